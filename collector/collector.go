@@ -1,0 +1,95 @@
+// Package collector senses the machine: once a second it turns what a node exposes (a diod control
+// tree, Lustre or Linux counters, a mount's own statistics) into frames of samples and streams
+// them to the daemon.
+package collector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Sample is one value of one metric. A value that is not known is absent from its frame, never 0.
+type Sample struct {
+	Metric Metric  `json:"metric"`
+	Value  float64 `json:"value"`
+}
+
+// JobSamples are the samples of one job's share of a node's I/O in the frame's second.
+type JobSamples struct {
+	Job     topology.JobID `json:"job"`
+	Samples []Sample       `json:"samples"`
+}
+
+// Route is one observed use of a forwarder by a compute node.
+type Route struct {
+	Client    topology.NodeID      `json:"client"`
+	Forwarder topology.ForwarderID `json:"forwarder"`
+	// Generation counts the remaps of the client's mount since it started; 0 where the observer
+	// cannot know it (a forwarder's list of connections).
+	Generation uint64 `json:"generation,omitempty"`
+}
+
+// SourceStatus is what the agent says of one of its own sources in the frame's second.
+type SourceStatus struct {
+	Name     string        `json:"name"`
+	Duration time.Duration `json:"duration_ns"`
+	Failures uint64        `json:"failures"` // since the agent's start
+	Resets   uint64        `json:"resets"`   // counters seen to go backwards, since start
+	Err      string        `json:"err,omitempty"`
+}
+
+// Frame is everything known of one node in one second.
+type Frame struct {
+	Node topology.NodeID `json:"node"`
+	Role topology.Role   `json:"role"`
+	// TimeMillis is the start of the second the frame describes, Unix milliseconds UTC.
+	TimeMillis int64          `json:"time_ms"`
+	Samples    []Sample       `json:"samples"`
+	Jobs       []JobSamples   `json:"jobs,omitempty"`
+	Routes     []Route        `json:"routes,omitempty"`
+	Sources    []SourceStatus `json:"sources,omitempty"`
+	// RoutesComplete says that Routes lists every client of the node (a forwarder) or the node's
+	// only route (a compute node), so that an absent route is known to be gone.
+	RoutesComplete bool `json:"routes_complete,omitempty"`
+}
+
+// Value returns the frame's value of a metric; ok is false where it was not reported.
+func (f *Frame) Value(m Metric) (v float64, ok bool) {
+	for _, s := range f.Samples {
+		if s.Metric == m {
+			return s.Value, true
+		}
+	}
+	return 0, false
+}
+
+// ErrNoData says that a source's subject does not exist on this node (no such file, module not
+// loaded). It is not a failure.
+var ErrNoData = errors.New("no data")
+
+// Reading collects what one source saw in one tick. The runner gives each source its own and
+// merges them into the node's frame.
+type Reading struct {
+	// Now is the tick's time: the end of the second that is being described.
+	Now            time.Time
+	Samples        []Sample
+	Jobs           []JobSamples
+	Routes         []Route
+	RoutesComplete bool
+	Resets         int
+}
+
+// Add appends one sample.
+func (r *Reading) Add(m Metric, v float64) { r.Samples = append(r.Samples, Sample{m, v}) }
+
+// Source is one kind of thing an agent reads. Read is called once a second from one goroutine,
+// must honour ctx (the runner's deadline) and leaves absent what it does not know. Close releases
+// what Read opened.
+type Source interface {
+	Name() string
+	Read(ctx context.Context, into *Reading) error
+	Close() error
+}

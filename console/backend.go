@@ -1,0 +1,130 @@
+// Package console is the terminal face: bubbletea pages over a small Backend. The types in this
+// file are what both faces show; the HTTP API serves them and webui/client fetches them.
+package console
+
+import (
+	"context"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// Overview is the newest second of the whole forwarding layer.
+type Overview struct {
+	Machine string    `json:"machine"`
+	At      time.Time `json:"at"` // the second shown; zero before the first one
+	User    string    `json:"user"`
+	Role    string    `json:"role"` // viewer, operator, admin
+	// Simulated is true when the frames come from simmachine: every screen then says so.
+	Simulated    bool              `json:"simulated"`
+	ComputeNodes int               `json:"compute_nodes"`
+	Forwarders   []ForwarderRow    `json:"forwarders"`
+	Findings     []anomaly.Finding `json:"findings"`
+	Waiting      []PlanRow         `json:"waiting"` // plans that need a person
+}
+
+// ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
+type ForwarderRow struct {
+	ID               topology.ForwarderID `json:"id"`
+	State            string               `json:"state"` // ok, idle, suspect, excluded, dedicated, stale
+	Rack             string               `json:"rack,omitempty"`
+	LastSeen         time.Time            `json:"last_seen"`
+	PeakBytesPerSec  float64              `json:"peak_bytes_per_sec"`
+	Occupancy        *float64             `json:"occupancy"` // 0..1, last hour
+	ReadBytesPerSec  *float64             `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64             `json:"write_bytes_per_sec"`
+	QueueLen         *float64             `json:"queue_len"`
+	MetaWaitSeconds  *float64             `json:"meta_wait_seconds"`
+	ServerTime       *float64             `json:"server_time_seconds"`
+	MetaOpsPerSec    *float64             `json:"meta_ops_per_sec"`
+	ErrorsPerSec     *float64             `json:"errors_per_sec"`
+	Clients          int                  `json:"clients"`
+	TopJob           topology.JobID       `json:"top_job,omitempty"`
+	TopJobShare      *float64             `json:"top_job_share,omitempty"` // 0..1 of bytes
+	Plan             string               `json:"plan,omitempty"`          // waiting plan that touches it
+}
+
+// ForwarderDetail is one forwarder with its clients and its last minutes.
+type ForwarderDetail struct {
+	ForwarderRow
+	ClientNodes []ClientRow         `json:"client_nodes"`
+	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
+	PeersMedian map[string]*float64 `json:"peers_median"`
+}
+
+// Point is one second of a series: Unix milliseconds and the value.
+type Point struct {
+	TimeMillis int64   `json:"t"`
+	Value      float64 `json:"v"`
+}
+
+// ClientRow is one compute node behind a forwarder.
+type ClientRow struct {
+	ID               topology.NodeID `json:"id"`
+	Job              topology.JobID  `json:"job,omitempty"`
+	ReadBytesPerSec  *float64        `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64        `json:"write_bytes_per_sec"`
+	MetaOpsPerSec    *float64        `json:"meta_ops_per_sec"`
+	LatencySeconds   *float64        `json:"latency_seconds"` // mean of reads and writes
+}
+
+// PlanRow is a plan in a list.
+type PlanRow struct {
+	ID      string          `json:"id"`
+	Title   string          `json:"title"`
+	State   remap.PlanState `json:"state"`
+	Created time.Time       `json:"created"`
+	Expires time.Time       `json:"expires"`
+}
+
+// PlanView is one plan with its preview, checks and progress.
+type PlanView struct {
+	remap.Plan
+	Title string `json:"title"`
+	// PreviewHash binds an approval to what the approver saw.
+	PreviewHash string   `json:"preview_hash"`
+	Lines       []string `json:"lines"` // what each move does, in words
+	Checks      []Check  `json:"checks"`
+	// MayApprove is empty when the caller may approve, else why not.
+	MayApprove string `json:"may_approve"`
+}
+
+// Check is one precondition of a plan.
+type Check struct {
+	Level string `json:"level"` // ok, amber, red
+	Text  string `json:"text"`
+}
+
+// ManualRemap asks for a plan made by a person.
+type ManualRemap struct {
+	Nodes  []topology.NodeID    `json:"nodes"`
+	To     topology.ForwarderID `json:"to"`
+	Reason string               `json:"reason"`
+	Force  bool                 `json:"force,omitempty"`
+}
+
+// Viewer is what pages read with.
+type Viewer interface {
+	// Watch calls update with every new overview (1 Hz, the newest only for a slow reader) until ctx ends.
+	Watch(ctx context.Context, update func(Overview, error))
+	Forwarder(ctx context.Context, id topology.ForwarderID) (ForwarderDetail, error)
+	Plans(ctx context.Context) ([]PlanRow, error)
+	Plan(ctx context.Context, id string) (PlanView, error)
+}
+
+// Actor is what pages act with. Every call carries its own idempotency key on the wire.
+type Actor interface {
+	Propose(ctx context.Context, m ManualRemap) (PlanView, error)
+	// Approve fails with ErrChanged when the preview behind hash is no longer what would happen.
+	Approve(ctx context.Context, id, hash, reason string) (PlanView, error)
+	Reject(ctx context.Context, id, reason string) (PlanView, error)
+	RollBack(ctx context.Context, id, reason string) (PlanView, error)
+}
+
+// Backend is both.
+type Backend interface {
+	Viewer
+	Actor
+}

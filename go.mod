@@ -1,0 +1,3 @@
+module fairway
+
+go 1.26
