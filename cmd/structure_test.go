@@ -1,0 +1,176 @@
+// Package cmd holds the programs; this package itself holds only the tests of the tree's shape.
+package cmd
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms lists the top-level rooms in the direction of the data; a room may import only itself and
+// rooms before it.
+var rooms = []struct{ name, why string }{
+	{"collector", "sensing knows nothing of who reads it"},
+	{"tsdb", "the store keeps what was sensed, it judges nothing"},
+	{"anomaly", "a judge reads series and says findings; it never acts"},
+	{"remap", "the only room that acts; it does not know who shows it"},
+	{"console", "a face asks a Backend; it never reads a store or a driver"},
+	{"webui", "the API serves every room before it and is imported by programs only"},
+	{"cmd", "programs wire the rooms; nothing imports a program"},
+}
+
+// bans are the narrower rules inside and between rooms; tests are free of them.
+var bans = []struct{ from, banned, why string }{
+	{"collector/topology", "fairway/", "identifiers are for everybody, so they need nobody"},
+	{"collector/p9", "fairway/", "a protocol client is a leaf: mounts, probes and collectors share it"},
+	{"remap/dfra", "fairway/tsdb", "a policy reads a Situation, not a store"},
+	{"remap/share", "fairway/", "a policy is a pure function of its input"},
+	{"remap/periodic", "fairway/", "a policy is a pure function of its input"},
+	{"remap/filedomain", "fairway/", "a policy is a pure function of its input"},
+	{"remap/fwdmount", "fairway/tsdb", "the mount runs on compute nodes and stores nothing"},
+	{"remap/fwdmount", "fairway/anomaly", "the mount runs on compute nodes and judges nothing"},
+	{"cmd/fairway-agent", "fairway/tsdb", "the agent is a small static binary: it senses and sends"},
+	{"cmd/fairway-agent", "fairway/webui", "the agent is a small static binary: it senses and sends"},
+	{"cmd/fairway-mount", "fairway/tsdb", "the mount is a small static binary"},
+	{"cmd/fairway-mount", "fairway/webui", "the mount is a small static binary"},
+	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
+}
+
+// clockless packages get the time as an argument.
+var clockless = []string{"collector/simmachine", "remap/dfra", "remap/share", "remap/periodic", "remap/filedomain"}
+
+func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
+
+func roomOf(pkg string) int {
+	for i, r := range rooms {
+		if within(pkg, r.name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// programOf returns the name of the program that a folder below cmd belongs to.
+func programOf(pkg string) string {
+	rest, _ := strings.CutPrefix(pkg, "cmd/")
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+// goFiles parses every Go file of the module and calls visit with its folder below the root.
+func goFiles(t *testing.T, visit func(dir, file string, lines int, f *ast.File)) {
+	t.Helper()
+	set := token.NewFileSet()
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if n := d.Name(); d.IsDir() && p != ".." && (strings.HasPrefix(n, ".") || n == "testdata" || n == "bin") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(set, p, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		file := filepath.ToSlash(strings.TrimPrefix(p, ".."+string(filepath.Separator)))
+		visit(path.Dir(file), file, set.File(f.Pos()).LineCount(), f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportsPointUpstream(t *testing.T) {
+	ours := 0
+	goFiles(t, func(dir, file string, _ int, f *ast.File) {
+		if roomOf(dir) < 0 {
+			t.Errorf("%s: Go code outside the rooms", file)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		for _, imp := range f.Imports {
+			p, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range bans {
+				if within(dir, b.from) && strings.HasPrefix(p, b.banned) && !within(p, "fairway/"+b.from) {
+					t.Errorf("%s imports %s: %s", file, p, b.why)
+				}
+			}
+			to, found := strings.CutPrefix(p, "fairway/")
+			if !found {
+				continue
+			}
+			ours++
+			if here := roomOf(dir); roomOf(to) > here {
+				t.Errorf("%s imports %s, which comes after it: %s", file, p, rooms[here].why)
+			}
+			if within(to, "cmd") && programOf(to) != programOf(dir) {
+				t.Errorf("%s imports the program %s", file, p)
+			}
+		}
+	})
+	if ours == 0 {
+		t.Fatal("no import of ours was seen: the test looks at the wrong tree")
+	}
+}
+
+func TestPoliciesHaveNoClock(t *testing.T) {
+	goFiles(t, func(dir, file string, _ int, f *ast.File) {
+		in := slices.ContainsFunc(clockless, func(p string) bool { return within(dir, p) })
+		if !in || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && (s.Sel.Name == "Now" || s.Sel.Name == "Since") {
+					t.Errorf("%s calls time.%s: it gets the time as an argument", file, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+func TestPackageComments(t *testing.T) {
+	comments := map[string][]string{}
+	goFiles(t, func(dir, file string, _ int, f *ast.File) {
+		if strings.HasSuffix(f.Name.Name, "_test") {
+			return
+		}
+		key := dir + " (" + f.Name.Name + ")"
+		comments[key] = append(comments[key], nil...)
+		if f.Doc != nil {
+			comments[key] = append(comments[key], file)
+		}
+	})
+	for key, files := range comments {
+		if len(files) != 1 {
+			t.Errorf("package %s has %d package comments, want 1: %v", key, len(files), files)
+		}
+	}
+}
+
+// fileLines is the longest a source file may be before it is two things.
+const fileLines = 500
+
+func TestFilesStayShort(t *testing.T) {
+	goFiles(t, func(_, file string, lines int, _ *ast.File) {
+		if lines > fileLines && !strings.HasSuffix(file, "_test.go") {
+			t.Errorf("%s has %d lines, more than %d: it is two things", file, lines, fileLines)
+		}
+	})
+}
