@@ -20,15 +20,29 @@ type Overview struct {
 	// Simulated is true when the frames come from simmachine: every screen then says so.
 	Simulated    bool              `json:"simulated"`
 	ComputeNodes int               `json:"compute_nodes"`
+	Jobs         *int              `json:"jobs,omitempty"` // running now; nil when no batch system is known
 	Forwarders   []ForwarderRow    `json:"forwarders"`
 	Findings     []anomaly.Finding `json:"findings"`
 	Waiting      []PlanRow         `json:"waiting"` // plans that need a person
 }
 
+// ForwarderState is what a forwarder is fit for, in one word.
+type ForwarderState string
+
+// The states of a forwarder, worst news first: stale hides the others, because nothing newer is known.
+const (
+	StateStale     ForwarderState = "stale"     // no frame for 10 s
+	StateExcluded  ForwarderState = "excluded"  // withheld from allocation
+	StateSuspect   ForwarderState = "suspect"   // an open finding accuses it
+	StateDedicated ForwarderState = "dedicated" // serves one job alone
+	StateIdle      ForwarderState = "idle"      // moves less than 1 % of its peak
+	StateOK        ForwarderState = "ok"
+)
+
 // ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
 type ForwarderRow struct {
 	ID               topology.ForwarderID `json:"id"`
-	State            string               `json:"state"` // ok, idle, suspect, excluded, dedicated, stale
+	State            ForwarderState       `json:"state"`
 	Rack             string               `json:"rack,omitempty"`
 	LastSeen         time.Time            `json:"last_seen"`
 	PeakBytesPerSec  float64              `json:"peak_bytes_per_sec"`
@@ -70,6 +84,33 @@ type ClientRow struct {
 	LatencySeconds   *float64        `json:"latency_seconds"` // mean of reads and writes
 }
 
+// NodeRow is one node of any layer in a list: its newest second.
+type NodeRow struct {
+	ID       topology.NodeID `json:"id"`
+	Role     topology.Role   `json:"role"`
+	Rack     string          `json:"rack,omitempty"`
+	State    ForwarderState  `json:"state"` // compute nodes are ok or stale
+	LastSeen time.Time       `json:"last_seen"`
+	// Forwarder is the observed one of a compute node, Generation the remaps of its mount so far.
+	Forwarder  topology.ForwarderID `json:"forwarder,omitempty"`
+	Generation uint64               `json:"generation,omitempty"`
+	// Values are the samples of that second by metric name; what is not known is absent.
+	Values map[string]float64 `json:"values"`
+}
+
+// AuditEntry is one line of the append-only record of who did what.
+type AuditEntry struct {
+	Seq     uint64    `json:"seq"`
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`          // user, or the policy's name
+	From    string    `json:"from,omitempty"` // unix socket, remote address
+	Action  string    `json:"action"`         // propose, approve, reject, apply, roll back, ...
+	Subject string    `json:"subject"`        // plan or node
+	Reason  string    `json:"reason,omitempty"`
+	Result  string    `json:"result,omitempty"`
+	Hash    string    `json:"hash,omitempty"` // of this line and the one before
+}
+
 // PlanRow is a plan in a list.
 type PlanRow struct {
 	ID      string          `json:"id"`
@@ -105,22 +146,36 @@ type ManualRemap struct {
 	Force  bool                 `json:"force,omitempty"`
 }
 
-// Viewer is what pages read with.
+// Viewer is what pages read with. Errors wrap those of errors.go.
 type Viewer interface {
-	// Watch calls update with every new overview (1 Hz, the newest only for a slow reader) until ctx ends.
+	// Watch calls update with every new overview (1 Hz, the newest only for a slow reader) until
+	// ctx ends. While the server cannot be reached it calls update with the last overview and an
+	// error that wraps ErrUnreachable, and keeps trying. (GET /api/v1/live, topic "overview")
 	Watch(ctx context.Context, update func(Overview, error))
-	Forwarder(ctx context.Context, id topology.ForwarderID) (ForwarderDetail, error)
-	Plans(ctx context.Context) ([]PlanRow, error)
-	Plan(ctx context.Context, id string) (PlanView, error)
+	Forwarder(ctx context.Context, id topology.ForwarderID) (ForwarderDetail, error) // GET /api/v1/forwarders/{id}
+	Plans(ctx context.Context) ([]PlanRow, error)                                    // GET /api/v1/plans
+	Plan(ctx context.Context, id string) (PlanView, error)                           // GET /api/v1/plans/{id}
 }
 
 // Actor is what pages act with. Every call carries its own idempotency key on the wire.
 type Actor interface {
-	Propose(ctx context.Context, m ManualRemap) (PlanView, error)
+	Propose(ctx context.Context, m ManualRemap) (PlanView, error) // POST /api/v1/plans
 	// Approve fails with ErrChanged when the preview behind hash is no longer what would happen.
-	Approve(ctx context.Context, id, hash, reason string) (PlanView, error)
-	Reject(ctx context.Context, id, reason string) (PlanView, error)
-	RollBack(ctx context.Context, id, reason string) (PlanView, error)
+	Approve(ctx context.Context, id, hash, reason string) (PlanView, error) // POST /api/v1/plans/{id}/approve
+	Reject(ctx context.Context, id, reason string) (PlanView, error)        // POST /api/v1/plans/{id}/reject
+	RollBack(ctx context.Context, id, reason string) (PlanView, error)      // POST /api/v1/plans/{id}/rollback
+}
+
+// Decision is the body of approve, reject and rollback.
+type Decision struct {
+	PreviewHash string `json:"preview_hash,omitempty"` // approve only
+	Reason      string `json:"reason"`
+}
+
+// LiveMessage is one text message of the live feed. A client subscribes by ?topics=a,b.
+type LiveMessage struct {
+	Topic    string    `json:"topic"`              // "overview"; "beat" when nothing changed for a second
+	Overview *Overview `json:"overview,omitempty"` // with topic "overview"
 }
 
 // Backend is both.

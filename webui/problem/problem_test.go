@@ -1,0 +1,45 @@
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	"fairway/console"
+)
+
+func TestEachRefusalSurvivesTheWire(t *testing.T) {
+	for _, kind := range []error{
+		console.ErrInvalid, console.ErrNotAllowed, console.ErrNotFound, console.ErrConflict,
+		console.ErrChanged, console.ErrUnreachable,
+	} {
+		w := httptest.NewRecorder()
+		sent := fmt.Errorf("plan P-7: %w: fwd3 went stale", kind)
+		Write(w, httptest.NewRequest("POST", "/api/v1/plans/P-7/approve", nil), sent)
+		var d Document
+		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+		got := d.Error()
+		if !errors.Is(got, kind) || got.Error() != sent.Error() {
+			t.Errorf("%v arrived as %v", sent, got)
+		}
+		if w.Header().Get("Content-Type") != ContentType || d.Instance != "/api/v1/plans/P-7/approve" {
+			t.Errorf("header %v, document %+v", w.Header(), d)
+		}
+	}
+}
+
+func TestAServerFailureIsNoRefusal(t *testing.T) {
+	err := Document{Status: 500, Detail: "disk full"}.Error()
+	for _, e := range table {
+		if errors.Is(err, e.err) {
+			t.Errorf("a 500 became %v", e.err)
+		}
+	}
+	if Status(errors.New("disk full")) != 500 {
+		t.Error("an unknown error must answer 500")
+	}
+}
