@@ -1,0 +1,292 @@
+package tsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// Limits of what the engine takes in.
+const (
+	maxColumns = 64      // metrics of one node; a row's changes are a 64-bit mask
+	maxNodes   = 1 << 20 // names; beyond it frames of new nodes are refused
+	maxName    = 255     // bytes of a node's name
+	minSecond  = 0       // 1970
+	maxSecond  = 1 << 33 // the year 2242
+	// maxUnsynced bounds what is kept in memory while the disk takes nothing.
+	maxUnsynced = 256 << 20
+	// cutRecord is the size from which a log record is ended; maxRecord is far above it.
+	cutRecord = 8 << 20
+)
+
+// The mask of a row has a bit per column.
+var _ [maxColumns - collector.MetricCount]struct{}
+
+// Options are the settings of the embedded engine; the zero value is complete.
+type Options struct {
+	// SyncInterval is the shortest time between two fsyncs of the log; appends wait for the next
+	// one. 0 is one second.
+	SyncInterval time.Duration
+	// Now is the daemon's clock; nil is time.Now. It decides when a block is old enough to seal,
+	// never whether a sample is taken.
+	Now func() time.Time
+	Log *slog.Logger // nil is slog.Default()
+
+	fs files // nil is the machine's own
+}
+
+// DB is the embedded engine: a directory with a write-ahead log and sealed blocks, and the open
+// blocks in memory. docs/store-format.md describes the files.
+type DB struct {
+	opts Options
+	dir  string
+	log  *slog.Logger
+	fs   files
+	lock io.Closer
+
+	view atomic.Pointer[view]
+	// live is every node's newest rows, by node number.
+	live    atomic.Pointer[[]atomic.Pointer[openNode]]
+	numbers sync.Map // topology.NodeID -> int, the node's number
+	closed  atomic.Bool
+
+	mu        sync.Mutex // guards everything that follows
+	table     *nodeTable
+	rec       *recordWriter // nil while the log is replayed
+	cut       [][]byte      // payloads of finished records that the committer has not taken
+	recBlocks []uint64      // blocks named by cut and rec
+	row       rowBuffer
+	lastNode  int // the node of the frame before, whose follower is likely the next
+	nextBlock uint64
+	layouts   map[string]*layout
+	round     *round // the commit that what is appended now will be part of
+	unsynced  int    // bytes handed to the committer and not yet durable
+	damages   []Damage
+
+	wal  *writeLog // committer's
+	kick chan struct{}
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// view is an immutable list of what readers look at.
+type view struct {
+	open []*openBlock // by start, then id
+}
+
+// round is one group commit; err is set before done is closed.
+type round struct {
+	done chan struct{}
+	err  error
+}
+
+// Open opens the store in a directory, makes it where there is none, and replays its log. It fails
+// when another process has it open, when a file was written by a newer version, or when the
+// directory cannot be read or written; damaged data is left out, logged and listed by Damages.
+func Open(dir string, opts Options) (*DB, error) {
+	if opts.SyncInterval == 0 {
+		opts.SyncInterval = time.Second
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Log == nil {
+		opts.Log = slog.Default()
+	}
+	if opts.fs == nil {
+		opts.fs = osFiles{}
+	}
+	wal := filepath.Join(dir, "wal")
+	if err := os.MkdirAll(wal, 0o750); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{
+		opts: opts, dir: dir, log: opts.Log, fs: opts.fs, lock: lock,
+		layouts: map[string]*layout{},
+		wal:     &writeLog{fs: opts.fs, dir: wal},
+		kick:    make(chan struct{}, 1), stop: make(chan struct{}),
+		round: &round{done: make(chan struct{})},
+	}
+	db.view.Store(&view{})
+	db.live.Store(&[]atomic.Pointer[openNode]{})
+	if err := db.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), lock.Close())
+	}
+	db.done.Add(1)
+	go db.commits()
+	return db, nil
+}
+
+func (db *DB) load() error {
+	table, damages, err := loadNodes(filepath.Join(db.dir, nodesFile))
+	if err != nil {
+		return err
+	}
+	db.table = table
+	for _, d := range damages {
+		db.damaged(d)
+	}
+	for i, e := range table.entries {
+		if e.name != "" {
+			db.numbers.Store(e.name, i)
+		}
+	}
+	db.growLive()
+	if err := db.replay(); err != nil {
+		return err
+	}
+	db.rec = &recordWriter{}
+	return nil
+}
+
+// Damages lists what was found damaged and left out since Open.
+func (db *DB) Damages() []Damage {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return append([]Damage(nil), db.damages...)
+}
+
+// damaged notes and logs a damage; the caller holds mu or is Open.
+func (db *DB) damaged(d Damage) {
+	const keep = 1000
+	if len(db.damages) < keep {
+		db.damages = append(db.damages, d)
+	}
+	db.log.Error("the store has a damaged file; the rest is used", "damage", d.String())
+}
+
+// Append implements Store. It waits for the next group fsync; the samples are visible to readers
+// before that. A frame without a usable name or time is refused with an error that names it; the
+// others of the same call are stored.
+func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	if db.closed.Load() {
+		db.mu.Unlock()
+		return ErrClosed
+	}
+	if db.unsynced+len(db.rec.buf) > maxUnsynced {
+		db.mu.Unlock()
+		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does", maxUnsynced>>20)
+	}
+	refused := db.write(frames)
+	r := db.round
+	db.mu.Unlock()
+	select {
+	case db.kick <- struct{}{}:
+	default: // a commit is already on its way
+	}
+	select {
+	case <-r.done:
+		return errors.Join(refused, r.err)
+	case <-ctx.Done():
+		return fmt.Errorf("append: not known to be durable: %w", ctx.Err())
+	}
+}
+
+// commits is the committer: it makes what was appended durable, at most once per SyncInterval.
+func (db *DB) commits() {
+	defer db.done.Done()
+	for {
+		select {
+		case <-db.kick:
+		case <-db.stop:
+			return
+		}
+		db.commit()
+		select {
+		case <-time.After(db.opts.SyncInterval):
+		case <-db.stop:
+			return
+		}
+	}
+}
+
+// commit writes and syncs everything appended so far and answers those who wait for it.
+func (db *DB) commit() {
+	db.mu.Lock()
+	r := db.round
+	db.round = &round{done: make(chan struct{})}
+	db.cutRecord()
+	for _, payload := range db.cut {
+		db.wal.add(payload, db.recBlocks)
+	}
+	db.cut, db.recBlocks = nil, db.recBlocks[:0]
+	names := db.table.unsaved()
+	db.mu.Unlock()
+
+	if names != nil {
+		r.err = saveNodes(db.fs, db.dir, names)
+	}
+	if r.err == nil {
+		r.err = db.wal.flush()
+	}
+	db.mu.Lock()
+	if r.err == nil {
+		db.unsynced = 0
+	} else {
+		db.table.changed = db.table.changed || names != nil
+		db.log.Error("appended samples are not durable yet", "error", r.err)
+	}
+	db.mu.Unlock()
+	close(r.done)
+}
+
+// Close implements Store: it makes everything durable and releases the directory.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	if db.closed.Load() {
+		db.mu.Unlock()
+		return ErrClosed
+	}
+	db.closed.Store(true)
+	db.mu.Unlock()
+	close(db.stop)
+	db.done.Wait()
+	r := db.round
+	db.commit()
+	return errors.Join(r.err, db.wal.close(), db.lock.Close())
+}
+
+// check returns ErrClosed after Close.
+func (db *DB) check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Nodes implements Store.
+func (db *DB) Nodes(ctx context.Context) ([]NodeInfo, error) {
+	if err := db.check(ctx); err != nil {
+		return nil, err
+	}
+	return db.nodeInfos(), nil
+}
+
+// number returns a node's number, -1 for a name the store does not know.
+func (db *DB) number(name topology.NodeID) int {
+	if i, ok := db.numbers.Load(name); ok {
+		return i.(int)
+	}
+	return -1
+}

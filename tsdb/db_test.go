@@ -1,0 +1,188 @@
+package tsdb_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+	"fairway/tsdb/storetest"
+)
+
+func TestEmbeddedStoreKeepsTheContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() tsdb.Store {
+		dir := t.TempDir()
+		return func() tsdb.Store {
+			db, err := tsdb.Open(dir, tsdb.Options{SyncInterval: time.Microsecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := db.Damages(); len(d) > 0 {
+				t.Fatalf("damaged: %v", d)
+			}
+			return db
+		}
+	})
+}
+
+func TestASecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	db, err := tsdb.Open(dir, tsdb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := tsdb.Open(dir, tsdb.Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second Open: %v", err)
+	}
+}
+
+// TestMain is also the child of the kill test: it appends until it is killed and says on standard
+// output how far it was answered.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("TSDB_TEST_CHILD"); dir != "" {
+		appendForever(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func childFrames(sec int64) []collector.Frame {
+	frames := make([]collector.Frame, 50)
+	for i := range frames {
+		frames[i] = collector.Frame{Node: topology.NodeID("n" + string(rune('A'+i))), TimeMillis: (1_700_000_040 + sec) * 1000, Samples: []collector.Sample{
+			{Metric: collector.ReadBytes, Value: float64(sec * int64(i%7))}, {Metric: collector.MetaWait, Value: float64(sec) / 7},
+		}}
+	}
+	return frames
+}
+
+func appendForever(dir string) {
+	db, err := tsdb.Open(dir, tsdb.Options{SyncInterval: time.Microsecond})
+	if err != nil {
+		panic(err)
+	}
+	start := countSeconds(db)
+	for sec := start; ; sec++ {
+		if err := db.Append(context.Background(), childFrames(sec)); err != nil {
+			panic(err)
+		}
+		os.Stdout.Write([]byte("."))
+	}
+}
+
+func countSeconds(db *tsdb.DB) int64 {
+	out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"nA"}, Metric: collector.MetaWait, ToMillis: math.MaxInt64 / 2})
+	if err != nil {
+		panic(err)
+	}
+	if len(out) == 0 {
+		return 0
+	}
+	return int64(len(out[0].Points))
+}
+
+func TestAnsweredAppendsSurviveKill(t *testing.T) {
+	dir := t.TempDir()
+	answered := int64(0)
+	for round := range 10 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "TSDB_TEST_CHILD="+dir)
+		out := filepath.Join(t.TempDir(), "out")
+		f, err := os.Create(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout, cmd.Stderr = f, os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(30+13*round) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		f.Close()
+		dots, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := tsdb.Open(dir, tsdb.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := countSeconds(db)
+		answered += int64(len(dots))
+		if have < answered {
+			t.Fatalf("round %d: %d seconds were answered, %d are there", round, answered, have)
+		}
+		answered = have // what was written and not answered may be there too
+		checkChild(t, db, have)
+		if d := db.Damages(); len(d) > 0 {
+			t.Fatalf("damaged: %v", d)
+		}
+		db.Close()
+	}
+	if answered < 20 {
+		t.Skipf("the children were answered only %d times", answered)
+	}
+}
+
+func checkChild(t *testing.T, db *tsdb.DB, secs int64) {
+	t.Helper()
+	for i := range 50 {
+		node := topology.NodeID("n" + string(rune('A'+i)))
+		out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes, ToMillis: math.MaxInt64 / 2})
+		if err != nil || len(out) != 1 || int64(len(out[0].Points)) != secs {
+			t.Fatalf("node %s: %v, want %d points", node, err, secs)
+		}
+		for sec, p := range out[0].Points {
+			if p.Value != float64(sec*(i%7)) || p.TimeMillis != (1_700_000_040+int64(sec))*1000 {
+				t.Fatalf("node %s second %d: %v", node, sec, p)
+			}
+		}
+	}
+}
+
+func TestLatest(t *testing.T) {
+	db, err := tsdb.Open(t.TempDir(), tsdb.Options{SyncInterval: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	v := db.View([]topology.NodeID{"a", "b", "c"}, []collector.Metric{collector.WriteBytes, collector.ReadBytes})
+	now := time.Now().Unix()
+	put := func(node topology.NodeID, sec int64, samples ...collector.Sample) {
+		t.Helper()
+		if err := db.Append(context.Background(), []collector.Frame{{Node: node, TimeMillis: sec * 1000, Samples: samples}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(node int, sec int64, w, r float64) {
+		t.Helper()
+		times, vals := make([]int64, 3), make([]float64, 6)
+		v.Latest(times, vals)
+		same := func(a, b float64) bool { return a == b || a != a && b != b }
+		if times[node] != sec*1000 || !same(vals[2*node], w) || !same(vals[2*node+1], r) {
+			t.Errorf("node %d: got %d %v %v, want %d %v %v", node, times[node], vals[2*node], vals[2*node+1], sec*1000, w, r)
+		}
+	}
+	nan := math.NaN()
+	want(0, 0, nan, nan)
+	put("a", now-5, collector.Sample{Metric: collector.ReadBytes, Value: 4})
+	want(0, now-5, nan, 4)
+	put("a", now-4, collector.Sample{Metric: collector.ReadBytes, Value: 5}, collector.Sample{Metric: collector.WriteBytes, Value: 6})
+	want(0, now-4, 6, 5)
+	put("a", now-3600, collector.Sample{Metric: collector.ReadBytes, Value: 1}) // late: not the latest
+	want(0, now-4, 6, 5)
+	put("a", now-3, collector.Sample{Metric: collector.WriteBytes, Value: 8})
+	want(0, now-3, 8, nan)
+	put("a", now+86400, collector.Sample{Metric: collector.WriteBytes, Value: 9}) // the clock jumps
+	put("a", now-2, collector.Sample{Metric: collector.WriteBytes, Value: 10})    // and is set right
+	want(0, now-2, 10, nan)
+	want(1, 0, nan, nan)
+}
