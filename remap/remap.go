@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector/observed"
 	"fairway/collector/topology"
 )
 
@@ -15,7 +16,8 @@ import (
 type Situation struct {
 	At       time.Time                               `json:"at"`
 	Machine  *topology.Machine                       `json:"-"`
-	Observed topology.Mapping                        `json:"observed"`
+	Observed topology.Mapping                        `json:"observed"` // fresh routes only
+	Routes   map[topology.NodeID]observed.Route      `json:"-"`        // with age and generation
 	Load     map[topology.ForwarderID]Load           `json:"load"`
 	Findings []anomaly.Finding                       `json:"findings,omitempty"`
 	Excluded map[topology.ForwarderID]string         `json:"excluded,omitempty"` // reason
@@ -30,6 +32,7 @@ type Load struct {
 	WriteBytesPerSec float64   `json:"write_bytes_per_sec"`
 	Occupancy        float64   `json:"occupancy"` // 0..1
 	Connections      int       `json:"connections"`
+	PeakBytesPerSec  float64   `json:"peak_bytes_per_sec,omitempty"` // of one direction; 0 is not known
 }
 
 // Job is a run on a set of compute nodes.
@@ -49,22 +52,33 @@ type Move struct {
 	To   topology.ForwarderID `json:"to"`
 }
 
+// MoveAll asks that every node use one forwarder; the desk fills in where they come from.
+func MoveAll(nodes []topology.NodeID, to topology.ForwarderID) []Move {
+	moves := make([]Move, 0, len(nodes))
+	for _, n := range nodes {
+		moves = append(moves, Move{Node: n, To: to})
+	}
+	return moves
+}
+
 // PlanState is where a plan is in its life (DESIGN.md section 7).
 type PlanState string
 
-// The states of a plan.
+// The states of a plan. Rejected, Expired, RolledBack and Restored are final; a Partial or Failed
+// plan can be completed or rolled back.
 const (
-	Proposed   PlanState = "proposed"
-	Approved   PlanState = "approved"
-	Rejected   PlanState = "rejected"
-	Expired    PlanState = "expired"
-	Applying   PlanState = "applying"
-	Applied    PlanState = "applied"
-	Verified   PlanState = "verified"
-	Partial    PlanState = "partial"
-	Failed     PlanState = "failed"
-	Restored   PlanState = "restored"
-	RolledBack PlanState = "rolled_back"
+	Proposed    PlanState = "proposed"
+	Approved    PlanState = "approved" // waits for its turn
+	Rejected    PlanState = "rejected"
+	Expired     PlanState = "expired"
+	Applying    PlanState = "applying"
+	Applied     PlanState = "applied"  // the driver says so, the collector has not seen it yet
+	Verified    PlanState = "verified" // the collector observed every move
+	Partial     PlanState = "partial"
+	Failed      PlanState = "failed"
+	RollingBack PlanState = "rolling_back"
+	Restored    PlanState = "restored" // taken back at the job's end
+	RolledBack  PlanState = "rolled_back"
 )
 
 // Plan is a remap as data: which compute nodes go where, why, and how far it has come.
@@ -75,14 +89,30 @@ type Plan struct {
 	Reason   string         `json:"reason"`
 	Proposer string         `json:"proposer"`
 	Created  time.Time      `json:"created"`
-	Expires  time.Time      `json:"expires"`
+	Expires  time.Time      `json:"expires"` // of the proposal, then of the approval
 	State    PlanState      `json:"state"`
 	Changed  time.Time      `json:"changed"`
 	// Force cuts off a dead or hung forwarder instead of draining it first.
-	Force    bool     `json:"force,omitempty"`
-	Approver string   `json:"approver,omitempty"`
-	Results  []Result `json:"results,omitempty"`
-	Error    string   `json:"error,omitempty"`
+	Force bool `json:"force,omitempty"`
+	// Dedicated keeps the targets for Job alone until the plan is taken back.
+	Dedicated bool       `json:"dedicated,omitempty"`
+	Approvals []Approval `json:"approvals,omitempty"`
+	Results   []Result   `json:"results,omitempty"`
+	Undo      []Result   `json:"undo,omitempty"` // of the roll back, node by node
+	Error     string     `json:"error,omitempty"`
+	// Frozen is what the desk knew when the plan was proposed, then when it was last approved.
+	Frozen Frozen `json:"frozen"`
+	// Goal is the state that a roll back under way ends in: RolledBack or Restored.
+	Goal PlanState `json:"goal,omitempty"`
+}
+
+// Approval is one person's yes to one preview.
+type Approval struct {
+	By     string    `json:"by"`
+	Via    string    `json:"via,omitempty"`
+	At     time.Time `json:"at"`
+	Hash   string    `json:"hash"`
+	Reason string    `json:"reason"`
 }
 
 // Result is what became of one move.
@@ -91,8 +121,29 @@ type Result struct {
 	OK       bool            `json:"ok"`
 	Tries    int             `json:"tries"`
 	Error    string          `json:"error,omitempty"`
+	At       time.Time       `json:"at"` // when the driver answered
 	Took     time.Duration   `json:"took_ns"`
-	Verified bool            `json:"verified"` // the collector observed the new mapping
+	Verified bool            `json:"verified"` // the collector observed the new mapping after At
+}
+
+// Progress counts a plan's results: of n moves ok are done, failed have failed, verified were
+// observed. A roll back under way is counted by its own results.
+func (p *Plan) Progress() (n, ok, failed, verified int) {
+	results := p.Results
+	if p.Goal != "" {
+		results = p.Undo
+	}
+	for _, r := range results {
+		switch {
+		case r.Verified:
+			ok, verified = ok+1, verified+1
+		case r.OK:
+			ok++
+		default:
+			failed++
+		}
+	}
+	return len(p.Moves), ok, failed, verified
 }
 
 // Driver changes mappings on the machine. Apply and Restore are idempotent: they say what the
@@ -100,10 +151,11 @@ type Result struct {
 type Driver interface {
 	// Preview says what each move would do, without doing it; an error names the move that cannot be done.
 	Preview(ctx context.Context, p Plan) ([]string, error)
-	// Apply makes each move of p true and reports every outcome; report may be called from several goroutines.
+	// Apply makes each move of p true and reports every outcome; report may be called from several
+	// goroutines, but not after Apply has returned. An error is about the plan as a whole.
 	Apply(ctx context.Context, p Plan, report func(Result)) error
 	// Observe reads back which forwarder the nodes use now, as the driver's own subject says it.
 	Observe(ctx context.Context, nodes []topology.NodeID) (topology.Mapping, error)
-	// Restore moves every node of p back to where it came from.
+	// Restore moves every node of p back to where it came from, reporting like Apply.
 	Restore(ctx context.Context, p Plan, report func(Result)) error
 }

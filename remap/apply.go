@@ -1,0 +1,306 @@
+package remap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// run is one driver call under way for a plan.
+type run struct {
+	undo   bool
+	cancel context.CancelFunc
+	// stopped says that the run was asked to end early: by a person, a roll back or the desk's end.
+	stopped bool
+}
+
+// event is what a run tells the owning goroutine: one result, or its end.
+type event struct {
+	plan   string
+	result Result
+	end    bool
+	err    error
+}
+
+// eventBatch is how many results share one fsync when many arrive together.
+const eventBatch = 512
+
+// start begins the run that the plan's state asks for, if none is under way and there is room.
+func (d *Desk) start(e *entry) {
+	undo := e.Goal != ""
+	if d.runs[e.ID] != nil || !undo && len(d.runs) >= d.set.MaxApplying {
+		return // a roll back never waits for others
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &run{undo: undo, cancel: cancel}
+	d.runs[e.ID] = r
+	p := clonePlan(&e.Plan)
+	p.Moves = e.open()
+	call := d.driver.Apply
+	if r.undo {
+		call = d.driver.Restore
+	}
+	go func() {
+		defer cancel()
+		var err error
+		if len(p.Moves) > 0 {
+			err = call(ctx, p, func(res Result) { d.events <- event{plan: p.ID, result: res} })
+		}
+		d.events <- event{plan: p.ID, end: true, err: err}
+	}()
+}
+
+// follow is what a recorded answer sets in motion at once.
+func (d *Desk) follow(e *entry, step RecordKind) {
+	switch step {
+	case StepApprove, StepComplete, StepRollBack, StepStop:
+		if r := d.runs[e.ID]; r != nil {
+			r.stopped = true
+			r.cancel()
+			return // its end starts what comes next
+		}
+		d.advance(e, time.Now())
+	}
+}
+
+// advance moves a plan on as far as it can go now.
+func (d *Desk) advance(e *entry, now time.Time) {
+	switch e.State {
+	case Proposed:
+		if !now.Before(e.Expires) {
+			d.step(e, &Record{At: now, Kind: StepExpire, State: Expired, Error: "nobody approved it in time"})
+		}
+	case Approved:
+		switch {
+		case !now.Before(e.Expires):
+			d.step(e, &Record{At: now, Kind: StepExpire, State: Expired, Error: "it could not start in time after its approval"})
+		case len(d.runs) < d.set.MaxApplying:
+			if d.step(e, &Record{At: now, Kind: StepStart, State: Applying}) {
+				d.start(e)
+			}
+		}
+	case Applying:
+		d.start(e)
+	case RollingBack:
+		if len(e.open()) > 0 || d.runs[e.ID] != nil {
+			d.start(e)
+			return
+		}
+		d.observe(e, now)
+	case Applied:
+		d.observe(e, now)
+	case Partial:
+		if now.Sub(e.Changed) <= d.set.VerifyWithin {
+			d.observe(e, now)
+		}
+	}
+}
+
+// step records one step that the desk takes by itself.
+func (d *Desk) step(e *entry, r *Record) bool {
+	r.Plan = e.ID
+	r.At = r.At.UTC()
+	return d.record(r) == nil
+}
+
+// tick looks after every plan that time can change.
+func (d *Desk) tick(now time.Time) {
+	if d.journal.broken != nil {
+		return // nothing can be recorded, so nothing may be done
+	}
+	d.book.forget(now)
+	for _, id := range d.book.order {
+		if e := d.book.plans[id]; !e.State.final() {
+			d.advance(e, now)
+		} else {
+			delete(d.shown, id)
+		}
+	}
+}
+
+// takeEvents records results, many in one go where many wait.
+func (d *Desk) takeEvents(first event) {
+	byPlan := map[string][]Result{}
+	var ends []event
+	for e, n := first, 1; ; n++ {
+		if e.end {
+			ends = append(ends, e)
+		} else if r := d.runs[e.plan]; !r.stopped || e.result.OK {
+			// What fails in a run that was stopped says nothing: it was cut off.
+			e.result.At = e.result.At.UTC()
+			byPlan[e.plan] = append(byPlan[e.plan], e.result)
+		}
+		if n >= eventBatch {
+			break
+		}
+		select {
+		case e = <-d.events:
+			continue
+		default:
+		}
+		break
+	}
+	var recs []*Record
+	for id, results := range byPlan {
+		kind := StepResults
+		if d.runs[id].undo {
+			kind = StepUndone
+		}
+		recs = append(recs, &Record{At: time.Now().UTC(), Kind: kind, Plan: id, Results: results})
+	}
+	if len(recs) > 0 {
+		// A result that could not be recorded is asked for again: its move is still open.
+		_ = d.record(recs...)
+	}
+	for _, e := range ends {
+		d.finish(e)
+	}
+}
+
+// finish ends a run: what has no good result has failed.
+func (d *Desk) finish(ev event) {
+	r, e := d.runs[ev.plan], d.book.plans[ev.plan]
+	delete(d.runs, ev.plan)
+	now := time.Now()
+	switch {
+	case e.State == Applying && !r.undo:
+		d.settle(e, r, ev.err, now)
+	case e.State == RollingBack && r.undo && len(e.open()) > 0:
+		d.step(e, &Record{At: now, Kind: StepFinish, State: Partial, Error: d.lacking(e, "not taken back", ev.err)})
+	}
+	d.advance(e, now)
+}
+
+// settle says what an ended apply has come to.
+func (d *Desk) settle(e *entry, r *run, err error, now time.Time) {
+	rec := &Record{At: now, Kind: StepFinish, State: Applied}
+	open := e.open()
+	if len(open) > 0 {
+		rec.State = Partial
+		if len(open) == len(e.Moves) {
+			rec.State = Failed
+		}
+		if r.stopped && err == nil {
+			err = context.Canceled
+		}
+		rec.Error = d.lacking(e, "not moved", err)
+	}
+	d.step(e, rec)
+}
+
+// lacking names the nodes without a good result.
+func (d *Desk) lacking(e *entry, what string, err error) string {
+	var names []string
+	why := ""
+	for _, m := range e.open() {
+		names = append(names, string(m.Node))
+		if r, ok := e.result(m.Node); ok && why == "" {
+			why = r.Error
+		}
+	}
+	if err != nil {
+		why = err.Error()
+	}
+	text := fmt.Sprintf("%d of %d %s: %s", len(names), len(e.Moves), what, shorten(names))
+	if why != "" {
+		text += " (" + why + ")"
+	}
+	return text
+}
+
+// observe compares what the driver said with what the collector sees, and only then believes it.
+func (d *Desk) observe(e *entry, now time.Time) {
+	waiting := e.unseen()
+	if len(waiting) > 0 {
+		s := d.situation()
+		var seen []topology.NodeID
+		waiting = slices.DeleteFunc(waiting, func(m Move) bool {
+			want := m.To
+			if e.Goal != "" {
+				want = m.From
+			}
+			r, _ := e.result(m.Node)
+			route, ok := s.Routes[m.Node]
+			if !ok || route.Stale || route.Forwarder != want || route.At.Before(r.At) {
+				return false
+			}
+			seen = append(seen, m.Node)
+			return true
+		})
+		if len(seen) > 0 && !d.step(e, &Record{At: now, Kind: StepObserve, Observed: seen}) {
+			return
+		}
+	}
+	if e.State == Partial {
+		return
+	}
+	switch late := now.Sub(e.lastResult()) > d.set.VerifyWithin; {
+	case len(waiting) == 0 && e.State == Applied:
+		d.step(e, &Record{At: now, Kind: StepFinish, State: Verified})
+	case len(waiting) == 0:
+		d.step(e, &Record{At: now, Kind: StepFinish, State: e.Goal})
+	case late:
+		var names []string
+		for _, m := range waiting {
+			names = append(names, string(m.Node))
+		}
+		d.step(e, &Record{At: now, Kind: StepFinish, State: Partial, Error: fmt.Sprintf(
+			"done by the nodes' word, but not observed within %s: %s", d.set.VerifyWithin, shorten(names))})
+	}
+}
+
+// lastResult is when the newest result came, in the direction the plan is going.
+func (e *entry) lastResult() time.Time {
+	t := e.Changed
+	results := e.Results
+	if e.Goal != "" {
+		results = e.Undo
+	}
+	for _, r := range results {
+		if r.At.After(t) {
+			t = r.At
+		}
+	}
+	return t
+}
+
+// stopRuns ends every run and waits for it. Good results are still recorded; the rest is taken up
+// at the next start.
+func (d *Desk) stopRuns() {
+	for _, r := range d.runs {
+		r.stopped = true
+		r.cancel()
+	}
+	for len(d.runs) > 0 {
+		e := <-d.events
+		if e.end {
+			delete(d.runs, e.plan)
+			continue
+		}
+		if !e.result.OK {
+			continue
+		}
+		kind := StepResults
+		if d.runs[e.plan].undo {
+			kind = StepUndone
+		}
+		_ = d.record(&Record{At: time.Now().UTC(), Kind: kind, Plan: e.plan, Results: []Result{e.result}})
+	}
+}
+
+// Describe is a plan's progress in words: "applying 312/480  failed 2".
+func (p *Plan) Describe() string {
+	n, ok, failed, verified := p.Progress()
+	parts := []string{fmt.Sprintf("%s %d/%d", p.State, ok, n)}
+	if failed > 0 {
+		parts = append(parts, fmt.Sprintf("failed %d", failed))
+	}
+	if verified > 0 {
+		parts = append(parts, fmt.Sprintf("verified %d", verified))
+	}
+	return strings.Join(parts, "  ")
+}

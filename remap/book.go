@@ -1,0 +1,236 @@
+package remap
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// book is the state of every plan: the sum of the journal's records. Only take changes it, at
+// replay and live alike, so that a restart ends where the last record left off.
+type book struct {
+	plans map[string]*entry
+	order []string // by age
+	keys  map[string]keyUse
+}
+
+// entry is one plan with look-ups into its slices.
+type entry struct {
+	Plan
+	results, undo map[topology.NodeID]int
+}
+
+// keyUse is what an idempotency key was used for.
+type keyUse struct {
+	body, plan string
+	at         time.Time
+}
+
+// keyLife is how long a used idempotency key is remembered.
+const keyLife = 24 * time.Hour
+
+func newBook() *book {
+	return &book{plans: map[string]*entry{}, keys: map[string]keyUse{}}
+}
+
+// nextID names the next plan.
+func (b *book) nextID() string { return fmt.Sprintf("P-%06d", len(b.order)+1) }
+
+// get returns the plan or ErrNotFound.
+func (b *book) get(id string) (*entry, error) {
+	e, ok := b.plans[id]
+	if !ok {
+		return nil, fmt.Errorf("plan %q: %w", id, ErrNotFound)
+	}
+	return e, nil
+}
+
+// take makes one record true.
+func (b *book) take(r *Record) error {
+	if r.Key != "" {
+		b.keys[r.Actor+"\x00"+r.Key] = keyUse{body: r.Body, plan: r.Plan, at: r.At}
+	}
+	if r.Kind == StepPropose {
+		return b.add(r)
+	}
+	e, err := b.get(r.Plan)
+	if err != nil {
+		return err
+	}
+	if r.State != "" && !allowed(e.State, r.State) {
+		return fmt.Errorf("plan %s cannot go from %s to %s", r.Plan, e.State, r.State)
+	}
+	e.step(r)
+	return nil
+}
+
+func (b *book) add(r *Record) error {
+	if r.Proposed == nil || r.Proposed.ID != r.Plan || r.Plan != b.nextID() {
+		return fmt.Errorf("proposal %q does not follow plan %d", r.Plan, len(b.order))
+	}
+	e := &entry{Plan: clonePlan(r.Proposed), results: map[topology.NodeID]int{}, undo: map[topology.NodeID]int{}}
+	b.plans[r.Plan] = e
+	b.order = append(b.order, r.Plan)
+	return nil
+}
+
+// step changes one plan.
+func (e *entry) step(r *Record) {
+	if r.State != "" {
+		e.State, e.Changed, e.Error = r.State, r.At, r.Error
+	}
+	if r.Approval != nil {
+		e.Approvals = append(e.Approvals, *r.Approval)
+	}
+	if r.Frozen != nil {
+		e.Frozen = *r.Frozen
+	}
+	if r.Moves != nil {
+		e.Moves = r.Moves
+	}
+	if r.Expires != nil {
+		e.Expires = *r.Expires
+	}
+	switch r.Kind {
+	case StepRollBack:
+		e.Goal, e.Undo, e.undo = r.Goal, nil, map[topology.NodeID]int{}
+	case StepComplete:
+		// After a roll back, however partial, what was moved once may be back: move all again.
+		back := e.Goal != ""
+		e.Results = slices.DeleteFunc(e.Results, func(x Result) bool { return back || !x.OK })
+		e.results, e.Goal = index(e.Results), ""
+	case StepUndone:
+		e.Undo = merge(e.Undo, e.undo, r.Results)
+	default:
+		e.Results = merge(e.Results, e.results, r.Results)
+	}
+	seen, at := e.Results, e.results
+	if e.Goal != "" {
+		seen, at = e.Undo, e.undo
+	}
+	for _, n := range r.Observed {
+		if i, ok := at[n]; ok {
+			seen[i].Verified = true
+		}
+	}
+}
+
+// merge adds results; the newer word on a node replaces the older.
+func merge(have []Result, at map[topology.NodeID]int, news []Result) []Result {
+	for _, r := range news {
+		if i, ok := at[r.Node]; ok {
+			have[i] = r
+			continue
+		}
+		at[r.Node] = len(have)
+		have = append(have, r)
+	}
+	return have
+}
+
+func index(results []Result) map[topology.NodeID]int {
+	at := make(map[topology.NodeID]int, len(results))
+	for i, r := range results {
+		at[r.Node] = i
+	}
+	return at
+}
+
+// next lists the legal steps of a plan's life.
+var next = map[PlanState][]PlanState{
+	Proposed: {Approved, Rejected, Expired},
+	Approved: {Applying, Rejected, Expired},
+	Applying: {Applied, Partial, Failed, RollingBack},
+	Applied:  {Verified, Partial, RollingBack},
+	Verified: {RollingBack},
+	Partial:  {Applying, RollingBack},
+	Failed:   {Applying, RollingBack},
+	// A roll back that not every node followed ends as Partial, and can be repeated.
+	RollingBack: {RolledBack, Restored, Partial},
+}
+
+func allowed(from, to PlanState) bool { return slices.Contains(next[from], to) }
+
+// final says that nothing can happen to a plan any more.
+func (s PlanState) final() bool { return len(next[s]) == 0 }
+
+// holds says that a plan's nodes are, or may be, away from where they were because of it.
+func (s PlanState) holds() bool {
+	return !s.final() && s != Proposed
+}
+
+// open returns the moves that a run still has to make: those without a good result, or for a roll
+// back those not yet taken back.
+func (e *entry) open() []Move {
+	results, at := e.Results, e.results
+	if e.Goal != "" {
+		results, at = e.Undo, e.undo
+	}
+	var moves []Move
+	for _, m := range e.Moves {
+		if i, ok := at[m.Node]; !ok || !results[i].OK {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// unseen returns the moves that are done by the driver's word and not yet observed.
+func (e *entry) unseen() []Move {
+	results, at := e.Results, e.results
+	if e.Goal != "" {
+		results, at = e.Undo, e.undo
+	}
+	var moves []Move
+	for _, m := range e.Moves {
+		if i, ok := at[m.Node]; ok && results[i].OK && !results[i].Verified {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// result returns the newest word on a node in the direction the plan is going.
+func (e *entry) result(n topology.NodeID) (Result, bool) {
+	results, at := e.Results, e.results
+	if e.Goal != "" {
+		results, at = e.Undo, e.undo
+	}
+	i, ok := at[n]
+	if !ok {
+		return Result{}, false
+	}
+	return results[i], true
+}
+
+// clonePlan copies what can still change; moves, approvals and the frozen part are never changed
+// in place.
+func clonePlan(p *Plan) Plan {
+	c := *p
+	c.Results = slices.Clone(p.Results)
+	c.Undo = slices.Clone(p.Undo)
+	return c
+}
+
+// used looks an idempotency key up: the plan it acted on, or ErrConflict.
+func (b *book) used(by Person, key, body string) (plan string, ok bool, err error) {
+	u, ok := b.keys[by.Name+"\x00"+key]
+	if key == "" || !ok {
+		return "", false, nil
+	}
+	if u.body != body {
+		return "", false, fmt.Errorf("%w: key %q of %s belongs to plan %s", ErrConflict, key, by.Name, u.plan)
+	}
+	return u.plan, true, nil
+}
+
+// forget drops idempotency keys older than their life.
+func (b *book) forget(now time.Time) {
+	for k, u := range b.keys {
+		if now.Sub(u.at) > keyLife {
+			delete(b.keys, k)
+		}
+	}
+}

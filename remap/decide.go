@@ -1,0 +1,386 @@
+package remap
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// maxMoves bounds a request: no machine has more compute nodes than this.
+const maxMoves = 1 << 20
+
+// Propose puts a plan on the desk. Nothing is moved before it is approved. Errors: ErrInvalid
+// (naming the node, forwarder or field), ErrNotAllowed, ErrConflict.
+func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err error) {
+	if err := by.may(Operator, "proposing a plan"); err != nil {
+		return Plan{}, err
+	}
+	s := d.situation()
+	moves, err := checkRequest(r, s)
+	if err != nil {
+		return Plan{}, err
+	}
+	body := digest("propose", Request{Job: r.Job, Moves: r.Moves, Reason: r.Reason, Force: r.Force, Dedicated: r.Dedicated})
+	err = d.do(ctx, func() error {
+		id, again, err := d.book.used(by, r.Key, body)
+		if err == nil && !again {
+			now := time.Now().UTC()
+			id = d.book.nextID()
+			err = d.record(&Record{At: now, Kind: StepPropose, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via,
+				Reason: r.Reason, Key: r.Key, Body: body, Proposed: &Plan{
+					ID: id, Job: topology.JobID(r.Job), Moves: moves, Reason: r.Reason, Proposer: by.Name,
+					Created: now, Expires: now.Add(d.set.ProposalTTL), State: Proposed, Changed: now,
+					Force: r.Force, Dedicated: r.Dedicated, Frozen: s.freeze(moves),
+				}})
+		}
+		if err == nil {
+			p = clonePlan(&d.book.plans[id].Plan)
+		}
+		return err
+	})
+	return p, err
+}
+
+// checkRequest returns the moves with their present forwarders, or what is wrong with the request.
+func checkRequest(r Request, s *Situation) ([]Move, error) {
+	switch n := len(r.Moves); {
+	case n == 0:
+		return nil, fmt.Errorf("%w: no compute node to move", ErrInvalid)
+	case n > maxMoves:
+		return nil, fmt.Errorf("%w: %d moves, at most %d", ErrInvalid, n, maxMoves)
+	case r.Dedicated && r.Job == "":
+		return nil, fmt.Errorf("%w: dedicated forwarders need a job to be dedicated to", ErrInvalid)
+	}
+	roles := make(map[topology.NodeID]topology.Role, len(s.Machine.Nodes))
+	for _, n := range s.Machine.Nodes {
+		roles[n.ID] = n.Role
+	}
+	moves := slices.Clone(r.Moves)
+	seen := make(map[topology.NodeID]bool, len(moves))
+	for i, m := range moves {
+		switch {
+		case roles[m.Node] != topology.Compute:
+			return nil, fmt.Errorf("%w: %q is not a compute node of %s", ErrInvalid, m.Node, s.Machine.Name)
+		case roles[m.To.Node()] != topology.Forwarder:
+			return nil, fmt.Errorf("%w: %q is not a forwarding node of %s", ErrInvalid, m.To, s.Machine.Name)
+		case seen[m.Node]:
+			return nil, fmt.Errorf("%w: %q is moved twice", ErrInvalid, m.Node)
+		case m.From != "" && m.From != s.Observed[m.Node]:
+			return nil, fmt.Errorf("%w: %q is on %s, not on %s", ErrInvalid, m.Node, orUnknown(s.Observed[m.Node]), m.From)
+		}
+		seen[m.Node] = true
+		moves[i].From = s.Observed[m.Node]
+	}
+	return moves, nil
+}
+
+// digest is what an idempotency key is bound to.
+func digest(verb string, body any) string {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic("BUG: request cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(append([]byte(verb+" "), b...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Preview says what approving the plan would do now. Errors: ErrNotFound.
+func (d *Desk) Preview(ctx context.Context, by Person, id string) (Preview, error) {
+	var p Plan
+	var others []Plan
+	err := d.do(ctx, func() error {
+		e, err := d.book.get(id)
+		if err != nil {
+			return err
+		}
+		p = clonePlan(&e.Plan)
+		others = d.movingPlans()
+		return nil
+	})
+	if err != nil {
+		return Preview{}, err
+	}
+	v := makePreview(p, d.situation(), others, d.set)
+	if p.State == Proposed {
+		d.askDriver(ctx, &v)
+	}
+	v.seal()
+	v.MayApprove = mayApprove(by, &v, d.set)
+	if p.State == Proposed {
+		err = d.do(ctx, func() error { d.remember(v); return nil })
+	}
+	return v, err
+}
+
+// movingPlans returns the plans that others may collide with.
+func (d *Desk) movingPlans() (plans []Plan) {
+	for _, e := range d.book.plans {
+		if e.State.moving() {
+			plans = append(plans, Plan{ID: e.ID, State: e.State, Moves: e.Moves})
+		}
+	}
+	slices.SortFunc(plans, func(a, b Plan) int { return len(a.ID) - len(b.ID) })
+	return plans
+}
+
+// askDriver adds what the driver says of the plan.
+func (d *Desk) askDriver(ctx context.Context, v *Preview) {
+	lines, err := d.driver.Preview(ctx, v.Plan)
+	if err != nil {
+		v.Checks = append(v.Checks, Check{"driver", Red, err.Error()})
+		return
+	}
+	v.Lines = append(v.Lines, lines...)
+	v.Checks = append(v.Checks, Check{"driver", Green, "the nodes can be told"})
+}
+
+// shownPreviews is how many previews of a plan are remembered to say what changed since.
+const shownPreviews = 8
+
+func (d *Desk) remember(v Preview) {
+	have := d.shown[v.Plan.ID]
+	if slices.ContainsFunc(have, func(o Preview) bool { return o.Hash == v.Hash }) {
+		return
+	}
+	have = append(have, v)
+	d.shown[v.Plan.ID] = have[max(0, len(have)-shownPreviews):]
+}
+
+// mayApprove says why by may not approve what v shows; "" when nothing is against it.
+func mayApprove(by Person, v *Preview, set Settings) string {
+	p := &v.Plan
+	switch {
+	case p.State != Proposed:
+		return fmt.Sprintf("it is %s", p.State)
+	case by.may(Operator, "approving") != nil:
+		return by.may(Operator, "approving").Error()
+	case by.Name == p.Proposer && !set.SelfApproval:
+		return "you proposed it"
+	case slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.By == by.Name && a.Hash == v.Hash }):
+		return "you approved it already; somebody else must too"
+	}
+	if red := v.red(); len(red) > 0 {
+		return red[0]
+	}
+	return ""
+}
+
+// Approve says yes to the preview behind a.Hash. With the last yes that the plan needs it is
+// applied. Errors: ErrNotFound, ErrChanged (with what changed), ErrNotAllowed, ErrState,
+// ErrInvalid (reason), ErrConflict.
+func (d *Desk) Approve(ctx context.Context, by Person, id string, a Answer) (Plan, error) {
+	if p, again, err := d.answered(ctx, by, "approve", id, a); again || err != nil {
+		return p, err
+	}
+	if err := by.may(Operator, "approving"); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", id, err)
+	}
+	if err := checkReason(a.Reason); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", id, err)
+	}
+	v, err := d.Preview(ctx, by, id)
+	if err != nil {
+		return Plan{}, err
+	}
+	frozen := d.situation().freeze(v.Plan.Moves)
+	return d.act(ctx, by, "approve", id, a, func(e *entry, now time.Time) (*Record, error) {
+		if e.State != Proposed || !now.Before(e.Expires) {
+			return nil, fmt.Errorf("plan %s: %w: it is %s, and expires %s", id, ErrState, e.State, e.Expires.Format(time.TimeOnly))
+		}
+		if err := d.mayApproveNow(by, e, &v, a.Hash); err != nil {
+			return nil, err
+		}
+		r := &Record{Kind: StepApprove, Frozen: &frozen,
+			Approval: &Approval{By: by.Name, Via: by.Via, At: now, Hash: a.Hash, Reason: a.Reason}}
+		if approvals(e, a.Hash)+1 >= v.Needs {
+			start := now.Add(d.set.ApprovalTTL)
+			r.State, r.Moves, r.Expires = Approved, v.Plan.Moves, &start
+		}
+		return r, nil
+	})
+}
+
+// mayApproveNow is every rule between a person's yes and the record of it.
+func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error {
+	if hash != v.Hash {
+		return fmt.Errorf("plan %s: %w: %s", e.ID, ErrChanged, d.sinceShown(v, hash))
+	}
+	if by.Name == e.Proposer && !d.set.SelfApproval {
+		return fmt.Errorf("plan %s: %w: %s proposed it, somebody else approves it (or set desk.self_approval)", e.ID, ErrNotAllowed, by.Name)
+	}
+	now := *v
+	now.Plan.Approvals = e.Approvals
+	if why := mayApprove(by, &now, d.set); why != "" {
+		return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, why)
+	}
+	// A plan approved since the preview was made may have taken a node.
+	for _, c := range checkOthers(v.Plan, d.movingPlans()) {
+		if c.Level == Red {
+			return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, c.Text)
+		}
+	}
+	return nil
+}
+
+func (d *Desk) sinceShown(v *Preview, hash string) string {
+	for _, old := range d.shown[v.Plan.ID] {
+		if old.Hash == hash {
+			return v.diff(&old)
+		}
+	}
+	return "the approval is for another preview; read it again"
+}
+
+// approvals counts the different people who said yes to the same preview.
+func approvals(e *entry, hash string) int {
+	people := map[string]bool{}
+	for _, a := range e.Approvals {
+		if a.Hash == hash {
+			people[a.By] = true
+		}
+	}
+	return len(people)
+}
+
+// Reject ends a plan that has not begun. Errors: ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
+func (d *Desk) Reject(ctx context.Context, by Person, id string, a Answer) (Plan, error) {
+	return d.act(ctx, by, "reject", id, a, func(e *entry, _ time.Time) (*Record, error) {
+		if !allowed(e.State, Rejected) {
+			return nil, fmt.Errorf("plan %s: %w: it is %s (roll it back instead)", id, ErrState, e.State)
+		}
+		return &Record{Kind: StepReject, State: Rejected}, nil
+	})
+}
+
+// RollBack moves every node of the plan back to where it came from, also while the plan is being
+// applied. Errors: ErrNotFound, ErrNotAllowed, ErrState (naming a later plan that moved a node
+// on), ErrConflict.
+func (d *Desk) RollBack(ctx context.Context, by Person, id string, a Answer) (Plan, error) {
+	return d.goBack(ctx, by, "roll back", id, a, RolledBack)
+}
+
+// Restore is RollBack at the end of the plan's job: the plan has served.
+func (d *Desk) Restore(ctx context.Context, by Person, id string, a Answer) (Plan, error) {
+	return d.goBack(ctx, by, "restore", id, a, Restored)
+}
+
+func (d *Desk) goBack(ctx context.Context, by Person, verb, id string, a Answer, goal PlanState) (Plan, error) {
+	return d.act(ctx, by, verb, id, a, func(e *entry, _ time.Time) (*Record, error) {
+		if !allowed(e.State, RollingBack) {
+			return nil, fmt.Errorf("plan %s: %w: it is %s, nothing was moved", id, ErrState, e.State)
+		}
+		if later, n := d.movedOn(e); later != "" {
+			return nil, fmt.Errorf("plan %s: %w: %s was moved on by %s; roll that back first", id, ErrState, n, later)
+		}
+		return &Record{Kind: StepRollBack, State: RollingBack, Goal: goal}, nil
+	})
+}
+
+// movedOn finds a later plan that holds a node of e.
+func (d *Desk) movedOn(e *entry) (plan string, node topology.NodeID) {
+	mine := map[topology.NodeID]bool{}
+	for _, m := range e.Moves {
+		mine[m.Node] = true
+	}
+	for _, o := range d.book.plans {
+		if o.ID == e.ID || !o.State.holds() || !o.approvedAt().After(e.approvedAt()) {
+			continue
+		}
+		for _, m := range o.Moves {
+			if mine[m.Node] {
+				return o.ID, m.Node
+			}
+		}
+	}
+	return "", ""
+}
+
+func (p *Plan) approvedAt() time.Time {
+	if n := len(p.Approvals); n > 0 {
+		return p.Approvals[n-1].At
+	}
+	return time.Time{}
+}
+
+// Complete tries the moves of a partial or failed plan again that have not been made. Errors:
+// ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
+func (d *Desk) Complete(ctx context.Context, by Person, id string, a Answer) (Plan, error) {
+	return d.act(ctx, by, "complete", id, a, func(e *entry, _ time.Time) (*Record, error) {
+		if !allowed(e.State, Applying) || e.State == Approved {
+			return nil, fmt.Errorf("plan %s: %w: it is %s, not partial or failed", id, ErrState, e.State)
+		}
+		for _, c := range checkOthers(e.Plan, d.movingPlans()) {
+			if c.Level == Red {
+				return nil, fmt.Errorf("plan %s: %w: %s", id, ErrState, c.Text)
+			}
+		}
+		return &Record{Kind: StepComplete, State: Applying}, nil
+	})
+}
+
+// Stop ends an apply after the orders under way; the plan is then partial or failed. Errors:
+// ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
+func (d *Desk) Stop(ctx context.Context, by Person, id string, a Answer) (Plan, error) {
+	return d.act(ctx, by, "stop", id, a, func(e *entry, _ time.Time) (*Record, error) {
+		if e.State != Applying {
+			return nil, fmt.Errorf("plan %s: %w: it is %s, not being applied", id, ErrState, e.State)
+		}
+		return &Record{Kind: StepStop}, nil
+	})
+}
+
+// answered looks up whether this very answer was given before.
+func (d *Desk) answered(ctx context.Context, by Person, verb, id string, a Answer) (p Plan, again bool, err error) {
+	if a.Key == "" {
+		return Plan{}, false, nil
+	}
+	err = d.do(ctx, func() error {
+		if _, again, err = d.book.used(by, a.Key, answerDigest(verb, id, a)); again && err == nil {
+			p = clonePlan(&d.book.plans[id].Plan)
+		}
+		return err
+	})
+	return p, again, err
+}
+
+func answerDigest(verb, id string, a Answer) string {
+	return digest(verb+" "+id, Answer{Hash: a.Hash, Reason: a.Reason})
+}
+
+// act is the frame of every answer: authority, idempotency, the rule, the record, the effect.
+func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer, rule func(*entry, time.Time) (*Record, error)) (p Plan, err error) {
+	if err := by.may(Operator, verb); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", id, err)
+	}
+	err = d.do(ctx, func() error {
+		e, err := d.book.get(id)
+		if err != nil {
+			return err
+		}
+		body := answerDigest(verb, id, a)
+		_, again, err := d.book.used(by, a.Key, body)
+		if err != nil || again {
+			p = clonePlan(&e.Plan)
+			return err
+		}
+		now := time.Now().UTC()
+		r, err := rule(e, now)
+		if err != nil {
+			return err
+		}
+		r.At, r.Plan, r.Actor, r.Role, r.Via, r.Reason, r.Key, r.Body = now, id, by.Name, by.Role, by.Via, a.Reason, a.Key, body
+		if err := d.record(r); err != nil {
+			return err
+		}
+		d.follow(e, r.Kind)
+		p = clonePlan(&e.Plan)
+		return nil
+	})
+	return p, err
+}

@@ -1,0 +1,243 @@
+package remap
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Desk is the one place where plans are proposed, approved, applied, verified, rolled back and
+// recorded. One goroutine owns the plans and the journal; nothing is answered before it is on
+// disk, and the driver is told nothing that is not on disk.
+//
+// All methods may be called concurrently.
+type Desk struct {
+	set       Settings
+	driver    Driver
+	situation func() *Situation
+	log       *slog.Logger
+
+	calls  chan func()
+	events chan event // from the runs
+	quit   chan struct{}
+	done   chan struct{}
+
+	// What follows belongs to the owning goroutine.
+	book    *book
+	journal *Journal
+	runs    map[string]*run
+	shown   map[string][]Preview // by plan: the newest previews, to say what changed since
+
+	watch  watchers
+	owners atomic.Pointer[map[topology.ForwarderID]topology.JobID]
+}
+
+// Config is what a desk works with.
+type Config struct {
+	Settings Settings
+	// Path is the journal's file.
+	Path   string
+	Driver Driver
+	// Situation returns the present picture; it may be called from any goroutine.
+	Situation func() *Situation
+	Log       *slog.Logger // nil: discard
+}
+
+// tickEvery is how often expiry, waiting plans and observations are looked at.
+const tickEvery = 500 * time.Millisecond
+
+// OpenDesk replays the journal at cfg.Path, takes up what was under way and starts the desk. Errors
+// are those of OpenJournal and of Settings.Validate.
+func OpenDesk(cfg Config) (*Desk, Summary, error) {
+	if err := cfg.Settings.Validate(); err != nil {
+		return nil, Summary{}, err
+	}
+	b := newBook()
+	j, sum, err := OpenJournal(cfg.Path, b.take)
+	if err != nil {
+		return nil, sum, err
+	}
+	return startDesk(cfg, b, j), sum, nil
+}
+
+func startDesk(cfg Config, b *book, j *Journal) *Desk {
+	d := &Desk{
+		set: cfg.Settings, driver: cfg.Driver, situation: cfg.Situation, log: cfg.Log,
+		calls: make(chan func()), events: make(chan event, 1024),
+		quit: make(chan struct{}), done: make(chan struct{}),
+		book: b, journal: j, runs: map[string]*run{}, shown: map[string][]Preview{},
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.publishOwners()
+	go d.own()
+	return d
+}
+
+// Owners returns the forwarders that plans have dedicated to a job. The map is never changed.
+func (d *Desk) Owners() map[topology.ForwarderID]topology.JobID { return *d.owners.Load() }
+
+func (d *Desk) publishOwners() {
+	owners := map[topology.ForwarderID]topology.JobID{}
+	for _, e := range d.book.plans {
+		if e.Dedicated && e.State.holds() {
+			for _, m := range e.Moves {
+				owners[m.To] = e.Job
+			}
+		}
+	}
+	d.owners.Store(&owners)
+}
+
+// Close stops what is under way, which the next start takes up again, and closes the journal.
+// It waits for every goroutine of the desk.
+func (d *Desk) Close() error {
+	close(d.quit)
+	<-d.done
+	d.watch.close()
+	return d.journal.Close()
+}
+
+// own is the owning goroutine.
+func (d *Desk) own() {
+	defer close(d.done)
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	d.tick(time.Now())
+	for {
+		select {
+		case <-d.quit:
+			d.stopRuns()
+			return
+		case f := <-d.calls:
+			f()
+		case e := <-d.events:
+			d.takeEvents(e)
+		case now := <-tick.C:
+			d.tick(now)
+		}
+	}
+}
+
+// do runs f in the owning goroutine. Once begun it is waited for, whatever happens to ctx.
+func (d *Desk) do(ctx context.Context, f func() error) error {
+	answer := make(chan error, 1)
+	select {
+	case d.calls <- func() { answer <- f() }:
+		return <-answer
+	case <-d.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// record makes steps true: on disk first, then in the book, then known to watchers. On an error
+// nothing has happened.
+func (d *Desk) record(recs ...*Record) error {
+	if err := d.journal.Append(recs...); err != nil {
+		d.log.Error("a step of a plan was not recorded", "plan", recs[0].Plan, "step", recs[0].Kind, "err", err)
+		return err
+	}
+	for _, r := range recs {
+		if err := d.book.take(r); err != nil {
+			panic(fmt.Sprintf("BUG: record %d (%s) does not fit: %v", r.Seq, r.Kind, err))
+		}
+		if r.State != "" && d.book.plans[r.Plan].Dedicated {
+			d.publishOwners()
+		}
+		d.watch.tell(r.Plan)
+	}
+	return nil
+}
+
+// Plan returns one plan with its results, or ErrNotFound.
+func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
+	err = d.do(ctx, func() error {
+		e, err := d.book.get(id)
+		if err == nil {
+			p = clonePlan(&e.Plan)
+		}
+		return err
+	})
+	return p, err
+}
+
+// Plans returns every plan with its results, the newest first.
+func (d *Desk) Plans(ctx context.Context) (plans []Plan, err error) {
+	err = d.do(ctx, func() error {
+		for i := len(d.book.order) - 1; i >= 0; i-- {
+			plans = append(plans, clonePlan(&d.book.plans[d.book.order[i]].Plan))
+		}
+		return nil
+	})
+	return plans, err
+}
+
+// watchers are told which plans changed.
+type watchers struct {
+	mu      sync.Mutex // guards everything that follows
+	chans   map[chan string]struct{}
+	dropped uint64
+	closed  bool
+}
+
+// Watch returns a channel of the ids of plans that changed. It holds up to buffer ids; what does
+// not fit is dropped and counted, so a slow watcher re-reads Plans now and then. stop ends it; the
+// channel is closed then or when the desk closes.
+func (d *Desk) Watch(buffer int) (changed <-chan string, stop func()) {
+	w, c := &d.watch, make(chan string, max(buffer, 1))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		close(c)
+		return c, func() {}
+	}
+	if w.chans == nil {
+		w.chans = map[chan string]struct{}{}
+	}
+	w.chans[c] = struct{}{}
+	return c, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if _, ok := w.chans[c]; ok {
+			delete(w.chans, c)
+			close(c)
+		}
+	}
+}
+
+// DroppedChanges counts the notices that slow watchers missed.
+func (d *Desk) DroppedChanges() uint64 {
+	d.watch.mu.Lock()
+	defer d.watch.mu.Unlock()
+	return d.watch.dropped
+}
+
+func (w *watchers) tell(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.chans {
+		select {
+		case c <- id:
+		default:
+			w.dropped++
+		}
+	}
+}
+
+func (w *watchers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for c := range w.chans {
+		close(c)
+	}
+	w.chans = nil
+}

@@ -1,0 +1,430 @@
+package remap
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+var (
+	olga = Person{Name: "olga", Role: Operator, Via: "unix"}
+	sam  = Person{Name: "sam", Role: Operator, Via: "unix"}
+	vera = Person{Name: "vera", Role: Viewer, Via: "unix"}
+)
+
+const why = "forwarder 0 is slow for job 88231"
+
+// inDesk runs f in a bubble of fake time with a desk over m.
+func inDesk(t *testing.T, m *testMachine, change func(*Settings), f func(t *testing.T, d *Desk, path string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal")
+	synctest.Test(t, func(t *testing.T) {
+		d := openTestDesk(t, m, path, change)
+		f(t, d, path)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := VerifyJournal(path); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func openTestDesk(t *testing.T, m *testMachine, path string, change func(*Settings)) *Desk {
+	t.Helper()
+	set := DefaultSettings()
+	if change != nil {
+		change(&set)
+	}
+	d, _, err := OpenDesk(Config{Settings: set, Path: path, Driver: m, Situation: m.situation})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func propose(t *testing.T, d *Desk, by Person, r Request) Plan {
+	t.Helper()
+	p, err := d.Propose(t.Context(), by, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func approve(t *testing.T, d *Desk, by Person, id string) Plan {
+	t.Helper()
+	v, err := d.Preview(t.Context(), by, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.Approve(t.Context(), by, id, Answer{Hash: v.Hash, Reason: why})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func wantState(t *testing.T, d *Desk, id string, want PlanState) Plan {
+	t.Helper()
+	p, err := d.Plan(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.State != want {
+		t.Fatalf("plan %s is %s (%s), want %s", id, p.State, p.Error, want)
+	}
+	return p
+}
+
+func wantErr(t *testing.T, err, want error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error is %v, want one that wraps %q", err, want)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Fatalf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+func TestAPlanFromProposalToVerifiedAndBack(t *testing.T) {
+	m := newTestMachine(4, 2)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd1"), Reason: why})
+		if p.ID != "P-000001" || p.State != Proposed || p.Moves[0].From != "fwd0" {
+			t.Fatalf("proposal is %+v", p)
+		}
+		approve(t, d, sam, p.ID)
+		time.Sleep(2 * time.Second)
+		p = wantState(t, d, p.ID, Verified)
+		if m.where("cn0") != "fwd1" || m.where("cn1") != "fwd1" {
+			t.Fatalf("nodes are on %s and %s", m.where("cn0"), m.where("cn1"))
+		}
+		if n, ok, failed, verified := p.Progress(); n != 2 || ok != 2 || failed != 0 || verified != 2 {
+			t.Fatalf("progress %s", p.Describe())
+		}
+		if _, err := d.RollBack(t.Context(), olga, p.ID, Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		wantState(t, d, p.ID, RolledBack)
+		for n, f := range m.start {
+			if m.where(n) != f {
+				t.Errorf("%s is on %s after the roll back, was on %s", n, m.where(n), f)
+			}
+		}
+	})
+}
+
+func TestVerifiedOnlyWhenObserved(t *testing.T) {
+	m := newTestMachine(4, 2)
+	m.blind["cn1"] = false
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd1"), Reason: why})
+		v, _ := d.Preview(t.Context(), sam, p.ID)
+		if _, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		m.set(func() { m.blind["cn1"] = true })
+		time.Sleep(5 * time.Second)
+		p = wantState(t, d, p.ID, Applied)
+		if !p.Results[0].Verified || p.Results[1].Verified {
+			t.Fatalf("results %+v: only cn0 was seen", p.Results)
+		}
+		time.Sleep(time.Minute)
+		p = wantState(t, d, p.ID, Partial)
+		if !strings.Contains(p.Error, "not observed") || !strings.Contains(p.Error, "cn1") {
+			t.Errorf("error %q does not name the unseen node", p.Error)
+		}
+	})
+}
+
+func TestProposalsExpire(t *testing.T) {
+	inDesk(t, newTestMachine(4, 2), nil, func(t *testing.T, d *Desk, _ string) {
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: why})
+		time.Sleep(14*time.Minute + 59*time.Second)
+		wantState(t, d, p.ID, Proposed)
+		time.Sleep(2 * time.Second)
+		wantState(t, d, p.ID, Expired)
+		_, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: "x", Reason: why})
+		wantErr(t, err, ErrState, "expired", p.ID)
+	})
+}
+
+func TestApprovalMustStartInTime(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, func(s *Settings) { s.MaxApplying = 1 }, func(t *testing.T, d *Desk, _ string) {
+		m.gate = make(chan struct{}) // of this bubble
+		first := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		second := propose(t, d, olga, Request{Moves: MoveAll(nodes(1), "fwd3"), Reason: why})
+		approve(t, d, sam, first.ID)
+		approve(t, d, sam, second.ID)
+		time.Sleep(time.Minute)
+		wantState(t, d, first.ID, Applying)
+		wantState(t, d, second.ID, Approved)
+		time.Sleep(2 * time.Minute)
+		p := wantState(t, d, second.ID, Expired)
+		if !strings.Contains(p.Error, "could not start") {
+			t.Errorf("error %q", p.Error)
+		}
+		close(m.gate)
+		time.Sleep(2 * time.Second)
+		wantState(t, d, first.ID, Verified)
+		if m.where("cn1") != "fwd0" {
+			t.Error("an expired plan moved a node")
+		}
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	m := newTestMachine(8, 4)
+	m.exclude["fwd3"] = "slow disk"
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		ctx := t.Context()
+		request := func(by Person, r Request) error { _, err := d.Propose(ctx, by, r); return err }
+		wantErr(t, request(vera, Request{Moves: MoveAll(nodes(0), "fwd1")}), ErrNotAllowed, "vera", "operator")
+		wantErr(t, request(olga, Request{}), ErrInvalid, "no compute node")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(99), "fwd1")}), ErrInvalid, "cn99")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd9")}), ErrInvalid, "fwd9")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "cn1")}), ErrInvalid, "cn1", "forwarding")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0, 0), "fwd1")}), ErrInvalid, "cn0", "twice")
+		wantErr(t, request(olga, Request{Moves: []Move{{Node: "cn0", From: "fwd2", To: "fwd1"}}}), ErrInvalid, "fwd0", "fwd2")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Dedicated: true}), ErrInvalid, "job")
+
+		_, err := d.Preview(ctx, olga, "P-999999")
+		wantErr(t, err, ErrNotFound, "P-999999")
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: why})
+		v, _ := d.Preview(ctx, olga, p.ID)
+		if v.MayApprove != "you proposed it" {
+			t.Errorf("may approve says %q to the proposer", v.MayApprove)
+		}
+		_, err = d.Approve(ctx, olga, p.ID, Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, ErrNotAllowed, "olga", "proposed")
+		_, err = d.Approve(ctx, sam, p.ID, Answer{Hash: v.Hash, Reason: "too short"})
+		wantErr(t, err, ErrInvalid, "too short", "10")
+		_, err = d.Approve(ctx, sam, p.ID, Answer{Hash: "another", Reason: why})
+		wantErr(t, err, ErrChanged, p.ID)
+		_, err = d.RollBack(ctx, sam, p.ID, Answer{Reason: why})
+		wantErr(t, err, ErrState, "proposed")
+
+		p = propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		v, _ = d.Preview(ctx, sam, p.ID)
+		_, err = d.Approve(ctx, sam, p.ID, Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, ErrState, "fwd3", "slow disk")
+		if m.orders != 0 {
+			t.Errorf("%d orders were sent by refused plans", m.orders)
+		}
+	})
+}
+
+func TestApprovalIsForWhatWasShown(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		v, _ := d.Preview(t.Context(), sam, p.ID)
+		m.set(func() { m.at["cn0"] = "fwd2" })
+		_, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, ErrChanged, "cn0 was on fwd0 and is on fwd2")
+		m.set(func() { m.at["cn0"] = "fwd0"; m.late = 5 * time.Second })
+		_, err = d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, ErrChanged, "fresh is amber", "needs 2 approvals")
+		m.set(func() { m.late = time.Second }) // an age alone is no change
+		if _, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestTwoPeopleForADoubtfulPlan(t *testing.T) {
+	m := newTestMachine(8, 4)
+	m.late = 5 * time.Second
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		if p = approve(t, d, sam, p.ID); p.State != Proposed || len(p.Approvals) != 1 {
+			t.Fatalf("after one of two approvals the plan is %s", p.State)
+		}
+		v, _ := d.Preview(t.Context(), sam, p.ID)
+		_, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, ErrState, "somebody else")
+		approve(t, d, Person{Name: "tim", Role: Admin}, p.ID)
+		time.Sleep(2 * time.Second)
+		wantState(t, d, p.ID, Verified)
+	})
+}
+
+func TestIdempotencyKeys(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, path string) {
+		ask := Request{Key: "k1", Moves: MoveAll(nodes(0), "fwd3"), Reason: why}
+		p := propose(t, d, olga, ask)
+		if again := propose(t, d, olga, ask); again.ID != p.ID {
+			t.Fatalf("the same request made %s and %s", p.ID, again.ID)
+		}
+		ask.Moves = MoveAll(nodes(1), "fwd3")
+		_, err := d.Propose(t.Context(), olga, ask)
+		wantErr(t, err, ErrConflict, "k1", p.ID)
+		v, _ := d.Preview(t.Context(), sam, p.ID)
+		yes := Answer{Key: "k2", Hash: v.Hash, Reason: why}
+		for range 3 {
+			if _, err := d.Approve(t.Context(), sam, p.ID, yes); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		p = wantState(t, d, p.ID, Verified)
+		if len(p.Approvals) != 1 || m.changes["cn0"] != 1 {
+			t.Errorf("%d approvals, %d changes of one repeated answer", len(p.Approvals), m.changes["cn0"])
+		}
+		yes.Reason = "quite another reason"
+		_, err = d.Approve(t.Context(), sam, p.ID, yes)
+		wantErr(t, err, ErrConflict, "k2")
+	})
+}
+
+func TestPartialIsCompletedOrRolledBack(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		m := newTestMachine(8, 4)
+		m.fails["cn1"] = 1
+		inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+			p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd3"), Reason: why})
+			approve(t, d, sam, p.ID)
+			time.Sleep(2 * time.Second)
+			p = wantState(t, d, p.ID, Partial)
+			if !strings.Contains(p.Error, "1 of 2 not moved: cn1 (the node does not answer)") {
+				t.Errorf("error %q", p.Error)
+			}
+			if !p.Results[0].Verified {
+				t.Error("what was moved was not verified")
+			}
+			act, want := d.Complete, Verified
+			if back {
+				act, want = d.RollBack, RolledBack
+			}
+			if _, err := act(t.Context(), olga, p.ID, Answer{Reason: why}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			wantState(t, d, p.ID, want)
+			if on := m.where("cn1"); (on == "fwd0") != back {
+				t.Errorf("cn1 is on %s", on)
+			}
+			if n := m.changes["cn0"]; !back && n != 1 {
+				t.Errorf("completing moved a node again that was moved: %d changes", n)
+			}
+		})
+	}
+}
+
+func TestRollBackDuringApply(t *testing.T) {
+	m := newTestMachine(64, 2)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		m.gate = make(chan struct{}, 64) // of this bubble
+		var all []topology.NodeID
+		for i := range 32 {
+			all = append(all, node(i))
+		}
+		p := propose(t, d, olga, Request{Moves: MoveAll(all, "fwd1"), Reason: why})
+		approve(t, d, sam, p.ID)
+		for range 10 {
+			m.gate <- struct{}{}
+		}
+		time.Sleep(time.Second)
+		p = wantState(t, d, p.ID, Applying)
+		if _, ok, _, _ := p.Progress(); ok != 10 {
+			t.Fatalf("progress %s, want 10 of 32", p.Describe())
+		}
+		if _, err := d.RollBack(t.Context(), sam, p.ID, Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		close(m.gate)
+		time.Sleep(2 * time.Second)
+		p = wantState(t, d, p.ID, RolledBack)
+		if len(p.Undo) != 32 {
+			t.Errorf("%d undo results, want one for each of 32 moves", len(p.Undo))
+		}
+		for n, f := range m.start {
+			if m.where(n) != f {
+				t.Errorf("%s is on %s, was on %s", n, m.where(n), f)
+			}
+		}
+	})
+}
+
+func TestStopLeavesAPartialPlan(t *testing.T) {
+	m := newTestMachine(64, 2)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		m.gate = make(chan struct{}, 64) // of this bubble
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1, 2, 3), "fwd1"), Reason: why})
+		approve(t, d, sam, p.ID)
+		m.gate <- struct{}{}
+		time.Sleep(time.Second)
+		if _, err := d.Stop(t.Context(), sam, p.ID, Answer{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		p = wantState(t, d, p.ID, Partial)
+		if !strings.Contains(p.Error, "3 of 4 not moved: cn1 cn2 cn3") {
+			t.Errorf("error %q", p.Error)
+		}
+	})
+}
+
+func TestOlderPlanIsNotRolledBackOverANewerOne(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		var ids []string
+		for _, to := range []topology.ForwarderID{"fwd1", "fwd2"} {
+			p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), to), Reason: why})
+			approve(t, d, sam, p.ID)
+			time.Sleep(2 * time.Second)
+			wantState(t, d, p.ID, Verified)
+			ids = append(ids, p.ID)
+		}
+		_, err := d.RollBack(t.Context(), olga, ids[0], Answer{Reason: why})
+		wantErr(t, err, ErrState, "cn0", ids[1])
+		for _, id := range []string{ids[1], ids[0]} {
+			if _, err := d.RollBack(t.Context(), olga, id, Answer{Reason: why}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if m.where("cn0") != "fwd0" {
+			t.Errorf("cn0 is on %s", m.where("cn0"))
+		}
+	})
+}
+
+func TestSlowWatcherIsDroppedAndCounted(t *testing.T) {
+	inDesk(t, newTestMachine(8, 4), nil, func(t *testing.T, d *Desk, _ string) {
+		slow, stopSlow := d.Watch(1)
+		fast, stop := d.Watch(16)
+		defer stop()
+		defer stopSlow()
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		approve(t, d, sam, p.ID)
+		time.Sleep(2 * time.Second)
+		if len(slow) != 1 || len(fast) < 5 {
+			t.Errorf("slow watcher has %d notices, fast one %d", len(slow), len(fast))
+		}
+		if got := d.DroppedChanges(); got != uint64(len(fast)-1) {
+			t.Errorf("%d dropped, want %d", got, len(fast)-1)
+		}
+	})
+}
+
+func TestClosedDeskSaysSo(t *testing.T) {
+	d := openTestDesk(t, newTestMachine(2, 2), filepath.Join(t.TempDir(), "journal"), nil)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.Plans(context.Background())
+	wantErr(t, err, ErrClosed)
+}

@@ -1,0 +1,122 @@
+// Package driver holds the ways to change a mapping on a machine. Each driver is a folder below;
+// this package has what they share: the fan-out over many nodes, and the driver of a daemon that
+// was given none.
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// ErrPermanent is wrapped by outcomes that trying again cannot change, such as a refusal.
+var ErrPermanent = errors.New("refused")
+
+// ErrNoDriver is what the Unassigned driver answers.
+var ErrNoDriver = errors.New("no driver configured (set driver.kind)")
+
+// Fan says how a driver works through many nodes.
+type Fan struct {
+	Parallel int           // moves under way together
+	Tries    int           // per move, at least 1
+	Backoff  time.Duration // before the second try; doubles with each further one
+	Timeout  time.Duration // of one try
+}
+
+// DefaultFan suits orders over a network of thousands of nodes: 256 together, three tries.
+func DefaultFan() Fan {
+	return Fan{Parallel: 256, Tries: 3, Backoff: 200 * time.Millisecond, Timeout: 5 * time.Second}
+}
+
+// Each calls one for every move, with tries and back-off, and reports each outcome as it comes. It
+// returns when all that began have ended; after ctx ends no further move begins, and moves that
+// did not begin are not reported.
+func (f Fan) Each(ctx context.Context, moves []remap.Move, one func(context.Context, remap.Move) error, report func(remap.Result)) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	room := make(chan struct{}, max(f.Parallel, 1))
+	for _, m := range moves {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		wg.Go(func() {
+			defer func() { <-room }()
+			report(f.try(ctx, m, one))
+		})
+	}
+	return nil
+}
+
+func (f Fan) try(ctx context.Context, m remap.Move, one func(context.Context, remap.Move) error) remap.Result {
+	begun, wait := time.Now(), f.Backoff
+	r := remap.Result{Node: m.Node}
+	for {
+		r.Tries++
+		err := f.once(ctx, m, one)
+		r.At, r.Took = time.Now(), time.Since(begun)
+		if err == nil {
+			r.OK, r.Error = true, ""
+			return r
+		}
+		r.Error = err.Error()
+		if r.Tries >= f.Tries || errors.Is(err, ErrPermanent) || ctx.Err() != nil {
+			return r
+		}
+		select {
+		case <-time.After(wait):
+			wait *= 2
+		case <-ctx.Done():
+			return r
+		}
+	}
+}
+
+func (f Fan) once(ctx context.Context, m remap.Move, one func(context.Context, remap.Move) error) error {
+	if f.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("no answer within %s", f.Timeout))
+		defer cancel()
+	}
+	err := one(ctx, m)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// Back turns moves around, for a restore.
+func Back(moves []remap.Move) []remap.Move {
+	back := make([]remap.Move, len(moves))
+	for i, m := range moves {
+		back[i] = remap.Move{Node: m.Node, From: m.To, To: m.From}
+	}
+	return back
+}
+
+// Unassigned is the driver of a daemon that was given none: it refuses every call.
+type Unassigned struct{}
+
+var _ remap.Driver = Unassigned{}
+
+// Preview refuses with ErrNoDriver.
+func (Unassigned) Preview(context.Context, remap.Plan) ([]string, error) { return nil, ErrNoDriver }
+
+// Apply refuses with ErrNoDriver.
+func (Unassigned) Apply(context.Context, remap.Plan, func(remap.Result)) error { return ErrNoDriver }
+
+// Observe refuses with ErrNoDriver.
+func (Unassigned) Observe(context.Context, []topology.NodeID) (topology.Mapping, error) {
+	return nil, ErrNoDriver
+}
+
+// Restore refuses with ErrNoDriver.
+func (Unassigned) Restore(context.Context, remap.Plan, func(remap.Result)) error { return ErrNoDriver }

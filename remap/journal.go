@@ -1,0 +1,304 @@
+package remap
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Record is one step in the life of a plan, as the journal keeps it. The state of every plan is
+// what its records say and nothing else.
+type Record struct {
+	Seq    uint64     `json:"seq"` // 1, 2, 3 ...
+	At     time.Time  `json:"at"`
+	Kind   RecordKind `json:"kind"`
+	Plan   string     `json:"plan,omitempty"`
+	Actor  string     `json:"actor,omitempty"` // empty: the desk itself
+	Role   Role       `json:"role,omitempty"`
+	Via    string     `json:"via,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	// Key and Body are the idempotency key of a write and the digest of what was asked under it.
+	Key  string `json:"key,omitempty"`
+	Body string `json:"body,omitempty"`
+
+	State    PlanState         `json:"state,omitempty"` // the plan's state from here on
+	Proposed *Plan             `json:"proposed,omitempty"`
+	Approval *Approval         `json:"approval,omitempty"`
+	Frozen   *Frozen           `json:"frozen,omitempty"`
+	Moves    []Move            `json:"moves,omitempty"` // as approved
+	Expires  *time.Time        `json:"expires,omitempty"`
+	Results  []Result          `json:"results,omitempty"`
+	Observed []topology.NodeID `json:"observed,omitempty"`
+	Goal     PlanState         `json:"goal,omitempty"`
+	Error    string            `json:"error,omitempty"`
+}
+
+// RecordKind says which step a record is.
+type RecordKind string
+
+// The steps of a plan.
+const (
+	StepPropose  RecordKind = "propose"
+	StepApprove  RecordKind = "approve"
+	StepReject   RecordKind = "reject"
+	StepExpire   RecordKind = "expire"
+	StepStart    RecordKind = "start"
+	StepResults  RecordKind = "results"
+	StepFinish   RecordKind = "finish"
+	StepObserve  RecordKind = "observe"
+	StepRollBack RecordKind = "roll_back"
+	StepUndone   RecordKind = "undone" // results of a roll back
+	StepStop     RecordKind = "stop"
+	StepComplete RecordKind = "complete"
+)
+
+// Journal is an append-only file of records, one JSON object a line:
+//
+//	{"crc":"<CRC-32C of record, 8 hex digits>","hash":"<SHA-256 of previous hash and record>","record":{...}}
+//
+// The CRC tells a damaged record from a good one, the chain of hashes shows an edited, removed or
+// inserted one (a cut-off end only to whoever kept the last hash). The file is locked while open.
+// A Journal is used by one goroutine.
+type Journal struct {
+	file   journalFile
+	seq    uint64
+	prev   [sha256.Size]byte
+	size   int64
+	broken error // after a failed write nothing more is taken: what is on disk is not known
+}
+
+// journalFile is what the journal needs of an *os.File; tests put a failing one in its place.
+type journalFile interface {
+	io.Writer
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+// Summary is what reading a whole journal found.
+type Summary struct {
+	Records   uint64    `json:"records"`
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+	LastHash  string    `json:"last_hash"`
+	TornBytes int64     `json:"torn_bytes"` // of an unfinished last record, never acknowledged
+}
+
+// ErrDamaged is wrapped by every error that names a bad record.
+var ErrDamaged = errors.New("journal is damaged")
+
+// ErrLocked says that another process has the journal open.
+var ErrLocked = errors.New("journal is in use by another process")
+
+// maxRecordBytes bounds one line: a plan over 40,960 nodes needs about 4 MB.
+const maxRecordBytes = 64 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+type journalLine struct {
+	CRC    string          `json:"crc"`
+	Hash   string          `json:"hash"`
+	Record json.RawMessage `json:"record"`
+}
+
+// OpenJournal opens or makes the journal at path, locks it, hands every record in order to replay
+// and cuts off an unfinished last record, which Summary reports. It fails with ErrLocked, or with
+// ErrDamaged naming the record; then nothing was changed.
+func OpenJournal(path string, replay func(*Record) error) (*Journal, Summary, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, Summary{}, fmt.Errorf("open journal: %w", err)
+	}
+	j, sum, err := startJournal(f, path, replay)
+	if err != nil {
+		f.Close()
+		return nil, sum, err
+	}
+	return j, sum, nil
+}
+
+func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal, Summary, error) {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, Summary{}, fmt.Errorf("%s: %w", path, ErrLocked)
+	}
+	c := chain{name: path}
+	if err := c.read(f, replay); err != nil {
+		return nil, c.summary(), err
+	}
+	if c.torn > 0 {
+		if err := f.Truncate(c.size); err != nil {
+			return nil, c.summary(), fmt.Errorf("%s: cut off the unfinished record %d: %w", path, c.seq+1, err)
+		}
+	}
+	if err := errors.Join(f.Sync(), syncDir(filepath.Dir(path))); err != nil {
+		return nil, c.summary(), fmt.Errorf("open journal %s: %w", path, err)
+	}
+	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size}, c.summary(), nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Append numbers the records, writes them and returns when they are on disk. On an error none of
+// them counts: they are cut off again, and where that fails too the journal takes nothing more.
+func (j *Journal) Append(recs ...*Record) error {
+	if j.broken != nil {
+		return j.broken
+	}
+	var buf bytes.Buffer
+	seq, prev := j.seq, j.prev
+	for _, r := range recs {
+		seq++
+		r.Seq = seq
+		line, hash, err := encodeRecord(r, prev)
+		if err != nil {
+			return err
+		}
+		prev = hash
+		buf.Write(line)
+	}
+	if _, err := j.file.Write(buf.Bytes()); err != nil {
+		return j.fail("write", err, j.file.Truncate(j.size))
+	}
+	if err := j.file.Sync(); err != nil {
+		// After a failed fsync the kernel may have dropped the pages: believe nothing.
+		return j.fail("fsync", err, errors.New("unknown content"))
+	}
+	j.seq, j.prev, j.size = seq, prev, j.size+int64(buf.Len())
+	return nil
+}
+
+func (j *Journal) fail(op string, err, undo error) error {
+	err = fmt.Errorf("journal: %s: %w (nothing was done; free the disk, then restart fairwayd)", op, err)
+	if undo != nil {
+		j.broken = err
+	}
+	return err
+}
+
+// Close releases the file and its lock.
+func (j *Journal) Close() error { return j.file.Close() }
+
+func encodeRecord(r *Record, prev [sha256.Size]byte) ([]byte, [sha256.Size]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, prev, fmt.Errorf("journal: encode record %d: %w", r.Seq, err)
+	}
+	if len(body) > maxRecordBytes {
+		return nil, prev, fmt.Errorf("journal: record of %d bytes is larger than %d", len(body), maxRecordBytes)
+	}
+	hash := chainHash(prev, body)
+	line := fmt.Appendf(nil, `{"crc":"%08x","hash":"%x","record":%s}`+"\n", crc32.Checksum(body, castagnoli), hash, body)
+	return line, hash, nil
+}
+
+func chainHash(prev [sha256.Size]byte, body []byte) [sha256.Size]byte {
+	return sha256.Sum256(append(prev[:], body...))
+}
+
+// VerifyJournal checks every record, CRC and link of the journal at path without locking or
+// changing it. The error wraps ErrDamaged and names the first bad record.
+func VerifyJournal(path string) (Summary, error) { return ReadJournal(path, nil) }
+
+// ReadJournal is VerifyJournal that shows each good record to visit, which may stop it by an error.
+func ReadJournal(path string, visit func(*Record) error) (Summary, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Summary{}, fmt.Errorf("open journal: %w", err)
+	}
+	defer f.Close()
+	c := chain{name: path}
+	err = c.read(f, visit)
+	return c.summary(), err
+}
+
+// chain follows a journal from its first record.
+type chain struct {
+	name        string
+	seq         uint64
+	prev        [sha256.Size]byte
+	size, torn  int64
+	first, last time.Time
+}
+
+func (c *chain) summary() Summary {
+	s := Summary{Records: c.seq, First: c.first, Last: c.last, TornBytes: c.torn}
+	if c.seq > 0 {
+		s.LastHash = hex.EncodeToString(c.prev[:])
+	}
+	return s
+}
+
+// read follows src to its end. A last line without its newline was never acknowledged and is
+// counted as torn; any other bad line is an error.
+func (c *chain) read(src io.Reader, visit func(*Record) error) error {
+	in := bufio.NewReaderSize(src, 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			c.torn = int64(len(line))
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: read record %d: %w", c.name, c.seq+1, err)
+		}
+		rec, err := c.next(line)
+		if err != nil {
+			return fmt.Errorf("%s: record %d at byte %d: %w", c.name, c.seq+1, c.size, err)
+		}
+		if visit != nil {
+			if err := visit(rec); err != nil {
+				return fmt.Errorf("%s: record %d: %w", c.name, rec.Seq, err)
+			}
+		}
+		c.size += int64(len(line))
+	}
+}
+
+// next checks one line against the chain and moves the chain on.
+func (c *chain) next(line []byte) (*Record, error) {
+	var l journalLine
+	if len(line) > maxRecordBytes+256 {
+		return nil, fmt.Errorf("%w: line of %d bytes", ErrDamaged, len(line))
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrDamaged, err)
+	}
+	if want := fmt.Sprintf("%08x", crc32.Checksum(l.Record, castagnoli)); l.CRC != want {
+		return nil, fmt.Errorf("%w: CRC is %q, its bytes give %q", ErrDamaged, l.CRC, want)
+	}
+	hash := chainHash(c.prev, l.Record)
+	if want := hex.EncodeToString(hash[:]); l.Hash != want {
+		return nil, fmt.Errorf("%w: hash does not follow from the record before (has %.12s, expected %.12s)", ErrDamaged, l.Hash, want)
+	}
+	rec := &Record{}
+	if err := json.Unmarshal(l.Record, rec); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrDamaged, err)
+	}
+	if rec.Seq != c.seq+1 {
+		return nil, fmt.Errorf("%w: sequence number is %d", ErrDamaged, rec.Seq)
+	}
+	if c.seq == 0 {
+		c.first = rec.At
+	}
+	c.seq, c.prev, c.last = rec.Seq, hash, rec.At
+	return rec, nil
+}

@@ -1,0 +1,80 @@
+package remap
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Role is what a person may do; each includes the one before it.
+type Role string
+
+// The roles.
+const (
+	Viewer   Role = "viewer"
+	Operator Role = "operator"
+	Admin    Role = "admin"
+)
+
+// Includes says whether a person of role r may do what needs the role need. An unknown role may
+// do nothing.
+func (r Role) Includes(need Role) bool {
+	rank := map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
+	return rank[r] > 0 && rank[r] >= rank[need]
+}
+
+// Person is who asks: the name and role that the door established, and the door.
+type Person struct {
+	Name string `json:"name"`
+	Role Role   `json:"role"`
+	Via  string `json:"via"` // unix, token, session, proxy
+}
+
+// Request asks for a remap.
+type Request struct {
+	Key    string // idempotency key; empty: none
+	Job    string
+	Moves  []Move // From is filled in by the desk
+	Reason string
+	Force  bool
+	// Dedicated keeps the targets for Job alone; it needs a Job.
+	Dedicated bool
+}
+
+// Answer is a person's word on a plan.
+type Answer struct {
+	Key    string // idempotency key; empty: none
+	Hash   string // of the preview that the person saw; for approvals
+	Reason string
+}
+
+// The refusals of the desk. Every error it returns wraps one of them or is a failure of the
+// journal, and names the plan, node or setting it is about.
+var (
+	ErrNotFound   = errors.New("not found")
+	ErrChanged    = errors.New("changed since it was previewed")
+	ErrNotAllowed = errors.New("not allowed")
+	ErrState      = errors.New("not possible now")
+	ErrInvalid    = errors.New("invalid request")
+	ErrConflict   = errors.New("idempotency key was used for another request")
+	ErrClosed     = errors.New("the desk is closed")
+)
+
+// reasonLetters is the least that counts as a reason (CONSOLE.md section 4).
+const reasonLetters = 10
+
+func checkReason(reason string) error {
+	if n := len([]rune(reason)); n < reasonLetters {
+		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n, reasonLetters)
+	}
+	return nil
+}
+
+func (p Person) may(need Role, what string) error {
+	if p.Name == "" {
+		return fmt.Errorf("%w: %s needs a name to put in the audit", ErrNotAllowed, what)
+	}
+	if !p.Role.Includes(need) {
+		return fmt.Errorf("%w: %s needs the role %s, %s is %q", ErrNotAllowed, what, need, p.Name, p.Role)
+	}
+	return nil
+}

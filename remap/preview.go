@@ -1,0 +1,323 @@
+package remap
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// Preview is what approving a plan would do now, in words, and the hash that binds an approval
+// to it.
+type Preview struct {
+	Plan   Plan     `json:"plan"` // with From as observed now
+	Title  string   `json:"title"`
+	Lines  []string `json:"lines"`
+	Checks []Check  `json:"checks"`
+	Hash   string   `json:"hash"`
+	Needs  int      `json:"needs"` // approvals
+	// MayApprove is empty when the caller may approve, else why not.
+	MayApprove string `json:"may_approve"`
+}
+
+// Check is one precondition of a plan. An amber one asks for a second approval, a red one forbids.
+type Check struct {
+	Name  string     `json:"name"`
+	Level CheckLevel `json:"level"`
+	Text  string     `json:"text"`
+}
+
+// CheckLevel grades a check.
+type CheckLevel string
+
+// The levels of a check.
+const (
+	Green CheckLevel = "ok"
+	Amber CheckLevel = "amber"
+	Red   CheckLevel = "red"
+)
+
+// makePreview is the pure part of a preview: what the plan would do in situation s beside the
+// other plans of the desk.
+func makePreview(p Plan, s *Situation, others []Plan, set Settings) Preview {
+	p.Moves = slices.Clone(p.Moves)
+	if p.State == Proposed {
+		for i, m := range p.Moves {
+			p.Moves[i].From = s.Observed[m.Node]
+		}
+	}
+	v := Preview{Plan: p, Title: Title(&p), Lines: moveLines(p.Moves)}
+	targets := targetsOf(p.Moves)
+	v.Checks = slices.Concat(
+		checkFresh(targets, s),
+		checkTargets(targets, p, s),
+		checkSources(p, s),
+		checkFloor(targets, p, s, set),
+		checkOthers(p, others),
+	)
+	v.Needs = approvalsNeeded(v, set)
+	return v
+}
+
+// seal computes the hash once every check is there. Only what matters for the decision goes in: the
+// moves and the level of each check, not ages and loads, which change every second.
+func (v *Preview) seal() {
+	type check struct {
+		Name  string
+		Level CheckLevel
+	}
+	facts := struct {
+		ID               string
+		Job              topology.JobID
+		Moves            []Move
+		Force, Dedicated bool
+		Checks           []check
+		Needs            int
+	}{ID: v.Plan.ID, Job: v.Plan.Job, Moves: v.Plan.Moves, Force: v.Plan.Force, Dedicated: v.Plan.Dedicated, Needs: v.Needs}
+	for _, c := range v.Checks {
+		facts.Checks = append(facts.Checks, check{c.Name, c.Level})
+	}
+	b, err := json.Marshal(facts)
+	if err != nil {
+		panic("BUG: preview cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	v.Hash = hex.EncodeToString(sum[:16])
+}
+
+// red returns the texts of the checks that forbid the plan.
+func (v *Preview) red() (why []string) {
+	for _, c := range v.Checks {
+		if c.Level == Red {
+			why = append(why, c.Text)
+		}
+	}
+	return why
+}
+
+// approvalsNeeded is CONSOLE.md section 6: two people for a big or doubtful plan.
+func approvalsNeeded(v Preview, set Settings) int {
+	amber := slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Level == Amber })
+	if set.TwoPersons && (amber || len(v.Plan.Moves) > set.BigPlan) {
+		return 2
+	}
+	return 1
+}
+
+// diff says in words how a preview differs from an older one.
+func (v *Preview) diff(old *Preview) string {
+	var out []string
+	for i, m := range v.Plan.Moves {
+		if i < len(old.Plan.Moves) && old.Plan.Moves[i] != m {
+			out = append(out, fmt.Sprintf("%s was on %s and is on %s", m.Node, orUnknown(old.Plan.Moves[i].From), orUnknown(m.From)))
+		}
+		if len(out) == 5 {
+			out = append(out, "and more")
+			break
+		}
+	}
+	was := map[string]CheckLevel{}
+	for _, c := range old.Checks {
+		was[c.Name] = c.Level
+	}
+	for _, c := range v.Checks {
+		if was[c.Name] != c.Level {
+			out = append(out, fmt.Sprintf("%s is %s: %s", c.Name, c.Level, c.Text))
+		}
+	}
+	if v.Needs != old.Needs {
+		out = append(out, fmt.Sprintf("needs %d approvals, needed %d", v.Needs, old.Needs))
+	}
+	return strings.Join(out, "; ")
+}
+
+// Title is the plan in one line.
+func Title(p *Plan) string {
+	nodes := fmt.Sprintf("%d nodes", len(p.Moves))
+	if len(p.Moves) == 1 {
+		nodes = string(p.Moves[0].Node)
+	}
+	if p.Job != "" {
+		nodes = fmt.Sprintf("job %s (%s)", p.Job, nodes)
+	}
+	targets := targetsOf(p.Moves)
+	to := fmt.Sprintf("%d forwarders", len(targets))
+	if len(targets) == 1 {
+		to = string(targets[0])
+	}
+	if p.Dedicated {
+		to += ", dedicated"
+	}
+	return nodes + " -> " + to
+}
+
+// moveLines groups moves of the same way, in the order of their first node.
+func moveLines(moves []Move) []string {
+	type way struct{ from, to topology.ForwarderID }
+	var order []way
+	nodes := map[way][]string{}
+	for _, m := range moves {
+		w := way{m.From, m.To}
+		if nodes[w] == nil {
+			order = append(order, w)
+		}
+		nodes[w] = append(nodes[w], string(m.Node))
+	}
+	lines := make([]string, 0, len(order))
+	for _, w := range order {
+		verb := fmt.Sprintf("  %s -> %s", orUnknown(w.from), w.to)
+		if w.from == w.to {
+			verb = fmt.Sprintf("  stay on %s", w.to)
+		}
+		lines = append(lines, shorten(nodes[w])+verb)
+	}
+	return lines
+}
+
+// shorten lists up to eight names.
+func shorten(names []string) string {
+	const most = 8
+	if len(names) <= most {
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
+}
+
+func orUnknown(f topology.ForwarderID) string {
+	if f == "" {
+		return "(not known)"
+	}
+	return string(f)
+}
+
+func targetsOf(moves []Move) (targets []topology.ForwarderID) {
+	seen := map[topology.ForwarderID]bool{}
+	for _, m := range moves {
+		if !seen[m.To] {
+			seen[m.To] = true
+			targets = append(targets, m.To)
+		}
+	}
+	return targets
+}
+
+func checkFresh(targets []topology.ForwarderID, s *Situation) []Check {
+	c := Check{Name: "fresh", Level: Green}
+	var oldest struct {
+		id  topology.ForwarderID
+		age float64
+	}
+	for _, id := range targets {
+		load, seen := s.Load[id]
+		if !seen {
+			return []Check{{"fresh", Red, fmt.Sprintf("no data of %s", id)}}
+		}
+		if a := s.At.Sub(load.LastSeen); a.Seconds() >= oldest.age {
+			oldest.id, oldest.age = id, a.Seconds()
+			c.Text = fmt.Sprintf("data of %s is %s old", id, age(a))
+		}
+	}
+	switch {
+	case oldest.age > StaleAfter.Seconds():
+		c.Level = Red
+	case oldest.age > LateAfter.Seconds():
+		c.Level = Amber
+	default:
+		c.Text = "fresh " + c.Text
+	}
+	return []Check{c}
+}
+
+func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check {
+	var checks []Check
+	for _, id := range targets {
+		c := Check{Name: "target " + string(id), Level: Green, Text: fmt.Sprintf("%s is healthy", id)}
+		f, accused := s.Accused(id)
+		owner, owned := s.Owner[id]
+		switch {
+		case s.Excluded[id] != "":
+			c.Level, c.Text = Red, fmt.Sprintf("%s is excluded: %s", id, s.Excluded[id])
+		case owned && owner != p.Job:
+			c.Level, c.Text = Red, fmt.Sprintf("%s is dedicated to job %s", id, owner)
+		case accused && f.State != anomaly.Suspect && f.State != anomaly.Probation:
+			c.Level, c.Text = Red, fmt.Sprintf("%s is %s %s (%s)", id, f.State, f.Kind, f.ID)
+		case accused:
+			c.Level, c.Text = Amber, fmt.Sprintf("%s is %s %s (%s)", id, f.State, f.Kind, f.ID)
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// checkSources asks that every node's present forwarder is known, since it is the way back.
+func checkSources(p Plan, s *Situation) []Check {
+	var unknown, stay, lingering []string
+	for _, m := range p.Moves {
+		switch r := s.Routes[m.Node]; {
+		case m.From == "":
+			unknown = append(unknown, string(m.Node))
+		case m.From == m.To:
+			stay = append(stay, string(m.Node))
+		case len(r.Lingering) > 0:
+			lingering = append(lingering, string(m.Node))
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		return []Check{{"source", Red, "present forwarder not known: " + shorten(unknown)}}
+	case len(stay) == len(p.Moves):
+		return []Check{{"source", Red, "nothing to do: every node is there already"}}
+	case len(stay) > 0:
+		return []Check{{"source", Green, "already there: " + shorten(stay)}}
+	case len(lingering) > 0:
+		return []Check{{"source", Green, "old connections remain: " + shorten(lingering)}}
+	}
+	return []Check{{"source", Green, "the way back is known for every node"}}
+}
+
+func checkFloor(targets []topology.ForwarderID, p Plan, s *Situation, set Settings) []Check {
+	healthy, idle := s.Healthy()
+	left := healthy
+	text := fmt.Sprintf("%d healthy forwarders (floor %d)", healthy, set.HealthyFloor)
+	if p.Dedicated {
+		for _, id := range targets {
+			if st := s.State(id); st == ForwarderIdle || st == ForwarderOK {
+				left--
+			}
+		}
+		text = fmt.Sprintf("healthy forwarders for everybody %d -> %d (floor %d), idle %d", healthy, left, set.HealthyFloor, idle)
+	}
+	if left < set.HealthyFloor {
+		return []Check{{"floor", Red, text}}
+	}
+	return []Check{{"floor", Green, text}}
+}
+
+// checkOthers refuses to move a node that another plan is moving.
+func checkOthers(p Plan, others []Plan) []Check {
+	mine := map[topology.NodeID]bool{}
+	for _, m := range p.Moves {
+		mine[m.Node] = true
+	}
+	for _, o := range others {
+		if o.ID == p.ID || !o.State.moving() {
+			continue
+		}
+		for _, m := range o.Moves {
+			if mine[m.Node] {
+				return []Check{{"others", Red, fmt.Sprintf("%s is being moved by %s (%s)", m.Node, o.ID, o.State)}}
+			}
+		}
+	}
+	return []Check{{"others", Green, "no other plan is moving these nodes"}}
+}
+
+// moving says that orders of the plan are or may be on their way.
+func (s PlanState) moving() bool {
+	return s == Approved || s == Applying || s == RollingBack
+}

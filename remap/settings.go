@@ -1,0 +1,60 @@
+package remap
+
+import (
+	"fmt"
+	"time"
+)
+
+// Settings are the rules of the desk that a site may change.
+type Settings struct {
+	// ProposalTTL is how long a proposal waits for approvals (CONSOLE.md section 6).
+	ProposalTTL time.Duration `toml:"proposal_ttl"`
+	// ApprovalTTL is how long an approved plan may wait for its start.
+	ApprovalTTL time.Duration `toml:"approval_ttl"`
+	// VerifyWithin is how long the collector may take to see the new mapping.
+	VerifyWithin time.Duration `toml:"verify_within"`
+	// SelfApproval lets the proposer approve; for sites where one operator works alone.
+	SelfApproval bool `toml:"self_approval"`
+	// TwoPersons asks for a second approval of big or doubtful plans.
+	TwoPersons bool `toml:"two_persons"`
+	// BigPlan is the number of moves above which a plan needs two approvals.
+	BigPlan int `toml:"big_plan"`
+	// HealthyFloor is the smallest number of healthy forwarders that must be left for everybody.
+	HealthyFloor int `toml:"healthy_floor"`
+	// MaxApplying is how many plans may be applied or rolled back at once.
+	MaxApplying int `toml:"max_applying"`
+}
+
+// DefaultSettings are the values of DESIGN.md and CONSOLE.md, closed where they have a choice.
+func DefaultSettings() Settings {
+	return Settings{
+		ProposalTTL:  15 * time.Minute,
+		ApprovalTTL:  2 * time.Minute,
+		VerifyWithin: 30 * time.Second,
+		TwoPersons:   true,
+		BigPlan:      4096,
+		HealthyFloor: 1,
+		MaxApplying:  4,
+	}
+}
+
+// Validate says which setting is out of its range.
+func (s Settings) Validate() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin}} {
+		if d.value < time.Second || d.value > 24*time.Hour {
+			return fmt.Errorf("desk.%s = %s: want 1s to 24h", d.name, d.value)
+		}
+	}
+	for _, n := range []struct {
+		name       string
+		value, min int
+	}{{"big_plan", s.BigPlan, 1}, {"healthy_floor", s.HealthyFloor, 0}, {"max_applying", s.MaxApplying, 1}} {
+		if n.value < n.min {
+			return fmt.Errorf("desk.%s = %d: want at least %d", n.name, n.value, n.min)
+		}
+	}
+	return nil
+}

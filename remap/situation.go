@@ -1,0 +1,157 @@
+package remap
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+)
+
+// ForwarderState is a forwarder's standing in one word, as every screen shows it.
+type ForwarderState string
+
+// The standings of a forwarder; of several that apply the last one here counts.
+const (
+	ForwarderIdle      ForwarderState = "idle"
+	ForwarderOK        ForwarderState = "ok"
+	ForwarderDedicated ForwarderState = "dedicated"
+	ForwarderSuspect   ForwarderState = "suspect"
+	ForwarderExcluded  ForwarderState = "excluded"
+	ForwarderStale     ForwarderState = "stale" // no news: whatever was known is old
+)
+
+// Ages at which news is called late and stale (CONSOLE.md section 3).
+const (
+	LateAfter  = 3 * time.Second
+	StaleAfter = 10 * time.Second
+)
+
+// idleShare is the share of its peak below which a forwarder counts as idle; idleBytesPerSec stands
+// in where the peak is not known.
+const (
+	idleShare       = 0.01
+	idleBytesPerSec = 1e6
+)
+
+// SituationParts is what a Situation is made of; the maps are taken over, not copied.
+type SituationParts struct {
+	At       time.Time
+	Machine  *topology.Machine
+	Routes   map[topology.NodeID]observed.Route
+	Load     map[topology.ForwarderID]Load
+	Findings []anomaly.Finding
+	Excluded map[topology.ForwarderID]string
+	Owner    map[topology.ForwarderID]topology.JobID
+	Jobs     []Job
+}
+
+// BuildSituation makes the one picture that deciders and operators share.
+func BuildSituation(p SituationParts) *Situation {
+	return &Situation{At: p.At, Machine: p.Machine, Observed: observed.Mapping(p.Routes), Routes: p.Routes,
+		Load: p.Load, Findings: p.Findings, Excluded: p.Excluded, Owner: p.Owner, Jobs: p.Jobs}
+}
+
+// State derives a forwarder's standing from the facts of the situation.
+func (s *Situation) State(id topology.ForwarderID) ForwarderState {
+	load, seen := s.Load[id]
+	switch {
+	case !seen || s.At.Sub(load.LastSeen) > StaleAfter:
+		return ForwarderStale
+	case s.Excluded[id] != "":
+		return ForwarderExcluded
+	}
+	if _, ok := s.Accused(id); ok {
+		return ForwarderSuspect
+	}
+	if _, ok := s.Owner[id]; ok {
+		return ForwarderDedicated
+	}
+	idleBelow := idleBytesPerSec
+	if load.PeakBytesPerSec > 0 {
+		idleBelow = idleShare * load.PeakBytesPerSec
+	}
+	if load.ReadBytesPerSec+load.WriteBytesPerSec < idleBelow {
+		return ForwarderIdle
+	}
+	return ForwarderOK
+}
+
+// Accused returns the open finding that holds a forwarder itself responsible, the gravest first.
+func (s *Situation) Accused(id topology.ForwarderID) (f anomaly.Finding, ok bool) {
+	for _, g := range s.Findings {
+		if g.Node != id.Node() || g.Kind != anomaly.FailSlow && g.Kind != anomaly.ForwarderSilent {
+			continue
+		}
+		switch g.State {
+		case anomaly.Confirmed, anomaly.Excluded:
+			return g, true
+		case anomaly.Suspect, anomaly.Probation:
+			f, ok = g, true
+		}
+	}
+	return f, ok
+}
+
+// Healthy counts the forwarders that may carry new work, and how many of them are idle.
+func (s *Situation) Healthy() (healthy, idle int) {
+	for _, n := range s.Machine.ByRole(topology.Forwarder) {
+		switch s.State(topology.ForwarderID(n.ID)) {
+		case ForwarderIdle:
+			idle++
+			healthy++
+		case ForwarderOK, ForwarderDedicated:
+			healthy++
+		}
+	}
+	return healthy, idle
+}
+
+// Frozen is the part of a situation that a plan touches, kept with the plan for ever.
+type Frozen struct {
+	At         time.Time                                `json:"at"`
+	Healthy    int                                      `json:"healthy"`
+	Idle       int                                      `json:"idle"`
+	Forwarders map[topology.ForwarderID]FrozenForwarder `json:"forwarders,omitempty"`
+	Generation map[topology.NodeID]uint64               `json:"generation,omitempty"` // of the mounts, where reported
+}
+
+// FrozenForwarder is one touched forwarder at that instant.
+type FrozenForwarder struct {
+	State   ForwarderState `json:"state"`
+	Load    Load           `json:"load"`
+	Clients int            `json:"clients"`
+}
+
+// freeze keeps what the situation says of the forwarders and nodes of moves.
+func (s *Situation) freeze(moves []Move) Frozen {
+	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{}, Generation: map[topology.NodeID]uint64{}}
+	f.Healthy, f.Idle = s.Healthy()
+	clients := map[topology.ForwarderID]int{}
+	for _, fwd := range s.Observed {
+		clients[fwd]++
+	}
+	for _, m := range moves {
+		for _, id := range []topology.ForwarderID{m.From, m.To} {
+			if _, done := f.Forwarders[id]; !done && id != "" {
+				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Load: s.Load[id], Clients: clients[id]}
+			}
+		}
+		if g := s.Routes[m.Node].Generation; g > 0 {
+			f.Generation[m.Node] = g
+		}
+	}
+	return f
+}
+
+// age writes a duration as screens do: "0.4s", "12s", "4m".
+func age(d time.Duration) string {
+	switch {
+	case d < LateAfter:
+		return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	}
+	return fmt.Sprintf("%.0fm", d.Minutes())
+}
