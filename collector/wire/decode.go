@@ -1,0 +1,229 @@
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// maxInterned bounds the names a Decoder remembers; past it, it forgets all and starts again.
+const maxInterned = 1 << 17
+
+// Decoder reads messages and reuses its memory from one to the next: names are kept, and the
+// frames of a Frames message are valid only until the next Decode. Not for concurrent use: one
+// per connection. The zero value is ready.
+type Decoder struct {
+	// Dropped counts the samples left out because their metric is unknown here or their value
+	// not finite.
+	Dropped uint64
+
+	names   map[string]string
+	out     Frames
+	frames  []collector.Frame
+	samples []collector.Sample
+	jobs    []collector.JobSamples
+	routes  []collector.Route
+	sources []collector.SourceStatus
+}
+
+// Decode reads one message. Errors wrap ErrMalformed or ErrLimit.
+func (d *Decoder) Decode(msg []byte) (Message, error) {
+	if len(msg) > MaxMessageBytes {
+		return nil, fmt.Errorf("message of %d bytes, more than %d: %w", len(msg), MaxMessageBytes, ErrLimit)
+	}
+	if len(msg) < headerBytes {
+		return nil, fmt.Errorf("message of %d bytes, shorter than its header: %w", len(msg), ErrMalformed)
+	}
+	if msg[0] != Version {
+		return nil, fmt.Errorf("version %d, this side speaks %d: %w", msg[0], Version, ErrMalformed)
+	}
+	kind := Kind(msg[1])
+	r := reader{b: msg, at: headerBytes, d: d}
+	m := r.message(kind)
+	if r.err == nil && r.at != len(msg) {
+		r.fail("end", fmt.Sprintf("%d bytes too many", len(msg)-r.at), ErrMalformed)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("decode %v of %d bytes: %w", kind, len(msg), r.err)
+	}
+	return m, nil
+}
+
+func (r *reader) message(kind Kind) Message {
+	switch kind {
+	case KindHello:
+		return Hello{
+			Node: topology.NodeID(r.name("node")), Role: r.role(),
+			FirstSeq: r.uvarint("first sequence"), Instance: r.name("instance"),
+		}
+	case KindFrames:
+		return r.readFrames()
+	case KindAck:
+		return Ack{Seq: r.uvarint("sequence")}
+	case KindOrder:
+		return Order{
+			ID: r.name("order id"), Kind: r.name("order kind"),
+			Deadline: timeOf(r.varint("deadline")), Body: r.body("order body"),
+		}
+	case KindOrderResult:
+		return OrderResult{
+			ID: r.name("order id"), OK: r.flag("ok"), Err: r.text("error"),
+			Took: time.Duration(r.varint("took")), Body: r.body("result body"),
+		}
+	case KindReject:
+		code := r.uvarint("code")
+		if code > math.MaxUint16 {
+			r.fail("code", fmt.Sprintf("%d does not fit 16 bits", code), ErrMalformed)
+		}
+		return Reject{Code: RejectCode(code), Seq: r.uvarint("sequence"), Text: r.text("text")}
+	}
+	r.fail("kind", fmt.Sprintf("%d is unknown", byte(kind)), ErrMalformed)
+	return nil
+}
+
+func (r *reader) readFrames() *Frames {
+	d := r.d
+	d.samples, d.jobs, d.routes, d.sources = d.samples[:0], d.jobs[:0], d.routes[:0], d.sources[:0]
+	d.out.Seq = r.uvarint("sequence")
+	base := r.varint("base time")
+	const minFrameBytes = 4
+	n := r.count("frames", MaxFrames, minFrameBytes)
+	if cap(d.frames) < n {
+		d.frames = make([]collector.Frame, n)
+	}
+	d.frames = d.frames[:cap(d.frames)]
+	for i := range n {
+		r.frame(&d.frames[i], base)
+		if r.err != nil {
+			r.err = fmt.Errorf("frame %d (node %q): %w", i, d.frames[i].Node, r.err)
+			return nil
+		}
+	}
+	d.out.Frames = d.frames[:n]
+	return &d.out
+}
+
+func (r *reader) frame(f *collector.Frame, base int64) {
+	// Messages of one stream list the same nodes in the same order, so that the name to expect is
+	// the one that stood here before.
+	node := topology.NodeID(r.expectedName("node", string(f.Node)))
+	*f = collector.Frame{Node: node}
+	flags := r.byte("flags")
+	f.Role = topology.Role(flags & roleMask)
+	if f.Role > topology.Metadata {
+		f.Role = topology.RoleUnknown
+	}
+	f.RoutesComplete = flags&flagComplete != 0
+	f.TimeMillis = base + r.varint("time")
+	f.Samples = r.readSamples()
+	if flags&flagJobs != 0 {
+		f.Jobs = r.readJobs()
+	}
+	if flags&flagRoutes != 0 {
+		f.Routes = r.readRoutes(string(node))
+	}
+	if flags&flagSources != 0 {
+		f.Sources = r.readSources()
+	}
+}
+
+func (r *reader) readSamples() []collector.Sample {
+	n := r.count("samples", MaxSamplesPerFrame, minSampleBytes)
+	all := r.d.samples
+	from := len(all)
+	b, at := r.b, r.at
+	for i := range n {
+		if at >= len(b) {
+			r.fail("sample", fmt.Sprintf("ends after %d of %d", i, n), ErrMalformed)
+			return nil
+		}
+		head := b[at]
+		at++
+		var v float64
+		if head&flagWhole != 0 {
+			w, k := binary.Uvarint(b[at:])
+			if k <= 0 || w > maxWhole {
+				r.at = at
+				r.fail("sample", "its whole value is cut off or too large", ErrMalformed)
+				return nil
+			}
+			at += k
+			v = float64(w)
+		} else {
+			if len(b)-at < 8 {
+				r.at = at
+				r.fail("sample", "its value is cut off", ErrMalformed)
+				return nil
+			}
+			v = math.Float64frombits(binary.LittleEndian.Uint64(b[at:]))
+			at += 8
+		}
+		m := collector.Metric(head & metricMask)
+		if m == collector.MetricNone || int(m) >= collector.MetricCount || v-v != 0 { // v-v is NaN for NaN and infinities
+			r.d.Dropped++
+			continue
+		}
+		all = append(all, collector.Sample{Metric: m, Value: v})
+	}
+	r.at = at
+	r.d.samples = all
+	return all[from:len(all):len(all)]
+}
+
+func (r *reader) readJobs() []collector.JobSamples {
+	const minJobBytes = 2
+	n := r.count("jobs", MaxJobsPerFrame, minJobBytes)
+	from := len(r.d.jobs)
+	for i := 0; i < n && r.err == nil; i++ {
+		j := collector.JobSamples{Job: topology.JobID(r.name("job")), Samples: r.readSamples()}
+		r.d.jobs = append(r.d.jobs, j)
+	}
+	return r.d.jobs[from:len(r.d.jobs):len(r.d.jobs)]
+}
+
+func (r *reader) readRoutes(own string) []collector.Route {
+	const minRouteBytes = 3
+	n := r.count("routes", MaxRoutesPerFrame, minRouteBytes)
+	from := len(r.d.routes)
+	for i := 0; i < n && r.err == nil; i++ {
+		r.d.routes = append(r.d.routes, collector.Route{
+			Client:     topology.NodeID(r.ownName("client", own)),
+			Forwarder:  topology.ForwarderID(r.ownName("forwarder", own)),
+			Generation: r.uvarint("generation"),
+		})
+	}
+	return r.d.routes[from:len(r.d.routes):len(r.d.routes)]
+}
+
+func (r *reader) readSources() []collector.SourceStatus {
+	const minSourceBytes = 5
+	n := r.count("sources", MaxSourcesPerFrame, minSourceBytes)
+	from := len(r.d.sources)
+	for i := 0; i < n && r.err == nil; i++ {
+		r.d.sources = append(r.d.sources, collector.SourceStatus{
+			Name: r.name("source"), Duration: time.Duration(r.varint("duration")),
+			Failures: r.uvarint("failures"), Resets: r.uvarint("resets"), Err: r.text("error"),
+		})
+	}
+	return r.d.sources[from:len(r.d.sources):len(r.d.sources)]
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func (r *reader) body(what string) json.RawMessage {
+	b := r.bytes(what, MaxBodyBytes)
+	if len(b) == 0 {
+		return nil
+	}
+	return json.RawMessage(append([]byte(nil), b...))
+}
