@@ -104,6 +104,7 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(
 		newVersion(o),
+		newDecide(),
 	)
 	markUsage(root)
 	return root

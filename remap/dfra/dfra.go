@@ -1,0 +1,256 @@
+// Package dfra decides how many and which forwarding nodes a starting job gets, by the rules of
+// "Automatic, Application-Aware I/O Forwarding Resource Allocation" (FAST'19): scale out jobs that
+// have the volume and the parallelism, isolate those that would interfere with a neighbour, keep
+// everybody off anomalous forwarders, and change nothing without history.
+//
+// Decide is a pure function: it reads no clock, file or network.
+package dfra
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"fairway/collector/topology"
+)
+
+// Action is what a decision does to the default allocation.
+type Action string
+
+// The actions: keep it, grant more dedicated forwarders, or as many but dedicated ones.
+const (
+	Default Action = "default"
+	Upgrade Action = "upgrade"
+	Isolate Action = "isolate"
+)
+
+// Reason is one rule that was tried. Value and Threshold are in the unit that Text states.
+type Reason struct {
+	Rule      string  `json:"rule"`
+	Value     float64 `json:"value"`
+	Threshold float64 `json:"threshold"`
+	Passed    bool    `json:"passed"`
+	Text      string  `json:"text"`
+}
+
+// Interference names a neighbour with which interference is likely, and why.
+type Interference struct {
+	Job topology.JobID `json:"job"`
+	Why []string       `json:"why"`
+}
+
+// Decision is the answer for one case; it explains itself through Reasons, in the order tried.
+type Decision struct {
+	Action Action `json:"action"`
+	// Remap is true where the job's compute nodes must leave their default forwarders.
+	Remap      bool                   `json:"remap"`
+	Forwarders []topology.ForwarderID `json:"forwarders"`
+	Count      int                    `json:"count"`
+	// Wanted is S, the forwarders the job could use; 0 where it is not eligible for more.
+	Wanted int `json:"wanted"`
+	// FirstFailed is the first eligibility test that failed, nil where all passed.
+	FirstFailed  *string        `json:"first_failed"`
+	Reasons      []Reason       `json:"reasons"`
+	Interference []Interference `json:"interference"`
+}
+
+// decider carries one case through its rules.
+type decider struct {
+	c    Case
+	d    Decision
+	idle []topology.ForwarderID // healthy ones only
+	base int                    // D, the size of the default allocation
+}
+
+// Decide answers one case (DFRA sections 4 and 5). Defaults must have been filled in by ReadCase;
+// a Config that was not is completed the same way.
+func Decide(c Case) Decision {
+	c.Config = c.Config.withDefaults()
+	s := decider{c: c, base: len(c.Job.DefaultForwarders)}
+	if s.base == 0 {
+		s.base = int(math.Ceil(float64(c.Job.Nodes) / c.Config.DefaultRatio))
+	}
+	for _, f := range c.Forwarders.Idle {
+		if !slices.Contains(c.Forwarders.Anomalous, f) {
+			s.idle = append(s.idle, f)
+		}
+	}
+	s.d = Decision{Action: Default, Forwarders: slices.Clone(c.Job.DefaultForwarders), Reasons: []Reason{}, Interference: []Interference{}}
+	s.decide()
+	if s.d.Action == Default {
+		s.replaceAnomalous()
+	}
+	if s.d.Forwarders == nil {
+		s.d.Forwarders = []topology.ForwarderID{}
+	}
+	s.d.Count = len(s.d.Forwarders)
+	return s.d
+}
+
+// decide runs history, eligibility, scaling and interference.
+func (s *decider) decide() {
+	run, depth := Predict(s.c.History, s.c.Job)
+	if !s.tried("history", float64(depth), 1, depth >= 1, "%d earlier runs of this application, user, project and node count (at least 1 needed)", depth) {
+		s.fail("history")
+		return
+	}
+	if s.eligible(run) && s.scale(run) {
+		return
+	}
+	s.avoidInterference(run)
+}
+
+// Predict is the latest run with the job's application, user, project and node count, and how many
+// such runs there are (DFRA section 6.1: last-run prediction). Of runs that ended together the one
+// listed last counts.
+func Predict(history []Run, j Job) (latest Run, depth int) {
+	for _, r := range history {
+		if r.App != j.App || r.User != j.User || r.Project != j.Project || r.Nodes != j.Nodes {
+			continue
+		}
+		if depth == 0 || r.End >= latest.End {
+			latest = r
+		}
+		depth++
+	}
+	return latest, depth
+}
+
+// eligible runs the three tests of DFRA section 4. All of them are tried, so that the answer shows
+// each value even after the first one failed.
+func (s *decider) eligible(r Run) bool {
+	c := s.c.Config
+	volume := s.tried("volume", r.VolumeBytes, c.VMinBytes, r.VolumeBytes > c.VMinBytes,
+		"last run moved %.4g bytes (more than %.4g needed)", r.VolumeBytes, c.VMinBytes)
+	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
+		"%g compute nodes did I/O (at least %g needed)", r.IONodes, c.NMin)
+	meta := s.tried("metadata", r.MetaQueue, c.WMetadata, r.MetaQueue < c.WMetadata,
+		"%.4g metadata operations waited on average (fewer than %g needed)", r.MetaQueue, c.WMetadata)
+	switch {
+	case !volume:
+		s.fail("volume")
+	case !nodes:
+		s.fail("io-nodes")
+	case !meta:
+		s.fail("metadata")
+	}
+	return volume && nodes && meta
+}
+
+// scale grants min(S, idle) dedicated forwarders and reports whether the decision is made. With S
+// not above the default count the job goes on to the interference check; with nothing idle it keeps
+// its default mapping.
+func (s *decider) scale(r Run) bool {
+	f := s.c.Config.F
+	s.d.Wanted = int(math.Ceil(min(r.IONodes/f, math.MaxInt32)))
+	if !s.tried("scale", float64(s.d.Wanted), float64(s.base), s.d.Wanted > s.base,
+		"S = ceil(%g I/O nodes / F %g) = %d forwarders (more than the default %d needed)", r.IONodes, f, s.d.Wanted, s.base) {
+		return false
+	}
+	if s.tried("idle", float64(len(s.idle)), 1, len(s.idle) > 0,
+		"%d idle healthy forwarders (%d wanted, at least 1 needed)", len(s.idle), s.d.Wanted) {
+		s.grant(Upgrade, min(s.d.Wanted, len(s.idle)))
+	}
+	return true
+}
+
+// avoidInterference isolates the job on as many dedicated forwarders as it has by default, when any
+// neighbour makes interference likely (DFRA section 5).
+func (s *decider) avoidInterference(r Run) {
+	own := s.flags(&r, nil)
+	neighbours := 0
+	for _, n := range s.c.Neighbours {
+		if !shares(n.Forwarders, s.c.Job.DefaultForwarders) || (n.History == nil && n.Live == nil) {
+			continue
+		}
+		neighbours++
+		why := prefixed("this job is ", own)
+		why = append(why, prefixed("the neighbour is ", s.flags(n.History, n.Live))...)
+		if len(why) > 0 {
+			s.d.Interference = append(s.d.Interference, Interference{Job: n.Job, Why: why})
+		}
+	}
+	likely := len(s.d.Interference)
+	if s.tried("interference", float64(likely), 0, likely == 0,
+		"interference likely with %d of %d neighbours on the default forwarders", likely, neighbours) {
+		return
+	}
+	if s.tried("isolation", float64(len(s.idle)), float64(s.base), len(s.idle) >= s.base,
+		"%d idle healthy forwarders (%d needed to isolate the job)", len(s.idle), s.base) {
+		s.grant(Isolate, s.base)
+	}
+}
+
+// flags lists what makes a job a bad neighbour. Live data override history: a quiet job has no
+// flags, a louder one counts with the larger value of each dimension.
+func (s *decider) flags(r *Run, live *Live) []string {
+	c := s.c.Config
+	var mode Mode
+	var now Live
+	if r != nil {
+		mode, now = r.Mode, Live{BW: r.BW, IOPS: r.IOPS, MetaQueue: r.MetaQueue}
+	}
+	if live != nil {
+		if live.BW <= c.LowBW && live.IOPS <= c.LowIOPS && live.MetaQueue <= c.LowMeta {
+			return nil
+		}
+		now = Live{BW: max(now.BW, live.BW), IOPS: max(now.IOPS, live.IOPS), MetaQueue: max(now.MetaQueue, live.MetaQueue)}
+	}
+	var out []string
+	if mode == ModeN1 {
+		out = append(out, "N-1")
+	}
+	if now.MetaQueue > c.WMetadata {
+		out = append(out, "metadata-heavy")
+	}
+	if c.HighBW > 0 && now.BW >= c.HighBW {
+		out = append(out, "high-bandwidth")
+	}
+	if c.HighIOPS > 0 && now.IOPS >= c.HighIOPS {
+		out = append(out, "high-IOPS")
+	}
+	return out
+}
+
+// replaceAnomalous swaps each anomalous default forwarder for an idle healthy one while there are
+// any, whatever the job's history says.
+func (s *decider) replaceAnomalous() {
+	spare := slices.DeleteFunc(slices.Clone(s.idle), func(f topology.ForwarderID) bool {
+		return slices.Contains(s.d.Forwarders, f)
+	})
+	for i, f := range s.d.Forwarders {
+		if !slices.Contains(s.c.Forwarders.Anomalous, f) {
+			continue
+		}
+		if !s.tried("anomaly", float64(len(spare)), 1, len(spare) > 0,
+			"default forwarder %s is anomalous; %d idle healthy forwarders can take its place", f, len(spare)) {
+			continue
+		}
+		s.d.Forwarders[i], spare = spare[0], spare[1:]
+		s.d.Remap = true
+	}
+}
+
+func (s *decider) grant(a Action, n int) {
+	s.d.Action, s.d.Remap, s.d.Forwarders = a, true, slices.Clone(s.idle[:n])
+}
+
+// tried records a rule and hands its outcome back.
+func (s *decider) tried(rule string, value, threshold float64, passed bool, text string, args ...any) bool {
+	s.d.Reasons = append(s.d.Reasons, Reason{Rule: rule, Value: value, Threshold: threshold, Passed: passed, Text: fmt.Sprintf(text, args...)})
+	return passed
+}
+
+func (s *decider) fail(rule string) { s.d.FirstFailed = &rule }
+
+func shares(a, b []topology.ForwarderID) bool {
+	return slices.ContainsFunc(a, func(f topology.ForwarderID) bool { return slices.Contains(b, f) })
+}
+
+func prefixed(p string, words []string) []string {
+	out := make([]string, 0, len(words))
+	for _, w := range words {
+		out = append(out, p+w)
+	}
+	return out
+}
