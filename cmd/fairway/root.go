@@ -105,6 +105,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newVersion(o),
 		newDecide(),
+		newFiledomain(),
 	)
 	markUsage(root)
 	return root

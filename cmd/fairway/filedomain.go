@@ -1,0 +1,43 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"fairway/remap/filedomain"
+)
+
+// newFiledomain is `fairway filedomain`: how a collective MPI-IO region is divided and what its locks
+// cost, from a case file, with no daemon.
+func newFiledomain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "filedomain CASE.json",
+		Short: "Divide a collective MPI-IO region among aggregators and advise hints",
+		Long: "Reads {\"start\",\"end\",\"stripe_size\",\"servers\",\"aggregators\",\"method\"} (bytes, end exclusive) and\n" +
+			"prints each aggregator's requests, lock conflicts for each server, lock requests and advised hints.\n" +
+			"Methods: even, aligned, stripe-size, static-cyclic, group-cyclic, transpose. \"-\" reads standard input.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := openInput(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			var c filedomain.Case
+			d := json.NewDecoder(in)
+			d.DisallowUnknownFields()
+			if err := d.Decode(&c); err != nil {
+				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+			}
+			if err := c.Check(); err != nil {
+				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+				filedomain.Answer
+				Advice filedomain.Advice `json:"advice"`
+			}{filedomain.Divide(c), filedomain.Advise(c)})
+		},
+	}
+}
