@@ -16,6 +16,8 @@ type run struct {
 	cancel context.CancelFunc
 	// stopped says that the run was asked to end early: by a person, a roll back or the desk's end.
 	stopped bool
+	// unrecorded says that a result could not be recorded: the next run asks again.
+	unrecorded bool
 }
 
 // event is what a run tells the owning goroutine: one result, or its end.
@@ -153,8 +155,11 @@ func (d *Desk) takeEvents(first event) {
 		recs = append(recs, &Record{At: time.Now().UTC(), Kind: kind, Plan: id, Results: results})
 	}
 	if len(recs) > 0 {
-		// A result that could not be recorded is asked for again: its move is still open.
-		_ = d.record(recs...)
+		if err := d.record(recs...); err != nil {
+			for id := range byPlan {
+				d.runs[id].unrecorded = true
+			}
+		}
 	}
 	for _, e := range ends {
 		d.finish(e)
@@ -165,18 +170,21 @@ func (d *Desk) takeEvents(first event) {
 func (d *Desk) finish(ev event) {
 	r, e := d.runs[ev.plan], d.book.plans[ev.plan]
 	delete(d.runs, ev.plan)
-	now := time.Now()
+	now, ok := time.Now(), !r.unrecorded
 	switch {
+	case !ok:
 	case e.State == Applying && !r.undo:
-		d.settle(e, r, ev.err, now)
+		ok = d.settle(e, r, ev.err, now)
 	case e.State == RollingBack && r.undo && len(e.open()) > 0:
-		d.step(e, &Record{At: now, Kind: StepFinish, State: Partial, Error: d.lacking(e, "not taken back", ev.err)})
+		ok = d.step(e, &Record{At: now, Kind: StepFinish, State: Partial, Error: d.lacking(e, "not taken back", ev.err)})
 	}
-	d.advance(e, now)
+	if ok { // else the next tick begins again, if the journal takes records then
+		d.advance(e, now)
+	}
 }
 
 // settle says what an ended apply has come to.
-func (d *Desk) settle(e *entry, r *run, err error, now time.Time) {
+func (d *Desk) settle(e *entry, r *run, err error, now time.Time) bool {
 	rec := &Record{At: now, Kind: StepFinish, State: Applied}
 	open := e.open()
 	if len(open) > 0 {
@@ -189,7 +197,7 @@ func (d *Desk) settle(e *entry, r *run, err error, now time.Time) {
 		}
 		rec.Error = d.lacking(e, "not moved", err)
 	}
-	d.step(e, rec)
+	return d.step(e, rec)
 }
 
 // lacking names the nodes without a good result.
