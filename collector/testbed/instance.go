@@ -1,0 +1,116 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// instance is the directory of one testbed. Its owner holds a lock on the file "lock" as long as
+// it lives, so that others can tell a running testbed from the leavings of a dead one.
+type instance struct {
+	name string // unique on this machine; with a suffix of seven bytes still a link's name
+	dir  string
+	lock *os.File
+}
+
+// newInstance makes the state directory where needed and a new instance in it.
+func newInstance(stateDir string) (*instance, error) {
+	var i *instance
+	err := withStateLock(stateDir, func() (err error) {
+		name := fmt.Sprintf("fw%06x", rand.Uint32N(1<<24))
+		i = &instance{name: name, dir: filepath.Join(stateDir, name)}
+		if err := os.Mkdir(i.dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.Mkdir(filepath.Join(i.dir, "log"), 0o755); err != nil {
+			return err
+		}
+		if i.lock, err = os.OpenFile(filepath.Join(i.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+			return err
+		}
+		return unix.Flock(int(i.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the testbed's directory: %w", err)
+	}
+	return i, nil
+}
+
+// withStateLock runs f while no other process makes, sweeps or numbers instances in stateDir.
+func withStateLock(stateDir string, f func() error) error {
+	if err := ensureStateDir(stateDir); err != nil {
+		return err
+	}
+	dir, err := os.Open(stateDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", stateDir, err)
+	}
+	return f()
+}
+
+// ensureStateDir makes a directory nobody else can write to, or refuses one that is not ours.
+func ensureStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the testbeds' state directory: %w", err)
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || !fi.IsDir() || int(st.Uid) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("state directory %s is not a directory that only user %d can write to: remove it or set another", dir, os.Geteuid())
+	}
+	return nil
+}
+
+// remove deletes the directory and lets go of the lock.
+func (i *instance) remove() error {
+	err := os.RemoveAll(i.dir)
+	i.lock.Close()
+	return err
+}
+
+// Sweep removes what testbeds left whose process died without Close, and says how many there were.
+// Namespaces, mounts and processes died with it; this removes links, control groups and files.
+// With an empty stateDir it looks where Config's default puts them.
+func Sweep(stateDir string) (removed int, err error) {
+	if stateDir == "" {
+		stateDir = defaultStateDir(os.Geteuid() == 0)
+	}
+	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	err = withStateLock(stateDir, func() error {
+		entries, err := os.ReadDir(stateDir)
+		if err != nil {
+			return fmt.Errorf("read the testbeds' state directory: %w", err)
+		}
+		var errs []error
+		for _, e := range entries {
+			i := &instance{name: e.Name(), dir: filepath.Join(stateDir, e.Name())}
+			if i.lock, err = os.OpenFile(filepath.Join(i.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if unix.Flock(int(i.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+				i.lock.Close() // its owner lives
+				continue
+			}
+			errs = append(errs, sweepLink(i.name), sweepCgroup(i.name), i.remove())
+			removed++
+		}
+		return errors.Join(errs...)
+	})
+	return removed, err
+}

@@ -1,0 +1,189 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/collector/topology"
+)
+
+// node is one machine of the testbed: network, mount, host name and process namespaces whose first
+// process only waits. When that process dies the kernel kills every other one and takes the
+// namespaces with it.
+type node struct {
+	id   topology.NodeID
+	addr netip.Addr
+	port uint16 // of the diod; forwarders only
+	root bool   // false: the node is only a name, programs start beside this process
+
+	base *thread
+	init *exec.Cmd
+	ns   []*os.File // the namespaces to enter, in this order
+}
+
+// namespaces of a node, and how they are entered.
+var namespaces = []struct {
+	file string
+	flag uintptr
+}{
+	{"net", unix.CLONE_NEWNET}, {"uts", unix.CLONE_NEWUTS}, {"pid", unix.CLONE_NEWPID}, {"mnt", unix.CLONE_NEWNS},
+}
+
+// startNode powers a node on.
+func startNode(base *thread, id topology.NodeID) (*node, error) {
+	n := &node{id: id, root: true, base: base}
+	env, err := lookProgram("env")
+	if err != nil {
+		return nil, err
+	}
+	// With SIGCHLD ignored the kernel reaps what is orphaned to the node's first process.
+	n.init = exec.Command(env, "--ignore-signal=CHLD", "sleep", "infinity")
+	n.init.Dir = "/"
+	n.init.SysProcAttr = &syscall.SysProcAttr{}
+	for _, ns := range namespaces {
+		n.init.SysProcAttr.Cloneflags |= ns.flag
+	}
+	if err := base.startDying(n.init); err != nil {
+		return nil, fmt.Errorf("make the namespaces of node %s: %w", id, err)
+	}
+	for _, ns := range namespaces {
+		f, err := os.Open(filepath.Join("/proc", strconv.Itoa(n.pid()), "ns", ns.file))
+		if err != nil {
+			n.kill()
+			n.wait()
+			return nil, err
+		}
+		n.ns = append(n.ns, f)
+	}
+	return n, nil
+}
+
+// pid is the node's first process as this process sees it.
+func (n *node) pid() int { return n.init.Process.Pid }
+
+// kill ends every process of the node at once.
+func (n *node) kill() {
+	if n.root {
+		_ = n.init.Process.Kill() // the only error is that it is dead
+	}
+}
+
+// wait returns when the last process of a killed node is gone.
+func (n *node) wait() {
+	if !n.root {
+		return
+	}
+	_ = n.init.Wait() // "signal: killed", as asked
+	for _, f := range n.ns {
+		f.Close()
+	}
+}
+
+// enter runs f on a thread inside the node. Processes that f starts are the node's; sockets that f
+// opens stay in the node's network.
+func (n *node) enter(f func() error) error {
+	if !n.root {
+		return f()
+	}
+	result := make(chan error, 1)
+	go onOwnThread(func() {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			result <- fmt.Errorf("enter node %s: %w", n.id, err)
+			return
+		}
+		for i, ns := range namespaces {
+			if err := unix.Setns(int(n.ns[i].Fd()), int(ns.flag)); err != nil {
+				result <- fmt.Errorf("enter the %s namespace of node %s: %w", ns.file, n.id, err)
+				return
+			}
+		}
+		result <- f()
+	})
+	return <-result
+}
+
+// setUp gives the node its name, its own /proc and the testbed's hosts and nsswitch files. Only a
+// forwarder keeps the file system itself; the others have to go through one.
+func (n *node) setUp(ctx context.Context, etc string, isForwarder bool) error {
+	err := n.enter(func() error {
+		if err := unix.Sethostname([]byte(n.id)); err != nil {
+			return err
+		}
+		for _, file := range []string{"hosts", "nsswitch.conf"} {
+			if err := unix.Mount(filepath.Join(etc, file), filepath.Join("/etc", file), "", unix.MS_BIND, ""); err != nil {
+				return fmt.Errorf("give node %s its /etc/%s: %w", n.id, file, err)
+			}
+		}
+		if isForwarder {
+			return nil
+		}
+		return unix.Unmount(exportDir, unix.MNT_DETACH)
+	})
+	if err != nil {
+		return err
+	}
+	// A program, because only a new process is in the node's process namespace.
+	_, err = n.exec(ctx, "mount", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc")
+	return err
+}
+
+// Command returns a command that will run on a node, with argv taken literally. It is not started:
+// set its Stdin, Stdout or Dir and call Run on the result. Without root it runs beside this process.
+func (tb *Testbed) Command(ctx context.Context, id topology.NodeID, argv ...string) (*NodeCommand, error) {
+	n, err := tb.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return n.command(ctx, argv...)
+}
+
+// NodeCommand is an exec.Cmd whose process belongs to a node.
+type NodeCommand struct {
+	*exec.Cmd
+	node *node
+}
+
+func (n *node) command(ctx context.Context, argv ...string) (*NodeCommand, error) {
+	program, err := lookProgram(argv[0])
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, argv[1:]...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return &NodeCommand{Cmd: cmd, node: n}, nil
+}
+
+// Start starts the command on its node.
+func (c *NodeCommand) Start() error {
+	if c.node.root {
+		return c.node.enter(c.Cmd.Start)
+	}
+	return c.node.base.startDying(c.Cmd)
+}
+
+// Run starts the command on its node and waits for it.
+func (c *NodeCommand) Run() error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	return c.Wait()
+}
+
+// Exec runs a command on a node and returns what it wrote on standard output; an error holds the
+// end of its standard error.
+func (tb *Testbed) Exec(ctx context.Context, id topology.NodeID, argv ...string) ([]byte, error) {
+	n, err := tb.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return n.exec(ctx, argv...)
+}

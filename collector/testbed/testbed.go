@@ -1,0 +1,230 @@
+// Package testbed starts, checks and stops a real I/O-forwarded cluster on this machine.
+//
+// With root every node is a set of namespaces of its own: a forwarder runs diod (LLNL's 9P2000.L
+// I/O forwarding daemon), a compute node has the file system at /pfs through one forwarder and a
+// real slurmd, a scheduler node runs slurmctld. A bridge of its own joins them; the machine itself
+// is on it with one address, where a daemon can listen. Without root the forwarders are diods on
+// ports of 127.0.0.1.
+//
+// Everything lives as long as the process that started it: namespaces, mounts and processes die
+// with it even when it is killed, and what is left in one directory is removed by the next Sweep.
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// MountPoint is where compute nodes see the file system.
+const MountPoint = "/pfs"
+
+// exportDir is the file system as forwarders see it, and its 9P attach name.
+const exportDir = "/export"
+
+// Testbed is one running cluster. Its methods may be called from any goroutine.
+type Testbed struct {
+	cfg   Config
+	inst  *instance
+	base  *thread                  // in the testbed's own mount namespace; every node is born from it
+	net   *fabric                  // nil without root
+	nodes []*node                  // forwarders, then compute nodes, then the scheduler; constant after Start
+	sched *node                    // nil without Slurm
+	slurm *slurm                   // nil without Slurm
+	start map[string]time.Duration // what each step of Start took
+
+	mu      sync.Mutex // guards everything that follows
+	diods   map[topology.ForwarderID]*process
+	faults  map[Fault]activeFault
+	mapping topology.Mapping
+	closed  bool
+}
+
+// Start builds the cluster of cfg and returns when every part of it has answered. On an error it
+// leaves nothing behind. The caller must Close.
+func Start(ctx context.Context, cfg Config) (*Testbed, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	if missing := Missing(cfg); len(missing) > 0 {
+		return nil, &MissingError{missing}
+	}
+	inst, err := newInstance(cfg.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	tb := &Testbed{
+		cfg: cfg, inst: inst, start: map[string]time.Duration{},
+		diods: map[topology.ForwarderID]*process{}, faults: map[Fault]activeFault{},
+		mapping: cfg.Mapping.Clone(),
+	}
+	if err := tb.up(ctx); err != nil {
+		return nil, errors.Join(err, tb.Close())
+	}
+	return tb, nil
+}
+
+// up runs the steps of the start in the order in which they need each other.
+func (tb *Testbed) up(ctx context.Context) error {
+	steps := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"file system", tb.startFilesystem},
+		{"nodes", tb.startNodes},
+		{"fabric", tb.startFabric},
+		{"forwarders", tb.startForwarders},
+		{"mounts", tb.startMounts},
+		{"scheduler", tb.startSlurm},
+	}
+	for _, s := range steps {
+		began := time.Now()
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("start the testbed's %s: %w", s.name, err)
+		}
+		tb.start[s.name] = time.Since(began)
+	}
+	return nil
+}
+
+// StartTimes returns how long each step of Start took.
+func (tb *Testbed) StartTimes() map[string]time.Duration { return tb.start }
+
+// Close stops every process and removes every namespace, mount, link, control group and file of
+// the testbed. It may be called more than once.
+func (tb *Testbed) Close() error {
+	tb.mu.Lock()
+	if tb.closed {
+		tb.mu.Unlock()
+		return nil
+	}
+	tb.closed = true
+	tb.mu.Unlock()
+
+	var errs []error
+	errs = append(errs, tb.clearFaults())
+	if tb.net != nil {
+		errs = append(errs, tb.net.close())
+	}
+	for _, n := range tb.nodes {
+		n.kill()
+	}
+	for _, n := range tb.nodes {
+		n.wait()
+	}
+	tb.mu.Lock()
+	loose := make([]*process, 0, len(tb.diods))
+	for _, p := range tb.diods {
+		loose = append(loose, p)
+	}
+	tb.mu.Unlock()
+	for _, p := range loose {
+		p.kill()
+	}
+	if tb.base != nil {
+		tb.base.close()
+	}
+	errs = append(errs, tb.inst.remove())
+	return errors.Join(errs...)
+}
+
+// Root says whether the nodes are namespaces (true) or diods on loopback ports (false).
+func (tb *Testbed) Root() bool { return tb.cfg.Root }
+
+// Machine describes the cluster: its nodes and its default mapping. A forwarder's Addr can be
+// reached from every node and from this process.
+func (tb *Testbed) Machine() topology.Machine {
+	m := topology.Machine{Name: tb.inst.name, Default: tb.cfg.Mapping.Clone()}
+	for i := range tb.cfg.Forwarders {
+		id := tb.cfg.forwarder(i)
+		m.Nodes = append(m.Nodes, topology.Node{
+			ID: id.Node(), Role: topology.Forwarder, Addr: tb.ForwarderAddr(id), PeakBytesPerSec: tb.cfg.LinkBytesPerSec,
+		})
+	}
+	for i := range tb.cfg.ComputeNodes {
+		m.Nodes = append(m.Nodes, topology.Node{ID: tb.cfg.compute(i), Role: topology.Compute})
+	}
+	return m
+}
+
+// ForwarderAddr is where a forwarder's diod listens, HOST:PORT; empty for an unknown forwarder.
+func (tb *Testbed) ForwarderAddr(f topology.ForwarderID) string {
+	n, err := tb.find(f.Node())
+	if err != nil {
+		return ""
+	}
+	return netip.AddrPortFrom(n.addr, n.port).String()
+}
+
+// forwarderIndex returns a forwarder's number.
+func (tb *Testbed) forwarderIndex(f topology.ForwarderID) (int, bool) {
+	for i := range tb.cfg.Forwarders {
+		if tb.cfg.forwarder(i) == f {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Attach is the attach name of the file system at every forwarder.
+func (tb *Testbed) Attach() string {
+	if tb.cfg.Root {
+		return exportDir
+	}
+	return tb.Dir()
+}
+
+// Dir is the file system as this process sees it, beside all forwarders.
+func (tb *Testbed) Dir() string {
+	if tb.cfg.Root {
+		return filepath.Join("/proc", fmt.Sprint(tb.net.node.pid()), "root", exportDir)
+	}
+	return cmp.Or(tb.cfg.Dir, filepath.Join(tb.inst.dir, "fs"))
+}
+
+// HostAddr is this process's address on the testbed's bridge: where a daemon must listen so that
+// the nodes can reach it.
+func (tb *Testbed) HostAddr() netip.Addr {
+	if tb.net == nil {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return tb.net.host
+}
+
+// NodeDir is a directory of this instance for one node's sockets and files, with the same name on
+// the node and for this process. It is gone after Close.
+func (tb *Testbed) NodeDir(id topology.NodeID) string { return filepath.Join(tb.inst.dir, string(id)) }
+
+// LogDir holds one log file for every program the testbed started.
+func (tb *Testbed) LogDir() string { return filepath.Join(tb.inst.dir, "log") }
+
+// find returns a node by its name.
+func (tb *Testbed) find(id topology.NodeID) (*node, error) {
+	for _, n := range tb.nodes {
+		if n.id == id {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("testbed %s has no node %q", tb.inst.name, id)
+}
+
+// startFilesystem makes the thread that all nodes descend from and mounts the file system in its
+// mount namespace, where nobody else sees it.
+func (tb *Testbed) startFilesystem(context.Context) error {
+	var err error
+	if tb.base, err = newThread(); err != nil {
+		return err
+	}
+	if !tb.cfg.Root {
+		return os.MkdirAll(tb.Dir(), 0o755)
+	}
+	return tb.base.do(func() error { return tb.cfg.privateRoot(filepath.Join(tb.inst.dir, "root")) })
+}
