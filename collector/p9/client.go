@@ -1,0 +1,366 @@
+// Package p9 is a client of the 9P2000.L file protocol over one connection, with many requests in
+// flight: it reads diod's control tree, sends canary I/O through forwarders, and is the way out of
+// the remappable mount. It also speaks to other servers of the dialect, such as nfs-ganesha.
+//
+// Two kinds of errors are kept apart: Error is the server's answer, the connection is fine;
+// TransportError means that the connection is gone and says nothing about the request's outcome.
+package p9
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// Error is a server's refusal of one request.
+type Error struct {
+	Op    string
+	Errno syscall.Errno
+}
+
+// Error says the request and the errno's text.
+func (e *Error) Error() string { return e.Op + ": " + e.Errno.Error() }
+
+// Unwrap gives the errno, so that errors.Is(err, syscall.ENOENT) works. A lost connection never
+// unwraps to an errno.
+func (e *Error) Unwrap() error { return e.Errno }
+
+// TransportError says that the connection to the server failed or was closed.
+type TransportError struct {
+	Addr string
+	// cause is not unwrapped: it may hold an errno, which would look like a server's answer.
+	cause error
+}
+
+// Error says the address and the cause.
+func (e *TransportError) Error() string {
+	return fmt.Sprintf("9P connection to %s: %v", e.Addr, e.cause)
+}
+
+// Closed reports whether the connection ended by this side's Close.
+func (e *TransportError) Closed() bool { return errors.Is(e.cause, net.ErrClosed) }
+
+// maxMessage bounds what a server may send at once, whatever it negotiates.
+const maxMessage = 4 << 20
+
+// maxInFlight bounds the requests of one connection; a further one waits.
+const maxInFlight = 512
+
+// Client is one 9P connection. All methods may be called concurrently.
+type Client struct {
+	addr  string
+	conn  net.Conn
+	msize uint32 // negotiated: the largest message either side sends
+	tags  chan uint16
+
+	wmu sync.Mutex // serializes writes of whole messages
+
+	mu      sync.Mutex // guards everything below
+	calls   map[uint16]*call
+	fids    []uint32 // free ones below nextFid
+	nextFid uint32
+	err     error // why the connection ended; nil while it lives
+	noAt    bool  // the server has no Trenameat and Tunlinkat
+
+	done chan struct{} // closed when the reader has ended
+}
+
+// call is one request waiting for its reply.
+type call struct {
+	tag  uint16
+	op   string
+	want uint8
+	into []byte // where the data of an Rread goes
+	// The reader sets these before it closes ready.
+	reply []byte
+	n     int
+	err   error
+	ready chan struct{}
+	// gone says that the caller gave up; guarded by Client.mu. The reader may not touch into then.
+	gone bool
+	// claimed says that the reader is filling into and the caller must wait; guarded by Client.mu.
+	claimed bool
+}
+
+// Dial connects to HOST:PORT (or a unix socket as unix:/path) and negotiates a message size of at
+// most msize bytes; 0 asks for 1 MiB.
+func Dial(ctx context.Context, addr string, msize uint32) (*Client, error) {
+	network, where := "tcp", addr
+	if len(addr) > 5 && addr[:5] == "unix:" {
+		network, where = "unix", addr[5:]
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, where)
+	if err != nil {
+		return nil, &TransportError{addr, err}
+	}
+	c, err := NewClient(ctx, conn, addr, msize)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// NewClient speaks over an existing connection, which it owns from then on unless it fails. addr is
+// for messages.
+func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*Client, error) {
+	if msize == 0 {
+		msize = 1 << 20
+	}
+	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight), calls: map[uint16]*call{}, done: make(chan struct{})}
+	for t := range uint16(maxInFlight) {
+		c.tags <- t
+	}
+	go c.readAll()
+	e := c.request()
+	e.u32(c.msize)
+	e.str(version)
+	d, err := c.do(ctx, &call{op: "version", want: tVersion + 1, tag: noTag}, e.b, nil)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	got, name := d.u32(), d.str()
+	if d.err != nil || name != version || got < 4096 || got > c.msize {
+		c.Close()
+		return nil, fmt.Errorf("%s: the server speaks %q with messages of %d bytes, not %s with 4096 to %d", addr, name, got, version, c.msize)
+	}
+	c.msize = got
+	return c, nil
+}
+
+// MSize is the negotiated largest message, bytes; IOUnit what one read or write can carry.
+func (c *Client) MSize() uint32  { return c.msize }
+func (c *Client) IOUnit() uint32 { return c.msize - ioHeader }
+
+// Addr is where the client is connected.
+func (c *Client) Addr() string { return c.addr }
+
+// Done is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Close ends the connection; requests in flight fail with a TransportError.
+func (c *Client) Close() error {
+	c.fail(net.ErrClosed)
+	<-c.done
+	return nil
+}
+
+// fail ends the connection for a reason; the first one counts.
+func (c *Client) fail(cause error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = &TransportError{c.addr, cause}
+	}
+	c.mu.Unlock()
+	c.conn.Close()
+}
+
+func (c *Client) request() *encoder { return &encoder{make([]byte, headerBytes, 128)} }
+
+// do sends one message (its header still empty, payload behind it) and waits for the reply.
+func (c *Client) do(ctx context.Context, w *call, msg, payload []byte) (*decoder, error) {
+	if err := c.begin(ctx, w, msg, payload); err != nil {
+		return nil, err
+	}
+	return c.wait(ctx, w)
+}
+
+// begin sends a message without waiting for its reply.
+func (c *Client) begin(ctx context.Context, w *call, msg, payload []byte) error {
+	if err := c.start(ctx, w); err != nil {
+		return err
+	}
+	return c.send(w, msg, payload)
+}
+
+// wait returns the reply of a call that has begun.
+func (c *Client) wait(ctx context.Context, w *call) (*decoder, error) {
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		if c.abandon(w) {
+			return nil, fmt.Errorf("%s at %s: %w", w.op, c.addr, context.Cause(ctx))
+		}
+		<-w.ready
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	return &decoder{b: w.reply}, nil
+}
+
+// start registers a call under a free tag.
+func (c *Client) start(ctx context.Context, w *call) error {
+	w.ready = make(chan struct{})
+	if w.tag != noTag {
+		select {
+		case w.tag = <-c.tags:
+		case <-ctx.Done():
+			return fmt.Errorf("%s at %s: %w", w.op, c.addr, context.Cause(ctx))
+		case <-c.done:
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	c.calls[w.tag] = w
+	return nil
+}
+
+// send writes one message; a failure ends the connection, so the reader fails the call.
+func (c *Client) send(w *call, msg, payload []byte) error {
+	size := len(msg) + len(payload)
+	if size > int(c.msize) {
+		c.finish(w.tag)
+		return fmt.Errorf("%s at %s: the request has %d bytes, the server takes %d: %w", w.op, c.addr, size, c.msize, &Error{w.op, syscall.ENAMETOOLONG})
+	}
+	binary.LittleEndian.PutUint32(msg, uint32(size))
+	msg[4] = w.want - 1
+	binary.LittleEndian.PutUint16(msg[5:], w.tag)
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	var err error
+	if len(payload) == 0 {
+		_, err = c.conn.Write(msg)
+	} else {
+		_, err = (&net.Buffers{msg, payload}).WriteTo(c.conn)
+	}
+	if err != nil {
+		c.fail(err)
+		<-w.ready
+		return w.err
+	}
+	return nil
+}
+
+// abandon gives a call up because its caller's context ended and asks the server to forget it. It
+// reports false when the reply is already being delivered.
+func (c *Client) abandon(w *call) bool {
+	c.mu.Lock()
+	if w.claimed || c.calls[w.tag] != w {
+		c.mu.Unlock()
+		return false
+	}
+	w.gone = true
+	c.mu.Unlock()
+	go func() {
+		// The old tag stays taken until its own reply or the flush's: both orders are legal.
+		e := c.request()
+		e.u16(w.tag)
+		if _, err := c.do(context.Background(), &call{op: "flush", want: tFlush + 1}, e.b, nil); err == nil {
+			c.mu.Lock()
+			mine := c.calls[w.tag] == w
+			c.mu.Unlock()
+			if mine {
+				c.finish(w.tag)
+			}
+		}
+	}()
+	return true
+}
+
+// finish frees a tag.
+func (c *Client) finish(tag uint16) {
+	c.mu.Lock()
+	delete(c.calls, tag)
+	c.mu.Unlock()
+	if tag != noTag {
+		c.tags <- tag
+	}
+}
+
+// readAll delivers replies until the connection ends, then fails what is left.
+func (c *Client) readAll() {
+	defer close(c.done)
+	r := bufio.NewReaderSize(c.conn, 64<<10)
+	for {
+		if err := c.readOne(r); err != nil {
+			c.fail(err)
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for tag, w := range c.calls {
+		delete(c.calls, tag)
+		w.err = c.err
+		close(w.ready)
+	}
+}
+
+// readOne reads one message and completes its call.
+func (c *Client) readOne(r *bufio.Reader) error {
+	var h [headerBytes]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return err
+	}
+	size, kind, tag := binary.LittleEndian.Uint32(h[:]), h[4], binary.LittleEndian.Uint16(h[5:])
+	if size < headerBytes || size > maxMessage {
+		return fmt.Errorf("the server sent a message of %d bytes (limit %d)", size, maxMessage)
+	}
+	body := int(size) - headerBytes
+	c.mu.Lock()
+	w := c.calls[tag]
+	if w == nil {
+		c.mu.Unlock()
+		return fmt.Errorf("the server answered tag %d, which was not asked", tag)
+	}
+	direct := !w.gone && w.into != nil && kind == tRead+1
+	w.claimed = !w.gone
+	c.mu.Unlock()
+	err := w.receive(r, kind, body, direct)
+	if err != nil {
+		w.err = &TransportError{c.addr, err}
+	}
+	c.finish(tag)
+	close(w.ready)
+	return err
+}
+
+// receive reads a message's body into the call. An error means that the stream cannot go on; what
+// the server refused is left in w.err.
+func (w *call) receive(r *bufio.Reader, kind uint8, body int, direct bool) error {
+	if direct {
+		return w.receiveData(r, body)
+	}
+	w.reply = make([]byte, body)
+	if _, err := io.ReadFull(r, w.reply); err != nil {
+		return err
+	}
+	switch kind {
+	case w.want:
+		return nil
+	case rLerror:
+		d := decoder{b: w.reply}
+		w.err = &Error{w.op, syscall.Errno(d.u32())}
+		return d.err
+	}
+	return fmt.Errorf("%s: the server answered with message type %d, not %d", w.op, kind, w.want)
+}
+
+// receiveData reads an Rread's data straight into the caller's buffer.
+func (w *call) receiveData(r *bufio.Reader, body int) error {
+	var n [4]byte
+	if body < len(n) {
+		return fmt.Errorf("%s: %w", w.op, errShort)
+	}
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return err
+	}
+	w.n = int(binary.LittleEndian.Uint32(n[:]))
+	if w.n > len(w.into) || w.n != body-len(n) {
+		return fmt.Errorf("%s: the server sent %d bytes in a body of %d for a buffer of %d", w.op, w.n, body, len(w.into))
+	}
+	_, err := io.ReadFull(r, w.into[:w.n])
+	return err
+}

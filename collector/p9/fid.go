@@ -1,0 +1,253 @@
+package p9
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// Fid is the client's handle of a file on the server. It must be given back with Clunk or Remove.
+type Fid struct {
+	c   *Client
+	id  uint32
+	qid QID
+	// chunk is the most bytes that one read or write of this open file may carry.
+	chunk uint32
+}
+
+// QID is the file's identity at the time it was walked to, opened or created.
+func (f *Fid) QID() QID { return f.qid }
+
+func (c *Client) newFid() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.fids); n > 0 {
+		id := c.fids[n-1]
+		c.fids = c.fids[:n-1]
+		return id
+	}
+	c.nextFid++
+	return c.nextFid
+}
+
+func (c *Client) freeFid(id uint32) {
+	c.mu.Lock()
+	c.fids = append(c.fids, id)
+	c.mu.Unlock()
+}
+
+// call sends a request of op built by put and decodes its reply with get; either may be nil.
+func (c *Client) call(ctx context.Context, op string, t uint8, put func(*encoder), get func(*decoder)) error {
+	e := c.request()
+	if put != nil {
+		put(e)
+	}
+	d, err := c.do(ctx, &call{op: op, want: t + 1}, e.b, nil)
+	if err != nil {
+		return err
+	}
+	if get != nil {
+		get(d)
+	}
+	if d.err != nil {
+		return fmt.Errorf("%s: reply of %s: %w", op, c.addr, d.err)
+	}
+	return nil
+}
+
+// Attach opens the tree aname ("ctl", or the path of an export or of a folder below one) as a user.
+func (c *Client) Attach(ctx context.Context, aname string, uid uint32) (*Fid, error) {
+	f := &Fid{c: c, id: c.newFid(), chunk: c.IOUnit()}
+	err := c.call(ctx, "attach "+aname, tAttach, func(e *encoder) {
+		e.u32(f.id)
+		e.u32(noFid)
+		e.str("")
+		e.str(aname)
+		e.u32(uid)
+	}, func(d *decoder) { f.qid = d.qid() })
+	if err != nil {
+		c.forget(f, err)
+		return nil, err
+	}
+	return f, nil
+}
+
+// forget frees the number of a fid that the server refused; after any other error the server may
+// hold it, so it is not used again.
+func (c *Client) forget(f *Fid, err error) {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		c.freeFid(f.id)
+	}
+}
+
+// Walk opens a new fid for the file below f by its names; no name copies f. A name that does not
+// exist is ENOENT.
+func (f *Fid) Walk(ctx context.Context, names ...string) (*Fid, error) {
+	at, owned := f, false
+	for {
+		step := names[:min(len(names), maxWalk)]
+		next, err := at.walkStep(ctx, step)
+		if owned {
+			at.Clunk(context.WithoutCancel(ctx))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if names = names[len(step):]; len(names) == 0 {
+			return next, nil
+		}
+		at, owned = next, true
+	}
+}
+
+func (f *Fid) walkStep(ctx context.Context, names []string) (*Fid, error) {
+	g := &Fid{c: f.c, id: f.c.newFid(), qid: f.qid, chunk: f.c.IOUnit()}
+	n := 0
+	err := f.c.call(ctx, "walk", tWalk, func(e *encoder) {
+		e.u32(f.id)
+		e.u32(g.id)
+		e.u16(uint16(len(names)))
+		for _, name := range names {
+			e.str(name)
+		}
+	}, func(d *decoder) {
+		for n = int(d.u16()); n > 0 && d.err == nil; n-- {
+			g.qid = d.qid()
+			names = names[min(1, len(names)):]
+		}
+	})
+	if err != nil {
+		f.c.forget(g, err)
+		return nil, err
+	}
+	if len(names) > 0 {
+		// diod keeps the new fid after a partial walk, against the protocol.
+		g.Clunk(context.WithoutCancel(ctx))
+		return nil, &Error{"walk " + names[0], syscall.ENOENT}
+	}
+	return g, nil
+}
+
+// Clunk gives the fid back. The fid is gone even when an error is returned.
+func (f *Fid) Clunk(ctx context.Context) error { return f.end(ctx, "clunk", tClunk) }
+
+// Remove removes the file and gives the fid back, also when an error is returned.
+func (f *Fid) Remove(ctx context.Context) error { return f.end(ctx, "remove", tRemove) }
+
+func (f *Fid) end(ctx context.Context, op string, t uint8) error {
+	err := f.c.call(ctx, op, t, func(e *encoder) { e.u32(f.id) }, nil)
+	if e := (*Error)(nil); err == nil || errors.As(err, &e) {
+		f.c.freeFid(f.id)
+	}
+	return err
+}
+
+// Open opens the file with Linux open(2) flags.
+func (f *Fid) Open(ctx context.Context, flags uint32) error {
+	return f.c.call(ctx, "open", tLopen, func(e *encoder) {
+		e.u32(f.id)
+		e.u32(flags)
+	}, f.opened)
+}
+
+// Create creates and opens a file in the directory f, which becomes the file.
+func (f *Fid) Create(ctx context.Context, name string, flags, mode, gid uint32) error {
+	return f.c.call(ctx, "create "+name, tLcreate, func(e *encoder) {
+		e.u32(f.id)
+		e.str(name)
+		e.u32(flags)
+		e.u32(mode)
+		e.u32(gid)
+	}, f.opened)
+}
+
+func (f *Fid) opened(d *decoder) {
+	f.qid = d.qid()
+	if unit := d.u32(); unit > 0 && unit < f.chunk {
+		f.chunk = unit
+	}
+}
+
+// pipeline is how many pieces of one large read or write are in flight together.
+const pipeline = 16
+
+// piece is one request of a large read or write.
+type piece struct {
+	w    *call
+	size int
+}
+
+// ReadAt reads into p from an offset, in as many requests in flight as it takes. Like io.ReaderAt it
+// returns io.EOF with fewer bytes at the end of the file.
+func (f *Fid) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
+	return f.transfer(ctx, p, func(w *call, part []byte, done int) error {
+		w.op, w.want, w.into = "read", tRead+1, part
+		e := f.c.request()
+		e.u32(f.id)
+		e.u64(uint64(off) + uint64(done))
+		e.u32(uint32(len(part)))
+		return f.c.begin(ctx, w, e.b, nil)
+	})
+}
+
+// WriteAt writes p at an offset, in as many requests in flight as it takes. With an error the number
+// of bytes is how much is surely written from the beginning.
+func (f *Fid) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
+	n, err := f.transfer(ctx, p, func(w *call, part []byte, done int) error {
+		w.op, w.want = "write", tWrite+1
+		e := f.c.request()
+		e.u32(f.id)
+		e.u64(uint64(off) + uint64(done))
+		e.u32(uint32(len(part)))
+		return f.c.begin(ctx, w, e.b, part)
+	})
+	if err == io.EOF {
+		return n, io.ErrShortWrite
+	}
+	return n, err
+}
+
+// transfer cuts p into pieces, keeps a window of them in flight and adds up what was moved until the
+// first short piece or error. Every begun piece is waited for: none may touch p afterwards.
+func (f *Fid) transfer(ctx context.Context, p []byte, begin func(w *call, part []byte, done int) error) (int, error) {
+	var flight []piece
+	total, sent, ended := 0, 0, error(nil)
+	for sent < len(p) || len(flight) > 0 {
+		if ended == nil && sent < len(p) && len(flight) < pipeline {
+			part := p[sent:min(sent+int(f.chunk), len(p))]
+			w := &call{}
+			if ended = begin(w, part, sent); ended == nil {
+				flight = append(flight, piece{w, len(part)})
+				sent += len(part)
+				continue
+			}
+		}
+		if len(flight) == 0 {
+			break
+		}
+		head := flight[0]
+		flight = flight[1:]
+		d, err := f.c.wait(ctx, head.w)
+		switch {
+		case ended != nil: // only waited for
+		case err != nil:
+			ended = err
+		default:
+			n := head.w.n
+			if head.w.into == nil {
+				n = int(d.u32())
+			}
+			if d.err != nil || n > head.size {
+				ended = fmt.Errorf("%s: the server says %d of %d bytes: %w", head.w.op, n, head.size, errShort)
+				continue
+			}
+			total += n
+			if n < head.size {
+				ended = io.EOF
+			}
+		}
+	}
+	return total, ended
+}
