@@ -1,0 +1,120 @@
+package collector
+
+import "time"
+
+// DefaultMaxGap is the longest time between two readings of a counter that still makes a rate of
+// the second just ended; over a longer one the mean would tell of other seconds.
+const DefaultMaxGap = 2500 * time.Millisecond
+
+// Rates turns snapshots of cumulative counters, each known by a key, into increases per second.
+// One snapshot is Begin, then Rate or AddTo for each of its counters; a counter that a snapshot
+// leaves out is forgotten. Memory is reused from snapshot to snapshot. Not for concurrent use.
+type Rates[K comparable] struct {
+	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step
+	// back of more than 2^31 is then a wrap and no reset.
+	Wrap32 bool
+	// MaxGap is the longest interval that makes rates; 0 is DefaultMaxGap.
+	MaxGap time.Duration
+	// Resets counts the counters of this snapshot that went backwards.
+	Resets int
+
+	prev, cur map[K]uint64
+	at        time.Time
+	seconds   float64 // since the previous snapshot; 0 where it makes no rates
+}
+
+// Begin starts a snapshot that was read at that time.
+func (r *Rates[K]) Begin(at time.Time) {
+	r.prev, r.cur = r.cur, r.prev
+	if r.cur == nil {
+		r.cur = make(map[K]uint64)
+	}
+	clear(r.cur)
+	gap := at.Sub(r.at)
+	maxGap := r.MaxGap
+	if maxGap == 0 {
+		maxGap = DefaultMaxGap
+	}
+	r.seconds = 0
+	if !r.at.IsZero() && gap > 0 && gap <= maxGap {
+		r.seconds = gap.Seconds()
+	}
+	r.at, r.Resets = at, 0
+}
+
+// Seconds is the real interval between the previous snapshot and this one; 0 where it makes no
+// rates (the first snapshot, or a gap).
+func (r *Rates[K]) Seconds() float64 { return r.seconds }
+
+// change is what became of one counter since the snapshot before.
+type change uint8
+
+const (
+	fresh change = iota // not there before, or after a gap
+	grown
+	wentBack
+)
+
+func (r *Rates[K]) step(key K, v uint64) (increase uint64, c change) {
+	r.cur[key] = v
+	was, ok := r.prev[key]
+	switch {
+	case !ok:
+		return 0, fresh
+	case v >= was && r.seconds == 0:
+		return 0, fresh
+	case v >= was:
+		return v - was, grown
+	case r.Wrap32 && was <= 1<<32-1 && was-v > 1<<31:
+		if r.seconds == 0 {
+			return 0, fresh
+		}
+		return v + 1<<32 - was, grown
+	}
+	r.Resets++
+	return 0, wentBack
+}
+
+// Rate returns the counter's increase per second since the snapshot before; ok is false when there
+// was none, when the gap was too long, and when the counter went backwards (then Resets grows).
+func (r *Rates[K]) Rate(key K, v uint64) (perSec float64, ok bool) {
+	inc, c := r.step(key, v)
+	if c != grown {
+		return 0, false
+	}
+	return float64(inc) / r.seconds, true
+}
+
+// AddTo adds the counter's rate to a total over several counters.
+func (r *Rates[K]) AddTo(t *Total, key K, v uint64) {
+	inc, c := r.step(key, v)
+	switch c {
+	case grown:
+		t.perSec += float64(inc) / r.seconds
+		t.known = true
+	case wentBack:
+		t.broken = true
+	}
+}
+
+// Total is the sum of the rates of several counters. It is unknown while no part is known, and when
+// any part went backwards: the sum of the others would look like a drop. The zero value is empty.
+type Total struct {
+	perSec        float64
+	known, broken bool
+}
+
+// Value returns the sum, per second; ok is false where it is not known.
+func (t *Total) Value() (perSec float64, ok bool) {
+	if !t.known || t.broken {
+		return 0, false
+	}
+	return t.perSec, true
+}
+
+// AddTotal appends a total as a sample, if it is known.
+func (r *Reading) AddTotal(m Metric, t *Total) {
+	if v, ok := t.Value(); ok {
+		r.Add(m, v)
+	}
+}

@@ -1,0 +1,98 @@
+package collector
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestRates(t *testing.T) {
+	type step struct {
+		after time.Duration
+		v     uint64
+		want  float64 // NaN: no rate
+	}
+	none := math.NaN()
+	for name, c := range map[string]struct {
+		wrap   bool
+		steps  []step
+		resets int
+	}{
+		"the first snapshot makes no rate":         {steps: []step{{time.Second, 1000, none}, {time.Second, 1500, 500}}},
+		"a rate is over the real interval":         {steps: []step{{time.Second, 0, none}, {1250 * time.Millisecond, 1000, 800}}},
+		"one missed second is averaged over two":   {steps: []step{{time.Second, 0, none}, {2 * time.Second, 1000, 500}, {time.Second, 1000, 0}}},
+		"a long gap is not smeared over":           {steps: []step{{time.Second, 0, none}, {60 * time.Second, 6000, none}, {time.Second, 6100, 100}}},
+		"backwards is a reset, never negative":     {steps: []step{{time.Second, 900, none}, {time.Second, 10, none}, {time.Second, 30, 20}}, resets: 1},
+		"without the option a wrap is a reset":     {steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 20, none}}, resets: 1},
+		"a 32-bit counter wraps":                   {wrap: true, steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 20, 30}}},
+		"a small step back of 32 bits is a reset":  {wrap: true, steps: []step{{time.Second, 5000, none}, {time.Second, 20, none}}, resets: 1},
+		"a 64-bit value with the option is normal": {wrap: true, steps: []step{{time.Second, 1 << 40, none}, {time.Second, 1<<40 + 7, 7}}},
+		"the clock stood still":                    {steps: []step{{time.Second, 1, none}, {0, 5, none}, {time.Second, 9, 4}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Rates[string]{Wrap32: c.wrap}
+			at := time.Unix(1_795_000_000, 0)
+			resets := 0
+			for i, s := range c.steps {
+				at = at.Add(s.after)
+				r.Begin(at)
+				got, ok := r.Rate("k", s.v)
+				resets += r.Resets
+				if ok != !math.IsNaN(s.want) || ok && got != s.want {
+					t.Errorf("step %d: got %v, %v; want %v", i, got, ok, s.want)
+				}
+			}
+			if resets != c.resets {
+				t.Errorf("%d resets, want %d", resets, c.resets)
+			}
+		})
+	}
+}
+
+func TestTotalOverCountersThatComeAndGo(t *testing.T) {
+	var r Rates[string]
+	at := time.Unix(0, 0)
+	sum := func(vs map[string]uint64) (float64, bool) {
+		at = at.Add(time.Second)
+		r.Begin(at)
+		var total Total
+		for k, v := range vs {
+			r.AddTo(&total, k, v)
+		}
+		return total.Value()
+	}
+	for i, c := range []struct {
+		in   map[string]uint64
+		want float64
+		ok   bool
+	}{
+		{map[string]uint64{"sda": 100}, 0, false},
+		{map[string]uint64{"sda": 150, "sdb": 9000}, 50, true}, // what sdb did before is not of this second
+		{map[string]uint64{"sda": 160, "sdb": 9005}, 15, true},
+		{map[string]uint64{"sda": 170, "sdb": 3}, 0, false}, // sdb was reset: the sum is unknown
+		{map[string]uint64{"sdb": 4}, 1, true},
+		{map[string]uint64{"sda": 400, "sdb": 6}, 2, true}, // sda came back: its old value is forgotten
+	} {
+		if got, ok := sum(c.in); got != c.want || ok != c.ok {
+			t.Errorf("snapshot %d: got %v, %v; want %v, %v", i, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestRatesReuseMemory(t *testing.T) {
+	var r Rates[string]
+	keys := []string{"a", "b", "c", "d"}
+	at := time.Unix(0, 0)
+	snapshot := func() {
+		at = at.Add(time.Second)
+		r.Begin(at)
+		for _, k := range keys {
+			r.Rate(k, uint64(at.Unix()))
+		}
+	}
+	snapshot()
+	snapshot()
+	if n := testing.AllocsPerRun(100, snapshot); n > 0 {
+		t.Errorf("%v allocations per snapshot, want 0", n)
+	}
+}

@@ -1,0 +1,312 @@
+// Package sourcetest is the conformance suite that every live source passes: what is absent stays
+// absent, nothing is ever negative, bad input is named, and a source ends when it is told to.
+package sourcetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"fairway/collector"
+)
+
+// Suite says how to make a source and what it finds on disk. The trees stand for anything that is
+// read as named texts; a source that reads over a network brings a stand-in that serves the tree.
+type Suite struct {
+	// New makes a fresh source over a tree whose files may change between two ticks.
+	New func(fsys fs.FS) collector.Source
+	// First and Second are the tree at two ticks one second apart; every counter has grown.
+	First, Second fstest.MapFS
+	// Want are the metrics that the second tick must report.
+	Want []collector.Metric
+	// Tolerated lists the files whose garbage is rightly ignored (free text, optional lists).
+	Tolerated []string
+}
+
+// tree is a file system whose content can be swapped between ticks.
+type tree struct{ now atomic.Pointer[fstest.MapFS] }
+
+func newTree(m fstest.MapFS) *tree {
+	t := &tree{}
+	t.now.Store(&m)
+	return t
+}
+
+func (t *tree) set(m fstest.MapFS) { t.now.Store(&m) }
+
+func (t *tree) Open(name string) (fs.File, error) { return t.now.Load().Open(name) }
+
+// ReadDir and ReadFile keep the fast paths of the map.
+func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) { return t.now.Load().ReadDir(name) }
+func (t *tree) ReadFile(name string) ([]byte, error)       { return t.now.Load().ReadFile(name) }
+
+// Run runs the suite, each check in a bubble of fake time that a leaked goroutine cannot leave.
+func Run(t *testing.T, s Suite) {
+	for _, c := range []struct {
+		name  string
+		check func(*testing.T, Suite)
+	}{
+		{"reports what it says it reports", reports},
+		{"a missing subject is ErrNoData", missing},
+		{"a reset gives no negative rate and is counted", reset},
+		{"a gap is not smeared", gap},
+		{"what is absent stays absent", absent},
+		{"garbage is named and does not stop it", garbage},
+		{"honours its context", contextual},
+		{"Close twice, at once and during Read", closing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.check(t, s) })
+		})
+	}
+}
+
+// read does one tick; a panic is a failure of the suite, not its end.
+func read(t *testing.T, src collector.Source) (r collector.Reading, err error) {
+	t.Helper()
+	r.Now = time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			t.Errorf("Read panicked: %v", p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
+	defer cancel()
+	err = src.Read(ctx, &r)
+	sane(t, r)
+	return r, err
+}
+
+// sane checks what is true of every reading.
+func sane(t *testing.T, r collector.Reading) {
+	t.Helper()
+	check := func(where string, ss []collector.Sample) {
+		var seen [collector.MetricCount]bool
+		for _, s := range ss {
+			switch {
+			case s.Metric == collector.MetricNone || int(s.Metric) >= collector.MetricCount:
+				t.Errorf("%s: metric number %d is not one", where, s.Metric)
+				continue
+			case s.Value < 0 || math.IsNaN(s.Value) || math.IsInf(s.Value, 0):
+				t.Errorf("%s: %v = %v", where, s.Metric, s.Value)
+			case seen[s.Metric]:
+				t.Errorf("%s: %v is there twice", where, s.Metric)
+			}
+			seen[s.Metric] = true
+		}
+	}
+	check("samples", r.Samples)
+	for _, j := range r.Jobs {
+		check("job "+string(j.Job), j.Samples)
+	}
+}
+
+func metrics(r collector.Reading) []collector.Metric {
+	var out []collector.Metric
+	for _, s := range r.Samples {
+		out = append(out, s.Metric)
+	}
+	return out
+}
+
+// twoTicks reads the first tree, waits a second and reads the second.
+func twoTicks(t *testing.T, src collector.Source, tr *tree, second fstest.MapFS) (collector.Reading, error) {
+	t.Helper()
+	if _, err := read(t, src); err != nil && !errors.Is(err, collector.ErrNoData) {
+		t.Logf("first tick: %v", err)
+	}
+	time.Sleep(time.Second)
+	tr.set(second)
+	return read(t, src)
+}
+
+func closeIt(t *testing.T, src collector.Source) {
+	t.Helper()
+	if err := src.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func reports(t *testing.T, s Suite) {
+	tr := newTree(s.First)
+	src := s.New(tr)
+	defer closeIt(t, src)
+	if src.Name() == "" {
+		t.Error("the source has no name")
+	}
+	r, err := twoTicks(t, src, tr, s.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := metrics(r)
+	for _, m := range s.Want {
+		if !slices.Contains(got, m) {
+			t.Errorf("%v is not reported; reported: %v", m, names(got))
+		}
+	}
+	if r.Resets != 0 {
+		t.Errorf("%d resets in a tree whose counters grew", r.Resets)
+	}
+}
+
+func names(ms []collector.Metric) []string {
+	var out []string
+	for _, m := range ms {
+		out = append(out, m.String())
+	}
+	return out
+}
+
+func missing(t *testing.T, s Suite) {
+	src := s.New(newTree(fstest.MapFS{}))
+	defer closeIt(t, src)
+	for range 2 {
+		r, err := read(t, src)
+		if !errors.Is(err, collector.ErrNoData) {
+			t.Errorf("an empty tree: %v, want ErrNoData", err)
+		}
+		if len(r.Samples) > 0 {
+			t.Errorf("an empty tree gave %v", r.Samples)
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func reset(t *testing.T, s Suite) {
+	tr := newTree(s.Second)
+	src := s.New(tr)
+	defer closeIt(t, src)
+	r, err := twoTicks(t, src, tr, s.First)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Resets == 0 {
+		t.Error("the counters went backwards and no reset was counted")
+	}
+}
+
+func gap(t *testing.T, s Suite) {
+	tr := newTree(s.First)
+	src := s.New(tr)
+	defer closeIt(t, src)
+	fresh, _ := read(t, src)
+	time.Sleep(time.Minute)
+	tr.set(s.Second)
+	r, err := read(t, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := metrics(fresh) // gauges are known at once, rates are not
+	for _, m := range metrics(r) {
+		if !slices.Contains(known, m) {
+			t.Errorf("%v was reported over a gap of a minute", m)
+		}
+	}
+}
+
+func absent(t *testing.T, s Suite) {
+	tr := newTree(s.First)
+	whole := s.New(tr)
+	full, err := twoTicks(t, whole, tr, s.Second)
+	closeIt(t, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file := range s.First {
+		tr := newTree(without(s.First, file))
+		src := s.New(tr)
+		r, _ := twoTicks(t, src, tr, without(s.Second, file))
+		for _, m := range metrics(r) {
+			if !slices.Contains(metrics(full), m) {
+				t.Errorf("without %s: %v appeared from nothing", file, m)
+			}
+		}
+		closeIt(t, src)
+	}
+}
+
+func without(m fstest.MapFS, file string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for name, f := range m {
+		if name != file {
+			out[name] = f
+		}
+	}
+	return out
+}
+
+func garbage(t *testing.T, s Suite) {
+	for file := range s.First {
+		if slices.Contains(s.Tolerated, file) {
+			continue
+		}
+		for kind, bytes := range map[string]string{"binary": "\x00\xff garbage \x01\n", "cut": cut(s.First[file].Data)} {
+			bad := without(s.First, file)
+			bad[file] = &fstest.MapFile{Data: []byte(bytes)}
+			tr := newTree(bad)
+			src := s.New(tr)
+			_, err := read(t, src)
+			if kind == "binary" && (err == nil || !strings.Contains(err.Error(), path.Base(file))) {
+				t.Errorf("%s of garbage: error %v, want one that names the file", file, err)
+			}
+			tr.set(s.First) // and it recovers
+			time.Sleep(time.Second)
+			if _, err := read(t, src); err != nil {
+				t.Errorf("after %s garbage in %s was mended: %v", kind, file, err)
+			}
+			closeIt(t, src)
+		}
+	}
+}
+
+// cut ends a text in the middle of its last line.
+func cut(b []byte) string { return string(b[:len(b)-len(b)/5-1]) }
+
+func contextual(t *testing.T, s Suite) {
+	src := s.New(newTree(s.First))
+	defer closeIt(t, src)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := collector.Reading{Now: time.Now()}
+	if err := src.Read(ctx, &r); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a cancelled context: %v, want context.Canceled", err)
+	}
+	if _, err := read(t, src); err != nil {
+		t.Errorf("after a cancelled read: %v", err)
+	}
+}
+
+func closing(t *testing.T, s Suite) {
+	src := s.New(newTree(s.First))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 10 {
+			r := collector.Reading{Now: time.Now()}
+			_ = src.Read(t.Context(), &r) // may fail once it is closed, must not panic or race
+			time.Sleep(time.Millisecond)
+		}
+	})
+	for range 4 {
+		wg.Go(func() {
+			time.Sleep(5 * time.Millisecond)
+			if err := src.Close(); err != nil {
+				t.Errorf("concurrent Close: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	closeIt(t, src)
+	synctest.Wait()
+}

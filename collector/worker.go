@@ -1,0 +1,112 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+// order tells a worker to read for one tick.
+type order struct {
+	ctx context.Context
+	now time.Time
+}
+
+// worker owns one source's goroutine. Between sending an order and receiving the worker back on
+// the results channel its reading, tick, took and err belong to the goroutine; the rest always
+// belongs to the runner.
+type worker struct {
+	source Source
+	log    *slog.Logger
+	start  chan order
+	done   chan struct{}
+
+	reading Reading
+	tick    time.Time
+	took    time.Duration
+	err     error
+
+	busy     bool
+	arrived  bool
+	failures uint64
+	resets   uint64
+	said     string // the last state logged, so that a lasting failure is logged once
+}
+
+func newWorker(s Source, log *slog.Logger) *worker {
+	return &worker{source: s, log: log, start: make(chan order, 1), done: make(chan struct{})}
+}
+
+func (w *worker) loop(ctx context.Context, results chan<- *worker) {
+	defer close(w.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case o := <-w.start:
+			w.tick = o.now
+			w.read(o)
+			results <- w // has room for every worker once
+		}
+	}
+}
+
+// read runs the source behind the panic fence.
+func (w *worker) read(o order) {
+	r := &w.reading
+	*r = Reading{Now: o.now, Samples: r.Samples[:0], Jobs: r.Jobs[:0], Routes: r.Routes[:0]}
+	begun := time.Now()
+	defer func() {
+		w.took = time.Since(begun)
+		if p := recover(); p != nil {
+			w.err = fmt.Errorf("BUG: panic: %v", p)
+			w.log.Error("a source panicked", "source", w.source.Name(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	w.err = w.source.Read(o.ctx, r)
+}
+
+// status says how the source did in this tick, and counts.
+func (w *worker) status(at time.Time) SourceStatus {
+	st := SourceStatus{Name: w.source.Name()}
+	switch {
+	case !w.arrived:
+		// The goroutine still owns the reading: say nothing of it.
+		w.failures++
+		st.Err = "no answer before the deadline"
+		w.say(st.Err)
+	case errors.Is(w.err, ErrNoData):
+		st.Duration, st.Err = w.took, w.err.Error()
+		w.resets += uint64(w.reading.Resets)
+		w.say(st.Err)
+	case w.err != nil:
+		st.Duration, st.Err = w.took, w.err.Error()
+		w.resets += uint64(w.reading.Resets)
+		w.failures++
+		w.say(st.Err)
+	default:
+		st.Duration = w.took
+		w.resets += uint64(w.reading.Resets)
+		w.say("")
+	}
+	st.Failures, st.Resets = w.failures, w.resets
+	return st
+}
+
+func (w *worker) say(state string) {
+	if state == w.said {
+		return
+	}
+	w.said = state
+	switch {
+	case state == "":
+		w.log.Info("source is well again", "source", w.source.Name())
+	case w.arrived && errors.Is(w.err, ErrNoData):
+		w.log.Info("source has nothing to read on this node", "source", w.source.Name(), "why", state)
+	default:
+		w.log.Warn("source failed", "source", w.source.Name(), "err", state)
+	}
+}
