@@ -14,9 +14,11 @@ import (
 // Overview is the newest second of the whole forwarding layer.
 type Overview struct {
 	Machine string    `json:"machine"`
-	At      time.Time `json:"at"` // the second shown; zero before the first one
-	User    string    `json:"user"`
-	Role    string    `json:"role"` // viewer, operator, admin
+	At      time.Time `json:"at"` // start of the second shown; zero before the first one
+	// SentAt is the server's clock when it answered: ages do not depend on the reader's clock.
+	SentAt time.Time `json:"sent_at"`
+	User   string    `json:"user"`
+	Role   string    `json:"role"` // viewer, operator, admin
 	// Simulated is true when the frames come from simmachine: every screen then says so.
 	Simulated    bool              `json:"simulated"`
 	ComputeNodes int               `json:"compute_nodes"`
@@ -26,23 +28,23 @@ type Overview struct {
 	Waiting      []PlanRow         `json:"waiting"` // plans that need a person
 }
 
-// ForwarderState is what a forwarder is fit for, in one word.
-type ForwarderState string
+// ForwarderState is a forwarder's standing.
+type ForwarderState = remap.ForwarderState
 
-// The states of a forwarder, worst news first: stale hides the others, because nothing newer is known.
+// The standings of a forwarder, as pages and the API call them.
 const (
-	StateStale     ForwarderState = "stale"     // no frame for 10 s
-	StateExcluded  ForwarderState = "excluded"  // withheld from allocation
-	StateSuspect   ForwarderState = "suspect"   // an open finding accuses it
-	StateDedicated ForwarderState = "dedicated" // serves one job alone
-	StateIdle      ForwarderState = "idle"      // moves less than 1 % of its peak
-	StateOK        ForwarderState = "ok"
+	StateStale     = remap.ForwarderStale
+	StateExcluded  = remap.ForwarderExcluded
+	StateSuspect   = remap.ForwarderSuspect
+	StateDedicated = remap.ForwarderDedicated
+	StateIdle      = remap.ForwarderIdle
+	StateOK        = remap.ForwarderOK
 )
 
 // ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
 type ForwarderRow struct {
 	ID               topology.ForwarderID `json:"id"`
-	State            ForwarderState       `json:"state"`
+	State            remap.ForwarderState `json:"state"`
 	Rack             string               `json:"rack,omitempty"`
 	LastSeen         time.Time            `json:"last_seen"`
 	PeakBytesPerSec  float64              `json:"peak_bytes_per_sec"`
@@ -86,11 +88,11 @@ type ClientRow struct {
 
 // NodeRow is one node of any layer in a list: its newest second.
 type NodeRow struct {
-	ID       topology.NodeID `json:"id"`
-	Role     topology.Role   `json:"role"`
-	Rack     string          `json:"rack,omitempty"`
-	State    ForwarderState  `json:"state"` // compute nodes are ok or stale
-	LastSeen time.Time       `json:"last_seen"`
+	ID       topology.NodeID      `json:"id"`
+	Role     topology.Role        `json:"role"`
+	Rack     string               `json:"rack,omitempty"`
+	State    remap.ForwarderState `json:"state"` // compute nodes are ok or stale
+	LastSeen time.Time            `json:"last_seen"`
 	// Forwarder is the observed one of a compute node, Generation the remaps of its mount so far.
 	Forwarder  topology.ForwarderID `json:"forwarder,omitempty"`
 	Generation uint64               `json:"generation,omitempty"`
@@ -125,17 +127,12 @@ type PlanView struct {
 	remap.Plan
 	Title string `json:"title"`
 	// PreviewHash binds an approval to what the approver saw.
-	PreviewHash string   `json:"preview_hash"`
-	Lines       []string `json:"lines"` // what each move does, in words
-	Checks      []Check  `json:"checks"`
+	PreviewHash string        `json:"preview_hash"`
+	Lines       []string      `json:"lines"` // what each move does, in words
+	Checks      []remap.Check `json:"checks"`
+	Needs       int           `json:"needs"` // approvals, those given included
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
-}
-
-// Check is one precondition of a plan.
-type Check struct {
-	Level string `json:"level"` // ok, amber, red
-	Text  string `json:"text"`
 }
 
 // ManualRemap asks for a plan made by a person.
@@ -164,9 +161,11 @@ type Actor interface {
 	Approve(ctx context.Context, id, hash, reason string) (PlanView, error) // POST /api/v1/plans/{id}/approve
 	Reject(ctx context.Context, id, reason string) (PlanView, error)        // POST /api/v1/plans/{id}/reject
 	RollBack(ctx context.Context, id, reason string) (PlanView, error)      // POST /api/v1/plans/{id}/rollback
+	// Stop ends an apply after the orders under way.
+	Stop(ctx context.Context, id, reason string) (PlanView, error) // POST /api/v1/plans/{id}/stop
 }
 
-// Decision is the body of approve, reject and rollback.
+// Decision is the body of approve, reject, rollback and stop.
 type Decision struct {
 	PreviewHash string `json:"preview_hash,omitempty"` // approve only
 	Reason      string `json:"reason"`

@@ -1,0 +1,172 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// missing is how a value that is not known looks; it can never be confused with a 0.
+const missing = "-"
+
+// clean makes text that came from outside safe for a terminal: no control character survives, so
+// no finding, reason or job name can move the cursor or change the title.
+func clean(s string) string {
+	s = ansi.Strip(s)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// clip shortens text to w columns and says so with two dots.
+func clip(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if ansi.StringWidth(s) <= w {
+		return s
+	}
+	if w <= 2 {
+		return ansi.Truncate(s, w, "")
+	}
+	return ansi.Truncate(s, w, "..")
+}
+
+// left pads or clips text to exactly w columns.
+func left(s string, w int) string {
+	s = clip(s, w)
+	return s + strings.Repeat(" ", max(0, w-ansi.StringWidth(s)))
+}
+
+// right is left, aligned to the right.
+func right(s string, w int) string {
+	s = clip(s, w)
+	return strings.Repeat(" ", max(0, w-ansi.StringWidth(s))) + s
+}
+
+// ends puts a at the left and b at the right end of a line of w columns; a gives way.
+func ends(a, b string, w int) string {
+	return left(a, w-ansi.StringWidth(b)) + b
+}
+
+// wrap breaks text at spaces into lines of at most w columns.
+func wrap(s string, w int) []string {
+	if w < 1 {
+		return nil
+	}
+	return strings.Split(ansi.Wrap(s, w, ""), "\n")
+}
+
+// mega is bytes/s as MB/s (1e6), without decimals above 10.
+func mega(v *float64) string {
+	if v == nil {
+		return missing
+	}
+	return number(*v / 1e6)
+}
+
+// ratio is 0..1 as percent without its sign.
+func ratio(v *float64) string {
+	if v == nil {
+		return missing
+	}
+	return fmt.Sprintf("%.0f", *v*100)
+}
+
+// count is a plain number.
+func count(v *float64) string {
+	if v == nil {
+		return missing
+	}
+	return number(*v)
+}
+
+// millis is seconds as milliseconds.
+func millis(v *float64) string {
+	if v == nil {
+		return missing
+	}
+	return number(*v * 1e3)
+}
+
+// number shows one decimal below 10 and none above: digits that move every second tell nothing and
+// cost bytes on the wire.
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return missing
+	case a == 0:
+		return "0"
+	case a < 9.95:
+		return fmt.Sprintf("%.1f", v)
+	case a < 1e6:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1e", v)
+}
+
+// age is a duration as operators say it: 4s, 3m, 2h10m, 5d.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02d", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// clock is a time of day in the operator's zone; nothing for the zero time.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return missing
+	}
+	return t.Local().Format("15:04:05")
+}
+
+// sparkSteps are the heights of a sparkline in characters every terminal has.
+const sparkSteps = "_.-=*#"
+
+// sparkline draws the last w seconds before end, one column a bucket holding the largest value of
+// its seconds; a second without a point leaves a gap.
+func sparkline(points []Point, end time.Time, span time.Duration, top float64, w int) string {
+	if w <= 0 || top <= 0 {
+		return strings.Repeat(" ", max(0, w))
+	}
+	peak := make([]float64, w)
+	for i := range peak {
+		peak[i] = -1
+	}
+	start, width := end.Add(-span).UnixMilli(), float64(span.Milliseconds())/float64(w)
+	for _, p := range points {
+		i := int(math.Floor(float64(p.TimeMillis-start) / width))
+		if i >= 0 && i < w && p.Value > peak[i] {
+			peak[i] = p.Value
+		}
+	}
+	line := make([]byte, w)
+	for i, v := range peak {
+		line[i] = ' '
+		if v >= 0 {
+			line[i] = sparkSteps[min(len(sparkSteps)-1, int(v/top*float64(len(sparkSteps))))]
+		}
+	}
+	return string(line)
+}
+
+// bar is a progress bar of w columns, 0..1.
+func bar(done float64, w int) string {
+	n := max(0, min(w, int(done*float64(w)+0.5)))
+	return "[" + strings.Repeat("#", n) + strings.Repeat("-", w-n) + "]"
+}

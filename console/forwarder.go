@@ -1,0 +1,221 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// sparkSpan is the time a sparkline covers.
+const sparkSpan = 5 * time.Minute
+
+// forwarderPage is one forwarder: its load against its peers, its clients, its findings.
+type forwarderPage struct {
+	id     topology.ForwarderID
+	detail ForwarderDetail
+	have   bool
+	err    error
+	asking bool
+	cursor topology.NodeID
+}
+
+func newForwarderPage(id string) *forwarderPage { return &forwarderPage{id: topology.ForwarderID(id)} }
+
+func (p *forwarderPage) name() string           { return onForwarder }
+func (p *forwarderPage) address(*State) Address { return Address{Page: "forwarders", ID: string(p.id)} }
+
+func (p *forwarderPage) refresh(_ *State, ask *asker) tea.Cmd {
+	if p.asking {
+		return nil
+	}
+	p.asking = true
+	return ask.forwarder(p.id)
+}
+
+func (p *forwarderPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	a, ok := msg.(answer[ForwarderDetail])
+	if !ok {
+		return nil
+	}
+	p.asking = false
+	if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
+		p.detail, p.have = a.value, true
+	}
+	return nil
+}
+
+func (p *forwarderPage) act(s *State, _ *asker, a action) tea.Cmd {
+	clients := p.detail.ClientNodes
+	at := slices.IndexFunc(clients, func(c ClientRow) bool { return c.ID == p.cursor })
+	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
+	switch a {
+	case actPropose:
+		if at < 0 {
+			return open(newProposePage(p.id, nil))
+		}
+		return open(newProposePage(p.id, []topology.NodeID{p.cursor}))
+	case actOpen:
+		s.Note = "p proposes another forwarder for the selected client; nothing else is behind this row yet"
+	default:
+		if steps[a] != 0 && len(clients) > 0 {
+			// Above the first client nobody is selected: p then moves all of them.
+			if next := min(at+steps[a], len(clients)-1); next < 0 {
+				p.cursor = ""
+			} else {
+				p.cursor = clients[next].ID
+			}
+		}
+	}
+	return nil
+}
+
+func (p *forwarderPage) title(s *State) string {
+	title := " " + clean(string(p.id))
+	r := s.forwarder(p.id)
+	if r == nil {
+		return title
+	}
+	title += "   " + strings.ToUpper(string(r.State))
+	if r.State == remap.ForwarderStale {
+		title += " since " + clock(r.LastSeen)
+	}
+	if r.Rack != "" {
+		title += "   rack " + clean(r.Rack)
+	}
+	return title + fmt.Sprintf("   serves %d compute nodes", r.Clients)
+}
+
+func (p *forwarderPage) body(s *State, w, h int) []string {
+	if !p.have {
+		if p.err != nil {
+			return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+		}
+		return []string{"", " Asking for " + clean(string(p.id)) + "."}
+	}
+	lines := p.load(s, w)
+	lines = append(lines, p.findings(s, w)...)
+	lines = append(lines, rule(w))
+	return append(lines, p.clients(s, w, h-len(lines))...)
+}
+
+// adviceFor says what to do about an error of a read.
+func adviceFor(err error) string {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "It is not part of the machine as the server knows it; : finds names."
+	case errors.Is(err, ErrNotAllowed):
+		return "Ask an admin of the site for the viewer role, or sign in with --token-file."
+	case errors.Is(err, ErrUnreachable):
+		return "Asking again with the next second."
+	}
+	return "@ shows the requests that were sent."
+}
+
+// load draws read and write as sparklines, then the numbers of this second against the peers'.
+func (p *forwarderPage) load(s *State, w int) []string {
+	d := &p.detail
+	r := s.forwarder(p.id)
+	if r == nil {
+		r = &d.ForwarderRow
+	}
+	var lines []string
+	for _, m := range []struct {
+		label, metric string
+		now           *float64
+	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
+		points := d.Series[m.metric]
+		top := largest(points, d.PeakBytesPerSec/100)
+		sw := max(10, min(60, w-62))
+		if w < 100 {
+			sw = max(10, w-48)
+		}
+		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.value(r, m.now))+" MB/s", 11))
+		end := s.Shown.At.Add(time.Second)
+		line := head + sparkline(points, end, sparkSpan, top, sw)
+		lines = append(lines, clip(line+fmt.Sprintf("  5 min, # = %s  peers p50 %s", mega(&top), mega(d.PeersMedian[m.metric])), w))
+	}
+	ops := fmt.Sprintf(" queue %s (peers %s)   md wait %s ms (peers %s)   md ops %s/s   in server %s ms (peers %s)   errors %s/s   occupancy %s%%",
+		count(s.value(r, r.QueueLen)), count(d.PeersMedian["queue_len"]), millis(s.value(r, r.MetaWaitSeconds)), millis(d.PeersMedian["meta_wait"]),
+		count(s.value(r, r.MetaOpsPerSec)), millis(s.value(r, r.ServerTime)), millis(d.PeersMedian["server_time"]),
+		count(s.value(r, r.ErrorsPerSec)), ratio(s.value(r, r.Occupancy)))
+	for _, l := range wrap(ops, w-1) {
+		lines = append(lines, " "+strings.TrimSpace(l))
+	}
+	return lines
+}
+
+// largest is the largest value of a series, at least floor.
+func largest(points []Point, floor float64) float64 {
+	top := max(floor, 1)
+	for _, p := range points {
+		top = max(top, p.Value)
+	}
+	return top
+}
+
+// findings are the open ones of this node with their evidence, and the plan that touches it.
+func (p *forwarderPage) findings(s *State, w int) []string {
+	var lines []string
+	for _, f := range openFindings(s.Shown.Findings) {
+		if f.Node != p.id.Node() {
+			continue
+		}
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.Now.Sub(f.Since)), f.Confidence, f.Sentence)
+		for _, l := range wrap(clean(text), w-2) {
+			lines = append(lines, " "+l)
+		}
+	}
+	if r := s.forwarder(p.id); r != nil && r.Plan != "" {
+		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it (4 lists the plans).", w))
+	}
+	return lines
+}
+
+// clients lists the compute nodes with their rates.
+func (p *forwarderPage) clients(s *State, w, h int) []string {
+	all := p.detail.ClientNodes
+	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
+	if len(all) == 0 {
+		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
+	}
+	room := h - 1
+	shown := room
+	if len(all) > room {
+		shown = room - 1
+	}
+	at := slices.IndexFunc(all, func(c ClientRow) bool { return c.ID == p.cursor })
+	first := window(max(at, 0), len(all), shown)
+	old := s.stale()
+	for i := first; i < min(len(all), first+shown); i++ {
+		c := &all[i]
+		hide := func(v *float64) *float64 {
+			if old {
+				return nil
+			}
+			return v
+		}
+		job := clean(string(c.Job))
+		if job == "" {
+			job = missing
+		}
+		line := " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) + right(mega(hide(c.WriteBytesPerSec)), 8) +
+			right(count(hide(c.MetaOpsPerSec)), 8) + right(millis(hide(c.LatencySeconds)), 7) + "  " + job
+		line = clip(line, w)
+		if i == at {
+			line = s.selected(line, w)
+		}
+		lines = append(lines, line)
+	}
+	if len(all) > shown && room > 0 {
+		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(all)-shown, len(all)), w))
+	}
+	return lines
+}

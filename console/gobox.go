@@ -1,0 +1,94 @@
+package console
+
+import (
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// goPage is the go box: type a part of a name, enter opens the first hit.
+type goPage struct{ query *input }
+
+func newGoPage() *goPage { return &goPage{query: &input{label: ":"}} }
+
+func (p *goPage) name() string                           { return "go" }
+func (p *goPage) address(*State) Address                 { return Address{Page: "overview"} }
+func (p *goPage) refresh(*State, *asker) tea.Cmd         { return nil }
+func (p *goPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
+func (p *goPage) act(*State, *asker, action) tea.Cmd     { return nil }
+func (p *goPage) title(*State) string                    { return " go to a forwarder, plan or screen" }
+func (p *goPage) field() *input                          { return p.query }
+
+func (p *goPage) typed(s *State, _ *asker, ok bool) tea.Cmd {
+	hits := s.hits(p.query.text)
+	if !ok || len(hits) == 0 || p.query.text == "" {
+		return back
+	}
+	return tea.Sequence(back, hits[0].open)
+}
+
+// hit is one answer of the go box: with its key and the command that does the same.
+type hit struct {
+	name, about, key, twin string
+	open                   tea.Cmd
+}
+
+// hits are the screens, forwarders and waiting plans whose name holds the query's letters in
+// order; those that start with it come first.
+func (s *State) hits(query string) []hit {
+	query = strings.ToLower(strings.TrimSpace(query))
+	all := []hit{
+		{"overview", "the whole layer", "1", "fairway top", func() tea.Msg { return homeMsg{} }},
+		{"plans", "all plans", "4", "fairway plans", open(&plansPage{})},
+		{"requests", "what this console sent", "@", "", open(&requestsPage{})},
+		{"help", "all keys of the overview", "?", "fairway --help", open(&helpPage{of: onOverview})},
+	}
+	for _, w := range s.Shown.Waiting {
+		all = append(all, hit{clean(w.ID), clean(w.Title), "", "fairway plan show " + clean(w.ID), open(newPlanPage(w.ID))})
+	}
+	for i := range s.Shown.Forwarders {
+		r := &s.Shown.Forwarders[i]
+		all = append(all, hit{clean(string(r.ID)), string(r.State), "enter", "fairway node " + clean(string(r.ID)), open(newForwarderPage(string(r.ID)))})
+	}
+	var starts, others []hit
+	for _, h := range all {
+		switch name := strings.ToLower(h.name); {
+		case strings.HasPrefix(name, query):
+			starts = append(starts, h)
+		case fuzzy(name, query):
+			others = append(others, h)
+		}
+	}
+	return append(starts, others...)
+}
+
+// fuzzy says whether name holds the letters of query in this order.
+func fuzzy(name, query string) bool {
+	for _, r := range query {
+		i := strings.IndexRune(name, r)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(string(r)):]
+	}
+	return true
+}
+
+func (p *goPage) body(s *State, w, h int) []string {
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(" "+left("NAME", 18)+left("", 40)+left("KEY", 7)+"COMMAND", w))}
+	hits := s.hits(p.query.text)
+	if len(hits) == 0 {
+		return append(lines, " Nothing has these letters in its name; escape goes back.")
+	}
+	for i, one := range hits {
+		if len(lines) == h-1 && len(hits) > i+1 {
+			return append(lines, " : more; type further letters")
+		}
+		line := clip(" "+left(one.name, 18)+left(one.about, 40)+left(one.key, 7)+one.twin, w)
+		if i == 0 {
+			line = s.selected(line, w)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

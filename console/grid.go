@@ -1,0 +1,210 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+)
+
+// gridLabel is the width of a row's number with its spaces.
+const gridLabel = 5
+
+// cellsPerRow fits whole dozens into a width; a wide terminal has room for each row's largest
+// level as well.
+func cellsPerRow(w int) int {
+	room := w - gridLabel - 2
+	if w >= 120 {
+		room -= len("    row max 9")
+	}
+	return max(12, room/2/12*12)
+}
+
+// grid draws the cells of all forwarders, at most h rows, the cursor's row among them.
+func (p *overviewPage) grid(s *State, w, h int) []string {
+	rows := s.Shown.Forwarders
+	p.perRow = cellsPerRow(w)
+	n := (len(rows) + p.perRow - 1) / p.perRow
+	cursor := -1
+	id := p.selected(s)
+	for i := range rows {
+		if rows[i].ID == id {
+			cursor = i
+		}
+	}
+	h = max(1, h)
+	shown := min(n, h)
+	if n > h {
+		shown = max(1, h-1)
+	}
+	first := window(max(cursor, 0)/p.perRow, n, shown)
+	var out []string
+	for r := first; r < first+shown; r++ {
+		out = append(out, p.gridRow(s, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
+	}
+	if n > shown {
+		out = append(out, clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or g for a table", shown, n), w))
+	}
+	return out
+}
+
+// gridRow draws the cells from..to-1. The control sequence of a level is written only where it
+// changes, which keeps a row that changes every second cheap on the wire.
+func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
+	var b strings.Builder
+	b.Grow(512)
+	fmt.Fprintf(&b, " %03d ", from)
+	look, top, extra := "", levelUnknown, 0
+	gone := s.stale()
+	pal := s.Palette
+	set := func(next string) {
+		if next != look {
+			if next == "" {
+				next = pal.reset
+			}
+			b.WriteString(next)
+			look = next
+			if look == pal.reset {
+				look = ""
+			}
+		}
+	}
+	pending := byte(0) // the mark of the cell before, not yet written
+	flush := func(opens bool) {
+		switch {
+		case opens && (pending == ' ' || pending == 0):
+			if pending == 0 {
+				extra++
+			}
+			set("")
+			b.WriteByte('[')
+		case opens:
+			set("")
+			b.WriteByte(pending)
+			b.WriteByte('[')
+			extra++
+		case pending != 0:
+			set("")
+			b.WriteByte(pending)
+		}
+		pending = 0
+	}
+	for i := from; i < to; i++ {
+		r := &s.Shown.Forwarders[i]
+		flush(i == cursor)
+		symbol, lv, m := byte('.'), levelUnknown, mark(r)
+		if gone {
+			m = '?'
+		} else if m != '?' && m != 'x' {
+			lv = s.levels[r.ID]
+		}
+		switch {
+		case m == '?' || m == 'x':
+			symbol = ' '
+		case lv == levelUnknown:
+			symbol = '-'
+		case lv >= 0:
+			symbol = byte('0' + lv)
+		}
+		top = max(top, lv)
+		if lv >= 0 {
+			set(pal.level[lv])
+		} else {
+			set("")
+		}
+		b.WriteByte(symbol)
+		pending = m
+		if i == cursor {
+			set("")
+			b.WriteByte(m)
+			b.WriteByte(']')
+			pending = 0
+			extra++
+		}
+	}
+	flush(false)
+	set("")
+	if w >= 120 {
+		pad := (p.perRow-(to-from))*2 + 4 - extra
+		fmt.Fprintf(&b, "%*srow max %s", max(1, pad), "", levelText(top))
+	}
+	return b.String()
+}
+
+func levelText(l int) string {
+	switch {
+	case l >= 0:
+		return string(rune('0' + l))
+	case l == levelIdle:
+		return "."
+	}
+	return missing
+}
+
+// legend explains the cells and names the one under the cursor.
+func (p *overviewPage) legend(s *State, w int) string {
+	r := p.cursorRow(s)
+	at := ""
+	if r.ID != "" {
+		at = "[ ] " + clean(string(r.ID)) + " " + string(r.State)
+	}
+	text := " . idle  0-9 tenths of " + metrics[s.metric].full + "  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
+	if w < 110 {
+		text = " . idle 0-9 tenths !suspect xexcluded ddedicated >plan ?stale"
+		at = "[ ] " + clean(string(r.ID))
+	}
+	return ends(text, at+" ", w)
+}
+
+// panels draws the hottest forwarders beside what needs a person.
+func (p *overviewPage) panels(s *State, w, h int) []string {
+	lw := 67
+	cols := pick(hottestColumns)
+	title := " HOTTEST"
+	if s.filter != "" {
+		title += fmt.Sprintf(" of %d matching \"%s\"", len(s.rows()), s.filter)
+	}
+	sorted := s.sort.column
+	for _, c := range columns {
+		if c.name == s.sort.column {
+			sorted = c.title
+		}
+	}
+	leftSide := append([]string{title + " by " + sorted, s.heading(cols)}, s.listLines(cols, lw, h-2, p.listCursor(s))...)
+	rightSide := []string{"NEEDS YOU"}
+	all := s.needs()
+	if len(all) == 0 {
+		rightSide = append(rightSide, "nothing")
+	}
+	rw := w - lw - 4
+	for i, n := range all {
+		if i == h-3 && len(all) > h-2 {
+			rightSide = append(rightSide, fmt.Sprintf(": %d more", len(all)-i))
+			break
+		}
+		line := ends(left(n.id, 9)+" "+n.what, " "+n.tail, rw)
+		if p.panel == panelNeeds && i == p.need {
+			line = s.selected(line, rw)
+		}
+		rightSide = append(rightSide, line)
+	}
+	pal := s.Palette
+	var out []string
+	for i := 0; i < max(len(leftSide), len(rightSide)); i++ {
+		l, r := "", ""
+		if i < len(leftSide) {
+			l = leftSide[i]
+		}
+		if i < len(rightSide) {
+			r = rightSide[i]
+		}
+		bold := i == 0 || i == 1
+		line := left(l, lw)
+		if bold {
+			line = pal.paint(pal.bold, line)
+		}
+		if i == 0 {
+			r = pal.paint(pal.bold, r)
+		}
+		out = append(out, strings.TrimRight(line+" | "+r, " "))
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package console
+
+import (
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// helpPage lists the keys that work on the page it was called from, out of the key table.
+type helpPage struct {
+	of  string
+	top int
+}
+
+func (p *helpPage) name() string                           { return onHelp }
+func (p *helpPage) address(*State) Address                 { return Address{Page: "overview"} }
+func (p *helpPage) refresh(*State, *asker) tea.Cmd         { return nil }
+func (p *helpPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
+func (p *helpPage) title(*State) string                    { return " keys on this screen (" + p.of + ")" }
+
+func (p *helpPage) act(_ *State, _ *asker, a action) tea.Cmd {
+	p.top = max(0, p.top+map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}[a])
+	return nil
+}
+
+func (p *helpPage) body(s *State, w, h int) []string {
+	lines := []string{""}
+	for i := range keyTable {
+		b := &keyTable[i]
+		if !b.works(p.of) {
+			continue
+		}
+		line := clip(" "+left(b.show, 12)+b.does, w)
+		if b.changes {
+			line = s.Palette.paint(s.Palette.bold, clip(line+"  CHANGES THE MACHINE", w))
+		}
+		lines = append(lines, line)
+	}
+	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d dedicated, > touched by a waiting plan, ? stale. " +
+		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s (1e6). " +
+		"A lower-case key never changes the machine, except s, which stops an apply."
+	lines = append(lines, "")
+	for _, l := range wrap(text, w-2) {
+		lines = append(lines, " "+strings.TrimSpace(l))
+	}
+	if len(lines) > h && h > 1 {
+		p.top = min(p.top, len(lines)-h+1)
+		lines = lines[p.top:]
+		if len(lines) > h {
+			lines = append(lines[:h-1:h-1], " : more; move down")
+		}
+	}
+	return lines
+}

@@ -1,0 +1,141 @@
+package console
+
+import "slices"
+
+// action is what a key asks for; pages see actions, never keys, so that keys can be changed in
+// this table alone.
+type action string
+
+// The actions.
+const (
+	actUp       action = "up"
+	actDown     action = "down"
+	actLeft     action = "left"
+	actRight    action = "right"
+	actPageUp   action = "page-up"
+	actPageDown action = "page-down"
+	actOpen     action = "open"
+	actBack     action = "back"
+	actPanel    action = "panel"
+	actOverview action = "overview"
+	actPlans    action = "plans"
+	actNext     action = "next"
+	actMetric   action = "metric"
+	actTable    action = "table"
+	actFilter   action = "filter"
+	actSortPrev action = "sort-left"
+	actSortNext action = "sort-right"
+	actReverse  action = "reverse"
+	actPause    action = "pause"
+	actLive     action = "live"
+	actPropose  action = "propose"
+	actForce    action = "force"
+	actApprove  action = "approve"
+	actReject   action = "reject"
+	actRollBack action = "roll-back"
+	actStop     action = "stop"
+	actAll      action = "all"
+	actCopy     action = "copy"
+	actGo       action = "go"
+	actRequests action = "requests"
+	actHelp     action = "help"
+	actUpOrQuit action = "up-or-quit"
+	actQuit     action = "quit"
+)
+
+// binding is one line of the key table.
+type binding struct {
+	act  action
+	keys []string // as bubbletea names them
+	show string   // as people name them
+	does string
+	hint string   // on the bottom line; "" leaves it out
+	on   []string // pages; nil is every page
+	// changes says that the key changes the machine. Such a key is upper case and asks once.
+	changes bool
+}
+
+const (
+	onOverview  = "overview"
+	onForwarder = "forwarder"
+	onPlans     = "plans"
+	onPlan      = "plan"
+	onPropose   = "propose"
+	onHelp      = "help"
+	onRequests  = "requests"
+)
+
+var onLists = []string{onOverview}
+
+// keyTable is the one place where keys are: dispatch, the bottom line and the help come from it.
+var keyTable = []binding{
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onForwarder, onPlans}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "press the focused button; it never approves", hint: "", on: []string{onPlan}},
+	{act: actApprove, keys: []string{"A"}, show: "A", does: "approve this plan (asks once)", hint: "approve", on: []string{onPlan}, changes: true},
+	{act: actReject, keys: []string{"x"}, show: "x", does: "reject this plan; nothing moves", hint: "reject", on: []string{onPlan}},
+	{act: actRollBack, keys: []string{"B"}, show: "B", does: "roll this plan back, also while it is applied (asks once)", hint: "roll back", on: []string{onPlan}, changes: true},
+	{act: actStop, keys: []string{"s"}, show: "s", does: "stop applying after this batch: the safe direction", hint: "stop", on: []string{onPlan}},
+	{act: actAll, keys: []string{"d"}, show: "d", does: "all changes or only the first", hint: "all changes", on: []string{onPlan}},
+	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected clients", hint: "propose", on: []string{onOverview, onForwarder}},
+	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
+	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
+	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: onLists},
+	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},
+	{act: actOverview, keys: []string{"1"}, show: "1", does: "overview", hint: ""},
+	{act: actTable, keys: []string{"g"}, show: "g", does: "grid or table", hint: "grid/table", on: []string{onOverview}},
+	{act: actNext, keys: []string{"n"}, show: "n", does: "open the next thing that needs you", hint: "next"},
+	{act: actPause, keys: []string{" "}, show: "space", does: "pause the picture; the data keeps coming", hint: "pause"},
+	{act: actLive, keys: []string{"L"}, show: "L", does: "live again", hint: ""},
+	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "next panel or field", hint: "", on: []string{onOverview, onPlan}},
+	{act: actUp, keys: []string{"up", "k"}, show: "up k", does: "move up"},
+	{act: actDown, keys: []string{"down", "j"}, show: "down j", does: "move down"},
+	{act: actLeft, keys: []string{"left", "h"}, show: "left h", does: "move left", on: []string{onOverview}},
+	{act: actRight, keys: []string{"right", "l"}, show: "right l", does: "move right", on: []string{onOverview}},
+	{act: actPageUp, keys: []string{"pgup"}, show: "page up", does: "one page up"},
+	{act: actPageDown, keys: []string{"pgdown"}, show: "page down", does: "one page down"},
+	{act: actSortPrev, keys: []string{"<"}, show: "<", does: "sort by the column to the left", on: onLists},
+	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
+	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
+	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: []string{onForwarder, onPlan, onPlans, onOverview}},
+	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
+	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onHelp, onRequests}},
+	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},
+	{act: actHelp, keys: []string{"?"}, show: "?", does: "these keys", hint: "help"},
+	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back, or quit on the first screen", hint: "quit", on: []string{onOverview}},
+	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onHelp, onRequests}},
+	{act: actQuit, keys: []string{"ctrl+c"}, show: "ctrl-c", does: "quit"},
+}
+
+func (b *binding) works(page string) bool { return b.on == nil || slices.Contains(b.on, page) }
+
+// actionOf finds what a key means on a page; "" when it means nothing there.
+func actionOf(page, key string) action {
+	for i := range keyTable {
+		if b := &keyTable[i]; b.works(page) && slices.Contains(b.keys, key) {
+			return b.act
+		}
+	}
+	return ""
+}
+
+// hints is the bottom line of a page: the table's order until the width is used up.
+func hints(page string, w int) string {
+	line := ""
+	for i := range keyTable {
+		b := &keyTable[i]
+		if b.hint == "" || !b.works(page) {
+			continue
+		}
+		item := b.show + " " + b.hint
+		if line != "" {
+			item = "  " + item
+		}
+		// Help always fits, so that what was left out can be found.
+		if len(line)+len(item) > w-1-len("  ? help") && b.act != actHelp {
+			continue
+		}
+		line += item
+	}
+	return " " + line
+}

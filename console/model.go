@@ -1,0 +1,233 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// page is one screen. The root model owns pages and gives them actions and answers; a page gives
+// back commands and lines, never another model.
+type page interface {
+	name() string // as in the key table
+	address(s *State) Address
+	// refresh asks for what the page shows; called when it opens and after each new second.
+	refresh(s *State, ask *asker) tea.Cmd
+	// answer takes what refresh and act asked for.
+	answer(s *State, ask *asker, msg tea.Msg) tea.Cmd
+	act(s *State, ask *asker, a action) tea.Cmd
+	title(s *State) string
+	body(s *State, w, h int) []string
+}
+
+// typist is a page with a field: while field is not nil keys are text.
+type typist interface {
+	field() *input
+	// typed ends the field: ok is false when it was left by escape.
+	typed(s *State, ask *asker, ok bool) tea.Cmd
+}
+
+// input is one line being typed.
+type input struct{ label, text string }
+
+// maxInput bounds a typed line; the server takes reasons of this length.
+const maxInput = 500
+
+func (in *input) key(k tea.KeyMsg) {
+	switch {
+	case k.Type == tea.KeyBackspace:
+		if r := []rune(in.text); len(r) > 0 {
+			in.text = string(r[:len(r)-1])
+		}
+	case k.Type == tea.KeyCtrlU:
+		in.text = ""
+	case (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt:
+		if text := in.text + clean(string(k.Runes)); len(text) <= maxInput {
+			in.text = text
+		}
+	}
+}
+
+// Messages between the pages, the watch and the root model.
+type (
+	overviewMsg struct {
+		overview Overview
+		err      error
+		at       time.Time
+	}
+	tickMsg struct{ at time.Time }
+	openMsg struct{ page page } // put a page on top
+	backMsg struct{}
+	homeMsg struct{}
+	copyMsg struct{ text string }
+)
+
+func open(p page) tea.Cmd { return func() tea.Msg { return openMsg{p} } }
+func back() tea.Msg       { return backMsg{} }
+
+// Model is the root: it routes messages to the top page and keeps what all pages share.
+type Model struct {
+	state *State
+	ask   *asker
+	copy  func(string) // puts text on the operator's clipboard
+	now   func() time.Time
+	w, h  int
+	// ticking is true while a tick is under way, so that there is never a second one.
+	ticking bool
+}
+
+// NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock,
+// clip puts text on the operator's clipboard.
+func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now func() time.Time, clip func(string)) *Model {
+	s := &State{Palette: p, Now: now(), sort: sorting{column: columnOccupancy}}
+	for i, m := range metrics {
+		if m.name == first.Metric {
+			s.metric = i
+		}
+	}
+	s.filter = first.Filter
+	s.sort.parse(first.Sort)
+	s.pages = []page{&overviewPage{table: first.View == "table"}}
+	if p := pageOf(first); p != nil {
+		s.pages = append(s.pages, p)
+	}
+	return &Model{state: s, ask: &asker{ctx: ctx, backend: b, now: now}, copy: clip, now: now}
+}
+
+// pageOf makes the page of an address; nil for the overview, which is always there.
+func pageOf(a Address) page {
+	switch {
+	case a.Page == "forwarders":
+		return newForwarderPage(a.ID)
+	case a.Page == "plans" && a.ID != "":
+		return newPlanPage(a.ID)
+	case a.Page == "plans":
+		return &plansPage{}
+	}
+	return nil
+}
+
+// Init starts the clock and loads the first page.
+func (m *Model) Init() tea.Cmd {
+	return tea.Batch(m.tick(), m.state.page().refresh(m.state, m.ask))
+}
+
+// tick comes once a second so that ages grow when no data comes.
+func (m *Model) tick() tea.Cmd {
+	return tea.Tick(time.Second, func(at time.Time) tea.Msg { return tickMsg{at} })
+}
+
+// Update routes one message.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	s := m.state
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.w, m.h = msg.Width, msg.Height
+		return m, nil
+	case overviewMsg:
+		s.take(msg.overview, msg.err, msg.at)
+		if msg.err != nil || s.Paused {
+			return m, nil
+		}
+		return m, s.page().refresh(s, m.ask)
+	case tickMsg:
+		s.Now = msg.at
+		return m, m.tick()
+	case openMsg:
+		s.pages = append(s.pages, msg.page)
+		return m, msg.page.refresh(s, m.ask)
+	case backMsg:
+		return m, m.back()
+	case homeMsg:
+		s.pages = s.pages[:1]
+		return m, nil
+	case copyMsg:
+		m.copy(msg.text)
+		return m, nil
+	case tea.KeyMsg:
+		s.Now = m.now()
+		return m, m.key(msg)
+	case logged:
+		s.log(msg.request())
+		s.Now = m.now()
+	}
+	return m, s.page().answer(s, m.ask, msg)
+}
+
+// View draws the top page.
+func (m *Model) View() string { return View(m.state, m.w, m.h) }
+
+func (m *Model) back() tea.Cmd {
+	s := m.state
+	if len(s.pages) > 1 {
+		s.pages = s.pages[:len(s.pages)-1]
+	}
+	return s.page().refresh(s, m.ask)
+}
+
+// key gives a key to the field being typed in, or to the shared actions, or to the page.
+func (m *Model) key(k tea.KeyMsg) tea.Cmd {
+	s := m.state
+	if t, ok := s.page().(typist); ok && k.Type != tea.KeyCtrlC {
+		if in := t.field(); in != nil {
+			switch k.Type {
+			case tea.KeyEnter, tea.KeyTab:
+				return t.typed(s, m.ask, true)
+			case tea.KeyEsc:
+				return t.typed(s, m.ask, false)
+			}
+			in.key(k)
+			return nil
+		}
+	}
+	s.Note = ""
+	a := actionOf(s.page().name(), k.String())
+	if cmd, done := m.shared(a); done {
+		return cmd
+	}
+	return s.page().act(s, m.ask, a)
+}
+
+// shared does the actions that mean the same on every page.
+func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
+	s := m.state
+	switch a {
+	case actQuit:
+		return tea.Quit, true
+	case actUpOrQuit:
+		if len(s.pages) == 1 {
+			return tea.Quit, true
+		}
+		return m.back(), true
+	case actBack:
+		return m.back(), true
+	case actOverview:
+		return func() tea.Msg { return homeMsg{} }, true
+	case actPlans:
+		return open(&plansPage{}), true
+	case actNext:
+		return s.nextNeed(), true
+	case actHelp:
+		return open(&helpPage{of: s.page().name()}), true
+	case actGo:
+		return open(newGoPage()), true
+	case actRequests:
+		return open(&requestsPage{}), true
+	case actPause:
+		if s.Paused {
+			s.live()
+		} else {
+			s.Paused = !s.Received.IsZero()
+		}
+		return nil, true
+	case actLive:
+		s.live()
+		return nil, true
+	case actCopy:
+		text := s.page().address(s).String()
+		s.Note = "copied " + text
+		return func() tea.Msg { return copyMsg{text} }, true
+	}
+	return nil, false
+}

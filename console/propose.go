@@ -1,0 +1,176 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// proposePage makes a manual remap: choose where the clients shall go, say why.
+type proposePage struct {
+	from   topology.ForwarderID
+	nodes  []topology.NodeID // empty: all clients of from, once they are known
+	all    bool
+	err    error
+	asking bool
+	cursor topology.ForwarderID
+	force  bool
+	reason *input // while it is typed
+	sent   bool
+}
+
+// newProposePage proposes for some clients of a forwarder; no nodes means all of them.
+func newProposePage(from topology.ForwarderID, nodes []topology.NodeID) *proposePage {
+	return &proposePage{from: from, nodes: nodes, all: len(nodes) == 0}
+}
+
+func (p *proposePage) name() string           { return onPropose }
+func (p *proposePage) address(*State) Address { return Address{Page: "forwarders", ID: string(p.from)} }
+func (p *proposePage) field() *input          { return p.reason }
+
+// refresh asks once for the clients; the proposal is about those on screen, even if more come.
+func (p *proposePage) refresh(_ *State, ask *asker) tea.Cmd {
+	if !p.all || len(p.nodes) > 0 || p.asking {
+		return nil
+	}
+	p.asking = true
+	return ask.forwarder(p.from)
+}
+
+func (p *proposePage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
+	switch a := msg.(type) {
+	case answer[ForwarderDetail]:
+		p.asking = false
+		if p.err = a.req.Err; p.err == nil && a.value.ID == p.from && len(p.nodes) == 0 {
+			for _, c := range a.value.ClientNodes {
+				p.nodes = append(p.nodes, c.ID)
+			}
+		}
+	case answer[decided]:
+		p.sent = false
+		if a.req.Err != nil {
+			s.Note = "refused: " + a.req.Err.Error()
+			return nil
+		}
+		id := a.value.ID
+		return tea.Sequence(back, open(newPlanPage(id)))
+	}
+	return nil
+}
+
+func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
+	targets := p.targets(s)
+	at := slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor })
+	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
+	switch {
+	case a == actForce:
+		p.force = !p.force
+	case a == actOpen && len(targets) == 0:
+		s.Note = "refused: no healthy forwarder to go to"
+	case a == actOpen && len(p.nodes) == 0:
+		s.Note = "refused: no compute node is seen to use " + string(p.from)
+	case a == actOpen && p.sent:
+		s.Note = "the proposal is under way"
+	case a == actOpen:
+		p.cursor = targets[max(at, 0)].ID
+		p.reason = &input{label: fmt.Sprintf("Why to %s (%d letters or more):", p.cursor, reasonLetters)}
+	case steps[a] != 0 && len(targets) > 0:
+		p.cursor = targets[max(0, min(max(at, 0)+steps[a], len(targets)-1))].ID
+	}
+	return nil
+}
+
+// typed sends the proposal. A proposal changes nothing: it waits for an approval.
+func (p *proposePage) typed(s *State, ask *asker, ok bool) tea.Cmd {
+	if !ok {
+		p.reason = nil
+		return nil
+	}
+	reason := strings.TrimSpace(p.reason.text)
+	if n := len([]rune(reason)); n < reasonLetters {
+		p.reason.label = fmt.Sprintf("Why to %s (%d of %d letters):", p.cursor, n, reasonLetters)
+		return nil
+	}
+	p.reason, p.sent = nil, true
+	return ask.propose(ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force})
+}
+
+// targets are the forwarders that clients can go to, the least loaded first.
+func (p *proposePage) targets(s *State) []*ForwarderRow {
+	var out []*ForwarderRow
+	for i := range s.Shown.Forwarders {
+		r := &s.Shown.Forwarders[i]
+		if r.ID != p.from && (r.State == remap.ForwarderOK || r.State == remap.ForwarderIdle) {
+			out = append(out, r)
+		}
+	}
+	load := func(r *ForwarderRow) float64 {
+		if v := sum(r.ReadBytesPerSec, r.WriteBytesPerSec); v != nil && r.PeakBytesPerSec > 0 {
+			return *v / r.PeakBytesPerSec
+		} else if v != nil {
+			return *v
+		}
+		return 0
+	}
+	// Tenths of the load, then the name: the list must not jump under the cursor every second.
+	slices.SortStableFunc(out, func(a, b *ForwarderRow) int {
+		return cmp.Or(cmp.Compare(int(load(a)*10), int(load(b)*10)), cmp.Compare(a.Clients, b.Clients), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+func (p *proposePage) title(*State) string { return " propose a remap from " + clean(string(p.from)) }
+
+func (p *proposePage) body(s *State, w, h int) []string {
+	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from)))
+	switch {
+	case p.err != nil:
+		return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+	case p.asking:
+		what = " Asking which compute nodes use " + clean(string(p.from)) + "."
+	case len(p.nodes) == 1:
+		what = " " + clean(string(p.nodes[0])) + " leaves " + clean(string(p.from))
+	}
+	mode := "drained: operations under way end first"
+	if p.force {
+		mode = "FORCED: operations under way are cut off and repeated; for a dead or hung forwarder"
+	}
+	lines := []string{clip(what+"; "+mode+" (f).", w), clip(" Choose where to. Nothing moves before the plan is approved.", w), ""}
+	targets := p.targets(s)
+	if len(targets) == 0 {
+		return append(lines, clip(" No healthy forwarder is left to go to.", w))
+	}
+	cols := pick([]string{"node", "state", "occ", "read", "write", "queue", "mdwait", "clients"})
+	if w < 66 {
+		cols = pick(tinyColumns)
+	}
+	heading := " "
+	for i, c := range cols {
+		heading += cell(c.title, c, i == len(cols)-1)
+	}
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading, w)))
+	at := max(0, slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor }))
+	room := max(1, h-len(lines))
+	shown := room
+	if len(targets) > room {
+		shown = max(1, room-1)
+	}
+	first := window(at, len(targets), shown)
+	for i := first; i < min(len(targets), first+shown); i++ {
+		line := clip(s.row(targets[i], cols), w)
+		if i == at {
+			line = s.selected(line, w)
+		}
+		lines = append(lines, line)
+	}
+	if len(targets) > shown {
+		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(targets)-shown, len(targets)), w))
+	}
+	return lines
+}

@@ -1,0 +1,112 @@
+package console
+
+import (
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// State is everything a screen is drawn from; View adds only the terminal's size.
+type State struct {
+	Now time.Time // of the newest event
+	// Shown is the overview on screen, Received when it came by the local clock; Received is zero
+	// before the first one.
+	Shown    Overview
+	Received time.Time
+	// Lost says why the server cannot be reached, LostSince since when; nil while it can.
+	Lost      error
+	LostSince time.Time
+	Paused    bool
+	// Note is the last answer to a key press, on the bottom line until the next one.
+	Note     string
+	Requests []Request // oldest first, at most maxRequests
+	Palette  *Palette
+
+	metric int
+	levels map[topology.ForwarderID]int
+	sort   sorting
+	filter string
+	pages  []page // the last one is shown
+	newest Overview
+	came   time.Time
+}
+
+// maxRequests is how many requests the log keeps.
+const maxRequests = 200
+
+// Request is one request this console sent.
+type Request struct {
+	At   time.Time
+	Call string
+	Took time.Duration
+	Err  error
+}
+
+func (s *State) page() page { return s.pages[len(s.pages)-1] }
+
+// take shows a new overview, or notes that there is none.
+func (s *State) take(o Overview, err error, at time.Time) {
+	s.Now = at
+	if err != nil {
+		if s.Lost == nil {
+			s.LostSince = at
+		}
+		s.Lost = err
+		return
+	}
+	s.Lost, s.LostSince = nil, time.Time{}
+	s.newest, s.came = o, at
+	if !s.Paused {
+		s.live()
+	}
+}
+
+// live puts the newest overview on screen.
+func (s *State) live() {
+	s.Paused = false
+	s.Shown, s.Received = s.newest, s.came
+	s.levels = levels(s.levels, s.Shown.Forwarders, metrics[s.metric])
+}
+
+// setMetric shows another metric, its levels without history.
+func (s *State) setMetric(i int) {
+	s.metric = i % len(metrics)
+	s.levels = levels(nil, s.Shown.Forwarders, metrics[s.metric])
+}
+
+// age is how old the shown second is, counted from its end; the server's clock says how old it was
+// when it came, ours how long ago that is.
+func (s *State) age() time.Duration {
+	if s.Received.IsZero() || s.Shown.At.IsZero() {
+		return 0
+	}
+	then := time.Duration(0)
+	if !s.Shown.SentAt.IsZero() {
+		then = s.Shown.SentAt.Sub(s.Shown.At) - time.Second
+	}
+	return max(0, then) + max(0, s.Now.Sub(s.Received))
+}
+
+// stale says that the shown numbers are too old to be believed or acted on.
+func (s *State) stale() bool {
+	return s.Received.IsZero() || s.Shown.At.IsZero() || s.age() > remap.StaleAfter
+}
+
+// forwarder finds a row of the shown overview.
+func (s *State) forwarder(id topology.ForwarderID) *ForwarderRow {
+	for i := range s.Shown.Forwarders {
+		if s.Shown.Forwarders[i].ID == id {
+			return &s.Shown.Forwarders[i]
+		}
+	}
+	return nil
+}
+
+// value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
+func (s *State) value(r *ForwarderRow, v *float64) *float64 {
+	if s.stale() || r.State == remap.ForwarderStale {
+		return nil
+	}
+	return v
+}
