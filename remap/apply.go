@@ -34,7 +34,7 @@ const eventBatch = 512
 // start begins the run that the plan's state asks for, if none is under way and there is room.
 func (d *Desk) start(e *entry) {
 	undo := e.Goal != ""
-	if d.runs[e.ID] != nil || !undo && len(d.runs) >= d.set.MaxApplying {
+	if d.runs[e.ID] != nil || !undo && len(d.runs) >= d.set.MaxApplying || !d.inSight(e) {
 		return // a roll back never waits for others
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,6 +54,19 @@ func (d *Desk) start(e *entry) {
 		}
 		d.events <- event{plan: p.ID, end: true, err: err}
 	}()
+}
+
+// inSight says whether the nodes still to be moved have been heard of since the desk was opened, or
+// have had their time for it: right after a restart no agent is connected yet.
+func (d *Desk) inSight(e *entry) bool {
+	if time.Since(d.opened) > d.set.VerifyWithin {
+		return true
+	}
+	s := d.situation()
+	return !slices.ContainsFunc(e.open(), func(m Move) bool {
+		r, ok := s.Routes[m.Node]
+		return !ok || r.Stale || r.At.Before(d.opened)
+	})
 }
 
 // follow is what a recorded answer sets in motion at once.
@@ -246,7 +259,11 @@ func (d *Desk) observe(e *entry, now time.Time) {
 	if e.State == Partial {
 		return
 	}
-	switch late := now.Sub(e.lastResult()) > d.set.VerifyWithin; {
+	since := e.lastResult()
+	if since.Before(d.opened) {
+		since = d.opened
+	}
+	switch late := now.Sub(since) > d.set.VerifyWithin; {
 	case len(waiting) == 0 && e.State == Applied:
 		d.step(e, &Record{At: now, Kind: StepFinish, State: Verified})
 	case len(waiting) == 0:

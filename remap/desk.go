@@ -21,6 +21,7 @@ type Desk struct {
 	driver    Driver
 	situation func() *Situation
 	log       *slog.Logger
+	opened    time.Time
 
 	calls  chan func()
 	events chan event // from the runs
@@ -68,7 +69,8 @@ func OpenDesk(cfg Config) (*Desk, Summary, error) {
 func startDesk(cfg Config, b *book, j *Journal) *Desk {
 	d := &Desk{
 		set: cfg.Settings, driver: cfg.Driver, situation: cfg.Situation, log: cfg.Log,
-		calls: make(chan func()), events: make(chan event, 1024),
+		opened: time.Now(),
+		calls:  make(chan func()), events: make(chan event, 1024),
 		quit: make(chan struct{}), done: make(chan struct{}),
 		book: b, journal: j, runs: map[string]*run{}, shown: map[string][]Preview{},
 	}

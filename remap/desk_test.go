@@ -428,3 +428,28 @@ func TestClosedDeskSaysSo(t *testing.T) {
 	_, err := d.Plans(context.Background())
 	wantErr(t, err, ErrClosed)
 }
+
+func TestAfterARestartThePlanWaitsForItsAgents(t *testing.T) {
+	m := newTestMachine(8, 4)
+	k := &disk{left: -1, syncs: -1}
+	synctest.Test(t, func(t *testing.T) {
+		m.gate = make(chan struct{}) // of this bubble
+		d := restart(t, k, m, nil)
+		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		approve(t, d, sam, p.ID)
+		time.Sleep(time.Second)
+		d.Close()
+		m.blind["cn0"] = true
+		close(m.gate)
+		d = restart(t, k, m, nil)
+		defer d.Close()
+		time.Sleep(10 * time.Second)
+		wantState(t, d, p.ID, Applying)
+		if m.orders != 0 {
+			t.Errorf("%d orders before the node was heard of", m.orders)
+		}
+		m.set(func() { m.blind["cn0"] = false })
+		time.Sleep(2 * time.Second)
+		wantState(t, d, p.ID, Verified)
+	})
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/driver"
+)
+
+// Config is the daemon's file. settings.go has what `fairwayd config` says of each setting.
+type Config struct {
+	Name     string `toml:"name"`
+	StateDir string `toml:"state_dir"`
+	LogLevel string `toml:"log_level"`
+
+	Listen    Listen          `toml:"listen"`
+	Access    Access          `toml:"access"`
+	Store     Store           `toml:"store"`
+	Observe   Observe         `toml:"observe"`
+	Forwarder Forwarder       `toml:"forwarder"`
+	Desk      remap.Settings  `toml:"desk"`
+	Driver    Driver          `toml:"driver"`
+	Nodes     []topology.Node `toml:"node"`
+	// Default is the site's fixed mapping: compute node to forwarder.
+	Default topology.Mapping `toml:"default_mapping"`
+}
+
+// Listen says where the daemon can be reached.
+type Listen struct {
+	Socket string `toml:"socket"`
+	HTTP   string `toml:"http"`
+}
+
+// Access says who may do what.
+type Access struct {
+	AgentTokenFile string   `toml:"agent_token_file"`
+	UserTokenFile  string   `toml:"user_token_file"`
+	OperatorGroups []string `toml:"operator_groups"`
+	AdminGroups    []string `toml:"admin_groups"`
+}
+
+// Store says how frames are kept.
+type Store struct {
+	Sync time.Duration `toml:"sync"`
+}
+
+// Observe says when the observed mapping is believed.
+type Observe struct {
+	StaleAfter time.Duration `toml:"stale_after"`
+}
+
+// Forwarder holds what is true of every forwarder that is not described by itself.
+type Forwarder struct {
+	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
+}
+
+// Driver says how compute nodes are told to move.
+type Driver struct {
+	Kind     string        `toml:"kind"`
+	Parallel int           `toml:"parallel"`
+	Tries    int           `toml:"tries"`
+	Backoff  time.Duration `toml:"backoff"`
+	Timeout  time.Duration `toml:"timeout"`
+}
+
+// The kinds of driver.
+const (
+	driverNone     = "none"
+	driverFwdmount = "fwdmount"
+)
+
+// defaultConfig is closed: the socket and this host only, nobody but root writes, nothing is moved.
+func defaultConfig() Config {
+	fan := driver.DefaultFan()
+	return Config{
+		Name:     "fairway",
+		StateDir: "/var/lib/fairway",
+		LogLevel: "info",
+		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
+		Store:    Store{Sync: 500 * time.Millisecond},
+		Observe:  Observe{StaleAfter: observed.DefaultStaleAfter},
+		Desk:     remap.DefaultSettings(),
+		Driver:   Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
+	}
+}
+
+// errConfig is wrapped by every error about the configuration.
+var errConfig = errors.New("configuration")
+
+// loadConfig reads the file at path over the defaults. Without a path it reads defaultPath if that
+// exists. It returns which keys the file set.
+func loadConfig(path string) (Config, toml.MetaData, error) {
+	given := path != ""
+	if !given {
+		path = defaultPath
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !given {
+		c := defaultConfig()
+		return c, toml.MetaData{}, c.validate()
+	}
+	if err != nil {
+		return Config{}, toml.MetaData{}, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	return parseConfig(path, text)
+}
+
+// defaultPath is read when no file is named.
+const defaultPath = "/etc/fairway/fairwayd.toml"
+
+func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
+	c := defaultConfig()
+	meta, err := toml.NewDecoder(bytes.NewReader(text)).Decode(&c)
+	if err != nil {
+		var bad toml.ParseError
+		if errors.As(err, &bad) {
+			return Config{}, meta, fmt.Errorf("%w: %s:%d: %s", errConfig, path, bad.Position.Line, bad.Message)
+		}
+		return Config{}, meta, fmt.Errorf("%w: %s: %w", errConfig, path, err)
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		var lines []error
+		for _, key := range unknown {
+			lines = append(lines, fmt.Errorf("%w: %s:%d: unknown setting %q%s", errConfig, path, lineOf(text, key), key, perhaps(key)))
+		}
+		return Config{}, meta, errors.Join(lines...)
+	}
+	if err := c.validate(); err != nil {
+		return Config{}, meta, fmt.Errorf("%w (%s)", err, path)
+	}
+	return c, meta, nil
+}
+
+// lineOf finds the line on which a key stands; 0 if it is written in a way this does not know.
+func lineOf(text []byte, key toml.Key) int {
+	table := ""
+	want := key.String()
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			table = strings.Trim(line[:strings.LastIndex(line+"]", "]")], "[] ")
+			if table == want {
+				return i + 1
+			}
+			continue
+		}
+		name, _, ok := strings.Cut(line, "=")
+		name = strings.Trim(strings.TrimSpace(name), `"'`)
+		if table != "" {
+			name = table + "." + name
+		}
+		if ok && (name == want || strings.HasPrefix(want, name+".")) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// perhaps offers the known setting that is spelt nearly so.
+func perhaps(key toml.Key) string {
+	want, best, least := key.String(), "", 4
+	for _, s := range settings {
+		if d := distance(want, s.key); d < least {
+			best, least = s.key, d
+		}
+	}
+	if best == "" {
+		return " (fairwayd config lists the known ones)"
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := last
+			if a[i] != b[j] {
+				cost = 1 + min(last, row[j], row[j+1])
+			}
+			last, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+func (c *Config) validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{errConfig}, args...)...)
+	}
+	switch {
+	case c.Name == "":
+		return bad("name is empty: screens need one")
+	case !filepath.IsAbs(c.StateDir):
+		return bad("state_dir = %q: want an absolute path", c.StateDir)
+	case c.Listen.Socket == "" && c.Listen.HTTP == "":
+		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
+	case c.Driver.Kind != driverNone && c.Driver.Kind != driverFwdmount:
+		return bad("driver.kind = %q: want %s or %s", c.Driver.Kind, driverNone, driverFwdmount)
+	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:
+		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
+	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
+		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout, c.Driver.Backoff)
+	case c.Observe.StaleAfter < time.Second:
+		return bad("observe.stale_after = %s: want at least 1s", c.Observe.StaleAfter)
+	case c.Forwarder.PeakBytesPerSec < 0:
+		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
+	}
+	if _, err := c.logLevel(); err != nil {
+		return bad("%v", err)
+	}
+	if err := c.Desk.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	return c.validateNodes()
+}
+
+func (c *Config) validateNodes() error {
+	roles := map[topology.NodeID]topology.Role{}
+	for i, n := range c.Nodes {
+		switch {
+		case n.ID == "":
+			return fmt.Errorf("%w: [[node]] number %d has no id", errConfig, i+1)
+		case n.Role == topology.RoleUnknown:
+			return fmt.Errorf("%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata", errConfig, n.ID)
+		case roles[n.ID] != topology.RoleUnknown:
+			return fmt.Errorf("%w: [[node]] %s stands there twice", errConfig, n.ID)
+		}
+		roles[n.ID] = n.Role
+	}
+	for cn, f := range c.Default {
+		if r := roles[f.Node()]; r != topology.Forwarder && r != topology.RoleUnknown {
+			return fmt.Errorf("%w: default_mapping: %s = %q, which is a %s node", errConfig, cn, f, r)
+		}
+	}
+	return nil
+}
+
+// machine is the configured part of the machine.
+func (c *Config) machine() topology.Machine {
+	return topology.Machine{Name: c.Name, Nodes: c.Nodes, Default: c.Default}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestConfigErrorsNameTheLine(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		words      []string
+	}{
+		{"misspelt key", "name = \"x\"\n\n[desk]\nself_aproval = true\n", []string{"f.toml:4", `"desk.self_aproval"`, `did you mean "desk.self_approval"`}},
+		{"misspelt table", "[dsk]\nself_approval = true\n", []string{"f.toml:1", `"dsk"`}},
+		{"misspelt key of a node", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\nadress = \"x\"\n", []string{"f.toml:4", "node.adress"}},
+		{"two at once", "nam = \"x\"\nlog = 3\n", []string{"f.toml:1", "f.toml:2"}},
+		{"not TOML", "name = \"x\"\nlisten = {\n", []string{"f.toml:2"}},
+		{"wrong type", "name = \"x\"\n[desk]\nbig_plan = \"many\"\n", []string{"f.toml", "big_plan"}},
+		{"wrong duration", "[desk]\nproposal_ttl = \"15 parsecs\"\n", []string{"f.toml", "parsecs"}},
+		{"out of range", "[desk]\nproposal_ttl = \"1ms\"\n", []string{"desk.proposal_ttl = 1ms", "1s"}},
+		{"unknown driver", "[driver]\nkind = \"magic\"\n", []string{"driver.kind", "magic", "fwdmount"}},
+		{"unknown level", "log_level = \"loud\"\n", []string{"log_level", "loud"}},
+		{"unknown role", "[[node]]\nid = \"f\"\nrole = \"forwader\"\n", []string{"[[node]] f", "role"}},
+		{"a node twice", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\n[[node]]\nid = \"f\"\nrole = \"compute\"\n", []string{"f stands there twice"}},
+		{"mapping to a compute node", "[[node]]\nid = \"c\"\nrole = \"compute\"\n[default_mapping]\nd = \"c\"\n", []string{"default_mapping", "d =", "compute"}},
+		{"relative directory", "state_dir = \"x\"\n", []string{"state_dir", "absolute"}},
+		{"nowhere to listen", "[listen]\nsocket = \"\"\nhttp = \"\"\n", []string{"listen.socket", "listen.http"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := parseConfig("f.toml", []byte(c.text))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("error %q does not say %q", err, w)
+				}
+			}
+		})
+	}
+	if _, _, err := loadConfig("/nonexistent/f.toml"); err == nil || !strings.Contains(err.Error(), "/nonexistent/f.toml") {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestEverySettingIsExplained(t *testing.T) {
+	explained := map[string]bool{}
+	for _, s := range settings {
+		explained[s.key] = true
+	}
+	var walk func(typ reflect.Type, prefix string)
+	walk = func(typ reflect.Type, prefix string) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			key := prefix + f.Tag.Get("toml")
+			if f.Type.Kind() == reflect.Struct {
+				walk(f.Type, key+".")
+			} else if !explained[key] {
+				t.Errorf("setting %q has no line in settings.go", key)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config](), "")
+}
+
+const sample = `name = "hpc1"
+[desk]
+self_approval = true
+proposal_ttl = "20m"
+[driver]
+kind = "fwdmount"
+[[node]]
+id = "fwd1"
+role = "forwarder"
+addr = "10.0.0.1:564"
+[default_mapping]
+cn1 = "fwd1"
+`
+
+// TestConfigIsPrintedAsAFile checks the golden text, and that it reads back as what it shows.
+func TestConfigIsPrintedAsAFile(t *testing.T) {
+	for name, text := range map[string]string{"default": "", "sample": sample} {
+		c, meta, err := parseConfig(name, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := printConfig(&out, &c, []byte(text), meta); err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join("testdata", "config-"+name+".toml")
+		if *update {
+			if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out.Bytes(), want) {
+			t.Errorf("%s differs from %s (run with -update and look at the difference):\n%s", name, golden, out.Bytes())
+		}
+		again, _, err := parseConfig("printed", out.Bytes())
+		if err != nil {
+			t.Fatalf("%s: the printed file cannot be read: %v", name, err)
+		}
+		if fmt.Sprintf("%+v", c) != fmt.Sprintf("%+v", again) { // nil and empty lists are the same
+			t.Errorf("%s: printed and read again it is\n%+v, was\n%+v", name, again, c)
+		}
+	}
+}
+
+func TestDefaultsAreClosed(t *testing.T) {
+	c := defaultConfig()
+	if err := c.validate(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.UserTokenFile != "" || c.Driver.Kind != driverNone || c.Desk.SelfApproval || !c.Desk.TwoPersons {
+		t.Errorf("defaults are open: %+v", c)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(sample))
+	f.Add([]byte("[desk\nx"))
+	f.Add([]byte("a.b.c = 1\n[]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, _, err := parseConfig("f.toml", text)
+		if err == nil && c.validate() != nil {
+			t.Error("a configuration was taken that is not valid")
+		}
+		lineOf(text, toml.Key{"a", "b"})
+	})
+}

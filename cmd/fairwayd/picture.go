@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/tsdb"
+)
+
+// picture puts together what the rooms know into the one Situation that people and policies see.
+type picture struct {
+	conf  topology.Machine
+	peak  float64 // of a forwarder that has none of its own
+	board *observed.Board
+	store tsdb.Store
+	log   *slog.Logger
+
+	mu         sync.Mutex  // guards everything that follows
+	desk       *remap.Desk // nil until it is open
+	findings   func() []anomaly.Finding
+	machine    *topology.Machine
+	learned    time.Time
+	members    uint64
+	occupancy  map[topology.NodeID]float64
+	situation  *remap.Situation
+	situatedAt time.Time
+}
+
+const (
+	learnEvery     = 2 * time.Second        // forwarders seen only in routes are found this late
+	situationEvery = 100 * time.Millisecond // one picture serves all who ask within this time
+	occupancyEvery = 10 * time.Second
+	occupancySpan  = time.Hour
+)
+
+func (p *picture) setDesk(d *remap.Desk) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.desk = d
+}
+
+// Machine returns the configured nodes and those that were learned.
+func (p *picture) Machine() *topology.Machine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.machineLocked(time.Now())
+}
+
+func (p *picture) machineLocked(now time.Time) *topology.Machine {
+	if m := p.board.Members(); p.machine == nil || m != p.members || now.Sub(p.learned) > learnEvery {
+		p.machine, p.members, p.learned = p.board.Learn(p.conf, now), m, now
+		for i := range p.machine.Nodes {
+			if n := &p.machine.Nodes[i]; n.Role == topology.Forwarder && n.PeakBytesPerSec == 0 {
+				n.PeakBytesPerSec = p.peak
+			}
+		}
+	}
+	return p.machine
+}
+
+// Situation returns the present picture. It is shared and must not be changed.
+func (p *picture) Situation() *remap.Situation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.situation != nil && now.Sub(p.situatedAt) < situationEvery {
+		return p.situation
+	}
+	parts := remap.SituationParts{At: now, Machine: p.machineLocked(now), Routes: p.board.Routes(now),
+		Load: map[topology.ForwarderID]remap.Load{}}
+	if p.desk != nil {
+		parts.Owner = p.desk.Owners()
+	}
+	if p.findings != nil {
+		parts.Findings = p.findings()
+	}
+	clients := map[topology.ForwarderID]int{}
+	for _, r := range parts.Routes {
+		if !r.Stale {
+			clients[r.Forwarder]++
+		}
+	}
+	for _, n := range parts.Machine.ByRole(topology.Forwarder) {
+		id := topology.ForwarderID(n.ID)
+		if f, ok := p.board.Frame(n.ID); ok {
+			parts.Load[id] = p.load(&f, n, clients[id], now)
+		}
+	}
+	p.situation, p.situatedAt = remap.BuildSituation(parts), now
+	return p.situation
+}
+
+func (p *picture) load(f *collector.Frame, n topology.Node, clients int, now time.Time) remap.Load {
+	l := remap.Load{LastSeen: time.UnixMilli(f.TimeMillis + 1000), Connections: clients,
+		PeakBytesPerSec: n.PeakBytesPerSec, Occupancy: p.occupancy[n.ID]}
+	if l.LastSeen.After(now) {
+		l.LastSeen = now
+	}
+	l.ReadBytesPerSec, _ = f.Value(collector.ReadBytes)
+	l.WriteBytesPerSec, _ = f.Value(collector.WriteBytes)
+	return l
+}
+
+// keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends.
+func (p *picture) keepOccupancy(ctx context.Context) {
+	tick := time.NewTicker(occupancyEvery)
+	defer tick.Stop()
+	for {
+		if err := p.countOccupancy(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			p.log.Warn("occupancy could not be read; the last known one is shown", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *picture) countOccupancy(ctx context.Context, now time.Time) error {
+	q := tsdb.OccupancyQuery{FromMillis: now.Add(-occupancySpan).UnixMilli(), ToMillis: now.UnixMilli(),
+		PeakBytesPerSec: map[topology.NodeID]float64{}}
+	for _, n := range p.Machine().ByRole(topology.Forwarder) {
+		if n.PeakBytesPerSec > 0 {
+			q.Nodes = append(q.Nodes, n.ID)
+			q.PeakBytesPerSec[n.ID] = n.PeakBytesPerSec
+		}
+	}
+	if len(q.Nodes) == 0 {
+		return nil
+	}
+	answers, err := p.store.Occupancy(ctx, q)
+	if err != nil {
+		return err
+	}
+	found := make(map[topology.NodeID]float64, len(answers))
+	for _, a := range answers {
+		var sum tsdb.OccupancyBucket
+		for _, b := range a.Buckets {
+			sum.Occupied += b.Occupied
+			sum.Seconds += b.Seconds
+		}
+		if sum.Seconds > 0 {
+			found[a.Node] = sum.Share()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.occupancy = found
+	return nil
+}
+
+// forwarderAddrs returns where the configured forwarders' file services listen.
+func forwarderAddrs(nodes []topology.Node) func(topology.ForwarderID) (string, bool) {
+	addrs := map[topology.ForwarderID]string{}
+	for _, n := range nodes {
+		if n.Role == topology.Forwarder && n.Addr != "" {
+			addrs[topology.ForwarderID(n.ID)] = n.Addr
+		}
+	}
+	return func(id topology.ForwarderID) (string, bool) {
+		addr, ok := addrs[id]
+		return addr, ok
+	}
+}
