@@ -2,18 +2,20 @@ package testbed
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
-	"io"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/collector/topology"
 )
 
 // diodPort is the registered port of 9P.
 const diodPort = 564
+
+// msize is the largest message that diod 1.0 accepts, bytes.
+const msize = 65536
 
 // startForwarders starts a diod on every forwarder and waits until all of them speak.
 func (tb *Testbed) startForwarders(ctx context.Context) error {
@@ -53,38 +55,29 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 	tb.mu.Lock()
 	tb.diods[f] = p
 	tb.mu.Unlock()
-	return p.awaitReady(ctx, func(ctx context.Context) error { return speak9P(ctx, addr) })
+	if tb.cfg.LinkBytesPerSec > 0 {
+		if err := tb.shape(ctx, n, tb.cfg.LinkBytesPerSec); err != nil {
+			return err
+		}
+	}
+	return p.awaitReady(ctx, func(ctx context.Context) error { return answers(ctx, addr, tb.Attach()) })
 }
 
-// speak9P dials a 9P server and exchanges versions with it.
-func speak9P(ctx context.Context, addr string) error {
-	d := net.Dialer{Timeout: time.Second}
-	conn, err := d.DialContext(ctx, "tcp", addr)
+// answers checks that a 9P server lets a client attach to its file system and look at it.
+func answers(ctx context.Context, addr, attach string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := p9.Dial(ctx, addr, msize)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+	defer c.Close()
+	root, err := c.Attach(ctx, attach, uint32(os.Geteuid()))
+	if err != nil {
 		return err
 	}
-	const version, tVersion, noTag, msize = "9P2000.L", 100, 0xffff, 8192
-	msg := binary.LittleEndian.AppendUint32(nil, uint32(4+1+2+4+2+len(version)))
-	msg = append(msg, tVersion)
-	msg = binary.LittleEndian.AppendUint16(msg, noTag)
-	msg = binary.LittleEndian.AppendUint32(msg, msize)
-	msg = binary.LittleEndian.AppendUint16(msg, uint16(len(version)))
-	msg = append(msg, version...)
-	if _, err := conn.Write(msg); err != nil {
-		return err
-	}
-	reply := make([]byte, len(msg))
-	if _, err := io.ReadFull(conn, reply); err != nil {
-		return fmt.Errorf("%s does not answer a 9P version request: %w", addr, err)
-	}
-	if got := string(reply[len(reply)-len(version):]); got != version {
-		return fmt.Errorf("%s speaks %q, not %s", addr, got, version)
-	}
-	return nil
+	_, err = root.GetAttr(ctx)
+	return err
 }
 
 // freePort returns a port of 127.0.0.1 that nobody listened on a moment ago.

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"fairway/collector/topology"
 )
@@ -174,19 +173,19 @@ func (f *fabric) wire(ctx context.Context, members []*node) error {
 	return err
 }
 
-// close takes the link to this machine away and waits until it is gone.
-func (f *fabric) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+// close takes the link to this machine away.
+func (f *fabric) close(ctx context.Context) error {
 	if _, err := net.InterfaceByName(f.uplink); err != nil {
-		return nil // never made
+		return nil // never made, or gone with the bridge's namespace
 	}
 	return hostIP(ctx, "", "link", "del", f.uplink)
 }
 
 // sweepLink removes the link of a dead instance, should its namespace have outlived it.
 func sweepLink(instance string) error {
-	return (&fabric{uplink: instance + ".up"}).close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	return (&fabric{uplink: instance + ".up"}).close(ctx)
 }
 
 // hostIP runs ip on this machine itself.

@@ -16,6 +16,8 @@ const (
 	// readyWithin bounds how long a started program may take to answer.
 	readyWithin = 20 * time.Second
 	pollEvery   = 20 * time.Millisecond
+	// endWithin is how long a program may take to end when asked to.
+	endWithin = 2 * time.Second
 	// tailBytes of a program's log are quoted in an error.
 	tailBytes = 800
 )
@@ -29,7 +31,7 @@ type process struct {
 	err  error         // why; valid once done is closed
 }
 
-// launch starts a program on a node, with its output in the log directory.
+// launch starts a program on a node, with its output in a file of the log directory.
 func (tb *Testbed) launch(n *node, program string, argv ...string) (*process, error) {
 	p := &process{
 		what: fmt.Sprintf("%s on %s", program, n.id), done: make(chan struct{}),
@@ -78,11 +80,29 @@ func (p *process) awaitReady(ctx context.Context, check func(context.Context) er
 	}
 }
 
-// kill ends the program at once and waits until it is gone.
+// signal sends a signal; a program that has ended gets none, which is no error.
+func (p *process) signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to %s: %w", s, p.what, err)
+	}
+	return nil
+}
+
+// kill ends the program at once, even a stopped one, and waits until it is gone.
 func (p *process) kill() {
-	// A stopped process dies of SIGKILL too. The only error is that it is dead already.
-	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	_ = p.signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// terminate asks the program to end, and kills it when it does not within endWithin.
+func (p *process) terminate() error {
+	err := p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(endWithin):
+		p.kill()
+	}
+	return err
 }
 
 // tail returns the end of a log file, or why it cannot.

@@ -41,11 +41,12 @@ type Testbed struct {
 	slurm *slurm                   // nil without Slurm
 	start map[string]time.Duration // what each step of Start took
 
-	mu      sync.Mutex // guards everything that follows
-	diods   map[topology.ForwarderID]*process
-	faults  map[Fault]activeFault
-	mapping topology.Mapping
-	closed  bool
+	mu     sync.Mutex // guards everything that follows
+	diods  map[topology.ForwarderID]*process
+	closed bool
+
+	faultMu sync.Mutex // guards faults, and lets one fault at a time be switched
+	faults  []activeFault
 }
 
 // Start builds the cluster of cfg and returns when every part of it has answered. On an error it
@@ -63,8 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Testbed, error) {
 	}
 	tb := &Testbed{
 		cfg: cfg, inst: inst, start: map[string]time.Duration{},
-		diods: map[topology.ForwarderID]*process{}, faults: map[Fault]activeFault{},
-		mapping: cfg.Mapping.Clone(),
+		diods: map[topology.ForwarderID]*process{},
 	}
 	if err := tb.up(ctx); err != nil {
 		return nil, errors.Join(err, tb.Close())
@@ -98,6 +98,9 @@ func (tb *Testbed) up(ctx context.Context) error {
 // StartTimes returns how long each step of Start took.
 func (tb *Testbed) StartTimes() map[string]time.Duration { return tb.start }
 
+// closeWithin bounds the programs that Close runs.
+const closeWithin = 10 * time.Second
+
 // Close stops every process and removes every namespace, mount, link, control group and file of
 // the testbed. It may be called more than once.
 func (tb *Testbed) Close() error {
@@ -110,9 +113,11 @@ func (tb *Testbed) Close() error {
 	tb.mu.Unlock()
 
 	var errs []error
-	errs = append(errs, tb.clearFaults())
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	errs = append(errs, tb.clearFaults(ctx))
 	if tb.net != nil {
-		errs = append(errs, tb.net.close())
+		errs = append(errs, tb.net.close(ctx))
 	}
 	for _, n := range tb.nodes {
 		n.kill()
@@ -132,7 +137,7 @@ func (tb *Testbed) Close() error {
 	if tb.base != nil {
 		tb.base.close()
 	}
-	errs = append(errs, tb.inst.remove())
+	errs = append(errs, sweepCgroup(tb.inst.name), tb.inst.remove())
 	return errors.Join(errs...)
 }
 
@@ -215,6 +220,9 @@ func (tb *Testbed) find(id topology.NodeID) (*node, error) {
 	}
 	return nil, fmt.Errorf("testbed %s has no node %q", tb.inst.name, id)
 }
+
+// local is this machine itself, for programs that must see the nodes from outside.
+func (tb *Testbed) local() *node { return &node{id: "host", base: tb.base} }
 
 // startFilesystem makes the thread that all nodes descend from and mounts the file system in its
 // mount namespace, where nobody else sees it.

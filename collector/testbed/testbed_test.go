@@ -60,7 +60,7 @@ func TestNodesAreMachinesOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cn.enter(func() error { return speak9P(t.Context(), addr) }); err != nil {
+	if err := cn.enter(func() error { return answers(t.Context(), addr, tb.Attach()) }); err != nil {
 		t.Errorf("cn002 does not reach fwd001: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(tb.Dir(), "seen"), nil, 0o644); err != nil {
@@ -110,7 +110,7 @@ func TestTwoTestbedsRunBesideEachOther(t *testing.T) {
 		t.Fatalf("both use %s", a.net.subnet)
 	}
 	for _, tb := range []*Testbed{a, b} {
-		if err := speak9P(t.Context(), tb.ForwarderAddr("fwd000")); err != nil {
+		if err := answers(t.Context(), tb.ForwarderAddr("fwd000"), tb.Attach()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestFailedProgramIsNamedWithItsLog(t *testing.T) {
 func TestLoopbackForwardersAnswer(t *testing.T) {
 	tb := start(t, Config{Forwarders: 3, ComputeNodes: 3, Loopback: true})
 	for i := range 3 {
-		if err := speak9P(t.Context(), tb.ForwarderAddr(tb.cfg.forwarder(i))); err != nil {
+		if err := answers(t.Context(), tb.ForwarderAddr(tb.cfg.forwarder(i)), tb.Attach()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -173,11 +173,13 @@ func readlink(p string) string {
 	return s
 }
 
-// alive returns which of the processes still run.
+// alive returns which of the processes still run. One that only waits to be reaped does not: what
+// this process orphans is reaped by the machine's init when it likes.
 func alive(pids []string) []string {
 	var out []string
 	for _, p := range pids {
-		if _, err := os.Stat("/proc/" + p); err == nil {
+		b, err := os.ReadFile("/proc/" + p + "/status")
+		if err == nil && !strings.Contains(string(b), "\nState:\tZ") {
 			out = append(out, p)
 		}
 	}

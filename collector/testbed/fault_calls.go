@@ -1,0 +1,74 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func (tb *Testbed) slowData(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error, error) {
+	return tb.slowCalls(ctx, n, diod, "pread64,pwrite64,preadv,pwritev", seconds)
+}
+
+func (tb *Testbed) slowMeta(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error, error) {
+	return tb.slowCalls(ctx, n, diod, "openat,lstat,newfstatat,unlink,mkdir,rmdir", seconds)
+}
+
+// slowCalls delays the named system calls of a diod: strace stops each at its entry. Nothing else
+// of the program changes, and the end of strace ends it.
+func (tb *Testbed) slowCalls(ctx context.Context, n *node, diod *process, calls string, seconds float64) (func(context.Context) error, error) {
+	by, err := traced(diod.pid())
+	if err != nil {
+		return nil, err
+	}
+	if by != 0 {
+		return nil, fmt.Errorf("%s is traced by process %d already: clear its other fault of system calls first", diod.what, by)
+	}
+	if _, err := lookProgram("strace"); err != nil {
+		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
+	}
+	p, err := tb.launch(tb.local(), "strace."+string(n.id), "strace", "-f", "-q", "-o", "/dev/null", "-e", "trace="+calls,
+		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6), "-p", strconv.Itoa(diod.pid()))
+	if err != nil {
+		return nil, err
+	}
+	off := func(context.Context) error { return p.terminate() }
+	err = p.awaitReady(ctx, func(context.Context) error {
+		by, err := traced(diod.pid())
+		if err == nil && by == 0 {
+			err = errors.New("not every thread of diod is traced yet")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errors.ErrUnsupported, err), off(ctx))
+	}
+	return off, nil
+}
+
+// traced returns the process that traces every thread of pid, 0 if one thread is not traced.
+func traced(pid int) (int, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("process %d has no threads: %w", pid, errors.Join(err, syscall.ESRCH))
+	}
+	tracer := 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return 0, err
+		}
+		_, after, _ := bytes.Cut(b, []byte("TracerPid:"))
+		line, _, _ := strings.Cut(string(after), "\n")
+		if tracer, err = strconv.Atoi(strings.TrimSpace(line)); err != nil || tracer == 0 {
+			return 0, err
+		}
+	}
+	return tracer, nil
+}

@@ -1,0 +1,128 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// cpuPeriodMicros is the length over which a processor quota is counted.
+const cpuPeriodMicros = 100_000
+
+// cpuController is where a machine's cpu control groups are: version 1 (a tree of its own) or 2.
+type cpuController struct {
+	root string
+	v2   bool
+}
+
+// cpuControllers are the usual places of both versions.
+var cpuControllers = []cpuController{{"/sys/fs/cgroup/cpu", false}, {"/sys/fs/cgroup", true}}
+
+// usable says whether the machine has this controller.
+func (c cpuController) usable() bool {
+	if !c.v2 {
+		_, err := os.Stat(filepath.Join(c.root, "cpu.cfs_quota_us"))
+		return err == nil
+	}
+	b, err := os.ReadFile(filepath.Join(c.root, "cgroup.controllers"))
+	return err == nil && bytes.Contains(b, []byte("cpu"))
+}
+
+// limit writes what gives group, a child of parent, a share of one processor.
+func (c cpuController) limit(parent, group string, share float64) error {
+	quota := fmt.Sprintf("%.0f", share*cpuPeriodMicros)
+	if !c.v2 {
+		return errors.Join(put(group, "cpu.cfs_period_us", strconv.Itoa(cpuPeriodMicros)), put(group, "cpu.cfs_quota_us", quota))
+	}
+	return errors.Join(put(c.root, "cgroup.subtree_control", "+cpu"), put(parent, "cgroup.subtree_control", "+cpu"),
+		put(group, "cpu.max", fmt.Sprintf("%s %d", quota, cpuPeriodMicros)))
+}
+
+// of returns the control group that a process is in.
+func (c cpuController) of(pid int) (string, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) == 3 && (c.v2 && f[0] == "0" || !c.v2 && strings.Contains(","+f[1]+",", ",cpu,")) {
+			return filepath.Join(c.root, f[2]), nil
+		}
+	}
+	return "", fmt.Errorf("process %d is in no control group below %s", pid, c.root)
+}
+
+// put writes one control file.
+func put(dir, file, value string) error {
+	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
+}
+
+// starve puts a diod into a control group with a quota, and back.
+func (tb *Testbed) starve(_ context.Context, n *node, diod *process, share float64) (func(context.Context) error, error) {
+	for _, c := range cpuControllers {
+		if c.usable() {
+			off, err := tb.starveIn(c, n, diod, share)
+			if err != nil {
+				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+			}
+			return off, err
+		}
+	}
+	return nil, fmt.Errorf("%w: the machine has no cpu control groups", errors.ErrUnsupported)
+}
+
+func (tb *Testbed) starveIn(c cpuController, n *node, diod *process, share float64) (func(context.Context) error, error) {
+	before, err := c.of(diod.pid())
+	if err != nil {
+		return nil, err
+	}
+	parent := filepath.Join(c.root, tb.inst.name)
+	group := filepath.Join(parent, string(n.id))
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		return nil, err
+	}
+	off := func(context.Context) error {
+		err := put(before, "cgroup.procs", strconv.Itoa(diod.pid()))
+		if errors.Is(err, syscall.ESRCH) {
+			err = nil // killed in the meantime
+		}
+		return errors.Join(err, removeGroup(group), removeGroup(parent))
+	}
+	if err := errors.Join(c.limit(parent, group, share), put(group, "cgroup.procs", strconv.Itoa(diod.pid()))); err != nil {
+		return nil, errors.Join(err, removeGroup(group), removeGroup(parent))
+	}
+	return off, nil
+}
+
+// removeGroup removes a control group, unless it is gone or has other groups in it.
+func removeGroup(dir string) error {
+	if sub, err := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs")); err != nil || len(sub) > 0 {
+		return err
+	}
+	if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove control group %s: %w", dir, err)
+	}
+	return nil
+}
+
+// sweepCgroup removes the control groups of an instance.
+func sweepCgroup(instance string) error {
+	var errs []error
+	for _, c := range cpuControllers {
+		groups, err := filepath.Glob(filepath.Join(c.root, instance, "*", "cgroup.procs"))
+		errs = append(errs, err)
+		for _, g := range groups {
+			errs = append(errs, removeGroup(filepath.Dir(g)))
+		}
+		errs = append(errs, removeGroup(filepath.Join(c.root, instance)))
+	}
+	return errors.Join(errs...)
+}
