@@ -22,6 +22,7 @@ import (
 // what its records say and nothing else.
 type Record struct {
 	Seq    uint64     `json:"seq"` // 1, 2, 3 ...
+	Hash   string     `json:"-"`   // of this record and all before it, when read back
 	At     time.Time  `json:"at"`
 	Kind   RecordKind `json:"kind"`
 	Plan   string     `json:"plan,omitempty"`
@@ -296,6 +297,7 @@ func (c *chain) next(line []byte) (*Record, error) {
 	if rec.Seq != c.seq+1 {
 		return nil, fmt.Errorf("%w: sequence number is %d", ErrDamaged, rec.Seq)
 	}
+	rec.Hash = l.Hash
 	if c.seq == 0 {
 		c.first = rec.At
 	}

@@ -5,16 +5,22 @@ import "fairway/collector/topology"
 // The kinds of order that agents know. An agent refuses any other kind, by name.
 const (
 	OrderRemap = "remap" // body RemapOrder, answered with RouteAnswer
-	OrderRoute = "route" // no body, answered with RouteAnswer: which forwarder is in use
+	OrderRoute = "route" // body RouteOrder, answered with RouteAnswer
 )
 
 // RemapOrder says what must be so when it is answered: the node's mount uses Forwarder. A mount
 // that does already answers OK and changes nothing.
 type RemapOrder struct {
+	Node      topology.NodeID      `json:"node"` // a relay speaks for many; an agent refuses another node's
 	Forwarder topology.ForwarderID `json:"forwarder"`
 	Addr      string               `json:"addr"` // HOST:PORT of its file service
 	// Force cuts off a dead or hung forwarder instead of draining it first.
 	Force bool `json:"force,omitempty"`
+}
+
+// RouteOrder asks which forwarder a node's mount uses.
+type RouteOrder struct {
+	Node topology.NodeID `json:"node"`
 }
 
 // RouteAnswer is the mount's word after the order.

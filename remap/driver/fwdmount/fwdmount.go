@@ -76,7 +76,7 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 		if !ok {
 			return fmt.Errorf("%w: the address of %s is not configured", driver.ErrPermanent, m.To)
 		}
-		got, err := d.order(ctx, m.Node, wire.OrderRemap, p.ID, wire.RemapOrder{Forwarder: m.To, Addr: addr, Force: p.Force})
+		got, err := d.order(ctx, m.Node, wire.OrderRemap, p.ID, wire.RemapOrder{Node: m.Node, Forwarder: m.To, Addr: addr, Force: p.Force})
 		if err == nil && got.Forwarder != m.To {
 			err = fmt.Errorf("the mount of %s says that it uses %s, not %s", m.Node, got.Forwarder, m.To)
 		}
@@ -89,10 +89,8 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string, body any) (got wire.RouteAnswer, err error) {
 	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", plan, d.seed, d.next.Add(1)), Kind: kind}
 	o.Deadline, _ = ctx.Deadline()
-	if body != nil {
-		if o.Body, err = json.Marshal(body); err != nil {
-			return got, fmt.Errorf("%w: %w", driver.ErrPermanent, err)
-		}
+	if o.Body, err = json.Marshal(body); err != nil {
+		return got, fmt.Errorf("%w: %w", driver.ErrPermanent, err)
 	}
 	res, err := d.agents.Order(ctx, n, o)
 	if err != nil {
@@ -117,7 +115,7 @@ func (d *Driver) Observe(ctx context.Context, nodes []topology.NodeID) (topology
 	found := topology.Mapping{}
 	var failed error
 	err := d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
-		got, err := d.order(ctx, m.Node, wire.OrderRoute, "route", nil)
+		got, err := d.order(ctx, m.Node, wire.OrderRoute, "route", wire.RouteOrder{Node: m.Node})
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()

@@ -62,6 +62,9 @@ func (a *agents) Order(ctx context.Context, n topology.NodeID, o wire.Order) (wi
 		if err := json.Unmarshal(o.Body, &r); err != nil {
 			return wire.OrderResult{}, err
 		}
+		if r.Node != n {
+			return wire.OrderResult{ID: o.ID, Err: "order for " + string(r.Node) + " came to " + string(n)}, nil
+		}
 		if r.Addr != "addr-of-"+string(r.Forwarder)+":564" {
 			return wire.OrderResult{ID: o.ID, Err: "wrong address " + r.Addr}, nil
 		}
