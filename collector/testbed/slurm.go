@@ -1,8 +1,262 @@
 package testbed
 
-import "context"
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
-type slurm struct{}
+	"fairway/collector/topology"
+)
 
-func (tb *Testbed) startSlurm(context.Context) error  { return nil }
-func (tb *Testbed) startMounts(context.Context) error { return nil }
+// slurm is the batch system: munged and slurmctld on the scheduler node, a slurmd on each compute
+// node. Everything it keeps is below dir.
+type slurm struct {
+	dir    string
+	munged *process
+	ctld   *process
+}
+
+func (s *slurm) conf() string   { return filepath.Join(s.dir, "slurm.conf") }
+func (s *slurm) socket() string { return filepath.Join(s.dir, "munge", "socket") }
+
+// startSlurm starts the batch system and waits until every compute node is idle.
+func (tb *Testbed) startSlurm(ctx context.Context) error {
+	if !tb.cfg.Slurm {
+		return nil
+	}
+	sched, err := tb.find(schedulerName)
+	if err != nil {
+		return err
+	}
+	s := &slurm{dir: filepath.Join(tb.inst.dir, "slurm")}
+	if err := os.MkdirAll(filepath.Join(s.dir, "state"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.conf(), []byte(tb.slurmConf(s)), 0o644); err != nil {
+		return err
+	}
+	if err := tb.startMunged(ctx, sched, s); err != nil {
+		return err
+	}
+	if s.ctld, err = tb.launch(sched, "slurmctld", "slurmctld", "-D", "-f", s.conf()); err != nil {
+		return err
+	}
+	var compute []*node
+	for i := range tb.cfg.ComputeNodes {
+		n, err := tb.find(tb.cfg.compute(i))
+		if err != nil {
+			return err
+		}
+		compute = append(compute, n)
+	}
+	tb.slurm = s
+	var last *process
+	err = eachNode(compute, func(n *node) error {
+		p, err := tb.launch(n, "slurmd", "slurmd", "-D", "-f", s.conf())
+		if n == compute[len(compute)-1] {
+			last = p
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.ctld.awaitReady(ctx, tb.allIdle); err != nil {
+		return fmt.Errorf("%w; the last slurmd's log ends:\n%s", err, tail(last.log))
+	}
+	return nil
+}
+
+// startMunged starts the authentication service with a key of its own. It refuses to run as root.
+func (tb *Testbed) startMunged(ctx context.Context, sched *node, s *slurm) error {
+	const account = "munge"
+	u, err := user.Lookup(account)
+	if err != nil {
+		return fmt.Errorf("munged needs the account %q, which its package makes: %w", account, err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(s.socket())
+	key := make([]byte, 128)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(file("key"), key, 0o600),
+		os.Chown(dir, uid, gid), os.Chown(file("key"), uid, gid)); err != nil {
+		return err
+	}
+	s.munged, err = tb.launch(sched, "munged", "setpriv", "--reuid", account, "--regid", account, "--clear-groups",
+		"munged", "-F", "--key-file="+file("key"), "--socket="+s.socket(), "--pid-file="+file("pid"),
+		"--log-file="+file("log"), "--seed-file="+file("seed"))
+	if err != nil {
+		return err
+	}
+	return s.munged.awaitReady(ctx, func(ctx context.Context) error {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", s.socket())
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+}
+
+// slurmConf is a batch system for whole nodes that starts jobs within a second.
+func (tb *Testbed) slurmConf(s *slurm) string {
+	names := make([]string, tb.cfg.ComputeNodes)
+	for i := range names {
+		names[i] = string(tb.cfg.compute(i))
+	}
+	lines := []string{
+		"ClusterName=fairway",
+		"SlurmctldHost=" + schedulerName,
+		"SlurmUser=root",
+		"AuthType=auth/munge",
+		"AuthInfo=socket=" + s.socket(),
+		"CredType=cred/munge",
+		"StateSaveLocation=" + filepath.Join(s.dir, "state"),
+		"SlurmctldPidFile=" + filepath.Join(s.dir, "slurmctld.pid"),
+		"SlurmdPidFile=" + filepath.Join(s.dir, "slurmd.%n.pid"),
+		"SlurmdSpoolDir=" + filepath.Join(s.dir, "spool.%n"),
+		// The machine's real processors are shared by all nodes, whatever the nodes say of themselves.
+		"SlurmdParameters=config_overrides",
+		"ProctrackType=proctrack/linuxproc",
+		"TaskPlugin=task/none",
+		"SwitchType=switch/none",
+		"MpiDefault=none",
+		"SelectType=select/linear",
+		"PrologFlags=Alloc",
+		"JobCompType=jobcomp/filetxt",
+		"JobCompLoc=" + filepath.Join(s.dir, "jobcomp.txt"),
+		"ReturnToService=2",
+		"KillWait=2",
+		"SchedulerParameters=sched_min_interval=100000,batch_sched_delay=0,sched_interval=1",
+		"NodeName=" + strings.Join(names, ",") + " CPUs=1 State=UNKNOWN",
+		"PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=EXCLUSIVE State=UP",
+	}
+	return strings.Join(append(lines, tb.cfg.SlurmConf...), "\n") + "\n"
+}
+
+// allIdle says whether every compute node can take a job.
+func (tb *Testbed) allIdle(ctx context.Context) error {
+	out, err := tb.Slurm(ctx, "sinfo", "--noheader", "--Node", "--format=%N %T")
+	if err != nil {
+		return err
+	}
+	idle := 0
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); len(f) == 2 && f[1] == "idle" {
+			idle++
+		}
+	}
+	if idle != tb.cfg.ComputeNodes {
+		return fmt.Errorf("%d of %d compute nodes are idle:\n%s", idle, tb.cfg.ComputeNodes, out)
+	}
+	return nil
+}
+
+// SlurmConf is the path of slurm.conf, the same on every node and for this process.
+func (tb *Testbed) SlurmConf() string { return tb.slurm.conf() }
+
+// Slurm runs a command of the batch system (squeue, scontrol, sinfo, scancel, ...) on the
+// scheduler node and returns its standard output.
+func (tb *Testbed) Slurm(ctx context.Context, argv ...string) ([]byte, error) {
+	return tb.slurmInput(ctx, "", argv...)
+}
+
+func (tb *Testbed) slurmInput(ctx context.Context, input string, argv ...string) ([]byte, error) {
+	if tb.slurm == nil {
+		return nil, errors.New("this testbed was started without Slurm")
+	}
+	sched, err := tb.find(schedulerName)
+	if err != nil {
+		return nil, err
+	}
+	// A job inherits the submitter's environment: give it nothing of this process's.
+	clean := []string{"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + tb.slurm.conf()}
+	return sched.execInput(ctx, input, append(clean, argv...)...)
+}
+
+// Job is a program to run on some compute nodes, once on each.
+type Job struct {
+	Name  string
+	Nodes int
+	// NodeList chooses the nodes; without it the scheduler does.
+	NodeList []topology.NodeID
+	Argv     []string
+	// Options are further ones of sbatch ("--comment=...").
+	Options []string
+}
+
+// Submit hands a job to the batch system. Its output is in the log directory, as job.ID.log.
+func (tb *Testbed) Submit(ctx context.Context, j Job) (topology.JobID, error) {
+	argv := []string{"sbatch", "--parsable", "--job-name=" + j.Name, fmt.Sprintf("--nodes=%d", j.Nodes),
+		"--ntasks-per-node=1", "--output=" + filepath.Join(tb.LogDir(), "job.%j.log"), "--chdir=/"}
+	if len(j.NodeList) > 0 {
+		names := make([]string, len(j.NodeList))
+		for i, n := range j.NodeList {
+			names[i] = string(n)
+		}
+		argv = append(argv, "--nodelist="+strings.Join(names, ","))
+	}
+	words := make([]string, len(j.Argv))
+	for i, a := range j.Argv {
+		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	script := "#!/bin/sh\nexec srun " + strings.Join(words, " ") + "\n"
+	out, err := tb.slurmInput(ctx, script, append(argv, j.Options...)...)
+	if err != nil {
+		return "", fmt.Errorf("submit job %s: %w", j.Name, err)
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(string(out)), ";")
+	return topology.JobID(id), nil
+}
+
+// JobState returns the scheduler's word for a job's state (PENDING, RUNNING, COMPLETED, FAILED, ...).
+func (tb *Testbed) JobState(ctx context.Context, id topology.JobID) (string, error) {
+	out, err := tb.Slurm(ctx, "scontrol", "--oneliner", "show", "job", string(id))
+	if err != nil {
+		return "", err
+	}
+	for word := range strings.FieldsSeq(string(out)) {
+		if state, found := strings.CutPrefix(word, "JobState="); found {
+			return state, nil
+		}
+	}
+	return "", fmt.Errorf("scontrol says no state of job %s: %q", id, out)
+}
+
+// WaitJob waits until a job has ended and returns its last state.
+func (tb *Testbed) WaitJob(ctx context.Context, id topology.JobID) (string, error) {
+	for {
+		state, err := tb.JobState(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		switch state {
+		case "PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED":
+		default:
+			return state, nil
+		}
+		select {
+		case <-ctx.Done():
+			return state, fmt.Errorf("job %s is %s: %w", id, state, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -37,7 +37,6 @@ type Testbed struct {
 	base  *thread                  // in the testbed's own mount namespace; every node is born from it
 	net   *fabric                  // nil without root
 	nodes []*node                  // forwarders, then compute nodes, then the scheduler; constant after Start
-	sched *node                    // nil without Slurm
 	slurm *slurm                   // nil without Slurm
 	start map[string]time.Duration // what each step of Start took
 

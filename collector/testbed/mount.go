@@ -1,0 +1,5 @@
+package testbed
+
+import "context"
+
+func (tb *Testbed) startMounts(context.Context) error { return nil }
