@@ -27,9 +27,13 @@ func (r *rowBuffer) add(m collector.Metric, v uint64) {
 	r.metrics, r.vals = append(r.metrics, m), append(r.vals, v)
 }
 
-// floatBits is the engine's form of a value from outside: a NaN is a value that is not known.
+// floatBits is the engine's form of a value from outside: what is not finite is not known, and
+// there is one zero.
 func floatBits(v float64) uint64 {
-	if v != v {
+	if v == 0 {
+		return 0
+	}
+	if v-v != 0 {
 		return absentBits
 	}
 	return math.Float64bits(v)
@@ -51,7 +55,8 @@ func (db *DB) write(frames []collector.Frame) error {
 		start := floorDiv(sec, BlockSeconds) * BlockSeconds
 		if b == nil || b.start != start {
 			b = db.blockFor(start)
-			b.last = now
+			db.useCount++
+			b.last, b.used = now, db.useCount
 		}
 		off := int(sec - start)
 		if n := b.node(node); n == nil || off <= n.top || !db.fastRow(b, n, node, off, f.Samples) {
@@ -159,7 +164,6 @@ func (db *DB) changeRow(b *openBlock, n *openNode, node, sec int, mask uint64, n
 func (db *DB) finishRow(b *openBlock, n *openNode, node, sec int) {
 	n.addRow(sec)
 	n.top = sec
-	b.rows++
 	live := &(*db.live.Load())[node]
 	if cur := live.Load(); cur != n && db.newer(n, cur) {
 		live.Store(n)
@@ -218,7 +222,6 @@ func (db *DB) writeRow(b *openBlock, node, sec int) {
 		return // the same sample again
 	}
 	db.logRow(b, sec, node)
-	b.rows++
 	if sec < n.top {
 		b.insert(n, sec, row.slots)
 		return
@@ -294,12 +297,13 @@ func (db *DB) noteMetrics(node int, metrics []collector.Metric) {
 func (db *DB) blockFor(start int64) *openBlock {
 	v := db.view.Load()
 	for i := len(v.open) - 1; i >= 0; i-- {
-		if b := v.open[i]; b.start == start {
+		if b := v.open[i]; b.start == start && !b.closed {
 			db.noteBlock(b.id)
 			return b
 		}
 	}
 	db.nextBlock++
+	db.rotate = true // a segment goes when the blocks in it are sealed
 	b := db.addBlock(db.nextBlock, start)
 	db.noteBlock(b.id)
 	return b
@@ -316,17 +320,20 @@ func (db *DB) addBlock(id uint64, start int64) *openBlock {
 	old := db.view.Load()
 	next := *old
 	next.open = append(slices.Clone(old.open), b)
-	slices.SortFunc(next.open, func(a, b *openBlock) int { return int(a.start - b.start) })
+	slices.SortStableFunc(next.open, func(a, b *openBlock) int { return int(a.start - b.start) })
 	db.view.Store(&next)
 	return b
 }
 
-// replayedBlock opens the block of an id found in the log.
-func (db *DB) replayedBlock(id uint64, start int64) *openBlock {
+// replayedBlock opens the block of an id found in the log; nil says that its rows are sealed.
+func (db *DB) replayedBlock(id uint64, start int64) (*openBlock, error) {
 	db.nextBlock = max(db.nextBlock, id)
+	if through, err := db.sealedThrough(start); err != nil || id <= through {
+		return nil, err
+	}
 	b := db.addBlock(id, start)
 	b.last = db.opts.Now().Unix()
-	return b
+	return b, nil
 }
 
 func floorDiv(a, b int64) int64 {

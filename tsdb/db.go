@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,9 @@ type DB struct {
 	numbers sync.Map // topology.NodeID -> int, the node's number
 	closed  atomic.Bool
 
+	saving  sync.Mutex // held while the dictionary of names is written
+	sealing sync.Mutex // held while a block is sealed
+
 	mu        sync.Mutex // guards everything that follows
 	table     *nodeTable
 	rec       *recordWriter // nil while the log is replayed
@@ -72,16 +76,27 @@ type DB struct {
 	round     *round // the commit that what is appended now will be part of
 	unsynced  int    // bytes handed to the committer and not yet durable
 	damages   []Damage
+	reported  map[Damage]bool
+	limits    map[topology.NodeID]float64 // bytes/s from which a second is occupied
+	useCount  int64                       // of blocks by appends
+	rotate    bool                        // the next commit begins a new log segment
+	room      chan struct{}               // closed when a block was sealed
+	sealErr   error                       // why the newest attempt failed
+	// checked are the blocks that were read in full to see whether the log is still needed; only
+	// Open uses it.
+	checked map[*frame]*[]Damage
 
-	wal  *writeLog // committer's
-	kick chan struct{}
-	stop chan struct{}
-	done sync.WaitGroup
+	wal      *writeLog // committer's
+	kick     chan struct{}
+	sealKick chan struct{}
+	stop     chan struct{}
+	done     sync.WaitGroup
 }
 
 // view is an immutable list of what readers look at.
 type view struct {
-	open []*openBlock // by start, then id
+	open  []*openBlock // by start, then id
+	files []*blockFile // by hour
 }
 
 // round is one group commit; err is set before done is closed.
@@ -107,8 +122,10 @@ func Open(dir string, opts Options) (*DB, error) {
 		opts.fs = osFiles{}
 	}
 	wal := filepath.Join(dir, "wal")
-	if err := os.MkdirAll(wal, 0o750); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+	for _, d := range []string{wal, filepath.Join(dir, blocksDir)} {
+		if err := os.MkdirAll(d, 0o750); err != nil {
+			return nil, fmt.Errorf("open store: %w", err)
+		}
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
@@ -118,7 +135,8 @@ func Open(dir string, opts Options) (*DB, error) {
 		opts: opts, dir: dir, log: opts.Log, fs: opts.fs, lock: lock,
 		layouts: map[string]*layout{},
 		wal:     &writeLog{fs: opts.fs, dir: wal},
-		kick:    make(chan struct{}, 1), stop: make(chan struct{}),
+		kick:    make(chan struct{}, 1), sealKick: make(chan struct{}, 1), stop: make(chan struct{}),
+		room: make(chan struct{}), reported: map[Damage]bool{}, checked: map[*frame]*[]Damage{},
 		round: &round{done: make(chan struct{})},
 	}
 	db.view.Store(&view{})
@@ -126,8 +144,9 @@ func Open(dir string, opts Options) (*DB, error) {
 	if err := db.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), lock.Close())
 	}
-	db.done.Add(1)
+	db.done.Add(2)
 	go db.commits()
+	go db.seals()
 	return db, nil
 }
 
@@ -146,9 +165,13 @@ func (db *DB) load() error {
 		}
 	}
 	db.growLive()
+	if err := db.loadFiles(); err != nil {
+		return err
+	}
 	if err := db.replay(); err != nil {
 		return err
 	}
+	db.checked = nil
 	db.rec = &recordWriter{}
 	return nil
 }
@@ -163,10 +186,19 @@ func (db *DB) Damages() []Damage {
 // damaged notes and logs a damage; the caller holds mu or is Open.
 func (db *DB) damaged(d Damage) {
 	const keep = 1000
-	if len(db.damages) < keep {
-		db.damages = append(db.damages, d)
+	if db.reported[d] || len(db.damages) == keep {
+		return
 	}
+	db.reported[d] = true
+	db.damages = append(db.damages, d)
 	db.log.Error("the store has a damaged file; the rest is used", "damage", d.String())
+}
+
+// report notes a damage that a reader met.
+func (db *DB) report(d Damage) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.damaged(d)
 }
 
 // Append implements Store. It waits for the next group fsync; the samples are visible to readers
@@ -185,6 +217,10 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 		db.mu.Unlock()
 		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does", maxUnsynced>>20)
 	}
+	if err := db.waitForRoom(ctx); err != nil {
+		db.mu.Unlock()
+		return err
+	}
 	refused := db.write(frames)
 	r := db.round
 	db.mu.Unlock()
@@ -197,6 +233,42 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 		return errors.Join(refused, r.err)
 	case <-ctx.Done():
 		return fmt.Errorf("append: not known to be durable: %w", ctx.Err())
+	}
+}
+
+// waitForRoom waits until the sealer has kept up; the caller holds mu, also after it.
+func (db *DB) waitForRoom(ctx context.Context) error {
+	for {
+		if db.closed.Load() {
+			return ErrClosed
+		}
+		open := len(db.view.Load().open)
+		if open > keepOpen {
+			select {
+			case db.sealKick <- struct{}{}:
+			default: // the sealer knows
+			}
+		}
+		if open <= maxOpen {
+			return nil
+		}
+		if db.sealErr != nil {
+			return fmt.Errorf("append: %d blocks wait to be sealed: %w", open, db.sealErr)
+		}
+		room := db.room
+		db.mu.Unlock()
+		var err error
+		select {
+		case <-room:
+		case <-db.stop:
+			err = ErrClosed
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		db.mu.Lock()
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -228,24 +300,54 @@ func (db *DB) commit() {
 		db.wal.add(payload, db.recBlocks)
 	}
 	db.cut, db.recBlocks = nil, db.recBlocks[:0]
-	names := db.table.unsaved()
+	rotate := db.rotate
+	db.rotate = false
+	db.wal.nextBlock = db.nextBlock + 1
 	db.mu.Unlock()
 
-	if names != nil {
-		r.err = saveNodes(db.fs, db.dir, names)
+	if r.err = db.saveNames(); r.err == nil && rotate {
+		r.err = db.wal.rotate()
 	}
 	if r.err == nil {
 		r.err = db.wal.flush()
+	}
+	if r.err == nil {
+		if err := db.wal.forget(db.isOpen); err != nil {
+			db.log.Warn("an old log segment stays", "error", err)
+		}
 	}
 	db.mu.Lock()
 	if r.err == nil {
 		db.unsynced = 0
 	} else {
-		db.table.changed = db.table.changed || names != nil
 		db.log.Error("appended samples are not durable yet", "error", r.err)
 	}
 	db.mu.Unlock()
 	close(r.done)
+}
+
+// isOpen says whether an open block with this id still has rows that only the log keeps.
+func (db *DB) isOpen(id uint64) bool {
+	return slices.ContainsFunc(db.view.Load().open, func(b *openBlock) bool { return b.id == id })
+}
+
+// saveNames makes the dictionary on disk as new as the one in memory.
+func (db *DB) saveNames() error {
+	db.saving.Lock()
+	defer db.saving.Unlock()
+	db.mu.Lock()
+	names := db.table.unsaved()
+	db.mu.Unlock()
+	if names == nil {
+		return nil
+	}
+	err := saveNodes(db.fs, db.dir, names)
+	if err != nil {
+		db.mu.Lock()
+		db.table.changed = true
+		db.mu.Unlock()
+	}
+	return err
 }
 
 // Close implements Store: it makes everything durable and releases the directory.
@@ -261,7 +363,11 @@ func (db *DB) Close() error {
 	db.done.Wait()
 	r := db.round
 	db.commit()
-	return errors.Join(r.err, db.wal.close(), db.lock.Close())
+	err := errors.Join(r.err, db.wal.close())
+	for _, f := range db.view.Load().files {
+		err = errors.Join(err, f.close())
+	}
+	return errors.Join(err, db.lock.Close())
 }
 
 // check returns ErrClosed after Close.

@@ -2,11 +2,13 @@ package tsdb_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,39 @@ func TestEmbeddedStoreKeepsTheContract(t *testing.T) {
 				t.Fatalf("damaged: %v", d)
 			}
 			return db
+		}
+	})
+}
+
+// sealing seals every few appends, so that answers come from sealed blocks and their overlays.
+type sealing struct {
+	*tsdb.DB
+	appends atomic.Int64
+}
+
+func (s *sealing) Append(ctx context.Context, frames []collector.Frame) error {
+	err := s.DB.Append(ctx, frames)
+	if s.appends.Add(1)%3 == 0 {
+		err = errors.Join(err, s.Flush(ctx))
+	}
+	return err
+}
+
+func TestSealedBlocksKeepTheContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() tsdb.Store {
+		dir := t.TempDir()
+		return func() tsdb.Store {
+			db, err := tsdb.Open(dir, tsdb.Options{SyncInterval: time.Microsecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.SetPeaks(map[topology.NodeID]float64{"f1": 1000, "f2": 1000}, 0)
+			t.Cleanup(func() {
+				if d := db.Damages(); len(d) > 0 {
+					t.Errorf("damaged: %v", d)
+				}
+			})
+			return &sealing{DB: db}
 		}
 	})
 }

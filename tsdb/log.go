@@ -16,7 +16,7 @@ import (
 const (
 	logMagic      = "FWLG"
 	logVersion    = 1
-	logHeaderSize = 20 // magic, version u16, zero u16, first record's number u64, CRC u32
+	logHeaderSize = 28 // magic, version u16, zero u16, first record's number u64, next block's id u64, CRC u32
 	recordHead    = 16 // payload length u32, CRC of number and payload u32, number u64
 	maxRecord     = 64 << 20
 )
@@ -25,12 +25,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // writeLog appends records to numbered segment files. The committer owns it.
 type writeLog struct {
-	fs      files
-	dir     string
-	next    uint64 // number of the next record
-	segment uint64 // number of the newest segment
-	file    file   // newest segment, nil until one is needed
-	size    int64  // of file
+	fs   files
+	dir  string
+	next uint64 // number of the next record
+	// nextBlock is above the id of every block so far; a segment's header keeps it.
+	nextBlock uint64
+	segment   uint64 // number of the newest segment
+	file      file   // newest segment, nil until one is needed
+	size      int64  // of file
 	// segments are the files that exist, oldest first.
 	segments []logSegment
 	// unsynced are framed records that are not known to be on the device, oldest first. After a
@@ -136,19 +138,20 @@ func (l *writeLog) startSegment() error {
 	l.segments = append(l.segments, logSegment{number: l.segment})
 	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
 	first := l.next - uint64(len(l.unsynced))
-	if _, err := f.Write(logHeader(first)); err != nil {
+	if _, err := f.Write(logHeader(first, l.nextBlock)); err != nil {
 		return err
 	}
 	l.size = logHeaderSize
 	return l.fs.SyncDir(l.dir)
 }
 
-func logHeader(first uint64) []byte {
+func logHeader(first, nextBlock uint64) []byte {
 	h := make([]byte, logHeaderSize)
 	copy(h, logMagic)
 	binary.LittleEndian.PutUint16(h[4:], logVersion)
 	binary.LittleEndian.PutUint64(h[8:], first)
-	binary.LittleEndian.PutUint32(h[16:], crc32.Checksum(h[:16], castagnoli))
+	binary.LittleEndian.PutUint64(h[16:], nextBlock)
+	binary.LittleEndian.PutUint32(h[24:], crc32.Checksum(h[:24], castagnoli))
 	return h
 }
 

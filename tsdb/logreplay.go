@@ -31,7 +31,7 @@ var ErrNewerFormat = errors.New("written by a newer version")
 
 // readSegment calls record with every intact record of a segment in order and returns how far the
 // file was intact. A torn end is not an error: it is a record that was never answered.
-func readSegment(path string, record func(number uint64, payload []byte) error) (intact int64, torn bool, err error) {
+func readSegment(path string, header func(first, nextBlock uint64), record func(number uint64, payload []byte) error) (intact int64, torn bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, false, err
@@ -48,9 +48,10 @@ func readSegment(path string, record func(number uint64, payload []byte) error) 
 	if v := binary.LittleEndian.Uint16(head[4:]); v > logVersion {
 		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path, v, logVersion, ErrNewerFormat)
 	}
-	if crc32.Checksum(head[:16], castagnoli) != binary.LittleEndian.Uint32(head[16:]) {
+	if crc32.Checksum(head[:24], castagnoli) != binary.LittleEndian.Uint32(head[24:]) {
 		return 0, true, nil
 	}
+	header(binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
 	intact = logHeaderSize
 	var buf []byte
 	for {
@@ -106,17 +107,22 @@ func (db *DB) replay() error {
 	for i, number := range numbers {
 		path := filepath.Join(dir, segmentName(number))
 		rep.seen = nil
-		intact, torn, err := readSegment(path, func(n uint64, payload []byte) error {
-			if next != 0 && n < next {
+		intact, torn, err := readSegment(path, func(first, nextBlock uint64) {
+			if i == 0 {
+				next = first
+			}
+			db.nextBlock = max(db.nextBlock, nextBlock-1)
+		}, func(n uint64, payload []byte) error {
+			if n < next {
 				return nil // was written again after a failed fsync
 			}
-			if next != 0 && n > next {
+			if n > next {
 				db.damaged(Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1), "the rows of these records and the changes that build on them"})
 				rep.distrust()
 			}
 			next = n + 1
 			if err := rep.apply(payload); err != nil {
-				if errors.Is(err, ErrNewerFormat) {
+				if errors.Is(err, ErrNewerFormat) || errors.Is(err, errCannotReplay) {
 					return err
 				}
 				db.damaged(Damage{path, 0, fmt.Sprintf("record %d: %v", n, err), "the rest of this record's rows and the changes that build on them"})
@@ -136,6 +142,9 @@ func (db *DB) replay() error {
 	db.wal.next = max(next, 1)
 	return nil
 }
+
+// errCannotReplay says that something other than the log kept it from being replayed.
+var errCannotReplay = errors.New("the write-ahead log cannot be replayed")
 
 // replayer applies records to the DB's open blocks.
 type replayer struct {
@@ -226,7 +235,9 @@ func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
 	p.db.wal.noteBlocks(&p.seen, []uint64{id})
 	b, known := p.blocks[id]
 	if !known {
-		b = p.db.replayedBlock(id, start)
+		if b, err = p.db.replayedBlock(id, start); err != nil {
+			return nil, 0, fmt.Errorf("%w: %w", errCannotReplay, err)
+		}
 		p.blocks[id] = b
 	}
 	return b, int(sec), nil

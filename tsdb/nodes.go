@@ -37,6 +37,9 @@ type nodeTable struct {
 	byName  map[topology.NodeID]int
 	next    []int32 // by node: whose frame came after its, last time
 	changed bool    // since the copy on disk
+	// free is, by role, the next number in the group of 64 that the role's new nodes go to; the
+	// nodes of a layer lie together in blocks, so that reading one layer reads few chunks.
+	free map[topology.Role]int
 }
 
 // growLive makes room for every node in live; the caller holds mu or is Open.
@@ -69,9 +72,16 @@ func (t *nodeTable) find(name topology.NodeID, prev int) (int, bool) {
 }
 
 func (t *nodeTable) add(name topology.NodeID, role topology.Role) int {
-	i := len(t.entries)
-	t.entries = append(t.entries, nodeEntry{name: name, role: role})
-	t.next = append(t.next, int32(i))
+	i, ok := t.free[role]
+	if !ok || i%chunkNodes == 0 {
+		i = (len(t.entries) + chunkNodes - 1) / chunkNodes * chunkNodes
+	}
+	for len(t.entries) <= i {
+		t.next = append(t.next, int32(len(t.entries)))
+		t.entries = append(t.entries, nodeEntry{})
+	}
+	t.free[role] = i + 1
+	t.entries[i] = nodeEntry{name: name, role: role}
 	t.byName[name] = i
 	t.changed = true
 	return i
@@ -155,7 +165,7 @@ func replaceFile(fsys files, path string, data []byte) error {
 // loadNodes reads the dictionary. A damaged record costs that node's name and is reported; its
 // number stays taken.
 func loadNodes(path string) (*nodeTable, []Damage, error) {
-	t := &nodeTable{byName: map[topology.NodeID]int{}}
+	t := &nodeTable{byName: map[topology.NodeID]int{}, free: map[topology.Role]int{}}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil, nil
@@ -183,8 +193,9 @@ func loadNodes(path string) (*nodeTable, []Damage, error) {
 		if crc32.Checksum(rest[4:size], castagnoli) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
 			damages = append(damages, Damage{path, int64(at), "wrong checksum", fmt.Sprintf("the name of node number %d", len(t.entries))})
 			e = nodeEntry{}
-		} else {
+		} else if e.name != "" {
 			t.byName[e.name] = number
+			t.free[e.role] = number + 1
 		}
 		t.entries = append(t.entries, e)
 		t.next = append(t.next, int32(len(t.next)))

@@ -138,8 +138,11 @@ type openBlock struct {
 	start int64  // Unix seconds
 	nodes atomic.Pointer[[]atomic.Pointer[openNode]]
 	mem   slab
-	rows  int64 // written; protected by the DB's mutex
-	last  int64 // Unix seconds by the DB's clock of the newest append; protected by the DB's mutex
+
+	// Protected by the DB's mutex:
+	last   int64 // Unix seconds by the DB's clock of the newest append
+	used   int64 // counts appends of all blocks
+	closed bool  // takes no more rows: it is being sealed
 }
 
 func newOpenBlock(id uint64, start int64, nodes int) *openBlock {

@@ -1,39 +1,114 @@
 package tsdb
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
+	"sync"
 
 	"fairway/collector"
-	"fairway/collector/topology"
+	"fairway/tsdb/column"
 )
 
 // span is 120 seconds for which the store has rows, and where they are; later pieces win.
 type span struct {
-	start int64
-	open  []*openBlock
+	start  int64
+	frames []*frame
+	open   []*openBlock
 }
 
-// spans lists the spans of a view that overlap [from, to), Unix seconds, in order of time.
-func (v *view) spans(from, to int64) []span {
+// spans lists the spans that overlap [from, to), Unix seconds, in order of time.
+func (v *view) spans(from, to int64) ([]span, error) {
 	var out []span
-	for _, b := range v.open {
-		if b.start >= to || b.start+BlockSeconds <= from {
-			continue
+	at := func(start int64) *span {
+		i, found := slices.BinarySearchFunc(out, start, func(s span, start int64) int { return int(s.start - start) })
+		if !found {
+			out = slices.Insert(out, i, span{start: start})
 		}
-		if k := len(out) - 1; k >= 0 && out[k].start == b.start {
-			out[k].open = append(out[k].open, b)
-			continue
-		}
-		out = append(out, span{b.start, []*openBlock{b}})
+		return &out[i]
 	}
-	return out
+	inside := func(start int64) bool { return start < to && start+BlockSeconds > from }
+	for _, file := range v.files {
+		if file.hour >= to || file.hour+fileSeconds <= from {
+			continue
+		}
+		frames, err := file.frames()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range frames {
+			if inside(f.start) {
+				s := at(f.start)
+				s.frames = append(s.frames, f)
+			}
+		}
+	}
+	for _, b := range v.open {
+		if inside(b.start) {
+			s := at(b.start)
+			s.open = append(s.open, b)
+		}
+	}
+	return out, nil
 }
 
-// column reads a node's 120 values, absentBits where there is none; ok is false without any.
-func (s *span) column(node int, m collector.Metric, dst *[BlockSeconds]uint64) (ok bool) {
+// reader reads spans for one query. Damaged pieces are reported and left out.
+type reader struct {
+	db   *DB
+	fr   frameReader
+	over column.Column
+	err  error // reading failed for another reason than damage
+}
+
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+func (db *DB) reader() *reader {
+	r := readers.Get().(*reader)
+	r.db, r.err = db, nil
+	return r
+}
+
+// release gives the reader back and returns its error.
+func (r *reader) release() error {
+	err := r.err
+	for i := range r.fr.cached {
+		r.fr.cached[i].frame = nil
+	}
+	r.db = nil
+	readers.Put(r)
+	if errors.Is(err, os.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+func (r *reader) failed(f *frame, err error) {
+	if errors.Is(err, errDamaged) {
+		r.db.report(Damage{f.path, f.offset, err.Error(), fmt.Sprintf("these values in the %d s from %d", BlockSeconds, f.start)})
+		return
+	}
+	r.err = err
+}
+
+// column reads a node's values; ok is false where the span has none.
+func (r *reader) column(s *span, node int, m collector.Metric, c *column.Column) (ok bool) {
+	for _, f := range s.frames {
+		dst := c
+		if ok {
+			dst = &r.over
+		}
+		found, err := r.fr.column(f, m, node, dst)
+		if err != nil {
+			r.failed(f, err)
+			continue
+		}
+		if found && ok {
+			overlay(c, &r.over)
+		}
+		ok = ok || found
+	}
 	for _, b := range s.open {
 		n := b.node(node)
 		if n == nil {
@@ -43,20 +118,63 @@ func (s *span) column(node int, m collector.Metric, dst *[BlockSeconds]uint64) (
 		if slot < 0 {
 			continue
 		}
+		var vals [BlockSeconds]uint64
+		n.column(slot, &vals)
 		if !ok {
-			n.column(slot, dst)
+			c.Present = column.Mask{}
 			ok = true
-			continue
 		}
-		var over [BlockSeconds]uint64
-		n.column(slot, &over)
-		for i, v := range over {
+		for i, v := range vals {
 			if v != absentBits {
-				dst[i] = v
+				c.V[i] = math.Float64frombits(v)
+				c.Present.Set(i)
 			}
 		}
 	}
-	return ok
+	return ok && c.Present != column.Mask{}
+}
+
+// overlay puts the present values of over in place of c's.
+func overlay(c, over *column.Column) {
+	for s, v := range over.V {
+		if over.Present.Has(s) {
+			c.V[s] = v
+		}
+	}
+	c.Present = c.Present.Or(over.Present)
+}
+
+// found is what the index alone tells of a column.
+type found uint8
+
+const (
+	foundNothing found = iota // the span has no value
+	foundEntry                // one line in the index is all there is
+	foundValues               // the values must be read
+)
+
+// only looks whether a node's line in the index is all that the span has of the metric.
+func (r *reader) only(s *span, node int, m collector.Metric) (e entry, is found) {
+	for _, b := range s.open {
+		if n := b.node(node); n != nil && n.layout.slotOf(m) >= 0 {
+			return e, foundValues
+		}
+	}
+	for _, f := range s.frames {
+		line, err := r.fr.entry(f, m, node)
+		if err != nil {
+			r.failed(f, err)
+			continue
+		}
+		if line == nil {
+			continue
+		}
+		if is == foundEntry {
+			return e, foundValues
+		}
+		e, is = *line, foundEntry
+	}
+	return e, is
 }
 
 // window returns which of a span's seconds lie in [from, to).
@@ -71,191 +189,3 @@ func secondRange(fromMillis, toMillis int64) (from, to int64) {
 
 // stepSeconds rounds a step up to whole seconds.
 func stepSeconds(millis int64) int64 { return -floorDiv(-millis, 1000) }
-
-// Select implements Store. It takes no lock.
-func (db *DB) Select(ctx context.Context, q Query) ([]Series, error) {
-	if err := db.check(ctx); err != nil {
-		return nil, err
-	}
-	agg := q.Agg
-	if agg == "" {
-		agg = AggMean
-	}
-	if !slices.Contains([]Agg{AggMean, AggSum, AggMin, AggMax, AggCount}, agg) {
-		return nil, fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", agg)
-	}
-	from, to := secondRange(q.FromMillis, q.ToMillis)
-	spans := db.view.Load().spans(from, to)
-	var out []Series
-	for _, name := range q.Nodes {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		node := db.number(name)
-		if node < 0 {
-			continue
-		}
-		var points []Point
-		if q.StepMillis <= 1000 {
-			points = rawPoints(spans, node, q.Metric, from, to)
-		} else {
-			points = bucketPoints(spans, node, q.Metric, from, to, stepSeconds(q.StepMillis), agg)
-		}
-		if len(points) > 0 {
-			out = append(out, Series{Node: name, Points: points})
-		}
-	}
-	return out, nil
-}
-
-func rawPoints(spans []span, node int, m collector.Metric, from, to int64) []Point {
-	var points []Point
-	var col [BlockSeconds]uint64
-	for i := range spans {
-		s := &spans[i]
-		if !s.column(node, m, &col) {
-			continue
-		}
-		lo, hi := s.window(from, to)
-		for k := lo; k < hi; k++ {
-			if col[k] != absentBits {
-				points = append(points, Point{(s.start + int64(k)) * 1000, math.Float64frombits(col[k])})
-			}
-		}
-	}
-	return points
-}
-
-// stats are the figures that survive any down-sampling.
-type stats struct {
-	count         int64
-	sum, min, max float64
-}
-
-func (a *stats) add(v float64) {
-	if a.count == 0 || v < a.min {
-		a.min = v
-	}
-	if a.count == 0 || v > a.max {
-		a.max = v
-	}
-	a.count++
-	a.sum += v
-}
-
-func (a *stats) value(agg Agg) float64 {
-	switch agg {
-	case AggSum:
-		return a.sum
-	case AggMin:
-		return a.min
-	case AggMax:
-		return a.max
-	case AggCount:
-		return float64(a.count)
-	}
-	return a.sum / float64(a.count)
-}
-
-func bucketPoints(spans []span, node int, m collector.Metric, from, to, step int64, agg Agg) []Point {
-	var points []Point
-	var col [BlockSeconds]uint64
-	var acc stats
-	bucket := int64(math.MinInt64)
-	flush := func() {
-		if acc.count > 0 {
-			points = append(points, Point{bucket * 1000, acc.value(agg)})
-		}
-		acc = stats{}
-	}
-	for i := range spans {
-		s := &spans[i]
-		if !s.column(node, m, &col) {
-			continue
-		}
-		lo, hi := s.window(from, to)
-		for k := lo; k < hi; k++ {
-			if col[k] == absentBits {
-				continue
-			}
-			if sec := s.start + int64(k); sec >= bucket+step || acc.count == 0 {
-				flush()
-				bucket = floorDiv(sec, step) * step
-			}
-			acc.add(math.Float64frombits(col[k]))
-		}
-	}
-	flush()
-	return points
-}
-
-// Occupancy implements Store. It takes no lock.
-func (db *DB) Occupancy(ctx context.Context, q OccupancyQuery) ([]NodeOccupancy, error) {
-	if err := db.check(ctx); err != nil {
-		return nil, err
-	}
-	if q.Threshold == 0 {
-		q.Threshold = DefaultThreshold
-	}
-	from, to := secondRange(q.FromMillis, q.ToMillis)
-	spans := db.view.Load().spans(from, to)
-	var out []NodeOccupancy
-	for _, name := range q.Nodes {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		node, peak := db.number(name), q.PeakBytesPerSec[name]
-		if node < 0 || peak <= 0 {
-			continue
-		}
-		o := occupancyOf{from: from, to: to, step: stepSeconds(q.BucketMillis), limit: q.Threshold * peak}
-		for i := range spans {
-			o.add(&spans[i], node)
-		}
-		if len(o.buckets) > 0 {
-			out = append(out, NodeOccupancy{Node: topology.NodeID(name), Buckets: o.buckets})
-		}
-	}
-	return out, nil
-}
-
-// occupancyOf counts one node's occupied seconds.
-type occupancyOf struct {
-	from, to, step int64
-	limit          float64 // bytes/s from which a second is occupied
-	buckets        []OccupancyBucket
-}
-
-func (o *occupancyOf) add(s *span, node int) {
-	var read, write [BlockSeconds]uint64
-	haveRead, haveWrite := s.column(node, collector.ReadBytes, &read), s.column(node, collector.WriteBytes, &write)
-	lo, hi := s.window(o.from, o.to)
-	for k := lo; k < hi && (haveRead || haveWrite); k++ {
-		moved, known := 0.0, false
-		if haveRead && read[k] != absentBits {
-			moved, known = math.Float64frombits(read[k]), true
-		}
-		if haveWrite && write[k] != absentBits {
-			moved, known = moved+math.Float64frombits(write[k]), true
-		}
-		if known {
-			o.count(s.start+int64(k), 1, moved >= o.limit)
-		}
-	}
-}
-
-// count adds seconds that begin at sec, all in one bucket.
-func (o *occupancyOf) count(sec, seconds int64, occupied bool) {
-	start := o.from
-	if o.step > 0 {
-		start = floorDiv(sec, o.step) * o.step
-	}
-	if k := len(o.buckets); k == 0 || o.buckets[k-1].TimeMillis != start*1000 {
-		o.buckets = append(o.buckets, OccupancyBucket{TimeMillis: start * 1000})
-	}
-	b := &o.buckets[len(o.buckets)-1]
-	b.Seconds += seconds
-	if occupied {
-		b.Occupied += seconds
-	}
-}

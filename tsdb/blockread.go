@@ -1,0 +1,418 @@
+package tsdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+
+	"fairway/collector"
+	"fairway/tsdb/column"
+)
+
+// errDamaged says that bytes of a block are not what was written. What they held is left out of
+// answers and reported.
+var errDamaged = errors.New("damaged")
+
+// frame is a sealed block in a file: its header, kept in memory. It is immutable.
+type frame struct {
+	start   int64
+	id      uint64 // open blocks of this span up to this id are in it or in earlier frames
+	offset  int64
+	size    int64
+	chunks  int
+	limits  []float64
+	metrics []frameMetric // by metric number
+	file    io.ReaderAt
+	path    string
+}
+
+type frameMetric struct {
+	metric    collector.Metric
+	at        int64 // of the directory, from the block's start
+	index     uint32
+	dataBytes uint32
+}
+
+func (m *frameMetric) indexAt(chunks int) int64 { return m.at + 4*int64(chunks+1) }
+func (m *frameMetric) dataAt(chunks int) int64  { return m.indexAt(chunks) + int64(m.index) }
+
+// Limits of what a header may say, so that a damaged one cannot make a reader allocate much.
+const (
+	maxChunks      = maxNodes/chunkNodes + 8
+	maxBlockHeader = blockFixed + 8*maxLimits + blockMetric*256 + 4
+)
+
+// readFrame reads the header of the block at an offset of a file. io.EOF says that there is none,
+// errDamaged that it is not intact, ErrNewerFormat that this program is too old for it.
+func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, error) {
+	if offset == fileSize {
+		return nil, io.EOF
+	}
+	head := make([]byte, min(maxBlockHeader, fileSize-offset))
+	if _, err := file.ReadAt(head, offset); err != nil {
+		return nil, fmt.Errorf("read %s at byte %d: %w", path, offset, err)
+	}
+	if len(head) < blockFixed || string(head[:4]) != blockMagic {
+		return nil, fmt.Errorf("%w: no block begins here", errDamaged)
+	}
+	if v := binary.LittleEndian.Uint16(head[4:]); v > blockVersion {
+		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset, path, v, blockVersion, ErrNewerFormat)
+	}
+	metrics, limits := int(binary.LittleEndian.Uint16(head[36:])), int(binary.LittleEndian.Uint16(head[38:]))
+	sum := blockFixed + 8*limits + blockMetric*metrics
+	if sum+4 > len(head) || crc32.Checksum(head[:sum], castagnoli) != binary.LittleEndian.Uint32(head[sum:]) {
+		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
+	}
+	f := &frame{
+		start: int64(binary.LittleEndian.Uint64(head[8:])), id: binary.LittleEndian.Uint64(head[16:]),
+		offset: offset, size: int64(binary.LittleEndian.Uint64(head[24:])),
+		chunks: int(binary.LittleEndian.Uint32(head[32:])), file: file, path: path,
+	}
+	if f.size < int64(sum+4) || f.size > fileSize-offset || f.chunks > maxChunks {
+		return nil, fmt.Errorf("%w: a block of %d bytes with %d chunks, %d bytes are there", errDamaged, f.size, f.chunks, fileSize-offset)
+	}
+	for i := range limits {
+		f.limits = append(f.limits, math.Float64frombits(binary.LittleEndian.Uint64(head[blockFixed+8*i:])))
+	}
+	for i := range metrics {
+		b := head[blockFixed+8*limits+blockMetric*i:]
+		m := frameMetric{collector.Metric(b[0]), int64(binary.LittleEndian.Uint64(b[1:])), binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
+		if int(m.metric) >= collector.MetricCount {
+			return nil, fmt.Errorf("block at byte %d of %s has metric number %d: %w", offset, path, m.metric, ErrNewerFormat)
+		}
+		if m.at < 0 || m.dataAt(f.chunks)+int64(m.dataBytes) > f.size {
+			return nil, fmt.Errorf("%w: metric %s lies outside the block", errDamaged, m.metric)
+		}
+		f.metrics = append(f.metrics, m)
+	}
+	return f, nil
+}
+
+func (f *frame) metric(m collector.Metric) *frameMetric {
+	for i := range f.metrics {
+		if f.metrics[i].metric == m {
+			return &f.metrics[i]
+		}
+	}
+	return nil
+}
+
+// entry is one node's line in the index.
+type entry struct {
+	kind     columnKind
+	stats    column.Stats
+	occupied int     // seconds at or above limit, -1 where the entry does not say
+	limit    float64 // bytes/s
+	dataAt   uint32
+	dataLen  int
+	inline   []byte
+}
+
+// chunk is the parsed record of 64 nodes.
+type chunk struct {
+	entries [chunkNodes]entry
+}
+
+var constantZero = column.Stats{Count: BlockSeconds}
+
+// frameReader reads frames; its buffers are reused, so it is for one goroutine.
+type frameReader struct {
+	buf     []byte
+	data    []byte
+	dec     column.Decoder
+	cached  [4]cachedChunk // the newest, for queries that walk nodes or related columns
+	next    int
+	related [2]column.Column
+}
+
+type cachedChunk struct {
+	frame  *frame
+	metric collector.Metric
+	number int
+	err    error
+	bytes  []byte
+	chunk  chunk
+}
+
+// entry returns a node's line in the index. Its slices are valid until the next call.
+func (r *frameReader) entry(f *frame, m collector.Metric, node int) (*entry, error) {
+	c, err := r.chunk(f, m, node/chunkNodes)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if e := &c.entries[node%chunkNodes]; e.kind != columnNone {
+		return e, nil
+	}
+	return nil, nil
+}
+
+func (r *frameReader) chunk(f *frame, m collector.Metric, number int) (*chunk, error) {
+	for i := range r.cached {
+		if c := &r.cached[i]; c.frame == f && c.metric == m && c.number == number {
+			return &c.chunk, c.err
+		}
+	}
+	fm := f.metric(m)
+	if fm == nil || number >= f.chunks {
+		return nil, nil
+	}
+	c := &r.cached[r.next]
+	r.next = (r.next + 1) % len(r.cached)
+	c.frame, c.metric, c.number = f, m, number
+	c.err = r.readChunk(f, fm, c)
+	return &c.chunk, c.err
+}
+
+func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error {
+	clear(c.chunk.entries[:])
+	var dir [8]byte
+	if _, err := f.file.ReadAt(dir[:], f.offset+fm.at+4*int64(c.number)); err != nil {
+		return readError(f, err)
+	}
+	from, to := binary.LittleEndian.Uint32(dir[:]), binary.LittleEndian.Uint32(dir[4:])
+	if from == to {
+		return nil
+	}
+	const largest = 4 + 1 + 16 + 10 + chunkNodes*64
+	if from > to || to > fm.index || to-from > largest || to-from < 5 {
+		return fmt.Errorf("%w: directory of chunk %d of %s says bytes %d to %d", errDamaged, c.number, fm.metric, from, to)
+	}
+	c.bytes = slices.Grow(c.bytes[:0], int(to-from))[:to-from]
+	if _, err := f.file.ReadAt(c.bytes, f.offset+fm.indexAt(f.chunks)+int64(from)); err != nil {
+		return readError(f, err)
+	}
+	if chunkSum(f.start, fm.metric, c.number, c.bytes[4:]) != binary.LittleEndian.Uint32(c.bytes) {
+		return fmt.Errorf("%w: index of nodes %d to %d of %s has a wrong checksum", errDamaged, c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric)
+	}
+	if err := parseChunk(c.bytes[4:], f.limits, &c.chunk); err != nil {
+		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric, err)
+	}
+	return nil
+}
+
+// readError keeps the difference between a file that is gone or closed and one that is damaged.
+func readError(f *frame, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: the file ends inside the block", errDamaged)
+	}
+	return fmt.Errorf("read %s: %w", f.path, err)
+}
+
+// chunkParser walks the bytes of a chunk's record; bad is set once they make no sense.
+type chunkParser struct {
+	buf []byte
+	bad bool
+}
+
+func (p *chunkParser) take(n int) []byte {
+	if n < 0 || n > len(p.buf) {
+		p.bad = true
+		return make([]byte, 8)[:min(max(n, 0), 8)]
+	}
+	b := p.buf[:n]
+	p.buf = p.buf[n:]
+	return b
+}
+
+func (p *chunkParser) uvarint() uint64 {
+	if len(p.buf) > 0 && p.buf[0] < 0x80 {
+		u := p.buf[0]
+		p.buf = p.buf[1:]
+		return uint64(u)
+	}
+	u, n := binary.Uvarint(p.buf)
+	if n <= 0 {
+		p.bad = true
+		return 0
+	}
+	p.buf = p.buf[n:]
+	return u
+}
+
+func (p *chunkParser) u64() uint64    { return binary.LittleEndian.Uint64(p.take(8)) }
+func (p *chunkParser) float() float64 { return math.Float64frombits(p.u64()) }
+
+func parseChunk(b []byte, limits []float64, c *chunk) error {
+	p := chunkParser{buf: b}
+	kind := p.take(1)[0]
+	zero, has := uint64(math.MaxUint64), uint64(0)
+	if kind == othersMixed {
+		zero = p.u64()
+	}
+	if kind != allZero {
+		has = p.u64()
+	}
+	switch kind {
+	case othersAbsent:
+		zero = 0
+	case othersZero:
+		zero = ^has
+	case othersMixed, allZero:
+	default:
+		return fmt.Errorf("%w: chunk kind %d", errDamaged, kind)
+	}
+	for z := zero &^ has; z != 0; z &= z - 1 {
+		e := &c.entries[bits.TrailingZeros64(z)]
+		e.kind, e.stats, e.occupied = columnConstant, constantZero, -1
+	}
+	dataAt := uint64(0)
+	if has != 0 {
+		dataAt = p.uvarint()
+	}
+	for ; has != 0 && !p.bad; has &= has - 1 {
+		e := &c.entries[bits.TrailingZeros64(has)]
+		p.entry(e, limits)
+		if e.kind == columnVaried && e.inline == nil {
+			e.dataAt = uint32(dataAt)
+			dataAt += uint64(e.dataLen) + 4
+		}
+	}
+	if p.bad || dataAt > math.MaxUint32 {
+		clear(c.entries[:])
+		return fmt.Errorf("%w: an index of %d bytes ends inside an entry", errDamaged, len(b))
+	}
+	return nil
+}
+
+func (p *chunkParser) entry(e *entry, limits []float64) {
+	flags := p.take(1)[0]
+	e.occupied = -1
+	if flags&entryConstant != 0 {
+		e.kind = columnConstant
+		v := 0.0
+		if flags&entryRaw != 0 {
+			v = p.float()
+		} else {
+			u := p.uvarint()
+			v = float64(unzigzag(u))
+		}
+		e.stats = column.Stats{Count: BlockSeconds, NonZero: BlockSeconds, Min: v, Max: v}
+		for range BlockSeconds { // as Measure takes the sum
+			e.stats.Sum += v
+		}
+		return
+	}
+	e.kind = columnVaried
+	p.stats(&e.stats, flags)
+	if flags&entryOccupied != 0 {
+		b := p.take(2)
+		if int(b[0]) >= len(limits) || int(b[1]) > BlockSeconds {
+			p.bad = true
+			return
+		}
+		e.limit, e.occupied = limits[b[0]], int(b[1])
+	}
+	size := p.uvarint()
+	if size == 0 || size > 4096 {
+		p.bad = true
+		return
+	}
+	e.dataLen = int(size)
+	if flags&entryInline != 0 {
+		e.inline = p.take(e.dataLen)
+	}
+}
+
+func (p *chunkParser) stats(s *column.Stats, flags byte) {
+	s.Count = BlockSeconds
+	if flags&entryPartial != 0 {
+		s.Count = int(p.take(1)[0])
+	}
+	switch {
+	case flags&entrySingle != 0:
+		s.NonZero = 1
+		s.Max = float64(p.uvarint())
+		s.Sum = s.Max
+		return
+	case flags&entryDense != 0:
+		s.NonZero = s.Count
+	default:
+		s.NonZero = int(p.take(1)[0])
+	}
+	if s.Count > BlockSeconds || s.NonZero > s.Count {
+		p.bad = true
+	}
+	if flags&entryRaw != 0 {
+		s.Min, s.Max, s.Sum = p.float(), p.float(), p.float()
+		return
+	}
+	if flags&entryDense != 0 {
+		s.Min = float64(p.uvarint())
+	}
+	s.Max = s.Min + float64(p.uvarint())
+	s.Sum = float64(p.uvarint())
+}
+
+// column reads a node's column; ok is false where it has no row in the frame.
+func (r *frameReader) column(f *frame, m collector.Metric, node int, c *column.Column) (ok bool, err error) {
+	e, err := r.entry(f, m, node)
+	if e == nil || err != nil {
+		return false, err
+	}
+	if e.kind == columnConstant {
+		c.Present, c.Stats, c.Active = column.Full, e.stats, column.Full
+		if e.stats.Min == 0 {
+			c.Active = column.Mask{}
+		}
+		for s := range c.V {
+			c.V[s] = e.stats.Min
+		}
+		return true, nil
+	}
+	stats, data, err := e.stats, e.inline, error(nil)
+	if data == nil {
+		if data, err = r.readData(f, m, e); err != nil {
+			return false, fmt.Errorf("node %d of %s: %w", node, m, err)
+		}
+	}
+	related := column.Related{}
+	if first := relatedMetrics[m]; first[0] != collector.MetricNone {
+		// The related column may use the same buffers, so this one's bytes are set aside.
+		data = append([]byte(nil), data...)
+		if related.First, err = r.relatedColumn(f, first[0], node, &r.related[0]); err != nil {
+			return false, err
+		}
+		if related.First != nil && first[1] != collector.MetricNone {
+			if related.Second, err = r.relatedColumn(f, first[1], node, &r.related[1]); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := r.dec.Decode(data, stats, related, c); err != nil {
+		return false, fmt.Errorf("%w: node %d of %s: %w", errDamaged, node, m, err)
+	}
+	return true, nil
+}
+
+// relatedColumn reads a column that another one is told from; nil where it is constant or absent.
+func (r *frameReader) relatedColumn(f *frame, m collector.Metric, node int, c *column.Column) (*column.Column, error) {
+	e, err := r.entry(f, m, node)
+	if e == nil || err != nil || e.kind != columnVaried {
+		return nil, err
+	}
+	if _, err := r.column(f, m, node, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (r *frameReader) readData(f *frame, m collector.Metric, e *entry) ([]byte, error) {
+	fm := f.metric(m)
+	if int64(e.dataAt)+int64(e.dataLen)+4 > int64(fm.dataBytes) {
+		return nil, fmt.Errorf("%w: its data lies outside the block", errDamaged)
+	}
+	r.data = slices.Grow(r.data[:0], e.dataLen+4)[:e.dataLen+4]
+	if _, err := f.file.ReadAt(r.data, f.offset+fm.dataAt(f.chunks)+int64(e.dataAt)); err != nil {
+		return nil, readError(f, err)
+	}
+	data := r.data[:e.dataLen]
+	if crc32.Checksum(data, castagnoli) != binary.LittleEndian.Uint32(r.data[e.dataLen:]) {
+		return nil, fmt.Errorf("%w: its data has a wrong checksum", errDamaged)
+	}
+	return data, nil
+}

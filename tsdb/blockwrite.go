@@ -1,0 +1,426 @@
+package tsdb
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"math/bits"
+	"slices"
+
+	"fairway/collector"
+	"fairway/tsdb/column"
+)
+
+// Sealed blocks: a header, then per metric a directory, an index with a record per chunk of 64
+// nodes, and the columns' data. docs/store-format.md has the bytes.
+const (
+	blockMagic   = "FWBK"
+	blockVersion = 1
+	blockFixed   = 40 // header before its limits and metrics
+	blockMetric  = 17 // header bytes per metric
+	chunkNodes   = 64
+	maxLimits    = 255
+	inlineBytes  = 4 // data up to this size lies in the index
+)
+
+// What a chunk says of the nodes that have no entry.
+const (
+	othersAbsent = iota // they have no rows
+	othersZero          // they have all 120 rows, all 0
+	othersMixed         // a bitmap of those that are 0 follows
+	allZero             // every node of the chunk is 0; nothing follows
+)
+
+// Flags of an index entry.
+const (
+	entryPartial  = 1 << iota // not all 120 seconds are present: their count follows
+	entryDense                // no present second is 0
+	entrySingle               // one present second is not 0
+	entryRaw                  // figures are float64, else integers
+	entryConstant             // 120 times the same value, no data
+	entryOccupied             // a limit's number and the seconds at or above it follow
+	entryInline               // the data is here
+)
+
+// metricWriter collects one metric's part of a block.
+type metricWriter struct {
+	dir     []uint32
+	index   []byte
+	data    []byte
+	zero    uint64 // nodes of the current chunk
+	has     uint64
+	entries []byte // of the current chunk
+	dataAt  int    // where its data begins
+}
+
+// blockWriter encodes one block.
+type blockWriter struct {
+	start   int64
+	id      uint64
+	chunks  int
+	limits  []float64
+	metrics [collector.MetricCount]*metricWriter
+	enc     column.Encoder
+	scratch []byte
+}
+
+func newBlockWriter(start int64, id uint64) *blockWriter {
+	return &blockWriter{start: start, id: id}
+}
+
+// columnSource gives the columns of one node; c is measured, or left alone and false returned
+// where the node has none. constant columns may be answered without filling c.
+type columnSource interface {
+	metrics() []collector.Metric
+	// read returns what kind of column it is and, for a constant one, its value.
+	read(m collector.Metric, c *column.Column) (kind columnKind, value float64)
+}
+
+type columnKind uint8
+
+const (
+	columnNone columnKind = iota // no second present
+	columnConstant
+	columnVaried
+)
+
+// nodeColumns is one node's columns, read once.
+type nodeColumns struct {
+	kind  [collector.MetricCount]columnKind
+	value [collector.MetricCount]float64
+	cols  [collector.MetricCount]column.Column
+}
+
+func (n *nodeColumns) varied(m collector.Metric) *column.Column {
+	if m != collector.MetricNone && n.kind[m] == columnVaried {
+		return &n.cols[m]
+	}
+	return nil
+}
+
+func (n *nodeColumns) related(m collector.Metric) column.Related {
+	r := relatedMetrics[m]
+	if first := n.varied(r[0]); first != nil {
+		return column.Related{First: first, Second: n.varied(r[1])}
+	}
+	return column.Related{}
+}
+
+func (w *blockWriter) metric(m collector.Metric) *metricWriter {
+	mw := w.metrics[m]
+	if mw == nil {
+		mw = &metricWriter{}
+		for range w.chunks {
+			mw.dir = append(mw.dir, 0)
+		}
+		w.metrics[m] = mw
+	}
+	return mw
+}
+
+// add takes one node of the current chunk; limit is its bytes/s for occupancy, 0 without.
+func (w *blockWriter) add(slot int, src columnSource, n *nodeColumns, limit float64) {
+	metrics := src.metrics()
+	for _, m := range metrics {
+		n.kind[m], n.value[m] = src.read(m, &n.cols[m])
+	}
+	for _, m := range metrics {
+		switch mw := w.metric(m); {
+		case n.kind[m] == columnNone:
+		case n.kind[m] == columnConstant && n.value[m] == 0:
+			mw.zero |= 1 << slot
+		default:
+			mw.has |= 1 << slot
+			w.entry(mw, m, n, limit)
+		}
+	}
+	for _, m := range metrics { // the next node may lack a metric that this one has
+		n.kind[m] = columnNone
+	}
+}
+
+func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns, limit float64) {
+	at := len(mw.entries)
+	mw.entries = append(mw.entries, 0)
+	flags := byte(0)
+	if n.kind[m] == columnConstant {
+		flags = entryConstant
+		if appended, ok := appendWhole(mw.entries, n.value[m]); ok {
+			mw.entries = appended
+		} else {
+			flags |= entryRaw
+			mw.entries = appendFloat(mw.entries, n.value[m])
+		}
+		mw.entries[at] = flags
+		return
+	}
+	c := &n.cols[m]
+	w.scratch = w.enc.Append(w.scratch[:0], c, n.related(m))
+	mw.entries, flags = appendStats(mw.entries, &c.Stats)
+	if m == collector.ReadBytes || m == collector.WriteBytes && n.kind[collector.ReadBytes] == columnNone {
+		if number, seconds, ok := w.occupied(n, limit); ok {
+			flags |= entryOccupied
+			mw.entries = append(mw.entries, number, seconds)
+		}
+	}
+	mw.entries = binary.AppendUvarint(mw.entries, uint64(len(w.scratch)))
+	if len(w.scratch) <= inlineBytes {
+		flags |= entryInline
+		mw.entries = append(mw.entries, w.scratch...)
+	} else {
+		mw.data = append(mw.data, w.scratch...)
+		mw.data = binary.LittleEndian.AppendUint32(mw.data, crc32.Checksum(w.scratch, castagnoli))
+	}
+	mw.entries[at] = flags
+}
+
+// occupied counts the seconds in which the node moved at least limit bytes; ok is false where the
+// minima and maxima tell as much.
+func (w *blockWriter) occupied(n *nodeColumns, limit float64) (number, seconds byte, ok bool) {
+	if limit <= 0 {
+		return 0, 0, false
+	}
+	var sum column.Column
+	for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes} {
+		c := &n.cols[m]
+		switch n.kind[m] {
+		case columnNone:
+			continue
+		case columnConstant:
+			sum.Present = column.Full
+			for s := range sum.V {
+				sum.V[s] += n.value[m]
+			}
+			continue
+		}
+		sum.Present = sum.Present.Or(c.Present)
+		for s, v := range c.V {
+			sum.V[s] += v
+		}
+	}
+	count := 0
+	for s, v := range sum.V {
+		if v >= limit && sum.Present.Has(s) {
+			count++
+		}
+	}
+	i := slices.Index(w.limits, limit)
+	if i < 0 {
+		if len(w.limits) == maxLimits {
+			return 0, 0, false
+		}
+		i = len(w.limits)
+		w.limits = append(w.limits, limit)
+	}
+	return byte(i), byte(count), true
+}
+
+// appendStats writes a column's figures and returns the flags that say how.
+func appendStats(dst []byte, s *column.Stats) ([]byte, byte) {
+	flags := byte(0)
+	if s.Count < BlockSeconds {
+		flags |= entryPartial
+		dst = append(dst, byte(s.Count))
+	}
+	_, wholeMin := exactInt(math.Float64bits(s.Min))
+	_, wholeMax := exactInt(math.Float64bits(s.Max))
+	_, wholeSum := exactInt(math.Float64bits(s.Sum))
+	whole := wholeMin && wholeMax && wholeSum
+	switch {
+	case s.NonZero == s.Count:
+		flags |= entryDense
+	case s.NonZero == 1 && whole && s.Min >= 0:
+		return binary.AppendUvarint(dst, uint64(s.Max)), flags | entrySingle
+	default:
+		dst = append(dst, byte(s.NonZero))
+	}
+	switch {
+	case !whole || s.Min < 0:
+		flags |= entryRaw
+		dst = appendFloat(appendFloat(appendFloat(dst, s.Min), s.Max), s.Sum)
+	case flags&entryDense != 0:
+		dst = binary.AppendUvarint(dst, uint64(s.Min))
+		fallthrough
+	default:
+		dst = binary.AppendUvarint(dst, uint64(s.Max-s.Min))
+		dst = binary.AppendUvarint(dst, uint64(s.Sum))
+	}
+	return dst, flags
+}
+
+func appendFloat(dst []byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+}
+
+func appendWhole(dst []byte, v float64) ([]byte, bool) {
+	i, ok := exactInt(math.Float64bits(v))
+	if !ok {
+		return dst, false
+	}
+	return binary.AppendVarint(dst, i), true
+}
+
+// endChunk writes every metric's record of the current chunk.
+func (w *blockWriter) endChunk() {
+	for m, mw := range w.metrics {
+		if mw == nil {
+			continue
+		}
+		mw.dir = append(mw.dir, uint32(len(mw.index)))
+		if mw.zero|mw.has == 0 {
+			continue
+		}
+		at := len(mw.index)
+		mw.index = append(mw.index, 0, 0, 0, 0)
+		switch {
+		case mw.zero == math.MaxUint64:
+			mw.index = append(mw.index, allZero)
+		case mw.zero == 0:
+			mw.index = append(mw.index, othersAbsent)
+		case mw.zero == ^mw.has:
+			mw.index = append(mw.index, othersZero)
+		default:
+			mw.index = binary.LittleEndian.AppendUint64(append(mw.index, othersMixed), mw.zero)
+		}
+		if mw.zero != math.MaxUint64 {
+			mw.index = binary.LittleEndian.AppendUint64(mw.index, mw.has)
+			mw.index = binary.AppendUvarint(mw.index, uint64(mw.dataAt))
+			mw.index = append(mw.index, mw.entries...)
+		}
+		binary.LittleEndian.PutUint32(mw.index[at:], chunkSum(w.start, collector.Metric(m), w.chunks, mw.index[at+4:]))
+		mw.zero, mw.has, mw.entries, mw.dataAt = 0, 0, mw.entries[:0], len(mw.data)
+	}
+	w.chunks++
+}
+
+// chunkSum is the checksum of a chunk's record, which also covers the place it belongs to.
+func chunkSum(start int64, m collector.Metric, chunk int, body []byte) uint32 {
+	var place [13]byte
+	binary.LittleEndian.PutUint64(place[:], uint64(start))
+	binary.LittleEndian.PutUint32(place[8:], uint32(chunk))
+	place[12] = byte(m)
+	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, body)
+}
+
+// finish returns the whole block.
+func (w *blockWriter) finish() []byte {
+	count := 0
+	size := blockFixed + 8*len(w.limits) + 4
+	for _, mw := range w.metrics {
+		if mw != nil {
+			count++
+			size += blockMetric + 4*(w.chunks+1) + len(mw.index) + len(mw.data)
+		}
+	}
+	out := make([]byte, blockFixed, size)
+	copy(out, blockMagic)
+	binary.LittleEndian.PutUint16(out[4:], blockVersion)
+	binary.LittleEndian.PutUint64(out[8:], uint64(w.start))
+	binary.LittleEndian.PutUint64(out[16:], w.id)
+	binary.LittleEndian.PutUint64(out[24:], uint64(size))
+	binary.LittleEndian.PutUint32(out[32:], uint32(w.chunks))
+	binary.LittleEndian.PutUint16(out[36:], uint16(count))
+	binary.LittleEndian.PutUint16(out[38:], uint16(len(w.limits)))
+	for _, l := range w.limits {
+		out = appendFloat(out, l)
+	}
+	at := blockFixed + 8*len(w.limits) + count*blockMetric + 4
+	for m, mw := range w.metrics {
+		if mw == nil {
+			continue
+		}
+		out = append(out, byte(m))
+		out = binary.LittleEndian.AppendUint64(out, uint64(at))
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.data)))
+		at += 4*(w.chunks+1) + len(mw.index) + len(mw.data)
+	}
+	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, castagnoli))
+	for _, mw := range w.metrics {
+		if mw == nil {
+			continue
+		}
+		for _, at := range mw.dir {
+			out = binary.LittleEndian.AppendUint32(out, at)
+		}
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
+		out = append(append(out, mw.index...), mw.data...)
+	}
+	return out
+}
+
+// openColumns shows one open node to a blockWriter.
+type openColumns struct{ n *openNode }
+
+func (o openColumns) metrics() []collector.Metric { return o.n.layout.metrics }
+
+func (o openColumns) read(m collector.Metric, c *column.Column) (columnKind, float64) {
+	slot := o.n.layout.slotOf(m)
+	e := o.n.cols[slot].Load()
+	if e == nil {
+		return columnNone, 0
+	}
+	rows := column.Mask{o.n.rows[0].Load(), o.n.rows[1].Load()}
+	if k := e.n.Load(); k == 1 && e.secs[0] == 0 && rows == column.Full {
+		return columnConstant, math.Float64frombits(e.vals[0])
+	}
+	o.fill(e, rows, c)
+	if c.Present == (column.Mask{}) {
+		return columnNone, 0
+	}
+	c.Measure()
+	if c.Stats.Count == BlockSeconds && c.Stats.Min == c.Stats.Max {
+		return columnConstant, c.Stats.Min
+	}
+	return columnVaried, 0
+}
+
+// fill writes the column's values, event by event.
+func (openColumns) fill(e *events, rows column.Mask, c *column.Column) {
+	c.Present = column.Mask{}
+	k := int(e.n.Load())
+	at := 0
+	for i := range k {
+		from, to := int(e.secs[i]), BlockSeconds
+		if i+1 < k {
+			to = int(e.secs[i+1])
+		}
+		for ; at < from; at++ {
+			c.V[at] = 0
+		}
+		if e.vals[i] == absentBits {
+			continue
+		}
+		v := math.Float64frombits(e.vals[i])
+		for ; at < to; at++ {
+			c.V[at] = v
+			c.Present.Set(at)
+		}
+	}
+	for ; at < BlockSeconds; at++ {
+		c.V[at] = 0
+	}
+	c.Present = c.Present.And(rows)
+	for w, gone := range column.Full.AndNot(c.Present) {
+		for ; gone != 0; gone &= gone - 1 {
+			c.V[w<<6+bits.TrailingZeros64(gone)] = 0
+		}
+	}
+}
+
+// encodeBlock seals an open block that nobody writes any more; limit gives a node's bytes/s for
+// occupancy, 0 where it is not known.
+func encodeBlock(b *openBlock, limit func(node int) float64) []byte {
+	w := newBlockWriter(b.start, b.id)
+	list := *b.nodes.Load()
+	var n nodeColumns
+	for from := 0; from < len(list); from += chunkNodes {
+		for slot := range min(chunkNodes, len(list)-from) {
+			if o := list[from+slot].Load(); o != nil {
+				w.add(slot, openColumns{o}, &n, limit(from+slot))
+			}
+		}
+		w.endChunk()
+	}
+	return w.finish()
+}

@@ -1,0 +1,466 @@
+// Package column codes one column of the store: up to 120 seconds of one metric of one node. It
+// looks at each column and takes what is smallest: nothing for a constant, zeros left out, the
+// difference to a constant, to the value before, or to a multiple of another column of the node,
+// Rice codes or bit-packing, and the changed bits of fractions. docs/store-format.md has the bytes.
+package column
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Seconds is the length of a column.
+const Seconds = 120
+
+// Mask has a bit per second.
+type Mask [2]uint64
+
+// Full is the mask of all seconds.
+var Full = Mask{math.MaxUint64, 1<<(Seconds-64) - 1}
+
+// Has says whether second s is in the mask.
+func (m Mask) Has(s int) bool { return m[s>>6]>>(s&63)&1 != 0 }
+
+// Set puts second s into the mask.
+func (m *Mask) Set(s int) { m[s>>6] |= 1 << (s & 63) }
+
+// Count returns the number of seconds in the mask.
+func (m Mask) Count() int { return bits.OnesCount64(m[0]) + bits.OnesCount64(m[1]) }
+
+// And returns the seconds that are in both.
+func (m Mask) And(o Mask) Mask { return Mask{m[0] & o[0], m[1] & o[1]} }
+
+// AndNot returns the seconds that are not in o.
+func (m Mask) AndNot(o Mask) Mask { return Mask{m[0] &^ o[0], m[1] &^ o[1]} }
+
+// Or returns the seconds that are in either.
+func (m Mask) Or(o Mask) Mask { return Mask{m[0] | o[0], m[1] | o[1]} }
+
+// Stats are what the index keeps of a column.
+type Stats struct {
+	Count   int // present seconds, 1..120
+	NonZero int // present seconds with a value other than 0
+	Min     float64
+	Max     float64
+	Sum     float64 // taken in order of time
+}
+
+// Column is a column in memory. Values of seconds that are not present are 0 and mean nothing.
+// Active and Stats follow from the others; Measure fills them.
+type Column struct {
+	Present Mask
+	Active  Mask // present seconds with a value other than 0
+	Stats   Stats
+	V       [Seconds]float64
+}
+
+// Measure computes Active and Stats from the values.
+func (c *Column) Measure() {
+	c.Active = Mask{}
+	s := Stats{Count: c.Present.Count()}
+	for w, word := range c.Present {
+		for ; word != 0; word &= word - 1 {
+			bit := bits.TrailingZeros64(word)
+			x := c.V[w<<6+bit]
+			if x == 0 {
+				continue
+			}
+			c.Active[w] |= 1 << bit
+			s.Sum += x
+			if s.NonZero == 0 || x < s.Min {
+				s.Min = x
+			}
+			if s.NonZero == 0 || x > s.Max {
+				s.Max = x
+			}
+			s.NonZero++
+		}
+	}
+	if s.NonZero < s.Count {
+		s.Min, s.Max = min(s.Min, 0), max(s.Max, 0)
+	}
+	c.Stats = s
+}
+
+// Ways to say which seconds are coded; the other present ones are 0. Bits 0-2 of the first byte.
+const (
+	zerosCoded  = iota // every present second is coded
+	zerosAt            // up to 15 coded seconds are listed, 7 bits each
+	zerosRun           // one run of coded seconds; 7 bits say where it begins
+	zerosRuns          // up to 8 runs of coded seconds are listed, 14 bits each
+	zerosBitmap        // 120 bits
+	zerosLike          // those in which the first related column is not 0
+	zerosLike2         // those in which the first or the second related column is not 0
+)
+
+// Ways to predict a value. Bits 3-4 of the first byte.
+const (
+	fromMean     = iota // the mean of the coded values, known from the column's figures
+	fromPrevious        // the coded value before; the first's difference to the mean follows
+	fromRelated         // the related column times a factor, known from both columns' sums
+	fromLeast           // the minimum; differences are then not signed
+)
+
+// Ways to write the differences. Bits 5-6 of the first byte.
+const (
+	allZero = iota // every difference is 0; nothing follows
+	rice           // a byte with the parameter, then Rice codes
+	packed         // a byte with the width, the least difference, then the rest of each
+	floats         // no integers: the changed bits of fractions; prediction is not used
+)
+
+// Bit 7 of the first byte: a second byte follows. Its bits 0-1 are the unit, bit 2 says that a mask
+// of the present seconds follows.
+const (
+	extended = 0x80
+	partial  = 0x04
+)
+
+// Units of the integers that are coded.
+const (
+	unitOne   = iota // the values are integers
+	unitMicro        // millionths
+	unitNano         // thousand-millionths
+	unitNone         // no unit makes them integers
+)
+
+var scales = [...]float64{unitOne: 1, unitMicro: 1e6, unitNano: 1e9, unitNone: 1}
+
+// Related are columns of the same node and span, measured, that a column may be told from: the
+// operations that its bytes or waits belong to. Either may be nil. Decoding needs the same ones.
+type Related struct{ First, Second *Column }
+
+func (r Related) masks() (first, either Mask) {
+	if r.First == nil {
+		return Mask{}, Mask{}
+	}
+	if r.Second == nil {
+		return r.First.Active, Mask{}
+	}
+	return r.First.Active, r.First.Active.Or(r.Second.Active)
+}
+
+// ErrCorrupt says that bytes are not a column.
+var ErrCorrupt = errors.New("corrupt column")
+
+func corrupt(what string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(what, args...))
+}
+
+func zigzag(d int64) uint64   { return uint64(d)<<1 ^ uint64(d>>63) }
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// Encoder encodes columns; its scratch is reused, so it is for one goroutine.
+type Encoder struct {
+	ints  [Seconds]int64
+	rel   [Seconds]int64 // the related column's values
+	diffs [Seconds]uint64
+}
+
+// Append encodes c, which is measured and has at least one present second, onto dst.
+func (e *Encoder) Append(dst []byte, c *Column, related Related) []byte {
+	s := &c.Stats
+	first, either := related.masks()
+	coded, zeros := chooseZeros(c.Active, c.Present, first, either)
+	n, unit := e.integers(c, coded)
+	if zeros >= zerosRuns && unit == unitOne && s.Min >= 0 && s.Sum < float64(4*s.Count) {
+		// Small counts: a zero in unary costs as little as its bit in a mask.
+		coded, zeros = c.Present, zerosCoded
+		n, unit = e.integers(c, coded)
+	}
+	at := len(dst)
+	dst = append(dst, byte(zeros))
+	if unit != unitOne || c.Present != Full {
+		dst[at] |= extended
+		dst = append(dst, byte(unit))
+		if c.Present != Full {
+			dst[at+1] |= partial
+		}
+	}
+	if c.Present != Full || zeros != zerosCoded && zeros < zerosLike {
+		dst = appendMasks(dst, c.Present, coded, zeros)
+	}
+	if unit == unitNone {
+		dst[at] |= floats << 5
+		return appendFloats(dst, c, coded)
+	}
+	predict := e.predict(s, coded, n, unit, related.First)
+	diffs := e.diffs[:n]
+	if predict == fromPrevious { // the first says where it begins, the others how it goes on
+		dst = binary.AppendUvarint(dst, diffs[0])
+		diffs = diffs[1:]
+	}
+	dst, how := appendDiffs(dst, diffs)
+	dst[at] |= byte(predict<<3 | how<<5)
+	return dst
+}
+
+// mean is the prediction of fromMean, in units.
+func (s *Stats) mean(coded int, scale float64) int64 {
+	return whole(s.Sum * scale / float64(coded))
+}
+
+// leastCoded is the prediction of fromLeast, in units, where coded seconds are coded: the minimum,
+// but of values that are left out because they are 0.
+func (s *Stats) leastCoded(coded int, scale float64) int64 {
+	if least := whole(s.Min * scale); coded == s.Count || least < 0 {
+		return least
+	}
+	return 0
+}
+
+// factor is fromRelated's, in units per related one.
+func (s *Stats) factor(related Stats, scale float64) int64 { return whole(s.Sum * scale / related.Sum) }
+
+// whole rounds to an integer, to 0 what is no sensible one.
+func whole(x float64) int64 {
+	if x != x || x > 1<<53 || x < -1<<53 {
+		return 0
+	}
+	return int64(math.Round(x))
+}
+
+// chooseZeros picks the cheapest way to leave zeros out.
+func chooseZeros(nz, present, first, either Mask) (coded Mask, how int) {
+	switch n := nz.Count(); {
+	case nz == present:
+		return present, zerosCoded
+	case first != Mask{} && nz.AndNot(first) == Mask{} && first.And(present).Count() <= n+n/8+2:
+		return first.And(present), zerosLike
+	case either != Mask{} && nz.AndNot(either) == Mask{} && either.And(present).Count() <= n+n/8+2:
+		return either.And(present), zerosLike2
+	case n*8 >= present.Count()*7:
+		return present, zerosCoded
+	default:
+		switch runs := len(maskRuns(nz)); {
+		case runs == 1:
+			return nz, zerosRun
+		case n <= 2*runs && n <= 15:
+			return nz, zerosAt
+		case runs <= 8:
+			return nz, zerosRuns
+		}
+		return nz, zerosBitmap
+	}
+}
+
+type run struct{ from, len int }
+
+func maskRuns(m Mask) []run {
+	var out []run
+	for s := 0; s < Seconds; s++ {
+		if !m.Has(s) {
+			continue
+		}
+		from := s
+		for s < Seconds && m.Has(s) {
+			s++
+		}
+		out = append(out, run{from, s - from})
+	}
+	return out
+}
+
+func appendMasks(dst []byte, present, coded Mask, zeros int) []byte {
+	w := bitWriter{buf: dst}
+	if present != Full {
+		w.wide(present[0], 64)
+		w.wide(present[1], Seconds-64)
+	}
+	switch zeros {
+	case zerosRun:
+		w.write(uint64(maskRuns(coded)[0].from), 7)
+	case zerosAt:
+		for _, r := range maskRuns(coded) {
+			for i := range r.len {
+				w.write(uint64(r.from+i), 7)
+			}
+		}
+	case zerosRuns:
+		runs := maskRuns(coded)
+		w.write(uint64(len(runs)-1), 3)
+		for _, r := range runs {
+			w.write(uint64(r.from)|uint64(r.len)<<7, 14)
+		}
+	case zerosBitmap:
+		w.wide(coded[0], 64)
+		w.wide(coded[1], Seconds-64)
+	}
+	w.flush()
+	return w.buf
+}
+
+// integers fills e.ints with the coded values as integers of the coarsest unit that keeps all of
+// them exact.
+func (e *Encoder) integers(v *Column, coded Mask) (n, unit int) {
+	for unit = unitOne; unit < unitNone; unit++ {
+		var ok bool
+		if n, ok = e.scaled(v, coded, scales[unit]); ok {
+			return n, unit
+		}
+	}
+	return 0, unitNone
+}
+
+func (e *Encoder) scaled(v *Column, coded Mask, scale float64) (n int, ok bool) {
+	const limit = 1 << 53
+	for w, word := range coded {
+		for ; word != 0; word &= word - 1 {
+			x := v.V[w<<6+bits.TrailingZeros64(word)]
+			i := int64(x)
+			if scale != 1 {
+				i = int64(math.Round(x * scale))
+			}
+			if math.Float64bits(fromInt(i, scale)) != math.Float64bits(x) || i >= limit || i <= -limit {
+				return 0, false
+			}
+			e.ints[n] = i
+			n++
+		}
+	}
+	return n, true
+}
+
+// fromInt is the value that an integer stands for.
+func fromInt(i int64, scale float64) float64 {
+	if scale == 1 {
+		return float64(i)
+	}
+	return float64(i) / scale
+}
+
+// predict fills e.diffs in the cheapest way of prediction, which it returns.
+func (e *Encoder) predict(s *Stats, coded Mask, n, unit int, related *Column) (best int) {
+	if n == 0 {
+		return fromMean
+	}
+	ints, scale := e.ints[:n], scales[unit]
+	mean, least, factor := s.mean(n, scale), s.leastCoded(n, scale), int64(0)
+	var cost [4]uint64
+	prev := mean
+	for _, x := range ints {
+		cost[fromMean] += zigzag(x - mean)
+		cost[fromPrevious] += zigzag(x - prev)
+		cost[fromLeast] += uint64(x - least)
+		prev = x
+	}
+	cost[fromRelated] = math.MaxUint64
+	if related != nil {
+		factor = s.factor(related.Stats, scale)
+		cost[fromRelated] = e.costRelated(ints, coded, factor, related)
+	}
+	for p := range cost {
+		if cost[p] < cost[best] {
+			best = p
+		}
+	}
+	diffs := e.diffs[:n]
+	switch best {
+	case fromMean:
+		for i, x := range ints {
+			diffs[i] = zigzag(x - mean)
+		}
+	case fromPrevious:
+		prev = mean
+		for i, x := range ints {
+			diffs[i] = zigzag(x - prev)
+			prev = x
+		}
+	case fromLeast:
+		for i, x := range ints {
+			diffs[i] = uint64(x - least)
+		}
+	case fromRelated:
+		for i, x := range ints {
+			diffs[i] = zigzag(x - factor*e.rel[i])
+		}
+	}
+	return best
+}
+
+// costRelated gathers the related values and sums the differences to a multiple of them.
+func (e *Encoder) costRelated(ints []int64, coded Mask, factor int64, related *Column) (cost uint64) {
+	k := 0
+	for w, word := range coded {
+		for ; word != 0; word &= word - 1 {
+			r := int64(related.V[w<<6+bits.TrailingZeros64(word)])
+			d := ints[k] - factor*r
+			if d > 1<<54 || d < -1<<54 || r > 1<<40 || r < -1<<40 {
+				return math.MaxUint64
+			}
+			e.rel[k] = r
+			cost += zigzag(d)
+			k++
+		}
+	}
+	return cost
+}
+
+// appendDiffs writes differences by the cheapest of nothing, Rice code and bit-packing.
+func appendDiffs(dst []byte, diffs []uint64) (out []byte, how int) {
+	sum, lo, hi := uint64(0), uint64(math.MaxUint64), uint64(0)
+	for _, d := range diffs {
+		sum += d
+		lo, hi = min(lo, d), max(hi, d)
+	}
+	if hi == 0 {
+		return dst, allZero
+	}
+	k := uint(0)
+	if mean := sum / uint64(len(diffs)); mean > 1 {
+		k = uint(bits.Len64(mean-mean>>2-mean>>4)) - 1 // log2 of about mean x ln 2
+	}
+	size := riceBits(diffs, k)
+	if up := riceBits(diffs, k+1); up < size {
+		k, size = k+1, up
+	}
+	if hi>>4 > sum/uint64(len(diffs)) { // outliers raise the mean; they are better written in full
+		for less := range k {
+			if n := riceBits(diffs, less); n < size {
+				k, size = less, n
+			}
+		}
+	}
+	width := uint(bits.Len64(hi - lo))
+	if width*uint(len(diffs))+8*uint((bits.Len64(lo|1)+6)/7) < uint(size) {
+		w := bitWriter{buf: binary.AppendUvarint(append(dst, byte(width)), lo)}
+		for _, d := range diffs {
+			w.wide(d-lo, width)
+		}
+		w.flush()
+		return w.buf, packed
+	}
+	w := bitWriter{buf: append(dst, byte(k))}
+	for _, d := range diffs {
+		w.rice(d, k)
+	}
+	w.flush()
+	return w.buf, rice
+}
+
+// appendFloats writes fractions as the exclusive or with the value before: a bit that says whether
+// it changed, six bits each for the number of leading and trailing zeros, then the bits between.
+func appendFloats(dst []byte, v *Column, coded Mask) []byte {
+	w := bitWriter{buf: dst}
+	prev := uint64(0)
+	for s := range v.V {
+		if !coded.Has(s) {
+			continue
+		}
+		x := math.Float64bits(v.V[s])
+		d := x ^ prev
+		prev = x
+		if d == 0 {
+			w.write(0, 1)
+			continue
+		}
+		lead, trail := uint(bits.LeadingZeros64(d)), uint(bits.TrailingZeros64(d))
+		w.write(1|uint64(lead)<<1|uint64(trail)<<7, 13)
+		w.wide(d>>trail, 64-lead-trail)
+	}
+	w.flush()
+	return w.buf
+}

@@ -1,0 +1,241 @@
+package tsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// When open blocks are sealed.
+const (
+	// sealIdleSeconds without an append seal a block: its span is over, or its late rows are in.
+	sealIdleSeconds = 15
+	// keepOpen blocks are left open when more are; the one longest without an append goes first.
+	keepOpen = 3
+	// maxOpen blocks make Append wait for the sealer.
+	maxOpen = 12
+)
+
+// SetPeaks says what the nodes' peak bandwidths are and the share of it from which a second is
+// occupied (0 is DefaultThreshold). Blocks that are sealed from now on count such seconds in their
+// index, which makes Occupancy with the same figures fast; any other figures give the same answers
+// from the data.
+func (db *DB) SetPeaks(peakBytesPerSec map[topology.NodeID]float64, threshold float64) {
+	if threshold == 0 {
+		threshold = DefaultThreshold
+	}
+	limits := make(map[topology.NodeID]float64, len(peakBytesPerSec))
+	for node, peak := range peakBytesPerSec {
+		limits[node] = threshold * peak
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.limits = limits
+}
+
+// seals is the sealer: it moves open blocks that are done to disk, without holding up appends.
+func (db *DB) seals() {
+	defer db.done.Done()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-db.sealKick:
+		case <-db.stop:
+			return
+		}
+		for db.sealNext(false) == nil {
+		}
+	}
+}
+
+// errNothingToSeal ends the sealer's round.
+var errNothingToSeal = errors.New("no block to seal")
+
+// sealNext seals one block that is due, or any when all is true.
+func (db *DB) sealNext(all bool) error {
+	db.sealing.Lock()
+	defer db.sealing.Unlock()
+	db.mu.Lock()
+	b := db.due(all)
+	if b == nil {
+		db.mu.Unlock()
+		return errNothingToSeal
+	}
+	b.closed = true
+	limits, entries := db.limits, db.table.entries[:len(db.table.entries):len(db.table.entries)]
+	db.mu.Unlock()
+	err := db.saveNames() // a block must not name nodes that the dictionary lacks
+	if err == nil {
+		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] })
+		err = db.blockFile(b.start).add(block)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.sealErr = err
+	if err != nil {
+		db.log.Error("a block is not sealed yet", "start", b.start, "error", err)
+		return err
+	}
+	db.dropBlock(b)
+	return nil
+}
+
+// due chooses a block to seal; the caller holds mu. Blocks of one span go in the order in which
+// they were opened.
+func (db *DB) due(all bool) *openBlock {
+	open := db.view.Load().open
+	now := db.opts.Now().Unix()
+	var oldest *openBlock
+	waiting := 0
+	for i, b := range open {
+		if i > 0 && open[i-1].start == b.start {
+			waiting++
+			continue
+		}
+		if b.closed || all || now-b.last >= sealIdleSeconds || now < b.last-sealIdleSeconds {
+			return b
+		}
+		if oldest == nil || b.used < oldest.used {
+			oldest = b
+		}
+	}
+	if len(open) > keepOpen {
+		return oldest
+	}
+	return nil
+}
+
+// dropBlock takes a sealed block out of memory; the caller holds mu.
+func (db *DB) dropBlock(b *openBlock) {
+	old := db.view.Load()
+	next := *old
+	next.open = slices.DeleteFunc(slices.Clone(old.open), func(o *openBlock) bool { return o == b })
+	db.view.Store(&next)
+	// A silent node's newest row stays; the rest of its block must not stay with it.
+	live := *db.live.Load()
+	for i := range live {
+		if n := live[i].Load(); n != nil && n.start == b.start && b.node(i) == n {
+			kept := &openNode{start: n.start, layout: n.layout, last: slices.Clone(n.last), top: n.top}
+			kept.rows[0].Store(n.rows[0].Load())
+			kept.rows[1].Store(n.rows[1].Load())
+			live[i].Store(kept)
+		}
+	}
+	close(db.room)
+	db.room = make(chan struct{})
+}
+
+// Flush seals every open block.
+func (db *DB) Flush(ctx context.Context) error {
+	for {
+		if err := db.check(ctx); err != nil {
+			return err
+		}
+		if err := db.sealNext(true); err != nil {
+			if errors.Is(err, errNothingToSeal) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// blockFile returns the file that a second belongs to, adding it to the view where it is new.
+func (db *DB) blockFile(sec int64) *blockFile {
+	hour := floorDiv(sec, fileSeconds) * fileSeconds
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	old := db.view.Load()
+	i, found := slices.BinarySearchFunc(old.files, hour, func(f *blockFile, hour int64) int { return int(f.hour - hour) })
+	if found {
+		return old.files[i]
+	}
+	next := *old
+	f := db.newBlockFile(hour)
+	next.files = slices.Insert(slices.Clone(old.files), i, f)
+	db.view.Store(&next)
+	return f
+}
+
+func (db *DB) newBlockFile(hour int64) *blockFile {
+	return &blockFile{hour: hour, path: filepath.Join(db.dir, blocksDir, blockFileName(hour)), fs: db.fs, report: db.report}
+}
+
+// loadFiles lists the block files.
+func (db *DB) loadFiles() error {
+	hours, err := listBlockFiles(filepath.Join(db.dir, blocksDir))
+	if err != nil {
+		return fmt.Errorf("list the blocks: %w", err)
+	}
+	next := *db.view.Load()
+	for _, hour := range hours {
+		next.files = append(next.files, db.newBlockFile(hour))
+	}
+	db.view.Store(&next)
+	return nil
+}
+
+// sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block
+// that a crash kept from being whole is dropped: the log still has its rows.
+func (db *DB) sealedThrough(start int64) (uint64, error) {
+	v := db.view.Load()
+	through := uint64(0)
+	for _, s := range v.files {
+		if s.hour != floorDiv(start, fileSeconds)*fileSeconds {
+			continue
+		}
+		frames, err := s.frames()
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range frames {
+			if f.start != start {
+				continue
+			}
+			if db.checked[f] == nil {
+				damages := checkFrame(f)
+				db.checked[f] = &damages
+			}
+			if len(*db.checked[f]) > 0 {
+				s.drop(f)
+				continue
+			}
+			through = max(through, f.id)
+		}
+	}
+	return through, nil
+}
+
+// checkFrame reads a block's index and the checksums of all its columns.
+func checkFrame(f *frame) []Damage {
+	var r frameReader
+	var out []Damage
+	for i := range f.metrics {
+		fm := &f.metrics[i]
+		for number := range f.chunks {
+			c, err := r.chunk(f, fm.metric, number)
+			if err != nil {
+				out = append(out, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of up to %d nodes in the %d s from %d", fm.metric, chunkNodes, BlockSeconds, f.start)})
+				continue
+			}
+			for k := range c.entries {
+				e := &c.entries[k]
+				if e.kind != columnVaried || e.inline != nil {
+					continue
+				}
+				if _, err := r.readData(f, fm.metric, e); err != nil {
+					at := f.offset + fm.dataAt(f.chunks) + int64(e.dataAt)
+					out = append(out, Damage{f.path, at, err.Error(), fmt.Sprintf("%s of node number %d in the %d s from %d", fm.metric, number*chunkNodes+k, BlockSeconds, f.start)})
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package tsdb
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"fairway/collector"
+	"fairway/tsdb/column"
+)
+
+// stats are the figures that survive any down-sampling.
+type stats struct {
+	count         int64
+	sum, min, max float64
+}
+
+func (a *stats) merge(b stats) {
+	if a.count == 0 {
+		*a = b
+		return
+	}
+	a.count += b.count
+	a.sum += b.sum
+	a.min, a.max = min(a.min, b.min), max(a.max, b.max)
+}
+
+func (a *stats) value(agg Agg) float64 {
+	switch agg {
+	case AggSum:
+		return a.sum
+	case AggMin:
+		return a.min
+	case AggMax:
+		return a.max
+	case AggCount:
+		return float64(a.count)
+	}
+	return a.sum / float64(a.count)
+}
+
+// nodeSelection is one node's part of a Select.
+type nodeSelection struct {
+	node   int
+	points []Point
+	acc    stats // of the bucket that is being filled
+	bucket int64 // its start, Unix seconds
+}
+
+// selection answers a Select span by span.
+type selection struct {
+	r              *reader
+	metric         collector.Metric
+	from, to, step int64 // seconds
+	agg            Agg
+	col            column.Column
+}
+
+// Select implements Store. It takes no lock that a writer holds.
+func (db *DB) Select(ctx context.Context, q Query) ([]Series, error) {
+	if err := db.check(ctx); err != nil {
+		return nil, err
+	}
+	if q.Agg == "" {
+		q.Agg = AggMean
+	}
+	if !slices.Contains([]Agg{AggMean, AggSum, AggMin, AggMax, AggCount}, q.Agg) {
+		return nil, fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
+	}
+	from, to := secondRange(q.FromMillis, q.ToMillis)
+	spans, err := db.view.Load().spans(from, to)
+	if err != nil {
+		return nil, fmt.Errorf("select: %w", err)
+	}
+	nodes := make([]nodeSelection, len(q.Nodes))
+	for i, name := range q.Nodes {
+		nodes[i].node = db.number(name)
+	}
+	sel := selection{r: db.reader(), metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
+	for i := range spans { // span by span, so that the nodes of a chunk are read together
+		if err := ctx.Err(); err != nil {
+			sel.r.release()
+			return nil, err
+		}
+		for k := range nodes {
+			if nodes[k].node >= 0 {
+				sel.add(&spans[i], &nodes[k])
+			}
+		}
+	}
+	if err := sel.r.release(); err != nil {
+		return nil, fmt.Errorf("select: %w", err)
+	}
+	var out []Series
+	for k := range nodes {
+		sel.finish(&nodes[k])
+		if len(nodes[k].points) > 0 {
+			out = append(out, Series{Node: q.Nodes[k], Points: nodes[k].points})
+		}
+	}
+	return out, nil
+}
+
+// add takes a span's part of one node. A span that is all of its bucket's part is answered from
+// the index.
+func (s *selection) add(sp *span, n *nodeSelection) {
+	lo, hi := sp.window(s.from, s.to)
+	first, last := sp.start+int64(lo), sp.start+int64(hi)-1
+	if s.step > 1 && hi-lo == BlockSeconds && floorDiv(first, s.step) == floorDiv(last, s.step) {
+		switch e, is := s.r.only(sp, n.node, s.metric); is {
+		case foundNothing:
+			return
+		case foundEntry:
+			s.put(n, first, stats{int64(e.stats.Count), e.stats.Sum, e.stats.Min, e.stats.Max})
+			return
+		}
+	}
+	if !s.r.column(sp, n.node, s.metric, &s.col) {
+		return
+	}
+	if s.step == 1 && n.points == nil {
+		n.points = make([]Point, 0, min(s.to-s.from, 3600))
+	}
+	for w, word := range s.col.Present {
+		for ; word != 0; word &= word - 1 {
+			k := w<<6 + bits.TrailingZeros64(word)
+			if k < lo || k >= hi {
+				continue
+			}
+			sec, v := sp.start+int64(k), s.col.V[k]
+			if s.step == 1 {
+				n.points = append(n.points, Point{sec * 1000, v})
+				continue
+			}
+			s.put(n, sec, stats{1, v, v, v})
+		}
+	}
+}
+
+// put adds figures to the bucket of a second.
+func (s *selection) put(n *nodeSelection, sec int64, figures stats) {
+	if n.acc.count == 0 || sec >= n.bucket+s.step {
+		s.finish(n)
+		n.bucket = floorDiv(sec, s.step) * s.step
+	}
+	n.acc.merge(figures)
+}
+
+// finish ends the bucket that is being filled.
+func (s *selection) finish(n *nodeSelection) {
+	if n.acc.count > 0 {
+		v := n.acc.value(s.agg)
+		n.points = append(n.points, Point{n.bucket * 1000, v})
+		n.acc = stats{}
+	}
+}
+
+var _ Store = (*DB)(nil)
