@@ -1,0 +1,115 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/collector/wire"
+)
+
+// OrderHandler carries out one kind of order before ctx ends and returns the answer's JSON body.
+// It must be safe to repeat: after the agent's restart an order may come again.
+type OrderHandler func(ctx context.Context, o wire.Order) (json.RawMessage, error)
+
+const (
+	maxOrdersAtOnce = 8
+	rememberResults = 1024
+	defaultPatience = 30 * time.Second // for an order without a deadline
+)
+
+// desk takes orders, does each id once, and remembers the results.
+type desk struct {
+	handlers map[string]OrderHandler
+	results  chan wire.OrderResult
+	running  sync.WaitGroup
+
+	mu    sync.Mutex                   // guards everything that follows
+	known map[string]*wire.OrderResult // nil while in progress
+	order []string                     // the known ids that are done, oldest first
+	busy  int
+}
+
+func (d *desk) open(handlers map[string]OrderHandler) {
+	d.handlers = handlers
+	d.results = make(chan wire.OrderResult, 2*maxOrdersAtOnce)
+	d.known = make(map[string]*wire.OrderResult)
+}
+
+func (d *desk) wait() { d.running.Wait() }
+
+// take starts an order, or answers a repetition with the first result.
+func (d *desk) take(ctx context.Context, o wire.Order) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r, ok := d.known[o.ID]; ok {
+		if r != nil {
+			d.answer(*r)
+		}
+		return
+	}
+	handler, ok := d.handlers[o.Kind]
+	switch {
+	case !ok:
+		d.answer(refusal(o, "this agent does not carry out orders of kind %q ([orders] in its configuration)", o.Kind))
+		return
+	case !o.Deadline.IsZero() && !time.Now().Before(o.Deadline):
+		d.answer(refusal(o, "the deadline %s had passed when the order came", o.Deadline.Format(time.RFC3339Nano)))
+		return
+	case d.busy >= maxOrdersAtOnce:
+		d.answer(refusal(o, "%d orders are in progress already", d.busy))
+		return
+	}
+	d.known[o.ID] = nil
+	d.busy++
+	d.running.Go(func() { d.do(ctx, handler, o) })
+}
+
+func refusal(o wire.Order, format string, args ...any) wire.OrderResult {
+	return wire.OrderResult{ID: o.ID, Err: fmt.Sprintf(format, args...)}
+}
+
+func (d *desk) do(ctx context.Context, h OrderHandler, o wire.Order) {
+	begun := time.Now()
+	deadline := o.Deadline
+	if deadline.IsZero() {
+		deadline = begun.Add(defaultPatience)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	body, err := fenced(ctx, h, o)
+	r := wire.OrderResult{ID: o.ID, OK: err == nil, Took: time.Since(begun), Body: body}
+	if err != nil {
+		r.Err = err.Error()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy--
+	d.known[o.ID] = &r
+	d.order = append(d.order, o.ID)
+	if len(d.order) > rememberResults {
+		delete(d.known, d.order[0])
+		d.order = slices.Delete(d.order, 0, 1)
+	}
+	d.answer(r)
+}
+
+// answer never waits: where nobody sends, the daemon asks again and is told from memory.
+func (d *desk) answer(r wire.OrderResult) {
+	select {
+	case d.results <- r:
+	default:
+	}
+}
+
+func fenced(ctx context.Context, h OrderHandler, o wire.Order) (body json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("BUG: order %s: panic: %v", o.Kind, p)
+		}
+	}()
+	return h(ctx, o)
+}

@@ -1,0 +1,182 @@
+package stream
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/collector/wire"
+)
+
+// A segment file is records without anything between them; a record is
+//
+//	4 bytes  length of the message, little-endian
+//	4 bytes  CRC-32C of the next field and the message
+//	8 bytes  sequence number
+//	…        the message, as it goes over the wire
+const recordHeader = 16
+
+const segmentSuffix = ".spool"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var errCorrupt = errors.New("corrupt record")
+
+// segment is one file; it holds the messages first..last, none while last < first.
+type segment struct {
+	path        string
+	file        *os.File
+	first, last uint64
+	size        int64
+}
+
+func createSegment(dir string, first uint64) (*segment, error) {
+	p := filepath.Join(dir, fmt.Sprintf("%020d%s", first, segmentSuffix))
+	f, err := os.OpenFile(p, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &segment{path: p, file: f, first: first, last: first - 1}, nil
+}
+
+func (g *segment) remove() error { return errors.Join(g.file.Close(), os.Remove(g.path)) }
+
+func appendRecord(dst []byte, m *wire.Frames) ([]byte, error) {
+	from := len(dst)
+	b, err := wire.Append(append(dst, make([]byte, recordHeader)...), m)
+	if err != nil {
+		return dst, err
+	}
+	head, body := b[from:from+recordHeader], b[from+recordHeader:]
+	binary.LittleEndian.PutUint32(head, uint32(len(body)))
+	binary.LittleEndian.PutUint64(head[8:], m.Seq)
+	binary.LittleEndian.PutUint32(head[4:], crc32.Checksum(b[from+8:], castagnoli))
+	return b, nil
+}
+
+// readRecord reads the record at off of a file of the given size into buf, grown as needed; n is
+// its length. Errors wrap errCorrupt, or are the file's own.
+func readRecord(f io.ReaderAt, off, size int64, buf []byte) (seq uint64, msg []byte, n int64, err error) {
+	buf = slices.Grow(buf[:0], recordHeader)[:recordHeader]
+	if size-off < recordHeader {
+		return 0, buf, 0, fmt.Errorf("%w: %d bytes left at byte %d are no header", errCorrupt, size-off, off)
+	}
+	if _, err = f.ReadAt(buf, off); err != nil {
+		return 0, buf, 0, err
+	}
+	length := int64(binary.LittleEndian.Uint32(buf))
+	sum := binary.LittleEndian.Uint32(buf[4:])
+	seq = binary.LittleEndian.Uint64(buf[8:])
+	if length > wire.MaxMessageBytes || length > size-off-recordHeader {
+		return 0, buf, 0, fmt.Errorf("%w at byte %d: a message of %d bytes in a file of %d", errCorrupt, off, length, size)
+	}
+	crc := crc32.Update(0, castagnoli, buf[8:recordHeader])
+	buf = slices.Grow(buf[:0], int(length))[:length]
+	if _, err = f.ReadAt(buf, off+recordHeader); err != nil {
+		return 0, buf, 0, err
+	}
+	if crc = crc32.Update(crc, castagnoli, buf); crc != sum {
+		return 0, buf, 0, fmt.Errorf("%w at byte %d: CRC %08x, want %08x", errCorrupt, off, crc, sum)
+	}
+	return seq, buf, recordHeader + length, nil
+}
+
+// recover finds the segments of an earlier run and cuts off what a crash left torn.
+func (s *Spool) recover() error {
+	names, err := filepath.Glob(filepath.Join(s.dir, "*"+segmentSuffix))
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, p := range names {
+		var first uint64
+		if _, err := fmt.Sscanf(strings.TrimSuffix(filepath.Base(p), segmentSuffix), "%d", &first); err != nil || first == 0 {
+			s.log.Warn("not a spool segment, left alone", "file", p)
+			continue
+		}
+		f, err := os.OpenFile(p, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		g := &segment{path: p, file: f, first: first, last: first - 1}
+		if n := len(s.segments); n > 0 && first > max(s.last, s.acked)+1 {
+			s.dropped += first - 1 - max(s.last, s.acked) // were in the part that was cut off
+		}
+		s.segments = append(s.segments, g)
+		if err := s.scan(g); err != nil {
+			return err
+		}
+		s.bytes += g.size
+		s.last = max(s.last, g.last, first-1)
+	}
+	return nil
+}
+
+// scan reads a segment to its end or to the first record that is not whole, and cuts it there.
+func (s *Spool) scan(g *segment) error {
+	st, err := g.file.Stat()
+	if err != nil {
+		return err
+	}
+	for g.size < st.Size() {
+		seq, buf, n, err := readRecord(g.file, g.size, st.Size(), s.buf)
+		s.buf = buf
+		if err == nil && seq != g.last+1 {
+			err = fmt.Errorf("%w: message %d after %d", errCorrupt, seq, g.last)
+		}
+		if errors.Is(err, errCorrupt) {
+			s.log.Warn("a spool segment ends in a record that is not whole; cutting it off", "file", g.path, "bytes", st.Size()-g.size, "err", err)
+			return g.file.Truncate(g.size)
+		}
+		if err != nil {
+			return err
+		}
+		g.last = seq
+		g.size += n
+	}
+	return nil
+}
+
+// readInstance reads the numbering's name, or makes one.
+func readInstance(path string) (string, error) {
+	const instanceBytes = 8
+	b, err := os.ReadFile(path)
+	if err == nil && len(b) == 2*instanceBytes {
+		return string(b), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	id := make([]byte, instanceBytes)
+	rand.Read(id) // never fails
+	name := hex.EncodeToString(id)
+	return name, os.WriteFile(path, []byte(name), 0o600)
+}
+
+// The acked file is the number and its CRC-32C; one that is torn counts as 0: everything still
+// there is sent again, which the daemon takes as the same.
+const ackedBytes = 12
+
+func readAcked(f io.ReaderAt) uint64 {
+	var b [ackedBytes]byte
+	if _, err := f.ReadAt(b[:], 0); err != nil || crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func writeAcked(f io.WriterAt, seq uint64) error {
+	var b [ackedBytes]byte
+	binary.LittleEndian.PutUint64(b[:], seq)
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
+	_, err := f.WriteAt(b[:], 0)
+	return err
+}

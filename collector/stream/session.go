@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/collector/wire"
+)
+
+// session is one connection. The writer owns conn's write side, sent and the buffers; the reader
+// owns the read side, worked and rejected.
+type session struct {
+	c    *Client
+	conn *websocket.Conn
+	sent uint64 // last sequence number written
+	out  []byte
+	msg  []byte
+	acks chan uint64 // holds a token when the spool was acknowledged
+
+	worked   bool
+	rejected map[uint64]bool
+}
+
+// write sends Hello, then what is spooled, results of orders and pings, until ctx is done.
+func (s *session) write(ctx context.Context) error {
+	hello := wire.Hello{Node: s.c.Node, Role: s.c.Role, FirstSeq: s.sent + 1, Instance: s.c.Spool.Instance()}
+	if err := s.send(hello); err != nil {
+		return err
+	}
+	s.c.up()
+	ping := time.NewTicker(pingPeriod)
+	defer ping.Stop()
+	for {
+		if err := s.sendSpooled(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			// A close message lets the daemon tell a stop from a crash.
+			bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "agent stops")
+			return s.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
+		case <-s.c.Spool.More():
+		case <-s.acks:
+		case r := <-s.c.desk.results:
+			if err := s.send(r); err != nil {
+				return err
+			}
+		case <-ping.C:
+			if err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sendSpooled sends what the spool holds, as far as the daemon keeps up.
+func (s *session) sendSpooled(ctx context.Context) error {
+	for ctx.Err() == nil && s.sent-min(s.sent, s.c.Spool.Acked()) < maxInFlight {
+		seq, msg, ok := s.c.Spool.Next(s.sent, s.msg)
+		s.msg = msg[:0]
+		if !ok {
+			return nil
+		}
+		if err := s.sendBytes(msg); err != nil {
+			return err
+		}
+		s.sent = seq
+	}
+	return nil
+}
+
+func (s *session) send(m wire.Message) (err error) {
+	if s.out, err = wire.Append(s.out[:0], m); err != nil {
+		return err
+	}
+	return s.sendBytes(s.out)
+}
+
+func (s *session) sendBytes(b []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return s.conn.WriteMessage(websocket.BinaryMessage, b)
+}
+
+// read takes acknowledgements, orders and refusals until the connection ends. Orders live as long
+// as life, not as the connection that brought them: half a remap is worse than a late answer.
+func (s *session) read(life context.Context) error {
+	s.conn.SetReadLimit(wire.MaxMessageBytes)
+	alive := func(string) error { return s.conn.SetReadDeadline(time.Now().Add(pongWait)) }
+	s.conn.SetPongHandler(alive)
+	var d wire.Decoder
+	for {
+		if err := alive(""); err != nil {
+			return err
+		}
+		kind, b, err := s.conn.ReadMessage()
+		if err != nil {
+			return fmt.Errorf("daemon %s: %w", s.c.URL, err)
+		}
+		if kind != websocket.BinaryMessage {
+			return fmt.Errorf("daemon %s sent a text message: not a fairway daemon", s.c.URL)
+		}
+		m, err := d.Decode(b)
+		if err != nil {
+			return fmt.Errorf("daemon %s: %w", s.c.URL, err)
+		}
+		switch m := m.(type) {
+		case wire.Ack:
+			s.worked = true
+			s.ack(m.Seq)
+		case wire.Order:
+			s.c.desk.take(life, m)
+		case wire.Reject:
+			if m.Seq == 0 {
+				return m
+			}
+			s.c.refused(m)
+			s.rejected[m.Seq] = true
+			s.ack(s.c.Spool.Acked())
+		default:
+			return fmt.Errorf("daemon %s sent a message of a kind that only agents send", s.c.URL)
+		}
+	}
+}
+
+// ack moves the spool on, past what was refused too.
+func (s *session) ack(seq uint64) {
+	for s.rejected[seq+1] {
+		seq++
+		delete(s.rejected, seq)
+	}
+	s.c.Spool.Ack(seq)
+	select {
+	case s.acks <- seq:
+	default:
+	}
+}

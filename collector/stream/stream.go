@@ -1,0 +1,243 @@
+// Package stream carries an agent's frames to the daemon over a WebSocket, through a spool on disk,
+// so that no second is lost while the daemon is away, and carries the daemon's orders back.
+//
+// Every message goes to the spool first, is sent from it in order, and is forgotten only when the
+// daemon acknowledges it. After a lost connection sending starts again behind the last
+// acknowledgement: the daemon may see a message twice and takes it as one, by node and time.
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+const (
+	ingestPath   = "/api/v1/ingest"
+	minBackoff   = 500 * time.Millisecond
+	maxBackoff   = 15 * time.Second
+	dialTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
+	pingPeriod   = 10 * time.Second
+	pongWait     = 30 * time.Second
+	// maxInFlight bounds the messages sent and not acknowledged: a slow daemon is not flooded.
+	maxInFlight = 256
+)
+
+// Client is an agent's side of the stream. Set the fields, then Run.
+type Client struct {
+	// URL is ws://HOST:PORT, wss://HOST:PORT (either with a path, else /api/v1/ingest) or
+	// unix:///PATH of the daemon's socket.
+	URL   string
+	Token string      // bearer token; never logged
+	TLS   *tls.Config // for wss; nil is the system's
+	Node  topology.NodeID
+	Role  topology.Role
+	Spool *Spool
+	// Orders has a handler for every kind of order this agent carries out; any other is refused.
+	Orders map[string]OrderHandler
+	Log    *slog.Logger // nil is slog.Default
+	// Dial replaces the network, for tests; nil is net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	desk desk
+
+	mu    sync.Mutex // guards state
+	state State
+}
+
+// State is how the stream is doing.
+type State struct {
+	Connected bool
+	Err       string // why not connected, or the last refusal
+	Refused   uint64 // messages the daemon will never take
+}
+
+// State returns how the stream is doing now.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// Run keeps the stream up until ctx is done. It waits for the orders in progress, whose context
+// ends with ctx.
+func (c *Client) Run(ctx context.Context) error {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	target, err := parseURL(c.URL)
+	if err != nil {
+		return err
+	}
+	c.desk.open(c.Orders)
+	defer c.desk.wait()
+	backoff := minBackoff
+	for {
+		worked, err := c.session(ctx, target)
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.lost(err)
+		if worked {
+			backoff = minBackoff
+		}
+		// Half of the pause is random: thousands of agents lose a daemon at the same instant.
+		pause := backoff/2 + rand.N(backoff)
+		backoff = min(2*backoff, maxBackoff)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Drain waits until everything spooled is acknowledged, or ctx is done.
+func (c *Client) Drain(ctx context.Context) error {
+	t := time.NewTicker(20 * time.Millisecond)
+	defer t.Stop()
+	for {
+		n := c.Spool.Pending()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d messages stay in the spool for the next start: %w", n, ctx.Err())
+		case <-t.C:
+		}
+	}
+}
+
+// target is where to dial.
+type target struct {
+	url     string // for the handshake
+	network string // "unix", or "" for the URL's own
+	addr    string
+}
+
+func parseURL(s string) (target, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return target{}, fmt.Errorf("daemon address: %w", err)
+	}
+	switch u.Scheme {
+	case "unix":
+		if u.Host != "" || u.Path == "" {
+			return target{}, fmt.Errorf("daemon address %q: want unix:///PATH with three slashes", s)
+		}
+		return target{url: "ws://localhost" + ingestPath, network: "unix", addr: u.Path}, nil
+	case "ws", "wss":
+		if u.Host == "" {
+			return target{}, fmt.Errorf("daemon address %q: no host", s)
+		}
+		if u.Path == "" || u.Path == "/" {
+			u.Path = ingestPath
+		}
+		return target{url: u.String()}, nil
+	}
+	return target{}, fmt.Errorf("daemon address %q: want ws://HOST:PORT, wss://HOST:PORT or unix:///PATH", s)
+}
+
+func (c *Client) dial(ctx context.Context, t target) (*websocket.Conn, error) {
+	dialNet := c.Dial
+	if dialNet == nil {
+		dialNet = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	d := websocket.Dialer{
+		HandshakeTimeout: dialTimeout, TLSClientConfig: c.TLS, ReadBufferSize: 4096, WriteBufferSize: 4096,
+		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if t.network != "" {
+				network, addr = t.network, t.addr
+			}
+			return dialNet(ctx, network, addr)
+		},
+	}
+	head := http.Header{}
+	if c.Token != "" {
+		head.Set("Authorization", "Bearer "+c.Token)
+	}
+	conn, resp, err := d.DialContext(ctx, t.url, head)
+	if err == nil {
+		return conn, nil
+	}
+	if resp == nil {
+		return nil, fmt.Errorf("daemon %s: %w", c.URL, err)
+	}
+	defer resp.Body.Close()
+	why, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+	what := "did not accept the stream"
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		what = "refused the token (set [daemon] token_file to this agent's own)"
+	case http.StatusForbidden:
+		what = "does not let this token stream"
+	}
+	return nil, fmt.Errorf("daemon %s %s: %s %s", c.URL, what, resp.Status, strings.TrimSpace(string(why)))
+}
+
+// session is one connection's life. worked says that the daemon acknowledged something.
+func (c *Client) session(ctx context.Context, t target) (worked bool, err error) {
+	conn, err := c.dial(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	s := &session{c: c, conn: conn, sent: c.Spool.Acked(), acks: make(chan uint64, 1), rejected: make(map[uint64]bool)}
+	sctx, cancel := context.WithCancelCause(ctx)
+	var reader sync.WaitGroup
+	reader.Go(func() { cancel(s.read(ctx)) })
+	err = s.write(sctx)
+	if cause := context.Cause(sctx); cause != nil {
+		err = cause // what the reader saw tells more than a write to a dead connection
+	}
+	cancel(nil)
+	conn.Close()
+	reader.Wait()
+	return s.worked, err
+}
+
+func (c *Client) up() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.state.Connected {
+		c.Log.Info("streaming to the daemon", "daemon", c.URL, "spooled", c.Spool.Pending())
+	}
+	c.state.Connected, c.state.Err = true, ""
+}
+
+func (c *Client) lost(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := "the connection ended"
+	if err != nil && !errors.Is(err, context.Canceled) {
+		text = err.Error()
+	}
+	if c.state.Connected || c.state.Err != text { // a lasting absence is said once
+		c.Log.Warn("the daemon is away; seconds go to the spool", "err", text)
+	}
+	c.state.Connected, c.state.Err = false, text
+}
+
+func (c *Client) refused(r wire.Reject) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Refused++
+	c.state.Err = r.Error()
+	c.Log.Error("the daemon will never take this message; going on without it", "err", r.Error())
+}
