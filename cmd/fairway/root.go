@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -59,7 +60,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage), errors.Is(err, console.ErrInvalid):
+	case errors.As(err, &usage), errors.Is(err, console.ErrInvalid), strings.HasPrefix(err.Error(), "required flag"):
+		// cobra gives a missing flag no type of its own.
 		return exitUsage
 	case errors.Is(err, console.ErrNotAllowed):
 		return exitNotAllowed
@@ -90,6 +92,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return o.show(c, console.Address{Page: "overview"}) },
 	}
 	addr := os.Getenv("FAIRWAY_ADDR")
 	if addr == "" {
@@ -103,6 +106,14 @@ func newRoot() *cobra.Command {
 		return usageError{fmt.Errorf("%w (see '%s --help')", err, c.CommandPath())}
 	})
 	root.AddCommand(
+		newTop(o),
+		newOpen(o),
+		newNodes(o),
+		newNode(o),
+		newPlans(o),
+		newPlan(o),
+		newRemap(o),
+		newAudit(o),
 		newVersion(o),
 		newDecide(),
 		newFiledomain(),

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"fairway/collector/topology"
+	"fairway/console"
+)
+
+func newNodes(o *options) *cobra.Command {
+	var role, health string
+	c := &cobra.Command{
+		Use:   "nodes",
+		Short: "List nodes with their newest second",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := o.connect()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			nodes, err := cl.Nodes(c.Context(), role, health)
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return printJSON(c.OutOrStdout(), nodes)
+			}
+			return printNodes(c.OutOrStdout(), nodes)
+		},
+	}
+	c.Flags().StringVar(&role, "role", "forwarder", "compute, forwarder, storage, metadata or \"\" for all")
+	c.Flags().StringVar(&health, "health", "", "only this state: ok, idle, suspect, excluded, dedicated, stale")
+	return c
+}
+
+func printNodes(w io.Writer, nodes []console.NodeRow) error {
+	rows := make([][]string, 0, len(nodes))
+	for _, n := range nodes {
+		rows = append(rows, []string{string(n.ID), n.Role.String(), string(n.State), orDash(string(n.Forwarder)),
+			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1), rate(n.Values, "queue_len", 1)})
+	}
+	return printTable(w, []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE"}, rows)
+}
+
+// rate is a value in another unit, "-" where it is not known.
+func rate(values map[string]float64, name string, unit float64) string {
+	v, ok := values[name]
+	if !ok {
+		return "-"
+	}
+	return strconv.FormatFloat(v/unit, 'f', 1, 64)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func newNode(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "node NAME",
+		Short: "Show everything known of one node's newest second",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := o.connect()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			n, err := cl.Node(c.Context(), topology.NodeID(args[0]))
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return printJSON(c.OutOrStdout(), n)
+			}
+			return printNode(c.OutOrStdout(), n)
+		},
+	}
+}
+
+func printNode(w io.Writer, n console.NodeRow) error {
+	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State, n.LastSeen.Local().Format("2006-01-02 15:04:05"))
+	if n.Forwarder != "" {
+		fmt.Fprintf(w, "uses %s (mapping generation %d)\n", n.Forwarder, n.Generation)
+	}
+	rows := [][]string{}
+	for _, name := range slices.Sorted(maps.Keys(n.Values)) {
+		rows = append(rows, []string{name, strconv.FormatFloat(n.Values[name], 'g', 6, 64)})
+	}
+	return printTable(w, []string{"METRIC", "VALUE"}, rows)
+}

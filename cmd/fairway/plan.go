@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/console"
+	"fairway/remap"
+	"fairway/webui/client"
+)
+
+func newPlans(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "plans",
+		Short: "List plans, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := o.connect()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			plans, err := cl.Plans(c.Context())
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return printJSON(c.OutOrStdout(), plans)
+			}
+			rows := make([][]string, 0, len(plans))
+			for _, p := range plans {
+				rows = append(rows, []string{p.ID, string(p.State), p.Created.Local().Format("2006-01-02 15:04:05"), p.Title})
+			}
+			return printTable(c.OutOrStdout(), []string{"PLAN", "STATE", "CREATED", "WHAT"}, rows)
+		},
+	}
+}
+
+func newPlan(o *options) *cobra.Command {
+	c := &cobra.Command{
+		Use: "plan", Short: "Show or decide one plan", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usageError{errors.New("plan needs a verb: show, approve, reject, rollback or stop")}
+		},
+	}
+	show := &cobra.Command{
+		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) { return cl.Plan(ctx, args[0]) })
+		},
+	}
+	c.AddCommand(show, newApprove(o),
+		newDecision(o, "reject", "Reject a waiting plan; nothing moves", (*client.Client).Reject),
+		newDecision(o, "rollback", "Move the compute nodes of a plan back", (*client.Client).RollBack),
+		newDecision(o, "stop", "Stop applying a plan after the orders under way", (*client.Client).Stop))
+	return c
+}
+
+// plan runs one call about a plan and prints what came of it.
+func (o *options) plan(c *cobra.Command, call func(context.Context, *client.Client) (console.PlanView, error)) error {
+	cl, err := o.connect()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	v, err := call(c.Context(), cl)
+	if err != nil {
+		return err
+	}
+	return o.printPlan(c.OutOrStdout(), v)
+}
+
+func newApprove(o *options) *cobra.Command {
+	var reason, hash string
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "approve ID --preview HASH --reason TEXT",
+		Short: "Approve a plan as it was previewed, and wait until it is verified",
+		Long: "Approve a plan as it was previewed, and wait until it is verified.\n\n" +
+			"--preview is the hash that 'fairway plan show' printed. If the plan would now do something else,\n" +
+			"nothing is applied and the exit code is 6.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) {
+				v, err := cl.Approve(ctx, args[0], hash, reason)
+				if err != nil || wait == 0 {
+					return v, err
+				}
+				return settled(ctx, cl, v, wait)
+			})
+		},
+	}
+	c.Flags().StringVar(&hash, "preview", "", "hash of the preview that is approved")
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit, 10 letters or more")
+	c.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the result; 0 does not wait")
+	must(c.MarkFlagRequired("preview"))
+	must(c.MarkFlagRequired("reason"))
+	return c
+}
+
+// must fails at start when a command was put together wrongly.
+func must(err error) {
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+func newDecision(o *options, verb, short string, call func(*client.Client, context.Context, string, string) (console.PlanView, error)) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) {
+				return call(cl, ctx, args[0], reason)
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
+	return c
+}
+
+// settled waits until a plan is verified or has failed; partial success is ErrPartial.
+func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait time.Duration) (console.PlanView, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		switch v.State {
+		case remap.Verified:
+			return v, nil
+		case remap.Partial:
+			n, ok, failed, _ := v.Progress()
+			return v, fmt.Errorf("plan %s: %w: %d of %d compute nodes moved, %d failed; 'fairway plan rollback %s' takes it back", v.ID, console.ErrPartial, ok, n, failed, v.ID)
+		case remap.Failed, remap.Rejected, remap.Expired, remap.RolledBack, remap.Restored:
+			return v, fmt.Errorf("plan %s is %s: %s", v.ID, v.State, v.Error)
+		case remap.Proposed:
+			return v, nil // it needs a second approval
+		}
+		select {
+		case <-ctx.Done():
+			return v, fmt.Errorf("plan %s is still %s after %s: %w", v.ID, v.State, wait, ctx.Err())
+		case <-tick.C:
+		}
+		next, err := cl.Plan(ctx, v.ID)
+		if err != nil {
+			return v, err
+		}
+		v = next
+	}
+}
+
+// printPlan prints a plan as `plan show` does.
+func (o *options) printPlan(w io.Writer, v console.PlanView) error {
+	if o.json {
+		return printJSON(w, v)
+	}
+	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer, v.Created.Local().Format("15:04:05"), v.Reason)
+	for _, l := range v.Lines {
+		fmt.Fprintln(w, " ", l)
+	}
+	for _, c := range v.Checks {
+		fmt.Fprintf(w, "  %-5s %s\n", c.Level, c.Text)
+	}
+	n, ok, failed, verified := v.Progress()
+	if len(v.Results) > 0 {
+		fmt.Fprintf(w, "done %d of %d, failed %d, verified %d\n", ok, n, failed, verified)
+	}
+	if v.Error != "" {
+		fmt.Fprintln(w, "error:", v.Error)
+	}
+	if v.State == remap.Proposed {
+		if v.MayApprove != "" {
+			fmt.Fprintln(w, "not yours to approve:", v.MayApprove)
+		}
+		fmt.Fprintf(w, "preview %s\n", v.PreviewHash)
+	}
+	return nil
+}

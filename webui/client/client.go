@@ -1,0 +1,257 @@
+// Package client is the console's Backend over the HTTP API: by unix socket or URL, with a bearer
+// token where one is needed, and one WebSocket for the live picture.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/webui/problem"
+)
+
+const (
+	// maxBody bounds an answer: a machine of 41,000 nodes is a tenth of it.
+	maxBody = 64 << 20
+	// dialTimeout bounds how long a dead host holds a page.
+	dialTimeout = 3 * time.Second
+	// requestTimeout bounds a request whose caller set no deadline.
+	requestTimeout = 10 * time.Second
+)
+
+// Client talks to one daemon. Its methods may be called concurrently.
+type Client struct {
+	base   url.URL
+	name   string // of the daemon, in errors
+	token  string
+	http   *http.Client
+	dialer *websocket.Dialer
+}
+
+var _ console.Backend = (*Client)(nil)
+
+// New makes a client of addr, which is unix:/path or http(s)://host:port. Nothing is sent before
+// the first call. Token is a bearer token, "" for none; it is refused for plain http off loopback.
+func New(addr, token string) (*Client, error) {
+	c := &Client{name: addr, token: token}
+	net := &net.Dialer{Timeout: dialTimeout}
+	dial := net.DialContext
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		if path = strings.TrimPrefix(path, "//"); path == "" {
+			return nil, fmt.Errorf("address %q: %w: want unix:/path/to/socket", addr, console.ErrInvalid)
+		}
+		c.base = url.URL{Scheme: "http", Host: "localhost"}
+		dial = unixDial(net, path)
+	} else {
+		u, err := url.Parse(addr)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, console.ErrInvalid)
+		}
+		if token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
+			return nil, fmt.Errorf("address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr, console.ErrInvalid)
+		}
+		c.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
+	}
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: c.base.Scheme == "https",
+	}}
+	c.dialer = &websocket.Dialer{NetDialContext: dial, HandshakeTimeout: dialTimeout}
+	return c, nil
+}
+
+func unixDial(d *net.Dialer, path string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", path) }
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Close gives the idle connections back.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// url is the address of an API resource; each part is one element of the path.
+func (c *Client) url(query url.Values, parts ...string) *url.URL {
+	u := c.base.JoinPath("api", "v1")
+	for _, p := range parts {
+		u = u.JoinPath(url.PathEscape(p))
+	}
+	u.RawQuery = query.Encode()
+	return u
+}
+
+// Overview returns the newest second of the layer.
+func (c *Client) Overview(ctx context.Context) (console.Overview, error) {
+	return get[console.Overview](ctx, c, nil, "overview")
+}
+
+// Forwarder returns one forwarder; ErrNotFound when the machine has no such one.
+func (c *Client) Forwarder(ctx context.Context, id topology.ForwarderID) (console.ForwarderDetail, error) {
+	return get[console.ForwarderDetail](ctx, c, nil, "forwarders", string(id))
+}
+
+// Nodes lists nodes by role and health; "" is any.
+func (c *Client) Nodes(ctx context.Context, role, health string) ([]console.NodeRow, error) {
+	q := url.Values{}
+	if role != "" {
+		q.Set("role", role)
+	}
+	if health != "" {
+		q.Set("health", health)
+	}
+	return get[[]console.NodeRow](ctx, c, q, "nodes")
+}
+
+// Node returns one node of any layer; ErrNotFound when the machine has no such one.
+func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeRow, error) {
+	return get[console.NodeRow](ctx, c, nil, "nodes", string(id))
+}
+
+// Plans lists the plans, the newest first.
+func (c *Client) Plans(ctx context.Context) ([]console.PlanRow, error) {
+	return get[[]console.PlanRow](ctx, c, nil, "plans")
+}
+
+// Plan returns one plan with its preview; ErrNotFound when there is none.
+func (c *Client) Plan(ctx context.Context, id string) (console.PlanView, error) {
+	return get[console.PlanView](ctx, c, nil, "plans", id)
+}
+
+// Audit returns what was done, filtered by the query (actor, subject, from, to), in order.
+func (c *Client) Audit(ctx context.Context, query url.Values) ([]console.AuditEntry, error) {
+	return get[[]console.AuditEntry](ctx, c, query, "audit")
+}
+
+// Propose makes a plan that waits for approval. Errors: ErrInvalid, ErrNotAllowed, ErrConflict.
+func (c *Client) Propose(ctx context.Context, m console.ManualRemap) (console.PlanView, error) {
+	return c.post(ctx, m, "plans")
+}
+
+// Approve says yes to the preview behind hash. Errors: ErrChanged, ErrNotAllowed, ErrNotFound, ErrConflict.
+func (c *Client) Approve(ctx context.Context, id, hash, reason string) (console.PlanView, error) {
+	return c.post(ctx, console.Decision{PreviewHash: hash, Reason: reason}, "plans", id, "approve")
+}
+
+// Reject says no. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
+func (c *Client) Reject(ctx context.Context, id, reason string) (console.PlanView, error) {
+	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "reject")
+}
+
+// RollBack takes a plan back. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
+func (c *Client) RollBack(ctx context.Context, id, reason string) (console.PlanView, error) {
+	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "rollback")
+}
+
+// Stop ends an apply after the orders under way. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
+func (c *Client) Stop(ctx context.Context, id, reason string) (console.PlanView, error) {
+	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "stop")
+}
+
+func get[T any](ctx context.Context, c *Client, query url.Values, parts ...string) (T, error) {
+	var v T
+	err := c.do(ctx, http.MethodGet, c.url(query, parts...), nil, "", &v)
+	return v, err
+}
+
+// post sends a write with its own idempotency key. A connection that broke says nothing of whether
+// the write was taken, so it is sent once more under the same key, which makes that harmless.
+func (c *Client) post(ctx context.Context, body any, parts ...string) (console.PlanView, error) {
+	var v console.PlanView
+	b, err := json.Marshal(body)
+	if err != nil {
+		return v, fmt.Errorf("BUG: encode %T: %w", body, err)
+	}
+	key, u := rand.Text(), c.url(nil, parts...)
+	err = c.do(ctx, http.MethodPost, u, b, key, &v)
+	var broken *lostError
+	if errors.As(err, &broken) && ctx.Err() == nil {
+		err = c.do(ctx, http.MethodPost, u, b, key, &v)
+	}
+	return v, err
+}
+
+// lostError is a request without an answer.
+type lostError struct {
+	daemon string
+	err    error
+}
+
+func (e *lostError) Error() string {
+	text := e.err.Error()
+	var u *url.Error
+	if errors.As(e.err, &u) {
+		text = u.Err.Error() // without the made-up host of a unix socket
+	}
+	return fmt.Sprintf("fairwayd at %s does not answer: %s", e.daemon, text)
+}
+
+func (e *lostError) Unwrap() []error { return []error{console.ErrUnreachable, e.err} }
+
+// do sends one request and decodes its answer or its refusal.
+func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte, key string, into any) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("request %s %s: %w", method, u.Path, err)
+	}
+	req.Header = c.header()
+	req.Header.Set("Accept", "application/json")
+	if key != "" {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return &lostError{c.name, err}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return &lostError{c.name, err}
+	case len(b) > maxBody:
+		return fmt.Errorf("%s %s: the answer is larger than %d bytes", method, u.Path, maxBody)
+	case resp.StatusCode >= 300:
+		return refusal(resp, b)
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("%s %s: the answer is not what this version of fairway reads: %w", method, u.Path, err)
+	}
+	return nil
+}
+
+func (c *Client) header() http.Header {
+	h := http.Header{}
+	if c.token != "" {
+		h.Set("Authorization", "Bearer "+c.token)
+	}
+	return h
+}
+
+// refusal reads a problem document; an answer that is none, as a proxy sends it, keeps its status.
+func refusal(resp *http.Response, body []byte) error {
+	d := problem.Document{}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), problem.ContentType) || json.Unmarshal(body, &d) != nil {
+		d = problem.Document{}
+	}
+	d.Status = resp.StatusCode
+	return d.Error()
+}
