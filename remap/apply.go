@@ -128,6 +128,7 @@ func (d *Desk) tick(now time.Time) {
 		return // nothing can be recorded, so nothing may be done
 	}
 	d.book.forget(now)
+	d.endLeases(now)
 	for _, id := range d.book.order {
 		if e := d.book.plans[id]; !e.State.final() {
 			d.advance(e, now)

@@ -14,6 +14,8 @@ type book struct {
 	plans map[string]*entry
 	order []string // by age
 	keys  map[string]keyUse
+
+	exclusions exclusions
 }
 
 // entry is one plan with look-ups into its slices.
@@ -32,7 +34,8 @@ type keyUse struct {
 const keyLife = 24 * time.Hour
 
 func newBook() *book {
-	return &book{plans: map[string]*entry{}, keys: map[string]keyUse{}}
+	return &book{plans: map[string]*entry{}, keys: map[string]keyUse{},
+		exclusions: exclusions{of: map[topology.ForwarderID]Exclusion{}}}
 }
 
 // nextID names the next plan.
@@ -52,8 +55,11 @@ func (b *book) take(r *Record) error {
 	if r.Key != "" {
 		b.keys[r.Actor+"\x00"+r.Key] = keyUse{body: r.Body, plan: r.Plan, at: r.At}
 	}
-	if r.Kind == StepPropose {
+	switch r.Kind {
+	case StepPropose:
 		return b.add(r)
+	case StepExclude, StepReturn:
+		return b.exclusions.take(r)
 	}
 	e, err := b.get(r.Plan)
 	if err != nil {

@@ -36,6 +36,7 @@ type Desk struct {
 
 	watch  watchers
 	owners atomic.Pointer[map[topology.ForwarderID]topology.JobID]
+	feed   atomic.Pointer[Feed] // without a lease
 }
 
 // Config is what a desk works with.
@@ -78,6 +79,7 @@ func startDesk(cfg Config, b *book, j *Journal) *Desk {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	d.publishOwners()
+	d.publishFeed()
 	go d.own()
 	return d
 }
@@ -151,6 +153,11 @@ func (d *Desk) record(recs ...*Record) error {
 		if err := d.book.take(r); err != nil {
 			panic(fmt.Sprintf("BUG: record %d (%s) does not fit: %v", r.Seq, r.Kind, err))
 		}
+		if r.Exclusion != nil {
+			d.publishFeed()
+			d.watch.tell(FeedChanged)
+			continue
+		}
 		if r.State != "" && d.book.plans[r.Plan].Dedicated {
 			d.publishOwners()
 		}
@@ -190,7 +197,7 @@ type watchers struct {
 	closed  bool
 }
 
-// Watch returns a channel of the ids of plans that changed. It holds up to buffer ids; what does
+// Watch returns a channel of the ids of plans that changed, or FeedChanged. It holds up to buffer ids; what does
 // not fit is dropped and counted, so a slow watcher re-reads Plans now and then. stop ends it; the
 // channel is closed then or when the desk closes.
 func (d *Desk) Watch(buffer int) (changed <-chan string, stop func()) {

@@ -21,6 +21,10 @@ type Settings struct {
 	BigPlan int `toml:"big_plan"`
 	// HealthyFloor is the smallest number of healthy forwarders that must be left for everybody.
 	HealthyFloor int `toml:"healthy_floor"`
+	// MaxExcluded is the largest share of the forwarders that may be excluded at once, 0..1.
+	MaxExcluded float64 `toml:"max_excluded"`
+	// FeedLease is how long a reader may rely on the list of exclusions it read.
+	FeedLease time.Duration `toml:"feed_lease"`
 	// MaxApplying is how many plans may be applied or rolled back at once.
 	MaxApplying int `toml:"max_applying"`
 }
@@ -34,6 +38,8 @@ func DefaultSettings() Settings {
 		TwoPersons:   true,
 		BigPlan:      4096,
 		HealthyFloor: 1,
+		MaxExcluded:  0.25,
+		FeedLease:    time.Minute,
 		MaxApplying:  4,
 	}
 }
@@ -43,7 +49,7 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin}} {
+	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin}, {"feed_lease", s.FeedLease}} {
 		if d.value < time.Second || d.value > 24*time.Hour {
 			return fmt.Errorf("desk.%s = %s: want 1s to 24h", d.name, d.value)
 		}
@@ -55,6 +61,9 @@ func (s Settings) Validate() error {
 		if n.value < n.min {
 			return fmt.Errorf("desk.%s = %d: want at least %d", n.name, n.value, n.min)
 		}
+	}
+	if s.MaxExcluded < 0 || s.MaxExcluded > 1 {
+		return fmt.Errorf("desk.max_excluded = %g: want a share of 0 to 1", s.MaxExcluded)
 	}
 	return nil
 }

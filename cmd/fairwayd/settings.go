@@ -37,6 +37,8 @@ var settings = []setting{
 	{"desk.two_persons", "Whether big or doubtful plans need two approvals (CONSOLE.md section 6)."},
 	{"desk.big_plan", "Moves above which a plan is big (CONSOLE.md section 6)."},
 	{"desk.healthy_floor", "Smallest number of healthy forwarders that a plan must leave for everybody."},
+	{"desk.max_excluded", "Largest share of the forwarders that may be excluded at once, 0 to 1."},
+	{"desk.feed_lease", "How long a reader of the exclusion feed may rely on it without a newer one."},
 	{"desk.max_applying", "Plans that may be applied at once; a roll back never waits."},
 	{"driver.kind", "How compute nodes are told to move: none (refuse), or fwdmount (orders to their agents)."},
 	{"driver.parallel", "Orders under way together."},

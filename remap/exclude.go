@@ -1,0 +1,187 @@
+package remap
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Exclusion withholds a forwarder from allocation until its lease ends.
+type Exclusion struct {
+	Forwarder topology.ForwarderID `json:"forwarder"`
+	Reason    string               `json:"reason"`
+	By        string               `json:"by"`
+	Since     time.Time            `json:"since"`
+	Until     time.Time            `json:"until"`
+}
+
+// Feed is what the allocator reads. A reader that has no newer one at ValidUntil goes back to the
+// default mapping: a list that nobody renews must not withhold forwarders for ever.
+type Feed struct {
+	// Generation grows by one with every change of the list.
+	Generation uint64      `json:"generation"`
+	ValidUntil time.Time   `json:"valid_until"`
+	Exclusions []Exclusion `json:"exclusions"` // by name
+}
+
+// FeedChanged is what Watch sends when the list of exclusions has changed.
+const FeedChanged = "exclusions"
+
+// The steps of an exclusion.
+const (
+	StepExclude RecordKind = "exclude"
+	StepReturn  RecordKind = "return"
+)
+
+// MaxExclusion bounds a lease: whoever wants more renews it.
+const MaxExclusion = 30 * 24 * time.Hour
+
+// exclusions is the part of the book that belongs to forwarders.
+type exclusions struct {
+	of         map[topology.ForwarderID]Exclusion
+	generation uint64
+}
+
+// take makes one record true.
+func (x *exclusions) take(r *Record) error {
+	if r.Exclusion == nil {
+		return fmt.Errorf("%s without an exclusion", r.Kind)
+	}
+	f := r.Exclusion.Forwarder
+	if _, ok := x.of[f]; r.Kind == StepReturn && !ok {
+		return fmt.Errorf("%s is returned and was not excluded", f)
+	}
+	x.generation++
+	if r.Kind == StepReturn {
+		delete(x.of, f)
+	} else {
+		x.of[f] = *r.Exclusion
+	}
+	return nil
+}
+
+// Feed returns the exclusions in force, on a lease from now.
+func (d *Desk) Feed() Feed {
+	f := *d.feed.Load()
+	f.ValidUntil = time.Now().UTC().Add(d.set.FeedLease)
+	return f
+}
+
+// Excluded returns the forwarders that are excluded and why.
+func (d *Desk) Excluded() map[topology.ForwarderID]string {
+	out := map[topology.ForwarderID]string{}
+	for _, e := range d.feed.Load().Exclusions {
+		out[e.Forwarder] = e.Reason
+	}
+	return out
+}
+
+func (d *Desk) publishFeed() {
+	x := &d.book.exclusions
+	f := Feed{Generation: x.generation, Exclusions: slices.Collect(maps.Values(x.of))}
+	slices.SortFunc(f.Exclusions, func(a, b Exclusion) int {
+		if a.Forwarder < b.Forwarder {
+			return -1
+		}
+		return 1
+	})
+	d.feed.Store(&f)
+}
+
+// Exclude withholds a forwarder from allocation for ttl, or renews its lease. It moves nobody.
+// Errors: ErrNotAllowed, ErrInvalid (forwarder, reason, ttl), ErrState when too few forwarders
+// would be left, ErrConflict.
+func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, ttl time.Duration, a Answer) (Exclusion, error) {
+	if err := by.may(Operator, "excluding a forwarder"); err != nil {
+		return Exclusion{}, err
+	}
+	if err := checkReason(a.Reason); err != nil {
+		return Exclusion{}, err
+	}
+	if ttl < time.Second || ttl > MaxExclusion {
+		return Exclusion{}, fmt.Errorf("%w: a lease of %s: want 1s to %s", ErrInvalid, ttl, MaxExclusion)
+	}
+	s := d.situation()
+	if n, ok := s.Machine.Node(f.Node()); !ok || n.Role != topology.Forwarder {
+		return Exclusion{}, fmt.Errorf("%w: %q is not a forwarding node of %s", ErrInvalid, f, s.Machine.Name)
+	}
+	var out Exclusion
+	body := digest("exclude "+string(f), []any{ttl, a.Reason})
+	err := d.do(ctx, func() error {
+		_, again, err := d.book.used(by, a.Key, body)
+		old, renewed := d.book.exclusions.of[f]
+		if err != nil || again {
+			out = old
+			return err
+		}
+		if !renewed {
+			if err := d.mayExclude(f, s); err != nil {
+				return err
+			}
+		}
+		now := time.Now().UTC()
+		out = Exclusion{Forwarder: f, Reason: a.Reason, By: by.Name, Since: now, Until: now.Add(ttl)}
+		if renewed {
+			out.Since = old.Since
+		}
+		return d.record(&Record{At: now, Kind: StepExclude, Actor: by.Name, Role: by.Role, Via: by.Via,
+			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &out})
+	})
+	return out, err
+}
+
+// mayExclude keeps the floor, whoever asks: the newest exclusions count though the situation may
+// not have them yet.
+func (d *Desk) mayExclude(f topology.ForwarderID, s *Situation) error {
+	all, healthy := 0, 0
+	for _, n := range s.Machine.ByRole(topology.Forwarder) {
+		all++
+		id := topology.ForwarderID(n.ID)
+		if _, out := d.book.exclusions.of[id]; out || id == f {
+			continue
+		}
+		if st := s.State(id); st == ForwarderIdle || st == ForwarderOK || st == ForwarderDedicated {
+			healthy++
+		}
+	}
+	if healthy < d.set.HealthyFloor {
+		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", ErrState, f, healthy, d.set.HealthyFloor)
+	}
+	if n, most := len(d.book.exclusions.of)+1, d.set.MaxExcluded*float64(all); float64(n) > most {
+		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %.0f%% may be", ErrState, n, all, 100*d.set.MaxExcluded)
+	}
+	return nil
+}
+
+// Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrNotFound when it is not
+// excluded, ErrConflict.
+func (d *Desk) Return(ctx context.Context, by Person, f topology.ForwarderID, a Answer) error {
+	if err := by.may(Operator, "returning a forwarder"); err != nil {
+		return err
+	}
+	body := digest("return "+string(f), a.Reason)
+	return d.do(ctx, func() error {
+		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+			return err
+		}
+		e, ok := d.book.exclusions.of[f]
+		if !ok {
+			return fmt.Errorf("exclusion of %q: %w", f, ErrNotFound)
+		}
+		return d.record(&Record{At: time.Now().UTC(), Kind: StepReturn, Actor: by.Name, Role: by.Role, Via: by.Via,
+			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &e})
+	})
+}
+
+// endLeases returns the forwarders whose lease is over.
+func (d *Desk) endLeases(now time.Time) {
+	for _, e := range d.feed.Load().Exclusions {
+		if !now.Before(e.Until) {
+			_ = d.record(&Record{At: now.UTC(), Kind: StepReturn, Reason: "its lease ended", Exclusion: &e})
+		}
+	}
+}
