@@ -49,14 +49,7 @@ func (tb *Testbed) startSlurm(ctx context.Context) error {
 	if s.ctld, err = tb.launch(sched, "slurmctld", "slurmctld", "-D", "-f", s.conf()); err != nil {
 		return err
 	}
-	var compute []*node
-	for i := range tb.cfg.ComputeNodes {
-		n, err := tb.find(tb.cfg.compute(i))
-		if err != nil {
-			return err
-		}
-		compute = append(compute, n)
-	}
+	compute := tb.computeNodes()
 	tb.slurm = s
 	var last *process
 	err = eachNode(compute, func(n *node) error {
