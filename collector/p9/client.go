@@ -49,6 +49,10 @@ func (e *TransportError) Closed() bool { return errors.Is(e.cause, net.ErrClosed
 // maxMessage bounds what a server may send at once, whatever it negotiates.
 const maxMessage = 4 << 20
 
+// readAhead is how much is read with a header: small, so that the data of large reads goes straight
+// into the caller's buffer.
+const readAhead = 4 << 10
+
 // maxInFlight bounds the requests of one connection; a further one waits.
 const maxInFlight = 512
 
@@ -82,6 +86,8 @@ type call struct {
 	n     int
 	err   error
 	ready chan struct{}
+	// after runs when the reply has come; nil for calls that are waited for.
+	after func()
 	// gone says that the caller gave up; guarded by Client.mu. The reader may not touch into then.
 	gone bool
 	// claimed says that the reader is filling into and the caller must wait; guarded by Client.mu.
@@ -282,7 +288,7 @@ func (c *Client) finish(tag uint16) {
 // readAll delivers replies until the connection ends, then fails what is left.
 func (c *Client) readAll() {
 	defer close(c.done)
-	r := bufio.NewReaderSize(c.conn, 64<<10)
+	r := bufio.NewReaderSize(c.conn, readAhead)
 	for {
 		if err := c.readOne(r); err != nil {
 			c.fail(err)
@@ -323,6 +329,9 @@ func (c *Client) readOne(r *bufio.Reader) error {
 		w.err = &TransportError{c.addr, err}
 	}
 	c.finish(tag)
+	if err == nil && w.after != nil {
+		w.after()
+	}
 	close(w.ready)
 	return err
 }

@@ -133,6 +133,15 @@ func (f *Fid) walkStep(ctx context.Context, names []string) (*Fid, error) {
 // Clunk gives the fid back. The fid is gone even when an error is returned.
 func (f *Fid) Clunk(ctx context.Context) error { return f.end(ctx, "clunk", tClunk) }
 
+// ClunkLater gives the fid back without waiting for the answer; on a connection that ends the server
+// forgets it anyway.
+func (f *Fid) ClunkLater() {
+	e := f.c.request()
+	e.u32(f.id)
+	w := &call{op: "clunk", want: tClunk + 1, after: func() { f.c.freeFid(f.id) }}
+	f.c.begin(context.Background(), w, e.b, nil)
+}
+
 // Remove removes the file and gives the fid back, also when an error is returned.
 func (f *Fid) Remove(ctx context.Context) error { return f.end(ctx, "remove", tRemove) }
 

@@ -1,0 +1,163 @@
+// Command fairway-mount mounts a forwarding node's file tree on a compute node, so that it can be
+// moved to another forwarding node while files are open.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	report "fairway/collector/fwdmount"
+	"fairway/collector/topology"
+	"fairway/remap/fwdmount"
+)
+
+// version is set by the linker (-X main.version=...).
+var version = "dev"
+
+// Exit codes, as everywhere in fairway.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnreachable = 7
+)
+
+// usageError marks a command line that cannot be understood.
+type usageError struct{ error }
+
+// unreachable marks a mount that does not answer.
+type unreachable struct{ error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "fairway-mount:", err)
+	switch {
+	case errors.As(err, new(usageError)):
+		os.Exit(exitUsage)
+	case errors.As(err, new(unreachable)):
+		os.Exit(exitUnreachable)
+	}
+	os.Exit(exitFailed)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "fairway-mount",
+		Short:         "Mount a file tree through one forwarding node, and move it to another with files open",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newMount(), newMove("remap", "Drain the requests in flight, then change the forwarder"),
+		newMove("force", "Cut a dead or hung forwarder off and repeat its requests at another"), newStatus())
+	return root
+}
+
+func newMount() *cobra.Command {
+	var opt fwdmount.Options
+	var name string
+	c := &cobra.Command{
+		Use:   "mount HOST:PORT TREE MOUNTPOINT",
+		Short: "Mount TREE of the forwarder at HOST:PORT and stay in the foreground until a signal or umount",
+		Args:  args(3),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if _, _, err := net.SplitHostPort(a[0]); err != nil {
+				return usageError{err}
+			}
+			opt.Target = fwdmount.Target{Forwarder: topology.ForwarderID(name), Addr: a[0]}
+			if name == "" {
+				host, _, _ := net.SplitHostPort(a[0])
+				opt.Target.Forwarder = topology.ForwarderID(host)
+			}
+			opt.Tree, opt.MountPoint = a[1], a[2]
+			return serve(cmd.Context(), opt)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&name, "forwarder", "", "the forwarder's node name (default: HOST)")
+	f.StringVar(&opt.Control, "control", "", "path of the control socket; without one the mount cannot be moved")
+	f.DurationVar(&opt.CacheFor, "cache", 0, "how long names and attributes may be kept; 0 asks the forwarder each time")
+	return c
+}
+
+// serve mounts and waits; busy mounts are let go lazily, because whoever stops the mount wants it gone.
+func serve(ctx context.Context, opt fwdmount.Options) error {
+	m, err := fwdmount.Start(ctx, opt)
+	if err != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	go func() { m.Wait(); close(gone) }()
+	select {
+	case <-ctx.Done():
+		return m.Unmount(true)
+	case <-gone:
+		m.Close()
+		return nil
+	}
+}
+
+// moveTimeout bounds a remap, with its drain.
+const moveTimeout = 2 * time.Minute
+
+func newMove(op, short string) *cobra.Command {
+	return &cobra.Command{
+		Use:   op + " SOCKET HOST:PORT FORWARDER",
+		Short: short,
+		Args:  args(3),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return ask(cmd, a[0], report.Request{Op: op, Addr: a[1], Forwarder: topology.ForwarderID(a[2])})
+		},
+	}
+}
+
+func newStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status SOCKET",
+		Short: "Print the mount's forwarder and counters as JSON",
+		Args:  args(1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return ask(cmd, a[0], report.Request{Op: "stats"})
+		},
+	}
+}
+
+// ask sends a request to a running mount and prints the answer.
+func ask(cmd *cobra.Command, socket string, q report.Request) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), moveTimeout)
+	defer cancel()
+	r, err := report.Ask(ctx, socket, q)
+	if err != nil && r.Error == "" {
+		return unreachable{err}
+	}
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(cmd.OutOrStdout())
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+func args(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, a []string) error {
+		if err := cobra.ExactArgs(n)(c, a); err != nil {
+			return usageError{fmt.Errorf("%w (see '%s --help')", err, c.CommandPath())}
+		}
+		return nil
+	}
+}

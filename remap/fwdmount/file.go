@@ -1,0 +1,251 @@
+package fwdmount
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"fairway/collector/p9"
+)
+
+// keepFlags are the open flags that a server must see and that are safe to repeat at a reopen.
+const keepFlags = syscall.O_ACCMODE | syscall.O_APPEND | syscall.O_SYNC | syscall.O_DSYNC
+
+// openFlags tell the kernel to pass each read and write on at once, writes to different parts of a file
+// side by side.
+const openFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
+
+// handle is one open file or directory. A remap opens it again at the new forwarder.
+type handle struct {
+	node  *node
+	flags uint32
+
+	mu      sync.Mutex // guards everything below
+	session *session
+	fid     *p9.Fid
+	err     error // why the file could not be opened at the session
+}
+
+// at returns the handle's fid at a session, opening the file there when it is not open yet. A file
+// that was removed meanwhile is ESTALE from then on.
+func (h *handle) at(ctx context.Context, s *session) (*p9.Fid, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session == s {
+		return h.fid, h.err
+	}
+	fid, err := h.node.openAt(ctx, s, h.flags)
+	refused := (*p9.Error)(nil)
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ENOENT):
+		err = &p9.Error{Op: "reopen after remap", Errno: syscall.ESTALE}
+	case !errors.As(err, &refused):
+		return nil, err // the session died or the caller gave up: not the file's fault
+	}
+	h.session, h.fid, h.err = s, fid, err
+	return fid, err
+}
+
+var (
+	_ fs.FileReader   = (*handle)(nil)
+	_ fs.FileWriter   = (*handle)(nil)
+	_ fs.FileFsyncer  = (*handle)(nil)
+	_ fs.FileReleaser = (*handle)(nil)
+)
+
+// Open opens the file. Every read and write goes to the forwarder at once (direct I/O).
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h := &handle{node: n, flags: flags & keepFlags}
+	errno := n.m.do(ctx, opOpen, func(s *session, _ int) error {
+		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC))
+		h.session, h.fid = s, fid
+		return err
+	})
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	n.m.link.add(h)
+	return h, openFlags, 0
+}
+
+// Create creates and opens a file.
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
+	h := &handle{flags: flags & keepFlags}
+	errno = n.m.do(ctx, opCreate, func(s *session, retry int) error {
+		return n.with(ctx, s, func(dir *p9.Fid) error {
+			uid, gid := caller(ctx)
+			fid, err := dir.Walk(ctx)
+			if err != nil {
+				return err
+			}
+			send := flags & (keepFlags | syscall.O_TRUNC | syscall.O_EXCL)
+			if retry > 0 {
+				send &^= syscall.O_EXCL
+			}
+			if err := fid.Create(ctx, name, send|syscall.O_CREAT, mode, gid); err != nil {
+				fid.ClunkLater()
+				return err
+			}
+			a, err := n.m.own(ctx, fid, uid)
+			if err != nil {
+				fid.ClunkLater()
+				return err
+			}
+			inode = n.child(ctx, s, nil, a, out)
+			h.session, h.fid = s, fid
+			return nil
+		})
+	})
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	h.node = inode.Operations().(*node)
+	n.m.link.add(h)
+	return inode, h, openFlags, 0
+}
+
+// Read reads from the file in requests that are in flight together.
+func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	n := 0
+	errno := h.node.m.transfer(ctx, opRead, &n, func(s *session, _ int) error {
+		fid, err := h.at(ctx, s)
+		if err != nil {
+			return err
+		}
+		if n, err = fid.ReadAt(ctx, dest, off); err == io.EOF {
+			err = nil
+		}
+		return err
+	})
+	if errno != 0 {
+		return nil, errno
+	}
+	return fuse.ReadResultData(dest[:n]), 0
+}
+
+// Write writes to the file in requests that are in flight together; an appending file's go one by one,
+// because the server puts each at the end.
+func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
+	n := 0
+	errno := h.node.m.transfer(ctx, opWrite, &n, func(s *session, _ int) error {
+		fid, err := h.at(ctx, s)
+		if err != nil {
+			return err
+		}
+		step := len(data)
+		if h.flags&syscall.O_APPEND != 0 {
+			step = int(s.client.IOUnit())
+		}
+		for n = 0; n < len(data) && err == nil; {
+			var k int
+			k, err = fid.WriteAt(ctx, data[n:min(n+step, len(data))], off+int64(n))
+			n += k
+		}
+		return err
+	})
+	return uint32(n), errno
+}
+
+// Fsync flushes the file to storage.
+func (h *handle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
+	return h.node.m.do(ctx, opFsync, func(s *session, _ int) error {
+		fid, err := h.at(ctx, s)
+		if err != nil {
+			return err
+		}
+		return fid.Fsync(ctx, flags&1 != 0)
+	})
+}
+
+// Release closes the file; what it waits for has been written already.
+func (h *handle) Release(context.Context) syscall.Errno {
+	m := h.node.m
+	m.link.drop(h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fid != nil {
+		h.fid.ClunkLater()
+		h.fid = nil
+	}
+	return 0
+}
+
+// listing is a directory being read.
+type listing struct {
+	h    *handle
+	ctx  context.Context
+	list []p9.Dirent
+	next uint64
+	done bool
+	err  syscall.Errno
+}
+
+// Readdir lists the directory, a reply's worth at a time.
+func (n *node) Readdir(ctx context.Context) (fs.DirStream, syscall.Errno) {
+	h := &handle{node: n, flags: syscall.O_RDONLY | syscall.O_DIRECTORY}
+	errno := n.m.do(ctx, opOpen, func(s *session, _ int) error {
+		_, err := h.at(ctx, s)
+		return err
+	})
+	if errno != 0 {
+		return nil, errno
+	}
+	n.m.link.add(h)
+	l := &listing{h: h, ctx: n.m.link.end}
+	l.fetch()
+	return l, 0
+}
+
+// fetch reads the next entries, leaving out . and .. which the kernel makes itself.
+func (l *listing) fetch() {
+	for len(l.list) == 0 && !l.done {
+		l.err = l.h.node.m.do(l.ctx, opReaddir, func(s *session, _ int) error {
+			fid, err := l.h.at(l.ctx, s)
+			if err == nil {
+				l.list, err = fid.ReadDir(l.ctx, l.next)
+			}
+			return err
+		})
+		if l.err != 0 || len(l.list) == 0 {
+			l.done = true
+			return
+		}
+		l.next = l.list[len(l.list)-1].Offset
+		kept := l.list[:0]
+		for _, e := range l.list {
+			if e.Name != "." && e.Name != ".." {
+				kept = append(kept, e)
+			}
+		}
+		l.list = kept
+	}
+}
+
+// HasNext reports whether Next has an entry or an error to give.
+func (l *listing) HasNext() bool {
+	if len(l.list) == 0 {
+		l.fetch()
+	}
+	return len(l.list) > 0 || l.err != 0
+}
+
+// Next returns the next entry.
+func (l *listing) Next() (fuse.DirEntry, syscall.Errno) {
+	if l.err != 0 {
+		errno := l.err
+		l.err = 0
+		return fuse.DirEntry{}, errno
+	}
+	e := l.list[0]
+	l.list = l.list[1:]
+	return fuse.DirEntry{Name: e.Name, Ino: e.QID.Path, Mode: uint32(e.Type) << 12}, 0
+}
+
+// Close ends the listing.
+func (l *listing) Close() { l.h.Release(l.ctx) }

@@ -1,0 +1,124 @@
+package fwdmount
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestFioThroughRemaps runs fio's random writes with checksums while the mount moves twenty times
+// between two forwarders, some of the moves forced and off a killed one; fio then verifies every block.
+func TestFioThroughRemaps(t *testing.T) {
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("no fio on this machine (Debian package fio)")
+	}
+	m, dir, fwd := startMount(t, 2)
+	fio := exec.Command("fio", "--name=verify", "--directory="+m.opt.MountPoint, "--rw=randwrite", "--bs=64k", "--size=64m", "--numjobs=2",
+		"--ioengine=psync", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--rate=40m", "--group_reporting", "--output-format=terse")
+	done := make(chan error, 1)
+	var out []byte
+	go func() {
+		var err error
+		out, err = fio.CombinedOutput()
+		done <- err
+	}()
+	for m.Report().Ops["write"].Count < 20 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	var drained []time.Duration
+	for i := range 20 {
+		to := &fwd[(i+1)%2]
+		force := i%5 == 4
+		if force {
+			from := fwd[i%2]
+			from.cmd.Process.Kill()
+			from.cmd.Wait()
+		}
+		r, err := m.Remap(t.Context(), to.Target, force)
+		if err != nil || !r.Changed || r.LostFiles != 0 {
+			t.Fatalf("remap %d: %+v, %v", i, r, err)
+		}
+		if force {
+			fwd[i%2] = startDiod(t, dir, string(fwd[i%2].Forwarder))
+		} else {
+			drained = append(drained, r.Took)
+		}
+		time.Sleep(40 * time.Millisecond)
+	}
+	writes := m.Report().Ops["write"].Count
+	if err := <-done; err != nil {
+		t.Errorf("fio: %v\n%s", err, out)
+	}
+	slices.Sort(drained)
+	t.Logf("%d drained remaps under fio (%d writes by then): median %v, longest %v", len(drained), writes, drained[len(drained)/2], drained[len(drained)-1])
+	if n := m.Report().Ops["write"].Errors + m.Report().Ops["read"].Errors; n != 0 {
+		t.Errorf("%d failed reads and writes", n)
+	}
+}
+
+// BenchmarkMountAgainstClient writes and reads 256 MB through the mount and through the same 9P client
+// without FUSE, and prints the ratio.
+func BenchmarkMountAgainstClient(b *testing.B) {
+	m, _, fwd := startMount(b, 1)
+	const size, block = 256 << 20, 1 << 20
+	zero := make([]byte, block)
+	l, err := newLink(b.Context(), fwd[0].Target, m.opt.Tree, uint32(os.Getuid()), m.opt.Log)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.close()
+	fid, err := l.cur.root.Walk(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := fid.Create(b.Context(), "direct", syscall.O_RDWR, 0o644, 0); err != nil {
+		b.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(m.opt.MountPoint, "mounted"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	const streams = 4
+	timed := func(op func(off int64) error) float64 {
+		start := time.Now()
+		var wg sync.WaitGroup
+		for s := range int64(streams) {
+			wg.Go(func() {
+				for off := s * block; off < size; off += streams * block {
+					if err := op(off); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return size / time.Since(start).Seconds() / 1e6
+	}
+	write := func(off int64) error { _, err := f.WriteAt(zero, off); return err }
+	read := func(off int64) error { _, err := f.ReadAt(make([]byte, block), off); return err }
+	directWrite := func(off int64) error { _, err := fid.WriteAt(b.Context(), zero, off); return err }
+	directRead := func(off int64) error { _, err := fid.ReadAt(b.Context(), make([]byte, block), off); return err }
+	var mbs, ratios [2][]float64
+	for b.Loop() {
+		for i, pair := range [2][2]func(int64) error{{write, directWrite}, {read, directRead}} {
+			mounted, direct := timed(pair[0]), timed(pair[1])
+			mbs[i] = append(mbs[i], mounted)
+			ratios[i] = append(ratios[i], mounted/direct)
+		}
+	}
+	for i, name := range []string{"write", "read"} {
+		b.ReportMetric(median(mbs[i]), name+"-MB/s")
+		b.ReportMetric(median(ratios[i]), name+"-ratio")
+	}
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}

@@ -1,0 +1,191 @@
+// Package fwdmount is a file system mount that can change the forwarding node behind it while files
+// are open: FUSE in, 9P2000.L out to one forwarder. A remap drains the requests in flight, opens every
+// open file again at the new forwarder and goes on; a forced remap cuts a dead or hung forwarder off
+// and repeats the requests it held.
+//
+// Limits: files that were removed while open, and locks, do not move; after a forced remap off a
+// forwarder that is hung, not dead, requests it still holds may land when it wakes, so it must be
+// fenced first; an append that a forced remap repeats may be stored twice; shared writable memory
+// maps are refused by the kernel, because all I/O goes to the forwarder at once.
+package fwdmount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	report "fairway/collector/fwdmount"
+	"fairway/collector/p9"
+)
+
+// Options say what to mount where.
+type Options struct {
+	MountPoint string
+	Target     Target
+	// Tree is what to attach at the forwarder: an export or a folder below one.
+	Tree string
+	// Control is the path of the control socket; empty means none.
+	Control string
+	// CacheFor lets the kernel keep names and attributes that long; 0 (the default) asks the forwarder
+	// each time, so that what other nodes do is seen at once.
+	CacheFor time.Duration
+	Log      *slog.Logger
+}
+
+// Mount is one mounted tree.
+type Mount struct {
+	opt     Options
+	link    *link
+	root    *node
+	names   atomic.Uint64 // counts renames: kept fids from before one may point at old paths
+	counts  counts
+	server  *fuse.Server
+	control *control
+}
+
+const (
+	maxIO         = 1 << 20 // bytes the kernel sends at once
+	maxBackground = 64      // requests the kernel keeps outstanding
+)
+
+// Start connects to the forwarder, mounts and returns when the mount is usable.
+func Start(ctx context.Context, opt Options) (*Mount, error) {
+	if opt.Log == nil {
+		opt.Log = slog.Default()
+	}
+	l, err := newLink(ctx, opt.Target, opt.Tree, uint32(os.Getuid()), opt.Log)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mount{opt: opt, link: l}
+	m.counts.start()
+	m.root = &node{m: m}
+	if err := m.mount(); err != nil {
+		l.close()
+		return nil, fmt.Errorf("mounting on %s: %w", opt.MountPoint, err)
+	}
+	if opt.Control != "" {
+		if m.control, err = listen(opt.Control, m); err != nil {
+			m.server.Unmount()
+			l.close()
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *Mount) mount() error {
+	isRoot := os.Getuid() == 0
+	server, err := fs.Mount(m.opt.MountPoint, m.root, &fs.Options{
+		MountOptions: fuse.MountOptions{
+			FsName: m.opt.Tree, Name: "fairway", AllowOther: isRoot, DirectMount: isRoot,
+			Options: []string{"default_permissions"}, MaxWrite: maxIO, MaxReadAhead: maxIO, MaxBackground: maxBackground,
+			DisableXAttrs: true, DisableReadDirPlus: true,
+		},
+		EntryTimeout: &m.opt.CacheFor, AttrTimeout: &m.opt.CacheFor, NullPermissions: true,
+	})
+	if err != nil {
+		return err
+	}
+	m.server = server
+	return server.WaitMount()
+}
+
+// Wait returns when the mount has been unmounted, by Unmount or from outside.
+func (m *Mount) Wait() { m.server.Wait() }
+
+// Unmount ends the mount. While programs use it, it fails with EBUSY unless lazily is true: then the
+// mount leaves the name space at once and operations in flight fail.
+func (m *Mount) Unmount(lazily bool) error {
+	err := m.server.Unmount()
+	if err != nil && lazily {
+		m.link.close()
+		err = syscall.Unmount(m.opt.MountPoint, syscall.MNT_DETACH|syscall.MNT_FORCE)
+	}
+	if err != nil {
+		return fmt.Errorf("unmounting %s: %w", m.opt.MountPoint, err)
+	}
+	m.Close()
+	return nil
+}
+
+// Close releases what the mount holds after it has been unmounted.
+func (m *Mount) Close() {
+	if m.control != nil {
+		m.control.close()
+	}
+	m.link.close()
+}
+
+// Remap moves the mount to another forwarder with files open; force cuts the old one off.
+func (m *Mount) Remap(ctx context.Context, t Target, force bool) (report.Response, error) {
+	start := time.Now()
+	moved, err := m.link.move(ctx, t, force)
+	r := report.Response{Report: m.Report(), Changed: moved.changed, LostFiles: moved.lost, Took: time.Since(start)}
+	if err != nil {
+		return r, fmt.Errorf("remap to %s at %s: %w", t.Forwarder, t.Addr, err)
+	}
+	if moved.changed {
+		m.opt.Log.Info("remapped", "forwarder", t.Forwarder, "addr", t.Addr, "forced", force, "took", r.Took, "lost_files", moved.lost)
+	}
+	return r, nil
+}
+
+// Report says what the mount has done so far.
+func (m *Mount) Report() report.Report {
+	l := m.link
+	l.mu.Lock()
+	r := report.Report{
+		MountPoint: m.opt.MountPoint, Forwarder: l.target.Forwarder, Addr: l.target.Addr, Generation: l.gen,
+		Connected: l.cur != nil, OpenFiles: len(l.handles), Waiting: l.inside,
+	}
+	l.mu.Unlock()
+	m.counts.fill(&r)
+	return r
+}
+
+// do runs an operation on the link, counts it and turns its error into an errno.
+func (m *Mount) do(ctx context.Context, op opKind, f func(s *session, retry int) error) syscall.Errno {
+	return m.transfer(ctx, op, nil, f)
+}
+
+// transfer is do for operations that move bytes; *n is how many.
+func (m *Mount) transfer(ctx context.Context, op opKind, n *int, f func(s *session, retry int) error) syscall.Errno {
+	start := time.Now()
+	errno := errnoOf(m.link.do(ctx, f))
+	moved := 0
+	if n != nil && errno == 0 {
+		moved = *n
+	}
+	m.counts.add(ctx, op, moved, time.Since(start), errno)
+	return errno
+}
+
+// errnoOf is what a program is told: the server's errno, EINTR for an interrupted operation, ENOTCONN
+// when the mount is ending, EIO for everything that should not happen.
+func errnoOf(err error) syscall.Errno {
+	refused := (*p9.Error)(nil)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &refused):
+		return refused.Errno
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return syscall.EINTR
+	case errors.Is(err, errClosed):
+		return syscall.ENOTCONN
+	case errors.Is(err, io.ErrShortWrite):
+		return syscall.ENOSPC
+	}
+	slog.Error("operation failed", "err", err)
+	return syscall.EIO
+}
