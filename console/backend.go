@@ -173,8 +173,12 @@ type Decision struct {
 
 // LiveMessage is one text message of the live feed. A client subscribes by ?topics=a,b.
 type LiveMessage struct {
-	Topic    string    `json:"topic"`              // "overview"; "beat" when nothing changed for a second
-	Overview *Overview `json:"overview,omitempty"` // with topic "overview"
+	Topic string `json:"topic"` // "overview"; "beat" each second; "plans" when one changed; "forwarder:ID"
+	// Now is the server's clock when the message was made: what is shown is aged by it, not by the
+	// reader's own clock, which may be wrong.
+	Now       time.Time        `json:"now"`
+	Overview  *Overview        `json:"overview,omitempty"`  // with topic "overview"
+	Forwarder *ForwarderDetail `json:"forwarder,omitempty"` // with topic "forwarder:ID"; each series has its newest second only
 }
 
 // Backend is both.

@@ -19,45 +19,65 @@ type Document struct {
 	Type     string `json:"type"` // "about:blank": title and status say it all
 	Title    string `json:"title"`
 	Status   int    `json:"status"`
+	Code     string `json:"code"`   // for machines; never changes its meaning
 	Detail   string `json:"detail"` // what happened, on what, what to do
 	Instance string `json:"instance,omitempty"`
 }
 
-// The first status of an error is the one the API answers; the others are understood as well.
+// The refusals of the door itself, each a kind of one of the console's.
+var (
+	// ErrSignIn says that signing in would help.
+	ErrSignIn   = fmt.Errorf("%w: not signed in", console.ErrNotAllowed)
+	ErrTooOften = fmt.Errorf("%w: too many requests", console.ErrNotAllowed)
+	ErrTooLarge = fmt.Errorf("%w: body too large", console.ErrInvalid)
+	ErrMethod   = fmt.Errorf("%w: method not allowed", console.ErrInvalid)
+)
+
+// The first line that fits an error is what the API answers; the others are understood as well.
 var table = []struct {
 	err    error
 	status int
+	code   string
 }{
-	{console.ErrInvalid, http.StatusBadRequest},
-	{console.ErrInvalid, http.StatusUnprocessableEntity},
-	{console.ErrNotAllowed, http.StatusForbidden},
-	{console.ErrNotAllowed, http.StatusUnauthorized},
-	{console.ErrNotFound, http.StatusNotFound},
-	{console.ErrConflict, http.StatusConflict},
-	{console.ErrChanged, http.StatusPreconditionFailed},
-	{console.ErrUnreachable, http.StatusServiceUnavailable},
-	{console.ErrUnreachable, http.StatusBadGateway},
-	{console.ErrUnreachable, http.StatusGatewayTimeout},
+	{ErrSignIn, http.StatusUnauthorized, "not_signed_in"},
+	{ErrTooOften, http.StatusTooManyRequests, "too_often"},
+	{ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
+	{ErrMethod, http.StatusMethodNotAllowed, "method_not_allowed"},
+	{console.ErrInvalid, http.StatusBadRequest, "invalid"},
+	{console.ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
+	{console.ErrNotAllowed, http.StatusForbidden, "not_allowed"},
+	{console.ErrNotFound, http.StatusNotFound, "not_found"},
+	{console.ErrConflict, http.StatusConflict, "conflict"},
+	{console.ErrChanged, http.StatusPreconditionFailed, "changed"},
+	{console.ErrUnreachable, http.StatusServiceUnavailable, "unreachable"},
+	{console.ErrUnreachable, http.StatusBadGateway, "unreachable"},
+	{console.ErrUnreachable, http.StatusGatewayTimeout, "unreachable"},
 }
 
 // Status is what the API answers err with: 500 for a failure that is no refusal.
 func Status(err error) int {
+	status, _ := statusOf(err)
+	return status
+}
+
+func statusOf(err error) (status int, code string) {
 	for _, e := range table {
 		if errors.Is(err, e.err) {
-			return e.status
+			return e.status, e.code
 		}
 	}
-	return http.StatusInternalServerError
+	return http.StatusInternalServerError, "internal"
 }
 
 // Write answers a request with err as a problem document.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
-	status := Status(err)
+	status, code := statusOf(err)
 	w.Header().Set("Content-Type", ContentType)
 	w.WriteHeader(status)
 	// The client is gone when this fails; there is nobody left to tell.
 	_ = json.NewEncoder(w).Encode(Document{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: err.Error(), Instance: r.URL.Path,
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
+		Detail: err.Error(), Instance: r.URL.Path,
 	})
 }
 

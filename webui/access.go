@@ -1,0 +1,219 @@
+package webui
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/remap"
+	"fairway/webui/ingest"
+	"fairway/webui/problem"
+)
+
+// Access says who people and machines are and what they may. The zero value lets root and the
+// daemon's own user do everything on the unix socket, and nobody else anything.
+type Access struct {
+	// Anonymous is what a request by TCP without any sign-in may do, and an unknown user of the
+	// unix socket: remap.Viewer or "" (nothing).
+	Anonymous remap.Role
+	// Groups give the members of unix groups (by name or number) their role.
+	Groups map[string]remap.Role
+	// Tokens are the machines' and agents' keys.
+	Tokens []Token
+	// Accounts are people who sign in with a password.
+	Accounts []Account
+	// Proxy, when set, is trusted to say who people are.
+	Proxy *Proxy
+	// SecureCookie marks cookies for TLS only; set it behind a proxy that speaks TLS.
+	SecureCookie bool
+}
+
+// RoleAgent is the role of a token that brings frames and takes orders, and may nothing else.
+const RoleAgent remap.Role = "agent"
+
+// Token is a bearer token. Only its SHA-256 is kept.
+type Token struct {
+	Name   string
+	Role   remap.Role // viewer, operator, admin or RoleAgent
+	SHA256 string     // hex
+	// Nodes and Limits bound an agent's token; see ingest.Speaker.
+	Nodes  []string
+	Limits ingest.Limits // the zero value is ingest.DefaultLimits
+}
+
+// HashToken is what Token.SHA256 holds.
+func HashToken(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// Proxy is a reverse proxy that has signed people in.
+type Proxy struct {
+	From       []netip.Prefix // where it connects from
+	UserHeader string         // such as X-Remote-User
+	// GroupsHeader lists groups, separated by commas, that Roles maps; "" gives everybody Default.
+	GroupsHeader string
+	Roles        map[string]remap.Role
+	Default      remap.Role
+}
+
+// who is what the gate found out about a request.
+type who struct {
+	remap.Person
+	remote  string
+	speaker *ingest.Speaker // of an agent's token
+	cookie  bool            // the browser sends the proof by itself, so its origin must be checked
+	expires time.Time       // of the session
+}
+
+// identities turns a request's proof into who it is.
+type identities struct {
+	access   Access
+	groups   map[uint32]remap.Role
+	tokens   map[[sha256.Size]byte]*Token
+	sessions *sessions
+	own      uint32
+}
+
+func newIdentities(a Access) (*identities, error) {
+	id := &identities{access: a, groups: map[uint32]remap.Role{}, tokens: map[[sha256.Size]byte]*Token{}, own: uint32(os.Geteuid())}
+	if a.Anonymous != "" && a.Anonymous != remap.Viewer {
+		return nil, fmt.Errorf("access.anonymous = %q: nobody may act without a name; want %q or \"\"", a.Anonymous, remap.Viewer)
+	}
+	for name, role := range a.Groups {
+		gid, err := groupID(name)
+		if err != nil {
+			return nil, err
+		}
+		if !role.Includes(remap.Viewer) {
+			return nil, fmt.Errorf("access.groups.%s = %q: want viewer, operator or admin", name, role)
+		}
+		id.groups[gid] = role
+	}
+	for i := range a.Tokens {
+		t := a.Tokens[i]
+		sum, err := hex.DecodeString(t.SHA256)
+		if err != nil || len(sum) != sha256.Size {
+			return nil, fmt.Errorf("token %q: sha256 is not 64 hex digits", t.Name)
+		}
+		if t.Name == "" || t.Role != RoleAgent && !t.Role.Includes(remap.Viewer) {
+			return nil, fmt.Errorf("token %q with role %q: want a name, and viewer, operator, admin or agent", t.Name, t.Role)
+		}
+		if t.Limits == (ingest.Limits{}) {
+			t.Limits = ingest.DefaultLimits()
+		}
+		id.tokens[[sha256.Size]byte(sum)] = &t
+	}
+	var err error
+	id.sessions, err = newSessions(a.Accounts)
+	return id, err
+}
+
+func groupID(name string) (uint32, error) {
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, fmt.Errorf("access.groups.%s: %w (make the group, or give its number)", name, err)
+	}
+	n, err := strconv.ParseUint(g.Gid, 10, 32)
+	return uint32(n), err
+}
+
+// identify says who a request is from; the proof that is hardest to send by mistake counts first.
+// A proof that is wrong is refused even where none would be needed.
+func (id *identities) identify(r *http.Request, d Door) (who, error) {
+	w := who{remote: r.RemoteAddr}
+	if d == DoorUnix {
+		w.remote = "unix"
+	}
+	if auth := r.Header.Get("Authorization"); auth != "" {
+		return id.byToken(w, auth)
+	}
+	switch d {
+	case DoorUnix:
+		return id.byPeer(w, r)
+	case DoorTCP:
+		if p := id.access.Proxy; p != nil && p.trusts(r) {
+			return p.identify(w, r)
+		}
+		if c, err := r.Cookie(cookieName); err == nil {
+			if s, ok := id.sessions.find(c.Value); ok {
+				w.Person = remap.Person{Name: s.name, Role: s.role, Via: "session"}
+				w.cookie, w.expires = true, s.expires
+				return w, nil
+			}
+		}
+		w.Person = remap.Person{Role: id.access.Anonymous, Via: "anonymous"}
+	}
+	return w, nil
+}
+
+func (id *identities) byToken(w who, auth string) (who, error) {
+	secret, ok := strings.CutPrefix(auth, "Bearer ")
+	// Looking up the hash tells an eavesdropper of time nothing about the secret.
+	t := id.tokens[sha256.Sum256([]byte(strings.TrimSpace(secret)))]
+	if !ok || t == nil {
+		return w, fmt.Errorf("%w: the bearer token is not known here", problem.ErrSignIn)
+	}
+	w.Person = remap.Person{Name: t.Name, Role: t.Role, Via: "token"}
+	if t.Role == RoleAgent {
+		w.speaker = &ingest.Speaker{Name: t.Name, Nodes: t.Nodes, Limits: t.Limits}
+	}
+	return w, nil
+}
+
+func (id *identities) byPeer(w who, r *http.Request) (who, error) {
+	p, ok := r.Context().Value(peerKey{}).(*peer)
+	if !ok {
+		return w, fmt.Errorf("%w: the kernel did not say who is at the other end of the socket", problem.ErrSignIn)
+	}
+	w.Person = remap.Person{Name: userName(p.uid), Role: id.access.Anonymous, Via: "unix"}
+	if p.uid == 0 || p.uid == id.own {
+		w.Role = remap.Admin
+		return w, nil
+	}
+	for _, g := range append(p.groups, p.gid) {
+		if role, ok := id.groups[g]; ok && !w.Role.Includes(role) {
+			w.Role = role
+		}
+	}
+	return w, nil
+}
+
+func userName(uid uint32) string {
+	if u, err := user.LookupId(strconv.Itoa(int(uid))); err == nil {
+		return u.Username
+	}
+	return "uid" + strconv.Itoa(int(uid))
+}
+
+func (p *Proxy) trusts(r *http.Request) bool {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(a.Addr().Unmap()) })
+}
+
+func (p *Proxy) identify(w who, r *http.Request) (who, error) {
+	w.Person = remap.Person{Name: r.Header.Get(p.UserHeader), Role: p.Default, Via: "proxy"}
+	w.cookie = true // the proxy's cookie
+	if w.Name == "" {
+		return w, fmt.Errorf("%w: the proxy sent no %s", problem.ErrSignIn, p.UserHeader)
+	}
+	if p.GroupsHeader != "" {
+		for _, g := range strings.Split(r.Header.Get(p.GroupsHeader), ",") {
+			if role, ok := p.Roles[strings.TrimSpace(g)]; ok && !w.Role.Includes(role) {
+				w.Role = role
+			}
+		}
+	}
+	return w, nil
+}

@@ -1,0 +1,319 @@
+package webui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/webui/problem"
+)
+
+const maxBody = 8 << 20 // a manual remap of every compute node of the largest machine
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(b) // the reader is gone when this fails
+	return nil
+}
+
+// readJSON reads a body of one JSON object without unknown fields.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return fmt.Errorf("%w: more than %d bytes", problem.ErrTooLarge, maxBody)
+		}
+		return fmt.Errorf("%w: body: %w", console.ErrInvalid, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: body: more than one JSON value", console.ErrInvalid)
+	}
+	return nil
+}
+
+func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request, _ who) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+	return nil
+}
+
+// Readiness says whether the daemon does its work.
+type Readiness struct {
+	Ready      bool      `json:"ready"`
+	Picture    time.Time `json:"picture"` // when the newest one was made
+	Newest     time.Time `json:"newest"`  // second of data; zero before the first
+	Forwarders int       `json:"forwarders"`
+}
+
+func (s *Server) getReady(w http.ResponseWriter, _ *http.Request, _ who) error {
+	snap := s.cfg.Picture.Snapshot()
+	age := time.Since(snap.Made)
+	if age > 5*time.Second {
+		return fmt.Errorf("%w: no picture has been made for %s", console.ErrUnreachable, age.Round(time.Second))
+	}
+	return writeJSON(w, Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At, Forwarders: len(snap.Overview.Forwarders)})
+}
+
+func (s *Server) getProfile(w http.ResponseWriter, r *http.Request, _ who) error {
+	switch name := r.PathValue("profile"); name {
+	case "profile":
+		pprof.Profile(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	case "cmdline":
+		pprof.Cmdline(w, r)
+	default:
+		pprof.Handler(name).ServeHTTP(w, r)
+	}
+	return nil
+}
+
+// Session is who a request is from, and what the page needs to know before it shows anything.
+type Session struct {
+	Name    string     `json:"name"`
+	Role    remap.Role `json:"role"`
+	Via     string     `json:"via"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Machine string     `json:"machine"`
+	Version string     `json:"version"`
+	// CanSignIn says that there are accounts; HowTo tells how to get a role without one.
+	CanSignIn bool   `json:"can_sign_in"`
+	HowTo     string `json:"how_to"`
+}
+
+func (s *Server) session(by who) Session {
+	v := Session{Name: by.Name, Role: by.Role, Via: by.Via, Machine: s.cfg.Picture.Snapshot().Machine.Name, Version: s.cfg.Version,
+		CanSignIn: len(s.gate.sessions.accounts) > 0,
+		HowTo:     "On the server's host run 'fairway' (its unix socket knows you), or ask an administrator for a sign-in link or an account."}
+	if !by.expires.IsZero() {
+		v.Expires = &by.expires
+	}
+	return v
+}
+
+func (s *Server) getSession(w http.ResponseWriter, _ *http.Request, by who) error {
+	return writeJSON(w, s.session(by))
+}
+
+// SignIn is the body of POST /api/v1/session: a name and password, or a one-time code.
+type SignIn struct {
+	Name     string `json:"name,omitempty"`
+	Password string `json:"password,omitempty"`
+	Code     string `json:"code,omitempty"`
+}
+
+func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) error {
+	if r.Header.Get("Origin") == "" {
+		return fmt.Errorf("%w: signing in needs an Origin header, which browsers send; programs use a bearer token", console.ErrNotAllowed)
+	}
+	var in SignIn
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	var cookie string
+	var err error
+	if in.Code != "" {
+		cookie, err = s.gate.sessions.redeem(in.Code)
+	} else {
+		cookie, err = s.gate.sessions.signIn(in.Name, in.Password)
+	}
+	if err != nil {
+		s.log.Warn("a sign-in was refused", "name", in.Name, "remote", by.remote, "err", err)
+		return err
+	}
+	found, _ := s.gate.sessions.find(cookie)
+	http.SetCookie(w, s.cookie(cookie, found.expires))
+	s.log.Info("signed in", "name", found.name, "role", found.role, "remote", by.remote)
+	return writeJSON(w, s.session(who{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"}, expires: found.expires}))
+}
+
+func (s *Server) cookie(value string, expires time.Time) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", Expires: expires, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: s.cfg.Access.SecureCookie}
+}
+
+func (s *Server) deleteSession(w http.ResponseWriter, r *http.Request, by who) error {
+	if c, err := r.Cookie(cookieName); err == nil {
+		s.gate.sessions.end(c.Value)
+	}
+	http.SetCookie(w, s.cookie("", time.Unix(1, 0)))
+	return writeJSON(w, s.session(who{Person: remap.Person{Role: s.cfg.Access.Anonymous, Via: "anonymous"}, remote: by.remote}))
+}
+
+func (s *Server) getIngest(w http.ResponseWriter, r *http.Request, by who) error {
+	if s.cfg.Ingest == nil {
+		return fmt.Errorf("%w: this daemon takes no frames", console.ErrUnreachable)
+	}
+	s.cfg.Ingest.Serve(w, r, *by.speaker)
+	return nil
+}
+
+func (s *Server) getMachine(w http.ResponseWriter, _ *http.Request, _ who) error {
+	snap := s.cfg.Picture.Snapshot()
+	v := MachineView{Machine: *snap.Machine, Generation: snap.Generation, Observed: snap.Situation.Observed, Simulated: snap.Overview.Simulated}
+	if v.Nodes == nil {
+		v.Nodes = []topology.Node{}
+	}
+	if v.Default == nil {
+		v.Default = topology.Mapping{}
+	}
+	return writeJSON(w, v)
+}
+
+func (s *Server) getOverview(w http.ResponseWriter, _ *http.Request, by who) error {
+	o := s.cfg.Picture.Snapshot().Overview
+	o.User, o.Role = by.Name, string(by.Role)
+	return writeJSON(w, o)
+}
+
+func (s *Server) getNodes(w http.ResponseWriter, r *http.Request, _ who) error {
+	q := r.URL.Query()
+	keep := func(topology.Node) bool { return true }
+	if text := q.Get("role"); text != "" {
+		role, ok := topology.ParseRole(text)
+		if !ok {
+			return fmt.Errorf("%w: role %q; there are compute, forwarder, storage and metadata", console.ErrInvalid, text)
+		}
+		keep = func(n topology.Node) bool { return n.Role == role }
+	}
+	if q.Get("names") == "1" {
+		names := []topology.NodeID{}
+		for _, n := range s.cfg.Picture.Snapshot().Machine.Nodes {
+			if keep(n) {
+				names = append(names, n.ID)
+			}
+		}
+		return writeJSON(w, names)
+	}
+	rows := s.cfg.Picture.Nodes(keep)
+	if health := q.Get("health"); health != "" {
+		rows = slices.DeleteFunc(rows, func(n console.NodeRow) bool { return string(n.State) != health })
+	}
+	return writeJSON(w, rows)
+}
+
+// NodeView is one node with what its agent says of its own sources.
+type NodeView struct {
+	console.NodeRow
+	Sources []collector.SourceStatus `json:"sources"`
+}
+
+func (s *Server) getNode(w http.ResponseWriter, r *http.Request, _ who) error {
+	id := topology.NodeID(r.PathValue("id"))
+	rows := s.cfg.Picture.Nodes(func(n topology.Node) bool { return n.ID == id })
+	if len(rows) == 0 {
+		return fmt.Errorf("node %q: %w", id, console.ErrNotFound)
+	}
+	v := NodeView{NodeRow: rows[0], Sources: s.cfg.Picture.Sources(id)}
+	if v.Sources == nil {
+		v.Sources = []collector.SourceStatus{}
+	}
+	return writeJSON(w, v)
+}
+
+func (s *Server) getForwarder(w http.ResponseWriter, r *http.Request, _ who) error {
+	d, err := s.cfg.Picture.Forwarder(r.Context(), topology.ForwarderID(r.PathValue("id")), r.URL.Query().Get("series") != "0")
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, d)
+}
+
+func (s *Server) getFindings(w http.ResponseWriter, _ *http.Request, _ who) error {
+	return writeJSON(w, s.cfg.Picture.Snapshot().Overview.Findings)
+}
+
+func (s *Server) getJobs(w http.ResponseWriter, _ *http.Request, _ who) error {
+	jobs := s.cfg.Picture.Snapshot().Situation.Jobs
+	if jobs == nil {
+		jobs = []remap.Job{}
+	}
+	return writeJSON(w, jobs)
+}
+
+// JobView is one job and where its nodes are.
+type JobView struct {
+	remap.Job
+	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each
+}
+
+func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
+	id, sit := topology.JobID(r.PathValue("id")), s.cfg.Picture.Snapshot().Situation
+	i := slices.IndexFunc(sit.Jobs, func(j remap.Job) bool { return j.ID == id })
+	if i < 0 {
+		return fmt.Errorf("job %q: %w among the %d that run now", id, console.ErrNotFound, len(sit.Jobs))
+	}
+	v := JobView{Job: sit.Jobs[i], Forwarders: map[topology.ForwarderID]int{}}
+	for _, n := range v.Nodes {
+		if f, ok := sit.Observed[n]; ok {
+			v.Forwarders[f]++
+		}
+	}
+	return writeJSON(w, v)
+}
+
+// parseTime reads RFC 3339, Unix milliseconds, "now" or "-15m"; empty is fallback.
+func parseTime(name, text string, now, fallback time.Time) (time.Time, error) {
+	switch {
+	case text == "":
+		return fallback, nil
+	case text == "now", text == "live":
+		return now, nil
+	case strings.HasPrefix(text, "-"):
+		if d, err := time.ParseDuration(text); err == nil {
+			return now.Add(d), nil
+		}
+	default:
+		if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms < 1<<43 {
+			return time.UnixMilli(ms), nil
+		}
+		if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: %s=%q; want RFC 3339, Unix milliseconds, now or -15m", console.ErrInvalid, name, text)
+}
+
+// parseRange reads from and to; without them it is the last span before now.
+func parseRange(r *http.Request, span time.Duration) (from, to time.Time, err error) {
+	q, now := r.URL.Query(), time.Now()
+	if to, err = parseTime("to", q.Get("to"), now, now); err != nil {
+		return
+	}
+	if from, err = parseTime("from", q.Get("from"), now, to.Add(-span)); err != nil {
+		return
+	}
+	if !from.Before(to) {
+		err = fmt.Errorf("%w: from %s is not before to %s", console.ErrInvalid, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	}
+	return
+}
+
+func parseSpan(name, text string, fallback time.Duration) (time.Duration, error) {
+	if text == "" {
+		return fallback, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > 366*24*time.Hour {
+		return 0, fmt.Errorf("%w: %s=%q; want a span from 1s, such as 10s or 1h", console.ErrInvalid, name, text)
+	}
+	return d.Truncate(time.Second), nil
+}

@@ -1,0 +1,173 @@
+package webui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"fairway/console"
+	"fairway/remap"
+	"fairway/webui/live"
+)
+
+// defaultLimit and maxLimit bound lists.
+const (
+	defaultLimit = 200
+	maxLimit     = 10000
+)
+
+func parseLimit(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return defaultLimit, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxLimit {
+		return 0, fmt.Errorf("%w: limit=%q; want 1 to %d", console.ErrInvalid, text, maxLimit)
+	}
+	return n, nil
+}
+
+func (s *Server) desk() (*remap.Desk, error) {
+	if s.cfg.Desk == nil {
+		return nil, fmt.Errorf("%w: this daemon keeps no plans", console.ErrUnreachable)
+	}
+	return s.cfg.Desk, nil
+}
+
+func (s *Server) getPlans(w http.ResponseWriter, r *http.Request, _ who) error {
+	limit, err := parseLimit(r)
+	if err != nil {
+		return err
+	}
+	desk, err := s.desk()
+	if err != nil {
+		return err
+	}
+	plans, err := desk.Plans(r.Context())
+	if err != nil {
+		return fromDesk(err)
+	}
+	rows := make([]console.PlanRow, 0, min(limit, len(plans)))
+	for i := range plans[:min(limit, len(plans))] {
+		rows = append(rows, live.PlanRow(&plans[i]))
+	}
+	return writeJSON(w, rows)
+}
+
+func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, by who) error {
+	return s.writePlan(w, r, by, r.PathValue("id"))
+}
+
+// writePlan answers a plan as the caller sees it now.
+func (s *Server) writePlan(w http.ResponseWriter, r *http.Request, by who, id string) error {
+	desk, err := s.desk()
+	if err != nil {
+		return err
+	}
+	v, err := desk.Preview(r.Context(), by.Person, id)
+	if err != nil {
+		return fromDesk(err)
+	}
+	p := console.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks, Needs: v.Needs, MayApprove: v.MayApprove}
+	return writeJSON(w, p)
+}
+
+func (s *Server) postPlan(w http.ResponseWriter, r *http.Request, by who) error {
+	desk, err := s.desk()
+	if err != nil {
+		return err
+	}
+	var in console.ManualRemap
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	p, err := desk.Propose(r.Context(), by.Person, remap.Request{
+		Key: r.Header.Get("Idempotency-Key"), Moves: remap.MoveAll(in.Nodes, in.To), Reason: in.Reason, Force: in.Force,
+	})
+	if err != nil {
+		return fromDesk(err)
+	}
+	w.Header().Set("Location", "/api/v1/plans/"+p.ID)
+	return s.writePlan(w, r, by, p.ID)
+}
+
+// decision is one thing that can be said to a plan.
+type decision func(d *remap.Desk, ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
+
+var (
+	approve  decision = (*remap.Desk).Approve
+	reject   decision = (*remap.Desk).Reject
+	rollBack decision = (*remap.Desk).RollBack
+	stop     decision = (*remap.Desk).Stop
+	complete decision = (*remap.Desk).Complete
+)
+
+func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, who) error {
+	return func(w http.ResponseWriter, r *http.Request, by who) error {
+		desk, err := s.desk()
+		if err != nil {
+			return err
+		}
+		var in console.Decision
+		if err := readJSON(w, r, &in); err != nil {
+			return err
+		}
+		id := r.PathValue("id")
+		a := remap.Answer{Key: r.Header.Get("Idempotency-Key"), Hash: in.PreviewHash, Reason: in.Reason}
+		if _, err := say(desk, r.Context(), by.Person, id, a); err != nil {
+			return fromDesk(err)
+		}
+		return s.writePlan(w, r, by, id)
+	}
+}
+
+func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
+	limit, err := parseLimit(r)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	entries := []console.AuditEntry{}
+	if s.cfg.Audit == nil {
+		return writeJSON(w, entries)
+	}
+	from, to, err := parseRange(r, 10*366*24*60*60*1e9)
+	if err != nil {
+		return err
+	}
+	err = s.cfg.Audit(func(rec *remap.Record) error {
+		if rec.At.Before(from) || !rec.At.Before(to) && q.Get("to") != "" ||
+			q.Get("actor") != "" && q.Get("actor") != rec.Actor || q.Get("subject") != "" && q.Get("subject") != rec.Plan {
+			return nil
+		}
+		entries = append(entries, auditEntry(rec))
+		if len(entries) > 2*limit { // only the newest are shown
+			entries = append(entries[:0], entries[len(entries)-limit:]...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	newest := make([]console.AuditEntry, 0, min(limit, len(entries)))
+	for i := len(entries) - 1; i >= 0 && len(newest) < limit; i-- {
+		newest = append(newest, entries[i])
+	}
+	return writeJSON(w, newest)
+}
+
+func auditEntry(rec *remap.Record) console.AuditEntry {
+	e := console.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind), Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State)}
+	if e.Actor == "" {
+		e.Actor = "desk"
+	}
+	if rec.Approval != nil {
+		e.Reason = rec.Approval.Reason
+	}
+	if rec.Error != "" {
+		e.Result += ": " + rec.Error
+	}
+	return e
+}

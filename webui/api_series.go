@@ -1,0 +1,177 @@
+package webui
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/tsdb"
+)
+
+// Bounds of one answer.
+const (
+	maxSeriesNodes  = 4096
+	maxSeriesPoints = 2_000_000
+)
+
+// SeriesAnswer is one metric of some nodes. A gap is one point without a value, at the first
+// missing step; a node without data in the range has no series.
+type SeriesAnswer struct {
+	Metric     string       `json:"metric"`
+	FromMillis int64        `json:"from_ms"`
+	ToMillis   int64        `json:"to_ms"`
+	StepMillis int64        `json:"step_ms"`
+	Agg        string       `json:"agg"`
+	Series     []NodeSeries `json:"series"`
+}
+
+// NodeSeries is one node's part.
+type NodeSeries struct {
+	Node   topology.NodeID `json:"node"`
+	Points []GapPoint      `json:"points"`
+}
+
+// GapPoint is one step; a nil value says that nothing is known from there on until the next point.
+type GapPoint struct {
+	TimeMillis int64    `json:"t"`
+	Value      *float64 `json:"v"`
+}
+
+func (s *Server) getSeries(w http.ResponseWriter, r *http.Request, _ who) error {
+	q, err := parseSeries(r)
+	if err != nil {
+		return err
+	}
+	series, err := s.cfg.Store.Select(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	a := SeriesAnswer{Metric: q.Metric.String(), FromMillis: q.FromMillis, ToMillis: q.ToMillis, StepMillis: q.StepMillis, Agg: string(q.Agg), Series: []NodeSeries{}}
+	for _, one := range series {
+		a.Series = append(a.Series, NodeSeries{Node: one.Node, Points: withGaps(one.Points, q.StepMillis)})
+	}
+	if r.URL.Query().Get("format") == "csv" {
+		return writeSeriesCSV(w, a)
+	}
+	return writeJSON(w, a)
+}
+
+func parseSeries(r *http.Request) (q tsdb.Query, err error) {
+	v := r.URL.Query()
+	var ok bool
+	if q.Metric, ok = collector.ParseMetric(v.Get("metric")); !ok {
+		return q, fmt.Errorf("%w: metric %q is not one of DESIGN.md section 3, such as read_bytes", console.ErrInvalid, v.Get("metric"))
+	}
+	for _, n := range strings.Split(v.Get("node"), ",") {
+		if n != "" {
+			q.Nodes = append(q.Nodes, topology.NodeID(n))
+		}
+	}
+	from, to, err := parseRange(r, 15*time.Minute)
+	if err != nil {
+		return q, err
+	}
+	step, err := parseSpan("step", v.Get("step"), time.Second)
+	if err != nil {
+		return q, err
+	}
+	q.FromMillis, q.ToMillis, q.StepMillis = from.UnixMilli(), to.UnixMilli(), step.Milliseconds()
+	q.Agg = tsdb.Agg(v.Get("agg"))
+	if q.Agg == "" {
+		q.Agg = tsdb.AggMean
+	}
+	points := (q.ToMillis - q.FromMillis) / q.StepMillis * int64(len(q.Nodes))
+	switch {
+	case len(q.Nodes) == 0 || len(q.Nodes) > maxSeriesNodes:
+		return q, fmt.Errorf("%w: node: %d names; want 1 to %d", console.ErrInvalid, len(q.Nodes), maxSeriesNodes)
+	case points > maxSeriesPoints:
+		return q, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", console.ErrInvalid, points, maxSeriesPoints)
+	case !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg):
+		return q, fmt.Errorf("%w: agg %q; there are mean, sum, min, max and count", console.ErrInvalid, q.Agg)
+	}
+	return q, nil
+}
+
+// withGaps puts a point without value where steps are missing between two points.
+func withGaps(points []tsdb.Point, step int64) []GapPoint {
+	out := make([]GapPoint, 0, len(points)+8)
+	for i := range points {
+		if i > 0 && points[i].TimeMillis-points[i-1].TimeMillis > step {
+			out = append(out, GapPoint{TimeMillis: points[i-1].TimeMillis + step})
+		}
+		out = append(out, GapPoint{TimeMillis: points[i].TimeMillis, Value: &points[i].Value})
+	}
+	return out
+}
+
+func writeSeriesCSV(w http.ResponseWriter, a SeriesAnswer) error {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.Metric+".csv"))
+	out := csv.NewWriter(w)
+	out.Write([]string{"time", "node", a.Metric}) // errors stay until Flush
+	for _, one := range a.Series {
+		for _, p := range one.Points {
+			value := ""
+			if p.Value != nil {
+				value = strconv.FormatFloat(*p.Value, 'g', -1, 64)
+			}
+			out.Write([]string{time.UnixMilli(p.TimeMillis).UTC().Format(time.RFC3339), string(one.Node), value})
+		}
+	}
+	out.Flush()
+	return nil // the reader is gone when Flush failed
+}
+
+// OccupancyAnswer is the share of reported seconds near peak, per forwarder and bucket.
+type OccupancyAnswer struct {
+	FromMillis   int64                `json:"from_ms"`
+	ToMillis     int64                `json:"to_ms"`
+	BucketMillis int64                `json:"bucket_ms"`
+	Threshold    float64              `json:"threshold"`
+	Nodes        []tsdb.NodeOccupancy `json:"nodes"`
+	NoPeak       []topology.NodeID    `json:"no_peak"` // not counted: their peak is not known
+}
+
+func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) error {
+	from, to, err := parseRange(r, 24*time.Hour)
+	if err != nil {
+		return err
+	}
+	bucket, err := parseSpan("bucket", r.URL.Query().Get("bucket"), time.Hour)
+	if err != nil {
+		return err
+	}
+	q := tsdb.OccupancyQuery{FromMillis: from.UnixMilli(), ToMillis: to.UnixMilli(), BucketMillis: bucket.Milliseconds(),
+		Threshold: tsdb.DefaultThreshold, PeakBytesPerSec: map[topology.NodeID]float64{}}
+	if text := r.URL.Query().Get("threshold"); text != "" {
+		if q.Threshold, err = strconv.ParseFloat(text, 64); err != nil || q.Threshold <= 0 || q.Threshold > 1 {
+			return fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", console.ErrInvalid, text)
+		}
+	}
+	a := OccupancyAnswer{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis, Threshold: q.Threshold,
+		Nodes: []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
+	for _, n := range s.cfg.Picture.Snapshot().Machine.ByRole(topology.Forwarder) {
+		if n.PeakBytesPerSec <= 0 {
+			a.NoPeak = append(a.NoPeak, n.ID)
+			continue
+		}
+		q.Nodes = append(q.Nodes, n.ID)
+		q.PeakBytesPerSec[n.ID] = n.PeakBytesPerSec
+	}
+	if cells := (q.ToMillis - q.FromMillis) / q.BucketMillis * int64(len(q.Nodes)); cells > maxSeriesPoints {
+		return fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", console.ErrInvalid, cells, maxSeriesPoints)
+	}
+	if len(q.Nodes) > 0 {
+		if a.Nodes, err = s.cfg.Store.Occupancy(r.Context(), q); err != nil {
+			return err
+		}
+	}
+	return writeJSON(w, a)
+}

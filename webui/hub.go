@@ -1,0 +1,366 @@
+package webui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/gorilla/websocket"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/webui/live"
+)
+
+// The topics of the live feed. A client asks for some by ?topics=a,b; without, for the overview.
+const (
+	topicOverview  = "overview"
+	topicPlans     = "plans"      // some plan changed: read again what is shown
+	topicForwarder = "forwarder:" // + id: the page's newest second
+	topicGrid      = "grid:"      // + a live.GridMetrics name: binary frames
+	topicBeat      = "beat"
+)
+
+const (
+	maxTopics     = 16
+	maxLive       = 1024 // clients
+	liveWriteTime = 10 * time.Second
+	livePing      = 20 * time.Second
+	liveSilent    = 60 * time.Second
+	backgroundGap = 5 * time.Second // of a hidden tab: 0.2 Hz
+)
+
+// liveFrame is one message for many clients. The user's own part of a JSON message is put between
+// head and tail when it is written.
+type liveFrame struct {
+	topic      string
+	binary     bool
+	head, tail []byte
+	personal   bool
+}
+
+// hub feeds the newest picture to every client. One goroutine owns the table of clients; a client
+// that reads too slowly finds only the newest frame of each topic, and the lost ones are counted.
+type hub struct {
+	join, leave chan *liveClient
+	frames      chan []liveFrame
+	stopped     chan struct{}
+	topics      atomic.Pointer[map[string]int] // what anybody listens to
+	clients     atomic.Int64
+	sent        atomic.Uint64
+	dropped     atomic.Uint64
+}
+
+func newHub() *hub {
+	h := &hub{join: make(chan *liveClient), leave: make(chan *liveClient), frames: make(chan []liveFrame, 4), stopped: make(chan struct{})}
+	h.topics.Store(&map[string]int{})
+	return h
+}
+
+// run owns the clients until ctx ends, then closes them.
+func (h *hub) run(ctx context.Context) {
+	clients := map[*liveClient]struct{}{}
+	defer close(h.stopped)
+	for {
+		select {
+		case c := <-h.join:
+			clients[c] = struct{}{}
+		case c := <-h.leave:
+			delete(clients, c)
+		case frames := <-h.frames:
+			for c := range clients {
+				for i := range frames {
+					if c.wants(frames[i].topic) && !c.put(&frames[i]) {
+						h.dropped.Add(1)
+					}
+				}
+			}
+			continue
+		case <-ctx.Done():
+			for c := range clients {
+				c.ws.Close()
+			}
+			return
+		}
+		topics := map[string]int{}
+		for c := range clients {
+			for _, t := range c.topics {
+				topics[t]++
+			}
+		}
+		h.topics.Store(&topics)
+		h.clients.Store(int64(len(clients)))
+	}
+}
+
+// wanted lists the topics with a prefix that somebody listens to.
+func (h *hub) wanted(prefix string) (names []string) {
+	for t := range *h.topics.Load() {
+		if name, ok := strings.CutPrefix(t, prefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// publish hands frames to the owner; when it is behind, the oldest picture is not worth waiting for.
+func (h *hub) publish(frames []liveFrame) {
+	select {
+	case h.frames <- frames:
+	default:
+		h.dropped.Add(uint64(len(frames)))
+	}
+}
+
+func (h *hub) writeMetrics(w io.Writer) {
+	metrics.WriteGaugeUint64(w, "fairway_live_clients", uint64(h.clients.Load()))
+	metrics.WriteCounterUint64(w, "fairway_live_sent_total", h.sent.Load())
+	metrics.WriteCounterUint64(w, "fairway_live_dropped_total", h.dropped.Load())
+}
+
+// publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
+func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
+	begun := time.Now()
+	frames := []liveFrame{jsonFrame(topicBeat, console.LiveMessage{Topic: topicBeat, Now: begun.UTC()})}
+	if len(s.hub.wanted(topicOverview)) > 0 {
+		frames = append(frames, overviewFrame(&snap.Overview, begun))
+	}
+	if plansChanged {
+		frames = append(frames, jsonFrame(topicPlans, console.LiveMessage{Topic: topicPlans, Now: begun.UTC()}))
+	}
+	for _, id := range s.hub.wanted(topicForwarder) {
+		// A forwarder that is gone has no news; its page says so when it is loaded again.
+		if d, err := s.cfg.Picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
+			frames = append(frames, jsonFrame(topicForwarder+id, console.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(), Forwarder: &d}))
+		}
+	}
+	for _, name := range s.hub.wanted(topicGrid) {
+		if i := gridMetric(name); i >= 0 {
+			frames = append(frames, liveFrame{topic: topicGrid + name, binary: true, head: s.grids.Frame(snap, i)})
+		}
+	}
+	s.hub.publish(frames)
+	s.stats.publish.observe(time.Since(begun).Seconds())
+}
+
+func gridMetric(name string) int {
+	return slices.IndexFunc(live.GridMetrics, func(m live.GridMetric) bool { return m.Name == name })
+}
+
+func jsonFrame(topic string, m console.LiveMessage) liveFrame {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic("BUG: live message: " + err.Error()) // a NaN would be ours
+	}
+	return liveFrame{topic: topic, head: b}
+}
+
+// overviewFrame marshals the picture once for everybody and leaves a gap for who is looking.
+func overviewFrame(o *console.Overview, now time.Time) liveFrame {
+	f := jsonFrame(topicOverview, console.LiveMessage{Topic: topicOverview, Now: now.UTC(), Overview: o})
+	const gap = `"user":"","role":"",`
+	head, tail, ok := strings.Cut(string(f.head), gap)
+	if !ok {
+		panic("BUG: the overview no longer begins with its user and role")
+	}
+	f.head, f.tail, f.personal = []byte(head), []byte(tail), true
+	return f
+}
+
+// liveClient is one listener. Its slots hold the newest frame of each topic it asked for.
+type liveClient struct {
+	ws     *websocket.Conn
+	topics []string
+	self   []byte // `"user":"olga","role":"operator",`
+	gap    time.Duration
+
+	mu    sync.Mutex // guards everything that follows
+	slots map[string]*liveFrame
+	wake  chan struct{}
+}
+
+func (c *liveClient) wants(topic string) bool {
+	return topic == topicBeat || slices.Contains(c.topics, topic)
+}
+
+// put makes f the newest frame of its topic; false when one that was not sent yet is lost by that.
+func (c *liveClient) put(f *liveFrame) bool {
+	c.mu.Lock()
+	_, lost := c.slots[f.topic]
+	c.slots[f.topic] = f
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return !lost || f.topic == topicBeat
+}
+
+func (c *liveClient) take() []*liveFrame {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]*liveFrame, 0, len(c.slots))
+	for _, f := range c.slots {
+		out = append(out, f)
+	}
+	clear(c.slots)
+	slices.SortFunc(out, func(a, b *liveFrame) int { return strings.Compare(a.topic, b.topic) })
+	return out
+}
+
+var liveUpgrader = websocket.Upgrader{
+	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10, WriteBufferPool: &sync.Pool{},
+	CheckOrigin: func(*http.Request) bool { return true }, // the gate has checked it, with who asks
+}
+
+// getLive serves one listener until it goes.
+func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
+	topics, err := parseTopics(r.URL.Query().Get("topics"))
+	if err != nil {
+		return err
+	}
+	if s.hub.clients.Load() >= maxLive {
+		return fmt.Errorf("%w: %d consoles are connected already", console.ErrUnreachable, maxLive)
+	}
+	ws, err := liveUpgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return nil // answered by the upgrader
+	}
+	defer ws.Close()
+	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1)}
+	if r.URL.Query().Get("background") == "1" {
+		c.gap = backgroundGap
+	}
+	name, _ := json.Marshal(by.Name)
+	c.self = fmt.Appendf(nil, `"user":%s,"role":%q,`, name, by.Role)
+	select {
+	case s.hub.join <- c:
+	case <-s.hub.stopped:
+		return nil
+	}
+	s.first(c)
+	gone := make(chan struct{})
+	go func() { defer close(gone); c.read() }()
+	s.hub.sent.Add(c.write(gone, by.expires))
+	ws.Close()
+	<-gone
+	select {
+	case s.hub.leave <- c:
+	case <-s.hub.stopped:
+	}
+	return nil
+}
+
+// first puts the present picture in a new client's slots, so that it need not wait for the next.
+func (s *Server) first(c *liveClient) {
+	snap := s.cfg.Picture.Snapshot()
+	for _, t := range c.topics {
+		if t == topicOverview {
+			f := overviewFrame(&snap.Overview, time.Now())
+			c.put(&f)
+		}
+		if name, ok := strings.CutPrefix(t, topicGrid); ok && gridMetric(name) >= 0 {
+			c.put(&liveFrame{topic: t, binary: true, head: s.grids.Frame(snap, gridMetric(name))})
+		}
+	}
+}
+
+func parseTopics(text string) ([]string, error) {
+	if text == "" {
+		return []string{topicOverview}, nil
+	}
+	topics := strings.Split(text, ",")
+	if len(topics) > maxTopics {
+		return nil, fmt.Errorf("%w: %d topics, at most %d", console.ErrInvalid, len(topics), maxTopics)
+	}
+	for _, t := range topics {
+		grid, isGrid := strings.CutPrefix(t, topicGrid)
+		switch {
+		case t == topicOverview, t == topicPlans, t == topicBeat:
+		case isGrid && gridMetric(grid) >= 0:
+		case strings.HasPrefix(t, topicForwarder) && len(t) < 300:
+		default:
+			return nil, fmt.Errorf("%w: topic %q; there are overview, plans, beat, forwarder:ID and grid:METRIC", console.ErrInvalid, t)
+		}
+	}
+	return topics, nil
+}
+
+// read keeps the connection's end in sight; nothing that a client says here is heeded.
+func (c *liveClient) read() {
+	c.ws.SetReadLimit(4 << 10)
+	extend := func(string) error { return c.ws.SetReadDeadline(time.Now().Add(liveSilent)) }
+	extend("")
+	c.ws.SetPongHandler(extend)
+	for {
+		if _, _, err := c.ws.NextReader(); err != nil {
+			return
+		}
+	}
+}
+
+// write sends what is newest until the client goes or its session ends; it returns the number of
+// frames sent.
+func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64) {
+	ping := time.NewTicker(livePing)
+	defer ping.Stop()
+	for {
+		select {
+		case <-gone:
+			return sent
+		case <-ping.C:
+			if !expires.IsZero() && time.Now().After(expires) {
+				msg := websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the session has ended; sign in again")
+				_ = c.ws.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second)) // it ends either way
+				return sent
+			}
+			if c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(liveWriteTime)) != nil {
+				return sent
+			}
+			continue
+		case <-c.wake:
+		}
+		for _, f := range c.take() {
+			if c.send(f) != nil {
+				return sent
+			}
+			sent++
+		}
+		if c.gap > 0 {
+			select {
+			case <-time.After(c.gap):
+			case <-gone:
+				return sent
+			}
+		}
+	}
+}
+
+func (c *liveClient) send(f *liveFrame) error {
+	c.ws.SetWriteDeadline(time.Now().Add(liveWriteTime))
+	kind := websocket.TextMessage
+	if f.binary {
+		kind = websocket.BinaryMessage
+	}
+	if !f.personal {
+		return c.ws.WriteMessage(kind, f.head)
+	}
+	w, err := c.ws.NextWriter(kind)
+	if err != nil {
+		return err
+	}
+	for _, part := range [][]byte{f.head, c.self, f.tail} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}

@@ -1,0 +1,182 @@
+// Package ingest is the door through which agents bring their frames and take their orders: one
+// WebSocket an agent, binary messages of collector/wire.
+//
+// A message is acknowledged when the store has made it durable, so what was acknowledged survives
+// a crash and what was not is sent again. A bad message ends its own connection and no other.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+// Limits bound what one agent's token may bring.
+type Limits struct {
+	Nodes           int     `toml:"nodes"`             // different nodes
+	SamplesPerFrame int     `toml:"samples_per_frame"` // of a node and second
+	FramesPerSec    float64 `toml:"frames_per_sec"`    // mean; a replayed spool may burst for BurstSeconds
+	BurstSeconds    float64 `toml:"burst_seconds"`
+	MessageBytes    int64   `toml:"message_bytes"`
+}
+
+// DefaultLimits lets a relay of the largest machine through, and an hour of one node's spool.
+func DefaultLimits() Limits {
+	return Limits{Nodes: 65536, SamplesPerFrame: 256, FramesPerSec: 131072, BurstSeconds: 60, MessageBytes: wire.MaxMessageBytes}
+}
+
+// Speaker is who brings frames: the name of the token, the nodes it may speak for (patterns of
+// path.Match; none means every node) and its limits.
+type Speaker struct {
+	Name   string
+	Nodes  []string
+	Limits Limits
+}
+
+func (s *Speaker) mayBe(n topology.NodeID) bool {
+	return len(s.Nodes) == 0 || slices.ContainsFunc(s.Nodes, func(p string) bool {
+		ok, err := path.Match(p, string(n))
+		return ok && err == nil
+	})
+}
+
+// Appender is the part of a store that ingest needs (tsdb.Store).
+type Appender interface {
+	Append(ctx context.Context, frames []collector.Frame) error
+}
+
+// Config is what a hub works with.
+type Config struct {
+	Store Appender
+	// Observe is told of every good message before it is stored; it must not keep the frames.
+	Observe func(frames []collector.Frame, now time.Time)
+	Log     *slog.Logger // nil: discard
+}
+
+// Hub holds the agents' connections. All methods may be called concurrently.
+type Hub struct {
+	cfg   Config
+	stats Stats
+
+	mu     sync.Mutex                      // guards everything that follows
+	routes map[topology.NodeID]*connection // who reaches a node: its agent, or the relay that brought its last frame
+	open   map[*connection]struct{}
+	closed bool
+	wait   sync.WaitGroup
+}
+
+// ErrNoAgent says that no agent of the node is connected.
+var ErrNoAgent = errors.New("no agent connected")
+
+// ErrClosed says that the hub was closed.
+var ErrClosed = errors.New("ingest is closed")
+
+// New returns a hub without connections.
+func New(cfg Config) *Hub {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{}}
+}
+
+// An agent proves itself by a token, which no browser sends by itself; a page never speaks here.
+var upgrader = websocket.Upgrader{
+	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 64 << 10, WriteBufferSize: 4 << 10,
+	CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "" },
+}
+
+// Serve takes over the request of an agent that was let in, until its connection ends.
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, by Speaker) {
+	ws, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		h.cfg.Log.Warn("an agent's connection was not a WebSocket", "token", by.Name, "remote", r.RemoteAddr, "err", err)
+		return
+	}
+	c := newConnection(h, ws, by, r.RemoteAddr)
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		c.refuse(wire.RejectBusy, 0, "the daemon is stopping")
+		ws.Close()
+		return
+	}
+	h.open[c] = struct{}{}
+	h.wait.Add(1)
+	h.mu.Unlock()
+	defer h.wait.Done()
+	h.stats.connections.Add(1)
+	c.run()
+	h.stats.connections.Add(-1)
+	h.forget(c)
+}
+
+func (h *Hub) forget(c *connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, c)
+	for n := range c.nodes {
+		if h.routes[n] == c {
+			delete(h.routes, n)
+		}
+	}
+}
+
+// speaks notes that c brings the frames of a node, and so reaches it.
+func (h *Hub) speaks(c *connection, n topology.NodeID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// A node's own agent is never displaced by a relay that reports on it.
+	if old := h.routes[n]; old == nil || old.hello.Node != n || c.hello.Node == n {
+		h.routes[n] = c
+	}
+}
+
+// Order sends an order to the agent of a node and waits for its answer, ctx or the connection's
+// end. An agent that refuses answers OK false, which is no error here. Errors wrap ErrNoAgent,
+// ctx's error, or say that the connection was lost before the answer: then it is not known whether
+// the order was carried out, and it may be repeated under the same ID.
+func (h *Hub) Order(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error) {
+	h.mu.Lock()
+	c := h.routes[node]
+	h.mu.Unlock()
+	if c == nil {
+		return wire.OrderResult{}, fmt.Errorf("order %s to %s: %w", o.ID, node, ErrNoAgent)
+	}
+	h.stats.orders.Add(1)
+	res, err := c.order(ctx, o)
+	if err != nil {
+		h.stats.ordersFailed.Add(1)
+		return res, fmt.Errorf("order %s to %s: %w", o.ID, node, err)
+	}
+	return res, nil
+}
+
+// Connected says whether an order to the node could be sent.
+func (h *Hub) Connected(node topology.NodeID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.routes[node] != nil
+}
+
+// Close ends every connection and waits for them.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	for c := range h.open {
+		c.ws.Close()
+	}
+	h.mu.Unlock()
+	h.wait.Wait()
+}

@@ -1,0 +1,33 @@
+package ingest
+
+import (
+	"io"
+	"sync/atomic"
+
+	"github.com/VictoriaMetrics/metrics"
+)
+
+// Stats counts what went through the hub since it was made.
+type Stats struct {
+	connections           atomic.Int64
+	messages, frames      atomic.Uint64
+	bytes, droppedSamples atomic.Uint64
+	rejected, storeErrors atomic.Uint64
+	refusedFrames         atomic.Uint64
+	orders, ordersFailed  atomic.Uint64
+}
+
+// WriteMetrics writes the hub's counters in Prometheus text format.
+func (h *Hub) WriteMetrics(w io.Writer) {
+	s := &h.stats
+	metrics.WriteGaugeUint64(w, "fairway_ingest_connections", uint64(max(s.connections.Load(), 0)))
+	metrics.WriteCounterUint64(w, "fairway_ingest_messages_total", s.messages.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_frames_total", s.frames.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_bytes_total", s.bytes.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_dropped_samples_total", s.droppedSamples.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_refused_frames_total", s.refusedFrames.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_rejected_total", s.rejected.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_store_errors_total", s.storeErrors.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_orders_total", s.orders.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_orders_failed_total", s.ordersFailed.Load())
+}

@@ -1,0 +1,186 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/tsdb"
+)
+
+// detailSpan is how much of the past a forwarder's page begins with.
+const detailSpan = 5 * time.Minute
+
+// Forwarder returns one forwarder with its clients and, when withSeries, the last five minutes of
+// every metric that it reports; without, only the newest second of each. Errors wrap
+// console.ErrNotFound.
+func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (console.ForwarderDetail, error) {
+	s := p.Snapshot()
+	i := slices.IndexFunc(s.Overview.Forwarders, func(r console.ForwarderRow) bool { return r.ID == id })
+	if i < 0 {
+		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id, console.ErrNotFound, s.Machine.Name)
+	}
+	d := console.ForwarderDetail{
+		ForwarderRow: s.Overview.Forwarders[i],
+		ClientNodes:  p.clients(s, id),
+		Series:       map[string][]console.Point{},
+		PeersMedian:  peersMedian(s.Overview.Forwarders, id),
+	}
+	f, seen := p.cfg.Board.Frame(id.Node())
+	if !seen {
+		return d, nil
+	}
+	for _, sample := range f.Samples {
+		if name := sample.Metric.String(); name != "" {
+			d.Series[name] = []console.Point{{TimeMillis: f.TimeMillis, Value: sample.Value}}
+		}
+	}
+	if !withSeries {
+		return d, nil
+	}
+	to := s.Made.Add(maxAhead)
+	for m := collector.Metric(1); int(m) < collector.MetricCount; m++ {
+		series, err := p.cfg.Store.Select(ctx, tsdb.Query{
+			Nodes: []topology.NodeID{id.Node()}, Metric: m,
+			FromMillis: to.Add(-detailSpan).UnixMilli(), ToMillis: to.UnixMilli(), StepMillis: 1000,
+		})
+		if err != nil {
+			return d, err
+		}
+		if len(series) > 0 && len(series[0].Points) > 0 {
+			d.Series[m.String()] = points(series[0].Points)
+		}
+	}
+	return d, nil
+}
+
+func points(in []tsdb.Point) []console.Point {
+	out := make([]console.Point, len(in))
+	for i, q := range in {
+		out[i] = console.Point(q)
+	}
+	return out
+}
+
+// clients lists the compute nodes that are observed on a forwarder.
+func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []console.ClientRow {
+	ids := s.Situation.Observed.Clients(id)
+	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	rows := make([]console.ClientRow, len(ids))
+	for i, n := range ids {
+		rows[i] = console.ClientRow{ID: n, Job: s.tops[n].job}
+		f, ok := p.cfg.Board.Frame(n)
+		if !ok || f.TimeMillis < oldest {
+			continue
+		}
+		value := func(m collector.Metric) float64 {
+			if v, ok := f.Value(m); ok {
+				return v
+			}
+			return math.NaN()
+		}
+		rows[i].ReadBytesPerSec, rows[i].WriteBytesPerSec = known(value(collector.ReadBytes)), known(value(collector.WriteBytes))
+		rows[i].MetaOpsPerSec = known(value(collector.MetaOps))
+		rows[i].LatencySeconds = meanLatency(value(collector.ClientRead), value(collector.ClientWrite), value(collector.ReadOps), value(collector.WriteOps))
+	}
+	return rows
+}
+
+// meanLatency is the mean over reads and writes, weighted by their numbers where these are known.
+func meanLatency(read, write, readOps, writeOps float64) *float64 {
+	switch {
+	case math.IsNaN(read):
+		return known(write)
+	case math.IsNaN(write):
+		return known(read)
+	case readOps+writeOps > 0:
+		return known((read*readOps + write*writeOps) / (readOps + writeOps))
+	}
+	return known((read + write) / 2)
+}
+
+// peersMedian is the median of each column over the other forwarders that are healthy and not
+// idle: what a busy one looks like.
+func peersMedian(rows []console.ForwarderRow, me topology.ForwarderID) map[string]*float64 {
+	columns := map[string]func(*console.ForwarderRow) *float64{
+		"read_bytes":  func(r *console.ForwarderRow) *float64 { return r.ReadBytesPerSec },
+		"write_bytes": func(r *console.ForwarderRow) *float64 { return r.WriteBytesPerSec },
+		"queue_len":   func(r *console.ForwarderRow) *float64 { return r.QueueLen },
+		"meta_wait":   func(r *console.ForwarderRow) *float64 { return r.MetaWaitSeconds },
+		"server_time": func(r *console.ForwarderRow) *float64 { return r.ServerTime },
+		"meta_ops":    func(r *console.ForwarderRow) *float64 { return r.MetaOpsPerSec },
+		"errors":      func(r *console.ForwarderRow) *float64 { return r.ErrorsPerSec },
+	}
+	out := make(map[string]*float64, len(columns))
+	for name, get := range columns {
+		var all []float64
+		for i := range rows {
+			r := &rows[i]
+			if v := get(r); v != nil && r.ID != me && (r.State == console.StateOK || r.State == console.StateDedicated) {
+				all = append(all, *v)
+			}
+		}
+		out[name] = median(all)
+	}
+	return out
+}
+
+func median(v []float64) *float64 {
+	if len(v) == 0 {
+		return nil
+	}
+	slices.Sort(v)
+	m := v[len(v)/2]
+	if len(v)%2 == 0 {
+		m = (m + v[len(v)/2-1]) / 2
+	}
+	return &m
+}
+
+// Nodes returns the newest second of the nodes that pass keep, in the machine's order.
+func (p *Picture) Nodes(keep func(topology.Node) bool) []console.NodeRow {
+	s := p.Snapshot()
+	rows := []console.NodeRow{}
+	at := map[topology.NodeID]int{}
+	for _, n := range s.Machine.Nodes {
+		if keep(n) {
+			row := console.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: console.StateStale, Values: map[string]float64{}}
+			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
+				row.Forwarder, row.Generation = r.Forwarder, r.Generation
+			}
+			at[n.ID] = len(rows)
+			rows = append(rows, row)
+		}
+	}
+	p.cfg.Board.Visit(func(f *collector.Frame) {
+		i, ok := at[f.Node]
+		if !ok {
+			return
+		}
+		row := &rows[i]
+		row.LastSeen = time.UnixMilli(f.TimeMillis + 1000).UTC()
+		if s.Made.Sub(row.LastSeen) > remap.StaleAfter {
+			return
+		}
+		row.State = console.StateOK
+		if row.Role == topology.Forwarder {
+			row.State = console.ForwarderState(s.Situation.State(topology.ForwarderID(f.Node)))
+		}
+		for _, m := range f.Samples {
+			row.Values[m.Metric.String()] = m.Value
+		}
+	})
+	return rows
+}
+
+// Sources returns what a node's agent last said of its own sources.
+func (p *Picture) Sources(n topology.NodeID) []collector.SourceStatus {
+	f, _ := p.cfg.Board.Frame(n)
+	return f.Sources
+}

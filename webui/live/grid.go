@@ -1,0 +1,176 @@
+package live
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// A grid frame is one binary message of the live feed, little-endian:
+//
+//	byte 0      version, 1
+//	byte 1      metric, see GridMetrics
+//	bytes 2-3   reserved, 0
+//	bytes 4-7   generation of the machine's list of nodes, uint32
+//	bytes 8-15  time, Unix ms of the snapshot, int64
+//	bytes 16-23 full scale: the value of ten tenths, in the metric's unit, float64
+//	bytes 24-27 count, uint32
+//	then        count cells, one byte each, in the order of GET /api/v1/nodes?role=compute
+//
+// A cell is 0-9 for tenths of full scale, CellIdle below 1 % of it, CellUnknown without a fresh value.
+const (
+	GridVersion = 1
+	gridHeader  = 28
+	CellIdle    = 10
+	CellUnknown = 255
+)
+
+// GridMetric is what the cells of a compute grid can show.
+type GridMetric struct {
+	Name    string
+	metrics []collector.Metric // added up
+	// full is ten tenths where the node's peak does not say it.
+	full float64
+	peak bool // the node's peak bandwidth is full scale
+}
+
+// GridMetrics are the metrics of the compute grid; the index is the frame's metric byte.
+var GridMetrics = []GridMetric{
+	{Name: "bw", metrics: []collector.Metric{collector.ReadBytes, collector.WriteBytes}, full: 1e9, peak: true},
+	{Name: "mdops", metrics: []collector.Metric{collector.MetaOps}, full: 1000},
+	{Name: "latency", metrics: []collector.Metric{collector.ClientRead, collector.ClientWrite}, full: 0.1},
+	{Name: "err", metrics: []collector.Metric{collector.Errors}, full: 10},
+}
+
+// Grids makes grid frames. It keeps the shown levels, so that a value on a border between two
+// steps does not flicker; one per Picture, for one goroutine at a time.
+type Grids struct {
+	p  *Picture
+	mu sync.Mutex // guards everything that follows
+	of map[int]*grid
+}
+
+type grid struct {
+	generation uint32
+	nodes      []topology.Node
+	cell       map[topology.NodeID]int
+	shown      []byte
+	next       []float64 // share of full scale; NaN is not known
+}
+
+// NewGrids returns the grids of a picture.
+func NewGrids(p *Picture) *Grids { return &Grids{p: p, of: map[int]*grid{}} }
+
+// Frame makes the frame of one metric (an index of GridMetrics) of snapshot s.
+func (g *Grids) Frame(s *Snapshot, metric int) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := &GridMetrics[metric]
+	c := g.of[metric]
+	if c == nil || c.generation != s.Generation {
+		c = newGrid(s)
+		g.of[metric] = c
+	}
+	full := m.full
+	if m.peak {
+		if p := samePeak(c.nodes); p > 0 {
+			full = p
+		}
+	}
+	for i := range c.next {
+		c.next[i] = math.NaN()
+	}
+	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	g.p.cfg.Board.Visit(func(f *collector.Frame) {
+		i, ok := c.cell[f.Node]
+		if !ok || f.TimeMillis < oldest {
+			return
+		}
+		scale := full
+		if p := c.nodes[i].PeakBytesPerSec; m.peak && p > 0 {
+			scale = p
+		}
+		c.next[i] = m.sum(f) / scale
+	})
+	for i, share := range c.next {
+		c.shown[i] = nextLevel(c.shown[i], share)
+	}
+	return appendGrid(make([]byte, 0, gridHeader+len(c.shown)), metric, s, full, c.shown)
+}
+
+// sum adds up what a frame knows of the metric; NaN when that is nothing.
+func (m *GridMetric) sum(f *collector.Frame) float64 {
+	total, n := 0.0, 0
+	for _, s := range f.Samples {
+		if slices.Contains(m.metrics, s.Metric) {
+			total, n = total+s.Value, n+1
+		}
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	return total
+}
+
+func newGrid(s *Snapshot) *grid {
+	c := &grid{generation: s.Generation, nodes: s.Machine.ByRole(topology.Compute)}
+	c.cell = make(map[topology.NodeID]int, len(c.nodes))
+	c.next, c.shown = make([]float64, len(c.nodes)), make([]byte, len(c.nodes))
+	for i, n := range c.nodes {
+		c.cell[n.ID] = i
+		c.shown[i] = CellUnknown
+	}
+	return c
+}
+
+// samePeak is the peak that all nodes share; 0 when they differ or one is not known.
+func samePeak(nodes []topology.Node) float64 {
+	if len(nodes) == 0 {
+		return 0
+	}
+	for _, n := range nodes {
+		if n.PeakBytesPerSec != nodes[0].PeakBytesPerSec {
+			return 0
+		}
+	}
+	return nodes[0].PeakBytesPerSec
+}
+
+func appendGrid(b []byte, metric int, s *Snapshot, full float64, cells []byte) []byte {
+	b = append(b, GridVersion, byte(metric), 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, s.Generation)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Made.UnixMilli()))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(full))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(cells)))
+	return append(b, cells...)
+}
+
+// nextLevel is the level of a share of full scale; the shown step stays until the value is 3/4 of
+// a step away from its middle (CONSOLE.md section 3).
+func nextLevel(shown byte, share float64) byte {
+	if math.IsNaN(share) {
+		return CellUnknown
+	}
+	want := byte(CellIdle)
+	if share >= 0.01 {
+		want = byte(min(9, int(share*10)))
+	}
+	switch {
+	case want == shown || shown == CellUnknown:
+		return want
+	case shown == CellIdle && share < 0.0125, want == CellIdle && share > 0.0075:
+		return shown
+	case shown == CellIdle || want == CellIdle:
+		return want
+	}
+	if middle := (float64(shown) + 0.5) / 10; math.Abs(min(share, 1)-middle) < 0.075 {
+		return shown
+	}
+	return want
+}

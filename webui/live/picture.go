@@ -1,0 +1,142 @@
+// Package live owns the picture that both faces show: the newest second of every node and what
+// follows from it, made into immutable snapshots.
+//
+// Frames lie on the board; Run turns them into snapshots, at most two a second, at least one.
+// Everything that reads takes the newest snapshot and waits for nobody.
+package live
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/tsdb"
+)
+
+// Config is what a picture is made from.
+type Config struct {
+	Board *observed.Board
+	// Situation is the picture that the desk decides on; it may be shared and must not block.
+	Situation func() *remap.Situation
+	Store     tsdb.Store // for the series of a forwarder's page
+	Simulated bool
+	// JobsKnown says that Situation lists the running jobs, so that none is none.
+	JobsKnown bool
+	Log       *slog.Logger // nil: discard
+}
+
+// How the frames of one second become one snapshot.
+const (
+	gather     = 120 * time.Millisecond // agents tick together; wait for the rest of them
+	leastApart = 450 * time.Millisecond
+	beat       = time.Second // states age even when nothing comes
+	// maxAhead is how far ahead of the daemon a node's clock may be and still set the time shown.
+	maxAhead = 2 * time.Second
+)
+
+// Picture makes the snapshots. Arrived, Snapshot and the readers may be called concurrently.
+type Picture struct {
+	cfg  Config
+	log  *slog.Logger
+	kick chan struct{}
+	snap atomic.Pointer[Snapshot]
+
+	// What follows belongs to Run.
+	desk  *remap.Desk
+	plans []remap.Plan // that wait for a person
+}
+
+// New returns a picture of what the board shows now.
+func New(cfg Config) *Picture {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Picture{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1)}
+	p.snap.Store(p.build(nil))
+	return p
+}
+
+// Arrived says that new frames lie on the board.
+func (p *Picture) Arrived() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Snapshot returns the newest picture; never nil.
+func (p *Picture) Snapshot() *Snapshot { return p.snap.Load() }
+
+// Run makes snapshots until ctx ends and tells publish of each, and of changed plans. publish is
+// called from Run's goroutine. desk may be nil.
+func (p *Picture) Run(ctx context.Context, desk *remap.Desk, publish func(s *Snapshot, plansChanged bool)) {
+	p.desk = desk
+	var changes <-chan string
+	if desk != nil {
+		c, stop := desk.Watch(64)
+		defer stop()
+		changes = c
+		p.readPlans(ctx)
+	}
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var last time.Time
+	plansChanged, waiting := false, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-changes:
+			if !open {
+				changes = nil
+				continue
+			}
+			// A plan that is applied changes many times a second; the picture follows ten times.
+			plansChanged = true
+			next.Reset(100 * time.Millisecond)
+			continue
+		case <-p.kick:
+			// Frames that come before that snapshot is made join it.
+			if !waiting {
+				waiting = true
+				next.Reset(max(gather, leastApart-time.Since(last)))
+			}
+			continue
+		case <-next.C:
+		}
+		if plansChanged {
+			p.readPlans(ctx)
+		}
+		last = time.Now()
+		s := p.build(p.Snapshot())
+		p.snap.Store(s)
+		publish(s, plansChanged)
+		plansChanged, waiting = false, false
+		next.Reset(beat)
+	}
+}
+
+func (p *Picture) readPlans(ctx context.Context) {
+	plans, err := p.desk.Plans(ctx)
+	if err != nil {
+		p.log.Warn("the plans could not be read; the overview shows the last known ones", "err", err)
+		return
+	}
+	p.plans = slices.DeleteFunc(plans, func(q remap.Plan) bool { return q.State != remap.Proposed })
+}
+
+// PlanRow is a plan as a line of a list.
+func PlanRow(p *remap.Plan) console.PlanRow {
+	return console.PlanRow{ID: p.ID, Title: remap.Title(p), State: p.State, Created: p.Created, Expires: p.Expires}
+}
+
+// sameNodes says that two machines list the same nodes, which is so when one was not made anew.
+func sameNodes(a, b *topology.Machine) bool {
+	return a == b || slices.EqualFunc(a.Nodes, b.Nodes, func(x, y topology.Node) bool { return x.ID == y.ID })
+}

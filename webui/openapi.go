@@ -1,0 +1,160 @@
+package webui
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/webui/problem"
+)
+
+// getOpenAPI answers the API's description, made from the table of routes, so that it cannot
+// differ from what is served.
+func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ who) error {
+	return writeJSON(w, openAPI(s.gate.routes, s.cfg.Version))
+}
+
+type object = map[string]any
+
+func openAPI(routes []route, version string) object {
+	if version == "" {
+		version = "devel"
+	}
+	k := schemas{object{}}
+	refuse := object{"description": "refused: " + problem.ContentType, "content": object{problem.ContentType: object{"schema": k.of(reflect.TypeFor[problem.Document]())}}}
+	paths := object{}
+	for i := range routes {
+		t := &routes[i]
+		item, ok := paths[t.path].(object)
+		if !ok {
+			item = object{}
+			paths[t.path] = item
+		}
+		answer := object{"description": t.doc.summary}
+		if t.doc.out != nil {
+			answer["content"] = object{"application/json": object{"schema": k.of(reflect.TypeOf(t.doc.out))}}
+		}
+		need := string(t.need)
+		if need == "" {
+			need = "anybody"
+		}
+		op := object{"summary": t.doc.summary, "x-role": need, "x-doors": doorNames(t.doors),
+			"responses": object{"200": answer, "default": refuse}}
+		if p := parameters(t); len(p) > 0 {
+			op["parameters"] = p
+		}
+		if t.doc.in != nil {
+			op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": k.of(reflect.TypeOf(t.doc.in))}}}
+		}
+		item[strings.ToLower(t.method)] = op
+	}
+	return object{
+		"openapi": "3.1.0",
+		"info":    object{"title": "fairway", "version": version, "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"paths":   paths,
+		"components": object{"schemas": k.named, "securitySchemes": object{
+			"bearer": object{"type": "http", "scheme": "bearer"},
+			"cookie": object{"type": "apiKey", "in": "cookie", "name": cookieName},
+		}},
+		"security": []object{{}, {"bearer": []string{}}, {"cookie": []string{}}},
+	}
+}
+
+func doorNames(set Door) (names []string) {
+	for d := DoorUnix; d <= DoorIngest; d <<= 1 {
+		if set&d != 0 {
+			names = append(names, d.String())
+		}
+	}
+	return names
+}
+
+func parameters(t *route) (list []object) {
+	for _, part := range strings.Split(t.path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			list = append(list, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": object{"type": "string"}})
+		}
+	}
+	for _, p := range t.doc.params {
+		list = append(list, object{"name": p.name, "in": "query", "description": p.about, "schema": object{"type": "string"}})
+	}
+	if t.writes() {
+		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": true, "schema": object{"type": "string", "minLength": 1, "maxLength": 200},
+			"description": "the same key with the same body is answered alike; with another body it is refused"})
+	}
+	return list
+}
+
+// schemas collects JSON schemas of Go types by name.
+type schemas struct{ named object }
+
+// of returns the schema of a type as encoding/json writes it.
+func (k schemas) of(t reflect.Type) object {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return object{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[time.Duration]():
+		return object{"type": "integer", "description": "nanoseconds"}
+	case reflect.TypeFor[topology.Role](), reflect.TypeFor[collector.Metric]():
+		return object{"type": "string"}
+	case reflect.TypeFor[json.RawMessage]():
+		return object{}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		inner := k.of(t.Elem())
+		return object{"anyOf": []object{inner, {"type": "null"}}}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Slice:
+		return object{"type": []string{"array", "null"}, "items": k.of(t.Elem())}
+	case reflect.Map:
+		return object{"type": []string{"object", "null"}, "additionalProperties": k.of(t.Elem())}
+	case reflect.Struct:
+		return k.structure(t)
+	}
+	return object{"type": "integer"}
+}
+
+// structure names the schema after the type and its package, and refers to it.
+func (k schemas) structure(t reflect.Type) object {
+	pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
+	name := pkg + "." + t.Name()
+	ref := object{"$ref": "#/components/schemas/" + name}
+	if _, done := k.named[name]; done {
+		return ref
+	}
+	k.named[name] = object{} // a type may hold itself
+	props, required := object{}, []string{}
+	k.fields(t, props, &required)
+	k.named[name] = object{"type": "object", "properties": props, "required": required, "additionalProperties": false}
+	return ref
+}
+
+func (k schemas) fields(t reflect.Type, props object, required *[]string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported():
+		case f.Anonymous && name == "":
+			k.fields(f.Type, props, required)
+		default:
+			if name == "" {
+				name = f.Name
+			}
+			props[name] = k.of(f.Type)
+			if !strings.Contains(opts, "omitempty") && !strings.Contains(opts, "omitzero") {
+				*required = append(*required, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package webui
+
+import (
+	"net/http"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// doc is what the OpenAPI document says of a route. in and out are values of the Go types of the
+// bodies; a nil out is not JSON.
+type doc struct {
+	summary string
+	params  []param
+	in, out any
+}
+
+// param is one parameter of a route's query.
+type param struct{ name, about string }
+
+var (
+	rangeParams = []param{
+		{"from", "start, inclusive: RFC 3339, Unix milliseconds, or -15m before now"},
+		{"to", "end, exclusive; now without it"},
+	}
+	pageParams = []param{{"limit", "at most so many, newest first"}}
+)
+
+// routes is the authorization table and the API's table of contents in one.
+func (s *Server) routes() []route {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	return []route{
+		{get, "/healthz", "", everyDoor | DoorIngest, s.getHealth, doc{summary: "the process answers"}},
+		{get, "/readyz", "", everyDoor | DoorIngest, s.getReady, doc{summary: "the picture is being made", out: Readiness{}}},
+		{get, "/metrics", remap.Viewer, everyDoor, s.getMetrics, doc{summary: "own counters, Prometheus text format"}},
+		{get, "/debug/pprof/{profile}", remap.Admin, DoorUnix, s.getProfile, doc{summary: "Go profiles"}},
+
+		{get, "/api/v1/openapi.json", "", everyDoor, s.getOpenAPI, doc{summary: "this document"}},
+		{get, "/api/v1/session", "", everyDoor, s.getSession, doc{summary: "who you are here", out: Session{}}},
+		{post, "/api/v1/session", "", DoorTCP, s.postSession, doc{summary: "sign in by password or one-time code", in: SignIn{}, out: Session{}}},
+		{del, "/api/v1/session", "", DoorTCP, s.deleteSession, doc{summary: "sign out", out: Session{}}},
+
+		{get, "/api/v1/live", remap.Viewer, everyDoor, s.getLive, doc{summary: "live feed (WebSocket)",
+			params: []param{{"topics", "overview, plans, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by commas"}, {"background", "1: a frame every 5 s"}}}},
+		{get, "/api/v1/ingest", RoleAgent, everyDoor | DoorIngest, s.getIngest, doc{summary: "frames in, orders out (WebSocket, collector/wire)"}},
+
+		{get, "/api/v1/machine", remap.Viewer, everyDoor, s.getMachine, doc{summary: "layers, nodes, default and observed mapping", out: MachineView{}}},
+		{get, "/api/v1/overview", remap.Viewer, everyDoor, s.getOverview, doc{summary: "the newest second of every forwarder", out: console.Overview{}}},
+		{get, "/api/v1/nodes", remap.Viewer, everyDoor, s.getNodes, doc{summary: "newest second of nodes", out: []console.NodeRow{},
+			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},
+		{get, "/api/v1/nodes/{id}", remap.Viewer, everyDoor, s.getNode, doc{summary: "one node with its sources", out: NodeView{}}},
+		{get, "/api/v1/forwarders/{id}", remap.Viewer, everyDoor, s.getForwarder, doc{summary: "one forwarder, its clients and last five minutes", out: console.ForwarderDetail{}}},
+		{get, "/api/v1/series", remap.Viewer, everyDoor, s.getSeries, doc{summary: "one metric of nodes over time; a null value is a gap", out: SeriesAnswer{},
+			params: append([]param{{"node", "names, separated by commas"}, {"metric", "its name"}, {"step", "such as 10s; 1s without it"}, {"agg", "mean, sum, min, max or count"}}, rangeParams...)}},
+		{get, "/api/v1/occupancy", remap.Viewer, everyDoor, s.getOccupancy, doc{summary: "how often forwarders were near their peak", out: OccupancyAnswer{},
+			params: append([]param{{"bucket", "such as 1h; 1h without it"}, {"threshold", "0..1 of peak; 0.8 without it"}}, rangeParams...)}},
+		{get, "/api/v1/findings", remap.Viewer, everyDoor, s.getFindings, doc{summary: "what detectors say", out: []anomaly.Finding{}}},
+		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "running jobs, as far as known", out: []remap.Job{}}},
+		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job and the forwarders of its nodes", out: JobView{}}},
+
+		{get, "/api/v1/plans", remap.Viewer, everyDoor, s.getPlans, doc{summary: "plans, newest first", out: []console.PlanRow{}, params: pageParams}},
+		{post, "/api/v1/plans", remap.Operator, everyDoor, s.postPlan, doc{summary: "propose a remap; nothing moves", in: console.ManualRemap{}, out: console.PlanView{}}},
+		{get, "/api/v1/plans/{id}", remap.Viewer, everyDoor, s.getPlan, doc{summary: "one plan with its checks and progress", out: console.PlanView{}}},
+		{get, "/api/v1/plans/{id}/preview", remap.Viewer, everyDoor, s.getPlan, doc{summary: "what approving it would do now", out: console.PlanView{}}},
+		{post, "/api/v1/plans/{id}/approve", remap.Operator, everyDoor, s.decide(approve), doc{summary: "say yes to what was previewed", in: console.Decision{}, out: console.PlanView{}}},
+		{post, "/api/v1/plans/{id}/reject", remap.Operator, everyDoor, s.decide(reject), doc{summary: "say no; nothing moves", in: console.Decision{}, out: console.PlanView{}}},
+		{post, "/api/v1/plans/{id}/rollback", remap.Operator, everyDoor, s.decide(rollBack), doc{summary: "take back what was moved", in: console.Decision{}, out: console.PlanView{}}},
+		{post, "/api/v1/plans/{id}/stop", remap.Operator, everyDoor, s.decide(stop), doc{summary: "stop applying", in: console.Decision{}, out: console.PlanView{}}},
+		{post, "/api/v1/plans/{id}/complete", remap.Operator, everyDoor, s.decide(complete), doc{summary: "go on with a partial plan", in: console.Decision{}, out: console.PlanView{}}},
+		{get, "/api/v1/audit", remap.Viewer, everyDoor, s.getAudit, doc{summary: "who did what, newest first", out: []console.AuditEntry{},
+			params: append([]param{{"actor", "a person's or policy's name"}, {"subject", "a plan"}}, append(pageParams, rangeParams...)...)}},
+	}
+}
+
+// MachineView is the site with its mappings.
+type MachineView struct {
+	topology.Machine
+	Generation uint32           `json:"generation"` // changes with the list of nodes
+	Observed   topology.Mapping `json:"observed_mapping"`
+	Simulated  bool             `json:"simulated"`
+}

@@ -1,0 +1,132 @@
+package webui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed static
+var staticFS embed.FS
+
+// staticFile is one file of the console, ready to be sent.
+type staticFile struct {
+	kind        string
+	plain, gzip []byte
+	etag        string
+}
+
+// staticFiles are the pages, read and compressed once. Names in the pages carry the hash of all
+// files (?v=...), so that a browser keeps them for good and never mixes two versions.
+type staticFiles struct {
+	version string
+	files   map[string]*staticFile
+}
+
+// versionMark stands in the sources where the hash goes.
+const versionMark = "__V__"
+
+func loadStatic() (*staticFiles, error) {
+	s := &staticFiles{files: map[string]*staticFile{}}
+	raw := map[string][]byte{}
+	sum := sha256.New()
+	err := fs.WalkDir(staticFS, "static", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := staticFS.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(p, "static/")
+		raw[name] = b
+		fmt.Fprintf(sum, "%s %d\n", name, len(b))
+		sum.Write(b)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded pages: %w", err)
+	}
+	s.version = hex.EncodeToString(sum.Sum(nil))[:12]
+	for name, b := range raw {
+		if s.files[name], err = newStaticFile(name, bytes.ReplaceAll(b, []byte(versionMark), []byte(s.version))); err != nil {
+			return nil, err
+		}
+	}
+	if s.files["index.html"] == nil {
+		return nil, fmt.Errorf("the embedded pages have no index.html")
+	}
+	return s, nil
+}
+
+func newStaticFile(name string, b []byte) (*staticFile, error) {
+	f := &staticFile{plain: b, kind: mime.TypeByExtension(path.Ext(name))}
+	switch path.Ext(name) { // not what this host's mime table happens to say
+	case ".js":
+		f.kind = "text/javascript; charset=utf-8"
+	case ".css":
+		f.kind = "text/css; charset=utf-8"
+	case ".svg":
+		f.kind = "image/svg+xml"
+	case ".txt", ".sha256", "":
+		f.kind = "text/plain; charset=utf-8"
+	}
+	var z bytes.Buffer
+	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(b); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if z.Len() < len(b) {
+		f.gzip = z.Bytes()
+	}
+	sum := sha256.Sum256(b)
+	f.etag = `"` + hex.EncodeToString(sum[:8]) + `"`
+	return f, nil
+}
+
+// serve answers a file by its name, and every other address with the console's one page, which
+// knows what to show there.
+func (s *staticFiles) serve(w http.ResponseWriter, r *http.Request) {
+	name, found := strings.CutPrefix(r.URL.Path, "/static/")
+	f := s.files[name]
+	h := w.Header()
+	switch {
+	case found && f == nil:
+		http.Error(w, "no such file", http.StatusNotFound)
+		return
+	case found && r.URL.Query().Get("v") == s.version:
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	default:
+		h.Set("Cache-Control", "no-cache")
+	}
+	if !found {
+		f = s.files["index.html"]
+	}
+	h.Set("Content-Type", f.kind)
+	h.Set("ETag", f.etag)
+	h.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == f.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := f.plain
+	if f.gzip != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = f.gzip
+	}
+	_, _ = w.Write(body) // the reader is gone when this fails
+}
