@@ -66,6 +66,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(&path),
 		newConfig(&path),
+		newDemoIO(),
 	)
 	return root
 }

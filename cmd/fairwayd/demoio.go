@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/collector/testbed"
+	"fairway/collector/testbed/workload"
+)
+
+// newDemoIO is one rank of a demo job: what sbatch and srun start on a compute node.
+func newDemoIO() *cobra.Command {
+	s := workload.Spec{Ranks: 1}
+	var dir, mode string
+	c := &cobra.Command{
+		Use:    "demo-io",
+		Short:  "Be one rank of a program that does I/O (rank and size from SLURM_PROCID and SLURM_NTASKS)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s.Mode = workload.Mode(mode)
+			for name, field := range map[string]*int{"SLURM_PROCID": &s.Rank, "SLURM_NTASKS": &s.Ranks} {
+				if v := os.Getenv(name); v != "" {
+					n, err := strconv.Atoi(v)
+					if err != nil {
+						return fmt.Errorf("%s: %w", name, err)
+					}
+					*field = n
+				}
+			}
+			return workload.Run(c.Context(), s, workload.Dir(dir))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&dir, "dir", testbed.MountPoint, "where the files are")
+	f.StringVar(&mode, "mode", string(workload.FilePerProcess), fmt.Sprintf("one of %v", workload.Modes))
+	f.StringVar(&s.Name, "name", "demo", "name of the files")
+	f.Int64Var(&s.BurstBytes, "burst", 32<<20, "bytes a rank moves in a burst")
+	f.IntVar(&s.BlockBytes, "block", 256<<10, "bytes of one read or write")
+	f.Float64Var(&s.BytesPerSec, "rate", 0, "bytes/s of a rank in a burst; 0: as fast as it goes")
+	f.BoolVar(&s.ReadBack, "read-back", false, "read what was written")
+	f.IntVar(&s.BurstFiles, "files", 500, "files a rank makes in a burst (mode meta)")
+	f.Float64Var(&s.FilesPerSec, "files-rate", 0, "files/s of a rank in a burst; 0: as fast as it goes")
+	f.DurationVar(&s.Period, "period", 10*time.Second, "from the start of one burst to that of the next")
+	f.DurationVar(&s.Duration, "for", time.Hour, "how long to run")
+	return c
+}
+
+// ioArgv is the command line of newDemoIO for a program.
+func ioArgv(fairwayd string, s workload.Spec) []string {
+	argv := []string{fairwayd, "demo-io", "--mode", string(s.Mode), "--name", s.Name,
+		"--burst", fmt.Sprint(s.BurstBytes), "--block", fmt.Sprint(s.BlockBytes), "--rate", fmt.Sprint(s.BytesPerSec),
+		"--files", fmt.Sprint(s.BurstFiles), "--files-rate", fmt.Sprint(s.FilesPerSec),
+		"--period", s.Period.String(), "--for", s.Duration.String()}
+	if s.ReadBack {
+		argv = append(argv, "--read-back")
+	}
+	return argv
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fairway/collector/testbed/workload"
+)
+
+func TestDemoIOArgvSaysTheWholeSpec(t *testing.T) {
+	dir := t.TempDir()
+	s := workload.Spec{Mode: workload.FilePerProcess, Name: "app", BurstBytes: 3000, BlockBytes: 1000, BytesPerSec: 1e9,
+		BurstFiles: 7, FilesPerSec: 2.5, ReadBack: true, Period: time.Minute, Duration: 300 * time.Millisecond}
+	t.Setenv("SLURM_PROCID", "1")
+	t.Setenv("SLURM_NTASKS", "2")
+	c := newDemoIO()
+	c.SetArgs(append(ioArgv("fairwayd", s)[2:], "--dir", dir))
+	c.SetContext(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Execute() }()
+	largest := int64(0)
+	for running := true; running; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		case <-time.After(5 * time.Millisecond):
+			if fi, err := os.Stat(filepath.Join(dir, "app.0001")); err == nil {
+				largest = max(largest, fi.Size())
+			}
+		}
+	}
+	if largest != s.BurstBytes {
+		t.Errorf("rank 1's file grew to %d bytes, want %d", largest, s.BurstBytes)
+	}
+}
