@@ -13,6 +13,9 @@ type Rates[K comparable] struct {
 	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step
 	// back of more than 2^31 is then a wrap and no reset.
 	Wrap32 bool
+	// NewFromZero says that a counter which appears between two snapshots began at 0 then (one that is
+	// made with its subject), so that its first value is an increase.
+	NewFromZero bool
 	// MaxGap is the longest interval that makes rates; 0 is DefaultMaxGap.
 	MaxGap time.Duration
 	// Resets counts the counters of this snapshot that went backwards.
@@ -58,6 +61,9 @@ const (
 func (r *Rates[K]) step(key K, v uint64) (increase uint64, c change) {
 	r.cur[key] = v
 	was, ok := r.prev[key]
+	if !ok && r.NewFromZero && r.seconds > 0 {
+		return v, grown
+	}
 	switch {
 	case !ok:
 		return 0, fresh

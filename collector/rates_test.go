@@ -96,3 +96,20 @@ func TestRatesReuseMemory(t *testing.T) {
 		t.Errorf("%v allocations per snapshot, want 0", n)
 	}
 }
+
+func TestCountersBornBetweenSnapshots(t *testing.T) {
+	r := Rates[string]{NewFromZero: true}
+	at := time.Unix(0, 0)
+	r.Begin(at)
+	if _, ok := r.Rate("old", 500); ok {
+		t.Error("the first snapshot made a rate: what was counted before is not of this second")
+	}
+	r.Begin(at.Add(time.Second))
+	if v, ok := r.Rate("new", 70); !ok || v != 70 {
+		t.Errorf("got %v, %v; want 70", v, ok)
+	}
+	r.Begin(at.Add(time.Hour))
+	if _, ok := r.Rate("newer", 9); ok {
+		t.Error("a rate over a gap of an hour")
+	}
+}

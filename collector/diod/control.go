@@ -1,0 +1,99 @@
+package diod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"fairway/collector/p9"
+)
+
+// control is diod's control tree.
+type control interface {
+	// ReadFile reads a file into buf, grown as needed. A file that does not exist is ENOENT.
+	ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error)
+	// Attach opens an exported tree or a folder below one.
+	Attach(ctx context.Context, tree string) (anchor, error)
+	Close() error
+}
+
+// anchor is an idle attach, which keeps a tree's worker pool and counters alive.
+type anchor interface {
+	TimeGetAttr(ctx context.Context) (time.Duration, error)
+	Clunk(ctx context.Context) error
+}
+
+// remote is the control tree of a running diod.
+type remote struct {
+	client *p9.Client
+	ctl    *p9.Fid
+	uid    uint32
+}
+
+// controlMessage is the message size asked for: a control file of some hundred trees fits in one.
+const controlMessage = 64 << 10
+
+func dialDiod(addr string, uid uint32) func(context.Context) (control, error) {
+	return func(ctx context.Context) (control, error) {
+		c, err := p9.Dial(ctx, addr, controlMessage)
+		if err != nil {
+			return nil, fmt.Errorf("diod %s: %w", addr, err)
+		}
+		ctl, err := c.Attach(ctx, "ctl", uid)
+		if err != nil {
+			c.Close()
+			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+				return nil, fmt.Errorf("diod %s: its control tree is not exported to us (start it with -e ctl): %w", addr, err)
+			}
+			return nil, fmt.Errorf("diod %s: control tree: %w", addr, err)
+		}
+		return &remote{client: c, ctl: ctl, uid: uid}, nil
+	}
+}
+
+// ReadFile takes one read where the file fits into buf: 4 requests in all.
+func (r *remote) ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error) {
+	const first = 16 << 10
+	if cap(buf) < first {
+		buf = make([]byte, 0, first)
+	}
+	buf = buf[:0]
+	f, err := r.ctl.Walk(ctx, name)
+	if err != nil {
+		return buf, err
+	}
+	defer f.Clunk(context.WithoutCancel(ctx))
+	if err := f.Open(ctx, syscall.O_RDONLY); err != nil {
+		return buf, err
+	}
+	for {
+		room := buf[len(buf):cap(buf)]
+		n, err := f.ReadAt(ctx, room, int64(len(buf)))
+		buf = buf[:len(buf)+n]
+		switch {
+		case err != nil && err != io.EOF:
+			return buf, err
+		case n == 0, n < len(room) && buf[len(buf)-1] == '\n':
+			return buf, nil
+		case len(buf) >= maxFile:
+			return buf, fmt.Errorf("%s: more than %d bytes", name, maxFile)
+		}
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+	}
+}
+
+// maxFile bounds a control file: some ten thousand trees.
+const maxFile = 4 << 20
+
+// Attach attaches as the user the agent runs as.
+func (r *remote) Attach(ctx context.Context, tree string) (anchor, error) {
+	return r.client.Attach(ctx, tree, r.uid)
+}
+
+// Close ends the connection.
+func (r *remote) Close() error { return r.client.Close() }

@@ -1,0 +1,312 @@
+// Package diod reads a forwarding node from outside: through the control tree of its diod, LLNL's
+// 9P2000.L I/O forwarding daemon.
+//
+// It fills read_bytes, write_bytes, read_ops, write_ops, meta_ops, queue_len (requests queued and in
+// service, sampled 20 times a second and averaged), server_time (by Little's law: mean queue length
+// over completion rate), meta_wait (a timed getattr a second in each tree's own worker pool),
+// connections, the routes of its clients, each job's share where jobs attach to .../jobs/ID, and,
+// where the process is known, cpu_seconds. diod does not tell latencies by class: waits and exec times
+// of reads and writes stay absent. Overhead: about 90 small requests a second.
+package diod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// DefaultQueueHz is how often the queue gauge is sampled.
+const DefaultQueueHz = 20
+
+// Options say where a diod is.
+type Options struct {
+	Addr string             // HOST:PORT
+	Node topology.NodeID    // the forwarding node, which routes lead to
+	UID  uint32             // the user to attach as
+	Hz   int                // queue samples a second; 0 is DefaultQueueHz
+	Skip []topology.NodeID  // clients that are no compute nodes: collectors, monitors
+	PID  func() (int, bool) // diod's process on this machine; nil is not known
+	Proc fs.FS              // the proc file system for PID; nil is /proc
+}
+
+// Source reads one diod.
+type Source struct {
+	opt  Options
+	dial func(context.Context) (control, error)
+	skip map[string]bool
+
+	mu   sync.Mutex // guards link and closed
+	link *link
+	done bool
+
+	// What follows belongs to Read.
+	rates    collector.Rates[key]
+	cpu      collector.Rates[string]
+	known    names
+	text     []byte
+	pools    []pool
+	routes   []collector.Route
+	clients  map[string]bool
+	timeouts int // ticks without an answer
+	cpuTicks cpuReader
+}
+
+type key struct {
+	tree string
+	c    counter
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// New returns the source of a diod. It connects at the first Read, and again whenever the connection
+// was lost.
+func New(opt Options) *Source { return newSource(opt, dialDiod(opt.Addr, opt.UID)) }
+
+func newSource(opt Options, dial func(context.Context) (control, error)) *Source {
+	if opt.Hz <= 0 {
+		opt.Hz = DefaultQueueHz
+	}
+	if opt.Proc == nil {
+		opt.Proc = os.DirFS("/proc")
+	}
+	s := &Source{opt: opt, dial: dial, skip: map[string]bool{"localhost": true, string(opt.Node): true}, known: names{}, clients: map[string]bool{}}
+	s.rates.NewFromZero = true
+	for _, n := range opt.Skip {
+		s.skip[string(n)] = true
+	}
+	return s
+}
+
+// Name is "diod".
+func (s *Source) Name() string { return "diod" }
+
+// Close ends the connection and the sampling.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	l := s.link
+	s.link, s.done = nil, true
+	s.mu.Unlock()
+	return l.close()
+}
+
+// connected returns the link to diod, made anew where there is none.
+func (s *Source) connected(ctx context.Context) (*link, error) {
+	s.mu.Lock()
+	l, done := s.link, s.done
+	s.mu.Unlock()
+	if done {
+		return nil, fmt.Errorf("diod %s: %w", s.opt.Addr, os.ErrClosed)
+	}
+	if l != nil {
+		return l, nil
+	}
+	c, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l = newLink(c, s.opt.Hz)
+	s.mu.Lock()
+	done = s.done
+	if !done {
+		s.link = l
+	}
+	s.mu.Unlock()
+	if done {
+		return nil, errors.Join(os.ErrClosed, l.close())
+	}
+	return l, nil
+}
+
+// drop ends a link whose connection is gone; the next Read makes another.
+func (s *Source) drop(l *link) {
+	s.mu.Lock()
+	if s.link == l {
+		s.link = nil
+	}
+	s.mu.Unlock()
+	l.close()
+}
+
+// failed drops the link when its connection is gone: at once where that is known, after some ticks
+// without an answer otherwise.
+func (s *Source) failed(ctx context.Context, l *link, err error) {
+	const patience = 10
+	if ctx.Err() != nil {
+		s.timeouts++
+	}
+	var refusal syscall.Errno
+	if s.timeouts > patience || ctx.Err() == nil && !errors.As(err, &refusal) {
+		s.timeouts = 0
+		s.drop(l)
+	}
+}
+
+// Read takes one snapshot of the control tree. Errors that cost only a part of it come with the rest.
+func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l, err := s.connected(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := l.control.ReadFile(ctx, "tpools", s.text)
+	at := time.Now()
+	s.text = text[:0]
+	if errors.Is(err, syscall.ENOENT) {
+		return fmt.Errorf("diod %s has no tpools in its control tree: %w", s.opt.Addr, collector.ErrNoData)
+	}
+	if err != nil {
+		s.failed(ctx, l, err)
+		return fmt.Errorf("diod %s: tpools: %w", s.opt.Addr, err)
+	}
+	s.timeouts = 0
+	pools, bad := parseTpools(s.pools[:0], text, s.known)
+	s.pools = pools
+	if bad != nil {
+		bad = fmt.Errorf("diod %s: %w", s.opt.Addr, bad)
+	}
+	s.samples(into, l, at, bad == nil)
+	l.hold(ctx, pools)
+	return errors.Join(bad, s.readRoutes(ctx, l, into), s.readCPU(into))
+}
+
+// samples turns the snapshot into rates; complete says that no tree's line was unreadable, without
+// which the node's totals are not known.
+func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complete bool) {
+	q := l.takeQueue()
+	s.rates.Begin(at)
+	var total [counters]float64
+	known := complete && s.rates.Seconds() > 0
+	for i := range s.pools {
+		p := &s.pools[i]
+		if p.tree == ownPool || p.tree == "ctl" {
+			continue
+		}
+		perSec, ok := s.poolRates(l, p)
+		if !ok {
+			known = false
+			continue
+		}
+		for c, v := range perSec {
+			total[c] += v
+		}
+		if job, isJob := jobOf(p.tree); isJob && s.rates.Seconds() > 0 {
+			js := collector.JobSamples{Job: job, Samples: make([]collector.Sample, 0, len(reported)+1)}
+			for _, m := range reported {
+				js.Samples = append(js.Samples, collector.Sample{Metric: m.metric, Value: perSec[m.c]})
+			}
+			if mean, ok := q.of(p.tree); ok {
+				js.Samples = append(js.Samples, collector.Sample{Metric: collector.QueueLen, Value: mean})
+			}
+			into.Jobs = append(into.Jobs, js)
+		}
+	}
+	into.Resets += s.rates.Resets
+	if known {
+		for _, m := range reported {
+			into.Add(m.metric, total[m.c])
+		}
+	}
+	wait, waited := l.takeMetaWait()
+	if s.rates.Seconds() == 0 {
+		return // what was sampled over a gap is not of this second
+	}
+	if mean, ok := q.total(); ok {
+		into.Add(collector.QueueLen, mean)
+		if known && total[allOps] > 0 {
+			into.Add(collector.ServerTime, mean/total[allOps])
+		}
+	}
+	if waited {
+		into.Add(collector.MetaWait, wait.Seconds())
+	}
+}
+
+var reported = [...]struct {
+	c      counter
+	metric collector.Metric
+}{
+	{readBytes, collector.ReadBytes}, {writeBytes, collector.WriteBytes}, {readOps, collector.ReadOps},
+	{writeOps, collector.WriteOps}, {metaOps, collector.MetaOps},
+}
+
+// poolRates answers a tree's rates without our own getattrs; ok is false after a reset.
+func (s *Source) poolRates(l *link, p *pool) (perSec [counters]float64, ok bool) {
+	ok = true
+	ours := 0.0
+	if sec := s.rates.Seconds(); sec > 0 {
+		ours = float64(l.takeProbes(p.tree)) / sec
+	}
+	resets := s.rates.Resets
+	for c := range counters {
+		v, grown := s.rates.Rate(key{p.tree, c}, p.counts[c])
+		if !grown {
+			continue
+		}
+		if c == metaOps || c == allOps {
+			v = max(0, v-ours)
+		}
+		perSec[c] = v
+	}
+	return perSec, s.rates.Resets == resets
+}
+
+// readRoutes reads which clients diod serves.
+func (s *Source) readRoutes(ctx context.Context, l *link, into *collector.Reading) error {
+	text, err := l.control.ReadFile(ctx, "connections", s.text)
+	s.text = text[:0]
+	if err != nil {
+		return fmt.Errorf("diod %s: connections: %w", s.opt.Addr, err)
+	}
+	clear(s.clients)
+	n := 0
+	err = parseConnections(text, func(host []byte) {
+		name := s.known.of(host)
+		if s.skip[name] {
+			return
+		}
+		n++
+		if !s.clients[name] {
+			s.clients[name] = true
+			into.Routes = append(into.Routes, collector.Route{Client: topology.NodeID(name), Forwarder: topology.ForwarderID(s.opt.Node)})
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("diod %s: %w", s.opt.Addr, err)
+	}
+	into.RoutesComplete = true
+	into.Add(collector.Connections, float64(n))
+	return nil
+}
+
+// readCPU adds the CPU time of diod's process, where it is known.
+func (s *Source) readCPU(into *collector.Reading) error {
+	if s.opt.PID == nil {
+		return nil
+	}
+	pid, ok := s.opt.PID()
+	if !ok {
+		return nil
+	}
+	ticks, err := s.cpuTicks.read(s.opt.Proc, pid)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it ended; the control tree tells
+		}
+		return err
+	}
+	s.cpu.Begin(time.Now())
+	if v, ok := s.cpu.Rate("cpu", ticks); ok {
+		into.Add(collector.CPUSeconds, v/ticksPerSecond)
+	}
+	return nil
+}
