@@ -12,7 +12,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/driver"
@@ -24,10 +23,12 @@ type Config struct {
 	StateDir string `toml:"state_dir"`
 	LogLevel string `toml:"log_level"`
 
+	// Simulated marks every screen: the frames come from a model of a machine.
+	Simulated bool `toml:"simulated"`
+
 	Listen    Listen          `toml:"listen"`
 	Access    Access          `toml:"access"`
 	Store     Store           `toml:"store"`
-	Observe   Observe         `toml:"observe"`
 	Forwarder Forwarder       `toml:"forwarder"`
 	Desk      remap.Settings  `toml:"desk"`
 	Driver    Driver          `toml:"driver"`
@@ -38,26 +39,15 @@ type Config struct {
 
 // Listen says where the daemon can be reached.
 type Listen struct {
-	Socket string `toml:"socket"`
-	HTTP   string `toml:"http"`
-}
-
-// Access says who may do what.
-type Access struct {
-	AgentTokenFile string   `toml:"agent_token_file"`
-	UserTokenFile  string   `toml:"user_token_file"`
-	OperatorGroups []string `toml:"operator_groups"`
-	AdminGroups    []string `toml:"admin_groups"`
+	Socket string   `toml:"socket"`
+	HTTP   string   `toml:"http"`
+	Agents string   `toml:"agents"`
+	Hosts  []string `toml:"hosts"`
 }
 
 // Store says how frames are kept.
 type Store struct {
 	Sync time.Duration `toml:"sync"`
-}
-
-// Observe says when the observed mapping is believed.
-type Observe struct {
-	StaleAfter time.Duration `toml:"stale_after"`
 }
 
 // Forwarder holds what is true of every forwarder that is not described by itself.
@@ -89,7 +79,7 @@ func defaultConfig() Config {
 		LogLevel: "info",
 		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
 		Store:    Store{Sync: 500 * time.Millisecond},
-		Observe:  Observe{StaleAfter: observed.DefaultStaleAfter},
+		Access:   Access{Anonymous: remap.Viewer},
 		Desk:     remap.DefaultSettings(),
 		Driver:   Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
 	}
@@ -210,7 +200,7 @@ func (c *Config) validate() error {
 		return bad("name is empty: screens need one")
 	case !filepath.IsAbs(c.StateDir):
 		return bad("state_dir = %q: want an absolute path", c.StateDir)
-	case c.Listen.Socket == "" && c.Listen.HTTP == "":
+	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
 	case c.Driver.Kind != driverNone && c.Driver.Kind != driverFwdmount:
 		return bad("driver.kind = %q: want %s or %s", c.Driver.Kind, driverNone, driverFwdmount)
@@ -218,8 +208,6 @@ func (c *Config) validate() error {
 		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
 		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout, c.Driver.Backoff)
-	case c.Observe.StaleAfter < time.Second:
-		return bad("observe.stale_after = %s: want at least 1s", c.Observe.StaleAfter)
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
@@ -254,6 +242,20 @@ func (c *Config) validateNodes() error {
 }
 
 // machine is the configured part of the machine.
-func (c *Config) machine() topology.Machine {
-	return topology.Machine{Name: c.Name, Nodes: c.Nodes, Default: c.Default}
+func (c *Config) machine() *topology.Machine {
+	return &topology.Machine{Name: c.Name, Nodes: c.Nodes, Default: c.Default}
+}
+
+// forwarderAddrs returns where the configured forwarders' file services listen.
+func (c *Config) forwarderAddrs() func(topology.ForwarderID) (string, bool) {
+	addrs := map[topology.ForwarderID]string{}
+	for _, n := range c.Nodes {
+		if n.Role == topology.Forwarder && n.Addr != "" {
+			addrs[topology.ForwarderID(n.ID)] = n.Addr
+		}
+	}
+	return func(id topology.ForwarderID) (string, bool) {
+		addr, ok := addrs[id]
+		return addr, ok
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/BurntSushi/toml"
+
+	"fairway/remap"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -85,6 +87,16 @@ role = "forwarder"
 addr = "10.0.0.1:564"
 [default_mapping]
 cn1 = "fwd1"
+[access.groups]
+wheel = "admin"
+[[access.token]]
+name = "agents"
+role = "agent"
+file = "/etc/fairway/agent.token"
+nodes = ["cn*", "fwd*"]
+[[access.proxy]]
+from = ["10.0.0.0/8"]
+user_header = "X-Remote-User"
 `
 
 // TestConfigIsPrintedAsAFile checks the golden text, and that it reads back as what it shows.
@@ -126,7 +138,7 @@ func TestDefaultsAreClosed(t *testing.T) {
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.UserTokenFile != "" || c.Driver.Kind != driverNone || c.Desk.SelfApproval || !c.Desk.TwoPersons {
+	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.Anonymous != remap.Viewer || len(c.Access.Tokens)+len(c.Access.Groups)+len(c.Access.Accounts)+len(c.Access.Proxy) > 0 || c.Driver.Kind != driverNone || c.Desk.SelfApproval || !c.Desk.TwoPersons {
 		t.Errorf("defaults are open: %+v", c)
 	}
 }

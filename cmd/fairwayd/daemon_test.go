@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/webui"
 )
 
 // testConf is a daemon's configuration below a new directory, on a port of the system's choice.
@@ -42,7 +44,7 @@ func health(t *testing.T, d *daemon) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", d.conf.Listen.Socket)
 	}}}
 	defer sock.CloseIdleConnections()
-	for url, client := range map[string]*http.Client{"http://unix/healthz": &sock, "http://" + d.tcp.Addr().String() + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
+	for url, client := range map[string]*http.Client{"http://unix/healthz": &sock, "http://" + d.addr(webui.DoorTCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
 		resp, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +88,7 @@ func TestStartErrorsAreClear(t *testing.T) {
 		spoil func(t *testing.T, c *Config)
 		words []string
 	}{
-		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.tcp.Addr().String() }, []string{"listen.http", "in use", d.tcp.Addr().String()}},
+		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.addr(webui.DoorTCP) }, []string{"listen.http", "in use", d.addr(webui.DoorTCP)}},
 		{"socket in use", func(_ *testing.T, c *Config) { c.Listen.Socket = running.Listen.Socket }, []string{"listen.socket", "another fairwayd"}},
 		{"not a socket", func(t *testing.T, c *Config) {
 			c.Listen.Socket = filepath.Join(t.TempDir(), "f")

@@ -16,7 +16,7 @@ import (
 
 // picture puts together what the rooms know into the one Situation that people and policies see.
 type picture struct {
-	conf  topology.Machine
+	conf  *topology.Machine
 	peak  float64 // of a forwarder that has none of its own
 	board *observed.Board
 	store tsdb.Store
@@ -55,7 +55,7 @@ func (p *picture) Machine() *topology.Machine {
 
 func (p *picture) machineLocked(now time.Time) *topology.Machine {
 	if m := p.board.Members(); p.machine == nil || m != p.members || now.Sub(p.learned) > learnEvery {
-		p.machine, p.members, p.learned = p.board.Learn(p.conf, now), m, now
+		p.machine, p.members, p.learned = p.board.Learn(*p.conf, now), m, now
 		for i := range p.machine.Nodes {
 			if n := &p.machine.Nodes[i]; n.Role == topology.Forwarder && n.PeakBytesPerSec == 0 {
 				n.PeakBytesPerSec = p.peak
@@ -76,7 +76,7 @@ func (p *picture) Situation() *remap.Situation {
 	parts := remap.SituationParts{At: now, Machine: p.machineLocked(now), Routes: p.board.Routes(now),
 		Load: map[topology.ForwarderID]remap.Load{}}
 	if p.desk != nil {
-		parts.Owner = p.desk.Owners()
+		parts.Owner, parts.Excluded = p.desk.Owners(), p.desk.Excluded()
 	}
 	if p.findings != nil {
 		parts.Findings = p.findings()
@@ -155,18 +155,4 @@ func (p *picture) countOccupancy(ctx context.Context, now time.Time) error {
 	defer p.mu.Unlock()
 	p.occupancy = found
 	return nil
-}
-
-// forwarderAddrs returns where the configured forwarders' file services listen.
-func forwarderAddrs(nodes []topology.Node) func(topology.ForwarderID) (string, bool) {
-	addrs := map[topology.ForwarderID]string{}
-	for _, n := range nodes {
-		if n.Role == topology.Forwarder && n.Addr != "" {
-			addrs[topology.ForwarderID(n.ID)] = n.Addr
-		}
-	}
-	return func(id topology.ForwarderID) (string, bool) {
-		addr, ok := addrs[id]
-		return addr, ok
-	}
 }

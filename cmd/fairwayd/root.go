@@ -67,6 +67,8 @@ func newRoot() *cobra.Command {
 		newRun(&path),
 		newConfig(&path),
 		newDemoIO(),
+		newToken(),
+		newHashPassword(),
 	)
 	return root
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +23,14 @@ var settings = []setting{
 	{"name", "The machine's name, on every screen."},
 	{"state_dir", "Directory of the store and the journal; absolute."},
 	{"log_level", "debug, info, warn or error."},
+	{"simulated", "Whether the frames come from a simulated machine; every screen then says so."},
 	{"listen.socket", "Unix socket of the console and of local commands; empty: none. Who asks is known from the kernel."},
-	{"listen.http", "HOST:PORT for agents and browsers; empty: none. This host only, until you name another address."},
-	{"access.agent_token_file", "File of agents' tokens, one `NAME TOKEN` a line; empty: only agents of this host without a token."},
-	{"access.user_token_file", "File of people's tokens, one `NAME ROLE TOKEN` a line; empty: the browser is read-only."},
-	{"access.operator_groups", "Unix groups whose members are operators on the socket. root is an admin, everybody else a viewer."},
-	{"access.admin_groups", "Unix groups whose members are admins on the socket."},
+	{"listen.http", "HOST:PORT for browsers, terminals and agents; empty: none. This host only, until you name another address; then put a proxy that speaks TLS before it."},
+	{"listen.agents", "HOST:PORT of a further door for agents alone, such as an address of the fabric; empty: none."},
+	{"listen.hosts", "Further names under which browsers reach listen.http; requests under other names are refused."},
+	{"access.anonymous", "What a request without any sign-in may do: viewer, or empty for nothing."},
+	{"access.secure_cookie", "Whether cookies are for TLS only; set it behind a proxy that speaks TLS."},
 	{"store.sync", "Longest wait of frames for the disk, and so for their acknowledgement."},
-	{"observe.stale_after", "Age at which a route is not believed any more (CONSOLE.md section 3)."},
 	{"forwarder.peak_bytes_per_sec", "Peak bandwidth of a forwarder in one direction, bytes/s, where its [[node]] does not say; 0: not known, then it has no occupancy."},
 	{"desk.proposal_ttl", "How long a proposal waits for approvals (CONSOLE.md section 6)."},
 	{"desk.approval_ttl", "How long an approved plan may wait for its start (CONSOLE.md section 6)."},
@@ -45,6 +47,10 @@ var settings = []setting{
 	{"driver.tries", "Tries per order."},
 	{"driver.backoff", "Wait before the second try; doubles with each further one."},
 	{"driver.timeout", "Longest wait for the answer to one try."},
+	{"access.groups", "Unix groups and the role of their members on the socket: viewer, operator or admin. root is an admin."},
+	{"access.token", "Bearer tokens: name, role (viewer, operator, admin or agent), and either sha256 (of the secret; fairwayd token makes both) or file (that holds the secret). For agents also nodes (patterns of the nodes it may speak for; none: all)."},
+	{"access.account", "People who sign in with a password: name, role, hash (fairwayd hash-password)."},
+	{"access.proxy", "A reverse proxy that says who people are: from (address ranges it connects from), user_header, groups_header, roles (by group), default (role)."},
 	{"node", "The machine's nodes; more are learned from what reports. Each has id, role (compute, forwarder, storage, metadata), rack, addr (HOST:PORT of a forwarder's file service; needed to move nodes there) and peak_bytes_per_sec."},
 	{"default_mapping", "The site's fixed mapping: compute node = forwarder."},
 }
@@ -63,20 +69,21 @@ func printConfig(w io.Writer, c *Config, text []byte, meta toml.MetaData) error 
 		if err != nil {
 			return err
 		}
+		fmt.Fprintln(w)
+		isTable := value.Kind() == reflect.Map || value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct
 		head, name := "", s.key
 		if i := strings.LastIndexByte(s.key, '.'); i >= 0 {
 			head, name = s.key[:i], s.key[i+1:]
 		}
-		fmt.Fprintln(w)
-		if head != "" && head != table {
+		if !isTable && head != "" && head != table {
 			table = head
 			fmt.Fprintf(w, "[%s]\n", table)
 		}
 		for _, line := range wrap(s.text, 100) {
 			fmt.Fprintf(w, "# %s\n", line)
 		}
-		if value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct || value.Kind() == reflect.Map {
-			if err := printTable(w, name, value); err != nil {
+		if isTable {
+			if err := printTable(w, s.key, value); err != nil {
 				return err
 			}
 			continue
@@ -93,15 +100,27 @@ func origin(key, was string, text []byte, meta toml.MetaData) string {
 	return fmt.Sprintf(" # line %d; default %s", lineOf(text, toml.Key(strings.Split(key, "."))), was)
 }
 
-// printTable writes what stands last in the file: nodes and the mapping.
-func printTable(w io.Writer, name string, v reflect.Value) error {
+// printTable writes what stands last in the file: tokens, nodes, the mapping and their like.
+func printTable(w io.Writer, key string, v reflect.Value) error {
 	if v.Len() == 0 {
-		_, err := fmt.Fprintf(w, "# none\n")
+		_, err := fmt.Fprintf(w, "# none: [%s]\n", key)
 		return err
 	}
-	e := toml.NewEncoder(w)
+	tree := v.Interface()
+	parts := strings.Split(key, ".")
+	for _, part := range slices.Backward(parts) {
+		tree = map[string]any{part: tree}
+	}
+	var out bytes.Buffer
+	e := toml.NewEncoder(&out)
 	e.Indent = ""
-	return e.Encode(map[string]any{name: v.Interface()})
+	if err := e.Encode(tree); err != nil {
+		return err
+	}
+	// The table around it was opened before, and may be opened only once.
+	around := "[" + strings.Join(parts[:len(parts)-1], ".") + "]\n"
+	_, err := io.WriteString(w, strings.TrimLeft(strings.TrimPrefix(out.String(), around), "\n"))
+	return err
 }
 
 // lookUp finds the field behind a dotted key.
@@ -126,8 +145,6 @@ func literal(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
 		return fmt.Sprintf("%q", x.String())
-	case string:
-		return fmt.Sprintf("%q", x)
 	case []string:
 		quoted := make([]string, len(x))
 		for i, s := range x {
@@ -139,6 +156,9 @@ func literal(v reflect.Value) string {
 			return text
 		}
 		return fmt.Sprintf("%.1f", x)
+	}
+	if v.Kind() == reflect.String {
+		return fmt.Sprintf("%q", v.String())
 	}
 	return fmt.Sprint(v.Interface())
 }

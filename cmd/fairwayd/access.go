@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"fairway/remap"
+	"fairway/webui"
+)
+
+// Access says who may do what. root and the daemon's own user may do everything on the socket.
+type Access struct {
+	Anonymous    remap.Role            `toml:"anonymous"`
+	SecureCookie bool                  `toml:"secure_cookie"`
+	Groups       map[string]remap.Role `toml:"groups"`
+	Tokens       []Token               `toml:"token"`
+	Accounts     []Account             `toml:"account"`
+	Proxy        []Proxy               `toml:"proxy"` // at most one
+}
+
+// Token is a machine's or an agent's key.
+type Token struct {
+	Name   string     `toml:"name"`
+	Role   remap.Role `toml:"role"`
+	SHA256 string     `toml:"sha256,omitempty"` // of the secret, hex
+	File   string     `toml:"file,omitempty"`   // that holds the secret
+	Nodes  []string   `toml:"nodes,omitempty"`
+}
+
+// Account is a person who signs in with a password.
+type Account struct {
+	Name string     `toml:"name"`
+	Role remap.Role `toml:"role"`
+	Hash string     `toml:"hash"`
+}
+
+// Proxy is a reverse proxy that has signed people in.
+type Proxy struct {
+	From         []netip.Prefix        `toml:"from"`
+	UserHeader   string                `toml:"user_header"`
+	GroupsHeader string                `toml:"groups_header,omitempty"`
+	Roles        map[string]remap.Role `toml:"roles,omitempty"`
+	Default      remap.Role            `toml:"default,omitempty"`
+}
+
+// forWeb turns the settings into what the server checks; it reads the tokens' files.
+func (a *Access) forWeb() (webui.Access, error) {
+	w := webui.Access{Anonymous: a.Anonymous, Groups: a.Groups, SecureCookie: a.SecureCookie}
+	for _, t := range a.Tokens {
+		sum := t.SHA256
+		switch {
+		case (t.SHA256 == "") == (t.File == ""):
+			return w, fmt.Errorf("%w: [[access.token]] %q: want either sha256 or file", errConfig, t.Name)
+		case t.File != "":
+			secret, err := readSecret(t.File)
+			if err != nil {
+				return w, fmt.Errorf("%w: [[access.token]] %q: %w", errConfig, t.Name, err)
+			}
+			sum = webui.HashToken(secret)
+		}
+		w.Tokens = append(w.Tokens, webui.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes})
+	}
+	for _, p := range a.Accounts {
+		w.Accounts = append(w.Accounts, webui.Account{Name: p.Name, Role: p.Role, Hash: p.Hash})
+	}
+	switch len(a.Proxy) {
+	case 0:
+	case 1:
+		p := a.Proxy[0]
+		if len(p.From) == 0 || p.UserHeader == "" {
+			return w, fmt.Errorf("%w: [[access.proxy]]: from and user_header are needed, or anybody could say who they are", errConfig)
+		}
+		w.Proxy = &webui.Proxy{From: p.From, UserHeader: p.UserHeader, GroupsHeader: p.GroupsHeader, Roles: p.Roles, Default: p.Default}
+	default:
+		return w, fmt.Errorf("%w: %d times [[access.proxy]], at most one", errConfig, len(a.Proxy))
+	}
+	return w, nil
+}
+
+// minSecret is the shortest token taken: 128 bits in base 32.
+const minSecret = 26
+
+func readSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s can be read by others (mode %v); chmod 600 it", path, info.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimSpace(string(b))
+	if len(secret) < minSecret {
+		return "", fmt.Errorf("%s holds %d letters, a token has at least %d (fairwayd token makes one)", path, len(secret), minSecret)
+	}
+	return secret, nil
+}

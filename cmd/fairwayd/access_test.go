@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fairway/remap"
+	"fairway/webui"
+)
+
+func TestAccessErrorsNameTheEntry(t *testing.T) {
+	dir := t.TempDir()
+	open := filepath.Join(dir, "open")
+	write(t, open, strings.Repeat("s", 40))
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	short := filepath.Join(dir, "short")
+	write(t, short, "secret\n")
+	sum := webui.HashToken("x")
+	for _, c := range []struct {
+		name   string
+		access Access
+		words  []string
+	}{
+		{"token without a secret", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent}}}, []string{`"a"`, "sha256 or file"}},
+		{"token with two", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, SHA256: sum, File: short}}}, []string{`"a"`, "sha256 or file"}},
+		{"token file that others read", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, File: open}}}, []string{open, "chmod 600"}},
+		{"short token", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, File: short}}}, []string{short, "6 letters"}},
+		{"missing file", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, File: "/nonexistent"}}}, []string{"/nonexistent"}},
+		{"unknown role", Access{Tokens: []Token{{Name: "a", Role: "king", SHA256: sum}}}, []string{`"a"`, "king"}},
+		{"anonymous operator", Access{Anonymous: remap.Operator}, []string{"anonymous", "operator"}},
+		{"proxy that everybody could be", Access{Proxy: []Proxy{{UserHeader: "X"}}}, []string{"[[access.proxy]]", "from"}},
+		{"two proxies", Access{Proxy: make([]Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conf := testConf(t)
+			conf.Access = c.access
+			d, err := openDaemon(conf, slog.New(slog.DiscardHandler))
+			if err == nil {
+				d.Close()
+				t.Fatal("it starts")
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("error %q does not say %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// TestTokenCommand checks that what `fairwayd token` prints is a configuration that knows the
+// secret.
+func TestTokenCommand(t *testing.T) {
+	root := newRoot()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"token", "agents", "agent"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(out.String(), "#   ")
+	secret, _, _ := strings.Cut(rest, "\n")
+	c, _, err := parseConfig("f.toml", out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(secret) < minSecret || len(c.Access.Tokens) != 1 || c.Access.Tokens[0].SHA256 != webui.HashToken(secret) {
+		t.Errorf("secret %q, tokens %+v", secret, c.Access.Tokens)
+	}
+}

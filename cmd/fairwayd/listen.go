@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"fairway/webui"
+)
+
+// openDoor is an address that was taken and, once the daemon answers there, its server.
+type openDoor struct {
+	kind     webui.Door
+	listener net.Listener
+	server   *http.Server
+}
+
+// listen takes the addresses, so that a wrong one is known at once.
+func (d *daemon) listen() error {
+	for _, l := range []struct {
+		setting, addr string
+		kind          webui.Door
+		open          func(string) (net.Listener, error)
+	}{
+		{"listen.http", d.conf.Listen.HTTP, webui.DoorTCP, listenTCP},
+		{"listen.agents", d.conf.Listen.Agents, webui.DoorIngest, listenTCP},
+		{"listen.socket", d.conf.Listen.Socket, webui.DoorUnix, listenSocket},
+	} {
+		if l.addr == "" {
+			continue
+		}
+		listener, err := l.open(l.addr)
+		if err != nil {
+			return fmt.Errorf("%s = %q: %w", l.setting, l.addr, err)
+		}
+		d.doors = append(d.doors, &openDoor{kind: l.kind, listener: listener})
+	}
+	return nil
+}
+
+// addr is where a door answers; "" where there is none.
+func (d *daemon) addr(kind webui.Door) string {
+	for _, o := range d.doors {
+		if o.kind == kind {
+			return o.listener.Addr().String()
+		}
+	}
+	return ""
+}
+
+func listenTCP(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("the address is in use; is another fairwayd running? (%w)", err)
+	}
+	return l, err
+}
+
+// listenSocket takes a unix socket; one left behind by a killed daemon is removed, one that
+// somebody answers on is not.
+func listenSocket(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		c.Close()
+		return nil, errors.New("another fairwayd answers there")
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&os.ModeSocket == 0 {
+			return nil, errors.New("there is a file that is not a socket")
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	// Everybody may connect: who asks is known from the kernel and decides what is answered.
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// serve answers on every address that was taken.
+func (d *daemon) serve() {
+	for _, o := range d.doors {
+		o.server = d.web.Door(o.kind)
+		d.tasks.Go(func() {
+			if err := o.server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+				d.failed <- fmt.Errorf("serving %s: %w", o.listener.Addr(), err)
+			}
+		})
+		d.log.Info("listening", "addr", o.listener.Addr().String())
+	}
+}
