@@ -1,0 +1,237 @@
+package simmachine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Mode is how a job's processes share files (FAST'19, section 2.1).
+type Mode string
+
+// The modes; MetaStorm is a job that makes little but metadata requests.
+const (
+	ModeNN    Mode = "N-N"
+	ModeN1    Mode = "N-1"
+	Mode11    Mode = "1-1"
+	MetaStorm Mode = "metadata"
+)
+
+// app is a kind of program that users run again and again.
+type app struct {
+	name, user  string
+	nodes       int // of a large machine; scaled down on a small one
+	mode        Mode
+	period      float64 // seconds of computing between two I/O phases
+	writeBytes  float64 // per node doing I/O and phase
+	readBytes   float64
+	request     float64 // bytes
+	metaPerNode float64 // metadata operations per node and second of an I/O phase
+	// backCost is how much longer the back end takes for its requests at the same size: random reads
+	// and synchronous writes cost 3 to 8 times as much.
+	backCost float64
+}
+
+// apps are programs of the kinds of the paper's Table 2, with volumes and sizes of their order.
+var apps = []app{
+	{"ROMS", "wei", 480, ModeNN, 180, 40e6, 0, 1 << 20, 2, 1},
+	{"XCFD", "lin", 1024, ModeNN, 240, 120e6, 10e6, 1 << 20, 1, 1},
+	{"WRF", "zhao", 512, ModeN1, 300, 8e6, 0, 256 << 10, 1, 1},
+	{"CAM", "olsen", 256, ModeNN, 120, 2e6, 1e6, 128 << 10, 4, 1},
+	{"AWP", "mika", 1024, ModeN1, 360, 12e6, 0, 1 << 20, 1, 1},
+	{"LAMMPS", "ravi", 256, Mode11, 90, 400e6, 0, 1 << 20, 0.2, 1},
+	{"DNDC", "sara", 64, MetaStorm, 60, 1e5, 2e5, 4 << 10, 150, 1},
+	{"APT", "tom", 512, ModeNN, 100, 3e6, 1e6, 1 << 10, 1, 1},
+	{"swDNN", "yu", 512, ModeNN, 40, 0, 25e6, 256 << 10, 1, 4},
+	{"NWCHEM", "ana", 128, ModeNN, 80, 15e6, 15e6, 64 << 10, 3, 3},
+	{"MACDRP", "gao", 2048, ModeNN, 420, 60e6, 0, 4 << 20, 1, 1},
+	{"POST", "kim", 16, ModeNN, 20, 150e6, 300e6, 1 << 20, 1, 1},
+	{"BUILD", "dev", 8, MetaStorm, 30, 2e6, 3e6, 16 << 10, 40, 1},
+}
+
+// job is one run.
+type job struct {
+	id    topology.JobID
+	app   *app
+	nodes []int // compute nodes, ascending
+	start time.Time
+	end   time.Time
+	// io is how many of the nodes do I/O, the first ones.
+	io int
+	// wait is the seconds of computing left; at 0 an I/O phase begins.
+	wait float64
+	// Left of this phase over all nodes doing I/O: bytes, and seconds of metadata operations.
+	left phase
+}
+
+// phase is what is left to do of an I/O phase, summed over the nodes that do I/O.
+type phase struct{ read, write, meta float64 }
+
+func (p phase) over() bool { return p.read <= 0 && p.write <= 0 && p.meta <= 0 }
+
+// Job is what a scheduler would know of a run, and the mode that only the model knows.
+type Job struct {
+	ID    topology.JobID
+	User  string
+	App   string
+	Mode  Mode
+	Nodes []topology.NodeID
+	Start time.Time
+}
+
+// Jobs lists the running jobs in the order of their start.
+func (m *Machine) Jobs() []Job {
+	out := make([]Job, 0, len(m.jobs))
+	for _, j := range m.jobs {
+		v := Job{ID: j.id, User: j.app.user, App: j.app.name, Mode: j.app.mode, Start: j.start, Nodes: make([]topology.NodeID, len(j.nodes))}
+		for k, n := range j.nodes {
+			v.Nodes[k] = m.computeID(n)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (m *Machine) computeID(i int) topology.NodeID { return m.topo.Nodes[len(m.fwds)+i].ID }
+
+// startJobs fills the machine up to its busy share, all at once at the beginning and then as room
+// comes free; jobs of the beginning are somewhere in their life already.
+func (m *Machine) startJobs() {
+	want := int(m.cfg.Busy * float64(m.cfg.Compute))
+	for tries := 0; m.cfg.Compute-m.freeN < want && tries < 20; tries++ {
+		a := &apps[m.rng.IntN(len(apps))]
+		n := max(1, min(int(float64(a.nodes)*math.Exp(m.rng.NormFloat64()*0.5)*m.scale()), m.cfg.Compute/4))
+		if nodes := m.place(n); nodes != nil {
+			m.launch(a, nodes)
+			tries = 0
+		}
+	}
+	m.started = true
+}
+
+// scale shrinks jobs with the machine.
+func (m *Machine) scale() float64 { return min(1, math.Sqrt(float64(m.cfg.Compute)/40960)) }
+
+// place finds n free nodes, the first that come, as a scheduler without topology does.
+func (m *Machine) place(n int) []int {
+	if m.freeN < n {
+		return nil
+	}
+	nodes := make([]int, 0, n)
+	for i := 0; i < len(m.free) && len(nodes) < n; i++ {
+		if m.free[i] {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+func (m *Machine) launch(a *app, nodes []int) {
+	length := m.cfg.JobSeconds * (0.3 + m.rng.ExpFloat64())
+	past := 0.0
+	if !m.started {
+		past = m.rng.Float64() * length
+	}
+	j := &job{id: topology.JobID(fmt.Sprint(m.nextJob)), app: a, nodes: nodes, io: len(nodes), wait: a.period * m.rng.Float64()}
+	j.start = m.now.Add(-time.Duration(past * float64(time.Second)))
+	j.end = j.start.Add(time.Duration(length * float64(time.Second)))
+	if a.mode == Mode11 {
+		j.io = 1
+	}
+	for _, n := range nodes {
+		m.free[n] = false
+		m.compute[n].job = j
+	}
+	m.freeN -= len(nodes)
+	m.nextJob++
+	m.jobs = append(m.jobs, j)
+}
+
+// endJobs frees the nodes of jobs whose time is over; a job never ends inside an I/O phase, so slow
+// I/O makes it longer.
+func (m *Machine) endJobs() {
+	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool {
+		if m.now.Before(j.end) || !j.left.over() {
+			return false
+		}
+		for _, n := range j.nodes {
+			m.free[n] = true
+			m.compute[n].job = nil
+		}
+		m.freeN += len(j.nodes)
+		return true
+	})
+}
+
+// ask puts what a job wants to move this second to the forwarders of its nodes.
+func (m *Machine) ask(j *job) {
+	if j.left.over() {
+		if j.wait--; j.wait > 0 {
+			return
+		}
+		n, a := float64(j.io), j.app
+		j.left = phase{read: n * a.readBytes, write: n * a.writeBytes, meta: n * a.metaPerNode * 10}
+		j.wait = a.period * (0.9 + 0.2*m.rng.Float64())
+	}
+	w := m.wish(j)
+	for _, n := range j.nodes[:j.io] {
+		m.demand[m.compute[n].fwd].add(j, w)
+	}
+}
+
+// wish is what one node doing I/O wants this second.
+type wish struct{ read, write, meta float64 }
+
+func (m *Machine) wish(j *job) wish {
+	n, peak := float64(j.io), m.cfg.ComputeBytesPerSec
+	if j.app.mode == Mode11 {
+		peak *= 8 // one process streaming, not limited by its neighbours on the node
+	}
+	w := wish{read: max(0, j.left.read/n), write: max(0, j.left.write/n), meta: max(0, min(j.left.meta/n, 2*j.app.metaPerNode))}
+	if all := w.read + w.write; all > peak {
+		w.read *= peak / all
+		w.write *= peak / all
+	}
+	return w
+}
+
+// deliver gives each node of a job its part of what its forwarder served and counts the phase down.
+func (m *Machine) deliver(j *job) {
+	for _, n := range j.nodes {
+		c := &m.compute[n]
+		c.read, c.write, c.readOps, c.writeOps, c.metaOps, c.latRead, c.latWrite, c.latMeta = 0, 0, 0, 0, 0, 0, 0, 0
+	}
+	if j.left.over() {
+		return
+	}
+	w := m.wish(j)
+	for _, n := range j.nodes[:j.io] {
+		c := &m.compute[n]
+		f := &m.fwds[c.fwd]
+		c.read, c.write, c.metaOps = w.read*f.granted.read, w.write*f.granted.write, w.meta*f.granted.meta
+		c.readOps, c.writeOps = c.read/j.app.request, c.write/j.app.request
+		c.latRead, c.latWrite, c.latMeta = f.readWait+f.readExec, f.writeWait+f.writeExec, f.metaWait+f.metaExec
+		j.left.read -= c.read
+		j.left.write -= c.write
+		j.left.meta -= c.metaOps
+	}
+	// What is left of a phase below a request and an operation is done.
+	if j.left.read < j.app.request {
+		j.left.read = 0
+	}
+	if j.left.write < j.app.request {
+		j.left.write = 0
+	}
+	if j.left.meta < 1 {
+		j.left.meta = 0
+	}
+}
+
+// String names a job for messages.
+func (j Job) String() string {
+	return strings.Join([]string{string(j.ID), j.App, j.User, string(j.Mode)}, " ")
+}

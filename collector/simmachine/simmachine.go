@@ -1,0 +1,187 @@
+// Package simmachine is a seeded model of an I/O-forwarded machine that shows itself as frames: jobs
+// with phases and I/O modes, forwarding nodes with a fixed thread pool, metadata priority and a
+// bandwidth cap, a back end that may slow down, and fail-slow faults. It obeys remaps. It is for
+// scale, screens and what-if; its numbers are never a measurement of anything.
+//
+// The model keeps no clock: Step takes the time and answers the second that ended then. The same
+// seed and the same calls give the same frames.
+package simmachine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// Config is the size and the load of a machine.
+type Config struct {
+	Name       string
+	Seed       uint64
+	Compute    int
+	Forwarders int
+	// InService is how many forwarders the default mapping uses; the others are idle reserve.
+	InService int
+	Storage   int
+	// Threads is the pool of one forwarder.
+	Threads int
+	// ForwarderBytesPerSec and ComputeBytesPerSec are peak bandwidths; StorageBytesPerSec is that of the
+	// whole back end; MetaOpsPerSec what its metadata server answers.
+	ForwarderBytesPerSec float64
+	ComputeBytesPerSec   float64
+	StorageBytesPerSec   float64
+	MetaOpsPerSec        float64
+	// Busy is the share of compute nodes that jobs keep, 0..1.
+	Busy float64
+	// JobSeconds is the mean length of a job.
+	JobSeconds float64
+}
+
+// TaihuLight is the published size of Sunway TaihuLight: 40,960 compute nodes, 240 forwarders of which
+// 80 serve by default 512 compute nodes each, 288 storage nodes, 240 GB/s (FAST'19, section 2.1).
+func TaihuLight(seed uint64) Config {
+	return Config{Name: "taihulight-sim", Seed: seed, Compute: 40960, Forwarders: 240, InService: 80, Storage: 288, Threads: 16,
+		ForwarderBytesPerSec: 2.5e9, ComputeBytesPerSec: 2.5e9 / 32, StorageBytesPerSec: 240e9, MetaOpsPerSec: 300e3, Busy: 0.8, JobSeconds: 1800}
+}
+
+// Small is a machine of the same proportions for a quick look.
+func Small(seed uint64) Config {
+	c := TaihuLight(seed)
+	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage = "small-sim", 512, 8, 4, 4
+	c.StorageBytesPerSec, c.MetaOpsPerSec, c.JobSeconds = 8e9, 40e3, 300
+	return c
+}
+
+// Machine is the model's state. Its methods must not be called concurrently.
+type Machine struct {
+	cfg     Config
+	rng     *rand.Rand
+	topo    topology.Machine
+	index   map[topology.NodeID]int // compute nodes
+	fwdIdx  map[topology.ForwarderID]int
+	started bool
+	now     time.Time
+	second  int // steps so far
+
+	compute []computeNode
+	fwds    []forwarder
+	jobs    []*job
+	nextJob int
+	free    []bool // compute nodes without a job
+	freeN   int
+	faults  []Fault
+	// slowdown is the back end's factor on service times this second, 1 when healthy.
+	slowdown float64
+
+	frames []collector.Frame // reused by Step
+	demand []demand          // reused by Step, one per forwarder
+}
+
+// computeNode is one client.
+type computeNode struct {
+	fwd     int // its forwarder
+	home    int // its default one
+	gen     uint64
+	changed bool
+	job     *job
+
+	// The second's result.
+	read, write, readOps, writeOps, metaOps float64
+	latRead, latWrite, latMeta              float64
+	samples                                 [8]collector.Sample
+	route                                   [1]collector.Route
+	share                                   [1]collector.JobSamples
+}
+
+// New builds a machine at rest; its first steps fill it with jobs.
+func New(cfg Config) (*Machine, error) {
+	if cfg.Compute < 1 || cfg.Forwarders < 1 || cfg.InService < 1 || cfg.InService > cfg.Forwarders || cfg.Threads < 1 || cfg.Storage < 0 {
+		return nil, fmt.Errorf("simulated machine %q: %d compute nodes, %d of %d forwarders in service, %d threads, %d storage nodes is not a machine",
+			cfg.Name, cfg.Compute, cfg.InService, cfg.Forwarders, cfg.Threads, cfg.Storage)
+	}
+	m := &Machine{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), index: make(map[topology.NodeID]int, cfg.Compute),
+		fwdIdx: make(map[topology.ForwarderID]int, cfg.Forwarders), slowdown: 1, nextJob: 88000, freeN: cfg.Compute}
+	m.topo = topology.Machine{Name: cfg.Name, Default: make(topology.Mapping, cfg.Compute)}
+	m.compute = make([]computeNode, cfg.Compute)
+	m.fwds = make([]forwarder, cfg.Forwarders)
+	m.demand = make([]demand, cfg.Forwarders)
+	m.free = make([]bool, cfg.Compute)
+	for i := range m.fwds {
+		id := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
+		m.fwds[i] = newForwarder(id)
+		m.fwdIdx[id] = i
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder, Rack: fmt.Sprintf("r%02d", i/12), Addr: fmt.Sprintf("%s:564", id),
+			PeakBytesPerSec: cfg.ForwarderBytesPerSec})
+	}
+	perFwd := (cfg.Compute + cfg.InService - 1) / cfg.InService
+	for i := range m.compute {
+		id := topology.NodeID(fmt.Sprintf("c%05d", i))
+		f := i / perFwd
+		m.compute[i] = computeNode{fwd: f, home: f, gen: 1}
+		m.free[i] = true
+		m.index[id] = i
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id, Role: topology.Compute, PeakBytesPerSec: cfg.ComputeBytesPerSec})
+		m.topo.Default[id] = m.fwds[f].id
+	}
+	for i := range cfg.Storage {
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("oss%03d", i)), Role: topology.Storage, PeakBytesPerSec: cfg.StorageBytesPerSec / float64(cfg.Storage)})
+	}
+	m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: "mds000", Role: topology.Metadata})
+	m.frames = make([]collector.Frame, len(m.topo.Nodes))
+	return m, nil
+}
+
+// Machine describes the nodes and the default mapping; it must not be changed.
+func (m *Machine) Machine() *topology.Machine { return &m.topo }
+
+// Route says which forwarder a compute node uses now and how often it was remapped.
+func (m *Machine) Route(n topology.NodeID) (collector.Route, error) {
+	i, ok := m.index[n]
+	if !ok {
+		return collector.Route{}, fmt.Errorf("%s is not a compute node of %s", n, m.cfg.Name)
+	}
+	c := &m.compute[i]
+	return collector.Route{Client: n, Forwarder: m.fwds[c.fwd].id, Generation: c.gen}, nil
+}
+
+// Remap moves a compute node to a forwarder; moving it to where it is changes nothing.
+func (m *Machine) Remap(n topology.NodeID, f topology.ForwarderID) error {
+	if _, err := m.Route(n); err != nil {
+		return err
+	}
+	to, ok := m.fwdIdx[f]
+	if !ok {
+		return fmt.Errorf("%s is not a forwarder of %s", f, m.cfg.Name)
+	}
+	if c := &m.compute[m.index[n]]; c.fwd != to {
+		c.fwd, c.changed = to, true
+		c.gen++
+	}
+	return nil
+}
+
+// Step lives through one second and answers its frames, one a node, for the second that ended at now.
+// The frames and all they hold are good until the next Step.
+func (m *Machine) Step(now time.Time) []collector.Frame {
+	m.now = now
+	m.startJobs()
+	m.backEnd()
+	for i := range m.demand {
+		m.demand[i].reset()
+	}
+	for _, j := range m.jobs {
+		m.ask(j)
+	}
+	for i := range m.fwds {
+		m.fwds[i].serve(m, &m.demand[i], m.faultAt(i))
+	}
+	for _, j := range m.jobs {
+		m.deliver(j)
+	}
+	m.endJobs()
+	m.show()
+	m.second++
+	return m.frames
+}
