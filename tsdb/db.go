@@ -42,6 +42,10 @@ type Options struct {
 	// never whether a sample is taken.
 	Now func() time.Time
 	Log *slog.Logger // nil is slog.Default()
+	// RetentionAge removes seconds that are older, an hour at a time; 0 keeps them.
+	RetentionAge time.Duration
+	// RetentionBytes removes the oldest hours while the blocks take more; 0 is no limit.
+	RetentionBytes int64
 
 	fs files // nil is the machine's own
 }

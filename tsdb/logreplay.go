@@ -102,14 +102,14 @@ func (db *DB) replay() error {
 	if err != nil {
 		return fmt.Errorf("list the write-ahead log: %w", err)
 	}
-	next := uint64(0)
+	next, known := uint64(0), false
 	rep := replayer{db: db, blocks: map[uint64]*openBlock{}, broken: map[*openBlock]bool{}}
 	for i, number := range numbers {
 		path := filepath.Join(dir, segmentName(number))
 		rep.seen = nil
 		intact, torn, err := readSegment(path, func(first, nextBlock uint64) {
-			if i == 0 {
-				next = first
+			if !known {
+				next, known = first, true
 			}
 			db.nextBlock = max(db.nextBlock, nextBlock-1)
 		}, func(n uint64, payload []byte) error {
@@ -140,6 +140,23 @@ func (db *DB) replay() error {
 		db.wal.segment = number
 	}
 	db.wal.next = max(next, 1)
+	if !known {
+		return db.idsFromBlocks()
+	}
+	return nil
+}
+
+// idsFromBlocks finds the highest block id in use where the log cannot tell.
+func (db *DB) idsFromBlocks() error {
+	for _, file := range db.view.Load().files {
+		frames, err := file.frames()
+		if err != nil {
+			return err
+		}
+		for _, f := range frames {
+			db.nextBlock = max(db.nextBlock, f.id)
+		}
+	}
 	return nil
 }
 

@@ -43,6 +43,7 @@ func (db *DB) seals() {
 	defer db.done.Done()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var retained time.Time
 	for {
 		select {
 		case <-tick.C:
@@ -51,6 +52,10 @@ func (db *DB) seals() {
 			return
 		}
 		for db.sealNext(false) == nil {
+		}
+		if now := db.opts.Now(); now.Sub(retained) >= retainEvery || now.Before(retained) {
+			retained = now
+			db.retain(now)
 		}
 	}
 }
