@@ -51,18 +51,16 @@ func (p *forwarderPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *forwarderPage) act(s *State, _ *asker, a action) tea.Cmd {
+func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 	clients := p.detail.ClientNodes
 	at := slices.IndexFunc(clients, func(c ClientRow) bool { return c.ID == p.cursor })
 	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch a {
 	case actPropose:
 		if at < 0 {
-			return open(newProposePage(p.id, nil))
+			return s.open(ask, newProposePage(p.id, nil))
 		}
-		return open(newProposePage(p.id, []topology.NodeID{p.cursor}))
-	case actOpen:
-		s.Note = "p proposes another forwarder for the selected client; nothing else is behind this row yet"
+		return s.open(ask, newProposePage(p.id, []topology.NodeID{p.cursor}))
 	default:
 		if steps[a] != 0 && len(clients) > 0 {
 			// Above the first client nobody is selected: p then moves all of them.

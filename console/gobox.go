@@ -19,18 +19,23 @@ func (p *goPage) act(*State, *asker, action) tea.Cmd     { return nil }
 func (p *goPage) title(*State) string                    { return " go to a forwarder, plan or screen" }
 func (p *goPage) field() *input                          { return p.query }
 
-func (p *goPage) typed(s *State, _ *asker, ok bool) tea.Cmd {
+func (p *goPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 	hits := s.hits(p.query.text)
 	if !ok || len(hits) == 0 || p.query.text == "" {
-		return back
+		return s.back(ask)
 	}
-	return tea.Sequence(back, hits[0].open)
+	s.back(ask)
+	if p := hits[0].page(); p != nil {
+		return s.open(ask, p)
+	}
+	s.home()
+	return nil
 }
 
 // hit is one answer of the go box: with its key and the command that does the same.
 type hit struct {
 	name, about, key, twin string
-	open                   tea.Cmd
+	page                   func() page // nil is the overview
 }
 
 // hits are the screens, forwarders and waiting plans whose name holds the query's letters in
@@ -38,17 +43,17 @@ type hit struct {
 func (s *State) hits(query string) []hit {
 	query = strings.ToLower(strings.TrimSpace(query))
 	all := []hit{
-		{"overview", "the whole layer", "1", "fairway top", func() tea.Msg { return homeMsg{} }},
-		{"plans", "all plans", "4", "fairway plans", open(&plansPage{})},
-		{"requests", "what this console sent", "@", "", open(&requestsPage{})},
-		{"help", "all keys of the overview", "?", "fairway --help", open(&helpPage{of: onOverview})},
+		{"overview", "the whole layer", "1", "fairway top", func() page { return nil }},
+		{"plans", "all plans", "4", "fairway plans", func() page { return &plansPage{} }},
+		{"requests", "what this console sent", "@", "", func() page { return &requestsPage{} }},
+		{"help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }},
 	}
 	for _, w := range s.Shown.Waiting {
-		all = append(all, hit{clean(w.ID), clean(w.Title), "", "fairway plan show " + clean(w.ID), open(newPlanPage(w.ID))})
+		all = append(all, hit{clean(w.ID), clean(w.Title), "", "fairway plan show " + clean(w.ID), func() page { return newPlanPage(w.ID) }})
 	}
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
-		all = append(all, hit{clean(string(r.ID)), string(r.State), "enter", "fairway node " + clean(string(r.ID)), open(newForwarderPage(string(r.ID)))})
+		all = append(all, hit{clean(string(r.ID)), string(r.State), "enter", "fairway node " + clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }})
 	}
 	var starts, others []hit
 	for _, h := range all {

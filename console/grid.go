@@ -81,6 +81,9 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 			b.WriteByte(pending)
 			b.WriteByte('[')
 			extra++
+		case pending == '!':
+			set(pal.bad)
+			b.WriteByte(pending)
 		case pending != 0:
 			set("")
 			b.WriteByte(pending)
@@ -97,8 +100,8 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 			lv = s.levels[r.ID]
 		}
 		switch {
-		case m == '?' || m == 'x':
-			symbol = ' '
+		case m == '?' || m == 'x': // no level: the mark takes its place
+			symbol, m = m, ' '
 		case lv == levelUnknown:
 			symbol = '-'
 		case lv >= 0:
@@ -168,7 +171,7 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 			sorted = c.title
 		}
 	}
-	leftSide := append([]string{title + " by " + sorted, s.heading(cols)}, s.listLines(cols, lw, h-2, p.listCursor(s))...)
+	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", s.heading(cols)}, s.listLines(cols, lw, h-2, p.listCursor(s))...)
 	rightSide := []string{"NEEDS YOU"}
 	all := s.needs()
 	if len(all) == 0 {
@@ -180,7 +183,7 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 			rightSide = append(rightSide, fmt.Sprintf(": %d more", len(all)-i))
 			break
 		}
-		line := ends(left(n.id, 9)+" "+n.what, " "+n.tail, rw)
+		line := ends(left(n.id, max(8, len(n.id)))+"  "+n.what, " "+n.tail, rw)
 		if p.panel == panelNeeds && i == p.need {
 			line = s.selected(line, rw)
 		}

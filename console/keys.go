@@ -69,7 +69,7 @@ var onLists = []string{onOverview}
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it.
 var keyTable = []binding{
-	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onForwarder, onPlans}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "press the focused button; it never approves", hint: "", on: []string{onPlan}},
 	{act: actApprove, keys: []string{"A"}, show: "A", does: "approve this plan (asks once)", hint: "approve", on: []string{onPlan}, changes: true},
@@ -77,7 +77,7 @@ var keyTable = []binding{
 	{act: actRollBack, keys: []string{"B"}, show: "B", does: "roll this plan back, also while it is applied (asks once)", hint: "roll back", on: []string{onPlan}, changes: true},
 	{act: actStop, keys: []string{"s"}, show: "s", does: "stop applying after this batch: the safe direction", hint: "stop", on: []string{onPlan}},
 	{act: actAll, keys: []string{"d"}, show: "d", does: "all changes or only the first", hint: "all changes", on: []string{onPlan}},
-	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected clients", hint: "propose", on: []string{onOverview, onForwarder}},
+	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder}},
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: onLists},

@@ -25,7 +25,7 @@ const (
 )
 
 var metrics = []metric{
-	{"occ", "occupancy", "busy all of the last hour", func(r *ForwarderRow) *float64 { return r.Occupancy }},
+	{"occ", "occupancy", "the last hour", func(r *ForwarderRow) *float64 { return r.Occupancy }},
 	{"bw", "bandwidth", "its peak", func(r *ForwarderRow) *float64 {
 		return part(sum(r.ReadBytesPerSec, r.WriteBytesPerSec), r.PeakBytesPerSec)
 	}},

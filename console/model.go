@@ -57,14 +57,24 @@ type (
 		at       time.Time
 	}
 	tickMsg struct{ at time.Time }
-	openMsg struct{ page page } // put a page on top
-	backMsg struct{}
-	homeMsg struct{}
-	copyMsg struct{ text string }
 )
 
-func open(p page) tea.Cmd { return func() tea.Msg { return openMsg{p} } }
-func back() tea.Msg       { return backMsg{} }
+// open puts a page on top. It happens at once, not by a message: the next key may be there already.
+func (s *State) open(ask *asker, p page) tea.Cmd {
+	s.pages = append(s.pages, p)
+	return p.refresh(s, ask)
+}
+
+// back leaves the top page, unless it is the first.
+func (s *State) back(ask *asker) tea.Cmd {
+	if len(s.pages) > 1 {
+		s.pages = s.pages[:len(s.pages)-1]
+	}
+	return s.page().refresh(s, ask)
+}
+
+// home goes back to the overview.
+func (s *State) home() { s.pages = s.pages[:1] }
 
 // Model is the root: it routes messages to the top page and keeps what all pages share.
 type Model struct {
@@ -73,8 +83,6 @@ type Model struct {
 	copy  func(string) // puts text on the operator's clipboard
 	now   func() time.Time
 	w, h  int
-	// ticking is true while a tick is under way, so that there is never a second one.
-	ticking bool
 }
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock,
@@ -134,20 +142,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		s.Now = msg.at
 		return m, m.tick()
-	case openMsg:
-		s.pages = append(s.pages, msg.page)
-		return m, msg.page.refresh(s, m.ask)
-	case backMsg:
-		return m, m.back()
-	case homeMsg:
-		s.pages = s.pages[:1]
-		return m, nil
-	case copyMsg:
-		m.copy(msg.text)
-		return m, nil
 	case tea.KeyMsg:
 		s.Now = m.now()
-		return m, m.key(msg)
+		return m, m.keys(msg)
 	case logged:
 		s.log(msg.request())
 		s.Now = m.now()
@@ -158,12 +155,29 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // View draws the top page.
 func (m *Model) View() string { return View(m.state, m.w, m.h) }
 
-func (m *Model) back() tea.Cmd {
-	s := m.state
-	if len(s.pages) > 1 {
-		s.pages = s.pages[:len(s.pages)-1]
+// keys takes apart what a slow line or a fast hand delivered as one: each letter is a key of its
+// own. Pasted text is only for fields; on a page it would press every key in it.
+func (m *Model) keys(k tea.KeyMsg) tea.Cmd {
+	t, ok := m.state.page().(typist)
+	if ok && t.field() != nil {
+		return m.key(k)
 	}
-	return s.page().refresh(s, m.ask)
+	if k.Paste {
+		m.state.Note = "pasted text was ignored: no field is open"
+		return nil
+	}
+	if k.Type != tea.KeyRunes || len(k.Runes) < 2 {
+		return m.key(k)
+	}
+	var cmds []tea.Cmd
+	for _, r := range k.Runes {
+		one := tea.Key{Type: tea.KeyRunes, Runes: []rune{r}, Alt: k.Alt}
+		if r == ' ' {
+			one.Type = tea.KeySpace
+		}
+		cmds = append(cmds, m.key(tea.KeyMsg(one)))
+	}
+	return tea.Batch(cmds...)
 }
 
 // key gives a key to the field being typed in, or to the shared actions, or to the page.
@@ -199,21 +213,22 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		if len(s.pages) == 1 {
 			return tea.Quit, true
 		}
-		return m.back(), true
+		return s.back(m.ask), true
 	case actBack:
-		return m.back(), true
+		return s.back(m.ask), true
 	case actOverview:
-		return func() tea.Msg { return homeMsg{} }, true
+		s.home()
+		return nil, true
 	case actPlans:
-		return open(&plansPage{}), true
+		return s.open(m.ask, &plansPage{}), true
 	case actNext:
-		return s.nextNeed(), true
+		return s.nextNeed(m.ask), true
 	case actHelp:
-		return open(&helpPage{of: s.page().name()}), true
+		return s.open(m.ask, &helpPage{of: s.page().name()}), true
 	case actGo:
-		return open(newGoPage()), true
+		return s.open(m.ask, newGoPage()), true
 	case actRequests:
-		return open(&requestsPage{}), true
+		return s.open(m.ask, &requestsPage{}), true
 	case actPause:
 		if s.Paused {
 			s.live()
@@ -227,7 +242,7 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 	case actCopy:
 		text := s.page().address(s).String()
 		s.Note = "copied " + text
-		return func() tea.Msg { return copyMsg{text} }, true
+		return func() tea.Msg { m.copy(text); return nil }, true
 	}
 	return nil, false
 }

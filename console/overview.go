@@ -39,8 +39,6 @@ func (p *overviewPage) refresh(*State, *asker) tea.Cmd         { return nil }
 func (p *overviewPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *overviewPage) field() *input                          { return p.filtering }
 func (p *overviewPage) selected(s *State) topology.ForwarderID { return p.cursorRow(s).ID }
-func (p *overviewPage) listed(narrow bool) bool                { return p.table || narrow }
-func (p *overviewPage) shownColumns(w int) []column            { return tableColumns(w) }
 
 func (p *overviewPage) address(s *State) Address {
 	a := Address{Page: "overview", Metric: metrics[s.metric].name, Sort: s.sort.String(), Filter: s.filter}
@@ -70,7 +68,7 @@ func (p *overviewPage) cursorRow(s *State) ForwarderRow {
 	return ForwarderRow{}
 }
 
-func (p *overviewPage) act(s *State, _ *asker, a action) tea.Cmd {
+func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 	switch a {
 	case actMetric:
 		s.setMetric(s.metric + 1)
@@ -88,11 +86,11 @@ func (p *overviewPage) act(s *State, _ *asker, a action) tea.Cmd {
 		s.sort.step(p.columns(), 1)
 	case actOpen:
 		if p.panel == panelNeeds && !p.table {
-			return s.openNeed(p.need)
+			return s.openNeed(ask, p.need)
 		}
-		return p.onSelected(s, func(id topology.ForwarderID) page { return newForwarderPage(string(id)) })
+		return p.onSelected(s, ask, func(id topology.ForwarderID) page { return newForwarderPage(string(id)) })
 	case actPropose:
-		return p.onSelected(s, func(id topology.ForwarderID) page { return newProposePage(id, nil) })
+		return p.onSelected(s, ask, func(id topology.ForwarderID) page { return newProposePage(id, nil) })
 	default:
 		p.move(s, a)
 	}
@@ -106,13 +104,13 @@ func (p *overviewPage) columns() []column {
 	return pick(hottestColumns)
 }
 
-func (p *overviewPage) onSelected(s *State, make func(topology.ForwarderID) page) tea.Cmd {
+func (p *overviewPage) onSelected(s *State, ask *asker, make func(topology.ForwarderID) page) tea.Cmd {
 	id := p.selected(s)
 	if id == "" {
 		s.Note = "no forwarder is selected: none is known yet"
 		return nil
 	}
-	return open(make(id))
+	return s.open(ask, make(id))
 }
 
 // move moves the cursor: in the grid by place, in the list by its order, among the needs by line.
@@ -174,7 +172,8 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 	lines = append(lines, p.grid(s, w, h-12)...)
 	lines = append(lines, p.legend(s, w), rule(w))
 	if w >= 120 {
-		return append(lines, p.panels(s, w, h-len(lines)-1)...)
+		lines = append(lines, p.panels(s, w, h-len(lines)-1)...)
+		return append(lines, rule(w))
 	}
 	cols := pick([]string{"node", "occ", "queue", "mdwait", "job"})
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(s.heading(cols), w)))
@@ -254,7 +253,7 @@ func (s *State) needs() []need {
 	for _, f := range openFindings(s.Shown.Findings) {
 		out = append(out, need{
 			id: clean(f.ID), what: clean(string(f.Node)) + "  " + findingWords(f.Kind),
-			tail: fmt.Sprintf("conf %.2f %4s  %s", f.Confidence, age(s.Now.Sub(f.Since)), clean(string(f.State))),
+			tail: fmt.Sprintf("conf %.2f %4s %s", f.Confidence, age(s.Now.Sub(f.Since)), clean(string(f.State))),
 			page: func() page { return newForwarderPage(string(f.Node)) },
 		})
 	}
@@ -314,24 +313,24 @@ func findingWords(k anomaly.Kind) string {
 	return clean(string(k))
 }
 
-func (s *State) openNeed(i int) tea.Cmd {
+func (s *State) openNeed(ask *asker, i int) tea.Cmd {
 	all := s.needs()
 	if i < 0 || i >= len(all) {
 		s.Note = "nothing needs you"
 		return nil
 	}
-	return open(all[i].page())
+	return s.open(ask, all[i].page())
 }
 
 // nextNeed opens the next thing that needs a person, each press one further.
-func (s *State) nextNeed() tea.Cmd {
+func (s *State) nextNeed(ask *asker) tea.Cmd {
 	o := s.pages[0].(*overviewPage)
 	if len(s.pages) > 1 {
 		o.need = (o.need + 1) % max(1, len(s.needs()))
 	} else {
 		o.need = min(o.need, max(0, len(s.needs())-1))
 	}
-	return s.openNeed(o.need)
+	return s.openNeed(ask, o.need)
 }
 
 // nextLine is NEEDS YOU in one line.

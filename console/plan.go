@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -20,6 +21,10 @@ const (
 	focusReason
 )
 
+// questionTime is how long a question must have been on screen: keys that arrive as one, typed
+// ahead or pasted, do not answer it.
+const questionTime = 200 * time.Millisecond
+
 // planPage is one plan: what it changes, what is checked, who must say yes, how far it is.
 type planPage struct {
 	id     string
@@ -30,8 +35,9 @@ type planPage struct {
 	focus  int
 	reason input
 	all    bool
-	top    int // first line shown
-	armed  action
+	top    int       // first line shown
+	armed  action    // asked once, waits for the same key
+	asked  time.Time // when it was asked
 	// changes are the lines that differ from the preview an approval was refused for.
 	changes []string
 }
@@ -132,7 +138,7 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 	p.armed = ""
 	switch a {
 	case actOpen:
-		return back // the focus is on Cancel whenever a key arrives here
+		return s.back(ask) // the focus is on Cancel whenever a key arrives here
 	case actPanel:
 		p.focus = focusReason
 	case actAll:
@@ -151,8 +157,8 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 			s.Note = "refused: " + why
 			return nil
 		}
-		if armed != a {
-			p.armed = a
+		if armed != a || s.Now.Sub(p.asked) < questionTime {
+			p.armed, p.asked = a, s.Now
 			s.Note = p.question(a)
 			return nil
 		}

@@ -41,12 +41,12 @@ func (p *plansPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *plansPage) act(s *State, _ *asker, a action) tea.Cmd {
+func (p *plansPage) act(s *State, ask *asker, a action) tea.Cmd {
 	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch a {
 	case actOpen:
 		if p.cursor < len(p.rows) {
-			return open(newPlanPage(p.rows[p.cursor].ID))
+			return s.open(ask, newPlanPage(p.rows[p.cursor].ID))
 		}
 		s.Note = "there is no plan to open"
 	default:

@@ -43,7 +43,7 @@ func (p *proposePage) refresh(_ *State, ask *asker) tea.Cmd {
 	return ask.forwarder(p.from)
 }
 
-func (p *proposePage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
+func (p *proposePage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 	switch a := msg.(type) {
 	case answer[ForwarderDetail]:
 		p.asking = false
@@ -58,8 +58,8 @@ func (p *proposePage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
 			s.Note = "refused: " + a.req.Err.Error()
 			return nil
 		}
-		id := a.value.ID
-		return tea.Sequence(back, open(newPlanPage(id)))
+		s.back(ask)
+		return s.open(ask, newPlanPage(a.value.ID))
 	}
 	return nil
 }

@@ -1,0 +1,172 @@
+package consoletest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/console"
+	"fairway/remap"
+)
+
+func row(p *console.PlanView) console.PlanRow {
+	return console.PlanRow{ID: p.ID, Title: p.Title, State: p.State, Created: p.Created, Expires: p.Expires}
+}
+
+// AddPlan puts a plan on the fake desk as somebody else's proposal, waiting for approval.
+func (f *Fake) AddPlan(m console.ManualRemap, proposer string) console.PlanView {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.wake()
+	at := f.overview.SentAt
+	p := &console.PlanView{Title: fmt.Sprintf("%d nodes to %s", len(m.Nodes), m.To), PreviewHash: "hash-1", Needs: 1,
+		Checks: []remap.Check{{Name: "fresh", Level: remap.Green, Text: "data is 0.4 s old"}, {Name: "target", Level: remap.Amber, Text: string(m.To) + " was suspect 3 h ago"}}}
+	p.Plan = remap.Plan{ID: fmt.Sprintf("P-%06d", len(f.plans)+1), Reason: m.Reason, Proposer: proposer, Created: at, Expires: at.Add(15 * time.Minute),
+		State: remap.Proposed, Changed: at, Force: m.Force, Moves: remap.MoveAll(m.Nodes, m.To)}
+	for i := range p.Moves {
+		p.Moves[i].From = "fwd001"
+		p.Lines = append(p.Lines, fmt.Sprintf("%s  fwd001 -> %s", p.Moves[i].Node, m.To))
+	}
+	f.plans = append(f.plans, p)
+	return f.view(p)
+}
+
+// ChangePlan alters a plan as the machine would, between a preview and its approval.
+func (f *Fake) ChangePlan(id string, change func(*console.PlanView)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.wake()
+	for _, p := range f.plans {
+		if p.ID == id {
+			change(p)
+		}
+	}
+}
+
+// view is a plan as the caller sees it: who proposed may not approve.
+func (f *Fake) view(p *console.PlanView) console.PlanView {
+	v := *p
+	if v.Proposer == f.overview.User {
+		v.MayApprove = "you proposed it"
+	}
+	v.Lines, v.Results = slices.Clone(p.Lines), slices.Clone(p.Results)
+	return v
+}
+
+// Plans is console.Viewer's, the newest first.
+func (f *Fake) Plans(context.Context) ([]console.PlanRow, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := []console.PlanRow{}
+	for _, p := range slices.Backward(f.plans) {
+		out = append(out, row(p))
+	}
+	return out, f.lost
+}
+
+// Plan is console.Viewer's.
+func (f *Fake) Plan(_ context.Context, id string) (console.PlanView, error) {
+	return f.decide("", id, nil)
+}
+
+// decide finds a plan, notes the call and lets rule change it.
+func (f *Fake) decide(verb, id string, rule func(*console.PlanView) error) (console.PlanView, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost != nil {
+		return console.PlanView{}, f.lost
+	}
+	if verb != "" {
+		f.Calls = append(f.Calls, verb+" "+id)
+	}
+	for _, p := range f.plans {
+		if p.ID != id {
+			continue
+		}
+		if rule != nil {
+			if err := rule(p); err != nil {
+				return console.PlanView{}, fmt.Errorf("plan %s: %w", id, err)
+			}
+			f.wake()
+		}
+		return f.view(p), nil
+	}
+	return console.PlanView{}, fmt.Errorf("plan %s: %w", id, console.ErrNotFound)
+}
+
+// Propose is console.Actor's.
+func (f *Fake) Propose(_ context.Context, m console.ManualRemap) (console.PlanView, error) {
+	f.mu.Lock()
+	f.Calls = append(f.Calls, "propose "+string(m.To))
+	lost, user := f.lost, f.overview.User
+	f.mu.Unlock()
+	if lost != nil {
+		return console.PlanView{}, lost
+	}
+	return f.AddPlan(m, user), nil
+}
+
+// Approve is console.Actor's.
+func (f *Fake) Approve(_ context.Context, id, hash, reason string) (console.PlanView, error) {
+	return f.decide("approve", id, func(p *console.PlanView) error {
+		switch {
+		case p.State != remap.Proposed:
+			return fmt.Errorf("%w: it is %s", console.ErrConflict, p.State)
+		case p.Proposer == f.overview.User:
+			return fmt.Errorf("%w: you proposed it", console.ErrNotAllowed)
+		case hash != p.PreviewHash:
+			return fmt.Errorf("%w: fwd200 went stale", console.ErrChanged)
+		}
+		p.Approvals = append(p.Approvals, remap.Approval{By: f.overview.User, At: f.overview.SentAt, Hash: hash, Reason: reason})
+		p.State, p.Changed = f.Verify, f.overview.SentAt.Add(2*time.Second)
+		for i, m := range p.Moves {
+			r := remap.Result{Node: m.Node, OK: true, Tries: 1, Verified: f.Verify == remap.Verified}
+			switch {
+			case f.Verify == remap.Applying && i >= len(p.Moves)/2:
+				continue
+			case f.Verify == remap.Partial && i == 0:
+				r = remap.Result{Node: m.Node, Tries: 3, Error: "mount does not answer"}
+			}
+			p.Results = append(p.Results, r)
+		}
+		return nil
+	})
+}
+
+// Reject is console.Actor's.
+func (f *Fake) Reject(_ context.Context, id, _ string) (console.PlanView, error) {
+	return f.decide("reject", id, func(p *console.PlanView) error {
+		if p.State != remap.Proposed {
+			return fmt.Errorf("%w: it is %s", console.ErrConflict, p.State)
+		}
+		p.State = remap.Rejected
+		return nil
+	})
+}
+
+// RollBack is console.Actor's.
+func (f *Fake) RollBack(_ context.Context, id, _ string) (console.PlanView, error) {
+	return f.decide("roll back", id, func(p *console.PlanView) error {
+		p.State, p.Goal = remap.RolledBack, remap.RolledBack
+		for _, m := range p.Moves {
+			p.Undo = append(p.Undo, remap.Result{Node: m.Node, OK: true, Tries: 1, Verified: true})
+		}
+		return nil
+	})
+}
+
+// Stop is console.Actor's.
+func (f *Fake) Stop(_ context.Context, id, _ string) (console.PlanView, error) {
+	return f.decide("stop", id, func(p *console.PlanView) error {
+		p.State = remap.Partial
+		return nil
+	})
+}
+
+// Asked returns the writes that arrived so far.
+func (f *Fake) Asked() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.Calls)
+}

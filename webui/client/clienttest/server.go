@@ -1,0 +1,144 @@
+// Package clienttest serves a consoletest.Fake over the API's routes, so that the client and the
+// programs on top of it can be tested without a machine, with a key for every write.
+package clienttest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/console/consoletest"
+	"fairway/webui/problem"
+)
+
+// Handler answers like the daemon, out of a fake.
+type Handler struct {
+	http.Handler
+	fake *consoletest.Fake
+
+	mu   sync.Mutex
+	keys []string // guarded by mu
+}
+
+// Keys are the idempotency keys of the writes that arrived.
+func (h *Handler) Keys() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.keys...)
+}
+
+// NewHandler serves fake. Its live feeds end with ctx.
+func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
+	mux := http.NewServeMux()
+	h := &Handler{Handler: mux, fake: fake}
+	read(mux, "GET /api/v1/overview", func(r *http.Request) (any, error) { return fake.Overview(r.Context()) })
+	read(mux, "GET /api/v1/forwarders/{id}", func(r *http.Request) (any, error) {
+		return fake.Forwarder(r.Context(), topology.ForwarderID(r.PathValue("id")))
+	})
+	read(mux, "GET /api/v1/plans", func(r *http.Request) (any, error) { return fake.Plans(r.Context()) })
+	read(mux, "GET /api/v1/plans/{id}", func(r *http.Request) (any, error) { return fake.Plan(r.Context(), r.PathValue("id")) })
+	write(h, mux, "POST /api/v1/plans", func(r *http.Request, m console.ManualRemap) (any, error) { return fake.Propose(r.Context(), m) })
+	write(h, mux, "POST /api/v1/plans/{id}/approve", func(r *http.Request, d console.Decision) (any, error) {
+		return fake.Approve(r.Context(), r.PathValue("id"), d.PreviewHash, d.Reason)
+	})
+	write(h, mux, "POST /api/v1/plans/{id}/reject", func(r *http.Request, d console.Decision) (any, error) {
+		return fake.Reject(r.Context(), r.PathValue("id"), d.Reason)
+	})
+	write(h, mux, "POST /api/v1/plans/{id}/rollback", func(r *http.Request, d console.Decision) (any, error) {
+		return fake.RollBack(r.Context(), r.PathValue("id"), d.Reason)
+	})
+	write(h, mux, "POST /api/v1/plans/{id}/stop", func(r *http.Request, d console.Decision) (any, error) {
+		return fake.Stop(r.Context(), r.PathValue("id"), d.Reason)
+	})
+	mux.HandleFunc("GET /api/v1/live", func(w http.ResponseWriter, r *http.Request) { h.live(ctx, w, r) })
+	return h
+}
+
+func read(mux *http.ServeMux, route string, f func(*http.Request) (any, error)) {
+	mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		answer(w, r, v, err)
+	})
+}
+
+func write[T any](h *Handler, mux *http.ServeMux, route string, f func(*http.Request, T) (any, error)) {
+	mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+		h.mu.Lock()
+		h.keys = append(h.keys, r.Header.Get("Idempotency-Key"))
+		h.mu.Unlock()
+		var body T
+		err := json.NewDecoder(r.Body).Decode(&body)
+		var v any
+		if err == nil {
+			v, err = f(r, body)
+		}
+		answer(w, r, v, err)
+	})
+}
+
+func answer(w http.ResponseWriter, r *http.Request, v any, err error) {
+	if err != nil {
+		problem.Write(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the client is gone: nobody is left to tell
+}
+
+// live sends each new overview, and a beat in every second without one.
+func (h *Handler) live(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	up := websocket.Upgrader{}
+	conn, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var reader sync.WaitGroup
+	reader.Go(func() { // sees the client go
+		defer cancel()
+		for {
+			if _, _, err := conn.ReadMessage(); err != nil {
+				return
+			}
+		}
+	})
+	messages := make(chan console.LiveMessage)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		h.fake.Watch(ctx, func(o console.Overview, err error) {
+			if err != nil {
+				cancel()
+				return
+			}
+			select {
+			case messages <- console.LiveMessage{Topic: "overview", Overview: &o}:
+			case <-ctx.Done():
+			}
+		})
+	})
+	beat := time.NewTicker(time.Second)
+	defer beat.Stop()
+	for ctx.Err() == nil {
+		m := console.LiveMessage{Topic: "beat"}
+		select {
+		case <-ctx.Done():
+			continue
+		case m = <-messages:
+		case <-beat.C:
+		}
+		if conn.WriteJSON(m) != nil {
+			cancel()
+		}
+	}
+	conn.Close()
+	watch.Wait()
+	reader.Wait()
+}
