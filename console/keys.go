@@ -119,12 +119,18 @@ func actionOf(page, key string) action {
 	return ""
 }
 
+// refuser is a page that knows what is refused just now; its bottom line leaves that out.
+type refuser interface {
+	refuses(s *State, a action) string
+}
+
 // hints is the bottom line of a page: the table's order until the width is used up.
-func hints(page string, w int) string {
+func hints(s *State, p page, w int) string {
+	r, _ := p.(refuser)
 	line := ""
 	for i := range keyTable {
 		b := &keyTable[i]
-		if b.hint == "" || !b.works(page) {
+		if b.hint == "" || !b.works(p.name()) || r != nil && b.act != actApprove && r.refuses(s, b.act) != "" {
 			continue
 		}
 		item := b.show + " " + b.hint

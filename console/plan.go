@@ -99,7 +99,7 @@ func (p *planPage) decided(s *State, ask *asker, a answer[decided]) tea.Cmd {
 	case err == nil:
 		p.changes = nil
 		p.plan, p.have = a.value.PlanView, true
-		s.Note = a.req.Call + ": done"
+		s.Note = a.req.Call + ": accepted"
 	case errors.Is(err, ErrChanged):
 		s.Note = "nothing was applied: the plan changed under you; read it again"
 	default:
@@ -196,6 +196,9 @@ func (p *planPage) send(ask *asker, a action) tea.Cmd {
 // refuses says why an action is not possible here and now; the server decides again for itself.
 func (p *planPage) refuses(s *State, a action) string {
 	st := p.plan.State
+	if !slices.Contains([]action{actApprove, actReject, actRollBack, actStop}, a) {
+		return ""
+	}
 	switch {
 	case !p.have:
 		return "the plan is not on screen yet"

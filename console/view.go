@@ -91,7 +91,7 @@ func (s *State) bottomLine(p page, w int) string {
 	if s.Note != "" {
 		return s.Palette.paint(s.Palette.bold, clip(" "+clean(s.Note), w))
 	}
-	return s.Palette.paint(s.Palette.dim, hints(p.name(), w))
+	return s.Palette.paint(s.Palette.dim, hints(s, p, w))
 }
 
 // tail keeps the last w columns of what is being typed, where the cursor is.
