@@ -74,13 +74,13 @@ func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *forwarderPage) title(s *State) string {
+func (p *forwarderPage) title(s *State, _ int) string {
 	title := " " + clean(string(p.id))
 	r := s.forwarder(p.id)
 	if r == nil {
 		return title
 	}
-	title += "   " + strings.ToUpper(string(r.State))
+	title += "   " + strings.ToUpper(string(s.standing(r)))
 	if r.State == remap.ForwarderStale {
 		title += " since " + clock(r.LastSeen)
 	}
@@ -130,23 +130,27 @@ func (p *forwarderPage) load(s *State, w int) []string {
 	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
 		points := d.Series[m.metric]
 		top := largest(points, d.PeakBytesPerSec/100)
-		sw := max(10, min(60, w-62))
-		if w < 100 {
-			sw = max(10, w-48)
-		}
 		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.value(r, m.now))+" MB/s", 11))
 		end := s.Shown.At.Add(time.Second)
-		line := head + sparkline(points, end, sparkSpan, top, sw)
-		lines = append(lines, clip(line+fmt.Sprintf("  5 min, # = %s  peers p50 %s", mega(&top), mega(d.PeersMedian[m.metric])), w))
+		foot := fmt.Sprintf("  5 min, top %s%s", mega(&top), peers(mega(d.PeersMedian[m.metric])))
+		lines = append(lines, clip(head+sparkline(points, end, sparkSpan, top, min(60, w-1-len(head)-len(foot)))+foot, w))
 	}
-	ops := fmt.Sprintf(" queue %s (peers %s)   md wait %s ms (peers %s)   md ops %s/s   in server %s ms (peers %s)   errors %s/s   occupancy %s%%",
-		count(s.value(r, r.QueueLen)), count(d.PeersMedian["queue_len"]), millis(s.value(r, r.MetaWaitSeconds)), millis(d.PeersMedian["meta_wait"]),
-		count(s.value(r, r.MetaOpsPerSec)), millis(s.value(r, r.ServerTime)), millis(d.PeersMedian["server_time"]),
+	ops := fmt.Sprintf(" queue %s%s   md wait %s ms%s   md ops %s/s   in server %s ms%s   errors %s/s   occupancy %s%%",
+		count(s.value(r, r.QueueLen)), peers(count(d.PeersMedian["queue_len"])), millis(s.value(r, r.MetaWaitSeconds)), peers(millis(d.PeersMedian["meta_wait"])),
+		count(s.value(r, r.MetaOpsPerSec)), millis(s.value(r, r.ServerTime)), peers(millis(d.PeersMedian["server_time"])),
 		count(s.value(r, r.ErrorsPerSec)), ratio(s.value(r, r.Occupancy)))
 	for _, l := range wrap(ops, w-1) {
 		lines = append(lines, " "+strings.TrimSpace(l))
 	}
 	return lines
+}
+
+// peers says what the median of the other forwarders is, where it is known.
+func peers(median string) string {
+	if median == missing {
+		return ""
+	}
+	return " (peers " + median + ")"
 }
 
 // largest is the largest value of a series, at least floor.

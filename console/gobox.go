@@ -16,7 +16,7 @@ func (p *goPage) address(*State) Address                 { return Address{Page: 
 func (p *goPage) refresh(*State, *asker) tea.Cmd         { return nil }
 func (p *goPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *goPage) act(*State, *asker, action) tea.Cmd     { return nil }
-func (p *goPage) title(*State) string                    { return " go to a forwarder, plan or screen" }
+func (p *goPage) title(*State, int) string               { return " go to a forwarder, plan or screen" }
 func (p *goPage) field() *input                          { return p.query }
 
 func (p *goPage) typed(s *State, ask *asker, ok bool) tea.Cmd {

@@ -53,7 +53,6 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 	b.Grow(512)
 	fmt.Fprintf(&b, " %03d ", from)
 	look, top, extra := "", levelUnknown, 0
-	gone := s.stale()
 	pal := s.Palette
 	set := func(next string) {
 		if next != look {
@@ -93,10 +92,8 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 	for i := from; i < to; i++ {
 		r := &s.Shown.Forwarders[i]
 		flush(i == cursor)
-		symbol, lv, m := byte('.'), levelUnknown, mark(r)
-		if gone {
-			m = '?'
-		} else if m != '?' && m != 'x' {
+		symbol, lv, m := byte('.'), levelUnknown, mark(s.standing(r), r.Plan != "")
+		if m != '?' && m != 'x' {
 			lv = s.levels[r.ID]
 		}
 		switch {
@@ -147,7 +144,7 @@ func (p *overviewPage) legend(s *State, w int) string {
 	r := p.cursorRow(s)
 	at := ""
 	if r.ID != "" {
-		at = "[ ] " + clean(string(r.ID)) + " " + string(r.State)
+		at = "[ ] " + clean(string(r.ID)) + " " + string(s.standing(&r))
 	}
 	text := " . idle  0-9 tenths of " + metrics[s.metric].full + "  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
 	if w < 110 {

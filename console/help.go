@@ -16,7 +16,7 @@ func (p *helpPage) name() string                           { return onHelp }
 func (p *helpPage) address(*State) Address                 { return Address{Page: "overview"} }
 func (p *helpPage) refresh(*State, *asker) tea.Cmd         { return nil }
 func (p *helpPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
-func (p *helpPage) title(*State) string                    { return " keys on this screen (" + p.of + ")" }
+func (p *helpPage) title(*State, int) string               { return " keys on this screen (" + p.of + ")" }
 
 func (p *helpPage) act(_ *State, _ *asker, a action) tea.Cmd {
 	p.top = max(0, p.top+map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}[a])

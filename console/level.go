@@ -113,9 +113,9 @@ func levels(shown map[topology.ForwarderID]int, rows []ForwarderRow, m metric) m
 	return next
 }
 
-// mark is the second column of a forwarder's cell.
-func mark(r *ForwarderRow) byte {
-	switch r.State {
+// mark is the sign of a forwarder's standing in its cell; planned says that a waiting plan touches it.
+func mark(st remap.ForwarderState, planned bool) byte {
+	switch st {
 	case remap.ForwarderStale:
 		return '?'
 	case remap.ForwarderExcluded:
@@ -123,10 +123,10 @@ func mark(r *ForwarderRow) byte {
 	case remap.ForwarderSuspect:
 		return '!'
 	}
-	if r.Plan != "" {
+	if planned {
 		return '>'
 	}
-	if r.State == remap.ForwarderDedicated {
+	if st == remap.ForwarderDedicated {
 		return 'd'
 	}
 	return ' '

@@ -34,7 +34,7 @@ func (s *State) job(r *ForwarderRow) string {
 // columns in the order in which a wide list shows them; a narrow one keeps those of `keep`.
 var columns = []column{
 	{name: "node", title: "NODE", width: 10, text: func(_ *State, r *ForwarderRow) string { return clean(string(r.ID)) }},
-	{name: "state", title: "STATE", width: 10, text: func(_ *State, r *ForwarderRow) string { return string(r.State) }},
+	{name: "state", title: "STATE", width: 10, text: func(s *State, r *ForwarderRow) string { return string(s.standing(r)) }},
 	{name: columnOccupancy, title: "OCC", width: 5, text: func(s *State, r *ForwarderRow) string { return ratio(s.value(r, r.Occupancy)) },
 		number: func(r *ForwarderRow) *float64 { return r.Occupancy }},
 	{name: "read", title: "READ", width: 7, text: func(s *State, r *ForwarderRow) string { return mega(s.value(r, r.ReadBytesPerSec)) },
@@ -171,7 +171,7 @@ func (s *State) heading(cols []column) string {
 
 // row is one forwarder as a line of the list.
 func (s *State) row(r *ForwarderRow, cols []column) string {
-	line := string(mark(r))
+	line := string(mark(s.standing(r), r.Plan != ""))
 	for i, c := range cols {
 		line += cell(c.text(s, r), c, i == len(cols)-1)
 	}

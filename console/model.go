@@ -17,7 +17,7 @@ type page interface {
 	// answer takes what refresh and act asked for.
 	answer(s *State, ask *asker, msg tea.Msg) tea.Cmd
 	act(s *State, ask *asker, a action) tea.Cmd
-	title(s *State) string
+	title(s *State, w int) string
 	body(s *State, w, h int) []string
 }
 

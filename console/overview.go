@@ -62,6 +62,11 @@ func (p *overviewPage) cursorRow(s *State) ForwarderRow {
 	if r := s.forwarder(p.cursor); r != nil {
 		return *r
 	}
+	if p.table || p.small || p.panel == panelList {
+		if rows := s.rows(); len(rows) > 0 {
+			return *rows[0]
+		}
+	}
 	if len(s.Shown.Forwarders) > 0 {
 		return s.Shown.Forwarders[0]
 	}
@@ -142,10 +147,13 @@ func (p *overviewPage) move(s *State, a action) {
 	}
 }
 
-func (p *overviewPage) title(s *State) string {
+func (p *overviewPage) title(s *State, w int) string {
 	o := &s.Shown
 	if o.Machine == "" {
 		return " fairway"
+	}
+	if w < 110 {
+		return fmt.Sprintf(" %s  %s/%s  %d findings %d plans", clean(o.Machine), clean(o.User), clean(o.Role), len(openFindings(o.Findings)), len(o.Waiting))
 	}
 	title := " fairway  " + clean(o.Machine)
 	if o.User != "" {
@@ -158,10 +166,14 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
 	}
-	p.small = w < gridWidth || h+2 < gridHeight
+	screen := h + 2
+	if s.Lost != nil {
+		screen++
+	}
+	p.small = w < gridWidth || screen < gridHeight
 	lines := []string{clip(s.summary(w), w)}
 	if p.small {
-		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, h+2, gridWidth, gridHeight), w))
+		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, screen, gridWidth, gridHeight), w))
 	}
 	if p.table || p.small {
 		cols := tableColumns(w)
@@ -202,6 +214,9 @@ func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
 
 // summary counts the layer in one line.
 func (s *State) summary(w int) string {
+	if s.stale() {
+		return fmt.Sprintf(" %d forwarders, nothing newer is known of them | colour: %s (m)", len(s.Shown.Forwarders), metrics[s.metric].title)
+	}
 	n := map[remap.ForwarderState]int{}
 	var moved, peak float64
 	for i := range s.Shown.Forwarders {
@@ -212,10 +227,7 @@ func (s *State) summary(w int) string {
 			moved += *v
 		}
 	}
-	rate := missing
-	if !s.stale() {
-		rate = bandwidth(moved, peak)
-	}
+	rate := bandwidth(moved, peak)
 	m := metrics[s.metric].title
 	if w < 110 {
 		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d? | %s | %s", len(s.Shown.Forwarders), n[remap.ForwarderOK]+n[remap.ForwarderDedicated],

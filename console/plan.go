@@ -235,7 +235,7 @@ func ageWords(s *State) string {
 // words is a plan's state as people write it.
 func words(st remap.PlanState) string { return strings.ReplaceAll(string(st), "_", " ") }
 
-func (p *planPage) title(s *State) string {
+func (p *planPage) title(s *State, _ int) string {
 	if !p.have {
 		return " " + clean(p.id)
 	}

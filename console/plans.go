@@ -55,7 +55,7 @@ func (p *plansPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *plansPage) title(s *State) string {
+func (p *plansPage) title(s *State, _ int) string {
 	return fmt.Sprintf(" plans   %d waiting for a person", len(s.Shown.Waiting))
 }
 

@@ -125,7 +125,9 @@ func (p *proposePage) targets(s *State) []*ForwarderRow {
 	return out
 }
 
-func (p *proposePage) title(*State) string { return " propose a remap from " + clean(string(p.from)) }
+func (p *proposePage) title(*State, int) string {
+	return " propose a remap from " + clean(string(p.from))
+}
 
 func (p *proposePage) body(s *State, w, h int) []string {
 	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from)))

@@ -14,7 +14,7 @@ func (p *requestsPage) name() string                           { return onReques
 func (p *requestsPage) address(*State) Address                 { return Address{Page: "overview"} }
 func (p *requestsPage) refresh(*State, *asker) tea.Cmd         { return nil }
 func (p *requestsPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
-func (p *requestsPage) title(*State) string                    { return " requests this console sent" }
+func (p *requestsPage) title(*State, int) string               { return " requests this console sent" }
 
 func (p *requestsPage) act(s *State, _ *asker, a action) tea.Cmd {
 	step := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}[a]

@@ -103,9 +103,17 @@ func (s *State) forwarder(id topology.ForwarderID) *ForwarderRow {
 	return nil
 }
 
+// standing is a forwarder's state; once the data stops every one of them is stale.
+func (s *State) standing(r *ForwarderRow) remap.ForwarderState {
+	if s.stale() {
+		return remap.ForwarderStale
+	}
+	return r.State
+}
+
 // value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
 func (s *State) value(r *ForwarderRow, v *float64) *float64 {
-	if s.stale() || r.State == remap.ForwarderStale {
+	if s.standing(r) == remap.ForwarderStale {
 		return nil
 	}
 	return v

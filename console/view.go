@@ -21,10 +21,10 @@ func View(s *State, w, h int) string {
 		return ""
 	}
 	p := s.page()
-	lines := []string{s.titleLine(p.title(s), w)}
+	lines := []string{s.titleLine(p.title(s, w), w)}
 	room := h - 2
-	if s.Lost != nil && room > 1 {
-		text := fmt.Sprintf(" Connection lost since %s: %s. Trying again.", clock(s.LostSince), clean(s.Lost.Error()))
+	if s.Lost != nil {
+		text := fmt.Sprintf(" No connection since %s, trying again: %s", clock(s.LostSince), clean(s.Lost.Error()))
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(text, w)))
 		room--
 	}

@@ -196,6 +196,10 @@ func (e *lostError) Error() string {
 	if errors.As(e.err, &u) {
 		text = u.Err.Error() // without the made-up host of a unix socket
 	}
+	var op *net.OpError
+	if errors.As(e.err, &op) {
+		text = op.Err.Error() // without the address, which stands before it
+	}
 	return fmt.Sprintf("fairwayd at %s does not answer: %s", e.daemon, text)
 }
 
