@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -23,6 +24,33 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// looks are the only control sequences that a screen holds.
+var looks = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// harmless is the last gate before the terminal: should a page have forgotten to clean a text from
+// outside, nothing but looks gets through.
+func harmless(line string) string {
+	suspicious := false
+	for i := 0; i < len(line) && !suspicious; i++ {
+		b := line[i]
+		suspicious = b >= 0x7f || b < ' ' && (b != '\x1b' || i+1 == len(line) || line[i+1] != '[')
+	}
+	if !suspicious {
+		return line
+	}
+	var out strings.Builder
+	for len(line) > 0 {
+		at := looks.FindStringIndex(line)
+		if at == nil {
+			at = []int{len(line), len(line)}
+		}
+		out.WriteString(clean(line[:at[0]]))
+		out.WriteString(line[at[0]:at[1]])
+		line = line[at[1]:]
+	}
+	return out.String()
 }
 
 // clip shortens text to w columns and says so with two dots.

@@ -59,6 +59,9 @@ type (
 	tickMsg struct{ at time.Time }
 )
 
+// OverviewMsg tells the model of a new overview, or why there is none, at a time of its own clock.
+func OverviewMsg(o Overview, err error, at time.Time) tea.Msg { return overviewMsg{o, err, at} }
+
 // open puts a page on top. It happens at once, not by a message: the next key may be there already.
 func (s *State) open(ask *asker, p page) tea.Cmd {
 	s.pages = append(s.pages, p)

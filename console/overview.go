@@ -136,7 +136,7 @@ func (p *overviewPage) move(s *State, a action) {
 		}
 		steps = map[action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow, actPageDown: 5 * p.perRow}
 	}
-	if len(ids) == 0 {
+	if len(ids) == 0 || steps[a] == 0 {
 		return
 	}
 	at := slices.Index(ids, p.selected(s))

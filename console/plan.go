@@ -391,7 +391,14 @@ func (p *planPage) progress(s *State, w int) []string {
 func (p *planPage) buttons(s *State, w int) []string {
 	pal := s.Palette
 	if p.plan.State != remap.Proposed {
-		return []string{rule(w), clip(" "+pal.paint(pal.reverse, "[ Close ]"), w)}
+		can := ""
+		if p.refuses(s, actStop) == "" {
+			can += "     s stop after this batch"
+		}
+		if p.refuses(s, actRollBack) == "" {
+			can += "     B roll back (shift)"
+		}
+		return []string{rule(w), " " + pal.paint(pal.reverse, "[ Close ]") + clip(can, w-11)}
 	}
 	reason := p.reason.text
 	if reason == "" {

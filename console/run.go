@@ -26,7 +26,7 @@ func Run(ctx context.Context, b Backend, first Address, colors Colors) error {
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithFPS(framesPerSec), tea.WithOutput(out))
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		b.Watch(ctx, func(o Overview, err error) { p.Send(overviewMsg{o, err, time.Now()}) })
+		b.Watch(ctx, func(o Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })
 	})
 	_, err := p.Run()
 	stopped := ctx.Err() != nil

@@ -108,7 +108,7 @@ func (s *State) standing(r *ForwarderRow) remap.ForwarderState {
 	if s.stale() {
 		return remap.ForwarderStale
 	}
-	return r.State
+	return remap.ForwarderState(clean(string(r.State)))
 }
 
 // value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.

@@ -38,6 +38,8 @@ func View(s *State, w, h int) string {
 	lines = lines[:max(0, h-1)]
 	lines = append(lines, s.bottomLine(p, w))
 	for i, line := range lines {
+		line = harmless(line)
+		lines[i] = line
 		if ansi.StringWidth(line) > w {
 			lines[i] = ansi.Truncate(line, w, "") + s.Palette.reset
 		}
