@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,6 +62,9 @@ func traced(pid int) (int, error) {
 	tracer := 0
 	for _, f := range files {
 		b, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the thread has ended
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -38,7 +38,7 @@ func measure(t *testing.T, addr, attach string) (s speeds) {
 // perSecond repeats op for a moment and returns what it did, a second.
 func perSecond(t *testing.T, addr, attach string, op func(context.Context, *p9.Fid, int) (int, error)) float64 {
 	t.Helper()
-	const inFlight, moment = 4, 120 * time.Millisecond
+	const inFlight, moment = 4, 100 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), moment)
 	defer cancel()
 	began := time.Now()
@@ -94,43 +94,50 @@ func TestFaultsSlowTheForwarderAndAreUndone(t *testing.T) {
 }
 
 func TestLoopbackFaults(t *testing.T) {
-	tb := start(t, Config{Forwarders: 1, ComputeNodes: 1, Loopback: true})
+	tb := start(t, Config{Forwarders: 2, ComputeNodes: 2, Loopback: true})
 	testFaults(t, tb, Fault{Kind: StopGo}, Fault{Kind: SlowData}, Fault{Kind: Kill})
 }
 
-// testFaults compares a forwarder with itself before, during and after each fault.
+// testFaults compares fwd000 with its healthy neighbour in the same moment, before, during and after
+// each fault: the machine has other work, which slows both.
 func testFaults(t *testing.T, tb *Testbed, faults ...Fault) {
-	addr := tb.ForwarderAddr("fwd000")
+	compare := func() (least float64, what string) {
+		healthy, it := measure(t, tb.ForwarderAddr("fwd001"), tb.Attach()), measure(t, tb.ForwarderAddr("fwd000"), tb.Attach())
+		return it.ratio(healthy), fmt.Sprintf("fwd000 %v; fwd001 %v; least ratio %.2f", it, healthy, it.ratio(healthy))
+	}
+	// healthy retries, because one moment is short.
+	healthy := func(t *testing.T, when string) {
+		var what string
+		for range 12 {
+			var least float64
+			if least, what = compare(); least > 0.5 {
+				t.Logf("%s: %s", when, what)
+				return
+			}
+		}
+		t.Errorf("%s: fwd000 is not as fast as its neighbour: %s", when, what)
+	}
+	healthy(t, "at first")
 	for _, f := range faults {
 		f.Forwarder = "fwd000"
 		t.Run(string(f.Kind), func(t *testing.T) {
-			base := measure(t, addr, tb.Attach())
-			if base.writeBytes == 0 || base.readBytes == 0 || base.metaOps == 0 {
-				t.Fatalf("without a fault: %v", base)
-			}
 			if err := tb.Inject(t.Context(), f); errors.Is(err, errors.ErrUnsupported) {
 				t.Skipf("skipped: %v", err)
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			during := measure(t, addr, tb.Attach())
+			least, what := compare()
+			t.Logf("during: %s", what)
+			if least > 0.4 {
+				t.Error("the fault has no effect")
+			}
 			if err := tb.Inject(t.Context(), f); err == nil {
 				t.Error("the same fault could be injected twice")
 			}
 			if err := tb.Clear(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}
-			after := measure(t, addr, tb.Attach())
-			for try := 0; after.ratio(base) < 0.6 && try < 8; try++ { // the machine has other work
-				after = measure(t, addr, tb.Attach())
-			}
-			t.Logf("base:   %v\nduring: %v (least ratio %.2f)\nafter:  %v (%.2f)", base, during, during.ratio(base), after, after.ratio(base))
-			if r := during.ratio(base); r > 0.5 {
-				t.Errorf("the fault left %.2f of the speed", r)
-			}
-			if r := after.ratio(base); r < 0.6 {
-				t.Errorf("cleared, only %.2f of the speed is back", r)
-			}
+			healthy(t, "after")
 		})
 	}
 	if left := tb.Faults(); len(left) != 0 {
