@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// TestKilledAtRandomPointsOfPlans kills the real daemon with kill -9 at random instants while plans
+// are proposed, approved, applied and rolled back, and wants legal states, no move made twice and
+// an intact journal. FAIRWAY_KILLS=200 for the long run.
+func TestKilledAtRandomPointsOfPlans(t *testing.T) {
+	kills := 6
+	if text := os.Getenv("FAIRWAY_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := newRealDaemon(t, `[desk]
+self_approval = true
+two_persons = false
+verify_within = "8s"
+[driver]
+kind = "fwdmount"
+timeout = "1s"
+[[node]]
+id = "fwd1"
+role = "forwarder"
+addr = "127.0.0.1:1"
+[[node]]
+id = "fwd2"
+role = "forwarder"
+addr = "127.0.0.1:2"
+`)
+	var cns, all []*testAgent
+	for i := range 8 {
+		cns = append(cns, newAgent(t, d, topology.NodeID(fmt.Sprintf("cn%d", i)), topology.Compute, "fwd1"))
+	}
+	all = append(all, cns...)
+	for _, f := range []topology.NodeID{"fwd1", "fwd2"} {
+		all = append(all, newAgent(t, d, f, topology.Forwarder, ""))
+	}
+	stopFrames := everySecond(t, all)
+	defer stopFrames()
+	r := rand.New(rand.NewPCG(1, 2))
+	p := &planner{d: d, to: "fwd2", from: "fwd1"}
+	for i := range cns {
+		p.nodes = append(p.nodes, cns[i].node)
+	}
+	for k := range kills {
+		after := time.Duration(r.IntN(700)) * time.Millisecond
+		killed := time.AfterFunc(after, func() { d.cmd.Process.Kill() })
+		for end := time.Now().Add(after + 50*time.Millisecond); time.Now().Before(end); {
+			p.step(k)
+		}
+		killed.Stop()
+		d.kill()
+		d.start()
+	}
+	p.settle(t)
+	checkAgents(t, p, cns)
+	if sum, err := remap.VerifyJournal(filepath.Join(filepath.Dir(d.conf), "state", "journal")); err != nil {
+		t.Error(err)
+	} else {
+		t.Logf("%d kills, %d plans, %d records", kills, p.made, sum.Records)
+	}
+}
+
+// everySecond makes the agents stream several frames a second, as the present ones.
+func everySecond(t *testing.T, agents []*testAgent) (stop func()) {
+	var wait sync.WaitGroup
+	end := make(chan struct{})
+	wait.Go(func() {
+		for {
+			for _, a := range agents {
+				a.second(t, time.Now().UnixMilli()-1000, 1)
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	})
+	return func() { close(end); wait.Wait() }
+}
+
+// planner drives one plan after the other through its life over the API: to and fro.
+type planner struct {
+	d        *realDaemon
+	nodes    []topology.NodeID
+	from, to topology.ForwarderID
+	id       string
+	made     int
+	try      int
+}
+
+const planReason = "moved to see what a kill does"
+
+// step does the next thing that a plan waits for; errors are the daemon's death, and it is asked
+// again later under another key.
+func (p *planner) step(round int) {
+	p.try++
+	key := fmt.Sprintf("k%d-%d", round, p.try)
+	time.Sleep(5 * time.Millisecond)
+	if p.id == "" {
+		var v console.PlanView
+		if p.d.ask("/api/v1/plans", key, console.ManualRemap{Nodes: p.nodes, To: p.to, Reason: planReason}, &v) == nil {
+			p.id = v.ID
+			p.made++
+		}
+		return
+	}
+	var v console.PlanView
+	if p.d.ask("/api/v1/plans/"+p.id, "", nil, &v) != nil {
+		return
+	}
+	switch v.State {
+	case remap.Proposed:
+		_ = p.d.ask("/api/v1/plans/"+p.id+"/approve", key, console.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
+	case remap.Verified:
+		_ = p.d.ask("/api/v1/plans/"+p.id+"/rollback", key, console.Decision{Reason: planReason}, nil)
+	case remap.Partial, remap.Failed:
+		verb := "/complete"
+		if v.Goal != "" {
+			verb = "/rollback"
+		}
+		_ = p.d.ask("/api/v1/plans/"+p.id+verb, key, console.Decision{Reason: planReason}, nil)
+	case remap.RolledBack, remap.Expired, remap.Rejected:
+		p.id = ""
+	}
+}
+
+// settle lets the last plan end.
+func (p *planner) settle(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); p.id != ""; {
+		if p.step(1 << 20); time.Now().After(end) {
+			var v console.PlanView
+			err := p.d.ask("/api/v1/plans/"+p.id, "", nil, &v)
+			t.Fatalf("30 s after the last kill plan %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks, err)
+		}
+	}
+}
+
+// checkAgents wants every node back, moved there and back at most once a plan.
+func checkAgents(t *testing.T, p *planner, agents []*testAgent) {
+	t.Helper()
+	if p.made == 0 {
+		t.Error("no plan was made")
+	}
+	for _, a := range agents {
+		a.mu.Lock()
+		if a.at != p.from || a.changes > 2*p.made || a.changes == 0 {
+			t.Errorf("%s is on %s after %d changes of %d plans", a.node, a.at, a.changes, p.made)
+		}
+		a.mu.Unlock()
+	}
+}
