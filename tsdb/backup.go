@@ -5,65 +5,77 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Backup copies the store into a new directory while it is in use. The copy holds everything that
-// was appended before the call and opens as a store of its own. The directory must not exist or be
-// empty; after an error it is incomplete and must be removed.
-func (db *DB) Backup(ctx context.Context, dir string) error {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return fmt.Errorf("backup: %s is not empty; choose a new directory", dir)
+// Backup copies a store's directory into a new one, whether a daemon has it open or not. The copy
+// holds every append that was answered before the call and opens as a store of its own. The new
+// directory must not exist or be empty; after an error it is incomplete and must be removed.
+//
+// The order makes the copy whole without the daemon's help: the log first, then the blocks. Rows
+// that are sealed in between are in both, and the copy's Open takes them once; a block that was
+// being written is cut short, is dropped for that, and its rows come from the log. A log segment
+// that is gone before it is read is one whose blocks are sealed. The names come last, so that they
+// are as new as everything before.
+func Backup(ctx context.Context, from, to string) error {
+	if _, err := os.Stat(filepath.Join(from, "wal")); err != nil {
+		return fmt.Errorf("backup: %s is not a store: %w", from, err)
 	}
-	if err := db.Flush(ctx); err != nil {
-		return fmt.Errorf("backup: %w", err)
+	if entries, err := os.ReadDir(to); err == nil && len(entries) > 0 {
+		return fmt.Errorf("backup: %s is not empty; choose a new directory", to)
 	}
-	for _, d := range []string{filepath.Join(dir, "wal"), filepath.Join(dir, blocksDir)} {
-		if err := os.MkdirAll(d, 0o750); err != nil {
+	for _, dir := range []string{"wal", blocksDir} {
+		if err := copyDir(ctx, filepath.Join(from, dir), filepath.Join(to, dir)); err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}
 	}
-	for _, f := range db.view.Load().files {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
-		if err := f.copyTo(filepath.Join(dir, blocksDir, filepath.Base(f.path))); err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
-	}
-	// Names and ids last: they are then at least as new as every block that was copied.
-	db.mu.Lock()
-	entries := append([]nodeEntry(nil), db.table.entries...)
-	nextBlock := db.nextBlock + 1
-	db.mu.Unlock()
-	if err := saveNodes(osFiles{}, dir, entries); err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	if err := replaceFile(osFiles{}, filepath.Join(dir, "wal", segmentName(1)), logHeader(1, nextBlock)); err != nil {
+	if err := copyFile(filepath.Join(from, nodesFile), filepath.Join(to, nodesFile)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
 }
 
-// copyTo copies the blocks that are sealed now.
-func (b *blockFile) copyTo(path string) error {
-	if _, err := b.frames(); err != nil {
+func copyDir(ctx context.Context, from, to string) error {
+	if err := os.MkdirAll(to, 0o750); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	from, size := b.file, b.end
-	b.mu.Unlock()
-	if from == nil {
-		return nil
-	}
-	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, io.NewSectionReader(from, 0, size))
-	if err == nil {
-		err = to.Sync()
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if ext := filepath.Ext(e.Name()); ext != ".log" && ext != ".blk" {
+			continue
+		}
+		if err := copyFile(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, to.Close())
+	return nil
+}
+
+// copyFile copies what a file holds now; one that is gone by now has nothing to copy.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
 }

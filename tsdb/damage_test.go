@@ -178,13 +178,13 @@ func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 	}
 	defer db.Close()
 	late := []collector.Frame{{Node: "late", TimeMillis: damageStart * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 7}}}}
-	if err := errors.Join(db.Append(context.Background(), late), db.Backup(context.Background(), copied)); err != nil {
+	if err := errors.Join(db.Append(context.Background(), late), tsdb.Backup(context.Background(), dir, copied)); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Backup(context.Background(), copied); err == nil {
+	if err := tsdb.Backup(context.Background(), dir, copied); err == nil {
 		t.Error("a backup over another one was made")
 	}
-	if rep, err := tsdb.Check(copied, false); err != nil || len(rep.Damages) > 0 {
+	if rep, err := tsdb.Check(copied, false); err != nil || len(rep.Damages) > 0 || rep.LogRecords == 0 {
 		t.Fatalf("the copy: %+v %v", rep, err)
 	}
 	other, err := tsdb.Open(copied, tsdb.Options{SyncInterval: time.Nanosecond, Log: quiet()})

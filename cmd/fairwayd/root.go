@@ -66,6 +66,8 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(&path),
 		newConfig(&path),
+		newBackup(&path),
+		newFsck(&path),
 		newDemoIO(),
 		newToken(),
 		newHashPassword(),
