@@ -21,6 +21,9 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 	if err := by.may(Operator, "proposing a plan"); err != nil {
 		return Plan{}, err
 	}
+	if err := checkText(r.Reason); err != nil {
+		return Plan{}, err
+	}
 	s := d.situation()
 	moves, err := checkRequest(r, s)
 	if err != nil {
@@ -356,6 +359,9 @@ func answerDigest(verb, id string, a Answer) string {
 // act is the frame of every answer: authority, idempotency, the rule, the record, the effect.
 func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer, rule func(*entry, time.Time) (*Record, error)) (p Plan, err error) {
 	if err := by.may(Operator, verb); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", id, err)
+	}
+	if err := checkText(a.Reason); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", id, err)
 	}
 	err = d.do(ctx, func() error {

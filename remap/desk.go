@@ -178,11 +178,14 @@ func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
 	return p, err
 }
 
-// Plans returns every plan with its results, the newest first.
+// Plans returns every plan, the newest first, without the results of its moves: of those there may
+// be thousands each, and who wants them asks for one Plan.
 func (d *Desk) Plans(ctx context.Context) (plans []Plan, err error) {
 	err = d.do(ctx, func() error {
 		for i := len(d.book.order) - 1; i >= 0; i-- {
-			plans = append(plans, clonePlan(&d.book.plans[d.book.order[i]].Plan))
+			p := d.book.plans[d.book.order[i]].Plan
+			p.Results, p.Undo = nil, nil
+			plans = append(plans, p)
 		}
 		return nil
 	})

@@ -307,7 +307,11 @@ func checkReplay(t *testing.T, d *Desk, k *disk) {
 	if err := c.read(bytes.NewReader(k.data), b.take); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range live {
+	for _, head := range live {
+		p, err := d.Plan(t.Context(), head.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
 		a, _ := json.Marshal(p)
 		e, err := b.get(p.ID)
 		if err != nil {

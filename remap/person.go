@@ -3,6 +3,9 @@ package remap
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Role is what a person may do; each includes the one before it.
@@ -59,12 +62,27 @@ var (
 	ErrClosed     = errors.New("the desk is closed")
 )
 
-// reasonLetters is the least that counts as a reason (CONSOLE.md section 4).
-const reasonLetters = 10
+// reasonLetters is the least that counts as a reason (CONSOLE.md section 4), maxReason the most that
+// is kept.
+const (
+	reasonLetters = 10
+	maxReason     = 2000
+)
 
 func checkReason(reason string) error {
-	if n := len([]rune(reason)); n < reasonLetters {
+	if n := utf8.RuneCountInString(reason); n < reasonLetters {
 		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n, reasonLetters)
+	}
+	return checkText(reason)
+}
+
+// checkText refuses what would spoil a screen or a log.
+func checkText(reason string) error {
+	switch {
+	case len(reason) > maxReason:
+		return fmt.Errorf("%w: reason of %d bytes, at most %d", ErrInvalid, len(reason), maxReason)
+	case !utf8.ValidString(reason) || strings.ContainsFunc(reason, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }):
+		return fmt.Errorf("%w: reason %.80q has control characters or is not UTF-8", ErrInvalid, reason)
 	}
 	return nil
 }
