@@ -15,8 +15,9 @@ import (
 type Overview struct {
 	Machine string    `json:"machine"`
 	At      time.Time `json:"at"` // start of the second shown; zero before the first one
-	// SentAt is the server's clock when it answered: ages do not depend on the reader's clock.
-	SentAt time.Time `json:"sent_at"`
+	// SentAt is the server's clock when it sent this (LiveMessage.Now): ages do not depend on the
+	// reader's clock. Zero where it is not known.
+	SentAt time.Time `json:"-"`
 	User   string    `json:"user"`
 	Role   string    `json:"role"` // viewer, operator, admin
 	// Simulated is true when the frames come from simmachine: every screen then says so.

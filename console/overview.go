@@ -163,6 +163,9 @@ func (p *overviewPage) title(s *State, w int) string {
 }
 
 func (p *overviewPage) body(s *State, w, h int) []string {
+	if s.Received.IsZero() && s.Lost != nil {
+		return []string{"", clip(" Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or FAIRWAY_ADDR.", w)}
+	}
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
 	}

@@ -200,7 +200,7 @@ func (e *lostError) Error() string {
 	if errors.As(e.err, &op) {
 		text = op.Err.Error() // without the address, which stands before it
 	}
-	return fmt.Sprintf("fairwayd at %s does not answer: %s", e.daemon, text)
+	return fmt.Sprintf("fairwayd does not answer: %s (%s)", text, e.daemon)
 }
 
 func (e *lostError) Unwrap() []error { return []error{console.ErrUnreachable, e.err} }

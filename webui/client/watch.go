@@ -83,6 +83,7 @@ func (c *Client) follow(ctx context.Context, update func(console.Overview)) erro
 			return fmt.Errorf("live feed of %s: the message is not what this version of fairway reads: %w", c.name, err)
 		}
 		if m.Overview != nil {
+			m.Overview.SentAt = m.Now
 			update(*m.Overview)
 		}
 	}

@@ -119,7 +119,7 @@ func (h *Handler) live(ctx context.Context, w http.ResponseWriter, r *http.Reque
 				return
 			}
 			select {
-			case messages <- console.LiveMessage{Topic: "overview", Overview: &o}:
+			case messages <- console.LiveMessage{Topic: "overview", Now: o.SentAt, Overview: &o}:
 			case <-ctx.Done():
 			}
 		})

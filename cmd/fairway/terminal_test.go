@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"fairway/console/consoletest"
+	"fairway/webui/client/clienttest"
+)
+
+// meterBars says that this run may judge by the clock: on a quiet machine, at the real pace.
+// Without it the same numbers are printed and only those are judged that no neighbour can change.
+var meterBars = os.Getenv("FAIRWAY_METER") != ""
+
+var buildOnce = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "fairway-test")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "fairway")
+	cmd := exec.Command("go", "build", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := buildOnce(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// terminal is the real binary on a pty that answers no query.
+type terminal struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	pty   *os.File
+	start time.Time
+	done  chan struct{}
+
+	mu    sync.Mutex
+	out   []byte
+	first time.Duration // from start to the first byte of a frame
+	last  time.Time     // of the newest byte
+}
+
+// daemon serves a fake on a unix socket and returns its address.
+func daemon(t *testing.T, fake *consoletest.Fake) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "d.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &http.Server{Handler: clienttest.NewHandler(ctx, fake)}
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = s.Serve(l) })
+	t.Cleanup(func() { cancel(); s.Close(); wait.Wait() })
+	return "unix:" + path
+}
+
+func startTerminal(t *testing.T, addr string, args ...string) *terminal {
+	t.Helper()
+	path, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, append([]string{"--addr", addr}, args...)...)
+	cmd.Env = []string{"TERM=xterm-256color", "HOME=" + t.TempDir(), "TZ=UTC"}
+	x := &terminal{t: t, cmd: cmd, start: time.Now(), done: make(chan struct{})}
+	if x.pty, err = pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+		t.Skipf("no pty on this machine: %v", err)
+	}
+	go x.read()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be gone already
+		_ = cmd.Wait()
+		x.pty.Close()
+		<-x.done
+	})
+	return x
+}
+
+func (x *terminal) read() {
+	defer close(x.done)
+	b := make([]byte, 64<<10)
+	for {
+		n, err := x.pty.Read(b)
+		x.mu.Lock()
+		x.out = append(x.out, b[:n]...)
+		x.last = time.Now()
+		if x.first == 0 && bytes.Contains(x.out, []byte("fairway")) {
+			x.first = time.Since(x.start)
+		}
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *terminal) bytes() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.out)
+}
+
+// sees waits until the terminal was sent text.
+func (x *terminal) sees(text string) {
+	x.t.Helper()
+	for range 1000 {
+		x.mu.Lock()
+		found := bytes.Contains(x.out, []byte(text))
+		x.mu.Unlock()
+		if found {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.t.Fatalf("the terminal was never sent %q, but %q", text, x.out)
+}
+
+// quiet waits until nothing was sent for a tenth of a second.
+func (x *terminal) quiet() {
+	for {
+		x.mu.Lock()
+		still := time.Since(x.last) > 100*time.Millisecond
+		x.mu.Unlock()
+		if still {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (x *terminal) press(keys string) {
+	if _, err := x.pty.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// quit ends the console by its key and returns what it used.
+func (x *terminal) quit() *syscall.Rusage {
+	x.t.Helper()
+	x.press("\x03")
+	if err := x.cmd.Wait(); err != nil {
+		x.t.Fatalf("after ctrl-c: %v", err)
+	}
+	return x.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+}
+
+// A terminal that answers nothing must not be asked anything: bubbletea's own package
+// initialisation would ask for the background and freeze every command for 5 s. See console/early.
+func TestAMuteTerminalIsNotAsked(t *testing.T) {
+	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x.sees("240 forwarders")
+	x.mu.Lock()
+	out, first := string(x.out), x.first
+	x.mu.Unlock()
+	for _, query := range []string{"\x1b]10;?", "\x1b]11;?", "\x1b[6n", "\x1b[c"} {
+		if strings.Contains(out, query) {
+			t.Errorf("the terminal was asked %q", query)
+		}
+	}
+	t.Logf("first frame after %s", first.Round(time.Millisecond))
+	if meterBars && first > 200*time.Millisecond {
+		t.Errorf("first frame after %s, want <= 200 ms", first)
+	}
+}
+
+func TestWire(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		typical bool
+		bar     int // bytes a second of data
+	}{{"typical", true, 4000}, {"every cell changing", false, 14000}} {
+		t.Run(c.name, func(t *testing.T) {
+			seconds, pace := 6, 150*time.Millisecond
+			if meterBars {
+				seconds, pace = 20, time.Second
+			}
+			at := time.Now()
+			fake := consoletest.New(240, 7, at)
+			x := startTerminal(t, daemon(t, fake))
+			x.sees("240 forwarders")
+			x.quiet()
+			before, begun := x.bytes(), time.Now()
+			used := cpu(t, x.cmd.Process.Pid)
+			for i := range seconds {
+				fake.Step(at.Add(time.Duration(i+1)*time.Second), c.typical)
+				time.Sleep(pace)
+			}
+			used = cpu(t, x.cmd.Process.Pid) - used
+			perSecond := (x.bytes() - before) / seconds
+			took := time.Since(begun)
+			usage := x.quit()
+			share := used.Seconds() / took.Seconds() * 100
+			t.Logf("%d bytes a second; CPU %.2f %% of a core over %s; RSS %.1f MB", perSecond, share, took.Round(time.Second), float64(usage.Maxrss)/1024)
+			if perSecond > c.bar || perSecond < 50 {
+				t.Errorf("%d bytes for a second of data, want 50 to %d", perSecond, c.bar)
+			}
+			if float64(usage.Maxrss)/1024 > 25 {
+				t.Errorf("RSS %d kB, want <= 25 MB", usage.Maxrss)
+			}
+			if meterBars && c.typical && share > 0.5 {
+				t.Errorf("CPU %.2f %%, want <= 0.5 %%", share)
+			}
+		})
+	}
+}
+
+// cpu reads the CPU time that a process has used, at the kernel's full resolution.
+func cpu(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	var total time.Duration
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Skip("no schedstat on this machine")
+	}
+	for _, p := range tasks {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			continue // the thread has ended
+		}
+		var ns int64
+		if _, err := fmt.Sscan(string(b), &ns); err != nil {
+			t.Fatal(err)
+		}
+		total += time.Duration(ns)
+	}
+	return total
+}
+
+func TestKeyToRedraw(t *testing.T) {
+	presses := 20
+	if meterBars {
+		presses = 200
+	}
+	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x.sees("240 forwarders")
+	x.quiet()
+	var waits []time.Duration
+	for i := range presses {
+		before, begun := x.bytes(), time.Now()
+		x.press([]string{"\x1b[C", "\x1b[D"}[i%2])
+		for x.bytes() == before {
+			if time.Since(begun) > 5*time.Second {
+				t.Fatalf("key %d changed nothing", i)
+			}
+			time.Sleep(500 * time.Microsecond)
+		}
+		waits = append(waits, time.Since(begun))
+		time.Sleep(time.Duration(40+i%7*5) * time.Millisecond)
+	}
+	slices.Sort(waits)
+	p50, p99 := waits[len(waits)/2], waits[len(waits)*99/100]
+	t.Logf("key to redraw: p50 %s p99 %s of %d", p50.Round(100*time.Microsecond), p99.Round(100*time.Microsecond), presses)
+	if meterBars && p99 > 50*time.Millisecond {
+		t.Errorf("p99 %s, want <= 50 ms", p99)
+	}
+}
+
+// The whole way through the real binary: propose on a row, see that it waits for somebody else.
+func TestProposeOnATerminal(t *testing.T) {
+	fake := consoletest.New(8, 7, time.Now())
+	x := startTerminal(t, daemon(t, fake), "open", "/forwarders/fwd003")
+	x.sees("fwd003-c0")
+	x.press("p")
+	x.sees("4 compute nodes leave")
+	x.press("\r")
+	x.sees("Why to fwd000")
+	x.press("fwd003 is too slow\r")
+	x.sees("you proposed it")
+	x.quit()
+	if got := fake.Asked(); !slices.Equal(got, []string{"propose fwd000"}) {
+		t.Errorf("asked %q", got)
+	}
+}
+
+func TestAddressWithoutServerIsSaid(t *testing.T) {
+	x := startTerminal(t, "unix:"+filepath.Join(t.TempDir(), "nobody.sock"))
+	x.sees("No connection since")
+	x.sees("does not answer")
+	x.quit()
+}
