@@ -28,7 +28,9 @@ func TestKilledDaemonLosesNoSecond(t *testing.T) {
 	for i := range 6 {
 		agents = append(agents, newAgent(t, d, topology.NodeID(fmt.Sprintf("cn%d", i)), topology.Compute, "fwd1"))
 	}
-	// Seconds pass faster than the clock, so that a short test has many: one every 10 ms.
+	// Seconds pass faster than the clock, so that a short test has many: they begin half an hour
+	// ago, and do not reach the present before the test's end.
+	pace := max(10*time.Millisecond, (2*outage+5*time.Second)/1500)
 	first := time.Now().Add(-30 * time.Minute).Truncate(time.Second).UnixMilli()
 	n := 0
 	stream := func(for_ time.Duration) {
@@ -36,7 +38,7 @@ func TestKilledDaemonLosesNoSecond(t *testing.T) {
 			for i, a := range agents {
 				a.second(t, first+int64(n)*1000, valueOf(i, n))
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(pace)
 		}
 	}
 	stream(500 * time.Millisecond)

@@ -42,7 +42,12 @@ type Tracker struct {
 // evidence is everything said of one compute node.
 type evidence struct {
 	mount  claim
-	listed map[topology.ForwarderID]claim // by the forwarder that lists the node
+	listed []claim // one of each forwarder that lists the node: one, or two after a move
+}
+
+// by finds a forwarder's claim.
+func (e *evidence) by(f topology.ForwarderID) int {
+	return slices.IndexFunc(e.listed, func(c claim) bool { return c.forwarder == f })
 }
 
 // claim is one observer's newest word; a zero at means that it said nothing.
@@ -91,7 +96,7 @@ func (t *Tracker) Observe(f *collector.Frame, now time.Time) {
 func (t *Tracker) of(n topology.NodeID) *evidence {
 	e := t.nodes[n]
 	if e == nil {
-		e = &evidence{listed: map[topology.ForwarderID]claim{}}
+		e = &evidence{}
 		t.nodes[n] = e
 	}
 	return e
@@ -111,23 +116,20 @@ func (e *evidence) report(r collector.Route, at time.Time) {
 }
 
 func (e *evidence) list(f topology.ForwarderID, at time.Time) {
-	c := e.listed[f]
-	if at.Before(c.at) {
-		return
+	i := e.by(f)
+	if i < 0 {
+		e.listed = append(e.listed, claim{forwarder: f, first: at, at: at})
+	} else if at.After(e.listed[i].at) {
+		e.listed[i].at = at
 	}
-	if c.first.IsZero() {
-		c = claim{forwarder: f, first: at}
-	}
-	c.at = at
-	e.listed[f] = c
 }
 
 // dropUnlisted forgets the clients that a forwarder's complete list no longer shows.
 func (t *Tracker) dropUnlisted(f *collector.Frame, at time.Time) {
 	me := topology.ForwarderID(f.Node)
 	for n, e := range t.clients[me] {
-		if e.listed[me].at.Before(at) {
-			delete(e.listed, me)
+		if i := e.by(me); e.listed[i].at.Before(at) {
+			e.listed = slices.Delete(e.listed, i, i+1)
 			delete(t.clients[me], n)
 		}
 	}
@@ -158,16 +160,17 @@ func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool
 	}
 	r := Route{Forwarder: best.forwarder, Generation: best.generation, At: best.at, Since: best.first,
 		ByMount: byMount, Stale: now.Sub(best.at) > staleAfter}
-	for f, c := range e.listed {
+	for i := range e.listed {
+		c := &e.listed[i]
 		switch {
 		case now.Sub(c.at) > staleAfter:
-		case f == best.forwarder:
+		case c.forwarder == best.forwarder:
 			r.ByForwarder = true
 			if c.at.After(r.At) {
 				r.At = c.at
 			}
 		default:
-			r.Lingering = append(r.Lingering, f)
+			r.Lingering = append(r.Lingering, c.forwarder)
 		}
 	}
 	slices.Sort(r.Lingering)
@@ -188,7 +191,7 @@ func (e *evidence) newestConnection(now time.Time, staleAfter time.Duration) (cl
 		case !cf && !c.at.Equal(best.at):
 			return c.at.After(best.at)
 		}
-		return c.forwarder < best.forwarder // the same answer whatever the map's order
+		return c.forwarder < best.forwarder // the same answer in whatever order they came
 	}
 	for _, c := range e.listed {
 		if better(c) {
