@@ -241,3 +241,16 @@ func (c *Client) refused(r wire.Reject) {
 	c.state.Err = r.Error()
 	c.Log.Error("the daemon will never take this message; going on without it", "err", r.Error())
 }
+
+// Probe says whether the daemon would take the stream: it connects and goes away again.
+func (c *Client) Probe(ctx context.Context) error {
+	t, err := parseURL(c.URL)
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(ctx, t)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

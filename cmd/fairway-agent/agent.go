@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/stream"
+	"fairway/collector/topology"
+)
+
+// drainGrace is how long a stopping agent waits for the daemon to take what is spooled.
+const drainGrace = 3 * time.Second
+
+// run is the agent's life: sources are read into the spool, the stream empties it. When ctx ends the
+// sources stop first, so that their last second is still sent.
+func run(ctx context.Context, c Config, log *slog.Logger) error {
+	client, err := newClient(c, log)
+	if err != nil {
+		return err
+	}
+	defer client.Spool.Close()
+	streamCtx, stopStream := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopStream()
+	streamed := make(chan error, 1)
+	go func() { streamed <- client.Run(streamCtx) }()
+
+	runner := newRunner(c, log)
+	runner.Emit = spooler(client, log)
+	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources", len(runner.Sources))
+	runCtx, stopRunner := context.WithCancel(ctx)
+	defer stopRunner()
+	ran := make(chan error, 1)
+	go func() { ran <- runner.Run(runCtx) }()
+
+	select {
+	case err = <-ran: // ctx ended, or the runner cannot run
+	case streamErr := <-streamed: // it ends by itself only when it cannot run at all
+		stopRunner()
+		return errors.Join(streamErr, <-ran)
+	}
+	drainCtx, cancel := context.WithTimeout(streamCtx, drainGrace)
+	defer cancel()
+	if derr := client.Drain(drainCtx); derr != nil {
+		log.Info("stopped with seconds in the spool", "err", derr)
+	}
+	stopStream()
+	return errors.Join(err, <-streamed, client.Spool.Close())
+}
+
+func newRunner(c Config, log *slog.Logger) *collector.Runner {
+	role, _ := topology.ParseRole(c.Role) // validated
+	return &collector.Runner{Node: topology.NodeID(c.Node), Role: role, Sources: newSources(c), Phase: c.Phase, Log: log}
+}
+
+// spooler keeps frames for the daemon, each with a word on the stream itself.
+func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
+	said := ""
+	one := make([]collector.Frame, 1)
+	return func(f *collector.Frame) {
+		state := client.State()
+		f.Sources = append(f.Sources, collector.SourceStatus{
+			Name: "stream", Err: state.Err, Failures: client.Spool.Dropped() + state.Refused,
+			Duration: time.Since(time.UnixMilli(f.TimeMillis).Add(collector.DefaultInterval)), // the frame's lag
+		})
+		one[0] = *f
+		err := client.Spool.Append(one)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != said && text != "" {
+			log.Error("a second was lost", "err", err)
+		}
+		said = text
+	}
+}
+
+func newClient(c Config, log *slog.Logger) (*stream.Client, error) {
+	role, _ := topology.ParseRole(c.Role) // validated
+	client := &stream.Client{
+		URL: c.Daemon.URL, Node: topology.NodeID(c.Node), Role: role, Log: log, Orders: orderHandlers(c),
+	}
+	if f := c.Daemon.TokenFile; f != "" {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, fmt.Errorf("%w: daemon.token_file: %w", errConfig, err)
+		}
+		if client.Token = strings.TrimSpace(string(b)); client.Token == "" {
+			return nil, fmt.Errorf("%w: daemon.token_file: %s is empty", errConfig, f)
+		}
+	}
+	if f := c.Daemon.CAFile; f != "" {
+		pem, err := os.ReadFile(f)
+		if err != nil {
+			return nil, fmt.Errorf("%w: daemon.ca_file: %w", errConfig, err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%w: daemon.ca_file: %s holds no certificate", errConfig, f)
+		}
+		client.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	if client.Token != "" && strings.HasPrefix(c.Daemon.URL, "ws://") && !loopback(c.Daemon.URL) {
+		log.Warn("the token crosses the network in clear text: use wss", "daemon", c.Daemon.URL)
+	}
+	spool, err := stream.OpenSpool(c.Spool.Dir, c.Spool.MaxBytes, log)
+	if err != nil {
+		return nil, err
+	}
+	client.Spool = spool
+	return client, nil
+}
+
+func loopback(url string) bool {
+	host := strings.TrimPrefix(url, "ws://")
+	return strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "localhost") || strings.HasPrefix(host, "[::1]")
+}

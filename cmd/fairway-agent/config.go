@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"fairway/collector/diod"
+	"fairway/collector/stream"
+	"fairway/collector/topology"
+)
+
+// Config is the agent's file. The help tags are what `fairway-agent config` says of each setting.
+type Config struct {
+	Node     string        `toml:"node" help:"This node's name as the site knows it, without domain; empty: the host's name."`
+	Role     string        `toml:"role" help:"The node's layer: compute, forwarder, storage or metadata."`
+	Phase    time.Duration `toml:"phase" help:"How far into the second the sources are read, below 1s; different phases spread the load of many agents."`
+	LogLevel string        `toml:"log_level" help:"debug, info, warn or error."`
+	Daemon   Daemon        `toml:"daemon"`
+	Spool    SpoolConfig   `toml:"spool"`
+	Orders   Orders        `toml:"orders"`
+	Source   Sources       `toml:"source"`
+}
+
+// Daemon says where frames go.
+type Daemon struct {
+	URL       string `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
+	TokenFile string `toml:"token_file" help:"File with this agent's token; empty: none is sent."`
+	CAFile    string `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
+}
+
+// SpoolConfig says where seconds wait while the daemon is away.
+type SpoolConfig struct {
+	Dir      string `toml:"dir" help:"Directory of the spool; on a node without a disk a tmpfs, such as /dev/shm/fairway-agent."`
+	MaxBytes int64  `toml:"max_bytes" help:"Its size in bytes; when it is full the oldest seconds are dropped and counted. A second takes about 300."`
+}
+
+// Orders says what the daemon may have done here.
+type Orders struct {
+	Enabled bool `toml:"enabled" help:"Carry out the daemon's remap orders, through the control socket of source.fwdmount."`
+}
+
+// Sources are the things an agent can read, each with its own table.
+type Sources struct {
+	FwdMount FwdMount `toml:"fwdmount"`
+	Diod     Diod     `toml:"diod"`
+	Procfs   Procfs   `toml:"procfs"`
+}
+
+// FwdMount is the remappable mount of a compute node.
+type FwdMount struct {
+	Enabled bool   `toml:"enabled" help:"Read the fairway-mount of this compute node: what its programs read, wrote and waited for, and its forwarder."`
+	Control string `toml:"control" help:"The mount's control socket."`
+}
+
+// Diod is the 9P server of a forwarding node.
+type Diod struct {
+	Enabled     bool     `toml:"enabled" help:"Read a diod: bandwidth, operations, queue, metadata wait, clients."`
+	Addr        string   `toml:"addr" help:"Where it listens, HOST:PORT. It must export ctl (-e ctl)."`
+	QueueHz     int      `toml:"queue_hz" help:"Samples of its queue gauge a second, 1 to 100."`
+	UID         uint32   `toml:"uid" help:"User number to attach as."`
+	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
+	PIDFile     string   `toml:"pid_file" help:"File with the process number of a diod on this machine, for its CPU time; empty: not measured."`
+}
+
+// Procfs is the Linux node.
+type Procfs struct {
+	Enabled   bool     `toml:"enabled" help:"Read the Linux node: disks, network links, I/O pressure, NFS client and server."`
+	Root      string   `toml:"root" help:"Where proc is mounted."`
+	SkipLinks []string `toml:"skip_links" help:"Network links that are not counted, as patterns: loopback, and those that repeat the traffic of another."`
+	SkipDisks []string `toml:"skip_disks" help:"Block devices that are not counted, as patterns; partitions never are."`
+	NFSClient bool     `toml:"nfs_client" help:"Report this node's NFS mounts as its file system traffic."`
+	NFSServer bool     `toml:"nfs_server" help:"Report this node's NFS server as its file service."`
+}
+
+func defaultConfig() Config {
+	return Config{
+		Role: topology.Compute.String(), LogLevel: "info",
+		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
+		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
+		Source: Sources{
+			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
+			Diod:     Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, SkipClients: []string{}},
+			Procfs: Procfs{
+				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
+				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
+				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*"},
+			},
+		},
+	}
+}
+
+// defaultPath is read when no file is named.
+const defaultPath = "/etc/fairway/fairway-agent.toml"
+
+// errConfig is wrapped by every error about the configuration.
+var errConfig = errors.New("configuration")
+
+// loadConfig reads the file at path over the defaults; without a path defaultPath, if that exists.
+func loadConfig(path string) (Config, error) {
+	given := path != ""
+	if !given {
+		path = defaultPath
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && (given || !errors.Is(err, fs.ErrNotExist)) {
+		return Config{}, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	return parseConfig(path, text)
+}
+
+func parseConfig(path string, text []byte) (Config, error) {
+	c := defaultConfig()
+	meta, err := toml.NewDecoder(bytes.NewReader(text)).Decode(&c)
+	if err != nil {
+		if bad := (toml.ParseError{}); errors.As(err, &bad) {
+			return c, fmt.Errorf("%w: %s:%d: %s", errConfig, path, bad.Position.Line, bad.Message)
+		}
+		return c, fmt.Errorf("%w: %s: %w", errConfig, path, err)
+	}
+	var unknown []error
+	for _, key := range meta.Undecoded() {
+		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (fairway-agent config lists the known ones)", errConfig, path, lineOf(text, key), key))
+	}
+	if len(unknown) > 0 {
+		return c, errors.Join(unknown...)
+	}
+	if c.Node == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return c, fmt.Errorf("%w: node is not set and the host has no name: %w", errConfig, err)
+		}
+		c.Node, _, _ = strings.Cut(host, ".")
+	}
+	if err := c.validate(); err != nil {
+		return c, fmt.Errorf("%w: %s: %w", errConfig, path, err)
+	}
+	return c, nil
+}
+
+// lineOf finds the line of a key's last part behind the header of its table; 0 if it stands
+// otherwise.
+func lineOf(text []byte, key toml.Key) int {
+	table := ""
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		if head, ok := strings.CutPrefix(line, "["); ok {
+			head, _, _ = strings.Cut(head, "]")
+			table = strings.Trim(head, "[ ") + "."
+			if table == key.String()+"." {
+				return i + 1
+			}
+			continue
+		}
+		name, _, ok := strings.Cut(line, "=")
+		if full := strings.TrimPrefix(table, ".") + strings.Trim(name, ` "'`); ok && full == key.String() {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (c *Config) validate() error {
+	role, ok := topology.ParseRole(c.Role)
+	d := &c.Source.Diod
+	switch {
+	case !ok || role == topology.RoleUnknown:
+		return fmt.Errorf("role = %q: want compute, forwarder, storage or metadata", c.Role)
+	case c.Phase < 0 || c.Phase >= time.Second:
+		return fmt.Errorf("phase = %q: want at least 0s and less than 1s", c.Phase)
+	case c.Spool.MaxBytes < stream.MinSpoolBytes:
+		return fmt.Errorf("spool.max_bytes = %d: want at least %d", c.Spool.MaxBytes, stream.MinSpoolBytes)
+	case c.Spool.Dir == "":
+		return errors.New("spool.dir is empty: seconds need a place while the daemon is away")
+	case d.Enabled && (d.QueueHz < 1 || d.QueueHz > 100):
+		return fmt.Errorf("source.diod.queue_hz = %d: want 1 to 100", d.QueueHz)
+	case d.Enabled && d.Addr == "":
+		return errors.New("source.diod.addr is empty: want HOST:PORT")
+	case c.Orders.Enabled && !c.Source.FwdMount.Enabled:
+		return errors.New("orders.enabled needs source.fwdmount.enabled: orders go through the mount's control socket")
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"fairway/collector"
+	"fairway/collector/diod"
+	"fairway/collector/fwdmount"
+	"fairway/collector/procfs"
+	"fairway/collector/topology"
+)
+
+// newSources makes the sources that are switched on. The order counts: of a metric that two of them
+// report, the first one's value is taken.
+func newSources(c Config) (out []collector.Source) {
+	if s := c.Source.FwdMount; s.Enabled {
+		out = append(out, fwdmount.New(topology.NodeID(c.Node), s.Control))
+	}
+	if s := c.Source.Diod; s.Enabled {
+		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz}
+		for _, n := range s.SkipClients {
+			opt.Skip = append(opt.Skip, topology.NodeID(n))
+		}
+		if s.PIDFile != "" {
+			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
+		}
+		out = append(out, diod.New(opt))
+	}
+	if s := c.Source.Procfs; s.Enabled {
+		out = append(out, procfs.New(procfs.Options{
+			Root: s.Root, SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: s.NFSClient, NFSServer: s.NFSServer,
+		}))
+	}
+	return out
+}
+
+func readPID(file string) (int, bool) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid, err == nil && pid > 0
+}

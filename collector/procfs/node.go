@@ -1,0 +1,205 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"syscall"
+
+	"fairway/collector"
+)
+
+const sectorBytes = 512 // of diskstats, whatever the device's own sector
+
+// errUnsupported says that the kernel has a file and does not serve it (PSI switched off at boot).
+var errUnsupported = errors.New("not supported by this kernel")
+
+var partition = regexp.MustCompile(`^((sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$`)
+
+func isPartition(name string) bool { return partition.MatchString(name) }
+
+// disks reads diskstats: major, minor, name, then 11 counters or more, among them sectors read (3rd)
+// and written (7th) and the milliseconds in which anything was in progress (10th, 32 bits wide).
+func (s *Source) disks(into *collector.Reading) error {
+	text, err := s.readFile("diskstats")
+	if err != nil {
+		return err
+	}
+	var read, write collector.Total
+	busiest, known := 0.0, false
+	const fewest, sectorsRead, sectorsWritten, busyMillis = 14, 5, 9, 12
+	err = lines(text, func(f [][]byte) error {
+		if len(f) < fewest {
+			return fmt.Errorf("%d fields, want at least %d", len(f), fewest)
+		}
+		name := s.intern(f[2])
+		if s.skip(disk, name, s.opt.SkipDisks) {
+			return nil
+		}
+		r, ok1 := decimal(f[sectorsRead])
+		w, ok2 := decimal(f[sectorsWritten])
+		busy, ok3 := decimal(f[busyMillis])
+		if !ok1 || !ok2 || !ok3 {
+			return fmt.Errorf("a counter of %s is no number", name)
+		}
+		s.rates.AddTo(&read, key{kind: disk, name: name, field: 0}, r*sectorBytes)
+		s.rates.AddTo(&write, key{kind: disk, name: name, field: 1}, w*sectorBytes)
+		if perSec, ok := s.rates32.Rate(key{kind: disk, name: name, field: 2}, busy); ok {
+			busiest, known = max(busiest, min(1, perSec/1000)), true
+		}
+		return nil
+	})
+	if err != nil {
+		return err // a sum that misses a device would look like a drop
+	}
+	into.AddTotal(collector.DiskReadBytes, &read)
+	into.AddTotal(collector.DiskWriteBytes, &write)
+	if known {
+		into.Add(collector.DiskBusyRatio, busiest)
+	}
+	return nil
+}
+
+// links reads net/dev: two lines of headings, then NAME: 8 receive counters, bytes first, and 8
+// transmit counters.
+func (s *Source) links(into *collector.Reading) error {
+	text, err := s.readFile("net/dev")
+	if err != nil {
+		return err
+	}
+	var rx, tx collector.Total
+	err = lines(text, func(f [][]byte) error {
+		if bytes.IndexByte(f[0], '|') >= 0 || len(f) > 1 && bytes.IndexByte(f[1], '|') >= 0 {
+			return nil // headings
+		}
+		name, first, ok := bytes.Cut(f[0], []byte{':'})
+		counters := f[1:]
+		if len(first) > 0 { // "eth0:123": no blank behind a wide name
+			f[0] = first
+			counters = f
+		}
+		const want, transmitted = 16, 8
+		if !ok || len(counters) < want {
+			return fmt.Errorf("%d counters behind a name, want %d", len(counters), want)
+		}
+		ifname := s.intern(name)
+		if s.skip(link, ifname, s.opt.SkipLinks) {
+			return nil
+		}
+		r, ok1 := decimal(counters[0])
+		t, ok2 := decimal(counters[transmitted])
+		if !ok1 || !ok2 {
+			return fmt.Errorf("a counter of %s is no number", ifname)
+		}
+		s.rates32.AddTo(&rx, key{kind: link, name: ifname, field: 0}, r)
+		s.rates32.AddTo(&tx, key{kind: link, name: ifname, field: 1}, t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	into.AddTotal(collector.LinkRxBytes, &rx)
+	into.AddTotal(collector.LinkTxBytes, &tx)
+	return nil
+}
+
+// pressure reads pressure/io: `some|full avg10=… avg60=… avg300=… total=MICROSECONDS`.
+func (s *Source) pressure(into *collector.Reading) error {
+	text, err := s.readFile("pressure/io")
+	if errors.Is(err, syscall.EOPNOTSUPP) {
+		return errUnsupported
+	}
+	if err != nil {
+		return err
+	}
+	return lines(text, func(f [][]byte) error {
+		total, ok := bytes.CutPrefix(f[len(f)-1], []byte("total="))
+		us, isNumber := decimal(total)
+		var m collector.Metric
+		switch string(f[0]) {
+		case "some":
+			m = collector.PSIIOSome
+		case "full":
+			m = collector.PSIIOFull
+		}
+		if !ok || !isNumber || m == collector.MetricNone {
+			return errors.New("want some or full, averages, and total=MICROSECONDS")
+		}
+		if perSec, ok := s.rates.Rate(key{kind: pressure, field: uint8(m)}, us); ok {
+			into.Add(m, min(1, perSec/1e6))
+		}
+		return nil
+	})
+}
+
+// lines calls each for the fields of every line that has any; an error names the line.
+func lines(text []byte, each func(fields [][]byte) error) error {
+	var room [32][]byte
+	for n := 1; len(text) > 0; n++ {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte{'\n'})
+		fields := split(room[:0], line)
+		if len(fields) == 0 {
+			continue
+		}
+		if err := each(fields); err != nil {
+			const most = 40
+			return fmt.Errorf("line %d (%s): %w", n, strconv.Quote(string(line[:min(len(line), most)])), err)
+		}
+	}
+	return nil
+}
+
+// split is bytes.Fields into given room.
+func split(room [][]byte, line []byte) [][]byte {
+	for i := 0; i < len(line); {
+		if line[i] == ' ' || line[i] == '\t' {
+			i++
+			continue
+		}
+		j := i
+		for j < len(line) && line[j] != ' ' && line[j] != '\t' {
+			j++
+		}
+		room = append(room, line[i:j])
+		i = j
+	}
+	return room
+}
+
+func decimal(b []byte) (v uint64, ok bool) {
+	if len(b) == 0 || len(b) > 19 { // 20 digits are above 2^63: a wrapped negative, not a count
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		v = v*10 + uint64(c-'0')
+	}
+	return v, true
+}
+
+// readAll is io.ReadAll into given room; a file of proc has no size to ask for.
+func readAll(f fs.File, room []byte) ([]byte, error) {
+	const most = 64 << 20
+	for {
+		if len(room) == cap(room) {
+			room = append(room, 0)[:len(room)]
+		}
+		n, err := f.Read(room[len(room):cap(room)])
+		room = room[:len(room)+n]
+		switch {
+		case err == io.EOF:
+			return room, nil
+		case err != nil:
+			return room, err
+		case len(room) > most:
+			return room, fmt.Errorf("more than %d bytes", most)
+		}
+	}
+}

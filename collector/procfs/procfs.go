@@ -1,0 +1,166 @@
+// Package procfs reads a Linux node from /proc: block devices, network links, I/O pressure, NFS mounts
+// and the NFS server.
+//
+// It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
+// and link_tx_bytes over the physical links; psi_io_some and psi_io_full; on an NFS client
+// read_bytes, write_bytes (as exchanged with the server), read_ops, write_ops, meta_ops,
+// client_read, client_write, client_meta, retransmits and errors; on an NFS server read_bytes,
+// write_bytes, read_ops, write_ops, meta_ops and threads. Overhead: five small files, about 0.2 ms
+// of CPU a second.
+package procfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"fairway/collector"
+)
+
+// Options say what of a node is read.
+type Options struct {
+	Root      string   // where proc is mounted
+	SkipLinks []string // path.Match patterns of network links that are not counted
+	SkipDisks []string // the same of block devices; partitions never count
+	NFSClient bool
+	NFSServer bool
+}
+
+// Source reads one node. Its files are independent: one that is missing or cannot be read costs its
+// own metrics only.
+type Source struct {
+	opt   Options
+	files fs.FS
+	rates collector.Rates[key]
+	// rates32 has the counters that some kernels keep in 32 bits.
+	rates32 collector.Rates[key]
+	names   map[string]string
+	counted map[string]bool // whether a device or link counts, by name
+	text    []byte
+}
+
+// key names one counter: a file's, of a device, link, mount or operation.
+type key struct {
+	kind  kind
+	name  string
+	op    string
+	field uint8
+}
+
+type kind uint8
+
+const (
+	disk kind = iota
+	link
+	pressure
+	nfsMount
+	nfsServer
+)
+
+var _ collector.Source = (*Source)(nil)
+
+// New returns the source of the node whose proc is at opt.Root.
+func New(opt Options) *Source {
+	s := &Source{opt: opt, files: os.DirFS(opt.Root), names: map[string]string{}, counted: map[string]bool{}}
+	s.rates32.Wrap32 = true
+	return s
+}
+
+// Name is "procfs".
+func (s *Source) Name() string { return "procfs" }
+
+// Close has nothing to release.
+func (s *Source) Close() error { return nil }
+
+// Read reads every file once. Errors name the file; what the others say is still reported.
+func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
+	at := time.Now()
+	s.rates.Begin(at)
+	s.rates32.Begin(at)
+	var errs []error
+	found := false
+	for _, part := range []struct {
+		on   bool
+		file string
+		read func(*collector.Reading) error
+	}{
+		{true, "diskstats", s.disks},
+		{true, "net/dev", s.links},
+		{true, "pressure/io", s.pressure},
+		{s.opt.NFSClient, "self/mountstats", s.nfsClient},
+		{s.opt.NFSServer, "net/rpc/nfsd", s.nfsServer},
+	} {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if !part.on {
+			continue
+		}
+		err := part.read(into)
+		switch {
+		case err == nil:
+			found = true
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errUnsupported):
+			found = true
+			errs = append(errs, fmt.Errorf("%s: %w", path.Join(s.opt.Root, part.file), err))
+		}
+	}
+	into.Resets += s.rates.Resets + s.rates32.Resets
+	if !found {
+		return fmt.Errorf("%s has none of the files that are read: %w", s.opt.Root, collector.ErrNoData)
+	}
+	return errors.Join(errs...)
+}
+
+// readFile reads a small file of proc into the source's buffer.
+func (s *Source) readFile(name string) ([]byte, error) {
+	f, err := s.files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const atLeast = 16 << 10
+	if cap(s.text) < atLeast {
+		s.text = make([]byte, 0, atLeast)
+	}
+	s.text, err = readAll(f, s.text[:0])
+	return s.text, err
+}
+
+// intern keeps one string for each name.
+func (s *Source) intern(b []byte) string {
+	if v, ok := s.names[string(b)]; ok {
+		return v
+	}
+	const most = 1 << 12
+	if len(s.names) >= most {
+		clear(s.names)
+		clear(s.counted)
+	}
+	v := string(b)
+	s.names[v] = v
+	return v
+}
+
+// skip remembers whether any pattern matches a name.
+func (s *Source) skip(kind kind, name string, patterns []string) bool {
+	known := name
+	if kind == link {
+		known = "link " + name
+	}
+	counts, ok := s.counted[known]
+	if !ok {
+		counts = kind != disk || !isPartition(name)
+		for _, p := range patterns {
+			if m, _ := path.Match(p, name); m {
+				counts = false
+			}
+		}
+		s.counted[known] = counts
+	}
+	return !counts
+}
