@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ type Driver struct {
 const (
 	driverNone     = "none"
 	driverFwdmount = "fwdmount"
+	driverSim      = "sim"
 )
 
 // defaultConfig is closed: the socket and this host only, nobody but root writes, nothing is moved.
@@ -202,8 +204,8 @@ func (c *Config) validate() error {
 		return bad("state_dir = %q: want an absolute path", c.StateDir)
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
-	case c.Driver.Kind != driverNone && c.Driver.Kind != driverFwdmount:
-		return bad("driver.kind = %q: want %s or %s", c.Driver.Kind, driverNone, driverFwdmount)
+	case !slices.Contains([]string{driverNone, driverFwdmount, driverSim}, c.Driver.Kind):
+		return bad("driver.kind = %q: want %s, %s or %s", c.Driver.Kind, driverNone, driverFwdmount, driverSim)
 	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:
 		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:

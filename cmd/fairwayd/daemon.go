@@ -12,6 +12,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/observed"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/driver"
 	"fairway/remap/driver/fwdmount"
@@ -109,12 +110,19 @@ func (d *daemon) openDesk() error {
 }
 
 func (d *daemon) driver() remap.Driver {
-	if d.conf.Driver.Kind != driverFwdmount {
-		return driver.Unassigned{}
-	}
 	c := d.conf.Driver
-	return fwdmount.New(d.agents, d.conf.forwarderAddrs(),
-		driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout})
+	fan := driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout}
+	switch c.Kind {
+	case driverFwdmount:
+		return fwdmount.New(d.agents, d.conf.forwarderAddrs(), fan)
+	case driverSim:
+		// A simulated machine takes the orders of real agents; its forwarders have no address.
+		return fwdmount.New(d.agents, func(f topology.ForwarderID) (string, bool) {
+			_, known := d.picture.Situation().Load[f]
+			return "simulated", known
+		}, fan)
+	}
+	return driver.Unassigned{}
 }
 
 func (d *daemon) journal() string { return filepath.Join(d.conf.StateDir, "journal") }

@@ -58,7 +58,8 @@ addr = "127.0.0.1:2"
 		p.nodes = append(p.nodes, cns[i].node)
 	}
 	for k := range kills {
-		after := time.Duration(r.IntN(700)) * time.Millisecond
+		connected(t, cns) // else most kills would hit a daemon that waits for its agents
+		after := time.Duration(r.IntN(1200)) * time.Millisecond
 		killed := time.AfterFunc(after, func() { d.cmd.Process.Kill() })
 		for end := time.Now().Add(after + 50*time.Millisecond); time.Now().Before(end); {
 			p.step(k)
@@ -73,6 +74,18 @@ addr = "127.0.0.1:2"
 		t.Error(err)
 	} else {
 		t.Logf("%d kills, %d plans, %d records", kills, p.made, sum.Records)
+	}
+}
+
+// connected waits until every agent has found the daemon again.
+func connected(t *testing.T, agents []*testAgent) {
+	t.Helper()
+	for _, a := range agents {
+		for end := time.Now().Add(30 * time.Second); !a.client.State().Connected; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s does not find the daemon again: %+v", a.node, a.client.State())
+			}
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ var settings = []setting{
 	{"desk.max_excluded", "Largest share of the forwarders that may be excluded at once, 0 to 1."},
 	{"desk.feed_lease", "How long a reader of the exclusion feed may rely on it without a newer one."},
 	{"desk.max_applying", "Plans that may be applied at once; a roll back never waits."},
-	{"driver.kind", "How compute nodes are told to move: none (refuse), or fwdmount (orders to their agents)."},
+	{"driver.kind", "How compute nodes are told to move: none (refuse), fwdmount (orders to their agents), or sim (orders to a simulated machine)."},
 	{"driver.parallel", "Orders under way together."},
 	{"driver.tries", "Tries per order."},
 	{"driver.backoff", "Wait before the second try; doubles with each further one."},
