@@ -1,0 +1,234 @@
+// Package promapi answers PromQL over a store: Prometheus's own engine on a storage.Queryable, and
+// the part of its HTTP API that Grafana and promtool use. A metric of a node is a series such as
+//
+//	fairway_read_bytes_per_second{node="fwd3", role="forwarder", rack="r2"}
+//
+// with one sample a second; a second that was not reported has none.
+package promapi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// queryable shows a store to PromQL.
+type queryable struct {
+	store tsdb.Store
+	cfg   *Config
+}
+
+func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &querier{queryable: q, from: mint, to: maxt + 1}, nil
+}
+
+// querier reads [from, to), Unix milliseconds.
+type querier struct {
+	queryable
+	from, to int64
+}
+
+func (q *querier) Close() error { return nil }
+
+// wanted is one series that matchers select.
+type wanted struct {
+	node   topology.NodeID
+	labels labels.Labels
+}
+
+// group is the wanted series of one metric; MetricNone stands for the occupancy.
+type group struct {
+	metric collector.Metric
+	series []wanted
+}
+
+// match lists the series that all matchers accept, by metric.
+func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]group, error) {
+	nodes, err := q.store.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	accepts := func(l labels.Labels) bool {
+		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
+	}
+	named := func(name string) bool {
+		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name == labels.MetricName && !m.Matches(name) })
+	}
+	peaks := q.cfg.peaks()
+	var out []group
+	b := labels.NewScratchBuilder(4)
+	for metric := range collector.Metric(collector.MetricCount) {
+		name := occupancyName
+		if metric != collector.MetricNone {
+			name = SeriesName(metric)
+		}
+		if !named(name) {
+			continue
+		}
+		g := group{metric: metric}
+		for i := range nodes {
+			n := &nodes[i]
+			if metric == collector.MetricNone && peaks[n.Node] <= 0 || metric != collector.MetricNone && !slices.Contains(n.Metrics, metric) {
+				continue
+			}
+			b.Reset()
+			b.Add(labels.MetricName, name)
+			b.Add("node", string(n.Node))
+			if rack := q.cfg.rack(n.Node); rack != "" {
+				b.Add("rack", rack)
+			}
+			b.Add("role", n.Role.String())
+			if l := b.Labels(); accepts(l) {
+				g.series = append(g.series, wanted{n.Node, l})
+			}
+		}
+		if len(g.series) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
+// Select implements storage.Querier.
+func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	from, to := q.from, q.to
+	if hints != nil && !hints.DisableTrimming {
+		from, to = max(from, hints.Start), min(to, hints.End+1)
+	}
+	groups, err := q.match(ctx, matchers)
+	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	if hints != nil && hints.Func == "series" { // the series endpoint needs no samples
+		to = from
+	}
+	set := &seriesSet{at: -1}
+	room := int64(q.cfg.MaxSamples)
+	for _, g := range groups {
+		if room -= int64(len(g.series)) * max(to-from, 0) / 1000; g.metric != collector.MetricNone && room < 0 {
+			return storage.ErrSeriesSet(fmt.Errorf("the query reads more than %d samples: choose fewer nodes or a shorter range", q.cfg.MaxSamples))
+		}
+		points, err := q.read(ctx, &g, from, to)
+		if err != nil {
+			return storage.ErrSeriesSet(err)
+		}
+		for _, w := range g.series {
+			if p := points[w.node]; len(p) > 0 || hints != nil && hints.Func == "series" {
+				set.series = append(set.series, &series{labels: w.labels, points: p})
+			}
+		}
+	}
+	slices.SortFunc(set.series, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
+	return set
+}
+
+// read fetches the samples of one metric.
+func (q *querier) read(ctx context.Context, g *group, from, to int64) (map[topology.NodeID][]tsdb.Point, error) {
+	if from >= to {
+		return nil, nil
+	}
+	nodes := make([]topology.NodeID, len(g.series))
+	for i, w := range g.series {
+		nodes[i] = w.node
+	}
+	out := make(map[topology.NodeID][]tsdb.Point, len(nodes))
+	if g.metric != collector.MetricNone {
+		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: g.metric, FromMillis: from, ToMillis: to})
+		for _, s := range list {
+			out[s.Node] = s.Points
+		}
+		return out, err
+	}
+	const step = occupancyStepSeconds * 1000
+	from = (from + step - 1) / step * step // a sample tells of the two minutes that end there
+	list, err := q.store.Occupancy(ctx, tsdb.OccupancyQuery{
+		Nodes: nodes, FromMillis: from - step, ToMillis: (to - 1) / step * step, BucketMillis: step,
+		PeakBytesPerSec: q.cfg.peaks(), Threshold: q.cfg.Threshold,
+	})
+	for _, o := range list {
+		for _, b := range o.Buckets {
+			out[o.Node] = append(out[o.Node], tsdb.Point{TimeMillis: b.TimeMillis + step, Value: b.Share()})
+		}
+	}
+	return out, err
+}
+
+// LabelValues implements storage.Querier.
+func (q *querier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	groups, err := q.match(ctx, matchers)
+	found := map[string]bool{}
+	for _, g := range groups {
+		for _, w := range g.series {
+			if v := w.labels.Get(name); v != "" {
+				found[v] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil, err
+}
+
+// LabelNames implements storage.Querier.
+func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	groups, err := q.match(ctx, matchers)
+	found := map[string]bool{}
+	for _, g := range groups {
+		for _, w := range g.series {
+			w.labels.Range(func(l labels.Label) { found[l.Name] = true })
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil, err
+}
+
+type seriesSet struct {
+	series []*series
+	at     int
+}
+
+func (s *seriesSet) Next() bool                        { s.at++; return s.at < len(s.series) }
+func (s *seriesSet) At() storage.Series                { return s.series[s.at] }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }
+
+type series struct {
+	labels labels.Labels
+	points []tsdb.Point
+}
+
+func (s *series) Labels() labels.Labels { return s.labels }
+
+func (s *series) Iterator(old chunkenc.Iterator) chunkenc.Iterator {
+	if it, ok := old.(interface{ Reset(storage.Samples) }); ok {
+		it.Reset(samples(s.points))
+		return old
+	}
+	return storage.NewListSeriesIterator(samples(s.points))
+}
+
+// samples shows points to Prometheus's iterator, without copying them.
+type samples []tsdb.Point
+
+func (s samples) Len() int                { return len(s) }
+func (s samples) Get(i int) chunks.Sample { return (*sample)(&s[i]) }
+
+// sample is a point as Prometheus names it; there are no histograms.
+type sample tsdb.Point
+
+func (s *sample) T() int64                      { return s.TimeMillis }
+func (s *sample) ST() int64                     { return 0 }
+func (s *sample) F() float64                    { return s.Value }
+func (s *sample) H() *histogram.Histogram       { return nil }
+func (s *sample) FH() *histogram.FloatHistogram { return nil }
+func (s *sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (s *sample) Copy() chunks.Sample           { c := *s; return &c }
