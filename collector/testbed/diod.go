@@ -60,7 +60,10 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 			return err
 		}
 	}
-	return p.awaitReady(ctx, func(ctx context.Context) error { return answers(ctx, addr, tb.Attach()) })
+	if err := p.awaitReady(ctx, func(ctx context.Context) error { return answers(ctx, addr, tb.Attach()) }); err != nil {
+		return err
+	}
+	return tb.writePIDFile(n, p)
 }
 
 // answers checks that a 9P server lets a client attach to its file system and look at it.

@@ -1,0 +1,113 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"fairway/collector/topology"
+)
+
+// Agents says how the nodes' agents reach their daemon.
+type Agents struct {
+	Program   string // the fairway-agent to run
+	DaemonURL string // as nodes reach it
+	TokenFile string // "" sends none
+	// QueueHz is how often a second the forwarders' queues are looked at; 20 if 0.
+	QueueHz int
+}
+
+// StartAgents starts an agent on every forwarder and compute node (without root: on every
+// forwarder) and waits until each has opened its spool, which it does when its configuration is
+// sound. Whether the daemon hears them is the daemon's to say.
+func (tb *Testbed) StartAgents(ctx context.Context, a Agents) error {
+	setDefault(&a.QueueHz, 20)
+	var watched []*node
+	for _, m := range tb.Machine().Nodes {
+		if m.Role == topology.Compute && !tb.cfg.Root {
+			continue // nothing but a name
+		}
+		n, err := tb.find(m.ID)
+		if err != nil {
+			return err
+		}
+		watched = append(watched, n)
+	}
+	return eachNode(watched, func(n *node) error {
+		text, err := tb.agentConfig(n, a)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(tb.NodeDir(n.id), "agent.toml")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return err
+		}
+		p, err := tb.launch(n, "fairway-agent", a.Program, "--config", file)
+		if err != nil {
+			return err
+		}
+		return p.awaitReady(ctx, func(context.Context) error {
+			_, err := os.Stat(tb.spoolDir(n.id))
+			return err
+		})
+	})
+}
+
+func (tb *Testbed) spoolDir(id topology.NodeID) string { return filepath.Join(tb.NodeDir(id), "spool") }
+
+// agentConfig is a node's configuration file.
+func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
+	type table = map[string]any
+	i, isForwarder := tb.forwarderIndex(topology.ForwarderID(n.id))
+	role, sources := topology.Compute, table{"procfs": table{"skip_disks": []string{"*"}}} // the disks are the machine's
+	mounted := !isForwarder && tb.cfg.MountProgram != ""
+	switch {
+	case isForwarder:
+		role = topology.Forwarder
+		sources["diod"] = table{
+			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "uid": os.Geteuid(),
+			"queue_hz": a.QueueHz, "skip_clients": []string{hostName}, "pid_file": tb.pidFile(n.id),
+		}
+	case mounted:
+		sources["fwdmount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}
+	}
+	// Different phases spread the agents over the second, but early in it: what they say is fresh.
+	phase := time.Duration(i%16) * 5 * time.Millisecond
+	var b bytes.Buffer
+	err := toml.NewEncoder(&b).Encode(table{
+		"node": string(n.id), "role": role.String(), "phase": phase.String(),
+		"daemon": table{"url": a.DaemonURL, "token_file": a.TokenFile},
+		"spool":  table{"dir": tb.spoolDir(n.id)},
+		"orders": table{"enabled": mounted},
+		"source": sources,
+	})
+	return b.Bytes(), err
+}
+
+// pidFile names diod's process as the node numbers it.
+func (tb *Testbed) pidFile(id topology.NodeID) string {
+	return filepath.Join(tb.NodeDir(id), "diod.pid")
+}
+
+// writePIDFile finds the number that a process has in its own process namespace.
+func (tb *Testbed) writePIDFile(n *node, p *process) error {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.what, err)
+	}
+	pid := strconv.Itoa(p.pid())
+	for line := range strings.Lines(string(b)) {
+		if ids, found := strings.CutPrefix(line, "NSpid:"); found {
+			all := strings.Fields(ids)
+			pid = all[len(all)-1]
+		}
+	}
+	return os.WriteFile(tb.pidFile(n.id), []byte(pid+"\n"), 0o644)
+}
