@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/collector/simmachine"
+	"fairway/collector/stream"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+// simSpoolBytes holds some seconds of the whole machine.
+const simSpoolBytes = 256 << 20
+
+// startSimulation makes a machine of TaihuLight's published size. It speaks to the daemon as an
+// agent does, for all its nodes over one stream.
+func (d *demo) startSimulation(context.Context) (what string, err error) {
+	m, err := simmachine.New(simmachine.TaihuLight(1))
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "fairway-demo")
+	if err != nil {
+		return "", err
+	}
+	d.atEnd(func() error { return os.RemoveAll(dir) })
+	if err := d.prepare(dir); err != nil {
+		return "", err
+	}
+	topo := m.Machine()
+	d.forwarders = len(topo.ByRole(topology.Forwarder))
+	d.conf.Name, d.conf.Nodes, d.conf.Default, d.conf.Simulated = topo.Name, topo.Nodes, topo.Default, true
+	d.conf.Driver.Kind = driverFwdmount
+	d.senses = []func(context.Context) error{func(ctx context.Context) error { return d.simulate(ctx, m, dir) }}
+	return fmt.Sprintf("a SIMULATED machine of %d nodes runs", len(topo.Nodes)), nil
+}
+
+// simulate lets the machine live until ctx ends.
+func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) error {
+	spool, err := stream.OpenSpool(filepath.Join(dir, "spool"), simSpoolBytes, d.log)
+	if err != nil {
+		return err
+	}
+	runner := simmachine.NewRunner(m, spool.Append)
+	runner.Log = d.log
+	if d.slowAfter > 0 {
+		slow := m.Machine().Default["cn002"]
+		start := time.Now().Add(d.slowAfter)
+		if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: start}); err != nil {
+			return err
+		}
+	}
+	agent := stream.Client{
+		URL: "unix://" + d.conf.Listen.Socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool, Log: d.log,
+		Orders: map[string]stream.OrderHandler{wire.OrderRemap: runner.Remap, wire.OrderRoute: runner.Route},
+	}
+	d.tasks.Go(func() {
+		if err := runner.Run(ctx); err != nil {
+			d.log.Error("the simulated machine stopped", "err", err)
+		}
+	})
+	d.tasks.Go(func() {
+		if err := agent.Run(ctx); err != nil {
+			d.log.Error("the simulated machine's stream stopped", "err", err)
+		}
+		if err := spool.Close(); err != nil {
+			d.log.Error("close the spool", "err", err)
+		}
+	})
+	return nil
+}

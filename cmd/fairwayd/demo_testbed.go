@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/collector/testbed"
+	"fairway/collector/testbed/workload"
+	"fairway/collector/topology"
+)
+
+const (
+	// demoLinkBytesPerSec is a forwarder's peak in the demo, low enough that two processors carry the
+	// whole machine and the daemon, the agents and the console beside it.
+	demoLinkBytesPerSec = 25e6
+	// demoJobTime is longer than anybody watches.
+	demoJobTime = 24 * time.Hour
+)
+
+// demoJobs are the programs of the demo and the share of the compute nodes each gets.
+var demoJobs = []struct {
+	share float64
+	spec  workload.Spec
+}{
+	{0.375, workload.Spec{Name: "climate", Mode: workload.FilePerProcess, BurstBytes: 33 << 20, BytesPerSec: 11e6, Period: 12 * time.Second}},
+	{0.25, workload.Spec{Name: "particles", Mode: workload.SharedFile, BurstBytes: 24 << 20, BytesPerSec: 6e6, ReadBack: true, Period: 20 * time.Second}},
+	{0.1875, workload.Spec{Name: "genome", Mode: workload.MetadataStorm, BurstFiles: 300, FilesPerSec: 60, Period: 8 * time.Second}},
+	{0.125, workload.Spec{Name: "post", Mode: workload.OneWriter, BurstBytes: 64 << 20, BytesPerSec: 16e6, Period: 15 * time.Second}},
+}
+
+// startTestbed starts the real forwarding layer; without root, or asked to, the one on loopback.
+func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
+	if _, err := testbed.Sweep(""); err != nil {
+		return "", err
+	}
+	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback}
+	if os.Geteuid() == 0 && !d.loopback {
+		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
+	}
+	tb, err := testbed.Start(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	d.atEnd(tb.Close)
+	m := tb.Machine()
+	// Beside the nodes' folders: it goes with the testbed.
+	dir := filepath.Join(filepath.Dir(tb.LogDir()), "fairwayd")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := d.prepare(dir); err != nil {
+		return "", err
+	}
+	d.conf.Name, d.conf.Nodes, d.conf.Default = "demo", m.Nodes, m.Default
+	d.conf.Desk.HealthyFloor = 1
+	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}
+	if err := os.WriteFile(agents.TokenFile, []byte(d.token+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	if tb.Root() {
+		d.conf.Driver.Kind = driverFwdmount
+		d.conf.Listen.Agents = net.JoinHostPort(tb.HostAddr().String(), "7118")
+		agents.DaemonURL = "ws://" + d.conf.Listen.Agents
+		what = fmt.Sprintf("%d forwarders, %d compute nodes and a scheduler run", d.forwarders, d.computeNodes)
+	} else {
+		agents.DaemonURL = "unix://" + d.conf.Listen.Socket
+		what = fmt.Sprintf("%d forwarders run on loopback (root makes compute nodes, mounts and a scheduler too)", d.forwarders)
+	}
+	d.senses = []func(context.Context) error{
+		func(ctx context.Context) error { return tb.StartAgents(ctx, agents) },
+		func(ctx context.Context) error { return d.startJobs(ctx, tb) },
+		func(ctx context.Context) error { d.slowOne(ctx, tb); return nil },
+	}
+	return what, nil
+}
+
+// startJobs submits the jobs, or without a batch system loads the forwarders from this process.
+func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	first := 0
+	for _, j := range demoJobs {
+		nodes := max(1, int(j.share*float64(d.computeNodes)))
+		if first+nodes > d.computeNodes {
+			break
+		}
+		s := j.spec
+		setUnset(&s.BurstBytes, 1)
+		setUnset(&s.BurstFiles, 1)
+		s.Ranks, s.BlockBytes, s.Duration = nodes, 256<<10, demoJobTime
+		var ids []topology.NodeID
+		for i := range nodes {
+			ids = append(ids, topology.NodeID(fmt.Sprintf("cn%03d", first+i)))
+		}
+		first += nodes
+		if tb.Root() {
+			_, err := tb.Submit(ctx, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids, Argv: ioArgv(self, s)})
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for r, id := range ids {
+			s.Rank = r
+			d.tasks.Go(func() {
+				if err := tb.Load(ctx, id, s); err != nil {
+					d.log.Error("load", "node", id, "err", err)
+				}
+			})
+		}
+	}
+	return nil
+}
+
+// setUnset sets what a mode does not use and a check wants.
+func setUnset[T int | int64](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// slowOne makes one forwarder slow after a while: its data calls, as a sick disk array would; where
+// the machine cannot do that, all of it by stopping it now and then.
+func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
+	if d.slowAfter == 0 {
+		return
+	}
+	f := testbed.Fault{Kind: testbed.SlowData, Forwarder: tb.Machine().Default["cn002"]}
+	d.tasks.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(d.slowAfter):
+		}
+		err := tb.Inject(ctx, f)
+		if errors.Is(err, errors.ErrUnsupported) {
+			d.log.Warn("the slowness is made by stopping diod", "err", err)
+			f.Kind = testbed.StopGo
+			err = tb.Inject(ctx, f)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("no forwarder was made slow", "err", err)
+			return
+		}
+		d.log.Info("one forwarder is slow now", "forwarder", f.Forwarder, "how", f.Kind)
+	})
+}
