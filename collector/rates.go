@@ -118,6 +118,12 @@ func (t *Total) Value() (perSec float64, ok bool) {
 	return t.perSec, true
 }
 
+// Add adds a rate that is known already.
+func (t *Total) Add(perSec float64) {
+	t.perSec += perSec
+	t.known = true
+}
+
 // AddTotal appends a total as a sample, if it is known.
 func (r *Reading) AddTotal(m Metric, t *Total) {
 	if v, ok := t.Value(); ok {

@@ -117,6 +117,8 @@ func newRoot() *cobra.Command {
 		newVersion(o),
 		newDecide(),
 		newFiledomain(),
+		newLustre(),
+		newLwfs(),
 	)
 	markUsage(root)
 	return root

@@ -1,0 +1,363 @@
+// Package lustre reads a node's Lustre counters, as a client (a forwarding node is one), an object
+// server or a metadata server, from the proc, sys and debugfs trees.
+//
+// On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and
+// cache_hit_ratio (read-ahead). On an object server: the same bytes and operations (obdfilter),
+// read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io service;
+// it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
+// meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
+// share (job_stats). A tick reads a file for each target and service: about 20 microseconds each.
+package lustre
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// roots are where releases put their files, below the root of the file system.
+var roots = []string{"proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre"}
+
+// metaOps are the llite and md_stats names that are metadata operations.
+var metaOps = map[string]bool{"open": true, "close": true, "readdir": true, "truncate": true, "setattr": true, "getattr": true, "create": true,
+	"link": true, "unlink": true, "symlink": true, "mkdir": true, "rmdir": true, "mknod": true, "rename": true, "statfs": true, "getxattr": true,
+	"setxattr": true, "listxattr": true, "removexattr": true, "fsync": true, "sync": true, "samedir_rename": true, "crossdir_rename": true,
+	"migrate": true, "fallocate": true, "punch": true}
+
+// maxFile bounds one counter file, bytes.
+const maxFile = 64 << 20
+
+// key names one counter: the file and the line, and a job where the file has several.
+type key struct {
+	file  string
+	name  string
+	start string
+	sum   bool
+}
+
+// Source reads the node's Lustre files once a second.
+type Source struct {
+	fsys  fs.FS
+	rates collector.Rates[key]
+
+	// Of one Read.
+	into *collector.Reading
+	err  error
+	seen bool
+	jobs map[topology.JobID]*shares
+}
+
+// shares are one job's rates over all targets of the node.
+type shares struct{ readBytes, writeBytes, readOps, writeOps, metaOps collector.Total }
+
+var _ collector.Source = (*Source)(nil)
+
+// New makes a source over the root of a file system.
+func New(root fs.FS) *Source {
+	s := &Source{fsys: root}
+	s.rates.NewFromZero = true // an operation has no line before its first time
+	return s
+}
+
+// Name is "lustre".
+func (s *Source) Name() string { return "lustre" }
+
+// Close has nothing to release.
+func (s *Source) Close() error { return nil }
+
+// Read reads every file that is there. A bad line costs itself and is named in the error.
+func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
+	s.into, s.err, s.seen, s.jobs = into, nil, false, map[topology.JobID]*shares{}
+	s.rates.Begin(into.Now)
+	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part(ctx)
+	}
+	s.emitJobs()
+	into.Resets += s.rates.Resets
+	if !s.seen && s.err == nil {
+		return fmt.Errorf("%w: no Lustre below %s", collector.ErrNoData, strings.Join(roots, ", "))
+	}
+	return s.err
+}
+
+// files lists what matches a pattern below any of the roots.
+func (s *Source) files(pattern string) []string {
+	var out []string
+	for _, r := range roots {
+		m, _ := fs.Glob(s.fsys, path.Join(r, pattern)) // the patterns are constants
+		out = append(out, m...)
+	}
+	return out
+}
+
+// read reads one file; one that went away is passed over.
+func (s *Source) read(name string) []byte {
+	b, err := fs.ReadFile(s.fsys, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		s.fail(name, err)
+		return nil
+	case len(b) > maxFile:
+		s.fail(name, fmt.Errorf("%d bytes, more than %d", len(b), maxFile))
+		return nil
+	}
+	s.seen = true
+	return b
+}
+
+func (s *Source) fail(name string, err error) {
+	if err != nil {
+		s.err = firstOf(s.err, fmt.Errorf("%s: %w", name, err))
+	}
+}
+
+// each hands every line of the stats files that match to visit.
+func (s *Source) each(pattern string, visit func(file string, st Stat)) {
+	for _, name := range s.files(pattern) {
+		stats, err := ParseStats(s.read(name))
+		s.fail(name, err)
+		for _, st := range stats {
+			visit(name, st)
+		}
+	}
+}
+
+func (s *Source) addSamples(t *collector.Total, file string, st Stat) {
+	s.rates.AddTo(t, key{file, st.Name, "", false}, st.Samples)
+}
+
+func (s *Source) addSum(t *collector.Total, file string, st Stat) {
+	s.rates.AddTo(t, key{file, st.Name, "", true}, st.Sum)
+}
+
+// traffic adds up bytes and operations of data, and metadata operations.
+type traffic struct{ readBytes, writeBytes, readOps, writeOps, metaOps collector.Total }
+
+func (s *Source) countTraffic(t *traffic) func(file string, st Stat) {
+	return func(file string, st Stat) {
+		switch {
+		case st.Name == "read_bytes":
+			s.addSum(&t.readBytes, file, st)
+			s.addSamples(&t.readOps, file, st)
+		case st.Name == "write_bytes":
+			s.addSum(&t.writeBytes, file, st)
+			s.addSamples(&t.writeOps, file, st)
+		case metaOps[st.Name]:
+			s.addSamples(&t.metaOps, file, st)
+		}
+	}
+}
+
+func (s *Source) emitData(t *traffic) {
+	s.into.AddTotal(collector.ReadBytes, &t.readBytes)
+	s.into.AddTotal(collector.WriteBytes, &t.writeBytes)
+	s.into.AddTotal(collector.ReadOps, &t.readOps)
+	s.into.AddTotal(collector.WriteOps, &t.writeOps)
+}
+
+// client reads what a client (a forwarding node) did.
+func (s *Source) client(context.Context) {
+	if len(s.files("obdfilter/*/stats")) > 0 {
+		return // an object server that mounts its own file system: its clients' bytes count, not its own
+	}
+	var t traffic
+	s.each("llite/*/stats", s.countTraffic(&t))
+	s.emitData(&t)
+	s.into.AddTotal(collector.MetaOps, &t.metaOps)
+	var hits, misses collector.Total
+	s.each("llite/*/read_ahead_stats", func(file string, st Stat) {
+		switch st.Name {
+		case "hits":
+			s.addSamples(&hits, file, st)
+		case "misses":
+			s.addSamples(&misses, file, st)
+		}
+	})
+	if h, ok := hits.Value(); ok {
+		if m, ok := misses.Value(); ok && h+m > 0 {
+			s.into.Add(collector.CacheHitRatio, h/(h+m))
+		}
+	}
+}
+
+// objectServer reads what an object server's targets did and how its I/O service kept up.
+func (s *Source) objectServer(context.Context) {
+	var t traffic
+	s.each("obdfilter/*/stats", s.countTraffic(&t))
+	s.emitData(&t)
+	v := s.service("ost/OSS/ost_io", "ost_read", "ost_write")
+	if v.any {
+		for i, op := range []struct{ wait, exec collector.Metric }{{collector.ReadWait, collector.ReadExec}, {collector.WriteWait, collector.WriteExec}} {
+			if v.exec[i] > 0 {
+				s.into.Add(op.exec, v.exec[i])
+				s.addKnown(op.wait, v.wait)
+			}
+		}
+		s.addKnown(collector.QueueLen, v.queue)
+		s.addKnown(collector.ThreadsBusy, v.active)
+		s.addKnown(collector.Threads, v.threads)
+	}
+	var exports uint64
+	files := s.files("obdfilter/*/num_exports")
+	for _, name := range files {
+		n, err := strconv.ParseUint(strings.TrimSpace(string(s.read(name))), 10, 32)
+		s.fail(name, err)
+		exports = max(exports, n) // a client has an export at every target
+	}
+	if len(files) > 0 {
+		s.into.Add(collector.Connections, float64(exports))
+	}
+	s.jobStats("obdfilter/*/job_stats")
+}
+
+// metadataServer reads what a metadata server did.
+func (s *Source) metadataServer(context.Context) {
+	var t traffic
+	s.each("mdt/*/md_stats", s.countTraffic(&t))
+	s.each("mds/*-MDT*/stats", s.countTraffic(&t)) // 1.8
+	if len(s.files("mdt/*/md_stats")) > 0 || len(s.files("mds/*-MDT*/stats")) > 0 {
+		s.into.AddTotal(collector.MetaOps, &t.metaOps)
+	}
+	v := s.service("mds/MDS/mdt", "mds_")
+	if v.any {
+		if v.exec[0] > 0 {
+			s.into.Add(collector.MetaExec, v.exec[0])
+		}
+		s.addKnown(collector.MetaWait, v.wait)
+		s.addKnown(collector.QueueLen, v.queue)
+		s.addKnown(collector.MetaQueueLen, v.queue)
+		s.addKnown(collector.ThreadsBusy, v.active)
+		s.addKnown(collector.Threads, v.threads)
+	}
+	s.jobStats("mdt/*/job_stats")
+}
+
+// notKnown stands for a mean of nothing.
+const notKnown = -1
+
+func (s *Source) addKnown(m collector.Metric, v float64) {
+	if v != notKnown {
+		s.into.Add(m, v)
+	}
+}
+
+// service is one request service in the second: means over the requests that arrived.
+type service struct {
+	any     bool
+	wait    float64 // s in the queue
+	queue   float64 // requests found waiting
+	active  float64 // requests found in service
+	threads float64
+	exec    [2]float64 // s, of the operations asked for; 0 where there were none
+}
+
+const microsecond = 1e-6
+
+// service reads a service's stats; ops are names, or prefixes ending in "_", of its timed operations.
+func (s *Source) service(dir string, ops ...string) service {
+	v := service{wait: notKnown, queue: notKnown, active: notKnown, threads: notKnown}
+	var count, total [2]collector.Total
+	s.each(dir+"/stats", func(file string, st Stat) {
+		v.any = true
+		switch st.Name {
+		case "req_waittime":
+			v.wait = s.mean(file, st, microsecond)
+		case "req_qdepth":
+			v.queue = s.mean(file, st, 1)
+		case "req_active":
+			v.active = s.mean(file, st, 1)
+		}
+		i := slices.IndexFunc(ops, func(op string) bool {
+			return st.Name == op || strings.HasSuffix(op, "_") && strings.HasPrefix(st.Name, op)
+		})
+		if i >= 0 && strings.HasPrefix(st.Unit, "usec") {
+			s.addSamples(&count[i], file, st)
+			s.addSum(&total[i], file, st)
+		}
+	})
+	for i := range ops {
+		n, ok := count[i].Value()
+		if t, known := total[i].Value(); ok && known && n > 0 {
+			v.exec[i] = t / n * microsecond
+		}
+	}
+	for _, name := range s.files(dir + "/threads_started") {
+		n, err := strconv.ParseUint(strings.TrimSpace(string(s.read(name))), 10, 32)
+		s.fail(name, err)
+		v.threads = float64(n)
+	}
+	return v
+}
+
+// mean is the mean of a counter over the requests since the tick before.
+func (s *Source) mean(file string, st Stat, unit float64) float64 {
+	n, ok := s.rates.Rate(key{file, st.Name, "", false}, st.Samples)
+	sum, known := s.rates.Rate(key{file, st.Name, "", true}, st.Sum)
+	if !ok || !known || n == 0 {
+		return notKnown
+	}
+	return sum / n * unit
+}
+
+// jobStats adds up each job's share over the targets. A target may hold a job under its plain and its
+// decorated id; both are the job's.
+func (s *Source) jobStats(pattern string) {
+	for _, name := range s.files(pattern) {
+		jobs, err := ParseJobStats(s.read(name))
+		s.fail(name, err)
+		for _, j := range jobs {
+			if j.Job == "" {
+				continue
+			}
+			v := s.jobs[j.Job]
+			if v == nil {
+				v = &shares{}
+				s.jobs[j.Job] = v
+			}
+			file := name + "\x00" + j.ID
+			add := func(t *collector.Total, op string, sum bool, n uint64) {
+				s.rates.AddTo(t, key{file, op, j.Start, sum}, n)
+			}
+			for op, st := range j.Ops {
+				switch {
+				case op == "read_bytes":
+					add(&v.readBytes, op, true, st.Sum)
+					add(&v.readOps, op, false, st.Samples)
+				case op == "write_bytes":
+					add(&v.writeBytes, op, true, st.Sum)
+					add(&v.writeOps, op, false, st.Samples)
+				case metaOps[op]:
+					add(&v.metaOps, op, false, st.Samples)
+				}
+			}
+		}
+	}
+}
+
+func (s *Source) emitJobs() {
+	for id, v := range s.jobs {
+		var r collector.Reading
+		r.AddTotal(collector.ReadBytes, &v.readBytes)
+		r.AddTotal(collector.WriteBytes, &v.writeBytes)
+		r.AddTotal(collector.ReadOps, &v.readOps)
+		r.AddTotal(collector.WriteOps, &v.writeOps)
+		r.AddTotal(collector.MetaOps, &v.metaOps)
+		if len(r.Samples) > 0 {
+			s.into.Jobs = append(s.into.Jobs, collector.JobSamples{Job: id, Samples: r.Samples})
+		}
+	}
+	slices.SortFunc(s.into.Jobs, func(a, b collector.JobSamples) int { return strings.Compare(string(a.Job), string(b.Job)) })
+}

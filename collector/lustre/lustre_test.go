@@ -1,0 +1,237 @@
+package lustre
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/sourcetest"
+)
+
+func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+
+const (
+	llite = "sys/kernel/debug/lustre/llite/fs-ff01/stats"
+	ostIO = "sys/kernel/debug/lustre/ost/OSS/ost_io/stats"
+	mdt   = "proc/fs/lustre/mds/MDS/mdt/stats"
+)
+
+var client = [2]fstest.MapFS{
+	{llite: file("snapshot_time 10.000000001 secs.nsecs\nread_bytes 5 samples [bytes] 1 9 1000\nwrite_bytes 10 samples [bytes] 1 9 2000 77\nopen 3 samples [regs]\nopencount 9 samples [reqs] 1 1 9 9\n"),
+		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file("snapshot_time 10.1 secs.nsecs\nhits 10 samples [pages]\nmisses 10 samples [pages]\n")},
+	{llite: file("snapshot_time 11.000000001 secs.nsecs\nread_bytes 9 samples [bytes] 1 9 5000\nwrite_bytes 12 samples [bytes] 1 9 2500 18446744073709551615\nopen 5 samples [regs]\ngetattr 4 samples [usecs] 1 2 8 20\nopencount 19 samples [reqs] 1 1 9 9\n"),
+		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file("snapshot_time 11.1 secs.nsecs\nhits 40 samples [pages]\nmisses 20 samples [pages]\n")},
+}
+
+var server = [2]fstest.MapFS{
+	{"proc/fs/lustre/obdfilter/fs-OST0000/stats": file("snapshot_time 1 secs.usecs\nread_bytes 0 samples [bytes] 0 0 0\nwrite_bytes 10 samples [bytes] 4096 4096 40960\n"),
+		"proc/fs/lustre/obdfilter/fs-OST0000/job_stats":   file("job_stats:\n- job_id:          24\n  snapshot_time:   1\n  write_bytes:     { samples: 10, unit: bytes, min: 1, max: 2, sum: 40960 }\n  punch:           { samples: 0, unit:  reqs }\n- job_id: \"bash:0:h\"\n  write_bytes: { samples: 1, unit: bytes, min: 1, max: 1, sum: 1, hist: { 32K: 1, 64K: 2 } }\n"),
+		"proc/fs/lustre/obdfilter/fs-OST0000/num_exports": file("4\n"),
+		ostIO: file("req_waittime 10 samples [usec] 1 2 1000 5\nreq_qdepth 10 samples [reqs] 0 9 20 1\nreq_active 10 samples [reqs] 1 3 20 2\nost_write 10 samples [usec] 1 2 5000 9\n"),
+		"sys/kernel/debug/lustre/ost/OSS/ost_io/threads_started": file("17\n"),
+		mdt:                                      file("req_waittime 10 samples [usec] 1 2 100 5\nreq_qdepth 10 samples [reqs] 0 9 0 1\nmds_getattr 4 samples [usec] 1 1 40 1\nmds_reint_open 3 samples [reqs] 1 1 3 3\n"),
+		"proc/fs/lustre/mdt/fs-MDT0000/md_stats": file("open 10 samples [reqs]\n"),
+	},
+	{"proc/fs/lustre/obdfilter/fs-OST0000/stats": file("snapshot_time 2 secs.usecs\nread_bytes 2 samples [bytes] 0 0 8192\nwrite_bytes 30 samples [bytes] 4096 4096 140960\n"),
+		"proc/fs/lustre/obdfilter/fs-OST0000/job_stats":   file("job_stats:\n- job_id:          24\n  snapshot_time:   2\n  write_bytes:     { samples: 20, unit: bytes, min: 1, max: 2, sum: 90960 }\n  punch:           { samples: 3, unit:  reqs }\n- job_id: \"SLURM_JOB24:0:h\"\n  write_bytes: { samples: 5, unit: bytes, min: 1, max: 1, sum: 5000 }\n"),
+		"proc/fs/lustre/obdfilter/fs-OST0000/num_exports": file("4\n"),
+		ostIO: file("req_waittime 30 samples [usec] 1 2 41000 5\nreq_qdepth 30 samples [reqs] 0 9 100 1\nreq_active 30 samples [reqs] 1 3 80 2\nost_write 30 samples [usec] 1 2 205000 9\n"),
+		"sys/kernel/debug/lustre/ost/OSS/ost_io/threads_started": file("17\n"),
+		mdt:                                      file("req_waittime 20 samples [usec] 1 2 1100 5\nreq_qdepth 20 samples [reqs] 0 9 50 1\nmds_getattr 14 samples [usec] 1 1 540 1\nmds_reint_open 3 samples [reqs] 1 1 3 3\n"),
+		"proc/fs/lustre/mdt/fs-MDT0000/md_stats": file("open 17 samples [reqs]\ngetattr 3 samples [reqs]\n"),
+	},
+}
+
+// two reads a tree at two ticks one second apart.
+func two(t *testing.T, trees [2]fstest.MapFS) collector.Reading {
+	t.Helper()
+	now := fstest.MapFS{}
+	s := New(now)
+	var r collector.Reading
+	for i, tree := range trees {
+		clear(now)
+		maps.Copy(now, tree)
+		r = collector.Reading{Now: time.Unix(int64(100+i), 0)}
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func expect(t *testing.T, got []collector.Sample, want map[collector.Metric]float64) {
+	t.Helper()
+	f := collector.Frame{Samples: got}
+	for m, v := range want {
+		if x, ok := f.Value(m); !ok || math.Abs(x-v) > 1e-9*math.Abs(v) {
+			t.Errorf("%v = %v (%v), want %v", m, x, ok, v)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d samples, want %d: %v", len(got), len(want), got)
+	}
+}
+
+func TestClient(t *testing.T) {
+	expect(t, two(t, client).Samples, map[collector.Metric]float64{collector.ReadBytes: 4000, collector.WriteBytes: 500, collector.ReadOps: 4,
+		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.CacheHitRatio: 0.75})
+}
+
+func TestServers(t *testing.T) {
+	r := two(t, server)
+	f := collector.Frame{Samples: r.Samples}
+	for m, want := range map[collector.Metric]float64{collector.WriteBytes: 100000, collector.WriteOps: 20, collector.ReadBytes: 8192, collector.WriteExec: 0.01,
+		collector.WriteWait: 0.002, collector.QueueLen: 4, collector.ThreadsBusy: 3, collector.Threads: 17, collector.Connections: 4,
+		collector.MetaOps: 10, collector.MetaWait: 1e-4, collector.MetaExec: 5e-5, collector.MetaQueueLen: 5} {
+		if v, ok := f.Value(m); !ok || math.Abs(v-want) > 1e-9 {
+			t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
+		}
+	}
+	if len(r.Jobs) != 1 || r.Jobs[0].Job != "24" {
+		t.Fatalf("jobs %v, want one", r.Jobs)
+	}
+	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.WriteBytes: 55000, collector.WriteOps: 15, collector.MetaOps: 3})
+}
+
+func TestConformance(t *testing.T) {
+	sourcetest.Run(t, sourcetest.Suite{
+		New:   func(fsys fs.FS) collector.Source { return New(fsys) },
+		First: client[0], Second: client[1],
+		Want: []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps, collector.MetaOps},
+	})
+}
+
+func TestJobOf(t *testing.T) {
+	for id, want := range map[string]string{"24": "24", "SLURM_JOB10": "10", "SLURM_JOB10:0:es18kxe-co-client": "10", "bash:0:host": "", "": "", "SLURM_JOB_ID": ""} {
+		if got := string(JobOf(id)); got != want {
+			t.Errorf("%q: job %q, want %q", id, got, want)
+		}
+	}
+}
+
+func TestBadLinesCostThemselves(t *testing.T) {
+	st, err := ParseStats([]byte("open x samples [reqs]\nclose 4 samples [reqs]\nhalf a line\n"))
+	if len(st) != 1 || st[0].Samples != 4 || err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("%v, %v", st, err)
+	}
+	r, err := ParseRPCStats([]byte("read RPCs in flight: 3\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n1K:\t 5 0 0 | 7 0 0\nodd: 1 2\n"))
+	if err == nil || r.Gauges["read RPCs in flight"] != 3 || len(r.Tables) != 1 || r.Tables[0].Rows[0] != (Row{1024, 5, 7}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if read, write := r.BytesAtMost(); read != 5*1024*4096 || write != 7*1024*4096 {
+		t.Errorf("at most %d and %d bytes", read, write)
+	}
+	if _, err := ParseJobStats([]byte("  open: { samples: 1 }\n")); err == nil {
+		t.Error("a value before the first job was taken")
+	}
+}
+
+// TestRealFiles reads counters of real systems: every line is understood, and known figures come out.
+func TestRealFiles(t *testing.T) {
+	root := filepath.Join("..", "..", "..", "shared", "data", "lustre")
+	if _, err := os.Stat(root); err != nil {
+		t.Skipf("no real files here: %v", err)
+	}
+	read := map[string]int{}
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		kind := ""
+		switch name := d.Name(); {
+		case name == "stats" && !strings.Contains(p, "sys/lnet"), name == "md_stats", name == "read_ahead_stats":
+			kind = "stats"
+			_, err = ParseStats(b)
+		case name == "rpc_stats" && !strings.Contains(p, "/mdc/"), strings.HasPrefix(name, "brw_stats"):
+			kind = "rpc"
+			_, err = ParseRPCStats(b)
+		case name == "job_stats":
+			kind = "jobs"
+			_, err = ParseJobStats(b)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+		read[kind]++
+		return nil
+	})
+	if err != nil || read["stats"] < 10 || read["rpc"] < 5 || read["jobs"] < 3 {
+		t.Errorf("read %v, %v", read, err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, "hpe_2.10/proc/fs/lustre/obdfilter/lustrefs-OST0000/stats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, _ := ParseStats(b)
+	for _, s := range stats {
+		if s.Name == "statfs" && s.Samples != 35359+124430 {
+			t.Errorf("statfs, which stands there twice, has %d samples", s.Samples)
+		}
+	}
+	var in collector.Reading
+	in.Now = time.Unix(1, 0)
+	if err := New(os.DirFS(filepath.Join(root, "hpe_2.10"))).Read(context.Background(), &in); err != nil {
+		t.Errorf("the whole tree: %v", err)
+	}
+	b, err = os.ReadFile(filepath.Join(root, "whamcloud", "valid.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := 0
+	for _, p := range ParseParams(b) {
+		if strings.HasSuffix(p.Path, ".stats") || strings.HasSuffix(p.Path, ".md_stats") {
+			params++
+			if _, err := ParseStats(p.Value); err != nil {
+				t.Errorf("%s: %v", p.Path, err)
+			}
+		}
+		if strings.HasSuffix(p.Path, "job_stats") {
+			if _, err := ParseJobStats(p.Value); err != nil {
+				t.Errorf("%s: %v", p.Path, err)
+			}
+		}
+	}
+	if params == 0 {
+		t.Error("no stats parameter was found")
+	}
+}
+
+func TestNoLustre(t *testing.T) {
+	var r collector.Reading
+	if err := New(fstest.MapFS{}).Read(t.Context(), &r); !errors.Is(err, collector.ErrNoData) {
+		t.Error(err)
+	}
+}
+
+func FuzzStats(f *testing.F) {
+	f.Add([]byte("open 3 samples [reqs]\nread_bytes 1 samples [bytes] 1 2 3 4\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		st, _ := ParseStats(b)
+		if len(st)*10 > len(b) {
+			t.Errorf("%d lines out of %d bytes", len(st), len(b))
+		}
+	})
+}
+
+func FuzzRPCStats(f *testing.F) {
+	f.Add([]byte("pages per rpc         rpcs   % cum % |       rpcs   % cum %\n1K:\t 5 0 0 | 7 0 0\n"))
+	f.Fuzz(func(_ *testing.T, b []byte) { ParseRPCStats(b) })
+}
+
+func FuzzJobStats(f *testing.F) {
+	f.Add([]byte("job_stats:\n- job_id: 24\n  write: { samples: 1, unit: usecs, sum: 3, hist: { 1K: 1 } }\n"))
+	f.Fuzz(func(_ *testing.T, b []byte) { ParseJobStats(b); ParseParams(b) })
+}

@@ -1,0 +1,212 @@
+package lustre
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// Stat is one line of a stats file: how often, and the sum of what was counted. Min, Max and SumSq
+// are left out: they cover the time since the last reset, and SumSq wraps.
+type Stat struct {
+	Name    string `json:"name"`
+	Unit    string `json:"unit"` // as printed: usec, usecs, bytes, reqs, regs (a typo of reqs), pages, bufs, sec, secs
+	Samples uint64 `json:"samples"`
+	Sum     uint64 `json:"sum"`
+	// HasSum is false for operations that are only counted.
+	HasSum bool `json:"has_sum"`
+}
+
+// maxLine bounds what is quoted of a bad line.
+const maxQuote = 80
+
+func badLine(n int, line []byte, why string) error {
+	return fmt.Errorf("line %d: %q: %s", n, line[:min(len(line), maxQuote)], why)
+}
+
+// ParseStats reads a "stats" file of llite, osc, mdc, obdfilter, mdt or a service. Lines of time and
+// empty ones are passed over; a name that stands there twice is added up. With a bad line it returns
+// the others and an error that names it.
+func ParseStats(b []byte) ([]Stat, error) {
+	var out []Stat
+	var bad error
+	at := map[string]int{}
+	for n := 1; len(b) > 0; n++ {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
+		s, ok, err := parseStat(line)
+		if err != "" && bad == nil {
+			bad = badLine(n, line, err)
+		}
+		if !ok {
+			continue
+		}
+		if i, seen := at[s.Name]; seen {
+			out[i].Samples += s.Samples
+			out[i].Sum += s.Sum
+			continue
+		}
+		at[s.Name] = len(out)
+		out = append(out, s)
+	}
+	return out, bad
+}
+
+// parseStat reads "name N samples [unit] min max sum sumsq", the numbers behind the unit optional.
+func parseStat(line []byte) (s Stat, ok bool, bad string) {
+	f := bytes.Fields(line)
+	if len(f) == 0 {
+		return s, false, ""
+	}
+	switch string(bytes.TrimSuffix(f[0], []byte(":"))) {
+	case "snapshot_time", "start_time", "elapsed_time":
+		return s, false, ""
+	}
+	if len(f) < 4 || string(f[2]) != "samples" || len(f[3]) < 2 || f[3][0] != '[' {
+		return s, false, "not \"name N samples [unit] ...\""
+	}
+	s.Name, s.Unit = string(f[0]), string(bytes.Trim(f[3], "[]"))
+	var err error
+	if s.Samples, err = strconv.ParseUint(string(f[1]), 10, 64); err != nil {
+		return s, false, "the count is not a number"
+	}
+	if len(f) >= 7 { // min max sum [sumsq]
+		if s.Sum, err = strconv.ParseUint(string(f[6]), 10, 64); err != nil {
+			return s, false, "the sum is not a number"
+		}
+		s.HasSum = true
+	}
+	return s, true, ""
+}
+
+// Row is one bucket of a histogram: its key in plain numbers, and what reads and writes it holds.
+type Row struct {
+	Key   uint64 `json:"key"`
+	Read  uint64 `json:"read"`
+	Write uint64 `json:"write"`
+}
+
+// Table is one histogram of an rpc_stats or brw_stats file, such as "pages per rpc".
+type Table struct {
+	Title string `json:"title"`
+	Rows  []Row  `json:"rows"`
+}
+
+// RPCStats is an rpc_stats or brw_stats file. Gauges are the "name: number" lines above the tables.
+type RPCStats struct {
+	Gauges map[string]uint64 `json:"gauges,omitempty"`
+	Tables []Table           `json:"tables"`
+}
+
+// pageBytes is what Lustre counts in.
+const pageBytes = 4096
+
+// BytesAtMost is the upper bound of the bytes that the "pages per" table stands for: a bucket holds
+// requests of more than half its key, up to the key.
+func (r RPCStats) BytesAtMost() (read, write uint64) {
+	for _, t := range r.Tables {
+		if !bytes.HasPrefix([]byte(t.Title), []byte("pages per")) {
+			continue
+		}
+		for _, row := range t.Rows {
+			read += row.Key * pageBytes * row.Read
+			write += row.Key * pageBytes * row.Write
+		}
+	}
+	return read, write
+}
+
+// ParseRPCStats reads an rpc_stats or brw_stats file; tables may be absent or empty. With a bad line
+// it returns the others and an error that names it.
+func ParseRPCStats(b []byte) (RPCStats, error) {
+	r := RPCStats{Gauges: map[string]uint64{}}
+	var bad error
+	for n := 1; len(b) > 0; n++ {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
+		if err := r.line(line); err != "" && bad == nil {
+			bad = badLine(n, line, err)
+		}
+	}
+	return r, bad
+}
+
+func (r *RPCStats) line(line []byte) (bad string) {
+	f := bytes.Fields(line)
+	if len(f) == 0 || string(f[0]) == "read" && len(f) <= 3 { // the heading over the two halves
+		return ""
+	}
+	if title, ok := tableTitle(line); ok {
+		r.Tables = append(r.Tables, Table{Title: title})
+		return ""
+	}
+	key, isRow := bytes.CutSuffix(f[0], []byte(":"))
+	name, value, hasColon := bytes.Cut(line, []byte(":"))
+	switch {
+	case string(key) == "snapshot_time" || string(key) == "start_time" || string(key) == "elapsed_time":
+		return ""
+	case isRow && len(f) >= 8 && len(r.Tables) > 0:
+		return r.row(key, f)
+	case hasColon:
+		v, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
+		if err != nil {
+			return "not a histogram row and not \"name: number\""
+		}
+		r.Gauges[string(bytes.TrimSpace(name))] = v
+		return ""
+	}
+	return "not a line of rpc_stats or brw_stats"
+}
+
+// tableTitle knows a table by its column heading, which ends in two runs of "% cum %"; the last word
+// before the first of them is the unit (rpcs, ios, maps).
+func tableTitle(line []byte) (string, bool) {
+	if bytes.Count(line, []byte("% cum %")) != 2 {
+		return "", false
+	}
+	head, _, _ := bytes.Cut(line, []byte("%"))
+	words := bytes.Fields(head)
+	if len(words) < 2 {
+		return "", false
+	}
+	return string(bytes.Join(words[:len(words)-1], []byte(" "))), true
+}
+
+// row reads "key: r r% rcum% | w w% wcum%".
+func (r *RPCStats) row(key []byte, f [][]byte) (bad string) {
+	k, ok := scaled(key)
+	if !ok {
+		return "the bucket is not a number"
+	}
+	read, err := strconv.ParseUint(string(f[1]), 10, 64)
+	if err != nil || string(f[4]) != "|" {
+		return "not \"key: reads % % | writes % %\""
+	}
+	write, err := strconv.ParseUint(string(f[5]), 10, 64)
+	if err != nil {
+		return "the number of writes is not a number"
+	}
+	t := &r.Tables[len(r.Tables)-1]
+	t.Rows = append(t.Rows, Row{k, read, write})
+	return ""
+}
+
+// scaled reads a number with an optional K, M or G behind it.
+func scaled(b []byte) (uint64, bool) {
+	shift := 0
+	if n := len(b); n > 1 {
+		switch b[n-1] {
+		case 'K':
+			shift = 10
+		case 'M':
+			shift = 20
+		case 'G':
+			shift = 30
+		}
+		if shift > 0 {
+			b = b[:n-1]
+		}
+	}
+	v, err := strconv.ParseUint(string(b), 10, 32)
+	return v << shift, err == nil
+}
