@@ -175,3 +175,16 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 	}
 	return writeJSON(w, a)
 }
+
+// promPath is where Prometheus's HTTP API is. Its POST asks like its GET and changes nothing.
+const promPath = "/prometheus/api/v1/{call...}"
+
+// promQL hands a question in PromQL on.
+func (s *Server) promQL(w http.ResponseWriter, r *http.Request, _ who) error {
+	if s.cfg.PromQL == nil {
+		http.NotFound(w, r)
+		return nil
+	}
+	http.StripPrefix("/prometheus", s.cfg.PromQL).ServeHTTP(w, r)
+	return nil
+}

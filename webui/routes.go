@@ -56,6 +56,8 @@ func (s *Server) routes() []route {
 			params: append([]param{{"node", "names, separated by commas"}, {"metric", "its name"}, {"step", "such as 10s; 1s without it"}, {"agg", "mean, sum, min, max or count"}}, rangeParams...)}},
 		{get, "/api/v1/occupancy", remap.Viewer, everyDoor, s.getOccupancy, doc{summary: "how often forwarders were near their peak", out: OccupancyAnswer{},
 			params: append([]param{{"bucket", "such as 1h; 1h without it"}, {"threshold", "0..1 of peak; 0.8 without it"}}, rangeParams...)}},
+		{get, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "Prometheus's HTTP API over the store, for Grafana"}},
+		{post, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "the same, with the parameters as a form"}},
 		{get, "/api/v1/findings", remap.Viewer, everyDoor, s.getFindings, doc{summary: "what detectors say", out: []anomaly.Finding{}}},
 		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "running jobs, as far as known", out: []remap.Job{}}},
 		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job and the forwarders of its nodes", out: JobView{}}},

@@ -30,6 +30,8 @@ type Config struct {
 	Ingest  *ingest.Hub // nil: no agents
 	// Audit visits the desk's records in order; nil: no audit.
 	Audit func(visit func(*remap.Record) error) error
+	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.
+	PromQL http.Handler
 	// Metrics write further counters to /metrics.
 	Metrics []MetricsWriter
 	Version string

@@ -48,7 +48,9 @@ type Listen struct {
 
 // Store says how frames are kept.
 type Store struct {
-	Sync time.Duration `toml:"sync"`
+	Sync      time.Duration `toml:"sync"`
+	Keep      time.Duration `toml:"keep"`
+	KeepBytes int64         `toml:"keep_bytes"`
 }
 
 // Forwarder holds what is true of every forwarder that is not described by itself.
@@ -210,6 +212,8 @@ func (c *Config) validate() error {
 		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
 		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout, c.Driver.Backoff)
+	case c.Store.Keep < 0 || c.Store.KeepBytes < 0:
+		return bad("store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", c.Store.Keep, c.Store.KeepBytes)
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}

@@ -17,6 +17,7 @@ import (
 	"fairway/remap/driver"
 	"fairway/remap/driver/fwdmount"
 	"fairway/tsdb"
+	"fairway/tsdb/promapi"
 	"fairway/webui"
 	"fairway/webui/ingest"
 	"fairway/webui/live"
@@ -72,12 +73,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.web, err = webui.New(webui.Config{
 		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
-		Audit: d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
+		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
+		Audit:  d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errConfig, err)
 	}
-	d.tasks.Go(func() { d.picture.keepOccupancy(ctx) })
+	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, d.store.SetPeaks) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	return d, nil
@@ -87,7 +89,9 @@ func (d *daemon) openStore() (err error) {
 	if err := os.MkdirAll(d.conf.StateDir, 0o750); err != nil {
 		return fmt.Errorf("state_dir: %w", err)
 	}
-	d.store, err = tsdb.Open(filepath.Join(d.conf.StateDir, "store"), tsdb.Options{SyncInterval: d.conf.Store.Sync, Log: d.log})
+	d.store, err = tsdb.Open(filepath.Join(d.conf.StateDir, "store"), tsdb.Options{
+		SyncInterval: d.conf.Store.Sync, RetentionAge: d.conf.Store.Keep, RetentionBytes: d.conf.Store.KeepBytes, Log: d.log,
+	})
 	return err
 }
 

@@ -108,11 +108,35 @@ func (p *picture) load(f *collector.Frame, n topology.Node, clients int, now tim
 	return l
 }
 
-// keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends.
-func (p *picture) keepOccupancy(ctx context.Context) {
+// peaks returns the forwarders' peak bandwidths, bytes/s, where they are known.
+func (p *picture) peaks() map[topology.NodeID]float64 {
+	out := map[topology.NodeID]float64{}
+	for _, n := range p.Machine().ByRole(topology.Forwarder) {
+		if n.PeakBytesPerSec > 0 {
+			out[n.ID] = n.PeakBytesPerSec
+		}
+	}
+	return out
+}
+
+// racks returns where the nodes stand, as far as that is known.
+func (p *picture) racks() map[topology.NodeID]string {
+	out := map[topology.NodeID]string{}
+	for _, n := range p.Machine().Nodes {
+		if n.Rack != "" {
+			out[n.ID] = n.Rack
+		}
+	}
+	return out
+}
+
+// keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends,
+// and tells the store the peaks that it is counted by.
+func (p *picture) keepOccupancy(ctx context.Context, setPeaks func(bytesPerSec map[topology.NodeID]float64, threshold float64)) {
 	tick := time.NewTicker(occupancyEvery)
 	defer tick.Stop()
 	for {
+		setPeaks(p.peaks(), tsdb.DefaultThreshold)
 		if err := p.countOccupancy(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			p.log.Warn("occupancy could not be read; the last known one is shown", "err", err)
 		}
@@ -126,12 +150,9 @@ func (p *picture) keepOccupancy(ctx context.Context) {
 
 func (p *picture) countOccupancy(ctx context.Context, now time.Time) error {
 	q := tsdb.OccupancyQuery{FromMillis: now.Add(-occupancySpan).UnixMilli(), ToMillis: now.UnixMilli(),
-		PeakBytesPerSec: map[topology.NodeID]float64{}}
-	for _, n := range p.Machine().ByRole(topology.Forwarder) {
-		if n.PeakBytesPerSec > 0 {
-			q.Nodes = append(q.Nodes, n.ID)
-			q.PeakBytesPerSec[n.ID] = n.PeakBytesPerSec
-		}
+		PeakBytesPerSec: p.peaks()}
+	for node := range q.PeakBytesPerSec {
+		q.Nodes = append(q.Nodes, node)
 	}
 	if len(q.Nodes) == 0 {
 		return nil

@@ -31,6 +31,8 @@ var settings = []setting{
 	{"access.anonymous", "What a request without any sign-in may do: viewer, or empty for nothing."},
 	{"access.secure_cookie", "Whether cookies are for TLS only; set it behind a proxy that speaks TLS."},
 	{"store.sync", "Longest wait of frames for the disk, and so for their acknowledgement."},
+	{"store.keep", "How long seconds are kept, such as 720h; 0: for ever."},
+	{"store.keep_bytes", "Bytes that the store may take before its oldest hours go; 0: no limit."},
 	{"forwarder.peak_bytes_per_sec", "Peak bandwidth of a forwarder in one direction, bytes/s, where its [[node]] does not say; 0: not known, then it has no occupancy."},
 	{"desk.proposal_ttl", "How long a proposal waits for approvals (CONSOLE.md section 6)."},
 	{"desk.approval_ttl", "How long an approved plan may wait for its start (CONSOLE.md section 6)."},

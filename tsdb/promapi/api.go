@@ -26,8 +26,8 @@ import (
 type Config struct {
 	Store tsdb.Store
 	Log   *slog.Logger // nil: discard
-	// Rack and Peaks come from the machine's description; nil: not known.
-	Rack      func(topology.NodeID) string
+	// Racks and Peaks come from the machine's description; nil: not known.
+	Racks     func() map[topology.NodeID]string
 	Peaks     func() map[topology.NodeID]float64 // bytes/s
 	Threshold float64                            // of peak, 0..1; 0 is tsdb.DefaultThreshold
 
@@ -38,11 +38,11 @@ type Config struct {
 	Lookback time.Duration
 }
 
-func (c *Config) rack(n topology.NodeID) string {
-	if c.Rack == nil {
-		return ""
+func (c *Config) racks() map[topology.NodeID]string {
+	if c.Racks == nil {
+		return nil
 	}
-	return c.Rack(n)
+	return c.Racks()
 }
 
 func (c *Config) peaks() map[topology.NodeID]float64 {

@@ -49,7 +49,9 @@ func server(t *testing.T) *httptest.Server {
 	}
 	api := promapi.New(promapi.Config{
 		Store: db, MaxSamples: 5000,
-		Rack:  func(n topology.NodeID) string { return "r" + string(n[1:]) },
+		Racks: func() map[topology.NodeID]string {
+			return map[topology.NodeID]string{"f1": "r1", "f2": "r2", "c1": "r1"}
+		},
 		Peaks: func() map[topology.NodeID]float64 { return map[topology.NodeID]float64{"f1": 1000, "f2": 1000} },
 	})
 	s := httptest.NewServer(http.StripPrefix("/prometheus", api))

@@ -66,7 +66,7 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 	named := func(name string) bool {
 		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name == labels.MetricName && !m.Matches(name) })
 	}
-	peaks := q.cfg.peaks()
+	peaks, racks := q.cfg.peaks(), q.cfg.racks()
 	var out []group
 	b := labels.NewScratchBuilder(4)
 	for metric := range collector.Metric(collector.MetricCount) {
@@ -86,7 +86,7 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 			b.Reset()
 			b.Add(labels.MetricName, name)
 			b.Add("node", string(n.Node))
-			if rack := q.cfg.rack(n.Node); rack != "" {
+			if rack := racks[n.Node]; rack != "" {
 				b.Add("rack", rack)
 			}
 			b.Add("role", n.Role.String())
