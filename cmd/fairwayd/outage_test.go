@@ -15,6 +15,7 @@ import (
 // starts it again, and wants every second of every node once, with its value. FAIRWAY_OUTAGE=60s
 // makes the outages as long as that.
 func TestKilledDaemonLosesNoSecond(t *testing.T) {
+	t.Parallel() // it mostly waits
 	outage := 1500 * time.Millisecond
 	if text := os.Getenv("FAIRWAY_OUTAGE"); text != "" {
 		d, err := time.ParseDuration(text)

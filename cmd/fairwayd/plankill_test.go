@@ -19,6 +19,7 @@ import (
 // are proposed, approved, applied and rolled back, and wants legal states, no move made twice and
 // an intact journal. FAIRWAY_KILLS=200 for the long run.
 func TestKilledAtRandomPointsOfPlans(t *testing.T) {
+	t.Parallel() // it mostly waits
 	kills := 6
 	if text := os.Getenv("FAIRWAY_KILLS"); text != "" {
 		var err error

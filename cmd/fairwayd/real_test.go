@@ -77,6 +77,12 @@ const agentSecret = "an-agent-secret-for-tests-only"
 // newRealDaemon writes a configuration, with more at its end, and starts the daemon.
 func newRealDaemon(t *testing.T, more string) *realDaemon {
 	t.Helper()
+	return newRealDaemonAt(t, "", more)
+}
+
+// newRealDaemonAt is newRealDaemon with a further door for agents.
+func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "fairwayd") // short, for the socket
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +99,8 @@ func newRealDaemon(t *testing.T, more string) *realDaemon {
 	if d.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, d.conf, fmt.Sprintf("state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\n[store]\nsync = \"50ms\"\n[[access.token]]\nname = \"agents\"\nrole = \"agent\"\nsha256 = %q\n%s",
-		filepath.Join(dir, "state"), d.socket, d.addr, webui.HashToken(agentSecret), more))
+	write(t, d.conf, fmt.Sprintf("state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\nagents = %q\n[store]\nsync = \"50ms\"\n[[access.token]]\nname = \"agents\"\nrole = \"agent\"\nsha256 = %q\n%s",
+		filepath.Join(dir, "state"), d.socket, d.addr, agents, webui.HashToken(agentSecret), more))
 	t.Cleanup(func() {
 		d.kill()
 		d.log.Close()

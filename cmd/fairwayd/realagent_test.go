@@ -17,6 +17,7 @@ import (
 // TestRealAgentThroughAnOutage runs the agent's program against the daemon's, kills the daemon for a
 // while, and wants every second of the agent's in the store. FAIRWAY_OUTAGE=60s makes it as long.
 func TestRealAgentThroughAnOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
 	outage := 2 * time.Second
 	if text := os.Getenv("FAIRWAY_OUTAGE"); text != "" {
 		var err error
