@@ -65,7 +65,7 @@ func (r *remote) ReadFile(ctx context.Context, name string, buf []byte) ([]byte,
 	if err != nil {
 		return buf, err
 	}
-	defer f.Clunk(context.WithoutCancel(ctx))
+	defer f.ClunkLater() // a hung forwarder must not hold the tick past its deadline
 	if err := f.Open(ctx, syscall.O_RDONLY); err != nil {
 		return buf, err
 	}

@@ -14,8 +14,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Error is a server's refusal of one request.
@@ -63,7 +66,7 @@ type Client struct {
 	msize uint32 // negotiated: the largest message either side sends
 	tags  chan uint16
 
-	wmu sync.Mutex // serializes writes of whole messages
+	writing chan struct{} // holds a token while a message is being written: whole messages, one by one
 
 	mu      sync.Mutex // guards everything below
 	calls   map[uint16]*call
@@ -71,6 +74,8 @@ type Client struct {
 	nextFid uint32
 	err     error // why the connection ended; nil while it lives
 	noAt    bool  // the server has no Trenameat and Tunlinkat
+
+	behind sync.WaitGroup // what goes on behind callers' backs; added to under mu while err is nil
 
 	done chan struct{} // closed when the reader has ended
 }
@@ -86,8 +91,10 @@ type call struct {
 	n     int
 	err   error
 	ready chan struct{}
-	// after runs when the reply has come; nil for calls that are waited for.
+	// after runs when the reply of a call that is not waited for has come; may be nil.
 	after func()
+	// undo gives back what a call has made at the server although its caller gave up; may be nil.
+	undo func()
 	// gone says that the caller gave up; guarded by Client.mu. The reader may not touch into then.
 	gone bool
 	// claimed says that the reader is filling into and the caller must wait; guarded by Client.mu.
@@ -120,7 +127,7 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 	if msize == 0 {
 		msize = 1 << 20
 	}
-	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight), calls: map[uint16]*call{}, done: make(chan struct{})}
+	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight), writing: make(chan struct{}, 1), calls: map[uint16]*call{}, done: make(chan struct{})}
 	for t := range uint16(maxInFlight) {
 		c.tags <- t
 	}
@@ -156,7 +163,18 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 func (c *Client) Close() error {
 	c.fail(net.ErrClosed)
 	<-c.done
+	c.behind.Wait()
 	return nil
+}
+
+// background runs f behind its caller's back, for what a hung server must not make the caller wait
+// for. The end of the connection ends it; on one that has ended already there is nothing to do.
+func (c *Client) background(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.behind.Go(f)
+	}
 }
 
 // fail ends the connection for a reason; the first one counts.
@@ -184,7 +202,7 @@ func (c *Client) begin(ctx context.Context, w *call, msg, payload []byte) error 
 	if err := c.start(ctx, w); err != nil {
 		return err
 	}
-	return c.send(w, msg, payload)
+	return c.send(ctx, w, msg, payload)
 }
 
 // wait returns the reply of a call that has begun.
@@ -223,8 +241,14 @@ func (c *Client) start(ctx context.Context, w *call) error {
 	return nil
 }
 
-// send writes one message; a failure ends the connection, so the reader fails the call.
-func (c *Client) send(w *call, msg, payload []byte) error {
+// writePatience is how long one attempt to write waits for room before the caller's context is looked
+// at again.
+const writePatience = 100 * time.Millisecond
+
+// send writes one message. A failure ends the connection, so the reader fails the call. When the
+// context ends in the middle, because a hung server takes no more, the rest is copied and still sent
+// behind the caller's back: half a message would spoil the connection for everybody.
+func (c *Client) send(ctx context.Context, w *call, msg, payload []byte) error {
 	size := len(msg) + len(payload)
 	if size > int(c.msize) {
 		c.finish(w.tag)
@@ -233,20 +257,46 @@ func (c *Client) send(w *call, msg, payload []byte) error {
 	binary.LittleEndian.PutUint32(msg, uint32(size))
 	msg[4] = w.want - 1
 	binary.LittleEndian.PutUint16(msg[5:], w.tag)
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	var err error
-	if len(payload) == 0 {
-		_, err = c.conn.Write(msg)
-	} else {
-		_, err = (&net.Buffers{msg, payload}).WriteTo(c.conn)
-	}
-	if err != nil {
-		c.fail(err)
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		c.finish(w.tag)
+		return fmt.Errorf("%s at %s: %w", w.op, c.addr, context.Cause(ctx))
+	case <-c.done:
 		<-w.ready
 		return w.err
 	}
-	return nil
+	left := net.Buffers{msg}
+	if len(payload) > 0 {
+		left = net.Buffers{msg, payload}
+	}
+	for {
+		c.conn.SetWriteDeadline(time.Now().Add(writePatience))
+		_, err := left.WriteTo(c.conn) // takes what was written off left
+		switch {
+		case err == nil:
+			<-c.writing
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			c.fail(err)
+			<-c.writing
+			<-w.ready
+			return w.err
+		case ctx.Err() != nil:
+			rest := slices.Concat(left...)
+			c.background(func() { c.sendRest(rest) })
+			return nil // wait sees the context and gives the call up
+		}
+	}
+}
+
+// sendRest finishes a message whose caller has left; it holds the writing token.
+func (c *Client) sendRest(rest []byte) {
+	defer func() { <-c.writing }()
+	c.conn.SetWriteDeadline(time.Time{})
+	if _, err := c.conn.Write(rest); err != nil {
+		c.fail(err)
+	}
 }
 
 // abandon gives a call up because its caller's context ended and asks the server to forget it. It
@@ -259,7 +309,7 @@ func (c *Client) abandon(w *call) bool {
 	}
 	w.gone = true
 	c.mu.Unlock()
-	go func() {
+	c.background(func() {
 		// The old tag stays taken until its own reply or the flush's: both orders are legal.
 		e := c.request()
 		e.u16(w.tag)
@@ -270,8 +320,11 @@ func (c *Client) abandon(w *call) bool {
 			if mine {
 				c.finish(w.tag)
 			}
+			if w.undo != nil {
+				w.undo()
+			}
 		}
-	}()
+	})
 	return true
 }
 

