@@ -1,0 +1,274 @@
+package webui
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/console"
+	"fairway/remap"
+	"fairway/webui/problem"
+)
+
+func TestRemapFromProposalToVerified(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	eventually(t, "an overview with every forwarder reporting", func() bool {
+		o := get[console.Overview](s, "/api/v1/overview")
+		return len(o.Forwarders) == 8 && o.Forwarders[7].ReadBytesPerSec != nil && o.Forwarders[0].Clients == 4
+	})
+	ask := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}
+	res, b := s.post("/api/v1/plans", operatorSecret, ask)
+	if res.StatusCode != 200 {
+		t.Fatalf("propose: %d %s", res.StatusCode, b)
+	}
+	var p console.PlanView
+	if err := json.Unmarshal(b, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.State != remap.Proposed || len(p.Moves) != 4 || p.MayApprove != "you proposed it" || p.PreviewHash == "" {
+		t.Fatalf("proposal: %s", b)
+	}
+	eventually(t, "the forwarders are marked by the waiting plan", func() bool {
+		o := get[console.Overview](s, "/api/v1/overview")
+		return len(o.Waiting) == 1 && o.Forwarders[1].Plan == p.ID && o.Forwarders[2].Plan == p.ID && o.Forwarders[3].Plan == ""
+	})
+	yes := console.Decision{PreviewHash: p.PreviewHash, Reason: "agreed with olga"}
+	for _, c := range []struct {
+		name, secret, path string
+		body               console.Decision
+		status             int
+		code               string
+	}{
+		{"by the proposer", operatorSecret, "/approve", yes, 403, "not_allowed"},
+		{"of another preview", adminSecret, "/approve", console.Decision{PreviewHash: "0000", Reason: "agreed with olga"}, 412, "changed"},
+		{"without a reason", adminSecret, "/approve", console.Decision{PreviewHash: p.PreviewHash}, 400, "invalid"},
+		{"of a viewer", viewerSecret, "/approve", yes, 403, "not_allowed"},
+	} {
+		res, b := s.post("/api/v1/plans/"+p.ID+c.path, c.secret, c.body)
+		var d problem.Document
+		if err := json.Unmarshal(b, &d); err != nil || res.StatusCode != c.status || d.Code != c.code || d.Detail == "" {
+			t.Errorf("approval %s: %d %s, want %d %s", c.name, res.StatusCode, b, c.status, c.code)
+		}
+	}
+	if res, b := s.post("/api/v1/plans/"+p.ID+"/approve", adminSecret, yes); res.StatusCode != 200 {
+		t.Fatalf("approve: %d %s", res.StatusCode, b)
+	}
+	eventually(t, "the collector saw the moves", func() bool {
+		return get[console.PlanView](s, "/api/v1/plans/"+p.ID).State == remap.Verified
+	})
+	eventually(t, "the moved nodes show on their new forwarder", func() bool {
+		d := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd002")
+		return len(d.ClientNodes) == 8 && d.ClientNodes[0].ID == "c00004"
+	})
+	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject="+p.ID)
+	if len(audit) < 4 || audit[len(audit)-1].Action != "propose" || audit[len(audit)-1].Actor != "olga" {
+		t.Errorf("audit: %+v", audit)
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	one := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}
+	other := one
+	other.To = "fwd003"
+	if res, b := s.ask("POST", "/api/v1/plans", operatorSecret, one); res.StatusCode != 400 || !strings.Contains(string(b), "Idempotency-Key") {
+		t.Errorf("without a key: %d %s", res.StatusCode, b)
+	}
+	var first, again console.PlanView
+	_, b := s.ask("POST", "/api/v1/plans", operatorSecret, one, "Idempotency-Key", "a")
+	json.Unmarshal(b, &first)
+	_, b = s.ask("POST", "/api/v1/plans", operatorSecret, one, "Idempotency-Key", "a")
+	json.Unmarshal(b, &again)
+	if first.ID == "" || first.ID != again.ID {
+		t.Errorf("the same request twice made %q and %q", first.ID, again.ID)
+	}
+	if res, b := s.ask("POST", "/api/v1/plans", operatorSecret, other, "Idempotency-Key", "a"); res.StatusCode != 409 {
+		t.Errorf("another body under the same key: %d %s", res.StatusCode, b)
+	}
+}
+
+func TestBadRequestsAreProblems(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	for _, c := range []struct {
+		path   string
+		status int
+		says   string
+	}{
+		{"/api/v1/nodes/nosuch", 404, "nosuch"},
+		{"/api/v1/forwarders/c00001", 404, "no such forwarding node"},
+		{"/api/v1/plans/P-9", 404, "P-9"},
+		{"/api/v1/nodes?role=router", 400, "router"},
+		{"/api/v1/series?metric=speed&node=fwd000", 400, "speed"},
+		{"/api/v1/series?metric=read_bytes", 400, "node"},
+		{"/api/v1/series?metric=read_bytes&node=a&from=yesterday", 400, "yesterday"},
+		{"/api/v1/series?metric=read_bytes&node=a&from=now&to=-1h", 400, "not before"},
+		{"/api/v1/series?metric=read_bytes&node=a&step=1ms", 400, "step"},
+		{"/api/v1/series?metric=read_bytes&node=a&from=0", 400, "points"},
+		{"/api/v1/occupancy?threshold=7", 400, "threshold"},
+		{"/api/v1/audit?limit=-1", 400, "limit"},
+		{"/api/v1/live?topics=weather", 400, "weather"},
+		{"/api/v1/nothing", 404, "nothing"},
+	} {
+		res, b := s.ask("GET", c.path, viewerSecret, nil)
+		var d problem.Document
+		err := json.Unmarshal(b, &d)
+		if err != nil || res.StatusCode != c.status || d.Status != c.status || !strings.Contains(d.Detail, c.says) || res.Header.Get("Content-Type") != problem.ContentType {
+			t.Errorf("GET %s: %d %s", c.path, res.StatusCode, b)
+		}
+	}
+	if res, b := s.ask("PUT", "/api/v1/plans", operatorSecret, nil); res.StatusCode != 405 {
+		t.Errorf("PUT: %d %s", res.StatusCode, b)
+	}
+	if res, b := s.post("/api/v1/plans", operatorSecret, map[string]any{"nodes": []string{}, "speed": 1}); res.StatusCode != 400 || !strings.Contains(string(b), "speed") {
+		t.Errorf("unknown field: %d %s", res.StatusCode, b)
+	}
+}
+
+func TestGapsAreExplicit(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	base := time.Now().Add(-time.Minute).Truncate(time.Second)
+	for _, i := range []int{0, 1, 5, 6} {
+		if err := s.store.Append(t.Context(), s.machine.frames(base.Add(time.Duration(i)*time.Second))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := get[SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=threads&from=%d", base.UnixMilli()))
+	var shape []string
+	for _, p := range a.Series[0].Points {
+		v := "-"
+		if p.Value != nil {
+			v = fmt.Sprint(*p.Value)
+		}
+		shape = append(shape, fmt.Sprint((p.TimeMillis-base.UnixMilli())/1000, "=", v))
+	}
+	if got := strings.Join(shape, " "); got != "0=16 1=16 2=- 5=16 6=16" {
+		t.Errorf("points %s", got)
+	}
+	if _, b := s.ask("GET", fmt.Sprintf("/api/v1/series?format=csv&node=fwd001&metric=threads&from=%d", base.UnixMilli()), "", nil); !strings.Contains(string(b), ",fwd001,16\n") {
+		t.Errorf("csv: %s", b)
+	}
+}
+
+// TestOpenAPIDescribesTheHandlers asks every GET and compares what comes with what is promised.
+func TestOpenAPIDescribesTheHandlers(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(3)
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	if _, b := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}); !strings.Contains(string(b), "P-000001") {
+		t.Fatalf("%s", b)
+	}
+	api := get[map[string]any](s, "/api/v1/openapi.json")
+	if api["openapi"] != "3.1.0" {
+		t.Fatalf("openapi %v", api["openapi"])
+	}
+	ids := strings.NewReplacer("/nodes/{id}", "/nodes/fwd001", "/forwarders/{id}", "/forwarders/fwd001", "/plans/{id}", "/plans/P-000001")
+	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes"}
+	seen := 0
+	for path, item := range api["paths"].(map[string]any) {
+		op, ok := item.(map[string]any)["get"].(map[string]any)
+		if !ok || strings.Contains(ids.Replace(path), "{") || op["x-role"] == "agent" || path == "/api/v1/live" {
+			continue
+		}
+		res, b := s.ask("GET", ids.Replace(path)+query[path], viewerSecret, nil)
+		if res.StatusCode != 200 {
+			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
+			continue
+		}
+		content, ok := op["responses"].(map[string]any)["200"].(map[string]any)["content"].(map[string]any)
+		if !ok {
+			continue
+		}
+		var v any
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Errorf("GET %s: %v", path, err)
+		}
+		if why := conforms(api, content["application/json"].(map[string]any)["schema"].(map[string]any), v, "answer"); why != "" {
+			t.Errorf("GET %s: %s\n%.300s", path, why, b)
+		}
+		seen++
+	}
+	if seen < 12 {
+		t.Errorf("only %d answers were compared", seen)
+	}
+	if len(api["paths"].(map[string]any)) < 20 {
+		t.Error("paths are missing")
+	}
+}
+
+// conforms is the part of JSON Schema that the document uses; it returns where a value differs.
+func conforms(api, schema map[string]any, v any, at string) string {
+	if ref, ok := schema["$ref"].(string); ok {
+		name := ref[strings.LastIndexByte(ref, '/')+1:]
+		return conforms(api, api["components"].(map[string]any)["schemas"].(map[string]any)[name].(map[string]any), v, at+":"+name)
+	}
+	if choices, ok := schema["anyOf"].([]any); ok {
+		for _, one := range choices {
+			if conforms(api, one.(map[string]any), v, at) == "" {
+				return ""
+			}
+		}
+		return at + " is none of the choices"
+	}
+	kinds, _ := schema["type"].([]any)
+	if one, ok := schema["type"].(string); ok {
+		kinds = []any{one}
+	}
+	have := map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string", reflect.Bool: "boolean", reflect.Float64: "number"}[reflect.ValueOf(v).Kind()]
+	if v == nil {
+		have = "null"
+	}
+	fits := len(kinds) == 0
+	for _, k := range kinds {
+		fits = fits || k == have || k == "integer" && have == "number" && v.(float64) == float64(int64(v.(float64)))
+	}
+	if !fits {
+		return fmt.Sprintf("%s is %s, promised %v", at, have, kinds)
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			if why := conforms(api, schema["items"].(map[string]any), e, fmt.Sprint(at, "[", i, "]")); why != "" {
+				return why
+			}
+		}
+	case map[string]any:
+		props, _ := schema["properties"].(map[string]any)
+		required, _ := schema["required"].([]any)
+		for _, name := range required {
+			if _, ok := v[name.(string)]; !ok {
+				return fmt.Sprintf("%s has no %s", at, name)
+			}
+		}
+		for name, e := range v {
+			p, ok := props[name].(map[string]any)
+			if more, isMap := schema["additionalProperties"].(map[string]any); !ok && isMap {
+				p, ok = more, true
+			}
+			if !ok {
+				return fmt.Sprintf("%s has an undescribed %s", at, name)
+			}
+			if why := conforms(api, p, e, at+"."+name); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+func TestHealthAndMetrics(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	s.ask("GET", "/api/v1/overview", "", nil)
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": `"ready":true`, "/metrics": `fairway_http_request_seconds_bucket{le="+Inf"}`} {
+		if res, b := s.ask("GET", path, "", nil); res.StatusCode != http.StatusOK || !strings.Contains(string(b), want) {
+			t.Errorf("GET %s: %d %.300s", path, res.StatusCode, b)
+		}
+	}
+}

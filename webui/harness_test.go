@@ -1,0 +1,368 @@
+package webui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/tsdb"
+	"fairway/webui/ingest"
+	"fairway/webui/live"
+)
+
+const (
+	agentSecret    = "agent-secret"
+	operatorSecret = "operator-secret"
+	viewerSecret   = "viewer-secret"
+	adminSecret    = "admin-secret"
+)
+
+// machine is a small site that shows itself as frames and obeys remaps. It implements remap.Driver.
+type machine struct {
+	mu     sync.Mutex
+	topo   *topology.Machine
+	routes topology.Mapping
+	gens   map[topology.NodeID]uint64
+	silent map[topology.NodeID]bool
+	rand   *rand.Rand
+	slow   time.Duration // of one move
+}
+
+const forwarderPeak = 2.5e9
+
+func newMachine(forwarders, compute int) *machine {
+	m := &machine{topo: &topology.Machine{Name: "hpc1", Default: topology.Mapping{}}, routes: topology.Mapping{},
+		gens: map[topology.NodeID]uint64{}, silent: map[topology.NodeID]bool{}, rand: rand.New(rand.NewPCG(1, 2))}
+	for i := range forwarders {
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)), Role: topology.Forwarder,
+			Rack: fmt.Sprint("r", i/48), PeakBytesPerSec: forwarderPeak})
+	}
+	for i := range compute {
+		n := topology.NodeID(fmt.Sprintf("c%05d", i))
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: n, Role: topology.Compute, PeakBytesPerSec: 2e8})
+		m.routes[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i*forwarders/compute))
+	}
+	for n, f := range m.routes {
+		m.topo.Default[n] = f
+	}
+	return m
+}
+
+// frames is the machine's second t.
+func (m *machine) frames(t time.Time) (frames []collector.Frame) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sec := t.Truncate(time.Second)
+	sums := map[topology.ForwarderID]float64{}
+	for i, n := range m.topo.Nodes {
+		if n.Role != topology.Compute || m.silent[n.ID] {
+			continue
+		}
+		bw := 0.0
+		if i%3 != 0 {
+			bw = 8e7 * (1 + math.Sin(float64(sec.Unix())/20+float64(i/40))) * (0.8 + 0.4*m.rand.Float64())
+		}
+		sums[m.routes[n.ID]] += bw
+		f := collector.Frame{Node: n.ID, Role: topology.Compute, TimeMillis: sec.UnixMilli(), RoutesComplete: true,
+			Routes: []collector.Route{{Client: n.ID, Forwarder: m.routes[n.ID], Generation: m.gens[n.ID]}},
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: bw / 4}, {Metric: collector.WriteBytes, Value: bw * 3 / 4},
+				{Metric: collector.MetaOps, Value: bw / 1e6}, {Metric: collector.ClientWrite, Value: 0.002 + bw/1e11}}}
+		if bw > 0 {
+			f.Jobs = []collector.JobSamples{{Job: topology.JobID(fmt.Sprint(88200 + i/40)), Samples: f.Samples[:2]}}
+		}
+		frames = append(frames, f)
+	}
+	for _, n := range m.topo.ByRole(topology.Forwarder) {
+		if m.silent[n.ID] {
+			continue
+		}
+		sum := min(sums[topology.ForwarderID(n.ID)], forwarderPeak)
+		frames = append(frames, collector.Frame{Node: n.ID, Role: topology.Forwarder, TimeMillis: sec.UnixMilli(),
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: sum / 4}, {Metric: collector.WriteBytes, Value: sum * 3 / 4},
+				{Metric: collector.QueueLen, Value: math.Round(sum / 4e7)}, {Metric: collector.MetaWait, Value: sum / 1e11},
+				{Metric: collector.MetaOps, Value: sum / 1e6}, {Metric: collector.ServerTime, Value: 0.001 + sum/1e12},
+				{Metric: collector.ThreadsBusy, Value: math.Round(16 * sum / forwarderPeak)}, {Metric: collector.Threads, Value: 16}, {Metric: collector.Errors, Value: 0}},
+			Sources: []collector.SourceStatus{{Name: "diod", Duration: 3 * time.Millisecond}}})
+	}
+	return frames
+}
+
+func (m *machine) Preview(context.Context, remap.Plan) ([]string, error) { return nil, nil }
+
+func (m *machine) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	return m.move(ctx, p, report, func(v remap.Move) topology.ForwarderID { return v.To })
+}
+
+func (m *machine) Restore(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	return m.move(ctx, p, report, func(v remap.Move) topology.ForwarderID { return v.From })
+}
+
+func (m *machine) move(ctx context.Context, p remap.Plan, report func(remap.Result), want func(remap.Move) topology.ForwarderID) error {
+	for _, v := range p.Moves {
+		select {
+		case <-time.After(m.slow):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		m.mu.Lock()
+		m.routes[v.Node] = want(v)
+		m.gens[v.Node]++
+		m.mu.Unlock()
+		report(remap.Result{Node: v.Node, OK: true, Tries: 1, At: time.Now(), Took: m.slow})
+	}
+	return nil
+}
+
+func (m *machine) Observe(_ context.Context, nodes []topology.NodeID) (topology.Mapping, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := topology.Mapping{}
+	for _, n := range nodes {
+		out[n] = m.routes[n]
+	}
+	return out, nil
+}
+
+// site is a whole daemon around a machine, with real parts.
+type site struct {
+	t       testing.TB
+	machine *machine
+	board   *observed.Board
+	store   *tsdb.DB
+	desk    *remap.Desk
+	ingest  *ingest.Hub
+	picture *live.Picture
+	server  *Server
+	tcp     string // HOST:PORT
+	unix    string // path
+	http    *http.Server
+	findMu  sync.Mutex
+	find    []anomaly.Finding
+}
+
+type siteOptions struct {
+	access     func(*Access)
+	forwarders int
+	compute    int
+	simulated  bool
+	desk       func(*remap.Settings)
+}
+
+func newSite(t testing.TB, o siteOptions) *site {
+	t.Helper()
+	if o.forwarders == 0 {
+		o.forwarders, o.compute = 8, 32
+	}
+	dir := t.TempDir()
+	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
+	var err error
+	if s.store, err = tsdb.Open(filepath.Join(dir, "store"), tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	set := remap.DefaultSettings()
+	if o.desk != nil {
+		o.desk(&set)
+	}
+	journal := filepath.Join(dir, "journal")
+	if s.desk, _, err = remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: s.machine, Situation: s.situation}); err != nil {
+		t.Fatal(err)
+	}
+	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated})
+	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
+	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
+		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
+		{Name: "olga", Role: remap.Operator, SHA256: HashToken(operatorSecret)}, {Name: "ada", Role: remap.Admin, SHA256: HashToken(adminSecret)},
+	}}
+	if o.access != nil {
+		o.access(&access)
+	}
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Version: "test",
+		Audit: func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.open(dir)
+	return s
+}
+
+// open serves the doors and ends everything with the test, in the daemon's order.
+func (s *site) open(dir string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() { s.server.Run(ctx) })
+	s.unix = filepath.Join(dir, "s")
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	local, err := net.Listen("unix", s.unix)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.tcp = tcp.Addr().String()
+	s.http = s.server.Door(DoorTCP)
+	other := s.server.Door(DoorUnix)
+	wait.Go(func() { s.http.Serve(tcp) })
+	wait.Go(func() { other.Serve(local) })
+	s.t.Cleanup(func() {
+		cancel()
+		s.ingest.Close()
+		s.http.Close()
+		other.Close()
+		wait.Wait()
+		s.desk.Close()
+		s.store.Close()
+	})
+}
+
+func (s *site) situation() *remap.Situation {
+	now := time.Now()
+	parts := remap.SituationParts{At: now, Machine: s.machine.topo, Routes: s.board.Routes(now), Load: map[topology.ForwarderID]remap.Load{}}
+	for _, n := range s.machine.topo.ByRole(topology.Forwarder) {
+		f, ok := s.board.Frame(n.ID)
+		if !ok {
+			continue
+		}
+		l := remap.Load{LastSeen: time.UnixMilli(f.TimeMillis + 1000), PeakBytesPerSec: n.PeakBytesPerSec}
+		if l.LastSeen.After(now) {
+			l.LastSeen = now
+		}
+		l.ReadBytesPerSec, _ = f.Value(collector.ReadBytes)
+		l.WriteBytesPerSec, _ = f.Value(collector.WriteBytes)
+		l.Occupancy = min(1, (l.ReadBytesPerSec+l.WriteBytesPerSec)/forwarderPeak)
+		parts.Load[topology.ForwarderID(n.ID)] = l
+	}
+	s.findMu.Lock()
+	parts.Findings = s.find
+	s.findMu.Unlock()
+	if s.desk != nil {
+		parts.Owner = s.desk.Owners()
+	}
+	return remap.BuildSituation(parts)
+}
+
+func (s *site) take(frames []collector.Frame, now time.Time) {
+	s.board.Take(frames, now)
+	s.picture.Arrived()
+}
+
+// tick lets the machine's second at now arrive, without the wire.
+func (s *site) tick(now time.Time) {
+	frames := s.machine.frames(now)
+	s.take(frames, now)
+	go s.store.Append(context.Background(), frames) // durability is waited for elsewhere
+}
+
+// run ticks every second until the test ends, after so many seconds of past.
+func (s *site) run(past int) {
+	now := time.Now()
+	for i := past; i > 0; i-- {
+		if err := s.store.Append(context.Background(), s.machine.frames(now.Add(-time.Duration(i)*time.Second))); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.tick(now.Add(-time.Second))
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for t := time.NewTicker(time.Second); ; {
+			select {
+			case now := <-t.C:
+				s.tick(now.Add(-time.Second))
+			case <-stop:
+				t.Stop()
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() { close(stop); <-done })
+}
+
+// ask sends one request by TCP; body may be nil. secret "" is no token.
+func (s *site) ask(method, path, secret string, body any, headers ...string) (*http.Response, []byte) {
+	s.t.Helper()
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		in = bytes.NewReader(b)
+	}
+	r, err := http.NewRequest(method, "http://"+s.tcp+path, in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if secret != "" {
+		r.Header.Set("Authorization", "Bearer "+secret)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return s.do(http.DefaultClient, r)
+}
+
+func (s *site) do(c *http.Client, r *http.Request) (*http.Response, []byte) {
+	s.t.Helper()
+	res, err := c.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res, b
+}
+
+// get reads a JSON answer that must be 200.
+func get[T any](s *site, path string) (v T) {
+	s.t.Helper()
+	res, b := s.ask("GET", path, viewerSecret, nil)
+	if res.StatusCode != 200 {
+		s.t.Fatalf("GET %s: %d %s", path, res.StatusCode, b)
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		s.t.Fatalf("GET %s: %v in %s", path, err, b)
+	}
+	return v
+}
+
+var keys int
+
+// post sends a write with an idempotency key of its own.
+func (s *site) post(path, secret string, body any) (*http.Response, []byte) {
+	s.t.Helper()
+	keys++
+	return s.ask("POST", path, secret, body, "Idempotency-Key", fmt.Sprint("k", keys))
+}
+
+// eventually waits until ok says yes.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
