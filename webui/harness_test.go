@@ -41,6 +41,8 @@ type machine struct {
 	silent map[topology.NodeID]bool
 	rand   *rand.Rand
 	slow   time.Duration // of one move
+	// typical is a busy client's bytes/s.
+	typical float64
 }
 
 const forwarderPeak = 2.5e9
@@ -48,6 +50,7 @@ const forwarderPeak = 2.5e9
 func newMachine(forwarders, compute int) *machine {
 	m := &machine{topo: &topology.Machine{Name: "hpc1", Default: topology.Mapping{}}, routes: topology.Mapping{},
 		gens: map[topology.NodeID]uint64{}, silent: map[topology.NodeID]bool{}, rand: rand.New(rand.NewPCG(1, 2))}
+	m.typical = min(8e7, 0.8*forwarderPeak*float64(forwarders)/float64(compute))
 	for i := range forwarders {
 		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)), Role: topology.Forwarder,
 			Rack: fmt.Sprint("r", i/48), PeakBytesPerSec: forwarderPeak})
@@ -75,7 +78,7 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 		}
 		bw := 0.0
 		if i%3 != 0 {
-			bw = 8e7 * (1 + math.Sin(float64(sec.Unix())/20+float64(i/40))) * (0.8 + 0.4*m.rand.Float64())
+			bw = m.typical * (1 + math.Sin(float64(sec.Unix())/20+float64(i/40))) * (0.2 + float64(i/171*37%11)/10) * (0.8 + 0.4*m.rand.Float64())
 		}
 		sums[m.routes[n.ID]] += bw
 		f := collector.Frame{Node: n.ID, Role: topology.Compute, TimeMillis: sec.UnixMilli(), RoutesComplete: true,
@@ -151,6 +154,7 @@ type site struct {
 	tcp     string // HOST:PORT
 	unix    string // path
 	http    *http.Server
+	stop    context.CancelFunc // of Run
 	findMu  sync.Mutex
 	find    []anomaly.Finding
 }
@@ -203,6 +207,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 // open serves the doors and ends everything with the test, in the daemon's order.
 func (s *site) open(dir string) {
 	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
 	var wait sync.WaitGroup
 	wait.Go(func() { s.server.Run(ctx) })
 	s.unix = filepath.Join(dir, "s")

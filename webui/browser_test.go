@@ -1,0 +1,313 @@
+package webui
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"fairway/anomaly"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// tab is one page of a browser that fails its test on console errors.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	errors []string
+	// expect are words of errors that the test causes on purpose.
+	expect []string
+}
+
+// newTab starts a browser of its own, with a fresh profile. Without a browser the test is skipped,
+// or fails where FAIRWAY_REQUIRE_BROWSER=1 says that there must be one.
+func newTab(t *testing.T, width, height int64) *tab {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("FAIRWAY_REQUIRE_BROWSER") == "1" {
+			t.Fatal("FAIRWAY_REQUIRE_BROWSER=1, but there is no chromium: apt-get install chromium")
+		}
+		t.Skip("no chromium here (apt-get install chromium)")
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
+		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-component-update", true))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx}
+	messages := chromedp.Console(ctx)
+	b.do(chromedp.EmulateViewport(width, height))
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException {
+				b.mu.Lock()
+				b.errors = append(b.errors, fmt.Sprintf("%s (%s:%d)", m, m.URL, m.Line+1))
+				b.mu.Unlock()
+			}
+		}
+	}()
+	t.Cleanup(b.noErrors)
+	return b
+}
+
+func (b *tab) noErrors() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+next:
+	for _, e := range b.errors {
+		for _, word := range b.expect {
+			if strings.Contains(e, word) {
+				continue next
+			}
+		}
+		b.t.Errorf("the page's console: %s", e)
+	}
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// js evaluates an expression.
+func js[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits for an expression to become true.
+func (b *tab) until(what, expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if js[bool](b, "!!("+expression+")") {
+			return
+		}
+	}
+	b.shot("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
+	b.t.Fatalf("never: %s; the page says:\n%.2000s", what, js[string](b, "document.body.innerText"))
+}
+
+func (b *tab) says(text string) {
+	b.t.Helper()
+	b.until("the page says "+text, fmt.Sprintf("document.body.innerText.toLowerCase().includes(%q)", strings.ToLower(text)))
+}
+
+func (b *tab) open(url string) { b.t.Helper(); b.do(chromedp.Navigate(url)) }
+
+func (b *tab) key(keys string) { b.t.Helper(); b.do(chromedp.KeyEvent(keys)) }
+
+// shot keeps a picture where FAIRWAY_SCREENSHOTS says.
+func (b *tab) shot(name string) {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if len(png) < 2000 {
+		b.t.Errorf("screenshot %s has %d bytes", name, len(png))
+	}
+	dir := os.Getenv("FAIRWAY_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) frames(n int) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("%d live frames", n), fmt.Sprintf("Number(document.documentElement.dataset.frames) >= %d", n))
+}
+
+const (
+	enter     = "\r"
+	arrowDown = "\u0301"
+)
+
+func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(120)
+	b := newTab(t, 1280, 800)
+	begun := time.Now()
+	b.open("http://" + s.tcp + s.server.SignInLink("olga", remap.Operator))
+	b.frames(1)
+	t.Logf("first data %v after the address was opened; first paint %.0f ms", time.Since(begun).Round(time.Millisecond),
+		js[float64](b, "performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint')?.startTime ?? -1"))
+	b.frames(3)
+	b.says("8 forwarders: ")
+	b.says("olga (operator)")
+	b.shot("overview")
+	if strings.Contains(js[string](b, "location.href"), "signin") {
+		t.Error("the sign-in code stays in the address")
+	}
+	// Walk: the second forwarder, its page, two clients, propose, choose, reason.
+	b.key("l")
+	b.until("the cursor moved", "location.search.includes('sel=fwd001')")
+	b.key(enter)
+	b.says("peers' median")
+	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
+	b.shot("forwarder")
+	b.key("s")
+	b.says("1 chosen")
+	b.key("p")
+	b.says("Propose: move 1 client of fwd001")
+	b.key("j")
+	b.until("a target is chosen", "/fwd001 -> fwd/.test(document.body.innerText)")
+	b.key(enter)
+	b.key("too short")
+	b.key(enter)
+	b.says("Write a reason of 10 letters")
+	b.key(", now long enough")
+	b.shot("propose")
+	b.key(enter)
+	b.says("P-000001")
+	b.says("You cannot approve: you proposed it")
+	b.shot("plan-proposer")
+	// Somebody else approves, with the page open.
+	b.open("http://" + s.tcp + s.server.SignInLink("sam", remap.Operator))
+	b.says("sam (operator)")
+	b.frames(1)
+	b.key("n")
+	b.says("P-000001")
+	b.until("Cancel has the focus", "document.activeElement.textContent === 'Cancel'")
+	b.key("A")
+	b.says("Write a reason of 10 letters")
+	b.key("olga is right about it")
+	b.do(chromedp.KeyEvent(enter))
+	b.key("A")
+	b.until("it asks once, with the focus on Cancel", "document.querySelector('dialog[open]') && document.activeElement.textContent === 'Cancel'")
+	b.shot("plan-confirm")
+	b.key(enter)
+	b.until("Enter did not approve", "!document.querySelector('dialog[open]')")
+	if p, err := s.desk.Plan(t.Context(), "P-000001"); err != nil || p.State != remap.Proposed {
+		t.Fatalf("after Enter the plan is %s (%v)", p.State, err)
+	}
+	b.key("A")
+	b.until("it asks again", "document.querySelector('dialog[open]')")
+	b.key("A")
+	b.says("verified 1 of 1")
+	b.shot("plan-verified")
+	b.open("http://" + s.tcp + "/audit")
+	b.says("approve")
+	b.shot("audit")
+	p, err := s.desk.Plan(t.Context(), "P-000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.open("http://" + s.tcp + "/forwarders/" + string(p.Moves[0].To))
+	b.says(string(p.Moves[0].Node))
+}
+
+func TestBrowserAtFullSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("41,000 nodes take a while")
+	}
+	s := newSite(t, siteOptions{forwarders: 240, compute: 40960, simulated: true})
+	s.findMu.Lock()
+	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd113", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97, Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s"}}
+	s.findMu.Unlock()
+	s.machine.silent["fwd171"], s.machine.silent["fwd172"] = true, true
+	s.run(0)
+	b := newTab(t, 1440, 900)
+	b.open("http://" + s.tcp + "/overview?metric=bw")
+	b.frames(3)
+	b.says("240 forwarders:")
+	b.says("2 stale")
+	b.says("SIMULATED")
+	b.shot("overview-240")
+	b.key("t")
+	b.key("t")
+	b.shot("overview-240-light")
+	b.key("g")
+	b.says("INSRV")
+	b.shot("table-240")
+	b.open("http://" + s.tcp + "/overview?view=compute")
+	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"40960\"]')")
+	b.shot("compute-41k")
+	took := js[[]float64](b, `(() => { const out = []; for (let i = 0; i < 60; i++) { dispatchEvent(new Event('resize')); out.push(Number(document.querySelector('canvas').dataset.redrawMs)); } return out.sort((a, b) => a - b); })()`)
+	t.Logf("redraw of 40,960 cells: p50 %.1f ms, p99 %.1f ms", took[len(took)/2], took[len(took)-1])
+	b.open("http://" + s.tcp + "/forwarders/fwd171")
+	b.says("never heard of")
+	b.shot("forwarder-silent")
+}
+
+func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.machine.topo.Nodes = nil
+	b := newTab(t, 1100, 700)
+	for path, says := range map[string]string{
+		"/overview": "Start fairway-agent", "/plans": "press p to propose", "/findings": "minutes of data", "/jobs": "fairway hook", "/audit": "kept here for ever",
+		"/occupancy": "fills as data arrives", "/forwarders/nosuch": "no such forwarding node", "/nonsense": "no address of this console",
+	} {
+		b.mu.Lock()
+		b.expect = append(b.expect, "404")
+		b.mu.Unlock()
+		b.open("http://" + s.tcp + path)
+		b.says(says)
+		b.shot("empty-" + strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"))
+	}
+}
+
+func TestBrowserLosesTheServer(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	b := newTab(t, 1100, 700)
+	b.expect = []string{"ERR_CONNECTION_REFUSED", "WebSocket connection"}
+	b.open("http://" + s.tcp + "/overview")
+	b.frames(2)
+	s.http.Close()
+	s.stop() // ends the live feeds
+	b.says("disconnected, trying again")
+	b.says("NO DATA since")
+	b.shot("lost")
+}
+
+func TestBothFacesShowTheSameNumbers(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.tick(time.Now().Add(-time.Second))
+	b := newTab(t, 1280, 800)
+	b.open("http://" + s.tcp + "/overview?view=table&metric=bw")
+	b.frames(1)
+	o := get[console.Overview](s, "/api/v1/overview")
+	for _, r := range o.Forwarders {
+		want := fmt.Sprintf("%s %s %s %s", r.ID, mega(*r.ReadBytesPerSec), mega(*r.WriteBytesPerSec), fmt.Sprint(r.Clients))
+		b.until("the table has "+want, fmt.Sprintf(`[...document.querySelectorAll('tbody tr')].some(tr => [0,3,4,10].map(i => tr.children[i].textContent).join(' ') === %q)`, want))
+	}
+}
+
+// mega is the terminal's rule for MB/s (console/format.go).
+func mega(bytesPerSec float64) string {
+	switch v := bytesPerSec / 1e6; {
+	case v == 0:
+		return "0"
+	case v < 9.95:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.0f", v)
+	}
+}

@@ -1,0 +1,64 @@
+// Requests to the server, each kept in a log that `@` shows.
+
+/** @typedef {{at: Date, method: string, path: string, status: number, ms: number, text: string}} LogLine */
+/** @type {LogLine[]} */
+export const log = [];
+
+export class Refused extends Error {
+  /** @param {number} status @param {string} code @param {string} detail */
+  constructor(status, code, detail) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/**
+ * @param {string} method @param {string} path @param {any} [body] @param {string} [key]
+ * @returns {Promise<any>}
+ */
+async function ask(method, path, body, key) {
+  const begun = performance.now();
+  /** @type {Record<string, string>} */
+  const headers = {};
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (key) headers['Idempotency-Key'] = key;
+  const line = { at: new Date(), method, path, status: 0, ms: 0, text: '' };
+  log.push(line);
+  if (log.length > 200) log.shift();
+  try {
+    const res = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(15000) });
+    line.status = res.status;
+    const value = await res.json();
+    if (!res.ok) throw new Refused(res.status, value.code ?? '', value.detail ?? res.statusText);
+    return value;
+  } catch (err) {
+    line.text = String(/** @type {Error} */ (err).message ?? err);
+    if (err instanceof Refused) throw err;
+    throw new Refused(0, 'unreachable', `The server does not answer (${line.text}). Check that fairwayd runs; this page tries again by itself.`);
+  } finally {
+    line.ms = Math.round(performance.now() - begun);
+  }
+}
+
+/** @param {string} path */
+export const get = (path) => ask('GET', path);
+
+/**
+ * A write is sent again under its own key once when the server could not be reached: repeating it is harmless.
+ * @param {string} path @param {any} body
+ */
+export async function post(path, body) {
+  const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  try {
+    return await ask('POST', path, body, key);
+  } catch (err) {
+    if (!(err instanceof Refused) || err.status !== 0) throw err;
+    await new Promise((done) => setTimeout(done, 1000));
+    return ask('POST', path, body, key);
+  }
+}
+
+/** @param {any} body */
+export const signIn = (body) => ask('POST', '/api/v1/session', body);
+export const signOut = () => ask('DELETE', '/api/v1/session');

@@ -1,0 +1,312 @@
+// The console's frame: address, header, keys and the one state that all pages show. Pages are
+// functions of the address; each gives its element, its keys, and what it does with a new picture.
+import { h, setText } from './h.js?v=__V__';
+import { age, clock } from './format.js?v=__V__';
+import { Live } from './live.js?v=__V__';
+import * as api from './api.js?v=__V__';
+import { overviewPage } from './overview.js?v=__V__';
+
+/**
+ * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any) => void,
+ *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void}} Page
+ */
+
+/** What every page may use. */
+export const app = {
+  /** @type {any} */ overview: null,
+  /** @type {any} */ session: { name: '', role: '', via: '' },
+  now: () => Date.now() + clockAhead,
+  go, note, ask: confirmOnce, keysChanged: () => drawKeys(), paused: false,
+  may: () => app.session.role === 'operator' || app.session.role === 'admin',
+};
+
+/** The server's clock less ours, ms. */
+let clockAhead = 0;
+let connected = false;
+/** @type {Page|null} */
+let page = null;
+const el = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+const live = new Live({
+  message(m) {
+    if (m.now) clockAhead = Date.parse(m.now) - Date.now();
+    if (m.overview) {
+      app.overview = m.overview;
+      document.documentElement.dataset.frames = String(Number(document.documentElement.dataset.frames ?? 0) + 1);
+      if (!app.paused) page?.update?.(m.overview);
+    }
+    if (!app.paused || m.topic === 'plans') page?.message?.(m);
+    drawBar();
+  },
+  grid(g) {
+    if (!app.paused) page?.grid?.(g);
+  },
+  state(up) {
+    connected = up;
+    drawBar();
+  },
+});
+
+/** Lazily loaded pages by the first word of the address. @type {Record<string, (rest: string, q: URLSearchParams) => Promise<Page>|Page>} */
+const pages = {
+  overview: (_, q) => overviewPage(app, q),
+  forwarders: async (id) => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id),
+  propose: async (_, q) => (await import('./plans.js?v=__V__')).proposePage(app, q),
+  plans: async (id) => (id ? (await import('./plans.js?v=__V__')).planPage(app, id) : (await import('./plans.js?v=__V__')).plansPage(app)),
+  audit: async (_, q) => (await import('./lists.js?v=__V__')).auditPage(app, q),
+  findings: async () => (await import('./lists.js?v=__V__')).findingsPage(app),
+  jobs: async (id) => (await import('./lists.js?v=__V__')).jobsPage(app, id),
+  occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),
+};
+
+let turn = 0;
+async function show() {
+  const mine = ++turn;
+  const path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
+  const [name, ...rest] = path.split('/');
+  const make = pages[name];
+  /** @type {Page} */
+  let next;
+  try {
+    next = make ? await make(decodeURIComponent(rest.join('/')), new URLSearchParams(location.search)) : lostPage(path);
+  } catch (err) {
+    next = brokenPage(/** @type {Error} */ (err));
+  }
+  if (mine !== turn) {
+    next.close?.();
+    return;
+  }
+  page?.close?.();
+  page = next;
+  document.title = `${next.title} - fairway`;
+  el('page').replaceChildren(next.el);
+  live.want(['overview', 'plans', ...(next.topics ?? [])]);
+  if (app.overview) next.update?.(app.overview);
+  if (next.focus) next.focus();
+  else el('page').focus({ preventScroll: true });
+  drawBar();
+  drawKeys();
+}
+
+/** @param {string} address @param {boolean} [replace] */
+function go(address, replace) {
+  if (replace) history.replaceState(null, '', address);
+  else {
+    history.pushState(null, '', address);
+    show();
+  }
+}
+
+/** @param {string} path @returns {Page} */
+function lostPage(path) {
+  return { title: 'not found', keys: {}, el: h('div', null, h('h1', null, 'No such page'), h('p.empty', null, `/${path} is no address of this console. `, h('a', { href: '/overview' }, 'Overview'), ', ', h('a', { href: '/plans' }, 'plans'), ', or press : and type a name.')) };
+}
+
+/** @param {Error} err @returns {Page} */
+function brokenPage(err) {
+  return { title: 'error', keys: { r: ['try again', show] }, el: h('div', null, h('h1', null, 'This page could not be shown'), h('p.error', { role: 'alert' }, err.message), h('p.empty', null, 'Press r to try again, or 1 for the overview.')) };
+}
+
+// The header: what, how old, who.
+const bar = { state: h('span'), who: h('span.right'), needs: h('a', { href: '/plans' }), nav: h('nav', { 'aria-label': 'Pages' }) };
+const navLinks = /** @type {const} */ ([['overview', '1 overview'], ['jobs', '2 jobs'], ['findings', '3 findings'], ['plans', '4 plans'], ['audit', '5 audit'], ['occupancy', '6 calendar']]).map(([to, text]) => h('a', { href: `/${to}` }, text));
+bar.nav.append(...navLinks);
+
+function drawBar() {
+  const o = app.overview, here = location.pathname.split('/')[1] || 'overview';
+  for (const a of navLinks) a.toggleAttribute('aria-current', false);
+  navLinks.find((a) => a.getAttribute('href') === `/${here}`)?.setAttribute('aria-current', 'page');
+  const s = ageOf(o);
+  bar.state.className = s.kind;
+  setText(bar.state, s.text);
+  const who = app.session.name ? `${app.session.name} (${app.session.role})` : app.session.role ? 'not signed in (viewer)' : 'not signed in';
+  setText(bar.who, who);
+  setText(bar.needs, o ? `findings ${o.findings.filter(isOpen).length}  plans waiting ${o.waiting.length}` : '');
+  el('page').classList.toggle('old', s.kind === 'nodata');
+  const banner = [o?.simulated && 'SIMULATED machine: no number here was measured.', app.paused && 'PAUSED: press space or L for live.', document.hidden && 'Hidden tab: a frame every 5 s.'].filter(Boolean).join('  ');
+  setText(el('banner'), banner);
+  el('banner').classList.toggle('on', banner !== '');
+}
+
+/** @param {any} f */
+export const isOpen = (f) => !['returned', 'dismissed'].includes(f.state);
+
+/** How old the picture is, and how that is said. @param {any} o @returns {{kind: string, text: string}} */
+function ageOf(o) {
+  const lost = connected ? '' : '  disconnected, trying again';
+  if (!o) return { kind: 'late', text: connected ? 'connected' : 'connecting' };
+  const at = Date.parse(o.at);
+  if (!(at > 0)) return { kind: 'late', text: `${o.machine}  no second of data yet${lost}` };
+  const end = at + 1000, ms = Math.max(0, app.now() - end);
+  const name = o.machine ? `${o.machine}  ` : '';
+  if (ms > 10000) return { kind: 'nodata', text: `${name}NO DATA since ${clock(end)}${lost}` };
+  const word = app.paused ? 'PAUSED' : 'LIVE';
+  if (ms > 3000) return { kind: 'late', text: `${name}${word} ${clock(at)}  late ${age(ms)}${lost}` };
+  return { kind: connected ? '' : 'late', text: `${name}${word} ${clock(at)}  age ${(ms / 1000).toFixed(1)}s${lost}` };
+}
+
+// Keys: the page's first, then everybody's. A lower-case key never changes the machine.
+/** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */
+const everywhere = {
+  1: ['overview', () => go('/overview')], 2: ['jobs', () => go('/jobs')], 3: ['findings', () => go('/findings')], 4: ['plans', () => go('/plans')], 5: ['audit', () => go('/audit')], 6: ['calendar', () => go('/occupancy')],
+  ':': ['go to', () => dialog('go')], n: ['next that needs you', nextNeed], ' ': ['pause', () => pause(!app.paused)], L: ['live', () => pause(false)],
+  y: ['copy address', copyAddress], '@': ['request log', () => dialog('log')], '?': ['help', () => dialog('help')], t: ['theme', theme], Backspace: ['back', () => history.back()], q: ['back', () => go('/overview')], i: ['sign in or out', () => dialog('session')],
+};
+
+addEventListener('keydown', (e) => {
+  const t = /** @type {HTMLElement} */ (e.target);
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
+  if (t.matches('input, textarea, select')) {
+    if (e.key === 'Escape') t.blur();
+    return;
+  }
+  // A focused button keeps Enter and space for itself.
+  if (t.matches('button, a[href], summary') && (e.key === 'Enter' || e.key === ' ')) return;
+  const hit = page?.keys[e.key] ?? everywhere[e.key];
+  if (!hit) return;
+  e.preventDefault();
+  hit[1](e);
+});
+
+/** @param {string} k */
+const keyName = (k) => ({ ' ': 'space', Backspace: 'backspace', ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right', Enter: 'enter' })[k] ?? k;
+
+function drawKeys() {
+  const shown = Object.entries(page?.keys ?? {}).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
+  const common = ['n', ':', ' ', '?'].map((k) => /** @type {[string, any]} */ ([k, everywhere[k]]));
+  el('keys').replaceChildren(...[...shown, ...common].map(([k, v]) => h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`)));
+}
+
+/** @param {boolean} on */
+function pause(on) {
+  app.paused = on;
+  if (!on && app.overview) page?.update?.(app.overview);
+  drawBar();
+}
+
+function nextNeed() {
+  const o = app.overview;
+  if (o?.waiting.length) return go(`/plans/${o.waiting[0].id}`);
+  const f = o?.findings.find(isOpen);
+  if (f) return go(`/forwarders/${f.node}`);
+  const stale = o?.forwarders.find((/** @type {any} */ r) => r.state === 'stale');
+  if (stale) return go(`/forwarders/${stale.id}`);
+  note('Nothing needs you now.');
+}
+
+async function copyAddress() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    note(`Copied ${location.href}`);
+  } catch {
+    note(location.href);
+  }
+}
+
+function theme() {
+  const order = ['', 'dark', 'light'], root = document.documentElement;
+  const next = order[(order.indexOf(root.dataset.theme ?? '') + 1) % order.length];
+  setTheme(next);
+  localStorage.setItem('fairway.theme', next);
+  note(`Theme: ${next || 'as the system says'}`);
+}
+/** @param {string} name */
+function setTheme(name) {
+  if (name) document.documentElement.dataset.theme = name;
+  else delete document.documentElement.dataset.theme;
+  dispatchEvent(new Event('fairway-theme'));
+}
+
+let noteTimer = 0;
+/** @param {string} text */
+function note(text) {
+  setText(el('note'), text);
+  el('note').classList.add('on');
+  clearTimeout(noteTimer);
+  noteTimer = window.setTimeout(() => el('note').classList.remove('on'), 6000);
+}
+
+/**
+ * Asks once before the machine is changed. Cancel has the focus, and Enter presses what has it.
+ * @param {string} question @param {string} key the key that says yes @param {string} yes
+ * @returns {Promise<boolean>}
+ */
+function confirmOnce(question, key, yes) {
+  return new Promise((answer) => {
+    const cancel = h('button', { type: 'button', autofocus: true }, 'Cancel');
+    const ok = h('button', { type: 'button' }, `${yes} (shift+${key})`);
+    const d = /** @type {HTMLDialogElement} */ (h('dialog', { 'aria-label': question }, h('p', null, question), h('div.actions', null, cancel, ok)));
+    const close = (/** @type {boolean} */ v) => { d.close(); d.remove(); answer(v); };
+    cancel.addEventListener('click', () => close(false));
+    ok.addEventListener('click', () => close(true));
+    d.addEventListener('cancel', () => close(false));
+    d.addEventListener('keydown', (e) => {
+      if (e.key === key) { e.preventDefault(); close(true); }
+      // Enter on the yes button does nothing: only the key or the mouse approves.
+      if (e.key === 'Enter' && document.activeElement === ok) e.preventDefault();
+    });
+    document.body.append(d);
+    d.showModal();
+    cancel.focus();
+  });
+}
+
+/** @param {'go'|'help'|'log'|'session'} which */
+async function dialog(which) {
+  const { dialogs } = await import('./dialogs.js?v=__V__');
+  dialogs[which](app, { page, everywhere, keyName, log: api.log, refresh });
+}
+
+async function refresh() {
+  try {
+    app.session = await api.get('/api/v1/session');
+  } catch (err) {
+    note(/** @type {Error} */ (err).message);
+  }
+  drawBar();
+  live.connect();
+  show();
+}
+
+// A link that signs in is used once and leaves no trace in the address.
+async function signInByLink() {
+  const code = /^#signin=(\w+)$/.exec(location.hash)?.[1];
+  if (!code) return;
+  history.replaceState(null, '', location.pathname + location.search);
+  try {
+    await api.signIn({ code });
+  } catch (err) {
+    note(/** @type {Error} */ (err).message);
+  }
+}
+
+addEventListener('popstate', show);
+addEventListener('hashchange', async () => { await signInByLink(); refresh(); });
+document.addEventListener('click', (e) => {
+  const t = /** @type {HTMLElement} */ (e.target);
+  const a = t.closest('a[href^="/"]');
+  const row = t.closest('[data-go]');
+  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.shiftKey || e.button !== 0) return;
+  const to = a?.getAttribute('href') ?? (t.closest('button, input') ? null : row?.getAttribute('data-go'));
+  if (!to || to.startsWith('/api/')) return;
+  e.preventDefault();
+  go(to);
+});
+setInterval(drawBar, 250);
+setTheme(localStorage.getItem('fairway.theme') ?? '');
+el('bar').replaceChildren(h('strong', null, 'fairway'), bar.state, bar.nav, bar.needs, bar.who);
+await signInByLink();
+show();
+refreshSession();
+async function refreshSession() {
+  try {
+    const s = await api.get('/api/v1/session');
+    const changed = s.role !== app.session.role || s.name !== app.session.name;
+    app.session = s;
+    drawBar();
+    if (s.role === '') return go('/overview', true), dialog('session');
+    if (changed && s.name) { live.connect(); show(); }
+  } catch (err) {
+    note(/** @type {Error} */ (err).message);
+  }
+}

@@ -1,0 +1,43 @@
+// How often forwarders were near their peak: one cell a forwarder and hour (or day), and the
+// minimum, average and maximum over forwarders of each column (Beacon's Figure 3).
+import { h } from './h.js?v=__V__';
+import { clock, ratio } from './format.js?v=__V__';
+import { ramp } from './levels.js?v=__V__';
+import { download, rampCanvas } from './grid.js?v=__V__';
+import { get } from './api.js?v=__V__';
+
+/** @type {Record<string, [string, string, string]>} span -> from, bucket, words */
+const spans = { hour: ['-1h', '1m', 'the last hour, by minute'], day: ['-24h', '1h', 'the last day, by hour'], month: ['-720h', '24h', 'the last 30 days, by day'] };
+
+/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+export async function calendarPage(app, q) {
+  const span = q.get('span') ?? 'hour', [from, bucket, words] = spans[span] ?? spans.hour;
+  const a = await get(`/api/v1/occupancy?from=${from}&bucket=${bucket}`);
+  const first = Math.floor(a.from_ms / a.bucket_ms) * a.bucket_ms, cols = Math.max(1, Math.ceil((a.to_ms - first) / a.bucket_ms));
+  const cw = Math.max(4, Math.min(28, Math.floor(1000 / cols))), ch = Math.max(2, Math.min(18, Math.floor(520 / Math.max(1, a.nodes.length))));
+  const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { width: cols, height: Math.max(1, a.nodes.length), role: 'img', 'aria-label': `occupancy of ${a.nodes.length} forwarders over ${words}` }));
+  canvas.style.cssText = `width:${cols * cw}px;height:${a.nodes.length * ch}px;image-rendering:pixelated`;
+  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  /** @type {number[][]} */
+  const columns = Array.from({ length: cols }, () => []);
+  a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) => n.buckets.forEach((/** @type {any} */ b) => {
+    const x = Math.floor((b.t - first) / a.bucket_ms), share = b.occupied / b.seconds;
+    if (x < 0 || x >= cols) return;
+    columns[x].push(share);
+    g.fillStyle = `rgb(${ramp[Math.min(9, Math.floor(share * 10))].join()})`;
+    g.fillRect(x, y, 1, 1);
+  }));
+  const all = columns.map((c) => (c.length ? [Math.min(...c), c.reduce((s, v) => s + v, 0) / c.length, Math.max(...c)] : null));
+  const rows = all.map((m, i) => [new Date(first + i * a.bucket_ms), m]).filter(([, m]) => m);
+  const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
+  const csv = () => `time,minimum,average,maximum\n${rows.map(([t, m]) => [/** @type {Date} */ (t).toISOString(), .../** @type {number[]} */ (m)].join()).join('\n')}\n`;
+  const el = h('div', null, h('h1', null, `Occupancy over ${words}`),
+    h('p.dim', null, `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a forwarder, in the order of the overview`),
+    a.no_peak.length ? h('p.empty', null, `${a.no_peak.length} forwarders are not counted because their peak is not known: set peak_bytes_per_sec in fairwayd.toml.`) : null,
+    rows.length ? h('div', null, h('div.gridbox', null, canvas), h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
+      h('h2', null, 'Over all forwarders'), h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'FROM'), ...['MIN %', 'AVG %', 'MAX %'].map((t) => h('th.num', { scope: 'col' }, t)))),
+        h('tbody', null, ...rows.slice(-31).reverse().map(([t, m]) => h('tr', null, h('td', null, label(/** @type {Date} */ (t))), .../** @type {number[]} */ (m).map((v) => h('td.num', null, ratio(v)))))))))
+      : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'));
+  const order = Object.keys(spans);
+  return { title: 'occupancy', el, keys: { m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)], r: ['read again', () => app.go(location.pathname + location.search)], E: ['export CSV', () => download(new Blob([csv()], { type: 'text/csv' }), 'occupancy.csv')] } };
+}

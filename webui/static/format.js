@@ -1,0 +1,55 @@
+// Numbers and times as the terminal shows them (console/format.go).
+export const missing = '-';
+
+/** @param {number|null|undefined} v @returns {string} */
+export function number(v) {
+  if (v === null || v === undefined || !Number.isFinite(v)) return missing;
+  const a = Math.abs(v);
+  if (a === 0) return '0';
+  if (a < 9.95) return v.toFixed(1);
+  if (a < 1e6) return v.toFixed(0);
+  return v.toExponential(1);
+}
+/** bytes/s as MB/s @param {number|null|undefined} v */
+export const mega = (v) => (v === null || v === undefined ? missing : number(v / 1e6));
+/** 0..1 as percent @param {number|null|undefined} v */
+export const ratio = (v) => (v === null || v === undefined ? missing : (v * 100).toFixed(0));
+/** seconds as ms @param {number|null|undefined} v */
+export const millis = (v) => (v === null || v === undefined ? missing : number(v * 1e3));
+
+/** @param {number} ms @returns {string} */
+export function age(ms) {
+  const s = Math.max(0, ms) / 1000;
+  if (s < 60) return `${Math.floor(s)}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m`;
+  if (s < 86400) return `${Math.floor(s / 3600)}h${String(Math.floor(s / 60) % 60).padStart(2, '0')}`;
+  return `${Math.floor(s / 86400)}d`;
+}
+
+/** Time of day in the reader's zone. @param {string|number|Date|null|undefined} t @returns {string} */
+export function clock(t) {
+  const d = new Date(t ?? NaN);
+  if (Number.isNaN(d.getTime()) || d.getUTCFullYear() < 1970) return missing;
+  return [d.getHours(), d.getMinutes(), d.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
+}
+
+/** @param {number|null|undefined} a @param {number|null|undefined} b sum of what is known */
+export function sum(a, b) {
+  if (a === null || a === undefined) return b ?? null;
+  return b === null || b === undefined ? a : a + b;
+}
+
+/** How each metric of a series is named and scaled. @type {Record<string, [string, string, number]>} */
+export const metricInfo = {
+  read_bytes: ['read', 'MB/s', 1e-6], write_bytes: ['write', 'MB/s', 1e-6], read_ops: ['reads', '1/s', 1], write_ops: ['writes', '1/s', 1],
+  meta_ops: ['metadata operations', '1/s', 1], queue_len: ['queue', 'requests', 1], meta_queue_len: ['metadata queue', 'requests', 1],
+  read_wait: ['read wait', 'ms', 1e3], write_wait: ['write wait', 'ms', 1e3], meta_wait: ['metadata wait', 'ms', 1e3],
+  read_exec: ['read service', 'ms', 1e3], write_exec: ['write service', 'ms', 1e3], meta_exec: ['metadata service', 'ms', 1e3],
+  threads_busy: ['threads busy', '', 1], threads: ['threads', '', 1], connections: ['connections', '', 1], cache_hit_ratio: ['cache hits', '%', 100],
+  link_rx_bytes: ['link in', 'MB/s', 1e-6], link_tx_bytes: ['link out', 'MB/s', 1e-6], client_read: ['read, as clients saw it', 'ms', 1e3],
+  client_write: ['write, as clients saw it', 'ms', 1e3], client_meta: ['metadata, as clients saw it', 'ms', 1e3],
+  probe_read: ['probe read', 'ms', 1e3], probe_write: ['probe write', 'ms', 1e3], probe_meta: ['probe metadata', 'ms', 1e3],
+  server_time: ['time in server', 'ms', 1e3], cpu_seconds: ['CPU', 'cores', 1], disk_read_bytes: ['disk read', 'MB/s', 1e-6],
+  disk_write_bytes: ['disk write', 'MB/s', 1e-6], disk_busy_ratio: ['disk busy', '%', 100], psi_io_some: ['stalled on I/O, some', '%', 100],
+  psi_io_full: ['stalled on I/O, all', '%', 100], errors: ['errors', '1/s', 1], retransmits: ['retransmits', '1/s', 1],
+};

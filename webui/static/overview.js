@@ -1,0 +1,229 @@
+// The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
+// table; or the grid of all compute nodes.
+import { h, setText } from './h.js?v=__V__';
+import { age, clock, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
+import { GridView, download, rampCanvas } from './grid.js?v=__V__';
+import { Table } from './table.js?v=__V__';
+import { get } from './api.js?v=__V__';
+
+/** @type {import('./table.js').Column[]} */
+export const columns = [
+  { name: 'node', head: 'NODE', text: (r) => r.id + mark(r) },
+  { name: 'state', head: 'STATE', text: (r) => r.state },
+  { name: 'occ', head: 'OCC', title: 'share of the last hour near peak, %', num: true, text: (r) => ratio(r.occupancy), value: (r) => r.occupancy },
+  { name: 'read', head: 'READ', title: 'MB/s', num: true, text: (r) => mega(r.read_bytes_per_sec), value: (r) => r.read_bytes_per_sec },
+  { name: 'write', head: 'WRITE', title: 'MB/s', num: true, text: (r) => mega(r.write_bytes_per_sec), value: (r) => r.write_bytes_per_sec },
+  { name: 'queue', head: 'QUEUE', title: 'requests waiting', num: true, text: (r) => number(r.queue_len), value: (r) => r.queue_len },
+  { name: 'mdwait', head: 'MDWAIT', title: 'metadata wait, ms', num: true, text: (r) => millis(r.meta_wait_seconds), value: (r) => r.meta_wait_seconds },
+  { name: 'server', head: 'INSRV', title: 'time in server, ms', num: true, text: (r) => millis(r.server_time_seconds), value: (r) => r.server_time_seconds },
+  { name: 'mdops', head: 'MD/S', title: 'metadata operations a second', num: true, text: (r) => number(r.meta_ops_per_sec), value: (r) => r.meta_ops_per_sec },
+  { name: 'err', head: 'ERR', title: 'errors a second', num: true, text: (r) => number(r.errors_per_sec), value: (r) => r.errors_per_sec },
+  { name: 'clients', head: 'CLIENTS', num: true, text: (r) => String(r.clients), value: (r) => r.clients },
+  { name: 'job', head: 'TOP JOB', text: (r) => (r.top_job ? r.top_job + (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`) : '-'), value: (r) => r.top_job },
+  { name: 'rack', head: 'RACK', text: (r) => r.rack || '-' },
+];
+const hottest = ['node', 'occ', 'read', 'write', 'queue', 'mdwait', 'job'];
+
+/** The one line above the grid; the terminal says the same. @param {any} o */
+export function summary(o) {
+  const n = (/** @type {string} */ s) => o.forwarders.filter((/** @type {any} */ r) => r.state === s).length;
+  const parts = [['busy', n('ok') + n('dedicated')], ['idle', n('idle')], ['suspect', n('suspect')], ['excluded', n('excluded')], ['stale', n('stale')]].filter(([w, k]) => k || w === 'busy').map(([w, k]) => `${k} ${w}`);
+  let bytes = null, peak = 0;
+  for (const r of o.forwarders) {
+    bytes = sum(bytes, sum(r.read_bytes_per_sec, r.write_bytes_per_sec));
+    peak += r.peak_bytes_per_sec || 0;
+  }
+  const gb = bytes === null ? '-' : number(bytes / 1e9);
+  return [`${o.forwarders.length} forwarders: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : `${o.jobs} jobs`, `${gb}${peak ? ` of ${number(peak / 1e9)}` : ''} GB/s`].filter(Boolean);
+}
+
+/** @param {any} app @param {URLSearchParams} q @returns {import('./app.js').Page} */
+export function overviewPage(app, q) {
+  const view = q.get('view') ?? '';
+  if (view === 'compute') return computePage(app, q);
+  return forwardersPage(app, q, view === 'table');
+}
+
+/** @param {any} app @param {URLSearchParams} q @param {boolean} asTable */
+function forwardersPage(app, q, asTable) {
+  let m = Math.max(0, metrics.findIndex((x) => x.name === (q.get('metric') ?? 'occ')));
+  let cursor = q.get('sel') ?? '';
+  /** @type {Map<string, number>} */
+  let shown = new Map();
+  /** @type {any} */
+  let o = null;
+  const line = h('p.summary', { id: 'summary' }), legend = h('div.legend');
+  const empty = h('p.empty', { hidden: true });
+  const reader = h('div.sr', { 'aria-live': 'polite' });
+  const grid = new GridView({
+    label: 'forwarders, one cell each; the selected one is in the table below',
+    pick: (i) => select(o.forwarders[i].id), open: (i) => app.go(`/forwarders/${o.forwarders[i].id}`),
+    tip: (i) => { const r = o.forwarders[i]; return `${r.id}  ${r.state}  read ${mega(r.read_bytes_per_sec)}  write ${mega(r.write_bytes_per_sec)} MB/s`; },
+  });
+  const table = new Table(asTable ? columns : columns.filter((c) => hottest.includes(c.name)), {
+    id: (r) => r.id, go: (r) => `/forwarders/${r.id}`, sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'), reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
+    sorted: remember, caption: asTable ? 'forwarders' : 'the hottest forwarders',
+  });
+  table.filter = q.get('filter') ?? '';
+  if (!asTable) table.limit = 20;
+  const needs = h('tbody');
+  const filter = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'filter the list', placeholder: 'filter by name, state, job, rack', value: table.filter, hidden: !table.filter, input: () => { table.filter = filter.value; table.update(o.forwarders); remember(); } }));
+  const el = asTable
+    ? h('div', null, line, empty, filter, table.el, reader)
+    : h('div', null, line, empty, grid.el, legend, h('div.cols', null, h('section', { 'aria-label': 'hottest' }, h('h2', null, 'Hottest'), filter, table.el), h('section', { 'aria-label': 'needs you' }, h('h2', null, 'Needs you'), h('div.scroll', null, h('table', null, needs)))), reader);
+
+  function remember() {
+    const a = new URLSearchParams();
+    if (asTable) a.set('view', 'table');
+    if (metrics[m].name !== 'occ') a.set('metric', metrics[m].name);
+    const sort = (table.reverse ? '-' : '') + table.sort;
+    if (sort !== (asTable ? '-node' : 'occ')) a.set('sort', sort);
+    if (table.filter) a.set('filter', table.filter);
+    if (cursor) a.set('sel', cursor);
+    app.go(`/overview${a.size ? `?${a}` : ''}`, true);
+  }
+
+  /** @param {string} id */
+  function select(id) {
+    cursor = id;
+    table.select(id);
+    remember();
+    draw();
+    const r = o.forwarders.find((/** @type {any} */ x) => x.id === id);
+    if (r) reader.replaceChildren(h('table', null, h('caption', null, `selected forwarder ${id}`), h('tr', null, ...columns.map((c) => h('th', { scope: 'col' }, c.head))), h('tr', null, ...columns.map((c) => h('td', null, c.text(r))))));
+  }
+
+  function draw() {
+    if (!o || asTable) return;
+    const next = new Map();
+    for (const r of o.forwarders) next.set(r.id, nextLevel(shown.get(r.id), metrics[m].share(r)));
+    shown = next;
+    grid.layout(o.forwarders.length, Math.max(320, el.clientWidth || 1200), 0, false);
+    const levels = o.forwarders.map((/** @type {any} */ r) => (r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : shown.get(r.id)));
+    grid.draw({ length: levels.length, level: (i) => levels[i], cell: (i) => { const r = o.forwarders[i], d = digit(r, /** @type {number} */ (shown.get(r.id))); return { digit: d, mark: mark(r), shown: d !== ' ' }; } },
+      o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)));
+    grid.canvas.dataset.redrawMs = (grid.took.at(-1) ?? 0).toFixed(2);
+  }
+
+  function drawNeeds() {
+    const rows = [
+      ...o.findings.filter((/** @type {any} */ f) => !['returned', 'dismissed'].includes(f.state)).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || f.kind, `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/forwarders/${f.node}`]),
+      ...o.waiting.map((/** @type {any} */ p) => [p.id, '', p.title, '', age(app.now() - Date.parse(p.created)), 'waits', `/plans/${p.id}`]),
+    ];
+    const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
+    if (stale.length) rows.push([`${stale.length} stale`, '', stale.slice(0, 6).map((/** @type {any} */ r) => r.id).join(' ') + (stale.length > 6 ? ' ...' : ''), '', '', Date.parse(stale[0].last_seen) > 0 ? `since ${clock(stale[0].last_seen)}` : 'never seen', `/forwarders/${stale[0].id}`]);
+    needs.replaceChildren(...rows.map(([id, node, what, conf, since, state, to]) => h('tr', { 'data-go': to }, h('td', null, h('a', { href: to }, id)), h('td', null, node), h('td.wrap', null, what), h('td', null, conf), h('td.num', null, since), h('td', null, state))));
+    if (!rows.length) needs.replaceChildren(h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')));
+  }
+
+  /** @param {number} step */
+  function move(step) {
+    if (!o?.forwarders.length) return;
+    if (asTable) return select(table.move(step > 0 ? 1 : -1)?.id ?? '');
+    const at = o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0].id)) + step;
+    if (at >= 0 && at < o.forwarders.length) select(o.forwarders[at].id);
+  }
+  const here = () => cursor || (asTable ? table.current()?.id : o?.forwarders[0]?.id);
+  const resized = () => draw();
+  addEventListener('resize', resized);
+  addEventListener('fairway-theme', resized);
+  /** @type {[string, () => void]} */
+  const up = ['', () => move(asTable ? -1 : -grid.cols)], down = ['', () => move(asTable ? 1 : grid.cols)], left = ['', () => move(-1)], right = ['', () => move(1)];
+  return {
+    title: 'overview', el,
+    update(next) {
+      o = next;
+      line.replaceChildren(...summary(o).map((s) => h('span', null, s)), asTable ? '' : h('span', null, `colour: ${metrics[m].title} (m)`));
+      empty.hidden = o.forwarders.length > 0;
+      setText(empty, 'No forwarder has reported yet. Start fairway-agent on the forwarding nodes with this server\'s address and a token, or list them as [[node]] in fairwayd.toml.');
+      table.selected = cursor;
+      table.update(o.forwarders);
+      if (asTable) return;
+      draw();
+      drawNeeds();
+      if (!legend.childElementCount) drawLegend();
+    },
+    keys: {
+      Enter: ['open', () => here() && app.go(`/forwarders/${here()}`)],
+      p: ['propose', () => here() && app.go(`/propose?from=${here()}`)],
+      m: ['metric', () => { m = (m + 1) % metrics.length; shown = new Map(); remember(); drawLegend(); if (o) line.lastElementChild && setText(line.lastElementChild, `colour: ${metrics[m].title} (m)`); draw(); }],
+      '/': ['filter', () => { filter.hidden = false; filter.focus(); }],
+      g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
+      c: ['compute nodes', () => app.go('/overview?view=compute')],
+      '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
+      E: ['export', () => (asTable ? download(new Blob([table.csv()], { type: 'text/csv' }), 'forwarders.csv') : grid.save('overview.png'))],
+      ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
+    },
+    close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
+  };
+  function drawLegend() {
+    legend.replaceChildren(h('span', null, '. idle'), h('span', null, '0-9 tenths of ', metrics[m].full, ' '), rampCanvas(), ...['! suspect', 'x excluded', 'd dedicated', '> plan waiting', '? stale', '- not known'].map((t) => h('span', null, t)));
+  }
+}
+
+/** All compute nodes, a few pixels each. @param {any} app @param {URLSearchParams} q */
+function computePage(app, q) {
+  const k = Math.max(0, computeMetrics.findIndex((x) => x.name === (q.get('metric') ?? 'bw')));
+  const metric = computeMetrics[k];
+  /** @type {string[]} */
+  let names = [];
+  let generation = -1;
+  /** @type {any} */
+  let frame = null;
+  let cursor = 0;
+  const line = h('p.summary', null, 'Waiting for the first frame of the compute nodes.'), legend = h('div.legend');
+  const where = h('p', { 'aria-live': 'polite' });
+  const grid = new GridView({
+    label: 'compute nodes, one cell each', pick: (i) => { cursor = i; draw(); tell(); }, open: openNode,
+    tip: (i) => `${names[i] ?? `cell ${i}`}  ${said(i)}`,
+  });
+  const el = h('div', null, line, grid.el, legend, where);
+  const said = (/** @type {number} */ i) => { const c = frame?.cells[i]; return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`; };
+  function draw() {
+    if (!frame) return;
+    const cells = frame.cells;
+    grid.layout(cells.length, Math.max(320, el.clientWidth || 1200), Math.max(240, innerHeight - 260), true);
+    grid.draw({ length: cells.length, level: (i) => (cells[i] < 10 ? cells[i] : cells[i] === 10 ? IDLE : UNKNOWN) }, cursor);
+    grid.canvas.dataset.redrawMs = (grid.took.at(-1) ?? 0).toFixed(2);
+    grid.canvas.dataset.cells = String(cells.length);
+  }
+  async function openNode() {
+    const n = names[cursor];
+    if (!n) return;
+    const node = await get(`/api/v1/nodes/${encodeURIComponent(n)}`);
+    if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
+    else app.note(`${n}: its forwarder is not known`);
+  }
+  function tell() { setText(where, `${names[cursor] ?? ''}  ${said(cursor)}  (enter opens its forwarder)`); }
+  /** @param {number} by */
+  const move = (by) => { cursor = Math.max(0, Math.min((frame?.cells.length ?? 1) - 1, cursor + by)); draw(); tell(); };
+  const resized = () => draw();
+  addEventListener('resize', resized);
+  addEventListener('fairway-theme', resized);
+  /** @type {[string, () => void]} */
+  const up = ['', () => move(-grid.cols)], down = ['', () => move(grid.cols)], left = ['', () => move(-1)], right = ['', () => move(1)];
+  return {
+    title: 'compute nodes', el, topics: [`grid:${metric.name}`],
+    async grid(/** @type {any} */ g) {
+      if (g.metric !== k) return;
+      frame = g;
+      draw();
+      let busy = 0, unknown = 0;
+      for (const c of g.cells) { if (c < 10) busy++; if (c === 255) unknown++; }
+      line.replaceChildren(h('span', null, `${g.cells.length} compute nodes: ${busy} busy ${g.cells.length - busy - unknown} idle ${unknown} without a fresh value`), h('span', null, `colour: ${metric.title} (m)`));
+      if (!legend.childElementCount) legend.append(h('span', null, 'blank idle'), h('span', null, `0-9 tenths of ${metric.full(g.full)} `), rampCanvas(), h('span', null, 'grey: no fresh value'));
+      if (generation !== g.generation) {
+        generation = g.generation;
+        names = await get('/api/v1/nodes?role=compute&names=1');
+        tell();
+      }
+    },
+    keys: {
+      Enter: ['open forwarder', openNode], m: ['metric', () => app.go(`/overview?view=compute&metric=${computeMetrics[(k + 1) % computeMetrics.length].name}`)],
+      g: ['forwarders', () => app.go('/overview')], E: ['export PNG', () => grid.save('compute.png')],
+      ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
+    },
+    close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
+  };
+}

@@ -1,0 +1,217 @@
+// Plans: the list, one plan with its preview, approval and progress, and proposing one by hand.
+import { h, setText } from './h.js?v=__V__';
+import { age, clock, mega, ratio } from './format.js?v=__V__';
+import { Table } from './table.js?v=__V__';
+import { get, post } from './api.js?v=__V__';
+
+const REASON = 10; // letters that the server asks for at least
+
+/** @param {any} app @returns {Promise<import('./app.js').Page>} */
+export async function plansPage(app) {
+  const table = new Table([
+    { name: 'id', head: 'PLAN', text: (r) => r.id },
+    { name: 'title', head: 'WHAT', text: (r) => r.title, wrap: true },
+    { name: 'state', head: 'STATE', text: (r) => said(r.state) },
+    { name: 'created', head: 'PROPOSED', text: (r) => `${clock(r.created)}  ${age(app.now() - Date.parse(r.created))} ago`, value: (r) => Date.parse(r.created) },
+    { name: 'expires', head: 'EXPIRES', text: (r) => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''), value: (r) => Date.parse(r.expires) },
+  ], { id: (r) => r.id, go: (r) => `/plans/${r.id}`, sort: 'created', caption: 'plans' });
+  const empty = h('p.empty', null, 'No plan yet. Choose a forwarder on the overview and press p to propose moving its clients; nothing moves before somebody approves.');
+  const load = async () => {
+    const rows = await get('/api/v1/plans');
+    empty.hidden = rows.length > 0;
+    table.update(rows);
+  };
+  await load();
+  /** @type {[string, () => void]} */
+  const up = ['', () => table.move(-1)], down = ['', () => table.move(1)];
+  return {
+    title: 'plans', el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
+    message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
+    update() { table.update(table.rows); },
+    keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)] },
+  };
+}
+
+/** @param {string} state */
+const said = (state) => state.replaceAll('_', ' ');
+
+/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+export async function planPage(app, id) {
+  let p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
+  let all = false, busy = false;
+  const title = h('h1'), meta = h('p.dim'), facts = h('dl.facts'), checks = h('div'), progress = h('p', { role: 'status' }), error = h('p.error', { role: 'alert', hidden: true });
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'reason', maxlength: 500, autocomplete: 'off', keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); reason.blur(); } } }));
+  const field = h('div.field', null, h('label', { for: 'reason' }, `Reason (kept in the audit, ${REASON} letters or more):`), reason);
+  const cancel = h('button', { type: 'button', click: () => history.length > 1 ? history.back() : app.go('/plans') }, 'Cancel');
+  const button = (/** @type {string} */ text, /** @type {() => void} */ f) => h('button', { type: 'button', click: (/** @type {MouseEvent} */ e) => e.detail > 0 && f(), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === ' ') f(); } }, text);
+  // Enter on these does nothing: it never approves.
+  const yes = button('A approve (shift)', approve), no = button('x reject', reject), back = button('B roll back (shift)', rollBack), stop = button('s stop after this batch', stopIt);
+  const actions = h('div.actions', null, cancel, yes, no, stop, back);
+  const refused = h('p.dim');
+  const el = h('div', null, title, meta, facts, checks, progress, error, field, actions, refused);
+
+  function draw() {
+    const n = p.moves.length, open = p.state === 'proposed', moving = ['approved', 'applying', 'rolling_back', 'applied'].includes(p.state);
+    setText(title, `${p.id}  ${p.title}`);
+    setText(meta, `proposed by ${p.proposer} ${clock(p.created)}   ${said(p.state)}${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`);
+    const lines = all ? p.moves.map((/** @type {any} */ m) => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
+    facts.replaceChildren(...[
+      ['change', h('div', null, h('div', null, `${n} compute node${n === 1 ? '' : 's'} change${n === 1 ? 's' : ''} forwarder`), h('pre', { class: 'wrap' }, lines.join('\n')))],
+      ['reason', p.reason || '-'],
+      p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
+      ['undo', 'B at any time'],
+      ['needs', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'no approval was given'}`],
+    ].filter((x) => x !== null).flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]));
+    checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...(p.checks ?? []).map((/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text))] : []));
+    drawProgress(n);
+    const may = app.may();
+    field.hidden = !may || !(open || moving || ['verified', 'partial', 'failed'].includes(p.state));
+    yes.hidden = no.hidden = !open || !may;
+    stop.hidden = p.state !== 'applying' || !may;
+    back.hidden = !may || !['applying', 'applied', 'verified', 'partial', 'failed'].includes(p.state);
+    /** @type {HTMLButtonElement} */ (yes).disabled = busy || p.may_approve !== '';
+    setText(refused, !may && (open || moving) ? 'Only operators decide here. Sign in with i, or use fairway on the server\'s host.' : open && p.may_approve ? `You cannot approve: ${p.may_approve}.` : '');
+    app.keysChanged();
+  }
+
+  function needs() {
+    const given = (p.approvals ?? []).filter((/** @type {any} */ a) => a.hash === p.preview_hash);
+    return `${p.needs} approval${p.needs === 1 ? '' : 's'}${p.needs > 1 ? ' because the plan is big or a check is amber' : ''}${given.length ? ` (${given.length} of ${p.needs}: ${given.map((/** @type {any} */ a) => a.by).join(', ')})` : ''}; never by the proposer`;
+  }
+
+  /** @param {number} n */
+  function drawProgress(n) {
+    const results = (p.goal ? p.undo : p.results) ?? [];
+    const ok = results.filter((/** @type {any} */ r) => r.ok || r.verified).length, failed = results.filter((/** @type {any} */ r) => !r.ok && !r.verified).length, seen = results.filter((/** @type {any} */ r) => r.verified).length;
+    const retry = results.filter((/** @type {any} */ r) => r.tries > 1).length;
+    const words = {
+      approved: `approved; waits for its turn`, applying: `applying ${results.length}/${n}  ok ${ok}  retry ${retry}  failed ${failed}`, applied: `told ${ok} of ${n}; seen by the collector ${seen} of ${n}`,
+      verified: `verified ${seen} of ${n} at ${clock(p.changed)}`, partial: `partly applied: ${ok} of ${n}, failed ${failed}`, failed: `failed: ${p.error || `${failed} of ${n}`}`, rolling_back: `rolling back ${results.length}/${n}  ok ${ok}  failed ${failed}`,
+      rolled_back: `rolled back ${seen || ok} of ${n} at ${clock(p.changed)}`, rejected: `rejected at ${clock(p.changed)}`, expired: 'expired: nobody approved it in time; propose it again', restored: 'taken back at the job\'s end',
+    };
+    const text = /** @type {Record<string, string>} */ (words)[p.state] ?? '';
+    const bad = results.filter((/** @type {any} */ r) => r.error).slice(0, 5).map((/** @type {any} */ r) => h('div.check.amber', null, `${r.node}: ${r.error}`));
+    progress.replaceChildren(h('span', { id: 'progress', class: 'strong' }, text), ...(['applying', 'rolling_back', 'applied'].includes(p.state) ? [' ', h('progress', { max: n, value: results.length, 'aria-label': text })] : []), ...bad);
+  }
+
+  /** @param {string} verb @param {any} body */
+  async function say(verb, body) {
+    if (busy) return;
+    busy = true;
+    error.hidden = true;
+    draw();
+    try {
+      p = await post(`/api/v1/plans/${p.id}/${verb}`, body);
+      reason.value = '';
+    } catch (err) {
+      error.hidden = false;
+      setText(error, /** @type {Error} */ (err).message);
+      // What changed is shown anew, so that the next yes is to what is true now.
+      p = await get(`/api/v1/plans/${p.id}`).catch(() => p);
+    } finally {
+      busy = false;
+      draw();
+      cancel.focus();
+    }
+  }
+  function hasReason() {
+    if ([...reason.value.trim()].length >= REASON) return true;
+    app.note(`Write a reason of ${REASON} letters or more first.`);
+    reason.focus();
+    return false;
+  }
+  async function approve() {
+    if (yes.hidden) return;
+    if (p.may_approve) return app.note(`You cannot approve: ${p.may_approve}.`);
+    if (!hasReason()) return;
+    const shown = p.preview_hash;
+    if (await app.ask(`${p.id}: ${p.moves.length} compute node${p.moves.length === 1 ? ' changes' : 's change'} forwarder now.`, 'A', 'Approve')) say('approve', { preview_hash: shown, reason: reason.value.trim() });
+  }
+  function reject() { if (!no.hidden && hasReason()) say('reject', { reason: reason.value.trim() }); }
+  function stopIt() { if (!stop.hidden) say('stop', { reason: reason.value.trim() || 'stopped by hand' }); }
+  async function rollBack() {
+    if (back.hidden || !hasReason()) return;
+    if (await app.ask(`${p.id}: every node that was moved goes back to where it came from.`, 'B', 'Roll back')) say('rollback', { reason: reason.value.trim() });
+  }
+  const load = async () => { if (!busy) { p = await get(`/api/v1/plans/${encodeURIComponent(id)}`); draw(); } };
+  let ticks = 0;
+  draw();
+  return {
+    title: id, el, focus: () => cancel.focus(),
+    message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
+    // Checks age while the plan waits, so they are asked for again now and then.
+    update() { if (p.state === 'proposed' && ++ticks % 5 === 0) load().catch(() => {}); else draw(); },
+    // Only what works now.
+    get keys() {
+      /** @type {Record<string, [string, () => void]>} */
+      const k = { d: [all ? 'fewer changes' : 'all changes', () => { all = !all; draw(); }] };
+      if (!field.hidden) k.w = ['write a reason', () => reason.focus()];
+      if (!yes.hidden) k.A = ['approve', approve];
+      if (!no.hidden) k.x = ['reject', reject];
+      if (!stop.hidden) k.s = ['stop after this batch', stopIt];
+      if (!back.hidden) k.B = ['roll back', rollBack];
+      return k;
+    },
+  };
+}
+
+/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+export async function proposePage(app, q) {
+  const from = q.get('from') ?? '';
+  const d = await get(`/api/v1/forwarders/${encodeURIComponent(from)}?series=0`);
+  const wanted = (q.get('nodes') ?? '').split(',').filter(Boolean);
+  const nodes = d.client_nodes.map((/** @type {any} */ c) => c.id).filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
+  const targets = new Table([
+    { name: 'node', head: 'TO', text: (r) => r.id }, { name: 'state', head: 'STATE', text: (r) => r.state },
+    { name: 'occ', head: 'OCC %', num: true, text: (r) => ratio(r.occupancy), value: (r) => r.occupancy },
+    { name: 'bw', head: 'MB/s', num: true, text: (r) => mega((r.read_bytes_per_sec ?? NaN) + (r.write_bytes_per_sec ?? NaN)), value: (r) => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0) },
+    { name: 'clients', head: 'CLIENTS', num: true, text: (r) => String(r.clients), value: (r) => r.clients },
+  ], { id: (r) => r.id, sort: 'bw', reverse: true, caption: 'forwarders to move to, the least busy first' });
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'why', maxlength: 500, autocomplete: 'off', keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); if (!send.disabled) propose(); } } }));
+  const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
+  const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
+  const error = h('p.error', { role: 'alert', hidden: true }), chosen = h('p');
+  const el = h('div', null, h('h1', null, `Propose: move ${nodes.length} client${nodes.length === 1 ? '' : 's'} of ${from}`),
+    h('p.dim', null, nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
+    h('div.clients', null, targets.el), chosen,
+    h('div.field', null, h('label', { for: 'why' }, `Reason (kept in the audit, ${REASON} letters or more):`), reason),
+    h('div.field', null, h('label', null, force, ' force: cut a dead forwarder off instead of draining it')), error,
+    h('div.actions', null, h('button', { type: 'button', click: () => history.back() }, 'Cancel'), send),
+    h('p.dim', null, app.may() ? 'Nothing moves before somebody else approves the plan.' : 'You may look, not propose: only operators do. Sign in with i.'));
+  targets.table.addEventListener('click', (e) => {
+    const i = [...targets.body.children].indexOf(/** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')));
+    if (i >= 0) { targets.select(targets.shown[i].id); draw(); }
+  });
+  function draw() {
+    setText(chosen, targets.selected ? `${shorten(nodes)}  ${from} -> ${targets.selected}` : 'Choose the forwarder to move to: arrows or a click.');
+    send.disabled = !app.may() || !nodes.length || !targets.selected;
+  }
+  async function propose() {
+    error.hidden = true;
+    if ([...reason.value.trim()].length < REASON) { app.note(`Write a reason of ${REASON} letters or more first.`); return reason.focus(); }
+    send.disabled = true;
+    try {
+      const p = await post('/api/v1/plans', { nodes, to: targets.selected, reason: reason.value.trim(), force: force.checked });
+      app.go(`/plans/${p.id}`);
+    } catch (err) {
+      error.hidden = false;
+      setText(error, /** @type {Error} */ (err).message);
+      draw();
+    }
+  }
+  /** @param {number} by */
+  const move = (by) => { targets.move(by); draw(); };
+  /** @type {[string, () => void]} */
+  const up = ['', () => move(-1)], down = ['choose', () => move(1)];
+  draw();
+  return {
+    title: 'propose', el,
+    update(o) { targets.update(o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['excluded', 'stale'].includes(r.state))); draw(); },
+    keys: { ArrowUp: up, k: up, ArrowDown: down, j: down, Enter: ['write the reason', () => reason.focus()], f: ['force', () => { force.checked = !force.checked; }] },
+  };
+}
+
+/** @param {string[]} names */
+function shorten(names) {
+  return names.length <= 8 ? names.join(' ') : `${names.slice(0, 8).join(' ')} and ${names.length - 8} more`;
+}

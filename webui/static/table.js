@@ -1,0 +1,112 @@
+// One table for every list: columns say what they show; rows are kept and changed in place.
+import { h, setText } from './h.js?v=__V__';
+
+/**
+ * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?: boolean, title?: string}} Column
+ */
+export class Table {
+  /**
+   * @param {Column[]} columns
+   * @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?: boolean, sorted?: (name: string, reverse: boolean) => void, caption?: string, fixed?: boolean}} o
+   */
+  constructor(columns, o) {
+    this.columns = columns;
+    this.o = o;
+    this.sort = o.sort ?? columns[0].name;
+    this.reverse = o.reverse ?? false;
+    /** @type {any[]} */
+    this.rows = [];
+    /** @type {any[]} shown, in order */
+    this.shown = [];
+    this.filter = '';
+    this.limit = Infinity;
+    this.selected = '';
+    this.head = h('tr');
+    this.body = h('tbody');
+    this.table = h('table', null, h('caption.sr', null, o.caption ?? ''), h('thead', null, this.head), this.body);
+    this.el = h('div.scroll', null, this.table);
+    this.drawHead();
+  }
+
+  drawHead() {
+    this.head.replaceChildren(...this.columns.map((c) => h(c.num ? 'th.num' : 'th', { scope: 'col', title: c.title, 'aria-sort': !this.o.fixed && c.name === this.sort ? (this.reverse ? 'ascending' : 'descending') : null },
+      this.o.fixed ? c.head : h('button', { type: 'button', click: () => this.sortBy(c.name) }, c.head + (c.name === this.sort ? (this.reverse ? ' ^' : ' v') : '')))));
+  }
+
+  /** @param {string} name */
+  sortBy(name) {
+    if (this.sort === name) this.reverse = !this.reverse;
+    else this.sort = name;
+    this.drawHead();
+    this.update(this.rows);
+    this.o.sorted?.(this.sort, this.reverse);
+  }
+
+  /** @param {number} step */
+  stepSort(step) {
+    const i = this.columns.findIndex((c) => c.name === this.sort);
+    this.sortBy(this.columns[(i + step + this.columns.length) % this.columns.length].name);
+  }
+
+  /** @param {any[]} rows */
+  update(rows) {
+    this.rows = rows;
+    const col = this.columns.find((c) => c.name === this.sort) ?? this.columns[0];
+    const value = col.value ?? col.text;
+    const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
+    let list = words.length ? rows.filter((r) => { const all = this.columns.map((c) => c.text(r)).join(' ').toLowerCase(); return words.every((w) => all.includes(w)); }) : [...rows];
+    if (!this.o.fixed) list.sort((a, b) => (this.reverse ? -1 : 1) * compare(value(a), value(b)) || compare(this.o.id(b), this.o.id(a)));
+    list = list.slice(0, this.limit);
+    this.shown = list;
+    while (this.body.children.length > list.length) this.body.lastChild?.remove();
+    list.forEach((r, i) => this.drawRow(r, i));
+  }
+
+  /** @param {any} r @param {number} i */
+  drawRow(r, i) {
+    let tr = /** @type {HTMLElement|undefined} */ (this.body.children[i]);
+    if (!tr) {
+      tr = h('tr', null, ...this.columns.map((c) => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : ''))));
+      this.body.append(tr);
+    }
+    this.columns.forEach((c, k) => setText(/** @type {HTMLElement} */ (tr).children[k], c.text(r)));
+    const to = this.o.go?.(r);
+    if (to) tr.dataset.go = to;
+    tr.classList.toggle('sel', this.o.id(r) === this.selected);
+  }
+
+  /** @param {number} step @returns {any} the row that is selected now */
+  move(step) {
+    if (!this.shown.length) return null;
+    const i = this.shown.findIndex((r) => this.o.id(r) === this.selected);
+    const r = this.shown[Math.max(0, Math.min(this.shown.length - 1, i < 0 ? 0 : i + step))];
+    this.select(this.o.id(r));
+    return r;
+  }
+
+  /** @param {string} id */
+  select(id) {
+    this.selected = id;
+    this.shown.forEach((r, i) => this.body.children[i]?.classList.toggle('sel', this.o.id(r) === id));
+    const i = this.shown.findIndex((r) => this.o.id(r) === id);
+    if (i >= 0) this.body.children[i].scrollIntoView({ block: 'nearest' });
+  }
+
+  current() {
+    return this.shown.find((r) => this.o.id(r) === this.selected) ?? this.shown[0];
+  }
+
+  /** What is shown, as CSV. */
+  csv() {
+    const cell = (/** @type {any} */ v) => (/[",\n]/.test(String(v)) ? `"${String(v).replaceAll('"', '""')}"` : String(v));
+    return [this.columns.map((c) => cell(c.head)).join(), ...this.shown.map((r) => this.columns.map((c) => cell(c.text(r))).join())].join('\n') + '\n';
+  }
+}
+
+/** Largest first; what is not known last. @param {any} a @param {any} b */
+function compare(a, b) {
+  const na = a === null || a === undefined, nb = b === null || b === undefined;
+  if (na || nb) return na && nb ? 0 : na ? 1 : -1;
+  if (typeof a === 'number' && typeof b === 'number') return b - a;
+  return String(b).localeCompare(String(a), 'en', { numeric: true });
+}
