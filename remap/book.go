@@ -16,6 +16,7 @@ type book struct {
 	keys  map[string]keyUse
 
 	exclusions exclusions
+	standings  standings
 }
 
 // entry is one plan with look-ups into its slices.
@@ -60,6 +61,8 @@ func (b *book) take(r *Record) error {
 		return b.add(r)
 	case StepExclude, StepReturn:
 		return b.exclusions.take(r)
+	case StepAllow, StepRevoke:
+		return b.standings.take(r)
 	}
 	e, err := b.get(r.Plan)
 	if err != nil {

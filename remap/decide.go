@@ -15,13 +15,14 @@ import (
 // maxMoves bounds a request: no machine has more compute nodes than this.
 const maxMoves = 1 << 20
 
-// Propose puts a plan on the desk. Nothing is moved before it is approved. Errors: ErrInvalid
+// Propose puts a plan on the desk. Nothing is moved before it is approved, by people or, for what
+// a policy proposes, by a rule that people made. Errors: ErrInvalid
 // (naming the node, forwarder or field), ErrNotAllowed, ErrConflict.
 func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err error) {
 	if err := by.may(Operator, "proposing a plan"); err != nil {
 		return Plan{}, err
 	}
-	if err := checkText(r.Reason); err != nil {
+	if err := checkText(r.Reason + r.Job + r.App + r.User); err != nil {
 		return Plan{}, err
 	}
 	s := d.situation()
@@ -29,7 +30,7 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 	if err != nil {
 		return Plan{}, err
 	}
-	body := digest("propose", Request{Job: r.Job, Moves: r.Moves, Reason: r.Reason, Force: r.Force, Dedicated: r.Dedicated})
+	body := digest("propose", Request{Job: r.Job, App: r.App, User: r.User, Moves: r.Moves, Reason: r.Reason, Force: r.Force, Dedicated: r.Dedicated})
 	err = d.do(ctx, func() error {
 		id, again, err := d.book.used(by, r.Key, body)
 		if err == nil && !again {
@@ -37,7 +38,7 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 			id = d.book.nextID()
 			err = d.record(&Record{At: now, Kind: StepPropose, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via,
 				Reason: r.Reason, Key: r.Key, Body: body, Proposed: &Plan{
-					ID: id, Job: topology.JobID(r.Job), Moves: moves, Reason: r.Reason, Proposer: by.Name,
+					ID: id, Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves, Reason: r.Reason, Proposer: by.Name,
 					Created: now, Expires: now.Add(d.set.ProposalTTL), State: Proposed, Changed: now,
 					Force: r.Force, Dedicated: r.Dedicated, Frozen: s.freeze(moves),
 				}})
@@ -47,6 +48,9 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 		}
 		return err
 	})
+	if err == nil && by.Via == ViaPolicy && p.State == Proposed {
+		return d.approveByRule(ctx, p)
+	}
 	return p, err
 }
 
@@ -161,6 +165,8 @@ func mayApprove(by Person, v *Preview, set Settings) string {
 	switch {
 	case p.State != Proposed:
 		return fmt.Sprintf("it is %s", p.State)
+	case set.Mode == ModeObserve:
+		return "desk.mode is observe: plans are proposed and not applied"
 	case by.may(Operator, "approving") != nil:
 		return by.may(Operator, "approving").Error()
 	case by.Name == p.Proposer && !set.SelfApproval:

@@ -158,6 +158,9 @@ func (d *Desk) record(recs ...*Record) error {
 			d.watch.tell(FeedChanged)
 			continue
 		}
+		if r.Standing != nil {
+			continue
+		}
 		if r.State != "" && d.book.plans[r.Plan].Dedicated {
 			d.publishOwners()
 		}

@@ -29,13 +29,15 @@ func (r Role) Includes(need Role) bool {
 type Person struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
-	Via  string `json:"via"` // unix, token, session, proxy
+	Via  string `json:"via"` // unix, token, session, proxy, or ViaPolicy
 }
 
 // Request asks for a remap.
 type Request struct {
 	Key    string // idempotency key; empty: none
 	Job    string
+	App    string // of the job; standing approvals are by application and user
+	User   string
 	Moves  []Move // From is filled in by the desk
 	Reason string
 	Force  bool

@@ -85,6 +85,8 @@ const (
 type Plan struct {
 	ID       string         `json:"id"`
 	Job      topology.JobID `json:"job,omitempty"`
+	App      string         `json:"app,omitempty"`
+	User     string         `json:"user,omitempty"`
 	Moves    []Move         `json:"moves"`
 	Reason   string         `json:"reason"`
 	Proposer string         `json:"proposer"`

@@ -2,11 +2,16 @@ package remap
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
 // Settings are the rules of the desk that a site may change.
 type Settings struct {
+	// Mode says how far the desk goes by itself.
+	Mode Mode `toml:"mode"`
+	// PlansPerMinute bounds what is approved by rule.
+	PlansPerMinute int `toml:"plans_per_minute"`
 	// ProposalTTL is how long a proposal waits for approvals (CONSOLE.md section 6).
 	ProposalTTL time.Duration `toml:"proposal_ttl"`
 	// ApprovalTTL is how long an approved plan may wait for its start.
@@ -32,15 +37,17 @@ type Settings struct {
 // DefaultSettings are the values of DESIGN.md and CONSOLE.md, closed where they have a choice.
 func DefaultSettings() Settings {
 	return Settings{
-		ProposalTTL:  15 * time.Minute,
-		ApprovalTTL:  2 * time.Minute,
-		VerifyWithin: 30 * time.Second,
-		TwoPersons:   true,
-		BigPlan:      4096,
-		HealthyFloor: 1,
-		MaxExcluded:  0.25,
-		FeedLease:    time.Minute,
-		MaxApplying:  4,
+		Mode:           ModeApprove,
+		PlansPerMinute: 6,
+		ProposalTTL:    15 * time.Minute,
+		ApprovalTTL:    2 * time.Minute,
+		VerifyWithin:   30 * time.Second,
+		TwoPersons:     true,
+		BigPlan:        4096,
+		HealthyFloor:   1,
+		MaxExcluded:    0.25,
+		FeedLease:      time.Minute,
+		MaxApplying:    4,
 	}
 }
 
@@ -57,10 +64,13 @@ func (s Settings) Validate() error {
 	for _, n := range []struct {
 		name       string
 		value, min int
-	}{{"big_plan", s.BigPlan, 1}, {"healthy_floor", s.HealthyFloor, 0}, {"max_applying", s.MaxApplying, 1}} {
+	}{{"big_plan", s.BigPlan, 1}, {"healthy_floor", s.HealthyFloor, 0}, {"max_applying", s.MaxApplying, 1}, {"plans_per_minute", s.PlansPerMinute, 0}} {
 		if n.value < n.min {
 			return fmt.Errorf("desk.%s = %d: want at least %d", n.name, n.value, n.min)
 		}
+	}
+	if !slices.Contains([]Mode{ModeObserve, ModeApprove, ModeAuto}, s.Mode) {
+		return fmt.Errorf("desk.mode = %q: want observe, approve or auto", s.Mode)
 	}
 	if s.MaxExcluded < 0 || s.MaxExcluded > 1 {
 		return fmt.Errorf("desk.max_excluded = %g: want a share of 0 to 1", s.MaxExcluded)

@@ -34,6 +34,8 @@ var settings = []setting{
 	{"store.keep", "How long seconds are kept, such as 720h; 0: for ever."},
 	{"store.keep_bytes", "Bytes that the store may take before its oldest hours go; 0: no limit."},
 	{"forwarder.peak_bytes_per_sec", "Peak bandwidth of a forwarder in one direction, bytes/s, where its [[node]] does not say; 0: not known, then it has no occupancy."},
+	{"desk.mode", "How far the desk goes by itself: observe (plans are proposed and not applied), approve (people say yes, to a plan or to an application once and for all) or auto (plans of policies are approved by rule)."},
+	{"desk.plans_per_minute", "Most plans that are approved by rule within a minute; further ones wait for a person."},
 	{"desk.proposal_ttl", "How long a proposal waits for approvals (CONSOLE.md section 6)."},
 	{"desk.approval_ttl", "How long an approved plan may wait for its start (CONSOLE.md section 6)."},
 	{"desk.verify_within", "How long the collector may take to see a new mapping before the plan counts as partial."},

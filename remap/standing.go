@@ -1,0 +1,192 @@
+package remap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Mode says how far the desk goes by itself (DESIGN.md section 7).
+type Mode string
+
+// The modes.
+const (
+	ModeObserve Mode = "observe" // plans are proposed, none is applied
+	ModeApprove Mode = "approve" // a person says yes, for a plan or for an application once and for all
+	ModeAuto    Mode = "auto"    // plans of policies are approved by rule, within the guard rails
+)
+
+// ViaPolicy is the door of a policy: what proposes under it may be approved by rule.
+const ViaPolicy = "policy"
+
+// ViaRule is the door of an approval that no person gave in that moment.
+const ViaRule = "rule"
+
+// Standing is a person's yes to every plan of a policy for an application, given beforehand.
+type Standing struct {
+	ID     string    `json:"id"`
+	App    string    `json:"app"`
+	User   string    `json:"user,omitempty"` // empty: of every user
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+}
+
+// MaxStanding bounds how long a standing approval holds: somebody looks at it once in a while.
+const MaxStanding = 366 * 24 * time.Hour
+
+// The steps of a standing approval.
+const (
+	StepAllow  RecordKind = "allow"
+	StepRevoke RecordKind = "revoke"
+)
+
+// standings are the book's standing approvals.
+type standings struct {
+	of   []Standing // in force or run out, not revoked
+	made int
+}
+
+// take makes one record true.
+func (s *standings) take(r *Record) error {
+	if r.Standing == nil {
+		return fmt.Errorf("%s without a standing approval", r.Kind)
+	}
+	if r.Kind == StepAllow {
+		s.made++
+		s.of = append(s.of, *r.Standing)
+		return nil
+	}
+	n := len(s.of)
+	s.of = slices.DeleteFunc(s.of, func(o Standing) bool { return o.ID == r.Standing.ID })
+	if len(s.of) == n {
+		return fmt.Errorf("%s is revoked and was not in force", r.Standing.ID)
+	}
+	return nil
+}
+
+// find returns the standing approval that covers a job of app and user at now.
+func (s *standings) find(app, user string, now time.Time) (Standing, bool) {
+	i := slices.IndexFunc(s.of, func(o Standing) bool {
+		return app != "" && o.App == app && (o.User == "" || o.User == user) && now.Before(o.Until)
+	})
+	if i < 0 {
+		return Standing{}, false
+	}
+	return s.of[i], true
+}
+
+// Allow approves, for ttl, every plan that a policy proposes for an application of a user (empty:
+// of all). Guard rails still hold. Errors: ErrNotAllowed, ErrInvalid, ErrConflict.
+func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.Duration, a Answer) (out Standing, err error) {
+	if err := by.may(Operator, "a standing approval"); err != nil {
+		return out, err
+	}
+	if err := checkReason(a.Reason); err != nil {
+		return out, err
+	}
+	if app == "" || checkText(app+user) != nil {
+		return out, fmt.Errorf("%w: a standing approval for application %q of user %q: an application is needed", ErrInvalid, app, user)
+	}
+	if ttl < time.Minute || ttl > MaxStanding {
+		return out, fmt.Errorf("%w: a standing approval for %s: want 1m to %s", ErrInvalid, ttl, MaxStanding)
+	}
+	body := digest("allow", []any{app, user, ttl, a.Reason})
+	err = d.do(ctx, func() error {
+		id, again, err := d.book.used(by, a.Key, body)
+		if err == nil && !again {
+			now := time.Now().UTC()
+			id = fmt.Sprintf("S-%04d", d.book.standings.made+1)
+			err = d.record(&Record{At: now, Kind: StepAllow, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
+				Key: a.Key, Body: body, Standing: &Standing{ID: id, App: app, User: user, By: by.Name, Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
+		}
+		for _, s := range d.book.standings.of {
+			if s.ID == id {
+				out = s
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// Revoke ends a standing approval; plans approved by it stay. Errors: ErrNotAllowed, ErrNotFound.
+func (d *Desk) Revoke(ctx context.Context, by Person, id string, a Answer) error {
+	if err := by.may(Operator, "revoking a standing approval"); err != nil {
+		return err
+	}
+	return d.do(ctx, func() error {
+		i := slices.IndexFunc(d.book.standings.of, func(o Standing) bool { return o.ID == id })
+		if i < 0 {
+			return fmt.Errorf("standing approval %q: %w", id, ErrNotFound)
+		}
+		s := d.book.standings.of[i]
+		return d.record(&Record{At: time.Now().UTC(), Kind: StepRevoke, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason, Standing: &s})
+	})
+}
+
+// Standing returns the standing approvals in force.
+func (d *Desk) Standing(ctx context.Context) (out []Standing, err error) {
+	err = d.do(ctx, func() error {
+		now := time.Now()
+		for _, s := range d.book.standings.of {
+			if now.Before(s.Until) {
+				out = append(out, s)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// approveByRule approves a policy's plan where the mode or a standing approval allows it, within
+// the guard rails: every check green, one approval enough, and not too many plans a minute. Where
+// one of them is against it the plan waits for a person like any other.
+func (d *Desk) approveByRule(ctx context.Context, p Plan) (Plan, error) {
+	var rule Person
+	var reason string
+	err := d.do(ctx, func() error {
+		now := time.Now()
+		s, standing := d.book.standings.find(p.App, p.User, now)
+		switch {
+		case d.set.Mode == ModeObserve || d.ruledSince(now.Add(-time.Minute)) >= d.set.PlansPerMinute:
+		case standing:
+			rule, reason = Person{Name: s.By, Role: Operator, Via: ViaRule}, "standing approval "+s.ID+": "+s.Reason
+		case d.set.Mode == ModeAuto:
+			rule, reason = Person{Name: "auto", Role: Operator, Via: ViaRule}, "desk.mode is auto"
+		}
+		return nil
+	})
+	if err != nil || rule.Name == "" {
+		return p, err
+	}
+	v, err := d.Preview(ctx, rule, p.ID)
+	if err != nil || v.Needs > 1 || v.MayApprove != "" || slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Level != Green }) {
+		return p, err
+	}
+	return d.Approve(ctx, rule, p.ID, Answer{Hash: v.Hash, Reason: shortenText(reason, maxReason)})
+}
+
+// ruledSince counts the plans that were approved by rule since then.
+func (d *Desk) ruledSince(then time.Time) (n int) {
+	for _, id := range slices.Backward(d.book.order) {
+		e := d.book.plans[id]
+		if e.Created.Before(then) {
+			return n // older ones were approved when they were proposed, if by rule
+		}
+		if slices.ContainsFunc(e.Approvals, func(a Approval) bool { return a.Via == ViaRule }) {
+			n++
+		}
+	}
+	return n
+}
+
+func shortenText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}

@@ -1,0 +1,111 @@
+package remap
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var policy = Person{Name: "scale-out", Role: Operator, Via: ViaPolicy}
+
+func ask(i int, app string) Request {
+	return Request{App: app, User: "wei", Moves: MoveAll(nodes(i), "fwd3"), Reason: "wants more bandwidth"}
+}
+
+func TestObserveAppliesNothing(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, func(s *Settings) { s.Mode = ModeObserve }, func(t *testing.T, d *Desk, _ string) {
+		if _, err := d.Allow(t.Context(), olga, "ROMS", "", time.Hour, Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		p := propose(t, d, policy, ask(0, "ROMS"))
+		v, err := d.Preview(t.Context(), sam, p.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, ErrState, "observe")
+		time.Sleep(time.Minute)
+		wantState(t, d, p.ID, Proposed)
+		if m.orders != 0 {
+			t.Errorf("%d orders", m.orders)
+		}
+	})
+}
+
+func TestAutoApprovesPoliciesWithinTheGuardRails(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, func(s *Settings) { s.Mode, s.PlansPerMinute = ModeAuto, 2 }, func(t *testing.T, d *Desk, _ string) {
+		byHand := propose(t, d, olga, ask(5, "ROMS"))
+		m.set(func() { m.late = 5 * time.Second })
+		stale := propose(t, d, policy, ask(4, "ROMS"))
+		m.set(func() { m.late = 0 })
+		a, b, c := propose(t, d, policy, ask(0, "ROMS")), propose(t, d, policy, ask(1, "")), propose(t, d, policy, ask(2, ""))
+		time.Sleep(2 * time.Second)
+		wantState(t, d, a.ID, Verified)
+		wantState(t, d, b.ID, Verified)
+		wantState(t, d, c.ID, Proposed) // the third within a minute
+		wantState(t, d, stale.ID, Proposed)
+		wantState(t, d, byHand.ID, Proposed)
+		time.Sleep(time.Minute)
+		p := propose(t, d, policy, ask(3, ""))
+		if len(p.Approvals) != 1 || p.Approvals[0].By != "auto" || p.Approvals[0].Via != ViaRule {
+			t.Errorf("approvals %+v", p.Approvals)
+		}
+	})
+}
+
+func TestStandingApprovals(t *testing.T) {
+	m := newTestMachine(8, 4)
+	k := &disk{left: -1, syncs: -1}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		d := restart(t, k, m, nil)
+		s, err := d.Allow(ctx, olga, "ROMS", "wei", time.Hour, Answer{Key: "k", Reason: why})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := d.Allow(ctx, olga, "ROMS", "wei", time.Hour, Answer{Key: "k", Reason: why}); err != nil || again.ID != s.ID {
+			t.Errorf("the same request again: %+v, %v", again, err)
+		}
+		for _, err := range []error{
+			errOf2(d.Allow(ctx, olga, "", "wei", time.Hour, Answer{Reason: why})),
+			errOf2(d.Allow(ctx, olga, "ROMS", "wei", time.Second, Answer{Reason: why})),
+			errOf2(d.Allow(ctx, olga, "ROMS", "wei", time.Hour, Answer{})),
+		} {
+			wantErr(t, err, ErrInvalid)
+		}
+		d.Close()
+		d = restart(t, k, m, nil)
+		covered, other := propose(t, d, policy, ask(0, "ROMS")), propose(t, d, policy, ask(1, "WRF"))
+		byHand := propose(t, d, sam, ask(2, "ROMS"))
+		time.Sleep(2 * time.Second)
+		p := wantState(t, d, covered.ID, Verified)
+		if p.Approvals[0].By != "olga" || p.Approvals[0].Via != ViaRule {
+			t.Errorf("approvals %+v", p.Approvals)
+		}
+		wantState(t, d, other.ID, Proposed)
+		wantState(t, d, byHand.ID, Proposed)
+		time.Sleep(time.Hour)
+		if p := propose(t, d, policy, ask(3, "ROMS")); p.State != Proposed {
+			t.Errorf("an hour later the plan is %s", p.State)
+		}
+		s, err = d.Allow(ctx, olga, "ROMS", "", time.Hour, Answer{Reason: why})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Revoke(ctx, sam, s.ID, Answer{}); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, d.Revoke(ctx, sam, s.ID, Answer{}), ErrNotFound, s.ID)
+		if p := propose(t, d, policy, ask(4, "ROMS")); p.State != Proposed {
+			t.Errorf("after the revocation the plan is %s", p.State)
+		}
+		if all, err := d.Standing(ctx); err != nil || len(all) != 0 {
+			t.Errorf("%v, %v", all, err)
+		}
+		d.Close()
+	})
+}
+
+func errOf2(_ Standing, err error) error { return err }
