@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fairway/collector/topology"
@@ -51,7 +52,7 @@ var columns = []column{
 		number: func(r *ForwarderRow) *float64 { return r.ServerTime }},
 	{name: "err", title: "ERR/s", width: 7, text: func(s *State, r *ForwarderRow) string { return count(s.value(r, r.ErrorsPerSec)) },
 		number: func(r *ForwarderRow) *float64 { return r.ErrorsPerSec }},
-	{name: "clients", title: "CN", width: 6, text: func(_ *State, r *ForwarderRow) string { c := float64(r.Clients); return count(&c) },
+	{name: "clients", title: "CN", width: 6, text: func(_ *State, r *ForwarderRow) string { return strconv.Itoa(r.Clients) },
 		number: func(r *ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
 	{name: "job", title: "TOP JOB (share)", width: 20, text: func(s *State, r *ForwarderRow) string { return s.job(r) }},
 }

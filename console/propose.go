@@ -20,6 +20,7 @@ type proposePage struct {
 	err    error
 	asking bool
 	cursor topology.ForwarderID
+	order  []topology.ForwarderID // of the list, as it was first shown
 	force  bool
 	reason *input // while it is typed
 	sent   bool
@@ -101,7 +102,8 @@ func (p *proposePage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 	return ask.propose(ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force})
 }
 
-// targets are the forwarders that clients can go to, the least loaded first.
+// targets are the forwarders that clients can go to, in the order of their load when the list was
+// first shown: a row must never change under a key that is already on its way.
 func (p *proposePage) targets(s *State) []*ForwarderRow {
 	var out []*ForwarderRow
 	for i := range s.Shown.Forwarders {
@@ -110,19 +112,35 @@ func (p *proposePage) targets(s *State) []*ForwarderRow {
 			out = append(out, r)
 		}
 	}
-	load := func(r *ForwarderRow) float64 {
-		if v := sum(r.ReadBytesPerSec, r.WriteBytesPerSec); v != nil && r.PeakBytesPerSec > 0 {
-			return *v / r.PeakBytesPerSec
-		} else if v != nil {
-			return *v
-		}
-		return 0
-	}
-	// Tenths of the load, then the name: the list must not jump under the cursor every second.
 	slices.SortStableFunc(out, func(a, b *ForwarderRow) int {
-		return cmp.Or(cmp.Compare(int(load(a)*10), int(load(b)*10)), cmp.Compare(a.Clients, b.Clients), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(shareOfPeak(a), shareOfPeak(b)), cmp.Compare(a.ID, b.ID))
 	})
+	for _, r := range out {
+		if !slices.Contains(p.order, r.ID) {
+			p.order = append(p.order, r.ID)
+		}
+	}
 	return out
+}
+
+// place is a forwarder's place in the list as first shown; newcomers stand behind it.
+func (p *proposePage) place(id topology.ForwarderID) int {
+	if i := slices.Index(p.order, id); i >= 0 {
+		return i
+	}
+	return len(p.order)
+}
+
+// shareOfPeak is how much of its peak a forwarder moves now, or bytes/s where its peak is not known.
+func shareOfPeak(r *ForwarderRow) float64 {
+	v := sum(r.ReadBytesPerSec, r.WriteBytesPerSec)
+	switch {
+	case v == nil:
+		return 0
+	case r.PeakBytesPerSec > 0:
+		return *v / r.PeakBytesPerSec
+	}
+	return *v
 }
 
 func (p *proposePage) title(*State, int) string {

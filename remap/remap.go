@@ -30,6 +30,7 @@ type Load struct {
 	LastSeen         time.Time `json:"last_seen"`
 	ReadBytesPerSec  float64   `json:"read_bytes_per_sec"`
 	WriteBytesPerSec float64   `json:"write_bytes_per_sec"`
+	MetaOpsPerSec    float64   `json:"meta_ops_per_sec"`
 	Occupancy        float64   `json:"occupancy"` // 0..1
 	Connections      int       `json:"connections"`
 	PeakBytesPerSec  float64   `json:"peak_bytes_per_sec,omitempty"` // of one direction; 0 is not known

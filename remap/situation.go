@@ -33,6 +33,7 @@ const (
 const (
 	idleShare       = 0.01
 	idleBytesPerSec = 1e6
+	idleMetaOps     = 10 // a storm of metadata moves no bytes and is work all the same
 )
 
 // SituationParts is what a Situation is made of; the maps are taken over, not copied.
@@ -72,7 +73,7 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 	if load.PeakBytesPerSec > 0 {
 		idleBelow = idleShare * load.PeakBytesPerSec
 	}
-	if load.ReadBytesPerSec+load.WriteBytesPerSec < idleBelow {
+	if load.ReadBytesPerSec+load.WriteBytesPerSec < idleBelow && load.MetaOpsPerSec < idleMetaOps {
 		return ForwarderIdle
 	}
 	return ForwarderOK

@@ -104,6 +104,7 @@ func (p *picture) load(f *collector.Frame, n topology.Node, clients int, now tim
 		l.LastSeen = now
 	}
 	l.ReadBytesPerSec, _ = f.Value(collector.ReadBytes)
+	l.MetaOpsPerSec, _ = f.Value(collector.MetaOps)
 	l.WriteBytesPerSec, _ = f.Value(collector.WriteBytes)
 	return l
 }
