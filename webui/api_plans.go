@@ -159,7 +159,10 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 }
 
 func auditEntry(rec *remap.Record) console.AuditEntry {
-	e := console.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind), Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State)}
+	e := console.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind), Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
+	if rec.Exclusion != nil {
+		e.Subject = string(rec.Exclusion.Forwarder)
+	}
 	if e.Actor == "" {
 		e.Actor = "desk"
 	}
