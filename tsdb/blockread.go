@@ -122,7 +122,6 @@ var constantZero = column.Stats{Count: BlockSeconds}
 
 // frameReader reads frames; its buffers are reused, so it is for one goroutine.
 type frameReader struct {
-	buf     []byte
 	data    []byte
 	dec     column.Decoder
 	cached  [4]cachedChunk // the newest, for queries that walk nodes or related columns

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
-	"slices"
 	"sync/atomic"
 
 	"fairway/collector"
@@ -343,14 +342,4 @@ func exactInt(v uint64) (i int64, ok bool) {
 		return 0, false
 	}
 	return i, true
-}
-
-func cloneMetrics(samples []collector.Sample) []collector.Metric {
-	out := make([]collector.Metric, 0, len(samples))
-	for _, s := range samples {
-		if s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount && !slices.Contains(out, s.Metric) {
-			out = append(out, s.Metric)
-		}
-	}
-	return out
 }

@@ -53,7 +53,6 @@ type Source struct {
 	known    names
 	text     []byte
 	pools    []pool
-	routes   []collector.Route
 	clients  map[string]bool
 	timeouts int // ticks without an answer
 	cpuTicks cpuReader

@@ -191,7 +191,7 @@ func TestDiodGoesAndComesBack(t *testing.T) {
 			t.Errorf("a dead diod: %v", err)
 		}
 	}
-	d = startDiod(t, d.addr, exp)
+	startDiod(t, d.addr, exp)
 	if _, err := readOnce(t, s); err != nil {
 		t.Errorf("diod is back: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/tsdb"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -64,7 +65,7 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 	}
 	named := func(name string) bool {
-		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name == labels.MetricName && !m.Matches(name) })
+		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && !m.Matches(name) })
 	}
 	peaks, racks := q.cfg.peaks(), q.cfg.racks()
 	var out []group
@@ -84,7 +85,7 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 				continue
 			}
 			b.Reset()
-			b.Add(labels.MetricName, name)
+			b.Add(model.MetricNameLabel, name)
 			b.Add("node", string(n.Node))
 			if rack := racks[n.Node]; rack != "" {
 				b.Add("rack", rack)
