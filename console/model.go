@@ -86,6 +86,9 @@ type Model struct {
 	copy  func(string) // puts text on the operator's clipboard
 	now   func() time.Time
 	w, h  int
+	// drawn is the newest view; it is drawn again only after something it shows has changed.
+	drawn string
+	same  bool
 }
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock,
@@ -132,6 +135,7 @@ func (m *Model) tick() tea.Cmd {
 // Update routes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	s := m.state
+	m.same = false
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
@@ -143,7 +147,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, s.page().refresh(s, m.ask)
 	case tickMsg:
-		s.Now = msg.at
+		// While data comes every second, it brings the time with it.
+		if m.same = s.fresh(msg.at); !m.same {
+			s.Now = msg.at
+		}
 		return m, m.tick()
 	case tea.KeyMsg:
 		s.Now = m.now()
@@ -156,7 +163,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // View draws the top page.
-func (m *Model) View() string { return View(m.state, m.w, m.h) }
+func (m *Model) View() string {
+	if !m.same {
+		m.drawn, m.same = View(m.state, m.w, m.h), true
+	}
+	return m.drawn
+}
 
 // keys takes apart what a slow line or a fast hand delivered as one: each letter is a key of its
 // own. Pasted text is only for fields; on a page it would press every key in it.

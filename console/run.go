@@ -23,7 +23,9 @@ func Run(ctx context.Context, b Backend, first Address, colors Colors) error {
 	defer cancel()
 	out := &screen{File: os.Stdout}
 	m := NewModel(ctx, b, first, NewPalette(colors), time.Now, func(text string) { copyText(out, text) })
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithFPS(framesPerSec), tea.WithOutput(out))
+	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
+	// and would then wait for ever.
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithFPS(framesPerSec), tea.WithOutput(out), tea.WithoutSignalHandler())
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		b.Watch(ctx, func(o Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })

@@ -88,6 +88,11 @@ func (s *State) age() time.Duration {
 	return max(0, then) + max(0, s.Now.Sub(s.Received))
 }
 
+// fresh says that data came a moment ago and nothing else on screen depends on the clock.
+func (s *State) fresh(now time.Time) bool {
+	return s.Lost == nil && !s.Paused && !s.Received.IsZero() && now.Sub(s.Received) < 1500*time.Millisecond
+}
+
 // stale says that the shown numbers are too old to be believed or acted on.
 func (s *State) stale() bool {
 	return s.Received.IsZero() || s.Shown.At.IsZero() || s.age() > remap.StaleAfter

@@ -281,6 +281,19 @@ func TestKeyToRedraw(t *testing.T) {
 	}
 }
 
+// A signal ends the console and gives the terminal back as it was.
+func TestASignalEndsIt(t *testing.T) {
+	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x.sees("240 forwarders")
+	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	x.sees("\x1b[?1049l") // back from the alternate screen
+}
+
 // The whole way through the real binary: propose on a row, see that it waits for somebody else.
 func TestProposeOnATerminal(t *testing.T) {
 	fake := consoletest.New(8, 7, time.Now())

@@ -1,0 +1,51 @@
+package console_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/console"
+	"fairway/console/consoletest"
+)
+
+// BenchmarkSecond is what one second costs the console: the message is decoded, taken and drawn.
+func BenchmarkSecond(b *testing.B) {
+	fake := consoletest.New(240, 7, noon)
+	fake.Step(noon, true)
+	o, err := fake.Overview(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	message, err := json.Marshal(console.LiveMessage{Topic: "overview", Now: noon, Overview: &o})
+	if err != nil {
+		b.Fatal(err)
+	}
+	newModel := func() tea.Model {
+		var m tea.Model = console.NewModel(b.Context(), fake, console.Address{Page: "overview"}, console.NewPalette(console.Colors256), time.Now, func(string) {})
+		m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+		return m
+	}
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(message)))
+		for b.Loop() {
+			var m console.LiveMessage
+			if err := json.Unmarshal(message, &m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("take and draw", func(b *testing.B) {
+		b.ReportAllocs()
+		m := newModel()
+		for b.Loop() {
+			m, _ = m.Update(console.OverviewMsg(o, nil, noon))
+			if len(m.View()) < 1000 {
+				b.Fatal("nothing was drawn")
+			}
+		}
+	})
+}
