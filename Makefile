@@ -12,6 +12,12 @@ build:
 	@mkdir -p $(BIN)
 	@for p in $(PROGS); do [ ! -d cmd/$$p ] || CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$p ./cmd/$$p || exit 1; done
 
+# SIM=1 shows a simulated machine of TaihuLight's size; DEMO_FLAGS are further ones of 'fairwayd demo'.
+demo:
+	@.ci/deps demo
+	@$(MAKE) --no-print-directory build
+	@$(BIN)/fairwayd demo $(if $(SIM),--sim) $(DEMO_FLAGS)
+
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }
 	$(GO) vet ./...

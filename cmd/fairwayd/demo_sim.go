@@ -13,8 +13,12 @@ import (
 	"fairway/collector/wire"
 )
 
-// simSpoolBytes holds some seconds of the whole machine.
-const simSpoolBytes = 256 << 20
+const (
+	// simSpoolBytes holds some seconds of the whole machine.
+	simSpoolBytes = 256 << 20
+	// simWarmUp is lived through before anybody looks: every job starts by computing.
+	simWarmUp = 3 * time.Minute
+)
 
 // startSimulation makes a machine of TaihuLight's published size. It speaks to the daemon as an
 // agent does, for all its nodes over one stream.
@@ -22,6 +26,10 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	m, err := simmachine.New(simmachine.TaihuLight(1))
 	if err != nil {
 		return "", err
+	}
+	now := time.Now().Truncate(time.Second)
+	for t := now.Add(-simWarmUp); t.Before(now); t = t.Add(time.Second) {
+		m.Step(t)
 	}
 	dir, err := os.MkdirTemp("", "fairway-demo")
 	if err != nil {
@@ -48,7 +56,7 @@ func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) 
 	runner := simmachine.NewRunner(m, spool.Append)
 	runner.Log = d.log
 	if d.slowAfter > 0 {
-		slow := m.Machine().Default["cn002"]
+		slow := topology.ForwarderID(m.Machine().ByRole(topology.Forwarder)[1].ID) // one that is in service
 		start := time.Now().Add(d.slowAfter)
 		if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: start}); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fairway/collector/testbed"
@@ -42,6 +43,13 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
 	}
+	scheduler := ""
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		cfg.Slurm = false
+		scheduler = fmt.Sprintf(" without a batch system (not installed: %s)", strings.Join(missing, " "))
+	} else if cfg.Slurm {
+		scheduler = " under Slurm"
+	}
 	tb, err := testbed.Start(ctx, cfg)
 	if err != nil {
 		return "", err
@@ -66,10 +74,10 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		d.conf.Driver.Kind = driverFwdmount
 		d.conf.Listen.Agents = net.JoinHostPort(tb.HostAddr().String(), "7118")
 		agents.DaemonURL = "ws://" + d.conf.Listen.Agents
-		what = fmt.Sprintf("%d forwarders, %d compute nodes and a scheduler run", d.forwarders, d.computeNodes)
+		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
 	} else {
 		agents.DaemonURL = "unix://" + d.conf.Listen.Socket
-		what = fmt.Sprintf("%d forwarders run on loopback (root makes compute nodes, mounts and a scheduler too)", d.forwarders)
+		what = fmt.Sprintf("%d forwarders run on loopback (as root there are compute nodes, mounts and Slurm too)", d.forwarders)
 	}
 	d.senses = []func(context.Context) error{
 		func(ctx context.Context) error { return tb.StartAgents(ctx, agents) },
@@ -100,21 +108,29 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 			ids = append(ids, topology.NodeID(fmt.Sprintf("cn%03d", first+i)))
 		}
 		first += nodes
-		if tb.Root() {
-			_, err := tb.Submit(ctx, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids, Argv: ioArgv(self, s)})
-			if err != nil {
-				return err
+		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids, Argv: ioArgv(self, s)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startJob starts one job in the best way that the testbed has.
+func (d *demo) startJob(ctx context.Context, tb *testbed.Testbed, s workload.Spec, j testbed.Job) error {
+	switch {
+	case tb.HasSlurm():
+		_, err := tb.Submit(ctx, j)
+		return err
+	case tb.Root():
+		return tb.Spread(j)
+	}
+	for r, id := range j.NodeList {
+		s.Rank = r
+		d.tasks.Go(func() {
+			if err := tb.Load(ctx, id, s); err != nil {
+				d.log.Error("load", "node", id, "err", err)
 			}
-			continue
-		}
-		for r, id := range ids {
-			s.Rank = r
-			d.tasks.Go(func() {
-				if err := tb.Load(ctx, id, s); err != nil {
-					d.log.Error("load", "node", id, "err", err)
-				}
-			})
-		}
+		})
 	}
 	return nil
 }
@@ -132,7 +148,8 @@ func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
 	if d.slowAfter == 0 {
 		return
 	}
-	f := testbed.Fault{Kind: testbed.SlowData, Forwarder: tb.Machine().Default["cn002"]}
+	third := topology.NodeID(fmt.Sprintf("cn%03d", min(2, d.computeNodes-1))) // a node of the first job
+	f := testbed.Fault{Kind: testbed.SlowData, Forwarder: tb.Machine().Default[third]}
 	d.tasks.Go(func() {
 		select {
 		case <-ctx.Done():

@@ -43,20 +43,34 @@ func newInstance(stateDir string) (*instance, error) {
 	return i, nil
 }
 
-// withStateLock runs f while no other process makes, sweeps or numbers instances in stateDir.
+// withStateLock runs f while no other process makes, sweeps or numbers instances in stateDir, and
+// removes the directory if nothing is in it afterwards.
 func withStateLock(stateDir string, f func() error) error {
-	if err := ensureStateDir(stateDir); err != nil {
-		return err
+	for {
+		if err := ensureStateDir(stateDir); err != nil {
+			return err
+		}
+		dir, err := os.Open(stateDir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another one has just removed it
+		}
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+			return fmt.Errorf("lock %s: %w", stateDir, err)
+		}
+		mine, err := dir.Stat()
+		if err != nil {
+			return err
+		}
+		if now, err := os.Stat(stateDir); err != nil || !os.SameFile(mine, now) {
+			continue // the lock is on a directory that has been removed
+		}
+		defer os.Remove(stateDir) // fails while an instance is in it
+		return f()
 	}
-	dir, err := os.Open(stateDir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", stateDir, err)
-	}
-	return f()
 }
 
 // ensureStateDir makes a directory nobody else can write to, or refuses one that is not ours.
@@ -74,7 +88,8 @@ func ensureStateDir(dir string) error {
 	return nil
 }
 
-// remove deletes the directory and lets go of the lock.
+// remove deletes the directory and lets go of the instance's lock; the caller holds that of the
+// state directory.
 func (i *instance) remove() error {
 	err := os.RemoveAll(i.dir)
 	i.lock.Close()

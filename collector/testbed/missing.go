@@ -22,9 +22,6 @@ func Missing(cfg Config) []string {
 	if os.Geteuid() == 0 && !cfg.Loopback {
 		programs = append(programs, [2]string{"ip", "iproute2"}, [2]string{"tc", "iproute2"})
 	}
-	if cfg.MountProgram != "" {
-		programs = append(programs, [2]string{"fusermount3", "fuse3"})
-	}
 	if cfg.Slurm {
 		programs = append(programs, [2]string{"slurmctld", "slurmctld"}, [2]string{"slurmd", "slurmd"},
 			[2]string{"sbatch", "slurm-client"}, [2]string{"munged", "munge"}, [2]string{"setpriv", "util-linux"})

@@ -220,6 +220,22 @@ func (tb *Testbed) Submit(ctx context.Context, j Job) (topology.JobID, error) {
 	return topology.JobID(id), nil
 }
 
+// Spread starts a job on its NodeList without a batch system, once on each node, with the rank
+// variables that srun sets. The programs end with the testbed.
+func (tb *Testbed) Spread(j Job) error {
+	for rank, id := range j.NodeList {
+		n, err := tb.find(id)
+		if err != nil {
+			return fmt.Errorf("start job %s: %w", j.Name, err)
+		}
+		env := []string{"env", fmt.Sprintf("SLURM_PROCID=%d", rank), fmt.Sprintf("SLURM_NTASKS=%d", len(j.NodeList))}
+		if _, err := tb.launch(n, "job-"+j.Name, append(env, j.Argv...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // JobState returns the scheduler's word for a job's state (PENDING, RUNNING, COMPLETED, FAILED, ...).
 func (tb *Testbed) JobState(ctx context.Context, id topology.JobID) (string, error) {
 	out, err := tb.Slurm(ctx, "scontrol", "--oneliner", "show", "job", string(id))

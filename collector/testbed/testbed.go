@@ -136,12 +136,15 @@ func (tb *Testbed) Close() error {
 	if tb.base != nil {
 		tb.base.close()
 	}
-	errs = append(errs, sweepCgroup(tb.inst.name), tb.inst.remove())
+	errs = append(errs, sweepCgroup(tb.inst.name), withStateLock(tb.cfg.StateDir, tb.inst.remove))
 	return errors.Join(errs...)
 }
 
 // Root says whether the nodes are namespaces (true) or diods on loopback ports (false).
 func (tb *Testbed) Root() bool { return tb.cfg.Root }
+
+// HasSlurm says whether jobs can be submitted.
+func (tb *Testbed) HasSlurm() bool { return tb.slurm != nil }
 
 // Machine describes the cluster: its nodes and its default mapping. A forwarder's Addr can be
 // reached from every node and from this process.

@@ -199,7 +199,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for _, loopback := range []bool{false, true} {
 		t.Run(fmt.Sprintf("loopback=%v", loopback), func(t *testing.T) {
 			mountsBefore := mounts(t)
-			cfg := Config{Loopback: loopback, StateDir: t.TempDir()}
+			cfg := Config{Loopback: loopback, StateDir: filepath.Join(t.TempDir(), "state")}
 			tb := start(t, cfg)
 			pids := tb.processes(t)
 			if len(alive(pids)) == 0 {
@@ -224,8 +224,8 @@ func checkNothingLeft(t *testing.T, instance, stateDir string, pids []string) {
 	if _, err := net.InterfaceByName(instance + ".up"); err == nil {
 		t.Errorf("link %s.up is still there", instance)
 	}
-	if left, err := os.ReadDir(stateDir); err != nil || len(left) != 0 {
-		t.Errorf("files still there: %v, %v", left, err)
+	if _, err := os.Stat(stateDir); err == nil {
+		t.Errorf("%s is still there", stateDir)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestHelperProcess(t *testing.T) {
 
 func TestKilledOwnerLeavesNothing(t *testing.T) {
 	skipUnlessPossible(t, Config{Loopback: os.Geteuid() != 0})
-	stateDir := t.TempDir()
+	stateDir := filepath.Join(t.TempDir(), "state")
 	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperProcess$")
 	helper.Env = append(os.Environ(), helperEnv+"="+stateDir)
 	out, err := helper.StdoutPipe()
