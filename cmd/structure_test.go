@@ -44,7 +44,7 @@ var bans = []struct{ from, banned, why string }{
 }
 
 // clockless packages get the time as an argument.
-var clockless = []string{"collector/simmachine", "remap/dfra", "remap/share", "remap/periodic", "remap/filedomain"}
+var clockless = []string{"collector/simmachine", "remap/dfra", "remap/share", "remap/periodic", "remap/filedomain", "anomaly/rootcause"}
 
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
 

@@ -117,6 +117,7 @@ func newRoot() *cobra.Command {
 		newVersion(o),
 		newDecide(),
 		newFiledomain(),
+		newRootcause(),
 		newLustre(),
 		newLwfs(),
 	)

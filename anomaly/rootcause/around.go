@@ -1,0 +1,125 @@
+package rootcause
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// onTheWay joins the job's critical path with what is recorded of the forwarders and targets it used:
+// a trouble counts for the part of the I/O time that it lasted. No log of the job alone can say this.
+func onTheWay(j *Job, a *Answer, lim Limits) []Clause {
+	type key struct {
+		layer     topology.Role
+		node      string
+		what      anomaly.Kind
+		neighbour topology.JobID
+	}
+	groups := map[key][]Record{}
+	for _, r := range j.Records {
+		k := key{r.Layer, r.Node, r.What, r.Neighbour}
+		groups[k] = append(groups[k], r)
+	}
+	out := []Clause{}
+	for k, records := range groups {
+		under := a.Critical
+		if k.layer == topology.Storage {
+			under = onTarget(j.Files, a.Critical, topology.TargetID(k.node))
+		}
+		shared := overlap(under, records)
+		if shared == 0 {
+			continue
+		}
+		share := shared / a.IOTime
+		out = append(out, Clause{
+			Rule: string(k.what), Value: Known(share), Limit: Known(lim.Shadow),
+			Cause: share >= lim.Shadow && k.what != Withheld,
+			Text:  sentence(records[0], shared, share),
+		})
+	}
+	slices.SortFunc(out, func(a, b Clause) int {
+		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Text, b.Text))
+	})
+	return out
+}
+
+// onTarget keeps the pieces of files that lie on the target. Where a file does not say which targets it
+// lies on, it may lie on this one: a record is only given for a target that the job used.
+func onTarget(files []File, critical []Critical, t topology.TargetID) []Critical {
+	var out []Critical
+	for _, c := range critical {
+		if at := files[c.File].Targets; len(at) == 0 || slices.Contains(at, t) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// overlap is the time that lies both in a piece and in a record. Pieces do not overlap and come in
+// order; records may do both and are merged first, so that no second counts twice.
+func overlap(pieces []Critical, records []Record) float64 {
+	records = slices.Clone(records)
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Start, b.Start) })
+	var total float64
+	i := 0
+	for at := 0; at < len(records); {
+		start, end := records[at].Start, records[at].End
+		for at++; at < len(records) && records[at].Start <= end; at++ {
+			end = max(end, records[at].End)
+		}
+		for i < len(pieces) && pieces[i].End <= start {
+			i++
+		}
+		for k := i; k < len(pieces) && pieces[k].Start < end; k++ {
+			total += max(0, min(end, pieces[k].End)-max(start, pieces[k].Start))
+		}
+	}
+	return total
+}
+
+// sentence says one trouble in the operator's words.
+func sentence(r Record, shared, share float64) string {
+	var s strings.Builder
+	subject := "Forwarder " + r.Node
+	if r.Layer == topology.Storage {
+		subject = "Storage target " + r.Node
+	}
+	s.WriteString(subject + " ")
+	switch r.What {
+	case anomaly.FailSlow:
+		s.WriteString("was fail-slow")
+	case Withheld:
+		s.WriteString("was excluded from allocation")
+	case anomaly.N1Pin, anomaly.MetaStorm, anomaly.HighBandwidth:
+		s.WriteString(pinned(r))
+	case anomaly.BrownoutAll, anomaly.BrownoutPool:
+		s.WriteString("suffered from a slow back end")
+	case anomaly.ForwarderSilent:
+		s.WriteString("did not report")
+	default:
+		fmt.Fprintf(&s, "had trouble (%s)", r.What)
+	}
+	fmt.Fprintf(&s, " for %s of the I/O time (%s)", secs(shared), percent(share))
+	if r.Text != "" {
+		fmt.Fprintf(&s, ": %s", strings.TrimSuffix(r.Text, "."))
+	}
+	return s.String() + "."
+}
+
+func pinned(r Record) string {
+	by := "a neighbour"
+	if r.Neighbour != "" {
+		by = "job " + string(r.Neighbour)
+	}
+	switch r.What {
+	case anomaly.N1Pin:
+		return "was pinned by " + by + ", which writes one shared file"
+	case anomaly.MetaStorm:
+		return "was pinned by " + by + " with a storm of metadata operations"
+	}
+	return "was filled by the bandwidth of " + by
+}

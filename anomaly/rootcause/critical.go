@@ -1,0 +1,110 @@
+package rootcause
+
+import (
+	"cmp"
+	"slices"
+
+	"fairway/collector/topology"
+)
+
+// criticalFiles covers the union of the files' intervals with as few files as possible, and gives each
+// the piece that the ones before it leave. Among the files that have begun when the cover so far ends,
+// the one that ends last is taken: no other choice can reach further, so the count is the minimum.
+// (IOMiner's Algorithm 2 leaves open which file its heap yields, and some readings use more.) Intervals
+// that touch cover together; one without length covers nothing. Equal ends go to the lower index.
+func criticalFiles(files []File) []Critical {
+	type event struct {
+		start float64
+		file  int32
+	}
+	order := make([]event, 0, len(files))
+	for i := range files {
+		if files[i].End > files[i].Start {
+			order = append(order, event{files[i].Start, int32(i)})
+		}
+	}
+	slices.SortFunc(order, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.file, b.file))
+	})
+	out := []Critical{}
+	for next := 0; next < len(order); {
+		reached := order[next].start // a gap in the I/O, or the beginning
+		for {
+			best := int32(-1)
+			for ; next < len(order) && order[next].start <= reached; next++ {
+				i := order[next].file
+				if files[i].End > reached && (best < 0 || files[i].End > files[best].End) {
+					best = i
+				}
+			}
+			if best < 0 {
+				break
+			}
+			f := &files[best]
+			out = append(out, Critical{
+				Name: f.Name, Start: reached, End: f.End, Exclusive: f.End - reached, FileStart: f.Start, File: int(best),
+			})
+			reached = f.End
+		}
+	}
+	return out
+}
+
+// span is the time from the first start to the last end; files without length count.
+func span(files []File) float64 {
+	if len(files) == 0 {
+		return 0
+	}
+	first, last := files[0].Start, files[0].End
+	for i := range files {
+		first, last = min(first, files[i].Start), max(last, files[i].End)
+	}
+	return last - first
+}
+
+// weigh averages the factors over the critical files by exclusive time (IOMiner equation 2). A file
+// that does not know a factor has no part in its mean.
+func weigh(files []File, critical []Critical) Factors {
+	mean := func(of func(*File) Known) Known {
+		var sum, weight float64
+		for _, c := range critical {
+			if v := of(&files[c.File]); v.OK() {
+				sum += float64(v) * c.Exclusive
+				weight += c.Exclusive
+			}
+		}
+		if weight == 0 {
+			return Unknown()
+		}
+		return Known(sum / weight)
+	}
+	return Factors{
+		Small:       mean(func(f *File) Known { return f.Small }),
+		Nonconsec:   mean(func(f *File) Known { return f.Nonconsec }),
+		Collective:  mean(func(f *File) Known { return f.Collective }),
+		OSTs:        mean(func(f *File) Known { return f.OSTs }),
+		ProcsPerOST: mean(procsPerOST),
+	}
+}
+
+// procsPerOST is the processes using a file over its stripe count, the paper's contention level. A file
+// on no target (its data lie on the metadata server) has none.
+func procsPerOST(f *File) Known {
+	if !f.Procs.OK() || !f.OSTs.OK() || f.OSTs == 0 {
+		return Unknown()
+	}
+	return f.Procs / f.OSTs
+}
+
+func distinctTargets(files []File) Known {
+	seen := map[topology.TargetID]struct{}{}
+	for i := range files {
+		for _, t := range files[i].Targets {
+			seen[t] = struct{}{}
+		}
+	}
+	if len(seen) == 0 {
+		return Unknown()
+	}
+	return Known(len(seen))
+}

@@ -1,0 +1,246 @@
+// Package rootcause says why a job's I/O was slow: which files its I/O time went to, what was wrong
+// with the way they were used, and whether a forwarder or storage target on their way was itself slow.
+//
+// The method is IOMiner's sweep line (Wang et al., IOMiner: Large-scale Analytics Framework for Gaining
+// Knowledge from I/O Logs, section II-D) with an exact cover in place of its heap. The package reads
+// no clock and no file: everything it judges is in its input.
+package rootcause
+
+import (
+	"fmt"
+	"math"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// Known is a number that may be unknown: NaN and the infinities are not known, and null in JSON.
+type Known float64
+
+// Unknown is the value of what was not logged.
+func Unknown() Known { return Known(math.NaN()) }
+
+// OK says whether the number is known.
+func (k Known) OK() bool { return finite(float64(k)) }
+
+// MarshalJSON writes null for what is not known.
+func (k Known) MarshalJSON() ([]byte, error) {
+	if !k.OK() {
+		return []byte("null"), nil
+	}
+	return fmt.Appendf(nil, "%v", float64(k)), nil
+}
+
+// File is one direction of I/O on one file of the job. Fields of type Known may be unknown.
+type File struct {
+	Name string
+	// Start and End bound the file's I/O, seconds on the job's own clock.
+	Start, End float64
+	Bytes      float64
+	// Small is the share of its requests that were small, 0..1.
+	Small Known
+	// Nonconsec is the share of its requests that did not start where the one before ended, 0..1.
+	Nonconsec Known
+	// Collective is 1 where collective MPI-IO was used and 0 where not.
+	Collective Known
+	// Procs is how many processes used the file.
+	Procs Known
+	// OSTs is the number of storage targets it is striped over.
+	OSTs Known
+	// Targets names them, where that is known.
+	Targets []topology.TargetID
+}
+
+// seconds is how long the file's own I/O lasted.
+func (f *File) seconds() float64 { return f.End - f.Start }
+
+// Record is something that was the matter with a node or a target on the job's way for a time.
+type Record struct {
+	// Layer is topology.Forwarder or topology.Storage.
+	Layer topology.Role `json:"layer"`
+	// Node is the forwarder's or target's name.
+	Node string `json:"node"`
+	// What is a kind of finding, or Withheld for a forwarder that was excluded from allocation.
+	What anomaly.Kind `json:"what"`
+	// Start and End are seconds on the job's own clock; End may lie after the job's end.
+	Start float64 `json:"start"`
+	End   float64 `json:"end"`
+	// Neighbour is the job that pinned the node, where one is known by name.
+	Neighbour topology.JobID `json:"neighbour,omitempty"`
+	// Text is the finding's own sentence.
+	Text string `json:"text,omitempty"`
+}
+
+// Withheld is a Record's What for a forwarder that allocation had excluded.
+const Withheld anomaly.Kind = "excluded"
+
+// Job is everything that is judged.
+type Job struct {
+	Files []File
+	// Procs is the number of processes of the job.
+	Procs Known
+	// Records are the troubles known of the forwarders and targets that the job used.
+	Records []Record
+}
+
+// Limits are the thresholds of the verdict. All are settings; Defaults are the paper's where it has one.
+type Limits struct {
+	// LowBytesPerSec is the bandwidth below which a job counts as slow, bytes/s (IOMiner section III-F).
+	LowBytesPerSec float64
+	// Small and Nonconsec are shares of requests above which a pattern counts as the cause, 0..1 (III-F).
+	Small, Nonconsec float64
+	// ProcsPerOST is the contention above which a target counts as crowded (III-F).
+	ProcsPerOST float64
+	// Dominant is the share of the I/O time that makes one file the bottleneck, 0..1; ours.
+	Dominant float64
+	// Overlap is the mean number of files in I/O at a time below which the job's files run one after another; ours.
+	Overlap float64
+	// SerialFiles is the least number of critical files for which lacking overlap is worth saying; ours.
+	SerialFiles int
+	// Idle is the share of the span without I/O that is worth saying, 0..1; ours.
+	Idle float64
+	// Shadow is the share of the I/O time under a Record that makes it part of the cause, 0..1; ours.
+	Shadow float64
+}
+
+// Defaults returns the limits of IOMiner section III-F (1 GB/s, half of the requests, 3 processes for
+// each target) and our own where the paper has none.
+func Defaults() Limits {
+	return Limits{
+		LowBytesPerSec: 1e9, Small: 0.5, Nonconsec: 0.5, ProcsPerOST: 3,
+		Dominant: 0.5, Overlap: 1.5, SerialFiles: 4, Idle: 0.1, Shadow: 0.1,
+	}
+}
+
+// Critical is one critical file and its part of the critical path.
+type Critical struct {
+	Name string `json:"name"`
+	// Start and End bound the piece of the critical path that only this file is charged with: from
+	// where the critical file before it ended to its own end.
+	Start     float64 `json:"start"`
+	End       float64 `json:"end"`
+	Exclusive float64 `json:"exclusive"`
+	// FileStart is where the file's own I/O began, at or before Start.
+	FileStart float64 `json:"file_start"`
+	// File is the index into Job.Files.
+	File int `json:"file"`
+}
+
+// Factors are the five contributing factors of IOMiner section II-D: means over the critical files,
+// weighted by exclusive time. One that no critical file knows is null.
+type Factors struct {
+	Small       Known `json:"small"`
+	Nonconsec   Known `json:"nonconsec"`
+	Collective  Known `json:"collective"`
+	OSTs        Known `json:"osts"`
+	ProcsPerOST Known `json:"procs_per_ost"`
+}
+
+// Clause is one sentence of the verdict with the number it rests on.
+type Clause struct {
+	// Rule is the rule's short name, such as "small" or "one-file".
+	Rule  string `json:"rule"`
+	Value Known  `json:"value"`
+	// Limit is what Value was compared with; null where the clause only reports.
+	Limit Known `json:"limit"`
+	// Cause is true where the clause names a cause of low bandwidth.
+	Cause bool   `json:"cause"`
+	Text  string `json:"text"`
+}
+
+// Answer is the explanation of one job.
+type Answer struct {
+	// IOTime is the time in which at least one file was in I/O, seconds; Span reaches from the first
+	// file's start to the last one's end.
+	IOTime float64 `json:"io_time"`
+	Span   float64 `json:"span"`
+	Bytes  float64 `json:"bytes"`
+	// Bandwidth is Bytes over IOTime, bytes/s; null without I/O time.
+	Bandwidth Known      `json:"bandwidth"`
+	Critical  []Critical `json:"critical"`
+	Factors   Factors    `json:"factors"`
+	// DistinctOSTs counts the targets of all files together, the paper's OST#; null where no file names its targets.
+	DistinctOSTs Known    `json:"distinct_osts"`
+	Verdict      []string `json:"verdict"`
+	Reasons      []Clause `json:"reasons"`
+}
+
+// Explain finds the critical path of a job that Check accepts and says what it was spent on.
+func Explain(j Job, lim Limits) Answer {
+	a := Answer{Critical: criticalFiles(j.Files), Bandwidth: Unknown()}
+	a.Span = span(j.Files)
+	for _, c := range a.Critical {
+		a.IOTime += c.Exclusive
+	}
+	for i := range j.Files {
+		a.Bytes += j.Files[i].Bytes
+	}
+	if a.IOTime > 0 {
+		a.Bandwidth = Known(a.Bytes / a.IOTime)
+	}
+	a.Factors = weigh(j.Files, a.Critical)
+	a.DistinctOSTs = distinctTargets(j.Files)
+	a.Reasons = judge(&j, &a, lim)
+	a.Verdict = make([]string, len(a.Reasons))
+	for i, c := range a.Reasons {
+		a.Verdict[i] = c.Text
+	}
+	return a
+}
+
+// Check refuses what has no meaning. Its errors name the file and the field.
+func (j *Job) Check() error {
+	for i := range j.Files {
+		if err := j.Files[i].check(); err != nil {
+			return fmt.Errorf("files[%d] %q: %w", i, j.Files[i].Name, err)
+		}
+	}
+	if j.Procs < 0 || j.Procs > maxCount {
+		return fmt.Errorf("procs is %v, want a count", float64(j.Procs))
+	}
+	for i, r := range j.Records {
+		switch {
+		case r.Layer != topology.Forwarder && r.Layer != topology.Storage:
+			return fmt.Errorf("records[%d] %q: layer is %q, want forwarder or storage", i, r.Node, r.Layer)
+		case r.Node == "" || r.What == "":
+			return fmt.Errorf("records[%d]: node and what must not be empty", i)
+		case !(r.End >= r.Start):
+			return fmt.Errorf("records[%d] %q: end %v lies before start %v", i, r.Node, r.End, r.Start)
+		}
+	}
+	return nil
+}
+
+// What no log can hold: more than 30,000 years, more than a million exabytes.
+const (
+	maxSeconds = 1e12
+	maxCount   = 1e24
+)
+
+func (f *File) check() error {
+	switch {
+	case !(math.Abs(f.Start) <= maxSeconds):
+		return fmt.Errorf("start is %v, want seconds", f.Start)
+	case !(math.Abs(f.End) <= maxSeconds):
+		return fmt.Errorf("end is %v, want seconds", f.End)
+	case f.End < f.Start:
+		return fmt.Errorf("end %v lies before start %v", f.End, f.Start)
+	case !(f.Bytes >= 0 && f.Bytes <= maxCount):
+		return fmt.Errorf("bytes is %v, want 0 or more", f.Bytes)
+	}
+	for _, s := range []struct {
+		name string
+		v    Known
+		max  float64
+	}{{"small", f.Small, 1}, {"nonconsec", f.Nonconsec, 1}, {"collective", f.Collective, 1}, {"procs", f.Procs, maxCount}, {"osts", f.OSTs, maxCount}} {
+		if v := float64(s.v); v < 0 || v > s.max {
+			if s.max == 1 {
+				return fmt.Errorf("%s is %v, want a share from 0 to 1", s.name, v)
+			}
+			return fmt.Errorf("%s is %v, want a count", s.name, v)
+		}
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

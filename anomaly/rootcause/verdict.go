@@ -1,0 +1,188 @@
+package rootcause
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// judge says the verdict clause by clause: time and bandwidth, where the time went, how the critical
+// files were used, and what was the matter on the way.
+func judge(j *Job, a *Answer, lim Limits) []Clause {
+	if a.IOTime == 0 {
+		return []Clause{{Rule: "io-time", Value: 0, Limit: Unknown(),
+			Text: fmt.Sprintf("No I/O time: none of the %d files was in I/O for any length of time.", len(j.Files))}}
+	}
+	out := []Clause{ioTime(a, lim), bandwidth(a, lim)}
+	add := func(c Clause, said bool) {
+		if said {
+			out = append(out, c)
+		}
+	}
+	add(oneFile(j, a, lim))
+	add(oneProcess(j, a, lim))
+	add(serial(j, a, lim))
+	out = append(out, pattern(a, lim)...)
+	add(contention(a, lim))
+	out = append(out, onTheWay(j, a, lim)...)
+	for _, c := range out {
+		if c.Cause {
+			return out
+		}
+	}
+	return append(out, Clause{Rule: "none", Value: Known(len(a.Critical)), Limit: Unknown(),
+		Text: fmt.Sprintf("No factor passes its limit and nothing is recorded of the forwarders and targets: look at the %s themselves.",
+			count(len(a.Critical), "critical file"))})
+}
+
+func ioTime(a *Answer, lim Limits) Clause {
+	idle := a.Span - a.IOTime
+	c := Clause{Rule: "io-time", Value: Known(idle / a.Span), Limit: Known(lim.Idle)}
+	c.Text = fmt.Sprintf("I/O took %s of a span of %s (%s)", secs(a.IOTime), secs(a.Span), percent(a.IOTime/a.Span))
+	if idle/a.Span > lim.Idle {
+		c.Text += fmt.Sprintf("; for %s nothing was read or written", secs(idle))
+	}
+	c.Text += "."
+	return c
+}
+
+func bandwidth(a *Answer, lim Limits) Clause {
+	word := "not below"
+	if float64(a.Bandwidth) < lim.LowBytesPerSec {
+		word = "below"
+	}
+	return Clause{Rule: "bandwidth", Value: a.Bandwidth, Limit: Known(lim.LowBytesPerSec),
+		Text: fmt.Sprintf("%s moved in that time is %s/s, %s the %s/s that counts as slow.",
+			size(a.Bytes), size(float64(a.Bandwidth)), word, size(lim.LowBytesPerSec))}
+}
+
+// longest returns the critical file with most exclusive time; a has at least one.
+func longest(a *Answer) Critical {
+	best := a.Critical[0]
+	for _, c := range a.Critical[1:] {
+		if c.Exclusive > best.Exclusive {
+			best = c
+		}
+	}
+	return best
+}
+
+func oneFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
+	top := longest(a)
+	share := top.Exclusive / a.IOTime
+	c := Clause{Rule: "one-file", Value: Known(share), Limit: Known(lim.Dominant), Cause: share > lim.Dominant}
+	c.Text = fmt.Sprintf("%s of %d lie on the critical path; %s takes %s of it (%s)",
+		count(len(a.Critical), "file"), len(j.Files), top.Name, percent(share), secs(top.Exclusive))
+	if f := &j.Files[top.File]; c.Cause && f.Procs.OK() && f.OSTs.OK() {
+		c.Text += fmt.Sprintf(": %s on %s", count(int(f.Procs), "process"), count(int(f.OSTs), "OST"))
+	}
+	c.Text += "."
+	return c, true
+}
+
+// oneProcess is IOMiner's Physics1.2 and Chemistry1: the root process moves what all could.
+func oneProcess(j *Job, a *Answer, lim Limits) (Clause, bool) {
+	var single float64
+	for _, c := range a.Critical {
+		if j.Files[c.File].Procs == 1 {
+			single += c.Exclusive
+		}
+	}
+	share := single / a.IOTime
+	return Clause{Rule: "one-process", Value: Known(share), Limit: Known(lim.Dominant), Cause: true,
+		Text: fmt.Sprintf("For %s of the I/O time the critical file was used by one process alone, of the job's %.0f.",
+			percent(share), float64(j.Procs)),
+	}, j.Procs > 1 && share > lim.Dominant
+}
+
+// serial is IOMiner's App1: files used now and then, their times hardly overlapping.
+func serial(j *Job, a *Answer, lim Limits) (Clause, bool) {
+	var total float64
+	for i := range j.Files {
+		total += j.Files[i].seconds()
+	}
+	overlap := total / a.IOTime
+	return Clause{Rule: "serial", Value: Known(overlap), Limit: Known(lim.Overlap), Cause: true,
+		Text: fmt.Sprintf("The files were used one after another: %.1f at a time on average, %s in turn on the critical path.",
+			overlap, count(len(a.Critical), "file")),
+	}, len(a.Critical) >= lim.SerialFiles && overlap < lim.Overlap
+}
+
+// pattern judges small and non-consecutive requests together: small requests that follow on each other
+// are merged on their way and are no cause (IOMiner section III-F).
+func pattern(a *Answer, lim Limits) []Clause {
+	f := a.Factors
+	small, scattered := float64(f.Small) > lim.Small, float64(f.Nonconsec) > lim.Nonconsec
+	var out []Clause
+	if f.Small.OK() {
+		c := Clause{Rule: "small", Value: f.Small, Limit: Known(lim.Small), Cause: small && (scattered || !f.Nonconsec.OK())}
+		c.Text = fmt.Sprintf("%s of the requests were small", percent(float64(f.Small)))
+		if small && !c.Cause {
+			c.Text += ", but they follow on each other and can be merged: not the cause"
+		}
+		c.Text += "."
+		out = append(out, c)
+	}
+	if f.Nonconsec.OK() {
+		out = append(out, Clause{Rule: "nonconsec", Value: f.Nonconsec, Limit: Known(lim.Nonconsec), Cause: scattered,
+			Text: fmt.Sprintf("%s of the requests did not start where the one before ended.", percent(float64(f.Nonconsec)))})
+	}
+	if f.Collective.OK() {
+		c := Clause{Rule: "collective", Value: f.Collective, Limit: Unknown()}
+		c.Text = fmt.Sprintf("Collective I/O covers %s of the I/O time", percent(float64(f.Collective)))
+		if f.Collective == 0 {
+			c.Text = "Collective I/O was not used"
+		}
+		if f.Collective < 0.5 && small && scattered {
+			c.Cause = true
+			c.Text += "; it would merge the small scattered requests"
+		}
+		c.Text += "."
+		out = append(out, c)
+	}
+	return out
+}
+
+func contention(a *Answer, lim Limits) (Clause, bool) {
+	v := float64(a.Factors.ProcsPerOST)
+	c := Clause{Rule: "procs-per-ost", Value: a.Factors.ProcsPerOST, Limit: Known(lim.ProcsPerOST), Cause: v > lim.ProcsPerOST}
+	c.Text = fmt.Sprintf("The critical files had %s processes for each OST, their mean stripe count being %s", short(v), short(float64(a.Factors.OSTs)))
+	if c.Cause {
+		c.Text += fmt.Sprintf(", more than %s: the targets are crowded, a wider stripe would spread them", short(lim.ProcsPerOST))
+	}
+	c.Text += "."
+	return c, a.Factors.ProcsPerOST.OK()
+}
+
+func secs(v float64) string    { return short(v) + " s" }
+func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+
+// short prints a number with three digits that matter; large ones in full.
+func short(v float64) string {
+	if v >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// size prints decimal units, as bandwidths of storage are given.
+func size(v float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if v >= u.size {
+			return short(v/u.size) + " " + u.name
+		}
+	}
+	return short(v) + " B"
+}
+
+func count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case noun == "process":
+		return strconv.Itoa(n) + " processes"
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
