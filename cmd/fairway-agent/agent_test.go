@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/gorilla/websocket"
+
+	"fairway/collector"
+	"fairway/collector/wire"
+)
+
+// daemon is a stand-in for fairwayd that keeps frames in memory.
+type daemon struct {
+	*httptest.Server
+	mu      sync.Mutex // guards everything that follows
+	frames  []collector.Frame
+	results []wire.OrderResult
+}
+
+func startDaemon(tb testing.TB, orders ...wire.Order) *daemon {
+	tb.Helper()
+	d := &daemon{}
+	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer t0ken" {
+			http.Error(w, "unknown token", http.StatusUnauthorized)
+			return
+		}
+		up := websocket.Upgrader{}
+		conn, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for _, o := range orders {
+			b, _ := wire.Append(nil, o)
+			conn.WriteMessage(websocket.BinaryMessage, b)
+		}
+		for {
+			_, b, err := conn.ReadMessage()
+			if err != nil {
+				return
+			}
+			var dec wire.Decoder // its frames are kept
+			m, err := dec.Decode(b)
+			if err != nil {
+				tb.Error(err)
+				return
+			}
+			d.mu.Lock()
+			switch m := m.(type) {
+			case *wire.Frames:
+				d.frames = append(d.frames, m.Frames...)
+				b, _ := wire.Append(nil, wire.Ack{Seq: m.Seq})
+				conn.WriteMessage(websocket.BinaryMessage, b)
+			case wire.OrderResult:
+				d.results = append(d.results, m)
+			}
+			d.mu.Unlock()
+		}
+	}))
+	tb.Cleanup(d.CloseClientConnections)
+	return d
+}
+
+func (d *daemon) seen() []collector.Frame {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]collector.Frame(nil), d.frames...)
+}
+
+func (d *daemon) url() string { return "ws" + strings.TrimPrefix(d.URL, "http") }
+
+// writeConfig makes a configuration file; more is appended.
+func writeConfig(tb testing.TB, url, token, more string) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token+"\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	file := filepath.Join(dir, "agent.toml")
+	text := fmt.Sprintf("node = \"n1\"\n[daemon]\nurl = %q\ntoken_file = %q\n[spool]\ndir = %q\n%s", url, filepath.Join(dir, "token"), filepath.Join(dir, "spool"), more)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return file
+}
+
+// binary builds the agent as it is shipped.
+func binary(tb testing.TB) string {
+	tb.Helper()
+	bin := filepath.Join(tb.TempDir(), "fairway-agent")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"role = \"compute\"\nrolle = \"x\"\n":                 `agent.toml:2: unknown setting "rolle"`,
+		"[source.diod]\n\naddres = \"h:1\"\n":                 `agent.toml:3: unknown setting "source.diod.addres"`,
+		"[source.didd]\naddr = \"h:1\"\n":                     `agent.toml:1: unknown setting "source.didd"`,
+		"[deamon]\nurl = \"x\"\n[source.diod]\nurl = \"y\"\n": `agent.toml:4: unknown setting "source.diod.url"`,
+		"role = \"forwader\"\n":                               `role = "forwader": want compute`,
+		"phase = \"1s\"\n":                                    "phase",
+		"role = compute\n":                                    "agent.toml:1",
+		"[source.diod]\nenabled = true\nqueue_hz = 0\n":       "source.diod.queue_hz = 0",
+		"[orders]\nenabled = true\n":                          "orders.enabled needs source.fwdmount.enabled",
+		"[spool]\nmax_bytes = 7\n":                            "spool.max_bytes = 7",
+		"[source.procfs]\nskip_links = \"lo\"\n":              "agent.toml",
+	} {
+		_, err := parseConfig("agent.toml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "configuration") {
+			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "agent.toml")
+	if err := os.WriteFile(file, []byte("rolle = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"-c", file}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), file+":1") {
+		t.Errorf("exit code %d, %s", code, &errs)
+	}
+	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs); code != exitUsage {
+		t.Errorf("a file that is not there: exit code %d", code)
+	}
+}
+
+// TestPrintedConfigurationReadsBack: what `config` prints is a file that means the same, and every
+// setting is explained.
+func TestPrintedConfigurationReadsBack(t *testing.T) {
+	file := writeConfig(t, "ws://h:1", "x", "[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs); code != exitDone {
+		t.Fatal(code, errs.String())
+	}
+	want, err := loadConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parseConfig("printed", out.Bytes())
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\ngot  %+v\nwant %+v\n%s", err, got, want, &out)
+	}
+	var flat map[string]any
+	meta, err := toml.Decode(out.String(), &flat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "# \n") || len(meta.Keys()) < 25 {
+		t.Errorf("%d keys; is a setting without help?\n%s", len(meta.Keys()), &out)
+	}
+}
+
+// TestAgentStreams runs the real binary against a daemon: frames of whole seconds come, the last one
+// when it is stopped, and nothing is left behind in the spool.
+func TestAgentStreams(t *testing.T) {
+	d := startDaemon(t)
+	defer d.Close()
+	cmd := exec.Command(binary(t), "-c", writeConfig(t, d.url(), "t0ken", ""))
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if len(d.seen()) >= 3 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &log)
+	}
+	frames := d.seen()
+	if len(frames) < 3 {
+		t.Fatalf("%d frames\n%s", len(frames), &log)
+	}
+	for i, f := range frames {
+		if f.Node != "n1" || f.TimeMillis%1000 != 0 || i > 0 && f.TimeMillis != frames[i-1].TimeMillis+1000 {
+			t.Errorf("frame %d: %+v", i, f)
+		}
+		last := f.Sources[len(f.Sources)-1]
+		if last.Name != "stream" || last.Duration < 0 || last.Duration > time.Second {
+			t.Errorf("frame %d: the stream says %+v", i, last)
+		}
+	}
+	if _, ok := frames[2].Value(collector.PSIIOSome); !ok {
+		if _, ok = frames[2].Value(collector.LinkRxBytes); !ok && fileExists("/proc/net/dev") {
+			t.Errorf("no samples of this machine: %+v", frames[2])
+		}
+	}
+	if strings.Contains(log.String(), "t0ken") {
+		t.Error("the token is in the log")
+	}
+}
+
+func fileExists(p string) bool { _, err := os.Stat(p); return err == nil }
+
+// TestBadSourceAndWrongToken: a diod that is not there and a token that is not right are named, the
+// other source's seconds are kept.
+func TestBadSourceAndWrongToken(t *testing.T) {
+	d := startDaemon(t)
+	defer d.Close()
+	file := writeConfig(t, d.url(), "wrong", "[source.diod]\nenabled = true\naddr = \"127.0.0.1:1\"\n")
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"check", "-c", file}, &out, &errs); code != exitFailed {
+		t.Errorf("check: exit code %d", code)
+	}
+	for _, want := range []string{"127.0.0.1:1", "connection refused", "refused the token", "401", "source procfs"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("check does not say %q:\n%s", want, &out)
+		}
+	}
+	out.Reset()
+	if code := execute(t.Context(), []string{"--once", "-c", file}, &out, &errs); code != exitDone {
+		t.Errorf("--once: exit code %d, %s", code, &errs)
+	}
+	var f collector.Frame
+	if err := json.Unmarshal(out.Bytes(), &f); err != nil || f.Node != "n1" || len(f.Sources) != 2 || f.Sources[0].Failures == 0 {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+func TestOrdersNeedToBeEnabled(t *testing.T) {
+	c := defaultConfig()
+	if h := orderHandlers(c); len(h) != 0 {
+		t.Errorf("without a mount there are handlers: %v", h)
+	}
+	c.Source.FwdMount.Enabled = true
+	if h := orderHandlers(c); h[wire.OrderRemap] != nil || h[wire.OrderRoute] == nil {
+		t.Errorf("by default a node can be moved, or not be asked: %v", h)
+	}
+	c.Orders.Enabled = true
+	c.Source.FwdMount.Control = filepath.Join(t.TempDir(), "nobody")
+	remap := orderHandlers(c)[wire.OrderRemap]
+	for body, want := range map[string]string{
+		"{":                                   "order 7: body",
+		`{"forwarder":"fwd2"}`:                "both must be said",
+		`{"forwarder":"fwd2","addr":"h:564"}`: "nobody",
+	} {
+		if _, err := remap(t.Context(), wire.Order{ID: "7", Body: []byte(body)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+}
+
+// overhead runs the shipped binary for half a minute and reports what it cost by getrusage.
+func overhead(b *testing.B, more string) {
+	b.Helper()
+	const runFor = 32 * time.Second
+	d := startDaemon(b)
+	defer d.Close()
+	bin, file := binary(b), writeConfig(b, d.url(), "t0ken", more)
+	for b.Loop() {
+		ctx, cancel := context.WithTimeout(b.Context(), runFor)
+		cmd := exec.CommandContext(ctx, bin, "-c", file)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		begun := time.Now()
+		out, err := cmd.CombinedOutput()
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		took := time.Since(begun)
+		use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		b.ReportMetric(100*cpu.Seconds()/took.Seconds(), "%core")
+		b.ReportMetric(float64(use.Maxrss)/1024, "MB-RSS")
+		b.ReportMetric(float64(len(d.seen())), "frames")
+	}
+}
+
+// BenchmarkForwarder is the agent of a forwarding node: a real diod with 20 Hz queue sampling, and the
+// Linux node. Bars: 0.5 % of a core, 20 MB.
+func BenchmarkForwarder(b *testing.B) {
+	addr := os.Getenv("FAIRWAY_BENCH_DIOD")
+	if addr == "" {
+		b.Skip("set FAIRWAY_BENCH_DIOD to the HOST:PORT of a diod that exports ctl")
+	}
+	overhead(b, fmt.Sprintf("[source.diod]\nenabled = true\naddr = %q\n", addr))
+}
+
+// BenchmarkCompute is the agent of an idle compute node. Bar: 0.1 % of a core.
+func BenchmarkCompute(b *testing.B) {
+	control := os.Getenv("FAIRWAY_BENCH_MOUNT")
+	more := ""
+	if control != "" {
+		more = fmt.Sprintf("[source.fwdmount]\nenabled = true\ncontrol = %q\n", control)
+	}
+	overhead(b, more)
+}
