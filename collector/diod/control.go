@@ -15,6 +15,8 @@ import (
 type control interface {
 	// ReadFile reads a file into buf, grown as needed. A file that does not exist is ENOENT.
 	ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error)
+	// Look returns tpools as it was a moment ago without waiting; ok is false when there is none yet.
+	Look() (text []byte, ok bool, err error)
 	// Attach opens an exported tree or a folder below one.
 	Attach(ctx context.Context, tree string) (anchor, error)
 	Close() error
@@ -29,6 +31,7 @@ type anchor interface {
 // remote is the control tree of a running diod.
 type remote struct {
 	client *p9.Client
+	gauge  *p9.Poller
 	ctl    *p9.Fid
 	uid    uint32
 }
@@ -50,9 +53,17 @@ func dialDiod(addr string, uid uint32) func(context.Context) (control, error) {
 			}
 			return nil, fmt.Errorf("diod %s: control tree: %w", addr, err)
 		}
-		return &remote{client: c, ctl: ctl, uid: uid}, nil
+		gauge, err := p9.DialPoller(ctx, addr, "ctl", "tpools", uid)
+		if err != nil {
+			c.Close()
+			return nil, fmt.Errorf("diod %s: queue gauge: %w", addr, err)
+		}
+		return &remote{client: c, gauge: gauge, ctl: ctl, uid: uid}, nil
 	}
 }
+
+// Look is one write and one read on a connection of its own.
+func (r *remote) Look() (text []byte, ok bool, err error) { return r.gauge.Look() }
 
 // ReadFile takes one read where the file fits into buf: 4 requests in all.
 func (r *remote) ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error) {
@@ -95,5 +106,5 @@ func (r *remote) Attach(ctx context.Context, tree string) (anchor, error) {
 	return r.client.Attach(ctx, tree, r.uid)
 }
 
-// Close ends the connection.
-func (r *remote) Close() error { return r.client.Close() }
+// Close ends both connections.
+func (r *remote) Close() error { return errors.Join(r.client.Close(), r.gauge.Close()) }

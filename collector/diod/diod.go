@@ -104,8 +104,11 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	if done {
 		return nil, fmt.Errorf("diod %s: %w", s.opt.Addr, os.ErrClosed)
 	}
-	if l != nil {
+	if l != nil && l.broken() == nil {
 		return l, nil
+	}
+	if l != nil {
+		s.drop(l)
 	}
 	c, err := s.dial(ctx)
 	if err != nil {

@@ -41,6 +41,10 @@ func (f fixture) ReadFile(_ context.Context, name string, buf []byte) ([]byte, e
 	}
 	return append(buf[:0], b...), err
 }
+func (f fixture) Look() ([]byte, bool, error) {
+	b, err := fs.ReadFile(f.fsys, "tpools")
+	return b, err == nil, err
+}
 func (f fixture) Attach(context.Context, string) (anchor, error)     { return f, nil }
 func (f fixture) TimeGetAttr(context.Context) (time.Duration, error) { return time.Millisecond, nil }
 func (f fixture) Clunk(context.Context) error                        { return nil }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"fairway/collector/p9"
 )
 
 const (
@@ -30,6 +32,7 @@ type link struct {
 	waits   time.Duration
 	waited  int
 	failed  map[string]bool // trees that we may not attach to
+	lost    error           // why sampling ended
 }
 
 // hold is one tree's idle attach.
@@ -90,15 +93,20 @@ func (l *link) close() error {
 func (l *link) sampleQueue(every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	var text []byte
-	var err error
 	for {
 		select {
 		case <-l.ctx.Done():
 			return
 		case <-t.C:
 		}
-		if text, err = l.control.ReadFile(l.ctx, "tpools", text); err != nil {
+		text, ok, err := l.control.Look()
+		if lost := (*p9.TransportError)(nil); errors.As(err, &lost) {
+			l.mu.Lock()
+			l.lost = err
+			l.mu.Unlock()
+			return
+		}
+		if !ok {
 			continue
 		}
 		l.mu.Lock()
@@ -111,6 +119,13 @@ func (l *link) sampleQueue(every time.Duration) {
 		})
 		l.mu.Unlock()
 	}
+}
+
+// broken says why the link is of no more use; nil while it is well.
+func (l *link) broken() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
 }
 
 // takeQueue returns what was sampled since the last call; it is valid until the next one.

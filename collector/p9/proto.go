@@ -107,6 +107,7 @@ var errShort = errors.New("message is shorter than its fields")
 // encoder appends fields; the first headerBytes are filled in when the message is sent.
 type encoder struct{ b []byte }
 
+func (e *encoder) u8(v uint8)   { e.b = append(e.b, v) }
 func (e *encoder) u16(v uint16) { e.b = binary.LittleEndian.AppendUint16(e.b, v) }
 func (e *encoder) u32(v uint32) { e.b = binary.LittleEndian.AppendUint32(e.b, v) }
 func (e *encoder) u64(v uint64) { e.b = binary.LittleEndian.AppendUint64(e.b, v) }
