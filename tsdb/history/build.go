@@ -1,0 +1,263 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+)
+
+const (
+	// IONodeBytes is the least a compute node must have moved to count as a node that does I/O. It is
+	// far above what a starting program reads of its libraries' metadata, far below any output.
+	IONodeBytes = 1e6
+	// longest is the most steps of a profile: a run of up to six hours is seen second by second.
+	longest = 6 * 3600
+	// phaseGap joins stretches of I/O that are not further apart, seconds.
+	phaseGap = 10
+	// maxPhases bounds what is kept of a run that does I/O all the time; the gap doubles until they fit.
+	maxPhases = 200
+	// nodesAtOnce bounds the memory of one look into the store.
+	nodesAtOnce = 128
+	// FromCollectors marks a profile that was built from what the collectors saw.
+	FromCollectors = "collectors"
+)
+
+// Selector reads the seconds that were collected; a tsdb.Store is one.
+type Selector interface {
+	Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error)
+}
+
+// Build makes the profile of an ended run from what the collectors saw on its compute nodes
+// (r.NodeList) and on its forwarders. A compute node's counters are taken for the job's own, so nodes
+// must not be shared by jobs. It returns nil where nothing was collected of any node.
+func Build(ctx context.Context, store Selector, r Run) (*Profile, error) {
+	from, to := r.Start.Unix(), r.End.Unix()+1
+	step := max(1, (to-from+longest-1)/longest)
+	// Buckets of the store begin at multiples of the step.
+	from -= from % step
+	b := builder{store: store, from: from, to: to, step: step, sum: make([]second, (to-from+step-1)/step)}
+	for nodes := r.NodeList; len(nodes) > 0; {
+		n := min(nodesAtOnce, len(nodes))
+		if err := b.nodes(ctx, nodes[:n]); err != nil {
+			return nil, fmt.Errorf("profile of job %s: %w", r.Job, err)
+		}
+		nodes = nodes[n:]
+	}
+	if b.seen == 0 {
+		return nil, nil
+	}
+	p := b.profile(len(r.NodeList))
+	queue, err := b.metaQueue(ctx, r.Forwarders)
+	if err != nil {
+		return nil, fmt.Errorf("profile of job %s: %w", r.Job, err)
+	}
+	p.MetaQueue = queue
+	if p.IONodes == 1 {
+		p.Mode = Mode11
+	}
+	return p, nil
+}
+
+// second is what all nodes did in one step, as rates per second.
+type second struct {
+	read, write, ops, meta float64
+	// waiting is the mean number of metadata operations that were under way, by Little's law: their
+	// rate times their mean duration.
+	waiting float64
+	timed   bool // some node told the duration, or that there was none
+}
+
+type builder struct {
+	store          Selector
+	from, to, step int64 // Unix seconds
+	sum            []second
+	seen           float64 // node-seconds that were reported
+	ioNodes        int
+	peakNode       float64
+}
+
+// rates reads one metric of nodes and shows each value: node, step, mean rate over the step, and the
+// seconds of it that were reported.
+func (b *builder) rates(ctx context.Context, nodes []topology.NodeID, m collector.Metric, visit func(node topology.NodeID, step int, rate, seconds float64)) error {
+	q := tsdb.Query{Nodes: nodes, Metric: m, FromMillis: b.from * 1000, ToMillis: b.to * 1000, StepMillis: b.step * 1000, Agg: tsdb.AggMean}
+	means, err := b.store.Select(ctx, q)
+	if err != nil || b.step == 1 {
+		each(means, b, func(n topology.NodeID, i int, v float64) { visit(n, i, v, 1) })
+		return err
+	}
+	q.Agg = tsdb.AggCount
+	counts, err := b.store.Select(ctx, q)
+	if err != nil {
+		return err
+	}
+	type place struct {
+		node topology.NodeID
+		step int
+	}
+	seconds := map[place]float64{}
+	each(counts, b, func(n topology.NodeID, i int, v float64) { seconds[place{n, i}] = v })
+	each(means, b, func(n topology.NodeID, i int, v float64) { visit(n, i, v, seconds[place{n, i}]) })
+	return nil
+}
+
+func each(all []tsdb.Series, b *builder, visit func(topology.NodeID, int, float64)) {
+	for _, s := range all {
+		for _, p := range s.Points {
+			if i := (p.TimeMillis/1000 - b.from) / b.step; i >= 0 && int(i) < len(b.sum) {
+				visit(s.Node, int(i), p.Value)
+			}
+		}
+	}
+}
+
+// nodes adds what some compute nodes did. A rate counts for the seconds that were reported only.
+func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
+	step := float64(b.step)
+	moved := map[topology.NodeID]float64{}
+	busy := map[topology.NodeID][]float64{} // bytes/s by step
+	add := func(n topology.NodeID, i int, rate, seconds float64) {
+		moved[n] += rate * seconds
+		if busy[n] == nil {
+			busy[n] = make([]float64, len(b.sum))
+		}
+		busy[n][i] += rate * seconds / step
+		b.peakNode = max(b.peakNode, busy[n][i])
+	}
+	metaRate := map[topology.NodeID]map[int]float64{}
+	for _, m := range []struct {
+		metric collector.Metric
+		take   func(n topology.NodeID, i int, rate, seconds float64)
+	}{
+		{collector.ReadBytes, func(n topology.NodeID, i int, rate, seconds float64) {
+			b.seen += seconds
+			b.sum[i].read += rate * seconds / step
+			add(n, i, rate, seconds)
+		}},
+		{collector.WriteBytes, func(n topology.NodeID, i int, rate, seconds float64) {
+			b.sum[i].write += rate * seconds / step
+			add(n, i, rate, seconds)
+		}},
+		{collector.ReadOps, func(_ topology.NodeID, i int, rate, seconds float64) { b.sum[i].ops += rate * seconds / step }},
+		{collector.WriteOps, func(_ topology.NodeID, i int, rate, seconds float64) { b.sum[i].ops += rate * seconds / step }},
+		{collector.MetaOps, func(n topology.NodeID, i int, rate, seconds float64) {
+			b.sum[i].meta += rate * seconds / step
+			b.sum[i].timed = b.sum[i].timed || rate == 0
+			if rate > 0 {
+				if metaRate[n] == nil {
+					metaRate[n] = map[int]float64{}
+				}
+				metaRate[n][i] = rate * seconds / step
+			}
+		}},
+		{collector.ClientMeta, func(n topology.NodeID, i int, duration, _ float64) {
+			if rate, ok := metaRate[n][i]; ok {
+				b.sum[i].waiting += rate * duration
+				b.sum[i].timed = true
+			}
+		}},
+	} {
+		if err := b.rates(ctx, nodes, m.metric, m.take); err != nil {
+			return err
+		}
+	}
+	for _, bytes := range moved {
+		if bytes >= IONodeBytes {
+			b.ioNodes++
+		}
+	}
+	return nil
+}
+
+func (s *second) active() bool { return s.read+s.write > 0 || s.meta > 0 }
+
+// profile adds the steps up.
+func (b *builder) profile(nodes int) *Profile {
+	p := &Profile{IONodes: b.ioNodes, PeakNodeBytesPerSec: b.peakNode, StepSeconds: int(b.step), From: FromCollectors}
+	step := float64(b.step)
+	for i := range b.sum {
+		s := &b.sum[i]
+		p.ReadBytes += s.read * step
+		p.WriteBytes += s.write * step
+		p.MetaOps += s.meta * step
+		p.PeakBytesPerSec = max(p.PeakBytesPerSec, s.read+s.write)
+		p.PeakOpsPerSec = max(p.PeakOpsPerSec, s.ops)
+		if s.active() {
+			p.IOSeconds += step
+		}
+	}
+	p.Coverage = min(1, b.seen/(float64(nodes)*float64(b.to-b.from)))
+	for gap := int64(phaseGap); ; gap *= 2 {
+		if p.Phases = b.phases(gap); len(p.Phases) <= maxPhases {
+			return p
+		}
+	}
+}
+
+// phases joins active steps that are at most gap seconds apart.
+func (b *builder) phases(gap int64) (phases []Phase) {
+	step, last := float64(b.step), math.MinInt
+	for i := range b.sum {
+		s := &b.sum[i]
+		if !s.active() {
+			continue
+		}
+		at := float64(i) * step
+		if last == math.MinInt || int64(i-last)*b.step > gap {
+			phases = append(phases, Phase{AtSeconds: at})
+		}
+		p := &phases[len(phases)-1]
+		p.Seconds = at + step - p.AtSeconds
+		p.ReadBytes += s.read * step
+		p.WriteBytes += s.write * step
+		p.MetaOps += s.meta * step
+		last = i
+	}
+	return phases
+}
+
+// metaQueue is the mean number of metadata operations waiting at a forwarder over the steps in which
+// the run did I/O: as the forwarders reported it, else by Little's law from the compute nodes'
+// rates and durations, shared over the forwarders; nil where neither is known.
+func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID) (*float64, error) {
+	nodes := make([]topology.NodeID, len(forwarders))
+	for i, f := range forwarders {
+		nodes[i] = f.Node()
+	}
+	var sum, count float64
+	err := b.rates(ctx, nodes, collector.MetaQueueLen, func(_ topology.NodeID, i int, length, seconds float64) {
+		if b.sum[i].active() {
+			sum += length * seconds
+			count += seconds
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if count == 0 {
+		timed := false
+		for i := range b.sum {
+			if s := &b.sum[i]; s.active() {
+				sum += s.waiting / float64(max(1, len(forwarders)))
+				count++
+				timed = timed || s.timed
+			}
+		}
+		if !timed {
+			return nil, nil
+		}
+	}
+	mean := sum / count
+	return &mean, nil
+}
+
+// Seconds is how long the run took.
+func (r *Run) Seconds() float64 { return r.End.Sub(r.Start).Seconds() }
+
+// Settle is how long after a job's end its last seconds have usually come in; a spool that is
+// replayed later is not waited for.
+const Settle = 5 * time.Second

@@ -1,0 +1,150 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+)
+
+// collected is a store in which two of three nodes write 10 MB/s for 20 s, pause, and read for 5 s,
+// with a gap of two seconds; the third does nothing.
+func collected(t *testing.T, start time.Time, queue bool) *tsdb.DB {
+	t.Helper()
+	db, err := tsdb.Open(t.TempDir(), tsdb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	var frames []collector.Frame
+	for sec := range 60 {
+		at := start.UnixMilli() + int64(sec)*1000
+		for n := range 3 {
+			f := collector.Frame{Node: topology.NodeID(fmt.Sprintf("c%d", n)), Role: topology.Compute, TimeMillis: at}
+			v := map[collector.Metric]float64{collector.ReadBytes: 0, collector.WriteBytes: 0, collector.MetaOps: 0}
+			switch {
+			case n == 2:
+			case sec < 20:
+				v[collector.WriteBytes], v[collector.WriteOps] = 10e6, 10
+				v[collector.MetaOps], v[collector.ClientMeta] = 100, 0.02
+			case sec >= 50 && sec < 55:
+				v[collector.ReadBytes], v[collector.ReadOps] = 40e6, 50
+			}
+			if n == 0 && (sec == 5 || sec == 6) {
+				continue // not reported
+			}
+			for m, x := range v {
+				f.Samples = append(f.Samples, collector.Sample{Metric: m, Value: x})
+			}
+			frames = append(frames, f)
+		}
+		if queue {
+			frames = append(frames, collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: at,
+				Samples: []collector.Sample{{Metric: collector.MetaQueueLen, Value: 7}}})
+		}
+	}
+	if err := db.Append(t.Context(), frames); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func theRun(start time.Time) Run {
+	return Run{Job: "1", Nodes: 3, NodeList: []topology.NodeID{"c0", "c1", "c2"}, Start: start, End: start.Add(59 * time.Second),
+		Forwarders: []topology.ForwarderID{"f1", "f2"}}
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-6*max(1, math.Abs(want)) {
+		t.Errorf("%s = %g, want %g", what, got, want)
+	}
+}
+
+func TestProfileFromWhatWasCollected(t *testing.T) {
+	db := collected(t, epoch, false)
+	p, err := Build(t.Context(), db, theRun(epoch))
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	// Two nodes, 20 s, less the two seconds of one node that nobody reported.
+	near(t, "write_bytes", p.WriteBytes, 38*10e6)
+	near(t, "read_bytes", p.ReadBytes, 2*5*40e6)
+	near(t, "peak", p.PeakBytesPerSec, 80e6)
+	near(t, "peak of a node", p.PeakNodeBytesPerSec, 40e6)
+	near(t, "peak ops", p.PeakOpsPerSec, 100)
+	near(t, "meta ops", p.MetaOps, 3800)
+	near(t, "I/O seconds", p.IOSeconds, 25)
+	near(t, "coverage", p.Coverage, 178.0/180)
+	if p.IONodes != 2 || p.Mode != "" || p.From != FromCollectors || p.StepSeconds != 1 {
+		t.Errorf("profile %+v", p)
+	}
+	if len(p.Phases) != 2 || p.Phases[0].Seconds != 20 || p.Phases[1].AtSeconds != 50 || p.Phases[1].Seconds != 5 || p.Phases[1].ReadBytes != 400e6 {
+		t.Errorf("phases %+v", p.Phases)
+	}
+	// Little: 100 operations a second for 20 ms are 2 under way a node, over 2 forwarders, in 20 of 25 s.
+	if p.MetaQueue == nil {
+		t.Fatal("the metadata queue is not known")
+	}
+	near(t, "metadata queue", *p.MetaQueue, 38.0/2*2/25)
+}
+
+func TestProfilePrefersTheForwardersQueue(t *testing.T) {
+	p, err := Build(t.Context(), collected(t, epoch, true), theRun(epoch))
+	if err != nil || p.MetaQueue == nil || *p.MetaQueue != 7 {
+		t.Errorf("profile %+v, %v", p, err)
+	}
+}
+
+func TestProfileOfALongRunKeepsItsVolume(t *testing.T) {
+	db := collected(t, epoch, false)
+	r := theRun(epoch)
+	r.End = epoch.Add(30 * time.Hour)
+	p, err := Build(t.Context(), db, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "write_bytes", p.WriteBytes, 38*10e6)
+	near(t, "read_bytes", p.ReadBytes, 400e6)
+	near(t, "meta ops", p.MetaOps, 3800)
+	if p.StepSeconds != 6 || p.Coverage > 0.001 || p.IONodes != 2 {
+		t.Errorf("profile %+v", p)
+	}
+}
+
+func TestNothingCollectedIsNoProfile(t *testing.T) {
+	p, err := Build(t.Context(), collected(t, epoch, false), theRun(epoch.Add(5*time.Hour)))
+	if p != nil || err != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestPhasesAreBounded(t *testing.T) {
+	b := builder{step: 1, to: 20000, sum: make([]second, 20000)}
+	for i := 0; i < len(b.sum); i += 20 {
+		b.sum[i].write = 1
+	}
+	p := b.profile(1)
+	if len(p.Phases) == 0 || len(p.Phases) > maxPhases || p.WriteBytes != 1000 {
+		t.Errorf("%d phases, %g bytes", len(p.Phases), p.WriteBytes)
+	}
+}
+
+// BenchmarkPredict asks a history of a million runs.
+func BenchmarkPredict(b *testing.B) {
+	s := &Store{idx: index{series: map[Key]*series{}}}
+	for i := range 1_000_000 {
+		r := Run{User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 64, End: epoch.Add(time.Duration(i) * time.Second), Profile: &Profile{WriteBytes: float64(i)}}
+		s.idx.learn(&r)
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		if _, ok := s.Predict(Key{User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 64}); !ok {
+			b.Fatal("no prediction")
+		}
+	}
+}

@@ -1,0 +1,367 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"fairway/collector/topology"
+)
+
+// Store is the history in one file, one record a line: the CRC-32C of the record's JSON as 8 hex
+// digits, a space, the JSON of a Run, a newline. A run is written at its start and again at its end;
+// the later line counts. What was answered is on disk.
+//
+// All methods may be called concurrently. Predictions never wait for the disk.
+type Store struct {
+	write sync.Mutex // held while appending; guards file and size
+	file  *os.File
+	size  int64
+	// broken is the first failure to write: what is on disk is not known then, so nothing more is taken.
+	broken error
+
+	mu      sync.RWMutex // guards everything that follows
+	idx     index
+	running map[topology.JobID]Run
+	at      map[topology.JobID]int64 // of the newest ended run of each job
+	ended   []int64                  // in the order of the file
+}
+
+// Summary is what opening a store found.
+type Summary struct {
+	Runs    int `json:"runs"` // ended
+	Running int `json:"running"`
+	// TornBytes is an unfinished last record, never answered, that was cut off.
+	TornBytes int64 `json:"torn_bytes"`
+	// Damaged lists the records that were skipped, with their line; they stay in the file.
+	Damaged []error `json:"-"`
+}
+
+// maxRecordBytes bounds a line: a run over 40,960 nodes needs about half a megabyte.
+const maxRecordBytes = 8 << 20
+
+// maxDamaged bounds the list of damaged records.
+const maxDamaged = 100
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrLocked says that another process has the history open.
+var ErrLocked = errors.New("history is in use by another process")
+
+// ErrDamaged is wrapped by every error that names a bad record.
+var ErrDamaged = errors.New("history record is damaged")
+
+// Open reads the history at path, or makes it. A damaged record is skipped and listed: the other
+// runs still predict.
+func Open(path string) (*Store, Summary, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, Summary{}, fmt.Errorf("open history: %w", err)
+	}
+	s := &Store{file: f, idx: index{series: map[Key]*series{}}, running: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}}
+	sum, err := s.load(path)
+	if err != nil {
+		return nil, sum, errors.Join(err, f.Close())
+	}
+	return s, sum, nil
+}
+
+func (s *Store) load(path string) (sum Summary, err error) {
+	if err := syscall.Flock(int(s.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return sum, fmt.Errorf("%s: %w", path, ErrLocked)
+	}
+	whole, torn, err := scan(s.file, func(line int, at int64, b []byte) error {
+		r, err := decode(b)
+		if err != nil {
+			if len(sum.Damaged) < maxDamaged {
+				sum.Damaged = append(sum.Damaged, fmt.Errorf("%s:%d: %w", path, line, err))
+			}
+			return nil
+		}
+		s.take(&r, at)
+		return nil
+	})
+	if err != nil {
+		return sum, fmt.Errorf("read history %s: %w", path, err)
+	}
+	if s.size, sum.TornBytes = whole, torn; torn > 0 {
+		if err := s.file.Truncate(whole); err != nil {
+			return sum, fmt.Errorf("%s: cut off an unfinished record: %w", path, err)
+		}
+	}
+	if err := errors.Join(s.file.Sync(), syncDir(filepath.Dir(path))); err != nil {
+		return sum, fmt.Errorf("open history %s: %w", path, err)
+	}
+	sum.Runs, sum.Running = len(s.ended), len(s.running)
+	return sum, nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// scan shows every whole line with its number and place, and says where the last one ends and how
+// many bytes of an unfinished one follow.
+func scan(src io.Reader, visit func(line int, at int64, b []byte) error) (whole, torn int64, err error) {
+	in := bufio.NewReaderSize(src, 1<<20)
+	var long []byte // a line that does not fit the buffer
+	for line := 1; ; {
+		b, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, b...)
+			continue
+		}
+		if len(long) > 0 {
+			b = append(long, b...)
+			long = long[:0]
+		}
+		if errors.Is(err, io.EOF) {
+			return whole, int64(len(b)), nil
+		}
+		if err == nil {
+			err = visit(line, whole, b)
+		}
+		if err != nil {
+			return whole, 0, err
+		}
+		whole += int64(len(b))
+		line++
+	}
+}
+
+// crcDigits are before each record's JSON, with a space behind them.
+const crcDigits = 8
+
+func encode(r *Run) ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("history: encode job %s: %w", r.Job, err)
+	}
+	if len(body) > maxRecordBytes {
+		return nil, fmt.Errorf("%w: job %s: record of %d bytes is larger than %d", ErrInvalid, r.Job, len(body), maxRecordBytes)
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, castagnoli), body), nil
+}
+
+func decode(line []byte) (r Run, err error) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	if len(line) < crcDigits+2 || len(line) > maxRecordBytes+crcDigits+1 || line[crcDigits] != ' ' {
+		return r, fmt.Errorf("%w: not a CRC and a record", ErrDamaged)
+	}
+	body := line[crcDigits+1:]
+	var sum [crcDigits / 2]byte
+	if _, err := hex.Decode(sum[:], line[:crcDigits]); err != nil {
+		return r, fmt.Errorf("%w: CRC %q", ErrDamaged, line[:crcDigits])
+	}
+	want := uint32(sum[0])<<24 | uint32(sum[1])<<16 | uint32(sum[2])<<8 | uint32(sum[3])
+	if got := crc32.Checksum(body, castagnoli); got != want {
+		return r, fmt.Errorf("%w: CRC is %08x, its bytes give %08x", ErrDamaged, want, got)
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err := r.check(); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return r, nil
+}
+
+// take makes one record true; at is its place in the file.
+func (s *Store) take(r *Run, at int64) {
+	if r.End.IsZero() {
+		s.running[r.Job] = *r
+		return
+	}
+	// An imported run may be older than the job of the same number that runs now.
+	if now, ok := s.running[r.Job]; ok && !r.Start.Before(now.Start) {
+		delete(s.running, r.Job)
+	}
+	s.at[r.Job] = at
+	s.ended = append(s.ended, at)
+	if r.Profile != nil {
+		s.idx.learn(r)
+	}
+}
+
+// Begin records that a job has started and returns when that is on disk. Errors: ErrInvalid.
+func (s *Store) Begin(r Run) error {
+	if !r.End.IsZero() {
+		return fmt.Errorf("%w: job %q begins with an end", ErrInvalid, r.Job)
+	}
+	return s.append(r)
+}
+
+// End records that a job has ended and what it did, and returns when that is on disk. The list of
+// nodes stays with the record of the start. Errors: ErrInvalid.
+func (s *Store) End(r Run) error {
+	if r.End.IsZero() {
+		return fmt.Errorf("%w: job %q ends without an end", ErrInvalid, r.Job)
+	}
+	r.NodeList = nil
+	return s.append(r)
+}
+
+// append writes runs in one go.
+func (s *Store) append(runs ...Run) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	var buf []byte
+	offsets := make([]int64, len(runs))
+	for i := range runs {
+		if err := runs[i].check(); err != nil {
+			return err
+		}
+		line, err := encode(&runs[i])
+		if err != nil {
+			return err
+		}
+		offsets[i] = int64(len(buf))
+		buf = append(buf, line...)
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	if _, err := s.file.Write(buf); err != nil {
+		err = fmt.Errorf("history: write: %w (nothing was recorded)", err)
+		if undo := s.file.Truncate(s.size); undo != nil {
+			s.broken = err
+		}
+		return err
+	}
+	if err := s.file.Sync(); err != nil {
+		// After a failed fsync the kernel may have dropped the pages: believe nothing.
+		s.broken = fmt.Errorf("history: fsync: %w (nothing more is taken; free the disk, then restart fairwayd)", err)
+		return s.broken
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range runs {
+		s.take(&runs[i], s.size+offsets[i])
+	}
+	s.size += int64(len(buf))
+	return nil
+}
+
+// Close releases the file and its lock.
+func (s *Store) Close() error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.broken == nil {
+		s.broken = os.ErrClosed
+	}
+	return s.file.Close()
+}
+
+// Predict returns what a job of key k will do by its latest run; ok is false without one.
+func (s *Store) Predict(k Key) (p Prediction, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p.Site = s.idx.site
+	if found := s.idx.series[k]; found != nil {
+		p.Run, p.Depth, p.Own, ok = found.latest, found.depth, found.own, true
+	}
+	return p, ok
+}
+
+// Accuracy is the site's own, over all runs.
+func (s *Store) Accuracy() Accuracy {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.idx.site
+}
+
+// Count returns how many ended runs there are.
+func (s *Store) Count() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.ended)
+}
+
+// Running returns the jobs that have begun and not ended, by their start.
+func (s *Store) Running() []Run {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.running), func(a, b Run) int {
+		if c := a.Start.Compare(b.Start); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.Job), string(b.Job))
+	})
+}
+
+// Job returns a job that runs, else its newest ended run; ok is false for a job never heard of.
+func (s *Store) Job(id topology.JobID) (r Run, ok bool, err error) {
+	s.mu.RLock()
+	r, runs := s.running[id]
+	at, known := s.at[id]
+	s.mu.RUnlock()
+	if runs || !known {
+		return r, runs, nil
+	}
+	r, err = s.read(at)
+	return r, err == nil, err
+}
+
+// Recent returns the newest ended runs, the newest first, at most limit.
+func (s *Store) Recent(limit int) ([]Run, error) {
+	s.mu.RLock()
+	places := slices.Clone(s.ended[max(0, len(s.ended)-limit):])
+	s.mu.RUnlock()
+	slices.Reverse(places)
+	runs := make([]Run, 0, len(places))
+	for _, at := range places {
+		r, err := s.read(at)
+		if err != nil {
+			return runs, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+// Each shows every ended run in the order of the file, until visit returns an error.
+func (s *Store) Each(visit func(Run) error) error {
+	s.write.Lock()
+	size := s.size
+	s.write.Unlock()
+	_, _, err := scan(io.NewSectionReader(s.file, 0, size), func(_ int, _ int64, b []byte) error {
+		r, err := decode(b)
+		if err != nil || r.End.IsZero() {
+			return nil // damaged ones were named when the store was opened
+		}
+		return visit(r)
+	})
+	return err
+}
+
+func (s *Store) read(at int64) (Run, error) {
+	line, err := bufio.NewReaderSize(io.NewSectionReader(s.file, at, maxRecordBytes+64), 4<<10).ReadBytes('\n')
+	if err != nil {
+		return Run{}, fmt.Errorf("history: record at byte %d: %w", at, err)
+	}
+	r, err := decode(line)
+	if err != nil {
+		return r, fmt.Errorf("history: record at byte %d: %w", at, err)
+	}
+	return r, nil
+}
