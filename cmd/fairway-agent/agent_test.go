@@ -241,6 +241,55 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 	}
 }
 
+// TestLustreNodeByConfiguration reads trees of counters where the file says they are.
+func TestLustreNodeByConfiguration(t *testing.T) {
+	root := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counters := func(n int) {
+		put("sys/kernel/debug/lnet/stats", fmt.Sprintf("0 28 0 %d %d 0 0 %d %d 0 0\n", n, n, 1000*n, 2000*n))
+		put("proc/fs/lustre/llite/fs-ffff/stats", fmt.Sprintf("snapshot_time 1510782606.000000 secs.usecs\nread_bytes %d samples [bytes] 4096 4096 %d\n", n, 4096*n))
+	}
+	line := "20.0.2.35 [2018-02-25 18:00:01]  [Trace]: queue length: 7 2018-02-25T10:00:00Z\n"
+	put("trace", line)
+	counters(1)
+	more := fmt.Sprintf("[source.procfs]\nenabled = false\n[source.lustre]\nenabled = true\nroot = %q\n[source.lnet]\nenabled = true\nroot = %q\n"+
+		"[source.lwfs]\nenabled = true\ntrace = %q\n", root, root, filepath.Join(root, "trace"))
+	c, err := loadConfig(writeConfig(t, "ws://127.0.0.1:1", "t0ken", more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[collector.Metric]float64{}
+	for _, s := range newSources(c) {
+		r := collector.Reading{Now: time.Unix(100, 0)}
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Errorf("%s: %v", s.Name(), err)
+		}
+		counters(3)
+		put("trace", line+line)
+		time.Sleep(50 * time.Millisecond)
+		r = collector.Reading{Now: time.Unix(101, 0)}
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Errorf("%s: %v", s.Name(), err)
+		}
+		counters(1)
+		for _, v := range r.Samples {
+			got[v.Metric] = v.Value
+		}
+	}
+	if got[collector.ReadBytes] == 0 || got[collector.LinkRxBytes] == 0 || got[collector.QueueLen] != 7 {
+		t.Errorf("the three sources reported %v", got)
+	}
+}
+
 func TestOrdersNeedToBeEnabled(t *testing.T) {
 	c := defaultConfig()
 	if h := orderHandlers(c); len(h) != 0 {

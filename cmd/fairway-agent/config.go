@@ -51,6 +51,9 @@ type Sources struct {
 	FwdMount FwdMount `toml:"fwdmount"`
 	Diod     Diod     `toml:"diod"`
 	Procfs   Procfs   `toml:"procfs"`
+	Lustre   Lustre   `toml:"lustre"`
+	LNet     LNet     `toml:"lnet"`
+	LWFS     LWFS     `toml:"lwfs"`
 }
 
 // FwdMount is the remappable mount of a compute node.
@@ -79,6 +82,26 @@ type Procfs struct {
 	NFSServer bool     `toml:"nfs_server" help:"Report this node's NFS server as its file service."`
 }
 
+// Lustre is a node that is a Lustre client, object server or metadata server.
+type Lustre struct {
+	Enabled bool   `toml:"enabled" help:"Read Lustre's counters: file system traffic of a client; service times, queues, threads and jobs of a server."`
+	Root    string `toml:"root" help:"The directory that holds proc, sys and sys/kernel/debug; debugfs needs root."`
+}
+
+// LNet is Lustre's network on this node.
+type LNet struct {
+	Enabled bool   `toml:"enabled" help:"Read LNet's counters: what was received, sent, routed and dropped, and messages that wait for credits."`
+	Root    string `toml:"root" help:"The directory that holds proc and sys."`
+}
+
+// LWFS is a forwarding server of Sunway's Lightweight File System.
+type LWFS struct {
+	Enabled   bool   `toml:"enabled" help:"Follow the trace that an LWFS server writes: operations, queue, and latencies to about a factor of two."`
+	Trace     string `toml:"trace" help:"The trace file."`
+	Host      string `toml:"host" help:"The server's address in the trace; empty: every line counts."`
+	UTCOffset string `toml:"utc_offset" help:"The zone of the trace's local times, such as +08:00."`
+}
+
 func defaultConfig() Config {
 	return Config{
 		Role: topology.Compute.String(), LogLevel: "info",
@@ -92,6 +115,8 @@ func defaultConfig() Config {
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
 				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*"},
 			},
+			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"},
+			LWFS: LWFS{UTCOffset: "+08:00"},
 		},
 	}
 }
@@ -182,8 +207,13 @@ func (c *Config) validate() error {
 		return fmt.Errorf("source.diod.queue_hz = %d: want 1 to 100", d.QueueHz)
 	case d.Enabled && d.Addr == "":
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
+	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
+		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	case c.Orders.Enabled && !c.Source.FwdMount.Enabled:
 		return errors.New("orders.enabled needs source.fwdmount.enabled: orders go through the mount's control socket")
+	}
+	if _, err := time.Parse("-07:00", c.Source.LWFS.UTCOffset); err != nil {
+		return fmt.Errorf("source.lwfs.utc_offset = %q: want a sign, hours and minutes, such as +08:00", c.Source.LWFS.UTCOffset)
 	}
 	return nil
 }

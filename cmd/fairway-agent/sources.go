@@ -2,12 +2,17 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"fairway/collector"
 	"fairway/collector/diod"
 	"fairway/collector/fwdmount"
+	"fairway/collector/lnet"
+	"fairway/collector/lustre"
+	"fairway/collector/lwfs"
 	"fairway/collector/procfs"
 	"fairway/collector/topology"
 )
@@ -27,6 +32,19 @@ func newSources(c Config) (out []collector.Source) {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}
 		out = append(out, diod.New(opt))
+	}
+	if s := c.Source.Lustre; s.Enabled {
+		out = append(out, lustre.New(os.DirFS(s.Root)))
+	}
+	if s := c.Source.LNet; s.Enabled {
+		out = append(out, lnet.New(os.DirFS(s.Root)))
+	}
+	if s := c.Source.LWFS; s.Enabled {
+		zone := time.UTC
+		if at, err := time.Parse("-07:00", s.UTCOffset); err == nil { // validate has refused any other
+			zone = at.Location()
+		}
+		out = append(out, lwfs.New(lwfs.Options{Root: os.DirFS(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace), Host: s.Host, Zone: zone}))
 	}
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{

@@ -5,7 +5,7 @@
 // read_exec, write_exec and meta_exec: the trace holds latency histograms in decade buckets, so a mean
 // is that of the buckets' geometric middles and good to about a factor of two. The trace has no bytes.
 // A server writes a sample after every 1000 operations, not at fixed times: a second without a sample
-// has no values, and a rate is that since the sample before. A tick reads what was appended: about
+// has no values, and a rate is that since the sample before; after a gap in reading there is none. A tick reads what was appended: about
 // 2 microseconds a line.
 package lwfs
 
@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"sync"
 	"time"
 
 	"fairway/collector"
@@ -50,11 +51,13 @@ type Source struct {
 	opt     Options
 	middles [Buckets]float64
 
+	mu      sync.Mutex // guards what follows
 	file    fs.File
 	offset  int64
 	partial []byte
 	last    [Queue]Counts
 	lastAt  time.Time // of the newest sample
+	readAt  time.Time // of the last tick
 	started bool
 }
 
@@ -82,6 +85,8 @@ func (s *Source) Name() string { return "lwfs" }
 
 // Close closes the trace.
 func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.file == nil {
 		return nil
 	}
@@ -95,11 +100,14 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	text, err := s.appended()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", collector.ErrNoData, err)
 	}
-	t := tick{s: s}
+	t := tick{s: s, gap: into.Now.Sub(s.readAt) > collector.DefaultMaxGap}
+	s.readAt = into.Now
 	t.lines(text)
 	t.emit(into)
 	return errors.Join(err, t.bad)
@@ -183,6 +191,7 @@ type tick struct {
 	queue  uint64
 	queues int
 	at     time.Time
+	gap    bool // nobody read for a while: what is new is not of this second
 	bad    error
 }
 
@@ -218,7 +227,7 @@ func (t *tick) emit(into *collector.Reading) {
 		return
 	}
 	seconds := max(t.at.Sub(s.lastAt).Seconds(), 1)
-	if !s.lastAt.IsZero() {
+	if !s.lastAt.IsZero() && !t.gap {
 		for _, m := range []struct {
 			exec, wait                  Class
 			ops, execMetric, waitMetric collector.Metric

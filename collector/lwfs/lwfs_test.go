@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/sourcetest"
 )
 
 // sample writes one sample's lines; each class has all its operations in one bucket.
@@ -75,6 +78,21 @@ func value(r collector.Reading, m collector.Metric) float64 {
 		return v
 	}
 	return math.NaN()
+}
+
+func TestConformance(t *testing.T) {
+	first := sample(1, 1000, 400, 200, 3)
+	trace := func(text string) fstest.MapFS { return fstest.MapFS{"log/trace": {Data: []byte(text)}} }
+	sourcetest.Run(t, sourcetest.Suite{
+		New:    func(fsys fs.FS) collector.Source { return New(Options{Root: fsys, Path: "log/trace"}) },
+		First:  trace(first),
+		Second: trace(first + sample(2, 1600, 700, 500, 5)),
+		Want: []collector.Metric{
+			collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadExec, collector.WriteExec, collector.MetaExec,
+			collector.ReadWait, collector.WriteWait, collector.MetaWait, collector.QueueLen,
+		},
+		Tolerated: []string{"log/trace"}, // servers log other things into it too
+	})
 }
 
 func TestFollow(t *testing.T) {
