@@ -274,7 +274,8 @@ func TestLustreNodeByConfiguration(t *testing.T) {
 			t.Errorf("%s: %v", s.Name(), err)
 		}
 		counters(3)
-		put("trace", line+line)
+		line += line // the trace grows
+		put("trace", line)
 		time.Sleep(50 * time.Millisecond)
 		r = collector.Reading{Now: time.Unix(101, 0)}
 		if err := s.Read(t.Context(), &r); err != nil {
