@@ -118,6 +118,7 @@ func newRoot() *cobra.Command {
 		newDecide(),
 		newFiledomain(),
 		newRootcause(),
+		newShares(),
 		newLustre(),
 		newLwfs(),
 	)

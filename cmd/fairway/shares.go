@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"fairway/remap/share"
+)
+
+// newShares is `fairway shares`: what a sharing policy gives each job of a table, with no daemon.
+func newShares() *cobra.Command {
+	var policy, idle string
+	c := &cobra.Command{
+		Use:   "shares --policy POLICY TABLE.json",
+		Short: "Work out each job's share of a forwarder under a sharing policy",
+		Long: "Reads {\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"active\",\"demand\"}],\"capacity\",\"servers\"}\n" +
+			"and prints shares and segments of [0,1]; with demands the allocation under opportunity fairness; with\n" +
+			"servers ({\"S1\":[\"J1\",\"J2\"]}) the local and the global shares and whether they can be reached.\n" +
+			"Policies: job-fair, user-fair, size-fair, priority-fair, user-then-job-fair, group-user-size-fair, ...\n" +
+			"\"-\" reads standard input.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := share.ParsePolicy(policy)
+			if err != nil {
+				return usageError{err}
+			}
+			if idle != string(share.Inside) && idle != string(share.Flat) {
+				return usageError{fmt.Errorf("--idle %q is neither inside nor flat", idle)}
+			}
+			in, err := openInput(cmd, args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			defer in.Close()
+			table, err := share.ReadTable(in, p)
+			if err != nil {
+				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+			}
+			return printJSON(cmd.OutOrStdout(), table.Answer(p, share.Idle(idle)))
+		},
+	}
+	c.Flags().StringVar(&policy, "policy", "", "the sharing policy")
+	c.Flags().StringVar(&idle, "idle", string(share.Inside), "who uses idle shares: inside (the same user and group first) or flat (all by their shares)")
+	must(c.MarkFlagRequired("policy"))
+	return c
+}
