@@ -22,7 +22,7 @@ const (
 	ForwarderSilent Kind = "silent"
 )
 
-// State is where a finding is in its life (DESIGN.md section 7).
+// State is where a finding is in its life.
 type State string
 
 // The states of a finding.

@@ -6,7 +6,7 @@ import "slices"
 // format and of the store's files: append, never renumber.
 type Metric uint8
 
-// The metrics of DESIGN.md section 3. Rates are per second; waits, exec times, client and probe
+// The metrics that sources report (docs/metrics.md). Rates are per second; waits, exec times, client and probe
 // latencies are mean seconds of the operations served in that second.
 const (
 	MetricNone     Metric = iota

@@ -64,7 +64,7 @@ var (
 	ErrClosed     = errors.New("the desk is closed")
 )
 
-// reasonLetters is the least that counts as a reason (CONSOLE.md section 4), maxReason the most that
+// reasonLetters is the least that counts as a reason, maxReason the most that
 // is kept.
 const (
 	reasonLetters = 10

@@ -100,7 +100,7 @@ func (v *Preview) red() (why []string) {
 	return why
 }
 
-// approvalsNeeded is CONSOLE.md section 6: two people for a big or doubtful plan.
+// approvalsNeeded is two for a big or doubtful plan (docs/plans.md).
 func approvalsNeeded(v Preview, set Settings) int {
 	amber := slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Level == Amber })
 	if set.TwoPersons && (amber || len(v.Plan.Moves) > set.BigPlan) {

@@ -62,7 +62,7 @@ func MoveAll(nodes []topology.NodeID, to topology.ForwarderID) []Move {
 	return moves
 }
 
-// PlanState is where a plan is in its life (DESIGN.md section 7).
+// PlanState is where a plan is in its life.
 type PlanState string
 
 // The states of a plan. Rejected, Expired, RolledBack and Restored are final; a Partial or Failed

@@ -12,7 +12,7 @@ type Settings struct {
 	Mode Mode `toml:"mode"`
 	// PlansPerMinute bounds what is approved by rule.
 	PlansPerMinute int `toml:"plans_per_minute"`
-	// ProposalTTL is how long a proposal waits for approvals (CONSOLE.md section 6).
+	// ProposalTTL is how long a proposal waits for approvals.
 	ProposalTTL time.Duration `toml:"proposal_ttl"`
 	// ApprovalTTL is how long an approved plan may wait for its start.
 	ApprovalTTL time.Duration `toml:"approval_ttl"`
@@ -34,7 +34,7 @@ type Settings struct {
 	MaxApplying int `toml:"max_applying"`
 }
 
-// DefaultSettings are the values of DESIGN.md and CONSOLE.md, closed where they have a choice.
+// DefaultSettings are closed where they have a choice.
 func DefaultSettings() Settings {
 	return Settings{
 		Mode:           ModeApprove,

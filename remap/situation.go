@@ -22,7 +22,7 @@ const (
 	ForwarderStale     ForwarderState = "stale" // no news: whatever was known is old
 )
 
-// Ages at which news is called late and stale (CONSOLE.md section 3).
+// Ages at which news is called late and stale.
 const (
 	LateAfter  = 3 * time.Second
 	StaleAfter = 10 * time.Second

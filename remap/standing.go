@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Mode says how far the desk goes by itself (DESIGN.md section 7).
+// Mode says how far the desk goes by itself.
 type Mode string
 
 // The modes.

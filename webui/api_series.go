@@ -67,7 +67,7 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 	v := r.URL.Query()
 	var ok bool
 	if q.Metric, ok = collector.ParseMetric(v.Get("metric")); !ok {
-		return q, fmt.Errorf("%w: metric %q is not one of DESIGN.md section 3, such as read_bytes", console.ErrInvalid, v.Get("metric"))
+		return q, fmt.Errorf("%w: metric %q is not known; read_bytes is one, docs/metrics.md lists all", console.ErrInvalid, v.Get("metric"))
 	}
 	for _, n := range strings.Split(v.Get("node"), ",") {
 		if n != "" {

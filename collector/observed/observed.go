@@ -14,7 +14,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// DefaultStaleAfter is the age at which a route is no longer believed (CONSOLE.md section 3).
+// DefaultStaleAfter is the age at which a route is no longer believed.
 const DefaultStaleAfter = 10 * time.Second
 
 // Route is what is known of one compute node's way to storage.

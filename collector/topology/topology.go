@@ -27,7 +27,7 @@ func (f ForwarderID) Node() NodeID { return NodeID(f) }
 // Role is the layer of the I/O path a node belongs to.
 type Role uint8
 
-// The four layers of DESIGN.md section 1, in the order in which a request passes them.
+// The four layers of a machine with I/O forwarding, in the order in which a request passes them.
 const (
 	RoleUnknown Role = iota
 	Compute

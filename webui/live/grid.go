@@ -152,7 +152,7 @@ func appendGrid(b []byte, metric int, s *Snapshot, full float64, cells []byte) [
 }
 
 // nextLevel is the level of a share of full scale; the shown step stays until the value is 3/4 of
-// a step away from its middle (CONSOLE.md section 3).
+// a step away from its middle.
 func nextLevel(shown byte, share float64) byte {
 	if math.IsNaN(share) {
 		return CellUnknown
