@@ -103,6 +103,9 @@ func (e *entry) step(r *Record) {
 		e.Expires = *r.Expires
 	}
 	switch r.Kind {
+	case StepMeasure:
+		e.measured(r)
+		return
 	case StepRollBack:
 		e.Goal, e.Undo, e.undo = r.Goal, nil, map[topology.NodeID]int{}
 	case StepComplete:

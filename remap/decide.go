@@ -40,7 +40,7 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 				Reason: r.Reason, Key: r.Key, Body: body, Proposed: &Plan{
 					ID: id, Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves, Reason: r.Reason, Proposer: by.Name,
 					Created: now, Expires: now.Add(d.set.ProposalTTL), State: Proposed, Changed: now,
-					Force: r.Force, Dedicated: r.Dedicated, Frozen: s.freeze(moves),
+					Force: r.Force, Dedicated: r.Dedicated, Ledger: r.Ledger, Frozen: s.freeze(moves),
 				}})
 		}
 		if err == nil {
@@ -228,10 +228,16 @@ func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error
 	if why := mayApprove(by, &now, d.set); why != "" {
 		return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, why)
 	}
-	// A plan approved since the preview was made may have taken a node.
+	// A plan approved since the preview was made may have taken a node or a forwarder.
 	for _, c := range checkOthers(v.Plan, d.movingPlans()) {
 		if c.Level == Red {
 			return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, c.Text)
+		}
+	}
+	owners := d.Owners()
+	for _, f := range targetsOf(v.Plan.Moves) {
+		if job, owned := owners[f]; owned && job != v.Plan.Job {
+			return fmt.Errorf("plan %s: %w: %s is dedicated to job %s", e.ID, ErrState, f, job)
 		}
 	}
 	return nil

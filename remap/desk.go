@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ type Desk struct {
 
 	watch  watchers
 	owners atomic.Pointer[map[topology.ForwarderID]topology.JobID]
+	claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
 	feed   atomic.Pointer[Feed] // without a lease
 }
 
@@ -87,16 +89,25 @@ func startDesk(cfg Config, b *book, j *Journal) *Desk {
 // Owners returns the forwarders that plans have dedicated to a job. The map is never changed.
 func (d *Desk) Owners() map[topology.ForwarderID]topology.JobID { return *d.owners.Load() }
 
+// Claims returns Owners and the forwarders that proposed plans would dedicate: whoever looks for free
+// ones leaves both alone. The map is never changed.
+func (d *Desk) Claims() map[topology.ForwarderID]topology.JobID { return *d.claims.Load() }
+
 func (d *Desk) publishOwners() {
-	owners := map[topology.ForwarderID]topology.JobID{}
+	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
 	for _, e := range d.book.plans {
-		if e.Dedicated && e.State.holds() {
-			for _, m := range e.Moves {
+		if !e.Dedicated || e.State.final() {
+			continue
+		}
+		for _, m := range e.Moves {
+			claims[m.To] = e.Job
+			if e.State.holds() {
 				owners[m.To] = e.Job
 			}
 		}
 	}
 	d.owners.Store(&owners)
+	d.claims.Store(&claims)
 }
 
 // Close stops what is under way, which the next start takes up again, and closes the journal.
@@ -161,7 +172,7 @@ func (d *Desk) record(recs ...*Record) error {
 		if r.Standing != nil {
 			continue
 		}
-		if r.State != "" && d.book.plans[r.Plan].Dedicated {
+		if (r.State != "" || r.Kind == StepPropose) && d.book.plans[r.Plan].Dedicated {
 			d.publishOwners()
 		}
 		d.watch.tell(r.Plan)
@@ -189,6 +200,19 @@ func (d *Desk) Plans(ctx context.Context) (plans []Plan, err error) {
 			p := d.book.plans[d.book.order[i]].Plan
 			p.Results, p.Undo = nil, nil
 			plans = append(plans, p)
+		}
+		return nil
+	})
+	return plans, err
+}
+
+// OfJob returns the plans of a job, the newest first.
+func (d *Desk) OfJob(ctx context.Context, job topology.JobID) (plans []Plan, err error) {
+	err = d.do(ctx, func() error {
+		for _, id := range slices.Backward(d.book.order) {
+			if e := d.book.plans[id]; e.Job == job {
+				plans = append(plans, clonePlan(&e.Plan))
+			}
 		}
 		return nil
 	})

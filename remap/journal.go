@@ -44,6 +44,7 @@ type Record struct {
 	Observed []topology.NodeID `json:"observed,omitempty"`
 	Goal     PlanState         `json:"goal,omitempty"`
 	Standing *Standing         `json:"standing,omitempty"`
+	Measured *IOFigures        `json:"measured,omitempty"`
 	// Exclusion is of the steps that are about a forwarder instead of a plan.
 	Exclusion *Exclusion `json:"exclusion,omitempty"`
 	Error     string     `json:"error,omitempty"`

@@ -43,6 +43,8 @@ type Request struct {
 	Force  bool
 	// Dedicated keeps the targets for Job alone; it needs a Job.
 	Dedicated bool
+	// Ledger is what a policy expects; nil for people.
+	Ledger *Ledger
 }
 
 // Answer is a person's word on a plan.

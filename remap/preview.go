@@ -56,6 +56,7 @@ func makePreview(p Plan, s *Situation, others []Plan, set Settings) Preview {
 	v.Checks = slices.Concat(
 		checkFresh(targets, s),
 		checkTargets(targets, p, s),
+		checkAlone(targets, p, s),
 		checkSources(p, s),
 		checkFloor(targets, p, s, set),
 		checkOthers(p, others),
@@ -252,6 +253,28 @@ func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check 
 		checks = append(checks, c)
 	}
 	return checks
+}
+
+// checkAlone asks that nobody else's compute nodes use a forwarder that is to be dedicated.
+func checkAlone(targets []topology.ForwarderID, p Plan, s *Situation) []Check {
+	if !p.Dedicated {
+		return nil
+	}
+	wanted := map[topology.ForwarderID]bool{}
+	for _, f := range targets {
+		wanted[f] = true
+	}
+	for _, j := range s.Jobs {
+		if j.ID == p.Job {
+			continue
+		}
+		for _, n := range j.Nodes {
+			if f := s.Observed[n]; wanted[f] {
+				return []Check{{"alone", Red, fmt.Sprintf("%s serves %s of job %s and cannot be dedicated", f, n, j.ID)}}
+			}
+		}
+	}
+	return []Check{{"alone", Green, "no other job uses the targets"}}
 }
 
 // checkSources asks that every node's present forwarder is known, since it is the way back.

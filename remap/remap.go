@@ -105,6 +105,8 @@ type Plan struct {
 	Error     string     `json:"error,omitempty"`
 	// Frozen is what the desk knew when the plan was proposed, then when it was last approved.
 	Frozen Frozen `json:"frozen"`
+	// Ledger is of plans that a policy made for a job.
+	Ledger *Ledger `json:"ledger,omitempty"`
 	// Goal is the state that a roll back under way ends in: RolledBack or Restored.
 	Goal PlanState `json:"goal,omitempty"`
 }

@@ -95,6 +95,13 @@ func (s *Situation) Accused(id topology.ForwarderID) (f anomaly.Finding, ok bool
 	return f, ok
 }
 
+// MayCarry says whether no finding that is more than a suspicion speaks against giving a forwarder
+// new work.
+func (s *Situation) MayCarry(id topology.ForwarderID) bool {
+	f, accused := s.Accused(id)
+	return !accused || f.State == anomaly.Suspect || f.State == anomaly.Probation
+}
+
 // Healthy counts the forwarders that may carry new work, and how many of them are idle.
 func (s *Situation) Healthy() (healthy, idle int) {
 	for _, n := range s.Machine.ByRole(topology.Forwarder) {

@@ -17,32 +17,32 @@ import (
 type Config struct {
 	// VMinBytes is the least I/O volume of the last run that makes a job worth more forwarders, bytes,
 	// exclusive; default 20 GB (DFRA section 4).
-	VMinBytes float64 `json:"v_min_bytes"`
+	VMinBytes float64 `json:"v_min_bytes" toml:"v_min_bytes"`
 	// NMin is the least number of compute nodes doing I/O, inclusive; default F (DFRA section 4).
-	NMin float64 `json:"n_min"`
+	NMin float64 `json:"n_min" toml:"n_min"`
 	// WMetadata bounds the mean number of metadata operations waiting at a forwarder: below it a job
 	// may scale out, above it the job is metadata-heavy; default 32, twice TaihuLight's pool of 16
 	// threads (DFRA section 4).
-	WMetadata float64 `json:"w_metadata"`
+	WMetadata float64 `json:"w_metadata" toml:"w_metadata"`
 	// FwdPeakBW and CNPeakBW are the peak bandwidths of one forwarder and one compute node, bytes/s;
 	// F is their quotient where it is not given.
-	FwdPeakBW float64 `json:"fwd_peak_bw"`
-	CNPeakBW  float64 `json:"cn_peak_bw"`
+	FwdPeakBW float64 `json:"fwd_peak_bw" toml:"fwd_peak_bw"`
+	CNPeakBW  float64 `json:"cn_peak_bw" toml:"cn_peak_bw"`
 	// F is how many compute nodes doing I/O one forwarder can carry; default FwdPeakBW/CNPeakBW, else
 	// 32 (DFRA section 4).
-	F float64 `json:"f"`
+	F float64 `json:"f" toml:"f"`
 	// DefaultRatio is the site's compute nodes per forwarder, used only for a job whose default
 	// forwarders are not known; default 512 (DFRA section 2.1).
-	DefaultRatio float64 `json:"default_ratio"`
+	DefaultRatio float64 `json:"default_ratio" toml:"default_ratio"`
 	// HighBW and HighIOPS make a job high-bandwidth or high-IOPS, bytes/s and 1/s, inclusive. The
 	// paper's values were in a lost footnote, so 0 means that the rule is off.
-	HighBW   float64 `json:"high_bw"`
-	HighIOPS float64 `json:"high_iops"`
+	HighBW   float64 `json:"high_bw" toml:"high_bw"`
+	HighIOPS float64 `json:"high_iops" toml:"high_iops"`
 	// LowBW, LowIOPS and LowMeta are what a running neighbour must not exceed, in all three, to count
 	// as quiet; bytes/s, 1/s, waiting operations.
-	LowBW   float64 `json:"low_bw"`
-	LowIOPS float64 `json:"low_iops"`
-	LowMeta float64 `json:"low_meta"`
+	LowBW   float64 `json:"low_bw" toml:"low_bw"`
+	LowIOPS float64 `json:"low_iops" toml:"low_iops"`
+	LowMeta float64 `json:"low_meta" toml:"low_meta"`
 }
 
 // Mode is how a job's processes share files (DFRA section 2.1).
@@ -96,6 +96,9 @@ type Run struct {
 	MetaQueue   float64   `json:"meta_queue"` // mean metadata operations waiting at a forwarder
 	BW          float64   `json:"bw"`         // peak, bytes/s
 	IOPS        float64   `json:"iops"`       // peak, 1/s
+	// MetaUnknown says that nobody measured MetaQueue: the run is then neither shown to be light enough
+	// for more forwarders nor heavy.
+	MetaUnknown bool `json:"-"`
 }
 
 // Live is what a running neighbour does now, its peak so far on the forwarders concerned.
@@ -126,6 +129,8 @@ type Case struct {
 	History    []Run       `json:"history"`
 	Forwarders Pool        `json:"forwarders"`
 	Neighbours []Neighbour `json:"neighbours"`
+	// Depth is the number of earlier runs where History holds the latest one only.
+	Depth int `json:"-"`
 }
 
 // ReadCase reads and checks one case in the format of `fairway decide`. Its errors name the field.
@@ -221,6 +226,23 @@ func (c Config) fields() []namedValue {
 		{"default_ratio", c.DefaultRatio}, {"high_bw", c.HighBW}, {"high_iops", c.HighIOPS},
 		{"low_bw", c.LowBW}, {"low_iops", c.LowIOPS}, {"low_meta", c.LowMeta},
 	}
+}
+
+// IOSeconds is the least time in which a run's volume passes so many forwarders of its own, by their
+// and its compute nodes' peak bandwidth; ok is false where a bandwidth is not known.
+func (c Config) IOSeconds(volumeBytes, ioNodes float64, forwarders int) (seconds float64, ok bool) {
+	bw := min(float64(forwarders)*c.FwdPeakBW, ioNodes*c.CNPeakBW)
+	return volumeBytes / bw, bw > 0
+}
+
+// Validate names the setting that cannot be.
+func (c Config) Validate() error {
+	for _, f := range c.fields() {
+		if f.v < 0 || math.IsNaN(f.v) || math.IsInf(f.v, 0) {
+			return fmt.Errorf("%s = %v: want 0 or more", f.name, f.v)
+		}
+	}
+	return nil
 }
 
 // TaihuLight's values, the paper's defaults.

@@ -65,18 +65,31 @@ type decider struct {
 // Decide answers one case (DFRA sections 4 and 5). Defaults must have been filled in by ReadCase;
 // a Config that was not is completed the same way.
 func Decide(c Case) Decision {
+	s := start(c)
+	s.decide()
+	return s.end()
+}
+
+// KeepDefault answers a case without granting anything: the job keeps its default forwarders, except
+// that anomalous ones are replaced while idle healthy ones exist.
+func KeepDefault(c Case) Decision {
+	s := start(c)
+	return s.end()
+}
+
+// start puts the default mapping on the table.
+func start(c Case) *decider {
 	c.Config = c.Config.withDefaults()
-	s := decider{c: c, base: len(c.Job.DefaultForwarders)}
+	s := &decider{c: c, base: len(c.Job.DefaultForwarders), idle: c.Healthy()}
 	if s.base == 0 {
 		s.base = int(math.Ceil(float64(c.Job.Nodes) / c.Config.DefaultRatio))
 	}
-	for _, f := range c.Forwarders.Idle {
-		if !slices.Contains(c.Forwarders.Anomalous, f) {
-			s.idle = append(s.idle, f)
-		}
-	}
 	s.d = Decision{Action: Default, Forwarders: slices.Clone(c.Job.DefaultForwarders), Reasons: []Reason{}, Interference: []Interference{}}
-	s.decide()
+	return s
+}
+
+// end replaces what is anomalous in a mapping that is still the default one.
+func (s *decider) end() Decision {
 	if s.d.Action == Default {
 		s.replaceAnomalous()
 	}
@@ -87,9 +100,23 @@ func Decide(c Case) Decision {
 	return s.d
 }
 
+// Healthy returns the idle forwarders that are not anomalous.
+func (c *Case) Healthy() []topology.ForwarderID {
+	idle := make([]topology.ForwarderID, 0, len(c.Forwarders.Idle))
+	for _, f := range c.Forwarders.Idle {
+		if !slices.Contains(c.Forwarders.Anomalous, f) {
+			idle = append(idle, f)
+		}
+	}
+	return idle
+}
+
 // decide runs history, eligibility, scaling and interference.
 func (s *decider) decide() {
 	run, depth := Predict(s.c.History, s.c.Job)
+	if depth > 0 {
+		depth = max(depth, s.c.Depth)
+	}
 	if !s.tried("history", float64(depth), 1, depth >= 1, "%d earlier runs of this application, user, project and node count (at least 1 needed)", depth) {
 		s.fail("history")
 		return
@@ -124,8 +151,12 @@ func (s *decider) eligible(r Run) bool {
 		"last run moved %.4g bytes (more than %.4g needed)", r.VolumeBytes, c.VMinBytes)
 	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
 		"%g compute nodes did I/O (at least %g needed)", r.IONodes, c.NMin)
-	meta := s.tried("metadata", r.MetaQueue, c.WMetadata, r.MetaQueue < c.WMetadata,
-		"%.4g metadata operations waited on average (fewer than %g needed)", r.MetaQueue, c.WMetadata)
+	waited := fmt.Sprintf("%.4g", r.MetaQueue)
+	if r.MetaUnknown {
+		waited = "it is not known how many"
+	}
+	meta := s.tried("metadata", r.MetaQueue, c.WMetadata, !r.MetaUnknown && r.MetaQueue < c.WMetadata,
+		"%s metadata operations waited on average (fewer than %g needed)", waited, c.WMetadata)
 	switch {
 	case !volume:
 		s.fail("volume")

@@ -35,10 +35,12 @@ type Run struct {
 	App     string         `json:"app"`
 	Project string         `json:"project,omitempty"`
 	Nodes   int            `json:"nodes"` // compute nodes, at least 1
-	// NodeList is kept with the start of a run only.
+	// NodeList is kept with the start of a run, and until its profile is made.
 	NodeList []topology.NodeID `json:"node_list,omitempty"`
 	Start    time.Time         `json:"start"`
 	End      time.Time         `json:"end,omitzero"`
+	// Pending says that the run has ended and its profile is still to be made.
+	Pending bool `json:"pending,omitempty"`
 	// Forwarders served the run; the policy's decision and plan stand in the desk's journal.
 	Forwarders []topology.ForwarderID `json:"forwarders,omitempty"`
 	Profile    *Profile               `json:"profile,omitempty"` // nil: nothing is known of its I/O
@@ -105,6 +107,8 @@ func (r *Run) check() error {
 		return bad("nodes = %d: want at least 1", r.Nodes)
 	case r.Start.IsZero():
 		return bad("no start")
+	case r.Pending && r.End.IsZero():
+		return bad("pending without an end")
 	case !r.End.IsZero() && r.End.Before(r.Start):
 		return bad("end %s is before start %s", r.End.Format(time.RFC3339), r.Start.Format(time.RFC3339))
 	case r.Profile == nil:

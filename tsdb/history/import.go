@@ -51,7 +51,7 @@ func (s *Store) Import(ctx context.Context, runs iter.Seq2[Run, error]) (sum Imp
 	}
 	for r, err := range runs {
 		if err == nil {
-			if r.NodeList = nil; r.End.IsZero() {
+			if r.NodeList, r.Pending = nil, false; r.End.IsZero() {
 				err = fmt.Errorf("%w: job %q has not ended", ErrInvalid, r.Job)
 			} else {
 				err = r.check()

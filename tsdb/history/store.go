@@ -21,8 +21,8 @@ import (
 )
 
 // Store is the history in one file, one record a line: the CRC-32C of the record's JSON as 8 hex
-// digits, a space, the JSON of a Run, a newline. A run is written at its start and again at its end;
-// the later line counts. What was answered is on disk.
+// digits, a space, the JSON of a Run, a newline. A run is written at its start, at its end, and when
+// its profile is made; the later line counts. What was answered is on disk.
 //
 // All methods may be called concurrently. Predictions never wait for the disk.
 type Store struct {
@@ -35,6 +35,7 @@ type Store struct {
 	mu      sync.RWMutex // guards everything that follows
 	idx     index
 	running map[topology.JobID]Run
+	pending map[topology.JobID]Run
 	at      map[topology.JobID]int64 // of the newest ended run of each job
 	ended   []int64                  // in the order of the file
 }
@@ -70,7 +71,8 @@ func Open(path string) (*Store, Summary, error) {
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
-	s := &Store{file: f, idx: index{series: map[Key]*series{}}, running: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}}
+	s := &Store{file: f, idx: index{series: map[Key]*series{}}, 
+		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}}
 	sum, err := s.load(path)
 	if err != nil {
 		return nil, sum, errors.Join(err, f.Close())
@@ -190,8 +192,18 @@ func (s *Store) take(r *Run, at int64) {
 		return
 	}
 	// An imported run may be older than the job of the same number that runs now.
-	if now, ok := s.running[r.Job]; ok && !r.Start.Before(now.Start) {
+	now, ok := s.running[r.Job]
+	if ok && !r.Start.Before(now.Start) {
 		delete(s.running, r.Job)
+	}
+	if r.Pending {
+		p := *r
+		p.NodeList = now.NodeList
+		s.pending[r.Job] = p
+		return
+	}
+	if p, ok := s.pending[r.Job]; ok && !r.Start.Before(p.Start) {
+		delete(s.pending, r.Job)
 	}
 	s.at[r.Job] = at
 	s.ended = append(s.ended, at)
@@ -208,13 +220,30 @@ func (s *Store) Begin(r Run) error {
 	return s.append(r)
 }
 
+// Stop records that a job has ended, before its profile is made, and returns when that is on disk.
+// Errors: ErrInvalid.
+func (s *Store) Stop(r Run) error {
+	if r.End.IsZero() {
+		return fmt.Errorf("%w: job %q ends without an end", ErrInvalid, r.Job)
+	}
+	r.Pending, r.NodeList = true, nil
+	return s.append(r)
+}
+
+// Pending returns the runs that have ended and wait for their profile, with their nodes.
+func (s *Store) Pending() []Run {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return byStart(s.pending)
+}
+
 // End records that a job has ended and what it did, and returns when that is on disk. The list of
 // nodes stays with the record of the start. Errors: ErrInvalid.
 func (s *Store) End(r Run) error {
 	if r.End.IsZero() {
 		return fmt.Errorf("%w: job %q ends without an end", ErrInvalid, r.Job)
 	}
-	r.NodeList = nil
+	r.Pending, r.NodeList = false, nil
 	return s.append(r)
 }
 
@@ -301,7 +330,11 @@ func (s *Store) Count() int {
 func (s *Store) Running() []Run {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(s.running), func(a, b Run) int {
+	return byStart(s.running)
+}
+
+func byStart(runs map[topology.JobID]Run) []Run {
+	return slices.SortedFunc(maps.Values(runs), func(a, b Run) int {
 		if c := a.Start.Compare(b.Start); c != 0 {
 			return c
 		}
@@ -309,14 +342,17 @@ func (s *Store) Running() []Run {
 	})
 }
 
-// Job returns a job that runs, else its newest ended run; ok is false for a job never heard of.
+// Job returns a job that runs or has just ended, else its newest ended run; ok is false for a job never heard of.
 func (s *Store) Job(id topology.JobID) (r Run, ok bool, err error) {
 	s.mu.RLock()
-	r, runs := s.running[id]
+	r, here := s.running[id]
+	if !here {
+		r, here = s.pending[id]
+	}
 	at, known := s.at[id]
 	s.mu.RUnlock()
-	if runs || !known {
-		return r, runs, nil
+	if here || !known {
+		return r, here, nil
 	}
 	r, err = s.read(at)
 	return r, err == nil, err
@@ -346,7 +382,7 @@ func (s *Store) Each(visit func(Run) error) error {
 	s.write.Unlock()
 	_, _, err := scan(io.NewSectionReader(s.file, 0, size), func(_ int, _ int64, b []byte) error {
 		r, err := decode(b)
-		if err != nil || r.End.IsZero() {
+		if err != nil || r.End.IsZero() || r.Pending {
 			return nil // damaged ones were named when the store was opened
 		}
 		return visit(r)

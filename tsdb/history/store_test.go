@@ -81,6 +81,30 @@ func TestStoreKeepsRunsOverRestart(t *testing.T) {
 	}
 }
 
+// TestStoreRemembersWhoseProfileIsDue: a restart between a job's end and its profile loses neither.
+func TestStoreRemembersWhoseProfileIsDue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	s, _ := open(t, path)
+	r := run(0, "ROMS", 1e12)
+	begun := r
+	begun.End, begun.Profile, begun.NodeList = time.Time{}, nil, []topology.NodeID{"c1", "c2"}
+	must(t, s.Begin(begun))
+	stopped := begun
+	stopped.End = r.End
+	must(t, s.Stop(stopped))
+	for range 2 {
+		if p := s.Pending(); len(p) != 1 || len(p[0].NodeList) != 2 || len(s.Running()) != 0 || s.Count() != 0 {
+			t.Fatalf("pending %+v, running %+v, %d ended", p, s.Running(), s.Count())
+		}
+		must(t, s.Close())
+		s, _ = open(t, path)
+	}
+	must(t, s.End(r))
+	if len(s.Pending()) != 0 || s.Count() != 1 {
+		t.Errorf("pending %+v, %d ended", s.Pending(), s.Count())
+	}
+}
+
 func TestStoreRefusesWhatCannotBe(t *testing.T) {
 	s, _ := open(t, filepath.Join(t.TempDir(), "history"))
 	for _, c := range []struct {

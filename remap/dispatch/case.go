@@ -1,0 +1,184 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/dfra"
+	"fairway/tsdb/history"
+)
+
+// pastOf is a prediction as policies read it.
+func pastOf(p *history.Prediction) *dfra.Run {
+	r := &p.Run
+	f := r.Profile
+	past := &dfra.Run{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(r.Nodes), End: float64(r.End.Unix()),
+		VolumeBytes: f.VolumeBytes(), IONodes: float64(f.IONodes), Mode: dfra.Mode(f.Mode), BW: f.PeakBytesPerSec, IOPS: f.PeakOpsPerSec}
+	if f.MetaQueue == nil {
+		past.MetaUnknown = true
+	} else {
+		past.MetaQueue = *f.MetaQueue
+	}
+	return past
+}
+
+// defaultForwarders are those of the nodes' default mapping, in the order of the nodes; where the
+// site has none for a node, the one it is seen on.
+func defaultForwarders(s *remap.Situation, nodes []topology.NodeID) (out []topology.ForwarderID) {
+	seen := map[topology.ForwarderID]bool{}
+	for _, n := range nodes {
+		if f := defaultOf(s, n); f != "" && !seen[f] {
+			seen[f] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func defaultOf(s *remap.Situation, n topology.NodeID) topology.ForwarderID {
+	if f, ok := s.Machine.Default[n]; ok {
+		return f
+	}
+	return s.Observed[n]
+}
+
+// caseOf is everything the policy's decision depends on.
+func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) dfra.Case {
+	r := &j.run
+	c := dfra.Case{Config: d.cfg.Limits, Depth: p.Depth, Job: dfra.Job{App: r.App, User: r.User, Project: r.Project,
+		Nodes: dfra.NodeCount(r.Nodes), DefaultForwarders: j.on}}
+	if j.past != nil {
+		c.History = []dfra.Run{*j.past}
+	}
+	claims := d.cfg.Desk.Claims()
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	used := map[topology.ForwarderID]bool{}
+	for _, o := range d.jobs {
+		if o.run.Job == r.Job {
+			continue
+		}
+		for _, f := range o.on {
+			used[f] = true
+		}
+		n := dfra.Neighbour{Job: o.run.Job, Forwarders: o.on, History: o.past}
+		if !o.since.IsZero() && s.At.Sub(o.since) >= d.cfg.LiveAfter {
+			live := o.live
+			n.Live = &live
+		}
+		c.Neighbours = append(c.Neighbours, n)
+	}
+	slices.SortFunc(c.Neighbours, func(a, b dfra.Neighbour) int { return cmp.Compare(a.Job, b.Job) })
+	c.Forwarders = pool(s, r.Job, j.on, used, claims)
+	return c
+}
+
+// pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
+// load that no other job uses or has claimed, those that nobody uses by default first. Anomalous
+// are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, or
+// dedicated to another job.
+func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool, claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
+	busyByDefault := map[topology.ForwarderID]bool{}
+	for _, f := range s.Machine.Default {
+		busyByDefault[f] = true
+	}
+	var shared []topology.ForwarderID
+	for _, n := range s.Machine.ByRole(topology.Forwarder) {
+		f := topology.ForwarderID(n.ID)
+		owner, claimed := claims[f]
+		switch state := s.State(f); {
+		case !slices.Contains(own, f):
+			if state == remap.ForwarderIdle && !used[f] && !claimed {
+				if busyByDefault[f] {
+					shared = append(shared, f)
+				} else {
+					p.Idle = append(p.Idle, f)
+				}
+			}
+		case state == remap.ForwarderExcluded || state == remap.ForwarderStale || claimed && owner != id:
+			p.Anomalous = append(p.Anomalous, f)
+		case state == remap.ForwarderSuspect && !s.MayCarry(f):
+			p.Anomalous = append(p.Anomalous, f)
+		}
+	}
+	p.Idle = append(p.Idle, shared...)
+	return p
+}
+
+// assign turns a decision into moves: a default forwarder that was replaced sends its nodes to the
+// one in its place; granted forwarders share the nodes in even blocks.
+//
+// A default forwarder that is dedicated to another job and could not be replaced by an idle one
+// sends its nodes to the healthy forwarder with the fewest clients: two jobs never share a dedicated
+// one.
+func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision, claims map[topology.ForwarderID]topology.JobID, id topology.JobID) (moves []remap.Move) {
+	if d.Action != dfra.Default {
+		for i, n := range nodes {
+			moves = append(moves, remap.Move{Node: n, To: d.Forwarders[i*len(d.Forwarders)/len(nodes)]})
+		}
+		return moves
+	}
+	place := map[topology.ForwarderID]topology.ForwarderID{}
+	for i, f := range defaultForwarders(s, nodes) {
+		to := d.Forwarders[i]
+		if owner, owned := claims[to]; owned && owner != id {
+			if quiet, ok := quietest(s, claims); ok {
+				to = quiet
+				d.Forwarders[i], d.Remap = to, true
+			}
+		}
+		place[f] = to
+	}
+	for _, n := range nodes {
+		f := defaultOf(s, n)
+		if to := place[f]; to != "" && to != f {
+			moves = append(moves, remap.Move{Node: n, To: to})
+		}
+	}
+	return moves
+}
+
+// quietest is the healthy forwarder with the fewest clients that nobody has claimed.
+func quietest(s *remap.Situation, claims map[topology.ForwarderID]topology.JobID) (best topology.ForwarderID, ok bool) {
+	for _, n := range s.Machine.ByRole(topology.Forwarder) {
+		f := topology.ForwarderID(n.ID)
+		if _, claimed := claims[f]; claimed {
+			continue
+		}
+		if st := s.State(f); st != remap.ForwarderIdle && st != remap.ForwarderOK {
+			continue
+		}
+		if !ok || s.Load[f].Connections < s.Load[best].Connections {
+			best, ok = f, true
+		}
+	}
+	return best, ok
+}
+
+// ledger is what is expected of the plan.
+func (d *Dispatcher) ledger(j *job, p *history.Prediction, decision *dfra.Decision) *remap.Ledger {
+	l := &remap.Ledger{Policy: d.cfg.Name, Action: string(decision.Action), Runs: p.Depth,
+		Own: remap.Hits{Checked: p.Own.Predicted, Right: p.Own.Within}, Site: remap.Hits{Checked: p.Site.Predicted, Right: p.Site.Within}}
+	if j.past == nil {
+		return l
+	}
+	f := figures(&p.Run)
+	l.Predicted = &f
+	for _, t := range []struct {
+		forwarders int
+		to         **float64
+	}{{len(j.on), &l.DefaultIOSeconds}, {decision.Count, &l.PlannedIOSeconds}} {
+		if seconds, ok := d.cfg.Limits.IOSeconds(f.VolumeBytes, float64(f.IONodes), t.forwarders); ok {
+			*t.to = &seconds
+		}
+	}
+	return l
+}
+
+func figures(r *history.Run) remap.IOFigures {
+	p := r.Profile
+	return remap.IOFigures{VolumeBytes: p.VolumeBytes(), IONodes: p.IONodes, PeakBytesPerSec: p.PeakBytesPerSec, PeakOpsPerSec: p.PeakOpsPerSec,
+		MetaQueue: p.MetaQueue, IOSeconds: p.IOSeconds, Seconds: r.Seconds()}
+}

@@ -1,0 +1,343 @@
+// Package dispatch stands between the batch system and the desk: when a job is about to start it
+// predicts, lets a policy decide, and puts the plan on the desk; when the job has ended it takes the
+// mapping back, builds the job's profile and writes prediction and measurement side by side.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/dfra"
+	"fairway/tsdb/history"
+)
+
+// Policy decides one case; it is a pure function.
+type Policy func(dfra.Case) dfra.Decision
+
+// Config is what a dispatcher works with.
+type Config struct {
+	Desk    *remap.Desk
+	History *history.Store
+	// Situation returns the present picture.
+	Situation func() *remap.Situation
+	// Frames shows the newest frame of every node; a frame is valid only during the call.
+	Frames func(visit func(*collector.Frame))
+	// Seconds reads what was collected, for profiles.
+	Seconds history.Selector
+	// Name is the policy's, in plans and their audit.
+	Name   string
+	Policy Policy
+	Limits dfra.Config
+	// LiveAfter is how long a neighbour must have been watched before its live data override its history.
+	LiveAfter time.Duration
+	Log       *slog.Logger // nil: discard
+}
+
+// Request is a job that is about to start.
+type Request struct {
+	Job     topology.JobID    `json:"job"`
+	User    string            `json:"user"`
+	App     string            `json:"app"`
+	Project string            `json:"project,omitempty"`
+	Nodes   []topology.NodeID `json:"nodes"`
+}
+
+// Answer is what was decided for a job.
+type Answer struct {
+	Job      topology.JobID `json:"job"`
+	Policy   string         `json:"policy"`
+	Decision dfra.Decision  `json:"decision"`
+	// Prediction is absent for a job without history.
+	Prediction *history.Prediction `json:"prediction,omitempty"`
+	// Plan is empty where nothing is to be moved; Refused says why a wanted plan was not made.
+	Plan        string          `json:"plan,omitempty"`
+	State       remap.PlanState `json:"state,omitempty"`
+	Refused     string          `json:"refused,omitempty"`
+	TookSeconds float64         `json:"took_seconds"`
+}
+
+// Dispatcher knows the running jobs. All methods may be called concurrently.
+type Dispatcher struct {
+	cfg Config
+	log *slog.Logger
+	due chan struct{} // a profile is due
+
+	deciding sync.Mutex // one job at a time: two must not be promised the same forwarder
+
+	mu   sync.RWMutex // guards everything that follows
+	jobs map[topology.JobID]*job
+}
+
+// job is a running job as the dispatcher sees it.
+type job struct {
+	run    history.Run
+	past   *dfra.Run // its prediction
+	live   dfra.Live // peak so far
+	since  time.Time // of the first second that was watched; zero before it
+	on     []topology.ForwarderID
+	answer *Answer // nil after a restart
+}
+
+// New returns a dispatcher that knows the jobs that ran when the history was opened.
+func New(cfg Config) *Dispatcher {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}}
+	for _, r := range cfg.History.Running() {
+		j := &job{run: r}
+		if p, ok := cfg.History.Predict(r.Key()); ok {
+			j.past = pastOf(&p)
+		}
+		d.jobs[r.Job] = j
+	}
+	return d
+}
+
+// Running returns the running jobs by their start.
+func (d *Dispatcher) Running() []remap.Job {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	out := make([]remap.Job, 0, len(d.jobs))
+	for _, j := range d.jobs {
+		r := &j.run
+		out = append(out, remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start})
+	}
+	slices.SortFunc(out, func(a, b remap.Job) int {
+		if c := a.Start.Compare(b.Start); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.ID), string(b.ID))
+	})
+	return out
+}
+
+// maxNodes bounds a request: no machine has more compute nodes.
+const maxNodes = 1 << 20
+
+// maxText bounds the names of a request, bytes.
+const maxText = 400
+
+func (r *Request) check(s *remap.Situation) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: job %q: %s", remap.ErrInvalid, r.Job, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case r.Job == "":
+		return fmt.Errorf("%w: job: it has no number", remap.ErrInvalid)
+	case len(r.Nodes) == 0:
+		return bad("nodes: a job has at least one compute node")
+	case len(r.Nodes) > maxNodes:
+		return bad("nodes: %d, at most %d", len(r.Nodes), maxNodes)
+	case len(r.Job)+len(r.User)+len(r.App)+len(r.Project) > maxText:
+		return bad("job, user, app and project together are longer than %d bytes", maxText)
+	}
+	seen := make(map[topology.NodeID]bool, len(r.Nodes))
+	for _, n := range r.Nodes {
+		if seen[n] {
+			return bad("nodes: %q stands there twice", n)
+		}
+		seen[n] = true
+		if _, known := s.Machine.Default[n]; known {
+			continue
+		}
+		if _, known := s.Routes[n]; !known {
+			return bad("nodes: %q is not a compute node of %s", n, s.Machine.Name)
+		}
+	}
+	return nil
+}
+
+// Dispatch decides for a job that is about to start and puts the plan, if there is one, on the desk.
+// The same job again gets the same answer. That the desk does not take the plan is no error: the job
+// starts on its default mapping, and the answer says why. Errors: remap.ErrInvalid, and those of the
+// disk; then nothing was done.
+func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
+	begun := time.Now()
+	s := d.cfg.Situation()
+	if err := r.check(s); err != nil {
+		return Answer{}, err
+	}
+	d.deciding.Lock()
+	defer d.deciding.Unlock()
+	if a, again := d.again(&r); again {
+		return d.newest(ctx, a)
+	}
+	if err := d.endOverlapping(ctx, &r); err != nil {
+		return Answer{}, err
+	}
+	j := &job{run: history.Run{Job: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes), NodeList: slices.Clone(r.Nodes), Start: begun.UTC()}}
+	j.on = defaultForwarders(s, r.Nodes)
+	j.run.Forwarders = j.on
+	p, known := d.cfg.History.Predict(j.run.Key())
+	if known {
+		j.past = pastOf(&p)
+	}
+	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: d.cfg.Policy(d.caseOf(s, j, &p))}
+	if known {
+		p.Run.Profile.Phases = nil // shown with the job, not with each decision
+		a.Prediction = &p
+	}
+	moves := assign(s, r.Nodes, &a.Decision, d.cfg.Desk.Claims(), r.Job)
+	if len(moves) > 0 {
+		j.run.Forwarders = a.Decision.Forwarders
+	}
+	if err := d.cfg.History.Begin(j.run); err != nil {
+		return Answer{}, err
+	}
+	if len(moves) > 0 {
+		d.propose(ctx, &r, j, moves, &p, &a)
+	}
+	a.TookSeconds = time.Since(begun).Seconds()
+	j.answer = &a
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.jobs[r.Job] = j
+	return a, nil
+}
+
+// propose puts the plan on the desk and says in a how that went.
+func (d *Dispatcher) propose(ctx context.Context, r *Request, j *job, moves []remap.Move, p *history.Prediction, a *Answer) {
+	by := remap.Person{Name: "policy " + d.cfg.Name, Role: remap.Operator, Via: remap.ViaPolicy}
+	plan, err := d.cfg.Desk.Propose(ctx, by, remap.Request{
+		Key: fmt.Sprintf("dispatch/%s/%d", r.Job, j.run.Start.UnixNano()),
+		Job: string(r.Job), App: r.App, User: r.User, Moves: moves, Reason: reason(d.cfg.Name, &a.Decision),
+		Dedicated: a.Decision.Action != dfra.Default, Ledger: d.ledger(j, p, &a.Decision),
+	})
+	if err != nil {
+		a.Refused = err.Error()
+		d.log.Warn("the plan for a job was not made; it starts on its default mapping", "job", r.Job, "err", err)
+		return
+	}
+	a.Plan, a.State = plan.ID, plan.State
+}
+
+// reason is the decision in a sentence for the audit.
+func reason(policy string, d *dfra.Decision) string {
+	text := fmt.Sprintf("%s: %s on %d forwarders", policy, d.Action, d.Count)
+	if n := len(d.Reasons); n > 0 {
+		text += "; " + d.Reasons[n-1].Text
+	}
+	return text
+}
+
+// again returns the answer that the very same job got; a job of the same number with other nodes is
+// another job.
+func (d *Dispatcher) again(r *Request) (Answer, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	j := d.jobs[r.Job]
+	if j == nil || j.answer == nil || !slices.Equal(j.run.NodeList, r.Nodes) {
+		return Answer{}, false
+	}
+	return *j.answer, true
+}
+
+// newest brings an answer's plan up to date.
+func (d *Dispatcher) newest(ctx context.Context, a Answer) (Answer, error) {
+	if a.Plan == "" {
+		return a, nil
+	}
+	p, err := d.cfg.Desk.Plan(ctx, a.Plan)
+	a.State = p.State
+	return a, err
+}
+
+// endOverlapping ends the jobs whose nodes start another one: nobody told their end.
+func (d *Dispatcher) endOverlapping(ctx context.Context, r *Request) error {
+	mine := make(map[topology.NodeID]bool, len(r.Nodes))
+	for _, n := range r.Nodes {
+		mine[n] = true
+	}
+	var over []topology.JobID
+	d.mu.RLock()
+	for id, j := range d.jobs {
+		if id == r.Job || slices.ContainsFunc(j.run.NodeList, func(n topology.NodeID) bool { return mine[n] }) {
+			over = append(over, id)
+		}
+	}
+	d.mu.RUnlock()
+	for _, id := range over {
+		d.log.Warn("a job's end was never told; it ends now, because its nodes start another", "job", id, "starts", r.Job)
+		if _, err := d.End(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ended says what the end of a job set in motion.
+type Ended struct {
+	Job topology.JobID `json:"job"`
+	// Known is false for a job that was never dispatched, or has ended already.
+	Known bool `json:"known"`
+	// Plans are being taken back, or were withdrawn.
+	Plans []string `json:"plans"`
+	// Failed says of a plan why it could not be taken back.
+	Failed []string `json:"failed,omitempty"`
+}
+
+// End takes a job's plans back and has its profile built. It is safe to repeat. A plan that cannot be
+// taken back is named in the answer. Errors are those of the disk.
+func (d *Dispatcher) End(ctx context.Context, id topology.JobID) (Ended, error) {
+	e := Ended{Job: id, Plans: []string{}}
+	now := time.Now().UTC()
+	d.mu.RLock()
+	j := d.jobs[id]
+	d.mu.RUnlock()
+	if j != nil {
+		run := j.run
+		run.End = now
+		if err := d.cfg.History.Stop(run); err != nil {
+			return e, err
+		}
+		d.mu.Lock()
+		delete(d.jobs, id)
+		d.mu.Unlock()
+		e.Known = true
+		select {
+		case d.due <- struct{}{}:
+		default:
+		}
+	}
+	plans, err := d.cfg.Desk.OfJob(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	by := remap.Person{Name: "policy " + d.cfg.Name, Role: remap.Operator, Via: remap.ViaPolicy}
+	for i := range plans {
+		undo := takeBack(plans[i].State)
+		if undo == nil {
+			continue
+		}
+		if _, err := undo(d.cfg.Desk, ctx, by, plans[i].ID, remap.Answer{Reason: "job " + string(id) + " has ended"}); err != nil {
+			if !errors.Is(err, remap.ErrState) {
+				return e, err
+			}
+			e.Failed = append(e.Failed, err.Error())
+			continue
+		}
+		e.Plans = append(e.Plans, plans[i].ID)
+	}
+	return e, nil
+}
+
+// takeBack is what ends a plan that is in a state at its job's end; nil: nothing is to be done.
+func takeBack(s remap.PlanState) func(*remap.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan, error) {
+	switch s {
+	case remap.Proposed, remap.Approved:
+		return (*remap.Desk).Reject
+	case remap.Applying, remap.Applied, remap.Verified, remap.Partial, remap.Failed:
+		return (*remap.Desk).Restore
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package remap
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Ledger says what was expected of a job when its plan was made, and what was measured when it had
+// run: did it help?
+type Ledger struct {
+	Policy string `json:"policy"`
+	Action string `json:"action"`
+	// Predicted is what the job's latest run did; Runs is how many runs there were.
+	Predicted *IOFigures `json:"predicted,omitempty"`
+	Runs      int        `json:"runs,omitempty"`
+	// Of Own (of this job's kind) and Site (of all) predictions that could be checked so many were right.
+	Own  Hits `json:"own"`
+	Site Hits `json:"site"`
+	// DefaultIOSeconds and PlannedIOSeconds are the least time for the predicted volume through the
+	// default and the planned forwarders, by peak bandwidths; absent where those are not known.
+	DefaultIOSeconds *float64 `json:"default_io_seconds,omitempty"`
+	PlannedIOSeconds *float64 `json:"planned_io_seconds,omitempty"`
+	// Measured is what the run did, once it has ended and was collected.
+	Measured   *IOFigures `json:"measured,omitempty"`
+	MeasuredAt time.Time  `json:"measured_at,omitzero"`
+}
+
+// Hits counts predictions that could be checked, and those that were right.
+type Hits struct {
+	Checked int `json:"checked"`
+	Right   int `json:"right"`
+}
+
+// IOFigures is the I/O of one run.
+type IOFigures struct {
+	VolumeBytes     float64  `json:"volume_bytes"`
+	IONodes         int      `json:"io_nodes"`
+	PeakBytesPerSec float64  `json:"peak_bytes_per_sec"`
+	PeakOpsPerSec   float64  `json:"peak_ops_per_sec"`
+	MetaQueue       *float64 `json:"meta_queue,omitempty"` // absent: not known
+	IOSeconds       float64  `json:"io_seconds"`           // in which it did I/O
+	Seconds         float64  `json:"seconds"`              // it ran
+}
+
+// StepMeasure puts what was measured into a plan's ledger; the plan may be over by then.
+const StepMeasure RecordKind = "measure"
+
+// Measure records what the job of a plan did. Errors: ErrNotFound, ErrState without a ledger.
+func (d *Desk) Measure(ctx context.Context, id string, m IOFigures) error {
+	return d.do(ctx, func() error {
+		e, err := d.book.get(id)
+		if err != nil {
+			return err
+		}
+		if e.Ledger == nil {
+			return fmt.Errorf("plan %s: %w: nothing was predicted", id, ErrState)
+		}
+		return d.record(&Record{At: time.Now().UTC(), Kind: StepMeasure, Plan: id, Measured: &m})
+	})
+}
+
+// measured puts m into the ledger; ledgers that were handed out stay as they are.
+func (e *entry) measured(r *Record) {
+	if e.Ledger == nil {
+		return
+	}
+	l := *e.Ledger
+	l.Measured, l.MeasuredAt = r.Measured, r.At
+	e.Ledger = &l
+}
