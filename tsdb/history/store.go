@@ -71,7 +71,7 @@ func Open(path string) (*Store, Summary, error) {
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
-	s := &Store{file: f, idx: index{series: map[Key]*series{}}, 
+	s := &Store{file: f, idx: index{series: map[Key]*series{}},
 		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}}
 	sum, err := s.load(path)
 	if err != nil {
