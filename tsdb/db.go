@@ -176,6 +176,11 @@ func (db *DB) load() error {
 		return err
 	}
 	db.checked = nil
+	for _, dir := range []string{db.dir, filepath.Join(db.dir, "wal"), filepath.Join(db.dir, blocksDir)} {
+		if err := db.fs.SyncDir(dir); err != nil {
+			return err
+		}
+	}
 	db.rec = &recordWriter{}
 	return nil
 }

@@ -136,12 +136,29 @@ func (db *DB) replay() error {
 		if torn && i == len(numbers)-1 {
 			db.log.Info("the log's newest segment ends in an unfinished record, as after a crash; it was never answered", "file", path, "intact_bytes", intact)
 		}
+		// What was read may be in memory only, if its writer was killed before an fsync. New records
+		// build on it.
+		if err := syncFile(db.fs, path); err != nil {
+			return err
+		}
 		db.wal.segments = append(db.wal.segments, logSegment{number, rep.seen})
 		db.wal.segment = number
 	}
 	db.wal.next = max(next, 1)
 	if !known {
 		return db.idsFromBlocks()
+	}
+	return nil
+}
+
+// syncFile makes what a file holds durable.
+func syncFile(fsys files, path string) error {
+	f, err := fsys.OpenAppend(path)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil
 }

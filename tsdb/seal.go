@@ -205,6 +205,9 @@ func (db *DB) sealedThrough(start int64) (uint64, error) {
 				continue
 			}
 			if db.checked[f] == nil {
+				if err := syncFile(db.fs, f.path); err != nil {
+					return 0, err
+				}
 				damages := checkFrame(f)
 				db.checked[f] = &damages
 			}
