@@ -169,6 +169,9 @@ func TestAnsweredAppendsSurviveKill(t *testing.T) {
 
 func checkChild(t *testing.T, db *tsdb.DB, secs int64) {
 	t.Helper()
+	if secs == 0 { // the child was killed before its first row
+		return
+	}
 	for i := range 50 {
 		node := topology.NodeID("n" + string(rune('A'+i)))
 		out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes, ToMillis: math.MaxInt64 / 2})
