@@ -41,6 +41,7 @@ var bans = []struct{ from, banned, why string }{
 	{"cmd/fairway-mount", "fairway/tsdb", "the mount is a small static binary"},
 	{"cmd/fairway-mount", "fairway/webui", "the mount is a small static binary"},
 	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
+	{"tsdb/history/iolog", "fairway/", "the schema is rows; who makes and who keeps them import it"},
 }
 
 // clockless packages get the time as an argument.
@@ -125,6 +126,49 @@ func TestImportsPointUpstream(t *testing.T) {
 	})
 	if ours == 0 {
 		t.Fatal("no import of ours was seen: the test looks at the wrong tree")
+	}
+}
+
+// DuckDB is C++ and weighs 60 MB: the daemon may carry it, the tools that go to every node stay static.
+func TestImportsOfDuckDB(t *testing.T) {
+	imports := map[string]map[string]bool{}
+	goFiles(t, func(dir, file string, _ int, f *ast.File) {
+		if imports[dir] == nil {
+			imports[dir] = map[string]bool{}
+		}
+		for _, imp := range f.Imports {
+			if p := strings.Trim(imp.Path.Value, `"`); !strings.HasSuffix(file, "_test.go") {
+				imports[dir][p] = true
+			}
+		}
+	})
+	var linkers []string
+	for dir := range imports {
+		if !strings.HasPrefix(dir, "cmd/") {
+			continue
+		}
+		seen, todo := map[string]bool{}, []string{dir}
+		for len(todo) > 0 {
+			next := todo[0]
+			todo = todo[1:]
+			for p := range imports[next] {
+				if strings.HasPrefix(p, "github.com/duckdb/") && !slices.Contains(linkers, dir) {
+					linkers = append(linkers, dir)
+				}
+				if to, ours := strings.CutPrefix(p, "fairway/"); ours && !seen[to] {
+					seen[to] = true
+					todo = append(todo, to)
+				}
+			}
+		}
+	}
+	for _, dir := range linkers {
+		if dir != "cmd/fairwayd" {
+			t.Errorf("%s links DuckDB: only fairwayd may", dir)
+		}
+	}
+	if !imports["tsdb/history/archive"]["github.com/duckdb/duckdb-go/v2"] {
+		t.Error("tsdb/history/archive does not import DuckDB: the test looks at the wrong tree")
 	}
 }
 

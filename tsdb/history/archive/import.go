@@ -1,0 +1,335 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"fairway/tsdb/history/iolog"
+)
+
+// ErrNotALog is what a reader answers to a file that is no I/O log at all; such files are passed over.
+var ErrNotALog = errors.New("not an I/O log")
+
+// Input is one file to read. Content may be read from its start as often as needed.
+type Input struct {
+	Path    string
+	Size    int64
+	Content io.ReadSeeker
+	// ID is the log's identity for the column log.
+	ID int64
+}
+
+// Importer reads I/O logs into an archive. Read is required; the zero value of everything else works.
+type Importer struct {
+	Dir string
+	// Read turns a file into rows. It is called from several goroutines and may panic: that spoils the one log.
+	Read func(ctx context.Context, in Input) (*iolog.Log, error)
+	// Now is the clock that rows of the table read are stamped with; default time.Now.
+	Now func() time.Time
+	// Workers is how many logs are read at a time; default one for each CPU.
+	Workers int
+	// Retry reads logs again that could not be read before.
+	Retry bool
+	// BatchRows is how many rows are collected before they become parts; default 500,000.
+	BatchRows int
+	// Progress is called after every file, from one goroutine; optional.
+	Progress func(Progress)
+}
+
+// Progress is how far an import is.
+type Progress struct {
+	Files, Bytes           int64 // done
+	TotalFiles, TotalBytes int64
+	Elapsed                time.Duration
+}
+
+// Left estimates the remaining time from the bytes, or from the files where they are all empty.
+func (p Progress) Left() time.Duration {
+	done, total := p.Bytes, p.TotalBytes
+	if total == 0 {
+		done, total = p.Files, p.TotalFiles
+	}
+	if done == 0 {
+		return 0
+	}
+	return time.Duration(float64(p.Elapsed) * float64(total-done) / float64(done))
+}
+
+// Report is what an import did.
+type Report struct {
+	Files    int64 `json:"files"` // all that were found
+	Bytes    int64 `json:"bytes"`
+	Imported int64 `json:"imported"` // read now
+	Known    int64 `json:"known"`    // read before
+	Skipped  int64 `json:"skipped"`  // not logs
+	Rows     int64 `json:"rows"`
+	// Bad lists the logs that could not be read; they are also in the table read.
+	Bad     []Bad   `json:"bad"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Bad is a log that could not be read, or could not be reached.
+type Bad struct {
+	Path    string `json:"path"`
+	Problem string `json:"problem"`
+}
+
+// Import reads every log below the paths that was not read before. Logs that cannot be read are counted
+// and listed, never fatal; an error means that the archive itself could not be written, or ctx ended.
+// What was committed before an error stays.
+func (im *Importer) Import(ctx context.Context, paths ...string) (Report, error) {
+	im.defaults()
+	s, err := openStore(im.Dir)
+	if err != nil {
+		return Report{}, err
+	}
+	defer s.close()
+	seen, err := readMemory(ctx, im.Dir, im.Retry)
+	if err != nil {
+		return Report{}, err
+	}
+	b, err := newBatch()
+	if err != nil {
+		return Report{}, err
+	}
+	defer b.close()
+	r := &run{Importer: im, store: s, batch: b, memory: seen, begun: im.Now()}
+	r.find(paths)
+	err = r.all(ctx)
+	r.report.Seconds = im.Now().Sub(r.begun).Seconds()
+	return r.report, err
+}
+
+func (im *Importer) defaults() {
+	if im.Now == nil {
+		im.Now = time.Now
+	}
+	if im.Workers <= 0 {
+		im.Workers = runtime.GOMAXPROCS(0)
+	}
+	if im.BatchRows <= 0 {
+		im.BatchRows = 500_000
+	}
+}
+
+// run is one import. Its goroutine owns everything but memory, which has its own lock.
+type run struct {
+	*Importer
+	store  *store
+	batch  *batch
+	memory *memory
+	begun  time.Time
+	found  []found
+	total  int64 // bytes found
+	done   int64 // bytes done
+	report Report
+}
+
+type found struct {
+	path     string
+	size     int64
+	modified time.Time
+}
+
+// find lists the files below the paths. What cannot be looked at is a bad log.
+func (r *run) find(paths []string) {
+	for _, root := range paths {
+		err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+			var info fs.FileInfo
+			if err == nil && d.Type().IsRegular() {
+				info, err = d.Info()
+			}
+			switch {
+			case err != nil:
+				r.report.Bad = append(r.report.Bad, Bad{p, err.Error()})
+			case info != nil:
+				r.found = append(r.found, found{p, info.Size(), info.ModTime()})
+				r.total += info.Size()
+			}
+			return nil
+		})
+		if err != nil {
+			r.report.Bad = append(r.report.Bad, Bad{root, err.Error()})
+		}
+	}
+	r.report.Files, r.report.Bytes = int64(len(r.found)), r.total
+}
+
+// result is what became of one file.
+type result struct {
+	found found
+	log   *iolog.Log // nil where there are no rows
+	read  iolog.Read
+	state state
+}
+
+type state int
+
+const (
+	imported state = iota
+	known
+	skipped
+	bad
+)
+
+// all reads the files with several workers and takes their results one by one.
+func (r *run) all(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	todo, results := make(chan found), make(chan result, r.Workers)
+	var wg sync.WaitGroup
+	for range r.Workers {
+		wg.Go(func() {
+			for f := range todo {
+				select {
+				case results <- r.one(ctx, f):
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		defer close(todo)
+		for _, f := range r.found {
+			select {
+			case todo <- f:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	defer wg.Wait()
+	defer cancel()
+	for n := range r.found {
+		select {
+		case res := <-results:
+			if err := r.take(res); err != nil {
+				return err
+			}
+			if r.Progress != nil {
+				r.Progress(Progress{int64(n + 1), r.done, r.report.Files, r.total, r.Now().Sub(r.begun)})
+			}
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), r.flush())
+		}
+	}
+	return r.flush()
+}
+
+// take counts a result and adds its rows.
+func (r *run) take(res result) error {
+	r.done += res.found.size
+	var err error
+	switch res.state {
+	case imported:
+		r.report.Imported++
+		r.report.Rows += res.read.Rows
+		err = r.batch.add(res.log, res.read)
+	case known:
+		r.report.Known++
+	case skipped:
+		r.report.Skipped++
+	case bad:
+		r.report.Bad = append(r.report.Bad, Bad{res.found.path, res.read.Problem})
+		if res.read.Hash != "" {
+			r.batch.note(res.read)
+		}
+	}
+	if err == nil && (r.batch.rows >= r.BatchRows || len(r.batch.reads) >= r.BatchRows) {
+		err = r.flush()
+	}
+	return err
+}
+
+// flush makes what was collected part of the archive.
+func (r *run) flush() error {
+	if len(r.batch.reads) == 0 {
+		return nil
+	}
+	name := r.batch.name()
+	dir, err := r.store.begin(name)
+	if err != nil {
+		return err
+	}
+	if err := r.batch.writeTo(dir, name); err != nil {
+		return err
+	}
+	return r.store.commit(dir)
+}
+
+// slurp is the size up to which a file is held in memory instead of being read twice.
+const slurp = 8 << 20
+
+// one reads one file, whatever it is; it never fails and never panics.
+func (r *run) one(ctx context.Context, f found) (res result) {
+	res = result{found: f, state: bad, read: iolog.Read{Path: f.path, Size: f.size, Modified: f.modified, Imported: r.Now(), Bad: true}}
+	defer func() {
+		if p := recover(); p != nil {
+			res.read.Problem = fmt.Sprintf("BUG: the reader panicked: %v", p)
+			res.log = nil
+		}
+	}()
+	if !r.memory.isNew(statKey(f)) {
+		res.state = known
+		return res
+	}
+	content, sum, closer, err := open(f)
+	if err != nil {
+		res.read.Problem = err.Error()
+		return res
+	}
+	defer closer()
+	res.read.Hash = hex.EncodeToString(sum[:])
+	if !r.memory.claim([16]byte(sum[:16])) {
+		res.state = known
+		return res
+	}
+	l, err := r.Read(ctx, Input{Path: f.path, Size: f.size, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8]))})
+	switch {
+	case errors.Is(err, ErrNotALog):
+		res.state = skipped
+	case err != nil:
+		res.read.Problem = err.Error()
+	default:
+		res.state, res.log = imported, l
+		res.read.Bad, res.read.Kind, res.read.Rows, res.read.Problem = false, l.Kind, int64(l.Rows()), l.Problem
+	}
+	return res
+}
+
+// open gives a file's content and its hash. A small file is read once, a large one twice: it is parsed
+// as a stream and its hash must be known before.
+func open(f found) (content io.ReadSeeker, sum [32]byte, closer func(), err error) {
+	if f.size <= slurp {
+		b, err := os.ReadFile(f.path)
+		if err != nil {
+			return nil, sum, nil, err
+		}
+		return bytes.NewReader(b), sha256.Sum256(b), func() {}, nil
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, sum, nil, err
+	}
+	h := sha256.New()
+	if _, err = io.Copy(h, file); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		file.Close()
+		return nil, sum, nil, err
+	}
+	return file, [32]byte(h.Sum(nil)), func() { file.Close() }, nil
+}

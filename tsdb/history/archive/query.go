@@ -1,0 +1,191 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/big"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+)
+
+// ErrQuery marks a query that cannot be answered as it is written.
+var ErrQuery = errors.New("query")
+
+// Result is the answer to a query. A value is nil, bool, int64, float64, *big.Int, string, time.Time (UTC), or a list of
+// such.
+type Result struct {
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+	// Cut is true where there were more rows than asked for.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Query answers one SELECT over the archive in dir, at most limit rows of it (0 is all). Nothing but the
+// archive's own files can be read by it, and nothing written.
+func Query(ctx context.Context, dir, query string, params map[string]any, limit int) (Result, error) {
+	res := Result{Rows: [][]any{}}
+	err := each(ctx, dir, query, params, &res.Columns, func(row []any) error {
+		if limit > 0 && len(res.Rows) == limit {
+			res.Cut = true
+			return io.EOF
+		}
+		res.Rows = append(res.Rows, slices.Clone(row))
+		return nil
+	})
+	return res, err
+}
+
+// Each is Query row by row; the row is reused. An io.EOF from visit ends it early.
+func Each(ctx context.Context, dir, query string, params map[string]any, visit func(row []any) error) error {
+	var columns []string
+	return each(ctx, dir, query, params, &columns, visit)
+}
+
+func each(ctx context.Context, dir, query string, params map[string]any, columns *[]string, visit func([]any) error) error {
+	db, conn, err := openReader(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	defer conn.Close()
+	stmt, err := conn.Prepare(query)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrQuery, err)
+	}
+	defer stmt.Close()
+	if kind, err := stmt.(*duckdb.Stmt).StatementType(); err != nil || kind != duckdb.STATEMENT_TYPE_SELECT {
+		return fmt.Errorf("%w: only SELECT is answered", ErrQuery)
+	}
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(ctx, named(params))
+	if err != nil {
+		return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", ErrQuery, err))
+	}
+	defer rows.Close()
+	*columns = rows.Columns()
+	values, row := make([]driver.Value, len(*columns)), make([]any, len(*columns))
+	for {
+		if err := rows.Next(values); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", ErrQuery, err))
+		}
+		for i, v := range values {
+			row[i] = plain(v)
+		}
+		if err := visit(row); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// named sorts the parameters so that equal queries are equal.
+func named(params map[string]any) []driver.NamedValue {
+	var out []driver.NamedValue
+	for i, name := range slices.Sorted(maps.Keys(params)) {
+		v := params[name]
+		if n, ok := v.(sql.NullTime); ok {
+			v = nil
+			if n.Valid {
+				v = n.Time
+			}
+		}
+		out = append(out, driver.NamedValue{Name: name, Ordinal: i + 1, Value: v})
+	}
+	return out
+}
+
+// openReader makes an empty database with a view for every table, and then closes its doors.
+func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Conn, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("archive: %w", err)
+	}
+	db, err := duckdb.NewConnector("", nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("archive: %w", err)
+	}
+	c, err := db.Connect(ctx)
+	if err != nil {
+		db.Close()
+		return nil, nil, fmt.Errorf("archive: %w", err)
+	}
+	conn := c.(*duckdb.Conn)
+	if _, err := conn.ExecContext(ctx, prepare(dir), nil); err != nil {
+		conn.Close()
+		db.Close()
+		return nil, nil, fmt.Errorf("archive %s: %w", dir, err)
+	}
+	return db, conn, nil
+}
+
+// prepare is the SQL before the user's: the views, then no file outside the archive, no extension, no
+// way to change either.
+func prepare(dir string) string {
+	var s strings.Builder
+	s.WriteString("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;\n")
+	for _, t := range tables {
+		parts := filepath.Join(dir, t.name, "day=*", "*.parquet")
+		if found, _ := filepath.Glob(parts); len(found) == 0 { // the pattern is ours, it cannot be bad
+			fmt.Fprintf(&s, "CREATE TABLE %q (%s);\n", t.name, t.declare())
+			continue
+		}
+		fmt.Fprintf(&s, "CREATE VIEW %q AS SELECT * FROM read_parquet(%s, hive_partitioning = true, hive_types = {'day': DATE}, union_by_name = true);\n", t.name, quote(parts))
+	}
+	fmt.Fprintf(&s, "SET allowed_directories = [%s]; SET enable_external_access = false; SET lock_configuration = true;", quote(dir+string(filepath.Separator)))
+	return s.String()
+}
+
+// plain turns DuckDB's own types into ones that JSON and a table can show.
+func plain(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+	case float32:
+		return plain(float64(v))
+	case int32:
+		return int64(v)
+	case int16:
+		return int64(v)
+	case int8:
+		return int64(v)
+	case uint64:
+		return new(big.Int).SetUint64(v)
+	case uint32:
+		return int64(v)
+	case uint16:
+		return int64(v)
+	case uint8:
+		return int64(v)
+	case *big.Int:
+		if v.IsInt64() {
+			return v.Int64()
+		}
+	case duckdb.Decimal:
+		return v.Float64()
+	case time.Time:
+		return v.UTC()
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = plain(v[i])
+		}
+		return out
+	case duckdb.Map, duckdb.Interval, duckdb.UUID, duckdb.Union, map[string]any:
+		return fmt.Sprint(v)
+	}
+	return v
+}

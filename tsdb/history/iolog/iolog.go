@@ -1,0 +1,220 @@
+// Package iolog is the one schema of the I/O logs of a site: what a job's own log (Darshan), the batch
+// system (Slurm), the storage servers (LMT) and the forwarders say, in tables that join by job, file,
+// target and time (IOMiner, section II-B).
+//
+// Each table is one struct: a field is a column, named by its tag, and its comment is the column's
+// documentation. Times are UTC. A NaN, a zero time, a nil pointer and a nil list are not known and
+// become NULL.
+package iolog
+
+import "time"
+
+// Job is one log of one program run; a batch job has one for each program it started.
+type Job struct {
+	// Log identifies the log: the first eight bytes of the SHA-256 of its content, as a signed integer.
+	Log int64 `col:"log"`
+	// JobID is the batch system's identifier, or the process number where the log has none.
+	JobID string `col:"job_id"`
+	UID   int64  `col:"uid"`
+	// App is the executable's base name; Exe the command line as logged, which may be cut.
+	App        string    `col:"app"`
+	Exe        string    `col:"exe"`
+	Procs      int64     `col:"procs"`
+	Start      time.Time `col:"start_time"`
+	End        time.Time `col:"end_time"`
+	RunSeconds float64   `col:"run_seconds"`
+	// Partial is true where the logger ran out of memory and left records out.
+	Partial bool `col:"partial"`
+	// Files counts the files that were opened, SharedFiles those used by more than one process.
+	Files       int64 `col:"files"`
+	SharedFiles int64 `col:"shared_files"`
+	// FullFiles counts those used by all processes of the job.
+	FullFiles int64 `col:"full_files"`
+
+	BytesRead    int64 `col:"bytes_read"`
+	BytesWritten int64 `col:"bytes_written"`
+	Reads        int64 `col:"reads"`
+	Writes       int64 `col:"writes"`
+	// SeqReads and SeqWrites start behind the end of the request before; ConsecReads and ConsecWrites
+	// exactly at it. Known for POSIX I/O only.
+	SeqReads     int64 `col:"seq_reads"`
+	SeqWrites    int64 `col:"seq_writes"`
+	ConsecReads  int64 `col:"consec_reads"`
+	ConsecWrites int64 `col:"consec_writes"`
+	// PosixReads and PosixWrites are what the sequential and consecutive counts are a part of.
+	PosixReads  int64 `col:"posix_reads"`
+	PosixWrites int64 `col:"posix_writes"`
+	// SizeReads and SizeWrites count requests by size, ten bins: below 100 B, 1 KiB, 10 KiB, 100 KiB,
+	// 1 MiB, 4 MiB, 10 MiB, 100 MiB, 1 GiB, and above.
+	SizeReads  []int64 `col:"size_reads"`
+	SizeWrites []int64 `col:"size_writes"`
+	// MetaSeconds is the time in open, close, stat and the like, summed over processes.
+	MetaSeconds float64 `col:"meta_seconds"`
+
+	UsesPosix      bool `col:"uses_posix"`
+	UsesStdio      bool `col:"uses_stdio"`
+	UsesMPIIO      bool `col:"uses_mpiio"`
+	UsesCollective bool `col:"uses_collective"`
+
+	// Read and Write are the explanation of each direction.
+	Read  Factors `col:"read_"`
+	Write Factors `col:"write_"`
+}
+
+// Factors are the contributing factors of one direction of a job's I/O, taken on its critical path
+// (IOMiner, section II-D).
+type Factors struct {
+	// IOSeconds is the time in which at least one file was read (or written).
+	IOSeconds float64 `col:"io_seconds"`
+	// BytesPerSec is the direction's bytes over IOSeconds.
+	BytesPerSec float64 `col:"bytes_per_sec"`
+	// CriticalFiles is the least number of files whose I/O covers that time.
+	CriticalFiles int64 `col:"critical_files"`
+	// LongestShare is the largest part of that time that one critical file takes, 0..1.
+	LongestShare float64 `col:"longest_share"`
+	Small        float64 `col:"small"`         // share of requests, 0..1
+	Nonconsec    float64 `col:"nonconsec"`     // share of requests, 0..1
+	Collective   float64 `col:"collective"`    // share of I/O time, 0..1
+	OSTs         float64 `col:"osts"`          // mean stripe count
+	ProcsPerOST  float64 `col:"procs_per_ost"` // contention level
+}
+
+// JobFile is one file as one job used it. Times are seconds since the job's start.
+type JobFile struct {
+	Log  int64 `col:"log"`
+	File int64 `col:"file"`
+	// JobID repeats Job.JobID, so that most joins need one table less.
+	JobID string `col:"job_id"`
+	// Procs is how many of the job's processes used the file.
+	Procs          int64 `col:"procs"`
+	UsesPosix      bool  `col:"uses_posix"`
+	UsesStdio      bool  `col:"uses_stdio"`
+	UsesMPIIO      bool  `col:"uses_mpiio"`
+	UsesCollective bool  `col:"uses_collective"`
+
+	Opens        int64 `col:"opens"`
+	BytesRead    int64 `col:"bytes_read"`
+	BytesWritten int64 `col:"bytes_written"`
+	Reads        int64 `col:"reads"`
+	Writes       int64 `col:"writes"`
+	PosixReads   int64 `col:"posix_reads"`
+	PosixWrites  int64 `col:"posix_writes"`
+	SeqReads     int64 `col:"seq_reads"`
+	SeqWrites    int64 `col:"seq_writes"`
+	ConsecReads  int64 `col:"consec_reads"`
+	ConsecWrites int64 `col:"consec_writes"`
+	// SmallReads and SmallWrites are below SmallBytes; POSIX only.
+	SmallReads  int64 `col:"small_reads"`
+	SmallWrites int64 `col:"small_writes"`
+
+	ReadStart    float64 `col:"read_start"`
+	ReadEnd      float64 `col:"read_end"`
+	WriteStart   float64 `col:"write_start"`
+	WriteEnd     float64 `col:"write_end"`
+	ReadSeconds  float64 `col:"read_seconds"` // summed over processes
+	WriteSeconds float64 `col:"write_seconds"`
+	MetaSeconds  float64 `col:"meta_seconds"`
+
+	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout; the offset as it was asked
+	// for, -1 being the file system's choice.
+	StripeSize   *int64 `col:"stripe_size"`
+	StripeCount  *int64 `col:"stripe_count"`
+	StripeOffset *int64 `col:"stripe_offset"`
+	// OSTs are the indices of the targets that the file is striped over.
+	OSTs []int32 `col:"osts"`
+
+	// SizeReads and SizeWrites are only carried to the job's sums.
+	SizeReads, SizeWrites [10]int64
+}
+
+// SmallBytes is the size below which a request counts as small: a Lustre default stripe and RPC. Darshan
+// counts requests in bins, of which the first five lie below it.
+const SmallBytes = 1 << 20
+
+// File is a file's name.
+type File struct {
+	// ID is Darshan's hash of the full path, as a signed integer.
+	ID    int64  `col:"file"`
+	Path  string `col:"path"`
+	Mount string `col:"mount"` // longest matching mount point
+	FS    string `col:"fs"`    // its file system's type
+}
+
+// Slurm is one batch job as the scheduler accounts for it.
+type Slurm struct {
+	JobID      string    `col:"job_id"`
+	JobIDRaw   string    `col:"job_id_raw"`
+	Name       string    `col:"name"`
+	User       string    `col:"user"`
+	Account    string    `col:"account"`
+	Partition  string    `col:"partition"`
+	State      string    `col:"state"`
+	Submit     time.Time `col:"submit_time"`
+	Start      time.Time `col:"start_time"`
+	End        time.Time `col:"end_time"`
+	NodeCount  *int64    `col:"node_count"`
+	ProcCount  *int64    `col:"proc_count"`
+	RunSeconds float64   `col:"run_seconds"`
+	Nodes      []string  `col:"nodes"`
+}
+
+// OST is what one storage target moved in five seconds.
+type OST struct {
+	// Time is the interval's begin.
+	Time         time.Time `col:"time"`
+	Target       string    `col:"target"`
+	FS           string    `col:"fs"`
+	BytesRead    float64   `col:"bytes_read"`
+	BytesWritten float64   `col:"bytes_written"`
+	Seconds      float64   `col:"seconds"` // 5, or more where rows were missing
+	CPUPercent   float64   `col:"cpu_percent"`
+}
+
+// Forwarder is one second of one forwarding node.
+type Forwarder struct {
+	Time             time.Time `col:"time"`
+	Node             string    `col:"node"`
+	ReadBytesPerSec  float64   `col:"read_bytes"`
+	WriteBytesPerSec float64   `col:"write_bytes"`
+	ReadOpsPerSec    float64   `col:"read_ops"`
+	WriteOpsPerSec   float64   `col:"write_ops"`
+	MetaOpsPerSec    float64   `col:"meta_ops"`
+	QueueLen         float64   `col:"queue_len"`
+	MetaQueueLen     float64   `col:"meta_queue_len"`
+}
+
+// Read is one file that was read into the archive, or could not be.
+type Read struct {
+	// Hash is the SHA-256 of the content, hexadecimal.
+	Hash     string    `col:"hash"`
+	Path     string    `col:"path"`
+	Size     int64     `col:"size"`
+	Modified time.Time `col:"modified"`
+	Imported time.Time `col:"imported"`
+	// Kind is what the file was taken for, such as "darshan".
+	Kind string `col:"kind"`
+	// Rows counts what it gave, over all tables.
+	Rows int64 `col:"row_count"`
+	// Problem is why it could not be read, or what was left out of it; empty where all is well.
+	Problem string `col:"problem"`
+	// Bad is true where nothing of it is in the archive.
+	Bad bool `col:"bad"`
+}
+
+// Log is everything that one file gives.
+type Log struct {
+	Kind       string
+	Jobs       []Job
+	JobFiles   []JobFile
+	Files      []File
+	Slurm      []Slurm
+	OSTs       []OST
+	Forwarders []Forwarder
+	// Problem says what was left out.
+	Problem string
+}
+
+// Rows counts the rows of all tables.
+func (l *Log) Rows() int {
+	return len(l.Jobs) + len(l.JobFiles) + len(l.Files) + len(l.Slurm) + len(l.OSTs) + len(l.Forwarders)
+}
