@@ -118,6 +118,7 @@ func newRoot() *cobra.Command {
 		newDecide(),
 		newFiledomain(),
 		newRootcause(),
+		newPeriodic(),
 		newShares(),
 		newLustre(),
 		newLwfs(),
