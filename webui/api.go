@@ -241,35 +241,6 @@ func (s *Server) getFindings(w http.ResponseWriter, _ *http.Request, _ who) erro
 	return writeJSON(w, s.cfg.Picture.Snapshot().Overview.Findings)
 }
 
-func (s *Server) getJobs(w http.ResponseWriter, _ *http.Request, _ who) error {
-	jobs := s.cfg.Picture.Snapshot().Situation.Jobs
-	if jobs == nil {
-		jobs = []remap.Job{}
-	}
-	return writeJSON(w, jobs)
-}
-
-// JobView is one job and where its nodes are.
-type JobView struct {
-	remap.Job
-	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each
-}
-
-func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
-	id, sit := topology.JobID(r.PathValue("id")), s.cfg.Picture.Snapshot().Situation
-	i := slices.IndexFunc(sit.Jobs, func(j remap.Job) bool { return j.ID == id })
-	if i < 0 {
-		return fmt.Errorf("job %q: %w among the %d that run now", id, console.ErrNotFound, len(sit.Jobs))
-	}
-	v := JobView{Job: sit.Jobs[i], Forwarders: map[topology.ForwarderID]int{}}
-	for _, n := range v.Nodes {
-		if f, ok := sit.Observed[n]; ok {
-			v.Forwarders[f]++
-		}
-	}
-	return writeJSON(w, v)
-}
-
 // parseTime reads RFC 3339, Unix milliseconds, "now" or "-15m"; empty is fallback.
 func parseTime(name, text string, now, fallback time.Time) (time.Time, error) {
 	switch {

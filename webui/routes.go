@@ -7,6 +7,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 )
 
 // doc is what the OpenAPI document says of a route. in and out are values of the Go types of the
@@ -59,8 +60,12 @@ func (s *Server) routes() []route {
 		{get, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "Prometheus's HTTP API over the store, for Grafana"}},
 		{post, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "the same, with the parameters as a form"}},
 		{get, "/api/v1/findings", remap.Viewer, everyDoor, s.getFindings, doc{summary: "what detectors say", out: []anomaly.Finding{}}},
-		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "running jobs, as far as known", out: []remap.Job{}}},
-		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job and the forwarders of its nodes", out: JobView{}}},
+		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "jobs: those that run, or those that have ended, newest first", out: []JobRow{},
+			params: append([]param{{"state", "running (without it) or ended"}}, pageParams...)}},
+		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job, the forwarders of its nodes and its plans", out: JobView{}}},
+		{get, "/api/v1/jobs/{id}/profile", remap.Viewer, everyDoor, s.getJobProfile, doc{summary: "what a job did to the file system", out: ProfileView{}}},
+		{post, "/api/v1/dispatch", RoleScheduler, everyDoor, s.postDispatch, doc{summary: "a job is about to start: decide, and propose its plan", in: dispatch.Request{}, out: dispatch.Answer{}}},
+		{post, "/api/v1/jobs/{id}/end", RoleScheduler, everyDoor, s.postJobEnd, doc{summary: "a job has ended: take its mapping back and build its profile", out: dispatch.Ended{}}},
 
 		{get, "/api/v1/plans", remap.Viewer, everyDoor, s.getPlans, doc{summary: "plans, newest first", out: []console.PlanRow{}, params: pageParams}},
 		{post, "/api/v1/plans", remap.Operator, everyDoor, s.postPlan, doc{summary: "propose a remap; nothing moves", in: console.ManualRemap{}, out: console.PlanView{}}},

@@ -14,9 +14,11 @@ import (
 	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/remap/driver"
 	"fairway/remap/driver/fwdmount"
 	"fairway/tsdb"
+	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
 	"fairway/webui"
 	"fairway/webui/ingest"
@@ -33,6 +35,8 @@ type daemon struct {
 	picture *picture
 	agents  *ingest.Hub
 	desk    *remap.Desk
+	history *history.Store
+	jobs    *dispatch.Dispatcher
 	web     *webui.Server
 	doors   []*openDoor
 
@@ -71,8 +75,11 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.openDesk(); err != nil {
 		return d, err
 	}
+	if err := d.openJobs(); err != nil {
+		return d, err
+	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
+		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents, Jobs: d.jobs,
 		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:  d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
 	})
@@ -80,6 +87,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, fmt.Errorf("%w: %w", errConfig, err)
 	}
 	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, d.store.SetPeaks) })
+	d.tasks.Go(func() { d.jobs.Run(ctx) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	return d, nil
@@ -167,6 +175,9 @@ func (d *daemon) Close() error {
 		}
 	}
 	d.tasks.Wait()
+	if d.history != nil {
+		errs = append(errs, d.history.Close())
+	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
 	}

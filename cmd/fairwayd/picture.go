@@ -25,6 +25,7 @@ type picture struct {
 	mu         sync.Mutex  // guards everything that follows
 	desk       *remap.Desk // nil until it is open
 	findings   func() []anomaly.Finding
+	jobs       func() []remap.Job
 	machine    *topology.Machine
 	learned    time.Time
 	members    uint64
@@ -44,6 +45,12 @@ func (p *picture) setDesk(d *remap.Desk) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.desk = d
+}
+
+func (p *picture) setJobs(running func() []remap.Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs = running
 }
 
 // Machine returns the configured nodes and those that were learned.
@@ -80,6 +87,9 @@ func (p *picture) Situation() *remap.Situation {
 	}
 	if p.findings != nil {
 		parts.Findings = p.findings()
+	}
+	if p.jobs != nil {
+		parts.Jobs = p.jobs()
 	}
 	clients := map[topology.ForwarderID]int{}
 	for _, r := range parts.Routes {

@@ -228,6 +228,12 @@ func (c Config) fields() []namedValue {
 	}
 }
 
+// Defaults are the paper's values, as far as it has them. F and NMin follow from the bandwidths where
+// both are given.
+func Defaults() Config {
+	return Config{VMinBytes: defaultVMinBytes, WMetadata: defaultWMetadata, DefaultRatio: defaultRatio}
+}
+
 // IOSeconds is the least time in which a run's volume passes so many forwarders of its own, by their
 // and its compute nodes' peak bandwidth; ok is false where a bandwidth is not known.
 func (c Config) IOSeconds(volumeBytes, ioNodes float64, forwarders int) (seconds float64, ok bool) {

@@ -121,6 +121,12 @@ func (d *Dispatcher) Running() []remap.Job {
 	return out
 }
 
+// Job returns a job that runs or has ended; ok is false for one never heard of.
+func (d *Dispatcher) Job(id topology.JobID) (history.Run, bool, error) { return d.cfg.History.Job(id) }
+
+// Ended returns the newest ended runs, the newest first.
+func (d *Dispatcher) Ended(limit int) ([]history.Run, error) { return d.cfg.History.Recent(limit) }
+
 // maxNodes bounds a request: no machine has more compute nodes.
 const maxNodes = 1 << 20
 
