@@ -257,7 +257,7 @@ func TestQueriesCannotLeaveTheArchive(t *testing.T) {
 		"DROP VIEW job", "CREATE TABLE t (x INT)", "INSTALL httpfs", "LOAD httpfs", "ATTACH '" + filepath.Join(dir, "x.db") + "'",
 		"PRAGMA threads = 9", "CALL pragma_version()", "not sql", "",
 	} {
-		if res, err := Query(t.Context(), dir, q, nil, 0); !errors.Is(err, ErrQuery) {
+		if res, err := Query(t.Context(), dir, q, nil, 0); !errors.Is(err, iolog.ErrQuery) {
 			t.Errorf("%s: answered %v, error %v", q, res, err)
 		}
 	}

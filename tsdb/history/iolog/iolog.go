@@ -1,6 +1,6 @@
 // Package iolog is the one schema of the I/O logs of a site: what a job's own log (Darshan), the batch
 // system (Slurm), the storage servers (LMT) and the forwarders say, in tables that join by job, file,
-// target and time (IOMiner, section II-B).
+// target and time (IOMiner, section II-B); and the questions with a name that are asked of them.
 //
 // Each table is one struct: a field is a column, named by its tag, and its comment is the column's
 // documentation. Times are UTC. A NaN, a zero time, a nil pointer and a nil list are not known and
