@@ -67,7 +67,7 @@ func TestAnalyses(t *testing.T) {
 		if !ok {
 			t.Fatalf("no analysis %s", name)
 		}
-		res, err := Answer(t.Context(), dir, a, params)
+		res, err := Ask(t.Context(), dir, iolog.Question{Analysis: a, Params: params}, 0)
 		if err != nil {
 			t.Error(err)
 			return
@@ -98,7 +98,7 @@ func TestAnalyses(t *testing.T) {
 		low, high float64
 	}{{"sequential", 0.2, 1}, {"consecutive", 0.1, 0.5}} {
 		a, _ := iolog.Named(c.name)
-		res, err := Answer(t.Context(), dir, a, nil)
+		res, err := Ask(t.Context(), dir, iolog.Question{Analysis: a, Params: nil}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestAnalyses(t *testing.T) {
 func TestParametersAreChecked(t *testing.T) {
 	for _, given := range []map[string]string{{"no": "1"}, {"n": "ten"}, {"op": "both ways"}, {"from": "yesterday"}} {
 		a, _ := iolog.Named("top-apps")
-		if _, err := Answer(t.Context(), t.TempDir(), a, given); !errors.Is(err, iolog.ErrQuery) {
+		if _, err := Ask(t.Context(), t.TempDir(), iolog.Question{Analysis: a, Params: given}, 0); !errors.Is(err, iolog.ErrQuery) {
 			t.Errorf("%v: error %v", given, err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestParametersAreChecked(t *testing.T) {
 
 func TestEveryAnalysisAnswersAnEmptyArchive(t *testing.T) {
 	for _, a := range iolog.Analyses {
-		if _, err := Answer(t.Context(), t.TempDir(), a, nil); err != nil {
+		if _, err := Ask(t.Context(), t.TempDir(), iolog.Question{Analysis: a, Params: nil}, 0); err != nil {
 			t.Error(err)
 		}
 		if a.Does == "" {

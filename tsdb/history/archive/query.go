@@ -34,15 +34,18 @@ func Query(ctx context.Context, dir, query string, params map[string]any, limit 
 	return res, err
 }
 
-// Answer runs a named analysis with parameters given as text.
-func Answer(ctx context.Context, dir string, a iolog.Analysis, given map[string]string) (iolog.Result, error) {
-	params, err := a.Bind(given)
+// Ask answers a question: a named analysis, or SQL of which at most limit rows are given (0 is all).
+func Ask(ctx context.Context, dir string, q iolog.Question, limit int) (iolog.Result, error) {
+	if q.Analysis.Name == "" {
+		return Query(ctx, dir, q.SQL, nil, limit)
+	}
+	params, err := q.Analysis.Bind(q.Params)
 	if err != nil {
 		return iolog.Result{}, err
 	}
-	res, err := Query(ctx, dir, a.SQL, params, 0)
+	res, err := Query(ctx, dir, q.Analysis.SQL, params, limit)
 	if err != nil {
-		return iolog.Result{}, fmt.Errorf("%s: %w", a.Name, err)
+		return iolog.Result{}, fmt.Errorf("%s: %w", q.Analysis.Name, err)
 	}
 	return res, nil
 }
