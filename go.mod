@@ -16,6 +16,7 @@ require (
 	github.com/duckdb/duckdb-go/v2 v2.5.4
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	github.com/hanwen/go-fuse/v2 v2.12.1
+	github.com/parquet-go/parquet-go v0.32.0
 	github.com/prometheus/common v0.71.0
 	github.com/prometheus/procfs v0.21.1
 	github.com/prometheus/prometheus v0.315.0
@@ -107,7 +108,6 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/parquet-go/bitpack v1.0.0 // indirect
 	github.com/parquet-go/jsonlite v1.0.0 // indirect
-	github.com/parquet-go/parquet-go v0.32.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.22 // indirect
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/prometheus/client_golang v1.24.1 // indirect
