@@ -170,6 +170,7 @@ type siteOptions struct {
 	forwarders int
 	compute    int
 	simulated  bool
+	empty      bool // no node is known yet
 	desk       func(*remap.Settings)
 }
 
@@ -180,6 +181,9 @@ func newSite(t testing.TB, o siteOptions) *site {
 	}
 	dir := t.TempDir()
 	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
+	if o.empty {
+		s.machine.topo.Nodes = nil
+	}
 	var err error
 	if s.store, err = tsdb.Open(filepath.Join(dir, "store"), tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,6 @@ func TestDispatchIsQuick(t *testing.T) {
 	s := newSite(t, siteOptions{forwarders: 240, compute: 4096})
 	s.run(0)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 4096 })
-	s.jobs = nil // its situation is of no interest here
 	took := make([]time.Duration, 0, 40)
 	for i := range cap(took) {
 		nodes := s.machine.topo.Default.Clients(s.machine.topo.Default[s.machine.topo.Nodes[240+i*17*5].ID])
