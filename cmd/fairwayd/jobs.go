@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"fairway/remap/dfra"
@@ -15,27 +13,17 @@ import (
 // Dispatch says how a job's forwarders are decided.
 type Dispatch struct {
 	Policy    string        `toml:"policy"`
+	HarmBound float64       `toml:"harm_bound"`
 	LiveAfter time.Duration `toml:"live_after"`
 	dfra.Config
 }
 
-// policies are the deciders that a site may choose from.
-var policies = map[string]dispatch.Policy{
-	"dfra": dfra.Decide,
-}
-
-func policyNames() string {
-	var names []string
-	for n := range policies {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
 func (d *Dispatch) validate() error {
-	if policies[d.Policy] == nil {
-		return fmt.Errorf("dispatch.policy = %q: want one of %s", d.Policy, policyNames())
+	if _, err := dispatch.PolicyByName(d.Policy, d.HarmBound); err != nil {
+		return fmt.Errorf("dispatch.%w", err)
+	}
+	if d.HarmBound < 0 || d.HarmBound > 10 {
+		return fmt.Errorf("dispatch.harm_bound = %g: want 0 to 10", d.HarmBound)
 	}
 	if d.LiveAfter < 0 || d.LiveAfter > 24*time.Hour {
 		return fmt.Errorf("dispatch.live_after = %s: want 0s to 24h", d.LiveAfter)
@@ -58,13 +46,17 @@ func (d *daemon) openJobs() error {
 		d.log.Warn("a run of the history cannot be read and is left out", "err", bad)
 	}
 	d.log.Info("history read", "file", path, "runs", sum.Runs, "running", sum.Running, "torn_bytes", sum.TornBytes)
+	policy, err := dispatch.PolicyByName(d.conf.Dispatch.Policy, d.conf.Dispatch.HarmBound)
+	if err != nil {
+		return err
+	}
 	limits := d.conf.Dispatch.Config
 	if limits.FwdPeakBW == 0 {
 		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	}
 	d.jobs = dispatch.New(dispatch.Config{
 		Desk: d.desk, History: h, Situation: d.picture.Situation, Frames: d.board.Visit, Seconds: d.store,
-		Name: d.conf.Dispatch.Policy, Policy: policies[d.conf.Dispatch.Policy], Limits: limits,
+		Name: d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
 		LiveAfter: d.conf.Dispatch.LiveAfter, Log: d.log,
 	})
 	d.picture.setJobs(d.jobs.Running)

@@ -116,6 +116,12 @@ type Neighbour struct {
 	Live       *Live                  `json:"live"`
 }
 
+// Rival is another job that wants forwarders at the same time.
+type Rival struct {
+	Job     Job   `json:"job"`
+	History []Run `json:"history"`
+}
+
 // Pool is the state of the forwarding layer.
 type Pool struct {
 	Idle      []topology.ForwarderID `json:"idle"`
@@ -129,6 +135,8 @@ type Case struct {
 	History    []Run       `json:"history"`
 	Forwarders Pool        `json:"forwarders"`
 	Neighbours []Neighbour `json:"neighbours"`
+	// Rivals are jobs that are decided on at the same time; only arbitrating policies read them.
+	Rivals []Rival `json:"rivals,omitempty"`
 	// Depth is the number of earlier runs where History holds the latest one only.
 	Depth int `json:"-"`
 }
@@ -170,6 +178,13 @@ func (c *Case) check() error {
 	for i, r := range c.History {
 		if err := r.check(); err != nil {
 			return fmt.Errorf("history[%d].%w", i, err)
+		}
+	}
+	for i, r := range c.Rivals {
+		for k, h := range r.History {
+			if err := h.check(); err != nil {
+				return fmt.Errorf("rivals[%d].history[%d].%w", i, k, err)
+			}
 		}
 	}
 	for i, n := range c.Neighbours {

@@ -20,9 +20,6 @@ import (
 	"fairway/tsdb/history"
 )
 
-// Policy decides one case; it is a pure function.
-type Policy func(dfra.Case) dfra.Decision
-
 // Config is what a dispatcher works with.
 type Config struct {
 	Desk    *remap.Desk
