@@ -72,6 +72,10 @@ func (s *Server) getReady(w http.ResponseWriter, _ *http.Request, _ who) error {
 	return writeJSON(w, Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At, Forwarders: len(snap.Overview.Forwarders)})
 }
 
+func (s *Server) getChecks(w http.ResponseWriter, r *http.Request, _ who) error {
+	return writeJSON(w, s.cfg.Picture.Checks(r.Context(), s.cfg.Driver))
+}
+
 func (s *Server) getProfile(w http.ResponseWriter, r *http.Request, _ who) error {
 	switch name := r.PathValue("profile"); name {
 	case "profile":

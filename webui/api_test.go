@@ -178,7 +178,7 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 		if !ok || strings.Contains(ids.Replace(path), "{") || op["x-role"] == "agent" || path == "/api/v1/live" {
 			continue
 		}
-		res, b := s.ask("GET", ids.Replace(path)+query[path], viewerSecret, nil)
+		res, b := s.ask("GET", ids.Replace(path)+query[path], operatorSecret, nil)
 		if res.StatusCode != 200 {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 			continue

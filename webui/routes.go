@@ -48,6 +48,7 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/ingest", RoleAgent, everyDoor | DoorIngest, s.getIngest, doc{summary: "frames in, orders out (WebSocket, collector/wire)"}},
 
 		{get, "/api/v1/machine", remap.Viewer, everyDoor, s.getMachine, doc{summary: "layers, nodes, default and observed mapping", out: MachineView{}}},
+		{get, "/api/v1/checks", remap.Operator, everyDoor, s.getChecks, doc{summary: "is the installation well: agents, clocks, sources, mapping, driver", out: []console.Check{}}},
 		{get, "/api/v1/overview", remap.Viewer, everyDoor, s.getOverview, doc{summary: "the newest second of every forwarder", out: console.Overview{}}},
 		{get, "/api/v1/nodes", remap.Viewer, everyDoor, s.getNodes, doc{summary: "newest second of nodes", out: []console.NodeRow{},
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},

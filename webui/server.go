@@ -29,6 +29,8 @@ type Config struct {
 	Store   tsdb.Store
 	Desk    *remap.Desk // nil: no plans
 	Ingest  *ingest.Hub // nil: no agents
+	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
+	Driver live.Observer
 	// Jobs takes the batch system's word; nil: no jobs.
 	Jobs *dispatch.Dispatcher
 	// Audit visits the desk's records in order; nil: no audit.

@@ -114,6 +114,7 @@ func newRoot() *cobra.Command {
 		newPlan(o),
 		newRemap(o),
 		newAudit(o),
+		newDoctor(o),
 		newVersion(o),
 		newDecide(),
 		newFiledomain(),

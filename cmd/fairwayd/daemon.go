@@ -79,7 +79,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents, Jobs: d.jobs,
+		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs,
 		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:  d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
 	})
@@ -119,6 +119,14 @@ func (d *daemon) openDesk() error {
 	d.log.Info("journal replayed", "file", path, "records", sum.Records)
 	d.picture.setDesk(desk)
 	return nil
+}
+
+// observer is the driver for those who only ask; nil where there is none.
+func (d *daemon) observer() live.Observer {
+	if d.conf.Driver.Kind == driverNone {
+		return nil
+	}
+	return d.driver()
 }
 
 func (d *daemon) driver() remap.Driver {

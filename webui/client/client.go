@@ -121,6 +121,11 @@ func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeRow,
 	return get[console.NodeRow](ctx, c, nil, "nodes", string(id))
 }
 
+// Checks looks at the whole installation; operators may.
+func (c *Client) Checks(ctx context.Context) ([]console.Check, error) {
+	return get[[]console.Check](ctx, c, nil, "checks")
+}
+
 // Plans lists the plans, the newest first.
 func (c *Client) Plans(ctx context.Context) ([]console.PlanRow, error) {
 	return get[[]console.PlanRow](ctx, c, nil, "plans")
