@@ -20,6 +20,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/remap/dispatch"
 	"fairway/webui/problem"
 )
 
@@ -172,10 +173,25 @@ func get[T any](ctx context.Context, c *Client, query url.Values, parts ...strin
 	return v, err
 }
 
-// post sends a write with its own idempotency key. A connection that broke says nothing of whether
-// the write was taken, so it is sent once more under the same key, which makes that harmless.
+// Dispatch tells that a job is about to start and returns what was decided for it; the same job again
+// gets the same answer, with its plan's present state. Errors: ErrInvalid, ErrNotAllowed.
+func (c *Client) Dispatch(ctx context.Context, r dispatch.Request) (dispatch.Answer, error) {
+	return send[dispatch.Answer](ctx, c, r, "dispatch")
+}
+
+// EndJob tells that a job has ended. It is safe to repeat. Errors: ErrNotAllowed.
+func (c *Client) EndJob(ctx context.Context, id topology.JobID) (dispatch.Ended, error) {
+	return send[dispatch.Ended](ctx, c, nil, "jobs", string(id), "end")
+}
+
 func (c *Client) post(ctx context.Context, body any, parts ...string) (console.PlanView, error) {
-	var v console.PlanView
+	return send[console.PlanView](ctx, c, body, parts...)
+}
+
+// send sends a write with its own idempotency key. A connection that broke says nothing of whether
+// the write was taken, so it is sent once more under the same key, which makes that harmless.
+func send[T any](ctx context.Context, c *Client, body any, parts ...string) (T, error) {
+	var v T
 	b, err := json.Marshal(body)
 	if err != nil {
 		return v, fmt.Errorf("BUG: encode %T: %w", body, err)
