@@ -115,11 +115,13 @@ func (t *Tracker) hold(k *track) time.Duration {
 }
 
 func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool) {
-	if _, out := pool.Excluded[k.Node]; !out {
+	by, out := pool.Excluded[k.Node]
+	if !out {
 		k.Stage = StageJob
 		return t.move(now, k, Probation, "", "its exclusion was ended"), true
 	}
 	// Who was excluded by a person is returned by one.
+	k.ExcludedBy = by
 	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.hold(k) || now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
 		return Change{}, false
 	}

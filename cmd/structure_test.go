@@ -47,7 +47,7 @@ var bans = []struct{ from, banned, why string }{
 }
 
 // clockless packages get the time as an argument.
-var clockless = []string{"collector/simmachine", "remap/dfra", "remap/mckp", "remap/avoid", "remap/share", "remap/periodic", "remap/filedomain", "anomaly/rootcause"}
+var clockless = []string{"collector/simmachine", "remap/dfra", "remap/mckp", "remap/avoid", "remap/share", "remap/periodic", "remap/filedomain", "anomaly"}
 
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
 
