@@ -211,7 +211,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Version: "test",
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Archive: fakeArchive{}, Version: "test",
 		Audit: func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }})
 	if err != nil {
 		t.Fatal(err)

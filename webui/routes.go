@@ -8,6 +8,7 @@ import (
 	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
+	"fairway/tsdb/history/iolog"
 )
 
 // doc is what the OpenAPI document says of a route. in and out are values of the Go types of the
@@ -67,6 +68,12 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/jobs/{id}/profile", remap.Viewer, everyDoor, s.getJobProfile, doc{summary: "what a job did to the file system", out: ProfileView{}}},
 		{post, "/api/v1/dispatch", RoleScheduler, everyDoor, s.postDispatch, doc{summary: "a job is about to start: decide, and propose its plan", in: dispatch.Request{}, out: dispatch.Answer{}}},
 		{post, "/api/v1/jobs/{id}/end", RoleScheduler, everyDoor, s.postJobEnd, doc{summary: "a job has ended: take its mapping back and build its profile", out: dispatch.Ended{}}},
+
+		{get, "/api/v1/jobs/{id}/rootcause", remap.Viewer, everyDoor, s.getRootCause, doc{summary: "why a job's I/O took as long as it did, from its logs", out: RootCauseView{}}},
+		{get, "/api/v1/archive", remap.Viewer, everyDoor, s.getAnalyses, doc{summary: "the named analyses of the I/O-log archive", out: []iolog.Analysis{}}},
+		{get, "/api/v1/archive/sql", remap.Operator, everyDoor, s.getArchiveSQL, doc{summary: "one SELECT over the I/O-log archive", out: iolog.Result{},
+			params: []param{{"q", "the SQL"}, {"limit", "at most so many rows"}}}},
+		{get, "/api/v1/archive/{name}", remap.Viewer, everyDoor, s.getAnalysis, doc{summary: "a named analysis; further parameters are its own", out: iolog.Result{}}},
 
 		{get, "/api/v1/plans", remap.Viewer, everyDoor, s.getPlans, doc{summary: "plans, newest first", out: []console.PlanRow{}, params: pageParams}},
 		{post, "/api/v1/plans", remap.Operator, everyDoor, s.postPlan, doc{summary: "propose a remap; nothing moves", in: console.ManualRemap{}, out: console.PlanView{}}},

@@ -32,7 +32,8 @@ type Config struct {
 	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
 	Driver live.Observer
 	// Jobs takes the batch system's word; nil: no jobs.
-	Jobs *dispatch.Dispatcher
+	Jobs    *dispatch.Dispatcher
+	Archive Archive // nil: no I/O-log archive
 	// Audit visits the desk's records in order; nil: no audit.
 	Audit func(visit func(*remap.Record) error) error
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.

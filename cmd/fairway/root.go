@@ -123,6 +123,8 @@ func newRoot() *cobra.Command {
 		newDecide(),
 		newFiledomain(),
 		newRootcause(),
+		newQuery(o),
+		newImport(o),
 		newPeriodic(),
 		newShares(),
 		newLustre(),

@@ -15,6 +15,7 @@ import (
 
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
+	"fairway/webui"
 )
 
 // archiveDir is the named archive, or the configured daemon's.
@@ -27,6 +28,11 @@ func archiveDir(named, config string) (string, error) {
 		return "", err
 	}
 	return filepath.Join(c.StateDir, "archive"), nil
+}
+
+// archiveOf answers questions about the daemon's own archive.
+func archiveOf(c *Config) webui.Archive {
+	return archive.NewReader(filepath.Join(c.StateDir, "archive"))
 }
 
 func newImport(config *string) *cobra.Command {

@@ -80,8 +80,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.web, err = webui.New(webui.Config{
 		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs,
-		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
-		Audit:  d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
+		Archive: archiveOf(conf),
+		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
+		Audit:   d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errConfig, err)

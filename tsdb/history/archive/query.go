@@ -128,10 +128,14 @@ func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Con
 	return db, conn, nil
 }
 
+// memoryLimit bounds one query; it writes nothing to disk, so one that needs more is refused.
+const memoryLimit = "2GB"
+
 // prepare is the SQL before the user's: the views, then no file outside the archive, no extension, no
 // way to change either.
 func prepare(dir string) string {
 	var s strings.Builder
+	fmt.Fprintf(&s, "SET memory_limit = '%s'; SET temp_directory = '';\n", memoryLimit)
 	s.WriteString("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;\n")
 	for _, t := range tables {
 		parts := filepath.Join(dir, t.name, "day=*", "*.parquet")

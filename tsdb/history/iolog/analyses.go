@@ -120,7 +120,7 @@ FROM j GROUP BY j.scale ORDER BY j.scale`,
 			Param{Name: "count", Default: "1", Does: "the default stripe count", kind: number},
 			Param{Name: "offset", Default: "-1", Does: "the default stripe offset", kind: number}),
 		SQL: `WITH striped AS (
-  SELECT log, max(stripe_size <> $size::BIGINT OR stripe_count <> $count::BIGINT OR stripe_offset <> $offset::BIGINT) AS custom,
+  SELECT log, max(stripe_size <> $size::BIGINT OR stripe_count <> $count::BIGINT OR coalesce(stripe_offset <> $offset::BIGINT, false)) AS custom,
     max(stripe_count) AS widest
   FROM jobfile WHERE stripe_count IS NOT NULL
     AND ($from::TIMESTAMP IS NULL OR day >= $from::DATE) AND ($to::TIMESTAMP IS NULL OR day <= $to::DATE) GROUP BY log)

@@ -122,9 +122,6 @@ type JobFile struct {
 	StripeOffset *int64 `col:"stripe_offset"`
 	// OSTs are the indices of the targets that the file is striped over.
 	OSTs []int32 `col:"osts"`
-
-	// SizeReads and SizeWrites are only carried to the job's sums.
-	SizeReads, SizeWrites [10]int64
 }
 
 // SmallBytes is the size below which a request counts as small: a Lustre default stripe and RPC. Darshan

@@ -100,6 +100,9 @@ func cell(v any, unknown string) string {
 	case float64:
 		return strconv.FormatFloat(v, 'g', 6, 64)
 	case json.Number:
+		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+			return cell(f, unknown)
+		}
 		return v.String()
 	case time.Time:
 		return v.Format(time.RFC3339Nano)
