@@ -163,6 +163,9 @@ func (id *identities) identify(r *http.Request, d Door) (who, error) {
 
 func (id *identities) byToken(w who, auth string) (who, error) {
 	secret, ok := strings.CutPrefix(auth, "Bearer ")
+	if !ok { // as InfluxDB's clients write it
+		secret, ok = strings.CutPrefix(auth, "Token ")
+	}
 	// Looking up the hash tells an eavesdropper of time nothing about the secret.
 	t := id.tokens[sha256.Sum256([]byte(strings.TrimSpace(secret)))]
 	if !ok || t == nil {

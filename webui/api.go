@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -14,8 +15,10 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/collector/wire"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/ingest"
 	"fairway/webui/problem"
 )
 
@@ -168,6 +171,33 @@ func (s *Server) getIngest(w http.ResponseWriter, r *http.Request, by who) error
 	}
 	s.cfg.Ingest.Serve(w, r, *by.speaker)
 	return nil
+}
+
+// postWrite is InfluxDB's v2 write API, for others' collectors.
+func (s *Server) postWrite(w http.ResponseWriter, r *http.Request, by who) error {
+	if s.cfg.Ingest == nil {
+		return fmt.Errorf("%w: this daemon takes no frames", console.ErrUnreachable)
+	}
+	err := s.cfg.Ingest.Post(w, r, *by.speaker)
+	var busy ingest.Busy
+	var refusal wire.Reject
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case errors.As(err, &busy):
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Wait.Seconds()))))
+		return fmt.Errorf("%w: %s", problem.ErrTooOften, busy.Text)
+	case !errors.As(err, &refusal):
+		return fmt.Errorf("%w: %w", console.ErrUnreachable, err)
+	}
+	switch refusal.Code {
+	case wire.RejectLimit:
+		return fmt.Errorf("%w: %s", problem.ErrTooLarge, refusal.Text)
+	case wire.RejectForbidden:
+		return fmt.Errorf("%w: %s", console.ErrNotAllowed, refusal.Text)
+	}
+	return fmt.Errorf("%w: %s", console.ErrInvalid, refusal.Text)
 }
 
 func (s *Server) getMachine(w http.ResponseWriter, _ *http.Request, _ who) error {

@@ -30,8 +30,11 @@ const everyDoor = DoorUnix | DoorTCP
 
 // writes says that a route changes something, so that it needs an idempotency key.
 func (t *route) writes() bool {
-	return t.method != http.MethodGet && t.path != "/api/v1/session" && t.path != promPath
+	return t.method != http.MethodGet && t.path != "/api/v1/session" && t.path != promPath && t.path != writePath
 }
+
+// writePath is InfluxDB's; the same lines again change nothing.
+const writePath = "/api/v2/write"
 
 // upgrades says that a route is a WebSocket: a browser sends it cookies from any page.
 func (t *route) upgrades() bool { return t.path == "/api/v1/live" }

@@ -47,6 +47,8 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/live", remap.Viewer, everyDoor, s.getLive, doc{summary: "live feed (WebSocket)",
 			params: []param{{"topics", "overview, plans, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by commas"}, {"background", "1: a frame every 5 s"}}}},
 		{get, "/api/v1/ingest", RoleAgent, everyDoor | DoorIngest, s.getIngest, doc{summary: "frames in, orders out (WebSocket, collector/wire)"}},
+		{post, writePath, RoleAgent, everyDoor | DoorIngest, s.postWrite, doc{summary: "Influx line protocol in, from others' collectors",
+			params: []param{{"precision", "ns, us, ms or s of the times; ns without it"}, {"org", "not looked at"}, {"bucket", "not looked at"}}}},
 
 		{get, "/api/v1/machine", remap.Viewer, everyDoor, s.getMachine, doc{summary: "layers, nodes, default and observed mapping", out: MachineView{}}},
 		{get, "/api/v1/checks", remap.Operator, everyDoor, s.getChecks, doc{summary: "is the installation well: agents, clocks, sources, mapping, driver", out: []console.Check{}}},

@@ -30,6 +30,8 @@ type picture struct {
 	learned    time.Time
 	members    uint64
 	occupancy  map[topology.NodeID]float64
+	roles      map[topology.NodeID]topology.Role
+	rolesOf    *topology.Machine // that roles is made from
 	situation  *remap.Situation
 	situatedAt time.Time
 }
@@ -139,6 +141,19 @@ func (p *picture) racks() map[topology.NodeID]string {
 		}
 	}
 	return out
+}
+
+// role returns what layer a node belongs to, as far as that is known.
+func (p *picture) role(id topology.NodeID) topology.Role {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.machineLocked(time.Now()); p.rolesOf != m {
+		p.rolesOf, p.roles = m, make(map[topology.NodeID]topology.Role, len(m.Nodes))
+		for _, n := range m.Nodes {
+			p.roles[n.ID] = n.Role
+		}
+	}
+	return p.roles[id]
 }
 
 // keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends,

@@ -50,7 +50,7 @@ func (d *Directory) Note(frames []collector.Frame) {
 			continue
 		}
 		e := d.entry(f.Node)
-		if f.TimeMillis >= e.at {
+		if f.TimeMillis >= e.at && f.Role != topology.RoleUnknown {
 			e.role, e.at = f.Role, f.TimeMillis
 		}
 		for _, s := range f.Samples {
