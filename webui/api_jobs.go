@@ -3,7 +3,6 @@ package webui
 import (
 	"fmt"
 	"net/http"
-	"time"
 
 	"fairway/collector/topology"
 	"fairway/console"
@@ -19,19 +18,12 @@ func (s *Server) jobs() (*dispatch.Dispatcher, error) {
 	return s.cfg.Jobs, nil
 }
 
-// JobRow is a job in a list. An ended one has no nodes any more, only their number.
-type JobRow struct {
-	remap.Job
-	NodeCount int       `json:"node_count"`
-	End       time.Time `json:"end,omitzero"`
-}
-
-func jobRow(r *history.Run) JobRow {
+func jobRow(r *history.Run) console.JobRow {
 	nodes := r.NodeList
 	if nodes == nil {
 		nodes = []topology.NodeID{}
 	}
-	return JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes, Start: r.Start}, NodeCount: r.Nodes, End: r.End}
+	return console.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes, Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
 func (s *Server) getJobs(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -39,47 +31,55 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	rows := []JobRow{}
+	rows := []console.JobRow{}
 	switch state := r.URL.Query().Get("state"); state {
-	case "", "running":
-		jobs := s.cfg.Picture.Snapshot().Situation.Jobs
-		for _, j := range jobs[:min(limit, len(jobs))] {
-			rows = append(rows, JobRow{Job: j, NodeCount: len(j.Nodes)})
+	case "", "running", "ended", "all":
+		if state != "ended" {
+			jobs := s.cfg.Picture.Snapshot().Situation.Jobs
+			for _, j := range jobs[:min(limit, len(jobs))] {
+				rows = append(rows, console.JobRow{Job: j, NodeCount: len(j.Nodes)})
+			}
 		}
-	case "ended":
-		jobs, err := s.jobs()
-		if err != nil {
-			return err
-		}
-		runs, err := jobs.Ended(limit)
-		if err != nil {
-			return err
-		}
-		for i := range runs {
-			rows = append(rows, jobRow(&runs[i]))
+		if state == "ended" || state == "all" {
+			if rows, err = s.endedJobs(rows, limit); err != nil {
+				return err
+			}
 		}
 	default:
-		return fmt.Errorf("%w: state=%q; there are running and ended", console.ErrInvalid, state)
+		return fmt.Errorf("%w: state=%q; there are running, ended and all", console.ErrInvalid, state)
 	}
 	return writeJSON(w, rows)
 }
 
-// JobView is one job, where its nodes are while it runs, and its plans.
-type JobView struct {
-	JobRow
-	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each now
-	Plans      []string                     `json:"plans"`      // newest first
+// endedJobs adds those that ended last, the newest first, up to limit rows.
+func (s *Server) endedJobs(rows []console.JobRow, limit int) ([]console.JobRow, error) {
+	jobs, err := s.jobs()
+	if err != nil {
+		return nil, err
+	}
+	runs, err := jobs.Ended(limit)
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs[:min(len(runs), max(0, limit-len(rows)))] {
+		rows = append(rows, jobRow(&runs[i]))
+	}
+	return rows, nil
 }
 
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
 	id := topology.JobID(r.PathValue("id"))
-	v := JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}}
+	v := console.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}}
 	run, err := s.run(id)
 	if err != nil {
 		return err
 	}
-	v.JobRow = jobRow(&run)
+	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(&run), run.Forwarders, run.Pending, run.Profile
+	if jobs, err := s.jobs(); err == nil {
+		v.Decision = jobs.Decided(id)
+	}
 	if run.End.IsZero() {
+		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = s.cfg.Picture.Load(v.Nodes)
 		sit := s.cfg.Picture.Snapshot().Situation
 		for _, n := range v.Nodes {
 			if f, ok := sit.Observed[n]; ok {
@@ -114,7 +114,7 @@ func (s *Server) run(id topology.JobID) (history.Run, error) {
 
 // ProfileView is what a job did.
 type ProfileView struct {
-	JobRow
+	console.JobRow
 	Served []topology.ForwarderID `json:"served_by"` // forwarders, over the run
 	// Pending says that the job has ended and its profile is being made.
 	Pending bool `json:"pending"`

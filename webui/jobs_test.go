@@ -46,11 +46,14 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	if len(a.Decision.Reasons) < 4 || a.Decision.Reasons[0].Rule != "history" || a.Decision.Wanted != (len(nodes)+1)/2 {
 		t.Errorf("decision %+v", a.Decision)
 	}
-	eventually(t, "the job's nodes are seen", func() bool { return get[JobView](s, "/api/v1/jobs/8").Forwarders["fwd001"] == len(nodes) })
-	if v := get[JobView](s, "/api/v1/jobs/8"); v.App != "ROMS" || v.NodeCount != len(nodes) || len(v.Plans) > 1 {
+	eventually(t, "the job's nodes are seen", func() bool { return get[console.JobView](s, "/api/v1/jobs/8").Forwarders["fwd001"] == len(nodes) })
+	if v := get[console.JobView](s, "/api/v1/jobs/8"); v.App != "ROMS" || v.NodeCount != len(nodes) || len(v.Plans) > 1 {
 		t.Errorf("job %+v", v)
 	}
-	eventually(t, "the job is listed", func() bool { rows := get[[]JobRow](s, "/api/v1/jobs"); return len(rows) == 1 && rows[0].ID == "8" })
+	eventually(t, "the job is listed", func() bool {
+		rows := get[[]console.JobRow](s, "/api/v1/jobs")
+		return len(rows) == 1 && rows[0].ID == "8"
+	})
 	if p := get[ProfileView](s, "/api/v1/jobs/7/profile"); p.Profile == nil || p.Profile.WriteBytes != 1e12 {
 		t.Errorf("profile %+v", p)
 	}
@@ -61,7 +64,7 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	if p := get[ProfileView](s, "/api/v1/jobs/8/profile"); p.Profile == nil || p.Profile.Coverage <= 0 || p.Profile.From != history.FromCollectors {
 		t.Errorf("profile %+v", p.Profile)
 	}
-	if rows := get[[]JobRow](s, "/api/v1/jobs?state=ended"); len(rows) != 2 || rows[0].ID != "8" {
+	if rows := get[[]console.JobRow](s, "/api/v1/jobs?state=ended"); len(rows) != 2 || rows[0].ID != "8" {
 		t.Errorf("ended %+v", rows)
 	}
 	for path, want := range map[string]int{"/api/v1/jobs/99": 404, "/api/v1/jobs/99/profile": 404, "/api/v1/jobs?state=x": 400, "/api/v1/jobs?limit=0": 400} {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,6 +126,21 @@ func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeRow,
 // Checks looks at the whole installation; operators may.
 func (c *Client) Checks(ctx context.Context) ([]console.Check, error) {
 	return get[[]console.Check](ctx, c, nil, "checks")
+}
+
+// Jobs lists the running jobs and those that ended last.
+func (c *Client) Jobs(ctx context.Context) ([]console.JobRow, error) {
+	return get[[]console.JobRow](ctx, c, url.Values{"state": {"all"}}, "jobs")
+}
+
+// Job returns one job; ErrNotFound when there never was such one.
+func (c *Client) Job(ctx context.Context, id topology.JobID) (console.JobView, error) {
+	return get[console.JobView](ctx, c, nil, "jobs", string(id))
+}
+
+// Recent returns the newest entries of the audit.
+func (c *Client) Recent(ctx context.Context, limit int) ([]console.AuditEntry, error) {
+	return c.Audit(ctx, url.Values{"limit": {strconv.Itoa(limit)}})
 }
 
 // Plans lists the plans, the newest first.
