@@ -44,9 +44,7 @@ func (s *State) hits(query string) []hit {
 	query = strings.ToLower(strings.TrimSpace(query))
 	all := []hit{
 		{"overview", "the whole layer", "1", "fairway top", func() page { return nil }},
-		{"plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }},
-		{"jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }},
-		{"audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }},
+		{"plans", "all plans", "4", "fairway plans", func() page { return &plansPage{} }},
 		{"requests", "what this console sent", "@", "", func() page { return &requestsPage{} }},
 		{"help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }},
 	}

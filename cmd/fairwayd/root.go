@@ -68,8 +68,6 @@ func newRoot() *cobra.Command {
 		newConfig(&path),
 		newBackup(&path),
 		newFsck(&path),
-		newImport(&path),
-		newQuery(&path),
 		newDemo(),
 		newDemoIO(),
 		newToken(),
