@@ -121,6 +121,7 @@ func newRoot() *cobra.Command {
 		newShares(),
 		newLustre(),
 		newLwfs(),
+		newDarshan(),
 	)
 	markUsage(root)
 	return root
