@@ -1,0 +1,174 @@
+package darshan
+
+import "slices"
+
+// layout is one version of a module's fixed-size record: after id and rank, some skipped bytes, then
+// integers, then floats, each a subset of the newest version's counters.
+type layout struct {
+	skip int
+	// ints and floats give for each value of the record its place among the newest version's counters,
+	// or -1 where that no longer exists.
+	ints, floats []int
+	// dropIf is the value of a record that, when above 0, drops the record; -1 for none.
+	dropIf int
+}
+
+func (l *layout) size() int { return 16 + l.skip + 8*(len(l.ints)+len(l.floats)) }
+
+// counters are the names of a module's counters in its newest version.
+type counters struct {
+	ints, floats []string
+	versions     []layout // index is version-1
+}
+
+var sizeBins = []string{"0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS"}
+
+// named puts a module's prefix before the names of its counters; a name ending in * stands for the ten
+// request-size bins.
+func named(prefix string, names ...string) []string {
+	var out []string
+	for _, n := range names {
+		if n[len(n)-1] == '*' {
+			for _, bin := range sizeBins {
+				out = append(out, prefix+n[:len(n)-1]+bin)
+			}
+			continue
+		}
+		out = append(out, prefix+n)
+	}
+	return out
+}
+
+// without returns the first n places except some.
+func without(n int, missing ...int) []int {
+	var out []int
+	for i := range n {
+		if !slices.Contains(missing, i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+var fileFloats = []string{"OPEN_START_TIMESTAMP", "READ_START_TIMESTAMP", "WRITE_START_TIMESTAMP", "CLOSE_START_TIMESTAMP",
+	"OPEN_END_TIMESTAMP", "READ_END_TIMESTAMP", "WRITE_END_TIMESTAMP", "CLOSE_END_TIMESTAMP",
+	"READ_TIME", "WRITE_TIME", "META_TIME", "MAX_READ_TIME", "MAX_WRITE_TIME",
+	"FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES"}
+
+var rankNames = []string{"FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES"}
+
+var accessNames = []string{"ACCESS1_ACCESS", "ACCESS2_ACCESS", "ACCESS3_ACCESS", "ACCESS4_ACCESS",
+	"ACCESS1_COUNT", "ACCESS2_COUNT", "ACCESS3_COUNT", "ACCESS4_COUNT"}
+
+func posixCounters() *counters {
+	names := []string{"OPENS", "FILENOS", "DUPS", "READS", "WRITES", "SEEKS", "STATS", "MMAPS", "FSYNCS", "FDSYNCS",
+		"RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM", "MODE", "BYTES_READ", "BYTES_WRITTEN", "MAX_BYTE_READ",
+		"MAX_BYTE_WRITTEN", "CONSEC_READS", "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "RW_SWITCHES", "MEM_NOT_ALIGNED",
+		"MEM_ALIGNMENT", "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", "SIZE_READ_*",
+		"SIZE_WRITE_*", "STRIDE1_STRIDE", "STRIDE2_STRIDE", "STRIDE3_STRIDE", "STRIDE4_STRIDE",
+		"STRIDE1_COUNT", "STRIDE2_COUNT", "STRIDE3_COUNT", "STRIDE4_COUNT"}
+	c := &counters{ints: named("POSIX_", slices.Concat(names, accessNames, rankNames)...), floats: named("POSIX_F_", fileFloats...)}
+	all, floats := len(c.ints), len(c.floats)
+	v3 := without(all, posixFilenos, posixDups, posixRenameSources, posixRenameTargets, posixRenamedFrom)
+	// Version 1 has four counters of stdio after MMAPS.
+	stdio := slices.Index(v3, posixMmaps) + 1
+	v1 := slices.Insert(slices.Clone(v3), stdio, -1, -1, -1, -1)
+	old := without(floats, floatCloseStart, floatOpenEnd)
+	c.versions = []layout{
+		{ints: v1, floats: old, dropIf: stdio},
+		{ints: v3, floats: old, dropIf: -1},
+		{ints: v3, floats: without(floats), dropIf: -1},
+		{ints: without(all), floats: without(floats), dropIf: -1},
+	}
+	return c
+}
+
+func mpiioCounters() *counters {
+	names := []string{"INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "SPLIT_READS",
+		"SPLIT_WRITES", "NB_READS", "NB_WRITES", "SYNCS", "HINTS", "VIEWS", "MODE", "BYTES_READ", "BYTES_WRITTEN",
+		"RW_SWITCHES", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", "SIZE_READ_AGG_*", "SIZE_WRITE_AGG_*"}
+	c := &counters{ints: named("MPIIO_", slices.Concat(names, accessNames, rankNames)...), floats: named("MPIIO_F_", fileFloats...)}
+	ints, floats := without(len(c.ints)), len(c.floats)
+	old := layout{ints: ints, floats: without(floats, floatCloseStart, floatOpenEnd), dropIf: -1}
+	c.versions = []layout{old, old, {ints: ints, floats: without(floats), dropIf: -1}}
+	return c
+}
+
+func stdioCounters() *counters {
+	names := []string{"OPENS", "FDOPENS", "READS", "WRITES", "SEEKS", "FLUSHES", "BYTES_WRITTEN", "BYTES_READ",
+		"MAX_BYTE_READ", "MAX_BYTE_WRITTEN"}
+	c := &counters{ints: named("STDIO_", slices.Concat(names, rankNames)...), floats: named("STDIO_F_",
+		"META_TIME", "WRITE_TIME", "READ_TIME", "OPEN_START_TIMESTAMP", "CLOSE_START_TIMESTAMP", "WRITE_START_TIMESTAMP",
+		"READ_START_TIMESTAMP", "OPEN_END_TIMESTAMP", "CLOSE_END_TIMESTAMP", "WRITE_END_TIMESTAMP", "READ_END_TIMESTAMP",
+		"FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES")}
+	ints, floats := len(c.ints), without(len(c.floats))
+	c.versions = []layout{
+		{ints: without(ints, stdioFdopens), floats: floats, dropIf: -1},
+		{ints: without(ints), floats: floats, dropIf: -1},
+	}
+	return c
+}
+
+func bgqCounters() *counters {
+	c := &counters{ints: named("BGQ_", "CSJOBID", "NNODES", "RANKSPERNODE", "DDRPERNODE", "INODES", "ANODES", "BNODES",
+		"CNODES", "DNODES", "ENODES", "TORUSENABLED"), floats: named("BGQ_F_", "TIMESTAMP")}
+	newest := layout{ints: without(len(c.ints)), floats: without(1), dropIf: -1}
+	first := newest
+	first.skip = 8
+	c.versions = []layout{first, newest}
+	return c
+}
+
+func h5fCounters() *counters {
+	c := &counters{ints: named("H5F_", "OPENS", "FLUSHES", "USE_MPIIO"), floats: named("H5F_F_", "OPEN_START_TIMESTAMP",
+		"CLOSE_START_TIMESTAMP", "OPEN_END_TIMESTAMP", "CLOSE_END_TIMESTAMP", "META_TIME")}
+	c.versions = []layout{
+		{ints: []int{0}, floats: []int{0, 3}, dropIf: -1},
+		{ints: []int{0}, floats: []int{0, 1, 2, 3}, dropIf: -1},
+		{ints: without(3), floats: without(5), dropIf: -1},
+	}
+	return c
+}
+
+func h5dCounters() *counters {
+	names := []string{"OPENS", "READS", "WRITES", "FLUSHES", "BYTES_READ", "BYTES_WRITTEN", "RW_SWITCHES",
+		"REGULAR_HYPERSLAB_SELECTS", "IRREGULAR_HYPERSLAB_SELECTS", "POINT_SELECTS", "MAX_READ_TIME_SIZE",
+		"MAX_WRITE_TIME_SIZE", "SIZE_READ_AGG_*", "SIZE_WRITE_AGG_*"}
+	for _, a := range []string{"ACCESS1_", "ACCESS2_", "ACCESS3_", "ACCESS4_"} {
+		names = append(names, a+"ACCESS", a+"LENGTH_D1", a+"LENGTH_D2", a+"LENGTH_D3", a+"LENGTH_D4", a+"LENGTH_D5",
+			a+"STRIDE_D1", a+"STRIDE_D2", a+"STRIDE_D3", a+"STRIDE_D4", a+"STRIDE_D5")
+	}
+	names = append(names, accessNames[4:]...)
+	names = append(names, "DATASPACE_NDIMS", "DATASPACE_NPOINTS", "DATATYPE_SIZE", "CHUNK_SIZE_D1", "CHUNK_SIZE_D2",
+		"CHUNK_SIZE_D3", "CHUNK_SIZE_D4", "CHUNK_SIZE_D5", "USE_MPIIO_COLLECTIVE", "USE_DEPRECATED")
+	names = append(names, rankNames...)
+	// The id of the dataset's file comes first in the record and last in what is printed.
+	names = append(names, "FILE_REC_ID")
+	c := &counters{ints: named("H5D_", names...), floats: named("H5D_F_", fileFloats...)}
+	last := len(c.ints) - 1
+	c.versions = []layout{
+		{ints: without(last), floats: without(len(c.floats)), dropIf: -1},
+		{ints: append([]int{last}, without(last)...), floats: without(len(c.floats)), dropIf: -1},
+	}
+	return c
+}
+
+// fixed are the modules whose records all have one size.
+var fixed = map[Module]*counters{
+	POSIX: posixCounters(), MPIIO: mpiioCounters(), STDIO: stdioCounters(), BGQ: bgqCounters(), H5F: h5fCounters(),
+	H5D: h5dCounters(), Combined: combinedCounters(),
+}
+
+// CounterNames returns the names of Record.Counters and Record.FCounters for a module; both are empty
+// for Lustre, Heatmap and the DXT modules, whose records have their own types.
+func CounterNames(m Module) (ints, floats []string) {
+	if c := fixed[m]; c != nil {
+		return c.ints, c.floats
+	}
+	return nil, nil
+}
+
+// isID says of counters that are record ids, which are unsigned.
+func isID(m Module, i int) bool {
+	return m == POSIX && i == posixRenamedFrom || m == H5D && i == len(fixed[H5D].ints)-1
+}

@@ -1,0 +1,209 @@
+package darshan
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// maxLogBytes bounds what Read keeps of one log, about.
+const maxLogBytes = 96 << 20
+
+// Log is a whole log, gathered by file.
+type Log struct {
+	Header
+	Files    []File // in the order in which the records first name them
+	Heatmaps []RankBins
+	// Totals are those of POSIX, MPIIO and STDIO, as far as the log has them.
+	Totals []Totals
+}
+
+// File is all that a log knows of one file.
+type File struct {
+	ID uint64
+	// Name is the path; formats 1.x and 2.x keep its last characters only, shown after "...". It is
+	// empty for a record without a name.
+	Name string
+	// Mount and FS are the mount point and type of its file system, empty where not known.
+	Mount, FS string
+	// POSIX, MPIIO and STDIO are what went through each interface, nil where nothing did. MPI-IO ends in
+	// POSIX calls: never add the two. POSIX and STDIO together are what the file system saw.
+	POSIX, MPIIO, STDIO *IO
+	// Components is the file's Lustre layout, nil where not known.
+	Components []Component
+}
+
+// Pseudo says that the file is a process's standard input or output.
+func (f *File) Pseudo() bool {
+	return f.Name == "<STDIN>" || f.Name == "<STDOUT>" || f.Name == "<STDERR>"
+}
+
+// OSTs returns the indices of the storage targets that hold the file, sorted, each once.
+func (f *File) OSTs() []int64 {
+	var out []int64
+	for i := range f.Components {
+		if f.Components[i].Instantiated() {
+			out = append(out, f.Components[i].OSTs...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// RankBins is the heat map of one rank and interface.
+type RankBins struct {
+	Rank int64
+	API  string // "POSIX", "MPIIO" or "STDIO"
+	Bins
+}
+
+// Read reads a whole log of size bytes. With an error it returns what could be read, nil only when
+// there is no header: a damaged region does not hide the others.
+func Read(in io.ReaderAt, size int64) (*Log, error) {
+	r, err := NewReader(in, size)
+	if err != nil {
+		return nil, err
+	}
+	g := gatherer{log: &Log{Header: *r.Header()}, r: r, files: map[uint64]int{}}
+	err = r.Each(g.record)
+	for i, m := range []Module{POSIX, MPIIO, STDIO} {
+		if g.totals[i].totals.Files > 0 {
+			t := g.totals[i].close()
+			t.Module = m
+			g.log.Totals = append(g.log.Totals, t)
+		}
+	}
+	return g.log, err
+}
+
+// ReadFile is Read for a named file.
+func ReadFile(name string) (*Log, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	log, err := Read(f, info.Size())
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return log, err
+}
+
+// gatherer puts the records of one file together.
+type gatherer struct {
+	log   *Log
+	r     *Reader
+	files map[uint64]int
+	bytes int
+	// totals are those of POSIX, MPI-IO and STDIO.
+	totals [3]totaller
+}
+
+func (g *gatherer) record(rec *Record) error {
+	if rec.Module == Heatmap {
+		name, _ := g.r.Name(rec.ID)
+		g.log.Heatmaps = append(g.log.Heatmaps, RankBins{rec.Rank, trimHeatmap(name), *rec.Bins})
+		return g.grow(16 * len(rec.Bins.Read))
+	}
+	if rec.Module == BGQ || rec.Module == H5F || rec.Module == H5D || rec.Trace != nil {
+		return nil
+	}
+	f, err := g.file(rec)
+	if err != nil {
+		return err
+	}
+	switch rec.Module {
+	case Lustre:
+		if f.Components == nil {
+			f.Components = rec.Layout.Components
+			for i := range f.Components {
+				err = errors.Join(err, g.grow(128+8*len(f.Components[i].OSTs)))
+			}
+		}
+		return err
+	case Combined:
+		return g.combined(f, rec)
+	case POSIX:
+		return g.add(0, rec.Rank, &f.POSIX, posixIO(rec))
+	case MPIIO:
+		return g.add(1, rec.Rank, &f.MPIIO, mpiioIO(rec))
+	case STDIO:
+		return g.add(2, rec.Rank, &f.STDIO, stdioIO(rec))
+	}
+	return nil
+}
+
+func trimHeatmap(name string) string {
+	const prefix = "heatmap:"
+	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+		return name[len(prefix):]
+	}
+	return name
+}
+
+func (g *gatherer) grow(n int) error {
+	if g.bytes += n; g.bytes > maxLogBytes {
+		return fmt.Errorf("%w: the files of the log do not fit in %d bytes; read it record by record", ErrTooLarge, maxLogBytes)
+	}
+	return nil
+}
+
+func (g *gatherer) file(rec *Record) (*File, error) {
+	i, ok := g.files[rec.ID]
+	if ok {
+		return &g.log.Files[i], nil
+	}
+	f := File{ID: rec.ID}
+	f.Name, _ = g.r.Name(rec.ID)
+	if m, ok := g.r.mountOf(rec, f.Name); ok {
+		f.Mount, f.FS = m.Path, m.FS
+	}
+	g.files[rec.ID] = len(g.log.Files)
+	g.log.Files = append(g.log.Files, f)
+	return &g.log.Files[len(g.log.Files)-1], g.grow(256 + len(f.Name))
+}
+
+// add puts one record's figures to those of the file's other ranks and to the totals of its interface.
+func (g *gatherer) add(which int, rank int64, to **IO, one IO) error {
+	if one.Shared {
+		one.Ranks = g.log.Job.NProcs
+	} else {
+		one.Ranks = 1
+	}
+	t := &g.totals[which]
+	before := len(t.ranks)
+	t.add(rank, &one, *to == nil)
+	if err := g.grow(32 * (len(t.ranks) - before)); err != nil {
+		return err
+	}
+	if *to == nil {
+		*to = &one
+		return g.grow(512)
+	}
+	(*to).merge(&one)
+	return nil
+}
+
+// combined splits a record of formats 1.x and 2.x into its interfaces.
+func (g *gatherer) combined(f *File, rec *Record) error {
+	posix, stdio, mpiio := combinedIO(rec, g.log.Version[0] == '1')
+	for i, one := range []struct {
+		to **IO
+		io *IO
+	}{{&f.POSIX, posix}, {&f.MPIIO, mpiio}, {&f.STDIO, stdio}} {
+		if one.io == nil {
+			continue
+		}
+		if err := g.add(i, rec.Rank, one.to, *one.io); err != nil {
+			return err
+		}
+	}
+	return nil
+}

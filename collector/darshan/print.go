@@ -1,0 +1,291 @@
+package darshan
+
+import (
+	"io"
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// Printer writes a log's counters as darshan-parser prints them: a line per counter with module, rank,
+// record id, counter, value, file name, mount point and file system, separated by tabs. Lines of
+// formats 1.x and 2.x have no module, as that program's 2.x version prints them.
+type Printer struct {
+	out    io.Writer
+	r      *Reader
+	buf    []byte
+	before []byte // module, rank and id of the record at hand
+	after  []byte // file name, mount point and file system
+}
+
+// printBuffer is how much is gathered for one write.
+const printBuffer = 64 << 10
+
+// PrintCounters writes every counter of a log. DXT segments, which the upstream program does not print
+// either, are left out. Damaged regions are returned as errors, after everything that can be read was
+// written.
+func PrintCounters(out io.Writer, r *Reader) error {
+	p := &Printer{out: out, r: r, buf: make([]byte, 0, printBuffer+8192)}
+	err := r.Each(p.record)
+	if flushErr := p.flush(); err == nil {
+		err = flushErr
+	}
+	return err
+}
+
+func (p *Printer) flush() error {
+	if len(p.buf) == 0 {
+		return nil
+	}
+	_, err := p.out.Write(p.buf)
+	p.buf = p.buf[:0]
+	return err
+}
+
+func (p *Printer) record(rec *Record) error {
+	if rec.Module == DXTPOSIX || rec.Module == DXTMPIIO {
+		return nil
+	}
+	p.frame(rec)
+	switch rec.Module {
+	case Lustre:
+		return p.lustre(rec.Layout)
+	case Heatmap:
+		return p.bins(rec.Bins)
+	}
+	c := fixed[rec.Module]
+	for i, name := range c.ints {
+		if rec.Module == H5D && i == len(c.ints)-1 {
+			break
+		}
+		p.buf = append(append(append(p.buf, p.before...), name...), '\t')
+		if isID(rec.Module, i) {
+			p.buf = strconv.AppendUint(p.buf, uint64(rec.Counters[i]), 10)
+		} else {
+			p.buf = strconv.AppendInt(p.buf, rec.Counters[i], 10)
+		}
+		p.buf = append(p.buf, p.after...)
+	}
+	for i, name := range c.floats {
+		p.float(name, rec.FCounters[i])
+	}
+	if rec.Module == H5D {
+		p.text("H5D_FILE_REC_ID", strconv.FormatUint(uint64(rec.Counters[len(c.ints)-1]), 10))
+	}
+	return p.full()
+}
+
+// frame prepares what all lines of a record have in common.
+func (p *Printer) frame(rec *Record) {
+	b := p.before[:0]
+	if rec.Module != Combined {
+		b = append(append(b, rec.Module.String()...), '\t')
+	}
+	b = append(strconv.AppendInt(b, rec.Rank, 10), '\t')
+	p.before = append(strconv.AppendUint(b, rec.ID, 10), '\t')
+	name, named := p.r.Name(rec.ID)
+	m, ok := p.r.mountOf(rec, name)
+	if !ok {
+		m = Mount{Path: "UNKNOWN", FS: "UNKNOWN"}
+	}
+	switch {
+	case named:
+	case rec.Module == BGQ:
+		name = "darshan-bgq-record"
+	default:
+		name = "(null)"
+	}
+	a := append(append(p.after[:0], '\t'), name...)
+	a = append(append(a, '\t'), m.Path...)
+	p.after = append(append(append(a, '\t'), m.FS...), '\n')
+}
+
+// mountOf finds the file system of a record.
+func (r *Reader) mountOf(rec *Record, name string) (Mount, bool) {
+	if rec.Module == Combined {
+		return r.head.deviceMount(rec.Counters[combinedDevice])
+	}
+	return r.head.Mount(name)
+}
+
+func (p *Printer) int(name string, v int64) {
+	p.buf = append(append(append(p.buf, p.before...), name...), '\t')
+	p.buf = append(strconv.AppendInt(p.buf, v, 10), p.after...)
+}
+
+func (p *Printer) text(name, v string) {
+	p.buf = append(append(append(p.buf, p.before...), name...), '\t')
+	p.buf = append(append(p.buf, v...), p.after...)
+}
+
+func (p *Printer) float(name string, v float64) {
+	p.buf = append(append(append(p.buf, p.before...), name...), '\t')
+	p.buf = append(appendFixed6(p.buf, v), p.after...)
+}
+
+// full writes what is gathered once there is enough of it.
+func (p *Printer) full() error {
+	if len(p.buf) < printBuffer {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *Printer) lustre(l *Layout) error {
+	stripes := int64(0)
+	for i := range l.Components {
+		stripes += l.Components[i].StripeCount
+	}
+	p.int("LUSTRE_NUM_COMPONENTS", int64(len(l.Components)))
+	p.int("LUSTRE_NUM_STRIPES", stripes)
+	for i := range l.Components {
+		c := &l.Components[i]
+		comp := "LUSTRE_COMP" + strconv.Itoa(i+1)
+		p.int(comp+"_STRIPE_SIZE", c.StripeSize)
+		p.int(comp+"_STRIPE_COUNT", c.StripeCount)
+		p.text(comp+"_STRIPE_PATTERN", c.PatternName())
+		p.text(comp+"_FLAGS", c.FlagNames())
+		p.int(comp+"_EXT_START", c.ExtentStart)
+		p.int(comp+"_EXT_END", c.ExtentEnd)
+		p.int(comp+"_MIRROR_ID", c.MirrorID)
+		pool := c.Pool
+		if pool == "" {
+			pool = "N/A"
+		}
+		p.text(comp+"_POOL_NAME", pool)
+		for k, id := range c.OSTs {
+			p.int(comp+"_OST_ID_"+strconv.Itoa(k), id)
+			if err := p.full(); err != nil {
+				return err
+			}
+		}
+	}
+	return p.full()
+}
+
+func (p *Printer) bins(h *Bins) error {
+	p.float("HEATMAP_F_BIN_WIDTH_SECONDS", h.WidthSeconds)
+	for _, side := range []struct {
+		name string
+		bins []int64
+	}{{"HEATMAP_READ_BIN_", h.Read}, {"HEATMAP_WRITE_BIN_", h.Write}} {
+		for i, v := range side.bins {
+			p.int(side.name+strconv.Itoa(i), v)
+			if err := p.full(); err != nil {
+				return err
+			}
+		}
+	}
+	return p.full()
+}
+
+// PatternName returns the striping pattern's name, "N/A" where it is not recorded.
+func (c *Component) PatternName() string {
+	switch c.Pattern {
+	case 0:
+		return "raid0"
+	case 2:
+		return "mdt"
+	case 4:
+		return "raid0,overstriped"
+	case 8:
+		return "foreign"
+	}
+	return "N/A"
+}
+
+var flagNames = [...]string{"stale", "prefrd", "prefwr", "offline", "init", "nosync", "extension", "parity", "compress",
+	"partial", "nocompr", "neg"}
+
+// FlagNames returns the names of the component's flags, separated by commas; "0" for none, "N/A" where
+// they are not recorded.
+func (c *Component) FlagNames() string {
+	if c.Flags == -1 {
+		return "N/A"
+	}
+	out := ""
+	for i, name := range flagNames {
+		if c.Flags&(1<<i) == 0 {
+			continue
+		}
+		if out != "" {
+			out += ","
+		}
+		out += name
+	}
+	if out == "" {
+		return "0"
+	}
+	return out
+}
+
+// appendFixed6 formats as C's %f does: six decimals of the exact binary value, ties to even. strconv
+// does the same but by arbitrary precision, ten times slower.
+func appendFixed6(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		if math.Signbit(f) {
+			return append(b, "-nan"...)
+		}
+		return append(b, "nan"...)
+	case math.IsInf(f, 0):
+		if f < 0 {
+			b = append(b, '-')
+		}
+		return append(b, "inf"...)
+	}
+	raw := math.Float64bits(f)
+	exp := int(raw>>52&0x7ff) - 1075
+	if exp > -11 { // 2^42 and more
+		return strconv.AppendFloat(b, f, 'f', 6, 64)
+	}
+	mant := raw & (1<<52 - 1)
+	if exp == -1075 {
+		exp++
+	} else {
+		mant |= 1 << 52
+	}
+	if f < 0 || math.Signbit(f) {
+		b = append(b, '-')
+	}
+	// The value is mant * 2^exp; in millionths it is hi:lo shifted right by -exp.
+	hi, lo := bits.Mul64(mant, 1e6)
+	micros, up := shiftRound(hi, lo, uint(-exp))
+	if up {
+		micros++
+	}
+	b = strconv.AppendUint(b, micros/1e6, 10)
+	b = append(b, '.')
+	digits := micros % 1e6
+	var d [6]byte
+	for i := 5; i >= 0; i-- {
+		d[i] = '0' + byte(digits%10)
+		digits /= 10
+	}
+	return append(b, d[:]...)
+}
+
+// shiftRound returns hi:lo >> n, n > 0, and whether rounding to nearest, ties to even, adds one. The
+// product of a 53-bit mantissa and a million has 73 bits, and what is left of it fits in 64 wherever
+// the value is below 2^42.
+func shiftRound(hi, lo uint64, n uint) (v uint64, up bool) {
+	switch {
+	case n > 127:
+		return 0, false
+	case n >= 64:
+		v = hi >> (n - 64)
+		rest, half := hi&(1<<(n-64)-1), uint64(0)
+		if n > 64 {
+			half = 1 << (n - 65)
+			if rest != half {
+				return v, rest > half
+			}
+			return v, lo != 0 || v&1 == 1
+		}
+		half = 1 << 63
+		return v, lo > half || lo == half && v&1 == 1
+	}
+	v = hi<<(64-n) | lo>>n
+	rest, half := lo&(1<<n-1), uint64(1)<<(n-1)
+	return v, rest > half || rest == half && v&1 == 1
+}
