@@ -5,12 +5,14 @@ PROGS   := fairway fairwayd fairway-agent fairway-mount
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test build lint vet race fuzz clean
+.PHONY: demo test build man install lint fuzz clean
 
-# The agent, the mount and the operator's command are static; only fairwayd may link C.
+# The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
+# where there is a C++ compiler.
 build:
 	@mkdir -p $(BIN)
-	@for p in $(PROGS); do [ ! -d cmd/$$p ] || CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$p ./cmd/$$p || exit 1; done
+	@for p in $(PROGS); do c=0; [ $$p != fairwayd ] || ! command -v c++ >/dev/null || c=1; \
+	  CGO_ENABLED=$$c $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$p ./cmd/$$p || exit 1; done
 
 # SIM=1 shows a simulated machine of TaihuLight's size; DEMO_FLAGS are further ones of 'fairwayd demo'.
 demo:
@@ -27,6 +29,24 @@ test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
 	$(GO) test -race -timeout 15m ./...
+
+# Man pages, from the programs' own commands.
+man:
+	@rm -rf $(BIN)/man && mkdir -p $(BIN)/man
+	@FAIRWAY_MAN=$(CURDIR)/$(BIN)/man $(GO) test -count=1 -run '^TestManual$$' $(addprefix ./cmd/,$(PROGS)) >/dev/null && ls $(BIN)/man | wc -l | xargs printf '%s pages in $(BIN)/man\n'
+
+# Programs, man pages and shell completion below DESTDIR and PREFIX.
+PREFIX ?= /usr/local
+install: build man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 755 $(addprefix $(BIN)/,$(PROGS)) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(BIN)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(BIN)/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	for p in $(PROGS); do \
+	  $(BIN)/$$p completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; \
+	  $(BIN)/$$p completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$p; \
+	  $(BIN)/$$p completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$p.fish; done
 
 # A minute of fuzzing for every fuzz target; FUZZTIME=10m for the long run.
 FUZZTIME ?= 60s

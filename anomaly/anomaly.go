@@ -35,10 +35,10 @@ const (
 	Dismissed State = "dismissed"
 )
 
-// Finding is what a detector says of a node.
+// Finding is what a detector says of a node, and how far that has come.
 type Finding struct {
 	ID         string          `json:"id"`
-	Node       topology.NodeID `json:"node"`
+	Node       topology.NodeID `json:"node"` // Everywhere for the back end as a whole
 	Kind       Kind            `json:"kind"`
 	State      State           `json:"state"`
 	Since      time.Time       `json:"since"`
@@ -48,4 +48,96 @@ type Finding struct {
 	Sentence string             `json:"sentence"`
 	Evidence map[string]float64 `json:"evidence,omitempty"`
 	Jobs     []topology.JobID   `json:"jobs,omitempty"`
+	// Impact says how much of the jobs' time goes into it, where that is known.
+	Impact []Impact `json:"impact,omitempty"`
+	Class  string   `json:"class,omitempty"` // read, write or meta where only one is slow
+	Score  float64  `json:"score,omitempty"` // the detector's, in its own unit
+	Model  string   `json:"model,omitempty"` // version of what judged
+	// Why is the reason of the newest change, Held why the policy does not exclude the node.
+	Why  string `json:"why,omitempty"`
+	Held string `json:"held,omitempty"`
+	// Owner has acknowledged the finding; ExcludedBy is ByPolicy or a person, while it is excluded.
+	Owner      string `json:"owner,omitempty"`
+	ExcludedBy string `json:"excluded_by,omitempty"`
+	// Stage is how far probation has come; Relapses counts how often it ended badly.
+	Stage    Stage `json:"stage,omitempty"`
+	Relapses int   `json:"relapses,omitempty"`
+}
+
+// Everywhere stands for the node of a finding about the whole back end.
+const Everywhere topology.NodeID = "*"
+
+// ByPolicy is who excludes a forwarder that no person excluded.
+const ByPolicy = "policy"
+
+// Stage is a part of probation.
+type Stage string
+
+// The stages of probation: canary I/O while no job may use the forwarder, then a first job.
+const (
+	StageCanary Stage = "canary"
+	StageJob    Stage = "first job"
+)
+
+// Impact is one job behind a slow node.
+type Impact struct {
+	Job topology.JobID `json:"job"`
+	// Share is the part of the job's nodes' time that went into waiting for the node's slowness, 0..1.
+	Share float64 `json:"share"`
+}
+
+// Open says that a finding is neither returned nor dismissed.
+func (f *Finding) Open() bool { return f.State != Returned && f.State != Dismissed }
+
+// Accuses says that a kind holds the node itself responsible; only such a node is ever excluded.
+func (k Kind) Accuses() bool { return k == FailSlow || k == ForwarderSilent }
+
+// Level is which way what was seen of a node in one second points.
+type Level uint8
+
+// The levels. Silence is not health: a second in which nothing could be seen is Unseen.
+const (
+	Unseen Level = iota
+	Clean        // what was seen is what the model expects
+	Doubt        // the test leans towards the finding
+	Alarm        // the test has declared
+)
+
+// Verdict is what a detector says of one node and kind in one second.
+type Verdict struct {
+	Node       topology.NodeID
+	Kind       Kind
+	Level      Level
+	Since      time.Time // of the first evidence; zero: now
+	Confidence float64   // 0..1
+	Score      float64
+	Class      string
+	Model      string
+	Sentence   string
+	Evidence   map[string]float64
+	Impact     []Impact
+}
+
+// Change is one step in the life of a finding, with what was known at that instant.
+type Change struct {
+	Finding Finding   `json:"finding"` // after the change
+	From    State     `json:"from,omitempty"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"` // a person; empty: the tracker
+	Why     string    `json:"why"`
+	Frozen  *Frozen   `json:"frozen,omitempty"`
+}
+
+// Frozen is the evidence as it was when a finding changed, kept for ever.
+type Frozen struct {
+	// Series are the node's last seconds by metric, Peers the median over the other forwarders in
+	// the newest second.
+	Series map[string][]Value `json:"series,omitempty"`
+	Peers  map[string]float64 `json:"peers,omitempty"`
+}
+
+// Value is one second of a frozen series: Unix milliseconds and the value.
+type Value struct {
+	TimeMillis int64   `json:"t"`
+	Value      float64 `json:"v"`
 }

@@ -31,6 +31,8 @@ var bans = []struct{ from, banned, why string }{
 	{"collector/topology", "fairway/", "identifiers are for everybody, so they need nobody"},
 	{"collector/p9", "fairway/", "a protocol client is a leaf: mounts, probes and collectors share it"},
 	{"remap/dfra", "fairway/tsdb", "a policy reads a Situation, not a store"},
+	{"remap/mckp", "fairway/tsdb", "a policy reads a case, not a store"},
+	{"remap/avoid", "fairway/tsdb", "a policy reads a case, not a store"},
 	{"remap/share", "fairway/", "a policy is a pure function of its input"},
 	{"remap/periodic", "fairway/", "a policy is a pure function of its input"},
 	{"remap/filedomain", "fairway/", "a policy is a pure function of its input"},
@@ -41,11 +43,12 @@ var bans = []struct{ from, banned, why string }{
 	{"cmd/fairway-mount", "fairway/tsdb", "the mount is a small static binary"},
 	{"cmd/fairway-mount", "fairway/webui", "the mount is a small static binary"},
 	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
+	{"webui", "fairway/tsdb/history/archive", "DuckDB is the daemon's; the API asks an interface"},
 	{"tsdb/history/iolog", "fairway/", "the schema is rows; who makes and who keeps them import it"},
 }
 
 // clockless packages get the time as an argument.
-var clockless = []string{"collector/simmachine", "remap/dfra", "remap/share", "remap/periodic", "remap/filedomain", "anomaly/rootcause"}
+var clockless = []string{"collector/simmachine", "remap/dfra", "remap/mckp", "remap/avoid", "remap/share", "remap/periodic", "remap/filedomain", "anomaly"}
 
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
 

@@ -17,8 +17,8 @@ type Address struct {
 	Filter string
 }
 
-var pagesWithID = []string{"forwarders", "plans"}
-var pagesAlone = []string{"overview", "plans"}
+var pagesWithID = []string{"forwarders", "plans", "jobs"}
+var pagesAlone = []string{"overview", "plans", "jobs", "audit"}
 
 // ParseAddress reads an address, with or without scheme and host.
 func ParseAddress(text string) (Address, error) {
@@ -32,7 +32,7 @@ func ParseAddress(text string) (Address, error) {
 	}
 	known := slices.Contains(pagesAlone, page) && id == "" || slices.Contains(pagesWithID, page) && id != ""
 	if !known || strings.Contains(id, "/") {
-		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /plans or /forwarders/NAME", text, ErrInvalid)
+		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit or /forwarders/NAME", text, ErrInvalid)
 	}
 	q := u.Query()
 	return Address{Page: page, ID: id, Metric: q.Get("metric"), View: q.Get("view"), Sort: q.Get("sort"), Filter: q.Get("filter")}, nil

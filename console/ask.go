@@ -48,6 +48,18 @@ func (k *asker) plans() tea.Cmd {
 	return ask(k, "plans", func(ctx context.Context) ([]PlanRow, error) { return k.backend.Plans(ctx) })
 }
 
+func (k *asker) jobs() tea.Cmd {
+	return ask(k, "jobs", func(ctx context.Context) ([]JobRow, error) { return k.backend.Jobs(ctx) })
+}
+
+func (k *asker) job(id topology.JobID) tea.Cmd {
+	return ask(k, "job "+string(id), func(ctx context.Context) (JobView, error) { return k.backend.Job(ctx, id) })
+}
+
+func (k *asker) audit() tea.Cmd {
+	return ask(k, "audit", func(ctx context.Context) ([]AuditEntry, error) { return k.backend.Recent(ctx, auditRows) })
+}
+
 func (k *asker) plan(id string) tea.Cmd {
 	return ask(k, "plan "+id, func(ctx context.Context) (PlanView, error) { return k.backend.Plan(ctx, id) })
 }

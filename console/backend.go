@@ -166,6 +166,13 @@ type Actor interface {
 	Stop(ctx context.Context, id, reason string) (PlanView, error) // POST /api/v1/plans/{id}/stop
 }
 
+// Records is what pages look up: jobs, and who did what.
+type Records interface {
+	Jobs(ctx context.Context) ([]JobRow, error)                  // GET /api/v1/jobs, those that run and those that ended last
+	Job(ctx context.Context, id topology.JobID) (JobView, error) // GET /api/v1/jobs/{id}
+	Recent(ctx context.Context, limit int) ([]AuditEntry, error) // GET /api/v1/audit
+}
+
 // Decision is the body of approve, reject, rollback and stop.
 type Decision struct {
 	PreviewHash string `json:"preview_hash,omitempty"` // approve only
@@ -182,8 +189,9 @@ type LiveMessage struct {
 	Forwarder *ForwarderDetail `json:"forwarder,omitempty"` // with topic "forwarder:ID"; each series has its newest second only
 }
 
-// Backend is both.
+// Backend is all of them.
 type Backend interface {
 	Viewer
+	Records
 	Actor
 }

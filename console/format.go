@@ -163,6 +163,14 @@ func clock(t time.Time) string {
 	return t.Local().Format("15:04:05")
 }
 
+// moment is a time of day, or day and time when it is not of the last 20 hours.
+func moment(t, now time.Time) string {
+	if t.IsZero() || now.Sub(t).Abs() < 20*time.Hour {
+		return clock(t)
+	}
+	return t.Local().Format("Jan 02 15:04")
+}
+
 // sparkSteps are the heights of a sparkline in characters every terminal has.
 const sparkSteps = "_.-=*#"
 

@@ -44,7 +44,9 @@ func (s *State) hits(query string) []hit {
 	query = strings.ToLower(strings.TrimSpace(query))
 	all := []hit{
 		{"overview", "the whole layer", "1", "fairway top", func() page { return nil }},
-		{"plans", "all plans", "4", "fairway plans", func() page { return &plansPage{} }},
+		{"plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }},
+		{"jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }},
+		{"audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }},
 		{"requests", "what this console sent", "@", "", func() page { return &requestsPage{} }},
 		{"help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }},
 	}

@@ -18,7 +18,9 @@ const (
 	actBack     action = "back"
 	actPanel    action = "panel"
 	actOverview action = "overview"
+	actJobs     action = "jobs"
 	actPlans    action = "plans"
+	actAudit    action = "audit"
 	actNext     action = "next"
 	actMetric   action = "metric"
 	actTable    action = "table"
@@ -60,6 +62,9 @@ const (
 	onForwarder = "forwarder"
 	onPlans     = "plans"
 	onPlan      = "plan"
+	onJobs      = "jobs"
+	onJob       = "job"
+	onAudit     = "audit"
 	onPropose   = "propose"
 	onHelp      = "help"
 	onRequests  = "requests"
@@ -69,7 +74,7 @@ var onLists = []string{onOverview}
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it.
 var keyTable = []binding{
-	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "press the focused button; it never approves", hint: "", on: []string{onPlan}},
 	{act: actApprove, keys: []string{"A"}, show: "A", does: "approve this plan (asks once)", hint: "approve", on: []string{onPlan}, changes: true},
@@ -78,10 +83,13 @@ var keyTable = []binding{
 	{act: actStop, keys: []string{"s"}, show: "s", does: "stop applying after this batch: the safe direction", hint: "stop", on: []string{onPlan}},
 	{act: actAll, keys: []string{"d"}, show: "d", does: "all changes or only the first", hint: "all changes", on: []string{onPlan}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder}},
+	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the job's nodes on the selected one", hint: "propose", on: []string{onJob}},
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: onLists},
+	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},
+	{act: actAudit, keys: []string{"5"}, show: "5", does: "audit: who did what", hint: ""},
 	{act: actOverview, keys: []string{"1"}, show: "1", does: "overview", hint: ""},
 	{act: actTable, keys: []string{"g"}, show: "g", does: "grid or table", hint: "grid/table", on: []string{onOverview}},
 	{act: actNext, keys: []string{"n"}, show: "n", does: "open the next thing that needs you", hint: "next"},
@@ -97,13 +105,13 @@ var keyTable = []binding{
 	{act: actSortPrev, keys: []string{"<"}, show: "<", does: "sort by the column to the left", on: onLists},
 	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
-	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: []string{onForwarder, onPlan, onPlans, onOverview}},
+	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit}},
 	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
-	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onHelp, onRequests}},
+	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onHelp, onRequests}},
 	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},
 	{act: actHelp, keys: []string{"?"}, show: "?", does: "these keys", hint: "help"},
 	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back, or quit on the first screen", hint: "quit", on: []string{onOverview}},
-	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onHelp, onRequests}},
+	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onHelp, onRequests}},
 	{act: actQuit, keys: []string{"ctrl+c"}, show: "ctrl-c", does: "quit"},
 }
 

@@ -117,7 +117,13 @@ func pageOf(a Address) page {
 	case a.Page == "plans" && a.ID != "":
 		return newPlanPage(a.ID)
 	case a.Page == "plans":
-		return &plansPage{}
+		return listOf(plansList)
+	case a.Page == "jobs" && a.ID != "":
+		return newJobPage(a.ID)
+	case a.Page == "jobs":
+		return listOf(jobsList)
+	case a.Page == "audit":
+		return listOf(auditList)
 	}
 	return nil
 }
@@ -235,7 +241,11 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		s.home()
 		return nil, true
 	case actPlans:
-		return s.open(m.ask, &plansPage{}), true
+		return s.open(m.ask, listOf(plansList)), true
+	case actJobs:
+		return s.open(m.ask, listOf(jobsList)), true
+	case actAudit:
+		return s.open(m.ask, listOf(auditList)), true
 	case actNext:
 		return s.nextNeed(m.ask), true
 	case actHelp:

@@ -17,6 +17,8 @@ type proposePage struct {
 	from   topology.ForwarderID
 	nodes  []topology.NodeID // empty: all clients of from, once they are known
 	all    bool
+	job    topology.JobID // whose nodes are meant; "" is anybody's
+	only   []topology.NodeID
 	err    error
 	asking bool
 	cursor topology.ForwarderID
@@ -29,6 +31,11 @@ type proposePage struct {
 // newProposePage proposes for some clients of a forwarder; no nodes means all of them.
 func newProposePage(from topology.ForwarderID, nodes []topology.NodeID) *proposePage {
 	return &proposePage{from: from, nodes: nodes, all: len(nodes) == 0}
+}
+
+// newProposeJobPage proposes for those nodes of a job that use a forwarder.
+func newProposeJobPage(from topology.ForwarderID, job topology.JobID, nodes []topology.NodeID) *proposePage {
+	return &proposePage{from: from, all: true, job: job, only: nodes}
 }
 
 func (p *proposePage) name() string           { return onPropose }
@@ -50,7 +57,9 @@ func (p *proposePage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 		p.asking = false
 		if p.err = a.req.Err; p.err == nil && a.value.ID == p.from && len(p.nodes) == 0 {
 			for _, c := range a.value.ClientNodes {
-				p.nodes = append(p.nodes, c.ID)
+				if p.job == "" || slices.Contains(p.only, c.ID) {
+					p.nodes = append(p.nodes, c.ID)
+				}
 			}
 		}
 	case answer[decided]:
@@ -149,6 +158,9 @@ func (p *proposePage) title(*State, int) string {
 
 func (p *proposePage) body(s *State, w, h int) []string {
 	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from)))
+	if p.job != "" {
+		what = fmt.Sprintf(" %d compute nodes of job %s leave %s", len(p.nodes), clean(string(p.job)), clean(string(p.from)))
+	}
 	switch {
 	case p.err != nil:
 		return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}

@@ -17,6 +17,7 @@ type book struct {
 
 	exclusions exclusions
 	standings  standings
+	findings   findings
 }
 
 // entry is one plan with look-ups into its slices.
@@ -36,7 +37,7 @@ const keyLife = 24 * time.Hour
 
 func newBook() *book {
 	return &book{plans: map[string]*entry{}, keys: map[string]keyUse{},
-		exclusions: exclusions{of: map[topology.ForwarderID]Exclusion{}}}
+		exclusions: exclusions{of: map[topology.ForwarderID]Exclusion{}}, findings: findings{at: map[string]int{}}}
 }
 
 // nextID names the next plan.
@@ -61,6 +62,8 @@ func (b *book) take(r *Record) error {
 		return b.add(r)
 	case StepExclude, StepReturn:
 		return b.exclusions.take(r)
+	case StepFinding:
+		return b.findings.take(r)
 	case StepAllow, StepRevoke:
 		return b.standings.take(r)
 	}

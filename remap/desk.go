@@ -169,6 +169,10 @@ func (d *Desk) record(recs ...*Record) error {
 			d.watch.tell(FeedChanged)
 			continue
 		}
+		if r.Finding != nil {
+			d.watch.tell(FindingsChanged)
+			continue
+		}
 		if r.Standing != nil {
 			continue
 		}
@@ -227,7 +231,7 @@ type watchers struct {
 	closed  bool
 }
 
-// Watch returns a channel of the ids of plans that changed, or FeedChanged. It holds up to buffer ids; what does
+// Watch returns a channel of the ids of plans that changed, FeedChanged or FindingsChanged. It holds up to buffer ids; what does
 // not fit is dropped and counted, so a slow watcher re-reads Plans now and then. stop ends it; the
 // channel is closed then or when the desk closes.
 func (d *Desk) Watch(buffer int) (changed <-chan string, stop func()) {

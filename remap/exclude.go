@@ -82,7 +82,7 @@ func (d *Desk) Excluded() map[topology.ForwarderID]string {
 
 func (d *Desk) publishFeed() {
 	x := &d.book.exclusions
-	f := Feed{Generation: x.generation, Exclusions: slices.Collect(maps.Values(x.of))}
+	f := Feed{Generation: x.generation, Exclusions: slices.AppendSeq([]Exclusion{}, maps.Values(x.of))}
 	slices.SortFunc(f.Exclusions, func(a, b Exclusion) int {
 		if a.Forwarder < b.Forwarder {
 			return -1

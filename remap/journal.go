@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
@@ -47,7 +48,9 @@ type Record struct {
 	Measured *IOFigures        `json:"measured,omitempty"`
 	// Exclusion is of the steps that are about a forwarder instead of a plan.
 	Exclusion *Exclusion `json:"exclusion,omitempty"`
-	Error     string     `json:"error,omitempty"`
+	// Finding is of the steps in a finding's life; Plan then holds its id.
+	Finding *anomaly.Change `json:"finding,omitempty"`
+	Error   string          `json:"error,omitempty"`
 }
 
 // RecordKind says which step a record is.

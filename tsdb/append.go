@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"fairway/collector"
+	"fairway/collector/topology"
 )
 
 // rowBuffer is one row on its way into a block.
@@ -106,7 +107,7 @@ func (db *DB) nodeOf(f *collector.Frame, sec int64) (int, error) {
 		db.growLive()
 		db.numbers.Store(f.Node, node)
 	}
-	if e := &db.table.entries[node]; e.role != f.Role {
+	if e := &db.table.entries[node]; e.role != f.Role && f.Role != topology.RoleUnknown {
 		e.role, db.table.changed = f.Role, true
 	}
 	db.lastNode = node

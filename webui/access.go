@@ -39,10 +39,13 @@ type Access struct {
 // RoleAgent is the role of a token that brings frames and takes orders, and may nothing else.
 const RoleAgent remap.Role = "agent"
 
+// RoleScheduler is the role of the batch system's hooks: they tell of jobs, and may nothing else.
+const RoleScheduler remap.Role = "scheduler"
+
 // Token is a bearer token. Only its SHA-256 is kept.
 type Token struct {
 	Name   string
-	Role   remap.Role // viewer, operator, admin or RoleAgent
+	Role   remap.Role // viewer, operator, admin, RoleAgent or RoleScheduler
 	SHA256 string     // hex
 	// Nodes and Limits bound an agent's token; see ingest.Speaker.
 	Nodes  []string
@@ -93,8 +96,8 @@ func newIdentities(a Access) (*identities, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("access.groups.%s = %q: want viewer, operator or admin", name, role)
+		if role != RoleScheduler && !role.Includes(remap.Viewer) {
+			return nil, fmt.Errorf("access.groups.%s = %q: want viewer, operator, admin or scheduler", name, role)
 		}
 		id.groups[gid] = role
 	}
@@ -104,8 +107,8 @@ func newIdentities(a Access) (*identities, error) {
 		if err != nil || len(sum) != sha256.Size {
 			return nil, fmt.Errorf("token %q: sha256 is not 64 hex digits", t.Name)
 		}
-		if t.Name == "" || t.Role != RoleAgent && !t.Role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("token %q with role %q: want a name, and viewer, operator, admin or agent", t.Name, t.Role)
+		if t.Name == "" || t.Role != RoleAgent && t.Role != RoleScheduler && !t.Role.Includes(remap.Viewer) {
+			return nil, fmt.Errorf("token %q with role %q: want a name, and viewer, operator, admin, agent or scheduler", t.Name, t.Role)
 		}
 		if t.Limits == (ingest.Limits{}) {
 			t.Limits = ingest.DefaultLimits()
@@ -160,6 +163,9 @@ func (id *identities) identify(r *http.Request, d Door) (who, error) {
 
 func (id *identities) byToken(w who, auth string) (who, error) {
 	secret, ok := strings.CutPrefix(auth, "Bearer ")
+	if !ok { // as InfluxDB's clients write it
+		secret, ok = strings.CutPrefix(auth, "Token ")
+	}
 	// Looking up the hash tells an eavesdropper of time nothing about the secret.
 	t := id.tokens[sha256.Sum256([]byte(strings.TrimSpace(secret)))]
 	if !ok || t == nil {
@@ -183,7 +189,12 @@ func (id *identities) byPeer(w who, r *http.Request) (who, error) {
 		return w, nil
 	}
 	for _, g := range append(p.groups, p.gid) {
-		if role, ok := id.groups[g]; ok && !w.Role.Includes(role) {
+		role, ok := id.groups[g]
+		more := !w.Role.Includes(role)
+		if role == RoleScheduler {
+			more = !w.Role.Includes(remap.Operator)
+		}
+		if ok && more {
 			w.Role = role
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -14,8 +15,10 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/collector/wire"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/ingest"
 	"fairway/webui/problem"
 )
 
@@ -70,6 +73,10 @@ func (s *Server) getReady(w http.ResponseWriter, _ *http.Request, _ who) error {
 		return fmt.Errorf("%w: no picture has been made for %s", console.ErrUnreachable, age.Round(time.Second))
 	}
 	return writeJSON(w, Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At, Forwarders: len(snap.Overview.Forwarders)})
+}
+
+func (s *Server) getChecks(w http.ResponseWriter, r *http.Request, _ who) error {
+	return writeJSON(w, s.cfg.Picture.Checks(r.Context(), s.cfg.Driver))
 }
 
 func (s *Server) getProfile(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -166,6 +173,33 @@ func (s *Server) getIngest(w http.ResponseWriter, r *http.Request, by who) error
 	return nil
 }
 
+// postWrite is InfluxDB's v2 write API, for others' collectors.
+func (s *Server) postWrite(w http.ResponseWriter, r *http.Request, by who) error {
+	if s.cfg.Ingest == nil {
+		return fmt.Errorf("%w: this daemon takes no frames", console.ErrUnreachable)
+	}
+	err := s.cfg.Ingest.Post(w, r, *by.speaker)
+	var busy ingest.Busy
+	var refusal wire.Reject
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case errors.As(err, &busy):
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Wait.Seconds()))))
+		return fmt.Errorf("%w: %s", problem.ErrTooOften, busy.Text)
+	case !errors.As(err, &refusal):
+		return fmt.Errorf("%w: %w", console.ErrUnreachable, err)
+	}
+	switch refusal.Code {
+	case wire.RejectLimit:
+		return fmt.Errorf("%w: %s", problem.ErrTooLarge, refusal.Text)
+	case wire.RejectForbidden:
+		return fmt.Errorf("%w: %s", console.ErrNotAllowed, refusal.Text)
+	}
+	return fmt.Errorf("%w: %s", console.ErrInvalid, refusal.Text)
+}
+
 func (s *Server) getMachine(w http.ResponseWriter, _ *http.Request, _ who) error {
 	snap := s.cfg.Picture.Snapshot()
 	v := MachineView{Machine: *snap.Machine, Generation: snap.Generation, Observed: snap.Situation.Observed, Simulated: snap.Overview.Simulated}
@@ -239,35 +273,6 @@ func (s *Server) getForwarder(w http.ResponseWriter, r *http.Request, _ who) err
 
 func (s *Server) getFindings(w http.ResponseWriter, _ *http.Request, _ who) error {
 	return writeJSON(w, s.cfg.Picture.Snapshot().Overview.Findings)
-}
-
-func (s *Server) getJobs(w http.ResponseWriter, _ *http.Request, _ who) error {
-	jobs := s.cfg.Picture.Snapshot().Situation.Jobs
-	if jobs == nil {
-		jobs = []remap.Job{}
-	}
-	return writeJSON(w, jobs)
-}
-
-// JobView is one job and where its nodes are.
-type JobView struct {
-	remap.Job
-	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each
-}
-
-func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
-	id, sit := topology.JobID(r.PathValue("id")), s.cfg.Picture.Snapshot().Situation
-	i := slices.IndexFunc(sit.Jobs, func(j remap.Job) bool { return j.ID == id })
-	if i < 0 {
-		return fmt.Errorf("job %q: %w among the %d that run now", id, console.ErrNotFound, len(sit.Jobs))
-	}
-	v := JobView{Job: sit.Jobs[i], Forwarders: map[topology.ForwarderID]int{}}
-	for _, n := range v.Nodes {
-		if f, ok := sit.Observed[n]; ok {
-			v.Forwarders[f]++
-		}
-	}
-	return writeJSON(w, v)
 }
 
 // parseTime reads RFC 3339, Unix milliseconds, "now" or "-15m"; empty is fallback.

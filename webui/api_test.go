@@ -11,6 +11,7 @@ import (
 
 	"fairway/console"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/webui/problem"
 )
 
@@ -164,19 +165,20 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 	if _, b := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}); !strings.Contains(string(b), "P-000001") {
 		t.Fatalf("%s", b)
 	}
+	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS", Nodes: s.machine.topo.Default.Clients("fwd003")})
 	api := get[map[string]any](s, "/api/v1/openapi.json")
 	if api["openapi"] != "3.1.0" {
 		t.Fatalf("openapi %v", api["openapi"])
 	}
-	ids := strings.NewReplacer("/nodes/{id}", "/nodes/fwd001", "/forwarders/{id}", "/forwarders/fwd001", "/plans/{id}", "/plans/P-000001")
-	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes"}
+	ids := strings.NewReplacer("/nodes/{id}", "/nodes/fwd001", "/forwarders/{id}", "/forwarders/fwd001", "/plans/{id}", "/plans/P-000001", "/jobs/{id}", "/jobs/9", "/archive/{name}", "/archive/top-apps")
+	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes", "/api/v1/archive/sql": "?q=SELECT+1"}
 	seen := 0
 	for path, item := range api["paths"].(map[string]any) {
 		op, ok := item.(map[string]any)["get"].(map[string]any)
 		if !ok || strings.Contains(ids.Replace(path), "{") || op["x-role"] == "agent" || path == "/api/v1/live" {
 			continue
 		}
-		res, b := s.ask("GET", ids.Replace(path)+query[path], viewerSecret, nil)
+		res, b := s.ask("GET", ids.Replace(path)+query[path], operatorSecret, nil)
 		if res.StatusCode != 200 {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 			continue

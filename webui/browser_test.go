@@ -169,7 +169,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.key("l")
 	b.until("the cursor moved", "location.search.includes('sel=fwd001')")
 	b.key(enter)
-	b.says("peers' median")
+	b.says("compute nodes on fwd001")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.shot("forwarder")
 	b.key("s")
@@ -257,8 +257,7 @@ func TestBrowserAtFullSize(t *testing.T) {
 }
 
 func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.machine.topo.Nodes = nil
+	s := newSite(t, siteOptions{empty: true})
 	b := newTab(t, 1100, 700)
 	for path, says := range map[string]string{
 		"/overview": "Start fairway-agent", "/plans": "press p to propose", "/findings": "minutes of data", "/jobs": "fairway hook", "/audit": "kept here for ever",

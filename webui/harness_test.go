@@ -20,12 +20,16 @@ import (
 	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/dfra"
+	"fairway/remap/dispatch"
 	"fairway/tsdb"
+	"fairway/tsdb/history"
 	"fairway/webui/ingest"
 	"fairway/webui/live"
 )
 
 const (
+	hookSecret     = "hook-secret"
 	agentSecret    = "agent-secret"
 	operatorSecret = "operator-secret"
 	viewerSecret   = "viewer-secret"
@@ -149,6 +153,8 @@ type site struct {
 	store   *tsdb.DB
 	desk    *remap.Desk
 	ingest  *ingest.Hub
+	history *history.Store
+	jobs    *dispatch.Dispatcher
 	picture *live.Picture
 	server  *Server
 	tcp     string // HOST:PORT
@@ -164,6 +170,7 @@ type siteOptions struct {
 	forwarders int
 	compute    int
 	simulated  bool
+	empty      bool // no node is known yet
 	desk       func(*remap.Settings)
 }
 
@@ -174,6 +181,9 @@ func newSite(t testing.TB, o siteOptions) *site {
 	}
 	dir := t.TempDir()
 	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
+	if o.empty {
+		s.machine.topo.Nodes = nil
+	}
 	var err error
 	if s.store, err = tsdb.Open(filepath.Join(dir, "store"), tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)
@@ -186,16 +196,22 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if s.desk, _, err = remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: s.machine, Situation: s.situation}); err != nil {
 		t.Fatal(err)
 	}
+	if s.history, _, err = history.Open(filepath.Join(dir, "history")); err != nil {
+		t.Fatal(err)
+	}
+	s.jobs = dispatch.New(dispatch.Config{Desk: s.desk, History: s.history, Situation: s.situation, Frames: s.board.Visit, Seconds: s.store,
+		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
 	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
 		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
+		{Name: "slurm", Role: RoleScheduler, SHA256: HashToken(hookSecret)},
 		{Name: "olga", Role: remap.Operator, SHA256: HashToken(operatorSecret)}, {Name: "ada", Role: remap.Admin, SHA256: HashToken(adminSecret)},
 	}}
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Version: "test",
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Archive: fakeArchive{}, Version: "test",
 		Audit: func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }})
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +226,7 @@ func (s *site) open(dir string) {
 	s.stop = cancel
 	var wait sync.WaitGroup
 	wait.Go(func() { s.server.Run(ctx) })
+	wait.Go(func() { s.jobs.Run(ctx) })
 	s.unix = filepath.Join(dir, "s")
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -231,6 +248,7 @@ func (s *site) open(dir string) {
 		other.Close()
 		wait.Wait()
 		s.desk.Close()
+		s.history.Close()
 		s.store.Close()
 	})
 }
@@ -257,6 +275,9 @@ func (s *site) situation() *remap.Situation {
 	s.findMu.Unlock()
 	if s.desk != nil {
 		parts.Owner = s.desk.Owners()
+	}
+	if s.jobs != nil {
+		parts.Jobs = s.jobs.Running()
 	}
 	return remap.BuildSituation(parts)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly/rootcause"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/webui/problem"
@@ -103,6 +104,8 @@ func (k schemas) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.TypeFor[json.RawMessage]():
 		return object{}
+	case reflect.TypeFor[rootcause.Known]():
+		return object{"type": []string{"number", "null"}}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -114,6 +117,8 @@ func (k schemas) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Float32, reflect.Float64:
 		return object{"type": "number"}
+	case reflect.Interface:
+		return object{}
 	case reflect.Slice:
 		return object{"type": []string{"array", "null"}, "items": k.of(t.Elem())}
 	case reflect.Map:

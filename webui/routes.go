@@ -7,6 +7,8 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history/iolog"
 )
 
 // doc is what the OpenAPI document says of a route. in and out are values of the Go types of the
@@ -45,8 +47,11 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/live", remap.Viewer, everyDoor, s.getLive, doc{summary: "live feed (WebSocket)",
 			params: []param{{"topics", "overview, plans, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by commas"}, {"background", "1: a frame every 5 s"}}}},
 		{get, "/api/v1/ingest", RoleAgent, everyDoor | DoorIngest, s.getIngest, doc{summary: "frames in, orders out (WebSocket, collector/wire)"}},
+		{post, writePath, RoleAgent, everyDoor | DoorIngest, s.postWrite, doc{summary: "Influx line protocol in, from others' collectors",
+			params: []param{{"precision", "ns, us, ms or s of the times; ns without it"}, {"org", "not looked at"}, {"bucket", "not looked at"}}}},
 
 		{get, "/api/v1/machine", remap.Viewer, everyDoor, s.getMachine, doc{summary: "layers, nodes, default and observed mapping", out: MachineView{}}},
+		{get, "/api/v1/checks", remap.Operator, everyDoor, s.getChecks, doc{summary: "is the installation well: agents, clocks, sources, mapping, driver", out: []console.Check{}}},
 		{get, "/api/v1/overview", remap.Viewer, everyDoor, s.getOverview, doc{summary: "the newest second of every forwarder", out: console.Overview{}}},
 		{get, "/api/v1/nodes", remap.Viewer, everyDoor, s.getNodes, doc{summary: "newest second of nodes", out: []console.NodeRow{},
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},
@@ -59,8 +64,18 @@ func (s *Server) routes() []route {
 		{get, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "Prometheus's HTTP API over the store, for Grafana"}},
 		{post, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "the same, with the parameters as a form"}},
 		{get, "/api/v1/findings", remap.Viewer, everyDoor, s.getFindings, doc{summary: "what detectors say", out: []anomaly.Finding{}}},
-		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "running jobs, as far as known", out: []remap.Job{}}},
-		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job and the forwarders of its nodes", out: JobView{}}},
+		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "jobs: those that run, or those that have ended, newest first", out: []console.JobRow{},
+			params: append([]param{{"state", "running (without it) or ended"}}, pageParams...)}},
+		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job, the forwarders of its nodes and its plans", out: console.JobView{}}},
+		{get, "/api/v1/jobs/{id}/profile", remap.Viewer, everyDoor, s.getJobProfile, doc{summary: "what a job did to the file system", out: ProfileView{}}},
+		{post, "/api/v1/dispatch", RoleScheduler, everyDoor, s.postDispatch, doc{summary: "a job is about to start: decide, and propose its plan", in: dispatch.Request{}, out: dispatch.Answer{}}},
+		{post, "/api/v1/jobs/{id}/end", RoleScheduler, everyDoor, s.postJobEnd, doc{summary: "a job has ended: take its mapping back and build its profile", out: dispatch.Ended{}}},
+
+		{get, "/api/v1/jobs/{id}/rootcause", remap.Viewer, everyDoor, s.getRootCause, doc{summary: "why a job's I/O took as long as it did, from its logs", out: RootCauseView{}}},
+		{get, "/api/v1/archive", remap.Viewer, everyDoor, s.getAnalyses, doc{summary: "the named analyses of the I/O-log archive", out: []iolog.Analysis{}}},
+		{get, "/api/v1/archive/sql", remap.Operator, everyDoor, s.getArchiveSQL, doc{summary: "one SELECT over the I/O-log archive", out: iolog.Result{},
+			params: []param{{"q", "the SQL"}, {"limit", "at most so many rows"}}}},
+		{get, "/api/v1/archive/{name}", remap.Viewer, everyDoor, s.getAnalysis, doc{summary: "a named analysis; further parameters are its own", out: iolog.Result{}}},
 
 		{get, "/api/v1/plans", remap.Viewer, everyDoor, s.getPlans, doc{summary: "plans, newest first", out: []console.PlanRow{}, params: pageParams}},
 		{post, "/api/v1/plans", remap.Operator, everyDoor, s.postPlan, doc{summary: "propose a remap; nothing moves", in: console.ManualRemap{}, out: console.PlanView{}}},

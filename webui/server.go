@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/tsdb"
 	"fairway/webui/ingest"
 	"fairway/webui/live"
@@ -28,6 +29,11 @@ type Config struct {
 	Store   tsdb.Store
 	Desk    *remap.Desk // nil: no plans
 	Ingest  *ingest.Hub // nil: no agents
+	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
+	Driver live.Observer
+	// Jobs takes the batch system's word; nil: no jobs.
+	Jobs    *dispatch.Dispatcher
+	Archive Archive // nil: no I/O-log archive
 	// Audit visits the desk's records in order; nil: no audit.
 	Audit func(visit func(*remap.Record) error) error
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.

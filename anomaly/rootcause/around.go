@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -122,4 +123,28 @@ func pinned(r Record) string {
 		return "was pinned by " + by + " with a storm of metadata operations"
 	}
 	return "was filled by the bandwidth of " + by
+}
+
+// FromFindings makes records of findings about nodes of the job's way. start is the job's; a finding
+// that still stands at now lasts until then.
+func FromFindings(findings []anomaly.Finding, start, now time.Time) []Record {
+	var out []Record
+	for _, f := range findings {
+		end := now
+		if f.State == anomaly.Suspect || f.State == anomaly.Dismissed {
+			continue // not sure enough to blame
+		}
+		if f.State == anomaly.Returned {
+			end = f.Changed
+		}
+		if end.Before(f.Since) {
+			continue
+		}
+		r := Record{Layer: topology.Forwarder, Node: string(f.Node), What: f.Kind, Start: f.Since.Sub(start).Seconds(), End: end.Sub(start).Seconds(), Text: f.Sentence}
+		if f.Kind != anomaly.FailSlow && len(f.Jobs) > 0 {
+			r.Neighbour = f.Jobs[0]
+		}
+		out = append(out, r)
+	}
+	return out
 }

@@ -46,7 +46,7 @@ func (o *osts) UnmarshalJSON(b []byte) error {
 		case string:
 			o.names = append(o.names, topology.TargetID(v))
 		case float64:
-			o.names = append(o.names, topology.TargetID(fmt.Sprintf("OST%04x", int64(v))))
+			o.names = append(o.names, TargetOf(int32(v)))
 		default:
 			return fmt.Errorf("osts: %v is neither a target's name nor its index", v)
 		}

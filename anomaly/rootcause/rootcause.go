@@ -7,8 +7,10 @@
 package rootcause
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -158,7 +160,9 @@ type Answer struct {
 	// Bandwidth is Bytes over IOTime, bytes/s; null without I/O time.
 	Bandwidth Known      `json:"bandwidth"`
 	Critical  []Critical `json:"critical"`
-	Factors   Factors    `json:"factors"`
+	// CriticalFiles counts them; Keep may have shortened the list.
+	CriticalFiles int     `json:"critical_files"`
+	Factors       Factors `json:"factors"`
 	// DistinctOSTs counts the targets of all files together, the paper's OST#; null where no file names its targets.
 	DistinctOSTs Known    `json:"distinct_osts"`
 	Verdict      []string `json:"verdict"`
@@ -168,7 +172,7 @@ type Answer struct {
 // Explain finds the critical path of a job that Check accepts and says what it was spent on.
 func Explain(j Job, lim Limits) Answer {
 	a := Answer{Critical: criticalFiles(j.Files), Bandwidth: Unknown()}
-	a.Span = span(j.Files)
+	a.CriticalFiles, a.Span = len(a.Critical), span(j.Files)
 	for _, c := range a.Critical {
 		a.IOTime += c.Exclusive
 	}
@@ -186,6 +190,17 @@ func Explain(j Job, lim Limits) Answer {
 		a.Verdict[i] = c.Text
 	}
 	return a
+}
+
+// Keep shortens the list of critical files to the n with most exclusive time, in their order.
+func (a *Answer) Keep(n int) {
+	if len(a.Critical) <= n {
+		return
+	}
+	bySize := slices.Clone(a.Critical)
+	slices.SortStableFunc(bySize, func(x, y Critical) int { return cmp.Compare(y.Exclusive, x.Exclusive) })
+	a.Critical = bySize[:n]
+	slices.SortFunc(a.Critical, func(x, y Critical) int { return cmp.Compare(x.Start, y.Start) })
 }
 
 // Check refuses what has no meaning. Its errors name the file and the field.

@@ -47,6 +47,9 @@ func run(ctx context.Context, args []string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fairway:", err)
 	}
+	if isHook(root, args) {
+		return exitDone // even where its own command line is wrong: Slurm would requeue the job
+	}
 	return exitCode(err)
 }
 
@@ -114,10 +117,15 @@ func newRoot() *cobra.Command {
 		newPlan(o),
 		newRemap(o),
 		newAudit(o),
+		newDoctor(o),
+		newHook(o),
 		newVersion(o),
 		newDecide(),
 		newFiledomain(),
 		newRootcause(),
+		newQuery(o),
+		newImport(o),
+		newPeriodic(),
 		newShares(),
 		newLustre(),
 		newLwfs(),

@@ -15,6 +15,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/dfra"
 	"fairway/remap/driver"
 )
 
@@ -32,6 +33,7 @@ type Config struct {
 	Store     Store           `toml:"store"`
 	Forwarder Forwarder       `toml:"forwarder"`
 	Desk      remap.Settings  `toml:"desk"`
+	Dispatch  Dispatch        `toml:"dispatch"`
 	Driver    Driver          `toml:"driver"`
 	Nodes     []topology.Node `toml:"node"`
 	// Default is the site's fixed mapping: compute node to forwarder.
@@ -85,6 +87,7 @@ func defaultConfig() Config {
 		Store:    Store{Sync: 500 * time.Millisecond},
 		Access:   Access{Anonymous: remap.Viewer},
 		Desk:     remap.DefaultSettings(),
+		Dispatch: Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
 		Driver:   Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
 	}
 }
@@ -221,6 +224,9 @@ func (c *Config) validate() error {
 		return bad("%v", err)
 	}
 	if err := c.Desk.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if err := c.Dispatch.validate(); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	return c.validateNodes()

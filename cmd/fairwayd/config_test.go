@@ -31,6 +31,9 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"wrong duration", "[desk]\nproposal_ttl = \"15 parsecs\"\n", []string{"f.toml", "parsecs"}},
 		{"out of range", "[desk]\nproposal_ttl = \"1ms\"\n", []string{"desk.proposal_ttl = 1ms", "1s"}},
 		{"unknown driver", "[driver]\nkind = \"magic\"\n", []string{"driver.kind", "magic", "fwdmount"}},
+		{"unknown policy", "[dispatch]\npolicy = \"luck\"\n", []string{"dispatch.policy", "luck", "dfra"}},
+		{"negative threshold", "[dispatch]\nv_min_bytes = -1.0\n", []string{"dispatch.v_min_bytes = -1"}},
+		{"misspelt threshold", "[dispatch]\nv_min_byte = 1.0\n", []string{"f.toml:2", `did you mean "dispatch.v_min_bytes"`}},
 		{"unknown level", "log_level = \"loud\"\n", []string{"log_level", "loud"}},
 		{"unknown role", "[[node]]\nid = \"f\"\nrole = \"forwader\"\n", []string{"[[node]] f", "role"}},
 		{"a node twice", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\n[[node]]\nid = \"f\"\nrole = \"compute\"\n", []string{"f stands there twice"}},
@@ -62,12 +65,13 @@ func TestEverySettingIsExplained(t *testing.T) {
 	}
 	var walk func(typ reflect.Type, prefix string)
 	walk = func(typ reflect.Type, prefix string) {
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for _, f := range reflect.VisibleFields(typ) {
 			key := prefix + f.Tag.Get("toml")
-			if f.Type.Kind() == reflect.Struct {
+			switch {
+			case f.Anonymous: // its fields follow
+			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type, key+".")
-			} else if !explained[key] {
+			case !explained[key]:
 				t.Errorf("setting %q has no line in settings.go", key)
 			}
 		}

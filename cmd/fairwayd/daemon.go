@@ -14,9 +14,11 @@ import (
 	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/remap/driver"
 	"fairway/remap/driver/fwdmount"
 	"fairway/tsdb"
+	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
 	"fairway/webui"
 	"fairway/webui/ingest"
@@ -33,6 +35,8 @@ type daemon struct {
 	picture *picture
 	agents  *ingest.Hub
 	desk    *remap.Desk
+	history *history.Store
+	jobs    *dispatch.Dispatcher
 	web     *webui.Server
 	doors   []*openDoor
 
@@ -64,22 +68,27 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.board = observed.NewBoard(0)
 	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store, log: log}
 	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Situation, Store: d.store, Simulated: conf.Simulated, Log: log})
-	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Observe: func(frames []collector.Frame, now time.Time) {
+	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role, Observe: func(frames []collector.Frame, now time.Time) {
 		d.board.Take(frames, now)
 		shown.Arrived()
 	}})
 	if err := d.openDesk(); err != nil {
 		return d, err
 	}
+	if err := d.openJobs(); err != nil {
+		return d, err
+	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
-		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
-		Audit:  d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
+		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs,
+		Archive: archiveOf(conf),
+		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
+		Audit:   d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errConfig, err)
 	}
 	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, d.store.SetPeaks) })
+	d.tasks.Go(func() { d.jobs.Run(ctx) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	return d, nil
@@ -111,6 +120,14 @@ func (d *daemon) openDesk() error {
 	d.log.Info("journal replayed", "file", path, "records", sum.Records)
 	d.picture.setDesk(desk)
 	return nil
+}
+
+// observer is the driver for those who only ask; nil where there is none.
+func (d *daemon) observer() live.Observer {
+	if d.conf.Driver.Kind == driverNone {
+		return nil
+	}
+	return d.driver()
 }
 
 func (d *daemon) driver() remap.Driver {
@@ -167,6 +184,9 @@ func (d *daemon) Close() error {
 		}
 	}
 	d.tasks.Wait()
+	if d.history != nil {
+		errs = append(errs, d.history.Close())
+	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
 	}

@@ -25,10 +25,13 @@ type picture struct {
 	mu         sync.Mutex  // guards everything that follows
 	desk       *remap.Desk // nil until it is open
 	findings   func() []anomaly.Finding
+	jobs       func() []remap.Job
 	machine    *topology.Machine
 	learned    time.Time
 	members    uint64
 	occupancy  map[topology.NodeID]float64
+	roles      map[topology.NodeID]topology.Role
+	rolesOf    *topology.Machine // that roles is made from
 	situation  *remap.Situation
 	situatedAt time.Time
 }
@@ -44,6 +47,12 @@ func (p *picture) setDesk(d *remap.Desk) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.desk = d
+}
+
+func (p *picture) setJobs(running func() []remap.Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs = running
 }
 
 // Machine returns the configured nodes and those that were learned.
@@ -80,6 +89,9 @@ func (p *picture) Situation() *remap.Situation {
 	}
 	if p.findings != nil {
 		parts.Findings = p.findings()
+	}
+	if p.jobs != nil {
+		parts.Jobs = p.jobs()
 	}
 	clients := map[topology.ForwarderID]int{}
 	for _, r := range parts.Routes {
@@ -129,6 +141,19 @@ func (p *picture) racks() map[topology.NodeID]string {
 		}
 	}
 	return out
+}
+
+// role returns what layer a node belongs to, as far as that is known.
+func (p *picture) role(id topology.NodeID) topology.Role {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.machineLocked(time.Now()); p.rolesOf != m {
+		p.rolesOf, p.roles = m, make(map[topology.NodeID]topology.Role, len(m.Nodes))
+		for _, n := range m.Nodes {
+			p.roles[n.ID] = n.Role
+		}
+	}
+	return p.roles[id]
 }
 
 // keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends,

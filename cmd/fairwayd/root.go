@@ -68,6 +68,8 @@ func newRoot() *cobra.Command {
 		newConfig(&path),
 		newBackup(&path),
 		newFsck(&path),
+		newImport(&path),
+		newQuery(&path),
 		newDemo(),
 		newDemoIO(),
 		newToken(),

@@ -46,13 +46,28 @@ var settings = []setting{
 	{"desk.max_excluded", "Largest share of the forwarders that may be excluded at once, 0 to 1."},
 	{"desk.feed_lease", "How long a reader of the exclusion feed may rely on it without a newer one."},
 	{"desk.max_applying", "Plans that may be applied at once; a roll back never waits."},
+	{"dispatch.policy", "What decides a job's forwarders at its start: dfra (more, dedicated or healthy ones, FAST'19), mckp (the same claims, arbitrated among jobs by exact knapsack) or avoid (only steer away from slow ones)."},
+	{"dispatch.harm_bound", "How much slower than on its default mapping mckp may make a job: 0.05 is 5 %."},
+	{"dispatch.live_after", "How long a running neighbour must have been watched before what it does now counts instead of its history."},
+	{"dispatch.v_min_bytes", "I/O volume, bytes, above which a job may get more forwarders (FAST'19, section 4: 20 GB)."},
+	{"dispatch.n_min", "Compute nodes doing I/O from which a job may get more forwarders; 0: f (FAST'19, section 4)."},
+	{"dispatch.w_metadata", "Mean metadata operations waiting at a forwarder: below it a job may get more forwarders, above it it is metadata-heavy (FAST'19, section 4: twice TaihuLight's pool of 16 threads)."},
+	{"dispatch.fwd_peak_bw", "Peak bandwidth of a forwarder, bytes/s; 0: forwarder.peak_bytes_per_sec."},
+	{"dispatch.cn_peak_bw", "Peak bandwidth of a compute node, bytes/s; 0: not known."},
+	{"dispatch.f", "Compute nodes doing I/O that one forwarder can carry; 0: fwd_peak_bw / cn_peak_bw, else 32 (FAST'19, section 4)."},
+	{"dispatch.default_ratio", "Compute nodes per forwarder, for jobs whose default forwarders are not known (FAST'19, section 2.1: 512)."},
+	{"dispatch.high_bw", "Peak bandwidth, bytes/s, from which a job is taken to disturb its neighbours; 0: never (the paper's value is not published)."},
+	{"dispatch.high_iops", "Peak reads and writes a second from which a job is taken to disturb its neighbours; 0: never (not published)."},
+	{"dispatch.low_bw", "A watched neighbour is quiet if its peak bandwidth, bytes/s, its operations and its metadata are all at or below the low settings (not published)."},
+	{"dispatch.low_iops", "See low_bw; reads and writes a second."},
+	{"dispatch.low_meta", "See low_bw; metadata operations under way at a forwarder."},
 	{"driver.kind", "How compute nodes are told to move: none (refuse), fwdmount (orders to their agents), or sim (orders to a simulated machine)."},
 	{"driver.parallel", "Orders under way together."},
 	{"driver.tries", "Tries per order."},
 	{"driver.backoff", "Wait before the second try; doubles with each further one."},
 	{"driver.timeout", "Longest wait for the answer to one try."},
-	{"access.groups", "Unix groups and the role of their members on the socket: viewer, operator or admin. root is an admin."},
-	{"access.token", "Bearer tokens: name, role (viewer, operator, admin or agent), and either sha256 (of the secret; fairwayd token makes both) or file (that holds the secret). For agents also nodes (patterns of the nodes it may speak for; none: all)."},
+	{"access.groups", "Unix groups and the role of their members on the socket: viewer, operator, admin or scheduler (may tell of jobs only). root is an admin."},
+	{"access.token", "Bearer tokens: name, role (viewer, operator, admin, agent or scheduler), and either sha256 (of the secret; fairwayd token makes both) or file (that holds the secret). For agents also nodes (patterns of the nodes it may speak for; none: all)."},
 	{"access.account", "People who sign in with a password: name, role, hash (fairwayd hash-password)."},
 	{"access.proxy", "A reverse proxy that says who people are: from (address ranges it connects from), user_header, groups_header, roles (by group), default (role)."},
 	{"node", "The machine's nodes; more are learned from what reports. Each has id, role (compute, forwarder, storage, metadata), rack, addr (HOST:PORT of a forwarder's file service; needed to move nodes there) and peak_bytes_per_sec."},
@@ -131,9 +146,9 @@ func printTable(w io.Writer, key string, v reflect.Value) error {
 func lookUp(v reflect.Value, key string) (reflect.Value, error) {
 	for part := range strings.SplitSeq(key, ".") {
 		found := false
-		for i := range v.NumField() {
-			if v.Type().Field(i).Tag.Get("toml") == part {
-				v, found = v.Field(i), true
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if f.Tag.Get("toml") == part {
+				v, found = v.FieldByIndex(f.Index), true
 				break
 			}
 		}

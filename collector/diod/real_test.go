@@ -197,6 +197,27 @@ func TestDiodGoesAndComesBack(t *testing.T) {
 	}
 }
 
+// hang stops a process and returns when every thread of it stands still.
+func hang(t *testing.T, p *os.Process) {
+	t.Helper()
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		still := true
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid))
+		for _, file := range tasks {
+			b, err := os.ReadFile(file)
+			still = still && (err != nil || strings.Contains(string(b), ") T "))
+		}
+		if still && len(tasks) > 0 {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatal("the process does not stop")
+}
+
 // TestHungDiodHonoursTheDeadline stops diod with SIGSTOP.
 func TestHungDiodHonoursTheDeadline(t *testing.T) {
 	d := startDiod(t, "", t.TempDir())
@@ -204,9 +225,7 @@ func TestHungDiodHonoursTheDeadline(t *testing.T) {
 	if _, err := readOnce(t, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	hang(t, d.cmd.Process)
 	defer d.cmd.Process.Signal(syscall.SIGCONT)
 	begun := time.Now()
 	if _, err := readOnce(t, s); err == nil {

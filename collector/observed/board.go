@@ -14,15 +14,25 @@ import (
 type Board struct {
 	mu      sync.RWMutex // guards everything that follows
 	tracker *Tracker
-	frames  map[topology.NodeID]*collector.Frame
+	frames  map[topology.NodeID]*newest
 	// members counts the nodes that were seen for the first time, so that a reader knows when the
 	// list of nodes is another one.
 	members uint64
 }
 
+// newest is a node's newest frame and when it came.
+type newest struct {
+	collector.Frame
+	arrived time.Time
+}
+
+// maxAhead is how far a node's clock may be ahead before its frames no longer count as newer: a
+// clock that was wrong and has been set back must not keep a node silent.
+const maxAhead = 5 * time.Second
+
 // NewBoard returns an empty board; staleAfter is as for New.
 func NewBoard(staleAfter time.Duration) *Board {
-	return &Board{tracker: New(staleAfter), frames: map[topology.NodeID]*collector.Frame{}}
+	return &Board{tracker: New(staleAfter), frames: map[topology.NodeID]*newest{}}
 }
 
 // Take puts frames that arrived at now on the board. The frames are copied. A frame older than the
@@ -35,12 +45,13 @@ func (b *Board) Take(frames []collector.Frame, now time.Time) {
 		b.tracker.Observe(f, now)
 		have := b.frames[f.Node]
 		if have == nil {
-			have = &collector.Frame{}
+			have = &newest{}
 			b.frames[f.Node] = have
 			b.members++
 		}
-		if f.TimeMillis >= have.TimeMillis {
-			copyFrame(have, f)
+		if f.TimeMillis >= have.TimeMillis || have.TimeMillis > now.Add(maxAhead).UnixMilli() {
+			copyFrame(&have.Frame, f)
+			have.arrived = now
 		}
 	}
 }
@@ -67,17 +78,22 @@ func (b *Board) Frame(id topology.NodeID) (f collector.Frame, ok bool) {
 	if have == nil {
 		return collector.Frame{}, false
 	}
-	copyFrame(&f, have)
+	copyFrame(&f, &have.Frame)
 	return f, true
 }
 
 // Visit shows every node's newest frame, in no order. The frame is only valid during the call, and
 // visit must not call the board.
 func (b *Board) Visit(visit func(*collector.Frame)) {
+	b.VisitArrivals(func(f *collector.Frame, _ time.Time) { visit(f) })
+}
+
+// VisitArrivals is Visit with the time at which the frame came.
+func (b *Board) VisitArrivals(visit func(f *collector.Frame, arrived time.Time)) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for _, f := range b.frames {
-		visit(f)
+	for _, n := range b.frames {
+		visit(&n.Frame, n.arrived)
 	}
 }
 

@@ -36,6 +36,7 @@ type segment struct {
 	file        *os.File
 	first, last uint64
 	size        int64
+	synced      int64 // bytes known to be on the device since this process began
 }
 
 func createSegment(dir string, first uint64) (*segment, error) {

@@ -29,7 +29,8 @@ const (
 //
 // It is a directory of segment files of records (record.go), "acked" with the last acknowledged
 // sequence number, and "instance", the name of this numbering. Records are written without fsync:
-// they survive the agent's death, and all but the last seconds survive the machine's.
+// they survive the agent's death, and all but the last seconds survive the machine's; Sync gives
+// those too.
 type Spool struct {
 	dir      string
 	maxBytes int64
@@ -309,6 +310,44 @@ func (s *Spool) Dropped() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dropped
+}
+
+// Sync returns when everything appended before it is on the device, so that it also survives the
+// machine's death. Appends go on meanwhile.
+func (s *Spool) Sync() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("spool %s: %w", s.dir, os.ErrClosed)
+	}
+	var unsynced []*segment
+	for _, g := range s.segments {
+		if g.synced < g.size {
+			unsynced = append(unsynced, g)
+		}
+	}
+	sizes := make([]int64, len(unsynced))
+	for i, g := range unsynced {
+		sizes[i] = g.size
+	}
+	s.mu.Unlock()
+	for i, g := range unsynced {
+		// A segment that was sent and forgotten meanwhile is closed: nothing of it needs keeping.
+		if err := g.file.Sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+			return fmt.Errorf("spool %s: %w", s.dir, err)
+		}
+		s.mu.Lock()
+		g.synced = max(g.synced, sizes[i])
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// Bytes is what the spool takes on disk.
+func (s *Spool) Bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
 }
 
 // Close ends the spool's use; what it holds stays for the next OpenSpool.

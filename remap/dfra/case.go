@@ -116,6 +116,12 @@ type Neighbour struct {
 	Live       *Live                  `json:"live"`
 }
 
+// Rival is another job that wants forwarders at the same time.
+type Rival struct {
+	Job     Job   `json:"job"`
+	History []Run `json:"history"`
+}
+
 // Pool is the state of the forwarding layer.
 type Pool struct {
 	Idle      []topology.ForwarderID `json:"idle"`
@@ -129,6 +135,8 @@ type Case struct {
 	History    []Run       `json:"history"`
 	Forwarders Pool        `json:"forwarders"`
 	Neighbours []Neighbour `json:"neighbours"`
+	// Rivals are jobs that are decided on at the same time; only arbitrating policies read them.
+	Rivals []Rival `json:"rivals,omitempty"`
 	// Depth is the number of earlier runs where History holds the latest one only.
 	Depth int `json:"-"`
 }
@@ -170,6 +178,13 @@ func (c *Case) check() error {
 	for i, r := range c.History {
 		if err := r.check(); err != nil {
 			return fmt.Errorf("history[%d].%w", i, err)
+		}
+	}
+	for i, r := range c.Rivals {
+		for k, h := range r.History {
+			if err := h.check(); err != nil {
+				return fmt.Errorf("rivals[%d].history[%d].%w", i, k, err)
+			}
 		}
 	}
 	for i, n := range c.Neighbours {
@@ -226,6 +241,12 @@ func (c Config) fields() []namedValue {
 		{"default_ratio", c.DefaultRatio}, {"high_bw", c.HighBW}, {"high_iops", c.HighIOPS},
 		{"low_bw", c.LowBW}, {"low_iops", c.LowIOPS}, {"low_meta", c.LowMeta},
 	}
+}
+
+// Defaults are the paper's values, as far as it has them. F and NMin follow from the bandwidths where
+// both are given.
+func Defaults() Config {
+	return Config{VMinBytes: defaultVMinBytes, WMetadata: defaultWMetadata, DefaultRatio: defaultRatio}
 }
 
 // IOSeconds is the least time in which a run's volume passes so many forwarders of its own, by their

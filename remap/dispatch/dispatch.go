@@ -20,9 +20,6 @@ import (
 	"fairway/tsdb/history"
 )
 
-// Policy decides one case; it is a pure function.
-type Policy func(dfra.Case) dfra.Decision
-
 // Config is what a dispatcher works with.
 type Config struct {
 	Desk    *remap.Desk
@@ -120,6 +117,25 @@ func (d *Dispatcher) Running() []remap.Job {
 	})
 	return out
 }
+
+// Job returns a job that runs or has ended; ok is false for one never heard of.
+func (d *Dispatcher) Job(id topology.JobID) (history.Run, bool, error) { return d.cfg.History.Job(id) }
+
+// Decided returns what the policy answered at a running job's start; nil where it was not asked
+// since this process began.
+func (d *Dispatcher) Decided(id topology.JobID) *Answer {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	j := d.jobs[id]
+	if j == nil || j.answer == nil {
+		return nil
+	}
+	a := *j.answer
+	return &a
+}
+
+// Ended returns the newest ended runs, the newest first.
+func (d *Dispatcher) Ended(limit int) ([]history.Run, error) { return d.cfg.History.Recent(limit) }
 
 // maxNodes bounds a request: no machine has more compute nodes.
 const maxNodes = 1 << 20

@@ -21,7 +21,13 @@ import (
 type Factory func(t *testing.T) (open func() tsdb.Store)
 
 // Run runs the suite.
-func Run(t *testing.T, f Factory) {
+func Run(t *testing.T, f Factory) { run(t, f, 0) }
+
+// RunDigits runs the suite on a store whose server keeps only so many significant digits of a
+// value that is no integer below 10^15, and those only among values of like size.
+func RunDigits(t *testing.T, f Factory, digits int) { run(t, f, digits) }
+
+func run(t *testing.T, f Factory, digits int) {
 	for _, c := range []struct {
 		name string
 		run  func(*testing.T, *suite)
@@ -35,6 +41,7 @@ func Run(t *testing.T, f Factory) {
 		{"metrics come and go", metricsComeAndGo},
 		{"two frames of one second add up", framesAddUp},
 		{"nodes come and go and are answered in the query's order", nodesComeAndGo},
+		{"a node's name is a name whatever its letters", oddNames},
 		{"samples an hour late are taken", late},
 		{"rows in any order", anyOrder},
 		{"one clock a day ahead does not matter", clockAhead},
@@ -46,7 +53,7 @@ func Run(t *testing.T, f Factory) {
 		{"a bad frame does not cost the others", badFrame},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &suite{T: t, open: f(t)}
+			s := &suite{T: t, open: f(t), digits: digits}
 			s.base = time.Now().Add(-2*time.Hour).Unix() / 600 * 600
 			s.store = s.open()
 			c.run(t, s)
@@ -65,6 +72,8 @@ type suite struct {
 	open  func() tsdb.Store
 	store tsdb.Store
 	base  int64
+	// digits is how many significant digits of a fraction the store keeps; 0 is all of them.
+	digits int
 }
 
 func (s *suite) frame(node topology.NodeID, sec int64, samples ...collector.Sample) collector.Frame {
@@ -145,6 +154,10 @@ func exactValues(_ *testing.T, s *suite) {
 		0, 1, -1, 0.1, 1e-6, 1 << 52, 1<<53 - 1, -(1<<53 - 1), 1 << 53, 1<<53 + 2, 1e300, 5e-324, 123456.789012345,
 		math.MaxFloat64, math.Pi, 2.5e9, 3, 3, 3, 0.000351, 0.000352,
 	}
+	if s.digits > 0 {
+		s.nearValues(values)
+		return
+	}
 	for i, v := range values {
 		s.append(s.frame("f1", int64(i), read(v)))
 	}
@@ -155,6 +168,26 @@ func exactValues(_ *testing.T, s *suite) {
 	for i, p := range out[0].Points {
 		if p.Value != values[i] {
 			s.Errorf("value %d: got %v, want %v", i, p.Value, values[i])
+		}
+	}
+}
+
+// nearValues is exactValues for a store that rounds: a series for each value, integers exact.
+func (s *suite) nearValues(values []float64) {
+	s.Helper()
+	for i, v := range values {
+		node := topology.NodeID(fmt.Sprintf("f%d", i))
+		s.append(s.frame(node, 0, read(v)))
+		out := s.query(tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes, FromMillis: s.base * 1000, ToMillis: (s.base + 1) * 1000})
+		if len(out) != 1 || len(out[0].Points) != 1 {
+			s.Fatalf("value %v: got %v, want one point", v, out)
+		}
+		near := math.Abs(v) * math.Pow10(1-s.digits)
+		if v == math.Trunc(v) && math.Abs(v) < 1e15 || near == 0 {
+			near = math.SmallestNonzeroFloat64
+		}
+		if got := out[0].Points[0].Value; math.Abs(got-v) > near {
+			s.Errorf("value %d: got %v, want %v", i, got, v)
 		}
 	}
 }
@@ -213,6 +246,20 @@ func nodesComeAndGo(_ *testing.T, s *suite) {
 		got = append(got, fmt.Sprintf("%s:%d", series.Node, len(series.Points)))
 	}
 	s.want(got, "f3:1", "f1:10", "f2:5")
+}
+
+func oddNames(_ *testing.T, s *suite) {
+	names := []topology.NodeID{`f1`, `f.`, `f.*`, `f1|f2`, `"`, `a"b`, `${f1}`, `a\b`, `a b,c=d`, `') or true`, "узел", `{}`, `/*`}
+	for i, n := range names {
+		s.append(s.frame(n, 0, read(float64(i))))
+	}
+	out := s.query(tsdb.Query{Nodes: names, Metric: collector.ReadBytes, FromMillis: s.base * 1000, ToMillis: (s.base + 1) * 1000})
+	for i, n := range names {
+		if len(out) != len(names) || out[i].Node != n || len(out[i].Points) != 1 || out[i].Points[0].Value != float64(i) {
+			s.Fatalf("name %q: got %v", n, out)
+		}
+	}
+	s.want(s.points("f.", collector.ReadBytes, 0, 10), "0:1")
 }
 
 func late(_ *testing.T, s *suite) {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/remap/dispatch"
 	"fairway/webui/problem"
 )
 
@@ -121,6 +123,26 @@ func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeRow,
 	return get[console.NodeRow](ctx, c, nil, "nodes", string(id))
 }
 
+// Checks looks at the whole installation; operators may.
+func (c *Client) Checks(ctx context.Context) ([]console.Check, error) {
+	return get[[]console.Check](ctx, c, nil, "checks")
+}
+
+// Jobs lists the running jobs and those that ended last.
+func (c *Client) Jobs(ctx context.Context) ([]console.JobRow, error) {
+	return get[[]console.JobRow](ctx, c, url.Values{"state": {"all"}}, "jobs")
+}
+
+// Job returns one job; ErrNotFound when there never was such one.
+func (c *Client) Job(ctx context.Context, id topology.JobID) (console.JobView, error) {
+	return get[console.JobView](ctx, c, nil, "jobs", string(id))
+}
+
+// Recent returns the newest entries of the audit.
+func (c *Client) Recent(ctx context.Context, limit int) ([]console.AuditEntry, error) {
+	return c.Audit(ctx, url.Values{"limit": {strconv.Itoa(limit)}})
+}
+
 // Plans lists the plans, the newest first.
 func (c *Client) Plans(ctx context.Context) ([]console.PlanRow, error) {
 	return get[[]console.PlanRow](ctx, c, nil, "plans")
@@ -167,10 +189,25 @@ func get[T any](ctx context.Context, c *Client, query url.Values, parts ...strin
 	return v, err
 }
 
-// post sends a write with its own idempotency key. A connection that broke says nothing of whether
-// the write was taken, so it is sent once more under the same key, which makes that harmless.
+// Dispatch tells that a job is about to start and returns what was decided for it; the same job again
+// gets the same answer, with its plan's present state. Errors: ErrInvalid, ErrNotAllowed.
+func (c *Client) Dispatch(ctx context.Context, r dispatch.Request) (dispatch.Answer, error) {
+	return send[dispatch.Answer](ctx, c, r, "dispatch")
+}
+
+// EndJob tells that a job has ended. It is safe to repeat. Errors: ErrNotAllowed.
+func (c *Client) EndJob(ctx context.Context, id topology.JobID) (dispatch.Ended, error) {
+	return send[dispatch.Ended](ctx, c, nil, "jobs", string(id), "end")
+}
+
 func (c *Client) post(ctx context.Context, body any, parts ...string) (console.PlanView, error) {
-	var v console.PlanView
+	return send[console.PlanView](ctx, c, body, parts...)
+}
+
+// send sends a write with its own idempotency key. A connection that broke says nothing of whether
+// the write was taken, so it is sent once more under the same key, which makes that harmless.
+func send[T any](ctx context.Context, c *Client, body any, parts ...string) (T, error) {
+	var v T
 	b, err := json.Marshal(body)
 	if err != nil {
 		return v, fmt.Errorf("BUG: encode %T: %w", body, err)

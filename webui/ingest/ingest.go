@@ -62,7 +62,9 @@ type Config struct {
 	Store Appender
 	// Observe is told of every good message before it is stored; it must not keep the frames.
 	Observe func(frames []collector.Frame, now time.Time)
-	Log     *slog.Logger // nil: discard
+	// Role knows the role of a node whose line does not say it; nil: not known.
+	Role func(topology.NodeID) topology.Role
+	Log  *slog.Logger // nil: discard
 }
 
 // Hub holds the agents' connections. All methods may be called concurrently.
@@ -73,6 +75,7 @@ type Hub struct {
 	mu     sync.Mutex                      // guards everything that follows
 	routes map[topology.NodeID]*connection // who reaches a node: its agent, or the relay that brought its last frame
 	open   map[*connection]struct{}
+	posts  map[string]*poster // by the token's name
 	closed bool
 	wait   sync.WaitGroup
 }
@@ -88,7 +91,7 @@ func New(cfg Config) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{}}
+	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{}, posts: map[string]*poster{}}
 }
 
 // An agent proves itself by a token, which no browser sends by itself; a page never speaks here.

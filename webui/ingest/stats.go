@@ -15,6 +15,8 @@ type Stats struct {
 	rejected, storeErrors atomic.Uint64
 	refusedFrames         atomic.Uint64
 	orders, ordersFailed  atomic.Uint64
+	lines, badLines       atomic.Uint64
+	unknownFields         atomic.Uint64
 }
 
 // WriteMetrics writes the hub's counters in Prometheus text format.
@@ -28,6 +30,9 @@ func (h *Hub) WriteMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, "fairway_ingest_refused_frames_total", s.refusedFrames.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_rejected_total", s.rejected.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_store_errors_total", s.storeErrors.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_lines_total", s.lines.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_bad_lines_total", s.badLines.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_unknown_fields_total", s.unknownFields.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_orders_total", s.orders.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_orders_failed_total", s.ordersFailed.Load())
 }

@@ -92,6 +92,32 @@ func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []console.Client
 	return rows
 }
 
+// Load sums the newest second of compute nodes: bytes/s read and written, and metadata operations/s;
+// nil where none of them is heard.
+func (p *Picture) Load(nodes []topology.NodeID) (read, write, meta *float64) {
+	oldest := p.Snapshot().Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	add := func(sum **float64, f *collector.Frame, m collector.Metric) {
+		v, ok := f.Value(m)
+		if !ok {
+			return
+		}
+		if *sum == nil {
+			*sum = new(float64)
+		}
+		**sum += v
+	}
+	for _, n := range nodes {
+		f, ok := p.cfg.Board.Frame(n)
+		if !ok || f.TimeMillis < oldest {
+			continue
+		}
+		add(&read, &f, collector.ReadBytes)
+		add(&write, &f, collector.WriteBytes)
+		add(&meta, &f, collector.MetaOps)
+	}
+	return read, write, meta
+}
+
 // meanLatency is the mean over reads and writes, weighted by their numbers where these are known.
 func meanLatency(read, write, readOps, writeOps float64) *float64 {
 	switch {

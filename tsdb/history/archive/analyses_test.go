@@ -63,11 +63,11 @@ func TestAnalyses(t *testing.T) {
 	dir := small(t)
 	f := func(name string, params map[string]string, want string) {
 		t.Helper()
-		a, ok := Named(name)
+		a, ok := iolog.Named(name)
 		if !ok {
 			t.Fatalf("no analysis %s", name)
 		}
-		res, err := a.Run(t.Context(), dir, params)
+		res, err := Ask(t.Context(), dir, iolog.Question{Analysis: a, Params: params}, 0)
 		if err != nil {
 			t.Error(err)
 			return
@@ -97,8 +97,8 @@ func TestAnalyses(t *testing.T) {
 		name      string
 		low, high float64
 	}{{"sequential", 0.2, 1}, {"consecutive", 0.1, 0.5}} {
-		a, _ := Named(c.name)
-		res, err := a.Run(t.Context(), dir, nil)
+		a, _ := iolog.Named(c.name)
+		res, err := Ask(t.Context(), dir, iolog.Question{Analysis: a, Params: nil}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,16 +110,16 @@ func TestAnalyses(t *testing.T) {
 
 func TestParametersAreChecked(t *testing.T) {
 	for _, given := range []map[string]string{{"no": "1"}, {"n": "ten"}, {"op": "both ways"}, {"from": "yesterday"}} {
-		a, _ := Named("top-apps")
-		if _, err := a.Run(t.Context(), t.TempDir(), given); !errors.Is(err, ErrQuery) {
+		a, _ := iolog.Named("top-apps")
+		if _, err := Ask(t.Context(), t.TempDir(), iolog.Question{Analysis: a, Params: given}, 0); !errors.Is(err, iolog.ErrQuery) {
 			t.Errorf("%v: error %v", given, err)
 		}
 	}
 }
 
 func TestEveryAnalysisAnswersAnEmptyArchive(t *testing.T) {
-	for _, a := range Analyses {
-		if _, err := a.Run(t.Context(), t.TempDir(), nil); err != nil {
+	for _, a := range iolog.Analyses {
+		if _, err := Ask(t.Context(), t.TempDir(), iolog.Question{Analysis: a, Params: nil}, 0); err != nil {
 			t.Error(err)
 		}
 		if a.Does == "" {

@@ -257,7 +257,7 @@ func TestQueriesCannotLeaveTheArchive(t *testing.T) {
 		"DROP VIEW job", "CREATE TABLE t (x INT)", "INSTALL httpfs", "LOAD httpfs", "ATTACH '" + filepath.Join(dir, "x.db") + "'",
 		"PRAGMA threads = 9", "CALL pragma_version()", "not sql", "",
 	} {
-		if res, err := Query(t.Context(), dir, q, nil, 0); !errors.Is(err, ErrQuery) {
+		if res, err := Query(t.Context(), dir, q, nil, 0); !errors.Is(err, iolog.ErrQuery) {
 			t.Errorf("%s: answered %v, error %v", q, res, err)
 		}
 	}
@@ -280,4 +280,47 @@ func TestQueryLimitsAndEmptyArchive(t *testing.T) {
 	if _, err := Query(ctx, dir, "SELECT count(*) FROM range(1000000) a, range(1000000) b", nil, 0); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a query ran past its deadline: %v", err)
 	}
+}
+
+// What was written comes back as it was, NaN and nil as such.
+func TestJobLogsComeBack(t *testing.T) {
+	from, dir := t.TempDir(), t.TempDir()
+	logs(t, from, 5)
+	run1(t, Importer{Dir: dir}, from)
+	r := NewReader(dir)
+	got, err := r.JobLogs(t.Context(), "1002")
+	if err != nil || len(got) != 1 {
+		t.Fatal(len(got), err)
+	}
+	want := synthetic(got[0].Jobs[0].Log, recipe{Job: "1002", Files: 3, Seed: 2})
+	for _, l := range []*iolog.Log{want, &got[0]} {
+		slices.SortFunc(l.JobFiles, func(a, b iolog.JobFile) int { return int(a.File - b.File) })
+		slices.SortFunc(l.Files, func(a, b iolog.File) int { return int(a.ID - b.ID) })
+	}
+	want.Kind = "darshan"
+	if g, w := fmt.Sprintf("%+v", clean(got[0])), fmt.Sprintf("%+v", clean(*want)); g != w {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+	if got, err := r.JobLogs(t.Context(), "no such job"); err != nil || len(got) != 0 {
+		t.Errorf("%v %v", got, err)
+	}
+	if got, err := NewReader(filepath.Join(dir, "nowhere")).JobLogs(t.Context(), "1"); err != nil || len(got) != 0 {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+// clean puts values in the place of pointers, which print as addresses.
+func clean(l iolog.Log) any {
+	type file struct {
+		iolog.JobFile
+		size, count, offset int64
+	}
+	var files []file
+	for _, f := range l.JobFiles {
+		c := file{f, *f.StripeSize, *f.StripeCount, *f.StripeOffset}
+		c.StripeSize, c.StripeCount, c.StripeOffset = nil, nil, nil
+		files = append(files, c)
+	}
+	l.JobFiles = nil
+	return []any{l, files}
 }

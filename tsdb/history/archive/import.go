@@ -22,11 +22,10 @@ import (
 // ErrNotALog is what a reader answers to a file that is no I/O log at all; such files are passed over.
 var ErrNotALog = errors.New("not an I/O log")
 
-// Input is one file to read. Content may be read from its start as often as needed.
+// Input is one file to read.
 type Input struct {
 	Path    string
-	Size    int64
-	Content io.ReadSeeker
+	Content *io.SectionReader
 	// ID is the log's identity for the column log.
 	ID int64
 }
@@ -296,7 +295,7 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		res.state = known
 		return res
 	}
-	l, err := r.Read(ctx, Input{Path: f.path, Size: f.size, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8]))})
+	l, err := r.Read(ctx, Input{Path: f.path, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8]))})
 	switch {
 	case errors.Is(err, ErrNotALog):
 		res.state = skipped
@@ -311,25 +310,23 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 
 // open gives a file's content and its hash. A small file is read once, a large one twice: it is parsed
 // as a stream and its hash must be known before.
-func open(f found) (content io.ReadSeeker, sum [32]byte, closer func(), err error) {
+func open(f found) (content *io.SectionReader, sum [32]byte, closer func(), err error) {
 	if f.size <= slurp {
 		b, err := os.ReadFile(f.path)
 		if err != nil {
 			return nil, sum, nil, err
 		}
-		return bytes.NewReader(b), sha256.Sum256(b), func() {}, nil
+		return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), sha256.Sum256(b), func() {}, nil
 	}
 	file, err := os.Open(f.path)
 	if err != nil {
 		return nil, sum, nil, err
 	}
 	h := sha256.New()
-	if _, err = io.Copy(h, file); err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
+	size, err := io.Copy(h, file)
 	if err != nil {
 		file.Close()
 		return nil, sum, nil, err
 	}
-	return file, [32]byte(h.Sum(nil)), func() { file.Close() }, nil
+	return io.NewSectionReader(file, 0, size), [32]byte(h.Sum(nil)), func() { file.Close() }, nil
 }

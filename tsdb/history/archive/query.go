@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -16,24 +15,14 @@ import (
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
+
+	"fairway/tsdb/history/iolog"
 )
-
-// ErrQuery marks a query that cannot be answered as it is written.
-var ErrQuery = errors.New("query")
-
-// Result is the answer to a query. A value is nil, bool, int64, float64, *big.Int, string, time.Time (UTC), or a list of
-// such.
-type Result struct {
-	Columns []string `json:"columns"`
-	Rows    [][]any  `json:"rows"`
-	// Cut is true where there were more rows than asked for.
-	Cut bool `json:"cut,omitempty"`
-}
 
 // Query answers one SELECT over the archive in dir, at most limit rows of it (0 is all). Nothing but the
 // archive's own files can be read by it, and nothing written.
-func Query(ctx context.Context, dir, query string, params map[string]any, limit int) (Result, error) {
-	res := Result{Rows: [][]any{}}
+func Query(ctx context.Context, dir, query string, params map[string]any, limit int) (iolog.Result, error) {
+	res := iolog.Result{Rows: [][]any{}}
 	err := each(ctx, dir, query, params, &res.Columns, func(row []any) error {
 		if limit > 0 && len(res.Rows) == limit {
 			res.Cut = true
@@ -43,6 +32,22 @@ func Query(ctx context.Context, dir, query string, params map[string]any, limit 
 		return nil
 	})
 	return res, err
+}
+
+// Ask answers a question: a named analysis, or SQL of which at most limit rows are given (0 is all).
+func Ask(ctx context.Context, dir string, q iolog.Question, limit int) (iolog.Result, error) {
+	if q.Analysis.Name == "" {
+		return Query(ctx, dir, q.SQL, nil, limit)
+	}
+	params, err := q.Analysis.Bind(q.Params)
+	if err != nil {
+		return iolog.Result{}, err
+	}
+	res, err := Query(ctx, dir, q.Analysis.SQL, params, limit)
+	if err != nil {
+		return iolog.Result{}, fmt.Errorf("%s: %w", q.Analysis.Name, err)
+	}
+	return res, nil
 }
 
 // Each is Query row by row; the row is reused. An io.EOF from visit ends it early.
@@ -60,15 +65,15 @@ func each(ctx context.Context, dir, query string, params map[string]any, columns
 	defer conn.Close()
 	stmt, err := conn.Prepare(query)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrQuery, err)
+		return fmt.Errorf("%w: %w", iolog.ErrQuery, err)
 	}
 	defer stmt.Close()
 	if kind, err := stmt.(*duckdb.Stmt).StatementType(); err != nil || kind != duckdb.STATEMENT_TYPE_SELECT {
-		return fmt.Errorf("%w: only SELECT is answered", ErrQuery)
+		return fmt.Errorf("%w: only SELECT is answered", iolog.ErrQuery)
 	}
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(ctx, named(params))
 	if err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", ErrQuery, err))
+		return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", iolog.ErrQuery, err))
 	}
 	defer rows.Close()
 	*columns = rows.Columns()
@@ -77,7 +82,7 @@ func each(ctx context.Context, dir, query string, params map[string]any, columns
 		if err := rows.Next(values); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", ErrQuery, err))
+			return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", iolog.ErrQuery, err))
 		}
 		for i, v := range values {
 			row[i] = plain(v)
@@ -94,14 +99,7 @@ func each(ctx context.Context, dir, query string, params map[string]any, columns
 func named(params map[string]any) []driver.NamedValue {
 	var out []driver.NamedValue
 	for i, name := range slices.Sorted(maps.Keys(params)) {
-		v := params[name]
-		if n, ok := v.(sql.NullTime); ok {
-			v = nil
-			if n.Valid {
-				v = n.Time
-			}
-		}
-		out = append(out, driver.NamedValue{Name: name, Ordinal: i + 1, Value: v})
+		out = append(out, driver.NamedValue{Name: name, Ordinal: i + 1, Value: params[name]})
 	}
 	return out
 }
@@ -130,10 +128,14 @@ func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Con
 	return db, conn, nil
 }
 
+// memoryLimit bounds one query; it writes nothing to disk, so one that needs more is refused.
+const memoryLimit = "2GB"
+
 // prepare is the SQL before the user's: the views, then no file outside the archive, no extension, no
 // way to change either.
 func prepare(dir string) string {
 	var s strings.Builder
+	fmt.Fprintf(&s, "SET memory_limit = '%s'; SET temp_directory = '';\n", memoryLimit)
 	s.WriteString("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;\n")
 	for _, t := range tables {
 		parts := filepath.Join(dir, t.name, "day=*", "*.parquet")

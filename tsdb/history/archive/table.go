@@ -120,6 +120,8 @@ func value(v reflect.Value) driver.Value {
 	return nil
 }
 
+var nan = math.NaN()
+
 // dayOf is the partition of a time; rows without one lie in the epoch's first day, where they are easy
 // to find.
 func dayOf(t time.Time) time.Time {

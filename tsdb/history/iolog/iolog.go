@@ -1,6 +1,6 @@
 // Package iolog is the one schema of the I/O logs of a site: what a job's own log (Darshan), the batch
 // system (Slurm), the storage servers (LMT) and the forwarders say, in tables that join by job, file,
-// target and time (IOMiner, section II-B).
+// target and time (IOMiner, section II-B); and the questions with a name that are asked of them.
 //
 // Each table is one struct: a field is a column, named by its tag, and its comment is the column's
 // documentation. Times are UTC. A NaN, a zero time, a nil pointer and a nil list are not known and
@@ -122,9 +122,6 @@ type JobFile struct {
 	StripeOffset *int64 `col:"stripe_offset"`
 	// OSTs are the indices of the targets that the file is striped over.
 	OSTs []int32 `col:"osts"`
-
-	// SizeReads and SizeWrites are only carried to the job's sums.
-	SizeReads, SizeWrites [10]int64
 }
 
 // SmallBytes is the size below which a request counts as small: a Lustre default stripe and RPC. Darshan

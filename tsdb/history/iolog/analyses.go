@@ -1,7 +1,7 @@
-package archive
+package iolog
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +9,18 @@ import (
 	"strings"
 	"time"
 )
+
+// ErrQuery marks a question that cannot be answered as it is put.
+var ErrQuery = errors.New("query")
+
+// Result is the answer to a question. A value is nil, bool, int64, float64, *big.Int, string, time.Time
+// (UTC), or a list of such.
+type Result struct {
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+	// Cut is true where there were more rows than asked for.
+	Cut bool `json:"cut,omitempty"`
+}
 
 // Analysis is a question with a name, its parameters and the SQL that answers it.
 type Analysis struct {
@@ -108,7 +120,7 @@ FROM j GROUP BY j.scale ORDER BY j.scale`,
 			Param{Name: "count", Default: "1", Does: "the default stripe count", kind: number},
 			Param{Name: "offset", Default: "-1", Does: "the default stripe offset", kind: number}),
 		SQL: `WITH striped AS (
-  SELECT log, max(stripe_size <> $size::BIGINT OR stripe_count <> $count::BIGINT OR stripe_offset <> $offset::BIGINT) AS custom,
+  SELECT log, max(stripe_size <> $size::BIGINT OR stripe_count <> $count::BIGINT OR coalesce(stripe_offset <> $offset::BIGINT, false)) AS custom,
     max(stripe_count) AS widest
   FROM jobfile WHERE stripe_count IS NOT NULL
     AND ($from::TIMESTAMP IS NULL OR day >= $from::DATE) AND ($to::TIMESTAMP IS NULL OR day <= $to::DATE) GROUP BY log)
@@ -179,21 +191,9 @@ func Named(name string) (Analysis, bool) {
 	return Analyses[i], true
 }
 
-// Run answers an analysis; given are parameters as text, by name. Unknown names and values that do not
-// fit are errors that say what would.
-func (a Analysis) Run(ctx context.Context, dir string, given map[string]string) (Result, error) {
-	params, err := a.bind(given)
-	if err != nil {
-		return Result{}, err
-	}
-	res, err := Query(ctx, dir, a.SQL, params, 0)
-	if err != nil {
-		return Result{}, fmt.Errorf("%s: %w", a.Name, err)
-	}
-	return res, nil
-}
-
-func (a Analysis) bind(given map[string]string) (map[string]any, error) {
+// Bind checks parameters given as text, by name, and fills in the defaults. Unknown names and values
+// that do not fit are errors that say what would; they wrap ErrQuery.
+func (a Analysis) Bind(given map[string]string) (map[string]any, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(a.Params, func(p Param) bool { return p.Name == name }) {
 			return nil, fmt.Errorf("%w: %s has no parameter %q", ErrQuery, a.Name, name)

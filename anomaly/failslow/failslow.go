@@ -1,0 +1,71 @@
+// Package failslow judges whether a forwarder is slow for what it is asked to do: its execution times
+// against what the fleet needs for the same requests, second by second, in a sequential test.
+package failslow
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// Settings of a detector. The zero value is not useful; begin with DefaultSettings.
+type Settings struct {
+	// FalseAlarmEvery is the mean time between two false alarms of one healthy node that the
+	// sequential test promises, under the conditions that docs/detection.md names.
+	FalseAlarmEvery time.Duration `toml:"false_alarm_every"`
+	// LearnFor is how long a node is watched before its own offset is believed.
+	LearnFor time.Duration `toml:"learn_for"`
+	// PeakBytesPerSec is what a forwarder can move; 0 learns it from the fleet.
+	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
+	// IdleProbeEvery and SuspectProbeEvery space the canaries of one node.
+	IdleProbeEvery    time.Duration `toml:"idle_probe_every"`
+	SuspectProbeEvery time.Duration `toml:"suspect_probe_every"`
+}
+
+// DefaultSettings promise a false alarm of a node in 500 days.
+func DefaultSettings() Settings {
+	return Settings{
+		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: 5 * time.Minute,
+		IdleProbeEvery: time.Minute, SuspectProbeEvery: 10 * time.Second,
+	}
+}
+
+// Validate says which setting is out of its range.
+func (s Settings) Validate() error {
+	for _, d := range []struct {
+		name         string
+		value, least time.Duration
+	}{{"false_alarm_every", s.FalseAlarmEvery, time.Hour}, {"learn_for", s.LearnFor, 0}, {"idle_probe_every", s.IdleProbeEvery, time.Minute},
+		{"suspect_probe_every", s.SuspectProbeEvery, 10 * time.Second}} {
+		if d.value < d.least {
+			return fmt.Errorf("%s = %s: want at least %s", d.name, d.value, d.least)
+		}
+	}
+	if !(s.PeakBytesPerSec >= 0) {
+		return fmt.Errorf("peak_bytes_per_sec = %g: want 0 (learn it) or more", s.PeakBytesPerSec)
+	}
+	return nil
+}
+
+// Job is what the scheduler or the mapping knows: which forwarders serve a job now. Forwarders of one
+// job do the same kind of work, which makes them each other's best peers.
+type Job struct {
+	ID    topology.JobID
+	Nodes []topology.NodeID
+}
+
+// Snapshot is what the detector thinks of one node, for a console.
+type Snapshot struct {
+	Node  topology.NodeID
+	Level anomaly.Level
+	// Score is the test's evidence, 0..1 of what an alarm needs and above 1 during one.
+	Score float64
+	Since time.Time // of the evidence; zero without
+	// Ratio is how many times as long as on its peers at the same load operations of each class took
+	// lately; 0 where nothing was seen.
+	Ratio    [classes]float64
+	Class    string // the slow one; empty: the whole node
+	Sentence string // empty without doubt
+}

@@ -1,0 +1,56 @@
+package failslow
+
+import (
+	"math"
+
+	"fairway/collector/topology"
+)
+
+// Class is a class of operations.
+type Class uint8
+
+// The operation classes.
+const (
+	Read Class = iota
+	Write
+	Meta
+	classes = 3
+)
+
+// String returns "read", "write" or "meta".
+func (c Class) String() string { return [classes]string{"read", "write", "meta"}[c] }
+
+// ClassSecond is what one class of operations did on one node in one second. A value that is not
+// known is NaN; operations that are not known count as none.
+type ClassSecond struct {
+	Ops   float64 // completed, 1/s
+	Bytes float64 // moved, bytes/s
+	Wait  float64 // mean seconds queued
+	// Exec is the mean seconds in service, the back end's share included. Where a server has no
+	// such clock, the time that its clients saw stands in.
+	Exec float64
+	// Hist counts the operations by execution time, below 10 us, 100 us, 1 ms, 10 ms, 100 ms, 1 s, 10 s
+	// and above; nil where it is not known.
+	Hist *[8]uint32
+}
+
+// Observation is one node's second as it arrived. A node may have none, or several that arrived
+// together after a gap.
+type Observation struct {
+	Node     topology.NodeID
+	Class    [classes]ClassSecond
+	QueueLen float64 // requests waiting; NaN where not known
+	// Spans is how many seconds the counters cover; 0 and 1 mean one. A reader that knows of a gap
+	// says so here, the detector finds out by itself what is out of all proportion.
+	Spans float64
+}
+
+// Probe is what one canary saw: seconds that a 1 MB read, a 1 MB write and a stat took, waiting
+// included; NaN where one was not tried.
+type Probe struct {
+	Node topology.NodeID
+	Took [classes]float64
+}
+
+// known says that a measured duration can be used.
+func known(v float64) bool { return v > 0 && !math.IsInf(v, 1) }

@@ -1,0 +1,161 @@
+package anomaly
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// advance takes an open finding as many steps further as its counts allow.
+func (t *Tracker) advance(now time.Time, k *track, pool *Pool) (changes []Change) {
+	for range 4 { // no path is longer
+		c, ok := t.next(now, k, pool)
+		if !ok {
+			return changes
+		}
+		changes = append(changes, c)
+		if !k.Open() {
+			return changes
+		}
+	}
+	return changes
+}
+
+// next is the one step that a finding can take now.
+func (t *Tracker) next(now time.Time, k *track, pool *Pool) (Change, bool) {
+	if by, out := pool.Excluded[k.Node]; out && k.Kind.Accuses() && !k.withheld() {
+		k.ExcludedBy = by
+		return t.move(now, k, Excluded, "", "it was excluded by "+by), true
+	}
+	switch k.State {
+	case Suspect:
+		return t.ofSuspect(now, k)
+	case Confirmed:
+		return t.ofConfirmed(now, k, pool)
+	case Excluded:
+		return t.ofExcluded(now, k, pool)
+	case Probation:
+		return t.ofProbation(now, k, pool)
+	}
+	return Change{}, false
+}
+
+// withheld says that the tracker takes the node for excluded.
+func (k *track) withheld() bool {
+	return k.State == Excluded || k.State == Probation && k.Stage == StageCanary
+}
+
+func (t *Tracker) ofSuspect(now time.Time, k *track) (Change, bool) {
+	quiet := now.Sub(k.seen)
+	switch {
+	case k.alarm >= t.set.ConfirmSeconds:
+		return t.move(now, k, Confirmed, "", fmt.Sprintf("the alarm held for %d s", k.alarm)), true
+	case k.clean >= t.set.ClearSeconds:
+		return t.move(now, k, Returned, "", fmt.Sprintf("the suspicion has passed: %d s at work without doubt", k.clean)), true
+	case quiet > t.set.ForgetAfter, !k.Kind.Accuses() && quiet >= time.Duration(t.set.ClearSeconds)*time.Second:
+		return t.move(now, k, Returned, "", fmt.Sprintf("nothing more was seen of it for %s", quiet.Round(time.Second))), true
+	}
+	return Change{}, false
+}
+
+func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool) {
+	quiet := now.Sub(k.seen)
+	if !k.Kind.Accuses() {
+		if k.clean >= t.set.ClearSeconds || quiet >= time.Duration(t.set.ClearSeconds)*time.Second {
+			return t.move(now, k, Returned, "", "it is over"), true
+		}
+		return Change{}, false
+	}
+	if k.clean >= t.set.ClearSeconds {
+		k.Stage = StageJob
+		return t.move(now, k, Probation, "", fmt.Sprintf("%d s at work without doubt", k.clean)), true
+	}
+	if k.Held = t.held(pool); k.Held != "" {
+		return Change{}, false
+	}
+	k.ExcludedBy = ByPolicy
+	if pool.Excluded == nil {
+		pool.Excluded = map[topology.NodeID]string{}
+	}
+	pool.Excluded[k.Node] = ByPolicy
+	// The node's own finding has taken it out of the healthy ones already.
+	return t.move(now, k, Excluded, "", "findings.mode is auto"), true
+}
+
+// held says why the policy may not exclude one more forwarder; empty when it may. Of nothing that
+// a detector says does this depend.
+func (t *Tracker) held(pool *Pool) string {
+	out := len(pool.Excluded)
+	most := max(1, int(math.Floor(t.set.MaxExcluded*float64(pool.Forwarders))))
+	if t.set.MaxExcluded == 0 {
+		most = 0
+	}
+	switch {
+	case t.set.Mode != ModeAuto:
+		return "findings.mode is observe: a person excludes"
+	case out+1 > most:
+		return fmt.Sprintf("%d of %d forwarders are excluded, at most %d may be (findings.max_excluded)", out, pool.Forwarders, most)
+	case pool.Healthy < t.set.HealthyFloor:
+		return fmt.Sprintf("%d healthy forwarders would be left, the floor is %d (findings.healthy_floor)", pool.Healthy, t.set.HealthyFloor)
+	}
+	return ""
+}
+
+// hold is how long an exclusion lasts at least.
+func (t *Tracker) hold(k *track) time.Duration {
+	h := t.set.Hold
+	for range k.Relapses {
+		if h *= 2; h >= t.set.HoldMost {
+			return t.set.HoldMost
+		}
+	}
+	return h
+}
+
+func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool) {
+	by, out := pool.Excluded[k.Node]
+	if !out {
+		k.Stage = StageJob
+		return t.move(now, k, Probation, "", "its exclusion was ended"), true
+	}
+	// Who was excluded by a person is returned by one.
+	k.ExcludedBy = by
+	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.hold(k) || now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
+		return Change{}, false
+	}
+	k.Stage = StageCanary
+	return t.move(now, k, Probation, "", fmt.Sprintf("excluded for %s", t.hold(k))), true
+}
+
+func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool) {
+	age := now.Sub(k.Changed)
+	_, out := pool.Excluded[k.Node]
+	switch {
+	case k.Stage == StageCanary && !out:
+		k.Stage = StageJob
+		return t.move(now, k, Probation, "", "its exclusion was ended"), true
+	case k.alarm > 0 && k.Stage == StageCanary:
+		k.Relapses++
+		return t.move(now, k, Excluded, "", "it was slow again in its canary probes"), true
+	case k.alarm > 0:
+		k.Relapses++
+		return t.move(now, k, Confirmed, "", "it was slow again in probation"), true
+	case k.Stage == StageCanary && t.passed(k, age):
+		k.Stage = StageJob
+		delete(pool.Excluded, k.Node)
+		return t.move(now, k, Probation, "", "its canary probes passed"), true
+	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses || age >= 6*t.set.Trial):
+		return t.move(now, k, Returned, "", "nothing was wrong with it in probation"), true
+	}
+	return Change{}, false
+}
+
+// passed says that canary I/O has shown nothing; where nobody probes, a quiet trial stands in.
+func (t *Tracker) passed(k *track, age time.Duration) bool {
+	if k.probed {
+		return k.passes >= t.set.ProbePasses
+	}
+	return age >= t.set.Trial
+}

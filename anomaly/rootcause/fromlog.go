@@ -1,0 +1,90 @@
+package rootcause
+
+import (
+	"fmt"
+
+	"fairway/collector/topology"
+	"fairway/tsdb/history/iolog"
+)
+
+// Op is a direction of I/O.
+type Op string
+
+// The directions. IOMiner explains reads and writes each by themselves; Both has an interval for each
+// direction of each file.
+const (
+	Read  Op = "read"
+	Write Op = "write"
+	Both  Op = "both"
+)
+
+// FromLog makes the judge's input of one job of a log; names are the paths by file, and may lack some.
+func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) Job {
+	out := Job{Procs: Known(j.Procs)}
+	for i := range rows {
+		r := &rows[i]
+		name := names[r.File]
+		if name == "" {
+			name = fmt.Sprintf("file %016x", uint64(r.File))
+		}
+		if op != Write && r.ReadEnd >= r.ReadStart {
+			f := common(r, name)
+			f.Start, f.End, f.Bytes = r.ReadStart, r.ReadEnd, float64(r.BytesRead)
+			f.Small, f.Nonconsec = share(r.SmallReads, r.PosixReads), share(r.PosixReads-r.ConsecReads, r.PosixReads)
+			if op == Both {
+				f.Name += " (read)"
+			}
+			out.Files = append(out.Files, f)
+		}
+		if op != Read && r.WriteEnd >= r.WriteStart {
+			f := common(r, name)
+			f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
+			f.Small, f.Nonconsec = share(r.SmallWrites, r.PosixWrites), share(r.PosixWrites-r.ConsecWrites, r.PosixWrites)
+			if op == Both {
+				f.Name += " (write)"
+			}
+			out.Files = append(out.Files, f)
+		}
+	}
+	return out
+}
+
+// common is what a file has in both directions.
+func common(r *iolog.JobFile, name string) File {
+	f := File{Name: name, Collective: 0, Procs: Known(r.Procs), OSTs: Unknown()}
+	if r.UsesCollective {
+		f.Collective = 1
+	}
+	if r.StripeCount != nil {
+		f.OSTs = Known(*r.StripeCount)
+	}
+	for _, ost := range r.OSTs {
+		f.Targets = append(f.Targets, TargetOf(ost))
+	}
+	return f
+}
+
+// TargetOf is the name that Lustre gives a target after the file system's own, such as OST0014 for 20.
+func TargetOf(index int32) topology.TargetID { return topology.TargetID(fmt.Sprintf("OST%04x", index)) }
+
+// share is part of whole, unknown without a whole. Counters of a damaged log may say anything.
+func share(part, whole int64) Known {
+	if whole <= 0 {
+		return Unknown()
+	}
+	return min(1, max(0, Known(part)/Known(whole)))
+}
+
+// Summarise is the explanation of one direction as the archive keeps it; what is not known is NaN.
+func Summarise(j *iolog.Job, rows []iolog.JobFile, op Op) iolog.Factors {
+	a := Explain(FromLog(j, rows, nil, op), Defaults())
+	out := iolog.Factors{
+		IOSeconds: a.IOTime, BytesPerSec: float64(a.Bandwidth), CriticalFiles: int64(len(a.Critical)), LongestShare: float64(Unknown()),
+		Small: float64(a.Factors.Small), Nonconsec: float64(a.Factors.Nonconsec), Collective: float64(a.Factors.Collective),
+		OSTs: float64(a.Factors.OSTs), ProcsPerOST: float64(a.Factors.ProcsPerOST),
+	}
+	if a.IOTime > 0 {
+		out.LongestShare = longest(&a).Exclusive / a.IOTime
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package anomaly
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mode says whether findings may withhold a forwarder by themselves.
+type Mode string
+
+// The modes.
+const (
+	ModeObserve Mode = "observe" // findings are shown; people exclude
+	ModeAuto    Mode = "auto"    // a confirmed fail-slow forwarder is excluded, within the floors
+)
+
+// Settings are the hysteresis of a finding's life and the floors that no detector can cross.
+// Counts of seconds are of seconds with evidence; durations are of the clock.
+type Settings struct {
+	Mode Mode `toml:"mode"`
+	// SuspectSeconds of doubt make a suspicion; one second of alarm does too.
+	SuspectSeconds int `toml:"suspect_seconds"`
+	// ConfirmSeconds of alarm confirm it.
+	ConfirmSeconds int `toml:"confirm_seconds"`
+	// ClearSeconds without doubt, in which the node was seen at work, end it.
+	ClearSeconds int `toml:"clear_seconds"`
+	// ForgetAfter ends a suspicion of which nothing more is seen.
+	ForgetAfter time.Duration `toml:"forget_after"`
+	// Hold is the least time of an exclusion by policy; it doubles with each relapse up to HoldMost,
+	// which is also the longest that a policy withholds a forwarder before it is tried again.
+	Hold     time.Duration `toml:"hold"`
+	HoldMost time.Duration `toml:"hold_most"`
+	// ProbePasses canary probes in a row must pass before a first job.
+	ProbePasses int `toml:"probe_passes"`
+	// Trial is how long a forwarder is watched after its exclusion.
+	Trial time.Duration `toml:"trial"`
+	// Mute is how long a dismissed finding is not made again.
+	Mute time.Duration `toml:"mute"`
+	// MaxExcluded is the largest share of the forwarders that may be excluded at once by policy,
+	// 0..1; one may be where the share is less than one forwarder.
+	MaxExcluded float64 `toml:"max_excluded"`
+	// HealthyFloor is the smallest number of healthy forwarders that a policy must leave.
+	HealthyFloor int `toml:"healthy_floor"`
+}
+
+// DefaultSettings only show.
+func DefaultSettings() Settings {
+	return Settings{
+		Mode: ModeObserve, SuspectSeconds: 3, ConfirmSeconds: 5, ClearSeconds: 60, ForgetAfter: 15 * time.Minute,
+		Hold: 10 * time.Minute, HoldMost: 24 * time.Hour, ProbePasses: 6, Trial: 10 * time.Minute, Mute: 24 * time.Hour,
+		MaxExcluded: 0.1, HealthyFloor: 1,
+	}
+}
+
+// Validate says which setting is out of its range.
+func (s Settings) Validate() error {
+	if s.Mode != ModeObserve && s.Mode != ModeAuto {
+		return fmt.Errorf("mode = %q: want observe or auto", s.Mode)
+	}
+	for _, n := range []struct {
+		name       string
+		value, min int
+	}{{"suspect_seconds", s.SuspectSeconds, 1}, {"confirm_seconds", s.ConfirmSeconds, 1}, {"clear_seconds", s.ClearSeconds, 1},
+		{"probe_passes", s.ProbePasses, 1}, {"healthy_floor", s.HealthyFloor, 0}} {
+		if n.value < n.min || n.value > 1e6 {
+			return fmt.Errorf("%s = %d: want %d to 1000000", n.name, n.value, n.min)
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"forget_after", s.ForgetAfter}, {"hold", s.Hold}, {"hold_most", s.HoldMost}, {"trial", s.Trial}, {"mute", s.Mute}} {
+		if d.value < time.Second || d.value > 30*24*time.Hour {
+			return fmt.Errorf("%s = %s: want 1s to 720h", d.name, d.value)
+		}
+	}
+	if s.MaxExcluded < 0 || s.MaxExcluded > 1 {
+		return fmt.Errorf("max_excluded = %g: want a share of 0 to 1", s.MaxExcluded)
+	}
+	if s.HoldMost < s.Hold {
+		return fmt.Errorf("hold_most = %s: want at least hold = %s", s.HoldMost, s.Hold)
+	}
+	return nil
+}

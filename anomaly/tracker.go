@@ -1,0 +1,283 @@
+package anomaly
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Tracker leads every finding through its life: suspect, confirmed, excluded, probation, returned,
+// or dismissed by a person. It has no clock and no I/O: Step is called once a second with what the
+// detectors said, and every change is returned to whoever keeps the journal. Its methods must not
+// be called concurrently.
+type Tracker struct {
+	set    Settings
+	made   int
+	open   map[subject]*track
+	closed []Finding // the newest last, at most maxClosed
+	muted  map[subject]time.Time
+	doubts map[subject]doubt // seconds of doubt about nodes without a finding
+}
+
+// subject is what a finding is about; there is at most one open one of each.
+type subject struct {
+	node topology.NodeID
+	kind Kind
+}
+
+// track is an open finding with the seconds counted for its next step.
+type track struct {
+	Finding
+	alarm, clean int
+	seen         time.Time // newest second with evidence either way
+	bad          time.Time // newest second of doubt or alarm
+	passes       int       // canary probes passed in a row
+	probed       bool      // since the newest change
+}
+
+type doubt struct {
+	seconds int
+	last    time.Time
+}
+
+const (
+	maxClosed = 200
+	// doubtGap is the pause after which seconds of doubt are counted anew.
+	doubtGap = 30 * time.Second
+)
+
+// Pool is how many forwarders there are to withhold from.
+type Pool struct {
+	Forwarders int
+	Healthy    int // that may carry new work and are not excluded
+	// Excluded says by whom each excluded forwarder is withheld; ByPolicy is the tracker itself.
+	Excluded map[topology.NodeID]string
+}
+
+// NewTracker makes a tracker that takes up the findings of a journal, in the order in which they
+// were made.
+func NewTracker(set Settings, findings []Finding) *Tracker {
+	t := &Tracker{set: set, open: map[subject]*track{}, muted: map[subject]time.Time{}, doubts: map[subject]doubt{}}
+	for _, f := range findings {
+		var n int
+		if _, err := fmt.Sscanf(f.ID, "F-%d", &n); err == nil {
+			t.made = max(t.made, n)
+		}
+		s := subject{f.Node, f.Kind}
+		switch {
+		case f.Open():
+			t.open[s] = &track{Finding: f, seen: f.Changed}
+		case f.State == Dismissed:
+			t.muted[s] = f.Changed.Add(set.Mute)
+			t.close(f)
+		default:
+			t.close(f)
+		}
+	}
+	return t
+}
+
+func (t *Tracker) close(f Finding) {
+	t.closed = append(t.closed, f)
+	if over := len(t.closed) - maxClosed; over > 0 {
+		t.closed = slices.Delete(t.closed, 0, over)
+	}
+}
+
+// Findings returns the open findings, the oldest first, then those closed since then.
+func (t *Tracker) Findings(closedSince time.Time) []Finding {
+	out := make([]Finding, 0, len(t.open))
+	for _, k := range t.open {
+		out = append(out, k.copy())
+	}
+	slices.SortFunc(out, func(a, b Finding) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+	for _, f := range slices.Backward(t.closed) {
+		if f.Changed.After(closedSince) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Suspected lists the nodes that a canary probe should look at more often: under suspicion or
+// excluded, and not cleared yet.
+func (t *Tracker) Suspected() []topology.NodeID {
+	var out []topology.NodeID
+	for s := range t.open {
+		if s.kind.Accuses() {
+			out = append(out, s.node)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (k *track) copy() Finding {
+	f := k.Finding
+	f.Evidence = maps.Clone(f.Evidence)
+	return f
+}
+
+// Step takes one second: what the detectors said of it, one verdict a node and kind at most, and
+// the pool as it is. It returns what changed, in order.
+func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
+	var changes []Change
+	for i := range verdicts {
+		v := &verdicts[i]
+		s := subject{v.Node, v.Kind}
+		if k := t.open[s]; k != nil {
+			k.take(now, v)
+		} else if t.suspicious(now, s, v) {
+			changes = append(changes, t.suspect(now, v))
+		}
+	}
+	for _, s := range t.subjects() {
+		changes = append(changes, t.advance(now, t.open[s], &pool)...)
+	}
+	return changes
+}
+
+// subjects are the open ones in a fixed order: who was found first is excluded first.
+func (t *Tracker) subjects() []subject {
+	return slices.SortedFunc(maps.Keys(t.open), func(a, b subject) int {
+		x, y := t.open[a], t.open[b]
+		return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(a.node, b.node), cmp.Compare(a.kind, b.kind))
+	})
+}
+
+// suspicious counts doubt about a node without an open finding.
+func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
+	if until, ok := t.muted[s]; ok {
+		if now.Before(until) {
+			return false
+		}
+		delete(t.muted, s)
+	}
+	d := t.doubts[s]
+	switch {
+	case v.Level == Alarm:
+		delete(t.doubts, s)
+		return true
+	case v.Level != Doubt:
+		if v.Level == Clean || now.Sub(d.last) > doubtGap {
+			delete(t.doubts, s)
+		}
+		return false
+	case now.Sub(d.last) > doubtGap:
+		d.seconds = 0
+	}
+	d.seconds, d.last = d.seconds+1, now
+	t.doubts[s] = d
+	if d.seconds < t.set.SuspectSeconds {
+		return false
+	}
+	delete(t.doubts, s)
+	return true
+}
+
+func (t *Tracker) suspect(now time.Time, v *Verdict) Change {
+	t.made++
+	since := v.Since
+	if since.IsZero() || since.After(now) {
+		since = now
+	}
+	k := &track{Finding: Finding{ID: fmt.Sprintf("F-%04d", t.made), Node: v.Node, Kind: v.Kind, Since: since}}
+	t.open[subject{v.Node, v.Kind}] = k
+	k.take(now, v)
+	return t.move(now, k, Suspect, "", "the detector's test leans towards it")
+}
+
+// take counts one second of evidence and keeps the newest words about it.
+func (k *track) take(now time.Time, v *Verdict) {
+	switch v.Level {
+	case Unseen:
+		return
+	case Clean:
+		k.clean++
+		k.seen = now
+		return
+	case Alarm:
+		k.alarm++
+	}
+	k.clean, k.seen, k.bad = 0, now, now
+	k.Confidence, k.Score, k.Class, k.Model = v.Confidence, v.Score, v.Class, v.Model
+	k.Sentence, k.Evidence, k.Impact = v.Sentence, v.Evidence, v.Impact
+	k.Jobs = nil
+	for _, i := range v.Impact {
+		k.Jobs = append(k.Jobs, i.Job)
+	}
+}
+
+// Probe takes the outcome of one canary probe of a node with an open finding.
+func (t *Tracker) Probe(node topology.NodeID, ok bool) {
+	for s, k := range t.open {
+		if s.node != node || !s.kind.Accuses() {
+			continue
+		}
+		k.probed = true
+		if ok {
+			k.passes++
+		} else {
+			k.passes = 0
+		}
+	}
+}
+
+// move makes a change of state true.
+func (t *Tracker) move(now time.Time, k *track, to State, by, why string) Change {
+	c := Change{From: k.State, At: now, By: by, Why: why}
+	k.State, k.Changed, k.Why = to, now, why
+	k.alarm, k.clean, k.passes, k.probed, k.seen = 0, 0, 0, false, now
+	if to != Confirmed {
+		k.Held = ""
+	}
+	if to != Excluded && !(to == Probation && k.Stage == StageCanary) {
+		k.ExcludedBy = ""
+	}
+	if to != Probation {
+		k.Stage = ""
+	}
+	c.Finding = k.copy()
+	if !k.Open() {
+		delete(t.open, subject{k.Node, k.Kind})
+		t.close(c.Finding)
+	}
+	return c
+}
+
+// ErrUnknown says that there is no open finding of that name.
+var ErrUnknown = errors.New("no open finding has this id")
+
+func (t *Tracker) find(id string) (*track, error) {
+	for _, k := range t.open {
+		if k.ID == id {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("finding %q: %w", id, ErrUnknown)
+}
+
+// Acknowledge notes that somebody looks after a finding.
+func (t *Tracker) Acknowledge(now time.Time, id, by, why string) (Change, error) {
+	k, err := t.find(id)
+	if err != nil {
+		return Change{}, err
+	}
+	k.Owner = by
+	return Change{Finding: k.copy(), From: k.State, At: now, By: by, Why: why}, nil
+}
+
+// Dismiss ends a finding that a person says is none; it is not made again for the setting Mute.
+func (t *Tracker) Dismiss(now time.Time, id, by, why string) (Change, error) {
+	k, err := t.find(id)
+	if err != nil {
+		return Change{}, err
+	}
+	t.muted[subject{k.Node, k.Kind}] = now.Add(t.set.Mute)
+	return t.move(now, k, Dismissed, by, why), nil
+}

@@ -1,0 +1,276 @@
+package anomaly
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// bench steps a tracker second by second and plays the desk: what the tracker excludes is in the
+// pool's next second.
+type bench struct {
+	*testing.T
+	*Tracker
+	now     time.Time
+	pool    Pool
+	changes []Change
+}
+
+func quick() Settings {
+	s := DefaultSettings()
+	s.ClearSeconds, s.Hold, s.HoldMost, s.Trial, s.ForgetAfter = 10, 20*time.Second, time.Minute, 15*time.Second, time.Minute
+	return s
+}
+
+func newBench(t *testing.T, set Settings) *bench {
+	if err := set.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return &bench{T: t, Tracker: NewTracker(set, nil), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		pool: Pool{Forwarders: 40, Healthy: 39, Excluded: map[topology.NodeID]string{}}}
+}
+
+// say gives every verdict for n seconds.
+func (b *bench) say(n int, vs ...Verdict) (changes []Change) {
+	for range n {
+		b.now = b.now.Add(time.Second)
+		got := b.Step(b.now, vs, b.pool)
+		b.follow(got)
+		changes = append(changes, got...)
+	}
+	b.changes = append(b.changes, changes...)
+	return changes
+}
+
+func (b *bench) follow(changes []Change) {
+	for _, c := range changes {
+		out := c.Finding.State == Excluded || c.Finding.State == Probation && c.Finding.Stage == StageCanary
+		if _, was := b.pool.Excluded[c.Finding.Node]; out && !was {
+			b.pool.Excluded[c.Finding.Node] = ByPolicy
+		} else if !out {
+			delete(b.pool.Excluded, c.Finding.Node)
+		}
+	}
+}
+
+func (b *bench) wantStates(want ...string) {
+	b.Helper()
+	var got []string
+	for _, c := range b.changes {
+		text := string(c.Finding.State)
+		if c.Finding.Stage != "" {
+			text += " " + string(c.Finding.Stage)
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("the finding went through\n%q, want\n%q", got, want)
+	}
+}
+
+func slow(node topology.NodeID, l Level) Verdict {
+	return Verdict{Node: node, Kind: FailSlow, Level: l, Confidence: 0.9, Score: 12, Model: "m1", Class: "write",
+		Sentence: "writes on " + string(node) + " take 9.8 times as long", Evidence: map[string]float64{"write_ratio": 9.8},
+		Impact: []Impact{{Job: "88231", Share: 0.12}}}
+}
+
+func TestAWholeLife(t *testing.T) {
+	set := quick()
+	set.Mode = ModeAuto
+	b := newBench(t, set)
+	b.say(2, slow("fwd1", Doubt))
+	b.wantStates()
+	b.say(1, slow("fwd1", Doubt))
+	b.wantStates("suspect")
+	b.say(set.ConfirmSeconds, slow("fwd1", Alarm))
+	b.wantStates("suspect", "confirmed", "excluded")
+	f := b.Findings(b.now)[0]
+	if f.ID != "F-0001" || f.Jobs[0] != "88231" || f.Sentence == "" || f.ExcludedBy != ByPolicy || f.Model != "m1" {
+		t.Errorf("the finding is %+v", f)
+	}
+	b.say(19)
+	b.wantStates("suspect", "confirmed", "excluded")
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary")
+	for range set.ProbePasses - 1 {
+		b.Probe("fwd1", true)
+	}
+	b.say(60)
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary")
+	b.Probe("fwd1", true)
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary", "probation first job")
+	b.say(15, slow("fwd1", Clean))
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary", "probation first job", "returned")
+	if len(b.pool.Excluded) != 0 {
+		t.Error("it is still excluded")
+	}
+}
+
+func TestRelapseDoublesTheHold(t *testing.T) {
+	set := quick()
+	set.Mode = ModeAuto
+	b := newBench(t, set)
+	b.say(6, slow("fwd1", Alarm))
+	b.say(20)
+	b.say(1, slow("fwd1", Alarm)) // a job that was left behind on it, or a failed probe
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary", "excluded")
+	b.say(39)
+	if n := len(b.changes); n != 5 {
+		t.Errorf("the second hold ended early: %d changes", n)
+	}
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary", "excluded", "probation canary")
+}
+
+func TestAFailedProbeCountsFromTheStart(t *testing.T) {
+	set := quick()
+	set.Mode = ModeAuto
+	b := newBench(t, set)
+	b.say(6, slow("fwd1", Alarm))
+	b.say(20)
+	for range 20 {
+		for range set.ProbePasses - 1 {
+			b.Probe("fwd1", true)
+		}
+		b.Probe("fwd1", false)
+		b.say(10)
+	}
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary")
+}
+
+func TestWithoutEvidenceASuspicionIsForgotten(t *testing.T) {
+	b := newBench(t, quick())
+	b.say(3, slow("fwd1", Doubt))
+	b.say(59)
+	b.wantStates("suspect")
+	b.say(2)
+	b.wantStates("suspect", "returned")
+}
+
+func TestHysteresisOfAnIntermittentFault(t *testing.T) {
+	b := newBench(t, quick())
+	b.say(6, slow("fwd1", Alarm))
+	for range 5 { // bursts shorter than the clear time keep one finding
+		b.say(9, slow("fwd1", Clean))
+		b.say(5, slow("fwd1", Alarm))
+	}
+	b.wantStates("suspect", "confirmed")
+	b.say(10, slow("fwd1", Clean))
+	b.say(1, slow("fwd1", Alarm))
+	b.wantStates("suspect", "confirmed", "probation first job", "confirmed")
+	if f := b.Findings(b.now); len(f) != 1 || f[0].Relapses != 1 {
+		t.Errorf("findings: %+v", f)
+	}
+}
+
+func TestObserveNeverExcludes(t *testing.T) {
+	b := newBench(t, quick())
+	b.say(100, slow("fwd1", Alarm))
+	b.wantStates("suspect", "confirmed")
+	if f := b.Findings(b.now)[0]; !strings.Contains(f.Held, "observe") {
+		t.Errorf("it does not say why: %q", f.Held)
+	}
+	b.pool.Excluded["fwd1"] = "olga"
+	b.say(1000)
+	b.wantStates("suspect", "confirmed", "excluded") // a person's exclusion is ended by a person
+	delete(b.pool.Excluded, "fwd1")
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "excluded", "probation first job")
+}
+
+func TestDismissedIsNotMadeAgain(t *testing.T) {
+	set := quick()
+	set.Mute = time.Minute
+	b := newBench(t, set)
+	b.say(6, slow("fwd1", Alarm))
+	c, err := b.Dismiss(b.now, "F-0001", "olga", "a planned rebuild of its array")
+	if err != nil || c.Finding.State != Dismissed || c.By != "olga" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if _, err := b.Dismiss(b.now, "F-0001", "olga", "again"); err == nil {
+		t.Error("a closed finding was dismissed again")
+	}
+	b.say(58, slow("fwd1", Alarm))
+	again := NewTracker(set, b.Findings(time.Time{})) // the mute holds over a restart
+	if got := again.Step(b.now, []Verdict{slow("fwd1", Alarm)}, b.pool); len(got) != 0 {
+		t.Errorf("after a restart: %+v", got)
+	}
+	b.say(2, slow("fwd1", Alarm))
+	b.wantStates("suspect", "confirmed", "suspect")
+	if f := b.Findings(b.now)[0]; f.ID != "F-0002" {
+		t.Errorf("the next finding is %s", f.ID)
+	}
+}
+
+func TestExplainedSlownessIsNeverExcluded(t *testing.T) {
+	set := quick()
+	set.Mode = ModeAuto
+	b := newBench(t, set)
+	storm := Verdict{Node: "fwd1", Kind: MetaStorm, Level: Alarm, Confidence: 0.9}
+	b.say(20, storm)
+	b.wantStates("suspect", "confirmed")
+	b.say(10)
+	b.wantStates("suspect", "confirmed", "returned")
+}
+
+func TestRestartTakesUpAFinding(t *testing.T) {
+	set := quick()
+	set.Mode = ModeAuto
+	b := newBench(t, set)
+	b.say(6, slow("fwd1", Alarm))
+	b.Tracker = NewTracker(set, b.Findings(time.Time{}))
+	b.say(20)
+	b.wantStates("suspect", "confirmed", "excluded", "probation canary")
+}
+
+// TestFloorsHoldWhateverTheDetectorSays lets a detector accuse at random and looks at the floors
+// after every second.
+func TestFloorsHoldWhateverTheDetectorSays(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		set := quick()
+		set.Mode, set.MaxExcluded, set.HealthyFloor = ModeAuto, float64(rng.IntN(5))/10, rng.IntN(20)
+		b := newBench(t, set)
+		accused := map[topology.NodeID]bool{}
+		for range 400 {
+			var vs []Verdict
+			for i := range b.pool.Forwarders {
+				vs = append(vs, slow(topology.NodeID(fmt.Sprint("fwd", i)), Level(rng.IntN(4))))
+			}
+			before := len(b.pool.Excluded)
+			b.say(1, vs...)
+			clear(accused)
+			for _, n := range b.Suspected() {
+				accused[n] = true
+			}
+			for n := range b.pool.Excluded {
+				accused[n] = true
+			}
+			healthy := b.pool.Healthy
+			b.pool.Healthy = b.pool.Forwarders - len(accused)
+			if n := len(b.pool.Excluded); n > before && (n > max(1, int(set.MaxExcluded*40)) || set.MaxExcluded == 0 || healthy < set.HealthyFloor) {
+				t.Fatalf("seed %d: %d excluded with %d healthy; at most %g of 40, floor %d", seed, n, healthy, set.MaxExcluded, set.HealthyFloor)
+			}
+		}
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for name, spoil := range map[string]func(*Settings){
+		"mode": func(s *Settings) { s.Mode = "maybe" }, "confirm_seconds": func(s *Settings) { s.ConfirmSeconds = 0 },
+		"max_excluded": func(s *Settings) { s.MaxExcluded = 1.1 }, "hold_most": func(s *Settings) { s.HoldMost = time.Second },
+		"trial": func(s *Settings) { s.Trial = 0 },
+	} {
+		s := DefaultSettings()
+		spoil(&s)
+		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

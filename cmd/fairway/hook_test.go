@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/remap/dispatch"
+	"fairway/webui/problem"
+)
+
+// hook runs the real program as Slurm's controller does: without PATH, HOME or SLURM_CONF.
+func hook(t *testing.T, env []string, args ...string) (out string, took time.Duration) {
+	t.Helper()
+	path, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, append([]string{"hook"}, args...)...)
+	cmd.Env = env
+	begun := time.Now()
+	b, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("hook %v: %v\n%s", args, err, b)
+	}
+	return string(b), time.Since(begun)
+}
+
+var slurmEnv = []string{"SLURM_JOB_ID=12", "SLURM_JOB_NODELIST=cn[01-02]", "SLURM_JOB_NAME=run.sh", "SLURM_JOB_USER=wei", "SLURM_JOB_ACCOUNT=(null)", "SLURM_JOB_COMMENT=big app=ROMS"}
+
+// slurmDaemon answers the hooks' requests with handle.
+func slurmDaemon(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "d.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: handle}
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = s.Serve(l) })
+	t.Cleanup(func() { s.Close(); wait.Wait() })
+	return "unix:" + path
+}
+
+// TestHookFailsOpen: whatever is wrong, the hook says so, exits with 0 and does not hold the job.
+func TestHookFailsOpen(t *testing.T) {
+	hung := make(chan struct{})
+	t.Cleanup(func() { close(hung) })
+	deaf, err := net.Listen("unix", filepath.Join(t.TempDir(), "deaf.sock")) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deaf.Close() })
+	stop := filepath.Join(t.TempDir(), "nothing")
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		want string
+	}{
+		{"no daemon", slurmEnv, []string{"dispatch", "--addr", "unix:" + stop}, "fairwayd does not answer"},
+		{"a daemon that hangs", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, func(http.ResponseWriter, *http.Request) { <-hung })}, "does not answer"},
+		{"a daemon that is stopped", slurmEnv, []string{"end", "--addr", "unix:" + deaf.Addr().String()}, "does not answer"},
+		{"a daemon that refuses", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) { problem.Write(w, r, problem.ErrSignIn) })}, "not signed in"},
+		{"an answer that is no JSON", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) })}, "not what this version"},
+		{"a plan that never comes to an end", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, answer(dispatch.Answer{Plan: "P-1", State: "applying"}))}, "P-1 is still applying"},
+		{"no Slurm", nil, []string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_ID is not set"},
+		{"a bad host list", append(slurmEnv[:1:1], "SLURM_JOB_NODELIST=cn[1-"), []string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_NODELIST: bad host list"},
+		{"a bad flag", slurmEnv, []string{"dispatch", "--adr", "x"}, "unknown flag"},
+		{"no token", slurmEnv, []string{"end", "--token-file", stop}, "token file"},
+		{"no verb", slurmEnv, nil, "needs a verb"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			within := []string{"--within", "300ms"}
+			if c.name == "no verb" {
+				within = nil
+			}
+			out, took := hook(t, c.env, append(c.args, within...)...)
+			if !strings.Contains(out, c.want) {
+				t.Errorf("it says %q, without %q", out, c.want)
+			}
+			if took > 5*time.Second {
+				t.Errorf("it held the job for %s", took)
+			}
+		})
+	}
+}
+
+func answer(a dispatch.Answer) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(a) }
+}
+
+func TestHookTellsTheJobAndWaitsForItsMove(t *testing.T) {
+	asked := 0
+	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
+		var q dispatch.Request
+		err := json.NewDecoder(r.Body).Decode(&q)
+		if err != nil || r.URL.Path != "/api/v1/dispatch" || q.Job != "12" || q.App != "ROMS" || q.User != "wei" || q.Project != "" || len(q.Nodes) != 2 || q.Nodes[1] != "cn02" {
+			t.Errorf("%s: %+v, %v", r.URL.Path, q, err)
+		}
+		a := dispatch.Answer{Plan: "P-000001", State: "applying"}
+		if asked++; asked == 3 {
+			a.State = "applied"
+		}
+		a.Decision.Action, a.Decision.Count = "upgrade", 4
+		answer(a)(w, r)
+	})
+	out, _ := hook(t, slurmEnv, "dispatch", "--addr", addr)
+	if asked != 3 || !strings.HasPrefix(out, "fairway: job 12: upgrade on 4 forwarders, plan P-000001 applied, ") {
+		t.Errorf("asked %d times; %q", asked, out)
+	}
+	end := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/jobs/12/end" || r.Header.Get("Idempotency-Key") == "" {
+			t.Errorf("%s %v", r.URL.Path, r.Header)
+		}
+		_ = json.NewEncoder(w).Encode(dispatch.Ended{Known: true, Plans: []string{"P-000001"}})
+	})
+	if out, _ := hook(t, slurmEnv, "end", "--addr", end); out != "fairway: job 12 has ended; plans taken back: 1\n" {
+		t.Errorf("%q", out)
+	}
+}

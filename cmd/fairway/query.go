@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"fairway/console"
+	"fairway/tsdb/history/iolog"
+)
+
+// newQuery is `fairway query`: questions to the daemon's I/O-log archive, or to one in a directory.
+func newQuery(o *options) *cobra.Command {
+	var dir string
+	var asCSV bool
+	c := &cobra.Command{
+		Use:     "query [NAME [parameter=value...] | SQL]",
+		Short:   "Ask the I/O-log archive: a named analysis, or SQL; without arguments, list the analyses",
+		Long:    "Asks the daemon. With --dir it asks the archive in that directory, by the fairwayd installed beside it.",
+		Example: "  fairway query top-apps op=write n=5\n  fairway query 'SELECT app, count(*) FROM job GROUP BY app'",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return iolog.WriteAnalyses(c.OutOrStdout())
+			}
+			q, err := iolog.ParseQuestion(args)
+			if err != nil {
+				return usageError{err}
+			}
+			if dir != "" {
+				return becomeDaemon("query", o.json, asCSV, append([]string{"--dir", dir, "--"}, args...))
+			}
+			cl, err := o.connect()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			res, err := cl.Ask(c.Context(), q)
+			switch {
+			case err != nil:
+				return err
+			case o.json:
+				return printJSON(c.OutOrStdout(), res)
+			case asCSV:
+				return res.WriteCSV(c.OutOrStdout())
+			}
+			return res.WriteTable(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "ask the archive in this directory, without a daemon")
+	c.Flags().BoolVar(&asCSV, "csv", false, "answer as CSV")
+	return c
+}
+
+// newImport is `fairway import`: it becomes the fairwayd beside it, which alone carries the archive.
+func newImport(o *options) *cobra.Command {
+	var dir string
+	var retry bool
+	c := &cobra.Command{
+		Use:   "import PATH...",
+		Short: "Read I/O logs (Darshan, Slurm, LMT) into the archive, each once",
+		Long: "Runs the fairwayd installed beside this command: it reads every log below the paths that was not read\n" +
+			"before, lists what cannot be read, and may be killed and started again at any point.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var flags []string
+			if dir != "" {
+				flags = append(flags, "--dir", dir)
+			}
+			if retry {
+				flags = append(flags, "--retry")
+			}
+			return becomeDaemon("import", o.json, false, append(append(flags, "--"), args...))
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "the archive (default: of the configured daemon)")
+	c.Flags().BoolVar(&retry, "retry", false, "also read logs again that could not be read before")
+	return c
+}
+
+// becomeDaemon replaces this process by a fairwayd command; it returns only when it cannot.
+func becomeDaemon(command string, asJSON, asCSV bool, args []string) error {
+	path, err := besideOrInPath("fairwayd")
+	if err != nil {
+		return err
+	}
+	argv := []string{path, command}
+	if asJSON {
+		argv = append(argv, "--json")
+	}
+	if asCSV {
+		argv = append(argv, "--csv")
+	}
+	if err := syscall.Exec(path, append(argv, args...), os.Environ()); err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	return errors.New("BUG: exec returned")
+}
+
+func besideOrInPath(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: no %s beside this command or in PATH: it carries the archive; run this where the daemon is installed", console.ErrNotFound, name)
+	}
+	return path, nil
+}

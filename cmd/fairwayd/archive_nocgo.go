@@ -1,0 +1,26 @@
+//go:build !cgo
+
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"fairway/webui"
+)
+
+// errNoArchive is what a daemon says that was built where no C++ compiler is: everything else works.
+var errNoArchive = errors.New("this fairwayd was built without the I/O-log archive (DuckDB needs cgo); build it with CGO_ENABLED=1 and a C++ compiler")
+
+func archiveOf(*Config) webui.Archive { return nil }
+
+func newImport(*string) *cobra.Command { return withoutArchive("import PATH...") }
+func newQuery(*string) *cobra.Command  { return withoutArchive("query [NAME | SQL]") }
+
+func withoutArchive(use string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: "Not in this build: the I/O-log archive", DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return errNoArchive },
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"fairway/remap/dfra"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
+)
+
+// Dispatch says how a job's forwarders are decided.
+type Dispatch struct {
+	Policy    string        `toml:"policy"`
+	HarmBound float64       `toml:"harm_bound"`
+	LiveAfter time.Duration `toml:"live_after"`
+	dfra.Config
+}
+
+func (d *Dispatch) validate() error {
+	if _, err := dispatch.PolicyByName(d.Policy, d.HarmBound); err != nil {
+		return fmt.Errorf("dispatch.%w", err)
+	}
+	if d.HarmBound < 0 || d.HarmBound > 10 {
+		return fmt.Errorf("dispatch.harm_bound = %g: want 0 to 10", d.HarmBound)
+	}
+	if d.LiveAfter < 0 || d.LiveAfter > 24*time.Hour {
+		return fmt.Errorf("dispatch.live_after = %s: want 0s to 24h", d.LiveAfter)
+	}
+	if err := d.Config.Validate(); err != nil {
+		return fmt.Errorf("dispatch.%w", err)
+	}
+	return nil
+}
+
+// openJobs opens the history and the dispatcher over it.
+func (d *daemon) openJobs() error {
+	path := filepath.Join(d.conf.StateDir, "history")
+	h, sum, err := history.Open(path)
+	if err != nil {
+		return err
+	}
+	d.history = h
+	for _, bad := range sum.Damaged {
+		d.log.Warn("a run of the history cannot be read and is left out", "err", bad)
+	}
+	d.log.Info("history read", "file", path, "runs", sum.Runs, "running", sum.Running, "torn_bytes", sum.TornBytes)
+	policy, err := dispatch.PolicyByName(d.conf.Dispatch.Policy, d.conf.Dispatch.HarmBound)
+	if err != nil {
+		return err
+	}
+	limits := d.conf.Dispatch.Config
+	if limits.FwdPeakBW == 0 {
+		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
+	}
+	d.jobs = dispatch.New(dispatch.Config{
+		Desk: d.desk, History: h, Situation: d.picture.Situation, Frames: d.board.Visit, Seconds: d.store,
+		Name: d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
+		LiveAfter: d.conf.Dispatch.LiveAfter, Log: d.log,
+	})
+	d.picture.setJobs(d.jobs.Running)
+	return nil
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/collector/testbed"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/webui"
+)
+
+// slurmSite is a real little cluster with Slurm whose controller runs fairway's hooks.
+type slurmSite struct {
+	*testing.T
+	tb *testbed.Testbed
+	d  *realDaemon
+}
+
+// newSlurmSite starts two forwarders for four compute nodes, and a spare one.
+func newSlurmSite(t *testing.T) *slurmSite {
+	t.Helper()
+	dir := t.TempDir()
+	cfg := testbed.Config{Forwarders: 3, ComputeNodes: 4, Slurm: true,
+		Mapping: topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"}}
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: namespaces need root")
+	}
+	cfg.MountProgram = program(t, "fairway-mount")
+	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
+		script := filepath.Join(dir, verb)
+		text := fmt.Sprintf("#!/bin/sh\nread socket < %s/socket\nexec %s hook %s --addr \"unix:$socket\" >> %s/hook.log 2>&1\n", dir, program(t, "fairway"), verb, dir)
+		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cfg.SlurmConf = append(cfg.SlurmConf, key+"="+script)
+	}
+	tb, err := testbed.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(filepath.Join(dir, "hook.log"))
+			t.Logf("the hooks said:\n%s", text)
+		}
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	l, err := net.Listen("tcp", net.JoinHostPort(tb.HostAddr().String(), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := l.Addr().String()
+	l.Close()
+	var conf strings.Builder
+	conf.WriteString("[desk]\nmode = \"auto\"\nplans_per_minute = 100\n[driver]\nkind = \"fwdmount\"\n" +
+		"[dispatch]\nv_min_bytes = 2e7\nn_min = 1.0\nf = 1.0\n")
+	for _, n := range tb.Machine().Nodes {
+		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
+	}
+	conf.WriteString("[default_mapping]\n")
+	for n, f := range cfg.Mapping {
+		fmt.Fprintf(&conf, "%s = %q\n", n, f)
+	}
+	d := newRealDaemonAt(t, agents, conf.String())
+	write(t, filepath.Join(dir, "socket"), d.socket+"\n")
+	secret := filepath.Join(t.TempDir(), "token")
+	write(t, secret, agentSecret)
+	err = tb.StartAgents(t.Context(), testbed.Agents{Program: program(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantObserved(t, d, cfg.Mapping)
+	return &slurmSite{t, tb, d}
+}
+
+// run submits a job that first says which forwarder its mount uses and then writes so often; it returns the
+// job and what it printed, and waits for its end.
+func (s *slurmSite) run(name string, writes int) (id topology.JobID, printed string) {
+	s.Helper()
+	socket := strings.ReplaceAll(s.tb.MountSocket("cn000"), "cn000", "$(hostname)")
+	script := fmt.Sprintf(`%s status %s | grep '"forwarder"'; for i in $(seq %d); do dd if=/dev/zero of=/pfs/%s.$(hostname).$i bs=256k count=80 2>/dev/null || exit 1; sleep 1; done`,
+		program(s.T, "fairway-mount"), socket, writes, name)
+	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: name, Nodes: 2, NodeList: []topology.NodeID{"cn000", "cn001"}, Argv: []string{"sh", "-c", script}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	state, err := s.tb.WaitJob(s.Context(), id)
+	out, _ := os.ReadFile(filepath.Join(s.tb.LogDir(), fmt.Sprintf("job.%s.log", id)))
+	if err != nil || state != "COMPLETED" {
+		s.Fatalf("job %s (%s) is %s, %v:\n%s", id, name, state, err, out)
+	}
+	return id, string(out)
+}
+
+// profile waits for a job's profile.
+func (s *slurmSite) profile(id topology.JobID) (v webui.ProfileView) {
+	s.Helper()
+	for end := time.Now().Add(soon); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
+		if err := s.d.ask("/api/v1/jobs/"+string(id)+"/profile", "", nil, &v); err != nil || time.Now().After(end) {
+			s.Fatalf("job %s has no profile: %+v, %v", id, v, err)
+		}
+	}
+	return v
+}
+
+// TestSlurmJobIsRemappedBeforeItsFirstIO runs the same job twice under a real Slurm. The first run
+// makes its history; the second is given a forwarder of its own before it does any I/O, and at its
+// end everything is as before. A third and a fourth run find the daemon hung and dead.
+func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSlurmSite(t)
+	defaults := s.tb.Machine().Default
+
+	first, out := s.run("writer", 2)
+	if strings.Count(out, `"fwd000"`) != 2 {
+		t.Errorf("the first run was not on its default forwarder: %s", out)
+	}
+	v := s.profile(first)
+	if v.User != "root" || v.App != "writer" || v.Profile.IONodes != 2 || v.Profile.MetaQueue == nil || v.Profile.WriteBytes < 0.8*80*(1<<20) || v.Profile.WriteBytes > 1.1*80*(1<<20) {
+		t.Fatalf("the profile of 2 nodes that wrote 40 MiB each: %+v %+v", v, v.Profile)
+	}
+
+	// It wants two of its own: the spare one, and the one whose compute nodes have no job.
+	second, out := s.run("writer", 2)
+	if strings.Count(out, `"fwd001"`) != 1 || strings.Count(out, `"fwd002"`) != 1 {
+		t.Errorf("the second run began on: %s", out)
+	}
+	var plans []console.PlanRow
+	if err := s.d.ask("/api/v1/plans", "", nil, &plans); err != nil || len(plans) != 1 {
+		t.Fatalf("plans %+v, %v", plans, err)
+	}
+	wantPlan(t, s.d, plans[0].ID, remap.Restored)
+	wantObserved(t, s.d, defaults)
+	if v := s.profile(second); fmt.Sprint(v.Served) != "[fwd002 fwd001]" || v.Profile.WriteBytes < 0.8*80*(1<<20) {
+		t.Errorf("the profile of the second run: %+v", v)
+	}
+	var plan console.PlanView
+	for end := time.Now().Add(soon); plan.Ledger == nil || plan.Ledger.Measured == nil; time.Sleep(50 * time.Millisecond) {
+		if err := s.d.ask("/api/v1/plans/"+plans[0].ID, "", nil, &plan); err != nil || time.Now().After(end) {
+			t.Fatalf("the ledger has no measurement: %+v, %v", plan.Ledger, err)
+		}
+	}
+	for _, r := range plan.Results {
+		if !r.OK || !r.Verified {
+			t.Errorf("a move was not observed: %+v", r)
+		}
+	}
+	if l := plan.Ledger; l.Predicted.IONodes != 2 || l.Measured.IONodes != 2 || l.Action != "upgrade" {
+		t.Errorf("ledger %+v", l)
+	}
+
+	for _, how := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		if err := s.d.cmd.Process.Signal(how); err != nil {
+			t.Fatal(err)
+		}
+		if _, out := s.run("writer", 0); strings.Count(out, `"fwd000"`) != 2 {
+			t.Errorf("under a daemon after %v the job began on: %s", how, out)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Package manual writes the man pages of fairway's programs from their commands. Only tests use it, so
+// that no program carries the generator.
+package manual
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// Env names the directory that the pages are written to when a program's tests run; without it they
+// are written to a temporary one and checked.
+const Env = "FAIRWAY_MAN"
+
+// Write writes a page for a program and each of its commands, and checks that every command says in
+// one line what it does, starts it with a capital, and does not end it with a full stop.
+func Write(t *testing.T, root *cobra.Command, section string) {
+	t.Helper()
+	dir := os.Getenv(Env)
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	check(t, root)
+	root.DisableAutoGenTag = true
+	header := &doc.GenManHeader{Section: section, Source: "fairway", Manual: "fairway"}
+	if err := doc.GenManTree(root, header, dir); err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, root.Name()+"."+section)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{".SH NAME", ".SH OPTIONS", root.Name()} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %q", page, want)
+		}
+	}
+}
+
+func check(t *testing.T, c *cobra.Command) {
+	t.Helper()
+	name := c.CommandPath()
+	switch {
+	case c.Short == "":
+		t.Errorf("%s does not say what it does", name)
+	case strings.HasSuffix(c.Short, "."), c.Short[:1] != strings.ToUpper(c.Short[:1]):
+		t.Errorf("%s: %q: want a capital at the start and no full stop at the end", name, c.Short)
+	}
+	for _, sub := range c.Commands() {
+		if !sub.Hidden && sub.Name() != "completion" && sub.Name() != "help" {
+			check(t, sub)
+		}
+	}
+}
+
+// Completions checks that a program writes a completion script for each shell.
+func Completions(t *testing.T, newRoot func() *cobra.Command) {
+	t.Helper()
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		var out strings.Builder
+		root := newRoot()
+		root.SetOut(&out)
+		root.SetArgs([]string{"completion", shell})
+		if err := root.Execute(); err != nil || !strings.Contains(out.String(), root.Name()) {
+			t.Error(fmt.Errorf("%s completion %s: %w: %.80q", root.Name(), shell, err, out.String()))
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package consoletest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/remap/dfra"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
+)
+
+// Jobs is console.Records'; one job runs on three forwarders, two have ended.
+func (f *Fake) Jobs(context.Context) ([]console.JobRow, error) {
+	o, err := f.snapshot()
+	if err != nil || len(o.Forwarders) < 4 {
+		return nil, err
+	}
+	at := o.At
+	var nodes []topology.NodeID
+	for i := range 4 { // as Forwarder lists them
+		nodes = append(nodes, topology.NodeID(fmt.Sprintf("fwd001-c%d", i)))
+	}
+	for i := range 476 {
+		nodes = append(nodes, topology.NodeID(fmt.Sprintf("c%05d", 57856+i)))
+	}
+	row := func(id, app, user string, n int, ago, ran time.Duration) console.JobRow {
+		r := console.JobRow{Job: remap.Job{ID: topology.JobID(id), App: app, User: user, Nodes: []topology.NodeID{}, Start: at.Add(-ago)}, NodeCount: n}
+		if ran > 0 {
+			r.End = r.Start.Add(ran)
+		}
+		return r
+	}
+	running := row("88231", "ROMS", "wei", len(nodes), 33*time.Minute, 0)
+	running.Nodes = nodes
+	return []console.JobRow{running, row("88190", "NWCHEM", "sam", 64, 3*time.Hour, 50*time.Minute), row("87911", "WRF", "olga", 1024, 26*time.Hour, 4*time.Hour)}, nil
+}
+
+// Job is console.Records'.
+func (f *Fake) Job(ctx context.Context, id topology.JobID) (console.JobView, error) {
+	rows, err := f.Jobs(ctx)
+	if err != nil {
+		return console.JobView{}, err
+	}
+	for _, r := range rows {
+		if r.ID == id {
+			return f.jobView(r), nil
+		}
+	}
+	return console.JobView{}, fmt.Errorf("job %q: %w; neither runs nor is in the history", id, console.ErrNotFound)
+}
+
+func (f *Fake) jobView(r console.JobRow) console.JobView {
+	v := console.JobView{JobRow: r, Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}}
+	if r.End.IsZero() {
+		read, write, meta := 120e6, 2.1e9, 410.0
+		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = &read, &write, &meta
+		v.Forwarders = map[topology.ForwarderID]int{"fwd001": 200, "fwd002": 240, "fwd003": 40}
+		v.Plans = []string{"P-000142"}
+		v.Decision = &dispatch.Answer{Job: r.ID, Policy: "dfra", Plan: "P-000142", State: remap.Proposed,
+			Decision: dfra.Decision{Action: dfra.Upgrade, Remap: true, Count: 15, Wanted: 15, Reasons: []dfra.Reason{
+				{Rule: "history", Passed: true, Text: "41 earlier runs of ROMS by wei on 480 nodes"},
+				{Rule: "volume", Passed: true, Text: "volume 58 GB > 20 GB"},
+				{Rule: "metadata", Passed: true, Text: "mean metadata queue 0.9 < 32"},
+			}, Interference: []dfra.Interference{{Job: "88260", Why: []string{"heavy metadata on fwd001"}}}},
+			Prediction: &history.Prediction{Depth: 41, Own: history.Accuracy{Predicted: 40, Within: 35}}}
+		return v
+	}
+	v.Served = []topology.ForwarderID{"fwd103", "fwd104"}
+	if r.ID == "88190" {
+		queue := 0.3
+		v.Profile = &history.Profile{ReadBytes: 4.4e12, WriteBytes: 19.2e9, Mode: history.ModeNN, IONodes: 64, PeakBytesPerSec: 2.2e9, PeakNodeBytesPerSec: 61e6,
+			PeakOpsPerSec: 40_100, MetaOps: 8123, MetaQueue: &queue, IOSeconds: 1310, Coverage: 0.998, From: "collectors", Phases: []history.Phase{
+				{AtSeconds: 30, Seconds: 600, ReadBytes: 4.4e12, MetaOps: 4000}, {AtSeconds: 1200, Seconds: 200, WriteBytes: 9.6e9}, {AtSeconds: 2500, Seconds: 450, WriteBytes: 9.6e9, ReadBytes: 8e9}}}
+	}
+	return v
+}
+
+// Recent is console.Records'.
+func (f *Fake) Recent(context.Context, int) ([]console.AuditEntry, error) {
+	o, err := f.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	entry := func(seq uint64, ago time.Duration, actor, action, subject, result, reason string) console.AuditEntry {
+		return console.AuditEntry{Seq: seq, At: o.At.Add(-ago), Actor: actor, Action: action, Subject: subject, Result: result, Reason: reason}
+	}
+	return []console.AuditEntry{
+		entry(1204, 3*time.Minute, "dfra", "proposed", "P-000142", "proposed", "58 GB to write, 15 idle healthy forwarders"),
+		entry(1203, 22*time.Minute, "sam", "excluded", "fwd059", "", "disk errors since the night"),
+		entry(1202, 40*time.Minute, "olga", "approved", "P-000140", "approved", "fwd012 is the only one left in its rack"),
+	}, nil
+}

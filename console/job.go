@@ -1,0 +1,264 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
+)
+
+// jobPage is one job: its load, its forwarders, what was decided for it and what it did.
+type jobPage struct {
+	id     topology.JobID
+	job    JobView
+	have   bool
+	err    error
+	asking bool
+	cursor int // in the forwarders
+}
+
+func newJobPage(id string) *jobPage { return &jobPage{id: topology.JobID(id)} }
+
+func (p *jobPage) name() string           { return onJob }
+func (p *jobPage) address(*State) Address { return Address{Page: "jobs", ID: string(p.id)} }
+
+func (p *jobPage) refresh(_ *State, ask *asker) tea.Cmd {
+	if p.asking {
+		return nil
+	}
+	p.asking = true
+	return ask.job(p.id)
+}
+
+func (p *jobPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	a, ok := msg.(answer[JobView])
+	if !ok {
+		return nil
+	}
+	p.asking = false
+	if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
+		p.job, p.have = a.value, true
+		p.cursor = max(0, min(p.cursor, len(p.job.Forwarders)-1))
+	}
+	return nil
+}
+
+func (p *jobPage) forwarders() []topology.ForwarderID {
+	return slices.Sorted(maps.Keys(p.job.Forwarders))
+}
+
+func (p *jobPage) act(s *State, ask *asker, a action) tea.Cmd {
+	on := p.forwarders()
+	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
+	switch a {
+	case actOpen:
+		if p.cursor < len(on) {
+			return s.open(ask, newForwarderPage(string(on[p.cursor])))
+		}
+		s.Note = "no forwarder of this job is observed"
+	case actPropose:
+		if p.cursor >= len(on) {
+			s.Note = "no forwarder of this job is observed: there would be no way back"
+			return nil
+		}
+		return s.open(ask, newProposeJobPage(on[p.cursor], p.id, p.job.Nodes))
+	default:
+		p.cursor = max(0, min(p.cursor+steps[a], len(on)-1))
+	}
+	return nil
+}
+
+func (p *jobPage) title(s *State, _ int) string {
+	title := " job " + clean(string(p.id))
+	if !p.have {
+		return title
+	}
+	j := &p.job
+	title += fmt.Sprintf("  %s  user %s  %d nodes", orMissing(j.App), orMissing(j.User), j.NodeCount)
+	if j.End.IsZero() {
+		return title + "  running " + age(s.Now.Sub(j.Start))
+	}
+	return title + fmt.Sprintf("  ended %s after %s", moment(j.End, s.Now), age(j.End.Sub(j.Start)))
+}
+
+func orMissing(s string) string {
+	if s == "" {
+		return missing
+	}
+	return clean(s)
+}
+
+func (p *jobPage) body(s *State, w, h int) []string {
+	if !p.have {
+		if p.err != nil {
+			return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+		}
+		return []string{"", " Asking for job " + clean(string(p.id)) + "."}
+	}
+	j := &p.job
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, clip(fmt.Sprintf(format, args...), w)) }
+	if j.End.IsZero() {
+		add(" NOW       read %s MB/s   write %s MB/s   md ops %s/s", mega(j.ReadBytesPerSec), mega(j.WriteBytesPerSec), count(j.MetaOpsPerSec))
+	}
+	lines = append(lines, p.did(s, w)...)
+	if j.Decision != nil || j.End.IsZero() { // an ended job's is in the audit
+		lines = append(lines, decisionLines(s, j.Decision, w)...)
+	}
+	if len(j.Plans) > 0 {
+		add(" PLANS     %s", clean(strings.Join(j.Plans, " ")))
+	}
+	if j.End.IsZero() {
+		lines = append(lines, rule(w))
+		return append(lines, p.where(s, w, h-len(lines))...)
+	}
+	served := make([]string, len(j.Served))
+	for i, f := range j.Served {
+		served[i] = clean(string(f))
+	}
+	return append(lines, labelled("ON", "served by "+orMissing(strings.Join(served, " ")), w)...)
+}
+
+// did is the profile of a run that has ended.
+func (p *jobPage) did(s *State, w int) []string {
+	j := &p.job
+	switch {
+	case j.End.IsZero():
+		return nil
+	case j.Pending:
+		return []string{" DID       its profile is being made"}
+	case j.Profile == nil:
+		return []string{clip(" DID       nothing is known of its I/O: no collector saw its nodes", w)}
+	}
+	f := j.Profile
+	queue := missing
+	if f.MetaQueue != nil {
+		queue = number(*f.MetaQueue)
+	}
+	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s, %d nodes did I/O for %s; peak %s MB/s, %s MB/s on one node, %s ops/s; md queue %s; "+
+		"%.0f %% of node-seconds reported, by %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)), f.IONodes,
+		age(time.Duration(f.IOSeconds*float64(time.Second))), mega(&f.PeakBytesPerSec), mega(&f.PeakNodeBytesPerSec), number(f.PeakOpsPerSec), queue, 100*f.Coverage, clean(f.From))
+	lines := labelled("DID", text, w)
+	if len(f.Phases) > 0 {
+		strip := phaseStrip(f.Phases, j.End.Sub(j.Start), max(1, min(80, w-30)))
+		lines = append(lines, clip(fmt.Sprintf(" PHASES    %s  %d with I/O", strip, len(f.Phases)), w))
+	}
+	return lines
+}
+
+// labelled wraps a text behind a label.
+func labelled(label, text string, w int) []string {
+	var lines []string
+	for _, l := range wrap(text, max(1, w-12)) {
+		lines = append(lines, clip(" "+left(label, 10)+l, w))
+		label = ""
+	}
+	return lines
+}
+
+// phaseStrip draws a run from its start to its end: W writes, R reads, B both, m metadata only.
+func phaseStrip(phases []history.Phase, ran time.Duration, w int) string {
+	strip := []byte(strings.Repeat(".", w))
+	if ran <= 0 {
+		return string(strip)
+	}
+	column := func(sec float64) int { return max(0, min(w-1, int(sec/ran.Seconds()*float64(w)))) }
+	for i := range phases {
+		ph := &phases[i]
+		mark := byte('m')
+		switch total := ph.ReadBytes + ph.WriteBytes; {
+		case total > 0 && ph.ReadBytes > 0.1*total && ph.WriteBytes > 0.1*total:
+			mark = 'B'
+		case ph.WriteBytes > ph.ReadBytes:
+			mark = 'W'
+		case total > 0:
+			mark = 'R'
+		}
+		for c := column(ph.AtSeconds); c <= column(ph.AtSeconds+ph.Seconds); c++ {
+			strip[c] = mark
+		}
+	}
+	return string(strip)
+}
+
+// volume is bytes with the unit that leaves up to four digits.
+func volume(v float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	i := 0
+	for v >= 9999.5 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	return number(v) + " " + units[i]
+}
+
+// decisionLines is what the policy said at the job's start, every rule it tried.
+func decisionLines(s *State, a *dispatch.Answer, w int) []string {
+	if a == nil {
+		return []string{clip(" DECISION  not known: no policy was asked for this job since the daemon's start", w)}
+	}
+	d := &a.Decision
+	head := fmt.Sprintf("%s by policy %s", d.Action, clean(a.Policy))
+	if d.Remap {
+		head += fmt.Sprintf(": %d forwarders, %d wanted", d.Count, d.Wanted)
+	}
+	switch {
+	case a.Refused != "":
+		head += "; not proposed: " + clean(a.Refused)
+	case a.Plan != "":
+		head += fmt.Sprintf("; plan %s is %s", clean(a.Plan), clean(string(a.State)))
+	}
+	lines := labelled("DECISION", head, w)
+	for i := range lines {
+		lines[i] = s.Palette.paint(s.Palette.bold, lines[i])
+	}
+	for i := range d.Reasons {
+		mark := "ok  "
+		if r := &d.Reasons[i]; !r.Passed {
+			mark = "no  "
+		}
+		lines = append(lines, labelled("", mark+clean(d.Reasons[i].Text), w)...)
+	}
+	for i := range d.Interference {
+		n := &d.Interference[i]
+		lines = append(lines, labelled("", fmt.Sprintf("!!  job %s would disturb it: %s", clean(string(n.Job)), clean(strings.Join(n.Why, ", "))), w)...)
+	}
+	if q := a.Prediction; q != nil {
+		text := fmt.Sprintf("from the newest of %d earlier runs", q.Depth)
+		if share, ok := q.Own.Share(); ok {
+			text += fmt.Sprintf("; predictions for it were right %.0f %% of %d times", 100*share, q.Own.Predicted)
+		}
+		lines = append(lines, labelled("", text, w)...)
+	}
+	return lines
+}
+
+// where lists the forwarders that the job's nodes are observed on.
+func (p *jobPage) where(s *State, w, h int) []string {
+	on := p.forwarders()
+	if len(on) == 0 {
+		return []string{clip(" No forwarder of its nodes is observed.", w)}
+	}
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(" FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)", w))}
+	shown := max(1, h-1)
+	first := window(p.cursor, len(on), shown)
+	for i := first; i < min(len(on), first+shown); i++ {
+		line := " " + left(clean(string(on[i])), 13)
+		if r := s.forwarder(on[i]); r != nil {
+			line += " " + left(string(s.standing(r)), 10) + right(number(float64(p.job.Forwarders[on[i]])), 7) + right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
+				right(mega(s.value(r, r.WriteBytesPerSec)), 7) + right(count(s.value(r, r.QueueLen)), 7) + right(millis(s.value(r, r.MetaWaitSeconds)), 7)
+		}
+		if line = clip(line, w); i == p.cursor {
+			line = s.selected(line, w)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

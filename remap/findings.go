@@ -1,0 +1,141 @@
+package remap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// StepFinding is one change in the life of a finding.
+const StepFinding RecordKind = "finding"
+
+// FindingsChanged is what Watch sends when a finding has changed.
+const FindingsChanged = "findings"
+
+// findings are the book's findings as they last were, in the order in which they were made.
+type findings struct {
+	of []anomaly.Finding
+	at map[string]int
+}
+
+// take makes one record true.
+func (x *findings) take(r *Record) error {
+	if r.Finding == nil || r.Finding.Finding.ID == "" {
+		return errors.New("a step of a finding without one")
+	}
+	f := r.Finding.Finding
+	if i, ok := x.at[f.ID]; ok {
+		x.of[i] = f
+		return nil
+	}
+	x.at[f.ID] = len(x.of)
+	x.of = append(x.of, f)
+	return nil
+}
+
+// Findings returns every finding as it last was, in the order in which they were made.
+func (d *Desk) Findings(ctx context.Context) (out []anomaly.Finding, err error) {
+	err = d.do(ctx, func() error {
+		out = slices.Clone(d.book.findings.of)
+		return nil
+	})
+	return out, err
+}
+
+// RecordFindings keeps the changes that make gives, and with them the exclusions by policy that
+// they begin or end: all of it, or nothing on an error. make is called when nothing speaks against
+// the person's word; a person needs the role operator and where reasoned a reason. Policies come
+// as a Person with Via ViaPolicy. Errors: ErrNotAllowed, ErrInvalid, ErrConflict, ErrState where
+// one more exclusion would cross the desk's floor, those of make and of the journal.
+func (d *Desk) RecordFindings(ctx context.Context, by Person, a Answer, reasoned bool, body string, make func() ([]anomaly.Change, error)) error {
+	if by.Via != ViaPolicy {
+		if err := by.may(Operator, "judging a finding"); err != nil {
+			return err
+		}
+	}
+	check := checkText
+	if reasoned {
+		check = checkReason
+	}
+	if err := check(a.Reason); err != nil {
+		return err
+	}
+	s := d.situation()
+	body = digest(body, a.Reason)
+	return d.do(ctx, func() error {
+		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+			return err
+		}
+		changes, err := make()
+		if err != nil || len(changes) == 0 {
+			return err
+		}
+		recs, err := d.stepsOf(changes, s)
+		if err != nil {
+			return err
+		}
+		recs[0].Key, recs[0].Body = a.Key, body
+		for _, r := range recs {
+			r.Actor, r.Role, r.Via = by.Name, by.Role, by.Via
+		}
+		return d.record(recs...)
+	})
+}
+
+// stepsOf turns changes into records: each itself, then the exclusion that it begins or ends.
+func (d *Desk) stepsOf(changes []anomaly.Change, s *Situation) ([]*Record, error) {
+	var recs []*Record
+	out := map[topology.ForwarderID]Exclusion{}
+	for f, e := range d.book.exclusions.of {
+		out[f] = e
+	}
+	for i := range changes {
+		c := &changes[i]
+		f := topology.ForwarderID(c.Finding.Node)
+		recs = append(recs, &Record{At: c.At.UTC(), Kind: StepFinding, Plan: c.Finding.ID, Reason: c.Why, Finding: c})
+		e, excluded := out[f]
+		switch want := c.Finding.ExcludedBy == anomaly.ByPolicy; {
+		case want && !excluded:
+			if err := d.mayExclude(f, s); err != nil {
+				return nil, err
+			}
+			e = Exclusion{Forwarder: f, Reason: c.Finding.ID + ": " + shortenText(c.Finding.Sentence, maxReason), By: anomaly.ByPolicy,
+				Since: c.At.UTC(), Until: c.At.UTC().Add(MaxExclusion)}
+			out[f] = e
+			recs = append(recs, &Record{At: e.Since, Kind: StepExclude, Reason: e.Reason, Exclusion: &e})
+		case !want && excluded && e.By == anomaly.ByPolicy:
+			delete(out, f)
+			recs = append(recs, &Record{At: c.At.UTC(), Kind: StepReturn, Reason: c.Finding.ID + ": " + c.Why, Exclusion: &e})
+		}
+	}
+	return recs, nil
+}
+
+// AwaitFeed returns the feed once its generation is another one than that, or at the latest when
+// half of its lease is over: then with a newer lease. It fails only with ctx or a closed desk.
+func (d *Desk) AwaitFeed(ctx context.Context, generation uint64) (Feed, error) {
+	changed, stop := d.Watch(16)
+	defer stop()
+	enough := time.NewTimer(d.set.FeedLease / 2)
+	defer enough.Stop()
+	for {
+		if f := d.Feed(); f.Generation != generation {
+			return f, nil
+		}
+		select {
+		case _, open := <-changed:
+			if !open {
+				return Feed{}, fmt.Errorf("exclusions: %w", ErrClosed)
+			}
+		case <-enough.C:
+			return d.Feed(), nil
+		case <-ctx.Done():
+			return Feed{}, ctx.Err()
+		}
+	}
+}

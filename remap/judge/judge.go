@@ -1,0 +1,207 @@
+// Package judge keeps the findings of a running machine: once a second it asks the detectors, leads
+// each finding through its life, freezes the evidence of every change into the desk's journal, and
+// lets a policy exclude and return forwarders.
+package judge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/tsdb"
+)
+
+// Detector says once a second what it makes of the machine. It is called from one goroutine.
+type Detector interface {
+	Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict
+}
+
+// Config is what a judge works with.
+type Config struct {
+	Settings  anomaly.Settings
+	Desk      *remap.Desk
+	Situation func() *remap.Situation
+	Detector  Detector   // nil: findings are kept and none is made
+	Store     tsdb.Store // for the frozen evidence
+	Log       *slog.Logger
+}
+
+// Judge owns the tracker. Its methods may be called concurrently; Findings never waits.
+type Judge struct {
+	cfg  Config
+	list atomic.Pointer[[]anomaly.Finding]
+
+	mu      sync.Mutex // guards everything that follows, and is held over the desk's answer
+	tracker *anomaly.Tracker
+	now     time.Time // of the newest step
+	cost    cost
+}
+
+// showClosed is how long a closed finding stays in the list.
+const showClosed = time.Hour
+
+// policy is who the tracker is at the desk.
+var policy = remap.Person{Name: "findings", Role: remap.Operator, Via: remap.ViaPolicy}
+
+// New takes up the findings of the desk's journal.
+func New(ctx context.Context, cfg Config) (*Judge, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	j := &Judge{cfg: cfg}
+	j.list.Store(&[]anomaly.Finding{})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j, j.replay(ctx, time.Now())
+}
+
+// replay makes the tracker what the journal says.
+func (j *Judge) replay(ctx context.Context, now time.Time) error {
+	all, err := j.cfg.Desk.Findings(ctx)
+	if err != nil {
+		return fmt.Errorf("findings: %w", err)
+	}
+	j.tracker = anomaly.NewTracker(j.cfg.Settings, all)
+	j.publish(now)
+	return nil
+}
+
+func (j *Judge) publish(now time.Time) {
+	all := j.tracker.Findings(now.Add(-showClosed))
+	j.list.Store(&all)
+}
+
+// Findings returns the open findings, the oldest first, then those closed within the last hour. It
+// is shared and must not be changed.
+func (j *Judge) Findings() []anomaly.Finding { return *j.list.Load() }
+
+// Suspected lists the nodes that canary probes look at more often.
+func (j *Judge) Suspected() []topology.NodeID {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tracker.Suspected()
+}
+
+// Probe takes the outcome of one canary probe.
+func (j *Judge) Probe(node topology.NodeID, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tracker.Probe(node, ok)
+}
+
+// Run judges once a second until ctx ends.
+func (j *Judge) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if err := j.Step(ctx, now); err != nil && ctx.Err() == nil {
+				j.cfg.Log.Error("the findings of a second were not recorded and are made again", "err", err)
+			}
+		}
+	}
+}
+
+// Step judges the second that ended before now.
+func (j *Judge) Step(ctx context.Context, now time.Time) error {
+	s := j.cfg.Situation()
+	verdicts, took := j.detect(now, s)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cost.take(took, verdicts)
+	j.now = now
+	changes := j.tracker.Step(now, verdicts, j.pool(s))
+	j.publish(now)
+	if len(changes) == 0 {
+		return nil
+	}
+	for i := range changes {
+		changes[i].Frozen = j.freeze(ctx, changes[i].Finding.Node, s, now)
+	}
+	err := j.cfg.Desk.RecordFindings(ctx, policy, remap.Answer{}, false, "", func() ([]anomaly.Change, error) { return changes, nil })
+	if err != nil {
+		// What is not in the journal has not happened.
+		return fmt.Errorf("%w; %w", err, j.replay(ctx, now))
+	}
+	for _, c := range changes {
+		j.cfg.Log.Info("finding", "id", c.Finding.ID, "node", c.Finding.Node, "kind", c.Finding.Kind, "state", c.Finding.State, "why", c.Why)
+	}
+	return nil
+}
+
+// detect asks the detector, and measures what that costs.
+func (j *Judge) detect(now time.Time, s *remap.Situation) ([]anomaly.Verdict, time.Duration) {
+	if j.cfg.Detector == nil {
+		return nil, 0
+	}
+	runtime.LockOSThread() // its clock is that of one thread
+	defer runtime.UnlockOSThread()
+	begun := cpuTime()
+	verdicts := j.cfg.Detector.Verdicts(now, s)
+	return verdicts, cpuTime() - begun
+}
+
+// pool counts what there is to withhold from. The desk's own list counts: the situation's may be
+// a moment old.
+func (j *Judge) pool(s *remap.Situation) anomaly.Pool {
+	p := anomaly.Pool{Forwarders: len(s.Machine.ByRole(topology.Forwarder)), Excluded: map[topology.NodeID]string{}}
+	p.Healthy, _ = s.Healthy()
+	for _, e := range j.cfg.Desk.Feed().Exclusions {
+		p.Excluded[e.Forwarder.Node()] = e.By
+	}
+	return p
+}
+
+// Acknowledge notes that a person looks after a finding. Errors are those of Dismiss.
+func (j *Judge) Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
+	return j.say(ctx, by, id, a, false, (*anomaly.Tracker).Acknowledge)
+}
+
+// Dismiss ends a finding that a person says is none; an exclusion by policy ends with it. Errors:
+// remap.ErrNotFound, ErrNotAllowed, ErrInvalid (reason), ErrConflict.
+func (j *Judge) Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
+	return j.say(ctx, by, id, a, true, (*anomaly.Tracker).Dismiss)
+}
+
+func (j *Judge) say(ctx context.Context, by remap.Person, id string, a remap.Answer, reasoned bool,
+	verb func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error)) (anomaly.Finding, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now, s := time.Now(), j.cfg.Situation()
+	body := fmt.Sprintf("finding %s %t", id, reasoned)
+	err := j.cfg.Desk.RecordFindings(ctx, by, a, reasoned, body, func() ([]anomaly.Change, error) {
+		c, err := verb(j.tracker, now, id, by.Name, a.Reason)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", remap.ErrNotFound, err)
+		}
+		c.Frozen = j.freeze(ctx, c.Finding.Node, s, now)
+		return []anomaly.Change{c}, nil
+	})
+	if err != nil {
+		return anomaly.Finding{}, joinReplay(err, j.replay(ctx, now))
+	}
+	j.publish(now)
+	for _, f := range j.Findings() {
+		if f.ID == id {
+			return f, nil
+		}
+	}
+	return anomaly.Finding{}, fmt.Errorf("finding %q: %w", id, remap.ErrNotFound)
+}
+
+func joinReplay(err, replay error) error {
+	if replay != nil {
+		return fmt.Errorf("%w; %w", err, replay)
+	}
+	return err
+}

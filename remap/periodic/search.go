@@ -1,0 +1,133 @@
+package periodic
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Schedule is PerSched: the pattern with the best SysEfficiency of all lengths from TMin to KPrime *
+// TMin that grow by 1+Eps, then shortened in steps of Eps^2 as long as nothing falls out of it. The set
+// must have been checked. It fails when no length has room for every application.
+func Schedule(s Set) (Pattern, error) {
+	k := newKnapsack(s)
+	workers := make([]*builder, runtime.GOMAXPROCS(0))
+	for i := range workers {
+		workers[i] = newBuilder(s)
+	}
+	best := longest(s, k, workers)
+	if best.t == 0 {
+		return Pattern{}, fmt.Errorf("no pattern of %g to %g s has room for an instance of every application", s.TMin, s.TMin*s.KPrime)
+	}
+	best = shorten(s, k, workers, best)
+	b := workers[0]
+	b.record = true
+	b.build(best.t)
+	return b.pattern(), nil
+}
+
+// candidate is a pattern's length and its work; efficiency is work / t but for a constant.
+type candidate struct{ t, work float64 }
+
+// better prefers efficiency, then the shorter pattern.
+func (c candidate) better(d candidate) bool {
+	x, y := c.work*d.t, d.work*c.t
+	return d.t == 0 || x > y || x == y && c.t < d.t
+}
+
+// longest tries the lengths that grow by 1+Eps. What cannot beat the best so far, by the knapsack
+// bound, is not built; the most promising are built first.
+func longest(s Set, k knapsack, workers []*builder) candidate {
+	var bounds []candidate
+	for t := s.TMin; t <= s.TMin*s.KPrime*(1+tiny); t *= 1 + s.Eps {
+		if t >= s.shortest()*(1-tiny) {
+			bounds = append(bounds, candidate{t, k.work(t)})
+		}
+	}
+	slices.SortStableFunc(bounds, func(a, b candidate) int {
+		switch x, y := a.work*b.t, b.work*a.t; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	var next atomic.Int64
+	var top atomic.Uint64 // best efficiency so far, as bits
+	found := make([]candidate, len(workers))
+	each(workers, func(i int, b *builder) {
+		for {
+			n := int(next.Add(1) - 1)
+			if n >= len(bounds) || bounds[n].work/bounds[n].t < math.Float64frombits(top.Load()) {
+				return
+			}
+			c := candidate{t: bounds[n].t}
+			var whole bool
+			if c.work, whole = b.build(c.t); !whole {
+				continue
+			}
+			if c.better(found[i]) {
+				found[i] = c
+				raise(&top, c.work/c.t)
+			}
+		}
+	})
+	best := candidate{}
+	for _, c := range found {
+		if c.t > 0 && c.better(best) {
+			best = c
+		}
+	}
+	return best
+}
+
+// raise makes top at least x. Bits of positive numbers are in the numbers' order.
+func raise(top *atomic.Uint64, x float64) {
+	for bits := math.Float64bits(x); ; {
+		old := top.Load()
+		if old >= bits || top.CompareAndSwap(old, bits) {
+			return
+		}
+	}
+}
+
+// shorten tries 1/Eps lengths from best down to best/(1+Eps) as long as they hold the same work
+// (section 3.1, correcting the period size). The next few are built at the same time.
+func shorten(s Set, k knapsack, workers []*builder, best candidate) candidate {
+	steps := math.Floor(1 / s.Eps)
+	step := (best.t - best.t/(1+s.Eps)) / steps
+	same := best.work * (1 - tiny)
+	long := best.t
+	for n := 1.0; n <= steps; n += float64(len(workers)) {
+		fits := make([]bool, len(workers))
+		each(workers, func(i int, b *builder) {
+			t := long - (n+float64(i))*step
+			if t < s.shortest() || n+float64(i) > steps || k.work(t) < same {
+				return
+			}
+			work, whole := b.build(t)
+			fits[i] = whole && work >= same
+		})
+		for i, ok := range fits {
+			if !ok {
+				return best
+			}
+			best.t = long - (n+float64(i))*step
+		}
+	}
+	return best
+}
+
+// each runs f for all workers at once and waits.
+func each(workers []*builder, f func(int, *builder)) {
+	var all sync.WaitGroup
+	for i, b := range workers[1:] {
+		all.Go(func() { f(i+1, b) })
+	}
+	f(0, workers[0])
+	all.Wait()
+}

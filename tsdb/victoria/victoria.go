@@ -1,0 +1,151 @@
+// Package victoria is a tsdb.Store over VictoriaMetrics, single node or cluster: Influx lines in by
+// /api/v2/write, PromQL for reads. The series have the names of fairway's own PromQL API, such as
+// fairway_read_bytes_per_second{node="fwd1",role="forwarder"}.
+//
+// VictoriaMetrics keeps every sample that it is sent, and of two with the same time it does not say
+// which one it will show. A sample of a second is therefore written at the second's first
+// millisecond, and one that may replace an earlier one some milliseconds later; the last one in a
+// second counts. It keeps about 12 significant digits of a fraction, and integers to 10^15 exactly.
+package victoria
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
+
+	"fairway/collector"
+	"fairway/tsdb"
+	"fairway/tsdb/influx"
+	"fairway/tsdb/promapi"
+	"fairway/tsdb/remote"
+)
+
+// requestTimeout bounds one request to the server.
+const requestTimeout = 30 * time.Second
+
+// Config says where the server is and how frames wait for it.
+type Config struct {
+	// WriteURL and ReadURL are what comes before /api/v2/write and /api/v1/query: the same address
+	// for a single node; http://vminsert:8480/insert/0/influx and
+	// http://vmselect:8481/select/0/prometheus for tenant 0 of a cluster.
+	WriteURL, ReadURL string
+	// Token is sent as a bearer token (vmauth); empty: none. Never logged.
+	Token string
+	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is
+	// remote.DefaultSpoolBytes).
+	SpoolDir   string
+	SpoolBytes int64
+	Log        *slog.Logger // nil is slog.Default()
+}
+
+// Store is a tsdb.Store over VictoriaMetrics. Append answers when the frames are on this machine's
+// disk; reads see what the server shows, which by its default is up to 30 s behind.
+type Store struct {
+	queue  *remote.Queue
+	client influxdb2.Client
+	http   *http.Client
+	url    string
+	reader remote.Reader
+	nodes  *remote.Directory
+}
+
+var _ tsdb.Store = (*Store)(nil)
+
+// Open opens the spool and begins to send. It does not wait for the server: one that is away is
+// logged and counted, and gets everything when it is back.
+func Open(cfg Config) (*Store, error) {
+	h := &http.Client{Timeout: requestTimeout, Transport: bearer{cfg.Token, http.DefaultTransport}}
+	opts := influxdb2.DefaultOptions().SetPrecision(time.Millisecond).SetUseGZip(true).SetMaxRetries(0).
+		SetHTTPClient(h).SetApplicationName("fairway")
+	s := &Store{
+		client: influxdb2.NewClientWithOptions(cfg.WriteURL, "", opts),
+		http:   h, url: strings.TrimRight(cfg.ReadURL, "/"),
+	}
+	s.reader = remote.Reader{Raw: s.raw, Span: s.span}
+	s.nodes = remote.NewDirectory(s.known)
+	write := s.client.WriteAPIBlocking("", "")
+	places := newPlaces(time.Now)
+	var err error
+	s.queue, err = remote.Open(remote.Config{
+		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Millis: places.millis,
+		Field: func(m collector.Metric) string {
+			return strings.TrimPrefix(promapi.SeriesName(m), remote.Measurement+"_")
+		},
+		Send: func(ctx context.Context, lines []byte) error {
+			return influx.Sent(write.WriteRecord(ctx, string(lines)))
+		},
+	})
+	if err != nil {
+		s.client.Close()
+		return nil, fmt.Errorf("victoria store: %w", err)
+	}
+	return s, nil
+}
+
+// bearer adds a token to every request.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return b.next.RoundTrip(r)
+}
+
+// Append implements tsdb.Store.
+func (s *Store) Append(ctx context.Context, frames []collector.Frame) error {
+	err := s.queue.Append(ctx, frames)
+	s.nodes.Note(frames)
+	return err
+}
+
+// Select implements tsdb.Store.
+func (s *Store) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
+	if s.queue.Closed() {
+		return nil, tsdb.ErrClosed
+	}
+	return s.reader.Select(ctx, q)
+}
+
+// Occupancy implements tsdb.Store.
+func (s *Store) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.NodeOccupancy, error) {
+	if s.queue.Closed() {
+		return nil, tsdb.ErrClosed
+	}
+	return s.reader.Occupancy(ctx, q)
+}
+
+// Nodes implements tsdb.Store.
+func (s *Store) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
+	if s.queue.Closed() {
+		return nil, tsdb.ErrClosed
+	}
+	return s.nodes.List(ctx)
+}
+
+// Flush returns when the server has taken everything appended before it; it may show it later.
+func (s *Store) Flush(ctx context.Context) error { return s.queue.Flush(ctx) }
+
+// WriteMetrics writes the spool's state in Prometheus text format.
+func (s *Store) WriteMetrics(w io.Writer) { s.queue.WriteMetrics(w) }
+
+// Close ends the sending; what the server has not taken waits on disk for the next Open.
+func (s *Store) Close() error {
+	err := s.queue.Close()
+	if !errors.Is(err, tsdb.ErrClosed) {
+		s.client.Close()
+		s.http.CloseIdleConnections()
+	}
+	return err
+}

@@ -1,0 +1,220 @@
+package webui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/rootcause"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/tsdb/history"
+	"fairway/tsdb/history/iolog"
+)
+
+// Archive answers questions about the site's I/O logs.
+type Archive interface {
+	Ask(ctx context.Context, q iolog.Question, limit int) (iolog.Result, error)
+	JobLogs(ctx context.Context, job topology.JobID) ([]iolog.Log, error)
+}
+
+// Bounds of one question.
+const (
+	archiveTimeout = 30 * time.Second
+	archiveRows    = 10_000
+	// maxCritical is how many critical files of one direction are sent.
+	maxCritical = 5_000
+)
+
+func (s *Server) archive() (Archive, error) {
+	if s.cfg.Archive == nil {
+		return nil, fmt.Errorf("%w: this daemon keeps no I/O-log archive", console.ErrUnreachable)
+	}
+	return s.cfg.Archive, nil
+}
+
+func (s *Server) getAnalyses(w http.ResponseWriter, _ *http.Request, _ who) error {
+	return writeJSON(w, iolog.Analyses)
+}
+
+// getAnalysis answers a named analysis; every parameter of the query is one of its own.
+func (s *Server) getAnalysis(w http.ResponseWriter, r *http.Request, _ who) error {
+	a, ok := iolog.Named(r.PathValue("name"))
+	if !ok {
+		return fmt.Errorf("analysis %q: %w; GET /api/v1/archive lists them", r.PathValue("name"), console.ErrNotFound)
+	}
+	params := map[string]string{}
+	for name, values := range r.URL.Query() {
+		params[name] = values[0]
+	}
+	return s.answer(w, r, iolog.Question{Analysis: a, Params: params}, archiveRows)
+}
+
+// getArchiveSQL answers one SELECT. Rows hold users' paths, so it takes an operator.
+func (s *Server) getArchiveSQL(w http.ResponseWriter, r *http.Request, _ who) error {
+	limit := archiveRows
+	if text := r.URL.Query().Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > archiveRows {
+			return fmt.Errorf("%w: limit=%q; want 1 to %d", console.ErrInvalid, text, archiveRows)
+		}
+		limit = n
+	}
+	return s.answer(w, r, iolog.Question{SQL: r.URL.Query().Get("q")}, limit)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, q iolog.Question, limit int) error {
+	a, err := s.archive()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
+	defer cancel()
+	res, err := a.Ask(ctx, q, limit)
+	if errors.Is(err, iolog.ErrQuery) {
+		return fmt.Errorf("%w: %w", console.ErrInvalid, err)
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, res)
+}
+
+// RootCauseView explains a job from its logs.
+type RootCauseView struct {
+	Job topology.JobID `json:"job"`
+	// Forwarders served the job, as far as that is known.
+	Forwarders []topology.ForwarderID `json:"forwarders"`
+	// Logs has one entry for each program that the job ran.
+	Logs []LogCause `json:"logs"`
+}
+
+// LogCause explains one program run; a direction without I/O is null.
+type LogCause struct {
+	Log   string            `json:"log"` // the archive's column log, which is too large for JavaScript's numbers
+	App   string            `json:"app"`
+	Procs int64             `json:"procs"`
+	Start time.Time         `json:"start"`
+	End   time.Time         `json:"end"`
+	Read  *rootcause.Answer `json:"read"`
+	Write *rootcause.Answer `json:"write"`
+}
+
+func (s *Server) getRootCause(w http.ResponseWriter, r *http.Request, _ who) error {
+	a, err := s.archive()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
+	defer cancel()
+	id := topology.JobID(r.PathValue("id"))
+	logs, err := a.JobLogs(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(logs) == 0 {
+		return fmt.Errorf("job %q: %w: no log of it is in the archive", id, console.ErrNotFound)
+	}
+	run, err := s.run(id)
+	if err != nil && !errors.Is(err, console.ErrNotFound) && !errors.Is(err, console.ErrUnreachable) {
+		return err
+	}
+	if run.Forwarders == nil && run.End.IsZero() {
+		run.Forwarders = s.observedForwarders(run.NodeList)
+	}
+	v := RootCauseView{Job: id, Forwarders: run.Forwarders, Logs: []LogCause{}}
+	for i := range logs {
+		cause, err := s.explain(&logs[i], &run)
+		if err != nil {
+			return err
+		}
+		v.Logs = append(v.Logs, cause)
+	}
+	return writeJSON(w, v)
+}
+
+// observedForwarders are those that nodes use now.
+func (s *Server) observedForwarders(nodes []topology.NodeID) (out []topology.ForwarderID) {
+	sit := s.cfg.Picture.Snapshot().Situation
+	for _, n := range nodes {
+		if f, ok := sit.Observed[n]; ok && !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (s *Server) explain(l *iolog.Log, run *history.Run) (LogCause, error) {
+	j := &l.Jobs[0]
+	records, err := s.troubles(run.Forwarders, j.Start, j.End)
+	if err != nil {
+		return LogCause{}, err
+	}
+	names := map[int64]string{}
+	for _, f := range l.Files {
+		names[f.ID] = f.Path
+	}
+	c := LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
+	for op, to := range map[rootcause.Op]**rootcause.Answer{rootcause.Read: &c.Read, rootcause.Write: &c.Write} {
+		job := rootcause.FromLog(j, l.JobFiles, names, op)
+		if len(job.Files) == 0 {
+			continue
+		}
+		job.Records = records
+		answer := rootcause.Explain(job, rootcause.Defaults())
+		answer.Keep(maxCritical)
+		*to = &answer
+	}
+	return c, nil
+}
+
+// troubles are what is known against the job's forwarders while it ran, on the job's own clock.
+func (s *Server) troubles(forwarders []topology.ForwarderID, start, end time.Time) ([]rootcause.Record, error) {
+	used := map[topology.NodeID]bool{}
+	for _, f := range forwarders {
+		used[f.Node()] = true
+	}
+	if len(used) == 0 {
+		return nil, nil
+	}
+	now := time.Now()
+	var findings []anomaly.Finding
+	for _, f := range s.cfg.Picture.Snapshot().Overview.Findings {
+		if used[f.Node] {
+			findings = append(findings, f)
+		}
+	}
+	out := rootcause.FromFindings(findings, start, now)
+	since := map[topology.ForwarderID]time.Time{}
+	withheld := func(f topology.ForwarderID, until time.Time) {
+		if at, ok := since[f]; ok && at.Before(end) && until.After(start) {
+			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld, Start: at.Sub(start).Seconds(), End: until.Sub(start).Seconds()})
+		}
+		delete(since, f)
+	}
+	if s.cfg.Audit == nil {
+		return out, nil
+	}
+	err := s.cfg.Audit(func(r *remap.Record) error {
+		if r.Exclusion == nil || !used[r.Exclusion.Forwarder.Node()] {
+			return nil
+		}
+		switch _, already := since[r.Exclusion.Forwarder]; {
+		case r.Kind == remap.StepReturn:
+			withheld(r.Exclusion.Forwarder, r.At)
+		case !already:
+			since[r.Exclusion.Forwarder] = r.At
+		}
+		return nil
+	})
+	for f := range used {
+		withheld(topology.ForwarderID(f), now)
+	}
+	return out, err
+}

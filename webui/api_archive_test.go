@@ -1,0 +1,110 @@
+package webui
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history/iolog"
+)
+
+// fakeArchive has one log, of job 9, and answers every question with what was asked.
+type fakeArchive struct{}
+
+var logStart = time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+
+func (fakeArchive) Ask(_ context.Context, q iolog.Question, limit int) (iolog.Result, error) {
+	if q.Analysis.Name != "" {
+		if _, err := q.Analysis.Bind(q.Params); err != nil {
+			return iolog.Result{}, err
+		}
+	}
+	if strings.HasPrefix(q.SQL, "DROP") {
+		return iolog.Result{}, fmt.Errorf("%w: only SELECT is answered", iolog.ErrQuery)
+	}
+	return iolog.Result{Columns: []string{"asked", "params", "limit", "log"}, Rows: [][]any{{q.Analysis.Name + q.SQL, fmt.Sprint(q.Params), limit, int64(math.MaxInt64)}}}, nil
+}
+
+func (fakeArchive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, error) {
+	if job != "9" {
+		return nil, nil
+	}
+	none := math.NaN()
+	one := int64(1)
+	return []iolog.Log{{
+		Jobs: []iolog.Job{{Log: math.MinInt64, JobID: "9", App: "roms", Procs: 64, Start: logStart, End: logStart.Add(100 * time.Second)}},
+		JobFiles: []iolog.JobFile{
+			{File: 1, Procs: 64, BytesWritten: 14e9, WriteStart: 0, WriteEnd: 10, ReadStart: none, ReadEnd: none, PosixWrites: 10, SmallWrites: 5, StripeCount: &one, OSTs: []int32{20}},
+			{File: 2, Procs: 1, WriteStart: 6, WriteEnd: 12, ReadStart: none, ReadEnd: none},
+		},
+		Files: []iolog.File{{ID: 1, Path: "/scratch/out"}},
+	}}, nil
+}
+
+func TestRootCause(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(3)
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	v := get[RootCauseView](s, "/api/v1/jobs/9/rootcause")
+	if len(v.Logs) != 1 || v.Logs[0].Read != nil || v.Logs[0].Log != "-9223372036854775808" {
+		t.Fatalf("%+v", v)
+	}
+	w := v.Logs[0].Write
+	if w.IOTime != 12 || w.CriticalFiles != 2 || w.Critical[0].Name != "/scratch/out" || !strings.HasPrefix(w.Critical[1].Name, "file 0") || w.Factors.ProcsPerOST != 64 {
+		t.Errorf("%+v", w)
+	}
+	if res, _ := s.ask("GET", "/api/v1/jobs/10/rootcause", viewerSecret, nil); res.StatusCode != http.StatusNotFound {
+		t.Errorf("a job without a log: %d", res.StatusCode)
+	}
+	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
+	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS", Nodes: s.machine.topo.Default.Clients("fwd003")})
+	s.server.cfg.Audit = func(visit func(*remap.Record) error) error {
+		for _, r := range []remap.Record{
+			{Kind: remap.StepExclude, At: logStart.Add(5 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
+			{Kind: remap.StepExclude, At: logStart.Add(6 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
+			{Kind: remap.StepExclude, At: logStart, Exclusion: &remap.Exclusion{Forwarder: "fwd004"}},
+			{Kind: remap.StepReturn, At: logStart.Add(11 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
+		} {
+			if err := visit(&r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v = get[RootCauseView](s, "/api/v1/jobs/9/rootcause")
+	said := strings.Join(v.Logs[0].Write.Verdict, "\n")
+	if !strings.Contains(said, "fwd003 was excluded from allocation for 6 s of the I/O time") || strings.Contains(said, "fwd004") {
+		t.Errorf("forwarders %v: %s", v.Forwarders, said)
+	}
+}
+
+func TestArchiveQuestions(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	if all := get[[]iolog.Analysis](s, "/api/v1/archive"); len(all) != len(iolog.Analyses) || all[0].SQL == "" {
+		t.Errorf("%d analyses", len(all))
+	}
+	f := func(path, secret string, status int, want string) {
+		t.Helper()
+		res, b := s.ask("GET", path, secret, nil)
+		if res.StatusCode != status || !strings.Contains(string(b), want) {
+			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
+		}
+	}
+	f("/api/v1/archive/top-apps?op=read", viewerSecret, 200, `["top-apps","map[op:read]",10000,9223372036854775807]`)
+	f("/api/v1/archive/top-apps?op=sideways", viewerSecret, 400, "op")
+	f("/api/v1/archive/nothing", viewerSecret, 404, "lists them")
+	f("/api/v1/archive/sql?q=SELECT+1&limit=5", operatorSecret, 200, `["SELECT 1","map[]",5,`)
+	f("/api/v1/archive/sql?q=SELECT+1&limit=0", operatorSecret, 400, "limit")
+	f("/api/v1/archive/sql?q=DROP+VIEW+job", operatorSecret, 400, "only SELECT")
+	f("/api/v1/archive/sql?q=SELECT+1", viewerSecret, 403, "operator")
+	s.server.cfg.Archive = nil
+	f("/api/v1/archive/top-apps", viewerSecret, 503, console.ErrUnreachable.Error())
+}

@@ -1,0 +1,75 @@
+package webui
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console"
+)
+
+func checks(t *testing.T, s *site) map[string]console.Check {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.tcp+"/api/v1/checks", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+operatorSecret)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var list []console.Check
+	if err := json.NewDecoder(res.Body).Decode(&list); err != nil || res.StatusCode != 200 {
+		t.Fatalf("%d, %v", res.StatusCode, err)
+	}
+	out := map[string]console.Check{}
+	for _, c := range list {
+		out[c.Name] = c
+	}
+	return out
+}
+
+func TestChecksNameWhatIsWrong(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.machine.silent["fwd003"] = true
+	s.run(0)
+	eventually(t, "routes are observed", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	now := time.Now()
+	s.board.Take([]collector.Frame{
+		{Node: "fwd001", Role: topology.Forwarder, TimeMillis: now.Add(30 * time.Second).UnixMilli()},
+		{Node: "c00001", Role: topology.Compute, TimeMillis: now.UnixMilli(), Sources: []collector.SourceStatus{{Name: "procfs", Err: "diskstats: line 3: 4 fields"}}},
+	}, now)
+	got := checks(t, s)
+	for name, want := range map[string]struct {
+		level console.CheckLevel
+		text  string
+	}{
+		"agents":  {console.CheckWarned, "fwd003"},
+		"clocks":  {console.CheckFailed, "ahead: fwd001"},
+		"sources": {console.CheckWarned, "procfs: diskstats: line 3: 4 fields (c00001)"},
+		"peaks":   {console.CheckOK, "every"},
+		"driver":  {console.CheckWarned, "none is configured"},
+	} {
+		if c := got[name]; c.Level != want.level || !strings.Contains(c.Text, want.text) || (c.Level != console.CheckOK && c.Fix == "") {
+			t.Errorf("%s: %+v, want %s with %q and what to do", name, c, want.level, want.text)
+		}
+	}
+}
+
+func TestChecksOfAnEmptySite(t *testing.T) {
+	got := checks(t, newSite(t, siteOptions{empty: true}))
+	if c := got["agents"]; c.Level != console.CheckFailed || !strings.Contains(c.Fix, "fairway-agent") {
+		t.Errorf("agents: %+v", c)
+	}
+	for _, name := range []string{"clocks", "sources", "mapping"} {
+		if c := got[name]; c.Level != console.CheckUnknown {
+			t.Errorf("%s: %+v, want unknown: nothing was heard", name, c)
+		}
+	}
+}

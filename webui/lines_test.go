@@ -1,0 +1,139 @@
+package webui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+	"fairway/webui/ingest"
+)
+
+// postLines sends lines as another collector would.
+func (s *site) postLines(secret, query string, body []byte, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequest("POST", "http://"+s.tcp+"/api/v2/write?org=o&bucket=b&"+query, bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Token "+secret)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, b := s.do(http.DefaultClient, r)
+	return res, string(b)
+}
+
+func (s *site) stored(node topology.NodeID, m collector.Metric) (values []float64) {
+	s.t.Helper()
+	now := time.Now()
+	out, err := s.store.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m,
+		FromMillis: now.Add(-time.Hour).UnixMilli(), ToMillis: now.Add(time.Hour).UnixMilli()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, series := range out {
+		for _, p := range series.Points {
+			values = append(values, p.Value)
+		}
+	}
+	return values
+}
+
+// TestInfluxClientWritesHere sends points with InfluxData's own client.
+func TestInfluxClientWritesHere(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	c := influxdb2.NewClientWithOptions("http://"+s.tcp, agentSecret, influxdb2.DefaultOptions().SetUseGZip(true).SetPrecision(time.Millisecond))
+	defer c.Close()
+	now := time.Now()
+	p := influxdb2.NewPoint("fairway", map[string]string{"hostname": "oss1.site", "role": "storage"}, map[string]any{"read_bytes": 12.5, "queue_len": 3}, now)
+	if err := c.WriteAPIBlocking("o", "b").WritePoint(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(s.stored("oss1", collector.ReadBytes), s.stored("oss1", collector.QueueLen)); got != "[12.5] [3]" {
+		t.Errorf("stored %s", got)
+	}
+	if f, ok := s.board.Frame("oss1"); !ok || f.Role != topology.Storage {
+		t.Errorf("the picture has %+v %v", f, ok)
+	}
+}
+
+func TestLinesThatAreRefused(t *testing.T) {
+	limits := ingest.Limits{Nodes: 3, SamplesPerFrame: 4, FramesPerSec: 10, BurstSeconds: 1, MessageBytes: 4096}
+	s := newSite(t, siteOptions{access: func(a *Access) {
+		a.Tokens = append(a.Tokens, Token{Name: "telegraf", Role: RoleAgent, SHA256: HashToken("telegraf-secret"), Nodes: []string{"n*"}, Limits: limits})
+	}})
+	now := time.Now().UnixNano()
+	line := func(node string, at int64) string { return fmt.Sprintf("errors,host=%s value=1 %d\n", node, at) }
+	for _, c := range []struct {
+		name, body, query string
+		status            int
+		says              string
+	}{
+		{"a bad line among good ones", line("n1", now) + "errors,host=n1\n" + line("n2", now), "", 400, "1 of 3 lines"},
+		{"another's node", line("n1", now) + line("fwd1", now), "", 403, "fwd1"},
+		{"a clock that is wrong", line("n1", now-3*3600e9), "", 400, "an hour"},
+		{"a precision that is wrong", line("n1", now), "precision=h", 400, "precision"},
+		{"too many nodes", line("n3", now) + line("n4", now), "", 413, "3 nodes already"},
+		{"a body too large", strings.Repeat("#", 5000), "", 413, "4096"},
+		{"not gzip", line("n1", now), "gzip", 400, "gzip"},
+	} {
+		headers := []string{}
+		if c.query == "gzip" {
+			headers = []string{"Content-Encoding", "gzip"}
+		}
+		res, b := s.postLines("telegraf-secret", c.query, []byte(c.body), headers...)
+		if res.StatusCode != c.status || !strings.Contains(b, c.says) {
+			t.Errorf("%s: %d %s, want %d with %q", c.name, res.StatusCode, b, c.status, c.says)
+		}
+	}
+	for node, want := range map[topology.NodeID]int{"n1": 1, "n2": 1, "n3": 1, "n4": 0, "fwd1": 0} {
+		if got := s.stored(node, collector.Errors); len(got) != want {
+			t.Errorf("%s: stored %v, want %d", node, got, want)
+		}
+	}
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	z.Write(make([]byte, 1<<20))
+	z.Close()
+	if res, b := s.postLines("telegraf-secret", "", bomb.Bytes(), "Content-Encoding", "gzip"); res.StatusCode != 413 {
+		t.Errorf("a gzip bomb of %d bytes: %d %s", bomb.Len(), res.StatusCode, b)
+	}
+	if res, _ := s.postLines(viewerSecret, "", []byte(line("n1", now))); res.StatusCode != 403 {
+		t.Errorf("a viewer's token: %d", res.StatusCode)
+	}
+}
+
+// TestFloodIsIsolated lets one token send more than it may, and another goes on as before.
+func TestFloodIsIsolated(t *testing.T) {
+	limits := ingest.DefaultLimits()
+	limits.FramesPerSec, limits.BurstSeconds = 1, 5
+	s := newSite(t, siteOptions{access: func(a *Access) {
+		a.Tokens = append(a.Tokens, Token{Name: "flood", Role: RoleAgent, SHA256: HashToken("flood-secret"), Limits: limits})
+	}})
+	busy := 0
+	for i := range 20 {
+		res, b := s.postLines("flood-secret", "", fmt.Appendf(nil, "errors,host=x%d value=1", i))
+		switch {
+		case res.StatusCode == 429 && res.Header.Get("Retry-After") == "1" && strings.Contains(b, "flood"):
+			busy++
+		case res.StatusCode != 204:
+			t.Fatalf("%d %s", res.StatusCode, b)
+		}
+		if res, b := s.postLines(agentSecret, "", []byte("errors,host=good value=1")); res.StatusCode != 204 {
+			t.Fatalf("the honest sender: %d %s", res.StatusCode, b)
+		}
+	}
+	if busy == 0 {
+		t.Error("the flood was never told to wait")
+	}
+}

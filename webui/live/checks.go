@@ -1,0 +1,222 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// Observer is the part of a remap driver that asks the machine without changing it.
+type Observer interface {
+	Observe(ctx context.Context, nodes []topology.NodeID) (topology.Mapping, error)
+}
+
+const (
+	// clockLimit is how far a node's clock may be off: a second is the unit of everything here.
+	clockLimit = time.Second
+	// askNodes compute nodes are asked through the driver where they are.
+	askNodes = 8
+	askFor   = 5 * time.Second
+	// nameAtMost nodes are listed by name.
+	nameAtMost = 6
+)
+
+// Checks looks at the installation as a whole: are nodes heard, are their clocks right, do their
+// sources work, is the mapping known, can nodes be asked through driver. A nil driver is none.
+func (p *Picture) Checks(ctx context.Context, driver Observer) []console.Check {
+	s, now := p.Snapshot(), time.Now()
+	r := readHealth(p, now)
+	return []console.Check{
+		agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), peaksCheck(s), mappingCheck(s), driverCheck(ctx, s, driver),
+	}
+}
+
+// health is what the newest frames say of the agents.
+type health struct {
+	heard   map[topology.NodeID]bool // within the time after which data is stale
+	off     map[topology.NodeID]time.Duration
+	failing map[string][]topology.NodeID // by source and error
+}
+
+func readHealth(p *Picture, now time.Time) health {
+	h := health{map[topology.NodeID]bool{}, map[topology.NodeID]time.Duration{}, map[string][]topology.NodeID{}}
+	p.cfg.Board.VisitArrivals(func(f *collector.Frame, arrived time.Time) {
+		if now.Sub(arrived) > remap.StaleAfter {
+			return
+		}
+		h.heard[f.Node] = true
+		// A frame describes the second that begins at its time and is sent when that is over.
+		if ahead := time.UnixMilli(f.TimeMillis).Add(time.Second).Sub(arrived); ahead > clockLimit || ahead < -2*clockLimit {
+			h.off[f.Node] = ahead
+		}
+		for _, src := range f.Sources {
+			if src.Err != "" {
+				key := src.Name + ": " + src.Err
+				h.failing[key] = append(h.failing[key], f.Node)
+			}
+		}
+	})
+	return h
+}
+
+func agentsCheck(s *Snapshot, h health) console.Check {
+	c := console.Check{Name: "agents", Level: console.CheckOK}
+	var silent []topology.NodeID
+	for _, n := range s.Machine.Nodes {
+		if !h.heard[n.ID] && (n.Role == topology.Forwarder || n.Role == topology.Compute) {
+			silent = append(silent, n.ID)
+		}
+	}
+	c.Text = fmt.Sprintf("%d of %d nodes were heard in the last %s", len(h.heard), len(s.Machine.Nodes), remap.StaleAfter)
+	switch {
+	case len(h.heard) == 0:
+		c.Level, c.Fix = console.CheckFailed, "start fairway-agent on the forwarding nodes; 'fairway-agent check' says what keeps one from reaching the daemon"
+	case len(silent) > 0:
+		c.Level, c.Text = console.CheckWarned, c.Text+"; silent: "+some(silent)
+		c.Fix = "run 'fairway-agent check' there, or take the nodes out of the machine's configuration"
+	}
+	return c
+}
+
+func clocksCheck(h health) console.Check {
+	c := console.Check{Name: "clocks", Level: console.CheckOK, Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
+	if len(h.heard) == 0 {
+		c.Level, c.Text = console.CheckUnknown, "no node is heard"
+		return c
+	}
+	if len(h.off) == 0 {
+		return c
+	}
+	var bad []topology.NodeID
+	worst := time.Duration(0)
+	for n, by := range h.off {
+		bad = append(bad, n)
+		if by.Abs() > worst.Abs() {
+			worst = by
+		}
+	}
+	word := "ahead"
+	if worst < 0 {
+		word = "behind, or its seconds come late"
+	}
+	c.Level, c.Text = console.CheckFailed, fmt.Sprintf("%d nodes' clocks are off, the worst %s %s: %s", len(bad), worst.Abs().Round(100*time.Millisecond), word, some(bad))
+	c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
+	return c
+}
+
+func sourcesCheck(h health) console.Check {
+	c := console.Check{Name: "sources", Level: console.CheckOK, Text: "every source of every agent answers"}
+	if len(h.heard) == 0 {
+		c.Level, c.Text = console.CheckUnknown, "no node is heard"
+		return c
+	}
+	if len(h.failing) == 0 {
+		return c
+	}
+	texts := make([]string, 0, len(h.failing))
+	for what, nodes := range h.failing {
+		texts = append(texts, fmt.Sprintf("%s (%s)", what, some(nodes)))
+	}
+	slices.Sort(texts)
+	if len(texts) > nameAtMost {
+		texts = append(texts[:nameAtMost], fmt.Sprintf("and %d more", len(texts)-nameAtMost))
+	}
+	c.Level, c.Text = console.CheckWarned, strings.Join(texts, "; ")
+	c.Fix = "run 'fairway-agent check' on such a node, or switch the source off there"
+	return c
+}
+
+func peaksCheck(s *Snapshot) console.Check {
+	c := console.Check{Name: "peaks", Level: console.CheckOK, Text: "every forwarder's peak bandwidth is known"}
+	var without []topology.NodeID
+	for _, n := range s.Machine.ByRole(topology.Forwarder) {
+		if n.PeakBytesPerSec <= 0 {
+			without = append(without, n.ID)
+		}
+	}
+	if len(without) > 0 {
+		c.Level, c.Text = console.CheckWarned, "no peak bandwidth, and so no occupancy: "+some(without)
+		c.Fix = "set machine.forwarder_peak, or a node's own peak, in fairwayd's configuration"
+	}
+	return c
+}
+
+func mappingCheck(s *Snapshot) console.Check {
+	compute := s.Machine.ByRole(topology.Compute)
+	c := console.Check{Name: "mapping", Level: console.CheckOK, Text: fmt.Sprintf("the forwarder of every one of %d compute nodes is observed", len(compute))}
+	if len(compute) == 0 {
+		c.Level, c.Text = console.CheckUnknown, "no compute node is known"
+		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, tells which exist"
+		return c
+	}
+	var lost []topology.NodeID
+	for _, n := range compute {
+		if r, ok := s.Situation.Routes[n.ID]; !ok || r.Stale {
+			lost = append(lost, n.ID)
+		}
+	}
+	if len(lost) > 0 {
+		c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s", len(lost), len(compute), some(lost))
+		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's"
+	}
+	return c
+}
+
+// driverCheck asks a few compute nodes through the driver where they are and compares.
+func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Check {
+	c := console.Check{Name: "driver", Level: console.CheckOK}
+	if driver == nil {
+		c.Level, c.Text, c.Fix = console.CheckWarned, "none is configured: remaps can be proposed, not applied", "set driver.kind in fairwayd's configuration"
+		return c
+	}
+	var ask []topology.NodeID
+	for n, r := range s.Situation.Routes {
+		if !r.Stale {
+			ask = append(ask, n)
+		}
+	}
+	slices.Sort(ask)
+	ask = ask[:min(len(ask), askNodes)]
+	if len(ask) == 0 {
+		c.Level, c.Text = console.CheckUnknown, "no compute node's forwarder is known, so none was asked"
+		return c
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	says, err := driver.Observe(ctx, ask)
+	if err != nil {
+		c.Level, c.Text, c.Fix = console.CheckFailed, fmt.Sprintf("asked %d compute nodes: %v", len(ask), err), "such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
+		return c
+	}
+	for _, n := range ask {
+		if is := s.Situation.Routes[n].Forwarder; says[n] != is {
+			c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n], is)
+			c.Fix = "wait for the move under way, or look at the forwarder's list of clients"
+			return c
+		}
+	}
+	c.Text = fmt.Sprintf("%d compute nodes were asked and say what is observed", len(ask))
+	return c
+}
+
+// some names a few nodes and counts the rest.
+func some(nodes []topology.NodeID) string {
+	slices.SortFunc(nodes, func(a, b topology.NodeID) int { return cmp.Compare(a, b) })
+	names := make([]string, 0, nameAtMost)
+	for _, n := range nodes[:min(len(nodes), nameAtMost)] {
+		names = append(names, string(n))
+	}
+	text := strings.Join(names, " ")
+	if more := len(nodes) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
