@@ -29,24 +29,34 @@ type handle struct {
 	session *session
 	fid     *p9.Fid
 	err     error // why the file could not be opened at the session
+	closed  bool
 }
 
-// at returns the handle's fid at a session, opening the file there when it is not open yet. A file
-// that was removed meanwhile is ESTALE from then on.
+// at returns the handle's fid at a session, opening the file there when it is not open yet.
 func (h *handle) at(ctx context.Context, s *session) (*p9.Fid, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.session == s {
-		return h.fid, h.err
+	have, fid, err := h.session == s, h.fid, h.err
+	h.mu.Unlock()
+	if have {
+		return fid, err
 	}
-	fid, err := h.node.openAt(ctx, s, h.flags)
-	refused := (*p9.Error)(nil)
-	switch {
-	case err == nil:
-	case errors.Is(err, syscall.ENOENT):
-		err = &p9.Error{Op: "reopen after remap", Errno: syscall.ESTALE}
-	case !errors.As(err, &refused):
+	fid, err = h.open(ctx, s)
+	if err != nil && !errors.As(err, new(*p9.Error)) {
 		return nil, err // the session died or the caller gave up: not the file's fault
+	}
+	return h.set(s, fid, err)
+}
+
+// set gives the handle its fid at a session and returns the one in use, which is another when somebody
+// was faster.
+func (h *handle) set(s *session, fid *p9.Fid, err error) (*p9.Fid, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.session == s {
+		if fid != nil {
+			fid.ClunkLater()
+		}
+		return h.fid, h.err
 	}
 	h.session, h.fid, h.err = s, fid, err
 	return fid, err
@@ -62,7 +72,7 @@ var (
 // Open opens the file. Every read and write goes to the forwarder at once (direct I/O).
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h := &handle{node: n, flags: flags & keepFlags}
-	errno := n.m.do(ctx, opOpen, func(s *session, _ int) error {
+	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
 		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC))
 		h.session, h.fid = s, fid
 		return err
@@ -77,7 +87,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 // Create creates and opens a file.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	h := &handle{flags: flags & keepFlags}
-	errno = n.m.do(ctx, opCreate, func(s *session, retry int) error {
+	errno = n.m.do(ctx, opCreate, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
 			uid, gid := caller(ctx)
 			fid, err := dir.Walk(ctx)
@@ -113,7 +123,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 // Read reads from the file in requests that are in flight together.
 func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n := 0
-	errno := h.node.m.transfer(ctx, opRead, &n, func(s *session, _ int) error {
+	errno := h.node.m.transfer(ctx, opRead, &n, func(ctx context.Context, s *session, _ int) error {
 		fid, err := h.at(ctx, s)
 		if err != nil {
 			return err
@@ -133,7 +143,7 @@ func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRes
 // because the server puts each at the end.
 func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	n := 0
-	errno := h.node.m.transfer(ctx, opWrite, &n, func(s *session, _ int) error {
+	errno := h.node.m.transfer(ctx, opWrite, &n, func(ctx context.Context, s *session, _ int) error {
 		fid, err := h.at(ctx, s)
 		if err != nil {
 			return err
@@ -154,7 +164,7 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 
 // Fsync flushes the file to storage.
 func (h *handle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
-	return h.node.m.do(ctx, opFsync, func(s *session, _ int) error {
+	return h.node.m.do(ctx, opFsync, func(ctx context.Context, s *session, _ int) error {
 		fid, err := h.at(ctx, s)
 		if err != nil {
 			return err
@@ -169,6 +179,7 @@ func (h *handle) Release(context.Context) syscall.Errno {
 	m.link.drop(h)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.closed = true
 	if h.fid != nil {
 		h.fid.ClunkLater()
 		h.fid = nil
@@ -189,7 +200,7 @@ type listing struct {
 // Readdir lists the directory, a reply's worth at a time.
 func (n *node) Readdir(ctx context.Context) (fs.DirStream, syscall.Errno) {
 	h := &handle{node: n, flags: syscall.O_RDONLY | syscall.O_DIRECTORY}
-	errno := n.m.do(ctx, opOpen, func(s *session, _ int) error {
+	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
 		_, err := h.at(ctx, s)
 		return err
 	})
@@ -205,10 +216,10 @@ func (n *node) Readdir(ctx context.Context) (fs.DirStream, syscall.Errno) {
 // fetch reads the next entries, leaving out . and .. which the kernel makes itself.
 func (l *listing) fetch() {
 	for len(l.list) == 0 && !l.done {
-		l.err = l.h.node.m.do(l.ctx, opReaddir, func(s *session, _ int) error {
-			fid, err := l.h.at(l.ctx, s)
+		l.err = l.h.node.m.do(l.ctx, opReaddir, func(ctx context.Context, s *session, _ int) error {
+			fid, err := l.h.at(ctx, s)
 			if err == nil {
-				l.list, err = fid.ReadDir(l.ctx, l.next)
+				l.list, err = fid.ReadDir(ctx, l.next)
 			}
 			return err
 		})

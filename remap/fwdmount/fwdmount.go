@@ -154,14 +154,16 @@ func (m *Mount) Report() report.Report {
 }
 
 // do runs an operation on the link, counts it and turns its error into an errno.
-func (m *Mount) do(ctx context.Context, op opKind, f func(s *session, retry int) error) syscall.Errno {
+func (m *Mount) do(ctx context.Context, op opKind, f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
 	return m.transfer(ctx, op, nil, f)
 }
 
 // transfer is do for operations that move bytes; *n is how many.
-func (m *Mount) transfer(ctx context.Context, op opKind, n *int, f func(s *session, retry int) error) syscall.Errno {
+func (m *Mount) transfer(ctx context.Context, op opKind, n *int, f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
 	start := time.Now()
-	errno := errnoOf(m.link.do(ctx, f))
+	waits, done := uninterrupted(ctx)
+	errno := errnoOf(m.link.do(waits, f))
+	done()
 	moved := 0
 	if n != nil && errno == 0 {
 		moved = *n
@@ -170,7 +172,7 @@ func (m *Mount) transfer(ctx context.Context, op opKind, n *int, f func(s *sessi
 	return errno
 }
 
-// errnoOf is what a program is told: the server's errno, EINTR for an interrupted operation, ENOTCONN
+// errnoOf is what a program is told: the server's errno, EINTR for an operation whose caller was killed, ENOTCONN
 // when the mount is ending, EIO for everything that should not happen.
 func errnoOf(err error) syscall.Errno {
 	refused := (*p9.Error)(nil)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairway/collector/p9"
@@ -28,12 +27,16 @@ const (
 	// The first and longest pauses between attempts to reconnect to a forwarder that was lost.
 	reconnectFirst = 100 * time.Millisecond
 	reconnectMost  = 2 * time.Second
+	// reopenTimeout bounds how long all open files may take to be opened again at a forwarder.
+	reopenTimeout = 10 * time.Second
 	// reopenTogether bounds the open files that are opened again at once.
 	reopenTogether = 16
 )
 
 var (
 	errClosed = errors.New("the mount is ending")
+	errGaveUp = errors.New("a forced remap came in between")
+	errSlow   = errors.New("the new forwarder does not open the open files in time")
 	errHung   = errors.New("requests in flight at the old forwarder did not end; a forced remap cuts it off (fence it first: requests it holds may still land when it wakes)")
 )
 
@@ -50,7 +53,7 @@ type link struct {
 	uid  uint32
 	log  *slog.Logger
 
-	moving sync.Mutex // held through a remap or reconnect: one at a time
+	turn chan struct{} // holds a token through a remap or reconnect: one at a time
 
 	mu       sync.Mutex // guards everything below
 	cur      *session   // nil while lost
@@ -61,13 +64,15 @@ type link struct {
 	changed  chan struct{} // closed and replaced whenever a waiter should look again
 	handles  map[*handle]struct{}
 	closed   bool
+	forces   int                     // forced remaps that wait for their turn
+	giveUp   context.CancelCauseFunc // ends what has the turn; nil when nobody has
 	watchers sync.WaitGroup
 	end      context.Context // done when the link is closed
 	stop     context.CancelFunc
 }
 
 func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.Logger) (*link, error) {
-	l := &link{tree: tree, uid: uid, log: log, target: t, gen: 1, changed: make(chan struct{}), handles: map[*handle]struct{}{}}
+	l := &link{tree: tree, uid: uid, log: log, target: t, gen: 1, turn: make(chan struct{}, 1), changed: make(chan struct{}), handles: map[*handle]struct{}{}}
 	l.end, l.stop = context.WithCancel(context.Background())
 	s, err := l.connect(ctx, t)
 	if err != nil {
@@ -134,13 +139,13 @@ func (l *link) leave() {
 
 // do runs f on the current session, again on the next one when the connection is lost under it.
 // retry counts the runs whose outcome is not known.
-func (l *link) do(ctx context.Context, f func(s *session, retry int) error) error {
+func (l *link) do(ctx context.Context, f func(ctx context.Context, s *session, retry int) error) error {
 	for retry := 0; ; retry++ {
 		s, err := l.enter(ctx)
 		if err != nil {
 			return err
 		}
-		err = f(s, retry)
+		err = f(ctx, s, retry)
 		lost := (*p9.TransportError)(nil)
 		if errors.As(err, &lost) {
 			l.lose(s)
@@ -158,166 +163,6 @@ func (l *link) watch(s *session) {
 		<-s.client.Done()
 		l.lose(s)
 	})
-}
-
-// lose takes a dead session out of use and begins to reconnect to the same forwarder.
-func (l *link) lose(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cur != s || l.closed {
-		return
-	}
-	l.cur = nil
-	if l.gate { // a remap is replacing it
-		return
-	}
-	l.log.Warn("forwarder lost; operations wait", "forwarder", l.target.Forwarder, "addr", l.target.Addr)
-	gen := l.gen
-	l.watchers.Go(func() { l.reconnect(gen) })
-}
-
-// reconnect tries the lost forwarder again until it answers, a remap replaces it or the link ends.
-func (l *link) reconnect(gen uint64) {
-	for pause := reconnectFirst; ; pause = min(2*pause, reconnectMost) {
-		select {
-		case <-l.end.Done():
-			return
-		case <-time.After(pause):
-		}
-		if l.retry(gen) {
-			return
-		}
-	}
-}
-
-// retry makes one attempt to reconnect; true ends the attempts.
-func (l *link) retry(gen uint64) bool {
-	l.moving.Lock()
-	defer l.moving.Unlock()
-	l.mu.Lock()
-	over := l.closed || l.gen != gen || l.cur != nil
-	t := l.target
-	l.mu.Unlock()
-	if over {
-		return true
-	}
-	s, err := l.connect(l.end, t)
-	if err != nil {
-		return false
-	}
-	l.mu.Lock()
-	l.gate = true
-	l.mu.Unlock()
-	l.awaitEmpty(l.end)
-	lost := l.reopen(l.end, s)
-	l.install(s, t, gen)
-	l.log.Info("forwarder is back", "forwarder", t.Forwarder, "lost_files", lost)
-	return true
-}
-
-// install makes s the session in use and opens the gate.
-func (l *link) install(s *session, t Target, gen uint64) {
-	l.mu.Lock()
-	l.cur, l.target, l.gen, l.gate = s, t, gen, false
-	l.signal()
-	l.mu.Unlock()
-	l.watch(s)
-}
-
-// awaitEmpty waits until no operation is inside the closed gate.
-func (l *link) awaitEmpty(ctx context.Context) error {
-	for {
-		l.mu.Lock()
-		n, wait := l.inside, l.changed
-		l.mu.Unlock()
-		if n == 0 {
-			return nil
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// moved is what a remap did.
-type moved struct {
-	changed bool
-	lost    int // open files that could not be opened again
-}
-
-// move changes the forwarder with files open: connect to the new one, close the gate, drain (or cut
-// off, when forced), open every open file again, swap. Until the swap every failure leaves the old
-// mapping in place. Moving to the current forwarder changes nothing, so it may be repeated.
-func (l *link) move(ctx context.Context, t Target, force bool) (moved, error) {
-	l.moving.Lock()
-	defer l.moving.Unlock()
-	l.mu.Lock()
-	same := l.target == t && l.cur != nil
-	closed := l.closed
-	l.mu.Unlock()
-	if closed {
-		return moved{}, errClosed
-	}
-	if same && !force {
-		return moved{}, nil
-	}
-	s, err := l.connect(ctx, t)
-	if err != nil {
-		return moved{}, fmt.Errorf("the mapping stays as it was: %w", err)
-	}
-	l.mu.Lock()
-	old, gen := l.cur, l.gen
-	l.gate = true
-	l.mu.Unlock()
-	if force && old != nil {
-		old.client.Close() // operations in flight fail, come out, and repeat at the new forwarder
-	}
-	drain, cancel := context.WithTimeoutCause(ctx, drainTimeout, errHung)
-	defer cancel()
-	if err := l.awaitEmpty(drain); err != nil {
-		l.mu.Lock()
-		l.gate = false
-		l.signal()
-		l.mu.Unlock()
-		s.client.Close()
-		return moved{}, fmt.Errorf("the mapping stays as it was: %w", err)
-	}
-	lost := l.reopen(ctx, s)
-	if !same {
-		gen++
-	}
-	l.install(s, t, gen)
-	if old != nil && !force {
-		old.client.Close()
-	}
-	return moved{changed: !same, lost: lost}, nil
-}
-
-// reopen opens every open file at a new session; the gate is closed and nobody is inside.
-func (l *link) reopen(ctx context.Context, s *session) (lost int) {
-	l.mu.Lock()
-	open := make([]*handle, 0, len(l.handles))
-	for h := range l.handles {
-		open = append(open, h)
-	}
-	l.mu.Unlock()
-	slots := make(chan struct{}, reopenTogether)
-	var wg sync.WaitGroup
-	var failed atomic.Int64
-	for _, h := range open {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if _, err := h.at(ctx, s); err != nil {
-				l.log.Warn("open file lost in a remap", "err", err)
-				failed.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	return int(failed.Load())
 }
 
 func (l *link) add(h *handle) {
@@ -343,11 +188,11 @@ func (l *link) close() {
 	if s != nil {
 		s.client.Close()
 	}
-	l.moving.Lock() // a remap or reconnect under way ends first, and may have installed a session
+	l.turn <- struct{}{} // a remap or reconnect under way ends first, and may have installed a session
 	l.mu.Lock()
 	s = l.cur
 	l.mu.Unlock()
-	l.moving.Unlock()
+	<-l.turn
 	if s != nil {
 		s.client.Close()
 	}

@@ -22,7 +22,7 @@ func already(err error, retry int, want syscall.Errno) bool {
 // make runs an operation that creates name in the directory, gives the new file to the caller and
 // looks it up.
 func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.EntryOut, create func(dir *p9.Fid, gid uint32) error) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.m.do(ctx, op, func(s *session, retry int) error {
+	errno = n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
 			uid, gid := caller(ctx)
 			if err := create(dir, gid); err != nil && !already(err, retry, syscall.EEXIST) {
@@ -93,7 +93,7 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 	if !ok {
 		return nil, syscall.EXDEV
 	}
-	errno = n.m.do(ctx, opLink, func(s *session, retry int) error {
+	errno = n.m.do(ctx, opLink, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
 			return other.with(ctx, s, func(file *p9.Fid) error {
 				if err := dir.Link(ctx, file, name); err != nil && !already(err, retry, syscall.EEXIST) {
@@ -122,7 +122,7 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 }
 
 func (n *node) remove(ctx context.Context, op opKind, name string, dir bool) syscall.Errno {
-	return n.m.do(ctx, op, func(s *session, retry int) error {
+	return n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(fid *p9.Fid) error {
 			err := fid.Unlink(ctx, name, dir)
 			if already(err, retry, syscall.ENOENT) {
@@ -143,7 +143,7 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 	if flags != 0 && flags != unix.RENAME_NOREPLACE {
 		return syscall.EINVAL // exchange and whiteout are not in the protocol
 	}
-	return n.m.do(ctx, opRename, func(s *session, retry int) error {
+	return n.m.do(ctx, opRename, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(from *p9.Fid) error {
 			return target.with(ctx, s, func(dir *p9.Fid) error {
 				if flags == unix.RENAME_NOREPLACE && retry == 0 {

@@ -190,7 +190,7 @@ func (n *node) Access(context.Context, uint32) syscall.Errno { return 0 }
 
 // Lookup finds a name in the directory.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.m.do(ctx, opLookup, func(s *session, _ int) error {
+	errno = n.m.do(ctx, opLookup, func(ctx context.Context, s *session, _ int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
 			var err error
 			inode, err = n.find(ctx, s, dir, name, out)
@@ -216,7 +216,7 @@ func (n *node) find(ctx context.Context, s *session, dir *p9.Fid, name string, o
 
 // Getattr reads the attributes.
 func (n *node) Getattr(ctx context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	return n.m.do(ctx, opGetattr, func(s *session, _ int) error {
+	return n.m.do(ctx, opGetattr, func(ctx context.Context, s *session, _ int) error {
 		return n.with(ctx, s, func(fid *p9.Fid) error {
 			a, err := fid.GetAttr(ctx)
 			if err == nil {
@@ -230,7 +230,7 @@ func (n *node) Getattr(ctx context.Context, _ fs.FileHandle, out *fuse.AttrOut) 
 // Setattr changes mode, owner, size and times.
 func (n *node) Setattr(ctx context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	set := setAttr(in)
-	return n.m.do(ctx, opSetattr, func(s *session, _ int) error {
+	return n.m.do(ctx, opSetattr, func(ctx context.Context, s *session, _ int) error {
 		return n.with(ctx, s, func(fid *p9.Fid) error {
 			if err := fid.SetAttr(ctx, set); err != nil {
 				return err
@@ -267,7 +267,7 @@ func setAttr(in *fuse.SetAttrIn) p9.SetAttr {
 
 // Statfs reads the file system's size.
 func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
-	return n.m.do(ctx, opStatfs, func(s *session, _ int) error {
+	return n.m.do(ctx, opStatfs, func(ctx context.Context, s *session, _ int) error {
 		st, err := s.root.StatFS(ctx)
 		if err == nil {
 			*out = fuse.StatfsOut{Blocks: st.Blocks, Bfree: st.BlocksFree, Bavail: st.BlocksAvail, Files: st.Files, Ffree: st.FilesFree,
@@ -279,7 +279,7 @@ func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
 
 // Readlink reads a symbolic link.
 func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno) {
-	errno = n.m.do(ctx, opReadlink, func(s *session, _ int) error {
+	errno = n.m.do(ctx, opReadlink, func(ctx context.Context, s *session, _ int) error {
 		return n.with(ctx, s, func(fid *p9.Fid) error {
 			t, err := fid.Readlink(ctx)
 			target = []byte(t)
