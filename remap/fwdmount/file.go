@@ -80,7 +80,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if errno != 0 {
 		return nil, 0, errno
 	}
-	n.m.link.add(h)
+	n.opened(h)
 	return h, openFlags, 0
 }
 
@@ -116,7 +116,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 		return nil, nil, 0, errno
 	}
 	h.node = inode.Operations().(*node)
-	n.m.link.add(h)
+	h.node.opened(h)
 	return inode, h, openFlags, 0
 }
 
@@ -174,9 +174,15 @@ func (h *handle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 }
 
 // Release closes the file; what it waits for has been written already.
-func (h *handle) Release(context.Context) syscall.Errno {
-	m := h.node.m
-	m.link.drop(h)
+func (h *handle) Release(ctx context.Context) syscall.Errno {
+	h.close()
+	h.node.released(ctx)
+	return 0
+}
+
+// close gives the handle's fid back.
+func (h *handle) close() {
+	h.node.m.link.drop(h)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
@@ -184,79 +190,4 @@ func (h *handle) Release(context.Context) syscall.Errno {
 		h.fid.ClunkLater()
 		h.fid = nil
 	}
-	return 0
 }
-
-// listing is a directory being read.
-type listing struct {
-	h    *handle
-	ctx  context.Context
-	list []p9.Dirent
-	next uint64
-	done bool
-	err  syscall.Errno
-}
-
-// Readdir lists the directory, a reply's worth at a time.
-func (n *node) Readdir(ctx context.Context) (fs.DirStream, syscall.Errno) {
-	h := &handle{node: n, flags: syscall.O_RDONLY | syscall.O_DIRECTORY}
-	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
-		_, err := h.at(ctx, s)
-		return err
-	})
-	if errno != 0 {
-		return nil, errno
-	}
-	n.m.link.add(h)
-	l := &listing{h: h, ctx: n.m.link.end}
-	l.fetch()
-	return l, 0
-}
-
-// fetch reads the next entries, leaving out . and .. which the kernel makes itself.
-func (l *listing) fetch() {
-	for len(l.list) == 0 && !l.done {
-		l.err = l.h.node.m.do(l.ctx, opReaddir, func(ctx context.Context, s *session, _ int) error {
-			fid, err := l.h.at(ctx, s)
-			if err == nil {
-				l.list, err = fid.ReadDir(ctx, l.next)
-			}
-			return err
-		})
-		if l.err != 0 || len(l.list) == 0 {
-			l.done = true
-			return
-		}
-		l.next = l.list[len(l.list)-1].Offset
-		kept := l.list[:0]
-		for _, e := range l.list {
-			if e.Name != "." && e.Name != ".." {
-				kept = append(kept, e)
-			}
-		}
-		l.list = kept
-	}
-}
-
-// HasNext reports whether Next has an entry or an error to give.
-func (l *listing) HasNext() bool {
-	if len(l.list) == 0 {
-		l.fetch()
-	}
-	return len(l.list) > 0 || l.err != 0
-}
-
-// Next returns the next entry.
-func (l *listing) Next() (fuse.DirEntry, syscall.Errno) {
-	if l.err != 0 {
-		errno := l.err
-		l.err = 0
-		return fuse.DirEntry{}, errno
-	}
-	e := l.list[0]
-	l.list = l.list[1:]
-	return fuse.DirEntry{Name: e.Name, Ino: e.QID.Path, Mode: uint32(e.Type) << 12}, 0
-}
-
-// Close ends the listing.
-func (l *listing) Close() { l.h.Release(l.ctx) }

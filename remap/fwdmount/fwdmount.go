@@ -3,10 +3,10 @@
 // open file again at the new forwarder and goes on; a forced remap cuts a dead or hung forwarder off
 // and repeats the requests it held.
 //
-// Limits: files that were removed while open, and locks, do not move; after a forced remap off a
-// forwarder that is hung, not dead, requests it still holds may land when it wakes, so it must be
-// fenced first; an append that a forced remap repeats may be stored twice; shared writable memory
-// maps are refused by the kernel, because all I/O goes to the forwarder at once.
+// Limits: locks, and files that another node removed while they were open here, do not move; after a
+// forced remap off a forwarder that is hung, not dead, requests it still holds may land when it wakes,
+// so it must be fenced first; an append that a forced remap repeats may be stored twice; shared
+// writable memory maps are refused by the kernel, because all I/O goes to the forwarder at once.
 package fwdmount
 
 import (

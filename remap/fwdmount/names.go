@@ -124,9 +124,15 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 func (n *node) remove(ctx context.Context, op opKind, name string, dir bool) syscall.Errno {
 	return n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(fid *p9.Fid) error {
-			err := fid.Unlink(ctx, name, dir)
-			if already(err, retry, syscall.ENOENT) {
+			back, err := n.keepOpen(ctx, s, fid, name, nil)
+			if err != nil {
+				return err
+			}
+			if err = fid.Unlink(ctx, name, dir); already(err, retry, syscall.ENOENT) {
 				return nil
+			}
+			if errors.As(err, new(*p9.Error)) {
+				back()
 			}
 			return err
 		})
@@ -152,12 +158,19 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 						return &p9.Error{Op: "rename", Errno: syscall.EEXIST}
 					}
 				}
-				err := from.Rename(ctx, name, dir, to)
+				back, err := target.keepOpen(ctx, s, dir, to, n.childNode(name))
+				if err != nil {
+					return err
+				}
+				err = from.Rename(ctx, name, dir, to)
 				if already(err, retry, syscall.ENOENT) {
 					if there, e := dir.Walk(ctx, to); e == nil {
 						there.ClunkLater()
 						err = nil
 					}
+				}
+				if errors.As(err, new(*p9.Error)) {
+					back()
 				}
 				n.m.names.Add(1)
 				return err

@@ -3,7 +3,6 @@ package fwdmount
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -19,8 +18,10 @@ type node struct {
 	fs.Inode
 	m *Mount
 
-	mu  sync.Mutex
-	ref *ref // nil until walked to
+	mu    sync.Mutex // guards everything below
+	ref   *ref       // nil until walked to
+	opens int        // open handles
+	spare *spare     // the name of a file that was removed while open
 }
 
 // ref is a counted fid of a node, good for one session and one state of the names.
@@ -74,11 +75,7 @@ func (n *node) release(r *ref) {
 
 // walk goes from the root to the node's present path.
 func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
-	p := n.Path(n.m.root.EmbeddedInode())
-	if p == "" {
-		return s.root.Walk(ctx)
-	}
-	return s.root.Walk(ctx, strings.Split(p, "/")...)
+	return s.root.Walk(ctx, n.path()...)
 }
 
 // openAt walks to the node and opens it with flags that are safe to repeat.
@@ -166,23 +163,23 @@ func fill(out *fuse.Attr, a p9.Attr) {
 const blockSize = 128 << 10
 
 var (
-	_ fs.NodeLookuper    = (*node)(nil)
-	_ fs.NodeGetattrer   = (*node)(nil)
-	_ fs.NodeSetattrer   = (*node)(nil)
-	_ fs.NodeMkdirer     = (*node)(nil)
-	_ fs.NodeMknoder     = (*node)(nil)
-	_ fs.NodeSymlinker   = (*node)(nil)
-	_ fs.NodeReadlinker  = (*node)(nil)
-	_ fs.NodeLinker      = (*node)(nil)
-	_ fs.NodeUnlinker    = (*node)(nil)
-	_ fs.NodeRmdirer     = (*node)(nil)
-	_ fs.NodeRenamer     = (*node)(nil)
-	_ fs.NodeStatfser    = (*node)(nil)
-	_ fs.NodeOnForgetter = (*node)(nil)
-	_ fs.NodeOpener      = (*node)(nil)
-	_ fs.NodeCreater     = (*node)(nil)
-	_ fs.NodeReaddirer   = (*node)(nil)
-	_ fs.NodeAccesser    = (*node)(nil)
+	_ fs.NodeLookuper       = (*node)(nil)
+	_ fs.NodeGetattrer      = (*node)(nil)
+	_ fs.NodeSetattrer      = (*node)(nil)
+	_ fs.NodeMkdirer        = (*node)(nil)
+	_ fs.NodeMknoder        = (*node)(nil)
+	_ fs.NodeSymlinker      = (*node)(nil)
+	_ fs.NodeReadlinker     = (*node)(nil)
+	_ fs.NodeLinker         = (*node)(nil)
+	_ fs.NodeUnlinker       = (*node)(nil)
+	_ fs.NodeRmdirer        = (*node)(nil)
+	_ fs.NodeRenamer        = (*node)(nil)
+	_ fs.NodeStatfser       = (*node)(nil)
+	_ fs.NodeOnForgetter    = (*node)(nil)
+	_ fs.NodeOpener         = (*node)(nil)
+	_ fs.NodeCreater        = (*node)(nil)
+	_ fs.NodeOpendirHandler = (*node)(nil)
+	_ fs.NodeAccesser       = (*node)(nil)
 )
 
 // Access says yes: the kernel has checked the permissions already (default_permissions).
@@ -214,32 +211,52 @@ func (n *node) find(ctx context.Context, s *session, dir *p9.Fid, name string, o
 	return n.child(ctx, s, fid, a, out), nil
 }
 
+// withOpen is with; where the path is gone although the file is open, a server that knows open files
+// by more than their path still answers for the handle's fid.
+func (n *node) withOpen(ctx context.Context, s *session, fh fs.FileHandle, f func(*p9.Fid) error) error {
+	err := n.with(ctx, s, f)
+	h, open := fh.(*handle)
+	if !open || !errors.Is(err, syscall.ENOENT) {
+		return err
+	}
+	fid, err := h.at(ctx, s)
+	if err != nil {
+		return err
+	}
+	return f(fid)
+}
+
+// attributes reads the node's attributes; a spare name is nobody's link.
+func (n *node) attributes(ctx context.Context, fid *p9.Fid, out *fuse.AttrOut) error {
+	a, err := fid.GetAttr(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	if n.spare != nil && a.Nlink > 0 {
+		a.Nlink--
+	}
+	n.mu.Unlock()
+	fill(&out.Attr, a)
+	return nil
+}
+
 // Getattr reads the attributes.
-func (n *node) Getattr(ctx context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+func (n *node) Getattr(ctx context.Context, fh fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	return n.m.do(ctx, opGetattr, func(ctx context.Context, s *session, _ int) error {
-		return n.with(ctx, s, func(fid *p9.Fid) error {
-			a, err := fid.GetAttr(ctx)
-			if err == nil {
-				fill(&out.Attr, a)
-			}
-			return err
-		})
+		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error { return n.attributes(ctx, fid, out) })
 	})
 }
 
 // Setattr changes mode, owner, size and times.
-func (n *node) Setattr(ctx context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	set := setAttr(in)
 	return n.m.do(ctx, opSetattr, func(ctx context.Context, s *session, _ int) error {
-		return n.with(ctx, s, func(fid *p9.Fid) error {
+		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error {
 			if err := fid.SetAttr(ctx, set); err != nil {
 				return err
 			}
-			a, err := fid.GetAttr(ctx)
-			if err == nil {
-				fill(&out.Attr, a)
-			}
-			return err
+			return n.attributes(ctx, fid, out)
 		})
 	})
 }
