@@ -114,6 +114,18 @@ type AuditEntry struct {
 	Hash    string    `json:"hash,omitempty"` // of this line and the one before
 }
 
+// FindingView is one finding with its life, the oldest change first.
+type FindingView struct {
+	anomaly.Finding
+	Changes []anomaly.Change `json:"changes"`
+}
+
+// Exclude asks that a forwarder be withheld from allocation.
+type Exclude struct {
+	Reason string `json:"reason"`
+	TTL    string `json:"ttl"` // how long, such as "4h"
+}
+
 // PlanRow is a plan in a list.
 type PlanRow struct {
 	ID      string          `json:"id"`
@@ -173,7 +185,20 @@ type Records interface {
 	Recent(ctx context.Context, limit int) ([]AuditEntry, error) // GET /api/v1/audit
 }
 
-// Decision is the body of approve, reject, rollback and stop.
+// Judge is what pages say of findings with.
+type Judge interface {
+	Finding(ctx context.Context, id string) (FindingView, error)                 // GET /api/v1/findings/{id}
+	Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/ack
+	Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error)     // POST /api/v1/findings/{id}/dismiss
+}
+
+// Excluder is what pages withhold forwarders with. Nobody is moved by it.
+type Excluder interface {
+	Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error) // PUT /api/v1/exclusions/{node}
+	Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error)                          // DELETE /api/v1/exclusions/{node}
+}
+
+// Decision is the body of approve, reject, rollback, stop, ack and dismiss.
 type Decision struct {
 	PreviewHash string `json:"preview_hash,omitempty"` // approve only
 	Reason      string `json:"reason"`
@@ -181,12 +206,17 @@ type Decision struct {
 
 // LiveMessage is one text message of the live feed. A client subscribes by ?topics=a,b.
 type LiveMessage struct {
-	Topic string `json:"topic"` // "overview"; "beat" each second; "plans" when one changed; "forwarder:ID"
+	// Topic is "overview"; "beat" each second; "plans" when one changed; "findings"; "exclusions";
+	// "forwarder:ID".
+	Topic string `json:"topic"`
 	// Now is the server's clock when the message was made: what is shown is aged by it, not by the
 	// reader's own clock, which may be wrong.
-	Now       time.Time        `json:"now"`
-	Overview  *Overview        `json:"overview,omitempty"`  // with topic "overview"
-	Forwarder *ForwarderDetail `json:"forwarder,omitempty"` // with topic "forwarder:ID"; each series has its newest second only
+	Now       time.Time         `json:"now"`
+	Overview  *Overview         `json:"overview,omitempty"`  // with topic "overview"
+	Forwarder *ForwarderDetail  `json:"forwarder,omitempty"` // with topic "forwarder:ID"; each series has its newest second only
+	Findings  []anomaly.Finding `json:"findings,omitempty"`
+	// Exclusions are with topic "exclusions": when the list changes, and before its lease is half over.
+	Exclusions *remap.Feed `json:"exclusions,omitempty"`
 }
 
 // Backend is all of them.
@@ -194,4 +224,6 @@ type Backend interface {
 	Viewer
 	Records
 	Actor
+	Judge
+	Excluder
 }

@@ -271,10 +271,6 @@ func (s *Server) getForwarder(w http.ResponseWriter, r *http.Request, _ who) err
 	return writeJSON(w, d)
 }
 
-func (s *Server) getFindings(w http.ResponseWriter, _ *http.Request, _ who) error {
-	return writeJSON(w, s.cfg.Picture.Snapshot().Overview.Findings)
-}
-
 // parseTime reads RFC 3339, Unix milliseconds, "now" or "-15m"; empty is fallback.
 func parseTime(name, text string, now, fallback time.Time) (time.Time, error) {
 	switch {

@@ -163,6 +163,9 @@ func auditEntry(rec *remap.Record) console.AuditEntry {
 	if rec.Exclusion != nil {
 		e.Subject = string(rec.Exclusion.Forwarder)
 	}
+	if rec.Finding != nil {
+		e.Result = string(rec.Finding.Finding.State)
+	}
 	if e.Actor == "" {
 		e.Actor = "desk"
 	}

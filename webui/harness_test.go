@@ -22,6 +22,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/judge"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/webui/ingest"
@@ -163,6 +164,18 @@ type site struct {
 	stop    context.CancelFunc // of Run
 	findMu  sync.Mutex
 	find    []anomaly.Finding
+	judge   *judge.Judge
+	says    *detector
+}
+
+// detector lets a test say who is slow while the server runs.
+type detector struct{ judge.Detector }
+
+func (d *detector) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
+	if d.Detector == nil {
+		return nil
+	}
+	return d.Detector.Verdicts(now, s)
 }
 
 type siteOptions struct {
@@ -201,6 +214,10 @@ func newSite(t testing.TB, o siteOptions) *site {
 	}
 	s.jobs = dispatch.New(dispatch.Config{Desk: s.desk, History: s.history, Situation: s.situation, Frames: s.board.Visit, Seconds: s.store,
 		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
+	s.says = &detector{}
+	if s.judge, err = judge.New(context.Background(), judge.Config{Settings: anomaly.DefaultSettings(), Desk: s.desk, Situation: s.situation, Detector: s.says, Store: s.store}); err != nil {
+		t.Fatal(err)
+	}
 	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
@@ -211,7 +228,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Archive: fakeArchive{}, Version: "test",
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test",
 		Audit: func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/remap"
 	"fairway/webui/live"
 )
 
@@ -27,6 +28,8 @@ const (
 	topicForwarder = "forwarder:" // + id: the page's newest second
 	topicGrid      = "grid:"      // + a live.GridMetrics name: binary frames
 	topicBeat      = "beat"
+	topicFindings  = "findings"   // the list, with each picture
+	topicExclude   = "exclusions" // the feed, when it changes and before half its lease is over
 )
 
 const (
@@ -136,6 +139,7 @@ func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	if plansChanged {
 		frames = append(frames, jsonFrame(topicPlans, console.LiveMessage{Topic: topicPlans, Now: begun.UTC()}))
 	}
+	frames = append(frames, s.judgedFrames(snap, begun)...)
 	for _, id := range s.hub.wanted(topicForwarder) {
 		// A forwarder that is gone has no news; its page says so when it is loaded again.
 		if d, err := s.cfg.Picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
@@ -149,6 +153,26 @@ func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	}
 	s.hub.publish(frames)
 	s.stats.publish.observe(time.Since(begun).Seconds())
+}
+
+// judgedFrames are the findings and the feed, for whoever listens.
+func (s *Server) judgedFrames(snap *live.Snapshot, now time.Time) (frames []liveFrame) {
+	if len(s.hub.wanted(topicFindings)) > 0 {
+		frames = append(frames, jsonFrame(topicFindings, console.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: snap.Overview.Findings}))
+	}
+	if s.cfg.Desk == nil || len(s.hub.wanted(topicExclude)) == 0 {
+		return frames
+	}
+	f := s.cfg.Desk.Feed()
+	if f.Generation != s.fedGeneration || now.After(s.feedAgain) {
+		s.fedGeneration, s.feedAgain = f.Generation, now.Add(f.ValidUntil.Sub(now)/3)
+		frames = append(frames, s.feedFrame(f, now))
+	}
+	return frames
+}
+
+func (s *Server) feedFrame(f remap.Feed, now time.Time) liveFrame {
+	return jsonFrame(topicExclude, console.LiveMessage{Topic: topicExclude, Now: now.UTC(), Exclusions: &f})
 }
 
 func gridMetric(name string) int {
@@ -267,6 +291,14 @@ func (s *Server) first(c *liveClient) {
 			f := overviewFrame(&snap.Overview, time.Now())
 			c.put(&f)
 		}
+		if t == topicFindings {
+			f := jsonFrame(t, console.LiveMessage{Topic: t, Now: time.Now().UTC(), Findings: snap.Overview.Findings})
+			c.put(&f)
+		}
+		if t == topicExclude && s.cfg.Desk != nil {
+			f := s.feedFrame(s.cfg.Desk.Feed(), time.Now())
+			c.put(&f)
+		}
 		if name, ok := strings.CutPrefix(t, topicGrid); ok && gridMetric(name) >= 0 {
 			c.put(&liveFrame{topic: t, binary: true, head: s.grids.Frame(snap, gridMetric(name))})
 		}
@@ -284,11 +316,11 @@ func parseTopics(text string) ([]string, error) {
 	for _, t := range topics {
 		grid, isGrid := strings.CutPrefix(t, topicGrid)
 		switch {
-		case t == topicOverview, t == topicPlans, t == topicBeat:
+		case t == topicOverview, t == topicPlans, t == topicBeat, t == topicFindings, t == topicExclude:
 		case isGrid && gridMetric(grid) >= 0:
 		case strings.HasPrefix(t, topicForwarder) && len(t) < 300:
 		default:
-			return nil, fmt.Errorf("%w: topic %q; there are overview, plans, beat, forwarder:ID and grid:METRIC", console.ErrInvalid, t)
+			return nil, fmt.Errorf("%w: topic %q; there are overview, plans, findings, exclusions, beat, forwarder:ID and grid:METRIC", console.ErrInvalid, t)
 		}
 	}
 	return topics, nil

@@ -32,7 +32,7 @@ var (
 
 // routes is the authorization table and the API's table of contents in one.
 func (s *Server) routes() []route {
-	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	return []route{
 		{get, "/healthz", "", everyDoor | DoorIngest, s.getHealth, doc{summary: "the process answers"}},
 		{get, "/readyz", "", everyDoor | DoorIngest, s.getReady, doc{summary: "the picture is being made", out: Readiness{}}},
@@ -45,7 +45,7 @@ func (s *Server) routes() []route {
 		{del, "/api/v1/session", "", DoorTCP, s.deleteSession, doc{summary: "sign out", out: Session{}}},
 
 		{get, "/api/v1/live", remap.Viewer, everyDoor, s.getLive, doc{summary: "live feed (WebSocket)",
-			params: []param{{"topics", "overview, plans, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by commas"}, {"background", "1: a frame every 5 s"}}}},
+			params: []param{{"topics", "overview, plans, findings, exclusions, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by commas"}, {"background", "1: a frame every 5 s"}}}},
 		{get, "/api/v1/ingest", RoleAgent, everyDoor | DoorIngest, s.getIngest, doc{summary: "frames in, orders out (WebSocket, collector/wire)"}},
 		{post, writePath, RoleAgent, everyDoor | DoorIngest, s.postWrite, doc{summary: "Influx line protocol in, from others' collectors",
 			params: []param{{"precision", "ns, us, ms or s of the times; ns without it"}, {"org", "not looked at"}, {"bucket", "not looked at"}}}},
@@ -63,7 +63,16 @@ func (s *Server) routes() []route {
 			params: append([]param{{"bucket", "such as 1h; 1h without it"}, {"threshold", "0..1 of peak; 0.8 without it"}}, rangeParams...)}},
 		{get, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "Prometheus's HTTP API over the store, for Grafana"}},
 		{post, promPath, remap.Viewer, everyDoor, s.promQL, doc{summary: "the same, with the parameters as a form"}},
-		{get, "/api/v1/findings", remap.Viewer, everyDoor, s.getFindings, doc{summary: "what detectors say", out: []anomaly.Finding{}}},
+		{get, "/api/v1/findings", remap.Viewer, everyDoor, s.getFindings, doc{summary: "what detectors say: open findings and those closed within an hour", out: []anomaly.Finding{},
+			params: []param{{"state", "open: only those"}}}},
+		{get, "/api/v1/findings/{id}", remap.Viewer, everyDoor, s.getFinding, doc{summary: "one finding with its life and frozen evidence", out: console.FindingView{}}},
+		{post, "/api/v1/findings/{id}/ack", remap.Operator, everyDoor, s.postAcknowledge, doc{summary: "say that somebody looks after it", in: console.Decision{}, out: anomaly.Finding{}}},
+		{post, "/api/v1/findings/{id}/dismiss", remap.Operator, everyDoor, s.postDismiss, doc{summary: "say that it is no fault, and why", in: console.Decision{}, out: anomaly.Finding{}}},
+		{get, exclusionsPath, remap.Viewer, everyDoor, s.getExclusions, doc{summary: "forwarders withheld from allocation, on a lease", out: remap.Feed{},
+			params: []param{{"generation", "wait until the list is another one than this, at most half a lease"}}}},
+		{put, exclusionsPath + "/{node}", remap.Operator, everyDoor, s.putExclusion, doc{summary: "withhold a forwarder, or renew its lease; nobody is moved", in: console.Exclude{}, out: remap.Exclusion{}}},
+		{del, exclusionsPath + "/{node}", remap.Operator, everyDoor, s.deleteExclusion, doc{summary: "take a forwarder back into allocation", out: remap.Feed{},
+			params: []param{{"reason", "why; kept in the audit"}}}},
 		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "jobs: those that run, or those that have ended, newest first", out: []console.JobRow{},
 			params: append([]param{{"state", "running (without it) or ended"}}, pageParams...)}},
 		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job, the forwarders of its nodes and its plans", out: console.JobView{}}},
@@ -90,6 +99,9 @@ func (s *Server) routes() []route {
 			params: append([]param{{"actor", "a person's or policy's name"}, {"subject", "a plan"}}, append(pageParams, rangeParams...)...)}},
 	}
 }
+
+// exclusionsPath is where the feed is. It may be asked for a long time.
+const exclusionsPath = "/api/v1/exclusions"
 
 // MachineView is the site with its mappings.
 type MachineView struct {

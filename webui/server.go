@@ -13,6 +13,7 @@ import (
 
 	"fairway/remap"
 	"fairway/remap/dispatch"
+	"fairway/remap/judge"
 	"fairway/tsdb"
 	"fairway/webui/ingest"
 	"fairway/webui/live"
@@ -34,6 +35,8 @@ type Config struct {
 	// Jobs takes the batch system's word; nil: no jobs.
 	Jobs    *dispatch.Dispatcher
 	Archive Archive // nil: no I/O-log archive
+	// Judge keeps the findings; nil: they cannot be acknowledged or dismissed.
+	Judge *judge.Judge
 	// Audit visits the desk's records in order; nil: no audit.
 	Audit func(visit func(*remap.Record) error) error
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.
@@ -53,6 +56,10 @@ type Server struct {
 	grids *live.Grids
 	stats *serverStats
 	files *staticFiles
+
+	// Of the goroutine that publishes: which feed the listeners have, and until when that is enough.
+	fedGeneration uint64
+	feedAgain     time.Time
 }
 
 // New checks cfg; an error names the setting of Access that is wrong.

@@ -204,19 +204,23 @@ func (c *Client) post(ctx context.Context, body any, parts ...string) (console.P
 	return send[console.PlanView](ctx, c, body, parts...)
 }
 
-// send sends a write with its own idempotency key. A connection that broke says nothing of whether
-// the write was taken, so it is sent once more under the same key, which makes that harmless.
 func send[T any](ctx context.Context, c *Client, body any, parts ...string) (T, error) {
+	return write[T](ctx, c, http.MethodPost, body, nil, parts...)
+}
+
+// write sends a write with its own idempotency key. A connection that broke says nothing of whether
+// the write was taken, so it is sent once more under the same key, which makes that harmless.
+func write[T any](ctx context.Context, c *Client, method string, body any, query url.Values, parts ...string) (T, error) {
 	var v T
 	b, err := json.Marshal(body)
 	if err != nil {
 		return v, fmt.Errorf("BUG: encode %T: %w", body, err)
 	}
-	key, u := rand.Text(), c.url(nil, parts...)
-	err = c.do(ctx, http.MethodPost, u, b, key, &v)
+	key, u := rand.Text(), c.url(query, parts...)
+	err = c.do(ctx, method, u, b, key, &v)
 	var broken *lostError
 	if errors.As(err, &broken) && ctx.Err() == nil {
-		err = c.do(ctx, http.MethodPost, u, b, key, &v)
+		err = c.do(ctx, method, u, b, key, &v)
 	}
 	return v, err
 }

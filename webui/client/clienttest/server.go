@@ -56,8 +56,33 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	write(h, mux, "POST /api/v1/plans/{id}/stop", func(r *http.Request, d console.Decision) (any, error) {
 		return fake.Stop(r.Context(), r.PathValue("id"), d.Reason)
 	})
+	h.findings(mux)
 	mux.HandleFunc("GET /api/v1/live", func(w http.ResponseWriter, r *http.Request) { h.live(ctx, w, r) })
 	return h
+}
+
+// findings are the routes about findings and exclusions.
+func (h *Handler) findings(mux *http.ServeMux) {
+	fake := h.fake
+	read(mux, "GET /api/v1/findings", func(r *http.Request) (any, error) { return fake.Findings(r.Context()) })
+	read(mux, "GET /api/v1/findings/{id}", func(r *http.Request) (any, error) { return fake.Finding(r.Context(), r.PathValue("id")) })
+	write(h, mux, "POST /api/v1/findings/{id}/ack", func(r *http.Request, d console.Decision) (any, error) {
+		return fake.Acknowledge(r.Context(), r.PathValue("id"), d.Reason)
+	})
+	write(h, mux, "POST /api/v1/findings/{id}/dismiss", func(r *http.Request, d console.Decision) (any, error) {
+		return fake.Dismiss(r.Context(), r.PathValue("id"), d.Reason)
+	})
+	read(mux, "GET /api/v1/exclusions", func(r *http.Request) (any, error) { return fake.Exclusions(r.Context()) })
+	write(h, mux, "PUT /api/v1/exclusions/{node}", func(r *http.Request, e console.Exclude) (any, error) {
+		ttl, err := time.ParseDuration(e.TTL)
+		if err != nil {
+			return nil, err
+		}
+		return fake.Exclude(r.Context(), topology.ForwarderID(r.PathValue("node")), ttl, e.Reason)
+	})
+	write(h, mux, "DELETE /api/v1/exclusions/{node}", func(r *http.Request, _ any) (any, error) {
+		return fake.Return(r.Context(), topology.ForwarderID(r.PathValue("node")), r.URL.Query().Get("reason"))
+	})
 }
 
 func read(mux *http.ServeMux, route string, f func(*http.Request) (any, error)) {

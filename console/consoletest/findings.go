@@ -1,0 +1,111 @@
+package consoletest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// Findings is the list in the overview.
+func (f *Fake) Findings(context.Context) ([]anomaly.Finding, error) {
+	o, err := f.snapshot()
+	return o.Findings, err
+}
+
+// finding notes a call and lets rule change one finding.
+func (f *Fake) finding(verb, id string, rule func(*anomaly.Finding)) (anomaly.Finding, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost != nil {
+		return anomaly.Finding{}, f.lost
+	}
+	if verb != "" {
+		f.Calls = append(f.Calls, verb+" "+id)
+	}
+	i := slices.IndexFunc(f.overview.Findings, func(g anomaly.Finding) bool { return g.ID == id })
+	if i < 0 {
+		return anomaly.Finding{}, fmt.Errorf("finding %s: %w", id, console.ErrNotFound)
+	}
+	f.overview.Findings = slices.Clone(f.overview.Findings)
+	rule(&f.overview.Findings[i])
+	f.wake()
+	return f.overview.Findings[i], nil
+}
+
+// Finding is console.Judge's: one change, a minute of evidence.
+func (f *Fake) Finding(_ context.Context, id string) (console.FindingView, error) {
+	g, err := f.finding("", id, func(*anomaly.Finding) {})
+	v := console.FindingView{Finding: g}
+	if err != nil {
+		return v, err
+	}
+	frozen := &anomaly.Frozen{Series: map[string][]anomaly.Value{}, Peers: map[string]float64{"write_exec": 0.004}}
+	for i := range 60 {
+		frozen.Series["write_exec"] = append(frozen.Series["write_exec"], anomaly.Value{TimeMillis: g.Since.Add(time.Duration(i-60) * time.Second).UnixMilli(), Value: 0.004 * (1 + float64(i)/8)})
+	}
+	v.Changes = []anomaly.Change{{Finding: g, At: g.Since, Why: "the detector's test leans towards it", Frozen: frozen}}
+	return v, nil
+}
+
+// Acknowledge is console.Judge's.
+func (f *Fake) Acknowledge(_ context.Context, id, _ string) (anomaly.Finding, error) {
+	return f.finding("ack", id, func(g *anomaly.Finding) { g.Owner = f.overview.User })
+}
+
+// Dismiss is console.Judge's.
+func (f *Fake) Dismiss(_ context.Context, id, reason string) (anomaly.Finding, error) {
+	return f.finding("dismiss", id, func(g *anomaly.Finding) { g.State, g.Why = anomaly.Dismissed, reason })
+}
+
+// exclusion notes a call and sets a forwarder's state.
+func (f *Fake) exclusion(verb string, id topology.ForwarderID, to remap.ForwarderState) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost != nil {
+		return f.lost
+	}
+	f.Calls = append(f.Calls, verb+" "+string(id))
+	rows := slices.Clone(f.overview.Forwarders)
+	i := slices.IndexFunc(rows, func(r console.ForwarderRow) bool { return r.ID == id })
+	if i < 0 {
+		return fmt.Errorf("forwarder %s: %w", id, console.ErrNotFound)
+	}
+	rows[i].State, f.overview.Forwarders = to, rows
+	f.wake()
+	return nil
+}
+
+// Exclude is console.Excluder's.
+func (f *Fake) Exclude(_ context.Context, id topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error) {
+	err := f.exclusion("exclude", id, console.StateExcluded)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.overview.SentAt
+	return remap.Exclusion{Forwarder: id, Reason: reason, By: f.overview.User, Since: at, Until: at.Add(ttl)}, err
+}
+
+// Return is console.Excluder's.
+func (f *Fake) Return(ctx context.Context, id topology.ForwarderID, _ string) (remap.Feed, error) {
+	if err := f.exclusion("return", id, console.StateIdle); err != nil {
+		return remap.Feed{}, err
+	}
+	return f.Exclusions(ctx)
+}
+
+// Exclusions are the excluded forwarders of the overview.
+func (f *Fake) Exclusions(context.Context) (remap.Feed, error) {
+	o, err := f.snapshot()
+	feed := remap.Feed{Generation: 1, ValidUntil: o.SentAt.Add(time.Minute), Exclusions: []remap.Exclusion{}}
+	for _, r := range o.Forwarders {
+		if r.State == console.StateExcluded {
+			feed.Exclusions = append(feed.Exclusions, remap.Exclusion{Forwarder: r.ID, Reason: "made up", By: "olga"})
+		}
+	}
+	return feed, err
+}

@@ -1,0 +1,162 @@
+package webui
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/remap/judge"
+)
+
+func (s *Server) getFindings(w http.ResponseWriter, r *http.Request, _ who) error {
+	all := slices.Clone(s.cfg.Picture.Snapshot().Overview.Findings)
+	switch state := r.URL.Query().Get("state"); state {
+	case "":
+	case "open":
+		all = slices.DeleteFunc(all, func(f anomaly.Finding) bool { return !f.Open() })
+	default:
+		return fmt.Errorf("%w: state %q; there is open", console.ErrInvalid, state)
+	}
+	if all == nil {
+		all = []anomaly.Finding{}
+	}
+	return writeJSON(w, all)
+}
+
+// getFinding answers one finding with its whole life, from the journal.
+func (s *Server) getFinding(w http.ResponseWriter, r *http.Request, _ who) error {
+	v, err := s.finding(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, v)
+}
+
+func (s *Server) finding(id string) (v console.FindingView, err error) {
+	if s.cfg.Audit == nil {
+		return v, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)
+	}
+	err = s.cfg.Audit(func(rec *remap.Record) error {
+		if rec.Finding != nil && rec.Finding.Finding.ID == id {
+			v.Changes = append(v.Changes, *rec.Finding)
+			v.Finding = rec.Finding.Finding
+		}
+		return nil
+	})
+	if err == nil && len(v.Changes) == 0 {
+		err = fmt.Errorf("finding %q: %w", id, console.ErrNotFound)
+	}
+	// Between two changes its words and numbers follow the detector.
+	for _, f := range s.cfg.Picture.Snapshot().Overview.Findings {
+		if f.ID == id && !f.Changed.Before(v.Changed) {
+			v.Finding = f
+		}
+	}
+	return v, err
+}
+
+func (s *Server) judge() (*judge.Judge, error) {
+	if s.cfg.Judge == nil {
+		return nil, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)
+	}
+	return s.cfg.Judge, nil
+}
+
+func (s *Server) postAcknowledge(w http.ResponseWriter, r *http.Request, by who) error {
+	j, err := s.judge()
+	if err != nil {
+		return err
+	}
+	return s.sayFinding(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
+		return j.Acknowledge(r.Context(), by.Person, id, a)
+	})
+}
+
+func (s *Server) postDismiss(w http.ResponseWriter, r *http.Request, by who) error {
+	j, err := s.judge()
+	if err != nil {
+		return err
+	}
+	return s.sayFinding(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
+		return j.Dismiss(r.Context(), by.Person, id, a)
+	})
+}
+
+func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request, say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
+	var in console.Decision
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	f, err := say(r.PathValue("id"), remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
+	if err != nil {
+		return fromDesk(err)
+	}
+	return writeJSON(w, f)
+}
+
+// getExclusions answers the feed. ?generation=N waits until the list is another one than that, at
+// most half a lease. If-None-Match is answered 304 with the new lease in the header.
+func (s *Server) getExclusions(w http.ResponseWriter, r *http.Request, _ who) error {
+	desk, err := s.desk()
+	if err != nil {
+		return err
+	}
+	f := desk.Feed()
+	if text := r.URL.Query().Get("generation"); text != "" {
+		known, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: generation=%q; want the number of a list that you have", console.ErrInvalid, text)
+		}
+		if f, err = desk.AwaitFeed(r.Context(), known); err != nil {
+			return fromDesk(err)
+		}
+	}
+	tag := fmt.Sprintf(`"%d"`, f.Generation)
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Fairway-Valid-Until", f.ValidUntil.Format(time.RFC3339))
+	if r.Header.Get("If-None-Match") == tag {
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return writeJSON(w, f)
+}
+
+func (s *Server) putExclusion(w http.ResponseWriter, r *http.Request, by who) error {
+	desk, err := s.desk()
+	if err != nil {
+		return err
+	}
+	var in console.Exclude
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	ttl, err := time.ParseDuration(in.TTL)
+	if err != nil {
+		return fmt.Errorf("%w: ttl %q; want how long, such as 4h", console.ErrInvalid, in.TTL)
+	}
+	a := remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason}
+	e, err := desk.Exclude(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), ttl, a)
+	if err != nil {
+		return fromDesk(err)
+	}
+	return writeJSON(w, e)
+}
+
+func (s *Server) deleteExclusion(w http.ResponseWriter, r *http.Request, by who) error {
+	desk, err := s.desk()
+	if err != nil {
+		return err
+	}
+	a := remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: r.URL.Query().Get("reason")}
+	if err := desk.Return(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), a); err != nil {
+		return fromDesk(err)
+	}
+	return writeJSON(w, desk.Feed())
+}

@@ -1,0 +1,48 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// Findings lists the open findings and those closed within an hour.
+func (c *Client) Findings(ctx context.Context) ([]anomaly.Finding, error) {
+	return get[[]anomaly.Finding](ctx, c, nil, "findings")
+}
+
+// Finding returns one finding with its life; ErrNotFound when there is none.
+func (c *Client) Finding(ctx context.Context, id string) (console.FindingView, error) {
+	return get[console.FindingView](ctx, c, nil, "findings", id)
+}
+
+// Acknowledge says that the caller looks after a finding. Errors: ErrNotAllowed, ErrNotFound.
+func (c *Client) Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) {
+	return send[anomaly.Finding](ctx, c, console.Decision{Reason: reason}, "findings", id, "ack")
+}
+
+// Dismiss says that a finding is no fault. Errors: ErrNotAllowed, ErrNotFound, ErrInvalid (reason).
+func (c *Client) Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error) {
+	return send[anomaly.Finding](ctx, c, console.Decision{Reason: reason}, "findings", id, "dismiss")
+}
+
+// Exclusions returns the feed.
+func (c *Client) Exclusions(ctx context.Context) (remap.Feed, error) {
+	return get[remap.Feed](ctx, c, nil, "exclusions")
+}
+
+// Exclude withholds a forwarder for ttl. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (the floor).
+func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error) {
+	return write[remap.Exclusion](ctx, c, http.MethodPut, console.Exclude{Reason: reason, TTL: ttl.String()}, nil, "exclusions", string(f))
+}
+
+// Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrNotFound.
+func (c *Client) Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error) {
+	return write[remap.Feed](ctx, c, http.MethodDelete, nil, url.Values{"reason": {reason}}, "exclusions", string(f))
+}

@@ -1,0 +1,148 @@
+package webui
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// accuse is a detector that accuses one forwarder.
+type accuse topology.NodeID
+
+func (a accuse) Verdicts(time.Time, *remap.Situation) []anomaly.Verdict {
+	return []anomaly.Verdict{{Node: topology.NodeID(a), Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.9, Model: "m1", Sentence: "slow"}}
+}
+
+func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	s.says.Detector = accuse("fwd001")
+	now := time.Now().Add(-10 * time.Second)
+	for i := range 7 {
+		if err := s.judge.Step(t.Context(), now.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.findMu.Lock()
+	s.find = s.judge.Findings()
+	s.findMu.Unlock()
+	eventually(t, "the overview shows the finding and its forwarder as suspect", func() bool {
+		o := get[console.Overview](s, "/api/v1/overview")
+		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed && o.Forwarders[1].State == console.StateSuspect && o.Forwarders[2].State != console.StateSuspect
+	})
+	v := get[console.FindingView](s, "/api/v1/findings/F-0001")
+	if len(v.Changes) != 2 || v.Changes[1].Frozen == nil || v.State != anomaly.Confirmed {
+		t.Errorf("its life is %+v", v)
+	}
+	for _, c := range []struct {
+		path, secret string
+		body         console.Decision
+		status       int
+	}{
+		{"/api/v1/findings/F-0001/ack", viewerSecret, console.Decision{}, 403},
+		{"/api/v1/findings/F-0009/ack", operatorSecret, console.Decision{}, 404},
+		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "no"}, 400},
+		{"/api/v1/findings/F-0001/ack", operatorSecret, console.Decision{}, 200},
+		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "its array is being rebuilt"}, 200},
+	} {
+		if res, b := s.post(c.path, c.secret, c.body); res.StatusCode != c.status {
+			t.Errorf("POST %s: %d %s, want %d", c.path, res.StatusCode, b, c.status)
+		}
+	}
+	v = get[console.FindingView](s, "/api/v1/findings/F-0001")
+	if n := len(v.Changes); n != 4 || v.Changes[3].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
+		t.Errorf("its life is %+v", v)
+	}
+	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject=F-0001")
+	if len(audit) != 4 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" || audit[0].Reason != "its array is being rebuilt" {
+		t.Errorf("audit: %+v", audit)
+	}
+}
+
+// The feed in all its forms but the file.
+func TestExclusionsFeed(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	feed := get[remap.Feed](s, "/api/v1/exclusions")
+	if feed.Generation != 0 || feed.Exclusions == nil || time.Until(feed.ValidUntil) < 50*time.Second {
+		t.Fatalf("the first feed is %+v", feed)
+	}
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=exclusions,findings", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	waited := make(chan remap.Feed)
+	go func() { waited <- get[remap.Feed](s, "/api/v1/exclusions?generation=0") }()
+	const path = "/api/v1/exclusions/fwd001"
+	for i, c := range []struct {
+		method, path, secret string
+		body                 any
+		status               int
+	}{
+		{"PUT", path, viewerSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 403},
+		{"PUT", path, operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "soon"}, 400},
+		{"PUT", "/api/v1/exclusions/fwd999", operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 400},
+		{"DELETE", path, operatorSecret, nil, 404},
+		{"PUT", path, operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 200},
+	} {
+		if res, b := s.ask(c.method, c.path, c.secret, c.body, "Idempotency-Key", fmt.Sprint("k", i)); res.StatusCode != c.status {
+			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, res.StatusCode, b, c.status)
+		}
+	}
+	select {
+	case f := <-waited:
+		if f.Generation != 1 || len(f.Exclusions) != 1 || f.Exclusions[0].Forwarder != "fwd001" || f.Exclusions[0].By != "olga" {
+			t.Errorf("who waited got %+v", f)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("who waited for a change is still waiting")
+	}
+	s.awaitFeed(ws, 1)
+	req, _ := http.NewRequest("GET", "http://"+s.tcp+"/api/v1/exclusions", nil)
+	req.Header.Set("If-None-Match", `"1"`)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode != http.StatusNotModified || res.Header.Get("ETag") != `"1"` {
+		t.Fatalf("the same list again: %v, %v", res, err)
+	}
+	res.Body.Close()
+	if until, err := time.Parse(time.RFC3339, res.Header.Get("Fairway-Valid-Until")); err != nil || time.Until(until) < 50*time.Second {
+		t.Errorf("a 304 renews the lease to %q", res.Header.Get("Fairway-Valid-Until"))
+	}
+	if res, b := s.ask("DELETE", path+"?reason=disk+replaced+today", operatorSecret, nil, "Idempotency-Key", "r"); res.StatusCode != 200 {
+		t.Errorf("return: %d %s", res.StatusCode, b)
+	}
+	if f := get[remap.Feed](s, "/api/v1/exclusions"); f.Generation != 2 || len(f.Exclusions) != 0 {
+		t.Errorf("at the end: %+v", f)
+	}
+}
+
+// awaitFeed reads live messages until one has the feed of a generation.
+func (s *site) awaitFeed(ws *websocket.Conn, generation uint64) {
+	s.t.Helper()
+	for range 50 {
+		_, b, err := ws.ReadMessage()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var m console.LiveMessage
+		if err := json.Unmarshal(b, &m); err != nil {
+			s.t.Fatal(fmt.Errorf("%s: %w", b, err))
+		}
+		if m.Exclusions != nil && m.Exclusions.Generation == generation {
+			return
+		}
+	}
+	s.t.Errorf("no message with generation %d", generation)
+}
