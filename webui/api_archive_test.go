@@ -27,10 +27,26 @@ func (fakeArchive) Ask(_ context.Context, q iolog.Question, limit int) (iolog.Re
 			return iolog.Result{}, err
 		}
 	}
+	if q.Analysis.Name == "low-bandwidth" {
+		return slowJobs(), nil
+	}
 	if strings.HasPrefix(q.SQL, "DROP") {
 		return iolog.Result{}, fmt.Errorf("%w: only SELECT is answered", iolog.ErrQuery)
 	}
 	return iolog.Result{Columns: []string{"asked", "params", "limit", "log"}, Rows: [][]any{{q.Analysis.Name + q.SQL, fmt.Sprint(q.Params), limit, int64(math.MaxInt64)}}}, nil
+}
+
+// slowJobs are 40 jobs of 8 applications; every fifth does not know its stripes.
+func slowJobs() iolog.Result {
+	res := iolog.Result{Columns: []string{"job_id", "app", "procs", "node_count", "bytes", "bytes_per_sec", "small", "nonconsec", "collective", "osts", "procs_per_ost", "longest_share"}}
+	for i := range 40 {
+		var osts, contention any = 1 + i%9, 4000 / (1 + i%9)
+		if i%5 == 0 {
+			osts, contention = nil, nil
+		}
+		res.Rows = append(res.Rows, []any{"9", fmt.Sprintf("app%d", i%8), 4000, nil, 1e11, 1e6 * float64(1+i), float64(i%7) / 6, float64(i%4) / 3, float64(i % 2), osts, contention, float64(i) / 40})
+	}
+	return res
 }
 
 func (fakeArchive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, error) {

@@ -145,7 +145,7 @@ func pattern(a *Answer, lim Limits) []Clause {
 func contention(a *Answer, lim Limits) (Clause, bool) {
 	v := float64(a.Factors.ProcsPerOST)
 	c := Clause{Rule: "procs-per-ost", Value: a.Factors.ProcsPerOST, Limit: Known(lim.ProcsPerOST), Cause: v > lim.ProcsPerOST}
-	c.Text = fmt.Sprintf("The critical files had %s processes for each OST, their mean stripe count being %s", short(v), short(float64(a.Factors.OSTs)))
+	c.Text = fmt.Sprintf("The critical files had %s processes for each OST (mean stripe count %s)", short(v), short(float64(a.Factors.OSTs)))
 	if c.Cause {
 		c.Text += fmt.Sprintf(", more than %s: the targets are crowded, a wider stripe would spread them", short(lim.ProcsPerOST))
 	}

@@ -33,7 +33,7 @@ export const dialogs = {
   go(app) {
     const o = app.overview;
     const targets = [...(o?.forwarders ?? []).map((/** @type {any} */ r) => [`${r.id}`, r.state === 'ok' ? '' : r.state.toUpperCase(), `/forwarders/${r.id}`, `fairway node ${r.id}`]), ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, `/plans/${p.id}`, `fairway plan show ${p.id}`]),
-      ['overview', '1', '/overview', 'fairway top'], ['table', 'g', '/overview?view=table', 'fairway nodes'], ['compute nodes', 'c', '/overview?view=compute', ''], ['plans', '4', '/plans', 'fairway plans'], ['findings', '3', '/findings', 'fairway findings'], ['jobs', '2', '/jobs', 'fairway jobs'], ['audit', '5', '/audit', 'fairway audit'], ['occupancy calendar', '6', '/occupancy', '']];
+      ['overview', '1', '/overview', 'fairway top'], ['table', 'g', '/overview?view=table', 'fairway nodes'], ['compute nodes', 'c', '/overview?view=compute', ''], ['plans', '4', '/plans', 'fairway plans'], ['findings', '3', '/findings', 'fairway findings'], ['jobs', '2', '/jobs', 'fairway jobs'], ['audit', '5', '/audit', 'fairway audit'], ['occupancy calendar', '6', '/occupancy', ''], ['I/O logs', '7', '/logs', 'fairway query low-bandwidth']];
     const list = h('tbody');
     const box = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'go to', placeholder: 'forwarder, plan or page', input: draw, keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); const t = hits()[0]; if (t) { d.close(); app.go(t[2]); } } } }));
     const hits = () => targets.filter(([name, what]) => fuzzy(`${name} ${what}`.toLowerCase(), box.value.toLowerCase())).slice(0, 12);

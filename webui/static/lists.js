@@ -34,7 +34,7 @@ export async function jobsPage(app, id) {
   if (id) {
     const j = await get(`/api/v1/jobs/${encodeURIComponent(id)}`);
     const to = Object.entries(j.forwarders).map(([f, n]) => h('li', null, h('a', { href: `/forwarders/${f}` }, f), ` ${n} of its nodes`));
-    return { title: `job ${id}`, keys: {}, el: h('div', null, h('h1', null, `job ${id}  ${j.app}`), h('p', null, `user ${j.user}  ${j.nodes.length} nodes  running ${age(app.now() - Date.parse(j.start))}`), h('h2', null, 'Forwarders'), h('ul', null, ...to)) };
+    return { title: `job ${id}`, keys: {}, el: h('div', null, h('h1', null, `job ${id}  ${j.app}`), h('p', null, `user ${j.user}  ${j.nodes.length} nodes  running ${age(app.now() - Date.parse(j.start))}`), h('p', null, h('a', { href: `/jobs/${encodeURIComponent(id)}/why` }, 'why its I/O takes as long as it does')), h('h2', null, 'Forwarders'), h('ul', null, ...to)) };
   }
   const rows = await get('/api/v1/jobs');
   table.update(rows);

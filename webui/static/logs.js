@@ -1,0 +1,84 @@
+// What the I/O-log archive says: jobs of low bandwidth with their factors, and why one job's I/O took
+// as long as it did.
+import { h } from './h.js?v=__V__';
+import { get } from './api.js?v=__V__';
+import { number, ratio, missing } from './format.js?v=__V__';
+import { Table } from './table.js?v=__V__';
+import { Parallel, s, hues } from './parallel.js?v=__V__';
+import { download } from './grid.js?v=__V__';
+
+/** @param {number|null|undefined} v bytes or bytes/s, decimal units */
+function size(v) {
+  if (v === null || v === undefined) return missing;
+  for (const [unit, name] of /** @type {[number, string][]} */ ([[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']])) if (v >= unit) return `${number(v / unit)} ${name}`;
+  return `${v.toFixed(0)} B`;
+}
+
+/** @param {{columns: string[], rows: any[][]}} res */
+const objects = (res) => res.rows.map((row) => Object.fromEntries(res.columns.map((c, i) => [c, row[i]])));
+
+/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+export async function logsPage(app, q) {
+  const op = q.get('op') === 'read' ? 'read' : 'write', all = q.get('all') === '1';
+  const limits = all ? '&max_bytes_per_sec=1e18&min_procs=0&min_bytes_per_proc=0' : '';
+  const rows = objects(await get(`/api/v1/archive/low-bandwidth?op=${op}${limits}`)).map((r, i) => ({ ...r, key: String(i) }));
+  const share = (/** @type {string} */ name, /** @type {string} */ head) => ({ name, head, value: (/** @type {any} */ r) => r[name], text: (/** @type {number} */ v) => `${ratio(v)} %`, max: 1 });
+  const amount = (/** @type {string} */ name, /** @type {string} */ head, text = number) => ({ name, head, value: (/** @type {any} */ r) => r[name], text, log: true });
+  const table = new Table([
+    { name: 'job', head: 'JOB', text: (r) => r.job_id }, { name: 'app', head: 'APP', text: (r) => r.app }, { name: 'procs', head: 'PROCS', num: true, text: (r) => String(r.procs), value: (r) => r.procs },
+    { name: 'bw', head: 'PER SECOND', num: true, text: (r) => size(r.bytes_per_sec), value: (r) => -r.bytes_per_sec }, { name: 'bytes', head: 'BYTES', num: true, text: (r) => size(r.bytes), value: (r) => r.bytes },
+    ...[['small', 'SMALL %'], ['nonconsec', 'NONCONSEC %'], ['collective', 'COLL %'], ['longest_share', 'ONE FILE %']].map(([name, head]) => ({ name, head, num: true, text: (/** @type {any} */ r) => ratio(r[name]), value: (/** @type {any} */ r) => r[name] ?? -1 })),
+    { name: 'osts', head: 'OSTS', num: true, text: (r) => number(r.osts), value: (r) => r.osts ?? -1 }, { name: 'contention', head: 'PROCS/OST', num: true, text: (r) => number(r.procs_per_ost), value: (r) => r.procs_per_ost ?? -1 },
+  ], { id: (r) => r.key, go: (r) => `/jobs/${encodeURIComponent(r.job_id)}/why`, sort: 'bw', caption: 'jobs' });
+  table.limit = 200;
+  const plot = new Parallel([amount('bytes_per_sec', 'per second', size), share('small', 'small'), share('nonconsec', 'nonconsec'), share('collective', 'collective'),
+    amount('osts', 'OSTs'), amount('procs_per_ost', 'procs/OST'), share('longest_share', 'one file'), amount('node_count', 'nodes')].filter((a) => rows.some((r) => a.value(r) !== null)),
+  { id: (r) => r.key, group: (r) => r.app, kept: (kept) => { table.update(kept); said.textContent = `${kept.length} of ${rows.length} jobs`; }, picked: (id) => { table.selected = id; plot.mark(id); table.update(table.rows); } });
+  const said = h('span');
+  plot.update(rows);
+  const legend = plot.groups.slice(0, hues.length - 1).map((g) => h('span', null, mark(plot.hue(g)), ` ${g}`));
+  if (plot.groups.length >= hues.length) legend.push(h('span', null, mark(hues[hues.length - 1]), ` ${plot.groups.length - hues.length + 1} more`));
+  const where = all ? 'all jobs in the archive' : 'jobs of more than 1,000 processes and 10 MB each, below 1 GB/s on their critical path';
+  const el = h('div', null, h('h1', null, `Low ${op} bandwidth`), h('p.dim', null, `${where}; drag along an axis to keep a range`),
+    rows.length ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, said, ...legend)) : h('p.empty', null, 'No such job. Logs come into the archive by fairway import PATH on the daemon\'s host; press a for all jobs.'), table.el);
+  const move = (/** @type {number} */ step) => () => { table.move(step); const r = table.current(); if (r) plot.mark(r.key); };
+  const to = (/** @type {string} */ o, /** @type {boolean} */ a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
+  return { title: 'logs', el, keys: {
+    Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ArrowUp: ['', move(-1)], ArrowDown: ['', move(1)], k: ['', move(-1)], j: ['', move(1)],
+    w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)], a: ['all jobs, slow jobs', () => to(op, !all)], x: ['clear ranges', () => plot.clear()],
+    '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], E: ['export CSV', () => download(new Blob([table.csv()], { type: 'text/csv' }), `low-${op}.csv`)] } };
+}
+
+/** @param {string} colour */
+const mark = (colour) => s('svg', { width: 14, height: 10, 'aria-hidden': true }, s('rect', { width: 14, height: 10, fill: colour }));
+
+/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+export async function whyPage(app, id) {
+  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`);
+  const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${l.procs} processes  ${l.start.slice(0, 19)}Z`),
+    .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
+  const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
+  return { title: `why ${id}`, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], l: ['all logs', () => app.go('/logs')] }, el: h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts) };
+}
+
+/** @param {string} op @param {any} a */
+function direction(op, a) {
+  const first = a.critical[0], table = new Table([
+    { name: 'name', head: 'CRITICAL FILE', text: (r) => r.name }, { name: 'start', head: 'FROM s', num: true, text: (r) => number(r.start), value: (r) => r.start },
+    { name: 'exclusive', head: 'EXCLUSIVE s', num: true, text: (r) => number(r.exclusive), value: (r) => r.exclusive }, { name: 'share', head: 'OF I/O TIME %', num: true, text: (r) => ratio(r.exclusive / a.io_time), value: (r) => r.exclusive },
+  ], { id: (r) => String(r.file), sort: 'exclusive', caption: `critical files of ${op}s` });
+  table.limit = 20;
+  table.update(a.critical);
+  const more = a.critical_files > 20 ? h('p.dim', null, `the longest 20 of ${a.critical_files} critical files`) : null;
+  return h('section', null, h('h2', null, `${op}s: ${size(a.bytes)} in ${number(a.io_time)} s of I/O, ${size(a.bandwidth)}/s`), first ? strip(a) : null,
+    h('ul.verdict', null, ...a.reasons.map((/** @type {any} */ r) => h(r.cause ? 'li.cause' : 'li', null, r.text))), table.el, more);
+}
+
+/** The critical path: a block for each critical file's piece, blank where nothing was read or written. @param {any} a */
+function strip(a) {
+  const W = 1000, from = a.critical[0].start, last = a.critical[a.critical.length - 1].end, scale = W / Math.max(1e-9, last - from);
+  const blocks = a.critical.map((/** @type {any} */ c, /** @type {number} */ i) => s('rect', { x: (c.start - from) * scale, width: Math.max(0.5, c.exclusive * scale), y: 2, height: 26, class: i % 2 ? 'piece odd' : 'piece' },
+    s('title', {}, `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`)));
+  return h('div.scroll', null, s('svg', { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' }, s('title', {}, `critical path of ${a.critical.length} files from ${number(from)} to ${number(last)} s; the files stand in the table below`), ...blocks,
+    s('text', { x: 0, y: 43 }, `${number(from)} s`), s('text', { x: W, y: 43, class: 'end' }, `${number(last)} s`)));
+}
