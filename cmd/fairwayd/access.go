@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	"fairway/remap"
 	"fairway/webui"
+	"fairway/webui/ingest"
 )
 
 // Access says who may do what. root and the daemon's own user may do everything on the socket.
@@ -27,6 +29,8 @@ type Token struct {
 	SHA256 string     `toml:"sha256,omitempty"` // of the secret, hex
 	File   string     `toml:"file,omitempty"`   // that holds the secret
 	Nodes  []string   `toml:"nodes,omitempty"`
+	// Limits of an agent's token; what is not set is ingest.DefaultLimits.
+	Limits *ingest.Limits `toml:"limits,omitempty"`
 }
 
 // Account is a person who signs in with a password.
@@ -60,7 +64,7 @@ func (a *Access) forWeb() (webui.Access, error) {
 			}
 			sum = webui.HashToken(secret)
 		}
-		w.Tokens = append(w.Tokens, webui.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes})
+		w.Tokens = append(w.Tokens, webui.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes, Limits: t.limits()})
 	}
 	for _, p := range a.Accounts {
 		w.Accounts = append(w.Accounts, webui.Account{Name: p.Name, Role: p.Role, Hash: p.Hash})
@@ -79,10 +83,32 @@ func (a *Access) forWeb() (webui.Access, error) {
 	return w, nil
 }
 
+// limits fills in what the file leaves open.
+func (t *Token) limits() ingest.Limits {
+	l, d := ingest.DefaultLimits(), t.Limits
+	if d == nil {
+		return l
+	}
+	return ingest.Limits{
+		Nodes: cmp.Or(d.Nodes, l.Nodes), SamplesPerFrame: cmp.Or(d.SamplesPerFrame, l.SamplesPerFrame),
+		FramesPerSec: cmp.Or(d.FramesPerSec, l.FramesPerSec), BurstSeconds: cmp.Or(d.BurstSeconds, l.BurstSeconds),
+		MessageBytes: cmp.Or(d.MessageBytes, l.MessageBytes),
+	}
+}
+
 // minSecret is the shortest token taken: 128 bits in base 32.
 const minSecret = 26
 
 func readSecret(path string) (string, error) {
+	secret, err := readPrivate(path)
+	if err == nil && len(secret) < minSecret {
+		return "", fmt.Errorf("%s holds %d letters, a token has at least %d (fairwayd token makes one)", path, len(secret), minSecret)
+	}
+	return secret, err
+}
+
+// readPrivate reads a file that nobody else may read, without the space around its text.
+func readPrivate(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
@@ -94,9 +120,5 @@ func readSecret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	secret := strings.TrimSpace(string(b))
-	if len(secret) < minSecret {
-		return "", fmt.Errorf("%s holds %d letters, a token has at least %d (fairwayd token makes one)", path, len(secret), minSecret)
-	}
-	return secret, nil
+	return strings.TrimSpace(string(b)), nil
 }

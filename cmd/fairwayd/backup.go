@@ -21,6 +21,9 @@ func newBackup(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if conf.Store.Kind != storeEmbedded {
+				return fmt.Errorf("store.kind is %s: the samples are on its server and are backed up there", conf.Store.Kind)
+			}
 			from := filepath.Join(conf.StateDir, "store")
 			if err := tsdb.Backup(c.Context(), from, args[0]); err != nil {
 				return err

@@ -17,6 +17,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dfra"
 	"fairway/remap/driver"
+	"fairway/tsdb/remote"
 )
 
 // Config is the daemon's file. settings.go has what `fairwayd config` says of each setting.
@@ -48,13 +49,6 @@ type Listen struct {
 	Hosts  []string `toml:"hosts"`
 }
 
-// Store says how frames are kept.
-type Store struct {
-	Sync      time.Duration `toml:"sync"`
-	Keep      time.Duration `toml:"keep"`
-	KeepBytes int64         `toml:"keep_bytes"`
-}
-
 // Forwarder holds what is true of every forwarder that is not described by itself.
 type Forwarder struct {
 	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
@@ -84,7 +78,7 @@ func defaultConfig() Config {
 		StateDir: "/var/lib/fairway",
 		LogLevel: "info",
 		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
-		Store:    Store{Sync: 500 * time.Millisecond},
+		Store:    Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
 		Access:   Access{Anonymous: remap.Viewer},
 		Desk:     remap.DefaultSettings(),
 		Dispatch: Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
@@ -215,13 +209,14 @@ func (c *Config) validate() error {
 		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
 		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout, c.Driver.Backoff)
-	case c.Store.Keep < 0 || c.Store.KeepBytes < 0:
-		return bad("store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", c.Store.Keep, c.Store.KeepBytes)
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
 	if _, err := c.logLevel(); err != nil {
 		return bad("%v", err)
+	}
+	if err := c.Store.validate(); err != nil {
+		return err
 	}
 	if err := c.Desk.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ import (
 type daemon struct {
 	conf    *Config
 	log     *slog.Logger
-	store   *tsdb.DB
+	store   tsdb.Store
 	board   *observed.Board
 	picture *picture
 	agents  *ingest.Hub
@@ -62,9 +61,11 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.listen(); err != nil {
 		return d, err
 	}
-	if err := d.openStore(); err != nil {
+	store, err := openStore(conf, conf.Store.Kind, log)
+	if err != nil {
 		return d, err
 	}
+	d.store = store.Source
 	d.board = observed.NewBoard(0)
 	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store, log: log}
 	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Situation, Store: d.store, Simulated: conf.Simulated, Log: log})
@@ -78,30 +79,24 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.openJobs(); err != nil {
 		return d, err
 	}
+	meters := []webui.MetricsWriter{d.desk.WriteMetrics}
+	if store.writeMetrics != nil {
+		meters = append(meters, store.writeMetrics)
+	}
 	d.web, err = webui.New(webui.Config{
 		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs,
 		Archive: archiveOf(conf),
 		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
-		Audit:   d.audit, Metrics: []webui.MetricsWriter{d.desk.WriteMetrics}, Version: version, Log: log,
+		Audit:   d.audit, Metrics: meters, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errConfig, err)
 	}
-	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, d.store.SetPeaks) })
+	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	return d, nil
-}
-
-func (d *daemon) openStore() (err error) {
-	if err := os.MkdirAll(d.conf.StateDir, 0o750); err != nil {
-		return fmt.Errorf("state_dir: %w", err)
-	}
-	d.store, err = tsdb.Open(filepath.Join(d.conf.StateDir, "store"), tsdb.Options{
-		SyncInterval: d.conf.Store.Sync, RetentionAge: d.conf.Store.Keep, RetentionBytes: d.conf.Store.KeepBytes, Log: d.log,
-	})
-	return err
 }
 
 func (d *daemon) openDesk() error {

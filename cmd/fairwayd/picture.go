@@ -37,10 +37,11 @@ type picture struct {
 }
 
 const (
-	learnEvery     = 2 * time.Second        // forwarders seen only in routes are found this late
-	situationEvery = 100 * time.Millisecond // one picture serves all who ask within this time
-	occupancyEvery = 10 * time.Second
-	occupancySpan  = time.Hour
+	learnEvery           = 2 * time.Second        // forwarders seen only in routes are found this late
+	situationEvery       = 100 * time.Millisecond // one picture serves all who ask within this time
+	occupancyEvery       = 10 * time.Second
+	remoteOccupancyEvery = time.Minute
+	occupancySpan        = time.Hour
 )
 
 func (p *picture) setDesk(d *remap.Desk) {
@@ -157,12 +158,18 @@ func (p *picture) role(id topology.NodeID) topology.Role {
 }
 
 // keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends,
-// and tells the store the peaks that it is counted by.
+// and tells the store the peaks that it is counted by, where setPeaks is not nil.
 func (p *picture) keepOccupancy(ctx context.Context, setPeaks func(bytesPerSec map[topology.NodeID]float64, threshold float64)) {
-	tick := time.NewTicker(occupancyEvery)
+	every := occupancyEvery
+	if setPeaks == nil { // a server counts nothing ahead: the hour's seconds come over the network
+		every = remoteOccupancyEvery
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		setPeaks(p.peaks(), tsdb.DefaultThreshold)
+		if setPeaks != nil {
+			setPeaks(p.peaks(), tsdb.DefaultThreshold)
+		}
 		if err := p.countOccupancy(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			p.log.Warn("occupancy could not be read; the last known one is shown", "err", err)
 		}

@@ -68,6 +68,7 @@ func newRoot() *cobra.Command {
 		newConfig(&path),
 		newBackup(&path),
 		newFsck(&path),
+		newMigrate(&path),
 		newImport(&path),
 		newQuery(&path),
 		newDemo(),

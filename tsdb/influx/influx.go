@@ -120,6 +120,15 @@ func (s *Store) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
 	return s.nodes.List(ctx)
 }
 
+// Hours lists the hours, as their Unix seconds, between the first and the last sample.
+func (s *Store) Hours(ctx context.Context) ([]int64, error) {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.reader.Hours(ctx, nodes)
+}
+
 // Flush returns when the server has taken everything appended before it.
 func (s *Store) Flush(ctx context.Context) error { return s.queue.Flush(ctx) }
 

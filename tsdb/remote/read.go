@@ -175,6 +175,32 @@ func (r *Reader) clip(ctx context.Context, nodes []topology.NodeID, fromMillis, 
 	return max(from, start), min(to, end), nil
 }
 
+// Hours lists the hours, as their Unix seconds, between the first and the last sample of any node.
+func (r *Reader) Hours(ctx context.Context, list []tsdb.NodeInfo) (hours []int64, err error) {
+	first, last := int64(latestSecond), int64(-1)
+	byMetric := map[collector.Metric][]topology.NodeID{}
+	for _, n := range list {
+		for _, m := range n.Metrics {
+			byMetric[m] = append(byMetric[m], n.Node)
+		}
+	}
+	for m, all := range byMetric {
+		for _, nodes := range asks(all) {
+			from, to, ok, err := r.Span(ctx, nodes, m, 0, latestSecond*1000)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				first, last = min(first, floorDiv(from, 1000)), max(last, floorDiv(to, 1000))
+			}
+		}
+	}
+	for hour := floorDiv(first, secondsPerAsk) * secondsPerAsk; hour <= last; hour += secondsPerAsk {
+		hours = append(hours, hour)
+	}
+	return hours, nil
+}
+
 // fold adds seconds, which are later than those in list or in its last bucket.
 func fold(list []bucket, s seconds, step int64) []bucket {
 	order := make([]int64, 0, len(s))

@@ -419,6 +419,10 @@ func reopen(_ *testing.T, s *suite) {
 		if got := s.points("f2", collector.ReadBytes, 0, 600); len(got) != int(round+1)*150 {
 			s.Fatalf("round %d: f2 has %d points", round, len(got))
 		}
+		nodes, err := s.store.Nodes(context.Background())
+		if got := fmt.Sprint(nodes); err != nil || got != "[{f1 forwarder [read_bytes write_bytes]} {f2 forwarder [read_bytes]}]" {
+			s.Fatalf("round %d: nodes %s %v", round, got, err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -125,9 +126,17 @@ func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Me
 	return nil
 }
 
+// maxAhead is how far ahead VictoriaMetrics takes samples, and a little more.
+const maxAhead = 72 * time.Hour
+
 // span implements remote.Span.
 func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64) (first, last int64, ok bool, err error) {
 	if m.String() == "" {
+		return 0, 0, false, nil
+	}
+	// The server takes no sample further ahead, and answers nothing to a far instant.
+	toMillis = min(toMillis, time.Now().Add(maxAhead).UnixMilli())
+	if fromMillis >= toMillis {
 		return 0, 0, false, nil
 	}
 	for _, f := range []string{"min(tfirst_over_time", "max(tlast_over_time"} {
@@ -153,8 +162,7 @@ func (s *Store) known(ctx context.Context) ([]remote.Known, error) {
 		metrics[promapi.SeriesName(m)] = m
 	}
 	var series []map[string]string
-	const latest = 253_402_300_799 // the end of the year 9999, which the server cuts to what it has
-	form := url.Values{"match[]": {`{__name__=~"fairway_.+",node!=""}`}, "start": {"0"}, "end": {strconv.Itoa(latest)}}
+	form := url.Values{"match[]": {`{__name__=~"fairway_.+",node!=""}`}, "start": {"0"}, "end": {strconv.FormatInt(time.Now().Add(maxAhead).Unix(), 10)}}
 	if err := s.post(ctx, "/api/v1/series", form, &series); err != nil {
 		return nil, err
 	}

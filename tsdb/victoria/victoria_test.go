@@ -3,58 +3,13 @@ package victoria_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"fairway/tsdb"
 	"fairway/tsdb/storetest"
 	"fairway/tsdb/victoria"
 )
-
-// server starts a real VictoriaMetrics on a free port and returns its address.
-func server(t *testing.T) string {
-	t.Helper()
-	program, err := exec.LookPath("victoria-metrics")
-	if err != nil {
-		t.Skipf("no VictoriaMetrics here (apt-get install victoria-metrics): %v", err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
-	logs, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer logs.Close()
-	cmd := exec.Command(program, "-storageDataPath", filepath.Join(dir, "data"), "-httpListenAddr", addr,
-		"-retentionPeriod", "100y", "-memory.allowedBytes", "64MB", "-search.disableCache")
-	cmd.Stdout, cmd.Stderr = logs, logs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	url := "http://" + addr
-	for range 200 {
-		res, err := http.Get(url + "/health")
-		if err == nil {
-			res.Body.Close()
-			return url
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	text, _ := os.ReadFile(logs.Name())
-	t.Fatalf("VictoriaMetrics does not answer: %s", text)
-	return ""
-}
 
 // settled waits, before each read, until the server shows what was appended.
 type settled struct {
@@ -103,7 +58,7 @@ const significantDigits = 12
 
 func TestContract(t *testing.T) {
 	storetest.RunDigits(t, func(t *testing.T) func() tsdb.Store {
-		url, spool := server(t), t.TempDir()
+		url, spool := storetest.Victoria(t), t.TempDir()
 		return func() tsdb.Store {
 			s, err := victoria.Open(victoria.Config{WriteURL: url, ReadURL: url, SpoolDir: spool})
 			if err != nil {

@@ -1,0 +1,123 @@
+package storetest
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Victoria starts a real VictoriaMetrics on a free port, for one test, and returns its address.
+func Victoria(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("victoria-metrics")
+	if err != nil {
+		t.Skipf("no VictoriaMetrics here (apt-get install victoria-metrics): %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	dir := t.TempDir()
+	logs, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	cmd := exec.Command(program, "-storageDataPath", filepath.Join(dir, "data"), "-httpListenAddr", addr,
+		"-retentionPeriod", "100y", "-memory.allowedBytes", "64MB", "-search.disableCache")
+	cmd.Stdout, cmd.Stderr = logs, logs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	url := "http://" + addr
+	answers(t, url+"/health", logs.Name())
+	return url
+}
+
+// influxd finds InfluxDB 1.8: FAIRWAY_INFLUXD, the path, or where go install puts it.
+func influxd(t *testing.T) string {
+	t.Helper()
+	home, _ := os.UserHomeDir()
+	for _, p := range []string{os.Getenv("FAIRWAY_INFLUXD"), "influxd", filepath.Join(home, "go", "bin", "influxd")} {
+		if p == "" {
+			continue
+		}
+		if found, err := exec.LookPath(p); err == nil {
+			return found
+		}
+	}
+	t.Skip("no InfluxDB with the v2 API here: go install github.com/influxdata/influxdb/cmd/influxd@v1.8.10 gives one (GOFLAGS=-mod=mod)")
+	return ""
+}
+
+// Influx starts a real InfluxDB on free ports, for one test, and returns its address.
+func Influx(t *testing.T) string {
+	t.Helper()
+	program, dir := influxd(t), t.TempDir()
+	var addrs [2]string
+	for i := range addrs {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs[i] = l.Addr().String()
+		l.Close()
+	}
+	conf := filepath.Join(dir, "influxdb.conf")
+	text := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nquery-log-enabled = false\nindex-version = \"inmem\"\n"+
+		"[http]\nbind-address = %q\nflux-enabled = true\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
+		addrs[0], filepath.Join(dir, "meta"), filepath.Join(dir, "data"), filepath.Join(dir, "wal"), addrs[1])
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	cmd := exec.Command(program, "-config", conf)
+	cmd.Stdout, cmd.Stderr = logs, logs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	answers(t, "http://"+addrs[1]+"/ping", logs.Name())
+	return "http://" + addrs[1]
+}
+
+// InfluxDatabase makes an empty database of an InfluxDB 1.8.
+func InfluxDatabase(t *testing.T, at, name string) {
+	t.Helper()
+	res, err := http.PostForm(at+"/query", url.Values{"q": {"CREATE DATABASE " + name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("create database: %s", res.Status)
+	}
+}
+
+// answers waits until a server that was started answers.
+func answers(t *testing.T, url, log string) {
+	t.Helper()
+	for range 1000 {
+		res, err := http.Get(url)
+		if err == nil {
+			res.Body.Close()
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	said, err := os.ReadFile(log)
+	t.Fatalf("%s does not answer; its log (%v): %s", url, err, said)
+}
