@@ -39,6 +39,7 @@ func newAudit(o *options) *cobra.Command {
 			return printTable(c.OutOrStdout(), []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
 		},
 	}
+	c.AddCommand(newAuditVerify(o))
 	f := c.Flags()
 	f.StringVar(query["actor"], "actor", "", "only what this person or policy did")
 	f.StringVar(query["subject"], "subject", "", "only this plan or node")

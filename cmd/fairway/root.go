@@ -113,6 +113,8 @@ func newRoot() *cobra.Command {
 		newOpen(o),
 		newNodes(o),
 		newNode(o),
+		newJobs(o),
+		newJob(o),
 		newPlans(o),
 		newPlan(o),
 		newRemap(o),

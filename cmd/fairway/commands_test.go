@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/console/consoletest"
+	"fairway/remap"
+)
+
+// command runs one command line and returns what it printed and its exit code.
+func command(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetOut(&out)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	if err != nil {
+		out.WriteString(err.Error())
+	}
+	return out.String(), exitCode(err)
+}
+
+func TestCommandsOnADaemon(t *testing.T) {
+	addr := daemon(t, consoletest.New(240, 7, time.Now()))
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"jobs", exitDone, []string{"JOB", "88231", "ROMS", "wei", "480"}},
+		{"job 88231", exitDone, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB", "upgrade by policy dfra"}},
+		{"job 88190", exitDone, []string{"mode N-N", "64 nodes did I/O"}},
+		{"job 1", exitNotFound, []string{`job "1"`}},
+		{"job", exitUsage, []string{"fairway job --help"}},
+		{"plans", exitDone, []string{"PLAN", "STATE"}},
+		{"plan show P-9", exitNotFound, []string{"P-9"}},
+		{"audit", exitDone, []string{"excluded", "disk errors since the night"}},
+		{"jobs --colour", exitUsage, []string{"--colour"}},
+	} {
+		out, code := command(t, append([]string{"--addr", addr}, strings.Fields(c.args)...)...)
+		if code != c.code {
+			t.Errorf("fairway %s: exit code %d, want %d\n%s", c.args, code, c.code, out)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("fairway %s does not say %q:\n%s", c.args, want, out)
+			}
+		}
+	}
+	out, _ := command(t, "--addr", addr, "--json", "job", "88231")
+	var v struct {
+		ID         string         `json:"id"`
+		Forwarders map[string]int `json:"forwarders"`
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || v.ID != "88231" || v.Forwarders["fwd003"] != 40 {
+		t.Errorf("--json: %v\n%.300s", err, out)
+	}
+	if out, code := command(t, "--addr", "unix:"+filepath.Join(t.TempDir(), "nobody"), "jobs"); code != exitUnreachable {
+		t.Errorf("nobody listens: %d %s", code, out)
+	}
+}
+
+func TestAuditVerify(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	sit := &remap.Situation{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd001", Role: topology.Forwarder}}}}
+	set := remap.DefaultSettings()
+	set.HealthyFloor, set.MaxExcluded = 0, 1
+	d, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: path, Situation: func() *remap.Situation { return sit }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := remap.Person{Name: "olga", Role: remap.Operator}
+	if _, err := d.Exclude(t.Context(), by, "fwd001", time.Hour, remap.Answer{Reason: "it is very slow today"}); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if out, code := command(t, "audit", "verify", path); code != exitDone || !strings.Contains(out, "is whole") {
+		t.Errorf("%d %s", code, out)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(b, []byte("very slow"), []byte("very fast"), 1)
+	if bytes.Equal(b, changed) {
+		t.Fatal("the reason is not in the journal")
+	}
+	if err := os.WriteFile(path, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := command(t, "audit", "verify", path); code != exitFailed || !strings.Contains(out, "damaged") {
+		t.Errorf("a changed journal: %d %s", code, out)
+	}
+}
