@@ -122,6 +122,7 @@ func newRoot() *cobra.Command {
 		newDoctor(o),
 		newHook(o),
 		newVersion(o),
+		newBacktest(o),
 		newDecide(),
 		newFiledomain(),
 		newRootcause(),

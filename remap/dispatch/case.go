@@ -10,9 +10,8 @@ import (
 	"fairway/tsdb/history"
 )
 
-// pastOf is a prediction as policies read it.
-func pastOf(p *history.Prediction) *dfra.Run {
-	r := &p.Run
+// Past is a run with a profile as policies read it.
+func Past(r *history.Run) *dfra.Run {
 	f := r.Profile
 	past := &dfra.Run{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(r.Nodes), End: float64(r.End.Unix()),
 		VolumeBytes: f.VolumeBytes(), IONodes: float64(f.IONodes), Mode: dfra.Mode(f.Mode), BW: f.PeakBytesPerSec, IOPS: f.PeakOpsPerSec}

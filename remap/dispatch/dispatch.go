@@ -93,7 +93,7 @@ func New(cfg Config) *Dispatcher {
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {
-			j.past = pastOf(&p)
+			j.past = Past(&p.Run)
 		}
 		d.jobs[r.Job] = j
 	}
@@ -196,7 +196,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	j.run.Forwarders = j.on
 	p, known := d.cfg.History.Predict(j.run.Key())
 	if known {
-		j.past = pastOf(&p)
+		j.past = Past(&p.Run)
 	}
 	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: d.cfg.Policy(d.caseOf(s, j, &p))}
 	if known {

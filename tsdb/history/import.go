@@ -86,6 +86,30 @@ func (s *Store) knows(r *Run) bool {
 	return err == nil && have.Start.Equal(r.Start) && have.End.Equal(r.End)
 }
 
+// Read reads the ended runs of a history's file, also of one that a daemon has open. A damaged record
+// is an error that names its line, and the next one follows.
+func Read(name string, in io.Reader) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		stop := errors.New("stop")
+		_, _, err := scan(in, func(line int, _ int64, b []byte) error {
+			r, err := decode(b)
+			if err == nil && (r.End.IsZero() || r.Pending) {
+				return nil
+			}
+			if err != nil {
+				err = fmt.Errorf("%s:%d: %w", name, line, err)
+			}
+			if !yield(r, err) {
+				return stop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, stop) {
+			yield(Run{}, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+}
+
 // csvColumns are the columns of ReadCSV; those before "end" must be there.
 const csvColumns = "job, user, app, project, nodes, start, end, volume_bytes, io_nodes, mode, bw, iops, meta_ops, meta_queue"
 

@@ -66,7 +66,7 @@ func (x *index) learn(r *Run) {
 		return
 	}
 	if s.depth > 1 {
-		right := told(s.latest.Profile, r.Profile)
+		right := Told(s.latest.Profile, r.Profile)
 		s.own.count(right)
 		x.site.count(right)
 	}
@@ -74,8 +74,9 @@ func (x *index) learn(r *Run) {
 	s.latest.NodeList = nil
 }
 
-// told says whether the run before predicted this one.
-func told(before, now *Profile) bool {
+// Told says whether the run before predicted this one: its volume within Deviation, and the mode
+// where both are known.
+func Told(before, now *Profile) bool {
 	if before.Mode != "" && now.Mode != "" && before.Mode != now.Mode {
 		return false
 	}

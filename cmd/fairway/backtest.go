@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"fairway/remap/avoid"
+	"fairway/remap/backtest"
+	"fairway/remap/dfra"
+	"fairway/remap/mckp"
+	"fairway/tsdb/history"
+)
+
+// backtestFlags are where the jobs come from and what they run on.
+type backtestFlags struct {
+	csv, history, taihulight string
+	darshan                  []string
+	seed                     uint64
+	config                   string
+	harm                     float64
+	machine                  backtest.Machine
+}
+
+func newBacktest(o *options) *cobra.Command {
+	f := &backtestFlags{machine: backtest.TaihuLight()}
+	c := &cobra.Command{
+		Use:   "backtest",
+		Short: "Replay a history of jobs through every policy, and say who would have gained or lost",
+		Long: "Replays jobs through ffm (the fixed mapping), dfra, mckp and avoid on a modelled machine, without a daemon.\n" +
+			"The jobs come from a CSV (job, user, app, nodes, start, end, volume_bytes, io_nodes, mode, ...), from a\n" +
+			"daemon's history, or from TaihuLight's job list of 2018 with the I/O of Darshan summaries.",
+		Example: "  fairway backtest --csv jobs.csv\n" +
+			"  fairway backtest --taihulight taihulight_jobs_2018.csv --darshan edison-summaries.csv.gz --slow 4",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			runs, err := f.runs(c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			results, err := f.replay(runs)
+			if err != nil {
+				return usageError{err}
+			}
+			if o.json {
+				return printJSON(c.OutOrStdout(), results)
+			}
+			return printBacktest(c.OutOrStdout(), results)
+		},
+	}
+	fl, m := c.Flags(), &f.machine
+	fl.StringVar(&f.csv, "csv", "", "jobs as CSV")
+	fl.StringVar(&f.history, "history", "", "jobs of a daemon: STATE_DIR/history")
+	fl.StringVar(&f.taihulight, "taihulight", "", "TaihuLight's job list of 2018 (CSV)")
+	fl.StringArrayVar(&f.darshan, "darshan", nil, "Darshan summaries (CSV, .gz) whose I/O the list's jobs get; may be repeated")
+	fl.Uint64Var(&f.seed, "seed", 1, "which application of the list gets which of the summaries")
+	fl.StringVar(&f.config, "config", "", "thresholds as JSON, the \"config\" of fairway decide")
+	fl.Float64Var(&f.harm, "harm-bound", 0, "how much slower than on its default mapping mckp may make a job; 0.05 is 5 %")
+	fl.IntVar(&m.Compute, "compute", m.Compute, "compute nodes")
+	fl.IntVar(&m.Forwarders, "forwarders", m.Forwarders, "forwarders, those of the default mapping and spare ones")
+	fl.IntVar(&m.DefaultRatio, "ratio", m.DefaultRatio, "compute nodes per forwarder of the default mapping")
+	fl.Float64Var(&m.FwdBW, "fwd-bw", m.FwdBW, "peak bandwidth of a forwarder, bytes/s")
+	fl.Float64Var(&m.CNBW, "cn-bw", m.CNBW, "peak bandwidth of a compute node, bytes/s")
+	fl.IntVar(&m.Slow, "slow", 0, "so many default forwarders are fail-slow all the time")
+	fl.Float64Var(&m.SlowShare, "slow-share", m.SlowShare, "share of its bandwidth that a slow forwarder has")
+	c.MarkFlagsOneRequired("csv", "history", "taihulight")
+	c.MarkFlagsMutuallyExclusive("csv", "history", "taihulight")
+	return c
+}
+
+// runs reads the jobs; rows that cannot be read are named and left out.
+func (f *backtestFlags) runs(warn io.Writer) (runs []history.Run, err error) {
+	name := cmp.Or(f.csv, f.history, f.taihulight)
+	in, err := openPacked(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if f.taihulight != "" {
+		var all []backtest.Summary
+		for _, d := range f.darshan {
+			s, err := summaries(d)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s...)
+		}
+		return backtest.TaihuLight2018(name, in, all, f.seed)
+	}
+	each, refused := history.ReadCSV(name, in), 0
+	if f.history != "" {
+		each = history.Read(name, in)
+	}
+	for r, err := range each {
+		if err == nil {
+			runs = append(runs, r)
+			continue
+		}
+		if refused++; refused <= 10 {
+			fmt.Fprintln(warn, "fairway: left out:", err)
+		}
+	}
+	if refused > 10 {
+		fmt.Fprintf(warn, "fairway: left out: %d more\n", refused-10)
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("%s: %w", name, backtest.ErrNoJobs)
+	}
+	return runs, nil
+}
+
+func summaries(name string) ([]backtest.Summary, error) {
+	in, err := openPacked(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return backtest.ReadSummaries(name, in)
+}
+
+// packed is a gzipped file.
+type packed struct {
+	*gzip.Reader
+	file *os.File
+}
+
+func (p packed) Close() error { return errors.Join(p.Reader.Close(), p.file.Close()) }
+
+// openPacked opens a file, unpacking it where it begins as gzip does.
+func openPacked(name string) (io.ReadCloser, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	var magic [2]byte
+	_, err = f.ReadAt(magic[:], 0)
+	if err != nil || magic != [2]byte{0x1f, 0x8b} {
+		return f, nil
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	return packed{z, f}, nil
+}
+
+// replay runs every policy, side by side.
+func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
+	var limits dfra.Config
+	if f.config != "" {
+		b, err := os.ReadFile(f.config)
+		if err != nil {
+			return nil, err
+		}
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&limits); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.config, err)
+		}
+		if err := limits.Validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.config, err)
+		}
+	}
+	policies := []backtest.Policy{backtest.FFM, {Name: "dfra", Decide: dfra.Decide}, {Name: "mckp", Decide: mckp.Policy(f.harm), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
+	results, errs := make([]*backtest.Result, len(policies)), make([]error, len(policies))
+	var wait sync.WaitGroup
+	for i, p := range policies {
+		wait.Go(func() { results[i], errs[i] = backtest.Run(f.machine, limits, runs, p) })
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errs[0]
+	}
+	for _, r := range results[1:] {
+		r.Compare(results[0])
+	}
+	return results, nil
+}
+
+func printBacktest(w io.Writer, results []*backtest.Result) error {
+	first := results[0]
+	fmt.Fprintf(w, "%d jobs replayed", first.Jobs)
+	if first.Unplaced > 0 {
+		fmt.Fprintf(w, "; %d more found no free compute nodes and are left out", first.Unplaced)
+	}
+	if first.Checked > 0 {
+		fmt.Fprintf(w, "; the last run told the next one within 20 %% in %.1f %% of %d cases", 100*float64(first.Right)/float64(first.Checked), first.Checked)
+	}
+	fmt.Fprint(w, "\n\n")
+	head := []string{"POLICY", "GRANTED", "SHARE", "CORE-H", "MORE", "ALONE", "STEERED", "IN USE", "PEAK"}
+	for _, c := range first.Classes {
+		head = append(head, c.Name)
+	}
+	head = append(head, "GAIN", "LOSE", "NODE-H SAVED", "LOST")
+	var rows [][]string
+	for _, r := range results {
+		row := []string{r.Policy, fmt.Sprint(r.Granted), percent(float64(r.Granted) / float64(max(1, r.Jobs))), percent(r.CoreHours),
+			fmt.Sprint(r.Upgraded), fmt.Sprint(r.Isolated), fmt.Sprint(r.Steered), fmt.Sprintf("%.1f", r.MeanInUse), fmt.Sprint(r.PeakInUse)}
+		for _, c := range r.Classes {
+			row = append(row, fmt.Sprintf("~%.4g s", c.Seconds))
+		}
+		if a := r.Against; a != nil {
+			row = append(row, fmt.Sprint(a.Gain), fmt.Sprint(a.Lose), fmt.Sprintf("~%.4g", a.NodeHoursSaved), fmt.Sprintf("~%.4g", a.NodeHoursLost))
+		} else {
+			row = append(row, "-", "-", "-", "-")
+		}
+		rows = append(rows, row)
+	}
+	if err := printTable(w, head, rows); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Against == nil || len(r.Against.Worst) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\nwho loses most under %s:\n", r.Policy)
+		for _, l := range r.Against.Worst {
+			fmt.Fprintf(w, "  job %s (%s of %s, %d nodes): ~%.4g s of I/O instead of ~%.4g s\n", l.Job, l.App, l.User, l.Nodes, l.Seconds, l.DefaultSecond)
+		}
+	}
+	return nil
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
