@@ -97,8 +97,6 @@ func TestSlowForwardersAreAvoidedButByFFM(t *testing.T) {
 }
 
 func TestALoserIsNamed(t *testing.T) {
-	runs := []history.Run{run(1, "A", 4, 0, 100, 4000, nil)}
-	ffm := replay(t, small, runs, FFM)
 	// A policy that puts everybody on the last forwarder alone.
 	bad := Policy{Name: "bad", Decide: func(c dfra.Case) dfra.Decision {
 		return dfra.Decision{Action: dfra.Isolate, Remap: true, Forwarders: []topology.ForwarderID{"fwd003"}}
