@@ -136,6 +136,8 @@ func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.M
 	}
 	// The server takes no sample further ahead, and answers nothing to a far instant.
 	toMillis = min(toMillis, time.Now().Add(maxAhead).UnixMilli())
+	// It also looks some way before a range and answers nothing where that is before 1970.
+	fromMillis = max(fromMillis, 86_400_000)
 	if fromMillis >= toMillis {
 		return 0, 0, false, nil
 	}
@@ -162,7 +164,8 @@ func (s *Store) known(ctx context.Context) ([]remote.Known, error) {
 		metrics[promapi.SeriesName(m)] = m
 	}
 	var series []map[string]string
-	form := url.Values{"match[]": {`{__name__=~"fairway_.+",node!=""}`}, "start": {"0"}, "end": {strconv.FormatInt(time.Now().Add(maxAhead).Unix(), 10)}}
+	// It takes a start of 0 for one that is not given.
+	form := url.Values{"match[]": {`{__name__=~"fairway_.+",node!=""}`}, "start": {"1"}, "end": {strconv.FormatInt(time.Now().Add(maxAhead).Unix(), 10)}}
 	if err := s.post(ctx, "/api/v1/series", form, &series); err != nil {
 		return nil, err
 	}
