@@ -44,6 +44,7 @@ var bans = []struct{ from, banned, why string }{
 	{"cmd/fairway-mount", "fairway/webui", "the mount is a small static binary"},
 	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
 	{"webui", "fairway/tsdb/history/archive", "DuckDB is the daemon's; the API asks an interface"},
+	{"anomaly", "fairway/tsdb/history/archive", "a judge gets rows, not a database"},
 	{"tsdb/history/iolog", "fairway/", "the schema is rows; who makes and who keeps them import it"},
 }
 

@@ -29,7 +29,7 @@ func TestLogsInTheBrowser(t *testing.T) {
 	b.key(enter)
 	b.says("Why job 9")
 	b.says("/scratch/out")
-	b.says("2 files of 2 lie on the critical path")
+	b.says("The critical path takes 2 of 2 files")
 	if n := js[int](b, "document.querySelectorAll('.strip .piece').length"); n != 2 {
 		t.Errorf("%d pieces of the critical path, want 2", n)
 	}

@@ -8,6 +8,7 @@ package rootcause
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -31,6 +32,16 @@ func (k Known) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return fmt.Appendf(nil, "%v", float64(k)), nil
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (k *Known) UnmarshalJSON(b []byte) error {
+	var v *float64
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*k = known(v)
+	return nil
 }
 
 // File is one direction of I/O on one file of the job. Fields of type Known may be unknown.

@@ -70,8 +70,8 @@ func oneFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	top := longest(a)
 	share := top.Exclusive / a.IOTime
 	c := Clause{Rule: "one-file", Value: Known(share), Limit: Known(lim.Dominant), Cause: share > lim.Dominant}
-	c.Text = fmt.Sprintf("%s of %d lie on the critical path; %s takes %s of it (%s)",
-		count(len(a.Critical), "file"), len(j.Files), top.Name, percent(share), secs(top.Exclusive))
+	c.Text = fmt.Sprintf("The critical path takes %d of %s; %s is %s of it (%s)",
+		len(a.Critical), count(len(j.Files), "file"), top.Name, percent(share), secs(top.Exclusive))
 	if f := &j.Files[top.File]; c.Cause && f.Procs.OK() && f.OSTs.OK() {
 		c.Text += fmt.Sprintf(": %s on %s", count(int(f.Procs), "process"), count(int(f.OSTs), "OST"))
 	}

@@ -2,32 +2,34 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly/rootcause"
+	"fairway/console"
+	"fairway/tsdb/history/logread"
 )
 
 // newRootcause is `fairway rootcause`: why a job's I/O was slow, from its log, with no daemon.
 func newRootcause() *cobra.Command {
-	return &cobra.Command{
-		Use:   "rootcause INTERVALS.json",
+	var op string
+	c := &cobra.Command{
+		Use:   "rootcause JOB.darshan | INTERVALS.json",
 		Short: "Explain a job's I/O time: critical files, contributing factors and a verdict",
-		Long: "Reads {\"files\":[{\"name\",\"start\",\"end\",\"bytes\",\"small\",\"nonconsec\",\"collective\",\"procs\",\"osts\"}]} (seconds,\n" +
-			"bytes, shares from 0 to 1, counts; osts may also list the targets) and prints the critical path, the\n" +
-			"five factors weighted by exclusive time and the verdict as JSON. \"-\" reads standard input.",
+		Long: "Reads a Darshan log, or {\"files\":[{\"name\",\"start\",\"end\",\"bytes\",\"small\",\"nonconsec\",\"collective\",\n" +
+			"\"procs\",\"osts\"}]} (seconds, bytes, shares from 0 to 1, counts; osts may also list the targets), and prints\n" +
+			"the critical path, the five factors weighted by exclusive time and the verdict as JSON. Of a log, --op says\n" +
+			"which direction is explained; with both, every file has an interval for each. \"-\" reads standard input.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := openInput(cmd, args[0])
+			job, err := readRootcause(cmd, args[0], rootcause.Op(op))
 			if err != nil {
 				return usageError{err}
-			}
-			defer in.Close()
-			job, err := rootcause.ReadJob(bufio.NewReaderSize(in, 1<<20))
-			if err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			if err := json.NewEncoder(out).Encode(rootcause.Explain(job, rootcause.Defaults())); err != nil {
@@ -36,4 +38,66 @@ func newRootcause() *cobra.Command {
 			return out.Flush()
 		},
 	}
+	c.Flags().StringVar(&op, "op", string(rootcause.Both), "of a Darshan log: read, write or both")
+	return c
+}
+
+// readRootcause reads a job from a file of intervals, which begins with a brace, or from a log.
+func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.Job, error) {
+	if op != rootcause.Read && op != rootcause.Write && op != rootcause.Both {
+		return rootcause.Job{}, fmt.Errorf("%w: --op %q; there are read, write and both", console.ErrInvalid, op)
+	}
+	in, err := openInput(cmd, name)
+	if err != nil {
+		return rootcause.Job{}, err
+	}
+	defer in.Close()
+	r := bufio.NewReaderSize(in, 1<<20)
+	head, err := r.Peek(64)
+	if err != nil && err != io.EOF {
+		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) == 0 || text[0] == '{' || text[0] == '[' {
+		job, err := rootcause.ReadJob(r)
+		if err != nil {
+			return job, fmt.Errorf("%s: %w", name, err)
+		}
+		return job, nil
+	}
+	content, err := section(in, r)
+	if err != nil {
+		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
+	}
+	l, err := logread.Read(content, 0)
+	if err != nil {
+		return rootcause.Job{}, fmt.Errorf("%s: neither a Darshan log nor a JSON object of intervals: %w", name, err)
+	}
+	if len(l.Jobs) == 0 {
+		return rootcause.Job{}, fmt.Errorf("%s: a %s file has no files of a job", name, l.Kind)
+	}
+	if l.Problem != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "fairway: %s: read in part: %s\n", name, l.Problem)
+	}
+	names := map[int64]string{}
+	for _, f := range l.Files {
+		names[f.ID] = f.Path
+	}
+	return rootcause.FromLog(&l.Jobs[0], l.JobFiles, names, op), nil
+}
+
+// section gives random access to a file, or to standard input by holding it.
+func section(in io.Reader, buffered io.Reader) (*io.SectionReader, error) {
+	if f, ok := in.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return io.NewSectionReader(f, 0, info.Size()), nil
+		}
+	}
+	b, err := io.ReadAll(io.LimitReader(buffered, maxStdin+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxStdin {
+		return nil, fmt.Errorf("more than %d bytes on a stream", maxStdin)
+	}
+	return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil
 }

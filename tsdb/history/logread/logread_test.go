@@ -1,0 +1,202 @@
+package logread
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"fairway/collector/darshan"
+	"fairway/tsdb/history/iolog"
+)
+
+// record is one record of a handmade log.
+type record struct {
+	id     uint64
+	rank   int64
+	ints   map[string]int64
+	floats map[string]float64
+}
+
+// handmade writes an uncompressed log of format 3.21: 8 processes, started at 1000 s.
+func handmade(posix, mpiio []record, lustre []byte) []byte {
+	var job, names bytes.Buffer
+	put := func(w *bytes.Buffer, v any) { _ = binary.Write(w, binary.LittleEndian, v) } // a buffer cannot fail
+	put(&job, []int64{1000, 1000, 1009, 8, 77})
+	job.Write(make([]byte, 1024))
+	job.WriteString("/home/wei/bin/roms in.nml\nlustre\t/scratch\n")
+	for id, name := range map[uint64]string{1: "/scratch/a", 2: "/scratch/b", 3: "<STDOUT>"} {
+		put(&names, id)
+		names.WriteString(name + "\x00")
+	}
+	section := func(m darshan.Module, recs []record) []byte {
+		var out bytes.Buffer
+		ints, floats := darshan.CounterNames(m)
+		for _, r := range recs {
+			put(&out, r.id)
+			put(&out, r.rank)
+			for _, name := range ints {
+				put(&out, r.ints[name])
+			}
+			for _, name := range floats {
+				put(&out, r.floats[name])
+			}
+		}
+		return out.Bytes()
+	}
+	head := make([]byte, 360)
+	copy(head, "3.21")
+	binary.LittleEndian.PutUint64(head[8:], 6567223)
+	head[16] = 2 // not compressed
+	out := append(head, job.Bytes()...)
+	put64 := func(at int, b []byte) {
+		if len(b) > 0 {
+			binary.LittleEndian.PutUint64(out[at:], uint64(len(out)))
+			binary.LittleEndian.PutUint64(out[at+8:], uint64(len(b)))
+			out = append(out, b...)
+		}
+	}
+	put64(24, names.Bytes())
+	for id, m := range map[int]struct {
+		version uint32
+		b       []byte
+	}{1: {4, section(darshan.POSIX, posix)}, 2: {3, section(darshan.MPIIO, mpiio)}, 7: {1, lustre}} {
+		put64(40+16*id, m.b)
+		binary.LittleEndian.PutUint32(out[296+4*id:], m.version)
+	}
+	return out
+}
+
+func parse(t *testing.T, b []byte) *iolog.Log {
+	t.Helper()
+	l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 42)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestHandmadeLog(t *testing.T) {
+	posix := func(id uint64, rank, reads int64, start, end float64) record {
+		return record{id, rank, map[string]int64{"POSIX_OPENS": 1, "POSIX_READS": reads, "POSIX_BYTES_READ": reads * 1000, "POSIX_CONSEC_READS": reads / 2, "POSIX_SEQ_READS": reads,
+			"POSIX_SIZE_READ_100_1K": reads}, map[string]float64{"POSIX_F_READ_START_TIMESTAMP": start, "POSIX_F_READ_END_TIMESTAMP": end, "POSIX_F_READ_TIME": 1}}
+	}
+	var lustre bytes.Buffer
+	if err := binary.Write(&lustre, binary.LittleEndian, []int64{1, 0, 248, 1, -1, 1 << 20, 2, 20, 21}); err != nil {
+		t.Fatal(err)
+	}
+	l := parse(t, handmade(
+		[]record{posix(1, -1, 10, 2, 5), posix(2, 3, 4, 1, 2), posix(2, 4, 4, 0.5, 1.5), posix(3, 0, 9, 1, 9)},
+		[]record{{1, -1, map[string]int64{"MPIIO_COLL_READS": 10, "MPIIO_BYTES_READ": 99999}, nil}},
+		lustre.Bytes()))
+	j := l.Jobs[0]
+	if j.JobID != "77" || j.App != "roms" || j.Procs != 8 || j.Log != 42 || j.Start.Unix() != 1000 || j.RunSeconds != 10 {
+		t.Errorf("job %+v", j)
+	}
+	if j.Files != 2 || j.SharedFiles != 2 || j.FullFiles != 1 || j.BytesRead != 18000 || j.PosixReads != 18 || j.ConsecReads != 9 || j.SizeReads[1] != 18 || !j.UsesCollective || j.UsesStdio {
+		t.Errorf("job %+v", j)
+	}
+	slices.SortFunc(l.JobFiles, func(a, b iolog.JobFile) int { return int(a.File - b.File) })
+	a, b := l.JobFiles[0], l.JobFiles[1]
+	if a.Procs != 8 || a.BytesRead != 10000 || !a.UsesMPIIO || *a.StripeCount != 2 || *a.StripeSize != 1<<20 || !slices.Equal(a.OSTs, []int32{20, 21}) || a.ReadStart != 2 || a.ReadEnd != 5 || !math.IsNaN(a.WriteStart) {
+		t.Errorf("file a %+v", a)
+	}
+	if b.Procs != 2 || b.Reads != 8 || b.ReadStart != 0.5 || b.ReadEnd != 2 || b.SmallReads != 8 || b.StripeCount != nil || b.ReadSeconds != 2 {
+		t.Errorf("file b %+v", b)
+	}
+	if len(l.Files) != 2 || l.Files[0].Mount != "/scratch" || l.Files[0].FS != "lustre" {
+		t.Errorf("names %+v", l.Files)
+	}
+}
+
+func TestMPIIOStandsInWherePosixIsMissing(t *testing.T) {
+	l := parse(t, handmade(nil, []record{{1, -1, map[string]int64{"MPIIO_INDEP_WRITES": 3, "MPIIO_COLL_WRITES": 2, "MPIIO_BYTES_WRITTEN": 500}, nil}}, nil))
+	if f := l.JobFiles[0]; f.BytesWritten != 500 || f.Writes != 5 || f.PosixWrites != 0 || !f.UsesCollective {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestDamage(t *testing.T) {
+	b := handmade([]record{{id: 1, rank: 0}, {id: 2, rank: 0}}, nil, nil)
+	binary.LittleEndian.PutUint64(b[40+16+8:], 2*704-100) // the second record is cut
+	l := parse(t, b)
+	if len(l.JobFiles) != 1 || !strings.Contains(l.Problem, "POSIX") {
+		t.Errorf("%d files, problem %q", len(l.JobFiles), l.Problem)
+	}
+	if _, err := Read(io.NewSectionReader(strings.NewReader("# readme"), 0, 8), 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a readme: %v", err)
+	}
+}
+
+// The totals of every sample log against what the upstream parser printed of it.
+func TestSamplesAgainstUpstreamTotals(t *testing.T) {
+	const dir = "../../../../shared/data/darshan"
+	logs, _ := filepath.Glob(dir + "/*.darshan")
+	if len(logs) == 0 {
+		t.Skip("no sample logs beside the repository")
+	}
+	compared := 0
+	for _, path := range logs {
+		name := strings.TrimSuffix(filepath.Base(path), ".darshan")
+		want := totals(t, filepath.Join(dir, "expected", name+".perf.txt.gz"))
+		if want == nil {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 1)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if l.Jobs[0].UsesPosix {
+			compared++
+			j := l.Jobs[0]
+			for counter, got := range map[string]int64{"POSIX_READS": j.PosixReads, "POSIX_WRITES": j.PosixWrites, "POSIX_SEQ_READS": j.SeqReads, "POSIX_SEQ_WRITES": j.SeqWrites, "POSIX_CONSEC_WRITES": j.ConsecWrites} {
+				if w := want["total_"+counter]; w != got {
+					t.Errorf("%s: %s is %d, upstream says %d", name, counter, got, w)
+				}
+			}
+			if w := want["total_POSIX_BYTES_WRITTEN"]; j.BytesWritten < w || j.BytesWritten > w+want["total_STDIO_BYTES_WRITTEN"] {
+				t.Errorf("%s: %d bytes written, upstream POSIX %d and STDIO %d", name, j.BytesWritten, w, want["total_STDIO_BYTES_WRITTEN"])
+			}
+		}
+	}
+	if compared < 5 {
+		t.Errorf("only %d logs were compared", compared)
+	}
+	t.Logf("%d of %d logs compared", compared, len(logs))
+}
+
+// totals reads lines "total_X: n" of the upstream parser's output.
+func totals(t *testing.T, path string) map[string]int64 {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for s := bufio.NewScanner(z); s.Scan(); {
+		name, value, ok := strings.Cut(s.Text(), ": ")
+		if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); ok && err == nil && strings.HasPrefix(name, "total_") {
+			out[name] = n
+		}
+	}
+	return out
+}
