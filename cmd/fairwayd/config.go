@@ -13,6 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dfra"
@@ -29,14 +31,17 @@ type Config struct {
 	// Simulated marks every screen: the frames come from a model of a machine.
 	Simulated bool `toml:"simulated"`
 
-	Listen    Listen          `toml:"listen"`
-	Access    Access          `toml:"access"`
-	Store     Store           `toml:"store"`
-	Forwarder Forwarder       `toml:"forwarder"`
-	Desk      remap.Settings  `toml:"desk"`
-	Dispatch  Dispatch        `toml:"dispatch"`
-	Driver    Driver          `toml:"driver"`
-	Nodes     []topology.Node `toml:"node"`
+	Listen    Listen            `toml:"listen"`
+	Access    Access            `toml:"access"`
+	Store     Store             `toml:"store"`
+	Forwarder Forwarder         `toml:"forwarder"`
+	Desk      remap.Settings    `toml:"desk"`
+	Detector  failslow.Settings `toml:"detector"`
+	Findings  anomaly.Settings  `toml:"findings"`
+	Feed      Feed              `toml:"feed"`
+	Dispatch  Dispatch          `toml:"dispatch"`
+	Driver    Driver            `toml:"driver"`
+	Nodes     []topology.Node   `toml:"node"`
 	// Default is the site's fixed mapping: compute node to forwarder.
 	Default topology.Mapping `toml:"default_mapping"`
 }
@@ -81,6 +86,8 @@ func defaultConfig() Config {
 		Store:    Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
 		Access:   Access{Anonymous: remap.Viewer},
 		Desk:     remap.DefaultSettings(),
+		Detector: failslow.DefaultSettings(),
+		Findings: anomaly.DefaultSettings(),
 		Dispatch: Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
 		Driver:   Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
 	}
@@ -219,6 +226,15 @@ func (c *Config) validate() error {
 		return err
 	}
 	if err := c.Desk.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if err := c.Detector.Validate(); err != nil {
+		return fmt.Errorf("%w: detector.%w", errConfig, err)
+	}
+	if err := c.Findings.Validate(); err != nil {
+		return fmt.Errorf("%w: findings.%w", errConfig, err)
+	}
+	if err := c.Feed.validate(); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	if err := c.Dispatch.validate(); err != nil {

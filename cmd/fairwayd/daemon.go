@@ -16,6 +16,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
 	"fairway/remap/driver/fwdmount"
+	"fairway/remap/judge"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
@@ -36,6 +37,8 @@ type daemon struct {
 	desk    *remap.Desk
 	history *history.Store
 	jobs    *dispatch.Dispatcher
+	watch   *judge.Watch
+	judge   *judge.Judge
 	web     *webui.Server
 	doors   []*openDoor
 
@@ -79,12 +82,15 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.openJobs(); err != nil {
 		return d, err
 	}
-	meters := []webui.MetricsWriter{d.desk.WriteMetrics}
+	if err := d.openJudge(ctx); err != nil {
+		return d, err
+	}
+	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.judge.WriteMetrics}
 	if store.writeMetrics != nil {
 		meters = append(meters, store.writeMetrics)
 	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs,
+		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge,
 		Archive: archiveOf(conf),
 		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:   d.audit, Metrics: meters, Version: version, Log: log,
@@ -94,6 +100,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
+	d.runJudge(ctx)
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	return d, nil

@@ -56,6 +56,12 @@ func (p *picture) setJobs(running func() []remap.Job) {
 	p.jobs = running
 }
 
+func (p *picture) setFindings(findings func() []anomaly.Finding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.findings = findings
+}
+
 // Machine returns the configured nodes and those that were learned.
 func (p *picture) Machine() *topology.Machine {
 	p.mu.Lock()

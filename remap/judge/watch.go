@@ -1,0 +1,229 @@
+package judge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// Watch is the detectors over the newest second of a running machine. Where a forwarder has no
+// clock of its own in its service (diod), the time that its clients saw stands in for its
+// execution times, weighted by their operations.
+type Watch struct {
+	board *observed.Board
+
+	mu      sync.Mutex // guards everything that follows
+	slow    *failslow.Detector
+	seen    map[topology.NodeID]int64 // newest second taken, Unix ms
+	clients map[topology.ForwarderID]*clientSums
+	lost    map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
+	obs     []failslow.Observation
+	toldAt  time.Time // when the jobs were last told
+}
+
+// NewWatch looks at the frames on board.
+func NewWatch(board *observed.Board, set failslow.Settings) *Watch {
+	return &Watch{board: board, slow: failslow.New(set), seen: map[topology.NodeID]int64{},
+		clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
+}
+
+// clientSums gather what the clients of one forwarder saw in their newest second.
+type clientSums struct {
+	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
+	jobs      map[topology.JobID]*jobSums
+}
+
+// jobSums are one job's nodes behind one forwarder.
+type jobSums struct {
+	took  [3]float64
+	nodes int
+}
+
+// fresh is how old a frame may be and still belong to the present second.
+const fresh = 3 * time.Second
+
+// classOf are the metrics of a class on a forwarder and on its clients.
+var classOf = [3]struct {
+	ops, bytes, wait, exec, client collector.Metric
+}{
+	failslow.Read:  {collector.ReadOps, collector.ReadBytes, collector.ReadWait, collector.ReadExec, collector.ClientRead},
+	failslow.Write: {collector.WriteOps, collector.WriteBytes, collector.WriteWait, collector.WriteExec, collector.ClientWrite},
+	failslow.Meta:  {collector.MetaOps, collector.MetricNone, collector.MetaWait, collector.MetaExec, collector.ClientMeta},
+}
+
+// Verdicts implements Detector.
+func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tellJobs(now, s)
+	w.sumClients(now, s)
+	w.obs = w.obs[:0]
+	w.board.Visit(func(f *collector.Frame) {
+		if f.Role != topology.Forwarder || f.TimeMillis <= w.seen[f.Node] || now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
+			return
+		}
+		w.seen[f.Node] = f.TimeMillis
+		w.obs = append(w.obs, w.observation(f))
+	})
+	// The board's order is none; the detector's answers must not depend on it.
+	slices.SortFunc(w.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
+	verdicts := w.slow.Second(now, w.obs)
+	for i := range verdicts {
+		w.addImpact(&verdicts[i])
+	}
+	return verdicts
+}
+
+func (w *Watch) observation(f *collector.Frame) failslow.Observation {
+	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, math.NaN())}
+	sums := w.clients[topology.ForwarderID(f.Node)]
+	for c, m := range classOf {
+		k := &o.Class[c]
+		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
+		k.Wait, k.Exec = valueOr(f, m.wait, math.NaN()), valueOr(f, m.exec, math.NaN())
+		if math.IsNaN(k.Exec) && sums != nil && sums.ops[c] > 0 {
+			k.Exec = sums.took[c] / sums.ops[c]
+		}
+	}
+	return o
+}
+
+func valueOr(f *collector.Frame, m collector.Metric, absent float64) float64 {
+	if v, ok := f.Value(m); ok {
+		return v
+	}
+	return absent
+}
+
+// sumClients adds up what the compute nodes saw, by the forwarder that each was observed to use.
+func (w *Watch) sumClients(now time.Time, s *remap.Situation) {
+	clear(w.clients)
+	oldest := now.Add(-fresh).UnixMilli()
+	w.board.Visit(func(f *collector.Frame) {
+		if f.Role != topology.Compute || f.TimeMillis < oldest {
+			return
+		}
+		fwd, ok := s.Observed[f.Node]
+		if !ok {
+			return
+		}
+		sums := w.clients[fwd]
+		if sums == nil {
+			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
+			w.clients[fwd] = sums
+		}
+		sums.add(f)
+	})
+}
+
+func (c *clientSums) add(f *collector.Frame) {
+	var job *jobSums
+	if len(f.Jobs) > 0 { // a compute node runs one job that does I/O, or the first has most
+		if job = c.jobs[f.Jobs[0].Job]; job == nil {
+			job = &jobSums{}
+			c.jobs[f.Jobs[0].Job] = job
+		}
+		job.nodes++
+	}
+	for i, m := range classOf {
+		ops, okOps := f.Value(m.ops)
+		took, okTook := f.Value(m.client)
+		if !okOps || !okTook || ops <= 0 {
+			continue
+		}
+		c.ops[i] += ops
+		c.took[i] += ops * took
+		if job != nil {
+			job.took[i] += ops * took
+		}
+	}
+}
+
+// tellEvery is how often the detector hears which forwarders serve which job.
+const tellEvery = 10 * time.Second
+
+func (w *Watch) tellJobs(now time.Time, s *remap.Situation) {
+	if len(s.Jobs) == 0 || now.Sub(w.toldAt) < tellEvery {
+		return
+	}
+	w.toldAt = now
+	jobs := make([]failslow.Job, 0, len(s.Jobs))
+	for _, j := range s.Jobs {
+		at := map[topology.NodeID]bool{}
+		one := failslow.Job{ID: j.ID}
+		for _, n := range j.Nodes {
+			if f, ok := s.Observed[n]; ok && !at[f.Node()] {
+				at[f.Node()] = true
+				one.Nodes = append(one.Nodes, f.Node())
+			}
+		}
+		jobs = append(jobs, one)
+	}
+	w.slow.Jobs(jobs)
+}
+
+// smooth is the weight of a new second in the impact that is shown.
+const smooth = 0.1
+
+// addImpact says which jobs wait on a slow node, and how much of the time of their nodes there
+// goes into it: the operations' time beyond what the peers take, one operation of a node at a time.
+func (w *Watch) addImpact(v *anomaly.Verdict) {
+	if v.Level < anomaly.Doubt || len(v.Impact) > 0 {
+		return
+	}
+	sums := w.clients[topology.ForwarderID(v.Node)]
+	node, ok := w.slow.Node(v.Node)
+	if sums == nil || !ok {
+		return
+	}
+	if w.lost[v.Node] == nil {
+		w.lost[v.Node] = map[topology.JobID]float64{}
+	}
+	lost := w.lost[v.Node]
+	for job, j := range sums.jobs {
+		seconds := 0.0
+		for c, r := range node.Ratio {
+			if r > 1 {
+				seconds += j.took[c] * (1 - 1/r)
+			}
+		}
+		share := min(1, seconds/float64(j.nodes))
+		lost[job] += smooth * (share - lost[job])
+	}
+	for job, share := range lost {
+		if sums.jobs[job] == nil {
+			if share *= 1 - smooth; share < 0.001 {
+				delete(lost, job)
+				continue
+			}
+			lost[job] = share
+		}
+		v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
+	}
+	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {
+		return cmp.Or(-cmp.Compare(a.Share, b.Share), cmp.Compare(a.Job, b.Job))
+	})
+}
+
+// Due lists the nodes that want a canary probe now.
+func (w *Watch) Due(now time.Time) []topology.NodeID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.slow.Due(now))
+}
+
+// Probe takes what a canary saw.
+func (w *Watch) Probe(now time.Time, p failslow.Probe) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slow.Probe(now, p)
+}
