@@ -1,6 +1,8 @@
 package failslow
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -13,68 +15,205 @@ type Detector struct {
 	set      Settings
 	nodes    map[topology.NodeID]*node
 	order    []*node // in order of first appearance
-	now      int64   // the newest second, Unix
+	model    model
+	now      int64 // the newest second, Unix
+	began    int64
+	peak     peak
+	common   [2]float64 // this second's factor of the whole layer, log
+	backend  float64    // log of the worst pool's slowness against its usual time
 	verdicts []anomaly.Verdict
-	jobs     []Job
+	jobs     map[*node][]*node // peers by the job table
+	scratch  []float64
+	meta     metaLayer
+	canaries canaryLayer
 }
 
 // New makes a detector that knows nothing yet.
 func New(set Settings) *Detector {
-	return &Detector{set: set, nodes: map[topology.NodeID]*node{}}
+	return &Detector{set: set, nodes: map[topology.NodeID]*node{}, peak: peak{fixed: set.PeakBytesPerSec}}
 }
 
 // Jobs tells which forwarders serve which job from now on. It may never be called.
-func (d *Detector) Jobs(jobs []Job) { d.jobs = jobs }
+func (d *Detector) Jobs(jobs []Job) {
+	d.jobs = map[*node][]*node{}
+	for _, j := range jobs {
+		for _, a := range j.Nodes {
+			n := d.node(a)
+			for _, b := range j.Nodes {
+				if a != b && !slices.Contains(d.jobs[n], d.node(b)) {
+					d.jobs[n] = append(d.jobs[n], d.node(b))
+				}
+			}
+		}
+	}
+}
+
+// Backend tells how many times its usual time the slowest storage pool takes now, from whoever
+// watches the back end; 1 is normal. It may never be called.
+func (d *Detector) Backend(worst float64) { d.backend = math.Log(max(1, worst)) }
+
+// Common returns the factor by which the whole layer is slower in the newest second than the model
+// expects, of reads and writes.
+func (d *Detector) Common() (read, write float64) {
+	return math.Exp(d.common[Read]), math.Exp(d.common[Write])
+}
 
 // Second takes what arrived in one second and returns one verdict for each node seen in it, and for
-// each other node whose alarm goes on. The slice is used again by the next call.
+// each other node in doubt or alarm. The slice is used again by the next call.
 func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
+	gap := now.Unix() - d.now
 	d.now = now.Unix()
+	if d.began == 0 {
+		d.began, gap = d.now, 1
+	}
 	d.verdicts = d.verdicts[:0]
 	for i := range obs {
-		d.node(obs[i].Node).seen = d.now
-		d.verdicts = append(d.verdicts, anomaly.Verdict{Node: obs[i].Node, Kind: anomaly.FailSlow, Level: anomaly.Clean})
+		d.read(&obs[i], float64(max(gap, 1)))
 	}
+	d.findCommon()
+	for i := range obs {
+		if n := d.nodes[obs[i].Node]; n.Seen == d.now {
+			d.learn(n)
+			d.collect(n, &obs[i])
+		}
+	}
+	for _, n := range d.order {
+		d.judge(n)
+	}
+	d.canaries.settle(d)
 	return d.verdicts
 }
 
 func (d *Detector) node(id topology.NodeID) *node {
 	n := d.nodes[id]
 	if n == nil {
-		n = &node{id: id}
+		n = &node{ID: id, index: len(d.order)}
 		d.nodes[id] = n
 		d.order = append(d.order, n)
 	}
 	return n
 }
 
-// Node returns what the detector thinks of one node; ok is false for a node it never saw.
-func (d *Detector) Node(id topology.NodeID) (Snapshot, bool) {
-	n := d.nodes[id]
-	if n == nil {
-		return Snapshot{}, false
+// need is how many nodes must have taught a cell.
+func (d *Detector) need() int { return min(teachers, max(1, len(d.order))) }
+
+const (
+	absurdOps  = 1e7 // operations a second: a counter that was reset
+	silentFor  = 20  // seconds without a row after which a node is taken for restarted
+	coldFor    = 300 // seconds after a restart in which reads are not held against a node
+	fewOps     = 2
+	calmCommon = 0.3
+)
+
+// read turns a row into residuals against the fleet.
+func (d *Detector) read(o *Observation, gap float64) {
+	n := d.node(o.Node)
+	if o.Spans > 1 {
+		gap = o.Spans
 	}
-	return Snapshot{Node: id, Level: n.level}, true
-}
-
-// Probe takes what a canary saw.
-func (d *Detector) Probe(now time.Time, p Probe) {
-	if n := d.nodes[p.Node]; n != nil && known(p.Took[Read]) {
-		n.probed = now.Unix()
+	for c := range o.Class {
+		if o.Class[c].Ops > absurdOps {
+			return
+		}
+	}
+	if n.Seen != 0 && d.now-n.Seen > silentFor && gap <= silentFor {
+		n.Back = d.now
+	}
+	n.Seen = d.now
+	n.now = second{util: rate(o, d.peak.value()) / gap}
+	n.Load, n.Queue = n.now.util, o.QueueLen
+	if gap == 1 {
+		d.peak.see(n.index, d.now, o.Class[Read].Bytes+o.Class[Write].Bytes)
+	}
+	for c := range 2 {
+		k := &o.Class[c]
+		if !(k.Ops >= fewOps) || !known(k.Exec) || !(k.Bytes > 0) {
+			continue
+		}
+		s := &n.now
+		s.seen[c], s.ops[c], s.size[c], s.log[c] = true, k.Ops, k.Bytes/k.Ops, math.Log(k.Exec)
+		if s.size[c] > smallRequest {
+			s.regime[c] = large
+		}
+		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
+		if s.known[c] {
+			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
+		}
 	}
 }
 
-// Due lists the nodes that want a canary now, the suspects first: those in doubt or alarm every
-// SuspectProbeEvery, those without load every IdleProbeEvery. The caller says with Probe what came of
-// it; a node in the list is not listed again before its time, whether or not anything came.
-func (d *Detector) Due(now time.Time) []topology.NodeID {
-	return nil
+// own is the node's offset, drawn to nothing while it is young.
+func (n *node) own(c, regime int) float64 {
+	o := &n.Offset[c][regime]
+	return o.Mean * o.Count / (o.Count + 60)
 }
 
-// node is what is kept of one forwarder.
-type node struct {
-	id     topology.NodeID
-	level  anomaly.Level
-	seen   int64
-	probed int64
+// findCommon takes the median residual of small requests as the factor of the whole layer; each of
+// the few forwarders of a small site is its own reference instead.
+func (d *Detector) findCommon() {
+	for c := range 2 {
+		d.scratch = d.scratch[:0]
+		for _, n := range d.order {
+			if s := &n.now; n.Seen == d.now && s.seen[c] && s.known[c] && s.regime[c] == small && !n.Alarm && s.ops[c] >= 5 {
+				d.scratch = append(d.scratch, s.residual[c])
+			}
+		}
+		if len(d.scratch) < 4 {
+			d.common[c] *= 0.8
+			continue
+		}
+		slices.Sort(d.scratch)
+		d.common[c] = d.scratch[len(d.scratch)/2]
+	}
+}
+
+// learn lets a healthy second teach the model, the noise and the node's offset. Whether it does never
+// depends on the second's own latencies.
+func (d *Detector) learn(n *node) {
+	if n.Alarm || n.level == anomaly.Doubt {
+		return
+	}
+	s := &n.now
+	for c := range 2 {
+		calm := math.Abs(d.common[c]) < calmCommon
+		if !s.seen[c] || !calm {
+			continue
+		}
+		d.model.teach(Class(c), s.size[c], s.util, s.log[c]-d.common[c], n.index)
+		if s.known[c] {
+			r := s.residual[c] - d.common[c]
+			if s.regime[c] == small {
+				d.model.teachNoise(Class(c), s.ops[c], r)
+			}
+			if Class(c) != Read || d.now-n.Back > coldFor {
+				n.Offset[c][s.regime[c]].teach(r + n.own(c, s.regime[c]))
+			}
+		}
+	}
+}
+
+// peak learns what a forwarder can move: the second largest rate of its nodes, so that one strange
+// row cannot set it.
+type peak struct {
+	fixed, First, Second float64
+	Who                  int
+}
+
+func (p *peak) see(who int, _ int64, bytes float64) {
+	switch {
+	case !(bytes > p.Second) || bytes > 1e12:
+	case bytes > p.First && who == p.Who:
+		p.First = bytes
+	case bytes > p.First:
+		p.Second, p.First, p.Who = p.First, bytes, who
+	case who != p.Who:
+		p.Second = bytes
+	}
+}
+
+func (p *peak) value() float64 {
+	if p.fixed > 0 {
+		return p.fixed
+	}
+	return p.Second
 }

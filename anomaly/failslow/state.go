@@ -1,18 +1,57 @@
 package failslow
 
-import "errors"
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+
+	"fairway/collector/topology"
+)
 
 // ErrState says that a saved state cannot be taken up.
 var ErrState = errors.New("saved detector state")
 
-// MarshalBinary saves what was learnt and the evidence so far.
-func (d *Detector) MarshalBinary() ([]byte, error) { return []byte{1}, nil }
+const stateVersion = 1
 
-// UnmarshalBinary takes up a saved state; the settings stay those of New. On an error the detector is
-// as it was.
+// state is what outlives a restart: what was learnt and the evidence so far.
+type state struct {
+	Version int
+	Now     int64
+	Model   model
+	Peak    peak
+	Meta    metaLayer
+	Nodes   []*node
+}
+
+// MarshalBinary saves what was learnt and the evidence so far.
+func (d *Detector) MarshalBinary() ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.meta, d.order})
+	return b.Bytes(), err
+}
+
+// UnmarshalBinary takes up a saved state; the settings stay those of New. Evidence and habits go on from
+// where they were; a pause counts as a gap of the whole layer. On an error the detector is as it was.
 func (d *Detector) UnmarshalBinary(b []byte) error {
-	if len(b) == 0 || b[0] != 1 {
-		return ErrState
+	var s state
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
 	}
+	if s.Version != stateVersion {
+		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	}
+	nodes := map[topology.NodeID]*node{}
+	for i, n := range s.Nodes {
+		if n == nil || nodes[n.ID] != nil {
+			return fmt.Errorf("%w: node %d is damaged or doubled", ErrState, i)
+		}
+		n.index = i
+		nodes[n.ID] = n
+	}
+	fixed := d.peak.fixed
+	d.now, d.began, d.model, d.peak, d.meta, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.Meta, s.Nodes, nodes
+	d.peak.fixed = fixed
+	d.jobs = nil
 	return nil
 }

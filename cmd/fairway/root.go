@@ -133,6 +133,7 @@ func newRoot() *cobra.Command {
 		newLustre(),
 		newLwfs(),
 		newDarshan(),
+		newDetect(),
 	)
 	markUsage(root)
 	return root

@@ -1,0 +1,84 @@
+package failslow
+
+import "math"
+
+const (
+	// streamed is the mean request size from which bandwidth and not the cost of a request decides
+	// how long it takes, bytes.
+	streamed = 192 << 10
+	// leastCap is the share of the peak below which a full queue is not the link's doing: jobs that
+	// write one file from everywhere hold the threads in locks and move less.
+	leastCap = 0.06
+	backlog  = 1e-3 // seconds of waiting that make a node saturated
+)
+
+// flow is what a node streams, kept a while for its peers to be compared with.
+type flow struct {
+	saturated int64   // newest second in which requests waited although less than the peak was moved
+	size      float64 // mean bytes of a request in it
+	free      int64   // newest second in which it streamed and nothing waited
+}
+
+// collectCap looks at a saturated second: requests wait although the node moves less than its peak.
+func (d *Detector) collectCap(n *node, o *Observation) {
+	peak := d.peak.value()
+	c := Write
+	if o.Class[Read].Bytes > o.Class[Write].Bytes {
+		c = Read
+	}
+	k, s := &o.Class[c], &n.now
+	if peak <= 0 || !s.seen[c] || s.size[c] < streamed || !known(k.Wait) {
+		return
+	}
+	if k.Wait < backlog {
+		n.flow[c].free = d.now
+		return
+	}
+	if s.util < 0.85 {
+		n.flow[c].saturated, n.flow[c].size = d.now, s.size[c]
+	}
+	if s.util < leastCap {
+		return
+	}
+	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
+	short := math.Log(1/s.util) - math.Max(0, d.common[c]) - d.backend
+	other := &o.Class[1-c]
+	if c == Write && !(other.Bytes > k.Bytes/4) && !d.freePeer(n, c) {
+		return // one shared file written from everywhere looks the same: no peer says otherwise
+	}
+	if !d.saturatedPeer(n, c) {
+		n.cap.add(short, 0.1)
+	}
+}
+
+const peerWindow = 30 // seconds
+
+// saturatedPeer says that another forwarder of the node's jobs waits like it for requests like its: then
+// it is the job.
+func (d *Detector) saturatedPeer(n *node, c Class) bool {
+	for _, p := range d.jobs[n] {
+		if f := p.flow[c]; d.now-f.saturated < peerWindow && math.Abs(math.Log(f.size/n.now.size[c])) < 0.3 {
+			return true
+		}
+	}
+	return false
+}
+
+// freePeer says that another forwarder of the node's jobs streams the same class without waiting.
+func (d *Detector) freePeer(n *node, c Class) bool {
+	for _, p := range d.jobs[n] {
+		if d.now-p.flow[c].free < peerWindow {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Detector) closeCap(n *node) {
+	e := n.cap
+	n.cap = estimate{}
+	if e.Weight == 0 {
+		return
+	}
+	n.Tests[capped].bet(d.now, clip(against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), -0.3, 3), d.limit()+3)
+}

@@ -1,0 +1,148 @@
+package failslow
+
+import (
+	"math"
+
+	"fairway/anomaly"
+)
+
+const (
+	blockSeconds = 5
+	longSeconds  = 30
+	// carryFor is how long a class that was not seen speaks through what it last showed.
+	carryFor = 300
+)
+
+// What estimates may be wrong by beyond their noise, log time: bets are made against that much doubt.
+const (
+	smallDoubt = 0.12
+	largeDoubt = 0.35
+	longDoubt  = 0.03
+)
+
+// collect adds the node's newest second to its blocks.
+func (d *Detector) collect(n *node, o *Observation) {
+	s := &n.now
+	for c := range 2 {
+		if !s.seen[c] || !s.known[c] {
+			continue
+		}
+		if Class(c) == Read && n.Back != 0 && d.now-n.Back < coldFor {
+			continue
+		}
+		r := s.residual[c] - d.common[c]
+		sigma := d.model.sigma(Class(c), s.ops[c])
+		n.ratio[c] += (r - n.ratio[c]) / 20
+		n.short[c][s.regime[c]].add(r, sigma)
+		if s.regime[c] == small {
+			n.long[c].add(r, sigma)
+		}
+	}
+	d.collectCap(n, o)
+	d.collectMeta(n, o)
+}
+
+// judge closes the node's blocks when their time has come and gives the verdict. Nodes close in turn,
+// so that no second has all the work.
+func (d *Detector) judge(n *node) {
+	phase := d.now + int64(n.index)
+	if phase%blockSeconds == 0 {
+		d.closeShort(n)
+	}
+	if phase%longSeconds == 0 {
+		d.closeLong(n)
+		d.closeMeta(n)
+	}
+	d.decide(n)
+}
+
+// limit is the log capital at which a node is accused.
+func (d *Detector) limit() float64 {
+	bets := d.set.FalseAlarmEvery.Seconds() / blockSeconds
+	return math.Log(bets * testCount)
+}
+
+func (d *Detector) closeShort(n *node) {
+	worst, classes := math.Inf(1), 0
+	for c := range 2 {
+		e, doubt := &n.short[c][small], smallDoubt
+		if e.Weight == 0 {
+			e, doubt = &n.short[c][large], largeDoubt
+		}
+		if e.Weight == 0 {
+			continue
+		}
+		classes++
+		worst = min(worst, against(e.mean(), e.variance()+doubt*doubt, 0.4))
+	}
+	if classes == 2 {
+		n.Tests[sudden].bet(d.now, clip(worst, -0.12, 4), d.limit()+3)
+	}
+	n.short = [2][regimes]estimate{}
+	d.closeCap(n)
+}
+
+func (d *Detector) closeLong(n *node) {
+	fresh := false
+	worst := math.Inf(1)
+	var mean [2]float64
+	for c := range 2 {
+		if e := n.long[c]; e.Weight > 0 {
+			n.carried[c], n.age[c] = e, d.now
+			fresh = true
+		}
+		n.long[c] = estimate{}
+		e := n.carried[c]
+		if e.Weight == 0 || d.now-n.age[c] > carryFor || n.Offset[c][small].Count < 60 {
+			worst = math.Inf(-1)
+			continue
+		}
+		// The offset is itself known only so well.
+		mean[c] = e.mean()
+		variance := e.variance() + longDoubt*longDoubt + 0.04/n.Offset[c][small].Count
+		worst = min(worst, against(mean[c], variance, 0.1))
+	}
+	if !fresh || math.IsInf(worst, 0) {
+		return
+	}
+	n.Tests[mild].bet(d.now, clip(worst, -4, 4), d.limit()+3)
+	d.oneClass(n, Read, mean)
+}
+
+// oneClass bets on one class being slow while the other is not.
+func (d *Detector) oneClass(n *node, c Class, mean [2]float64) {
+	e := n.carried[c]
+	bet := against(mean[c]-max(0, mean[1-c]), e.variance()+0.05*0.05, 0.15)
+	n.Tests[readSlow+int(c)].bet(d.now, clip(bet, -4, 2), d.limit()+3)
+}
+
+// decide turns the tests into a level, with hysteresis.
+func (d *Detector) decide(n *node) {
+	top, score := 0, 0.0
+	for i := range n.Tests {
+		if s := n.Tests[i].Log / d.limit(); s > score {
+			top, score = i, s
+		}
+	}
+	switch {
+	case score >= 1 && !n.Alarm:
+		n.Alarm, n.Cause, n.Since = true, top, n.Tests[top].Start
+	case n.Alarm && score < 0.1:
+		n.Alarm = false
+	}
+	v := anomaly.Verdict{Node: n.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score}
+	switch {
+	case n.Alarm:
+		v.Level = anomaly.Alarm
+	case score >= 0.3:
+		v.Level = anomaly.Doubt
+	case n.Seen != d.now:
+		n.level = anomaly.Unseen
+		return
+	}
+	n.level = v.Level
+	if v.Level >= anomaly.Doubt {
+		d.explain(n, top, &v)
+	}
+	d.verdicts = append(d.verdicts, v)
+}

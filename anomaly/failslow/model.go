@@ -1,0 +1,111 @@
+package failslow
+
+import "math"
+
+// The fleet model is a table of mean log execution times by class, request size and utilisation, each
+// cell taught by the healthy seconds of the whole layer.
+const (
+	sizeBins = 44 // half octaves of bytes a request, from 64 B
+	utilBins = 4
+	// teachers is how many different nodes must have fed a cell before it is believed, where there are
+	// that many: a cell of one job's nodes would learn that job's habits as the fleet's.
+	teachers = 4
+	// smallRequest divides the background of every node (small requests, always there) from what
+	// jobs stream, bytes.
+	smallRequest = 32 << 10
+)
+
+type cell struct {
+	Mean  float64
+	Count float64
+	Who   [teachers]int32 // nodes that taught it, 1 + their index; 0 none
+}
+
+type model struct {
+	Cells [2][utilBins][sizeBins]cell
+	Noise [2][16]noise // by class and log2 of the operations in the second
+}
+
+// noise is the running mean of absolute residuals.
+type noise struct{ Mean, Count float64 }
+
+// place returns where a mean request size lies between two cells.
+func place(size float64) (bin int, part float64) {
+	x := 2 * (math.Log2(max(size, 64)) - 6)
+	x = min(x, sizeBins-1.001)
+	bin = int(x)
+	return bin, x - float64(bin)
+}
+
+func utilBin(util float64) int { return min(utilBins-1, max(0, int(util*utilBins))) }
+
+func (c *cell) known(need int) bool {
+	n := 0
+	for _, w := range c.Who {
+		if w != 0 {
+			n++
+		}
+	}
+	return n >= need && c.Count >= 20
+}
+
+// expect returns the log execution time that the fleet needs; ok is false where too few nodes have
+// shown it.
+func (m *model) expect(c Class, size, util float64, need int) (x float64, ok bool) {
+	bin, part := place(size)
+	for u := utilBin(util); u >= 0; u-- {
+		a, b := &m.Cells[c][u][bin], &m.Cells[c][u][bin+1]
+		switch ka, kb := a.known(need), b.known(need); {
+		case ka && kb:
+			return a.Mean + part*(b.Mean-a.Mean), true
+		case ka && part <= 0.6:
+			return a.Mean, true
+		case kb && part >= 0.4:
+			return b.Mean, true
+		}
+	}
+	return 0, false
+}
+
+// teach takes one healthy second of a node.
+func (m *model) teach(c Class, size, util, x float64, who int) {
+	bin, part := place(size)
+	m.Cells[c][utilBin(util)][bin].teach(x, 1-part, who)
+	m.Cells[c][utilBin(util)][bin+1].teach(x, part, who)
+}
+
+func (l *cell) teach(x, weight float64, who int) {
+	if weight < 0.1 {
+		return
+	}
+	for i, w := range l.Who {
+		if w == int32(who)+1 {
+			break
+		}
+		if w == 0 {
+			l.Who[i] = int32(who) + 1
+			break
+		}
+	}
+	l.Count = min(l.Count+weight, 20000)
+	step := x - l.Mean
+	if l.Count > 50 { // a long tail must not draw the mean
+		step = max(-0.5, min(0.5, step))
+	}
+	l.Mean += step * weight / l.Count
+}
+
+// sigma is the spread of a healthy second's residual with that many operations.
+func (m *model) sigma(c Class, ops float64) float64 {
+	n := &m.Noise[c][noiseBin(ops)]
+	prior := 0.08 + 0.9/math.Sqrt(max(ops, 1))
+	return max(0.05, 1.25*(n.Mean*n.Count+prior*50)/(n.Count+50))
+}
+
+func noiseBin(ops float64) int { return min(15, max(0, int(math.Log2(max(ops, 1))))) }
+
+func (m *model) teachNoise(c Class, ops, residual float64) {
+	n := &m.Noise[c][noiseBin(ops)]
+	n.Count = min(n.Count+1, 20000)
+	n.Mean += (min(math.Abs(residual), 1) - n.Mean) / n.Count
+}

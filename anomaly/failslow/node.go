@@ -1,0 +1,96 @@
+package failslow
+
+import (
+	"math"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// The regimes of request sizes.
+const (
+	small = iota
+	large
+	regimes
+)
+
+// offset is what a node's residuals have always been: its own slow-moving mean.
+type offset struct{ Mean, Count float64 }
+
+const (
+	offsetFast = 300  // seconds of plain averaging
+	offsetSlow = 5400 // seconds, time constant afterwards
+	offsetMost = 0.25 // of log time: more than that is a fault, not a habit
+)
+
+func (o *offset) teach(r float64) {
+	o.Count++
+	n := o.Count
+	if n > offsetFast {
+		n = offsetSlow
+	}
+	o.Mean += (max(-0.6, min(0.6, r)) - o.Mean) / n
+	o.Mean = max(-offsetMost, min(offsetMost, o.Mean))
+}
+
+// estimate is a weighted mean of clipped residuals.
+type estimate struct{ Sum, Weight float64 }
+
+func (e *estimate) add(r, sigma float64) {
+	w := 1 / (sigma * sigma)
+	e.Sum += w * max(-2.5*sigma, min(max(2.5*sigma, 0.6), r))
+	e.Weight += w
+}
+
+func (e estimate) mean() float64     { return e.Sum / e.Weight }
+func (e estimate) variance() float64 { return 1 / e.Weight }
+
+// node is what is kept of one forwarder. What begins with a capital letter is saved.
+type node struct {
+	ID      topology.NodeID
+	Seen    int64
+	Back    int64 // when it last came back after a silence
+	Probed  int64 // newest canary
+	Asked   int64 // newest canary asked for
+	Offset  [2][regimes]offset
+	Tests   [testCount]test
+	Meta    metaState
+	Canary  [classes]offset
+	Alarm   bool
+	Since   int64 // of the alarm's first evidence
+	Cause   int   // the test that declared
+	Load    float64
+	Queue   float64
+	index   int
+	level   anomaly.Level
+	short   [2][regimes]estimate // of this block
+	long    [2]estimate          // of small requests, this long block
+	carried [2]estimate          // the newest long block with something in it
+	age     [2]int64             // of carried
+	cap     estimate
+	flow    [2]flow
+	now     second
+	ratio   [classes]float64 // running log ratio, for the console
+}
+
+// second is what was made of a node's newest row.
+type second struct {
+	seen     [2]bool
+	regime   [2]int
+	residual [2]float64 // without common factor; the node's offset removed
+	expected [2]float64
+	known    [2]bool
+	util     float64
+	ops      [2]float64
+	size     [2]float64
+	log      [2]float64
+}
+
+// rate is the node's total bytes a second as a share of the peak.
+func rate(o *Observation, peak float64) float64 {
+	b := o.Class[Read].Bytes + o.Class[Write].Bytes
+	if math.IsNaN(b) || peak <= 0 {
+		return 0
+	}
+	return b / peak
+}

@@ -1,0 +1,66 @@
+package failslow
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+func ln(x float64) float64 { return math.Log(x) }
+
+// explain writes the verdict's sentence and numbers.
+func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
+	v.Since = time.Unix(n.Tests[top].Start, 0).UTC()
+	if n.Alarm {
+		v.Since = time.Unix(n.Since, 0).UTC()
+		top = n.Cause
+	}
+	v.Confidence = min(0.99, v.Score/1.3)
+	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
+	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
+	since := v.Since.Format("15:04:05")
+	switch top {
+	case readSlow:
+		v.Class = Read.String()
+		v.Sentence = fmt.Sprintf("reads on %s take %.2g times as long as on its peers at the same load since %s; writes are normal", n.ID, r, since)
+	case writeSlow:
+		v.Class = Write.String()
+		v.Sentence = fmt.Sprintf("writes on %s take %.2g times as long as on its peers at the same load since %s; reads are normal", n.ID, w, since)
+	case metaSlow:
+		v.Class = Meta.String()
+		v.Sentence = fmt.Sprintf("metadata operations on %s are seldom answered at once since %s, unlike on its peers", n.ID, since)
+	case capped:
+		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID, 100*n.Load, since)
+	case canary:
+		v.Sentence = fmt.Sprintf("canary reads and writes through %s take longer than through its peers since %s", n.ID, since)
+	default:
+		v.Sentence = fmt.Sprintf("reads on %s take %.2g times and writes %.2g times as long as on its peers at the same load since %s", n.ID, r, w, since)
+	}
+}
+
+// Node returns what the detector thinks of one node; ok is false for a node it never saw.
+func (d *Detector) Node(id topology.NodeID) (Snapshot, bool) {
+	n := d.nodes[id]
+	if n == nil {
+		return Snapshot{}, false
+	}
+	s := Snapshot{Node: id, Level: n.level, Score: n.score(d.limit())}
+	if n.level >= anomaly.Doubt {
+		var v anomaly.Verdict
+		top := 0
+		for i := range n.Tests {
+			if n.Tests[i].Log > n.Tests[top].Log {
+				top = i
+			}
+		}
+		d.explain(n, top, &v)
+		s.Since, s.Class, s.Sentence = v.Since, v.Class, v.Sentence
+	}
+	for c := range 2 {
+		s.Ratio[c] = math.Exp(n.ratio[c])
+	}
+	return s, true
+}

@@ -1,0 +1,44 @@
+package failslow
+
+import "math"
+
+// The sequential tests of a node. Each keeps the logarithm of a capital that is bet against the node's
+// health: it is multiplied by a factor whose mean is at most 1 while the node is healthy, and begins
+// again at 1 when it falls below. By Ville's inequality for e-detectors (Shin, Ramdas and Rinaldo,
+// "E-detectors: a nonparametric framework for sequential change detection") the mean time until the
+// capital of a healthy node passes 1/alpha is at least 1/alpha bets.
+const (
+	sudden   = iota // both classes, blocks of 5 s: dead slow, lossy, in bursts
+	mild            // both classes, blocks of 30 s: a little slower, or more and more
+	capped          // saturated at less than its peak
+	readSlow        // reads alone
+	writeSlow
+	metaSlow
+	canary
+	testCount
+)
+
+// test is one capital.
+type test struct {
+	Log   float64
+	Start int64 // when it last left 1
+}
+
+// bet multiplies the capital.
+func (t *test) bet(now int64, log, most float64) {
+	if t.Log <= 0 {
+		t.Log = 0
+		if log > 0 {
+			t.Start = now
+		}
+	}
+	t.Log = min(most, max(0, t.Log+log))
+}
+
+// against is the log of a bet that a residual of log time with that variance has mean delta and not
+// zero or less: the likelihood ratio of two normal laws.
+func against(residual, variance, delta float64) float64 {
+	return (delta*residual - delta*delta/2) / variance
+}
+
+func clip(x, low, high float64) float64 { return math.Max(low, math.Min(high, x)) }

@@ -1,0 +1,202 @@
+// Package recorded replays a recorded trace of a forwarding layer through the same detectors that watch
+// a running one, by the trace's own clock: what arrives later is never used.
+package recorded
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Settings say how a trace is judged.
+type Settings struct {
+	FailSlow failslow.Settings
+	Life     anomaly.Settings // its mode is taken for auto: a trace has nobody to ask
+}
+
+// DefaultSettings are those of the daemon, with exclusion switched on.
+func DefaultSettings() Settings {
+	s := Settings{FailSlow: failslow.DefaultSettings(), Life: anomaly.DefaultSettings()}
+	s.Life.Mode = anomaly.ModeAuto
+	s.Life.MaxExcluded = 0.15
+	return s
+}
+
+// Event is one line of the answer.
+type Event struct {
+	Type       string // fail_slow, exclude, interference, backend or probe
+	Node       topology.NodeID
+	Start, End int64 // Unix seconds; End is 0 while it lasts
+	Detail     string
+}
+
+// Summary counts what was read.
+type Summary struct {
+	Rows, Seconds, Bad int
+}
+
+type run struct {
+	set      Settings
+	trace    *Trace
+	slow     *failslow.Detector
+	tracker  *anomaly.Tracker
+	excluded map[topology.NodeID]string
+	open     map[string]Event
+	emit     func(Event) error
+	failed   error
+	alarm    map[topology.NodeID]bool
+	nextJob  int
+	jobs     []Job
+	verdicts []anomaly.Verdict
+}
+
+// Detect judges the trace in dir and writes its events as CSV: one line when an event ends, those still
+// open at the end of the trace last. bad is told of each row that cannot be used.
+func Detect(ctx context.Context, dir string, set Settings, out io.Writer, bad func(*RowError)) (sum Summary, err error) {
+	t, err := Open(dir, func(e *RowError) {
+		sum.Bad++
+		bad(e)
+	})
+	if err != nil {
+		return sum, err
+	}
+	w := bufio.NewWriter(out)
+	defer func() {
+		sum.Rows = t.Rows
+		err = errors.Join(err, w.Flush(), t.Close())
+	}()
+	if _, err := fmt.Fprintln(w, "type,node,start,end,detail"); err != nil {
+		return sum, err
+	}
+	r := newRun(set, t, func(e Event) error {
+		end := ""
+		if e.End != 0 {
+			end = fmt.Sprint(e.End)
+		}
+		_, err := fmt.Fprintf(w, "%s,%s,%d,%s,%s\n", e.Type, e.Node, e.Start, end, e.Detail)
+		return err
+	})
+	for {
+		s, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return sum, r.finish()
+		}
+		if err != nil {
+			return sum, errors.Join(err, r.finish())
+		}
+		sum.Seconds++
+		r.second(s)
+		if err := errors.Join(r.failed, ctx.Err()); err != nil {
+			return sum, err
+		}
+	}
+}
+
+func newRun(set Settings, t *Trace, emit func(Event) error) *run {
+	return &run{set: set, trace: t, emit: emit, slow: failslow.New(set.FailSlow), tracker: anomaly.NewTracker(set.Life, nil),
+		excluded: map[topology.NodeID]string{}, open: map[string]Event{}, alarm: map[topology.NodeID]bool{}}
+}
+
+func (r *run) second(s *Second) {
+	now := time.Unix(s.RX, 0).UTC()
+	r.schedule(s.RX)
+	r.verdicts = append(r.verdicts[:0], r.slow.Second(now, s.Rows)...)
+	for i := range r.verdicts {
+		v := &r.verdicts[i]
+		alarm := v.Level == anomaly.Alarm
+		if was := r.alarm[v.Node]; alarm != was {
+			r.alarm[v.Node] = alarm
+			r.mark(alarm, "fail_slow", v.Node, s.RX, v.Sentence)
+		}
+	}
+	r.live(now)
+	r.probe(now)
+}
+
+// schedule tells the detectors which jobs run now.
+func (r *run) schedule(now int64) {
+	changed := false
+	kept := r.jobs[:0]
+	for _, j := range r.jobs {
+		if j.End > now {
+			kept = append(kept, j)
+		}
+	}
+	changed = len(kept) != len(r.jobs)
+	r.jobs = kept
+	for ; r.nextJob < len(r.trace.Jobs) && r.trace.Jobs[r.nextJob].Start <= now; r.nextJob++ {
+		if j := r.trace.Jobs[r.nextJob]; j.End > now {
+			r.jobs = append(r.jobs, j)
+			changed = true
+		}
+	}
+	if !changed {
+		return
+	}
+	jobs := make([]failslow.Job, len(r.jobs))
+	for i, j := range r.jobs {
+		jobs[i] = failslow.Job{ID: topology.JobID(j.ID), Nodes: j.Nodes}
+	}
+	r.slow.Jobs(jobs)
+}
+
+// live leads the findings through their life and turns exclusions into events.
+func (r *run) live(now time.Time) {
+	pool := anomaly.Pool{Forwarders: max(len(r.trace.Nodes), len(r.trace.ids)), Excluded: r.excluded}
+	pool.Healthy = pool.Forwarders - len(r.tracker.Suspected())
+	for _, c := range r.tracker.Step(now, r.verdicts, pool) {
+		out := c.Finding.ExcludedBy != "" && c.Finding.State != anomaly.Returned
+		node := c.Finding.Node
+		r.mark(out, "exclude", node, now.Unix(), c.Why)
+		if out {
+			r.excluded[node] = c.Finding.ExcludedBy
+		} else {
+			delete(r.excluded, node)
+		}
+	}
+}
+
+// probe sends the canaries that the detector wants.
+func (r *run) probe(now time.Time) {
+	if r.trace.probe == nil {
+		return
+	}
+	for _, node := range r.slow.Due(now) {
+		p, ok := r.trace.Canary(node)
+		if !ok {
+			continue
+		}
+		r.write(Event{Type: "probe", Node: node, Start: now.Unix(), End: now.Unix()})
+		r.slow.Probe(now, p)
+	}
+}
+
+// mark opens or closes an event.
+func (r *run) mark(on bool, kind string, node topology.NodeID, now int64, detail string) {
+	key := kind + " " + string(node)
+	e, was := r.open[key]
+	switch {
+	case on && !was:
+		r.open[key] = Event{Type: kind, Node: node, Start: now, Detail: plain(detail)}
+	case !on && was:
+		delete(r.open, key)
+		e.End = now
+		r.write(e)
+	}
+}
+
+func (r *run) write(e Event) {
+	if r.failed == nil {
+		r.failed = r.emit(e)
+	}
+}
+
+// Validate says which setting is out of its range.
+func (s Settings) Validate() error { return errors.Join(s.FailSlow.Validate(), s.Life.Validate()) }

@@ -1,0 +1,323 @@
+package recorded
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Second is everything that arrived in one second of the trace.
+type Second struct {
+	RX   int64 // Unix seconds of the collector's clock
+	Rows []failslow.Observation
+	// Backend is the mean service time in seconds of each storage pool, then of the metadata server;
+	// empty where the trace does not say.
+	Pools []float64
+	MDS   float64
+}
+
+// Job is one row of the job table.
+type Job struct {
+	ID, App    string
+	Start, End int64
+	Nodes      []topology.NodeID
+}
+
+// Trace is an open directory of recorded seconds, read from front to back with bounded memory.
+type Trace struct {
+	Nodes   []topology.NodeID // of nodes.csv; empty without it
+	Service map[topology.NodeID]bool
+	Jobs    []Job
+	Rows    int // read so far
+
+	samples, hist, backend, probe *table
+	ids                           map[string]topology.NodeID
+	second                        Second
+	hists                         [][8]uint32
+	cursor                        int // the row that the newest histogram belonged to
+	slots                         map[topology.NodeID]failslow.Probe
+	ahead                         map[*table]bool // the table stands on a row that is not used yet
+	bad                           func(*RowError)
+}
+
+var sampleColumns = []string{"rx", "node", "r_bytes", "r_ops", "r_wait_us", "r_exe_us", "w_bytes", "w_ops", "w_wait_us", "w_exe_us", "m_ops", "m_wait_us", "m_exe_us", "qlen"}
+
+const poolCount = 8
+
+// Open opens the trace in dir. bad is told of every row that cannot be used.
+func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
+	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]failslow.Probe{}, ahead: map[*table]bool{}, bad: bad,
+		Service: map[topology.NodeID]bool{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	if t.samples, err = openTable(dir, "samples.csv", sampleColumns, bad); err != nil {
+		return t, err
+	}
+	for _, o := range []struct {
+		into    **table
+		name    string
+		columns string
+	}{
+		{&t.hist, "hist.csv", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s"},
+		{&t.backend, "backend.csv", "rx,mds_us?,pool0_us,pool1_us?,pool2_us?,pool3_us?,pool4_us?,pool5_us?,pool6_us?,pool7_us?"},
+		{&t.probe, "probe.csv", "rx,node,read1m_us?,write1m_us?,stat_us?"},
+	} {
+		if *o.into, err = openTable(dir, o.name, strings.Split(o.columns, ","), bad); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return t, err
+		}
+	}
+	if err = t.readNodes(dir); err != nil {
+		return t, err
+	}
+	return t, t.readJobs(dir)
+}
+
+// Close closes the files.
+func (t *Trace) Close() error {
+	var errs []error
+	for _, f := range []*table{t.samples, t.hist, t.backend, t.probe} {
+		if f != nil {
+			errs = append(errs, f.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Trace) readNodes(dir string) error {
+	f, err := openTable(dir, "nodes.csv", []string{"node", "default_service?"}, t.bad)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for err = f.next(); err == nil; err = f.next() {
+		id := t.id(f.text(0))
+		t.Nodes = append(t.Nodes, id)
+		t.Service[id] = string(f.text(1)) != "0"
+	}
+	return errors.Join(ignoreEOF(err), f.close())
+}
+
+func (t *Trace) readJobs(dir string) error {
+	f, err := openTable(dir, "jobs.csv", []string{"job", "app?", "start", "end", "nodes"}, t.bad)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for err = f.next(); err == nil; err = f.next() {
+		start, bad := f.seconds(2)
+		if bad == nil {
+			var end int64
+			if end, bad = f.seconds(3); bad == nil {
+				j := Job{ID: string(f.text(0)), App: string(f.text(1)), Start: start, End: end}
+				for n := range strings.SplitSeq(string(f.text(4)), ";") {
+					j.Nodes = append(j.Nodes, t.id([]byte(n)))
+				}
+				t.Jobs = append(t.Jobs, j)
+				continue
+			}
+		}
+		t.bad(bad)
+	}
+	slices.SortStableFunc(t.Jobs, func(a, b Job) int { return int(a.Start - b.Start) })
+	return errors.Join(ignoreEOF(err), f.close())
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// id makes one string of each node's name.
+func (t *Trace) id(b []byte) topology.NodeID {
+	id, ok := t.ids[string(b)]
+	if !ok {
+		id = topology.NodeID(b)
+		t.ids[string(b)] = id
+	}
+	return id
+}
+
+// Next returns the next second with samples; io.EOF ends the trace. The second is used again by the
+// next call.
+func (t *Trace) Next() (*Second, error) {
+	s := &t.second
+	s.Rows, s.Pools, s.MDS = s.Rows[:0], s.Pools[:0], math.NaN()
+	rx, err := t.peek(t.samples)
+	if err != nil {
+		return nil, err
+	}
+	s.RX = rx
+	for err == nil && rx <= s.RX { // a row out of order arrives now
+		if bad := t.sample(); bad != nil {
+			t.bad(bad)
+		}
+		t.ahead[t.samples] = false
+		rx, err = t.peek(t.samples)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return s, t.others()
+}
+
+// peek returns the time of the row that comes next.
+func (t *Trace) peek(f *table) (int64, error) {
+	for {
+		if !t.ahead[f] {
+			if err := f.next(); err != nil {
+				return 0, err
+			}
+			t.ahead[f] = true
+		}
+		rx, bad := f.seconds(0)
+		if bad == nil {
+			return rx, nil
+		}
+		t.bad(bad)
+		t.ahead[f] = false
+	}
+}
+
+func (t *Trace) sample() *RowError {
+	f := t.samples
+	t.Rows++
+	var v [12]float64
+	for i := range v {
+		n, bad := f.number(i + 2)
+		if bad != nil {
+			return bad
+		}
+		v[i] = n
+	}
+	if len(f.text(1)) == 0 {
+		return &RowError{f.name, f.line, "node", "empty"}
+	}
+	const us = 1e-6
+	t.second.Rows = append(t.second.Rows, failslow.Observation{Node: t.id(f.text(1)), QueueLen: v[11], Class: [3]failslow.ClassSecond{
+		{Bytes: v[0], Ops: v[1], Wait: v[2] * us, Exec: v[3] * us},
+		{Bytes: v[4], Ops: v[5], Wait: v[6] * us, Exec: v[7] * us},
+		{Ops: v[8], Wait: v[9] * us, Exec: v[10] * us},
+	}})
+	return nil
+}
+
+// others reads the optional files up to the second.
+func (t *Trace) others() error {
+	for _, f := range []struct {
+		t   *table
+		use func() *RowError
+	}{{t.hist, t.histRow}, {t.backend, t.backendRow}, {t.probe, t.probeRow}} {
+		if f.t == nil {
+			continue
+		}
+		if f.t == t.hist {
+			t.hists = t.hists[:0]
+			if cap(t.hists) < 3*len(t.second.Rows) { // rows point into it
+				t.hists = make([][8]uint32, 0, 6*len(t.second.Rows))
+			}
+		}
+		for {
+			rx, err := t.peek(f.t)
+			if errors.Is(err, io.EOF) || err == nil && rx > t.second.RX {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if rx == t.second.RX || f.t == t.probe {
+				if bad := f.use(); bad != nil {
+					t.bad(bad)
+				}
+			}
+			t.ahead[f.t] = false
+		}
+	}
+	return nil
+}
+
+func (t *Trace) histRow() *RowError {
+	f := t.hist
+	class := -1
+	if name := f.text(2); len(name) == 1 {
+		class = strings.IndexByte("rwm", name[0])
+	}
+	if class < 0 {
+		return &RowError{f.name, f.line, "cls", "want r, w or m"}
+	}
+	var h [8]uint32
+	for i := range h {
+		v, bad := f.number(i + 3)
+		if bad != nil {
+			return bad
+		}
+		h[i] = uint32(min(v, math.MaxUint32))
+	}
+	node := t.id(f.text(1))
+	// Both files name the nodes of a second in the same order, mostly.
+	for range t.second.Rows {
+		t.cursor %= len(t.second.Rows)
+		if r := &t.second.Rows[t.cursor]; r.Node != node {
+			t.cursor++
+		} else if r.Class[class].Hist == nil && len(t.hists) < cap(t.hists) {
+			t.hists = append(t.hists, h)
+			r.Class[class].Hist = &t.hists[len(t.hists)-1]
+			break
+		} else {
+			break
+		}
+	}
+	return nil
+}
+
+func (t *Trace) backendRow() *RowError {
+	f := t.backend
+	s := &t.second
+	s.Pools = s.Pools[:0]
+	for i := range poolCount {
+		v, bad := f.number(i + 2)
+		if bad != nil {
+			return bad
+		}
+		if !math.IsNaN(v) {
+			s.Pools = append(s.Pools, v*1e-6)
+		}
+	}
+	v, bad := f.number(1)
+	s.MDS = v * 1e-6
+	return bad
+}
+
+func (t *Trace) probeRow() *RowError {
+	f := t.probe
+	p := failslow.Probe{Node: t.id(f.text(1))}
+	for c := range p.Took {
+		v, bad := f.number(c + 2)
+		if bad != nil {
+			return bad
+		}
+		p.Took[c] = v * 1e-6
+	}
+	t.slots[p.Node] = p
+	return nil
+}
+
+// Canary is what a canary sent to a node now would have seen; ok is false where the trace does not say.
+func (t *Trace) Canary(node topology.NodeID) (failslow.Probe, bool) {
+	p, ok := t.slots[node]
+	return p, ok
+}

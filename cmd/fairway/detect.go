@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"fairway/anomaly/recorded"
+)
+
+// shownRows bounds how many bad rows are named; all are counted.
+const shownRows = 20
+
+func newDetect() *cobra.Command {
+	set := recorded.DefaultSettings()
+	c := &cobra.Command{
+		Use:   "detect DIR",
+		Short: "Find fail-slow forwarders in a recorded trace (docs/detection.md)",
+		Long: `Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] and probe.csv[.gz]
+from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx).`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := set.Validate(); err != nil {
+				return usageError{err}
+			}
+			shown := 0
+			sum, err := recorded.Detect(c.Context(), args[0], set, c.OutOrStdout(), func(e *recorded.RowError) {
+				if shown++; shown <= shownRows {
+					fmt.Fprintln(c.ErrOrStderr(), "fairway: detect:", e)
+				}
+			})
+			if sum.Bad > 0 {
+				fmt.Fprintf(c.ErrOrStderr(), "fairway: detect: %d rows could not be used, of %d rows in %d seconds\n", sum.Bad, sum.Rows, sum.Seconds)
+			}
+			if err != nil {
+				return fmt.Errorf("detect: %w", err)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&set.FailSlow.FalseAlarmEvery, "false-alarm-every", set.FailSlow.FalseAlarmEvery, "mean time between false alarms of one healthy node that the test promises")
+	f.Float64Var(&set.FailSlow.PeakBytesPerSec, "peak", 0, "what a forwarder can move, bytes/s; 0 learns it")
+	f.Float64Var(&set.Life.MaxExcluded, "max-excluded", set.Life.MaxExcluded, "largest share of the forwarders to exclude at once")
+	f.IntVar(&set.Life.HealthyFloor, "healthy-floor", set.Life.HealthyFloor, "smallest number of healthy forwarders to leave")
+	return c
+}
