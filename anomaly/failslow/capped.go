@@ -6,6 +6,9 @@ const (
 	// streamed is the mean request size from which bandwidth and not the cost of a request decides
 	// how long it takes, bytes.
 	streamed = 192 << 10
+	// certain is the size from which writes that wait cannot be those of jobs that write one file in
+	// small pieces from everywhere.
+	certain = 384 << 10
 	// leastCap is the share of the peak below which a full queue is not the link's doing: jobs that
 	// write one file from everywhere hold the threads in locks and move less.
 	leastCap = 0.06
@@ -42,22 +45,29 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	}
 	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
 	short := math.Log(1/s.util) - math.Max(0, d.common[c]) - d.backend
-	other := &o.Class[1-c]
-	if c == Write && !(other.Bytes > k.Bytes/4) && !d.freePeer(n, c) {
+	if w := s.size[Write]; c == Read && s.seen[Write] && w > 20<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
+		return // writes to a shared file may hold the threads that reads wait for
+	}
+	if c == Write && s.size[c] < certain && !d.freePeer(n, c) {
 		return // one shared file written from everywhere looks the same: no peer says otherwise
 	}
+	if other := 1 - c; s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
+		n.cap.add(0, 0.1, 0) // large requests of the other class are served as fast as ever: locks, not the link
+		return
+	}
 	if !d.saturatedPeer(n, c) {
-		n.cap.add(short, 0.1)
+		n.cap.add(short, 0.1, 1)
 	}
 }
 
 const peerWindow = 30 // seconds
 
-// saturatedPeer says that another forwarder of the node's jobs waits like it for requests like its: then
-// it is the job.
+// saturatedPeer says that another forwarder of the node's jobs waits like it, for reads like its or for
+// any writes, which one shared file may hold up: then it is the job.
 func (d *Detector) saturatedPeer(n *node, c Class) bool {
 	for _, p := range d.jobs[n] {
-		if f := p.flow[c]; d.now-f.saturated < peerWindow && math.Abs(math.Log(f.size/n.now.size[c])) < 0.3 {
+		f := p.flow[c]
+		if d.now-f.saturated < peerWindow && (c == Write || math.Abs(math.Log(f.size/n.now.size[c])) < 0.3) {
 			return true
 		}
 	}

@@ -16,7 +16,7 @@ const (
 // What estimates may be wrong by beyond their noise, log time: bets are made against that much doubt.
 const (
 	smallDoubt = 0.12
-	largeDoubt = 0.35
+	largeDoubt = 0.3
 	longDoubt  = 0.03
 )
 
@@ -33,9 +33,9 @@ func (d *Detector) collect(n *node, o *Observation) {
 		r := s.residual[c] - d.common[c]
 		sigma := d.model.sigma(Class(c), s.ops[c])
 		n.ratio[c] += (r - n.ratio[c]) / 20
-		n.short[c][s.regime[c]].add(r, sigma)
+		n.short[c][s.regime[c]].add(r, sigma, [regimes]float64{0.6, 1.2}[s.regime[c]])
 		if s.regime[c] == small {
-			n.long[c].add(r, sigma)
+			n.long[c].add(r, sigma, 0)
 		}
 	}
 	d.collectCap(n, o)

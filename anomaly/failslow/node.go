@@ -36,9 +36,10 @@ func (o *offset) teach(r float64) {
 // estimate is a weighted mean of clipped residuals.
 type estimate struct{ Sum, Weight float64 }
 
-func (e *estimate) add(r, sigma float64) {
+// add takes one residual; what is above most counts as most.
+func (e *estimate) add(r, sigma, most float64) {
 	w := 1 / (sigma * sigma)
-	e.Sum += w * max(-2.5*sigma, min(max(2.5*sigma, 0.6), r))
+	e.Sum += w * max(-2.5*sigma, min(max(2.5*sigma, most), r))
 	e.Weight += w
 }
 
