@@ -55,7 +55,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 	}
 	if !math.IsInf(worst, 1) {
-		n.Tests[canary].bet(d.now, clip(against(worst, 0.15*0.15, 0.3), -2, 3), d.limit()+3)
+		n.Tests[canary].bet(d.now, clip(against(worst, 0.15*0.15, 0.3), -0.5, 3), d.limit()+3)
 	}
 }
 

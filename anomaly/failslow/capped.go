@@ -15,11 +15,19 @@ const (
 	backlog  = 1e-3 // seconds of waiting that make a node saturated
 )
 
-// flow is what a node streams, kept a while for its peers to be compared with.
+// flow is what a node streams of one class, kept a while for its peers to be compared with.
 type flow struct {
 	saturated int64   // newest second in which requests waited although less than the peak was moved
 	size      float64 // mean bytes of a request in it
 	free      int64   // newest second in which it streamed and nothing waited
+}
+
+// burst is a run of saturated seconds. Its first and its last second are only partly filled: only a
+// second with such a neighbour on either side says what the node can move.
+type burst struct {
+	last    int64 // newest saturated second
+	length  int
+	pending float64 // what the newest says, NaN for nothing
 }
 
 // collectCap looks at a saturated second: requests wait although the node moves less than its peak.
@@ -29,7 +37,7 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	if o.Class[Read].Bytes > o.Class[Write].Bytes {
 		c = Read
 	}
-	k, s := &o.Class[c], &n.now
+	k, s, b := &o.Class[c], &n.now, &n.burst
 	if peak <= 0 || !s.seen[c] || s.size[c] < streamed || !known(k.Wait) {
 		return
 	}
@@ -37,27 +45,34 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 		n.flow[c].free = d.now
 		return
 	}
-	if s.util < 0.85 {
+	if d.now-b.last > 1 {
+		*b = burst{}
+	}
+	if b.length > 1 && !math.IsNaN(b.pending) {
+		n.cap.add(b.pending, 0.1, 1)
+	}
+	b.last, b.length = d.now, b.length+1
+	if b.length > 2 && s.util < 0.85 {
 		n.flow[c].saturated, n.flow[c].size = d.now, s.size[c]
 	}
-	if s.util < leastCap {
-		return
+	b.pending = d.shortOf(n, c)
+}
+
+// shortOf is by what log factor a saturated node moves less than its peak; NaN where something else
+// than its link may be the reason.
+func (d *Detector) shortOf(n *node, c Class) float64 {
+	s, other := &n.now, 1-c
+	if s.util < leastCap || d.saturatedPeer(n, c) || c == Write && s.size[c] < certain && !d.freePeer(n, c) {
+		return math.NaN() // one shared file written from everywhere looks the same, unless a peer says otherwise
+	}
+	if w := s.size[Write]; c == Read && s.seen[Write] && w > 20<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
+		return math.NaN() // writes to a shared file may hold the threads that reads wait for
+	}
+	if s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
+		return 0 // large requests of the other class are served as fast as ever: locks, not the link
 	}
 	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
-	short := math.Log(1/s.util) - math.Max(0, d.common[c]) - d.backend
-	if w := s.size[Write]; c == Read && s.seen[Write] && w > 20<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
-		return // writes to a shared file may hold the threads that reads wait for
-	}
-	if c == Write && s.size[c] < certain && !d.freePeer(n, c) {
-		return // one shared file written from everywhere looks the same: no peer says otherwise
-	}
-	if other := 1 - c; s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
-		n.cap.add(0, 0.1, 0) // large requests of the other class are served as fast as ever: locks, not the link
-		return
-	}
-	if !d.saturatedPeer(n, c) {
-		n.cap.add(short, 0.1, 1)
-	}
+	return math.Log(1/s.util) - math.Max(0, d.common[c]) - d.backend
 }
 
 const peerWindow = 30 // seconds

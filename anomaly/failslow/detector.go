@@ -179,7 +179,8 @@ func (d *Detector) learn(n *node) {
 		if !s.seen[c] || !calm {
 			continue
 		}
-		d.model.teach(Class(c), s.size[c], s.util, s.log[c]-d.common[c], n.index)
+		// Not without the common factor: a median taken off again and again would carry the model away.
+		d.model.teach(Class(c), s.size[c], s.util, s.log[c], n.index)
 		if s.known[c] {
 			r := s.residual[c] - d.common[c]
 			if s.regime[c] == small {

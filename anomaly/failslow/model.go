@@ -90,7 +90,7 @@ func (l *cell) teach(x, weight float64, who int) {
 	l.Count = min(l.Count+weight, 20000)
 	step := x - l.Mean
 	if l.Count > 50 { // a long tail must not draw the mean
-		step = max(-0.5, min(0.5, step))
+		step = max(-0.25, min(0.25, step))
 	}
 	l.Mean += step * weight / l.Count
 }

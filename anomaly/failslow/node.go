@@ -70,6 +70,7 @@ type node struct {
 	age     [2]int64             // of carried
 	cap     estimate
 	flow    [2]flow
+	burst   burst
 	now     second
 	ratio   [classes]float64 // running log ratio, for the console
 }
