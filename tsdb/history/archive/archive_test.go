@@ -324,3 +324,80 @@ func clean(l iolog.Log) any {
 	l.JobFiles = nil
 	return []any{l, files}
 }
+
+// Many small imports leave few parts, every row once, and nothing to recover.
+func TestSmallPartsAreMerged(t *testing.T) {
+	from, dir := t.TempDir(), t.TempDir()
+	logs(t, from, 3)
+	run1(t, Importer{Dir: dir}, from)
+	same := `{"Job":"1","Files":2,"Seed":7}`
+	for i := range 18 {
+		// The same files again, in another log.
+		write(t, from, fmt.Sprint("again", i), same+strings.Repeat(" ", i))
+		run1(t, Importer{Dir: dir}, filepath.Join(from, fmt.Sprint("again", i)))
+	}
+	for _, table := range []string{"job", "jobfile", "file", "read"} {
+		days, _ := filepath.Glob(filepath.Join(dir, table, "day=*"))
+		if len(days) == 0 {
+			t.Errorf("%s has no days", table)
+		}
+		for _, day := range days {
+			if parts, _ := filepath.Glob(filepath.Join(day, "*.parquet")); len(parts) > manyParts {
+				t.Errorf("%s: %d parts", day, len(parts))
+			}
+		}
+	}
+	if merged, _ := filepath.Glob(filepath.Join(dir, "*", "day=*", "merged-*")); len(merged) == 0 {
+		t.Error("nothing was merged")
+	}
+	got := one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM jobfile), (SELECT count(DISTINCT (log, file)) FROM jobfile), (SELECT count(*) FROM read)")
+	if want := []any{int64(21), int64(21), int64(45), int64(45), int64(21)}; !slices.Equal(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "pending")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	if rep := run1(t, Importer{Dir: dir}, from); rep.Imported != 0 {
+		t.Errorf("logs were read again: %+v", rep)
+	}
+}
+
+// Questions go on while imports write and merge: each sees whole batches only.
+func TestQueriesDuringImports(t *testing.T) {
+	from, dir := t.TempDir(), t.TempDir()
+	logs(t, from, 24)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 24 {
+			im := Importer{Dir: dir, Read: readRecipe}
+			if _, err := im.Import(context.Background(), filepath.Join(from, fmt.Sprintf("%04d.log", i))); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	asked := 0
+	for last := int64(0); last < 24; asked++ {
+		res, err := Query(t.Context(), dir, "SELECT count(*), count(DISTINCT log) FROM job", nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, distinct := res.Rows[0][0].(int64), res.Rows[0][1].(int64)
+		if n != distinct || n < last {
+			t.Fatalf("%d rows of %d logs after %d", n, distinct, last)
+		}
+		last = n
+		select {
+		case <-done:
+			if last < 24 {
+				if n := one(t, dir, "SELECT count(*) FROM job")[0]; n != int64(24) {
+					t.Fatalf("%d jobs at the end", n)
+				}
+				return
+			}
+		default:
+		}
+	}
+	<-done
+	t.Logf("%d questions", asked)
+}

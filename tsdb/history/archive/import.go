@@ -106,7 +106,9 @@ func (im *Importer) Import(ctx context.Context, paths ...string) (Report, error)
 	defer b.close()
 	r := &run{Importer: im, store: s, batch: b, memory: seen, begun: im.Now()}
 	r.find(paths)
-	err = r.all(ctx)
+	if err = r.all(ctx); err == nil {
+		err = s.compact(ctx)
+	}
 	r.report.Seconds = im.Now().Sub(r.begun).Seconds()
 	return r.report, err
 }

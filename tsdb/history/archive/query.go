@@ -22,6 +22,16 @@ import (
 // Query answers one SELECT over the archive in dir, at most limit rows of it (0 is all). Nothing but the
 // archive's own files can be read by it, and nothing written.
 func Query(ctx context.Context, dir, query string, params map[string]any, limit int) (iolog.Result, error) {
+	res, err := tryQuery(ctx, dir, query, params, limit)
+	var bad *duckdb.Error
+	if errors.As(err, &bad) && bad.Type == duckdb.ErrorTypeIO && ctx.Err() == nil {
+		// An import merged parts between their listing and their reading.
+		return tryQuery(ctx, dir, query, params, limit)
+	}
+	return res, err
+}
+
+func tryQuery(ctx context.Context, dir, query string, params map[string]any, limit int) (iolog.Result, error) {
 	res := iolog.Result{Rows: [][]any{}}
 	err := each(ctx, dir, query, params, &res.Columns, func(row []any) error {
 		if limit > 0 && len(res.Rows) == limit {
