@@ -17,8 +17,8 @@ type Address struct {
 	Filter string
 }
 
-var pagesWithID = []string{"forwarders", "plans", "jobs"}
-var pagesAlone = []string{"overview", "plans", "jobs", "audit"}
+var pagesWithID = []string{"forwarders", "plans", "jobs", "findings"}
+var pagesAlone = []string{"overview", "plans", "jobs", "audit", "findings"}
 
 // ParseAddress reads an address, with or without scheme and host.
 func ParseAddress(text string) (Address, error) {

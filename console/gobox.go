@@ -45,10 +45,14 @@ func (s *State) hits(query string) []hit {
 	all := []hit{
 		{"overview", "the whole layer", "1", "fairway top", func() page { return nil }},
 		{"plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }},
+		{"findings", "what is wrong", "3", "fairway findings", func() page { return &findingsPage{} }},
 		{"jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }},
 		{"audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }},
 		{"requests", "what this console sent", "@", "", func() page { return &requestsPage{} }},
 		{"help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }},
+	}
+	for _, f := range openFindings(s.Shown.Findings) {
+		all = append(all, hit{clean(f.ID), subject(f.Node) + " " + findingTitle(&f), "", "fairway findings " + clean(f.ID), func() page { return newFindingPage(f.ID) }})
 	}
 	for _, w := range s.Shown.Waiting {
 		all = append(all, hit{clean(w.ID), clean(w.Title), "", "fairway plan show " + clean(w.ID), func() page { return newPlanPage(w.ID) }})

@@ -21,6 +21,10 @@ const (
 	actJobs     action = "jobs"
 	actPlans    action = "plans"
 	actAudit    action = "audit"
+	actFindings action = "findings"
+	actAck      action = "acknowledge"
+	actDismiss  action = "dismiss"
+	actExclude  action = "exclude"
 	actNext     action = "next"
 	actMetric   action = "metric"
 	actTable    action = "table"
@@ -65,6 +69,8 @@ const (
 	onJobs      = "jobs"
 	onJob       = "job"
 	onAudit     = "audit"
+	onFindings  = "findings"
+	onFinding   = "finding"
 	onPropose   = "propose"
 	onHelp      = "help"
 	onRequests  = "requests"
@@ -74,20 +80,25 @@ var onLists = []string{onOverview}
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it.
 var keyTable = []binding{
-	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "press the focused button; it never approves", hint: "", on: []string{onPlan}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the forwarder that the finding is about", hint: "forwarder", on: []string{onFinding}},
+	{act: actAck, keys: []string{"a"}, show: "a", does: "acknowledge: say that you look after it", hint: "acknowledge", on: []string{onFindings, onFinding}},
+	{act: actExclude, keys: []string{"e"}, show: "e", does: "withhold the forwarder from allocation, or take it back (asks why); nobody is moved", hint: "withhold", on: []string{onFindings, onFinding}},
+	{act: actDismiss, keys: []string{"x"}, show: "x", does: "not a fault (asks why); it is not made again for a day", hint: "not a fault", on: []string{onFindings, onFinding}},
 	{act: actApprove, keys: []string{"A"}, show: "A", does: "approve this plan (asks once)", hint: "approve", on: []string{onPlan}, changes: true},
 	{act: actReject, keys: []string{"x"}, show: "x", does: "reject this plan; nothing moves", hint: "reject", on: []string{onPlan}},
 	{act: actRollBack, keys: []string{"B"}, show: "B", does: "roll this plan back, also while it is applied (asks once)", hint: "roll back", on: []string{onPlan}, changes: true},
 	{act: actStop, keys: []string{"s"}, show: "s", does: "stop applying after this batch: the safe direction", hint: "stop", on: []string{onPlan}},
 	{act: actAll, keys: []string{"d"}, show: "d", does: "all changes or only the first", hint: "all changes", on: []string{onPlan}},
-	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder}},
+	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder, onFindings, onFinding}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the job's nodes on the selected one", hint: "propose", on: []string{onJob}},
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: onLists},
 	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},
+	{act: actFindings, keys: []string{"3"}, show: "3", does: "findings: what is wrong", hint: "findings"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},
 	{act: actAudit, keys: []string{"5"}, show: "5", does: "audit: who did what", hint: ""},
 	{act: actOverview, keys: []string{"1"}, show: "1", does: "overview", hint: ""},
@@ -96,6 +107,7 @@ var keyTable = []binding{
 	{act: actPause, keys: []string{" "}, show: "space", does: "pause the picture; the data keeps coming", hint: "pause"},
 	{act: actLive, keys: []string{"L"}, show: "L", does: "live again", hint: ""},
 	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "next panel or field", hint: "", on: []string{onOverview, onPlan}},
+	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "open ones, or also those closed within an hour", hint: "open/all", on: []string{onFindings}},
 	{act: actUp, keys: []string{"up", "k"}, show: "up k", does: "move up"},
 	{act: actDown, keys: []string{"down", "j"}, show: "down j", does: "move down"},
 	{act: actLeft, keys: []string{"left", "h"}, show: "left h", does: "move left", on: []string{onOverview}},
@@ -105,13 +117,13 @@ var keyTable = []binding{
 	{act: actSortPrev, keys: []string{"<"}, show: "<", does: "sort by the column to the left", on: onLists},
 	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
-	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit}},
+	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding}},
 	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
-	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onHelp, onRequests}},
+	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onHelp, onRequests}},
 	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},
 	{act: actHelp, keys: []string{"?"}, show: "?", does: "these keys", hint: "help"},
 	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back, or quit on the first screen", hint: "quit", on: []string{onOverview}},
-	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onHelp, onRequests}},
+	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onHelp, onRequests}},
 	{act: actQuit, keys: []string{"ctrl+c"}, show: "ctrl-c", does: "quit"},
 }
 

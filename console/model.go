@@ -118,6 +118,10 @@ func pageOf(a Address) page {
 		return newPlanPage(a.ID)
 	case a.Page == "plans":
 		return listOf(plansList)
+	case a.Page == "findings" && a.ID != "":
+		return newFindingPage(a.ID)
+	case a.Page == "findings":
+		return &findingsPage{}
 	case a.Page == "jobs" && a.ID != "":
 		return newJobPage(a.ID)
 	case a.Page == "jobs":
@@ -242,6 +246,8 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		return nil, true
 	case actPlans:
 		return s.open(m.ask, listOf(plansList)), true
+	case actFindings:
+		return s.open(m.ask, &findingsPage{}), true
 	case actJobs:
 		return s.open(m.ask, listOf(jobsList)), true
 	case actAudit:

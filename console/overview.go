@@ -267,9 +267,9 @@ func (s *State) needs() []need {
 	var out []need
 	for _, f := range openFindings(s.Shown.Findings) {
 		out = append(out, need{
-			id: clean(f.ID), what: clean(string(f.Node)) + "  " + findingWords(f.Kind),
-			tail: fmt.Sprintf("conf %.2f %4s %s", f.Confidence, age(s.Now.Sub(f.Since)), clean(string(f.State))),
-			page: func() page { return newForwarderPage(string(f.Node)) },
+			id: clean(f.ID), what: subject(f.Node) + "  " + findingTitle(&f),
+			tail: fmt.Sprintf("conf %.2f %4s %s", f.Confidence, age(s.Now.Sub(f.Since)), stateWords(&f)),
+			page: func() page { return newFindingPage(f.ID) },
 		})
 	}
 	for _, w := range s.Shown.Waiting {

@@ -357,3 +357,28 @@ func TestGoBoxOpensTheFirstHit(t *testing.T) {
 		t.Fatal("q does not quit on the first screen")
 	}
 }
+
+func TestFindingsAreJudgedByKeys(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("n")
+	s.sees(" F-0091   fwd003   slow writes   SUSPECT", "next: a acknowledge", "job 88231 waits here for 12%", "EVIDENCE")
+	s.press("a", "x", "planned", "enter")
+	s.sees("(7 of 10 letters)")
+	s.press(" rebuild of its array", "enter")
+	s.second()
+	s.press("3", "tab", "enter")
+	s.sees("DISMISSED")
+	s.press("e", "its disk is dying", "enter", "1", "3", "e", "esc")
+	s.second()
+	want := []string{"ack F-0091", "dismiss F-0091", "exclude fwd003"}
+	if got := s.fake.Asked(); !slices.Equal(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+	s.press("tab", "e")
+	s.sees("Why back into allocation with fwd003")
+	s.press("its disk was replaced", "enter")
+	if got := s.fake.Asked(); got[len(got)-1] != "return fwd003" {
+		t.Errorf("asked for %q", got)
+	}
+}

@@ -75,6 +75,9 @@ func TestScreens(t *testing.T) {
 		{"job-ended", []string{"2", "down", "enter"}, nil},
 		{"job-propose", []string{"2", "enter", "p"}, nil},
 		{"audit", []string{"5", "down"}, nil},
+		{"findings", []string{"3"}, nil},
+		{"finding", []string{"3", "enter"}, nil},
+		{"finding-dismiss", []string{"3", "enter", "x", "no"}, nil},
 		{"plans", []string{"4"}, nil},
 		{"plan", []string{"4", "enter"}, nil},
 		{"plan-approved", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, nil},
@@ -156,7 +159,7 @@ func FuzzScreensFit(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
-	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "q1"}
+	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255

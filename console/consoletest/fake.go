@@ -45,7 +45,8 @@ func New(n int, seed uint64, at time.Time) *Fake {
 	}
 	if n > 3 {
 		f.overview.Findings = []anomaly.Finding{{ID: "F-0091", Node: f.overview.Forwarders[3].ID.Node(), Kind: anomaly.FailSlow,
-			State: anomaly.Suspect, Since: at.Add(-4 * time.Minute), Confidence: 0.97,
+			State: anomaly.Suspect, Since: at.Add(-4 * time.Minute), Changed: at.Add(-4 * time.Minute), Confidence: 0.97, Class: "write",
+			Impact:   []anomaly.Impact{{Job: "88231", Share: 0.12}},
 			Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s; reads normal"}}
 		f.overview.Forwarders[3].State = console.StateSuspect
 	}

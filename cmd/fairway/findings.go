@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/webui/client"
+)
+
+func newFindings(o *options) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "findings [ID]",
+		Short: "List what is wrong, or one finding with its life",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
+				if len(args) == 1 {
+					v, err := cl.Finding(ctx, args[0])
+					if err != nil || o.json {
+						return orJSON(c.OutOrStdout(), v, err)
+					}
+					return printFinding(c.OutOrStdout(), v)
+				}
+				list, err := cl.Findings(ctx)
+				if err != nil {
+					return err
+				}
+				shown := []anomaly.Finding{}
+				for _, f := range list {
+					if all || f.Open() {
+						shown = append(shown, f)
+					}
+				}
+				if o.json {
+					return printJSON(c.OutOrStdout(), shown)
+				}
+				return printFindings(c.OutOrStdout(), shown)
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "also those that were closed within an hour")
+	c.AddCommand(newFindingVerb(o, "ack", "Say that you look after a finding", (*client.Client).Acknowledge),
+		newFindingVerb(o, "dismiss", "Say that a finding is no fault; it is not made again for a day", (*client.Client).Dismiss))
+	return c
+}
+
+// ask runs one call to the daemon.
+func (o *options) ask(c *cobra.Command, call func(context.Context, *client.Client) error) error {
+	cl, err := o.connect()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return call(c.Context(), cl)
+}
+
+func orJSON(w io.Writer, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return printJSON(w, v)
+}
+
+func newFindingVerb(o *options, verb, short string, call func(*client.Client, context.Context, string, string) (anomaly.Finding, error)) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
+				f, err := call(cl, ctx, args[0], reason)
+				if err != nil || o.json {
+					return orJSON(c.OutOrStdout(), f, err)
+				}
+				return printFindings(c.OutOrStdout(), []anomaly.Finding{f})
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
+	return c
+}
+
+func printFindings(w io.Writer, list []anomaly.Finding) error {
+	rows := make([][]string, 0, len(list))
+	for i := range list {
+		f := &list[i]
+		owner := f.Owner
+		if owner == "" {
+			owner = "-"
+		}
+		rows = append(rows, []string{f.ID, string(f.Node), string(f.Kind), string(f.State), f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
+	}
+	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
+}
+
+func printFinding(w io.Writer, v console.FindingView) error {
+	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, v.Kind, v.State, v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
+	if len(v.Impact) > 0 {
+		var jobs []string
+		for _, i := range v.Impact {
+			jobs = append(jobs, fmt.Sprintf("%s (%.0f%% of its nodes' time)", i.Job, 100*i.Share))
+		}
+		fmt.Fprintln(w, "jobs hit:", strings.Join(jobs, ", "))
+	}
+	if v.Held != "" {
+		fmt.Fprintln(w, "not excluded:", v.Held)
+	}
+	for _, c := range v.Changes {
+		by := c.By
+		if by == "" {
+			by = "tracker"
+		}
+		state := string(c.Finding.State)
+		if c.Finding.Stage != "" {
+			state += " (" + string(c.Finding.Stage) + ")"
+		}
+		fmt.Fprintf(w, "  %s  %-22s by %s: %s\n", c.At.Local().Format("15:04:05"), state, by, c.Why)
+	}
+	if next := console.NextCommand(&v.Finding); next != "" {
+		fmt.Fprintln(w, "next:", next)
+	}
+	return nil
+}
+
+func newExclude(o *options) *cobra.Command {
+	var reason string
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "exclude FORWARDER --reason TEXT",
+		Short: "Withhold a forwarder from allocation; nobody is moved",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
+				e, err := cl.Exclude(ctx, topology.ForwarderID(args[0]), ttl, reason)
+				if err != nil || o.json {
+					return orJSON(c.OutOrStdout(), e, err)
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is withheld from allocation until %s\n", e.Forwarder, e.Until.Local().Format("2006-01-02 15:04:05"))
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit, 10 letters or more")
+	c.Flags().DurationVar(&ttl, "for", 4*time.Hour, "lease; the forwarder returns by itself when it is over")
+	must(c.MarkFlagRequired("reason"))
+	return c
+}
+
+func newReturn(o *options) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:   "return FORWARDER",
+		Short: "Take an excluded forwarder back into allocation",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
+				f, err := cl.Return(ctx, topology.ForwarderID(args[0]), reason)
+				if err != nil || o.json {
+					return orJSON(c.OutOrStdout(), f, err)
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; %d forwarders stay excluded\n", args[0], len(f.Exclusions))
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
+	return c
+}

@@ -1,0 +1,186 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// findingsPage lists what is wrong, out of the shown second: it is as fresh as the overview.
+type findingsPage struct {
+	judging
+	all    bool // also those closed within an hour
+	cursor string
+}
+
+func (p *findingsPage) name() string                   { return onFindings }
+func (p *findingsPage) address(*State) Address         { return Address{Page: "findings"} }
+func (p *findingsPage) refresh(*State, *asker) tea.Cmd { return nil }
+
+func (p *findingsPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.judging.answer(s, msg)
+	return nil
+}
+
+func (p *findingsPage) rows(s *State) []anomaly.Finding {
+	if p.all {
+		return s.Shown.Findings
+	}
+	return openFindings(s.Shown.Findings)
+}
+
+// at is the cursor's row; 0 when its finding is gone from the list.
+func (p *findingsPage) at(rows []anomaly.Finding) int {
+	for i := range rows {
+		if rows[i].ID == p.cursor {
+			return i
+		}
+	}
+	return 0
+}
+
+func (p *findingsPage) act(s *State, ask *asker, a action) tea.Cmd {
+	rows := p.rows(s)
+	if a == actPanel {
+		p.all = !p.all
+		return nil
+	}
+	if len(rows) == 0 {
+		s.Note = "there is no finding"
+		return nil
+	}
+	at := p.at(rows)
+	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
+	switch {
+	case a == actOpen:
+		return s.open(ask, newFindingPage(rows[at].ID))
+	case steps[a] != 0:
+		p.cursor = rows[max(0, min(at+steps[a], len(rows)-1))].ID
+		return nil
+	}
+	return p.judge(s, ask, a, &rows[at])
+}
+
+func (p *findingsPage) title(s *State, _ int) string {
+	open := len(openFindings(s.Shown.Findings))
+	title := fmt.Sprintf(" findings   %d open", open)
+	if p.all {
+		title += fmt.Sprintf(", %d closed within an hour", len(s.Shown.Findings)-open)
+	}
+	return title
+}
+
+func (p *findingsPage) body(s *State, w, h int) []string {
+	rows := p.rows(s)
+	if len(rows) == 0 {
+		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first. tab shows those closed within an hour."
+		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
+	}
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(findingHead(w), w))}
+	at := p.at(rows)
+	under := indent(wrap(clean(rows[at].Sentence), max(1, w-2)), w)
+	room := max(1, h-len(under)-3)
+	first := window(at, len(rows), room)
+	for i := first; i < min(len(rows), first+room); i++ {
+		line := clip(s.findingLine(&rows[i], w), w)
+		if i == at {
+			line = s.selected(line, w)
+		}
+		lines = append(lines, line)
+	}
+	if len(rows) > room {
+		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(rows)-room, len(rows)), w))
+	}
+	return append(append(lines, rule(w)), under...)
+}
+
+// wideFindings is the width from which a line has room for its impact.
+const wideFindings = 110
+
+func findingHead(w int) string {
+	head := " ID       SUBJECT     WHAT                        SINCE  CONF  "
+	if w >= wideFindings {
+		head += "IMPACT                  "
+	}
+	return head + "STATE       OWNER"
+}
+
+func (s *State) findingLine(f *anomaly.Finding, w int) string {
+	owner := clean(f.Owner)
+	if owner == "" {
+		owner = missing
+	}
+	hits := ""
+	if w >= wideFindings {
+		hits = left(impact(f), 24)
+	}
+	return " " + left(clean(f.ID), 9) + left(subject(f.Node), 12) + left(findingTitle(f), 26) + right(age(s.Now.Sub(f.Since)), 7) +
+		fmt.Sprintf("  %.2f", f.Confidence) + "  " + hits + left(stateWords(f), 12) + owner
+}
+
+func subject(n topology.NodeID) string {
+	if n == anomaly.Everywhere {
+		return "back end"
+	}
+	return clean(string(n))
+}
+
+// findingTitle is a finding in three words.
+func findingTitle(f *anomaly.Finding) string {
+	if f.Kind == anomaly.FailSlow && f.Class != "" {
+		return "slow " + map[string]string{"read": "reads", "write": "writes", "meta": "metadata"}[f.Class]
+	}
+	return findingWords(f.Kind)
+}
+
+// impact is who suffers and how much; missing where no job is known behind the node.
+func impact(f *anomaly.Finding) string {
+	if len(f.Impact) == 0 {
+		return missing
+	}
+	most := f.Impact[0].Share
+	for _, i := range f.Impact {
+		most = max(most, i.Share)
+	}
+	noun := "jobs"
+	if len(f.Impact) == 1 {
+		noun = "job"
+	}
+	return fmt.Sprintf("%d %s, ~%.0f%% of its time", len(f.Impact), noun, 100*most)
+}
+
+// stateWords is a finding's state; in probation also how far that has come.
+func stateWords(f *anomaly.Finding) string {
+	if f.State == anomaly.Probation && f.Stage == anomaly.StageCanary {
+		return "canary I/O"
+	}
+	if f.State == anomaly.Probation {
+		return "on trial"
+	}
+	return clean(string(f.State))
+}
+
+func indent(lines []string, w int) []string {
+	for i, l := range lines {
+		lines[i] = clip(" "+l, w)
+	}
+	return lines
+}
+
+// NextCommand is what an operator would do about a finding, as a command; empty when nothing.
+func NextCommand(f *anomaly.Finding) string {
+	node := clean(string(f.Node))
+	switch {
+	case !f.Open() || !f.Kind.Accuses():
+		return ""
+	case f.State == anomaly.Excluded || f.State == anomaly.Probation && f.Stage == anomaly.StageCanary:
+		return fmt.Sprintf("fairway return %s, once it is repaired", node)
+	case f.State == anomaly.Confirmed:
+		return fmt.Sprintf("fairway exclude %s --reason %q", node, f.ID+" "+strings.ReplaceAll(findingTitle(f), "\"", ""))
+	}
+	return fmt.Sprintf("fairway findings ack %s", f.ID)
+}
