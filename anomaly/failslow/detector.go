@@ -218,3 +218,6 @@ func (p *peak) value() float64 {
 	}
 	return p.Second
 }
+
+// PeakBytesPerSec is what a forwarder can move, set or learnt; 0 while nothing is known.
+func (d *Detector) PeakBytesPerSec() float64 { return d.peak.value() }

@@ -4,26 +4,31 @@ package recorded
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
 	"fairway/collector/topology"
 )
 
 // Settings say how a trace is judged.
 type Settings struct {
-	FailSlow failslow.Settings
-	Life     anomaly.Settings // its mode is taken for auto: a trace has nobody to ask
+	FailSlow     failslow.Settings
+	Interference interference.Settings
+	Life         anomaly.Settings // its mode is taken for auto: a trace has nobody to ask
 }
 
 // DefaultSettings are those of the daemon, with exclusion switched on.
 func DefaultSettings() Settings {
-	s := Settings{FailSlow: failslow.DefaultSettings(), Life: anomaly.DefaultSettings()}
+	s := Settings{FailSlow: failslow.DefaultSettings(), Interference: interference.DefaultSettings(), Life: anomaly.DefaultSettings()}
 	s.Life.Mode = anomaly.ModeAuto
 	s.Life.MaxExcluded = 0.15
 	return s
@@ -42,16 +47,23 @@ type Summary struct {
 	Rows, Seconds, Bad int
 }
 
+// subject is what one event is about.
+type subject struct {
+	node topology.NodeID
+	kind anomaly.Kind
+}
+
 type run struct {
 	set      Settings
 	trace    *Trace
 	slow     *failslow.Detector
+	others   *interference.Detector
 	tracker  *anomaly.Tracker
 	excluded map[topology.NodeID]string
-	open     map[string]Event
+	open     map[subject]Event
 	emit     func(Event) error
 	failed   error
-	alarm    map[topology.NodeID]bool
+	said     map[subject]int64 // newest second of what goes on
 	nextJob  int
 	jobs     []Job
 	verdicts []anomaly.Verdict
@@ -100,24 +112,56 @@ func Detect(ctx context.Context, dir string, set Settings, out io.Writer, bad fu
 }
 
 func newRun(set Settings, t *Trace, emit func(Event) error) *run {
-	return &run{set: set, trace: t, emit: emit, slow: failslow.New(set.FailSlow), tracker: anomaly.NewTracker(set.Life, nil),
-		excluded: map[topology.NodeID]string{}, open: map[string]Event{}, alarm: map[topology.NodeID]bool{}}
+	return &run{set: set, trace: t, emit: emit, slow: failslow.New(set.FailSlow), others: interference.New(set.Interference), tracker: anomaly.NewTracker(set.Life, nil),
+		excluded: map[topology.NodeID]string{}, open: map[subject]Event{}, said: map[subject]int64{}}
 }
 
 func (r *run) second(s *Second) {
 	now := time.Unix(s.RX, 0).UTC()
 	r.schedule(s.RX)
+	r.slow.Backend(r.others.Worst())
 	r.verdicts = append(r.verdicts[:0], r.slow.Second(now, s.Rows)...)
-	for i := range r.verdicts {
-		v := &r.verdicts[i]
-		alarm := v.Level == anomaly.Alarm
-		if was := r.alarm[v.Node]; alarm != was {
-			r.alarm[v.Node] = alarm
-			r.mark(alarm, "fail_slow", v.Node, s.RX, v.Sentence)
-		}
-	}
+	read, write := r.slow.Common()
+	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: r.slow.PeakBytesPerSec(), Pools: s.Pools}
+	r.verdicts = append(r.verdicts, r.others.Second(now, s.Rows, layer)...)
+	r.events(s.RX)
 	r.live(now)
 	r.probe(now)
+}
+
+// events turns what the detectors say into events that begin and end.
+func (r *run) events(now int64) {
+	for i := range r.verdicts {
+		v := &r.verdicts[i]
+		if v.Level != anomaly.Alarm {
+			continue
+		}
+		key := subject{v.Node, v.Kind}
+		if r.said[key] == 0 {
+			kind, detail := eventType(v)
+			r.mark(true, kind, v.Node, v.Kind, now, detail)
+		}
+		r.said[key] = now
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(r.said), func(a, b subject) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.kind, b.kind))
+	}) {
+		if r.said[key] != now {
+			delete(r.said, key)
+			r.mark(false, "", key.node, key.kind, now, "")
+		}
+	}
+}
+
+// eventType is how a verdict is called in the answer.
+func eventType(v *anomaly.Verdict) (kind, detail string) {
+	switch v.Kind {
+	case anomaly.FailSlow:
+		return "fail_slow", v.Sentence
+	case anomaly.BrownoutAll, anomaly.BrownoutPool:
+		return "backend", string(v.Kind)
+	}
+	return "interference", string(v.Kind)
 }
 
 // schedule tells the detectors which jobs run now.
@@ -145,6 +189,7 @@ func (r *run) schedule(now int64) {
 		jobs[i] = failslow.Job{ID: topology.JobID(j.ID), Nodes: j.Nodes}
 	}
 	r.slow.Jobs(jobs)
+	r.others.Jobs(jobs)
 }
 
 // live leads the findings through their life and turns exclusions into events.
@@ -152,9 +197,12 @@ func (r *run) live(now time.Time) {
 	pool := anomaly.Pool{Forwarders: max(len(r.trace.Nodes), len(r.trace.ids)), Excluded: r.excluded}
 	pool.Healthy = pool.Forwarders - len(r.tracker.Suspected())
 	for _, c := range r.tracker.Step(now, r.verdicts, pool) {
+		if !c.Finding.Kind.Accuses() {
+			continue
+		}
 		out := c.Finding.ExcludedBy != "" && c.Finding.State != anomaly.Returned
 		node := c.Finding.Node
-		r.mark(out, "exclude", node, now.Unix(), c.Why)
+		r.mark(out, "exclude", node, "exclude", now.Unix(), c.Why)
 		if out {
 			r.excluded[node] = c.Finding.ExcludedBy
 		} else {
@@ -179,8 +227,8 @@ func (r *run) probe(now time.Time) {
 }
 
 // mark opens or closes an event.
-func (r *run) mark(on bool, kind string, node topology.NodeID, now int64, detail string) {
-	key := kind + " " + string(node)
+func (r *run) mark(on bool, kind string, node topology.NodeID, what anomaly.Kind, now int64, detail string) {
+	key := subject{node, what}
 	e, was := r.open[key]
 	switch {
 	case on && !was:
@@ -199,4 +247,6 @@ func (r *run) write(e Event) {
 }
 
 // Validate says which setting is out of its range.
-func (s Settings) Validate() error { return errors.Join(s.FailSlow.Validate(), s.Life.Validate()) }
+func (s Settings) Validate() error {
+	return errors.Join(s.FailSlow.Validate(), s.Interference.Validate(), s.Life.Validate())
+}

@@ -1,0 +1,268 @@
+// Package interference names slowness that is not a forwarder's own: a job that pins its threads with
+// one shared file, floods it with metadata or fills it, and a back end that is slow for everybody.
+package interference
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Settings are the bounds from which something is named. The zero value is not useful; begin with
+// DefaultSettings.
+type Settings struct {
+	// Threads is how many requests a forwarder serves at once.
+	Threads float64 `toml:"threads"`
+	// PinnedExec is the service time of a write that waits for a lock rather than for the back end,
+	// seconds; PinnedWait the time that requests behind it wait at least.
+	PinnedExec float64 `toml:"pinned_exec_seconds"`
+	PinnedWait float64 `toml:"pinned_wait_seconds"`
+	// StormShare is the share of the threads that serve metadata in a metadata storm, StormOps the
+	// operations a second below which it is none.
+	StormShare float64 `toml:"storm_share"`
+	StormOps   float64 `toml:"storm_ops"`
+	// FullShare of the peak bandwidth for FullSeconds is a node that is full.
+	FullShare   float64 `toml:"full_share"`
+	FullSeconds int     `toml:"full_seconds"`
+	// BackendRatio is how many times its usual time a pool, or the layer, takes in a brown-out.
+	BackendRatio float64 `toml:"backend_ratio"`
+}
+
+// DefaultSettings fit a forwarder of 16 threads.
+func DefaultSettings() Settings {
+	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.3, StormOps: 500, FullShare: 0.85, FullSeconds: 20, BackendRatio: 1.6}
+}
+
+// Validate says which setting is out of its range.
+func (s Settings) Validate() error {
+	for _, v := range []struct {
+		name            string
+		value, min, max float64
+	}{{"threads", s.Threads, 1, 1e5}, {"pinned_exec_seconds", s.PinnedExec, 1e-6, 1e3}, {"pinned_wait_seconds", s.PinnedWait, 1e-6, 1e3},
+		{"storm_share", s.StormShare, 0.01, 1}, {"storm_ops", s.StormOps, 1, 1e9}, {"full_share", s.FullShare, 0.1, 1},
+		{"full_seconds", float64(s.FullSeconds), 1, 3600}, {"backend_ratio", s.BackendRatio, 1.05, 100}} {
+		if !(v.value >= v.min && v.value <= v.max) {
+			return fmt.Errorf("%s = %g: want %g to %g", v.name, v.value, v.min, v.max)
+		}
+	}
+	return nil
+}
+
+// Layer is what is known of a second beyond the forwarders' own rows.
+type Layer struct {
+	// Read and Write are how many times as long as usual the whole layer takes (failslow's common
+	// factor); 0 where not known.
+	Read, Write float64
+	// PeakBytesPerSec is what a forwarder can move; 0 where not known yet.
+	PeakBytesPerSec float64
+	// Pools are the mean service times of the storage pools in seconds; empty where not known.
+	Pools []float64
+}
+
+// Detector names interference second by second. It has no clock; its methods must not be called
+// concurrently.
+type Detector struct {
+	set      Settings
+	nodes    map[topology.NodeID]*node
+	order    []*node
+	jobs     map[topology.NodeID][]failslow.Job
+	now      int64
+	gap      int64
+	verdicts []anomaly.Verdict
+	backend  backend
+}
+
+// New makes a detector.
+func New(set Settings) *Detector {
+	return &Detector{set: set, nodes: map[topology.NodeID]*node{}}
+}
+
+// Jobs tells which forwarders serve which job from now on. It may never be called.
+func (d *Detector) Jobs(jobs []failslow.Job) {
+	d.jobs = map[topology.NodeID][]failslow.Job{}
+	for _, j := range jobs {
+		for _, n := range j.Nodes {
+			d.jobs[n] = append(d.jobs[n], j)
+		}
+	}
+}
+
+// Second takes what arrived in one second and returns one verdict for each interference that goes on.
+// The slice is used again by the next call.
+func (d *Detector) Second(now time.Time, obs []failslow.Observation, layer Layer) []anomaly.Verdict {
+	d.gap, d.now = now.Unix()-d.now, now.Unix()
+	d.verdicts = d.verdicts[:0]
+	for i := range obs {
+		d.look(&obs[i], layer)
+	}
+	for _, n := range d.order {
+		for k := range n.streaks {
+			if n.seen != d.now {
+				n.streaks[k].step(d.now, false, 1, release)
+			}
+			if n.streaks[k].open {
+				d.name(n, k)
+			}
+		}
+	}
+	d.judgeBackend(layer)
+	return d.verdicts
+}
+
+// The kinds that a single forwarder can suffer.
+const (
+	pinned = iota
+	storm
+	full
+	kinds
+)
+
+var names = [kinds]anomaly.Kind{anomaly.N1Pin, anomaly.MetaStorm, anomaly.HighBandwidth}
+
+const release = 5 // seconds without it that end an interference
+
+// node is what is kept of one forwarder.
+type node struct {
+	id      topology.NodeID
+	seen    int64
+	usual   background
+	streaks [kinds]streak
+	newest  [kinds]float64 // what the sentence says
+}
+
+// background is the write trickle that a node always has.
+type background struct{ ops, exec float64 }
+
+// streak counts the seconds in which something was seen.
+type streak struct {
+	on, off int
+	since   int64
+	open    bool
+}
+
+func (s *streak) step(now int64, hit bool, need, release int) {
+	if !hit {
+		if s.off++; s.off >= release {
+			*s = streak{off: s.off}
+		}
+		if !s.open {
+			s.on = 0
+		}
+		return
+	}
+	if s.on == 0 {
+		s.since = now
+	}
+	s.on, s.off = s.on+1, 0
+	s.open = s.open || s.on >= need
+}
+
+func (d *Detector) look(o *failslow.Observation, layer Layer) {
+	n := d.nodes[o.Node]
+	if n == nil {
+		n = &node{id: o.Node}
+		d.nodes[o.Node] = n
+		d.order = append(d.order, n)
+	}
+	bytes := o.Class[failslow.Read].Bytes + o.Class[failslow.Write].Bytes
+	if n.seen == d.now || d.gap > 1 && n.seen != 0 || bytes > 1e12 || o.Class[failslow.Meta].Ops > 1e7 {
+		n.seen = d.now
+		return // counters over a gap, or a reset
+	}
+	n.seen = d.now
+	hit, exec := d.pins(n, o, max(1, layer.Write))
+	n.newest[pinned] = exec
+	n.streaks[pinned].step(d.now, hit, 4, release)
+
+	m := &o.Class[failslow.Meta]
+	busy := m.Ops * m.Exec / d.set.Threads
+	n.newest[storm] = m.Ops
+	n.streaks[storm].step(d.now, m.Ops >= d.set.StormOps && busy >= d.set.StormShare, 3, release)
+
+	share := 0.0
+	if layer.PeakBytesPerSec > 0 {
+		share = bytes / layer.PeakBytesPerSec
+	}
+	n.newest[full] = share
+	n.streaks[full].step(d.now, share >= d.set.FullShare, d.set.FullSeconds, 3)
+}
+
+const trickle = 24 << 10 // bytes a request, mean, of seconds with nothing but the background
+
+// pins says that the job's writes hold the threads: they take far longer than the back end explains,
+// requests wait for them, and reads that got a thread are served as ever.
+func (d *Detector) pins(n *node, o *failslow.Observation, common float64) (hit bool, exec float64) {
+	w, r := &o.Class[failslow.Write], &o.Class[failslow.Read]
+	if !(w.Ops > 0) || !(w.Exec > 0) {
+		return false, 0
+	}
+	if w.Bytes/w.Ops < trickle && w.Wait < d.set.PinnedWait {
+		n.usual.ops += (w.Ops - n.usual.ops) / 30
+		n.usual.exec += (w.Exec - n.usual.exec) / 30
+	}
+	jobOps := w.Ops - min(n.usual.ops, 0.9*w.Ops)
+	exec = (w.Ops*w.Exec - (w.Ops-jobOps)*n.usual.exec) / jobOps
+	size := (w.Bytes - (w.Ops-jobOps)*16e3) / jobOps
+	held := w.Ops * w.Exec / d.set.Threads
+	readsWell := !(r.Ops >= 5 && r.Bytes/r.Ops < trickle) || r.Exec < exec/4
+	hit = w.Wait >= d.set.PinnedWait && exec >= d.set.PinnedExec*common && exec >= size*1.5e-8+0.002 && held >= 0.4 && size > 24<<10 && size < 420<<10 && readsWell
+	return hit, exec
+}
+
+// name writes the verdict of an interference that goes on.
+func (d *Detector) name(n *node, k int) {
+	s := &n.streaks[k]
+	since := time.Unix(s.since, 0).UTC()
+	v := anomaly.Verdict{Node: n.id, Kind: names[k], Level: anomaly.Alarm, Since: since, Confidence: min(0.99, 0.7+0.02*float64(s.on)), Score: float64(s.on)}
+	who := ""
+	for i, j := range d.culprits(n, k) {
+		if i > 0 {
+			who += " or "
+		}
+		who += string(j)
+		v.Impact = append(v.Impact, anomaly.Impact{Job: j})
+	}
+	if who == "" {
+		who = "one job"
+	}
+	at := since.Format("15:04:05")
+	switch k {
+	case pinned:
+		v.Sentence = fmt.Sprintf("%s is pinned by %s: writes to one shared file hold its threads for %.0f ms each since %s; what gets a thread is served as ever", n.id, who, 1e3*n.newest[k], at)
+		v.Evidence = map[string]float64{"write_exec_seconds": n.newest[k]}
+	case storm:
+		v.Sentence = fmt.Sprintf("%s serves %.0f metadata operations a second for %s since %s; reads and writes wait for them", n.id, n.newest[k], who, at)
+		v.Evidence = map[string]float64{"meta_ops": n.newest[k]}
+	case full:
+		v.Sentence = fmt.Sprintf("%s is filled by %s: %.0f%% of its peak bandwidth since %s", n.id, who, 100*n.newest[k], at)
+		v.Evidence = map[string]float64{"share_of_peak": n.newest[k]}
+	}
+	d.verdicts = append(d.verdicts, v)
+}
+
+// culprits are the jobs that explain it best: those of the node whose other forwarders suffer alike.
+func (d *Detector) culprits(n *node, k int) []topology.JobID {
+	best, share := []topology.JobID(nil), 0.0
+	for _, j := range d.jobs[n.id] {
+		alike := 0
+		for _, id := range j.Nodes {
+			if p := d.nodes[id]; p != nil && p.streaks[k].on > 0 {
+				alike++
+			}
+		}
+		s := float64(alike) / float64(len(j.Nodes))
+		switch {
+		case math.Abs(s-share) < 1e-9:
+			best = append(best, j.ID)
+		case s > share:
+			best, share = []topology.JobID{j.ID}, s
+		}
+	}
+	slices.Sort(best)
+	return best[:min(len(best), 3)]
+}
