@@ -369,7 +369,7 @@ func TestFindingsAreJudgedByKeys(t *testing.T) {
 	s.second()
 	s.press("3", "tab", "enter")
 	s.sees("DISMISSED")
-	s.press("e", "its disk is dying", "enter", "1", "3", "e", "esc")
+	s.press("e", "its disk is dying", "enter", "1", "3", "e")
 	s.second()
 	want := []string{"ack F-0091", "dismiss F-0091", "exclude fwd003"}
 	if got := s.fake.Asked(); !slices.Equal(got, want) {
