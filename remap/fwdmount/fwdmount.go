@@ -90,6 +90,8 @@ func (m *Mount) mount() error {
 			FsName: m.opt.Tree, Name: "fairway", AllowOther: isRoot, DirectMount: isRoot,
 			Options: []string{"default_permissions"}, MaxWrite: maxIO, MaxReadAhead: maxIO, MaxBackground: maxBackground,
 			DisableXAttrs: true, DisableReadDirPlus: true,
+			DisableSplice: true, // the data is in memory, and with its header too large for a pipe
+			Logger:        slog.NewLogLogger(m.opt.Log.Handler(), slog.LevelWarn),
 		},
 		EntryTimeout: &m.opt.CacheFor, AttrTimeout: &m.opt.CacheFor, NullPermissions: true,
 	})
