@@ -1,11 +1,14 @@
 package fwdmount
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -72,8 +75,49 @@ func BenchmarkMountAgainstClient(b *testing.B) {
 	}
 }
 
+// mountProcess mounts in a process of its own, as a compute node does, and returns where.
+func mountProcess(b *testing.B, t Target, tree string) (at string) {
+	at = b.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), mountEnv+"="+strings.Join([]string{t.Addr, tree, at}, ","))
+	cmd.Stderr = b.Output()
+	ready, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { cmd.Process.Signal(syscall.SIGTERM); cmd.Wait() })
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		b.Fatalf("the mount's process: %v", err)
+	}
+	return at
+}
+
+// mountEnv makes the test binary a mount: HOST:PORT,TREE,MOUNTPOINT.
+const mountEnv = "FAIRWAY_TEST_MOUNT"
+
+func TestMain(m *testing.M) {
+	v := strings.Split(os.Getenv(mountEnv), ",")
+	if len(v) != 3 {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	mount, err := Start(ctx, Options{Target: Target{"fwd000", v[0]}, Tree: v[1], MountPoint: v[2]})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("mounted")
+	<-ctx.Done()
+	mount.Unmount(true)
+}
+
 func benchmarkAgainstClient(b *testing.B, streams int64) {
-	m, _, fwd := startMount(b, 1)
+	m, dir, fwd := startMount(b, 1)
+	at := mountProcess(b, fwd[0].Target, dir)
 	const size, turn, block = 256 << 20, 16 << 20, 1 << 20
 	l, err := newLink(b.Context(), fwd[0].Target, m.opt.Tree, uint32(os.Getuid()), m.opt.Log)
 	if err != nil {
@@ -87,7 +131,7 @@ func benchmarkAgainstClient(b *testing.B, streams int64) {
 	if err := fid.Create(b.Context(), "direct", syscall.O_RDWR, 0o644, 0); err != nil {
 		b.Fatal(err)
 	}
-	f, err := os.Create(filepath.Join(m.opt.MountPoint, "mounted"))
+	f, err := os.Create(filepath.Join(at, "mounted"))
 	if err != nil {
 		b.Fatal(err)
 	}
