@@ -95,6 +95,10 @@ func expandRange(s string) ([]string, error) {
 	if !isRange {
 		to = from
 	}
+	if len(from) > 20 {
+		// Zero padding is kept, in every name.
+		return nil, fmt.Errorf("a number of %d digits", len(from))
+	}
 	a, err := strconv.ParseUint(from, 10, 32)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a number", from)

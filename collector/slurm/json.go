@@ -1,0 +1,474 @@
+package slurm
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// num is a number in any of Slurm's shapes: 5, "5", null, {"set":true,"infinite":false,"number":5}.
+// Infinite and unset ones are not known.
+type num struct {
+	v  int64
+	ok bool
+}
+
+func (n *num) UnmarshalJSON(b []byte) error {
+	*n = num{}
+	switch b[0] {
+	case '{':
+		var o struct {
+			Set, Infinite bool
+			Number        json.Number
+		}
+		if err := json.Unmarshal(b, &o); err != nil {
+			return err
+		}
+		if o.Set && !o.Infinite {
+			n.set(o.Number.String())
+		}
+	case '"':
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		n.set(s)
+	default:
+		n.set(string(b))
+	}
+	return nil
+}
+
+// set takes a number's text; what is no number is not known.
+func (n *num) set(s string) {
+	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
+		*n = num{v, true}
+	} else if f, err := strconv.ParseFloat(s, 64); err == nil && f > -1<<62 && f < 1<<62 {
+		*n = num{int64(f), true}
+	}
+}
+
+func (n num) pointer() *int64 {
+	if !n.ok {
+		return nil
+	}
+	return &n.v
+}
+
+// first is a text that newer versions give as a list, of which the first element counts.
+type first string
+
+func (f *first) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*f = first(one)
+		return nil
+	}
+	var list []string
+	if json.Unmarshal(b, &list) == nil && len(list) > 0 {
+		*f = first(list[0])
+	}
+	return nil
+}
+
+// state is a job's state: text, list, or an object with the list in it.
+type state string
+
+func (s *state) UnmarshalJSON(b []byte) error {
+	if b[0] == '{' {
+		var o struct{ Current first }
+		err := json.Unmarshal(b, &o)
+		*s = state(o.Current)
+		return err
+	}
+	return (*first)(s).UnmarshalJSON(b)
+}
+
+// hosts is a node list: text, a list of names, or an object that holds one of them.
+type hosts string
+
+func (h *hosts) UnmarshalJSON(b []byte) error {
+	var list []string
+	switch b[0] {
+	case '{':
+		var o struct {
+			List  json.RawMessage
+			Range string
+		}
+		if err := json.Unmarshal(b, &o); err != nil {
+			return err
+		}
+		*h = hosts(o.Range)
+		if o.Range == "" && len(o.List) > 0 && o.List[0] != '{' {
+			return h.UnmarshalJSON(o.List)
+		}
+	case '[':
+		if json.Unmarshal(b, &list) == nil {
+			*h = hosts(strings.Join(list, ","))
+		}
+	case '"':
+		return json.Unmarshal(b, (*string)(h))
+	}
+	return nil
+}
+
+// exit is an exit code: a number, or an object of code and signal.
+type exit struct{ code, signal num }
+
+func (e *exit) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return e.code.UnmarshalJSON(b)
+	}
+	var o struct {
+		Code   num `json:"return_code"`
+		Signal struct {
+			ID     num `json:"id"`
+			Number num `json:"signal_id"`
+		}
+	}
+	err := json.Unmarshal(b, &o)
+	e.code, e.signal = o.Code, o.Signal.ID
+	if !e.signal.ok {
+		e.signal = o.Signal.Number
+	}
+	return err
+}
+
+// jobJSON holds the fields of slurmctld's jobs (squeue) and of slurmdbd's (sacct); each has its own names.
+type jobJSON struct {
+	JobID       num    `json:"job_id"`
+	ArrayJobID  num    `json:"array_job_id"`
+	ArrayTaskID num    `json:"array_task_id"`
+	ArrayTasks  string `json:"array_task_string"`
+	Array       struct {
+		JobID  num    `json:"job_id"`
+		TaskID num    `json:"task_id"`
+		Task   string `json:"task"`
+	} `json:"array"`
+	HetJobID  num `json:"het_job_id"`
+	HetOffset num `json:"het_job_offset"`
+	Het       struct {
+		JobID  num `json:"job_id"`
+		Offset num `json:"job_offset"`
+	} `json:"het"`
+	Name      string `json:"name"`
+	Cluster   string `json:"cluster"`
+	Partition string `json:"partition"`
+	QOS       first  `json:"qos"`
+	Account   string `json:"account"`
+	UserName  string `json:"user_name"`
+	User      string `json:"user"`
+	UserID    num    `json:"user_id"`
+	GroupName string `json:"group_name"`
+	Group     string `json:"group"`
+	GroupID   num    `json:"group_id"`
+	Nodes     hosts  `json:"nodes"`
+	NodeCount num    `json:"node_count"`
+	AllocN    num    `json:"allocation_nodes"`
+	CPUs      num    `json:"cpus"`
+	JobState  state  `json:"job_state"`
+	State     state  `json:"state"`
+	ExitCode  exit   `json:"exit_code"`
+	Submit    num    `json:"submit_time"`
+	Eligible  num    `json:"eligible_time"`
+	Start     num    `json:"start_time"`
+	End       num    `json:"end_time"`
+	Limit     num    `json:"time_limit"` // minutes
+	TRESAlloc string `json:"tres_alloc_str"`
+	Killer    string `json:"kill_request_user"`
+	Time      struct {
+		Submit   num `json:"submission"`
+		Eligible num `json:"eligible"`
+		Start    num `json:"start"`
+		End      num `json:"end"`
+		Elapsed  num `json:"elapsed"`
+		Limit    num `json:"limit"`
+	} `json:"time"`
+	TRES  tresJSON   `json:"tres"`
+	Steps []stepJSON `json:"steps"`
+}
+
+type tresJSON struct {
+	Allocated []struct {
+		Type  string `json:"type"`
+		Name  string `json:"name"`
+		Count num    `json:"count"`
+	} `json:"allocated"`
+}
+
+type stepJSON struct {
+	Step struct {
+		ID   json.RawMessage `json:"id"`
+		Name string          `json:"name"`
+	} `json:"step"`
+	State    state    `json:"state"`
+	Nodes    hosts    `json:"nodes"`
+	ExitCode exit     `json:"exit_code"`
+	TRES     tresJSON `json:"tres"`
+	Time     struct {
+		Start   num `json:"start"`
+		End     num `json:"end"`
+		Elapsed num `json:"elapsed"`
+	} `json:"time"`
+}
+
+// readJSON reads an object with a list of jobs, one job at a time.
+func readJSON(b *bufio.Reader, o Options, c *collected) error {
+	in := &budget{in: b, left: maxLine}
+	d := json.NewDecoder(in)
+	if _, err := d.Token(); err != nil {
+		return jsonError(d, err)
+	}
+	jobs := false
+	for d.More() {
+		in.left = maxLine
+		key, err := d.Token()
+		if err != nil {
+			return jsonError(d, err)
+		}
+		if key == "jobs" {
+			jobs = true
+			if err := c.jobs(d, in); err != nil || c.stopped != nil {
+				return jsonError(d, err)
+			}
+			continue
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return jsonError(d, err)
+		}
+		if c.cached(v, o) {
+			jobs = true
+		}
+		if c.stopped != nil {
+			return nil
+		}
+	}
+	if !jobs {
+		return errors.New(`JSON without a list "jobs": want the output of sacct --json or squeue --json`)
+	}
+	_, err := d.Token()
+	return jsonError(d, err)
+}
+
+// budget bounds how much is read for one value, which the decoder holds as a whole.
+type budget struct {
+	in   io.Reader
+	left int
+}
+
+func (b *budget) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("a value of over %d bytes", maxLine)
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+func jsonError(d *json.Decoder, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("JSON at byte %d: %w", d.InputOffset(), err)
+}
+
+// jobs reads the list.
+func (c *collected) jobs(d *json.Decoder, in *budget) error {
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errors.Join(err, fmt.Errorf("jobs is no list"))
+	}
+	for n := 0; d.More(); n++ {
+		in.left = maxLine
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		var j jobJSON
+		if err := json.Unmarshal(v, &j); err != nil {
+			// Unmarshal goes on after a field of the wrong type, so the job is still good for the rest.
+			c.bad(&LineError{Job: strconv.FormatInt(j.JobID.v, 10), Field: fmt.Sprintf("jobs[%d]", n), Err: err})
+		}
+		if j.JobID.ok && !c.job(&j) {
+			return nil
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// or takes the second number where the first is not known or zero.
+func or(a, b num) num {
+	if a.ok && a.v != 0 {
+		return a
+	}
+	if b.ok {
+		return b
+	}
+	return a
+}
+
+func (c *collected) job(v *jobJSON) bool {
+	id := strconv.FormatInt(v.JobID.v, 10)
+	j := &Job{RawID: v.JobID.v, Name: v.Name, Cluster: v.Cluster, Partition: v.Partition, QOS: string(v.QOS), Account: v.Account,
+		User: v.UserName + v.User, Group: v.GroupName + v.Group, UID: v.UserID.pointer(), GID: v.GroupID.pointer(),
+		NodeCount: or(v.NodeCount, v.AllocN).pointer(), CPUs: v.CPUs.pointer(), ElapsedSeconds: v.Time.Elapsed.pointer(),
+		CancelledBy: v.Killer, TRES: parseTRES(v.TRESAlloc)}
+	bad := func(field string, err error) {
+		if err != nil {
+			c.bad(&LineError{Job: id, Field: field, Err: err})
+		}
+	}
+	bad("job_id", j.setID(v.fullID()))
+	var err error
+	for _, t := range []struct {
+		field string
+		to    *time.Time
+		from  num
+	}{{"submit_time", &j.Submit, or(v.Submit, v.Time.Submit)}, {"eligible_time", &j.Eligible, or(v.Eligible, v.Time.Eligible)},
+		{"start_time", &j.Start, or(v.Start, v.Time.Start)}, {"end_time", &j.End, or(v.End, v.Time.End)}} {
+		*t.to, err = epoch(t.from.v)
+		bad(t.field, err)
+	}
+	if limit := or(v.Limit, v.Time.Limit); limit.ok && limit.v > 0 && limit.v < 1<<40 {
+		seconds := 60 * limit.v
+		j.LimitSeconds = &seconds
+	}
+	j.setState(string(v.JobState + v.State))
+	j.setExit(&v.ExitCode)
+	bad("nodes", j.setNodes(string(v.Nodes)))
+	j.setTRES(&v.TRES)
+	if !c.give(j) {
+		return false
+	}
+	for i := range v.Steps {
+		if !c.step(j, &v.Steps[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// fullID writes the job's identifier as sacct prints it.
+func (v *jobJSON) fullID() string {
+	id := strconv.FormatInt(v.JobID.v, 10)
+	array := or(v.ArrayJobID, v.Array.JobID)
+	het, offset := or(v.HetJobID, v.Het.JobID), or(v.HetOffset, v.Het.Offset)
+	switch task := or(v.ArrayTaskID, v.Array.TaskID); {
+	case array.v != 0 && task.ok:
+		return fmt.Sprintf("%d_%d", array.v, task.v)
+	case array.v != 0 && v.ArrayTasks+v.Array.Task != "":
+		return fmt.Sprintf("%d_[%s]", array.v, strings.Trim(v.ArrayTasks+v.Array.Task, "[]"))
+	case het.v != 0 && offset.ok:
+		return fmt.Sprintf("%d+%d", het.v, offset.v)
+	}
+	return id
+}
+
+func (j *Job) setExit(e *exit) {
+	j.ExitCode = e.code.pointer()
+	if e.signal.ok && e.signal.v != 0 {
+		j.Signal = e.signal.pointer()
+	}
+}
+
+// setTRES takes the allocated resources of slurmdbd's jobs; -2 is its word for not known.
+func (j *Job) setTRES(t *tresJSON) {
+	for _, r := range t.Allocated {
+		if !r.Count.ok || r.Count.v < 0 {
+			continue
+		}
+		if j.TRES == nil {
+			j.TRES = map[string]string{}
+		}
+		name := r.Type
+		if r.Name != "" {
+			name += "/" + r.Name
+		}
+		value := strconv.FormatInt(r.Count.v, 10)
+		switch r.Type {
+		case "mem":
+			value += "M"
+		case "cpu":
+			if j.CPUs == nil {
+				j.CPUs = r.Count.pointer()
+			}
+		}
+		j.TRES[name] = value
+	}
+}
+
+// step gives one step of a job.
+func (c *collected) step(of *Job, v *stepJSON) bool {
+	j := &Job{ID: of.ID, RawID: of.RawID, ArrayTask: of.ArrayTask, Step: v.id(), Name: v.Step.Name, Cluster: of.Cluster,
+		Account: of.Account, User: of.User, ElapsedSeconds: v.Time.Elapsed.pointer()}
+	var err1, err2 error
+	j.Start, err1 = epoch(v.Time.Start.v)
+	j.End, err2 = epoch(v.Time.End.v)
+	if err := errors.Join(err1, err2, j.setNodes(string(v.Nodes))); err != nil {
+		c.bad(&LineError{Job: string(j.ID) + "." + j.Step, Err: err})
+	}
+	j.setState(string(v.State))
+	j.setExit(&v.ExitCode)
+	j.setTRES(&v.TRES)
+	return c.give(j)
+}
+
+// id is the step's name: "649718.batch", or an object with step_id.
+func (v *stepJSON) id() string {
+	var s string
+	if json.Unmarshal(v.Step.ID, &s) == nil {
+		_, step, ok := strings.Cut(s, ".")
+		if ok {
+			return step
+		}
+		return s
+	}
+	var o struct {
+		StepID json.RawMessage `json:"step_id"`
+	}
+	if json.Unmarshal(v.Step.ID, &o) == nil && len(o.StepID) > 0 {
+		return strings.Trim(string(o.StepID), `"`)
+	}
+	return "?"
+}
+
+// cached reads one member of a pytokio cache: a job or step by name, with the fields of sacct in lower
+// case; ok says that v is such a one.
+func (c *collected) cached(v json.RawMessage, o Options) (ok bool) {
+	var one struct {
+		RawID string `json:"jobidraw"`
+		Start string `json:"start"`
+		End   string `json:"end"`
+		Nodes hosts  `json:"nodelist"`
+	}
+	if len(v) == 0 || v[0] != '{' || json.Unmarshal(v, &one) != nil || one.RawID == "" {
+		return false
+	}
+	j := &Job{}
+	err := setRawID(j, one.RawID, nil)
+	if err == nil {
+		j.Start, err = parseTime(one.Start, o.zone())
+	}
+	if err == nil {
+		j.End, err = parseTime(one.End, o.zone())
+	}
+	if err == nil {
+		err = j.setNodes(string(one.Nodes))
+	}
+	if err != nil {
+		c.bad(&LineError{Job: clip(one.RawID), Err: err})
+	}
+	if j.ID != "" {
+		c.give(j)
+	}
+	return true
+}

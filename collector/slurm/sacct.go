@@ -1,0 +1,175 @@
+package slurm
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// plainOrder are the fields of `sacct -P` output without a header line, in the order that XDMoD asks for.
+// The job's name is last because it may hold the separator.
+const plainOrder = "JobID|JobIDRaw|Cluster|Partition|QOS|Account|Group|GID|User|UID|Submit|Eligible|Start|End|Elapsed|" +
+	"ExitCode|State|NNodes|NCPUS|ReqCPUS|ReqMem|ReqTRES|AllocTRES|Timelimit|NodeList|JobName"
+
+// setter reads one field into a job.
+type setter func(j *Job, s string, zone *time.Location) error
+
+// text makes a setter of a plain field.
+func text(field func(*Job) *string) setter {
+	return func(j *Job, s string, _ *time.Location) error {
+		if s != "Unknown" {
+			*field(j) = s
+		}
+		return nil
+	}
+}
+
+func number(field func(*Job) **int64) setter {
+	return func(j *Job, s string, _ *time.Location) (err error) {
+		*field(j), err = parseCount(s)
+		return err
+	}
+}
+
+func duration(field func(*Job) **int64) setter {
+	return func(j *Job, s string, _ *time.Location) (err error) {
+		*field(j), err = parseDuration(s)
+		return err
+	}
+}
+
+func instant(field func(*Job) *time.Time) setter {
+	return func(j *Job, s string, zone *time.Location) (err error) {
+		*field(j), err = parseTime(s, zone)
+		return err
+	}
+}
+
+// setters are the fields that are read, by name in lower case. JobID and State are set in the order of
+// the line; End before State is taken back by State where it is a plan.
+func setters() map[string]setter {
+	return map[string]setter{
+		"jobid":      func(j *Job, s string, _ *time.Location) error { return j.setID(s) },
+		"jobidraw":   setRawID,
+		"cluster":    text(func(j *Job) *string { return &j.Cluster }),
+		"partition":  text(func(j *Job) *string { return &j.Partition }),
+		"qos":        text(func(j *Job) *string { return &j.QOS }),
+		"account":    text(func(j *Job) *string { return &j.Account }),
+		"group":      text(func(j *Job) *string { return &j.Group }),
+		"user":       text(func(j *Job) *string { return &j.User }),
+		"jobname":    text(func(j *Job) *string { return &j.Name }),
+		"gid":        number(func(j *Job) **int64 { return &j.GID }),
+		"uid":        number(func(j *Job) **int64 { return &j.UID }),
+		"nnodes":     number(func(j *Job) **int64 { return &j.NodeCount }),
+		"ncpus":      number(func(j *Job) **int64 { return &j.CPUs }),
+		"alloccpus":  number(func(j *Job) **int64 { return &j.CPUs }),
+		"submit":     instant(func(j *Job) *time.Time { return &j.Submit }),
+		"eligible":   instant(func(j *Job) *time.Time { return &j.Eligible }),
+		"start":      instant(func(j *Job) *time.Time { return &j.Start }),
+		"end":        instant(func(j *Job) *time.Time { return &j.End }),
+		"elapsed":    duration(func(j *Job) **int64 { return &j.ElapsedSeconds }),
+		"timelimit":  duration(func(j *Job) **int64 { return &j.LimitSeconds }),
+		"elapsedraw": number(func(j *Job) **int64 { return &j.ElapsedSeconds }),
+		"state":      func(j *Job, s string, _ *time.Location) error { j.setState(s); return nil },
+		"nodelist":   func(j *Job, s string, _ *time.Location) error { return j.setNodes(s) },
+		"reqmem":     func(j *Job, s string, _ *time.Location) (err error) { j.ReqMem, err = parseMemory(s); return err },
+		"alloctres":  func(j *Job, s string, _ *time.Location) error { j.TRES = parseTRES(s); return nil },
+		"exitcode": func(j *Job, s string, _ *time.Location) (err error) {
+			j.ExitCode, j.Signal, err = parseExit(s)
+			return err
+		},
+	}
+}
+
+func setRawID(j *Job, s string, _ *time.Location) error {
+	base, _, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(base, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no number", clip(s))
+	}
+	j.RawID = n
+	if j.ID == "" {
+		return j.setID(s)
+	}
+	return nil
+}
+
+// sacct reads the lines of one `sacct -P` output.
+type sacct struct {
+	names []string
+	set   []setter // nil for a field that is not read
+	trail bool     // a separator ends each line (-p)
+	o     Options
+	c     *collected
+}
+
+func readSacct(b *bufio.Reader, o Options, c *collected) error {
+	s := &sacct{o: o, c: c}
+	return lines(b, func(n int, line string) bool {
+		if strings.TrimSpace(line) == "" {
+			return true
+		}
+		if header := s.names == nil; header {
+			if s.header(line) {
+				return true
+			}
+			s.header(plainOrder)
+		}
+		return s.job(n, line)
+	})
+}
+
+// header takes the fields' names; ok says that the line has some.
+func (s *sacct) header(line string) (ok bool) {
+	known := setters()
+	names := strings.Split(line, "|")
+	trail := len(names) > 1 && names[len(names)-1] == ""
+	if trail {
+		names = names[:len(names)-1]
+	}
+	set := make([]setter, len(names))
+	for i, name := range names {
+		set[i] = known[strings.ToLower(strings.TrimSpace(name))]
+		ok = ok || strings.EqualFold(name, "JobID") || strings.EqualFold(name, "JobIDRaw")
+	}
+	if ok {
+		s.names, s.set, s.trail = names, set, trail
+	}
+	return ok
+}
+
+// job reads one line.
+func (s *sacct) job(n int, line string) bool {
+	if s.trail {
+		line = strings.TrimSuffix(line, "|")
+	}
+	fields := strings.SplitN(line, "|", len(s.names))
+	if len(fields) < len(s.names) {
+		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
+			len(fields), len(s.names), s.names[0])})
+		return true
+	}
+	last := len(fields) - 1
+	if strings.Contains(fields[last], "|") && !strings.EqualFold(s.names[last], "JobName") {
+		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last", len(s.names))})
+		return true
+	}
+	j := &Job{}
+	for i, set := range s.set {
+		if set == nil {
+			continue
+		}
+		if err := set(j, fields[i], s.o.zone()); err != nil {
+			s.c.bad(&LineError{n, string(j.ID), s.names[i], err})
+		}
+	}
+	if j.ID == "" {
+		return true // said above
+	}
+	if !j.ended() {
+		j.End = time.Time{}
+	}
+	return s.c.give(j)
+}

@@ -1,0 +1,151 @@
+package slurm
+
+import (
+	"bufio"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// word begins a "Key=" of scontrol; values may hold blanks and further "=".
+var word = regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z0-9:/_]*)=`)
+
+// freeText are the keys whose value may look like anything. It is taken to the end of the line, so that
+// with -o, which has all keys in one line, what follows such a value is not read; the keys that are read
+// come before, but for the job's name: that ends at the next key.
+var freeText = map[string]bool{"Command": true, "Comment": true, "AdminComment": true, "SubmitLine": true, "StdErr": true,
+	"StdIn": true, "StdOut": true, "WorkDir": true}
+
+// readScontrol reads `scontrol show job`, with or without -o: a job begins at JobId=.
+func readScontrol(b *bufio.Reader, o Options, c *collected) error {
+	var j *Job
+	begun := 0
+	flush := func() bool {
+		if j == nil || j.ID == "" {
+			return true
+		}
+		if !j.ended() {
+			j.End = time.Time{}
+		}
+		return c.give(j)
+	}
+	err := lines(b, func(n int, line string) bool {
+		oneLine := strings.HasPrefix(strings.TrimSpace(line), "JobId=")
+		if oneLine {
+			if !flush() {
+				return false
+			}
+			j, begun = &Job{}, n
+		}
+		if j == nil {
+			return true
+		}
+		for _, p := range pairs(line) {
+			if err := j.scontrol(p.key, p.value, o.zone()); err != nil {
+				c.bad(&LineError{n, string(j.ID), p.key, err})
+			}
+		}
+		return true
+	})
+	if err != nil {
+		c.bad(&LineError{Line: begun, Err: err})
+	}
+	if c.stopped == nil {
+		flush()
+	}
+	return nil
+}
+
+type pair struct{ key, value string }
+
+// pairs cuts a line into its keys and values.
+func pairs(line string) []pair {
+	var out []pair
+	at := word.FindAllStringSubmatchIndex(line, -1)
+	for i, m := range at {
+		key, end := line[m[2]:m[3]], len(line)
+		toEnd := freeText[key]
+		if i+1 < len(at) && !toEnd {
+			end = at[i+1][0]
+		}
+		out = append(out, pair{key, strings.TrimSpace(line[m[1]:end])})
+		if toEnd {
+			break
+		}
+	}
+	return out
+}
+
+// scontrol sets one field.
+func (j *Job) scontrol(key, s string, zone *time.Location) (err error) {
+	if unknown(s) {
+		return nil
+	}
+	switch key {
+	case "JobId":
+		j.ID = ""
+		if err = j.setID(s); err == nil && j.RawID == 0 {
+			err = setRawID(j, s, zone)
+		}
+	case "ArrayJobId":
+		err = j.setID(s + "_" + j.ArrayTask)
+		if j.ArrayTask == "" {
+			err = j.setID(s)
+		}
+	case "ArrayTaskId":
+		base, _, _ := strings.Cut(string(j.ID), "_")
+		if strings.ContainsAny(s, "-,%") {
+			s = "[" + s + "]"
+		}
+		err = j.setID(base + "_" + s)
+	case "JobName", "Name":
+		j.Name = s
+	case "UserId":
+		j.User, j.UID, err = person(s)
+	case "GroupId":
+		j.Group, j.GID, err = person(s)
+	case "Account":
+		j.Account = s
+	case "QOS":
+		j.QOS = s
+	case "Partition":
+		j.Partition = s
+	case "JobState":
+		j.setState(s)
+	case "ExitCode":
+		j.ExitCode, j.Signal, err = parseExit(s)
+	case "RunTime":
+		j.ElapsedSeconds, err = parseDuration(s)
+	case "TimeLimit":
+		j.LimitSeconds, err = parseDuration(s)
+	case "SubmitTime":
+		j.Submit, err = parseTime(s, zone)
+	case "EligibleTime":
+		j.Eligible, err = parseTime(s, zone)
+	case "StartTime":
+		j.Start, err = parseTime(s, zone)
+	case "EndTime":
+		j.End, err = parseTime(s, zone)
+	case "NodeList", "MidplaneList":
+		err = j.setNodes(s)
+	case "NumNodes":
+		count, _, _ := strings.Cut(s, "-") // a range while pending
+		j.NodeCount, err = parseCount(count)
+	case "NumCPUs":
+		count, _, _ := strings.Cut(s, "-")
+		j.CPUs, err = parseCount(count)
+	case "TRES", "AllocTRES":
+		j.TRES = parseTRES(s)
+	}
+	return err
+}
+
+// person reads "name(1000)".
+func person(s string) (name string, id *int64, err error) {
+	name, number, ok := strings.Cut(s, "(")
+	if !ok {
+		return s, nil, nil
+	}
+	id, err = parseCount(strings.TrimSuffix(number, ")"))
+	return name, id, err
+}

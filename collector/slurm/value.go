@@ -1,0 +1,165 @@
+package slurm
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// unknown says that a field's text stands for no value.
+func unknown(s string) bool {
+	switch s {
+	case "", "Unknown", "None", "N/A", "(null)", "INVALID":
+		return true
+	}
+	return false
+}
+
+// parseTime reads "2006-01-02T15:04:05", in the zone unless it has one of its own, or seconds since 1970
+// (SLURM_TIME_FORMAT=%s).
+func parseTime(s string, zone *time.Location) (time.Time, error) {
+	if unknown(s) {
+		return time.Time{}, nil
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return epoch(n)
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05-0700"} {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time (want 2006-01-02T15:04:05)", clip(s))
+}
+
+// epoch reads seconds since 1970; 0 is no time.
+func epoch(n int64) (time.Time, error) {
+	if n < 0 || n > 253402300799 {
+		return time.Time{}, fmt.Errorf("%d is no time in seconds", n)
+	}
+	if n == 0 {
+		return time.Time{}, nil
+	}
+	return time.Unix(n, 0).UTC(), nil
+}
+
+// parseDuration reads [D-]HH:MM:SS[.mmm] or MM:SS; nil for a limit that is no number.
+func parseDuration(s string) (*int64, error) {
+	if unknown(s) || s == "UNLIMITED" || s == "Partition_Limit" {
+		return nil, nil
+	}
+	bad := fmt.Errorf("%q is no duration (want [D-]HH:MM:SS)", clip(s))
+	clock, days := s, int64(0)
+	if d, rest, ok := strings.Cut(s, "-"); ok {
+		n, err := strconv.ParseUint(d, 10, 20)
+		if err != nil {
+			return nil, bad
+		}
+		clock, days = rest, int64(n)
+	}
+	clock, _, _ = strings.Cut(clock, ".")
+	parts := strings.Split(clock, ":")
+	if len(parts) < 2 || len(parts) > 3 {
+		return nil, bad
+	}
+	sum := int64(0)
+	for _, p := range parts {
+		n, err := strconv.ParseUint(p, 10, 30)
+		if err != nil {
+			return nil, bad
+		}
+		sum = 60*sum + int64(n)
+	}
+	sum += days * 86400
+	return &sum, nil
+}
+
+// parseCount reads a number, with the K, M, G of sacct's --units.
+func parseCount(s string) (*int64, error) {
+	if unknown(s) {
+		return nil, nil
+	}
+	v, err := scaled(s, 1000)
+	if err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
+// scaled reads a number with a decimal point and a unit.
+func scaled(s string, kilo float64) (int64, error) {
+	scale := 1.0
+	if i := strings.IndexByte("KMGTP", s[len(s)-1]); i >= 0 {
+		scale = math.Pow(kilo, float64(i+1))
+		s = s[:len(s)-1]
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0) || v*scale >= 1<<62 {
+		return 0, fmt.Errorf("%q is no number", clip(s))
+	}
+	return int64(v * scale), nil
+}
+
+// parseMemory reads "31000Mn" (per node), "3000Mc" (per CPU), "2.50G"; 0 is none, and 2^31 MB is what some
+// versions print for none.
+func parseMemory(s string) (*Memory, error) {
+	if unknown(s) {
+		return nil, nil
+	}
+	m := &Memory{}
+	switch s[len(s)-1] {
+	case 'n':
+		m.Per, s = "node", s[:len(s)-1]
+	case 'c':
+		m.Per, s = "cpu", s[:len(s)-1]
+	}
+	if s == "" || s == "?" {
+		return nil, nil
+	}
+	if c := s[len(s)-1]; c >= '0' && c <= '9' {
+		s += "M"
+	}
+	var err error
+	if m.Bytes, err = scaled(s, 1024); err != nil {
+		return nil, err
+	}
+	if m.Bytes == 0 || m.Bytes>>20 >= 1<<31-1024 {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// parseExit reads "1:9": the exit code and the signal.
+func parseExit(s string) (code, signal *int64, err error) {
+	if unknown(s) {
+		return nil, nil, nil
+	}
+	a, b, _ := strings.Cut(s, ":")
+	n, err := strconv.ParseInt(a, 10, 64)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%q is no exit code", clip(s))
+	}
+	if k, err := strconv.ParseInt(b, 10, 64); err == nil && k != 0 {
+		signal = &k
+	}
+	return &n, signal, nil
+}
+
+// parseTRES reads "cpu=12,gres/gpu=2,mem=31000M".
+func parseTRES(s string) map[string]string {
+	if unknown(s) {
+		return nil
+	}
+	out := map[string]string{}
+	for part := range strings.SplitSeq(s, ",") {
+		if name, value, ok := strings.Cut(part, "="); ok {
+			out[name] = value
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
