@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/console"
@@ -86,26 +85,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, q iolog.Question
 	return writeJSON(w, res)
 }
 
-// RootCauseView explains a job from its logs.
-type RootCauseView struct {
-	Job topology.JobID `json:"job"`
-	// Forwarders served the job, as far as that is known.
-	Forwarders []topology.ForwarderID `json:"forwarders"`
-	// Logs has one entry for each program that the job ran.
-	Logs []LogCause `json:"logs"`
-}
-
-// LogCause explains one program run; a direction without I/O is null.
-type LogCause struct {
-	Log   string            `json:"log"` // the archive's column log, which is too large for JavaScript's numbers
-	App   string            `json:"app"`
-	Procs int64             `json:"procs"`
-	Start time.Time         `json:"start"`
-	End   time.Time         `json:"end"`
-	Read  *rootcause.Answer `json:"read"`
-	Write *rootcause.Answer `json:"write"`
-}
-
 func (s *Server) getRootCause(w http.ResponseWriter, r *http.Request, _ who) error {
 	a, err := s.archive()
 	if err != nil {
@@ -128,9 +107,9 @@ func (s *Server) getRootCause(w http.ResponseWriter, r *http.Request, _ who) err
 	if run.Forwarders == nil && run.End.IsZero() {
 		run.Forwarders = s.observedForwarders(run.NodeList)
 	}
-	v := RootCauseView{Job: id, Forwarders: run.Forwarders, Logs: []LogCause{}}
+	v := console.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []console.LogCause{}}
 	for i := range logs {
-		cause, err := s.explain(&logs[i], &run)
+		cause, err := s.explain(ctx, &logs[i], &run)
 		if err != nil {
 			return err
 		}
@@ -150,17 +129,17 @@ func (s *Server) observedForwarders(nodes []topology.NodeID) (out []topology.For
 	return out
 }
 
-func (s *Server) explain(l *iolog.Log, run *history.Run) (LogCause, error) {
+func (s *Server) explain(ctx context.Context, l *iolog.Log, run *history.Run) (console.LogCause, error) {
 	j := &l.Jobs[0]
-	records, err := s.troubles(run.Forwarders, j.Start, j.End)
+	records, err := s.troubles(ctx, run.Forwarders, j.Start, j.End)
 	if err != nil {
-		return LogCause{}, err
+		return console.LogCause{}, err
 	}
 	names := map[int64]string{}
 	for _, f := range l.Files {
 		names[f.ID] = f.Path
 	}
-	c := LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
+	c := console.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
 	for op, to := range map[rootcause.Op]**rootcause.Answer{rootcause.Read: &c.Read, rootcause.Write: &c.Write} {
 		job := rootcause.FromLog(j, l.JobFiles, names, op)
 		if len(job.Files) == 0 {
@@ -175,7 +154,7 @@ func (s *Server) explain(l *iolog.Log, run *history.Run) (LogCause, error) {
 }
 
 // troubles are what is known against the job's forwarders while it ran, on the job's own clock.
-func (s *Server) troubles(forwarders []topology.ForwarderID, start, end time.Time) ([]rootcause.Record, error) {
+func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID, start, end time.Time) ([]rootcause.Record, error) {
 	used := map[topology.NodeID]bool{}
 	for _, f := range forwarders {
 		used[f.Node()] = true
@@ -184,13 +163,14 @@ func (s *Server) troubles(forwarders []topology.ForwarderID, start, end time.Tim
 		return nil, nil
 	}
 	now := time.Now()
-	var findings []anomaly.Finding
-	for _, f := range s.cfg.Picture.Snapshot().Overview.Findings {
-		if used[f.Node] {
-			findings = append(findings, f)
+	findings := s.cfg.Picture.Snapshot().Overview.Findings
+	if s.cfg.Desk != nil {
+		var err error
+		if findings, err = s.cfg.Desk.Findings(ctx); err != nil {
+			return nil, fromDesk(err)
 		}
 	}
-	out := rootcause.FromFindings(findings, start, now)
+	out := rootcause.FromFindings(findings, used, start, now)
 	since := map[topology.ForwarderID]time.Time{}
 	withheld := func(f topology.ForwarderID, until time.Time) {
 		if at, ok := since[f]; ok && at.Before(end) && until.After(start) {

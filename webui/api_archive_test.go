@@ -69,7 +69,7 @@ func TestRootCause(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(3)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	v := get[RootCauseView](s, "/api/v1/jobs/9/rootcause")
+	v := get[console.JobCause](s, "/api/v1/jobs/9/rootcause")
 	if len(v.Logs) != 1 || v.Logs[0].Read != nil || v.Logs[0].Log != "-9223372036854775808" {
 		t.Fatalf("%+v", v)
 	}
@@ -95,7 +95,7 @@ func TestRootCause(t *testing.T) {
 		}
 		return nil
 	}
-	v = get[RootCauseView](s, "/api/v1/jobs/9/rootcause")
+	v = get[console.JobCause](s, "/api/v1/jobs/9/rootcause")
 	said := strings.Join(v.Logs[0].Write.Verdict, "\n")
 	if !strings.Contains(said, "fwd003 was excluded from allocation for 6 s of the I/O time") || strings.Contains(said, "fwd004") {
 		t.Errorf("forwarders %v: %s", v.Forwarders, said)

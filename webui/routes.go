@@ -80,7 +80,7 @@ func (s *Server) routes() []route {
 		{post, "/api/v1/dispatch", RoleScheduler, everyDoor, s.postDispatch, doc{summary: "a job is about to start: decide, and propose its plan", in: dispatch.Request{}, out: dispatch.Answer{}}},
 		{post, "/api/v1/jobs/{id}/end", RoleScheduler, everyDoor, s.postJobEnd, doc{summary: "a job has ended: take its mapping back and build its profile", out: dispatch.Ended{}}},
 
-		{get, "/api/v1/jobs/{id}/rootcause", remap.Viewer, everyDoor, s.getRootCause, doc{summary: "why a job's I/O took as long as it did, from its logs", out: RootCauseView{}}},
+		{get, "/api/v1/jobs/{id}/rootcause", remap.Viewer, everyDoor, s.getRootCause, doc{summary: "why a job's I/O took as long as it did, from its logs", out: console.JobCause{}}},
 		{get, "/api/v1/archive", remap.Viewer, everyDoor, s.getAnalyses, doc{summary: "the named analyses of the I/O-log archive", out: []iolog.Analysis{}}},
 		{get, "/api/v1/archive/sql", remap.Operator, everyDoor, s.getArchiveSQL, doc{summary: "one SELECT over the I/O-log archive", out: iolog.Result{},
 			params: []param{{"q", "the SQL"}, {"limit", "at most so many rows"}}}},

@@ -28,7 +28,7 @@ func onTheWay(j *Job, a *Answer, lim Limits) []Clause {
 	out := []Clause{}
 	for k, records := range groups {
 		under := a.Critical
-		if k.layer == topology.Storage {
+		if k.layer == topology.Storage && k.node != string(anomaly.Everywhere) {
 			under = onTarget(j.Files, a.Critical, topology.TargetID(k.node))
 		}
 		shared := overlap(under, records)
@@ -86,7 +86,10 @@ func overlap(pieces []Critical, records []Record) float64 {
 func sentence(r Record, shared, share float64) string {
 	var s strings.Builder
 	subject := "Forwarder " + r.Node
-	if r.Layer == topology.Storage {
+	switch {
+	case r.Node == string(anomaly.Everywhere):
+		subject = "The back end as a whole"
+	case r.Layer == topology.Storage:
 		subject = "Storage target " + r.Node
 	}
 	s.WriteString(subject + " ")
@@ -98,7 +101,7 @@ func sentence(r Record, shared, share float64) string {
 	case anomaly.N1Pin, anomaly.MetaStorm, anomaly.HighBandwidth:
 		s.WriteString(pinned(r))
 	case anomaly.BrownoutAll, anomaly.BrownoutPool:
-		s.WriteString("suffered from a slow back end")
+		s.WriteString("was slow behind the forwarders")
 	case anomaly.ForwarderSilent:
 		s.WriteString("did not report")
 	default:
@@ -125,23 +128,27 @@ func pinned(r Record) string {
 	return "was filled by the bandwidth of " + by
 }
 
-// FromFindings makes records of findings about nodes of the job's way. start is the job's; a finding
-// that still stands at now lasts until then.
-func FromFindings(findings []anomaly.Finding, start, now time.Time) []Record {
+// FromFindings makes records of the findings about the forwarders that the job used, and about the back
+// end as a whole. start is the job's; a finding that still stands at now lasts until then. Suspicions
+// and what a person dismissed blame nobody.
+func FromFindings(findings []anomaly.Finding, used map[topology.NodeID]bool, start, now time.Time) []Record {
 	var out []Record
 	for _, f := range findings {
-		end := now
-		if f.State == anomaly.Suspect || f.State == anomaly.Dismissed {
-			continue // not sure enough to blame
+		if f.State == anomaly.Suspect || f.State == anomaly.Dismissed || !used[f.Node] && f.Node != anomaly.Everywhere {
+			continue
 		}
-		if f.State == anomaly.Returned {
+		end := now
+		if f.State == anomaly.Returned || f.State == anomaly.Probation { // it is well again since
 			end = f.Changed
 		}
 		if end.Before(f.Since) {
 			continue
 		}
 		r := Record{Layer: topology.Forwarder, Node: string(f.Node), What: f.Kind, Start: f.Since.Sub(start).Seconds(), End: end.Sub(start).Seconds(), Text: f.Sentence}
-		if f.Kind != anomaly.FailSlow && len(f.Jobs) > 0 {
+		if f.Node == anomaly.Everywhere {
+			r.Layer = topology.Storage
+		}
+		if !f.Kind.Accuses() && len(f.Jobs) > 0 {
 			r.Neighbour = f.Jobs[0]
 		}
 		out = append(out, r)

@@ -228,6 +228,29 @@ func TestRecordsOnTheWay(t *testing.T) {
 	}
 }
 
+// What the desk remembers of the forwarders becomes records; who was only suspected is left out.
+func TestFindingsBecomeRecords(t *testing.T) {
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	got := FromFindings([]anomaly.Finding{
+		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Excluded, Since: at(-60), Changed: at(2), Jobs: []topology.JobID{"7"}},
+		{Node: "fwd1", Kind: anomaly.MetaStorm, State: anomaly.Returned, Since: at(1), Changed: at(9), Jobs: []topology.JobID{"8"}, Sentence: "many opens"},
+		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Suspect, Since: at(0)},
+		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Dismissed, Since: at(0)},
+		{Node: "fwd2", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: at(0)},
+		{Node: anomaly.Everywhere, Kind: anomaly.BrownoutAll, State: anomaly.Confirmed, Since: at(5)},
+	}, map[topology.NodeID]bool{"fwd1": true}, start, at(20))
+	if len(got) != 3 || got[0].Start != -60 || got[0].End != 20 || got[0].Neighbour != "" || got[1].End != 9 || got[1].Neighbour != "8" || got[2].Layer != topology.Storage {
+		t.Fatalf("%+v", got)
+	}
+	said := strings.Join(Explain(Job{Files: []File{file("a", 0, 10)}, Procs: Unknown(), Records: got}, Defaults()).Verdict, "\n")
+	for _, want := range []string{"fwd1 was fail-slow for 10 s of the I/O time (100 %)", "pinned by job 8 with a storm of metadata operations for 8 s", "The back end as a whole was slow behind the forwarders for 5 s"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in:\n%s", want, said)
+		}
+	}
+}
+
 func TestReadJob(t *testing.T) {
 	j, err := ReadJob(strings.NewReader(`{"files":[
 		{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":4},

@@ -129,6 +129,7 @@ func newRoot() *cobra.Command {
 		newDecide(),
 		newFiledomain(),
 		newRootcause(),
+		newWhy(o),
 		newQuery(o),
 		newImport(o),
 		newPeriodic(),

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"net/url"
 
+	"fairway/collector/topology"
+	"fairway/console"
 	"fairway/tsdb/history/iolog"
 )
 
@@ -28,4 +30,9 @@ func (c *Client) Ask(ctx context.Context, q iolog.Question) (iolog.Result, error
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return res, d.Decode(&res)
+}
+
+// Cause explains a job from its logs; ErrNotFound when the archive has none of it.
+func (c *Client) Cause(ctx context.Context, id topology.JobID) (console.JobCause, error) {
+	return get[console.JobCause](ctx, c, nil, "jobs", string(id), "rootcause")
 }
