@@ -14,6 +14,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
+	"fairway/remap/driver/mover"
 )
 
 // drainGrace is how long a stopping agent waits for the daemon to take what is spooled.
@@ -22,17 +23,30 @@ const drainGrace = 3 * time.Second
 // run is the agent's life: sources are read into the spool, the stream empties it. When ctx ends the
 // sources stop first, so that their last second is still sent.
 func run(ctx context.Context, c Config, log *slog.Logger) error {
+	moves, stopMover, err := startMover(c, log)
+	if err != nil {
+		return err
+	}
+	if stopMover != nil {
+		defer stopMover.Close()
+	}
 	client, err := newClient(c, log)
 	if err != nil {
 		return err
 	}
 	defer client.Spool.Close()
+	if moves != nil {
+		client.Orders = mover.Handlers(moves, c.Orders.Enabled)
+	}
 	streamCtx, stopStream := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStream()
 	streamed := make(chan error, 1)
 	go func() { streamed <- client.Run(streamCtx) }()
 
 	runner := newRunner(c, log)
+	if c.Orders.Enabled && c.Orders.By != byFwdMount { // the mount's own source says its route
+		runner.Sources = append(runner.Sources, mover.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
+	}
 	runner.Emit = spooler(client, log)
 	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources", len(runner.Sources))
 	runCtx, stopRunner := context.WithCancel(ctx)
@@ -86,7 +100,7 @@ func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
 func newClient(c Config, log *slog.Logger) (*stream.Client, error) {
 	role, _ := topology.ParseRole(c.Role) // validated
 	client := &stream.Client{
-		URL: c.Daemon.URL, Node: topology.NodeID(c.Node), Role: role, Log: log, Orders: orderHandlers(c),
+		URL: c.Daemon.URL, Node: topology.NodeID(c.Node), Role: role, Log: log,
 	}
 	if f := c.Daemon.TokenFile; f != "" {
 		b, err := os.ReadFile(f)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +22,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/collector"
+	"fairway/collector/stream"
 	"fairway/collector/wire"
+	"fairway/remap/driver/mover"
 )
 
 // daemon is a stand-in for fairwayd that keeps frames in memory.
@@ -122,7 +125,11 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"phase = \"1s\"\n":                                    "phase",
 		"role = compute\n":                                    "agent.toml:1",
 		"[source.diod]\nenabled = true\nqueue_hz = 0\n":       "source.diod.queue_hz = 0",
-		"[orders]\nenabled = true\n":                          "orders.enabled needs source.fwdmount.enabled",
+		"[orders]\nenabled = true\n":                          "orders.enabled by fwdmount needs source.fwdmount.enabled",
+		"[orders]\nenabled = true\nby = \"magic\"\n":          `orders.by = "magic"`,
+		"[orders]\nenabled = true\nby = \"lnetroute\"\n":      "orders.lnet.net and orders.forwarders",
+		"[orders]\nenabled = true\nby = \"mount\"\n":          "orders.mount.point, orders.mount.type and orders.forwarders",
+		"[orders]\nenabled = true\nby = \"relay\"\n":          "orders.relay: listen, forwarder and addr",
 		"[spool]\nmax_bytes = 7\n":                            "spool.max_bytes = 7",
 		"[source.procfs]\nskip_links = \"lo\"\n":              "agent.toml",
 	} {
@@ -292,17 +299,27 @@ func TestLustreNodeByConfiguration(t *testing.T) {
 }
 
 func TestOrdersNeedToBeEnabled(t *testing.T) {
+	handlers := func(c Config) map[string]stream.OrderHandler {
+		m, stop, err := startMover(c, slog.New(slog.DiscardHandler))
+		if err != nil || m == nil {
+			return nil
+		}
+		if stop != nil {
+			t.Cleanup(func() { stop.Close() })
+		}
+		return mover.Handlers(m, c.Orders.Enabled)
+	}
 	c := defaultConfig()
-	if h := orderHandlers(c); len(h) != 0 {
+	if h := handlers(c); len(h) != 0 {
 		t.Errorf("without a mount there are handlers: %v", h)
 	}
 	c.Source.FwdMount.Enabled = true
-	if h := orderHandlers(c); h[wire.OrderRemap] != nil || h[wire.OrderRoute] == nil {
+	if h := handlers(c); h[wire.OrderRemap] != nil || h[wire.OrderRoute] == nil {
 		t.Errorf("by default a node can be moved, or not be asked: %v", h)
 	}
 	c.Orders.Enabled = true
 	c.Source.FwdMount.Control = filepath.Join(t.TempDir(), "nobody")
-	remap := orderHandlers(c)[wire.OrderRemap]
+	remap := handlers(c)[wire.OrderRemap]
 	for body, want := range map[string]string{
 		"{":                                   "order 7: body",
 		`{"forwarder":"fwd2"}`:                "both must be said",
@@ -311,6 +328,10 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 		if _, err := remap(t.Context(), wire.Order{ID: "7", Body: []byte(body)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
+	}
+	c.Orders.By, c.Orders.Relay = byRelay, RelayOpt{Listen: "127.0.0.1:0", Forwarder: "fwd1", Addr: "127.0.0.1:1"}
+	if answer, err := handlers(c)[wire.OrderRoute](t.Context(), wire.Order{}); err != nil || !strings.Contains(string(answer), "fwd1") {
+		t.Errorf("the relay's route: %s, %v", answer, err)
 	}
 }
 

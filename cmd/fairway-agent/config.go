@@ -41,11 +41,6 @@ type SpoolConfig struct {
 	MaxBytes int64  `toml:"max_bytes" help:"Its size in bytes; when it is full the oldest seconds are dropped and counted. A second takes about 300."`
 }
 
-// Orders says what the daemon may have done here.
-type Orders struct {
-	Enabled bool `toml:"enabled" help:"Carry out the daemon's remap orders, through the control socket of source.fwdmount."`
-}
-
 // Sources are the things an agent can read, each with its own table.
 type Sources struct {
 	FwdMount FwdMount `toml:"fwdmount"`
@@ -107,6 +102,7 @@ func defaultConfig() Config {
 		Role: topology.Compute.String(), LogLevel: "info",
 		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
+		Orders: Orders{By: byFwdMount, Relay: RelayOpt{Listen: "127.0.0.1:564"}, Mount: MountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
 		Source: Sources{
 			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
 			Diod:     Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, SkipClients: []string{}},
@@ -209,8 +205,9 @@ func (c *Config) validate() error {
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
-	case c.Orders.Enabled && !c.Source.FwdMount.Enabled:
-		return errors.New("orders.enabled needs source.fwdmount.enabled: orders go through the mount's control socket")
+	}
+	if err := c.validateOrders(); err != nil {
+		return err
 	}
 	if _, err := time.Parse("-07:00", c.Source.LWFS.UTCOffset); err != nil {
 		return fmt.Errorf("source.lwfs.utc_offset = %q: want a sign, hours and minutes, such as +08:00", c.Source.LWFS.UTCOffset)

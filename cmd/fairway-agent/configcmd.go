@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +34,7 @@ func printTable(w io.Writer, name string, v reflect.Value) {
 	header := name != ""
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		if f.Type.Kind() == reflect.Struct {
+		if f.Type.Kind() == reflect.Struct || f.Type.Kind() == reflect.Map {
 			tables = append(tables, i)
 			continue
 		}
@@ -43,7 +45,19 @@ func printTable(w io.Writer, name string, v reflect.Value) {
 		fmt.Fprintf(w, "# %s\n%s = %s\n", f.Tag.Get("help"), f.Tag.Get("toml"), literal(v.Field(i).Interface()))
 	}
 	for _, i := range tables {
+		if f := v.Type().Field(i); f.Type.Kind() == reflect.Map {
+			printMap(w, name+"."+f.Tag.Get("toml"), f.Tag.Get("help"), v.Field(i).Interface().(map[string]string))
+			continue
+		}
 		printTable(w, strings.TrimPrefix(name+"."+v.Type().Field(i).Tag.Get("toml"), "."), v.Field(i))
+	}
+}
+
+// printMap writes a table whose keys are the site's.
+func printMap(w io.Writer, name, help string, m map[string]string) {
+	fmt.Fprintf(w, "\n# %s\n[%s]\n", help, name)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(w, "%q = %q\n", key, m[key])
 	}
 }
 

@@ -2,44 +2,121 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 
 	"fairway/collector/fwdmount"
-	"fairway/collector/stream"
+	"fairway/collector/topology"
 	"fairway/collector/wire"
+	"fairway/remap/driver/lnetroute"
+	"fairway/remap/driver/mount"
+	"fairway/remap/driver/mover"
+	"fairway/remap/driver/relay"
 )
 
-// orderHandlers are the orders this agent carries out: asking the mount's route wherever there is a
-// mount, moving it only where [orders] says so.
-func orderHandlers(c Config) map[string]stream.OrderHandler {
-	out := map[string]stream.OrderHandler{}
-	if !c.Source.FwdMount.Enabled {
-		return out
+// The ways in which a node changes its forwarder.
+const (
+	byFwdMount  = "fwdmount"
+	byRelay     = "relay"
+	byLNetRoute = "lnetroute"
+	byMount     = "mount"
+)
+
+// Orders says what the daemon may have done here.
+type Orders struct {
+	Enabled bool     `toml:"enabled" help:"Carry out the daemon's remap orders, in the way that by says."`
+	By      string   `toml:"by" help:"How this node changes its forwarder: fwdmount (the control socket of source.fwdmount), relay (a TCP relay in this agent), lnetroute (lnetctl), or mount (umount and mount)."`
+	Relay   RelayOpt `toml:"relay"`
+	LNet    LNetOpt  `toml:"lnet"`
+	Mount   MountOpt `toml:"mount"`
+	// Forwarders are named in the mover's own words.
+	Forwarders map[string]string `toml:"forwarders" help:"For lnetroute and mount: each forwarder's name and its gateway (10.0.0.1@tcp) or what is mounted from it (10.0.0.1:/export)."`
+}
+
+// RelayOpt is for by = "relay".
+type RelayOpt struct {
+	Listen    string `toml:"listen" help:"HOST:PORT of this node that clients connect to."`
+	Forwarder string `toml:"forwarder" help:"Name of the forwarder that it leads to at first."`
+	Addr      string `toml:"addr" help:"That forwarder's file service, HOST:PORT."`
+}
+
+// LNetOpt is for by = "lnetroute".
+type LNetOpt struct {
+	Net string `toml:"net" help:"The file system's LNet network, such as o2ib1."`
+}
+
+// MountOpt is for by = "mount".
+type MountOpt struct {
+	Point   string `toml:"point" help:"Where the file system is mounted."`
+	Type    string `toml:"type" help:"Type of the file system for mount -t: nfs, nfs4, 9p, dvs."`
+	Options string `toml:"options" help:"Options for mount -o; empty: none."`
+}
+
+func (c *Config) validateOrders() error {
+	o := &c.Orders
+	if !o.Enabled {
+		return nil
 	}
-	socket := c.Source.FwdMount.Control
-	out[wire.OrderRoute] = func(ctx context.Context, _ wire.Order) (json.RawMessage, error) {
-		return body(fwdmount.Route(ctx, socket))
-	}
-	if !c.Orders.Enabled {
-		return out
-	}
-	out[wire.OrderRemap] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-		var remap wire.RemapOrder
-		if err := json.Unmarshal(o.Body, &remap); err != nil {
-			return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+	switch o.By {
+	case byFwdMount:
+		if !c.Source.FwdMount.Enabled {
+			return errors.New("orders.enabled by fwdmount needs source.fwdmount.enabled: orders go through the mount's control socket")
 		}
-		if remap.Forwarder == "" || remap.Addr == "" {
-			return nil, fmt.Errorf("order %s: forwarder %q at %q: both must be said", o.ID, remap.Forwarder, remap.Addr)
+	case byRelay:
+		if o.Relay.Listen == "" || o.Relay.Forwarder == "" || o.Relay.Addr == "" {
+			return errors.New("orders.relay: listen, forwarder and addr must be said")
 		}
-		return body(fwdmount.Remap(ctx, socket, remap))
+	case byLNetRoute:
+		if o.LNet.Net == "" || len(o.Forwarders) == 0 {
+			return errors.New("orders.lnet.net and orders.forwarders must be said")
+		}
+	case byMount:
+		if o.Mount.Point == "" || o.Mount.Type == "" || len(o.Forwarders) == 0 {
+			return errors.New("orders.mount.point, orders.mount.type and orders.forwarders must be said")
+		}
+	default:
+		return fmt.Errorf("orders.by = %q: want %s, %s, %s or %s", o.By, byFwdMount, byRelay, byLNetRoute, byMount)
+	}
+	return nil
+}
+
+func (o *Orders) forwarders() map[topology.ForwarderID]string {
+	out := map[topology.ForwarderID]string{}
+	for f, a := range o.Forwarders {
+		out[topology.ForwarderID(f)] = a
 	}
 	return out
 }
 
-func body(a wire.RouteAnswer, err error) (json.RawMessage, error) {
-	if err != nil {
-		return nil, err
+// startMover makes what carries orders out; nil where this node has nothing that could be asked.
+func startMover(c Config, log *slog.Logger) (m mover.Mover, stop io.Closer, err error) {
+	o := &c.Orders
+	switch {
+	case o.Enabled && o.By == byRelay:
+		r, err := relay.Start(relay.Options{Listen: o.Relay.Listen, Forwarder: topology.ForwarderID(o.Relay.Forwarder), Addr: o.Relay.Addr, Log: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		return r, r, nil
+	case o.Enabled && o.By == byLNetRoute:
+		return &lnetroute.Mover{Net: o.LNet.Net, Gateways: o.forwarders()}, nil, nil
+	case o.Enabled && o.By == byMount:
+		return &mount.Mover{Point: o.Mount.Point, Type: o.Mount.Type, Options: o.Mount.Options, Sources: o.forwarders()}, nil, nil
+	case c.Source.FwdMount.Enabled:
+		return mountSocket(c.Source.FwdMount.Control), nil, nil
 	}
-	return json.Marshal(a)
+	return nil, nil, nil
+}
+
+// mountSocket is a fairway-mount behind its control socket.
+type mountSocket string
+
+func (s mountSocket) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
+	return fwdmount.Remap(ctx, string(s), o)
+}
+
+func (s mountSocket) Route(ctx context.Context) (wire.RouteAnswer, error) {
+	return fwdmount.Route(ctx, string(s))
 }

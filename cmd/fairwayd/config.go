@@ -62,6 +62,7 @@ type Forwarder struct {
 // Driver says how compute nodes are told to move.
 type Driver struct {
 	Kind     string        `toml:"kind"`
+	Command  []string      `toml:"command"`
 	Parallel int           `toml:"parallel"`
 	Tries    int           `toml:"tries"`
 	Backoff  time.Duration `toml:"backoff"`
@@ -71,7 +72,9 @@ type Driver struct {
 // The kinds of driver.
 const (
 	driverNone     = "none"
-	driverFwdmount = "fwdmount"
+	driverAgents   = "agents"
+	driverFwdmount = "fwdmount" // the same, where every agent has a mount
+	driverExec     = "exec"
 	driverSim      = "sim"
 )
 
@@ -210,8 +213,10 @@ func (c *Config) validate() error {
 		return bad("state_dir = %q: want an absolute path", c.StateDir)
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
-	case !slices.Contains([]string{driverNone, driverFwdmount, driverSim}, c.Driver.Kind):
-		return bad("driver.kind = %q: want %s, %s or %s", c.Driver.Kind, driverNone, driverFwdmount, driverSim)
+	case !slices.Contains([]string{driverNone, driverAgents, driverFwdmount, driverExec, driverSim}, c.Driver.Kind):
+		return bad("driver.kind = %q: want %s, %s, %s, %s or %s", c.Driver.Kind, driverNone, driverAgents, driverFwdmount, driverExec, driverSim)
+	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:
+		return bad("driver.command is empty: the kind exec needs one")
 	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:
 		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:

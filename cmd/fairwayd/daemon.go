@@ -15,6 +15,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
+	"fairway/remap/driver/exec"
 	"fairway/remap/driver/fwdmount"
 	"fairway/remap/judge"
 	"fairway/tsdb"
@@ -34,6 +35,7 @@ type daemon struct {
 	board   *observed.Board
 	picture *picture
 	agents  *ingest.Hub
+	driver  remap.Driver
 	desk    *remap.Desk
 	history *history.Store
 	jobs    *dispatch.Dispatcher
@@ -106,10 +108,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	return d, nil
 }
 
-func (d *daemon) openDesk() error {
+func (d *daemon) openDesk() (err error) {
+	if d.driver, err = d.newDriver(); err != nil {
+		return err
+	}
 	path := d.journal()
 	desk, sum, err := remap.OpenDesk(remap.Config{
-		Settings: d.conf.Desk, Path: path, Driver: d.driver(), Situation: d.picture.Situation, Log: d.log,
+		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.picture.Situation, Log: d.log,
 	})
 	if err != nil {
 		return err
@@ -129,23 +134,29 @@ func (d *daemon) observer() live.Observer {
 	if d.conf.Driver.Kind == driverNone {
 		return nil
 	}
-	return d.driver()
+	return d.driver
 }
 
-func (d *daemon) driver() remap.Driver {
+func (d *daemon) newDriver() (remap.Driver, error) {
 	c := d.conf.Driver
 	fan := driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout}
 	switch c.Kind {
-	case driverFwdmount:
-		return fwdmount.New(d.agents, d.conf.forwarderAddrs(), fan)
+	case driverAgents, driverFwdmount:
+		return fwdmount.New(d.agents, d.conf.forwarderAddrs(), fan), nil
 	case driverSim:
 		// A simulated machine takes the orders of real agents; its forwarders have no address.
 		return fwdmount.New(d.agents, func(f topology.ForwarderID) (string, bool) {
 			_, known := d.picture.Situation().Load[f]
 			return "simulated", known
-		}, fan)
+		}, fan), nil
+	case driverExec:
+		e, err := exec.New(c.Command, fan)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errConfig, err)
+		}
+		return e, nil
 	}
-	return driver.Unassigned{}
+	return driver.Unassigned{}, nil
 }
 
 func (d *daemon) journal() string { return filepath.Join(d.conf.StateDir, "journal") }
