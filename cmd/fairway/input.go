@@ -1,16 +1,49 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"os"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 )
 
-// openInput opens a file named on the command line; "-" is standard input.
+// openInput opens a file named on the command line; "-" is standard input. What is compressed by gzip is
+// decompressed.
 func openInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
-		return io.NopCloser(cmd.InOrStdin()), nil
+		return unzipped(io.NopCloser(cmd.InOrStdin()))
 	}
-	return os.Open(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return unzipped(f)
+}
+
+// input is a file and what is read of it.
+type input struct {
+	io.Reader
+	io.Closer
+}
+
+func unzipped(f io.ReadCloser) (io.ReadCloser, error) {
+	b := bufio.NewReader(f)
+	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" {
+		return input{b, f}, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return input{z, f}, nil
+}
+
+// isGzip says that a file is compressed by gzip.
+func isGzip(f io.ReaderAt) bool {
+	var head [2]byte
+	n, _ := f.ReadAt(head[:], 0)
+	return n == 2 && string(head[:]) == "\x1f\x8b"
 }

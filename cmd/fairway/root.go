@@ -137,6 +137,8 @@ func newRoot() *cobra.Command {
 		newLustre(),
 		newLwfs(),
 		newDarshan(),
+		newSacct(),
+		newLMT(),
 		newDetect(),
 	)
 	markUsage(root)

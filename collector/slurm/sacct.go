@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -107,7 +108,7 @@ type sacct struct {
 
 func readSacct(b *bufio.Reader, o Options, c *collected) error {
 	s := &sacct{o: o, c: c}
-	return lines(b, func(n int, line string) bool {
+	err := lines(b, func(n int, line string) bool {
 		if strings.TrimSpace(line) == "" {
 			return true
 		}
@@ -119,6 +120,10 @@ func readSacct(b *bufio.Reader, o Options, c *collected) error {
 		}
 		return s.job(n, line)
 	})
+	if err == nil && c.hopeless() {
+		err = errors.New("none of the first lines is a job; this is no output of sacct -P")
+	}
+	return err
 }
 
 // header takes the fields' names; ok says that the line has some.
@@ -149,7 +154,7 @@ func (s *sacct) job(n int, line string) bool {
 	if len(fields) < len(s.names) {
 		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
 			len(fields), len(s.names), s.names[0])})
-		return true
+		return !s.c.hopeless()
 	}
 	last := len(fields) - 1
 	if strings.Contains(fields[last], "|") && !strings.EqualFold(s.names[last], "JobName") {

@@ -127,6 +127,8 @@ func Read(in io.Reader, o Options, each func(*Job) error) error {
 		return nil
 	case start == '{':
 		err = readJSON(b, o, c)
+	case start == '[':
+		err = errors.New(`a JSON list; want the object that sacct --json or squeue --json prints, with a list "jobs"`)
 	default:
 		head, _ := b.Peek(6)
 		if string(head) == "JobId=" {
@@ -163,7 +165,11 @@ type collected struct {
 	stopped error
 	errs    []error
 	dropped int
+	given   int
 }
+
+// hopeless says that there were many errors and no job.
+func (c *collected) hopeless() bool { return c.given == 0 && len(c.errs) == maxErrors }
 
 func (c *collected) bad(err error) {
 	if len(c.errs) == maxErrors {
@@ -182,6 +188,7 @@ func (c *collected) all() error {
 
 // give hands a job on; it returns false where reading is to end.
 func (c *collected) give(j *Job) bool {
+	c.given++
 	c.stopped = c.each(j)
 	return c.stopped == nil
 }

@@ -1,0 +1,214 @@
+package lmt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// maxTimes bounds the times of one database: a year of readings every five seconds.
+const maxTimes = 6_400_000
+
+// names are the tables that the data tables refer to.
+type names struct {
+	fileSystems map[int64]string
+	servers     map[int64]int64 // object storage server to its file system
+	osts, mdss  map[int64]Reading
+	ops         map[int64]string
+	times       map[int64]int64 // Unix seconds
+}
+
+// readDatabase gives the readings of an LMT database: storage targets, then metadata servers, each in the
+// order in which they were recorded.
+func readDatabase(in io.ReaderAt, size int64, o Options, give func(*Reading) error) error {
+	db, err := openDatabase(in, size)
+	if err != nil {
+		return err
+	}
+	n := &names{fileSystems: map[int64]string{}, servers: map[int64]int64{}, osts: map[int64]Reading{}, mdss: map[int64]Reading{},
+		ops: map[int64]string{}, times: map[int64]int64{}}
+	if err := n.read(db, o); err != nil {
+		return err
+	}
+	var bad faults
+	if err := n.ostData(db, give, &bad); err != nil {
+		return err
+	}
+	if _, ok := db.tables["MDS_OPS_DATA"]; ok {
+		if err := n.mdsData(db, give, &bad); err != nil {
+			return err
+		}
+	}
+	return bad.all()
+}
+
+func (n *names) read(db *database, o Options) error {
+	if err := db.each("FILESYSTEM_INFO", []string{"FILESYSTEM_ID", "FILESYSTEM_NAME"}, func(row []value) error {
+		n.fileSystems[integer(row[0])] = text(row[1])
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := db.each("OSS_INFO", []string{"OSS_ID", "FILESYSTEM_ID"}, func(row []value) error {
+		n.servers[integer(row[0])] = integer(row[1])
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := db.each("OST_INFO", []string{"OST_ID", "OST_NAME", "HOSTNAME", "OSS_ID"}, func(row []value) error {
+		r := Reading{Kind: "ost", Host: topology.NodeID(text(row[2])), FileSystem: n.fileSystems[n.servers[integer(row[3])]]}
+		r.setTarget(text(row[1]))
+		n.osts[integer(row[0])] = r
+		return nil
+	}); err != nil {
+		return err
+	}
+	c := clock{zone: o.zone()}
+	if err := db.each("TIMESTAMP_INFO", []string{"TS_ID", "TIMESTAMP"}, func(row []value) error {
+		t, err := c.read(text(row[1]))
+		if err != nil {
+			return fmt.Errorf("TIMESTAMP_INFO, TS_ID %d: %w", integer(row[0]), err)
+		}
+		if len(n.times) >= maxTimes {
+			return fmt.Errorf("over %d times; give a part of the database", maxTimes)
+		}
+		n.times[integer(row[0])] = t.Unix()
+		return nil
+	}); err != nil {
+		return err
+	}
+	return n.readMDS(db)
+}
+
+// readMDS reads the tables of metadata servers, which a database need not have.
+func (n *names) readMDS(db *database) error {
+	if _, ok := db.tables["MDS_OPS_DATA"]; !ok {
+		return nil
+	}
+	err := db.each("MDS_INFO", []string{"MDS_ID", "MDS_NAME", "HOSTNAME", "FILESYSTEM_ID"}, func(row []value) error {
+		r := Reading{Kind: "mdt", Host: topology.NodeID(text(row[2])), FileSystem: n.fileSystems[integer(row[3])]}
+		r.setTarget(text(row[1]))
+		n.mdss[integer(row[0])] = r
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return db.each("OPERATION_INFO", []string{"OPERATION_ID", "OPERATION_NAME"}, func(row []value) error {
+		n.ops[integer(row[0])] = text(row[1])
+		return nil
+	})
+}
+
+// begin makes the reading of a data row; nil where its target or time is not in the database.
+func (n *names) begin(of map[int64]Reading, table string, id, ts value, bad *faults) *Reading {
+	r, ok := of[integer(id)]
+	if !ok {
+		bad.add(fmt.Errorf("%s: a row of target %v, which has no name", table, id))
+		return nil
+	}
+	at, ok := n.times[integer(ts)]
+	if !ok {
+		bad.add(fmt.Errorf("%s: a row of TS_ID %v, which has no time", table, ts))
+		return nil
+	}
+	r.Time = time.Unix(at, 0).UTC()
+	return &r
+}
+
+func (n *names) ostData(db *database, give func(*Reading) error, bad *faults) error {
+	columns := []string{"OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES", "PCT_CPU", "KBYTES_FREE", "KBYTES_USED", "INODES_FREE", "INODES_USED"}
+	return db.each("OST_DATA", columns, func(row []value) error {
+		r := n.begin(n.osts, "OST_DATA", row[0], row[1], bad)
+		if r == nil {
+			return nil
+		}
+		r.CPUPercent = number(row[4])
+		var errs [6]error
+		r.ReadBytesTotal, errs[0] = count(row[2])
+		r.WriteBytesTotal, errs[1] = count(row[3])
+		r.KBytesFree, errs[2] = count(row[5])
+		r.KBytesUsed, errs[3] = count(row[6])
+		r.InodesFree, errs[4] = count(row[7])
+		r.InodesUsed, errs[5] = count(row[8])
+		if err := errors.Join(errs[:]...); err != nil {
+			bad.add(fmt.Errorf("OST_DATA: %s at %s: %w", r.Target, r.Time.Format(time.RFC3339), err))
+		}
+		return give(r)
+	})
+}
+
+// mdsData gives one reading for all operations of a server at one time; their rows lie together.
+func (n *names) mdsData(db *database, give func(*Reading) error, bad *faults) error {
+	var now *Reading
+	var server, at value
+	err := db.each("MDS_OPS_DATA", []string{"MDS_ID", "TS_ID", "OPERATION_ID", "SAMPLES"}, func(row []value) error {
+		if now == nil || row[0] != server || row[1] != at {
+			if now != nil {
+				if err := give(now); err != nil {
+					return err
+				}
+			}
+			server, at = row[0], row[1]
+			if now = n.begin(n.mdss, "MDS_OPS_DATA", server, at, bad); now == nil {
+				return nil
+			}
+			now.OpsTotal = map[string]uint64{}
+		}
+		samples, err := count(row[3])
+		if op := n.ops[integer(row[2])]; err == nil && samples != nil && op != "" {
+			now.OpsTotal[op] = *samples
+		}
+		return nil
+	})
+	if err == nil && now != nil {
+		err = give(now)
+	}
+	return err
+}
+
+func integer(v value) int64 {
+	n, _ := v.(int64)
+	return n
+}
+
+func text(v value) string {
+	s, _ := v.(string)
+	return s
+}
+
+func number(v value) *float64 {
+	switch x := v.(type) {
+	case float64:
+		if x >= 0 && x < math.MaxFloat64 {
+			return &x
+		}
+	case int64:
+		f := float64(x)
+		return &f
+	}
+	return nil
+}
+
+// count reads a counter; NULL is not known.
+func count(v value) (*uint64, error) {
+	switch x := v.(type) {
+	case nil:
+		return nil, nil
+	case int64:
+		if x >= 0 {
+			n := uint64(x)
+			return &n, nil
+		}
+	case float64:
+		if x >= 0 && x < 1<<63 {
+			n := uint64(x)
+			return &n, nil
+		}
+	}
+	return nil, fmt.Errorf("%v is no count", v)
+}
