@@ -11,6 +11,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/observed"
+	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
@@ -41,8 +42,11 @@ type daemon struct {
 	jobs    *dispatch.Dispatcher
 	watch   *judge.Watch
 	judge   *judge.Judge
-	web     *webui.Server
-	doors   []*openDoor
+	// Canary I/O; nil without a way to any forwarder.
+	canaries *judge.Canaries
+	prober   *probe.Runner
+	web      *webui.Server
+	doors    []*openDoor
 
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
@@ -88,6 +92,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.judge.WriteMetrics}
+	if d.prober != nil {
+		meters = append(meters, d.prober.WriteMetrics)
+	}
 	if store.writeMetrics != nil {
 		meters = append(meters, store.writeMetrics)
 	}

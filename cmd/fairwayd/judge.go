@@ -22,18 +22,21 @@ func (f Feed) validate() error {
 
 // openJudge takes up the findings of the journal and sets the detectors before the live frames.
 func (d *daemon) openJudge(ctx context.Context) (err error) {
-	d.watch = judge.NewWatch(d.board, d.conf.Detector)
+	d.watch = judge.NewWatch(d.board, d.conf.Detector, d.conf.Interference)
 	d.judge, err = judge.New(ctx, judge.Config{Settings: d.conf.Findings, Desk: d.desk, Situation: d.picture.Situation,
 		Detector: d.watch, Store: d.store, Log: d.log})
-	if err == nil {
-		d.picture.setFindings(d.judge.Findings)
+	if err != nil {
+		return err
 	}
-	return err
+	d.picture.setFindings(d.judge.Findings)
+	d.openProbe()
+	return nil
 }
 
 // runJudge judges every second and keeps the feed's file, until ctx ends.
 func (d *daemon) runJudge(ctx context.Context) {
 	d.tasks.Go(func() { d.judge.Run(ctx) })
+	d.runProbe(ctx)
 	if d.conf.Feed.File != "" {
 		d.tasks.Go(func() { d.desk.KeepFeedFile(ctx, d.conf.Feed.File, d.log) })
 	}

@@ -9,6 +9,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/observed"
 	"fairway/collector/topology"
@@ -23,16 +24,18 @@ type Watch struct {
 
 	mu      sync.Mutex // guards everything that follows
 	slow    *failslow.Detector
+	others  *interference.Detector
 	seen    map[topology.NodeID]int64 // newest second taken, Unix ms
 	clients map[topology.ForwarderID]*clientSums
 	lost    map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
 	obs     []failslow.Observation
+	said    []anomaly.Verdict
 	toldAt  time.Time // when the jobs were last told
 }
 
 // NewWatch looks at the frames on board.
-func NewWatch(board *observed.Board, set failslow.Settings) *Watch {
-	return &Watch{board: board, slow: failslow.New(set), seen: map[topology.NodeID]int64{},
+func NewWatch(board *observed.Board, slow failslow.Settings, others interference.Settings) *Watch {
+	return &Watch{board: board, slow: failslow.New(slow), others: interference.New(others), seen: map[topology.NodeID]int64{},
 		clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }
 
@@ -76,11 +79,15 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	})
 	// The board's order is none; the detector's answers must not depend on it.
 	slices.SortFunc(w.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
-	verdicts := w.slow.Second(now, w.obs)
-	for i := range verdicts {
-		w.addImpact(&verdicts[i])
+	w.slow.Backend(w.others.Worst())
+	w.said = append(w.said[:0], w.slow.Second(now, w.obs)...)
+	for i := range w.said {
+		w.addImpact(&w.said[i])
 	}
-	return verdicts
+	read, write := w.slow.Common()
+	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: w.slow.PeakBytesPerSec()}
+	w.said = append(w.said, w.others.Second(now, w.obs, layer)...)
+	return w.said
 }
 
 func (w *Watch) observation(f *collector.Frame) failslow.Observation {
@@ -169,6 +176,7 @@ func (w *Watch) tellJobs(now time.Time, s *remap.Situation) {
 		jobs = append(jobs, one)
 	}
 	w.slow.Jobs(jobs)
+	w.others.Jobs(jobs)
 }
 
 // smooth is the weight of a new second in the impact that is shown.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"fairway/collector/probe"
+	"fairway/collector/topology"
+	"fairway/remap/judge"
+)
+
+// Probe says how canary I/O reaches the forwarders; without export and mounts there is none.
+type Probe struct {
+	Export  string                          `toml:"export"`
+	File    string                          `toml:"file"`
+	UID     uint32                          `toml:"uid"`
+	Bytes   int                             `toml:"bytes"`
+	Timeout time.Duration                   `toml:"timeout"`
+	Mounts  map[topology.ForwarderID]string `toml:"mounts"`
+}
+
+func defaultProbe() Probe {
+	return Probe{File: ".fairway-canary", Bytes: 256 << 10, Timeout: probe.DefaultLimits().Timeout}
+}
+
+func (p *Probe) on() bool { return p.Export != "" || len(p.Mounts) > 0 }
+
+func (p *Probe) validate() error {
+	switch {
+	case p.File == "" || p.File != filepath.Base(p.File):
+		return fmt.Errorf("probe.file = %q: want a name without folders", p.File)
+	case p.Bytes < 1 || p.Bytes > 16<<20:
+		return fmt.Errorf("probe.bytes = %d: want 1 to %d", p.Bytes, 16<<20)
+	case p.Timeout < time.Second || p.Timeout > time.Minute:
+		return fmt.Errorf("probe.timeout = %s: want 1s to 1m", p.Timeout)
+	}
+	for f, dir := range p.Mounts {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("probe.mounts.%s = %q: want an absolute path", f, dir)
+		}
+	}
+	return nil
+}
+
+// way is how a forwarder is probed: through its mount where one is named, else by 9P.
+func (p *Probe) way(addr func(topology.ForwarderID) (string, bool)) func(topology.NodeID) (probe.Way, bool) {
+	return func(n topology.NodeID) (probe.Way, bool) {
+		f := topology.ForwarderID(n)
+		file := p.File + "." + string(n) // each forwarder its own: they share the file system
+		if dir, ok := p.Mounts[f]; ok {
+			return probe.ByFile{Dir: dir, File: file, Size: p.Bytes}, true
+		}
+		if at, ok := addr(f); ok && p.Export != "" {
+			return probe.By9P{Addr: at, Export: p.Export, File: file, UID: p.UID, Size: p.Bytes}, true
+		}
+		return nil, false
+	}
+}
+
+// openProbe makes the canaries; runJudge runs them.
+func (d *daemon) openProbe() {
+	c := &d.conf.Probe
+	if !c.on() {
+		return
+	}
+	limits := probe.DefaultLimits()
+	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery, d.conf.Detector.SuspectProbeEvery
+	d.canaries = judge.NewCanaries(d.judge, d.watch, d.store.Append)
+	d.prober = probe.NewRunner(limits, c.way(d.conf.forwarderAddrs()), d.canaries.Answer)
+}
+
+// runProbe sends canaries until ctx ends.
+func (d *daemon) runProbe(ctx context.Context) {
+	if d.prober != nil {
+		d.tasks.Go(func() { d.canaries.Run(ctx, d.prober) })
+	}
+}

@@ -1,0 +1,111 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Limits bound the canaries.
+type Limits struct {
+	// IdleEvery and SuspectEvery are the least times between the starts of two probes of one node.
+	IdleEvery, SuspectEvery time.Duration
+	// Timeout ends a probe; one that was ended is as slow as that.
+	Timeout time.Duration
+	// AtOnce is how many nodes are probed together.
+	AtOnce int
+}
+
+// DefaultLimits are one probe a minute of an idle node, one in 10 s of a suspect, four nodes at once.
+func DefaultLimits() Limits {
+	return Limits{IdleEvery: time.Minute, SuspectEvery: 10 * time.Second, Timeout: 10 * time.Second, AtOnce: 4}
+}
+
+// Runner sends probes within its limits, whoever asks for them and however often; never two at
+// once on a node. The time is an argument of Step.
+type Runner struct {
+	limits Limits
+	way    func(topology.NodeID) (Way, bool) // false: no way to probe it is known
+	answer func(Result)
+
+	wait sync.WaitGroup
+	mu   sync.Mutex // guards everything that follows
+	last map[topology.NodeID]time.Time
+	busy map[topology.NodeID]bool
+	cost Cost
+}
+
+// Cost is what the probes took so far.
+type Cost struct {
+	Probes, Failed, Bytes, Operations uint64
+	Seconds                           float64 // of waiting for answers
+}
+
+// NewRunner makes a runner that calls answer with each result, from goroutines of its own.
+func NewRunner(l Limits, way func(topology.NodeID) (Way, bool), answer func(Result)) *Runner {
+	return &Runner{limits: l, way: way, answer: answer, last: map[topology.NodeID]time.Time{}, busy: map[topology.NodeID]bool{}}
+}
+
+// Step starts the probes that are wanted and due at now; suspects come first. Probes end with ctx.
+func (r *Runner) Step(ctx context.Context, now time.Time, suspects, idle []topology.NodeID) {
+	for _, n := range suspects {
+		r.start(ctx, now, n, r.limits.SuspectEvery)
+	}
+	for _, n := range idle {
+		r.start(ctx, now, n, r.limits.IdleEvery)
+	}
+}
+
+func (r *Runner) start(ctx context.Context, now time.Time, n topology.NodeID, every time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, before := r.last[n]
+	if r.busy[n] || len(r.busy) >= r.limits.AtOnce || before && now.Sub(last) < every {
+		return
+	}
+	way, ok := r.way(n)
+	if !ok {
+		return
+	}
+	r.last[n], r.busy[n] = now, true
+	r.wait.Go(func() { r.probe(ctx, now, n, way) })
+}
+
+func (r *Runner) probe(ctx context.Context, now time.Time, n topology.NodeID, way Way) {
+	ctx, cancel := context.WithTimeout(ctx, r.limits.Timeout)
+	defer cancel()
+	begun := time.Now()
+	took, err := way.Probe(ctx)
+	r.mu.Lock()
+	delete(r.busy, n)
+	r.cost.Probes++
+	r.cost.Seconds += time.Since(begun).Seconds()
+	if err != nil {
+		r.cost.Failed++
+	} else {
+		r.cost.Bytes += uint64(way.Bytes())
+		r.cost.Operations += 3
+	}
+	r.mu.Unlock()
+	r.answer(Result{Node: n, At: now, Took: took, Err: err})
+}
+
+// Wait returns when every probe has ended.
+func (r *Runner) Wait() { r.wait.Wait() }
+
+// WriteMetrics writes the cost in Prometheus text format.
+func (r *Runner) WriteMetrics(w io.Writer) {
+	r.mu.Lock()
+	c, busy := r.cost, len(r.busy)
+	r.mu.Unlock()
+	fmt.Fprintf(w, "fairway_probes_total %d\n", c.Probes)
+	fmt.Fprintf(w, "fairway_probes_failed_total %d\n", c.Failed)
+	fmt.Fprintf(w, "fairway_probes_running %d\n", busy)
+	fmt.Fprintf(w, "fairway_probe_bytes_total %d\n", c.Bytes)
+	fmt.Fprintf(w, "fairway_probe_operations_total %d\n", c.Operations)
+	fmt.Fprintf(w, "fairway_probe_seconds_total %g\n", c.Seconds)
+}
