@@ -48,6 +48,15 @@ func (k *asker) plans() tea.Cmd {
 	return ask(k, "plans", func(ctx context.Context) ([]PlanRow, error) { return k.backend.Plans(ctx) })
 }
 
+func (k *asker) past(at time.Time) tea.Cmd {
+	get := ask(k, "overview at "+at.UTC().Format(time.RFC3339), func(ctx context.Context) (Overview, error) { return k.backend.OverviewAt(ctx, at) })
+	return func() tea.Msg { return pastMsg{get().(answer[Overview]), at} }
+}
+
+func (k *asker) forwarderAt(id topology.ForwarderID, at time.Time) tea.Cmd {
+	return ask(k, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339), func(ctx context.Context) (ForwarderDetail, error) { return k.backend.ForwarderAt(ctx, id, at) })
+}
+
 func (k *asker) jobs() tea.Cmd {
 	return ask(k, "jobs", func(ctx context.Context) ([]JobRow, error) { return k.backend.Jobs(ctx) })
 }

@@ -178,6 +178,12 @@ type Actor interface {
 	Stop(ctx context.Context, id, reason string) (PlanView, error) // POST /api/v1/plans/{id}/stop
 }
 
+// Past shows the layer as it was in the second that began at at. (?at= of the live routes)
+type Past interface {
+	OverviewAt(ctx context.Context, at time.Time) (Overview, error)
+	ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (ForwarderDetail, error)
+}
+
 // Records is what pages look up: jobs, and who did what.
 type Records interface {
 	Jobs(ctx context.Context) ([]JobRow, error)                  // GET /api/v1/jobs, those that run and those that ended last
@@ -222,6 +228,7 @@ type LiveMessage struct {
 // Backend is all of them.
 type Backend interface {
 	Viewer
+	Past
 	Records
 	Actor
 	Judge

@@ -31,11 +31,14 @@ func newForwarderPage(id string) *forwarderPage { return &forwarderPage{id: topo
 func (p *forwarderPage) name() string           { return onForwarder }
 func (p *forwarderPage) address(*State) Address { return Address{Page: "forwarders", ID: string(p.id)} }
 
-func (p *forwarderPage) refresh(_ *State, ask *asker) tea.Cmd {
+func (p *forwarderPage) refresh(s *State, ask *asker) tea.Cmd {
 	if p.asking {
 		return nil
 	}
 	p.asking = true
+	if s.replay != nil {
+		return ask.forwarderAt(p.id, s.replay.at)
+	}
 	return ask.forwarder(p.id)
 }
 
@@ -186,6 +189,9 @@ func (p *forwarderPage) clients(s *State, w, h int) []string {
 	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
 	if len(all) == 0 {
+		if s.replay != nil {
+			return append(lines, clip(" Which compute nodes used it then is not kept; L goes back to live.", w))
+		}
 		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
 	}
 	room := h - 1

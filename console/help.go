@@ -36,6 +36,12 @@ func (p *helpPage) body(s *State, w, h int) []string {
 		}
 		lines = append(lines, line)
 	}
+	if p.of == onOverview || p.of == onForwarder {
+		lines = append(lines, "", " In a replay (H):")
+		for i := range replayTable {
+			lines = append(lines, clip(" "+left(replayTable[i].show, 14)+replayTable[i].does, w))
+		}
+	}
 	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d dedicated, > touched by a waiting plan, ? stale. " +
 		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s (1e6). " +
 		"A lower-case key never changes the machine, except s, which stops an apply."

@@ -104,6 +104,7 @@ var keyTable = []binding{
 	{act: actOverview, keys: []string{"1"}, show: "1", does: "overview", hint: ""},
 	{act: actTable, keys: []string{"g"}, show: "g", does: "grid or table", hint: "grid/table", on: []string{onOverview}},
 	{act: actNext, keys: []string{"n"}, show: "n", does: "open the next thing that needs you", hint: "next"},
+	{act: actHistory, keys: []string{"H"}, show: "H", does: "history: replay the past, second by second", hint: "history", on: []string{onOverview, onForwarder}},
 	{act: actPause, keys: []string{" "}, show: "space", does: "pause the picture; the data keeps coming", hint: "pause"},
 	{act: actLive, keys: []string{"L"}, show: "L", does: "live again", hint: ""},
 	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "next panel or field", hint: "", on: []string{onOverview, onPlan}},

@@ -161,7 +161,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.same = s.fresh(msg.at); !m.same {
 			s.Now = msg.at
 		}
-		return m, m.tick()
+		return m, tea.Batch(m.tick(), s.replayTick(m.ask))
+	case pastMsg:
+		s.log(msg.request())
+		s.Now = m.now()
+		return m, s.takePast(m.ask, msg)
 	case tea.KeyMsg:
 		s.Now = m.now()
 		return m, m.keys(msg)
@@ -221,7 +225,16 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		}
 	}
 	s.Note = ""
+	if s.replay != nil {
+		if cmd, done := s.replayKey(m.ask, k.String()); done {
+			return cmd
+		}
+	}
 	a := actionOf(s.page().name(), k.String())
+	if s.replay != nil && acts[a] {
+		s.Note = "refused: actions are off in a replay; L goes back to live"
+		return nil
+	}
 	if cmd, done := m.shared(a); done {
 		return cmd
 	}
@@ -252,6 +265,8 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		return s.open(m.ask, listOf(jobsList)), true
 	case actAudit:
 		return s.open(m.ask, listOf(auditList)), true
+	case actHistory:
+		return s.startReplay(m.ask), true
 	case actNext:
 		return s.nextNeed(m.ask), true
 	case actHelp:

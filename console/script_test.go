@@ -318,6 +318,26 @@ func TestPauseKeepsThePicture(t *testing.T) {
 	}
 }
 
+// A replay shows the past, refuses every action, and goes back to the newest second.
+func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("H")
+	s.sees("REPLAY 12:03:30", "live is 1m ahead")
+	s.press("left", "{", "[")
+	s.sees("REPLAY 12:00:31") // the finding began there
+	s.press("p")
+	s.sees("refused: actions are off in a replay")
+	s.press("4", "enter", "A", "x")
+	if len(s.fake.Calls) > 0 {
+		t.Errorf("a replay sent %v", s.fake.Calls)
+	}
+	s.press("+", "+")
+	s.sees("x2")
+	s.press("L")
+	s.sees("LIVE 12:04:30")
+}
+
 func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()

@@ -27,7 +27,8 @@ type State struct {
 	levels map[topology.ForwarderID]int
 	sort   sorting
 	filter string
-	pages  []page // the last one is shown
+	pages  []page  // the last one is shown
+	replay *replay // nil while live
 	newest Overview
 	came   time.Time
 }
@@ -64,7 +65,7 @@ func (s *State) take(o Overview, err error, at time.Time) {
 
 // live puts the newest overview on screen.
 func (s *State) live() {
-	s.Paused = false
+	s.Paused, s.replay = false, nil
 	s.Shown, s.Received = s.newest, s.came
 	s.levels = levels(s.levels, s.Shown.Forwarders, metrics[s.metric])
 }
@@ -95,6 +96,9 @@ func (s *State) fresh(now time.Time) bool {
 
 // stale says that the shown numbers are too old to be believed or acted on.
 func (s *State) stale() bool {
+	if s.replay != nil {
+		return s.Shown.At.IsZero()
+	}
 	return s.Received.IsZero() || s.Shown.At.IsZero() || s.age() > remap.StaleAfter
 }
 

@@ -71,6 +71,8 @@ func (s *State) freshness() (text, look string) {
 		return "connecting", ""
 	case s.Shown.At.IsZero():
 		return "NO DATA yet: no agent has reported", p.bad
+	case s.replay != nil:
+		return s.replay.status(s.newest.At), p.bad
 	case s.Paused:
 		return fmt.Sprintf("PAUSED at %s (%s ago)", clock(s.Shown.At), age(a)), p.bad
 	case a > remap.StaleAfter:
@@ -92,6 +94,9 @@ func (s *State) bottomLine(p page, w int) string {
 	}
 	if s.Note != "" {
 		return s.Palette.paint(s.Palette.bold, clip(" "+clean(s.Note), w))
+	}
+	if s.replay != nil {
+		return s.Palette.paint(s.Palette.dim, replayHints(w))
 	}
 	return s.Palette.paint(s.Palette.dim, hints(s, p, w))
 }

@@ -70,6 +70,8 @@ func TestScreens(t *testing.T) {
 		{"late", nil, func(s *script) { s.pass(5 * time.Second) }},
 		{"forwarder", []string{"right", "right", "right", "enter", "down", "down"}, nil},
 		{"propose", []string{"right", "right", "right", "p", "down"}, nil},
+		{"replay", []string{"H", "left", "{", "+", "+"}, nil},
+		{"replay-forwarder", []string{"H", "right", "right", "enter", "p"}, nil},
 		{"jobs", []string{"2", "down"}, nil},
 		{"job", []string{"2", "enter", "down"}, nil},
 		{"job-ended", []string{"2", "down", "enter"}, nil},

@@ -212,8 +212,26 @@ func (s *Server) getMachine(w http.ResponseWriter, _ *http.Request, _ who) error
 	return writeJSON(w, v)
 }
 
-func (s *Server) getOverview(w http.ResponseWriter, _ *http.Request, by who) error {
+// past reads the query's at; zero is live.
+func past(r *http.Request) (time.Time, error) {
+	text := r.URL.Query().Get("at")
+	if text == "live" {
+		text = ""
+	}
+	return parseTime("at", text, time.Now(), time.Time{})
+}
+
+func (s *Server) getOverview(w http.ResponseWriter, r *http.Request, by who) error {
+	at, err := past(r)
+	if err != nil {
+		return err
+	}
 	o := s.cfg.Picture.Snapshot().Overview
+	if !at.IsZero() {
+		if o, err = s.cfg.Picture.OverviewAt(r.Context(), at); err != nil {
+			return err
+		}
+	}
 	o.User, o.Role = by.Name, string(by.Role)
 	return writeJSON(w, o)
 }
@@ -264,7 +282,17 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request, _ who) error {
 }
 
 func (s *Server) getForwarder(w http.ResponseWriter, r *http.Request, _ who) error {
-	d, err := s.cfg.Picture.Forwarder(r.Context(), topology.ForwarderID(r.PathValue("id")), r.URL.Query().Get("series") != "0")
+	at, err := past(r)
+	if err != nil {
+		return err
+	}
+	id := topology.ForwarderID(r.PathValue("id"))
+	var d console.ForwarderDetail
+	if at.IsZero() {
+		d, err = s.cfg.Picture.Forwarder(r.Context(), id, r.URL.Query().Get("series") != "0")
+	} else {
+		d, err = s.cfg.Picture.ForwarderAt(r.Context(), id, at)
+	}
 	if err != nil {
 		return err
 	}

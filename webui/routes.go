@@ -27,6 +27,7 @@ var (
 		{"from", "start, inclusive: RFC 3339, Unix milliseconds, or -15m before now"},
 		{"to", "end, exclusive; now without it"},
 	}
+	atParam    = []param{{"at", "the second to show: RFC 3339, Unix milliseconds, -15m before now; live without it"}}
 	pageParams = []param{{"limit", "at most so many, newest first"}}
 )
 
@@ -52,11 +53,11 @@ func (s *Server) routes() []route {
 
 		{get, "/api/v1/machine", remap.Viewer, everyDoor, s.getMachine, doc{summary: "layers, nodes, default and observed mapping", out: MachineView{}}},
 		{get, "/api/v1/checks", remap.Operator, everyDoor, s.getChecks, doc{summary: "is the installation well: agents, clocks, sources, mapping, driver", out: []console.Check{}}},
-		{get, "/api/v1/overview", remap.Viewer, everyDoor, s.getOverview, doc{summary: "the newest second of every forwarder", out: console.Overview{}}},
+		{get, "/api/v1/overview", remap.Viewer, everyDoor, s.getOverview, doc{summary: "the newest second of every forwarder, or a past one", out: console.Overview{}, params: atParam}},
 		{get, "/api/v1/nodes", remap.Viewer, everyDoor, s.getNodes, doc{summary: "newest second of nodes", out: []console.NodeRow{},
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},
 		{get, "/api/v1/nodes/{id}", remap.Viewer, everyDoor, s.getNode, doc{summary: "one node with its sources", out: NodeView{}}},
-		{get, "/api/v1/forwarders/{id}", remap.Viewer, everyDoor, s.getForwarder, doc{summary: "one forwarder, its clients and last five minutes", out: console.ForwarderDetail{}}},
+		{get, "/api/v1/forwarders/{id}", remap.Viewer, everyDoor, s.getForwarder, doc{summary: "one forwarder, its clients and last five minutes, or as it was", out: console.ForwarderDetail{}, params: atParam}},
 		{get, "/api/v1/series", remap.Viewer, everyDoor, s.getSeries, doc{summary: "one metric of nodes over time; a null value is a gap", out: SeriesAnswer{},
 			params: append([]param{{"node", "names, separated by commas"}, {"metric", "its name"}, {"step", "such as 10s; 1s without it"}, {"agg", "mean, sum, min, max or count"}}, rangeParams...)}},
 		{get, "/api/v1/occupancy", remap.Viewer, everyDoor, s.getOccupancy, doc{summary: "how often forwarders were near their peak", out: OccupancyAnswer{},

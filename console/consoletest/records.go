@@ -94,3 +94,25 @@ func (f *Fake) Recent(context.Context, int) ([]console.AuditEntry, error) {
 		entry(1202, 40*time.Minute, "olga", "approved", "P-000140", "approved", "fwd012 is the only one left in its rack"),
 	}, nil
 }
+
+// OverviewAt is console.Past's: the same layer with every rate halved, so that it is seen to be another second.
+func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, error) {
+	o, err := f.snapshot()
+	o.At, o.Findings, o.Waiting = at, nil, nil
+	for i := range o.Forwarders {
+		for _, v := range []**float64{&o.Forwarders[i].ReadBytesPerSec, &o.Forwarders[i].WriteBytesPerSec} {
+			if *v != nil {
+				half := **v / 2
+				*v = &half
+			}
+		}
+	}
+	return o, err
+}
+
+// ForwarderAt is console.Past's.
+func (f *Fake) ForwarderAt(ctx context.Context, id topology.ForwarderID, _ time.Time) (console.ForwarderDetail, error) {
+	d, err := f.Forwarder(ctx, id)
+	d.ClientNodes = nil
+	return d, err
+}

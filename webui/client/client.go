@@ -128,6 +128,18 @@ func (c *Client) Checks(ctx context.Context) ([]console.Check, error) {
 	return get[[]console.Check](ctx, c, nil, "checks")
 }
 
+func pastQuery(at time.Time) url.Values { return url.Values{"at": {at.UTC().Format(time.RFC3339)}} }
+
+// OverviewAt is the layer as it was.
+func (c *Client) OverviewAt(ctx context.Context, at time.Time) (console.Overview, error) {
+	return get[console.Overview](ctx, c, pastQuery(at), "overview")
+}
+
+// ForwarderAt is one forwarder as it was; ErrNotFound when the machine has no such one.
+func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail, error) {
+	return get[console.ForwarderDetail](ctx, c, pastQuery(at), "forwarders", string(id))
+}
+
 // Jobs lists the running jobs and those that ended last.
 func (c *Client) Jobs(ctx context.Context) ([]console.JobRow, error) {
 	return get[[]console.JobRow](ctx, c, url.Values{"state": {"all"}}, "jobs")

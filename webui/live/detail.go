@@ -44,20 +44,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	if !withSeries {
 		return d, nil
 	}
-	to := s.Made.Add(maxAhead)
-	for m := collector.Metric(1); int(m) < collector.MetricCount; m++ {
-		series, err := p.cfg.Store.Select(ctx, tsdb.Query{
-			Nodes: []topology.NodeID{id.Node()}, Metric: m,
-			FromMillis: to.Add(-detailSpan).UnixMilli(), ToMillis: to.UnixMilli(), StepMillis: 1000,
-		})
-		if err != nil {
-			return d, err
-		}
-		if len(series) > 0 && len(series[0].Points) > 0 {
-			d.Series[m.String()] = points(series[0].Points)
-		}
-	}
-	return d, nil
+	return d, p.addSeries(ctx, &d, s.Made.Add(maxAhead))
 }
 
 func points(in []tsdb.Point) []console.Point {

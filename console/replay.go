@@ -1,0 +1,214 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// replay shows the past: a time, how fast it runs, and what was asked for.
+type replay struct {
+	at      time.Time
+	speed   int // seconds of the past in a second; 0 stands still
+	asking  bool
+	wanted  time.Time // asked for next, once the answer under way is here
+	missing error
+}
+
+// replayBack is how long ago a replay begins, replaySpeeds how fast it may run.
+const replayBack = time.Minute
+
+var replaySpeeds = []int{0, 1, 2, 5, 10, 30, 60}
+
+// replayTable are the keys of a replay; they come before every page's own.
+var replayTable = []binding{
+	{act: actStepBack, keys: []string{"left"}, show: "left", does: "a second back", hint: "1 s"},
+	{act: actStepOn, keys: []string{"right"}, show: "right", does: "a second on", hint: ""},
+	{act: actMinuteBack, keys: []string{"shift+left", "{"}, show: "shift-left {", does: "a minute back", hint: "1 min"},
+	{act: actMinuteOn, keys: []string{"shift+right", "}"}, show: "shift-right }", does: "a minute on", hint: ""},
+	{act: actMarkBack, keys: []string{"["}, show: "[", does: "to the mark before: a finding's or a plan's beginning", hint: "marks"},
+	{act: actMarkOn, keys: []string{"]"}, show: "]", does: "to the next mark", hint: ""},
+	{act: actFaster, keys: []string{"+", "="}, show: "+", does: "run faster", hint: "speed"},
+	{act: actSlower, keys: []string{"-"}, show: "-", does: "run slower", hint: ""},
+	{act: actPause, keys: []string{" "}, show: "space", does: "run or stand still", hint: "run/stop"},
+	{act: actLive, keys: []string{"L", "H"}, show: "L", does: "live again", hint: "live"},
+}
+
+// The actions of a replay.
+const (
+	actHistory    action = "history"
+	actStepBack   action = "step-back"
+	actStepOn     action = "step-on"
+	actMinuteBack action = "minute-back"
+	actMinuteOn   action = "minute-on"
+	actMarkBack   action = "mark-back"
+	actMarkOn     action = "mark-on"
+	actFaster     action = "faster"
+	actSlower     action = "slower"
+)
+
+// acts are the actions that a replay refuses: what is shown is not what would be changed.
+var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true, actStop: true}
+
+// pastMsg is an answer about the past.
+type pastMsg struct {
+	answer[Overview]
+	at time.Time
+}
+
+// startReplay leaves the live picture.
+func (s *State) startReplay(ask *asker) tea.Cmd {
+	if s.newest.At.IsZero() {
+		s.Note = "there is no past yet: nothing has been reported"
+		return nil
+	}
+	s.Paused = true
+	s.replay = &replay{}
+	return s.goTo(ask, s.newest.At.Add(-replayBack))
+}
+
+// goTo shows another second of the past; a second that is still to come is live.
+func (s *State) goTo(ask *asker, at time.Time) tea.Cmd {
+	r := s.replay
+	if at.After(s.newest.At.Add(-time.Second)) {
+		s.live()
+		s.Note = "this is live again"
+		return s.page().refresh(s, ask)
+	}
+	r.at = at.Truncate(time.Second)
+	if r.asking {
+		r.wanted = r.at
+		return nil
+	}
+	r.asking = true
+	return ask.past(r.at)
+}
+
+// takePast shows what came, and asks for what was wanted meanwhile.
+func (s *State) takePast(ask *asker, m pastMsg) tea.Cmd {
+	r := s.replay
+	if r == nil {
+		return nil // live again before the answer came
+	}
+	r.asking = false
+	if r.missing = m.req.Err; r.missing == nil {
+		user, role := s.Shown.User, s.Shown.Role
+		s.Shown, s.Received = m.value, s.Now
+		s.Shown.User, s.Shown.Role = user, role
+		s.Shown.Findings, s.Shown.Waiting = s.newest.Findings, s.newest.Waiting // what needs a person needs him now
+		s.levels = levels(nil, s.Shown.Forwarders, metrics[s.metric])
+	}
+	if next := r.wanted; !next.IsZero() {
+		r.wanted = time.Time{}
+		return s.goTo(ask, next)
+	}
+	return s.page().refresh(s, ask)
+}
+
+// replayTick runs the replay on.
+func (s *State) replayTick(ask *asker) tea.Cmd {
+	if s.replay == nil || s.replay.speed == 0 {
+		return nil
+	}
+	return s.goTo(ask, s.replay.at.Add(time.Duration(s.replay.speed)*time.Second))
+}
+
+// replayKey does a replay's own keys; done is false for a key that is the page's.
+func (s *State) replayKey(ask *asker, key string) (cmd tea.Cmd, done bool) {
+	var act action
+	for i := range replayTable {
+		for _, k := range replayTable[i].keys {
+			if k == key {
+				act = replayTable[i].act
+			}
+		}
+	}
+	r := s.replay
+	switch act {
+	case actStepBack:
+		return s.goTo(ask, r.at.Add(-time.Second)), true
+	case actStepOn:
+		return s.goTo(ask, r.at.Add(time.Second)), true
+	case actMinuteBack:
+		return s.goTo(ask, r.at.Add(-time.Minute)), true
+	case actMinuteOn:
+		return s.goTo(ask, r.at.Add(time.Minute)), true
+	case actMarkBack, actMarkOn:
+		return s.goToMark(ask, act == actMarkOn), true
+	case actFaster:
+		r.change(1)
+		return nil, true
+	case actSlower:
+		r.change(-1)
+		return nil, true
+	case actPause:
+		if r.speed == 0 {
+			r.speed = 1
+		} else {
+			r.speed = 0
+		}
+		return nil, true
+	case actLive:
+		s.live()
+		return s.page().refresh(s, ask), true
+	}
+	return nil, false
+}
+
+func (r *replay) change(by int) {
+	for i, v := range replaySpeeds {
+		if v == r.speed {
+			r.speed = replaySpeeds[max(0, min(len(replaySpeeds)-1, i+by))]
+			return
+		}
+	}
+}
+
+// goToMark jumps to the nearest mark in a direction: where a finding that is still known, or a plan
+// that still waits, began.
+func (s *State) goToMark(ask *asker, on bool) tea.Cmd {
+	var best time.Time
+	for _, at := range s.marks() {
+		if on && at.After(s.replay.at) && (best.IsZero() || at.Before(best)) || !on && at.Before(s.replay.at) && at.After(best) {
+			best = at
+		}
+	}
+	if best.IsZero() {
+		s.Note = "no finding or plan begins on that side"
+		return nil
+	}
+	return s.goTo(ask, best)
+}
+
+func (s *State) marks() []time.Time {
+	var out []time.Time
+	for i := range s.newest.Findings {
+		out = append(out, s.newest.Findings[i].Since.Truncate(time.Second))
+	}
+	for i := range s.newest.Waiting {
+		out = append(out, s.newest.Waiting[i].Created.Truncate(time.Second))
+	}
+	return out
+}
+
+// status is what the first line says instead of an age.
+func (r *replay) status(live time.Time) string {
+	text := fmt.Sprintf("REPLAY %s x%d  live is %s ahead", moment(r.at, live), r.speed, age(live.Sub(r.at)))
+	if r.missing != nil {
+		text = "REPLAY " + moment(r.at, live) + " could not be read"
+	}
+	return text
+}
+
+// replayHints is the bottom line of a replay.
+func replayHints(w int) string {
+	var items []string
+	for i := range replayTable {
+		if b := &replayTable[i]; b.hint != "" {
+			items = append(items, b.show+" "+b.hint)
+		}
+	}
+	return clip(" "+strings.Join(items, "  ")+"   actions are off", w)
+}
