@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"slices"
 	"strings"
 
 	"fairway/anomaly/failslow"
@@ -41,7 +40,7 @@ type Trace struct {
 	second                        Second
 	hists                         [][8]uint32
 	cursor                        int // the row that the newest histogram belonged to
-	slots                         map[topology.NodeID]failslow.Probe
+	slots                         map[topology.NodeID]slot
 	ahead                         map[*table]bool // the table stands on a row that is not used yet
 	bad                           func(*RowError)
 }
@@ -52,7 +51,7 @@ const poolCount = 8
 
 // Open opens the trace in dir. bad is told of every row that cannot be used.
 func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
-	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]failslow.Probe{}, ahead: map[*table]bool{}, bad: bad,
+	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{}, bad: bad,
 		Service: map[topology.NodeID]bool{}}
 	defer func() {
 		if err != nil {
@@ -131,7 +130,6 @@ func (t *Trace) readJobs(dir string) error {
 		}
 		t.bad(bad)
 	}
-	slices.SortStableFunc(t.Jobs, func(a, b Job) int { return int(a.Start - b.Start) })
 	return errors.Join(ignoreEOF(err), f.close())
 }
 
@@ -312,12 +310,21 @@ func (t *Trace) probeRow() *RowError {
 		}
 		p.Took[c] = v * 1e-6
 	}
-	t.slots[p.Node] = p
+	rx, _ := f.seconds(0)
+	t.slots[p.Node] = slot{p, rx}
 	return nil
 }
 
+// slot is what a canary would see in the seconds from rx on.
+type slot struct {
+	failslow.Probe
+	rx int64
+}
+
+const slotSeconds = 10
+
 // Canary is what a canary sent to a node now would have seen; ok is false where the trace does not say.
 func (t *Trace) Canary(node topology.NodeID) (failslow.Probe, bool) {
-	p, ok := t.slots[node]
-	return p, ok
+	s, ok := t.slots[node]
+	return s.Probe, ok && t.second.RX < s.rx+slotSeconds
 }

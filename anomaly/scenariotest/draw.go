@@ -1,0 +1,103 @@
+package scenariotest
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Draw makes a scenario from a seed: 48 to 96 nodes, an hour, six to ten faults of all kinds after
+// the first quarter of an hour, and every confounder.
+func Draw(seed uint64) *Scenario {
+	r := rand.New(rand.NewPCG(seed, 0xd4a7))
+	s := &Scenario{Seed: seed, Nodes: 48 + r.IntN(49), Seconds: 3600}
+	if r.IntN(3) == 0 {
+		s.Reserve = s.Nodes / 3
+	}
+	for len(s.Jobs) < s.Nodes {
+		s.Jobs = append(s.Jobs, drawJob(r, s, len(s.Jobs)))
+	}
+	s.drawFaults(r)
+	at := 1000 + r.IntN(1200)
+	s.Brownouts = []Brownout{{Pool: -1, Start: at, End: at + 200 + r.IntN(300), Times: 2.5 + 2*r.Float64()},
+		{Pool: r.IntN(poolSet), Start: 1800 + r.IntN(500), End: 2600 + r.IntN(600), Times: 3 + 2*r.Float64()}}
+	s.Missing = []Fault{{Node: r.IntN(s.Nodes), Start: 1000, End: 1900, Severity: 0.1}, {Node: r.IntN(s.Nodes), Start: 2000, End: 2150, Severity: 1}}
+	s.Restart = []Brownout{{Start: 1400 + r.IntN(600), End: 2020}}
+	s.Restart[0].End = s.Restart[0].Start + 8 + r.IntN(12)
+	at = 1000 + r.IntN(1500)
+	s.Reboot = []Fault{{Node: r.IntN(s.Nodes), Start: at, End: at + 60 + r.IntN(100)}}
+	return s
+}
+
+func drawJob(r *rand.Rand, s *Scenario, i int) Job {
+	j := Job{ID: fmt.Sprintf("j%04d", i), Cost: 1, Pool: r.IntN(poolSet), Count: 1 + r.IntN(8), End: s.Seconds}
+	j.Count = min(j.Count, s.Nodes)
+	service := s.Nodes - s.Reserve
+	if j.First = r.IntN(service); j.First+j.Count > service {
+		j.First = max(0, service-j.Count)
+	}
+	if r.IntN(2) == 0 {
+		j.Start = r.IntN(2400)
+		j.End = min(s.Seconds, j.Start+300+r.IntN(3000))
+	}
+	sizes := []float64{64e3, 128e3, 256e3, 512e3, 1e6}
+	j.Size = sizes[r.IntN(len(sizes))]
+	j.Every = 60 + r.IntN(540)
+	j.Burst = min(j.Every, 5+r.IntN(90))
+	rate := (0.02 + 0.4*r.Float64()) * peak
+	switch k := r.IntN(20); {
+	case k < 7:
+		j.Flow = WriteFlow
+	case k < 13:
+		j.Flow = ReadFlow
+	case k < 14: // as fast as it can
+		j.Flow, j.Size, rate = []Flow{ReadFlow, WriteFlow}[r.IntN(2)], 1e6, 1.5*peak
+		j.Burst = min(j.Every, 20+r.IntN(100))
+	case k < 16:
+		j.Flow, j.Size, j.Cost, rate = SharedFlow, sizes[r.IntN(3)], 15+60*r.Float64(), peak
+	case k < 17:
+		j.Flow, j.Size, j.Cost, rate = RandomFlow, 64e3, 3+5*r.Float64(), 0.12*peak
+		j.Every, j.Burst = 900, 100+r.IntN(300)
+	case k < 18:
+		j.Flow, j.Size, j.Cost, rate = SyncFlow, 64e3, 3+5*r.Float64(), (0.03+0.05*r.Float64())*peak
+		j.Every, j.Burst = 900, 100+r.IntN(500)
+	case k < 19:
+		j.Flow, j.PerSec = StormFlow, 4000+30000*r.Float64()
+		return j
+	default:
+		j.Flow, j.Every, j.Burst, rate = ReadFlow, 100, 100, 0.1*peak // always
+	}
+	j.PerSec = rate / j.Size
+	return j
+}
+
+var faultKinds = []string{"hard", "mild", "mild", "intermittent", "ramp", "meta_slow", "read_slow", "net_loss", "link_cap"}
+
+func (s *Scenario) drawFaults(r *rand.Rand) {
+	used := map[int]bool{}
+	for range 6 + r.IntN(5) {
+		n := r.IntN(s.Nodes - s.Reserve)
+		if used[n] {
+			continue
+		}
+		used[n] = true
+		f := Fault{Node: n, Kind: faultKinds[r.IntN(len(faultKinds))], Start: 900 + r.IntN(900)}
+		f.End = min(s.Seconds-60, f.Start+900+r.IntN(1700))
+		switch f.Kind {
+		case "hard":
+			f.Severity = 0.07 + 0.05*r.Float64()
+		case "mild":
+			f.Severity = []float64{0.5, 0.7}[r.IntN(2)]
+		case "intermittent", "ramp":
+			f.Severity = 0.14 + 0.1*r.Float64()
+		case "meta_slow":
+			f.Severity = 8 + 3*r.Float64()
+		case "read_slow":
+			f.Severity = 0.15 + 0.2*r.Float64()
+		case "net_loss":
+			f.Severity = 0.001 + 0.005*r.Float64()
+		case "link_cap":
+			f.Severity = 0.1 + 0.35*r.Float64()
+		}
+		s.Faults = append(s.Faults, f)
+	}
+}
