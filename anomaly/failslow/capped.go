@@ -71,8 +71,19 @@ func (d *Detector) shortOf(n *node, c Class) float64 {
 	if s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
 		return 0 // large requests of the other class are served as fast as ever: locks, not the link
 	}
+	if !d.stretched(n, c) {
+		return 0
+	}
 	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
 	return math.Log(1/s.util) - math.Max(0, d.common[c]) - d.backend
+}
+
+// stretched says that the streamed requests themselves take longer than on a full but healthy node.
+func (d *Detector) stretched(n *node, c Class) bool {
+	s := &n.now
+	full := s.size[c] * d.set.Threads / d.peak.value()
+	took := math.Exp(s.log[c] - max(0, d.common[c]))
+	return took > 1.3*full && (!s.known[c] || s.residual[c]-d.common[c] > 0.25)
 }
 
 const peerWindow = 30 // seconds
@@ -82,7 +93,7 @@ const peerWindow = 30 // seconds
 func (d *Detector) saturatedPeer(n *node, c Class) bool {
 	for _, p := range d.jobs[n] {
 		f := p.flow[c]
-		if d.now-f.saturated < peerWindow && (c == Write || math.Abs(math.Log(f.size/n.now.size[c])) < 0.3) {
+		if d.now-f.saturated < peerWindow && (c == Write || math.Abs(math.Log(f.size/n.now.size[c])) < 0.5) {
 			return true
 		}
 	}

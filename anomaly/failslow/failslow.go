@@ -19,6 +19,8 @@ type Settings struct {
 	LearnFor time.Duration `toml:"learn_for"`
 	// PeakBytesPerSec is what a forwarder can move; 0 learns it from the fleet.
 	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
+	// Threads is how many requests a forwarder serves at once.
+	Threads float64 `toml:"threads"`
 	// IdleProbeEvery and SuspectProbeEvery space the canaries of one node.
 	IdleProbeEvery    time.Duration `toml:"idle_probe_every"`
 	SuspectProbeEvery time.Duration `toml:"suspect_probe_every"`
@@ -27,7 +29,7 @@ type Settings struct {
 // DefaultSettings promise a false alarm of a node in 500 days.
 func DefaultSettings() Settings {
 	return Settings{
-		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: 5 * time.Minute,
+		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: 5 * time.Minute, Threads: 16,
 		IdleProbeEvery: time.Minute, SuspectProbeEvery: 10 * time.Second,
 	}
 }
@@ -45,6 +47,9 @@ func (s Settings) Validate() error {
 	}
 	if !(s.PeakBytesPerSec >= 0) {
 		return fmt.Errorf("peak_bytes_per_sec = %g: want 0 (learn it) or more", s.PeakBytesPerSec)
+	}
+	if !(s.Threads >= 1) {
+		return fmt.Errorf("threads = %g: want 1 or more", s.Threads)
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ const (
 	smallDoubt = 0.12
 	largeDoubt = 0.3
 	longDoubt  = 0.03
+	// streamDoubt is that of a class whose background is hidden by streaming jobs for a long time.
+	streamDoubt = 0.15
 )
 
 // collect adds the node's newest second to its blocks.
@@ -34,9 +36,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 		sigma := d.model.sigma(Class(c), s.ops[c])
 		n.ratio[c] += (r - n.ratio[c]) / 20
 		n.short[c][s.regime[c]].add(r, sigma, [regimes]float64{0.6, 1.2}[s.regime[c]])
-		if s.regime[c] == small {
-			n.long[c].add(r, sigma, 0)
-		}
+		n.long[c][s.regime[c]].add(r, sigma, [regimes]float64{0, 0.6}[s.regime[c]])
 	}
 	d.collectCap(n, o)
 	d.collectMeta(n, o)
@@ -63,17 +63,23 @@ func (d *Detector) limit() float64 {
 }
 
 func (d *Detector) closeShort(n *node) {
-	worst, classes := math.Inf(1), 0
+	worst, classes, streams := math.Inf(1), 0, 0
 	for c := range 2 {
 		e, doubt := &n.short[c][small], smallDoubt
 		if e.Weight == 0 {
 			e, doubt = &n.short[c][large], largeDoubt
+			streams++
 		}
 		if e.Weight == 0 {
 			continue
 		}
 		classes++
 		worst = min(worst, against(e.mean(), e.variance()+doubt*doubt, 0.4))
+	}
+	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
+	// if only now and then.
+	if streams == 2 && n.Tests[sudden].Log > 0.7*d.limit() {
+		worst = min(worst, 0)
 	}
 	if classes == 2 {
 		n.Tests[sudden].bet(d.now, clip(worst, -0.12, 4), d.limit()+3)
@@ -87,26 +93,33 @@ func (d *Detector) closeLong(n *node) {
 	worst := math.Inf(1)
 	var mean [2]float64
 	for c := range 2 {
-		if e := n.long[c]; e.Weight > 0 {
+		if e := n.long[c][small]; e.Weight > 0 {
 			n.carried[c], n.age[c] = e, d.now
 			fresh = true
 		}
-		n.long[c] = estimate{}
-		e := n.carried[c]
-		if e.Weight == 0 || d.now-n.age[c] > carryFor || n.Offset[c][small].Count < 60 {
+		stream := n.long[c][large]
+		n.long[c] = [regimes]estimate{}
+		e, doubt := n.carried[c], longDoubt
+		switch {
+		case e.Weight > 0 && d.now-n.age[c] <= carryFor && n.Offset[c][small].Count >= 60:
+		case stream.Weight > 0:
+			e, doubt = stream, streamDoubt
+		default:
 			worst = math.Inf(-1)
 			continue
 		}
 		// The offset is itself known only so well.
 		mean[c] = e.mean()
-		variance := e.variance() + longDoubt*longDoubt + 0.04/n.Offset[c][small].Count
+		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
 		worst = min(worst, against(mean[c], variance, 0.1))
 	}
 	if !fresh || math.IsInf(worst, 0) {
 		return
 	}
 	n.Tests[mild].bet(d.now, clip(worst, -4, 4), d.limit()+3)
-	d.oneClass(n, Read, mean)
+	if n.age[Read] == d.now && d.now-n.age[Write] <= carryFor {
+		d.oneClass(n, Read, mean)
+	}
 }
 
 // oneClass bets on one class being slow while the other is not.

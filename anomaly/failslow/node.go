@@ -65,7 +65,7 @@ type node struct {
 	index   int
 	level   anomaly.Level
 	short   [2][regimes]estimate // of this block
-	long    [2]estimate          // of small requests, this long block
+	long    [2][regimes]estimate // of this long block
 	carried [2]estimate          // the newest long block with something in it
 	age     [2]int64             // of carried
 	cap     estimate

@@ -41,26 +41,27 @@ func drawJob(r *rand.Rand, s *Scenario, i int) Job {
 	}
 	sizes := []float64{64e3, 128e3, 256e3, 512e3, 1e6}
 	j.Size = sizes[r.IntN(len(sizes))]
-	j.Every = 60 + r.IntN(540)
-	j.Burst = min(j.Every, 5+r.IntN(90))
-	rate := (0.02 + 0.4*r.Float64()) * peak
-	switch k := r.IntN(20); {
-	case k < 7:
-		j.Flow = WriteFlow
-	case k < 13:
-		j.Flow = ReadFlow
-	case k < 14: // as fast as it can
-		j.Flow, j.Size, rate = []Flow{ReadFlow, WriteFlow}[r.IntN(2)], 1e6, 1.5*peak
-		j.Burst = min(j.Every, 20+r.IntN(100))
-	case k < 16:
-		j.Flow, j.Size, j.Cost, rate = SharedFlow, sizes[r.IntN(3)], 15+60*r.Float64(), peak
-	case k < 17:
+	j.Every = 120 + r.IntN(600)
+	j.Burst = 5 + r.IntN(45)
+	rate := (0.02 + 0.3*r.Float64()) * peak
+	switch k := r.IntN(40); {
+	case i == 0: // few jobs of a layer read at random or wait for every write
 		j.Flow, j.Size, j.Cost, rate = RandomFlow, 64e3, 3+5*r.Float64(), 0.12*peak
-		j.Every, j.Burst = 900, 100+r.IntN(300)
-	case k < 18:
+		j.Every, j.Burst = 3600, 100+r.IntN(500)
+	case i == 1:
 		j.Flow, j.Size, j.Cost, rate = SyncFlow, 64e3, 3+5*r.Float64(), (0.03+0.05*r.Float64())*peak
-		j.Every, j.Burst = 900, 100+r.IntN(500)
-	case k < 19:
+		j.Every, j.Burst = 3600, 100+r.IntN(700)
+	case k < 16:
+		j.Flow = WriteFlow
+	case k < 31:
+		j.Flow = ReadFlow
+	case k < 33: // as fast as it can
+		j.Flow, j.Size, rate = []Flow{ReadFlow, WriteFlow}[r.IntN(2)], 1e6, 1.5*peak
+		j.Burst = min(j.Every, 20+r.IntN(60))
+	case k < 37:
+		j.Flow, j.Size, j.Cost, rate = SharedFlow, sizes[r.IntN(3)], 15+60*r.Float64(), peak
+		j.Size = min(j.Size, 128e3*float64(1+r.IntN(2)))
+	case k < 38:
 		j.Flow, j.PerSec = StormFlow, 4000+30000*r.Float64()
 		return j
 	default:
