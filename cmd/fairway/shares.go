@@ -2,15 +2,19 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"fairway/remap/driver/tbf"
 	"fairway/remap/share"
 )
 
 // newShares is `fairway shares`: what a sharing policy gives each job of a table, with no daemon.
 func newShares() *cobra.Command {
 	var policy, idle string
+	var lustre tbf.Server
 	c := &cobra.Command{
 		Use:   "shares --policy POLICY TABLE.json",
 		Short: "Work out each job's share of a forwarder under a sharing policy",
@@ -37,11 +41,32 @@ func newShares() *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("%s: %w", args[0], err)}
 			}
-			return printJSON(cmd.OutOrStdout(), table.Answer(p, share.Idle(idle)))
+			answer := table.Answer(p, share.Idle(idle))
+			if lustre.RPCsPerSec > 0 {
+				return printTBF(cmd.OutOrStdout(), lustre, answer)
+			}
+			return printJSON(cmd.OutOrStdout(), answer)
 		},
 	}
 	c.Flags().StringVar(&policy, "policy", "", "the sharing policy")
 	c.Flags().StringVar(&idle, "idle", string(share.Inside), "who uses idle shares: inside (the same user and group first) or flat (all by their shares)")
+	c.Flags().Float64Var(&lustre.RPCsPerSec, "tbf", 0, "print Lustre NRS-TBF rules instead, for servers that do so many RPC/s")
+	c.Flags().IntVar(&lustre.Partitions, "tbf-cpts", 1, "CPU partitions of those servers")
 	must(c.MarkFlagRequired("policy"))
 	return c
+}
+
+// printTBF writes the commands that give a server without rules the answer's shares, for a person to
+// read or a shell on the server to run.
+func printTBF(w io.Writer, s tbf.Server, a share.Answer) error {
+	rules, err := s.Rates(a.Shares)
+	if err != nil {
+		return usageError{err}
+	}
+	for _, argv := range append([][]string{s.Enable()}, s.Commands(nil, rules)...) {
+		if _, err := fmt.Fprintf(w, "%s '%s'\n", strings.Join(argv[:2], " "), argv[2]); err != nil { // no argument holds a quote
+			return err
+		}
+	}
+	return nil
 }

@@ -63,7 +63,7 @@ func (t Table) shares(p Policy, idle Idle) []float64 {
 	var index []int
 	for i, j := range t.Jobs {
 		if idle == Flat || j.active() {
-			jobs, index = append(jobs, j.entity()), append(index, i)
+			jobs, index = append(jobs, j.Entity()), append(index, i)
 		}
 	}
 	sum := 0.0
@@ -84,7 +84,7 @@ func (t Table) shares(p Policy, idle Idle) []float64 {
 func (t Table) allocation(p Policy, idle Idle) map[string]float64 {
 	jobs, demand := make([]Job, len(t.Jobs)), make([]float64, len(t.Jobs))
 	for i, j := range t.Jobs {
-		jobs[i], demand[i] = j.entity(), j.demand()
+		jobs[i], demand[i] = j.Entity(), j.demand()
 	}
 	out := map[string]float64{}
 	for i, x := range Allocate(p, jobs, demand, *t.Capacity, idle) {

@@ -49,11 +49,11 @@ func ReadTable(r io.Reader, p Policy) (Table, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Table{}, fmt.Errorf("something follows the table at byte %d", d.InputOffset())
 	}
-	return t, t.check(p)
+	return t, t.Check(p)
 }
 
-// check names the first field that a policy cannot work with.
-func (t Table) check(p Policy) error {
+// Check names the first field that a policy cannot work with.
+func (t Table) Check(p Policy) error {
 	if len(t.Jobs) == 0 || len(t.Jobs) > maxJobs {
 		return fmt.Errorf("jobs: %d of them, want 1..%d", len(t.Jobs), maxJobs)
 	}
@@ -130,7 +130,8 @@ func (j Row) check(p Policy) error {
 	return nil
 }
 
-func (j Row) entity() Job {
+// Entity is the row as a policy sees it.
+func (j Row) Entity() Job {
 	job := Job{Name: j.Job, User: j.User, Group: j.Group}
 	if j.Size != nil {
 		job.Size = *j.Size

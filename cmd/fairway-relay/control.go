@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/remap/relay"
+)
+
+// openControl answers on a unix socket that only the relay's own user and root may use: GET /stats, and
+// PUT /table with a table.
+func openControl(path string, r *relay.Relay) (io.Closer, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("control socket %s: another relay answers there", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(r.Stats())
+	})
+	mux.HandleFunc("PUT /table", func(w http.ResponseWriter, q *http.Request) {
+		t, err := relay.ReadTable(q.Body)
+		if err == nil {
+			err = r.Share(t)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	s := &http.Server{Handler: mux, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	go s.Serve(l) // ends with Close
+	return s, nil
+}
+
+func newShare() *cobra.Command {
+	return &cobra.Command{
+		Use:   "share SOCKET TABLE.json",
+		Short: "Give a running relay another policy and other jobs, at once",
+		Long: "TABLE.json is {\"policy\",\"idle\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"clients\":[ADDRESS]}]};\n" +
+			"an empty policy serves in the order of arrival.",
+		Args: args(2),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			t, err := readTable(a[1])
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(t)
+			if err != nil {
+				return err
+			}
+			return ask(cmd.Context(), a[0], http.MethodPut, "/table", body, cmd.OutOrStdout())
+		},
+	}
+}
+
+func newStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status SOCKET",
+		Short: "Print what a running relay has done for each job, as JSON",
+		Args:  args(1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return ask(cmd.Context(), a[0], http.MethodGet, "/stats", nil, cmd.OutOrStdout())
+		},
+	}
+}
+
+// ask sends one request to a relay's control socket and copies the answer.
+func ask(ctx context.Context, socket, method, path string, body []byte, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	q, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return unreachable{fmt.Errorf("relay at %s: %w", socket, err)}
+	}
+	defer a.Body.Close()
+	if a.StatusCode >= 300 {
+		why, _ := io.ReadAll(io.LimitReader(a.Body, 4<<10))
+		return usageError{fmt.Errorf("relay at %s: %s", socket, bytes.TrimSpace(why))}
+	}
+	_, err = io.Copy(out, a.Body)
+	return err
+}

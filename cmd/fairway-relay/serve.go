@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/remap/relay"
+)
+
+func newServe() *cobra.Command {
+	var control, table string
+	var window int
+	c := &cobra.Command{
+		Use:   "serve LISTEN FORWARDER",
+		Short: "Relay clients of LISTEN (HOST:PORT) to FORWARDER (HOST:PORT) until a signal",
+		Long: "Clients connect to LISTEN as they would to the forwarder. Without a table requests are served in the\n" +
+			"order of their arrival; 'fairway-relay share' gives it one later.",
+		Args: args(2),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if window < 1 {
+				return usageError{fmt.Errorf("--window %d: at least one request must go through", window)}
+			}
+			var t relay.Table
+			if table != "" {
+				var err error
+				if t, err = readTable(table); err != nil {
+					return err
+				}
+			}
+			return serve(cmd.Context(), a[0], a[1], control, window, t)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&control, "control", "", "path of the control socket; without one the policy cannot be changed")
+	f.StringVar(&table, "table", "", "file with policy and jobs to begin with")
+	f.IntVar(&window, "window", relay.DefaultWindow, "requests at the forwarder at once: twice its worker threads")
+	return c
+}
+
+func readTable(name string) (relay.Table, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return relay.Table{}, usageError{err}
+	}
+	defer f.Close()
+	t, err := relay.ReadTable(f)
+	if err != nil {
+		return relay.Table{}, usageError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return t, nil
+}
+
+func serve(ctx context.Context, listen, forwarder, control string, window int, t relay.Table) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	r := relay.New(relay.Config{
+		Window: window, Seed: uint64(time.Now().UnixNano()), Log: log,
+		Dial: func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", forwarder)
+		},
+	})
+	if err := r.Share(t); err != nil {
+		return usageError{err}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return err
+	}
+	if control != "" {
+		door, err := openControl(control, r)
+		if err != nil {
+			l.Close()
+			return err
+		}
+		defer door.Close()
+	}
+	log.Info("relaying", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
+	return r.Serve(ctx, l)
+}

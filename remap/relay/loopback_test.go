@@ -1,0 +1,115 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/collector/p9"
+	"fairway/collector/testbed"
+)
+
+// BenchmarkLoopback is a diod on this machine with nothing slow in front of it, which clients of two
+// addresses write through the relay: what choosing costs when the processor is all there is. Policies
+// take turns of half a second, so that a change of the machine meets all of them.
+func BenchmarkLoopback(b *testing.B) {
+	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		b.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
+	}
+	tb, err := testbed.Start(context.Background(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tb.Close()
+	r := New(Config{Dial: func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", tb.ForwarderAddr("fwd000"))
+	}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { r.Serve(ctx, l) })
+	table := twoJobs("")
+	for i := range table.Jobs {
+		table.Jobs[i].Clients = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})}
+		for k := range 4 {
+			all.Go(func() { writeThrough(b, ctx, tb, l.Addr().String(), table.Jobs[i].Clients[0], fmt.Sprint("f", i, k)) })
+		}
+	}
+	time.Sleep(time.Second)
+	policies := []string{"", "size-fair", "job-fair"}
+	sum := map[string][2]float64{}
+	b.ResetTimer()
+	for range b.N {
+		for _, p := range policies {
+			table.Policy = p
+			if err := r.Share(table); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			before, from := r.Stats(), time.Now()
+			time.Sleep(500 * time.Millisecond)
+			after, took := r.Stats(), time.Since(from).Seconds()
+			for i, j := range []string{"big", "small"} {
+				x := sum[p]
+				x[i] += float64(after[j].Bytes-before[j].Bytes) / took
+				sum[p] = x
+			}
+		}
+	}
+	cancel()
+	all.Wait()
+	for _, p := range policies {
+		b.ReportMetric(sum[p][0]/sum[p][1], "ratio-"+p)
+		b.ReportMetric((sum[p][0]+sum[p][1])/(sum[""][0]+sum[""][1]), "of-fifo-"+p)
+	}
+	b.ReportMetric((sum[""][0]+sum[""][1])/1e6/float64(b.N), "MB/s-")
+}
+
+// writeThrough keeps four writers busy on one connection from an address.
+func writeThrough(b *testing.B, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, name string) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+	conn, err := d.DialContext(ctx, "tcp", relay)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	c, err := p9.NewClient(ctx, conn, relay, 65536)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer c.Close()
+	root, err := c.Attach(ctx, tb.Attach(), uint32(os.Geteuid()))
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	var writers sync.WaitGroup
+	for i := range 4 {
+		f, err := root.Walk(ctx)
+		if err == nil {
+			err = f.Create(ctx, fmt.Sprint(name, i), uint32(os.O_RDWR), 0o600, uint32(os.Getegid()))
+		}
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		writers.Go(func() {
+			data := make([]byte, 60<<10)
+			for ctx.Err() == nil {
+				f.WriteAt(ctx, data, 0)
+			}
+		})
+	}
+	writers.Wait()
+}

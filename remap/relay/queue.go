@@ -1,0 +1,147 @@
+package relay
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+
+	"fairway/remap/share"
+)
+
+// request is one 9P message on its way to the forwarder.
+type request struct {
+	conn  *conn
+	frame []byte
+	cost  int
+	seq   uint64 // order of arrival
+}
+
+// What a request costs, in bytes moved: so much for itself, and its data. diod on a machine of two
+// cores takes 97 us for a Tgetattr and about 160 us for 64 KiB of data.
+const requestCost = 32 << 10
+
+// quantum is what one token lets a job do. Requests of 64 KiB, the most diod takes, fit one token;
+// what is left of it stays with the job while it has requests, so that jobs share bytes, not messages.
+const quantum = requestCost + 64<<10
+
+// 9P2000.L: size[4] type[1] tag[2], then the fields of the type.
+const (
+	headerBytes = 7
+	tFlush      = 108
+	rFlush      = tFlush + 1
+	tRead       = 116
+	tWrite      = 118
+	readCount   = headerBytes + 4 + 8 // fid[4] offset[8] count[4]
+	writeData   = headerBytes + 4 + 8 + 4
+)
+
+// cost is what a message makes the forwarder do.
+func cost(frame []byte) int {
+	switch {
+	case frame[4] == tWrite:
+		return requestCost + max(len(frame)-writeData, 0)
+	case frame[4] == tRead && len(frame) >= readCount+4:
+		return requestCost + int(min(binary.LittleEndian.Uint32(frame[readCount:]), maxFrame))
+	}
+	return requestCost
+}
+
+// queue holds requests by job and says which goes next. It is not safe for concurrent use.
+type queue struct {
+	lanes   []lane
+	lottery *share.Lottery // nil: order of arrival, everything in lane 0
+	random  *rand.Rand
+	current int // lane that still has credit
+	length  int
+}
+
+// lane is one job's requests in their order. Its credit is what its last tokens have left, bytes.
+type lane struct {
+	waiting []*request // from head on
+	head    int
+	credit  int
+}
+
+func newQueue(s *sharing, random *rand.Rand) *queue {
+	q := &queue{lanes: make([]lane, len(s.jobs)), random: random}
+	if s.policy != nil {
+		q.lottery = share.NewLottery(s.policy, s.jobs, s.idle)
+	}
+	return q
+}
+
+func (q *queue) push(job int, r *request) {
+	if q.lottery == nil {
+		job = 0
+	} else {
+		q.lottery.Work(job, true)
+	}
+	q.lanes[job].waiting = append(q.lanes[job].waiting, r)
+	q.length++
+}
+
+// pop takes the next request; nil when there is none.
+func (q *queue) pop() *request {
+	if q.length == 0 {
+		return nil
+	}
+	q.length--
+	if q.lottery == nil {
+		return q.lanes[0].pop()
+	}
+	l := &q.lanes[q.current]
+	for l.empty() || l.credit < l.waiting[l.head].cost {
+		q.current, _ = q.lottery.Draw(q.random.Float64()) // somebody has work: length was not 0
+		l = &q.lanes[q.current]
+		l.credit += quantum
+	}
+	r := l.pop()
+	l.credit -= r.cost
+	if l.empty() {
+		l.credit = 0 // nobody saves tokens for later
+		q.lottery.Work(q.current, false)
+	}
+	return r
+}
+
+func (l *lane) empty() bool { return l.head == len(l.waiting) }
+
+func (l *lane) pop() *request {
+	r := l.waiting[l.head]
+	l.waiting[l.head] = nil
+	l.head++
+	switch {
+	case l.empty():
+		l.waiting, l.head = l.waiting[:0], 0
+	case l.head >= 1024 && l.head*2 > len(l.waiting):
+		n := copy(l.waiting, l.waiting[l.head:])
+		clear(l.waiting[n:])
+		l.waiting, l.head = l.waiting[:n], 0
+	}
+	return r
+}
+
+// drop removes and returns every request that out says.
+func (q *queue) drop(out func(*request) bool) (dropped []*request) {
+	for i := range q.lanes {
+		l := &q.lanes[i]
+		if l.empty() {
+			continue
+		}
+		kept := l.waiting[:0]
+		for _, r := range l.waiting[l.head:] {
+			if out(r) {
+				dropped = append(dropped, r)
+				q.length--
+			} else {
+				kept = append(kept, r)
+			}
+		}
+		clear(l.waiting[len(kept):])
+		l.waiting, l.head = kept, 0
+		if l.empty() && q.lottery != nil {
+			l.credit = 0
+			q.lottery.Work(i, false)
+		}
+	}
+	return dropped
+}

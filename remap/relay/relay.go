@@ -1,0 +1,262 @@
+// Package relay stands in front of a forwarder's 9P2000.L service and decides whose request goes
+// next: it keeps requests in a queue for each job and serves them by the tokens of a sharing policy
+// (package share; Karrels et al., ThemisIO, sections 3 and 4). Clients connect to the relay as to the
+// forwarder; each connection has one of its own behind it, and messages pass unchanged and, within a
+// connection, in their order.
+//
+// The relay lets only as many requests at once into the forwarder as keep it busy (the window), so
+// that they wait here, where order can be chosen, and not there.
+package relay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultWindow is twice the worker threads that diod has for a tree by default here (8): every thread
+// has its next request waiting.
+const DefaultWindow = 16
+
+// Config is what a relay needs; Dial is required.
+type Config struct {
+	// Dial connects to the forwarder.
+	Dial func(context.Context) (net.Conn, error)
+	// Window is how many requests may be at the forwarder at once; DefaultWindow if 0.
+	Window int
+	// Seed of the draws.
+	Seed uint64
+	Log  *slog.Logger // discarded if nil
+}
+
+// Relay is one relay. Its methods may be called from any goroutine.
+type Relay struct {
+	cfg    Config
+	random *rand.Rand // used under mu
+
+	mu       sync.Mutex // guards everything below, and what conn says
+	sharing  *sharing
+	queue    *queue
+	inFlight int
+	arrived  uint64
+	conns    map[*conn]bool
+	served   map[string]*Served // by job
+}
+
+// Served is what a relay has done for a job.
+type Served struct {
+	Requests int64 `json:"requests"`
+	// Bytes are those of reads asked for and writes sent.
+	Bytes int64 `json:"bytes"`
+	// Waiting and Connections are those of now.
+	Waiting     int `json:"waiting"`
+	Connections int `json:"connections"`
+}
+
+// New makes a relay that serves in the order of arrival until Share is called.
+func New(cfg Config) *Relay {
+	if cfg.Window == 0 {
+		cfg.Window = DefaultWindow
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Relay{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{}, served: map[string]*Served{}}
+	if err := r.Share(Table{}); err != nil {
+		panic(err) // the empty table is sound
+	}
+	return r
+}
+
+// Share changes policy and jobs at once, for the requests that wait already too.
+func (r *Relay) Share(t Table) error {
+	s, err := t.compile()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var waiting []*request
+	if r.queue != nil {
+		waiting = r.queue.drop(func(*request) bool { return true })
+	}
+	slices.SortFunc(waiting, func(a, b *request) int { return int(a.seq) - int(b.seq) })
+	r.sharing, r.queue = s, newQueue(s, r.random)
+	old := r.served
+	r.served = make(map[string]*Served, len(s.jobs))
+	for _, j := range s.jobs {
+		if r.served[j.Name] = old[j.Name]; r.served[j.Name] == nil {
+			r.served[j.Name] = &Served{}
+		}
+	}
+	for c := range r.conns {
+		c.lane = s.of(c.from)
+	}
+	for _, q := range waiting {
+		r.queue.push(q.conn.lane, q)
+	}
+	return nil
+}
+
+// Stats says what was done for each job so far; clients in no job are under "".
+func (r *Relay) Stats() map[string]Served {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]Served, len(r.served))
+	for name, s := range r.served {
+		out[name] = *s
+	}
+	for c := range r.conns {
+		name := r.sharing.jobs[c.lane].Name
+		s := out[name]
+		s.Connections++
+		s.Waiting += c.waiting
+		out[name] = s
+	}
+	return out
+}
+
+// Serve takes connections from l until ctx ends, and returns when all of them have ended. It owns l.
+func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	for {
+		client, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, new(*net.OpError)) && !errors.Is(err, net.ErrClosed):
+			r.cfg.Log.Error("accept", "err", err) // out of descriptors, perhaps: others may end
+			time.Sleep(acceptPause)
+			continue
+		case err != nil:
+			return fmt.Errorf("accept: %w", err)
+		}
+		all.Go(func() {
+			if err := r.pass(ctx, client); err != nil && ctx.Err() == nil {
+				r.cfg.Log.Info("connection ended", "client", client.RemoteAddr(), "err", err)
+			}
+		})
+	}
+}
+
+const acceptPause = 100 * time.Millisecond
+
+// pass serves one client until either side ends.
+func (r *Relay) pass(ctx context.Context, client net.Conn) error {
+	defer client.Close()
+	up, err := r.cfg.Dial(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to the forwarder: %w", err)
+	}
+	defer up.Close()
+	c := newConn(r, client, up)
+	r.mu.Lock()
+	c.lane = r.sharing.of(c.from)
+	r.conns[c] = true
+	r.mu.Unlock()
+	defer r.forget(c)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() { client.Close(); up.Close() })
+	defer stop()
+	var parts sync.WaitGroup
+	for _, part := range []func(context.Context) error{c.fromClient, c.toForwarder, c.fromForwarder} {
+		parts.Go(func() { cancel(part(ctx)) })
+	}
+	parts.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// forget drops what waits of a connection that ended and frees its places at the forwarder.
+func (r *Relay) forget(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
+	r.queue.drop(func(q *request) bool { return q.conn == c })
+	r.inFlight -= len(c.flights)
+	c.flights = nil
+	r.pump()
+}
+
+// enqueue takes a request from a client.
+func (r *Relay) enqueue(c *conn, frame []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.arrived++
+	c.waiting++
+	r.queue.push(c.lane, &request{conn: c, frame: frame, cost: cost(frame), seq: r.arrived})
+	r.pump()
+}
+
+// answered frees the place of a request whose reply has come.
+func (r *Relay) answered(c *conn, reply []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tag := binary.LittleEndian.Uint16(reply[5:])
+	if f, found := c.flights[tag]; found {
+		delete(c.flights, tag)
+		r.inFlight--
+		// A flushed request has no reply of its own once the flush has one.
+		if _, left := c.flights[f.old]; left && reply[4] == rFlush {
+			delete(c.flights, f.old)
+			r.inFlight--
+		}
+	}
+	r.pump()
+}
+
+// pump sends as many requests as there are places for. r.mu is held.
+func (r *Relay) pump() {
+	for r.inFlight < r.cfg.Window {
+		q := r.queue.pop()
+		if q == nil {
+			return
+		}
+		c := q.conn
+		f := flight{}
+		if q.frame[4] == tFlush && len(q.frame) >= headerBytes+2 {
+			f.old = binary.LittleEndian.Uint16(q.frame[headerBytes:])
+		}
+		tag := binary.LittleEndian.Uint16(q.frame[5:])
+		if _, twice := c.flights[tag]; !twice { // a client that repeats a tag in use has one reply for both
+			r.inFlight++
+		}
+		c.flights[tag] = f
+		c.waiting--
+		c.out = append(c.out, q.frame)
+		s := r.served[r.sharing.jobs[c.lane].Name]
+		s.Requests++
+		s.Bytes += int64(q.cost - requestCost)
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// clientAddr is where a connection comes from; not valid where that is no IP address.
+func clientAddr(c net.Conn) netip.Addr {
+	a, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Addr().Unmap()
+}
