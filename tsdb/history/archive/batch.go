@@ -96,6 +96,14 @@ func (w *writer) add(row any, day time.Time) error {
 
 // add takes the rows of one log, and the log itself as read.
 func (b *batch) add(l *iolog.Log, read iolog.Read) error {
+	b.note(read)
+	if err := b.addRows(l); err != nil {
+		return fmt.Errorf("archive: %s: %w", read.Path, err)
+	}
+	return nil
+}
+
+func (b *batch) addRows(l *iolog.Log) error {
 	day := map[int64]time.Time{}
 	var err error
 	add := func(t *table, row any, at time.Time) {
@@ -128,11 +136,7 @@ func (b *batch) add(l *iolog.Log, read iolog.Read) error {
 		add(forwarderTable, &l.Forwarders[i], dayOf(l.Forwarders[i].Time))
 	}
 	b.rows += l.Rows()
-	b.note(read)
-	if err != nil {
-		return fmt.Errorf("archive: %s: %w", read.Path, err)
-	}
-	return nil
+	return err
 }
 
 // note remembers a file without rows of its own.
