@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,20 @@ func archiveDir(named, config string) (string, error) {
 // archiveOf answers questions about the daemon's own archive.
 func archiveOf(c *Config) webui.Archive {
 	return archive.NewReader(filepath.Join(c.StateDir, "archive"))
+}
+
+// keepForwarders copies the forwarders' days into the archive until ctx ends.
+func (d *daemon) keepForwarders(ctx context.Context) {
+	if !d.conf.Archive.Forwarders {
+		return
+	}
+	archive.Keep(ctx, filepath.Join(d.conf.StateDir, "archive"), d.store, func(days int, err error) {
+		if err != nil {
+			d.log.Warn("the forwarders' seconds were not added to the archive; the next try is in an hour", "err", err)
+			return
+		}
+		d.log.Info("forwarders' seconds added to the archive", "days", days)
+	})
 }
 
 func newImport(config *string) *cobra.Command {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,8 @@ import (
 var errNoArchive = errors.New("this fairwayd was built without the I/O-log archive (DuckDB needs cgo); build it with CGO_ENABLED=1 and a C++ compiler")
 
 func archiveOf(*Config) webui.Archive { return nil }
+
+func (d *daemon) keepForwarders(context.Context) {}
 
 func newImport(*string) *cobra.Command { return withoutArchive("import PATH...") }
 func newQuery(*string) *cobra.Command  { return withoutArchive("query [NAME | SQL]") }

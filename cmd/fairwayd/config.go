@@ -35,6 +35,7 @@ type Config struct {
 	Listen       Listen                `toml:"listen"`
 	Access       Access                `toml:"access"`
 	Store        Store                 `toml:"store"`
+	Archive      Archive               `toml:"archive"`
 	Forwarder    Forwarder             `toml:"forwarder"`
 	Desk         remap.Settings        `toml:"desk"`
 	Detector     failslow.Settings     `toml:"detector"`
@@ -55,6 +56,11 @@ type Listen struct {
 	HTTP   string   `toml:"http"`
 	Agents string   `toml:"agents"`
 	Hosts  []string `toml:"hosts"`
+}
+
+// Archive says what goes into the I/O-log archive by itself.
+type Archive struct {
+	Forwarders bool `toml:"forwarders"`
 }
 
 // Forwarder holds what is true of every forwarder that is not described by itself.
@@ -90,6 +96,7 @@ func defaultConfig() Config {
 		LogLevel:     "info",
 		Listen:       Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
 		Store:        Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
+		Archive:      Archive{Forwarders: true},
 		Access:       Access{Anonymous: remap.Viewer},
 		Desk:         remap.DefaultSettings(),
 		Detector:     failslow.DefaultSettings(),

@@ -139,8 +139,10 @@ type File struct {
 
 // Slurm is one batch job as the scheduler accounts for it.
 type Slurm struct {
+	// JobID is the number that the job's programs see, and so what their logs carry; SlurmID is as Slurm
+	// prints it, "123_4" for a task of an array.
 	JobID      string    `col:"job_id"`
-	JobIDRaw   string    `col:"job_id_raw"`
+	SlurmID    string    `col:"slurm_id"`
 	Name       string    `col:"name"`
 	User       string    `col:"user"`
 	Account    string    `col:"account"`

@@ -200,3 +200,31 @@ func totals(t *testing.T, path string) map[string]int64 {
 	}
 	return out
 }
+
+func TestSlurm(t *testing.T) {
+	read := func(text string) (*iolog.Log, error) {
+		return Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1)
+	}
+	l, err := read("JobID|JobIDRaw|User|JobName|Partition|Account|State|Submit|Start|End|NNodes|NodeList\n" +
+		"100_2|102|wei|ocean|batch|phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|3|n[01-03]\n" +
+		"100_2.batch|102.batch||batch||phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|1|n01\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Slurm) != 1 {
+		t.Fatalf("%d rows: %+v", len(l.Slurm), l.Slurm)
+	}
+	r := l.Slurm[0]
+	if r.JobID != "102" || r.SlurmID != "100_2" || r.User != "wei" || r.Start.Hour() != 10 || *r.NodeCount != 3 || !slices.Equal(r.Nodes, []string{"n01", "n02", "n03"}) {
+		t.Errorf("%+v", r)
+	}
+	for _, text := range []string{`{"files":[]}`, "a|b|c|d\n1|2|3|4\n", "some text\n"} {
+		if _, err := read(text); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	// A truncated answer is a bad log, not another kind of file.
+	if _, err := read(`{"meta":{"Slurm":{}},"jobs":[{"job_id":`); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("a cut answer: %v", err)
+	}
+}

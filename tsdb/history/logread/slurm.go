@@ -1,0 +1,66 @@
+package logread
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+
+	"fairway/collector/slurm"
+	"fairway/tsdb/history/iolog"
+)
+
+// looksLikeSlurm tells sacct's and scontrol's output from other text by its first bytes.
+func looksLikeSlurm(head []byte) bool {
+	head = bytes.TrimLeft(head, "\xef\xbb\xbf \t\r\n")
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(head, []byte("JobId=")):
+		return true
+	case bytes.HasPrefix(head, []byte("{")):
+		return bytes.Contains(head, []byte(`"jobs"`)) || bytes.Contains(bytes.ToLower(head), []byte(`"slurm"`))
+	}
+	return bytes.Count(line, []byte("|")) >= 3 && (bytes.Contains(line, []byte("JobID")) || sacctLine.Match(line))
+}
+
+var sacctLine = regexp.MustCompile(`^[0-9]+(_[0-9\[\]-]+)?(\+[0-9]+)?(\.[a-z0-9+]+)?\|`)
+
+// Slurm reads what Slurm accounts for: one row a job, none for its steps. Times without a zone are UTC.
+func Slurm(in io.Reader) (*iolog.Log, error) {
+	l := &iolog.Log{Kind: "slurm"}
+	err := slurm.Read(in, slurm.Options{}, func(j *slurm.Job) error {
+		if j.Step == "" {
+			l.Slurm = append(l.Slurm, slurmRow(j))
+		}
+		return nil
+	})
+	if err != nil && len(l.Slurm) == 0 {
+		return nil, err
+	}
+	if err == nil && len(l.Slurm) == 0 {
+		return nil, errors.New("no jobs in it")
+	}
+	if err != nil {
+		l.Problem = err.Error()
+	}
+	return l, nil
+}
+
+func slurmRow(j *slurm.Job) iolog.Slurm {
+	row := iolog.Slurm{
+		JobID: string(j.ID), SlurmID: string(j.ID), Name: j.Name, User: j.User, Account: j.Account, Partition: j.Partition, State: j.State,
+		Submit: j.Submit, Start: j.Start, End: j.End, NodeCount: j.NodeCount, ProcCount: j.CPUs, RunSeconds: math.NaN(),
+	}
+	if j.RawID > 0 {
+		row.JobID = strconv.FormatInt(j.RawID, 10)
+	}
+	if j.ElapsedSeconds != nil {
+		row.RunSeconds = float64(*j.ElapsedSeconds)
+	}
+	for _, n := range j.Nodes {
+		row.Nodes = append(row.Nodes, string(n))
+	}
+	return row
+}
