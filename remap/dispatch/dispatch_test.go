@@ -144,14 +144,15 @@ func (m *machine) Select(_ context.Context, q tsdb.Query) ([]tsdb.Series, error)
 // site is a machine with its desk, history and dispatcher.
 type site struct {
 	*machine
-	d    *Dispatcher
-	hist *history.Store
+	d       *Dispatcher
+	hist    *history.Store
+	journal string
 }
 
 // limits make a job of 4 nodes that do I/O worth 2 forwarders.
 var limits = dfra.Config{F: 2, NMin: 2, VMinBytes: 1e9, HighBW: 5e9, FwdPeakBW: 1e9, CNPeakBW: 5e8}
 
-func newSite(t *testing.T, m *machine, mode remap.Mode) *site {
+func newSite(t *testing.T, m *machine, mode remap.Mode, change ...func(*remap.Settings)) *site {
 	t.Helper()
 	dir := t.TempDir()
 	h, _, err := history.Open(filepath.Join(dir, "history"))
@@ -160,12 +161,16 @@ func newSite(t *testing.T, m *machine, mode remap.Mode) *site {
 	}
 	set := remap.DefaultSettings()
 	set.Mode, set.PlansPerMinute, set.HealthyFloor = mode, 1000, 1
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: filepath.Join(dir, "journal"), Driver: m, Situation: m.situation})
+	for _, c := range change {
+		c(&set)
+	}
+	journal := filepath.Join(dir, "journal")
+	desk, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: m, Situation: m.situation})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.desk = desk
-	s := &site{machine: m, hist: h}
+	s := &site{machine: m, hist: h, journal: journal}
 	s.d = New(Config{Desk: desk, History: h, Situation: m.situation, Frames: m.show, Seconds: m, Name: "dfra", Policy: dfra.Decide, Limits: limits, LiveAfter: 10 * time.Second})
 	m.jobs = s.d.Running
 	t.Cleanup(func() {
