@@ -129,8 +129,8 @@ func (l *life) check() {
 			owner[m.To] = p.Job
 		}
 	}
-	if healthy := 9 - len(owner); healthy < 2 {
-		l.t.Fatalf("%d forwarders are dedicated, the floor is 2 of 9", len(owner))
+	if healthy := 9 - len(owner); healthy < 6 {
+		l.t.Fatalf("%d forwarders are dedicated, the floor is 6 of 9", len(owner))
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAnyLifeOfASiteIsLawful(t *testing.T) {
 			if seed%3 == 0 {
 				mode = remap.ModeApprove
 			}
-			s := newSite(t, newMachine(16, 4, 5), mode, func(set *remap.Settings) { set.HealthyFloor, set.TwoPersons = 2, false })
+			s := newSite(t, newMachine(16, 4, 5), mode, func(set *remap.Settings) { set.HealthyFloor, set.TwoPersons = 6, false })
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); s.d.Run(ctx) }()
