@@ -234,11 +234,14 @@ func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error
 			return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, c.Text)
 		}
 	}
-	owners := d.Owners()
-	for _, f := range targetsOf(v.Plan.Moves) {
+	owners, targets := d.Owners(), targetsOf(v.Plan.Moves)
+	for _, f := range targets {
 		if job, owned := owners[f]; owned && job != v.Plan.Job {
 			return fmt.Errorf("plan %s: %w: %s is dedicated to job %s", e.ID, ErrState, f, job)
 		}
+	}
+	if left := d.situation().forEverybody(owners, targets); v.Plan.Dedicated && left < d.set.HealthyFloor {
+		return fmt.Errorf("plan %s: %w: %d healthy forwarders would be left for everybody, the floor is %d", e.ID, ErrState, left, d.set.HealthyFloor)
 	}
 	return nil
 }

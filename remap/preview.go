@@ -303,17 +303,29 @@ func checkSources(p Plan, s *Situation) []Check {
 	return []Check{{"source", Green, "the way back is known for every node"}}
 }
 
-func checkFloor(targets []topology.ForwarderID, p Plan, s *Situation, set Settings) []Check {
-	healthy, idle := s.Healthy()
-	left := healthy
-	text := fmt.Sprintf("%d healthy forwarders (floor %d)", healthy, set.HealthyFloor)
-	if p.Dedicated {
-		for _, id := range targets {
-			if st := s.State(id); st == ForwarderIdle || st == ForwarderOK {
-				left--
-			}
+// forEverybody counts the healthy forwarders that are dedicated to no job, without those that a plan
+// would take.
+func (s *Situation) forEverybody(owners map[topology.ForwarderID]topology.JobID, taken []topology.ForwarderID) (n int) {
+	for _, node := range s.Machine.ByRole(topology.Forwarder) {
+		id := topology.ForwarderID(node.ID)
+		if _, owned := owners[id]; owned || slices.Contains(taken, id) {
+			continue
 		}
-		text = fmt.Sprintf("healthy forwarders for everybody %d -> %d (floor %d), idle %d", healthy, left, set.HealthyFloor, idle)
+		if st := s.State(id); st == ForwarderIdle || st == ForwarderOK || st == ForwarderDedicated {
+			n++
+		}
+	}
+	return n
+}
+
+func checkFloor(targets []topology.ForwarderID, p Plan, s *Situation, set Settings) []Check {
+	left := s.forEverybody(s.Owner, nil)
+	text := fmt.Sprintf("%d healthy forwarders for everybody (floor %d)", left, set.HealthyFloor)
+	if p.Dedicated {
+		now := left
+		left = s.forEverybody(s.Owner, targets)
+		_, idle := s.Healthy()
+		text = fmt.Sprintf("healthy forwarders for everybody %d -> %d (floor %d), idle %d", now, left, set.HealthyFloor, idle)
 	}
 	if left < set.HealthyFloor {
 		return []Check{{"floor", Red, text}}

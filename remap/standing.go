@@ -2,6 +2,7 @@ package remap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,7 +168,11 @@ func (d *Desk) approveByRule(ctx context.Context, p Plan) (Plan, error) {
 	if err != nil || v.Needs > 1 || v.MayApprove != "" || slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Level != Green }) {
 		return p, err
 	}
-	return d.Approve(ctx, rule, p.ID, Answer{Hash: v.Hash, Reason: shortenText(reason, maxReason)})
+	approved, err := d.Approve(ctx, rule, p.ID, Answer{Hash: v.Hash, Reason: shortenText(reason, maxReason)})
+	if errors.Is(err, ErrState) || errors.Is(err, ErrChanged) {
+		return p, nil // something came in between: the plan waits for a person
+	}
+	return approved, err
 }
 
 // ruledSince counts the plans that were approved by rule since then.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/collector"
@@ -67,6 +68,8 @@ type Dispatcher struct {
 	cfg Config
 	log *slog.Logger
 	due chan struct{} // a profile is due
+
+	layer atomic.Pointer[layer]
 
 	deciding sync.Mutex // one job at a time: two must not be promised the same forwarder
 
