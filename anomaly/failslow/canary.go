@@ -2,24 +2,47 @@ package failslow
 
 import (
 	"math"
-	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
-// canaryLayer gathers the canaries of the layer, so that one is judged against the others of its time.
+// A canary asks for the same thing of every node, so that no job's habits are in what it takes: where
+// load leaves a doubt, a few canaries settle it.
+const (
+	idleLoad = 0.02 // of peak: below it a node counts as idle
+	// calmFor is how long no request may have waited before a canary is sent: its own wait would be in it.
+	calmFor = 12
+	// suspicion is the log capital from which a node is probed as a suspect.
+	suspicion  = 2.0
+	readyAfter = 10 // canaries of a class before any is judged
+)
+
+// canaryLayer is what canaries usually take, log seconds, learnt from nodes without suspicion.
 type canaryLayer struct {
-	recent [classes][]float64 // newest log residuals, a ring
-	at     [classes]int
+	Usual [classes]offset
+	Noise [classes]noise
+
+	suspects int // nodes under suspicion in the newest second
 }
 
-const recentCanaries = 64
+func (l *canaryLayer) teach(c Class, x float64) {
+	u, n := &l.Usual[c], &l.Noise[c]
+	u.Count++
+	step := x - u.Mean
+	if u.Count > readyAfter {
+		step = clip(step, -0.3, 0.3)
+		n.Count = min(n.Count+1, 500)
+		n.Mean += (math.Abs(step) - n.Mean) / n.Count
+	}
+	// What the metadata server takes changes with its load, and quickly.
+	u.Mean += step / min(u.Count, [classes]float64{200, 200, 30}[c])
+}
 
-// settle is called at the end of each second.
-func (l *canaryLayer) settle(*Detector) {}
-
-const idleLoad = 0.02 // of peak: below it a node counts as idle
+func (l *canaryLayer) sigma(c Class) float64 {
+	return max(0.08, 1.25*(l.Noise[c].Mean*l.Noise[c].Count+0.12*20)/(l.Noise[c].Count+20))
+}
 
 // Probe takes what a canary saw.
 func (d *Detector) Probe(now time.Time, p Probe) {
@@ -28,48 +51,88 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		return
 	}
 	n.Probed = now.Unix()
-	worst := math.Inf(1)
+	crowd := d.canaries.suspects > max(2, len(d.order)/4) // when so many are slow at once it is not they
+	if max(math.Abs(d.common[Read]), math.Abs(d.common[Write])) > calmCommon {
+		return // the whole layer is slow: nothing to compare with
+	}
+	var r [classes]float64
+	all := true
 	for c := range classes {
-		if !known(p.Took[c]) {
-			continue
-		}
-		x := math.Log(p.Took[c])
-		l := &d.canaries
-		usual := n.Canary[c].Mean
-		if len(l.recent[c]) >= 8 {
-			s := slices.Sorted(slices.Values(l.recent[c]))
-			usual = s[len(s)/2]
-		} else if n.Canary[c].Count < 5 {
-			usual = x
-		}
-		if len(l.recent[c]) < recentCanaries {
-			l.recent[c] = append(l.recent[c], x)
+		u := &d.canaries.Usual[c]
+		if !known(p.Took[c]) || u.Count < readyAfter {
+			all = false
 		} else {
-			l.recent[c][l.at[c]%recentCanaries] = x
-			l.at[c]++
+			r[c] = d.canaryLog(p, c) - u.Mean - n.habit(c)
 		}
-		n.Canary[c].Count++
-		n.Canary[c].Mean += (x - n.Canary[c].Mean) / min(n.Canary[c].Count, 100)
-		if Class(c) != Meta {
-			worst = min(worst, x-usual)
+		if known(p.Took[c]) && (crowd || !d.suspect(n)) {
+			d.canaries.teach(Class(c), d.canaryLog(p, c))
+			if u.Count > readyAfter {
+				h := &n.Canary[c]
+				h.Count++
+				h.Mean += (clip(r[c]+n.habit(c), -0.3, 0.3) - h.Mean) / min(h.Count, 50)
+			}
 		}
 	}
-	if !math.IsInf(worst, 1) {
-		n.Tests[canary].bet(d.now, clip(against(worst, 0.15*0.15, 0.3), -0.5, 3), d.limit()+3)
+	if all && !crowd {
+		d.betCanary(n, r)
 	}
 }
 
-// Due lists the nodes that want a canary now, the suspects first: those in doubt or alarm every
+// canaryLog is the log of what a canary took, without what the whole layer takes longer now.
+func (d *Detector) canaryLog(p Probe, c int) float64 {
+	x := math.Log(p.Took[c])
+	if c < 2 {
+		x -= d.lately[c]
+	}
+	return x
+}
+
+// habit is the node's own offset in canaries, never more than a little.
+func (n *node) habit(c int) float64 {
+	h := &n.Canary[c]
+	return clip(h.Mean*h.Count/(h.Count+10), -0.1, 0.1)
+}
+
+func (d *Detector) betCanary(n *node, r [classes]float64) {
+	sr, sw, sm := d.canaries.sigma(Read), d.canaries.sigma(Write), d.canaries.sigma(Meta)
+	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+0.05*0.05
+	if min(r[Read], r[Write]) < 0.3*both {
+		both = min(r[Read], r[Write]) // one class only: that is another question
+	}
+	most := d.limit() + 3
+	n.Tests[canary].bet(d.now, clip(against(both, variance, 0.2), -1, 4), most)
+	one := r[Read] - r[Write]
+	if r[Write] < 0 {
+		one = r[Read] + r[Write]/2
+	}
+	variance = sr*sr + sw*sw + 0.05*0.05
+	n.Tests[readSlow].bet(d.now, clip(against(one, variance, 0.35), -2, 3), most)
+	one = r[Write] - max(0, r[Read])
+	n.Tests[writeSlow].bet(d.now, clip(against(one, variance, 0.35), -2, 3), most)
+	meta := r[Meta] - max(0, both)
+	n.Tests[metaSlow].bet(d.now, clip(against(meta, sm*sm+0.3*0.3, 0.8), -2, 2), most)
+}
+
+// suspect says that a node is to be looked at more often.
+func (d *Detector) suspect(n *node) bool {
+	return n.Alarm || n.level == anomaly.Doubt || n.top() > suspicion
+}
+
+// Due lists the nodes that want a canary now, the suspects first: those under suspicion every
 // SuspectProbeEvery, those without load every IdleProbeEvery. A node in the list is not listed again
 // before its time, whether or not anything came of it. What came is told with Probe.
 func (d *Detector) Due(now time.Time) []topology.NodeID {
 	t := now.Unix()
 	var suspects, idle []topology.NodeID
+	d.canaries.suspects = 0
 	for _, n := range d.order {
-		if t-n.Seen > 5 || n.Queue > 0 {
+		doubt := d.suspect(n)
+		if doubt {
+			d.canaries.suspects++
+		}
+		if t-n.Seen > 5 || t-n.Waited < calmFor {
 			continue
 		}
-		doubt := n.Alarm || n.score(d.limit()) > 0.15
 		switch {
 		case doubt && t-n.Asked >= int64(d.set.SuspectProbeEvery.Seconds()):
 			n.Asked = t
@@ -82,10 +145,11 @@ func (d *Detector) Due(now time.Time) []topology.NodeID {
 	return append(suspects, idle...)
 }
 
-func (n *node) score(limit float64) float64 {
-	s := 0.0
+// top is the largest capital.
+func (n *node) top() float64 {
+	top := 0.0
 	for i := range n.Tests {
-		s = max(s, n.Tests[i].Log/limit)
+		top = max(top, n.Tests[i].Log)
 	}
-	return s
+	return top
 }

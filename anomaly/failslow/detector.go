@@ -20,6 +20,7 @@ type Detector struct {
 	began    int64
 	peak     peak
 	common   [2]float64 // this second's factor of the whole layer, log
+	lately   [2]float64 // the same, mean over the last seconds
 	backend  float64    // log of the worst pool's slowness against its usual time
 	verdicts []anomaly.Verdict
 	jobs     map[*node][]*node // peers by the job table
@@ -80,7 +81,6 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 	for _, n := range d.order {
 		d.judge(n)
 	}
-	d.canaries.settle(d)
 	return d.verdicts
 }
 
@@ -121,7 +121,10 @@ func (d *Detector) read(o *Observation, gap float64) {
 	}
 	n.Seen = d.now
 	n.now = second{util: rate(o, d.peak.value()) / gap}
-	n.Load, n.Queue = n.now.util, o.QueueLen
+	n.Load = n.now.util
+	if o.QueueLen > 0 || max(o.Class[Read].Wait, o.Class[Write].Wait) > backlog {
+		n.Waited = d.now
+	}
 	if gap == 1 {
 		d.peak.see(n.index, d.now, o.Class[Read].Bytes+o.Class[Write].Bytes)
 	}
@@ -164,6 +167,7 @@ func (d *Detector) findCommon() {
 		}
 		slices.Sort(d.scratch)
 		d.common[c] = d.scratch[len(d.scratch)/2]
+		d.lately[c] += (d.common[c] - d.lately[c]) / 10
 	}
 }
 

@@ -92,6 +92,7 @@ func (d *Detector) closeLong(n *node) {
 	fresh := false
 	worst := math.Inf(1)
 	var mean [2]float64
+	var streamed [2]bool
 	for c := range 2 {
 		if e := n.long[c][small]; e.Weight > 0 {
 			n.carried[c], n.age[c] = e, d.now
@@ -103,7 +104,7 @@ func (d *Detector) closeLong(n *node) {
 		switch {
 		case e.Weight > 0 && d.now-n.age[c] <= carryFor && n.Offset[c][small].Count >= 60:
 		case stream.Weight > 0:
-			e, doubt = stream, streamDoubt
+			e, doubt, streamed[c], fresh = stream, streamDoubt, true, true
 		default:
 			worst = math.Inf(-1)
 			continue
@@ -117,16 +118,22 @@ func (d *Detector) closeLong(n *node) {
 		return
 	}
 	n.Tests[mild].bet(d.now, clip(worst, -4, 4), d.limit()+3)
-	if n.age[Read] == d.now && d.now-n.age[Write] <= carryFor {
-		d.oneClass(n, Read, mean)
+	switch {
+	case n.age[Read] == d.now && d.now-n.age[Write] <= carryFor:
+		d.oneClass(n, Read, mean, d.limit()+3)
+	case streamed[Read]: // a job's habit or the node's: enough for a canary, not for an accusation
+		d.oneClass(n, Read, mean, 0.4*d.limit())
 	}
 }
 
 // oneClass bets on one class being slow while the other is not.
-func (d *Detector) oneClass(n *node, c Class, mean [2]float64) {
-	e := n.carried[c]
-	bet := against(mean[c]-max(0, mean[1-c]), e.variance()+0.05*0.05, 0.15)
-	n.Tests[readSlow+int(c)].bet(d.now, clip(bet, -4, 2), d.limit()+3)
+func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
+	variance := 0.1 * 0.1
+	if e := n.carried[c]; d.now == n.age[c] {
+		variance = e.variance() + 0.05*0.05
+	}
+	bet := against(mean[c]-max(0, mean[1-c]), variance, 0.15)
+	n.Tests[readSlow+int(c)].bet(d.now, clip(bet, -4, 2), most)
 }
 
 // decide turns the tests into a level, with hysteresis.

@@ -61,7 +61,7 @@ type node struct {
 	Since   int64 // of the alarm's first evidence
 	Cause   int   // the test that declared
 	Load    float64
-	Queue   float64
+	Waited  int64 // newest second in which requests waited
 	index   int
 	level   anomaly.Level
 	short   [2][regimes]estimate // of this block

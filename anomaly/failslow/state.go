@@ -21,13 +21,14 @@ type state struct {
 	Model   model
 	Peak    peak
 	Meta    metaLayer
+	Canary  canaryLayer
 	Nodes   []*node
 }
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.meta, d.order})
+	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.meta, d.canaries, d.order})
 	return b.Bytes(), err
 }
 
@@ -50,7 +51,7 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		nodes[n.ID] = n
 	}
 	fixed := d.peak.fixed
-	d.now, d.began, d.model, d.peak, d.meta, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.Meta, s.Nodes, nodes
+	d.now, d.began, d.model, d.peak, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.Meta, s.Canary, s.Nodes, nodes
 	d.peak.fixed = fixed
 	d.jobs = nil
 	return nil

@@ -24,7 +24,7 @@ type test struct {
 	Start int64 // when it last left 1
 }
 
-// bet multiplies the capital.
+// bet multiplies the capital, which it does not raise above most.
 func (t *test) bet(now int64, log, most float64) {
 	if t.Log <= 0 {
 		t.Log = 0
@@ -32,7 +32,7 @@ func (t *test) bet(now int64, log, most float64) {
 			t.Start = now
 		}
 	}
-	t.Log = min(most, max(0, t.Log+log))
+	t.Log = max(0, min(t.Log+log, max(t.Log, most)))
 }
 
 // against is the log of a bet that a residual of log time with that variance has mean delta and not
