@@ -12,7 +12,11 @@ const (
 	// leastCap is the share of the peak below which a full queue is not the link's doing: jobs that
 	// write one file from everywhere hold the threads in locks and move less.
 	leastCap = 0.06
-	backlog  = 1e-3 // seconds of waiting that make a node saturated
+	// pastCap times what a capped node moved when it was saturated shows that its cap is gone: without
+	// that a node that has recovered, and so never waits again, would stay accused for ever.
+	pastCap = 1.3
+	nearCap = 0.8  // so much without waiting shows it too, less surely
+	backlog = 1e-3 // seconds of waiting that make a node saturated
 )
 
 // flow is what a node streams of one class, kept a while for its peers to be compared with.
@@ -41,6 +45,14 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	if peak <= 0 || !s.seen[c] || s.size[c] < streamed || !known(k.Wait) {
 		return
 	}
+	if t := &n.Tests[capped]; t.Log > 0 && n.CapAt > 0 {
+		switch { // it moves what its link was thought to hold back
+		case s.util > pastCap*n.CapAt:
+			t.bet(d.now, -1, d.limit()+3)
+		case s.util > nearCap*n.CapAt && k.Wait < backlog:
+			t.bet(d.now, -0.5, d.limit()+3)
+		}
+	}
 	if k.Wait < backlog {
 		n.flow[c].free = d.now
 		return
@@ -55,7 +67,12 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	if b.length > 2 && s.util < 0.85 {
 		n.flow[c].saturated, n.flow[c].size = d.now, s.size[c]
 	}
-	b.pending = d.shortOf(n, c)
+	if b.pending = d.shortOf(n, c); b.pending > 0 {
+		if n.CapAt == 0 || n.Tests[capped].Log == 0 {
+			n.CapAt = s.util
+		}
+		n.CapAt += (s.util - n.CapAt) / 10
+	}
 }
 
 // shortOf is by what log factor a saturated node moves less than its peak; NaN where something else

@@ -57,6 +57,7 @@ type node struct {
 	Tests   [testCount]test
 	Meta    metaState
 	Canary  [classes]offset
+	CapAt   float64 // share of the peak at which the node was saturated lately
 	Alarm   bool
 	Since   int64 // of the alarm's first evidence
 	Cause   int   // the test that declared
