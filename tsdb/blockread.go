@@ -126,6 +126,8 @@ type frameReader struct {
 	dec     column.Decoder
 	cached  [4]cachedChunk // the newest, for queries that walk nodes or related columns
 	next    int
+	indexes [3]cachedIndex
+	nextIdx int
 	related [2]column.Column
 }
 
@@ -136,24 +138,36 @@ type cachedChunk struct {
 	err    error
 	bytes  []byte
 	chunk  chunk
+	rest   chunkRest
 }
+
+// cachedIndex is the directory and the index of one metric, read at once where they are small.
+type cachedIndex struct {
+	frame  *frame
+	metric collector.Metric
+	bytes  []byte
+}
+
+const smallIndex = 64 << 10
 
 // entry returns a node's line in the index. Its slices are valid until the next call.
 func (r *frameReader) entry(f *frame, m collector.Metric, node int) (*entry, error) {
-	c, err := r.chunk(f, m, node/chunkNodes)
+	slot := node % chunkNodes
+	c, err := r.chunk(f, m, node/chunkNodes, slot)
 	if err != nil || c == nil {
 		return nil, err
 	}
-	if e := &c.entries[node%chunkNodes]; e.kind != columnNone {
+	if e := &c.entries[slot]; e.kind != columnNone {
 		return e, nil
 	}
 	return nil, nil
 }
 
-func (r *frameReader) chunk(f *frame, m collector.Metric, number int) (*chunk, error) {
+// chunk returns a chunk of which the entries through slot are parsed.
+func (r *frameReader) chunk(f *frame, m collector.Metric, number, slot int) (*chunk, error) {
 	for i := range r.cached {
 		if c := &r.cached[i]; c.frame == f && c.metric == m && c.number == number {
-			return &c.chunk, c.err
+			return c.through(slot, f)
 		}
 	}
 	fm := f.metric(m)
@@ -163,15 +177,64 @@ func (r *frameReader) chunk(f *frame, m collector.Metric, number int) (*chunk, e
 	c := &r.cached[r.next]
 	r.next = (r.next + 1) % len(r.cached)
 	c.frame, c.metric, c.number = f, m, number
+	c.rest = chunkRest{}
 	c.err = r.readChunk(f, fm, c)
+	return c.through(slot, f)
+}
+
+// through parses on until slot is done.
+func (c *cachedChunk) through(slot int, f *frame) (*chunk, error) {
+	if c.err == nil && c.rest.has<<(chunkNodes-1-slot) != 0 {
+		if err := c.rest.parse(&c.chunk, slot, f.limits); err != nil {
+			c.err = fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, c.metric, err)
+		}
+	}
 	return &c.chunk, c.err
+}
+
+// small returns the directory and the index of a metric where they are small, nil where not.
+func (r *frameReader) small(f *frame, fm *frameMetric) ([]byte, error) {
+	size := fm.dataAt(f.chunks) - fm.at
+	if size > smallIndex {
+		return nil, nil
+	}
+	for i := range r.indexes {
+		if x := &r.indexes[i]; x.frame == f && x.metric == fm.metric {
+			return x.bytes, nil
+		}
+	}
+	x := &r.indexes[r.nextIdx]
+	r.nextIdx = (r.nextIdx + 1) % len(r.indexes)
+	x.frame = nil
+	x.bytes = slices.Grow(x.bytes[:0], int(size))[:size]
+	if _, err := f.file.ReadAt(x.bytes, f.offset+fm.at); err != nil {
+		return nil, readError(f, err)
+	}
+	x.frame, x.metric = f, fm.metric
+	return x.bytes, nil
+}
+
+// readAt reads bytes of a metric's directory or index, at an offset from the directory's begin.
+func (r *frameReader) readAt(f *frame, fm *frameMetric, dst []byte, at int64) error {
+	all, err := r.small(f, fm)
+	switch {
+	case err != nil:
+		return err
+	case all != nil && at+int64(len(dst)) <= int64(len(all)):
+		copy(dst, all[at:])
+		return nil
+	}
+	if _, err := f.file.ReadAt(dst, f.offset+fm.at+at); err != nil {
+		return readError(f, err)
+	}
+	return nil
 }
 
 func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error {
 	clear(c.chunk.entries[:])
 	var dir [8]byte
-	if _, err := f.file.ReadAt(dir[:], f.offset+fm.at+4*int64(c.number)); err != nil {
-		return readError(f, err)
+	if err := r.readAt(f, fm, dir[:], 4*int64(c.number)); err != nil {
+		return err
 	}
 	from, to := binary.LittleEndian.Uint32(dir[:]), binary.LittleEndian.Uint32(dir[4:])
 	if from == to {
@@ -182,13 +245,14 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 		return fmt.Errorf("%w: directory of chunk %d of %s says bytes %d to %d", errDamaged, c.number, fm.metric, from, to)
 	}
 	c.bytes = slices.Grow(c.bytes[:0], int(to-from))[:to-from]
-	if _, err := f.file.ReadAt(c.bytes, f.offset+fm.indexAt(f.chunks)+int64(from)); err != nil {
-		return readError(f, err)
+	if err := r.readAt(f, fm, c.bytes, fm.indexAt(f.chunks)-fm.at+int64(from)); err != nil {
+		return err
 	}
 	if chunkSum(f.start, fm.metric, c.number, c.bytes[4:]) != binary.LittleEndian.Uint32(c.bytes) {
 		return fmt.Errorf("%w: index of nodes %d to %d of %s has a wrong checksum", errDamaged, c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric)
 	}
-	if err := parseChunk(c.bytes[4:], f.limits, &c.chunk); err != nil {
+	var err error
+	if c.rest, err = parseChunk(c.bytes[4:], &c.chunk); err != nil {
 		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric, err)
 	}
 	return nil
@@ -236,44 +300,61 @@ func (p *chunkParser) uvarint() uint64 {
 func (p *chunkParser) u64() uint64    { return binary.LittleEndian.Uint64(p.take(8)) }
 func (p *chunkParser) float() float64 { return math.Float64frombits(p.u64()) }
 
-func parseChunk(b []byte, limits []float64, c *chunk) error {
-	p := chunkParser{buf: b}
+// chunkRest is the part of a chunk's record that is not parsed yet.
+type chunkRest struct {
+	p      chunkParser
+	has    uint64 // nodes whose entries follow
+	dataAt uint64 // where the next one's data begins
+}
+
+// parseChunk reads what a record says of all nodes; the entries follow one by one.
+func parseChunk(b []byte, c *chunk) (chunkRest, error) {
+	rest := chunkRest{p: chunkParser{buf: b}}
+	p := &rest.p
 	kind := p.take(1)[0]
-	zero, has := uint64(math.MaxUint64), uint64(0)
+	zero := uint64(math.MaxUint64)
 	if kind == othersMixed {
 		zero = p.u64()
 	}
 	if kind != allZero {
-		has = p.u64()
+		rest.has = p.u64()
 	}
 	switch kind {
 	case othersAbsent:
 		zero = 0
 	case othersZero:
-		zero = ^has
+		zero = ^rest.has
 	case othersMixed, allZero:
 	default:
-		return fmt.Errorf("%w: chunk kind %d", errDamaged, kind)
+		return chunkRest{}, fmt.Errorf("%w: chunk kind %d", errDamaged, kind)
 	}
-	for z := zero &^ has; z != 0; z &= z - 1 {
+	for z := zero &^ rest.has; z != 0; z &= z - 1 {
 		e := &c.entries[bits.TrailingZeros64(z)]
 		e.kind, e.stats, e.occupied = columnConstant, constantZero, -1
 	}
-	dataAt := uint64(0)
-	if has != 0 {
-		dataAt = p.uvarint()
+	if rest.has != 0 {
+		rest.dataAt = p.uvarint()
 	}
-	for ; has != 0 && !p.bad; has &= has - 1 {
-		e := &c.entries[bits.TrailingZeros64(has)]
-		p.entry(e, limits)
+	if p.bad {
+		clear(c.entries[:])
+		return chunkRest{}, fmt.Errorf("%w: an index of %d bytes ends in its head", errDamaged, len(b))
+	}
+	return rest, nil
+}
+
+// parse reads entries through slot.
+func (r *chunkRest) parse(c *chunk, slot int, limits []float64) error {
+	for ; r.has<<(chunkNodes-1-slot) != 0 && !r.p.bad; r.has &= r.has - 1 {
+		e := &c.entries[bits.TrailingZeros64(r.has)]
+		r.p.entry(e, limits)
 		if e.kind == columnVaried && e.inline == nil {
-			e.dataAt = uint32(dataAt)
-			dataAt += uint64(e.dataLen) + 4
+			e.dataAt = uint32(r.dataAt)
+			r.dataAt += uint64(e.dataLen) + 4
 		}
 	}
-	if p.bad || dataAt > math.MaxUint32 {
+	if r.p.bad || r.dataAt > math.MaxUint32 {
 		clear(c.entries[:])
-		return fmt.Errorf("%w: an index of %d bytes ends inside an entry", errDamaged, len(b))
+		return fmt.Errorf("%w: an index ends inside an entry", errDamaged)
 	}
 	return nil
 }

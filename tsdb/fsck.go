@@ -140,7 +140,7 @@ func decodeFrame(f *frame) (damages []Damage, columns int64) {
 	for i := range f.metrics {
 		m := f.metrics[i].metric
 		for node := range f.chunks * chunkNodes {
-			if _, err := r.chunk(f, m, node/chunkNodes); err != nil {
+			if _, err := r.chunk(f, m, node/chunkNodes, chunkNodes-1); err != nil {
 				if node%chunkNodes == 0 {
 					damages = append(damages, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of up to %d nodes in the %d s from %d", m, chunkNodes, BlockSeconds, f.start)})
 				}

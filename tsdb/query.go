@@ -76,6 +76,9 @@ func (r *reader) release() error {
 	for i := range r.fr.cached {
 		r.fr.cached[i].frame = nil
 	}
+	for i := range r.fr.indexes {
+		r.fr.indexes[i].frame = nil
+	}
 	r.db = nil
 	readers.Put(r)
 	if errors.Is(err, os.ErrClosed) {

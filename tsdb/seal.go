@@ -228,7 +228,7 @@ func checkFrame(f *frame) []Damage {
 	for i := range f.metrics {
 		fm := &f.metrics[i]
 		for number := range f.chunks {
-			c, err := r.chunk(f, fm.metric, number)
+			c, err := r.chunk(f, fm.metric, number, chunkNodes-1)
 			if err != nil {
 				out = append(out, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of up to %d nodes in the %d s from %d", fm.metric, chunkNodes, BlockSeconds, f.start)})
 				continue
