@@ -17,8 +17,8 @@ import (
 // The order makes the copy whole without the daemon's help: the log first, then the blocks. Rows
 // that are sealed in between are in both, and the copy's Open takes them once; a block that was
 // being written is cut short, is dropped for that, and its rows come from the log. A log segment
-// that is gone before it is read is one whose blocks are sealed. The names come last, so that they
-// are as new as everything before.
+// that is gone before it is read is one whose blocks are sealed. A tier's block that is not in all of
+// its figures yet is made again. The names come last, so that they are as new as everything before.
 func Backup(ctx context.Context, from, to string) error {
 	if _, err := os.Stat(filepath.Join(from, "wal")); err != nil {
 		return fmt.Errorf("backup: %s is not a store: %w", from, err)
@@ -26,7 +26,7 @@ func Backup(ctx context.Context, from, to string) error {
 	if entries, err := os.ReadDir(to); err == nil && len(entries) > 0 {
 		return fmt.Errorf("backup: %s is not empty; choose a new directory", to)
 	}
-	for _, dir := range []string{"wal", blocksDir} {
+	for _, dir := range append([]string{"wal", blocksDir}, tierDirs(from)...) {
 		if err := copyDir(ctx, filepath.Join(from, dir), filepath.Join(to, dir)); err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}

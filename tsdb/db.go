@@ -46,6 +46,11 @@ type Options struct {
 	RetentionAge time.Duration
 	// RetentionBytes removes the oldest hours while the blocks take more; 0 is no limit.
 	RetentionBytes int64
+	// Keep10s and Keep5m keep down-sampled tiers for so long: per 10 s and per 5 min and metric the
+	// sum, the count, the least, the greatest, and the seconds at or above the threshold of the peak.
+	// They answer for what the retention of the seconds removed. 0: none is made; the tier of 5 min is
+	// made from that of 10 s and needs it.
+	Keep10s, Keep5m time.Duration
 
 	fs files // nil is the machine's own
 }
@@ -68,7 +73,10 @@ type DB struct {
 	saving  sync.Mutex // held while the dictionary of names is written
 	sealing sync.Mutex // held while a block is sealed
 
-	mu        sync.Mutex // guards everything that follows
+	tiers []*tier // set by Open
+
+	mu        sync.Mutex        // guards everything that follows
+	dirty     map[tierSpan]bool // tiers that got late rows since they were made
 	table     *nodeTable
 	rec       *recordWriter // nil while the log is replayed
 	cut       [][]byte      // payloads of finished records that the committer has not taken
@@ -125,6 +133,9 @@ func Open(dir string, opts Options) (*DB, error) {
 	if opts.fs == nil {
 		opts.fs = osFiles{}
 	}
+	if opts.Keep5m > 0 && opts.Keep10s <= 0 {
+		return nil, errors.New("open store: the tier of 5 min is made from that of 10 s, which is not kept")
+	}
 	wal := filepath.Join(dir, "wal")
 	for _, d := range []string{wal, filepath.Join(dir, blocksDir)} {
 		if err := os.MkdirAll(d, 0o750); err != nil {
@@ -170,6 +181,9 @@ func (db *DB) load() error {
 	}
 	db.growLive()
 	if err := db.loadFiles(); err != nil {
+		return err
+	}
+	if err := db.openTiers(); err != nil {
 		return err
 	}
 	if err := db.replay(); err != nil {

@@ -45,13 +45,15 @@ func Check(dir string, repair bool) (*CheckReport, error) {
 	if err := rep.checkLog(filepath.Join(dir, "wal")); err != nil {
 		return rep, err
 	}
-	hours, err := listBlockFiles(filepath.Join(dir, blocksDir))
-	if err != nil {
-		return rep, fmt.Errorf("check: %w", err)
-	}
-	for _, hour := range hours {
-		if err := rep.checkFile(filepath.Join(dir, blocksDir, blockFileName(hour)), repair); err != nil {
-			return rep, err
+	for _, sub := range append([]string{blocksDir}, tierDirs(dir)...) {
+		starts, err := listBlockFiles(filepath.Join(dir, sub))
+		if err != nil {
+			return rep, fmt.Errorf("check: %w", err)
+		}
+		for _, start := range starts {
+			if err := rep.checkFile(filepath.Join(dir, sub, blockFileName(start)), repair); err != nil {
+				return rep, err
+			}
 		}
 	}
 	return rep, nil

@@ -35,7 +35,18 @@ func (db *DB) Occupancy(ctx context.Context, q OccupancyQuery) ([]NodeOccupancy,
 	for i, name := range q.Nodes {
 		nodes[i] = occupancyOf{node: db.number(name), from: from, to: to, step: stepSeconds(q.BucketMillis), limit: q.Threshold * q.PeakBytesPerSec[name]}
 	}
+	parts, err := db.tierParts(from, to, stepSeconds(q.BucketMillis))
+	if err != nil {
+		return nil, fmt.Errorf("occupancy: %w", err)
+	}
 	r := db.reader()
+	for i := range parts {
+		for k := range nodes {
+			if o := &nodes[k]; o.node >= 0 && o.limit > 0 {
+				o.addTier(r, &parts[i])
+			}
+		}
+	}
 	for i := range spans {
 		if err := ctx.Err(); err != nil {
 			r.release()

@@ -25,7 +25,7 @@ func (db *DB) retain(now time.Time) {
 	for i, f := range list {
 		old := db.opts.RetentionAge > 0 && now.Sub(time.Unix(f.hour+fileSeconds, 0)) > db.opts.RetentionAge
 		full := db.opts.RetentionBytes > 0 && total > db.opts.RetentionBytes && i < len(list)-1
-		if !old && !full {
+		if !old && !full || !db.tiered(f.hour) {
 			continue
 		}
 		if err := db.removeFile(f); err != nil {
@@ -34,6 +34,49 @@ func (db *DB) retain(now time.Time) {
 		}
 		total -= sizes[i]
 	}
+	db.retainTiers(now)
+}
+
+// retainTiers removes the tiers' files that are older than their level is kept.
+func (db *DB) retainTiers(now time.Time) {
+	for _, t := range db.tiers {
+		for f := range figures {
+			old := t.views[f].Load()
+			next := &view{}
+			for _, file := range old.files {
+				if end := time.Unix((file.hour+fileSeconds)*t.seconds, 0); now.Sub(end) <= t.keep {
+					next.files = append(next.files, file)
+					continue
+				}
+				if err := db.fs.Remove(file.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					db.log.Error("an old tier stays", "file", file.path, "error", err)
+					next.files = append(next.files, file)
+				}
+			}
+			if len(next.files) < len(old.files) {
+				t.views[f].Store(next)
+			}
+		}
+	}
+}
+
+// tiered says whether the tiers have all of an hour, making what is missing of it.
+func (db *DB) tiered(hour int64) bool {
+	if len(db.tiers) == 0 {
+		return true
+	}
+	t := db.tiers[0]
+	for at := hour; at < hour+fileSeconds; at += t.blockSpan() {
+		n, err := t.made(at / t.seconds)
+		if err == nil && (n == 0 || db.takeDirty(t, at)) {
+			err = db.makeTier(t, 0, at, uint64(n+1))
+		}
+		if err != nil {
+			db.log.Error("an hour stays, for its tier cannot be made", "hour", hour, "error", err)
+			return false
+		}
+	}
+	return true
 }
 
 // removeFile takes an hour out of the store. A query that still reads it keeps the file's bytes

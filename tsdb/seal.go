@@ -55,7 +55,12 @@ func (db *DB) seals() {
 		}
 		if now := db.opts.Now(); now.Sub(retained) >= retainEvery || now.Before(retained) {
 			retained = now
+			db.sealing.Lock()
+			if err := db.makeTiers(now); err != nil {
+				db.log.Error("the down-sampled tiers are behind", "error", err)
+			}
 			db.retain(now)
+			db.sealing.Unlock()
 		}
 	}
 }
@@ -81,6 +86,7 @@ func (db *DB) sealNext(all bool) error {
 		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] })
 		err = db.blockFile(b.start).add(block)
 	}
+	db.noteLate(b.start)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.sealErr = err

@@ -78,6 +78,18 @@ func (db *DB) Select(ctx context.Context, q Query) ([]Series, error) {
 		nodes[i].node = db.number(name)
 	}
 	sel := selection{r: db.reader(), metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
+	parts, err := db.tierParts(from, to, sel.step)
+	if err != nil {
+		sel.r.release()
+		return nil, fmt.Errorf("select: %w", err)
+	}
+	for i := range parts {
+		for k := range nodes {
+			if nodes[k].node >= 0 {
+				sel.addTier(&parts[i], &nodes[k])
+			}
+		}
+	}
 	for i := range spans { // span by span, so that the nodes of a chunk are read together
 		if err := ctx.Err(); err != nil {
 			sel.r.release()

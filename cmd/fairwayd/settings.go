@@ -34,6 +34,8 @@ var settings = []setting{
 	{"store.sync", "Longest wait of frames for the disk, and so for their acknowledgement."},
 	{"store.keep", "How long the embedded store keeps seconds, such as 720h; 0: for ever. A server has its own retention."},
 	{"store.keep_bytes", "Bytes that the store may take before its oldest hours go; 0: no limit."},
+	{"store.keep_10s", "How long buckets of 10 s (sum, count, least, greatest, seconds near the peak) are kept after the seconds are gone, such as 8760h; 0: none are made."},
+	{"store.keep_5m", "The same for buckets of 5 min; they are made from those of 10 s."},
 	{"store.spool_bytes", "Bytes on disk that may wait for a store's server; past them the oldest go, counted."},
 	{"store.influx.url", "Address of InfluxDB, such as http://127.0.0.1:8086."},
 	{"store.influx.org", "Its organization; not needed for InfluxDB 1.8."},

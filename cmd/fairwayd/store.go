@@ -23,6 +23,8 @@ type Store struct {
 	Sync       time.Duration `toml:"sync"`
 	Keep       time.Duration `toml:"keep"`
 	KeepBytes  int64         `toml:"keep_bytes"`
+	Keep10s    time.Duration `toml:"keep_10s"`
+	Keep5m     time.Duration `toml:"keep_5m"`
 	SpoolBytes int64         `toml:"spool_bytes"`
 	Influx     Influx        `toml:"influx"`
 	Victoria   Victoria      `toml:"victoria"`
@@ -58,8 +60,10 @@ func (s *Store) validate() error {
 		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or victoria", errConfig, s.Kind)
 	case s.Keep < 0 || s.KeepBytes < 0:
 		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", errConfig, s.Keep, s.KeepBytes)
-	case s.Kind != storeEmbedded && (s.Keep > 0 || s.KeepBytes > 0):
-		return fmt.Errorf("%w: store.keep and store.keep_bytes are the embedded store's; the server of %s has its own retention", errConfig, s.Kind)
+	case s.Keep10s < 0 || s.Keep5m < 0 || s.Keep5m > 0 && s.Keep10s == 0:
+		return fmt.Errorf("%w: store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs keep_10s", errConfig, s.Keep10s, s.Keep5m)
+	case s.Kind != storeEmbedded && (s.Keep > 0 || s.KeepBytes > 0 || s.Keep10s > 0):
+		return fmt.Errorf("%w: store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s has its own retention", errConfig, s.Kind)
 	}
 	return s.validateServer(s.Kind)
 }
@@ -123,7 +127,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 		return openedStore{Source: s, writeMetrics: s.WriteMetrics}, nil
 	}
 	db, err := tsdb.Open(filepath.Join(conf.StateDir, "store"), tsdb.Options{
-		SyncInterval: c.Sync, RetentionAge: c.Keep, RetentionBytes: c.KeepBytes, Log: log,
+		SyncInterval: c.Sync, RetentionAge: c.Keep, RetentionBytes: c.KeepBytes, Keep10s: c.Keep10s, Keep5m: c.Keep5m, Log: log,
 	})
 	if err != nil {
 		return openedStore{}, err

@@ -121,7 +121,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 		if room -= int64(len(g.series)) * max(to-from, 0) / 1000; g.metric != collector.MetricNone && room < 0 {
 			return storage.ErrSeriesSet(fmt.Errorf("the query reads more than %d samples: choose fewer nodes or a shorter range", q.cfg.MaxSamples))
 		}
-		points, err := q.read(ctx, &g, from, to)
+		points, err := q.read(ctx, &g, from, to, hints)
 		if err != nil {
 			return storage.ErrSeriesSet(err)
 		}
@@ -136,7 +136,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 }
 
 // read fetches the samples of one metric.
-func (q *querier) read(ctx context.Context, g *group, from, to int64) (map[topology.NodeID][]tsdb.Point, error) {
+func (q *querier) read(ctx context.Context, g *group, from, to int64, hints *storage.SelectHints) (map[topology.NodeID][]tsdb.Point, error) {
 	if from >= to {
 		return nil, nil
 	}
@@ -146,9 +146,12 @@ func (q *querier) read(ctx context.Context, g *group, from, to int64) (map[topol
 	}
 	out := make(map[topology.NodeID][]tsdb.Point, len(nodes))
 	if g.metric != collector.MetricNone {
+		if err := q.readTiers(ctx, g.metric, nodes, from, to, hints, out); err != nil {
+			return nil, err
+		}
 		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: g.metric, FromMillis: from, ToMillis: to})
 		for _, s := range list {
-			out[s.Node] = s.Points
+			out[s.Node] = append(out[s.Node], s.Points...)
 		}
 		return out, err
 	}
@@ -164,6 +167,46 @@ func (q *querier) read(ctx context.Context, g *group, from, to int64) (map[topol
 		}
 	}
 	return out, err
+}
+
+// tiered is a store that keeps buckets of what it no longer keeps seconds of.
+type tiered interface {
+	Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error)
+}
+
+// readTiers fetches what is left as buckets: a sample at the begin of each. It is the bucket's
+// greatest value under max_over_time, its least under min_over_time, its sum under sum_over_time,
+// and its mean otherwise.
+func (q *querier) readTiers(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from, to int64, hints *storage.SelectHints, out map[topology.NodeID][]tsdb.Point) error {
+	t, ok := q.store.(tiered)
+	if !ok {
+		return nil
+	}
+	parts, err := t.Tiers(from, to)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	agg := tsdb.AggMean
+	if hints != nil {
+		switch hints.Func {
+		case "max_over_time":
+			agg = tsdb.AggMax
+		case "min_over_time":
+			agg = tsdb.AggMin
+		case "sum_over_time":
+			agg = tsdb.AggSum
+		}
+	}
+	for _, p := range parts {
+		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: p.BucketMillis, FromMillis: p.FromMillis, ToMillis: p.ToMillis})
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			out[s.Node] = append(out[s.Node], s.Points...)
+		}
+	}
+	return nil
 }
 
 // LabelValues implements storage.Querier.
