@@ -7,7 +7,9 @@ type Advice struct {
 	Method Method `json:"method"`
 	// Hints are MPI_Info keys and values that ROMIO reads.
 	Hints map[string]string `json:"hints"`
-	Why   string            `json:"why"`
+	// Effects say what each hint changes in this region's lock conflicts, by the estimate.
+	Effects map[string]string `json:"effects"`
+	Why     string            `json:"why"`
 }
 
 // maxBuffer bounds the advised collective buffer, bytes: ROMIO's default of 16 MB is enough to keep a
@@ -27,10 +29,7 @@ func Advise(c Case) Advice {
 	for i, m := range methods {
 		c.Method = m
 		a := Divide(c)
-		s := score{used: a.AggregatorsUsed}
-		for _, n := range a.Conflicts {
-			s.conflicts += n
-		}
+		s := score{a.conflicts(), a.AggregatorsUsed}
 		scores[m] = s
 		if b := scores[best]; i > 0 && (s.conflicts < b.conflicts || s.conflicts == b.conflicts && s.used > b.used) {
 			best = m
@@ -38,8 +37,19 @@ func Advise(c Case) Advice {
 	}
 	p := Matched(c.Aggregators, c.Servers)
 	buffer := max(maxBuffer/c.StripeSize, 1) * c.StripeSize
+	matched := c
+	matched.Aggregators, matched.Method = p, StaticCyclic
+	cyclic := Divide(matched)
 	return Advice{
 		Method: best,
+		Effects: map[string]string{
+			"romio_cb_write": fmt.Sprintf("%d aggregators write instead of every process: at most that many owners a stripe", p),
+			"cb_nodes":       fmt.Sprintf("stripes dealt in turn: %d conflicts with %d aggregators, %d with %d", scores[StaticCyclic].conflicts, c.Aggregators, cyclic.conflicts(), p),
+			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
+			"striping_unit":   fmt.Sprintf("domains end where stripes do: %d conflicts cut evenly, %d cut at stripes", scores[Even].conflicts, scores[Aligned].conflicts),
+			"striping_factor": fmt.Sprintf("the file lies on the %d servers that these counts are for; it has to be set before the file is made", c.Servers),
+			"cb_buffer_size":  fmt.Sprintf("%d whole stripes go out at once, so no request ends inside one; conflicts stay as they are", buffer/c.StripeSize),
+		},
 		Hints: map[string]string{
 			"romio_cb_write":  "enable",
 			"cb_nodes":        fmt.Sprint(p),
@@ -50,6 +60,14 @@ func Advise(c Case) Advice {
 		Why: fmt.Sprintf("%s has %d lock conflicts on %d servers where even has %d and aligned %d; %d aggregators (of %d) are %s",
 			best, scores[best].conflicts, c.Servers, scores[Even].conflicts, scores[Aligned].conflicts, p, c.Aggregators, matchWords(p, c.Servers)),
 	}
+}
+
+// conflicts adds the servers' conflicts up.
+func (a Answer) conflicts() (sum int64) {
+	for _, n := range a.Conflicts {
+		sum += n
+	}
+	return sum
 }
 
 func matchWords(p, servers int) string {

@@ -161,6 +161,21 @@ func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 	if a.Hints["cb_nodes"] != "12" || a.Hints["striping_unit"] != "1048576" || (a.Method != GroupCyclic && a.Method != Transpose) {
 		t.Errorf("advice %+v", a)
 	}
+	// 16 aggregators deal 1024 stripes of 6 servers in turn: every server meets another one each time but
+	// for its first stripe. 12 of them meet two each, in turn.
+	if want := "stripes dealt in turn: 1018 conflicts with 16 aggregators, 1018 with 12"; a.Effects["cb_nodes"] != want {
+		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
+	}
+	for hint := range a.Hints {
+		if a.Effects[hint] == "" {
+			t.Errorf("hint %s says no effect", hint)
+		}
+	}
+	// With as many as servers each server has one owner: no conflict at all.
+	a = Advise(Case{End: 1 << 30, StripeSize: 1 << 20, Servers: 6, Aggregators: 8, Method: Even})
+	if want := "stripes dealt in turn: 1018 conflicts with 8 aggregators, 0 with 6"; a.Effects["cb_nodes"] != want {
+		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
+	}
 }
 
 func BenchmarkMillionStripes(b *testing.B) {

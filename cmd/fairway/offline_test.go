@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// offline runs a command that reads one file and returns its exit code and what it printed.
+func offline(t *testing.T, input string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "in.json")
+	if err := os.WriteFile(file, []byte(input), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr := os.Stdout, os.Stderr
+	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
+	read := func(to **os.File) func() string {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*to = w
+		text := make(chan string, 1)
+		go func() {
+			b, _ := io.ReadAll(r)
+			text <- string(b)
+		}()
+		return func() string { w.Close(); return <-text }
+	}
+	readOut, readErr := read(&os.Stdout), read(&os.Stderr)
+	code = run(context.Background(), append(args, file))
+	return code, readOut(), readErr()
+}
+
+func TestOfflinePolicies(t *testing.T) {
+	const (
+		table = `{"jobs":[{"job":"J1","user":"a","group":"g","size":4},{"job":"J2","user":"b","group":"g","size":1}]}`
+		set   = `{"procs":200,"b":0.01,"B":1,"kprime":2,"eps":0.01,"apps":[{"name":"a","w":10,"vol":10,"beta":100},{"name":"b","w":10,"vol":10,"beta":100}]}`
+		file  = `{"start":0,"end":1048576,"stripe_size":65536,"servers":4,"aggregators":4,"method":"group-cyclic"}`
+	)
+	for _, c := range []struct {
+		args  []string
+		input string
+		code  int
+		say   string // on standard output, or standard error when it fails
+	}{
+		{[]string{"shares", "--policy", "size-fair"}, table, 0, `"J1": 0.8`},
+		{[]string{"shares", "--policy", "group-user-size-fair"}, table, 0, `"J1": 0.5`},
+		{[]string{"shares", "--policy", "size-fair", "--tbf", "100"}, table, 0, `start fw_J1 jobid={J1} rate=80`},
+		{[]string{"shares", "--policy", "priority-fair"}, table, 2, `in.json: jobs[0].priority: missing`},
+		{[]string{"shares", "--policy", "node-fair"}, table, 2, `"node" is none of`},
+		{[]string{"shares", "--policy", "size-fair", "--idle", "x"}, table, 2, `neither inside nor flat`},
+		{[]string{"shares"}, table, 2, "policy"},
+		{[]string{"shares", "--policy", "size-fair"}, `{"job":[]}`, 2, `unknown field "job"`},
+		{[]string{"periodic"}, set, 0, `"sys_efficiency": 0.5`},
+		{[]string{"periodic"}, strings.Replace(set, `"w":10`, `"w":-1`, 1), 2, "in.json: apps[0].w"},
+		{[]string{"periodic"}, strings.Replace(set, `"b":0.01`, `"b":0.01,"bb":1`, 1), 2, `unknown field "bb"`},
+		{[]string{"filedomain"}, file, 0, `"aggregators_used":4`},
+		{[]string{"filedomain"}, strings.Replace(file, "group", "cycle", 1), 2, "in.json: method"},
+	} {
+		code, out, errs := offline(t, c.input, c.args...)
+		said := out
+		if c.code != 0 {
+			said = errs
+			if out != "" {
+				t.Errorf("%v failed and printed %s", c.args, out)
+			}
+		} else if !strings.Contains(strings.Join(c.args, " "), "--tbf") && !json.Valid([]byte(out)) {
+			t.Errorf("%v printed no JSON: %s", c.args, out)
+		}
+		if code != c.code || !strings.Contains(said, c.say) {
+			t.Errorf("%v exits with %d, want %d; says %s, want %s", c.args, code, c.code, said, c.say)
+		}
+	}
+	if code := run(context.Background(), []string{"shares", "--policy", "size-fair", "/nonexistent"}); code != 2 {
+		t.Errorf("a file that is not there exits with %d", code)
+	}
+}
