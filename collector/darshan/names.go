@@ -9,34 +9,53 @@ import (
 	"io"
 )
 
-// nameTable holds the paths of a log, one after the other in a single piece of memory, each after its
-// length.
+// nameTable holds the paths of a log, one after the other, each after its length, in pieces of memory that
+// never move: a table that grew as a whole would at times be there twice.
 type nameTable struct {
-	at   map[uint64]uint32
-	text []byte
+	at     map[uint64]uint32 // piece, and place in it in the low 20 bits
+	pieces [][]byte
+	bytes  int
 }
+
+const (
+	pieceBits = 20
+	pieceSize = 1 << pieceBits
+)
+
+// find returns the bytes from a name's length on.
+func (t *nameTable) find(at uint32) []byte { return t.pieces[at>>pieceBits][at&(pieceSize-1):] }
 
 func (t *nameTable) name(id uint64) (string, bool) {
 	at, ok := t.at[id]
 	if !ok {
 		return "", false
 	}
-	n, k := binary.Uvarint(t.text[at:])
-	b := t.text[int(at)+k:]
-	return string(b[:n]), true
+	b := t.find(at)
+	n, k := binary.Uvarint(b)
+	return string(b[k : k+int(n)]), true
 }
 
 // add keeps the first name of an id that is not empty.
 func (t *nameTable) add(id uint64, name []byte) error {
-	if old, ok := t.at[id]; ok && (t.text[old] != 0 || len(name) == 0) {
+	if old, ok := t.at[id]; ok && (t.find(old)[0] != 0 || len(name) == 0) {
 		return nil
 	}
-	if len(t.at) >= maxNames || len(t.text)+len(name) > maxNameBytes {
+	if t.bytes += len(name); len(t.at) >= maxNames || t.bytes > maxNameBytes {
 		return fmt.Errorf("%w: over %d names or %d bytes of them; the rest has no names", ErrTooLarge, maxNames, maxNameBytes)
 	}
-	t.at[id] = uint32(len(t.text))
-	t.text = binary.AppendUvarint(t.text, uint64(len(name)))
-	t.text = append(t.text, name...)
+	last := len(t.pieces) - 1
+	if last < 0 || len(t.pieces[last])+binary.MaxVarintLen64+len(name) > pieceSize {
+		size := pieceSize
+		if last < 0 {
+			size = 4096 // most logs have few names
+		}
+		t.pieces = append(t.pieces, make([]byte, 0, size))
+		last++
+	}
+	piece := t.pieces[last]
+	t.at[id] = uint32(last)<<pieceBits | uint32(len(piece))
+	piece = binary.AppendUvarint(piece, uint64(len(name)))
+	t.pieces[last] = append(piece, name...)
 	return nil
 }
 
