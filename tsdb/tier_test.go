@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,10 +17,10 @@ import (
 const tierBase = 1_700_000_000 / 36000 * 36000 // both tiers' blocks begin here
 
 // tierStore is a store with half a day of three nodes and both tiers.
-func tierStore(t *testing.T, dir string, now *time.Time, keep time.Duration) *DB {
+func tierStore(t *testing.T, dir string, now *atomic.Int64, keep time.Duration) *DB {
 	t.Helper()
 	db, err := Open(dir, Options{
-		SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return *now },
+		SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(now.Load(), 0) },
 		RetentionAge: keep, Keep10s: 30 * 24 * time.Hour, Keep5m: 300 * 24 * time.Hour,
 	})
 	if err != nil {
@@ -85,7 +86,8 @@ func tierAnswers(t *testing.T, db *DB, step int64, to int64) (out []any) {
 
 // TestTiersAnswerForWhatRetentionRemoved compares answers before and after the seconds are gone.
 func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
-	now := time.Unix(tierBase+12*3600, 0)
+	var now atomic.Int64
+	now.Store(tierBase + 12*3600)
 	dir := t.TempDir()
 	db := tierStore(t, dir, &now, 24*time.Hour)
 	fillHalfDay(t, db)
@@ -103,13 +105,13 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 	}
 	retain := func(after time.Duration) {
 		t.Helper()
-		now = now.Add(after)
+		at := time.Unix(now.Add(int64(after.Seconds())), 0)
 		db.sealing.Lock()
 		defer db.sealing.Unlock()
-		if err := db.makeTiers(now); err != nil {
+		if err := db.makeTiers(at); err != nil {
 			t.Fatal(err)
 		}
-		db.retain(now)
+		db.retain(at)
 	}
 	check := func(what string, steps ...int64) {
 		t.Helper()
@@ -150,7 +152,8 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 
 // TestLateRowsReachTheTier seals a row after its tier was made.
 func TestLateRowsReachTheTier(t *testing.T) {
-	now := time.Unix(tierBase+12*3600, 0)
+	var now atomic.Int64
+	now.Store(tierBase + 12*3600)
 	db := tierStore(t, t.TempDir(), &now, 240*time.Hour)
 	defer db.Close()
 	fillHalfDay(t, db)
@@ -158,7 +161,7 @@ func TestLateRowsReachTheTier(t *testing.T) {
 		t.Helper()
 		db.sealing.Lock()
 		defer db.sealing.Unlock()
-		if err := db.makeTiers(now); err != nil {
+		if err := db.makeTiers(time.Unix(now.Load(), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,9 +174,9 @@ func TestLateRowsReachTheTier(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeTiers()
-	now = now.Add(300 * time.Hour)
+	now.Add(300 * 3600)
 	db.sealing.Lock()
-	db.retain(now)
+	db.retain(time.Unix(now.Load(), 0))
 	db.sealing.Unlock()
 	got, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: AggMax, StepMillis: 10_000,
 		FromMillis: (tierBase + 100) * 1000, ToMillis: (tierBase + 110) * 1000})
