@@ -1,0 +1,234 @@
+package webui
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fairway/remap"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables in docs")
+
+// authorityDoc is the table that people read; who may do what is tested against it, not against the
+// code that made it.
+const authorityDoc = "../docs/access.md"
+
+var authorityLine = regexp.MustCompile(`^\| (\w+) (/\S*) \| (\w+) \| ([\w ]+) \|$`)
+
+func authorityTable(routes []route) string {
+	var b strings.Builder
+	for i := range routes {
+		t := &routes[i]
+		var doors []string
+		for _, d := range []Door{DoorUnix, DoorTCP, DoorIngest} {
+			if t.doors&d != 0 {
+				doors = append(doors, d.String())
+			}
+		}
+		need := string(t.need)
+		if need == "" {
+			need = "anybody"
+		}
+		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", t.method, t.path, need, strings.Join(doors, " "))
+	}
+	return b.String()
+}
+
+// allowedRoles is the meaning of the table's third column, written out once more.
+var allowedRoles = map[string][]string{
+	"anybody":   {"", "viewer", "operator", "admin", "agent", "scheduler"},
+	"viewer":    {"viewer", "operator", "admin"},
+	"operator":  {"operator", "admin"},
+	"admin":     {"admin"},
+	"agent":     {"agent"},
+	"scheduler": {"scheduler", "operator", "admin"},
+}
+
+// caller is one way to come in with a role.
+type caller struct {
+	name  string
+	role  string
+	door  Door
+	dress func(*http.Request)
+}
+
+func callers(s *site) []caller {
+	bearer := func(secret string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret) }
+	}
+	peerOf := func(uid, gid uint32) func(*http.Request) {
+		return func(r *http.Request) {
+			*r = *r.WithContext(context.WithValue(r.Context(), peerKey{}, &peer{uid: uid, gid: gid}))
+		}
+	}
+	proxied := func(user, groups string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.RemoteAddr = "198.51.100.7:1234"
+			r.Header.Set("X-Remote-User", user)
+			r.Header.Set("X-Remote-Groups", groups)
+			r.Header.Set("Origin", "http://"+r.Host)
+		}
+	}
+	cookie := func(role remap.Role) func(*http.Request) {
+		code := s.server.gate.sessions.oneTimeCode("carl", role)
+		value, err := s.server.gate.sessions.redeem(code)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return func(r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: cookieName, Value: value})
+			r.Header.Set("Origin", "http://"+r.Host)
+		}
+	}
+	return []caller{
+		{"nobody by tcp", "", DoorTCP, func(*http.Request) {}},
+		{"viewer's token", "viewer", DoorTCP, bearer(viewerSecret)},
+		{"operator's token", "operator", DoorTCP, bearer(operatorSecret)},
+		{"admin's token", "admin", DoorTCP, bearer(adminSecret)},
+		{"agent's token", "agent", DoorTCP, bearer(agentSecret)},
+		{"hook's token", "scheduler", DoorTCP, bearer(hookSecret)},
+		{"operator's token", "operator", DoorUnix, bearer(operatorSecret)},
+		{"agent's token", "agent", DoorIngest, bearer(agentSecret)},
+		{"admin's token", "admin", DoorIngest, bearer(adminSecret)},
+		{"root", "admin", DoorUnix, peerOf(0, 0)},
+		{"member of ops", "operator", DoorUnix, peerOf(4242, 7001)},
+		{"member of slurm", "scheduler", DoorUnix, peerOf(4242, 7002)},
+		{"stranger on the host", "", DoorUnix, peerOf(4242, 9999)},
+		{"nobody by unix", "", DoorUnix, func(*http.Request) {}},
+		{"proxy's operator", "operator", DoorTCP, proxied("pia", "staff, hpc-ops")},
+		{"proxy's guest", "viewer", DoorTCP, proxied("gus", "staff")},
+		{"session of a viewer", "viewer", DoorTCP, cookie(remap.Viewer)},
+		{"session of an operator", "operator", DoorTCP, cookie(remap.Operator)},
+	}
+}
+
+func authoritySite(t *testing.T) *site {
+	return newSite(t, siteOptions{access: func(a *Access) {
+		a.Anonymous = ""
+		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": RoleScheduler}
+		a.Proxy = &Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, UserHeader: "X-Remote-User", GroupsHeader: "X-Remote-Groups",
+			Roles: map[string]remap.Role{"hpc-ops": remap.Operator}, Default: remap.Viewer}
+	}})
+}
+
+func TestAuthorityTable(t *testing.T) {
+	s := authoritySite(t)
+	doc, err := os.ReadFile(authorityDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(doc), "<!-- table -->\n")
+	if !ok {
+		t.Fatalf("%s has no place for the table", authorityDoc)
+	}
+	old, tail, _ := strings.Cut(rest, "<!-- end -->\n")
+	const title = "| call | role | doors |\n|---|---|---|\n"
+	if want := title + authorityTable(s.server.gate.routes); old != want {
+		if !*update {
+			t.Fatalf("%s does not have the routes as they are; read what changed, then go test ./webui -run Authority -update", authorityDoc)
+		}
+		if err := os.WriteFile(authorityDoc, []byte(head+"<!-- table -->\n"+want+"<!-- end -->\n"+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		old = want
+	}
+	tried, everybody := 0, callers(s)
+	for _, line := range strings.Split(strings.TrimPrefix(old, title), "\n") {
+		m := authorityLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, c := range everybody {
+			tryRoute(t, s, c, m[1], m[2], m[3], m[4])
+			tried++
+		}
+	}
+	if tried < 20*len(allowedRoles) {
+		t.Errorf("only %d calls were tried", tried)
+	}
+}
+
+var wildcard = regexp.MustCompile(`\{[^}]+\}`)
+
+// tryRoute makes one call and compares whether it was let in.
+func tryRoute(t *testing.T, s *site, c caller, method, path, need, doors string) {
+	t.Helper()
+	path = wildcard.ReplaceAllString(path, "cmdline") // no such plan, node or job; a profile that ends at once
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader("{}"))
+	r.Header.Set("Idempotency-Key", fmt.Sprintf("%s %s %s", c.name, method, path))
+	c.dress(r)
+	w := httptest.NewRecorder()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s.server.gate.handler(c.door, s.server).ServeHTTP(w, r.WithContext(ctx))
+	what := fmt.Sprintf("%s %s by %s (%s, %s)", method, path, c.name, c.role, c.door)
+	if !strings.Contains(" "+doors+" ", " "+c.door.String()+" ") {
+		page := strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") // any other address is a page of the console
+		if w.Code < 400 && !page {
+			t.Errorf("%s: %d through a door that the table does not have", what, w.Code)
+		}
+		return
+	}
+	allowed := false
+	for _, role := range allowedRoles[need] {
+		allowed = allowed || role == c.role
+	}
+	refused := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden
+	if method+" "+path == "POST /api/v1/session" {
+		return // signing in has rules of its own: an Origin, and a proof in the body
+	}
+	if allowed == refused {
+		t.Errorf("%s: %d, allowed by the table: %v\n%.200s", what, w.Code, allowed, w.Body)
+	}
+	if refused && !strings.Contains(w.Body.String(), "detail") {
+		t.Errorf("%s is refused without a word: %s", what, w.Body)
+	}
+}
+
+// What another site's page sends in a visitor's name is refused, whatever the visitor may do.
+func TestForeignOrigins(t *testing.T) {
+	s := authoritySite(t)
+	session := callers(s)[17]
+	for _, c := range []struct {
+		name, method, path, origin, site string
+		want                             int
+	}{
+		{"a write from here", "POST", "/api/v1/plans", "http://localhost", "same-origin", http.StatusBadRequest},
+		{"a write from elsewhere", "POST", "/api/v1/plans", "http://evil.example", "cross-site", http.StatusForbidden},
+		{"a write without an origin", "POST", "/api/v1/plans", "", "", http.StatusForbidden},
+		{"a read from elsewhere", "GET", "/api/v1/overview", "http://evil.example", "cross-site", http.StatusOK}, // the browser keeps the answer from the page
+		{"a feed from elsewhere", "GET", "/api/v1/live", "http://evil.example", "cross-site", http.StatusForbidden},
+		{"a feed without an origin", "GET", "/api/v1/live", "", "", http.StatusForbidden},
+	} {
+		r := httptest.NewRequest(c.method, "http://localhost"+c.path, strings.NewReader("{}"))
+		session.dress(r)
+		r.Header.Set("Idempotency-Key", c.name)
+		r.Header.Del("Origin")
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+			r.Header.Set("Sec-Fetch-Site", c.site)
+		}
+		w := httptest.NewRecorder()
+		s.server.gate.handler(DoorTCP, s.server).ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s: %d, want %d: %s", c.name, w.Code, c.want, w.Body)
+		}
+		if got := w.Header().Get("Access-Control-Allow-Origin"); got != "" {
+			t.Errorf("%s: another site may read the answer (%s)", c.name, got)
+		}
+	}
+	r := httptest.NewRequest("GET", "http://rebound.example/api/v1/overview", nil)
+	session.dress(r)
+	w := httptest.NewRecorder()
+	if s.server.gate.handler(DoorTCP, s.server).ServeHTTP(w, r); w.Code != http.StatusForbidden {
+		t.Errorf("a name that points here but is not ours: %d", w.Code)
+	}
+}
