@@ -58,7 +58,7 @@ func newQuery(o *options) *cobra.Command {
 
 // newImport is `fairway import`: it becomes the fairwayd beside it, which alone carries the archive.
 func newImport(o *options) *cobra.Command {
-	var dir string
+	var dir, zone string
 	var retry bool
 	c := &cobra.Command{
 		Use:   "import PATH...",
@@ -71,6 +71,9 @@ func newImport(o *options) *cobra.Command {
 			if dir != "" {
 				flags = append(flags, "--dir", dir)
 			}
+			if zone != "" {
+				flags = append(flags, "--zone", zone)
+			}
 			if retry {
 				flags = append(flags, "--retry")
 			}
@@ -78,6 +81,7 @@ func newImport(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the archive (default: of the configured daemon)")
+	c.Flags().StringVar(&zone, "zone", "", "where the times of Slurm's and LMT's files are that name no zone (default UTC)")
 	c.Flags().BoolVar(&retry, "retry", false, "also read logs again that could not be read before")
 	return c
 }

@@ -68,7 +68,7 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.
 	if err != nil {
 		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
 	}
-	l, err := logread.Read(content, 0)
+	l, err := logread.Read(content, 0, logread.Options{})
 	if err != nil {
 		return rootcause.Job{}, fmt.Errorf("%s: neither a Darshan log nor a JSON object of intervals: %w", name, err)
 	}

@@ -51,9 +51,9 @@ func (d *daemon) keepForwarders(ctx context.Context) {
 }
 
 func newImport(config *string) *cobra.Command {
-	var dir string
+	var dir, zone string
 	var asJSON bool
-	im := archive.Importer{Read: readLog}
+	im := archive.Importer{}
 	c := &cobra.Command{
 		Use:   "import PATH...",
 		Short: "Read I/O logs into the archive, each once",
@@ -66,6 +66,9 @@ func newImport(config *string) *cobra.Command {
 			if im.Dir, err = archiveDir(dir, *config); err != nil {
 				return err
 			}
+			if im.Read, err = readLog(zone); err != nil {
+				return usageError{err}
+			}
 			im.Progress = progressTo(c.ErrOrStderr(), isTerminal(os.Stderr))
 			report, err := im.Import(c.Context(), args...)
 			if errors.Is(err, archive.ErrBusy) {
@@ -75,6 +78,7 @@ func newImport(config *string) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the archive (default: of the configured daemon)")
+	c.Flags().StringVar(&zone, "zone", "UTC", "where the times of Slurm's and LMT's files are that name no zone")
 	c.Flags().BoolVar(&im.Retry, "retry", false, "also read logs again that could not be read before")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/collector/darshan"
 	"fairway/tsdb/history/iolog"
@@ -78,7 +79,7 @@ func handmade(posix, mpiio []record, lustre []byte) []byte {
 
 func parse(t *testing.T, b []byte) *iolog.Log {
 	t.Helper()
-	l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 42)
+	l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 42, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestDamage(t *testing.T) {
 	if len(l.JobFiles) != 1 || !strings.Contains(l.Problem, "POSIX") {
 		t.Errorf("%d files, problem %q", len(l.JobFiles), l.Problem)
 	}
-	if _, err := Read(io.NewSectionReader(strings.NewReader("# readme"), 0, 8), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := Read(io.NewSectionReader(strings.NewReader("# readme"), 0, 8), 1, Options{}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a readme: %v", err)
 	}
 }
@@ -155,7 +156,7 @@ func TestSamplesAgainstUpstreamTotals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 1)
+		l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 1, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -203,7 +204,7 @@ func totals(t *testing.T, path string) map[string]int64 {
 
 func TestSlurm(t *testing.T) {
 	read := func(text string) (*iolog.Log, error) {
-		return Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1)
+		return Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1, Options{})
 	}
 	l, err := read("JobID|JobIDRaw|User|JobName|Partition|Account|State|Submit|Start|End|NNodes|NodeList\n" +
 		"100_2|102|wei|ocean|batch|phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|3|n[01-03]\n" +
@@ -227,4 +228,28 @@ func TestSlurm(t *testing.T) {
 	if _, err := read(`{"meta":{"Slurm":{}},"jobs":[{"job_id":`); err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("a cut answer: %v", err)
 	}
+}
+
+func TestLMT(t *testing.T) {
+	text := "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n2018-01-28 00:00:00,snx-OST00ad,100,1000\n2018-01-28 00:00:05,snx-OST00ad,150,1000\n2018-01-28 00:00:10,snx-OST00ad,0,0\n2018-01-28 00:00:15,snx-OST00ad,7,9\n"
+	l, err := Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1, Options{Zone: time.FixedZone("PST", -8*3600)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.OSTs) != 2 || l.OSTs[0].Target != "snx-OST00ad" || l.OSTs[0].FS != "snx" || l.OSTs[0].BytesRead != 50 || l.OSTs[0].BytesWritten != 0 || l.OSTs[1].BytesWritten != 9 ||
+		!l.OSTs[0].Time.Equal(time.Date(2018, 1, 28, 8, 0, 0, 0, time.UTC)) || l.OSTs[0].Seconds != 5 {
+		t.Errorf("%+v", l.OSTs)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(handmade([]record{{id: 1, rank: 0}}, nil, nil))
+	f.Add([]byte("100|102|wei|x\n"))
+	f.Add([]byte("TIMESTAMP,OST_NAME,READ_BYTES\n2018-01-28 00:00:00,a-OST0001,1\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 1, Options{})
+		if (l == nil) == (err == nil) {
+			t.Fatalf("log %v, error %v", l, err)
+		}
+	})
 }

@@ -27,10 +27,10 @@ func looksLikeSlurm(head []byte) bool {
 
 var sacctLine = regexp.MustCompile(`^[0-9]+(_[0-9\[\]-]+)?(\+[0-9]+)?(\.[a-z0-9+]+)?\|`)
 
-// Slurm reads what Slurm accounts for: one row a job, none for its steps. Times without a zone are UTC.
-func Slurm(in io.Reader) (*iolog.Log, error) {
+// Slurm reads what Slurm accounts for: one row a job, none for its steps.
+func Slurm(in io.Reader, o Options) (*iolog.Log, error) {
 	l := &iolog.Log{Kind: "slurm"}
-	err := slurm.Read(in, slurm.Options{}, func(j *slurm.Job) error {
+	err := slurm.Read(in, slurm.Options{Zone: o.Zone}, func(j *slurm.Job) error {
 		if j.Step == "" {
 			l.Slurm = append(l.Slurm, slurmRow(j))
 		}
