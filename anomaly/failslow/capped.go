@@ -24,6 +24,7 @@ type flow struct {
 	saturated int64   // newest second in which requests waited although less than the peak was moved
 	size      float64 // mean bytes of a request in it
 	free      int64   // newest second in which it streamed and nothing waited
+	freeSize  float64 // mean bytes of a request in that
 }
 
 // burst is a run of saturated seconds. Its first and its last second are only partly filled: only a
@@ -32,7 +33,13 @@ type burst struct {
 	last    int64 // newest saturated second
 	length  int
 	pending float64 // what the newest says, NaN for nothing
+	byPeers bool    // only the peers say that it is not the job
+	gain    float64 // log capital that this burst has won
 }
+
+// mostByPeers is how much of an accusation one burst can win that is a burst of large requests only by
+// comparison with peers: two jobs that meet on one node may look like that, but not again and again.
+const mostByPeers = 0.4
 
 // collectCap looks at a saturated second: requests wait although the node moves less than its peak.
 func (d *Detector) collectCap(n *node, o *Observation) {
@@ -42,7 +49,7 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 		c = Read
 	}
 	k, s, b := &o.Class[c], &n.now, &n.burst
-	if peak <= 0 || !s.seen[c] || s.size[c] < streamed || !known(k.Wait) {
+	if peak <= 0 || !s.seen[c] || s.size[c] < 2*smallRequest*3/4 || !known(k.Wait) {
 		return
 	}
 	if t := &n.Tests[capped]; t.Log > 0 && n.CapAt > 0 {
@@ -54,12 +61,16 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 		}
 	}
 	if k.Wait < backlog {
-		n.flow[c].free = d.now
+		n.flow[c].free, n.flow[c].freeSize = d.now, s.size[c]
 		return
 	}
-	if d.now-b.last > 1 {
+	switch gap := d.now - b.last; {
+	case gap > 20:
 		*b = burst{}
+	case gap > 1:
+		*b = burst{gain: b.gain, byPeers: b.byPeers}
 	}
+	b.byPeers = b.byPeers || s.size[c] < [2]float64{streamed, certain}[c]
 	if b.length > 1 && !math.IsNaN(b.pending) {
 		n.cap.add(b.pending, 0.1, 1)
 	}
@@ -79,10 +90,13 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 // than its link may be the reason.
 func (d *Detector) shortOf(n *node, c Class) float64 {
 	s, other := &n.now, 1-c
-	if s.util < leastCap || d.saturatedPeer(n, c) || c == Write && s.size[c] < certain && !d.freePeer(n, c) {
-		return math.NaN() // one shared file written from everywhere looks the same, unless a peer says otherwise
+	plain := [2]float64{streamed, certain}[c]
+	if s.util < leastCap || d.saturatedPeer(n, c) || s.size[c] < plain && !(c == Read && n.burst.length > 8 && d.freePeer(n)) {
+		// One shared file that is written in pieces, or reads at random, look the same. Of reads the
+		// peers can say otherwise; of writes they cannot, a file may be written through one node alone.
+		return math.NaN()
 	}
-	if w := s.size[Write]; c == Read && s.seen[Write] && w > 20<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
+	if w := s.size[Write]; c == Read && s.seen[Write] && w > 24<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
 		return math.NaN() // writes to a shared file may hold the threads that reads wait for
 	}
 	if s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
@@ -117,14 +131,15 @@ func (d *Detector) saturatedPeer(n *node, c Class) bool {
 	return false
 }
 
-// freePeer says that another forwarder of the node's jobs streams the same class without waiting.
-func (d *Detector) freePeer(n *node, c Class) bool {
+// freePeer says that other forwarders of the node's jobs serve reads of that size without waiting.
+func (d *Detector) freePeer(n *node) bool {
+	free := 0
 	for _, p := range d.jobs[n] {
-		if d.now-p.flow[c].free < peerWindow {
-			return true
+		if f := p.flow[Read]; d.now-f.free < peerWindow && math.Abs(math.Log(f.freeSize/n.now.size[Read])) < 0.35 {
+			free++
 		}
 	}
-	return false
+	return free >= 2
 }
 
 func (d *Detector) closeCap(n *node) {
@@ -133,5 +148,10 @@ func (d *Detector) closeCap(n *node) {
 	if e.Weight == 0 {
 		return
 	}
-	n.Tests[capped].bet(d.now, clip(against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), -0.3, 3), d.limit()+3)
+	bet := clip(against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), -0.3, 3)
+	if n.burst.byPeers {
+		bet = min(bet, max(0, mostByPeers*d.limit()-n.burst.gain))
+	}
+	n.burst.gain += max(0, bet)
+	n.Tests[capped].bet(d.now, bet, d.limit()+3)
 }
