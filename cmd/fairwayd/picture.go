@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/anomaly"
@@ -22,23 +23,25 @@ type picture struct {
 	store tsdb.Store
 	log   *slog.Logger
 
-	mu         sync.Mutex  // guards everything that follows
-	desk       *remap.Desk // nil until it is open
-	findings   func() []anomaly.Finding
-	jobs       func() []remap.Job
-	machine    *topology.Machine
-	learned    time.Time
-	members    uint64
-	occupancy  map[topology.NodeID]float64
-	roles      map[topology.NodeID]topology.Role
-	rolesOf    *topology.Machine // that roles is made from
-	situation  *remap.Situation
-	situatedAt time.Time
+	made atomic.Pointer[made] // the newest; read without a lock, so that nobody waits for the next one
+
+	mu        sync.Mutex  // guards everything that follows
+	desk      *remap.Desk // nil until it is open
+	findings  func() []anomaly.Finding
+	jobs      func() []remap.Job
+	machine   *topology.Machine
+	learned   time.Time
+	members   uint64
+	occupancy map[topology.NodeID]float64
+	roles     map[topology.NodeID]topology.Role
+	rolesOf   *topology.Machine // that roles is made from
 }
 
 const (
 	learnEvery           = 2 * time.Second        // forwarders seen only in routes are found this late
-	situationEvery       = 100 * time.Millisecond // one picture serves all who ask within this time
+	situationEvery       = 100 * time.Millisecond // one picture serves all who ask within this time,
+	situationShare       = 30                     // or within so many times what it took to make,
+	situationAtMost      = 1500 * time.Millisecond
 	occupancyEvery       = 10 * time.Second
 	remoteOccupancyEvery = time.Minute
 	occupancySpan        = time.Hour
@@ -81,14 +84,38 @@ func (p *picture) machineLocked(now time.Time) *topology.Machine {
 	return p.machine
 }
 
-// Situation returns the present picture. It is shared and must not be changed.
+// made is one picture, when it was made and how long that took.
+type made struct {
+	situation *remap.Situation
+	at        time.Time
+	took      time.Duration
+}
+
+// Situation returns a picture of now: of the last 100 ms, or on a machine so large that making one is
+// work, of the last second and a half, for the frames come once a second. It is shared and must not
+// be changed.
 func (p *picture) Situation() *remap.Situation {
+	m := p.made.Load()
+	if m != nil && time.Since(m.at) < min(situationAtMost, max(situationEvery, situationShare*m.took)) {
+		return m.situation
+	}
+	return p.Fresh()
+}
+
+// Fresh returns a picture of the last 100 ms.
+func (p *picture) Fresh() *remap.Situation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.situation != nil && now.Sub(p.situatedAt) < situationEvery {
-		return p.situation
+	if m := p.made.Load(); m != nil && now.Sub(m.at) < situationEvery {
+		return m.situation
 	}
+	s := p.makeLocked(now)
+	p.made.Store(&made{s, now, time.Since(now)})
+	return s
+}
+
+func (p *picture) makeLocked(now time.Time) *remap.Situation {
 	parts := remap.SituationParts{At: now, Machine: p.machineLocked(now), Routes: p.board.Routes(now),
 		Load: map[topology.ForwarderID]remap.Load{}}
 	if p.desk != nil {
@@ -112,8 +139,7 @@ func (p *picture) Situation() *remap.Situation {
 			parts.Load[id] = p.load(&f, n, clients[id], now)
 		}
 	}
-	p.situation, p.situatedAt = remap.BuildSituation(parts), now
-	return p.situation
+	return remap.BuildSituation(parts)
 }
 
 func (p *picture) load(f *collector.Frame, n topology.Node, clients int, now time.Time) remap.Load {

@@ -37,17 +37,18 @@ func (d *Dispatcher) Run(ctx context.Context) {
 
 // watch takes down what every running job does in this second.
 func (d *Dispatcher) watch(now time.Time) {
-	of := map[topology.NodeID]*seen{}
 	all := map[topology.JobID]*seen{}
 	d.mu.RLock()
 	for id, j := range d.jobs {
-		s := &seen{}
-		all[id] = s
-		for _, n := range j.run.NodeList {
+		all[id] = &seen{list: j.run.NodeList}
+	}
+	d.mu.RUnlock()
+	of := map[topology.NodeID]*seen{}
+	for _, s := range all {
+		for _, n := range s.list {
 			of[n] = s
 		}
 	}
-	d.mu.RUnlock()
 	if len(all) == 0 {
 		return
 	}
@@ -56,14 +57,22 @@ func (d *Dispatcher) watch(now time.Time) {
 			s.add(f)
 		}
 	})
+	// A job that starts waits for the lock: what takes long is done before it.
 	s := d.cfg.Situation()
+	for _, v := range all {
+		v.on = defaultOrObserved(s, v.list)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, j := range d.jobs {
-		if on := defaultOrObserved(s, j.run.NodeList); len(on) > 0 {
-			j.on = on
+		v := all[id]
+		if v == nil {
+			continue
 		}
-		if v := all[id]; v != nil && v.nodes > 0 {
+		if len(v.on) > 0 {
+			j.on = v.on
+		}
+		if v.nodes > 0 {
 			j.note(v, now)
 		}
 	}
@@ -88,6 +97,8 @@ func defaultOrObserved(s *remap.Situation, nodes []topology.NodeID) (out []topol
 
 // seen is one second of a job: sums over its nodes.
 type seen struct {
+	list                 []topology.NodeID
+	on                   []topology.ForwarderID
 	nodes                int
 	bytes, ops, metaWait float64
 }
