@@ -66,6 +66,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	}
 	d.conf.Name, d.conf.Nodes, d.conf.Default = "demo", m.Nodes, m.Default
 	d.conf.Desk.HealthyFloor = 1
+	d.conf.Probe.Export, d.conf.Probe.UID = tb.Attach(), uint32(os.Geteuid())
 	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}
 	if err := os.WriteFile(agents.TokenFile, []byte(d.token+"\n"), 0o600); err != nil {
 		return "", err
