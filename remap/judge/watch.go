@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
@@ -25,18 +26,22 @@ type Watch struct {
 	mu      sync.Mutex // guards everything that follows
 	slow    *failslow.Detector
 	others  *interference.Detector
+	seenBy  *clientslow.Detector      // of forwarders without a clock of their own
 	seen    map[topology.NodeID]int64 // newest second taken, Unix ms
 	clients map[topology.ForwarderID]*clientSums
 	lost    map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
 	obs     []failslow.Observation
+	clocked []failslow.Observation // as obs, without what only clients saw
+	byEyes  []failslow.Observation // those that only clients saw
 	said    []anomaly.Verdict
-	toldAt  time.Time // when the jobs were last told
+	clock   map[topology.NodeID]bool // forwarders that tell their own execution times
+	toldAt  time.Time                // when the jobs were last told
 }
 
 // NewWatch looks at the frames on board.
 func NewWatch(board *observed.Board, slow failslow.Settings, others interference.Settings) *Watch {
-	return &Watch{board: board, slow: failslow.New(slow), others: interference.New(others), seen: map[topology.NodeID]int64{},
-		clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
+	return &Watch{board: board, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
+		clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }
 
 // clientSums gather what the clients of one forwarder saw in their newest second.
@@ -80,7 +85,7 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	// The board's order is none; the detector's answers must not depend on it.
 	slices.SortFunc(w.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	w.slow.Backend(w.others.Worst())
-	w.said = append(w.said[:0], w.slow.Second(now, w.obs)...)
+	w.said = w.failSlow(now)
 	for i := range w.said {
 		w.addImpact(&w.said[i])
 	}
@@ -90,6 +95,34 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	return w.said
 }
 
+// failSlow asks the one detector of forwarders with a clock of their own, and the other of those
+// that only their clients see; of these the first still judges the canaries.
+func (w *Watch) failSlow(now time.Time) []anomaly.Verdict {
+	w.clocked, w.byEyes = w.clocked[:0], w.byEyes[:0]
+	eyes := map[topology.NodeID]bool{}
+	for _, o := range w.obs {
+		if !w.clock[o.Node] {
+			w.byEyes = append(w.byEyes, o)
+			eyes[o.Node] = true
+			for c := range o.Class {
+				o.Class[c].Exec = math.NaN()
+			}
+		}
+		w.clocked = append(w.clocked, o)
+	}
+	said := slices.DeleteFunc(append(w.said[:0], w.slow.Second(now, w.clocked)...), func(v anomaly.Verdict) bool {
+		return eyes[v.Node] && v.Level < anomaly.Doubt // it saw no service, and so no health
+	})
+	for _, v := range w.seenBy.Second(now, w.byEyes) {
+		if i := slices.IndexFunc(said, func(o anomaly.Verdict) bool { return o.Node == v.Node }); i < 0 {
+			said = append(said, v)
+		} else if v.Level > said[i].Level {
+			said[i] = v
+		}
+	}
+	return said
+}
+
 func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, math.NaN())}
 	sums := w.clients[topology.ForwarderID(f.Node)]
@@ -97,7 +130,9 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 		k := &o.Class[c]
 		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
 		k.Wait, k.Exec = valueOr(f, m.wait, math.NaN()), valueOr(f, m.exec, math.NaN())
-		if math.IsNaN(k.Exec) && sums != nil && sums.ops[c] > 0 {
+		if !math.IsNaN(k.Exec) {
+			w.clock[f.Node] = true
+		} else if !w.clock[f.Node] && sums != nil && sums.ops[c] > 0 {
 			k.Exec = sums.took[c] / sums.ops[c]
 		}
 	}
@@ -189,8 +224,11 @@ func (w *Watch) addImpact(v *anomaly.Verdict) {
 		return
 	}
 	sums := w.clients[topology.ForwarderID(v.Node)]
-	node, ok := w.slow.Node(v.Node)
-	if sums == nil || !ok {
+	ratios := w.seenBy.Ratio(v.Node)
+	if node, ok := w.slow.Node(v.Node); ok && w.clock[v.Node] {
+		ratios = node.Ratio
+	}
+	if sums == nil {
 		return
 	}
 	if w.lost[v.Node] == nil {
@@ -199,7 +237,7 @@ func (w *Watch) addImpact(v *anomaly.Verdict) {
 	lost := w.lost[v.Node]
 	for job, j := range sums.jobs {
 		seconds := 0.0
-		for c, r := range node.Ratio {
+		for c, r := range ratios {
 			if r > 1 {
 				seconds += j.took[c] * (1 - 1/r)
 			}

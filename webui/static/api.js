@@ -44,18 +44,21 @@ async function ask(method, path, body, key) {
 /** @param {string} path */
 export const get = (path) => ask('GET', path);
 
+/** @param {string} path @param {any} body */
+export const post = (path, body) => write('POST', path, body);
+
 /**
  * A write is sent again under its own key once when the server could not be reached: repeating it is harmless.
- * @param {string} path @param {any} body
+ * @param {'POST'|'PUT'|'DELETE'} method @param {string} path @param {any} [body]
  */
-export async function post(path, body) {
+export async function write(method, path, body) {
   const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   try {
-    return await ask('POST', path, body, key);
+    return await ask(method, path, body, key);
   } catch (err) {
     if (!(err instanceof Refused) || err.status !== 0) throw err;
     await new Promise((done) => setTimeout(done, 1000));
-    return ask('POST', path, body, key);
+    return ask(method, path, body, key);
   }
 }
 

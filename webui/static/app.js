@@ -54,7 +54,7 @@ const pages = {
   propose: async (_, q) => (await import('./plans.js?v=__V__')).proposePage(app, q),
   plans: async (id) => (id ? (await import('./plans.js?v=__V__')).planPage(app, id) : (await import('./plans.js?v=__V__')).plansPage(app)),
   audit: async (_, q) => (await import('./lists.js?v=__V__')).auditPage(app, q),
-  findings: async () => (await import('./lists.js?v=__V__')).findingsPage(app),
+  findings: async (id) => (id ? (await import('./findings.js?v=__V__')).findingPage(app, id) : (await import('./findings.js?v=__V__')).findingsPage(app)),
   jobs: async (id) => (id.endsWith('/why') ? (await import('./logs.js?v=__V__')).whyPage(app, id.slice(0, -4)) : (await import('./lists.js?v=__V__')).jobsPage(app, id)),
   logs: async (_, q) => (await import('./logs.js?v=__V__')).logsPage(app, q),
   occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),
@@ -189,7 +189,7 @@ function nextNeed() {
   const o = app.overview;
   if (o?.waiting.length) return go(`/plans/${o.waiting[0].id}`);
   const f = o?.findings.find(isOpen);
-  if (f) return go(`/forwarders/${f.node}`);
+  if (f) return go(`/findings/${f.id}`);
   const stale = o?.forwarders.find((/** @type {any} */ r) => r.state === 'stale');
   if (stale) return go(`/forwarders/${stale.id}`);
   note('Nothing needs you now.');

@@ -1,4 +1,4 @@
-// The plain lists: findings, jobs, audit.
+// The plain lists: jobs, audit.
 import { h } from './h.js?v=__V__';
 import { age, clock } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
@@ -6,23 +6,12 @@ import { get } from './api.js?v=__V__';
 import { download } from './grid.js?v=__V__';
 
 /** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update] @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
-function listPage(title, table, empty, update, message) {
+export function listPage(title, table, empty, update, message) {
   /** @type {[string, () => void]} */
   const up = ['', () => table.move(-1)], down = ['', () => table.move(1)];
   const open = () => { const r = table.current(), to = r && table.o.go?.(r); if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to)); };
   return { title, update, message, el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
     keys: { Enter: ['open', open], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], E: ['export CSV', () => download(new Blob([table.csv()], { type: 'text/csv' }), `${title}.csv`)] } };
-}
-
-/** @param {any} app */
-export function findingsPage(app) {
-  const table = new Table([
-    { name: 'id', head: 'ID', text: (r) => r.id }, { name: 'subject', head: 'SUBJECT', text: (r) => r.node }, { name: 'what', head: 'WHAT', text: (r) => r.sentence || r.kind, wrap: true },
-    { name: 'since', head: 'SINCE', num: true, text: (r) => age(app.now() - Date.parse(r.since)), value: (r) => Date.parse(r.since) }, { name: 'conf', head: 'CONF', num: true, text: (r) => r.confidence.toFixed(2), value: (r) => r.confidence },
-    { name: 'jobs', head: 'JOBS', text: (r) => (r.jobs ?? []).join(' ') || '-' }, { name: 'state', head: 'STATE', text: (r) => r.state },
-  ], { id: (r) => r.id, go: (r) => `/forwarders/${r.node}`, sort: 'since', caption: 'findings' });
-  const empty = h('p.empty', null, 'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first.');
-  return listPage('findings', table, empty, (o) => { empty.hidden = o.findings.length > 0; table.update(o.findings); });
 }
 
 /** @param {any} app @param {string} id */
@@ -48,7 +37,7 @@ export async function auditPage(_app, q) {
     { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => `${r.at.slice(0, 10)} ${clock(r.at)}`, value: (r) => Date.parse(r.at) },
     { name: 'actor', head: 'WHO', text: (r) => r.actor }, { name: 'from', head: 'BY', text: (r) => r.from ?? '' }, { name: 'action', head: 'DID', text: (r) => r.action.replaceAll('_', ' ') }, { name: 'subject', head: 'TO', text: (r) => r.subject },
     { name: 'result', head: 'RESULT', text: (r) => r.result ?? '' }, { name: 'reason', head: 'REASON', text: (r) => r.reason ?? '', wrap: true },
-  ], { id: (r) => String(r.seq), go: (r) => (r.subject.startsWith('P-') ? `/plans/${r.subject}` : ''), sort: 'seq', caption: 'who did what' });
+  ], { id: (r) => String(r.seq), go: (r) => (r.subject.startsWith('P-') ? `/plans/${r.subject}` : r.subject.startsWith('F-') ? `/findings/${r.subject}` : ''), sort: 'seq', caption: 'who did what' });
   const empty = h('p.empty', null, 'Nothing was done yet. Every proposal, approval and result is kept here for ever.');
   const load = async () => { const rows = await get(`/api/v1/audit?${q}`); empty.hidden = rows.length > 0; table.update(rows); };
   await load();

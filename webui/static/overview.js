@@ -108,7 +108,7 @@ function forwardersPage(app, q, asTable) {
 
   function drawNeeds() {
     const rows = [
-      ...o.findings.filter((/** @type {any} */ f) => !['returned', 'dismissed'].includes(f.state)).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || f.kind, `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/forwarders/${f.node}`]),
+      ...o.findings.filter((/** @type {any} */ f) => !['returned', 'dismissed'].includes(f.state)).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || f.kind, `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/findings/${f.id}`]),
       ...o.waiting.map((/** @type {any} */ p) => [p.id, '', p.title, '', age(app.now() - Date.parse(p.created)), 'waits', `/plans/${p.id}`]),
     ];
     const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');

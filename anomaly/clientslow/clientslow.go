@@ -1,0 +1,253 @@
+// Package clientslow accuses forwarders by what their clients see: for servers that have no clock of
+// their own in their service, such as diod. An operation class of a forwarder is slow when its clients
+// wait longer than they used to there and longer than the clients of its peers do now, at
+// the same size of request.
+package clientslow
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Model is the version that findings carry.
+const Model = "clientslow-1"
+
+const (
+	// least is the latency below which differences are noise of the machine, not of the service, s.
+	least = 1e-3
+	// fewOps a second say nothing of a class.
+	fewOps = 2
+	// peerAge is how old what a peer showed may be; ownSeconds how much of its own past a node needs
+	// before it counts, and memory how fast that past is forgotten, in seconds at work.
+	peerAge    = 30
+	ownSeconds = 30
+	memory     = 900
+	// sizeRange is by how much request sizes of peers may differ, log: a factor of two.
+	sizeRange = 0.7
+	// fewPeers are too few for a middle.
+	fewPeers = 2
+	// slowBy is the log factor that is bet on (1.5 times as long), margin what a node without a past
+	// must be slower than its peers to count.
+	slowBy = 0.4
+	margin = 0.7
+	// noise bounds the standard deviation of a healthy second from below, log.
+	noise = 0.3
+	// mostBet and leastBet bound what one second can say: no single one accuses.
+	mostBet, leastBet = 0.8, -0.5
+	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
+	doubtAt, release = 0.3, 0.1
+)
+
+// Detector compares forwarders second by second. It has no clock; its methods must not be called
+// concurrently.
+type Detector struct {
+	limit    float64 // log capital of an alarm
+	nodes    map[topology.NodeID]*node
+	order    []topology.NodeID
+	now      int64
+	spread   float64 // of healthy seconds, log: mean absolute residual
+	verdicts []anomaly.Verdict
+	scratch  []float64
+}
+
+type node struct {
+	class [3]class
+	alarm bool
+	since int64
+}
+
+// class is one operation class of a forwarder.
+type class struct {
+	at        int64   // newest second seen
+	log, size float64 // of the newest second: log of seconds an operation took, log of its bytes
+	own, n    float64 // what the node is used to, over n seconds
+	capital   float64
+	start     int64
+	ratio     float64 // smoothed log ratio to the peers
+	took      float64 // smoothed log latency
+}
+
+// New makes a detector whose healthy nodes are accused once in every on average; see
+// failslow.Settings.FalseAlarmEvery.
+func New(every time.Duration) *Detector {
+	return &Detector{limit: math.Log(max(every.Seconds(), 1)), nodes: map[topology.NodeID]*node{}, spread: noise}
+}
+
+// Second takes one second of the forwarders that are judged by their clients: Exec holds what the
+// clients saw. It returns a verdict for each node seen at work and for each under suspicion. The slice is used
+// again by the next call.
+func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.Verdict {
+	d.now = now.Unix()
+	d.verdicts = d.verdicts[:0]
+	for i := range obs {
+		d.read(&obs[i])
+	}
+	for _, id := range d.order {
+		n := d.nodes[id]
+		seen := false
+		for c := range n.class {
+			if n.class[c].at == d.now && d.bet(n, id, c) {
+				seen = true
+			}
+		}
+		d.decide(n, id, seen)
+	}
+	return d.verdicts
+}
+
+func (d *Detector) read(o *failslow.Observation) {
+	n := d.nodes[o.Node]
+	if n == nil {
+		n = &node{}
+		d.nodes[o.Node] = n
+		d.order = append(d.order, o.Node)
+		slices.Sort(d.order)
+	}
+	for c := range o.Class {
+		k := &o.Class[c]
+		if !(k.Ops >= fewOps) || !(k.Exec > 0) || math.IsInf(k.Exec, 1) {
+			continue
+		}
+		s := &n.class[c]
+		s.at, s.log, s.size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
+	}
+}
+
+// bet lets one second of a class speak for or against its node; false when there are no peers to
+// compare it with.
+func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
+	s := &n.class[c]
+	peers, ok := d.peers(id, c)
+	if !ok {
+		return false
+	}
+	x := s.log - peers
+	s.ratio += (x - s.ratio) / 10
+	s.took += (s.log - s.took) / 10
+	if s.n >= ownSeconds {
+		x = min(x, s.log-s.own)
+	} else {
+		x -= margin
+	}
+	variance := max(d.spread, noise) * max(d.spread, noise)
+	bet := max(leastBet, min((slowBy*x-slowBy*slowBy/2)/variance, mostBet))
+	if s.capital == 0 && bet > 0 {
+		s.start = d.now
+		s.ratio, s.took = s.log-peers, s.log
+	}
+	s.capital = min(d.limit+6, max(0, s.capital+bet))
+	// What teaches is decided by the seconds before, never by this one.
+	if n.alarm || s.capital-bet > doubtAt*d.limit {
+		return true
+	}
+	s.n++
+	s.own += (s.log - s.own) / min(s.n, memory)
+	d.spread += (min(1.25*math.Abs(s.log-peers), 1) - d.spread) / 5000
+	return true
+}
+
+// peers is the middle of what the clients of other forwarders saw of a class lately.
+func (d *Detector) peers(id topology.NodeID, c int) (float64, bool) {
+	d.scratch = d.scratch[:0]
+	me := &d.nodes[id].class[c]
+	for _, other := range d.order {
+		s := &d.nodes[other].class[c]
+		if other == id || s.at == 0 || d.now-s.at > peerAge || math.Abs(s.size-me.size) > sizeRange {
+			continue
+		}
+		d.scratch = append(d.scratch, s.log)
+	}
+	if len(d.scratch) < fewPeers {
+		return 0, false
+	}
+	slices.Sort(d.scratch)
+	m := len(d.scratch) / 2
+	if len(d.scratch)%2 == 0 {
+		return (d.scratch[m-1] + d.scratch[m]) / 2, true
+	}
+	return d.scratch[m], true
+}
+
+func (d *Detector) decide(n *node, id topology.NodeID, seen bool) {
+	worst := 0
+	for c := range n.class {
+		if n.class[c].capital > n.class[worst].capital {
+			worst = c
+		}
+	}
+	score := n.class[worst].capital / d.limit
+	switch {
+	case !n.alarm && score >= 1:
+		n.alarm, n.since = true, n.class[worst].start
+	case n.alarm && score < release:
+		n.alarm = false
+	}
+	v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
+	switch {
+	case !seen:
+		return // silence is neither health nor sickness
+	case n.alarm:
+		v.Level = anomaly.Alarm
+	case score >= doubtAt:
+		v.Level = anomaly.Doubt
+	}
+	if v.Level > anomaly.Clean {
+		d.explain(n, id, worst, &v)
+	}
+	d.verdicts = append(d.verdicts, v)
+}
+
+// Ratio is how many times as long as on the peers operations of each class took lately; 0 where that
+// is not known.
+func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
+	n := d.nodes[id]
+	if n == nil {
+		return r
+	}
+	for c := range n.class {
+		if s := &n.class[c]; s.at != 0 && d.now-s.at <= peerAge {
+			r[c] = math.Exp(s.ratio)
+		}
+	}
+	return r
+}
+
+var classNames = [3]string{"reads", "writes", "metadata operations"}
+
+func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Verdict) {
+	since := n.class[worst].start
+	if n.alarm {
+		since = n.since
+	}
+	v.Since = time.Unix(since, 0).UTC()
+	v.Confidence = min(0.99, v.Score/1.2)
+	v.Class = failslow.Class(worst).String()
+	v.Evidence = map[string]float64{"score": v.Score}
+	ratios := d.Ratio(id)
+	others := ""
+	slow := 0
+	for c, r := range ratios {
+		if r == 0 {
+			continue
+		}
+		v.Evidence[failslow.Class(c).String()+"_ratio"] = r
+		if r > 1.5 {
+			slow++
+		} else if c != worst {
+			others += "; " + classNames[c] + " are normal"
+		}
+	}
+	if slow > 1 {
+		v.Class = ""
+	}
+	s := &n.class[worst]
+	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.took), math.Exp(s.took-s.ratio)
+	v.Sentence = fmt.Sprintf("%s through %s take its clients %.2g times as long as those of its peers since %s (%.3g ms against %.2g)%s",
+		classNames[worst], id, ratios[worst], v.Since.Format("15:04:05"), 1000*math.Exp(s.took), 1000*math.Exp(s.took-s.ratio), others)
+}

@@ -1,0 +1,123 @@
+package clientslow
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// layer is eight forwarders whose clients see lognormal latencies; each works in bursts of its own.
+type layer struct {
+	*Detector
+	rng   *rand.Rand
+	now   time.Time
+	slow  func(node, class int) float64 // factor on what clients see
+	alarm map[topology.NodeID]time.Time
+	last  map[topology.NodeID]anomaly.Verdict
+}
+
+func newLayer(seed uint64) *layer {
+	return &layer{Detector: New(500 * 24 * time.Hour), rng: rand.New(rand.NewPCG(seed, 8)), now: time.Unix(1.8e9, 0),
+		slow: func(int, int) float64 { return 1 }, alarm: map[topology.NodeID]time.Time{}, last: map[topology.NodeID]anomaly.Verdict{}}
+}
+
+func (l *layer) live(seconds int) {
+	for range seconds {
+		l.now = l.now.Add(time.Second)
+		common := math.Exp(0.2 * l.rng.NormFloat64())
+		var obs []failslow.Observation
+		for i := range 8 {
+			o := failslow.Observation{Node: topology.NodeID(fmt.Sprint("fwd", i))}
+			busy := (l.now.Unix()+int64(3*i))%20 < 12
+			for c, usual := range []float64{3e-3, 4e-3, 1e-3} {
+				if !busy || c == 0 && i%2 == 0 { // half of them never read
+					continue
+				}
+				k := &o.Class[c]
+				k.Ops, k.Exec = 40, usual*common*l.slow(i, c)*math.Exp(0.35*l.rng.NormFloat64())
+				if c < 2 {
+					k.Bytes = 40 * 256e3
+				}
+			}
+			obs = append(obs, o)
+		}
+		for _, v := range l.Second(l.now, obs) {
+			l.last[v.Node] = v
+			if _, ok := l.alarm[v.Node]; v.Level == anomaly.Alarm && !ok {
+				l.alarm[v.Node] = l.now
+			}
+		}
+	}
+}
+
+func TestHealthyLayerIsNotAccused(t *testing.T) {
+	for seed := range uint64(5) {
+		l := newLayer(seed)
+		l.live(4 * 3600)
+		l.slow = func(int, int) float64 { return 8 } // the back end: everybody
+		l.live(600)
+		if len(l.alarm) > 0 {
+			t.Errorf("seed %d: accused %v", seed, l.alarm)
+		}
+	}
+}
+
+func TestOnlyTheSlowOneIsAccused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		class  int // -1: all
+		factor float64
+		within time.Duration
+		words  string
+	}{
+		{"a tenth of its speed", -1, 10, 60 * time.Second, "fwd2"},
+		{"writes alone", 1, 8, 60 * time.Second, "writes through fwd2"},
+		{"metadata alone", 2, 10, 60 * time.Second, "metadata operations through fwd2"},
+		{"half its speed", -1, 2, 120 * time.Second, "fwd2"},
+	} {
+		for seed := range uint64(5) {
+			l := newLayer(seed)
+			l.live(600)
+			begun := l.now
+			l.slow = func(n, k int) float64 {
+				if n == 2 && (c.class < 0 || k == c.class) {
+					return c.factor
+				}
+				return 1
+			}
+			l.live(600)
+			at, ok := l.alarm["fwd2"]
+			if !ok || at.Sub(begun) > c.within || len(l.alarm) != 1 {
+				t.Errorf("%s, seed %d: accused %v, %s after it began", c.name, seed, l.alarm, at.Sub(begun))
+			}
+			if v := l.last["fwd2"]; !strings.Contains(v.Sentence, c.words) || v.Confidence < 0.5 {
+				t.Errorf("%s: %+v", c.name, v)
+			}
+			l.slow = func(int, int) float64 { return 1 }
+			l.live(300)
+			if v := l.last["fwd2"]; v.Level != anomaly.Clean {
+				t.Errorf("%s, seed %d: still %d after it ended", c.name, seed, v.Level)
+			}
+		}
+	}
+}
+
+func TestOneForwarderIsNeverCompared(t *testing.T) {
+	d := New(time.Hour)
+	for i := range 1000 {
+		o := failslow.Observation{Node: "fwd0"}
+		o.Class[1] = failslow.ClassSecond{Ops: 10, Bytes: 1e6, Exec: 1}
+		for _, v := range d.Second(time.Unix(int64(i), 0), []failslow.Observation{o}) {
+			if v.Level > anomaly.Clean {
+				t.Fatalf("a lone forwarder was accused: %+v", v)
+			}
+		}
+	}
+}

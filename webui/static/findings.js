@@ -1,0 +1,116 @@
+// Findings: what is wrong, and one finding with its life and the evidence as it was.
+import { h, setText } from './h.js?v=__V__';
+import { age, clock, mega, millis, number } from './format.js?v=__V__';
+import { Table } from './table.js?v=__V__';
+import { get, post, write } from './api.js?v=__V__';
+import { listPage } from './lists.js?v=__V__';
+
+/** @param {any} f */
+const what = (f) => f.sentence || f.kind.replaceAll('_', ' ');
+/** @param {any} f */
+const state = (f) => (f.state === 'probation' ? (f.stage === 'canary' ? 'canary I/O' : 'on trial') : f.state);
+/** @param {any} f */
+const impact = (f) => (f.impact ?? []).map((/** @type {any} */ i) => `${i.job} (~${(100 * i.share).toFixed(0)} % of its time)`).join(', ') || '-';
+
+/** @param {any} app @returns {import('./app.js').Page} */
+export function findingsPage(app) {
+  const table = new Table([
+    { name: 'id', head: 'ID', text: (r) => r.id }, { name: 'subject', head: 'SUBJECT', text: (r) => (r.node === '*' ? 'back end' : r.node) }, { name: 'what', head: 'WHAT', text: what, wrap: true },
+    { name: 'since', head: 'SINCE', num: true, text: (r) => age(app.now() - Date.parse(r.since)), value: (r) => Date.parse(r.since) }, { name: 'conf', head: 'CONF', num: true, text: (r) => r.confidence.toFixed(2), value: (r) => r.confidence },
+    { name: 'impact', head: 'JOBS HIT', text: impact, wrap: true }, { name: 'state', head: 'STATE', text: state }, { name: 'owner', head: 'OWNER', text: (r) => r.owner || '-' },
+  ], { id: (r) => r.id, go: (r) => `/findings/${r.id}`, sort: 'since', caption: 'findings' });
+  const empty = h('p.empty', null, 'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first.');
+  const page = listPage('findings', table, empty, (o) => { empty.hidden = o.findings.length > 0; table.update(o.findings); });
+  const act = actions(app, () => table.current());
+  return { ...page, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...act.keys } };
+}
+
+/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+export async function findingPage(app, id) {
+  let v = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
+  const head = h('h1'), sentence = h('p'), facts = h('p.dim'), life = h('tbody'), evidence = h('tbody'), at = h('h2');
+  const act = actions(app, () => v, load);
+  async function load() {
+    v = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
+    draw();
+  }
+  function draw() {
+    setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
+    setText(sentence, what(v));
+    setText(facts, [`confidence ${v.confidence.toFixed(2)}`, `model ${v.model || '-'}`, `since ${clock(v.since)}`, `jobs hit: ${impact(v)}`, v.held ? `not excluded: ${v.held}` : ''].filter(Boolean).join('   '));
+    life.replaceChildren(...v.changes.map((/** @type {any} */ c) => h('tr', null, h('td', null, clock(c.at)), h('td', null, state(c.finding)), h('td', null, c.by || 'tracker'), h('td.wrap', null, c.why))));
+    const last = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series && Object.keys(c.frozen.series).length);
+    setText(at, last ? `Evidence as it was at ${clock(last.at)}` : 'No evidence was kept');
+    evidence.replaceChildren(...Object.entries(last?.frozen.series ?? {}).sort().map(([name, points]) => h('tr', null, h('td', null, name), h('td', null, spark(points)), h('td.num', null, amount(name, points.at(-1).v)), h('td.num', null, last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])))));
+  }
+  draw();
+  const th = (/** @type {string[]} */ ...names) => h('thead', null, h('tr', null, ...names.map((n) => h('th', { scope: 'col' }, n))));
+  return {
+    title: id,
+    el: h('div', null, head, sentence, facts, act.form, h('h2', null, 'Life'), h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)), at, h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'NOW', 'PEERS'), evidence))),
+    update(o) {
+      const f = o.findings.find((/** @type {any} */ x) => x.id === id);
+      if (!f) return;
+      const moved = f.changed !== v.changed;
+      v = { ...v, ...f };
+      if (moved) load().catch((err) => app.note(err.message));
+      else draw();
+    },
+    keys: { Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)], ...act.keys },
+  };
+}
+
+/**
+ * What can be said of a finding; a reason is typed in a form that opens below.
+ * @param {any} app @param {() => any} current @param {() => Promise<void>} [done]
+ */
+function actions(app, current, done) {
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', size: 60, 'aria-label': 'why' }));
+  const label = h('label', null, ''), form = h('form.reason', { hidden: true }, label, reason, h('button', { type: 'submit' }, 'Send'), h('button', { type: 'button', click: () => { form.hidden = true; } }, 'Cancel'));
+  /** @type {((why: string) => Promise<any>)|null} */
+  let send = null;
+  const run = async (/** @type {Promise<any>} */ p, /** @type {string} */ said) => {
+    try { await p; app.note(said); await done?.(); } catch (err) { app.note(`Refused: ${/** @type {Error} */ (err).message}`); }
+  };
+  form.addEventListener('submit', (e) => {
+    e.preventDefault();
+    if (!send) return;
+    form.hidden = true;
+    run(send(reason.value.trim()), 'Done.');
+  });
+  /** @param {string} text @param {(why: string) => Promise<any>} f */
+  const why = (text, f) => { setText(label, `${text} (10 letters or more, kept in the audit) `); send = f; reason.value = ''; form.hidden = false; reason.focus(); };
+  const exclude = () => {
+    const f = current();
+    if (!f || f.node === '*') return app.note('The back end cannot be withheld.');
+    const row = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === f.node), path = `/api/v1/exclusions/${encodeURIComponent(f.node)}`;
+    if (row?.state === 'excluded') return why(`Why back into allocation with ${f.node}?`, (r) => write('DELETE', `${path}?reason=${encodeURIComponent(r)}`));
+    why(`Why withhold ${f.node} from allocation for 4 h?`, (r) => write('PUT', path, { reason: r, ttl: '4h' }));
+  };
+  return { form, keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
+    a: ['acknowledge', () => { const f = current(); if (f) run(post(`/api/v1/findings/${f.id}/ack`, { reason: '' }), `${f.id} is yours.`); }],
+    e: ['withhold', exclude],
+    x: ['not a fault', () => { const f = current(); if (f) why(`Why is ${f.id} no fault?`, (r) => post(`/api/v1/findings/${f.id}/dismiss`, { reason: r })); }],
+    p: ['propose', () => { const f = current(); if (f && f.node !== '*') app.go(`/propose?from=${f.node}`); }],
+  }) };
+}
+
+/** @param {string} name @param {number} v */
+function amount(name, v) {
+  if (name.endsWith('_bytes')) return `${mega(v)} MB/s`;
+  if (/_(exec|wait|time)$|^probe_/.test(name)) return `${millis(v)} ms`;
+  return number(v);
+}
+
+/** A small line of a frozen series; a second without a value leaves a gap. @param {{t: number, v: number}[]} points */
+function spark(points) {
+  const end = points[points.length - 1].t, top = Math.max(...points.map((p) => p.v), 1e-12), w = 240, high = 24;
+  const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { width: w, height: high, role: 'img', 'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}` }));
+  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  g.fillStyle = getComputedStyle(document.documentElement).color || '#888';
+  for (const p of points) {
+    const x = w - 2 - ((end - p.t) / 120000) * (w - 2), y = (p.v / top) * (high - 1);
+    g.fillRect(x, high - 1 - y, 2, Math.max(1, y));
+  }
+  return canvas;
+}
