@@ -168,6 +168,7 @@ type turnWriter struct {
 	turn <-chan struct{}
 	buf  []byte
 	mine bool
+	err  error // of the output, which is not the log's fault
 }
 
 func (w *turnWriter) Write(p []byte) (int, error) {
@@ -187,16 +188,17 @@ func (w *turnWriter) Write(p []byte) (int, error) {
 	if err := w.flush(); err != nil {
 		return 0, err
 	}
-	return w.out.Write(p)
+	var n int
+	n, w.err = w.out.Write(p)
+	return n, w.err
 }
 
 func (w *turnWriter) flush() error {
-	if len(w.buf) == 0 {
-		return nil
+	if w.err == nil && len(w.buf) > 0 {
+		_, w.err = w.out.Write(w.buf)
+		w.buf = nil
 	}
-	_, err := w.out.Write(w.buf)
-	w.buf = nil
-	return err
+	return w.err
 }
 
 // finish waits for the turn and writes what is left.

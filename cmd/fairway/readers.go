@@ -2,15 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/collector/lnet"
 	"fairway/collector/lustre"
 	"fairway/collector/lwfs"
 )
@@ -29,7 +31,7 @@ func eachInput(cmd *cobra.Command, names []string, read func(name string, b []by
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d files had lines that could not be read (named above); the rest is printed", failed, len(names))
+		return usageError{fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names))}
 	}
 	return nil
 }
@@ -37,7 +39,7 @@ func eachInput(cmd *cobra.Command, names []string, read func(name string, b []by
 func oneInput(cmd *cobra.Command, name string, read func(name string, b []byte) error) error {
 	in, err := openInput(cmd, name)
 	if err != nil {
-		return err
+		return bare(err)
 	}
 	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
@@ -50,31 +52,32 @@ func oneInput(cmd *cobra.Command, name string, read func(name string, b []byte) 
 	return read(name, b)
 }
 
-// newLustre is `fairway lustre`: what the Lustre readers understand of counter files.
+// lustreKinds are what `fairway lustre` reads.
+const lustreKinds = "stats, job_stats, rpc_stats, brw_stats, LNet's stats and peers, or the output of lctl get_param"
+
+// newLustre is `fairway lustre`: what the Lustre and LNet readers understand of counter files.
 func newLustre() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lustre FILE...",
-		Short: "Print what is understood of Lustre counter files, as JSON lines",
-		Long: "The kind of a file is told by its name: job_stats, rpc_stats and brw_stats, and stats for all else;\n" +
-			"files of `lctl get_param` output are cut into their parameters. \"-\" reads standard input.",
+		Short: "Print what is understood of Lustre and LNet counter files, as JSON lines",
+		Long: "The kind of a file is told by its content: " + lustreKinds + ",\n" +
+			"of which parameters of other kinds are passed over. Files may be compressed by gzip; \"-\" reads standard input.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e := json.NewEncoder(cmd.OutOrStdout())
 			return eachInput(cmd, args, func(name string, b []byte) error {
 				params := lustre.ParseParams(b)
 				if len(params) == 0 {
-					return lustreFile(e, name, name, b)
+					return lustreFile(e, lustreLine{File: name}, b)
 				}
-				for _, p := range params {
-					if err := lustreFile(e, name, p.Path, p.Value); err != nil {
-						return err
-					}
-				}
-				return nil
+				return lustreParams(e, name, params)
 			})
 		},
 	}
 }
+
+// errKind says that a file or parameter is of no kind that is read.
+var errKind = errors.New("not of a kind that is read: " + lustreKinds)
 
 // lustreLine is one line of `fairway lustre`.
 type lustreLine struct {
@@ -83,43 +86,61 @@ type lustreLine struct {
 	Stat  *lustre.Stat     `json:"stat,omitempty"`
 	Job   *lustre.JobStat  `json:"job,omitempty"`
 	RPC   *lustre.RPCStats `json:"rpc,omitempty"`
+	LNet  *lnet.Stats      `json:"lnet,omitempty"`
+	Peer  *lnet.Peer       `json:"peer,omitempty"`
 }
 
-// lustreFile prints one file, or one parameter of an lctl output; parameters of other kinds are passed
-// over.
-func lustreFile(e *json.Encoder, name, what string, b []byte) error {
-	line := lustreLine{File: name}
-	if what != name {
-		line.Param = what
+// lustreParams prints the parameters of an lctl output; a bad one does not stop the rest.
+func lustreParams(e *json.Encoder, name string, params []lustre.Param) error {
+	var bad []error
+	read := 0
+	for _, p := range params {
+		err := lustreFile(e, lustreLine{File: name, Param: p.Path}, p.Value)
+		if errors.Is(err, errKind) {
+			continue
+		}
+		read++
+		if err != nil {
+			bad = append(bad, fmt.Errorf("%s: %w", p.Path, err))
+		}
 	}
-	kind := path.Base(what)
-	if i := strings.LastIndexByte(what, '.'); what != name && i >= 0 {
-		kind = what[i+1:]
+	if read == 0 {
+		return fmt.Errorf("none of its %d parameters is read; %w", len(params), errKind)
 	}
-	switch {
-	case strings.HasPrefix(kind, "job_stats"):
+	return errors.Join(bad...)
+}
+
+// lustreFile prints one file or parameter, told by its content.
+func lustreFile(e *json.Encoder, line lustreLine, b []byte) error {
+	start := bytes.TrimSpace(b)
+	first, _, _ := bytes.Cut(start, []byte("\n"))
+	switch words := bytes.Fields(first); {
+	case bytes.HasPrefix(start, []byte("job_stats:")):
 		jobs, bad := lustre.ParseJobStats(b)
-		for i := range jobs {
-			line.Job = &jobs[i]
-			if err := e.Encode(line); err != nil {
-				return err
-			}
-		}
-		return bad
-	case strings.HasPrefix(kind, "rpc_stats"), strings.HasPrefix(kind, "brw_stats"):
+		return printEach(e, jobs, bad, func(j *lustre.JobStat) any { line.Job = j; return line })
+	case bytes.Contains(b, []byte("% cum %")):
 		r, bad := lustre.ParseRPCStats(b)
-		line.RPC = &r
-		if err := e.Encode(line); err != nil {
-			return err
+		return printEach(e, []lustre.RPCStats{r}, bad, func(r *lustre.RPCStats) any { line.RPC = r; return line })
+	case bytes.HasPrefix(start, []byte("snapshot_time")), bytes.Contains(b, []byte(" samples [")):
+		stats, bad := lustre.ParseStats(b)
+		return printEach(e, stats, bad, func(s *lustre.Stat) any { line.Stat = s; return line })
+	case len(words) == 11 && len(first) == len(start):
+		s, bad := lnet.ParseStats(b)
+		if bad != nil {
+			return errKind
 		}
-		return bad
-	case what != name && kind != "stats" && kind != "md_stats":
-		return nil
+		return printEach(e, []lnet.Stats{s}, nil, func(s *lnet.Stats) any { line.LNet = s; return line })
+	case len(words) == 10 && string(words[0]) == "nid":
+		peers, bad := lnet.ParsePeers(b)
+		return printEach(e, peers, bad, func(p *lnet.Peer) any { line.Peer = p; return line })
 	}
-	stats, bad := lustre.ParseStats(b)
-	for i := range stats {
-		line.Stat = &stats[i]
-		if err := e.Encode(line); err != nil {
+	return errKind
+}
+
+// printEach prints what was read, then says what could not be.
+func printEach[T any](e *json.Encoder, all []T, bad error, line func(*T) any) error {
+	for i := range all {
+		if err := e.Encode(line(&all[i])); err != nil {
 			return err
 		}
 	}

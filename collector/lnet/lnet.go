@@ -24,9 +24,17 @@ var roots = []string{"proc/sys/lnet", "sys/kernel/debug/lnet"}
 // Stats are the counters since LNet was started, in the order of the file. Counts are 32 bits wide
 // and wrap; lengths are bytes.
 type Stats struct {
-	MsgsAlloc, MsgsMax                                uint64
-	Errors, Sent, Received, Routed, Dropped           uint64
-	SentBytes, ReceivedBytes, RoutedBytes, DropsBytes uint64
+	MsgsAlloc     uint64 `json:"msgs_alloc"`
+	MsgsMax       uint64 `json:"msgs_max"`
+	Errors        uint64 `json:"errors"`
+	Sent          uint64 `json:"sent"`
+	Received      uint64 `json:"received"`
+	Routed        uint64 `json:"routed"`
+	Dropped       uint64 `json:"dropped"`
+	SentBytes     uint64 `json:"sent_bytes"`
+	ReceivedBytes uint64 `json:"received_bytes"`
+	RoutedBytes   uint64 `json:"routed_bytes"`
+	DropsBytes    uint64 `json:"dropped_bytes"`
 }
 
 // ParseStats reads the stats file: one line of eleven numbers.
@@ -47,10 +55,10 @@ func ParseStats(b []byte) (Stats, error) {
 
 // Peer is one line of the peers file.
 type Peer struct {
-	NID     string
-	State   string // NA, up or down
-	Credits int    // to send with now; below 0 that many messages wait
-	Queued  uint64 // bytes
+	NID     string `json:"nid"`
+	State   string `json:"state"`        // NA, up or down
+	Credits int    `json:"credits"`      // to send with now; below 0 that many messages wait
+	Queued  uint64 `json:"queued_bytes"` // bytes
 }
 
 // ParsePeers reads the peers file: a heading, then nid refs state last max rtr min tx min queue. With a

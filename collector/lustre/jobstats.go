@@ -12,10 +12,12 @@ import (
 type JobStat struct {
 	// ID is as the server printed it, without quotes; Job is the scheduler's number in it, "" where it
 	// holds none (a process name, for instance).
-	ID    string          `json:"id"`
-	Job   topology.JobID  `json:"job,omitempty"`
-	Start string          `json:"start,omitempty"` // start_time where the server prints it: another one means counts from 0
-	Ops   map[string]Stat `json:"ops"`
+	ID    string         `json:"id"`
+	Job   topology.JobID `json:"job,omitempty"`
+	Start string         `json:"start,omitempty"` // start_time where the server prints it: another one means counts from 0
+	// Snapshot is the time at which the entry was last used.
+	Snapshot string          `json:"snapshot,omitempty"`
+	Ops      map[string]Stat `json:"ops"`
 }
 
 // ParseJobStats reads a job_stats file of an OST or MDT. With a bad line it returns the rest and an
@@ -40,7 +42,9 @@ func ParseJobStats(b []byte) ([]JobStat, error) {
 			bad = firstOf(bad, badLine(n, line, "a value before the first job_id"))
 		case string(name) == "start_time":
 			out[len(out)-1].Start = string(rest)
-		case string(name) == "snapshot_time" || string(name) == "elapsed_time":
+		case string(name) == "snapshot_time":
+			out[len(out)-1].Snapshot = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(string(rest), "secs.nsecs"), "secs.usecs"))
+		case string(name) == "elapsed_time":
 		default:
 			s, err := parseOp(string(name), rest)
 			if err != "" {

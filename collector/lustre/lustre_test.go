@@ -130,6 +130,10 @@ func TestBadLinesCostThemselves(t *testing.T) {
 	if read, write := r.BytesAtMost(); read != 5*1024*4096 || write != 7*1024*4096 {
 		t.Errorf("at most %d and %d bytes", read, write)
 	}
+	m, err := ParseRPCStats([]byte("modify_RPCs_in_flight:  0\n\n\t\t\tmodify\nrpcs in flight        rpcs   % cum %\n0:\t 0 0 0\n1:\t 90 45 45\n"))
+	if err != nil || len(m.Tables) != 1 || !m.Tables[0].Modify || m.Tables[0].Title != "rpcs in flight" || m.Tables[0].Rows[1] != (Row{1, 0, 90}) {
+		t.Errorf("a metadata client's table: %+v, %v", m, err)
+	}
 	if _, err := ParseJobStats([]byte("  open: { samples: 1 }\n")); err == nil {
 		t.Error("a value before the first job was taken")
 	}

@@ -89,7 +89,9 @@ type Row struct {
 // Table is one histogram of an rpc_stats or brw_stats file, such as "pages per rpc".
 type Table struct {
 	Title string `json:"title"`
-	Rows  []Row  `json:"rows"`
+	// Modify says that the table is of a metadata client: it counts requests that modify, as writes.
+	Modify bool  `json:"modify,omitempty"`
+	Rows   []Row `json:"rows"`
 }
 
 // RPCStats is an rpc_stats or brw_stats file. Gauges are the "name: number" lines above the tables.
@@ -133,11 +135,11 @@ func ParseRPCStats(b []byte) (RPCStats, error) {
 
 func (r *RPCStats) line(line []byte) (bad string) {
 	f := bytes.Fields(line)
-	if len(f) == 0 || string(f[0]) == "read" && len(f) <= 3 { // the heading over the two halves
+	if len(f) == 0 || string(f[0]) == "read" && len(f) <= 3 || string(f[0]) == "modify" && len(f) == 1 { // headings over the columns
 		return ""
 	}
-	if title, ok := tableTitle(line); ok {
-		r.Tables = append(r.Tables, Table{Title: title})
+	if title, halves := tableTitle(line); halves > 0 {
+		r.Tables = append(r.Tables, Table{Title: title, Modify: halves == 1, Rows: []Row{}})
 		return ""
 	}
 	key, isRow := bytes.CutSuffix(f[0], []byte(":"))
@@ -147,6 +149,8 @@ func (r *RPCStats) line(line []byte) (bad string) {
 		return ""
 	case isRow && len(f) >= 8 && len(r.Tables) > 0:
 		return r.row(key, f)
+	case isRow && len(f) == 4 && len(r.Tables) > 0 && r.Tables[len(r.Tables)-1].Modify:
+		return r.modifyRow(key, f)
 	case hasColon:
 		v, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
 		if err != nil {
@@ -158,18 +162,28 @@ func (r *RPCStats) line(line []byte) (bad string) {
 	return "not a line of rpc_stats or brw_stats"
 }
 
-// tableTitle knows a table by its column heading, which ends in two runs of "% cum %"; the last word
-// before the first of them is the unit (rpcs, ios, maps).
-func tableTitle(line []byte) (string, bool) {
-	if bytes.Count(line, []byte("% cum %")) != 2 {
-		return "", false
-	}
+// tableTitle knows a table by its column heading, which has "% cum %" for each half, one or two; the last
+// word before the first of them is the unit (rpcs, ios, maps).
+func tableTitle(line []byte) (title string, halves int) {
+	halves = bytes.Count(line, []byte("% cum %"))
 	head, _, _ := bytes.Cut(line, []byte("%"))
 	words := bytes.Fields(head)
-	if len(words) < 2 {
-		return "", false
+	if halves > 2 || len(words) < 2 {
+		return "", 0
 	}
-	return string(bytes.Join(words[:len(words)-1], []byte(" "))), true
+	return string(bytes.Join(words[:len(words)-1], []byte(" "))), halves
+}
+
+// modifyRow reads "key: n % cum%" of a metadata client.
+func (r *RPCStats) modifyRow(key []byte, f [][]byte) (bad string) {
+	k, ok := scaled(key)
+	n, err := strconv.ParseUint(string(f[1]), 10, 64)
+	if !ok || err != nil {
+		return "not \"key: requests % %\""
+	}
+	t := &r.Tables[len(r.Tables)-1]
+	t.Rows = append(t.Rows, Row{Key: k, Write: n})
+	return ""
 }
 
 // row reads "key: r r% rcum% | w w% wcum%".

@@ -2,6 +2,7 @@ package lwfs
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -52,6 +53,22 @@ type Line struct {
 	// Counts is set for the histograms, Queue for the gauge.
 	Counts Counts `json:"counts"`
 	Queue  uint64 `json:"queue"`
+}
+
+// MarshalJSON writes the histogram or the gauge, whichever the line has.
+func (l Line) MarshalJSON() ([]byte, error) {
+	type plain Line // without this method
+	out := struct {
+		plain
+		Counts *Counts `json:"counts,omitempty"`
+		Queue  *uint64 `json:"queue,omitempty"`
+	}{plain: plain(l)}
+	if l.Class == Queue {
+		out.Queue = &l.Queue
+	} else {
+		out.Counts = &l.Counts
+	}
+	return json.Marshal(out)
 }
 
 const (
