@@ -255,7 +255,7 @@ func (d *Detector) culprits(n *node, k int) []topology.JobID {
 				alike++
 			}
 		}
-		s := float64(alike) / float64(len(j.Nodes))
+		s := float64(alike*alike) / float64(len(j.Nodes)) // many alike, few spared
 		switch {
 		case math.Abs(s-share) < 1e-9:
 			best = append(best, j.ID)

@@ -81,7 +81,11 @@ func (r *Replay) events(now int64) {
 		key := subject{v.Node, v.Kind}
 		if r.said[key] == 0 {
 			kind, detail := eventType(v)
-			r.mark(true, kind, v.Node, v.Kind, now, detail)
+			e := Event{Type: kind, Node: v.Node, Start: now, Detail: detail, Sentence: v.Sentence, Confidence: v.Confidence}
+			for _, i := range v.Impact {
+				e.Jobs = append(e.Jobs, i.Job)
+			}
+			r.open[key] = e
 		}
 		r.said[key] = now
 	}
@@ -90,7 +94,7 @@ func (r *Replay) events(now int64) {
 	}) {
 		if r.said[key] != now {
 			delete(r.said, key)
-			r.mark(false, "", key.node, key.kind, now, "")
+			r.end(key, now)
 		}
 	}
 }
@@ -144,7 +148,12 @@ func (r *Replay) live(now time.Time) {
 		}
 		out := c.Finding.ExcludedBy != "" && c.Finding.State != anomaly.Returned
 		node := c.Finding.Node
-		r.mark(out, "exclude", node, "exclude", now.Unix(), c.Why)
+		key := subject{node, "exclude"}
+		if _, was := r.open[key]; out && !was {
+			r.open[key] = Event{Type: "exclude", Node: node, Start: now.Unix(), Detail: c.Why}
+		} else if !out {
+			r.end(key, now.Unix())
+		}
 		if out {
 			r.excluded[node] = c.Finding.ExcludedBy
 		} else {
@@ -168,14 +177,9 @@ func (r *Replay) probe(now time.Time) {
 	}
 }
 
-// mark opens or closes an event.
-func (r *Replay) mark(on bool, kind string, node topology.NodeID, what anomaly.Kind, now int64, detail string) {
-	key := subject{node, what}
-	e, was := r.open[key]
-	switch {
-	case on && !was:
-		r.open[key] = Event{Type: kind, Node: node, Start: now, Detail: plain(detail)}
-	case !on && was:
+// end closes an event, if it is open.
+func (r *Replay) end(key subject, now int64) {
+	if e, ok := r.open[key]; ok {
 		delete(r.open, key)
 		e.End = now
 		r.write(e)

@@ -3,11 +3,11 @@
 package recorded
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
@@ -32,10 +32,15 @@ func DefaultSettings() Settings {
 
 // Event is one line of the answer.
 type Event struct {
-	Type       string // fail_slow, exclude, interference, backend or probe
-	Node       topology.NodeID
-	Start, End int64 // Unix seconds; End is 0 while it lasts
-	Detail     string
+	Type   string           `json:"type"` // fail_slow, exclude, interference, backend or probe
+	Node   topology.NodeID  `json:"node"`
+	Start  int64            `json:"start"`         // Unix seconds
+	End    int64            `json:"end,omitempty"` // absent while it lasts
+	Detail string           `json:"detail,omitempty"`
+	Jobs   []topology.JobID `json:"jobs,omitempty"` // that explain it, where the job table knows
+	// Sentence is what an operator can repeat, as it was when the event began.
+	Sentence   string  `json:"sentence,omitempty"`
+	Confidence float64 `json:"confidence,omitempty"`
 }
 
 // Summary counts what was read.
@@ -43,9 +48,9 @@ type Summary struct {
 	Rows, Seconds, Bad int
 }
 
-// Detect judges the trace in dir and writes its events as CSV: one line when an event ends, those still
-// open at the end of the trace last. bad is told of each row that cannot be used.
-func Detect(ctx context.Context, dir string, set Settings, out io.Writer, bad func(*RowError)) (sum Summary, err error) {
+// Detect judges the trace in dir and gives each event to emit when it ends, those still open at the end
+// of the trace last. bad is told of each row that cannot be used.
+func Detect(ctx context.Context, dir string, set Settings, emit func(Event) error, bad func(*RowError)) (sum Summary, err error) {
 	t, err := Open(dir, func(e *RowError) {
 		sum.Bad++
 		bad(e)
@@ -53,26 +58,15 @@ func Detect(ctx context.Context, dir string, set Settings, out io.Writer, bad fu
 	if err != nil {
 		return sum, err
 	}
-	w := bufio.NewWriter(out)
 	defer func() {
 		sum.Rows = t.Rows
-		err = errors.Join(err, w.Flush(), t.Close())
+		err = errors.Join(err, t.Close())
 	}()
-	if _, err := fmt.Fprintln(w, "type,node,start,end,detail"); err != nil {
-		return sum, err
-	}
 	site := Site{Forwarders: len(t.Nodes), Jobs: t.Jobs}
 	if t.probe != nil {
 		site.Canary = t.Canary
 	}
-	r := NewReplay(set, site, func(e Event) error {
-		end := ""
-		if e.End != 0 {
-			end = fmt.Sprint(e.End)
-		}
-		_, err := fmt.Fprintf(w, "%s,%s,%d,%s,%s\n", e.Type, e.Node, e.Start, end, e.Detail)
-		return err
-	})
+	r := NewReplay(set, site, emit)
 	for {
 		s, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -86,6 +80,19 @@ func Detect(ctx context.Context, dir string, set Settings, out io.Writer, bad fu
 			return sum, err
 		}
 	}
+}
+
+// WriteCSV returns an emit that writes the line type,node,start,end,detail for each event.
+func WriteCSV(w io.Writer) (emit func(Event) error, err error) {
+	_, err = fmt.Fprintln(w, "type,node,start,end,detail")
+	return func(e Event) error {
+		end := ""
+		if e.End != 0 {
+			end = strconv.FormatInt(e.End, 10)
+		}
+		_, err := fmt.Fprintf(w, "%s,%s,%d,%s,%s\n", e.Type, plain(string(e.Node)), e.Start, end, plain(e.Detail))
+		return err
+	}, err
 }
 
 // Validate says which setting is out of its range.

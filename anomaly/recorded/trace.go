@@ -2,6 +2,7 @@ package recorded
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -58,7 +59,9 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 			err = errors.Join(err, t.Close())
 		}
 	}()
-	if t.samples, err = openTable(dir, "samples.csv", sampleColumns, bad); err != nil {
+	if t.samples, err = openTable(dir, "samples.csv", sampleColumns, bad); errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("%s holds neither samples.csv nor samples.csv.gz: %w", dir, err)
+	} else if err != nil {
 		return t, err
 	}
 	for _, o := range []struct {

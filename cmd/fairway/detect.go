@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,20 +14,30 @@ import (
 // shownRows bounds how many bad rows are named; all are counted.
 const shownRows = 20
 
-func newDetect() *cobra.Command {
+func newDetect(o *options) *cobra.Command {
 	set := recorded.DefaultSettings()
 	c := &cobra.Command{
 		Use:   "detect DIR",
 		Short: "Find fail-slow forwarders in a recorded trace (docs/detection.md)",
 		Long: `Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] and probe.csv[.gz]
-from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx).`,
+from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx), or
+with --json one object a line with the jobs, the sentence and the confidence too.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := set.Validate(); err != nil {
 				return usageError{err}
 			}
+			out := bufio.NewWriter(c.OutOrStdout())
+			lines := json.NewEncoder(out)
+			emit := func(e recorded.Event) error { return lines.Encode(e) }
+			if !o.json {
+				var err error
+				if emit, err = recorded.WriteCSV(out); err != nil {
+					return err
+				}
+			}
 			shown := 0
-			sum, err := recorded.Detect(c.Context(), args[0], set, c.OutOrStdout(), func(e *recorded.RowError) {
+			sum, err := recorded.Detect(c.Context(), args[0], set, emit, func(e *recorded.RowError) {
 				if shown++; shown <= shownRows {
 					fmt.Fprintln(c.ErrOrStderr(), "fairway: detect:", e)
 				}
@@ -32,7 +45,7 @@ from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,
 			if sum.Bad > 0 {
 				fmt.Fprintf(c.ErrOrStderr(), "fairway: detect: %d rows could not be used, of %d rows in %d seconds\n", sum.Bad, sum.Rows, sum.Seconds)
 			}
-			if err != nil {
+			if err = errors.Join(err, out.Flush()); err != nil {
 				return fmt.Errorf("detect: %w", err)
 			}
 			return nil

@@ -139,7 +139,7 @@ func newRoot() *cobra.Command {
 		newDarshan(),
 		newSacct(),
 		newLMT(),
-		newDetect(),
+		newDetect(o),
 	)
 	markUsage(root)
 	return root

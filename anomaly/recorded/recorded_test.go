@@ -1,0 +1,211 @@
+package recorded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+const header = "rx,ts,node,r_bytes,w_bytes,r_ops,w_ops,m_ops,qlen,r_wait_us,w_wait_us,m_wait_us,r_exe_us,w_exe_us,m_exe_us\n"
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var w io.WriteCloser = f
+	if strings.HasSuffix(name, ".gz") {
+		z := gzip.NewWriter(f)
+		defer z.Close()
+		w = z
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBadRowsAreNamedAndLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "samples.csv", header+
+		"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n"+
+		"100,100,f2,1600,x,1,1,0,0,5,5,0,500,500,0\n"+ // line 3
+		"yesterday,100,f2,1600,1600,1,1,0,0,5,5,0,500,500,0\n"+ // line 4
+		"101,101,f1,1600\n"+ // line 5
+		"101,101,f1,-1,1600,1,1,0,0,5,5,0,500,500,0\n"+ // line 6
+		"102,102,,1600,1600,1,1,0,0,5,5,0,500,500,0\n"+ // line 7
+		"99,102,f3,3200,1600,2.5,1,0,0,5,5,0,,500,0\n"+ // late, a fraction and an unknown value: taken, now
+		strings.Repeat("9", maxLine+10)+"\n"+
+		"103,103,f1,1600,1600,1,1,0,0,5,5,0,500,500,0")
+	var bad []string
+	tr, err := Open(dir, func(e *RowError) { bad = append(bad, fmt.Sprint(e.Line, " ", e.Field)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	rows := ""
+	for {
+		s, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range s.Rows {
+			rows += fmt.Sprint(s.RX, r.Node, r.Class[0].Ops, " ")
+		}
+	}
+	if got, want := strings.Join(bad, ","), "3 w_bytes,4 rx,5 ,6 r_bytes,7 node,9 "; got != want {
+		t.Errorf("bad rows %q, want %q", got, want)
+	}
+	if want := "100f11 102f32.5 103f11 "; rows != want {
+		t.Errorf("rows %q, want %q", rows, want)
+	}
+}
+
+func TestOpenSaysWhatIsMissing(t *testing.T) {
+	none := func(*RowError) {}
+	dir := t.TempDir()
+	if _, err := Open(dir, none); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "samples.csv") {
+		t.Error(err)
+	}
+	write(t, dir, "samples.csv", "rx,node,r_bytes\n")
+	if _, err := Open(dir, none); err == nil || !strings.Contains(err.Error(), "field r_ops is missing") {
+		t.Error(err)
+	}
+	write(t, dir, "samples.csv", header)
+	write(t, dir, "hist.csv.gz", "")
+	if err := os.WriteFile(filepath.Join(dir, "hist.csv.gz"), []byte("not gzip"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, none); err == nil || !strings.Contains(err.Error(), "hist.csv.gz") {
+		t.Error(err)
+	}
+}
+
+func TestOptionalFilesJoinTheirSecond(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "samples.csv.gz", header+"100,100,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n100,100,f2,1600,1600,1,1,3,0,5,5,5,500,500,9\n115,115,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n")
+	write(t, dir, "hist.csv", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f2,m,2,1,0,0,0,0,0,0\n100,f2,x,2,1,0,0,0,0,0,0\n115,f1,r,0,1,0,0,0,0,0,0\n")
+	write(t, dir, "backend.csv", "rx,pool0_us,pool1_us,mds_us\n100,900,1800,190\n")
+	write(t, dir, "probe.csv", "rx,node,read1m_us,write1m_us,stat_us\n100,f1,2000,2100,300\n")
+	write(t, dir, "nodes.csv", "node,group,rack,default_service\nf1,A,0,1\nf2,A,0,0\n")
+	write(t, dir, "jobs.csv", "job,app,start,end,nodes\nj1,a,90,200,f1;f2\nj2,a,soon,200,f1\n")
+	badRows := 0
+	tr, err := Open(dir, func(*RowError) { badRows++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	s, err := tr.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := s.Rows[1].Class[2].Hist; h == nil || h[0] != 2 || s.Rows[0].Class[2].Hist != nil {
+		t.Errorf("histograms %v", s.Rows)
+	}
+	if len(s.Pools) != 2 || s.Pools[1] != 1800e-6 || math.Abs(s.MDS-190e-6) > 1e-9 {
+		t.Errorf("pools %v, metadata server %v", s.Pools, s.MDS)
+	}
+	if p, ok := tr.Canary("f1"); !ok || p.Took[1] != 2100e-6 {
+		t.Errorf("canary %v %v", p, ok)
+	}
+	if _, err := tr.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := tr.Canary("f1"); ok {
+		t.Error("a canary of a slot that is over")
+	}
+	if len(tr.Jobs) != 1 || len(tr.Jobs[0].Nodes) != 2 || len(tr.Nodes) != 2 || tr.Service["f2"] || badRows != 2 {
+		t.Errorf("jobs %v nodes %v %d bad rows", tr.Jobs, tr.Nodes, badRows)
+	}
+}
+
+// Nothing that arrives later may be used: what is decided in the first half of a trace is the same
+// whether or not there is a second half.
+func TestOnlyThePastDecides(t *testing.T) {
+	dir := filepath.Join("..", "..", "..", "shared", "failslow", "pub-b")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("the recorded traces are not here:", err)
+	}
+	const until = 1521670569 + 1900
+	early := func(dir string) string {
+		out := ""
+		_, err := Detect(context.Background(), dir, DefaultSettings(), func(e Event) error {
+			if e.Start < until && (e.End == 0 || e.End >= until) {
+				e.End = 0
+			}
+			if e.Start < until && e.Type != "probe" {
+				out += fmt.Sprint(e.Type, e.Node, e.Start, e.End, e.Detail, "\n")
+			}
+			return nil
+		}, func(*RowError) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sorted(out)
+	}
+	cut := t.TempDir()
+	for _, name := range []string{"jobs.csv", "nodes.csv", "hist.csv.gz", "backend.csv.gz", "probe.csv.gz"} {
+		from, err := filepath.Abs(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(from, filepath.Join(cut, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, cut, "samples.csv", head(t, filepath.Join(dir, "samples.csv.gz"), until))
+	if whole, half := early(dir), early(cut); whole != half {
+		t.Errorf("decided with the future:\n%s\nwithout:\n%s", whole, half)
+	}
+}
+
+func sorted(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		for j := i; j > 0 && lines[j] < lines[j-1]; j-- {
+			lines[j], lines[j-1] = lines[j-1], lines[j]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func head(t *testing.T, path string, until int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(all)
+	return text[:strings.Index(text, fmt.Sprintf("\n%d,", until))+1]
+}
+
+func FuzzTrace(f *testing.F) {
+	f.Add(header+"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f1,m,2,1,0,0,0,0,0,0\n")
+	f.Add(header+"1e3,,f1,4294967295,1600,4294967295,1,0,0,5,5,0,500,500,0\n\n,,\n", "rx\n")
+	f.Fuzz(func(t *testing.T, samples, hist string) {
+		dir := t.TempDir()
+		write(t, dir, "samples.csv", samples)
+		write(t, dir, "hist.csv", hist)
+		_, _ = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(*RowError) {})
+	})
+}
