@@ -121,6 +121,8 @@ func (k schemas) of(t reflect.Type) object {
 		return object{}
 	case reflect.Slice:
 		return object{"type": []string{"array", "null"}, "items": k.of(t.Elem())}
+	case reflect.Array:
+		return object{"type": "array", "items": k.of(t.Elem()), "minItems": t.Len(), "maxItems": t.Len()}
 	case reflect.Map:
 		return object{"type": []string{"object", "null"}, "additionalProperties": k.of(t.Elem())}
 	case reflect.Struct:

@@ -13,6 +13,15 @@ func (s Set) KnapsackBound() float64 {
 	return k.fill(1, func(a *item) float64 { return 1 / a.cycle }) / s.Procs
 }
 
+// Work bounds the instances that Schedule places for a checked set, over all lengths it may build.
+func (s Set) Work() float64 {
+	instances := 0.0
+	for _, a := range s.Apps {
+		instances += math.Floor(s.TMin * s.KPrime / s.cycle(a))
+	}
+	return (math.Log(s.KPrime)/math.Log1p(s.Eps) + 1/s.Eps) * instances
+}
+
 // knapsack bounds the work (processor seconds) that fits a length of time.
 type knapsack struct {
 	items     []item // most work for a GB first

@@ -57,6 +57,7 @@ const pages = {
   findings: async (id) => (id ? (await import('./findings.js?v=__V__')).findingPage(app, id) : (await import('./findings.js?v=__V__')).findingsPage(app)),
   jobs: async (id) => (id.endsWith('/why') ? (await import('./logs.js?v=__V__')).whyPage(app, id.slice(0, -4)) : (await import('./lists.js?v=__V__')).jobsPage(app, id)),
   logs: async (_, q) => (await import('./logs.js?v=__V__')).logsPage(app, q),
+  whatif: async (_, q) => (await import('./whatif.js?v=__V__')).whatIfPage(app, q),
   occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),
 };
 
@@ -110,7 +111,7 @@ function brokenPage(err) {
 
 // The header: what, how old, who.
 const bar = { state: h('span'), who: h('span.right'), needs: h('a', { href: '/plans' }), nav: h('nav', { 'aria-label': 'Pages' }) };
-const navLinks = /** @type {const} */ ([['overview', '1 overview'], ['jobs', '2 jobs'], ['findings', '3 findings'], ['plans', '4 plans'], ['audit', '5 audit'], ['occupancy', '6 calendar'], ['logs', '7 logs']]).map(([to, text]) => h('a', { href: `/${to}` }, text));
+const navLinks = /** @type {const} */ ([['overview', '1 overview'], ['jobs', '2 jobs'], ['findings', '3 findings'], ['plans', '4 plans'], ['audit', '5 audit'], ['occupancy', '6 calendar'], ['logs', '7 logs'], ['whatif', '8 what if']]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
 
 function drawBar() {
@@ -149,7 +150,7 @@ function ageOf(o) {
 // Keys: the page's first, then everybody's. A lower-case key never changes the machine.
 /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */
 const everywhere = {
-  1: ['overview', () => go('/overview')], 2: ['jobs', () => go('/jobs')], 3: ['findings', () => go('/findings')], 4: ['plans', () => go('/plans')], 5: ['audit', () => go('/audit')], 6: ['calendar', () => go('/occupancy')], 7: ['logs', () => go('/logs')],
+  1: ['overview', () => go('/overview')], 2: ['jobs', () => go('/jobs')], 3: ['findings', () => go('/findings')], 4: ['plans', () => go('/plans')], 5: ['audit', () => go('/audit')], 6: ['calendar', () => go('/occupancy')], 7: ['logs', () => go('/logs')], 8: ['what if', () => go('/whatif')],
   ':': ['go to', () => dialog('go')], n: ['next that needs you', nextNeed], ' ': ['pause', () => pause(!app.paused)], L: ['live', () => pause(false)],
   y: ['copy address', copyAddress], '@': ['request log', () => dialog('log')], '?': ['help', () => dialog('help')], t: ['theme', theme], Backspace: ['back', () => history.back()], q: ['back', () => go('/overview')], i: ['sign in or out', () => dialog('session')],
 };

@@ -1,0 +1,95 @@
+package webui
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/remap/periodic"
+	"fairway/remap/share"
+)
+
+// SharesView is what a sharing policy would give the running jobs of a forwarder, or all of them.
+type SharesView struct {
+	Policy    string               `json:"policy"` // with every level in it
+	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
+	Jobs      []ShareRow           `json:"jobs"` // the largest share first
+}
+
+// ShareRow is one job's share, 0..1.
+type ShareRow struct {
+	Job   topology.JobID `json:"job"`
+	User  string         `json:"user"`
+	Group string         `json:"group"` // its project
+	Nodes int            `json:"nodes"`
+	Share float64        `json:"share"`
+}
+
+// getShares divides among the jobs that run now. Priorities are the batch system's and not known here.
+func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error {
+	q := r.URL.Query()
+	p, err := share.ParsePolicy(cmp.Or(q.Get("policy"), "size-fair"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", console.ErrInvalid, err)
+	}
+	if slices.Contains(p, share.Priority) {
+		return fmt.Errorf("%w: policy %s: jobs' priorities are not known here; fairway shares takes them from a file", console.ErrInvalid, p)
+	}
+	v := SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")), Jobs: []ShareRow{}}
+	var jobs []share.Job
+	for _, j := range jobsOn(s.cfg.Picture.Snapshot().Situation, v.Forwarder) {
+		v.Jobs = append(v.Jobs, ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)})
+		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project, Size: float64(max(len(j.Nodes), 1))})
+	}
+	for i, x := range share.Shares(p, jobs) {
+		v.Jobs[i].Share = x
+	}
+	slices.SortStableFunc(v.Jobs, func(a, b ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	return writeJSON(w, v)
+}
+
+// jobsOn are the running jobs with a node that uses a forwarder; all of them for none.
+func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
+	for _, j := range s.Jobs {
+		if f == "" || slices.ContainsFunc(j.Nodes, func(n topology.NodeID) bool { return s.Observed[n] == f }) {
+			on = append(on, j)
+		}
+	}
+	return on
+}
+
+// PatternView is a periodic pattern with what it was made for and what happens without it.
+type PatternView struct {
+	periodic.Pattern
+	Unplanned periodic.Unplanned `json:"unplanned"`
+	Set       periodic.Set       `json:"set"`
+}
+
+// maxPatternWork bounds the instances that one question may place, over all pattern lengths: about a
+// second of work.
+const maxPatternWork = 1e7
+
+// getPeriodic plans the I/O of the applications in the question; nothing is changed anywhere.
+func (s *Server) getPeriodic(w http.ResponseWriter, r *http.Request, _ who) error {
+	text := r.URL.Query().Get("set")
+	if text == "" {
+		return fmt.Errorf("%w: set: a JSON object as fairway periodic reads it is missing", console.ErrInvalid)
+	}
+	set, err := periodic.ReadSet(strings.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%w: set: %w", console.ErrInvalid, err)
+	}
+	if work := set.Work(); work > maxPatternWork {
+		return fmt.Errorf("%w: set: %.2g instances over all pattern lengths, more than %.2g; raise eps, lower kprime, or use fairway periodic", console.ErrInvalid, work, float64(maxPatternWork))
+	}
+	p, err := periodic.Schedule(set)
+	if err != nil {
+		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", console.ErrInvalid, err)
+	}
+	return writeJSON(w, PatternView{p, periodic.FairShare(set, set.TMin*set.KPrime), set})
+}

@@ -1,0 +1,91 @@
+// What if: the share of every running job under a sharing policy, and the pattern that staggers
+// periodic applications, as a Gantt chart above the bandwidth they use together.
+import { h } from './h.js?v=__V__';
+import { get } from './api.js?v=__V__';
+import { s, hues } from './parallel.js?v=__V__';
+import { number, ratio } from './format.js?v=__V__';
+import { download } from './grid.js?v=__V__';
+
+const policies = ['size-fair', 'job-fair', 'user-fair', 'user-size-fair', 'group-user-size-fair'];
+/** Set 3 of the paper's Table 4 (Aupy et al., Periodic I/O scheduling for super-computers). */
+const example = { procs: 640, b: 0.01, B: 3, kprime: 2, eps: 0.01, apps: [
+  ...[1, 2, 3, 4, 5, 6].map((i) => ({ name: `Turbulence2-${i}`, w: 76.8, vol: 235.8, beta: 64 })),
+  ...[1, 2].map((i) => ({ name: `AstroPhysics-${i}`, w: 15360, vol: 423.4, beta: 128 }))] };
+
+/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+export async function whatIfPage(app, q) {
+  const policy = q.get('policy') ?? policies[0], forwarder = q.get('forwarder') ?? '';
+  const where = forwarder ? `&forwarder=${encodeURIComponent(forwarder)}` : '';
+  const shares = await get(`/api/v1/shares?policy=${encodeURIComponent(policy)}${where}`);
+  const set = /** @type {HTMLTextAreaElement} */ (h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' }));
+  set.value = q.get('set') ?? JSON.stringify(example);
+  const chart = h('div.pattern');
+  const draw = async () => {
+    chart.replaceChildren(h('p.dim', null, 'looking for a pattern'));
+    try {
+      chart.replaceChildren(...pattern(await get(`/api/v1/periodic?set=${encodeURIComponent(set.value)}`)));
+    } catch (err) {
+      chart.replaceChildren(h('p.bad', { role: 'alert' }, /** @type {Error} */ (err).message));
+    }
+  };
+  const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
+  const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), bars(shares.jobs),
+    h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
+    set, h('p', null, h('button', { click: draw }, 'draw')), chart);
+  const csv = () => `job,user,group,nodes,share\n${shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j.nodes, j.share].join()).join('\n')}\n`;
+  await draw();
+  return { title: 'what if', el, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], E: ['export shares', () => download(new Blob([csv()], { type: 'text/csv' }), 'shares.csv')] } };
+}
+
+/** One bar a job, at most forty. @param {any[]} jobs */
+function bars(jobs) {
+  if (!jobs.length) return h('p.empty', null, 'No job runs here now.');
+  const most = jobs[0].share, shown = jobs.slice(0, 40);
+  const users = [...new Set(jobs.map((j) => j.user))];
+  return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...['NODES', 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), h('th', null))),
+    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group), h('td.num', null, j.nodes), h('td.num', null, (j.share * 100).toFixed(1)),
+      h('td.bar', null, s('svg', { width: 320, height: 12, 'aria-hidden': true }, s('rect', { class: 'share', width: Math.max(1, 320 * j.share / most), height: 12, fill: hues[users.indexOf(j.user) % hues.length] }))))))),
+  jobs.length > shown.length ? h('p.dim', null, `and ${jobs.length - shown.length} jobs with smaller shares`) : null);
+}
+
+const W = 1000, left = 120, row = 18, gap = 24, tall = 120;
+
+/** @param {any} v @returns {HTMLElement[]} */
+function pattern(v) {
+  const x = (/** @type {number} */ t) => left + (W - left) * t / v.T;
+  const rows = v.apps.flatMap((/** @type {any} */ a, /** @type {number} */ i) => {
+    const app = v.set.apps[i], most = Math.min(app.beta * v.set.b, v.set.B), y = i * row, hue = hues[i % hues.length];
+    return [s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, a.name),
+      ...a.instances.flatMap((/** @type {any} */ n) => spans(n.init_w, app.w, v.T).map(([from, to]) => s('rect', { class: 'work', x: x(from), y: y + row / 2 - 1, width: x(to) - x(from), height: 2, fill: hue }))),
+      ...a.instances.flatMap((/** @type {any} */ n) => n.io.map((/** @type {number[]} */ io) => s('rect', { class: 'io', x: x(io[0]), y: y + (row - 2) * (1 - io[2] / most), width: Math.max(0.5, x(io[1]) - x(io[0])), height: (row - 2) * io[2] / most, fill: hue },
+        s('title', null, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`))))];
+  });
+  const top = v.apps.length * row + gap, y = (/** @type {number} */ bw) => top + tall * (1 - bw / v.set.B);
+  let used = '', bw = 0;
+  for (const [t, change] of changes(v)) {
+    used += `${used ? 'L' : 'M'}${x(t).toFixed(1)} ${y(bw).toFixed(1)}`;
+    bw += change;
+    used += `L${x(t).toFixed(1)} ${y(bw).toFixed(1)}`;
+  }
+  const svg = s('svg', { class: 'gantt', viewBox: `0 0 ${W} ${top + tall + 20}`, role: 'img', 'aria-label': `I/O of ${v.apps.length} applications over ${v.T.toFixed(0)} seconds` }, ...rows,
+    s('line', { class: 'cap', x1: left, x2: W, y1: y(v.set.B), y2: y(v.set.B) }), s('text', { x: left - 6, y: y(v.set.B) + 4, 'text-anchor': 'end' }, `B = ${v.set.B} GB/s`),
+    s('path', { class: 'used', d: used }), s('text', { x: left, y: top + tall + 16 }, '0 s'), s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`));
+  const line = (/** @type {string} */ name, /** @type {any} */ u) => h('tr', null, h('td', null, name), h('td.num', null, ratio(u.sys_efficiency)), h('td.num', null, number(u.dilation)));
+  return [h('div.scroll', null, /** @type {any} */ (svg)),
+    h('table', null, h('thead', null, h('tr', null, h('th', null), h('th.num', { scope: 'col' }, 'SYSEFFICIENCY %'), h('th.num', { scope: 'col' }, 'DILATION'))),
+      h('tbody', null, line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned))),
+    h('p.dim', null, `no schedule computes more than ${ratio(v.knapsack_bound)} % of the machine here, and ${ratio(v.upper_bound)} % if bandwidth had no end`)];
+}
+
+/** A computation in the pattern, in one or two parts. @param {number} from @param {number} length @param {number} T @returns {number[][]} */
+function spans(from, length, T) {
+  const to = from + length;
+  return to <= T ? [[from, to]] : [[from, T], [0, to - T]];
+}
+
+/** When the bandwidth in use changes, and by how much, in order; one ends where the next begins. @param {any} v @returns {[number, number][]} */
+function changes(v) {
+  const at = new Map([[0, 0], [v.T, 0]]), add = (/** @type {number} */ t, /** @type {number} */ bw) => at.set(t, (at.get(t) ?? 0) + bw);
+  for (const a of v.apps) for (const n of a.instances) for (const [from, to, bw] of n.io) { add(from, bw); add(to, -bw); }
+  return [...at].sort((a, b) => a[0] - b[0]);
+}

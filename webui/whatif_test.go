@@ -1,0 +1,79 @@
+package webui
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/remap/dispatch"
+)
+
+const twoWriters = `{"procs":200,"b":0.01,"B":1,"kprime":2,"eps":0.01,"apps":[{"name":"a","w":10,"vol":10,"beta":100},{"name":"b","w":10,"vol":10,"beta":100}]}`
+
+// startTwo tells of two jobs, of three nodes and of one.
+func startTwo(t *testing.T, s *site) {
+	t.Helper()
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	nodes := s.machine.topo.Default.Clients("fwd001")
+	for i, j := range []dispatch.Request{{Job: "8", User: "wei", App: "ROMS", Nodes: nodes[:3]}, {Job: "9", User: "ann", App: "WRF", Nodes: nodes[3:4]}} {
+		if res, b := s.post("/api/v1/dispatch", hookSecret, j); res.StatusCode != 200 {
+			t.Fatalf("job %d: %d %s", i, res.StatusCode, b)
+		}
+	}
+	eventually(t, "both jobs run", func() bool { return len(get[SharesView](s, "/api/v1/shares").Jobs) == 2 })
+}
+
+func TestSharesOfRunningJobs(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(1)
+	startTwo(t, s)
+	if v := get[SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" || v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
+		t.Errorf("three nodes and one: %+v", v)
+	}
+	if v := get[SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" || v.Jobs[0].Share != .5 {
+		t.Errorf("a job each: %+v", v)
+	}
+	if v := get[SharesView](s, "/api/v1/shares?forwarder=nosuch"); len(v.Jobs) != 0 {
+		t.Errorf("a forwarder without jobs: %+v", v)
+	}
+	for _, policy := range []string{"node-fair", "priority-fair"} {
+		if res, b := s.ask("GET", "/api/v1/shares?policy="+policy, operatorSecret, nil); res.StatusCode != 400 {
+			t.Errorf("%s: %d %s", policy, res.StatusCode, b)
+		}
+	}
+}
+
+func TestPeriodicWhatIf(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	v := get[PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(twoWriters))
+	if v.T != 20 || v.SysEfficiency != .5 || len(v.Apps) != 2 || v.Set.TMin != 20 || v.Unplanned.Dilation < 1.4 {
+		t.Errorf("two that take turns: %+v", v)
+	}
+	for set, says := range map[string]string{
+		"": "missing", "{": "EOF", strings.Replace(twoWriters, "procs", "proc", 1): "unknown field",
+		strings.Replace(twoWriters, `"w":10,"vol":10`, `"w":0.01,"vol":0.01`, 1):              "", // short, but still little work
+		strings.Replace(twoWriters, `"kprime":2,"eps":0.01`, `"kprime":1000,"eps":0.0001`, 1): "raise eps",
+	} {
+		res, b := s.ask("GET", "/api/v1/periodic?set="+url.QueryEscape(set), operatorSecret, nil)
+		if (res.StatusCode == 200) != (says == "") || !strings.Contains(string(b), says) {
+			t.Errorf("%s: %d %s", set, res.StatusCode, b)
+		}
+	}
+}
+
+func TestWhatIfInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	s := newSite(t, siteOptions{})
+	s.run(1)
+	startTwo(t, s)
+	b.open("http://" + s.tcp + "/whatif")
+	b.says("Shares under size-fair")
+	b.until("two bars, three to one", `(() => { const w = [...document.querySelectorAll('.share')].map((r) => Number(r.getAttribute('width'))); return w.length === 2 && Math.abs(w[0] / w[1] - 3) < .01; })()`)
+	b.until("the pattern is drawn", "document.querySelectorAll('.gantt .io').length > 20 && document.querySelectorAll('.gantt .cap').length === 1")
+	// The line of the bandwidth in use never crosses the system's.
+	b.until("the bandwidth stays below the line", `(() => { const cap = document.querySelector('.gantt .cap').y1.baseVal.value; return [...document.querySelector('.gantt .used').getAttribute('d').matchAll(/[ML]\S+ (\S+?)(?=L|$)/g)].every((m) => Number(m[1]) >= cap - .2); })()`)
+	b.shot("whatif")
+	b.key("m")
+	b.says("Shares under job-fair")
+}
