@@ -85,11 +85,16 @@ func known(p *float64) Known {
 	return Known(*p)
 }
 
-// ReadJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
+// ParseJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
 // "collective","procs","osts"}],"procs":n,"records":[...]}, where start and end are required, osts is a
 // count or a list of targets and everything else may be missing. Its errors name the file and field.
-func ReadJob(r io.Reader) (Job, error) {
+func ParseJob(b []byte) (Job, error) {
 	j := Job{Procs: Unknown()}
+	if files, ok := fastJob(b); ok {
+		j.Files = files
+		return j, j.Check()
+	}
+	r := bytes.NewReader(b)
 	d := json.NewDecoder(r)
 	if err := j.read(d); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -103,8 +108,7 @@ func ReadJob(r io.Reader) (Job, error) {
 	return j, j.Check()
 }
 
-// read takes the fields of the outer object; the files come one by one, so that a million of them are
-// never in memory twice.
+// read takes the fields of the outer object and the files one by one, so that an error names the file.
 func (j *Job) read(d *json.Decoder) error {
 	if err := expect(d, json.Delim('{')); err != nil {
 		return err

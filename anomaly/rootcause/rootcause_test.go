@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -251,8 +252,8 @@ func TestFindingsBecomeRecords(t *testing.T) {
 	}
 }
 
-func TestReadJob(t *testing.T) {
-	j, err := ReadJob(strings.NewReader(`{"files":[
+func TestParseJob(t *testing.T) {
+	j, err := ParseJob([]byte(`{"files":[
 		{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":4},
 		{"name":"b","start":1,"end":2,"collective":true,"osts":["OST0003",20]}],"procs":8,
 		"records":[{"layer":"storage","node":"OST0014","what":"fail_slow","start":0,"end":9}]}`))
@@ -264,7 +265,7 @@ func TestReadJob(t *testing.T) {
 	}
 	f := func(text, want string) {
 		t.Helper()
-		if _, err := ReadJob(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseJob([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
@@ -283,11 +284,19 @@ func TestReadJob(t *testing.T) {
 	f(`{"files":[],"records":[{"layer":"compute","node":"n","what":"fail_slow"}]}`, "layer")
 }
 
-func FuzzReadJob(f *testing.F) {
+func FuzzParseJob(f *testing.F) {
 	f.Add(`{"files":[{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":[1,"x"],"collective":false}]}`)
+	f.Add(`{"files":[ {"name":"a\u00e9","start":1.5e3,"end":01,"bytes":-0,"small":0.5} , {"start":1,"end":2} ] } `)
+	f.Add(`{"files":[{"start":1.,"end":2},{"start":.5,"end":+2}]}`)
 	f.Add(`{"files":[{"name":"a","start":-1e308,"end":1e308}],"procs":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		j, err := ReadJob(strings.NewReader(text))
+		fast, quick := fastJob([]byte(text))
+		slow := Job{Procs: Unknown()}
+		d := json.NewDecoder(strings.NewReader(text))
+		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast)) {
+			t.Fatalf("%s: read to %v, and by encoding/json to %v, %v", text, fast, slow.Files, err)
+		}
+		j, err := ParseJob([]byte(text))
 		if err != nil {
 			return
 		}
@@ -320,4 +329,23 @@ func BenchmarkMillionIntervals(b *testing.B) {
 		Explain(Job{Files: files, Procs: 64}, Defaults())
 	}
 	b.ReportMetric((cpuSeconds()-begun)/float64(b.N), "cpu-s/op")
+}
+
+// The common shape is read without encoding/json, and only that.
+func TestFastPathIsTaken(t *testing.T) {
+	f := func(text string, want bool) {
+		t.Helper()
+		if _, ok := fastJob([]byte(text)); ok != want {
+			t.Errorf("%s: fast %v, want %v", text, ok, want)
+		}
+	}
+	f(`{"files": [{"name": "/a b/c", "start": 0, "end": 1.5e-3, "bytes": 5, "small": 0.5, "nonconsec": 0, "procs": 8, "osts": 4}, {"start":-1,"end":2}]}`, true)
+	f(`{"files":[]}`, true)
+	f(`{"files":[{"start":0}]}`, false)
+	f(`{"files":[{"start":0,"end":1,"osts":[1]}]}`, false)
+	f(`{"files":[{"start":0,"end":1,"Name":"x"}]}`, false)
+	f(`{"files":[],"procs":4}`, false)
+	f(`{"files":[{"start":01,"end":1}]}`, false)
+	f(`{"files":[{"start":1.,"end":1}]}`, false)
+	f(`{"files":[{"start":0,"end":1}]} x`, false)
 }

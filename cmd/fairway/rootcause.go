@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,8 @@ func newRootcause() *cobra.Command {
 			"which direction is explained; with both, every file has an interval for each. \"-\" reads standard input.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// One pass over one input: the garbage is not worth collecting early.
+			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			job, err := readRootcause(cmd, args[0], rootcause.Op(op))
 			if err != nil {
 				return usageError{err}
@@ -42,6 +45,9 @@ func newRootcause() *cobra.Command {
 	return c
 }
 
+// maxIntervals bounds what is held of standard input, bytes.
+const maxIntervals = 1 << 30
+
 // readRootcause reads a job from a file of intervals, which begins with a brace, or from a log.
 func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.Job, error) {
 	if op != rootcause.Read && op != rootcause.Write && op != rootcause.Both {
@@ -52,21 +58,24 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.
 		return rootcause.Job{}, err
 	}
 	defer in.Close()
-	r := bufio.NewReaderSize(in, 1<<20)
-	head, err := r.Peek(64)
-	if err != nil && err != io.EOF {
+	content, err := section(in)
+	if err != nil {
+		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
+	}
+	head := make([]byte, min(64, content.Size()))
+	if _, err := content.ReadAt(head, 0); err != nil && err != io.EOF {
 		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) == 0 || text[0] == '{' || text[0] == '[' {
-		job, err := rootcause.ReadJob(r)
+		b := make([]byte, content.Size())
+		if _, err := io.ReadFull(content, b); err != nil {
+			return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
+		}
+		job, err := rootcause.ParseJob(b)
 		if err != nil {
 			return job, fmt.Errorf("%s: %w", name, err)
 		}
 		return job, nil
-	}
-	content, err := section(in, r)
-	if err != nil {
-		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
 	}
 	l, err := logread.Read(content, 0, logread.Options{})
 	if err != nil {
@@ -86,18 +95,18 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.
 }
 
 // section gives random access to a file, or to standard input by holding it.
-func section(in io.Reader, buffered io.Reader) (*io.SectionReader, error) {
+func section(in io.Reader) (*io.SectionReader, error) {
 	if f, ok := in.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			return io.NewSectionReader(f, 0, info.Size()), nil
 		}
 	}
-	b, err := io.ReadAll(io.LimitReader(buffered, maxStdin+1))
+	b, err := io.ReadAll(io.LimitReader(in, maxIntervals+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > maxStdin {
-		return nil, fmt.Errorf("more than %d bytes on a stream", maxStdin)
+	if len(b) > maxIntervals {
+		return nil, fmt.Errorf("more than %d bytes on a stream", maxIntervals)
 	}
 	return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil
 }
