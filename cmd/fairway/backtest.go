@@ -205,7 +205,11 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		row := []string{r.Policy, fmt.Sprint(r.Granted), percent(float64(r.Granted) / float64(max(1, r.Jobs))), percent(r.CoreHours),
 			fmt.Sprint(r.Upgraded), fmt.Sprint(r.Isolated), fmt.Sprint(r.Steered), fmt.Sprintf("%.1f", r.MeanInUse), fmt.Sprint(r.PeakInUse)}
 		for _, c := range r.Classes {
-			row = append(row, fmt.Sprintf("~%.4g s", c.Seconds))
+			cell := "-"
+			if c.Jobs > 0 {
+				cell = fmt.Sprintf("~%.4g s", c.Seconds)
+			}
+			row = append(row, cell)
 		}
 		if a := r.Against; a != nil {
 			row = append(row, fmt.Sprint(a.Gain), fmt.Sprint(a.Lose), fmt.Sprintf("~%.4g", a.NodeHoursSaved), fmt.Sprintf("~%.4g", a.NodeHoursLost))
