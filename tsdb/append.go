@@ -188,10 +188,16 @@ func (db *DB) writeRow(b *openBlock, node, sec int) {
 	n := b.node(node)
 	widened := n == nil || slices.ContainsFunc(row.metrics, func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
 	if widened {
+		first := n == nil
 		n = b.ensure(node, db.layoutFor(n, row.metrics))
 		db.noteMetrics(node, row.metrics)
-		if live := &(*db.live.Load())[node]; live.Load() != nil && live.Load().start == b.start {
+		live := &(*db.live.Load())[node]
+		switch shown := live.Load(); {
+		case shown == nil:
+		case shown.start == b.start:
 			live.Store(n)
+		case first:
+			n.expect(shown)
 		}
 	}
 	row.slots = row.slots[:0]

@@ -73,6 +73,23 @@ type openNode struct {
 	last []uint64
 	seq  atomic.Uint32
 	top  int // newest second with a row, -1 without; protected by the DB's mutex
+	// restless has a bit for each column that changed often in the node's block before; protected by
+	// the DB's mutex.
+	restless uint64
+}
+
+// manyChanges in a block make a column restless: the next block gives it all its room at once.
+const manyChanges = 48
+
+// expect looks at the node's block before for columns that change often.
+func (n *openNode) expect(before *openNode) {
+	for slot, m := range n.layout.metrics {
+		if at := before.layout.slotOf(m); at >= 0 && at < len(before.cols) {
+			if e := before.cols[at].Load(); e != nil && e.n.Load() >= manyChanges {
+				n.restless |= 1 << slot
+			}
+		}
+	}
 }
 
 // latest copies the newest row's time (Unix seconds) and values; ok is false before the first.
@@ -189,6 +206,7 @@ func (b *openBlock) ensure(i int, l *layout) *openNode {
 	}
 	if n != nil {
 		made.top = n.top
+		made.restless = n.restless
 		for slot, m := range n.layout.metrics {
 			made.cols[l.slot[m]].Store(n.cols[slot].Load())
 			made.last[l.slot[m]] = n.last[slot]
@@ -215,7 +233,11 @@ func (b *openBlock) push(n *openNode, slot, sec int, v uint64) {
 		return
 	}
 	if k == len(e.vals) {
-		grown := b.mem.events(min(4*k, BlockSeconds))
+		size := min(4*k, BlockSeconds)
+		if n.restless>>slot&1 != 0 {
+			size = BlockSeconds
+		}
+		grown := b.mem.events(size)
 		copy(grown.secs, e.secs)
 		for i := range k {
 			grown.vals[i] = atomic.LoadUint64(&e.vals[i])
