@@ -121,6 +121,7 @@ func (r *reader) frame(f *collector.Frame, base int64) {
 	f.RoutesComplete = flags&flagComplete != 0
 	f.TimeMillis = base + r.varint("time")
 	f.Samples = r.readSamples()
+	// A list that is there and empty reads as one that is not: it says no more.
 	if flags&flagJobs != 0 {
 		f.Jobs = r.readJobs()
 	}
@@ -178,6 +179,9 @@ func (r *reader) readSamples() []collector.Sample {
 func (r *reader) readJobs() []collector.JobSamples {
 	const minJobBytes = 2
 	n := r.count("jobs", MaxJobsPerFrame, minJobBytes)
+	if n == 0 {
+		return nil
+	}
 	from := len(r.d.jobs)
 	for i := 0; i < n && r.err == nil; i++ {
 		j := collector.JobSamples{Job: topology.JobID(r.name("job")), Samples: r.readSamples()}
@@ -189,6 +193,9 @@ func (r *reader) readJobs() []collector.JobSamples {
 func (r *reader) readRoutes(own string) []collector.Route {
 	const minRouteBytes = 3
 	n := r.count("routes", MaxRoutesPerFrame, minRouteBytes)
+	if n == 0 {
+		return nil
+	}
 	from := len(r.d.routes)
 	for i := 0; i < n && r.err == nil; i++ {
 		r.d.routes = append(r.d.routes, collector.Route{
@@ -203,6 +210,9 @@ func (r *reader) readRoutes(own string) []collector.Route {
 func (r *reader) readSources() []collector.SourceStatus {
 	const minSourceBytes = 5
 	n := r.count("sources", MaxSourcesPerFrame, minSourceBytes)
+	if n == 0 {
+		return nil
+	}
 	from := len(r.d.sources)
 	for i := 0; i < n && r.err == nil; i++ {
 		r.d.sources = append(r.d.sources, collector.SourceStatus{
