@@ -19,6 +19,9 @@ func openInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !isGzip(f) {
+		return f, nil // as a file, which can be read at any place
+	}
 	return unzipped(f)
 }
 

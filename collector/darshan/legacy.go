@@ -132,8 +132,8 @@ func (r *Reader) unwrap() error {
 // openLegacy recognises a file that is compressed as a whole; ok says that it is one of formats 1.x and
 // 2.x.
 func (r *Reader) openLegacy() (ok bool, err error) {
-	b := make([]byte, 3)
-	if n, _ := r.in.ReadAt(b, 0); n < 3 {
+	b := make([]byte, 8)
+	if n, _ := r.in.ReadAt(b, 0); n < len(b) {
 		return false, nil
 	}
 	var in io.Reader
@@ -147,15 +147,22 @@ func (r *Reader) openLegacy() (ok bool, err error) {
 			return true, err
 		}
 		in, l.closer = z, z
-	case string(b) == "BZh":
+	case string(b[:3]) == "BZh":
 		in = bzip2.NewReader(r.buf)
 		r.head.Compression = Bzip2
+	case isLegacy(versionText(b)): // decompressed by somebody
+		in = r.buf
+		r.head.Compression = None
 	default:
 		return false, nil
 	}
 	in = &ratioLimit{in: in, left: max(r.size*maxRatio, freeExpand)}
 	l.dec = decoder{in: bufio.NewReader(in), rec: &r.record, order: binary.BigEndian}
 	return true, l.readJob(r)
+}
+
+func isLegacy(version string) bool {
+	return version < "3" && slices.ContainsFunc(legacyForms(), func(f legacyForm) bool { return f.version == version })
 }
 
 type countingReader struct {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -191,5 +192,30 @@ func TestTotalsOfRealLogsAreTheUpstreamParsers(t *testing.T) {
 	t.Logf("%d figures", checked)
 	if checked < 200 {
 		t.Errorf("only %d figures checked", checked)
+	}
+}
+
+// TestOldLogsThatSomebodyDecompressed are read like those that are still compressed.
+func TestOldLogsThatSomebodyDecompressed(t *testing.T) {
+	for _, name := range sampleLogs(t, "darshan_1x_2x/*.darshan.gz") {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(bytes.NewReader(plain), int64(len(plain)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got, want := printed(t, r), printed(t, openFile(t, name)); !slices.Equal(got, want) {
+			t.Errorf("%s: %d lines, want %d", name, len(got), len(want))
+		}
 	}
 }
