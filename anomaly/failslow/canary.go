@@ -99,7 +99,7 @@ func (d *Detector) betCanary(n *node, r [classes]float64) {
 	if min(r[Read], r[Write]) < 0.3*both {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
-	most := d.limit() + 3
+	most := d.limit + 3
 	n.Tests[canary].bet(d.now, clip(against(both, variance, 0.2), -1, 4), most)
 	one := r[Read] - r[Write]
 	if r[Write] < 0 {

@@ -12,26 +12,30 @@ import (
 // Detector watches a layer of forwarders. It has no clock and does no I/O: Second is called once for
 // every second, in order, with what arrived in it. Its methods must not be called concurrently.
 type Detector struct {
-	set      Settings
-	nodes    map[topology.NodeID]*node
-	order    []*node // in order of first appearance
-	model    model
-	now      int64 // the newest second, Unix
-	began    int64
-	peak     peak
-	common   [2]float64 // this second's factor of the whole layer, log
-	lately   [2]float64 // the same, mean over the last seconds
-	backend  float64    // log of the worst pool's slowness against its usual time
-	verdicts []anomaly.Verdict
-	jobs     map[*node][]*node // peers by the job table
-	scratch  []float64
-	meta     metaLayer
-	canaries canaryLayer
+	set       Settings
+	nodes     map[topology.NodeID]*node
+	order     []*node // in order of first appearance
+	model     model
+	now       int64 // the newest second, Unix
+	began     int64
+	peak      peak
+	common    [2]float64 // this second's factor of the whole layer, log
+	lately    [2]float64 // the same, mean over the last seconds
+	backend   float64    // log of the worst pool's slowness against its usual time
+	verdicts  []anomaly.Verdict
+	jobs      map[*node][]*node // peers by the job table
+	rows      []*node           // of this second, by row
+	heard     []int64           // newest second with a row, by node
+	residuals [2][]float64      // of small requests in this second
+	limit     float64           // log capital at which a node is accused
+	meta      metaLayer
+	canaries  canaryLayer
 }
 
 // New makes a detector that knows nothing yet.
 func New(set Settings) *Detector {
-	return &Detector{set: set, nodes: map[topology.NodeID]*node{}, peak: peak{fixed: set.PeakBytesPerSec}}
+	return &Detector{set: set, nodes: map[topology.NodeID]*node{}, peak: peak{fixed: set.PeakBytesPerSec},
+		limit: math.Log(set.FalseAlarmEvery.Seconds() / blockSeconds * testCount)}
 }
 
 // Jobs tells which forwarders serve which job from now on. It may never be called.
@@ -67,19 +71,32 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 	if d.began == 0 {
 		d.began, gap = d.now, 1
 	}
-	d.verdicts = d.verdicts[:0]
+	d.verdicts, d.rows = d.verdicts[:0], d.rows[:0]
+	for c := range d.residuals {
+		d.residuals[c] = d.residuals[c][:0]
+	}
 	for i := range obs {
-		d.read(&obs[i], float64(max(gap, 1)))
+		n := d.node(obs[i].Node)
+		d.rows = append(d.rows, n)
+		d.read(n, &obs[i], float64(max(gap, 1)))
+		n.row = i
 	}
 	d.findCommon()
-	for i := range obs {
-		if n := d.nodes[obs[i].Node]; n.Seen == d.now {
+	for i, n := range d.rows {
+		if n.row != i { // of rows that arrived together the newest counts
+			continue
+		}
+		if n.Seen == d.now {
 			d.learn(n)
 			d.collect(n, &obs[i])
 		}
-	}
-	for _, n := range d.order {
 		d.judge(n)
+		d.heard[n.index] = d.now
+	}
+	for i, at := range d.heard {
+		if at != d.now {
+			d.judge(d.order[i])
+		}
 	}
 	return d.verdicts
 }
@@ -90,6 +107,7 @@ func (d *Detector) node(id topology.NodeID) *node {
 		n = &node{ID: id, index: len(d.order)}
 		d.nodes[id] = n
 		d.order = append(d.order, n)
+		d.heard = append(d.heard, 0)
 	}
 	return n
 }
@@ -106,8 +124,7 @@ const (
 )
 
 // read turns a row into residuals against the fleet.
-func (d *Detector) read(o *Observation, gap float64) {
-	n := d.node(o.Node)
+func (d *Detector) read(n *node, o *Observation, gap float64) {
 	if o.Spans > 1 {
 		gap = o.Spans
 	}
@@ -141,6 +158,9 @@ func (d *Detector) read(o *Observation, gap float64) {
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
 		if s.known[c] {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
+			if s.regime[c] == small && !n.Alarm && s.ops[c] >= 5 {
+				d.residuals[c] = append(d.residuals[c], s.residual[c])
+			}
 		}
 	}
 }
@@ -154,21 +174,44 @@ func (n *node) own(c, regime int) float64 {
 // findCommon takes the median residual of small requests as the factor of the whole layer; each of
 // the few forwarders of a small site is its own reference instead.
 func (d *Detector) findCommon() {
-	for c := range 2 {
-		d.scratch = d.scratch[:0]
-		for _, n := range d.order {
-			if s := &n.now; n.Seen == d.now && s.seen[c] && s.known[c] && s.regime[c] == small && !n.Alarm && s.ops[c] >= 5 {
-				d.scratch = append(d.scratch, s.residual[c])
-			}
-		}
-		if len(d.scratch) < 4 {
+	for c, all := range d.residuals {
+		if len(all) < 4 {
 			d.common[c] *= 0.8
 			continue
 		}
-		slices.Sort(d.scratch)
-		d.common[c] = d.scratch[len(d.scratch)/2]
+		d.common[c] = median(all)
 		d.lately[c] += (d.common[c] - d.lately[c]) / 10
 	}
+}
+
+// median returns the middle value of a non-empty slice, which it reorders (Hoare's selection).
+func median(v []float64) float64 {
+	low, high, k := 0, len(v)-1, len(v)/2
+	for low < high {
+		pivot := v[(low+high)/2]
+		i, j := low, high
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			high = j
+		case k >= i:
+			low = i
+		default:
+			return v[k]
+		}
+	}
+	return v[k]
 }
 
 // learn lets a healthy second teach the model, the noise and the node's offset. Whether it does never

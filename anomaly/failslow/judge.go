@@ -56,12 +56,6 @@ func (d *Detector) judge(n *node) {
 	d.decide(n)
 }
 
-// limit is the log capital at which a node is accused.
-func (d *Detector) limit() float64 {
-	bets := d.set.FalseAlarmEvery.Seconds() / blockSeconds
-	return math.Log(bets * testCount)
-}
-
 func (d *Detector) closeShort(n *node) {
 	worst, classes, streams := math.Inf(1), 0, 0
 	for c := range 2 {
@@ -78,11 +72,11 @@ func (d *Detector) closeShort(n *node) {
 	}
 	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
 	// if only now and then.
-	if streams == 2 && n.Tests[sudden].Log > 0.7*d.limit() {
+	if streams == 2 && n.Tests[sudden].Log > 0.7*d.limit {
 		worst = min(worst, 0)
 	}
 	if classes == 2 {
-		n.Tests[sudden].bet(d.now, clip(worst, -0.12, 4), d.limit()+3)
+		n.Tests[sudden].bet(d.now, clip(worst, -0.12, 4), d.limit+3)
 	}
 	n.short = [2][regimes]estimate{}
 	d.closeCap(n)
@@ -117,12 +111,12 @@ func (d *Detector) closeLong(n *node) {
 	if !fresh || math.IsInf(worst, 0) {
 		return
 	}
-	n.Tests[mild].bet(d.now, clip(worst, -4, 4), d.limit()+3)
+	n.Tests[mild].bet(d.now, clip(worst, -4, 4), d.limit+3)
 	switch {
 	case n.age[Read] == d.now && d.now-n.age[Write] <= carryFor:
-		d.oneClass(n, Read, mean, d.limit()+3)
+		d.oneClass(n, Read, mean, d.limit+3)
 	case streamed[Read]: // a job's habit or the node's: enough for a canary, not for an accusation
-		d.oneClass(n, Read, mean, 0.4*d.limit())
+		d.oneClass(n, Read, mean, 0.4*d.limit)
 	}
 }
 
@@ -140,7 +134,7 @@ func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
 func (d *Detector) decide(n *node) {
 	top, score := 0, 0.0
 	for i := range n.Tests {
-		if s := n.Tests[i].Log / d.limit(); s > score {
+		if s := n.Tests[i].Log / d.limit; s > score {
 			top, score = i, s
 		}
 	}

@@ -64,6 +64,7 @@ type node struct {
 	Load    float64
 	Waited  int64 // newest second in which requests waited
 	index   int
+	row     int // of the newest second
 	level   anomaly.Level
 	short   [2][regimes]estimate // of this block
 	long    [2][regimes]estimate // of this long block

@@ -47,7 +47,7 @@ func (d *Detector) Node(id topology.NodeID) (Snapshot, bool) {
 	if n == nil {
 		return Snapshot{}, false
 	}
-	s := Snapshot{Node: id, Level: n.level, Score: n.top() / d.limit()}
+	s := Snapshot{Node: id, Level: n.level, Score: n.top() / d.limit}
 	if n.level >= anomaly.Doubt {
 		var v anomaly.Verdict
 		top := 0

@@ -53,6 +53,6 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 	fixed := d.peak.fixed
 	d.now, d.began, d.model, d.peak, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.Meta, s.Canary, s.Nodes, nodes
 	d.peak.fixed = fixed
-	d.jobs = nil
+	d.jobs, d.heard = nil, make([]int64, len(nodes))
 	return nil
 }

@@ -1,0 +1,254 @@
+package failslow
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// layer makes the rows of a healthy layer with small reads and writes; change alters a row.
+type layer struct {
+	random *rand.Rand
+	rows   []Observation
+	now    int64
+}
+
+func newLayer(nodes int) *layer {
+	l := &layer{random: rand.New(rand.NewPCG(1, 2)), now: 1_600_000_000}
+	for n := range nodes {
+		l.rows = append(l.rows, Observation{Node: topology.NodeID(rune('a'+n%26)) + topology.NodeID(rune('0'+n/26))})
+	}
+	return l
+}
+
+func (l *layer) next(change func(n int, o *Observation)) []Observation {
+	l.now++
+	for n := range l.rows {
+		o := &l.rows[n]
+		for c, ops := range [2]float64{40, 120} {
+			noise := math.Exp(l.random.NormFloat64() / math.Sqrt(ops))
+			o.Class[c] = ClassSecond{Ops: ops, Bytes: ops * 16e3, Wait: 30e-6, Exec: 500e-6 * noise}
+		}
+		o.QueueLen = 0
+		if change != nil {
+			change(n, o)
+		}
+	}
+	return l.rows
+}
+
+// alarms plays seconds and returns when each node was first accused.
+func (l *layer) alarms(d *Detector, seconds int, change func(s, n int, o *Observation)) map[topology.NodeID]int {
+	out := map[topology.NodeID]int{}
+	for s := range seconds {
+		rows := l.next(func(n int, o *Observation) {
+			if change != nil {
+				change(s, n, o)
+			}
+		})
+		for _, v := range d.Second(time.Unix(l.now, 0), rows) {
+			if _, ok := out[v.Node]; v.Level == anomaly.Alarm && !ok {
+				out[v.Node] = s
+			}
+		}
+	}
+	return out
+}
+
+func slower(o *Observation, c Class, times float64) { o.Class[c].Exec *= times }
+
+func TestSlowNodeIsFoundAndOnlyIt(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(s, n int, o *Observation)
+		within int // seconds from 600 on; 0: never
+	}{
+		{"healthy", func(int, int, *Observation) {}, 0},
+		{"everybody", func(s, n int, o *Observation) {
+			if s >= 600 {
+				slower(o, Read, 3)
+				slower(o, Write, 3)
+			}
+		}, 0},
+		{"five times", func(s, n int, o *Observation) {
+			if s >= 600 && n == 3 {
+				slower(o, Read, 5)
+				slower(o, Write, 5)
+			}
+		}, 30},
+		{"a fifth", func(s, n int, o *Observation) {
+			if s >= 600 && n == 3 {
+				slower(o, Read, 1.2)
+				slower(o, Write, 1.2)
+			}
+		}, 300},
+		{"now and then", func(s, n int, o *Observation) {
+			if s >= 600 && n == 3 && s%60 < 12 {
+				slower(o, Read, 3)
+				slower(o, Write, 3)
+			}
+		}, 300},
+		{"one class of streamed requests", func(s, n int, o *Observation) {
+			if s >= 600 && n == 3 { // random reads
+				o.Class[Read] = ClassSecond{Ops: 4000, Bytes: 4000 * 64e3, Wait: 30e-6, Exec: 4e-3}
+			}
+		}, 0},
+		{"reads of the background", func(s, n int, o *Observation) {
+			if s >= 600 && n == 3 {
+				slower(o, Read, 1.6)
+			}
+		}, 600},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := newLayer(12)
+			got := l.alarms(New(DefaultSettings()), 1800, tc.change)
+			at, ok := got[l.rows[3].Node]
+			if tc.within == 0 && len(got) > 0 || tc.within > 0 && (!ok || at < 600 || at > 600+tc.within || len(got) > 1) {
+				t.Errorf("accused %v, want node %s within %d s of 600", got, l.rows[3].Node, tc.within)
+			}
+		})
+	}
+}
+
+func TestSingleForwarderIsItsOwnReference(t *testing.T) {
+	l := newLayer(1)
+	got := l.alarms(New(DefaultSettings()), 1500, func(s, n int, o *Observation) {
+		if s >= 900 {
+			slower(o, Read, 4)
+			slower(o, Write, 4)
+		}
+	})
+	if at, ok := got[l.rows[0].Node]; !ok || at < 900 || at > 960 {
+		t.Errorf("accused %v", got)
+	}
+}
+
+func TestStateGoesOn(t *testing.T) {
+	l, m := newLayer(8), newLayer(8)
+	change := func(s, n int, o *Observation) {
+		if n == 2 && s >= 880 {
+			slower(o, Read, 1.6)
+			slower(o, Write, 1.6)
+		}
+	}
+	d, e := New(DefaultSettings()), New(DefaultSettings())
+	l.alarms(d, 900, change)
+	m.alarms(e, 900, change)
+	saved, err := e.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e = New(DefaultSettings())
+	if err := e.UnmarshalBinary(saved); err != nil {
+		t.Fatal(err)
+	}
+	late := func(s, n int, o *Observation) { change(s+900, n, o) }
+	one, two := l.alarms(d, 200, late), m.alarms(e, 200, late)
+	if len(one) != 1 {
+		t.Fatalf("accused %v", one)
+	}
+	for n, at := range one {
+		// What a block had gathered when it was saved is lost, no more.
+		if got, ok := two[n]; !ok || got > at+blockSeconds {
+			t.Errorf("accused at %v, after a restart at %v", one, two)
+		}
+	}
+	if again := New(DefaultSettings()); again.UnmarshalBinary(saved[:len(saved)/2]) == nil || len(again.nodes) != 0 {
+		t.Error("half a state was taken up")
+	}
+}
+
+func TestCanariesKeepTheirDistance(t *testing.T) {
+	set := DefaultSettings()
+	set.PeakBytesPerSec = 2.5e9
+	l, d := newLayer(6), New(set)
+	asked := map[topology.NodeID][]int{}
+	for s := range 1200 {
+		d.Second(time.Unix(l.now+1, 0), l.next(func(n int, o *Observation) {
+			if n == 1 && s > 600 {
+				slower(o, Read, 3)
+				slower(o, Write, 3)
+			}
+		}))
+		for _, n := range d.Due(time.Unix(l.now, 0)) {
+			asked[n] = append(asked[n], s)
+		}
+	}
+	for n, at := range asked {
+		for i := 1; i < len(at); i++ {
+			gap := at[i] - at[i-1]
+			if suspect := n == l.rows[1].Node && at[i] > 600; gap < 10 || !suspect && gap < 60 {
+				t.Errorf("%s was asked for a canary after %d s at %d", n, gap, at[i])
+			}
+		}
+	}
+	if got := len(asked[l.rows[1].Node]); got < 50 || len(asked) != 6 {
+		t.Errorf("a suspect was probed %d times, %d nodes in all", got, len(asked))
+	}
+}
+
+func TestSettingsSayWhatIsWrong(t *testing.T) {
+	for _, change := range []func(*Settings){
+		func(s *Settings) { s.FalseAlarmEvery = 0 }, func(s *Settings) { s.IdleProbeEvery = time.Second },
+		func(s *Settings) { s.SuspectProbeEvery = time.Second }, func(s *Settings) { s.PeakBytesPerSec = math.NaN() }, func(s *Settings) { s.Threads = 0 },
+	} {
+		s := DefaultSettings()
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if change(&s); s.Validate() == nil {
+			t.Errorf("%+v is valid", s)
+		}
+	}
+}
+
+// The mean of each bet's factor is at most 1 while nothing is wrong: on it rests the promise about
+// false alarms.
+func TestBetsDoNotPayOnHealthyNodes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const sd = 0.06
+	for _, b := range []struct {
+		name string
+		bet  func(x float64) float64
+	}{
+		{"sudden", func(x float64) float64 { return clip(against(x, sd*sd+smallDoubt*smallDoubt, 0.4), -0.12, 4) }},
+		{"mild", func(x float64) float64 { return clip(against(x, sd*sd+longDoubt*longDoubt, 0.1), -4, 4) }},
+	} {
+		sum, n := 0.0, 200000
+		for range n {
+			sum += math.Exp(b.bet(min(sd*r.NormFloat64(), sd*r.NormFloat64())))
+		}
+		if mean := sum / float64(n); mean > 1 {
+			t.Errorf("%s: the mean factor is %.3f", b.name, mean)
+		}
+	}
+}
+
+func TestNodeTakesLessThan4Kilobytes(t *testing.T) {
+	if size := reflect.TypeFor[node]().Size() + 200; size > 4096 {
+		t.Errorf("%d bytes a node", size)
+	}
+}
+
+func BenchmarkSecond(b *testing.B) {
+	for _, nodes := range []int{240, 41488} {
+		b.Run(map[int]string{240: "240", 41488: "41488"}[nodes], func(b *testing.B) {
+			l, d := &layer{random: rand.New(rand.NewPCG(1, 2)), now: 1_600_000_000}, New(DefaultSettings())
+			for n := range nodes {
+				l.rows = append(l.rows, Observation{Node: topology.NodeID(time.Duration(n).String())})
+			}
+			for range 40 {
+				d.Second(time.Unix(l.now, 0), l.next(nil))
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				d.Second(time.Unix(l.now+int64(i), 0), l.rows)
+			}
+		})
+	}
+}
