@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"fairway/tsdb/history/iolog"
 )
@@ -29,15 +30,15 @@ func small(t *testing.T) string {
 	none := iolog.Factors{IOSeconds: math.NaN(), BytesPerSec: math.NaN(), Small: math.NaN(), Nonconsec: math.NaN(), Collective: math.NaN(), OSTs: math.NaN(), ProcsPerOST: math.NaN(), LongestShare: math.NaN()}
 	for _, l := range []iolog.Log{
 		{
-			Jobs: []iolog.Job{{Log: 1, JobID: "11", App: "wrf", Procs: 2000, Start: testDay, Files: 1, SharedFiles: 1, FullFiles: 1, BytesWritten: 40e9, UsesPosix: true, UsesMPIIO: true, UsesCollective: true,
+			Jobs: []iolog.Job{{Log: 1, JobID: "11", App: "wrf", Procs: 2000, Start: testDay, End: testDay.Add(time.Hour), Files: 1, SharedFiles: 1, FullFiles: 1, BytesWritten: 40e9, UsesPosix: true, UsesMPIIO: true, UsesCollective: true,
 				PosixWrites: 100, SeqWrites: 100, ConsecWrites: 50, SizeWrites: []int64{0, 0, 0, 0, 90, 10, 0, 0, 0, 0}, SizeReads: make([]int64, 10), Write: slow, Read: none}},
-			JobFiles: []iolog.JobFile{{Log: 1, File: 7, StripeSize: &mega, StripeCount: &four, StripeOffset: &auto}},
+			JobFiles: []iolog.JobFile{{Log: 1, File: 7, OSTs: []int32{5, 6}, BytesWritten: 100, StripeSize: &mega, StripeCount: &four, StripeOffset: &auto}},
 			Slurm:    []iolog.Slurm{{JobID: "11", NodeCount: &four, Start: testDay}},
 		},
 		{
-			Jobs: []iolog.Job{{Log: 2, JobID: "12", App: "wrf", Procs: 4, Start: testDay, Files: 4, BytesRead: 5e9, BytesWritten: 5e9, UsesPosix: true,
+			Jobs: []iolog.Job{{Log: 2, JobID: "12", App: "wrf", Procs: 4, Start: testDay, End: testDay.Add(2 * time.Hour), Files: 4, BytesRead: 5e9, BytesWritten: 5e9, UsesPosix: true,
 				PosixReads: 100, SeqReads: 20, ConsecReads: 10, SizeReads: []int64{100, 0, 0, 0, 0, 0, 0, 0, 0, 0}, SizeWrites: make([]int64, 10), Write: none, Read: none}},
-			JobFiles: []iolog.JobFile{{Log: 2, File: 8, StripeSize: &mega, StripeCount: &one, StripeOffset: &auto}, {Log: 2, File: 9}},
+			JobFiles: []iolog.JobFile{{Log: 2, File: 8, StripeSize: &mega, StripeCount: &one, StripeOffset: &auto}, {Log: 2, File: 9, OSTs: []int32{6, 8}, BytesWritten: 40, BytesRead: 6}},
 		},
 		{Jobs: []iolog.Job{{Log: 3, JobID: "13", App: "cat", Procs: 1, Start: testDay.AddDate(0, 0, 1), Files: 2, BytesRead: 30e9, UsesStdio: true, Write: none, Read: none}}},
 		{Jobs: []iolog.Job{{Log: 4, JobID: "14", App: "hmmer", Procs: 8, Start: testDay, Files: 3, SharedFiles: 2, UsesPosix: true, Write: none, Read: none}}},
@@ -92,6 +93,8 @@ func TestAnalyses(t *testing.T) {
 	f("low-bandwidth", nil, "[[11 wrf 2000 4 2026-11-20 22:00:00 +0000 UTC 40000000000 100 4e+08 0.9 0.1 <nil> 1 2000 1 1]]")
 	f("low-bandwidth", p{"op": "read"}, "[]")
 	f("low-bandwidth", p{"min_procs": "2000"}, "[]")
+	f("neighbours", p{"job": "11"}, "[[12 wrf 1 3 20 2026-11-20 22:00:00 +0000 UTC 2026-11-21 00:00:00 +0000 UTC]]")
+	f("neighbours", p{"job": "13"}, "[]")
 	f("bad-logs", nil, "[[2026-11-20 22:00:00 +0000 UTC p false cut at byte 9]]")
 	for _, c := range []struct {
 		name      string
