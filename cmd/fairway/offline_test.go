@@ -52,6 +52,9 @@ func TestOfflinePolicies(t *testing.T) {
 		{[]string{"shares", "--policy", "size-fair"}, table, 0, `"J1": 0.8`},
 		{[]string{"shares", "--policy", "group-user-size-fair"}, table, 0, `"J1": 0.5`},
 		{[]string{"shares", "--policy", "size-fair", "--tbf", "100"}, table, 0, `start fw_J1 jobid={J1} rate=80`},
+		{[]string{"shares", "--policy", "size-fair", "--chart"}, table, 0, "J1  80.00 % " + strings.Repeat("█", 58) + "\nJ2  20.00 % " + strings.Repeat("█", 14) + "\n"},
+		// Two that take turns: each has its half of the pattern, together they fill it.
+		{[]string{"periodic", "--chart"}, set, 0, "a   |" + strings.Repeat("█", 36) + strings.Repeat(" ", 36) + "|\nb   |" + strings.Repeat(" ", 36) + strings.Repeat("█", 36) + "|\nall |" + strings.Repeat("█", 72) + "| of 1 GB/s\n"},
 		{[]string{"shares", "--policy", "priority-fair"}, table, 2, `in.json: jobs[0].priority: missing`},
 		{[]string{"shares", "--policy", "node-fair"}, table, 2, `"node" is none of`},
 		{[]string{"shares", "--policy", "size-fair", "--idle", "x"}, table, 2, `neither inside nor flat`},
@@ -70,7 +73,7 @@ func TestOfflinePolicies(t *testing.T) {
 			if out != "" {
 				t.Errorf("%v failed and printed %s", c.args, out)
 			}
-		} else if !strings.Contains(strings.Join(c.args, " "), "--tbf") && !json.Valid([]byte(out)) {
+		} else if strings.HasPrefix(c.say, `"`) && !json.Valid([]byte(out)) {
 			t.Errorf("%v printed no JSON: %s", c.args, out)
 		}
 		if code != c.code || !strings.Contains(said, c.say) {

@@ -10,7 +10,8 @@ import (
 
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, with no daemon.
 func newPeriodic() *cobra.Command {
-	return &cobra.Command{
+	var chart bool
+	c := &cobra.Command{
 		Use:   "periodic SET.json",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
 		Long: "Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
@@ -34,10 +35,16 @@ func newPeriodic() *cobra.Command {
 			if err := p.Check(s); err != nil {
 				return fmt.Errorf("%s: the pattern found is not valid, please report this: %w", args[0], err)
 			}
+			unplanned := periodic.FairShare(s, s.TMin*s.KPrime)
+			if chart {
+				return drawPattern(cmd.OutOrStdout(), s, p, unplanned)
+			}
 			return printJSON(cmd.OutOrStdout(), struct {
 				periodic.Pattern
 				Unplanned periodic.Unplanned `json:"unplanned"`
-			}{p, periodic.FairShare(s, s.TMin*s.KPrime)})
+			}{p, unplanned})
 		},
 	}
+	c.Flags().BoolVar(&chart, "chart", false, "draw the pattern instead of JSON")
+	return c
 }

@@ -14,6 +14,7 @@ import (
 // newShares is `fairway shares`: what a sharing policy gives each job of a table, with no daemon.
 func newShares() *cobra.Command {
 	var policy, idle string
+	var chart bool
 	var lustre tbf.Server
 	c := &cobra.Command{
 		Use:   "shares --policy POLICY TABLE.json",
@@ -45,6 +46,9 @@ func newShares() *cobra.Command {
 			if lustre.RPCsPerSec > 0 {
 				return printTBF(cmd.OutOrStdout(), lustre, answer)
 			}
+			if chart {
+				return drawShares(cmd.OutOrStdout(), answer)
+			}
 			return printJSON(cmd.OutOrStdout(), answer)
 		},
 	}
@@ -52,6 +56,7 @@ func newShares() *cobra.Command {
 	c.Flags().StringVar(&idle, "idle", string(share.Inside), "who uses idle shares: inside (the same user and group first) or flat (all by their shares)")
 	c.Flags().Float64Var(&lustre.RPCsPerSec, "tbf", 0, "print Lustre NRS-TBF rules instead, for servers that do so many RPC/s")
 	c.Flags().IntVar(&lustre.Partitions, "tbf-cpts", 1, "CPU partitions of those servers")
+	c.Flags().BoolVar(&chart, "chart", false, "draw bars instead of JSON")
 	must(c.MarkFlagRequired("policy"))
 	return c
 }

@@ -56,6 +56,12 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// A rule of ours that holds another job is begun anew: a change would leave its list as it is.
+func TestANameOfAnotherJob(t *testing.T) {
+	s := Server{RPCsPerSec: 100}
+	golden(t, "another", s.Commands(map[string]Rule{"fw_7": {"8", 100}}, rates(t, s, map[string]float64{"7": 1})))
+}
+
 const listing = `ost.OSS.ost_io.nrs_tbf_rule=
 regular_requests:
 CPT 0:
