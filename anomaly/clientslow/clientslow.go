@@ -137,7 +137,7 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 	}
 	variance := max(d.spread, noise) * max(d.spread, noise)
 	bet := max(leastBet, min((slowBy*x-slowBy*slowBy/2)/variance, mostBet))
-	if s.capital == 0 && bet > 0 {
+	if s.capital < 1 && bet > 0 { // below that it is noise
 		s.start = d.now
 		s.ratio, s.took = s.log-peers, s.log
 	}
