@@ -41,7 +41,7 @@ const (
 	// mostBet and leastBet bound what one second can say: no single one accuses.
 	mostBet, leastBet = 0.8, -0.5
 	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
-	doubtAt, release = 0.3, 0.1
+	doubtAt, release = 0.5, 0.1
 )
 
 // Detector compares forwarders second by second. It has no clock; its methods must not be called
@@ -131,7 +131,7 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 	s.ratio += (x - s.ratio) / 10
 	s.took += (s.log - s.took) / 10
 	if s.n >= ownSeconds {
-		x = min(x, s.log-s.own)
+		x = min(x, s.log-s.own-d.common(id, c))
 	} else {
 		x -= margin
 	}
@@ -150,6 +150,22 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 	s.own += (s.log - s.own) / min(s.n, memory)
 	d.spread += (min(1.25*math.Abs(s.log-peers), 1) - d.spread) / 5000
 	return true
+}
+
+// common is by how much the others are slower than they are used to, log: what slows everybody is
+// nobody's own. It never makes a node look slower.
+func (d *Detector) common(id topology.NodeID, c int) float64 {
+	d.scratch = d.scratch[:0]
+	for _, other := range d.order {
+		if s := &d.nodes[other].class[c]; other != id && s.at != 0 && d.now-s.at <= peerAge && s.n >= ownSeconds {
+			d.scratch = append(d.scratch, s.log-s.own)
+		}
+	}
+	if len(d.scratch) < fewPeers {
+		return 0
+	}
+	slices.Sort(d.scratch)
+	return max(0, d.scratch[len(d.scratch)/2])
 }
 
 // peers is the middle of what the clients of other forwarders saw of a class lately.
