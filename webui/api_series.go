@@ -136,7 +136,9 @@ type OccupancyAnswer struct {
 	BucketMillis int64                `json:"bucket_ms"`
 	Threshold    float64              `json:"threshold"`
 	Nodes        []tsdb.NodeOccupancy `json:"nodes"`
-	NoPeak       []topology.NodeID    `json:"no_peak"` // not counted: their peak is not known
+	// Layer is the minimum, mean and maximum over the forwarders, and their imbalance, by bucket.
+	Layer  []tsdb.LayerOccupancy `json:"layer"`
+	NoPeak []topology.NodeID     `json:"no_peak"` // not counted: their peak is not known
 }
 
 func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -173,6 +175,7 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 			return err
 		}
 	}
+	a.Layer = tsdb.OverNodes(a.Nodes)
 	return writeJSON(w, a)
 }
 

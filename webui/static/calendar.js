@@ -18,24 +18,21 @@ export async function calendarPage(app, q) {
   const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { width: cols, height: Math.max(1, a.nodes.length), role: 'img', 'aria-label': `occupancy of ${a.nodes.length} forwarders over ${words}` }));
   canvas.style.cssText = `width:${cols * cw}px;height:${a.nodes.length * ch}px;image-rendering:pixelated`;
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
-  /** @type {number[][]} */
-  const columns = Array.from({ length: cols }, () => []);
   a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) => n.buckets.forEach((/** @type {any} */ b) => {
     const x = Math.floor((b.t - first) / a.bucket_ms), share = b.occupied / b.seconds;
     if (x < 0 || x >= cols) return;
-    columns[x].push(share);
     g.fillStyle = `rgb(${ramp[Math.min(9, Math.floor(share * 10))].join()})`;
     g.fillRect(x, y, 1, 1);
   }));
-  const all = columns.map((c) => (c.length ? [Math.min(...c), c.reduce((s, v) => s + v, 0) / c.length, Math.max(...c)] : null));
-  const rows = all.map((m, i) => [new Date(first + i * a.bucket_ms), m]).filter(([, m]) => m);
+  /** @type {[Date, number[]][]} */
+  const rows = a.layer.map((/** @type {any} */ l) => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
   const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
-  const csv = () => `time,minimum,average,maximum\n${rows.map(([t, m]) => [/** @type {Date} */ (t).toISOString(), .../** @type {number[]} */ (m)].join()).join('\n')}\n`;
+  const csv = () => `time,minimum,average,maximum,imbalance\n${rows.map(([t, m]) => [/** @type {Date} */ (t).toISOString(), .../** @type {number[]} */ (m)].join()).join('\n')}\n`;
   const el = h('div', null, h('h1', null, `Occupancy over ${words}`),
     h('p.dim', null, `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a forwarder, in the order of the overview`),
     a.no_peak.length ? h('p.empty', null, `${a.no_peak.length} forwarders are not counted because their peak is not known: set peak_bytes_per_sec in fairwayd.toml.`) : null,
     rows.length ? h('div', null, h('div.gridbox', null, canvas), h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
-      h('h2', null, 'Over all forwarders'), h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'FROM'), ...['MIN %', 'AVG %', 'MAX %'].map((t) => h('th.num', { scope: 'col' }, t)))),
+      h('h2', null, 'Over all forwarders'), h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'FROM'), ...['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'].map((t) => h('th.num', { scope: 'col' }, t)))),
         h('tbody', null, ...rows.slice(-31).reverse().map(([t, m]) => h('tr', null, h('td', null, label(/** @type {Date} */ (t))), .../** @type {number[]} */ (m).map((v) => h('td.num', null, ratio(v)))))))))
       : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'));
   const order = Object.keys(spans);
