@@ -34,6 +34,7 @@ type subject struct {
 type track struct {
 	Finding
 	alarm, clean int
+	certain      bool      // its words are an alarm's
 	seen         time.Time // newest second with evidence either way
 	bad          time.Time // newest second of doubt or alarm
 	passes       int       // canary probes passed in a row
@@ -203,8 +204,12 @@ func (k *track) take(now time.Time, v *Verdict) {
 		return
 	case Alarm:
 		k.alarm++
+		k.certain = true
 	}
 	k.clean, k.seen, k.bad = 0, now, now
+	if v.Level == Doubt && k.certain {
+		return // an alarm's words are not weakened by a doubt after it
+	}
 	k.Confidence, k.Score, k.Class, k.Model = v.Confidence, v.Score, v.Class, v.Model
 	k.Sentence, k.Evidence, k.Impact = v.Sentence, v.Evidence, v.Impact
 	k.Jobs = nil
