@@ -60,6 +60,11 @@ func TestSacctWithoutHeader(t *testing.T) {
 			t.Errorf("%v %v\n got %s\nwant %s", err, len(got), summary(&got[0]), c.want)
 		}
 	}
+	for _, none := range []string{"2147486648Mn", "0n", "0"} {
+		if m, err := parseMemory(none); m != nil || err != nil {
+			t.Errorf("%s of memory: %v, %v", none, m, err)
+		}
+	}
 	got, _ := readAll(t, fmt.Sprintf(line, "1", "Unknown", "0:1", "0:9", "CANCELLED by 77", "2.50Gc", "cpu=12,gres/gpu=2", "", "n1", "a|b"), Options{})
 	if j := got[0]; j.Name != "a|b" || j.CancelledBy != "77" || *j.Signal != 9 || *j.ReqMem != (Memory{2560 << 20, "cpu"}) || j.TRES["gres/gpu"] != "2" {
 		t.Errorf("%+v", j)
