@@ -189,7 +189,9 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 		share = bytes / layer.PeakBytesPerSec
 	}
 	n.newest[full] = share
-	n.streaks[full].step(d.now, share >= d.set.FullShare, d.set.FullSeconds, 3)
+	// A peak that was learnt may only be the most that was asked for: a full node makes requests wait.
+	waits := o.QueueLen > 0 || max(o.Class[failslow.Read].Wait, o.Class[failslow.Write].Wait) > 1e-3
+	n.streaks[full].step(d.now, share >= d.set.FullShare && waits, d.set.FullSeconds, 3)
 }
 
 const trickle = 24 << 10 // bytes a request, mean, of seconds with nothing but the background
