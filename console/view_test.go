@@ -62,6 +62,8 @@ func TestScreens(t *testing.T) {
 		{"filter", []string{"/", "s", "u", "s", "enter"}, nil},
 		{"simulated", nil, func(s *script) {
 			s.fake.Do(func(o *console.Overview) { o.Simulated = true })
+			s.second()
+			s.sees("SIMULATED")
 		}},
 		{"no-data", nil, func(s *script) {
 			s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
