@@ -20,7 +20,7 @@ const Model = "clientslow-1"
 
 const (
 	// least is the latency below which differences are noise of the machine, not of the service, s.
-	least = 1e-3
+	least = 2e-3
 	// fewOps a second say nothing of a class.
 	fewOps = 2
 	// peerAge is how old what a peer showed may be; ownSeconds how much of its own past a node needs
@@ -33,9 +33,9 @@ const (
 	// fewPeers are too few for a middle.
 	fewPeers = 2
 	// slowBy is the log factor that is bet on (1.5 times as long), margin what a node without a past
-	// must be slower than its peers to count.
+	// must be slower than its peers to count: eight times, for jobs alone may differ by five.
 	slowBy = 0.4
-	margin = 0.7
+	margin = 2.1
 	// noise bounds the standard deviation of a healthy second from below, log.
 	noise = 0.3
 	// mostBet and leastBet bound what one second can say: no single one accuses.
