@@ -134,6 +134,9 @@ func TestOptionalFilesJoinTheirSecond(t *testing.T) {
 // Nothing that arrives later may be used: what is decided in the first half of a trace is the same
 // whether or not there is a second half.
 func TestOnlyThePastDecides(t *testing.T) {
+	if underRace {
+		t.Skip("a million rows: run without -race")
+	}
 	dir := filepath.Join("..", "..", "..", "shared", "failslow", "pub-b")
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("the recorded traces are not here:", err)

@@ -1,0 +1,87 @@
+package interference
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// said plays seconds of one row for each of three nodes and returns what was open in the last.
+func said(d *Detector, seconds int, row func(n int) failslow.Observation, layer Layer) (out []string) {
+	d.now = 1_600_000_000
+	for range seconds {
+		var rows []failslow.Observation
+		for n := range 3 {
+			o := row(n)
+			o.Node = topology.NodeID(fmt.Sprint("f", n))
+			rows = append(rows, o)
+		}
+		out = out[:0]
+		for _, v := range d.Second(time.Unix(d.now+1, 0), rows, layer) {
+			jobs := ""
+			for _, i := range v.Impact {
+				jobs += " " + string(i.Job)
+			}
+			out = append(out, fmt.Sprint(v.Node, " ", v.Kind, jobs))
+		}
+	}
+	return out
+}
+
+func healthy(int) failslow.Observation {
+	return failslow.Observation{Class: [3]failslow.ClassSecond{
+		{Ops: 40, Bytes: 40 * 16e3, Wait: 3e-5, Exec: 6e-4}, {Ops: 100, Bytes: 100 * 16e3, Wait: 3e-5, Exec: 5e-4}, {Ops: 2, Exec: 1e-4},
+	}}
+}
+
+func TestNames(t *testing.T) {
+	layer := Layer{PeakBytesPerSec: 2.5e9, Read: 1, Write: 1}
+	only := func(class failslow.Class, s failslow.ClassSecond) func(int) failslow.Observation {
+		return func(n int) failslow.Observation {
+			o := healthy(n)
+			if n < 2 {
+				o.Class[class] = s
+			}
+			return o
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		row   func(int) failslow.Observation
+		layer Layer
+		want  string
+	}{
+		{"healthy", healthy, layer, "[]"},
+		{"shared file", only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 0.2, Exec: 13e-3}), layer, "[f0 n1_pin j1 f1 n1_pin j1]"},
+		{"dear writes that nobody waits for", only(failslow.Write, failslow.ClassSecond{Ops: 2500, Bytes: 2500 * 58e3, Wait: 5e-5, Exec: 2e-3}), layer, "[]"},
+		{"storm", only(failslow.Meta, failslow.ClassSecond{Ops: 20000, Exec: 4e-4}), layer, "[f0 meta_storm j1 f1 meta_storm j1]"},
+		{"full", only(failslow.Read, failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 0.03, Exec: 6e-3}), layer, "[f0 highbw j1 f1 highbw j1]"},
+		{"slow layer", healthy, Layer{Read: 3, Write: 3}, "[* brownout_all]"},
+	} {
+		d := New(DefaultSettings())
+		d.Jobs([]failslow.Job{{ID: "j1", Nodes: []topology.NodeID{"f0", "f1"}}, {ID: "j2", Nodes: []topology.NodeID{"f0", "f1", "f2"}}, {ID: "j3", Nodes: []topology.NodeID{"f0"}}})
+		said(d, 40, healthy, layer)
+		if got := fmt.Sprint(said(d, 30, tc.row, tc.layer)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestPools(t *testing.T) {
+	d := New(DefaultSettings())
+	calm := Layer{Pools: []float64{9e-4, 9e-4, 9e-4, 9e-4}}
+	said(d, 60, healthy, calm)
+	one := Layer{Pools: []float64{9e-4, 40e-4, 9e-4, 9e-4}}
+	if got := fmt.Sprint(said(d, 20, healthy, one)); got != "[* brownout_pool]" || d.Worst() < 3 {
+		t.Error(got, d.Worst())
+	}
+	said(d, 30, healthy, calm)
+	all := Layer{Pools: []float64{27e-4, 27e-4, 27e-4, 27e-4}}
+	if got := fmt.Sprint(said(d, 20, healthy, all)); got != fmt.Sprintf("[* %s]", anomaly.BrownoutAll) {
+		t.Error(got)
+	}
+}
