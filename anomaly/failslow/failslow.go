@@ -15,7 +15,7 @@ type Settings struct {
 	// FalseAlarmEvery is the mean time between two false alarms of one healthy node that the
 	// sequential test promises, under the conditions that docs/detection.md names.
 	FalseAlarmEvery time.Duration `toml:"false_alarm_every"`
-	// LearnFor is how long a node is watched before its own offset is believed.
+	// LearnFor is how many seconds of a node must have been seen before its own offset is believed.
 	LearnFor time.Duration `toml:"learn_for"`
 	// PeakBytesPerSec is what a forwarder can move; 0 learns it from the fleet.
 	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
@@ -29,7 +29,7 @@ type Settings struct {
 // DefaultSettings promise a false alarm of a node in 500 days.
 func DefaultSettings() Settings {
 	return Settings{
-		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: 5 * time.Minute, Threads: 16,
+		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: time.Minute, Threads: 16,
 		IdleProbeEvery: time.Minute, SuspectProbeEvery: 10 * time.Second,
 	}
 }

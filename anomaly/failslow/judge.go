@@ -96,7 +96,7 @@ func (d *Detector) closeLong(n *node) {
 		n.long[c] = [regimes]estimate{}
 		e, doubt := n.carried[c], longDoubt
 		switch {
-		case e.Weight > 0 && d.now-n.age[c] <= carryFor && n.Offset[c][small].Count >= 60:
+		case e.Weight > 0 && d.now-n.age[c] <= carryFor && n.Offset[c][small].Count >= d.set.LearnFor.Seconds():
 		case stream.Weight > 0:
 			e, doubt, streamed[c], fresh = stream, streamDoubt, true, true
 		default:
