@@ -34,8 +34,9 @@ export function summary(o) {
     bytes = sum(bytes, sum(r.read_bytes_per_sec, r.write_bytes_per_sec));
     peak += r.peak_bytes_per_sec || 0;
   }
-  const gb = bytes === null ? '-' : number(bytes / 1e9);
-  return [`${o.forwarders.length} forwarders: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : `${o.jobs} jobs`, `${gb}${peak ? ` of ${number(peak / 1e9)}` : ''} GB/s`].filter(Boolean);
+  const [unit, scale] = Math.max(bytes ?? 0, peak) < 1e10 ? ['MB/s', 1e6] : ['GB/s', 1e9]; // as the terminal chooses
+  const now = bytes === null ? '-' : number(bytes / scale);
+  return [`${o.forwarders.length} forwarders: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : `${o.jobs} jobs`, `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`].filter(Boolean);
 }
 
 /** @param {any} app @param {URLSearchParams} q @returns {import('./app.js').Page} */
@@ -113,7 +114,10 @@ function forwardersPage(app, q, asTable) {
     ];
     const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
     if (stale.length) rows.push([`${stale.length} stale`, '', stale.slice(0, 6).map((/** @type {any} */ r) => r.id).join(' ') + (stale.length > 6 ? ' ...' : ''), '', '', Date.parse(stale[0].last_seen) > 0 ? `since ${clock(stale[0].last_seen)}` : 'never seen', `/forwarders/${stale[0].id}`]);
-    needs.replaceChildren(...rows.map(([id, node, what, conf, since, state, to]) => h('tr', { 'data-go': to }, h('td', null, h('a', { href: to }, id)), h('td', null, node), h('td.wrap', null, what), h('td', null, conf), h('td.num', null, since), h('td', null, state))));
+    needs.replaceChildren(...rows.flatMap(([id, node, what, conf, since, state, to]) => [
+      h('tr', { 'data-go': to }, h('td', null, h('a', { href: to }, id)), h('td', null, node), h('td', null, conf), h('td.num', null, since), h('td', null, state)),
+      h('tr', { 'data-go': to }, h('td.wrap', { colspan: 5 }, what)),
+    ]));
     if (!rows.length) needs.replaceChildren(h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')));
   }
 
