@@ -60,6 +60,7 @@ var settings = []setting{
 	{"desk.max_applying", "Plans that may be applied at once; a roll back never waits."},
 	{"detector.false_alarm_every", "Mean time between two false alarms of one healthy forwarder that the sequential test is set to; docs/detection.md says what it rests on."},
 	{"detector.learn_for", "How long a forwarder is watched before its own offset is believed."},
+	{"detector.threads", "How many requests a forwarder serves at once."},
 	{"detector.peak_bytes_per_sec", "What a forwarder can move, bytes/s; 0: learnt from the fleet."},
 	{"detector.idle_probe_every", "Least time between two canary probes of a forwarder without load."},
 	{"detector.suspect_probe_every", "Least time between two canary probes of a suspect forwarder."},
