@@ -1,0 +1,99 @@
+package webui
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+// agentConn speaks the agents' language by hand.
+type agentConn struct {
+	t  *testing.T
+	ws *websocket.Conn
+}
+
+func dialIngest(t *testing.T, s *site, node topology.NodeID) *agentConn {
+	t.Helper()
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest", http.Header{"Authorization": {"Bearer " + agentSecret}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	a := &agentConn{t, ws}
+	a.send(wire.Hello{Node: node, Role: topology.Forwarder, FirstSeq: 1, Instance: string(node)}, 0)
+	return a
+}
+
+// send writes a message without its last cut bytes.
+func (a *agentConn) send(m wire.Message, cut int) {
+	a.t.Helper()
+	b, err := wire.Append(nil, m)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.ws.WriteMessage(websocket.BinaryMessage, b[:len(b)-cut]); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// next is the next message, or the error that ended the connection.
+func (a *agentConn) next() (wire.Message, error) {
+	a.t.Helper()
+	a.ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, b, err := a.ws.ReadMessage()
+	if err != nil {
+		return nil, err
+	}
+	var d wire.Decoder
+	return d.Decode(b)
+}
+
+func second(node topology.NodeID, seq uint64) *wire.Frames {
+	return &wire.Frames{Seq: seq, Frames: []collector.Frame{{Node: node, Role: topology.Forwarder, TimeMillis: time.Now().Truncate(time.Second).UnixMilli(),
+		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 12.5}}}}}
+}
+
+// A truncated frame ends its own connection, with a reason that names the field; the neighbour's
+// seconds are taken as before.
+func TestATruncatedFrameEndsItsConnectionAlone(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	bad, good := dialIngest(t, s, "fwd001"), dialIngest(t, s, "fwd002")
+	bad.send(second("fwd001", 1), 3)
+	var reject *wire.Reject
+	for reject == nil {
+		m, err := bad.next()
+		if err != nil {
+			t.Fatalf("the connection ended without a word: %v", err)
+		}
+		if r, ok := m.(wire.Reject); ok {
+			reject = &r
+		}
+	}
+	if reject.Code != wire.RejectMalformed || !strings.Contains(reject.Text, "sample") {
+		t.Errorf("refused with %d %q, want a malformed sample", reject.Code, reject.Text)
+	}
+	var closed *websocket.CloseError
+	if _, err := bad.next(); !errors.As(err, &closed) {
+		t.Errorf("after the refusal: %v, want a close", err)
+	}
+	good.send(second("fwd002", 1), 0)
+	if m, err := good.next(); err != nil || m != (wire.Ack{Seq: 1}) {
+		t.Errorf("the neighbour got %v, %v, want its acknowledgement", m, err)
+	}
+}
+
+func TestAWrongTokenIsNamed(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	_, res, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest", http.Header{"Authorization": {"Bearer wrong"}})
+	if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a wrong token: %v, %v", res, err)
+	}
+}
