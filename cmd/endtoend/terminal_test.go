@@ -56,7 +56,14 @@ func (x *terminal) close() {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	shell := filepath.Join("/proc", strings.TrimSpace(x.tmux("display-message", "-p", "#{pane_pid}")))
 	x.tmux("kill-server")
+	for range 100 { // the shell dies of the hang-up a moment after its server's answer
+		if _, err := os.Stat(shell); err != nil || shell == "/proc" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func (x *terminal) run(line string)  { x.types(line); x.keys("Enter") }
