@@ -57,8 +57,11 @@ type Frame struct {
 }
 
 // Value returns the frame's value of a metric; ok is false where it was not reported.
-func (f *Frame) Value(m Metric) (v float64, ok bool) {
-	for _, s := range f.Samples {
+func (f *Frame) Value(m Metric) (v float64, ok bool) { return SampleOf(f.Samples, m) }
+
+// SampleOf returns the value of a metric; ok is false where it is not among the samples.
+func SampleOf(samples []Sample, m Metric) (v float64, ok bool) {
+	for _, s := range samples {
 		if s.Metric == m {
 			return s.Value, true
 		}

@@ -176,22 +176,28 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 	}
 	n.seen = d.now
 	hit, exec := d.pins(n, o, max(1, layer.Write))
-	n.newest[pinned] = exec
-	n.streaks[pinned].step(d.now, hit, 4, release)
+	n.step(d.now, pinned, hit, exec, 4, release)
 
 	m := &o.Class[failslow.Meta]
 	busy := m.Ops * m.Exec / d.set.Threads
-	n.newest[storm] = m.Ops
-	n.streaks[storm].step(d.now, m.Ops >= d.set.StormOps && busy >= d.set.StormShare, 3, release)
+	n.step(d.now, storm, m.Ops >= d.set.StormOps && busy >= d.set.StormShare, m.Ops, 3, release)
 
 	share := 0.0
 	if layer.PeakBytesPerSec > 0 {
 		share = bytes / layer.PeakBytesPerSec
 	}
-	n.newest[full] = share
 	// A peak that was learnt may only be the most that was asked for: a full node makes requests wait.
 	waits := o.QueueLen > 0 || max(o.Class[failslow.Read].Wait, o.Class[failslow.Write].Wait) > 1e-3
-	n.streaks[full].step(d.now, share >= d.set.FullShare && waits, d.set.FullSeconds, 3)
+	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
+}
+
+// step counts one second of a kind. The number that the sentence says is that of the newest second in
+// which it was seen: those that only wait for its end have others.
+func (n *node) step(now int64, k int, hit bool, number float64, need, release int) {
+	if hit {
+		n.newest[k] = number
+	}
+	n.streaks[k].step(now, hit, need, release)
 }
 
 const trickle = 24 << 10 // bytes a request, mean, of seconds with nothing but the background

@@ -2,6 +2,7 @@ package interference
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,29 @@ func TestNames(t *testing.T) {
 		if got := fmt.Sprint(said(d, 30, tc.row, tc.layer)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
+	}
+}
+
+// TestSentenceOutlivesTheStorm: in the seconds in which nothing but its end is awaited, a finding says what
+// it was.
+func TestSentenceOutlivesTheStorm(t *testing.T) {
+	d := New(DefaultSettings())
+	stormy := healthy(0)
+	stormy.Node, stormy.Class[failslow.Meta] = "f0", failslow.ClassSecond{Ops: 20000, Exec: 4e-4}
+	calm := healthy(0)
+	calm.Node, calm.Class[failslow.Meta] = "f0", failslow.ClassSecond{}
+	now := time.Unix(1_600_000_000, 0)
+	open := 0
+	for second, o := range []failslow.Observation{stormy, stormy, stormy, calm, calm, calm, calm, calm} {
+		for _, v := range d.Second(now.Add(time.Duration(second)*time.Second), []failslow.Observation{o}, Layer{}) {
+			open++
+			if !strings.Contains(v.Sentence, "20000 metadata operations") || v.Evidence["meta_ops"] != 20000 {
+				t.Errorf("second %d: %s %v", second, v.Sentence, v.Evidence)
+			}
+		}
+	}
+	if open != 1+release-1 {
+		t.Errorf("it was named in %d seconds, want %d", open, release)
 	}
 }
 

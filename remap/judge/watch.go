@@ -31,8 +31,9 @@ type Watch struct {
 	clients map[topology.ForwarderID]*clientSums
 	lost    map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
 	obs     []failslow.Observation
-	clocked []failslow.Observation // as obs, without what only clients saw
-	byEyes  []failslow.Observation // those that only clients saw
+	inside  map[topology.NodeID]float64 // newest seconds in the server, where it has no clock of its own
+	clocked []failslow.Observation      // as obs, without what only clients saw
+	byEyes  []failslow.Observation      // those that only clients saw
 	said    []anomaly.Verdict
 	clock   map[topology.NodeID]bool // forwarders that tell their own execution times
 	toldAt  time.Time                // when the jobs were last told
@@ -41,19 +42,7 @@ type Watch struct {
 // NewWatch looks at the frames on board.
 func NewWatch(board *observed.Board, slow failslow.Settings, others interference.Settings) *Watch {
 	return &Watch{board: board, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
-		clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
-}
-
-// clientSums gather what the clients of one forwarder saw in their newest second.
-type clientSums struct {
-	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
-	jobs      map[topology.JobID]*jobSums
-}
-
-// jobSums are one job's nodes behind one forwarder.
-type jobSums struct {
-	took  [3]float64
-	nodes int
+		inside: map[topology.NodeID]float64{}, clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -75,6 +64,7 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	w.tellJobs(now, s)
 	w.sumClients(now, s)
 	w.obs = w.obs[:0]
+	clear(w.inside)
 	w.board.Visit(func(f *collector.Frame) {
 		if f.Role != topology.Forwarder || f.TimeMillis <= w.seen[f.Node] || now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
 			return
@@ -89,6 +79,7 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	for i := range w.said {
 		w.addImpact(&w.said[i])
 	}
+	w.boundExec()
 	read, write := w.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: w.slow.PeakBytesPerSec()}
 	w.said = append(w.said, w.others.Second(now, w.obs, layer)...)
@@ -126,6 +117,9 @@ func (w *Watch) failSlow(now time.Time) []anomaly.Verdict {
 func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, math.NaN())}
 	sums := w.clients[topology.ForwarderID(f.Node)]
+	if t, ok := f.Value(collector.ServerTime); ok {
+		w.inside[f.Node] = t
+	}
 	for c, m := range classOf {
 		k := &o.Class[c]
 		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
@@ -139,55 +133,26 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 	return o
 }
 
+// boundExec takes from the time that clients saw what was not spent in the server: what waits in a
+// client or on the way holds none of the server's threads.
+func (w *Watch) boundExec() {
+	for i := range w.obs {
+		o := &w.obs[i]
+		t, ok := w.inside[o.Node]
+		if !ok || w.clock[o.Node] {
+			continue
+		}
+		for c := range o.Class {
+			o.Class[c].Exec = min(o.Class[c].Exec, t)
+		}
+	}
+}
+
 func valueOr(f *collector.Frame, m collector.Metric, absent float64) float64 {
 	if v, ok := f.Value(m); ok {
 		return v
 	}
 	return absent
-}
-
-// sumClients adds up what the compute nodes saw, by the forwarder that each was observed to use.
-func (w *Watch) sumClients(now time.Time, s *remap.Situation) {
-	clear(w.clients)
-	oldest := now.Add(-fresh).UnixMilli()
-	w.board.Visit(func(f *collector.Frame) {
-		if f.Role != topology.Compute || f.TimeMillis < oldest {
-			return
-		}
-		fwd, ok := s.Observed[f.Node]
-		if !ok {
-			return
-		}
-		sums := w.clients[fwd]
-		if sums == nil {
-			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
-			w.clients[fwd] = sums
-		}
-		sums.add(f)
-	})
-}
-
-func (c *clientSums) add(f *collector.Frame) {
-	var job *jobSums
-	if len(f.Jobs) > 0 { // a compute node runs one job that does I/O, or the first has most
-		if job = c.jobs[f.Jobs[0].Job]; job == nil {
-			job = &jobSums{}
-			c.jobs[f.Jobs[0].Job] = job
-		}
-		job.nodes++
-	}
-	for i, m := range classOf {
-		ops, okOps := f.Value(m.ops)
-		took, okTook := f.Value(m.client)
-		if !okOps || !okTook || ops <= 0 {
-			continue
-		}
-		c.ops[i] += ops
-		c.took[i] += ops * took
-		if job != nil {
-			job.took[i] += ops * took
-		}
-	}
 }
 
 // tellEvery is how often the detector hears which forwarders serve which job.
@@ -212,52 +177,6 @@ func (w *Watch) tellJobs(now time.Time, s *remap.Situation) {
 	}
 	w.slow.Jobs(jobs)
 	w.others.Jobs(jobs)
-}
-
-// smooth is the weight of a new second in the impact that is shown.
-const smooth = 0.1
-
-// addImpact says which jobs wait on a slow node, and how much of the time of their nodes there
-// goes into it: the operations' time beyond what the peers take, one operation of a node at a time.
-func (w *Watch) addImpact(v *anomaly.Verdict) {
-	if v.Level < anomaly.Doubt || len(v.Impact) > 0 {
-		return
-	}
-	sums := w.clients[topology.ForwarderID(v.Node)]
-	ratios := w.seenBy.Ratio(v.Node)
-	if node, ok := w.slow.Node(v.Node); ok && w.clock[v.Node] {
-		ratios = node.Ratio
-	}
-	if sums == nil {
-		return
-	}
-	if w.lost[v.Node] == nil {
-		w.lost[v.Node] = map[topology.JobID]float64{}
-	}
-	lost := w.lost[v.Node]
-	for job, j := range sums.jobs {
-		seconds := 0.0
-		for c, r := range ratios {
-			if r > 1 {
-				seconds += j.took[c] * (1 - 1/r)
-			}
-		}
-		share := min(1, seconds/float64(j.nodes))
-		lost[job] += smooth * (share - lost[job])
-	}
-	for job, share := range lost {
-		if sums.jobs[job] == nil {
-			if share *= 1 - smooth; share < 0.001 {
-				delete(lost, job)
-				continue
-			}
-			lost[job] = share
-		}
-		v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
-	}
-	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {
-		return cmp.Or(-cmp.Compare(a.Share, b.Share), cmp.Compare(a.Job, b.Job))
-	})
 }
 
 // Due lists the nodes that want a canary probe now.

@@ -1,0 +1,146 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// clientSums gather what the clients of one forwarder saw in their newest second.
+type clientSums struct {
+	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
+	jobs      map[topology.JobID]*jobSums
+}
+
+// jobSums are one job's nodes behind one forwarder.
+type jobSums struct {
+	took  [3]float64
+	nodes int
+}
+
+// sumClients adds up what the compute nodes saw, by the forwarder that each was observed to use.
+func (w *Watch) sumClients(now time.Time, s *remap.Situation) {
+	clear(w.clients)
+	oldest := now.Add(-fresh).UnixMilli()
+	w.board.Visit(func(f *collector.Frame) {
+		if f.Role != topology.Compute || f.TimeMillis < oldest {
+			return
+		}
+		fwd, ok := s.Observed[f.Node]
+		if !ok {
+			return
+		}
+		sums := w.clients[fwd]
+		if sums == nil {
+			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
+			w.clients[fwd] = sums
+		}
+		sums.add(f)
+	})
+}
+
+// add takes one compute node's second.
+func (c *clientSums) add(f *collector.Frame) {
+	var took [3]float64
+	for i, m := range classOf {
+		if ops, t, ok := spent(f.Samples, m.ops, m.client); ok {
+			took[i] = t
+			c.ops[i] += ops
+			c.took[i] += t
+		}
+	}
+	for k := range f.Jobs {
+		j := &f.Jobs[k]
+		job := c.jobs[j.Job]
+		if job == nil {
+			job = &jobSums{}
+			c.jobs[j.Job] = job
+		}
+		job.nodes++
+		for i, m := range classOf {
+			if _, t, ok := spent(j.Samples, m.ops, m.client); ok {
+				job.took[i] += t
+			} else {
+				job.took[i] += took[i] * shareOf(f.Jobs, k, m.bytes)
+			}
+		}
+	}
+}
+
+// spent is how many operations a second there were, and the seconds that all of them took together.
+func spent(samples []collector.Sample, ops, mean collector.Metric) (n, seconds float64, ok bool) {
+	n, okOps := collector.SampleOf(samples, ops)
+	t, okMean := collector.SampleOf(samples, mean)
+	return n, n * t, okOps && okMean && n > 0
+}
+
+// shareOf is the part of a node's operations that one of its jobs did, where the jobs' own are not
+// known: by the bytes they moved. What that does not tell (metadata of several jobs) is nobody's.
+func shareOf(jobs []collector.JobSamples, k int, bytes collector.Metric) float64 {
+	if len(jobs) == 1 {
+		return 1
+	}
+	own, all := 0.0, 0.0
+	for i := range jobs {
+		v, _ := collector.SampleOf(jobs[i].Samples, bytes)
+		all += v
+		if i == k {
+			own = v
+		}
+	}
+	if all <= 0 {
+		return 0
+	}
+	return own / all
+}
+
+// smooth is the weight of a new second in the impact that is shown.
+const smooth = 0.1
+
+// addImpact says which jobs wait on a slow node, and how much of the time of their nodes there
+// goes into it: the operations' time beyond what the peers take, one operation of a node at a time.
+func (w *Watch) addImpact(v *anomaly.Verdict) {
+	if v.Level < anomaly.Doubt || len(v.Impact) > 0 {
+		return
+	}
+	sums := w.clients[topology.ForwarderID(v.Node)]
+	ratios := w.seenBy.Ratio(v.Node)
+	if node, ok := w.slow.Node(v.Node); ok && w.clock[v.Node] {
+		ratios = node.Ratio
+	}
+	if sums == nil {
+		return
+	}
+	if w.lost[v.Node] == nil {
+		w.lost[v.Node] = map[topology.JobID]float64{}
+	}
+	lost := w.lost[v.Node]
+	for job, j := range sums.jobs {
+		seconds := 0.0
+		for c, r := range ratios {
+			if r > 1 {
+				seconds += j.took[c] * (1 - 1/r)
+			}
+		}
+		share := min(1, seconds/float64(j.nodes))
+		lost[job] += smooth * (share - lost[job])
+	}
+	for job, share := range lost {
+		if sums.jobs[job] == nil {
+			if share *= 1 - smooth; share < 0.001 {
+				delete(lost, job)
+				continue
+			}
+			lost[job] = share
+		}
+		v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
+	}
+	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {
+		return cmp.Or(-cmp.Compare(a.Share, b.Share), cmp.Compare(a.Job, b.Job))
+	})
+}

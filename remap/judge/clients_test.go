@@ -1,0 +1,85 @@
+package judge
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+func samples(pairs ...any) (out []collector.Sample) {
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, collector.Sample{Metric: pairs[i].(collector.Metric), Value: pairs[i+1].(float64)})
+	}
+	return out
+}
+
+// TestEveryJobOfANodeCounts: the time of a node's operations goes to the jobs that did them.
+func TestEveryJobOfANodeCounts(t *testing.T) {
+	whole := samples(collector.WriteOps, 10.0, collector.WriteBytes, 4e6, collector.ClientWrite, 0.05, collector.MetaOps, 5.0, collector.ClientMeta, 0.01)
+	for _, tc := range []struct {
+		name string
+		jobs []collector.JobSamples
+		want map[topology.JobID][3]float64
+	}{
+		{"one job has all", []collector.JobSamples{{Job: "a"}}, map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
+		{"each says its own", []collector.JobSamples{{Job: "a", Samples: samples(collector.WriteOps, 2.0, collector.ClientWrite, 0.01)},
+			{Job: "b", Samples: samples(collector.WriteOps, 8.0, collector.ClientWrite, 0.06)}}, map[topology.JobID][3]float64{"a": {0, 0.02, 0}, "b": {0, 0.48, 0}}},
+		{"by their bytes", []collector.JobSamples{{Job: "a", Samples: samples(collector.WriteBytes, 1e6)}, {Job: "b", Samples: samples(collector.WriteBytes, 3e6)}},
+			map[topology.JobID][3]float64{"a": {0, 0.125, 0}, "b": {0, 0.375, 0}}},
+	} {
+		sums := clientSums{jobs: map[topology.JobID]*jobSums{}}
+		sums.add(&collector.Frame{Node: "cn1", Role: topology.Compute, Samples: whole, Jobs: tc.jobs})
+		for id, want := range tc.want {
+			got := sums.jobs[id]
+			if got == nil || got.nodes != 1 {
+				t.Errorf("%s: job %s: %+v", tc.name, id, got)
+				continue
+			}
+			for c := range want {
+				if math.Abs(got.took[c]-want[c]) > 1e-9 {
+					t.Errorf("%s: job %s spent %v, want %v", tc.name, id, got.took, want)
+				}
+			}
+		}
+	}
+}
+
+// TestWaitingOutsideIsNoStorm: a metadata storm holds the server's threads. Operations that wait in busy
+// compute nodes, or on the way, do not.
+func TestWaitingOutsideIsNoStorm(t *testing.T) {
+	for _, tc := range []struct {
+		inside float64
+		want   int
+	}{{0.2e-3, 0}, {8e-3, 1}} {
+		board := observed.NewBoard(0)
+		w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
+		s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
+		s.Observed = topology.Mapping{"cn1": "fwd1"}
+		now, storms := time.Unix(1_700_000_000, 0), 0
+		for range 10 {
+			now = now.Add(time.Second)
+			at := now.Add(-time.Second).UnixMilli()
+			board.Take([]collector.Frame{
+				{Node: "cn1", Role: topology.Compute, TimeMillis: at, Samples: samples(collector.MetaOps, 900.0, collector.ClientMeta, 9e-3)},
+				{Node: "fwd1", Role: topology.Forwarder, TimeMillis: at, Samples: samples(collector.MetaOps, 900.0, collector.ServerTime, tc.inside, collector.QueueLen, 900*tc.inside)},
+			}, now)
+			storms = 0
+			for _, v := range w.Verdicts(now, s) {
+				if v.Kind == anomaly.MetaStorm {
+					storms++
+				}
+			}
+		}
+		if storms != tc.want {
+			t.Errorf("%g s in the server: %d metadata storms, want %d", tc.inside, storms, tc.want)
+		}
+	}
+}
