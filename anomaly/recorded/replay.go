@@ -44,6 +44,7 @@ type Replay struct {
 	nextJob  int
 	jobs     []Job
 	verdicts []anomaly.Verdict
+	load     occupancy
 }
 
 // NewReplay makes a replay that gives every event to emit when it ends.
@@ -68,6 +69,11 @@ func (r *Replay) Second(s *Second) error {
 	r.events(s.RX)
 	r.live(now)
 	r.probe(now)
+	if r.set.Occupancy {
+		for _, e := range r.load.take(s, r.slow.PeakBytesPerSec()) {
+			r.write(e)
+		}
+	}
 	return r.failed
 }
 
@@ -197,7 +203,7 @@ func (r *Replay) Finish() error {
 	left := slices.SortedFunc(maps.Values(r.open), func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Node, b.Node))
 	})
-	for _, e := range left {
+	for _, e := range append(left, r.load.finish(r.slow.PeakBytesPerSec())...) {
 		r.write(e)
 	}
 	return r.failed

@@ -20,6 +20,7 @@ type Settings struct {
 	FailSlow     failslow.Settings
 	Interference interference.Settings
 	Life         anomaly.Settings // its mode is taken for auto: a trace has nobody to ask
+	Occupancy    bool             // whether each day ends with events of type occupancy
 }
 
 // DefaultSettings are those of the daemon, with exclusion switched on.
@@ -32,7 +33,7 @@ func DefaultSettings() Settings {
 
 // Event is one line of the answer.
 type Event struct {
-	Type   string           `json:"type"` // fail_slow, exclude, interference, backend or probe
+	Type   string           `json:"type"` // fail_slow, exclude, interference, backend, probe or occupancy
 	Node   topology.NodeID  `json:"node"`
 	Start  int64            `json:"start"`         // Unix seconds
 	End    int64            `json:"end,omitempty"` // absent while it lasts
@@ -41,6 +42,8 @@ type Event struct {
 	// Sentence is what an operator can repeat, as it was when the event began.
 	Sentence   string  `json:"sentence,omitempty"`
 	Confidence float64 `json:"confidence,omitempty"`
+	// Occupancy is that of a day (UTC), in events of that type alone.
+	Occupancy *Occupancy `json:"occupancy,omitempty"`
 }
 
 // Summary counts what was read.

@@ -21,12 +21,14 @@ func newDetect(o *options) *cobra.Command {
 		Short: "Find fail-slow forwarders in a recorded trace (docs/detection.md)",
 		Long: `Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] and probe.csv[.gz]
 from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx), or
-with --json one object a line with the jobs, the sentence and the confidence too.`,
+with --json one object a line with the jobs, the sentence and the confidence too. With --occupancy, and always in JSON, each
+day (UTC) ends with the occupancy of every forwarder and of the layer (node *).`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := set.Validate(); err != nil {
 				return usageError{err}
 			}
+			set.Occupancy = set.Occupancy || o.json
 			out := bufio.NewWriter(c.OutOrStdout())
 			lines := json.NewEncoder(out)
 			emit := func(e recorded.Event) error { return lines.Encode(e) }
@@ -54,6 +56,7 @@ with --json one object a line with the jobs, the sentence and the confidence too
 	f := c.Flags()
 	f.DurationVar(&set.FailSlow.FalseAlarmEvery, "false-alarm-every", set.FailSlow.FalseAlarmEvery, "mean time between false alarms of one healthy node that the test promises")
 	f.Float64Var(&set.FailSlow.PeakBytesPerSec, "peak", 0, "what a forwarder can move, bytes/s; 0 learns it")
+	f.BoolVar(&set.Occupancy, "occupancy", false, "say each day's occupancy too")
 	f.Float64Var(&set.Life.MaxExcluded, "max-excluded", set.Life.MaxExcluded, "largest share of the forwarders to exclude at once")
 	f.IntVar(&set.Life.HealthyFloor, "healthy-floor", set.Life.HealthyFloor, "smallest number of healthy forwarders to leave")
 	return c
