@@ -64,17 +64,13 @@ func checkRequest(r Request, s *Situation) ([]Move, error) {
 	case r.Dedicated && r.Job == "":
 		return nil, fmt.Errorf("%w: dedicated forwarders need a job to be dedicated to", ErrInvalid)
 	}
-	roles := make(map[topology.NodeID]topology.Role, len(s.Machine.Nodes))
-	for _, n := range s.Machine.Nodes {
-		roles[n.ID] = n.Role
-	}
 	moves := slices.Clone(r.Moves)
 	seen := make(map[topology.NodeID]bool, len(moves))
 	for i, m := range moves {
 		switch {
-		case roles[m.Node] != topology.Compute:
+		case s.Index.Role(m.Node) != topology.Compute:
 			return nil, fmt.Errorf("%w: %q is not a compute node of %s", ErrInvalid, m.Node, s.Machine.Name)
-		case roles[m.To.Node()] != topology.Forwarder:
+		case s.Index.Role(m.To.Node()) != topology.Forwarder:
 			return nil, fmt.Errorf("%w: %q is not a forwarding node of %s", ErrInvalid, m.To, s.Machine.Name)
 		case seen[m.Node]:
 			return nil, fmt.Errorf("%w: %q is moved twice", ErrInvalid, m.Node)

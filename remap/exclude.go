@@ -138,9 +138,8 @@ func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, t
 // not have them yet.
 func (d *Desk) mayExclude(f topology.ForwarderID, s *Situation) error {
 	all, healthy := 0, 0
-	for _, n := range s.Machine.ByRole(topology.Forwarder) {
+	for _, id := range s.Index.Forwarders() {
 		all++
-		id := topology.ForwarderID(n.ID)
 		if _, out := d.book.exclusions.of[id]; out || id == f {
 			continue
 		}

@@ -260,12 +260,14 @@ func checkAlone(targets []topology.ForwarderID, p Plan, s *Situation) []Check {
 	if !p.Dedicated {
 		return nil
 	}
-	wanted := map[topology.ForwarderID]bool{}
+	wanted := map[topology.ForwarderID]bool{} // those that serve anybody
 	for _, f := range targets {
-		wanted[f] = true
+		if s.Clients[f] > 0 {
+			wanted[f] = true
+		}
 	}
 	for _, j := range s.Jobs {
-		if j.ID == p.Job {
+		if j.ID == p.Job || len(wanted) == 0 {
 			continue
 		}
 		for _, n := range j.Nodes {
@@ -306,8 +308,7 @@ func checkSources(p Plan, s *Situation) []Check {
 // forEverybody counts the healthy forwarders that are dedicated to no job, without those that a plan
 // would take.
 func (s *Situation) forEverybody(owners map[topology.ForwarderID]topology.JobID, taken []topology.ForwarderID) (n int) {
-	for _, node := range s.Machine.ByRole(topology.Forwarder) {
-		id := topology.ForwarderID(node.ID)
+	for _, id := range s.Index.Forwarders() {
 		if _, owned := owners[id]; owned || slices.Contains(taken, id) {
 			continue
 		}

@@ -16,7 +16,9 @@ import (
 type Situation struct {
 	At       time.Time                               `json:"at"`
 	Machine  *topology.Machine                       `json:"-"`
+	Index    *topology.Index                         `json:"-"`        // of Machine
 	Observed topology.Mapping                        `json:"observed"` // fresh routes only
+	Clients  map[topology.ForwarderID]int            `json:"-"`        // compute nodes of each forwarder, as observed
 	Routes   map[topology.NodeID]observed.Route      `json:"-"`        // with age and generation
 	Load     map[topology.ForwarderID]Load           `json:"load"`
 	Findings []anomaly.Finding                       `json:"findings,omitempty"`

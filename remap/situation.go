@@ -40,6 +40,7 @@ const (
 type SituationParts struct {
 	At       time.Time
 	Machine  *topology.Machine
+	Index    *topology.Index // of Machine; nil: made anew
 	Routes   map[topology.NodeID]observed.Route
 	Load     map[topology.ForwarderID]Load
 	Findings []anomaly.Finding
@@ -50,8 +51,15 @@ type SituationParts struct {
 
 // BuildSituation makes the one picture that deciders and operators share.
 func BuildSituation(p SituationParts) *Situation {
-	return &Situation{At: p.At, Machine: p.Machine, Observed: observed.Mapping(p.Routes), Routes: p.Routes,
-		Load: p.Load, Findings: p.Findings, Excluded: p.Excluded, Owner: p.Owner, Jobs: p.Jobs}
+	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index, Observed: observed.Mapping(p.Routes), Routes: p.Routes,
+		Clients: map[topology.ForwarderID]int{}, Load: p.Load, Findings: p.Findings, Excluded: p.Excluded, Owner: p.Owner, Jobs: p.Jobs}
+	if s.Index == nil {
+		s.Index = topology.NewIndex(p.Machine)
+	}
+	for _, f := range s.Observed {
+		s.Clients[f]++
+	}
+	return s
 }
 
 // State derives a forwarder's standing from the facts of the situation.
@@ -104,8 +112,8 @@ func (s *Situation) MayCarry(id topology.ForwarderID) bool {
 
 // Healthy counts the forwarders that may carry new work, and how many of them are idle.
 func (s *Situation) Healthy() (healthy, idle int) {
-	for _, n := range s.Machine.ByRole(topology.Forwarder) {
-		switch s.State(topology.ForwarderID(n.ID)) {
+	for _, f := range s.Index.Forwarders() {
+		switch s.State(f) {
 		case ForwarderIdle:
 			idle++
 			healthy++
@@ -136,14 +144,10 @@ type FrozenForwarder struct {
 func (s *Situation) freeze(moves []Move) Frozen {
 	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{}, Generation: map[topology.NodeID]uint64{}}
 	f.Healthy, f.Idle = s.Healthy()
-	clients := map[topology.ForwarderID]int{}
-	for _, fwd := range s.Observed {
-		clients[fwd]++
-	}
 	for _, m := range moves {
 		for _, id := range []topology.ForwarderID{m.From, m.To} {
 			if _, done := f.Forwarders[id]; !done && id != "" {
-				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Load: s.Load[id], Clients: clients[id]}
+				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Load: s.Load[id], Clients: s.Clients[id]}
 			}
 		}
 		if g := s.Routes[m.Node].Generation; g > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // testConf is a daemon's configuration below a new directory, on a port of the system's choice.
-func testConf(t *testing.T) *Config {
+func testConf(t testing.TB) *Config {
 	t.Helper()
 	// A unix socket's path has little room, less than t.TempDir may use up.
 	dir, err := os.MkdirTemp("", "fairwayd")

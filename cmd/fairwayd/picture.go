@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,15 +33,14 @@ type picture struct {
 	machine   *topology.Machine
 	learned   time.Time
 	members   uint64
+	index     *topology.Index // of machine
 	occupancy map[topology.NodeID]float64
-	roles     map[topology.NodeID]topology.Role
-	rolesOf   *topology.Machine // that roles is made from
 }
 
 const (
 	learnEvery           = 2 * time.Second        // forwarders seen only in routes are found this late
 	situationEvery       = 100 * time.Millisecond // one picture serves all who ask within this time,
-	situationShare       = 30                     // or within so many times what it took to make,
+	situationShare       = 100                    // or within so many times what it took to make,
 	situationAtMost      = 1500 * time.Millisecond
 	occupancyEvery       = 10 * time.Second
 	remoteOccupancyEvery = time.Minute
@@ -73,13 +73,19 @@ func (p *picture) Machine() *topology.Machine {
 }
 
 func (p *picture) machineLocked(now time.Time) *topology.Machine {
-	if m := p.board.Members(); p.machine == nil || m != p.members || now.Sub(p.learned) > learnEvery {
-		p.machine, p.members, p.learned = p.board.Learn(*p.conf, now), m, now
-		for i := range p.machine.Nodes {
-			if n := &p.machine.Nodes[i]; n.Role == topology.Forwarder && n.PeakBytesPerSec == 0 {
-				n.PeakBytesPerSec = p.peak
-			}
+	m := p.board.Members()
+	if p.machine != nil && m == p.members && now.Sub(p.learned) <= learnEvery {
+		return p.machine
+	}
+	p.members, p.learned = m, now
+	machine := p.board.Learn(*p.conf, now)
+	for i := range machine.Nodes {
+		if n := &machine.Nodes[i]; n.Role == topology.Forwarder && n.PeakBytesPerSec == 0 {
+			n.PeakBytesPerSec = p.peak
 		}
+	}
+	if p.machine == nil || !slices.Equal(machine.Nodes, p.machine.Nodes) {
+		p.machine, p.index = machine, topology.NewIndex(machine)
 	}
 	return p.machine
 }
@@ -116,7 +122,8 @@ func (p *picture) Fresh() *remap.Situation {
 }
 
 func (p *picture) makeLocked(now time.Time) *remap.Situation {
-	parts := remap.SituationParts{At: now, Machine: p.machineLocked(now), Routes: p.board.Routes(now),
+	machine := p.machineLocked(now)
+	parts := remap.SituationParts{At: now, Machine: machine, Index: p.index, Routes: p.board.Routes(now),
 		Load: map[topology.ForwarderID]remap.Load{}}
 	if p.desk != nil {
 		parts.Owner, parts.Excluded = p.desk.Owners(), p.desk.Excluded()
@@ -127,19 +134,14 @@ func (p *picture) makeLocked(now time.Time) *remap.Situation {
 	if p.jobs != nil {
 		parts.Jobs = p.jobs()
 	}
-	clients := map[topology.ForwarderID]int{}
-	for _, r := range parts.Routes {
-		if !r.Stale {
-			clients[r.Forwarder]++
-		}
-	}
+	s := remap.BuildSituation(parts)
 	for _, n := range parts.Machine.ByRole(topology.Forwarder) {
 		id := topology.ForwarderID(n.ID)
 		if f, ok := p.board.Frame(n.ID); ok {
-			parts.Load[id] = p.load(&f, n, clients[id], now)
+			s.Load[id] = p.load(&f, n, s.Clients[id], now)
 		}
 	}
-	return remap.BuildSituation(parts)
+	return s
 }
 
 func (p *picture) load(f *collector.Frame, n topology.Node, clients int, now time.Time) remap.Load {
@@ -180,13 +182,8 @@ func (p *picture) racks() map[topology.NodeID]string {
 func (p *picture) role(id topology.NodeID) topology.Role {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.machineLocked(time.Now()); p.rolesOf != m {
-		p.rolesOf, p.roles = m, make(map[topology.NodeID]topology.Role, len(m.Nodes))
-		for _, n := range m.Nodes {
-			p.roles[n.ID] = n.Role
-		}
-	}
-	return p.roles[id]
+	p.machineLocked(time.Now())
+	return p.index.Role(id)
 }
 
 // keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends,

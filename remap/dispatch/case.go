@@ -70,45 +70,22 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 		c.Neighbours = append(c.Neighbours, n)
 	}
 	slices.SortFunc(c.Neighbours, func(a, b dfra.Neighbour) int { return cmp.Compare(a.Job, b.Job) })
-	c.Forwarders = d.layerOf(s.Machine).pool(s, r.Job, j.on, used, claims)
+	c.Forwarders = pool(s, r.Job, j.on, used, claims)
 	return c
-}
-
-// layer is what a machine's forwarding layer is made of, looked up once a machine: to go through
-// 40,000 nodes takes longer than to decide.
-type layer struct {
-	machine    *topology.Machine
-	forwarders []topology.ForwarderID
-	byDefault  map[topology.ForwarderID]bool // somebody's default forwarder
-}
-
-func (d *Dispatcher) layerOf(m *topology.Machine) *layer {
-	if l := d.layer.Load(); l != nil && l.machine == m {
-		return l
-	}
-	l := &layer{machine: m, byDefault: map[topology.ForwarderID]bool{}}
-	for _, n := range m.ByRole(topology.Forwarder) {
-		l.forwarders = append(l.forwarders, topology.ForwarderID(n.ID))
-	}
-	for _, f := range m.Default {
-		l.byDefault[f] = true
-	}
-	d.layer.Store(l)
-	return l
 }
 
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
 // load that no other job uses or has claimed, those that nobody uses by default first. Anomalous
 // are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, or
 // dedicated to another job.
-func (l *layer) pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool, claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
+func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool, claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
 	var shared []topology.ForwarderID
-	for _, f := range l.forwarders {
+	for _, f := range s.Index.Forwarders() {
 		owner, claimed := claims[f]
 		switch state := s.State(f); {
 		case !slices.Contains(own, f):
 			if state == remap.ForwarderIdle && !used[f] && !claimed {
-				if l.byDefault[f] {
+				if s.Index.InService(f) {
 					shared = append(shared, f)
 				} else {
 					p.Idle = append(p.Idle, f)
@@ -159,8 +136,7 @@ func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision, claim
 
 // quietest is the healthy forwarder with the fewest clients that nobody has claimed.
 func quietest(s *remap.Situation, claims map[topology.ForwarderID]topology.JobID) (best topology.ForwarderID, ok bool) {
-	for _, n := range s.Machine.ByRole(topology.Forwarder) {
-		f := topology.ForwarderID(n.ID)
+	for _, f := range s.Index.Forwarders() {
 		if _, claimed := claims[f]; claimed {
 			continue
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairway/collector"
@@ -69,12 +68,11 @@ type Dispatcher struct {
 	log *slog.Logger
 	due chan struct{} // a profile is due
 
-	layer atomic.Pointer[layer]
-
 	deciding sync.Mutex // one job at a time: two must not be promised the same forwarder
 
 	mu   sync.RWMutex // guards everything that follows
 	jobs map[topology.JobID]*job
+	at   map[topology.NodeID]topology.JobID // the running job of a node
 }
 
 // job is a running job as the dispatcher sees it.
@@ -92,15 +90,33 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}}
+	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}, at: map[topology.NodeID]topology.JobID{}}
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {
 			j.past = Past(&p.Run)
 		}
-		d.jobs[r.Job] = j
+		d.add(j)
 	}
 	return d
+}
+
+// add makes a job a running one; d.mu is held.
+func (d *Dispatcher) add(j *job) {
+	d.jobs[j.run.Job] = j
+	for _, n := range j.run.NodeList {
+		d.at[n] = j.run.Job
+	}
+}
+
+// remove forgets a running job; d.mu is held.
+func (d *Dispatcher) remove(j *job) {
+	delete(d.jobs, j.run.Job)
+	for _, n := range j.run.NodeList {
+		if d.at[n] == j.run.Job {
+			delete(d.at, n)
+		}
+	}
 }
 
 // Running returns the running jobs by their start.
@@ -220,7 +236,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	j.answer = &a
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.jobs[r.Job] = j
+	d.add(j)
 	return a, nil
 }
 
@@ -273,14 +289,13 @@ func (d *Dispatcher) newest(ctx context.Context, a Answer) (Answer, error) {
 
 // endOverlapping ends the jobs whose nodes start another one: nobody told their end.
 func (d *Dispatcher) endOverlapping(ctx context.Context, r *Request) error {
-	mine := make(map[topology.NodeID]bool, len(r.Nodes))
-	for _, n := range r.Nodes {
-		mine[n] = true
-	}
 	var over []topology.JobID
 	d.mu.RLock()
-	for id, j := range d.jobs {
-		if id == r.Job || slices.ContainsFunc(j.run.NodeList, func(n topology.NodeID) bool { return mine[n] }) {
+	if d.jobs[r.Job] != nil {
+		over = append(over, r.Job)
+	}
+	for _, n := range r.Nodes {
+		if id, ok := d.at[n]; ok && !slices.Contains(over, id) {
 			over = append(over, id)
 		}
 	}
@@ -320,7 +335,7 @@ func (d *Dispatcher) End(ctx context.Context, id topology.JobID) (Ended, error) 
 			return e, err
 		}
 		d.mu.Lock()
-		delete(d.jobs, id)
+		d.remove(j)
 		d.mu.Unlock()
 		e.Known = true
 		select {

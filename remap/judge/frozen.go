@@ -29,9 +29,9 @@ func (j *Judge) freeze(ctx context.Context, node topology.NodeID, s *remap.Situa
 	}
 	f := &anomaly.Frozen{Series: map[string][]anomaly.Value{}, Peers: map[string]float64{}}
 	var peers []topology.NodeID
-	for _, n := range s.Machine.ByRole(topology.Forwarder) {
-		if n.ID != node {
-			peers = append(peers, n.ID)
+	for _, f := range s.Index.Forwarders() {
+		if f.Node() != node {
+			peers = append(peers, f.Node())
 		}
 	}
 	for _, m := range frozenMetrics {

@@ -154,7 +154,7 @@ func (j *Judge) detect(now time.Time, s *remap.Situation) ([]anomaly.Verdict, ti
 // pool counts what there is to withhold from. The desk's own list counts: the situation's may be
 // a moment old.
 func (j *Judge) pool(s *remap.Situation) anomaly.Pool {
-	p := anomaly.Pool{Forwarders: len(s.Machine.ByRole(topology.Forwarder)), Excluded: map[topology.NodeID]string{}}
+	p := anomaly.Pool{Forwarders: len(s.Index.Forwarders()), Excluded: map[topology.NodeID]string{}}
 	p.Healthy, _ = s.Healthy()
 	for _, e := range j.cfg.Desk.Feed().Exclusions {
 		p.Excluded[e.Forwarder.Node()] = e.By
