@@ -47,6 +47,9 @@ day (UTC) ends with the occupancy of every forwarder and of the layer (node *).`
 			if sum.Bad > 0 {
 				fmt.Fprintf(c.ErrOrStderr(), "fairway: detect: %d rows could not be used, of %d rows in %d seconds\n", sum.Bad, sum.Rows, sum.Seconds)
 			}
+			if err != nil && sum.Rows == 0 { // nothing was understood: not even the header is written
+				return usageError{fmt.Errorf("detect: %w", err)}
+			}
 			if err = errors.Join(err, out.Flush()); err != nil {
 				return fmt.Errorf("detect: %w", err)
 			}

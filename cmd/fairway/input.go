@@ -10,14 +10,14 @@ import (
 )
 
 // openInput opens a file named on the command line; "-" is standard input. What is compressed by gzip is
-// decompressed.
+// decompressed. A file that cannot be opened is a usage error.
 func openInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return unzipped(io.NopCloser(cmd.InOrStdin()))
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, usageError{err}
 	}
 	if !isGzip(f) {
 		return f, nil // as a file, which can be read at any place

@@ -65,6 +65,8 @@ func TestOfflinePolicies(t *testing.T) {
 		{[]string{"periodic"}, strings.Replace(set, `"b":0.01`, `"b":0.01,"bb":1`, 1), 2, `unknown field "bb"`},
 		{[]string{"filedomain"}, file, 0, `"aggregators_used":4`},
 		{[]string{"filedomain"}, strings.Replace(file, "group", "cycle", 1), 2, "in.json: method"},
+		{[]string{"lwfs"}, "no trace\n", 2, "in.json: no line of an LWFS trace"},
+		{[]string{"detect"}, "no directory", 2, "in.json/samples.csv: not a directory"},
 	} {
 		code, out, errs := offline(t, c.input, c.args...)
 		said := out

@@ -182,7 +182,7 @@ func asAny[T any](v T, ok bool, err error) (any, bool, error) { return v, ok, er
 
 func lwfsFile(e *json.Encoder, b []byte, parse func([]byte) (any, bool, error)) error {
 	var bad error
-	n := 0
+	n, understood := 0, 0
 	for line := range strings.Lines(string(b)) {
 		n++
 		v, ok, err := parse([]byte(strings.TrimSuffix(line, "\n")))
@@ -192,9 +192,13 @@ func lwfsFile(e *json.Encoder, b []byte, parse func([]byte) (any, bool, error)) 
 		if !ok {
 			continue
 		}
+		understood++
 		if err := e.Encode(v); err != nil {
 			return err
 		}
+	}
+	if understood == 0 && bad == nil {
+		return errors.New("no line of an LWFS trace in it (HOST [YYYY-MM-DD HH:MM:SS] [Trace]: ...; --client for compute nodes')")
 	}
 	return bad
 }
