@@ -11,14 +11,34 @@ import (
 type Address struct {
 	Page   string // overview, forwarders, plans, ...
 	ID     string // of the object; "" for a list
+	Part   string // of the object's pages: "" or partWhy of a job
 	Metric string // overview: occ, bw, queue, mdwait, err
 	View   string // overview: "" is the grid, "table"
 	Sort   string // column name, "-" before it for ascending
 	Filter string
+	// Logs: reads or writes, and whether also of jobs that are not slow.
+	Op  string
+	All bool
+	// What if: shares under a policy, on a forwarder, or the set of a pattern.
+	Policy, Forwarder, Set string
 }
 
+// partWhy is the explanation of a job.
+const partWhy = "why"
+
 var pagesWithID = []string{"forwarders", "plans", "jobs", "findings"}
-var pagesAlone = []string{"overview", "plans", "jobs", "audit", "findings"}
+var pagesAlone = []string{"overview", "plans", "jobs", "audit", "findings", "logs", "whatif"}
+
+// query are the texts that an address carries after its path.
+func (a *Address) query() []struct {
+	name string
+	text *string
+} {
+	return []struct {
+		name string
+		text *string
+	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set}}
+}
 
 // ParseAddress reads an address, with or without scheme and host.
 func ParseAddress(text string) (Address, error) {
@@ -26,16 +46,25 @@ func ParseAddress(text string) (Address, error) {
 	if err != nil {
 		return Address{}, fmt.Errorf("address %q: %w: %v", text, ErrInvalid, err)
 	}
+	var a Address
 	page, id, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
-	if page == "" {
-		page = "overview"
+	if a.Page = page; page == "" {
+		a.Page = "overview"
 	}
-	known := slices.Contains(pagesAlone, page) && id == "" || slices.Contains(pagesWithID, page) && id != ""
+	if job, ok := strings.CutSuffix(id, "/"+partWhy); ok && a.Page == "jobs" {
+		id, a.Part = job, partWhy
+	}
+	a.ID = id
+	known := slices.Contains(pagesAlone, a.Page) && id == "" || slices.Contains(pagesWithID, a.Page) && id != ""
 	if !known || strings.Contains(id, "/") {
-		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit or /forwarders/NAME", text, ErrInvalid)
+		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /whatif or /forwarders/NAME", text, ErrInvalid)
 	}
 	q := u.Query()
-	return Address{Page: page, ID: id, Metric: q.Get("metric"), View: q.Get("view"), Sort: q.Get("sort"), Filter: q.Get("filter")}, nil
+	for _, p := range a.query() {
+		*p.text = q.Get(p.name)
+	}
+	a.All = q.Get("all") == "1"
+	return a, nil
 }
 
 // String is the address as path and query; ParseAddress reads it back.
@@ -44,11 +73,17 @@ func (a Address) String() string {
 	if a.ID != "" {
 		path += "/" + url.PathEscape(a.ID)
 	}
+	if a.Part != "" {
+		path += "/" + a.Part
+	}
 	q := url.Values{}
-	for _, p := range [][2]string{{"metric", a.Metric}, {"view", a.View}, {"sort", a.Sort}, {"filter", a.Filter}} {
-		if p[1] != "" {
-			q.Set(p[0], p[1])
+	for _, p := range a.query() {
+		if *p.text != "" {
+			q.Set(p.name, *p.text)
 		}
+	}
+	if a.All {
+		q.Set("all", "1")
 	}
 	if len(q) > 0 {
 		path += "?" + q.Encode()

@@ -225,6 +225,14 @@ type LiveMessage struct {
 	Exclusions *remap.Feed `json:"exclusions,omitempty"`
 }
 
+// Explainer is what pages ask of the I/O-log archive and of the policies; nothing is changed by it.
+type Explainer interface {
+	Cause(ctx context.Context, id topology.JobID) (JobCause, error)                         // GET /api/v1/jobs/{id}/rootcause
+	SlowJobs(ctx context.Context, op string, all bool) ([]SlowJob, error)                   // GET /api/v1/archive/low-bandwidth; op is read or write
+	Shares(ctx context.Context, policy string, on topology.ForwarderID) (SharesView, error) // GET /api/v1/shares
+	Pattern(ctx context.Context, set string) (PatternView, error)                           // GET /api/v1/periodic; set is JSON
+}
+
 // Backend is all of them.
 type Backend interface {
 	Viewer
@@ -233,4 +241,5 @@ type Backend interface {
 	Actor
 	Judge
 	Excluder
+	Explainer
 }

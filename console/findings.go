@@ -54,7 +54,6 @@ func (p *findingsPage) act(s *State, ask *asker, a action) tea.Cmd {
 		return nil
 	}
 	at := p.at(rows)
-	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch {
 	case a == actOpen:
 		return s.open(ask, newFindingPage(rows[at].ID))
@@ -83,18 +82,7 @@ func (p *findingsPage) body(s *State, w, h int) []string {
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(findingHead(w), w))}
 	at := p.at(rows)
 	under := indent(wrap(clean(rows[at].Sentence), max(1, w-2)), w)
-	room := max(1, h-len(under)-3)
-	first := window(at, len(rows), room)
-	for i := first; i < min(len(rows), first+room); i++ {
-		line := clip(s.findingLine(&rows[i], w), w)
-		if i == at {
-			line = s.selected(line, w)
-		}
-		lines = append(lines, line)
-	}
-	if len(rows) > room {
-		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(rows)-room, len(rows)), w))
-	}
+	lines = append(lines, s.scrolled(len(rows), at, w, max(1, h-len(under)-2), "", func(i int) string { return s.findingLine(&rows[i], w) })...)
 	return append(append(lines, rule(w)), under...)
 }
 

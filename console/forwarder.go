@@ -57,7 +57,6 @@ func (p *forwarderPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 	clients := p.detail.ClientNodes
 	at := slices.IndexFunc(clients, func(c ClientRow) bool { return c.ID == p.cursor })
-	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch a {
 	case actPropose:
 		if at < 0 {
@@ -194,36 +193,17 @@ func (p *forwarderPage) clients(s *State, w, h int) []string {
 		}
 		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
 	}
-	room := h - 1
-	shown := room
-	if len(all) > room {
-		shown = room - 1
-	}
 	at := slices.IndexFunc(all, func(c ClientRow) bool { return c.ID == p.cursor })
-	first := window(max(at, 0), len(all), shown)
 	old := s.stale()
-	for i := first; i < min(len(all), first+shown); i++ {
+	hide := func(v *float64) *float64 {
+		if old {
+			return nil
+		}
+		return v
+	}
+	return append(lines, s.scrolled(len(all), at, w, h-1, "", func(i int) string {
 		c := &all[i]
-		hide := func(v *float64) *float64 {
-			if old {
-				return nil
-			}
-			return v
-		}
-		job := clean(string(c.Job))
-		if job == "" {
-			job = missing
-		}
-		line := " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) + right(mega(hide(c.WriteBytesPerSec)), 8) +
-			right(count(hide(c.MetaOpsPerSec)), 8) + right(millis(hide(c.LatencySeconds)), 7) + "  " + job
-		line = clip(line, w)
-		if i == at {
-			line = s.selected(line, w)
-		}
-		lines = append(lines, line)
-	}
-	if len(all) > shown && room > 0 {
-		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(all)-shown, len(all)), w))
-	}
-	return lines
+		return " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) + right(mega(hide(c.WriteBytesPerSec)), 8) +
+			right(count(hide(c.MetaOpsPerSec)), 8) + right(millis(hide(c.LatencySeconds)), 7) + "  " + orMissing(string(c.Job))
+	})...)
 }

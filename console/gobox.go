@@ -48,6 +48,9 @@ func (s *State) hits(query string) []hit {
 		{"findings", "what is wrong", "3", "fairway findings", func() page { return &findingsPage{} }},
 		{"jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }},
 		{"audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }},
+		{"logs", "jobs of low bandwidth", "7", "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }},
+		{"what if: shares", "what a sharing policy gives each job", "8", "fairway shares", func() page { return newSharesPage("", "") }},
+		{"what if: staggered I/O", "a pattern for periodic applications", "8 tab", "fairway periodic", func() page { return newPatternPage("") }},
 		{"requests", "what this console sent", "@", "", func() page { return &requestsPage{} }},
 		{"help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }},
 	}

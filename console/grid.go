@@ -168,7 +168,7 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 			sorted = c.title
 		}
 	}
-	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", s.heading(cols)}, s.listLines(cols, lw, h-2, p.listCursor(s))...)
+	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", heading(cols, s.sort)}, s.listLines(cols, lw, h-2, p.listCursor(s))...)
 	rightSide := []string{"NEEDS YOU"}
 	all := s.needs()
 	if len(all) == 0 {

@@ -19,7 +19,7 @@ func (p *helpPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *helpPage) title(*State, int) string               { return " keys on this screen (" + p.of + ")" }
 
 func (p *helpPage) act(_ *State, _ *asker, a action) tea.Cmd {
-	p.top = max(0, p.top+map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}[a])
+	p.top = max(0, p.top+steps[a])
 	return nil
 }
 
@@ -49,12 +49,5 @@ func (p *helpPage) body(s *State, w, h int) []string {
 	for _, l := range wrap(text, w-2) {
 		lines = append(lines, " "+strings.TrimSpace(l))
 	}
-	if len(lines) > h && h > 1 {
-		p.top = min(p.top, len(lines)-h+1)
-		lines = lines[p.top:]
-		if len(lines) > h {
-			lines = append(lines[:h-1:h-1], " : more; move down")
-		}
-	}
-	return lines
+	return scroll(lines, &p.top, h)
 }

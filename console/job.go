@@ -56,13 +56,14 @@ func (p *jobPage) forwarders() []topology.ForwarderID {
 
 func (p *jobPage) act(s *State, ask *asker, a action) tea.Cmd {
 	on := p.forwarders()
-	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch a {
 	case actOpen:
 		if p.cursor < len(on) {
 			return s.open(ask, newForwarderPage(string(on[p.cursor])))
 		}
 		s.Note = "no forwarder of this job is observed"
+	case actWhy:
+		return s.open(ask, newWhyPage(string(p.id)))
 	case actPropose:
 		if p.cursor >= len(on) {
 			s.Note = "no forwarder of this job is observed: there would be no way back"
@@ -188,13 +189,16 @@ func phaseStrip(phases []history.Phase, ran time.Duration, w int) string {
 	return string(strip)
 }
 
-// volume is bytes with the unit that leaves up to four digits.
+// volume is bytes in the largest decimal unit that leaves a digit before the point.
 func volume(v float64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
 	i := 0
-	for v >= 9999.5 && i < len(units)-1 {
+	for v >= 1000 && i < len(units)-1 {
 		v /= 1000
 		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", v)
 	}
 	return number(v) + " " + units[i]
 }
@@ -247,18 +251,12 @@ func (p *jobPage) where(s *State, w, h int) []string {
 		return []string{clip(" No forwarder of its nodes is observed.", w)}
 	}
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(" FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)", w))}
-	shown := max(1, h-1)
-	first := window(p.cursor, len(on), shown)
-	for i := first; i < min(len(on), first+shown); i++ {
+	return append(lines, s.scrolled(len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + left(clean(string(on[i])), 13)
 		if r := s.forwarder(on[i]); r != nil {
 			line += " " + left(string(s.standing(r)), 10) + right(number(float64(p.job.Forwarders[on[i]])), 7) + right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
 				right(mega(s.value(r, r.WriteBytesPerSec)), 7) + right(count(s.value(r, r.QueueLen)), 7) + right(millis(s.value(r, r.MetaWaitSeconds)), 7)
 		}
-		if line = clip(line, w); i == p.cursor {
-			line = s.selected(line, w)
-		}
-		lines = append(lines, line)
-	}
-	return lines
+		return line
+	})...)
 }

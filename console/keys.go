@@ -21,6 +21,11 @@ const (
 	actJobs     action = "jobs"
 	actPlans    action = "plans"
 	actAudit    action = "audit"
+	actLogs     action = "logs"
+	actWhatIf   action = "what-if"
+	actWhy      action = "why"
+	actOp       action = "direction"
+	actEdit     action = "edit"
 	actFindings action = "findings"
 	actAck      action = "acknowledge"
 	actDismiss  action = "dismiss"
@@ -72,15 +77,25 @@ const (
 	onFindings  = "findings"
 	onFinding   = "finding"
 	onPropose   = "propose"
+	onLogs      = "logs"
+	onWhy       = "why"
+	onShares    = "shares"
+	onPattern   = "pattern"
 	onHelp      = "help"
 	onRequests  = "requests"
 )
 
-var onLists = []string{onOverview}
+var (
+	onLists   = []string{onOverview, onLogs}
+	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onWhy, onShares, onPattern}
+	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onWhy, onShares, onPattern, onHelp, onRequests}
+)
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it.
 var keyTable = []binding{
-	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings, onShares}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "explain the selected job", hint: "why", on: []string{onLogs}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the job", hint: "job", on: []string{onWhy}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "press the focused button; it never approves", hint: "", on: []string{onPlan}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the forwarder that the finding is about", hint: "forwarder", on: []string{onFinding}},
@@ -94,13 +109,23 @@ var keyTable = []binding{
 	{act: actAll, keys: []string{"d"}, show: "d", does: "all changes or only the first", hint: "all changes", on: []string{onPlan}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder, onFindings, onFinding}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the job's nodes on the selected one", hint: "propose", on: []string{onJob}},
+	{act: actWhy, keys: []string{"w"}, show: "w", does: "why its I/O took as long as it did, from its logs", hint: "why", on: []string{onJob}},
+	{act: actOp, keys: []string{"w"}, show: "w", does: "reads or writes", hint: "reads/writes", on: []string{onLogs}},
+	{act: actAll, keys: []string{"a"}, show: "a", does: "all jobs or only the slow ones", hint: "all jobs", on: []string{onLogs}},
+	{act: actEdit, keys: []string{"e"}, show: "e", does: "change the set of applications (type or paste JSON as fairway periodic reads it)", hint: "edit set", on: []string{onPattern}},
+	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "when periodic applications should do their I/O", hint: "staggered I/O", on: []string{onShares}},
+	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "the shares of the running jobs", hint: "shares", on: []string{onPattern}},
+	{act: actMetric, keys: []string{"m"}, show: "m", does: "next sharing policy", hint: "policy", on: []string{onShares}},
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
-	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: onLists},
+	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: []string{onOverview}},
 	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},
 	{act: actFindings, keys: []string{"3"}, show: "3", does: "findings: what is wrong", hint: "findings"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},
 	{act: actAudit, keys: []string{"5"}, show: "5", does: "audit: who did what", hint: ""},
+	{act: actLogs, keys: []string{"7"}, show: "7", does: "I/O logs: jobs of low bandwidth", hint: ""},
+	{act: actWhatIf, keys: []string{"8"}, show: "8", does: "what if: shares of the jobs here", hint: "what if", on: []string{onForwarder}},
+	{act: actWhatIf, keys: []string{"8"}, show: "8", does: "what if: shares under a policy, staggered I/O", hint: ""},
 	{act: actOverview, keys: []string{"1"}, show: "1", does: "overview", hint: ""},
 	{act: actTable, keys: []string{"g"}, show: "g", does: "grid or table", hint: "grid/table", on: []string{onOverview}},
 	{act: actNext, keys: []string{"n"}, show: "n", does: "open the next thing that needs you", hint: "next"},
@@ -118,13 +143,13 @@ var keyTable = []binding{
 	{act: actSortPrev, keys: []string{"<"}, show: "<", does: "sort by the column to the left", on: onLists},
 	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
-	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding}},
+	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: onAddress},
 	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
-	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onHelp, onRequests}},
+	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: onInside},
 	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},
 	{act: actHelp, keys: []string{"?"}, show: "?", does: "these keys", hint: "help"},
 	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back, or quit on the first screen", hint: "quit", on: []string{onOverview}},
-	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onHelp, onRequests}},
+	{act: actUpOrQuit, keys: []string{"q"}, show: "q", does: "back", on: onInside},
 	{act: actQuit, keys: []string{"ctrl+c"}, show: "ctrl-c", does: "quit"},
 }
 

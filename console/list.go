@@ -10,14 +10,14 @@ import (
 	"fairway/remap"
 )
 
-// column is one column of the forwarder list. Width holds the space before it.
-type column struct {
+// column is one column of a list of rows R. Width holds the space before it.
+type column[R any] struct {
 	name  string
 	title string
 	width int
-	text  func(s *State, r *ForwarderRow) string
+	text  func(s *State, r *R) string
 	// number is what the column sorts by; nil sorts by text.
-	number func(r *ForwarderRow) *float64
+	number func(r *R) *float64
 }
 
 const columnOccupancy = "occ"
@@ -33,7 +33,7 @@ func (s *State) job(r *ForwarderRow) string {
 }
 
 // columns in the order in which a wide list shows them; a narrow one keeps those of `keep`.
-var columns = []column{
+var columns = []column[ForwarderRow]{
 	{name: "node", title: "NODE", width: 10, text: func(_ *State, r *ForwarderRow) string { return clean(string(r.ID)) }},
 	{name: "state", title: "STATE", width: 10, text: func(s *State, r *ForwarderRow) string { return string(s.standing(r)) }},
 	{name: columnOccupancy, title: "OCC", width: 5, text: func(s *State, r *ForwarderRow) string { return ratio(s.value(r, r.Occupancy)) },
@@ -64,9 +64,11 @@ var (
 	tinyColumns    = []string{"node", "state", "occ", "read", "write", "queue"}
 )
 
-func pick(names []string) []column {
-	out := make([]column, 0, len(names))
-	for _, c := range columns {
+func pick(names []string) []column[ForwarderRow] { return pickOf(columns, names) }
+
+func pickOf[R any](all []column[R], names []string) []column[R] {
+	out := make([]column[R], 0, len(names))
+	for _, c := range all {
 		if slices.Contains(names, c.name) {
 			out = append(out, c)
 		}
@@ -74,16 +76,16 @@ func pick(names []string) []column {
 	return out
 }
 
-// sorting is the order of the forwarder list, the largest number first unless reversed.
+// sorting is the order of a list, the largest number first unless reversed.
 type sorting struct {
 	column  string
 	reverse bool
 }
 
-// parse reads an address's sort; an unknown column leaves the order as it is.
-func (o *sorting) parse(text string) {
+// parseSort reads an address's sort; an unknown column leaves the order as it is.
+func parseSort[R any](o *sorting, all []column[R], text string) {
 	name, reverse := strings.CutPrefix(text, "-")
-	if slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
+	if slices.ContainsFunc(all, func(c column[R]) bool { return c.name == name }) {
 		o.column, o.reverse = name, reverse
 	}
 }
@@ -95,13 +97,13 @@ func (o sorting) String() string {
 	return o.column
 }
 
-// step moves the order to a neighbouring column among those shown.
-func (o *sorting) step(shown []column, by int) {
-	i := slices.IndexFunc(shown, func(c column) bool { return c.name == o.column })
+// stepSort moves the order to a neighbouring column among those shown.
+func stepSort[R any](o *sorting, shown []column[R], by int) {
+	i := slices.IndexFunc(shown, func(c column[R]) bool { return c.name == o.column })
 	o.column = shown[(max(i, 0)+by+len(shown))%len(shown)].name
 }
 
-// rows are the forwarders of the list: filtered and in order. Unknown values come last either way.
+// rows are the forwarders of the list: filtered and in order.
 func (s *State) rows() []*ForwarderRow {
 	rows := make([]*ForwarderRow, 0, len(s.Shown.Forwarders))
 	for i := range s.Shown.Forwarders {
@@ -109,12 +111,18 @@ func (s *State) rows() []*ForwarderRow {
 			rows = append(rows, r)
 		}
 	}
-	i := slices.IndexFunc(columns, func(c column) bool { return c.name == s.sort.column })
+	sortRows(s, rows, columns, s.sort)
+	return rows
+}
+
+// sortRows puts rows in an order, the unknown last either way.
+func sortRows[R any](s *State, rows []*R, all []column[R], o sorting) {
+	i := slices.IndexFunc(all, func(c column[R]) bool { return c.name == o.column })
 	if i < 0 {
-		return rows
+		return
 	}
-	by := columns[i]
-	slices.SortStableFunc(rows, func(a, b *ForwarderRow) int {
+	by := all[i]
+	slices.SortStableFunc(rows, func(a, b *R) int {
 		order := 0
 		if by.number == nil {
 			order = strings.Compare(by.text(s, a), by.text(s, b))
@@ -125,12 +133,11 @@ func (s *State) rows() []*ForwarderRow {
 			}
 			order = cmp.Compare(*y, *x)
 		}
-		if s.sort.reverse {
+		if o.reverse {
 			return -order
 		}
 		return order
 	})
-	return rows
 }
 
 func boolInt(b bool) int {
@@ -153,13 +160,13 @@ func (s *State) matches(r *ForwarderRow) bool {
 	return false
 }
 
-// heading is the list's column titles, the sorted one marked v or ^.
-func (s *State) heading(cols []column) string {
+// heading is a list's column titles, the sorted one marked v or ^.
+func heading[R any](cols []column[R], o sorting) string {
 	line := " "
 	for i, c := range cols {
 		title := c.title
-		if c.name == s.sort.column {
-			if s.sort.reverse {
+		if c.name == o.column {
+			if o.reverse {
 				title = "^" + title
 			} else {
 				title = "v" + title
@@ -171,8 +178,12 @@ func (s *State) heading(cols []column) string {
 }
 
 // row is one forwarder as a line of the list.
-func (s *State) row(r *ForwarderRow, cols []column) string {
-	line := string(mark(s.standing(r), r.Plan != ""))
+func (s *State) row(r *ForwarderRow, cols []column[ForwarderRow]) string {
+	return string(mark(s.standing(r), r.Plan != "")) + cells(s, r, cols)
+}
+
+func cells[R any](s *State, r *R, cols []column[R]) string {
+	line := ""
 	for i, c := range cols {
 		line += cell(c.text(s, r), c, i == len(cols)-1)
 	}
@@ -180,7 +191,7 @@ func (s *State) row(r *ForwarderRow, cols []column) string {
 }
 
 // cell aligns text to the left and numbers to the right.
-func cell(text string, c column, last bool) string {
+func cell[R any](text string, c column[R], last bool) string {
 	switch {
 	case c.number != nil:
 		return " " + right(text, c.width-1)
@@ -190,49 +201,17 @@ func cell(text string, c column, last bool) string {
 	return left(clip(text, c.width-1), c.width)
 }
 
-// window is the first line shown so that the selected one of n is among h.
-func window(selected, n, h int) int {
-	if h <= 0 || n <= h || selected < h {
-		return 0
-	}
-	return min(selected-h+1, n-h)
-}
-
 // listLines draws at most h lines of the list; selected is the forwarder under the cursor, "" for
 // none. What does not fit is counted in the last line.
-func (s *State) listLines(cols []column, w, h int, selected topology.ForwarderID) []string {
+func (s *State) listLines(cols []column[ForwarderRow], w, h int, selected topology.ForwarderID) []string {
 	rows := s.rows()
-	shown := h
-	if len(rows) > h {
-		shown = h - 1
-	}
-	at := slices.IndexFunc(rows, func(r *ForwarderRow) bool { return r.ID == selected })
-	first := window(max(at, 0), len(rows), shown)
-	var out []string
-	for i := first; i < min(len(rows), first+shown); i++ {
-		line := clip(s.row(rows[i], cols), w)
-		if i == at {
-			line = s.selected(line, w)
-		}
-		out = append(out, line)
-	}
-	if len(rows) > shown && h > 0 {
-		out = append(out, clip(" : "+number(float64(len(rows)-shown))+" more of "+number(float64(len(rows)))+"; move down, or filter with /", w))
-	}
 	if len(rows) == 0 && h > 0 {
 		text := " No forwarder is known yet: does an agent run on each of them?"
 		if s.filter != "" {
 			text = " No forwarder matches \"" + s.filter + "\"; press / to change the filter."
 		}
-		out = append(out, clip(text, w))
+		return []string{clip(text, w)}
 	}
-	return out
-}
-
-// selected marks the line under the cursor: reverse video, and a sign where there is none.
-func (s *State) selected(line string, w int) string {
-	if s.Palette.reverse == "" {
-		return ">" + clip(line, w-1)[min(1, len(line)):]
-	}
-	return s.Palette.paint(s.Palette.reverse, left(line, w))
+	at := slices.IndexFunc(rows, func(r *ForwarderRow) bool { return r.ID == selected })
+	return s.scrolled(len(rows), at, w, h, ", or filter with /", func(i int) string { return s.row(rows[i], cols) })
 }

@@ -57,7 +57,6 @@ func (p *listPage[T]) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 }
 
 func (p *listPage[T]) act(s *State, ask *asker, a action) tea.Cmd {
-	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch {
 	case a == actOpen && p.cursor < len(p.rows) && p.of.open != nil:
 		if page := p.of.open(&p.rows[p.cursor]); page != nil {
@@ -87,21 +86,5 @@ func (p *listPage[T]) body(s *State, w, h int) []string {
 		return lines
 	}
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(p.of.head, w))}
-	room := h - 1
-	shown := room
-	if len(p.rows) > room {
-		shown = room - 1
-	}
-	first := window(p.cursor, len(p.rows), shown)
-	for i := first; i < min(len(p.rows), first+shown); i++ {
-		line := clip(p.of.line(s, &p.rows[i]), w)
-		if i == p.cursor {
-			line = s.selected(line, w)
-		}
-		lines = append(lines, line)
-	}
-	if len(p.rows) > shown && room > 0 {
-		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(p.rows)-shown, len(p.rows)), w))
-	}
-	return lines
+	return append(lines, s.scrolled(len(p.rows), p.cursor, w, h-1, "", func(i int) string { return p.of.line(s, &p.rows[i]) })...)
 }

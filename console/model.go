@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
 )
 
 // page is one screen. The root model owns pages and gives them actions and answers; a page gives
@@ -28,8 +31,11 @@ type typist interface {
 	typed(s *State, ask *asker, ok bool) tea.Cmd
 }
 
-// input is one line being typed.
-type input struct{ label, text string }
+// input is one line being typed, of at most so many bytes; 0 is maxInput.
+type input struct {
+	label, text string
+	most        int
+}
 
 // maxInput bounds a typed line; the server takes reasons of this length.
 const maxInput = 500
@@ -43,7 +49,7 @@ func (in *input) key(k tea.KeyMsg) {
 	case k.Type == tea.KeyCtrlU:
 		in.text = ""
 	case (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt:
-		if text := in.text + clean(string(k.Runes)); len(text) <= maxInput {
+		if text := in.text + clean(string(k.Runes)); len(text) <= cmp.Or(in.most, maxInput) {
 			in.text = text
 		}
 	}
@@ -101,7 +107,7 @@ func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now fun
 		}
 	}
 	s.filter = first.Filter
-	s.sort.parse(first.Sort)
+	parseSort(&s.sort, columns, first.Sort)
 	s.pages = []page{&overviewPage{table: first.View == "table"}}
 	if p := pageOf(first); p != nil {
 		s.pages = append(s.pages, p)
@@ -122,12 +128,20 @@ func pageOf(a Address) page {
 		return newFindingPage(a.ID)
 	case a.Page == "findings":
 		return &findingsPage{}
+	case a.Page == "jobs" && a.Part == partWhy:
+		return newWhyPage(a.ID)
 	case a.Page == "jobs" && a.ID != "":
 		return newJobPage(a.ID)
 	case a.Page == "jobs":
 		return listOf(jobsList)
 	case a.Page == "audit":
 		return listOf(auditList)
+	case a.Page == "logs":
+		return newLogsPage(a)
+	case a.Page == "whatif" && a.Set != "":
+		return newPatternPage(a.Set)
+	case a.Page == "whatif":
+		return newSharesPage(a.Policy, topology.ForwarderID(a.Forwarder))
 	}
 	return nil
 }
@@ -265,6 +279,14 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		return s.open(m.ask, listOf(jobsList)), true
 	case actAudit:
 		return s.open(m.ask, listOf(auditList)), true
+	case actLogs:
+		return s.open(m.ask, newLogsPage(Address{})), true
+	case actWhatIf:
+		on := topology.ForwarderID("")
+		if f, ok := s.page().(*forwarderPage); ok {
+			on = f.id
+		}
+		return s.open(m.ask, newSharesPage("", on)), true
 	case actHistory:
 		return s.startReplay(m.ask), true
 	case actNext:

@@ -86,9 +86,9 @@ func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actReverse:
 		s.sort.reverse = !s.sort.reverse
 	case actSortPrev:
-		s.sort.step(p.columns(), -1)
+		stepSort(&s.sort, p.columns(), -1)
 	case actSortNext:
-		s.sort.step(p.columns(), 1)
+		stepSort(&s.sort, p.columns(), 1)
 	case actOpen:
 		if p.panel == panelNeeds && !p.table {
 			return s.openNeed(ask, p.need)
@@ -102,7 +102,7 @@ func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *overviewPage) columns() []column {
+func (p *overviewPage) columns() []column[ForwarderRow] {
 	if p.table || p.small {
 		return columns
 	}
@@ -120,7 +120,7 @@ func (p *overviewPage) onSelected(s *State, ask *asker, make func(topology.Forwa
 
 // move moves the cursor: in the grid by place, in the list by its order, among the needs by line.
 func (p *overviewPage) move(s *State, a action) {
-	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
+	steps := steps
 	if p.panel == panelNeeds && !p.table && !p.small {
 		p.need = max(0, min(p.need+steps[a], len(s.needs())-1))
 		return
@@ -180,7 +180,7 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 	}
 	if p.table || p.small {
 		cols := tableColumns(w)
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(s.heading(cols), w)))
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, s.sort), w)))
 		return append(lines, s.listLines(cols, w, h-len(lines), p.selected(s))...)
 	}
 	lines = append(lines, rule(w))
@@ -191,14 +191,14 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 		return append(lines, rule(w))
 	}
 	cols := pick([]string{"node", "occ", "queue", "mdwait", "job"})
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(s.heading(cols), w)))
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, s.sort), w)))
 	list := s.listLines(cols, w, h-len(lines)-1, p.listCursor(s))
 	lines = append(lines, list...)
 	return append(lines, s.nextLine(w))
 }
 
 // tableColumns are the columns that fit a width.
-func tableColumns(w int) []column {
+func tableColumns(w int) []column[ForwarderRow] {
 	switch {
 	case w >= 110:
 		return columns

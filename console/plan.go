@@ -144,14 +144,8 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actAll:
 		p.all = !p.all
 		p.top = 0
-	case actUp:
-		p.top = max(0, p.top-1)
-	case actDown:
-		p.top++
-	case actPageUp:
-		p.top = max(0, p.top-10)
-	case actPageDown:
-		p.top += 10
+	case actUp, actDown, actPageUp, actPageDown:
+		p.top += steps[a] // kept in range where it is drawn
 	case actApprove, actRollBack:
 		if why := p.refuses(s, a); why != "" {
 			s.Note = "refused: " + why
@@ -255,16 +249,7 @@ func (p *planPage) body(s *State, w, h int) []string {
 		return []string{"", " Asking for plan " + clean(p.id) + "."}
 	}
 	foot := p.buttons(s, w)
-	lines := p.text(s, w)
-	room := max(0, h-len(foot))
-	if len(lines) > room && room > 1 {
-		p.top = min(p.top, len(lines)-room+1)
-		lines = lines[p.top:]
-		if len(lines) > room {
-			lines = append(lines[:room-1:room-1], fmt.Sprintf(" : %d more lines; move down", len(lines)-room+1))
-		}
-	}
-	return append(lines, foot...)
+	return append(scroll(p.text(s, w), &p.top, max(0, h-len(foot))), foot...)
 }
 
 // shownMoves is how many changes are listed before `d` is pressed.

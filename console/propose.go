@@ -77,7 +77,6 @@ func (p *proposePage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
 	targets := p.targets(s)
 	at := slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor })
-	steps := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 	switch {
 	case a == actForce:
 		p.force = !p.force
@@ -182,27 +181,7 @@ func (p *proposePage) body(s *State, w, h int) []string {
 	if w < 66 {
 		cols = pick(tinyColumns)
 	}
-	heading := " "
-	for i, c := range cols {
-		heading += cell(c.title, c, i == len(cols)-1)
-	}
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading, w)))
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, sorting{}), w)))
 	at := max(0, slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor }))
-	room := max(1, h-len(lines))
-	shown := room
-	if len(targets) > room {
-		shown = max(1, room-1)
-	}
-	first := window(at, len(targets), shown)
-	for i := first; i < min(len(targets), first+shown); i++ {
-		line := clip(s.row(targets[i], cols), w)
-		if i == at {
-			line = s.selected(line, w)
-		}
-		lines = append(lines, line)
-	}
-	if len(targets) > shown {
-		lines = append(lines, clip(fmt.Sprintf(" : %d more of %d; move down", len(targets)-shown, len(targets)), w))
-	}
-	return lines
+	return append(lines, s.scrolled(len(targets), at, w, h-len(lines), "", func(i int) string { return s.row(targets[i], cols) })...)
 }

@@ -17,8 +17,7 @@ func (p *requestsPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *requestsPage) title(*State, int) string               { return " requests this console sent" }
 
 func (p *requestsPage) act(s *State, _ *asker, a action) tea.Cmd {
-	step := map[action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}[a]
-	p.top = max(0, min(p.top+step, len(s.Requests)-1))
+	p.top = max(0, min(p.top+steps[a], len(s.Requests)-1))
 	return nil
 }
 

@@ -353,6 +353,23 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	if s.copied != "/forwarders/fwd003" {
 		t.Errorf("copied %q", s.copied)
 	}
+	for _, c := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{"7", "w", "a"}, "/logs?all=1&op=read&sort=-bw"},
+		{[]string{"7", "enter"}, "/jobs/88231/why"},
+		{[]string{"8", "m"}, "/whatif?policy=job-fair"},
+		{[]string{"1", "enter", "8"}, "/whatif?forwarder=fwd003&policy=size-fair"},
+	} {
+		s.press(c.keys...)
+		if s.press("y"); s.copied != c.want {
+			t.Errorf("%q copied %q, want %q", c.keys, s.copied, c.want)
+		}
+		if a, err := console.ParseAddress(c.want); err != nil || a.String() != c.want {
+			t.Errorf("%s is read as %+v, %v", c.want, a, err)
+		}
+	}
 	for _, bad := range []string{"/nonsense", "/plans/a/b", "/forwarders", ":%"} {
 		if _, err := console.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for an address", bad)

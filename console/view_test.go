@@ -48,7 +48,7 @@ func golden(t *testing.T, name, screen string) {
 	}
 }
 
-var sizes = []struct{ w, h int }{{120, 36}, {80, 24}, {72, 20}}
+var sizes = []struct{ w, h int }{{120, 36}, {80, 24}, {72, 20}, {200, 50}}
 
 func TestScreens(t *testing.T) {
 	screens := []struct {
@@ -79,6 +79,14 @@ func TestScreens(t *testing.T) {
 		{"job-ended", []string{"2", "down", "enter"}, nil},
 		{"job-propose", []string{"2", "enter", "p"}, nil},
 		{"audit", []string{"5", "down"}, nil},
+		{"logs", []string{"7", "down"}, nil},
+		{"logs-all-reads", []string{"7", "w", "a", ">", "r"}, nil},
+		{"why", []string{"7", "enter"}, nil},
+		{"why-unknown", []string{"7", "down", "enter"}, nil},
+		{"shares", []string{"8"}, nil},
+		{"shares-by-user", []string{"right", "enter", "8", "m", "m"}, nil},
+		{"pattern", []string{"8", "tab"}, nil},
+		{"pattern-refused", []string{"8", "tab", "e", "x", "enter"}, nil},
 		{"findings", []string{"3"}, nil},
 		{"finding", []string{"3", "enter"}, nil},
 		{"finding-dismiss", []string{"3", "enter", "x", "no"}, nil},
@@ -163,11 +171,12 @@ func FuzzScreensFit(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
-	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1"}
+	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255
 		s := newScript(t, random.IntN(400), w, h)
+		s.fake.Foreign = text
 		s.fake.AddPlan(console.ManualRemap{Nodes: nodes(random.IntN(200)), To: topology.ForwarderID(text), Reason: text}, text)
 		s.fake.Do(func(o *console.Overview) {
 			o.Machine, o.User = text, text

@@ -14,22 +14,6 @@ import (
 	"fairway/remap/share"
 )
 
-// SharesView is what a sharing policy would give the running jobs of a forwarder, or all of them.
-type SharesView struct {
-	Policy    string               `json:"policy"` // with every level in it
-	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
-	Jobs      []ShareRow           `json:"jobs"` // the largest share first
-}
-
-// ShareRow is one job's share, 0..1.
-type ShareRow struct {
-	Job   topology.JobID `json:"job"`
-	User  string         `json:"user"`
-	Group string         `json:"group"` // its project
-	Nodes int            `json:"nodes"`
-	Share float64        `json:"share"`
-}
-
 // getShares divides among the jobs that run now. Priorities are the batch system's and not known here.
 func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error {
 	q := r.URL.Query()
@@ -40,16 +24,16 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 	if slices.Contains(p, share.Priority) {
 		return fmt.Errorf("%w: policy %s: jobs' priorities are not known here; fairway shares takes them from a file", console.ErrInvalid, p)
 	}
-	v := SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")), Jobs: []ShareRow{}}
+	v := console.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")), Jobs: []console.ShareRow{}}
 	var jobs []share.Job
 	for _, j := range jobsOn(s.cfg.Picture.Snapshot().Situation, v.Forwarder) {
-		v.Jobs = append(v.Jobs, ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)})
+		v.Jobs = append(v.Jobs, console.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)})
 		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project, Size: float64(max(len(j.Nodes), 1))})
 	}
 	for i, x := range share.Shares(p, jobs) {
 		v.Jobs[i].Share = x
 	}
-	slices.SortStableFunc(v.Jobs, func(a, b ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	slices.SortStableFunc(v.Jobs, func(a, b console.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
 	return writeJSON(w, v)
 }
 
@@ -61,13 +45,6 @@ func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
 		}
 	}
 	return on
-}
-
-// PatternView is a periodic pattern with what it was made for and what happens without it.
-type PatternView struct {
-	periodic.Pattern
-	Unplanned periodic.Unplanned `json:"unplanned"`
-	Set       periodic.Set       `json:"set"`
 }
 
 // maxPatternWork bounds the instances that one question may place, over all pattern lengths: about a
@@ -91,5 +68,5 @@ func (s *Server) getPeriodic(w http.ResponseWriter, r *http.Request, _ who) erro
 	if err != nil {
 		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", console.ErrInvalid, err)
 	}
-	return writeJSON(w, PatternView{p, periodic.FairShare(set, set.TMin*set.KPrime), set})
+	return writeJSON(w, console.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime), Set: set})
 }

@@ -87,9 +87,9 @@ func (s *Server) routes() []route {
 			params: []param{{"q", "the SQL"}, {"limit", "at most so many rows"}}}},
 		{get, "/api/v1/archive/{name}", remap.Viewer, everyDoor, s.getAnalysis, doc{summary: "a named analysis; further parameters are its own", out: iolog.Result{}}},
 
-		{get, "/api/v1/shares", remap.Viewer, everyDoor, s.getShares, doc{summary: "what a sharing policy would give the running jobs", out: SharesView{},
+		{get, "/api/v1/shares", remap.Viewer, everyDoor, s.getShares, doc{summary: "what a sharing policy would give the running jobs", out: console.SharesView{},
 			params: []param{{"policy", "such as size-fair (without it) or group-user-size-fair"}, {"forwarder", "only jobs with a node on it"}}}},
-		{get, "/api/v1/periodic", remap.Viewer, everyDoor, s.getPeriodic, doc{summary: "stagger periodic applications: what if", out: PatternView{},
+		{get, "/api/v1/periodic", remap.Viewer, everyDoor, s.getPeriodic, doc{summary: "stagger periodic applications: what if", out: console.PatternView{},
 			params: []param{{"set", "processors, bandwidths and applications as JSON, as fairway periodic reads them"}}}},
 
 		{get, "/api/v1/plans", remap.Viewer, everyDoor, s.getPlans, doc{summary: "plans, newest first", out: []console.PlanRow{}, params: pageParams}},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/console"
 	"fairway/remap/dispatch"
 )
 
@@ -21,20 +22,20 @@ func startTwo(t *testing.T, s *site) {
 			t.Fatalf("job %d: %d %s", i, res.StatusCode, b)
 		}
 	}
-	eventually(t, "both jobs run", func() bool { return len(get[SharesView](s, "/api/v1/shares").Jobs) == 2 })
+	eventually(t, "both jobs run", func() bool { return len(get[console.SharesView](s, "/api/v1/shares").Jobs) == 2 })
 }
 
 func TestSharesOfRunningJobs(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)
 	startTwo(t, s)
-	if v := get[SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" || v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
+	if v := get[console.SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" || v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
 		t.Errorf("three nodes and one: %+v", v)
 	}
-	if v := get[SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" || v.Jobs[0].Share != .5 {
+	if v := get[console.SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" || v.Jobs[0].Share != .5 {
 		t.Errorf("a job each: %+v", v)
 	}
-	if v := get[SharesView](s, "/api/v1/shares?forwarder=nosuch"); len(v.Jobs) != 0 {
+	if v := get[console.SharesView](s, "/api/v1/shares?forwarder=nosuch"); len(v.Jobs) != 0 {
 		t.Errorf("a forwarder without jobs: %+v", v)
 	}
 	for _, policy := range []string{"node-fair", "priority-fair"} {
@@ -46,7 +47,7 @@ func TestSharesOfRunningJobs(t *testing.T) {
 
 func TestPeriodicWhatIf(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	v := get[PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(twoWriters))
+	v := get[console.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(twoWriters))
 	if v.T != 20 || v.SysEfficiency != .5 || len(v.Apps) != 2 || v.Set.TMin != 20 || v.Unplanned.Dilation < 1.4 {
 		t.Errorf("two that take turns: %+v", v)
 	}

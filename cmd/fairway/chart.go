@@ -47,12 +47,7 @@ func drawPattern(w io.Writer, s periodic.Set, p periodic.Pattern, u periodic.Unp
 	}
 	var b strings.Builder
 	for i, a := range p.Apps {
-		used := make([]float64, chartColumns)
-		for _, in := range a.Instances {
-			for _, x := range in.IO {
-				spread(used, x, p.T)
-			}
-		}
+		used := a.Bandwidth(p.T, chartColumns)
 		for c, v := range used {
 			total[c] += v
 		}
@@ -65,15 +60,6 @@ func drawPattern(w io.Writer, s periodic.Set, p periodic.Pattern, u periodic.Unp
 		p.SysEfficiency, p.KnapsackBound, p.Dilation, u.SysEfficiency, u.Dilation)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// spread adds an interval's bandwidth to the columns it touches, by the part of each it covers.
-func spread(columns []float64, x periodic.Interval, length float64) {
-	width := length / float64(len(columns))
-	for c := int(x[0] / width); c < len(columns) && float64(c)*width < x[1]; c++ {
-		from, to := max(x[0], float64(c)*width), min(x[1], float64(c+1)*width)
-		columns[c] += x[2] * max(to-from, 0) / width
-	}
 }
 
 // bar draws values of 0 to full; what is not 0 shows.

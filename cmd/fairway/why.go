@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,7 +67,7 @@ func printCause(w io.Writer, v *console.JobCause) error {
 }
 
 func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
-	fmt.Fprintf(w, "\n%s\n%s\n", name, strip(a.Critical))
+	fmt.Fprintf(w, "\n%s\n%s\n", name, console.CriticalStrip(a.Critical, stripCells))
 	for _, r := range a.Reasons {
 		mark := "  "
 		if r.Cause {
@@ -77,32 +75,12 @@ func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
 		}
 		fmt.Fprintf(w, "%s %s\n", mark, printable(r.Text))
 	}
-	longest := slices.Clone(a.Critical)
-	slices.SortStableFunc(longest, func(x, y rootcause.Critical) int { return cmp.Compare(y.Exclusive, x.Exclusive) })
 	rows := [][]string{}
-	for _, c := range longest[:min(shownCritical, len(longest))] {
+	for _, c := range console.LongestCritical(a.Critical, shownCritical) {
 		rows = append(rows, []string{printable(c.Name), fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive), fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)})
 	}
 	fmt.Fprintln(w)
 	return printTable(w, []string{"CRITICAL FILE", "FROM s", "EXCLUSIVE s", "OF I/O TIME"}, rows)
-}
-
-// strip draws the critical path: one letter a critical file, in turn, and a dot where nothing was read or
-// written.
-func strip(path []rootcause.Critical) string {
-	if len(path) == 0 {
-		return ""
-	}
-	from, to := path[0].Start, path[len(path)-1].End
-	cells := []byte(strings.Repeat(".", stripCells))
-	for i, c := range path {
-		first := int((c.Start - from) / (to - from) * stripCells)
-		last := int((c.End - from) / (to - from) * stripCells)
-		for k := first; k < max(last, first+1) && k < stripCells; k++ {
-			cells[k] = 'a' + byte(i%26)
-		}
-	}
-	return fmt.Sprintf("%.1f s [%s] %.1f s", from, cells, to)
 }
 
 // printable keeps escape sequences of users' file names from the terminal.

@@ -28,6 +28,8 @@ type Fake struct {
 
 	// Calls are the writes that arrived, in order, as "verb id".
 	Calls []string
+	// Foreign, when set, is the name of everything that comes from users' logs and jobs.
+	Foreign string
 	// Verify is how far an approved plan goes by itself: remap.Applying, Applied, Verified or Partial.
 	Verify remap.PlanState
 }

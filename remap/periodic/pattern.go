@@ -34,6 +34,21 @@ type Instance struct {
 // Interval is I/O from a start to an end (seconds) at one bandwidth (GB/s, of the whole application).
 type Interval [3]float64
 
+// Bandwidth is the application's mean bandwidth, GB/s, in each of so many equal parts of the pattern's
+// length (seconds), as a drawing needs it.
+func (p *Placed) Bandwidth(length float64, parts int) []float64 {
+	out, width := make([]float64, parts), length/float64(parts)
+	for _, in := range p.Instances {
+		for _, x := range in.IO {
+			for c := int(x[0] / width); c < parts && float64(c)*width < x[1]; c++ {
+				from, to := max(x[0], float64(c)*width), min(x[1], float64(c+1)*width)
+				out[c] += x[2] * max(to-from, 0) / width
+			}
+		}
+	}
+	return out
+}
+
 // pattern is what the builder made last, which it must have recorded.
 func (b *builder) pattern() Pattern {
 	p := Pattern{T: b.t, UpperBound: b.set.UpperBound(), KnapsackBound: b.set.KnapsackBound()}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 
 	"fairway/collector/topology"
@@ -30,6 +31,48 @@ func (c *Client) Ask(ctx context.Context, q iolog.Question) (iolog.Result, error
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return res, d.Decode(&res)
+}
+
+// SlowJobs lists program runs of low bandwidth, op being read or write; all: also those that are not slow.
+func (c *Client) SlowJobs(ctx context.Context, op string, all bool) ([]console.SlowJob, error) {
+	q := iolog.Question{Analysis: iolog.Analysis{Name: "low-bandwidth"}, Params: map[string]string{"op": op}}
+	if all {
+		q.Params["max_bytes_per_sec"], q.Params["min_procs"], q.Params["min_bytes_per_proc"] = "1e18", "0", "0"
+	}
+	res, err := c.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]map[string]any, len(res.Rows))
+	for i, r := range res.Rows {
+		rows[i] = map[string]any{}
+		for k, v := range r {
+			rows[i][res.Columns[k]] = v
+		}
+	}
+	b, err := json.Marshal(rows)
+	if err != nil {
+		return nil, fmt.Errorf("BUG: encode the rows again: %w", err)
+	}
+	jobs := []console.SlowJob{}
+	if err := json.Unmarshal(b, &jobs); err != nil {
+		return nil, fmt.Errorf("low-bandwidth jobs: the answer is not what this version of fairway reads: %w", err)
+	}
+	return jobs, nil
+}
+
+// Shares is what a policy would give the running jobs, of a forwarder or, for none, of all.
+func (c *Client) Shares(ctx context.Context, policy string, on topology.ForwarderID) (console.SharesView, error) {
+	q := url.Values{"policy": {policy}}
+	if on != "" {
+		q.Set("forwarder", string(on))
+	}
+	return get[console.SharesView](ctx, c, q, "shares")
+}
+
+// Pattern staggers the periodic applications of a set, JSON as fairway periodic reads it.
+func (c *Client) Pattern(ctx context.Context, set string) (console.PatternView, error) {
+	return get[console.PatternView](ctx, c, url.Values{"set": {set}}, "periodic")
 }
 
 // Cause explains a job from its logs; ErrNotFound when the archive has none of it.

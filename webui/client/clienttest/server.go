@@ -14,6 +14,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/console/consoletest"
+	"fairway/tsdb/history/iolog"
 	"fairway/webui/problem"
 )
 
@@ -62,6 +63,7 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 		return fake.Stop(r.Context(), r.PathValue("id"), d.Reason)
 	})
 	h.findings(mux)
+	explanations(mux, fake)
 	mux.HandleFunc("GET /api/v1/live", func(w http.ResponseWriter, r *http.Request) { h.live(ctx, w, r) })
 	return h
 }
@@ -88,6 +90,26 @@ func (h *Handler) findings(mux *http.ServeMux) {
 	write(h, mux, "DELETE /api/v1/exclusions/{node}", func(r *http.Request, _ any) (any, error) {
 		return fake.Return(r.Context(), topology.ForwarderID(r.PathValue("node")), r.URL.Query().Get("reason"))
 	})
+}
+
+// explanations are the routes of the archive and of the policies.
+func explanations(mux *http.ServeMux, fake *consoletest.Fake) {
+	read(mux, "GET /api/v1/jobs/{id}/rootcause", func(r *http.Request) (any, error) {
+		return fake.Cause(r.Context(), topology.JobID(r.PathValue("id")))
+	})
+	read(mux, "GET /api/v1/archive/low-bandwidth", func(r *http.Request) (any, error) {
+		q := r.URL.Query()
+		jobs, err := fake.SlowJobs(r.Context(), q.Get("op"), q.Has("min_procs"))
+		res := iolog.Result{Columns: []string{"job_id", "app", "procs", "bytes", "bytes_per_sec", "small", "osts"}}
+		for _, j := range jobs {
+			res.Rows = append(res.Rows, []any{j.Job, j.App, j.Procs, j.Bytes, j.BytesPerSec, j.Small, j.OSTs})
+		}
+		return res, err
+	})
+	read(mux, "GET /api/v1/shares", func(r *http.Request) (any, error) {
+		return fake.Shares(r.Context(), r.URL.Query().Get("policy"), topology.ForwarderID(r.URL.Query().Get("forwarder")))
+	})
+	read(mux, "GET /api/v1/periodic", func(r *http.Request) (any, error) { return fake.Pattern(r.Context(), r.URL.Query().Get("set")) })
 }
 
 func read(mux *http.ServeMux, route string, f func(*http.Request) (any, error)) {

@@ -1,0 +1,105 @@
+package consoletest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/rootcause"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap/periodic"
+	"fairway/remap/share"
+)
+
+// Cause is console.Explainer's: the running job wrote through one slow file after many short ones.
+func (f *Fake) Cause(_ context.Context, id topology.JobID) (console.JobCause, error) {
+	o, err := f.snapshot()
+	if err != nil {
+		return console.JobCause{}, err
+	}
+	if id != "88231" {
+		return console.JobCause{}, fmt.Errorf("job %q: %w: no log of it is in the archive", id, console.ErrNotFound)
+	}
+	var job rootcause.Job
+	file := func(name string, start, end, bytes float64) {
+		job.Files = append(job.Files, rootcause.File{Name: name, Start: start, End: end, Bytes: bytes, Small: 0.9, Nonconsec: 0.1, Procs: 480,
+			OSTs: 4, Collective: 0})
+	}
+	file("/scratch/roms/restart.nc", 4, 310, 41e9)
+	for i := range 30 {
+		file(cmp.Or(f.Foreign, fmt.Sprintf("/scratch/roms/out/his_%04d.nc", i)), 320+float64(40*i), 350+float64(40*i), 0.5e9)
+	}
+	job.Procs = 480
+	job.Records = []rootcause.Record{{Layer: topology.Forwarder, Node: "fwd003", What: anomaly.FailSlow, Start: 100, End: 900, Text: "write service time 9.8x its peers"}}
+	write := rootcause.Explain(job, rootcause.Defaults())
+	return console.JobCause{Job: id, Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"}, Logs: []console.LogCause{
+		{Log: "7", App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Start: o.At.Add(-33 * time.Minute), End: o.At.Add(-5 * time.Minute), Write: &write}}}, nil
+}
+
+// SlowJobs is console.Explainer's; of all jobs there are twelve, slow ones five.
+func (f *Fake) SlowJobs(_ context.Context, op string, all bool) ([]console.SlowJob, error) {
+	if _, err := f.snapshot(); err != nil {
+		return nil, err
+	}
+	n := 5
+	if all {
+		n = 12
+	}
+	jobs := []console.SlowJob{}
+	for i := range n {
+		v := func(x float64) *float64 { return &x }
+		j := console.SlowJob{Job: topology.JobID(fmt.Sprint(88231 - 41*i)), App: cmp.Or(f.Foreign, []string{"ROMS", "NWCHEM", "WRF"}[i%3]), Procs: int64(4096 >> (i % 4)), Bytes: v(58e9 * float64(i+1)),
+			BytesPerSec: v(61e6 * float64(i+1)), Small: v(float64(9-i%9) / 10), Nonconsec: v(float64(i%4) / 4), Collective: v(float64(i % 2)), LongestShare: v(0.81 / float64(i+1))}
+		if op == "read" {
+			j.BytesPerSec = v(97e6 * float64(i+1))
+		}
+		if i%3 != 2 { // the others' stripes are not known
+			j.OSTs, j.ProcsPerOST = v(float64(4+i)), v(float64(j.Procs)/float64(4+i))
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// Shares is console.Explainer's, for three jobs that run.
+func (f *Fake) Shares(_ context.Context, policy string, on topology.ForwarderID) (console.SharesView, error) {
+	if _, err := f.snapshot(); err != nil {
+		return console.SharesView{}, err
+	}
+	p, err := share.ParsePolicy(policy)
+	if err != nil {
+		return console.SharesView{}, fmt.Errorf("%w: %w", console.ErrInvalid, err)
+	}
+	v := console.SharesView{Policy: p.String(), Forwarder: on, Jobs: []console.ShareRow{{Job: "88231", User: "wei", Group: "ocean", Nodes: 480}, {Job: "88260", User: cmp.Or(f.Foreign, "sam"), Group: cmp.Or(f.Foreign, "chem"), Nodes: 90},
+		{Job: "88262", User: "wei", Group: "ocean", Nodes: 30}}}
+	var jobs []share.Job
+	for _, j := range v.Jobs {
+		jobs = append(jobs, share.Job{Name: string(j.Job), User: j.User, Group: j.Group, Size: float64(j.Nodes)})
+	}
+	for i, x := range share.Shares(p, jobs) {
+		v.Jobs[i].Share = x
+	}
+	slices.SortStableFunc(v.Jobs, func(a, b console.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	return v, nil
+}
+
+// Pattern is console.Explainer's: the real algorithm.
+func (f *Fake) Pattern(_ context.Context, set string) (console.PatternView, error) {
+	if _, err := f.snapshot(); err != nil {
+		return console.PatternView{}, err
+	}
+	s, err := periodic.ReadSet(strings.NewReader(set))
+	if err != nil {
+		return console.PatternView{}, fmt.Errorf("%w: set: %w", console.ErrInvalid, err)
+	}
+	p, err := periodic.Schedule(s)
+	if err != nil {
+		return console.PatternView{}, fmt.Errorf("%w: %w", console.ErrInvalid, err)
+	}
+	return console.PatternView{Pattern: p, Unplanned: periodic.FairShare(s, s.TMin*s.KPrime), Set: s}, nil
+}

@@ -1,0 +1,53 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// loadAgain is how often a page asks again for what does not change every second.
+const loadAgain = 10 * time.Second
+
+// load is one thing that a page shows and asks for now and then.
+type load[T any] struct {
+	value  T
+	have   bool
+	err    error
+	call   string // the question; answers to an earlier one are not heeded
+	asking bool
+	asked  time.Time
+}
+
+// refresh asks when the question is a new one or the answer is old; a server that did not answer is
+// asked with every second.
+func (l *load[T]) refresh(s *State, k *asker, call string, f func(context.Context) (T, error)) tea.Cmd {
+	lost := errors.Is(l.err, ErrUnreachable)
+	if call == l.call && (l.asking || !lost && s.Now.Sub(l.asked) < loadAgain) {
+		return nil
+	}
+	l.call, l.asking, l.asked = call, true, s.Now
+	return ask(k, call, f)
+}
+
+// take keeps an answer if it is one to this question.
+func (l *load[T]) take(msg tea.Msg) {
+	a, ok := msg.(answer[T])
+	if !ok || a.req.Call != l.call {
+		return
+	}
+	l.asking = false
+	if l.err = a.req.Err; l.err == nil {
+		l.value, l.have = a.value, true
+	}
+}
+
+// missing is the body of a page that has nothing to show yet, or was refused.
+func (l *load[T]) missing(what string, w int) []string {
+	if l.err == nil {
+		return []string{"", clip(" Asking for "+what+".", w)}
+	}
+	return append(append([]string{""}, indent(wrap(clean(l.err.Error()), max(1, w-2)), w)...), clip(" "+adviceFor(l.err), w))
+}

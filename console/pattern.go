@@ -1,0 +1,199 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/remap/periodic"
+)
+
+// PatternView is a periodic pattern with what it was made for and what happens without it.
+type PatternView struct {
+	periodic.Pattern
+	Unplanned periodic.Unplanned `json:"unplanned"`
+	Set       periodic.Set       `json:"set"`
+}
+
+// examplePattern is Set 3 of the paper's Table 4 (Aupy et al., Periodic I/O scheduling for
+// super-computers), so that the page shows what it is for.
+var examplePattern = func() string {
+	apps := []string{}
+	for i := range 6 {
+		apps = append(apps, fmt.Sprintf(`{"name":"Turbulence2-%d","w":76.8,"vol":235.8,"beta":64}`, i+1))
+	}
+	for i := range 2 {
+		apps = append(apps, fmt.Sprintf(`{"name":"AstroPhysics-%d","w":15360,"vol":423.4,"beta":128}`, i+1))
+	}
+	return `{"procs":640,"b":0.01,"B":3,"kprime":2,"eps":0.01,"apps":[` + strings.Join(apps, ",") + `]}`
+}()
+
+// maxSet bounds the set that is typed or pasted.
+const maxSet = 16 << 10
+
+// patternPage draws when periodic applications should do their I/O: a row for each application under
+// the bandwidth they use together.
+type patternPage struct {
+	set     string // JSON as fairway periodic reads it
+	pattern load[PatternView]
+	edit    *input
+	top     int
+}
+
+func newPatternPage(set string) *patternPage {
+	if set == "" {
+		set = examplePattern
+	}
+	return &patternPage{set: set}
+}
+
+func (p *patternPage) name() string           { return onPattern }
+func (p *patternPage) address(*State) Address { return Address{Page: "whatif", Set: p.set} }
+func (p *patternPage) field() *input          { return p.edit }
+
+func (p *patternPage) refresh(s *State, k *asker) tea.Cmd {
+	if p.pattern.have && p.pattern.err == nil && p.pattern.call == p.call() {
+		return nil // it depends on nothing but the question
+	}
+	set := p.set
+	return p.pattern.refresh(s, k, p.call(), func(ctx context.Context) (PatternView, error) { return k.backend.Pattern(ctx, set) })
+}
+
+func (p *patternPage) call() string { return "pattern of " + p.set }
+
+func (p *patternPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.pattern.take(msg)
+	return nil
+}
+
+func (p *patternPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
+	text := strings.TrimSpace(p.edit.text)
+	p.edit = nil
+	if !ok || text == "" {
+		return nil
+	}
+	p.set, p.top = text, 0
+	return p.refresh(s, ask)
+}
+
+func (p *patternPage) act(s *State, ask *asker, a action) tea.Cmd {
+	switch a {
+	case actPanel:
+		s.pages = s.pages[:len(s.pages)-1]
+		return s.open(ask, newSharesPage("", ""))
+	case actEdit:
+		p.edit = &input{label: "set:", text: p.set, most: maxSet}
+	default:
+		p.top += steps[a] // kept in range where it is drawn
+	}
+	return nil
+}
+
+func (p *patternPage) title(*State, int) string { return " what if: staggered I/O" }
+
+func (p *patternPage) body(s *State, w, h int) []string {
+	if p.pattern.err != nil {
+		lines := p.pattern.missing("", w)
+		return append(lines, clip(" e changes the set, as fairway periodic reads it.", w))
+	}
+	if !p.pattern.have || p.pattern.call != p.call() {
+		return p.pattern.missing("a pattern", w)
+	}
+	v := &p.pattern.value
+	lines := []string{
+		clip(fmt.Sprintf(" a pattern of %.0f s, repeated; nothing is changed anywhere", v.T), w),
+		s.Palette.paint(s.Palette.bold, clip(" "+left("", 34)+right("SYSEFFICIENCY %", 16)+right("DILATION", 10), w)),
+		clip(" "+left("with the pattern", 34)+right(ratio(&v.SysEfficiency), 16)+right(number(v.Dilation), 10), w),
+		clip(" "+left("bandwidth shared fairly, no plan", 34)+right(ratio(&v.Unplanned.SysEfficiency), 16)+right(number(v.Unplanned.Dilation), 10), w),
+		clip(fmt.Sprintf(" no schedule computes more than %s %% here, and %s %% if bandwidth had no end", ratio(&v.KnapsackBound), ratio(&v.UpperBound)), w),
+		"",
+	}
+	return scroll(append(lines, p.gantt(s, w)...), &p.top, h)
+}
+
+// curveRows is the height of the bandwidth curve.
+const curveRows = 5
+
+// gantt draws the bandwidth in use and below it each application: a digit is the tenth of the
+// bandwidth it can have, - is computation.
+func (p *patternPage) gantt(s *State, w int) []string {
+	v := &p.pattern.value
+	widest := len("B = 0.001 GB/s")
+	for _, a := range v.Apps {
+		widest = max(widest, min(20, len(clean(a.Name))))
+	}
+	columns := max(10, min(200, w-widest-4))
+	used := make([]float64, columns)
+	rows := make([]string, len(v.Apps))
+	for i, a := range v.Apps {
+		io := a.Bandwidth(v.T, columns)
+		for c, bw := range io {
+			used[c] += bw
+		}
+		app := &v.Set.Apps[i]
+		rows[i] = " " + left(clean(a.Name), widest) + " |" + s.tenths(io, min(app.Procs*v.Set.Link, v.Set.Bandwidth), computing(a.Instances, app.Work, v.T, columns)) + "|"
+	}
+	var lines []string
+	for r := curveRows; r > 0; r-- {
+		label := ""
+		if r == curveRows {
+			label = fmt.Sprintf("B = %.3g GB/s", v.Set.Bandwidth)
+		}
+		line := []byte(strings.Repeat(" ", columns))
+		for c, bw := range used {
+			if bw/v.Set.Bandwidth*curveRows > float64(r)-0.5 {
+				line[c] = '#'
+			}
+		}
+		lines = append(lines, clip(" "+right(label, widest)+" |"+string(line)+"|", w))
+	}
+	for _, l := range rows {
+		lines = append(lines, clip(l, w))
+	}
+	axis := " " + left("", widest) + "  " + ends("0 s", fmt.Sprintf("%.0f s", v.T), columns)
+	return append(lines, clip(axis, w), "", clip(" 0-9 tenths of what an application can use   - it computes   # all together", w))
+}
+
+// tenths draws bandwidths as the grid does levels, and a computation where there is none.
+func (s *State) tenths(io []float64, most float64, computes []bool) string {
+	var b strings.Builder
+	look := ""
+	for c, bw := range io {
+		next, symbol := "", byte(' ')
+		switch {
+		case bw > most*1e-9:
+			l := min(9, int(bw/most*10))
+			next, symbol = s.Palette.level[l], byte('0'+l)
+		case computes[c]:
+			symbol = '-'
+		}
+		if next != look {
+			if b.WriteString(next); next == "" {
+				b.WriteString(s.Palette.reset)
+			}
+			look = next
+		}
+		b.WriteByte(symbol)
+	}
+	if look != "" {
+		b.WriteString(s.Palette.reset)
+	}
+	return b.String()
+}
+
+// computing are the columns in whose middle an application computes; a computation may run over the
+// pattern's end to its beginning.
+func computing(instances []periodic.Instance, work, length float64, columns int) []bool {
+	out := make([]bool, columns)
+	for c := range out {
+		t := (float64(c) + 0.5) * length / float64(columns)
+		for _, in := range instances {
+			if t >= in.InitW && t < in.InitW+work || t+length < in.InitW+work {
+				out[c] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+)
+
+// SharesView is what a sharing policy would give the running jobs of a forwarder, or all of them.
+type SharesView struct {
+	Policy    string               `json:"policy"` // with every level in it
+	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
+	Jobs      []ShareRow           `json:"jobs"` // the largest share first
+}
+
+// ShareRow is one job's share, 0..1.
+type ShareRow struct {
+	Job   topology.JobID `json:"job"`
+	User  string         `json:"user"`
+	Group string         `json:"group"` // its project
+	Nodes int            `json:"nodes"`
+	Share float64        `json:"share"`
+}
+
+// sharePolicies are those that a key goes through; an address may hold any other.
+var sharePolicies = []string{"size-fair", "job-fair", "user-fair", "user-size-fair", "group-user-size-fair"}
+
+// sharesPage asks what a sharing policy would give every running job; nothing is changed by it.
+type sharesPage struct {
+	policy    string
+	forwarder topology.ForwarderID // "" is all of them
+	shares    load[SharesView]
+	cursor    int
+}
+
+func newSharesPage(policy string, f topology.ForwarderID) *sharesPage {
+	if policy == "" {
+		policy = sharePolicies[0]
+	}
+	return &sharesPage{policy: policy, forwarder: f}
+}
+
+func (p *sharesPage) name() string { return onShares }
+
+func (p *sharesPage) address(*State) Address {
+	return Address{Page: "whatif", Policy: p.policy, Forwarder: string(p.forwarder)}
+}
+
+func (p *sharesPage) refresh(s *State, k *asker) tea.Cmd {
+	policy := p.policy
+	return p.shares.refresh(s, k, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)), func(ctx context.Context) (SharesView, error) { return k.backend.Shares(ctx, policy, p.forwarder) })
+}
+
+func (p *sharesPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.shares.take(msg)
+	return nil
+}
+
+func (p *sharesPage) act(s *State, ask *asker, a action) tea.Cmd {
+	jobs := p.shares.value.Jobs
+	switch a {
+	case actMetric:
+		p.policy = sharePolicies[(slices.Index(sharePolicies, p.policy)+1)%len(sharePolicies)]
+		return p.refresh(s, ask)
+	case actPanel:
+		s.pages = s.pages[:len(s.pages)-1]
+		return s.open(ask, newPatternPage(""))
+	case actOpen:
+		if p.cursor >= len(jobs) {
+			s.Note = "there is no job to open"
+			return nil
+		}
+		return s.open(ask, newJobPage(string(jobs[p.cursor].Job)))
+	default:
+		p.cursor = max(0, min(p.cursor+steps[a], len(jobs)-1))
+	}
+	return nil
+}
+
+func (p *sharesPage) title(*State, int) string {
+	title := " what if: shares under " + clean(p.policy)
+	if p.forwarder != "" {
+		title += " on " + clean(string(p.forwarder))
+	}
+	return title
+}
+
+func (p *sharesPage) body(s *State, w, h int) []string {
+	if !p.shares.have {
+		return p.shares.missing("the shares", w)
+	}
+	v := &p.shares.value
+	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
+	about := fmt.Sprintf(" %d running jobs; %s, nothing is changed anywhere", len(v.Jobs), clean(v.Policy))
+	lines := []string{clip(about, w)}
+	if p.shares.err != nil {
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.shares.err.Error()), w)))
+	}
+	if len(v.Jobs) == 0 {
+		return append(lines, clip(" No job runs here now.", w))
+	}
+	bars := max(0, w-56)
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" JOB         USER      GROUP        NODES  SHARE %", w)))
+	return append(lines, s.scrolled(len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
+		j := &v.Jobs[i]
+		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
+		return " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(number(float64(j.Nodes)), 8) + right(fmt.Sprintf("%.1f", 100*j.Share), 9) + "  " + bar
+	})...)
+}
