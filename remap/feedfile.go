@@ -40,23 +40,32 @@ func (d *Desk) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) 
 	}
 }
 
-func writeFeed(path string, f Feed) (err error) {
+func writeFeed(path string, f Feed) error {
 	b, err := json.MarshalIndent(f, "", " ")
 	if err != nil {
 		return fmt.Errorf("BUG: encode the feed: %w", err)
 	}
+	if err := ReplaceFile(path, append(b, '\n'), 0o644); err != nil { // no secret, and its reader is another user
+		return fmt.Errorf("exclusions: %w", err)
+	}
+	return nil
+}
+
+// ReplaceFile makes b the content of path: a reader, also one after a crash, sees the old file or the new
+// one, never a part.
+func ReplaceFile(path string, b []byte, mode os.FileMode) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("exclusions: %w", err)
+		return err
 	}
 	defer func() {
 		if err != nil {
 			os.Remove(tmp.Name())
 		}
 	}()
-	_, err = tmp.Write(append(b, '\n'))
+	_, err = tmp.Write(b)
 	if err == nil {
-		err = tmp.Chmod(0o644) // no secret, and its reader is another user
+		err = tmp.Chmod(mode)
 	}
 	if err == nil {
 		err = tmp.Sync()
@@ -68,7 +77,7 @@ func writeFeed(path string, f Feed) (err error) {
 		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("exclusions: write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return syncDir(filepath.Dir(path))
 }

@@ -56,21 +56,22 @@ type Detector struct {
 	scratch  []float64
 }
 
+// node is what is kept of one forwarder, and saved.
 type node struct {
-	class [3]class
-	alarm bool
-	since int64
+	Class [3]class
+	Alarm bool
+	Since int64
 }
 
 // class is one operation class of a forwarder.
 type class struct {
-	at        int64   // newest second seen
-	log, size float64 // of the newest second: log of seconds an operation took, log of its bytes
-	own, n    float64 // what the node is used to, over n seconds
-	capital   float64
-	start     int64
-	ratio     float64 // smoothed log ratio to the peers
-	took      float64 // smoothed log latency
+	At        int64   // newest second seen
+	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
+	Own, N    float64 // what the node is used to, over N seconds
+	Capital   float64
+	Start     int64
+	Ratio     float64 // smoothed log ratio to the peers
+	Took      float64 // smoothed log latency
 }
 
 // New makes a detector whose healthy nodes are accused once in every on average; see
@@ -91,8 +92,8 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.V
 	for _, id := range d.order {
 		n := d.nodes[id]
 		seen := false
-		for c := range n.class {
-			if n.class[c].at == d.now && d.bet(n, id, c) {
+		for c := range n.Class {
+			if n.Class[c].At == d.now && d.bet(n, id, c) {
 				seen = true
 			}
 		}
@@ -114,41 +115,41 @@ func (d *Detector) read(o *failslow.Observation) {
 		if !(k.Ops >= fewOps) || !(k.Exec > 0) || math.IsInf(k.Exec, 1) {
 			continue
 		}
-		s := &n.class[c]
-		s.at, s.log, s.size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
+		s := &n.Class[c]
+		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
 	}
 }
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
 // compare it with.
 func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
-	s := &n.class[c]
+	s := &n.Class[c]
 	peers, ok := d.peers(id, c)
 	if !ok {
 		return false
 	}
-	x := s.log - peers
-	s.ratio += (x - s.ratio) / 10
-	s.took += (s.log - s.took) / 10
-	if s.n >= ownSeconds {
-		x = min(x, s.log-s.own-d.common(id, c))
+	x := s.Log - peers
+	s.Ratio += (x - s.Ratio) / 10
+	s.Took += (s.Log - s.Took) / 10
+	if s.N >= ownSeconds {
+		x = min(x, s.Log-s.Own-d.common(id, c))
 	} else {
 		x -= margin
 	}
 	variance := max(d.spread, noise) * max(d.spread, noise)
 	bet := max(leastBet, min((slowBy*x-slowBy*slowBy/2)/variance, mostBet))
-	if s.capital < 1 && bet > 0 { // below that it is noise
-		s.start = d.now
-		s.ratio, s.took = s.log-peers, s.log
+	if s.Capital < 1 && bet > 0 { // below that it is noise
+		s.Start = d.now
+		s.Ratio, s.Took = s.Log-peers, s.Log
 	}
-	s.capital = min(d.limit+6, max(0, s.capital+bet))
+	s.Capital = min(d.limit+6, max(0, s.Capital+bet))
 	// What teaches is decided by the seconds before, never by this one.
-	if n.alarm || s.capital-bet > doubtAt*d.limit {
+	if n.Alarm || s.Capital-bet > doubtAt*d.limit {
 		return true
 	}
-	s.n++
-	s.own += (s.log - s.own) / min(s.n, memory)
-	d.spread += (min(1.25*math.Abs(s.log-peers), 1) - d.spread) / 5000
+	s.N++
+	s.Own += (s.Log - s.Own) / min(s.N, memory)
+	d.spread += (min(1.25*math.Abs(s.Log-peers), 1) - d.spread) / 5000
 	return true
 }
 
@@ -157,8 +158,8 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 func (d *Detector) common(id topology.NodeID, c int) float64 {
 	d.scratch = d.scratch[:0]
 	for _, other := range d.order {
-		if s := &d.nodes[other].class[c]; other != id && s.at != 0 && d.now-s.at <= peerAge && s.n >= ownSeconds {
-			d.scratch = append(d.scratch, s.log-s.own)
+		if s := &d.nodes[other].Class[c]; other != id && s.At != 0 && d.now-s.At <= peerAge && s.N >= ownSeconds {
+			d.scratch = append(d.scratch, s.Log-s.Own)
 		}
 	}
 	if len(d.scratch) < fewPeers {
@@ -171,13 +172,13 @@ func (d *Detector) common(id topology.NodeID, c int) float64 {
 // peers is the middle of what the clients of other forwarders saw of a class lately.
 func (d *Detector) peers(id topology.NodeID, c int) (float64, bool) {
 	d.scratch = d.scratch[:0]
-	me := &d.nodes[id].class[c]
+	me := &d.nodes[id].Class[c]
 	for _, other := range d.order {
-		s := &d.nodes[other].class[c]
-		if other == id || s.at == 0 || d.now-s.at > peerAge || math.Abs(s.size-me.size) > sizeRange {
+		s := &d.nodes[other].Class[c]
+		if other == id || s.At == 0 || d.now-s.At > peerAge || math.Abs(s.Size-me.Size) > sizeRange {
 			continue
 		}
-		d.scratch = append(d.scratch, s.log)
+		d.scratch = append(d.scratch, s.Log)
 	}
 	if len(d.scratch) < fewPeers {
 		return 0, false
@@ -192,23 +193,23 @@ func (d *Detector) peers(id topology.NodeID, c int) (float64, bool) {
 
 func (d *Detector) decide(n *node, id topology.NodeID, seen bool) {
 	worst := 0
-	for c := range n.class {
-		if n.class[c].capital > n.class[worst].capital {
+	for c := range n.Class {
+		if n.Class[c].Capital > n.Class[worst].Capital {
 			worst = c
 		}
 	}
-	score := n.class[worst].capital / d.limit
+	score := n.Class[worst].Capital / d.limit
 	switch {
-	case !n.alarm && score >= 1:
-		n.alarm, n.since = true, n.class[worst].start
-	case n.alarm && score < release:
-		n.alarm = false
+	case !n.Alarm && score >= 1:
+		n.Alarm, n.Since = true, n.Class[worst].Start
+	case n.Alarm && score < release:
+		n.Alarm = false
 	}
 	v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
 	switch {
 	case !seen:
 		return // silence is neither health nor sickness
-	case n.alarm:
+	case n.Alarm:
 		v.Level = anomaly.Alarm
 	case score >= doubtAt:
 		v.Level = anomaly.Doubt
@@ -226,9 +227,9 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 	if n == nil {
 		return r
 	}
-	for c := range n.class {
-		if s := &n.class[c]; s.at != 0 && d.now-s.at <= peerAge {
-			r[c] = math.Exp(s.ratio)
+	for c := range n.Class {
+		if s := &n.Class[c]; s.At != 0 && d.now-s.At <= peerAge {
+			r[c] = math.Exp(s.Ratio)
 		}
 	}
 	return r
@@ -237,9 +238,9 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 var classNames = [3]string{"reads", "writes", "metadata operations"}
 
 func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Verdict) {
-	since := n.class[worst].start
-	if n.alarm {
-		since = n.since
+	since := n.Class[worst].Start
+	if n.Alarm {
+		since = n.Since
 	}
 	v.Since = time.Unix(since, 0).UTC()
 	v.Confidence = min(0.99, v.Score/1.2)
@@ -262,8 +263,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if slow > 1 {
 		v.Class = ""
 	}
-	s := &n.class[worst]
-	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.took), math.Exp(s.took-s.ratio)
+	s := &n.Class[worst]
+	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
 	v.Sentence = fmt.Sprintf("%s through %s take its clients %.2g times as long as those of its peers since %s (%.3g ms against %.2g)%s",
-		classNames[worst], id, ratios[worst], v.Since.Format("15:04:05"), 1000*math.Exp(s.took), 1000*math.Exp(s.took-s.ratio), others)
+		classNames[worst], id, ratios[worst], v.Since.Format("15:04:05"), 1000*math.Exp(s.Took), 1000*math.Exp(s.Took-s.Ratio), others)
 }

@@ -32,20 +32,21 @@ type Config struct {
 	// Simulated marks every screen: the frames come from a model of a machine.
 	Simulated bool `toml:"simulated"`
 
-	Listen       Listen                `toml:"listen"`
-	Access       Access                `toml:"access"`
-	Store        Store                 `toml:"store"`
-	Archive      Archive               `toml:"archive"`
-	Forwarder    Forwarder             `toml:"forwarder"`
-	Desk         remap.Settings        `toml:"desk"`
-	Detector     failslow.Settings     `toml:"detector"`
-	Interference interference.Settings `toml:"interference"`
-	Findings     anomaly.Settings      `toml:"findings"`
-	Probe        Probe                 `toml:"probe"`
-	Feed         Feed                  `toml:"feed"`
-	Dispatch     Dispatch              `toml:"dispatch"`
-	Driver       Driver                `toml:"driver"`
-	Nodes        []topology.Node       `toml:"node"`
+	Listen        Listen                `toml:"listen"`
+	Access        Access                `toml:"access"`
+	Store         Store                 `toml:"store"`
+	Archive       Archive               `toml:"archive"`
+	Forwarder     Forwarder             `toml:"forwarder"`
+	Desk          remap.Settings        `toml:"desk"`
+	Detector      failslow.Settings     `toml:"detector"`
+	DetectorState DetectorState         `toml:"detector_state"`
+	Interference  interference.Settings `toml:"interference"`
+	Findings      anomaly.Settings      `toml:"findings"`
+	Probe         Probe                 `toml:"probe"`
+	Feed          Feed                  `toml:"feed"`
+	Dispatch      Dispatch              `toml:"dispatch"`
+	Driver        Driver                `toml:"driver"`
+	Nodes         []topology.Node       `toml:"node"`
 	// Default is the site's fixed mapping: compute node to forwarder.
 	Default topology.Mapping `toml:"default_mapping"`
 }
@@ -91,20 +92,21 @@ const (
 func defaultConfig() Config {
 	fan := driver.DefaultFan()
 	return Config{
-		Name:         "fairway",
-		StateDir:     "/var/lib/fairway",
-		LogLevel:     "info",
-		Listen:       Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
-		Store:        Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
-		Archive:      Archive{Forwarders: true},
-		Access:       Access{Anonymous: remap.Viewer},
-		Desk:         remap.DefaultSettings(),
-		Detector:     failslow.DefaultSettings(),
-		Interference: interference.DefaultSettings(),
-		Probe:        defaultProbe(),
-		Findings:     anomaly.DefaultSettings(),
-		Dispatch:     Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
-		Driver:       Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
+		Name:          "fairway",
+		StateDir:      "/var/lib/fairway",
+		LogLevel:      "info",
+		Listen:        Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
+		Store:         Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
+		Archive:       Archive{Forwarders: true},
+		Access:        Access{Anonymous: remap.Viewer},
+		Desk:          remap.DefaultSettings(),
+		Detector:      failslow.DefaultSettings(),
+		DetectorState: DetectorState{SaveEvery: time.Minute, MaxAge: time.Hour},
+		Interference:  interference.DefaultSettings(),
+		Probe:         defaultProbe(),
+		Findings:      anomaly.DefaultSettings(),
+		Dispatch:      Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
+		Driver:        Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
 	}
 }
 
@@ -247,6 +249,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Detector.Validate(); err != nil {
 		return fmt.Errorf("%w: detector.%w", errConfig, err)
+	}
+	if err := c.DetectorState.validate(); err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	if err := c.Interference.Validate(); err != nil {
 		return fmt.Errorf("%w: interference.%w", errConfig, err)

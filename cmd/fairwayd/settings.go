@@ -64,6 +64,8 @@ var settings = []setting{
 	{"detector.peak_bytes_per_sec", "What a forwarder can move, bytes/s; 0: learnt from the fleet."},
 	{"detector.idle_probe_every", "Least time between two canary probes of a forwarder without load."},
 	{"detector.suspect_probe_every", "Least time between two canary probes of a suspect forwarder."},
+	{"detector_state.save_every", "How often what the detectors have learnt, and their evidence, is saved in state_dir; at the end too."},
+	{"detector_state.max_age", "How old a saved state may be at a start; with an older one the detectors begin anew."},
 	{"interference.threads", "Requests that a forwarder serves at once."},
 	{"interference.pinned_exec_seconds", "Service time of a write, in seconds, from which it waits for a lock rather than for the back end."},
 	{"interference.pinned_wait_seconds", "Time, in seconds, that requests behind such writes wait at least."},

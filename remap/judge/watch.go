@@ -22,6 +22,7 @@ import (
 // execution times, weighted by their operations.
 type Watch struct {
 	board *observed.Board
+	set   failslow.Settings
 
 	mu      sync.Mutex // guards everything that follows
 	slow    *failslow.Detector
@@ -41,7 +42,7 @@ type Watch struct {
 
 // NewWatch looks at the frames on board.
 func NewWatch(board *observed.Board, slow failslow.Settings, others interference.Settings) *Watch {
-	return &Watch{board: board, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
+	return &Watch{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
 		inside: map[topology.NodeID]float64{}, clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }
 

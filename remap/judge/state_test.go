@@ -1,0 +1,150 @@
+package judge
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// eyes is a layer of diods, which only their clients see: eight forwarders with a client each.
+type eyes struct {
+	*Watch
+	t     *testing.T
+	board *observed.Board
+	s     *remap.Situation
+	now   time.Time
+}
+
+func newEyes(t *testing.T, now time.Time) *eyes {
+	e := &eyes{t: t, board: observed.NewBoard(0), s: remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}}), now: now}
+	e.s.Observed = topology.Mapping{}
+	e.Watch = NewWatch(e.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	return e
+}
+
+// live lets seconds pass, in which writes through f1 take slow seconds and those of the others 4 ms, and
+// returns after how many an alarm went off; 0 for none.
+func (e *eyes) live(seconds int, slow float64) int {
+	e.t.Helper()
+	for i := range seconds {
+		e.now = e.now.Add(time.Second)
+		at := e.now.Add(-time.Second).UnixMilli()
+		for _, n := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
+			took := 4e-3
+			if n == "1" {
+				took = slow
+			}
+			cn, fwd := topology.NodeID("cn"+n), topology.ForwarderID("f"+n)
+			e.s.Observed[cn] = fwd
+			e.board.Take([]collector.Frame{
+				{Node: cn, Role: topology.Compute, TimeMillis: at, Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7, collector.ClientWrite, took)},
+				{Node: fwd.Node(), Role: topology.Forwarder, TimeMillis: at, Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7)},
+			}, e.now)
+		}
+		for _, v := range e.Verdicts(e.now, e.s) {
+			if v.Level == anomaly.Alarm {
+				if v.Node != "f1" {
+					e.t.Errorf("accused is %s", v.Node)
+				}
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// TestRestartKeepsTheEvidence: a daemon that is restarted in the middle of a fault accuses as soon as one
+// that was not, and one that has lost its state does not.
+func TestRestartKeepsTheEvidence(t *testing.T) {
+	begun := time.Unix(1_800_000_000, 0)
+	path := filepath.Join(t.TempDir(), "detectors")
+	whole := newEyes(t, begun)
+	whole.live(200, 4e-3)
+	uncut := whole.live(200, 10e-3)
+
+	cut := newEyes(t, begun)
+	cut.live(200, 4e-3)
+	if at := cut.live(uncut-3, 10e-3); uncut < 6 || at != 0 {
+		t.Fatalf("alarms after %d and %d s", uncut, at)
+	}
+	if err := cut.SaveState(path, cut.now); err != nil {
+		t.Fatal(err)
+	}
+	again := newEyes(t, cut.now.Add(20*time.Second)) // the restart takes that long
+	if age, err := again.LoadState(path, again.now, time.Hour); err != nil || age != 20*time.Second {
+		t.Fatal(age, err)
+	}
+	if at := again.live(200, 10e-3); at == 0 || at > 5 {
+		t.Errorf("with its evidence the alarm came %d s after the restart, without one 3 s later", at)
+	}
+	if at := newEyes(t, cut.now.Add(20*time.Second)).live(5, 10e-3); at != 0 {
+		t.Error("without its evidence it needs no longer: this test shows nothing")
+	}
+}
+
+// TestUnfitStateIsRefused: what is damaged, of another version, too old or of the future is not taken up, and
+// the detectors are as they were.
+func TestUnfitStateIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "detectors")
+	e := newEyes(t, time.Unix(1_800_000_000, 0))
+	e.live(100, 4e-3)
+	if err := e.SaveState(path, e.now); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := bytes.Clone(good)
+	newer[len(stateMagic)]++
+	flipped := bytes.Clone(good)
+	flipped[len(flipped)/2] ^= 1
+	for _, tc := range []struct {
+		name string
+		file []byte
+		age  time.Duration
+		want error
+	}{
+		{"none", nil, 0, fs.ErrNotExist},
+		{"empty", []byte{}, 0, ErrStateDamaged},
+		{"another file", []byte("a journal, perhaps\n"), 0, ErrStateDamaged},
+		{"cut off", good[:len(good)-1], 0, ErrStateDamaged},
+		{"longer", append(bytes.Clone(good), 0), 0, ErrStateDamaged},
+		{"one bit", flipped, 0, ErrStateDamaged},
+		{"newer", newer, 0, ErrStateNewer},
+		{"old", good, time.Hour + time.Second, ErrStateOld},
+		{"of the future", good, -time.Hour, ErrStateOld},
+		{"good", good, time.Hour, nil},
+	} {
+		os.Remove(path)
+		if tc.file != nil {
+			if err := os.WriteFile(path, tc.file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fresh := newEyes(t, e.now)
+		_, err := fresh.LoadState(path, e.now.Add(tc.age), time.Hour)
+		if !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+		if _, knows := fresh.slow.Node("f1"); knows != (tc.want == nil) {
+			t.Errorf("%s: knows the nodes of the file: %t", tc.name, knows)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) != 0 {
+		t.Errorf("files left beside it: %v", left)
+	}
+}
