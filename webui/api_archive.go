@@ -21,6 +21,7 @@ import (
 type Archive interface {
 	Ask(ctx context.Context, q iolog.Question, limit int) (iolog.Result, error)
 	JobLogs(ctx context.Context, job topology.JobID) ([]iolog.Log, error)
+	Around(ctx context.Context, j *iolog.Job) (iolog.Around, error)
 }
 
 // Bounds of one question.
@@ -109,7 +110,7 @@ func (s *Server) getRootCause(w http.ResponseWriter, r *http.Request, _ who) err
 	}
 	v := console.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []console.LogCause{}}
 	for i := range logs {
-		cause, err := s.explain(ctx, &logs[i], &run)
+		cause, err := s.explain(ctx, a, &logs[i], &run)
 		if err != nil {
 			return err
 		}
@@ -129,9 +130,13 @@ func (s *Server) observedForwarders(nodes []topology.NodeID) (out []topology.For
 	return out
 }
 
-func (s *Server) explain(ctx context.Context, l *iolog.Log, run *history.Run) (console.LogCause, error) {
+func (s *Server) explain(ctx context.Context, a Archive, l *iolog.Log, run *history.Run) (console.LogCause, error) {
 	j := &l.Jobs[0]
 	records, err := s.troubles(ctx, run.Forwarders, j.Start, j.End)
+	if err != nil {
+		return console.LogCause{}, err
+	}
+	around, err := a.Around(ctx, j)
 	if err != nil {
 		return console.LogCause{}, err
 	}
@@ -146,6 +151,7 @@ func (s *Server) explain(ctx context.Context, l *iolog.Log, run *history.Run) (c
 			continue
 		}
 		job.Records = records
+		job.FromAround(l, around)
 		answer := rootcause.Explain(job, rootcause.Defaults())
 		answer.Keep(maxCritical)
 		*to = &answer

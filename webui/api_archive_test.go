@@ -61,8 +61,17 @@ func (fakeArchive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, 
 			{File: 1, Procs: 64, BytesWritten: 14e9, WriteStart: 0, WriteEnd: 10, ReadStart: none, ReadEnd: none, PosixWrites: 10, SmallWrites: 5, StripeCount: &one, OSTs: []int32{20}},
 			{File: 2, Procs: 1, WriteStart: 6, WriteEnd: 12, ReadStart: none, ReadEnd: none},
 		},
-		Files: []iolog.File{{ID: 1, Path: "/scratch/out"}},
+		Files: []iolog.File{{ID: 1, Path: "/scratch/out", Mount: "/scratch"}},
 	}}, nil
+}
+
+// Around has one target that is at its peak for the first five seconds.
+func (fakeArchive) Around(_ context.Context, j *iolog.Job) (iolog.Around, error) {
+	return iolog.Around{
+		OSTs:            []iolog.OST{{Time: j.Start, Target: "snx-OST0014", FS: "snx", Seconds: 5, BytesRead: 45e9, BytesWritten: math.NaN()}},
+		PeakBytesPerSec: map[string]float64{"snx": 10e9},
+		Neighbours:      []iolog.Neighbour{{JobID: "12", App: "vpic", Mount: "/scratch", OST: 20, Bytes: 31e9}},
+	}, nil
 }
 
 func TestRootCause(t *testing.T) {
@@ -76,6 +85,9 @@ func TestRootCause(t *testing.T) {
 	w := v.Logs[0].Write
 	if w.IOTime != 12 || w.CriticalFiles != 2 || w.Critical[0].Name != "/scratch/out" || !strings.HasPrefix(w.Critical[1].Name, "file 0") || w.Factors.ProcsPerOST != 64 {
 		t.Errorf("%+v", w)
+	}
+	if said := strings.Join(w.Verdict, "\n"); !strings.Contains(said, "snx-OST0014 was saturated for 5 s of the I/O time (42 %)") || !strings.Contains(said, "job 12 (vpic) moved 31 GB there") {
+		t.Errorf("%s", said)
 	}
 	if res, _ := s.ask("GET", "/api/v1/jobs/10/rootcause", viewerSecret, nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a job without a log: %d", res.StatusCode)

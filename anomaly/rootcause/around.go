@@ -66,18 +66,24 @@ func overlap(pieces []Critical, records []Record) float64 {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Start, b.Start) })
 	var total float64
-	i := 0
 	for at := 0; at < len(records); {
 		start, end := records[at].Start, records[at].End
 		for at++; at < len(records) && records[at].Start <= end; at++ {
 			end = max(end, records[at].End)
 		}
-		for i < len(pieces) && pieces[i].End <= start {
-			i++
+		total += within(pieces, start, end)
+	}
+	return total
+}
+
+// within is the time from start to end that lies in a piece.
+func within(pieces []Critical, start, end float64) (total float64) {
+	first, _ := slices.BinarySearchFunc(pieces, start, func(c Critical, t float64) int { return cmp.Compare(c.End, t) })
+	for _, c := range pieces[first:] {
+		if c.Start >= end {
+			break
 		}
-		for k := i; k < len(pieces) && pieces[k].Start < end; k++ {
-			total += max(0, min(end, pieces[k].End)-max(start, pieces[k].Start))
-		}
+		total += max(0, min(end, c.End)-max(start, c.Start))
 	}
 	return total
 }

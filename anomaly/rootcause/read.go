@@ -86,7 +86,7 @@ func known(p *float64) Known {
 }
 
 // ParseJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
-// "collective","procs","osts"}],"procs":n,"records":[...]}, where start and end are required, osts is a
+// "collective","procs","osts"}],"procs":n,"records":[...],"storage":{...}}, where start and end are required, osts is a
 // count or a list of targets and everything else may be missing. Its errors name the file and field.
 func ParseJob(b []byte) (Job, error) {
 	j := Job{Procs: Unknown()}
@@ -125,6 +125,8 @@ func (j *Job) read(d *json.Decoder) error {
 			err = j.readFiles(d)
 		case "records":
 			err = d.Decode(&j.Records)
+		case "storage":
+			err = d.Decode(&j.Storage)
 		case "procs":
 			var n *float64
 			err = d.Decode(&n)

@@ -94,6 +94,8 @@ type Job struct {
 	Procs Known
 	// Records are the troubles known of the forwarders and targets that the job used.
 	Records []Record
+	// Storage is what the storage servers recorded meanwhile; empty where they keep no record.
+	Storage Storage
 }
 
 // Limits are the thresholds of the verdict. All are settings; Defaults are the paper's where it has one.
@@ -114,6 +116,11 @@ type Limits struct {
 	Idle float64
 	// Shadow is the share of the I/O time under a Record that makes it part of the cause, 0..1; ours.
 	Shadow float64
+	// Saturated is the share of a target's peak from which it counts as saturated, 0..1 (DFRA's occupancy).
+	Saturated float64
+	// Hot is how many times the mean of its file system a target moves when it counts as hot, and Slow the
+	// share of its peers' rate at which it counts as slow for the same work, 0..1; ours.
+	Hot, Slow float64
 }
 
 // Defaults returns the limits of IOMiner section III-F (1 GB/s, half of the requests, 3 processes for
@@ -122,6 +129,7 @@ func Defaults() Limits {
 	return Limits{
 		LowBytesPerSec: 1e9, Small: 0.5, Nonconsec: 0.5, ProcsPerOST: 3,
 		Dominant: 0.5, Overlap: 1.5, SerialFiles: 4, Idle: 0.1, Shadow: 0.1,
+		Saturated: 0.8, Hot: 2, Slow: 0.5,
 	}
 }
 
@@ -234,7 +242,7 @@ func (j *Job) Check() error {
 			return fmt.Errorf("records[%d] %q: end %v lies before start %v", i, r.Node, r.End, r.Start)
 		}
 	}
-	return nil
+	return j.Storage.check()
 }
 
 // What no log can hold: more than 30,000 years, more than a million exabytes.

@@ -24,6 +24,7 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 	out = append(out, pattern(a, lim)...)
 	add(contention(a, lim))
 	out = append(out, onTheWay(j, a, lim)...)
+	out = append(out, onTargets(j, a, lim)...)
 	for _, c := range out {
 		if c.Cause {
 			return out

@@ -14,6 +14,29 @@ import (
 // small is an archive whose every answer can be counted by hand.
 func small(t *testing.T) string {
 	t.Helper()
+	mega, four, one, auto := int64(1<<20), int64(4), int64(1), int64(-1)
+	slow := iolog.Factors{IOSeconds: 100, BytesPerSec: 4e8, Small: 0.9, Nonconsec: 0.1, Collective: math.NaN(), OSTs: 1, ProcsPerOST: 2000, CriticalFiles: 1, LongestShare: 1}
+	none := iolog.Factors{IOSeconds: math.NaN(), BytesPerSec: math.NaN(), Small: math.NaN(), Nonconsec: math.NaN(), Collective: math.NaN(), OSTs: math.NaN(), ProcsPerOST: math.NaN(), LongestShare: math.NaN()}
+	return archiveOf(t,
+		iolog.Log{
+			Jobs: []iolog.Job{{Log: 1, JobID: "11", App: "wrf", Procs: 2000, Start: testDay, End: testDay.Add(time.Hour), Files: 1, SharedFiles: 1, FullFiles: 1, BytesWritten: 40e9, UsesPosix: true, UsesMPIIO: true, UsesCollective: true,
+				PosixWrites: 100, SeqWrites: 100, ConsecWrites: 50, SizeWrites: []int64{0, 0, 0, 0, 90, 10, 0, 0, 0, 0}, SizeReads: make([]int64, 10), Write: slow, Read: none}},
+			JobFiles: []iolog.JobFile{{Log: 1, File: 7, OSTs: []int32{5, 6}, BytesWritten: 100, StripeSize: &mega, StripeCount: &four, StripeOffset: &auto}},
+			Slurm:    []iolog.Slurm{{JobID: "11", NodeCount: &four, Start: testDay}},
+		},
+		iolog.Log{
+			Jobs: []iolog.Job{{Log: 2, JobID: "12", App: "wrf", Procs: 4, Start: testDay, End: testDay.Add(2 * time.Hour), Files: 4, BytesRead: 5e9, BytesWritten: 5e9, UsesPosix: true,
+				PosixReads: 100, SeqReads: 20, ConsecReads: 10, SizeReads: []int64{100, 0, 0, 0, 0, 0, 0, 0, 0, 0}, SizeWrites: make([]int64, 10), Write: none, Read: none}},
+			JobFiles: []iolog.JobFile{{Log: 2, File: 8, StripeSize: &mega, StripeCount: &one, StripeOffset: &auto}, {Log: 2, File: 9, OSTs: []int32{6, 8}, BytesWritten: 40, BytesRead: 6}},
+		},
+		iolog.Log{Jobs: []iolog.Job{{Log: 3, JobID: "13", App: "cat", Procs: 1, Start: testDay.AddDate(0, 0, 1), Files: 2, BytesRead: 30e9, UsesStdio: true, Write: none, Read: none}}},
+		iolog.Log{Jobs: []iolog.Job{{Log: 4, JobID: "14", App: "hmmer", Procs: 8, Start: testDay, Files: 3, SharedFiles: 2, UsesPosix: true, Write: none, Read: none}}, Problem: "cut at byte 9"},
+	)
+}
+
+// archiveOf is an archive of these logs in one batch.
+func archiveOf(t *testing.T, logs ...iolog.Log) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "archive")
 	s, err := openStore(dir)
 	if err != nil {
@@ -25,25 +48,8 @@ func small(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer b.close()
-	mega, four, one, auto := int64(1<<20), int64(4), int64(1), int64(-1)
-	slow := iolog.Factors{IOSeconds: 100, BytesPerSec: 4e8, Small: 0.9, Nonconsec: 0.1, Collective: math.NaN(), OSTs: 1, ProcsPerOST: 2000, CriticalFiles: 1, LongestShare: 1}
-	none := iolog.Factors{IOSeconds: math.NaN(), BytesPerSec: math.NaN(), Small: math.NaN(), Nonconsec: math.NaN(), Collective: math.NaN(), OSTs: math.NaN(), ProcsPerOST: math.NaN(), LongestShare: math.NaN()}
-	for _, l := range []iolog.Log{
-		{
-			Jobs: []iolog.Job{{Log: 1, JobID: "11", App: "wrf", Procs: 2000, Start: testDay, End: testDay.Add(time.Hour), Files: 1, SharedFiles: 1, FullFiles: 1, BytesWritten: 40e9, UsesPosix: true, UsesMPIIO: true, UsesCollective: true,
-				PosixWrites: 100, SeqWrites: 100, ConsecWrites: 50, SizeWrites: []int64{0, 0, 0, 0, 90, 10, 0, 0, 0, 0}, SizeReads: make([]int64, 10), Write: slow, Read: none}},
-			JobFiles: []iolog.JobFile{{Log: 1, File: 7, OSTs: []int32{5, 6}, BytesWritten: 100, StripeSize: &mega, StripeCount: &four, StripeOffset: &auto}},
-			Slurm:    []iolog.Slurm{{JobID: "11", NodeCount: &four, Start: testDay}},
-		},
-		{
-			Jobs: []iolog.Job{{Log: 2, JobID: "12", App: "wrf", Procs: 4, Start: testDay, End: testDay.Add(2 * time.Hour), Files: 4, BytesRead: 5e9, BytesWritten: 5e9, UsesPosix: true,
-				PosixReads: 100, SeqReads: 20, ConsecReads: 10, SizeReads: []int64{100, 0, 0, 0, 0, 0, 0, 0, 0, 0}, SizeWrites: make([]int64, 10), Write: none, Read: none}},
-			JobFiles: []iolog.JobFile{{Log: 2, File: 8, StripeSize: &mega, StripeCount: &one, StripeOffset: &auto}, {Log: 2, File: 9, OSTs: []int32{6, 8}, BytesWritten: 40, BytesRead: 6}},
-		},
-		{Jobs: []iolog.Job{{Log: 3, JobID: "13", App: "cat", Procs: 1, Start: testDay.AddDate(0, 0, 1), Files: 2, BytesRead: 30e9, UsesStdio: true, Write: none, Read: none}}},
-		{Jobs: []iolog.Job{{Log: 4, JobID: "14", App: "hmmer", Procs: 8, Start: testDay, Files: 3, SharedFiles: 2, UsesPosix: true, Write: none, Read: none}}},
-	} {
-		if err := b.add(&l, iolog.Read{Hash: fmt.Sprintf("%064x", l.Jobs[0].Log), Path: "p", Problem: map[int64]string{4: "cut at byte 9"}[l.Jobs[0].Log], Imported: testDay}); err != nil {
+	for i, l := range logs {
+		if err := b.add(&l, iolog.Read{Hash: fmt.Sprintf("%064x", i), Path: "p", Problem: l.Problem, Imported: testDay}); err != nil {
 			t.Fatal(err)
 		}
 	}

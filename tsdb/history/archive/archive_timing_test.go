@@ -68,8 +68,12 @@ func TestBigArchive(t *testing.T) {
 	files, bytes := size(t, dir)
 	t.Logf("archive: %d parts, %d MB, rows %v", files, bytes/1e6, one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile)"))
 	for _, a := range iolog.Analyses {
+		q := iolog.Question{Analysis: a}
+		if a.Name == "neighbours" { // of a job in the middle, or there is nothing to do
+			q.Params = map[string]string{"job": fmt.Sprint(one(t, dir, "SELECT job_id FROM job ORDER BY start_time LIMIT 1 OFFSET 50000")[0])}
+		}
 		begun, used := time.Now(), cpu(t)
-		res, err := Ask(t.Context(), dir, iolog.Question{Analysis: a}, 0)
+		res, err := Ask(t.Context(), dir, q, 0)
 		if err != nil {
 			t.Error(err)
 		}

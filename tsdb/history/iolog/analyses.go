@@ -165,14 +165,15 @@ ORDER BY bytes_per_sec, log LIMIT $n::BIGINT`,
 	{
 		Name: "neighbours", Does: "Other jobs that used the same storage targets while a job ran (Figure 1's join by target and time)",
 		Params: []Param{{Name: "job", Does: "the job (required)", kind: text}, {Name: "n", Default: "20", Does: "how many", kind: number}},
+		// Joined by day too, so that only the days are opened that the other jobs began on.
 		SQL: `WITH mine AS (SELECT log, day, start_time, end_time FROM job WHERE job_id = $job::VARCHAR),
-targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile WHERE log IN (SELECT log FROM mine) AND day IN (SELECT day FROM mine)),
-others AS (SELECT DISTINCT o.log, o.job_id, o.app, o.start_time, o.end_time FROM job o JOIN mine m
+targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile JOIN mine USING (day, log)),
+others AS (SELECT DISTINCT o.log, o.day, o.job_id, o.app, o.start_time, o.end_time FROM job o JOIN mine m
   ON o.job_id <> $job::VARCHAR AND o.start_time < m.end_time AND o.end_time > m.start_time),
-used AS (SELECT log, bytes_read, bytes_written, osts FROM jobfile WHERE len(osts) > 0 AND log IN (SELECT log FROM others)),
-shared AS (SELECT log, bytes_read / len(osts) AS r, bytes_written / len(osts) AS w, unnest(osts) AS ost FROM used)
+shared AS (SELECT o.job_id, o.app, o.start_time, o.end_time, bytes_read / len(osts) AS r, bytes_written / len(osts) AS w, unnest(osts) AS ost
+  FROM jobfile JOIN others o USING (day, log))
 SELECT job_id, app, count(DISTINCT ost) AS shared_osts, sum(r) AS bytes_read_there, sum(w) AS bytes_written_there, min(start_time) AS start_time, max(end_time) AS end_time
-FROM shared JOIN targets USING (ost) JOIN others USING (log) GROUP BY job_id, app ORDER BY sum(r) + sum(w) DESC, job_id LIMIT $n::BIGINT`,
+FROM shared WHERE ost IN (SELECT ost FROM targets) GROUP BY job_id, app ORDER BY sum(r) + sum(w) DESC, job_id LIMIT $n::BIGINT`,
 	},
 	{
 		Name: "bad-logs", Does: "Files that could not be read, or only in part",

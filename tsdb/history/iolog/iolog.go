@@ -217,3 +217,22 @@ type Log struct {
 func (l *Log) Rows() int {
 	return len(l.Jobs) + len(l.JobFiles) + len(l.Files) + len(l.Slurm) + len(l.OSTs) + len(l.Forwarders)
 }
+
+// Around is what the archive knows of the storage targets while a job ran, whoever used them.
+type Around struct {
+	// OSTs are rows of every target, in intervals of five seconds or, of a long job, of more.
+	OSTs []OST
+	// PeakBytesPerSec is, by file system, the most that one of its targets moved in five seconds lately.
+	PeakBytesPerSec map[string]float64
+	Neighbours      []Neighbour
+}
+
+// Neighbour is what another job read and wrote on one target while its files and the job's were in I/O;
+// a file's bytes count evenly over its targets.
+type Neighbour struct {
+	JobID string
+	App   string
+	Mount string
+	OST   int32
+	Bytes float64
+}
