@@ -9,6 +9,7 @@ package stream
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -183,13 +184,19 @@ func (c *Client) dial(ctx context.Context, t target) (*websocket.Conn, error) {
 	defer resp.Body.Close()
 	why, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
 	what := "did not accept the stream"
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
+	switch {
+	case resp.StatusCode == http.StatusForbidden && c.Token == "":
+		what = "wants a token ('fairwayd token NAME agent' makes one; name its file in [daemon] token_file)"
+	case resp.StatusCode == http.StatusUnauthorized:
 		what = "refused the token (set [daemon] token_file to this agent's own)"
-	case http.StatusForbidden:
+	case resp.StatusCode == http.StatusForbidden:
 		what = "does not let this token stream"
 	}
-	return nil, fmt.Errorf("daemon %s %s: %s %s", c.URL, what, resp.Status, strings.TrimSpace(string(why)))
+	var problem struct{ Detail string } // RFC 9457
+	if json.Unmarshal(why, &problem) == nil && problem.Detail != "" {
+		why = []byte(problem.Detail)
+	}
+	return nil, fmt.Errorf("daemon %s %s: %s: %s", c.URL, what, resp.Status, strings.TrimSpace(string(why)))
 }
 
 // session is one connection's life. worked says that the daemon acknowledged something.

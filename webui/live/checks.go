@@ -136,6 +136,10 @@ func sourcesCheck(h health) console.Check {
 
 func peaksCheck(s *Snapshot) console.Check {
 	c := console.Check{Name: "peaks", Level: console.CheckOK, Text: "every forwarder's peak bandwidth is known"}
+	if len(s.Machine.ByRole(topology.Forwarder)) == 0 {
+		c.Level, c.Text = console.CheckUnknown, "no forwarder is known"
+		return c
+	}
 	var without []topology.NodeID
 	for _, n := range s.Machine.ByRole(topology.Forwarder) {
 		if n.PeakBytesPerSec <= 0 {

@@ -100,10 +100,14 @@ func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 	case err == nil:
 		err = bad
 	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w: %s", d.argv[0], q.Verb, err, strings.TrimSpace(said.String()))
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("%s %s: %w", d.argv[0], q.Verb, err)
+	if words := strings.TrimSpace(said.String()); words != "" {
+		err = fmt.Errorf("%w: %s", err, words)
+	}
+	return err
 }
 
 // lines reads answers to the end, so that the command never waits; it returns the first bad line.
