@@ -55,15 +55,18 @@ func (db *DB) write(frames []collector.Frame) error {
 		}
 		start := floorDiv(sec, BlockSeconds) * BlockSeconds
 		if b == nil || b.start != start {
+			if !slices.ContainsFunc(f.Samples, named) {
+				continue // a block without a row would have a number that the log does not know
+			}
 			b = db.blockFor(start)
 			db.useCount++
-			b.last, b.used = now, db.useCount
+			b.last, b.used, b.round = now, db.useCount, db.round
 		}
 		off := int(sec - start)
 		if n := b.node(node); n == nil || off <= n.top || !db.fastRow(b, n, node, off, f.Samples) {
 			db.row.reset()
 			for _, s := range f.Samples {
-				if s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount {
+				if named(s) {
 					db.row.add(s.Metric, floatBits(s.Value))
 				}
 			}
@@ -76,6 +79,11 @@ func (db *DB) write(frames []collector.Frame) error {
 		}
 	}
 	return errors.Join(refused...)
+}
+
+// named says whether this program has a name for a sample's metric.
+func named(s collector.Sample) bool {
+	return s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount
 }
 
 // cutRecord ends the pending log record, so that no record grows beyond what a reader takes; the

@@ -216,7 +216,10 @@ func (b *blockFile) add(block []byte) error {
 	if err != nil {
 		return fmt.Errorf("seal block: %w", err)
 	}
-	err = b.write(w, block)
+	if err = b.write(w, block); err != nil {
+		// A later process must not take for durable what is only in the page cache.
+		err = errors.Join(err, w.Truncate(b.end))
+	}
 	if err = errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("seal block in %s: %w; it stays in memory and in the log and is tried again", b.path, err)
 	}

@@ -14,94 +14,6 @@ import (
 	"fairway/tsdb/column"
 )
 
-// errDamaged says that bytes of a block are not what was written. What they held is left out of
-// answers and reported.
-var errDamaged = errors.New("damaged")
-
-// frame is a sealed block in a file: its header, kept in memory. It is immutable.
-type frame struct {
-	start   int64
-	id      uint64 // open blocks of this span up to this id are in it or in earlier frames
-	offset  int64
-	size    int64
-	chunks  int
-	limits  []float64
-	metrics []frameMetric // by metric number
-	file    io.ReaderAt
-	path    string
-}
-
-type frameMetric struct {
-	metric    collector.Metric
-	at        int64 // of the directory, from the block's start
-	index     uint32
-	dataBytes uint32
-}
-
-func (m *frameMetric) indexAt(chunks int) int64 { return m.at + 4*int64(chunks+1) }
-func (m *frameMetric) dataAt(chunks int) int64  { return m.indexAt(chunks) + int64(m.index) }
-
-// Limits of what a header may say, so that a damaged one cannot make a reader allocate much.
-const (
-	maxChunks      = maxNodes/chunkNodes + 8
-	maxBlockHeader = blockFixed + 8*maxLimits + blockMetric*256 + 4
-)
-
-// readFrame reads the header of the block at an offset of a file. io.EOF says that there is none,
-// errDamaged that it is not intact, ErrNewerFormat that this program is too old for it.
-func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, error) {
-	if offset == fileSize {
-		return nil, io.EOF
-	}
-	head := make([]byte, min(maxBlockHeader, fileSize-offset))
-	if _, err := file.ReadAt(head, offset); err != nil {
-		return nil, fmt.Errorf("read %s at byte %d: %w", path, offset, err)
-	}
-	if len(head) < blockFixed || string(head[:4]) != blockMagic {
-		return nil, fmt.Errorf("%w: no block begins here", errDamaged)
-	}
-	if v := binary.LittleEndian.Uint16(head[4:]); v > blockVersion {
-		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset, path, v, blockVersion, ErrNewerFormat)
-	}
-	metrics, limits := int(binary.LittleEndian.Uint16(head[36:])), int(binary.LittleEndian.Uint16(head[38:]))
-	sum := blockFixed + 8*limits + blockMetric*metrics
-	if sum+4 > len(head) || crc32.Checksum(head[:sum], castagnoli) != binary.LittleEndian.Uint32(head[sum:]) {
-		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
-	}
-	f := &frame{
-		start: int64(binary.LittleEndian.Uint64(head[8:])), id: binary.LittleEndian.Uint64(head[16:]),
-		offset: offset, size: int64(binary.LittleEndian.Uint64(head[24:])),
-		chunks: int(binary.LittleEndian.Uint32(head[32:])), file: file, path: path,
-	}
-	if f.size < int64(sum+4) || f.size > fileSize-offset || f.chunks > maxChunks {
-		return nil, fmt.Errorf("%w: a block of %d bytes with %d chunks, %d bytes are there", errDamaged, f.size, f.chunks, fileSize-offset)
-	}
-	for i := range limits {
-		f.limits = append(f.limits, math.Float64frombits(binary.LittleEndian.Uint64(head[blockFixed+8*i:])))
-	}
-	for i := range metrics {
-		b := head[blockFixed+8*limits+blockMetric*i:]
-		m := frameMetric{collector.Metric(b[0]), int64(binary.LittleEndian.Uint64(b[1:])), binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
-		if int(m.metric) >= collector.MetricCount {
-			return nil, fmt.Errorf("block at byte %d of %s has metric number %d: %w", offset, path, m.metric, ErrNewerFormat)
-		}
-		if m.at < 0 || m.dataAt(f.chunks)+int64(m.dataBytes) > f.size {
-			return nil, fmt.Errorf("%w: metric %s lies outside the block", errDamaged, m.metric)
-		}
-		f.metrics = append(f.metrics, m)
-	}
-	return f, nil
-}
-
-func (f *frame) metric(m collector.Metric) *frameMetric {
-	for i := range f.metrics {
-		if f.metrics[i].metric == m {
-			return &f.metrics[i]
-		}
-	}
-	return nil
-}
-
 // entry is one node's line in the index.
 type entry struct {
 	kind     columnKind
@@ -128,6 +40,7 @@ type frameReader struct {
 	next    int
 	indexes [3]cachedIndex
 	nextIdx int
+	vouched *frameMetric // whose directory has been checked last
 	related [2]column.Column
 }
 
@@ -238,7 +151,7 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 	}
 	from, to := binary.LittleEndian.Uint32(dir[:]), binary.LittleEndian.Uint32(dir[4:])
 	if from == to {
-		return nil
+		return r.vouch(f, fm)
 	}
 	const largest = 4 + 1 + 16 + 10 + chunkNodes*64
 	if from > to || to > fm.index || to-from > largest || to-from < 5 {
@@ -255,6 +168,23 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 	if c.rest, err = parseChunk(c.bytes[4:], &c.chunk); err != nil {
 		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric, err)
 	}
+	return nil
+}
+
+// vouch checks the directory that says that a chunk has no rows; a record speaks for itself.
+func (r *frameReader) vouch(f *frame, fm *frameMetric) error {
+	if !fm.summed || r.vouched == fm {
+		return nil
+	}
+	size := 4 * (f.chunks + 1)
+	r.data = slices.Grow(r.data[:0], size)[:size]
+	if err := r.readAt(f, fm, r.data, 0); err != nil {
+		return err
+	}
+	if crc32.Checksum(r.data, castagnoli) != fm.sum {
+		return fmt.Errorf("%w: directory of %s has a wrong checksum", errDamaged, fm.metric)
+	}
+	r.vouched = fm
 	return nil
 }
 

@@ -15,9 +15,9 @@ import (
 // nodes, and the columns' data. docs/store-format.md has the bytes.
 const (
 	blockMagic   = "FWBK"
-	blockVersion = 1
+	blockVersion = 2
 	blockFixed   = 40 // header before its limits and metrics
-	blockMetric  = 17 // header bytes per metric
+	blockMetric  = 21 // header bytes per metric; 4 fewer in version 1, which has no checksum of a directory
 	chunkNodes   = 64
 	maxLimits    = 255
 	inlineBytes  = 4 // data up to this size lies in the index
@@ -333,6 +333,7 @@ func (w *blockWriter) finish() []byte {
 		out = binary.LittleEndian.AppendUint64(out, uint64(at))
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.data)))
+		out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(mw.directory(), castagnoli))
 		at += 4*(w.chunks+1) + len(mw.index) + len(mw.data)
 	}
 	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, castagnoli))
@@ -340,13 +341,19 @@ func (w *blockWriter) finish() []byte {
 		if mw == nil {
 			continue
 		}
-		for _, at := range mw.dir {
-			out = binary.LittleEndian.AppendUint32(out, at)
-		}
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
+		out = append(out, mw.directory()...)
 		out = append(append(out, mw.index...), mw.data...)
 	}
 	return out
+}
+
+// directory says where each chunk's record begins in the index.
+func (mw *metricWriter) directory() []byte {
+	out := make([]byte, 0, 4*(len(mw.dir)+1))
+	for _, at := range mw.dir {
+		out = binary.LittleEndian.AppendUint32(out, at)
+	}
+	return binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
 }
 
 // openColumns shows one open node to a blockWriter.

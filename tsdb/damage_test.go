@@ -132,6 +132,77 @@ func TestDamageCostsWhatItHitsAndIsReported(t *testing.T) {
 	}
 }
 
+// TestALostPageIsReported zeroes a few bytes at every place of the first block's header and first directory, as a
+// torn write does: a directory of zeros says that no node has rows.
+func TestALostPageIsReported(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, dir)
+	path := onlyBlockFile(t, dir)
+	intact, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 12; at < 180; at += 4 {
+		bad := append([]byte(nil), intact...)
+		clear(bad[at : at+12])
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gone := missing(t, db); gone > 0 && len(db.Damages()) == 0 {
+			t.Errorf("byte %d: %d values are gone and nothing is reported", at, gone)
+		}
+		db.Close()
+	}
+}
+
+// TestVersion1IsRead rewrites a block file as version 1 had it: without the directories' checksums.
+func TestVersion1IsRead(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, dir)
+	path := onlyBlockFile(t, dir)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append([]byte(nil), data[:12]...)
+	for at := 12; at < len(data); {
+		size := int(binary.LittleEndian.Uint64(data[at+24:]))
+		out = append(out, version1(data[at:at+size])...)
+		at += size
+	}
+	if err := os.WriteFile(path, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if gone := missing(t, db); gone != 0 || len(db.Damages()) > 0 {
+		t.Errorf("%d values are gone: %v", gone, db.Damages())
+	}
+}
+
+// version1 returns a block of version 2 without limits as one of version 1.
+func version1(block []byte) []byte {
+	const fixed, per = 40, 21
+	metrics := int(binary.LittleEndian.Uint16(block[36:]))
+	out := append([]byte(nil), block[:fixed]...)
+	binary.LittleEndian.PutUint16(out[4:], 1)
+	binary.LittleEndian.PutUint64(out[24:], uint64(len(block)-4*metrics))
+	for i := range metrics {
+		m := append([]byte(nil), block[fixed+per*i:][:per-4]...)
+		binary.LittleEndian.PutUint64(m[1:], binary.LittleEndian.Uint64(m[1:])-uint64(4*metrics))
+		out = append(out, m...)
+	}
+	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
+	return append(out, block[fixed+per*metrics+4:]...)
+}
+
 func TestCheckFindsDamageAndRepairSalvagesTheRest(t *testing.T) {
 	dir := t.TempDir()
 	fillStore(t, dir)

@@ -247,15 +247,20 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 	refused := db.write(frames)
 	r := db.round
 	db.mu.Unlock()
-	select {
-	case db.kick <- struct{}{}:
-	default: // a commit is already on its way
-	}
+	nudge(db.kick)
 	select {
 	case <-r.done:
 		return errors.Join(refused, r.err)
 	case <-ctx.Done():
 		return fmt.Errorf("append: not known to be durable: %w", ctx.Err())
+	}
+}
+
+// nudge wakes the goroutine that waits for c, unless it has been nudged already.
+func nudge(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -267,10 +272,7 @@ func (db *DB) waitForRoom(ctx context.Context) error {
 		}
 		open := len(db.view.Load().open)
 		if open > keepOpen {
-			select {
-			case db.sealKick <- struct{}{}:
-			default: // the sealer knows
-			}
+			nudge(db.sealKick)
 		}
 		if open <= maxOpen {
 			return nil

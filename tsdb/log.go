@@ -32,7 +32,7 @@ type writeLog struct {
 	nextBlock uint64
 	segment   uint64 // number of the newest segment
 	file      file   // newest segment, nil until one is needed
-	size      int64  // of file
+	durable   int64  // bytes of file that are known to be on the device
 	// segments are the files that exist, oldest first.
 	segments []logSegment
 	// unsynced are framed records that are not known to be on the device, oldest first. After a
@@ -96,7 +96,8 @@ func (l *writeLog) flush() error {
 	}
 	if err := l.tryFlush(); err != nil {
 		if l.file != nil {
-			err = errors.Join(err, l.file.Close())
+			// A later process must not take for durable what is only in the page cache.
+			err = errors.Join(err, l.file.Truncate(l.durable), l.file.Close())
 			l.file = nil
 		}
 		return fmt.Errorf("write-ahead log %s: %w; what was not answered is kept in memory and tried again", filepath.Join(l.dir, segmentName(l.segment)), err)
@@ -112,15 +113,17 @@ func (l *writeLog) tryFlush() error {
 			return err
 		}
 	}
+	size := max(l.durable, logHeaderSize)
 	for _, rec := range l.unsynced {
 		if _, err := l.file.Write(rec); err != nil {
 			return err
 		}
-		l.size += int64(len(rec))
+		size += int64(len(rec))
 	}
 	if err := l.file.Sync(); err != nil {
 		return err
 	}
+	l.durable = size
 	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
 	return nil
 }
@@ -133,7 +136,7 @@ func (l *writeLog) startSegment() error {
 	if err != nil {
 		return err
 	}
-	l.file = f
+	l.file, l.durable = f, 0
 	// The blocks are noted before anything is written: a torn write may leave whole records.
 	l.segments = append(l.segments, logSegment{number: l.segment})
 	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
@@ -141,7 +144,6 @@ func (l *writeLog) startSegment() error {
 	if _, err := f.Write(logHeader(first, l.nextBlock)); err != nil {
 		return err
 	}
-	l.size = logHeaderSize
 	return l.fs.SyncDir(l.dir)
 }
 

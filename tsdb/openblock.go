@@ -156,9 +156,10 @@ type openBlock struct {
 	mem   slab
 
 	// Protected by the DB's mutex:
-	last   int64 // Unix seconds by the DB's clock of the newest append
-	used   int64 // counts appends of all blocks
-	closed bool  // takes no more rows: it is being sealed
+	last   int64  // Unix seconds by the DB's clock of the newest append
+	used   int64  // counts appends of all blocks
+	round  *round // the commit of its newest row; nil where all rows are durable in the log
+	closed bool   // takes no more rows: it is being sealed
 }
 
 func newOpenBlock(id uint64, start int64, nodes int) *openBlock {

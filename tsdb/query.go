@@ -79,6 +79,7 @@ func (r *reader) release() error {
 	for i := range r.fr.indexes {
 		r.fr.indexes[i].frame = nil
 	}
+	r.fr.vouched = nil
 	r.db = nil
 	readers.Put(r)
 	if errors.Is(err, os.ErrClosed) {

@@ -81,7 +81,10 @@ func (db *DB) sealNext(all bool) error {
 	b.closed = true
 	limits, entries := db.limits, db.table.entries[:len(db.table.entries):len(db.table.entries)]
 	db.mu.Unlock()
-	err := db.saveNames() // a block must not name nodes that the dictionary lacks
+	err := db.logged(b)
+	if err == nil {
+		err = db.saveNames() // a block must not name nodes that the dictionary lacks
+	}
 	if err == nil {
 		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] })
 		err = db.blockFile(b.start).add(block)
@@ -91,11 +94,40 @@ func (db *DB) sealNext(all bool) error {
 	defer db.mu.Unlock()
 	db.sealErr = err
 	if err != nil {
-		db.log.Error("a block is not sealed yet", "start", b.start, "error", err)
+		if !errors.Is(err, ErrClosed) {
+			db.log.Error("a block is not sealed yet", "start", b.start, "error", err)
+		}
 		return err
 	}
 	db.dropBlock(b)
 	return nil
+}
+
+// logged returns when all rows of a closed block are durable in the log. Without that a sealed block could have
+// a number that the log of the next process does not know: it would give it to another block, whose
+// rows it would then take for sealed.
+func (db *DB) logged(b *openBlock) error {
+	if b.round == nil {
+		return nil
+	}
+	select {
+	case <-b.round.done:
+	default:
+		nudge(db.kick)
+		select {
+		case <-b.round.done:
+		case <-db.stop:
+			return ErrClosed
+		}
+	}
+	err := b.round.err
+	b.round = nil
+	if err != nil { // the rows are part of the next commit
+		db.mu.Lock()
+		b.round = db.round
+		db.mu.Unlock()
+	}
+	return err
 }
 
 // due chooses a block to seal; the caller holds mu. Blocks of one span go in the order in which
