@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -18,7 +17,6 @@ import (
 	influxhttp "github.com/influxdata/influxdb-client-go/v2/api/http"
 
 	"fairway/collector"
-	"fairway/tsdb"
 	"fairway/tsdb/remote"
 )
 
@@ -38,18 +36,13 @@ type Config struct {
 	Log        *slog.Logger // nil is slog.Default()
 }
 
-// Store is a tsdb.Store over InfluxDB. Append answers when the frames are on this machine's disk;
-// reads see what the server has.
+// Store is a tsdb.Store over InfluxDB.
 type Store struct {
-	queue  *remote.Queue
+	*remote.Store
 	client influxdb2.Client
 	org    string
 	bucket string
-	reader remote.Reader
-	nodes  *remote.Directory
 }
-
-var _ tsdb.Store = (*Store)(nil)
 
 // Open opens the spool and begins to send. It does not wait for the server: one that is away is
 // logged and counted, and gets everything when it is back.
@@ -57,16 +50,13 @@ func Open(cfg Config) (*Store, error) {
 	opts := influxdb2.DefaultOptions().SetPrecision(time.Millisecond).SetHTTPRequestTimeout(requestSeconds).
 		SetUseGZip(true).SetMaxRetries(0).SetApplicationName("fairway")
 	s := &Store{client: influxdb2.NewClientWithOptions(cfg.URL, cfg.Token, opts), org: cfg.Org, bucket: cfg.Bucket}
-	s.reader = remote.Reader{Raw: s.raw, Span: s.span}
-	s.nodes = remote.NewDirectory(s.known)
 	write := s.client.WriteAPIBlocking(cfg.Org, cfg.Bucket)
 	var err error
-	s.queue, err = remote.Open(remote.Config{
+	s.Store, err = remote.OpenStore(remote.Config{
 		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Field: collector.Metric.String,
 		Send: func(ctx context.Context, lines []byte) error { return Sent(write.WriteRecord(ctx, string(lines))) },
-	})
+	}, remote.Server{Reader: remote.Reader{Raw: s.raw, Span: s.span}, Known: s.known, Release: s.client.Close})
 	if err != nil {
-		s.client.Close()
 		return nil, fmt.Errorf("influx store: %w", err)
 	}
 	return s, nil
@@ -85,61 +75,6 @@ func Sent(err error) error {
 	}
 	if e.RetryAfter > 0 {
 		return remote.RetryAfter{Err: err, Wait: time.Duration(e.RetryAfter) * time.Second}
-	}
-	return err
-}
-
-// Append implements tsdb.Store.
-func (s *Store) Append(ctx context.Context, frames []collector.Frame) error {
-	err := s.queue.Append(ctx, frames)
-	s.nodes.Note(frames)
-	return err
-}
-
-// Select implements tsdb.Store.
-func (s *Store) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
-	if s.queue.Closed() {
-		return nil, tsdb.ErrClosed
-	}
-	return s.reader.Select(ctx, q)
-}
-
-// Occupancy implements tsdb.Store.
-func (s *Store) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.NodeOccupancy, error) {
-	if s.queue.Closed() {
-		return nil, tsdb.ErrClosed
-	}
-	return s.reader.Occupancy(ctx, q)
-}
-
-// Nodes implements tsdb.Store.
-func (s *Store) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
-	if s.queue.Closed() {
-		return nil, tsdb.ErrClosed
-	}
-	return s.nodes.List(ctx)
-}
-
-// Hours lists the hours, as their Unix seconds, between the first and the last sample.
-func (s *Store) Hours(ctx context.Context) ([]int64, error) {
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.reader.Hours(ctx, nodes)
-}
-
-// Flush returns when the server has taken everything appended before it.
-func (s *Store) Flush(ctx context.Context) error { return s.queue.Flush(ctx) }
-
-// WriteMetrics writes the spool's state in Prometheus text format.
-func (s *Store) WriteMetrics(w io.Writer) { s.queue.WriteMetrics(w) }
-
-// Close ends the sending; what the server has not taken waits on disk for the next Open.
-func (s *Store) Close() error {
-	err := s.queue.Close()
-	if !errors.Is(err, tsdb.ErrClosed) {
-		s.client.Close()
 	}
 	return err
 }

@@ -10,9 +10,7 @@ package victoria
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -21,7 +19,6 @@ import (
 	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
 
 	"fairway/collector"
-	"fairway/tsdb"
 	"fairway/tsdb/influx"
 	"fairway/tsdb/promapi"
 	"fairway/tsdb/remote"
@@ -45,18 +42,12 @@ type Config struct {
 	Log        *slog.Logger // nil is slog.Default()
 }
 
-// Store is a tsdb.Store over VictoriaMetrics. Append answers when the frames are on this machine's
-// disk; reads see what the server shows, which by its default is up to 30 s behind.
+// Store is a tsdb.Store over VictoriaMetrics. By its default it shows a sample some 30 s late.
 type Store struct {
-	queue  *remote.Queue
-	client influxdb2.Client
-	http   *http.Client
-	url    string
-	reader remote.Reader
-	nodes  *remote.Directory
+	*remote.Store
+	http *http.Client
+	url  string
 }
-
-var _ tsdb.Store = (*Store)(nil)
 
 // Open opens the spool and begins to send. It does not wait for the server: one that is away is
 // logged and counted, and gets everything when it is back.
@@ -64,16 +55,16 @@ func Open(cfg Config) (*Store, error) {
 	h := &http.Client{Timeout: requestTimeout, Transport: bearer{cfg.Token, http.DefaultTransport}}
 	opts := influxdb2.DefaultOptions().SetPrecision(time.Millisecond).SetUseGZip(true).SetMaxRetries(0).
 		SetHTTPClient(h).SetApplicationName("fairway")
-	s := &Store{
-		client: influxdb2.NewClientWithOptions(cfg.WriteURL, "", opts),
-		http:   h, url: strings.TrimRight(cfg.ReadURL, "/"),
+	client := influxdb2.NewClientWithOptions(cfg.WriteURL, "", opts)
+	write := client.WriteAPIBlocking("", "")
+	s := &Store{http: h, url: strings.TrimRight(cfg.ReadURL, "/")}
+	release := func() {
+		client.Close()
+		h.CloseIdleConnections()
 	}
-	s.reader = remote.Reader{Raw: s.raw, Span: s.span}
-	s.nodes = remote.NewDirectory(s.known)
-	write := s.client.WriteAPIBlocking("", "")
 	places := newPlaces(time.Now)
 	var err error
-	s.queue, err = remote.Open(remote.Config{
+	s.Store, err = remote.OpenStore(remote.Config{
 		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Millis: places.millis,
 		Field: func(m collector.Metric) string {
 			return strings.TrimPrefix(promapi.SeriesName(m), remote.Measurement+"_")
@@ -81,9 +72,8 @@ func Open(cfg Config) (*Store, error) {
 		Send: func(ctx context.Context, lines []byte) error {
 			return influx.Sent(write.WriteRecord(ctx, string(lines)))
 		},
-	})
+	}, remote.Server{Reader: remote.Reader{Raw: s.raw, Span: s.span}, Known: s.known, Release: release})
 	if err != nil {
-		s.client.Close()
 		return nil, fmt.Errorf("victoria store: %w", err)
 	}
 	return s, nil
@@ -101,60 +91,4 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+b.token)
 	}
 	return b.next.RoundTrip(r)
-}
-
-// Append implements tsdb.Store.
-func (s *Store) Append(ctx context.Context, frames []collector.Frame) error {
-	err := s.queue.Append(ctx, frames)
-	s.nodes.Note(frames)
-	return err
-}
-
-// Select implements tsdb.Store.
-func (s *Store) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
-	if s.queue.Closed() {
-		return nil, tsdb.ErrClosed
-	}
-	return s.reader.Select(ctx, q)
-}
-
-// Occupancy implements tsdb.Store.
-func (s *Store) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.NodeOccupancy, error) {
-	if s.queue.Closed() {
-		return nil, tsdb.ErrClosed
-	}
-	return s.reader.Occupancy(ctx, q)
-}
-
-// Nodes implements tsdb.Store.
-func (s *Store) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
-	if s.queue.Closed() {
-		return nil, tsdb.ErrClosed
-	}
-	return s.nodes.List(ctx)
-}
-
-// Hours lists the hours, as their Unix seconds, between the first and the last sample.
-func (s *Store) Hours(ctx context.Context) ([]int64, error) {
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.reader.Hours(ctx, nodes)
-}
-
-// Flush returns when the server has taken everything appended before it; it may show it later.
-func (s *Store) Flush(ctx context.Context) error { return s.queue.Flush(ctx) }
-
-// WriteMetrics writes the spool's state in Prometheus text format.
-func (s *Store) WriteMetrics(w io.Writer) { s.queue.WriteMetrics(w) }
-
-// Close ends the sending; what the server has not taken waits on disk for the next Open.
-func (s *Store) Close() error {
-	err := s.queue.Close()
-	if !errors.Is(err, tsdb.ErrClosed) {
-		s.client.Close()
-		s.http.CloseIdleConnections()
-	}
-	return err
 }
