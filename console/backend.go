@@ -27,6 +27,8 @@ type Overview struct {
 	Forwarders   []ForwarderRow    `json:"forwarders"`
 	Findings     []anomaly.Finding `json:"findings"`
 	Waiting      []PlanRow         `json:"waiting"` // plans that need a person
+	// NotKept says, of a past second, what of it is not known and where the rest comes from.
+	NotKept []string `json:"not_kept,omitempty"`
 }
 
 // ForwarderState is a forwarder's standing.

@@ -172,7 +172,7 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 		t.Fatalf("openapi %v", api["openapi"])
 	}
 	ids := strings.NewReplacer("/nodes/{id}", "/nodes/fwd001", "/forwarders/{id}", "/forwarders/fwd001", "/plans/{id}", "/plans/P-000001", "/jobs/{id}", "/jobs/9", "/archive/{name}", "/archive/top-apps")
-	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes", "/api/v1/archive/sql": "?q=SELECT+1", "/api/v1/periodic": "?set=" + url.QueryEscape(twoWriters)}
+	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes", "/api/v1/archive/sql": "?q=SELECT+1", "/api/v1/grid": "?metric=bw&at=-1s", "/api/v1/periodic": "?set=" + url.QueryEscape(twoWriters)}
 	seen := 0
 	for path, item := range api["paths"].(map[string]any) {
 		op, ok := item.(map[string]any)["get"].(map[string]any)

@@ -218,7 +218,8 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if s.judge, err = judge.New(context.Background(), judge.Config{Settings: anomaly.DefaultSettings(), Desk: s.desk, Situation: s.situation, Detector: s.says, Store: s.store}); err != nil {
 		t.Fatal(err)
 	}
-	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated})
+	audit := func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }
+	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: audit})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
 		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
@@ -228,8 +229,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test",
-		Audit: func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }})
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test", Audit: audit})
 	if err != nil {
 		t.Fatal(err)
 	}

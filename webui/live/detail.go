@@ -66,17 +66,21 @@ func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []console.Client
 		if !ok || f.TimeMillis < oldest {
 			continue
 		}
-		value := func(m collector.Metric) float64 {
-			if v, ok := f.Value(m); ok {
-				return v
-			}
-			return math.NaN()
-		}
-		rows[i].ReadBytesPerSec, rows[i].WriteBytesPerSec = known(value(collector.ReadBytes)), known(value(collector.WriteBytes))
-		rows[i].MetaOpsPerSec = known(value(collector.MetaOps))
-		rows[i].LatencySeconds = meanLatency(value(collector.ClientRead), value(collector.ClientWrite), value(collector.ReadOps), value(collector.WriteOps))
+		fillClient(&rows[i], &f)
 	}
 	return rows
+}
+
+func fillClient(row *console.ClientRow, f *collector.Frame) {
+	value := func(m collector.Metric) float64 {
+		if v, ok := f.Value(m); ok {
+			return v
+		}
+		return math.NaN()
+	}
+	row.ReadBytesPerSec, row.WriteBytesPerSec = known(value(collector.ReadBytes)), known(value(collector.WriteBytes))
+	row.MetaOpsPerSec = known(value(collector.MetaOps))
+	row.LatencySeconds = meanLatency(value(collector.ClientRead), value(collector.ClientWrite), value(collector.ReadOps), value(collector.WriteOps))
 }
 
 // Load sums the newest second of compute nodes: bytes/s read and written, and metadata operations/s;

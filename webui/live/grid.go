@@ -1,7 +1,9 @@
 package live
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -9,7 +11,9 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/console"
 	"fairway/remap"
+	"fairway/tsdb"
 )
 
 // A grid frame is one binary message of the live feed, little-endian:
@@ -18,7 +22,7 @@ import (
 //	byte 1      metric, see GridMetrics
 //	bytes 2-3   reserved, 0
 //	bytes 4-7   generation of the machine's list of nodes, uint32
-//	bytes 8-15  time, Unix ms of the snapshot, int64
+//	bytes 8-15  time, Unix ms of the snapshot or the past second, int64
 //	bytes 16-23 full scale: the value of ten tenths, in the metric's unit, float64
 //	bytes 24-27 count, uint32
 //	then        count cells, one byte each, in the order of GET /api/v1/nodes?role=compute
@@ -77,31 +81,75 @@ func (g *Grids) Frame(s *Snapshot, metric int) []byte {
 		c = newGrid(s)
 		g.of[metric] = c
 	}
-	full := m.full
-	if m.peak {
-		if p := samePeak(c.nodes); p > 0 {
-			full = p
-		}
-	}
-	for i := range c.next {
-		c.next[i] = math.NaN()
-	}
+	full := m.scale(c.nodes)
+	c.forget()
 	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
 	g.p.cfg.Board.Visit(func(f *collector.Frame) {
 		i, ok := c.cell[f.Node]
 		if !ok || f.TimeMillis < oldest {
 			return
 		}
-		scale := full
-		if p := c.nodes[i].PeakBytesPerSec; m.peak && p > 0 {
-			scale = p
-		}
-		c.next[i] = m.sum(f) / scale
+		c.next[i] = m.sum(f) / c.full(i, m, full)
 	})
 	for i, share := range c.next {
 		c.shown[i] = nextLevel(c.shown[i], share)
 	}
-	return appendGrid(make([]byte, 0, gridHeader+len(c.shown)), metric, s, full, c.shown)
+	return appendGrid(metric, s.Generation, s.Made, full, c.shown)
+}
+
+// FrameAt makes the frame of one metric as it was in the second that began at at, out of the store.
+func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, error) {
+	s := g.p.Snapshot()
+	if at.After(s.Made) {
+		return nil, fmt.Errorf("%w: %s is not past", console.ErrInvalid, at.UTC().Format(time.RFC3339))
+	}
+	at = at.Truncate(time.Second)
+	m, c := &GridMetrics[metric], newGrid(s)
+	full := m.scale(c.nodes)
+	c.forget()
+	ids := make([]topology.NodeID, len(c.nodes))
+	for i, n := range c.nodes {
+		ids[i] = n.ID
+	}
+	for _, of := range m.metrics {
+		err := g.p.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
+			i := c.cell[n]
+			if v := p.Value / c.full(i, m, full); math.IsNaN(c.next[i]) {
+				c.next[i] = v
+			} else {
+				c.next[i] += v
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, share := range c.next {
+		c.shown[i] = nextLevel(CellUnknown, share)
+	}
+	return appendGrid(metric, s.Generation, at, full, c.shown), nil
+}
+
+// scale is ten tenths of a grid: the peak that all nodes share, where the metric goes by it.
+func (m *GridMetric) scale(nodes []topology.Node) float64 {
+	if p := samePeak(nodes); m.peak && p > 0 {
+		return p
+	}
+	return m.full
+}
+
+// full is ten tenths of one cell.
+func (c *grid) full(i int, m *GridMetric, all float64) float64 {
+	if p := c.nodes[i].PeakBytesPerSec; m.peak && p > 0 {
+		return p
+	}
+	return all
+}
+
+func (c *grid) forget() {
+	for i := range c.next {
+		c.next[i] = math.NaN()
+	}
 }
 
 // sum adds up what a frame knows of the metric; NaN when that is nothing.
@@ -142,10 +190,10 @@ func samePeak(nodes []topology.Node) float64 {
 	return nodes[0].PeakBytesPerSec
 }
 
-func appendGrid(b []byte, metric int, s *Snapshot, full float64, cells []byte) []byte {
-	b = append(b, GridVersion, byte(metric), 0, 0)
-	b = binary.LittleEndian.AppendUint32(b, s.Generation)
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Made.UnixMilli()))
+func appendGrid(metric int, generation uint32, at time.Time, full float64, cells []byte) []byte {
+	b := append(make([]byte, 0, gridHeader+len(cells)), GridVersion, byte(metric), 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, generation)
+	b = binary.LittleEndian.AppendUint64(b, uint64(at.UnixMilli()))
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(full))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(cells)))
 	return append(b, cells...)

@@ -17,82 +17,228 @@ import (
 // pastMetrics are what a row of the overview shows.
 var pastMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.QueueLen, collector.MetaWait, collector.ServerTime, collector.MetaOps, collector.Errors}
 
-// OverviewAt is the layer as it was in the second that began at at, out of the store. A forwarder is
-// stale that had not reported for the time after which live data is; findings, exclusions and plans of
-// that time are not shown. Errors wrap console.ErrInvalid for a time to come.
+// timelineMargin is how long a record may be on its way to the journal.
+const timelineMargin = 2 * time.Second
+
+// timeline returns what the journal says of at; nil where none is kept. What was journaled stays, so
+// the journal is read again only for a time that the last reading did not know.
+func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
+	if p.cfg.Journal == nil {
+		return nil, nil
+	}
+	p.past.mu.Lock()
+	defer p.past.mu.Unlock()
+	if p.past.of != nil && at.Before(p.past.until) {
+		return p.past.of, nil
+	}
+	begun, t := time.Now(), remap.NewTimeline()
+	if err := p.cfg.Journal(func(r *remap.Record) error { t.Take(r); return nil }); err != nil {
+		return nil, fmt.Errorf("the past of findings and plans: %w", err)
+	}
+	p.past.of, p.past.until = t, begun.Add(-timelineMargin)
+	return t, nil
+}
+
+// moment is what can be told of one past second.
+type moment struct {
+	overview console.Overview
+	mapping  topology.Mapping
+}
+
+// OverviewAt is the layer as it was in the second that began at at: numbers out of the store,
+// findings, exclusions and plans out of the journal, and the mapping of now less what plans have moved
+// since. NotKept says what is not known of that second. Errors wrap console.ErrInvalid for a time to
+// come.
 func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (console.Overview, error) {
+	m, err := p.at(ctx, at)
+	return m.overview, err
+}
+
+func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 	s := p.Snapshot()
 	if at.After(s.Made) {
-		return console.Overview{}, fmt.Errorf("%w: %s is not past", console.ErrInvalid, at.UTC().Format(time.RFC3339))
+		return moment{}, fmt.Errorf("%w: %s is not past", console.ErrInvalid, at.UTC().Format(time.RFC3339))
 	}
 	at = at.Truncate(time.Second).UTC()
-	o := console.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated, ComputeNodes: s.Overview.ComputeNodes, Findings: []anomaly.Finding{}, Waiting: []console.PlanRow{}}
+	end := at.Add(time.Second) // of the second shown: then it was news
+	past, err := p.timeline(end)
+	if err != nil {
+		return moment{}, err
+	}
 	nodes := s.Machine.ByRole(topology.Forwarder)
+	rows, err := p.pastRows(ctx, nodes, at)
+	if err != nil {
+		return moment{}, err
+	}
+	o := console.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated, ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{}, Waiting: []console.PlanRow{}}
+	mapping := p.recall(&o, s, past, end)
+	return moment{o, mapping}, nil
+}
+
+// pastRows are the forwarders' newest numbers at the end of the second, and their occupancy of the
+// hour before.
+func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.Time) ([]console.ForwarderRow, error) {
 	ids := make([]topology.NodeID, len(nodes))
 	place := make(map[topology.NodeID]int, len(nodes))
 	peaks := make(map[topology.NodeID]float64, len(nodes))
-	o.Forwarders = make([]console.ForwarderRow, len(nodes))
+	rows := make([]console.ForwarderRow, len(nodes))
 	for i, n := range nodes {
 		ids[i], place[n.ID], peaks[n.ID] = n.ID, i, n.PeakBytesPerSec
-		o.Forwarders[i] = console.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec, State: console.StateStale}
+		rows[i] = console.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec}
 	}
 	for _, m := range pastMetrics {
-		series, err := p.cfg.Store.Select(ctx, tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(), ToMillis: at.Add(time.Second).UnixMilli(), StepMillis: 1000})
+		err := p.newest(ctx, ids, m, at, func(n topology.NodeID, newest tsdb.Point) {
+			row := &rows[place[n]]
+			if seen := time.UnixMilli(newest.TimeMillis).UTC().Add(time.Second); seen.After(row.LastSeen) {
+				row.LastSeen = seen
+			}
+			fill(row, &collector.Frame{Samples: []collector.Sample{{Metric: m, Value: newest.Value}}})
+		})
 		if err != nil {
-			return o, err
-		}
-		for _, one := range series {
-			fillPast(&o.Forwarders[place[one.Node]], m, one.Points, at)
+			return nil, err
 		}
 	}
-	return o, p.pastOccupancy(ctx, &o, tsdb.OccupancyQuery{Nodes: ids, FromMillis: at.Add(-time.Hour).UnixMilli(), ToMillis: at.Add(time.Second).UnixMilli(), PeakBytesPerSec: peaks}, place)
-}
-
-// fillPast takes the newest point of the last seconds: as live, the newest is shown until it is stale.
-func fillPast(row *console.ForwarderRow, m collector.Metric, points []tsdb.Point, at time.Time) {
-	if len(points) == 0 {
-		return
-	}
-	newest := points[len(points)-1]
-	if seen := time.UnixMilli(newest.TimeMillis).UTC().Add(time.Second); seen.After(row.LastSeen) {
-		row.LastSeen = seen
-	}
-	fill(row, &collector.Frame{Samples: []collector.Sample{{Metric: m, Value: newest.Value}}})
-	if row.State == console.StateStale {
-		row.State = console.StateIdle
-	}
-	if newest.Value > 0 && (m == collector.ReadBytes || m == collector.WriteBytes || m == collector.MetaOps) {
-		row.State = console.StateOK
-	}
-}
-
-func (p *Picture) pastOccupancy(ctx context.Context, o *console.Overview, q tsdb.OccupancyQuery, place map[topology.NodeID]int) error {
+	q := tsdb.OccupancyQuery{Nodes: ids, FromMillis: at.Add(-time.Hour).UnixMilli(), ToMillis: at.Add(time.Second).UnixMilli(), PeakBytesPerSec: peaks}
 	answers, err := p.cfg.Store.Occupancy(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range answers {
+		if row := &rows[place[a.Node]]; len(a.Buckets) > 0 && !row.LastSeen.IsZero() {
+			share := a.Buckets[0].Share()
+			row.Occupancy = &share
+		}
+	}
+	return rows, nil
+}
+
+// newest shows each node's newest point of the last seconds: as live, it counts until it is stale.
+func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector.Metric, at time.Time, visit func(topology.NodeID, tsdb.Point)) error {
+	series, err := p.cfg.Store.Select(ctx, tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(), ToMillis: at.Add(time.Second).UnixMilli(), StepMillis: 1000})
 	if err != nil {
 		return err
 	}
-	for _, a := range answers {
-		if row := &o.Forwarders[place[a.Node]]; len(a.Buckets) > 0 && row.State != console.StateStale {
-			share := a.Buckets[0].Share()
-			row.Occupancy = &share
+	for _, one := range series {
+		if len(one.Points) > 0 {
+			visit(one.Node, one.Points[len(one.Points)-1])
 		}
 	}
 	return nil
 }
 
-// ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before.
-// Its clients then are not kept. Errors are those of OverviewAt and console.ErrNotFound.
+// recall adds what the journal knows, derives every forwarder's standing from it as live, and says
+// what is not known. It returns the mapping of that time.
+func (p *Picture) recall(o *console.Overview, now *Snapshot, past *remap.Timeline, end time.Time) topology.Mapping {
+	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
+	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{}, Owner: map[topology.ForwarderID]topology.JobID{}}
+	for i := range o.Forwarders {
+		if r := &o.Forwarders[i]; !r.LastSeen.IsZero() {
+			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec, ReadBytesPerSec: orZero(r.ReadBytesPerSec), WriteBytesPerSec: orZero(r.WriteBytesPerSec), MetaOpsPerSec: orZero(r.MetaOpsPerSec)}
+		}
+	}
+	o.NotKept = []string{"jobs: the store keeps no shares of jobs, so top jobs are not known"}
+	waits := map[topology.ForwarderID]string{}
+	mapping, all := topology.Mapping{}, false
+	if past == nil {
+		o.NotKept = append(o.NotKept, "findings, exclusions, plans and clients: no journal is kept")
+	} else {
+		o.Findings, parts.Excluded = past.Findings(last), past.Excluded(last)
+		for _, q := range past.Plans(last) {
+			if q.State == remap.Proposed {
+				o.Waiting = append(o.Waiting, console.PlanRow{ID: q.ID, Title: q.Title, State: q.State, Created: q.Created, Expires: q.Expires})
+				for _, f := range q.Touches {
+					waits[f] = q.ID
+				}
+			} else if q.Dedicated {
+				for _, f := range q.Targets {
+					parts.Owner[f] = q.Job
+				}
+			}
+		}
+		since := func(n topology.NodeID) time.Time { return now.Situation.Routes[n].Since }
+		mapping, all = past.Mapping(now.Situation.Observed, since, last)
+		said := "clients: those of now, less what plans have moved since; moves by other hands are not known"
+		if !all {
+			said = "clients: moves so long ago are no longer at hand, so they may be wrong"
+		}
+		o.NotKept = append(o.NotKept, said)
+	}
+	parts.Findings = o.Findings
+	sit := remap.BuildSituation(parts)
+	clients := map[topology.ForwarderID]int{}
+	for _, f := range mapping {
+		clients[f]++
+	}
+	for i := range o.Forwarders {
+		r := &o.Forwarders[i]
+		r.State, r.Plan, r.Clients = sit.State(r.ID), waits[r.ID], clients[r.ID]
+	}
+	return mapping
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before
+// and the clients that it then had as far as that is known. Errors are those of OverviewAt and
+// console.ErrNotFound.
 func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail, error) {
-	o, err := p.OverviewAt(ctx, at)
+	m, err := p.at(ctx, at)
 	if err != nil {
 		return console.ForwarderDetail{}, err
 	}
+	o := &m.overview
 	i := slices.IndexFunc(o.Forwarders, func(r console.ForwarderRow) bool { return r.ID == id })
 	if i < 0 {
 		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id, console.ErrNotFound, o.Machine)
 	}
-	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], ClientNodes: []console.ClientRow{}, Series: map[string][]console.Point{}, PeersMedian: peersMedian(o.Forwarders, id)}
+	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]console.Point{}, PeersMedian: peersMedian(o.Forwarders, id)}
+	if d.ClientNodes, err = p.pastClients(ctx, m.mapping.Clients(id), o.At); err != nil {
+		return d, err
+	}
 	return d, p.addSeries(ctx, &d, o.At.Add(time.Second))
+}
+
+// Marks returns what the journal says happened in [from, to), the oldest first.
+func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
+	t, err := p.timeline(to)
+	if err != nil || t == nil {
+		return []remap.Mark{}, err
+	}
+	return t.Marks(from, to), nil
+}
+
+// clientMetrics are what a client's row shows.
+var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps, collector.ClientRead, collector.ClientWrite, collector.ReadOps, collector.WriteOps}
+
+func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]console.ClientRow, error) {
+	rows := make([]console.ClientRow, len(ids))
+	if len(ids) == 0 {
+		return rows, nil
+	}
+	frames := map[topology.NodeID]*collector.Frame{}
+	for _, m := range clientMetrics {
+		err := p.newest(ctx, ids, m, at, func(n topology.NodeID, newest tsdb.Point) {
+			if frames[n] == nil {
+				frames[n] = &collector.Frame{}
+			}
+			frames[n].Samples = append(frames[n].Samples, collector.Sample{Metric: m, Value: newest.Value})
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, n := range ids {
+		rows[i].ID = n
+		if f := frames[n]; f != nil {
+			fillClient(&rows[i], f)
+		}
+	}
+	return rows, nil
 }
 
 // addSeries adds the last five minutes before to of every metric that the forwarder reported.

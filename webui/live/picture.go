@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,9 @@ type Config struct {
 	Simulated bool
 	// JobsKnown says that Situation lists the running jobs, so that none is none.
 	JobsKnown bool
-	Log       *slog.Logger // nil: discard
+	// Journal visits the desk's records in order; nil: a replay knows no findings and no plans.
+	Journal func(visit func(*remap.Record) error) error
+	Log     *slog.Logger // nil: discard
 }
 
 // How the frames of one second become one snapshot.
@@ -46,6 +49,11 @@ type Picture struct {
 	log  *slog.Logger
 	kick chan struct{}
 	snap atomic.Pointer[Snapshot]
+	past struct {
+		mu    sync.Mutex // guards the rest
+		of    *remap.Timeline
+		until time.Time // the timeline knows what was journaled before it
+	}
 
 	// What follows belongs to Run.
 	desk  *remap.Desk

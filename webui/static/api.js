@@ -29,6 +29,7 @@ async function ask(method, path, body, key) {
   try {
     const res = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(15000) });
     line.status = res.status;
+    if (res.ok && res.headers.get('Content-Type') === 'application/octet-stream') return await res.arrayBuffer();
     const value = await res.json();
     if (!res.ok) throw new Refused(res.status, value.code ?? '', value.detail ?? res.statusText);
     return value;
@@ -43,6 +44,9 @@ async function ask(method, path, body, key) {
 
 /** @param {string} path */
 export const get = (path) => ask('GET', path);
+
+/** @param {string} path @returns {Promise<ArrayBuffer>} */
+export const getBytes = (path) => ask('GET', path);
 
 /** @param {string} path @param {any} body */
 export const post = (path, body) => write('POST', path, body);

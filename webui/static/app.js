@@ -8,14 +8,20 @@ import { overviewPage } from './overview.js?v=__V__';
 
 /**
  * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any) => void,
- *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void}} Page
+ *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void,
+ *   past?: () => void|Promise<void>}} Page
+ * A page that has past can show another second than now: app.overview is of that second, app.at() says
+ * which, and past() reads again what the page reads itself.
  */
 
 /** What every page may use. */
 export const app = {
-  /** @type {any} */ overview: null,
+  /** What is shown: the newest second, or a past one. @returns {any} */
+  get overview() { return replay ? replay.shown : newest; },
+  /** The query that asks for the second that is shown: empty, or at=... */
+  at: () => (replay ? `at=${new Date(replay.at).toISOString()}` : ''),
   /** @type {any} */ session: { name: '', role: '', via: '' },
-  now: () => Date.now() + clockAhead,
+  now: () => (replay ? replay.at + 1000 : serverNow()),
   go, note, ask: confirmOnce, keysChanged: () => drawKeys(), paused: false,
   may: () => app.session.role === 'operator' || app.session.role === 'admin',
 };
@@ -23,6 +29,11 @@ export const app = {
 /** The server's clock less ours, ms. */
 let clockAhead = 0;
 let connected = false;
+const serverNow = () => Date.now() + clockAhead;
+/** @type {any} the newest overview */
+let newest = null;
+/** @type {import('./replay.js').Replay|null} null while the present is shown */
+let replay = null;
 /** @type {Page|null} */
 let page = null;
 const el = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -31,15 +42,16 @@ const live = new Live({
   message(m) {
     if (m.now) clockAhead = Date.parse(m.now) - Date.now();
     if (m.overview) {
-      app.overview = m.overview;
+      newest = m.overview;
       document.documentElement.dataset.frames = String(Number(document.documentElement.dataset.frames ?? 0) + 1);
-      if (!app.paused) page?.update?.(m.overview);
+      if (!app.paused && !replay) page?.update?.(m.overview);
     }
+    if (replay) return drawBar();
     if (!app.paused || m.topic === 'plans') page?.message?.(m);
     drawBar();
   },
   grid(g) {
-    if (!app.paused) page?.grid?.(g);
+    if (!app.paused && !replay) page?.grid?.(g);
   },
   state(up) {
     connected = up;
@@ -64,13 +76,18 @@ const pages = {
 let turn = 0;
 async function show() {
   const mine = ++turn;
-  const path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
+  const q = new URLSearchParams(location.search);
+  let path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
+  if (path === 'history') path = 'overview', q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`);
+  await setMoment(q);
+  if (mine !== turn) return;
   const [name, ...rest] = path.split('/');
   const make = pages[name];
   /** @type {Page} */
   let next;
   try {
-    next = make ? await make(decodeURIComponent(rest.join('/')), new URLSearchParams(location.search)) : lostPage(path);
+    next = make ? await make(decodeURIComponent(rest.join('/')), q) : lostPage(path);
+    if (replay && make && !next.past) next.close?.(), next = presentPage(next.title);
   } catch (err) {
     next = brokenPage(/** @type {Error} */ (err));
   }
@@ -82,7 +99,7 @@ async function show() {
   page = next;
   document.title = `${next.title} - fairway`;
   el('page').replaceChildren(next.el);
-  live.want(['overview', 'plans', ...(next.topics ?? [])]);
+  live.want(['overview', 'plans', ...(replay ? [] : next.topics ?? [])]);
   if (app.overview) next.update?.(app.overview);
   if (next.focus) next.focus();
   else el('page').focus({ preventScroll: true });
@@ -90,8 +107,46 @@ async function show() {
   drawKeys();
 }
 
+/** Goes to the second that the address names, or to the present. @param {URLSearchParams} q */
+async function setMoment(q) {
+  const at = q.get('at') ?? 'live';
+  if (at === 'live') return endReplay();
+  if (!replay) {
+    const { Replay } = await import('./replay.js?v=__V__');
+    replay = new Replay({ note, now: serverNow, leave: toLive, drawn: () => drawBar(), show: async (o) => { page?.update?.(o); await page?.past?.(); } });
+    el('bar').append(replay.el);
+  }
+  if (Date.parse(at) !== replay.at) await replay.begin(q);
+}
+
+function endReplay() {
+  replay?.end();
+  replay = null;
+}
+
+/** Leaves the past. */
+function toLive() {
+  endReplay();
+  const url = new URL(location.href);
+  url.searchParams.delete('at');
+  url.searchParams.delete('speed');
+  history.pushState(null, '', url.pathname + url.search);
+  show();
+}
+
+async function toPast() {
+  if (!newest || !(Date.parse(newest.at) > 0)) return note('There is no past yet: nothing has been reported.');
+  go(`${location.pathname}${location.search ? `${location.search}&` : '?'}at=${new Date(Date.parse(newest.at) - 60000).toISOString().slice(0, 19)}Z`);
+}
+
+/** What of the console is about now alone. @param {string} title @returns {Page} */
+function presentPage(title) {
+  return { title, keys: {}, el: h('div', null, h('h1', null, title), h('p.empty', null, 'This page is about now and is not kept for the past. Press L for live; the overview (1), findings (3), the audit (5) and each forwarder\'s page can be replayed.')), past() {} };
+}
+
 /** @param {string} address @param {boolean} [replace] */
 function go(address, replace) {
+  if (replay && !/[?&]at=/.test(address)) address = replay.stamp(address);
   if (replace) history.replaceState(null, '', address);
   else {
     history.pushState(null, '', address);
@@ -110,7 +165,7 @@ function brokenPage(err) {
 }
 
 // The header: what, how old, who.
-const bar = { state: h('span'), who: h('span.right'), needs: h('a', { href: '/plans' }), nav: h('nav', { 'aria-label': 'Pages' }) };
+const bar = { state: h('span'), who: h('span.right'), nav: h('nav', { 'aria-label': 'Pages' }) };
 const navLinks = /** @type {const} */ ([['overview', '1 overview'], ['jobs', '2 jobs'], ['findings', '3 findings'], ['plans', '4 plans'], ['audit', '5 audit'], ['occupancy', '6 calendar'], ['logs', '7 logs'], ['whatif', '8 what if']]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
 
@@ -118,13 +173,16 @@ function drawBar() {
   const o = app.overview, here = location.pathname.split('/')[1] || 'overview';
   for (const a of navLinks) a.toggleAttribute('aria-current', false);
   navLinks.find((a) => a.getAttribute('href') === `/${here}`)?.setAttribute('aria-current', 'page');
-  const s = ageOf(o);
+  const s = replay ? { kind: 'past', text: `${newest?.machine ?? ''}  REPLAY ${clock(replay.at)}` } : ageOf(o);
+  document.documentElement.toggleAttribute('data-past', Boolean(replay));
   bar.state.className = s.kind;
   setText(bar.state, s.text);
   const who = app.session.name ? `${app.session.name} (${app.session.role})` : app.session.role ? 'not signed in (viewer)' : 'not signed in';
   setText(bar.who, who);
-  setText(bar.needs, o ? `findings ${o.findings.filter(isOpen).length}  plans waiting ${o.waiting.length}` : '');
-  el('page').classList.toggle('old', s.kind === 'nodata');
+  setText(navLinks[2], `3 findings${o ? ` (${o.findings.filter(isOpen).length})` : ''}`);
+  setText(navLinks[3], `4 plans${o ? ` (${o.waiting.length})` : ''}`);
+  navLinks[3].title = 'in brackets: plans that wait for a person';
+  if (s.kind !== 'past') el('page').classList.toggle('old', s.kind === 'nodata');
   const banner = [o?.simulated && 'SIMULATED machine: no number here was measured.', app.paused && 'PAUSED: press space or L for live.', document.hidden && 'Hidden tab: a frame every 5 s.'].filter(Boolean).join('  ');
   setText(el('banner'), banner);
   el('banner').classList.toggle('on', banner !== '');
@@ -152,7 +210,7 @@ function ageOf(o) {
 const everywhere = {
   1: ['overview', () => go('/overview')], 2: ['jobs', () => go('/jobs')], 3: ['findings', () => go('/findings')], 4: ['plans', () => go('/plans')], 5: ['audit', () => go('/audit')], 6: ['calendar', () => go('/occupancy')], 7: ['logs', () => go('/logs')], 8: ['what if', () => go('/whatif')],
   ':': ['go to', () => dialog('go')], n: ['next that needs you', nextNeed], ' ': ['pause', () => pause(!app.paused)], L: ['live', () => pause(false)],
-  y: ['copy address', copyAddress], '@': ['request log', () => dialog('log')], '?': ['help', () => dialog('help')], t: ['theme', theme], Backspace: ['back', () => history.back()], q: ['back', () => go('/overview')], i: ['sign in or out', () => dialog('session')],
+  H: ['replay', toPast], y: ['copy address', copyAddress], '@': ['request log', () => dialog('log')], '?': ['help', () => dialog('help')], t: ['theme', theme], Backspace: ['back', () => history.back()], q: ['back', () => go('/overview')], i: ['sign in or out', () => dialog('session')],
 };
 
 addEventListener('keydown', (e) => {
@@ -164,7 +222,7 @@ addEventListener('keydown', (e) => {
   }
   // A focused button keeps Enter and space for itself.
   if (t.matches('button, a[href], summary') && (e.key === 'Enter' || e.key === ' ')) return;
-  const hit = page?.keys[e.key] ?? everywhere[e.key];
+  const hit = keysNow()[e.key];
   if (!hit) return;
   e.preventDefault();
   hit[1](e);
@@ -173,9 +231,16 @@ addEventListener('keydown', (e) => {
 /** @param {string} k */
 const keyName = (k) => ({ ' ': 'space', Backspace: 'backspace', ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right', Enter: 'enter' })[k] ?? k;
 
+/** What works now: a replay's keys, the page's, everybody's. */
+function keysNow() {
+  const own = { ...everywhere, ...(page?.keys ?? {}) };
+  return replay ? { ...replay.harmless(own), ...replay.keys } : own;
+}
+
 function drawKeys() {
-  const shown = Object.entries(page?.keys ?? {}).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
-  const common = ['n', ':', ' ', '?'].map((k) => /** @type {[string, any]} */ ([k, everywhere[k]]));
+  const own = replay ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) } : page?.keys ?? {};
+  const shown = Object.entries(own).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
+  const common = (replay ? [':', '?'] : ['n', ':', ' ', 'H', '?']).map((k) => /** @type {[string, any]} */ ([k, everywhere[k]]));
   el('keys').replaceChildren(...[...shown, ...common].map(([k, v]) => h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`)));
 }
 
@@ -256,7 +321,7 @@ function confirmOnce(question, key, yes) {
 /** @param {'go'|'help'|'log'|'session'} which */
 async function dialog(which) {
   const { dialogs } = await import('./dialogs.js?v=__V__');
-  dialogs[which](app, { page, everywhere, keyName, log: api.log, refresh });
+  dialogs[which](app, { keys: keysNow(), keyName, log: api.log, refresh });
 }
 
 async function refresh() {
@@ -296,7 +361,7 @@ document.addEventListener('click', (e) => {
 });
 setInterval(drawBar, 250);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
-el('bar').replaceChildren(h('strong', null, 'fairway'), bar.state, bar.nav, bar.needs, bar.who);
+el('bar').replaceChildren(h('strong', null, 'fairway'), bar.state, bar.nav, bar.who);
 await signInByLink();
 show();
 refreshSession();

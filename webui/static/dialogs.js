@@ -18,7 +18,7 @@ export const dialogs = {
   help(_app, x) {
     /** @type {Record<string, string>} */
     const words = { ArrowUp: 'move up', ArrowDown: 'move down', ArrowLeft: 'move left', ArrowRight: 'move right', '<': 'sort by the column to the left', '>': 'sort by the column to the right', s: 'stop applying' };
-    const all = [...Object.entries(x.page?.keys ?? {}), ...Object.entries(x.everywhere)].filter(([k], i, list) => list.findIndex(([o]) => o === k) === i);
+    const all = Object.entries(/** @type {Record<string, any>} */ (x.keys));
     const body = h('tbody');
     const find = /** @type {HTMLInputElement} */ (h('input', { type: 'search', placeholder: 'find a key or a word', 'aria-label': 'find a key or a word', input: draw }));
     function draw() {

@@ -22,16 +22,24 @@ export function findingsPage(app) {
   const empty = h('p.empty', null, 'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first.');
   const page = listPage('findings', table, empty, (o) => { empty.hidden = o.findings.length > 0; table.update(o.findings); });
   const act = actions(app, () => table.current());
-  return { ...page, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...act.keys } };
+  return { ...page, past() {}, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...act.keys } };
 }
 
 /** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function findingPage(app, id) {
-  let v = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
+  let v = await read();
+  /** The finding, or what it was in the second that is shown. */
+  async function read() {
+    const all = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
+    if (!app.at()) return all;
+    const changes = all.changes.filter((/** @type {any} */ c) => Date.parse(c.at) < app.now());
+    if (!changes.length) throw new Error(`${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`);
+    return { ...changes[changes.length - 1].finding, changes };
+  }
   const head = h('h1'), sentence = h('p'), facts = h('p.dim'), life = h('tbody'), evidence = h('tbody'), at = h('h2');
   const act = actions(app, () => v, load);
   async function load() {
-    v = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
+    v = await read();
     draw();
   }
   function draw() {
@@ -48,7 +56,9 @@ export async function findingPage(app, id) {
   return {
     title: id,
     el: h('div', null, head, sentence, facts, act.form, h('h2', null, 'Life'), h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)), at, h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'NOW', 'PEERS'), evidence))),
+    past: load,
     update(o) {
+      if (app.at()) return;
       const f = o.findings.find((/** @type {any} */ x) => x.id === id);
       if (!f) return;
       const moved = f.changed !== v.changed;

@@ -33,11 +33,16 @@ function uPlotReady() {
 
 /** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
-  const [detail, uPlot] = await Promise.all([get(`/api/v1/forwarders/${encodeURIComponent(id)}`), uPlotReady()]);
+  const [detail, uPlot] = await Promise.all([get(address()), uPlotReady()]);
   /** @type {Record<string, Map<number, number>>} metric -> second -> value */
-  const series = {};
-  for (const [name, points] of Object.entries(detail.series)) series[name] = new Map(/** @type {any[]} */ (points).map((p) => [Math.floor(p.t / 1000), p.v]));
+  let series = {};
   let d = detail;
+  function address() { return `/api/v1/forwarders/${encodeURIComponent(id)}?${app.at()}`; }
+  function begin() {
+    series = {};
+    for (const [name, points] of Object.entries(d.series)) series[name] = new Map(/** @type {any[]} */ (points).map((p) => [Math.floor(p.t / 1000), p.v]));
+  }
+  begin();
   const title = h('h1'), facts = h('dl.facts'), plots = h('div.charts'), chosen = new Set();
   const clients = new Table(clientColumns, { id: (r) => r.id, sort: 'client', reverse: true, caption: `compute nodes on ${id}` });
   const heading = h('h2');
@@ -125,6 +130,12 @@ export async function forwarderPage(app, id) {
   const up = ['', () => clients.move(-1)], down = ['', () => clients.move(1)];
   return {
     title: id, el, topics: [`forwarder:${id}`],
+    async past() {
+      d = await get(address());
+      begin();
+      drawFacts();
+      drawPlots();
+    },
     message(m) {
       if (!m.forwarder) return;
       d = m.forwarder;

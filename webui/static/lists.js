@@ -31,15 +31,15 @@ export async function jobsPage(app, id) {
   return listPage('jobs', table, empty);
 }
 
-/** @param {any} _app @param {URLSearchParams} q */
-export async function auditPage(_app, q) {
+/** @param {any} app @param {URLSearchParams} q */
+export async function auditPage(app, q) {
   const table = new Table([
     { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => `${r.at.slice(0, 10)} ${clock(r.at)}`, value: (r) => Date.parse(r.at) },
     { name: 'actor', head: 'WHO', text: (r) => r.actor }, { name: 'from', head: 'BY', text: (r) => r.from ?? '' }, { name: 'action', head: 'DID', text: (r) => r.action.replaceAll('_', ' ') }, { name: 'subject', head: 'TO', text: (r) => r.subject },
     { name: 'result', head: 'RESULT', text: (r) => r.result ?? '' }, { name: 'reason', head: 'REASON', text: (r) => r.reason ?? '', wrap: true },
   ], { id: (r) => String(r.seq), go: (r) => (r.subject.startsWith('P-') ? `/plans/${r.subject}` : r.subject.startsWith('F-') ? `/findings/${r.subject}` : ''), sort: 'seq', caption: 'who did what' });
   const empty = h('p.empty', null, 'Nothing was done yet. Every proposal, approval and result is kept here for ever.');
-  const load = async () => { const rows = await get(`/api/v1/audit?${q}`); empty.hidden = rows.length > 0; table.update(rows); };
+  const load = async () => { const a = new URLSearchParams(q); a.delete('at'); if (app.at()) a.set('to', new Date(app.now()).toISOString()); const rows = await get(`/api/v1/audit?${a}`); empty.hidden = rows.length > 0; table.update(rows); };
   await load();
-  return listPage('audit', table, empty, undefined, (m) => { if (m.topic === 'plans') load().catch(() => {}); });
+  return { ...listPage('audit', table, empty, undefined, (m) => { if (m.topic === 'plans') load().catch(() => {}); }), past: load };
 }

@@ -5,7 +5,8 @@ import { age, clock, mega, millis, number, ratio, sum } from './format.js?v=__V_
 import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
 import { GridView, download, rampCanvas } from './grid.js?v=__V__';
 import { Table } from './table.js?v=__V__';
-import { get } from './api.js?v=__V__';
+import { get, getBytes } from './api.js?v=__V__';
+import { parseGrid } from './live.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
 export const columns = [
@@ -159,6 +160,7 @@ function forwardersPage(app, q, asTable) {
       E: ['export', () => (asTable ? download(new Blob([table.csv()], { type: 'text/csv' }), 'forwarders.csv') : grid.save('overview.png'))],
       ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
     },
+    past() {},
     close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
   };
   function drawLegend() {
@@ -207,8 +209,12 @@ function computePage(app, q) {
   addEventListener('fairway-theme', resized);
   /** @type {[string, () => void]} */
   const up = ['', () => move(-grid.cols)], down = ['', () => move(grid.cols)], left = ['', () => move(-1)], right = ['', () => move(1)];
-  return {
+  const page = {
     title: 'compute nodes', el, topics: [`grid:${metric.name}`],
+    async past() {
+      const g = parseGrid(await getBytes(`/api/v1/grid?metric=${metric.name}&${app.at()}`));
+      if (g) await page.grid(g);
+    },
     async grid(/** @type {any} */ g) {
       if (g.metric !== k) return;
       frame = g;
@@ -230,4 +236,6 @@ function computePage(app, q) {
     },
     close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
   };
+  if (app.at()) page.past().catch((/** @type {Error} */ e) => setText(line, e.message));
+  return /** @type {any} */ (page);
 }

@@ -1,0 +1,89 @@
+package webui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"fairway/console"
+)
+
+// The past in the browser: its address, its keys, its banner, and that no number of now stands in it.
+func TestReplayInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := newSite(t, siteOptions{})
+	s.run(300)
+	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	since := s.accuseInThePast()
+	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
+	row := func(when string) string {
+		o := get[console.Overview](s, "/api/v1/overview?at="+when)
+		return fmt.Sprintf("%s %s", mega(*o.Forwarders[2].ReadBytesPerSec), mega(*o.Forwarders[2].WriteBytesPerSec))
+	}
+	shows := func(when string) {
+		t.Helper()
+		b.until("the row of "+when, fmt.Sprintf(`document.documentElement.hasAttribute('data-past') && [...document.querySelectorAll('tbody tr')].some(tr => tr.children[0].textContent.startsWith('fwd002') && [3,4].map(i => tr.children[i]?.textContent).join(' ') === %q)`, row(when)))
+		b.until("the address of "+when, fmt.Sprintf("decodeURIComponent(location.search).includes('at=%s')", when))
+	}
+	b.open("http://" + s.tcp + "/overview?view=table&at=" + at(-time.Minute))
+	b.says("REPLAY")
+	b.says("Actions are off")
+	shows(at(-time.Minute))
+	b.shot("replay-table")
+	b.key("}")
+	shows(at(0))
+	b.says("suspect")
+	b.do(chromedp.KeyEvent("\u0302")) // left
+	shows(at(-time.Second))
+	b.until("nobody was suspect a second before", "!document.querySelector('main').innerText.includes('suspect')")
+	b.key("]") // the mark: the finding
+	shows(at(0))
+	b.says("F-0001")
+	b.key("p")
+	b.says("Actions are off in replay")
+	if strings.Contains(js[string](b, "location.pathname"), "propose") {
+		t.Error("a plan could be proposed in the past")
+	}
+	// It runs, and faster when told to; the page is another one with the same second.
+	b.key(" ")
+	b.until("it runs", fmt.Sprintf("Date.parse(new URLSearchParams(location.search).get('at')) > %d", since.UnixMilli()))
+	b.key("+")
+	b.until("at twice the speed", "new URLSearchParams(location.search).get('speed') === '2'")
+	b.key(" ")
+	b.until("it stands", "!new URLSearchParams(location.search).has('speed')")
+	b.key("1")
+	b.until("the overview of the past", "document.querySelector('canvas') && location.search.includes('at=')")
+	b.says("what is not known of then")
+	b.shot("replay-overview")
+	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
+	b.says("fwd001  SUSPECT")
+	b.says("Clients (4)")
+	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
+	b.shot("replay-forwarder")
+	b.open("http://" + s.tcp + "/findings?at=" + at(-time.Second))
+	b.says("No finding.")
+	b.open("http://" + s.tcp + "/findings/F-0001?at=" + at(2*time.Second))
+	b.says("F-0001  fwd001  suspect")
+	b.open("http://" + s.tcp + "/overview?view=compute&at=" + at(0))
+	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"32\"]')")
+	b.shot("replay-compute")
+	b.key("4")
+	b.says("This page is about now")
+	b.key("2")
+	b.says("This page is about now")
+	b.shot("replay-none")
+	b.key("L")
+	b.until("it is live", "!document.documentElement.hasAttribute('data-past') && !location.search.includes('at=')")
+	b.says("No running job is known")
+	b.key("1")
+	b.says("Hottest")
+	b.key("H")
+	b.says("live is 1m ahead")
+	b.open("http://" + s.tcp + "/history?at=" + at(0) + "&speed=10")
+	b.says("x10")
+	b.open("http://" + s.tcp + "/overview?at=yesterday")
+	b.says("is no time")
+}

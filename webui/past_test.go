@@ -1,0 +1,87 @@
+package webui
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// accuseInThePast lets the judge find fwd001 slow from 40 s ago on, and writes it to the journal.
+func (s *site) accuseInThePast() (since time.Time) {
+	s.t.Helper()
+	s.says.Detector = accuse("fwd001")
+	since = time.Now().Truncate(time.Second).Add(-40 * time.Second)
+	for i := range 7 {
+		if err := s.judge.Step(s.t.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.findMu.Lock()
+	s.find = s.judge.Findings()
+	s.findMu.Unlock()
+	return since
+}
+
+func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(120)
+	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	since := s.accuseInThePast()
+	at := func(path string, when time.Time) string {
+		return path + "?at=" + when.UTC().Format(time.RFC3339)
+	}
+	for _, c := range []struct {
+		after   time.Duration
+		finding anomaly.State
+		state   console.ForwarderState
+	}{{-10 * time.Second, "", console.StateOK}, {time.Second, anomaly.Suspect, console.StateSuspect}, {20 * time.Second, anomaly.Confirmed, console.StateSuspect}} {
+		o := get[console.Overview](s, at("/api/v1/overview", since.Add(c.after)))
+		got := anomaly.State("")
+		if len(o.Findings) > 0 {
+			got = o.Findings[0].State
+		}
+		if got != c.finding || o.Forwarders[1].State != c.state || o.Forwarders[1].ReadBytesPerSec == nil || o.Forwarders[1].Clients != 4 || len(o.NotKept) == 0 || !o.At.Equal(since.Add(c.after)) {
+			t.Errorf("%s after: finding %q, %+v, not kept %q", c.after, got, o.Forwarders[1], o.NotKept)
+		}
+	}
+	if o := get[console.Overview](s, at("/api/v1/overview", since.Add(-time.Hour))); o.Forwarders[1].State != console.StateStale || o.Forwarders[1].ReadBytesPerSec != nil {
+		t.Errorf("an hour before the first second: %+v", o.Forwarders[1])
+	}
+	d := get[console.ForwarderDetail](s, at("/api/v1/forwarders/fwd001", since))
+	if len(d.ClientNodes) != 4 || d.ClientNodes[0].ReadBytesPerSec == nil || d.ClientNodes[0].LatencySeconds == nil || len(d.Series["read_bytes"]) < 70 {
+		t.Errorf("the forwarder then: %+v, %d points", d.ClientNodes, len(d.Series["read_bytes"]))
+	}
+	marks := get[[]remap.Mark](s, fmt.Sprintf("/api/v1/marks?from=%d&to=%d", since.Add(-time.Minute).UnixMilli(), since.Add(time.Minute).UnixMilli()))
+	if len(marks) != 2 || marks[0].ID != "F-0001" || !marks[0].At.Equal(since) || !strings.HasPrefix(marks[1].Text, "confirmed") {
+		t.Errorf("marks %+v", marks)
+	}
+	res, b := s.ask("GET", at("/api/v1/grid", since)+"&metric=bw", viewerSecret, nil)
+	if res.StatusCode != 200 || len(b) != 28+32 || int64(binary.LittleEndian.Uint64(b[8:])) != since.UnixMilli() {
+		t.Fatalf("grid: %d, %d bytes", res.StatusCode, len(b))
+	}
+	idle, busy := 0, 0
+	for _, c := range b[28:] {
+		if c == 10 {
+			idle++
+		} else if c < 10 {
+			busy++
+		}
+	}
+	if idle == 0 || busy == 0 || idle+busy != 32 {
+		t.Errorf("cells %v", b[28:])
+	}
+	for path, want := range map[string]string{
+		"/api/v1/grid?metric=bw": "at is missing", "/api/v1/grid?metric=x&at=-1m": "mdops", "/api/v1/grid?metric=bw&at=2999-01-01T00:00:00Z": "not past",
+		"/api/v1/overview?at=2999-01-01T00:00:00Z": "not past", "/api/v1/marks?from=now&to=-1h": "not before", "/api/v1/marks?limit=0": "limit",
+	} {
+		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != 400 || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %d %s, want %q", path, res.StatusCode, b, want)
+		}
+	}
+}
