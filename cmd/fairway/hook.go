@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/collector/slurm"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dfra"
@@ -83,17 +83,12 @@ func (o *options) tell(ctx context.Context, tell func(context.Context, *client.C
 // slurmJob reads the job that Slurm's controller put into the environment of its prolog. The
 // application is the job's name, or what "app=..." in its comment says.
 func slurmJob(env func(string) string) (r dispatch.Request, err error) {
-	r = dispatch.Request{Job: topology.JobID(env("SLURM_JOB_ID")), User: env("SLURM_JOB_USER"), App: env("SLURM_JOB_NAME"), Project: env("SLURM_JOB_ACCOUNT")}
+	r = dispatch.Request{Job: topology.JobID(env("SLURM_JOB_ID")), User: env("SLURM_JOB_USER"), App: slurm.Application(env("SLURM_JOB_NAME"), env("SLURM_JOB_COMMENT")), Project: env("SLURM_JOB_ACCOUNT")}
 	if r.Project == "(null)" { // as Slurm writes a job without an account
 		r.Project = ""
 	}
 	if r.Job == "" {
 		return r, errors.New("SLURM_JOB_ID is not set: this is not Slurm's environment")
-	}
-	for word := range strings.FieldsFuncSeq(env("SLURM_JOB_COMMENT"), func(c rune) bool { return c == ' ' || c == ',' || c == ';' }) {
-		if app, ok := strings.CutPrefix(word, "app="); ok {
-			r.App = app
-		}
 	}
 	if r.Nodes, err = topology.ParseHostList(env("SLURM_JOB_NODELIST")); err != nil {
 		return r, fmt.Errorf("SLURM_JOB_NODELIST: %w", err)

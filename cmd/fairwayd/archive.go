@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/collector/topology"
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui"
@@ -48,6 +49,61 @@ func (d *daemon) keepForwarders(ctx context.Context) {
 		}
 		d.log.Info("forwarders' seconds added to the archive", "days", days)
 	})
+}
+
+// archiveLookedAt is how often the archive is looked at for new logs: a few folders' times are read then.
+const archiveLookedAt = time.Minute
+
+// keepHistory adds the jobs that imports put into the archive to the history, until ctx ends.
+func (d *daemon) keepHistory(ctx context.Context) {
+	if !d.conf.Archive.History {
+		return
+	}
+	tick := time.NewTicker(archiveLookedAt)
+	defer tick.Stop()
+	for learned := ""; ; {
+		learned = d.learn(ctx, learned)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// learn adds the archive's runs to the history if it is not in the state that was learned before, and
+// returns the state that is.
+func (d *daemon) learn(ctx context.Context, before string) string {
+	dir := filepath.Join(d.conf.StateDir, "archive")
+	now := archive.State(dir)
+	if now == before {
+		return before
+	}
+	sum, err := d.history.Import(ctx, archive.Runs(ctx, dir, d.forwardersOf))
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("the history did not take all runs of the archive; it is tried again", "err", err)
+		}
+		return before
+	}
+	for _, bad := range sum.Errors {
+		d.log.Warn("a run of the archive is not taken into the history", "err", bad)
+	}
+	d.log.Info("runs of the archive added to the history", "runs", sum.Runs, "known", sum.Known, "refused", sum.Refused)
+	return now
+}
+
+// forwardersOf counts the default forwarders of some nodes, 0 where one has none.
+func (d *daemon) forwardersOf(nodes []topology.NodeID) int {
+	of := map[topology.ForwarderID]bool{}
+	for _, n := range nodes {
+		f, ok := d.picture.conf.Default[n]
+		if !ok {
+			return 0
+		}
+		of[f] = true
+	}
+	return len(of)
 }
 
 func newImport(config *string) *cobra.Command {

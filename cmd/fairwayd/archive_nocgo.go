@@ -18,6 +18,8 @@ func archiveOf(*Config) webui.Archive { return nil }
 
 func (d *daemon) keepForwarders(context.Context) {}
 
+func (d *daemon) keepHistory(context.Context) {}
+
 func newImport(*string) *cobra.Command { return withoutArchive("import PATH...") }
 func newQuery(*string) *cobra.Command  { return withoutArchive("query [NAME | SQL]") }
 

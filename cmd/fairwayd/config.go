@@ -59,9 +59,10 @@ type Listen struct {
 	Hosts  []string `toml:"hosts"`
 }
 
-// Archive says what goes into the I/O-log archive by itself.
+// Archive says what goes into the I/O-log archive, and from it into the history, by itself.
 type Archive struct {
 	Forwarders bool `toml:"forwarders"`
+	History    bool `toml:"history"`
 }
 
 // Forwarder holds what is true of every forwarder that is not described by itself.
@@ -97,7 +98,7 @@ func defaultConfig() Config {
 		LogLevel:      "info",
 		Listen:        Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
 		Store:         Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
-		Archive:       Archive{Forwarders: true},
+		Archive:       Archive{Forwarders: true, History: true},
 		Access:        Access{Anonymous: remap.Viewer},
 		Desk:          remap.DefaultSettings(),
 		Detector:      failslow.DefaultSettings(),

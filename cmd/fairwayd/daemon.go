@@ -110,6 +110,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
+	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.runJudge(ctx)
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()

@@ -45,6 +45,7 @@ var settings = []setting{
 	{"store.victoria.read_url", "What comes before /api/v1/query: the same address, or http://vmselect:8481/select/0/prometheus."},
 	{"store.victoria.token_file", "File, readable by nobody else, that holds its bearer token; empty: none."},
 	{"archive.forwarders", "Whether the forwarders' seconds of each whole day go into the I/O-log archive, where the logs of jobs are; idle seconds do not."},
+	{"archive.history", "Whether batch jobs whose account and I/O logs are in the archive go into the history that predictions are made from."},
 	{"forwarder.peak_bytes_per_sec", "Peak bandwidth of a forwarder in one direction, bytes/s, where its [[node]] does not say; 0: not known, then it has no occupancy."},
 	{"desk.mode", "How far the desk goes by itself: observe (plans are proposed and not applied), approve (people say yes, to a plan or to an application once and for all) or auto (plans of policies are approved by rule)."},
 	{"desk.plans_per_minute", "Most plans that are approved by rule within a minute; further ones wait for a person."},

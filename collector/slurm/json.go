@@ -117,6 +117,19 @@ func (h *hosts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// comment is the user's comment: text, or slurmdbd's object that has the administrator's too.
+type comment string
+
+func (c *comment) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return (*first)(c).UnmarshalJSON(b)
+	}
+	var o struct{ Job string }
+	err := json.Unmarshal(b, &o)
+	*c = comment(o.Job)
+	return err
+}
+
 // exit is an exit code: a number, or an object of code and signal.
 type exit struct{ code, signal num }
 
@@ -156,31 +169,32 @@ type jobJSON struct {
 		JobID  num `json:"job_id"`
 		Offset num `json:"job_offset"`
 	} `json:"het"`
-	Name      string `json:"name"`
-	Cluster   string `json:"cluster"`
-	Partition string `json:"partition"`
-	QOS       first  `json:"qos"`
-	Account   string `json:"account"`
-	UserName  string `json:"user_name"`
-	User      string `json:"user"`
-	UserID    num    `json:"user_id"`
-	GroupName string `json:"group_name"`
-	Group     string `json:"group"`
-	GroupID   num    `json:"group_id"`
-	Nodes     hosts  `json:"nodes"`
-	NodeCount num    `json:"node_count"`
-	AllocN    num    `json:"allocation_nodes"`
-	CPUs      num    `json:"cpus"`
-	JobState  state  `json:"job_state"`
-	State     state  `json:"state"`
-	ExitCode  exit   `json:"exit_code"`
-	Submit    num    `json:"submit_time"`
-	Eligible  num    `json:"eligible_time"`
-	Start     num    `json:"start_time"`
-	End       num    `json:"end_time"`
-	Limit     num    `json:"time_limit"` // minutes
-	TRESAlloc string `json:"tres_alloc_str"`
-	Killer    string `json:"kill_request_user"`
+	Name      string  `json:"name"`
+	Comment   comment `json:"comment"`
+	Cluster   string  `json:"cluster"`
+	Partition string  `json:"partition"`
+	QOS       first   `json:"qos"`
+	Account   string  `json:"account"`
+	UserName  string  `json:"user_name"`
+	User      string  `json:"user"`
+	UserID    num     `json:"user_id"`
+	GroupName string  `json:"group_name"`
+	Group     string  `json:"group"`
+	GroupID   num     `json:"group_id"`
+	Nodes     hosts   `json:"nodes"`
+	NodeCount num     `json:"node_count"`
+	AllocN    num     `json:"allocation_nodes"`
+	CPUs      num     `json:"cpus"`
+	JobState  state   `json:"job_state"`
+	State     state   `json:"state"`
+	ExitCode  exit    `json:"exit_code"`
+	Submit    num     `json:"submit_time"`
+	Eligible  num     `json:"eligible_time"`
+	Start     num     `json:"start_time"`
+	End       num     `json:"end_time"`
+	Limit     num     `json:"time_limit"` // minutes
+	TRESAlloc string  `json:"tres_alloc_str"`
+	Killer    string  `json:"kill_request_user"`
 	Time      struct {
 		Submit   num `json:"submission"`
 		Eligible num `json:"eligible"`
@@ -318,7 +332,7 @@ func or(a, b num) num {
 
 func (c *collected) job(v *jobJSON) bool {
 	id := strconv.FormatInt(v.JobID.v, 10)
-	j := &Job{RawID: v.JobID.v, Name: v.Name, Cluster: v.Cluster, Partition: v.Partition, QOS: string(v.QOS), Account: v.Account,
+	j := &Job{RawID: v.JobID.v, Name: v.Name, Comment: string(v.Comment), Cluster: v.Cluster, Partition: v.Partition, QOS: string(v.QOS), Account: v.Account,
 		User: v.UserName + v.User, Group: v.GroupName + v.Group, UID: v.UserID.pointer(), GID: v.GroupID.pointer(),
 		NodeCount: or(v.NodeCount, v.AllocN).pointer(), CPUs: v.CPUs.pointer(), ElapsedSeconds: v.Time.Elapsed.pointer(),
 		CancelledBy: v.Killer, TRES: parseTRES(v.TRESAlloc)}

@@ -10,11 +10,16 @@ import (
 // word begins a "Key=" of scontrol; values may hold blanks and further "=".
 var word = regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z0-9:/_]*)=`)
 
-// freeText are the keys whose value may look like anything. It is taken to the end of the line, so that
-// with -o, which has all keys in one line, what follows such a value is not read; the keys that are read
-// come before, but for the job's name: that ends at the next key.
-var freeText = map[string]bool{"Command": true, "Comment": true, "AdminComment": true, "SubmitLine": true, "StdErr": true,
-	"StdIn": true, "StdOut": true, "WorkDir": true}
+// freeText are the keys whose value may look like anything. It is taken to the end of the line; with -o,
+// which has all keys of a job in one line, to the next key that Slurm prints behind such a value: what
+// looks like any other key there is the user's text, so that nobody writes a node list into a comment.
+// The job's name, among the first keys, ends at the next one: the true keys come behind it and count.
+var freeText = map[string]bool{"Command": true, "Comment": true, "AdminComment": true, "SystemComment": true, "SubmitLine": true,
+	"StdErr": true, "StdIn": true, "StdOut": true, "WorkDir": true}
+
+// behindText are the other keys that Slurm prints behind the first free text.
+var behindText = map[string]bool{"Power": true, "MailUser": true, "MailType": true, "CpusPerTres": true, "MemPerTres": true,
+	"NtasksPerTRES": true, "TresBind": true, "TresFreq": true, "TresPerJob": true, "TresPerNode": true, "TresPerSocket": true, "TresPerTask": true}
 
 // readScontrol reads `scontrol show job`, with or without -o: a job begins at JobId=.
 func readScontrol(b *bufio.Reader, o Options, c *collected) error {
@@ -40,7 +45,7 @@ func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 		if j == nil {
 			return true
 		}
-		for _, p := range pairs(line) {
+		for _, p := range pairs(line, oneLine) {
 			if err := j.scontrol(p.key, p.value, o.zone()); err != nil {
 				c.bad(&LineError{n, string(j.ID), p.key, err})
 			}
@@ -58,20 +63,24 @@ func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 
 type pair struct{ key, value string }
 
-// pairs cuts a line into its keys and values.
-func pairs(line string) []pair {
+// pairs cuts a line into its keys and values; whole says that it holds a whole job.
+func pairs(line string, whole bool) []pair {
 	var out []pair
+	text := false // a free text has begun
 	at := word.FindAllStringSubmatchIndex(line, -1)
-	for i, m := range at {
-		key, end := line[m[2]:m[3]], len(line)
-		toEnd := freeText[key]
-		if i+1 < len(at) && !toEnd {
-			end = at[i+1][0]
+	key := func(i int) string { return line[at[i][2]:at[i][3]] }
+	for i := 0; i < len(at); {
+		text = text || freeText[key(i)]
+		next := i + 1
+		for next < len(at) && text && !(whole && (freeText[key(next)] || behindText[key(next)])) {
+			next++
 		}
-		out = append(out, pair{key, strings.TrimSpace(line[m[1]:end])})
-		if toEnd {
-			break
+		end := len(line)
+		if next < len(at) {
+			end = at[next][0]
 		}
+		out = append(out, pair{key(i), strings.TrimSpace(line[at[i][1]:end])})
+		i = next
 	}
 	return out
 }
@@ -100,6 +109,8 @@ func (j *Job) scontrol(key, s string, zone *time.Location) (err error) {
 		err = j.setID(base + "_" + s)
 	case "JobName", "Name":
 		j.Name = s
+	case "Comment":
+		j.Comment = s
 	case "UserId":
 		j.User, j.UID, err = person(s)
 	case "GroupId":

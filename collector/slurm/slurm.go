@@ -27,6 +27,7 @@ type Job struct {
 	Step      string `json:"step,omitempty"` // "batch", "extern", "0", ...
 
 	Name      string `json:"name,omitempty"`
+	Comment   string `json:"comment,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
 	Partition string `json:"partition,omitempty"`
 	QOS       string `json:"qos,omitempty"`
@@ -243,6 +244,17 @@ func (j *Job) ended() bool {
 		return false
 	}
 	return true
+}
+
+// Application is what a job is called in a site's history: its name, or what "app=NAME" in its comment
+// says, which a job_submit plug-in can set.
+func Application(name, comment string) string {
+	for word := range strings.FieldsFuncSeq(comment, func(c rune) bool { return c == ' ' || c == ',' || c == ';' }) {
+		if app, ok := strings.CutPrefix(word, "app="); ok {
+			name = app
+		}
+	}
+	return name
 }
 
 var block = regexp.MustCompile(`\[[0-9]+x[0-9]+\]`)

@@ -185,6 +185,39 @@ JobId=13 Name=old JobState=COMPLETED StartTime=2025-01-21T16:47:16 EndTime=2025-
 }
 
 // real are files of real systems; each has at least so many jobs and no line that is not understood.
+// With -o all keys of a job stand in one line. What follows a command or a comment is read, but nobody
+// gives a job other nodes by writing them there.
+func TestScontrolOneLine(t *testing.T) {
+	got, err := readAll(t, `JobId=7 JobName=run UserId=ann(1000) JobState=RUNNING NodeList=cn[1-2] Command=/x NodeList=z JobId=9 WorkDir=/home/a b UserId=root(0) `+
+		`Comment=app=ROMS, NodeList=y StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= MailUser=ann
+JobId=8 JobName=next JobState=PENDING Command=(null) WorkDir=/ Comment=(null)
+`, Options{})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v %+v", err, got)
+	}
+	if j := got[0]; j.ID != "7" || j.User != "ann" || j.NodeList != "cn[1-2]" || j.Comment != "app=ROMS, NodeList=y" {
+		t.Errorf("%+v", j)
+	}
+	if j := got[1]; j.ID != "8" || j.Name != "next" || j.Comment != "" {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestApplicationIsTheNameOrWhatTheCommentSays(t *testing.T) {
+	for comment, want := range map[string]string{"": "run", "of ann": "run", "app=ROMS": "ROMS", "x;app=WRF,y": "WRF"} {
+		if got := Application("run", comment); got != want {
+			t.Errorf("%q: %q, want %q", comment, got, want)
+		}
+	}
+	for _, text := range []string{`{"jobs":[{"job_id":1,"comment":"app=A"}]}`, `{"jobs":[{"job_id":1,"comment":{"administrator":"x","job":"app=A"}}]}`,
+		"JobID|Comment|JobName\n1|app=A|run\n", "JobId=1 JobName=run\n   Comment=app=A\n"} {
+		got, err := readAll(t, text, Options{})
+		if err != nil || len(got) != 1 || Application(got[0].Name, got[0].Comment) != "A" {
+			t.Errorf("%s: %+v %v", text, got, err)
+		}
+	}
+}
+
 var real = map[string]int{"phillips.log.gz": 4285, "sample.slurm": 11, "scontrol_show_job_inti.txt": 1, "scontrol_show_job_hummingbird.txt": 1,
 	"slurmrestd_24.05_0.0.41_slurm-job-running.json": 1, "slurmrestd_24.05_0.0.41_slurm-jobs.json.gz": 2,
 	"slurmrestd_24.05_0.0.41_slurmdb-job-archived.json": 1, "slurmrestd_24.05_0.0.41_slurmdb-job-completed.json": 2,

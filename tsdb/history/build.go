@@ -25,6 +25,8 @@ const (
 	nodesAtOnce = 128
 	// FromCollectors marks a profile that was built from what the collectors saw.
 	FromCollectors = "collectors"
+	// FromDarshan marks one from the logs of the run's programs: its peaks are means over the time of I/O.
+	FromDarshan = "darshan"
 )
 
 // Selector reads the seconds that were collected; a tsdb.Store is one.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 // Imported is what an import came to.
 type Imported struct {
 	Runs    int `json:"runs"`
-	Known   int `json:"known"`   // were there already, with the same job, start and end
+	Known   int `json:"known"`   // were there already: the same job at the same time
 	Refused int `json:"refused"` // could not be read or cannot be true
 	// Errors are the first refusals.
 	Errors []error `json:"-"`
@@ -74,16 +75,32 @@ func (s *Store) Import(ctx context.Context, runs iter.Seq2[Run, error]) (sum Imp
 	return sum, flush()
 }
 
-// knows says whether the very run is in the history.
+// knows says whether the run is in the history, as this import or the daemon itself recorded it: their
+// clocks and logs may differ by seconds, but a job does not run twice at a time. One of which nothing
+// was collected is taken when the import knows more.
 func (s *Store) knows(r *Run) bool {
 	s.mu.RLock()
-	at, ok := s.at[r.Job]
-	s.mu.RUnlock()
-	if !ok {
-		return false
+	live, here := s.running[r.Job]
+	if !here {
+		live, here = s.pending[r.Job]
 	}
-	have, err := s.read(at)
-	return err == nil && have.Start.Equal(r.Start) && have.End.Equal(r.End)
+	places := slices.Clone(s.earlier[r.Job])
+	if at, ok := s.at[r.Job]; ok {
+		places = append(places, at)
+	}
+	s.mu.RUnlock()
+	if here && live.overlaps(r) {
+		return true
+	}
+	return slices.ContainsFunc(places, func(at int64) bool {
+		have, err := s.read(at)
+		return err == nil && have.overlaps(r) && (have.Profile != nil || r.Profile == nil)
+	})
+}
+
+// overlaps says whether two runs were under way at the same instant.
+func (r *Run) overlaps(o *Run) bool {
+	return r.Start.Equal(o.Start) || (o.End.IsZero() || r.Start.Before(o.End)) && (r.End.IsZero() || o.Start.Before(r.End))
 }
 
 // Read reads the ended runs of a history's file, also of one that a daemon has open. A damaged record

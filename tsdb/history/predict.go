@@ -1,6 +1,10 @@
 package history
 
-import "math"
+import (
+	"math"
+	"slices"
+	"sort"
+)
 
 // Deviation is how far a prediction may be off to count as right: 20 % (FAST'19, section 6.1).
 const Deviation = 0.2
@@ -23,10 +27,11 @@ func (a Accuracy) Share() (share float64, ok bool) {
 	return float64(a.Within) / float64(a.Predicted), true
 }
 
-func (a *Accuracy) count(right bool) {
-	a.Predicted++
+// count takes one verdict in, or with n = -1 out again.
+func (a *Accuracy) count(right bool, n int) {
+	a.Predicted += n
 	if right {
-		a.Within++
+		a.Within += n
 	}
 }
 
@@ -42,8 +47,28 @@ type Prediction struct {
 // series is what the index keeps of one key.
 type series struct {
 	latest Run
-	depth  int
+	past   []outcome // in the order of their ends
 	own    Accuracy
+}
+
+// outcome is what a run left to predict the next one by.
+type outcome struct {
+	end    int64 // Unix nanoseconds
+	volume float64
+	mode   Mode
+}
+
+func outcomeOf(p *Profile) outcome { return outcome{volume: p.VolumeBytes(), mode: p.Mode} }
+
+// Told says whether the run before predicted this one: its volume within Deviation, and the mode
+// where both are known.
+func Told(before, now *Profile) bool { return outcomeOf(now).told(outcomeOf(before)) }
+
+func (o outcome) told(before outcome) bool {
+	if before.mode != "" && o.mode != "" && before.mode != o.mode {
+		return false
+	}
+	return math.Abs(o.volume-before.volume) <= Deviation*o.volume
 }
 
 // index is the memory of a store: predictions, running jobs, and where each run lies in the file.
@@ -52,8 +77,8 @@ type index struct {
 	site   Accuracy
 }
 
-// learn takes one ended run with a profile. A run that ended before the latest known one (a late
-// import) adds to the depth and predicts nothing.
+// learn takes one ended run with a profile. Runs may come in any order: an import of old logs counts
+// as if they had come in when they ended.
 func (x *index) learn(r *Run) {
 	k := r.Key()
 	s := x.series[k]
@@ -61,24 +86,25 @@ func (x *index) learn(r *Run) {
 		s = &series{}
 		x.series[k] = s
 	}
-	s.depth++
-	if s.depth > 1 && r.End.Before(s.latest.End) {
-		return
+	now := outcomeOf(r.Profile)
+	now.end = r.End.UnixNano()
+	at := sort.Search(len(s.past), func(i int) bool { return s.past[i].end > now.end })
+	verdict := func(before, after outcome, n int) {
+		right := after.told(before)
+		s.own.count(right, n)
+		x.site.count(right, n)
 	}
-	if s.depth > 1 {
-		right := Told(s.latest.Profile, r.Profile)
-		s.own.count(right)
-		x.site.count(right)
+	if at > 0 {
+		verdict(s.past[at-1], now, 1)
 	}
-	s.latest = *r
-	s.latest.NodeList = nil
-}
-
-// Told says whether the run before predicted this one: its volume within Deviation, and the mode
-// where both are known.
-func Told(before, now *Profile) bool {
-	if before.Mode != "" && now.Mode != "" && before.Mode != now.Mode {
-		return false
+	if at < len(s.past) {
+		verdict(now, s.past[at], 1)
+	} else {
+		s.latest = *r
+		s.latest.NodeList = nil
 	}
-	return math.Abs(now.VolumeBytes()-before.VolumeBytes()) <= Deviation*now.VolumeBytes()
+	if at > 0 && at < len(s.past) {
+		verdict(s.past[at-1], s.past[at], -1)
+	}
+	s.past = slices.Insert(s.past, at, now)
 }

@@ -36,8 +36,9 @@ type Store struct {
 	idx     index
 	running map[topology.JobID]Run
 	pending map[topology.JobID]Run
-	at      map[topology.JobID]int64 // of the newest ended run of each job
-	ended   []int64                  // in the order of the file
+	at      map[topology.JobID]int64   // of the newest ended run of each job
+	earlier map[topology.JobID][]int64 // the others, of the few jobs that have more than one
+	ended   []int64                    // in the order of the file
 }
 
 // Summary is what opening a store found.
@@ -72,7 +73,7 @@ func Open(path string) (*Store, Summary, error) {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
 	s := &Store{file: f, idx: index{series: map[Key]*series{}},
-		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}}
+		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}, earlier: map[topology.JobID][]int64{}}
 	sum, err := s.load(path)
 	if err != nil {
 		return nil, sum, errors.Join(err, f.Close())
@@ -205,6 +206,9 @@ func (s *Store) take(r *Run, at int64) {
 	if p, ok := s.pending[r.Job]; ok && !r.Start.Before(p.Start) {
 		delete(s.pending, r.Job)
 	}
+	if before, again := s.at[r.Job]; again {
+		s.earlier[r.Job] = append(s.earlier[r.Job], before)
+	}
 	s.at[r.Job] = at
 	s.ended = append(s.ended, at)
 	if r.Profile != nil {
@@ -307,7 +311,7 @@ func (s *Store) Predict(k Key) (p Prediction, ok bool) {
 	defer s.mu.RUnlock()
 	p.Site = s.idx.site
 	if found := s.idx.series[k]; found != nil {
-		p.Run, p.Depth, p.Own, ok = found.latest, found.depth, found.own, true
+		p.Run, p.Depth, p.Own, ok = found.latest, len(found.past), found.own, true
 	}
 	return p, ok
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,10 +206,10 @@ func TestPredictionIsTheLatestRunWithTheSitesOwnError(t *testing.T) {
 	late.Job, late.End = "late", epoch.Add(time.Minute)
 	must(t, s.End(late))
 	p, ok := s.Predict(Key{"wei", "ROMS", "", 64})
-	if !ok || p.Run.Profile.WriteBytes != 239e9 || p.Depth != 6 || p.Own != (Accuracy{4, 2}) || p.Site != (Accuracy{5, 3}) {
+	if !ok || p.Run.Profile.WriteBytes != 239e9 || p.Depth != 6 || p.Own != (Accuracy{5, 2}) || p.Site != (Accuracy{6, 3}) {
 		t.Errorf("prediction %+v", p)
 	}
-	if share, ok := s.Accuracy().Share(); !ok || share != 0.6 {
+	if share, ok := s.Accuracy().Share(); !ok || share != 0.5 {
 		t.Errorf("site's share %g, %v", share, ok)
 	}
 	for _, k := range []Key{{"wei", "ROMS", "", 65}, {"lin", "ROMS", "", 64}, {"wei", "ROMS", "p", 64}} {
@@ -221,6 +222,72 @@ func TestPredictionIsTheLatestRunWithTheSitesOwnError(t *testing.T) {
 	must(t, s.End(r))
 	if p, _ := s.Predict(r.Key()); p.Depth != 2 {
 		t.Errorf("a run without a profile counts: %+v", p)
+	}
+}
+
+// TestAccuracyDoesNotDependOnTheOrderOfLearning: an import of old logs behind newer runs counts as if
+// they had come in when they ended.
+func TestAccuracyDoesNotDependOnTheOrderOfLearning(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	runs := make([]Run, 60)
+	for i := range runs {
+		runs[i] = run(i, "A", 100e9+float64(rnd.IntN(60))*1e9)
+		runs[i].Profile.Mode = []Mode{"", ModeNN, ModeN1}[rnd.IntN(3)]
+	}
+	learned := func() *index {
+		x := &index{series: map[Key]*series{}}
+		for i := range runs {
+			x.learn(&runs[i])
+		}
+		return x
+	}
+	want := learned()
+	if want.site.Predicted != 59 || want.site.Within == 0 || want.site.Within == 59 {
+		t.Fatalf("%+v", want.site)
+	}
+	last := runs[59].Job
+	for range 20 {
+		rnd.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		got := learned()
+		if s := got.series[runs[0].Key()]; got.site != want.site || s.own != want.site || s.latest.Job != last {
+			t.Fatalf("%+v and %+v (last %s), want %+v (%s)", got.site, s.own, s.latest.Job, want.site, last)
+		}
+	}
+}
+
+// TestARunIsImportedOnce also where a job was requeued, where the daemon saw it with its own clock,
+// and where it runs at this moment.
+func TestARunIsImportedOnce(t *testing.T) {
+	s, _ := open(t, filepath.Join(t.TempDir(), "history"))
+	live := run(1, "A", 5e9)
+	must(t, s.End(live))
+	blind := run(2, "A", 0)
+	blind.Profile = nil
+	must(t, s.End(blind))
+	now := run(3, "A", 0)
+	now.End, now.Profile = time.Time{}, nil
+	must(t, s.Begin(now))
+	seen := run(1, "A", 6e9)
+	seen.Start, seen.End = seen.Start.Add(-2*time.Second), seen.End.Add(time.Second)
+	again := run(2, "A", 8e9)
+	again.Job, again.Start, again.End = "77", again.End, again.End.Add(time.Hour)
+	first := run(2, "A", 8e9)
+	first.Job = "77" // requeued: its second run begins as the first ends
+	runs := []Run{seen, run(2, "A", 7e9), run(3, "A", 7e9), first, again}
+	for round, want := range []Imported{{Runs: 3, Known: 2}, {Known: 5}} {
+		got, err := s.Import(t.Context(), func(yield func(Run, error) bool) {
+			for _, r := range runs {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		})
+		if err != nil || got.Runs != want.Runs || got.Known != want.Known || got.Refused != 0 {
+			t.Errorf("round %d: %+v %v, want %+v", round, got, err, want)
+		}
+	}
+	if p, _ := s.Predict(live.Key()); p.Depth != 4 {
+		t.Errorf("depth %d", p.Depth)
 	}
 }
 

@@ -48,8 +48,10 @@ type Job struct {
 	// 1 MiB, 4 MiB, 10 MiB, 100 MiB, 1 GiB, and above.
 	SizeReads  []int64 `col:"size_reads"`
 	SizeWrites []int64 `col:"size_writes"`
-	// MetaSeconds is the time in open, close, stat and the like, summed over processes.
+	// MetaSeconds is the time in open, close, stat and the like, summed over processes; MetaOps counts the
+	// opens, stats and fsyncs.
 	MetaSeconds float64 `col:"meta_seconds"`
+	MetaOps     int64   `col:"meta_ops"`
 
 	UsesPosix      bool `col:"uses_posix"`
 	UsesStdio      bool `col:"uses_stdio"`
@@ -141,9 +143,11 @@ type File struct {
 type Slurm struct {
 	// JobID is the number that the job's programs see, and so what their logs carry; SlurmID is as Slurm
 	// prints it, "123_4" for a task of an array.
-	JobID      string    `col:"job_id"`
-	SlurmID    string    `col:"slurm_id"`
-	Name       string    `col:"name"`
+	JobID   string `col:"job_id"`
+	SlurmID string `col:"slurm_id"`
+	Name    string `col:"name"`
+	// App is the name, or what "app=NAME" in the comment says: as predictions know the job.
+	App        string    `col:"app"`
 	User       string    `col:"user"`
 	Account    string    `col:"account"`
 	Partition  string    `col:"partition"`

@@ -80,6 +80,7 @@ func fileOf(f *darshan.File, j *iolog.Job) iolog.JobFile {
 		row.ReadSeconds += max(0, o.ReadSeconds)
 		row.WriteSeconds += max(0, o.WriteSeconds)
 		row.MetaSeconds += max(0, o.MetaSeconds)
+		j.MetaOps += known(o.Opens) + known(o.Stats) + known(o.Syncs)
 		widen(&row.ReadStart, &row.ReadEnd, o.Read)
 		widen(&row.WriteStart, &row.WriteEnd, o.Write)
 		for bin := range j.SizeReads {
