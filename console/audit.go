@@ -1,6 +1,9 @@
 package console
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // auditList is the append-only record of who did what, the newest first.
 var auditList = &listing[AuditEntry]{
@@ -14,7 +17,7 @@ var auditList = &listing[AuditEntry]{
 		return " audit   who did what, newest first"
 	},
 	line: func(s *State, r *AuditEntry) string {
-		return right(number(float64(r.Seq)), 8) + "  " + left(moment(r.At, s.Now), 14) + left(clean(r.Actor), 15) + " " + left(clean(r.Action), 15) +
+		return right(strconv.FormatUint(r.Seq, 10), 8) + "  " + left(moment(r.At, s.Now), 14) + left(clean(r.Actor), 15) + " " + left(clean(r.Action), 15) +
 			left(clean(r.Subject), 13) + left(clean(r.Result), 14) + clean(r.Reason)
 	},
 	open: func(r *AuditEntry) page {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -105,7 +106,7 @@ func ratio(v *float64) string {
 	if v == nil {
 		return missing
 	}
-	return fmt.Sprintf("%.0f", *v*100)
+	return fixed(*v*100, 0)
 }
 
 // count is a plain number.
@@ -133,11 +134,23 @@ func number(v float64) string {
 	case a == 0:
 		return "0"
 	case a < 9.95:
-		return fmt.Sprintf("%.1f", v)
+		return fixed(v, 1)
 	case a < 1e6:
-		return fmt.Sprintf("%.0f", v)
+		return fixed(v, 0)
 	}
-	return fmt.Sprintf("%.1e", v)
+	return strings.Replace(fmt.Sprintf("%.1e", v), "e+0", "e+", 1)
+}
+
+// fixed is a number of 0 or 1 decimals. It rounds halves away from 0, as the browser does and
+// strconv does not: the same value reads the same in both faces.
+func fixed(v float64, decimals int) string {
+	if decimals == 0 {
+		return strconv.FormatFloat(math.Round(v), 'f', 0, 64)
+	}
+	if _, part := math.Modf(math.Abs(v)); part == 0.25 || part == 0.75 { // the only halves of a tenth that a float64 holds
+		v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
 }
 
 // age is a duration as operators say it: 4s, 3m, 2h10m, 5d.

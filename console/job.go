@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -254,7 +255,7 @@ func (p *jobPage) where(s *State, w, h int) []string {
 	return append(lines, s.scrolled(len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + left(clean(string(on[i])), 13)
 		if r := s.forwarder(on[i]); r != nil {
-			line += " " + left(string(s.standing(r)), 10) + right(number(float64(p.job.Forwarders[on[i]])), 7) + right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
+			line += " " + left(string(s.standing(r)), 10) + right(strconv.Itoa(p.job.Forwarders[on[i]]), 7) + right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
 				right(mega(s.value(r, r.WriteBytesPerSec)), 7) + right(count(s.value(r, r.QueueLen)), 7) + right(millis(s.value(r, r.MetaWaitSeconds)), 7)
 		}
 		return line

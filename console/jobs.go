@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"fairway/collector/topology"
@@ -56,7 +57,7 @@ var jobsList = &listing[JobRow]{
 		if !r.End.IsZero() {
 			ended, ran = moment(r.End, s.Now), r.End.Sub(r.Start)
 		}
-		return " " + left(clean(string(r.ID)), 10) + " " + left(clean(r.App), 14) + " " + left(clean(r.User), 8) + right(number(float64(r.NodeCount)), 8) +
+		return " " + left(clean(string(r.ID)), 10) + " " + left(clean(r.App), 14) + " " + left(clean(r.User), 8) + right(strconv.Itoa(r.NodeCount), 8) +
 			right(moment(r.Start, s.Now), 14) + right(age(ran), 8) + "  " + ended
 	},
 	open: func(r *JobRow) page { return newJobPage(string(r.ID)) },

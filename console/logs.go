@@ -63,7 +63,7 @@ func amount(name, title string, width int, text func(*float64) string, v func(*S
 var slowColumns = []column[SlowJob]{
 	{name: "job", title: "JOB", width: 11, text: func(_ *State, r *SlowJob) string { return clean(string(r.Job)) }},
 	{name: "app", title: "APP", width: 14, text: func(_ *State, r *SlowJob) string { return clean(r.App) }},
-	amount("procs", "PROCS", 8, count, func(r *SlowJob) *float64 { n := float64(r.Procs); return &n }),
+	{name: "procs", title: "PROCS", width: 9, text: func(_ *State, r *SlowJob) string { return strconv.FormatInt(r.Procs, 10) }, number: func(r *SlowJob) *float64 { n := float64(r.Procs); return &n }},
 	amount(columnRate, "MB/s", 8, mega, func(r *SlowJob) *float64 { return r.BytesPerSec }),
 	amount("bytes", "BYTES", 9, func(v *float64) string {
 		if v == nil {

@@ -107,7 +107,7 @@ func (p *patternPage) body(s *State, w, h int) []string {
 		s.Palette.paint(s.Palette.bold, clip(" "+left("", 34)+right("SYSEFFICIENCY %", 16)+right("DILATION", 10), w)),
 		clip(" "+left("with the pattern", 34)+right(ratio(&v.SysEfficiency), 16)+right(number(v.Dilation), 10), w),
 		clip(" "+left("bandwidth shared fairly, no plan", 34)+right(ratio(&v.Unplanned.SysEfficiency), 16)+right(number(v.Unplanned.Dilation), 10), w),
-		clip(fmt.Sprintf(" no schedule computes more than %s %% here, and %s %% if bandwidth had no end", ratio(&v.KnapsackBound), ratio(&v.UpperBound)), w),
+		clip(fmt.Sprintf(" no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end", ratio(&v.KnapsackBound), ratio(&v.UpperBound)), w),
 		"",
 	}
 	return scroll(append(lines, p.gantt(s, w)...), &p.top, h)

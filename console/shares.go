@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -109,6 +110,6 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 	return append(lines, s.scrolled(len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
 		j := &v.Jobs[i]
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
-		return " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(number(float64(j.Nodes)), 8) + right(fmt.Sprintf("%.1f", 100*j.Share), 9) + "  " + bar
+		return " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(strconv.Itoa(j.Nodes), 8) + right(fixed(100*j.Share, 1), 9) + "  " + bar
 	})...)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"fairway/anomaly"
-	"fairway/console"
 	"fairway/remap"
 )
 
@@ -284,29 +283,4 @@ func TestBrowserLosesTheServer(t *testing.T) {
 	b.says("disconnected, trying again")
 	b.says("NO DATA since")
 	b.shot("lost")
-}
-
-func TestBothFacesShowTheSameNumbers(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.tick(time.Now().Add(-time.Second))
-	b := newTab(t, 1280, 800)
-	b.open("http://" + s.tcp + "/overview?view=table&metric=bw")
-	b.frames(1)
-	o := get[console.Overview](s, "/api/v1/overview")
-	for _, r := range o.Forwarders {
-		want := fmt.Sprintf("%s %s %s %s", r.ID, mega(*r.ReadBytesPerSec), mega(*r.WriteBytesPerSec), fmt.Sprint(r.Clients))
-		b.until("the table has "+want, fmt.Sprintf(`[...document.querySelectorAll('tbody tr')].some(tr => [0,3,4,10].map(i => tr.children[i].textContent).join(' ') === %q)`, want))
-	}
-}
-
-// mega is the terminal's rule for MB/s (console/format.go).
-func mega(bytesPerSec float64) string {
-	switch v := bytesPerSec / 1e6; {
-	case v == 0:
-		return "0"
-	case v < 9.95:
-		return fmt.Sprintf("%.1f", v)
-	default:
-		return fmt.Sprintf("%.0f", v)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -46,6 +47,7 @@ type machine struct {
 	silent map[topology.NodeID]bool
 	rand   *rand.Rand
 	slow   time.Duration // of one move
+	steady bool
 	// typical is a busy client's bytes/s.
 	typical float64
 }
@@ -76,6 +78,10 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sec := t.Truncate(time.Second)
+	wave, noise := float64(sec.Unix())/20, func(int) float64 { return 0.8 + 0.4*m.rand.Float64() }
+	if m.steady {
+		wave, noise = 0, func(i int) float64 { return 1 + float64(i%37)/10 }
+	}
 	sums := map[topology.ForwarderID]float64{}
 	for i, n := range m.topo.Nodes {
 		if n.Role != topology.Compute || m.silent[n.ID] {
@@ -83,7 +89,7 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 		}
 		bw := 0.0
 		if i%3 != 0 {
-			bw = m.typical * (1 + math.Sin(float64(sec.Unix())/20+float64(i/40))) * (0.2 + float64(i/171*37%11)/10) * (0.8 + 0.4*m.rand.Float64())
+			bw = m.typical * (1 + math.Sin(wave+float64(i/40))) * (0.2 + float64(i/171*37%11)/10) * noise(i)
 		}
 		sums[m.routes[n.ID]] += bw
 		f := collector.Frame{Node: n.ID, Role: topology.Compute, TimeMillis: sec.UnixMilli(), RoutesComplete: true,
@@ -185,6 +191,8 @@ type siteOptions struct {
 	simulated  bool
 	empty      bool // no node is known yet
 	desk       func(*remap.Settings)
+	log        *slog.Logger
+	steady     bool // every second has the same numbers
 }
 
 func newSite(t testing.TB, o siteOptions) *site {
@@ -194,6 +202,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	}
 	dir := t.TempDir()
 	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
+	s.machine.steady = o.steady
 	if o.empty {
 		s.machine.topo.Nodes = nil
 	}
@@ -229,7 +238,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test", Audit: audit})
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test", Log: o.log, Audit: audit})
 	if err != nil {
 		t.Fatal(err)
 	}

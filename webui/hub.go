@@ -3,9 +3,11 @@ package webui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +41,9 @@ const (
 	livePing      = 20 * time.Second
 	liveSilent    = 60 * time.Second
 	backgroundGap = 5 * time.Second // of a hidden tab: 0.2 Hz
+	// liveBuffer bounds what the kernel keeps for a listener that does not read: some seconds of all
+	// topics, instead of the megabytes that it would grow to.
+	liveBuffer = 256 << 10
 )
 
 // liveFrame is one message for many clients. The user's own part of a JSON message is put between
@@ -60,6 +65,7 @@ type hub struct {
 	clients     atomic.Int64
 	sent        atomic.Uint64
 	dropped     atomic.Uint64
+	stalled     atomic.Uint64 // listeners let go because they did not read
 }
 
 func newHub() *hub {
@@ -127,6 +133,7 @@ func (h *hub) writeMetrics(w io.Writer) {
 	metrics.WriteGaugeUint64(w, "fairway_live_clients", uint64(h.clients.Load()))
 	metrics.WriteCounterUint64(w, "fairway_live_sent_total", h.sent.Load())
 	metrics.WriteCounterUint64(w, "fairway_live_dropped_total", h.dropped.Load())
+	metrics.WriteCounterUint64(w, "fairway_live_stalled_total", h.stalled.Load())
 }
 
 // publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
@@ -259,6 +266,9 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 		return nil // answered by the upgrader
 	}
 	defer ws.Close()
+	if b, ok := ws.NetConn().(interface{ SetWriteBuffer(int) error }); ok {
+		_ = b.SetWriteBuffer(liveBuffer) // without it the kernel's own bound holds
+	}
 	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1)}
 	if r.URL.Query().Get("background") == "1" {
 		c.gap = backgroundGap
@@ -273,7 +283,12 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 	s.first(c)
 	gone := make(chan struct{})
 	go func() { defer close(gone); c.read() }()
-	s.hub.sent.Add(c.write(gone, by.expires))
+	sent, err := c.write(gone, by.expires)
+	s.hub.sent.Add(sent)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.hub.stalled.Add(1)
+		s.log.Warn("a console is let go: it has not read for "+liveWriteTime.String(), "user", by.Name, "from", by.remote, "topics", strings.Join(topics, ","))
+	}
 	ws.Close()
 	<-gone
 	select {
@@ -339,30 +354,30 @@ func (c *liveClient) read() {
 	}
 }
 
-// write sends what is newest until the client goes or its session ends; it returns the number of
-// frames sent.
-func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64) {
+// write sends what is newest until the client goes, its session ends, or it does not read; it returns
+// the number of frames sent and why one could not be.
+func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64, err error) {
 	ping := time.NewTicker(livePing)
 	defer ping.Stop()
 	for {
 		select {
 		case <-gone:
-			return sent
+			return sent, nil
 		case <-ping.C:
 			if !expires.IsZero() && time.Now().After(expires) {
 				msg := websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the session has ended; sign in again")
 				_ = c.ws.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second)) // it ends either way
-				return sent
+				return sent, nil
 			}
-			if c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(liveWriteTime)) != nil {
-				return sent
+			if err := c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(liveWriteTime)); err != nil {
+				return sent, err
 			}
 			continue
 		case <-c.wake:
 		}
 		for _, f := range c.take() {
-			if c.send(f) != nil {
-				return sent
+			if err := c.send(f); err != nil {
+				return sent, err
 			}
 			sent++
 		}
@@ -370,7 +385,7 @@ func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64
 			select {
 			case <-time.After(c.gap):
 			case <-gone:
-				return sent
+				return sent, nil
 			}
 		}
 	}
