@@ -284,3 +284,15 @@ func TestBrowserLosesTheServer(t *testing.T) {
 	b.says("NO DATA since")
 	b.shot("lost")
 }
+
+// mega is the terminal's rule for MB/s (console/format.go).
+func mega(bytesPerSec float64) string {
+	switch v := bytesPerSec / 1e6; {
+	case v == 0:
+		return "0"
+	case v < 9.95:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.0f", v)
+	}
+}
