@@ -9,6 +9,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history/iolog"
+	"fairway/webui/live"
 )
 
 // doc is what the OpenAPI document says of a route. in and out are values of the Go types of the
@@ -60,6 +61,9 @@ func (s *Server) routes() []route {
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},
 		{get, "/api/v1/nodes/{id}", remap.Viewer, everyDoor, s.getNode, doc{summary: "one node with its sources", out: NodeView{}}},
 		{get, "/api/v1/forwarders/{id}", remap.Viewer, everyDoor, s.getForwarder, doc{summary: "one forwarder, its clients and last five minutes, or as it was", out: console.ForwarderDetail{}, params: atParam}},
+		{get, "/api/v1/flow", remap.Viewer, everyDoor, s.getFlow, doc{summary: "which way jobs' bytes take now: job to forwarder to storage, the most bytes first", out: FlowView{},
+			params: append([]param{{"job", "only that job, and its neighbours on its forwarders"}}, pageParams...)}},
+		{get, "/api/v1/interference", remap.Viewer, everyDoor, s.getInterference, doc{summary: "how much jobs that move bytes now stand in each other's way", out: live.Interference{}}},
 		{get, "/api/v1/series", remap.Viewer, everyDoor, s.getSeries, doc{summary: "one metric of nodes over time; a null value is a gap", out: SeriesAnswer{},
 			params: append([]param{{"node", "names, separated by commas"}, {"metric", "its name"}, {"step", "such as 10s; 1s without it"}, {"agg", "mean, sum, min, max or count"}}, rangeParams...)}},
 		{get, "/api/v1/occupancy", remap.Viewer, everyDoor, s.getOccupancy, doc{summary: "how often forwarders were near their peak", out: OccupancyAnswer{},

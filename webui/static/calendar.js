@@ -3,7 +3,8 @@
 import { h } from './h.js?v=__V__';
 import { clock, ratio } from './format.js?v=__V__';
 import { ramp } from './levels.js?v=__V__';
-import { download, rampCanvas } from './grid.js?v=__V__';
+import { rampCanvas } from './grid.js?v=__V__';
+import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 /** @type {Record<string, [string, string, string]>} span -> from, bucket, words */
@@ -27,7 +28,8 @@ export async function calendarPage(app, q) {
   /** @type {[Date, number[]][]} */
   const rows = a.layer.map((/** @type {any} */ l) => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
   const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
-  const csv = () => `time,minimum,average,maximum,imbalance\n${rows.map(([t, m]) => [/** @type {Date} */ (t).toISOString(), .../** @type {number[]} */ (m)].join()).join('\n')}\n`;
+  const iso = (/** @type {Date} */ t) => t.toISOString();
+  const table = () => [['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map((/** @type {any} */ n) => `${n.node} %`)], ...rows.map(([t, m]) => [iso(t), ...m.map(ratio), ...a.nodes.map((/** @type {any} */ n) => { const b = n.buckets.find((/** @type {any} */ x) => x.t === t.getTime()); return b ? ratio(b.occupied / b.seconds) : ''; })])];
   const el = h('div', null, h('h1', null, `Occupancy over ${words}`),
     h('p.dim', null, `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a forwarder, in the order of the overview`),
     a.no_peak.length ? h('p.empty', null, `${a.no_peak.length} forwarders are not counted because their peak is not known: set peak_bytes_per_sec in fairwayd.toml.`) : null,
@@ -36,5 +38,12 @@ export async function calendarPage(app, q) {
         h('tbody', null, ...rows.slice(-31).reverse().map(([t, m]) => h('tr', null, h('td', null, label(/** @type {Date} */ (t))), .../** @type {number[]} */ (m).map((v) => h('td.num', null, ratio(v)))))))))
       : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'));
   const order = Object.keys(spans);
-  return { title: 'occupancy', el, keys: { m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)], r: ['read again', () => app.go(location.pathname + location.search)], E: ['export CSV', () => download(new Blob([csv()], { type: 'text/csv' }), 'occupancy.csv')] } };
+  return { title: 'occupancy', el, keys: { m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)], r: ['read again', () => app.go(location.pathname + location.search)], ...exportKeys('occupancy', table, () => savePNG('occupancy', scaled())) } };
+  /** One cell as many pixels as on screen. */
+  function scaled() {
+    const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: cols * cw, height: Math.max(1, a.nodes.length * ch) })), p = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
+    p.imageSmoothingEnabled = false;
+    p.drawImage(canvas, 0, 0, out.width, out.height);
+    return out;
+  }
 }

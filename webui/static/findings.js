@@ -4,6 +4,7 @@ import { age, clock, mega, millis, number } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 
 /** @param {any} f */
 const what = (f) => f.sentence || f.kind.replaceAll('_', ' ');
@@ -66,7 +67,11 @@ export async function findingPage(app, id) {
       if (moved) load().catch((err) => app.note(err.message));
       else draw();
     },
-    keys: { Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)], ...act.keys },
+    keys: { Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)], ...act.keys, ...exportKeys(id, () => {
+      const kept = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series)?.frozen.series ?? {}, names = Object.keys(kept).sort(), at = new Map();
+      for (const n of names) for (const p of kept[n]) at.set(p.t, { ...at.get(p.t), [n]: p.v });
+      return [['time', ...names], ...[...at].sort((a, b) => a[0] - b[0]).map(([t, row]) => [new Date(t).toISOString(), ...names.map((n) => row[n])])];
+    }) },
   };
 }
 

@@ -17,6 +17,13 @@ export const ratio = (v) => (v === null || v === undefined ? missing : (v * 100)
 /** seconds as ms @param {number|null|undefined} v */
 export const millis = (v) => (v === null || v === undefined ? missing : number(v * 1e3));
 
+/** @param {number|null|undefined} v bytes or bytes/s, decimal units */
+export function volume(v) {
+  if (v === null || v === undefined) return missing;
+  for (const [unit, name] of /** @type {[number, string][]} */ ([[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']])) if (v >= unit) return `${number(v / unit)} ${name}`;
+  return `${v.toFixed(0)} B`;
+}
+
 /** @param {number} ms @returns {string} */
 export function age(ms) {
   const s = Math.max(0, ms) / 1000;

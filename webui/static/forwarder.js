@@ -3,7 +3,7 @@ import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { download } from './grid.js?v=__V__';
+import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 
 const SPAN = 300; // seconds
@@ -153,12 +153,12 @@ export async function forwarderPage(app, id) {
     keys: {
       p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
       s: ['choose client', toggle], ArrowUp: up, k: up, ArrowDown: down, j: down,
-      E: ['export CSV', () => download(new Blob([csv()], { type: 'text/csv' }), `${id}.csv`)],
+      ...exportKeys(id, rows, () => drawn.length && saveCanvases(id, drawn.map((p) => [`${id}: ${p.names.map((n) => metricInfo[n][0]).join(', ')}`, p.plot.ctx.canvas]))),
     },
     close() { drawn.forEach((p) => p.plot.destroy()); removeEventListener('resize', resized); removeEventListener('fairway-theme', themed); },
   };
-  function csv() {
-    const names = Object.keys(series), seconds = [...new Set(names.flatMap((n) => [...series[n].keys()]))].sort();
-    return [['time', ...names].join(), ...seconds.map((s) => [new Date(s * 1000).toISOString(), ...names.map((n) => series[n].get(s) ?? '')].join())].join('\n') + '\n';
+  function rows() {
+    const names = Object.keys(series), seconds = [...new Set(names.flatMap((n) => [...series[n].keys()]))].sort((a, b) => a - b);
+    return [['time', ...names], ...seconds.map((s) => [new Date(s * 1000).toISOString(), ...names.map((n) => series[n].get(s))])];
   }
 }

@@ -146,18 +146,6 @@ export class GridView {
       }
     }
   }
-
-  /** A PNG of what is shown. @param {string} name */
-  save(name) {
-    this.canvas.toBlob((b) => b && download(b, name), 'image/png');
-  }
-}
-
-/** @param {Blob} blob @param {string} name */
-export function download(blob, name) {
-  const a = /** @type {HTMLAnchorElement} */ (h('a', { download: name, href: URL.createObjectURL(blob) }));
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 }
 
 /** @param {string} hex @returns {number[]} */

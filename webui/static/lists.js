@@ -3,7 +3,7 @@ import { h } from './h.js?v=__V__';
 import { age, clock } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { download } from './grid.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 
 /** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update] @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
 export function listPage(title, table, empty, update, message) {
@@ -11,20 +11,15 @@ export function listPage(title, table, empty, update, message) {
   const up = ['', () => table.move(-1)], down = ['', () => table.move(1)];
   const open = () => { const r = table.current(), to = r && table.o.go?.(r); if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to)); };
   return { title, update, message, el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
-    keys: { Enter: ['open', open], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], E: ['export CSV', () => download(new Blob([table.csv()], { type: 'text/csv' }), `${title}.csv`)] } };
+    keys: { Enter: ['open', open], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(title, () => table.all()) } };
 }
 
-/** @param {any} app @param {string} id */
-export async function jobsPage(app, id) {
+/** @param {any} app */
+export async function jobsPage(app) {
   const table = new Table([
     { name: 'id', head: 'JOB', text: (r) => r.id }, { name: 'app', head: 'APP', text: (r) => r.app || '-' }, { name: 'user', head: 'USER', text: (r) => r.user || '-' },
     { name: 'nodes', head: 'NODES', num: true, text: (r) => String((r.nodes ?? []).length), value: (r) => (r.nodes ?? []).length }, { name: 'run', head: 'RUNNING', num: true, text: (r) => age(app.now() - Date.parse(r.start)), value: (r) => -Date.parse(r.start) },
   ], { id: (r) => r.id, go: (r) => `/jobs/${r.id}`, sort: 'nodes', caption: 'running jobs' });
-  if (id) {
-    const j = await get(`/api/v1/jobs/${encodeURIComponent(id)}`);
-    const to = Object.entries(j.forwarders).map(([f, n]) => h('li', null, h('a', { href: `/forwarders/${f}` }, f), ` ${n} of its nodes`));
-    return { title: `job ${id}`, keys: {}, el: h('div', null, h('h1', null, `job ${id}  ${j.app}`), h('p', null, `user ${j.user}  ${j.nodes.length} nodes  running ${age(app.now() - Date.parse(j.start))}`), h('p', null, h('a', { href: `/jobs/${encodeURIComponent(id)}/why` }, 'why its I/O takes as long as it does')), h('h2', null, 'Forwarders'), h('ul', null, ...to)) };
-  }
   const rows = await get('/api/v1/jobs');
   table.update(rows);
   const empty = h('p.empty', { hidden: rows.length > 0 }, 'No running job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its prolog. Mounts that report job ids show them on the forwarder\'s page already.');

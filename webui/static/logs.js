@@ -2,17 +2,10 @@
 // as long as it did.
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { number, ratio, missing } from './format.js?v=__V__';
+import { number, ratio, volume as size } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { Parallel, s, hues } from './parallel.js?v=__V__';
-import { download } from './grid.js?v=__V__';
-
-/** @param {number|null|undefined} v bytes or bytes/s, decimal units */
-function size(v) {
-  if (v === null || v === undefined) return missing;
-  for (const [unit, name] of /** @type {[number, string][]} */ ([[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']])) if (v >= unit) return `${number(v / unit)} ${name}`;
-  return `${v.toFixed(0)} B`;
-}
+import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 /** @param {{columns: string[], rows: any[][]}} res */
 const objects = (res) => res.rows.map((row) => Object.fromEntries(res.columns.map((c, i) => [c, row[i]])));
@@ -46,7 +39,7 @@ export async function logsPage(app, q) {
   return { title: 'logs', el, keys: {
     Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ArrowUp: ['', move(-1)], ArrowDown: ['', move(1)], k: ['', move(-1)], j: ['', move(1)],
     w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)], a: ['all jobs, slow jobs', () => to(op, !all)], x: ['clear ranges', () => plot.clear()],
-    '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], E: ['export CSV', () => download(new Blob([table.csv()], { type: 'text/csv' }), `low-${op}.csv`)] } };
+    '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], ...exportKeys(`low-${op}`, () => table.all(), () => rows.length && saveSVG(`low-${op}`, plot.svg)) } };
 }
 
 /** @param {string} colour */
@@ -58,7 +51,10 @@ export async function whyPage(app, id) {
   const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${l.procs} processes  ${l.start.slice(0, 19)}Z`),
     .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
   const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
-  return { title: `why ${id}`, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], l: ['all logs', () => app.go('/logs')] }, el: h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts) };
+  const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
+  return { title: `why ${id}`, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], l: ['all logs', () => app.go('/logs')],
+    ...exportKeys(`why-${id}`, () => [['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'], ...v.logs.flatMap((/** @type {any} */ l) => ['read', 'write'].flatMap((op) => (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive])))],
+      () => { const svg = el.querySelector('svg'); return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg)); }) }, el };
 }
 
 /** @param {string} op @param {any} a */

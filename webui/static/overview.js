@@ -3,8 +3,9 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, millis, number, ratio, sum } from './format.js?v=__V__';
 import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
-import { GridView, download, rampCanvas } from './grid.js?v=__V__';
+import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table } from './table.js?v=__V__';
+import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
 
@@ -40,10 +41,12 @@ export function summary(o) {
   return [`${o.forwarders.length} forwarders: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : `${o.jobs} jobs`, `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`].filter(Boolean);
 }
 
-/** @param {any} app @param {URLSearchParams} q @returns {import('./app.js').Page} */
+/** @param {any} app @param {URLSearchParams} q @returns {import('./app.js').Page|Promise<import('./app.js').Page>} */
 export function overviewPage(app, q) {
   const view = q.get('view') ?? '';
   if (view === 'compute') return computePage(app, q);
+  if (view === 'flow') return import('./flow.js?v=__V__').then((m) => m.flowPage(app));
+  if (view === 'matrix') return import('./flow.js?v=__V__').then((m) => m.matrixPage(app, q));
   return forwardersPage(app, q, view === 'table');
 }
 
@@ -157,12 +160,17 @@ function forwardersPage(app, q, asTable) {
       g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
       c: ['compute nodes', () => app.go('/overview?view=compute')],
       '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
-      E: ['export', () => (asTable ? download(new Blob([table.csv()], { type: 'text/csv' }), 'forwarders.csv') : grid.save('overview.png'))],
+      f: ['flow', () => app.go('/overview?view=flow')],
+      ...exportKeys('forwarders', () => (asTable ? table.all() : gridRows()), asTable ? undefined : () => savePNG('forwarders', grid.canvas)),
       ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
     },
     past() {},
     close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
   };
+  /** The grid as numbers: every forwarder with its level as shown and what the table says of it. */
+  function gridRows() {
+    return [[...columns.map((c) => c.head), metrics[m].title.toUpperCase(), 'MARK'], ...o.forwarders.map((/** @type {any} */ r) => [r.id, ...columns.slice(1).map((c) => c.text(r)), digit(r, /** @type {number} */ (shown.get(r.id))), mark(r)])];
+  }
   function drawLegend() {
     legend.replaceChildren(h('span', null, '. idle'), h('span', null, '0-9 tenths of ', metrics[m].full, ' '), rampCanvas(), ...['! suspect', 'x excluded', 'd dedicated', '> plan waiting', '? stale', '- not known'].map((t) => h('span', null, t)));
   }
@@ -231,7 +239,7 @@ function computePage(app, q) {
     },
     keys: {
       Enter: ['open forwarder', openNode], m: ['metric', () => app.go(`/overview?view=compute&metric=${computeMetrics[(k + 1) % computeMetrics.length].name}`)],
-      g: ['forwarders', () => app.go('/overview')], E: ['export PNG', () => grid.save('compute.png')],
+      g: ['forwarders', () => app.go('/overview')], ...exportKeys('compute', () => [['NODE', metric.title.toUpperCase()], ...[...(frame?.cells ?? [])].map((/** @type {number} */ c, /** @type {number} */ i) => [names[i] ?? '', c < 10 ? c : c === 10 ? 'idle' : ''])], () => savePNG('compute', grid.canvas)),
       ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
     },
     close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },

@@ -3,6 +3,8 @@ import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, ratio } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
+import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { planMap } from './planmap.js?v=__V__';
 
 const REASON = 10; // letters that the server asks for at least
 
@@ -28,7 +30,7 @@ export async function plansPage(app) {
     title: 'plans', el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
     message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
     update() { table.update(table.rows); },
-    keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)] },
+    keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys('plans', () => table.all()) },
   };
 }
 
@@ -47,8 +49,9 @@ export async function planPage(app, id) {
   // Enter on these does nothing: it never approves.
   const yes = button('A approve (shift)', approve), no = button('x reject', reject), back = button('B roll back (shift)', rollBack), stop = button('s stop after this batch', stopIt);
   const actions = h('div.actions', null, cancel, yes, no, stop, back);
-  const refused = h('p.dim');
-  const el = h('div', null, title, meta, facts, checks, progress, error, field, actions, refused);
+  const refused = h('p.dim'), picture = h('div');
+  let map = planMap(app, p), mapped = '';
+  const el = h('div', null, title, meta, facts, checks, progress, error, field, actions, refused, h('h2', null, 'Map, before and after'), picture);
 
   function draw() {
     const n = p.moves.length, open = p.state === 'proposed', moving = ['approved', 'applying', 'rolling_back', 'applied'].includes(p.state);
@@ -64,6 +67,12 @@ export async function planPage(app, id) {
     ].filter((x) => x !== null).flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]));
     checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...(p.checks ?? []).map((/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text))] : []));
     drawProgress(n);
+    const hash = JSON.stringify([p.preview_hash, p.frozen?.at, n]);
+    if (hash !== mapped) {
+      mapped = hash;
+      map = planMap(app, p);
+      picture.replaceChildren(map.el);
+    }
     const may = app.may();
     field.hidden = !may || !(open || moving || ['verified', 'partial', 'failed'].includes(p.state));
     yes.hidden = no.hidden = !open || !may;
@@ -144,7 +153,8 @@ export async function planPage(app, id) {
     // Only what works now.
     get keys() {
       /** @type {Record<string, [string, () => void]>} */
-      const k = { d: [all ? 'fewer changes' : 'all changes', () => { all = !all; draw(); }] };
+      const k = { d: [all ? 'fewer changes' : 'all changes', () => { all = !all; draw(); }],
+        ...exportKeys(id, () => [['NODE', 'FROM', 'TO', 'RESULT'], ...p.moves.map((/** @type {any} */ m) => { const r = ((p.goal ? p.undo : p.results) ?? []).find((/** @type {any} */ x) => x.node === m.node); return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : '']; })], () => saveSVG(id, map.svg)) };
       if (!field.hidden) k.w = ['write a reason', () => reason.focus()];
       if (!yes.hidden) k.A = ['approve', approve];
       if (!no.hidden) k.x = ['reject', reject];
@@ -159,7 +169,8 @@ export async function planPage(app, id) {
 export async function proposePage(app, q) {
   const from = q.get('from') ?? '';
   const d = await get(`/api/v1/forwarders/${encodeURIComponent(from)}?series=0`);
-  const wanted = (q.get('nodes') ?? '').split(',').filter(Boolean);
+  const job = q.get('job');
+  const wanted = job ? (await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [] : (q.get('nodes') ?? '').split(',').filter(Boolean);
   const nodes = d.client_nodes.map((/** @type {any} */ c) => c.id).filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
   const targets = new Table([
     { name: 'node', head: 'TO', text: (r) => r.id }, { name: 'state', head: 'STATE', text: (r) => r.state },

@@ -1,5 +1,6 @@
 // One table for every list: columns say what they show; rows are kept and changed in place.
 import { h, setText } from './h.js?v=__V__';
+import { missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?: boolean, title?: string}} Column
@@ -18,6 +19,8 @@ export class Table {
     this.rows = [];
     /** @type {any[]} shown, in order */
     this.shown = [];
+    /** @type {any[]} all that pass the filter, in order */
+    this.passed = [];
     this.filter = '';
     this.limit = Infinity;
     this.selected = '';
@@ -56,6 +59,7 @@ export class Table {
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     let list = words.length ? rows.filter((r) => { const all = this.columns.map((c) => c.text(r)).join(' ').toLowerCase(); return words.every((w) => all.includes(w)); }) : [...rows];
     if (!this.o.fixed) list.sort((a, b) => (this.reverse ? -1 : 1) * compare(value(a), value(b)) || compare(this.o.id(b), this.o.id(a)));
+    this.passed = list;
     list = list.slice(0, this.limit);
     this.shown = list;
     while (this.body.children.length > list.length) this.body.lastChild?.remove();
@@ -96,10 +100,9 @@ export class Table {
     return this.shown.find((r) => this.o.id(r) === this.selected) ?? this.shown[0];
   }
 
-  /** What is shown, as CSV. */
-  csv() {
-    const cell = (/** @type {any} */ v) => (/[",\n]/.test(String(v)) ? `"${String(v).replaceAll('"', '""')}"` : String(v));
-    return [this.columns.map((c) => cell(c.head)).join(), ...this.shown.map((r) => this.columns.map((c) => cell(c.text(r))).join())].join('\n') + '\n';
+  /** The heads and every row that passes the filter, in the order shown, as texts; what is not known is empty. */
+  all() {
+    return [this.columns.map((c) => c.head), ...this.passed.map((r) => this.columns.map((c) => { const t = c.text(r); return t === missing ? '' : t; }))];
   }
 }
 

@@ -4,7 +4,7 @@ import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { s, hues } from './parallel.js?v=__V__';
 import { number, ratio } from './format.js?v=__V__';
-import { download } from './grid.js?v=__V__';
+import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 const policies = ['size-fair', 'job-fair', 'user-fair', 'user-size-fair', 'group-user-size-fair'];
 /** Set 3 of the paper's Table 4 (Aupy et al., Periodic I/O scheduling for super-computers). */
@@ -32,9 +32,9 @@ export async function whatIfPage(app, q) {
   const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), bars(shares.jobs),
     h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
     set, h('p', null, h('button', { click: draw }, 'draw')), chart);
-  const csv = () => `job,user,group,nodes,share\n${shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j.nodes, j.share].join()).join('\n')}\n`;
+  const table = () => [['JOB', 'USER', 'GROUP', 'NODES', 'SHARE %'], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j.nodes, (j.share * 100).toFixed(1)])];
   await draw();
-  return { title: 'what if', el, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], E: ['export shares', () => download(new Blob([csv()], { type: 'text/csv' }), 'shares.csv')] } };
+  return { title: 'what if', el, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
 }
 
 /** One bar a job, at most forty. @param {any[]} jobs */

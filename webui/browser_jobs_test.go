@@ -1,0 +1,183 @@
+package webui
+
+import (
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
+)
+
+// watchSaving keeps what the page saves.
+func (b *tab) watchSaving() {
+	b.t.Helper()
+	js[bool](b, `(() => { window.savedFile = null; const real = window.realURL ??= URL.createObjectURL; HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
+		URL.createObjectURL = (blob) => { blob.arrayBuffer().then((a) => { window.savedFile = { kind: blob.type, body: [...new Uint8Array(a)] }; }); return real.call(URL, blob); }; return true; })()`)
+}
+
+func (b *tab) saved(key string) (name, kind string, body []byte) {
+	b.t.Helper()
+	b.until("something is saved by "+key, "window.savedFile")
+	for _, n := range js[[]int](b, "window.savedFile.body") {
+		body = append(body, byte(n))
+	}
+	return js[string](b, "window.savedAs"), js[string](b, "window.savedFile.kind"), body
+}
+
+// exported presses a key and returns what the page saves.
+func (b *tab) exported(key string) (name, kind string, body []byte) {
+	b.t.Helper()
+	b.watchSaving()
+	b.key(key)
+	return b.saved(key)
+}
+
+// png checks that a picture is saved and has some colours in it.
+func (b *tab) png(name string) {
+	b.t.Helper()
+	got, kind, body := b.exported("P")
+	if got != name || kind != "image/png" || len(body) < 400 || string(body[1:4]) != "PNG" {
+		b.t.Errorf("saved %q, %s, %d bytes; want %s", got, kind, len(body), name)
+	}
+	b.until("the picture is not blank", fmt.Sprintf(`(() => { if (window.pngState?.of !== %q) { const st = window.pngState = { of: %q }, i = new Image(); i.onload = () => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0);
+		const d = g.getImageData(0, 0, c.width, c.height).data, seen = new Set(); for (let k = 0; k < d.length; k += 4) seen.add(d[k] << 16 | d[k + 1] << 8 | d[k + 2]); st.colours = seen.size; };
+		i.src = URL.createObjectURL(new Blob([new Uint8Array(window.savedFile.body)], { type: 'image/png' })); } return window.pngState.colours > 1; })()`, name, name))
+}
+
+// table checks that the saved CSV begins with the rows of the page's table with a caption, cell by cell.
+func (b *tab) table(name, caption string) [][]string {
+	b.t.Helper()
+	// The page lives on: what is saved and what is on screen are of one instant only in one go.
+	b.watchSaving()
+	onScreen := js[[][]string](b, fmt.Sprintf(`(() => { const t = [...document.querySelectorAll('main table')].find((t) => t.caption?.textContent === %q), rows = [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
+		document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'E', bubbles: true })); return rows; })()`, caption))
+	got, kind, body := b.saved("E")
+	rows, err := csv.NewReader(strings.NewReader(string(body))).ReadAll()
+	if err != nil || got != name || kind != "text/csv" || len(onScreen) == 0 || len(rows) < 1+len(onScreen) {
+		b.t.Fatalf("saved %q, %s, %d rows, %v; want %s with %d rows:\n%s", got, kind, len(rows), err, name, len(onScreen), body)
+	}
+	for i, want := range onScreen {
+		for k := range want {
+			if want[k] == "-" {
+				want[k] = ""
+			}
+		}
+		if !slices.Equal(rows[i+1], want) {
+			b.t.Errorf("%s row %d is %q, on screen %q", name, i+1, rows[i+1], want)
+		}
+	}
+	return rows
+}
+
+// jobSite has six jobs that write, one of them told by the batch system and decided.
+func jobSite(t *testing.T) *site {
+	s := newSite(t, siteOptions{forwarders: 8, compute: 256, desk: func(set *remap.Settings) { set.HealthyFloor = 1 }})
+	s.run(20)
+	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 256 })
+	var nodes []topology.NodeID
+	for i := 40; i < 80; i++ {
+		nodes = append(nodes, topology.NodeID(fmt.Sprintf("c%05d", i)))
+	}
+	queue := 1.0
+	end := time.Now().Add(-time.Hour)
+	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: 40, Start: end.Add(-time.Hour), End: end,
+		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 40, MetaQueue: &queue, Coverage: 1, IOSeconds: 600, PeakBytesPerSec: 3e9, From: "test",
+			Phases: []history.Phase{{AtSeconds: 300, Seconds: 300, WriteBytes: 6e11}, {AtSeconds: 2000, Seconds: 300, WriteBytes: 4e11, ReadBytes: 1e10}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "88201", User: "wei", App: "ROMS", Nodes: nodes}); res.StatusCode != 200 {
+		t.Fatalf("%d %s", res.StatusCode, b)
+	}
+	eventually(t, "the job is seen", func() bool { return len(get[console.JobView](s, "/api/v1/jobs/88201").Forwarders) > 0 })
+	return s
+}
+
+func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	s := jobSite(t)
+	b.open("http://" + s.tcp + "/jobs/88201")
+	b.says("job 88201  ROMS  user wei  40 nodes")
+	b.says("by policy dfra")
+	for _, rule := range get[console.JobView](s, "/api/v1/jobs/88201").Decision.Decision.Reasons {
+		b.says(rule.Text)
+	}
+	b.says("The flow stops at the forwarder")
+	b.until("the flow is drawn", "document.querySelectorAll('.sankey .band').length >= 2")
+	b.says("88202") // its neighbour on fwd002
+	b.shot("job")
+	b.png("job-88201.png")
+	b.open("http://" + s.tcp + "/jobs/7")
+	b.says("wrote 1.0 TB")
+	b.until("phases are drawn", "document.querySelectorAll('.strip .piece').length >= 2")
+	b.shot("job-ended")
+	b.open("http://" + s.tcp + "/overview?view=flow")
+	b.until("the flow is drawn", "document.querySelectorAll('.sankey .band').length >= 6")
+	b.shot("flow")
+	b.table("flow.csv", "what jobs move over forwarders")
+	b.png("flow.png")
+	b.key("f")
+	b.until("the matrix is drawn", "document.querySelectorAll('.matrix rect').length >= 6")
+	b.shot("matrix")
+	b.table("interference.csv", "pairs of jobs on the same forwarders")
+	b.png("interference.png")
+	// The other pages with tables and pictures.
+	b.open("http://" + s.tcp + "/overview?view=table&sort=-node")
+	b.frames(2)
+	b.table("forwarders.csv", "forwarders")
+	b.key("g")
+	b.until("the grid is drawn", "document.querySelector('canvas')?.dataset.redrawMs")
+	b.png("forwarders.png")
+	b.open("http://" + s.tcp + "/overview?view=compute")
+	b.until("the grid is drawn", "document.querySelector('canvas[data-cells=\"256\"]')")
+	b.png("compute.png")
+	if _, _, body := b.exported("E"); strings.Count(string(body), "\n") != 257 || !strings.Contains(string(body), "c00255,") {
+		t.Errorf("the compute nodes are saved as %.200s", body)
+	}
+	b.open("http://" + s.tcp + "/forwarders/fwd001")
+	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
+	b.png("fwd001.png")
+	if _, _, body := b.exported("E"); !strings.HasPrefix(string(body), "time,") || strings.Count(string(body), "\n") < 15 {
+		t.Errorf("the series are saved as %.200s", body)
+	}
+	b.open("http://" + s.tcp + "/occupancy")
+	b.until("the calendar is drawn", "document.querySelector('canvas')")
+	b.png("occupancy.png")
+	if _, _, body := b.exported("E"); !strings.Contains(string(body), "fwd007 %") {
+		t.Errorf("the calendar is saved as %.200s", body)
+	}
+	b.open("http://" + s.tcp + "/whatif")
+	b.until("the pattern is drawn", "document.querySelector('.gantt')")
+	b.png("pattern.png")
+	if _, _, body := b.exported("E"); !strings.Contains(string(body), "88201,wei,") {
+		t.Errorf("shares are saved as %.200s", body)
+	}
+	b.open("http://" + s.tcp + "/jobs")
+	b.says("88201")
+	b.table("jobs.csv", "running jobs")
+}
+
+// Before an approval a person sees where the nodes are and where they would be.
+func TestPlanMapInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	s := jobSite(t)
+	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:20], To: "fwd006", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+		t.Fatalf("%d %s", res.StatusCode, body)
+	}
+	plans := get[[]console.PlanRow](s, "/api/v1/plans")
+	b.open("http://" + s.tcp + "/plans/" + plans[0].ID)
+	b.says("Map, before and after")
+	b.until("the map has both sides", `(() => { const t = document.querySelector('.sankey')?.textContent ?? ''; return t.includes('fwd001  -20 of 32 clients') && t.includes('fwd006  +20 = 52 clients'); })()`)
+	b.shot("plan-map")
+	b.png(plans[0].ID + ".png")
+	if _, _, body := b.exported("E"); strings.Count(string(body), ",fwd001,fwd006,") != 20 {
+		t.Errorf("the moves are saved as %.200s", body)
+	}
+}

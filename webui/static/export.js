@@ -1,0 +1,77 @@
+// What is shown as a file: numbers as CSV, pictures as PNG.
+import { h } from './h.js?v=__V__';
+
+/** @param {Blob} blob @param {string} name */
+function download(blob, name) {
+  const a = /** @type {HTMLAnchorElement} */ (h('a', { download: name, href: URL.createObjectURL(blob) }));
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+}
+
+/** A cell as RFC 4180 has it. A text that a spreadsheet would take for a formula is quoted by '. @param {any} v */
+function cell(v) {
+  if (v === null || v === undefined) return '';
+  let text = String(v);
+  if (typeof v !== 'number' && /^[=+@\t\r]|^-./.test(text) && Number.isNaN(Number(text))) text = `'${text}`;
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** @param {any[][]} rows the first one is the head */
+export const csv = (rows) => rows.map((r) => r.map(cell).join()).join('\n') + '\n';
+
+/** @param {string} name without ending @param {any[][]} rows */
+export const saveCSV = (name, rows) => download(new Blob([csv(rows)], { type: 'text/csv' }), `${name}.csv`);
+
+/** @param {string} name @param {HTMLCanvasElement} canvas */
+export const savePNG = (name, canvas) => canvas.toBlob((b) => b && download(b, `${name}.png`), 'image/png');
+
+/** Several canvases below each other, each under its title. @param {string} name @param {[string, HTMLCanvasElement][]} parts */
+export function saveCanvases(name, parts) {
+  const ratio = devicePixelRatio || 1, head = 22 * ratio, css = getComputedStyle(document.body);
+  const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: Math.max(...parts.map(([, c]) => c.width)), height: parts.reduce((sum, [, c]) => sum + c.height + head, 0) }));
+  const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
+  g.fillStyle = css.backgroundColor;
+  g.fillRect(0, 0, out.width, out.height);
+  g.fillStyle = css.color;
+  g.font = `${13 * ratio}px ${css.fontFamily}`;
+  let y = 0;
+  for (const [title, c] of parts) {
+    g.fillText(title, 4 * ratio, y + 15 * ratio);
+    g.drawImage(c, 0, y + head);
+    y += c.height + head;
+  }
+  savePNG(name, out);
+}
+
+/** What of an SVG's look comes from the style sheet. */
+const looks = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'opacity', 'font-size', 'font-weight', 'font-family', 'text-anchor'];
+
+/** @param {string} name @param {SVGElement} svg */
+export async function saveSVG(name, svg) {
+  const copy = /** @type {SVGElement} */ (svg.cloneNode(true)), box = svg.getBoundingClientRect(), css = getComputedStyle(document.body);
+  const from = [svg, ...svg.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
+  from.forEach((e, i) => { const c = getComputedStyle(e); for (const l of looks) to[i].setAttribute(l, c.getPropertyValue(l)); });
+  copy.setAttribute('width', String(box.width));
+  copy.setAttribute('height', String(box.height));
+  const image = new Image();
+  image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+  await image.decode();
+  const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: Math.round(box.width * 2), height: Math.round(box.height * 2) }));
+  const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
+  g.fillStyle = css.backgroundColor;
+  g.fillRect(0, 0, out.width, out.height);
+  g.drawImage(image, 0, 0, out.width, out.height);
+  savePNG(name, out);
+}
+
+/**
+ * The two keys of a page that can be exported; without pictures there is no PNG.
+ * @param {string} name @param {() => any[][]} rows @param {() => any} [picture]
+ * @returns {Record<string, [string, () => void]>}
+ */
+export function exportKeys(name, rows, picture) {
+  /** @type {Record<string, [string, () => void]>} */
+  const keys = { E: ['export CSV', () => saveCSV(name, rows())] };
+  if (picture) keys.P = ['PNG', () => Promise.resolve(picture()).catch(() => {})];
+  return keys;
+}
