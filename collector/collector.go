@@ -17,6 +17,13 @@ type Sample struct {
 	Value  float64 `json:"value"`
 }
 
+// MaxValue bounds what a value may be, either sign: nothing that is measured comes near it, and sums and
+// products of such values stay finite.
+const MaxValue = 1e30
+
+// IsValue says whether v can be the value of a sample: a number, and within MaxValue.
+func IsValue(v float64) bool { return -MaxValue <= v && v <= MaxValue }
+
 // JobSamples are the samples of one job's share of a node's I/O in the frame's second.
 type JobSamples struct {
 	Job     topology.JobID `json:"job"`

@@ -3,6 +3,7 @@ package webui
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -70,6 +71,40 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 }
 
 // The feed in all its forms but the file.
+// TestANumberThatIsNoneDoesNotEndTheFeed gives a finding a score that JSON cannot hold: the findings
+// are missing, the rest of the feed goes on.
+func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	accuse := func(findings ...anomaly.Finding) {
+		s.findMu.Lock()
+		defer s.findMu.Unlock()
+		s.find = findings
+	}
+	accuse(anomaly.Finding{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Suspect, Score: math.NaN()})
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview,findings", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	await := func(topic string) {
+		ws.SetReadDeadline(time.Now().Add(15 * time.Second))
+		for {
+			var m console.LiveMessage
+			if err := ws.ReadJSON(&m); err != nil {
+				t.Fatalf("no %s: %v", topic, err)
+			}
+			if m.Topic == topic {
+				return
+			}
+		}
+	}
+	s.run(0)
+	eventually(t, "the picture has the finding", func() bool { return len(s.picture.Snapshot().Overview.Findings) == 1 })
+	await(topicBeat)
+	accuse()
+	await(topicFindings)
+}
+
 func TestExclusionsFeed(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)

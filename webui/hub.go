@@ -139,18 +139,21 @@ func (h *hub) writeMetrics(w io.Writer) {
 // publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
 func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	begun := time.Now()
-	frames := []liveFrame{jsonFrame(topicBeat, console.LiveMessage{Topic: topicBeat, Now: begun.UTC()})}
+	frames := s.messages(nil, console.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
 	if len(s.hub.wanted(topicOverview)) > 0 {
-		frames = append(frames, overviewFrame(&snap.Overview, begun))
+		frames = s.messages(frames, overviewMessage(snap, begun))
 	}
 	if plansChanged {
-		frames = append(frames, jsonFrame(topicPlans, console.LiveMessage{Topic: topicPlans, Now: begun.UTC()}))
+		frames = s.messages(frames, console.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
 	}
-	frames = append(frames, s.judgedFrames(snap, begun)...)
+	if len(s.hub.wanted(topicFindings)) > 0 {
+		frames = s.messages(frames, findingsMessage(snap, begun))
+	}
+	frames = s.feedFrames(frames, begun)
 	for _, id := range s.hub.wanted(topicForwarder) {
 		// A forwarder that is gone has no news; its page says so when it is loaded again.
 		if d, err := s.cfg.Picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
-			frames = append(frames, jsonFrame(topicForwarder+id, console.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(), Forwarder: &d}))
+			frames = s.messages(frames, console.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(), Forwarder: &d})
 		}
 	}
 	for _, name := range s.hub.wanted(topicGrid) {
@@ -162,48 +165,53 @@ func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	s.stats.publish.observe(time.Since(begun).Seconds())
 }
 
-// judgedFrames are the findings and the feed, for whoever listens.
-func (s *Server) judgedFrames(snap *live.Snapshot, now time.Time) (frames []liveFrame) {
-	if len(s.hub.wanted(topicFindings)) > 0 {
-		frames = append(frames, jsonFrame(topicFindings, console.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: snap.Overview.Findings}))
-	}
+// feedFrames adds the feed when the listeners need it anew.
+func (s *Server) feedFrames(frames []liveFrame, now time.Time) []liveFrame {
 	if s.cfg.Desk == nil || len(s.hub.wanted(topicExclude)) == 0 {
 		return frames
 	}
 	f := s.cfg.Desk.Feed()
-	if f.Generation != s.fedGeneration || now.After(s.feedAgain) {
-		s.fedGeneration, s.feedAgain = f.Generation, now.Add(f.ValidUntil.Sub(now)/3)
-		frames = append(frames, s.feedFrame(f, now))
+	if f.Generation == s.fedGeneration && !now.After(s.feedAgain) {
+		return frames
 	}
-	return frames
+	s.fedGeneration, s.feedAgain = f.Generation, now.Add(f.ValidUntil.Sub(now)/3)
+	return s.messages(frames, feedMessage(f, now))
 }
 
-func (s *Server) feedFrame(f remap.Feed, now time.Time) liveFrame {
-	return jsonFrame(topicExclude, console.LiveMessage{Topic: topicExclude, Now: now.UTC(), Exclusions: &f})
+func overviewMessage(snap *live.Snapshot, now time.Time) console.LiveMessage {
+	return console.LiveMessage{Topic: topicOverview, Now: now.UTC(), Overview: &snap.Overview}
+}
+
+func findingsMessage(snap *live.Snapshot, now time.Time) console.LiveMessage {
+	return console.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: snap.Overview.Findings}
+}
+
+func feedMessage(f remap.Feed, now time.Time) console.LiveMessage {
+	return console.LiveMessage{Topic: topicExclude, Now: now.UTC(), Exclusions: &f}
 }
 
 func gridMetric(name string) int {
 	return slices.IndexFunc(live.GridMetrics, func(m live.GridMetric) bool { return m.Name == name })
 }
 
-func jsonFrame(topic string, m console.LiveMessage) liveFrame {
+// messages adds a message, encoded once for everybody. One that cannot be encoded (a number that is
+// none) is missing from the feed and said in the log: a screen must not take the daemon with it.
+func (s *Server) messages(frames []liveFrame, m console.LiveMessage) []liveFrame {
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic("BUG: live message: " + err.Error()) // a NaN would be ours
+		s.log.Error("BUG: a message of the live feed cannot be encoded and is left out", "topic", m.Topic, "err", err)
+		return frames
 	}
-	return liveFrame{topic: topic, head: b}
-}
-
-// overviewFrame marshals the picture once for everybody and leaves a gap for who is looking.
-func overviewFrame(o *console.Overview, now time.Time) liveFrame {
-	f := jsonFrame(topicOverview, console.LiveMessage{Topic: topicOverview, Now: now.UTC(), Overview: o})
-	const gap = `"user":"","role":"",`
-	head, tail, ok := strings.Cut(string(f.head), gap)
-	if !ok {
-		panic("BUG: the overview no longer begins with its user and role")
+	f := liveFrame{topic: m.Topic, head: b}
+	if m.Overview != nil { // leave a gap for who is looking
+		const gap = `"user":"","role":"",`
+		head, tail, ok := strings.Cut(string(b), gap)
+		if !ok {
+			panic("BUG: the overview no longer begins with its user and role")
+		}
+		f.head, f.tail, f.personal = []byte(head), []byte(tail), true
 	}
-	f.head, f.tail, f.personal = []byte(head), []byte(tail), true
-	return f
+	return append(frames, f)
 }
 
 // liveClient is one listener. Its slots hold the newest frame of each topic it asked for.
@@ -300,23 +308,23 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 
 // first puts the present picture in a new client's slots, so that it need not wait for the next.
 func (s *Server) first(c *liveClient) {
-	snap := s.cfg.Picture.Snapshot()
+	snap, now := s.cfg.Picture.Snapshot(), time.Now()
+	var frames []liveFrame
 	for _, t := range c.topics {
-		if t == topicOverview {
-			f := overviewFrame(&snap.Overview, time.Now())
-			c.put(&f)
+		name, isGrid := strings.CutPrefix(t, topicGrid)
+		switch {
+		case t == topicOverview:
+			frames = s.messages(frames, overviewMessage(snap, now))
+		case t == topicFindings:
+			frames = s.messages(frames, findingsMessage(snap, now))
+		case t == topicExclude && s.cfg.Desk != nil:
+			frames = s.messages(frames, feedMessage(s.cfg.Desk.Feed(), now))
+		case isGrid:
+			frames = append(frames, liveFrame{topic: t, binary: true, head: s.grids.Frame(snap, gridMetric(name))})
 		}
-		if t == topicFindings {
-			f := jsonFrame(t, console.LiveMessage{Topic: t, Now: time.Now().UTC(), Findings: snap.Overview.Findings})
-			c.put(&f)
-		}
-		if t == topicExclude && s.cfg.Desk != nil {
-			f := s.feedFrame(s.cfg.Desk.Feed(), time.Now())
-			c.put(&f)
-		}
-		if name, ok := strings.CutPrefix(t, topicGrid); ok && gridMetric(name) >= 0 {
-			c.put(&liveFrame{topic: t, binary: true, head: s.grids.Frame(snap, gridMetric(name))})
-		}
+	}
+	for i := range frames {
+		c.put(&frames[i])
 	}
 }
 

@@ -13,7 +13,6 @@ package lineproto
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -196,7 +195,7 @@ func numeric(v lineprotocol.Value) (x float64, ok bool) {
 	default:
 		return 0, false
 	}
-	return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	return x, collector.IsValue(x)
 }
 
 // ownMeasurement is under which fields are named after metrics.

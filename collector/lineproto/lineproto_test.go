@@ -3,7 +3,6 @@ package lineproto
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +98,7 @@ func TestParsePrecision(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("fairway,node=cn1,role=compute read_bytes=1.5e9,write_ops=3i 1700000001000000000\n"))
 	f.Add([]byte("read_bytes,hostname=cn2.hpc.site value=42 1\n# x\n\nerrors,host=a\\ b value=\"s\",x=t"))
+	f.Add([]byte("errors,host=a value=1.7e308 1700000001000000000"))
 	f.Add([]byte("errors,host=a value=9e999 -9223372036854775808"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		frames, rep, err := Parse(body, options)
@@ -116,7 +116,7 @@ func FuzzParse(f *testing.F) {
 			}
 			seen[k] = true
 			for _, s := range fr.Samples {
-				if s.Metric == collector.MetricNone || s.Metric.String() == "" || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+				if s.Metric == collector.MetricNone || s.Metric.String() == "" || !collector.IsValue(s.Value) {
 					t.Fatalf("sample %+v", s)
 				}
 			}

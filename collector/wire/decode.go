@@ -19,7 +19,7 @@ const maxInterned = 1 << 17
 // per connection. The zero value is ready.
 type Decoder struct {
 	// Dropped counts the samples left out because their metric is unknown here or their value
-	// not finite.
+	// is none (collector.IsValue).
 	Dropped uint64
 
 	names   map[string]string
@@ -165,7 +165,7 @@ func (r *reader) readSamples() []collector.Sample {
 			at += 8
 		}
 		m := collector.Metric(head & metricMask)
-		if m == collector.MetricNone || int(m) >= collector.MetricCount || v-v != 0 { // v-v is NaN for NaN and infinities
+		if m == collector.MetricNone || int(m) >= collector.MetricCount || !collector.IsValue(v) {
 			r.d.Dropped++
 			continue
 		}

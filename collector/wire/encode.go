@@ -161,8 +161,8 @@ func (e *encoder) ownName(what, s, own string) {
 	e.b = append(e.b, s...)
 }
 
-// samples leaves out what no reader could use: values that are not finite and metric numbers
-// that do not fit.
+// samples leaves out what no reader could use: what is no value (collector.IsValue) and metric
+// numbers that do not fit.
 func (e *encoder) samples(ss []collector.Sample) {
 	n := 0
 	for i := range ss {
@@ -187,7 +187,7 @@ func (e *encoder) samples(ss []collector.Sample) {
 }
 
 func sendable(s collector.Sample) bool {
-	return s.Metric != collector.MetricNone && s.Metric <= metricMask && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0)
+	return s.Metric != collector.MetricNone && s.Metric <= metricMask && collector.IsValue(s.Value)
 }
 
 // unixMilli maps the zero time, which is no instant anybody means, to 0.

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -29,7 +31,7 @@ func fullFrames() *Frames {
 				sample(collector.ReadBytes, 0), sample(collector.WriteBytes, 972e6), sample(collector.QueueLen, 2.55),
 				sample(collector.MetaWait, math.SmallestNonzeroFloat64), sample(collector.ReadOps, maxWhole),
 				sample(collector.WriteOps, maxWhole+2), sample(collector.MetaOps, math.Copysign(0, -1)),
-				sample(collector.Threads, -3), sample(collector.Errors, math.MaxFloat64),
+				sample(collector.Threads, -3), sample(collector.Errors, -collector.MaxValue),
 			},
 			Jobs: []collector.JobSamples{
 				{Job: "88231", Samples: []collector.Sample{sample(collector.ReadBytes, 1.5)}},
@@ -177,6 +179,7 @@ func TestLongErrorTextIsCutNotLost(t *testing.T) {
 func TestWhatNoReaderCouldUseIsLeftOut(t *testing.T) {
 	b, err := Append(nil, &Frames{Frames: []collector.Frame{{Node: "n", Samples: []collector.Sample{
 		sample(collector.MetaOps, math.NaN()), sample(collector.ReadOps, math.Inf(-1)), sample(collector.QueueLen, 4), sample(100, 1),
+		sample(collector.WriteOps, 1e300),
 	}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +194,28 @@ func TestWhatNoReaderCouldUseIsLeftOut(t *testing.T) {
 	}
 	if d.Dropped != 1 { // metric 100 is a newer writer's; the others never left
 		t.Errorf("Dropped = %d, want 1", d.Dropped)
+	}
+}
+
+// TestAbsurdValuesAreDropped sends what this package's writer never would: values whose sums overflow.
+func TestAbsurdValuesAreDropped(t *testing.T) {
+	const stand = 1.5e29
+	b, err := Append(nil, &Frames{Frames: []collector.Frame{{Node: "n", Samples: []collector.Sample{sample(collector.ReadBytes, stand), sample(collector.QueueLen, 4)},
+		Jobs: []collector.JobSamples{{Job: "1", Samples: []collector.Sample{sample(collector.WriteBytes, stand)}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := func(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) }
+	for _, v := range []float64{1.7e308, -1.7e308, math.Inf(1), math.NaN()} {
+		var d Decoder
+		m, err := d.Decode(bytes.ReplaceAll(b, bits(stand), bits(v)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := m.(*Frames).Frames[0]
+		if len(f.Samples) != 1 || len(f.Jobs[0].Samples) != 0 || d.Dropped != 2 {
+			t.Errorf("%g: %+v, dropped %d", v, f, d.Dropped)
+		}
 	}
 }
 
