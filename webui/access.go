@@ -115,6 +115,11 @@ func newIdentities(a Access) (*identities, error) {
 		}
 		id.tokens[[sha256.Size]byte(sum)] = &t
 	}
+	if a.Proxy != nil {
+		if err := a.Proxy.validate(); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	id.sessions, err = newSessions(a.Accounts)
 	return id, err
@@ -206,6 +211,19 @@ func userName(uid uint32) string {
 		return u.Username
 	}
 	return "uid" + strconv.Itoa(int(uid))
+}
+
+// validate refuses roles that a person cannot have: a wrong word must not be found out at the door.
+func (p *Proxy) validate() error {
+	if p.Default != "" && !p.Default.Includes(remap.Viewer) {
+		return fmt.Errorf("access.proxy.default = %q: want viewer, operator, admin or nothing", p.Default)
+	}
+	for group, role := range p.Roles {
+		if !role.Includes(remap.Viewer) {
+			return fmt.Errorf("access.proxy.roles.%s = %q: want viewer, operator or admin", group, role)
+		}
+	}
+	return nil
 }
 
 func (p *Proxy) trusts(r *http.Request) bool {

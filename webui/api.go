@@ -22,7 +22,10 @@ import (
 	"fairway/webui/problem"
 )
 
-const maxBody = 8 << 20 // a manual remap of every compute node of the largest machine
+const (
+	maxBody   = 8 << 20  // a manual remap of every compute node of the largest machine
+	maxSignIn = 64 << 10 // of somebody nobody knows yet
+)
 
 func writeJSON(w http.ResponseWriter, v any) error {
 	b, err := json.Marshal(v)
@@ -42,7 +45,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if err := d.Decode(v); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return fmt.Errorf("%w: more than %d bytes", problem.ErrTooLarge, maxBody)
+			return fmt.Errorf("%w: more than %d bytes", problem.ErrTooLarge, large.Limit)
 		}
 		return fmt.Errorf("%w: body: %w", console.ErrInvalid, err)
 	}
@@ -132,6 +135,7 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) err
 		return fmt.Errorf("%w: signing in needs an Origin header, which browsers send; programs use a bearer token", console.ErrNotAllowed)
 	}
 	var in SignIn
+	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}

@@ -64,8 +64,7 @@ func (g *gate) handler(d Door, s *Server) http.Handler {
 			continue
 		}
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) {
-			begun := time.Now()
-			rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+			begun, rec := time.Now(), w.(*statusRecorder)
 			if err := g.pass(rec, r, d, t); err != nil {
 				if problem.Status(err) == http.StatusInternalServerError {
 					s.log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "err", err)
@@ -75,7 +74,8 @@ func (g *gate) handler(d Door, s *Server) http.Handler {
 			s.stats.answered(t, rec.status, time.Since(begun))
 		})
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		w := &statusRecorder{ResponseWriter: to, status: http.StatusOK}
 		securityHeaders(w.Header())
 		if d == DoorTCP && !g.knownHost(r.Host) {
 			problem.Write(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts", console.ErrNotAllowed, r.Host))
@@ -188,7 +188,10 @@ func pathFits(pattern, path string) bool {
 	return true
 }
 
-// statusRecorder remembers the status for the metrics.
+// writeWithin is how long one piece of an answer may wait for its reader.
+const writeWithin = 5 * time.Minute
+
+// statusRecorder remembers the status for the metrics, and ends an answer that nobody reads.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -196,7 +199,18 @@ type statusRecorder struct {
 
 func (s *statusRecorder) WriteHeader(code int) {
 	s.status = code
+	s.patience()
 	s.ResponseWriter.WriteHeader(code)
+}
+
+func (s *statusRecorder) Write(b []byte) (int, error) {
+	s.patience()
+	return s.ResponseWriter.Write(b)
+}
+
+// patience begins the wait anew. Only a test's writer has no deadlines.
+func (s *statusRecorder) patience() {
+	_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(writeWithin))
 }
 
 // Hijack hands the connection to a WebSocket.

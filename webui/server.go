@@ -86,8 +86,9 @@ func New(cfg Config) (*Server, error) {
 // websockets end with Run, so that Shutdown need not wait for them.
 func (s *Server) Door(kind Door) *http.Server {
 	return &http.Server{
-		Handler:           s.gate.handler(kind, s),
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s.gate.handler(kind, s),
+		// A body that trickles in is not waited for for ever; the answer's side is in statusRecorder.
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: withPeer,
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +31,10 @@ const (
 	sessionLife  = 12 * time.Hour
 	codeLife     = 10 * time.Minute
 	maxSessions  = 4096
-	signInTries  = 5 // per name and minute
+	maxName      = 255
 	signInWindow = time.Minute
+	// Within it, of one name and of everybody together.
+	signInTries, allSignInTries = 5, 100
 )
 
 // The cost of argon2id: RFC 9106's second recommended option, with half its memory for login nodes.
@@ -94,6 +98,7 @@ type session struct {
 type sessions struct {
 	accounts map[string]account
 	nobody   passwordHash // checked for unknown names, so that they take as long
+	hashing  sync.Mutex   // one at a time: each takes 32 MiB and every core
 
 	mu    sync.Mutex // guards everything that follows
 	open  map[string]session
@@ -140,38 +145,38 @@ func (s *sessions) signIn(name, password string) (cookie string, err error) {
 	}
 	a, known := s.accounts[name]
 	if !known {
-		s.nobody.matches(password)
+		a.hash = s.nobody
 	}
-	if !known || !a.hash.matches(password) {
+	s.hashing.Lock()
+	right := a.hash.matches(password)
+	s.hashing.Unlock()
+	if !known || !right {
 		return "", fmt.Errorf("%w: the name or the password is wrong", problem.ErrSignIn)
 	}
 	return s.start(session{name: name, role: a.role})
 }
 
-// mayTry bounds the tries per name, and through the empty name those of everybody together, which
-// also bounds what argon2id may cost.
+// mayTry bounds the tries of everybody together, which also bounds what argon2id may cost, and those
+// per name. Only a try that the first lets through is remembered, so that no flood of names can make
+// the table large or push out what is known of another name.
 func (s *sessions) mayTry(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("%w: the name or the password is wrong", problem.ErrSignIn)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	for _, l := range []struct {
-		key  string
-		most int
-	}{{"n " + name, signInTries}, {"", 20 * signInTries}} {
-		recent := s.tries[l.key][:0]
-		for _, t := range s.tries[l.key] {
-			if now.Sub(t) < signInWindow {
-				recent = append(recent, t)
-			}
+	now, all := time.Now(), 0
+	for n, tries := range s.tries {
+		recent := slices.DeleteFunc(tries, func(t time.Time) bool { return now.Sub(t) >= signInWindow })
+		all += len(recent)
+		if s.tries[n] = recent; len(recent) == 0 {
+			delete(s.tries, n)
 		}
-		if len(recent) >= l.most {
-			return fmt.Errorf("%w: %d tries to sign in within a minute; wait one", problem.ErrTooOften, len(recent))
-		}
-		s.tries[l.key] = append(recent, now)
 	}
-	if len(s.tries) > maxSessions { // names that were tried once
-		clear(s.tries)
+	if of := len(s.tries[name]); of >= signInTries || all >= allSignInTries {
+		return fmt.Errorf("%w: %d tries to sign in within a minute, %d of them as %q; wait one", problem.ErrTooOften, all, of, name)
 	}
+	s.tries[name] = append(s.tries[name], now)
 	return nil
 }
 
@@ -179,11 +184,7 @@ func (s *sessions) start(n session) (cookie string, err error) {
 	n.expires = time.Now().Add(sessionLife)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c, old := range s.open {
-		if time.Now().After(old.expires) {
-			delete(s.open, c)
-		}
-	}
+	maps.DeleteFunc(s.open, func(_ string, old session) bool { return time.Now().After(old.expires) })
 	if len(s.open) >= maxSessions {
 		return "", fmt.Errorf("%w: %d people are signed in", problem.ErrTooOften, len(s.open))
 	}
@@ -202,6 +203,7 @@ func (s *sessions) end(cookie string) {
 func (s *sessions) oneTimeCode(name string, role remap.Role) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.codes, func(_ string, c session) bool { return time.Now().After(c.expires) })
 	code := rand.Text() + rand.Text()
 	s.codes[code] = session{name: name, role: role, expires: time.Now().Add(codeLife)}
 	return code

@@ -1,0 +1,81 @@
+package webui
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/remap"
+)
+
+// pipes is a listener whose connections a test hands in.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// TestSlowPeersAreNotWaitedForForEver sends a body that never ends and leaves an answer unread: both
+// requests end by themselves.
+func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
+	for _, c := range []struct {
+		name, request string
+		handle        func(http.ResponseWriter, *http.Request, who) error
+	}{
+		{"a body that trickles", "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{", func(w http.ResponseWriter, r *http.Request, _ who) error {
+			var v struct{}
+			return readJSON(w, r, &v)
+		}},
+		{"a body that nobody wants", "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{", func(w http.ResponseWriter, _ *http.Request, _ who) error {
+			return writeJSON(w, 1)
+		}},
+		{"an answer that nobody reads", "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nIdempotency-Key: k\r\n\r\n", func(w http.ResponseWriter, _ *http.Request, _ who) error {
+			_, err := w.Write(bytes.Repeat([]byte("x"), 1<<20))
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &Server{log: slog.New(slog.DiscardHandler), stats: newServerStats()}
+				var err error
+				s.gate, err = newGate(Access{Anonymous: remap.Viewer}, []string{"localhost"}, []route{{http.MethodPost, "/x", remap.Viewer, DoorTCP, c.handle, doc{}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				gone := make(chan struct{})
+				server, l := s.Door(DoorTCP), make(pipes)
+				server.ConnState = func(_ net.Conn, state http.ConnState) {
+					if state == http.StateClosed {
+						close(gone)
+					}
+				}
+				go server.Serve(l)
+				client, other := net.Pipe()
+				l <- other
+				if _, err := io.WriteString(client, c.request); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-gone:
+				case <-time.After(time.Hour):
+					t.Error("after an hour the request still holds its connection")
+				}
+				client.Close()
+				<-gone
+				close(l)
+			})
+		})
+	}
+}
