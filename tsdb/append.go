@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -16,6 +17,9 @@ type rowBuffer struct {
 	metrics []collector.Metric
 	vals    []uint64 // by place in metrics
 	slots   []uint64 // by slot of the node's layout
+	there   []uint64 // what the second has already, by slot
+	body    []byte   // the row's changes, as the log and the node's stream keep them
+	scratch []byte
 }
 
 func (r *rowBuffer) reset() { r.metrics, r.vals = r.metrics[:0], r.vals[:0] }
@@ -63,7 +67,7 @@ func (db *DB) write(frames []collector.Frame) error {
 			b.last, b.used, b.round = now, db.useCount, db.round
 		}
 		off := int(sec - start)
-		if n := b.node(node); n == nil || off <= n.top || !db.fastRow(b, n, node, off, f.Samples) {
+		if n := b.node(node); n == nil || off <= n.newest() || !db.fastRow(b, n, node, off, f.Samples) {
 			db.row.reset()
 			for _, s := range f.Samples {
 				if named(s) {
@@ -141,7 +145,7 @@ func (db *DB) fastRow(b *openBlock, n *openNode, node, sec int, samples []collec
 	}
 	if mask == 0 {
 		db.rec.sameRow(b, sec, node)
-		db.finishRow(b, n, node, sec)
+		db.finishRow(n, node, sec)
 		return true
 	}
 	next := db.row.slots[:0]
@@ -149,30 +153,30 @@ func (db *DB) fastRow(b *openBlock, n *openNode, node, sec int, samples []collec
 		next = append(next, floatBits(samples[i].Value))
 	}
 	db.row.slots = next
-	db.changeRow(b, n, node, sec, mask, next)
+	db.row.body = appendChanges(db.row.body[:0], mask, n.last, next)
+	db.rec.deltaRow(b, sec, node, db.row.body)
+	db.changeRow(b, n, node, sec, mask)
 	return true
 }
 
-// changeRow adds the node's newest row, which differs from the one before in the slots of mask.
-func (db *DB) changeRow(b *openBlock, n *openNode, node, sec int, mask uint64, next []uint64) {
-	if db.rec != nil {
-		db.rec.deltaRow(b, sec, node, mask, n.last, next)
-	}
+// changeRow adds the node's newest row, or more of it, from db.row; it differs from the one before in the slots
+// of mask, of which body tells.
+func (db *DB) changeRow(b *openBlock, n *openNode, node, sec int, mask uint64) {
 	n.seq.Add(1)
-	for slot, v := range next {
-		if mask>>slot&1 != 0 {
-			b.push(n, slot, sec, v)
-			atomic.StoreUint64(&n.last[slot], v)
-		}
+	if mask != 0 {
+		b.cells.append(&n.changes, sec, db.row.body)
 	}
-	db.finishRow(b, n, node, sec)
+	for ; mask != 0; mask &= mask - 1 {
+		slot := bits.TrailingZeros64(mask)
+		atomic.StoreUint64(&n.last[slot], db.row.slots[slot])
+	}
+	db.finishRow(n, node, sec)
 	n.seq.Add(1)
 }
 
 // finishRow makes a row visible whose values are in place.
-func (db *DB) finishRow(b *openBlock, n *openNode, node, sec int) {
+func (db *DB) finishRow(n *openNode, node, sec int) {
 	n.addRow(sec)
-	n.top = sec
 	live := &(*db.live.Load())[node]
 	if cur := live.Load(); cur != n && db.newer(n, cur) {
 		live.Store(n)
@@ -186,7 +190,7 @@ func (db *DB) newer(n, cur *openNode) bool {
 		return true
 	}
 	const ahead = 60
-	shown, next := cur.start+int64(cur.newest()), n.start+int64(n.top)
+	shown, next := cur.block.start+int64(cur.newest()), n.block.start+int64(n.newest())
 	return next >= shown || shown > db.opts.Now().Unix()+ahead
 }
 
@@ -196,16 +200,11 @@ func (db *DB) writeRow(b *openBlock, node, sec int) {
 	n := b.node(node)
 	widened := n == nil || slices.ContainsFunc(row.metrics, func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
 	if widened {
-		first := n == nil
 		n = b.ensure(node, db.layoutFor(n, row.metrics))
 		db.noteMetrics(node, row.metrics)
 		live := &(*db.live.Load())[node]
-		switch shown := live.Load(); {
-		case shown == nil:
-		case shown.start == b.start:
+		if shown := live.Load(); shown != nil && shown.block.start == b.start {
 			live.Store(n)
-		case first:
-			n.expect(shown)
 		}
 	}
 	row.slots = row.slots[:0]
@@ -215,40 +214,37 @@ func (db *DB) writeRow(b *openBlock, node, sec int) {
 	for i, m := range row.metrics {
 		row.slots[n.layout.slotOf(m)] = row.vals[i]
 	}
-	if sec > n.top {
-		mask := uint64(0)
-		for slot, v := range row.slots {
-			if v != n.last[slot] {
-				mask |= 1 << slot
+	newest := n.newest()
+	if sec <= newest {
+		if !widened && n.has(sec) && !db.differs(n, sec) {
+			return // the same sample again
+		}
+		db.logRow(b, sec, node)
+		if sec < newest {
+			n.insert(sec, row.slots)
+			return
+		}
+		for slot, v := range row.slots { // more of the newest row
+			if v == absentBits {
+				row.slots[slot] = n.last[slot]
 			}
 		}
-		if widened {
-			db.logRow(b, sec, node)
-		}
-		rec := db.rec
-		if widened {
-			db.rec = nil
-		}
-		db.changeRow(b, n, node, sec, mask, row.slots)
-		db.rec = rec
-		return
 	}
-	if !widened && n.has(sec) && !db.differs(n, sec) {
-		return // the same sample again
-	}
-	db.logRow(b, sec, node)
-	if sec < n.top {
-		b.insert(n, sec, row.slots)
-		return
-	}
-	n.seq.Add(1)
-	for i, m := range row.metrics {
-		if slot := n.layout.slotOf(m); row.vals[i] != absentBits && n.last[slot] != row.vals[i] {
-			b.push(n, slot, sec, row.vals[i])
-			atomic.StoreUint64(&n.last[slot], row.vals[i])
+	mask := uint64(0)
+	for slot, v := range row.slots {
+		if v != n.last[slot] {
+			mask |= 1 << slot
 		}
 	}
-	n.seq.Add(1)
+	row.body = appendChanges(row.body[:0], mask, n.last, row.slots)
+	switch {
+	case sec == newest: // logged above
+	case widened:
+		db.logRow(b, sec, node)
+	case db.rec != nil:
+		db.rec.deltaRow(b, sec, node, row.body)
+	}
+	db.changeRow(b, n, node, sec, mask)
 }
 
 func (db *DB) logRow(b *openBlock, sec, node int) {
@@ -259,11 +255,14 @@ func (db *DB) logRow(b *openBlock, sec, node int) {
 
 // differs says whether db.row would change a second that is there already.
 func (db *DB) differs(n *openNode, sec int) bool {
+	there := n.last
+	if sec < n.newest() {
+		db.row.there = append(db.row.there[:0], n.last...)
+		there = db.row.there
+		db.row.scratch = n.row(sec, there, db.row.scratch)
+	}
 	for slot, v := range db.row.slots {
-		if v == absentBits {
-			continue
-		}
-		if e := n.cols[slot].Load(); e == nil || e.at(sec) != v {
+		if v != absentBits && there[slot] != v {
 			return true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
-	"math/bits"
 	"slices"
 
 	"fairway/collector"
@@ -354,80 +353,4 @@ func (mw *metricWriter) directory() []byte {
 		out = binary.LittleEndian.AppendUint32(out, at)
 	}
 	return binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
-}
-
-// openColumns shows one open node to a blockWriter.
-type openColumns struct{ n *openNode }
-
-func (o openColumns) metrics() []collector.Metric { return o.n.layout.metrics }
-
-func (o openColumns) read(m collector.Metric, c *column.Column) (columnKind, float64) {
-	slot := o.n.layout.slotOf(m)
-	e := o.n.cols[slot].Load()
-	if e == nil {
-		return columnNone, 0
-	}
-	rows := column.Mask{o.n.rows[0].Load(), o.n.rows[1].Load()}
-	if k := e.n.Load(); k == 1 && e.secs[0] == 0 && rows == column.Full {
-		return columnConstant, math.Float64frombits(e.vals[0])
-	}
-	o.fill(e, rows, c)
-	if c.Present == (column.Mask{}) {
-		return columnNone, 0
-	}
-	c.Measure()
-	if c.Stats.Count == BlockSeconds && c.Stats.Min == c.Stats.Max {
-		return columnConstant, c.Stats.Min
-	}
-	return columnVaried, 0
-}
-
-// fill writes the column's values, event by event.
-func (openColumns) fill(e *events, rows column.Mask, c *column.Column) {
-	c.Present = column.Mask{}
-	k := int(e.n.Load())
-	at := 0
-	for i := range k {
-		from, to := int(e.secs[i]), BlockSeconds
-		if i+1 < k {
-			to = int(e.secs[i+1])
-		}
-		for ; at < from; at++ {
-			c.V[at] = 0
-		}
-		if e.vals[i] == absentBits {
-			continue
-		}
-		v := math.Float64frombits(e.vals[i])
-		for ; at < to; at++ {
-			c.V[at] = v
-			c.Present.Set(at)
-		}
-	}
-	for ; at < BlockSeconds; at++ {
-		c.V[at] = 0
-	}
-	c.Present = c.Present.And(rows)
-	for w, gone := range column.Full.AndNot(c.Present) {
-		for ; gone != 0; gone &= gone - 1 {
-			c.V[w<<6+bits.TrailingZeros64(gone)] = 0
-		}
-	}
-}
-
-// encodeBlock seals an open block that nobody writes any more; limit gives a node's bytes/s for
-// occupancy, 0 where it is not known.
-func encodeBlock(b *openBlock, limit func(node int) float64) []byte {
-	w := newBlockWriter(b.start, b.id)
-	list := *b.nodes.Load()
-	var n nodeColumns
-	for from := 0; from < len(list); from += chunkNodes {
-		for slot := range min(chunkNodes, len(list)-from) {
-			if o := list[from+slot].Load(); o != nil {
-				w.add(slot, openColumns{o}, &n, limit(from+slot))
-			}
-		}
-		w.endChunk()
-	}
-	return w.finish()
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,6 +66,80 @@ func TestSealedBlocksKeepTheContract(t *testing.T) {
 			return &sealing{DB: db}
 		}
 	})
+}
+
+// TestReadersBesideAWriter reads while rows come in and out of order, in two frames a second, and with ever more
+// metrics: what was answered is there, and nothing that was not appended.
+func TestReadersBesideAWriter(t *testing.T) {
+	db, err := tsdb.Open(t.TempDir(), tsdb.Options{SyncInterval: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const nodes, secs = 3, 100
+	var answered atomic.Int64 // seconds of every node
+	read := func() {
+		upTo := answered.Load()
+		for i := range nodes {
+			for _, m := range damageMetrics {
+				out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(i)}, Metric: m, FromMillis: damageStart * 1000, ToMillis: (damageStart + secs) * 1000})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n := int64(0)
+				for _, s := range out {
+					for _, p := range s.Points {
+						sec := p.TimeMillis/1000 - damageStart
+						if want := truth(i, m, sec); p.Value != want {
+							t.Errorf("node %d %s second %d: got %v, want %v", i, m, sec, p.Value, want)
+						}
+						if sec < upTo {
+							n++
+						}
+					}
+				}
+				if m == damageMetrics[0] && n != upTo {
+					t.Errorf("node %d: %d of %d answered seconds are there", i, n, upTo)
+				}
+			}
+		}
+	}
+	var reading sync.WaitGroup
+	done := make(chan struct{})
+	reading.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				read()
+			}
+		}
+	})
+	frame := func(node int, sec int64, metrics ...collector.Metric) collector.Frame {
+		f := collector.Frame{Node: damageNode(node), TimeMillis: (damageStart + sec) * 1000}
+		for _, m := range metrics {
+			f.Samples = append(f.Samples, collector.Sample{Metric: m, Value: truth(node, m, sec)})
+		}
+		return f
+	}
+	for sec := int64(0); sec < secs; sec += 4 {
+		var frames []collector.Frame
+		for _, k := range []int64{1, 0, 3, 2} { // two of four are late
+			for i := range nodes {
+				more := damageMetrics[2 : 2+min(int(sec+k)/40, 2)]
+				frames = append(frames, frame(i, sec+k, damageMetrics[:2]...), frame(i, sec+k, more...))
+			}
+		}
+		if err := db.Append(context.Background(), frames); err != nil {
+			t.Fatal(err)
+		}
+		answered.Store(sec + 4)
+	}
+	close(done)
+	reading.Wait()
+	read()
 }
 
 func TestASecondProcessIsRefused(t *testing.T) {

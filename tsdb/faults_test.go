@@ -85,9 +85,15 @@ func (k *killed) note(frames []collector.Frame, answered bool) {
 	}
 }
 
-// check reads everything back. What was perhaps written is, from then on, as it was found: the
+// check reads everything back after a kill. What was perhaps written is, from then on, as it was found: the
 // store may not change its mind.
 func (k *killed) check(db *DB, round int) {
+	k.Helper()
+	k.must, k.maybe = k.compare(db, round), map[sampleKey][]float64{}
+}
+
+// compare reads everything back, wants what was answered and nothing that was never written, and returns it.
+func (k *killed) compare(db *DB, round int) map[sampleKey]float64 {
 	k.Helper()
 	if d := db.Damages(); len(d) > 0 {
 		k.Fatalf("round %d: damaged: %v", round, d)
@@ -125,7 +131,7 @@ func (k *killed) check(db *DB, round int) {
 			k.Fatalf("round %d: %+v: %v was never written", round, key, got)
 		}
 	}
-	k.must, k.maybe = found, map[sampleKey][]float64{}
+	return found
 }
 
 // kills ends the store at random points and wants everything answered, and nothing else, after each
@@ -135,23 +141,23 @@ func kills(t *testing.T, seed uint64, rounds int) {
 	fsys := newFaultyFiles(seed)
 	refused := 0
 	for round := range rounds {
-		fsys.odds = 0
+		fsys.failOneIn(0)
 		if round%4 == 0 {
-			fsys.odds = 30
+			fsys.failOneIn(30)
 		}
 		opts := Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler), fs: fsys}
 		db, err := Open(k.dir, opts)
-		if err != nil && fsys.odds > 0 { // it may say so, and must lose nothing
-			fsys.odds = 0
+		if err != nil && round%4 == 0 { // it may say so, and must lose nothing
+			fsys.failOneIn(0)
 			db, err = Open(k.dir, opts)
 		}
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		fsys.odds = 0
+		fsys.failOneIn(0)
 		k.check(db, round)
 		if round%3 > 0 {
-			fsys.odds = 15
+			fsys.failOneIn(15)
 		}
 		for range k.rng.IntN(30) {
 			frames := k.frames()
@@ -164,6 +170,7 @@ func kills(t *testing.T, seed uint64, rounds int) {
 				db.Flush(context.Background()) // may fail; its rows stay in the log
 			}
 		}
+		k.compare(db, round)
 		db.abandon()
 		if fsys.cutDue || k.rng.IntN(4) > 0 {
 			fsys.powerCut(t)
@@ -207,7 +214,7 @@ func TestABlocksNumberIsNotGivenAgain(t *testing.T) {
 			db.Append(context.Background(), frame(600))
 		},
 		"a log that takes nothing": func(db *DB, fsys *faultyFiles) {
-			fsys.broken = func(_, path string) bool { return filepath.Ext(path) == ".log" }
+			fsys.breakOff(func(_, path string) bool { return filepath.Ext(path) == ".log" })
 			db.Append(context.Background(), frame(600, value))
 		},
 	} {
@@ -228,7 +235,7 @@ func TestABlocksNumberIsNotGivenAgain(t *testing.T) {
 			db.Flush(context.Background()) // may fail
 			db.abandon()
 			fsys.powerCut(t)
-			fsys.broken = nil
+			fsys.breakOff(nil)
 
 			db = open()
 			if err := db.Append(context.Background(), frame(601, value)); err != nil {

@@ -45,6 +45,18 @@ func newFaultyFiles(seed uint64) *faultyFiles {
 	return &faultyFiles{rng: rand.New(rand.NewPCG(3, seed)), disk: map[string]*onDisk{}}
 }
 
+func (f *faultyFiles) failOneIn(odds int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.odds = odds
+}
+
+func (f *faultyFiles) breakOff(broken func(op, path string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = broken
+}
+
 func (f *faultyFiles) fails(op, path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,10 +22,13 @@ func sampleBlock() []byte {
 		metrics := []collector.Metric{collector.ReadOps, collector.ReadBytes, collector.MetaWait}
 		n := b.ensure(node, db.layoutFor(nil, metrics))
 		for sec := range 119 + node%2 {
-			for slot, v := range []float64{float64(sec % 5), float64(sec % 5 * 4096), float64(node*sec) / 7} {
-				if node%9 > 0 || sec == 0 {
-					b.push(n, slot, sec, math.Float64bits(v))
+			if node%9 > 0 || sec == 0 {
+				var next []uint64
+				for _, v := range []float64{float64(sec % 5), float64(sec % 5 * 4096), float64(node*sec) / 7} {
+					next = append(next, math.Float64bits(v))
 				}
+				b.cells.append(&n.changes, sec, appendChanges(nil, 7, n.last, next))
+				copy(n.last, next)
 			}
 			n.addRow(sec)
 		}
@@ -72,7 +75,7 @@ func FuzzLog(f *testing.F) {
 	var w recordWriter
 	b := &openBlock{id: 1, start: 1_700_000_400}
 	w.fullRow(b, 0, 1, []collector.Metric{collector.ReadBytes, collector.MetaWait}, []uint64{math.Float64bits(5), math.Float64bits(0.25)})
-	w.deltaRow(b, 1, 1, 1, []uint64{math.Float64bits(5), 0}, []uint64{math.Float64bits(9), 0})
+	w.deltaRow(b, 1, 1, appendChanges(nil, 1, []uint64{math.Float64bits(5)}, []uint64{math.Float64bits(9)}))
 	w.sameRow(b, 2, 1)
 	w.flush()
 	f.Add(w.buf, []byte{}, false)

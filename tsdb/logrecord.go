@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"fairway/collector"
 )
@@ -87,16 +88,21 @@ func appendValue(buf []byte, base, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(buf, valueRaw), v)
 }
 
-// deltaRow writes the slots in which next differs from base.
-func (w *recordWriter) deltaRow(b *openBlock, sec, node int, mask uint64, base, next []uint64) {
+// appendChanges writes the slots of mask, in which next differs from base.
+func appendChanges(buf []byte, mask uint64, base, next []uint64) []byte {
+	buf = binary.AppendUvarint(buf, mask)
+	for ; mask != 0; mask &= mask - 1 {
+		slot := bits.TrailingZeros64(mask)
+		buf = appendValue(buf, base[slot], next[slot])
+	}
+	return buf
+}
+
+// deltaRow writes what appendChanges told of a row.
+func (w *recordWriter) deltaRow(b *openBlock, sec, node int, changes []byte) {
 	w.context(b, sec)
 	w.head(node, opDelta)
-	w.buf = binary.AppendUvarint(w.buf, mask)
-	for slot, v := range next {
-		if mask>>slot&1 != 0 {
-			w.buf = appendValue(w.buf, base[slot], v)
-		}
-	}
+	w.buf = append(w.buf, changes...)
 }
 
 // fullRow writes a row by metric.

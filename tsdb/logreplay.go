@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/bits"
 	"os"
 	"path/filepath"
 
@@ -278,39 +279,44 @@ func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
 }
 
 func (p *replayer) same(b *openBlock, node, sec int) {
-	if n := b.node(node); n != nil && sec > n.top {
-		p.db.finishRow(b, n, node, sec)
+	if n := b.node(node); n != nil && sec > n.newest() {
+		p.db.finishRow(n, node, sec)
 	}
 }
 
 func (p *replayer) delta(r *recordReader, b *openBlock, node, sec int) error {
+	begin := r.at
 	mask, err := r.uvarint()
 	if err != nil {
 		return err
 	}
 	var n *openNode
 	if b != nil && !p.broken[b] {
-		n = b.node(node)
-	}
-	for slot := 0; mask != 0; slot, mask = slot+1, mask>>1 {
-		if mask&1 == 0 {
-			continue
+		if n = b.node(node); n != nil && sec <= n.newest() {
+			n = nil
 		}
+	}
+	if n != nil && bits.Len64(mask) > len(n.last) {
+		return fmt.Errorf("log record: node %d has no column %d", node, bits.Len64(mask)-1)
+	}
+	for m := mask; m != 0; m &= m - 1 {
 		v, diff, relative, err := r.value()
 		if err != nil {
+			if n != nil { // the stream does not have this row
+				n.row(n.newest(), n.last, nil)
+			}
 			return err
 		}
-		if n != nil && sec > n.top {
-			if slot >= len(n.last) {
-				return fmt.Errorf("log record: node %d has no column %d", node, slot)
-			}
-			v = resolve(n.last[slot], v, diff, relative)
-			b.push(n, slot, sec, v)
-			n.last[slot] = v
+		if n != nil {
+			slot := bits.TrailingZeros64(m)
+			n.last[slot] = resolve(n.last[slot], v, diff, relative)
 		}
 	}
-	if n != nil && sec > n.top {
-		p.db.finishRow(b, n, node, sec)
+	if n != nil {
+		if mask != 0 {
+			b.cells.append(&n.changes, sec, r.buf[begin:r.at])
+		}
+		p.db.finishRow(n, node, sec)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"fairway/collector"
@@ -40,56 +41,35 @@ func (l *layout) slotOf(m collector.Metric) int {
 	return int(l.slot[m])
 }
 
-// events is a column as the list of its changes: from second secs[i] on the value is vals[i],
-// until the next event. Readers see the first n entries; entries below n change only by an atomic
-// store into vals.
-type events struct {
-	n    atomic.Int32
-	secs []uint8
-	vals []uint64 // float64 bits or absentBits
-}
-
-// at returns the value in force at a second.
-func (e *events) at(sec int) uint64 {
-	v := absentBits
-	for i := range int(e.n.Load()) {
-		if int(e.secs[i]) > sec {
-			break
-		}
-		v = atomic.LoadUint64(&e.vals[i])
-	}
-	return v
-}
-
 // openNode is one node's rows in an open block. The DB's mutex serialises writers; readers take
 // no lock.
 type openNode struct {
-	start  int64 // of the block, Unix seconds
+	block  *openBlock
 	layout *layout
 	rows   [2]atomic.Uint64 // bit s: the node reported second s
-	cols   []atomic.Pointer[events]
 	// last is the newest row by slot, and seq is odd while a writer changes it: readers copy it
 	// and try again when seq moved. Writers store into it atomically and read it plainly.
-	last []uint64
-	seq  atomic.Uint32
-	top  int // newest second with a row, -1 without; protected by the DB's mutex
-	// restless has a bit for each column that changed often in the node's block before; protected by
-	// the DB's mutex.
-	restless uint64
+	last    []uint64
+	changes stream
+	seq     atomic.Uint32
+	// late are the rows that came after later ones; nil without any.
+	late atomic.Pointer[lateRows]
 }
 
-// manyChanges in a block make a column restless: the next block gives it all its room at once.
-const manyChanges = 48
+// lateRows are values by second that count instead of what the stream says of that second.
+type lateRows [BlockSeconds]atomic.Pointer[lateRow]
 
-// expect looks at the node's block before for columns that change often.
-func (n *openNode) expect(before *openNode) {
-	for slot, m := range n.layout.metrics {
-		if at := before.layout.slotOf(m); at >= 0 && at < len(before.cols) {
-			if e := before.cols[at].Load(); e != nil && e.n.Load() >= manyChanges {
-				n.restless |= 1 << slot
-			}
-		}
+// lateRow holds the values of the slots in mask; a slot beyond vals is absent.
+type lateRow struct {
+	mask uint64
+	vals []uint64
+}
+
+func (r *lateRow) value(slot int) uint64 {
+	if slot < len(r.vals) {
+		return r.vals[slot]
 	}
+	return absentBits
 }
 
 // latest copies the newest row's time (Unix seconds) and values; ok is false before the first.
@@ -102,7 +82,7 @@ func (n *openNode) latest(dst []uint64) (sec int64, ok bool) {
 			}
 			top := n.newest()
 			if n.seq.Load() == seq {
-				return n.start + int64(top), top >= 0
+				return n.block.start + int64(top), top >= 0
 			}
 		}
 		runtime.Gosched()
@@ -125,26 +105,53 @@ func (n *openNode) addRow(sec int) {
 	w.Store(w.Load() | 1<<(sec&63))
 }
 
-// column writes the column's 120 values into dst, absentBits where there is none.
-func (n *openNode) column(slot int, dst *[BlockSeconds]uint64) {
+// column writes the column's 120 values into dst, absentBits where there is none; scratch is for its use.
+func (n *openNode) column(slot int, dst *[BlockSeconds]uint64, scratch []byte) []byte {
 	// Rows first: the changes of every row that is seen are then seen too.
 	rows := [2]uint64{n.rows[0].Load(), n.rows[1].Load()}
-	e := n.cols[slot].Load()
-	k, i, v := 0, 0, absentBits
-	if e != nil {
-		k = int(e.n.Load())
+	late := n.late.Load()
+	r := changeReader{recordReader{buf: n.block.cells.read(&n.changes, scratch[:0])}}
+	v, at := absentBits, 0
+	for sec, mask, ok := r.next(); ok; sec, mask, ok = r.next() {
+		for ; at < sec; at++ {
+			dst[at] = v
+		}
+		v = r.pick(mask, slot, v)
+	}
+	for ; at < BlockSeconds; at++ {
+		dst[at] = v
 	}
 	for s := range dst {
-		for i < k && int(e.secs[i]) <= s {
-			v = atomic.LoadUint64(&e.vals[i])
-			i++
-		}
-		if rows[s>>6]>>(s&63)&1 != 0 {
-			dst[s] = v
-		} else {
+		if rows[s>>6]>>(s&63)&1 == 0 {
 			dst[s] = absentBits
+		} else if late != nil {
+			if row := late[s].Load(); row != nil && row.mask>>slot&1 != 0 {
+				dst[s] = row.value(slot)
+			}
 		}
 	}
+	return r.buf
+}
+
+// row writes the values of a second that the node reported, or -1 before the first, into dst; scratch as in column.
+func (n *openNode) row(sec int, dst []uint64, scratch []byte) []byte {
+	for slot := range dst {
+		dst[slot] = absentBits
+	}
+	r := changeReader{recordReader{buf: n.block.cells.read(&n.changes, scratch[:0])}}
+	for at, mask, ok := r.next(); ok && at <= sec; at, mask, ok = r.next() {
+		r.apply(mask, dst)
+	}
+	if late := n.late.Load(); late != nil {
+		if row := late[sec].Load(); row != nil {
+			for slot := range dst {
+				if row.mask>>slot&1 != 0 {
+					dst[slot] = row.value(slot)
+				}
+			}
+		}
+	}
+	return r.buf
 }
 
 // openBlock holds the rows of one span that are not sealed yet. There may be several: the current
@@ -154,6 +161,7 @@ type openBlock struct {
 	start int64  // Unix seconds
 	nodes atomic.Pointer[[]atomic.Pointer[openNode]]
 	mem   slab
+	cells cells
 
 	// Protected by the DB's mutex:
 	last   int64  // Unix seconds by the DB's clock of the newest append
@@ -201,17 +209,14 @@ func (b *openBlock) ensure(i int, l *layout) *openNode {
 		return n
 	}
 	made := b.mem.node(len(l.metrics))
-	made.start, made.layout, made.top = b.start, l, -1
+	made.block, made.layout = b, l
 	for slot := range made.last {
 		made.last[slot] = absentBits
 	}
 	if n != nil {
-		made.top = n.top
-		made.restless = n.restless
-		for slot, m := range n.layout.metrics {
-			made.cols[l.slot[m]].Store(n.cols[slot].Load())
-			made.last[l.slot[m]] = n.last[slot]
-		}
+		copy(made.last, n.last) // l has the metrics of the layout before in the same places
+		made.changes.copy(&n.changes)
+		made.late.Store(n.late.Load())
 		made.rows[0].Store(n.rows[0].Load())
 		made.rows[1].Store(n.rows[1].Load())
 	}
@@ -219,101 +224,36 @@ func (b *openBlock) ensure(i int, l *layout) *openNode {
 	return made
 }
 
-// push records that a column has value v from second sec on; sec is not before its last event.
-func (b *openBlock) push(n *openNode, slot, sec int, v uint64) {
-	e := n.cols[slot].Load()
-	if e == nil {
-		if v != absentBits {
-			n.cols[slot].Store(b.mem.single(sec, v))
-		}
-		return
-	}
-	k := int(e.n.Load())
-	if int(e.secs[k-1]) == sec {
-		atomic.StoreUint64(&e.vals[k-1], v)
-		return
-	}
-	if k == len(e.vals) {
-		size := min(4*k, BlockSeconds)
-		if n.restless>>slot&1 != 0 {
-			size = BlockSeconds
-		}
-		grown := b.mem.events(size)
-		copy(grown.secs, e.secs)
-		for i := range k {
-			grown.vals[i] = atomic.LoadUint64(&e.vals[i])
-		}
-		grown.secs[k], grown.vals[k] = uint8(sec), v
-		grown.n.Store(int32(k + 1))
-		n.cols[slot].Store(grown)
-		return
-	}
-	e.secs[k], e.vals[k] = uint8(sec), v
-	e.n.Store(int32(k + 1))
-}
-
-// rewrite replaces a column's history by vals.
-func (b *openBlock) rewrite(n *openNode, slot int, vals *[BlockSeconds]uint64) {
-	var secs []uint8
-	var out []uint64
-	prev := absentBits
-	for s, v := range vals {
-		if v != prev && n.has(s) {
-			secs, out = append(secs, uint8(s)), append(out, v)
-			prev = v
-		}
-	}
-	if len(out) == 0 {
-		n.cols[slot].Store(nil)
-		return
-	}
-	e := &events{secs: secs, vals: out}
-	e.n.Store(int32(len(out)))
-	n.cols[slot].Store(e)
-}
-
 // insert puts a row before rows that are there already, or changes one of them. vals[slot] is
 // absentBits for a metric the row does not name.
-func (b *openBlock) insert(n *openNode, sec int, vals []uint64) {
-	was := n.has(sec)
-	cols := make([][BlockSeconds]uint64, len(vals))
-	for slot := range vals {
-		n.column(slot, &cols[slot])
-		if v := vals[slot]; v != absentBits || !was {
-			cols[slot][sec] = v
+func (n *openNode) insert(sec int, vals []uint64) {
+	late := n.late.Load()
+	if late == nil {
+		late = &lateRows{}
+		n.late.Store(late)
+	}
+	row := &lateRow{mask: math.MaxUint64, vals: slices.Clone(vals)}
+	if n.has(sec) {
+		row.mask = 0
+		before := late[sec].Load()
+		for slot, v := range vals {
+			switch {
+			case v != absentBits:
+				row.mask |= 1 << slot
+			case before != nil && before.mask>>slot&1 != 0:
+				row.mask |= 1 << slot
+				row.vals[slot] = before.value(slot)
+			}
 		}
 	}
-	if !was {
-		// The new bit is needed by rewrite and makes, for an instant, the value in force visible
-		// in this second; so the columns are first rewritten on a copy.
-		m := b.mem.node(len(n.cols))
-		m.layout = n.layout
-		m.rows[0].Store(n.rows[0].Load())
-		m.rows[1].Store(n.rows[1].Load())
-		m.addRow(sec)
-		for slot := range vals {
-			b.rewrite(m, slot, &cols[slot])
-		}
-		for slot := range vals {
-			n.cols[slot].Store(m.cols[slot].Load())
-		}
-		n.addRow(sec)
-		return
-	}
-	for slot := range vals {
-		if vals[slot] != absentBits {
-			b.rewrite(n, slot, &cols[slot])
-		}
-	}
+	late[sec].Store(row)
+	n.addRow(sec)
 }
 
 // slab hands out the small pieces of an open block from large ones, so that a block is a few
 // hundred objects for the garbage collector and not a million.
 type slab struct {
 	nodes []openNode
-	cols  []atomic.Pointer[events]
-	evs   []events
-	secs  []uint8
 	vals  []uint64
 }
 
@@ -330,30 +270,8 @@ func take[T any](from *[]T, n int) []T {
 
 func (m *slab) node(cols int) *openNode {
 	n := &take(&m.nodes, 1)[0]
-	n.cols, n.last = take(&m.cols, cols), take(&m.vals, cols)
+	n.last = take(&m.vals, cols)
 	return n
-}
-
-func (m *slab) events(n int) *events {
-	e := &take(&m.evs, 1)[0]
-	e.secs, e.vals = take(&m.secs, n), take(&m.vals, n)
-	return e
-}
-
-// everySecond lets constant columns share their only second.
-var everySecond = func() (s [BlockSeconds]uint8) {
-	for i := range s {
-		s[i] = uint8(i)
-	}
-	return s
-}()
-
-func (m *slab) single(sec int, v uint64) *events {
-	e := &take(&m.evs, 1)[0]
-	e.secs, e.vals = everySecond[sec:sec+1:sec+1], take(&m.vals, 1)
-	e.vals[0] = v
-	e.n.Store(1)
-	return e
 }
 
 // exactInt returns the integer that a value is; ok is false for a fraction, an infinity, a negative

@@ -59,7 +59,9 @@ type reader struct {
 	db   *DB
 	fr   frameReader
 	over column.Column
-	err  error // reading failed for another reason than damage
+	// changes is scratch for an open node's stream.
+	changes []byte
+	err     error // reading failed for another reason than damage
 }
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
@@ -123,7 +125,7 @@ func (r *reader) column(s *span, node int, m collector.Metric, c *column.Column)
 			continue
 		}
 		var vals [BlockSeconds]uint64
-		n.column(slot, &vals)
+		r.changes = n.column(slot, &vals, r.changes)
 		if !ok {
 			c.Present = column.Mask{}
 			ok = true

@@ -162,10 +162,10 @@ func (db *DB) dropBlock(b *openBlock) {
 	next.open = slices.DeleteFunc(slices.Clone(old.open), func(o *openBlock) bool { return o == b })
 	db.view.Store(&next)
 	// A silent node's newest row stays; the rest of its block must not stay with it.
-	live := *db.live.Load()
+	live, span := *db.live.Load(), &openBlock{start: b.start}
 	for i := range live {
-		if n := live[i].Load(); n != nil && n.start == b.start && b.node(i) == n {
-			kept := &openNode{start: n.start, layout: n.layout, last: slices.Clone(n.last), top: n.top}
+		if n := live[i].Load(); n != nil && n.block == b {
+			kept := &openNode{block: span, layout: n.layout, last: slices.Clone(n.last)}
 			kept.rows[0].Store(n.rows[0].Load())
 			kept.rows[1].Store(n.rows[1].Load())
 			live[i].Store(kept)

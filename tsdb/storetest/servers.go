@@ -110,7 +110,7 @@ func InfluxDatabase(t *testing.T, at, name string) {
 // answers waits until a server that was started answers.
 func answers(t *testing.T, url, log string) {
 	t.Helper()
-	for range 1000 {
+	for range 3000 { // InfluxDB takes 4 s of CPU to begin
 		res, err := http.Get(url)
 		if err == nil {
 			res.Body.Close()
