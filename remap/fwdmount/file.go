@@ -3,9 +3,9 @@ package fwdmount
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -22,8 +22,9 @@ const openFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
 
 // handle is one open file or directory. A remap opens it again at the new forwarder.
 type handle struct {
-	node  *node
-	flags uint32
+	node   *node
+	flags  uint32
+	reader *reader // nil when the file is not read ahead
 
 	mu      sync.Mutex // guards everything below
 	session *session
@@ -80,6 +81,12 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if errno != 0 {
 		return nil, 0, errno
 	}
+	if flags&syscall.O_TRUNC != 0 {
+		n.changes.Add(1)
+	}
+	if n.m.opt.ReadAhead {
+		h.reader = newReader(h, flags)
+	}
 	n.opened(h)
 	return h, openFlags, 0
 }
@@ -120,21 +127,35 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return inode, h, openFlags, 0
 }
 
-// Read reads from the file in requests that are in flight together.
+// Read reads from the file in requests that are in flight together, or takes what was read ahead.
 func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	n := 0
+	var b *block
+	if h.reader != nil {
+		b = h.reader.take(off, len(dest), time.Now())
+	}
+	n, ahead := 0, false
 	errno := h.node.m.transfer(ctx, opRead, &n, func(ctx context.Context, s *session, _ int) error {
-		fid, err := h.at(ctx, s)
-		if err != nil {
-			return err
+		if ahead = b != nil && b.wait(ctx); ahead {
+			n = b.n
+			return nil
 		}
-		if n, err = fid.ReadAt(ctx, dest, off); err == io.EOF {
-			err = nil
+		fid, err := h.at(ctx, s)
+		if err == nil {
+			n, err = readAt(ctx, fid, dest, off)
 		}
 		return err
 	})
-	if errno != 0 {
+	if ahead = ahead && n > 0 && errno == 0; b != nil && !ahead { // go-fuse does not end an empty answer
+		b.put()
+	}
+	switch {
+	case errno != 0:
 		return nil, errno
+	case h.reader != nil && n == len(dest):
+		h.reader.goOn(n)
+	}
+	if ahead {
+		return b, 0
 	}
 	return fuse.ReadResultData(dest[:n]), 0
 }
@@ -159,6 +180,7 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 		}
 		return err
 	})
+	h.node.changes.Add(1)
 	return uint32(n), errno
 }
 
@@ -182,6 +204,9 @@ func (h *handle) Release(ctx context.Context) syscall.Errno {
 
 // close gives the handle's fid back.
 func (h *handle) close() {
+	if h.reader != nil {
+		h.reader.drop(nil)
+	}
 	h.node.m.link.drop(h)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -38,7 +38,10 @@ type Options struct {
 	// CacheFor lets the kernel keep names and attributes that long; 0 (the default) asks the forwarder
 	// each time, so that what other nodes do is seen at once.
 	CacheFor time.Duration
-	Log      *slog.Logger
+	// ReadAhead asks for the next block of a file that is read from front to back before the program
+	// does; what another node writes meanwhile may then be seen 100 ms late in a file that is open here.
+	ReadAhead bool
+	Log       *slog.Logger
 }
 
 // Mount is one mounted tree.
@@ -48,6 +51,7 @@ type Mount struct {
 	root    *node
 	names   atomic.Uint64 // counts renames: kept fids from before one may point at old paths
 	counts  counts
+	blocks  blocks
 	server  *fuse.Server
 	control *control
 }

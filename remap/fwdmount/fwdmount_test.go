@@ -80,7 +80,7 @@ func startMount(t testing.TB, n int) (m *Mount, dir string, fwd []diod) {
 	for i := range n {
 		fwd = append(fwd, startDiod(t, dir, fmt.Sprintf("fwd%03d", i)))
 	}
-	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: fwd[0].Target, Tree: dir, Control: filepath.Join(t.TempDir(), "control"),
+	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: fwd[0].Target, Tree: dir, ReadAhead: true, Control: filepath.Join(t.TempDir(), "control"),
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)

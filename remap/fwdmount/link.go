@@ -157,6 +157,23 @@ func (l *link) do(ctx context.Context, f func(ctx context.Context, s *session, r
 	}
 }
 
+// behind runs f once on the current session behind its caller's back. It reports false when operations
+// would have to wait: f is not worth that.
+func (l *link) behind(f func(s *session)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.cur == nil || l.gate {
+		return false
+	}
+	l.inside++
+	s := l.cur
+	l.watchers.Go(func() {
+		defer l.leave()
+		f(s)
+	})
+	return true
+}
+
 // watch notices when a session's connection ends without anybody using it.
 func (l *link) watch(s *session) {
 	l.watchers.Go(func() {

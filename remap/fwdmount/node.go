@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -17,6 +18,8 @@ import (
 type node struct {
 	fs.Inode
 	m *Mount
+
+	changes atomic.Uint64 // counts what has changed the file's data through this mount
 
 	mu    sync.Mutex // guards everything below
 	ref   *ref       // nil until walked to
@@ -251,6 +254,7 @@ func (n *node) Getattr(ctx context.Context, fh fs.FileHandle, out *fuse.AttrOut)
 // Setattr changes mode, owner, size and times.
 func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	set := setAttr(in)
+	defer n.changes.Add(1)
 	return n.m.do(ctx, opSetattr, func(ctx context.Context, s *session, _ int) error {
 		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error {
 			if err := fid.SetAttr(ctx, set); err != nil {
