@@ -20,6 +20,7 @@ const (
 	BrownoutAll     Kind = "brownout_all"
 	BrownoutPool    Kind = "brownout_pool"
 	ForwarderSilent Kind = "silent"
+	TargetSlow      Kind = "target_slow" // a storage target or metadata server; nobody excludes it here
 )
 
 // State is where a finding is in its life.

@@ -321,6 +321,7 @@ func findingWords(k anomaly.Kind) string {
 		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
 		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
 		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow", anomaly.ForwarderSilent: "silent",
+		anomaly.TargetSlow: "slower than its peers",
 	}
 	if w := words[k]; w != "" {
 		return w

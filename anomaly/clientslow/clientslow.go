@@ -38,8 +38,18 @@ const (
 	margin = 2.1
 	// noise bounds the standard deviation of a healthy second from below, log.
 	noise = 0.3
-	// mostBet and leastBet bound what one second can say: no single one accuses.
-	mostBet, leastBet = 0.8, -0.5
+	// mostBet and leastBet bound what one second can say: no single one accuses. What is farther from
+	// usual may say more, up to plainBet from plainly: healthy seconds are five times slower than both
+	// their own past and their peers far more seldom than three times.
+	mostBet, leastBet  = 0.8, -0.5
+	clearBet           = -1 // of a node that is accused already: it is to be seen that it is well again
+	plainBet           = 1.6
+	plainFrom, plainly = 1.0, 1.6
+	// own is a further class: a stat that the forwarder's collector sends through it every second.
+	own     = failslow.Meta + 1
+	classes = int(own) + 1
+	// calmQueue is how many requests a forwarder may have before such a stat waits for its turn.
+	calmQueue = 4
 	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
 	doubtAt, release = 0.5, 0.1
 )
@@ -51,14 +61,14 @@ type Detector struct {
 	nodes    map[topology.NodeID]*node
 	order    []topology.NodeID
 	now      int64
-	spread   float64 // of healthy seconds, log: mean absolute residual
+	spread   [classes]float64 // of healthy seconds, log: mean absolute residual
 	verdicts []anomaly.Verdict
 	scratch  []float64
 }
 
 // node is what is kept of one forwarder, and saved.
 type node struct {
-	Class [3]class
+	Class [classes]class
 	Alarm bool
 	Since int64
 }
@@ -77,7 +87,11 @@ type class struct {
 // New makes a detector whose healthy nodes are accused once in every on average; see
 // failslow.Settings.FalseAlarmEvery.
 func New(every time.Duration) *Detector {
-	return &Detector{limit: math.Log(max(every.Seconds(), 1)), nodes: map[topology.NodeID]*node{}, spread: noise}
+	d := &Detector{limit: math.Log(max(every.Seconds(), 1)), nodes: map[topology.NodeID]*node{}}
+	for c := range d.spread {
+		d.spread[c] = noise
+	}
+	return d
 }
 
 // Second takes one second of the forwarders that are judged by their clients: Exec holds what the
@@ -91,11 +105,9 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.V
 	}
 	for _, id := range d.order {
 		n := d.nodes[id]
-		seen := false
+		var seen [classes]bool
 		for c := range n.Class {
-			if n.Class[c].At == d.now && d.bet(n, id, c) {
-				seen = true
-			}
+			seen[c] = n.Class[c].At == d.now && d.bet(n, id, c)
 		}
 		d.decide(n, id, seen)
 	}
@@ -118,6 +130,10 @@ func (d *Detector) read(o *failslow.Observation) {
 		s := &n.Class[c]
 		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
 	}
+	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen < calmQueue {
+		s := &n.Class[own]
+		s.At, s.Log = d.now, math.Log(max(t, least))
+	}
 }
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
@@ -136,20 +152,28 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 	} else {
 		x -= margin
 	}
-	variance := max(d.spread, noise) * max(d.spread, noise)
-	bet := max(leastBet, min((slowBy*x-slowBy*slowBy/2)/variance, mostBet))
+	sigma := max(d.spread[c], noise)
+	most := mostBet
+	if c != int(own) { // one operation a second says little, however long it takes
+		most += (plainBet - mostBet) * max(0, min((x-plainFrom)/(plainly-plainFrom), 1))
+	}
+	lowest := leastBet
+	if n.Alarm {
+		lowest = clearBet
+	}
+	bet := max(lowest, min((slowBy*x-slowBy*slowBy/2)/(sigma*sigma), most))
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
 		s.Ratio, s.Took = s.Log-peers, s.Log
 	}
-	s.Capital = min(d.limit+6, max(0, s.Capital+bet))
+	s.Capital = min(d.limit+3, max(0, s.Capital+bet))
 	// What teaches is decided by the seconds before, never by this one.
 	if n.Alarm || s.Capital-bet > doubtAt*d.limit {
 		return true
 	}
 	s.N++
 	s.Own += (s.Log - s.Own) / min(s.N, memory)
-	d.spread += (min(1.25*math.Abs(s.Log-peers), 1) - d.spread) / 5000
+	d.spread[c] += (min(1.25*math.Abs(s.Log-peers), 1) - d.spread[c]) / 5000
 	return true
 }
 
@@ -191,9 +215,10 @@ func (d *Detector) peers(id topology.NodeID, c int) (float64, bool) {
 	return d.scratch[m], true
 }
 
-func (d *Detector) decide(n *node, id topology.NodeID, seen bool) {
-	worst := 0
+func (d *Detector) decide(n *node, id topology.NodeID, seen [classes]bool) {
+	worst, some := 0, false
 	for c := range n.Class {
+		some = some || seen[c]
 		if n.Class[c].Capital > n.Class[worst].Capital {
 			worst = c
 		}
@@ -207,8 +232,8 @@ func (d *Detector) decide(n *node, id topology.NodeID, seen bool) {
 	}
 	v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
 	switch {
-	case !seen:
-		return // silence is neither health nor sickness
+	case !some || !seen[worst] && score >= release:
+		return // silence is neither health nor sickness, and what is slow was silent
 	case n.Alarm:
 		v.Level = anomaly.Alarm
 	case score >= doubtAt:
@@ -227,7 +252,7 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 	if n == nil {
 		return r
 	}
-	for c := range n.Class {
+	for c := range r {
 		if s := &n.Class[c]; s.At != 0 && d.now-s.At <= peerAge {
 			r[c] = math.Exp(s.Ratio)
 		}
@@ -235,7 +260,7 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 	return r
 }
 
-var classNames = [3]string{"reads", "writes", "metadata operations"}
+var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats"}
 
 func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Verdict) {
 	since := n.Class[worst].Start
@@ -244,9 +269,17 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	}
 	v.Since = time.Unix(since, 0).UTC()
 	v.Confidence = min(0.99, v.Score/1.2)
-	v.Class = failslow.Class(worst).String()
 	v.Evidence = map[string]float64{"score": v.Score}
+	s := &n.Class[worst]
+	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
 	ratios := d.Ratio(id)
+	if worst == int(own) {
+		v.Class = failslow.Meta.String()
+		v.Sentence = fmt.Sprintf("a stat through %s takes %.3g ms since %s, against %.2g through its peers, though hardly a request is before it",
+			id, 1000*math.Exp(s.Took), v.Since.Format("15:04:05"), 1000*math.Exp(s.Took-s.Ratio))
+		return
+	}
+	v.Class = failslow.Class(worst).String()
 	others := ""
 	slow := 0
 	for c, r := range ratios {
@@ -263,8 +296,6 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if slow > 1 {
 		v.Class = ""
 	}
-	s := &n.Class[worst]
-	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
 	v.Sentence = fmt.Sprintf("%s through %s take its clients %.2g times as long as those of its peers since %s (%.3g ms against %.2g)%s",
 		classNames[worst], id, ratios[worst], v.Since.Format("15:04:05"), 1000*math.Exp(s.Took), 1000*math.Exp(s.Took-s.Ratio), others)
 }

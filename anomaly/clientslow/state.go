@@ -20,7 +20,7 @@ const stateVersion = 1
 type state struct {
 	Version int
 	Now     int64
-	Spread  float64
+	Spread  [classes]float64
 	Nodes   map[topology.NodeID]*node
 }
 

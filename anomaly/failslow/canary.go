@@ -2,6 +2,7 @@ package failslow
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -16,13 +17,20 @@ const (
 	calmFor = 12
 	// suspicion is the log capital from which a node is probed as a suspect.
 	suspicion  = 2.0
-	readyAfter = 10 // canaries of a class before any is judged
+	readyAfter = 10 // canaries of a class before their noise is measured
+	judgeAfter = 40 // and before any is judged
+	// mostNoise is what one canary counts at most as noise, log. Where that makes the noise wideTail times
+	// what canaries near the usual time say, it counts: on a busy machine some take many times as long
+	// without any fault, while a few sick forwarders do not make it so.
+	mostNoise = 2
+	wideTail  = 1.5
 )
 
 // canaryLayer is what canaries usually take, log seconds, learnt from nodes without suspicion.
 type canaryLayer struct {
 	Usual [classes]offset
 	Noise [classes]noise
+	Wide  [classes]noise // the same, with the tail
 
 	suspects int // nodes under suspicion in the newest second
 }
@@ -32,6 +40,9 @@ func (l *canaryLayer) teach(c Class, x float64) {
 	u.Count++
 	step := x - u.Mean
 	if u.Count > readyAfter {
+		w := &l.Wide[c]
+		w.Count = min(w.Count+1, 500)
+		w.Mean += (min(math.Abs(step), mostNoise) - w.Mean) / w.Count
 		step = clip(step, -0.3, 0.3)
 		n.Count = min(n.Count+1, 500)
 		n.Mean += (math.Abs(step) - n.Mean) / n.Count
@@ -41,13 +52,29 @@ func (l *canaryLayer) teach(c Class, x float64) {
 }
 
 func (l *canaryLayer) sigma(c Class) float64 {
-	return max(0.08, 1.25*(l.Noise[c].Mean*l.Noise[c].Count+0.12*20)/(l.Noise[c].Count+20))
+	n := &l.Noise[c]
+	if l.tailed(c) {
+		return max(0.08, 1.25*l.Wide[c].Mean)
+	}
+	return max(0.08, 1.25*(n.Mean*n.Count+0.12*20)/(n.Count+20))
 }
 
-// Probe takes what a canary saw.
+// tailed says that some canaries take many times as long as usual without any fault.
+func (l *canaryLayer) tailed(c Class) bool { return l.Wide[c].Mean > wideTail*l.Noise[c].Mean }
+
+// most bounds what one canary can win, else plain: of four canaries one may take long by chance.
+func (l *canaryLayer) most(plain float64, of ...Class) float64 {
+	if slices.ContainsFunc(of, l.tailed) {
+		return 0.8
+	}
+	return plain
+}
+
+// Probe takes what a canary saw. It says nothing of a node at which requests waited meanwhile: its own wait
+// is in it.
 func (d *Detector) Probe(now time.Time, p Probe) {
 	n := d.nodes[p.Node]
-	if n == nil {
+	if n == nil || now.Unix()-n.Waited < calmFor {
 		return
 	}
 	n.Probed = now.Unix()
@@ -59,7 +86,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	all := true
 	for c := range classes {
 		u := &d.canaries.Usual[c]
-		if !known(p.Took[c]) || u.Count < readyAfter {
+		if !known(p.Took[c]) || u.Count < judgeAfter {
 			all = false
 		} else {
 			r[c] = d.canaryLog(p, c) - u.Mean - n.habit(c)
@@ -94,23 +121,24 @@ func (n *node) habit(c int) float64 {
 }
 
 func (d *Detector) betCanary(n *node, r [classes]float64) {
-	sr, sw, sm := d.canaries.sigma(Read), d.canaries.sigma(Write), d.canaries.sigma(Meta)
+	l := &d.canaries
+	sr, sw, sm := l.sigma(Read), l.sigma(Write), l.sigma(Meta)
 	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+0.05*0.05
 	if min(r[Read], r[Write]) < 0.3*both {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
 	most := d.limit + 3
-	n.Tests[canary].bet(d.now, clip(against(both, variance, 0.2), -1, 4), most)
+	n.Tests[canary].Bet(d.now, clip(Against(both, variance, 0.2), -1, l.most(4, Read, Write)), most)
 	one := r[Read] - r[Write]
 	if r[Write] < 0 {
 		one = r[Read] + r[Write]/2
 	}
 	variance = sr*sr + sw*sw + 0.05*0.05
-	n.Tests[readSlow].bet(d.now, clip(against(one, variance, 0.35), -2, 3), most)
+	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(3, Read, Write)), most)
 	one = r[Write] - max(0, r[Read])
-	n.Tests[writeSlow].bet(d.now, clip(against(one, variance, 0.35), -2, 3), most)
+	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(3, Read, Write)), most)
 	meta := r[Meta] - max(0, both)
-	n.Tests[metaSlow].bet(d.now, clip(against(meta, sm*sm+0.3*0.3, 0.8), -2, 2), most)
+	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, l.most(2, Meta)), most)
 }
 
 // suspect says that a node is to be looked at more often.

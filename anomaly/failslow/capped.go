@@ -55,9 +55,9 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	if t := &n.Tests[capped]; t.Log > 0 && n.CapAt > 0 {
 		switch { // it moves what its link was thought to hold back
 		case s.util > pastCap*n.CapAt:
-			t.bet(d.now, -1, d.limit+3)
+			t.Bet(d.now, -1, d.limit+3)
 		case s.util > nearCap*n.CapAt && k.Wait < backlog:
-			t.bet(d.now, -0.5, d.limit+3)
+			t.Bet(d.now, -0.5, d.limit+3)
 		}
 	}
 	if k.Wait < backlog {
@@ -148,10 +148,10 @@ func (d *Detector) closeCap(n *node) {
 	if e.Weight == 0 {
 		return
 	}
-	bet := clip(against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), -0.3, 3)
+	bet := clip(Against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), -0.3, 3)
 	if n.burst.byPeers {
 		bet = min(bet, max(0, mostByPeers*d.limit-n.burst.gain))
 	}
 	n.burst.gain += max(0, bet)
-	n.Tests[capped].bet(d.now, bet, d.limit+3)
+	n.Tests[capped].Bet(d.now, bet, d.limit+3)
 }

@@ -68,7 +68,7 @@ func (d *Detector) closeShort(n *node) {
 			continue
 		}
 		classes++
-		worst = min(worst, against(e.mean(), e.variance()+doubt*doubt, 0.4))
+		worst = min(worst, Against(e.mean(), e.variance()+doubt*doubt, 0.4))
 	}
 	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
 	// if only now and then.
@@ -76,7 +76,7 @@ func (d *Detector) closeShort(n *node) {
 		worst = min(worst, 0)
 	}
 	if classes == 2 {
-		n.Tests[sudden].bet(d.now, clip(worst, -0.12, 4), d.limit+3)
+		n.Tests[sudden].Bet(d.now, clip(worst, -0.12, 4), d.limit+3)
 	}
 	n.short = [2][regimes]estimate{}
 	d.closeCap(n)
@@ -106,12 +106,12 @@ func (d *Detector) closeLong(n *node) {
 		// The offset is itself known only so well.
 		mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
-		worst = min(worst, against(mean[c], variance, 0.1))
+		worst = min(worst, Against(mean[c], variance, 0.1))
 	}
 	if !fresh || math.IsInf(worst, 0) {
 		return
 	}
-	n.Tests[mild].bet(d.now, clip(worst, -4, 4), d.limit+3)
+	n.Tests[mild].Bet(d.now, clip(worst, -4, 4), d.limit+3)
 	switch {
 	case n.age[Read] == d.now && d.now-n.age[Write] <= carryFor:
 		d.oneClass(n, Read, mean, d.limit+3)
@@ -126,8 +126,8 @@ func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
 	if e := n.carried[c]; d.now == n.age[c] {
 		variance = e.variance() + 0.05*0.05
 	}
-	bet := against(mean[c]-max(0, mean[1-c]), variance, 0.15)
-	n.Tests[readSlow+int(c)].bet(d.now, clip(bet, -4, 2), most)
+	bet := Against(mean[c]-max(0, mean[1-c]), variance, 0.15)
+	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -4, 2), most)
 }
 
 // decide turns the tests into a level, with hysteresis.

@@ -59,7 +59,7 @@ func (d *Detector) closeMeta(n *node) {
 	}
 	if d.meta.All > 500 {
 		usual := min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10))
-		n.Tests[metaSlow].bet(d.now, clip(betShare(m.Quick, m.All, usual), -4, 4), d.limit+3)
+		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -4, 4), d.limit+3)
 	}
 	if n.Tests[metaSlow].Log < 2 {
 		m.Count = min(m.Count+1, 100)

@@ -54,7 +54,7 @@ type node struct {
 	Probed  int64 // newest canary
 	Asked   int64 // newest canary asked for
 	Offset  [2][regimes]offset
-	Tests   [testCount]test
+	Tests   [testCount]Test
 	Meta    metaState
 	Canary  [classes]offset
 	CapAt   float64 // share of the peak at which the node was saturated lately

@@ -22,6 +22,13 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
 	since := v.Since.Format("15:04:05")
+	const visible = 0.1 // log ratio of what load shows; below it canaries alone have accused
+	switch {
+	case top == readSlow && n.ratio[Read] < visible, top == writeSlow && n.ratio[Write] < visible:
+		v.Class = Class(top - readSlow).String()
+		v.Sentence = fmt.Sprintf("canary %ss through %s take longer than through its peers since %s; those of the other class do not", v.Class, n.ID, since)
+		return
+	}
 	switch top {
 	case readSlow:
 		v.Class = Read.String()

@@ -18,14 +18,14 @@ const (
 	testCount
 )
 
-// test is one capital.
-type test struct {
+// Test is one capital.
+type Test struct {
 	Log   float64
 	Start int64 // when it last left 1
 }
 
-// bet multiplies the capital, which it does not raise above most.
-func (t *test) bet(now int64, log, most float64) {
+// Bet multiplies the capital, which it does not raise above most.
+func (t *Test) Bet(now int64, log, most float64) {
 	if t.Log <= 0 {
 		t.Log = 0
 		if log > 0 {
@@ -35,9 +35,9 @@ func (t *test) bet(now int64, log, most float64) {
 	t.Log = max(0, min(t.Log+log, max(t.Log, most)))
 }
 
-// against is the log of a bet that a residual of log time with that variance has mean delta and not
+// Against is the log of a bet that a residual of log time with that variance has mean delta and not
 // zero or less: the likelihood ratio of two normal laws.
-func against(residual, variance, delta float64) float64 {
+func Against(residual, variance, delta float64) float64 {
 	return (delta*residual - delta*delta/2) / variance
 }
 

@@ -212,3 +212,37 @@ func FuzzTrace(f *testing.F) {
 		_, _ = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(*RowError) {})
 	})
 }
+
+// TestTargetsOfATrace: a trace may hold storage targets, with forwarders or alone; bad rows are named.
+func TestTargetsOfATrace(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("rx,target,group,cost_us\n")
+	for at := range 2000 {
+		for i, cost := range []float64{900, 1000, 1100, 1000, 950} {
+			if i == 2 && at >= 1000 {
+				cost *= 3
+			}
+			fmt.Fprintf(&b, "%d,ost%d,flash,%g\n", 5000+at, i, cost)
+		}
+		if at == 10 {
+			b.WriteString("5001,ost0,flash,1000\n5010,ost1,flash,slow\n")
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, "targets.csv", b.String())
+	var events, bad []string
+	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(e Event) error {
+		events = append(events, fmt.Sprint(e.Type, " ", e.Node, " ", e.End, " ", e.Start > 6000 && e.Start < 6600))
+		return nil
+	}, func(e *RowError) { bad = append(bad, fmt.Sprint(e.Line, e.Field)) })
+	if err != nil || sum.Rows != 10000 || sum.Seconds != 2000 {
+		t.Error(sum, err)
+	}
+	if got := fmt.Sprint(events, bad); got != "[target_slow ost2 0 true] [57rx 58cost_us]" {
+		t.Error(got)
+	}
+	write(t, dir, "samples.csv", header+"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n")
+	if sum, err = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(*RowError) {}); err != nil || sum.Rows != 10001 {
+		t.Error(sum, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 
 	"fairway/anomaly"
@@ -33,7 +34,7 @@ func DefaultSettings() Settings {
 
 // Event is one line of the answer.
 type Event struct {
-	Type   string           `json:"type"` // fail_slow, exclude, interference, backend, probe or occupancy
+	Type   string           `json:"type"` // fail_slow, exclude, interference, backend, probe, target_slow or occupancy
 	Node   topology.NodeID  `json:"node"`
 	Start  int64            `json:"start"`         // Unix seconds
 	End    int64            `json:"end,omitempty"` // absent while it lasts
@@ -54,15 +55,22 @@ type Summary struct {
 // Detect judges the trace in dir and gives each event to emit when it ends, those still open at the end
 // of the trace last. bad is told of each row that cannot be used.
 func Detect(ctx context.Context, dir string, set Settings, emit func(Event) error, bad func(*RowError)) (sum Summary, err error) {
+	some, err := detectTargets(ctx, dir, set, emit, &sum, bad)
+	if err != nil {
+		return sum, err
+	}
 	t, err := Open(dir, func(e *RowError) {
 		sum.Bad++
 		bad(e)
 	})
+	if some && errors.Is(err, fs.ErrNotExist) {
+		return sum, nil // a trace of targets alone
+	}
 	if err != nil {
 		return sum, err
 	}
 	defer func() {
-		sum.Rows = t.Rows
+		sum.Rows += t.Rows
 		err = errors.Join(err, t.Close())
 	}()
 	site := Site{Forwarders: len(t.Nodes), Jobs: t.Jobs}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/collector/testbed"
 	"fairway/remap"
 	"fairway/webui"
 	"fairway/webui/client"
@@ -65,6 +66,8 @@ type demo struct {
 	conf   Config
 	token  string // of the agents
 	daemon *daemon
+	tb     *testbed.Testbed // nil for a simulated machine
+	self   string           // this program: it is the jobs' too
 	log    *slog.Logger
 	tasks  sync.WaitGroup
 	ends   []func() error
@@ -78,6 +81,9 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	d := &demo{demoOptions: o, conf: defaultConfig(), token: rand.Text()}
+	if d.self, err = os.Executable(); err != nil {
+		return err
+	}
 	defer func() {
 		stop()
 		fmt.Fprintln(out, "stopping")
@@ -137,11 +143,7 @@ func isTerminal(f *os.File) bool {
 // findPrograms checks that the other programs have been built.
 func (d *demo) findPrograms() error {
 	if d.programs == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		d.programs = filepath.Dir(self)
+		d.programs = filepath.Dir(d.self)
 	}
 	var err error
 	if d.programs, err = filepath.Abs(d.programs); err != nil {

@@ -54,6 +54,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if err != nil {
 		return "", err
 	}
+	d.tb = tb
 	d.atEnd(tb.Close)
 	m := tb.Machine()
 	// Beside the nodes' folders: it goes with the testbed.
@@ -90,10 +91,6 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 
 // startJobs submits the jobs, or without a batch system loads the forwarders from this process.
 func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	first := 0
 	for _, j := range demoJobs {
 		nodes := max(1, int(j.share*float64(d.computeNodes)))
@@ -109,7 +106,7 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 			ids = append(ids, topology.NodeID(fmt.Sprintf("cn%03d", first+i)))
 		}
 		first += nodes
-		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids, Argv: ioArgv(self, s)}); err != nil {
+		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids, Argv: ioArgv(d.self, s)}); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"fairway/anomaly/clientslow"
@@ -46,6 +48,8 @@ type savedWatch struct {
 	FailSlow []byte
 	Clients  []byte
 	Clock    map[topology.NodeID]bool
+	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
+	Quiet    map[topology.NodeID]int64
 }
 
 // SaveState writes what the detectors have learnt, and the evidence so far, to a file.
@@ -65,7 +69,7 @@ func (w *Watch) SaveState(path string, now time.Time) error {
 func (w *Watch) encode(now time.Time) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := savedWatch{SavedAt: now.UTC(), Clock: w.clock}
+	s := savedWatch{SavedAt: now.UTC(), Clock: w.clock, Heard: w.silence.heard, Quiet: w.silence.quiet}
 	var err error
 	if s.FailSlow, err = w.slow.MarshalBinary(); err != nil {
 		return nil, err
@@ -100,9 +104,10 @@ func (w *Watch) LoadState(path string, now time.Time, maxAge time.Duration) (age
 		return age, fmt.Errorf("%w: %s: %w", ErrStateDamaged, path, err)
 	}
 	w.slow, w.seenBy = slow, seenBy
-	for n := range s.Clock {
-		w.clock[n] = true
-	}
+	maps.Copy(w.clock, s.Clock)
+	maps.Copy(w.silence.heard, s.Heard)
+	maps.Copy(w.silence.quiet, s.Quiet)
+	w.silence.order = slices.Sorted(maps.Keys(w.silence.heard))
 	return age, nil
 }
 

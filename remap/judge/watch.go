@@ -11,6 +11,7 @@ import (
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/observed"
 	"fairway/collector/topology"
@@ -36,6 +37,9 @@ type Watch struct {
 	clocked []failslow.Observation      // as obs, without what only clients saw
 	byEyes  []failslow.Observation      // those that only clients saw
 	said    []anomaly.Verdict
+	silence silence
+	targets *targetslow.Detector
+	points  []targetslow.Point       // of storage and metadata servers in this second
 	clock   map[topology.NodeID]bool // forwarders that tell their own execution times
 	toldAt  time.Time                // when the jobs were last told
 }
@@ -43,7 +47,7 @@ type Watch struct {
 // NewWatch looks at the frames on board.
 func NewWatch(board *observed.Board, slow failslow.Settings, others interference.Settings) *Watch {
 	return &Watch{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
-		inside: map[topology.NodeID]float64{}, clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
+		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), silence: silence{heard: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}}, inside: map[topology.NodeID]float64{}, clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -64,13 +68,18 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	defer w.mu.Unlock()
 	w.tellJobs(now, s)
 	w.sumClients(now, s)
-	w.obs = w.obs[:0]
+	w.obs, w.points = w.obs[:0], w.points[:0]
 	clear(w.inside)
 	w.board.Visit(func(f *collector.Frame) {
-		if f.Role != topology.Forwarder || f.TimeMillis <= w.seen[f.Node] || now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
+		if f.Role < topology.Forwarder || f.TimeMillis <= w.seen[f.Node] || now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
 			return
 		}
 		w.seen[f.Node] = f.TimeMillis
+		if f.Role != topology.Forwarder {
+			w.points = appendPoints(w.points, f)
+			return
+		}
+		w.silence.take(f, now.Unix())
 		w.obs = append(w.obs, w.observation(f))
 	})
 	// The board's order is none; the detector's answers must not depend on it.
@@ -84,6 +93,15 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	read, write := w.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: w.slow.PeakBytesPerSec()}
 	w.said = append(w.said, w.others.Second(now, w.obs, layer)...)
+	w.said = append(w.said, w.judgeTargets(now)...)
+	w.said = append(w.said, w.silence.verdicts(now, func(n topology.NodeID) (used int) {
+		for _, f := range s.Observed {
+			if f.Node() == n {
+				used++
+			}
+		}
+		return used
+	})...)
 	return w.said
 }
 

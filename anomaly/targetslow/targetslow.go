@@ -1,0 +1,215 @@
+// Package targetslow accuses storage targets, metadata servers and disks that are slower than their peers: those
+// that hold pieces of the same files, and so get the same kind of work.
+package targetslow
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Model is the version that findings carry.
+const Model = "targetslow-1"
+
+// Point is what one target did in one interval, such as a second or a Darshan log.
+type Point struct {
+	Target topology.NodeID
+	// Group are the targets that are each other's peers (a pool, the disks of a host); it names the
+	// operations too where several classes are told apart.
+	Group string
+	// Cost is the mean seconds of an operation or, of rates, the seconds of a byte: only its ratio to
+	// the peers' counts.
+	Cost float64
+}
+
+const (
+	// fewPeers are too few for a middle.
+	fewPeers = 3
+	// blockPoints make one bet of the test sudden, and of the test mild when they span blockSeconds:
+	// what lasts for minutes is chance as well.
+	blockPoints  = 40
+	blockSeconds = 600
+	// most bounds what one point says, log: what is sick for good is slow all the time.
+	most = 0.6
+	// mostBet and leastBet bound what a block says, log.
+	mostBet, leastBet = 2, -1
+	// doubtAt is the share of the capital of an alarm from which a target is in doubt; release ends it.
+	doubtAt, release = 0.5, 0.1
+)
+
+// The tests of a target.
+const (
+	sudden = iota
+	mild
+	tests
+)
+
+// rules are what each test tolerates for good, what it bets on beyond that, and what a block's mean may be
+// wrong by beyond its noise, all log: half as slow again at once, or 15 % in the long run.
+var rules = [tests]struct{ tolerated, slowBy, doubt float64 }{sudden: {0.4, 0.15, 0.1}, mild: {0.14, 0.06, 0.05}}
+
+// Detector compares targets interval by interval. It has no clock; its methods must not be called
+// concurrently.
+type Detector struct {
+	limit    float64 // log capital of an alarm
+	targets  map[subject]*target
+	order    []subject
+	groups   map[string][]int // of the points of this interval
+	logs     []float64
+	sorted   []float64
+	verdicts []anomaly.Verdict
+}
+
+// subject is one target in one group: its reads and its writes are judged by themselves.
+type subject struct {
+	group string
+	id    topology.NodeID
+}
+
+type target struct {
+	tests  [tests]failslow.Test
+	blocks [tests]block
+	alarm  bool
+	since  int64
+	seen   int64
+	ratio  float64 // smoothed log ratio to the peers, over about a block
+}
+
+// block gathers points for one bet.
+type block struct {
+	begun        int64
+	n            int
+	sum, squares float64
+}
+
+// add takes one point; full says that the block makes a bet now.
+func (b *block) add(now int64, r float64, seconds int64) (mean, variance float64, full bool) {
+	if b.n == 0 {
+		b.begun = now
+	}
+	b.sum, b.squares, b.n = b.sum+r, b.squares+r*r, b.n+1
+	if b.n < blockPoints || now-b.begun < seconds {
+		return 0, 0, false
+	}
+	n := float64(b.n)
+	mean = b.sum / n
+	variance = (b.squares/n - mean*mean) / n
+	*b = block{}
+	return mean, variance, true
+}
+
+// top is the test with the most capital.
+func (t *target) top() *failslow.Test {
+	if t.tests[mild].Log > t.tests[sudden].Log {
+		return &t.tests[mild]
+	}
+	return &t.tests[sudden]
+}
+
+// New makes a detector that accuses a healthy target once in every on average, if its points come every
+// interval; see docs/detection.md for what that rests on.
+func New(every, interval time.Duration) *Detector {
+	return &Detector{limit: math.Log(max(tests*every.Seconds()/(blockPoints*max(interval.Seconds(), 1e-3)), 10)),
+		targets: map[subject]*target{}, groups: map[string][]int{}}
+}
+
+// Take takes one interval's points and returns a verdict for each target that was compared in it. The
+// slice is used again by the next call.
+func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
+	d.verdicts = d.verdicts[:0]
+	for g := range d.groups {
+		d.groups[g] = d.groups[g][:0]
+	}
+	for i, p := range points {
+		if p.Cost > 0 && !math.IsInf(p.Cost, 1) {
+			d.groups[p.Group] = append(d.groups[p.Group], i)
+		}
+	}
+	for g, members := range d.groups {
+		if len(members) <= fewPeers {
+			continue
+		}
+		d.logs = d.logs[:0]
+		for _, i := range members {
+			d.logs = append(d.logs, math.Log(points[i].Cost))
+		}
+		d.sorted = append(d.sorted[:0], d.logs...)
+		slices.Sort(d.sorted)
+		for k, i := range members {
+			d.point(now.Unix(), subject{g, points[i].Target}, d.logs[k]-medianWithout(d.sorted, d.logs[k]))
+		}
+	}
+	for _, s := range d.order {
+		if t := d.targets[s]; t.seen == now.Unix() {
+			d.decide(s, t)
+		}
+	}
+	return d.verdicts
+}
+
+// medianWithout is the middle of sorted values without one of them, x.
+func medianWithout(sorted []float64, x float64) float64 {
+	at, _ := slices.BinarySearch(sorted, x)
+	get := func(i int) float64 {
+		if i >= at {
+			i++
+		}
+		return sorted[i]
+	}
+	n := len(sorted) - 1
+	return (get((n-1)/2) + get(n/2)) / 2
+}
+
+func (d *Detector) point(now int64, s subject, r float64) {
+	t := d.targets[s]
+	if t == nil {
+		t = &target{}
+		d.targets[s] = t
+		d.order = append(d.order, s)
+		slices.SortFunc(d.order, func(a, b subject) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.group, b.group)) })
+	}
+	t.seen = now
+	t.ratio += (r - t.ratio) / blockPoints
+	r = max(-most, min(most, r))
+	for i, rule := range rules {
+		mean, variance, full := t.blocks[i].add(now, r, [tests]int64{mild: blockSeconds - 1}[i])
+		if full {
+			bet := failslow.Against(mean-rule.tolerated, variance+rule.doubt*rule.doubt, rule.slowBy)
+			t.tests[i].Bet(now, max(leastBet, min(bet, mostBet)), d.limit+3)
+		}
+	}
+}
+
+func (d *Detector) decide(s subject, t *target) {
+	score := t.top().Log / d.limit
+	switch {
+	case !t.alarm && score >= 1:
+		t.alarm, t.since = true, t.top().Start
+	case t.alarm && score < release:
+		t.alarm = false
+	}
+	v := anomaly.Verdict{Node: s.id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model, Class: s.group}
+	switch {
+	case t.alarm:
+		v.Level = anomaly.Alarm
+	case score >= doubtAt:
+		v.Level = anomaly.Doubt
+	}
+	if v.Level > anomaly.Clean {
+		since := t.top().Start
+		if t.alarm {
+			since = t.since
+		}
+		v.Since = time.Unix(since, 0).UTC()
+		v.Confidence = min(0.99, score/1.3)
+		v.Evidence = map[string]float64{"score": score, "ratio": math.Exp(t.ratio)}
+		v.Sentence = fmt.Sprintf("%s takes %.2g times as long as the other targets of %s at the same time since %s", s.id, math.Exp(t.ratio), s.group, v.Since.Format("2006-01-02 15:04"))
+	}
+	d.verdicts = append(d.verdicts, v)
+}

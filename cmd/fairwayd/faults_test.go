@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/testbed"
+	"fairway/collector/topology"
+)
+
+// realFaults are injected into a forwarder of the demo one by one. The forwarder and the class must be
+// named rightly; a fault of the whole node may show in any class that its jobs use.
+var realFaults = []struct {
+	name  string
+	fault testbed.Fault
+	class string // the only right one; empty: any
+	kind  anomaly.Kind
+}{
+	{"slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 10}, "", anomaly.FailSlow},
+	{"slow-link-50", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 2}, "", anomaly.FailSlow},
+	{"packet-loss", testbed.Fault{Kind: testbed.PacketLoss, Forwarder: "fwd000", Amount: 0.05}, "", anomaly.FailSlow},
+	{"starved-cpu", testbed.Fault{Kind: testbed.StarvedCPU, Forwarder: "fwd000", Amount: 0.02}, "", anomaly.FailSlow},
+	{"stop-go-10", testbed.Fault{Kind: testbed.StopGo, Forwarder: "fwd000", Amount: 0.9}, "", anomaly.FailSlow},
+	{"stop-go-50", testbed.Fault{Kind: testbed.StopGo, Forwarder: "fwd000", Amount: 0.5}, "", anomaly.FailSlow},
+	{"slow-data", testbed.Fault{Kind: testbed.SlowData, Forwarder: "fwd001", Amount: 0.02}, "", anomaly.FailSlow},
+	{"slow-meta", testbed.Fault{Kind: testbed.SlowMeta, Forwarder: "fwd002", Amount: 0.01}, "meta", anomaly.FailSlow},
+	{"kill", testbed.Fault{Kind: testbed.Kill, Forwarder: "fwd000"}, "", anomaly.ForwarderSilent},
+	{"hang", testbed.Fault{Kind: testbed.Hang, Forwarder: "fwd000"}, "", anomaly.ForwarderSilent},
+}
+
+const (
+	faultWarmUp  = 75 * time.Second  // the detectors learn what is usual
+	faultWithin  = 180 * time.Second // to be confirmed
+	returnWithin = 5 * time.Minute   // to be returned once the fault is over
+)
+
+// TestRealFaultsAreFound injects every kind of fault of the testbed under the demo's jobs, through real
+// agents and mounts, and wants the right forwarder confirmed, nobody else accused, and the forwarder
+// returned after the fault. -run TestRealFaultsAreFound/slow-data chooses one.
+func TestRealFaultsAreFound(t *testing.T) {
+	if why := cannotBuildNodes(); why != "" {
+		t.Skipf("skipped: needs %s", why)
+	}
+	if os.Getenv("FAIRWAY_LONG") != "1" {
+		t.Skip("skipped: takes five minutes a fault; set FAIRWAY_LONG=1")
+	}
+	table := []string{"fault          | suspect | confirmed | of load | class | innocent | returned | what it says"}
+	for _, f := range realFaults {
+		t.Run(f.name, func(t *testing.T) {
+			d := newFaultDemo(t)
+			d.watch(faultWarmUp, func() bool { return false })
+			if before := slices.Clone(d.accused); len(before) > 0 {
+				t.Errorf("accused before any fault: %v", before)
+			}
+			if err := d.tb.Inject(t.Context(), f.fault); errors.Is(err, errors.ErrUnsupported) {
+				t.Skipf("skipped: %v", err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			d.begin(f.fault.Forwarder.Node(), f.kind)
+			d.watch(faultWithin, func() bool { return !d.confirmed.IsZero() })
+			if d.confirmed.IsZero() {
+				t.Error("it was not confirmed")
+			} else if f.class != "" && d.newest.Class != f.class {
+				t.Errorf("class %q, want %q", d.newest.Class, f.class)
+			}
+			if err := d.tb.Clear(t.Context(), f.fault); err != nil {
+				t.Fatal(err)
+			}
+			over := time.Now()
+			d.watch(returnWithin, func() bool { return !d.newest.Open() })
+			returned := "-"
+			if d.newest.ID != "" && !d.newest.Open() {
+				returned = seconds(time.Since(over))
+			} else {
+				t.Errorf("it was not returned in %s: %s, %s", returnWithin, d.newest.State, d.newest.Why)
+			}
+			if len(d.accused) > 0 {
+				t.Errorf("innocent ones accused: %v", d.accused)
+			}
+			table = append(table, fmt.Sprintf("%-14s | %7s | %9s | %5d s | %-5s | %8d | %8s | %s", f.name, d.since(d.suspect), d.since(d.confirmed), d.loadAtConfirm,
+				d.newest.Class, len(d.accused), returned, d.words))
+		})
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	t.Logf("machine's load %s\n%s", strings.TrimSpace(string(load)), strings.Join(table, "\n"))
+}
+
+// TestRealLayerWithoutFaultsIsNotAccused runs the demo's mixed load without any fault for FAIRWAY_CALM
+// (such as 1h).
+func TestRealLayerWithoutFaultsIsNotAccused(t *testing.T) {
+	if why := cannotBuildNodes(); why != "" {
+		t.Skipf("skipped: needs %s", why)
+	}
+	long, err := time.ParseDuration(os.Getenv("FAIRWAY_CALM"))
+	if err != nil {
+		t.Skip("skipped: takes as long as it is told; set FAIRWAY_CALM=1h")
+	}
+	d := newFaultDemo(t)
+	d.watch(long, func() bool { return false })
+	t.Logf("%s under mixed load; accused: %v", long, d.accused)
+	if len(d.accused) > 0 {
+		t.Error("healthy forwarders were accused")
+	}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+
+// faultDemo is the demo with its daemon in this process, and what its findings have said.
+type faultDemo struct {
+	*demo
+	t         *testing.T
+	accused   []string // everybody but the faulty forwarder
+	slow      topology.NodeID
+	kind      anomaly.Kind
+	begun     time.Time
+	suspect   time.Time
+	confirmed time.Time
+	// load counts the seconds in which the faulty forwarder was at work since the fault began.
+	load, loadAtConfirm int
+	newest              anomaly.Finding
+	words               string // as it was confirmed
+}
+
+func newFaultDemo(t *testing.T) *faultDemo {
+	fairwayd := demoPrograms(t)
+	d := &demo{demoOptions: demoOptions{forwarders: 4, computeNodes: 8, noConsole: true, http: "127.0.0.1:0", programs: filepath.Dir(fairwayd)},
+		conf: defaultConfig(), token: rand.Text(), self: fairwayd}
+	d.conf.Findings.Trial = time.Minute // else the return takes ten
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		stop()
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := d.startTestbed(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.startDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	for _, begin := range d.senses {
+		if err := begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.awaitFirstSecond(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return &faultDemo{demo: d, t: t}
+}
+
+// begin says that a forwarder is faulty from now on.
+func (d *faultDemo) begin(slow topology.NodeID, kind anomaly.Kind) {
+	d.slow, d.kind, d.begun = slow, kind, time.Now()
+}
+
+func (d *faultDemo) since(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return seconds(at.Sub(d.begun))
+}
+
+// watch looks at the findings once a second until done, or for that long.
+func (d *faultDemo) watch(within time.Duration, done func() bool) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for end := time.Now().Add(within); time.Now().Before(end) && !done(); {
+		select {
+		case <-d.t.Context().Done():
+			return
+		case now := <-tick.C:
+			d.look(now)
+		}
+	}
+}
+
+func (d *faultDemo) look(now time.Time) {
+	d.daemon.board.Visit(func(f *collector.Frame) {
+		reads, _ := f.Value(collector.ReadOps)
+		writes, _ := f.Value(collector.WriteOps)
+		meta, _ := f.Value(collector.MetaOps)
+		if f.Node == d.slow && max(reads, writes, meta) >= 2 && now.UnixMilli()-f.TimeMillis < 3000 {
+			d.load++
+		}
+	})
+	for _, f := range d.daemon.judge.Findings() {
+		switch {
+		case !f.Kind.Accuses():
+		case f.Node == d.slow && f.Changed.After(d.begun) && (f.Kind == d.kind || d.newest.ID == ""):
+			d.newest = f
+			if d.suspect.IsZero() {
+				d.suspect = now
+			}
+			if f.State == anomaly.Confirmed && d.confirmed.IsZero() && f.Kind == d.kind {
+				d.confirmed, d.loadAtConfirm, d.words = now, d.load, f.Sentence
+			}
+		case f.Node != d.slow || d.begun.IsZero():
+			what := fmt.Sprintf("%s %s %s: %s", f.Node, f.Kind, f.ID, f.Sentence)
+			if !slices.ContainsFunc(d.accused, func(s string) bool { return strings.Contains(s, f.ID) }) {
+				d.accused = append(d.accused, what)
+				d.t.Logf("%s accused at %s: %s", seconds(now.Sub(d.begun)), now.Format("15:04:05"), what)
+			}
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// TestSilentForwarder: a forwarder whose agent lives on but has nothing to tell of it is named within
+// seconds, also over a restart, and cleared when it is back; a collector that hears nothing accuses nobody.
+func TestSilentForwarder(t *testing.T) {
+	board, now := observed.NewBoard(0), time.Unix(1_800_000_000, 0)
+	s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
+	s.Observed = topology.Mapping{"cn1": "f1", "cn2": "f1"}
+	watch := func() *Watch { return NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings()) }
+	w := watch()
+	live := func(seconds int, dead ...int) (said []string) {
+		for range seconds {
+			now = now.Add(time.Second)
+			for n := range 4 {
+				f := collector.Frame{Node: topology.NodeID(fmt.Sprint("f", n)), Role: topology.Forwarder, TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: samples(collector.LinkRxBytes, 1.0)}
+				if !slices.Contains(dead, n) {
+					f.Samples = append(f.Samples, samples(collector.WriteOps, 0.0)...)
+				}
+				board.Take([]collector.Frame{f}, now)
+			}
+			said = said[:0]
+			for _, v := range w.Verdicts(now, s) {
+				if v.Kind == anomaly.ForwarderSilent {
+					said = append(said, fmt.Sprint(v.Node, v.Level, v.Sentence))
+				}
+			}
+		}
+		return said
+	}
+	live(60)
+	if said := live(silentAfter, 1); len(said) != 0 {
+		t.Errorf("after %d s: %q", silentAfter, said)
+	}
+	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") || !strings.Contains(said[0], "2 compute nodes are mapped to it") {
+		t.Errorf("it is silent: %q", said)
+	}
+	path := filepath.Join(t.TempDir(), "detectors")
+	if err := w.SaveState(path, now); err != nil {
+		t.Fatal(err)
+	}
+	w = watch()
+	if _, err := w.LoadState(path, now, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if said := live(5, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") {
+		t.Errorf("after a restart of the daemon: %q", said)
+	}
+	if said := live(5); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {
+		t.Errorf("it is back: %q", said)
+	}
+	if said := live(2*silentAfter, 0, 1, 2); len(said) != 0 {
+		t.Errorf("three of four unheard at once: %q", said)
+	}
+}
