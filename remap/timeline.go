@@ -271,11 +271,11 @@ func setOrDelete(m topology.Mapping, n topology.NodeID, f topology.ForwarderID) 
 // Mark is an instant at which something of the journal happened.
 type Mark struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // finding, plan or exclusion
-	ID   string    `json:"id"`   // of the finding or plan; the forwarder of an exclusion
+	Kind string    `json:"kind"` // finding, plan, exclusion or job
+	ID   string    `json:"id"`   // of the finding, plan or job; the forwarder of an exclusion
 	Node string    `json:"node,omitempty"`
 	Text string    `json:"text"`
-	// Forwarders are those that a plan touches.
+	// Forwarders are those that a plan touches, or that served a job.
 	Forwarders []topology.ForwarderID `json:"forwarders,omitempty"`
 }
 

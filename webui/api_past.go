@@ -3,10 +3,12 @@ package webui
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"fairway/console"
+	"fairway/remap"
 )
 
 // markSpan is what is listed when nobody says from when.
@@ -26,7 +28,41 @@ func (s *Server) getMarks(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
+	jobs, err := s.jobMarks(from, to)
+	if err != nil {
+		return err
+	}
+	marks = append(marks, jobs...)
+	slices.SortStableFunc(marks, func(a, b remap.Mark) int { return a.At.Compare(b.At) })
 	return writeJSON(w, marks[max(0, len(marks)-limit):])
+}
+
+// markJobs is how many ended jobs are looked at for marks.
+const markJobs = 500
+
+// jobMarks lists the starts and ends of jobs, with the forwarders that served them.
+func (s *Server) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
+	if s.cfg.Jobs == nil {
+		return nil, nil
+	}
+	runs, err := s.cfg.Jobs.Ended(markJobs)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range s.cfg.Picture.Snapshot().Situation.Jobs {
+		if run, ok, err := s.cfg.Jobs.Job(j.ID); err == nil && ok {
+			runs = append(runs, run)
+		}
+	}
+	for i := range runs {
+		r := &runs[i]
+		for at, what := range map[time.Time]string{r.Start: "starts", r.End: "ends"} {
+			if !at.IsZero() && !at.Before(from) && at.Before(to) {
+				marks = append(marks, remap.Mark{At: at, Kind: "job", ID: string(r.Job), Text: fmt.Sprintf("%s: %s, %d nodes", what, r.App, r.Nodes), Forwarders: r.Forwarders})
+			}
+		}
+	}
+	return marks, nil
 }
 
 // getGrid answers the cells of all compute nodes in one past second, as the live feed's frames are.

@@ -181,3 +181,36 @@ func TestPlanMapInTheBrowser(t *testing.T) {
 		t.Errorf("the moves are saved as %.200s", body)
 	}
 }
+
+// A forwarder's series over an hour have their least and most, the finding is marked, and peers that
+// are all idle are said to be.
+func TestSeriesInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	s := newSite(t, siteOptions{})
+	s.run(150)
+	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	s.accuseInThePast()
+	b.open("http://" + s.tcp + "/forwarders/fwd001?span=1h")
+	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
+	b.says("a point is the mean of 15 s")
+	b.says("F-0001 suspect")
+	b.shot("series-1h")
+	b.png("fwd001.png")
+	_, _, body := b.exported("E")
+	rows, err := csv.NewReader(strings.NewReader(string(body))).ReadAll()
+	if err != nil || len(rows) < 9 || !slices.Contains(rows[0], "read_bytes_min") || !slices.Contains(rows[0], "read_bytes_max") {
+		t.Fatalf("%v, saved %.300s", err, body)
+	}
+	from := time.Now().Add(-time.Hour).Truncate(15 * time.Second)
+	most := get[SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d", from.UnixMilli())).Series[0].Points
+	k := slices.Index(rows[0], "read_bytes_max")
+	if got, want := rows[2][k], fmt.Sprint(*most[1].Value); got != want && js[float64](b, got) != *most[1].Value {
+		t.Errorf("the second point's most is %s, the store says %s", got, want)
+	}
+	s.machine.mu.Lock()
+	s.machine.typical = 0
+	s.machine.mu.Unlock()
+	b.key("z")
+	b.until("six hours", "location.search.includes('span=6h')")
+	b.says("all peers idle")
+}

@@ -55,7 +55,7 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/machine", remap.Viewer, everyDoor, s.getMachine, doc{summary: "layers, nodes, default and observed mapping", out: MachineView{}}},
 		{get, "/api/v1/checks", remap.Operator, everyDoor, s.getChecks, doc{summary: "is the installation well: agents, clocks, sources, mapping, driver", out: []console.Check{}}},
 		{get, "/api/v1/overview", remap.Viewer, everyDoor, s.getOverview, doc{summary: "the newest second of every forwarder, or a past one", out: console.Overview{}, params: atParam}},
-		{get, "/api/v1/marks", remap.Viewer, everyDoor, s.getMarks, doc{summary: "when findings, plans and exclusions changed, oldest first; the last hour without a range", out: []remap.Mark{}, params: append(pageParams, rangeParams...)}},
+		{get, "/api/v1/marks", remap.Viewer, everyDoor, s.getMarks, doc{summary: "when findings, plans and exclusions changed and jobs began and ended, oldest first; the last hour without a range", out: []remap.Mark{}, params: append(pageParams, rangeParams...)}},
 		{get, "/api/v1/grid", remap.Viewer, everyDoor, s.getGrid, doc{summary: "the cells of all compute nodes in one past second, binary as in the live feed", params: append([]param{{"metric", "bw, mdops, latency or err"}}, atParam...)}},
 		{get, "/api/v1/nodes", remap.Viewer, everyDoor, s.getNodes, doc{summary: "newest second of nodes", out: []console.NodeRow{},
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},

@@ -5,10 +5,14 @@ import { Table } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
+import { glyph } from './levels.js?v=__V__';
+import { Charts } from './charts.js?v=__V__';
 
-const SPAN = 300; // seconds
-/** The charts, each one or more metrics of the same unit. */
-const charts = [['read_bytes', 'write_bytes'], ['queue_len', 'meta_queue_len', 'threads_busy'], ['meta_ops'], ['read_wait', 'write_wait', 'meta_wait', 'server_time'], ['read_exec', 'write_exec', 'meta_exec'], ['client_read', 'client_write', 'client_meta'], ['errors', 'retransmits'], ['disk_read_bytes', 'disk_write_bytes'], ['link_rx_bytes', 'link_tx_bytes'], ['disk_busy_ratio', 'psi_io_some', 'psi_io_full', 'cache_hit_ratio']];
+/** How much of the past is shown, and how many seconds a point stands for. @type {Record<string, [number, number]>} */
+const spans = { '5m': [300, 1], '1h': [3600, 15], '6h': [6 * 3600, 60], '24h': [24 * 3600, 300] };
+
+/** Seconds after which a number is old. */
+const STALE = 10;
 
 /** @type {import('./table.js').Column[]} */
 const clientColumns = [
@@ -20,32 +24,37 @@ const clientColumns = [
   { name: 'latency', head: 'LATENCY ms', num: true, text: (r) => millis(r.latency_seconds), value: (r) => r.latency_seconds },
 ];
 
-/** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
-function uPlotReady() {
-  const w = /** @type {any} */ (window);
-  w.fairwayPlot ??= new Promise((ok, bad) => {
-    document.head.append(h('link', { rel: 'stylesheet', href: '/static/uplot/uPlot.min.css?v=__V__' }));
-    const s = h('script', { src: '/static/uplot/uPlot.iife.min.js?v=__V__', load: () => ok(w.uPlot), error: () => bad(new Error('the plot library could not be loaded')) });
-    document.head.append(s);
-  });
-  return w.fairwayPlot;
-}
-
 /** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
-  const [detail, uPlot] = await Promise.all([get(address()), uPlotReady()]);
-  /** @type {Record<string, Map<number, number>>} metric -> second -> value */
-  let series = {};
+  const span = new URLSearchParams(location.search).get('span') ?? '5m', [seconds, step] = spans[span] ?? spans['5m'], live = step === 1;
+  const [detail, charts] = await Promise.all([get(address()), Charts.ready(`No series of ${id} in the last ${span}. They begin with the first second its agent sends.`)]);
+  charts.span = seconds;
+  charts.step = step;
   let d = detail;
   function address() { return `/api/v1/forwarders/${encodeURIComponent(id)}?${app.at()}`; }
-  function begin() {
-    series = {};
-    for (const [name, points] of Object.entries(d.series)) series[name] = new Map(/** @type {any[]} */ (points).map((p) => [Math.floor(p.t / 1000), p.v]));
+  const now = () => Math.floor((Date.parse(app.overview?.at ?? '') || app.now()) / 1000);
+  /** What is drawn: of the last minutes every second, of longer what the store keeps of each step. */
+  async function begin() {
+    charts.end = now();
+    const from = (charts.end - seconds) * 1000, to = (charts.end + 1) * 1000;
+    const marks = get(`/api/v1/marks?from=${from}&to=${to}&limit=200`).then((all) => all.filter((/** @type {any} */ m) => m.node === id || m.forwarders?.includes(id))).catch(() => []);
+    if (live) {
+      charts.series = {};
+      for (const [name, points] of Object.entries(d.series)) charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map((p) => [Math.floor(p.t / 1000), p.v])) };
+    } else {
+      const one = async (/** @type {string} */ metric, /** @type {string} */ agg) => {
+        const a = await get(`/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=${from}&to=${to}`);
+        return new Map((a.series[0]?.points ?? []).map((/** @type {any} */ p) => [p.t / 1000, p.v]));
+      };
+      const names = Object.keys(d.series).filter((n) => metricInfo[n]);
+      charts.series = Object.fromEntries(await Promise.all(names.map(async (n) => { const [mean, min, max] = await Promise.all(['mean', 'min', 'max'].map((k) => one(n, k))); return [n, { mean, min, max }]; })));
+    }
+    charts.marks = await marks;
   }
-  begin();
-  const title = h('h1'), facts = h('dl.facts'), plots = h('div.charts'), chosen = new Set();
+  await begin();
+  const title = h('h1'), facts = h('dl.facts'), chosen = new Set();
   const clients = new Table(clientColumns, { id: (r) => r.id, sort: 'client', reverse: true, caption: `compute nodes on ${id}` });
-  const heading = h('h2');
+  const heading = h('h2'), what = h('p.dim');
   const noClients = h('p.empty', null, 'No compute node is observed on this forwarder. Clients appear when their mounts or the forwarder\'s list of connections report.');
   clients.table.addEventListener('click', (e) => {
     const i = [...clients.body.children].indexOf(/** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')));
@@ -53,23 +62,22 @@ export async function forwarderPage(app, id) {
   });
   const first = new URLSearchParams(location.search).get('client');
   if (first) { clients.selected = first; chosen.add(first); }
-  const el = h('div', null, title, facts, plots, heading, noClients, h('div.clients', null, clients.el));
-  /** @type {{plot: any, names: string[]}[]} */
-  let drawn = [];
+  const el = h('div', null, title, facts, what, charts.el, heading, noClients, h('div.clients', null, clients.el));
 
   function drawFacts() {
     const finding = app.overview?.findings.find((/** @type {any} */ f) => f.node === id && isOpen(f));
     const plan = d.plan, med = d.peers_median;
     setText(title, `${id}  ${d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
-    const now = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const v = d.series[m]?.at(-1)?.v; return d.state === 'stale' || v === undefined ? '-' : `${number(v * k)} ${unit}`; };
-    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return v === null || v === undefined ? '' : `  (peers' median ${number(v * k)})`; };
+    const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
+    const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
+    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return v === null || v === undefined ? (busy ? '' : '  (all peers idle)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
       ['serves', `${d.client_nodes.length} compute nodes${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
-      ['read', now('read_bytes') + peers('read_bytes')], ['write', now('write_bytes') + peers('write_bytes')],
-      ['queue', now('queue_len') + peers('queue_len')], ['metadata', `${now('meta_ops')}, wait ${now('meta_wait')}${peers('meta_wait')}`],
+      ['read', newest('read_bytes') + peers('read_bytes')], ['write', newest('write_bytes') + peers('write_bytes')],
+      ['queue', newest('queue_len') + peers('queue_len')], ['metadata', `${newest('meta_ops')}, wait ${newest('meta_wait')}${peers('meta_wait')}`],
     ];
-    if (d.series.threads) lines.push(['threads', `${now('threads_busy')} of ${now('threads')} busy`.replaceAll('  ', ' ')]);
+    if (d.series.threads) lines.push(['threads', `${newest('threads_busy')} of ${newest('threads')} busy`.replaceAll('  ', ' ')]);
     if (d.state === 'stale') lines.unshift(['no data', Date.parse(d.last_seen) > 0 ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.` : `never heard of. Is fairway-agent running on ${id}?`]);
     if (finding) lines.push(['evidence', finding.sentence]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
@@ -80,38 +88,11 @@ export async function forwarderPage(app, id) {
     clients.shown.forEach((r, i) => setText(/** @type {any} */ (clients.body.children[i]).children[0], (chosen.has(r.id) ? '* ' : '  ') + r.id));
   }
 
-  /** Five minutes of seconds; a missing second is null, which the plot leaves open. @param {string[]} names */
-  function data(names) {
-    const end = Math.floor((Date.parse(app.overview?.at ?? '') || app.now()) / 1000), xs = [], ys = names.map(() => /** @type {(number|null)[]} */ ([]));
-    for (let s = end - SPAN + 1; s <= end; s++) {
-      xs.push(s);
-      names.forEach((n, i) => { const v = series[n]?.get(s); ys[i].push(v === undefined ? null : v * metricInfo[n][2]); });
-    }
-    return [xs, ...ys];
+  function drawMarks() {
+    const said = live ? 'the last five minutes, every second' : `the last ${span}; a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
+    what.replaceChildren(`Shown: ${said} (z for ${next()}).`, ...charts.marks.flatMap((m) => [h('br'), `${glyph(m)} ${clock(m.at)} `, h('a', { href: m.kind === 'finding' ? `/findings/${m.id}` : m.kind === 'plan' ? `/plans/${m.id}` : m.kind === 'job' ? `/jobs/${encodeURIComponent(m.id)}` : '/findings' }, m.id), ` ${m.text}`]).slice(0, 18));
   }
-
-  function drawPlots() {
-    drawn.forEach((p) => p.plot.destroy());
-    drawn = [];
-    plots.replaceChildren();
-    const css = getComputedStyle(document.documentElement), fg = css.getPropertyValue('--fg').trim(), dim = css.getPropertyValue('--dim').trim(), line = css.getPropertyValue('--line').trim();
-    for (const group of charts) {
-      const names = group.filter((n) => series[n]?.size);
-      if (!names.length) continue;
-      const box = h('div.chart', null, h('h2', null, `${names.map((n) => metricInfo[n][0]).join(', ')}${metricInfo[names[0]][1] ? `, ${metricInfo[names[0]][1]}` : ''}`));
-      plots.append(box);
-      const axis = { stroke: dim, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: '11px ui-monospace, monospace' };
-      const plot = new uPlot({
-        width: Math.max(240, box.clientWidth), height: 150, cursor: { y: false }, legend: { live: true },
-        scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
-        axes: [{ ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map((s) => clock(s * 1000).slice(0, 8)), space: 80 }, { ...axis, size: 56 }],
-        series: [{ label: 'time', value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)) },
-          ...names.map((n, i) => ({ label: metricInfo[n][0], stroke: [fg, css.getPropertyValue('--focus').trim(), css.getPropertyValue('--warn').trim(), dim][i], width: 1.5, dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i], spanGaps: false, points: { show: false }, value: (/** @type {any} */ _u, /** @type {number} */ v) => number(v) }))],
-      }, data(names), box);
-      drawn.push({ plot, names });
-    }
-    if (!drawn.length) plots.append(h('p.empty', null, `No series of ${id} in the last five minutes. They begin with the first second its agent sends.`));
-  }
+  function next() { const all = Object.keys(spans); return all[(all.indexOf(span) + 1) % all.length]; }
 
   function toggle() {
     const r = clients.current();
@@ -120,45 +101,46 @@ export async function forwarderPage(app, id) {
     clients.selected = r.id;
     drawFacts();
   }
-  const resized = () => drawn.forEach((p) => p.plot.setSize({ width: Math.max(240, p.plot.root.parentElement.clientWidth), height: 150 }));
-  const themed = () => drawPlots();
-  addEventListener('resize', resized);
-  addEventListener('fairway-theme', themed);
   drawFacts();
-  requestAnimationFrame(drawPlots);
+  drawMarks();
+  requestAnimationFrame(() => charts.draw());
+  let ticks = 0;
   /** @type {[string, () => void]} */
   const up = ['', () => clients.move(-1)], down = ['', () => clients.move(1)];
   return {
     title: id, el, topics: [`forwarder:${id}`],
     async past() {
       d = await get(address());
-      begin();
+      await begin();
       drawFacts();
-      drawPlots();
+      drawMarks();
+      charts.draw();
     },
     message(m) {
       if (!m.forwarder) return;
       d = m.forwarder;
+      drawFacts();
+      if (++ticks % 60 === 0 || !live && ticks % step === 0) {
+        get(address()).then((all) => { d = all; return begin(); }).then(() => { drawMarks(); charts.draw(); }).catch((e) => app.note(e.message));
+        return;
+      }
+      if (!live) return;
       let fresh = false;
       for (const [name, points] of Object.entries(d.series)) {
-        fresh ||= !series[name];
-        series[name] ??= new Map();
-        for (const p of /** @type {any[]} */ (points)) series[name].set(Math.floor(p.t / 1000), p.v);
-        if (series[name].size > 2 * SPAN) for (const k of [...series[name].keys()].slice(0, SPAN)) series[name].delete(k);
+        fresh ||= !charts.series[name];
+        charts.series[name] ??= { mean: new Map() };
+        for (const p of /** @type {any[]} */ (points)) charts.series[name].mean.set(Math.floor(p.t / 1000), p.v);
       }
-      drawFacts();
-      if (fresh) drawPlots();
-      else drawn.forEach((p) => p.plot.setData(data(p.names)));
+      charts.end = now();
+      if (fresh) charts.draw();
+      else charts.move();
     },
     keys: {
       p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
       s: ['choose client', toggle], ArrowUp: up, k: up, ArrowDown: down, j: down,
-      ...exportKeys(id, rows, () => drawn.length && saveCanvases(id, drawn.map((p) => [`${id}: ${p.names.map((n) => metricInfo[n][0]).join(', ')}`, p.plot.ctx.canvas]))),
+      z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
+      ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),
     },
-    close() { drawn.forEach((p) => p.plot.destroy()); removeEventListener('resize', resized); removeEventListener('fairway-theme', themed); },
+    close() { charts.close(); },
   };
-  function rows() {
-    const names = Object.keys(series), seconds = [...new Set(names.flatMap((n) => [...series[n].keys()]))].sort((a, b) => a - b);
-    return [['time', ...names], ...seconds.map((s) => [new Date(s * 1000).toISOString(), ...names.map((n) => series[n].get(s))])];
-  }
 }

@@ -64,3 +64,6 @@ export function digit(r, lev) {
   if (r.state === 'stale' || r.state === 'excluded') return ' ';
   return lev >= 0 ? String(lev) : lev === IDLE ? '.' : '-';
 }
+
+/** The letter of what happened at a time. @param {any} m */
+export const glyph = (m) => ({ finding: '!', plan: 'P', exclusion: 'x', job: 'J' })[/** @type {'plan'} */ (m.kind)] ?? '?';

@@ -2,6 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
+import { glyph } from './levels.js?v=__V__';
 
 const speeds = [0, 1, 2, 5, 10, 30, 60]; // seconds of the past in a second; 0 stands still
 const spans = [900, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600, 31 * 24 * 3600]; // seconds that the strip can cover
@@ -123,14 +124,14 @@ export class Replay {
     this.to = Math.floor(now / 1000) * 1000;
     this.from = this.to - span * 1000;
     try {
-      this.marks = await get(`/api/v1/marks?from=${this.from}&to=${this.to}&limit=1000`);
+      this.marks = (await get(`/api/v1/marks?from=${this.from}&to=${this.to}&limit=1000`)).filter((/** @type {any} */ m) => m.kind !== 'job');
     } catch (err) {
       this.marks = [];
       this.on.note(`Marks could not be read: ${/** @type {Error} */ (err).message}`);
     }
     const place = (/** @type {any} */ m) => 100 * (Date.parse(m.at) - this.from) / (this.to - this.from);
     this.flags.replaceChildren(...this.marks.map((m) => {
-      const f = h('span', { title: `${clock(m.at)} ${m.id} ${m.text}`, click: () => this.goTo(Date.parse(m.at)) }, { finding: '!', plan: 'P', exclusion: 'x' }[/** @type {'plan'} */ (m.kind)]);
+      const f = h('span', { title: `${clock(m.at)} ${m.id} ${m.text}`, click: () => this.goTo(Date.parse(m.at)) }, glyph(m));
       f.style.left = `${place(m)}%`;
       return f;
     }));

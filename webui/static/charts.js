@@ -1,0 +1,124 @@
+// Series of one node: a chart for each group of metrics, gaps left open, a band from minimum to maximum
+// where a point stands for more than a second, and marks for what happened to the node.
+import { h } from './h.js?v=__V__';
+import { clock, metricInfo, number } from './format.js?v=__V__';
+import { glyph } from './levels.js?v=__V__';
+
+/** The charts, each one or more metrics of the same unit. */
+const groups = [['read_bytes', 'write_bytes'], ['queue_len', 'meta_queue_len', 'threads_busy'], ['meta_ops'], ['read_wait', 'write_wait', 'meta_wait', 'server_time'], ['read_exec', 'write_exec', 'meta_exec'], ['client_read', 'client_write', 'client_meta'], ['errors', 'retransmits'], ['disk_read_bytes', 'disk_write_bytes'], ['link_rx_bytes', 'link_tx_bytes'], ['disk_busy_ratio', 'psi_io_some', 'psi_io_full', 'cache_hit_ratio']];
+const HIGH = 150;
+
+/** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
+function uPlotReady() {
+  const w = /** @type {any} */ (window);
+  w.fairwayPlot ??= new Promise((ok, bad) => {
+    document.head.append(h('link', { rel: 'stylesheet', href: '/static/uplot/uPlot.min.css?v=__V__' }));
+    document.head.append(h('script', { src: '/static/uplot/uPlot.iife.min.js?v=__V__', load: () => ok(w.uPlot), error: () => bad(new Error('the plot library could not be loaded')) }));
+  });
+  return w.fairwayPlot;
+}
+
+/** @typedef {{mean: Map<number, number|null>, min?: Map<number, number|null>, max?: Map<number, number|null>}} Line by second */
+
+export class Charts {
+  /** @param {any} uPlot @param {string} empty what to say without any series */
+  constructor(uPlot, empty) {
+    this.uPlot = uPlot;
+    this.empty = empty;
+    this.el = h('div.charts');
+    /** @type {{plot: any, names: string[]}[]} */
+    this.drawn = [];
+    /** @type {Record<string, Line>} */
+    this.series = {};
+    /** @type {any[]} */
+    this.marks = [];
+    this.end = 0;
+    this.span = 300;
+    this.step = 1;
+    this.resized = () => this.drawn.forEach((p) => p.plot.setSize({ width: Math.max(240, p.plot.root.parentElement.clientWidth), height: HIGH }));
+    this.themed = () => this.draw();
+    addEventListener('resize', this.resized);
+    addEventListener('fairway-theme', this.themed);
+  }
+
+  static async ready(/** @type {string} */ empty) { return new Charts(await uPlotReady(), empty); }
+
+  /** Every step of the range; one that is missing is null, which the plot leaves open. @param {string[]} names */
+  data(names) {
+    const last = Math.floor(this.end / this.step) * this.step, xs = [];
+    for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
+    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => xs.map((t) => { const v = this.series[n]?.[k]?.get(t); return v === undefined || v === null ? null : v * metricInfo[n][2]; });
+    return [xs, ...names.map((n) => column(n, 'mean')), ...(this.step > 1 ? names.flatMap((n) => [column(n, 'max'), column(n, 'min')]) : [])];
+  }
+
+  /** Draws anew; for other metrics, another range or other colours. */
+  draw() {
+    this.drawn.forEach((p) => p.plot.destroy());
+    this.drawn = [];
+    this.el.replaceChildren();
+    const css = getComputedStyle(document.documentElement), of = (/** @type {string} */ name) => css.getPropertyValue(name).trim();
+    const [fg, dim, line] = ['--fg', '--dim', '--line'].map(of), strokes = [fg, of('--focus'), of('--warn'), dim];
+    const axis = { stroke: dim, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: '11px ui-monospace, monospace' };
+    for (const group of groups) {
+      const names = group.filter((n) => this.series[n]?.mean.size);
+      if (!names.length) continue;
+      const box = h('div.chart', null, h('h2', null, `${names.map((n) => metricInfo[n][0]).join(', ')}${metricInfo[names[0]][1] ? `, ${metricInfo[names[0]][1]}` : ''}`));
+      this.el.append(box);
+      const edges = this.step > 1 ? names.flatMap((n) => [`most ${metricInfo[n][0]}`, `least ${metricInfo[n][0]}`]) : [];
+      const value = (/** @type {any} */ _u, /** @type {number} */ v) => number(v);
+      const plot = new this.uPlot({
+        width: Math.max(240, box.clientWidth), height: HIGH, cursor: { y: false }, legend: { live: true }, hooks: { draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))] },
+        scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
+        axes: [{ ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map((t) => clock(t * 1000)), space: 80 }, { ...axis, size: 56 }],
+        series: [{ label: 'time', value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)) },
+          ...names.map((n, i) => ({ label: metricInfo[n][0], stroke: strokes[i], width: 1.5, dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i], spanGaps: false, points: { show: false }, value })),
+          ...edges.map((label) => ({ label, stroke: 'transparent', width: 0, spanGaps: false, points: { show: false }, value }))],
+        bands: edges.length ? names.map((_, i) => ({ series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i], fill: `${strokes[i]}33` })) : undefined,
+      }, this.data(names), box);
+      this.drawn.push({ plot, names });
+    }
+    if (!this.drawn.length) this.el.append(h('p.empty', null, this.empty));
+  }
+
+  /** New points of the same metrics and range. */
+  move() { this.drawn.forEach((p) => p.plot.setData(this.data(p.names))); }
+
+  /** @param {any} u @param {string} colour */
+  drawMarks(u, colour) {
+    const g = /** @type {CanvasRenderingContext2D} */ (u.ctx), { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
+    g.save();
+    g.strokeStyle = g.fillStyle = colour;
+    g.font = `bold ${11 * ratio}px ui-monospace, monospace`;
+    g.setLineDash([3 * ratio, 3 * ratio]);
+    for (const m of this.marks) {
+      const x = u.valToPos(Date.parse(m.at) / 1000, 'x', true);
+      if (x < left || x > left + width) continue;
+      g.beginPath();
+      g.moveTo(x, top);
+      g.lineTo(x, top + height);
+      g.stroke();
+      g.fillText(glyph(m), Math.min(x + 2 * ratio, left + width - 10 * ratio), top + 10 * ratio);
+    }
+    g.restore();
+  }
+
+  /** As [title, canvas] for a file. @param {string} name @returns {[string, HTMLCanvasElement][]} */
+  pictures(name) { return this.drawn.map((p) => [`${name}: ${p.names.map((n) => metricInfo[n][0]).join(', ')}`, p.plot.ctx.canvas]); }
+
+  /** As rows for a file: every step of the range with what is known. */
+  rows() {
+    const names = Object.keys(this.series).filter((n) => this.series[n].mean.size), kinds = /** @type {const} */ (this.step > 1 ? ['mean', 'min', 'max'] : ['mean']);
+    const last = Math.floor(this.end / this.step) * this.step, out = [['time', ...names.flatMap((n) => kinds.map((k) => (k === 'mean' ? n : `${n}_${k}`)))]];
+    for (let t = last - this.span + this.step; t <= last; t += this.step) {
+      const row = names.flatMap((n) => kinds.map((k) => this.series[n][k]?.get(t) ?? undefined));
+      if (row.some((v) => v !== undefined)) out.push([new Date(t * 1000).toISOString(), .../** @type {any[]} */ (row)]);
+    }
+    return out;
+  }
+
+  close() {
+    this.drawn.forEach((p) => p.plot.destroy());
+    removeEventListener('resize', this.resized);
+    removeEventListener('fairway-theme', this.themed);
+  }
+}
