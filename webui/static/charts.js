@@ -65,14 +65,17 @@ export class Charts {
       const box = h('div.chart', null, h('h2', null, `${names.map((n) => metricInfo[n][0]).join(', ')}${metricInfo[names[0]][1] ? `, ${metricInfo[names[0]][1]}` : ''}`));
       this.el.append(box);
       const edges = this.step > 1 ? names.flatMap((n) => [`most ${metricInfo[n][0]}`, `least ${metricInfo[n][0]}`]) : [];
-      const value = (/** @type {any} */ _u, /** @type {number} */ v) => number(v);
+      const value = (/** @type {any} */ u, /** @type {number} */ v, /** @type {number} */ i, /** @type {number|null} */ k) => {
+        const most = names.length + 2 * i - 1; // the place of its edges
+        return edges.length && k !== null && v !== null ? `${number(v)} (${number(u.data[most + 1][k])} to ${number(u.data[most][k])})` : number(v);
+      };
       const plot = new this.uPlot({
         width: Math.max(240, box.clientWidth), height: HIGH, cursor: { y: false }, legend: { live: true }, hooks: { draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))] },
         scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
         axes: [{ ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map((t) => clock(t * 1000)), space: 80 }, { ...axis, size: 56 }],
         series: [{ label: 'time', value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)) },
           ...names.map((n, i) => ({ label: metricInfo[n][0], stroke: strokes[i], width: 1.5, dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i], spanGaps: false, points: { show: false }, value })),
-          ...edges.map((label) => ({ label, stroke: 'transparent', width: 0, spanGaps: false, points: { show: false }, value }))],
+          ...edges.map((label) => ({ label, class: 'edge', stroke: 'transparent', width: 0, spanGaps: false, points: { show: false } }))],
         bands: edges.length ? names.map((_, i) => ({ series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i], fill: `${strokes[i]}33` })) : undefined,
       }, this.data(names), box);
       this.drawn.push({ plot, names });
