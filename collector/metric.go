@@ -47,6 +47,21 @@ const (
 	metricEnd
 )
 
+// The metrics of a job's share of a node alone. They tell which nodes share files, are no series and
+// have no place in the store: their numbers come from the other end of the wire's range, 1 to 127.
+const (
+	FilesRead        Metric = 127 - iota // files that the job read much of so far
+	FilesWritten                         // files that it wrote much of
+	LeastFileRead                        // least hash of those files, the same on every node that shares it
+	LeastFileWritten                     // of those written
+	firstOfJobs      = LeastFileWritten
+)
+
+// OfJobs says whether a metric is of a job's share alone.
+func (m Metric) OfJobs() bool { return m >= firstOfJobs && m <= FilesRead }
+
+var jobMetricNames = [...]string{"files_read", "files_written", "least_file_read", "least_file_written"}
+
 var metricNames = [...]string{
 	"", "read_bytes", "write_bytes", "read_ops", "write_ops", "meta_ops", "queue_len",
 	"meta_queue_len", "read_wait", "write_wait", "meta_wait", "read_exec", "write_exec",
@@ -63,6 +78,9 @@ const MetricCount = int(metricEnd)
 func (m Metric) String() string {
 	if int(m) < len(metricNames) {
 		return metricNames[m]
+	}
+	if m.OfJobs() {
+		return jobMetricNames[FilesRead-m]
 	}
 	return ""
 }

@@ -89,7 +89,7 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 			continue
 		}
 		if ss := s.samples(nil, id, j); len(ss) > 0 {
-			into.Jobs = append(into.Jobs, collector.JobSamples{Job: id, Samples: ss})
+			into.Jobs = append(into.Jobs, collector.JobSamples{Job: id, Samples: files(ss, &j)})
 		}
 	}
 	into.Resets += s.rates.Resets
@@ -120,6 +120,19 @@ func (s *Source) samples(to []collector.Sample, job topology.JobID, v Share) []c
 		}
 		if ns, ok := s.rates.Rate(key{job, class(c), nanos}, m.op.Nanos); ok && known && ops > 0 {
 			to = append(to, collector.Sample{Metric: m.duration, Value: ns / ops / 1e9})
+		}
+	}
+	return to
+}
+
+// files appends which files a job uses.
+func files(to []collector.Sample, v *Share) []collector.Sample {
+	for _, d := range [...]struct {
+		of           Files
+		count, least collector.Metric
+	}{{v.ReadFiles, collector.FilesRead, collector.LeastFileRead}, {v.WrittenFiles, collector.FilesWritten, collector.LeastFileWritten}} {
+		if d.of.Count > 0 {
+			to = append(to, collector.Sample{Metric: d.count, Value: float64(d.of.Count)}, collector.Sample{Metric: d.least, Value: float64(d.of.Least)})
 		}
 	}
 	return to

@@ -44,7 +44,7 @@ func TestRates(t *testing.T) {
 	}
 	next := base
 	next.Ops = map[string]Op{"write": {Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6, Errors: 2}, "getattr": {Count: 6, Nanos: 7e6}, "open": {Count: 1, Nanos: 4e6}}
-	next.Jobs = map[topology.JobID]Share{"7": {Write: Op{Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6}}}
+	next.Jobs = map[topology.JobID]Share{"7": {Write: Op{Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6}, WrittenFiles: Files{Count: 2, Least: 99}}}
 	r := tick(2, next)
 	for m, want := range map[collector.Metric]float64{collector.WriteBytes: 4000, collector.WriteOps: 4, collector.ClientWrite: 0.002, collector.MetaOps: 2,
 		collector.ClientMeta: 0.003, collector.Errors: 2, collector.ReadOps: 0, collector.ClientRead: -1} {
@@ -54,6 +54,15 @@ func TestRates(t *testing.T) {
 	}
 	if len(r.Jobs) != 1 || r.Jobs[0].Job != "7" || len(r.Routes) != 1 || r.Routes[0] != (collector.Route{Client: "cn01", Forwarder: "fwd1", Generation: 3}) || !r.RoutesComplete {
 		t.Errorf("jobs %v, routes %v", r.Jobs, r.Routes)
+	}
+	files := map[collector.Metric]float64{}
+	for _, s := range r.Jobs[0].Samples {
+		if s.Metric.OfJobs() {
+			files[s.Metric] = s.Value
+		}
+	}
+	if len(files) != 2 || files[collector.FilesWritten] != 2 || files[collector.LeastFileWritten] != 99 {
+		t.Errorf("files %v", files)
 	}
 	again := base
 	again.Started = started.Add(time.Minute)

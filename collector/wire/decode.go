@@ -120,7 +120,7 @@ func (r *reader) frame(f *collector.Frame, base int64) {
 	}
 	f.RoutesComplete = flags&flagComplete != 0
 	f.TimeMillis = base + r.varint("time")
-	f.Samples = r.readSamples()
+	f.Samples = r.readSamples(false)
 	// A list that is there and empty reads as one that is not: it says no more.
 	if flags&flagJobs != 0 {
 		f.Jobs = r.readJobs()
@@ -133,7 +133,7 @@ func (r *reader) frame(f *collector.Frame, base int64) {
 	}
 }
 
-func (r *reader) readSamples() []collector.Sample {
+func (r *reader) readSamples(ofJob bool) []collector.Sample {
 	n := r.count("samples", MaxSamplesPerFrame, minSampleBytes)
 	all := r.d.samples
 	from := len(all)
@@ -165,7 +165,7 @@ func (r *reader) readSamples() []collector.Sample {
 			at += 8
 		}
 		m := collector.Metric(head & metricMask)
-		if m == collector.MetricNone || int(m) >= collector.MetricCount || !collector.IsValue(v) {
+		if m == collector.MetricNone || int(m) >= collector.MetricCount && !(ofJob && m.OfJobs()) || !collector.IsValue(v) {
 			r.d.Dropped++
 			continue
 		}
@@ -184,7 +184,7 @@ func (r *reader) readJobs() []collector.JobSamples {
 	}
 	from := len(r.d.jobs)
 	for i := 0; i < n && r.err == nil; i++ {
-		j := collector.JobSamples{Job: topology.JobID(r.name("job")), Samples: r.readSamples()}
+		j := collector.JobSamples{Job: topology.JobID(r.name("job")), Samples: r.readSamples(true)}
 		r.d.jobs = append(r.d.jobs, j)
 	}
 	return r.d.jobs[from:len(r.d.jobs):len(r.d.jobs)]

@@ -73,6 +73,8 @@ type Dispatcher struct {
 	mu   sync.RWMutex // guards everything that follows
 	jobs map[topology.JobID]*job
 	at   map[topology.NodeID]topology.JobID // the running job of a node
+	// ended are the jobs whose last seconds may still come in, until their profile is made.
+	ended map[topology.JobID]*job
 }
 
 // job is a running job as the dispatcher sees it.
@@ -82,7 +84,8 @@ type job struct {
 	live   dfra.Live // peak so far
 	since  time.Time // of the first second that was watched; zero before it
 	on     []topology.ForwarderID
-	answer *Answer // nil after a restart
+	files  map[topology.NodeID]nodeFiles // of the nodes that said so
+	answer *Answer                       // nil after a restart
 }
 
 // New returns a dispatcher that knows the jobs that ran when the history was opened.
@@ -90,7 +93,7 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}, at: map[topology.NodeID]topology.JobID{}}
+	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}, at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{}}
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {
@@ -336,6 +339,7 @@ func (d *Dispatcher) End(ctx context.Context, id topology.JobID) (Ended, error) 
 		}
 		d.mu.Lock()
 		d.remove(j)
+		d.ended[id] = j
 		d.mu.Unlock()
 		e.Known = true
 		select {

@@ -39,6 +39,9 @@ func (d *Dispatcher) Run(ctx context.Context) {
 func (d *Dispatcher) watch(now time.Time) {
 	all := map[topology.JobID]*seen{}
 	d.mu.RLock()
+	for id := range d.ended {
+		all[id] = &seen{}
+	}
 	for id, j := range d.jobs {
 		all[id] = &seen{list: j.run.NodeList}
 	}
@@ -53,8 +56,16 @@ func (d *Dispatcher) watch(now time.Time) {
 		return
 	}
 	d.cfg.Frames(func(f *collector.Frame) {
-		if s := of[f.Node]; s != nil && now.UnixMilli()-f.TimeMillis < freshFor.Milliseconds() {
+		if now.UnixMilli()-f.TimeMillis >= freshFor.Milliseconds() {
+			return
+		}
+		if s := of[f.Node]; s != nil {
 			s.add(f)
+		}
+		for i := range f.Jobs {
+			if s := all[f.Jobs[i].Job]; s != nil {
+				s.addFiles(f.Node, f.Jobs[i].Samples)
+			}
 		}
 	})
 	// A job that starts waits for the lock: what takes long is done before it.
@@ -64,11 +75,17 @@ func (d *Dispatcher) watch(now time.Time) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for id, j := range d.ended {
+		if v := all[id]; v != nil {
+			j.noteFiles(v)
+		}
+	}
 	for id, j := range d.jobs {
 		v := all[id]
 		if v == nil {
 			continue
 		}
+		j.noteFiles(v)
 		if len(v.on) > 0 {
 			j.on = v.on
 		}
@@ -101,6 +118,7 @@ type seen struct {
 	on                   []topology.ForwarderID
 	nodes                int
 	bytes, ops, metaWait float64
+	files                map[topology.NodeID]nodeFiles
 }
 
 func (s *seen) add(f *collector.Frame) {
@@ -167,10 +185,20 @@ func (d *Dispatcher) finish(ctx context.Context, r history.Run) error {
 	if err != nil {
 		return err
 	}
+	d.mu.RLock()
+	if j := d.ended[r.Job]; j != nil && p != nil {
+		if mode := modeOf(j.files, p); mode != "" {
+			p.Mode = mode
+		}
+	}
+	d.mu.RUnlock()
 	r.Profile = p
 	if err := d.cfg.History.End(r); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	delete(d.ended, r.Job)
+	d.mu.Unlock()
 	if p == nil {
 		d.log.Info("a job has ended and nothing was collected of its nodes", "job", r.Job)
 		return nil

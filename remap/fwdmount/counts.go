@@ -74,6 +74,7 @@ func (t *tally) op() report.Op {
 // jobTally is one job's share, by reads, writes and metadata.
 type jobTally struct {
 	read, write, meta tally
+	files             [2]fileSet   // opRead, opWrite
 	last              atomic.Int64 // Unix seconds of the last operation
 }
 
@@ -115,7 +116,7 @@ func (c *counts) add(ctx context.Context, op opKind, n int, took time.Duration, 
 	if !ok {
 		return
 	}
-	now := c.started.Add(time.Since(c.started))
+	now := c.now()
 	j := c.jobOf(who.Pid, now)
 	j.last.Store(now.Unix())
 	switch op {
@@ -127,6 +128,8 @@ func (c *counts) add(ctx context.Context, op opKind, n int, took time.Duration, 
 		j.meta.add(n, took, errno)
 	}
 }
+
+func (c *counts) now() time.Time { return c.started.Add(time.Since(c.started)) }
 
 // jobOf finds the tally of the job that a process belongs to.
 func (c *counts) jobOf(pid uint32, now time.Time) *jobTally {
@@ -179,7 +182,7 @@ func (c *counts) fill(r *report.Report) {
 	defer c.mu.RUnlock()
 	r.Jobs = make(map[topology.JobID]report.Share, len(c.jobs))
 	for id, j := range c.jobs {
-		r.Jobs[id] = report.Share{Read: j.read.op(), Write: j.write.op(), Meta: j.meta.op()}
+		r.Jobs[id] = report.Share{Read: j.read.op(), Write: j.write.op(), Meta: j.meta.op(), ReadFiles: j.files[opRead].files(), WrittenFiles: j.files[opWrite].files()}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,7 +25,8 @@ const openFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
 type handle struct {
 	node   *node
 	flags  uint32
-	reader *reader // nil when the file is not read ahead
+	reader *reader         // nil when the file is not read ahead
+	bytes  [2]atomic.Int64 // opRead, opWrite: that went through
 
 	mu      sync.Mutex // guards everything below
 	session *session
@@ -145,6 +147,7 @@ func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRes
 		}
 		return err
 	})
+	h.moved(ctx, opRead, n)
 	if ahead = ahead && n > 0 && errno == 0; b != nil && !ahead { // go-fuse does not end an empty answer
 		b.put()
 	}
@@ -180,6 +183,7 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 		}
 		return err
 	})
+	h.moved(ctx, opWrite, n)
 	h.node.changes.Add(1)
 	return uint32(n), errno
 }

@@ -19,8 +19,8 @@ import (
 // Allocation", FAST'19, section 2.1).
 type Mode string
 
-// The I/O modes; the empty mode is not known. Counters of nodes cannot tell N-N from N-1: those come
-// from logs that know files.
+// The I/O modes; the empty mode is not known. Counters of nodes cannot tell N-N from N-1: that comes
+// from mounts and logs, which know files.
 const (
 	ModeNN Mode = "N-N"
 	ModeN1 Mode = "N-1"
