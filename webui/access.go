@@ -32,6 +32,8 @@ type Access struct {
 	Accounts []Account
 	// Proxy, when set, is trusted to say who people are.
 	Proxy *Proxy
+	// OIDC, when set, is where people may sign in.
+	OIDC *OIDC
 	// SecureCookie marks cookies for TLS only; set it behind a proxy that speaks TLS.
 	SecureCookie bool
 }

@@ -105,14 +105,19 @@ type Session struct {
 	Machine string     `json:"machine"`
 	Version string     `json:"version"`
 	// CanSignIn says that there are accounts; HowTo tells how to get a role without one.
-	CanSignIn bool   `json:"can_sign_in"`
-	HowTo     string `json:"how_to"`
+	CanSignIn bool `json:"can_sign_in"`
+	// SignInAt is the host of the OpenID Connect provider; empty without one.
+	SignInAt string `json:"sign_in_at,omitempty"`
+	HowTo    string `json:"how_to"`
 }
 
 func (s *Server) session(by who) Session {
 	v := Session{Name: by.Name, Role: by.Role, Via: by.Via, Machine: s.cfg.Picture.Snapshot().Machine.Name, Version: s.cfg.Version,
 		CanSignIn: len(s.gate.sessions.accounts) > 0,
 		HowTo:     "On the server's host run 'fairway' (its unix socket knows you), or ask an administrator for a sign-in link or an account."}
+	if s.gate.oidc != nil {
+		v.SignInAt = s.gate.oidc.host()
+	}
 	if !by.expires.IsZero() {
 		v.Expires = &by.expires
 	}

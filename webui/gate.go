@@ -43,6 +43,7 @@ func (t *route) upgrades() bool { return t.path == "/api/v1/live" }
 type gate struct {
 	*identities
 	hosts  []string
+	oidc   *provider // nil: none
 	cross  *http.CrossOriginProtection
 	routes []route
 }
@@ -52,7 +53,11 @@ func newGate(a Access, hosts []string, routes []route) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{identities: id, hosts: hosts, cross: http.NewCrossOriginProtection(), routes: routes}, nil
+	p, err := newProvider(a.OIDC, hosts)
+	if err != nil {
+		return nil, err
+	}
+	return &gate{identities: id, oidc: p, hosts: hosts, cross: http.NewCrossOriginProtection(), routes: routes}, nil
 }
 
 // handler builds the mux of one kind of door: routes of other doors do not exist there.

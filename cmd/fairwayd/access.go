@@ -20,6 +20,36 @@ type Access struct {
 	Tokens       []Token               `toml:"token"`
 	Accounts     []Account             `toml:"account"`
 	Proxy        []Proxy               `toml:"proxy"` // at most one
+	OIDC         OIDC                  `toml:"oidc"`
+}
+
+// OIDC is an OpenID Connect provider that people sign in at; without an issuer there is none.
+type OIDC struct {
+	Issuer      string                `toml:"issuer"`
+	ClientID    string                `toml:"client_id"`
+	SecretFile  string                `toml:"client_secret_file"`
+	URL         string                `toml:"url"`
+	Scopes      []string              `toml:"scopes"`
+	NameClaim   string                `toml:"name_claim"`
+	GroupsClaim string                `toml:"groups_claim"`
+	Default     remap.Role            `toml:"default"`
+	Roles       map[string]remap.Role `toml:"roles"`
+}
+
+// forWeb reads the client's secret.
+func (o *OIDC) forWeb() (*webui.OIDC, error) {
+	if o.Issuer == "" {
+		return nil, nil
+	}
+	w := &webui.OIDC{Issuer: o.Issuer, ClientID: o.ClientID, URL: o.URL, Scopes: o.Scopes, NameClaim: o.NameClaim, GroupsClaim: o.GroupsClaim, Default: o.Default, Roles: o.Roles}
+	if o.SecretFile == "" {
+		return w, nil
+	}
+	var err error
+	if w.ClientSecret, err = readPrivate(o.SecretFile); err != nil {
+		return nil, fmt.Errorf("%w: access.oidc.client_secret_file: %w", errConfig, err)
+	}
+	return w, nil
 }
 
 // Token is a machine's or an agent's key.
@@ -52,6 +82,10 @@ type Proxy struct {
 // forWeb turns the settings into what the server checks; it reads the tokens' files.
 func (a *Access) forWeb() (webui.Access, error) {
 	w := webui.Access{Anonymous: a.Anonymous, Groups: a.Groups, SecureCookie: a.SecureCookie}
+	var err error
+	if w.OIDC, err = a.OIDC.forWeb(); err != nil {
+		return w, err
+	}
 	for _, t := range a.Tokens {
 		sum := t.SHA256
 		switch {

@@ -35,6 +35,11 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 		{"unknown role", Access{Tokens: []Token{{Name: "a", Role: "king", SHA256: sum}}}, []string{`"a"`, "king"}},
 		{"anonymous operator", Access{Anonymous: remap.Operator}, []string{"anonymous", "operator"}},
 		{"proxy that everybody could be", Access{Proxy: []Proxy{{UserHeader: "X"}}}, []string{"[[access.proxy]]", "from"}},
+		{"provider in clear text", Access{OIDC: OIDC{Issuer: "http://sso.site", URL: "http://localhost", ClientID: "f", NameClaim: "sub"}}, []string{"access.oidc.issuer", "https"}},
+		{"provider that sends people elsewhere", Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "https://elsewhere.site", ClientID: "f", NameClaim: "sub"}}, []string{"access.oidc.url", "listen.hosts"}},
+		{"provider for nobody", Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f", NameClaim: "sub"}}, []string{"access.oidc", "nobody can sign in"}},
+		{"provider with an unknown role", Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f", NameClaim: "sub", Default: "king"}}, []string{"access.oidc.default", "king"}},
+		{"provider's secret that others read", Access{OIDC: OIDC{Issuer: "https://sso.site", SecretFile: open}}, []string{"client_secret_file", "chmod 600"}},
 		{"two proxies", Access{Proxy: make([]Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

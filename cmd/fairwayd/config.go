@@ -99,7 +99,7 @@ func defaultConfig() Config {
 		Listen:        Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
 		Store:         Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
 		Archive:       Archive{Forwarders: true, History: true},
-		Access:        Access{Anonymous: remap.Viewer},
+		Access:        Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"}, NameClaim: "preferred_username", GroupsClaim: "groups"}},
 		Desk:          remap.DefaultSettings(),
 		Detector:      failslow.DefaultSettings(),
 		DetectorState: DetectorState{SaveEvery: time.Minute, MaxAge: time.Hour},

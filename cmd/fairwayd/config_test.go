@@ -98,6 +98,12 @@ name = "agents"
 role = "agent"
 file = "/etc/fairway/agent.token"
 nodes = ["cn*", "fwd*"]
+[access.oidc]
+issuer = "https://sso.site/realms/hpc"
+client_id = "fairway"
+url = "https://fairway.site"
+[access.oidc.roles]
+hpc-ops = "operator"
 [[access.proxy]]
 from = ["10.0.0.0/8"]
 user_header = "X-Remote-User"

@@ -30,6 +30,14 @@ var settings = []setting{
 	{"listen.hosts", "Further names under which browsers reach listen.http; requests under other names are refused."},
 	{"access.anonymous", "What a request without any sign-in may do: viewer, or empty for nothing."},
 	{"access.secure_cookie", "Whether cookies are for TLS only; set it behind a proxy that speaks TLS."},
+	{"access.oidc.issuer", "Address of the OpenID Connect provider at which people sign in, as in its own documents; empty: none."},
+	{"access.oidc.client_id", "What fairway is called there."},
+	{"access.oidc.client_secret_file", "File, readable by nobody else, that holds the client's secret; empty: a public client (PKCE is used either way)."},
+	{"access.oidc.url", "The console as browsers reach it, such as https://fairway.site; the provider must allow /api/v1/oidc/callback below it, and its host must be in listen.hosts."},
+	{"access.oidc.scopes", "Scopes asked for besides openid: those that bring the two claims."},
+	{"access.oidc.name_claim", "The claim of the ID token that a person is called by here; the same name as on the socket is the same person."},
+	{"access.oidc.groups_claim", "The claim with a person's groups, a list or one."},
+	{"access.oidc.default", "Role of those whose groups have none: viewer, operator, admin, or empty to refuse them."},
 	{"store.kind", "Where seconds are kept: embedded (in state_dir), influx or victoria (on a server, described below). fairwayd migrate copies one to another."},
 	{"store.sync", "Longest wait of frames for the disk, and so for their acknowledgement."},
 	{"store.keep", "How long the embedded store keeps seconds, such as 720h; 0: for ever. A server has its own retention."},
@@ -118,6 +126,7 @@ var settings = []setting{
 	{"access.groups", "Unix groups and the role of their members on the socket: viewer, operator, admin or scheduler (may tell of jobs only). root is an admin."},
 	{"access.token", "Bearer tokens: name, role (viewer, operator, admin, agent or scheduler), and either sha256 (of the secret; fairwayd token makes both) or file (that holds the secret). For agents also nodes (patterns of the nodes it may speak for; none: all) and limits (nodes, samples_per_frame, frames_per_sec, burst_seconds, message_bytes)."},
 	{"access.account", "People who sign in with a password: name, role, hash (fairwayd hash-password)."},
+	{"access.oidc.roles", "Groups of the provider and the role of their members: viewer, operator or admin; of several the largest counts."},
 	{"access.proxy", "A reverse proxy that says who people are: from (address ranges it connects from), user_header, groups_header, roles (by group), default (role)."},
 	{"node", "The machine's nodes; more are learned from what reports. Each has id, role (compute, forwarder, storage, metadata), rack, addr (HOST:PORT of a forwarder's file service; needed to move nodes there) and peak_bytes_per_sec."},
 	{"default_mapping", "The site's fixed mapping: compute node = forwarder."},
@@ -185,9 +194,12 @@ func printTable(w io.Writer, key string, v reflect.Value) error {
 	if err := e.Encode(tree); err != nil {
 		return err
 	}
-	// The table around it was opened before, and may be opened only once.
-	around := "[" + strings.Join(parts[:len(parts)-1], ".") + "]\n"
-	_, err := io.WriteString(w, strings.TrimLeft(strings.TrimPrefix(out.String(), around), "\n"))
+	// The tables around it were opened before, and may be opened only once.
+	text := out.String()
+	for i := range parts[1:] {
+		text = strings.TrimPrefix(text, "["+strings.Join(parts[:i+1], ".")+"]\n")
+	}
+	_, err := io.WriteString(w, strings.TrimLeft(text, "\n"))
 	return err
 }
 

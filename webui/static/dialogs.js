@@ -67,7 +67,8 @@ export const dialogs = {
         setText(error, /** @type {Error} */ (err).message);
       }
     } }, h('div.field', null, h('label', null, 'Name ', name)), h('div.field', null, h('label', null, 'Password ', pass)), error, h('button', { type: 'submit' }, 'Sign in'));
-    const d = s.can_sign_in ? open('Sign in', form, h('p.dim', null, s.how_to)) : open('You are looking, not acting', h('p', null, s.role ? 'Without signing in this console is read-only.' : 'This server shows nothing to people it does not know.'), h('p.dim', null, s.how_to ?? ''));
+    const provider = s.sign_in_at ? h('p', null, h('a.button', { href: '/api/v1/oidc/start' }, `Sign in at ${s.sign_in_at}`)) : h('span');
+    const d = s.can_sign_in ? open('Sign in', provider, form, h('p.dim', null, s.how_to)) : s.sign_in_at ? open('Sign in', provider) : open('You are looking, not acting', h('p', null, s.role ? 'Without signing in this console is read-only.' : 'This server shows nothing to people it does not know.'), h('p.dim', null, s.how_to ?? ''));
     if (s.can_sign_in) name.focus();
   },
 };

@@ -1,0 +1,278 @@
+package webui
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"fairway/console"
+	"fairway/remap"
+	"fairway/webui/problem"
+)
+
+// OIDC is an OpenID Connect provider that people sign in at, by authorization code with PKCE.
+type OIDC struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string // "" is a public client
+	// URL is the console as browsers reach it; the provider sends people back to OIDCCallback below it.
+	URL    string
+	Scopes []string // openid is always asked for
+	// NameClaim is the claim that a person is called by here, GroupsClaim the one with the groups that
+	// Roles maps. Default is the role of those without such a group; "" refuses them.
+	NameClaim, GroupsClaim string
+	Roles                  map[string]remap.Role
+	Default                remap.Role
+}
+
+// OIDCCallback is the path that the provider must know as the redirect address.
+const OIDCCallback = "/api/v1/oidc/callback"
+
+const (
+	oidcStart   = "/api/v1/oidc/start"
+	oidcCookie  = "fairway_oidc" // carries state, nonce and verifier through one sign-in
+	oidcTimeout = 10 * time.Second
+	oidcBytes   = 1 << 20 // of one answer of the provider
+)
+
+// provider is the other side of a sign-in. What it publishes of itself is read at the first one, so
+// that the daemon starts without it.
+type provider struct {
+	conf   OIDC
+	secure bool // cookies for TLS only
+	client *http.Client
+
+	mu    sync.Mutex
+	found *oidc.Provider // guarded by mu
+}
+
+// newProvider checks the settings; nil without an issuer.
+func newProvider(conf *OIDC, hosts []string) (*provider, error) {
+	if conf == nil || conf.Issuer == "" {
+		return nil, nil
+	}
+	for _, u := range []struct{ setting, text string }{{"issuer", conf.Issuer}, {"url", conf.URL}} {
+		parsed, err := url.Parse(u.text)
+		if err != nil || parsed.Host == "" || parsed.Scheme != "https" && !(parsed.Scheme == "http" && isLoopback(parsed.Hostname())) {
+			return nil, fmt.Errorf("access.oidc.%s = %q: want an https address; http only on this host", u.setting, u.text)
+		}
+		if u.setting == "url" && !slices.ContainsFunc(hosts, func(h string) bool { return strings.Trim(h, "[]") == parsed.Hostname() }) {
+			return nil, fmt.Errorf("access.oidc.url = %q: %q is not in listen.hosts, so browsers that come back there would be refused", u.text, parsed.Hostname())
+		}
+	}
+	if conf.ClientID == "" || conf.NameClaim == "" {
+		return nil, errors.New("access.oidc: client_id and name_claim are needed")
+	}
+	for group, role := range conf.Roles {
+		if !role.Includes(remap.Viewer) {
+			return nil, fmt.Errorf("access.oidc.roles.%s = %q: want viewer, operator or admin", group, role)
+		}
+	}
+	if conf.Default != "" && !conf.Default.Includes(remap.Viewer) {
+		return nil, fmt.Errorf("access.oidc.default = %q: want viewer, operator, admin, or \"\" to refuse", conf.Default)
+	}
+	if conf.Default == "" && len(conf.Roles) == 0 {
+		return nil, errors.New("access.oidc: without roles and without default nobody can sign in")
+	}
+	return &provider{conf: *conf, secure: strings.HasPrefix(conf.URL, "https:"), client: &http.Client{Timeout: oidcTimeout, Transport: bounded{http.DefaultTransport}}}, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// bounded ends answers that are larger than any provider's.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.next.RoundTrip(r)
+	if err == nil {
+		res.Body = http.MaxBytesReader(nil, res.Body, oidcBytes)
+	}
+	return res, err
+}
+
+// host is how the sign-in page calls the provider.
+func (p *provider) host() string {
+	u, err := url.Parse(p.conf.Issuer)
+	if err != nil {
+		return p.conf.Issuer
+	}
+	return u.Host
+}
+
+func (p *provider) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil {
+		found, err := oidc.NewProvider(ctx, p.conf.Issuer)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: the sign-in provider %s: %w", console.ErrUnreachable, p.conf.Issuer, err)
+		}
+		p.found = found
+	}
+	return p.found, &oauth2.Config{ClientID: p.conf.ClientID, ClientSecret: p.conf.ClientSecret, Endpoint: p.found.Endpoint(),
+		RedirectURL: strings.TrimSuffix(p.conf.URL, "/") + OIDCCallback, Scopes: append([]string{oidc.ScopeOpenID}, p.conf.Scopes...)}, nil
+}
+
+func (s *Server) signInProvider() (*provider, error) {
+	if s.gate.oidc == nil {
+		return nil, fmt.Errorf("%w: this server has no sign-in provider ([access.oidc])", console.ErrNotFound)
+	}
+	return s.gate.oidc, nil
+}
+
+// getOIDCStart sends a browser to the provider. What must come back with it is in a cookie of its own,
+// so nothing is kept here for visitors who never return.
+func (s *Server) getOIDCStart(w http.ResponseWriter, r *http.Request, _ who) error {
+	p, err := s.signInProvider()
+	if err != nil {
+		return err
+	}
+	_, conf, err := p.discover(oidc.ClientContext(r.Context(), p.client))
+	if err != nil {
+		return s.notSignedIn(w, r, err)
+	}
+	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
+	// The way back begins at the provider: Lax cookies come along, Strict ones would not.
+	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Value: strings.Join([]string{state, nonce, verifier}, "."), Path: OIDCCallback, MaxAge: int(codeLife.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.secure})
+	http.Redirect(w, r, conf.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther)
+	return nil
+}
+
+// getOIDCCallback takes a browser back and, if everything fits, opens a session as a password would.
+func (s *Server) getOIDCCallback(w http.ResponseWriter, r *http.Request, by who) error {
+	p, err := s.signInProvider()
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Path: OIDCCallback, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.secure})
+	found, err := s.byOIDC(p, r)
+	var cookie string
+	if err == nil {
+		cookie, err = s.gate.sessions.start(found)
+	}
+	if err != nil {
+		s.log.Warn("a sign-in was refused", "issuer", p.conf.Issuer, "remote", by.remote, "err", err)
+		return s.notSignedIn(w, r, err)
+	}
+	open, _ := s.gate.sessions.find(cookie)
+	http.SetCookie(w, s.cookie(cookie, open.expires))
+	s.log.Info("signed in", "name", open.name, "role", open.role, "remote", by.remote, "issuer", p.conf.Issuer)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// byOIDC checks the whole answer: that this browser asked for it, that the provider gave it to us and
+// now, and that the person has a role.
+func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
+	q := r.URL.Query()
+	c, err := r.Cookie(oidcCookie)
+	if err != nil {
+		return session{}, fmt.Errorf("%w: this browser did not begin a sign-in here within %s (or keeps no cookies)", problem.ErrSignIn, codeLife)
+	}
+	parts := strings.Split(c.Value, ".")
+	if len(parts) != 3 || subtle.ConstantTimeCompare([]byte(parts[0]), []byte(q.Get("state"))) != 1 {
+		return session{}, fmt.Errorf("%w: the answer belongs to another sign-in (state); begin again", problem.ErrSignIn)
+	}
+	if e := q.Get("error"); e != "" {
+		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", problem.ErrSignIn, p.host(), e, q.Get("error_description"))
+	}
+	if err := s.gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together
+		return session{}, err
+	}
+	ctx := oidc.ClientContext(r.Context(), p.client)
+	found, conf, err := p.discover(ctx)
+	if err != nil {
+		return session{}, err
+	}
+	token, err := conf.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(parts[2]))
+	if err != nil {
+		return session{}, fmt.Errorf("%w: %s did not take the code: %.500s", problem.ErrSignIn, p.host(), err)
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return session{}, fmt.Errorf("%w: %s sent no ID token; does the client have the scope openid?", problem.ErrSignIn, p.host())
+	}
+	id, err := found.VerifierContext(ctx, &oidc.Config{ClientID: p.conf.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return session{}, fmt.Errorf("%w: the ID token of %s is not valid: %w", problem.ErrSignIn, p.host(), err)
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(parts[1])) != 1 {
+		return session{}, fmt.Errorf("%w: the ID token of %s was made for another sign-in (nonce); begin again", problem.ErrSignIn, p.host())
+	}
+	claims := map[string]any{}
+	if err := id.Claims(&claims); err != nil {
+		return session{}, fmt.Errorf("%w: the ID token's claims: %w", problem.ErrSignIn, err)
+	}
+	return p.conf.person(claims)
+}
+
+// person is who the claims say, with the largest role of the groups.
+func (o *OIDC) person(claims map[string]any) (session, error) {
+	name, _ := claims[o.NameClaim].(string)
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return session{}, fmt.Errorf("%w: the ID token has no usable claim %q (access.oidc.name_claim); it has %s", problem.ErrSignIn, o.NameClaim, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
+	}
+	if verified, ok := claims["email_verified"].(bool); o.NameClaim == "email" && (!ok || !verified) {
+		return session{}, fmt.Errorf("%w: the provider has not verified the address %s", console.ErrNotAllowed, name)
+	}
+	var groups []string
+	switch v := claims[o.GroupsClaim].(type) {
+	case string:
+		groups = []string{v}
+	case []any:
+		for _, g := range v {
+			if text, ok := g.(string); ok {
+				groups = append(groups, text)
+			}
+		}
+	}
+	role := o.Default
+	for _, g := range groups {
+		if r, ok := o.Roles[g]; ok && !role.Includes(r) {
+			role = r
+		}
+	}
+	if role == "" {
+		return session{}, fmt.Errorf("%w: %s is in %d groups (claim %q) and none of them has a role here; ask an admin for one of %s", console.ErrNotAllowed, name, len(groups), o.GroupsClaim,
+			strings.Join(slices.Sorted(maps.Keys(o.Roles)), ", "))
+	}
+	return session{name: name, role: role}, nil
+}
+
+var refusedPage = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>not signed in - fairway</title>
+<h1>You are not signed in</h1><p>{{.}}</p><p><a href="` + oidcStart + `">Try again</a> or go to <a href="/">the console</a>.</p></html>
+`))
+
+// notSignedIn shows a person why; a program gets the problem document of every other route.
+func (s *Server) notSignedIn(w http.ResponseWriter, r *http.Request, err error) error {
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(problem.Status(err))
+	if err := refusedPage.Execute(w, err.Error()); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		s.log.Debug("the page of a refused sign-in was not sent", "err", err)
+	}
+	return nil
+}
