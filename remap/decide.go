@@ -224,6 +224,9 @@ func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error
 	if why := mayApprove(by, &now, d.set); why != "" {
 		return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, why)
 	}
+	if by.Via == ViaRule && d.ruledSince(time.Now().Add(-time.Minute)) >= d.set.PlansPerMinute {
+		return fmt.Errorf("plan %s: %w: %d plans a minute are approved by rule (desk.plans_per_minute)", e.ID, ErrState, d.set.PlansPerMinute)
+	}
 	// A plan approved since the preview was made may have taken a node or a forwarder.
 	for _, c := range checkOthers(v.Plan, d.movingPlans()) {
 		if c.Level == Red {

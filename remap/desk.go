@@ -86,6 +86,9 @@ func startDesk(cfg Config, b *book, j *Journal) *Desk {
 	return d
 }
 
+// Settings returns the rules of the desk.
+func (d *Desk) Settings() Settings { return d.set }
+
 // Owners returns the forwarders that plans have dedicated to a job. The map is never changed.
 func (d *Desk) Owners() map[topology.ForwarderID]topology.JobID { return *d.owners.Load() }
 

@@ -119,7 +119,7 @@ func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, t
 			return err
 		}
 		if !renewed {
-			if err := d.mayExclude(f, s); err != nil {
+			if err := d.mayExclude(f, d.book.exclusions.of, s); err != nil {
 				return err
 			}
 		}
@@ -136,11 +136,11 @@ func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, t
 
 // mayExclude keeps the floor, whoever asks: the newest exclusions count though the situation may
 // not have them yet.
-func (d *Desk) mayExclude(f topology.ForwarderID, s *Situation) error {
+func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]Exclusion, s *Situation) error {
 	all, healthy := 0, 0
 	for _, id := range s.Index.Forwarders() {
 		all++
-		if _, out := d.book.exclusions.of[id]; out || id == f {
+		if _, gone := out[id]; gone || id == f {
 			continue
 		}
 		if st := s.State(id); st == ForwarderIdle || st == ForwarderOK || st == ForwarderDedicated {
@@ -150,16 +150,27 @@ func (d *Desk) mayExclude(f topology.ForwarderID, s *Situation) error {
 	if healthy < d.set.HealthyFloor {
 		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", ErrState, f, healthy, d.set.HealthyFloor)
 	}
-	if n, most := len(d.book.exclusions.of)+1, d.set.MaxExcluded*float64(all); float64(n) > most {
-		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %.0f%% may be", ErrState, n, all, 100*d.set.MaxExcluded)
+	if n, most := len(out)+1, d.set.mostExcluded(all); n > most {
+		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %d may be (desk.max_excluded is %.0f%%)", ErrState, n, all, most, 100*d.set.MaxExcluded)
 	}
 	return nil
 }
 
-// Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrNotFound when it is not
+// mostExcluded is how many of so many forwarders may be excluded: a share of less than one is one.
+func (s Settings) mostExcluded(forwarders int) int {
+	if s.MaxExcluded == 0 {
+		return 0
+	}
+	return max(1, int(s.MaxExcluded*float64(forwarders)))
+}
+
+// Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrInvalid (reason), ErrNotFound when it is not
 // excluded, ErrConflict.
 func (d *Desk) Return(ctx context.Context, by Person, f topology.ForwarderID, a Answer) error {
 	if err := by.may(Operator, "returning a forwarder"); err != nil {
+		return err
+	}
+	if err := checkText(a.Reason); err != nil {
 		return err
 	}
 	body := digest("return "+string(f), a.Reason)

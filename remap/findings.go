@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,12 @@ func (x *findings) take(r *Record) error {
 	x.at[f.ID] = len(x.of)
 	x.of = append(x.of, f)
 	return nil
+}
+
+// byPolicy says whether a finding, as it last was, withholds its node by policy.
+func (x *findings) byPolicy(id string) bool {
+	i, ok := x.at[id]
+	return ok && x.of[i].ExcludedBy == anomaly.ByPolicy
 }
 
 // Findings returns every finding as it last was, in the order in which they were made.
@@ -87,30 +94,34 @@ func (d *Desk) RecordFindings(ctx context.Context, by Person, a Answer, reasoned
 	})
 }
 
-// stepsOf turns changes into records: each itself, then the exclusion that it begins or ends.
+// stepsOf turns changes into records: each itself, then the exclusion that it begins or ends. Only the
+// finding that had a forwarder excluded ends that: another one on the same node has no say in it.
 func (d *Desk) stepsOf(changes []anomaly.Change, s *Situation) ([]*Record, error) {
 	var recs []*Record
-	out := map[topology.ForwarderID]Exclusion{}
-	for f, e := range d.book.exclusions.of {
-		out[f] = e
-	}
+	out := maps.Clone(d.book.exclusions.of)
+	had := map[string]bool{} // findings of this batch: withheld the node by policy
 	for i := range changes {
 		c := &changes[i]
-		f := topology.ForwarderID(c.Finding.Node)
-		recs = append(recs, &Record{At: c.At.UTC(), Kind: StepFinding, Plan: c.Finding.ID, Reason: c.Why, Finding: c})
+		id, f := c.Finding.ID, topology.ForwarderID(c.Finding.Node)
+		recs = append(recs, &Record{At: c.At.UTC(), Kind: StepFinding, Plan: id, Reason: c.Why, Finding: c})
+		if _, seen := had[id]; !seen {
+			had[id] = d.book.findings.byPolicy(id)
+		}
+		want, was := c.Finding.ExcludedBy == anomaly.ByPolicy, had[id]
+		had[id] = want
 		e, excluded := out[f]
-		switch want := c.Finding.ExcludedBy == anomaly.ByPolicy; {
+		switch {
 		case want && !excluded:
-			if err := d.mayExclude(f, s); err != nil {
+			if err := d.mayExclude(f, out, s); err != nil {
 				return nil, err
 			}
-			e = Exclusion{Forwarder: f, Reason: c.Finding.ID + ": " + shortenText(c.Finding.Sentence, maxReason), By: anomaly.ByPolicy,
+			e = Exclusion{Forwarder: f, Reason: id + ": " + shortenText(c.Finding.Sentence, maxReason), By: anomaly.ByPolicy,
 				Since: c.At.UTC(), Until: c.At.UTC().Add(MaxExclusion)}
 			out[f] = e
 			recs = append(recs, &Record{At: e.Since, Kind: StepExclude, Reason: e.Reason, Exclusion: &e})
-		case !want && excluded && e.By == anomaly.ByPolicy:
+		case was && !want && excluded && e.By == anomaly.ByPolicy:
 			delete(out, f)
-			recs = append(recs, &Record{At: c.At.UTC(), Kind: StepReturn, Reason: c.Finding.ID + ": " + c.Why, Exclusion: &e})
+			recs = append(recs, &Record{At: c.At.UTC(), Kind: StepReturn, Reason: id + ": " + c.Why, Exclusion: &e})
 		}
 	}
 	return recs, nil

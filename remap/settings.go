@@ -26,7 +26,8 @@ type Settings struct {
 	BigPlan int `toml:"big_plan"`
 	// HealthyFloor is the smallest number of healthy forwarders that must be left for everybody.
 	HealthyFloor int `toml:"healthy_floor"`
-	// MaxExcluded is the largest share of the forwarders that may be excluded at once, 0..1.
+	// MaxExcluded is the largest share of the forwarders that may be excluded at once, 0..1; one may
+	// be where the share is less than one forwarder.
 	MaxExcluded float64 `toml:"max_excluded"`
 	// FeedLease is how long a reader may rely on the list of exclusions it read.
 	FeedLease time.Duration `toml:"feed_lease"`

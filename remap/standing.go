@@ -114,9 +114,13 @@ func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.
 	return out, err
 }
 
-// Revoke ends a standing approval; plans approved by it stay. Errors: ErrNotAllowed, ErrNotFound.
+// Revoke ends a standing approval; plans approved by it stay. Errors: ErrNotAllowed, ErrInvalid (reason),
+// ErrNotFound.
 func (d *Desk) Revoke(ctx context.Context, by Person, id string, a Answer) error {
 	if err := by.may(Operator, "revoking a standing approval"); err != nil {
+		return err
+	}
+	if err := checkText(a.Reason); err != nil {
 		return err
 	}
 	return d.do(ctx, func() error {
@@ -153,7 +157,7 @@ func (d *Desk) approveByRule(ctx context.Context, p Plan) (Plan, error) {
 		now := time.Now()
 		s, standing := d.book.standings.find(p.App, p.User, now)
 		switch {
-		case d.set.Mode == ModeObserve || d.ruledSince(now.Add(-time.Minute)) >= d.set.PlansPerMinute:
+		case d.set.Mode == ModeObserve:
 		case standing:
 			rule, reason = Person{Name: s.By, Role: Operator, Via: ViaRule}, "standing approval "+s.ID+": "+s.Reason
 		case d.set.Mode == ModeAuto:

@@ -1,6 +1,11 @@
 package remap
 
 import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +56,45 @@ func TestAutoApprovesPoliciesWithinTheGuardRails(t *testing.T) {
 		p := propose(t, d, policy, ask(3, ""))
 		if len(p.Approvals) != 1 || p.Approvals[0].By != "auto" || p.Approvals[0].Via != ViaRule {
 			t.Errorf("approvals %+v", p.Approvals)
+		}
+	})
+}
+
+// together is a driver whose first previews wait for each other, so that their plans are decided at once.
+type together struct {
+	*testMachine
+	all sync.WaitGroup
+	n   atomic.Int32
+}
+
+func (d *together) Preview(context.Context, Plan) ([]string, error) {
+	if d.n.Add(1) <= 3 {
+		d.all.Done()
+		d.all.Wait()
+	}
+	return nil, nil
+}
+
+// TestRateHoldsForPlansDecidedAtOnce proposes three plans in the same moment; one a minute may be ruled.
+func TestRateHoldsForPlansDecidedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &together{testMachine: newTestMachine(8, 4)}
+		m.all.Add(3)
+		set := DefaultSettings()
+		set.Mode, set.PlansPerMinute = ModeAuto, 1
+		d, _, err := OpenDesk(Config{Settings: set, Path: filepath.Join(t.TempDir(), "journal"), Driver: m, Situation: m.situation})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		var wait sync.WaitGroup
+		for i := range 3 {
+			wait.Go(func() { propose(t, d, policy, ask(i, "")) })
+		}
+		wait.Wait()
+		plans, err := d.Plans(t.Context())
+		if n := len(slices.DeleteFunc(plans, func(p Plan) bool { return p.State == Proposed })); err != nil || n != 1 {
+			t.Errorf("%d plans were approved by rule within a minute, %v; one may be", n, err)
 		}
 	})
 }

@@ -64,7 +64,7 @@ var settings = []setting{
 	{"desk.two_persons", "Whether big or doubtful plans need two approvals."},
 	{"desk.big_plan", "Moves above which a plan is big."},
 	{"desk.healthy_floor", "Smallest number of healthy forwarders that a plan must leave for everybody."},
-	{"desk.max_excluded", "Largest share of the forwarders that may be excluded at once, 0 to 1."},
+	{"desk.max_excluded", "Largest share of the forwarders that may be excluded at once, 0 to 1; at least one forwarder, unless 0."},
 	{"desk.feed_lease", "How long a reader of the exclusion feed may rely on it without a newer one."},
 	{"desk.max_applying", "Plans that may be applied at once; a roll back never waits."},
 	{"detector.false_alarm_every", "Mean time between two false alarms of one healthy forwarder that the sequential test is set to; docs/detection.md says what it rests on."},

@@ -55,6 +55,11 @@ func New(ctx context.Context, cfg Config) (*Judge, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	// The tracker keeps the desk's limits as well: an exclusion that the desk refuses would take every
+	// other change of its second with it, again and again.
+	desk := cfg.Desk.Settings()
+	cfg.Settings.MaxExcluded = min(cfg.Settings.MaxExcluded, desk.MaxExcluded)
+	cfg.Settings.HealthyFloor = max(cfg.Settings.HealthyFloor, desk.HealthyFloor)
 	j := &Judge{cfg: cfg}
 	j.list.Store(&[]anomaly.Finding{})
 	j.mu.Lock()
@@ -179,12 +184,19 @@ func (j *Judge) say(ctx context.Context, by remap.Person, id string, a remap.Ans
 	defer j.mu.Unlock()
 	now, s := time.Now(), j.cfg.Situation()
 	body := fmt.Sprintf("finding %s %t", id, reasoned)
+	// The evidence is read before the desk is asked: the desk waits for no store.
+	var frozen *anomaly.Frozen
+	for _, f := range j.Findings() {
+		if f.ID == id {
+			frozen = j.freeze(ctx, f.Node, s, now)
+		}
+	}
 	err := j.cfg.Desk.RecordFindings(ctx, by, a, reasoned, body, func() ([]anomaly.Change, error) {
 		c, err := verb(j.tracker, now, id, by.Name, a.Reason)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", remap.ErrNotFound, err)
 		}
-		c.Frozen = j.freeze(ctx, c.Finding.Node, s, now)
+		c.Frozen = frozen
 		return []anomaly.Change{c}, nil
 	})
 	if err != nil {

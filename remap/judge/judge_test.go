@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -184,24 +185,75 @@ func (s *site) frozen(node topology.NodeID, own, peers float64) {
 	}
 }
 
+// TestFloorOfTheDeskHolds lets the tracker take more than the desk allows: as many are excluded as the
+// desk lets it, and the findings of the others are kept.
 func TestFloorOfTheDeskHolds(t *testing.T) {
 	s := newSite(t, anomaly.ModeAuto)
-	s.set.MaxExcluded = 1 // the tracker would take all of them
+	s.set.MaxExcluded = 1
 	s.desk.Close()
 	s.open()
 	var all []anomaly.Verdict
-	for i := range 20 {
+	for i := range 10 {
 		all = append(all, alarm(topology.NodeID(fmt.Sprintf("fwd%d", i))))
 	}
-	s.says.verdicts = all
-	for range 30 {
-		s.now = s.now.Add(time.Second)
-		if err := s.Step(t.Context(), s.now); err != nil && !errors.Is(err, remap.ErrState) {
-			t.Fatal(err)
+	s.step(10, all...)
+	states := map[anomaly.State]int{}
+	for _, f := range s.Findings() {
+		states[f.State]++
+	}
+	if n := len(s.desk.Feed().Exclusions); n != 5 || states[anomaly.Excluded] != 5 || states[anomaly.Confirmed] != 5 {
+		t.Errorf("%d of 20 are excluded, the desk allows a quarter; findings %v", n, states)
+	}
+}
+
+// TestAnotherFindingEndsNoExclusion lets a neighbour's interference begin and end on a forwarder that is
+// excluded as slow.
+func TestAnotherFindingEndsNoExclusion(t *testing.T) {
+	s := newSite(t, anomaly.ModeAuto)
+	s.step(6, alarm("fwd1"))
+	s.want("F-0001", anomaly.Excluded)
+	neighbour := alarm("fwd1")
+	neighbour.Kind = anomaly.MetaStorm
+	s.step(6, neighbour)
+	s.want("F-0002", anomaly.Confirmed)
+	s.step(8)
+	s.want("F-0002", anomaly.Returned)
+	s.want("F-0001", anomaly.Excluded)
+	if f := s.desk.Feed(); len(f.Exclusions) != 1 || f.Generation != 1 {
+		t.Errorf("the feed is %+v, want the one exclusion of F-0001", f)
+	}
+}
+
+// busyStore asks the desk while evidence is read.
+type busyStore struct {
+	tsdb.Store
+	ask func() error
+}
+
+func (b busyStore) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
+	if err := b.ask(); err != nil {
+		return nil, err
+	}
+	return b.Store.Select(ctx, q)
+}
+
+func TestTheDeskWaitsForNoEvidence(t *testing.T) {
+	s := newSite(t, anomaly.ModeObserve)
+	s.step(6, alarm("fwd1"))
+	var err error
+	s.cfg.Store = busyStore{s.store, func() error {
+		if err != nil {
+			return err
 		}
-		if n := len(s.desk.Feed().Exclusions); n > 5 {
-			t.Fatalf("%d of 20 are excluded, the desk allows a quarter", n)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err = s.desk.Plans(ctx); err != nil {
+			t.Errorf("the desk is not free while evidence is read: %v", err)
 		}
+		return err
+	}}
+	if _, err := s.Dismiss(t.Context(), olga, "F-0001", remap.Answer{Reason: why}); err != nil {
+		t.Error(err)
 	}
 }
 
