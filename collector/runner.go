@@ -66,11 +66,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		r.tick(ctx, next)
-		if now := time.Now(); now.After(next) {
-			next = r.nextTick(now)
-		} else { // the clock was slewed back a little; do not repeat the second
-			next = next.Add(r.Interval)
-		}
+		next = r.following(next, time.Now())
 		timer.Reset(wallUntil(next))
 	}
 }
@@ -97,6 +93,16 @@ func (r *Runner) defaults() error {
 // nextTick is the first tick after now, by the wall clock.
 func (r *Runner) nextTick(now time.Time) time.Time {
 	return now.Round(0).Add(-r.Phase).Truncate(r.Interval).Add(r.Interval + r.Phase)
+}
+
+// following is the tick after the one at last. Of a clock that was slewed back a little no second is
+// repeated; one that was set back is followed at once: seconds said twice are better than none.
+func (r *Runner) following(last, now time.Time) time.Time {
+	next := last.Add(r.Interval)
+	if now.After(last) || next.Sub(now.Round(0)) > 2*r.Interval {
+		return r.nextTick(now)
+	}
+	return next
 }
 
 // wallUntil compares wall clocks, so that ticks stay aligned when the clock is corrected.

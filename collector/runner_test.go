@@ -200,3 +200,21 @@ func TestTickAllocatesLittle(t *testing.T) {
 		t.Errorf("%v allocations per tick", n)
 	}
 }
+
+// The tick after one follows the wall clock, whichever way it is set.
+func TestTicksFollowTheClock(t *testing.T) {
+	r := Runner{Interval: time.Second, Phase: 300 * time.Millisecond}
+	last := time.Unix(1000, 3e8)
+	for _, c := range []struct {
+		now, want time.Time
+	}{
+		{last.Add(2 * time.Millisecond), last.Add(time.Second)},
+		{last.Add(-20 * time.Millisecond), last.Add(time.Second)}, // slewed: the second is not said twice
+		{last.Add(90 * time.Second), last.Add(91 * time.Second)},  // slept through
+		{last.Add(-time.Hour), last.Add(-time.Hour + time.Second)},
+	} {
+		if got := r.following(last, c.now); !got.Equal(c.want) {
+			t.Errorf("%s after the tick the next one is %s after it, want %s", c.now.Sub(last), got.Sub(last), c.want.Sub(last))
+		}
+	}
+}

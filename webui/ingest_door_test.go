@@ -97,3 +97,30 @@ func TestAWrongTokenIsNamed(t *testing.T) {
 		t.Errorf("a wrong token: %v, %v", res, err)
 	}
 }
+
+// A token for some nodes does not say where the others are: a false route would verify a plan.
+func TestAnAgentSpeaksForItsOwnRoutes(t *testing.T) {
+	s := newSite(t, siteOptions{access: func(a *Access) { a.Tokens[0].Nodes = []string{"c00001", "fwd000"} }})
+	a := dialIngest(t, s, "c00001")
+	for i, c := range []struct {
+		role  topology.Role
+		route collector.Route
+		taken bool
+	}{
+		{topology.Compute, collector.Route{Client: "c00001", Forwarder: "fwd003"}, true},
+		{topology.Compute, collector.Route{Client: "c00002", Forwarder: "fwd003"}, false},
+		{topology.Forwarder, collector.Route{Client: "c00002", Forwarder: "fwd003"}, false},
+		{topology.Forwarder, collector.Route{Client: "c00002", Forwarder: "fwd000"}, true},
+	} {
+		m := second("c00001", uint64(i+1))
+		m.Frames[0].Role, m.Frames[0].Routes = c.role, []collector.Route{c.route}
+		a.send(m, 0)
+		got, err := a.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, taken := got.(wire.Ack); taken != c.taken {
+			t.Errorf("%s says that %s uses %s: answered %+v", c.role, c.route.Client, c.route.Forwarder, got)
+		}
+	}
+}

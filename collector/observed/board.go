@@ -20,14 +20,15 @@ type Board struct {
 	members uint64
 }
 
-// newest is a node's newest frame and when it came.
+// newest is a node's newest frame, when it came, and how far its second's end was ahead of that.
 type newest struct {
 	collector.Frame
 	arrived time.Time
+	ahead   time.Duration
 }
 
-// maxAhead is how far a node's clock may be ahead before its frames no longer count as newer: a
-// clock that was wrong and has been set back must not keep a node silent.
+// maxAhead is how far a node's clock may be ahead before its frames are shown under the second in which
+// they came: a wrong clock must not make a node look alive that is gone, nor, once set back, keep it silent.
 const maxAhead = 5 * time.Second
 
 // NewBoard returns an empty board; staleAfter is as for New.
@@ -51,7 +52,10 @@ func (b *Board) Take(frames []collector.Frame, now time.Time) {
 		}
 		if f.TimeMillis >= have.TimeMillis || have.TimeMillis > now.Add(maxAhead).UnixMilli() {
 			copyFrame(&have.Frame, f)
-			have.arrived = now
+			have.arrived, have.ahead = now, time.UnixMilli(f.TimeMillis+1000).Sub(now)
+			if have.ahead > maxAhead {
+				have.TimeMillis = now.Add(-time.Second).Truncate(time.Second).UnixMilli()
+			}
 		}
 	}
 }
@@ -85,15 +89,16 @@ func (b *Board) Frame(id topology.NodeID) (f collector.Frame, ok bool) {
 // Visit shows every node's newest frame, in no order. The frame is only valid during the call, and
 // visit must not call the board.
 func (b *Board) Visit(visit func(*collector.Frame)) {
-	b.VisitArrivals(func(f *collector.Frame, _ time.Time) { visit(f) })
+	b.VisitArrivals(func(f *collector.Frame, _ time.Time, _ time.Duration) { visit(f) })
 }
 
-// VisitArrivals is Visit with the time at which the frame came.
-func (b *Board) VisitArrivals(visit func(f *collector.Frame, arrived time.Time)) {
+// VisitArrivals is Visit with the time at which the frame came, and how far the end of its second, as its
+// node says it, was ahead of that.
+func (b *Board) VisitArrivals(visit func(f *collector.Frame, arrived time.Time, ahead time.Duration)) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, n := range b.frames {
-		visit(&n.Frame, n.arrived)
+		visit(&n.Frame, n.arrived, n.ahead)
 	}
 }
 

@@ -67,7 +67,8 @@ func New(staleAfter time.Duration) *Tracker {
 }
 
 // Observe takes the routes of one frame that arrived at now. Evidence is as old as the frame's
-// second, so that a replayed spool does not look fresh, and never newer than now.
+// second, so that a replayed spool does not look fresh, and never newer than now; what is newer than now
+// was kept before this clock was set back, and gives way.
 func (t *Tracker) Observe(f *collector.Frame, now time.Time) {
 	at := time.UnixMilli(f.TimeMillis + 1000)
 	if at.After(now) {
@@ -79,17 +80,17 @@ func (t *Tracker) Observe(f *collector.Frame, now time.Time) {
 		}
 		e := t.of(r.Client)
 		if f.Role == topology.Forwarder {
-			e.list(r.Forwarder, at)
+			e.list(r.Forwarder, at, now)
 			if t.clients[r.Forwarder] == nil {
 				t.clients[r.Forwarder] = map[topology.NodeID]*evidence{}
 			}
 			t.clients[r.Forwarder][r.Client] = e
 		} else {
-			e.report(r, at)
+			e.report(r, at, now)
 		}
 	}
 	if f.RoutesComplete && f.Role == topology.Forwarder {
-		t.dropUnlisted(f, at)
+		t.dropUnlisted(f, at, now)
 	}
 }
 
@@ -104,8 +105,8 @@ func (t *Tracker) of(n topology.NodeID) *evidence {
 
 // report takes the mount's own word. An older second is not news. A lower generation is a mount
 // that was started anew, which its newer second proves.
-func (e *evidence) report(r collector.Route, at time.Time) {
-	if at.Before(e.mount.at) || at.Equal(e.mount.at) && r.Generation < e.mount.generation {
+func (e *evidence) report(r collector.Route, at, now time.Time) {
+	if at.Before(e.mount.at) && !e.mount.at.After(now) || at.Equal(e.mount.at) && r.Generation < e.mount.generation {
 		return
 	}
 	first := e.mount.first
@@ -115,22 +116,25 @@ func (e *evidence) report(r collector.Route, at time.Time) {
 	e.mount = claim{forwarder: r.Forwarder, generation: r.Generation, first: first, at: at}
 }
 
-func (e *evidence) list(f topology.ForwarderID, at time.Time) {
+func (e *evidence) list(f topology.ForwarderID, at, now time.Time) {
 	i := e.by(f)
 	if i < 0 {
 		e.listed = append(e.listed, claim{forwarder: f, first: at, at: at})
-	} else if at.After(e.listed[i].at) {
+	} else if at.After(e.listed[i].at) || e.listed[i].at.After(now) {
 		e.listed[i].at = at
 	}
 }
 
 // dropUnlisted forgets the clients that a forwarder's complete list no longer shows.
-func (t *Tracker) dropUnlisted(f *collector.Frame, at time.Time) {
+func (t *Tracker) dropUnlisted(f *collector.Frame, at, now time.Time) {
 	me := topology.ForwarderID(f.Node)
 	for n, e := range t.clients[me] {
-		if i := e.by(me); e.listed[i].at.Before(at) {
+		if i := e.by(me); e.listed[i].at.Before(at) || e.listed[i].at.After(now) {
 			e.listed = slices.Delete(e.listed, i, i+1)
 			delete(t.clients[me], n)
+		}
+		if len(e.listed) == 0 && e.mount.at.IsZero() {
+			delete(t.nodes, n) // nothing is known of it any more
 		}
 	}
 }

@@ -100,6 +100,9 @@ func (s *Spool) open() (err error) {
 	if err = s.recover(); err != nil {
 		return err
 	}
+	if len(s.segments) > 0 {
+		s.acked = max(s.acked, s.segments[0].first-1) // dropped before they were acknowledged
+	}
 	s.last = max(s.last, s.acked)
 	if err = s.rotate(); err != nil {
 		return err
@@ -188,6 +191,7 @@ func (s *Spool) dropOldest() {
 		lost := old.last - max(s.acked, old.first-1)
 		s.dropped += lost
 		s.log.Warn("the spool is full: dropping the oldest seconds", "spool", s.dir, "messages", lost)
+		s.acked = old.last // nobody will ever acknowledge them
 	}
 	s.remove(old)
 }

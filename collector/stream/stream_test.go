@@ -203,6 +203,40 @@ func TestRefusedMessageDoesNotBlockTheStream(t *testing.T) {
 	})
 }
 
+// TestRefusedMessageBehindAGapDoesNotBlockTheStream has the first message refused that a full spool has
+// kept: what was dropped before it is never acknowledged.
+func TestRefusedMessageBehindAGapDoesNotBlockTheStream(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			sp := openTest(t, dir, MinSpoolBytes)
+			fill(t, sp, 1, 3000)
+			if restarted {
+				sp.Close()
+				sp = openTest(t, dir, MinSpoolBytes)
+			}
+			kept := list(t, sp, 0)
+			if kept[0] < maxInFlight {
+				t.Fatalf("the gap is only %d long", kept[0])
+			}
+			d := newTestDaemon(1, 0)
+			d.reject = func(m *wire.Frames) bool { return m.Seq == kept[0] }
+			d.start()
+			a := startAgent(t, d, t.TempDir(), func(c *Client) { c.Spool.Close(); c.Spool = sp })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := a.client.Drain(ctx); err != nil {
+				t.Errorf("restarted %t: %v", restarted, err)
+			}
+			a.stop()
+			d.kill()
+			if err := sp.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestOrders(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

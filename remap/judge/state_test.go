@@ -148,3 +148,13 @@ func TestUnfitStateIsRefused(t *testing.T) {
 		t.Errorf("files left beside it: %v", left)
 	}
 }
+
+// TestOwnClockSetBackBlindsNobody: what was seen before the daemon's clock was set back is no reason not to look.
+func TestOwnClockSetBackBlindsNobody(t *testing.T) {
+	e := newEyes(t, time.Unix(1_800_000_000, 0))
+	e.live(200, 4e-3)
+	e.now = e.now.Add(-time.Hour)
+	if at := e.live(60, 10e-3); at == 0 {
+		t.Error("no alarm within a minute, an hour after the clock was set back by one")
+	}
+}

@@ -71,6 +71,9 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	w.obs, w.points = w.obs[:0], w.points[:0]
 	clear(w.inside)
 	w.board.Visit(func(f *collector.Frame) {
+		if w.seen[f.Node] > now.Add(fresh).UnixMilli() {
+			delete(w.seen, f.Node) // seen before this clock was set back
+		}
 		if f.Role < topology.Forwarder || f.TimeMillis <= w.seen[f.Node] || now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
 			return
 		}

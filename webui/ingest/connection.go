@@ -285,6 +285,8 @@ func (c *connection) refuses(f *collector.Frame, latestMillis int64) (code wire.
 		return wire.RejectMalformed, fmt.Sprintf("node %s says it is %s; its clock is wrong (run chrony or ntpd there)", f.Node, time.UnixMilli(f.TimeMillis).UTC().Format(time.RFC3339))
 	case len(f.Samples) > c.by.Limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples), c.by.Limits.SamplesPerFrame)
+	case !c.by.mayTell(f):
+		return wire.RejectForbidden, fmt.Sprintf("node %s: token %q may not say which forwarder other nodes use", f.Node, c.by.Name)
 	case known:
 		return 0, ""
 	case !c.by.mayBe(f.Node):

@@ -48,13 +48,13 @@ type health struct {
 
 func readHealth(p *Picture, now time.Time) health {
 	h := health{map[topology.NodeID]bool{}, map[topology.NodeID]time.Duration{}, map[string][]topology.NodeID{}}
-	p.cfg.Board.VisitArrivals(func(f *collector.Frame, arrived time.Time) {
+	p.cfg.Board.VisitArrivals(func(f *collector.Frame, arrived time.Time, ahead time.Duration) {
 		if now.Sub(arrived) > remap.StaleAfter {
 			return
 		}
 		h.heard[f.Node] = true
 		// A frame describes the second that begins at its time and is sent when that is over.
-		if ahead := time.UnixMilli(f.TimeMillis).Add(time.Second).Sub(arrived); ahead > clockLimit || ahead < -2*clockLimit {
+		if ahead > clockLimit || ahead < -2*clockLimit {
 			h.off[f.Node] = ahead
 		}
 		for _, src := range f.Sources {
@@ -148,7 +148,7 @@ func peaksCheck(s *Snapshot) console.Check {
 	}
 	if len(without) > 0 {
 		c.Level, c.Text = console.CheckWarned, "no peak bandwidth, and so no occupancy: "+some(without)
-		c.Fix = "set machine.forwarder_peak, or a node's own peak, in fairwayd's configuration"
+		c.Fix = "set forwarder.peak_bytes_per_sec, or a [[node]]'s own, in fairwayd's configuration"
 	}
 	return c
 }
