@@ -145,17 +145,22 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 	case k.Stage == StageCanary && t.passed(k, age):
 		k.Stage = StageJob
 		delete(pool.Excluded, k.Node)
-		return t.move(now, k, Probation, "", "its canary probes passed"), true
+		why := "its canary probes passed"
+		if !k.probed {
+			why = fmt.Sprintf("nobody probes it, and %s passed without an alarm", age.Round(time.Second))
+		}
+		return t.move(now, k, Probation, "", why), true
 	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses || age >= 6*t.set.Trial):
 		return t.move(now, k, Returned, "", "nothing was wrong with it in probation"), true
 	}
 	return Change{}, false
 }
 
-// passed says that canary I/O has shown nothing; where nobody probes, a quiet trial stands in.
+// passed says that canary I/O has shown nothing. Where nobody probes, this stage can show little: a
+// forwarder that is withheld has no load, and its first job is watched for the whole trial.
 func (t *Tracker) passed(k *track, age time.Duration) bool {
 	if k.probed {
 		return k.passes >= t.set.ProbePasses
 	}
-	return age >= t.set.Trial
+	return age >= min(t.set.Trial, 2*time.Duration(t.set.ClearSeconds)*time.Second)
 }

@@ -20,6 +20,9 @@ const (
 	longDoubt  = 0.03
 	// streamDoubt is that of a class whose background is hidden by streaming jobs for a long time.
 	streamDoubt = 0.15
+	// wellDelta is the slowness against which an accused node's health is weighed, log time: below half of
+	// it the accusation loses.
+	wellDelta = 0.3
 )
 
 // collect adds the node's newest second to its blocks.
@@ -76,7 +79,11 @@ func (d *Detector) closeShort(n *node) {
 		worst = min(worst, 0)
 	}
 	if classes == 2 {
-		n.Tests[sudden].Bet(d.now, clip(worst, -0.12, 4), d.limit+3)
+		least := -0.12
+		if n.Alarm { // it is to be seen that it is well again
+			least = -0.5
+		}
+		n.Tests[sudden].Bet(d.now, clip(worst, least, 4), d.limit+3)
 	}
 	n.short = [2][regimes]estimate{}
 	d.closeCap(n)
@@ -107,6 +114,9 @@ func (d *Detector) closeLong(n *node) {
 		mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
 		worst = min(worst, Against(mean[c], variance, 0.1))
+		if n.Alarm { // what is hardly slower than its peers is not what was accused
+			worst = min(worst, Against(mean[c], variance, wellDelta))
+		}
 	}
 	if !fresh || math.IsInf(worst, 0) {
 		return

@@ -110,7 +110,8 @@ func simConfig(seed uint64) simmachine.Config {
 	return c
 }
 
-// TestSimulatedFailSlowForwarder injects one slow forwarder: it is excluded, and nobody else is accused.
+// TestSimulatedFailSlowForwarder injects one slow forwarder: it is excluded, nobody else is accused, and
+// once the fault is over it is returned.
 func TestSimulatedFailSlowForwarder(t *testing.T) {
 	for _, seed := range []uint64{1} {
 		s := newSimSite(t, simConfig(seed), anomaly.ModeAuto)
@@ -131,6 +132,13 @@ func TestSimulatedFailSlowForwarder(t *testing.T) {
 		f := s.Findings()[0]
 		if !strings.Contains(f.Sentence, string(slow)) || len(f.Impact) == 0 || f.Confidence < 0.5 {
 			t.Errorf("seed %d: the finding is %+v", seed, f)
+		}
+		s.m.Clear(slow)
+		took = s.live(time.Hour, func() bool { return len(s.accused()) == 0 })
+		t.Logf("seed %d: returned %s after the fault", seed, took)
+		// Ten minutes are its exclusion (hold), ten its trial; in the rest the evidence goes.
+		if f := s.Findings()[0]; f.State != anomaly.Returned || took > 35*time.Minute {
+			t.Errorf("seed %d: %s after the fault it is %s: %s", seed, took, f.State, f.Why)
 		}
 	}
 }
