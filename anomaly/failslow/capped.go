@@ -56,12 +56,14 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 		switch { // it moves what its link was thought to hold back
 		case s.util > pastCap*n.CapAt:
 			t.Bet(d.now, -1, d.limit+3)
-		case s.util > nearCap*n.CapAt && k.Wait < backlog:
+		case n.Alarm && s.util > nearCap*n.CapAt && k.Wait < backlog:
 			t.Bet(d.now, -0.5, d.limit+3)
 		}
 	}
 	if k.Wait < backlog {
 		n.flow[c].free, n.flow[c].freeSize = d.now, s.size[c]
+		f := &n.Freely[c][octave(s.size[c])]
+		*f = max(*f, s.util)
 		return
 	}
 	switch gap := d.now - b.last; {
@@ -90,10 +92,12 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 // than its link may be the reason.
 func (d *Detector) shortOf(n *node, c Class) float64 {
 	s, other := &n.now, 1-c
-	plain := [2]float64{streamed, certain}[c]
-	if s.util < leastCap || d.saturatedPeer(n, c) || s.size[c] < plain && !(c == Read && n.burst.length > 8 && d.freePeer(n)) {
-		// One shared file that is written in pieces, or reads at random, look the same. Of reads the
-		// peers can say otherwise; of writes they cannot, a file may be written through one node alone.
+	plain := s.size[c] >= [2]float64{streamed, certain}[c]
+	// Of small or random requests the peers can say that it is not the job: they serve its others freely.
+	// One file may be written through one node alone, so that of writes the node's own past must say it too.
+	peers := n.burst.length > settled && d.freePeers(n, c) >= 2
+	past := s.util*movedMore < n.Freely[c][octave(s.size[c])]
+	if s.util < leastCap || d.saturatedPeer(n, c) || !plain && !(peers && (c == Read || past)) {
 		return math.NaN()
 	}
 	if w := s.size[Write]; c == Read && s.seen[Write] && w > 24<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
@@ -102,19 +106,36 @@ func (d *Detector) shortOf(n *node, c Class) float64 {
 	if s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
 		return 0 // large requests of the other class are served as fast as ever: locks, not the link
 	}
-	if !d.stretched(n, c) {
+	if !d.stretched(n, c, !plain && c == Write) {
 		return 0
 	}
 	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
-	return math.Log(1/s.util) - math.Max(0, d.common[c]) - d.backend
+	short := math.Log(1/s.util) - math.Max(0, d.common[c])
+	if d.backend > slowPool && peers && (past || c == Read) { // a slow storage pool would hold up the job's other forwarders as well
+		n.burst.byPeers = true
+		return short
+	}
+	return short - d.backend
 }
 
-// stretched says that the streamed requests themselves take longer than on a full but healthy node.
-func (d *Detector) stretched(n *node, c Class) bool {
+const (
+	settled   = 8   // saturated seconds after which a burst is compared with those of peers
+	slowPool  = 0.2 // log of how much slower a storage pool must be to matter here
+	movedMore = 1.1 // times as much without waiting, for the past to speak
+)
+
+// octave is the place of a request size in node.Freely.
+func octave(size float64) int {
+	return max(0, min(octaves-1, int(math.Log2(max(size, 1))+0.5)-15))
+}
+
+// stretched says that the streamed requests themselves take longer than on a full but healthy node; byPast
+// that the fleet does not tell: what it needs for small writes has its shared files in it.
+func (d *Detector) stretched(n *node, c Class, byPast bool) bool {
 	s := &n.now
 	full := s.size[c] * d.set.Threads / d.peak.value()
 	took := math.Exp(s.log[c] - max(0, d.common[c]))
-	return took > 1.3*full && (!s.known[c] || s.residual[c]-d.common[c] > 0.25)
+	return took > 1.3*full && (byPast || !s.known[c] || s.residual[c]-d.common[c] > 0.25)
 }
 
 const peerWindow = 30 // seconds
@@ -131,15 +152,14 @@ func (d *Detector) saturatedPeer(n *node, c Class) bool {
 	return false
 }
 
-// freePeer says that other forwarders of the node's jobs serve reads of that size without waiting.
-func (d *Detector) freePeer(n *node) bool {
-	free := 0
+// freePeers counts the other forwarders of the node's jobs that stream requests of that size without waiting.
+func (d *Detector) freePeers(n *node, c Class) (free int) {
 	for _, p := range d.jobs[n] {
-		if f := p.flow[Read]; d.now-f.free < peerWindow && math.Abs(math.Log(f.freeSize/n.now.size[Read])) < 0.35 {
+		if f := p.flow[c]; d.now-f.free < peerWindow && math.Abs(math.Log(f.freeSize/n.now.size[c])) < 0.35 {
 			free++
 		}
 	}
-	return free >= 2
+	return free
 }
 
 func (d *Detector) closeCap(n *node) {

@@ -46,6 +46,8 @@ func (e *estimate) add(r, sigma, most float64) {
 func (e estimate) mean() float64     { return e.Sum / e.Weight }
 func (e estimate) variance() float64 { return 1 / e.Weight }
 
+const octaves = 8 // of request sizes, from 32 KiB
+
 // node is what is kept of one forwarder. What begins with a capital letter is saved.
 type node struct {
 	ID      topology.NodeID
@@ -57,7 +59,8 @@ type node struct {
 	Tests   [testCount]Test
 	Meta    metaState
 	Canary  [classes]offset
-	CapAt   float64 // share of the peak at which the node was saturated lately
+	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
+	CapAt   float64             // share of the peak at which the node was saturated lately
 	Alarm   bool
 	Since   int64 // of the alarm's first evidence
 	Cause   int   // the test that declared

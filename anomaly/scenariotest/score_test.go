@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"fairway/anomaly/recorded"
@@ -40,5 +41,27 @@ func TestScoreOfDrawnLayers(t *testing.T) {
 	}
 	if total.Precision() < 0.9 || total.Recall() < 0.8 {
 		t.Errorf("precision %.2f, recall %.2f", total.Precision(), total.Recall())
+	}
+}
+
+// TestCappedLinkAmongItsJobsForwarders: two links whose caps show only by comparison with the node's own
+// past and with the other forwarders of its jobs: under small writes, and while a storage pool is slow.
+func TestCappedLinkAmongItsJobsForwarders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an hour of simulated forwarders, twice")
+	}
+	for seed, node := range map[uint64]string{104: "fwd037", 108: "fwd056"} {
+		s := Draw(seed)
+		events, labels := Play(s, recorded.DefaultSettings())
+		var total Score
+		total.Add("", labels, events, s.Nodes, epoch, epoch+int64(s.Seconds))
+		if len(total.FalseAlarms) > 0 {
+			t.Errorf("seed %d: %v", seed, total.FalseAlarms)
+		}
+		for _, missed := range total.NotFound {
+			if strings.Contains(missed, node) {
+				t.Errorf("seed %d: not found: %s", seed, missed)
+			}
+		}
 	}
 }
