@@ -2,8 +2,10 @@ package tsdb
 
 import (
 	"bytes"
+	"encoding/binary"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,4 +116,21 @@ func FuzzLog(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestUvarintIsTheLibrarys(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		b := binary.AppendUvarint(nil, rng.Uint64()>>rng.IntN(64))
+		for range rng.IntN(9) {
+			b = append(b, byte(rng.Uint32()))
+		}
+		if rng.IntN(10) == 0 {
+			b = b[:rng.IntN(len(b))]
+		}
+		u, n := uvarint(b)
+		if wantU, wantN := binary.Uvarint(b); u != wantU || n != wantN {
+			t.Fatalf("%x: %d of %d bytes, want %d of %d", b, u, n, wantU, wantN)
+		}
+	}
 }

@@ -115,6 +115,21 @@ func (w *recordWriter) fullRow(b *openBlock, sec, node int, metrics []collector.
 	}
 }
 
+// uvarint is binary.Uvarint, without a loop where eight bytes can be looked at together.
+func uvarint(b []byte) (u uint64, n int) {
+	if len(b) >= 8 {
+		x := binary.LittleEndian.Uint64(b)
+		if ends := ^x & 0x8080808080808080; ends != 0 {
+			x &= ends ^ (ends - 1) // up to the first byte without a high bit
+			x = x&0x007f007f007f007f | x>>1&0x3f803f803f803f80
+			x = x&0x00003fff00003fff | x>>2&0x0fffc0000fffc000
+			x = x&0x000000000fffffff | x>>4&0x00fffffff0000000
+			return x, bits.TrailingZeros64(ends)>>3 + 1
+		}
+	}
+	return binary.Uvarint(b)
+}
+
 // recordReader walks the operations of a record.
 type recordReader struct {
 	buf []byte
@@ -122,7 +137,7 @@ type recordReader struct {
 }
 
 func (r *recordReader) uvarint() (uint64, error) {
-	u, n := binary.Uvarint(r.buf[r.at:])
+	u, n := uvarint(r.buf[r.at:])
 	if n <= 0 {
 		return 0, fmt.Errorf("log record: bad number at byte %d of %d", r.at, len(r.buf))
 	}

@@ -76,6 +76,10 @@ func (o *occupancyOf) add(r *reader, s *span) {
 	first, last := s.start+int64(lo), s.start+int64(hi)-1
 	if hi-lo == BlockSeconds && (o.step == 0 || floorDiv(first, o.step) == floorDiv(last, o.step)) {
 		read, isRead := r.only(s, o.node, collector.ReadBytes)
+		if isRead == foundEntry && read.stats.Count == BlockSeconds && read.limit == o.limit && read.occupied >= 0 && len(s.frames)+len(s.open) == 1 {
+			o.count(first, BlockSeconds, int64(read.occupied)) // it counts the bytes written too
+			return
+		}
 		write, isWrite := r.only(s, o.node, collector.WriteBytes)
 		if isRead != foundValues && isWrite != foundValues {
 			if isRead == foundNothing { // then the count, if any, is with the bytes written

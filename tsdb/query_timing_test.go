@@ -105,7 +105,7 @@ func BenchmarkReads(b *testing.B) {
 // BenchmarkRecovery opens the store that a kill left: every second of two minutes in the log, none
 // in a block, behind an hour of sealed ones.
 func BenchmarkRecovery(b *testing.B) {
-	for _, set := range []string{"full", "busy"} {
+	for _, set := range []string{"full", "fullbusy"} {
 		b.Run(set, func(b *testing.B) {
 			m := openMachine(b, set, 36000, 130)
 			dir := b.TempDir()

@@ -34,7 +34,8 @@ var machineMetrics = [8]collector.Metric{
 
 // machine is a generated data set, read second by second.
 type machine struct {
-	nodes, secs int
+	nodes, secs int     // of the file
+	copies      int     // of the file's nodes, under other names
 	floor       float64 // entropy, bytes a sample
 	file        *os.File
 	in          *bufio.Reader
@@ -44,6 +45,7 @@ type machine struct {
 
 const machineStart = 1_748_736_000 // a multiple of an hour
 
+// openMachine makes a data set; fullbusy is busy, an eighth of the machine, eight times.
 func openMachine(b *testing.B, set string, start, secs int) *machine {
 	b.Helper()
 	tool, err := filepath.Abs("../../shared/tools/machinegen")
@@ -53,6 +55,10 @@ func openMachine(b *testing.B, set string, start, secs int) *machine {
 	if err != nil {
 		b.Skipf("the data generator ../shared/tools/machinegen is not here: %v", err)
 	}
+	m := &machine{copies: 1}
+	if set == "fullbusy" {
+		set, m.copies = "busy", 8
+	}
 	path := filepath.Join(b.TempDir(), set)
 	cmd := exec.Command("go", "run", "./cmd/mkdata", "-set", set, "-secs", strconv.Itoa(secs), "-start", strconv.Itoa(start), "-o", path)
 	cmd.Dir = tool
@@ -60,7 +66,6 @@ func openMachine(b *testing.B, set string, start, secs int) *machine {
 	if err != nil {
 		b.Skipf("the data generator failed: %v\n%s", err, out)
 	}
-	m := &machine{}
 	if f := regexp.MustCompile(`all: ([0-9.]+) bytes`).FindSubmatch(out); f != nil {
 		m.floor, _ = strconv.ParseFloat(string(f[1]), 64)
 	}
@@ -74,10 +79,10 @@ func openMachine(b *testing.B, set string, start, secs int) *machine {
 	}
 	m.nodes, m.secs = int(binary.LittleEndian.Uint32(head[4:])), int(binary.LittleEndian.Uint32(head[12:]))
 	m.raw = make([]byte, 8*8*m.nodes)
-	m.frames = make([]collector.Frame, m.nodes)
+	m.frames = make([]collector.Frame, m.copies*m.nodes)
 	for i := range m.frames {
 		f := &m.frames[i]
-		f.Node, f.Role = topology.NodeID(fmt.Sprintf("n%05d", i)), machineRole(i, m.nodes)
+		f.Node, f.Role = topology.NodeID(fmt.Sprintf("n%05d", i)), machineRole(i%m.nodes, m.nodes)
 		for _, metric := range machineMetrics {
 			f.Samples = append(f.Samples, collector.Sample{Metric: metric})
 		}
@@ -112,7 +117,7 @@ func (m *machine) next(b *testing.B, s int) []collector.Frame {
 		f := &m.frames[i]
 		f.TimeMillis = (machineStart + int64(s)) * 1000
 		for k := range f.Samples {
-			f.Samples[k].Value = float64(int64(binary.LittleEndian.Uint64(m.raw[8*(k*m.nodes+i):])))
+			f.Samples[k].Value = float64(int64(binary.LittleEndian.Uint64(m.raw[8*(k*m.nodes+i%m.nodes):])))
 		}
 	}
 	return m.frames
@@ -178,7 +183,7 @@ func dirBytes(dir string) (n int64) {
 var machineSets = []struct {
 	set         string
 	start, secs int
-}{{"full", 36000, 360}, {"eighth", 36000, 1800}, {"busy", 36000, 1800}, {"fnday", 0, 14400}}
+}{{"full", 36000, 360}, {"eighth", 36000, 1800}, {"busy", 36000, 1800}, {"fullbusy", 36000, 360}, {"fnday", 0, 14400}}
 
 func BenchmarkAppend(b *testing.B) {
 	for _, c := range machineSets {
@@ -193,7 +198,7 @@ func BenchmarkAppend(b *testing.B) {
 				before := cpu()
 				heap := m.fill(b, db, heapInUse)
 				used := cpu() - before - reading
-				samples := float64(m.secs * m.nodes * 8)
+				samples := float64(m.secs * len(m.frames) * 8)
 				b.ReportMetric(samples/1e6/used.Seconds(), "Msamples/cpu-s")
 				size := float64(dirBytes(filepath.Join(dir, "blocks"))) / samples
 				b.ReportMetric(size, "bytes/sample")

@@ -59,28 +59,33 @@ type Column struct {
 
 // Measure computes Active and Stats from the values.
 func (c *Column) Measure() {
-	c.Active = Mask{}
-	s := Stats{Count: c.Present.Count()}
+	sum, least, most := 0.0, math.Inf(1), math.Inf(-1)
 	for w, word := range c.Present {
+		active := uint64(0)
 		for ; word != 0; word &= word - 1 {
 			bit := bits.TrailingZeros64(word)
 			x := c.V[w<<6+bit]
 			if x == 0 {
 				continue
 			}
-			c.Active[w] |= 1 << bit
-			s.Sum += x
-			if s.NonZero == 0 || x < s.Min {
-				s.Min = x
+			active |= 1 << bit
+			sum += x
+			if x < least {
+				least = x
 			}
-			if s.NonZero == 0 || x > s.Max {
-				s.Max = x
+			if x > most {
+				most = x
 			}
-			s.NonZero++
 		}
+		c.Active[w] = active
 	}
-	if s.NonZero < s.Count {
-		s.Min, s.Max = min(s.Min, 0), max(s.Max, 0)
+	s := Stats{Count: c.Present.Count(), NonZero: c.Active.Count(), Sum: sum}
+	switch {
+	case s.NonZero == 0:
+	case s.NonZero < s.Count:
+		s.Min, s.Max = min(least, 0), max(most, 0)
+	default:
+		s.Min, s.Max = least, most
 	}
 	c.Stats = s
 }
