@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"fairway/collector"
@@ -111,6 +112,16 @@ func FuzzLog(f *testing.F) {
 		}
 		for _, b := range db.view.Load().open {
 			encodeBlock(b, func(int) float64 { return 0 })
+			for i := range 3 {
+				n := b.node(i)
+				if n == nil {
+					continue
+				}
+				row := make([]uint64, len(n.last))
+				if n.row(n.newest(), row, nil); !slices.Equal(row, n.last) {
+					t.Errorf("node %d: its stream ends with %x, its newest row is %x", i, row, n.last)
+				}
+			}
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
