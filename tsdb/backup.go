@@ -26,7 +26,16 @@ func Backup(ctx context.Context, from, to string) error {
 	if entries, err := os.ReadDir(to); err == nil && len(entries) > 0 {
 		return fmt.Errorf("backup: %s is not empty; choose a new directory", to)
 	}
-	for _, dir := range append([]string{"wal", blocksDir}, tierDirs(from)...) {
+	tiers := tierDirs(from)
+	for i, dir := range append([]string{"wal", blocksDir}, tiers...) {
+		if i == 2 { // the tiers to make again are noted before the rows they miss are in a block
+			if err := os.MkdirAll(filepath.Join(to, tiersDir), 0o750); err != nil {
+				return fmt.Errorf("backup: %w", err)
+			}
+			if err := copyFile(filepath.Join(from, tiersDir, lateFile), filepath.Join(to, tiersDir, lateFile)); err != nil {
+				return fmt.Errorf("backup: %w", err)
+			}
+		}
 		if err := copyDir(ctx, filepath.Join(from, dir), filepath.Join(to, dir)); err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}

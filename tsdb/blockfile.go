@@ -104,7 +104,7 @@ func (b *blockFile) load() error {
 }
 
 func sortFrames(list []*frame) {
-	slices.SortFunc(list, func(x, y *frame) int {
+	slices.SortStableFunc(list, func(x, y *frame) int { // of one start and id the newest, as after a crash inside makeTier, is last
 		if x.start != y.start {
 			return int(x.start - y.start)
 		}

@@ -71,12 +71,13 @@ type DB struct {
 	closed  atomic.Bool
 
 	saving  sync.Mutex // held while the dictionary of names is written
-	sealing sync.Mutex // held while a block is sealed
+	sealing sync.Mutex // held while a block is sealed, and guards late and torn
 
-	tiers []*tier // set by Open
+	tiers []*tier   // set by Open
+	late  lateSpans // of tiers that were made before rows that are sealed or about to be
+	torn  bool      // the tiers' newest blocks were looked at for what a power cut left
 
-	mu        sync.Mutex        // guards everything that follows
-	dirty     map[tierSpan]bool // tiers that got late rows since they were made
+	mu        sync.Mutex // guards everything that follows
 	table     *nodeTable
 	rec       *recordWriter // nil while the log is replayed
 	cut       [][]byte      // payloads of finished records that the committer has not taken
@@ -190,7 +191,9 @@ func (db *DB) load() error {
 		return err
 	}
 	db.checked = nil
-	for _, dir := range []string{db.dir, filepath.Join(db.dir, "wal"), filepath.Join(db.dir, blocksDir)} {
+	dirs := []string{"", "wal", blocksDir}
+	for _, dir := range append(dirs, tierDirs(db.dir)...) { // a file that a crash left may have an unsynced name
+		dir = filepath.Join(db.dir, dir)
 		if err := db.fs.SyncDir(dir); err != nil {
 			return err
 		}

@@ -299,3 +299,37 @@ func TestLatest(t *testing.T) {
 	want(0, now-2, 10, nan)
 	want(1, 0, nan, nan)
 }
+
+// TestOccupancyOfRowsInTwoBlocks: a block counts the occupied seconds that it knows of; bytes written that came in
+// a later block of the span make more.
+func TestOccupancyOfRowsInTwoBlocks(t *testing.T) {
+	db, err := tsdb.Open(t.TempDir(), tsdb.Options{SyncInterval: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	peaks := map[topology.NodeID]float64{"f1": 1000}
+	db.SetPeaks(peaks, 0)
+	put := func(m collector.Metric, secs int, v float64) {
+		t.Helper()
+		var frames []collector.Frame
+		for s := range secs {
+			frames = append(frames, collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (damageStart + int64(s)) * 1000,
+				Samples: []collector.Sample{{Metric: m, Value: v + float64(s%2)}}})
+		}
+		if err := errors.Join(db.Append(context.Background(), frames), db.Flush(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(occupied int64) {
+		t.Helper()
+		out, err := db.Occupancy(context.Background(), tsdb.OccupancyQuery{Nodes: []topology.NodeID{"f1"}, FromMillis: damageStart * 1000, ToMillis: (damageStart + 120) * 1000, PeakBytesPerSec: peaks})
+		if err != nil || len(out) != 1 || len(out[0].Buckets) != 1 || out[0].Buckets[0].Occupied != occupied || out[0].Buckets[0].Seconds != 120 {
+			t.Errorf("got %+v %v, want %d of 120", out, err, occupied)
+		}
+	}
+	put(collector.ReadBytes, 120, 799)
+	want(60)
+	put(collector.WriteBytes, 40, 5)
+	want(80)
+}

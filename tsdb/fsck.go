@@ -42,6 +42,11 @@ func Check(dir string, repair bool) (*CheckReport, error) {
 		return rep, err
 	}
 	rep.Nodes, rep.Damages = len(table.byName), damages
+	_, damages, err = loadLate(dir)
+	if err != nil {
+		return rep, err
+	}
+	rep.Damages = append(rep.Damages, damages...)
 	if err := rep.checkLog(filepath.Join(dir, "wal")); err != nil {
 		return rep, err
 	}

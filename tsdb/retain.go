@@ -67,11 +67,7 @@ func (db *DB) tiered(hour int64) bool {
 	}
 	t := db.tiers[0]
 	for at := hour; at < hour+fileSeconds; at += t.blockSpan() {
-		n, err := t.made(at / t.seconds)
-		if err == nil && (n == 0 || db.takeDirty(t, at)) {
-			err = db.makeTier(t, 0, at, uint64(n+1))
-		}
-		if err != nil {
+		if err := db.bringUp(0, at); err != nil {
 			db.log.Error("an hour stays, for its tier cannot be made", "hour", hour, "error", err)
 			return false
 		}

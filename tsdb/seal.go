@@ -86,10 +86,12 @@ func (db *DB) sealNext(all bool) error {
 		err = db.saveNames() // a block must not name nodes that the dictionary lacks
 	}
 	if err == nil {
+		err = db.noteLate(b.start)
+	}
+	if err == nil {
 		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] })
 		err = db.blockFile(b.start).add(block)
 	}
-	db.noteLate(b.start)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.sealErr = err
@@ -265,6 +267,10 @@ func checkFrame(f *frame) []Damage {
 	var out []Damage
 	for i := range f.metrics {
 		fm := &f.metrics[i]
+		data, err := f.allData(fm)
+		if err != nil {
+			return append(out, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s in the %d s from %d", fm.metric, BlockSeconds, f.start)})
+		}
 		for number := range f.chunks {
 			c, err := r.chunk(f, fm.metric, number, chunkNodes-1)
 			if err != nil {
@@ -276,7 +282,7 @@ func checkFrame(f *frame) []Damage {
 				if e.kind != columnVaried || e.inline != nil {
 					continue
 				}
-				if _, err := r.readData(f, fm.metric, e); err != nil {
+				if _, err := e.cut(data); err != nil {
 					at := f.offset + fm.dataAt(f.chunks) + int64(e.dataAt)
 					out = append(out, Damage{f.path, at, err.Error(), fmt.Sprintf("%s of node number %d in the %d s from %d", fm.metric, number*chunkNodes+k, BlockSeconds, f.start)})
 				}

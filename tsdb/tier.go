@@ -73,7 +73,12 @@ func (db *DB) openTiers() error {
 		}
 		db.tiers = append(db.tiers, t)
 	}
-	return nil
+	late, damages, err := loadLate(db.dir)
+	for _, d := range damages {
+		db.damaged(d)
+	}
+	db.late = late
+	return err
 }
 
 func (t *tier) dir(root string, f figure) string {
@@ -110,23 +115,65 @@ func (t *tier) made(start int64) (int, error) {
 
 // makeTiers brings the tiers up to date. Only the sealer calls it.
 func (db *DB) makeTiers(now time.Time) error {
-	for i, t := range db.tiers {
-		for _, start := range db.tierSpans(t, i) {
+	if err := db.dropTorn(); err != nil {
+		return err
+	}
+	for level, t := range db.tiers {
+		for _, start := range db.tierSpans(t, level) {
 			if now.Unix() < start+t.blockSpan()+tierDelay {
 				continue
 			}
-			n, err := t.made(start / t.seconds)
-			if err != nil {
-				return err
-			}
-			if n > 0 && !db.takeDirty(t, start) {
-				continue
-			}
-			if err := db.makeTier(t, i, start, uint64(n+1)); err != nil {
+			if err := db.bringUp(level, start); err != nil {
 				return fmt.Errorf("tier of %d s from %d: %w", t.seconds, start, err)
 			}
 		}
 	}
+	return nil
+}
+
+// bringUp makes one span of a tier where it is missing or older than late rows.
+func (db *DB) bringUp(level int, start int64) error {
+	t := db.tiers[level]
+	n, err := t.made(start / t.seconds)
+	if err != nil {
+		return err
+	}
+	late := db.late.has(t, start)
+	if n > 0 && !late {
+		return nil
+	}
+	if err := db.makeTier(t, level, start, uint64(n+1)); err != nil || !late {
+		return err
+	}
+	return db.setLate(db.late.without(t, start))
+}
+
+// dropTorn looks, once, for a block at a tier's end that a power cut kept from being whole; it is made again.
+// The log has no rows of tiers to tell.
+func (db *DB) dropTorn() error {
+	if db.torn {
+		return nil
+	}
+	for _, t := range db.tiers {
+		for f := range figures {
+			list := t.views[f].Load().files
+			if len(list) == 0 {
+				continue
+			}
+			file := list[len(list)-1]
+			frames, err := file.frames()
+			if err != nil {
+				return err
+			}
+			for _, fr := range frames {
+				if fr.offset+fr.size == file.end && len(checkFrame(fr)) > 0 {
+					file.drop(fr)
+					break
+				}
+			}
+		}
+	}
+	db.torn = true
 	return nil
 }
 
@@ -144,34 +191,6 @@ func (db *DB) tierSpans(t *tier, level int) (out []int64) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// noteLate remembers that a second's tiers are made and no longer tell all.
-func (db *DB) noteLate(second int64) {
-	for _, t := range db.tiers {
-		start := floorDiv(second, t.blockSpan()) * t.blockSpan()
-		if n, err := t.made(start / t.seconds); err == nil && n > 0 {
-			db.mu.Lock()
-			if db.dirty == nil {
-				db.dirty = map[tierSpan]bool{}
-			}
-			db.dirty[tierSpan{t, start}] = true
-			db.mu.Unlock()
-		}
-	}
-}
-
-type tierSpan struct {
-	tier  *tier
-	start int64
-}
-
-func (db *DB) takeDirty(t *tier, start int64) bool {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	was := db.dirty[tierSpan{t, start}]
-	delete(db.dirty, tierSpan{t, start})
-	return was
 }
 
 // makeTier writes one block of every figure.

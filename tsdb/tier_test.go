@@ -2,9 +2,13 @@ package tsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"sync/atomic"
 	"testing"
@@ -150,37 +154,125 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 	}
 }
 
-// TestLateRowsReachTheTier seals a row after its tier was made.
+// remakeTiers does what the sealer does once a minute.
+func remakeTiers(t *testing.T, db *DB, now int64) {
+	t.Helper()
+	db.sealing.Lock()
+	defer db.sealing.Unlock()
+	if err := db.makeTiers(time.Unix(now, 0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLateRowsReachTheTier seals a row after its tier was made, also where the process is killed then.
 func TestLateRowsReachTheTier(t *testing.T) {
-	var now atomic.Int64
-	now.Store(tierBase + 12*3600)
-	db := tierStore(t, t.TempDir(), &now, 240*time.Hour)
-	defer db.Close()
-	fillHalfDay(t, db)
-	makeTiers := func() {
-		t.Helper()
+	for _, killed := range []bool{false, true} {
+		var now atomic.Int64
+		now.Store(tierBase + 12*3600)
+		dir := t.TempDir()
+		db := tierStore(t, dir, &now, 240*time.Hour)
+		fillHalfDay(t, db)
+		remakeTiers(t, db, now.Load())
+		late := collector.Frame{Node: "b", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
+		if err := db.Append(context.Background(), []collector.Frame{late}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			db.abandon()
+			db = tierStore(t, dir, &now, 240*time.Hour)
+		}
+		remakeTiers(t, db, now.Load())
+		if len(db.late) > 0 {
+			t.Errorf("made again, and still noted: %v", db.late)
+		}
+		now.Add(300 * 3600)
 		db.sealing.Lock()
-		defer db.sealing.Unlock()
-		if err := db.makeTiers(time.Unix(now.Load(), 0)); err != nil {
+		db.retain(time.Unix(now.Load(), 0))
+		db.sealing.Unlock()
+		for _, step := range []int64{10, 300} {
+			got, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: AggMax, StepMillis: step * 1000,
+				FromMillis: tierBase * 1000, ToMillis: (tierBase + 300) * 1000})
+			if err != nil || len(got) != 1 || got[0].Points[len(got[0].Points)-1].Value != 77777 {
+				t.Errorf("killed %v, step %d: got %v %v", killed, step, got, err)
+			}
+		}
+		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	makeTiers()
-	late := collector.Frame{Node: "b", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
-	if err := db.Append(context.Background(), []collector.Frame{late}); err != nil {
+}
+
+// TestATornTierIsMadeAgain zeroes a part of every tier's newest block of each figure in turn, as a power cut may.
+func TestATornTierIsMadeAgain(t *testing.T) {
+	var now atomic.Int64
+	now.Store(tierBase + 12*3600)
+	dir := t.TempDir()
+	db := tierStore(t, dir, &now, 240*time.Hour)
+	fillHalfDay(t, db)
+	remakeTiers(t, db, now.Load())
+	db.abandon()
+	list, err := filepath.Glob(filepath.Join(dir, tiersDir, "10s", "sum", "*.blk"))
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	path := list[len(list)-1]
+	data, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Flush(context.Background()); err != nil {
+	clear(data[len(data)-40:])
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	makeTiers()
-	now.Add(300 * 3600)
-	db.sealing.Lock()
-	db.retain(time.Unix(now.Load(), 0))
-	db.sealing.Unlock()
-	got, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: AggMax, StepMillis: 10_000,
-		FromMillis: (tierBase + 100) * 1000, ToMillis: (tierBase + 110) * 1000})
-	if err != nil || len(got) != 1 || got[0].Points[0].Value != 77777 {
-		t.Errorf("got %v %v", got, err)
+	db = tierStore(t, dir, &now, 240*time.Hour)
+	defer db.Close()
+	remakeTiers(t, db, now.Load())
+	remakeTiers(t, db, now.Load())
+	rep, err := db.tiers[0].made((tierBase + 9*3600) / 10)
+	if err != nil || rep != 1 {
+		t.Errorf("%d blocks of the torn span: %v", rep, err)
+	}
+	if file := db.tiers[0].views[figSum].Load().files; len(file) > 0 {
+		frames, err := file[len(file)-1].frames()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fr := range frames {
+			if bad := checkFrame(fr); len(bad) > 0 {
+				t.Errorf("still torn: %v", bad)
+			}
+		}
+	}
+	if d := db.Damages(); len(d) > 0 {
+		t.Error(d)
+	}
+}
+
+func TestTheListOfLateSpans(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, tiersDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db := &DB{dir: dir, fs: osFiles{}}
+	want := lateSpans{{10, 1200}: true, {300, 36000}: true}
+	if err := db.setLate(want); err != nil {
+		t.Fatal(err)
+	}
+	got, damages, err := loadLate(dir)
+	if err != nil || len(damages) > 0 || !maps.Equal(got, want) {
+		t.Errorf("read back: %v %v %v", got, damages, err)
+	}
+	path := filepath.Join(dir, tiersDir, lateFile)
+	for text, damaged := range map[string]bool{"FWLT 1\n10 1200\n300": true, "nothing\n": true, "": true, "FWLT 9\n": false} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, damages, err := loadLate(dir)
+		if len(damages) > 0 != damaged || !damaged && !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("%q: %v %v", text, damages, err)
+		}
 	}
 }
