@@ -243,6 +243,9 @@ const minRate = 0.1
 // targetUses weighs every load of the job's targets by the part of it that lies in the I/O time of the
 // files on that target.
 func targetUses(j *Job, a *Answer, lim Limits) []*use {
+	if len(j.Storage.Loads) == 0 {
+		return nil
+	}
 	pieces, own := map[topology.TargetID][]Critical{}, map[topology.TargetID]float64{}
 	for _, c := range a.Critical {
 		for _, t := range j.Files[c.File].Targets {
