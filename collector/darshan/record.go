@@ -46,6 +46,9 @@ type Component struct {
 	ExtentStart, ExtentEnd                  int64 // ExtentEnd -1 is the end of the file
 	MirrorID                                int64 // -1 where not recorded
 	Pool                                    string
+	// StripeOffset is the first target as it was asked for, -1 being the file system's choice; nil where
+	// the record does not say (version 2).
+	StripeOffset *int64
 	// OSTs are the indices of the storage targets, decimal; Lustre's own names have them in
 	// hexadecimal. A component that is not instantiated lists numbers that mean nothing.
 	OSTs []int64
@@ -242,13 +245,13 @@ func (d *decoder) lustre1() (bool, error) {
 	if !ok {
 		return false, err
 	}
-	size, count := d.int(b[40:]), d.int(b[48:])
+	offset, size, count := d.int(b[32:]), d.int(b[40:]), d.int(b[48:])
 	if count < 0 || count > maxStripes {
 		return false, fmt.Errorf("stripe count %d", count)
 	}
 	osts, err := d.ints(nil, count)
 	d.rec.Layout = &Layout{Components: []Component{{StripeSize: size, StripeCount: count, Pattern: -1, Flags: -1,
-		ExtentEnd: -1, MirrorID: -1, OSTs: osts}}}
+		ExtentEnd: -1, MirrorID: -1, StripeOffset: &offset, OSTs: osts}}}
 	return true, err
 }
 

@@ -25,6 +25,8 @@ type Job struct {
 	RunSeconds float64   `col:"run_seconds"`
 	// Partial is true where the logger ran out of memory and left records out.
 	Partial bool `col:"partial"`
+	// Skipped names the instruments of the log that are not read, such as PNETCDF_FILE.
+	Skipped []string `col:"skipped_modules"`
 	// Files counts the files that were opened, SharedFiles those used by more than one process.
 	Files       int64 `col:"files"`
 	SharedFiles int64 `col:"shared_files"`
@@ -118,7 +120,7 @@ type JobFile struct {
 	MetaSeconds  float64 `col:"meta_seconds"`
 
 	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout; the offset as it was asked
-	// for, -1 being the file system's choice.
+	// for, -1 being the file system's choice. Darshan records it before version 2 of its LUSTRE module.
 	StripeSize   *int64 `col:"stripe_size"`
 	StripeCount  *int64 `col:"stripe_count"`
 	StripeOffset *int64 `col:"stripe_offset"`

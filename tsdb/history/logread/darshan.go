@@ -46,6 +46,9 @@ func jobOf(h *darshan.Header, id int64) iolog.Job {
 	}
 	for _, m := range h.Modules {
 		j.Partial = j.Partial || m.Partial
+		if !m.Read {
+			j.Skipped = append(j.Skipped, m.Module.String())
+		}
 	}
 	return j
 }
@@ -118,7 +121,7 @@ func layout(row *iolog.JobFile, components []darshan.Component) {
 			continue
 		}
 		if row.StripeSize == nil {
-			row.StripeSize = &c.StripeSize
+			row.StripeSize, row.StripeOffset = &c.StripeSize, c.StripeOffset
 		}
 		count += c.StripeCount
 		for _, ost := range c.OSTs {

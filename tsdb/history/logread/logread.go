@@ -3,7 +3,11 @@
 package logread
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -34,6 +38,9 @@ func Read(in *io.SectionReader, id int64, o Options) (*iolog.Log, error) {
 	if _, err := in.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
+	if bytes.HasPrefix(head, gzipped) {
+		return unzipped(io.NewSectionReader(in, 0, in.Size()), o)
+	}
 	switch {
 	case looksLikeSlurm(head):
 		return Slurm(io.NewSectionReader(in, 0, in.Size()), o)
@@ -41,4 +48,37 @@ func Read(in *io.SectionReader, id int64, o Options) (*iolog.Log, error) {
 		return LMT(in, o)
 	}
 	return nil, ErrUnknown
+}
+
+var gzipped = []byte{0x1f, 0x8b}
+
+// maxGrowth bounds what a compressed file may become; text of a scheduler shrinks to a tenth or so.
+const maxGrowth = 1 << 10
+
+// unzipped reads a compressed dump of Slurm's as it is decompressed; nothing else is kept that way.
+func unzipped(in *io.SectionReader, o Options) (*iolog.Log, error) {
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, ErrUnknown
+	}
+	text := bufio.NewReaderSize(&limited{z, maxGrowth * in.Size()}, headBytes)
+	if head, err := text.Peek(headBytes); err != nil && !errors.Is(err, io.EOF) || !looksLikeSlurm(head) {
+		return nil, ErrUnknown
+	}
+	return Slurm(text, o)
+}
+
+// limited is an error, and not an end, where the limit is reached.
+type limited struct {
+	io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("it grows to more than %d times its size when it is decompressed", maxGrowth)
+	}
+	n, err := l.Reader.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -113,6 +114,9 @@ func TestHandmadeLog(t *testing.T) {
 	}
 	if b.Procs != 2 || b.Reads != 8 || b.ReadStart != 0.5 || b.ReadEnd != 2 || b.SmallReads != 8 || b.StripeCount != nil || b.ReadSeconds != 2 {
 		t.Errorf("file b %+v", b)
+	}
+	if a.StripeOffset == nil || *a.StripeOffset != -1 || b.StripeOffset != nil {
+		t.Errorf("stripe offsets %v %v", a.StripeOffset, b.StripeOffset)
 	}
 	if len(l.Files) != 2 || l.Files[0].Mount != "/scratch" || l.Files[0].FS != "lustre" {
 		t.Errorf("names %+v", l.Files)
@@ -223,6 +227,33 @@ func TestSlurm(t *testing.T) {
 		if _, err := read(text); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	// The same, compressed; what is cut off is said, and other compressed text is no log.
+	squeeze := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	dump := strings.Repeat("102|102|c|p|q|a|g|1|wei|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", 500)
+	if l, err := read(squeeze(dump)); err != nil || len(l.Slurm) != 500 || l.Problem != "" || l.Kind != "slurm" {
+		t.Errorf("a compressed dump: %v", err)
+	}
+	var noisy strings.Builder // so that half of the compressed bytes is half of the jobs
+	for i := range 2000 {
+		fmt.Fprintf(&noisy, "%d|%d|c|p|q|a|g|1|u%x|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", i+1, i+1, i*i*2654435761)
+	}
+	cut := squeeze(noisy.String())
+	if l, err := read(cut[:len(cut)/2]); err != nil || len(l.Slurm) == 0 || l.Problem == "" {
+		t.Errorf("a cut dump: %v", err)
+	}
+	if _, err := read(squeeze("hello")); !errors.Is(err, ErrUnknown) {
+		t.Errorf("compressed text: %v", err)
+	}
+	if _, err := read(squeeze(dump[:100] + strings.Repeat("0", 64<<20))); err == nil {
+		t.Error("a line of 64 MB from a few bytes was read")
 	}
 	// A truncated answer is a bad log, not another kind of file.
 	if _, err := read(`{"meta":{"Slurm":{}},"jobs":[{"job_id":`); err == nil || errors.Is(err, ErrUnknown) {
