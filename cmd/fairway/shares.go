@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // newShares is `fairway shares`: what a sharing policy gives each job of a table, with no daemon.
 func newShares() *cobra.Command {
 	var policy, idle string
-	var chart bool
+	var chart, here bool
 	var lustre tbf.Server
 	c := &cobra.Command{
 		Use:   "shares --policy POLICY TABLE.json",
@@ -44,6 +45,9 @@ func newShares() *cobra.Command {
 			}
 			answer := table.Answer(p, share.Idle(idle))
 			if lustre.RPCsPerSec > 0 {
+				if here {
+					return applyTBF(cmd, lustre, answer)
+				}
 				return printTBF(cmd.OutOrStdout(), lustre, answer)
 			}
 			if chart {
@@ -56,6 +60,7 @@ func newShares() *cobra.Command {
 	c.Flags().StringVar(&idle, "idle", string(share.Inside), "who uses idle shares: inside (the same user and group first) or flat (all by their shares)")
 	c.Flags().Float64Var(&lustre.RPCsPerSec, "tbf", 0, "print Lustre NRS-TBF rules instead, for servers that do so many RPC/s")
 	c.Flags().IntVar(&lustre.Partitions, "tbf-cpts", 1, "CPU partitions of those servers")
+	c.Flags().BoolVar(&here, "tbf-here", false, "with --tbf: run what is missing on this server, by lctl, and print it")
 	c.Flags().BoolVar(&chart, "chart", false, "draw bars instead of JSON")
 	must(c.MarkFlagRequired("policy"))
 	return c
@@ -68,7 +73,21 @@ func printTBF(w io.Writer, s tbf.Server, a share.Answer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	for _, argv := range append([][]string{s.Enable()}, s.Commands(nil, rules)...) {
+	return printCommands(w, append([][]string{s.Enable()}, s.Commands(nil, rules)...))
+}
+
+// applyTBF makes the answer true on the server that this runs on, and prints the commands that it took.
+func applyTBF(cmd *cobra.Command, s tbf.Server, a share.Answer) error {
+	if _, err := s.Rates(a.Shares); err != nil {
+		return usageError{err}
+	}
+	r := tbf.Runner{Server: s}
+	done, err := r.Apply(cmd.Context(), a.Shares)
+	return errors.Join(printCommands(cmd.OutOrStdout(), done), err)
+}
+
+func printCommands(w io.Writer, commands [][]string) error {
+	for _, argv := range commands {
 		if _, err := fmt.Fprintf(w, "%s '%s'\n", strings.Join(argv[:2], " "), argv[2]); err != nil { // no argument holds a quote
 			return err
 		}

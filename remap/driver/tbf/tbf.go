@@ -3,8 +3,8 @@
 // idle shares to nobody until the rates are written again; write them from the allocation under
 // opportunity fairness, not from the bare shares, where demands are known.
 //
-// Everything here is text: Commands are argument lists for lctl on each object storage server, and
-// Rules reads back what a server has, so that writing again after a crash does only what is missing.
+// Commands are argument lists for lctl on each object storage server, and Rules reads back what a server
+// has; a Runner does both on the server it runs on.
 package tbf
 
 import (
@@ -114,8 +114,12 @@ func (s Server) Enable() []string  { return s.set("nrs_policies", "tbf jobid") }
 func (s Server) Disable() []string { return s.set("nrs_policies", "fifo") }
 
 func (s Server) set(param, value string) []string {
-	return []string{"lctl", "set_param", cmp.Or(s.Service, "ost.OSS.ost_io") + "." + param + "=" + value}
+	return []string{"lctl", "set_param", s.param(param) + "=" + value}
 }
+
+func (s Server) get(param string) []string { return []string{"lctl", "get_param", s.param(param)} }
+
+func (s Server) param(name string) string { return cmp.Or(s.Service, "ost.OSS.ost_io") + "." + name }
 
 // Rules reads what `lctl get_param ost.OSS.ost_io.nrs_tbf_rule` prints: the rules of the regular
 // requests, by name. Each partition lists all rules; where they differ the first one counts, and the
