@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/remap/cycles"
 	"fairway/remap/periodic"
 	"fairway/remap/share"
 )
@@ -45,6 +47,57 @@ func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
 		}
 	}
 	return on
+}
+
+// cycleRuns is how many of the newest runs are looked at for periodic applications.
+const cycleRuns = 1000
+
+// getCycles finds the periodic applications of the history, and makes a set of them. B and b, GB/s, are
+// the bandwidth of the I/O system (default: all forwarders' peaks) and of a compute node (its configured
+// peak, or the most that a node of these applications moved).
+func (s *Server) getCycles(w http.ResponseWriter, r *http.Request, _ who) error {
+	jobs, err := s.jobs()
+	if err != nil {
+		return err
+	}
+	runs, err := jobs.Ended(cycleRuns)
+	if err != nil {
+		return err
+	}
+	m := shared(s.cfg.Picture.Snapshot().Situation.Machine)
+	for name, to := range map[string]*float64{"B": &m.BytesPerSec, "b": &m.NodeBytesPerSec} {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v > 0 && v <= 1e9) {
+			return fmt.Errorf("%w: %s=%q; want GB/s above 0", console.ErrInvalid, name, text)
+		}
+		*to = v * 1e9
+	}
+	v := console.CyclesView{Cycles: cycles.Of(runs, cycles.Defaults())}
+	set, left, err := cycles.Set(v.Cycles, m)
+	if v.LeftOut = left; err != nil {
+		v.Problem = err.Error()
+	} else {
+		v.Set = &set
+	}
+	return writeJSON(w, v)
+}
+
+// shared is what the machine's jobs share, as far as it is configured.
+func shared(m *topology.Machine) (out cycles.Machine) {
+	for _, n := range m.Nodes {
+		switch n.Role {
+		case topology.Compute:
+			out.Nodes++
+			out.NodeBytesPerSec = max(out.NodeBytesPerSec, n.PeakBytesPerSec)
+		case topology.Forwarder:
+			out.BytesPerSec += n.PeakBytesPerSec
+		}
+	}
+	return out
 }
 
 // maxPatternWork bounds the instances that one question may place, over all pattern lengths: about a

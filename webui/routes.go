@@ -97,6 +97,8 @@ func (s *Server) routes() []route {
 
 		{get, "/api/v1/shares", remap.Viewer, everyDoor, s.getShares, doc{summary: "what a sharing policy would give the running jobs", out: console.SharesView{},
 			params: []param{{"policy", "such as size-fair (without it) or group-user-size-fair"}, {"forwarder", "only jobs with a node on it"}}}},
+		{get, "/api/v1/cycles", remap.Viewer, everyDoor, s.getCycles, doc{summary: "periodic applications in the history of runs, and a set of them for /api/v1/periodic", out: console.CyclesView{},
+			params: []param{{"B", "bandwidth of the I/O system, GB/s; default all forwarders' peaks"}, {"b", "bandwidth of a compute node, GB/s"}}}},
 		{get, "/api/v1/periodic", remap.Viewer, everyDoor, s.getPeriodic, doc{summary: "stagger periodic applications: what if", out: console.PatternView{},
 			params: []param{{"set", "processors, bandwidths and applications as JSON, as fairway periodic reads them"}}}},
 

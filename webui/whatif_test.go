@@ -1,13 +1,17 @@
 package webui
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap/dispatch"
+	"fairway/remap/periodic"
+	"fairway/tsdb/history"
 )
 
 const twoWriters = `{"procs":200,"b":0.01,"B":1,"kprime":2,"eps":0.01,"apps":[{"name":"a","w":10,"vol":10,"beta":100},{"name":"b","w":10,"vol":10,"beta":100}]}`
@@ -63,6 +67,55 @@ func TestPeriodicWhatIf(t *testing.T) {
 	}
 }
 
+// periodicRuns puts two applications that write every 100 s into the history, and one that does when it likes.
+func periodicRuns(t *testing.T, s *site) {
+	t.Helper()
+	begun := time.Now().Add(-time.Hour)
+	for i, app := range []string{"ocean", "ice", "loose"} {
+		p := &history.Profile{PeakNodeBytesPerSec: 1e9, Coverage: 1, From: "test"}
+		at := 0.0
+		for k := range 12 {
+			p.Phases = append(p.Phases, history.Phase{AtSeconds: at, Seconds: 20, WriteBytes: 40e9})
+			at += 100
+			if app == "loose" {
+				at += float64(k*k%7) * 100
+			}
+		}
+		if err := s.history.End(history.Run{Job: topology.JobID("p" + app), User: "wei", App: app, Nodes: 4, Start: begun, End: begun.Add(time.Duration(i+1) * time.Minute), Profile: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCyclesFromHistory(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(1)
+	if v := get[console.CyclesView](s, "/api/v1/cycles"); v.Set != nil || !strings.Contains(v.Problem, "none of 0 applications") {
+		t.Errorf("an empty history: %+v", v)
+	}
+	periodicRuns(t, s)
+	v := get[console.CyclesView](s, "/api/v1/cycles?B=2.5")
+	if len(v.Cycles) != 3 || v.Cycles[0].App != "loose" || v.Cycles[0].Periodic || !strings.Contains(v.Cycles[0].Why, "not periodic: half of its 11 periods") {
+		t.Errorf("%+v", v.Cycles)
+	}
+	// 32 nodes of 0.2 GB/s each are configured; the system's bandwidth is what was asked for.
+	if v.Set == nil || v.Set.Procs != 32 || v.Set.Link != 0.2 || v.Set.Bandwidth != 2.5 || len(v.Set.Apps) != 2 || v.Set.Apps[0] != (periodic.App{Name: "ice", Work: 80, Volume: 40, Procs: 4}) {
+		t.Fatalf("%+v", v.Set)
+	}
+	text, err := json.Marshal(v.Set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := get[console.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(string(text))); len(p.Apps) != 2 || p.T < 100 {
+		t.Errorf("%+v", p)
+	}
+	for _, bad := range []string{"B=0", "b=x", "B=NaN"} {
+		if res, b := s.ask("GET", "/api/v1/cycles?"+bad, operatorSecret, nil); res.StatusCode != 400 {
+			t.Errorf("%s: %d %s", bad, res.StatusCode, b)
+		}
+	}
+}
+
 func TestWhatIfInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := newSite(t, siteOptions{})
@@ -75,6 +128,10 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 	// The line of the bandwidth in use never crosses the system's.
 	b.until("the bandwidth stays below the line", `(() => { const cap = document.querySelector('.gantt .cap').y1.baseVal.value; return [...document.querySelector('.gantt .used').getAttribute('d').matchAll(/[ML]\S+ (\S+?)(?=L|$)/g)].every((m) => Number(m[1]) >= cap - .2); })()`)
 	b.shot("whatif")
+	periodicRuns(t, s)
+	b.until("the history is asked", `(() => { const x = [...document.querySelectorAll('button')].find((x) => x.textContent === 'from history'); if (x) x.click(); return !!x; })()`)
+	b.until("its applications are drawn, and why one is not", `document.querySelector('.gantt')?.textContent.includes('ocean') && document.body.textContent.includes('loose of wei on 4 nodes: not periodic')`)
+	b.shot("whatif-history")
 	b.key("m")
 	b.says("Shares under job-fair")
 }

@@ -1,50 +1,127 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
+	"fairway/console"
+	"fairway/remap/cycles"
 	"fairway/remap/periodic"
 )
 
-// newPeriodic is `fairway periodic`: when periodic applications should do their I/O, with no daemon.
-func newPeriodic() *cobra.Command {
-	var chart bool
+// newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no
+// daemon, or of the daemon's history.
+func newPeriodic(o *options) *cobra.Command {
+	var chart, fromHistory bool
+	query := url.Values{}
 	c := &cobra.Command{
-		Use:   "periodic SET.json",
+		Use:   "periodic SET.json | --from-history",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
 		Long: "Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
-			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input.",
-		Args: cobra.ExactArgs(1),
+			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With --from-history the\n" +
+			"daemon says which applications of its history are periodic, and why others are not; the pattern is\n" +
+			"then of those, with the time at which each should start.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if fromHistory && len(args) != 0 || !fromHistory && len(args) != 1 {
+				return errors.New("want SET.json, or --from-history")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := openInput(cmd, args[0])
+			if fromHistory {
+				return historicPattern(cmd, o, query, chart)
+			}
+			s, err := readSet(cmd, args[0])
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			defer in.Close()
-			s, err := periodic.ReadSet(in)
+			p, unplanned, err := schedule(s)
 			if err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			p, err := periodic.Schedule(s)
-			if err != nil {
-				return fmt.Errorf("%s: %w; a larger kprime tries longer ones", args[0], err)
-			}
-			if err := p.Check(s); err != nil {
-				return fmt.Errorf("%s: the pattern found is not valid, please report this: %w", args[0], err)
-			}
-			unplanned := periodic.FairShare(s, s.TMin*s.KPrime)
 			if chart {
 				return drawPattern(cmd.OutOrStdout(), s, p, unplanned)
 			}
-			return printJSON(cmd.OutOrStdout(), struct {
-				periodic.Pattern
-				Unplanned periodic.Unplanned `json:"unplanned"`
-			}{p, unplanned})
+			return printJSON(cmd.OutOrStdout(), planned{p, unplanned})
 		},
 	}
 	c.Flags().BoolVar(&chart, "chart", false, "draw the pattern instead of JSON")
+	c.Flags().BoolVar(&fromHistory, "from-history", false, "take the applications from the daemon's history")
+	for _, f := range []struct{ flag, name, help string }{
+		{"io-bandwidth", "B", "with --from-history: bandwidth of the I/O system, GB/s (default: all forwarders' peaks)"},
+		{"node-bandwidth", "b", "with --from-history: bandwidth of a compute node, GB/s (default: its peak, or the most one moved)"},
+	} {
+		c.Flags().Func(f.flag, f.help, func(v string) error { query.Set(f.name, v); return nil })
+	}
 	return c
+}
+
+// planned is a pattern and what happens without it.
+type planned struct {
+	periodic.Pattern
+	Unplanned periodic.Unplanned `json:"unplanned"`
+}
+
+func readSet(cmd *cobra.Command, name string) (periodic.Set, error) {
+	in, err := openInput(cmd, name)
+	if err != nil {
+		return periodic.Set{}, usageError{err}
+	}
+	defer in.Close()
+	s, err := periodic.ReadSet(in)
+	if err != nil {
+		return s, usageError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return s, nil
+}
+
+func schedule(s periodic.Set) (periodic.Pattern, periodic.Unplanned, error) {
+	p, err := periodic.Schedule(s)
+	if err != nil {
+		return p, periodic.Unplanned{}, fmt.Errorf("%w; a larger kprime tries longer ones", err)
+	}
+	if err := p.Check(s); err != nil {
+		return p, periodic.Unplanned{}, fmt.Errorf("the pattern found is not valid, please report this: %w", err)
+	}
+	return p, periodic.FairShare(s, s.TMin*s.KPrime), nil
+}
+
+// historicPattern plans the periodic applications of the daemon's history. What is not periodic is said
+// on standard error with its reason.
+func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart bool) error {
+	cl, err := o.connect()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	v, err := cl.Cycles(cmd.Context(), query)
+	if err != nil {
+		return err
+	}
+	for _, c := range v.Cycles {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %d nodes: %s\n", printable(c.App), printable(c.User), c.Nodes, c.Why)
+	}
+	for _, name := range v.LeftOut {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n", printable(name))
+	}
+	if v.Set == nil {
+		return fmt.Errorf("%w: %s", console.ErrNotFound, v.Problem)
+	}
+	p, unplanned, err := schedule(*v.Set)
+	if err != nil {
+		return err
+	}
+	if chart {
+		return drawPattern(cmd.OutOrStdout(), *v.Set, p, unplanned)
+	}
+	return printJSON(cmd.OutOrStdout(), struct {
+		planned
+		Set     *periodic.Set   `json:"set"`
+		Windows []cycles.Window `json:"windows"`
+		Cycles  []cycles.Cycle  `json:"cycles"`
+	}{planned{p, unplanned}, v.Set, cycles.Windows(p), v.Cycles})
 }

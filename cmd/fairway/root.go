@@ -132,7 +132,7 @@ func newRoot() *cobra.Command {
 		newWhy(o),
 		newQuery(o),
 		newImport(o),
-		newPeriodic(),
+		newPeriodic(o),
 		newShares(),
 		newLustre(),
 		newLwfs(),

@@ -71,6 +71,11 @@ func ReadSet(r io.Reader) (Set, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Set{}, fmt.Errorf("something follows the set at byte %d", d.InputOffset())
 	}
+	return Complete(s)
+}
+
+// Complete fills in the defaults of a set and checks it.
+func Complete(s Set) (Set, error) {
 	if s.KPrime == 0 {
 		s.KPrime = defaultKPrime
 	}

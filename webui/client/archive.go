@@ -75,6 +75,11 @@ func (c *Client) Pattern(ctx context.Context, set string) (console.PatternView, 
 	return get[console.PatternView](ctx, c, url.Values{"set": {set}}, "periodic")
 }
 
+// Cycles finds the periodic applications of the history; query may have B and b, GB/s.
+func (c *Client) Cycles(ctx context.Context, query url.Values) (console.CyclesView, error) {
+	return get[console.CyclesView](ctx, c, query, "cycles")
+}
+
 // Cause explains a job from its logs; ErrNotFound when the archive has none of it.
 func (c *Client) Cause(ctx context.Context, id topology.JobID) (console.JobCause, error) {
 	return get[console.JobCause](ctx, c, nil, "jobs", string(id), "rootcause")

@@ -28,10 +28,16 @@ export async function whatIfPage(app, q) {
       chart.replaceChildren(h('p.bad', { role: 'alert' }, /** @type {Error} */ (err).message));
     }
   };
+  const found = h('ul.dim');
+  const fromHistory = async () => {
+    const v = await get('/api/v1/cycles');
+    found.replaceChildren(...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`)), v.problem ? h('li.bad', { role: 'alert' }, v.problem) : '');
+    if (v.set) { set.value = JSON.stringify(v.set); await draw(); }
+  };
   const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
   const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), bars(shares.jobs),
     h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
-    set, h('p', null, h('button', { click: draw }, 'draw')), chart);
+    set, h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')), found, chart);
   const table = () => [['JOB', 'USER', 'GROUP', 'NODES', 'SHARE %'], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j.nodes, (j.share * 100).toFixed(1)])];
   await draw();
   return { title: 'what if', el, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
