@@ -35,9 +35,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer client.Spool.Close()
-	if moves != nil {
-		client.Orders = mover.Handlers(moves, c.Orders.Enabled)
-	}
+	client.Orders = handlers(c, moves)
 	streamCtx, stopStream := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStream()
 	streamed := make(chan error, 1)

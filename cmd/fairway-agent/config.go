@@ -45,6 +45,7 @@ type SpoolConfig struct {
 type Sources struct {
 	FwdMount FwdMount `toml:"fwdmount"`
 	Diod     Diod     `toml:"diod"`
+	Relay    Relay    `toml:"relay"`
 	Procfs   Procfs   `toml:"procfs"`
 	Lustre   Lustre   `toml:"lustre"`
 	LNet     LNet     `toml:"lnet"`
@@ -65,6 +66,14 @@ type Diod struct {
 	UID         uint32   `toml:"uid" help:"User number to attach as."`
 	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
 	PIDFile     string   `toml:"pid_file" help:"File with the process number of a diod on this machine, for its CPU time; empty: not measured."`
+}
+
+// Relay is the fairway-relay in front of a forwarding node.
+type Relay struct {
+	Enabled     bool     `toml:"enabled" help:"Read the fairway-relay of this forwarding node: its clients, which the service behind it cannot know (source.diod then leaves them out)."`
+	Control     string   `toml:"control" help:"The relay's control socket (fairway-relay serve --control)."`
+	Tables      bool     `toml:"tables" help:"Hand it the tables of jobs that the daemon sends ([relay] there), and so let the daemon set the policy."`
+	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
 }
 
 // Procfs is the Linux node.
@@ -106,6 +115,7 @@ func defaultConfig() Config {
 		Source: Sources{
 			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
 			Diod:     Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, SkipClients: []string{}},
+			Relay:    Relay{Control: "/run/fairway/relay.sock", SkipClients: []string{}},
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
@@ -203,6 +213,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("source.diod.queue_hz = %d: want 1 to 100", d.QueueHz)
 	case d.Enabled && d.Addr == "":
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
+	case c.Source.Relay.Tables && !c.Source.Relay.Enabled:
+		return errors.New("source.relay.tables needs source.relay.enabled: who is connected must be seen where shares are set")
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}

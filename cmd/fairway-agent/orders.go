@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 
 	"fairway/collector/fwdmount"
+	"fairway/collector/fwdrelay"
+	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/driver/lnetroute"
@@ -119,4 +123,19 @@ func (s mountSocket) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAns
 
 func (s mountSocket) Route(ctx context.Context) (wire.RouteAnswer, error) {
 	return fwdmount.Route(ctx, string(s))
+}
+
+// handlers are the orders that this agent carries out.
+func handlers(c Config, moves mover.Mover) map[string]stream.OrderHandler {
+	out := map[string]stream.OrderHandler{}
+	if moves != nil {
+		out = mover.Handlers(moves, c.Orders.Enabled)
+	}
+	if r := c.Source.Relay; r.Tables {
+		out[wire.OrderShare] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+			_, err := fwdrelay.Ask(ctx, r.Control, http.MethodPut, "/table", o.Body)
+			return nil, err
+		}
+	}
+	return out
 }

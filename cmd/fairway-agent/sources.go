@@ -10,6 +10,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/diod"
 	"fairway/collector/fwdmount"
+	"fairway/collector/fwdrelay"
 	"fairway/collector/lnet"
 	"fairway/collector/lustre"
 	"fairway/collector/lwfs"
@@ -24,14 +25,14 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, fwdmount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
-		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz}
-		for _, n := range s.SkipClients {
-			opt.Skip = append(opt.Skip, topology.NodeID(n))
-		}
+		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}
 		out = append(out, diod.New(opt))
+	}
+	if s := c.Source.Relay; s.Enabled {
+		out = append(out, fwdrelay.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
 	}
 	if s := c.Source.Lustre; s.Enabled {
 		out = append(out, lustre.New(os.DirFS(s.Root)))
@@ -50,6 +51,14 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, procfs.New(procfs.Options{
 			Root: s.Root, SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: s.NFSClient, NFSServer: s.NFSServer,
 		}))
+	}
+	return out
+}
+
+func nodeIDs(names []string) []topology.NodeID {
+	out := make([]topology.NodeID, len(names))
+	for i, n := range names {
+		out[i] = topology.NodeID(n)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,11 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/collector/fwdrelay"
 	"fairway/remap/relay"
 )
 
-// openControl answers on a unix socket that only the relay's own user and root may use: GET /stats, and
-// PUT /table with a table.
+// openControl answers on a unix socket that only the relay's own user and root may use: GET /stats,
+// GET /clients, and PUT /table with a table.
 func openControl(path string, r *relay.Relay) (io.Closer, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		c.Close()
@@ -36,10 +36,12 @@ func openControl(path string, r *relay.Relay) (io.Closer, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) {
+	answer := func(w http.ResponseWriter, v any) {
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(r.Stats())
-	})
+		json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Stats()) })
+	mux.HandleFunc("GET /clients", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Clients()) })
 	mux.HandleFunc("PUT /table", func(w http.ResponseWriter, q *http.Request) {
 		t, err := relay.ReadTable(q.Body)
 		if err == nil {
@@ -60,8 +62,8 @@ func newShare() *cobra.Command {
 	return &cobra.Command{
 		Use:   "share SOCKET TABLE.json",
 		Short: "Give a running relay another policy and other jobs, at once",
-		Long: "TABLE.json is {\"policy\",\"idle\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"clients\":[ADDRESS]}]};\n" +
-			"an empty policy serves in the order of arrival.",
+		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\n" +
+			"\"clients\":[ADDRESS],\"nodes\":[NAME]}]}; an empty policy serves in the order of arrival.",
 		Args: args(2),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			t, err := readTable(a[1])
@@ -92,23 +94,13 @@ func newStatus() *cobra.Command {
 func ask(ctx context.Context, socket, method, path string, body []byte, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
-	defer client.CloseIdleConnections()
-	q, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, bytes.NewReader(body))
-	if err != nil {
-		return err
+	answer, err := fwdrelay.Ask(ctx, socket, method, path, body)
+	switch {
+	case errors.Is(err, fwdrelay.ErrRefused):
+		return usageError{err}
+	case err != nil:
+		return unreachable{err}
 	}
-	a, err := client.Do(q)
-	if err != nil {
-		return unreachable{fmt.Errorf("relay at %s: %w", socket, err)}
-	}
-	defer a.Body.Close()
-	if a.StatusCode >= 300 {
-		why, _ := io.ReadAll(io.LimitReader(a.Body, 4<<10))
-		return usageError{fmt.Errorf("relay at %s: %s", socket, bytes.TrimSpace(why))}
-	}
-	_, err = io.Copy(out, a.Body)
+	_, err = out.Write(answer)
 	return err
 }

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/collector/topology"
 	"fairway/remap/relay"
 )
 
@@ -60,6 +63,7 @@ func serve(ctx context.Context, listen, forwarder, control string, window int, t
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := relay.New(relay.Config{
 		Window: window, Seed: uint64(time.Now().UnixNano()), Log: log,
+		Name: nodeName,
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", forwarder)
 		},
@@ -81,4 +85,19 @@ func serve(ctx context.Context, listen, forwarder, control string, window int, t
 	}
 	log.Info("relaying", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
 	return r.Serve(ctx, l)
+}
+
+// nameWithin bounds how long a new connection waits for its name.
+const nameWithin = 2 * time.Second
+
+// nodeName is the first label of the name that an address has, as node names are elsewhere.
+func nodeName(ctx context.Context, a netip.Addr) topology.NodeID {
+	ctx, cancel := context.WithTimeout(ctx, nameWithin)
+	defer cancel()
+	names, err := net.DefaultResolver.LookupAddr(ctx, a.String())
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(names[0], ".")
+	return topology.NodeID(name)
 }

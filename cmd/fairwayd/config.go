@@ -20,6 +20,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dfra"
 	"fairway/remap/driver"
+	"fairway/remap/relay/tables"
 	"fairway/tsdb/remote"
 )
 
@@ -46,6 +47,7 @@ type Config struct {
 	Feed          Feed                  `toml:"feed"`
 	Dispatch      Dispatch              `toml:"dispatch"`
 	Driver        Driver                `toml:"driver"`
+	Relay         tables.Settings       `toml:"relay"`
 	Nodes         []topology.Node       `toml:"node"`
 	// Default is the site's fixed mapping: compute node to forwarder.
 	Default topology.Mapping `toml:"default_mapping"`
@@ -107,6 +109,7 @@ func defaultConfig() Config {
 		Probe:         defaultProbe(),
 		Findings:      anomaly.DefaultSettings(),
 		Dispatch:      Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
+		Relay:         tables.Defaults(),
 		Driver:        Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
 	}
 }
@@ -268,6 +271,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Dispatch.validate(); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if err := c.Relay.Validate(); err != nil {
+		return fmt.Errorf("%w: relay.%w", errConfig, err)
 	}
 	return c.validateNodes()
 }

@@ -19,6 +19,7 @@ import (
 	"fairway/remap/driver/exec"
 	"fairway/remap/driver/fwdmount"
 	"fairway/remap/judge"
+	"fairway/remap/relay/tables"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
@@ -92,6 +93,10 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.judge.WriteMetrics}
+	sharing := tables.New(tables.Config{Settings: conf.Relay, Situation: d.picture.Situation, Order: d.agents.Order, Log: log})
+	if conf.Relay.Policy != "" {
+		meters = append(meters, sharing.WriteMetrics)
+	}
 	if d.prober != nil {
 		meters = append(meters, d.prober.WriteMetrics)
 	}
@@ -109,6 +114,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
+	d.tasks.Go(func() { sharing.Run(ctx) })
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.runJudge(ctx)

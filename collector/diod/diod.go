@@ -28,13 +28,16 @@ const DefaultQueueHz = 20
 
 // Options say where a diod is.
 type Options struct {
-	Addr string             // HOST:PORT
-	Node topology.NodeID    // the forwarding node, which routes lead to
-	UID  uint32             // the user to attach as
-	Hz   int                // queue samples a second; 0 is DefaultQueueHz
-	Skip []topology.NodeID  // clients that are no compute nodes: collectors, monitors
-	PID  func() (int, bool) // diod's process on this machine; nil is not known
-	Proc fs.FS              // the proc file system for PID; nil is /proc
+	Addr string            // HOST:PORT
+	Node topology.NodeID   // the forwarding node, which routes lead to
+	UID  uint32            // the user to attach as
+	Hz   int               // queue samples a second; 0 is DefaultQueueHz
+	Skip []topology.NodeID // clients that are no compute nodes: collectors, monitors
+	// Behind says that a relay stands in front: its address is the only client, and routes and connections
+	// are left to the relay's own source.
+	Behind bool
+	PID    func() (int, bool) // diod's process on this machine; nil is not known
+	Proc   fs.FS              // the proc file system for PID; nil is /proc
 }
 
 // Source reads one diod.
@@ -178,6 +181,9 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	}
 	s.samples(into, l, at, bad == nil)
 	l.hold(ctx, pools)
+	if s.opt.Behind {
+		return errors.Join(bad, s.readCPU(into))
+	}
 	return errors.Join(bad, s.readRoutes(ctx, l, into), s.readCPU(into))
 }
 

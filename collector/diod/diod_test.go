@@ -144,6 +144,19 @@ func TestThreeFieldLine(t *testing.T) {
 	}
 }
 
+// Behind a relay every connection is the relay's: neither routes nor connections are diod's to tell.
+func TestBehindARelay(t *testing.T) {
+	s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Behind: true}, func(context.Context) (control, error) { return fixture{trees(1)}, nil })
+	defer s.Close()
+	var r collector.Reading
+	if err := s.Read(t.Context(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if _, told := collector.SampleOf(r.Samples, collector.Connections); told || len(r.Routes) != 0 || r.RoutesComplete {
+		t.Errorf("routes %v, connections told: %v", r.Routes, told)
+	}
+}
+
 func TestParseConnections(t *testing.T) {
 	var got []string
 	err := parseConnections([]byte("cn1.site.example 12\n\n10.0.0.7 3\ncn9\n cn2  4 \ncn3 x\n"), func(h []byte) { got = append(got, string(h)) })

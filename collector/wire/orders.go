@@ -6,6 +6,9 @@ import "fairway/collector/topology"
 const (
 	OrderRemap = "remap" // body RemapOrder, answered with RouteAnswer
 	OrderRoute = "route" // body RouteOrder, answered with RouteAnswer
+	// OrderShare gives the fairway-relay of a forwarding node a table: its body is the table
+	// (remap/relay.Table), and there is nothing to answer.
+	OrderShare = "share"
 )
 
 // RemapOrder says what must be so when it is answered: the node's mount uses Forwarder. A mount

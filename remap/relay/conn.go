@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"fairway/collector/topology"
 )
 
 // The bounds of a connection: the largest message, how many of its requests wait here (more stay with
@@ -27,8 +29,9 @@ type conn struct {
 	relay      *Relay
 	client, up net.Conn
 	from       netip.Addr
-	places     chan struct{} // one for each request that waits
-	wake       chan struct{} // something is in out
+	name       topology.NodeID // the address as text where it has none
+	places     chan struct{}   // one for each request that waits
+	wake       chan struct{}   // something is in out
 
 	// Guarded by Relay.mu.
 	lane    int
@@ -41,8 +44,9 @@ type conn struct {
 type flight struct{ old uint16 }
 
 func newConn(r *Relay, client, up net.Conn) *conn {
+	from := clientAddr(client)
 	return &conn{
-		relay: r, client: client, up: up, from: clientAddr(client),
+		relay: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
 		places: make(chan struct{}, maxWaiting), wake: make(chan struct{}, 1), flights: map[uint16]flight{},
 	}
 }

@@ -15,12 +15,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"fairway/collector/fwdrelay"
+	"fairway/collector/topology"
 )
 
 // DefaultWindow is twice the worker threads that diod has for a tree by default here (8): every thread
@@ -31,6 +35,8 @@ const DefaultWindow = 16
 type Config struct {
 	// Dial connects to the forwarder.
 	Dial func(context.Context) (net.Conn, error)
+	// Name tells the node that an address belongs to, empty where that is not known; nil: none is asked.
+	Name func(context.Context, netip.Addr) topology.NodeID
 	// Window is how many requests may be at the forwarder at once; DefaultWindow if 0.
 	Window int
 	// Seed of the draws.
@@ -45,6 +51,8 @@ type Relay struct {
 
 	mu       sync.Mutex // guards everything below, and what conn says
 	sharing  *sharing
+	lease    *time.Timer // ends the policy; nil: it holds for ever
+	tables   uint64      // counts them, so that a late lease knows that it is not its own
 	queue    *queue
 	inFlight int
 	arrived  uint64
@@ -85,6 +93,37 @@ func (r *Relay) Share(t Table) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.endLease()
+	r.tables++
+	if table := r.tables; t.LeaseSeconds > 0 {
+		r.lease = time.AfterFunc(time.Duration(t.LeaseSeconds*float64(time.Second)), func() { r.lapse(table, t.LeaseSeconds) })
+	}
+	r.use(s)
+	return nil
+}
+
+// endLease stops a lease that is running. r.mu is held.
+func (r *Relay) endLease() {
+	if r.lease != nil {
+		r.lease.Stop()
+	}
+}
+
+// lapse ends a policy whose lease was not renewed. Its jobs stay, for the counts.
+func (r *Relay) lapse(table uint64, seconds float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tables != table {
+		return // a newer one came while this waited
+	}
+	s := *r.sharing
+	s.policy = nil
+	r.use(&s)
+	r.cfg.Log.Warn("no new table came within the lease; requests are served in the order of their arrival", "lease_seconds", seconds)
+}
+
+// use serves by s from now on. r.mu is held.
+func (r *Relay) use(s *sharing) {
 	var waiting []*request
 	if r.queue != nil {
 		waiting = r.queue.drop(func(*request) bool { return true })
@@ -99,12 +138,26 @@ func (r *Relay) Share(t Table) error {
 		}
 	}
 	for c := range r.conns {
-		c.lane = s.of(c.from)
+		c.lane = s.of(c)
 	}
 	for _, q := range waiting {
 		r.queue.push(q.conn.lane, q)
 	}
-	return nil
+}
+
+// Clients lists who is connected, by name: what the forwarder behind cannot know.
+func (r *Relay) Clients() []fwdrelay.Client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[topology.NodeID]int{}
+	for c := range r.conns {
+		n[c.name]++
+	}
+	out := make([]fwdrelay.Client, 0, len(n))
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		out = append(out, fwdrelay.Client{Node: name, Connections: n[name]})
+	}
+	return out
 }
 
 // Stats says what was done for each job so far; clients in no job are under "".
@@ -133,6 +186,11 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.endLease()
+	}()
 	for {
 		client, err := l.Accept()
 		switch {
@@ -164,8 +222,13 @@ func (r *Relay) pass(ctx context.Context, client net.Conn) error {
 	}
 	defer up.Close()
 	c := newConn(r, client, up)
+	if r.cfg.Name != nil {
+		if name := r.cfg.Name(ctx, c.from); name != "" {
+			c.name = name
+		}
+	}
 	r.mu.Lock()
-	c.lane = r.sharing.of(c.from)
+	c.lane = r.sharing.of(c)
 	r.conns[c] = true
 	r.mu.Unlock()
 	defer r.forget(c)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 
+	"fairway/collector/topology"
 	"fairway/remap/share"
 )
 
@@ -16,14 +17,19 @@ type Table struct {
 	Policy string `json:"policy"`
 	// Idle says who uses what idle jobs leave; default inside.
 	Idle share.Idle `json:"idle"`
-	Jobs []Job      `json:"jobs"`
+	// LeaseSeconds is how long the policy holds without another table; then requests are served in the
+	// order of their arrival until one comes. 0 is for ever.
+	LeaseSeconds float64 `json:"lease_seconds"`
+	Jobs         []Job   `json:"jobs"`
 }
 
-// Job is a job and the addresses its requests come from. A client in no job belongs to a job without
-// a name, of size and priority 1, with a user and a group of its own.
+// Job is a job and where its requests come from: addresses, or nodes by the name that their address
+// has (or the address itself, as text). A client in no job belongs to a job without a name, of size
+// and priority 1, with a user and a group of its own.
 type Job struct {
 	share.Row
-	Clients []netip.Addr `json:"clients"`
+	Clients []netip.Addr      `json:"clients"`
+	Nodes   []topology.NodeID `json:"nodes"`
 }
 
 // maxTable bounds a table, bytes.
@@ -50,10 +56,17 @@ type sharing struct {
 	idle   share.Idle
 	jobs   []share.Job
 	lane   map[netip.Addr]int
+	named  map[topology.NodeID]int
 }
 
+// maxLease bounds a lease, seconds: a year is as good as for ever.
+const maxLease = 366 * 24 * 3600
+
 func (t Table) compile() (*sharing, error) {
-	s := &sharing{idle: t.Idle, lane: map[netip.Addr]int{}}
+	s := &sharing{idle: t.Idle, lane: map[netip.Addr]int{}, named: map[topology.NodeID]int{}}
+	if !(t.LeaseSeconds >= 0 && t.LeaseSeconds <= maxLease) {
+		return nil, fmt.Errorf("lease_seconds: %g, want 0 (for ever) to %d", t.LeaseSeconds, maxLease)
+	}
 	switch s.idle {
 	case "":
 		s.idle = share.Inside
@@ -80,6 +93,12 @@ func (t Table) compile() (*sharing, error) {
 			}
 			s.lane[c] = i
 		}
+		for k, n := range j.Nodes {
+			if _, twice := s.named[n]; twice || n == "" {
+				return nil, fmt.Errorf("jobs[%d].nodes[%d]: %q is in two jobs or no name", i, k, n)
+			}
+			s.named[n] = i
+		}
 	}
 	if len(t.Jobs) > 0 {
 		if err := rows.Check(p); err != nil {
@@ -90,9 +109,12 @@ func (t Table) compile() (*sharing, error) {
 	return s, nil
 }
 
-// of is the lane of a client.
-func (s *sharing) of(client netip.Addr) int {
-	if lane, found := s.lane[client.Unmap()]; found {
+// of is the lane of a client: its address says more than its name.
+func (s *sharing) of(c *conn) int {
+	if lane, found := s.lane[c.from]; found {
+		return lane
+	}
+	if lane, found := s.named[c.name]; found {
 		return lane
 	}
 	return len(s.jobs) - 1

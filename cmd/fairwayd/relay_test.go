@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/collector/fwdrelay"
+	"fairway/collector/p9"
+	"fairway/collector/testbed"
+	"fairway/collector/topology"
+	"fairway/remap/dispatch"
+	"fairway/remap/relay"
+)
+
+// TestDaemonSharesAForwarder runs the daemon, an agent and a relay in front of a real diod, tells the
+// daemon of two jobs of four nodes and one, and wants the relay to serve them 4:1 under size-fair and 1:1
+// under job-fair, the daemon to see the nodes behind the relay, and the policy to outlive the daemon for
+// its lease. Nodes are addresses of this host, and are called so.
+func TestDaemonSharesAForwarder(t *testing.T) {
+	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
+	}
+	tb, err := testbed.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tb.Close() })
+	for policy, want := range map[string]float64{"size-fair": 4, "job-fair": 1} {
+		t.Run(policy, func(t *testing.T) { sharedForwarder(t, tb, policy, want) })
+	}
+}
+
+func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want float64) {
+	dir, err := os.MkdirTemp("", "shares") // short, for the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	nodes := ""
+	for i := range 5 {
+		nodes += fmt.Sprintf("[[node]]\nid = \"%s\"\nrole = \"compute\"\n", address(i))
+	}
+	mapping := "[default_mapping]\n"
+	for i := range 5 {
+		mapping += fmt.Sprintf("%q = \"fwd000\"\n", address(i))
+	}
+	d := newRealDaemon(t, fmt.Sprintf("[relay]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s", policy, nodes, mapping))
+	socket, listen := filepath.Join(dir, "relay"), freeAddr(t)
+	// A window of one: the next request is always chosen here and never by diod.
+	log := background(t, "fairway-relay", "serve", "--control", socket, "--window", "1", listen, tb.ForwarderAddr("fwd000"))
+	secret, conf := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
+	write(t, secret, agentSecret)
+	write(t, conf, fmt.Sprintf("node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
+		"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = %d\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
+		d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))
+	background(t, "fairway-agent", "--config", conf)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	t.Cleanup(func() { stop(); clients.Wait() })
+	wait(t, "the relay listens", func() bool { return stats(socket) != nil })
+	for i := range 5 {
+		writers := 4
+		if i == 4 {
+			writers = 16 // the job of one node asks for as much as the other
+		}
+		clients.Go(func() { writeFrom(t, ctx, tb, listen, address(i), writers, fmt.Sprint(policy, i)) })
+	}
+	// What the daemon observes are the nodes, not the relay.
+	var mapped struct {
+		Observed map[string]string `json:"observed_mapping"`
+	}
+	wait(t, "the daemon sees the nodes behind the relay", func() bool {
+		mapped.Observed = nil
+		return d.ask("/api/v1/machine", "", nil, &mapped) == nil && len(mapped.Observed) == 5 && mapped.Observed[address(4).String()] == "fwd000"
+	})
+	big := dispatch.Request{Job: "big", User: "a", App: "x"}
+	for i := range 4 {
+		big.Nodes = append(big.Nodes, nodeID(i))
+	}
+	for _, j := range []dispatch.Request{big, {Job: "small", User: "b", App: "x", Nodes: append(big.Nodes[:0:0], nodeID(4))}} {
+		if err := d.ask("/api/v1/dispatch", string(j.Job), j, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, "the relay knows both jobs", func() bool { s := stats(socket); return s["big"].Connections == 4 && s["small"].Connections == 1 })
+	ratio := func() float64 {
+		const requests = 4000
+		before, now := stats(socket), map[string]relay.Served{}
+		done := func() int64 {
+			now = stats(socket)
+			return now["big"].Requests + now["small"].Requests - before["big"].Requests - before["small"].Requests
+		}
+		wait(t, "4000 requests", func() bool { return done() >= requests })
+		return float64(now["big"].Bytes-before["big"].Bytes) / float64(now["small"].Bytes-before["small"].Bytes)
+	}
+	got := ratio()
+	t.Logf("%s: big to small %.3f", policy, got)
+	if math.Abs(got/want-1) > .15 { // three and a half deviations of 4000 draws
+		t.Errorf("big to small is %.3f, want %g", got, want)
+	}
+	// Without the daemon the policy holds until its lease ends, and then whoever asks is served.
+	d.kill()
+	wait(t, "the lease ends", func() bool {
+		text, _ := os.ReadFile(log)
+		return strings.Contains(string(text), "no new table came within the lease")
+	})
+}
+
+// background runs one of the programs until the test's end and returns the file of its log.
+func background(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program(t, name), args...)
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if text, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("%s says:\n%s", name, text)
+		}
+		log.Close()
+	})
+	return log.Name()
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// wait gives up after a minute, so that a busy machine is no failure.
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not within a minute: ", what)
+		}
+	}
+}
+
+// stats asks a relay what it did; nil while it does not answer.
+func stats(socket string) (s map[string]relay.Served) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if b, err := fwdrelay.Ask(ctx, socket, "GET", "/stats", nil); err != nil || json.Unmarshal(b, &s) != nil {
+		return nil
+	}
+	return s
+}
+
+// writeFrom keeps writers busy on one connection from an address until ctx ends.
+func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, writers int, name string) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+	conn, err := d.DialContext(ctx, "tcp", relay)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	c, err := p9.NewClient(ctx, conn, relay, 65536)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	root, err := c.Attach(ctx, tb.Attach(), uint32(os.Geteuid()))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range writers {
+		f, err := root.Walk(ctx)
+		if err == nil {
+			err = f.Create(ctx, fmt.Sprint(name, "-", i), uint32(os.O_RDWR), 0o600, uint32(os.Getegid()))
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		all.Go(func() {
+			data := make([]byte, 16<<10)
+			for ctx.Err() == nil {
+				f.WriteAt(ctx, data, 0)
+			}
+		})
+	}
+}
+
+func nodeID(i int) topology.NodeID { return topology.NodeID(address(i).String()) }
+
+func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 77, byte(1 + i)}) }

@@ -1,0 +1,114 @@
+// Package tables keeps the relays in front of forwarders supplied with the table of jobs that share
+// them: which nodes are whose, under which policy, and for how long that holds without news.
+package tables
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/relay"
+	"fairway/remap/share"
+)
+
+// Settings say what relays are told.
+type Settings struct {
+	// Policy is a sharing policy's name; empty: no relay is told anything.
+	Policy string     `toml:"policy"`
+	Idle   share.Idle `toml:"idle"`
+	// Lease is how long a relay keeps the policy without hearing more.
+	Lease time.Duration `toml:"lease"`
+	// Forwarders are patterns (path.Match) of those that have a relay; none means every forwarder.
+	Forwarders []string `toml:"forwarders"`
+}
+
+// Defaults tells nobody anything.
+func Defaults() Settings {
+	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Forwarders: []string{}}
+}
+
+// MinLease leaves room for a lost order or two.
+const MinLease = 3 * time.Second
+
+// Validate refuses what cannot work. Its errors name the setting.
+func (s *Settings) Validate() error {
+	if s.Policy != "" {
+		p, err := share.ParsePolicy(s.Policy)
+		switch {
+		case err != nil:
+			return fmt.Errorf("policy: %w", err)
+		case slices.Contains(p, share.Priority):
+			return fmt.Errorf("policy = %q: jobs' priorities are the batch system's and not known here", s.Policy)
+		}
+	}
+	if s.Idle != share.Inside && s.Idle != share.Flat {
+		return fmt.Errorf("idle = %q: want %s or %s", s.Idle, share.Inside, share.Flat)
+	}
+	if s.Lease < MinLease || s.Lease > 24*time.Hour {
+		return fmt.Errorf("lease = %s: want %s to 24h", s.Lease, MinLease)
+	}
+	for _, p := range s.Forwarders {
+		if _, err := path.Match(p, ""); err != nil {
+			return errors.Join(fmt.Errorf("forwarders: %q is no pattern", p), err)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) has(f topology.ForwarderID) bool {
+	return len(s.Forwarders) == 0 || slices.ContainsFunc(s.Forwarders, func(p string) bool {
+		ok, err := path.Match(p, string(f))
+		return ok && err == nil
+	})
+}
+
+// Of makes the table of every forwarder that has a relay: the running jobs of which a node uses it, or
+// would by the default mapping where nothing is observed of the node. All nodes of such a job are in
+// the table, so that one that moves here belongs to its job at once. Of two jobs on one node, the
+// older one is taken for it.
+func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]relay.Table {
+	out := map[topology.ForwarderID]relay.Table{}
+	for _, f := range s.Index.Forwarders() {
+		if c.has(f) {
+			out[f] = relay.Table{Policy: c.Policy, Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []relay.Job{}}
+		}
+	}
+	jobs := slices.Clone(s.Jobs)
+	slices.SortStableFunc(jobs, func(a, b remap.Job) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
+	taken := map[topology.NodeID]bool{}
+	for i := range jobs {
+		job := relay.Job{Row: row(&jobs[i])}
+		on := map[topology.ForwarderID]bool{}
+		for _, n := range jobs[i].Nodes {
+			if taken[n] {
+				continue
+			}
+			taken[n] = true
+			job.Nodes = append(job.Nodes, n)
+			f, observed := s.Observed[n]
+			if !observed {
+				f = s.Machine.Default[n]
+			}
+			on[f] = true
+		}
+		for f := range on {
+			if t, ok := out[f]; ok {
+				t.Jobs = append(t.Jobs, job)
+				out[f] = t
+			}
+		}
+	}
+	return out
+}
+
+func row(j *remap.Job) share.Row {
+	size := float64(max(len(j.Nodes), 1))
+	return share.Row{Job: string(j.ID), User: cmp.Or(j.User, "?"), Group: cmp.Or(j.Project, "?"), Size: &size}
+}
