@@ -2,63 +2,116 @@ package console
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"os"
+	"os/signal"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
-	"github.com/aymanbagabas/go-osc52/v2"
 	tea "github.com/charmbracelet/bubbletea"
 
 	_ "fairway/console/early" // before bubbletea's initialisation
 )
 
-// framesPerSec is the most often the screen is written: half of it makes keys feel late (p99 over
-// 100 ms), twice of it doubles the CPU.
-const framesPerSec = 30
-
 // Run shows the console on the terminal until the operator quits or ctx ends.
-func Run(ctx context.Context, b Backend, first Address, colors Colors) error {
+func Run(ctx context.Context, b Backend, first Address, colors Colors) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := &screen{File: os.Stdout}
-	m := NewModel(ctx, b, first, NewPalette(colors), time.Now, func(text string) { copyText(out, text) })
+	t, err := openTerminal()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.restore()) }()
+	c := &canvas{Model: NewModel(ctx, b, first, NewPalette(colors), time.Now, t.copy), paint: t.paint}
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
-	// and would then wait for ever.
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithFPS(framesPerSec), tea.WithOutput(out), tea.WithoutSignalHandler())
-	var watch sync.WaitGroup
-	watch.Go(func() {
+	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to
+	// draw, which costs more than everything else that the console does; canvas draws when there is.
+	p := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(t.in), tea.WithOutput(t), tea.WithoutSignalHandler(), tea.WithoutRenderer())
+	c.later = func(d time.Duration) { time.AfterFunc(d, func() { p.Send(paintMsg{}) }) }
+	var others sync.WaitGroup
+	others.Go(func() {
 		b.Watch(ctx, func(o Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })
 	})
-	_, err := p.Run()
+	others.Go(func() { t.sizes(ctx, p.Send) })
+	_, err = p.Run()
 	stopped := ctx.Err() != nil
 	cancel()
-	watch.Wait()
+	others.Wait()
 	if stopped {
 		return nil // the caller asked for it
 	}
 	return err
 }
 
-// screen is the terminal with one writer at a time: the clipboard's sequence must not land inside
-// a frame.
-type screen struct {
-	*os.File
-	mu sync.Mutex
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.File.Write(b)
-}
-
-// copyText puts text on the operator's own clipboard, through ssh and tmux.
-func copyText(w io.Writer, text string) {
-	seq := osc52.New(text)
-	if os.Getenv("TMUX") != "" {
-		seq = seq.Tmux()
+// sizes tells of the terminal's size, now and whenever it changes, until ctx ends.
+func (t *terminal) sizes(ctx context.Context, send func(tea.Msg)) {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	defer signal.Stop(changed)
+	for {
+		if w, h, err := t.size(); err == nil {
+			send(tea.WindowSizeMsg{Width: w, Height: h})
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
-	// A terminal without a clipboard ignores it; there is nothing else to do about an error.
-	_, _ = seq.WriteTo(w)
 }
+
+// frameTime is the least time between two frames: faster ones are not seen, and a key waits for no
+// longer than this.
+const frameTime = time.Second / 30
+
+// canvas draws the model when it has changed.
+type canvas struct {
+	*Model
+	paint func(lines, shown []string, w int)
+	later func(time.Duration) // sends a paintMsg
+	drawn time.Time
+	due   bool     // a paintMsg is on its way
+	shown []string // the lines on screen; nil when that is not known
+}
+
+// paintMsg says that the time for the next frame has come.
+type paintMsg struct{}
+
+// Update gives the message to the model; bubbletea asks for the view after each.
+func (c *canvas) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg.(type) {
+	case paintMsg:
+		c.due = false
+		return c, nil
+	case tea.WindowSizeMsg:
+		c.shown = nil // terminals differ in what they do to it
+	}
+	_, cmd := c.Model.Update(msg)
+	return c, cmd
+}
+
+// View paints; bubbletea itself has nothing to draw.
+func (c *canvas) View() string {
+	if c.due || c.w == 0 {
+		return ""
+	}
+	if wait := frameTime - time.Since(c.drawn); wait > 0 {
+		c.due = true
+		c.later(wait)
+		return ""
+	}
+	c.drawn = time.Now()
+	lines := strings.Split(c.Model.View(), "\n")
+	if !slices.Equal(lines, c.shown) {
+		c.paint(lines, c.shown, c.w)
+		c.shown = lines
+	}
+	return ""
+}
+
+// errNoTerminal says what the console needs.
+var errNoTerminal = fmt.Errorf("%w: the console needs a terminal", ErrInvalid)

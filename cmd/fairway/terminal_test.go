@@ -327,6 +327,18 @@ func TestProposeOnATerminal(t *testing.T) {
 	}
 }
 
+// A smaller window is drawn anew, in its own size.
+func TestAnotherSizeIsDrawnAnew(t *testing.T) {
+	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x.sees("240 forwarders")
+	if err := pty.Setsize(x.pty, &pty.Winsize{Rows: 20, Cols: 72}); err != nil {
+		t.Fatal(err)
+	}
+	x.sees("Terminal is 72x20; the grid needs 80x24.")
+	x.quit()
+	x.sees("\x1b[?1049l")
+}
+
 func TestAddressWithoutServerIsSaid(t *testing.T) {
 	x := startTerminal(t, "unix:"+filepath.Join(t.TempDir(), "nobody.sock"))
 	x.sees("No connection since")
