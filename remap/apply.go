@@ -3,6 +3,7 @@ package remap
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -129,13 +130,10 @@ func (d *Desk) tick(now time.Time) {
 	}
 	d.book.forget(now)
 	d.endLeases(now)
-	for _, id := range d.book.order {
-		if e := d.book.plans[id]; !e.State.final() {
-			d.advance(e, now)
-		} else {
-			delete(d.shown, id)
-		}
+	for _, id := range slices.Clone(d.book.open) { // what ends leaves the list
+		d.advance(d.book.plans[id], now)
 	}
+	maps.DeleteFunc(d.shown, func(id string, _ []Preview) bool { return d.book.plans[id].State != Proposed })
 }
 
 // takeEvents records results, many in one go where many wait.

@@ -13,6 +13,8 @@ import (
 type book struct {
 	plans map[string]*entry
 	order []string // by age
+	open  []string // those of order that can still change: what looks at every plan looks at these
+	count map[PlanState]int
 	keys  map[string]keyUse
 
 	exclusions exclusions
@@ -36,7 +38,7 @@ type keyUse struct {
 const keyLife = 24 * time.Hour
 
 func newBook() *book {
-	return &book{plans: map[string]*entry{}, keys: map[string]keyUse{},
+	return &book{plans: map[string]*entry{}, count: map[PlanState]int{}, keys: map[string]keyUse{},
 		exclusions: exclusions{of: map[topology.ForwarderID]Exclusion{}}, findings: findings{at: map[string]int{}}}
 }
 
@@ -74,8 +76,23 @@ func (b *book) take(r *Record) error {
 	if r.State != "" && !allowed(e.State, r.State) {
 		return fmt.Errorf("plan %s cannot go from %s to %s", r.Plan, e.State, r.State)
 	}
+	was := e.State
 	e.step(r)
+	b.count[was]--
+	b.count[e.State]++
+	if e.State.final() && !was.final() {
+		b.open = slices.DeleteFunc(b.open, func(id string) bool { return id == e.ID })
+	}
 	return nil
+}
+
+// unfinished shows the plans that can still change, the oldest first.
+func (b *book) unfinished(visit func(*entry) bool) {
+	for _, id := range b.open {
+		if !visit(b.plans[id]) {
+			return
+		}
+	}
 }
 
 func (b *book) add(r *Record) error {
@@ -85,6 +102,8 @@ func (b *book) add(r *Record) error {
 	e := &entry{Plan: clonePlan(r.Proposed), results: map[topology.NodeID]int{}, undo: map[topology.NodeID]int{}}
 	b.plans[r.Plan] = e
 	b.order = append(b.order, r.Plan)
+	b.open = append(b.open, r.Plan)
+	b.count[e.State]++
 	return nil
 }
 

@@ -123,12 +123,11 @@ func (d *Desk) Preview(ctx context.Context, by Person, id string) (Preview, erro
 
 // movingPlans returns the plans that others may collide with.
 func (d *Desk) movingPlans() (plans []Plan) {
-	for _, e := range d.book.plans {
+	for e := range d.book.unfinished {
 		if e.State.moving() {
 			plans = append(plans, Plan{ID: e.ID, State: e.State, Moves: e.Moves})
 		}
 	}
-	slices.SortFunc(plans, func(a, b Plan) int { return len(a.ID) - len(b.ID) })
 	return plans
 }
 
@@ -305,7 +304,7 @@ func (d *Desk) movedOn(e *entry) (plan string, node topology.NodeID) {
 	for _, m := range e.Moves {
 		mine[m.Node] = true
 	}
-	for _, o := range d.book.plans {
+	for o := range d.book.unfinished {
 		if o.ID == e.ID || !o.State.holds() || !o.approvedAt().After(e.approvedAt()) {
 			continue
 		}

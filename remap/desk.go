@@ -39,6 +39,8 @@ type Desk struct {
 	owners atomic.Pointer[map[topology.ForwarderID]topology.JobID]
 	claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
 	feed   atomic.Pointer[Feed] // without a lease
+	// unrecorded is why the newest step could not be written down; nil when it could.
+	unrecorded atomic.Pointer[error]
 }
 
 // Config is what a desk works with.
@@ -89,6 +91,15 @@ func startDesk(cfg Config, b *book, j *Journal) *Desk {
 // Settings returns the rules of the desk.
 func (d *Desk) Settings() Settings { return d.set }
 
+// Unrecorded returns why the newest step could not be recorded; nil when all is well. Until a step can be
+// recorded nothing is decided or moved.
+func (d *Desk) Unrecorded() error {
+	if err := d.unrecorded.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Owners returns the forwarders that plans have dedicated to a job. The map is never changed.
 func (d *Desk) Owners() map[topology.ForwarderID]topology.JobID { return *d.owners.Load() }
 
@@ -98,8 +109,8 @@ func (d *Desk) Claims() map[topology.ForwarderID]topology.JobID { return *d.clai
 
 func (d *Desk) publishOwners() {
 	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
-	for _, e := range d.book.plans {
-		if !e.Dedicated || e.State.final() {
+	for e := range d.book.unfinished {
+		if !e.Dedicated {
 			continue
 		}
 		for _, m := range e.Moves {
@@ -160,8 +171,14 @@ func (d *Desk) do(ctx context.Context, f func() error) error {
 // nothing has happened.
 func (d *Desk) record(recs ...*Record) error {
 	if err := d.journal.Append(recs...); err != nil {
-		d.log.Error("a step of a plan was not recorded", "plan", recs[0].Plan, "step", recs[0].Kind, "err", err)
+		// What the desk does by itself is tried again twice a second, and said once.
+		if before := d.unrecorded.Swap(&err); before == nil || recs[0].Actor != "" {
+			d.log.Error("a step was not recorded and so not done", "subject", recs[0].Plan, "step", recs[0].Kind, "err", err)
+		}
 		return err
+	}
+	if d.unrecorded.Swap(nil) != nil {
+		d.log.Info("the journal takes records again")
 	}
 	for _, r := range recs {
 		if err := d.book.take(r); err != nil {
@@ -199,18 +216,39 @@ func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
 	return p, err
 }
 
-// Plans returns every plan, the newest first, without the results of its moves: of those there may
-// be thousands each, and who wants them asks for one Plan.
-func (d *Desk) Plans(ctx context.Context) (plans []Plan, err error) {
+// Plans returns the newest plans, at most limit (0: all of them), the newest first, without the
+// results of their moves: of those there may be thousands each, and who wants them asks for one Plan.
+func (d *Desk) Plans(ctx context.Context, limit int) (plans []Plan, err error) {
 	err = d.do(ctx, func() error {
-		for i := len(d.book.order) - 1; i >= 0; i-- {
-			p := d.book.plans[d.book.order[i]].Plan
-			p.Results, p.Undo = nil, nil
-			plans = append(plans, p)
+		for _, id := range slices.Backward(d.book.order) {
+			if limit > 0 && len(plans) == limit {
+				break
+			}
+			plans = append(plans, d.book.plans[id].brief())
 		}
 		return nil
 	})
 	return plans, err
+}
+
+// Waiting returns the plans that wait for a person, the newest first, as Plans does.
+func (d *Desk) Waiting(ctx context.Context) (plans []Plan, err error) {
+	err = d.do(ctx, func() error {
+		for e := range d.book.unfinished {
+			if e.State == Proposed {
+				plans = append(plans, e.brief())
+			}
+		}
+		return nil
+	})
+	slices.Reverse(plans)
+	return plans, err
+}
+
+func (e *entry) brief() Plan {
+	p := e.Plan
+	p.Results, p.Undo = nil, nil
+	return p
 }
 
 // OfJob returns the plans of a job, the newest first.

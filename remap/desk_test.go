@@ -427,7 +427,7 @@ func TestClosedDeskSaysSo(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.Plans(context.Background())
+	_, err := d.Plans(context.Background(), 0)
 	wantErr(t, err, ErrClosed)
 }
 

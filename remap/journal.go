@@ -195,11 +195,11 @@ func (j *Journal) Append(recs ...*Record) error {
 }
 
 func (j *Journal) fail(op string, err, undo error) error {
-	err = fmt.Errorf("journal: %s: %w (nothing was done; free the disk, then restart fairwayd)", op, err)
-	if undo != nil {
-		j.broken = err
+	if undo == nil {
+		return fmt.Errorf("journal: %s: %w (nothing was done; free the disk)", op, err)
 	}
-	return err
+	j.broken = fmt.Errorf("journal: %s: %w (nothing more is taken; look at the disk, then restart fairwayd)", op, err)
+	return j.broken
 }
 
 // Close releases the file and its lock.

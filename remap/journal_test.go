@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -142,6 +144,72 @@ func TestAFullDiskLosesNothingAndTheNextRecordFits(t *testing.T) {
 	if again := j.Append(rec()); again == nil || again.Error() != first.Error() {
 		t.Errorf("after a failed fsync: %v, then %v", first, again)
 	}
+}
+
+// TestAFullDiskIsSaidAndGoneOn lets a proposal expire on a full disk: the desk says that it cannot write,
+// in the log once, and goes on when there is room.
+func TestAFullDiskIsSaidAndGoneOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		m, full := newTestMachine(8, 4), &fullDisk{disk: &disk{left: -1, syncs: -1}}
+		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation, Log: slog.New(slog.NewTextHandler(&said, nil))}, newBook(), &Journal{file: full})
+		p := propose(t, d, olga, ask(0, ""))
+		set := func(v bool) {
+			if err := d.do(t.Context(), func() error { full.full = v; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(true)
+		time.Sleep(time.Hour)
+		wantState(t, d, p.ID, Proposed)
+		if err := d.Unrecorded(); !errors.Is(err, errFull) {
+			t.Errorf("on a full disk: %v", err)
+		}
+		set(false)
+		time.Sleep(time.Second)
+		wantState(t, d, p.ID, Expired)
+		if err := d.Unrecorded(); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+		d.Close()
+		if n := strings.Count(said.String(), "not recorded"); n != 1 {
+			t.Errorf("the log says it %d times:\n%.600s", n, said.String())
+		}
+	})
+}
+
+// TestWhatHasEndedIsLookedAtNoMore counts the plans that every tick walks over.
+func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		for i := range 4 {
+			propose(t, d, olga, ask(i, ""))
+		}
+		if _, err := d.Reject(t.Context(), sam, "P-000002", Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		waiting, err := d.Waiting(t.Context())
+		if err != nil || len(waiting) != 3 || waiting[0].ID != "P-000004" || waiting[2].ID != "P-000001" {
+			t.Errorf("waiting are %+v, %v", waiting, err)
+		}
+		time.Sleep(time.Hour)
+		if newest, err := d.Plans(t.Context(), 2); err != nil || len(newest) != 2 || newest[0].ID != "P-000004" {
+			t.Errorf("the newest two are %+v, %v", newest, err)
+		}
+		var said strings.Builder
+		d.WriteMetrics(&said)
+		if text := said.String(); !strings.Contains(text, `state="expired"} 3`) || !strings.Contains(text, `state="rejected"} 1`) || strings.Contains(text, "proposed") {
+			t.Errorf("counted are\n%s", text)
+		}
+		if err := d.do(t.Context(), func() error {
+			if n := len(d.book.open); n != 0 {
+				return fmt.Errorf("%d plans are open", n)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 var errFull = errors.New("no space left on device")

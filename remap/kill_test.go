@@ -154,7 +154,7 @@ func killAt(t *testing.T, k *disk) {
 		d = restart(t, k, m, nil)
 		defer d.Close()
 		time.Sleep(time.Hour)
-		plans, err := d.Plans(t.Context())
+		plans, err := d.Plans(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func randomLife(t *testing.T, r *rand.Rand) {
 func randomAct(t *testing.T, r *rand.Rand, d *Desk, m *testMachine) {
 	people := []Person{olga, sam, vera, {Name: "root", Role: Admin}}
 	by, ctx := pick(r, people...), t.Context()
-	plans, err := d.Plans(ctx)
+	plans, err := d.Plans(ctx, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func randomAct(t *testing.T, r *rand.Rand, d *Desk, m *testMachine) {
 
 func checkNoNodeInTwoPlans(t *testing.T, d *Desk) {
 	t.Helper()
-	plans, err := d.Plans(t.Context())
+	plans, err := d.Plans(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func checkNoNodeInTwoPlans(t *testing.T, d *Desk) {
 // checkReplay says that the journal alone gives the state that the desk has.
 func checkReplay(t *testing.T, d *Desk, k *disk) {
 	t.Helper()
-	live, err := d.Plans(t.Context())
+	live, err := d.Plans(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func checkOnRecord(t *testing.T, k *disk) {
 func takeAllBack(t *testing.T, d *Desk) {
 	t.Helper()
 	for range 100 {
-		plans, err := d.Plans(t.Context())
+		plans, err := d.Plans(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

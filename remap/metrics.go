@@ -10,13 +10,11 @@ import (
 
 // WriteMetrics writes the desk's counters in Prometheus text format.
 func (d *Desk) WriteMetrics(w io.Writer) {
-	states := map[PlanState]int{}
+	var states map[PlanState]int
 	var runs, broken int
 	var records uint64
 	err := d.do(context.Background(), func() error {
-		for _, e := range d.book.plans {
-			states[e.State]++
-		}
+		states = maps.Clone(d.book.count)
 		runs, records = len(d.runs), d.journal.seq
 		if d.journal.broken != nil {
 			broken = 1
@@ -27,7 +25,9 @@ func (d *Desk) WriteMetrics(w io.Writer) {
 		return // closed: there is nothing to say any more
 	}
 	for _, s := range slices.Sorted(maps.Keys(states)) {
-		fmt.Fprintf(w, "fairway_plans{state=%q} %d\n", s, states[s])
+		if states[s] > 0 {
+			fmt.Fprintf(w, "fairway_plans{state=%q} %d\n", s, states[s])
+		}
 	}
 	fmt.Fprintf(w, "fairway_plan_runs %d\n", runs)
 	fmt.Fprintf(w, "fairway_journal_records %d\n", records)

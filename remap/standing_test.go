@@ -92,7 +92,7 @@ func TestRateHoldsForPlansDecidedAtOnce(t *testing.T) {
 			wait.Go(func() { propose(t, d, policy, ask(i, "")) })
 		}
 		wait.Wait()
-		plans, err := d.Plans(t.Context())
+		plans, err := d.Plans(t.Context(), 0)
 		if n := len(slices.DeleteFunc(plans, func(p Plan) bool { return p.State == Proposed })); err != nil || n != 1 {
 			t.Errorf("%d plans were approved by rule within a minute, %v; one may be", n, err)
 		}

@@ -79,7 +79,28 @@ func (s *Server) getReady(w http.ResponseWriter, _ *http.Request, _ who) error {
 }
 
 func (s *Server) getChecks(w http.ResponseWriter, r *http.Request, _ who) error {
-	return writeJSON(w, s.cfg.Picture.Checks(r.Context(), s.cfg.Driver))
+	return writeJSON(w, append(s.cfg.Picture.Checks(r.Context(), s.cfg.Driver), s.disksCheck()))
+}
+
+// disksCheck says whether what comes in and what is decided can be written down.
+func (s *Server) disksCheck() console.Check {
+	c := console.Check{Name: "disks", Level: console.CheckOK, Text: "the store keeps the frames, the journal takes records"}
+	var bad []string
+	if s.cfg.Ingest != nil {
+		if err := s.cfg.Ingest.StoreErr(); err != nil {
+			bad = append(bad, fmt.Sprintf("the store does not keep the frames, the agents hold them back: %v", err))
+		}
+	}
+	if s.cfg.Desk != nil {
+		if err := s.cfg.Desk.Unrecorded(); err != nil {
+			bad = append(bad, fmt.Sprintf("nothing can be decided or moved: %v", err))
+		}
+	}
+	if len(bad) > 0 {
+		c.Level, c.Text = console.CheckFailed, strings.Join(bad, "; ")
+		c.Fix = "free the disk of state_dir (df, fairwayd fsck); the log says when it goes on"
+	}
+	return c
 }
 
 func (s *Server) getProfile(w http.ResponseWriter, r *http.Request, _ who) error {

@@ -45,12 +45,12 @@ func (s *Server) getPlans(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	plans, err := desk.Plans(r.Context())
+	plans, err := desk.Plans(r.Context(), limit)
 	if err != nil {
 		return fromDesk(err)
 	}
-	rows := make([]console.PlanRow, 0, min(limit, len(plans)))
-	for i := range plans[:min(limit, len(plans))] {
+	rows := make([]console.PlanRow, 0, len(plans))
+	for i := range plans {
 		rows = append(rows, live.PlanRow(&plans[i]))
 	}
 	return writeJSON(w, rows)

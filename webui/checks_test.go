@@ -73,3 +73,22 @@ func TestChecksOfAnEmptySite(t *testing.T) {
 		}
 	}
 }
+
+// A disk that takes nothing more is told to the operator.
+func TestChecksTellOfTheDisks(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	if c := checks(t, s)["disks"]; c.Level != console.CheckOK {
+		t.Errorf("while all is well: %+v", c)
+	}
+	a := dialIngest(t, s, "fwd001")
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.send(second("fwd001", 1), 0)
+	if m, err := a.next(); err == nil {
+		t.Errorf("what was not stored is answered with %+v", m)
+	}
+	if c := checks(t, s)["disks"]; c.Level != console.CheckFailed || !strings.Contains(c.Text, "store does not keep") || c.Fix == "" {
+		t.Errorf("with a store that takes nothing: %+v", c)
+	}
+}

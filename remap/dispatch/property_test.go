@@ -88,7 +88,7 @@ func (l *life) accuse() {
 
 // answer is a person at the desk.
 func (l *life) answer() {
-	plans, err := l.desk.Plans(l.t.Context())
+	plans, err := l.desk.Plans(l.t.Context(), 0)
 	if err != nil || len(plans) == 0 {
 		return
 	}
@@ -109,7 +109,7 @@ func (l *life) answer() {
 
 // check holds at every instant.
 func (l *life) check() {
-	plans, err := l.desk.Plans(l.t.Context())
+	plans, err := l.desk.Plans(l.t.Context(), 0)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestAnyLifeOfASiteIsLawful(t *testing.T) {
 			if got := s.mapping(); fmt.Sprint(got) != fmt.Sprint(s.topo.Default) {
 				t.Errorf("seed %d: in the end the mapping is %v", seed, got)
 			}
-			plans, err := s.desk.Plans(t.Context())
+			plans, err := s.desk.Plans(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func (l *life) replays(want []remap.Plan) {
 		l.t.Fatal(err)
 	}
 	defer desk.Close()
-	got, err := desk.Plans(l.t.Context())
+	got, err := desk.Plans(l.t.Context(), 0)
 	if err != nil || !bytes.Equal(fmt.Append(nil, brief(got)), fmt.Append(nil, brief(want))) {
 		l.t.Errorf("the replayed journal says %v, the desk said %v, %v", brief(got), brief(want), err)
 	}

@@ -247,7 +247,7 @@ func TestTheDeskWaitsForNoEvidence(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err = s.desk.Plans(ctx); err != nil {
+		if _, err = s.desk.Plans(ctx, 0); err != nil {
 			t.Errorf("the desk is not free while evidence is read: %v", err)
 		}
 		return err

@@ -216,7 +216,7 @@ func (c *connection) take(ctx context.Context, wait *sync.WaitGroup, m *wire.Fra
 	}
 	f := &inFlight{seq: m.Seq, done: make(chan error, 1)}
 	wait.Go(func() {
-		err := c.hub.cfg.Store.Append(ctx, m.Frames)
+		err := c.hub.append(ctx, m.Frames)
 		c.release(d, size)
 		f.done <- err
 	})
@@ -344,7 +344,6 @@ func (c *connection) acknowledge() {
 		if err != nil {
 			failed = true
 			if !errors.Is(err, context.Canceled) {
-				c.hub.stats.storeErrors.Add(1)
 				c.hub.cfg.Log.Error("frames were not stored; the agent keeps them", "node", c.hello.Node, "seq", f.seq, "err", err)
 			}
 			c.ws.Close()

@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -83,6 +84,8 @@ type Config struct {
 type Hub struct {
 	cfg   Config
 	stats Stats
+	// refusing is why the store did not keep the newest frames; nil when it did.
+	refusing atomic.Pointer[error]
 
 	mu     sync.Mutex                      // guards everything that follows
 	routes map[topology.NodeID]*connection // who reaches a node: its agent, or the relay that brought its last frame
@@ -176,6 +179,28 @@ func (h *Hub) Order(ctx context.Context, node topology.NodeID, o wire.Order) (wi
 		return res, fmt.Errorf("order %s to %s: %w", o.ID, node, err)
 	}
 	return res, nil
+}
+
+// append has the store keep frames and notes whether it does.
+func (h *Hub) append(ctx context.Context, frames []collector.Frame) error {
+	err := h.cfg.Store.Append(ctx, frames)
+	switch {
+	case err == nil:
+		h.refusing.Store(nil)
+	case ctx.Err() == nil: // else it is the sender who went
+		h.stats.storeErrors.Add(1)
+		h.refusing.Store(&err)
+	}
+	return err
+}
+
+// StoreErr returns why the store did not keep the newest frames; nil when all is well. Agents keep
+// theirs meanwhile.
+func (h *Hub) StoreErr() error {
+	if err := h.refusing.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Connected says whether an order to the node could be sent.

@@ -116,8 +116,7 @@ func (h *Hub) keep(r *http.Request, frames []collector.Frame) error {
 	if h.cfg.Observe != nil && len(shown) > 0 {
 		h.cfg.Observe(shown, time.Now())
 	}
-	if err := h.cfg.Store.Append(r.Context(), frames); err != nil {
-		h.stats.storeErrors.Add(1)
+	if err := h.append(r.Context(), frames); err != nil {
 		return fmt.Errorf("the lines were not stored; send them again: %w", err)
 	}
 	return nil

@@ -131,12 +131,12 @@ func (p *Picture) Run(ctx context.Context, desk *remap.Desk, publish func(s *Sna
 }
 
 func (p *Picture) readPlans(ctx context.Context) {
-	plans, err := p.desk.Plans(ctx)
+	plans, err := p.desk.Waiting(ctx)
 	if err != nil {
 		p.log.Warn("the plans could not be read; the overview shows the last known ones", "err", err)
 		return
 	}
-	p.plans = slices.DeleteFunc(plans, func(q remap.Plan) bool { return q.State != remap.Proposed })
+	p.plans = plans
 }
 
 // PlanRow is a plan as a line of a list.
