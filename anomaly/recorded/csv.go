@@ -16,15 +16,18 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// RowError is one row that could not be used. The row is left out and counted; it never ends a run.
+// RowError is one row, or one log of a job, that could not be used. It is left out and counted; it never ends a run.
 type RowError struct {
 	File  string
-	Line  int
+	Line  int    // 0: the whole file
 	Field string // empty: the whole row
 	Why   string
 }
 
 func (e *RowError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s; it is left out", e.File, e.Why)
+	}
 	if e.Field == "" {
 		return fmt.Sprintf("%s:%d: %s; the row is left out", e.File, e.Line, e.Why)
 	}

@@ -246,3 +246,14 @@ func TestTargetsOfATrace(t *testing.T) {
 		t.Error(sum, err)
 	}
 }
+
+// TestLogsOfATrace: a directory may hold logs of jobs alone; one that cannot be read is named and left out.
+func TestLogsOfATrace(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "damaged.darshan", "no log")
+	var bad []string
+	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(e Event) error { t.Error(e); return nil }, func(e *RowError) { bad = append(bad, e.Error()) })
+	if err != nil || sum.Bad != 1 || len(bad) != 1 || !strings.HasPrefix(bad[0], filepath.Join(dir, "damaged.darshan")+": ") {
+		t.Error(sum, err, bad)
+	}
+}

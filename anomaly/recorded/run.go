@@ -59,6 +59,11 @@ func Detect(ctx context.Context, dir string, set Settings, emit func(Event) erro
 	if err != nil {
 		return sum, err
 	}
+	logs, err := detectLogs(ctx, dir, set, emit, &sum, bad)
+	if err != nil {
+		return sum, err
+	}
+	some = some || logs
 	t, err := Open(dir, func(e *RowError) {
 		sum.Bad++
 		bad(e)

@@ -8,12 +8,16 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"fairway/anomaly"
 	"fairway/anomaly/targetslow"
 	"fairway/collector/topology"
+	"fairway/tsdb/history/iolog"
+	"fairway/tsdb/history/logread"
 )
 
 // detectTargets judges targets.csv[.gz] of dir: rx, target, group and cost_us, the mean microseconds of an
@@ -98,6 +102,59 @@ func (r *targetReplay) judge(next int64) error {
 		}
 	}
 	return nil
+}
+
+// detectLogs judges the storage targets by the Darshan logs (*.darshan) of dir, in the order in which their jobs
+// ended. ok is false where there is none. A log that cannot be read is left out and counted.
+func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary, bad func(*RowError)) (ok bool, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.darshan"))
+	if err != nil || len(paths) == 0 {
+		return false, err
+	}
+	type interval struct {
+		at     int64
+		points []targetslow.Point
+	}
+	var all []interval
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			return true, ctx.Err()
+		}
+		l, err := readLog(path)
+		if err != nil {
+			sum.Bad++
+			bad(&RowError{path, 0, "", err.Error()})
+			continue
+		}
+		sum.Rows += len(l.JobFiles)
+		all = append(all, interval{l.Jobs[0].End.Unix(), targetslow.FromLog(l)})
+	}
+	slices.SortStableFunc(all, func(a, b interval) int { return cmp.Compare(a.at, b.at) })
+	r := targetReplay{set: set, emit: emit, open: map[[2]string]Event{}, slow: targetslow.New(set.FailSlow.FalseAlarmEvery, logEvery)}
+	for _, i := range all {
+		sum.Seconds++
+		r.at, r.points = i.at, i.points
+		if err := r.judge(i.at); err != nil {
+			return true, err
+		}
+	}
+	return true, r.finish()
+}
+
+// logEvery is how often a job of which a log remains is taken to end.
+const logEvery = time.Minute
+
+func readLog(path string) (*iolog.Log, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return logread.Darshan(io.NewSectionReader(f, 0, info.Size()), 0)
 }
 
 func (r *targetReplay) finish() error {

@@ -20,9 +20,10 @@ func newDetect(o *options) *cobra.Command {
 		Use:   "detect DIR",
 		Short: "Find fail-slow forwarders in a recorded trace (docs/detection.md)",
 		Long: `Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] and probe.csv[.gz]
-from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx), or
-with --json one object a line with the jobs, the sentence and the confidence too. With --occupancy, and always in JSON, each
-day (UTC) ends with the occupancy of every forwarder and of the layer (node *).`,
+from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx), or with
+--json one object a line with the jobs, the sentence and the confidence too. targets.csv[.gz] and Darshan logs (*.darshan)
+in DIR are judged for slow storage targets (target_slow), with or without samples. With --occupancy, and always in JSON,
+each day (UTC) ends with the occupancy of every forwarder and of the layer (node *).`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := set.Validate(); err != nil {
