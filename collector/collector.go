@@ -37,6 +37,9 @@ type Route struct {
 	// Generation counts the remaps of the client's mount since it started; 0 where the observer
 	// cannot know it (a forwarder's list of connections).
 	Generation uint64 `json:"generation,omitempty"`
+	// Lost says that the client's mount is set to that forwarder and gets no answer from it: the
+	// client has no forwarder until it is back or the mount is moved.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // SourceStatus is what the agent says of one of its own sources in the frame's second.

@@ -99,6 +99,8 @@ type NodeRow struct {
 	// Forwarder is the observed one of a compute node, Generation the remaps of its mount so far.
 	Forwarder  topology.ForwarderID `json:"forwarder,omitempty"`
 	Generation uint64               `json:"generation,omitempty"`
+	// Lost says that the node's mount gets no answer from that forwarder: it has none now.
+	Lost bool `json:"lost,omitempty"`
 	// Values are the samples of that second by metric name; what is not known is absent.
 	Values map[string]float64 `json:"values"`
 }

@@ -245,7 +245,7 @@ func (d *Desk) observe(e *entry, now time.Time) {
 			}
 			r, _ := e.result(m.Node)
 			route, ok := s.Routes[m.Node]
-			if !ok || route.Stale || route.Forwarder != want || route.At.Before(r.At) {
+			if !ok || route.Stale || route.Lost || route.Forwarder != want || route.At.Before(r.At) {
 				return false
 			}
 			seen = append(seen, m.Node)

@@ -68,6 +68,10 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		return err
 	}
 	s.report(&r.Report, into)
+	if !r.Report.Connected {
+		return fmt.Errorf("mount %s: its forwarder %s at %s does not answer: operations wait until it is back or the mount is moved by force",
+			r.Report.MountPoint, r.Report.Forwarder, r.Report.Addr)
+	}
 	return nil
 }
 
@@ -93,9 +97,7 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 		}
 	}
 	into.Resets += s.rates.Resets
-	if r.Connected {
-		into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: r.Forwarder, Generation: r.Generation})
-	}
+	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: r.Forwarder, Generation: r.Generation, Lost: !r.Connected})
 	into.RoutesComplete = true
 }
 

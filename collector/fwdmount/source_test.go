@@ -71,8 +71,23 @@ func TestRates(t *testing.T) {
 	}
 	lost := again
 	lost.Connected = false
-	if r := tick(4, lost); len(r.Routes) != 0 || !r.RoutesComplete {
-		t.Errorf("a mount without its forwarder reports route %v", r.Routes)
+	if r := tick(4, lost); len(r.Routes) != 1 || !r.Routes[0].Lost || r.Routes[0].Forwarder != "fwd1" {
+		t.Errorf("a mount without its forwarder reports routes %v", r.Routes)
+	}
+}
+
+// TestForwarderGone: the mount goes on answering, and the error names what is without what.
+func TestForwarderGone(t *testing.T) {
+	s := New("cn01", serveMount(t, func(Request) string {
+		return `{"report":{"mount_point":"/pfs","forwarder":"fwd3","addr":"10.0.0.7:564","generation":2,"connected":false}}`
+	}))
+	var r collector.Reading
+	err := s.Read(t.Context(), &r)
+	if err == nil || errors.Is(err, collector.ErrNoData) || !strings.Contains(err.Error(), "/pfs") || !strings.Contains(err.Error(), "fwd3 at 10.0.0.7:564") {
+		t.Errorf("the error is %v", err)
+	}
+	if len(r.Routes) != 1 || r.Routes[0] != (collector.Route{Client: "cn01", Forwarder: "fwd3", Generation: 2, Lost: true}) {
+		t.Errorf("routes %v", r.Routes)
 	}
 }
 

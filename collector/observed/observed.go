@@ -27,7 +27,10 @@ type Route struct {
 	ByMount    bool      `json:"by_mount"`
 	// ByForwarder says that the forwarder itself lists the client too.
 	ByForwarder bool `json:"by_forwarder"`
-	Stale       bool `json:"stale,omitempty"`
+	// Lost says that the mount gets no answer from the forwarder. It is still the way the node is set
+	// to, so that it can be moved off it.
+	Lost  bool `json:"lost,omitempty"`
+	Stale bool `json:"stale,omitempty"`
 	// Lingering lists other forwarders that still hold a connection of the node.
 	Lingering []topology.ForwarderID `json:"lingering,omitempty"`
 }
@@ -54,6 +57,7 @@ func (e *evidence) by(f topology.ForwarderID) int {
 type claim struct {
 	forwarder  topology.ForwarderID
 	generation uint64
+	lost       bool
 	first, at  time.Time
 }
 
@@ -113,7 +117,7 @@ func (e *evidence) report(r collector.Route, at, now time.Time) {
 	if e.mount.forwarder != r.Forwarder || first.IsZero() {
 		first = at
 	}
-	e.mount = claim{forwarder: r.Forwarder, generation: r.Generation, first: first, at: at}
+	e.mount = claim{forwarder: r.Forwarder, generation: r.Generation, lost: r.Lost, first: first, at: at}
 }
 
 func (e *evidence) list(f topology.ForwarderID, at, now time.Time) {
@@ -163,7 +167,7 @@ func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool
 		return Route{}, false
 	}
 	r := Route{Forwarder: best.forwarder, Generation: best.generation, At: best.at, Since: best.first,
-		ByMount: byMount, Stale: now.Sub(best.at) > staleAfter}
+		ByMount: byMount, Lost: best.lost, Stale: now.Sub(best.at) > staleAfter}
 	for i := range e.listed {
 		c := &e.listed[i]
 		switch {

@@ -18,6 +18,7 @@ type say struct {
 	second  int
 	fwd     topology.ForwarderID
 	gen     uint64
+	lost    bool              // the mount gets no answer
 	lists   []topology.NodeID // of a forwarder
 	arrives int               // second of arrival; 0: at the frame's end
 }
@@ -25,7 +26,7 @@ type say struct {
 func (s say) frame() collector.Frame {
 	f := collector.Frame{Node: "cn1", Role: topology.Compute, TimeMillis: t0.Add(time.Duration(s.second) * time.Second).UnixMilli(), RoutesComplete: true}
 	if s.gen > 0 {
-		f.Routes = []collector.Route{{Client: "cn1", Forwarder: s.fwd, Generation: s.gen}}
+		f.Routes = []collector.Route{{Client: "cn1", Forwarder: s.fwd, Generation: s.gen, Lost: s.lost}}
 		return f
 	}
 	f.Node, f.Role = s.fwd.Node(), topology.Forwarder
@@ -46,6 +47,9 @@ func (r Route) String() string {
 	out := fmt.Sprintf("%s gen %d by %s at %d", r.Forwarder, r.Generation, by, int(r.At.Sub(t0).Seconds()))
 	if r.Stale {
 		out += " stale"
+	}
+	if r.Lost {
+		out += " lost"
 	}
 	for _, l := range r.Lingering {
 		out += " lingering " + string(l)
@@ -80,6 +84,10 @@ func TestRoutes(t *testing.T) {
 		{"without a mount the connection that began last is the route",
 			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", lists: cn1}, {second: 2, fwd: "a", lists: cn1}}, 3,
 			"b gen 0 by f at 2 lingering a"},
+		{"a mount without an answer is still set to its forwarder",
+			[]say{{second: 0, fwd: "a", gen: 2}, {second: 1, fwd: "a", gen: 2, lost: true}}, 2, "a gen 2 by m at 2 lost"},
+		{"a mount that was moved off a dead forwarder has one again",
+			[]say{{second: 0, fwd: "a", gen: 2, lost: true}, {second: 1, fwd: "b", gen: 3}}, 2, "b gen 3 by m at 2"},
 		{"old news are stale", []say{{second: 0, fwd: "a", gen: 1}}, 12, "a gen 1 by m at 1 stale"},
 		{"a silent mount's node is where a forwarder lists it",
 			[]say{{second: 0, fwd: "a", gen: 1}, {second: 14, fwd: "b", lists: cn1}}, 15, "b gen 0 by f at 15"},

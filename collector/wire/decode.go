@@ -198,11 +198,13 @@ func (r *reader) readRoutes(own string) []collector.Route {
 	}
 	from := len(r.d.routes)
 	for i := 0; i < n && r.err == nil; i++ {
-		r.d.routes = append(r.d.routes, collector.Route{
+		route := collector.Route{
 			Client:     topology.NodeID(r.ownName("client", own)),
 			Forwarder:  topology.ForwarderID(r.ownName("forwarder", own)),
 			Generation: r.uvarint("generation"),
-		})
+		}
+		route.Lost, route.Generation = route.Generation&flagLost != 0, route.Generation&^flagLost
+		r.d.routes = append(r.d.routes, route)
 	}
 	return r.d.routes[from:len(r.d.routes):len(r.d.routes)]
 }

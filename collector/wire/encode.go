@@ -133,7 +133,11 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 			r := &f.Routes[i]
 			e.ownName("client", string(r.Client), string(f.Node))
 			e.ownName("forwarder", string(r.Forwarder), string(f.Node))
-			e.uvarint(r.Generation)
+			generation := r.Generation &^ flagLost
+			if r.Lost {
+				generation |= flagLost
+			}
+			e.uvarint(generation)
 		}
 	}
 	if flags&flagSources != 0 {

@@ -33,7 +33,8 @@
 //	varint   time minus the message's base time, ms
 //	uvarint  number of samples, then the samples
 //	[jobs    uvarint count, then for each: string job, uvarint number of samples, samples]
-//	[routes  uvarint count, then for each: name client, name forwarder, uvarint generation]
+//	[routes  uvarint count, then for each: name client, name forwarder, uvarint generation
+//	         plus 2^63 where the forwarder does not answer its client]
 //	[states  uvarint count, then for each: string name, varint duration (ns), uvarint failures,
 //	         uvarint resets, string error]
 //
@@ -192,6 +193,7 @@ const (
 	flagRoutes     = 0x40
 	flagSources    = 0x80
 	flagWhole      = 0x80
+	flagLost       = 1 << 63
 	metricMask     = 0x7f
 	maxWhole       = 1 << 53
 	minSampleBytes = 2

@@ -37,7 +37,7 @@ func fullFrames() *Frames {
 				{Job: "88231", Samples: []collector.Sample{sample(collector.ReadBytes, 1.5)}},
 				{Job: "88231_4", Samples: []collector.Sample{}},
 			},
-			Routes: []collector.Route{{Client: "cn1", Forwarder: "fwd1"}, {Client: "", Forwarder: "fwd1", Generation: 1 << 63}},
+			Routes: []collector.Route{{Client: "cn1", Forwarder: "fwd1"}, {Client: "", Forwarder: "fwd1", Generation: 1 << 62, Lost: true}},
 			Sources: []collector.SourceStatus{
 				{Name: "diod", Duration: 412 * time.Microsecond, Failures: 3, Resets: 1, Err: "ctl: connection refused"},
 			},

@@ -161,14 +161,21 @@ func mappingCheck(s *Snapshot) console.Check {
 		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, tells which exist"
 		return c
 	}
-	var lost []topology.NodeID
+	var unseen, lost []topology.NodeID
 	for _, n := range compute {
-		if r, ok := s.Situation.Routes[n.ID]; !ok || r.Stale {
+		switch r, ok := s.Situation.Routes[n.ID]; {
+		case !ok || r.Stale:
+			unseen = append(unseen, n.ID)
+		case r.Lost:
 			lost = append(lost, n.ID)
 		}
 	}
-	if len(lost) > 0 {
-		c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s", len(lost), len(compute), some(lost))
+	switch {
+	case len(lost) > 0:
+		c.Level, c.Text = console.CheckFailed, fmt.Sprintf("%d of %d compute nodes have no forwarder, theirs does not answer: %s", len(lost), len(compute), some(lost))
+		c.Fix = "their I/O waits: start the forwarder again, or move them off it by force (fairway remap --force)"
+	case len(unseen) > 0:
+		c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s", len(unseen), len(compute), some(unseen))
 		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's"
 	}
 	return c

@@ -169,7 +169,7 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []console.NodeRow {
 		if keep(n) {
 			row := console.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: console.StateStale, Values: map[string]float64{}}
 			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
-				row.Forwarder, row.Generation = r.Forwarder, r.Generation
+				row.Forwarder, row.Generation, row.Lost = r.Forwarder, r.Generation, r.Lost
 			}
 			at[n.ID] = len(rows)
 			rows = append(rows, row)
