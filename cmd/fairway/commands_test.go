@@ -70,7 +70,7 @@ func TestCommandsOnADaemon(t *testing.T) {
 
 func TestAuditVerify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	sit := &remap.Situation{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd001", Role: topology.Forwarder}}}}
+	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd001", Role: topology.Forwarder}}}})
 	set := remap.DefaultSettings()
 	set.HealthyFloor, set.MaxExcluded = 0, 1
 	d, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: path, Situation: func() *remap.Situation { return sit }})
