@@ -335,10 +335,10 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 	}
 }
 
-// overhead runs the shipped binary for half a minute and reports what it cost by getrusage.
+// overhead runs the shipped binary for a minute and reports what it cost by getrusage.
 func overhead(b *testing.B, more string) {
 	b.Helper()
-	const runFor = 32 * time.Second
+	const runFor = 64 * time.Second
 	d := startDaemon(b)
 	defer d.Close()
 	bin, file := binary(b), writeConfig(b, d.url(), "t0ken", more)

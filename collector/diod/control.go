@@ -15,6 +15,8 @@ import (
 type control interface {
 	// ReadFile reads a file into buf, grown as needed. A file that does not exist is ENOENT.
 	ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error)
+	// Wait waits until it is time for the next Look; false says that ctx has ended or Close was called.
+	Wait(ctx context.Context) bool
 	// Look returns tpools as it was a moment ago without waiting; ok is false when there is none yet.
 	Look() (text []byte, ok bool, err error)
 	// Attach opens an exported tree or a folder below one.
@@ -32,6 +34,7 @@ type anchor interface {
 type remote struct {
 	client *p9.Client
 	gauge  *p9.Poller
+	ticks  *ticker
 	ctl    *p9.Fid
 	uid    uint32
 }
@@ -39,7 +42,7 @@ type remote struct {
 // controlMessage is the message size asked for: a control file of some hundred trees fits in one.
 const controlMessage = 64 << 10
 
-func dialDiod(addr string, uid uint32) func(context.Context) (control, error) {
+func dialDiod(addr string, uid uint32, hz int) func(context.Context) (control, error) {
 	return func(ctx context.Context) (control, error) {
 		c, err := p9.Dial(ctx, addr, controlMessage)
 		if err != nil {
@@ -58,11 +61,17 @@ func dialDiod(addr string, uid uint32) func(context.Context) (control, error) {
 			c.Close()
 			return nil, fmt.Errorf("diod %s: queue gauge: %w", addr, err)
 		}
-		return &remote{client: c, gauge: gauge, ctl: ctl, uid: uid}, nil
+		ticks, err := newTicker(time.Second / time.Duration(hz))
+		if err != nil {
+			return nil, errors.Join(err, c.Close(), gauge.Close())
+		}
+		return &remote{client: c, gauge: gauge, ticks: ticks, ctl: ctl, uid: uid}, nil
 	}
 }
 
 // Look is one write and one read on a connection of its own.
+func (r *remote) Wait(ctx context.Context) bool { return ctx.Err() == nil && r.ticks.wait() }
+
 func (r *remote) Look() (text []byte, ok bool, err error) { return r.gauge.Look() }
 
 // ReadFile takes one read where the file fits into buf: 4 requests in all.
@@ -106,5 +115,7 @@ func (r *remote) Attach(ctx context.Context, tree string) (anchor, error) {
 	return r.client.Attach(ctx, tree, r.uid)
 }
 
-// Close ends both connections.
-func (r *remote) Close() error { return errors.Join(r.client.Close(), r.gauge.Close()) }
+// Close ends both connections and a Wait.
+func (r *remote) Close() error {
+	return errors.Join(r.ticks.close(), r.client.Close(), r.gauge.Close())
+}

@@ -70,12 +70,14 @@ var _ collector.Source = (*Source)(nil)
 
 // New returns the source of a diod. It connects at the first Read, and again whenever the connection
 // was lost.
-func New(opt Options) *Source { return newSource(opt, dialDiod(opt.Addr, opt.UID)) }
-
-func newSource(opt Options, dial func(context.Context) (control, error)) *Source {
+func New(opt Options) *Source {
 	if opt.Hz <= 0 {
 		opt.Hz = DefaultQueueHz
 	}
+	return newSource(opt, dialDiod(opt.Addr, opt.UID, opt.Hz))
+}
+
+func newSource(opt Options, dial func(context.Context) (control, error)) *Source {
 	if opt.Proc == nil {
 		opt.Proc = os.DirFS("/proc")
 	}
@@ -117,7 +119,7 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l = newLink(c, s.opt.Hz)
+	l = newLink(c)
 	s.mu.Lock()
 	done = s.done
 	if !done {

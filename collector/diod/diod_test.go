@@ -41,6 +41,14 @@ func (f fixture) ReadFile(_ context.Context, name string, buf []byte) ([]byte, e
 	}
 	return append(buf[:0], b...), err
 }
+func (f fixture) Wait(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(time.Second / DefaultQueueHz):
+		return true
+	}
+}
 func (f fixture) Look() ([]byte, bool, error) {
 	b, err := fs.ReadFile(f.fsys, "tpools")
 	return b, err == nil, err

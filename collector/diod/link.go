@@ -66,13 +66,13 @@ func (q *queue) of(tree string) (mean float64, ok bool) {
 	return float64(sum) / float64(q.samples), true
 }
 
-func newLink(c control, hz int) *link {
+func newLink(c control) *link {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &link{
 		control: c, ctx: ctx, cancel: cancel, held: map[string]*hold{}, failed: map[string]bool{},
 		queue: queue{trees: map[string]uint64{}}, spare: queue{trees: map[string]uint64{}},
 	}
-	l.running.Go(func() { l.sampleQueue(time.Second / time.Duration(hz)) })
+	l.running.Go(l.sampleQueue)
 	return l
 }
 
@@ -90,15 +90,8 @@ func (l *link) close() error {
 }
 
 // sampleQueue reads the gauge until the link ends. A reading that fails is no sample; Read says why.
-func (l *link) sampleQueue(every time.Duration) {
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for {
-		select {
-		case <-l.ctx.Done():
-			return
-		case <-t.C:
-		}
+func (l *link) sampleQueue() {
+	for l.control.Wait(l.ctx) {
 		text, ok, err := l.control.Look()
 		if lost := (*p9.TransportError)(nil); errors.As(err, &lost) {
 			l.mu.Lock()
