@@ -46,6 +46,7 @@ type Config struct {
 	Probe         Probe                 `toml:"probe"`
 	Feed          Feed                  `toml:"feed"`
 	Dispatch      Dispatch              `toml:"dispatch"`
+	Slurm         Slurm                 `toml:"slurm"`
 	Driver        Driver                `toml:"driver"`
 	Relay         tables.Settings       `toml:"relay"`
 	Nodes         []topology.Node       `toml:"node"`
@@ -110,6 +111,7 @@ func defaultConfig() Config {
 		Findings:      anomaly.DefaultSettings(),
 		Dispatch:      Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
 		Relay:         tables.Defaults(),
+		Slurm:         Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
 		Driver:        Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
 	}
 }
@@ -268,6 +270,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Feed.validate(); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if err := c.Slurm.validate(); err != nil {
+		return err
 	}
 	if err := c.Dispatch.validate(); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)

@@ -117,6 +117,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { sharing.Run(ctx) })
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
+	d.tasks.Go(func() { d.keepJobs(ctx) })
 	d.runJudge(ctx)
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()

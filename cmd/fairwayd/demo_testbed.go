@@ -74,6 +74,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	}
 	if tb.Root() {
 		d.conf.Driver.Kind = driverFwdmount
+		d.conf.Slurm.Jobs = tb.SlurmArgv("squeue", "--json")
 		d.conf.Listen.Agents = net.JoinHostPort(tb.HostAddr().String(), "7118")
 		agents.DaemonURL = "ws://" + d.conf.Listen.Agents
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)

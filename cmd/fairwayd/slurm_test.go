@@ -66,6 +66,7 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	l.Close()
 	var conf strings.Builder
 	conf.WriteString("[desk]\nmode = \"auto\"\nplans_per_minute = 100\n[driver]\nkind = \"fwdmount\"\n" +
+		fmt.Sprintf("[slurm]\njobs = [\"%s\"]\nevery = \"10s\"\n", strings.Join(tb.SlurmArgv("squeue", "--json"), `", "`)) +
 		"[dispatch]\nv_min_bytes = 2e7\nn_min = 1.0\nf = 1.0\n")
 	for _, n := range tb.Machine().Nodes {
 		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
@@ -170,4 +171,44 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 			t.Errorf("under a daemon after %v the job began on: %s", how, out)
 		}
 	}
+	s.awayAtStartAndEnd()
+}
+
+// awayAtStartAndEnd has a job begin while the daemon is dead and end while it is dead again: the daemon
+// finds both in squeue.
+func (s *slurmSite) awayAtStartAndEnd() {
+	s.Helper()
+	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: "sleeper", Nodes: 2, NodeList: []topology.NodeID{"cn002", "cn003"}, Argv: []string{"sleep", "1000"}, Options: []string{"--comment=app=LONG"}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	known := func(running bool) {
+		s.Helper()
+		for end := time.Now().Add(2 * soon); ; time.Sleep(100 * time.Millisecond) {
+			var v console.JobView
+			err := s.d.ask("/api/v1/jobs/"+string(id), "", nil, &v)
+			if err == nil && v.End.IsZero() == running && v.App == "LONG" && v.NodeCount == 2 {
+				return
+			}
+			if time.Now().After(end) {
+				s.Fatalf("job %s, wanted running: %v: %+v %v", id, running, v, err)
+			}
+		}
+	}
+	for state := ""; state != "RUNNING"; {
+		if state, err = s.tb.JobState(s.Context(), id); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.d.start()
+	known(true)
+	s.d.kill()
+	if _, err := s.tb.Slurm(s.Context(), "scancel", string(id)); err != nil {
+		s.Fatal(err)
+	}
+	if state, err := s.tb.WaitJob(s.Context(), id); err != nil || state != "CANCELLED" {
+		s.Fatal(state, err)
+	}
+	s.d.start()
+	known(false)
 }

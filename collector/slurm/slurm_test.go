@@ -218,6 +218,43 @@ func TestApplicationIsTheNameOrWhatTheCommentSays(t *testing.T) {
 	}
 }
 
+func TestAskIsWholeOrAnError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs")
+	ask := func(text string, argv ...string) ([]Job, error) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Ask(t.Context(), append(argv, file), 10*time.Second, Options{})
+	}
+	if jobs, err := ask(`{"jobs":[{"job_id":7,"nodes":"n1"}]}`, "cat"); err != nil || len(jobs) != 1 || jobs[0].ID != "7" {
+		t.Errorf("%+v %v", jobs, err)
+	}
+	if jobs, err := ask(`{"jobs":[]}`, "cat"); err != nil || len(jobs) != 0 {
+		t.Errorf("%+v %v", jobs, err)
+	}
+	for name, c := range map[string]struct {
+		text string
+		argv []string
+		says string
+	}{
+		"nothing":       {"", []string{"cat"}, "printed nothing"},
+		"half a list":   {`{"jobs":[{"job_id":7},`, []string{"cat"}, "JSON at byte"},
+		"a bad job":     {`{"jobs":[{"job_id":7,"nodes":"a[1-"},{"job_id":8}]}`, []string{"cat"}, "job 7: nodes"},
+		"it fails":      {"", []string{"ls", "/nonexistent"}, "No such file"},
+		"no program":    {"", []string{"/nonexistent"}, "no such file"},
+		"other words":   {"slurm_load_jobs error: Unable to contact slurm controller\n", []string{"cat"}, "fields"},
+		"no shell here": {"", []string{"echo $HOME;"}, "echo $HOME"},
+	} {
+		if jobs, err := ask(c.text, c.argv...); err == nil || jobs != nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %+v, %v, want %q", name, jobs, err, c.says)
+		}
+	}
+	if _, err := Ask(t.Context(), []string{"sleep", "60"}, 50*time.Millisecond, Options{}); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
+		t.Errorf("%v", err)
+	}
+}
+
 var real = map[string]int{"phillips.log.gz": 4285, "sample.slurm": 11, "scontrol_show_job_inti.txt": 1, "scontrol_show_job_hummingbird.txt": 1,
 	"slurmrestd_24.05_0.0.41_slurm-job-running.json": 1, "slurmrestd_24.05_0.0.41_slurm-jobs.json.gz": 2,
 	"slurmrestd_24.05_0.0.41_slurmdb-job-archived.json": 1, "slurmrestd_24.05_0.0.41_slurmdb-job-completed.json": 2,

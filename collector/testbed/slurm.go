@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -172,6 +173,23 @@ func (tb *Testbed) Slurm(ctx context.Context, argv ...string) ([]byte, error) {
 	return tb.slurmInput(ctx, "", argv...)
 }
 
+// cleanEnv is how a command of Slurm is run: a job inherits the submitter's environment, so it is given
+// nothing of this process's.
+func (s *slurm) cleanEnv() []string {
+	return []string{"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + s.conf()}
+}
+
+// SlurmArgv is a command line by which another program of this machine runs a command of the batch
+// system on the scheduler node; nil without Slurm.
+func (tb *Testbed) SlurmArgv(argv ...string) []string {
+	sched, err := tb.find(schedulerName)
+	if tb.slurm == nil || err != nil {
+		return nil
+	}
+	enter := []string{"nsenter", fmt.Sprintf("--target=%d", sched.pid()), "--net", "--mount", "--uts"}
+	return slices.Concat(enter, tb.slurm.cleanEnv(), argv)
+}
+
 func (tb *Testbed) slurmInput(ctx context.Context, input string, argv ...string) ([]byte, error) {
 	if tb.slurm == nil {
 		return nil, errors.New("this testbed was started without Slurm")
@@ -180,9 +198,7 @@ func (tb *Testbed) slurmInput(ctx context.Context, input string, argv ...string)
 	if err != nil {
 		return nil, err
 	}
-	// A job inherits the submitter's environment: give it nothing of this process's.
-	clean := []string{"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + tb.slurm.conf()}
-	return sched.execInput(ctx, input, append(clean, argv...)...)
+	return sched.execInput(ctx, input, append(tb.slurm.cleanEnv(), argv...)...)
 }
 
 // Job is a program to run on some compute nodes, once on each.

@@ -70,6 +70,8 @@ type Dispatcher struct {
 
 	deciding sync.Mutex // one job at a time: two must not be promised the same forwarder
 
+	again map[topology.JobID]again // Reconcile's own
+
 	mu   sync.RWMutex // guards everything that follows
 	jobs map[topology.JobID]*job
 	at   map[topology.NodeID]topology.JobID // the running job of a node
@@ -207,7 +209,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	}
 	d.deciding.Lock()
 	defer d.deciding.Unlock()
-	if a, again := d.again(&r); again {
+	if a, again := d.same(&r); again {
 		return d.newest(ctx, a)
 	}
 	if err := d.endOverlapping(ctx, &r); err != nil {
@@ -268,9 +270,9 @@ func reason(policy string, d *dfra.Decision) string {
 	return text
 }
 
-// again returns the answer that the very same job got; a job of the same number with other nodes is
+// same returns the answer that the very same job got; a job of the same number with other nodes is
 // another job.
-func (d *Dispatcher) again(r *Request) (Answer, bool) {
+func (d *Dispatcher) same(r *Request) (Answer, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	j := d.jobs[r.Job]
@@ -326,14 +328,17 @@ type Ended struct {
 // End takes a job's plans back and has its profile built. It is safe to repeat. A plan that cannot be
 // taken back is named in the answer. Errors are those of the disk.
 func (d *Dispatcher) End(ctx context.Context, id topology.JobID) (Ended, error) {
+	return d.endAt(ctx, id, time.Now().UTC())
+}
+
+func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time) (Ended, error) {
 	e := Ended{Job: id, Plans: []string{}}
-	now := time.Now().UTC()
 	d.mu.RLock()
 	j := d.jobs[id]
 	d.mu.RUnlock()
 	if j != nil {
 		run := j.run
-		run.End = now
+		run.End = at
 		if err := d.cfg.History.Stop(run); err != nil {
 			return e, err
 		}

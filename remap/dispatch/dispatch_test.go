@@ -33,6 +33,13 @@ type machine struct {
 	frames []collector.Frame
 	desk   *remap.Desk
 	jobs   func() []remap.Job
+	deaf   bool // no node follows an order
+}
+
+func (m *machine) refuse(deaf bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deaf = deaf
 }
 
 func newMachine(nodes, defaults, spares int) *machine {
@@ -95,8 +102,15 @@ func (m *machine) Restore(_ context.Context, p remap.Plan, report func(remap.Res
 func (m *machine) move(moves []remap.Move, to func(remap.Move) topology.ForwarderID, report func(remap.Result)) error {
 	for _, v := range moves {
 		m.mu.Lock()
-		m.at[v.Node] = to(v)
+		deaf := m.deaf
+		if !deaf {
+			m.at[v.Node] = to(v)
+		}
 		m.mu.Unlock()
+		if deaf {
+			report(remap.Result{Node: v.Node, Tries: 1, At: time.Now(), Error: "no answer"})
+			continue
+		}
 		report(remap.Result{Node: v.Node, OK: true, Tries: 1, At: time.Now()})
 	}
 	return nil

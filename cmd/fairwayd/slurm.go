@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"fairway/collector/slurm"
+	"fairway/collector/topology"
+	"fairway/remap/dispatch"
+)
+
+// Slurm says how the batch system is asked which jobs there are.
+type Slurm struct {
+	Jobs    []string      `toml:"jobs"`
+	Every   time.Duration `toml:"every"`
+	Timeout time.Duration `toml:"timeout"`
+	Zone    string        `toml:"zone"`
+}
+
+func (s *Slurm) validate() error {
+	switch {
+	case len(s.Jobs) > 0 && s.Jobs[0] == "":
+		return fmt.Errorf("slurm.jobs: the command's first word is empty")
+	case s.Every < 10*time.Second || s.Every > time.Hour:
+		return fmt.Errorf("slurm.every = %s: want 10s to 1h", s.Every)
+	case s.Timeout < time.Second || s.Timeout > s.Every:
+		return fmt.Errorf("slurm.timeout = %s: want 1s to slurm.every (%s)", s.Timeout, s.Every)
+	}
+	if _, err := time.LoadLocation(s.Zone); err != nil {
+		return fmt.Errorf("slurm.zone = %q: %w", s.Zone, err)
+	}
+	return nil
+}
+
+// slurmAfter is how long after a start the jobs are asked for first: the agents, whom the plans of
+// ended jobs concern, connect meanwhile.
+const slurmAfter = 5 * time.Second
+
+// keepJobs compares the known jobs with the batch system's now and then, until ctx ends: a hook may
+// have failed, or have been called while this daemon was away.
+func (d *daemon) keepJobs(ctx context.Context) {
+	if len(d.conf.Slurm.Jobs) == 0 {
+		return
+	}
+	next := time.NewTimer(slurmAfter)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		if err := d.reconcile(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			d.log.Warn("the batch system's jobs are not known; jobs begin and end by its hooks alone", "err", err)
+		}
+		next.Reset(d.conf.Slurm.Every)
+	}
+}
+
+func (d *daemon) reconcile(ctx context.Context, now time.Time) error {
+	zone, err := time.LoadLocation(d.conf.Slurm.Zone)
+	if err != nil {
+		return err
+	}
+	jobs, err := slurm.Ask(ctx, d.conf.Slurm.Jobs, d.conf.Slurm.Timeout, slurm.Options{Zone: zone})
+	if err != nil {
+		return err
+	}
+	r, err := d.jobs.Reconcile(ctx, now, listed(jobs))
+	if len(r.Began)+len(r.Ended)+len(r.Again) > 0 {
+		d.log.Warn("the batch system knows better which jobs run; were its hooks called?", "began", r.Began, "ended", r.Ended, "taken_back_again", r.Again)
+	}
+	return err
+}
+
+// notYet are the states of a job without nodes, atEdge those in which one of its hooks may be under way.
+var (
+	notYet = []string{"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+	atEdge = []string{"CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING"}
+)
+
+// listed are the jobs that have nodes, under the number that their hooks use.
+func listed(jobs []slurm.Job) (out []dispatch.Listed) {
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Step != "" || len(j.Nodes) == 0 || j.Start.IsZero() || slices.Contains(notYet, j.State) {
+			continue
+		}
+		id := j.ID
+		if j.RawID > 0 {
+			id = topology.JobID(strconv.FormatInt(j.RawID, 10))
+		}
+		project := j.Account
+		if project == "(null)" {
+			project = ""
+		}
+		l := dispatch.Listed{Start: j.Start, Starting: slices.Contains(atEdge, j.State),
+			Request: dispatch.Request{Job: id, User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project, Nodes: j.Nodes}}
+		if j.Ended() {
+			if l.End = j.End; l.End.IsZero() {
+				continue
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}

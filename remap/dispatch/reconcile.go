@@ -1,0 +1,165 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/tsdb/history"
+)
+
+// Listed is a job as the batch system lists it at this moment.
+type Listed struct {
+	Request
+	Start time.Time
+	// End is known of a job that has ended and is still listed.
+	End time.Time
+	// Starting says that its hook may be on its way still.
+	Starting bool
+}
+
+// Reconciled says what a comparison with the batch system's list changed.
+type Reconciled struct {
+	Began []topology.JobID `json:"began"` // ran, and nobody had told
+	Ended []topology.JobID `json:"ended"` // were gone, and nobody had told
+	// Again are ended jobs whose plans are taken back once more: the first time failed.
+	Again []topology.JobID `json:"again"`
+}
+
+// Back-off of taking back the plans of a job that is gone: a node that is down for days must not fill
+// the journal.
+const (
+	againFirst = time.Minute
+	againMost  = time.Hour
+)
+
+// again is when a job's plans are taken back next.
+type again struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// Reconcile compares the running jobs with the batch system's list, which was asked for at a time. A
+// job that is not listed has ended: its plans are taken back. One that runs and is not known is known
+// from now on; it keeps its forwarders, for policies decide at a job's start. One goroutine may call
+// it at a time. Errors are those of the disk.
+func (d *Dispatcher) Reconcile(ctx context.Context, asked time.Time, list []Listed) (r Reconciled, err error) {
+	listed := map[topology.JobID]*Listed{}
+	for i := range list {
+		listed[list[i].Job] = &list[i]
+	}
+	for _, j := range d.Running() {
+		l := listed[j.ID]
+		if !j.Start.Before(asked) || l != nil && l.End.IsZero() { // a younger one began behind the list's back
+			continue
+		}
+		if _, err := d.endAt(ctx, j.ID, endOf(&j, l, list, asked)); err != nil {
+			return r, err
+		}
+		r.Ended = append(r.Ended, j.ID)
+	}
+	for i := range list {
+		if l := &list[i]; l.End.IsZero() && !l.Starting && l.Start.Before(asked) {
+			began, err := d.adopt(ctx, l)
+			if err != nil {
+				return r, err
+			}
+			if began {
+				r.Began = append(r.Began, l.Job)
+			}
+		}
+	}
+	return r, d.takeBackAgain(ctx, asked, listed, &r)
+}
+
+// endOf is when a job ended that is gone: as listed, else before the next job on its nodes began.
+func endOf(j *remap.Job, l *Listed, list []Listed, asked time.Time) time.Time {
+	end := asked
+	if l != nil {
+		end = l.End
+	}
+	mine := map[topology.NodeID]bool{}
+	for _, n := range j.Nodes {
+		mine[n] = true
+	}
+	for i := range list {
+		o := &list[i]
+		if o.Job != j.ID && o.Start.After(j.Start) && o.Start.Before(end) && slices.ContainsFunc(o.Nodes, func(n topology.NodeID) bool { return mine[n] }) {
+			end = o.Start
+		}
+	}
+	if end.Before(j.Start) { // the clocks differ
+		end = j.Start
+	}
+	return end.UTC()
+}
+
+// adopt makes a job that runs a known one. Jobs on nodes that are no compute nodes of the machine are
+// none of ours.
+func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
+	s := d.cfg.Situation()
+	if l.check(s) != nil {
+		return false, nil
+	}
+	d.deciding.Lock()
+	defer d.deciding.Unlock()
+	d.mu.RLock()
+	known := d.jobs[l.Job] != nil
+	d.mu.RUnlock()
+	if known {
+		return false, nil
+	}
+	if err := d.endOverlapping(ctx, &l.Request); err != nil {
+		return false, err
+	}
+	j := &job{run: history.Run{Job: l.Job, User: l.User, App: l.App, Project: l.Project, Nodes: len(l.Nodes), NodeList: slices.Clone(l.Nodes), Start: l.Start.UTC()}}
+	j.on = defaultOrObserved(s, l.Nodes)
+	j.run.Forwarders = j.on
+	if p, ok := d.cfg.History.Predict(j.run.Key()); ok {
+		j.past = Past(&p.Run)
+	}
+	if err := d.cfg.History.Begin(j.run); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.add(j)
+	return true, nil
+}
+
+// takeBackAgain looks for plans of jobs that are gone: the end's hook may have failed, or the nodes
+// did not answer then.
+func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time, listed map[topology.JobID]*Listed, r *Reconciled) error {
+	plans, err := d.cfg.Desk.Plans(ctx)
+	if err != nil {
+		return err
+	}
+	open := map[topology.JobID]again{}
+	for i := range plans {
+		p := &plans[i]
+		l := listed[p.Job]
+		d.mu.RLock()
+		runs := d.jobs[p.Job] != nil
+		d.mu.RUnlock()
+		if p.Job == "" || runs || l != nil && l.End.IsZero() || takeBack(p.State) == nil || !p.Changed.Before(asked) {
+			continue
+		}
+		if _, seen := open[p.Job]; seen {
+			continue
+		}
+		a := d.again[p.Job]
+		if !asked.Before(a.at) {
+			if _, err := d.endAt(ctx, p.Job, asked); err != nil {
+				return err
+			}
+			a.wait = min(againMost, max(againFirst, 2*a.wait))
+			a.at = asked.Add(a.wait)
+			r.Again = append(r.Again, p.Job)
+		}
+		open[p.Job] = a
+	}
+	d.again = open
+	return nil
+}
