@@ -132,7 +132,7 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 // takeBackAgain looks for plans of jobs that are gone: the end's hook may have failed, or the nodes
 // did not answer then.
 func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time, listed map[topology.JobID]*Listed, r *Reconciled) error {
-	plans, err := d.cfg.Desk.Plans(ctx)
+	plans, err := d.cfg.Desk.Plans(ctx, 0)
 	if err != nil {
 		return err
 	}
