@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/observed"
+	"fairway/collector/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dfra"
@@ -50,6 +52,7 @@ type machine struct {
 	steady bool
 	// typical is a busy client's bytes/s.
 	typical float64
+	sim     *simmachine.Machine // lives instead, where it is not nil
 }
 
 const forwarderPeak = 2.5e9
@@ -78,6 +81,9 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sec := t.Truncate(time.Second)
+	if m.sim != nil {
+		return cloneFrames(m.sim.Step(sec.Add(time.Second)))
+	}
 	wave, noise := float64(sec.Unix())/20, func(int) float64 { return 0.8 + 0.4*m.rand.Float64() }
 	if m.steady {
 		wave, noise = 0, func(i int) float64 { return 1 + float64(i%37)/10 }
@@ -116,6 +122,19 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 	return frames
 }
 
+// cloneFrames copies what the simulated machine will use again.
+func cloneFrames(frames []collector.Frame) []collector.Frame {
+	out := slices.Clone(frames)
+	for i := range out {
+		f := &out[i]
+		f.Samples, f.Routes, f.Jobs = slices.Clone(f.Samples), slices.Clone(f.Routes), slices.Clone(f.Jobs)
+		for k := range f.Jobs {
+			f.Jobs[k].Samples = slices.Clone(f.Jobs[k].Samples)
+		}
+	}
+	return out
+}
+
 func (m *machine) Preview(context.Context, remap.Plan) ([]string, error) { return nil, nil }
 
 func (m *machine) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
@@ -136,6 +155,9 @@ func (m *machine) move(ctx context.Context, p remap.Plan, report func(remap.Resu
 		m.mu.Lock()
 		m.routes[v.Node] = want(v)
 		m.gens[v.Node]++
+		if m.sim != nil {
+			_ = m.sim.Remap(v.Node, want(v)) // both are the machine's
+		}
 		m.mu.Unlock()
 		report(remap.Result{Node: v.Node, OK: true, Tries: 1, At: time.Now(), Took: m.slow})
 	}
@@ -172,6 +194,7 @@ type site struct {
 	find    []anomaly.Finding
 	judge   *judge.Judge
 	says    *detector
+	clock   func() time.Time
 }
 
 // detector lets a test say who is slow while the server runs.
@@ -191,6 +214,7 @@ type siteOptions struct {
 	simulated  bool
 	empty      bool // no node is known yet
 	desk       func(*remap.Settings)
+	sim        *simmachine.Machine
 	log        *slog.Logger
 	steady     bool // every second has the same numbers
 }
@@ -201,7 +225,10 @@ func newSite(t testing.TB, o siteOptions) *site {
 		o.forwarders, o.compute = 8, 32
 	}
 	dir := t.TempDir()
-	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
+	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0), clock: time.Now}
+	if o.sim != nil {
+		s.machine.sim, s.machine.topo, s.machine.routes = o.sim, o.sim.Machine(), o.sim.Machine().Default.Clone()
+	}
 	s.machine.steady = o.steady
 	if o.empty {
 		s.machine.topo.Nodes = nil
@@ -280,7 +307,7 @@ func (s *site) open(dir string) {
 }
 
 func (s *site) situation() *remap.Situation {
-	now := time.Now()
+	now := s.clock()
 	parts := remap.SituationParts{At: now, Machine: s.machine.topo, Routes: s.board.Routes(now), Load: map[topology.ForwarderID]remap.Load{}}
 	for _, n := range s.machine.topo.ByRole(topology.Forwarder) {
 		f, ok := s.board.Frame(n.ID)

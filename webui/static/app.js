@@ -43,6 +43,7 @@ const live = new Live({
     if (m.now) clockAhead = Date.parse(m.now) - Date.now();
     if (m.overview) {
       newest = m.overview;
+      document.documentElement.dataset.sent = m.now;
       document.documentElement.dataset.frames = String(Number(document.documentElement.dataset.frames ?? 0) + 1);
       if (!app.paused && !replay) page?.update?.(m.overview);
     }

@@ -21,7 +21,7 @@ function totals(links, of) {
 /** The flow as a picture, with what is not known of it. @param {any} f @param {any} app @param {string} [job] the one that it is about */
 export function flowPicture(f, app, job) {
   const links = f.links.filter((/** @type {any} */ l) => bytes(l) > 0);
-  if (!links.length) return h('p.empty', null, job ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.` : 'No job moves bytes this second, or nobody tells of jobs: mounts tell when the job\'s number is in their environment, forwarders and Lustre servers by their own counters.');
+  if (!links.length || job && !links.some((/** @type {any} */ l) => l.job === job)) return h('p.empty', null, job ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.` : 'No job moves bytes this second, or nobody tells of jobs: mounts tell when the job\'s number is in their environment, forwarders and Lustre servers by their own counters.');
   const byJob = totals(links, (l) => l.job), jobName = job ? (/** @type {string} */ j) => (j === job ? j : (byJob.size === 2 ? '1 neighbour' : `${byJob.size - 1} neighbours`)) : largest(byJob, 12, 'jobs');
   const fwdName = largest(totals(links, (l) => l.forwarder), 20, 'forwarders'), serverName = largest(totals(f.storage, (l) => l.server), 20, 'servers');
   const keys = [...byJob].sort((a, b) => b[1] - a[1]).map(([j]) => jobName(j)).filter((j, i, all) => all.indexOf(j) === i).slice(0, 6);

@@ -90,7 +90,7 @@ export async function forwarderPage(app, id) {
 
   function drawMarks() {
     const said = live ? 'the last five minutes, every second' : `the last ${span}; a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
-    what.replaceChildren(`Shown: ${said} (z for ${next()}).`, ...charts.marks.flatMap((m) => [h('br'), `${glyph(m)} ${clock(m.at)} `, h('a', { href: m.kind === 'finding' ? `/findings/${m.id}` : m.kind === 'plan' ? `/plans/${m.id}` : m.kind === 'job' ? `/jobs/${encodeURIComponent(m.id)}` : '/findings' }, m.id), ` ${m.text}`]).slice(0, 18));
+    what.replaceChildren(`Shown: ${said} (z for ${next()}).`, ...charts.marks.slice(-6).flatMap((m) => [h('br'), `${glyph(m)} ${clock(m.at)} `, h('a', { href: m.kind === 'finding' ? `/findings/${m.id}` : m.kind === 'plan' ? `/plans/${m.id}` : m.kind === 'job' ? `/jobs/${encodeURIComponent(m.id)}` : '/findings' }, m.id), ` ${m.text}`]), charts.marks.length > 6 ? h('div', null, `and ${charts.marks.length - 6} earlier marks`) : '');
   }
   function next() { const all = Object.keys(spans); return all[(all.indexOf(span) + 1) % all.length]; }
 

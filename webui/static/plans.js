@@ -51,7 +51,7 @@ export async function planPage(app, id) {
   const actions = h('div.actions', null, cancel, yes, no, stop, back);
   const refused = h('p.dim'), picture = h('div');
   let map = planMap(app, p), mapped = '';
-  const el = h('div', null, title, meta, facts, checks, progress, error, field, actions, refused, h('h2', null, 'Map, before and after'), picture);
+  const el = h('div', null, title, meta, facts, checks, progress, error, field, actions, refused, h('h2', { id: 'map' }, 'Map, before and after'), picture);
 
   function draw() {
     const n = p.moves.length, open = p.state === 'proposed', moving = ['approved', 'applying', 'rolling_back', 'applied'].includes(p.state);
@@ -65,7 +65,7 @@ export async function planPage(app, id) {
       ['undo', 'B at any time'],
       ['needs', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'no approval was given'}`],
     ].filter((x) => x !== null).flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]));
-    checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...(p.checks ?? []).map((/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text))] : []));
+    checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...checkLines(p.checks ?? [])] : []));
     drawProgress(n);
     const hash = JSON.stringify([p.preview_hash, p.frozen?.at, n]);
     if (hash !== mapped) {
@@ -146,7 +146,7 @@ export async function planPage(app, id) {
   let ticks = 0;
   draw();
   return {
-    title: id, el, focus: () => cancel.focus(),
+    title: id, el, focus: () => cancel.focus({ preventScroll: true }),
     message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
     // Checks age while the plan waits, so they are asked for again now and then.
     update() { if (p.state === 'proposed' && ++ticks % 5 === 0) load().catch(() => {}); else draw(); },
@@ -163,6 +163,15 @@ export async function planPage(app, id) {
       return k;
     },
   };
+}
+
+/** Every check; many good ones of one kind open on demand. @param {any[]} all */
+function checkLines(all) {
+  const line = (/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text), kind = (/** @type {any} */ c) => c.name.split(' ')[0], kinds = [...new Set(all.map(kind))];
+  return kinds.flatMap((k) => {
+    const good = all.filter((c) => kind(c) === k && c.level === 'ok'), other = all.filter((c) => kind(c) === k && c.level !== 'ok');
+    return [...(good.length > 3 ? [h('details', null, h('summary.check', null, `${good[0].text}, and ${good.length - 1} more alike`), ...good.slice(1).map(line))] : good.map(line)), ...other.map(line)];
+  });
 }
 
 /** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */

@@ -1,0 +1,320 @@
+package webui
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector/simmachine"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+	"fairway/remap/dispatch"
+	"fairway/remap/judge"
+	"fairway/tsdb/history"
+)
+
+const (
+	guideDoc    = "../docs/guide.md"
+	guideImages = "../docs/img"
+	guidePast   = 12 * time.Minute
+	guideHealth = 9 * time.Minute // of it, before a forwarder becomes slow
+	maxPicture  = 150 << 10       // bytes
+)
+
+// guideSite is a seeded simulated machine of 24 forwarders with twelve minutes behind it, in the last
+// three of which its busiest forwarder is slow. Real detectors watched it, real policies decided.
+func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
+	c := simmachine.TaihuLight(1)
+	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage, c.JobSeconds = "hpc1", 1024, 24, 16, 16, 3600
+	c.StorageBytesPerSec, c.MetaOpsPerSec = 2e9, 100e3
+	c.ForwarderBytesPerSec, c.ComputeBytesPerSec, c.Busy = 9e7, 1e6, 0.95 // I/O takes its time and fills no forwarder
+	m, err := simmachine.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = newSite(t, siteOptions{sim: m, simulated: true, desk: func(set *remap.Settings) { set.HealthyFloor = 4 }})
+	s.says.Detector = judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	now := time.Now().Truncate(time.Second)
+	var at time.Time
+	var clock sync.Mutex // the picture asks for the situation, too
+	s.findMu.Lock()
+	s.clock = func() time.Time { clock.Lock(); defer clock.Unlock(); return at }
+	s.findMu.Unlock()
+	work := map[topology.ForwarderID]float64{}
+	for t0 := now.Add(-guidePast); t0.Before(time.Now().Add(-2 * time.Second)); t0 = t0.Add(time.Second) {
+		clock.Lock()
+		at = t0.Add(time.Second)
+		clock.Unlock()
+		frames := s.machine.frames(t0)
+		s.board.Take(frames, at)
+		if err := s.store.Append(t.Context(), frames); err != nil {
+			t.Fatal(err)
+		}
+		for i := range frames {
+			if read, ok := frames[i].Value(1); ok && frames[i].Role == topology.Forwarder {
+				work[topology.ForwarderID(frames[i].Node)] += min(read, 1e8) + 1
+			}
+		}
+		if err := s.judge.Step(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		s.findMu.Lock()
+		s.find = s.judge.Findings()
+		s.findMu.Unlock()
+		if slow == "" && t0.After(now.Add(guideHealth-guidePast)) {
+			for f, w := range work {
+				if slow == "" || w > work[slow] || w == work[slow] && f < slow {
+					slow = f
+				}
+			}
+			if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: t0}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	clock.Lock()
+	s.clock = time.Now
+	clock.Unlock()
+	s.run(0)
+	return s, slow
+}
+
+// tellJobs tells of the simulated jobs as a batch system does; the largest has run before.
+func (s *site) tellJobs() (largest topology.JobID) {
+	s.t.Helper()
+	s.machine.mu.Lock()
+	jobs := s.machine.sim.Jobs()
+	s.machine.mu.Unlock()
+	most := 0
+	for i, j := range jobs {
+		if len(j.Nodes) > len(jobs[most].Nodes) {
+			most = i
+		}
+	}
+	queue, end := 0.4, time.Now().Add(-5*time.Hour)
+	j := jobs[most]
+	err := s.history.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes), Start: end.Add(-time.Hour), End: end,
+		Profile: &history.Profile{WriteBytes: 5.8e11, IONodes: len(j.Nodes), MetaQueue: &queue, Coverage: 1, IOSeconds: 700, PeakBytesPerSec: 3e9, From: "collectors"}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	jobs = append(slices.Delete(slices.Clone(jobs), most, most+1), j) // it comes last and finds what is free
+	for _, j := range jobs {
+		if _, err := s.jobs.Dispatch(context.Background(), dispatch.Request{Job: j.ID, User: j.User, App: j.App, Nodes: j.Nodes}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return j.ID
+}
+
+// guidePage is one picture of the guide, or a page that is looked at only.
+type guidePage struct {
+	name, path string
+	says       []string
+	ready      string // more that must be true
+	picture    bool
+	scroll     string // what the picture begins with
+}
+
+func guidePages(slow topology.ForwarderID, finding, plan string, job topology.JobID) []guidePage {
+	then := time.Now().Add(-45 * time.Second).UTC().Format(time.RFC3339)
+	return []guidePage{
+		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Hottest", "Needs you"}, "document.querySelector('canvas')?.dataset.redrawMs", true, ""},
+		{"forwarder", "/forwarders/" + string(slow), []string{string(slow) + "  SUSPECT", finding, "peers"}, "document.querySelectorAll('.chart canvas').length >= 4", true, ""},
+		{"finding", "/findings/" + finding, []string{"Life", "Evidence as it was"}, "", false, ""},
+		{"job", "/jobs/" + string(job), []string{"by policy dfra", "volume", "io-nodes", "Which way its bytes take"}, "", true, ""},
+		{"plan", "/plans/" + plan, []string{"Checks", "Map, before and after"}, "document.querySelectorAll('.sankey .band').length > 0", true, "#map"},
+		{"flow", "/overview?view=flow", []string{"The flow stops at the forwarder"}, "document.querySelectorAll('.sankey .band').length > 3", false, ""},
+		{"matrix", "/overview?view=matrix", []string{"Pairs", "PRESSURE"}, "document.querySelectorAll('.matrix rect').length > 0", false, ""},
+		{"replay", "/overview?metric=bw&at=" + then, []string{"REPLAY", "Actions are off"}, "document.querySelector('canvas')?.dataset.redrawMs", true, ""},
+		{"compute", "/overview?view=compute", []string{"1024 compute nodes"}, "document.querySelector('canvas[data-cells=\"1024\"]')", false, ""},
+		{"table", "/overview?view=table", []string{"INSRV"}, "", false, ""},
+		{"jobs", "/jobs", []string{string(job)}, "", false, ""},
+		{"findings", "/findings", []string{finding}, "", false, ""},
+		{"plans", "/plans", []string{plan}, "", false, ""},
+		{"audit", "/audit", []string{"propose"}, "", false, ""},
+		{"occupancy", "/occupancy", []string{"Occupancy over the last hour"}, "document.querySelector('main canvas')", false, ""},
+		{"logs", "/logs", []string{"jobs"}, "document.querySelector('.parallel')", false, ""},
+		{"whatif", "/whatif", []string{"Staggered I/O"}, "document.querySelector('.gantt')", false, ""},
+	}
+}
+
+// TestGuide takes the pictures of docs/guide.md; with -update it keeps them. Every page must show what
+// the guide says of it, in every size and theme, without an error and without what does not fit.
+func TestGuide(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s, slow := guideSite(t)
+	finding := ""
+	for _, f := range s.judge.Findings() {
+		if f.Node == slow.Node() && f.Kind.Accuses() && f.Open() {
+			finding = f.ID
+		}
+	}
+	if finding == "" {
+		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, guidePast-guideHealth, s.judge.Findings())
+	}
+	eventually(t, "routes are known", func() bool { return len(s.situation().Observed) == 1024 })
+	job := s.tellJobs()
+	var plans []console.PlanRow
+	eventually(t, "the policy proposes", func() bool { plans = get[[]console.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })
+	doc, err := os.ReadFile(guideDoc)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	b.open("http://" + s.tcp + s.server.SignInLink("olga", remap.Operator))
+	b.says("olga (operator)")
+	b.key("t") // dark
+	b.key("t") // light
+	for _, p := range guidePages(slow, finding, plans[len(plans)-1].ID, job) {
+		b.open("http://" + s.tcp + p.path)
+		b.frames(1)
+		for _, text := range p.says {
+			b.says(text)
+		}
+		if p.ready != "" {
+			b.until(p.name+" is drawn", p.ready)
+		}
+		b.shot("guide-" + p.name)
+		if p.picture {
+			b.picture("guide-"+p.name+".png", p.scroll, doc)
+		}
+		b.fits(p.name)
+	}
+}
+
+// picture checks one picture of the guide, and keeps it with -update.
+func (b *tab) picture(name, scroll string, doc []byte) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(1200, 740))
+	if scroll != "" { // as far up as the page goes with it still in sight
+		js[bool](b, fmt.Sprintf("(document.querySelector(%q).scrollIntoView({ block: 'center' }), true)", scroll))
+	}
+	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	picture, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var small bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, picture); err != nil {
+		b.t.Fatal(err)
+	}
+	if small.Len() > maxPicture {
+		b.t.Errorf("%s has %d bytes, at most %d", name, small.Len(), maxPicture)
+	}
+	if !bytes.Contains(doc, []byte("(img/"+name+")")) && !*update {
+		b.t.Errorf("%s does not show %s", guideDoc, name)
+	}
+	file := filepath.Join(guideImages, name)
+	if *update {
+		err = os.WriteFile(file, small.Bytes(), 0o644)
+	} else {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
+		b.t.Errorf("%v; go test ./webui -run Guide -update takes it", err)
+	}
+}
+
+// fits looks at the page in the sizes and themes that people have.
+func (b *tab) fits(page string) {
+	b.t.Helper()
+	media := func(name, value string) chromedp.Action[chromedp.Void] {
+		return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+			_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
+			return err
+		})
+	}
+	check := func(what string) {
+		b.t.Helper()
+		js[bool](b, "(dispatchEvent(new Event('resize')), true)")
+		got := js[map[string]float64](b, `(() => { const d = document.documentElement; return { wide: d.scrollWidth - innerWidth, bar: document.querySelector('#bar nav').offsetHeight, keys: document.getElementById('keys').offsetHeight, wide_at: innerWidth }; })()`)
+		if got["wide"] > 0 {
+			b.t.Errorf("%s, %s: %v pixels do not fit: %s", page, what, got["wide"], js[string](b, `[...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .clients')).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)).join(' | ')`))
+		}
+		if got["wide_at"] >= 1280 && got["bar"] > 30 {
+			b.t.Errorf("%s, %s: the bar wraps, %v pixels high", page, what, got["bar"])
+		}
+		if os.Getenv("FAIRWAY_SCREENSHOTS") != "" {
+			b.shot("fits-" + page + "-" + strings.ReplaceAll(what, " ", "-"))
+		}
+	}
+	for _, size := range [][2]int64{{1920, 1080}, {800, 600}, {1280, 800}} {
+		b.do(chromedp.EmulateViewport(size[0], size[1]))
+		check(fmt.Sprint(size[0], " wide"))
+	}
+	b.do(media("forced-colors", "active"))
+	check("forced colours")
+	b.do(media("forced-colors", "none"))
+	js[bool](b, "(document.documentElement.dataset.theme = 'dark', dispatchEvent(new Event('fairway-theme')), true)")
+	check("dark")
+	low := js[string](b, contrastOf)
+	js[bool](b, "(document.documentElement.dataset.theme = 'light', dispatchEvent(new Event('fairway-theme')), true)")
+	if low += js[string](b, contrastOf); low != "" {
+		b.t.Errorf("%s: too little contrast: %s", page, low)
+	}
+}
+
+// contrastOf lists texts whose contrast is below 4.5, WCAG 2.1's level AA (section 1.4.3).
+const contrastOf = `(() => {
+	const rgb = (c) => (c.match(/[\d.]+/g) ?? []).map(Number), lum = ([r, g, b]) => [r, g, b].map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
+	const under = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255, 255]; };
+	const low = new Set();
+	for (const e of document.querySelectorAll('header *, main *:not(svg *), footer *, #banner')) {
+		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.offsetParent || e.closest('.sr, .skip, :disabled')) continue;
+		const a = lum(rgb(getComputedStyle(e).color)), b = lum(under(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) low.add(e.tagName + '.' + e.className + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 20));
+	}
+	return [...low].slice(0, 5).join('; ');
+})()`
+
+// screenBlock is where a screen of the terminal stands in the guide.
+var screenBlock = regexp.MustCompile(`(?s)<!-- screen ([\w-]+) -->\n.*?<!-- end -->\n`)
+
+// The terminal's screens in the guide are those that the terminal's tests compare with.
+func TestGuideShowsTheTerminalsScreens(t *testing.T) {
+	doc, err := os.ReadFile(guideDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	want := screenBlock.ReplaceAllFunc(doc, func(block []byte) []byte {
+		n++
+		name := screenBlock.FindSubmatch(block)[1]
+		screen, err := os.ReadFile(filepath.Join("../console/testdata", string(name)+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, "<!-- screen %s -->\n```\n%s\n```\n<!-- end -->\n", name, bytes.TrimRight(screen, "\n"))
+	})
+	if n < 2 {
+		t.Errorf("%s has %d screens", guideDoc, n)
+	}
+	if bytes.Equal(doc, want) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s has other screens than the terminal; go test ./webui -run Guide -update", guideDoc)
+	}
+	if err := os.WriteFile(guideDoc, want, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
