@@ -108,6 +108,7 @@ type spanJSON struct {
 type componentJSON struct {
 	StripeSize  int64   `json:"stripe_size"`
 	StripeCount int64   `json:"stripe_count"`
+	Offset      *int64  `json:"stripe_offset,omitempty"` // as asked for, -1 for none
 	Pattern     string  `json:"pattern,omitempty"`
 	Flags       string  `json:"flags,omitempty"`
 	ExtentStart int64   `json:"extent_start"`
@@ -209,7 +210,7 @@ func fileDocument(f *darshan.File) fileJSON {
 		MPIIO: ioDocument(f.MPIIO), STDIO: ioDocument(f.STDIO), OSTs: f.OSTs()}
 	for i := range f.Components {
 		c := &f.Components[i]
-		one := componentJSON{StripeSize: c.StripeSize, StripeCount: c.StripeCount, ExtentStart: c.ExtentStart,
+		one := componentJSON{StripeSize: c.StripeSize, StripeCount: c.StripeCount, Offset: c.StripeOffset, ExtentStart: c.ExtentStart,
 			ExtentEnd: c.ExtentEnd, Pool: c.Pool, OSTs: c.OSTs}
 		if c.Pattern >= 0 {
 			one.Pattern, one.Flags = c.PatternName(), c.FlagNames()

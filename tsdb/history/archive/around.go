@@ -65,11 +65,12 @@ width AS (SELECT greatest(5, 5 * ceil((epoch($to::TIMESTAMP) - epoch($from::TIME
 SELECT min(time) AS start, target, fs, sum(seconds) AS seconds, sum(bytes) AS bytes
 FROM near, width GROUP BY target, fs, floor(epoch(time) / w) ORDER BY target, start`
 
-// peaksSQL is the most that a target moved in the week up to the job's end, where that week has at least
-// an hour of readings (720 of five seconds). Rows over a gap are means and show no peak.
+// peaksSQL is the most that a target moved on the day of the job's end, up to that, and the two days before,
+// where the readings span at least an hour. Rows over a gap are means and show no peak. (The number of different times
+// would say more, and take longer than all else.)
 const peaksSQL = `SELECT fs, max((coalesce(bytes_read, 0) + coalesce(bytes_written, 0)) / seconds) AS peak FROM ost
-WHERE day BETWEEN $to::DATE - 7 AND $to::DATE AND time < $to::TIMESTAMP AND seconds BETWEEN 1 AND 7.5
-GROUP BY fs HAVING count(DISTINCT time) >= 720`
+WHERE day BETWEEN $to::DATE - 2 AND $to::DATE AND time < $to::TIMESTAMP AND seconds BETWEEN 1 AND 7.5
+GROUP BY fs HAVING max(time) - min(time) >= INTERVAL 1 HOUR`
 
 // neighboursSQL is, for each target of the job's files, the three other logs that moved most on it in files
 // that were in I/O while the job ran; the file that moved most there says under which mount. Joining by

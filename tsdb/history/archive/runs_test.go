@@ -15,38 +15,6 @@ import (
 	"fairway/tsdb/history/logread"
 )
 
-// filled is an archive of some logs.
-func filled(t *testing.T, logs ...iolog.Log) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "archive")
-	s, err := openStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	b, err := newBatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	for i := range logs {
-		if err := b.add(&logs[i], iolog.Read{Hash: string(rune('a' + i)), Path: "p", Imported: testDay}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	into, err := s.begin("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.writeTo(into, "b"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.commit(into); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func factors(seconds, bytesPerSec float64) iolog.Factors {
 	n := math.NaN()
 	return iolog.Factors{IOSeconds: seconds, BytesPerSec: bytesPerSec, LongestShare: n, Small: n, Nonconsec: n, Collective: n, OSTs: n, ProcsPerOST: n}
@@ -89,7 +57,7 @@ func TestRunsOfTheJoin(t *testing.T) {
 	}
 	cut := job(5, "14", testDay, 8, 0, 8e9)
 	cut.Partial = true
-	dir := filled(t,
+	dir := archiveOf(t,
 		// 12: a shared file of all processes and a small log file each; then a small program of one process.
 		iolog.Log{Jobs: []iolog.Job{job(1, "12", testDay.Add(time.Minute), 8, 0, 80e9), job(2, "12", testDay.Add(hour/2), 1, 1e9, 0)},
 			JobFiles: append(own(1, 8, 1e6), file(1, 8, 80e9), file(2, 1, 1e9)), Slurm: []iolog.Slurm{slurm("12", "WRF", testDay)}},
