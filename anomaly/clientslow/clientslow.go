@@ -16,7 +16,7 @@ import (
 )
 
 // Model is the version that findings carry.
-const Model = "clientslow-1"
+const Model = "clientslow-2"
 
 const (
 	// least is the latency below which differences are noise of the machine, not of the service, s.

@@ -121,3 +121,35 @@ func TestOneForwarderIsNeverCompared(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnStatNeedsNoJob: the stat that a forwarder's collector sends through it accuses an idle forwarder
+// too, but not one at which requests queue: there it waits for its turn.
+func TestOwnStatNeedsNoJob(t *testing.T) {
+	for _, queue := range []float64{0, 20} {
+		d, r := New(500*24*time.Hour), rand.New(rand.NewPCG(4, 4))
+		alarm := 0
+		for s := range 900 {
+			var obs []failslow.Observation
+			for i := range 4 {
+				o := failslow.Observation{Node: topology.NodeID(fmt.Sprint("fwd", i))}
+				o.Class[failslow.Meta].Wait = 4e-4 * math.Exp(0.5*r.NormFloat64())
+				if i == 1 && s >= 600 {
+					o.Class[failslow.Meta].Wait += 10e-3
+					o.QueueLen = queue
+				}
+				obs = append(obs, o)
+			}
+			for _, v := range d.Second(time.Unix(1.8e9+int64(s), 0), obs) {
+				if v.Level == anomaly.Alarm && alarm == 0 {
+					alarm = s
+					if v.Node != "fwd1" || v.Class != "meta" || !strings.Contains(v.Sentence, "a stat through fwd1 takes 1") {
+						t.Errorf("%+v", v)
+					}
+				}
+			}
+		}
+		if found := alarm > 600 && alarm < 660; found != (queue == 0) {
+			t.Errorf("%g requests queued: accused after %d s", queue, alarm)
+		}
+	}
+}
