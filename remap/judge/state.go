@@ -17,6 +17,7 @@ import (
 
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
+	"fairway/anomaly/targetslow"
 	"fairway/collector/topology"
 	"fairway/remap"
 )
@@ -47,6 +48,7 @@ type savedWatch struct {
 	SavedAt  time.Time
 	FailSlow []byte
 	Clients  []byte
+	Targets  []byte
 	Clock    map[topology.NodeID]bool
 	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet    map[topology.NodeID]int64
@@ -77,6 +79,9 @@ func (w *Watch) encode(now time.Time) ([]byte, error) {
 	if s.Clients, err = w.seenBy.MarshalBinary(); err != nil {
 		return nil, err
 	}
+	if s.Targets, err = w.targets.MarshalBinary(); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	err = gob.NewEncoder(&b).Encode(s)
 	return b.Bytes(), err
@@ -99,11 +104,11 @@ func (w *Watch) LoadState(path string, now time.Time, maxAge time.Duration) (age
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slow, seenBy := failslow.New(w.set), clientslow.New(w.set.FalseAlarmEvery)
-	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients)); err != nil {
+	slow, seenBy, targets := failslow.New(w.set), clientslow.New(w.set.FalseAlarmEvery), targetslow.New(w.set.FalseAlarmEvery, time.Second)
+	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients), targets.UnmarshalBinary(s.Targets)); err != nil {
 		return age, fmt.Errorf("%w: %s: %w", ErrStateDamaged, path, err)
 	}
-	w.slow, w.seenBy = slow, seenBy
+	w.slow, w.seenBy, w.targets = slow, seenBy, targets
 	maps.Copy(w.clock, s.Clock)
 	maps.Copy(w.silence.heard, s.Heard)
 	maps.Copy(w.silence.quiet, s.Quiet)

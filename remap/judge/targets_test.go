@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,8 +22,18 @@ func TestSlowStorageServer(t *testing.T) {
 	w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
 	s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
 	named := ""
+	path := filepath.Join(t.TempDir(), "detectors")
 	for second := range 1500 {
 		now = now.Add(time.Second)
+		if second > 700 && second%100 == 0 { // the daemon starts again and again: what it saw is not forgotten
+			if err := w.SaveState(path, now); err != nil {
+				t.Fatal(err)
+			}
+			w = NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
+			if _, err := w.LoadState(path, now, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range 6 {
 			x := 1e-3
 			if i == 2 && second >= 700 {
