@@ -63,7 +63,7 @@ type Detector struct {
 	now      int64
 	spread   [classes]float64 // of healthy seconds, log: mean absolute residual
 	verdicts []anomaly.Verdict
-	scratch  []float64
+	views    [classes]view
 }
 
 // node is what is kept of one forwarder, and saved.
@@ -103,11 +103,14 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.V
 	for i := range obs {
 		d.read(&obs[i])
 	}
+	for c := range d.views {
+		d.views[c].gather(d, c)
+	}
 	for _, id := range d.order {
 		n := d.nodes[id]
 		var seen [classes]bool
 		for c := range n.Class {
-			seen[c] = n.Class[c].At == d.now && d.bet(n, id, c)
+			seen[c] = n.Class[c].At == d.now && d.bet(n, c)
 		}
 		d.decide(n, id, seen)
 	}
@@ -138,9 +141,9 @@ func (d *Detector) read(o *failslow.Observation) {
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
 // compare it with.
-func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
+func (d *Detector) bet(n *node, c int) bool {
 	s := &n.Class[c]
-	peers, ok := d.peers(id, c)
+	peers, ok := d.views[c].peers(s)
 	if !ok {
 		return false
 	}
@@ -148,7 +151,7 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 	s.Ratio += (x - s.Ratio) / 10
 	s.Took += (s.Log - s.Took) / 10
 	if s.N >= ownSeconds {
-		x = min(x, s.Log-s.Own-d.common(id, c))
+		x = min(x, s.Log-s.Own-d.views[c].common(s.Log-s.Own))
 	} else {
 		x -= margin
 	}
@@ -175,44 +178,6 @@ func (d *Detector) bet(n *node, id topology.NodeID, c int) bool {
 	s.Own += (s.Log - s.Own) / min(s.N, memory)
 	d.spread[c] += (min(1.25*math.Abs(s.Log-peers), 1) - d.spread[c]) / 5000
 	return true
-}
-
-// common is by how much the others are slower than they are used to, log: what slows everybody is
-// nobody's own. It never makes a node look slower.
-func (d *Detector) common(id topology.NodeID, c int) float64 {
-	d.scratch = d.scratch[:0]
-	for _, other := range d.order {
-		if s := &d.nodes[other].Class[c]; other != id && s.At != 0 && d.now-s.At <= peerAge && s.N >= ownSeconds {
-			d.scratch = append(d.scratch, s.Log-s.Own)
-		}
-	}
-	if len(d.scratch) < fewPeers {
-		return 0
-	}
-	slices.Sort(d.scratch)
-	return max(0, d.scratch[len(d.scratch)/2])
-}
-
-// peers is the middle of what the clients of other forwarders saw of a class lately.
-func (d *Detector) peers(id topology.NodeID, c int) (float64, bool) {
-	d.scratch = d.scratch[:0]
-	me := &d.nodes[id].Class[c]
-	for _, other := range d.order {
-		s := &d.nodes[other].Class[c]
-		if other == id || s.At == 0 || d.now-s.At > peerAge || math.Abs(s.Size-me.Size) > sizeRange {
-			continue
-		}
-		d.scratch = append(d.scratch, s.Log)
-	}
-	if len(d.scratch) < fewPeers {
-		return 0, false
-	}
-	slices.Sort(d.scratch)
-	m := len(d.scratch) / 2
-	if len(d.scratch)%2 == 0 {
-		return (d.scratch[m-1] + d.scratch[m]) / 2, true
-	}
-	return d.scratch[m], true
 }
 
 func (d *Detector) decide(n *node, id topology.NodeID, seen [classes]bool) {

@@ -153,3 +153,26 @@ func TestOwnStatNeedsNoJob(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkSecond(b *testing.B) {
+	for _, nodes := range []int{240, 4096} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			d, r := New(500*24*time.Hour), rand.New(rand.NewPCG(4, 4))
+			obs := make([]failslow.Observation, nodes)
+			for i := range obs {
+				o := &obs[i]
+				o.Node = topology.NodeID(fmt.Sprintf("fwd%05d", i))
+				for c := range o.Class {
+					o.Class[c] = failslow.ClassSecond{Ops: 40, Bytes: 40 * 256e3, Wait: 4e-4, Exec: 4e-3 * math.Exp(0.35*r.NormFloat64())}
+				}
+			}
+			for s := range 40 {
+				d.Second(time.Unix(1.8e9+int64(s), 0), obs)
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				d.Second(time.Unix(1.8e9+40+int64(i), 0), obs)
+			}
+		})
+	}
+}
