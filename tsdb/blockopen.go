@@ -68,32 +68,33 @@ func (o *openColumns) read(m collector.Metric, c *column.Column) (columnKind, fl
 
 // fill writes the column's values; seconds without one are 0.
 func (o *openColumns) fill(slot int, c *column.Column) {
-	c.Present = column.Mask{}
-	k, at := o.count[slot], 0
-	for i := range k {
-		from, to := int(o.secs[slot][i]), BlockSeconds
-		if i+1 < k {
-			to = int(o.secs[slot][i+1])
+	secs, vals := o.secs[slot][:o.count[slot]], o.vals[slot][:o.count[slot]]
+	c.Present = o.rows
+	from, v := 0, absentBits
+	for i := 0; ; i++ {
+		to := BlockSeconds
+		if i < len(secs) {
+			to = int(secs[i])
 		}
-		if o.vals[slot][i] == absentBits {
-			continue
+		value := 0.0
+		if v != absentBits {
+			value = math.Float64frombits(v)
+		} else {
+			for s := from; s < to; s++ {
+				c.Present.Clear(s)
+			}
 		}
-		for ; at < from; at++ {
-			c.V[at] = 0
+		for s := from; s < to; s++ {
+			c.V[s] = value
 		}
-		v := math.Float64frombits(o.vals[slot][i])
-		for ; at < to; at++ {
-			c.V[at] = v
-			c.Present.Set(at)
+		if i == len(secs) {
+			break
 		}
-	}
-	for ; at < BlockSeconds; at++ {
-		c.V[at] = 0
+		from, v = to, vals[i]
 	}
 	if o.late != nil {
 		o.fillLate(slot, c)
 	}
-	c.Present = c.Present.And(o.rows)
 	for w, gone := range column.Full.AndNot(c.Present) {
 		for ; gone != 0; gone &= gone - 1 {
 			c.V[w<<6+bits.TrailingZeros64(gone)] = 0
@@ -107,7 +108,7 @@ func (o *openColumns) fillLate(slot int, c *column.Column) {
 		if row == nil || row.mask>>slot&1 == 0 {
 			continue
 		}
-		c.Present[s>>6] &^= 1 << (s & 63)
+		c.Present.Clear(s)
 		if v := row.value(slot); v != absentBits {
 			c.V[s] = math.Float64frombits(v)
 			c.Present.Set(s)

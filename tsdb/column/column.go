@@ -27,6 +27,9 @@ func (m Mask) Has(s int) bool { return m[s>>6]>>(s&63)&1 != 0 }
 // Set puts second s into the mask.
 func (m *Mask) Set(s int) { m[s>>6] |= 1 << (s & 63) }
 
+// Clear takes second s out of the mask.
+func (m *Mask) Clear(s int) { m[s>>6] &^= 1 << (s & 63) }
+
 // Count returns the number of seconds in the mask.
 func (m Mask) Count() int { return bits.OnesCount64(m[0]) + bits.OnesCount64(m[1]) }
 
