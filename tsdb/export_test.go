@@ -5,7 +5,7 @@ import "time"
 // RetainForTest applies the retention settings as the sealer does.
 func (db *DB) RetainForTest(now time.Time) { db.retain(now) }
 
-// unsynced leaves out the fsyncs of the log, to tell what they cost.
+// unsynced leaves out the fsyncs, to tell what they cost and where a test does without.
 type unsynced struct{ osFiles }
 
 type unsyncedFile struct{ file }
@@ -16,6 +16,13 @@ func (u unsynced) Create(path string) (file, error) {
 	f, err := u.osFiles.Create(path)
 	return unsyncedFile{f}, err
 }
+
+func (u unsynced) OpenAppend(path string) (file, error) {
+	f, err := u.osFiles.OpenAppend(path)
+	return unsyncedFile{f}, err
+}
+
+func (unsynced) SyncDir(string) error { return nil }
 
 // WithoutSync gives up durability for a measurement.
 func (o Options) WithoutSync() Options {

@@ -90,10 +90,10 @@ func FuzzLog(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if err := saveNodes(osFiles{}, dir, []nodeEntry{{name: "a"}, {name: "b"}, {name: "c"}}); err != nil {
+		if err := saveNodes(unsynced{}, dir, []nodeEntry{{name: "a"}, {name: "b"}, {name: "c"}}); err != nil {
 			t.Fatal(err)
 		}
-		l := writeLog{fs: osFiles{}, next: 1}
+		l := writeLog{next: 1}
 		file := logHeader(1, 1)
 		l.add(first, nil)
 		l.add(second, nil)
@@ -106,7 +106,7 @@ func FuzzLog(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "wal", segmentName(1)), file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		db, err := Open(dir, Options{Log: slog.New(slog.DiscardHandler)})
+		db, err := Open(dir, Options{Log: slog.New(slog.DiscardHandler), fs: unsynced{}})
 		if err != nil {
 			return
 		}
