@@ -137,6 +137,10 @@ type recordReader struct {
 }
 
 func (r *recordReader) uvarint() (uint64, error) {
+	if r.at < len(r.buf) && r.buf[r.at] < 0x80 {
+		r.at++
+		return uint64(r.buf[r.at-1]), nil
+	}
 	u, n := uvarint(r.buf[r.at:])
 	if n <= 0 {
 		return 0, fmt.Errorf("log record: bad number at byte %d of %d", r.at, len(r.buf))

@@ -58,6 +58,13 @@ func (c *cells) take() uint32 {
 // append adds a row's second and changes to a stream.
 func (c *cells) append(s *stream, sec int, body []byte) {
 	size := s.size.Load()
+	if at := int(size % cellData); at > 0 && at+1+len(body) <= cellData { // the usual row fits
+		cell := c.cell(s.tail)
+		cell[at] = byte(sec)
+		copy(cell[at+1:], body)
+		s.size.Store(size + 1 + uint32(len(body)))
+		return
+	}
 	first := [1]byte{byte(sec)}
 	size = c.write(s, size, first[:])
 	s.size.Store(c.write(s, size, body))
