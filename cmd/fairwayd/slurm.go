@@ -69,6 +69,7 @@ func (d *daemon) reconcile(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	d.jobs.Expect(expected(jobs))
 	r, err := d.jobs.Reconcile(ctx, now, listed(jobs))
 	if len(r.Began)+len(r.Ended)+len(r.Again) > 0 {
 		d.log.Warn("the batch system knows better which jobs run; were its hooks called?", "began", r.Began, "ended", r.Ended, "taken_back_again", r.Again)
@@ -89,22 +90,40 @@ func listed(jobs []slurm.Job) (out []dispatch.Listed) {
 		if j.Step != "" || len(j.Nodes) == 0 || j.Start.IsZero() || slices.Contains(notYet, j.State) {
 			continue
 		}
-		id := j.ID
-		if j.RawID > 0 {
-			id = topology.JobID(strconv.FormatInt(j.RawID, 10))
-		}
-		project := j.Account
-		if project == "(null)" {
-			project = ""
-		}
 		l := dispatch.Listed{Start: j.Start, Starting: slices.Contains(atEdge, j.State),
-			Request: dispatch.Request{Job: id, User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project, Nodes: j.Nodes}}
+			Request: dispatch.Request{Job: hooksID(j), User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project(j), Nodes: j.Nodes}}
 		if j.Ended() {
 			if l.End = j.End; l.End.IsZero() {
 				continue
 			}
 		}
 		out = append(out, l)
+	}
+	return out
+}
+
+// hooksID is the number that the job's hooks see, and project its account as they see it.
+func hooksID(j *slurm.Job) topology.JobID {
+	if j.RawID > 0 {
+		return topology.JobID(strconv.FormatInt(j.RawID, 10))
+	}
+	return j.ID
+}
+
+func project(j *slurm.Job) string {
+	if j.Account == "(null)" {
+		return ""
+	}
+	return j.Account
+}
+
+// expected are the jobs that wait and have a start planned.
+func expected(jobs []slurm.Job) (out []dispatch.Expected) {
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Step == "" && j.State == "PENDING" && !j.Start.IsZero() && j.NodeCount != nil {
+			out = append(out, dispatch.Expected{Job: hooksID(j), User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project(j), Nodes: int(*j.NodeCount), Start: j.Start})
+		}
 	}
 	return out
 }

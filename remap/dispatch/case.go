@@ -70,6 +70,7 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 		c.Neighbours = append(c.Neighbours, n)
 	}
 	slices.SortFunc(c.Neighbours, func(a, b dfra.Neighbour) int { return cmp.Compare(a.Job, b.Job) })
+	c.Rivals = d.rivals(s, r.Job)
 	c.Forwarders = pool(s, r.Job, j.on, used, claims)
 	return c
 }

@@ -77,6 +77,9 @@ type Dispatcher struct {
 	at   map[topology.NodeID]topology.JobID // the running job of a node
 	// ended are the jobs whose last seconds may still come in, until their profile is made.
 	ended map[topology.JobID]*job
+	// Other jobs that want forwarders: requests that wait for their decision, and jobs that wait for nodes.
+	arrived  map[topology.JobID]*Request
+	expected []Expected // by their start
 }
 
 // job is a running job as the dispatcher sees it.
@@ -95,7 +98,7 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}, at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{}}
+	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}, at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{}, arrived: map[topology.JobID]*Request{}}
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {
@@ -207,6 +210,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if err := r.check(s); err != nil {
 		return Answer{}, err
 	}
+	defer d.arrive(&r)()
 	d.deciding.Lock()
 	defer d.deciding.Unlock()
 	if a, again := d.same(&r); again {
