@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"fairway/collector/topology"
@@ -83,6 +84,9 @@ func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 	}
 	c := exec.CommandContext(ctx, d.argv[0], d.argv[1:]...)
 	c.WaitDelay = time.Second
+	// What the command has started ends with it: a child that goes on would move nodes behind the desk's back.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Stdin = bytes.NewReader(in)
 	said := &head{}
 	c.Stderr = said

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,6 +170,44 @@ func TestAHangingCommandIsCutOff(t *testing.T) {
 	})
 	if err != nil || !got["cn0"].OK || got["cn1"].OK || !strings.HasSuffix(got["cn1"].Error, "cut off: context canceled") {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestWhatTheCommandStartedIsCutOffToo has the site's command leave its work to a child: the child is gone
+// when the order is cut off.
+func TestWhatTheCommandStartedIsCutOffToo(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh on this machine")
+	}
+	pipe := filepath.Join(t.TempDir(), "alive") // ends when the last process that holds it open is gone
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := New([]string{sh, "-c", `sleep 600 >"$0" & wait`, pipe}, driver.Fan{Tries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	applied := make(chan error, 1)
+	go func() {
+		applied <- d.Apply(ctx, remap.Plan{Moves: []remap.Move{{Node: "cn0", From: "fwd1", To: "fwd2"}}}, func(remap.Result) {})
+	}()
+	held, err := os.Open(pipe) // waits for the child
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	stop()
+	if err := <-applied; err != nil {
+		t.Error(err)
+	}
+	if err := held.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the child goes on: %v", err)
 	}
 }
 
