@@ -1,9 +1,13 @@
 package remap
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"fairway/collector/topology"
 )
@@ -16,16 +20,73 @@ type book struct {
 	open  []string // those of order that can still change: what looks at every plan looks at these
 	count map[PlanState]int
 	keys  map[string]keyUse
+	packer
 
 	exclusions exclusions
 	standings  standings
 	findings   findings
 }
 
-// entry is one plan with look-ups into its slices.
+// entry is one plan with look-ups into its slices. Of one that has ended the bulk is packed: a plan of
+// 512 nodes is some 200 kB, and they are kept for ever.
 type entry struct {
 	Plan
 	results, undo map[topology.NodeID]int
+	packed        []byte
+}
+
+// bulk is the part of a plan that grows with its nodes.
+type bulk struct {
+	Moves         []Move
+	Results, Undo []Result
+	Frozen        Frozen
+}
+
+// packer's methods that are used here keep no state and may be called concurrently.
+type packer struct {
+	in  *zstd.Encoder
+	out *zstd.Decoder
+}
+
+func newPacker() packer {
+	in, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic("BUG: zstd: " + err.Error())
+	}
+	out, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		panic("BUG: zstd: " + err.Error())
+	}
+	return packer{in, out}
+}
+
+// pack puts the bulk of a plan that has ended away.
+func (p packer) pack(e *entry) {
+	text, err := json.Marshal(bulk{e.Moves, e.Results, e.Undo, e.Frozen})
+	if err != nil {
+		panic("BUG: what was in the journal cannot be encoded: " + err.Error())
+	}
+	e.title = Title(&e.Plan)
+	e.packed = bytes.Clone(p.in.EncodeAll(text, nil)) // the encoder's own is as long as the text
+	e.Moves, e.Results, e.Undo, e.Frozen, e.results, e.undo = nil, nil, nil, Frozen{}, nil, nil
+}
+
+// whole returns a plan of its own with everything in it.
+func (p packer) whole(e *entry) Plan {
+	c := clonePlan(&e.Plan)
+	if e.packed == nil {
+		return c
+	}
+	var b bulk
+	text, err := p.out.DecodeAll(e.packed, nil)
+	if err == nil {
+		err = json.Unmarshal(text, &b)
+	}
+	if err != nil {
+		panic("BUG: a packed plan cannot be read: " + err.Error())
+	}
+	c.Moves, c.Results, c.Undo, c.Frozen = b.Moves, b.Results, b.Undo, b.Frozen
+	return c
 }
 
 // keyUse is what an idempotency key was used for.
@@ -38,7 +99,7 @@ type keyUse struct {
 const keyLife = 24 * time.Hour
 
 func newBook() *book {
-	return &book{plans: map[string]*entry{}, count: map[PlanState]int{}, keys: map[string]keyUse{},
+	return &book{packer: newPacker(), plans: map[string]*entry{}, count: map[PlanState]int{}, keys: map[string]keyUse{},
 		exclusions: exclusions{of: map[topology.ForwarderID]Exclusion{}}, findings: findings{at: map[string]int{}}}
 }
 
@@ -82,6 +143,7 @@ func (b *book) take(r *Record) error {
 	b.count[e.State]++
 	if e.State.final() && !was.final() {
 		b.open = slices.DeleteFunc(b.open, func(id string) bool { return id == e.ID })
+		b.pack(e)
 	}
 	return nil
 }

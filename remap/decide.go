@@ -44,7 +44,7 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 				}})
 		}
 		if err == nil {
-			p = clonePlan(&d.book.plans[id].Plan)
+			p = d.book.whole(d.book.plans[id])
 		}
 		return err
 	})
@@ -102,7 +102,7 @@ func (d *Desk) Preview(ctx context.Context, by Person, id string) (Preview, erro
 		if err != nil {
 			return err
 		}
-		p = clonePlan(&e.Plan)
+		p = d.book.whole(e)
 		others = d.movingPlans()
 		return nil
 	})
@@ -358,7 +358,7 @@ func (d *Desk) answered(ctx context.Context, by Person, verb, id string, a Answe
 	}
 	err = d.do(ctx, func() error {
 		if _, again, err = d.book.used(by, a.Key, answerDigest(verb, id, a)); again && err == nil {
-			p = clonePlan(&d.book.plans[id].Plan)
+			p = d.book.whole(d.book.plans[id])
 		}
 		return err
 	})
@@ -385,7 +385,7 @@ func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer, ru
 		body := answerDigest(verb, id, a)
 		_, again, err := d.book.used(by, a.Key, body)
 		if err != nil || again {
-			p = clonePlan(&e.Plan)
+			p = d.book.whole(e)
 			return err
 		}
 		now := time.Now().UTC()
@@ -398,7 +398,7 @@ func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer, ru
 			return err
 		}
 		d.follow(e, r.Kind)
-		p = clonePlan(&e.Plan)
+		p = d.book.whole(e)
 		return nil
 	})
 	return p, err

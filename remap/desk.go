@@ -209,7 +209,7 @@ func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
 	err = d.do(ctx, func() error {
 		e, err := d.book.get(id)
 		if err == nil {
-			p = clonePlan(&e.Plan)
+			p = d.book.whole(e)
 		}
 		return err
 	})
@@ -217,7 +217,8 @@ func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
 }
 
 // Plans returns the newest plans, at most limit (0: all of them), the newest first, without the
-// results of their moves: of those there may be thousands each, and who wants them asks for one Plan.
+// results of their moves, and of those that have ended without the moves: of these there may be
+// thousands each, and who wants them asks for one Plan.
 func (d *Desk) Plans(ctx context.Context, limit int) (plans []Plan, err error) {
 	err = d.do(ctx, func() error {
 		for _, id := range slices.Backward(d.book.order) {
@@ -256,7 +257,7 @@ func (d *Desk) OfJob(ctx context.Context, job topology.JobID) (plans []Plan, err
 	err = d.do(ctx, func() error {
 		for _, id := range slices.Backward(d.book.order) {
 			if e := d.book.plans[id]; e.Job == job {
-				plans = append(plans, clonePlan(&e.Plan))
+				plans = append(plans, d.book.whole(e))
 			}
 		}
 		return nil

@@ -193,8 +193,13 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 			t.Errorf("waiting are %+v, %v", waiting, err)
 		}
 		time.Sleep(time.Hour)
-		if newest, err := d.Plans(t.Context(), 2); err != nil || len(newest) != 2 || newest[0].ID != "P-000004" {
+		newest, err := d.Plans(t.Context(), 2)
+		if err != nil || len(newest) != 2 || newest[0].ID != "P-000004" || newest[0].Moves != nil || Title(&newest[0]) != "cn3 -> fwd3" {
 			t.Errorf("the newest two are %+v, %v", newest, err)
+		}
+		p := wantState(t, d, "P-000004", Expired)
+		if len(p.Moves) != 1 || p.Moves[0] != (Move{node(3), forwarder(1), "fwd3"}) || p.Frozen.Healthy != 4 || Title(&p) != "cn3 -> fwd3" {
+			t.Errorf("the whole of what has ended is %+v", p)
 		}
 		var said strings.Builder
 		d.WriteMetrics(&said)

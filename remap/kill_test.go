@@ -317,7 +317,7 @@ func checkReplay(t *testing.T, d *Desk, k *disk) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if z, _ := json.Marshal(e.Plan); !bytes.Equal(a, z) {
+		if z, _ := json.Marshal(b.whole(e)); !bytes.Equal(a, z) {
 			t.Errorf("replayed plan differs\nlive   %s\nreplay %s", a, z)
 		}
 	}

@@ -139,6 +139,9 @@ func (v *Preview) diff(old *Preview) string {
 
 // Title is the plan in one line.
 func Title(p *Plan) string {
+	if p.title != "" {
+		return p.title
+	}
 	nodes := fmt.Sprintf("%d nodes", len(p.Moves))
 	if len(p.Moves) == 1 {
 		nodes = string(p.Moves[0].Node)

@@ -111,6 +111,8 @@ type Plan struct {
 	Ledger *Ledger `json:"ledger,omitempty"`
 	// Goal is the state that a roll back under way ends in: RolledBack or Restored.
 	Goal PlanState `json:"goal,omitempty"`
+
+	title string // of one that has ended and is kept without its moves
 }
 
 // Approval is one person's yes to one preview.
