@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Address names a screen: what `y` copies, `fairway open` opens and the browser's bar shows.
@@ -16,6 +17,8 @@ type Address struct {
 	View   string // overview: "" is the grid, "table"
 	Sort   string // column name, "-" before it for ascending
 	Filter string
+	Sel    string // overview: the forwarder under the cursor
+	At     string // a second of the past, RFC 3339; "" is live
 	// Logs: reads or writes, and whether also of jobs that are not slow.
 	Op  string
 	All bool
@@ -37,7 +40,7 @@ func (a *Address) query() []struct {
 	return []struct {
 		name string
 		text *string
-	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set}}
+	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set}}
 }
 
 // ParseAddress reads an address, with or without scheme and host.
@@ -64,6 +67,12 @@ func ParseAddress(text string) (Address, error) {
 		*p.text = q.Get(p.name)
 	}
 	a.All = q.Get("all") == "1"
+	if a.At == "live" {
+		a.At = ""
+	}
+	if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
+		return Address{}, fmt.Errorf("address %q: %w: at=%s is no time such as 2026-11-21T11:42:00Z", text, ErrInvalid, a.At)
+	}
 	return a, nil
 }
 

@@ -77,21 +77,7 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
 			return nil
 		}
-		if row.State == remap.ForwarderExcluded {
-			j.askWhy("Why back into allocation with "+clean(string(fwd)), func(why string) tea.Cmd {
-				return ask.judge("return "+string(fwd), func(ctx context.Context) error {
-					_, err := ask.backend.Return(ctx, fwd, why)
-					return err
-				})
-			})
-			return nil
-		}
-		j.askWhy(fmt.Sprintf("Why withhold %s from allocation for 4 h", clean(string(fwd))), func(why string) tea.Cmd {
-			return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
-				_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
-				return err
-			})
-		})
+		j.withhold(ask, row)
 	case actPropose:
 		if row == nil {
 			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
@@ -100,6 +86,26 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 		return s.open(ask, newProposePage(fwd, nil))
 	}
 	return nil
+}
+
+// withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
+func (j *judging) withhold(ask *asker, row *ForwarderRow) {
+	fwd := row.ID
+	if row.State == remap.ForwarderExcluded {
+		j.askWhy("Why back into allocation with "+clean(string(fwd)), func(why string) tea.Cmd {
+			return ask.judge("return "+string(fwd), func(ctx context.Context) error {
+				_, err := ask.backend.Return(ctx, fwd, why)
+				return err
+			})
+		})
+		return
+	}
+	j.askWhy(fmt.Sprintf("Why withhold %s from allocation for 4 h", clean(string(fwd))), func(why string) tea.Cmd {
+		return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
+			_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
+			return err
+		})
+	})
 }
 
 // judged is the answer to something said about a finding.

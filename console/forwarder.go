@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ const sparkSpan = 5 * time.Minute
 
 // forwarderPage is one forwarder: its load against its peers, its clients, its findings.
 type forwarderPage struct {
+	judging
 	id     topology.ForwarderID
 	detail ForwarderDetail
 	have   bool
@@ -42,9 +45,10 @@ func (p *forwarderPage) refresh(s *State, ask *asker) tea.Cmd {
 	return ask.forwarder(p.id)
 }
 
-func (p *forwarderPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
 	a, ok := msg.(answer[ForwarderDetail])
 	if !ok {
+		p.judging.answer(s, msg)
 		return nil
 	}
 	p.asking = false
@@ -58,6 +62,13 @@ func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 	clients := p.detail.ClientNodes
 	at := slices.IndexFunc(clients, func(c ClientRow) bool { return c.ID == p.cursor })
 	switch a {
+	case actExclude:
+		row := s.forwarder(p.id)
+		if row == nil {
+			s.Note = "refused: " + clean(string(p.id)) + " is not in the picture"
+			return nil
+		}
+		p.withhold(ask, row)
 	case actPropose:
 		if at < 0 {
 			return s.open(ask, newProposePage(p.id, nil))
@@ -102,6 +113,9 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 	lines := p.load(s, w)
 	lines = append(lines, p.findings(s, w)...)
 	lines = append(lines, rule(w))
+	if h >= roomForJobs {
+		lines = append(lines, p.jobs(s, w)...)
+	}
 	return append(lines, p.clients(s, w, h-len(lines))...)
 }
 
@@ -141,10 +155,21 @@ func (p *forwarderPage) load(s *State, w int) []string {
 		count(s.value(r, r.QueueLen)), peers(count(d.PeersMedian["queue_len"])), millis(s.value(r, r.MetaWaitSeconds)), peers(millis(d.PeersMedian["meta_wait"])),
 		count(s.value(r, r.MetaOpsPerSec)), millis(s.value(r, r.ServerTime)), peers(millis(d.PeersMedian["server_time"])),
 		count(s.value(r, r.ErrorsPerSec)), ratio(s.value(r, r.Occupancy)))
+	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil && s.standing(r) != remap.ForwarderStale {
+		ops += fmt.Sprintf("   threads %s/%s busy", count(busy), count(all))
+	}
 	for _, l := range wrap(ops, w-1) {
 		lines = append(lines, " "+strings.TrimSpace(l))
 	}
 	return lines
+}
+
+// latest is a series' newest value; nil without one.
+func latest(points []Point) *float64 {
+	if len(points) == 0 {
+		return nil
+	}
+	return &points[len(points)-1].Value
 }
 
 // peers says what the median of the other forwarders is, where it is known.
@@ -180,6 +205,59 @@ func (p *forwarderPage) findings(s *State, w int) []string {
 		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it (4 lists the plans).", w))
 	}
 	return lines
+}
+
+// roomForJobs is the height from which the page also adds its clients up by job, shownJobs how many.
+const (
+	roomForJobs = 24
+	shownJobs   = 4
+)
+
+// jobs adds the clients up by job, the largest first.
+func (p *forwarderPage) jobs(s *State, w int) []string {
+	if s.stale() {
+		return nil
+	}
+	type load struct {
+		job               string
+		nodes             int
+		read, write, meta *float64
+	}
+	var all []*load
+	total := 0.0
+	for i := range p.detail.ClientNodes {
+		c := &p.detail.ClientNodes[i]
+		at := slices.IndexFunc(all, func(l *load) bool { return l.job == string(c.Job) })
+		if at < 0 {
+			at = len(all)
+			all = append(all, &load{job: string(c.Job)})
+		}
+		l := all[at]
+		l.nodes++
+		l.read, l.write, l.meta = sum(l.read, c.ReadBytesPerSec), sum(l.write, c.WriteBytesPerSec), sum(l.meta, c.MetaOpsPerSec)
+		if v := sum(c.ReadBytesPerSec, c.WriteBytesPerSec); v != nil {
+			total += *v
+		}
+	}
+	if len(all) < 2 {
+		return nil // the clients say it
+	}
+	moved := func(l *load) float64 {
+		if v := sum(l.read, l.write); v != nil {
+			return *v
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b *load) int { return cmp.Compare(moved(b), moved(a)) })
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(" JOB HERE          READ   WRITE    MD/s  NODES  SHARE%", w))}
+	for _, l := range all[:min(len(all), shownJobs)] {
+		share := part(sum(l.read, l.write), total)
+		lines = append(lines, clip(" "+left(orMissing(l.job), 14)+right(mega(l.read), 8)+right(mega(l.write), 8)+right(count(l.meta), 8)+right(strconv.Itoa(l.nodes), 7)+right(ratio(share), 8), w))
+	}
+	if more := len(all) - shownJobs; more > 0 {
+		lines = append(lines, clip(fmt.Sprintf(" : %d more jobs", more), w))
+	}
+	return append(lines, rule(w))
 }
 
 // clients lists the compute nodes with their rates.

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
 )
 
 // goPage is the go box: type a part of a name, enter opens the first hit.
@@ -16,7 +18,7 @@ func (p *goPage) address(*State) Address                 { return Address{Page: 
 func (p *goPage) refresh(*State, *asker) tea.Cmd         { return nil }
 func (p *goPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *goPage) act(*State, *asker, action) tea.Cmd     { return nil }
-func (p *goPage) title(*State, int) string               { return " go to a forwarder, plan or screen" }
+func (p *goPage) title(*State, int) string               { return " go to a forwarder, job, plan, screen or action" }
 func (p *goPage) field() *input                          { return p.query }
 
 func (p *goPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
@@ -25,10 +27,17 @@ func (p *goPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 		return s.back(ask)
 	}
 	s.back(ask)
-	if p := hits[0].page(); p != nil {
-		return s.open(ask, p)
+	switch h := hits[0]; {
+	case h.refused != "":
+		s.Note = "refused: " + h.refused
+	case h.act != "":
+		return s.page().act(s, ask, h.act) // as its key does: what changes the machine asks once
+	default:
+		if p := h.page(); p != nil {
+			return s.open(ask, p)
+		}
+		s.home()
 	}
-	s.home()
 	return nil
 }
 
@@ -36,33 +45,73 @@ func (p *goPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 type hit struct {
 	name, about, key, twin string
 	page                   func() page // nil is the overview
+	act                    action      // instead of a page: what the page below would do
+	refused                string      // why it would not
 }
+
+// actions are what the page below the go box can do, or why it does not just now.
+func (s *State) actions() (out []hit) {
+	if len(s.pages) < 2 {
+		return nil
+	}
+	p := s.pages[len(s.pages)-2]
+	r, _ := p.(refuser)
+	for i := range keyTable {
+		b := &keyTable[i]
+		if b.on == nil || b.hint == "" || !b.works(p.name()) || shared[b.act] || b.act == actOpen {
+			continue
+		}
+		h := hit{name: b.hint, about: b.does, key: b.show, act: b.act}
+		if r != nil {
+			h.refused = r.refuses(s, b.act)
+		}
+		if s.replay != nil && acts[b.act] {
+			h.refused = "actions are off in a replay"
+		}
+		if h.refused != "" {
+			h.about = "refused: " + h.refused
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// shared are the actions of every page that the key table lists for some.
+var shared = map[action]bool{actBack: true, actUpOrQuit: true, actCopy: true, actHistory: true, actWhatIf: true}
 
 // hits are the screens, forwarders and waiting plans whose name holds the query's letters in
 // order; those that start with it come first.
 func (s *State) hits(query string) []hit {
 	query = strings.ToLower(strings.TrimSpace(query))
-	all := []hit{
-		{"overview", "the whole layer", "1", "fairway top", func() page { return nil }},
-		{"plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }},
-		{"findings", "what is wrong", "3", "fairway findings", func() page { return &findingsPage{} }},
-		{"jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }},
-		{"audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }},
-		{"logs", "jobs of low bandwidth", "7", "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }},
-		{"what if: shares", "what a sharing policy gives each job", "8", "fairway shares", func() page { return newSharesPage("", "") }},
-		{"what if: staggered I/O", "a pattern for periodic applications", "8 tab", "fairway periodic", func() page { return newPatternPage("") }},
-		{"requests", "what this console sent", "@", "", func() page { return &requestsPage{} }},
-		{"help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }},
+	screen := func(name, about, key, twin string, p func() page) hit {
+		return hit{name: name, about: about, key: key, twin: twin, page: p}
 	}
+	all := append(s.actions(), []hit{
+		screen("overview", "the whole layer", "1", "fairway top", func() page { return nil }),
+		screen("plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }),
+		screen("findings", "what is wrong", "3", "fairway findings", func() page { return &findingsPage{} }),
+		screen("jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }),
+		screen("audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }),
+		screen("logs", "jobs of low bandwidth", "7", "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }),
+		screen("what if: shares", "what a sharing policy gives each job", "8", "fairway shares", func() page { return newSharesPage("", "") }),
+		screen("what if: staggered I/O", "a pattern for periodic applications", "8 tab", "fairway periodic", func() page { return newPatternPage("") }),
+		screen("requests", "what this console sent", "@", "", func() page { return &requestsPage{} }),
+		screen("help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }),
+	}...)
 	for _, f := range openFindings(s.Shown.Findings) {
-		all = append(all, hit{clean(f.ID), subject(f.Node) + " " + findingTitle(&f), "", "fairway findings " + clean(f.ID), func() page { return newFindingPage(f.ID) }})
+		all = append(all, screen(clean(f.ID), subject(f.Node)+" "+findingTitle(&f), "", "fairway findings "+clean(f.ID), func() page { return newFindingPage(f.ID) }))
 	}
 	for _, w := range s.Shown.Waiting {
-		all = append(all, hit{clean(w.ID), clean(w.Title), "", "fairway plan show " + clean(w.ID), func() page { return newPlanPage(w.ID) }})
+		all = append(all, screen(clean(w.ID), clean(w.Title), "", "fairway plan show "+clean(w.ID), func() page { return newPlanPage(w.ID) }))
 	}
+	jobs := map[topology.JobID]bool{}
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
-		all = append(all, hit{clean(string(r.ID)), string(r.State), "enter", "fairway node " + clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }})
+		if j := r.TopJob; j != "" && !jobs[j] {
+			jobs[j] = true
+			all = append(all, screen(clean(string(j)), "job, the largest on "+clean(string(r.ID)), "", "fairway job "+clean(string(j)), func() page { return newJobPage(string(j)) }))
+		}
+		all = append(all, screen(clean(string(r.ID)), string(r.State), "enter", "fairway node "+clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }))
 	}
 	var starts, others []hit
 	for _, h := range all {
@@ -89,7 +138,8 @@ func fuzzy(name, query string) bool {
 }
 
 func (p *goPage) body(s *State, w, h int) []string {
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(" "+left("NAME", 18)+left("", 40)+left("KEY", 7)+"COMMAND", w))}
+	about := max(40, w-62)
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(" "+left("NAME", 18)+left("", about)+left("KEY", 7)+"COMMAND", w))}
 	hits := s.hits(p.query.text)
 	if len(hits) == 0 {
 		return append(lines, " Nothing has these letters in its name; escape goes back.")
@@ -98,7 +148,7 @@ func (p *goPage) body(s *State, w, h int) []string {
 		if len(lines) == h-1 && len(hits) > i+1 {
 			return append(lines, " : more; type further letters")
 		}
-		line := clip(" "+left(one.name, 18)+left(one.about, 40)+left(one.key, 7)+one.twin, w)
+		line := clip(" "+left(one.name, 18)+left(one.about, about)+left(one.key, 7)+one.twin, w)
 		if i == 0 {
 			line = s.selected(line, w)
 		}

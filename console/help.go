@@ -8,8 +8,10 @@ import (
 
 // helpPage lists the keys that work on the page it was called from, out of the key table.
 type helpPage struct {
-	of  string
-	top int
+	of     string
+	top    int
+	find   string
+	typing *input
 }
 
 func (p *helpPage) name() string                           { return onHelp }
@@ -18,16 +20,41 @@ func (p *helpPage) refresh(*State, *asker) tea.Cmd         { return nil }
 func (p *helpPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *helpPage) title(*State, int) string               { return " keys on this screen (" + p.of + ")" }
 
+func (p *helpPage) field() *input { return p.typing }
+
+// typed ends the search: enter keeps it, escape takes it away.
+func (p *helpPage) typed(_ *State, _ *asker, ok bool) tea.Cmd {
+	p.find, p.top = "", 0
+	if ok {
+		p.find = strings.TrimSpace(p.typing.text)
+	}
+	p.typing = nil
+	return nil
+}
+
+// searched is what is looked for, also while it is typed.
+func (p *helpPage) searched() string {
+	if p.typing != nil {
+		return strings.ToLower(p.typing.text)
+	}
+	return strings.ToLower(p.find)
+}
+
 func (p *helpPage) act(_ *State, _ *asker, a action) tea.Cmd {
+	if a == actFilter {
+		p.typing = &input{label: "a key or a word:", text: p.find}
+		return nil
+	}
 	p.top = max(0, p.top+steps[a])
 	return nil
 }
 
 func (p *helpPage) body(s *State, w, h int) []string {
 	lines := []string{""}
+	find := p.searched()
 	for i := range keyTable {
 		b := &keyTable[i]
-		if !b.works(p.of) {
+		if !b.works(p.of) || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
 			continue
 		}
 		line := clip(" "+left(b.show, 12)+b.does, w)
@@ -39,6 +66,9 @@ func (p *helpPage) body(s *State, w, h int) []string {
 	if p.of == onOverview || p.of == onForwarder {
 		lines = append(lines, "", " In a replay (H):")
 		for i := range replayTable {
+			if !strings.Contains(strings.ToLower(replayTable[i].show+" "+replayTable[i].does), find) {
+				continue
+			}
 			lines = append(lines, clip(" "+left(replayTable[i].show, 14)+replayTable[i].does, w))
 		}
 	}

@@ -47,6 +47,7 @@ const (
 	actStop     action = "stop"
 	actAll      action = "all"
 	actCopy     action = "copy"
+	actExport   action = "export"
 	actGo       action = "go"
 	actRequests action = "requests"
 	actHelp     action = "help"
@@ -119,6 +120,8 @@ var keyTable = []binding{
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: []string{onOverview}},
+	{act: actFilter, keys: []string{"/"}, show: "/", does: "find a key or a word here", hint: "find", on: []string{onHelp}},
+	{act: actExclude, keys: []string{"e"}, show: "e", does: "withhold this forwarder from allocation, or take it back (asks why); nobody is moved", hint: "withhold", on: []string{onForwarder}},
 	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},
 	{act: actFindings, keys: []string{"3"}, show: "3", does: "findings: what is wrong", hint: "findings"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},
@@ -144,6 +147,7 @@ var keyTable = []binding{
 	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
 	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: onAddress},
+	{act: actExport, keys: []string{"E"}, show: "E", does: "export this table as CSV, into the directory that the console was started in", on: []string{onOverview, onLogs, onShares}},
 	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
 	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: onInside},
 	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},

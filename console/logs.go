@@ -115,6 +115,8 @@ func (p *logsPage) rows(s *State) []*SlowJob {
 	return rows
 }
 
+func (p *logsPage) table(s *State) [][]string { return texts(s, slowColumns, p.rows(s)) }
+
 func (p *logsPage) act(s *State, ask *asker, a action) tea.Cmd {
 	rows := p.rows(s)
 	switch a {

@@ -108,7 +108,10 @@ func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now fun
 	}
 	s.filter = first.Filter
 	parseSort(&s.sort, columns, first.Sort)
-	s.pages = []page{&overviewPage{table: first.View == "table"}}
+	s.pages = []page{&overviewPage{asTable: first.View == "table", cursor: topology.ForwarderID(first.Sel)}}
+	if at, err := time.Parse(time.RFC3339, first.At); err == nil {
+		s.first = at
+	}
 	if p := pageOf(first); p != nil {
 		s.pages = append(s.pages, p)
 	}
@@ -169,6 +172,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.err != nil || s.Paused {
 			return m, nil
 		}
+		if at := s.first; !at.IsZero() && !s.newest.At.IsZero() {
+			s.first = time.Time{}
+			return m, s.replayAt(m.ask, at)
+		}
 		return m, s.page().refresh(s, m.ask)
 	case tickMsg:
 		// While data comes every second, it brings the time with it.
@@ -176,6 +183,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			s.Now = msg.at
 		}
 		return m, tea.Batch(m.tick(), s.replayTick(m.ask))
+	case exportedMsg:
+		s.Note = msg.words()
+		return m, nil
 	case pastMsg:
 		s.log(msg.request())
 		s.Now = m.now()
@@ -307,8 +317,14 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 	case actLive:
 		s.live()
 		return nil, true
+	case actExport:
+		return s.export(), true
 	case actCopy:
-		text := s.page().address(s).String()
+		a := s.page().address(s)
+		if s.replay != nil {
+			a.At = s.replay.at.UTC().Format(time.RFC3339)
+		}
+		text := a.String()
 		s.Note = "copied " + text
 		return func() tea.Msg { m.copy(text); return nil }, true
 	}

@@ -24,7 +24,7 @@ const (
 // overviewPage is the whole layer at a glance: the grid with the hottest forwarders and what needs
 // a person, or one table.
 type overviewPage struct {
-	table     bool
+	asTable   bool
 	panel     int
 	cursor    topology.ForwarderID // "" is the first forwarder
 	need      int
@@ -40,9 +40,12 @@ func (p *overviewPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
 func (p *overviewPage) field() *input                          { return p.filtering }
 func (p *overviewPage) selected(s *State) topology.ForwarderID { return p.cursorRow(s).ID }
 
+// table is all that a list can show of the forwarders that match the filter.
+func (p *overviewPage) table(s *State) [][]string { return texts(s, columns, s.rows()) }
+
 func (p *overviewPage) address(s *State) Address {
-	a := Address{Page: "overview", Metric: metrics[s.metric].name, Sort: s.sort.String(), Filter: s.filter}
-	if p.table {
+	a := Address{Page: "overview", Metric: metrics[s.metric].name, Sort: s.sort.String(), Filter: s.filter, Sel: string(p.cursor)}
+	if p.asTable {
 		a.View = "table"
 	}
 	return a
@@ -62,7 +65,7 @@ func (p *overviewPage) cursorRow(s *State) ForwarderRow {
 	if r := s.forwarder(p.cursor); r != nil {
 		return *r
 	}
-	if p.table || p.small || p.panel == panelList {
+	if p.asTable || p.small || p.panel == panelList {
 		if rows := s.rows(); len(rows) > 0 {
 			return *rows[0]
 		}
@@ -78,7 +81,7 @@ func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actMetric:
 		s.setMetric(s.metric + 1)
 	case actTable:
-		p.table = !p.table
+		p.asTable = !p.asTable
 	case actPanel:
 		p.panel = (p.panel + 1) % panelCount
 	case actFilter:
@@ -90,7 +93,7 @@ func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actSortNext:
 		stepSort(&s.sort, p.columns(), 1)
 	case actOpen:
-		if p.panel == panelNeeds && !p.table {
+		if p.panel == panelNeeds && !p.asTable {
 			return s.openNeed(ask, p.need)
 		}
 		return p.onSelected(s, ask, func(id topology.ForwarderID) page { return newForwarderPage(string(id)) })
@@ -103,7 +106,7 @@ func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 }
 
 func (p *overviewPage) columns() []column[ForwarderRow] {
-	if p.table || p.small {
+	if p.asTable || p.small {
 		return columns
 	}
 	return pick(hottestColumns)
@@ -121,12 +124,12 @@ func (p *overviewPage) onSelected(s *State, ask *asker, make func(topology.Forwa
 // move moves the cursor: in the grid by place, in the list by its order, among the needs by line.
 func (p *overviewPage) move(s *State, a action) {
 	steps := steps
-	if p.panel == panelNeeds && !p.table && !p.small {
+	if p.panel == panelNeeds && !p.asTable && !p.small {
 		p.need = max(0, min(p.need+steps[a], len(s.needs())-1))
 		return
 	}
 	ids := make([]topology.ForwarderID, 0, len(s.Shown.Forwarders))
-	if p.panel == panelList || p.table || p.small {
+	if p.panel == panelList || p.asTable || p.small {
 		for _, r := range s.rows() {
 			ids = append(ids, r.ID)
 		}
@@ -178,7 +181,7 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 	if p.small {
 		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, screen, gridWidth, gridHeight), w))
 	}
-	if p.table || p.small {
+	if p.asTable || p.small {
 		cols := tableColumns(w)
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, s.sort), w)))
 		return append(lines, s.listLines(cols, w, h-len(lines), p.selected(s))...)

@@ -50,7 +50,7 @@ const (
 )
 
 // acts are the actions that a replay refuses: what is shown is not what would be changed.
-var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true, actStop: true}
+var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true, actStop: true, actAck: true, actDismiss: true, actExclude: true}
 
 // pastMsg is an answer about the past.
 type pastMsg struct {
@@ -64,9 +64,14 @@ func (s *State) startReplay(ask *asker) tea.Cmd {
 		s.Note = "there is no past yet: nothing has been reported"
 		return nil
 	}
+	return s.replayAt(ask, s.newest.At.Add(-replayBack))
+}
+
+// replayAt leaves the live picture for a second of the past.
+func (s *State) replayAt(ask *asker, at time.Time) tea.Cmd {
 	s.Paused = true
 	s.replay = &replay{}
-	return s.goTo(ask, s.newest.At.Add(-replayBack))
+	return s.goTo(ask, at)
 }
 
 // goTo shows another second of the past; a second that is still to come is live.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -370,7 +371,16 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 			t.Errorf("%s is read as %+v, %v", c.want, a, err)
 		}
 	}
-	for _, bad := range []string{"/nonsense", "/plans/a/b", "/forwarders", ":%"} {
+	s.press("1", "H", "y")
+	if s.copied != "/overview?at=2026-11-21T12%3A03%3A30Z&filter=suspect&metric=bw&sort=read&view=table" {
+		t.Errorf("a replay copied %q", s.copied)
+	}
+	s.press("L", "/")
+	s.send(tea.KeyMsg{Type: tea.KeyCtrlU})
+	if s.press("enter", "down", "y"); !strings.Contains(s.copied, "&sel=fwd") {
+		t.Errorf("a cursor copied %q", s.copied)
+	}
+	for _, bad := range []string{"/overview?at=noon", "/nonsense", "/plans/a/b", "/forwarders", ":%"} {
 		if _, err := console.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for an address", bad)
 		}
@@ -393,6 +403,88 @@ func TestGoBoxOpensTheFirstHit(t *testing.T) {
 	if s.press("q"); !s.quit {
 		t.Fatal("q does not quit on the first screen")
 	}
+}
+
+// An address with a time opens the past as soon as there is a picture.
+func TestAnAddressOfThePast(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	a, err := console.ParseAddress("https://fairway.site/forwarders/fwd113?at=2026-11-21T11:42:00Z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.model = console.NewModel(t.Context(), s.fake, a, console.NewPalette(console.NoAttributes), func() time.Time { return s.now }, func(text string) { s.copied = text })
+	s.send(tea.WindowSizeMsg{Width: 120, Height: 36})
+	s.second()
+	s.sees(" fwd113", "REPLAY 11:42:00", "live is 22m ahead")
+	s.press("y")
+	if s.copied != "/forwarders/fwd113?at=2026-11-21T11%3A42%3A00Z" {
+		t.Errorf("copied %q", s.copied)
+	}
+	s.press("L")
+	s.sees("LIVE 12:04:30")
+}
+
+// The go box knows the actions of the page below it, and why one is refused.
+func TestGoBoxActsAsKeysDo(t *testing.T) {
+	s := atPlan(t)
+	s.press(":", "approve")
+	s.sees("refused: the reason has 0 of at least 10 letters")
+	s.press("enter")
+	s.sees("P-000001  PROPOSED", "refused: the reason has 0 of at least 10 letters")
+	s.press("tab", "because it is slow", "enter", ":", "approve", "enter")
+	s.asked()
+	s.sees("Approve P-000001: 6 compute nodes change their forwarder. A again does it")
+	s.press("wait", "A")
+	s.asked("approve P-000001")
+	s.press(":", "88001", "enter")
+	s.sees(" job 88001")
+}
+
+func TestExportIsATableAndOverwritesNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("/", "stale", "enter", "E")
+	const file = "fairway-overview-20261121T120430Z.csv"
+	s.sees("wrote 4 rows to " + file)
+	b, err := os.ReadFile(file)
+	if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 6 || lines[1] != "fwd049,stale,,,,,,,,,16," {
+		t.Errorf("%v %q", err, b)
+	}
+	s.press("E")
+	s.sees("not exported", "exists")
+	s.press("4", "E")
+	if strings.Contains(s.screen(), "wrote") {
+		t.Error("a page without a table was exported")
+	}
+}
+
+func TestHelpIsSearched(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("?", "/", "roll")
+	if strings.Contains(s.screen(), "next metric") {
+		t.Error("what does not match is still there")
+	}
+	s.press("esc")
+	s.sees("next metric")
+	s.press("/", "metric", "enter")
+	s.sees("next metric")
+	if strings.Contains(s.screen(), "propose another") {
+		t.Error("what does not match is still there")
+	}
+}
+
+func TestAForwarderIsWithheldOnItsPage(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("H", "enter", "e")
+	s.sees("refused: actions are off in a replay")
+	s.press("L", "e")
+	s.sees("Why withhold fwd000 from allocation for 4 h")
+	s.press("its disk is dying", "enter")
+	s.asked("exclude fwd000")
+	s.sees("done: exclude fwd000")
 }
 
 func TestFindingsAreJudgedByKeys(t *testing.T) {

@@ -83,6 +83,14 @@ func (p *sharesPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
+func (p *sharesPage) table(*State) [][]string {
+	out := [][]string{{"job", "user", "group", "nodes", "share"}}
+	for _, j := range p.shares.value.Jobs {
+		out = append(out, []string{clean(string(j.Job)), clean(j.User), clean(j.Group), strconv.Itoa(j.Nodes), strconv.FormatFloat(j.Share, 'g', -1, 64)})
+	}
+	return out
+}
+
 func (p *sharesPage) title(*State, int) string {
 	title := " what if: shares under " + clean(p.policy)
 	if p.forwarder != "" {

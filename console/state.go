@@ -27,8 +27,9 @@ type State struct {
 	levels map[topology.ForwarderID]int
 	sort   sorting
 	filter string
-	pages  []page  // the last one is shown
-	replay *replay // nil while live
+	pages  []page    // the last one is shown
+	replay *replay   // nil while live
+	first  time.Time // to be shown once there is a picture: an address named a second of the past
 	newest Overview
 	came   time.Time
 }

@@ -54,7 +54,7 @@ func (s *State) titleLine(title string, w int) string {
 	if s.Shown.Simulated {
 		title = " SIMULATED" + title
 	}
-	if room := w - len(status) - 1; ansi.StringWidth(title) > room {
+	if room := w - len(status) - 2; ansi.StringWidth(title) > room {
 		title = clip(title, max(0, room))
 	}
 	gap := strings.Repeat(" ", max(0, w-1-ansi.StringWidth(title)-len(status)))

@@ -95,6 +95,8 @@ func TestScreens(t *testing.T) {
 		{"plan-approved", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, nil},
 		{"plan-partial", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, func(s *script) { s.fake.Verify = remap.Partial }},
 		{"help", []string{"?"}, nil},
+		{"go-action", []string{"4", "enter", ":", "ap"}, nil},
+		{"help-find", []string{"?", "/", "plan"}, nil},
 		{"go", []string{":", "fwd11"}, nil},
 		{"requests", []string{"4", "@"}, nil},
 	}

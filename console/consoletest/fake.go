@@ -193,7 +193,11 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 		d := console.ForwarderDetail{ForwarderRow: r, Series: map[string][]console.Point{}, PeersMedian: map[string]*float64{}}
 		for i := range 4 {
 			v := 25e6 * float64(i)
-			d.ClientNodes = append(d.ClientNodes, console.ClientRow{ID: topology.NodeID(fmt.Sprintf("%s-c%d", id, i)), Job: r.TopJob, ReadBytesPerSec: &v, WriteBytesPerSec: &v})
+			job := r.TopJob
+			if i == 3 && job != "" {
+				job = "88260"
+			}
+			d.ClientNodes = append(d.ClientNodes, console.ClientRow{ID: topology.NodeID(fmt.Sprintf("%s-c%d", id, i)), Job: job, ReadBytesPerSec: &v, WriteBytesPerSec: &v})
 		}
 		for s := range 300 {
 			at := o.At.Add(time.Duration(s-300) * time.Second)
