@@ -148,7 +148,7 @@ func (p *goPage) body(s *State, w, h int) []string {
 		if len(lines) == h-1 && len(hits) > i+1 {
 			return append(lines, " : more; type further letters")
 		}
-		line := clip(" "+left(one.name, 18)+left(one.about, about)+left(one.key, 7)+one.twin, w)
+		line := clip(" "+left(one.name, 18)+left(one.about, about-1)+" "+left(one.key, 7)+one.twin, w)
 		if i == 0 {
 			line = s.selected(line, w)
 		}

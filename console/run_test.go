@@ -27,11 +27,12 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 func TestFramesComeWhenSomethingChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drawn []string
-		frames := 0
+		frames, asked := 0, 0
 		m := NewModel(t.Context(), nil, Address{Page: "overview"}, NewPalette(NoAttributes), time.Now, func(string) {})
 		c := &canvas{Model: m, paint: func(lines, _ []string, _ int) { drawn, frames = lines, frames+1 }}
 		send := func(msg tea.Msg) { c.Update(msg); c.View() }
-		c.later = func(d time.Duration) { time.AfterFunc(d, func() { send(paintMsg{}) }) }
+		var wait time.Duration
+		c.later = func(d time.Duration) { wait, asked = d, asked+1 }
 		send(tickMsg{time.Now()})
 		if frames != 0 {
 			t.Fatal("drawn before the size is known")
@@ -42,17 +43,19 @@ func TestFramesComeWhenSomethingChanged(t *testing.T) {
 			m.same = false
 			send(tickMsg{time.Now()})
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
+		if asked != 1 || wait > frameTime {
+			t.Errorf("asked %d times for a frame, the last in %s", asked, wait)
+		}
+		time.Sleep(wait)
+		send(paintMsg{})
 		if last := drawn[len(drawn)-1]; frames != 2 || strings.TrimSpace(last) != strings.Repeat("n", 10) {
 			t.Errorf("%d frames for ten changes at once, the last line is %q", frames, last)
 		}
-		send(tickMsg{time.Now()})
 		time.Sleep(time.Second)
-		synctest.Wait()
-		if frames != 2 {
+		if send(tickMsg{time.Now()}); frames != 2 {
 			t.Errorf("%d frames, the last without a change", frames)
 		}
+		time.Sleep(time.Second)
 		send(tea.WindowSizeMsg{Width: 80, Height: 24})
 		if frames != 3 || c.shown == nil {
 			t.Errorf("after a change of size %d frames", frames)
