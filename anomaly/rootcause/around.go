@@ -110,6 +110,8 @@ func sentence(r Record, shared, share float64) string {
 		s.WriteString("was slow behind the forwarders")
 	case anomaly.ForwarderSilent:
 		s.WriteString("did not report")
+	case anomaly.TargetSlow:
+		s.WriteString("was slower than its peers")
 	default:
 		fmt.Fprintf(&s, "had trouble (%s)", r.What)
 	}

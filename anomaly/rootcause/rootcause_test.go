@@ -244,8 +244,10 @@ func TestFindingsBecomeRecords(t *testing.T) {
 	if len(got) != 3 || got[0].Start != -60 || got[0].End != 20 || got[0].Neighbour != "" || got[1].End != 9 || got[1].Neighbour != "8" || got[2].Layer != topology.Storage {
 		t.Fatalf("%+v", got)
 	}
+	got = append(got, Record{Layer: topology.Storage, Node: "OST0003", What: anomaly.TargetSlow, Start: 0, End: 6}, Record{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.ForwarderSilent, Start: 0, End: 3})
 	said := strings.Join(Explain(Job{Files: []File{file("a", 0, 10)}, Procs: Unknown(), Records: got}, Defaults()).Verdict, "\n")
-	for _, want := range []string{"fwd1 was fail-slow for 10 s of the I/O time (100 %)", "pinned by job 8 with a storm of metadata operations for 8 s", "The back end as a whole was slow behind the forwarders for 5 s"} {
+	for _, want := range []string{"fwd1 was fail-slow for 10 s of the I/O time (100 %)", "pinned by job 8 with a storm of metadata operations for 8 s", "The back end as a whole was slow behind the forwarders for 5 s",
+		"Storage target OST0003 was slower than its peers for 6 s", "fwd1 did not report for 3 s"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in:\n%s", want, said)
 		}
