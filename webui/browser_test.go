@@ -271,6 +271,31 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 	}
 }
 
+// A page that the server is slow to answer says that it waits, and one that cannot be read says what to
+// do; the go box knows the pages that have no number.
+func TestBrowserWaitsAndFails(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(2)
+	b := newTab(t, 1100, 700)
+	b.open("http://" + s.tcp + "/overview")
+	b.frames(1)
+	js[bool](b, `(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/plans') ? new Promise((ok) => { window.answer = () => ok(real(...a)); }) : real(...a)); return true; })()`)
+	b.key("4")
+	b.says("Opening /plans: the server has not answered yet")
+	js[bool](b, "(window.answer(), true)")
+	b.says("No plan yet")
+	b.until("the note is gone", "!document.getElementById('note').classList.contains('on')")
+	js[bool](b, `(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/audit') ? Promise.reject(new Error('no route')) : real(...a)); return true; })()`)
+	b.key("5")
+	b.says("Check that fairwayd runs")
+	b.says("Press r to try again")
+	b.key(":")
+	b.until("the go box has the focus", "document.activeElement.closest('dialog[open]')")
+	b.key("interf")
+	b.key(enter)
+	b.says("Interference of jobs")
+}
+
 func TestBrowserLosesTheServer(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)

@@ -80,8 +80,10 @@ async function show() {
   const q = new URLSearchParams(location.search);
   let path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
   if (path === 'history') path = 'overview', q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`);
+  const opening = `Opening /${path}: the server has not answered yet.`;
+  const slow = setTimeout(() => { if (mine === turn) note(opening); }, 700);
   await setMoment(q);
-  if (mine !== turn) return;
+  if (mine !== turn) return clearTimeout(slow);
   const [name, ...rest] = path.split('/');
   const make = pages[name];
   /** @type {Page} */
@@ -92,10 +94,12 @@ async function show() {
   } catch (err) {
     next = brokenPage(/** @type {Error} */ (err));
   }
+  clearTimeout(slow);
   if (mine !== turn) {
     next.close?.();
     return;
   }
+  if (el('note').textContent === opening) el('note').classList.remove('on');
   page?.close?.();
   page = next;
   document.title = `${next.title} - fairway`;
