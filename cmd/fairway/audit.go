@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"io"
 	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"fairway/console"
+	"fairway/webui/client"
 )
 
 func newAudit(o *options) *cobra.Command {
@@ -14,29 +19,13 @@ func newAudit(o *options) *cobra.Command {
 		Short: "List who did what, when and why",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
 			q := url.Values{}
 			for name, v := range query {
 				if *v != "" {
 					q.Set(name, *v)
 				}
 			}
-			entries, err := cl.Audit(c.Context(), q)
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), entries)
-			}
-			rows := make([][]string, 0, len(entries))
-			for _, e := range entries {
-				rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), e.At.Local().Format("2006-01-02 15:04:05"), e.Actor, orDash(e.From), e.Action, e.Subject, orDash(e.Result), e.Reason})
-			}
-			return printTable(c.OutOrStdout(), []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.AuditEntry, error) { return cl.Audit(ctx, q) }, printAudit)
 		},
 	}
 	c.AddCommand(newAuditVerify(o))
@@ -46,4 +35,12 @@ func newAudit(o *options) *cobra.Command {
 	f.StringVar(query["from"], "from", "", "not before this time (RFC 3339)")
 	f.StringVar(query["to"], "to", "", "before this time (RFC 3339)")
 	return c
+}
+
+func printAudit(w io.Writer, entries []console.AuditEntry) error {
+	rows := make([][]string, 0, len(entries))
+	for _, e := range entries {
+		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), stamp(e.At), e.Actor, orDash(e.From), e.Action, e.Subject, orDash(e.Result), e.Reason})
+	}
+	return printTable(w, []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
 }

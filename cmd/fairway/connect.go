@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"fairway/console"
 	"fairway/webui/client"
@@ -22,4 +26,21 @@ func (o *options) connect() (*client.Client, error) {
 		}
 	}
 	return client.New(o.addr, token)
+}
+
+// show asks the daemon and prints its answer: as JSON where that is wanted, else by print.
+func show[T any](o *options, c *cobra.Command, ask func(context.Context, *client.Client) (T, error), print func(io.Writer, T) error) error {
+	cl, err := o.connect()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	v, err := ask(c.Context(), cl)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(c.OutOrStdout(), v)
+	}
+	return print(c.OutOrStdout(), v)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/webui/client"
 )
 
 func newJobs(o *options) *cobra.Command {
@@ -21,25 +23,17 @@ func newJobs(o *options) *cobra.Command {
 		Short: "List the running jobs and those that ended last",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			jobs, err := cl.Jobs(c.Context())
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), jobs)
-			}
-			rows := make([][]string, 0, len(jobs))
-			for _, j := range jobs {
-				rows = append(rows, []string{string(j.ID), orDash(j.App), orDash(j.User), strconv.Itoa(j.NodeCount), stamp(j.Start), stamp(j.End)})
-			}
-			return printTable(c.OutOrStdout(), []string{"JOB", "APPLICATION", "USER", "NODES", "STARTED", "ENDED"}, rows)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.JobRow, error) { return cl.Jobs(ctx) }, printJobs)
 		},
 	}
+}
+
+func printJobs(w io.Writer, jobs []console.JobRow) error {
+	rows := make([][]string, 0, len(jobs))
+	for _, j := range jobs {
+		rows = append(rows, []string{string(j.ID), orDash(j.App), orDash(j.User), strconv.Itoa(j.NodeCount), stamp(j.Start), stamp(j.End)})
+	}
+	return printTable(w, []string{"JOB", "APPLICATION", "USER", "NODES", "STARTED", "ENDED"}, rows)
 }
 
 // stamp is a time as tables show it; "-" for none.
@@ -56,24 +50,14 @@ func newJob(o *options) *cobra.Command {
 		Short: "Show one job: its forwarders, what was decided for it, what it did",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			j, err := cl.Job(c.Context(), topology.JobID(args[0]))
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), j)
-			}
-			return printJob(c.OutOrStdout(), &j)
+			return show(o, c, func(ctx context.Context, cl *client.Client) (console.JobView, error) {
+				return cl.Job(ctx, topology.JobID(args[0]))
+			}, printJob)
 		},
 	}
 }
 
-func printJob(w io.Writer, j *console.JobView) error {
+func printJob(w io.Writer, j console.JobView) error {
 	fmt.Fprintf(w, "job %s  %s  user %s  %d nodes  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User), j.NodeCount, stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
 		fmt.Fprintf(w, "%d nodes on %s\n", j.Forwarders[f], f)

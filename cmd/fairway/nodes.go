@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/webui/client"
 )
 
 func newNodes(o *options) *cobra.Command {
@@ -20,19 +22,9 @@ func newNodes(o *options) *cobra.Command {
 		Short: "List nodes with their newest second",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			nodes, err := cl.Nodes(c.Context(), role, health)
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), nodes)
-			}
-			return printNodes(c.OutOrStdout(), nodes)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.NodeRow, error) {
+				return cl.Nodes(ctx, role, health)
+			}, printNodes)
 		},
 	}
 	c.Flags().StringVar(&role, "role", "forwarder", "compute, forwarder, storage, metadata or \"\" for all")
@@ -78,19 +70,9 @@ func newNode(o *options) *cobra.Command {
 		Short: "Show everything known of one node's newest second",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			n, err := cl.Node(c.Context(), topology.NodeID(args[0]))
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), n)
-			}
-			return printNode(c.OutOrStdout(), n)
+			return show(o, c, func(ctx context.Context, cl *client.Client) (console.NodeRow, error) {
+				return cl.Node(ctx, topology.NodeID(args[0]))
+			}, printNode)
 		},
 	}
 }

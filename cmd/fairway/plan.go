@@ -20,25 +20,17 @@ func newPlans(o *options) *cobra.Command {
 		Short: "List plans, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			plans, err := cl.Plans(c.Context())
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), plans)
-			}
-			rows := make([][]string, 0, len(plans))
-			for _, p := range plans {
-				rows = append(rows, []string{p.ID, string(p.State), p.Created.Local().Format("2006-01-02 15:04:05"), p.Title})
-			}
-			return printTable(c.OutOrStdout(), []string{"PLAN", "STATE", "CREATED", "WHAT"}, rows)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.PlanRow, error) { return cl.Plans(ctx) }, printPlans)
 		},
 	}
+}
+
+func printPlans(w io.Writer, plans []console.PlanRow) error {
+	rows := make([][]string, 0, len(plans))
+	for _, p := range plans {
+		rows = append(rows, []string{p.ID, string(p.State), stamp(p.Created), p.Title})
+	}
+	return printTable(w, []string{"PLAN", "STATE", "CREATED", "WHAT"}, rows)
 }
 
 func newPlan(o *options) *cobra.Command {
@@ -63,16 +55,7 @@ func newPlan(o *options) *cobra.Command {
 
 // plan runs one call about a plan and prints what came of it.
 func (o *options) plan(c *cobra.Command, call func(context.Context, *client.Client) (console.PlanView, error)) error {
-	cl, err := o.connect()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	v, err := call(c.Context(), cl)
-	if err != nil {
-		return err
-	}
-	return o.printPlan(c.OutOrStdout(), v)
+	return show(o, c, call, printPlan)
 }
 
 func newApprove(o *options) *cobra.Command {
@@ -156,10 +139,7 @@ func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait ti
 }
 
 // printPlan prints a plan as `plan show` does.
-func (o *options) printPlan(w io.Writer, v console.PlanView) error {
-	if o.json {
-		return printJSON(w, v)
-	}
+func printPlan(w io.Writer, v console.PlanView) error {
 	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer, v.Created.Local().Format("15:04:05"), v.Reason)
 	for _, l := range v.Lines {
 		fmt.Fprintln(w, " ", l)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/webui/client"
 )
 
 // newWhy is `fairway why`: the daemon's explanation of a job from its archived logs, as a table.
@@ -21,19 +23,9 @@ func newWhy(o *options) *cobra.Command {
 			"marked !!) and the critical files that took longest. The log comes into the archive by 'fairway import'.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := o.connect()
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			v, err := cl.Cause(c.Context(), topology.JobID(args[0]))
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), v)
-			}
-			return printCause(c.OutOrStdout(), &v)
+			return show(o, c, func(ctx context.Context, cl *client.Client) (console.JobCause, error) {
+				return cl.Cause(ctx, topology.JobID(args[0]))
+			}, printCause)
 		},
 	}
 }
@@ -44,7 +36,7 @@ const (
 	shownCritical = 10
 )
 
-func printCause(w io.Writer, v *console.JobCause) error {
+func printCause(w io.Writer, v console.JobCause) error {
 	if len(v.Forwarders) > 0 {
 		fmt.Fprintf(w, "forwarders: %v\n", v.Forwarders)
 	}

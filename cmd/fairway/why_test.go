@@ -21,7 +21,7 @@ func TestWhyIsPrinted(t *testing.T) {
 	a := rootcause.Explain(job, rootcause.Defaults())
 	var out strings.Builder
 	v := console.JobCause{Job: "9", Logs: []console.LogCause{{App: "roms", Procs: 64, Start: time.Unix(0, 0), Write: &a}}}
-	if err := printCause(&out, &v); err != nil {
+	if err := printCause(&out, v); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"no reads", "0.0 s [" + strings.Repeat("a", 40) + strings.Repeat("b", 8) + strings.Repeat(".", 16) + strings.Repeat("c", 8) + "] 18.0 s",
