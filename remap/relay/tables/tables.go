@@ -67,10 +67,9 @@ func (s *Settings) has(f topology.ForwarderID) bool {
 	})
 }
 
-// Of makes the table of every forwarder that has a relay: the running jobs of which a node uses it, or
-// would by the default mapping where nothing is observed of the node. All nodes of such a job are in
-// the table, so that one that moves here belongs to its job at once. Of two jobs on one node, the
-// older one is taken for it.
+// Of makes the table of every forwarder that has a relay: the running jobs with those of their nodes that
+// use it, or would by the default mapping where nothing is observed of the node. A job's size is that of
+// all its nodes. Of two jobs on one node, the older one is taken for it.
 func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]relay.Table {
 	out := map[topology.ForwarderID]relay.Table{}
 	for _, f := range s.Index.Forwarders() {
@@ -84,23 +83,21 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]relay.Table {
 	})
 	taken := map[topology.NodeID]bool{}
 	for i := range jobs {
-		job := relay.Job{Row: row(&jobs[i])}
-		on := map[topology.ForwarderID]bool{}
+		on := map[topology.ForwarderID][]topology.NodeID{}
 		for _, n := range jobs[i].Nodes {
 			if taken[n] {
 				continue
 			}
 			taken[n] = true
-			job.Nodes = append(job.Nodes, n)
 			f, observed := s.Observed[n]
 			if !observed {
 				f = s.Machine.Default[n]
 			}
-			on[f] = true
+			on[f] = append(on[f], n)
 		}
-		for f := range on {
+		for f, nodes := range on {
 			if t, ok := out[f]; ok {
-				t.Jobs = append(t.Jobs, job)
+				t.Jobs = append(t.Jobs, relay.Job{Row: row(&jobs[i]), Nodes: nodes})
 				out[f] = t
 			}
 		}

@@ -50,10 +50,10 @@ func text(t relay.Table) string {
 func TestTables(t *testing.T) {
 	c := Defaults()
 	c.Policy, c.Lease = "group-user-size-fair", time.Minute
-	got := Of(site(job("2", 20, "c4", "c0"), job("1", 10, "c0", "c1", "c2"), job("3", 30, "c3"), job("4", 40, "elsewhere")), &c)
+	got := Of(site(job("2", 20, "c4", "c0"), job("1", 10, "c0", "c1", "c2", "c5"), job("3", 30, "c3"), job("4", 40, "elsewhere")), &c)
 	for f, want := range map[topology.ForwarderID]string{
-		"f0": "1/3[c0 c1 c2]",
-		"f1": "2/2[c4] 3/1[c3]", // c0 belongs to the older job; c3 is where it is seen
+		"f0": "1/4[c0 c1 c2]",
+		"f1": "1/4[c5] 2/2[c4] 3/1[c3]", // c0 belongs to the older job; c3 is where it is seen
 	} {
 		if text(got[f]) != want {
 			t.Errorf("%s: %s, want %s", f, text(got[f]), want)

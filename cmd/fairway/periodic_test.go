@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/console"
+	"fairway/remap/cycles"
+	"fairway/remap/periodic"
+	"fairway/tsdb/history"
+)
+
+// What the daemon's history holds is planned; what is not periodic is said, and a history without any is
+// an error of its own.
+func TestPeriodicFromHistory(t *testing.T) {
+	found := []cycles.Cycle{}
+	asked := ""
+	d := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		v := console.CyclesView{Cycles: found}
+		set, left, err := cycles.Set(found, cycles.Machine{Nodes: 16, NodeBytesPerSec: 1e9, BytesPerSec: 4e9})
+		if v.LeftOut = left; err != nil {
+			v.Problem = err.Error()
+		} else {
+			v.Set = &set
+		}
+		json.NewEncoder(w).Encode(v)
+	}))
+	defer d.Close()
+	out, code := command(t, "--addr", d.URL, "periodic", "--from-history")
+	if code != exitNotFound || !strings.Contains(out, "none of 0 applications") {
+		t.Errorf("an empty history: %d %s", code, out)
+	}
+	var runs []history.Run
+	for i, app := range []string{"ocean", "ice", "rare"} {
+		r := history.Run{Job: "1", App: app, User: "wei", Nodes: 4, Start: time.Unix(0, 0), End: time.Unix(int64(1000+i), 0), Profile: &history.Profile{}}
+		for k := range 8 - 3*i {
+			r.Profile.Phases = append(r.Profile.Phases, history.Phase{AtSeconds: float64(100 * k), Seconds: 20, WriteBytes: 40e9})
+		}
+		runs = append(runs, r)
+	}
+	found = cycles.Of(runs, cycles.Defaults())
+	out, code = command(t, "--addr", d.URL, "periodic", "--from-history", "--io-bandwidth", "5")
+	var got struct {
+		periodic.Pattern
+		Windows []cycles.Window `json:"windows"`
+	}
+	if err := json.Unmarshal([]byte(out), &got); code != exitDone || err != nil || len(got.Windows) != 2 || len(got.Apps) != 2 || got.Windows[0].App != got.Apps[0].Name {
+		t.Errorf("%d %v %s", code, err, out)
+	}
+	if asked != "/api/v1/cycles?B=5" {
+		t.Errorf("asked %s", asked)
+	}
+	for _, args := range [][]string{{"periodic"}, {"periodic", "--from-history", "set.json"}} {
+		if out, code := command(t, args...); code != exitUsage {
+			t.Errorf("%v: %d %s", args, code, out)
+		}
+	}
+}
