@@ -187,7 +187,7 @@ func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID
 	if s.cfg.Audit == nil {
 		return out, nil
 	}
-	err := s.cfg.Audit(func(r *remap.Record) error {
+	err := s.audit(ctx, func(r *remap.Record) error {
 		if r.Exclusion == nil || !used[r.Exclusion.Forwarder.Node()] {
 			return nil
 		}

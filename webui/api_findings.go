@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -31,18 +32,18 @@ func (s *Server) getFindings(w http.ResponseWriter, r *http.Request, _ who) erro
 
 // getFinding answers one finding with its whole life, from the journal.
 func (s *Server) getFinding(w http.ResponseWriter, r *http.Request, _ who) error {
-	v, err := s.finding(r.PathValue("id"))
+	v, err := s.finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, v)
 }
 
-func (s *Server) finding(id string) (v console.FindingView, err error) {
+func (s *Server) finding(ctx context.Context, id string) (v console.FindingView, err error) {
 	if s.cfg.Audit == nil {
 		return v, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)
 	}
-	err = s.cfg.Audit(func(rec *remap.Record) error {
+	err = s.audit(ctx, func(rec *remap.Record) error {
 		if rec.Finding != nil && rec.Finding.Finding.ID == id {
 			v.Changes = append(v.Changes, *rec.Finding)
 			v.Finding = rec.Finding.Finding

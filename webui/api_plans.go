@@ -123,6 +123,16 @@ func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, w
 	}
 }
 
+// audit shows the journal's records until the asker goes: it may be years long.
+func (s *Server) audit(ctx context.Context, visit func(*remap.Record) error) error {
+	return s.cfg.Audit(func(rec *remap.Record) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%w: the audit was not read to its end: %w", console.ErrUnreachable, err)
+		}
+		return visit(rec)
+	})
+}
+
 func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 	limit, err := parseLimit(r)
 	if err != nil {
@@ -137,7 +147,7 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	err = s.cfg.Audit(func(rec *remap.Record) error {
+	err = s.audit(r.Context(), func(rec *remap.Record) error {
 		if rec.At.Before(from) || !rec.At.Before(to) && q.Get("to") != "" ||
 			q.Get("actor") != "" && q.Get("actor") != rec.Actor || q.Get("subject") != "" && q.Get("subject") != rec.Plan {
 			return nil

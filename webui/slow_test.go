@@ -2,6 +2,8 @@ package webui
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -77,5 +79,29 @@ func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
 				close(l)
 			})
 		})
+	}
+}
+
+// TestTheAuditEndsWithItsAsker goes away while the journal is read.
+func TestTheAuditEndsWithItsAsker(t *testing.T) {
+	read := 0
+	s := &Server{cfg: Config{Audit: func(visit func(*remap.Record) error) error {
+		for range 1000 {
+			read++
+			if err := visit(&remap.Record{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}}
+	ctx, leave := context.WithCancel(t.Context())
+	err := s.audit(ctx, func(*remap.Record) error {
+		if read == 3 {
+			leave()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || read != 4 {
+		t.Errorf("%d records were read after the asker had gone at the third: %v", read, err)
 	}
 }

@@ -41,9 +41,6 @@ type Truth struct {
 	First   int
 }
 
-// Observable says that there was enough to be seen.
-func (t Truth) Observable() bool { return t.Info >= 200 && t.Seconds >= 30 }
-
 // load is what a node does in a second.
 type load struct {
 	ops, size, exec, healthy, wait [3]float64

@@ -164,9 +164,6 @@ func (tb *Testbed) allIdle(ctx context.Context) error {
 	return nil
 }
 
-// SlurmConf is the path of slurm.conf, the same on every node and for this process.
-func (tb *Testbed) SlurmConf() string { return tb.slurm.conf() }
-
 // Slurm runs a command of the batch system (squeue, scontrol, sinfo, scancel, ...) on the
 // scheduler node and returns its standard output.
 func (tb *Testbed) Slurm(ctx context.Context, argv ...string) ([]byte, error) {
