@@ -32,13 +32,13 @@ func (r *rowBuffer) add(m collector.Metric, v uint64) {
 	r.metrics, r.vals = append(r.metrics, m), append(r.vals, v)
 }
 
-// floatBits is the engine's form of a value from outside: what is not finite is not known, and
+// floatBits is the engine's form of a value from outside: what is no value is not known, and
 // there is one zero.
 func floatBits(v float64) uint64 {
 	if v == 0 {
 		return 0
 	}
-	if v-v != 0 {
+	if !collector.IsValue(v) {
 		return absentBits
 	}
 	return math.Float64bits(v)

@@ -54,7 +54,7 @@ func (d *Directory) Note(frames []collector.Frame) {
 			e.role, e.at = f.Role, f.TimeMillis
 		}
 		for _, s := range f.Samples {
-			if s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount && s.Value-s.Value == 0 {
+			if s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount && collector.IsValue(s.Value) {
 				e.metrics |= 1 << s.Metric
 			}
 		}

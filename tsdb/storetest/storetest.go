@@ -151,8 +151,8 @@ func replaces(_ *testing.T, s *suite) {
 
 func exactValues(_ *testing.T, s *suite) {
 	values := []float64{
-		0, 1, -1, 0.1, 1e-6, 1 << 52, 1<<53 - 1, -(1<<53 - 1), 1 << 53, 1<<53 + 2, 1e300, 5e-324, 123456.789012345,
-		math.MaxFloat64, math.Pi, 2.5e9, 3, 3, 3, 0.000351, 0.000352,
+		0, 1, -1, 0.1, 1e-6, 1 << 52, 1<<53 - 1, -(1<<53 - 1), 1 << 53, 1<<53 + 2, collector.MaxValue, 5e-324, 123456.789012345,
+		-collector.MaxValue / 3, math.Pi, 2.5e9, 3, 3, 3, 0.000351, 0.000352,
 	}
 	if s.digits > 0 {
 		s.nearValues(values)
@@ -199,7 +199,8 @@ func gaps(_ *testing.T, s *suite) {
 }
 
 func notANumber(_ *testing.T, s *suite) {
-	s.append(s.frame("f1", 0, read(1)), s.frame("f1", 1, read(math.NaN())), s.frame("f1", 2, read(1)))
+	s.append(s.frame("f1", 0, read(1)), s.frame("f1", 1, read(math.NaN())), s.frame("f1", 2, read(1)),
+		s.frame("f1", 3, read(2*collector.MaxValue)))
 	s.want(s.points("f1", collector.ReadBytes, 0, 10), "0:1", "2:1")
 }
 
