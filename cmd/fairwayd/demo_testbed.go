@@ -36,7 +36,8 @@ var demoJobs = []struct {
 
 // startTestbed starts the real forwarding layer; without root, or asked to, the one on loopback.
 func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
-	if _, err := testbed.Sweep(""); err != nil {
+	swept, err := testbed.Sweep("")
+	if err != nil {
 		return "", err
 	}
 	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback}
@@ -81,6 +82,9 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	} else {
 		agents.DaemonURL = "unix://" + d.conf.Listen.Socket
 		what = fmt.Sprintf("%d forwarders run on loopback (as root there are compute nodes, mounts and Slurm too)", d.forwarders)
+	}
+	if swept > 0 {
+		what = fmt.Sprintf("removed what %d killed demos or tests had left; %s", swept, what)
 	}
 	d.senses = []func(context.Context) error{
 		func(ctx context.Context) error { return tb.StartAgents(ctx, agents) },
