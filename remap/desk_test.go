@@ -325,6 +325,27 @@ func TestPartialIsCompletedOrRolledBack(t *testing.T) {
 	}
 }
 
+// A partial plan is not gone on with while another one is moving a node of it.
+func TestCompleteWaitsForOtherPlans(t *testing.T) {
+	m := newTestMachine(8, 4)
+	m.fails[node(0)] = 1000
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		a := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd3"), Reason: why})
+		approve(t, d, sam, a.ID)
+		time.Sleep(time.Second)
+		wantState(t, d, a.ID, Partial)
+		gate := make(chan struct{})
+		m.set(func() { m.fails[node(0)], m.gate = 0, gate })
+		b := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd2"), Reason: why})
+		approve(t, d, sam, b.ID)
+		_, err := d.Complete(t.Context(), sam, a.ID, Answer{Reason: why})
+		wantErr(t, err, ErrState, "cn0 is being moved by "+b.ID)
+		close(gate)
+		time.Sleep(time.Second)
+		wantState(t, d, b.ID, Verified)
+	})
+}
+
 func TestRollBackDuringApply(t *testing.T) {
 	m := newTestMachine(64, 2)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
