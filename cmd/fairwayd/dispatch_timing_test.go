@@ -56,8 +56,13 @@ func benchDispatch(b *testing.B, compute int) {
 		return r
 	}
 	feed()
+	for len(d.picture.Fresh().Load) < 240 { // a picture from before the frames serves for a moment
+		time.Sleep(situationEvery)
+	}
 	for i := range min(39, compute/512-1) {
-		ask("/api/v1/dispatch", job(fmt.Sprint("running", i), i+1), nil)
+		r := job(fmt.Sprint("running", i), i+1)
+		r.App = "no history" // they claim no forwarders
+		ask("/api/v1/dispatch", r, nil)
 	}
 	took := make([]time.Duration, 0, b.N)
 	cpu := make([]time.Duration, 0, b.N)
