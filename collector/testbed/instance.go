@@ -101,7 +101,12 @@ func (i *instance) remove() error {
 // With an empty stateDir it looks where Config's default puts them.
 func Sweep(stateDir string) (removed int, err error) {
 	if stateDir == "" {
-		stateDir = defaultStateDir(os.Geteuid() == 0)
+		removed, err = Sweep(defaultStateDir(false))
+		if os.Geteuid() == 0 { // root's testbeds on loopback are kept as anybody's
+			more, rootErr := Sweep(defaultStateDir(true))
+			removed, err = removed+more, errors.Join(err, rootErr)
+		}
+		return removed, err
 	}
 	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
