@@ -1,10 +1,8 @@
 package remap
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +20,12 @@ import (
 // Record is one step in the life of a plan, as the journal keeps it. The state of every plan is
 // what its records say and nothing else.
 type Record struct {
-	Seq    uint64     `json:"seq"` // 1, 2, 3 ...
-	Hash   string     `json:"-"`   // of this record and all before it, when read back
+	Seq uint64 `json:"seq"` // 1, 2, 3 ...
+	// Batch is the number of the first of the records that were written together with this one, 0 in
+	// that one itself; More is how many of them follow.
+	Batch  uint64     `json:"batch,omitempty"`
+	More   uint64     `json:"more,omitempty"`
+	Hash   string     `json:"-"` // of this record and all before it, when read back
 	At     time.Time  `json:"at"`
 	Kind   RecordKind `json:"kind"`
 	Plan   string     `json:"plan,omitempty"`
@@ -77,7 +79,8 @@ const (
 //	{"crc":"<CRC-32C of record, 8 hex digits>","hash":"<SHA-256 of previous hash and record>","record":{...}}
 //
 // The CRC tells a damaged record from a good one, the chain of hashes shows an edited, removed or
-// inserted one (a cut-off end only to whoever kept the last hash). The file is locked while open.
+// inserted one (a cut-off end only to whoever kept the last hash). The records of one Append are a
+// batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.
 type Journal struct {
 	file   journalFile
@@ -101,7 +104,10 @@ type Summary struct {
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
 	LastHash  string    `json:"last_hash"`
-	TornBytes int64     `json:"torn_bytes"` // of an unfinished last record, never acknowledged
+	TornBytes int64     `json:"torn_bytes"` // of an unfinished last batch, never answered
+	// Torn says what is wrong with those bytes, Kept is the file that OpenJournal moved them to.
+	Torn string `json:"torn,omitempty"`
+	Kept string `json:"kept,omitempty"`
 }
 
 // ErrDamaged is wrapped by every error that names a bad record.
@@ -122,8 +128,8 @@ type journalLine struct {
 }
 
 // OpenJournal opens or makes the journal at path, locks it, hands every record in order to replay
-// and cuts off an unfinished last record, which Summary reports. It fails with ErrLocked, or with
-// ErrDamaged naming the record; then nothing was changed.
+// and moves an unfinished last batch to a file beside it, which Summary reports. It fails with
+// ErrLocked, or with ErrDamaged naming the record; then nothing was changed.
 func OpenJournal(path string, replay func(*Record) error) (*Journal, Summary, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -145,15 +151,36 @@ func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal
 	if err := c.read(f, replay); err != nil {
 		return nil, c.summary(), err
 	}
+	sum := c.summary()
 	if c.torn > 0 {
+		var err error
+		if sum.Kept, err = c.keep(f); err != nil {
+			return nil, sum, fmt.Errorf("%s: keep the unfinished record %d in a file beside it: %w", path, c.seq+1, err)
+		}
 		if err := f.Truncate(c.size); err != nil {
-			return nil, c.summary(), fmt.Errorf("%s: cut off the unfinished record %d: %w", path, c.seq+1, err)
+			return nil, sum, fmt.Errorf("%s: cut off the unfinished record %d: %w", path, c.seq+1, err)
 		}
 	}
 	if err := errors.Join(f.Sync(), syncDir(filepath.Dir(path))); err != nil {
-		return nil, c.summary(), fmt.Errorf("open journal %s: %w", path, err)
+		return nil, sum, fmt.Errorf("open journal %s: %w", path, err)
 	}
-	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size}, c.summary(), nil
+	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size}, sum, nil
+}
+
+// keep copies what is to be cut off to a file and returns its path. The name follows from the content:
+// a start that was cut off itself makes the same file again.
+func (c *chain) keep(f *os.File) (string, error) {
+	b := make([]byte, c.torn)
+	if _, err := f.ReadAt(b, c.size); err != nil {
+		return "", err
+	}
+	path := fmt.Sprintf("%s.cut-%d-%s", c.name, c.seq+1, crcOf(b))
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = to.Write(b)
+	return path, errors.Join(err, to.Sync(), to.Close(), syncDir(filepath.Dir(path)))
 }
 
 func syncDir(dir string) error {
@@ -173,9 +200,12 @@ func (j *Journal) Append(recs ...*Record) error {
 	}
 	var buf bytes.Buffer
 	seq, prev := j.seq, j.prev
-	for _, r := range recs {
+	for i, r := range recs {
 		seq++
-		r.Seq = seq
+		r.Seq, r.Batch, r.More = seq, 0, uint64(len(recs)-i-1)
+		if i > 0 {
+			r.Batch = recs[0].Seq
+		}
 		line, hash, err := encodeRecord(r, prev)
 		if err != nil {
 			return err
@@ -214,100 +244,10 @@ func encodeRecord(r *Record, prev [sha256.Size]byte) ([]byte, [sha256.Size]byte,
 		return nil, prev, fmt.Errorf("journal: record of %d bytes is larger than %d", len(body), maxRecordBytes)
 	}
 	hash := chainHash(prev, body)
-	line := fmt.Appendf(nil, `{"crc":"%08x","hash":"%x","record":%s}`+"\n", crc32.Checksum(body, castagnoli), hash, body)
+	line := fmt.Appendf(nil, lineStart+`%s","hash":"%x","record":%s}`+"\n", crcOf(body), hash, body)
 	return line, hash, nil
 }
 
 func chainHash(prev [sha256.Size]byte, body []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(prev[:], body...))
-}
-
-// VerifyJournal checks every record, CRC and link of the journal at path without locking or
-// changing it. The error wraps ErrDamaged and names the first bad record.
-func VerifyJournal(path string) (Summary, error) { return ReadJournal(path, nil) }
-
-// ReadJournal is VerifyJournal that shows each good record to visit, which may stop it by an error.
-func ReadJournal(path string, visit func(*Record) error) (Summary, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Summary{}, fmt.Errorf("open journal: %w", err)
-	}
-	defer f.Close()
-	c := chain{name: path}
-	err = c.read(f, visit)
-	return c.summary(), err
-}
-
-// chain follows a journal from its first record.
-type chain struct {
-	name        string
-	seq         uint64
-	prev        [sha256.Size]byte
-	size, torn  int64
-	first, last time.Time
-}
-
-func (c *chain) summary() Summary {
-	s := Summary{Records: c.seq, First: c.first, Last: c.last, TornBytes: c.torn}
-	if c.seq > 0 {
-		s.LastHash = hex.EncodeToString(c.prev[:])
-	}
-	return s
-}
-
-// read follows src to its end. A last line without its newline was never acknowledged and is
-// counted as torn; any other bad line is an error.
-func (c *chain) read(src io.Reader, visit func(*Record) error) error {
-	in := bufio.NewReaderSize(src, 1<<20)
-	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			c.torn = int64(len(line))
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s: read record %d: %w", c.name, c.seq+1, err)
-		}
-		rec, err := c.next(line)
-		if err != nil {
-			return fmt.Errorf("%s: record %d at byte %d: %w", c.name, c.seq+1, c.size, err)
-		}
-		if visit != nil {
-			if err := visit(rec); err != nil {
-				return fmt.Errorf("%s: record %d: %w", c.name, rec.Seq, err)
-			}
-		}
-		c.size += int64(len(line))
-	}
-}
-
-// next checks one line against the chain and moves the chain on.
-func (c *chain) next(line []byte) (*Record, error) {
-	var l journalLine
-	if len(line) > maxRecordBytes+256 {
-		return nil, fmt.Errorf("%w: line of %d bytes", ErrDamaged, len(line))
-	}
-	if err := json.Unmarshal(line, &l); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrDamaged, err)
-	}
-	if want := fmt.Sprintf("%08x", crc32.Checksum(l.Record, castagnoli)); l.CRC != want {
-		return nil, fmt.Errorf("%w: CRC is %q, its bytes give %q", ErrDamaged, l.CRC, want)
-	}
-	hash := chainHash(c.prev, l.Record)
-	if want := hex.EncodeToString(hash[:]); l.Hash != want {
-		return nil, fmt.Errorf("%w: hash does not follow from the record before (has %.12s, expected %.12s)", ErrDamaged, l.Hash, want)
-	}
-	rec := &Record{}
-	if err := json.Unmarshal(l.Record, rec); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrDamaged, err)
-	}
-	if rec.Seq != c.seq+1 {
-		return nil, fmt.Errorf("%w: sequence number is %d", ErrDamaged, rec.Seq)
-	}
-	rec.Hash = l.Hash
-	if c.seq == 0 {
-		c.first = rec.At
-	}
-	c.seq, c.prev, c.last = rec.Seq, hash, rec.At
-	return rec, nil
 }

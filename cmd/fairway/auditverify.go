@@ -32,7 +32,7 @@ func newAuditVerify(o *options) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is whole: %d records from %s to %s, last hash %s\n", path, sum.Records, stamp(sum.First), stamp(sum.Last), sum.LastHash)
 			if err == nil && sum.TornBytes > 0 {
-				_, err = fmt.Fprintf(c.OutOrStdout(), "an unfinished last record of %d bytes was never answered; the daemon removes it at its next start\n", sum.TornBytes)
+				_, err = fmt.Fprintf(c.OutOrStdout(), "its end, %d bytes, was not finished and never answered (%s); the daemon moves it to a file beside the journal at its next start\n", sum.TornBytes, sum.Torn)
 			}
 			return err
 		},

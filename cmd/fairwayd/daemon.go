@@ -137,8 +137,8 @@ func (d *daemon) openDesk() (err error) {
 	}
 	d.desk = desk
 	if sum.TornBytes > 0 {
-		d.log.Warn("the journal ended in an unfinished record, which was cut off; it had not been answered",
-			"file", path, "bytes", sum.TornBytes, "after_record", sum.Records)
+		d.log.Warn("the journal ended in unfinished records, which were cut off; they had not been answered",
+			"file", path, "bytes", sum.TornBytes, "after_record", sum.Records, "why", sum.Torn, "kept", sum.Kept)
 	}
 	d.log.Info("journal replayed", "file", path, "records", sum.Records)
 	d.picture.setDesk(desk)
