@@ -150,6 +150,7 @@ func TestWhatACrashDoesNotLeaveIsDamage(t *testing.T) {
 		"the last record once more":   append(bytes.Clone(good), lines[4]...),
 		"an older record once more":   append(bytes.Clone(good), lines[1]...),
 		"an older one behind garbage": append(append(bytes.Clone(good), "\x00\x00"...), lines[1]...),
+		"a changed last record":       bytes.Replace(good, []byte(`"seq":5`), []byte(`"seq":6`), 1),
 	} {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
