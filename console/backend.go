@@ -130,6 +130,14 @@ type Exclude struct {
 	TTL    string `json:"ttl"` // how long, such as "4h"
 }
 
+// Allow asks that every plan of a policy for an application be approved beforehand.
+type Allow struct {
+	App    string `json:"app"`
+	User   string `json:"user,omitempty"` // empty: of every user
+	TTL    string `json:"ttl"`            // how long, such as "720h"
+	Reason string `json:"reason"`
+}
+
 // PlanRow is a plan in a list.
 type PlanRow struct {
 	ID      string          `json:"id"`

@@ -104,18 +104,21 @@ func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.
 			err = d.record(&Record{At: now, Kind: StepAllow, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
 				Key: a.Key, Body: body, Standing: &Standing{ID: id, App: app, User: user, By: by.Name, Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
 		}
-		for _, s := range d.book.standings.of {
-			if s.ID == id {
-				out = s
-			}
+		if err != nil {
+			return err
 		}
-		return err
+		i := slices.IndexFunc(d.book.standings.of, func(o Standing) bool { return o.ID == id })
+		if i < 0 {
+			return fmt.Errorf("standing approval %s: %w: this request was answered before, and it was revoked since", id, ErrState)
+		}
+		out = d.book.standings.of[i]
+		return nil
 	})
 	return out, err
 }
 
 // Revoke ends a standing approval; plans approved by it stay. Errors: ErrNotAllowed, ErrInvalid (reason),
-// ErrNotFound.
+// ErrNotFound, ErrConflict.
 func (d *Desk) Revoke(ctx context.Context, by Person, id string, a Answer) error {
 	if err := by.may(Operator, "revoking a standing approval"); err != nil {
 		return err
@@ -123,18 +126,24 @@ func (d *Desk) Revoke(ctx context.Context, by Person, id string, a Answer) error
 	if err := checkText(a.Reason); err != nil {
 		return err
 	}
+	body := digest("revoke", []any{id, a.Reason})
 	return d.do(ctx, func() error {
+		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+			return err
+		}
 		i := slices.IndexFunc(d.book.standings.of, func(o Standing) bool { return o.ID == id })
 		if i < 0 {
 			return fmt.Errorf("standing approval %q: %w", id, ErrNotFound)
 		}
 		s := d.book.standings.of[i]
-		return d.record(&Record{At: time.Now().UTC(), Kind: StepRevoke, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason, Standing: &s})
+		return d.record(&Record{At: time.Now().UTC(), Kind: StepRevoke, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
+			Key: a.Key, Body: body, Standing: &s})
 	})
 }
 
-// Standing returns the standing approvals in force.
+// Standing returns the standing approvals in force, the oldest first; none is an empty list.
 func (d *Desk) Standing(ctx context.Context) (out []Standing, err error) {
+	out = []Standing{}
 	err = d.do(ctx, func() error {
 		now := time.Now()
 		for _, s := range d.book.standings.of {

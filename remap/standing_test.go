@@ -134,14 +134,17 @@ func TestStandingApprovals(t *testing.T) {
 		if p := propose(t, d, policy, ask(3, "ROMS")); p.State != Proposed {
 			t.Errorf("an hour later the plan is %s", p.State)
 		}
-		s, err = d.Allow(ctx, olga, "ROMS", "", time.Hour, Answer{Reason: why})
+		s, err = d.Allow(ctx, olga, "ROMS", "", time.Hour, Answer{Key: "all", Reason: why})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Revoke(ctx, sam, s.ID, Answer{}); err != nil {
-			t.Fatal(err)
+		for range 2 { // the second time the same request
+			if err := d.Revoke(ctx, sam, s.ID, Answer{Key: "r"}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		wantErr(t, d.Revoke(ctx, sam, s.ID, Answer{}), ErrNotFound, s.ID)
+		wantErr(t, errOf2(d.Allow(ctx, olga, "ROMS", "", time.Hour, Answer{Key: "all", Reason: why})), ErrState, s.ID)
 		if p := propose(t, d, policy, ask(4, "ROMS")); p.State != Proposed {
 			t.Errorf("after the revocation the plan is %s", p.State)
 		}

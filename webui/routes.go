@@ -111,6 +111,10 @@ func (s *Server) routes() []route {
 		{post, "/api/v1/plans/{id}/rollback", remap.Operator, everyDoor, s.decide(rollBack), doc{summary: "take back what was moved", in: console.Decision{}, out: console.PlanView{}}},
 		{post, "/api/v1/plans/{id}/stop", remap.Operator, everyDoor, s.decide(stop), doc{summary: "stop applying", in: console.Decision{}, out: console.PlanView{}}},
 		{post, "/api/v1/plans/{id}/complete", remap.Operator, everyDoor, s.decide(complete), doc{summary: "go on with a partial plan", in: console.Decision{}, out: console.PlanView{}}},
+		{get, standingPath, remap.Viewer, everyDoor, s.getStanding, doc{summary: "standing approvals in force, oldest first", out: []remap.Standing{}}},
+		{post, standingPath, remap.Operator, everyDoor, s.postStanding, doc{summary: "approve beforehand what policies propose for an application", in: console.Allow{}, out: remap.Standing{}}},
+		{del, standingPath + "/{id}", remap.Operator, everyDoor, s.deleteStanding, doc{summary: "revoke a standing approval; plans approved by it stay", out: []remap.Standing{},
+			params: []param{{"reason", "why; kept in the audit"}}}},
 		{get, "/api/v1/audit", remap.Viewer, everyDoor, s.getAudit, doc{summary: "who did what, newest first", out: []console.AuditEntry{},
 			params: append([]param{{"actor", "a person's or policy's name"}, {"subject", "a plan"}}, append(pageParams, rangeParams...)...)}},
 	}

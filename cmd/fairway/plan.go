@@ -147,6 +147,9 @@ func printPlan(w io.Writer, v console.PlanView) error {
 	for _, c := range v.Checks {
 		fmt.Fprintf(w, "  %-5s %s\n", c.Level, c.Text)
 	}
+	for _, a := range v.Approvals {
+		fmt.Fprintf(w, "approved by %s at %s: %s\n", a.By, a.At.Local().Format("15:04:05"), a.Reason)
+	}
 	n, ok, failed, verified := v.Progress()
 	if len(v.Results) > 0 {
 		fmt.Fprintf(w, "done %d of %d, failed %d, verified %d\n", ok, n, failed, verified)

@@ -117,6 +117,7 @@ func newRoot() *cobra.Command {
 		newJob(o),
 		newPlans(o),
 		newPlan(o),
+		newStanding(o),
 		newRemap(o),
 		newFindings(o),
 		newExclude(o),

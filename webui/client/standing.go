@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"fairway/console"
+	"fairway/remap"
+)
+
+// Standing lists the standing approvals in force, the oldest first.
+func (c *Client) Standing(ctx context.Context) ([]remap.Standing, error) {
+	return get[[]remap.Standing](ctx, c, nil, "standing")
+}
+
+// Allow approves, for ttl, what policies propose for an application of a user (empty: of all).
+// Errors: ErrNotAllowed, ErrInvalid.
+func (c *Client) Allow(ctx context.Context, app, user string, ttl time.Duration, reason string) (remap.Standing, error) {
+	return send[remap.Standing](ctx, c, console.Allow{App: app, User: user, TTL: ttl.String(), Reason: reason}, "standing")
+}
+
+// Revoke ends a standing approval and returns those that are left. Errors: ErrNotAllowed, ErrNotFound.
+func (c *Client) Revoke(ctx context.Context, id, reason string) ([]remap.Standing, error) {
+	return write[[]remap.Standing](ctx, c, http.MethodDelete, nil, url.Values{"reason": {reason}}, "standing", id)
+}
