@@ -71,6 +71,11 @@ func (p *helpPage) body(s *State, w, h int) []string {
 			}
 			lines = append(lines, clip(" "+left(replayTable[i].show, 14)+replayTable[i].does, w))
 		}
+		for _, gap := range s.Shown.NotKept {
+			for _, l := range wrap("of the second shown, "+gap, w-2) {
+				lines = append(lines, " "+strings.TrimSpace(l))
+			}
+		}
 	}
 	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d dedicated, > touched by a waiting plan, ? stale. " +
 		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s (1e6). " +

@@ -102,7 +102,6 @@ func (s *State) takePast(ask *asker, m pastMsg) tea.Cmd {
 		user, role := s.Shown.User, s.Shown.Role
 		s.Shown, s.Received = m.value, s.Now
 		s.Shown.User, s.Shown.Role = user, role
-		s.Shown.Findings, s.Shown.Waiting = s.newest.Findings, s.newest.Waiting // what needs a person needs him now
 		s.levels = levels(nil, s.Shown.Forwarders, metrics[s.metric])
 	}
 	if next := r.wanted; !next.IsZero() {

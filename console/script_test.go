@@ -325,6 +325,12 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 	s.second()
 	s.press("H")
 	s.sees("REPLAY 12:03:30", "live is 1m ahead")
+	if strings.Contains(s.screen(), "F-0091") {
+		t.Error("the past shows a finding of now")
+	}
+	s.press("?", "/", "mark", "enter")
+	s.sees("of the second shown, jobs: not kept")
+	s.press("q")
 	s.press("left", "{", "[")
 	s.sees("REPLAY 12:00:31") // the finding began there
 	s.press("p")

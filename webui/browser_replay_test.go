@@ -78,6 +78,15 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.key("L")
 	b.until("it is live", "!document.documentElement.hasAttribute('data-past') && !location.search.includes('at=')")
 	b.says("No running job is known")
+	// An address opened twice at once has one banner.
+	js[bool](b, fmt.Sprintf(`(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')), dispatchEvent(new PopStateEvent('popstate')))`, at(0)))
+	b.says("Actions are off")
+	b.says("F-0001")
+	if n := js[int](b, "document.querySelectorAll('#replay').length"); n != 1 {
+		t.Errorf("%d banners", n)
+	}
+	b.key("L")
+	b.until("it is live again", "!document.documentElement.hasAttribute('data-past')")
 	b.key("1")
 	b.says("Hottest")
 	b.key("H")

@@ -99,6 +99,7 @@ func (f *Fake) Recent(context.Context, int) ([]console.AuditEntry, error) {
 func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, error) {
 	o, err := f.snapshot()
 	o.At, o.Findings, o.Waiting = at, nil, nil
+	o.NotKept = []string{"jobs: not kept"}
 	for i := range o.Forwarders {
 		for _, v := range []**float64{&o.Forwarders[i].ReadBytesPerSec, &o.Forwarders[i].WriteBytesPerSec} {
 			if *v != nil {

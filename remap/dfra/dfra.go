@@ -148,7 +148,7 @@ func Predict(history []Run, j Job) (latest Run, depth int) {
 func (s *decider) eligible(r Run) bool {
 	c := s.c.Config
 	volume := s.tried("volume", r.VolumeBytes, c.VMinBytes, r.VolumeBytes > c.VMinBytes,
-		"last run moved %.4g bytes (more than %.4g needed)", r.VolumeBytes, c.VMinBytes)
+		"last run moved %.4g GB (more than %.4g GB needed)", r.VolumeBytes/1e9, c.VMinBytes/1e9)
 	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
 		"%g compute nodes did I/O (at least %g needed)", r.IONodes, c.NMin)
 	waited := fmt.Sprintf("%.4g", r.MetaQueue)

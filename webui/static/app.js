@@ -82,7 +82,7 @@ async function show() {
   if (path === 'history') path = 'overview', q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`);
   const opening = `Opening /${path}: the server has not answered yet.`;
   const slow = setTimeout(() => { if (mine === turn) note(opening); }, 700);
-  await setMoment(q);
+  await setMoment(q, mine);
   if (mine !== turn) return clearTimeout(slow);
   const [name, ...rest] = path.split('/');
   const make = pages[name];
@@ -112,12 +112,13 @@ async function show() {
   drawKeys();
 }
 
-/** Goes to the second that the address names, or to the present. @param {URLSearchParams} q */
-async function setMoment(q) {
+/** Goes to the second that the address names, or to the present. @param {URLSearchParams} q @param {number} mine */
+async function setMoment(q, mine) {
   const at = q.get('at') ?? 'live';
   if (at === 'live') return endReplay();
   if (!replay) {
     const { Replay } = await import('./replay.js?v=__V__');
+    if (mine !== turn) return; // another address was opened meanwhile, and brings its own
     replay = new Replay({ note, now: serverNow, leave: toLive, drawn: () => drawBar(), show: async (o) => { page?.update?.(o); await page?.past?.(); } });
     el('bar').append(replay.el);
   }
