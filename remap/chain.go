@@ -166,6 +166,7 @@ func intact(b []byte) (*Record, int) {
 	if json.Unmarshal(l.Record, rec) != nil {
 		return nil, 0
 	}
+	rec.Hash = l.Hash
 	return rec, int(in.InputOffset())
 }
 
@@ -197,6 +198,7 @@ func (c *link) next(line []byte) (*Record, error) {
 	}
 	rec.Hash = l.Hash
 	c.seq, c.prev, c.last, c.more, c.size = rec.Seq, hash, rec.At, rec.More, c.size+int64(len(line))
+	rec.end = c.size
 	return rec, nil
 }
 

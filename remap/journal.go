@@ -53,6 +53,8 @@ type Record struct {
 	// Finding is of the steps in a finding's life; Plan then holds its id.
 	Finding *anomaly.Change `json:"finding,omitempty"`
 	Error   string          `json:"error,omitempty"`
+
+	end int64 // of its line in the file
 }
 
 // RecordKind says which step a record is.
@@ -83,11 +85,12 @@ const (
 // batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.
 type Journal struct {
-	file   journalFile
-	seq    uint64
-	prev   [sha256.Size]byte
-	size   int64
-	broken error // after a failed write nothing more is taken: what is on disk is not known
+	file    journalFile
+	seq     uint64
+	prev    [sha256.Size]byte
+	size    int64
+	catalog *catalog // nil: records cannot be read back
+	broken  error    // after a failed write nothing more is taken: what is on disk is not known
 }
 
 // journalFile is what the journal needs of an *os.File; tests put a failing one in its place.
@@ -148,7 +151,11 @@ func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal
 		return nil, Summary{}, fmt.Errorf("%s: %w", path, ErrLocked)
 	}
 	c := chain{name: path}
-	if err := c.read(f, replay); err != nil {
+	x := newCatalog(f)
+	if err := c.read(f, func(r *Record) error {
+		x.add(r, r.end)
+		return replay(r)
+	}); err != nil {
 		return nil, c.summary(), err
 	}
 	sum := c.summary()
@@ -164,7 +171,7 @@ func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal
 	if err := errors.Join(f.Sync(), syncDir(filepath.Dir(path))); err != nil {
 		return nil, sum, fmt.Errorf("open journal %s: %w", path, err)
 	}
-	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size}, sum, nil
+	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size, catalog: x}, sum, nil
 }
 
 // keep copies what is to be cut off to a file and returns its path. The name follows from the content:
@@ -212,6 +219,7 @@ func (j *Journal) Append(recs ...*Record) error {
 		}
 		prev = hash
 		buf.Write(line)
+		r.end = j.size + int64(buf.Len())
 	}
 	if _, err := j.file.Write(buf.Bytes()); err != nil {
 		return j.fail("write", err, j.file.Truncate(j.size))
@@ -221,6 +229,11 @@ func (j *Journal) Append(recs ...*Record) error {
 		return j.fail("fsync", err, errors.New("unknown content"))
 	}
 	j.seq, j.prev, j.size = seq, prev, j.size+int64(buf.Len())
+	if j.catalog != nil {
+		for _, r := range recs {
+			j.catalog.add(r, r.end)
+		}
+	}
 	return nil
 }
 

@@ -177,30 +177,44 @@ func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID
 		}
 	}
 	out := rootcause.FromFindings(findings, used, start, now)
-	since := map[topology.ForwarderID]time.Time{}
-	withheld := func(f topology.ForwarderID, until time.Time) {
-		if at, ok := since[f]; ok && at.Before(end) && until.After(start) {
-			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld, Start: at.Sub(start).Seconds(), End: until.Sub(start).Seconds()})
-		}
-		delete(since, f)
-	}
 	if s.cfg.Audit == nil {
 		return out, nil
 	}
-	err := s.audit(ctx, func(r *remap.Record) error {
-		if r.Exclusion == nil || !used[r.Exclusion.Forwarder.Node()] {
-			return nil
+	for n := range used {
+		spans, err := s.withheld(ctx, topology.ForwarderID(n), start, end, now)
+		if err != nil {
+			return nil, err
 		}
-		switch _, already := since[r.Exclusion.Forwarder]; {
-		case r.Kind == remap.StepReturn:
-			withheld(r.Exclusion.Forwarder, r.At)
-		case !already:
-			since[r.Exclusion.Forwarder] = r.At
-		}
-		return nil
-	})
-	for f := range used {
-		withheld(topology.ForwarderID(f), now)
+		out = append(out, spans...)
 	}
+	return out, nil
+}
+
+// withheld are the times between start and end for which a forwarder was excluded. A renewal is no
+// new exclusion.
+func (s *Server) withheld(ctx context.Context, f topology.ForwarderID, start, end, now time.Time) (out []rootcause.Record, err error) {
+	var steps []*remap.Record
+	err = s.audit(ctx, remap.Wanted{Subject: string(f)}, func(r *remap.Record) bool {
+		if r.Exclusion != nil {
+			steps = append(steps, r)
+		}
+		return true
+	})
+	var since time.Time
+	until := func(t time.Time) {
+		if !since.IsZero() && since.Before(end) && t.After(start) {
+			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld, Start: since.Sub(start).Seconds(), End: t.Sub(start).Seconds()})
+		}
+		since = time.Time{}
+	}
+	for _, r := range slices.Backward(steps) {
+		switch {
+		case r.Kind == remap.StepReturn:
+			until(r.At)
+		case since.IsZero():
+			since = r.At
+		}
+	}
+	until(now)
 	return out, err
 }

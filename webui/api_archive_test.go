@@ -3,8 +3,10 @@ package webui
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,18 +96,20 @@ func TestRootCause(t *testing.T) {
 	}
 	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
 	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS", Nodes: s.machine.topo.Default.Clients("fwd003")})
-	s.server.cfg.Audit = func(visit func(*remap.Record) error) error {
-		for _, r := range []remap.Record{
+	s.server.cfg.Audit = func(w remap.Wanted) iter.Seq2[*remap.Record, error] {
+		records := []remap.Record{
 			{Kind: remap.StepExclude, At: logStart.Add(5 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
 			{Kind: remap.StepExclude, At: logStart.Add(6 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
 			{Kind: remap.StepExclude, At: logStart, Exclusion: &remap.Exclusion{Forwarder: "fwd004"}},
 			{Kind: remap.StepReturn, At: logStart.Add(11 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
-		} {
-			if err := visit(&r); err != nil {
-				return err
+		}
+		return func(yield func(*remap.Record, error) bool) {
+			for _, r := range slices.Backward(records) {
+				if string(r.Exclusion.Forwarder) == w.Subject && !yield(&r, nil) {
+					return
+				}
 			}
 		}
-		return nil
 	}
 	v = get[console.JobCause](s, "/api/v1/jobs/9/rootcause")
 	said := strings.Join(v.Logs[0].Write.Verdict, "\n")

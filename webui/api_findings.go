@@ -43,13 +43,16 @@ func (s *Server) finding(ctx context.Context, id string) (v console.FindingView,
 	if s.cfg.Audit == nil {
 		return v, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)
 	}
-	err = s.audit(ctx, func(rec *remap.Record) error {
-		if rec.Finding != nil && rec.Finding.Finding.ID == id {
+	err = s.audit(ctx, remap.Wanted{Subject: id}, func(rec *remap.Record) bool {
+		if rec.Finding != nil {
 			v.Changes = append(v.Changes, *rec.Finding)
-			v.Finding = rec.Finding.Finding
 		}
-		return nil
+		return true
 	})
+	slices.Reverse(v.Changes)
+	if n := len(v.Changes); n > 0 {
+		v.Finding = v.Changes[n-1].Finding
+	}
 	if err == nil && len(v.Changes) == 0 {
 		err = fmt.Errorf("finding %q: %w", id, console.ErrNotFound)
 	}

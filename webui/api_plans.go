@@ -123,14 +123,18 @@ func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, w
 	}
 }
 
-// audit shows the journal's records until the asker goes: it may be years long.
-func (s *Server) audit(ctx context.Context, visit func(*remap.Record) error) error {
-	return s.cfg.Audit(func(rec *remap.Record) error {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%w: the audit was not read to its end: %w", console.ErrUnreachable, err)
+// audit shows the wanted records, the newest first, until visit says no more or the asker goes: the
+// journal may be years long.
+func (s *Server) audit(ctx context.Context, w remap.Wanted, visit func(*remap.Record) (more bool)) error {
+	for rec, err := range s.cfg.Audit(w) {
+		if gone := ctx.Err(); gone != nil {
+			return fmt.Errorf("%w: the audit was not read to its end: %w", console.ErrUnreachable, gone)
 		}
-		return visit(rec)
-	})
+		if err != nil || !visit(rec) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -147,25 +151,20 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	err = s.audit(r.Context(), func(rec *remap.Record) error {
-		if rec.At.Before(from) || !rec.At.Before(to) && q.Get("to") != "" ||
-			q.Get("actor") != "" && q.Get("actor") != rec.Actor || q.Get("subject") != "" && q.Get("subject") != rec.Plan {
-			return nil
+	wanted := remap.Wanted{Subject: q.Get("subject"), From: from}
+	if q.Get("to") != "" {
+		wanted.To = to
+	}
+	err = s.audit(r.Context(), wanted, func(rec *remap.Record) bool {
+		if actor := q.Get("actor"); actor == "" || actor == rec.Actor {
+			entries = append(entries, auditEntry(rec))
 		}
-		entries = append(entries, auditEntry(rec))
-		if len(entries) > 2*limit { // only the newest are shown
-			entries = append(entries[:0], entries[len(entries)-limit:]...)
-		}
-		return nil
+		return len(entries) < limit
 	})
 	if err != nil {
 		return err
 	}
-	newest := make([]console.AuditEntry, 0, min(limit, len(entries)))
-	for i := len(entries) - 1; i >= 0 && len(newest) < limit; i-- {
-		newest = append(newest, entries[i])
-	}
-	return writeJSON(w, newest)
+	return writeJSON(w, entries)
 }
 
 func auditEntry(rec *remap.Record) console.AuditEntry {

@@ -265,7 +265,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test", Log: o.log, Audit: audit})
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test", Log: o.log, Audit: s.desk.History})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (s *Server) routes() []route {
 		{del, standingPath + "/{id}", remap.Operator, everyDoor, s.deleteStanding, doc{summary: "revoke a standing approval; plans approved by it stay", out: []remap.Standing{},
 			params: []param{{"reason", "why; kept in the audit"}}}},
 		{get, "/api/v1/audit", remap.Viewer, everyDoor, s.getAudit, doc{summary: "who did what, newest first", out: []console.AuditEntry{},
-			params: append([]param{{"actor", "a person's or policy's name"}, {"subject", "a plan"}}, append(pageParams, rangeParams...)...)}},
+			params: append([]param{{"actor", "a person's or policy's name"}, {"subject", "a plan, a finding or an excluded forwarder"}}, append(pageParams, rangeParams...)...)}},
 	}
 }
 

@@ -5,6 +5,7 @@ package webui
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -37,8 +38,8 @@ type Config struct {
 	Archive Archive // nil: no I/O-log archive
 	// Judge keeps the findings; nil: they cannot be acknowledged or dismissed.
 	Judge *judge.Judge
-	// Audit visits the desk's records in order; nil: no audit.
-	Audit func(visit func(*remap.Record) error) error
+	// Audit shows the desk's records, the newest first; nil: no audit.
+	Audit func(remap.Wanted) iter.Seq2[*remap.Record, error]
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.
 	PromQL http.Handler
 	// Metrics write further counters to /metrics.

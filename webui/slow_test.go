@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -85,21 +86,21 @@ func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
 // TestTheAuditEndsWithItsAsker goes away while the journal is read.
 func TestTheAuditEndsWithItsAsker(t *testing.T) {
 	read := 0
-	s := &Server{cfg: Config{Audit: func(visit func(*remap.Record) error) error {
-		for range 1000 {
-			read++
-			if err := visit(&remap.Record{}); err != nil {
-				return err
+	s := &Server{cfg: Config{Audit: func(remap.Wanted) iter.Seq2[*remap.Record, error] {
+		return func(yield func(*remap.Record, error) bool) {
+			for range 1000 {
+				if read++; !yield(&remap.Record{}, nil) {
+					return
+				}
 			}
 		}
-		return nil
 	}}}
 	ctx, leave := context.WithCancel(t.Context())
-	err := s.audit(ctx, func(*remap.Record) error {
+	err := s.audit(ctx, remap.Wanted{}, func(*remap.Record) bool {
 		if read == 3 {
 			leave()
 		}
-		return nil
+		return true
 	})
 	if !errors.Is(err, context.Canceled) || read != 4 {
 		t.Errorf("%d records were read after the asker had gone at the third: %v", read, err)

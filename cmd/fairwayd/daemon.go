@@ -107,7 +107,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge,
 		Archive: archiveOf(conf),
 		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
-		Audit:   d.audit, Metrics: meters, Version: version, Log: log,
+		Audit:   d.desk.History, Metrics: meters, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errConfig, err)

@@ -1,0 +1,147 @@
+package remap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+	"time"
+)
+
+// Wanted says which records History shows.
+type Wanted struct {
+	// Subject is a plan's or finding's id or an excluded forwarder; empty: all.
+	Subject string
+	// From and To bound the time, To not included; zero: no bound.
+	From, To time.Time
+}
+
+// subject is what a record is about.
+func (r *Record) subject() string {
+	if r.Exclusion != nil {
+		return string(r.Exclusion.Forwarder)
+	}
+	return r.Plan
+}
+
+// spanRecords is how many records share one note of their times.
+const spanRecords = 1024
+
+// catalog knows where in the journal each record is: 16 bytes a record, and the newest of each subject.
+type catalog struct {
+	file io.ReaderAt
+
+	mu     sync.RWMutex // guards everything that follows
+	starts []int64      // by record number less 1
+	end    int64        // of the last
+	before []uint64     // the number of the same subject's record before; 0: none
+	newest map[string]uint64
+	spans  []span
+}
+
+// span is the times of spanRecords records: clocks are set back, so they are not in order.
+type span struct{ first, last time.Time }
+
+func newCatalog(file io.ReaderAt) *catalog { return &catalog{file: file, newest: map[string]uint64{}} }
+
+// add takes the next record, which ends at a byte of the file.
+func (x *catalog) add(r *Record, end int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.starts)%spanRecords == 0 {
+		x.spans = append(x.spans, span{r.At, r.At})
+	}
+	s := &x.spans[len(x.spans)-1]
+	if r.At.Before(s.first) {
+		s.first = r.At
+	}
+	if r.At.After(s.last) {
+		s.last = r.At
+	}
+	x.starts, x.end = append(x.starts, x.end), end
+	x.before = append(x.before, x.newest[r.subject()])
+	x.newest[r.subject()] = r.Seq
+}
+
+// last returns the number of the newest record that may be wanted, 0 where there is none.
+func (x *catalog) last(w *Wanted) uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if w.Subject != "" {
+		return x.skip(w, x.newest[w.Subject])
+	}
+	return x.skip(w, uint64(len(x.starts)))
+}
+
+// previous is last among the records before number n.
+func (x *catalog) previous(w *Wanted, n uint64) uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if w.Subject != "" {
+		return x.skip(w, x.before[n-1])
+	}
+	return x.skip(w, n-1)
+}
+
+// skip steps over spans of which no record is wanted; x.mu is held.
+func (x *catalog) skip(w *Wanted, n uint64) uint64 {
+	for n > 0 {
+		i := (n - 1) / spanRecords
+		s := x.spans[i]
+		if !s.last.Before(w.From) && (w.To.IsZero() || s.first.Before(w.To)) {
+			return n
+		}
+		for first := i * spanRecords; n > first; {
+			if w.Subject == "" {
+				n = first
+				break
+			}
+			n = x.before[n-1]
+		}
+	}
+	return 0
+}
+
+// read reads one record from the file.
+func (x *catalog) read(n uint64) (*Record, error) {
+	x.mu.RLock()
+	start, end := x.starts[n-1], x.end
+	if n < uint64(len(x.starts)) {
+		end = x.starts[n]
+	}
+	x.mu.RUnlock()
+	line := make([]byte, end-start)
+	if _, err := x.file.ReadAt(line, start); err != nil {
+		return nil, fmt.Errorf("journal: record %d at byte %d: %w", n, start, err)
+	}
+	rec, _ := intact(line)
+	if rec == nil || rec.Seq != n {
+		return nil, fmt.Errorf("journal: record %d at byte %d: %w since it was written", n, start, ErrDamaged)
+	}
+	return rec, nil
+}
+
+// errNoFile is of a journal that cannot be read back.
+var errNoFile = errors.New("journal: it cannot be read back")
+
+// History shows the records that are wanted, the newest first, as they are on disk: it reads those and
+// no others, beside a desk that writes more. After an error there is nothing more.
+func (d *Desk) History(w Wanted) iter.Seq2[*Record, error] {
+	x := d.journal.catalog
+	return func(yield func(*Record, error) bool) {
+		if x == nil {
+			yield(nil, errNoFile)
+			return
+		}
+		for n := x.last(&w); n > 0; n = x.previous(&w, n) {
+			rec, err := x.read(n)
+			if err == nil && (rec.At.Before(w.From) || !w.To.IsZero() && !rec.At.Before(w.To)) {
+				continue
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
