@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 )
@@ -103,6 +104,12 @@ type NodeRow struct {
 	Lost bool `json:"lost,omitempty"`
 	// Values are the samples of that second by metric name; what is not known is absent.
 	Values map[string]float64 `json:"values"`
+}
+
+// NodeView is one node with what its agent says of its own sources.
+type NodeView struct {
+	NodeRow
+	Sources []collector.SourceStatus `json:"sources"`
 }
 
 // AuditEntry is one line of the append-only record of who did what.

@@ -292,19 +292,13 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request, _ who) error {
 	return writeJSON(w, rows)
 }
 
-// NodeView is one node with what its agent says of its own sources.
-type NodeView struct {
-	console.NodeRow
-	Sources []collector.SourceStatus `json:"sources"`
-}
-
 func (s *Server) getNode(w http.ResponseWriter, r *http.Request, _ who) error {
 	id := topology.NodeID(r.PathValue("id"))
 	rows := s.cfg.Picture.Nodes(func(n topology.Node) bool { return n.ID == id })
 	if len(rows) == 0 {
 		return fmt.Errorf("node %q: %w", id, console.ErrNotFound)
 	}
-	v := NodeView{NodeRow: rows[0], Sources: s.cfg.Picture.Sources(id)}
+	v := console.NodeView{NodeRow: rows[0], Sources: s.cfg.Picture.Sources(id)}
 	if v.Sources == nil {
 		v.Sources = []collector.SourceStatus{}
 	}

@@ -61,7 +61,7 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/grid", remap.Viewer, everyDoor, s.getGrid, doc{summary: "the cells of all compute nodes in one past second, binary as in the live feed", params: append([]param{{"metric", "bw, mdops, latency or err"}}, atParam...)}},
 		{get, "/api/v1/nodes", remap.Viewer, everyDoor, s.getNodes, doc{summary: "newest second of nodes", out: []console.NodeRow{},
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},
-		{get, "/api/v1/nodes/{id}", remap.Viewer, everyDoor, s.getNode, doc{summary: "one node with its sources", out: NodeView{}}},
+		{get, "/api/v1/nodes/{id}", remap.Viewer, everyDoor, s.getNode, doc{summary: "one node with its sources", out: console.NodeView{}}},
 		{get, "/api/v1/forwarders/{id}", remap.Viewer, everyDoor, s.getForwarder, doc{summary: "one forwarder, its clients and last five minutes, or as it was", out: console.ForwarderDetail{}, params: atParam}},
 		{get, "/api/v1/flow", remap.Viewer, everyDoor, s.getFlow, doc{summary: "which way jobs' bytes take now: job to forwarder to storage, the most bytes first", out: FlowView{},
 			params: append([]param{{"job", "only that job, and its neighbours on its forwarders"}}, pageParams...)}},

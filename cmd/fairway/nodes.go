@@ -70,20 +70,25 @@ func newNode(o *options) *cobra.Command {
 		Short: "Show everything known of one node's newest second",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) (console.NodeRow, error) {
+			return show(o, c, func(ctx context.Context, cl *client.Client) (console.NodeView, error) {
 				return cl.Node(ctx, topology.NodeID(args[0]))
 			}, printNode)
 		},
 	}
 }
 
-func printNode(w io.Writer, n console.NodeRow) error {
+func printNode(w io.Writer, n console.NodeView) error {
 	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State, n.LastSeen.Local().Format("2006-01-02 15:04:05"))
 	switch {
 	case n.Lost:
 		fmt.Fprintf(w, "no forwarder: %s does not answer its mount, operations wait (mapping generation %d)\n", n.Forwarder, n.Generation)
 	case n.Forwarder != "":
 		fmt.Fprintf(w, "uses %s (mapping generation %d)\n", n.Forwarder, n.Generation)
+	}
+	for _, src := range n.Sources {
+		if src.Err != "" {
+			fmt.Fprintf(w, "source %s fails (%d times since the agent's start): %s\n", src.Name, src.Failures, src.Err)
+		}
 	}
 	rows := [][]string{}
 	for _, name := range slices.Sorted(maps.Keys(n.Values)) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
@@ -17,7 +18,9 @@ func TestNodeWithoutItsForwarder(t *testing.T) {
 	if err := printNodes(&list, []console.NodeRow{n}); err != nil || !strings.Contains(list.String(), "none (fwd3 lost)") {
 		t.Errorf("nodes: %v\n%s", err, &list)
 	}
-	if err := printNode(&one, n); err != nil || !strings.Contains(one.String(), "no forwarder: fwd3 does not answer its mount") || strings.Contains(one.String(), "uses fwd3") {
+	sick := []collector.SourceStatus{{Name: "procfs"}, {Name: "fwdmount", Failures: 7, Err: "no answer from fwd3"}}
+	if err := printNode(&one, console.NodeView{NodeRow: n, Sources: sick}); err != nil || !strings.Contains(one.String(), "no forwarder: fwd3 does not answer its mount") || strings.Contains(one.String(), "uses fwd3") ||
+		!strings.Contains(one.String(), "source fwdmount fails (7 times since the agent's start): no answer from fwd3") || strings.Contains(one.String(), "procfs") {
 		t.Errorf("node: %v\n%s", err, &one)
 	}
 }

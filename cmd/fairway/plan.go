@@ -161,7 +161,7 @@ func printPlan(w io.Writer, v console.PlanView) error {
 		if v.MayApprove != "" {
 			fmt.Fprintln(w, "not yours to approve:", v.MayApprove)
 		}
-		fmt.Fprintf(w, "preview %s\n", v.PreviewHash)
+		fmt.Fprintf(w, "preview %s\nto approve: fairway plan approve %s --preview %s --reason TEXT\n", v.PreviewHash, v.ID, v.PreviewHash)
 	}
 	return nil
 }

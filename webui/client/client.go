@@ -119,8 +119,8 @@ func (c *Client) Nodes(ctx context.Context, role, health string) ([]console.Node
 }
 
 // Node returns one node of any layer; ErrNotFound when the machine has no such one.
-func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeRow, error) {
-	return get[console.NodeRow](ctx, c, nil, "nodes", string(id))
+func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeView, error) {
+	return get[console.NodeView](ctx, c, nil, "nodes", string(id))
 }
 
 // Checks looks at the whole installation; operators may.
