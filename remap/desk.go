@@ -41,6 +41,8 @@ type Desk struct {
 	feed   atomic.Pointer[Feed] // without a lease
 	// unrecorded is why the newest step could not be written down; nil when it could.
 	unrecorded atomic.Pointer[error]
+	counts     atomic.Pointer[counts]
+	writing    atomic.Pointer[time.Time] // since when the journal is being written; nil: it is not
 }
 
 // Config is what a desk works with.
@@ -84,6 +86,7 @@ func startDesk(cfg Config, b *book, j *Journal) *Desk {
 	}
 	d.publishOwners()
 	d.publishFeed()
+	d.publishCounts()
 	go d.own()
 	return d
 }
@@ -151,6 +154,7 @@ func (d *Desk) own() {
 		case now := <-tick.C:
 			d.tick(now)
 		}
+		d.publishCounts()
 	}
 }
 
@@ -158,7 +162,11 @@ func (d *Desk) own() {
 func (d *Desk) do(ctx context.Context, f func() error) error {
 	answer := make(chan error, 1)
 	select {
-	case d.calls <- func() { answer <- f() }:
+	case d.calls <- func() {
+		err := f()
+		d.publishCounts()
+		answer <- err
+	}:
 		return <-answer
 	case <-d.done:
 		return ErrClosed
@@ -170,7 +178,11 @@ func (d *Desk) do(ctx context.Context, f func() error) error {
 // record makes steps true: on disk first, then in the book, then known to watchers. On an error
 // nothing has happened.
 func (d *Desk) record(recs ...*Record) error {
-	if err := d.journal.Append(recs...); err != nil {
+	begun := time.Now()
+	d.writing.Store(&begun)
+	err := d.journal.Append(recs...)
+	d.writing.Store(nil)
+	if err != nil {
 		// What the desk does by itself is tried again twice a second, and said once.
 		if before := d.unrecorded.Swap(&err); before == nil || recs[0].Actor != "" {
 			d.log.Error("a step was not recorded and so not done", "subject", recs[0].Plan, "step", recs[0].Kind, "err", err)

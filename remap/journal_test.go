@@ -217,6 +217,45 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 	})
 }
 
+// hungDisk takes nothing and does not say so until it is let go.
+type hungDisk struct {
+	*disk
+	hangs, goOn chan struct{}
+}
+
+func (h *hungDisk) Sync() error {
+	close(h.hangs)
+	<-h.goOn
+	return h.disk.Sync()
+}
+
+// TestAScrapeDoesNotWaitForAHungDisk asks for the counters while a step is being written.
+func TestAScrapeDoesNotWaitForAHungDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, hung := newTestMachine(8, 4), &hungDisk{&disk{left: -1, syncs: -1}, make(chan struct{}), make(chan struct{})}
+		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation}, newBook(), &Journal{file: hung})
+		go func() {
+			<-hung.hangs
+			time.Sleep(90 * time.Second)
+			var said strings.Builder
+			d.WriteMetrics(&said)
+			if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 90\n") || !strings.Contains(text, "fairway_journal_records 0\n") {
+				t.Errorf("while the disk hangs:\n%s", text)
+			}
+			close(hung.goOn)
+		}()
+		propose(t, d, olga, ask(0, ""))
+		var said strings.Builder
+		d.WriteMetrics(&said)
+		if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 0\n") || !strings.Contains(text, "fairway_journal_records 1\n") {
+			t.Errorf("afterwards:\n%s", text)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 var errFull = errors.New("no space left on device")
 
 // fullDisk takes half of what it is given while it is full.

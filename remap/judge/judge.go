@@ -37,11 +37,11 @@ type Config struct {
 type Judge struct {
 	cfg  Config
 	list atomic.Pointer[[]anomaly.Finding]
+	cost cost
 
 	mu      sync.Mutex // guards everything that follows, and is held over the desk's answer
 	tracker *anomaly.Tracker
 	now     time.Time // of the newest step
-	cost    cost
 }
 
 // showClosed is how long a closed finding stays in the list.

@@ -304,7 +304,9 @@ func TestMetrics(t *testing.T) {
 	s := newSite(t, anomaly.ModeObserve)
 	s.step(6, alarm("fwd1"))
 	var b strings.Builder
+	s.mu.Lock() // as while the desk writes to a disk that hangs
 	s.WriteMetrics(&b)
+	s.mu.Unlock()
 	for _, want := range []string{"fairway_detector_seconds_total 6", `fairway_detector_alarm_seconds_total{kind="fail_slow"} 6`, `fairway_findings{kind="fail_slow",state="confirmed"} 1`, "fairway_detector_cpu_seconds_total "} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

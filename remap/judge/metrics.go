@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,14 +13,18 @@ import (
 	"fairway/anomaly"
 )
 
-// cost is what judging takes and says.
+// cost is what judging takes and says. It has its own lock: the judge's is held while the journal is
+// written, and a scrape does not wait for a disk.
 type cost struct {
+	mu      sync.Mutex // guards everything that follows
 	seconds uint64
 	cpu     time.Duration
 	alarms  map[anomaly.Kind]uint64
 }
 
 func (c *cost) take(cpu time.Duration, verdicts []anomaly.Verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.seconds++
 	c.cpu += cpu
 	if c.alarms == nil {
@@ -43,14 +48,13 @@ func cpuTime() time.Duration {
 
 // WriteMetrics writes the detector's cost and the findings' states in Prometheus text format.
 func (j *Judge) WriteMetrics(w io.Writer) {
-	j.mu.Lock()
-	c := j.cost
-	c.alarms = maps.Clone(c.alarms)
-	j.mu.Unlock()
-	fmt.Fprintf(w, "fairway_detector_seconds_total %d\n", c.seconds)
-	fmt.Fprintf(w, "fairway_detector_cpu_seconds_total %g\n", c.cpu.Seconds())
-	for _, k := range slices.Sorted(maps.Keys(c.alarms)) {
-		fmt.Fprintf(w, "fairway_detector_alarm_seconds_total{kind=%q} %d\n", k, c.alarms[k])
+	j.cost.mu.Lock()
+	seconds, cpu, alarms := j.cost.seconds, j.cost.cpu, maps.Clone(j.cost.alarms)
+	j.cost.mu.Unlock()
+	fmt.Fprintf(w, "fairway_detector_seconds_total %d\n", seconds)
+	fmt.Fprintf(w, "fairway_detector_cpu_seconds_total %g\n", cpu.Seconds())
+	for _, k := range slices.Sorted(maps.Keys(alarms)) {
+		fmt.Fprintf(w, "fairway_detector_alarm_seconds_total{kind=%q} %d\n", k, alarms[k])
 	}
 	type key struct {
 		kind  anomaly.Kind
