@@ -97,3 +97,39 @@ func TestTimelineGivesUpOldMoves(t *testing.T) {
 		t.Error("a mapping is called known though the moves before it are gone")
 	}
 }
+
+// The moves of plans in force are bounded: the oldest plan's go, and once such a plan moves nodes, the times
+// before are said to be unknown.
+func TestTimelineGivesUpTheMovesOfOldPlans(t *testing.T) {
+	tl, at := NewTimeline(), time.Unix(1e9, 0)
+	never := func(topology.NodeID) time.Time { return time.Time{} }
+	plan := func(id string) {
+		tl.Take(&Record{At: at, Kind: StepPropose, Plan: id, Proposed: &Plan{ID: id, Moves: []Move{{node(1), "fwd1", "fwd2"}, {node(2), "fwd1", "fwd2"}}}})
+	}
+	results := func(id string, state PlanState) {
+		tl.Take(&Record{At: at, Kind: StepResults, Plan: id, State: state, Results: []Result{{Node: node(1), OK: true, At: at}}})
+	}
+	plan("P-000001")
+	results("P-000001", Verified)
+	plan("P-000002")
+	results("P-000002", RolledBack)
+	if tl.ways != 2 || tl.byID["P-000002"].ways != nil {
+		t.Errorf("%d ways are counted", tl.ways)
+	}
+	tl.ways = maxPastMoves - 1 // as many plans would
+	plan("P-000003")
+	if tl.byID["P-000001"].ways != nil || len(tl.byID["P-000003"].ways) != 2 || tl.ways != maxPastMoves-1 {
+		t.Errorf("%d ways are counted, the oldest has %d, the newest %d", tl.ways, len(tl.byID["P-000001"].ways), len(tl.byID["P-000003"].ways))
+	}
+	if _, ok := tl.Mapping(nil, never, at); !ok {
+		t.Error("a mapping is called unknown though every move is kept")
+	}
+	at = at.Add(time.Hour)
+	results("P-000001", RolledBack)
+	if _, ok := tl.Mapping(nil, never, at.Add(-time.Minute)); ok {
+		t.Error("a mapping is called known though a later move is not")
+	}
+	if _, ok := tl.Mapping(nil, never, at); !ok {
+		t.Error("a mapping after every move is called unknown")
+	}
+}
