@@ -107,11 +107,13 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 		wait(t, "4000 requests", func() bool { return done() >= requests })
 		return float64(now["big"].Bytes-before["big"].Bytes) / float64(now["small"].Bytes-before["small"].Bytes)
 	}
-	got := ratio()
-	t.Logf("%s: big to small %.3f", policy, got)
-	if math.Abs(got/want-1) > .15 { // three and a half deviations of 4000 draws
-		t.Errorf("big to small is %.3f, want %g", got, want)
-	}
+	// A job has its share only while it asks for it, and a busy machine may leave a writer without a turn: then it is
+	// measured again. Without the policy the two ask for the same, so that 4 to 1 never comes.
+	wait(t, fmt.Sprintf("%g to 1", want), func() bool {
+		got := ratio()
+		t.Logf("%s: big to small %.3f", policy, got)
+		return math.Abs(got/want-1) <= .15 // three and a half deviations of 4000 draws
+	})
 	// Without the daemon the policy holds until its lease ends, and then whoever asks is served.
 	d.kill()
 	wait(t, "the lease ends", func() bool {
