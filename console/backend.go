@@ -145,6 +145,14 @@ type Allow struct {
 	Reason string `json:"reason"`
 }
 
+// SignInLink is an address that signs its first visitor in, once.
+type SignInLink struct {
+	Address string     `json:"address"`
+	Name    string     `json:"name"`
+	Role    remap.Role `json:"role"`
+	Until   time.Time  `json:"until"`
+}
+
 // PlanRow is a plan in a list.
 type PlanRow struct {
 	ID      string          `json:"id"`

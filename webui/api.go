@@ -135,7 +135,7 @@ type Session struct {
 func (s *Server) session(by who) Session {
 	v := Session{Name: by.Name, Role: by.Role, Via: by.Via, Machine: s.cfg.Picture.Snapshot().Machine.Name, Version: s.cfg.Version,
 		CanSignIn: len(s.gate.sessions.accounts) > 0,
-		HowTo:     "On the server's host run 'fairway' (its unix socket knows you), or ask an administrator for a sign-in link or an account."}
+		HowTo:     "On the server's host run 'fairway' (its unix socket knows you), or 'fairway sign-in-link' to sign in here; or ask an administrator for an account."}
 	if s.gate.oidc != nil {
 		v.SignInAt = s.gate.oidc.host()
 	}
@@ -180,6 +180,16 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) err
 	http.SetCookie(w, s.cookie(cookie, found.expires))
 	s.log.Info("signed in", "name", found.name, "role", found.role, "remote", by.remote)
 	return writeJSON(w, s.session(who{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"}, expires: found.expires}))
+}
+
+// postSignInLink lets who is known at the unix socket act in the browser, under the same name and role.
+func (s *Server) postSignInLink(w http.ResponseWriter, _ *http.Request, by who) error {
+	if s.cfg.BrowserURL == "" {
+		return fmt.Errorf("%w: this daemon has no address for browsers; set listen.http", console.ErrConflict)
+	}
+	link := console.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife), Address: s.cfg.BrowserURL + s.signInPath(by.Name, by.Role)}
+	s.log.Info("a sign-in link was made", "name", by.Name, "role", by.Role, "via", by.Via)
+	return writeJSON(w, link)
 }
 
 func (s *Server) cookie(value string, expires time.Time) *http.Cookie {

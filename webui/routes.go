@@ -44,6 +44,7 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/openapi.json", "", everyDoor, s.getOpenAPI, doc{summary: "this document"}},
 		{get, "/api/v1/session", "", everyDoor, s.getSession, doc{summary: "who you are here", out: Session{}}},
 		{post, "/api/v1/session", "", DoorTCP, s.postSession, doc{summary: "sign in by password or one-time code", in: SignIn{}, out: Session{}}},
+		{post, "/api/v1/sign-in-link", remap.Viewer, DoorUnix, s.postSignInLink, doc{summary: "a one-time address that signs you in at the browser, with your name and role", out: console.SignInLink{}}},
 		{get, oidcStart, "", DoorTCP, s.getOIDCStart, doc{summary: "sign in at the site's OpenID Connect provider: a redirect there"}},
 		{get, OIDCCallback, "", DoorTCP, s.getOIDCCallback, doc{summary: "the way back from the provider; opens a session", params: []param{{"code", "the provider's"}, {"state", "ours"}}}},
 		{del, "/api/v1/session", "", DoorTCP, s.deleteSession, doc{summary: "sign out", out: Session{}}},

@@ -26,6 +26,8 @@ type Config struct {
 	// addresses always count).
 	Hosts  []string
 	Access Access
+	// BrowserURL is where browsers reach the TCP door, for the links that sign in; "": there is none.
+	BrowserURL string
 
 	Picture *live.Picture
 	Store   tsdb.Store
@@ -95,8 +97,8 @@ func (s *Server) Door(kind Door) *http.Server {
 	}
 }
 
-// SignInLink returns the path of a page that signs its first visitor in, once, within ten minutes.
-func (s *Server) SignInLink(name string, role remap.Role) string {
+// signInPath returns the path of a page that signs its first visitor in, once, within codeLife.
+func (s *Server) signInPath(name string, role remap.Role) string {
 	return "/#signin=" + s.gate.sessions.oneTimeCode(name, role)
 }
 

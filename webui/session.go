@@ -199,11 +199,12 @@ func (s *sessions) end(cookie string) {
 	delete(s.open, cookie)
 }
 
-// oneTimeCode makes a code that opens one session.
+// oneTimeCode makes a code that opens one session. It ends the one that name had before, so that there
+// are never more than people with a role.
 func (s *sessions) oneTimeCode(name string, role remap.Role) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.codes, func(_ string, c session) bool { return time.Now().After(c.expires) })
+	maps.DeleteFunc(s.codes, func(_ string, c session) bool { return c.name == name || time.Now().After(c.expires) })
 	code := rand.Text() + rand.Text()
 	s.codes[code] = session{name: name, role: role, expires: time.Now().Add(codeLife)}
 	return code

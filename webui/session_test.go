@@ -52,8 +52,11 @@ func TestUnusedCodesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 100 {
-			s.oneTimeCode("olga", remap.Operator)
+		for i := range 100 {
+			s.oneTimeCode(fmt.Sprint("sam", i%50), remap.Operator)
+		}
+		if len(s.codes) != 50 {
+			t.Errorf("%d codes of 50 people are kept", len(s.codes))
 		}
 		time.Sleep(codeLife + time.Second)
 		if s.oneTimeCode("olga", remap.Operator); len(s.codes) != 1 {

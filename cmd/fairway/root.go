@@ -123,6 +123,7 @@ func newRoot() *cobra.Command {
 		newExclude(o),
 		newReturn(o),
 		newAudit(o),
+		newSignInLink(o),
 		newDoctor(o),
 		newHook(o),
 		newVersion(o),

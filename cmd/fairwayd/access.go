@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"fairway/remap"
@@ -115,6 +117,23 @@ func (a *Access) forWeb() (webui.Access, error) {
 		return w, fmt.Errorf("%w: %d times [[access.proxy]], at most one", errConfig, len(a.Proxy))
 	}
 	return w, nil
+}
+
+// anyOperator says whether the settings let anybody act, besides root and the daemon's user.
+func (a *Access) anyOperator() bool {
+	mayAct := func(r remap.Role) bool { return r.Includes(remap.Operator) }
+	roles := append(slices.Collect(maps.Values(a.Groups)), slices.Collect(maps.Values(a.OIDC.Roles))...)
+	roles = append(roles, a.OIDC.Default)
+	for _, t := range a.Tokens {
+		roles = append(roles, t.Role)
+	}
+	for _, p := range a.Accounts {
+		roles = append(roles, p.Role)
+	}
+	for _, p := range a.Proxy {
+		roles = append(append(roles, p.Default), slices.Collect(maps.Values(p.Roles))...)
+	}
+	return slices.ContainsFunc(roles, mayAct)
 }
 
 // limits fills in what the file leaves open.

@@ -104,7 +104,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		meters = append(meters, store.writeMetrics)
 	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge,
+		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge,
 		Archive: archiveOf(conf),
 		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:   d.desk.History, Metrics: meters, Version: version, Log: log,
@@ -121,6 +121,11 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.runJudge(ctx)
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
+	if !conf.Access.anyOperator() {
+		log.Info("only root and the daemon's user may act. To make the first operator, map a unix group in the configuration: "+
+			`[access.groups] GROUP = "operator"; 'fairway sign-in-link' then lets its members act in the browser too`,
+			"socket", conf.Listen.Socket, "browser", d.browserURL())
+	}
 	return d, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -51,6 +52,24 @@ func (d *daemon) addr(kind webui.Door) string {
 		}
 	}
 	return ""
+}
+
+// browserURL is where a browser reaches the daemon, as far as it knows; "" where it cannot.
+func (d *daemon) browserURL() string {
+	if at := d.conf.Access.OIDC.URL; at != "" {
+		return strings.TrimSuffix(at, "/")
+	}
+	host, port, err := net.SplitHostPort(d.addr(webui.DoorTCP))
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() { // all addresses of this host: by one of its names
+		host = "localhost"
+		if len(d.conf.Listen.Hosts) > 0 {
+			host = d.conf.Listen.Hosts[0]
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
 func listenTCP(addr string) (net.Listener, error) {

@@ -195,6 +195,12 @@ func (c *Client) Stop(ctx context.Context, id, reason string) (console.PlanView,
 	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "stop")
 }
 
+// SignInLink makes an address that signs the caller in at the browser, once; by the unix socket only.
+// Errors: ErrNotAllowed, ErrNotFound (not this door), ErrConflict (no address for browsers).
+func (c *Client) SignInLink(ctx context.Context) (console.SignInLink, error) {
+	return send[console.SignInLink](ctx, c, nil, "sign-in-link")
+}
+
 func get[T any](ctx context.Context, c *Client, query url.Values, parts ...string) (T, error) {
 	var v T
 	err := c.do(ctx, http.MethodGet, c.url(query, parts...), nil, "", &v)
