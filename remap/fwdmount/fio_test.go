@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -70,18 +71,18 @@ func TestFioThroughRemaps(t *testing.T) {
 // without FUSE, with one and with four streams. It takes turns every 16 MB, so that what else the
 // machine does meets both alike, and prints the median of the turns' ratios.
 func BenchmarkMountAgainstClient(b *testing.B) {
-	for _, op := range []string{"write", "read"} {
+	for _, op := range []string{"write", "read", "read-ahead"} {
 		for _, streams := range []int64{1, 4} {
-			b.Run(fmt.Sprintf("%s/streams=%d", op, streams), func(b *testing.B) { benchmarkAgainstClient(b, op == "write", streams) })
+			b.Run(fmt.Sprintf("%s/streams=%d", op, streams), func(b *testing.B) { benchmarkAgainstClient(b, op, streams) })
 		}
 	}
 }
 
 // mountProcess mounts in a process of its own, as a compute node does, and returns where.
-func mountProcess(b *testing.B, t Target, tree string) (at string) {
+func mountProcess(b *testing.B, t Target, tree string, ahead bool) (at string) {
 	at = b.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), mountEnv+"="+strings.Join([]string{t.Addr, tree, at}, ","))
+	cmd.Env = append(os.Environ(), mountEnv+"="+strings.Join([]string{t.Addr, tree, at, strconv.FormatBool(ahead)}, ","))
 	cmd.Stderr = b.Output()
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
@@ -97,17 +98,17 @@ func mountProcess(b *testing.B, t Target, tree string) (at string) {
 	return at
 }
 
-// mountEnv makes the test binary a mount: HOST:PORT,TREE,MOUNTPOINT.
+// mountEnv makes the test binary a mount: HOST:PORT,TREE,MOUNTPOINT,READAHEAD.
 const mountEnv = "FAIRWAY_TEST_MOUNT"
 
 func TestMain(m *testing.M) {
 	v := strings.Split(os.Getenv(mountEnv), ",")
-	if len(v) != 3 {
+	if len(v) != 4 {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	mount, err := Start(ctx, Options{Target: Target{"fwd000", v[0]}, Tree: v[1], MountPoint: v[2], ReadAhead: true})
+	mount, err := Start(ctx, Options{Target: Target{"fwd000", v[0]}, Tree: v[1], MountPoint: v[2], ReadAhead: v[3] == "true"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -117,9 +118,9 @@ func TestMain(m *testing.M) {
 	mount.Unmount(true)
 }
 
-func benchmarkAgainstClient(b *testing.B, write bool, streams int64) {
+func benchmarkAgainstClient(b *testing.B, op string, streams int64) {
 	m, dir, fwd := startMount(b, 1)
-	at := mountProcess(b, fwd[0].Target, dir)
+	at := mountProcess(b, fwd[0].Target, dir, op == "read-ahead")
 	const size, turn, block = 256 << 20, 16 << 20, 1 << 20
 	l, err := newLink(b.Context(), fwd[0].Target, m.opt.Tree, uint32(os.Getuid()), m.opt.Log)
 	if err != nil {
@@ -162,7 +163,7 @@ func benchmarkAgainstClient(b *testing.B, write bool, streams int64) {
 	directWrite := func(buf []byte, off int64) (int, error) { return fid.WriteAt(b.Context(), buf, off) }
 	directRead := func(buf []byte, off int64) (int, error) { return fid.ReadAt(b.Context(), buf, off) }
 	mounted, direct := f.WriteAt, directWrite
-	if !write {
+	if op != "write" {
 		for at := int64(0); at < size; at += turn {
 			timed(at, f.WriteAt)
 			timed(at, directWrite)
