@@ -111,6 +111,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newTop(o),
 		newOpen(o),
+		newReplay(o),
 		newNodes(o),
 		newNode(o),
 		newJobs(o),

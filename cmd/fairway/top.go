@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +37,41 @@ func newOpen(o *options) *cobra.Command {
 	}
 }
 
+func newReplay(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "replay [TIME | AGE]",
+		Short:   "Show the console on a second of the past, a minute ago without one",
+		Example: "  fairway replay 2026-11-21T11:42:00Z\n  fairway replay 20m",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			at, err := pastMoment(args, time.Now())
+			if err != nil {
+				return usageError{err}
+			}
+			return o.show(c, console.Address{Page: "overview", At: at.UTC().Format(time.RFC3339)})
+		},
+	}
+}
+
+// pastMoment reads a time, or how long before now it was.
+func pastMoment(args []string, now time.Time) (time.Time, error) {
+	if len(args) == 0 {
+		return now.Add(-time.Minute), nil
+	}
+	at, err := time.Parse(time.RFC3339, args[0])
+	if err != nil {
+		age, bad := time.ParseDuration(args[0])
+		if bad != nil {
+			return time.Time{}, fmt.Errorf("%q is neither a time such as 2026-11-21T11:42:00Z nor an age such as 20m", args[0])
+		}
+		at = now.Add(-age)
+	}
+	if at.After(now) {
+		return time.Time{}, fmt.Errorf("%s is not past", args[0])
+	}
+	return at, nil
+}
+
 // show runs the console on the terminal; with --json it prints the overview instead.
 func (o *options) show(c *cobra.Command, a console.Address) error {
 	cl, err := o.connect()
@@ -42,7 +80,11 @@ func (o *options) show(c *cobra.Command, a console.Address) error {
 	}
 	defer cl.Close()
 	if o.json {
-		v, err := cl.Overview(c.Context())
+		overview := cl.Overview
+		if at, err := time.Parse(time.RFC3339, a.At); err == nil {
+			overview = func(ctx context.Context) (console.Overview, error) { return cl.OverviewAt(ctx, at) }
+		}
+		v, err := overview(c.Context())
 		if err != nil {
 			return err
 		}
