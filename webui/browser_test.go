@@ -271,8 +271,7 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A page that the server is slow to answer says that it waits, and one that cannot be read says what to
-// do; the go box knows the pages that have no number.
+// A page that the server is slow to answer says that it waits, and one that cannot be read says what to do.
 func TestBrowserWaitsAndFails(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(2)
@@ -289,10 +288,6 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 	b.key("5")
 	b.says("Check that fairwayd runs")
 	b.says("Press r to try again")
-	b.key(":")
-	b.until("the go box has the focus", "document.activeElement.matches('dialog[open] input')")
-	b.key("interf")
-	b.until("interference is the first of its hits", "document.querySelector('dialog[open] [data-go]')?.innerText.toLowerCase().includes('interference')")
 }
 
 func TestBrowserLosesTheServer(t *testing.T) {
