@@ -82,7 +82,7 @@ var shared = map[action]bool{actBack: true, actUpOrQuit: true, actCopy: true, ac
 // hits are the screens, forwarders and waiting plans whose name holds the query's letters in
 // order; those that start with it come first.
 func (s *State) hits(query string) []hit {
-	query = strings.ToLower(strings.TrimSpace(query))
+	query = strings.ToLower(strings.TrimLeft(strings.TrimSpace(query), ":")) // the key that opened the box, typed twice
 	screen := func(name, about, key, twin string, p func() page) hit {
 		return hit{name: name, about: about, key: key, twin: twin, page: p}
 	}

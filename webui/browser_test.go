@@ -271,7 +271,8 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A page that the server is slow to answer says that it waits, and one that cannot be read says what to do.
+// A page that the server is slow to answer says that it waits, and one that cannot be read says what to
+// do; the go box knows the pages that have no number.
 func TestBrowserWaitsAndFails(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(2)
@@ -288,6 +289,13 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 	b.key("5")
 	b.says("Check that fairwayd runs")
 	b.says("Press r to try again")
+	// The go box leads away from it. The key that opens it may come twice, or late, into the box.
+	b.key(":")
+	b.until("the go box has the focus", "document.activeElement.matches('dialog[open] input')")
+	b.key(":interf")
+	b.until("interference is the first of its hits", "document.querySelector('dialog[open] [data-go]')?.innerText.toLowerCase().includes('interference')")
+	b.key(enter)
+	b.says("Interference of jobs")
 }
 
 func TestBrowserLosesTheServer(t *testing.T) {

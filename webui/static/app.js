@@ -222,6 +222,11 @@ const everywhere = {
 addEventListener('keydown', (e) => {
   const t = /** @type {HTMLElement} */ (e.target);
   if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
+  // What is typed while a dialog is on its way is meant for it, not for the page.
+  if (opening) {
+    if (e.key.length === 1) typed += e.key;
+    return e.preventDefault();
+  }
   if (t.matches('input, textarea, select')) {
     if (e.key === 'Escape') t.blur();
     return;
@@ -324,10 +329,19 @@ function confirmOnce(question, key, yes) {
   });
 }
 
+let opening = false, typed = '';
 /** @param {'go'|'help'|'log'|'session'} which */
 async function dialog(which) {
-  const { dialogs } = await import('./dialogs.js?v=__V__');
-  dialogs[which](app, { keys: keysNow(), keyName, log: api.log, refresh });
+  opening = true;
+  typed = '';
+  try {
+    const { dialogs } = await import('./dialogs.js?v=__V__');
+    dialogs[which](app, { keys: keysNow(), keyName, log: api.log, refresh, typed });
+  } catch (err) {
+    note(`The dialog could not be loaded: ${/** @type {Error} */ (err).message}`);
+  } finally {
+    opening = false;
+  }
 }
 
 async function refresh() {

@@ -29,16 +29,18 @@ export const dialogs = {
     find.focus();
   },
 
-  /** @param {any} app */
-  go(app) {
+  /** @param {any} app @param {any} x */
+  go(app, x) {
     const o = app.overview;
     const targets = [...(o?.forwarders ?? []).map((/** @type {any} */ r) => [`${r.id}`, r.state === 'ok' ? '' : r.state.toUpperCase(), `/forwarders/${r.id}`, `fairway node ${r.id}`]), ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, `/plans/${p.id}`, `fairway plan show ${p.id}`]),
       ['overview', '1', '/overview', 'fairway top'], ['table', 'g', '/overview?view=table', 'fairway nodes'], ['compute nodes', 'c', '/overview?view=compute', ''], ['flow of jobs', 'f', '/overview?view=flow', ''], ['interference of jobs', 'f f', '/overview?view=matrix', ''], ['history, replay', 'H', '/history', 'fairway top'], ['plans', '4', '/plans', 'fairway plans'], ['findings', '3', '/findings', 'fairway findings'], ['jobs', '2', '/jobs', 'fairway jobs'], ['audit', '5', '/audit', 'fairway audit'], ['occupancy calendar', '6', '/occupancy', ''], ['I/O logs', '7', '/logs', 'fairway query low-bandwidth'], ['what if', '8', '/whatif', 'fairway shares, fairway periodic']];
     const list = h('tbody');
     const box = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'go to', placeholder: 'forwarder, plan or page', input: draw, keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); const t = hits()[0]; if (t) { d.close(); app.go(t[2]); } } } }));
-    const hits = () => targets.filter(([name, what]) => fuzzy(`${name} ${what}`.toLowerCase(), box.value.toLowerCase())).slice(0, 12);
+    // A colon in front says nothing: it is the key that opened the box, typed twice or late.
+    const hits = () => { const want = box.value.toLowerCase().replace(/^[\s:]+/, ''); return targets.filter(([name, what]) => fuzzy(`${name} ${what}`.toLowerCase(), want)).slice(0, 12); };
     function draw() { list.replaceChildren(...hits().map(([name, what, to, cli]) => h('tr', { 'data-go': to, click: () => d.close() }, h('td', null, name), h('td', null, what), h('td.dim', null, cli)))); }
     const d = open('Go to', box, h('table', null, list));
+    box.value = x.typed;
     draw();
     box.focus();
   },
