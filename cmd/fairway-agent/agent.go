@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -103,20 +104,20 @@ func newClient(c Config, log *slog.Logger) (*stream.Client, error) {
 	if f := c.Daemon.TokenFile; f != "" {
 		b, err := os.ReadFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("%w: daemon.token_file: %w", errConfig, err)
+			return nil, fmt.Errorf("%w: daemon.token_file: %w", program.ErrSettings, err)
 		}
 		if client.Token = strings.TrimSpace(string(b)); client.Token == "" {
-			return nil, fmt.Errorf("%w: daemon.token_file: %s is empty", errConfig, f)
+			return nil, fmt.Errorf("%w: daemon.token_file: %s is empty", program.ErrSettings, f)
 		}
 	}
 	if f := c.Daemon.CAFile; f != "" {
 		pem, err := os.ReadFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("%w: daemon.ca_file: %w", errConfig, err)
+			return nil, fmt.Errorf("%w: daemon.ca_file: %w", program.ErrSettings, err)
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: daemon.ca_file: %s holds no certificate", errConfig, f)
+			return nil, fmt.Errorf("%w: daemon.ca_file: %s holds no certificate", program.ErrSettings, f)
 		}
 		client.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}

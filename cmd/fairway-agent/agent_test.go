@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
 
+	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/wire"
@@ -143,10 +144,10 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"-c", file}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), file+":1") {
+	if code := execute(t.Context(), []string{"-c", file}, &out, &errs); code != program.Usage || !strings.Contains(errs.String(), file+":1") {
 		t.Errorf("exit code %d, %s", code, &errs)
 	}
-	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs); code != exitUsage {
+	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs); code != program.Usage {
 		t.Errorf("a file that is not there: exit code %d", code)
 	}
 }
@@ -156,7 +157,7 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 func TestPrintedConfigurationReadsBack(t *testing.T) {
 	file := writeConfig(t, "ws://h:1", "x", "[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs); code != exitDone {
+	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs); code != program.Done {
 		t.Fatal(code, errs.String())
 	}
 	want, err := loadConfig(file)
@@ -230,7 +231,7 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 	defer d.Close()
 	file := writeConfig(t, d.url(), "wrong", "[source.diod]\nenabled = true\naddr = \"127.0.0.1:1\"\n")
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"check", "-c", file}, &out, &errs); code != exitFailed {
+	if code := execute(t.Context(), []string{"check", "-c", file}, &out, &errs); code != program.Failed {
 		t.Errorf("check: exit code %d", code)
 	}
 	for _, want := range []string{"127.0.0.1:1", "connection refused", "refused the token", "401", "source procfs"} {
@@ -239,7 +240,7 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if code := execute(t.Context(), []string{"--once", "-c", file}, &out, &errs); code != exitDone {
+	if code := execute(t.Context(), []string{"--once", "-c", file}, &out, &errs); code != program.Done {
 		t.Errorf("--once: exit code %d, %s", code, &errs)
 	}
 	var f collector.Frame

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/BurntSushi/toml"
-
+	"fairway/cmd/program"
 	"fairway/collector/diod"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -130,71 +127,31 @@ func defaultConfig() Config {
 // defaultPath is read when no file is named.
 const defaultPath = "/etc/fairway/fairway-agent.toml"
 
-// errConfig is wrapped by every error about the configuration.
-var errConfig = errors.New("configuration")
-
 // loadConfig reads the file at path over the defaults; without a path defaultPath, if that exists.
 func loadConfig(path string) (Config, error) {
-	given := path != ""
-	if !given {
-		path = defaultPath
-	}
-	text, err := os.ReadFile(path)
-	if err != nil && (given || !errors.Is(err, fs.ErrNotExist)) {
-		return Config{}, fmt.Errorf("%w: %w", errConfig, err)
+	path, text, err := program.ReadSettings(path, defaultPath)
+	if err != nil {
+		return Config{}, err
 	}
 	return parseConfig(path, text)
 }
 
 func parseConfig(path string, text []byte) (Config, error) {
 	c := defaultConfig()
-	meta, err := toml.NewDecoder(bytes.NewReader(text)).Decode(&c)
-	if err != nil {
-		if bad := (toml.ParseError{}); errors.As(err, &bad) {
-			return c, fmt.Errorf("%w: %s:%d: %s", errConfig, path, bad.Position.Line, bad.Message)
-		}
-		return c, fmt.Errorf("%w: %s: %w", errConfig, path, err)
-	}
-	var unknown []error
-	for _, key := range meta.Undecoded() {
-		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (fairway-agent config lists the known ones)", errConfig, path, lineOf(text, key), key))
-	}
-	if len(unknown) > 0 {
-		return c, errors.Join(unknown...)
+	if _, err := program.ParseSettings(path, text, &c, nil, "fairway-agent config"); err != nil {
+		return c, err
 	}
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return c, fmt.Errorf("%w: node is not set and the host has no name: %w", errConfig, err)
+			return c, fmt.Errorf("%w: node is not set and the host has no name: %w", program.ErrSettings, err)
 		}
 		c.Node, _, _ = strings.Cut(host, ".")
 	}
 	if err := c.validate(); err != nil {
-		return c, fmt.Errorf("%w: %s: %w", errConfig, path, err)
+		return c, fmt.Errorf("%w: %s: %w", program.ErrSettings, path, err)
 	}
 	return c, nil
-}
-
-// lineOf finds the line of a key's last part behind the header of its table; 0 if it stands
-// otherwise.
-func lineOf(text []byte, key toml.Key) int {
-	table := ""
-	for i, line := range strings.Split(string(text), "\n") {
-		line = strings.TrimSpace(line)
-		if head, ok := strings.CutPrefix(line, "["); ok {
-			head, _, _ = strings.Cut(head, "]")
-			table = strings.Trim(head, "[ ") + "."
-			if table == key.String()+"." {
-				return i + 1
-			}
-			continue
-		}
-		name, _, ok := strings.Cut(line, "=")
-		if full := strings.TrimPrefix(table, ".") + strings.Trim(name, ` "'`); ok && full == key.String() {
-			return i + 1
-		}
-	}
-	return 0
 }
 
 func (c *Config) validate() error {

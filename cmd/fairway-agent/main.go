@@ -5,24 +5,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
-)
 
-// The exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2 // also: the configuration cannot be used
+	"fairway/cmd/program"
 )
 
 // version is set by the linker (-X main.version=...).
@@ -39,41 +31,24 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1) // handing a few microseconds of work between threads costs more than the work
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	program.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 
 // execute is main without the process, so that tests can call it.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := newRoot()
-	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitDone
-	}
-	fmt.Fprintln(errs, "fairway-agent:", err)
-	if usage := (usageError{}); errors.As(err, &usage) || errors.Is(err, errConfig) {
-		return exitUsage
-	}
-	return exitFailed
+	return program.Code(program.Run(ctx, root, args))
 }
-
-// usageError marks a command line that cannot be understood.
-type usageError struct{ error }
 
 func newRoot() *cobra.Command {
 	var path string
 	root := &cobra.Command{
-		Use:           "fairway-agent",
-		Short:         "Reads a node's I/O once a second and streams it to fairwayd",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Use:     "fairway-agent",
+		Short:   "Reads a node's I/O once a second and streams it to fairwayd",
+		Version: version,
+		Args:    cobra.NoArgs,
 	}
 	root.PersistentFlags().StringVarP(&path, "config", "c", "", "configuration file (default "+defaultPath+" if it exists)")
 	once := root.Flags().Bool("once", false, "print one frame as JSON and end; nothing is sent")
@@ -91,17 +66,14 @@ func newRoot() *cobra.Command {
 		}
 		return run(c.Context(), conf, log)
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see '%s --help')", err, c.CommandPath())}
-	})
 	root.AddCommand(newConfig(&path), newCheck(&path))
-	return root
+	return program.Strict(root)
 }
 
 func newLog(w io.Writer, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("%w: log_level = %q: want debug, info, warn or error", errConfig, level)
+		return nil, fmt.Errorf("%w: log_level = %q: want debug, info, warn or error", program.ErrSettings, level)
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
 }

@@ -5,16 +5,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	report "fairway/collector/fwdmount"
 	"fairway/collector/topology"
 	"fairway/remap/fwdmount"
@@ -23,49 +19,23 @@ import (
 // version is set by the linker (-X main.version=...).
 var version = "dev"
 
-// Exit codes, as everywhere in fairway.
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitUnreachable = 7
-)
+func main() { program.Main(execute) }
 
-// usageError marks a command line that cannot be understood.
-type usageError struct{ error }
-
-// unreachable marks a mount that does not answer.
-type unreachable struct{ error }
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := newRoot().ExecuteContext(ctx)
-	if err == nil {
-		return
-	}
-	fmt.Fprintln(os.Stderr, "fairway-mount:", err)
-	switch {
-	case errors.As(err, new(usageError)):
-		os.Exit(exitUsage)
-	case errors.As(err, new(unreachable)):
-		os.Exit(exitUnreachable)
-	}
-	os.Exit(exitFailed)
+// execute is main without the process, so that tests can call it.
+func execute(ctx context.Context, args []string) int {
+	return program.Code(program.Run(ctx, newRoot(), args))
 }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "fairway-mount",
-		Short:         "Mount a file tree through one forwarding node, and move it to another with files open",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Use:     "fairway-mount",
+		Short:   "Mount a file tree through one forwarding node, and move it to another with files open",
+		Version: version,
+		Args:    cobra.NoArgs,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newMount(), newMove("remap", "Drain the requests in flight, then change the forwarder"),
 		newMove("force", "Cut a dead or hung forwarder off and repeat its requests at another"), newStatus())
-	return root
+	return program.Strict(root)
 }
 
 func newMount() *cobra.Command {
@@ -74,10 +44,10 @@ func newMount() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mount HOST:PORT TREE MOUNTPOINT",
 		Short: "Mount TREE of the forwarder at HOST:PORT and stay in the foreground until a signal or umount",
-		Args:  args(3),
+		Args:  cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if _, _, err := net.SplitHostPort(a[0]); err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			opt.Target = fwdmount.Target{Forwarder: topology.ForwarderID(name), Addr: a[0]}
 			if name == "" {
@@ -120,7 +90,7 @@ func newMove(op, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:   op + " SOCKET HOST:PORT FORWARDER",
 		Short: short,
-		Args:  args(3),
+		Args:  cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return ask(cmd, a[0], report.Request{Op: op, Addr: a[1], Forwarder: topology.ForwarderID(a[2])})
 		},
@@ -131,7 +101,7 @@ func newStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status SOCKET",
 		Short: "Print the mount's forwarder and counters as JSON",
-		Args:  args(1),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return ask(cmd, a[0], report.Request{Op: "stats"})
 		},
@@ -144,7 +114,7 @@ func ask(cmd *cobra.Command, socket string, q report.Request) error {
 	defer cancel()
 	r, err := report.Ask(ctx, socket, q)
 	if err != nil && r.Error == "" {
-		return unreachable{err}
+		return program.NoAnswer(err)
 	}
 	if err != nil {
 		return err
@@ -152,13 +122,4 @@ func ask(cmd *cobra.Command, socket string, q report.Request) error {
 	e := json.NewEncoder(cmd.OutOrStdout())
 	e.SetIndent("", "  ")
 	return e.Encode(r)
-}
-
-func args(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, a []string) error {
-		if err := cobra.ExactArgs(n)(c, a); err != nil {
-			return usageError{fmt.Errorf("%w (see '%s --help')", err, c.CommandPath())}
-		}
-		return nil
-	}
 }

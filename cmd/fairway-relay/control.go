@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/fwdrelay"
 	"fairway/remap/relay"
 )
@@ -64,7 +65,7 @@ func newShare() *cobra.Command {
 		Short: "Give a running relay another policy and other jobs, at once",
 		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\n" +
 			"\"clients\":[ADDRESS],\"nodes\":[NAME]}]}; an empty policy serves in the order of arrival.",
-		Args: args(2),
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			t, err := readTable(a[1])
 			if err != nil {
@@ -83,7 +84,7 @@ func newStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status SOCKET",
 		Short: "Print what a running relay has done for each job, as JSON",
-		Args:  args(1),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return ask(cmd.Context(), a[0], http.MethodGet, "/stats", nil, cmd.OutOrStdout())
 		},
@@ -97,9 +98,9 @@ func ask(ctx context.Context, socket, method, path string, body []byte, out io.W
 	answer, err := fwdrelay.Ask(ctx, socket, method, path, body)
 	switch {
 	case errors.Is(err, fwdrelay.ErrRefused):
-		return usageError{err}
+		return program.BadUsage(err)
 	case err != nil:
-		return unreachable{err}
+		return program.NoAnswer(err)
 	}
 	_, err = out.Write(answer)
 	return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/program"
 	"fairway/collector/p9"
 	"fairway/collector/testbed"
 )
@@ -77,13 +78,13 @@ func TestRelaysARealForwarder(t *testing.T) {
 	if err := os.WriteFile(table, []byte(`{"policy":"node-fair"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := execute(t.Context(), []string{"share", control, table}); code != exitUsage {
+	if code := execute(t.Context(), []string{"share", control, table}); code != program.Usage {
 		t.Errorf("a policy that does not exist exits with %d", code)
 	}
-	if code := execute(t.Context(), []string{"status", filepath.Join(dir, "nobody")}); code != exitUnreachable {
+	if code := execute(t.Context(), []string{"status", filepath.Join(dir, "nobody")}); code != program.Unreachable {
 		t.Errorf("a relay that does not run exits with %d", code)
 	}
-	if code := execute(t.Context(), []string{"serve", "--control", control, "127.0.0.1:0", "127.0.0.1:1"}); code != exitFailed {
+	if code := execute(t.Context(), []string{"serve", "--control", control, "127.0.0.1:0", "127.0.0.1:1"}); code != program.Failed {
 		t.Errorf("a second relay on the same socket exits with %d", code)
 	}
 	stop()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap/relay"
 )
@@ -24,10 +25,10 @@ func newServe() *cobra.Command {
 		Short: "Relay clients of LISTEN (HOST:PORT) to FORWARDER (HOST:PORT) until a signal",
 		Long: "Clients connect to LISTEN as they would to the forwarder. Without a table requests are served in the\n" +
 			"order of their arrival; 'fairway-relay share' gives it one later.",
-		Args: args(2),
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if window < 1 {
-				return usageError{fmt.Errorf("--window %d: at least one request must go through", window)}
+				return program.BadUsage(fmt.Errorf("--window %d: at least one request must go through", window))
 			}
 			var t relay.Table
 			if table != "" {
@@ -49,12 +50,12 @@ func newServe() *cobra.Command {
 func readTable(name string) (relay.Table, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return relay.Table{}, usageError{err}
+		return relay.Table{}, program.BadUsage(err)
 	}
 	defer f.Close()
 	t, err := relay.ReadTable(f)
 	if err != nil {
-		return relay.Table{}, usageError{fmt.Errorf("%s: %w", name, err)}
+		return relay.Table{}, program.BadUsage(fmt.Errorf("%s: %w", name, err))
 	}
 	return t, nil
 }
@@ -69,7 +70,7 @@ func serve(ctx context.Context, listen, forwarder, control string, window int, t
 		},
 	})
 	if err := r.Share(t); err != nil {
-		return usageError{err}
+		return program.BadUsage(err)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/remap/avoid"
 	"fairway/remap/backtest"
 	"fairway/remap/dfra"
@@ -48,7 +49,7 @@ func newBacktest(o *options) *cobra.Command {
 			}
 			results, err := f.replay(runs)
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			if o.json {
 				return printJSON(c.OutOrStdout(), results)

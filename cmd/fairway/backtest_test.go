@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/cmd/program"
 	"fairway/remap/backtest"
 )
 
@@ -49,11 +50,11 @@ func TestBacktestOfACSV(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, args := range [][]string{{"backtest"}, {"backtest", "--csv", file, "--forwarders", "3"}} {
-		if _, _, err := fairway(args...); exitCode(err) == exitDone {
+		if _, _, err := fairway(args...); exitCode(err) == program.Done {
 			t.Errorf("%v is taken", args)
 		}
 	}
-	if _, _, err := fairway("backtest", "--csv", file+".none"); exitCode(err) != exitFailed {
+	if _, _, err := fairway("backtest", "--csv", file+".none"); exitCode(err) != program.Failed {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -75,7 +76,7 @@ func TestDecideByEveryPolicy(t *testing.T) {
 			t.Errorf("%s: %s, %v", policy, out, err)
 		}
 	}
-	if _, _, err := fairway("decide", "--policy", "luck", file); exitCode(err) != exitUsage {
+	if _, _, err := fairway("decide", "--policy", "luck", file); exitCode(err) != program.Usage {
 		t.Errorf("an unknown policy: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/console/consoletest"
 	"fairway/remap"
@@ -35,15 +36,15 @@ func TestCommandsOnADaemon(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"jobs", exitDone, []string{"JOB", "88231", "ROMS", "wei", "480"}},
-		{"job 88231", exitDone, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB", "upgrade by policy dfra"}},
-		{"job 88190", exitDone, []string{"mode N-N", "64 nodes did I/O"}},
-		{"job 1", exitNotFound, []string{`job "1"`}},
-		{"job", exitUsage, []string{"fairway job --help"}},
-		{"plans", exitDone, []string{"PLAN", "STATE"}},
-		{"plan show P-9", exitNotFound, []string{"P-9"}},
-		{"audit", exitDone, []string{"excluded", "disk errors since the night"}},
-		{"jobs --colour", exitUsage, []string{"--colour"}},
+		{"jobs", program.Done, []string{"JOB", "88231", "ROMS", "wei", "480"}},
+		{"job 88231", program.Done, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB", "upgrade by policy dfra"}},
+		{"job 88190", program.Done, []string{"mode N-N", "64 nodes did I/O"}},
+		{"job 1", program.NotFound, []string{`job "1"`}},
+		{"job", program.Usage, []string{"fairway job --help"}},
+		{"plans", program.Done, []string{"PLAN", "STATE"}},
+		{"plan show P-9", program.NotFound, []string{"P-9"}},
+		{"audit", program.Done, []string{"excluded", "disk errors since the night"}},
+		{"jobs --colour", program.Usage, []string{"--colour"}},
 	} {
 		out, code := command(t, append([]string{"--addr", addr}, strings.Fields(c.args)...)...)
 		if code != c.code {
@@ -63,7 +64,7 @@ func TestCommandsOnADaemon(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &v); err != nil || v.ID != "88231" || v.Forwarders["fwd003"] != 40 {
 		t.Errorf("--json: %v\n%.300s", err, out)
 	}
-	if out, code := command(t, "--addr", "unix:"+filepath.Join(t.TempDir(), "nobody"), "jobs"); code != exitUnreachable {
+	if out, code := command(t, "--addr", "unix:"+filepath.Join(t.TempDir(), "nobody"), "jobs"); code != program.Unreachable {
 		t.Errorf("nobody listens: %d %s", code, out)
 	}
 }
@@ -82,7 +83,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Close()
-	if out, code := command(t, "audit", "verify", path); code != exitDone || !strings.Contains(out, "is whole") {
+	if out, code := command(t, "audit", "verify", path); code != program.Done || !strings.Contains(out, "is whole") {
 		t.Errorf("%d %s", code, out)
 	}
 	b, err := os.ReadFile(path)
@@ -96,7 +97,7 @@ func TestAuditVerify(t *testing.T) {
 	if err := os.WriteFile(path, changed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := command(t, "audit", "verify", path); code != exitFailed || !strings.Contains(out, "damaged") {
+	if out, code := command(t, "audit", "verify", path); code != program.Failed || !strings.Contains(out, "damaged") {
 		t.Errorf("a changed journal: %d %s", code, out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/darshan"
 )
 
@@ -111,7 +112,7 @@ func darshanLogs(cmd *cobra.Command, names []string, show darshanShow) error {
 		return err
 	}
 	if failed > 0 {
-		return usageError{fmt.Errorf("%d of %d logs could not be read, or not wholly (named above); the rest is printed", failed, len(names))}
+		return program.BadUsage(fmt.Errorf("%d of %d logs could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
 	}
 	return nil
 }

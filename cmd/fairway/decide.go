@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
 )
@@ -22,7 +23,7 @@ func newDecide() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			policy, err := dispatch.PolicyByName(name, harm)
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			in, err := openInput(cmd, args[0])
 			if err != nil {
@@ -31,7 +32,7 @@ func newDecide() *cobra.Command {
 			defer in.Close()
 			c, err := dfra.ReadCase(in)
 			if err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			return printJSON(cmd.OutOrStdout(), policy(c))
 		},

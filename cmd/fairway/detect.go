@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly/recorded"
+	"fairway/cmd/program"
 )
 
 // shownRows bounds how many bad rows are named; all are counted.
@@ -27,7 +28,7 @@ each day (UTC) ends with the occupancy of every forwarder and of the layer (node
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := set.Validate(); err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			set.Occupancy = set.Occupancy || o.json
 			out := bufio.NewWriter(c.OutOrStdout())
@@ -49,7 +50,7 @@ each day (UTC) ends with the occupancy of every forwarder and of the layer (node
 				fmt.Fprintf(c.ErrOrStderr(), "fairway: detect: %d rows could not be used, of %d rows in %d seconds\n", sum.Bad, sum.Rows, sum.Seconds)
 			}
 			if err != nil && sum.Rows == 0 { // nothing was understood: not even the header is written
-				return usageError{fmt.Errorf("detect: %w", err)}
+				return program.BadUsage(fmt.Errorf("detect: %w", err))
 			}
 			if err = errors.Join(err, out.Flush()); err != nil {
 				return fmt.Errorf("detect: %w", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/remap/filedomain"
 )
 
@@ -29,10 +30,10 @@ func newFiledomain() *cobra.Command {
 			d := json.NewDecoder(in)
 			d.DisallowUnknownFields()
 			if err := d.Decode(&c); err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if err := c.Check(); err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 				filedomain.Answer

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/slurm"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -37,13 +38,13 @@ func newHook(o *options) *cobra.Command {
 			"would requeue the job otherwise. Whatever happens to fairwayd, the job starts, on its default mapping.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError{errors.New("hook needs a verb: dispatch or end")}
+			return program.BadUsage(errors.New("hook needs a verb: dispatch or end"))
 		},
 	}
 	c.PersistentFlags().DurationVar(&within, "within", hookWithin, "longest that the job waits")
 	verb := func(name, short string, tell func(context.Context, *client.Client, func(string) string, io.Writer) error) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-			hang := time.AfterFunc(within+hookGrace, func() { os.Exit(exitDone) })
+			hang := time.AfterFunc(within+hookGrace, func() { os.Exit(program.Done) })
 			defer hang.Stop()
 			ctx, cancel := context.WithTimeout(c.Context(), within)
 			defer cancel()

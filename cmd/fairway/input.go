@@ -7,6 +7,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
 )
 
 // openInput opens a file named on the command line; "-" is standard input. What is compressed by gzip is
@@ -17,7 +19,7 @@ func openInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, program.BadUsage(err)
 	}
 	if !isGzip(f) {
 		return f, nil // as a file, which can be read at any place

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/lmt"
 	"fairway/collector/slurm"
 )
@@ -24,7 +25,7 @@ func zoneFlag(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--zone %q: %w (want a name such as Asia/Shanghai, Local, or an offset such as +08:00)", name, err)}
+		return nil, program.BadUsage(fmt.Errorf("--zone %q: %w (want a name such as Asia/Shanghai, Local, or an offset such as +08:00)", name, err))
 	}
 	return zone, nil
 }
@@ -76,7 +77,7 @@ func newLMT() *cobra.Command {
 				return err
 			}
 			if interval <= 0 {
-				return usageError{fmt.Errorf("--interval %s is no time between readings", interval)}
+				return program.BadUsage(fmt.Errorf("--interval %s is no time between readings", interval))
 			}
 			return jsonLines(cmd, args, func(name string, print func(any) error) error {
 				in, size, done, err := openSeekable(cmd, name)
@@ -118,7 +119,7 @@ func jsonLines(cmd *cobra.Command, names []string, read func(name string, print 
 		}
 	}
 	if failed > 0 {
-		return usageError{fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names))}
+		return program.BadUsage(fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
 	}
 	return nil
 }

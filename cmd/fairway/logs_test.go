@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/cmd/program"
 )
 
 // runWith runs fairway with its output caught.
@@ -52,7 +54,7 @@ func TestDarshanGoesOnAfterABadLog(t *testing.T) {
 		names = append(names, file("a", b), file("old", old), file("b", b), file("torn", torn), filepath.Join(dir, "missing"))
 	}
 	out, bad, code := runWith(t, "", append([]string{"darshan"}, names...)...)
-	if code != exitUsage {
+	if code != program.Usage {
 		t.Errorf("exit code %d", code)
 	}
 	var logs []string
@@ -87,7 +89,7 @@ func TestDarshanCounters(t *testing.T) {
 	}
 	out, bad, code := runWith(t, string(b), "darshan", "--counters", "-")
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if code != exitDone || bad != "" || len(lines) != 3*86+68+29+21+3*7 {
+	if code != program.Done || bad != "" || len(lines) != 3*86+68+29+21+3*7 {
 		t.Errorf("%d lines, code %d, %s", len(lines), code, bad)
 	}
 	if want := "POSIX\t-1\t11\tPOSIX_BYTES_READ\t114\t/scratch/home/out\t/scratch/home\tnfs"; lines[14] != want {
@@ -100,14 +102,14 @@ func TestSacctAndLMTLines(t *testing.T) {
 	if want := `{"job":"7","start":"2024-05-01T08:00:00Z","nodes":["n1","n2"],"node_list":"n[1-2]"}` + "\n" + `{"job":"8"}` + "\n"; out != want {
 		t.Errorf("%s, want %s", out, want)
 	}
-	if code != exitUsage || !strings.Contains(bad, `line 3: JobID: "x" is no job`) {
+	if code != program.Usage || !strings.Contains(bad, `line 3: JobID: "x" is no job`) {
 		t.Errorf("code %d, %s", code, bad)
 	}
 	out, bad, code = runWith(t, "OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\na-OST000a,2024-05-01 10:00:00,5,6\na-OST000a,2024-05-01 10:00:05,5,9\n", "lmt", "--zone", "UTC", "-")
-	if code != exitDone || bad != "" || !strings.HasSuffix(out, `"delta":{"start":"2024-05-01T10:00:00Z","seconds":5,"read_bytes":0,"write_bytes":3}}`+"\n") {
+	if code != program.Done || bad != "" || !strings.HasSuffix(out, `"delta":{"start":"2024-05-01T10:00:00Z","seconds":5,"read_bytes":0,"write_bytes":3}}`+"\n") {
 		t.Errorf("code %d, %s, %s", code, bad, out)
 	}
-	if _, _, code := runWith(t, "", "sacct", "--zone", "Mars/Olympus", "-"); code != exitUsage {
+	if _, _, code := runWith(t, "", "sacct", "--zone", "Mars/Olympus", "-"); code != program.Usage {
 		t.Errorf("code %d", code)
 	}
 }
@@ -122,12 +124,12 @@ func TestLustreTellsFilesByTheirContent(t *testing.T) {
 		"mdt.fs-MDT0000.uuid=abc\nmdt.fs-MDT0000.md_stats=\nopen 4 samples [reqs]\n":                       `"param":"mdt.fs-MDT0000.md_stats","stat"`,
 	} {
 		out, bad, code := runWith(t, text, "lustre", "-")
-		if code != exitDone || bad != "" || !strings.Contains(out, want) {
+		if code != program.Done || bad != "" || !strings.Contains(out, want) {
 			t.Errorf("%q: code %d, %s, %s", text, code, bad, out)
 		}
 	}
 	for _, text := range []string{"FULL\n", "", "mdt.fs-MDT0000.uuid=abc\n"} {
-		if out, bad, code := runWith(t, text, "lustre", "-"); code != exitUsage || out != "" || !strings.Contains(bad, "not of a kind that is read") {
+		if out, bad, code := runWith(t, text, "lustre", "-"); code != program.Usage || out != "" || !strings.Contains(bad, "not of a kind that is read") {
 			t.Errorf("%q: code %d, %s, %s", text, code, bad, out)
 		}
 	}
@@ -145,7 +147,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		root.SetOut(brokenWriter{})
 		var bad bytes.Buffer
 		root.SetErr(&bad)
-		if err := root.ExecuteContext(t.Context()); exitCode(err) != exitFailed || !strings.Contains(err.Error(), "no space left") {
+		if err := root.ExecuteContext(t.Context()); exitCode(err) != program.Failed || !strings.Contains(err.Error(), "no space left") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

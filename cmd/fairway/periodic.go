@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/console"
 	"fairway/remap/cycles"
 	"fairway/remap/periodic"
@@ -69,12 +70,12 @@ type planned struct {
 func readSet(cmd *cobra.Command, name string) (periodic.Set, error) {
 	in, err := openInput(cmd, name)
 	if err != nil {
-		return periodic.Set{}, usageError{err}
+		return periodic.Set{}, program.BadUsage(err)
 	}
 	defer in.Close()
 	s, err := periodic.ReadSet(in)
 	if err != nil {
-		return s, usageError{fmt.Errorf("%s: %w", name, err)}
+		return s, program.BadUsage(fmt.Errorf("%s: %w", name, err))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/program"
 	"fairway/console"
 	"fairway/remap/cycles"
 	"fairway/remap/periodic"
@@ -32,7 +33,7 @@ func TestPeriodicFromHistory(t *testing.T) {
 	}))
 	defer d.Close()
 	out, code := command(t, "--addr", d.URL, "periodic", "--from-history")
-	if code != exitNotFound || !strings.Contains(out, "none of 0 applications") {
+	if code != program.NotFound || !strings.Contains(out, "none of 0 applications") {
 		t.Errorf("an empty history: %d %s", code, out)
 	}
 	var runs []history.Run
@@ -49,14 +50,14 @@ func TestPeriodicFromHistory(t *testing.T) {
 		periodic.Pattern
 		Windows []cycles.Window `json:"windows"`
 	}
-	if err := json.Unmarshal([]byte(out), &got); code != exitDone || err != nil || len(got.Windows) != 2 || len(got.Apps) != 2 || got.Windows[0].App != got.Apps[0].Name {
+	if err := json.Unmarshal([]byte(out), &got); code != program.Done || err != nil || len(got.Windows) != 2 || len(got.Apps) != 2 || got.Windows[0].App != got.Apps[0].Name {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 	if asked != "/api/v1/cycles?B=5" {
 		t.Errorf("asked %s", asked)
 	}
 	for _, args := range [][]string{{"periodic"}, {"periodic", "--from-history", "set.json"}} {
-		if out, code := command(t, args...); code != exitUsage {
+		if out, code := command(t, args...); code != program.Usage {
 			t.Errorf("%v: %d %s", args, code, out)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/console"
 	"fairway/remap"
 	"fairway/webui/client"
@@ -37,7 +38,7 @@ func newPlan(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "plan", Short: "Show or decide one plan", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError{errors.New("plan needs a verb: show, approve, reject, rollback or stop")}
+			return program.BadUsage(errors.New("plan needs a verb: show, approve, reject, rollback or stop"))
 		},
 	}
 	show := &cobra.Command{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/console"
 	"fairway/tsdb/history/iolog"
 )
@@ -29,7 +30,7 @@ func newQuery(o *options) *cobra.Command {
 			}
 			q, err := iolog.ParseQuestion(args)
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			if dir != "" {
 				return becomeDaemon("query", o.json, asCSV, append([]string{"--dir", dir, "--"}, args...))

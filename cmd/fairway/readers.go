@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/lnet"
 	"fairway/collector/lustre"
 	"fairway/collector/lwfs"
@@ -31,7 +32,7 @@ func eachInput(cmd *cobra.Command, names []string, read func(name string, b []by
 		}
 	}
 	if failed > 0 {
-		return usageError{fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names))}
+		return program.BadUsage(fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
 	}
 	return nil
 }

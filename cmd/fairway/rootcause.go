@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly/rootcause"
+	"fairway/cmd/program"
 	"fairway/console"
 	"fairway/tsdb/history/logread"
 )
@@ -32,7 +33,7 @@ func newRootcause() *cobra.Command {
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			job, err := readRootcause(cmd, args[0], rootcause.Op(op))
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			if err := json.NewEncoder(out).Encode(rootcause.Explain(job, rootcause.Defaults())); err != nil {

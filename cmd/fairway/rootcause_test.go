@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fairway/anomaly/rootcause"
+	"fairway/cmd/program"
 )
 
 // execute runs a command line with its standard input and returns what it printed and its exit code.
@@ -33,7 +34,7 @@ func TestRootcauseOfIntervals(t *testing.T) {
 	for name, stdin := range map[string][]byte{path: nil, "-": []byte("\n " + text)} {
 		out, code, err := execute(t, stdin, "rootcause", name)
 		var a rootcause.Answer
-		if code != exitDone || json.Unmarshal([]byte(out), &a) != nil || a.IOTime != 14 || len(a.Critical) != 3 {
+		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.IOTime != 14 || len(a.Critical) != 3 {
 			t.Errorf("%s: exit code %d, %v, %s", name, code, err, out)
 		}
 		for _, field := range []string{`"io_time"`, `"span"`, `"bandwidth"`, `"critical"`, `"exclusive"`, `"factors"`, `"small":null`, `"nonconsec"`, `"collective"`, `"osts"`, `"procs_per_ost"`, `"verdict"`} {
@@ -47,12 +48,12 @@ func TestRootcauseOfIntervals(t *testing.T) {
 func TestRootcauseRefuses(t *testing.T) {
 	for stdin, want := range map[string]string{"": "ends", "{}": "files", "no log": "neither", `{"files":[{"name":"a","start":1}]}`: "files[0]", "3.21\x00\x00\x00\x00": "Darshan"} {
 		out, code, err := execute(t, []byte(stdin), "rootcause", "-")
-		if code != exitUsage || !strings.Contains(err.Error(), want) || out != "" {
+		if code != program.Usage || !strings.Contains(err.Error(), want) || out != "" {
 			t.Errorf("%q: exit code %d, error %v, output %q", stdin, code, err, out)
 		}
 	}
 	for _, args := range [][]string{{"rootcause"}, {"rootcause", "/no/such/file"}, {"rootcause", "--op", "sideways", "-"}} {
-		if _, code, err := execute(t, nil, args...); code != exitUsage {
+		if _, code, err := execute(t, nil, args...); code != program.Usage {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
 	}
@@ -67,7 +68,7 @@ func TestRootcauseOfALog(t *testing.T) {
 	for name, stdin := range map[string][]byte{log: nil, "-": b} {
 		out, code, err := execute(t, stdin, "rootcause", "--op", "write", name)
 		var a rootcause.Answer
-		if code != exitDone || json.Unmarshal([]byte(out), &a) != nil || a.Bytes != 2199023259968 || a.Factors.OSTs != 24 || len(a.Critical) != 1 {
+		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.Bytes != 2199023259968 || a.Factors.OSTs != 24 || len(a.Critical) != 1 {
 			t.Errorf("%s: exit code %d, %v, %s", name, code, err, out)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/remap/driver/tbf"
 	"fairway/remap/share"
 )
@@ -29,19 +30,19 @@ func newShares() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := share.ParsePolicy(policy)
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			if idle != string(share.Inside) && idle != string(share.Flat) {
-				return usageError{fmt.Errorf("--idle %q is neither inside nor flat", idle)}
+				return program.BadUsage(fmt.Errorf("--idle %q is neither inside nor flat", idle))
 			}
 			in, err := openInput(cmd, args[0])
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			defer in.Close()
 			table, err := share.ReadTable(in, p)
 			if err != nil {
-				return usageError{fmt.Errorf("%s: %w", args[0], err)}
+				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			answer := table.Answer(p, share.Idle(idle))
 			if lustre.RPCsPerSec > 0 {
@@ -71,7 +72,7 @@ func newShares() *cobra.Command {
 func printTBF(w io.Writer, s tbf.Server, a share.Answer) error {
 	rules, err := s.Rates(a.Shares)
 	if err != nil {
-		return usageError{err}
+		return program.BadUsage(err)
 	}
 	return printCommands(w, append([][]string{s.Enable()}, s.Commands(nil, rules)...))
 }
@@ -79,7 +80,7 @@ func printTBF(w io.Writer, s tbf.Server, a share.Answer) error {
 // applyTBF makes the answer true on the server that this runs on, and prints the commands that it took.
 func applyTBF(cmd *cobra.Command, s tbf.Server, a share.Answer) error {
 	if _, err := s.Rates(a.Shares); err != nil {
-		return usageError{err}
+		return program.BadUsage(err)
 	}
 	r := tbf.Runner{Server: s}
 	done, err := r.Apply(cmd.Context(), a.Shares)

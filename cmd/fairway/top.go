@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/console"
 )
 
@@ -46,7 +47,7 @@ func newReplay(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			at, err := pastMoment(args, time.Now())
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			return o.show(c, console.Address{Page: "overview", At: at.UTC().Format(time.RFC3339)})
 		},
@@ -91,7 +92,7 @@ func (o *options) show(c *cobra.Command, a console.Address) error {
 		return printJSON(c.OutOrStdout(), v)
 	}
 	if fi, err := os.Stdout.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
-		return usageError{errors.New("the console needs a terminal; use --json, or a command such as 'fairway nodes'")}
+		return program.BadUsage(errors.New("the console needs a terminal; use --json, or a command such as 'fairway nodes'"))
 	}
 	return console.Run(c.Context(), cl, a, console.ColorsOf(os.Getenv))
 }

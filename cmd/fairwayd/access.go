@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/cmd/program"
 	"fairway/remap"
 	"fairway/webui"
 	"fairway/webui/ingest"
@@ -49,7 +50,7 @@ func (o *OIDC) forWeb() (*webui.OIDC, error) {
 	}
 	var err error
 	if w.ClientSecret, err = readPrivate(o.SecretFile); err != nil {
-		return nil, fmt.Errorf("%w: access.oidc.client_secret_file: %w", errConfig, err)
+		return nil, fmt.Errorf("%w: access.oidc.client_secret_file: %w", program.ErrSettings, err)
 	}
 	return w, nil
 }
@@ -92,11 +93,11 @@ func (a *Access) forWeb() (webui.Access, error) {
 		sum := t.SHA256
 		switch {
 		case (t.SHA256 == "") == (t.File == ""):
-			return w, fmt.Errorf("%w: [[access.token]] %q: want either sha256 or file", errConfig, t.Name)
+			return w, fmt.Errorf("%w: [[access.token]] %q: want either sha256 or file", program.ErrSettings, t.Name)
 		case t.File != "":
 			secret, err := readSecret(t.File)
 			if err != nil {
-				return w, fmt.Errorf("%w: [[access.token]] %q: %w", errConfig, t.Name, err)
+				return w, fmt.Errorf("%w: [[access.token]] %q: %w", program.ErrSettings, t.Name, err)
 			}
 			sum = webui.HashToken(secret)
 		}
@@ -110,11 +111,11 @@ func (a *Access) forWeb() (webui.Access, error) {
 	case 1:
 		p := a.Proxy[0]
 		if len(p.From) == 0 || p.UserHeader == "" {
-			return w, fmt.Errorf("%w: [[access.proxy]]: from and user_header are needed, or anybody could say who they are", errConfig)
+			return w, fmt.Errorf("%w: [[access.proxy]]: from and user_header are needed, or anybody could say who they are", program.ErrSettings)
 		}
 		w.Proxy = &webui.Proxy{From: p.From, UserHeader: p.UserHeader, GroupsHeader: p.GroupsHeader, Roles: p.Roles, Default: p.Default}
 	default:
-		return w, fmt.Errorf("%w: %d times [[access.proxy]], at most one", errConfig, len(a.Proxy))
+		return w, fmt.Errorf("%w: %d times [[access.proxy]], at most one", program.ErrSettings, len(a.Proxy))
 	}
 	return w, nil
 }

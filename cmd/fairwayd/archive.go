@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
@@ -123,7 +124,7 @@ func newImport(config *string) *cobra.Command {
 				return err
 			}
 			if im.Read, err = readLog(zone); err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			im.Progress = progressTo(c.ErrOrStderr(), isTerminal(os.Stderr))
 			report, err := im.Import(c.Context(), args...)
@@ -191,7 +192,7 @@ func newQuery(config *string) *cobra.Command {
 			}
 			q, err := iolog.ParseQuestion(args)
 			if err != nil {
-				return usageError{err}
+				return program.BadUsage(err)
 			}
 			dir, err := archiveDir(dir, *config)
 			if err != nil {
@@ -203,7 +204,7 @@ func newQuery(config *string) *cobra.Command {
 			res, err := archive.Ask(c.Context(), dir, q, 0)
 			switch {
 			case errors.Is(err, iolog.ErrQuery):
-				return usageError{err}
+				return program.BadUsage(err)
 			case err != nil:
 				return err
 			case asJSON:

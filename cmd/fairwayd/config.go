@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -16,6 +11,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dfra"
@@ -116,23 +112,12 @@ func defaultConfig() Config {
 	}
 }
 
-// errConfig is wrapped by every error about the configuration.
-var errConfig = errors.New("configuration")
-
 // loadConfig reads the file at path over the defaults. Without a path it reads defaultPath if that
 // exists. It returns which keys the file set.
 func loadConfig(path string) (Config, toml.MetaData, error) {
-	given := path != ""
-	if !given {
-		path = defaultPath
-	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !given {
-		c := defaultConfig()
-		return c, toml.MetaData{}, c.validate()
-	}
+	path, text, err := program.ReadSettings(path, defaultPath)
 	if err != nil {
-		return Config{}, toml.MetaData{}, fmt.Errorf("%w: %w", errConfig, err)
+		return Config{}, toml.MetaData{}, err
 	}
 	return parseConfig(path, text)
 }
@@ -142,20 +127,13 @@ const defaultPath = "/etc/fairway/fairwayd.toml"
 
 func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
 	c := defaultConfig()
-	meta, err := toml.NewDecoder(bytes.NewReader(text)).Decode(&c)
-	if err != nil {
-		var bad toml.ParseError
-		if errors.As(err, &bad) {
-			return Config{}, meta, fmt.Errorf("%w: %s:%d: %s", errConfig, path, bad.Position.Line, bad.Message)
-		}
-		return Config{}, meta, fmt.Errorf("%w: %s: %w", errConfig, path, err)
+	known := make([]string, len(settings))
+	for i, s := range settings {
+		known[i] = s.key
 	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		var lines []error
-		for _, key := range unknown {
-			lines = append(lines, fmt.Errorf("%w: %s:%d: unknown setting %q%s", errConfig, path, lineOf(text, key), key, perhaps(key)))
-		}
-		return Config{}, meta, errors.Join(lines...)
+	meta, err := program.ParseSettings(path, text, &c, known, "fairwayd config")
+	if err != nil {
+		return Config{}, meta, err
 	}
 	if err := c.validate(); err != nil {
 		return Config{}, meta, fmt.Errorf("%w (%s)", err, path)
@@ -163,68 +141,9 @@ func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
 	return c, meta, nil
 }
 
-// lineOf finds the line on which a key stands; 0 if it is written in a way this does not know.
-func lineOf(text []byte, key toml.Key) int {
-	table := ""
-	want := key.String()
-	for i, line := range strings.Split(string(text), "\n") {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			table = strings.Trim(line[:strings.LastIndex(line+"]", "]")], "[] ")
-			if table == want {
-				return i + 1
-			}
-			continue
-		}
-		name, _, ok := strings.Cut(line, "=")
-		name = strings.Trim(strings.TrimSpace(name), `"'`)
-		if table != "" {
-			name = table + "." + name
-		}
-		if ok && (name == want || strings.HasPrefix(want, name+".")) {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// perhaps offers the known setting that is spelt nearly so.
-func perhaps(key toml.Key) string {
-	want, best, least := key.String(), "", 4
-	for _, s := range settings {
-		if d := distance(want, s.key); d < least {
-			best, least = s.key, d
-		}
-	}
-	if best == "" {
-		return " (fairwayd config lists the known ones)"
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost = 1 + min(last, row[j], row[j+1])
-			}
-			last, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
-}
-
 func (c *Config) validate() error {
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{errConfig}, args...)...)
+		return fmt.Errorf("%w: "+format, append([]any{program.ErrSettings}, args...)...)
 	}
 	switch {
 	case c.Name == "":
@@ -251,34 +170,34 @@ func (c *Config) validate() error {
 		return err
 	}
 	if err := c.Desk.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Detector.Validate(); err != nil {
-		return fmt.Errorf("%w: detector.%w", errConfig, err)
+		return fmt.Errorf("%w: detector.%w", program.ErrSettings, err)
 	}
 	if err := c.DetectorState.validate(); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Interference.Validate(); err != nil {
-		return fmt.Errorf("%w: interference.%w", errConfig, err)
+		return fmt.Errorf("%w: interference.%w", program.ErrSettings, err)
 	}
 	if err := c.Findings.Validate(); err != nil {
-		return fmt.Errorf("%w: findings.%w", errConfig, err)
+		return fmt.Errorf("%w: findings.%w", program.ErrSettings, err)
 	}
 	if err := c.Probe.validate(); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Feed.validate(); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Slurm.validate(); err != nil {
 		return err
 	}
 	if err := c.Dispatch.validate(); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Relay.Validate(); err != nil {
-		return fmt.Errorf("%w: relay.%w", errConfig, err)
+		return fmt.Errorf("%w: relay.%w", program.ErrSettings, err)
 	}
 	return c.validateNodes()
 }
@@ -288,17 +207,17 @@ func (c *Config) validateNodes() error {
 	for i, n := range c.Nodes {
 		switch {
 		case n.ID == "":
-			return fmt.Errorf("%w: [[node]] number %d has no id", errConfig, i+1)
+			return fmt.Errorf("%w: [[node]] number %d has no id", program.ErrSettings, i+1)
 		case n.Role == topology.RoleUnknown:
-			return fmt.Errorf("%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata", errConfig, n.ID)
+			return fmt.Errorf("%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata", program.ErrSettings, n.ID)
 		case roles[n.ID] != topology.RoleUnknown:
-			return fmt.Errorf("%w: [[node]] %s stands there twice", errConfig, n.ID)
+			return fmt.Errorf("%w: [[node]] %s stands there twice", program.ErrSettings, n.ID)
 		}
 		roles[n.ID] = n.Role
 	}
 	for cn, f := range c.Default {
 		if r := roles[f.Node()]; r != topology.Forwarder && r != topology.RoleUnknown {
-			return fmt.Errorf("%w: default_mapping: %s = %q, which is a %s node", errConfig, cn, f, r)
+			return fmt.Errorf("%w: default_mapping: %s = %q, which is a %s node", program.ErrSettings, cn, f, r)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/observed"
 	"fairway/collector/probe"
@@ -110,7 +111,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Audit:   d.desk.History, Metrics: meters, Version: version, Log: log,
 	})
 	if err != nil {
-		return d, fmt.Errorf("%w: %w", errConfig, err)
+		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
@@ -173,7 +174,7 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 	case driverExec:
 		e, err := exec.New(c.Command, fan)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errConfig, err)
+			return nil, fmt.Errorf("%w: %w", program.ErrSettings, err)
 		}
 		return e, nil
 	}

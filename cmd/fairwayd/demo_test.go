@@ -27,9 +27,9 @@ func demoArgs(more ...string) []string {
 func demoPrograms(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"fairway", "fairway-agent", "fairway-mount"} {
-		program(t, p)
+		binary(t, p)
 	}
-	return program(t, "fairwayd")
+	return binary(t, "fairwayd")
 }
 
 func TestDemoRunsAndLeavesNothing(t *testing.T) {
@@ -67,7 +67,7 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 					socket = m[1]
 				}
 			}
-			nodes, err := exec.CommandContext(t.Context(), program(t, "fairway"), "--addr", "unix:"+socket, "nodes", "--role", "forwarder").CombinedOutput()
+			nodes, err := exec.CommandContext(t.Context(), binary(t, "fairway"), "--addr", "unix:"+socket, "nodes", "--role", "forwarder").CombinedOutput()
 			if err != nil || !strings.Contains(string(nodes), "fwd001") {
 				t.Errorf("fairway nodes: %v\n%s", err, nodes)
 			}

@@ -50,7 +50,7 @@ func TestRealSlowForwarderIsFound(t *testing.T) {
 	begun := time.Now()
 	for time.Since(begun) < 150*time.Second {
 		time.Sleep(time.Second)
-		text, err := exec.CommandContext(t.Context(), program(t, "fairway"), "--addr", "unix:"+socket, "--json", "findings").Output()
+		text, err := exec.CommandContext(t.Context(), binary(t, "fairway"), "--addr", "unix:"+socket, "--json", "findings").Output()
 		var list []anomaly.Finding
 		if err == nil {
 			err = json.Unmarshal(text, &list)

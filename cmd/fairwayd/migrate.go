@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/tsdb/migrate"
 )
 
@@ -26,7 +27,7 @@ func newMigrate(path *string) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if !slices.Contains(storeKinds, from) || !slices.Contains(storeKinds, to) || from == to {
-				return usageError{fmt.Errorf("--from %q --to %q: want two of embedded, influx and victoria", from, to)}
+				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and victoria", from, to))
 			}
 			conf, _, err := loadConfig(*path)
 			if err != nil {

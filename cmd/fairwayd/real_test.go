@@ -23,8 +23,8 @@ import (
 	"fairway/webui"
 )
 
-// program builds one of the module's programs once and returns its path.
-func program(t *testing.T, name string) string {
+// binary builds one of the module's programs once and returns its path.
+func binary(t *testing.T, name string) string {
 	t.Helper()
 	built.mu.Lock()
 	defer built.mu.Unlock()
@@ -116,7 +116,7 @@ func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 
 func (d *realDaemon) start() {
 	d.t.Helper()
-	d.cmd = exec.Command(program(d.t, "fairwayd"), "run", "--config", d.conf)
+	d.cmd = exec.Command(binary(d.t, "fairwayd"), "run", "--config", d.conf)
 	d.cmd.Stderr = d.log
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)

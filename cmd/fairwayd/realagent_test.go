@@ -36,7 +36,7 @@ func TestRealAgentThroughAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	agent := exec.Command(program(t, "fairway-agent"), "--config", conf)
+	agent := exec.Command(binary(t, "fairway-agent"), "--config", conf)
 	agent.Stderr = log
 	first := time.Now()
 	if err := agent.Start(); err != nil {

@@ -32,7 +32,7 @@ func TestModesOfRealPrograms(t *testing.T) {
 		for rank, n := range nodes {
 			spec := workload.Spec{Mode: c.mode, Name: string(c.mode), BurstBytes: 8 << 20, BlockBytes: 256 << 10, BytesPerSec: 8 << 20,
 				BurstFiles: 50, FilesPerSec: 50, Period: 2 * time.Second, Duration: 4 * time.Second}
-			argv := append([]string{"env", "SLURM_JOB_ID=" + id, fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_NTASKS=", len(nodes))}, ioArgv(program(t, "fairwayd"), spec)...)
+			argv := append([]string{"env", "SLURM_JOB_ID=" + id, fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_NTASKS=", len(nodes))}, ioArgv(binary(t, "fairwayd"), spec)...)
 			go func() {
 				out, err := tb.Exec(t.Context(), n, argv...)
 				if err != nil {

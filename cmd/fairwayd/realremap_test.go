@@ -64,7 +64,7 @@ func newRealLayer(t *testing.T) (*testbed.Testbed, *realDaemon) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: namespaces need root")
 	}
-	cfg.MountProgram = program(t, "fairway-mount")
+	cfg.MountProgram = binary(t, "fairway-mount")
 	tb, err := testbed.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func newRealLayer(t *testing.T) (*testbed.Testbed, *realDaemon) {
 	d := newRealDaemonAt(t, agents, conf.String())
 	secret := filepath.Join(t.TempDir(), "token")
 	write(t, secret, agentSecret)
-	err = tb.StartAgents(t.Context(), testbed.Agents{Program: program(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
+	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func background(t *testing.T, name string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program(t, name), args...)
+	cmd := exec.Command(binary(t, name), args...)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"fairway/cmd/program"
 )
 
 // setting is what an operator is told about one key.
@@ -182,7 +184,7 @@ func origin(key, was string, text []byte, meta toml.MetaData) string {
 	if !meta.IsDefined(strings.Split(key, ".")...) {
 		return ""
 	}
-	return fmt.Sprintf(" # line %d; default %s", lineOf(text, toml.Key(strings.Split(key, "."))), was)
+	return fmt.Sprintf(" # line %d; default %s", program.LineOf(text, toml.Key(strings.Split(key, "."))), was)
 }
 
 // printTable writes what stands last in the file: tokens, nodes, the mapping and their like.

@@ -36,10 +36,10 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: namespaces need root")
 	}
-	cfg.MountProgram = program(t, "fairway-mount")
+	cfg.MountProgram = binary(t, "fairway-mount")
 	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
 		script := filepath.Join(dir, verb)
-		text := fmt.Sprintf("#!/bin/sh\nread socket < %s/socket\nexec %s hook %s --addr \"unix:$socket\" >> %s/hook.log 2>&1\n", dir, program(t, "fairway"), verb, dir)
+		text := fmt.Sprintf("#!/bin/sh\nread socket < %s/socket\nexec %s hook %s --addr \"unix:$socket\" >> %s/hook.log 2>&1\n", dir, binary(t, "fairway"), verb, dir)
 		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	write(t, filepath.Join(dir, "socket"), d.socket+"\n")
 	secret := filepath.Join(t.TempDir(), "token")
 	write(t, secret, agentSecret)
-	err = tb.StartAgents(t.Context(), testbed.Agents{Program: program(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
+	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (s *slurmSite) run(name string, writes int) (id topology.JobID, printed str
 	s.Helper()
 	socket := strings.ReplaceAll(s.tb.MountSocket("cn000"), "cn000", "$(hostname)")
 	script := fmt.Sprintf(`%s status %s | grep '"forwarder"'; for i in $(seq %d); do dd if=/dev/zero of=/pfs/%s.$(hostname).$i bs=256k count=80 2>/dev/null || exit 1; sleep 1; done`,
-		program(s.T, "fairway-mount"), socket, writes, name)
+		binary(s.T, "fairway-mount"), socket, writes, name)
 	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: name, Nodes: 2, NodeList: []topology.NodeID{"cn000", "cn001"}, Argv: []string{"sh", "-c", script}})
 	if err != nil {
 		s.Fatal(err)

@@ -105,7 +105,7 @@ func (d *realDaemon) dispatch(job topology.JobID, nodes ...topology.NodeID) (a d
 // fairway runs a command on the daemon and wants its exit code and a word in what it prints.
 func (d *realDaemon) fairway(code int, what, says string, args ...string) string {
 	d.t.Helper()
-	cmd := exec.Command(program(d.t, "fairway"), append([]string{"--addr", "unix:" + d.socket}, args...)...)
+	cmd := exec.Command(binary(d.t, "fairway"), append([]string{"--addr", "unix:" + d.socket}, args...)...)
 	out, _ := cmd.CombinedOutput() // the exit code says it
 	if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), says) {
 		d.t.Errorf("%s: fairway %s: exit code %d, want %d, and %q in\n%s", what, strings.Join(args, " "), got, code, says, out)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/tsdb/influx"
@@ -57,13 +58,13 @@ var storeKinds = []string{storeEmbedded, storeInflux, storeVictoria}
 func (s *Store) validate() error {
 	switch {
 	case !slices.Contains(storeKinds, s.Kind):
-		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or victoria", errConfig, s.Kind)
+		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or victoria", program.ErrSettings, s.Kind)
 	case s.Keep < 0 || s.KeepBytes < 0:
-		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", errConfig, s.Keep, s.KeepBytes)
+		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", program.ErrSettings, s.Keep, s.KeepBytes)
 	case s.Keep10s < 0 || s.Keep5m < 0 || s.Keep5m > 0 && s.Keep10s == 0:
-		return fmt.Errorf("%w: store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs keep_10s", errConfig, s.Keep10s, s.Keep5m)
+		return fmt.Errorf("%w: store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs keep_10s", program.ErrSettings, s.Keep10s, s.Keep5m)
 	case s.Kind != storeEmbedded && (s.Keep > 0 || s.KeepBytes > 0 || s.Keep10s > 0):
-		return fmt.Errorf("%w: store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s has its own retention", errConfig, s.Kind)
+		return fmt.Errorf("%w: store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s has its own retention", program.ErrSettings, s.Kind)
 	}
 	return s.validateServer(s.Kind)
 }
@@ -75,14 +76,14 @@ func (s *Store) validateServer(kind string) error {
 	case storeInflux:
 		addresses["store.influx.url"] = s.Influx.URL
 		if s.Influx.Bucket == "" {
-			return fmt.Errorf("%w: store.influx.bucket is empty: want a bucket's name, or database/retention for InfluxDB 1.8", errConfig)
+			return fmt.Errorf("%w: store.influx.bucket is empty: want a bucket's name, or database/retention for InfluxDB 1.8", program.ErrSettings)
 		}
 	case storeVictoria:
 		addresses["store.victoria.write_url"], addresses["store.victoria.read_url"] = s.Victoria.WriteURL, s.Victoria.ReadURL
 	}
 	for key, address := range addresses {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("%w: %s = %q: want an address such as http://127.0.0.1:8086", errConfig, key, address)
+			return fmt.Errorf("%w: %s = %q: want an address such as http://127.0.0.1:8086", program.ErrSettings, key, address)
 		}
 	}
 	return nil
@@ -106,7 +107,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 	case storeInflux:
 		token, err := serverToken(c.Influx.TokenFile)
 		if err != nil {
-			return openedStore{}, fmt.Errorf("%w: store.influx.token_file: %w", errConfig, err)
+			return openedStore{}, fmt.Errorf("%w: store.influx.token_file: %w", program.ErrSettings, err)
 		}
 		s, err := influx.Open(influx.Config{URL: c.Influx.URL, Org: c.Influx.Org, Bucket: c.Influx.Bucket, Token: token,
 			SpoolDir: spool, SpoolBytes: c.SpoolBytes, Log: log})
@@ -117,7 +118,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 	case storeVictoria:
 		token, err := serverToken(c.Victoria.TokenFile)
 		if err != nil {
-			return openedStore{}, fmt.Errorf("%w: store.victoria.token_file: %w", errConfig, err)
+			return openedStore{}, fmt.Errorf("%w: store.victoria.token_file: %w", program.ErrSettings, err)
 		}
 		s, err := victoria.Open(victoria.Config{WriteURL: c.Victoria.WriteURL, ReadURL: c.Victoria.ReadURL, Token: token,
 			SpoolDir: spool, SpoolBytes: c.SpoolBytes, Log: log})

@@ -1,0 +1,101 @@
+// Package program is what fairway's programs have in common: how they start and end, what their exit
+// codes mean, and how they read a settings file.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of every program and command.
+const (
+	Done        = 0
+	Failed      = 1
+	Usage       = 2 // also: settings or input that cannot be used
+	NotAllowed  = 4
+	NotFound    = 5
+	Changed     = 6
+	Unreachable = 7
+	Partly      = 8
+)
+
+// usageError is what BadUsage makes.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// BadUsage marks a command line, a settings file or an input that cannot be understood.
+func BadUsage(err error) error { return usageError{err} }
+
+// unreachableError is what NoAnswer makes.
+type unreachableError struct{ error }
+
+func (e unreachableError) Unwrap() error { return e.error }
+
+// NoAnswer marks a daemon, mount or relay that does not answer.
+func NoAnswer(err error) error { return unreachableError{err} }
+
+// Main runs a program until it ends or is told to by a signal, and ends the process with its exit code.
+func Main(run func(ctx context.Context, args []string) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// Run executes a command line and says on the standard error why it failed.
+func Run(ctx context.Context, root *cobra.Command, args []string) error {
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
+	}
+	return err
+}
+
+// Code is the exit code of a command's outcome.
+func Code(err error) int {
+	switch {
+	case err == nil:
+		return Done
+	case errors.As(err, new(usageError)), strings.HasPrefix(err.Error(), "required flag"): // cobra gives a missing flag no type of its own
+		return Usage
+	case errors.As(err, new(unreachableError)):
+		return Unreachable
+	}
+	return Failed
+}
+
+// Strict makes wrong flags and arguments of a program's every command usage errors that name the help
+// to read. It is called when all commands have been added.
+func Strict(root *cobra.Command) *cobra.Command {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetFlagErrorFunc(see)
+	strictArgs(root)
+	return root
+}
+
+func strictArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return see(c, err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		strictArgs(sub)
+	}
+}
+
+func see(c *cobra.Command, err error) error {
+	return BadUsage(fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
+}

@@ -1,0 +1,101 @@
+package program_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
+)
+
+func TestHowAProgramEnds(t *testing.T) {
+	outcome := map[string]error{
+		"well":   nil,
+		"badly":  errors.New("no space left"),
+		"wrong":  fmt.Errorf("line 3: %w", program.BadUsage(errors.New("no such field"))),
+		"lonely": fmt.Errorf("asking: %w", program.NoAnswer(errors.New("connection refused"))),
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"well"}, program.Done, ""},
+		{[]string{"badly"}, program.Failed, "tool: no space left\n"},
+		{[]string{"wrong"}, program.Usage, "tool: line 3: no such field\n"},
+		{[]string{"lonely"}, program.Unreachable, "tool: asking: connection refused\n"},
+		{[]string{"well", "more"}, program.Usage, "tool: unknown command \"more\" for \"tool well\" (see 'tool well --help')\n"},
+		{[]string{"well", "--colour"}, program.Usage, "tool: unknown flag: --colour (see 'tool well --help')\n"},
+		{[]string{"needy"}, program.Usage, "tool: required flag(s) \"to\" not set\n"},
+	} {
+		root := &cobra.Command{Use: "tool"}
+		for name, err := range outcome {
+			root.AddCommand(&cobra.Command{Use: name, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return err }})
+		}
+		needy := &cobra.Command{Use: "needy", Run: func(*cobra.Command, []string) {}}
+		needy.Flags().String("to", "", "")
+		if err := needy.MarkFlagRequired("to"); err != nil {
+			t.Fatal(err)
+		}
+		root.AddCommand(needy)
+		var errs bytes.Buffer
+		root.SetErr(&errs)
+		if code := program.Code(program.Run(t.Context(), program.Strict(root), c.args)); code != c.code || errs.String() != c.says {
+			t.Errorf("%q ends with %d and %q, want %d and %q", c.args, code, errs.String(), c.code, c.says)
+		}
+	}
+}
+
+type conf struct {
+	Name  string
+	Store struct{ Keep int }
+}
+
+func TestSettingsNameTheLine(t *testing.T) {
+	known := []string{"name", "store.keep"}
+	for text, want := range map[string]string{
+		"name = \"a\"\n[store]\nkep = 3\n":      `configuration: f.toml:3: unknown setting "store.kep" (did you mean "store.keep"?)`,
+		"\nentirely_different = 1\n":            `configuration: f.toml:2: unknown setting "entirely_different" (tool config lists the known ones)`,
+		"name = \"a\"\n[store]\nkeep = \"x\"\n": `configuration: f.toml: toml: line 3 (last key "store.keep"): incompatible types`,
+		"name = \n":                             "configuration: f.toml:1: ",
+		"[other]\nx = 1\n":                      `configuration: f.toml:`,
+	} {
+		var c conf
+		_, err := program.ParseSettings("f.toml", []byte(text), &c, known, "tool config")
+		if err == nil || !strings.HasPrefix(err.Error(), want) || program.Code(err) != program.Usage {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	c := conf{Name: "default"}
+	meta, err := program.ParseSettings("f.toml", []byte("[store]\nkeep = 3\n"), &c, known, "tool config")
+	if err != nil || c.Name != "default" || c.Store.Keep != 3 || !meta.IsDefined("store", "keep") || meta.IsDefined("name") {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestSettingsThatAreNotThere(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "f.toml")
+	if path, text, err := program.ReadSettings("", missing); path != missing || text != nil || err != nil {
+		t.Errorf("the file nobody named: %q, %q, %v", path, text, err)
+	}
+	if _, _, err := program.ReadSettings(missing, ""); !errors.Is(err, program.ErrSettings) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file that was named: %v", err)
+	}
+}
+
+func FuzzLineOf(f *testing.F) {
+	f.Add([]byte("[desk\nx"))
+	f.Add([]byte("a.b.c = 1\n[]\n[a]\nb=1"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if n := program.LineOf(text, toml.Key{"a", "b"}); n < 0 || n > bytes.Count(text, []byte("\n"))+1 {
+			t.Errorf("line %d of %q", n, text)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// ErrSettings is wrapped by every error about a program's settings; it is a usage error.
+var ErrSettings = BadUsage(errors.New("configuration"))
+
+// ReadSettings reads the text of the settings file at path; without a path, of the one at fallback if
+// that exists. It returns the path that was read.
+func ReadSettings(path, fallback string) (string, []byte, error) {
+	given := path != ""
+	if !given {
+		path = fallback
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && (given || !errors.Is(err, fs.ErrNotExist)) {
+		return path, nil, fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	return path, text, nil
+}
+
+// ParseSettings reads TOML over the defaults in c, a pointer to a struct. A key that c has no field for
+// is an error with its line, and with the known setting that is spelt nearly so; list is the command
+// that prints the known ones.
+func ParseSettings(path string, text []byte, c any, known []string, list string) (toml.MetaData, error) {
+	meta, err := toml.Decode(string(text), c)
+	if err != nil {
+		if bad := (toml.ParseError{}); errors.As(err, &bad) {
+			return meta, fmt.Errorf("%w: %s:%d: %s", ErrSettings, path, bad.Position.Line, bad.Message)
+		}
+		return meta, fmt.Errorf("%w: %s: %w", ErrSettings, path, err)
+	}
+	var unknown []error
+	for _, key := range meta.Undecoded() {
+		hint := fmt.Sprintf("%s lists the known ones", list)
+		if near := nearest(key.String(), known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (%s)", ErrSettings, path, LineOf(text, key), key, hint))
+	}
+	return meta, errors.Join(unknown...)
+}
+
+// LineOf finds the line of a settings file on which a key or its table stands, from 1; 0 if it is
+// written in a way this does not know.
+func LineOf(text []byte, key toml.Key) int {
+	table := ""
+	want := key.String()
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			table = strings.Trim(line[:strings.LastIndex(line+"]", "]")], "[] ")
+			if table == want {
+				return i + 1
+			}
+			continue
+		}
+		name, _, ok := strings.Cut(line, "=")
+		name = strings.Trim(strings.TrimSpace(name), `"'`)
+		if table != "" {
+			name = table + "." + name
+		}
+		if ok && (name == want || strings.HasPrefix(want, name+".")) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// nearest is the known name that is at most three letters away from a wrong one; empty if there is none.
+func nearest(wrong string, known []string) string {
+	best, least := "", 4
+	for _, k := range known {
+		if d := distance(wrong, k); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := last
+			if a[i] != b[j] {
+				cost = 1 + min(last, row[j], row[j+1])
+			}
+			last, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
