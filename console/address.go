@@ -24,6 +24,8 @@ type Address struct {
 	All bool
 	// What if: shares under a policy, on a forwarder, or the set of a pattern.
 	Policy, Forwarder, Set string
+	// Audit: who did it, to what, and when; From and To are RFC 3339, or -2h before now.
+	Actor, Subject, From, To string
 }
 
 // partWhy is the explanation of a job.
@@ -40,7 +42,8 @@ func (a *Address) query() []struct {
 	return []struct {
 		name string
 		text *string
-	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set}}
+	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set},
+		{"actor", &a.Actor}, {"subject", &a.Subject}, {"from", &a.From}, {"to", &a.To}}
 }
 
 // ParseAddress reads an address, with or without scheme and host.
@@ -72,6 +75,11 @@ func ParseAddress(text string) (Address, error) {
 	}
 	if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
 		return Address{}, fmt.Errorf("address %q: %w: at=%s is no time such as 2026-11-21T11:42:00Z", text, ErrInvalid, a.At)
+	}
+	for _, p := range []struct{ name, text string }{{"from", a.From}, {"to", a.To}} {
+		if !auditTime(p.text) {
+			return Address{}, fmt.Errorf("address %q: %w: %s=%s is neither a time such as 2026-11-21T11:42:00Z nor an age such as -2h", text, ErrInvalid, p.name, p.text)
+		}
 	}
 	return a, nil
 }

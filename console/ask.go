@@ -65,10 +65,6 @@ func (k *asker) job(id topology.JobID) tea.Cmd {
 	return ask(k, "job "+string(id), func(ctx context.Context) (JobView, error) { return k.backend.Job(ctx, id) })
 }
 
-func (k *asker) audit() tea.Cmd {
-	return ask(k, "audit", func(ctx context.Context) ([]AuditEntry, error) { return k.backend.Recent(ctx, auditRows) })
-}
-
 func (k *asker) plan(id string) tea.Cmd {
 	return ask(k, "plan "+id, func(ctx context.Context) (PlanView, error) { return k.backend.Plan(ctx, id) })
 }

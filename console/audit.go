@@ -1,32 +1,237 @@
 package console
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
-)
+	"time"
 
-// auditList is the append-only record of who did what, the newest first.
-var auditList = &listing[AuditEntry]{
-	page: onAudit, addr: Address{Page: "audit"}, ask: (*asker).audit, noun: "entry",
-	head:  "     SEQ  TIME          WHO             WHAT           SUBJECT      RESULT        REASON",
-	empty: "Nothing was done here yet. What is proposed, approved, applied, rolled back or excluded is kept here for ever.",
-	title: func(_ *State, rows []AuditEntry) string {
-		if len(rows) == auditRows {
-			return " audit   the newest; fairway audit has all"
-		}
-		return " audit   who did what, newest first"
-	},
-	line: func(s *State, r *AuditEntry) string {
-		return right(strconv.FormatUint(r.Seq, 10), 8) + "  " + left(moment(r.At, s.Now), 14) + left(clean(r.Actor), 15) + " " + left(clean(r.Action), 15) +
-			left(clean(r.Subject), 13) + left(clean(r.Result), 14) + clean(r.Reason)
-	},
-	open: func(r *AuditEntry) page {
-		if strings.HasPrefix(r.Subject, "P-") {
-			return newPlanPage(r.Subject)
-		}
-		return nil
-	},
-}
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+)
 
 // auditRows is how many entries the page asks for.
 const auditRows = 500
+
+// auditPage is the append-only record of who did what, the newest first, all of it or what a filter
+// lets through.
+type auditPage struct {
+	query   AuditQuery
+	entries load[[]AuditEntry]
+	cursor  int
+	typing  *input
+	refused string // why what was typed is no filter
+}
+
+func newAuditPage(a Address) *auditPage {
+	return &auditPage{query: AuditQuery{Actor: a.Actor, Subject: a.Subject, From: a.From, To: a.To, Limit: auditRows}}
+}
+
+func (p *auditPage) name() string { return onAudit }
+
+func (p *auditPage) address(*State) Address {
+	return Address{Page: "audit", Actor: p.query.Actor, Subject: p.query.Subject, From: p.query.From, To: p.query.To}
+}
+
+// refresh asks for what was done up to the second shown.
+func (p *auditPage) refresh(s *State, k *asker) tea.Cmd {
+	q := p.query
+	if r := s.replay; r != nil {
+		end := r.at.Add(time.Second)
+		if to, ok := auditMoment(q.To, s.Now); !ok || to.After(end) {
+			q.To = end.UTC().Format(time.RFC3339)
+		}
+	}
+	call := strings.TrimSpace("audit " + auditText(q, time.UTC))
+	return p.entries.refresh(s, k, call, func(ctx context.Context) ([]AuditEntry, error) { return k.backend.Audit(ctx, q) })
+}
+
+func (p *auditPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.entries.take(msg)
+	p.cursor = max(0, min(p.cursor, len(p.entries.value)-1))
+	return nil
+}
+
+func (p *auditPage) field() *input { return p.typing }
+
+// typed asks anew with the filter typed; one that cannot be read stays open.
+func (p *auditPage) typed(s *State, k *asker, ok bool) tea.Cmd {
+	p.refused = ""
+	if !ok {
+		p.typing = nil
+		return nil
+	}
+	q, err := parseAuditFilter(p.typing.text, s.Now)
+	if err != nil {
+		p.refused = err.Error()
+		return nil
+	}
+	p.typing, p.cursor = nil, 0
+	if q != p.query {
+		p.query, p.entries.have = q, false
+	}
+	return p.refresh(s, k)
+}
+
+func (p *auditPage) act(s *State, ask *asker, a action) tea.Cmd {
+	rows := p.entries.value
+	switch a {
+	case actFilter:
+		p.typing = &input{label: "filter (actor= subject= from= to=):", text: auditText(p.query, time.Local)}
+	case actOpen:
+		if p.cursor < len(rows) {
+			if page := s.pageOfSubject(rows[p.cursor].Subject); page != nil {
+				return s.open(ask, page)
+			}
+		}
+		s.Note = "there is nothing to open"
+	default:
+		p.cursor = max(0, min(p.cursor+steps[a], len(rows)-1))
+	}
+	return nil
+}
+
+// pageOfSubject is the page of what an entry of the audit is about; nil where it has none.
+func (s *State) pageOfSubject(subject string) page {
+	switch {
+	case strings.HasPrefix(subject, "P-"):
+		return newPlanPage(subject)
+	case strings.HasPrefix(subject, "F-"):
+		return newFindingPage(subject)
+	case s.forwarder(topology.ForwarderID(subject)) != nil:
+		return newForwarderPage(subject)
+	}
+	return nil
+}
+
+func (p *auditPage) title(*State, int) string {
+	switch text := auditText(p.query, time.Local); {
+	case text != "":
+		return " audit   " + clean(text)
+	case len(p.entries.value) == auditRows:
+		return " audit   the newest; / filters, fairway audit has all"
+	}
+	return " audit   who did what, newest first"
+}
+
+func (p *auditPage) body(s *State, w, h int) []string {
+	rows := p.entries.value
+	if !p.entries.have && p.refused == "" {
+		return p.entries.missing("the audit", w)
+	}
+	var lines []string
+	if p.refused != "" {
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" "+clean(p.refused), w)))
+	}
+	if p.entries.err != nil {
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as it was: "+clean(p.entries.err.Error()), w)))
+	}
+	if len(rows) == 0 {
+		text := "Nothing was done here yet. What is proposed, approved, applied, rolled back or excluded is kept here for ever."
+		if filter := auditText(p.query, time.Local); filter != "" {
+			text = "No entry matches " + clean(filter) + ". A name must be whole: press / to change the filter."
+		}
+		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
+	}
+	if p.query != (AuditQuery{Limit: auditRows}) {
+		text := fmt.Sprintf(" %d match", len(rows))
+		if len(rows) == auditRows {
+			text = fmt.Sprintf(" the newest %d that match; a narrower from and to shows older ones", auditRows)
+		}
+		lines = append(lines, clip(text, w))
+	}
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip("     SEQ  TIME          WHO             WHAT           SUBJECT      RESULT        REASON", w)))
+	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string {
+		r := &rows[i]
+		return right(strconv.FormatUint(r.Seq, 10), 8) + "  " + left(moment(r.At, s.Now), 14) + left(clean(r.Actor), 15) + " " + left(clean(r.Action), 15) +
+			left(clean(r.Subject), 13) + left(clean(r.Result), 14) + clean(r.Reason)
+	})...)
+}
+
+// auditText is a filter as it is typed, its times in a zone.
+func auditText(q AuditQuery, zone *time.Location) string {
+	var words []string
+	for _, f := range []struct{ name, text string }{{"actor", q.Actor}, {"subject", q.Subject}, {"from", q.From}, {"to", q.To}} {
+		if at, err := time.Parse(time.RFC3339, f.text); err == nil {
+			f.text = at.In(zone).Format("2006-01-02 15:04:05")
+		}
+		if f.text != "" {
+			words = append(words, f.name+"="+f.text)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// parseAuditFilter reads what was typed: words name=value, in which a value may hold spaces. Times are
+// of the operator's zone and become absolute, so that the page's address means the same tomorrow.
+func parseAuditFilter(text string, now time.Time) (AuditQuery, error) {
+	q := AuditQuery{Limit: auditRows}
+	places := map[string]*string{"actor": &q.Actor, "subject": &q.Subject, "from": &q.From, "to": &q.To}
+	var to *string
+	for _, word := range strings.Fields(text) {
+		name, value, named := strings.Cut(word, "=")
+		if place := places[name]; named && place != nil {
+			to = place
+			*to = value
+			continue
+		}
+		if to == nil {
+			return q, fmt.Errorf("%q: say of what, such as actor=%s", word, word)
+		}
+		*to = strings.TrimSpace(*to + " " + word)
+	}
+	for _, name := range []string{"from", "to"} {
+		place := places[name]
+		if *place == "" {
+			continue
+		}
+		at, ok := auditMoment(*place, now)
+		if !ok {
+			return q, fmt.Errorf("%s=%s is no time such as 11:42, 2026-11-21 11:42 or -2h", name, *place)
+		}
+		*place = at.UTC().Format(time.RFC3339)
+	}
+	return q, nil
+}
+
+// auditMoment reads a time of day (the newest past one), a day, both, RFC 3339, or -2h before now.
+func auditMoment(text string, now time.Time) (time.Time, bool) {
+	if strings.HasPrefix(text, "-") {
+		d, err := time.ParseDuration(text)
+		return now.Add(d), err == nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, true
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, true
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			n := now.Local()
+			at = time.Date(n.Year(), n.Month(), n.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.Local)
+			if at.After(now) {
+				at = at.AddDate(0, 0, -1)
+			}
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// auditTime says whether an address's from or to is one that the server reads.
+func auditTime(text string) bool {
+	if text == "" {
+		return true
+	}
+	if strings.HasPrefix(text, "-") {
+		_, err := time.ParseDuration(text)
+		return err == nil
+	}
+	_, err := time.Parse(time.RFC3339, text)
+	return err == nil
+}

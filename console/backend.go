@@ -125,6 +125,15 @@ type AuditEntry struct {
 	Hash    string    `json:"hash,omitempty"` // of this line and the one before
 }
 
+// AuditQuery says which entries of the audit are wanted; an empty text is any.
+type AuditQuery struct {
+	Actor   string // a person's or a policy's whole name
+	Subject string // a plan, a finding or an excluded forwarder
+	// From (inclusive) and To (exclusive) are RFC 3339, or -2h before now.
+	From, To string
+	Limit    int // at most so many, the newest; 0 is the server's own limit
+}
+
 // FindingView is one finding with its life, the oldest change first.
 type FindingView struct {
 	anomaly.Finding
@@ -213,9 +222,9 @@ type Past interface {
 
 // Records is what pages look up: jobs, and who did what.
 type Records interface {
-	Jobs(ctx context.Context) ([]JobRow, error)                  // GET /api/v1/jobs, those that run and those that ended last
-	Job(ctx context.Context, id topology.JobID) (JobView, error) // GET /api/v1/jobs/{id}
-	Recent(ctx context.Context, limit int) ([]AuditEntry, error) // GET /api/v1/audit
+	Jobs(ctx context.Context) ([]JobRow, error)                    // GET /api/v1/jobs, those that run and those that ended last
+	Job(ctx context.Context, id topology.JobID) (JobView, error)   // GET /api/v1/jobs/{id}
+	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error) // GET /api/v1/audit, newest first
 }
 
 // Judge is what pages say of findings with.

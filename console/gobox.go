@@ -91,7 +91,7 @@ func (s *State) hits(query string) []hit {
 		screen("plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }),
 		screen("findings", "what is wrong", "3", "fairway findings", func() page { return &findingsPage{} }),
 		screen("jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }),
-		screen("audit", "who did what", "5", "fairway audit", func() page { return listOf(auditList) }),
+		screen("audit", "who did what", "5", "fairway audit", func() page { return newAuditPage(Address{}) }),
 		screen("logs", "jobs of low bandwidth", "7", "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }),
 		screen("what if: shares", "what a sharing policy gives each job", "8", "fairway shares", func() page { return newSharesPage("", "") }),
 		screen("what if: staggered I/O", "a pattern for periodic applications", "8 tab", "fairway periodic", func() page { return newPatternPage("") }),

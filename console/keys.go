@@ -120,6 +120,7 @@ var keyTable = []binding{
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter the list by name, state, job or rack", hint: "filter", on: []string{onOverview}},
+	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter by actor, subject and time, such as actor=sam from=-2h", hint: "filter", on: []string{onAudit}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "find a key or a word here", hint: "find", on: []string{onHelp}},
 	{act: actExclude, keys: []string{"e"}, show: "e", does: "withhold this forwarder from allocation, or take it back (asks why); nobody is moved", hint: "withhold", on: []string{onForwarder}},
 	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},

@@ -138,7 +138,7 @@ func pageOf(a Address) page {
 	case a.Page == "jobs":
 		return listOf(jobsList)
 	case a.Page == "audit":
-		return listOf(auditList)
+		return newAuditPage(a)
 	case a.Page == "logs":
 		return newLogsPage(a)
 	case a.Page == "whatif" && a.Set != "":
@@ -288,7 +288,7 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 	case actJobs:
 		return s.open(m.ask, listOf(jobsList)), true
 	case actAudit:
-		return s.open(m.ask, listOf(auditList)), true
+		return s.open(m.ask, newAuditPage(Address{})), true
 	case actLogs:
 		return s.open(m.ask, newLogsPage(Address{})), true
 	case actWhatIf:

@@ -11,6 +11,23 @@ import (
 )
 
 // A replay shows the past, refuses every action, and goes back to the newest second.
+// newScriptAt is an operator who opens an address.
+func newScriptAt(t *testing.T, a console.Address) *script {
+	s := newScript(t, 240, 120, 36)
+	s.model = console.NewModel(t.Context(), s.fake, a, console.NewPalette(console.NoAttributes), func() time.Time { return s.now }, func(text string) { s.copied = text })
+	s.send(tea.WindowSizeMsg{Width: 120, Height: 36})
+	return s
+}
+
+func (s *script) lacks(texts ...string) {
+	s.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(s.screen(), text) {
+			s.t.Fatalf("the screen says %q:\n%s", text, s.screen())
+		}
+	}
+}
+
 func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
@@ -38,13 +55,11 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 
 // An address with a time opens the past as soon as there is a picture.
 func TestAnAddressOfThePast(t *testing.T) {
-	s := newScript(t, 240, 120, 36)
 	a, err := console.ParseAddress("https://fairway.site/forwarders/fwd113?at=2026-11-21T11:42:00Z")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.model = console.NewModel(t.Context(), s.fake, a, console.NewPalette(console.NoAttributes), func() time.Time { return s.now }, func(text string) { s.copied = text })
-	s.send(tea.WindowSizeMsg{Width: 120, Height: 36})
+	s := newScriptAt(t, a)
 	s.second()
 	s.sees(" fwd113", "REPLAY 11:42:00", "live is 22m ahead")
 	s.press("y")

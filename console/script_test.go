@@ -83,7 +83,7 @@ func (s *script) pass(d time.Duration) {
 // press types keys by their names; "wait" lets a second go by, a word is typed letter by letter.
 func (s *script) press(keys ...string) {
 	named := map[string]tea.KeyType{"enter": tea.KeyEnter, "tab": tea.KeyTab, "esc": tea.KeyEsc, "backspace": tea.KeyBackspace, "up": tea.KeyUp,
-		"down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "ctrl+c": tea.KeyCtrlC}
+		"down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "ctrl+c": tea.KeyCtrlC, "ctrl+u": tea.KeyCtrlU}
 	for _, k := range keys {
 		if k == "wait" {
 			s.now = s.now.Add(time.Second)

@@ -79,6 +79,8 @@ func TestScreens(t *testing.T) {
 		{"job-ended", []string{"2", "down", "enter"}, nil},
 		{"job-propose", []string{"2", "enter", "p"}, nil},
 		{"audit", []string{"5", "down"}, nil},
+		{"audit-filter", []string{"5", "/", "actor=sam from=11:00", "enter"}, nil},
+		{"audit-filter-refused", []string{"5", "/", "sam", "enter"}, nil},
 		{"logs", []string{"7", "down"}, nil},
 		{"logs-all-reads", []string{"7", "w", "a", ">", "r"}, nil},
 		{"why", []string{"7", "enter"}, nil},

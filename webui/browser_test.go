@@ -214,6 +214,14 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.open("http://" + s.tcp + "/audit")
 	b.says("approve")
 	b.shot("audit")
+	filter := func(actor, from string) {
+		js[bool](b, fmt.Sprintf(`(() => { const f = document.querySelector('main form'); f.elements.actor.value = %q; f.elements.from.value = %q; f.requestSubmit(); return true; })()`, actor, from))
+	}
+	filter("nobody", "soon")
+	b.says("from: soon is no time")
+	filter("nobody", "-2h")
+	b.says("A name must be whole")
+	b.until("the filter is in the address", "location.search === '?actor=nobody&from=-2h'")
 	p, err := s.desk.Plan(t.Context(), "P-000001")
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -13,27 +12,23 @@ import (
 )
 
 func newAudit(o *options) *cobra.Command {
-	query := map[string]*string{"actor": new(string), "subject": new(string), "from": new(string), "to": new(string)}
+	var q console.AuditQuery
 	c := &cobra.Command{
-		Use:   "audit",
-		Short: "List who did what, when and why",
-		Args:  cobra.NoArgs,
+		Use:     "audit",
+		Short:   "List who did what, when and why",
+		Example: "  fairway audit --actor sam --from -24h\n  fairway audit --subject P-000142",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			q := url.Values{}
-			for name, v := range query {
-				if *v != "" {
-					q.Set(name, *v)
-				}
-			}
 			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.AuditEntry, error) { return cl.Audit(ctx, q) }, printAudit)
 		},
 	}
 	c.AddCommand(newAuditVerify(o))
 	f := c.Flags()
-	f.StringVar(query["actor"], "actor", "", "only what this person or policy did")
-	f.StringVar(query["subject"], "subject", "", "only this plan or node")
-	f.StringVar(query["from"], "from", "", "not before this time (RFC 3339)")
-	f.StringVar(query["to"], "to", "", "before this time (RFC 3339)")
+	f.StringVar(&q.Actor, "actor", "", "only what this person or policy did")
+	f.StringVar(&q.Subject, "subject", "", "only this plan, finding or forwarder")
+	f.StringVar(&q.From, "from", "", "not before this time: RFC 3339, or -2h before now")
+	f.StringVar(&q.To, "to", "", "before this time: RFC 3339, or -2h before now")
+	f.IntVar(&q.Limit, "limit", 0, "at most so many, the newest; 0 is the daemon's own limit")
 	return c
 }
 

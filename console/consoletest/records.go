@@ -3,6 +3,7 @@ package consoletest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"fairway/collector/topology"
@@ -79,8 +80,8 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 	return v
 }
 
-// Recent is console.Records'.
-func (f *Fake) Recent(context.Context, int) ([]console.AuditEntry, error) {
+// Audit is console.Records'.
+func (f *Fake) Audit(_ context.Context, q console.AuditQuery) ([]console.AuditEntry, error) {
 	o, err := f.snapshot()
 	if err != nil {
 		return nil, err
@@ -88,11 +89,16 @@ func (f *Fake) Recent(context.Context, int) ([]console.AuditEntry, error) {
 	entry := func(seq uint64, ago time.Duration, actor, action, subject, result, reason string) console.AuditEntry {
 		return console.AuditEntry{Seq: seq, At: o.At.Add(-ago), Actor: actor, Action: action, Subject: subject, Result: result, Reason: reason}
 	}
-	return []console.AuditEntry{
+	all := []console.AuditEntry{
 		entry(1204, 3*time.Minute, "dfra", "proposed", "P-000142", "proposed", "58 GB to write, 15 idle healthy forwarders"),
 		entry(1203, 22*time.Minute, "sam", "excluded", "fwd059", "", "disk errors since the night"),
 		entry(1202, 40*time.Minute, "olga", "approved", "P-000140", "approved", "fwd012 is the only one left in its rack"),
-	}, nil
+	}
+	from, _ := time.Parse(time.RFC3339, q.From)
+	to, bounded := time.Parse(time.RFC3339, q.To)
+	return slices.DeleteFunc(all, func(e console.AuditEntry) bool {
+		return q.Actor != "" && q.Actor != e.Actor || q.Subject != "" && q.Subject != e.Subject || e.At.Before(from) || bounded == nil && !e.At.Before(to)
+	}), nil
 }
 
 // OverviewAt is console.Past's: the same layer with every rate halved, so that it is seen to be another second.

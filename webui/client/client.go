@@ -150,11 +150,6 @@ func (c *Client) Job(ctx context.Context, id topology.JobID) (console.JobView, e
 	return get[console.JobView](ctx, c, nil, "jobs", string(id))
 }
 
-// Recent returns the newest entries of the audit.
-func (c *Client) Recent(ctx context.Context, limit int) ([]console.AuditEntry, error) {
-	return c.Audit(ctx, url.Values{"limit": {strconv.Itoa(limit)}})
-}
-
 // Plans lists the plans, the newest first.
 func (c *Client) Plans(ctx context.Context) ([]console.PlanRow, error) {
 	return get[[]console.PlanRow](ctx, c, nil, "plans")
@@ -165,8 +160,17 @@ func (c *Client) Plan(ctx context.Context, id string) (console.PlanView, error) 
 	return get[console.PlanView](ctx, c, nil, "plans", id)
 }
 
-// Audit returns what was done, filtered by the query (actor, subject, from, to), in order.
-func (c *Client) Audit(ctx context.Context, query url.Values) ([]console.AuditEntry, error) {
+// Audit returns what was done, the newest first; ErrInvalid for a time that is none.
+func (c *Client) Audit(ctx context.Context, q console.AuditQuery) ([]console.AuditEntry, error) {
+	query := url.Values{}
+	for name, text := range map[string]string{"actor": q.Actor, "subject": q.Subject, "from": q.From, "to": q.To} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
 	return get[[]console.AuditEntry](ctx, c, query, "audit")
 }
 

@@ -46,7 +46,10 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	read(mux, "GET /api/v1/jobs/{id}", func(r *http.Request) (any, error) {
 		return fake.Job(r.Context(), topology.JobID(r.PathValue("id")))
 	})
-	read(mux, "GET /api/v1/audit", func(r *http.Request) (any, error) { return fake.Recent(r.Context(), 0) })
+	read(mux, "GET /api/v1/audit", func(r *http.Request) (any, error) {
+		v := r.URL.Query()
+		return fake.Audit(r.Context(), console.AuditQuery{Actor: v.Get("actor"), Subject: v.Get("subject"), From: v.Get("from"), To: v.Get("to")})
+	})
 	read(mux, "GET /api/v1/plans", func(r *http.Request) (any, error) { return fake.Plans(r.Context()) })
 	read(mux, "GET /api/v1/plans/{id}", func(r *http.Request) (any, error) { return fake.Plan(r.Context(), r.PathValue("id")) })
 	write(h, mux, "POST /api/v1/plans", func(r *http.Request, m console.ManualRemap) (any, error) { return fake.Propose(r.Context(), m) })
