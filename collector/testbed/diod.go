@@ -2,7 +2,8 @@ package testbed
 
 import (
 	"context"
-	"net"
+	"math/rand/v2"
+	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -20,6 +21,7 @@ const msize = 65536
 // startForwarders starts a diod on every forwarder and waits until all of them speak.
 func (tb *Testbed) startForwarders(ctx context.Context) error {
 	var forwarders []*node
+	first := loopbackBlock()
 	for i := range tb.cfg.Forwarders {
 		n, err := tb.find(tb.cfg.forwarder(i).Node())
 		if err != nil {
@@ -27,10 +29,8 @@ func (tb *Testbed) startForwarders(ctx context.Context) error {
 		}
 		n.port = diodPort
 		if !tb.cfg.Root {
-			n.addr = tb.HostAddr()
-			if n.port, err = freePort(); err != nil {
-				return err
-			}
+			n.addr, n.port = first, loopbackPort
+			first = first.Next()
 		}
 		forwarders = append(forwarders, n)
 	}
@@ -83,12 +83,12 @@ func answers(ctx context.Context, addr, attach string) error {
 	return err
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listened on a moment ago.
-func freePort() (uint16, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port), nil
+// loopbackPort is where the forwarders of a testbed without root listen.
+const loopbackPort = 5640
+
+// loopbackBlock is the first of some thousand addresses of this machine's loopback network, drawn by lot: a port
+// found free on 127.0.0.1 may be anybody's a moment later, and whoever asks cannot tell whose forwarder answers.
+func loopbackBlock() netip.Addr {
+	block := 1 + rand.Uint32N(1<<12-2)
+	return netip.AddrFrom4([4]byte{127, byte(block >> 4), byte(block << 4), 1})
 }

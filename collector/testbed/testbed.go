@@ -4,7 +4,7 @@
 // I/O forwarding daemon), a compute node has the file system at /pfs through one forwarder and a
 // real slurmd, a scheduler node runs slurmctld. A bridge of its own joins them; the machine itself
 // is on it with one address, where a daemon can listen. Without root the forwarders are diods on
-// ports of 127.0.0.1.
+// addresses of the loopback network.
 //
 // Everything lives as long as the process that started it: namespaces, mounts and processes die
 // with it even when it is killed, and what is left in one directory is removed by the next Sweep.
