@@ -7,10 +7,15 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
-// askTimeout bounds every request a page makes.
-const askTimeout = 10 * time.Second
+// askTimeout bounds every request a page makes, but that for a canary: it is answered when the
+// canary is, which may be as slow as the longest probe.timeout.
+const (
+	askTimeout    = 10 * time.Second
+	canaryTimeout = 70 * time.Second
+)
 
 // asker turns calls of the Backend into commands whose answers say which request they were.
 type asker struct {
@@ -31,8 +36,12 @@ type answer[T any] struct {
 func (a answer[T]) request() Request { return a.req }
 
 func ask[T any](k *asker, call string, f func(context.Context) (T, error)) tea.Cmd {
+	return askWithin(k, askTimeout, call, f)
+}
+
+func askWithin[T any](k *asker, within time.Duration, call string, f func(context.Context) (T, error)) tea.Cmd {
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(k.ctx, askTimeout)
+		ctx, cancel := context.WithTimeout(k.ctx, within)
 		defer cancel()
 		start := k.now()
 		v, err := f(ctx)
@@ -42,6 +51,10 @@ func ask[T any](k *asker, call string, f func(context.Context) (T, error)) tea.C
 
 func (k *asker) forwarder(id topology.ForwarderID) tea.Cmd {
 	return ask(k, "forwarder "+string(id), func(ctx context.Context) (ForwarderDetail, error) { return k.backend.Forwarder(ctx, id) })
+}
+
+func (k *asker) canary(id topology.ForwarderID) tea.Cmd {
+	return askWithin(k, canaryTimeout, "canary through "+string(id), func(ctx context.Context) (remap.Canary, error) { return k.backend.Canary(ctx, id) })
 }
 
 func (k *asker) plans() tea.Cmd {

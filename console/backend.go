@@ -72,6 +72,8 @@ type ForwarderDetail struct {
 	ClientNodes []ClientRow         `json:"client_nodes"`
 	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
 	PeersMedian map[string]*float64 `json:"peers_median"`
+	// Canary is the newest one; nil where none was sent since the daemon's start, and of the past.
+	Canary *remap.Canary `json:"canary,omitempty"`
 }
 
 // Point is one second of a series: Unix milliseconds and the value.
@@ -240,7 +242,14 @@ type Excluder interface {
 	Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error)                          // DELETE /api/v1/exclusions/{node}
 }
 
-// Decision is the body of approve, reject, rollback, stop, ack and dismiss.
+// Prober is what pages send canaries with.
+type Prober interface {
+	// Canary sends one canary and waits for what it finds. ErrConflict: the limits stand against it, or
+	// no way to the forwarder is known.
+	Canary(ctx context.Context, f topology.ForwarderID) (remap.Canary, error) // POST /api/v1/forwarders/{id}/canary
+}
+
+// Decision is the body of approve, reject, rollback, stop, ack, dismiss and canary.
 type Decision struct {
 	PreviewHash string `json:"preview_hash,omitempty"` // approve only
 	Reason      string `json:"reason"`
@@ -277,5 +286,6 @@ type Backend interface {
 	Actor
 	Judge
 	Excluder
+	Prober
 	Explainer
 }

@@ -27,6 +27,8 @@ type forwarderPage struct {
 	err    error
 	asking bool
 	cursor topology.NodeID
+	asked  question
+	probe  bool // a canary is under way
 }
 
 func newForwarderPage(id string) *forwarderPage { return &forwarderPage{id: topology.ForwarderID(id)} }
@@ -46,6 +48,10 @@ func (p *forwarderPage) refresh(s *State, ask *asker) tea.Cmd {
 }
 
 func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
+	if c, ok := msg.(answer[remap.Canary]); ok {
+		p.probed(s, c)
+		return nil
+	}
 	a, ok := msg.(answer[ForwarderDetail])
 	if !ok {
 		p.judging.answer(s, msg)
@@ -59,9 +65,14 @@ func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
 }
 
 func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
+	if a != p.asked.act {
+		p.asked = question{}
+	}
 	clients := p.detail.ClientNodes
 	at := slices.IndexFunc(clients, func(c ClientRow) bool { return c.ID == p.cursor })
 	switch a {
+	case actCanary:
+		return p.askCanary(s, ask)
 	case actExclude:
 		row := s.forwarder(p.id)
 		if row == nil {
@@ -112,6 +123,7 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 	}
 	lines := p.load(s, w)
 	lines = append(lines, p.findings(s, w)...)
+	lines = append(lines, p.canary(s, w)...)
 	lines = append(lines, rule(w))
 	if h >= roomForJobs {
 		lines = append(lines, p.jobs(s, w)...)

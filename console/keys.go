@@ -30,6 +30,7 @@ const (
 	actAck      action = "acknowledge"
 	actDismiss  action = "dismiss"
 	actExclude  action = "exclude"
+	actCanary   action = "canary"
 	actNext     action = "next"
 	actMetric   action = "metric"
 	actTable    action = "table"
@@ -123,6 +124,7 @@ var keyTable = []binding{
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "filter by actor, subject and time, such as actor=sam from=-2h", hint: "filter", on: []string{onAudit}},
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "find a key or a word here", hint: "find", on: []string{onHelp}},
 	{act: actExclude, keys: []string{"e"}, show: "e", does: "withhold this forwarder from allocation, or take it back (asks why); nobody is moved", hint: "withhold", on: []string{onForwarder}},
+	{act: actCanary, keys: []string{"C"}, show: "C", does: "canary probe: one small write, read and stat through this forwarder (asks once)", hint: "canary probe", on: []string{onForwarder}, changes: true},
 	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},
 	{act: actFindings, keys: []string{"3"}, show: "3", does: "findings: what is wrong", hint: "findings"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -21,10 +20,6 @@ const (
 	focusReason
 )
 
-// questionTime is how long a question must have been on screen: keys that arrive as one, typed
-// ahead or pasted, do not answer it.
-const questionTime = 200 * time.Millisecond
-
 // planPage is one plan: what it changes, what is checked, who must say yes, how far it is.
 type planPage struct {
 	id     string
@@ -35,9 +30,8 @@ type planPage struct {
 	focus  int
 	reason input
 	all    bool
-	top    int       // first line shown
-	armed  action    // asked once, waits for the same key
-	asked  time.Time // when it was asked
+	top    int // first line shown
+	asked  question
 	// changes are the lines that differ from the preview an approval was refused for.
 	changes []string
 }
@@ -88,7 +82,7 @@ func (p *planPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 func (p *planPage) show(v PlanView) {
 	if p.have && v.PreviewHash != p.plan.PreviewHash && p.plan.State == remap.Proposed {
 		p.changes = diff(previewLines(&p.plan), previewLines(&v))
-		p.armed = ""
+		p.asked = question{}
 	}
 	p.plan, p.have = v, true
 }
@@ -134,8 +128,9 @@ func diff(was, is []string) []string {
 }
 
 func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
-	armed := p.armed
-	p.armed = ""
+	if a != p.asked.act {
+		p.asked = question{}
+	}
 	switch a {
 	case actOpen:
 		return s.back(ask) // the focus is on Cancel whenever a key arrives here
@@ -151,8 +146,7 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 			s.Note = "refused: " + why
 			return nil
 		}
-		if armed != a || s.Now.Sub(p.asked) < questionTime {
-			p.armed, p.asked = a, s.Now
+		if !p.asked.again(s, a) {
 			s.Note = p.question(a)
 			return nil
 		}

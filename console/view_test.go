@@ -71,6 +71,7 @@ func TestScreens(t *testing.T) {
 		}},
 		{"late", nil, func(s *script) { s.pass(5 * time.Second) }},
 		{"forwarder", []string{"right", "right", "right", "enter", "down", "down"}, nil},
+		{"forwarder-canary", []string{"right", "right", "right", "enter", "C", "wait", "C"}, nil},
 		{"propose", []string{"right", "right", "right", "p", "down"}, nil},
 		{"replay", []string{"H", "left", "{", "+", "+"}, nil},
 		{"replay-forwarder", []string{"H", "right", "right", "enter", "p"}, nil},
@@ -175,7 +176,7 @@ func FuzzScreensFit(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
-	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w"}
+	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "C"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255

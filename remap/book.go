@@ -129,6 +129,8 @@ func (b *book) take(r *Record) error {
 		return b.findings.take(r)
 	case StepAllow, StepRevoke:
 		return b.standings.take(r)
+	case StepCanary, StepCanaryDone:
+		return nil // nothing follows from it but its place in the audit
 	}
 	e, err := b.get(r.Plan)
 	if err != nil {

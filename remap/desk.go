@@ -205,7 +205,7 @@ func (d *Desk) record(recs ...*Record) error {
 			d.watch.tell(FindingsChanged)
 			continue
 		}
-		if r.Standing != nil {
+		if r.Standing != nil || r.Canary != nil {
 			continue
 		}
 		if (r.State != "" || r.Kind == StepPropose) && d.book.plans[r.Plan].Dedicated {

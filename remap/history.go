@@ -11,7 +11,7 @@ import (
 
 // Wanted says which records History shows.
 type Wanted struct {
-	// Subject is a plan's or finding's id or an excluded forwarder; empty: all.
+	// Subject is a plan's or finding's id, or a forwarder that was excluded or asked for a canary; empty: all.
 	Subject string
 	// From and To bound the time, To not included; zero: no bound.
 	From, To time.Time
@@ -21,6 +21,9 @@ type Wanted struct {
 func (r *Record) subject() string {
 	if r.Exclusion != nil {
 		return string(r.Exclusion.Forwarder)
+	}
+	if r.Canary != nil {
+		return string(r.Canary.Forwarder)
 	}
 	return r.Plan
 }

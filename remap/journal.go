@@ -52,7 +52,9 @@ type Record struct {
 	Exclusion *Exclusion `json:"exclusion,omitempty"`
 	// Finding is of the steps in a finding's life; Plan then holds its id.
 	Finding *anomaly.Change `json:"finding,omitempty"`
-	Error   string          `json:"error,omitempty"`
+	// Canary is of the two steps of a canary probe that a person asked for.
+	Canary *Canary `json:"canary,omitempty"`
+	Error  string  `json:"error,omitempty"`
 
 	end int64 // of its line in the file
 }

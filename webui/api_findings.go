@@ -104,6 +104,22 @@ func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request, say func(id 
 	return writeJSON(w, f)
 }
 
+// postCanary sends one canary through a forwarder and answers what it found.
+func (s *Server) postCanary(w http.ResponseWriter, r *http.Request, by who) error {
+	if s.cfg.Canaries == nil {
+		return fmt.Errorf("%w: this daemon knows no way to send canaries; set probe.export or probe.mounts in its file", console.ErrConflict)
+	}
+	var in console.Decision
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	c, err := s.cfg.Canaries.Ask(r.Context(), by.Person, topology.ForwarderID(r.PathValue("id")), remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
+	if err != nil {
+		return fromDesk(err)
+	}
+	return writeJSON(w, c)
+}
+
 // getExclusions answers the feed. ?generation=N waits until the list is another one than that, at
 // most half a lease. If-None-Match is answered 304 with the new lease in the header.
 func (s *Server) getExclusions(w http.ResponseWriter, r *http.Request, _ who) error {

@@ -175,6 +175,9 @@ func auditEntry(rec *remap.Record) console.AuditEntry {
 	if rec.Finding != nil {
 		e.Result = string(rec.Finding.Finding.State)
 	}
+	if rec.Canary != nil {
+		e.Subject, e.Result = string(rec.Canary.Forwarder), rec.Canary.String()
+	}
 	if e.Actor == "" {
 		e.Actor = "desk"
 	}

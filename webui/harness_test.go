@@ -18,8 +18,11 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/observed"
+	"fairway/collector/probe"
 	"fairway/collector/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -193,6 +196,7 @@ type site struct {
 	findMu  sync.Mutex
 	find    []anomaly.Finding
 	judge   *judge.Judge
+	canary  *judge.Canaries // by files of a folder
 	says    *detector
 	clock   func() time.Time
 }
@@ -254,8 +258,11 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if s.judge, err = judge.New(context.Background(), judge.Config{Settings: anomaly.DefaultSettings(), Desk: s.desk, Situation: s.situation, Detector: s.says, Store: s.store}); err != nil {
 		t.Fatal(err)
 	}
+	s.canary = judge.NewCanaries(s.judge, judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings()), s.store.Append, probe.DefaultLimits(), func(n topology.NodeID) (probe.Way, bool) {
+		return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
+	})
 	audit := func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }
-	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: audit})
+	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: audit, Canary: s.newestCanary})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
 		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
@@ -265,7 +272,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Archive: fakeArchive{}, Version: "test", Log: o.log, Audit: s.desk.History})
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Canaries: s.canary, Archive: fakeArchive{}, Version: "test", Log: o.log, Audit: s.desk.History})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +287,7 @@ func (s *site) open(dir string) {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.server.Run(ctx) })
 	wait.Go(func() { s.jobs.Run(ctx) })
+	wait.Go(func() { s.canary.Run(ctx) })
 	s.unix = filepath.Join(dir, "s")
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -304,6 +312,14 @@ func (s *site) open(dir string) {
 		s.history.Close()
 		s.store.Close()
 	})
+}
+
+func (s *site) newestCanary(f topology.ForwarderID) *remap.Canary {
+	c, ok := s.canary.Newest(f)
+	if !ok {
+		return nil
+	}
+	return &c
 }
 
 func (s *site) situation() *remap.Situation {

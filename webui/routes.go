@@ -64,6 +64,7 @@ func (s *Server) routes() []route {
 			params: []param{{"role", "compute, forwarder, storage or metadata"}, {"health", "ok, idle, suspect, excluded, dedicated or stale"}, {"names", "1: only the names, in the order of the grid's cells"}}}},
 		{get, "/api/v1/nodes/{id}", remap.Viewer, everyDoor, s.getNode, doc{summary: "one node with its sources", out: console.NodeView{}}},
 		{get, "/api/v1/forwarders/{id}", remap.Viewer, everyDoor, s.getForwarder, doc{summary: "one forwarder, its clients and last five minutes, or as it was", out: console.ForwarderDetail{}, params: atParam}},
+		{post, "/api/v1/forwarders/{id}/canary", remap.Operator, everyDoor, s.postCanary, doc{summary: "send one canary (a small write, read and stat) through a forwarder, at most one in 10 s, and say what it found", in: console.Decision{}, out: remap.Canary{}}},
 		{get, "/api/v1/flow", remap.Viewer, everyDoor, s.getFlow, doc{summary: "which way jobs' bytes take now: job to forwarder to storage, the most bytes first", out: FlowView{},
 			params: append([]param{{"job", "only that job, and its neighbours on its forwarders"}}, pageParams...)}},
 		{get, "/api/v1/interference", remap.Viewer, everyDoor, s.getInterference, doc{summary: "how much jobs that move bytes now stand in each other's way", out: live.Interference{}}},

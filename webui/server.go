@@ -40,6 +40,8 @@ type Config struct {
 	Archive Archive // nil: no I/O-log archive
 	// Judge keeps the findings; nil: they cannot be acknowledged or dismissed.
 	Judge *judge.Judge
+	// Canaries sends canary probes; nil: there is no way to any forwarder.
+	Canaries *judge.Canaries
 	// Audit shows the desk's records, the newest first; nil: no audit.
 	Audit func(remap.Wanted) iter.Seq2[*remap.Record, error]
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.

@@ -44,6 +44,8 @@ func TestCommandsOnADaemon(t *testing.T) {
 		{"plans", program.Done, []string{"PLAN", "STATE"}},
 		{"plan show P-9", program.NotFound, []string{"P-9"}},
 		{"audit", program.Done, []string{"excluded", "disk errors since the night"}},
+		{"canary fwd003", program.Done, []string{"fwd003 ms", "write   41", "peers: 117 forwarders"}},
+		{"canary", program.Usage, []string{"fairway canary --help"}},
 		{"jobs --colour", program.Usage, []string{"--colour"}},
 	} {
 		out, code := command(t, append([]string{"--addr", addr}, strings.Fields(c.args)...)...)

@@ -86,6 +86,7 @@ func newRoot() *cobra.Command {
 		newFindings(o),
 		newExclude(o),
 		newReturn(o),
+		newCanary(o),
 		newAudit(o),
 		newSignInLink(o),
 		newDoctor(o),

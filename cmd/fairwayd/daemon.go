@@ -12,7 +12,6 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/observed"
-	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
@@ -32,21 +31,19 @@ import (
 // daemon is the running whole. openDaemon starts its parts in the order in which they need each
 // other, and Close ends them in reverse.
 type daemon struct {
-	conf    *Config
-	log     *slog.Logger
-	store   tsdb.Store
-	board   *observed.Board
-	picture *picture
-	agents  *ingest.Hub
-	driver  remap.Driver
-	desk    *remap.Desk
-	history *history.Store
-	jobs    *dispatch.Dispatcher
-	watch   *judge.Watch
-	judge   *judge.Judge
-	// Canary I/O; nil without a way to any forwarder.
-	canaries *judge.Canaries
-	prober   *probe.Runner
+	conf     *Config
+	log      *slog.Logger
+	store    tsdb.Store
+	board    *observed.Board
+	picture  *picture
+	agents   *ingest.Hub
+	driver   remap.Driver
+	desk     *remap.Desk
+	history  *history.Store
+	jobs     *dispatch.Dispatcher
+	watch    *judge.Watch
+	judge    *judge.Judge
+	canaries *judge.Canaries // nil without a way to any forwarder
 	web      *webui.Server
 	doors    []*openDoor
 
@@ -79,7 +76,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.store = store.Source
 	d.board = observed.NewBoard(0)
 	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store, log: log}
-	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated, Journal: d.audit, Log: log})
+	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated, Journal: d.audit, Canary: d.canary, Log: log})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role, Observe: func(frames []collector.Frame, now time.Time) {
 		d.board.Take(frames, now)
 		shown.Arrived()
@@ -98,14 +95,14 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if conf.Relay.Policy != "" {
 		meters = append(meters, sharing.WriteMetrics)
 	}
-	if d.prober != nil {
-		meters = append(meters, d.prober.WriteMetrics)
+	if d.canaries != nil {
+		meters = append(meters, d.canaries.WriteMetrics)
 	}
 	if store.writeMetrics != nil {
 		meters = append(meters, store.writeMetrics)
 	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge,
+		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge, Canaries: d.canaries,
 		Archive: archiveOf(conf),
 		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:   d.desk.History, Metrics: meters, Version: version, Log: log,

@@ -8,6 +8,7 @@ import (
 
 	"fairway/collector/probe"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/remap/judge"
 )
 
@@ -67,13 +68,23 @@ func (d *daemon) openProbe() {
 	}
 	limits := probe.DefaultLimits()
 	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery, d.conf.Detector.SuspectProbeEvery
-	d.canaries = judge.NewCanaries(d.judge, d.watch, d.store.Append)
-	d.prober = probe.NewRunner(limits, c.way(d.conf.forwarderAddrs()), d.canaries.Answer)
+	d.canaries = judge.NewCanaries(d.judge, d.watch, d.store.Append, limits, c.way(d.conf.forwarderAddrs()))
 }
 
 // runProbe sends canaries until ctx ends.
 func (d *daemon) runProbe(ctx context.Context) {
-	if d.prober != nil {
-		d.tasks.Go(func() { d.canaries.Run(ctx, d.prober) })
+	if d.canaries != nil {
+		d.tasks.Go(func() { d.canaries.Run(ctx) })
 	}
+}
+
+// canary is the newest canary of a forwarder; nil where none is known.
+func (d *daemon) canary(f topology.ForwarderID) *remap.Canary {
+	if d.canaries == nil {
+		return nil
+	}
+	if c, ok := d.canaries.Newest(f); ok {
+		return &c
+	}
+	return nil
 }

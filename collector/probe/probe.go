@@ -26,8 +26,9 @@ type Took struct{ Read, Write, Meta time.Duration }
 
 // Result is one probe. After an error Took holds what came before it.
 type Result struct {
-	Node topology.NodeID
-	At   time.Time // of its start
+	Node  topology.NodeID
+	At    time.Time // of its start
+	Bytes int       // that it moves, both directions together
 	Took
 	Err error
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -72,10 +73,53 @@ func (r *Runner) start(ctx context.Context, now time.Time, n topology.NodeID, ev
 		return
 	}
 	r.last[n], r.busy[n] = now, true
-	r.wait.Go(func() { r.probe(ctx, now, n, way) })
+	r.wait.Go(func() { r.probe(ctx, now, n, way, r.answer) })
 }
 
-func (r *Runner) probe(ctx context.Context, now time.Time, n topology.NodeID, way Way) {
+// ErrNow is wrapped by every refusal of Ask: the limits stand against a probe now, or there is no way.
+var ErrNow = errors.New("no canary is sent now")
+
+// May says why no probe of a node would be started at now for a person; nil: one would.
+func (r *Runner) May(now time.Time, n topology.NodeID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.may(now, n)
+	return err
+}
+
+// may is May with r.mu held, and the way to the node.
+func (r *Runner) may(now time.Time, n topology.NodeID) (Way, error) {
+	way, ok := r.way(n)
+	since, before := r.last[n]
+	switch wait := r.limits.SuspectEvery - now.Sub(since); {
+	case !ok:
+		return nil, fmt.Errorf("%w: no way to %s is known; set probe.export, or probe.mounts for it, in the daemon's file", ErrNow, n)
+	case r.busy[n]:
+		return nil, fmt.Errorf("%w: one is under way on %s since %s", ErrNow, n, since.Format("15:04:05"))
+	case len(r.busy) >= r.limits.AtOnce:
+		return nil, fmt.Errorf("%w: %d are under way, no more at once; try again in a moment", ErrNow, len(r.busy))
+	case before && wait > 0:
+		return nil, fmt.Errorf("%w: the last one on %s began %s ago, at most one in %s; try again in %s", ErrNow, n,
+			now.Sub(since).Truncate(time.Second), r.limits.SuspectEvery, (wait + time.Second - 1).Truncate(time.Second))
+	}
+	return way, nil
+}
+
+// Ask starts one probe for a person, within the limits of a suspect's; its result goes to got alone.
+// Errors wrap ErrNow. It must not be called beside Wait.
+func (r *Runner) Ask(ctx context.Context, now time.Time, n topology.NodeID, got func(Result)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	way, err := r.may(now, n)
+	if err != nil {
+		return err
+	}
+	r.last[n], r.busy[n] = now, true
+	r.wait.Go(func() { r.probe(ctx, now, n, way, got) })
+	return nil
+}
+
+func (r *Runner) probe(ctx context.Context, now time.Time, n topology.NodeID, way Way, answer func(Result)) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Timeout)
 	defer cancel()
 	begun := time.Now()
@@ -91,7 +135,7 @@ func (r *Runner) probe(ctx context.Context, now time.Time, n topology.NodeID, wa
 		r.cost.Operations += 3
 	}
 	r.mu.Unlock()
-	r.answer(Result{Node: n, At: now, Took: took, Err: err})
+	answer(Result{Node: n, At: now, Bytes: way.Bytes(), Took: took, Err: err})
 }
 
 // Wait returns when every probe has ended.

@@ -30,6 +30,9 @@ type Fake struct {
 	Calls []string
 	// Foreign, when set, is the name of everything that comes from users' logs and jobs.
 	Foreign string
+	// NoCanary, when set, is why no canary is sent.
+	NoCanary error
+	canary   *remap.Canary
 	// Verify is how far an approved plan goes by itself: remap.Applying, Applied, Verified or Partial.
 	Verify remap.PlanState
 }
@@ -209,6 +212,11 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 		}
 		p := 410e6
 		d.PeersMedian["read_bytes"] = &p
+		f.mu.Lock()
+		if f.canary != nil && f.canary.Forwarder == id {
+			d.Canary = f.canary
+		}
+		f.mu.Unlock()
 		return d, nil
 	}
 	return console.ForwarderDetail{}, fmt.Errorf("forwarder %s: %w", id, console.ErrNotFound)

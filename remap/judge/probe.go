@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -9,45 +10,73 @@ import (
 	"fairway/collector"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
-// Canaries judges what canary probes saw against each other.
+// Canaries sends canary probes within their limits, and judges what they saw against each other.
 type Canaries struct {
-	judge *Judge
-	watch *Watch
-	store func(ctx context.Context, frames []collector.Frame) error
+	judge  *Judge
+	watch  *Watch
+	store  func(ctx context.Context, frames []collector.Frame) error
+	runner *probe.Runner
 
-	results chan probe.Result
-	newest  map[topology.NodeID]probe.Took // of nodes that were not under suspicion then
+	results chan answered
+	newest  map[topology.NodeID]probe.Took // of nodes that were not under suspicion then; Run's
+
+	asks  chan asked
+	ended chan struct{} // closed when Run has
+	seen  seen
 }
 
-// NewCanaries gives results to the detectors, the tracker and the store.
-func NewCanaries(j *Judge, w *Watch, store func(context.Context, []collector.Frame) error) *Canaries {
-	return &Canaries{judge: j, watch: w, store: store, results: make(chan probe.Result, 256), newest: map[topology.NodeID]probe.Took{}}
+// answered is one result, and who waits for it; nil: it was sent by rule.
+type answered struct {
+	probe.Result
+	to chan<- remap.Canary
 }
 
-// Answer takes one result; it never waits.
-func (c *Canaries) Answer(r probe.Result) {
+// NewCanaries sends probes on their way and gives results to the detectors, the tracker and the store.
+func NewCanaries(j *Judge, w *Watch, store func(context.Context, []collector.Frame) error, limits probe.Limits, way func(topology.NodeID) (probe.Way, bool)) *Canaries {
+	c := &Canaries{judge: j, watch: w, store: store, results: make(chan answered, 256), newest: map[topology.NodeID]probe.Took{},
+		asks: make(chan asked), ended: make(chan struct{}), seen: seen{of: map[topology.NodeID]remap.Canary{}, by: map[topology.NodeID]*wish{}}}
+	c.runner = probe.NewRunner(limits, way, func(r probe.Result) { c.answer(answered{Result: r}) })
+	return c
+}
+
+// WriteMetrics writes what the canaries cost in Prometheus text format.
+func (c *Canaries) WriteMetrics(w io.Writer) { c.runner.WriteMetrics(w) }
+
+// answer takes one result; it never waits.
+func (c *Canaries) answer(r answered) {
 	select {
 	case c.results <- r:
 	default: // there are never so many under way
 	}
 }
 
-// Run asks runner every second for what the detectors want to know, until ctx ends and every probe
-// has answered.
-func (c *Canaries) Run(ctx context.Context, runner *probe.Runner) {
+// Run sends every second what the detectors want to know, and what persons ask for, until ctx ends
+// and every probe has answered.
+func (c *Canaries) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	defer runner.Wait()
+	defer close(c.ended)
+	defer c.runner.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case r := <-c.results:
-			c.take(ctx, r)
+			if r.to == nil {
+				c.take(ctx, r.Result)
+				continue
+			}
+			c.keep(ctx, r.Result)
+			r.to <- c.canary(r.Result)
+		case a := <-c.asks:
+			if err := c.runner.Ask(ctx, time.Now(), a.node, func(r probe.Result) { c.answer(answered{r, a.to}) }); err != nil {
+				a.refused <- err
+			}
 		case now := <-tick.C:
-			runner.Step(ctx, now, c.judge.Suspected(), c.watch.Due(now))
+			c.runner.Step(ctx, now, c.judge.Suspected(), c.watch.Due(now))
 		}
 	}
 }
@@ -68,6 +97,12 @@ func (c *Canaries) take(ctx context.Context, r probe.Result) {
 		}
 	}
 	c.judge.Probe(r.Node, r.Err == nil && c.normal(r))
+	c.seen.take(c.canary(r))
+	c.keep(ctx, r)
+}
+
+// keep puts what a canary took into the store.
+func (c *Canaries) keep(ctx context.Context, r probe.Result) {
 	f := collector.Frame{Node: r.Node, Role: topology.Forwarder, TimeMillis: r.At.Truncate(time.Second).UnixMilli()}
 	for _, m := range []struct {
 		metric collector.Metric

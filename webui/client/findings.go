@@ -46,3 +46,9 @@ func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.D
 func (c *Client) Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error) {
 	return write[remap.Feed](ctx, c, http.MethodDelete, nil, url.Values{"reason": {reason}}, "exclusions", string(f))
 }
+
+// Canary sends one canary through a forwarder. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (too
+// soon, or no way to it).
+func (c *Client) Canary(ctx context.Context, f topology.ForwarderID) (remap.Canary, error) {
+	return send[remap.Canary](ctx, c, console.Decision{}, "forwarders", string(f), "canary")
+}

@@ -32,6 +32,9 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 		Series:       map[string][]console.Point{},
 		PeersMedian:  peersMedian(s.Overview.Forwarders, id),
 	}
+	if p.cfg.Canary != nil {
+		d.Canary = p.cfg.Canary(id)
+	}
 	f, seen := p.cfg.Board.Frame(id.Node())
 	if !seen {
 		return d, nil

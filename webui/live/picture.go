@@ -31,7 +31,9 @@ type Config struct {
 	JobsKnown bool
 	// Journal visits the desk's records in order; nil: a replay knows no findings and no plans.
 	Journal func(visit func(*remap.Record) error) error
-	Log     *slog.Logger // nil: discard
+	// Canary returns a forwarder's newest canary, nil where there is none; nil: nobody sends any.
+	Canary func(topology.ForwarderID) *remap.Canary
+	Log    *slog.Logger // nil: discard
 }
 
 // How the frames of one second become one snapshot.

@@ -25,7 +25,7 @@ export const dialogs = {
       body.replaceChildren(...all.map(([k, v]) => [x.keyName(k), v[0] || words[k] || '']).filter(([k, t]) => t && `${k} ${t}`.toLowerCase().includes(find.value.toLowerCase())).map(([k, t]) => h('tr', null, h('td', null, k), h('td', null, t))));
     }
     draw();
-    open('Keys that work here', find, h('table.keys', null, body), h('p.dim', null, 'A lower-case key never changes the machine. A and B do, and each asks once.'));
+    open('Keys that work here', find, h('table.keys', null, body), h('p.dim', null, 'A lower-case key never changes the machine. A, B and C do, and each asks once.'));
     find.focus();
   },
 

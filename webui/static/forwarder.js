@@ -2,7 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
-import { get } from './api.js?v=__V__';
+import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
@@ -80,6 +80,7 @@ export async function forwarderPage(app, id) {
     if (d.series.threads) lines.push(['threads', `${newest('threads_busy')} of ${newest('threads')} busy`.replaceAll('  ', ' ')]);
     if (d.state === 'stale') lines.unshift(['no data', Date.parse(d.last_seen) > 0 ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.` : `never heard of. Is fairway-agent running on ${id}?`]);
     if (finding) lines.push(['evidence', finding.sentence]);
+    if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
     setText(heading, `Clients (${d.client_nodes.length})${chosen.size ? `, ${chosen.size} chosen: p proposes to move them` : ': click or s to choose some, p proposes to move them'}`);
@@ -100,6 +101,19 @@ export async function forwarderPage(app, id) {
     if (chosen.has(r.id)) chosen.delete(r.id); else chosen.add(r.id);
     clients.selected = r.id;
     drawFacts();
+  }
+  /** One small write, read and stat through this forwarder; the server keeps the limits. */
+  async function canary() {
+    if (!(app.now() - Date.parse(app.overview?.at ?? '') < 1000 * STALE)) return app.note('Refused: the data on screen is too old to decide by.');
+    if (!await app.ask(`Send a canary through ${id}: one small write, read and stat?`, 'C', 'Send')) return;
+    app.note(`A canary is under way through ${id}.`);
+    try {
+      d = { ...d, canary: await post(`/api/v1/forwarders/${encodeURIComponent(id)}/canary`, { reason: '' }) };
+      app.note('The canary came back.');
+      drawFacts();
+    } catch (err) {
+      app.note(`Refused: ${/** @type {Error} */ (err).message}`);
+    }
   }
   drawFacts();
   drawMarks();
@@ -137,10 +151,17 @@ export async function forwarderPage(app, id) {
     },
     keys: {
       p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
-      s: ['choose client', toggle], ArrowUp: up, k: up, ArrowDown: down, j: down,
+      C: ['canary probe', canary], s: ['choose client', toggle], ArrowUp: up, k: up, ArrowDown: down, j: down,
       z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
       ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),
     },
     close() { charts.close(); },
   };
+}
+
+/** What a canary found, beside the middle of the other forwarders'. @param {any} c */
+function canaryWords(c) {
+  const one = (/** @type {string} */ name) => { const p = c.peers[`${name}_seconds`]; return `${name} ${millis(c.took[`${name}_seconds`])} ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`; };
+  const rest = c.error ? `FAILED: ${c.error}` : c.peers_of ? `peers: ${c.peers_of} forwarders` : 'no other forwarder was probed yet';
+  return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
 }

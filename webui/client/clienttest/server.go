@@ -82,6 +82,9 @@ func (h *Handler) findings(mux *http.ServeMux) {
 	write(h, mux, "POST /api/v1/findings/{id}/dismiss", func(r *http.Request, d console.Decision) (any, error) {
 		return fake.Dismiss(r.Context(), r.PathValue("id"), d.Reason)
 	})
+	write(h, mux, "POST /api/v1/forwarders/{id}/canary", func(r *http.Request, _ console.Decision) (any, error) {
+		return fake.Canary(r.Context(), topology.ForwarderID(r.PathValue("id")))
+	})
 	read(mux, "GET /api/v1/exclusions", func(r *http.Request) (any, error) { return fake.Exclusions(r.Context()) })
 	write(h, mux, "PUT /api/v1/exclusions/{node}", func(r *http.Request, e console.Exclude) (any, error) {
 		ttl, err := time.ParseDuration(e.TTL)

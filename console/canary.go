@@ -1,0 +1,86 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/remap"
+)
+
+// refuses says why an action is not possible here and now; the server decides again for itself.
+func (p *forwarderPage) refuses(s *State, a action) string {
+	switch {
+	case a != actCanary:
+		return ""
+	case s.replay != nil:
+		return "actions are off in a replay"
+	case s.stale():
+		return "the data on screen is too old to decide by (" + ageWords(s) + ")"
+	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
+		return fmt.Sprintf("a canary needs the role operator; you are %s", orMissing(s.Shown.Role))
+	case p.probe:
+		return "a canary is under way"
+	}
+	return ""
+}
+
+// askCanary sends a canary once the question has been answered.
+func (p *forwarderPage) askCanary(s *State, ask *asker) tea.Cmd {
+	if why := p.refuses(s, actCanary); why != "" {
+		p.asked = question{}
+		s.Note = "refused: " + why
+		return nil
+	}
+	if !p.asked.again(s, actCanary) {
+		s.Note = fmt.Sprintf("Send a canary through %s: one small write, read and stat. C again does it, any other key does not.", clean(string(p.id)))
+		return nil
+	}
+	p.probe = true
+	s.Note = "a canary is under way through " + clean(string(p.id))
+	return ask.canary(p.id)
+}
+
+// probed takes what a canary found.
+func (p *forwarderPage) probed(s *State, a answer[remap.Canary]) {
+	p.probe = false
+	switch c := a.value; {
+	case a.req.Err != nil:
+		s.Note = "refused: " + clean(a.req.Err.Error())
+	case c.Forwarder != p.id: // asked for on another forwarder's page
+	case c.Error != "":
+		p.detail.Canary = &c
+		s.Note = "the canary failed; its line says how"
+	default:
+		p.detail.Canary = &c
+		s.Note = "the canary came back"
+	}
+}
+
+// canary is what the newest one found, beside the middle of the other forwarders'.
+func (p *forwarderPage) canary(s *State, w int) []string {
+	c := p.detail.Canary
+	if c == nil || s.replay != nil {
+		return nil
+	}
+	parts := []string{clock(c.At)}
+	if c.By != "" {
+		parts[0] += " by " + clean(c.By)
+	}
+	for _, one := range []struct {
+		name        string
+		took, peers *float64
+	}{{"read", c.Took.Read, c.Peers.Read}, {"write", c.Took.Write, c.Peers.Write}, {"stat", c.Took.Stat, c.Peers.Stat}} {
+		parts = append(parts, fmt.Sprintf("%s %s ms%s", one.name, millis(one.took), peers(millis(one.peers))))
+	}
+	switch {
+	case c.Error != "":
+		parts = append(parts, "FAILED: "+clean(c.Error))
+	case c.PeersOf == 0:
+		parts = append(parts, "no other forwarder was probed yet")
+	default:
+		parts = append(parts, fmt.Sprintf("peers: %d forwarders", c.PeersOf))
+	}
+	return labelled("CANARY", strings.Join(parts, "   "), w)
+}

@@ -1,0 +1,77 @@
+package console_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/console"
+)
+
+// atForwarder is an operator looking at the suspect forwarder.
+func atForwarder(t *testing.T) *script {
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("right", "right", "right", "enter")
+	s.sees(" fwd003   SUSPECT")
+	return s
+}
+
+func TestACanaryAsksOnceAndSaysWhatItFound(t *testing.T) {
+	s := atForwarder(t)
+	s.press("C")
+	s.asked()
+	s.sees("Send a canary through fwd003", "C again does it")
+	s.press("wait", "down", "C") // any other key takes the question back
+	s.asked()
+	s.press("wait", "C")
+	s.asked("canary fwd003")
+	s.sees("the canary came back", "CANARY    12:04:31 by olga   read 1.3 ms (peers 1.1)   write 41 ms (peers 3.9)   stat 0.4 ms (peers 0.4)")
+}
+
+func TestACanaryIsNotSentByHaste(t *testing.T) {
+	s := atForwarder(t)
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("CC")})
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("CCCC"), Paste: true})
+	s.asked()
+}
+
+func TestACanaryIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*script)
+		says string
+	}{
+		{"in a replay", func(s *script) { s.press("H") }, "refused: actions are off in a replay"},
+		{"to a viewer", func(s *script) {
+			s.fake.Do(func(o *console.Overview) { o.Role = "viewer" })
+			s.second()
+		}, "refused: a canary needs the role operator; you are viewer"},
+		{"on old data", func(s *script) {
+			s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
+			s.pass(12 * time.Second)
+		}, "refused: the data on screen is too old to decide by (since 12:04:30)"},
+		{"by the server", func(s *script) {
+			s.fake.NoCanary = fmt.Errorf("%w: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s", console.ErrConflict)
+		}, "refused: conflict: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := atForwarder(t)
+			c.do(s)
+			s.press("C", "wait", "C")
+			s.asked()
+			s.sees(c.says)
+		})
+	}
+	s := atForwarder(t)
+	s.fake.Do(func(o *console.Overview) { o.Role = "viewer" })
+	s.second()
+	if strings.Contains(s.screen(), "C canary probe") {
+		t.Errorf("a viewer is offered a canary:\n%s", s.screen())
+	}
+	s.press(":", "canary")
+	s.sees("refused: a canary needs the role operator")
+}
