@@ -29,7 +29,7 @@ func (s *site) accuseInThePast() (since time.Time) {
 }
 
 func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := newSite(t, siteOptions{steady: true}) // else fwd001 is idle in one of ten seconds
 	s.run(120)
 	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
 	since := s.accuseInThePast()
