@@ -18,7 +18,8 @@ type Address struct {
 	Sort   string // column name, "-" before it for ascending
 	Filter string
 	Sel    string // overview: the forwarder under the cursor
-	At     string // a second of the past, RFC 3339; "" is live
+	At     string // a second of the past, RFC 3339 or -15m before now; "" is live
+	Speed  string // of the replay that begins there, seconds a second: 1, 2, 5, 10, 30 or 60; "" stands still
 	// Logs: reads or writes, and whether also of jobs that are not slow.
 	Op  string
 	All bool
@@ -31,6 +32,9 @@ type Address struct {
 // partWhy is the explanation of a job.
 const partWhy = "why"
 
+// pageHistory is another name for the overview of a minute ago.
+const pageHistory = "history"
+
 var pagesWithID = []string{"forwarders", "plans", "jobs", "findings"}
 var pagesAlone = []string{"overview", "plans", "jobs", "audit", "findings", "logs", "whatif"}
 
@@ -42,7 +46,7 @@ func (a *Address) query() []struct {
 	return []struct {
 		name string
 		text *string
-	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set},
+	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"speed", &a.Speed}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set},
 		{"actor", &a.Actor}, {"subject", &a.Subject}, {"from", &a.From}, {"to", &a.To}}
 }
 
@@ -54,7 +58,7 @@ func ParseAddress(text string) (Address, error) {
 	}
 	var a Address
 	page, id, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
-	if a.Page = page; page == "" {
+	if a.Page = page; page == "" || page == pageHistory {
 		a.Page = "overview"
 	}
 	if job, ok := strings.CutSuffix(id, "/"+partWhy); ok && a.Page == "jobs" {
@@ -63,7 +67,7 @@ func ParseAddress(text string) (Address, error) {
 	a.ID = id
 	known := slices.Contains(pagesAlone, a.Page) && id == "" || slices.Contains(pagesWithID, a.Page) && id != ""
 	if !known || strings.Contains(id, "/") {
-		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /whatif or /forwarders/NAME", text, ErrInvalid)
+		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /whatif, /history or /forwarders/NAME", text, ErrInvalid)
 	}
 	q := u.Query()
 	for _, p := range a.query() {
@@ -73,15 +77,25 @@ func ParseAddress(text string) (Address, error) {
 	if a.At == "live" {
 		a.At = ""
 	}
-	if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
-		return Address{}, fmt.Errorf("address %q: %w: at=%s is no time such as 2026-11-21T11:42:00Z", text, ErrInvalid, a.At)
+	if page == pageHistory && a.At == "" {
+		a.At = "-" + replayBack.String()
 	}
-	for _, p := range []struct{ name, text string }{{"from", a.From}, {"to", a.To}} {
-		if !auditTime(p.text) {
+	for _, p := range []struct{ name, text string }{{"at", a.At}, {"from", a.From}, {"to", a.To}} {
+		if _, ok := addressTime(p.text, time.Time{}); p.text != "" && !ok {
 			return Address{}, fmt.Errorf("address %q: %w: %s=%s is neither a time such as 2026-11-21T11:42:00Z nor an age such as -2h", text, ErrInvalid, p.name, p.text)
 		}
 	}
 	return a, nil
+}
+
+// addressTime reads RFC 3339, or an age such as -2h before now.
+func addressTime(text string, now time.Time) (time.Time, bool) {
+	if strings.HasPrefix(text, "-") {
+		d, err := time.ParseDuration(text)
+		return now.Add(d), err == nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	return at, err == nil
 }
 
 // String is the address as path and query; ParseAddress reads it back.

@@ -198,11 +198,7 @@ func parseAuditFilter(text string, now time.Time) (AuditQuery, error) {
 
 // auditMoment reads a time of day (the newest past one), a day, both, RFC 3339, or -2h before now.
 func auditMoment(text string, now time.Time) (time.Time, bool) {
-	if strings.HasPrefix(text, "-") {
-		d, err := time.ParseDuration(text)
-		return now.Add(d), err == nil
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
+	if at, ok := addressTime(text, now); ok {
 		return at, true
 	}
 	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
@@ -221,17 +217,4 @@ func auditMoment(text string, now time.Time) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
-}
-
-// auditTime says whether an address's from or to is one that the server reads.
-func auditTime(text string) bool {
-	if text == "" {
-		return true
-	}
-	if strings.HasPrefix(text, "-") {
-		_, err := time.ParseDuration(text)
-		return err == nil
-	}
-	_, err := time.Parse(time.RFC3339, text)
-	return err == nil
 }

@@ -220,6 +220,8 @@ type Actor interface {
 type Past interface {
 	OverviewAt(ctx context.Context, at time.Time) (Overview, error)
 	ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (ForwarderDetail, error)
+	// Marks lists what the journal says happened in [from, to), the oldest first. (GET /api/v1/marks)
+	Marks(ctx context.Context, from, to time.Time, limit int) ([]remap.Mark, error)
 }
 
 // Records is what pages look up: jobs, and who did what.

@@ -279,7 +279,7 @@ func (p *forwarderPage) clients(s *State, w, h int) []string {
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
 	if len(all) == 0 {
 		if s.replay != nil {
-			return append(lines, clip(" Which compute nodes used it then is not kept; L goes back to live.", w))
+			return append(lines, clip(" No compute node is known to have used it then; ? says what is not kept.", w))
 		}
 		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
 	}

@@ -63,7 +63,7 @@ func (p *helpPage) body(s *State, w, h int) []string {
 		}
 		lines = append(lines, line)
 	}
-	if p.of == onOverview || p.of == onForwarder {
+	if replayed[p.of] || s.replay != nil {
 		lines = append(lines, "", " In a replay (H):")
 		for i := range replayTable {
 			if !strings.Contains(strings.ToLower(replayTable[i].show+" "+replayTable[i].does), find) {

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -109,8 +110,9 @@ func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now fun
 	s.filter = first.Filter
 	parseSort(&s.sort, columns, first.Sort)
 	s.pages = []page{&overviewPage{asTable: first.View == "table", cursor: topology.ForwarderID(first.Sel)}}
-	if at, err := time.Parse(time.RFC3339, first.At); err == nil {
+	if at, ok := addressTime(first.At, now()); ok {
 		s.first = at
+		s.firstSpeed = replaySpeedOf(first.Speed)
 	}
 	if p := pageOf(first); p != nil {
 		s.pages = append(s.pages, p)
@@ -174,7 +176,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		if at := s.first; !at.IsZero() && !s.newest.At.IsZero() {
 			s.first = time.Time{}
-			return m, s.replayAt(m.ask, at)
+			cmd := s.replayAt(m.ask, at)
+			if s.replay != nil { // the address may be of a second to come
+				s.replay.speed = s.firstSpeed
+			}
+			return m, cmd
 		}
 		return m, s.page().refresh(s, m.ask)
 	case tickMsg:
@@ -185,6 +191,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Batch(m.tick(), s.replayTick(m.ask))
 	case exportedMsg:
 		s.Note = msg.words()
+		return m, nil
+	case marksMsg:
+		s.log(msg.request())
+		s.takeMarks(msg)
 		return m, nil
 	case pastMsg:
 		s.log(msg.request())
@@ -323,6 +333,9 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		a := s.page().address(s)
 		if s.replay != nil {
 			a.At = s.replay.at.UTC().Format(time.RFC3339)
+			if s.replay.speed > 0 {
+				a.Speed = strconv.Itoa(s.replay.speed)
+			}
 		}
 		text := a.String()
 		s.Note = "copied " + text

@@ -172,10 +172,7 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
 	}
-	screen := h + 2
-	if s.Lost != nil {
-		screen++
-	}
+	screen := h + 2 + len(s.banners(w))
 	p.small = w < gridWidth || screen < gridHeight
 	lines := []string{clip(s.summary(w), w)}
 	if p.small {

@@ -40,15 +40,31 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 	s.sees("of the second shown, jobs: not kept")
 	s.press("q")
 	s.press("left", "{", "[")
-	s.sees("REPLAY 12:00:31") // the finding began there
+	s.sees("REPLAY 12:00:31", "F-0091 suspect: write service time") // the finding began there
+	s.sees("11:49:31 |", "| 12:04:31", "x", "! finding  P plan  x excluded  > here")
+	s.press("[")
+	s.sees("REPLAY 11:54:30", "fwd059 excluded: disk errors")
+	s.press("[")
+	s.sees("nothing is marked before this on the line; { goes back further than 11:49:31")
+	s.press("]")
+	s.sees("REPLAY 12:00:31")
+	s.press("3")
+	s.lacks("This page is of now")
+	s.press("2")
+	s.sees("This page is of now, not of 12:00:31: it is not kept.", "88231")
+	s.press("1")
+	s.lacks("This page is of now")
 	s.press("p")
 	s.sees("refused: actions are off in a replay")
 	s.press("4", "enter", "A", "x")
 	if len(s.fake.Calls) > 0 {
 		t.Errorf("a replay sent %v", s.fake.Calls)
 	}
-	s.press("+", "+")
+	s.press("+", "+", "y")
 	s.sees("x2")
+	if s.copied != "/plans?at=2026-11-21T12%3A00%3A31Z&speed=2" {
+		t.Errorf("copied %q", s.copied)
+	}
 	s.press("L")
 	s.sees("LIVE 12:04:30")
 }
@@ -68,4 +84,21 @@ func TestAnAddressOfThePast(t *testing.T) {
 	}
 	s.press("L")
 	s.sees("LIVE 12:04:30")
+}
+
+func TestAnAddressOfHistory(t *testing.T) {
+	for text, want := range map[string][]string{
+		"/history":                                   {"REPLAY 12:03:31", "x0  live is 59s ahead"},
+		"/history?at=-2m&speed=10":                   {"REPLAY 12:02:31", "x10  live is 1m ahead"},
+		"/overview?at=-26h&speed=7":                  {"REPLAY Nov 20 10:04", "x0  live is 1d ahead", "Nov 14 12:04 |"},
+		"/findings?at=2027-01-01T00:00:00Z&speed=10": {"LIVE 12:04:30", "this is live again"},
+	} {
+		a, err := console.ParseAddress(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newScriptAt(t, a)
+		s.second()
+		s.sees(want...)
+	}
 }

@@ -1,7 +1,8 @@
 package console
 
 import (
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ type replay struct {
 	asking  bool
 	wanted  time.Time // asked for next, once the answer under way is here
 	missing error
+	strip   strip
 }
 
 // replayBack is how long ago a replay begins, replaySpeeds how fast it may run.
@@ -22,13 +24,21 @@ const replayBack = time.Minute
 
 var replaySpeeds = []int{0, 1, 2, 5, 10, 30, 60}
 
+// replaySpeedOf reads an address's speed; one that there is not stands still.
+func replaySpeedOf(text string) int {
+	if n, err := strconv.Atoi(text); err == nil && slices.Contains(replaySpeeds, n) {
+		return n
+	}
+	return 0
+}
+
 // replayTable are the keys of a replay; they come before every page's own.
 var replayTable = []binding{
 	{act: actStepBack, keys: []string{"left"}, show: "left", does: "a second back", hint: "1 s"},
 	{act: actStepOn, keys: []string{"right"}, show: "right", does: "a second on", hint: ""},
 	{act: actMinuteBack, keys: []string{"shift+left", "{"}, show: "shift-left {", does: "a minute back", hint: "1 min"},
 	{act: actMinuteOn, keys: []string{"shift+right", "}"}, show: "shift-right }", does: "a minute on", hint: ""},
-	{act: actMarkBack, keys: []string{"["}, show: "[", does: "to the mark before: a finding's or a plan's beginning", hint: "marks"},
+	{act: actMarkBack, keys: []string{"["}, show: "[", does: "to the mark before: a finding, plan or exclusion that changed", hint: "marks"},
 	{act: actMarkOn, keys: []string{"]"}, show: "]", does: "to the next mark", hint: ""},
 	{act: actFaster, keys: []string{"+", "="}, show: "+", does: "run faster", hint: "speed"},
 	{act: actSlower, keys: []string{"-"}, show: "-", does: "run slower", hint: ""},
@@ -106,9 +116,9 @@ func (s *State) takePast(ask *asker, m pastMsg) tea.Cmd {
 	}
 	if next := r.wanted; !next.IsZero() {
 		r.wanted = time.Time{}
-		return s.goTo(ask, next)
+		return tea.Batch(s.readMarks(ask), s.goTo(ask, next))
 	}
-	return s.page().refresh(s, ask)
+	return tea.Batch(s.readMarks(ask), s.page().refresh(s, ask))
 }
 
 // replayTick runs the replay on.
@@ -170,44 +180,19 @@ func (r *replay) change(by int) {
 	}
 }
 
-// goToMark jumps to the nearest mark in a direction: where a finding that is still known, or a plan
-// that still waits, began.
-func (s *State) goToMark(ask *asker, on bool) tea.Cmd {
-	var best time.Time
-	for _, at := range s.marks() {
-		if on && at.After(s.replay.at) && (best.IsZero() || at.Before(best)) || !on && at.Before(s.replay.at) && at.After(best) {
-			best = at
-		}
-	}
-	if best.IsZero() {
-		s.Note = "no finding or plan begins on that side"
-		return nil
-	}
-	return s.goTo(ask, best)
-}
-
-func (s *State) marks() []time.Time {
-	var out []time.Time
-	for i := range s.newest.Findings {
-		out = append(out, s.newest.Findings[i].Since.Truncate(time.Second))
-	}
-	for i := range s.newest.Waiting {
-		out = append(out, s.newest.Waiting[i].Created.Truncate(time.Second))
-	}
-	return out
-}
-
 // status is what the first line says instead of an age.
 func (r *replay) status(live time.Time) string {
-	text := fmt.Sprintf("REPLAY %s x%d  live is %s ahead", moment(r.at, live), r.speed, age(live.Sub(r.at)))
 	if r.missing != nil {
-		text = "REPLAY " + moment(r.at, live) + " could not be read"
+		return "REPLAY " + moment(r.at, live) + " could not be read"
 	}
-	return text
+	return "REPLAY " + moment(r.at, live)
 }
 
 // replayHints is the bottom line of a replay.
 func replayHints(w int) string {
+	if short := " left 1s  { 1min  [ marks  + speed  space run/stop  L live  actions off"; w < 88 {
+		return clip(short, w)
+	}
 	var items []string
 	for i := range replayTable {
 		if b := &replayTable[i]; b.hint != "" {

@@ -30,8 +30,10 @@ type State struct {
 	pages  []page    // the last one is shown
 	replay *replay   // nil while live
 	first  time.Time // to be shown once there is a picture: an address named a second of the past
-	newest Overview
-	came   time.Time
+	// firstSpeed is how fast it then runs.
+	firstSpeed int
+	newest     Overview
+	came       time.Time
 }
 
 // maxRequests is how many requests the log keeps.

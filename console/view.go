@@ -23,11 +23,9 @@ func View(s *State, w, h int) string {
 	p := s.page()
 	lines := []string{s.titleLine(p.title(s, w), w)}
 	room := h - 2
-	if s.Lost != nil {
-		text := fmt.Sprintf(" No connection since %s, trying again: %s", clock(s.LostSince), clean(s.Lost.Error()))
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(text, w)))
-		room--
-	}
+	above := s.banners(w)
+	lines = append(lines, above...)
+	room -= len(above)
 	if room > 0 {
 		body := p.body(s, w, room)
 		lines = append(lines, body[:min(len(body), room)]...)

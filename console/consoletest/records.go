@@ -117,6 +117,24 @@ func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, er
 	return o, err
 }
 
+// Marks is console.Past's: the beginnings of the findings of now, the making of the waiting plans, and an exclusion.
+func (f *Fake) Marks(_ context.Context, from, to time.Time, _ int) ([]remap.Mark, error) {
+	o, err := f.snapshot()
+	var marks []remap.Mark
+	for i := range o.Findings {
+		g := &o.Findings[i]
+		marks = append(marks, remap.Mark{At: g.Since, Kind: "finding", ID: g.ID, Node: string(g.Node), Text: string(g.State) + ": " + g.Sentence})
+	}
+	for i := range o.Waiting {
+		marks = append(marks, remap.Mark{At: o.Waiting[i].Created, Kind: "plan", ID: o.Waiting[i].ID, Text: "proposed: " + o.Waiting[i].Title})
+	}
+	marks = append(marks, remap.Mark{At: o.At.Add(-10 * time.Minute), Kind: "exclusion", ID: "fwd059", Text: "excluded: disk errors since the night"},
+		remap.Mark{At: o.At.Add(-5 * time.Minute), Kind: "job", ID: "88231", Text: "starts: ROMS, 480 nodes"})
+	marks = slices.DeleteFunc(marks, func(m remap.Mark) bool { return m.At.Before(from) || !m.At.Before(to) })
+	slices.SortStableFunc(marks, func(a, b remap.Mark) int { return a.At.Compare(b.At) })
+	return marks, err
+}
+
 // ForwarderAt is console.Past's.
 func (f *Fake) ForwarderAt(ctx context.Context, id topology.ForwarderID, _ time.Time) (console.ForwarderDetail, error) {
 	d, err := f.Forwarder(ctx, id)

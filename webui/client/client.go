@@ -21,6 +21,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/webui/problem"
 )
@@ -138,6 +139,11 @@ func (c *Client) OverviewAt(ctx context.Context, at time.Time) (console.Overview
 // ForwarderAt is one forwarder as it was; ErrNotFound when the machine has no such one.
 func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail, error) {
 	return get[console.ForwarderDetail](ctx, c, pastQuery(at), "forwarders", string(id))
+}
+
+// Marks lists what the journal says happened in [from, to), the oldest first; of more than limit the newest.
+func (c *Client) Marks(ctx context.Context, from, to time.Time, limit int) ([]remap.Mark, error) {
+	return get[[]remap.Mark](ctx, c, url.Values{"from": {from.UTC().Format(time.RFC3339)}, "to": {to.UTC().Format(time.RFC3339)}, "limit": {strconv.Itoa(limit)}}, "marks")
 }
 
 // Jobs lists the running jobs and those that ended last.

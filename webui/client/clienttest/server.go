@@ -46,6 +46,11 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	read(mux, "GET /api/v1/jobs/{id}", func(r *http.Request) (any, error) {
 		return fake.Job(r.Context(), topology.JobID(r.PathValue("id")))
 	})
+	read(mux, "GET /api/v1/marks", func(r *http.Request) (any, error) {
+		from, _ := time.Parse(time.RFC3339, r.URL.Query().Get("from"))
+		to, _ := time.Parse(time.RFC3339, r.URL.Query().Get("to"))
+		return fake.Marks(r.Context(), from, to, 0)
+	})
 	read(mux, "GET /api/v1/audit", func(r *http.Request) (any, error) {
 		v := r.URL.Query()
 		return fake.Audit(r.Context(), console.AuditQuery{Actor: v.Get("actor"), Subject: v.Get("subject"), From: v.Get("from"), To: v.Get("to")})
