@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // gridLabel is the width of a row's number with its spaces.
@@ -180,7 +182,11 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 			rightSide = append(rightSide, fmt.Sprintf(": %d more", len(all)-i))
 			break
 		}
-		line := ends(left(n.id, max(8, len(n.id)))+"  "+n.what, " "+n.tail, rw)
+		head, tail := left(n.id, max(8, len(n.id)))+"  "+n.what, " "+n.sure+n.tail
+		if ansi.StringWidth(head+tail) > rw {
+			tail = " " + n.tail // what is wrong comes before how sure that is
+		}
+		line := ends(head, tail, rw)
 		if p.panel == panelNeeds && i == p.need {
 			line = s.selected(line, rw)
 		}

@@ -103,7 +103,7 @@ func stepSort[R any](o *sorting, shown []column[R], by int) {
 	o.column = shown[(max(i, 0)+by+len(shown))%len(shown)].name
 }
 
-// rows are the forwarders of the list: filtered and in order.
+// rows are the forwarders of the list: filtered and in order; those alike in it by what they move.
 func (s *State) rows() []*ForwarderRow {
 	rows := make([]*ForwarderRow, 0, len(s.Shown.Forwarders))
 	for i := range s.Shown.Forwarders {
@@ -111,6 +111,16 @@ func (s *State) rows() []*ForwarderRow {
 			rows = append(rows, r)
 		}
 	}
+	moved := func(r *ForwarderRow) float64 {
+		all := 0.0
+		for _, v := range [...]*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
+			if v != nil {
+				all += *v
+			}
+		}
+		return all
+	}
+	slices.SortStableFunc(rows, func(a, b *ForwarderRow) int { return cmp.Compare(moved(b), moved(a)) })
 	sortRows(s, rows, columns, s.sort)
 	return rows
 }

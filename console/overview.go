@@ -258,8 +258,8 @@ func bandwidth(moved, peak float64) string {
 
 // need is one line of NEEDS YOU.
 type need struct {
-	id, what, tail string
-	page           func() page
+	id, what, sure, tail string
+	page                 func() page
 }
 
 // needs lists what waits for a person: open findings, waiting plans, silent forwarders.
@@ -268,7 +268,7 @@ func (s *State) needs() []need {
 	for _, f := range openFindings(s.Shown.Findings) {
 		out = append(out, need{
 			id: clean(f.ID), what: subject(f.Node) + "  " + findingTitle(&f),
-			tail: fmt.Sprintf("conf %.2f %4s %s", f.Confidence, age(s.Now.Sub(f.Since)), stateWords(&f)),
+			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.Now.Sub(f.Since)), stateWords(&f)),
 			page: func() page { return newFindingPage(f.ID) },
 		})
 	}
@@ -359,5 +359,5 @@ func (s *State) nextLine(w int) string {
 	if len(all) > 1 {
 		more = fmt.Sprintf(", %d more", len(all)-1)
 	}
-	return s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" next: %s %s %s (n to open%s)", all[0].id, all[0].what, all[0].tail, more), w))
+	return s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" next: %s %s %s (n to open%s)", all[0].id, all[0].what, all[0].sure+strings.TrimSpace(all[0].tail), more), w))
 }

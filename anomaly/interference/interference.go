@@ -133,7 +133,12 @@ type node struct {
 	usual   background
 	streaks [kinds]streak
 	newest  [kinds]float64 // what the sentence says
+	held    stormHold
 }
+
+// stormHold is what a metadata storm does to its forwarder: the share of its threads' time, and how long
+// reads and writes wait for a thread, seconds.
+type stormHold struct{ share, wait float64 }
 
 // background is the write trickle that a node always has.
 type background struct{ ops, exec float64 }
@@ -180,14 +185,19 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 
 	m := &o.Class[failslow.Meta]
 	busy := m.Ops * m.Exec / d.set.Threads
-	n.step(d.now, storm, m.Ops >= d.set.StormOps && busy >= d.set.StormShare, m.Ops, 3, release)
+	wait := max(o.Class[failslow.Read].Wait, o.Class[failslow.Write].Wait)
+	stormy := m.Ops >= d.set.StormOps && busy >= d.set.StormShare
+	if stormy {
+		n.held = stormHold{min(busy, 1), wait}
+	}
+	n.step(d.now, storm, stormy, m.Ops, 3, release)
 
 	share := 0.0
 	if layer.PeakBytesPerSec > 0 {
 		share = bytes / layer.PeakBytesPerSec
 	}
 	// A peak that was learnt may only be the most that was asked for: a full node makes requests wait.
-	waits := o.QueueLen > 0 || max(o.Class[failslow.Read].Wait, o.Class[failslow.Write].Wait) > 1e-3
+	waits := o.QueueLen > 0 || wait > noticed
 	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
 }
 
@@ -199,6 +209,8 @@ func (n *node) step(now int64, k int, hit bool, number float64, need, release in
 	}
 	n.streaks[k].step(now, hit, need, release)
 }
+
+const noticed = 1e-3 // seconds that requests wait before it is worth a word
 
 const trickle = 24 << 10 // bytes a request, mean, of seconds with nothing but the background
 
@@ -236,7 +248,7 @@ func (d *Detector) name(n *node, k int) {
 		v.Impact = append(v.Impact, anomaly.Impact{Job: j})
 	}
 	if who == "" {
-		who = "one job"
+		who = "a job that is not known"
 	}
 	at := since.Format("15:04:05")
 	switch k {
@@ -244,8 +256,11 @@ func (d *Detector) name(n *node, k int) {
 		v.Sentence = fmt.Sprintf("%s is pinned by %s: writes to one shared file hold its threads for %.0f ms each since %s; what gets a thread is served as ever", n.id, who, 1e3*n.newest[k], at)
 		v.Evidence = map[string]float64{"write_exec_seconds": n.newest[k]}
 	case storm:
-		v.Sentence = fmt.Sprintf("%s serves %.0f metadata operations a second for %s since %s; reads and writes wait for them", n.id, n.newest[k], who, at)
-		v.Evidence = map[string]float64{"meta_ops": n.newest[k]}
+		v.Sentence = fmt.Sprintf("%s serves %.0f metadata operations a second for %s since %s; they take %.0f%% of its threads' time", n.id, n.newest[k], who, at, 100*n.held.share)
+		if n.held.wait > noticed {
+			v.Sentence += fmt.Sprintf(", and reads and writes wait %.0f ms for a thread", 1e3*n.held.wait)
+		}
+		v.Evidence = map[string]float64{"meta_ops": n.newest[k], "meta_thread_share": n.held.share}
 	case full:
 		v.Sentence = fmt.Sprintf("%s is filled by %s: %.0f%% of its peak bandwidth since %s", n.id, who, 100*n.newest[k], at)
 		v.Evidence = map[string]float64{"share_of_peak": n.newest[k]}

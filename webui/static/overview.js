@@ -68,7 +68,7 @@ function forwardersPage(app, q, asTable) {
   });
   const table = new Table(asTable ? columns : columns.filter((c) => hottest.includes(c.name)), {
     id: (r) => r.id, go: (r) => `/forwarders/${r.id}`, sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'), reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
-    sorted: remember, caption: asTable ? 'forwarders' : 'the hottest forwarders',
+    tie: (r) => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0), sorted: remember, caption: asTable ? 'forwarders' : 'the hottest forwarders',
   });
   table.filter = q.get('filter') ?? '';
   if (!asTable) table.limit = 20;

@@ -8,7 +8,7 @@ import { missing } from './format.js?v=__V__';
 export class Table {
   /**
    * @param {Column[]} columns
-   * @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?: boolean, sorted?: (name: string, reverse: boolean) => void, caption?: string, fixed?: boolean}} o
+   * @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?: boolean, sorted?: (name: string, reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) => number}} o
    */
   constructor(columns, o) {
     this.columns = columns;
@@ -58,7 +58,7 @@ export class Table {
     const value = col.value ?? col.text;
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     let list = words.length ? rows.filter((r) => { const all = this.columns.map((c) => c.text(r)).join(' ').toLowerCase(); return words.every((w) => all.includes(w)); }) : [...rows];
-    if (!this.o.fixed) list.sort((a, b) => (this.reverse ? -1 : 1) * compare(value(a), value(b)) || compare(this.o.id(b), this.o.id(a)));
+    if (!this.o.fixed) list.sort((a, b) => (this.reverse ? -1 : 1) * compare(value(a), value(b)) || (this.o.tie ? this.o.tie(b) - this.o.tie(a) : 0) || compare(this.o.id(b), this.o.id(a)));
     this.passed = list;
     list = list.slice(0, this.limit);
     this.shown = list;
