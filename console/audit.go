@@ -119,7 +119,7 @@ func (p *auditPage) title(*State, int) string {
 func (p *auditPage) body(s *State, w, h int) []string {
 	rows := p.entries.value
 	if !p.entries.have && p.refused == "" {
-		return p.entries.missing("the audit", w)
+		return p.entries.missing(s, "the audit", w)
 	}
 	var lines []string
 	if p.refused != "" {
@@ -131,7 +131,7 @@ func (p *auditPage) body(s *State, w, h int) []string {
 	if len(rows) == 0 {
 		text := "Nothing was done here yet. What is proposed, approved, applied, rolled back or excluded is kept here for ever."
 		if filter := auditText(p.query, time.Local); filter != "" {
-			text = "No entry matches " + clean(filter) + ". A name must be whole: press / to change the filter."
+			text = "No entry matches " + clean(filter) + ". A name must be whole: press " + s.key(actFilter) + " to change the filter."
 		}
 		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
 	}

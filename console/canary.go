@@ -34,7 +34,7 @@ func (p *forwarderPage) askCanary(s *State, ask *asker) tea.Cmd {
 		return nil
 	}
 	if !p.asked.again(s, actCanary) {
-		s.Note = fmt.Sprintf("Send a canary through %s: one small write, read and stat. C again does it, any other key does not.", clean(string(p.id)))
+		s.Note = fmt.Sprintf("Send a canary through %s: one small write, read and stat. %s again does it, any other key does not.", clean(string(p.id)), s.key(actCanary))
 		return nil
 	}
 	p.probe = true

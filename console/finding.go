@@ -214,7 +214,7 @@ func (p *findingPage) title(s *State, _ int) string {
 func (p *findingPage) body(s *State, w, h int) []string {
 	switch {
 	case !p.have && p.err != nil:
-		return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+		return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
 	case !p.have:
 		return []string{"", " Asking for " + clean(p.id) + "."}
 	}
@@ -228,7 +228,7 @@ func (p *findingPage) body(s *State, w, h int) []string {
 		lines = append(lines, clip(" not excluded: "+clean(f.Held), w))
 	}
 	if next := NextCommand(f); next != "" {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" next: "+nextKey(f)+"   or "+next, w)))
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" next: "+s.nextKey(f)+"   or "+next, w)))
 	}
 	lines = append(lines, rule(w))
 	lines = append(lines, p.life(s, w)...)
@@ -238,14 +238,14 @@ func (p *findingPage) body(s *State, w, h int) []string {
 }
 
 // nextKey is the key that does what NextCommand says.
-func nextKey(f *anomaly.Finding) string {
+func (s *State) nextKey(f *anomaly.Finding) string {
 	if f.State == anomaly.Suspect || f.State == anomaly.Probation && f.Stage == anomaly.StageJob {
-		return "a acknowledge"
+		return s.key(actAck) + " acknowledge"
 	}
 	if f.State == anomaly.Confirmed {
-		return "e withhold it"
+		return s.key(actExclude) + " withhold it"
 	}
-	return "e take it back"
+	return s.key(actExclude) + " take it back"
 }
 
 // life are the newest changes.

@@ -76,7 +76,7 @@ func (p *findingsPage) title(s *State, _ int) string {
 func (p *findingsPage) body(s *State, w, h int) []string {
 	rows := p.rows(s)
 	if len(rows) == 0 {
-		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first. tab shows those closed within an hour."
+		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first. " + s.key(actPanel) + " shows those closed within an hour."
 		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
 	}
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(findingHead(w), w))}

@@ -117,7 +117,7 @@ func (p *forwarderPage) title(s *State, _ int) string {
 func (p *forwarderPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+			return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
 		}
 		return []string{"", " Asking for " + clean(string(p.id)) + "."}
 	}
@@ -132,16 +132,16 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 }
 
 // adviceFor says what to do about an error of a read.
-func adviceFor(err error) string {
+func (s *State) adviceFor(err error) string {
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "It is not part of the machine as the server knows it; : finds names."
+		return "It is not part of the machine as the server knows it; " + s.key(actGo) + " finds names."
 	case errors.Is(err, ErrNotAllowed):
 		return "Ask an admin of the site for the viewer role, or sign in with --token-file."
 	case errors.Is(err, ErrUnreachable):
 		return "Asking again with the next second."
 	}
-	return "@ shows the requests that were sent."
+	return s.key(actRequests) + " shows the requests that were sent."
 }
 
 // load draws read and write as sparklines, then the numbers of this second against the peers'.
@@ -214,7 +214,7 @@ func (p *forwarderPage) findings(s *State, w int) []string {
 		}
 	}
 	if r := s.forwarder(p.id); r != nil && r.Plan != "" {
-		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it (4 lists the plans).", w))
+		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it ("+s.key(actPlans)+" lists the plans).", w))
 	}
 	return lines
 }
@@ -279,7 +279,7 @@ func (p *forwarderPage) clients(s *State, w, h int) []string {
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
 	if len(all) == 0 {
 		if s.replay != nil {
-			return append(lines, clip(" No compute node is known to have used it then; ? says what is not kept.", w))
+			return append(lines, clip(" No compute node is known to have used it then; "+s.key(actHelp)+" says what is not kept.", w))
 		}
 		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
 	}

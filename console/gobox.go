@@ -2,9 +2,11 @@ package console
 
 import (
 	"strings"
+	"unicode"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
@@ -49,6 +51,51 @@ type hit struct {
 	refused                string      // why it would not
 }
 
+// twinned is a page whose actions are commands too.
+type twinned interface {
+	// twin is the command that does what an action does here; "" where there is none.
+	twin(s *State, a action) string
+}
+
+func (p *forwarderPage) twin(s *State, a action) string {
+	id := clean(string(p.id))
+	switch r := s.forwarder(p.id); {
+	case a == actCanary:
+		return "fairway canary " + id
+	case a == actExclude && r != nil && r.State == StateExcluded:
+		return "fairway return " + id
+	case a == actExclude:
+		return "fairway exclude " + id
+	}
+	return ""
+}
+
+func (p *planPage) twin(_ *State, a action) string {
+	verb := map[action]string{actApprove: "approve", actReject: "reject", actRollBack: "rollback", actAll: "show"}[a]
+	if verb == "" {
+		return ""
+	}
+	return "fairway plan " + verb + " " + clean(p.id)
+}
+
+// findingTwin is the command of what both pages of findings do.
+func findingTwin(f *anomaly.Finding, a action) string {
+	if verb := map[action]string{actAck: "ack", actDismiss: "dismiss"}[a]; verb != "" && f != nil {
+		return "fairway findings " + verb + " " + clean(f.ID)
+	}
+	return ""
+}
+
+func (p *findingPage) twin(s *State, a action) string { return findingTwin(p.newest(s), a) }
+
+func (p *findingsPage) twin(s *State, a action) string {
+	rows := p.rows(s)
+	if len(rows) == 0 {
+		return ""
+	}
+	return findingTwin(&rows[p.at(rows)], a)
+}
+
 // actions are what the page below the go box can do, or why it does not just now.
 func (s *State) actions() (out []hit) {
 	if len(s.pages) < 2 {
@@ -56,12 +103,16 @@ func (s *State) actions() (out []hit) {
 	}
 	p := s.pages[len(s.pages)-2]
 	r, _ := p.(refuser)
-	for i := range keyTable {
-		b := &keyTable[i]
+	cmd, _ := p.(twinned)
+	for i := range s.keys.table {
+		b := &s.keys.table[i]
 		if b.on == nil || b.hint == "" || !b.works(p.name()) || shared[b.act] || b.act == actOpen {
 			continue
 		}
 		h := hit{name: b.hint, about: b.does, key: b.show, act: b.act}
+		if cmd != nil {
+			h.twin = cmd.twin(s, b.act)
+		}
 		if r != nil {
 			h.refused = r.refuses(s, b.act)
 		}
@@ -82,21 +133,24 @@ var shared = map[action]bool{actBack: true, actUpOrQuit: true, actCopy: true, ac
 // hits are the screens, forwarders and waiting plans whose name holds the query's letters in
 // order; those that start with it come first.
 func (s *State) hits(query string) []hit {
-	query = strings.ToLower(strings.TrimLeft(strings.TrimSpace(query), ":")) // the key that opened the box, typed twice
+	query = strings.ToLower(strings.TrimSpace(query))
+	if opener := []rune(s.key(actGo)); len(opener) == 1 && !unicode.IsLetter(opener[0]) {
+		query = strings.TrimLeft(query, string(opener)) // typed twice
+	}
 	screen := func(name, about, key, twin string, p func() page) hit {
 		return hit{name: name, about: about, key: key, twin: twin, page: p}
 	}
 	all := append(s.actions(), []hit{
-		screen("overview", "the whole layer", "1", "fairway top", func() page { return nil }),
-		screen("plans", "all plans", "4", "fairway plans", func() page { return listOf(plansList) }),
-		screen("findings", "what is wrong", "3", "fairway findings", func() page { return &findingsPage{} }),
-		screen("jobs", "running and ended jobs", "2", "fairway jobs", func() page { return listOf(jobsList) }),
-		screen("audit", "who did what", "5", "fairway audit", func() page { return newAuditPage(Address{}) }),
-		screen("logs", "jobs of low bandwidth", "7", "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }),
-		screen("what if: shares", "what a sharing policy gives each job", "8", "fairway shares", func() page { return newSharesPage("", "") }),
-		screen("what if: staggered I/O", "a pattern for periodic applications", "8 tab", "fairway periodic", func() page { return newPatternPage("") }),
-		screen("requests", "what this console sent", "@", "", func() page { return &requestsPage{} }),
-		screen("help", "all keys of the overview", "?", "fairway --help", func() page { return &helpPage{of: onOverview} }),
+		screen("overview", "the whole layer", s.key(actOverview), "fairway top", func() page { return nil }),
+		screen("plans", "all plans", s.key(actPlans), "fairway plans", func() page { return listOf(plansList) }),
+		screen("findings", "what is wrong", s.key(actFindings), "fairway findings", func() page { return &findingsPage{} }),
+		screen("jobs", "running and ended jobs", s.key(actJobs), "fairway jobs", func() page { return listOf(jobsList) }),
+		screen("audit", "who did what", s.key(actAudit), "fairway audit", func() page { return newAuditPage(Address{}) }),
+		screen("logs", "jobs of low bandwidth", s.key(actLogs), "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }),
+		screen("what if: shares", "what a sharing policy gives each job", s.key(actWhatIf), "fairway shares", func() page { return newSharesPage("", "") }),
+		screen("what if: staggered I/O", "a pattern for periodic applications", s.key(actWhatIf)+" "+s.keys.name(onShares, actPanel), "fairway periodic", func() page { return newPatternPage("") }),
+		screen("requests", "what this console sent", s.key(actRequests), "", func() page { return &requestsPage{} }),
+		screen("help", "all keys of the overview", s.key(actHelp), "fairway --help", func() page { return &helpPage{of: onOverview} }),
 	}...)
 	for _, f := range openFindings(s.Shown.Findings) {
 		all = append(all, screen(clean(f.ID), subject(f.Node)+" "+findingTitle(&f), "", "fairway findings "+clean(f.ID), func() page { return newFindingPage(f.ID) }))
@@ -111,7 +165,7 @@ func (s *State) hits(query string) []hit {
 			jobs[j] = true
 			all = append(all, screen(clean(string(j)), "job, the largest on "+clean(string(r.ID)), "", "fairway job "+clean(string(j)), func() page { return newJobPage(string(j)) }))
 		}
-		all = append(all, screen(clean(string(r.ID)), string(r.State), "enter", "fairway node "+clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }))
+		all = append(all, screen(clean(string(r.ID)), string(r.State), s.key(actOpen), "fairway node "+clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }))
 	}
 	var starts, others []hit
 	for _, h := range all {

@@ -43,7 +43,7 @@ func (p *overviewPage) grid(s *State, w, h int) []string {
 		out = append(out, p.gridRow(s, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
 	}
 	if n > shown {
-		out = append(out, clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or g for a table", shown, n), w))
+		out = append(out, clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or %s for a table", shown, n, s.key(actTable)), w))
 	}
 	return out
 }

@@ -52,9 +52,9 @@ func (p *helpPage) act(_ *State, _ *asker, a action) tea.Cmd {
 func (p *helpPage) body(s *State, w, h int) []string {
 	lines := []string{""}
 	find := p.searched()
-	for i := range keyTable {
-		b := &keyTable[i]
-		if !b.works(p.of) || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
+	for i := range s.keys.table {
+		b := &s.keys.table[i]
+		if b.show == "" || !b.works(p.of) || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
 			continue
 		}
 		line := clip(" "+left(b.show, 12)+b.does, w)
@@ -64,12 +64,13 @@ func (p *helpPage) body(s *State, w, h int) []string {
 		lines = append(lines, line)
 	}
 	if replayed[p.of] || s.replay != nil {
-		lines = append(lines, "", " In a replay (H):")
-		for i := range replayTable {
-			if !strings.Contains(strings.ToLower(replayTable[i].show+" "+replayTable[i].does), find) {
+		lines = append(lines, "", " In a replay ("+s.key(actHistory)+"):")
+		for i := range s.keys.replay {
+			b := &s.keys.replay[i]
+			if b.show == "" || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
 				continue
 			}
-			lines = append(lines, clip(" "+left(replayTable[i].show, 14)+replayTable[i].does, w))
+			lines = append(lines, clip(" "+left(b.show, 14)+b.does, w))
 		}
 		for _, gap := range s.Shown.NotKept {
 			for _, l := range wrap("of the second shown, "+gap, w-2) {
@@ -79,7 +80,7 @@ func (p *helpPage) body(s *State, w, h int) []string {
 	}
 	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d dedicated, > touched by a waiting plan, ? stale. " +
 		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s (1e6). " +
-		"A lower-case key never changes the machine, except s, which stops an apply."
+		"A lower-case key never changes the machine, except " + s.keys.name(onPlan, actStop) + ", which stops an apply."
 	lines = append(lines, "")
 	for _, l := range wrap(text, w-2) {
 		lines = append(lines, " "+strings.TrimSpace(l))

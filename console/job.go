@@ -100,7 +100,7 @@ func orMissing(s string) string {
 func (p *jobPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+			return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
 		}
 		return []string{"", " Asking for job " + clean(string(p.id)) + "."}
 	}

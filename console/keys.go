@@ -90,10 +90,12 @@ const (
 var (
 	onLists   = []string{onOverview, onLogs}
 	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onWhy, onShares, onPattern}
+	onEvery   = append([]string{onOverview}, onInside...)
 	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onWhy, onShares, onPattern, onHelp, onRequests}
 )
 
-// keyTable is the one place where keys are: dispatch, the bottom line and the help come from it.
+// keyTable is the one place where keys are: dispatch, the bottom line and the help come from it. A
+// person's own keys (Remap) replace those of a copy.
 var keyTable = []binding{
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings, onShares}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "explain the selected job", hint: "why", on: []string{onLogs}},
@@ -162,16 +164,6 @@ var keyTable = []binding{
 
 func (b *binding) works(page string) bool { return b.on == nil || slices.Contains(b.on, page) }
 
-// actionOf finds what a key means on a page; "" when it means nothing there.
-func actionOf(page, key string) action {
-	for i := range keyTable {
-		if b := &keyTable[i]; b.works(page) && slices.Contains(b.keys, key) {
-			return b.act
-		}
-	}
-	return ""
-}
-
 // refuser is a page that knows what is refused just now; its bottom line leaves that out.
 type refuser interface {
 	refuses(s *State, a action) string
@@ -180,10 +172,15 @@ type refuser interface {
 // hints is the bottom line of a page: the table's order until the width is used up.
 func hints(s *State, p page, w int) string {
 	r, _ := p.(refuser)
-	line := ""
-	for i := range keyTable {
-		b := &keyTable[i]
-		if b.hint == "" || !b.works(p.name()) || r != nil && b.act != actApprove && r.refuses(s, b.act) != "" {
+	line, room := "", 0
+	for i := range s.keys.table {
+		if b := &s.keys.table[i]; b.act == actHelp && b.show != "" {
+			room = len("  " + b.show + " " + b.hint)
+		}
+	}
+	for i := range s.keys.table {
+		b := &s.keys.table[i]
+		if b.hint == "" || b.show == "" || !b.works(p.name()) || r != nil && b.act != actApprove && r.refuses(s, b.act) != "" {
 			continue
 		}
 		item := b.show + " " + b.hint
@@ -191,7 +188,7 @@ func hints(s *State, p page, w int) string {
 			item = "  " + item
 		}
 		// Help always fits, so that what was left out can be found.
-		if len(line)+len(item) > w-1-len("  ? help") && b.act != actHelp {
+		if len(line)+len(item) > w-1-room && b.act != actHelp {
 			continue
 		}
 		line += item

@@ -218,7 +218,7 @@ func (s *State) listLines(cols []column[ForwarderRow], w, h int, selected topolo
 	if len(rows) == 0 && h > 0 {
 		text := " No forwarder is known yet: does an agent run on each of them?"
 		if s.filter != "" {
-			text = " No forwarder matches \"" + s.filter + "\"; press / to change the filter."
+			text = " No forwarder matches \"" + s.filter + "\"; press " + s.key(actFilter) + " to change the filter."
 		}
 		return []string{clip(text, w)}
 	}

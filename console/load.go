@@ -45,9 +45,9 @@ func (l *load[T]) take(msg tea.Msg) {
 }
 
 // missing is the body of a page that has nothing to show yet, or was refused.
-func (l *load[T]) missing(what string, w int) []string {
+func (l *load[T]) missing(s *State, what string, w int) []string {
 	if l.err == nil {
 		return []string{"", clip(" Asking for "+what+".", w)}
 	}
-	return append(append([]string{""}, indent(wrap(clean(l.err.Error()), max(1, w-2)), w)...), clip(" "+adviceFor(l.err), w))
+	return append(append([]string{""}, indent(wrap(clean(l.err.Error()), max(1, w-2)), w)...), clip(" "+s.adviceFor(l.err), w))
 }

@@ -148,7 +148,7 @@ func (p *logsPage) title(*State, int) string { return " I/O logs: low " + p.op +
 
 func (p *logsPage) body(s *State, w, h int) []string {
 	if !p.jobs.have {
-		return p.jobs.missing("the jobs of low bandwidth", w)
+		return p.jobs.missing(s, "the jobs of low bandwidth", w)
 	}
 	rows := p.rows(s)
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
@@ -161,7 +161,7 @@ func (p *logsPage) body(s *State, w, h int) []string {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.jobs.err.Error()), w)))
 	}
 	if len(rows) == 0 {
-		return append(lines, indent(wrap("No such job. Logs come into the archive by 'fairway import PATH' on the daemon's host; a shows all jobs.", max(1, w-2)), w)...)
+		return append(lines, indent(wrap("No such job. Logs come into the archive by 'fairway import PATH' on the daemon's host; "+s.key(actAll)+" shows all jobs.", max(1, w-2)), w)...)
 	}
 	cols := slowColumnsOf(w)
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, p.sort), w)))

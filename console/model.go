@@ -101,7 +101,7 @@ type Model struct {
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock,
 // clip puts text on the operator's clipboard.
 func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now func() time.Time, clip func(string)) *Model {
-	s := &State{Palette: p, Now: now(), sort: sorting{column: columnOccupancy}}
+	s := &State{Palette: p, Now: now(), keys: DefaultKeys(), sort: sorting{column: columnOccupancy}}
 	for i, m := range metrics {
 		if m.name == first.Metric {
 			s.metric = i
@@ -264,9 +264,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 			return cmd
 		}
 	}
-	a := actionOf(s.page().name(), k.String())
+	a := s.keys.actionOf(s.page().name(), k.String())
 	if s.replay != nil && acts[a] {
-		s.Note = "refused: actions are off in a replay; L goes back to live"
+		s.Note = "refused: actions are off in a replay; " + s.key(actLive) + " goes back to live"
 		return nil
 	}
 	if cmd, done := m.shared(a); done {

@@ -162,7 +162,7 @@ func (p *overviewPage) title(s *State, w int) string {
 	if o.User != "" {
 		title += "   " + clean(o.User) + " (" + clean(o.Role) + ")"
 	}
-	return title + fmt.Sprintf("   findings %d   plans waiting %d   ? help", len(openFindings(o.Findings)), len(o.Waiting))
+	return title + fmt.Sprintf("   findings %d   plans waiting %d   %s help", len(openFindings(o.Findings)), len(o.Waiting), s.key(actHelp))
 }
 
 func (p *overviewPage) body(s *State, w, h int) []string {
@@ -218,7 +218,7 @@ func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
 // summary counts the layer in one line.
 func (s *State) summary(w int) string {
 	if s.stale() {
-		return fmt.Sprintf(" %d forwarders, nothing newer is known of them | colour: %s (m)", len(s.Shown.Forwarders), metrics[s.metric].title)
+		return fmt.Sprintf(" %d forwarders, nothing newer is known of them | colour: %s (%s)", len(s.Shown.Forwarders), metrics[s.metric].title, s.key(actMetric))
 	}
 	n := map[remap.ForwarderState]int{}
 	var moved, peak float64
@@ -240,8 +240,8 @@ func (s *State) summary(w int) string {
 	if s.Shown.Jobs != nil {
 		jobs = fmt.Sprintf("%d jobs | ", *s.Shown.Jobs)
 	}
-	return fmt.Sprintf(" %d forwarders: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (m)", len(s.Shown.Forwarders),
-		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m)
+	return fmt.Sprintf(" %d forwarders: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)", len(s.Shown.Forwarders),
+		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.key(actMetric))
 }
 
 // bandwidth is what moves now, of the layer's peak where that is known, in the unit that fits.
@@ -359,5 +359,5 @@ func (s *State) nextLine(w int) string {
 	if len(all) > 1 {
 		more = fmt.Sprintf(", %d more", len(all)-1)
 	}
-	return s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" next: %s %s %s (n to open%s)", all[0].id, all[0].what, all[0].sure+strings.TrimSpace(all[0].tail), more), w))
+	return s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" next: %s %s %s (%s to open%s)", all[0].id, all[0].what, all[0].sure+strings.TrimSpace(all[0].tail), s.key(actNext), more), w))
 }

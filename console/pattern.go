@@ -95,11 +95,11 @@ func (p *patternPage) title(*State, int) string { return " what if: staggered I/
 
 func (p *patternPage) body(s *State, w, h int) []string {
 	if p.pattern.err != nil {
-		lines := p.pattern.missing("", w)
+		lines := p.pattern.missing(s, "", w)
 		return append(lines, clip(" e changes the set, as fairway periodic reads it.", w))
 	}
 	if !p.pattern.have || p.pattern.call != p.call() {
-		return p.pattern.missing("a pattern", w)
+		return p.pattern.missing(s, "a pattern", w)
 	}
 	v := &p.pattern.value
 	lines := []string{

@@ -147,7 +147,7 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 			return nil
 		}
 		if !p.asked.again(s, a) {
-			s.Note = p.question(a)
+			s.Note = p.question(s, a)
 			return nil
 		}
 		return p.send(ask, a)
@@ -161,11 +161,12 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *planPage) question(a action) string {
+func (p *planPage) question(s *State, a action) string {
+	what := "Approve %s: %d compute nodes change their forwarder."
 	if a == actRollBack {
-		return fmt.Sprintf("Roll back %s: %d compute nodes go back to where they were. B again does it, any other key does not.", p.id, len(p.plan.Moves))
+		what = "Roll back %s: %d compute nodes go back to where they were."
 	}
-	return fmt.Sprintf("Approve %s: %d compute nodes change their forwarder. A again does it, any other key does not.", p.id, len(p.plan.Moves))
+	return fmt.Sprintf(what+" %s again does it, any other key does not.", p.id, len(p.plan.Moves), s.key(a))
 }
 
 func (p *planPage) send(ask *asker, a action) tea.Cmd {
@@ -208,7 +209,7 @@ func (p *planPage) refuses(s *State, a action) string {
 		return p.plan.MayApprove
 	}
 	if n := len([]rune(strings.TrimSpace(p.reason.text))); n < reasonLetters && a == actApprove {
-		return fmt.Sprintf("the reason has %d of at least %d letters; tab goes to it", n, reasonLetters)
+		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, reasonLetters, s.key(actPanel))
 	}
 	return ""
 }
@@ -238,7 +239,7 @@ func (p *planPage) title(s *State, _ int) string {
 func (p *planPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+			return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
 		}
 		return []string{"", " Asking for plan " + clean(p.id) + "."}
 	}
@@ -278,7 +279,7 @@ func (p *planPage) text(s *State, w int) []string {
 		lines = append(lines, clip("   "+clean(l), w))
 	}
 	if n < len(v.Lines) {
-		lines = append(lines, fmt.Sprintf("   : %d more (d for all)", len(v.Lines)-n))
+		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.key(actAll)))
 	}
 	say("WHY", v.Reason)
 	for i, c := range v.Checks {
@@ -372,10 +373,10 @@ func (p *planPage) buttons(s *State, w int) []string {
 	if p.plan.State != remap.Proposed {
 		can := ""
 		if p.refuses(s, actStop) == "" {
-			can += "     s stop after this batch"
+			can += "     " + s.key(actStop) + " stop after this batch"
 		}
 		if p.refuses(s, actRollBack) == "" {
-			can += "     B roll back (shift)"
+			can += "     " + s.key(actRollBack) + " roll back (shift)"
 		}
 		return []string{rule(w), " " + pal.paint(pal.reverse, "[ Close ]") + clip(can, w-11)}
 	}
@@ -385,7 +386,7 @@ func (p *planPage) buttons(s *State, w int) []string {
 	}
 	return []string{
 		rule(w),
-		clip(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; tab): %s", reasonLetters, reason), w),
-		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     A approve (shift)     x reject", w-11),
+		clip(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): %s", reasonLetters, s.key(actPanel), reason), w),
+		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.key(actApprove)+" approve (shift)     "+s.key(actReject)+" reject", w-11),
 	}
 }

@@ -162,7 +162,7 @@ func (p *proposePage) body(s *State, w, h int) []string {
 	}
 	switch {
 	case p.err != nil:
-		return []string{"", clip(" "+clean(p.err.Error()), w), " " + adviceFor(p.err)}
+		return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
 	case p.asking:
 		what = " Asking which compute nodes use " + clean(string(p.from)) + "."
 	case len(p.nodes) == 1:

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,15 +132,7 @@ func (s *State) replayTick(ask *asker) tea.Cmd {
 
 // replayKey does a replay's own keys; done is false for a key that is the page's.
 func (s *State) replayKey(ask *asker, key string) (cmd tea.Cmd, done bool) {
-	var act action
-	for i := range replayTable {
-		for _, k := range replayTable[i].keys {
-			if k == key {
-				act = replayTable[i].act
-			}
-		}
-	}
-	r := s.replay
+	act, r := s.keys.inReplay(key), s.replay
 	switch act {
 	case actStepBack:
 		return s.goTo(ask, r.at.Add(-time.Second)), true
@@ -189,13 +182,15 @@ func (r *replay) status(live time.Time) string {
 }
 
 // replayHints is the bottom line of a replay.
-func replayHints(w int) string {
-	if short := " left 1s  { 1min  [ marks  + speed  space run/stop  L live  actions off"; w < 88 {
-		return clip(short, w)
+func (s *State) replayHints(w int) string {
+	key := func(a action) string { return s.keys.replayName(a) }
+	if w < 88 {
+		return clip(fmt.Sprintf(" %s 1s  %s 1min  %s marks  %s speed  %s run/stop  %s live  actions off", key(actStepBack), key(actMinuteBack),
+			key(actMarkBack), key(actFaster), key(actPause), key(actLive)), w)
 	}
 	var items []string
-	for i := range replayTable {
-		if b := &replayTable[i]; b.hint != "" {
+	for i := range s.keys.replay {
+		if b := &s.keys.replay[i]; b.hint != "" && b.show != "" {
 			items = append(items, b.show+" "+b.hint)
 		}
 	}

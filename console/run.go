@@ -17,8 +17,8 @@ import (
 	_ "fairway/console/early" // before bubbletea's initialisation
 )
 
-// Run shows the console on the terminal until the operator quits or ctx ends.
-func Run(ctx context.Context, b Backend, first Address, colors Colors) (err error) {
+// Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys.
+func Run(ctx context.Context, b Backend, first Address, colors Colors, keys *Keys) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, err := openTerminal()
@@ -27,6 +27,7 @@ func Run(ctx context.Context, b Backend, first Address, colors Colors) (err erro
 	}
 	defer func() { err = errors.Join(err, t.restore()) }()
 	c := &canvas{Model: NewModel(ctx, b, first, NewPalette(colors), time.Now, t.copy), paint: t.paint}
+	c.Use(keys)
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
 	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to
 	// draw, which costs more than everything else that the console does; canvas draws when there is.

@@ -101,7 +101,7 @@ func (p *sharesPage) title(*State, int) string {
 
 func (p *sharesPage) body(s *State, w, h int) []string {
 	if !p.shares.have {
-		return p.shares.missing("the shares", w)
+		return p.shares.missing(s, "the shares", w)
 	}
 	v := &p.shares.value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))

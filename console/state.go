@@ -23,6 +23,7 @@ type State struct {
 	Requests []Request // oldest first, at most maxRequests
 	Palette  *Palette
 
+	keys   *Keys
 	metric int
 	levels map[topology.ForwarderID]int
 	sort   sorting

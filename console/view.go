@@ -94,7 +94,7 @@ func (s *State) bottomLine(p page, w int) string {
 		return s.Palette.paint(s.Palette.bold, clip(" "+clean(s.Note), w))
 	}
 	if s.replay != nil {
-		return s.Palette.paint(s.Palette.dim, replayHints(w))
+		return s.Palette.paint(s.Palette.dim, s.replayHints(w))
 	}
 	return s.Palette.paint(s.Palette.dim, hints(s, p, w))
 }

@@ -71,7 +71,7 @@ func (p *whyPage) title(*State, int) string {
 
 func (p *whyPage) body(s *State, w, h int) []string {
 	if !p.cause.have {
-		return p.cause.missing("the logs of job "+clean(string(p.id)), w)
+		return p.cause.missing(s, "the logs of job "+clean(string(p.id)), w)
 	}
 	v := &p.cause.value
 	var lines []string

@@ -91,6 +91,7 @@ func newRoot() *cobra.Command {
 		newSignInLink(o),
 		newDoctor(o),
 		newHook(o),
+		newKeys(o),
 		newVersion(o),
 		newBacktest(o),
 		newDecide(),

@@ -94,5 +94,9 @@ func (o *options) show(c *cobra.Command, a console.Address) error {
 	if fi, err := os.Stdout.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
 		return program.BadUsage(errors.New("the console needs a terminal; use --json, or a command such as 'fairway nodes'"))
 	}
-	return console.Run(c.Context(), cl, a, console.ColorsOf(os.Getenv))
+	keys, _, err := readKeys()
+	if err != nil {
+		return err
+	}
+	return console.Run(c.Context(), cl, a, console.ColorsOf(os.Getenv), keys)
 }
