@@ -27,6 +27,7 @@ type Address struct {
 	Policy, Forwarder, Set string
 	// Audit: who did it, to what, and when; From and To are RFC 3339, or -2h before now.
 	Actor, Subject, From, To string
+	Span                     string // occupancy: hour, day or month
 }
 
 // partWhy is the explanation of a job.
@@ -36,7 +37,7 @@ const partWhy = "why"
 const pageHistory = "history"
 
 var pagesWithID = []string{"forwarders", "plans", "jobs", "findings"}
-var pagesAlone = []string{"overview", "plans", "jobs", "audit", "findings", "logs", "whatif"}
+var pagesAlone = []string{"overview", "plans", "jobs", "audit", "findings", "logs", "whatif", "occupancy"}
 
 // query are the texts that an address carries after its path.
 func (a *Address) query() []struct {
@@ -47,7 +48,7 @@ func (a *Address) query() []struct {
 		name string
 		text *string
 	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"speed", &a.Speed}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set},
-		{"actor", &a.Actor}, {"subject", &a.Subject}, {"from", &a.From}, {"to", &a.To}}
+		{"actor", &a.Actor}, {"subject", &a.Subject}, {"from", &a.From}, {"to", &a.To}, {"span", &a.Span}}
 }
 
 // ParseAddress reads an address, with or without scheme and host.
@@ -67,7 +68,7 @@ func ParseAddress(text string) (Address, error) {
 	a.ID = id
 	known := slices.Contains(pagesAlone, a.Page) && id == "" || slices.Contains(pagesWithID, a.Page) && id != ""
 	if !known || strings.Contains(id, "/") {
-		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /whatif, /history or /forwarders/NAME", text, ErrInvalid)
+		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /occupancy, /whatif, /history or /forwarders/NAME", text, ErrInvalid)
 	}
 	q := u.Query()
 	for _, p := range a.query() {

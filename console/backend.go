@@ -222,6 +222,9 @@ type Past interface {
 	ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (ForwarderDetail, error)
 	// Marks lists what the journal says happened in [from, to), the oldest first. (GET /api/v1/marks)
 	Marks(ctx context.Context, from, to time.Time, limit int) ([]remap.Mark, error)
+	// Occupancy is how busy the forwarders were in the last span, by buckets, without the single
+	// forwarders. (GET /api/v1/occupancy)
+	Occupancy(ctx context.Context, span, bucket time.Duration) (OccupancyView, error)
 }
 
 // Records is what pages look up: jobs, and who did what.

@@ -146,6 +146,7 @@ func (s *State) hits(query string) []hit {
 		screen("findings", "what is wrong", s.key(actFindings), "fairway findings", func() page { return &findingsPage{} }),
 		screen("jobs", "running and ended jobs", s.key(actJobs), "fairway jobs", func() page { return listOf(jobsList) }),
 		screen("audit", "who did what", s.key(actAudit), "fairway audit", func() page { return newAuditPage(Address{}) }),
+		screen("calendar", "how busy the forwarders were, day by day", s.key(actCalendar), "fairway occupancy", func() page { return newCalendarPage(calendarOf) }),
 		screen("logs", "jobs of low bandwidth", s.key(actLogs), "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }),
 		screen("what if: shares", "what a sharing policy gives each job", s.key(actWhatIf), "fairway shares", func() page { return newSharesPage("", "") }),
 		screen("what if: staggered I/O", "a pattern for periodic applications", s.key(actWhatIf)+" "+s.keys.name(onShares, actPanel), "fairway periodic", func() page { return newPatternPage("") }),

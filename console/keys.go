@@ -22,6 +22,7 @@ const (
 	actPlans    action = "plans"
 	actAudit    action = "audit"
 	actLogs     action = "logs"
+	actCalendar action = "calendar"
 	actWhatIf   action = "what-if"
 	actWhy      action = "why"
 	actOp       action = "direction"
@@ -80,6 +81,7 @@ const (
 	onFinding   = "finding"
 	onPropose   = "propose"
 	onLogs      = "logs"
+	onCalendar  = "calendar"
 	onWhy       = "why"
 	onShares    = "shares"
 	onPattern   = "pattern"
@@ -89,9 +91,9 @@ const (
 
 var (
 	onLists   = []string{onOverview, onLogs}
-	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onWhy, onShares, onPattern}
+	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onShares, onPattern}
 	onEvery   = append([]string{onOverview}, onInside...)
-	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onWhy, onShares, onPattern, onHelp, onRequests}
+	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onShares, onPattern, onHelp, onRequests}
 )
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it. A
@@ -119,6 +121,8 @@ var keyTable = []binding{
 	{act: actEdit, keys: []string{"e"}, show: "e", does: "change the set of applications (type or paste JSON as fairway periodic reads it)", hint: "edit set", on: []string{onPattern}},
 	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "when periodic applications should do their I/O", hint: "staggered I/O", on: []string{onShares}},
 	{act: actPanel, keys: []string{"tab"}, show: "tab", does: "the shares of the running jobs", hint: "shares", on: []string{onPattern}},
+	{act: actMetric, keys: []string{"m"}, show: "m", does: "the last hour, day or month", hint: "hour/day/month", on: []string{onCalendar}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "replay from the beginning of this line's time", hint: "replay", on: []string{onCalendar}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next sharing policy", hint: "policy", on: []string{onShares}},
 	{act: actForce, keys: []string{"f"}, show: "f", does: "force: cut a dead forwarder off instead of draining it", hint: "force", on: []string{onPropose}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next metric in the grid", hint: "metric", on: []string{onOverview}},
@@ -131,6 +135,7 @@ var keyTable = []binding{
 	{act: actFindings, keys: []string{"3"}, show: "3", does: "findings: what is wrong", hint: "findings"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},
 	{act: actAudit, keys: []string{"5"}, show: "5", does: "audit: who did what", hint: ""},
+	{act: actCalendar, keys: []string{"6"}, show: "6", does: "calendar: how busy the forwarders were, day by day", hint: ""},
 	{act: actLogs, keys: []string{"7"}, show: "7", does: "I/O logs: jobs of low bandwidth", hint: ""},
 	{act: actWhatIf, keys: []string{"8"}, show: "8", does: "what if: shares of the jobs here", hint: "what if", on: []string{onForwarder}},
 	{act: actWhatIf, keys: []string{"8"}, show: "8", does: "what if: shares under a policy, staggered I/O", hint: ""},
@@ -152,7 +157,7 @@ var keyTable = []binding{
 	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
 	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: onAddress},
-	{act: actExport, keys: []string{"E"}, show: "E", does: "export this table as CSV, into the directory that the console was started in", on: []string{onOverview, onLogs, onShares}},
+	{act: actExport, keys: []string{"E"}, show: "E", does: "export this table as CSV, into the directory that the console was started in", on: []string{onOverview, onLogs, onCalendar, onShares}},
 	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
 	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: onInside},
 	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,13 +20,14 @@ type load[T any] struct {
 	call   string // the question; answers to an earlier one are not heeded
 	asking bool
 	asked  time.Time
+	again  time.Duration // how old an answer may become; 0 is loadAgain
 }
 
 // refresh asks when the question is a new one or the answer is old; a server that did not answer is
 // asked with every second.
 func (l *load[T]) refresh(s *State, k *asker, call string, f func(context.Context) (T, error)) tea.Cmd {
 	lost := errors.Is(l.err, ErrUnreachable)
-	if call == l.call && (l.asking || !lost && s.Now.Sub(l.asked) < loadAgain) {
+	if call == l.call && (l.asking || !lost && s.Now.Sub(l.asked) < cmp.Or(l.again, loadAgain)) {
 		return nil
 	}
 	l.call, l.asking, l.asked = call, true, s.Now

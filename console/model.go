@@ -141,6 +141,8 @@ func pageOf(a Address) page {
 		return listOf(jobsList)
 	case a.Page == "audit":
 		return newAuditPage(a)
+	case a.Page == "occupancy":
+		return newCalendarPage(a.Span)
 	case a.Page == "logs":
 		return newLogsPage(a)
 	case a.Page == "whatif" && a.Set != "":
@@ -299,6 +301,8 @@ func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
 		return s.open(m.ask, listOf(jobsList)), true
 	case actAudit:
 		return s.open(m.ask, newAuditPage(Address{})), true
+	case actCalendar:
+		return s.open(m.ask, newCalendarPage(calendarOf)), true
 	case actLogs:
 		return s.open(m.ask, newLogsPage(Address{})), true
 	case actWhatIf:

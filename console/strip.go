@@ -168,4 +168,4 @@ func (s *State) banners(w int) (lines []string) {
 }
 
 // replayed are the pages that show the past in a replay, and those that are of no time.
-var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onHelp: true, onRequests: true, "go": true}
+var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onCalendar: true, onHelp: true, onRequests: true, "go": true}

@@ -82,6 +82,7 @@ func TestScreens(t *testing.T) {
 		{"audit", []string{"5", "down"}, nil},
 		{"audit-filter", []string{"5", "/", "actor=sam from=11:00", "enter"}, nil},
 		{"audit-filter-refused", []string{"5", "/", "sam", "enter"}, nil},
+		{"calendar", []string{"6", "down"}, nil},
 		{"logs", []string{"7", "down"}, nil},
 		{"logs-all-reads", []string{"7", "w", "a", ">", "r"}, nil},
 		{"why", []string{"7", "enter"}, nil},
@@ -176,7 +177,7 @@ func FuzzScreensFit(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
-	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "C"}
+	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "2", "5", "6", "u", "H", "[", "C"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255

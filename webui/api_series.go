@@ -129,18 +129,6 @@ func writeSeriesCSV(w http.ResponseWriter, a SeriesAnswer) error {
 	return nil // the reader is gone when Flush failed
 }
 
-// OccupancyAnswer is the share of reported seconds near peak, per forwarder and bucket.
-type OccupancyAnswer struct {
-	FromMillis   int64                `json:"from_ms"`
-	ToMillis     int64                `json:"to_ms"`
-	BucketMillis int64                `json:"bucket_ms"`
-	Threshold    float64              `json:"threshold"`
-	Nodes        []tsdb.NodeOccupancy `json:"nodes"`
-	// Layer is the minimum, mean and maximum over the forwarders, and their imbalance, by bucket.
-	Layer  []tsdb.LayerOccupancy `json:"layer"`
-	NoPeak []topology.NodeID     `json:"no_peak"` // not counted: their peak is not known
-}
-
 func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) error {
 	from, to, err := parseRange(r, 24*time.Hour)
 	if err != nil {
@@ -157,7 +145,7 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 			return fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", console.ErrInvalid, text)
 		}
 	}
-	a := OccupancyAnswer{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis, Threshold: q.Threshold,
+	a := console.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis, Threshold: q.Threshold,
 		Nodes: []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
 	for _, n := range s.cfg.Picture.Snapshot().Machine.ByRole(topology.Forwarder) {
 		if n.PeakBytesPerSec <= 0 {
@@ -176,6 +164,9 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 		}
 	}
 	a.Layer = tsdb.OverNodes(a.Nodes)
+	if r.URL.Query().Get("nodes") == "0" {
+		a.Nodes = []tsdb.NodeOccupancy{}
+	}
 	return writeJSON(w, a)
 }
 

@@ -88,6 +88,7 @@ func newRoot() *cobra.Command {
 		newReturn(o),
 		newCanary(o),
 		newAudit(o),
+		newOccupancy(o),
 		newSignInLink(o),
 		newDoctor(o),
 		newHook(o),

@@ -3,6 +3,7 @@ package consoletest
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/tsdb"
 	"fairway/tsdb/history"
 )
 
@@ -115,6 +117,27 @@ func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, er
 		}
 	}
 	return o, err
+}
+
+// Occupancy is console.Past's: busy by day, quiet at night; the daemon was off for a while, and one
+// forwarder's peak is not known.
+func (f *Fake) Occupancy(_ context.Context, span, bucket time.Duration) (console.OccupancyView, error) {
+	o, err := f.snapshot()
+	v := console.OccupancyView{FromMillis: o.At.Add(-span).UnixMilli(), ToMillis: o.At.UnixMilli(), BucketMillis: bucket.Milliseconds(), Threshold: 0.8}
+	if err != nil || len(o.Forwarders) < 2 {
+		return v, err
+	}
+	v.NoPeak = []topology.NodeID{o.Forwarders[1].ID.Node()}
+	n := int64(span / bucket)
+	last := v.ToMillis / v.BucketMillis
+	for i := last - n; i <= last; i++ {
+		if ago := last - i; ago > n*3/4 || ago == n/3 {
+			continue
+		}
+		high := 0.35 + 0.3*math.Sin(float64(i)/2)
+		v.Layer = append(v.Layer, tsdb.LayerOccupancy{TimeMillis: i * v.BucketMillis, Nodes: len(o.Forwarders) - 1, Min: high / 20, Mean: high / 3, Max: high * 1.5, Imbalance: 0.4 + high/3})
+	}
+	return v, nil
 }
 
 // Marks is console.Past's: the beginnings of the findings of now, the making of the waiting plans, and an exclusion.

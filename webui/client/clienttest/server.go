@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,11 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	read(mux, "GET /api/v1/jobs", func(r *http.Request) (any, error) { return fake.Jobs(r.Context()) })
 	read(mux, "GET /api/v1/jobs/{id}", func(r *http.Request) (any, error) {
 		return fake.Job(r.Context(), topology.JobID(r.PathValue("id")))
+	})
+	read(mux, "GET /api/v1/occupancy", func(r *http.Request) (any, error) {
+		span, _ := time.ParseDuration(strings.TrimPrefix(r.URL.Query().Get("from"), "-"))
+		bucket, _ := time.ParseDuration(r.URL.Query().Get("bucket"))
+		return fake.Occupancy(r.Context(), span, bucket)
 	})
 	read(mux, "GET /api/v1/marks", func(r *http.Request) (any, error) {
 		from, _ := time.Parse(time.RFC3339, r.URL.Query().Get("from"))

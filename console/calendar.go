@@ -1,0 +1,196 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+	"fairway/tsdb"
+)
+
+// OccupancyView is the share of reported seconds near peak, per forwarder and bucket of time.
+type OccupancyView struct {
+	FromMillis   int64                `json:"from_ms"`
+	ToMillis     int64                `json:"to_ms"`
+	BucketMillis int64                `json:"bucket_ms"` // buckets begin at multiples of it since 1970, UTC
+	Threshold    float64              `json:"threshold"` // 0..1 of peak
+	Nodes        []tsdb.NodeOccupancy `json:"nodes"`
+	// Layer is the minimum, mean and maximum over the forwarders, and their imbalance, by bucket.
+	Layer  []tsdb.LayerOccupancy `json:"layer"`
+	NoPeak []topology.NodeID     `json:"no_peak"` // not counted: their peak is not known
+}
+
+// CalendarSpan is a stretch of time that the calendar shows.
+type CalendarSpan struct {
+	Name   string // as in the address
+	Words  string
+	Range  time.Duration
+	Bucket time.Duration
+}
+
+// CalendarSpans are those that a key goes through; an address without one is of the first.
+var CalendarSpans = []CalendarSpan{
+	{Name: "hour", Words: "the last hour, by minute", Range: time.Hour, Bucket: time.Minute},
+	{Name: "day", Words: "the last day, by hour", Range: 24 * time.Hour, Bucket: time.Hour},
+	{Name: "month", Words: "the last 30 days, by day", Range: 30 * 24 * time.Hour, Bucket: 24 * time.Hour},
+}
+
+// calendarOf is what the key opens: the days.
+const calendarOf = "month"
+
+// calendarPage shows how often forwarders were near their peak: the least, the mean and the most busy
+// of them in each bucket of time ("End-to-end I/O Monitoring on a Leading Supercomputer", NSDI'19,
+// figure 3), the newest first.
+type calendarPage struct {
+	span   CalendarSpan
+	view   load[OccupancyView]
+	cursor int
+}
+
+func newCalendarPage(span string) *calendarPage {
+	i := slices.IndexFunc(CalendarSpans, func(c CalendarSpan) bool { return c.Name == span })
+	return &calendarPage{span: CalendarSpans[max(0, i)]}
+}
+
+func (p *calendarPage) name() string           { return onCalendar }
+func (p *calendarPage) address(*State) Address { return Address{Page: "occupancy", Span: p.span.Name} }
+
+// refresh asks again as soon as the newest bucket may look different.
+func (p *calendarPage) refresh(s *State, k *asker) tea.Cmd {
+	span := p.span
+	p.view.again = max(loadAgain, span.Bucket/60)
+	return p.view.refresh(s, k, "occupancy of "+span.Words, func(ctx context.Context) (OccupancyView, error) {
+		return k.backend.Occupancy(ctx, span.Range, span.Bucket)
+	})
+}
+
+func (p *calendarPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.view.take(msg)
+	return nil
+}
+
+func (p *calendarPage) act(s *State, ask *asker, a action) tea.Cmd {
+	rows := p.rows()
+	switch a {
+	case actMetric:
+		i := slices.Index(CalendarSpans, p.span)
+		p.span, p.cursor = CalendarSpans[(i+1)%len(CalendarSpans)], 0
+		p.view.have = false
+		return p.refresh(s, ask)
+	case actOpen:
+		if p.cursor >= len(rows) || s.newest.At.IsZero() {
+			s.Note = "there is nothing to replay"
+			return nil
+		}
+		s.home()
+		return s.replayAt(ask, rows[p.cursor].at)
+	default:
+		p.cursor = max(0, min(p.cursor+steps[a], len(rows)-1))
+	}
+	return nil
+}
+
+// calendarRow is one bucket; of is nil where no forwarder reported in it.
+type calendarRow struct {
+	at time.Time
+	of *tsdb.LayerOccupancy
+}
+
+// rows are the buckets from the first that has data to the newest, the newest first.
+func (p *calendarPage) rows() (rows []calendarRow) {
+	v := &p.view.value
+	if v.BucketMillis <= 0 {
+		return nil
+	}
+	next := int64(-1)
+	for i := range v.Layer {
+		l := &v.Layer[i]
+		for ; next >= 0 && next < l.TimeMillis; next += v.BucketMillis {
+			rows = append(rows, calendarRow{at: time.UnixMilli(next)})
+		}
+		rows = append(rows, calendarRow{at: time.UnixMilli(l.TimeMillis), of: l})
+		next = l.TimeMillis + v.BucketMillis
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
+// table is what an export holds.
+func (p *calendarPage) table(*State) [][]string {
+	out := [][]string{{"FROM", "FORWARDERS", "MIN %", "AVG %", "MAX %", "IMBALANCE %"}}
+	for _, r := range p.rows() {
+		line := []string{r.at.UTC().Format(time.RFC3339), "0", "", "", "", ""}
+		if l := r.of; l != nil {
+			line = []string{line[0], strconv.Itoa(l.Nodes), ratio(&l.Min), ratio(&l.Mean), ratio(&l.Max), ratio(&l.Imbalance)}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func (p *calendarPage) title(*State, int) string { return " occupancy over " + p.span.Words }
+
+func (p *calendarPage) body(s *State, w, h int) []string {
+	if !p.view.have {
+		return p.view.missing(s, "the occupancy of "+p.span.Words, w)
+	}
+	v, rows := &p.view.value, p.rows()
+	p.cursor = max(0, min(p.cursor, len(rows)-1))
+	about := fmt.Sprintf("Share of seconds in which a forwarder moved %s %% of its peak or more: the least, the mean and the most over the forwarders that reported.", ratio(&v.Threshold))
+	lines := indent(wrap(about, max(1, w-2)), w)
+	if n := len(v.NoPeak); n > 0 {
+		lines = append(lines, indent(wrap(fmt.Sprintf("Not counted because their peak is not known: %d of the forwarders. Set peak_bytes_per_sec in fairwayd.toml.", n), max(1, w-2)), w)...)
+	}
+	if p.view.err != nil {
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as it was: "+clean(p.view.err.Error()), w)))
+	}
+	if len(rows) == 0 {
+		text := "No second is stored in this range yet. The calendar fills as data arrives: does an agent run on each forwarder? 'fairway doctor' says."
+		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
+	}
+	cells := max(10, min(100, w-56))
+	head := " " + left(p.stamp(rows[0].at, true), 17) + right("NODES", 6) + right("MIN", 5) + right("AVG", 5) + right("MAX", 5) + right("IMBAL", 7) + "  0" + right("100 %", cells-1)
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
+	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string { return p.line(&rows[i], cells) })...)
+}
+
+// stamp is how a bucket's beginning is named, or what that is called.
+func (p *calendarPage) stamp(at time.Time, head bool) string {
+	switch {
+	case p.span.Bucket >= 24*time.Hour && head:
+		return "DAY (UTC)"
+	case p.span.Bucket >= 24*time.Hour:
+		return at.UTC().Format("2006-01-02 Mon")
+	case head:
+		return "FROM"
+	}
+	return at.Local().Format("2006-01-02 15:04")
+}
+
+func (p *calendarPage) line(r *calendarRow, cells int) string {
+	l := r.of
+	if l == nil {
+		return " " + left(p.stamp(r.at, false), 17) + right("0", 6) + right(missing, 5) + right(missing, 5) + right(missing, 5) + right(missing, 7) + "  no second is stored"
+	}
+	return " " + left(p.stamp(r.at, false), 17) + right(strconv.Itoa(l.Nodes), 6) + right(ratio(&l.Min), 5) + right(ratio(&l.Mean), 5) + right(ratio(&l.Max), 5) +
+		right(ratio(&l.Imbalance), 7) + "  " + rangeBar(l.Min, l.Mean, l.Max, cells)
+}
+
+// rangeBar draws the least, the mean and the most of shares 0..1 in w cells: |---*----|.
+func rangeBar(least, mean, most float64, w int) string {
+	at := func(v float64) int { return max(0, min(w-1, int(math.Round(v*float64(w-1))))) }
+	line := []byte(strings.Repeat(" ", w))
+	for i := at(least); i <= at(most); i++ {
+		line[i] = '-'
+	}
+	line[at(least)], line[at(most)] = '|', '|'
+	line[at(mean)] = '*'
+	return strings.TrimRight(string(line), " ")
+}
