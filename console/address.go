@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 type Address struct {
 	Page   string // overview, forwarders, plans, ...
 	ID     string // of the object; "" for a list
-	Part   string // of the object's pages: "" or partWhy of a job
+	Part   string // of the object's pages: "", or partWhy or partDomains of a job
 	Metric string // overview: occ, bw, queue, mdwait, err
 	View   string // overview: "" is the grid, "table"
 	Sort   string // column name, "-" before it for ascending
@@ -28,10 +29,15 @@ type Address struct {
 	// Audit: who did it, to what, and when; From and To are RFC 3339, or -2h before now.
 	Actor, Subject, From, To string
 	Span                     string // occupancy: hour, day or month
+	// File domains of a job: which file, and what is given.
+	Domains DomainsQuery
 }
 
-// partWhy is the explanation of a job.
-const partWhy = "why"
+// The pages of a job beside its own: its explanation, and the domains of its shared files.
+const (
+	partWhy     = "why"
+	partDomains = "domains"
+)
 
 // pageHistory is another name for the overview of a minute ago.
 const pageHistory = "history"
@@ -62,8 +68,8 @@ func ParseAddress(text string) (Address, error) {
 	if a.Page = page; page == "" || page == pageHistory {
 		a.Page = "overview"
 	}
-	if job, ok := strings.CutSuffix(id, "/"+partWhy); ok && a.Page == "jobs" {
-		id, a.Part = job, partWhy
+	if job, part, ok := strings.Cut(id, "/"); ok && a.Page == "jobs" && (part == partWhy || part == partDomains) {
+		id, a.Part = job, part
 	}
 	a.ID = id
 	known := slices.Contains(pagesAlone, a.Page) && id == "" || slices.Contains(pagesWithID, a.Page) && id != ""
@@ -75,6 +81,11 @@ func ParseAddress(text string) (Address, error) {
 		*p.text = q.Get(p.name)
 	}
 	a.All = q.Get("all") == "1"
+	if a.Part == partDomains {
+		if a.Domains, err = ParseDomainsQuery(q); err != nil {
+			return Address{}, fmt.Errorf("address %q: %w", text, err)
+		}
+	}
 	if a.At == "live" {
 		a.At = ""
 	}
@@ -117,6 +128,7 @@ func (a Address) String() string {
 	if a.All {
 		q.Set("all", "1")
 	}
+	maps.Copy(q, a.Domains.Values())
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}

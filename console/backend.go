@@ -281,6 +281,7 @@ type Explainer interface {
 	SlowJobs(ctx context.Context, op string, all bool) ([]SlowJob, error)                   // GET /api/v1/archive/low-bandwidth; op is read or write
 	Shares(ctx context.Context, policy string, on topology.ForwarderID) (SharesView, error) // GET /api/v1/shares
 	Pattern(ctx context.Context, set string) (PatternView, error)                           // GET /api/v1/periodic; set is JSON
+	Domains(ctx context.Context, id topology.JobID, q DomainsQuery) (DomainsView, error)    // GET /api/v1/jobs/{id}/domains
 }
 
 // Backend is all of them.

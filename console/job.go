@@ -65,6 +65,8 @@ func (p *jobPage) act(s *State, ask *asker, a action) tea.Cmd {
 		s.Note = "no forwarder of this job is observed"
 	case actWhy:
 		return s.open(ask, newWhyPage(string(p.id)))
+	case actDomains:
+		return s.open(ask, newDomainsPage(string(p.id), DomainsQuery{}))
 	case actPropose:
 		if p.cursor >= len(on) {
 			s.Note = "no forwarder of this job is observed: there would be no way back"

@@ -25,6 +25,7 @@ const (
 	actCalendar action = "calendar"
 	actWhatIf   action = "what-if"
 	actWhy      action = "why"
+	actDomains  action = "domains"
 	actOp       action = "direction"
 	actEdit     action = "edit"
 	actFindings action = "findings"
@@ -83,6 +84,7 @@ const (
 	onLogs      = "logs"
 	onCalendar  = "calendar"
 	onWhy       = "why"
+	onDomains   = "domains"
 	onShares    = "shares"
 	onPattern   = "pattern"
 	onHelp      = "help"
@@ -91,9 +93,9 @@ const (
 
 var (
 	onLists   = []string{onOverview, onLogs}
-	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onShares, onPattern}
+	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onDomains, onShares, onPattern}
 	onEvery   = append([]string{onOverview}, onInside...)
-	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onShares, onPattern, onHelp, onRequests}
+	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onDomains, onShares, onPattern, onHelp, onRequests}
 )
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it. A
@@ -101,7 +103,7 @@ var (
 var keyTable = []binding{
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings, onShares}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "explain the selected job", hint: "why", on: []string{onLogs}},
-	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the job", hint: "job", on: []string{onWhy}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the job", hint: "job", on: []string{onWhy, onDomains}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "press the focused button; it never approves", hint: "", on: []string{onPlan}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the forwarder that the finding is about", hint: "forwarder", on: []string{onFinding}},
@@ -116,6 +118,9 @@ var keyTable = []binding{
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder, onFindings, onFinding}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the job's nodes on the selected one", hint: "propose", on: []string{onJob}},
 	{act: actWhy, keys: []string{"w"}, show: "w", does: "why its I/O took as long as it did, from its logs", hint: "why", on: []string{onJob}},
+	{act: actDomains, keys: []string{"d"}, show: "d", does: "how its shared file could be divided among writers, and which hints to set", hint: "file domains", on: []string{onJob, onWhy}},
+	{act: actMetric, keys: []string{"m"}, show: "m", does: "next shared file", hint: "next file", on: []string{onDomains}},
+	{act: actEdit, keys: []string{"e"}, show: "e", does: "say how many servers, which stripe size, how many aggregators", hint: "servers, stripes", on: []string{onDomains}},
 	{act: actOp, keys: []string{"w"}, show: "w", does: "reads or writes", hint: "reads/writes", on: []string{onLogs}},
 	{act: actAll, keys: []string{"a"}, show: "a", does: "all jobs or only the slow ones", hint: "all jobs", on: []string{onLogs}},
 	{act: actEdit, keys: []string{"e"}, show: "e", does: "change the set of applications (type or paste JSON as fairway periodic reads it)", hint: "edit set", on: []string{onPattern}},

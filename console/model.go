@@ -135,6 +135,8 @@ func pageOf(a Address) page {
 		return &findingsPage{}
 	case a.Page == "jobs" && a.Part == partWhy:
 		return newWhyPage(a.ID)
+	case a.Page == "jobs" && a.Part == partDomains:
+		return newDomainsPage(a.ID, a.Domains)
 	case a.Page == "jobs" && a.ID != "":
 		return newJobPage(a.ID)
 	case a.Page == "jobs":

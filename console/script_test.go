@@ -340,6 +340,7 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	}{
 		{[]string{"7", "w", "a"}, "/logs?all=1&op=read&sort=-bw"},
 		{[]string{"7", "enter"}, "/jobs/88231/why"},
+		{[]string{"d", "m", "e", "servers=6 stripe_size=65536", "enter"}, "/jobs/88231/domains?file=1&servers=6&stripe_size=65536"},
 		{[]string{"8", "m"}, "/whatif?policy=job-fair"},
 		{[]string{"1", "enter", "8"}, "/whatif?forwarder=fwd003&policy=size-fair"},
 	} {
@@ -360,7 +361,7 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	if s.press("enter", "down", "y"); !strings.Contains(s.copied, "&sel=fwd") {
 		t.Errorf("a cursor copied %q", s.copied)
 	}
-	for _, bad := range []string{"/overview?at=noon", "/nonsense", "/plans/a/b", "/forwarders", ":%"} {
+	for _, bad := range []string{"/overview?at=noon", "/jobs/9/domains?servers=-1", "/jobs/9/domains?file=x", "/jobs/9/else", "/nonsense", "/plans/a/b", "/forwarders", ":%"} {
 		if _, err := console.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for an address", bad)
 		}

@@ -58,8 +58,11 @@ func (p *whyPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 }
 
 func (p *whyPage) act(s *State, ask *asker, a action) tea.Cmd {
-	if a == actOpen {
+	switch a {
+	case actOpen:
 		return s.open(ask, newJobPage(string(p.id)))
+	case actDomains:
+		return s.open(ask, newDomainsPage(string(p.id), DomainsQuery{}))
 	}
 	p.top += steps[a] // kept in range where it is drawn
 	return nil

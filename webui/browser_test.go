@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"fairway/anomaly"
 	"fairway/remap"
@@ -117,7 +119,24 @@ func (b *tab) says(text string) {
 
 func (b *tab) open(url string) { b.t.Helper(); b.do(chromedp.Navigate(url)) }
 
-func (b *tab) key(keys string) { b.t.Helper(); b.do(chromedp.KeyEvent(keys)) }
+// key presses keys as a keyboard does: the character comes with the key going down, and not at all where
+// the page keeps the key for itself.
+func (b *tab) key(keys string) {
+	b.t.Helper()
+	for _, r := range keys {
+		events := kb.Encode(r)
+		if len(events) == 3 { // down, character, up
+			down, char := *events[0], events[1]
+			down.Text, down.UnmodifiedText = char.Text, char.UnmodifiedText
+			events = []*input.DispatchKeyEventParams{&down, events[2]}
+		}
+		for _, e := range events {
+			if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, *e); err != nil {
+				b.t.Fatalf("press %q: %v", r, err)
+			}
+		}
+	}
+}
 
 // shot keeps a picture where FAIRWAY_SCREENSHOTS says.
 func (b *tab) shot(name string) {

@@ -92,6 +92,8 @@ func (s *Server) routes() []route {
 		{post, "/api/v1/jobs/{id}/end", RoleScheduler, everyDoor, s.postJobEnd, doc{summary: "a job has ended: take its mapping back and build its profile", out: dispatch.Ended{}}},
 
 		{get, "/api/v1/jobs/{id}/rootcause", remap.Viewer, everyDoor, s.getRootCause, doc{summary: "why a job's I/O took as long as it did, from its logs", out: console.JobCause{}}},
+		{get, "/api/v1/jobs/{id}/domains", remap.Viewer, everyDoor, s.getDomains, doc{summary: "how a file that several processes of a job wrote could be divided among them, what it costs in locks, and the hints to set", out: console.DomainsView{},
+			params: []param{{"file", "which of its shared files, from 0 on, the most bytes first"}, {"servers", "over how many it is striped; as the records tell without it"}, {"stripe_size", "bytes"}, {"aggregators", "processes that write for all"}}}},
 		{get, "/api/v1/archive", remap.Viewer, everyDoor, s.getAnalyses, doc{summary: "the named analyses of the I/O-log archive", out: []iolog.Analysis{}}},
 		{get, "/api/v1/archive/sql", remap.Operator, everyDoor, s.getArchiveSQL, doc{summary: "one SELECT over the I/O-log archive", out: iolog.Result{},
 			params: []param{{"q", "the SQL"}, {"limit", "at most so many rows"}}}},

@@ -12,8 +12,10 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/remap/filedomain"
 	"fairway/remap/periodic"
 	"fairway/remap/share"
+	"fairway/remap/sharedfiles"
 )
 
 // Cause is console.Explainer's: the running job wrote through one slow file after many short ones.
@@ -102,4 +104,33 @@ func (f *Fake) Pattern(_ context.Context, set string) (console.PatternView, erro
 		return console.PatternView{}, fmt.Errorf("%w: %w", console.ErrInvalid, err)
 	}
 	return console.PatternView{Pattern: p, Unplanned: periodic.FairShare(s, s.TMin*s.KPrime), Set: s}, nil
+}
+
+// Domains is console.Explainer's: the real comparison, of one file in the log of job 88231, and of none
+// of another job.
+func (f *Fake) Domains(_ context.Context, id topology.JobID, q console.DomainsQuery) (console.DomainsView, error) {
+	if _, err := f.snapshot(); err != nil {
+		return console.DomainsView{}, err
+	}
+	v := console.DomainsView{Job: id, Files: []sharedfiles.File{}}
+	if id != "88231" {
+		return v, nil
+	}
+	stripe, servers := int64(4<<20), 8
+	v.Files = []sharedfiles.File{
+		{Name: cmp.Or(f.Foreign, "/scratch/roms/restart.nc"), App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Bytes: 41e9, Through: sharedfiles.Collective, StripeSize: &stripe, Servers: &servers, From: "log"},
+		{Name: "/scratch/roms/log.txt", App: "ROMS", Procs: 480, Bytes: 3e6, Through: sharedfiles.Posix, From: "log"},
+	}
+	v.File = min(q.File, 1)
+	c, assumed, err := sharedfiles.Case(&v.Files[v.File], sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: 20})
+	if err != nil {
+		v.Problem = err.Error()
+		return v, nil
+	}
+	v.Assumed, v.Caveat, v.Window = assumed, sharedfiles.Caveat(&v.Files[v.File]), c.Window(256)
+	v.Methods = filedomain.Compare(c, v.Window)
+	advice := filedomain.Choose(c, v.Methods)
+	c.Method = advice.Method
+	v.Advice, v.Case = &advice, &c
+	return v, nil
 }

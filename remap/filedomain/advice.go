@@ -16,23 +16,105 @@ type Advice struct {
 // server busy, more costs the application's memory.
 const maxBuffer = 16 << 20
 
-// Advise compares the methods on one region and names the one with the fewest lock conflicts, then
-// the most aggregators, then the earlier in the paper; the hints match the number of aggregators to
-// the servers, which is what group-cyclic needs and what ROMIO can be told.
-func Advise(c Case) Advice {
+// Comparison is what one method costs on a case.
+type Comparison struct {
+	Method Method `json:"method"`
+	// Conflicts and LockRequests are of each server; a conflict is a change of owner.
+	Conflicts       []int64 `json:"conflicts"`
+	LockRequests    []int64 `json:"lock_requests"`
+	AggregatorsUsed int     `json:"aggregators_used"`
+	// Requests counts the byte ranges that the aggregators ask for, over all of them.
+	Requests int64 `json:"requests"`
+	// Owners are, of each stripe of the window that was asked for, the aggregators that write in it, in
+	// file order.
+	Owners [][]int32 `json:"owners"`
+}
+
+// TotalConflicts adds the servers' conflicts up.
+func (m *Comparison) TotalConflicts() int64 { return sum(m.Conflicts) }
+
+// TotalLocks adds the servers' lock requests up.
+func (m *Comparison) TotalLocks() int64 { return sum(m.LockRequests) }
+
+func sum(v []int64) (all int64) {
+	for _, n := range v {
+		all += n
+	}
+	return all
+}
+
+// Window is a run of stripes of a region, of which a picture shows the owners.
+type Window struct {
+	// First counts from the region's first stripe.
+	First   int64 `json:"first"`
+	Stripes int   `json:"stripes"`
+	// Cut is the stripe of the window, from 0, in which the even division changes owner first.
+	Cut int `json:"cut"`
+}
+
+// Window chooses at most so many stripes around the first change of owner of the even division.
+func (c Case) Window(stripes int) Window {
+	all, cut := c.stripes(), min(c.evenBounds()[1], c.End-1)/c.StripeSize-c.first()
+	n := min(int64(stripes), all)
+	first := max(0, min(cut-n/2, all-n))
+	return Window{First: first, Stripes: int(n), Cut: int(min(cut-first, n-1))}
+}
+
+// Compare divides a checked case by every method, in the paper's order, and keeps the owners of the
+// stripes in a window.
+func Compare(c Case, w Window) []Comparison {
+	out := make([]Comparison, len(methods))
+	for i, m := range methods {
+		c.Method = m
+		a := Divide(c)
+		out[i] = Comparison{Method: m, Conflicts: a.Conflicts, LockRequests: a.LockRequestsPerServer, AggregatorsUsed: a.AggregatorsUsed, Owners: owners(c, &a, w)}
+		for _, d := range a.Domains {
+			out[i].Requests += int64(len(d))
+		}
+	}
+	return out
+}
+
+// owners finds who writes in the stripes of a window.
+func owners(c Case, a *Answer, w Window) [][]int32 {
+	out := make([][]int32, w.Stripes)
+	first := c.first() + w.First
+	begin, end := first*c.StripeSize, (first+int64(w.Stripes))*c.StripeSize
+	for owner, d := range a.Domains {
+		for _, e := range d {
+			if e[0] >= end || e[0]+e[1] <= begin {
+				continue
+			}
+			for k := max(e[0], begin) / c.StripeSize; k <= (min(e[0]+e[1], end)-1)/c.StripeSize; k++ {
+				own := &out[k-first]
+				if n := len(*own); n == 0 || (*own)[n-1] != int32(owner) {
+					*own = append(*own, int32(owner))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Advise compares the methods on one region and names the best one, see Choose.
+func Advise(c Case) Advice { return Choose(c, Compare(c, Window{})) }
+
+// Choose names, of a case's comparison, the method with the fewest lock conflicts, then the most
+// aggregators, then the earlier in the paper; the hints match the number of aggregators to the servers,
+// which is what group-cyclic needs and what ROMIO can be told.
+func Choose(c Case, compared []Comparison) Advice {
 	type score struct {
 		conflicts int64
 		used      int
 	}
-	scores := make(map[Method]score, len(methods))
+	scores := make(map[Method]score, len(compared))
 	best := Even
-	for i, m := range methods {
-		c.Method = m
-		a := Divide(c)
-		s := score{a.conflicts(), a.AggregatorsUsed}
-		scores[m] = s
+	for i := range compared {
+		m := &compared[i]
+		s := score{m.TotalConflicts(), m.AggregatorsUsed}
+		scores[m.Method] = s
 		if b := scores[best]; i > 0 && (s.conflicts < b.conflicts || s.conflicts == b.conflicts && s.used > b.used) {
-			best = m
+			best = m.Method
 		}
 	}
 	p := Matched(c.Aggregators, c.Servers)
@@ -43,11 +125,11 @@ func Advise(c Case) Advice {
 	return Advice{
 		Method: best,
 		Effects: map[string]string{
-			"romio_cb_write": fmt.Sprintf("%d aggregators write instead of every process: at most that many owners a stripe", p),
-			"cb_nodes":       fmt.Sprintf("stripes dealt in turn: %d conflicts with %d aggregators, %d with %d", scores[StaticCyclic].conflicts, c.Aggregators, cyclic.conflicts(), p),
+			"romio_cb_write": fmt.Sprintf("%s instead of every process: at most that many owners a stripe", writers(p)),
+			"cb_nodes":       fmt.Sprintf("stripes dealt in turn: %d conflicts with %d aggregators, %d with %d", scores[StaticCyclic].conflicts, c.Aggregators, sum(cyclic.Conflicts), p),
 			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
 			"striping_unit":   fmt.Sprintf("domains end where stripes do: %d conflicts cut evenly, %d cut at stripes", scores[Even].conflicts, scores[Aligned].conflicts),
-			"striping_factor": fmt.Sprintf("the file lies on the %d servers that these counts are for; it has to be set before the file is made", c.Servers),
+			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made", servers(c.Servers)),
 			"cb_buffer_size":  fmt.Sprintf("%d whole stripes go out at once, so no request ends inside one; conflicts stay as they are", buffer/c.StripeSize),
 		},
 		Hints: map[string]string{
@@ -57,22 +139,28 @@ func Advise(c Case) Advice {
 			"striping_factor": fmt.Sprint(c.Servers),
 			"striping_unit":   fmt.Sprint(c.StripeSize),
 		},
-		Why: fmt.Sprintf("%s has %d lock conflicts on %d servers where even has %d and aligned %d; %d aggregators (of %d) are %s",
-			best, scores[best].conflicts, c.Servers, scores[Even].conflicts, scores[Aligned].conflicts, p, c.Aggregators, matchWords(p, c.Servers)),
+		Why: fmt.Sprintf("%s has %d lock conflicts on %s where even has %d and aligned %d; of %d aggregators %d would do: %s",
+			best, scores[best].conflicts, servers(c.Servers), scores[Even].conflicts, scores[Aligned].conflicts, c.Aggregators, p, matchWords(p, c.Servers)),
 	}
 }
 
-// conflicts adds the servers' conflicts up.
-func (a Answer) conflicts() (sum int64) {
-	for _, n := range a.Conflicts {
-		sum += n
+func writers(n int) string {
+	if n == 1 {
+		return "1 aggregator writes"
 	}
-	return sum
+	return fmt.Sprintf("%d aggregators write", n)
 }
 
-func matchWords(p, servers int) string {
-	if p >= servers {
-		return fmt.Sprintf("a multiple of the %d servers, so each always talks to the same one", servers)
+func servers(n int) string {
+	if n == 1 {
+		return "1 server"
 	}
-	return fmt.Sprintf("a divisor of the %d servers, so each server has one writer", servers)
+	return fmt.Sprintf("%d servers", n)
+}
+
+func matchWords(p, n int) string {
+	if p >= n {
+		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", servers(n))
+	}
+	return fmt.Sprintf("a divisor of %s, so each server has one writer", servers(n))
 }

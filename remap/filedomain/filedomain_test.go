@@ -188,3 +188,54 @@ func BenchmarkMillionStripes(b *testing.B) {
 		})
 	}
 }
+
+func TestWindowLiesAroundTheFirstCut(t *testing.T) {
+	for _, tc := range []struct {
+		c       Case
+		stripes int
+		want    Window
+	}{
+		{region(100, 4, 4, Even), 10, Window{First: 20, Stripes: 10, Cut: 5}},
+		{region(100, 4, 50, Even), 10, Window{First: 0, Stripes: 10, Cut: 2}},
+		{region(100, 4, 1, Even), 10, Window{First: 90, Stripes: 10, Cut: 9}},
+		{region(3, 4, 2, Even), 10, Window{First: 0, Stripes: 3, Cut: 1}},
+	} {
+		if got := tc.c.Window(tc.stripes); got != tc.want {
+			t.Errorf("%+v: %+v, want %+v", tc.c, got, tc.want)
+		}
+	}
+	c := region(100, 4, 4, Even)
+	for _, m := range Compare(c, c.Window(10)) {
+		c.Method = m.Method
+		want := owner(c, Divide(c))[20:30]
+		for i, own := range m.Owners {
+			if len(own) != 1 || int(own[0]) != want[i] {
+				t.Errorf("%s: stripe %d belongs to %v, want %d", m.Method, 20+i, own, want[i])
+			}
+		}
+	}
+}
+
+func TestCompareKeepsTheFirstOwners(t *testing.T) {
+	c := Case{Start: 5, End: 40, StripeSize: 10, Servers: 2, Aggregators: 2} // even cuts at 23, aligned at 20
+	all := Compare(c, Window{Stripes: 3})
+	if len(all) != len(methods) {
+		t.Fatalf("%d methods", len(all))
+	}
+	want := map[Method][][]int32{Even: {{0}, {0}, {0, 1}}, Aligned: {{0}, {0}, {1}}, StripeSize: {{0}, {0}, {1}}, StaticCyclic: {{0}, {1}, {0}}, GroupCyclic: {{0}, {1}, {0}}, Transpose: {{0}, {1}, {0}}}
+	for _, m := range all {
+		if !reflect.DeepEqual(m.Owners, want[m.Method]) {
+			t.Errorf("%s: owners %v, want %v", m.Method, m.Owners, want[m.Method])
+		}
+		c.Method = m.Method
+		if a := Divide(c); !slices.Equal(a.Conflicts, m.Conflicts) || m.TotalLocks() != a.LockRequests {
+			t.Errorf("%s: %+v, want %+v", m.Method, m, a)
+		}
+	}
+	if got, want := Choose(c, all), Advise(c); !reflect.DeepEqual(got, want) {
+		t.Errorf("chosen %+v, advised %+v", got, want)
+	}
+	if all[2].Requests != 4 || all[4].Requests != 4 || all[1].Requests != 2 {
+		t.Errorf("requests %d, %d, %d", all[2].Requests, all[4].Requests, all[1].Requests)
+	}
+}

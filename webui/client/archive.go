@@ -80,6 +80,11 @@ func (c *Client) Cycles(ctx context.Context, query url.Values) (console.CyclesVi
 	return get[console.CyclesView](ctx, c, query, "cycles")
 }
 
+// Domains compares ways of dividing a file that several processes of a job wrote.
+func (c *Client) Domains(ctx context.Context, id topology.JobID, q console.DomainsQuery) (console.DomainsView, error) {
+	return get[console.DomainsView](ctx, c, q.Values(), "jobs", string(id), "domains")
+}
+
 // Cause explains a job from its logs; ErrNotFound when the archive has none of it.
 func (c *Client) Cause(ctx context.Context, id topology.JobID) (console.JobCause, error) {
 	return get[console.JobCause](ctx, c, nil, "jobs", string(id), "rootcause")

@@ -40,7 +40,7 @@ export async function jobPage(app, id) {
     if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} 1/s`]);
     if (ended()) lines.push(['served by', (j.served_by ?? []).join(' ') || missing]);
     if (j.plans.length) lines.push(['plans', h('span', null, ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' ']))]);
-    lines.push(['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')]);
+    lines.push(['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')], ['shared file', h('a', { href: `/jobs/${path}/domains` }, 'how it could be divided among writers, and which hints to set (d)')]);
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
     card.replaceChildren(...decision(j.decision, ended()));
     did.replaceChildren(...(ended() ? profile(j) : []));
@@ -83,7 +83,7 @@ export async function jobPage(app, id) {
     title: `job ${id}`, el, update: everyOther(load, app),
     keys: {
       Enter: ['forwarder', () => { const r = forwarders.current(); if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`); }], ArrowUp: up, k: up, ArrowDown: down, j: down,
-      w: ['why', () => app.go(`/jobs/${path}/why`)],
+      w: ['why', () => app.go(`/jobs/${path}/why`)], d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
       p: ['propose', () => { const r = forwarders.current(); if (r) app.go(`/propose?from=${encodeURIComponent(r.id)}&job=${path}`); else app.note('No forwarder of this job is observed: there would be no way back.'); }],
       ...exportKeys(`job-${id}`, () => (ended() ? [['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'], ...(j.profile?.phases ?? []).map((/** @type {any} */ p) => [p.at_seconds, p.seconds, p.read_bytes, p.write_bytes, p.meta_ops])]
         : [['JOB', 'FORWARDER', 'STORAGE', 'READ bytes/s', 'WRITE bytes/s', 'ESTIMATED'], ...flowRows(flow).map((l) => [l.job, l.forwarder, l.server ?? '', l.read_bytes_per_sec, l.write_bytes_per_sec, l.estimated ? 'yes' : 'no'])]),

@@ -52,7 +52,7 @@ export async function whyPage(app, id) {
     .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
   const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
   const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
-  return { title: `why ${id}`, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], l: ['all logs', () => app.go('/logs')],
+  return { title: `why ${id}`, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')],
     ...exportKeys(`why-${id}`, () => [['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'], ...v.logs.flatMap((/** @type {any} */ l) => ['read', 'write'].flatMap((op) => (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive])))],
       () => { const svg = el.querySelector('svg'); return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg)); }) }, el };
 }

@@ -114,6 +114,13 @@ func explanations(mux *http.ServeMux, fake *consoletest.Fake) {
 	read(mux, "GET /api/v1/jobs/{id}/rootcause", func(r *http.Request) (any, error) {
 		return fake.Cause(r.Context(), topology.JobID(r.PathValue("id")))
 	})
+	read(mux, "GET /api/v1/jobs/{id}/domains", func(r *http.Request) (any, error) {
+		q, err := console.ParseDomainsQuery(r.URL.Query())
+		if err != nil {
+			return nil, err
+		}
+		return fake.Domains(r.Context(), topology.JobID(r.PathValue("id")), q)
+	})
 	read(mux, "GET /api/v1/archive/low-bandwidth", func(r *http.Request) (any, error) {
 		q := r.URL.Query()
 		jobs, err := fake.SlowJobs(r.Context(), q.Get("op"), q.Has("min_procs"))

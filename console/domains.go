@@ -1,0 +1,273 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+	"fairway/remap/filedomain"
+	"fairway/remap/sharedfiles"
+)
+
+// DomainsView is how the file that several processes of a job wrote could be divided among its I/O
+// aggregators, and what each division costs in file locks.
+type DomainsView struct {
+	Job topology.JobID `json:"job"`
+	// Files are those that several processes wrote, the most bytes first; Left counts further ones.
+	Files []sharedfiles.File `json:"files"`
+	Left  int                `json:"left"`
+	// File is the one in Files that the rest is about.
+	File int `json:"file"`
+	// Case is nil where Files is empty or Problem says what is missing.
+	Case    *filedomain.Case `json:"case"`
+	Problem string           `json:"problem,omitempty"`
+	// Assumed says what of the case no record tells, Caveat why hints may do nothing.
+	Assumed []string                `json:"assumed"`
+	Caveat  string                  `json:"caveat,omitempty"`
+	Methods []filedomain.Comparison `json:"methods"`
+	// Window are the stripes whose owners the methods have.
+	Window filedomain.Window  `json:"window"`
+	Advice *filedomain.Advice `json:"advice"`
+}
+
+// DomainsQuery chooses a file and says what the records do not tell; 0 is not said.
+type DomainsQuery struct {
+	File        int // in the list of files, from 0
+	Servers     int
+	StripeSize  int64 // bytes
+	Aggregators int
+}
+
+// Values is the query as the API and an address write it.
+func (q DomainsQuery) Values() url.Values {
+	v := url.Values{}
+	for name, n := range map[string]int64{"file": int64(q.File), "servers": int64(q.Servers), "stripe_size": q.StripeSize, "aggregators": int64(q.Aggregators)} {
+		if n != 0 {
+			v.Set(name, strconv.FormatInt(n, 10))
+		}
+	}
+	return v
+}
+
+// ParseDomainsQuery reads it back.
+func ParseDomainsQuery(v url.Values) (q DomainsQuery, err error) {
+	number := func(name string, bits int) (n int64) {
+		text := v.Get(name)
+		if text == "" || err != nil {
+			return 0
+		}
+		if n, err = strconv.ParseInt(text, 10, bits); err != nil || n < 0 {
+			n, err = 0, fmt.Errorf("%w: %s=%q is no count; want a whole number from 0 on", ErrInvalid, name, text)
+		}
+		return n
+	}
+	q = DomainsQuery{File: int(number("file", 31)), Servers: int(number("servers", 31)), StripeSize: number("stripe_size", 63), Aggregators: int(number("aggregators", 31))}
+	return q, err
+}
+
+// domainsPage compares the ways of dividing a job's shared file and advises hints.
+type domainsPage struct {
+	id      topology.JobID
+	query   DomainsQuery
+	domains load[DomainsView]
+	edit    *input
+	top     int
+}
+
+func newDomainsPage(id string, q DomainsQuery) *domainsPage {
+	return &domainsPage{id: topology.JobID(id), query: q}
+}
+
+func (p *domainsPage) name() string  { return onDomains }
+func (p *domainsPage) field() *input { return p.edit }
+func (p *domainsPage) address(*State) Address {
+	return Address{Page: "jobs", ID: string(p.id), Part: partDomains, Domains: p.query}
+}
+
+func (p *domainsPage) call() string {
+	return strings.TrimSpace("file domains of " + string(p.id) + " " + p.query.Values().Encode())
+}
+
+func (p *domainsPage) refresh(s *State, k *asker) tea.Cmd {
+	query := p.query
+	return p.domains.refresh(s, k, p.call(), func(ctx context.Context) (DomainsView, error) { return k.backend.Domains(ctx, p.id, query) })
+}
+
+func (p *domainsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.domains.take(msg)
+	return nil
+}
+
+// typed reads "servers=8 stripe_size=1048576 aggregators=16"; an empty line takes all back.
+func (p *domainsPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
+	text := p.edit.text
+	p.edit = nil
+	if !ok {
+		return nil
+	}
+	given, err := url.ParseQuery(strings.Join(strings.Fields(text), "&"))
+	if err == nil {
+		for name := range given {
+			if !slices.Contains([]string{"servers", "stripe_size", "aggregators"}, name) {
+				err = fmt.Errorf("%q: want servers=N, stripe_size=BYTES, aggregators=N, any of them", name)
+			}
+		}
+	}
+	q, bad := ParseDomainsQuery(given)
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		s.Note = clean(err.Error())
+		return nil
+	}
+	q.File = p.query.File
+	p.query, p.top = q, 0
+	return p.refresh(s, ask)
+}
+
+func (p *domainsPage) act(s *State, ask *asker, a action) tea.Cmd {
+	switch a {
+	case actOpen:
+		return s.open(ask, newJobPage(string(p.id)))
+	case actMetric:
+		n := len(p.domains.value.Files)
+		if n < 2 {
+			s.Note = "there is no other shared file"
+			return nil
+		}
+		p.query.File, p.top = (p.query.File+1)%n, 0
+		return p.refresh(s, ask)
+	case actEdit:
+		given := p.query
+		given.File = 0
+		p.edit = &input{label: "servers= stripe_size= aggregators=", text: strings.ReplaceAll(given.Values().Encode(), "&", " ")}
+	default:
+		p.top += steps[a] // kept in range where it is drawn
+	}
+	return nil
+}
+
+func (p *domainsPage) title(*State, int) string { return " file domains of job " + clean(string(p.id)) }
+
+func (p *domainsPage) table(*State) [][]string {
+	out := [][]string{{"method", "server", "conflicts", "lock_requests"}}
+	for _, m := range p.domains.value.Methods {
+		for i := range m.Conflicts {
+			out = append(out, []string{string(m.Method), strconv.Itoa(i), strconv.FormatInt(m.Conflicts[i], 10), strconv.FormatInt(m.LockRequests[i], 10)})
+		}
+	}
+	return out
+}
+
+func (p *domainsPage) body(s *State, w, h int) []string {
+	if !p.domains.have || p.domains.call != p.call() {
+		return p.domains.missing("the shared files of job "+clean(string(p.id)), w)
+	}
+	v := &p.domains.value
+	var lines []string
+	if p.domains.err != nil {
+		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.domains.err.Error()), w)))
+	}
+	if len(v.Files) == 0 {
+		lines = append(lines, indent(wrap("No file of this job was written by several processes, as far as its logs and its profile tell: there is nothing to divide.", max(1, w-2)), w)...)
+		return append(lines, indent(wrap("Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's Darshan log.", max(1, w-2)), w)...)
+	}
+	f := &v.Files[v.File]
+	which := ""
+	if n := len(v.Files) + v.Left; n > 1 {
+		which = fmt.Sprintf("  (%d of %d shared files, the most bytes first)", v.File+1, n)
+	}
+	lines = append(lines, labelled("FILE", orMissing(f.Name)+which, w)...)
+	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %d processes of %s, through %s", volume(float64(f.Bytes)), f.Procs, orMissing(f.App), f.Through), w)...)
+	if v.Problem != "" {
+		return append(append(lines, labelled("MISSING", clean(v.Problem), w)...), labelled("", "press e and type servers=N", w)...)
+	}
+	lines = append(lines, labelled("ASSUMED", strings.Join(v.Assumed, "; "), w)...)
+	return scroll(append(lines, p.advised(s, w)...), &p.top, h)
+}
+
+// advised is what follows from a case: the advice and what it rests on.
+func (p *domainsPage) advised(s *State, w int) []string {
+	v := &p.domains.value
+	var lines []string
+	for _, l := range labelled("ADVICE", v.Advice.Why, w) {
+		lines = append(lines, s.Palette.paint(s.Palette.bold, l))
+	}
+	if v.Caveat != "" {
+		lines = append(lines, labelled("!!", v.Caveat, w)...)
+	}
+	for i, name := range slices.Sorted(maps.Keys(v.Advice.Hints)) {
+		label := ""
+		if i == 0 {
+			label = "HINTS"
+		}
+		lines = append(lines, labelled(label, name+"="+v.Advice.Hints[name]+"  "+v.Advice.Effects[name], w)...)
+	}
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" "+left("METHOD", 15)+right("CONFLICTS", 11)+right("ON ONE", 9)+right("LOCKS", 11)+right("ON ONE", 9)+right("REQUESTS", 11)+right("WRITERS", 9), w)))
+	for i := range v.Methods {
+		m := &v.Methods[i]
+		line := " " + left(string(m.Method), 15) + right(strconv.FormatInt(m.TotalConflicts(), 10), 11) + right(strconv.FormatInt(slices.Max(m.Conflicts), 10), 9) + right(strconv.FormatInt(m.TotalLocks(), 10), 11) +
+			right(strconv.FormatInt(slices.Max(m.LockRequests), 10), 9) + right(strconv.FormatInt(m.Requests, 10), 11) + right(strconv.Itoa(m.AggregatorsUsed), 9)
+		lines = append(lines, clip(line, w))
+	}
+	lines = append(lines, clip(" over all servers and on the worst one; a conflict: a server's next stripe has another writer", w))
+	lines = append(lines, p.stripes(s, w)...)
+	lines = append(lines, p.servers(s, w)...)
+	twin, _ := json.Marshal(v.Case) // it came as JSON
+	return append(lines, labelled("CASE", "other numbers: e here, or 'fairway filedomain CASE.json' with "+string(twin), w)...)
+}
+
+// stripes draws who writes the first stripes under each method.
+func (p *domainsPage) stripes(s *State, w int) []string {
+	v := &p.domains.value
+	n := min(v.Window.Stripes, max(8, w-18))
+	at := max(0, min(v.Window.Cut-n/2, v.Window.Stripes-n))
+	from := v.Window.First + int64(at)
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" STRIPES        %d to %d: a letter a writer, in turn, / where writers meet", from, from+int64(n)-1), w))}
+	for i := range v.Methods {
+		row := make([]byte, n)
+		for k, own := range v.Methods[i].Owners[at : at+n] {
+			if row[k] = '/'; len(own) == 1 {
+				row[k] = 'a' + byte(own[0]%26)
+			}
+		}
+		lines = append(lines, clip(" "+left(string(v.Methods[i].Method), 15)+string(row), w))
+	}
+	return lines
+}
+
+// serverRows is how many servers are listed.
+const serverRows = 64
+
+// servers lists conflicts and lock requests of each server, method by method.
+func (p *domainsPage) servers(s *State, w int) []string {
+	v := &p.domains.value
+	wide := max(9, (w-9)/len(v.Methods))
+	head := " " + left("SERVER", 7)
+	for i := range v.Methods {
+		head += right(string(v.Methods[i].Method), wide)
+	}
+	lines := []string{s.Palette.paint(s.Palette.bold, clip(head, w))}
+	for k := range min(v.Case.Servers, serverRows) {
+		line := " " + left(strconv.Itoa(k), 7)
+		for i := range v.Methods {
+			m := &v.Methods[i]
+			line += right(fmt.Sprintf("%d/%d", m.Conflicts[k], m.LockRequests[k]), wide)
+		}
+		lines = append(lines, clip(line, w))
+	}
+	said := " conflicts/locks"
+	if v.Case.Servers > serverRows {
+		said += fmt.Sprintf("; the first %d of %d servers", serverRows, v.Case.Servers)
+	}
+	return append(lines, clip(said, w))
+}

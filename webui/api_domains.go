@@ -1,0 +1,95 @@
+package webui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap/filedomain"
+	"fairway/remap/sharedfiles"
+	"fairway/tsdb/history"
+)
+
+const (
+	maxShared = 100 // files of an answer
+	// shownStripes is how many stripes a picture shows.
+	shownStripes = 256
+)
+
+// getDomains advises how a file that several processes of a job wrote is divided. Nothing is changed.
+func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error {
+	q, err := console.ParseDomainsQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	id := topology.JobID(r.PathValue("id"))
+	run, err := s.run(id)
+	known := err == nil
+	if err != nil && !errors.Is(err, console.ErrNotFound) && !errors.Is(err, console.ErrUnreachable) {
+		return err
+	}
+	files, logs, err := s.sharedFiles(r.Context(), id, &run)
+	if err != nil {
+		return err
+	}
+	if !known && logs == 0 {
+		return fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id, console.ErrNotFound)
+	}
+	v := console.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{}, Methods: []filedomain.Comparison{}}
+	v.Files = files[:min(len(files), maxShared)]
+	if len(files) == 0 {
+		return writeJSON(w, v)
+	}
+	if q.File >= len(v.Files) {
+		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", console.ErrInvalid, q.File, len(v.Files))
+	}
+	if err := s.compare(&v, q, run.Nodes); err != nil {
+		return err
+	}
+	return writeJSON(w, v)
+}
+
+// sharedFiles are what a job's logs tell of, or its profile where there is no log.
+func (s *Server) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File, logs int, err error) {
+	if a, err := s.archive(); err == nil {
+		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
+		defer cancel()
+		all, err := a.JobLogs(ctx, id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(all) > 0 {
+			return sharedfiles.FromLogs(all), len(all), nil
+		}
+	}
+	return sharedfiles.FromProfile(run), 0, nil
+}
+
+// compare fills in what follows from the chosen file.
+func (s *Server) compare(v *console.DomainsView, q console.DomainsQuery, nodes int) error {
+	v.File = q.File
+	f := &v.Files[v.File]
+	given := sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: nodes}
+	if m := s.cfg.Picture.Snapshot().Situation.Machine; m != nil {
+		given.MachineServers = len(m.ByRole(topology.Storage))
+	}
+	c, assumed, err := sharedfiles.Case(f, given)
+	if err != nil {
+		if q.Servers+q.Aggregators > 0 || q.StripeSize > 0 {
+			return fmt.Errorf("%w: %w", console.ErrInvalid, err)
+		}
+		v.Problem = err.Error()
+		return nil
+	}
+	v.Assumed, v.Caveat = assumed, sharedfiles.Caveat(f)
+	v.Window = c.Window(shownStripes)
+	v.Methods = filedomain.Compare(c, v.Window)
+	advice := filedomain.Choose(c, v.Methods)
+	v.Advice = &advice
+	c.Method = advice.Method // what the command for it would be asked
+	v.Case = &c
+	return nil
+}
