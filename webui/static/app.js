@@ -14,6 +14,8 @@ import { overviewPage } from './overview.js?v=__V__';
  * which, and past() reads again what the page reads itself.
  */
 
+/** @typedef {typeof app} App */
+
 /** What every page may use. */
 export const app = {
   /** What is shown: the newest second, or a past one. @returns {any} */
@@ -85,7 +87,7 @@ async function show() {
   await setMoment(q, mine);
   if (mine !== turn) return clearTimeout(slow);
   const [name, ...rest] = path.split('/');
-  const make = pages[name];
+  const make = Object.hasOwn(pages, name) ? pages[name] : null; // not what every object has
   /** @type {Page} */
   let next;
   try {

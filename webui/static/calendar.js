@@ -10,7 +10,7 @@ import { get } from './api.js?v=__V__';
 /** @type {Record<string, [string, string, string]>} span -> from, bucket, words */
 const spans = { hour: ['-1h', '1m', 'the last hour, by minute'], day: ['-24h', '1h', 'the last day, by hour'], month: ['-720h', '24h', 'the last 30 days, by day'] };
 
-/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function calendarPage(app, q) {
   const span = q.get('span') ?? 'hour', [from, bucket, words] = spans[span] ?? spans.hour;
   const a = await get(`/api/v1/occupancy?from=${from}&bucket=${bucket}`);

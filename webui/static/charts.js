@@ -45,7 +45,9 @@ export class Charts {
 
   /** Every step of the range; one that is missing is null, which the plot leaves open. @param {string[]} names */
   data(names) {
-    const last = Math.floor(this.end / this.step) * this.step, xs = [];
+    const last = Math.floor(this.end / this.step) * this.step;
+    /** @type {number[]} */
+    const xs = [];
     for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
     const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => xs.map((t) => { const v = this.series[n]?.[k]?.get(t); return v === undefined || v === null ? null : v * metricInfo[n][2]; });
     return [xs, ...names.map((n) => column(n, 'mean')), ...(this.step > 1 ? names.flatMap((n) => [column(n, 'max'), column(n, 'min')]) : [])];
@@ -110,7 +112,7 @@ export class Charts {
 
   /** As rows for a file: every step of the range with what is known. */
   rows() {
-    const names = Object.keys(this.series).filter((n) => this.series[n].mean.size), kinds = /** @type {const} */ (this.step > 1 ? ['mean', 'min', 'max'] : ['mean']);
+    const names = Object.keys(this.series).filter((n) => this.series[n].mean.size), kinds = /** @type {('mean'|'min'|'max')[]} */ (this.step > 1 ? ['mean', 'min', 'max'] : ['mean']);
     const last = Math.floor(this.end / this.step) * this.step, out = [['time', ...names.flatMap((n) => kinds.map((k) => (k === 'mean' ? n : `${n}_${k}`)))]];
     for (let t = last - this.span + this.step; t <= last; t += this.step) {
       const row = names.flatMap((n) => kinds.map((k) => this.series[n][k]?.get(t) ?? undefined));

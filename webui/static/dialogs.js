@@ -29,7 +29,7 @@ export const dialogs = {
     find.focus();
   },
 
-  /** @param {any} app @param {any} x */
+  /** @param {import('./app.js').App} app @param {any} x */
   go(app, x) {
     const o = app.overview;
     const targets = [...(o?.forwarders ?? []).map((/** @type {any} */ r) => [`${r.id}`, r.state === 'ok' ? '' : r.state.toUpperCase(), `/forwarders/${r.id}`, `fairway node ${r.id}`]), ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, `/plans/${p.id}`, `fairway plan show ${p.id}`]),
@@ -50,7 +50,7 @@ export const dialogs = {
     open('Requests this console sent', h('div.scroll', null, h('table', null, h('tbody', null, ...x.log.slice(-60).reverse().map((/** @type {any} */ l) => h('tr', null, h('td', null, clock(l.at)), h('td', null, l.method), h('td.wrap', null, l.path), h('td.num', null, l.status ? String(l.status) : 'none'), h('td.num', null, `${l.ms} ms`), h('td.wrap', null, l.text)))))));
   },
 
-  /** @param {any} app @param {any} x */
+  /** @param {import('./app.js').App} app @param {any} x */
   session(app, x) {
     const s = app.session, error = h('p.error', { role: 'alert', hidden: true });
     if (s.via === 'session') {

@@ -13,7 +13,7 @@ const shownServers = 64, shownStripes = 96;
 /** @param {number[]} v */
 const total = (v) => v.reduce((sum, n) => sum + n, 0);
 
-/** @param {any} app @param {string} id @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function domainsPage(app, id, q) {
   const path = `/jobs/${encodeURIComponent(id)}`;
   const asked = new URLSearchParams([...q].filter(([k]) => k === 'file' || fields.some(([name]) => name === k)));
@@ -30,7 +30,7 @@ export async function domainsPage(app, id, q) {
   const el = h('div', null, h('h1', null, `File domains of job ${id}`), job, ...(v.files.length ? about(v) : nothing()),
     ...(v.files.length > 1 ? [h('h2', null, `Shared files, ${v.files.length}${v.left ? ` of ${v.files.length + v.left}` : ''} (m: the next one)`), files.el] : []),
     ...(v.files.length ? [h('h2', null, 'Other numbers (e); nothing is changed anywhere'), form] : []),
-    ...(v.case ? [h('h2', null, 'Methods side by side'), methods.el, h('p.dim', null, 'A conflict: the next stripe of a server has another writer than the one before; a lock for each stripe that a request touches. An estimate: real lock managers grow and merge their locks.'),
+    ...(picture ? [h('h2', null, 'Methods side by side'), methods.el, h('p.dim', null, 'A conflict: the next stripe of a server has another writer than the one before; a lock for each stripe that a request touches. An estimate: real lock managers grow and merge their locks.'),
       h('h2', null, `Stripes ${v.window.first + picture.from} to ${v.window.first + picture.from + picture.count - 1} by writer`), h('div.scroll', null, /** @type {any} */ (picture.svg)), h('p.dim', null, 'A letter a writer, in turn; / where the domains of two writers meet inside one stripe.'),
       h('h2', null, 'Conflicts / locks of each server'), servers.el, v.case.servers > shownServers ? h('p.dim', null, `the first ${shownServers} of ${v.case.servers} servers; E exports all of them`) : '',
       h('p.dim', null, 'The same on a command line: fairway filedomain CASE.json with ', h('code', null, JSON.stringify(v.case)))] : []));

@@ -13,7 +13,7 @@ const state = (f) => (f.state === 'probation' ? (f.stage === 'canary' ? 'canary 
 /** @param {any} f */
 const impact = (f) => (f.impact ?? []).map((/** @type {any} */ i) => `${i.job} (~${(100 * i.share).toFixed(0)} % of its time)`).join(', ') || '-';
 
-/** @param {any} app @returns {import('./app.js').Page} */
+/** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
 export function findingsPage(app) {
   const table = new Table([
     { name: 'id', head: 'ID', text: (r) => r.id }, { name: 'subject', head: 'SUBJECT', text: (r) => (r.node === '*' ? 'back end' : r.node) }, { name: 'what', head: 'WHAT', text: what, wrap: true },
@@ -26,7 +26,7 @@ export function findingsPage(app) {
   return { ...page, past() {}, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...act.keys } };
 }
 
-/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function findingPage(app, id) {
   let v = await read();
   /** The finding, or what it was in the second that is shown. */
@@ -77,7 +77,7 @@ export async function findingPage(app, id) {
 
 /**
  * What can be said of a finding; a reason is typed in a form that opens below.
- * @param {any} app @param {() => any} current @param {() => Promise<void>} [done]
+ * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done]
  */
 function actions(app, current, done) {
   const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', size: 60, 'aria-label': 'why' }));

@@ -5,7 +5,7 @@ import { get } from './api.js?v=__V__';
 import { level, ramp, darkSteps } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 /** @param {any} l */
@@ -18,7 +18,7 @@ function totals(links, of) {
   return out;
 }
 
-/** The flow as a picture, with what is not known of it. @param {any} f @param {any} app @param {string} [job] the one that it is about */
+/** The flow as a picture, with what is not known of it. @param {any} f @param {import('./app.js').App} app @param {string} [job] the one that it is about */
 export function flowPicture(f, app, job) {
   const links = f.links.filter((/** @type {any} */ l) => bytes(l) > 0);
   if (!links.length || job && !links.some((/** @type {any} */ l) => l.job === job)) return h('p.empty', null, job ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.` : 'No job moves bytes this second, or nobody tells of jobs: mounts tell when the job\'s number is in their environment, forwarders and Lustre servers by their own counters.');
@@ -54,7 +54,7 @@ export function flowTable() {
 /** @param {any} f */
 export const flowRows = (f) => [...f.links.filter((/** @type {any} */ l) => bytes(l) > 0), ...f.storage];
 
-/** Reads again every other second, never twice at a time. @param {() => Promise<void>} load @param {any} app */
+/** Reads again every other second, never twice at a time. @param {() => Promise<void>} load @param {import('./app.js').App} app */
 export function everyOther(load, app) {
   let busy = false, ticks = 0;
   return () => {
@@ -64,7 +64,7 @@ export function everyOther(load, app) {
   };
 }
 
-/** @param {any} app @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
 export async function flowPage(app) {
   const table = flowTable(), picture = h('div');
   table.limit = 40;
@@ -74,11 +74,9 @@ export async function flowPage(app) {
     table.update(flowRows(f));
   };
   await load();
-  /** @type {[string, () => void]} */
-  const up = ['', () => table.move(-1)], down = ['', () => table.move(1)];
   return {
     title: 'flow', el: h('div', null, h('h1', null, 'Flow of jobs over forwarders to storage, now'), picture, table.el), update: everyOther(load, app),
-    keys: { Enter: ['open job', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job)}`); }], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
+    keys: { Enter: ['open job', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job)}`); }], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
       f: ['interference', () => app.go('/overview?view=matrix')], g: ['grid', () => app.go('/overview')],
       ...exportKeys('flow', () => table.all(), () => { const svg = picture.querySelector('svg'); return svg && saveSVG('flow', svg); }) },
   };
@@ -86,7 +84,7 @@ export async function flowPage(app) {
 
 const CELL = 20, SIDE = 84;
 
-/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function matrixPage(app, q) {
   const share = q.get('metric') === 'share', picture = h('div'), said = h('p.dim');
   const value = (/** @type {any} */ c) => (share ? c.share : c.pressure);
@@ -107,7 +105,7 @@ export async function matrixPage(app, q) {
   const name = share ? 'share of the bytes' : 'pressure: bytes as a part of the peak';
   return {
     title: 'interference', el: h('div', null, h('h1', null, `Interference of jobs, ${name}, now`), said, picture, h('h2', null, 'Pairs'), table.el), update: everyOther(load, app),
-    keys: { Enter: ['open', () => { const r = table.current(); if (r) app.go(/** @type {any} */ (table.o.go)(r)); }], ArrowUp: ['', () => table.move(-1)], ArrowDown: ['', () => table.move(1)], k: ['', () => table.move(-1)], j: ['', () => table.move(1)],
+    keys: { Enter: ['open', () => { const r = table.current(); if (r) app.go(/** @type {any} */ (table.o.go)(r)); }], ...rowKeys((step) => table.move(step)),
       m: ['share, pressure', () => app.go(`/overview?view=matrix${share ? '' : '&metric=share'}`)], f: ['flow', () => app.go('/overview?view=flow')], g: ['grid', () => app.go('/overview')], '>': ['sort', () => table.stepSort(1)],
       ...exportKeys('interference', () => table.all(), () => { const svg = picture.querySelector('svg'); return svg && saveSVG('interference', svg); }) },
   };

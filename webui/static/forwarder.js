@@ -1,7 +1,7 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
@@ -24,7 +24,7 @@ const clientColumns = [
   { name: 'latency', head: 'LATENCY ms', num: true, text: (r) => millis(r.latency_seconds), value: (r) => r.latency_seconds },
 ];
 
-/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
   const span = new URLSearchParams(location.search).get('span') ?? '5m', [seconds, step] = spans[span] ?? spans['5m'], live = step === 1;
   const [detail, charts] = await Promise.all([get(address()), Charts.ready(`No series of ${id} in the last ${span}. They begin with the first second its agent sends.`)]);
@@ -119,8 +119,6 @@ export async function forwarderPage(app, id) {
   drawMarks();
   requestAnimationFrame(() => charts.draw());
   let ticks = 0;
-  /** @type {[string, () => void]} */
-  const up = ['', () => clients.move(-1)], down = ['', () => clients.move(1)];
   return {
     title: id, el, topics: [`forwarder:${id}`],
     async past() {
@@ -151,7 +149,7 @@ export async function forwarderPage(app, id) {
     },
     keys: {
       p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
-      C: ['canary probe', canary], s: ['choose client', toggle], ArrowUp: up, k: up, ArrowDown: down, j: down,
+      C: ['canary probe', canary], s: ['choose client', toggle], ...rowKeys((step) => clients.move(step)),
       z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
       ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),
     },

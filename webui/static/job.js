@@ -4,12 +4,12 @@ import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
 import { mark } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
-/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function jobPage(app, id) {
   const path = encodeURIComponent(id);
   let j = await get(`/api/v1/jobs/${path}`);
@@ -77,12 +77,10 @@ export async function jobPage(app, id) {
   }
   draw();
   await load();
-  /** @type {[string, () => void]} */
-  const up = ['', () => forwarders.move(-1)], down = ['', () => forwarders.move(1)];
   return {
     title: `job ${id}`, el, update: everyOther(load, app),
     keys: {
-      Enter: ['forwarder', () => { const r = forwarders.current(); if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`); }], ArrowUp: up, k: up, ArrowDown: down, j: down,
+      Enter: ['forwarder', () => { const r = forwarders.current(); if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`); }], ...rowKeys((step) => forwarders.move(step)),
       w: ['why', () => app.go(`/jobs/${path}/why`)], d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
       p: ['propose', () => { const r = forwarders.current(); if (r) app.go(`/propose?from=${encodeURIComponent(r.id)}&job=${path}`); else app.note('No forwarder of this job is observed: there would be no way back.'); }],
       ...exportKeys(`job-${id}`, () => (ended() ? [['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'], ...(j.profile?.phases ?? []).map((/** @type {any} */ p) => [p.at_seconds, p.seconds, p.read_bytes, p.write_bytes, p.meta_ops])]

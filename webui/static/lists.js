@@ -1,20 +1,18 @@
 // The plain lists: jobs, audit.
 import { h } from './h.js?v=__V__';
 import { age, clock } from './format.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
 /** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update] @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
 export function listPage(title, table, empty, update, message) {
-  /** @type {[string, () => void]} */
-  const up = ['', () => table.move(-1)], down = ['', () => table.move(1)];
   const open = () => { const r = table.current(), to = r && table.o.go?.(r); if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to)); };
   return { title, update, message, el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
-    keys: { Enter: ['open', open], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(title, () => table.all()) } };
+    keys: { Enter: ['open', open], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(title, () => table.all()) } };
 }
 
-/** @param {any} app */
+/** @param {import('./app.js').App} app */
 export async function jobsPage(app) {
   const table = new Table([
     { name: 'id', head: 'JOB', text: (r) => r.id }, { name: 'app', head: 'APP', text: (r) => r.app || '-' }, { name: 'user', head: 'USER', text: (r) => r.user || '-' },
@@ -26,7 +24,7 @@ export async function jobsPage(app) {
   return listPage('jobs', table, empty);
 }
 
-/** @param {any} app @param {URLSearchParams} q */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q */
 export async function auditPage(app, q) {
   const table = new Table([
     { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => `${r.at.slice(0, 10)} ${clock(r.at)}`, value: (r) => Date.parse(r.at) },

@@ -3,14 +3,14 @@
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { number, ratio, volume as size } from './format.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { Parallel, s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 /** @param {{columns: string[], rows: any[][]}} res */
 const objects = (res) => res.rows.map((row) => Object.fromEntries(res.columns.map((c, i) => [c, row[i]])));
 
-/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function logsPage(app, q) {
   const op = q.get('op') === 'read' ? 'read' : 'write', all = q.get('all') === '1';
   const limits = all ? '&max_bytes_per_sec=1e18&min_procs=0&min_bytes_per_proc=0' : '';
@@ -34,10 +34,10 @@ export async function logsPage(app, q) {
   const where = all ? 'all jobs in the archive' : 'jobs of more than 1,000 processes and 10 MB each, below 1 GB/s on their critical path';
   const el = h('div', null, h('h1', null, `Low ${op} bandwidth`), h('p.dim', null, `${where}; drag along an axis to keep a range`),
     rows.length ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, said, ...legend)) : h('p.empty', null, 'No such job. Logs come into the archive by fairway import PATH on the daemon\'s host; press a for all jobs.'), table.el);
-  const move = (/** @type {number} */ step) => () => { table.move(step); const r = table.current(); if (r) plot.mark(r.key); };
+  const move = (/** @type {number} */ step) => { table.move(step); const r = table.current(); if (r) plot.mark(r.key); };
   const to = (/** @type {string} */ o, /** @type {boolean} */ a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
   return { title: 'logs', el, keys: {
-    Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ArrowUp: ['', move(-1)], ArrowDown: ['', move(1)], k: ['', move(-1)], j: ['', move(1)],
+    Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ...rowKeys(move),
     w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)], a: ['all jobs, slow jobs', () => to(op, !all)], x: ['clear ranges', () => plot.clear()],
     '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], ...exportKeys(`low-${op}`, () => table.all(), () => rows.length && saveSVG(`low-${op}`, plot.svg)) } };
 }
@@ -45,7 +45,7 @@ export async function logsPage(app, q) {
 /** @param {string} colour */
 const mark = (colour) => s('svg', { width: 14, height: 10, 'aria-hidden': true }, s('rect', { width: 14, height: 10, fill: colour }));
 
-/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function whyPage(app, id) {
   const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`);
   const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${l.procs} processes  ${l.start.slice(0, 19)}Z`),

@@ -4,7 +4,7 @@ import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, millis, number, ratio, sum } from './format.js?v=__V__';
 import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
@@ -41,7 +41,7 @@ export function summary(o) {
   return [`${o.forwarders.length} forwarders: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : `${o.jobs} jobs`, `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`].filter(Boolean);
 }
 
-/** @param {any} app @param {URLSearchParams} q @returns {import('./app.js').Page|Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {import('./app.js').Page|Promise<import('./app.js').Page>} */
 export function overviewPage(app, q) {
   const view = q.get('view') ?? '';
   if (view === 'compute') return computePage(app, q);
@@ -50,7 +50,13 @@ export function overviewPage(app, q) {
   return forwardersPage(app, q, view === 'table');
 }
 
-/** @param {any} app @param {URLSearchParams} q @param {boolean} asTable */
+/** The keys that move in a grid. @param {(by: number) => void} move @param {() => number} cols @returns {Record<string, [string, () => void]>} */
+function cellKeys(move, cols) {
+  const left = () => move(-1), right = () => move(1);
+  return { ...rowKeys((step) => move(step * cols())), ArrowLeft: ['', left], h: ['', left], ArrowRight: ['', right], l: ['', right] };
+}
+
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @param {boolean} asTable @returns {import('./app.js').Page} */
 function forwardersPage(app, q, asTable) {
   let m = Math.max(0, metrics.findIndex((x) => x.name === (q.get('metric') ?? 'occ')));
   let cursor = q.get('sel') ?? '';
@@ -136,8 +142,6 @@ function forwardersPage(app, q, asTable) {
   const resized = () => draw();
   addEventListener('resize', resized);
   addEventListener('fairway-theme', resized);
-  /** @type {[string, () => void]} */
-  const up = ['', () => move(asTable ? -1 : -grid.cols)], down = ['', () => move(asTable ? 1 : grid.cols)], left = ['', () => move(-1)], right = ['', () => move(1)];
   return {
     title: 'overview', el,
     update(next) {
@@ -162,7 +166,7 @@ function forwardersPage(app, q, asTable) {
       '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
       f: ['flow', () => app.go('/overview?view=flow')],
       ...exportKeys('forwarders', () => (asTable ? table.all() : gridRows()), asTable ? undefined : () => savePNG('forwarders', grid.canvas)),
-      ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
+      ...cellKeys(move, () => (asTable ? 1 : grid.cols)),
     },
     past() {},
     close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
@@ -176,7 +180,7 @@ function forwardersPage(app, q, asTable) {
   }
 }
 
-/** All compute nodes, a few pixels each. @param {any} app @param {URLSearchParams} q */
+/** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
 function computePage(app, q) {
   const k = Math.max(0, computeMetrics.findIndex((x) => x.name === (q.get('metric') ?? 'bw')));
   const metric = computeMetrics[k];
@@ -215,8 +219,6 @@ function computePage(app, q) {
   const resized = () => draw();
   addEventListener('resize', resized);
   addEventListener('fairway-theme', resized);
-  /** @type {[string, () => void]} */
-  const up = ['', () => move(-grid.cols)], down = ['', () => move(grid.cols)], left = ['', () => move(-1)], right = ['', () => move(1)];
   const page = {
     title: 'compute nodes', el, topics: [`grid:${metric.name}`],
     async past() {
@@ -240,7 +242,7 @@ function computePage(app, q) {
     keys: {
       Enter: ['open forwarder', openNode], m: ['metric', () => app.go(`/overview?view=compute&metric=${computeMetrics[(k + 1) % computeMetrics.length].name}`)],
       g: ['forwarders', () => app.go('/overview')], ...exportKeys('compute', () => [['NODE', metric.title.toUpperCase()], ...[...(frame?.cells ?? [])].map((/** @type {number} */ c, /** @type {number} */ i) => [names[i] ?? '', c < 10 ? c : c === 10 ? 'idle' : ''])], () => savePNG('compute', grid.canvas)),
-      ArrowUp: up, k: up, ArrowDown: down, j: down, ArrowLeft: left, h: left, ArrowRight: right, l: right,
+      ...cellKeys(move, () => grid.cols),
     },
     close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
   };

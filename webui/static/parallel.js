@@ -34,6 +34,10 @@ export class Parallel {
     this.ranges = new Map();
     /** @type {Map<string, SVGElement>} */
     this.lines = new Map();
+    /** @type {[number, number][]} least and most of each axis */
+    this.scale = [];
+    /** @type {string[]} the largest first */
+    this.groups = [];
     this.svg = s('svg', { viewBox: `0 0 ${W} ${TOP + H + LOST + 20}`, class: 'parallel', role: 'img' });
   }
 
@@ -51,7 +55,6 @@ export class Parallel {
   /** @param {any[]} rows */
   update(rows) {
     this.rows = rows;
-    /** @type {[number, number][]} */
     this.scale = this.axes.map((a) => {
       const known = rows.map(a.value).filter((v) => v !== null && (!a.log || v > 0)).map(Number);
       return known.length ? [a.log ? Math.min(...known) : 0, a.max ?? Math.max(...known)] : [0, 1];

@@ -7,7 +7,7 @@ import { Table } from './table.js?v=__V__';
 
 const unknown = '(not known)';
 
-/** @param {any} app @param {any} p the plan @returns {{el: HTMLElement, svg: SVGElement, table: Table}} */
+/** @param {import('./app.js').App} app @param {any} p the plan @returns {{el: HTMLElement, svg: SVGElement, table: Table}} */
 export function planMap(app, p) {
   const leave = new Map(), come = new Map();
   for (const m of p.moves) {

@@ -1,14 +1,14 @@
 // Plans: the list, one plan with its preview, approval and progress, and proposing one by hand.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, ratio } from './format.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 
 const REASON = 10; // letters that the server asks for at least
 
-/** @param {any} app @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app) {
   const table = new Table([
     { name: 'id', head: 'PLAN', text: (r) => r.id },
@@ -24,20 +24,18 @@ export async function plansPage(app) {
     table.update(rows);
   };
   await load();
-  /** @type {[string, () => void]} */
-  const up = ['', () => table.move(-1)], down = ['', () => table.move(1)];
   return {
     title: 'plans', el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
     message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
     update() { table.update(table.rows); },
-    keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ArrowUp: up, k: up, ArrowDown: down, j: down, '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys('plans', () => table.all()) },
+    keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys('plans', () => table.all()) },
   };
 }
 
 /** @param {string} state */
 const said = (state) => state.replaceAll('_', ' ');
 
-/** @param {any} app @param {string} id @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function planPage(app, id) {
   let p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
   let all = false, busy = false;
@@ -174,7 +172,7 @@ function checkLines(all) {
   });
 }
 
-/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function proposePage(app, q) {
   const from = q.get('from') ?? '';
   const d = await get(`/api/v1/forwarders/${encodeURIComponent(from)}?series=0`);
@@ -221,13 +219,11 @@ export async function proposePage(app, q) {
   }
   /** @param {number} by */
   const move = (by) => { targets.move(by); draw(); };
-  /** @type {[string, () => void]} */
-  const up = ['', () => move(-1)], down = ['choose', () => move(1)];
   draw();
   return {
     title: 'propose', el,
     update(o) { targets.update(o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['excluded', 'stale'].includes(r.state))); draw(); },
-    keys: { ArrowUp: up, k: up, ArrowDown: down, j: down, Enter: ['write the reason', () => reason.focus()], f: ['force', () => { force.checked = !force.checked; }] },
+    keys: { ...rowKeys(move, 'choose'), Enter: ['write the reason', () => reason.focus()], f: ['force', () => { force.checked = !force.checked; }] },
   };
 }
 

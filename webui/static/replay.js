@@ -32,6 +32,8 @@ export class Replay {
     this.shown = null;
     this.error = '';
     this.asking = false;
+    /** @type {number|undefined} */
+    this.timer = undefined;
     this.wanted = 0; // asked for next, once the answer under way is here
     /** @type {any[]} */
     this.marks = [];

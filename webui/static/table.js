@@ -106,6 +106,12 @@ export class Table {
   }
 }
 
+/** The keys that move in a list. @param {(step: number) => void} move @param {string} [hint] what the bottom line says of them @returns {Record<string, [string, () => void]>} */
+export function rowKeys(move, hint = '') {
+  const up = () => move(-1), down = () => move(1);
+  return { ArrowUp: ['', up], k: ['', up], ArrowDown: [hint, down], j: [hint, down] };
+}
+
 /** Largest first; what is not known last. @param {any} a @param {any} b */
 function compare(a, b) {
   const na = a === null || a === undefined, nb = b === null || b === undefined;

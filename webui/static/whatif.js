@@ -12,7 +12,7 @@ const example = { procs: 640, b: 0.01, B: 3, kprime: 2, eps: 0.01, apps: [
   ...[1, 2, 3, 4, 5, 6].map((i) => ({ name: `Turbulence2-${i}`, w: 76.8, vol: 235.8, beta: 64 })),
   ...[1, 2].map((i) => ({ name: `AstroPhysics-${i}`, w: 15360, vol: 423.4, beta: 128 }))] };
 
-/** @param {any} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function whatIfPage(app, q) {
   const policy = q.get('policy') ?? policies[0], forwarder = q.get('forwarder') ?? '';
   const where = forwarder ? `&forwarder=${encodeURIComponent(forwarder)}` : '';
@@ -64,7 +64,7 @@ function pattern(v) {
     return [s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, a.name),
       ...a.instances.flatMap((/** @type {any} */ n) => spans(n.init_w, app.w, v.T).map(([from, to]) => s('rect', { class: 'work', x: x(from), y: y + row / 2 - 1, width: x(to) - x(from), height: 2, fill: hue }))),
       ...a.instances.flatMap((/** @type {any} */ n) => n.io.map((/** @type {number[]} */ io) => s('rect', { class: 'io', x: x(io[0]), y: y + (row - 2) * (1 - io[2] / most), width: Math.max(0.5, x(io[1]) - x(io[0])), height: (row - 2) * io[2] / most, fill: hue },
-        s('title', null, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`))))];
+        s('title', {}, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`))))];
   });
   const top = v.apps.length * row + gap, y = (/** @type {number} */ bw) => top + tall * (1 - bw / v.set.B);
   let used = '', bw = 0;
