@@ -77,6 +77,7 @@ type who struct {
 	speaker *ingest.Speaker // of an agent's token
 	cookie  bool            // the browser sends the proof by itself, so its origin must be checked
 	expires time.Time       // of the session
+	session string          // its cookie
 }
 
 // identities turns a request's proof into who it is.
@@ -159,7 +160,7 @@ func (id *identities) identify(r *http.Request, d Door) (who, error) {
 		if c, err := r.Cookie(cookieName); err == nil {
 			if s, ok := id.sessions.find(c.Value); ok {
 				w.Person = remap.Person{Name: s.name, Role: s.role, Via: "session"}
-				w.cookie, w.expires = true, s.expires
+				w.cookie, w.expires, w.session = true, s.expires, c.Value
 				return w, nil
 			}
 		}

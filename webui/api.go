@@ -200,6 +200,7 @@ func (s *Server) cookie(value string, expires time.Time) *http.Cookie {
 func (s *Server) deleteSession(w http.ResponseWriter, r *http.Request, by who) error {
 	if c, err := r.Cookie(cookieName); err == nil {
 		s.gate.sessions.end(c.Value)
+		s.hub.ended(c.Value)
 	}
 	http.SetCookie(w, s.cookie("", time.Unix(1, 0)))
 	return writeJSON(w, s.session(who{Person: remap.Person{Role: s.cfg.Access.Anonymous, Via: "anonymous"}, remote: by.remote}))

@@ -59,6 +59,7 @@ type liveFrame struct {
 // that reads too slowly finds only the newest frame of each topic, and the lost ones are counted.
 type hub struct {
 	join, leave chan *liveClient
+	signOut     chan string // cookies of sessions that have ended
 	frames      chan []liveFrame
 	stopped     chan struct{}
 	topics      atomic.Pointer[map[string]int] // what anybody listens to
@@ -69,7 +70,7 @@ type hub struct {
 }
 
 func newHub() *hub {
-	h := &hub{join: make(chan *liveClient), leave: make(chan *liveClient), frames: make(chan []liveFrame, 4), stopped: make(chan struct{})}
+	h := &hub{join: make(chan *liveClient), leave: make(chan *liveClient), signOut: make(chan string), frames: make(chan []liveFrame, 4), stopped: make(chan struct{})}
 	h.topics.Store(&map[string]int{})
 	return h
 }
@@ -84,6 +85,13 @@ func (h *hub) run(ctx context.Context) {
 			clients[c] = struct{}{}
 		case c := <-h.leave:
 			delete(clients, c)
+		case cookie := <-h.signOut:
+			for c := range clients {
+				if c.session == cookie {
+					close(c.signedOut)
+					delete(clients, c)
+				}
+			}
 		case frames := <-h.frames:
 			for c := range clients {
 				for i := range frames {
@@ -107,6 +115,17 @@ func (h *hub) run(ctx context.Context) {
 		}
 		h.topics.Store(&topics)
 		h.clients.Store(int64(len(clients)))
+	}
+}
+
+// ended closes the feeds of a session that has ended.
+func (h *hub) ended(cookie string) {
+	if cookie == "" {
+		return // who shows none has no session
+	}
+	select {
+	case h.signOut <- cookie:
+	case <-h.stopped:
 	}
 }
 
@@ -220,6 +239,9 @@ type liveClient struct {
 	topics []string
 	self   []byte // `"user":"olga","role":"operator",`
 	gap    time.Duration
+	// session is the cookie that the listener came with, signedOut is closed when that session ends.
+	session   string
+	signedOut chan struct{}
 
 	mu    sync.Mutex // guards everything that follows
 	slots map[string]*liveFrame
@@ -277,7 +299,7 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 	if b, ok := ws.NetConn().(interface{ SetWriteBuffer(int) error }); ok {
 		_ = b.SetWriteBuffer(liveBuffer) // without it the kernel's own bound holds
 	}
-	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1)}
+	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1), session: by.session, signedOut: make(chan struct{})}
 	if r.URL.Query().Get("background") == "1" {
 		c.gap = backgroundGap
 	}
@@ -287,6 +309,9 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 	case s.hub.join <- c:
 	case <-s.hub.stopped:
 		return nil
+	}
+	if _, ok := s.gate.sessions.find(by.session); by.session != "" && !ok {
+		s.hub.ended(by.session) // it ended while this listener came
 	}
 	s.first(c)
 	gone := make(chan struct{})
@@ -367,14 +392,20 @@ func (c *liveClient) read() {
 func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64, err error) {
 	ping := time.NewTicker(livePing)
 	defer ping.Stop()
+	over := func() {
+		msg := websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the session has ended; sign in again")
+		_ = c.ws.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second)) // it ends either way
+	}
 	for {
 		select {
 		case <-gone:
 			return sent, nil
+		case <-c.signedOut:
+			over()
+			return sent, nil
 		case <-ping.C:
 			if !expires.IsZero() && time.Now().After(expires) {
-				msg := websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the session has ended; sign in again")
-				_ = c.ws.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second)) // it ends either way
+				over()
 				return sent, nil
 			}
 			if err := c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(liveWriteTime)); err != nil {
@@ -392,6 +423,7 @@ func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64
 		if c.gap > 0 {
 			select {
 			case <-time.After(c.gap):
+			case <-c.signedOut:
 			case <-gone:
 				return sent, nil
 			}

@@ -3,6 +3,7 @@ package webui
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
+	"fairway/webui/ingest"
 )
 
 // agentConn speaks the agents' language by hand.
@@ -122,5 +124,37 @@ func TestAnAgentSpeaksForItsOwnRoutes(t *testing.T) {
 		if _, taken := got.(wire.Ack); taken != c.taken {
 			t.Errorf("%s says that %s uses %s: answered %+v", c.role, c.route.Client, c.route.Forwarder, got)
 		}
+	}
+}
+
+// A token's limits hold for all of its connections together.
+func TestLimitsArePerToken(t *testing.T) {
+	limits := ingest.DefaultLimits()
+	limits.Nodes, limits.FramesPerSec, limits.BurstSeconds = 3, 1, 10
+	s := newSite(t, siteOptions{access: func(a *Access) { a.Tokens[0].Limits = limits }})
+	one, two := dialIngest(t, s, "fwd001"), dialIngest(t, s, "fwd002")
+	say := func(a *agentConn, nodes ...topology.NodeID) wire.Message {
+		t.Helper()
+		m := second(nodes[0], 1)
+		for _, n := range nodes[1:] {
+			f := m.Frames[0]
+			f.Node = n
+			m.Frames = append(m.Frames, f)
+		}
+		a.send(m, 0)
+		got, err := a.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := say(one, "fwd001", "fwd003"); got != (wire.Ack{Seq: 1}) {
+		t.Fatalf("%+v", got)
+	}
+	if r, ok := say(two, "fwd004").(wire.Reject); !ok || r.Code != wire.RejectLimit || r.Seq != 1 || !strings.Contains(r.Text, "3 nodes already") {
+		t.Errorf("a fourth node over another connection: %+v", r)
+	}
+	if r, ok := say(two, slices.Repeat([]topology.NodeID{"fwd002"}, 40)...).(wire.Reject); !ok || r.Code != wire.RejectBusy || !strings.Contains(r.Text, "over all that use it") {
+		t.Errorf("far too many frames: %+v", r)
 	}
 }

@@ -3,10 +3,13 @@ package webui
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"fairway/remap"
 	"fairway/webui/problem"
@@ -70,6 +73,51 @@ func TestProxyRolesArePeoples(t *testing.T) {
 	for _, p := range []Proxy{{Default: RoleAgent}, {Default: "oprator"}, {Roles: map[string]remap.Role{"ops": RoleAgent}}} {
 		if _, err := newIdentities(Access{Proxy: &p}); err == nil || !strings.Contains(err.Error(), "access.proxy") {
 			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
+// Signing out closes the feeds of that session, at once and with a word, and no other's.
+func TestSigningOutEndsTheFeeds(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	s.run(0)
+	signIn := func(name string) string {
+		t.Helper()
+		cookie, err := s.server.gate.sessions.redeem(s.server.gate.sessions.oneTimeCode(name, remap.Operator))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cookie
+	}
+	watch := func(cookie, query string) *websocket.Conn {
+		t.Helper()
+		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview"+query, http.Header{"Cookie": {cookieName + "=" + cookie}, "Origin": {"http://" + s.tcp}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ws.Close() })
+		return ws
+	}
+	cookie := signIn("olga")
+	here, hidden, there := watch(cookie, ""), watch(cookie, "&background=1"), watch(signIn("sam"), "")
+	eventually(t, "three listen", func() bool { return s.server.hub.clients.Load() == 3 })
+	if res, b := s.ask("DELETE", "/api/v1/session", "", nil, "Cookie", cookieName+"="+cookie, "Origin", "http://"+s.tcp); res.StatusCode != 200 {
+		t.Fatalf("signing out: %d %s", res.StatusCode, b)
+	}
+	for name, ws := range map[string]*websocket.Conn{"the feed": here, "a hidden tab's feed": hidden} {
+		ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+		var err error
+		for err == nil {
+			_, _, err = ws.ReadMessage()
+		}
+		if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) || !strings.Contains(err.Error(), "sign in again") {
+			t.Errorf("%s after signing out: %v", name, err)
+		}
+	}
+	there.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for range 3 {
+		if _, _, err := there.ReadMessage(); err != nil {
+			t.Fatalf("another's feed: %v", err)
 		}
 	}
 }

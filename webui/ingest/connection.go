@@ -35,9 +35,8 @@ type connection struct {
 	remote string
 	hello  wire.Hello // set before the connection is in any table
 
+	sender *sender                      // of its token
 	nodes  map[topology.NodeID]struct{} // reader's, then forget's
-	tokens float64                      // reader's: frames that may still come, see rateExceeded
-	filled time.Time
 
 	out    chan []byte
 	ended  chan struct{}
@@ -58,10 +57,9 @@ type inFlight struct {
 
 func newConnection(h *Hub, ws *websocket.Conn, by Speaker, remote string) *connection {
 	return &connection{
-		hub: h, ws: ws, by: by, remote: remote, nodes: map[topology.NodeID]struct{}{},
+		hub: h, ws: ws, by: by, remote: remote, sender: h.sender(&by), nodes: map[topology.NodeID]struct{}{},
 		out: make(chan []byte, 256), ended: make(chan struct{}),
 		stored: make(chan *inFlight, maxInFlight), room: make(chan struct{}, maxInFlight),
-		tokens: by.Limits.FramesPerSec * by.Limits.BurstSeconds, filled: time.Now(),
 		answers: map[string]chan wire.OrderResult{},
 	}
 }
@@ -109,8 +107,8 @@ func (c *connection) greet() error {
 	if !ok {
 		return wire.Reject{Code: wire.RejectMalformed, Text: fmt.Sprintf("first message is %T, want a hello", m)}
 	}
-	if !c.by.mayBe(hello.Node) {
-		return wire.Reject{Code: wire.RejectForbidden, Text: fmt.Sprintf("token %q may not speak for node %q", c.by.Name, hello.Node)}
+	if code, why := c.sender.admits(hello.Node, &c.by, time.Now()); why != "" {
+		return wire.Reject{Code: code, Text: why}
 	}
 	c.hello = hello
 	c.nodes[hello.Node] = struct{}{}
@@ -201,8 +199,8 @@ func (c *connection) take(ctx context.Context, wait *sync.WaitGroup, m *wire.Fra
 	c.hub.stats.frames.Add(uint64(len(m.Frames)))
 	c.hub.stats.bytes.Add(uint64(size))
 	if err := c.check(m); err != nil {
-		if r := (wire.Reject{}); errors.As(err, &r) && r.Seq == 0 {
-			return r
+		if r := (wire.Reject{}); !errors.As(err, &r) || r.Seq == 0 {
+			return err
 		}
 		c.refused(err)
 		c.release(d, 0)
@@ -250,14 +248,14 @@ func (c *connection) makeRoom(ctx context.Context, size int) error {
 // check takes out of a message the frames that this token may not bring or that no store could
 // keep. A Reject with a sequence refuses a message of which nothing is left.
 func (c *connection) check(m *wire.Frames) error {
-	if wait := c.rateExceeded(len(m.Frames)); wait > 0 {
-		return wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf("more than %g frames a second for %gs; come back in %s", c.by.Limits.FramesPerSec, c.by.Limits.BurstSeconds, wait)}
+	if err := c.pause(len(m.Frames)); err != nil {
+		return err
 	}
-	latest := time.Now().Add(maxAhead).UnixMilli()
+	now := time.Now()
 	had := len(m.Frames)
 	first := wire.Reject{Seq: m.Seq}
 	m.Frames = slices.DeleteFunc(m.Frames, func(f collector.Frame) bool {
-		code, why := c.refuses(&f, latest)
+		code, why := c.refuses(&f, now)
 		if why != "" && first.Code == 0 {
 			first.Code, first.Text = code, why
 		}
@@ -276,39 +274,43 @@ func (c *connection) check(m *wire.Frames) error {
 }
 
 // refuses says why a frame cannot be taken; why is empty when it can.
-func (c *connection) refuses(f *collector.Frame, latestMillis int64) (code wire.RejectCode, why string) {
-	_, known := c.nodes[f.Node]
+func (c *connection) refuses(f *collector.Frame, now time.Time) (code wire.RejectCode, why string) {
 	switch {
 	case f.Node == "":
 		return wire.RejectMalformed, "a frame without a node's name"
-	case f.TimeMillis < 0 || f.TimeMillis > latestMillis:
+	case f.TimeMillis < 0 || f.TimeMillis > now.Add(maxAhead).UnixMilli():
 		return wire.RejectMalformed, fmt.Sprintf("node %s says it is %s; its clock is wrong (run chrony or ntpd there)", f.Node, time.UnixMilli(f.TimeMillis).UTC().Format(time.RFC3339))
 	case len(f.Samples) > c.by.Limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples), c.by.Limits.SamplesPerFrame)
 	case !c.by.mayTell(f):
 		return wire.RejectForbidden, fmt.Sprintf("node %s: token %q may not say which forwarder other nodes use", f.Node, c.by.Name)
-	case known:
-		return 0, ""
-	case !c.by.mayBe(f.Node):
-		return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", c.by.Name, f.Node)
-	case len(c.nodes) >= c.by.Limits.Nodes:
-		return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", f.Node, c.by.Name, len(c.nodes))
 	}
-	c.nodes[f.Node] = struct{}{}
-	c.hub.speaks(c, f.Node)
+	if code, why = c.sender.admits(f.Node, &c.by, now); why != "" {
+		return code, why
+	}
+	if _, known := c.nodes[f.Node]; !known {
+		c.nodes[f.Node] = struct{}{}
+		c.hub.speaks(c, f.Node)
+	}
 	return 0, ""
 }
 
-// rateExceeded is a token bucket over frames; it answers how long until n fit.
-func (c *connection) rateExceeded(n int) time.Duration {
-	now, l := time.Now(), &c.by.Limits
-	c.tokens = min(c.tokens+now.Sub(c.filled).Seconds()*l.FramesPerSec, l.FramesPerSec*max(l.BurstSeconds, 1))
-	c.filled = now
-	if float64(n) > c.tokens {
-		return time.Duration((float64(n) - c.tokens) / l.FramesPerSec * float64(time.Second)).Round(time.Second)
+// pause leaves the agent unread until its token may bring n frames more, so that a spool of many agents
+// is replayed as fast as it may be. A wait that is too long is a Reject.
+func (c *connection) pause(n int) error {
+	wait, ok := c.sender.reserve(n, time.Now(), maxPause)
+	if !ok {
+		return c.sender.busy(wait).Reject
 	}
-	c.tokens -= float64(n)
-	return 0
+	if wait == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-c.hub.stopping:
+		return ErrClosed
+	}
 }
 
 func (c *connection) decoder() *wire.Decoder {

@@ -24,11 +24,11 @@ import (
 	"fairway/collector/wire"
 )
 
-// Limits bound what one agent's token may bring.
+// Limits bound what one agent's token may bring, over all connections and requests that use it.
 type Limits struct {
 	Nodes           int     `toml:"nodes"`             // different nodes
 	SamplesPerFrame int     `toml:"samples_per_frame"` // of a node and second
-	FramesPerSec    float64 `toml:"frames_per_sec"`    // mean; a replayed spool may burst for BurstSeconds
+	FramesPerSec    float64 `toml:"frames_per_sec"`    // mean; a replayed spool may burst for BurstSeconds, then it waits
 	BurstSeconds    float64 `toml:"burst_seconds"`
 	MessageBytes    int64   `toml:"message_bytes"`
 }
@@ -86,13 +86,14 @@ type Hub struct {
 	stats Stats
 	// refusing is why the store did not keep the newest frames; nil when it did.
 	refusing atomic.Pointer[error]
+	stopping chan struct{} // closed by Close
 
-	mu     sync.Mutex                      // guards everything that follows
-	routes map[topology.NodeID]*connection // who reaches a node: its agent, or the relay that brought its last frame
-	open   map[*connection]struct{}
-	posts  map[string]*poster // by the token's name
-	closed bool
-	wait   sync.WaitGroup
+	mu      sync.Mutex                      // guards everything that follows
+	routes  map[topology.NodeID]*connection // who reaches a node: its agent, or the relay that brought its last frame
+	open    map[*connection]struct{}
+	senders map[string]*sender // by the token's name
+	closed  bool
+	wait    sync.WaitGroup
 }
 
 // ErrNoAgent says that no agent of the node is connected.
@@ -106,7 +107,7 @@ func New(cfg Config) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{}, posts: map[string]*poster{}}
+	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{}, senders: map[string]*sender{}, stopping: make(chan struct{})}
 }
 
 // An agent proves itself by a token, which no browser sends by itself; a page never speaks here.
@@ -213,6 +214,9 @@ func (h *Hub) Connected(node topology.NodeID) bool {
 // Close ends every connection and waits for them.
 func (h *Hub) Close() {
 	h.mu.Lock()
+	if !h.closed {
+		close(h.stopping)
+	}
 	h.closed = true
 	for c := range h.open {
 		c.ws.Close()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"fairway/collector"
@@ -18,34 +17,10 @@ import (
 
 // Bounds of others' collectors, which bring Influx lines by HTTP; see also Limits.
 const (
-	maxPosts     = 4 // of one token at a time
-	maxLineAge   = time.Hour
-	readWithin   = 30 * time.Second
-	forgetSilent = time.Hour // a node that is no longer heard of gives its place to another
+	maxPosts   = 4 // of one token at a time
+	maxLineAge = time.Hour
+	readWithin = 30 * time.Second
 )
-
-// poster is one token's state over all of its requests.
-type poster struct {
-	limits Limits
-	room   chan struct{} // a place per request under way
-
-	mu     sync.Mutex // guards everything that follows
-	nodes  map[topology.NodeID]time.Time
-	tokens float64 // frames that may still come
-	filled time.Time
-}
-
-func (h *Hub) poster(by *Speaker) *poster {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p := h.posts[by.Name]
-	if p == nil {
-		p = &poster{limits: by.Limits, room: make(chan struct{}, maxPosts), nodes: map[topology.NodeID]time.Time{},
-			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
-		h.posts[by.Name] = p
-	}
-	return p
-}
 
 // Busy is a refusal that ends by itself: the sender may come back after Wait.
 type Busy struct {
@@ -57,7 +32,7 @@ type Busy struct {
 // returns when its samples are durable. Errors that are a wire.Reject or Busy are the sender's; a
 // body of which a part was bad is stored but for that part, and the error says so.
 func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
-	p := h.poster(&by)
+	p := h.sender(&by)
 	select {
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
@@ -160,11 +135,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 
 // check takes out the frames that this token may not bring; the error says why of the first. All of
 // them are refused, with Busy, when the token brings them too fast.
-func (p *poster) check(frames []collector.Frame, by *Speaker, now time.Time) ([]collector.Frame, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if wait := p.exceeded(len(frames), now); wait > 0 {
-		return nil, Busy{wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf("token %q brings more than %g nodes x seconds a second for %gs", by.Name, p.limits.FramesPerSec, p.limits.BurstSeconds)}, wait}
+func (p *sender) check(frames []collector.Frame, by *Speaker, now time.Time) ([]collector.Frame, error) {
+	if wait, ok := p.reserve(len(frames), now, 0); !ok {
+		return nil, p.busy(wait)
 	}
 	had := len(frames)
 	var first wire.Reject
@@ -182,45 +155,13 @@ func (p *poster) check(frames []collector.Frame, by *Speaker, now time.Time) ([]
 	return frames, nil
 }
 
-// exceeded is a token bucket over frames; it answers how long until n fit.
-func (p *poster) exceeded(n int, now time.Time) time.Duration {
-	l := &p.limits
-	p.tokens = min(p.tokens+now.Sub(p.filled).Seconds()*l.FramesPerSec, l.FramesPerSec*max(l.BurstSeconds, 1))
-	p.filled = now
-	if float64(n) > p.tokens {
-		return max(time.Duration((float64(n)-p.tokens)/l.FramesPerSec*float64(time.Second)), time.Second)
-	}
-	p.tokens -= float64(n)
-	return 0
-}
-
-func (p *poster) refuses(f *collector.Frame, by *Speaker, now time.Time) (code wire.RejectCode, why string) {
+func (p *sender) refuses(f *collector.Frame, by *Speaker, now time.Time) (code wire.RejectCode, why string) {
 	at := time.UnixMilli(f.TimeMillis)
-	_, known := p.nodes[f.Node]
 	switch {
 	case at.After(now.Add(maxAhead)) || now.Sub(at) > maxLineAge:
 		return wire.RejectMalformed, fmt.Sprintf("node %s has a line of %s, more than an hour from now; look at its clock and at the precision parameter", f.Node, at.UTC().Format(time.RFC3339))
 	case len(f.Samples) > p.limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples), p.limits.SamplesPerFrame)
-	case known:
-	case !by.mayBe(f.Node):
-		return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", by.Name, f.Node)
-	case !p.admit(now):
-		return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", f.Node, by.Name, len(p.nodes))
 	}
-	p.nodes[f.Node] = now
-	return 0, ""
-}
-
-// admit says whether there is room for one more node.
-func (p *poster) admit(now time.Time) bool {
-	if len(p.nodes) < p.limits.Nodes {
-		return true
-	}
-	for n, heard := range p.nodes {
-		if now.Sub(heard) > forgetSilent {
-			delete(p.nodes, n)
-		}
-	}
-	return len(p.nodes) < p.limits.Nodes
+	return p.admits(f.Node, by, now)
 }

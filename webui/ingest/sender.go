@@ -1,0 +1,97 @@
+package ingest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+const (
+	forgetSilent = time.Hour // a node that is no longer heard of gives its place to another
+	// maxPause is how long a connection is left unread because its token brings too much; who would have
+	// to wait longer is sent away.
+	maxPause = 10 * time.Second
+)
+
+// sender is what one token brings over all of its connections and requests: its limits hold for them
+// together.
+type sender struct {
+	name   string
+	limits Limits
+	room   chan struct{} // a place per request under way
+
+	mu     sync.Mutex // guards everything that follows
+	nodes  map[topology.NodeID]time.Time
+	tokens float64 // frames that may still come; below 0 they are promised to who waits
+	filled time.Time
+}
+
+// sender finds a token's state, which lives as long as the hub.
+func (h *Hub) sender(by *Speaker) *sender {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.senders[by.Name]
+	if p == nil {
+		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts), nodes: map[topology.NodeID]time.Time{},
+			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
+		h.senders[by.Name] = p
+	}
+	return p
+}
+
+// reserve takes n frames out of a token bucket and says how long to wait for them. Where that is more
+// than most nothing is taken; ok is false then.
+func (p *sender) reserve(n int, now time.Time, most time.Duration) (wait time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.limits
+	p.tokens = min(p.tokens+now.Sub(p.filled).Seconds()*l.FramesPerSec, l.FramesPerSec*max(l.BurstSeconds, 1))
+	p.filled = now
+	if lack := float64(n) - p.tokens; lack > 0 {
+		wait = time.Duration(lack / l.FramesPerSec * float64(time.Second))
+	}
+	if wait > most {
+		return wait, false
+	}
+	p.tokens -= float64(n)
+	return wait, true
+}
+
+// busy is the refusal of who would have to wait too long.
+func (p *sender) busy(wait time.Duration) Busy {
+	return Busy{wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf("token %q brings more than %g nodes x seconds a second for %gs, over all that use it; come back in %s",
+		p.name, p.limits.FramesPerSec, p.limits.BurstSeconds, wait.Round(time.Second))}, max(wait, time.Second)}
+}
+
+// admits says why the token may not bring one more node; why is empty when it may. A node that it brings
+// already is heard of.
+func (p *sender) admits(n topology.NodeID, by *Speaker, now time.Time) (code wire.RejectCode, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.nodes[n]; !known {
+		if !by.mayBe(n) {
+			return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", by.Name, n)
+		}
+		if !p.hasPlace(now) {
+			return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", n, by.Name, len(p.nodes))
+		}
+	}
+	p.nodes[n] = now
+	return 0, ""
+}
+
+// hasPlace says whether there is room for one more node.
+func (p *sender) hasPlace(now time.Time) bool {
+	if len(p.nodes) < p.limits.Nodes {
+		return true
+	}
+	for n, heard := range p.nodes {
+		if now.Sub(heard) > forgetSilent {
+			delete(p.nodes, n)
+		}
+	}
+	return len(p.nodes) < p.limits.Nodes
+}
