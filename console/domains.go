@@ -170,7 +170,7 @@ func (p *domainsPage) table(*State) [][]string {
 
 func (p *domainsPage) body(s *State, w, h int) []string {
 	if !p.domains.have || p.domains.call != p.call() {
-		return p.domains.missing("the shared files of job "+clean(string(p.id)), w)
+		return p.domains.missing(s, "the shared files of job "+clean(string(p.id)), w)
 	}
 	v := &p.domains.value
 	var lines []string

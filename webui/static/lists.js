@@ -24,7 +24,7 @@ export async function jobsPage(app) {
   return listPage('jobs', table, empty);
 }
 
-/** @param {import('./app.js').App} app @param {URLSearchParams} q */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function auditPage(app, q) {
   const table = new Table([
     { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => `${r.at.slice(0, 10)} ${clock(r.at)}`, value: (r) => Date.parse(r.at) },
@@ -38,13 +38,13 @@ export async function auditPage(app, q) {
   const list = listPage('audit', table, empty, undefined, (m) => { if (m.topic === 'plans') load().catch(() => {}); });
   const form = auditForm(app, q);
   list.el.insertBefore(form, empty);
-  return { ...list, keys: { ...list.keys, '/': ['filter', (e) => { e.preventDefault(); form.querySelector('input')?.focus(); }] }, past: load };
+  return { ...list, keys: { ...list.keys, '/': ['filter', () => form.querySelector('input')?.focus()] }, past: load };
 }
 
 /** name, what it takes @type {[string, string][]} */
 const auditFields = [['actor', 'a whole name'], ['subject', 'plan, finding or forwarder'], ['from', '11:42, 2026-11-21 11:42, -2h'], ['to', 'the same']];
 
-/** The filter is the address: what is sent opens it. @param {any} app @param {URLSearchParams} q */
+/** The filter is the address: what is sent opens it. @param {import('./app.js').App} app @param {URLSearchParams} q */
 function auditForm(app, q) {
   const inputs = auditFields.map(([name, about]) => /** @type {HTMLInputElement} */ (h('input', { type: 'search', name, value: momentText(q.get(name) ?? ''), placeholder: about, 'aria-label': `${name}: ${about}` })));
   const said = h('span.dim', { role: 'status' });
