@@ -23,6 +23,15 @@ const requestCost = 32 << 10
 // what is left of it stays with the job while it has requests, so that jobs share bytes, not messages.
 const quantum = requestCost + 64<<10
 
+// together is how many requests of one connection, one after the other in its job's queue, go on one
+// choice: they leave in one write, as in the order of arrival. What they cost beyond the job's credit it
+// owes, and pays with its next tokens before it is served again; so shares stay those of the tokens. It
+// owes no more than a few tokens and one request.
+const (
+	together = 8
+	maxOwed  = 4 * quantum
+)
+
 // 9P2000.L: size[4] type[1] tag[2], then the fields of the type.
 const (
 	headerBytes = 7
@@ -50,13 +59,16 @@ type queue struct {
 	lanes   []lane
 	lottery *share.Lottery // nil: order of arrival, everything in lane 0
 	random  *rand.Rand
-	current int // lane that still has credit
+	current int // lane that still has credit, or goes on
 	length  int
+	from    *conn // whose requests go on, and how many may
+	more    int
 }
 
-// lane is one job's requests in their order. Its credit is what its last tokens have left, bytes.
+// lane is one job's requests in their order. Its credit is what its last tokens have left, bytes; below 0
+// it is what the job owes.
 type lane struct {
-	waiting []*request // from head on
+	waiting []request // from head on
 	head    int
 	credit  int
 }
@@ -69,7 +81,7 @@ func newQueue(s *sharing, random *rand.Rand) *queue {
 	return q
 }
 
-func (q *queue) push(job int, r *request) {
+func (q *queue) push(job int, r request) {
 	if q.lottery == nil {
 		job = 0
 	} else {
@@ -79,25 +91,35 @@ func (q *queue) push(job int, r *request) {
 	q.length++
 }
 
-// pop takes the next request; nil when there is none.
-func (q *queue) pop() *request {
+// pop takes the next request; false when there is none.
+func (q *queue) pop() (r request, found bool) {
 	if q.length == 0 {
-		return nil
+		return request{}, false
 	}
 	q.length--
 	if q.lottery == nil {
-		return q.lanes[0].pop()
+		return q.lanes[0].pop(), true
 	}
 	l := &q.lanes[q.current]
+	if q.more > 0 && l.credit > -maxOwed && !l.empty() && l.waiting[l.head].conn == q.from {
+		q.more--
+		return q.take(l), true
+	}
 	for l.empty() || l.credit < l.waiting[l.head].cost {
 		q.current, _ = q.lottery.Draw(q.random.Float64()) // somebody has work: length was not 0
 		l = &q.lanes[q.current]
 		l.credit += quantum
 	}
+	q.from, q.more = l.waiting[l.head].conn, together-1
+	return q.take(l), true
+}
+
+// take takes the first request of the current lane, which is l.
+func (q *queue) take(l *lane) request {
 	r := l.pop()
 	l.credit -= r.cost
 	if l.empty() {
-		l.credit = 0 // nobody saves tokens for later
+		l.credit = min(l.credit, quantum) // the rest of a token is kept; nobody saves more for later
 		q.lottery.Work(q.current, false)
 	}
 	return r
@@ -105,9 +127,9 @@ func (q *queue) pop() *request {
 
 func (l *lane) empty() bool { return l.head == len(l.waiting) }
 
-func (l *lane) pop() *request {
+func (l *lane) pop() request {
 	r := l.waiting[l.head]
-	l.waiting[l.head] = nil
+	l.waiting[l.head] = request{}
 	l.head++
 	switch {
 	case l.empty():
@@ -121,7 +143,7 @@ func (l *lane) pop() *request {
 }
 
 // drop removes and returns every request that out says.
-func (q *queue) drop(out func(*request) bool) (dropped []*request) {
+func (q *queue) drop(out func(request) bool) (dropped []request) {
 	for i := range q.lanes {
 		l := &q.lanes[i]
 		if l.empty() {
@@ -139,7 +161,7 @@ func (q *queue) drop(out func(*request) bool) (dropped []*request) {
 		clear(l.waiting[len(kept):])
 		l.waiting, l.head = kept, 0
 		if l.empty() && q.lottery != nil {
-			l.credit = 0
+			l.credit = min(l.credit, quantum)
 			q.lottery.Work(i, false)
 		}
 	}

@@ -9,6 +9,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -58,6 +59,7 @@ type Relay struct {
 	arrived  uint64
 	conns    map[*conn]bool
 	served   map[string]*Served // by job
+	byLane   []*Served          // the same by lane
 }
 
 // Served is what a relay has done for a job.
@@ -124,18 +126,19 @@ func (r *Relay) lapse(table uint64, seconds float64) {
 
 // use serves by s from now on. r.mu is held.
 func (r *Relay) use(s *sharing) {
-	var waiting []*request
+	var waiting []request
 	if r.queue != nil {
-		waiting = r.queue.drop(func(*request) bool { return true })
+		waiting = r.queue.drop(func(request) bool { return true })
 	}
-	slices.SortFunc(waiting, func(a, b *request) int { return int(a.seq) - int(b.seq) })
+	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
 	r.sharing, r.queue = s, newQueue(s, r.random)
 	old := r.served
-	r.served = make(map[string]*Served, len(s.jobs))
+	r.served, r.byLane = make(map[string]*Served, len(s.jobs)), r.byLane[:0]
 	for _, j := range s.jobs {
 		if r.served[j.Name] = old[j.Name]; r.served[j.Name] == nil {
 			r.served[j.Name] = &Served{}
 		}
+		r.byLane = append(r.byLane, r.served[j.Name])
 	}
 	for c := range r.conns {
 		c.lane = s.of(c)
@@ -253,32 +256,61 @@ func (r *Relay) forget(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
-	r.queue.drop(func(q *request) bool { return q.conn == c })
+	r.queue.drop(func(q request) bool { return q.conn == c })
 	r.inFlight -= len(c.flights)
 	c.flights = nil
 	r.pump()
 }
 
-// enqueue takes a request from a client.
-func (r *Relay) enqueue(c *conn, frame []byte) {
+// enqueue takes requests from a client, and says that it has as many here as it may have.
+func (r *Relay) enqueue(c *conn, together [][]byte) (full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.arrived++
-	c.waiting++
-	r.queue.push(c.lane, &request{conn: c, frame: frame, cost: cost(frame), seq: r.arrived})
+	for _, frame := range together {
+		r.arrived++
+		r.queue.push(c.lane, request{conn: c, frame: frame, cost: cost(frame), seq: r.arrived})
+	}
+	c.waiting += len(together)
+	c.held += len(together)
 	r.pump()
+	return c.held >= maxWaiting
 }
 
-// answered frees the place of a request whose reply has come.
-func (r *Relay) answered(c *conn, reply []byte) {
+// full says that a client has as many requests here as it may have.
+func (r *Relay) full(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tag := binary.LittleEndian.Uint16(reply[5:])
-	if f, found := c.flights[tag]; found {
+	return c.held >= maxWaiting
+}
+
+// chosen takes what is to be written to c's forwarder, and the room of what was written before, which
+// it then uses for the next.
+func (r *Relay) chosen(c *conn, written [][]byte) [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.held -= len(written); c.held < maxWaiting && c.held+len(written) >= maxWaiting {
+		notify(c.room)
+	}
+	out := c.out
+	clear(written)
+	c.out = written[:0]
+	return out
+}
+
+// answered frees the places of requests whose replies have come, which are whole messages.
+func (r *Relay) answered(c *conn, replies []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for ; len(replies) > 0; replies = replies[binary.LittleEndian.Uint32(replies):] {
+		tag := binary.LittleEndian.Uint16(replies[5:])
+		f, found := c.flights[tag]
+		if !found {
+			continue
+		}
 		delete(c.flights, tag)
 		r.inFlight--
 		// A flushed request has no reply of its own once the flush has one.
-		if _, left := c.flights[f.old]; left && reply[4] == rFlush {
+		if _, left := c.flights[f.old]; left && replies[4] == rFlush {
 			delete(c.flights, f.old)
 			r.inFlight--
 		}
@@ -289,8 +321,8 @@ func (r *Relay) answered(c *conn, reply []byte) {
 // pump sends as many requests as there are places for. r.mu is held.
 func (r *Relay) pump() {
 	for r.inFlight < r.cfg.Window {
-		q := r.queue.pop()
-		if q == nil {
+		q, found := r.queue.pop()
+		if !found {
 			return
 		}
 		c := q.conn
@@ -304,14 +336,12 @@ func (r *Relay) pump() {
 		}
 		c.flights[tag] = f
 		c.waiting--
-		c.out = append(c.out, q.frame)
-		s := r.served[r.sharing.jobs[c.lane].Name]
+		if c.out = append(c.out, q.frame); len(c.out) == 1 {
+			notify(c.wake)
+		}
+		s := r.byLane[c.lane]
 		s.Requests++
 		s.Bytes += int64(q.cost - requestCost)
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
 	}
 }
 
