@@ -26,6 +26,16 @@ type ShareRow struct {
 	Group string         `json:"group"` // its project
 	Nodes int            `json:"nodes"`
 	Share float64        `json:"share"`
+	// Priority is there where the policy divides by it.
+	Priority float64 `json:"priority,omitempty"`
+}
+
+// weight is what the policy goes by, as a column: the priority where it divides by that, else the nodes.
+func (v *SharesView) weight() (title string, of func(*ShareRow) string) {
+	if len(v.Jobs) > 0 && v.Jobs[0].Priority > 0 {
+		return "priority", func(j *ShareRow) string { return strconv.FormatFloat(j.Priority, 'g', 6, 64) }
+	}
+	return "nodes", func(j *ShareRow) string { return strconv.Itoa(j.Nodes) }
 }
 
 // sharePolicies are those that a key goes through; an address may hold any other.
@@ -84,9 +94,11 @@ func (p *sharesPage) act(s *State, ask *asker, a action) tea.Cmd {
 }
 
 func (p *sharesPage) table(*State) [][]string {
-	out := [][]string{{"job", "user", "group", "nodes", "share"}}
-	for _, j := range p.shares.value.Jobs {
-		out = append(out, []string{clean(string(j.Job)), clean(j.User), clean(j.Group), strconv.Itoa(j.Nodes), strconv.FormatFloat(j.Share, 'g', -1, 64)})
+	title, weight := p.shares.value.weight()
+	out := [][]string{{"job", "user", "group", title, "share"}}
+	for i := range p.shares.value.Jobs {
+		j := &p.shares.value.Jobs[i]
+		out = append(out, []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j), strconv.FormatFloat(j.Share, 'g', -1, 64)})
 	}
 	return out
 }
@@ -114,10 +126,11 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 		return append(lines, clip(" No job runs here now.", w))
 	}
 	bars := max(0, w-56)
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" JOB         USER      GROUP        NODES  SHARE %", w)))
+	title, weight := v.weight()
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" JOB         USER      GROUP     "+right(strings.ToUpper(title), 8)+"  SHARE %", w)))
 	return append(lines, s.scrolled(len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
 		j := &v.Jobs[i]
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
-		return " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(strconv.Itoa(j.Nodes), 8) + right(fixed(100*j.Share, 1), 9) + "  " + bar
+		return " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(weight(j), 8) + right(fixed(100*j.Share, 1), 9) + "  " + bar
 	})...)
 }

@@ -21,6 +21,7 @@ type Desk struct {
 	set       Settings
 	driver    Driver
 	situation func() *Situation
+	roleOf    func(name, via string) (Role, bool) // nil: not known
 	log       *slog.Logger
 	opened    time.Time
 
@@ -53,7 +54,10 @@ type Config struct {
 	Driver Driver
 	// Situation returns the present picture; it may be called from any goroutine.
 	Situation func() *Situation
-	Log       *slog.Logger // nil: discard
+	// RoleOf is the role that a person who came through a door (Person.Via) has at present; known is false
+	// where only the next sign-in tells. nil: it is never known. It may be called from any goroutine.
+	RoleOf func(name, via string) (role Role, known bool)
+	Log    *slog.Logger // nil: discard
 }
 
 // tickEvery is how often expiry, waiting plans and observations are looked at.
@@ -75,7 +79,7 @@ func OpenDesk(cfg Config) (*Desk, Summary, error) {
 
 func startDesk(cfg Config, b *book, j *Journal) *Desk {
 	d := &Desk{
-		set: cfg.Settings, driver: cfg.Driver, situation: cfg.Situation, log: cfg.Log,
+		set: cfg.Settings, driver: cfg.Driver, situation: cfg.Situation, roleOf: cfg.RoleOf, log: cfg.Log,
 		opened: time.Now(),
 		calls:  make(chan func()), events: make(chan event, 1024),
 		quit: make(chan struct{}), done: make(chan struct{}),

@@ -1,6 +1,7 @@
 package remap
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -125,6 +126,31 @@ func (x *catalog) read(n uint64) (*Record, error) {
 	return rec, nil
 }
 
+// since shows the records after number n, the oldest first, and says the number of the last that visit took.
+func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
+	x.mu.RLock()
+	last, end, start := uint64(len(x.starts)), x.end, x.end
+	if n < last {
+		start = x.starts[n]
+	}
+	x.mu.RUnlock()
+	in := bufio.NewReaderSize(io.NewSectionReader(x.file, start, end-start), 1<<20)
+	for ; n < last; n++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return n, fmt.Errorf("journal: record %d: %w", n+1, err)
+		}
+		rec, _ := intact(line)
+		if rec == nil || rec.Seq != n+1 {
+			return n, fmt.Errorf("journal: record %d: %w since it was written", n+1, ErrDamaged)
+		}
+		if err := visit(rec); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // errNoFile is of a journal that cannot be read back.
 var errNoFile = errors.New("journal: it cannot be read back")
 
@@ -147,4 +173,13 @@ func (d *Desk) History(w Wanted) iter.Seq2[*Record, error] {
 			}
 		}
 	}
+}
+
+// Since shows the records after number n, the oldest first, as they are on disk, beside a desk that writes more;
+// it returns the number of the last one that visit took, for the next time. An error of visit ends it.
+func (d *Desk) Since(n uint64, visit func(*Record) error) (uint64, error) {
+	if d.journal.catalog == nil {
+		return n, errNoFile
+	}
+	return d.journal.catalog.since(n, visit)
 }

@@ -200,3 +200,46 @@ func BenchmarkHistory(b *testing.B) {
 		b.ReportMetric(float64(n), "records")
 	})
 }
+
+// Since shows each record once, in order, also those that come between two calls, and goes on behind a visitor's error.
+func TestSinceShowsOnlyWhatIsNew(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		var seen []uint64
+		read, stop := uint64(0), errors.New("enough")
+		look := func(most int) (err error) {
+			n := 0
+			read, err = d.Since(read, func(r *Record) error {
+				if n++; n > most {
+					return stop
+				}
+				seen = append(seen, r.Seq)
+				return nil
+			})
+			return err
+		}
+		if err := look(9); err != nil || len(seen) != 0 {
+			t.Fatalf("of an empty journal: %v, %v", seen, err)
+		}
+		for i := range 3 {
+			propose(t, d, olga, ask(i, "ROMS"))
+		}
+		if err := look(2); !errors.Is(err, stop) || len(seen) != 2 {
+			t.Fatalf("%v, %v", seen, err)
+		}
+		propose(t, d, olga, ask(3, "ROMS"))
+		for range 2 {
+			if err := look(9); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, n := range seen {
+			if n != uint64(i+1) {
+				t.Fatalf("records %v", seen)
+			}
+		}
+		if len(seen) < 4 || seen[len(seen)-1] != read {
+			t.Errorf("%d records, the last is %d", len(seen), read)
+		}
+	})
+}

@@ -46,6 +46,9 @@ type Job struct {
 	Project string            `json:"project,omitempty"`
 	Nodes   []topology.NodeID `json:"nodes"`
 	Start   time.Time         `json:"start"`
+	// QOS and Priority are the batch system's, where it was asked for its jobs; Priority 0 is not known.
+	QOS      string  `json:"qos,omitempty"`
+	Priority float64 `json:"priority,omitempty"`
 }
 
 // Move is one compute node's change of forwarder.

@@ -1,6 +1,7 @@
 package remap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,12 @@ type Standing struct {
 	App    string    `json:"app"`
 	User   string    `json:"user,omitempty"` // empty: of every user
 	By     string    `json:"by"`
+	Via    string    `json:"via,omitempty"` // the door that By came through
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
+	// Lapsed says why it does not hold at present, of one that is listed.
+	Lapsed string `json:"lapsed,omitempty"`
 }
 
 // MaxStanding bounds how long a standing approval holds: somebody looks at it once in a while.
@@ -58,7 +62,9 @@ func (s *standings) take(r *Record) error {
 	}
 	if r.Kind == StepAllow {
 		s.made++
-		s.of = append(s.of, *r.Standing)
+		o := *r.Standing
+		o.Via = cmp.Or(o.Via, r.Via) // older journals say it beside
+		s.of = append(s.of, o)
 		return nil
 	}
 	n := len(s.of)
@@ -69,15 +75,14 @@ func (s *standings) take(r *Record) error {
 	return nil
 }
 
-// find returns the standing approval that covers a job of app and user at now.
-func (s *standings) find(app, user string, now time.Time) (Standing, bool) {
-	i := slices.IndexFunc(s.of, func(o Standing) bool {
-		return app != "" && o.App == app && (o.User == "" || o.User == user) && now.Before(o.Until)
-	})
-	if i < 0 {
-		return Standing{}, false
+// covering returns the standing approvals that cover a job of app and user at now, the oldest first.
+func (s *standings) covering(app, user string, now time.Time) (out []Standing) {
+	for _, o := range s.of {
+		if app != "" && o.App == app && (o.User == "" || o.User == user) && now.Before(o.Until) {
+			out = append(out, o)
+		}
 	}
-	return s.of[i], true
+	return out
 }
 
 // Allow approves, for ttl, every plan that a policy proposes for an application of a user (empty:
@@ -102,7 +107,7 @@ func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.
 			now := time.Now().UTC()
 			id = fmt.Sprintf("S-%04d", d.book.standings.made+1)
 			err = d.record(&Record{At: now, Kind: StepAllow, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
-				Key: a.Key, Body: body, Standing: &Standing{ID: id, App: app, User: user, By: by.Name, Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
+				Key: a.Key, Body: body, Standing: &Standing{ID: id, App: app, User: user, By: by.Name, Via: by.Via, Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
 		}
 		if err != nil {
 			return err
@@ -141,7 +146,25 @@ func (d *Desk) Revoke(ctx context.Context, by Person, id string, a Answer) error
 	})
 }
 
-// Standing returns the standing approvals in force, the oldest first; none is an empty list.
+// stillHeld says whether who gave a standing approval may still give it. Where the door does not know a
+// person's role between sign-ins it holds, and note says so.
+func (d *Desk) stillHeld(s *Standing) (lapsed, note string) {
+	if d.roleOf == nil {
+		return "", ""
+	}
+	switch role, known := d.roleOf(s.By, s.Via); {
+	case !known:
+		return "", fmt.Sprintf("; whether %s is an operator still is known at the next sign-in only", s.By)
+	case role.Includes(Operator):
+		return "", ""
+	case role == "":
+		return fmt.Sprintf("%s, who gave it, has no role any more", s.By), ""
+	default:
+		return fmt.Sprintf("%s, who gave it, is a %s now", s.By, role), ""
+	}
+}
+
+// Standing returns the standing approvals that have not run out, the oldest first; none is an empty list.
 func (d *Desk) Standing(ctx context.Context) (out []Standing, err error) {
 	out = []Standing{}
 	err = d.do(ctx, func() error {
@@ -153,6 +176,9 @@ func (d *Desk) Standing(ctx context.Context) (out []Standing, err error) {
 		}
 		return nil
 	})
+	for i := range out {
+		out[i].Lapsed, _ = d.stillHeld(&out[i])
+	}
 	return out, err
 }
 
@@ -160,20 +186,7 @@ func (d *Desk) Standing(ctx context.Context) (out []Standing, err error) {
 // the guard rails: every check green, one approval enough, and not too many plans a minute. Where
 // one of them is against it the plan waits for a person like any other.
 func (d *Desk) approveByRule(ctx context.Context, p Plan) (Plan, error) {
-	var rule Person
-	var reason string
-	err := d.do(ctx, func() error {
-		now := time.Now()
-		s, standing := d.book.standings.find(p.App, p.User, now)
-		switch {
-		case d.set.Mode == ModeObserve:
-		case standing:
-			rule, reason = Person{Name: s.By, Role: Operator, Via: ViaRule}, "standing approval "+s.ID+": "+s.Reason
-		case d.set.Mode == ModeAuto:
-			rule, reason = Person{Name: "auto", Role: Operator, Via: ViaRule}, "desk.mode is auto"
-		}
-		return nil
-	})
+	rule, reason, err := d.rule(ctx, &p)
 	if err != nil || rule.Name == "" {
 		return p, err
 	}
@@ -186,6 +199,31 @@ func (d *Desk) approveByRule(ctx context.Context, p Plan) (Plan, error) {
 		return p, nil // something came in between: the plan waits for a person
 	}
 	return approved, err
+}
+
+// rule says who approves a policy's plan beforehand, and why; nobody where the name is empty. A standing
+// approval holds while its giver has the role; another one may then cover the plan, or the mode.
+func (d *Desk) rule(ctx context.Context, p *Plan) (by Person, reason string, err error) {
+	if d.set.Mode == ModeObserve {
+		return by, "", nil
+	}
+	var given []Standing
+	err = d.do(ctx, func() error {
+		given = d.book.standings.covering(p.App, p.User, time.Now())
+		return nil
+	})
+	for i := range given { // the role may be asked of a directory: the desk does not wait for it
+		s := &given[i]
+		lapsed, note := d.stillHeld(s)
+		if lapsed == "" {
+			return Person{Name: s.By, Role: Operator, Via: ViaRule}, "standing approval " + s.ID + ": " + s.Reason + note, err
+		}
+		d.log.Warn("a standing approval does not hold; a person with the role must give it again", "standing", s.ID, "plan", p.ID, "why", lapsed)
+	}
+	if d.set.Mode == ModeAuto {
+		by, reason = Person{Name: "auto", Role: Operator, Via: ViaRule}, "desk.mode is auto"
+	}
+	return by, reason, err
 }
 
 // ruledSince counts the plans that were approved by rule since then.

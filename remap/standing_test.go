@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,3 +157,57 @@ func TestStandingApprovals(t *testing.T) {
 }
 
 func errOf2(_ Standing, err error) error { return err }
+
+// A standing approval holds while its giver is an operator. Where only the next sign-in tells, it holds and the audit
+// says that nobody looked.
+func TestAStandingApprovalHoldsWhileItsGiverHasTheRole(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		role, known := Operator, true
+		d.roleOf = func(name, via string) (Role, bool) {
+			if name != "olga" || via != "unix" {
+				t.Errorf("asked for %q by %q", name, via)
+			}
+			return role, known
+		}
+		if _, err := d.Allow(t.Context(), olga, "ROMS", "", time.Hour, Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		lapsed := func() string {
+			all, err := d.Standing(t.Context())
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			return all[0].Lapsed
+		}
+		if p := propose(t, d, policy, ask(0, "ROMS")); len(p.Approvals) != 1 || lapsed() != "" {
+			t.Errorf("of an operator: %+v, lapsed %q", p.Approvals, lapsed())
+		}
+		for _, c := range []struct {
+			role Role
+			says string
+		}{{Viewer, "olga, who gave it, is a viewer now"}, {"", "olga, who gave it, has no role any more"}} {
+			role = c.role
+			if p := propose(t, d, policy, ask(1, "ROMS")); p.State != Proposed || len(p.Approvals) != 0 || lapsed() != c.says {
+				t.Errorf("of a %q: plan %s, %+v, lapsed %q", c.role, p.State, p.Approvals, lapsed())
+			}
+		}
+		known = false
+		p := propose(t, d, policy, ask(2, "ROMS"))
+		if len(p.Approvals) != 1 || lapsed() != "" {
+			t.Fatalf("of somebody whose role is not known: %+v, lapsed %q", p.Approvals, lapsed())
+		}
+		said := ""
+		for r, err := range d.History(Wanted{Subject: p.ID}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Kind == StepApprove {
+				said = r.Reason
+			}
+		}
+		if !strings.Contains(said, "known at the next sign-in only") {
+			t.Errorf("the audit says %q", said)
+		}
+	})
+}

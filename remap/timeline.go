@@ -2,6 +2,7 @@ package remap
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"fairway/anomaly"
@@ -9,9 +10,9 @@ import (
 )
 
 // Timeline is what a journal says of every instant up to its newest record: findings, exclusions,
-// plans and the moves that were done. It grows by Take; the readers may be called concurrently while
-// nobody takes.
+// plans and the moves that were done. It grows by Take. Its methods may be called concurrently.
 type Timeline struct {
+	mu         sync.RWMutex                // guards the rest
 	findings   map[string][]anomaly.Change // oldest first, without their evidence
 	order      []string                    // of findings, as they were made
 	exclusions []Exclusion                 // Since to Until as it was in the end
@@ -59,6 +60,8 @@ func NewTimeline() *Timeline {
 
 // Take adds the next record.
 func (t *Timeline) Take(r *Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch r.Kind {
 	case StepFinding:
 		t.takeFinding(r)
@@ -199,6 +202,8 @@ func (t *Timeline) keep(n topology.NodeID, d moved) {
 // Findings returns the findings at an instant as they then were: those open, and those closed within
 // the hour before.
 func (t *Timeline) Findings(at time.Time) []anomaly.Finding {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	out := []anomaly.Finding{}
 	for _, id := range t.order {
 		var last *anomaly.Change
@@ -216,6 +221,8 @@ func (t *Timeline) Findings(at time.Time) []anomaly.Finding {
 
 // Excluded returns the forwarders that were excluded at an instant and why.
 func (t *Timeline) Excluded(at time.Time) map[topology.ForwarderID]string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	out := map[topology.ForwarderID]string{}
 	for _, e := range t.exclusions {
 		if !at.Before(e.Since) && at.Before(e.Until) {
@@ -235,6 +242,8 @@ type PastPlan struct {
 
 // Plans returns the plans that were waiting or in force at an instant, in the order of their making.
 func (t *Timeline) Plans(at time.Time) (out []PastPlan) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	for _, p := range t.plans {
 		state := PlanState("")
 		for _, s := range p.states {
@@ -257,6 +266,8 @@ func (t *Timeline) Plans(at time.Time) (out []PastPlan) {
 // neither was observed so long nor was moved by a plan is left where it is now, for other hands leave
 // no record. ok is false where so old moves are no longer kept.
 func (t *Timeline) Mapping(now topology.Mapping, since func(topology.NodeID) time.Time, at time.Time) (m topology.Mapping, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	m = now.Clone()
 	if m == nil {
 		m = topology.Mapping{}
@@ -302,6 +313,8 @@ type Mark struct {
 
 // Marks returns what happened in [from, to), the oldest first.
 func (t *Timeline) Marks(from, to time.Time) []Mark {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	out := []Mark{}
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
 	for id, changes := range t.findings {

@@ -16,21 +16,26 @@ import (
 	"fairway/remap/share"
 )
 
-// getShares divides among the jobs that run now. Priorities are the batch system's and not known here.
+// getShares divides among the jobs that run now.
 func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error {
 	q := r.URL.Query()
 	p, err := share.ParsePolicy(cmp.Or(q.Get("policy"), "size-fair"))
 	if err != nil {
 		return fmt.Errorf("%w: %w", console.ErrInvalid, err)
 	}
-	if slices.Contains(p, share.Priority) {
-		return fmt.Errorf("%w: policy %s: jobs' priorities are not known here; fairway shares takes them from a file", console.ErrInvalid, p)
+	byPriority := slices.Contains(p, share.Priority)
+	if byPriority && s.cfg.Priority == nil {
+		return fmt.Errorf("%w: policy %s: jobs' priorities are the batch system's, which this daemon does not ask (slurm.jobs); fairway shares takes them from a file", console.ErrInvalid, p)
 	}
 	v := console.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")), Jobs: []console.ShareRow{}}
 	var jobs []share.Job
 	for _, j := range jobsOn(s.cfg.Picture.Snapshot().Situation, v.Forwarder) {
-		v.Jobs = append(v.Jobs, console.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)})
-		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project, Size: float64(max(len(j.Nodes), 1))})
+		row := console.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)}
+		if byPriority {
+			row.Priority = s.cfg.Priority(&j)
+		}
+		v.Jobs = append(v.Jobs, row)
+		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project, Size: float64(max(len(j.Nodes), 1)), Priority: row.Priority})
 	}
 	for i, x := range share.Shares(p, jobs) {
 		v.Jobs[i].Share = x

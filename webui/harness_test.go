@@ -261,8 +261,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	s.canary = judge.NewCanaries(s.judge, judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings()), s.store.Append, probe.DefaultLimits(), func(n topology.NodeID) (probe.Way, bool) {
 		return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 	})
-	audit := func(visit func(*remap.Record) error) error { _, err := remap.ReadJournal(journal, visit); return err }
-	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: audit, Canary: s.newestCanary})
+	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: s.desk.Since, Canary: s.newestCanary})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
 		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},

@@ -30,9 +30,11 @@ type Config struct {
 	BrowserURL string
 
 	Picture *live.Picture
-	Store   tsdb.Store
-	Desk    *remap.Desk // nil: no plans
-	Ingest  *ingest.Hub // nil: no agents
+	// Priority is a running job's for policies that divide by it; nil: it is not known.
+	Priority func(*remap.Job) float64
+	Store    tsdb.Store
+	Desk     *remap.Desk // nil: no plans
+	Ingest   *ingest.Hub // nil: no agents
 	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
 	Driver live.Observer
 	// Jobs takes the batch system's word; nil: no jobs.

@@ -30,7 +30,11 @@ func newStanding(o *options) *cobra.Command {
 func printStanding(w io.Writer, all []remap.Standing) error {
 	rows := make([][]string, 0, len(all))
 	for _, s := range all {
-		rows = append(rows, []string{s.ID, s.App, orAll(s.User), s.By, stamp(s.Until), s.Reason})
+		until := stamp(s.Until)
+		if s.Lapsed != "" {
+			until = "does not hold: " + s.Lapsed
+		}
+		rows = append(rows, []string{s.ID, s.App, orAll(s.User), s.By, until, s.Reason})
 	}
 	return printTable(w, []string{"ID", "APPLICATION", "USER", "BY", "UNTIL", "REASON"}, rows)
 }

@@ -199,6 +199,9 @@ func (c *Config) validate() error {
 	if err := c.Relay.Validate(); err != nil {
 		return fmt.Errorf("%w: relay.%w", program.ErrSettings, err)
 	}
+	if c.Relay.ByPriority() && len(c.Slurm.Jobs) == 0 {
+		return bad("relay.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it", c.Relay.Policy)
+	}
 	return c.validateNodes()
 }
 

@@ -81,7 +81,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		d.board.Take(frames, now)
 		shown.Arrived()
 	}})
-	if err := d.openDesk(); err != nil {
+	if err := d.openDesk(access.RoleNow); err != nil {
 		return d, err
 	}
 	if err := d.openJobs(); err != nil {
@@ -103,9 +103,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.web, err = webui.New(webui.Config{
 		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge, Canaries: d.canaries,
-		Archive: archiveOf(conf),
-		PromQL:  promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
-		Audit:   d.desk.History, Metrics: meters, Version: version, Log: log,
+		Archive: archiveOf(conf), Priority: priorityOf(conf),
+		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
+		Audit:  d.desk.History, Metrics: meters, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
@@ -127,13 +127,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	return d, nil
 }
 
-func (d *daemon) openDesk() (err error) {
+func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool)) (err error) {
 	if d.driver, err = d.newDriver(); err != nil {
 		return err
 	}
 	path := d.journal()
 	desk, sum, err := remap.OpenDesk(remap.Config{
-		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.picture.Situation, Log: d.log,
+		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.picture.Situation, RoleOf: roleOf, Log: d.log,
 	})
 	if err != nil {
 		return err
@@ -181,9 +181,8 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 func (d *daemon) journal() string { return filepath.Join(d.conf.StateDir, "journal") }
 
 // audit shows every record to visit, from the file: what is on disk is what counts.
-func (d *daemon) audit(visit func(*remap.Record) error) error {
-	_, err := remap.ReadJournal(d.journal(), visit)
-	return err
+func (d *daemon) audit(after uint64, visit func(*remap.Record) error) (uint64, error) {
+	return d.desk.Since(after, visit) // the desk is opened before anybody can ask
 }
 
 // shutdownWithin bounds how long open requests are waited for.

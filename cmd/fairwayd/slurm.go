@@ -9,6 +9,7 @@ import (
 
 	"fairway/collector/slurm"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/remap/dispatch"
 )
 
@@ -40,11 +41,9 @@ func (s *Slurm) validate() error {
 const slurmAfter = 5 * time.Second
 
 // keepJobs compares the known jobs with the batch system's now and then, until ctx ends: a hook may
-// have failed, or have been called while this daemon was away.
+// have failed, or have been called while this daemon was away. Where it cannot be asked, what could not be
+// taken back at a job's end is still tried again.
 func (d *daemon) keepJobs(ctx context.Context) {
-	if len(d.conf.Slurm.Jobs) == 0 {
-		return
-	}
 	next := time.NewTimer(slurmAfter)
 	defer next.Stop()
 	for {
@@ -53,10 +52,25 @@ func (d *daemon) keepJobs(ctx context.Context) {
 			return
 		case <-next.C:
 		}
-		if err := d.reconcile(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			d.log.Warn("the batch system's jobs are not known; jobs begin and end by its hooks alone", "err", err)
-		}
+		d.lookAtJobs(ctx, time.Now())
 		next.Reset(d.conf.Slurm.Every)
+	}
+}
+
+func (d *daemon) lookAtJobs(ctx context.Context, now time.Time) {
+	if len(d.conf.Slurm.Jobs) > 0 {
+		err := d.reconcile(ctx, now)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		d.log.Warn("the batch system's jobs are not known; jobs begin and end by its hooks alone", "err", err)
+	}
+	again, err := d.jobs.TakeBackAgain(ctx, now)
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("the plans of jobs that have ended could not be looked at", "err", err)
+	}
+	if len(again) > 0 {
+		d.log.Warn("plans that could not be taken back at their job's end are taken back again", "jobs", again)
 	}
 }
 
@@ -92,6 +106,9 @@ func listed(jobs []slurm.Job) (out []dispatch.Listed) {
 		}
 		l := dispatch.Listed{Start: j.Start, Starting: slices.Contains(atEdge, j.State),
 			Request: dispatch.Request{Job: hooksID(j), User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project(j), Nodes: j.Nodes}}
+		if l.QOS = j.QOS; j.Priority != nil {
+			l.Priority = float64(max(*j.Priority, 0))
+		}
 		if j.Ended() {
 			if l.End = j.End; l.End.IsZero() {
 				continue
@@ -115,6 +132,14 @@ func project(j *slurm.Job) string {
 		return ""
 	}
 	return j.Account
+}
+
+// priorityOf is a job's priority for sharing; nil where the batch system is not asked for jobs.
+func priorityOf(conf *Config) func(*remap.Job) float64 {
+	if len(conf.Slurm.Jobs) == 0 {
+		return nil
+	}
+	return conf.Relay.Priorities.Of
 }
 
 // expected are the jobs that wait and have a start planned.

@@ -174,6 +174,7 @@ type jobJSON struct {
 	Cluster   string  `json:"cluster"`
 	Partition string  `json:"partition"`
 	QOS       first   `json:"qos"`
+	Priority  num     `json:"priority"`
 	Account   string  `json:"account"`
 	UserName  string  `json:"user_name"`
 	User      string  `json:"user"`
@@ -332,7 +333,7 @@ func or(a, b num) num {
 
 func (c *collected) job(v *jobJSON) bool {
 	id := strconv.FormatInt(v.JobID.v, 10)
-	j := &Job{RawID: v.JobID.v, Name: v.Name, Comment: string(v.Comment), Cluster: v.Cluster, Partition: v.Partition, QOS: string(v.QOS), Account: v.Account,
+	j := &Job{RawID: v.JobID.v, Name: v.Name, Comment: string(v.Comment), Cluster: v.Cluster, Partition: v.Partition, QOS: string(v.QOS), Priority: v.Priority.pointer(), Account: v.Account,
 		User: v.UserName + v.User, Group: v.GroupName + v.Group, UID: v.UserID.pointer(), GID: v.GroupID.pointer(),
 		NodeCount: or(v.NodeCount, v.AllocN).pointer(), CPUs: v.CPUs.pointer(), ElapsedSeconds: v.Time.Elapsed.pointer(),
 		CancelledBy: v.Killer, TRES: parseTRES(v.TRESAlloc)}

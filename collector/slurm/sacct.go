@@ -62,6 +62,7 @@ func setters() map[string]setter {
 		"user":       text(func(j *Job) *string { return &j.User }),
 		"jobname":    text(func(j *Job) *string { return &j.Name }),
 		"comment":    text(func(j *Job) *string { return &j.Comment }),
+		"priority":   number(func(j *Job) **int64 { return &j.Priority }),
 		"gid":        number(func(j *Job) **int64 { return &j.GID }),
 		"uid":        number(func(j *Job) **int64 { return &j.UID }),
 		"nnodes":     number(func(j *Job) **int64 { return &j.NodeCount }),

@@ -119,6 +119,8 @@ func (j *Job) scontrol(key, s string, zone *time.Location) (err error) {
 		j.Account = s
 	case "QOS":
 		j.QOS = s
+	case "Priority":
+		j.Priority, err = parseCount(s)
 	case "Partition":
 		j.Partition = s
 	case "JobState":

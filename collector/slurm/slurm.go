@@ -31,11 +31,13 @@ type Job struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Partition string `json:"partition,omitempty"`
 	QOS       string `json:"qos,omitempty"`
-	Account   string `json:"account,omitempty"`
-	User      string `json:"user,omitempty"`
-	UID       *int64 `json:"uid,omitempty"`
-	Group     string `json:"group,omitempty"`
-	GID       *int64 `json:"gid,omitempty"`
+	// Priority is the scheduler's; of a running job the one that it started with, or has now.
+	Priority *int64 `json:"priority,omitempty"`
+	Account  string `json:"account,omitempty"`
+	User     string `json:"user,omitempty"`
+	UID      *int64 `json:"uid,omitempty"`
+	Group    string `json:"group,omitempty"`
+	GID      *int64 `json:"gid,omitempty"`
 
 	// State is the first word of the job's state: COMPLETED, CANCELLED, ...
 	State string `json:"state,omitempty"`

@@ -91,6 +91,8 @@ type job struct {
 	on     []topology.ForwarderID
 	files  map[topology.NodeID]nodeFiles // of the nodes that said so
 	answer *Answer                       // nil after a restart
+
+	standing Standing // as the batch system listed it last
 }
 
 // New returns a dispatcher that knows the jobs that ran when the history was opened.
@@ -134,7 +136,7 @@ func (d *Dispatcher) Running() []remap.Job {
 	out := make([]remap.Job, 0, len(d.jobs))
 	for _, j := range d.jobs {
 		r := &j.run
-		out = append(out, remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start})
+		out = append(out, remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start, QOS: j.standing.QOS, Priority: j.standing.Priority})
 	}
 	slices.SortFunc(out, func(a, b remap.Job) int {
 		if c := a.Start.Compare(b.Start); c != 0 {

@@ -18,6 +18,14 @@ type Listed struct {
 	End time.Time
 	// Starting says that its hook may be on its way still.
 	Starting bool
+	// Standing is what the batch system thinks of it.
+	Standing
+}
+
+// Standing is what the batch system thinks of a job: its quality of service and its priority, 0 where that is not known.
+type Standing struct {
+	QOS      string
+	Priority float64
 }
 
 // Reconciled says what a comparison with the batch system's list changed.
@@ -71,7 +79,32 @@ func (d *Dispatcher) Reconcile(ctx context.Context, asked time.Time, list []List
 			}
 		}
 	}
-	return r, d.takeBackAgain(ctx, asked, listed, &r)
+	d.rank(listed)
+	r.Again, err = d.takeBackAgain(ctx, asked, func(p *remap.Plan) (bool, error) {
+		l := listed[p.Job]
+		return l == nil || !l.End.IsZero(), nil
+	})
+	return r, err
+}
+
+// TakeBackAgain is that part of Reconcile which needs no list: it takes the plans of jobs whose end was told back
+// once more, where that failed. It is called instead of Reconcile while there is no list.
+func (d *Dispatcher) TakeBackAgain(ctx context.Context, now time.Time) ([]topology.JobID, error) {
+	return d.takeBackAgain(ctx, now, func(p *remap.Plan) (bool, error) {
+		run, known, err := d.cfg.History.Job(p.Job)
+		return known && run.End.After(p.Created), err
+	})
+}
+
+// rank notes the standing of the running jobs.
+func (d *Dispatcher) rank(listed map[topology.JobID]*Listed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, l := range listed {
+		if j := d.jobs[id]; j != nil {
+			j.standing = l.Standing
+		}
+	}
 }
 
 // endOf is when a job ended that is gone: as listed, else before the next job on its nodes began.
@@ -130,36 +163,40 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 }
 
 // takeBackAgain looks for plans of jobs that are gone: the end's hook may have failed, or the nodes
-// did not answer then.
-func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time, listed map[topology.JobID]*Listed, r *Reconciled) error {
+// did not answer then. It says whose plans it took back.
+func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time, gone func(*remap.Plan) (bool, error)) (took []topology.JobID, err error) {
 	plans, err := d.cfg.Desk.Plans(ctx, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	open := map[topology.JobID]again{}
 	for i := range plans {
 		p := &plans[i]
-		l := listed[p.Job]
 		d.mu.RLock()
 		runs := d.jobs[p.Job] != nil
 		d.mu.RUnlock()
-		if p.Job == "" || runs || l != nil && l.End.IsZero() || takeBack(p.State) == nil || !p.Changed.Before(asked) {
+		if p.Job == "" || runs || takeBack(p.State) == nil || !p.Changed.Before(asked) {
 			continue
 		}
 		if _, seen := open[p.Job]; seen {
 			continue
 		}
+		if is, err := gone(p); err != nil {
+			return took, err
+		} else if !is {
+			continue
+		}
 		a := d.again[p.Job]
 		if !asked.Before(a.at) {
 			if _, err := d.endAt(ctx, p.Job, asked); err != nil {
-				return err
+				return took, err
 			}
 			a.wait = min(againMost, max(againFirst, 2*a.wait))
 			a.at = asked.Add(a.wait)
-			r.Again = append(r.Again, p.Job)
+			took = append(took, p.Job)
 		}
 		open[p.Job] = a
 	}
 	d.again = open
-	return nil
+	return took, nil
 }

@@ -38,6 +38,7 @@ func TestReconcileEndsWhatIsGoneAndKnowsWhatBegan(t *testing.T) {
 		starting.Starting = true
 		next := listed("3", time.Now(), cns(3, 4)) // on a node of job 1: that one was over by then
 		time.Sleep(time.Minute)
+		next.Standing = Standing{QOS: "high", Priority: 9}
 		r := s.reconcile(t, listed("2", began, cns(4, 5)), next, listed("4", began, []topology.NodeID{"login1"}), starting)
 		if fmt.Sprint(r) != "{[3] [1] []}" {
 			t.Errorf("%+v", r)
@@ -48,6 +49,9 @@ func TestReconcileEndsWhatIsGoneAndKnowsWhatBegan(t *testing.T) {
 		var ids []topology.JobID
 		for _, j := range s.d.Running() {
 			ids = append(ids, j.ID)
+			if j.ID == "3" && (j.QOS != "high" || j.Priority != 9) {
+				t.Errorf("job 3 has QOS %q and priority %g, listed with high and 9", j.QOS, j.Priority)
+			}
 		}
 		if fmt.Sprint(ids) != "[2 3]" {
 			t.Errorf("running %v", ids)
@@ -70,6 +74,26 @@ func TestReconcileEndsWhatIsGoneAndKnowsWhatBegan(t *testing.T) {
 // TestReconcileTakesBackWhatTheEndCouldNot: the nodes refuse at the job's end, and are asked again with
 // growing pauses until they follow.
 func TestReconcileTakesBackWhatTheEndCouldNot(t *testing.T) {
+	testTakesBackAgain(t, func(t *testing.T, s *site) []topology.JobID { return s.reconcile(t).Again })
+}
+
+// Without a list of the batch system too, for the end was told.
+func TestPlansAreTakenBackAgainWithoutAList(t *testing.T) {
+	testTakesBackAgain(t, func(t *testing.T, s *site) []topology.JobID {
+		runs := len(s.d.Running())
+		again, err := s.d.TakeBackAgain(t.Context(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.d.Running()) != runs {
+			t.Error("a job that runs was ended")
+		}
+		return again
+	})
+}
+
+func testTakesBackAgain(t *testing.T, look func(*testing.T, *site) []topology.JobID) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, newMachine(8, 2, 3), remap.ModeAuto)
 		s.past(t, "ROMS", 4, nil)
@@ -83,7 +107,7 @@ func TestReconcileTakesBackWhatTheEndCouldNot(t *testing.T) {
 		tries := 0
 		for range 30 {
 			time.Sleep(time.Minute)
-			tries += len(s.reconcile(t).Again)
+			tries += len(look(t, s))
 		}
 		s.wantState(t, a.Plan, remap.Partial)
 		if tries < 3 || tries > 6 {
@@ -92,7 +116,7 @@ func TestReconcileTakesBackWhatTheEndCouldNot(t *testing.T) {
 		s.refuse(false)
 		for range 60 {
 			time.Sleep(time.Minute)
-			s.reconcile(t)
+			look(t, s)
 		}
 		s.wantState(t, a.Plan, remap.Restored)
 		if len(s.d.again) != 0 {

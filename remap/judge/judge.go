@@ -33,16 +33,31 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Judge owns the tracker. Its methods may be called concurrently; Findings never waits.
+// Judge owns the tracker. Its methods may be called concurrently; Findings, Suspected and Probe never wait.
 type Judge struct {
-	cfg  Config
-	list atomic.Pointer[[]anomaly.Finding]
-	cost cost
+	cfg       Config
+	list      atomic.Pointer[[]anomaly.Finding]
+	suspected atomic.Pointer[[]topology.NodeID]
+	cost      cost
+
+	probes struct {
+		mu   sync.Mutex // guards the rest; nobody waits while he holds it
+		came []probed   // outcomes that the tracker has not had yet
+	}
 
 	mu      sync.Mutex // guards everything that follows, and is held over the desk's answer
 	tracker *anomaly.Tracker
 	now     time.Time // of the newest step
 }
+
+// probed is the outcome of a canary probe.
+type probed struct {
+	node topology.NodeID
+	ok   bool
+}
+
+// maxProbed bounds the outcomes kept while the journal's disk does not answer: the oldest go.
+const maxProbed = 4096
 
 // showClosed is how long a closed finding stays in the list.
 const showClosed = time.Hour
@@ -62,6 +77,7 @@ func New(ctx context.Context, cfg Config) (*Judge, error) {
 	cfg.Settings.HealthyFloor = max(cfg.Settings.HealthyFloor, desk.HealthyFloor)
 	j := &Judge{cfg: cfg}
 	j.list.Store(&[]anomaly.Finding{})
+	j.suspected.Store(&[]topology.NodeID{})
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j, j.replay(ctx, time.Now())
@@ -79,26 +95,38 @@ func (j *Judge) replay(ctx context.Context, now time.Time) error {
 }
 
 func (j *Judge) publish(now time.Time) {
-	all := j.tracker.Findings(now.Add(-showClosed))
+	all, suspected := j.tracker.Findings(now.Add(-showClosed)), j.tracker.Suspected()
 	j.list.Store(&all)
+	j.suspected.Store(&suspected)
 }
 
 // Findings returns the open findings, the oldest first, then those closed within the last hour. It
 // is shared and must not be changed.
 func (j *Judge) Findings() []anomaly.Finding { return *j.list.Load() }
 
-// Suspected lists the nodes that canary probes look at more often.
-func (j *Judge) Suspected() []topology.NodeID {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.tracker.Suspected()
+// Suspected lists the nodes that canary probes look at more often, as of the newest step. It is shared and must
+// not be changed.
+func (j *Judge) Suspected() []topology.NodeID { return *j.suspected.Load() }
+
+// Probe takes the outcome of one canary probe; the next step counts it.
+func (j *Judge) Probe(node topology.NodeID, ok bool) {
+	j.probes.mu.Lock()
+	defer j.probes.mu.Unlock()
+	if len(j.probes.came) >= maxProbed {
+		j.probes.came = j.probes.came[1:]
+	}
+	j.probes.came = append(j.probes.came, probed{node, ok})
 }
 
-// Probe takes the outcome of one canary probe.
-func (j *Judge) Probe(node topology.NodeID, ok bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.tracker.Probe(node, ok)
+// takeProbes gives the tracker the outcomes that have come; j.mu is held.
+func (j *Judge) takeProbes() {
+	j.probes.mu.Lock()
+	came := j.probes.came
+	j.probes.came = nil
+	j.probes.mu.Unlock()
+	for _, p := range came {
+		j.tracker.Probe(p.node, p.ok)
+	}
 }
 
 // Run judges once a second until ctx ends.
@@ -125,6 +153,7 @@ func (j *Judge) Step(ctx context.Context, now time.Time) error {
 	defer j.mu.Unlock()
 	j.cost.take(took, verdicts)
 	j.now = now
+	j.takeProbes()
 	changes := j.tracker.Step(now, verdicts, j.pool(s))
 	j.publish(now)
 	if len(changes) == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +298,27 @@ func TestWhatIsNotRecordedHasNotHappened(t *testing.T) {
 	s.open()
 	if n := len(s.Findings()); n != 0 {
 		t.Errorf("%d findings, none was recorded", n)
+	}
+}
+
+// While the desk writes to a disk that hangs, canaries go on: their outcomes count afterwards.
+func TestProbesDoNotWaitForTheJournal(t *testing.T) {
+	s := newSite(t, anomaly.ModeAuto)
+	s.step(10, alarm("fwd1"))
+	s.mu.Lock() // as while the desk writes
+	if got := s.Suspected(); !slices.Equal(got, []topology.NodeID{"fwd1"}) {
+		t.Errorf("suspected %v", got)
+	}
+	for range 3 * maxProbed { // for ever
+		s.Probe("fwd1", true)
+	}
+	if n := len(s.probes.came); n > maxProbed {
+		t.Errorf("%d outcomes are kept, want %d at most", n, maxProbed)
+	}
+	s.mu.Unlock()
+	s.step(1)
+	if n := len(s.probes.came); n != 0 {
+		t.Errorf("%d outcomes are left after a step", n)
 	}
 }
 

@@ -31,12 +31,14 @@ type Row struct {
 	Demand   *float64 `json:"demand"`   // bytes/s it would take alone; absent is as much as it can get
 }
 
-// The bounds of a table; beyond maxWeight a sum of sizes would lose digits.
+// The bounds of a table.
 const (
-	maxJobs   = 1 << 20
-	maxBytes  = 512 << 20
-	maxWeight = 1e12
+	maxJobs  = 1 << 20
+	maxBytes = 512 << 20
 )
+
+// MaxWeight is the largest size and priority; beyond it their sum would lose digits.
+const MaxWeight = 1e12
 
 // ReadTable reads a table and checks it for a policy. Keys it does not know are errors.
 func ReadTable(r io.Reader, p Policy) (Table, error) {
@@ -123,8 +125,8 @@ func (j Row) check(p Policy) error {
 		switch asked := slices.Contains(p, f.level); {
 		case f.value == nil && asked:
 			return fmt.Errorf("%s: missing, and the policy %s divides by it", f.level, p)
-		case f.value != nil && (*f.value < 0 || *f.value > maxWeight || asked && *f.value == 0):
-			return fmt.Errorf("%s: %v is not in (0, %g]", f.level, *f.value, float64(maxWeight))
+		case f.value != nil && (*f.value < 0 || *f.value > MaxWeight || asked && *f.value == 0):
+			return fmt.Errorf("%s: %v is not in (0, %g]", f.level, *f.value, float64(MaxWeight))
 		}
 	}
 	return nil

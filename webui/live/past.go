@@ -21,21 +21,25 @@ var pastMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, 
 const timelineMargin = 2 * time.Second
 
 // timeline returns what the journal says of at; nil where none is kept. What was journaled stays, so
-// the journal is read again only for a time that the last reading did not know.
+// of the journal only what was written since the last reading is read.
 func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
 	if p.cfg.Journal == nil {
 		return nil, nil
 	}
 	p.past.mu.Lock()
 	defer p.past.mu.Unlock()
-	if p.past.of != nil && at.Before(p.past.until) {
+	if at.Before(p.past.until) {
 		return p.past.of, nil
 	}
-	begun, t := time.Now(), remap.NewTimeline()
-	if err := p.cfg.Journal(func(r *remap.Record) error { t.Take(r); return nil }); err != nil {
+	if p.past.of == nil {
+		p.past.of = remap.NewTimeline()
+	}
+	begun, t := time.Now(), p.past.of
+	var err error
+	if p.past.records, err = p.cfg.Journal(p.past.records, func(r *remap.Record) error { t.Take(r); return nil }); err != nil {
 		return nil, fmt.Errorf("the past of findings and plans: %w", err)
 	}
-	p.past.of, p.past.until = t, begun.Add(-timelineMargin)
+	p.past.until = begun.Add(-timelineMargin)
 	return t, nil
 }
 

@@ -29,8 +29,9 @@ type Config struct {
 	Simulated bool
 	// JobsKnown says that Situation lists the running jobs, so that none is none.
 	JobsKnown bool
-	// Journal visits the desk's records in order; nil: a replay knows no findings and no plans.
-	Journal func(visit func(*remap.Record) error) error
+	// Journal visits the desk's records after a number in order, and returns the last one's (remap.Desk.Since);
+	// nil: a replay knows no findings and no plans.
+	Journal func(after uint64, visit func(*remap.Record) error) (last uint64, err error)
 	// Canary returns a forwarder's newest canary, nil where there is none; nil: nobody sends any.
 	Canary func(topology.ForwarderID) *remap.Canary
 	Log    *slog.Logger // nil: discard
@@ -52,9 +53,10 @@ type Picture struct {
 	kick chan struct{}
 	snap atomic.Pointer[Snapshot]
 	past struct {
-		mu    sync.Mutex // guards the rest
-		of    *remap.Timeline
-		until time.Time // the timeline knows what was journaled before it
+		mu      sync.Mutex // guards the rest
+		of      *remap.Timeline
+		records uint64    // that it has taken
+		until   time.Time // it knows what was journaled before then
 	}
 
 	// What follows belongs to Run.

@@ -38,18 +38,21 @@ export async function whatIfPage(app, q) {
   const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), bars(shares.jobs),
     h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
     set, h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')), found, chart);
-  const table = () => [['JOB', 'USER', 'GROUP', 'NODES', 'SHARE %'], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j.nodes, (j.share * 100).toFixed(1)])];
+  const table = () => [['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %'], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1)])];
   await draw();
   return { title: 'what if', el, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
 }
+
+/** What the policy goes by. @param {any[]} jobs */
+const weight = (jobs) => jobs[0]?.priority ? 'priority' : 'nodes';
 
 /** One bar a job, at most forty. @param {any[]} jobs */
 function bars(jobs) {
   if (!jobs.length) return h('p.empty', null, 'No job runs here now.');
   const most = jobs[0].share, shown = jobs.slice(0, 40);
   const users = [...new Set(jobs.map((j) => j.user))];
-  return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...['NODES', 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), h('th', null))),
-    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group), h('td.num', null, j.nodes), h('td.num', null, (j.share * 100).toFixed(1)),
+  return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...[weight(jobs).toUpperCase(), 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), h('th', null))),
+    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)),
       h('td.bar', null, s('svg', { width: 320, height: 12, 'aria-hidden': true }, s('rect', { class: 'share', width: Math.max(1, 320 * j.share / most), height: 12, fill: hues[users.indexOf(j.user) % hues.length] }))))))),
   jobs.length > shown.length ? h('p.dim', null, `and ${jobs.length - shown.length} jobs with smaller shares`) : null);
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -107,13 +108,25 @@ func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 	}
 	if err := m.mount(ctx, want); err != nil {
 		if was != "" {
-			// The old mount must not be lost because ctx is over.
-			back := m.mount(context.WithoutCancel(ctx), was)
-			err = errors.Join(err, back)
+			err = errors.Join(err, m.back(ctx, was))
 		}
 		return wire.RouteAnswer{}, err
 	}
 	return m.Route(ctx)
+}
+
+// backWithin bounds mounting the old source again: a server that is gone must not hold this node's orders for ever.
+const backWithin = time.Minute
+
+// back mounts the old source again, which must not be lost because ctx is over.
+func (m *Mover) back(ctx context.Context, was string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
+	defer cancel()
+	err := m.mount(ctx, was)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("nothing is mounted at %s now: %s did not come back within %s; mount it by hand or remap the node again: %w", m.Point, was, backWithin, err)
+	}
+	return err
 }
 
 func (m *Mover) mount(ctx context.Context, source string) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -62,6 +63,31 @@ func (k *kernel) mounts() (string, error) {
 
 func (k *kernel) mover() *Mover {
 	return &Mover{Point: "/pfs", Type: "nfs", Options: "vers=4.2", Sources: sources, Run: k.run, Mounts: k.mounts}
+}
+
+// The new server refuses and the old one does not answer either: the order ends, and says what is mounted.
+func TestMountingTheOldSourceAgainEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kernel{source: sources["fwd1"], refuse: "mount -t nfs -o vers=4.2 10.0.0.2"}
+		m := k.mover()
+		m.Run = func(ctx context.Context, argv ...string) ([]byte, error) {
+			if argv[0] == "mount" && strings.Contains(strings.Join(argv, " "), "10.0.0.1") {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return k.run(ctx, argv...)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		_, err := m.Move(ctx, wire.RemapOrder{Forwarder: "fwd2", Addr: "10.0.0.2"})
+		if took := time.Since(begun); took != backWithin {
+			t.Errorf("it took %s, want %s", took, backWithin)
+		}
+		if err == nil || !strings.Contains(err.Error(), "nothing is mounted at /pfs now: 10.0.0.1:/export") {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestConformance(t *testing.T) {

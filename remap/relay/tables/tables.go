@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -25,11 +26,65 @@ type Settings struct {
 	Lease time.Duration `toml:"lease"`
 	// Forwarders are patterns (path.Match) of those that have a relay; none means every forwarder.
 	Forwarders []string `toml:"forwarders"`
+	Priorities
+}
+
+// Priorities say what a job's priority is where a policy divides by it.
+type Priorities struct {
+	// From is FromScheduler or FromQOS.
+	From string `toml:"priority_from"`
+	// QOS are the priorities of qualities of service, by name.
+	QOS map[string]float64 `toml:"qos"`
+	// Default is the priority of a job of which the batch system says none, or a QOS that is not in QOS.
+	Default float64 `toml:"default_priority"`
+}
+
+// Where priorities come from: the number that the batch system schedules by, or the job's quality of service.
+const (
+	FromScheduler = "scheduler"
+	FromQOS       = "qos"
+)
+
+// Of is a job's priority.
+func (p *Priorities) Of(j *remap.Job) float64 {
+	value := j.Priority
+	if p.From == FromQOS {
+		value = p.QOS[j.QOS]
+	}
+	if value > 0 && value <= share.MaxWeight {
+		return value
+	}
+	return p.Default
+}
+
+func (p *Priorities) validate() error {
+	if p.From != FromScheduler && p.From != FromQOS {
+		return fmt.Errorf("priority_from = %q: want %s or %s", p.From, FromScheduler, FromQOS)
+	}
+	if p.From == FromQOS && len(p.QOS) == 0 {
+		return errors.New("priority_from = \"qos\": relay.qos names no quality of service and its priority")
+	}
+	if !(p.Default > 0 && p.Default <= share.MaxWeight) {
+		return fmt.Errorf("default_priority = %g: want above 0 to %g", p.Default, share.MaxWeight)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.QOS)) {
+		if v := p.QOS[name]; !(v > 0 && v <= share.MaxWeight) {
+			return fmt.Errorf("qos.%s = %g: want above 0 to %g", name, v, share.MaxWeight)
+		}
+	}
+	return nil
+}
+
+// ByPriority says that the policy divides by priority, which only the batch system knows.
+func (s *Settings) ByPriority() bool {
+	p, err := share.ParsePolicy(s.Policy)
+	return err == nil && slices.Contains(p, share.Priority)
 }
 
 // Defaults tells nobody anything.
 func Defaults() Settings {
-	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Forwarders: []string{}}
+	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Forwarders: []string{},
+		Priorities: Priorities{From: FromScheduler, QOS: map[string]float64{}, Default: 1}}
 }
 
 // MinLease leaves room for a lost order or two.
@@ -38,13 +93,12 @@ const MinLease = 3 * time.Second
 // Validate refuses what cannot work. Its errors name the setting.
 func (s *Settings) Validate() error {
 	if s.Policy != "" {
-		p, err := share.ParsePolicy(s.Policy)
-		switch {
-		case err != nil:
+		if _, err := share.ParsePolicy(s.Policy); err != nil {
 			return fmt.Errorf("policy: %w", err)
-		case slices.Contains(p, share.Priority):
-			return fmt.Errorf("policy = %q: jobs' priorities are the batch system's and not known here", s.Policy)
 		}
+	}
+	if err := s.Priorities.validate(); err != nil {
+		return err
 	}
 	if s.Idle != share.Inside && s.Idle != share.Flat {
 		return fmt.Errorf("idle = %q: want %s or %s", s.Idle, share.Inside, share.Flat)
@@ -81,6 +135,10 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]relay.Table {
 	slices.SortStableFunc(jobs, func(a, b remap.Job) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
 	})
+	var priorities *Priorities
+	if c.ByPriority() {
+		priorities = &c.Priorities
+	}
 	taken := map[topology.NodeID]bool{}
 	for i := range jobs {
 		on := map[topology.ForwarderID][]topology.NodeID{}
@@ -97,7 +155,7 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]relay.Table {
 		}
 		for f, nodes := range on {
 			if t, ok := out[f]; ok {
-				t.Jobs = append(t.Jobs, relay.Job{Row: row(&jobs[i]), Nodes: nodes})
+				t.Jobs = append(t.Jobs, relay.Job{Row: row(&jobs[i], priorities), Nodes: nodes})
 				out[f] = t
 			}
 		}
@@ -105,7 +163,14 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]relay.Table {
 	return out
 }
 
-func row(j *remap.Job) share.Row {
+// row is a job as a policy sees it; priorities are nil where the policy does not divide by them: they move by
+// themselves, and a table that changed is sent again.
+func row(j *remap.Job, priorities *Priorities) share.Row {
 	size := float64(max(len(j.Nodes), 1))
-	return share.Row{Job: string(j.ID), User: cmp.Or(j.User, "?"), Group: cmp.Or(j.Project, "?"), Size: &size}
+	r := share.Row{Job: string(j.ID), User: cmp.Or(j.User, "?"), Group: cmp.Or(j.Project, "?"), Size: &size}
+	if priorities != nil {
+		p := priorities.Of(j)
+		r.Priority = &p
+	}
+	return r
 }

@@ -76,16 +76,53 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Priorities go into the table only where the policy divides by them; who has none has the default.
+func TestPriorities(t *testing.T) {
+	ranked := func(id string, qos string, priority float64, n topology.NodeID) remap.Job {
+		j := job(id, 1, n)
+		j.QOS, j.Priority = qos, priority
+		return j
+	}
+	s := site(ranked("1", "high", 5000, "c0"), ranked("2", "", 0, "c1"), ranked("3", "other", 7, "c2"))
+	for _, c := range []struct {
+		policy, from, want string
+	}{
+		{"size-fair", FromScheduler, "[- - -]"},
+		{"priority-fair", FromScheduler, "[5000 2 7]"},
+		{"user-then-priority-fair", FromQOS, "[8 2 2]"},
+	} {
+		set := Defaults()
+		set.Policy, set.From, set.Default, set.QOS = c.policy, c.from, 2, map[string]float64{"high": 8}
+		if err := set.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, j := range Of(s, &set)["f0"].Jobs {
+			if j.Priority == nil {
+				got = append(got, "-")
+			} else {
+				got = append(got, fmt.Sprint(*j.Priority))
+			}
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s from %s: %v, want %s", c.policy, c.from, got, c.want)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	if s := Defaults(); s.Validate() != nil {
 		t.Error(s.Validate())
 	}
 	for field, change := range map[string]func(*Settings){
-		"policy":     func(s *Settings) { s.Policy = "node-fair" },
-		"priorities": func(s *Settings) { s.Policy = "priority-fair" },
-		"idle":       func(s *Settings) { s.Idle = "no" },
-		"lease":      func(s *Settings) { s.Lease = time.Second },
-		"forwarders": func(s *Settings) { s.Forwarders = []string{"[x"} },
+		"policy":           func(s *Settings) { s.Policy = "node-fair" },
+		"priority_from":    func(s *Settings) { s.From = "age" },
+		"default_priority": func(s *Settings) { s.Default = 0 },
+		"relay.qos names":  func(s *Settings) { s.From = FromQOS },
+		"qos.high":         func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
+		"idle":             func(s *Settings) { s.Idle = "no" },
+		"lease":            func(s *Settings) { s.Lease = time.Second },
+		"forwarders":       func(s *Settings) { s.Forwarders = []string{"[x"} },
 	} {
 		s := Defaults()
 		change(&s)
