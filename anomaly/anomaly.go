@@ -58,12 +58,18 @@ type Finding struct {
 	Why  string `json:"why,omitempty"`
 	Held string `json:"held,omitempty"`
 	// Owner has acknowledged the finding; ExcludedBy is ByPolicy or a person, while it is excluded.
-	Owner      string `json:"owner,omitempty"`
-	ExcludedBy string `json:"excluded_by,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Silenced is until when it calls nobody: it is followed and shown as before, and does not stand
+	// among what needs a person. It ends early when the finding is confirmed or excluded.
+	Silenced   time.Time `json:"silenced_until,omitzero"`
+	ExcludedBy string    `json:"excluded_by,omitempty"`
 	// Stage is how far probation has come; Relapses counts how often it ended badly.
 	Stage    Stage `json:"stage,omitempty"`
 	Relapses int   `json:"relapses,omitempty"`
 }
+
+// Silent says that a finding calls nobody at now.
+func (f *Finding) Silent(now time.Time) bool { return now.Before(f.Silenced) }
 
 // Everywhere stands for the node of a finding about the whole back end.
 const Everywhere topology.NodeID = "*"

@@ -241,6 +241,9 @@ func (t *Tracker) move(now time.Time, k *track, to State, by, why string) Change
 	if to != Confirmed {
 		k.Held = ""
 	}
+	if to == Confirmed || to == Excluded {
+		k.Silenced = time.Time{} // another finding than the one that was silenced
+	}
 	if to != Excluded && !(to == Probation && k.Stage == StageCanary) {
 		k.ExcludedBy = ""
 	}
@@ -274,6 +277,19 @@ func (t *Tracker) Acknowledge(now time.Time, id, by, why string) (Change, error)
 		return Change{}, err
 	}
 	k.Owner = by
+	return Change{Finding: k.copy(), From: k.State, At: now, By: by, Why: why}, nil
+}
+
+// Silence keeps a finding from calling anybody until then; a time that is past ends a silence.
+func (t *Tracker) Silence(now time.Time, id, by, why string, until time.Time) (Change, error) {
+	k, err := t.find(id)
+	if err != nil {
+		return Change{}, err
+	}
+	k.Silenced = until
+	if !until.After(now) {
+		k.Silenced = time.Time{}
+	}
 	return Change{Finding: k.copy(), From: k.State, At: now, By: by, Why: why}, nil
 }
 

@@ -1,6 +1,7 @@
 package anomaly
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -77,6 +78,38 @@ func slow(node topology.NodeID, l Level) Verdict {
 	return Verdict{Node: node, Kind: FailSlow, Level: l, Confidence: 0.9, Score: 12, Model: "m1", Class: "write",
 		Sentence: "writes on " + string(node) + " take 9.8 times as long", Evidence: map[string]float64{"write_ratio": 9.8},
 		Impact: []Impact{{Job: "88231", Share: 0.12}}}
+}
+
+// A silence calls nobody until its time, and not longer than the finding stays what it was.
+func TestASilenceEndsWithWhatItWasFor(t *testing.T) {
+	tr := NewTracker(DefaultSettings(), nil)
+	now := time.Unix(1_000_000, 0)
+	step := func(n int, l Level) {
+		for range n {
+			now = now.Add(time.Second)
+			tr.Step(now, []Verdict{{Node: "fwd1", Kind: FailSlow, Level: l}}, Pool{Forwarders: 10, Healthy: 9})
+		}
+	}
+	step(3, Doubt)
+	if _, err := tr.Silence(now, "F-0009", "olga", "", now.Add(time.Hour)); !errors.Is(err, ErrUnknown) {
+		t.Errorf("no such finding: %v", err)
+	}
+	c, err := tr.Silence(now, "F-0001", "olga", "its array rebuilds", now.Add(time.Hour))
+	if err != nil || c.Finding.State != Suspect || !c.Finding.Silent(now.Add(59*time.Minute)) || c.Finding.Silent(now.Add(time.Hour)) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, _ = tr.Silence(now, "F-0001", "olga", "", now); c.Finding.Silent(now) || !c.Finding.Silenced.IsZero() {
+		t.Errorf("a silence of no time: %+v", c.Finding)
+	}
+	tr.Silence(now, "F-0001", "olga", "", now.Add(time.Hour))
+	step(2, Doubt)
+	if f := tr.Findings(now)[0]; !f.Silent(now) {
+		t.Errorf("doubt ended the silence: %+v", f)
+	}
+	step(6, Alarm)
+	if f := tr.Findings(now)[0]; f.State != Confirmed || f.Silent(now) {
+		t.Errorf("confirmed and still silent: %+v", f)
+	}
 }
 
 func TestAWholeLife(t *testing.T) {

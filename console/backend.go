@@ -234,11 +234,19 @@ type Records interface {
 	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error) // GET /api/v1/audit, newest first
 }
 
+// Silence asks that a finding calls nobody for a while; "0s" ends that.
+type Silence struct {
+	For    string `json:"for"` // such as "4h", 1m to 168h
+	Reason string `json:"reason"`
+}
+
 // Judge is what pages say of findings with.
 type Judge interface {
 	Finding(ctx context.Context, id string) (FindingView, error)                 // GET /api/v1/findings/{id}
 	Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/ack
 	Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error)     // POST /api/v1/findings/{id}/dismiss
+	// Silence keeps a finding from calling anybody for so long; 0 ends that.
+	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/silence
 }
 
 // Excluder is what pages withhold forwarders with. Nobody is moved by it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ type reasoned struct {
 	input
 	what string
 	send func(reason string) tea.Cmd
+	// long says that how long stands before the reason, which may then be short; sendLong takes it.
+	long     bool
+	sendLong func(long time.Duration, reason string) tea.Cmd
 }
 
 func (j *judging) field() *input {
@@ -40,6 +44,9 @@ func (j *judging) typed(_ *State, _ *asker, ok bool) tea.Cmd {
 	}
 	r := j.reason
 	reason := strings.TrimSpace(r.text)
+	if r.long {
+		return j.silence(r, reason)
+	}
 	if n := len([]rune(reason)); n < reasonLetters {
 		r.label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, reasonLetters)
 		return nil
@@ -51,6 +58,32 @@ func (j *judging) typed(_ *State, _ *asker, ok bool) tea.Cmd {
 func (j *judging) askWhy(what string, send func(string) tea.Cmd) {
 	j.reason = &reasoned{what: what, send: send}
 	j.reason.label = fmt.Sprintf("%s (%d letters or more):", what, reasonLetters)
+}
+
+// silence sends what was asked with how long, and the reason behind it.
+func (j *judging) silence(r *reasoned, text string) tea.Cmd {
+	first, why, _ := strings.Cut(text, " ")
+	long, err := readLong(first)
+	if err != nil {
+		r.label = r.what + " (" + err.Error() + "):"
+		return nil
+	}
+	j.reason = nil
+	return r.sendLong(long, strings.TrimSpace(why))
+}
+
+// readLong reads how long something is to be: 30m, 4h, 2d, 1h30m, or 0.
+func readLong(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	long, err := time.ParseDuration(text)
+	if err != nil || long < 0 {
+		return 0, fmt.Errorf("%q is no time such as 30m, 4h or 2d", text)
+	}
+	return long, nil
 }
 
 // excludeFor is how long a key withholds a forwarder; the command takes any time.
@@ -65,6 +98,14 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 			_, err := ask.backend.Acknowledge(ctx, f.ID, "")
 			return err
 		})
+	case actSilence:
+		j.reason = &reasoned{long: true, what: "Silence " + clean(f.ID) + " for how long, and why", sendLong: func(long time.Duration, why string) tea.Cmd {
+			return ask.judge("silence "+f.ID, func(ctx context.Context) error {
+				_, err := ask.backend.Silence(ctx, f.ID, long, why)
+				return err
+			})
+		}}
+		j.reason.text, j.reason.label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
 	case actDismiss:
 		j.askWhy("Why is "+clean(f.ID)+" no fault", func(why string) tea.Cmd {
 			return ask.judge("dismiss "+f.ID, func(ctx context.Context) error {
@@ -208,7 +249,7 @@ func (p *findingPage) title(s *State, _ int) string {
 	if f.ID == "" {
 		return " finding " + clean(p.id)
 	}
-	return fmt.Sprintf(" %s   %s   %s   %s for %s", clean(f.ID), subject(f.Node), findingTitle(f), strings.ToUpper(stateWords(f)), age(s.Now.Sub(f.Changed)))
+	return fmt.Sprintf(" %s   %s   %s   %s for %s", clean(f.ID), subject(f.Node), findingTitle(f), strings.ToUpper(s.stateOf(f)), age(s.Now.Sub(f.Changed)))
 }
 
 func (p *findingPage) body(s *State, w, h int) []string {
@@ -223,6 +264,9 @@ func (p *findingPage) body(s *State, w, h int) []string {
 	lines = append(lines, "", clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s", f.Confidence, f.Score, orMissing(f.Model), clock(f.Since)), w))
 	for _, i := range f.Impact {
 		lines = append(lines, clip(fmt.Sprintf(" job %s waits here for %.0f%% of its nodes' time", clean(string(i.Job)), 100*i.Share), w))
+	}
+	if f.Open() && f.Silent(s.Now) {
+		lines = append(lines, clip(fmt.Sprintf(" silent until %s: it calls nobody, unless it is confirmed or excluded before", moment(f.Silenced, s.Now)), w))
 	}
 	if f.Held != "" {
 		lines = append(lines, clip(" not excluded: "+clean(f.Held), w))

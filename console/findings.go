@@ -67,10 +67,23 @@ func (p *findingsPage) act(s *State, ask *asker, a action) tea.Cmd {
 func (p *findingsPage) title(s *State, _ int) string {
 	open := len(openFindings(s.Shown.Findings))
 	title := fmt.Sprintf(" findings   %d open", open)
+	if n := s.silent(); n > 0 {
+		title += fmt.Sprintf(", %d of them silent", n)
+	}
 	if p.all {
 		title += fmt.Sprintf(", %d closed within an hour", len(s.Shown.Findings)-open)
 	}
 	return title
+}
+
+// silent counts the open findings that call nobody.
+func (s *State) silent() (n int) {
+	for _, f := range openFindings(s.Shown.Findings) {
+		if f.Silent(s.Now) {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *findingsPage) body(s *State, w, h int) []string {
@@ -86,28 +99,63 @@ func (p *findingsPage) body(s *State, w, h int) []string {
 	return append(append(lines, rule(w)), under...)
 }
 
-// wideFindings is the width from which a line has room for its impact.
-const wideFindings = 110
+// wideFindings is the width from which a line has room for its impact, planFindings for its plan.
+const (
+	wideFindings = 110
+	planFindings = 78
+)
 
+// findingHead are the columns' names, each as wide as its column.
 func findingHead(w int) string {
-	head := " ID       SUBJECT     WHAT                        SINCE  CONF  "
+	head := " " + left("ID", 8) + left("SUBJECT", 10) + left("WHAT", whatWidth(w)) + right("SINCE", 6) + "  CONF  "
 	if w >= wideFindings {
-		head += "IMPACT                  "
+		head += left("IMPACT", 26)
 	}
-	return head + "STATE       OWNER"
+	head += left("STATE", 12) + left("OWNER", 9)
+	if w >= planFindings {
+		head += "PLAN"
+	}
+	return head
+}
+
+func whatWidth(w int) int {
+	if w >= wideFindings {
+		return 26
+	}
+	return 17
 }
 
 func (s *State) findingLine(f *anomaly.Finding, w int) string {
-	owner := clean(f.Owner)
-	if owner == "" {
-		owner = missing
-	}
-	hits := ""
+	line := " " + left(clean(f.ID), 8) + left(subject(f.Node), 10) + left(findingTitle(f), whatWidth(w)) + right(age(s.Now.Sub(f.Since)), 6) +
+		fmt.Sprintf("  %.2f  ", f.Confidence)
 	if w >= wideFindings {
-		hits = left(impact(f), 24)
+		line += left(impact(f), 26)
 	}
-	return " " + left(clean(f.ID), 9) + left(subject(f.Node), 12) + left(findingTitle(f), 26) + right(age(s.Now.Sub(f.Since)), 7) +
-		fmt.Sprintf("  %.2f", f.Confidence) + "  " + hits + left(stateWords(f), 12) + owner
+	line += left(s.stateOf(f), 12) + left(orMissing(f.Owner), 9)
+	if w >= planFindings {
+		line += s.planOf(f)
+	}
+	return line
+}
+
+// stateOf is a finding's state, or for how long it calls nobody.
+func (s *State) stateOf(f *anomaly.Finding) string {
+	if f.Open() && f.Silent(s.Now) {
+		return "silent " + age(f.Silenced.Sub(s.Now))
+	}
+	return stateWords(f)
+}
+
+// planOf is the waiting plan that touches a finding's node.
+func (s *State) planOf(f *anomaly.Finding) string {
+	r := s.forwarder(topology.ForwarderID(f.Node))
+	switch {
+	case r == nil:
+		return missing
+	case r.Plan == "":
+		return "none"
+	}
+	return clean(r.Plan)
 }
 
 func subject(n topology.NodeID) string {

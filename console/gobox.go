@@ -80,7 +80,7 @@ func (p *planPage) twin(_ *State, a action) string {
 
 // findingTwin is the command of what both pages of findings do.
 func findingTwin(f *anomaly.Finding, a action) string {
-	if verb := map[action]string{actAck: "ack", actDismiss: "dismiss"}[a]; verb != "" && f != nil {
+	if verb := map[action]string{actAck: "ack", actDismiss: "dismiss", actSilence: "silence"}[a]; verb != "" && f != nil {
 		return "fairway findings " + verb + " " + clean(f.ID)
 	}
 	return ""

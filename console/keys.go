@@ -31,6 +31,7 @@ const (
 	actFindings action = "findings"
 	actAck      action = "acknowledge"
 	actDismiss  action = "dismiss"
+	actSilence  action = "silence"
 	actExclude  action = "exclude"
 	actCanary   action = "canary"
 	actNext     action = "next"
@@ -109,6 +110,7 @@ var keyTable = []binding{
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the forwarder that the finding is about", hint: "forwarder", on: []string{onFinding}},
 	{act: actAck, keys: []string{"a"}, show: "a", does: "acknowledge: say that you look after it", hint: "acknowledge", on: []string{onFindings, onFinding}},
 	{act: actExclude, keys: []string{"e"}, show: "e", does: "withhold the forwarder from allocation, or take it back (asks why); nobody is moved", hint: "withhold", on: []string{onFindings, onFinding}},
+	{act: actSilence, keys: []string{"s"}, show: "s", does: "silence it for a while (asks how long): it stays in this list and calls nobody", hint: "silence for...", on: []string{onFindings, onFinding}},
 	{act: actDismiss, keys: []string{"x"}, show: "x", does: "not a fault (asks why); it is not made again for a day", hint: "not a fault", on: []string{onFindings, onFinding}},
 	{act: actApprove, keys: []string{"A"}, show: "A", does: "approve this plan (asks once)", hint: "approve", on: []string{onPlan}, changes: true},
 	{act: actReject, keys: []string{"x"}, show: "x", does: "reject this plan; nothing moves", hint: "reject", on: []string{onPlan}},

@@ -266,6 +266,9 @@ type need struct {
 func (s *State) needs() []need {
 	var out []need
 	for _, f := range openFindings(s.Shown.Findings) {
+		if f.Silent(s.Now) {
+			continue // until then it calls nobody
+		}
 		out = append(out, need{
 			id: clean(f.ID), what: subject(f.Node) + "  " + findingTitle(&f),
 			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.Now.Sub(f.Since)), stateWords(&f)),

@@ -61,7 +61,7 @@ const (
 )
 
 // acts are the actions that a replay refuses: what is shown is not what would be changed.
-var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true, actStop: true, actAck: true, actDismiss: true, actExclude: true, actCanary: true}
+var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true, actStop: true, actAck: true, actDismiss: true, actExclude: true, actSilence: true, actCanary: true}
 
 // pastMsg is an answer about the past.
 type pastMsg struct {

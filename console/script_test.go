@@ -473,3 +473,25 @@ func TestFindingsAreJudgedByKeys(t *testing.T) {
 		t.Errorf("asked for %q", got)
 	}
 }
+
+func TestAFindingIsSilencedForATimeThatIsAsked(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	s.second()
+	s.press("3", "s")
+	s.sees("Silence F-0091 for how long, and why (30m, 4h, 2d; 0 ends it): 4h")
+	s.send(tea.KeyMsg{Type: tea.KeyCtrlU})
+	s.press("soon", "enter")
+	s.asked()
+	s.sees(`"soon" is no time such as 30m, 4h or 2d`)
+	s.send(tea.KeyMsg{Type: tea.KeyCtrlU})
+	s.press("2d its array rebuilds", "enter")
+	s.asked("silence 48h0m0s F-0091")
+	s.second()
+	s.sees("1 open, 1 of them silent", "silent 2d")
+	s.press("1", "n") // it calls nobody
+	s.sees(" fwd049   STALE")
+	s.press("1", "3", "s", "esc")
+	s.asked("silence 48h0m0s F-0091")
+	s.press("1", "H", "3", "s")
+	s.sees("refused: actions are off in a replay")
+}

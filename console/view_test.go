@@ -96,6 +96,12 @@ func TestScreens(t *testing.T) {
 		{"pattern", []string{"8", "tab"}, nil},
 		{"pattern-refused", []string{"8", "tab", "e", "x", "enter"}, nil},
 		{"findings", []string{"3"}, nil},
+		{"findings-silence", []string{"3", "s"}, nil},
+		{"findings-silent", nil, func(s *script) {
+			s.press("3", "s", "its array rebuilds", "enter")
+			s.fake.Do(func(o *console.Overview) { o.Forwarders[3].Plan = "P-000001" })
+			s.second()
+		}},
 		{"finding", []string{"3", "enter"}, nil},
 		{"finding-dismiss", []string{"3", "enter", "x", "no"}, nil},
 		{"plans", []string{"4"}, nil},

@@ -92,6 +92,26 @@ func (s *Server) postDismiss(w http.ResponseWriter, r *http.Request, by who) err
 	})
 }
 
+func (s *Server) postSilence(w http.ResponseWriter, r *http.Request, by who) error {
+	j, err := s.judge()
+	if err != nil {
+		return err
+	}
+	var in console.Silence
+	if err := readJSON(w, r, &in); err != nil {
+		return err
+	}
+	long, err := time.ParseDuration(in.For)
+	if err != nil {
+		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", console.ErrInvalid, in.For)
+	}
+	f, err := j.Silence(r.Context(), by.Person, r.PathValue("id"), long, remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
+	if err != nil {
+		return fromDesk(err)
+	}
+	return writeJSON(w, f)
+}
+
 func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request, say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
 	var in console.Decision
 	if err := readJSON(w, r, &in); err != nil {

@@ -47,12 +47,17 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	}
 	for _, c := range []struct {
 		path, secret string
-		body         console.Decision
+		body         any
 		status       int
 	}{
 		{"/api/v1/findings/F-0001/ack", viewerSecret, console.Decision{}, 403},
 		{"/api/v1/findings/F-0009/ack", operatorSecret, console.Decision{}, 404},
 		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "no"}, 400},
+		{"/api/v1/findings/F-0001/silence", viewerSecret, console.Silence{For: "4h"}, 403},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "soon"}, 400},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "1000h"}, 400},
+		{"/api/v1/findings/F-0009/silence", operatorSecret, console.Silence{For: "4h"}, 404},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "4h", Reason: "its array rebuilds"}, 200},
 		{"/api/v1/findings/F-0001/ack", operatorSecret, console.Decision{}, 200},
 		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "its array is being rebuilt"}, 200},
 	} {
@@ -61,11 +66,11 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		}
 	}
 	v = get[console.FindingView](s, "/api/v1/findings/F-0001")
-	if n := len(v.Changes); n != 4 || v.Changes[3].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
+	if n := len(v.Changes); n != 5 || v.Changes[2].Why != "silenced for 4h0m0s: its array rebuilds" || v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
 		t.Errorf("its life is %+v", v)
 	}
 	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject=F-0001")
-	if len(audit) != 4 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" || audit[0].Reason != "its array is being rebuilt" {
+	if len(audit) != 5 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" || audit[0].Reason != "its array is being rebuilt" {
 		t.Errorf("audit: %+v", audit)
 	}
 }

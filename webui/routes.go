@@ -78,6 +78,7 @@ func (s *Server) routes() []route {
 			params: []param{{"state", "open: only those"}}}},
 		{get, "/api/v1/findings/{id}", remap.Viewer, everyDoor, s.getFinding, doc{summary: "one finding with its life and frozen evidence", out: console.FindingView{}}},
 		{post, "/api/v1/findings/{id}/ack", remap.Operator, everyDoor, s.postAcknowledge, doc{summary: "say that somebody looks after it", in: console.Decision{}, out: anomaly.Finding{}}},
+		{post, "/api/v1/findings/{id}/silence", remap.Operator, everyDoor, s.postSilence, doc{summary: "keep it from calling anybody for a while; it is followed and shown as before", in: console.Silence{}, out: anomaly.Finding{}}},
 		{post, "/api/v1/findings/{id}/dismiss", remap.Operator, everyDoor, s.postDismiss, doc{summary: "say that it is no fault, and why", in: console.Decision{}, out: anomaly.Finding{}}},
 		{get, exclusionsPath, remap.Viewer, everyDoor, s.getExclusions, doc{summary: "forwarders withheld from allocation, on a lease", out: remap.Feed{},
 			params: []param{{"generation", "wait until the list is another one than this, at most half a lease"}}}},

@@ -45,6 +45,8 @@ func TestCommandsOnADaemon(t *testing.T) {
 		{"plan show P-9", program.NotFound, []string{"P-9"}},
 		{"audit", program.Done, []string{"excluded", "disk errors since the night"}},
 		{"canary fwd003", program.Done, []string{"fwd003 ms", "write   41", "peers: 117 forwarders"}},
+		{"findings silence F-0091 --for 2h", program.Done, []string{"suspect, silent until "}},
+		{"findings silence", program.Usage, []string{"fairway findings silence --help"}},
 		{"canary", program.Usage, []string{"fairway canary --help"}},
 		{"jobs --colour", program.Usage, []string{"--colour"}},
 	} {

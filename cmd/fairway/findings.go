@@ -49,6 +49,7 @@ func newFindings(o *options) *cobra.Command {
 	}
 	c.Flags().BoolVar(&all, "all", false, "also those that were closed within an hour")
 	c.AddCommand(newFindingVerb(o, "ack", "Say that you look after a finding", (*client.Client).Acknowledge),
+		newSilence(o),
 		newFindingVerb(o, "dismiss", "Say that a finding is no fault; it is not made again for a day", (*client.Client).Dismiss))
 	return c
 }
@@ -88,6 +89,26 @@ func newFindingVerb(o *options, verb, short string, call func(*client.Client, co
 	return c
 }
 
+func newSilence(o *options) *cobra.Command {
+	var reason string
+	var long time.Duration
+	c := &cobra.Command{
+		Use:   "silence ID [--for 4h]",
+		Short: "Keep a finding from calling anybody for a while; it is followed and shown as before",
+		Long: "Keeps a finding out of what needs a person, for 1m to 168h; --for 0s ends a silence. The finding is followed,\n" +
+			"listed and acted on by the policy as before, and a silence ends early when it is confirmed or excluded.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Finding, error) {
+				return cl.Silence(ctx, args[0], long, reason)
+			}, func(w io.Writer, f anomaly.Finding) error { return printFindings(w, []anomaly.Finding{f}) })
+		},
+	}
+	c.Flags().DurationVar(&long, "for", 4*time.Hour, "how long; 0s ends a silence")
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
+	return c
+}
+
 func printFindings(w io.Writer, list []anomaly.Finding) error {
 	rows := make([][]string, 0, len(list))
 	for i := range list {
@@ -96,7 +117,11 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 		if owner == "" {
 			owner = "-"
 		}
-		rows = append(rows, []string{f.ID, string(f.Node), string(f.Kind), string(f.State), f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
+		state := string(f.State)
+		if f.Open() && f.Silent(time.Now()) {
+			state += ", silent until " + f.Silenced.Local().Format("15:04")
+		}
+		rows = append(rows, []string{f.ID, string(f.Node), string(f.Kind), state, f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
 	}
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
@@ -109,6 +134,9 @@ func printFinding(w io.Writer, v console.FindingView) error {
 			jobs = append(jobs, fmt.Sprintf("%s (%.0f%% of its nodes' time)", i.Job, 100*i.Share))
 		}
 		fmt.Fprintln(w, "jobs hit:", strings.Join(jobs, ", "))
+	}
+	if v.Open() && v.Silent(time.Now()) {
+		fmt.Fprintln(w, "silent until:", v.Silenced.Local().Format("2006-01-02 15:04:05"))
 	}
 	if v.Held != "" {
 		fmt.Fprintln(w, "not excluded:", v.Held)

@@ -63,6 +63,11 @@ func (f *Fake) Dismiss(_ context.Context, id, reason string) (anomaly.Finding, e
 	return f.finding("dismiss", id, func(g *anomaly.Finding) { g.State, g.Why = anomaly.Dismissed, reason })
 }
 
+// Silence is console.Judge's.
+func (f *Fake) Silence(_ context.Context, id string, long time.Duration, _ string) (anomaly.Finding, error) {
+	return f.finding("silence "+long.String(), id, func(g *anomaly.Finding) { g.Silenced = f.overview.SentAt.Add(long) })
+}
+
 // exclusion notes a call and sets a forwarder's state.
 func (f *Fake) exclusion(verb string, id topology.ForwarderID, to remap.ForwarderState) error {
 	f.mu.Lock()

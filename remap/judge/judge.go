@@ -198,21 +198,41 @@ func (j *Judge) pool(s *remap.Situation) anomaly.Pool {
 
 // Acknowledge notes that a person looks after a finding. Errors are those of Dismiss.
 func (j *Judge) Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
-	return j.say(ctx, by, id, a, false, (*anomaly.Tracker).Acknowledge)
+	return j.say(ctx, by, "ack "+id, id, a, false, (*anomaly.Tracker).Acknowledge)
 }
 
 // Dismiss ends a finding that a person says is none; an exclusion by policy ends with it. Errors:
 // remap.ErrNotFound, ErrNotAllowed, ErrInvalid (reason), ErrConflict.
 func (j *Judge) Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
-	return j.say(ctx, by, id, a, true, (*anomaly.Tracker).Dismiss)
+	return j.say(ctx, by, "dismiss "+id, id, a, true, (*anomaly.Tracker).Dismiss)
 }
 
-func (j *Judge) say(ctx context.Context, by remap.Person, id string, a remap.Answer, reasoned bool,
+// MaxSilence bounds a silence: somebody looks at the finding once in a while.
+const MaxSilence = 7 * 24 * time.Hour
+
+// Silence keeps a finding from calling anybody for so long; 0 ends a silence. Errors are those of
+// Dismiss, and remap.ErrInvalid for another time than 1m to MaxSilence.
+func (j *Judge) Silence(ctx context.Context, by remap.Person, id string, long time.Duration, a remap.Answer) (anomaly.Finding, error) {
+	if long != 0 && (long < time.Minute || long > MaxSilence) {
+		return anomaly.Finding{}, fmt.Errorf("%w: a silence of %s: want 1m to %s, or 0 to end one", remap.ErrInvalid, long, MaxSilence)
+	}
+	return j.say(ctx, by, fmt.Sprintf("silence %s %s", id, long), id, a, false, func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error) {
+		words := "silenced for " + long.String()
+		if long == 0 {
+			words = "its silence was ended"
+		}
+		if why != "" {
+			words += ": " + why
+		}
+		return t.Silence(now, id, by, words, now.Add(long))
+	})
+}
+
+func (j *Judge) say(ctx context.Context, by remap.Person, body, id string, a remap.Answer, reasoned bool,
 	verb func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error)) (anomaly.Finding, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now, s := time.Now(), j.cfg.Situation()
-	body := fmt.Sprintf("finding %s %t", id, reasoned)
 	// The evidence is read before the desk is asked: the desk waits for no store.
 	var frozen *anomaly.Frozen
 	for _, f := range j.Findings() {

@@ -32,6 +32,11 @@ func (c *Client) Dismiss(ctx context.Context, id, reason string) (anomaly.Findin
 	return send[anomaly.Finding](ctx, c, console.Decision{Reason: reason}, "findings", id, "dismiss")
 }
 
+// Silence keeps a finding from calling anybody for so long; 0 ends that. Errors: ErrNotAllowed, ErrNotFound, ErrInvalid.
+func (c *Client) Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error) {
+	return send[anomaly.Finding](ctx, c, console.Silence{For: long.String(), Reason: reason}, "findings", id, "silence")
+}
+
 // Exclusions returns the feed.
 func (c *Client) Exclusions(ctx context.Context) (remap.Feed, error) {
 	return get[remap.Feed](ctx, c, nil, "exclusions")

@@ -196,6 +196,8 @@ function drawBar() {
   el('banner').classList.toggle('on', banner !== '');
 }
 
+/** A finding that calls somebody: open, and not silent. @param {any} f @param {number} now */
+export const calls = (f, now) => isOpen(f) && !(Date.parse(f.silenced_until) > now);
 /** @param {any} f */
 export const isOpen = (f) => !['returned', 'dismissed'].includes(f.state);
 
@@ -267,7 +269,7 @@ function pause(on) {
 function nextNeed() {
   const o = app.overview;
   if (o?.waiting.length) return go(`/plans/${o.waiting[0].id}`);
-  const f = o?.findings.find(isOpen);
+  const f = o?.findings.find((/** @type {any} */ x) => calls(x, app.now()));
   if (f) return go(`/findings/${f.id}`);
   const stale = o?.forwarders.find((/** @type {any} */ r) => r.state === 'stale');
   if (stale) return go(`/forwarders/${stale.id}`);

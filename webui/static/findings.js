@@ -9,7 +9,7 @@ import { exportKeys } from './export.js?v=__V__';
 /** @param {any} f */
 const what = (f) => f.sentence || f.kind.replaceAll('_', ' ');
 /** @param {any} f */
-const state = (f) => (f.state === 'probation' ? (f.stage === 'canary' ? 'canary I/O' : 'on trial') : f.state);
+const state = (f) => (Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state) ? `silent until ${clock(f.silenced_until)}` : f.state === 'probation' ? (f.stage === 'canary' ? 'canary I/O' : 'on trial') : f.state);
 /** @param {any} f */
 const impact = (f) => (f.impact ?? []).map((/** @type {any} */ i) => `${i.job} (~${(100 * i.share).toFixed(0)} % of its time)`).join(', ') || '-';
 
@@ -105,6 +105,7 @@ function actions(app, current, done) {
   return { form, keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
     a: ['acknowledge', () => { const f = current(); if (f) run(post(`/api/v1/findings/${f.id}/ack`, { reason: '' }), `${f.id} is yours.`); }],
     e: ['withhold', exclude],
+    s: ['silence for...', () => { const f = current(); if (f) why(`Silence ${f.id} for how long, and why, such as 4h its array rebuilds?`, (r) => { const [long, ...rest] = r.split(' '); return post(`/api/v1/findings/${f.id}/silence`, { for: /^\d+d$/.test(long) ? `${24 * parseInt(long, 10)}h` : long, reason: rest.join(' ') }); }); }],
     x: ['not a fault', () => { const f = current(); if (f) why(`Why is ${f.id} no fault?`, (r) => post(`/api/v1/findings/${f.id}/dismiss`, { reason: r })); }],
     p: ['propose', () => { const f = current(); if (f && f.node !== '*') app.go(`/propose?from=${f.node}`); }],
   }) };

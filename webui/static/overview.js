@@ -7,6 +7,7 @@ import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
+import { calls } from './app.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
@@ -119,7 +120,7 @@ function forwardersPage(app, q, asTable) {
 
   function drawNeeds() {
     const rows = [
-      ...o.findings.filter((/** @type {any} */ f) => !['returned', 'dismissed'].includes(f.state)).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || f.kind, `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/findings/${f.id}`]),
+      ...o.findings.filter((/** @type {any} */ f) => calls(f, app.now())).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || f.kind, `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/findings/${f.id}`]),
       ...o.waiting.map((/** @type {any} */ p) => [p.id, '', p.title, '', age(app.now() - Date.parse(p.created)), 'waits', `/plans/${p.id}`]),
     ];
     const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');

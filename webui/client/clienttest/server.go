@@ -90,6 +90,13 @@ func (h *Handler) findings(mux *http.ServeMux) {
 	write(h, mux, "POST /api/v1/findings/{id}/ack", func(r *http.Request, d console.Decision) (any, error) {
 		return fake.Acknowledge(r.Context(), r.PathValue("id"), d.Reason)
 	})
+	write(h, mux, "POST /api/v1/findings/{id}/silence", func(r *http.Request, d console.Silence) (any, error) {
+		long, err := time.ParseDuration(d.For)
+		if err != nil {
+			return nil, err
+		}
+		return fake.Silence(r.Context(), r.PathValue("id"), long, d.Reason)
+	})
 	write(h, mux, "POST /api/v1/findings/{id}/dismiss", func(r *http.Request, d console.Decision) (any, error) {
 		return fake.Dismiss(r.Context(), r.PathValue("id"), d.Reason)
 	})
