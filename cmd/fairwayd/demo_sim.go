@@ -23,7 +23,9 @@ const (
 // startSimulation makes a machine of TaihuLight's published size. It speaks to the daemon as an
 // agent does, for all its nodes over one stream.
 func (d *demo) startSimulation(context.Context) (what string, err error) {
-	m, err := simmachine.New(simmachine.TaihuLight(1))
+	size := simmachine.TaihuLight(1)
+	size.RepeatSizes = true
+	m, err := simmachine.New(size)
 	if err != nil {
 		return "", err
 	}
@@ -43,6 +45,7 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	d.forwarders = len(topo.ByRole(topology.Forwarder))
 	d.conf.Name, d.conf.Nodes, d.conf.Default, d.conf.Simulated = topo.Name, topo.Nodes, topo.Default, true
 	d.conf.Driver.Kind = driverFwdmount
+	d.conf.Dispatch.FwdPeakBW, d.conf.Dispatch.CNPeakBW = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
 	d.senses = []func(context.Context) error{func(ctx context.Context) error { return d.simulate(ctx, m, dir) }}
 	return fmt.Sprintf("a SIMULATED machine of %d nodes runs", len(topo.Nodes)), nil
 }
@@ -66,6 +69,10 @@ func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) 
 		URL: "unix://" + d.conf.Listen.Socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool, Log: d.log,
 		Orders: map[string]stream.OrderHandler{wire.OrderRemap: runner.Remap, wire.OrderRoute: runner.Route},
 	}
+	if err := d.importPast(ctx, m.Past(time.Now(), simPastRuns)); err != nil {
+		return err
+	}
+	d.tasks.Go(func() { d.tellJobs(ctx, runner) })
 	d.tasks.Go(func() {
 		if err := runner.Run(ctx); err != nil {
 			d.log.Error("the simulated machine stopped", "err", err)

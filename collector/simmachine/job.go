@@ -87,13 +87,17 @@ type Job struct {
 func (m *Machine) Jobs() []Job {
 	out := make([]Job, 0, len(m.jobs))
 	for _, j := range m.jobs {
-		v := Job{ID: j.id, User: j.app.user, App: j.app.name, Mode: j.app.mode, Start: j.start, Nodes: make([]topology.NodeID, len(j.nodes))}
-		for k, n := range j.nodes {
-			v.Nodes[k] = m.computeID(n)
-		}
-		out = append(out, v)
+		out = append(out, m.describe(j))
 	}
 	return out
+}
+
+func (m *Machine) describe(j *job) Job {
+	v := Job{ID: j.id, User: j.app.user, App: j.app.name, Mode: j.app.mode, Start: j.start, Nodes: make([]topology.NodeID, len(j.nodes))}
+	for k, n := range j.nodes {
+		v.Nodes[k] = m.computeID(n)
+	}
+	return v
 }
 
 func (m *Machine) computeID(i int) topology.NodeID { return m.topo.Nodes[len(m.fwds)+i].ID }
@@ -104,13 +108,28 @@ func (m *Machine) startJobs() {
 	want := int(m.cfg.Busy * float64(m.cfg.Compute))
 	for tries := 0; m.cfg.Compute-m.freeN < want && tries < 20; tries++ {
 		a := &apps[m.rng.IntN(len(apps))]
-		n := max(1, min(int(float64(a.nodes)*math.Exp(m.rng.NormFloat64()*0.5)*m.scale()), m.cfg.Compute/4))
-		if nodes := m.place(n); nodes != nil {
+		if nodes := m.place(min(m.size(a), m.cfg.Compute/4)); nodes != nil {
 			m.launch(a, nodes)
 			tries = 0
 		}
 	}
 	m.started = true
+}
+
+// size draws the number of nodes of a job.
+func (m *Machine) size(a *app) int {
+	spread := m.rng.NormFloat64()
+	if !m.cfg.RepeatSizes {
+		return max(1, int(float64(a.nodes)*math.Exp(spread*0.5)*m.scale()))
+	}
+	return a.sizes(m.scale())[1+int(min(1, max(-1, math.Round(spread*0.7))))]
+}
+
+// sizes are the numbers of nodes that users run a program on, half, usual and double, on a machine of
+// some scale: people repeat sizes.
+func (a *app) sizes(scale float64) [3]int {
+	usual := float64(a.nodes) * scale
+	return [3]int{max(1, int(usual/2)), max(1, int(usual)), max(1, int(usual*2))}
 }
 
 // scale shrinks jobs with the machine.

@@ -37,6 +37,9 @@ type Config struct {
 	Busy float64
 	// JobSeconds is the mean length of a job.
 	JobSeconds float64
+	// RepeatSizes makes a program's jobs come in three sizes, as people repeat them: then a job has had runs
+	// like it, which Past tells. Without it every job has a size of its own.
+	RepeatSizes bool
 }
 
 // TaihuLight is the published size of Sunway TaihuLight: 40,960 compute nodes, 240 forwarders of which
@@ -69,7 +72,8 @@ type Machine struct {
 	fwds    []forwarder
 	jobs    []*job
 	nextJob int
-	free    []bool // compute nodes without a job
+	told    map[topology.JobID]bool // by Changes
+	free    []bool                  // compute nodes without a job
 	freeN   int
 	faults  []Fault
 	// slowdown is the back end's factor on service times this second, 1 when healthy.
