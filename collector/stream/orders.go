@@ -16,7 +16,7 @@ import (
 type OrderHandler func(ctx context.Context, o wire.Order) (json.RawMessage, error)
 
 const (
-	maxOrdersAtOnce = 8
+	maxOrdersAtOnce = 2 * wire.MaxOrders // one that the daemon has given up may still be at work
 	rememberResults = 1024
 	defaultPatience = 30 * time.Second // for an order without a deadline
 )

@@ -2,6 +2,9 @@ package wire
 
 import "fairway/collector/topology"
 
+// MaxOrders is how many orders a daemon leaves to an agent at once; further ones wait at the daemon.
+const MaxOrders = 8
+
 // The kinds of order that agents know. An agent refuses any other kind, by name.
 const (
 	OrderRemap = "remap" // body RemapOrder, answered with RouteAnswer

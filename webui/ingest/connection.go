@@ -23,7 +23,6 @@ const (
 	maxInFlight  = 64       // messages waiting to be durable, per connection
 	inFlightSize = 32 << 20 // bytes of them; one message may always wait
 	maxAhead     = time.Hour
-	maxOrders    = 1024 // waiting for an answer, per connection
 )
 
 // connection is one agent. Its reader decodes and hands messages to the store, its writer sends
@@ -42,6 +41,7 @@ type connection struct {
 	ended  chan struct{}
 	stored chan *inFlight // in the order of arrival
 	room   chan struct{}  // a place per message in flight
+	orders chan struct{}  // a place per order that the agent has
 
 	mu      sync.Mutex // guards everything that follows
 	size    int        // bytes in flight
@@ -59,7 +59,7 @@ func newConnection(h *Hub, ws *websocket.Conn, by Speaker, remote string) *conne
 	return &connection{
 		hub: h, ws: ws, by: by, remote: remote, sender: h.sender(&by), nodes: map[topology.NodeID]struct{}{},
 		out: make(chan []byte, 256), ended: make(chan struct{}),
-		stored: make(chan *inFlight, maxInFlight), room: make(chan struct{}, maxInFlight),
+		stored: make(chan *inFlight, maxInFlight), room: make(chan struct{}, maxInFlight), orders: make(chan struct{}, wire.MaxOrders),
 		answers: map[string]chan wire.OrderResult{},
 	}
 }
@@ -407,19 +407,23 @@ func (c *connection) order(ctx context.Context, o wire.Order) (wire.OrderResult,
 	if err != nil {
 		return wire.OrderResult{}, err
 	}
+	select { // one agent may speak for many nodes; what it cannot take yet waits here
+	case c.orders <- struct{}{}:
+		defer func() { <-c.orders }()
+	case <-c.ended:
+		return wire.OrderResult{}, errLost
+	case <-ctx.Done():
+		return wire.OrderResult{}, ctx.Err()
+	}
 	answer := make(chan wire.OrderResult, 1)
 	c.mu.Lock()
 	_, twice := c.answers[o.ID]
-	full := len(c.answers) >= maxOrders
-	if !twice && !full {
+	if !twice {
 		c.answers[o.ID] = answer
 	}
 	c.mu.Unlock()
-	switch {
-	case twice:
+	if twice {
 		return wire.OrderResult{}, errors.New("the same order is under way already")
-	case full:
-		return wire.OrderResult{}, fmt.Errorf("%d orders wait for the agent's answer already", maxOrders)
 	}
 	defer func() {
 		c.mu.Lock()
