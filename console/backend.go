@@ -181,7 +181,11 @@ type PlanView struct {
 	PreviewHash string        `json:"preview_hash"`
 	Lines       []string      `json:"lines"` // what each move does, in words
 	Checks      []remap.Check `json:"checks"`
-	Needs       int           `json:"needs"` // approvals, those given included
+	// Expected is what the plan should bring and Outcome what it brought, in words; empty where no policy
+	// made it, and before the job has ended.
+	Expected string `json:"expected,omitempty"`
+	Outcome  string `json:"outcome,omitempty"`
+	Needs    int    `json:"needs"` // approvals, those given included
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
 }

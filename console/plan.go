@@ -282,6 +282,12 @@ func (p *planPage) text(s *State, w int) []string {
 		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.key(actAll)))
 	}
 	say("WHY", v.Reason)
+	if v.Expected != "" {
+		say("EXPECTED", v.Expected)
+	}
+	if v.Outcome != "" {
+		say("MEASURED", v.Outcome)
+	}
 	for i, c := range v.Checks {
 		label := ""
 		if i == 0 {

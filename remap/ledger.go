@@ -69,3 +69,45 @@ func (e *entry) measured(r *Record) {
 	l.Measured, l.MeasuredAt = r.Measured, r.At
 	e.Ledger = &l
 }
+
+// Expected says in words what the plan should bring; empty for a plan without a ledger.
+func (l *Ledger) Expected() string {
+	if l == nil {
+		return ""
+	}
+	p := l.Predicted
+	if p == nil {
+		return "not known: no run like this one was measured"
+	}
+	text := fmt.Sprintf("%s by %d nodes in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes), p.IONodes, spell(p.IOSeconds), l.Runs)
+	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
+		text = fmt.Sprintf("I/O time ~%.2fx: at least %s instead of %s by peak bandwidths, for %s", *l.PlannedIOSeconds / *l.DefaultIOSeconds, spell(*l.PlannedIOSeconds), spell(*l.DefaultIOSeconds), text)
+	}
+	if l.Own.Checked > 0 {
+		text += fmt.Sprintf("; such predictions for it were right %d of %d times", l.Own.Right, l.Own.Checked)
+	}
+	return text
+}
+
+// Outcome says in words what the run came to once it has ended and was measured; empty before.
+func (l *Ledger) Outcome() string {
+	if l == nil || l.Measured == nil {
+		return ""
+	}
+	m := l.Measured
+	text := fmt.Sprintf("I/O time %s for %s, %s/s at its peak", spell(m.IOSeconds), gigabytes(m.VolumeBytes), gigabytes(m.PeakBytesPerSec))
+	if p := l.Predicted; p != nil && p.IOSeconds > 0 && p.VolumeBytes > 0 && m.VolumeBytes > 0 {
+		text += fmt.Sprintf(": %.2fx of the last run's per byte", m.IOSeconds/m.VolumeBytes*p.VolumeBytes/p.IOSeconds)
+	}
+	return text
+}
+
+func gigabytes(bytes float64) string { return fmt.Sprintf("%.3g GB", bytes/1e9) }
+
+// spell writes seconds with the precision that a person reads.
+func spell(seconds float64) string {
+	if seconds < 100 {
+		return fmt.Sprintf("%.2g s", seconds)
+	}
+	return (time.Duration(seconds) * time.Second).String()
+}

@@ -239,8 +239,9 @@ func checkFresh(targets []topology.ForwarderID, s *Situation) []Check {
 
 func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check {
 	var checks []Check
+	var healthy []string
 	for _, id := range targets {
-		c := Check{Name: "target " + string(id), Level: Green, Text: fmt.Sprintf("%s is healthy", id)}
+		c := Check{Name: "target " + string(id)}
 		f, accused := s.Accused(id)
 		owner, owned := s.Owner[id]
 		switch {
@@ -252,8 +253,17 @@ func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check 
 			c.Level, c.Text = Red, fmt.Sprintf("%s is %s %s (%s)", id, f.State, f.Kind, f.ID)
 		case accused:
 			c.Level, c.Text = Amber, fmt.Sprintf("%s is %s %s (%s)", id, f.State, f.Kind, f.ID)
+		default:
+			healthy = append(healthy, string(id))
+			continue
 		}
 		checks = append(checks, c)
+	}
+	switch n := len(healthy); {
+	case n == 1:
+		checks = append(checks, Check{Name: "targets", Level: Green, Text: healthy[0] + " is healthy"})
+	case n > 1:
+		checks = append(checks, Check{Name: "targets", Level: Green, Text: fmt.Sprintf("%d targets are healthy: %s", n, shorten(healthy))})
 	}
 	return checks
 }

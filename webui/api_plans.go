@@ -70,7 +70,8 @@ func (s *Server) writePlan(w http.ResponseWriter, r *http.Request, by who, id st
 	if err != nil {
 		return fromDesk(err)
 	}
-	p := console.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks, Needs: v.Needs, MayApprove: v.MayApprove}
+	p := console.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks, Needs: v.Needs, MayApprove: v.MayApprove,
+		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	return writeJSON(w, p)
 }
 

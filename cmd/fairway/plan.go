@@ -142,6 +142,12 @@ func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait ti
 // printPlan prints a plan as `plan show` does.
 func printPlan(w io.Writer, v console.PlanView) error {
 	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer, v.Created.Local().Format("15:04:05"), v.Reason)
+	if v.Expected != "" {
+		fmt.Fprintln(w, "expected:", v.Expected)
+	}
+	if v.Outcome != "" {
+		fmt.Fprintln(w, "measured:", v.Outcome)
+	}
 	for _, l := range v.Lines {
 		fmt.Fprintln(w, " ", l)
 	}

@@ -59,6 +59,7 @@ export async function planPage(app, id) {
     facts.replaceChildren(...[
       ['change', h('div', null, h('div', null, `${n} compute node${n === 1 ? '' : 's'} change${n === 1 ? 's' : ''} forwarder`), h('pre', { class: 'wrap' }, lines.join('\n')))],
       ['reason', p.reason || '-'],
+      ...(p.expected ? [['expected', p.expected]] : []), ...(p.outcome ? [['measured', p.outcome]] : []),
       p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
       ['undo', 'B at any time'],
       ['needs', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'no approval was given'}`],

@@ -1,0 +1,22 @@
+package console_test
+
+import (
+	"testing"
+
+	"fairway/console"
+	"fairway/remap"
+)
+
+func TestAPlanSaysWhatItShouldBringAndWhatItBrought(t *testing.T) {
+	s := atPlan(t)
+	s.fake.ChangePlan("P-000001", func(p *console.PlanView) { p.Expected = "I/O time ~0.20x: at least 5.3 s instead of 26 s" })
+	s.second()
+	s.press("backspace", "enter")
+	s.sees("EXPECTED  I/O time ~0.20x")
+	s.fake.ChangePlan("P-000001", func(p *console.PlanView) {
+		p.State, p.Outcome = remap.Verified, "I/O time 4 s for 98.5 GB: 0.80x of the last run's per byte"
+	})
+	s.second()
+	s.press("backspace", "enter")
+	s.sees("EXPECTED  I/O time ~0.20x", "MEASURED  I/O time 4 s for 98.5 GB")
+}
