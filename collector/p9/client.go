@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -75,6 +76,11 @@ type Client struct {
 	err     error // why the connection ended; nil while it lives
 	noAt    bool  // the server has no Trenameat and Tunlinkat
 
+	socket  syscall.RawConn // nil when conn is no socket of the kernel
+	pipes   []*Pipe         // empty ones, guarded by mu
+	piping  atomic.Int32    // how many pieces may be on their way into pipes
+	noPipes atomic.Bool     // what the network delivers does not fit into pipes
+
 	behind sync.WaitGroup // what goes on behind callers' backs; added to under mu while err is nil
 
 	done chan struct{} // closed when the reader has ended
@@ -85,7 +91,9 @@ type call struct {
 	tag  uint16
 	op   string
 	want uint8
-	into []byte // where the data of an Rread goes
+	into []byte // where the data of an Rread goes, or
+	pipe *Pipe  // where it goes
+	size int    // of the data asked for or sent
 	// The reader sets these before it closes ready.
 	reply []byte
 	n     int
@@ -130,6 +138,9 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight), writing: make(chan struct{}, 1), calls: map[uint16]*call{}, done: make(chan struct{})}
 	for t := range uint16(maxInFlight) {
 		c.tags <- t
+	}
+	if s, ok := conn.(syscall.Conn); ok {
+		c.socket, _ = s.SyscallConn()
 	}
 	go c.readAll()
 	e := c.request()
@@ -341,9 +352,14 @@ func (c *Client) finish(tag uint16) {
 // readAll delivers replies until the connection ends, then fails what is left.
 func (c *Client) readAll() {
 	defer close(c.done)
-	r := bufio.NewReaderSize(c.conn, readAhead)
+	in := &inbox{conn: c.conn}
+	r := bufio.NewReaderSize(in, readAhead)
 	for {
-		if err := c.readOne(r); err != nil {
+		// What is read with a header does not come into a pipe without a copy.
+		if in.limit = readAhead; c.piping.Load() > 0 {
+			in.limit = headerBytes + countBytes
+		}
+		if err := c.readOne(in, r); err != nil {
 			c.fail(err)
 			break
 		}
@@ -355,14 +371,29 @@ func (c *Client) readAll() {
 		w.err = c.err
 		close(w.ready)
 	}
+	c.closePipes()
+}
+
+// inbox reads from a connection as much at once as it is told to.
+type inbox struct {
+	conn  net.Conn
+	limit int // bytes; 0 for none
+}
+
+func (in *inbox) Read(b []byte) (int, error) {
+	if in.limit > 0 {
+		b = b[:min(len(b), in.limit)]
+	}
+	return in.conn.Read(b)
 }
 
 // readOne reads one message and completes its call.
-func (c *Client) readOne(r *bufio.Reader) error {
+func (c *Client) readOne(in *inbox, r *bufio.Reader) error {
 	var h [headerBytes]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
 		return err
 	}
+	in.limit = 0
 	size, kind, tag := binary.LittleEndian.Uint32(h[:]), h[4], binary.LittleEndian.Uint16(h[5:])
 	if size < headerBytes || size > maxMessage {
 		return fmt.Errorf("the server sent a message of %d bytes (limit %d)", size, maxMessage)
@@ -374,10 +405,10 @@ func (c *Client) readOne(r *bufio.Reader) error {
 		c.mu.Unlock()
 		return fmt.Errorf("the server answered tag %d, which was not asked", tag)
 	}
-	direct := !w.gone && w.into != nil && kind == tRead+1
+	direct := !w.gone && (w.into != nil || w.pipe != nil) && kind == tRead+1
 	w.claimed = !w.gone
 	c.mu.Unlock()
-	err := w.receive(r, kind, body, direct)
+	err := c.receive(w, r, kind, body, direct)
 	if err != nil {
 		w.err = &TransportError{c.addr, err}
 	}
@@ -391,9 +422,9 @@ func (c *Client) readOne(r *bufio.Reader) error {
 
 // receive reads a message's body into the call. An error means that the stream cannot go on; what
 // the server refused is left in w.err.
-func (w *call) receive(r *bufio.Reader, kind uint8, body int, direct bool) error {
+func (c *Client) receive(w *call, r *bufio.Reader, kind uint8, body int, direct bool) error {
 	if direct {
-		return w.receiveData(r, body)
+		return c.receiveData(w, r, body)
 	}
 	w.reply = make([]byte, body)
 	if _, err := io.ReadFull(r, w.reply); err != nil {
@@ -410,9 +441,9 @@ func (w *call) receive(r *bufio.Reader, kind uint8, body int, direct bool) error
 	return fmt.Errorf("%s: the server answered with message type %d, not %d", w.op, kind, w.want)
 }
 
-// receiveData reads an Rread's data straight into the caller's buffer.
-func (w *call) receiveData(r *bufio.Reader, body int) error {
-	var n [4]byte
+// receiveData reads an Rread's data straight into the caller's buffer or pipe.
+func (c *Client) receiveData(w *call, r *bufio.Reader, body int) error {
+	var n [countBytes]byte
 	if body < len(n) {
 		return fmt.Errorf("%s: %w", w.op, errShort)
 	}
@@ -420,8 +451,11 @@ func (w *call) receiveData(r *bufio.Reader, body int) error {
 		return err
 	}
 	w.n = int(binary.LittleEndian.Uint32(n[:]))
-	if w.n > len(w.into) || w.n != body-len(n) {
-		return fmt.Errorf("%s: the server sent %d bytes in a body of %d for a buffer of %d", w.op, w.n, body, len(w.into))
+	if w.n > w.size || w.n != body-len(n) {
+		return fmt.Errorf("%s: the server sent %d bytes in a body of %d where %d were asked for", w.op, w.n, body, w.size)
+	}
+	if w.pipe != nil {
+		return c.receivePipe(w, r, w.n)
 	}
 	_, err := io.ReadFull(r, w.into[:w.n])
 	return err

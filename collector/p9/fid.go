@@ -185,81 +185,95 @@ func (f *Fid) opened(d *decoder) {
 // pipeline is how many pieces of one large read or write are in flight together.
 const pipeline = 16
 
-// piece is one request of a large read or write.
-type piece struct {
-	w    *call
-	size int
-}
-
 // ReadAt reads into p from an offset, in as many requests in flight as it takes. Like io.ReaderAt it
 // returns io.EOF with fewer bytes at the end of the file.
 func (f *Fid) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	return f.transfer(ctx, p, func(w *call, part []byte, done int) error {
-		w.op, w.want, w.into = "read", tRead+1, part
-		e := f.c.request()
-		e.u32(f.id)
-		e.u64(uint64(off) + uint64(done))
-		e.u32(uint32(len(part)))
-		return f.c.begin(ctx, w, e.b, nil)
-	})
+	return f.transfer(ctx, len(p), func(w *call, done, size int) error {
+		w.into = p[done : done+size]
+		return f.beginRead(ctx, w, off+int64(done), size)
+	}, nil)
+}
+
+func (f *Fid) beginRead(ctx context.Context, w *call, off int64, size int) error {
+	w.op, w.want, w.size = "read", tRead+1, size
+	e := f.c.request()
+	e.u32(f.id)
+	e.u64(uint64(off))
+	e.u32(uint32(size))
+	return f.c.begin(ctx, w, e.b, nil)
 }
 
 // WriteAt writes p at an offset, in as many requests in flight as it takes. With an error the number
 // of bytes is how much is surely written from the beginning.
 func (f *Fid) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := f.transfer(ctx, p, func(w *call, part []byte, done int) error {
-		w.op, w.want = "write", tWrite+1
+	n, err := f.transfer(ctx, len(p), func(w *call, done, size int) error {
+		w.op, w.want, w.size = "write", tWrite+1, size
 		e := f.c.request()
 		e.u32(f.id)
 		e.u64(uint64(off) + uint64(done))
-		e.u32(uint32(len(part)))
-		return f.c.begin(ctx, w, e.b, part)
-	})
+		e.u32(uint32(size))
+		return f.c.begin(ctx, w, e.b, p[done:done+size])
+	}, nil)
 	if err == io.EOF {
 		return n, io.ErrShortWrite
 	}
 	return n, err
 }
 
-// transfer cuts p into pieces, keeps a window of them in flight and adds up what was moved until the
-// first short piece or error. Every begun piece is waited for: none may touch p afterwards.
-func (f *Fid) transfer(ctx context.Context, p []byte, begin func(w *call, part []byte, done int) error) (int, error) {
-	var flight []piece
+// transfer cuts size bytes into pieces, keeps a window of them in flight and adds up what was moved
+// until the first short piece or error. took, when there is one, gets each piece in order with the
+// error so far and returns the new one. Every begun piece is waited for: none may touch its data
+// afterwards.
+func (f *Fid) transfer(ctx context.Context, size int, begin func(w *call, done, size int) error, took func(w *call, ended error) error) (int, error) {
+	var flight []*call
 	total, sent, ended := 0, 0, error(nil)
-	for sent < len(p) || len(flight) > 0 {
-		if ended == nil && sent < len(p) && len(flight) < pipeline {
-			part := p[sent:min(sent+int(f.chunk), len(p))]
+	for sent < size || len(flight) > 0 {
+		if ended == nil && sent < size && len(flight) < pipeline {
 			w := &call{}
-			if ended = begin(w, part, sent); ended == nil {
-				flight = append(flight, piece{w, len(part)})
-				sent += len(part)
+			if ended = begin(w, sent, min(size-sent, int(f.chunk))); ended == nil {
+				flight = append(flight, w)
+				sent += w.size
 				continue
 			}
 		}
 		if len(flight) == 0 {
 			break
 		}
-		head := flight[0]
+		if sent == size || ended != nil {
+			select { // woken once, not by every piece
+			case <-flight[len(flight)-1].ready:
+			case <-ctx.Done():
+			}
+		}
+		w := flight[0]
 		flight = flight[1:]
-		d, err := f.c.wait(ctx, head.w)
-		switch {
-		case ended != nil: // only waited for
-		case err != nil:
-			ended = err
-		default:
-			n := head.w.n
-			if head.w.into == nil {
-				n = int(d.u32())
-			}
-			if d.err != nil || n > head.size {
-				ended = fmt.Errorf("%s: the server says %d of %d bytes: %w", head.w.op, n, head.size, errShort)
-				continue
-			}
-			total += n
-			if n < head.size {
+		d, err := f.c.wait(ctx, w)
+		if ended == nil {
+			ended = w.moved(d, err)
+		}
+		if took != nil {
+			ended = took(w, ended)
+		}
+		if ended == nil {
+			total += w.n
+			if w.n < w.size {
 				ended = io.EOF
 			}
 		}
 	}
 	return total, ended
+}
+
+// moved checks the answer to a read or write of which w.n bytes went through.
+func (w *call) moved(d *decoder, err error) error {
+	if err != nil {
+		return err
+	}
+	if w.want == tWrite+1 {
+		w.n = int(d.u32())
+	}
+	if d.err != nil || w.n > w.size {
+		return fmt.Errorf("%s: the server says %d of %d bytes: %w", w.op, w.n, w.size, errShort)
+	}
+	return nil
 }

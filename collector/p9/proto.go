@@ -36,6 +36,7 @@ const (
 	noTag       = 0xffff
 	noFid       = 0xffffffff
 	headerBytes = 7  // size[4] type[1] tag[2]
+	countBytes  = 4  // before the data of a read or write
 	ioHeader    = 24 // more than the header of any read, write or readdir message
 	maxWalk     = 16 // names in one Twalk
 )

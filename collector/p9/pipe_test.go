@@ -1,0 +1,144 @@
+package p9
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openRandom opens a file of random data behind a real diod.
+func openRandom(t *testing.T, size int) (f *Fid, data []byte, server *exec.Cmd) {
+	t.Helper()
+	addr, dir, server := startDiod(t)
+	data = make([]byte, size)
+	rand.NewChaCha8([32]byte{7}).Read(data)
+	if err := os.WriteFile(filepath.Join(dir, "f"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := attach(t, addr, dir).Walk(t.Context(), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Open(t.Context(), syscall.O_RDONLY); err != nil {
+		t.Fatal(err)
+	}
+	return f, data, server
+}
+
+func newPipe(t *testing.T) *Pipe {
+	t.Helper()
+	p, err := NewPipe(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// tiny makes a pipe with room for one fragment.
+func tiny(t *testing.T) *Pipe {
+	p := newPipe(t)
+	if _, err := unix.FcntlInt(uintptr(p.r), unix.F_SETPIPE_SZ, 4096); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestReadPipe(t *testing.T) {
+	const size = 3<<20 + 17
+	f, data, _ := openRandom(t, size)
+	var wg sync.WaitGroup
+	for _, c := range []struct{ off, ask, want int }{
+		{0, 1 << 20, 1 << 20}, {12345, 700000, 700000}, {2 << 20, 64 << 10, 64 << 10}, {3 << 20, 1 << 20, 17}, {size, 4096, 0}, {1, 1, 1},
+	} {
+		wg.Go(func() {
+			p := newPipe(t)
+			for range 10 {
+				n, err := f.ReadPipe(t.Context(), p, c.ask, int64(c.off))
+				if n != c.want || (err == io.EOF) != (c.want < c.ask) || err != nil && err != io.EOF {
+					t.Errorf("%+v: %d bytes, %v", c, n, err)
+				}
+				if got, err := io.ReadAll(p); err != nil || !bytes.Equal(got, data[c.off:c.off+c.want]) {
+					t.Errorf("%+v: %d bytes out of the pipe, not what is in the file: %v", c, len(got), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if f.c.noPipes.Load() {
+		t.Error("the data did not fit into a pipe")
+	}
+}
+
+// TestReadPipeWithoutRoom: where a pipe is too small, be it a piece's own or the caller's, the
+// connection goes on and ReadAt works.
+func TestReadPipeWithoutRoom(t *testing.T) {
+	for name, prepare := range map[string]func(*Client, *Pipe) *Pipe{
+		"a piece's": func(c *Client, p *Pipe) *Pipe {
+			for range pipeline {
+				c.pipes = append(c.pipes, tiny(t))
+			}
+			return p
+		},
+		"the caller's": func(*Client, *Pipe) *Pipe { return tiny(t) },
+	} {
+		f, data, _ := openRandom(t, 1<<20)
+		p := prepare(f.c, newPipe(t))
+		for range 2 {
+			if _, err := f.ReadPipe(t.Context(), p, len(data), 0); err != ErrNoPipe {
+				t.Errorf("%s: %v, want %v", name, err, ErrNoPipe)
+			}
+		}
+		got := make([]byte, len(data))
+		if n, err := f.ReadAt(t.Context(), got, 0); n != len(data) || err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: ReadAt after it: %d bytes, %v", name, n, err)
+		}
+	}
+}
+
+// TestReadPipeOfAHungServer: a caller that gives up leaves no half data behind, a server that dies
+// leaves no pipe.
+func TestReadPipeOfAHungServer(t *testing.T) {
+	f, data, server := openRandom(t, 1<<20)
+	hang(t, server)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if n, err := f.ReadPipe(ctx, newPipe(t), len(data), 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	server.Process.Signal(syscall.SIGCONT)
+	p := newPipe(t)
+	if _, err := f.ReadPipe(t.Context(), p, len(data), 0); err != nil {
+		t.Error(err)
+	}
+	if got, err := io.ReadAll(p); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("after a read that was given up %d bytes, not what is in the file: %v", len(got), err)
+	}
+	hang(t, server)
+	ended := make(chan error)
+	go func() {
+		_, err := f.ReadPipe(t.Context(), p, len(data), 0)
+		ended <- err
+	}()
+	server.Process.Kill()
+	within(t, "the read of a killed server", func() {
+		if err := <-ended; !errors.As(err, new(*TransportError)) {
+			t.Errorf("the read of a killed server: %v", err)
+		}
+	})
+	f.c.Close()
+	if len(f.c.pipes) != 0 || f.c.piping.Load() != 0 {
+		t.Errorf("%d pipes left, %d in use", len(f.c.pipes), f.c.piping.Load())
+	}
+}
