@@ -171,13 +171,10 @@ func (b *block) put() {
 
 var _ fuse.ReadResult = (*block)(nil)
 
-// Slices is what go-fuse writes to the kernel without a copy.
-func (b *block) Slices() ([][]byte, fuse.Status) { return [][]byte{b.buf[:b.n]}, fuse.OK }
-func (b *block) Bytes(buf []byte) ([]byte, fuse.Status) {
-	return append(buf[:0], b.buf[:b.n]...), fuse.OK
-}
-func (b *block) Size() int { return b.n }
-func (b *block) Done()     { b.put() }
+// Bytes is what is written to the kernel.
+func (b *block) Bytes([]byte) ([]byte, fuse.Status) { return b.buf[:b.n], fuse.OK }
+func (b *block) Size() int                          { return b.n }
+func (b *block) Done()                              { b.put() }
 
 // blocks bounds and reuses the buffers of a mount. The last one given back goes out first: it is still
 // in the processor's cache.

@@ -131,10 +131,20 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 
 // Read reads from the file in requests that are in flight together, or takes what was read ahead.
 func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	var b *block
-	if h.reader != nil {
-		b = h.reader.take(off, len(dest), time.Now())
+	late := &lateRead{h, ctx, dest, off}
+	switch {
+	case h.reader != nil:
+		return h.readOn(ctx, dest, off)
+	case len(dest) < pipeFrom:
+		data, status := late.Bytes(nil)
+		return fuse.ReadResultData(data), syscall.Errno(status)
 	}
+	return late, 0
+}
+
+// readOn reads from a file that is read ahead.
+func (h *handle) readOn(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	b := h.reader.take(off, len(dest), time.Now())
 	n, ahead := 0, false
 	errno := h.node.m.transfer(ctx, opRead, &n, func(ctx context.Context, s *session, _ int) error {
 		if ahead = b != nil && b.wait(ctx); ahead {
@@ -154,7 +164,7 @@ func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRes
 	switch {
 	case errno != 0:
 		return nil, errno
-	case h.reader != nil && n == len(dest):
+	case n == len(dest):
 		h.reader.goOn(n)
 	}
 	if ahead {

@@ -52,7 +52,7 @@ type Mount struct {
 	names   atomic.Uint64 // counts renames: kept fids from before one may point at old paths
 	counts  counts
 	blocks  blocks
-	server  *fuse.Server
+	device  *device
 	control *control
 }
 
@@ -79,7 +79,7 @@ func Start(ctx context.Context, opt Options) (*Mount, error) {
 	}
 	if opt.Control != "" {
 		if m.control, err = listen(opt.Control, m); err != nil {
-			m.server.Unmount()
+			detach(opt.MountPoint)
 			l.close()
 			return nil, err
 		}
@@ -88,31 +88,34 @@ func Start(ctx context.Context, opt Options) (*Mount, error) {
 }
 
 func (m *Mount) mount() error {
-	isRoot := os.Getuid() == 0
-	server, err := fs.Mount(m.opt.MountPoint, m.root, &fs.Options{
+	opt := fs.Options{
 		MountOptions: fuse.MountOptions{
-			FsName: m.opt.Tree, Name: "fairway", AllowOther: isRoot, DirectMount: isRoot,
-			Options: []string{"default_permissions"}, MaxWrite: maxIO, MaxReadAhead: maxIO, MaxBackground: maxBackground,
-			DisableXAttrs: true, DisableReadDirPlus: true,
-			DisableSplice: true, // the data is in memory, and with its header too large for a pipe
-			Logger:        slog.NewLogLogger(m.opt.Log.Handler(), slog.LevelWarn),
+			Name: "fairway", MaxWrite: maxIO, MaxReadAhead: maxIO, MaxBackground: maxBackground, DisableXAttrs: true, DisableReadDirPlus: true,
+			Logger: slog.NewLogLogger(m.opt.Log.Handler(), slog.LevelWarn),
 		},
 		EntryTimeout: &m.opt.CacheFor, AttrTimeout: &m.opt.CacheFor, NullPermissions: true,
-	})
+	}
+	fd, err := attach(m.opt.MountPoint, m.opt.Tree)
 	if err != nil {
 		return err
 	}
-	m.server = server
-	return server.WaitMount()
+	m.device = serve(fd, fs.NewNodeFS(m.root, &opt), &opt.MountOptions, m.opt.Log, m.link.close)
+	if err := noPoll(m.opt.MountPoint); err != nil {
+		return errors.Join(err, detach(m.opt.MountPoint))
+	}
+	return nil
 }
 
 // Wait returns when the mount has been unmounted, by Unmount or from outside.
-func (m *Mount) Wait() { m.server.Wait() }
+func (m *Mount) Wait() { <-m.device.ended }
 
 // Unmount ends the mount. While programs use it, it fails with EBUSY unless lazily is true: then the
 // mount leaves the name space at once and operations in flight fail.
 func (m *Mount) Unmount(lazily bool) error {
-	err := m.server.Unmount()
+	err := detach(m.opt.MountPoint)
+	if err == nil {
+		m.Wait()
+	}
 	if err != nil && lazily {
 		m.link.close()
 		err = syscall.Unmount(m.opt.MountPoint, syscall.MNT_DETACH|syscall.MNT_FORCE)

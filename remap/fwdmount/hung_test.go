@@ -57,7 +57,7 @@ func awaitWaiting(t *testing.T, m *Mount) {
 	})
 }
 
-// TestSignalsDoNotFailIO interrupts a thread in the middle of a write and of a stat with a signal that
+// TestSignalsDoNotFailIO interrupts a thread in the middle of a write, of a read and of a stat with a signal that
 // it survives, such as a timer's: no file system may show it EINTR for that.
 func TestSignalsDoNotFailIO(t *testing.T) {
 	m, _, fwd := startMount(t, 1)
@@ -66,9 +66,13 @@ func TestSignalsDoNotFailIO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	data := bytes.Repeat([]byte("x"), 100_000)
+	data := bytes.Repeat([]byte("x"), pipeFrom+100_000)
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
 	for name, op := range map[string]func() error{
 		"write": func() error { _, err := unix.Pwrite(int(f.Fd()), data, 0); return err },
+		"read":  func() error { _, err := unix.Pread(int(f.Fd()), make([]byte, len(data)), 0); return err },
 		"stat":  func() error { return unix.Stat(f.Name(), &unix.Stat_t{}) },
 	} {
 		fwd[0].hang(t)
@@ -101,17 +105,30 @@ func TestSignalsDoNotFailIO(t *testing.T) {
 // TestKillEndsAWait kills a program that waits for a hung forwarder and was interrupted before: the
 // kernel tells of the first signal only.
 func TestKillEndsAWait(t *testing.T) {
-	m, _, fwd := startMount(t, 1)
-	fwd[0].hang(t)
-	cmd := exec.Command("stat", filepath.Join(m.opt.MountPoint, "x"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	m, dir, fwd := startMount(t, 1)
+	randomFile(t, dir, 10)
+	f := openFile(t, m, os.O_RDWR)
+	for name, cmd := range map[string]*exec.Cmd{
+		"stat": exec.Command("stat", filepath.Join(m.opt.MountPoint, "x")),
+		"read": exec.Command("dd", "of=/dev/null", "bs=1M", "count=1"),
+	} {
+		fwd[0].hang(t)
+		cmd.Stdin = f
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		awaitWaiting(t, m)
+		cmd.Process.Signal(syscall.SIGSTOP)
+		time.Sleep(50 * time.Millisecond)
+		cmd.Process.Kill()
+		within(t, "a killed "+name, func() { cmd.Wait() })
+		fwd[0].cmd.Process.Signal(syscall.SIGCONT)
+		within(t, "the rest of the "+name, func() {
+			for m.Report().Waiting > 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
 	}
-	awaitWaiting(t, m)
-	cmd.Process.Signal(syscall.SIGSTOP)
-	time.Sleep(50 * time.Millisecond)
-	cmd.Process.Kill()
-	within(t, "a killed program", func() { cmd.Wait() })
 }
 
 // TestAbortedMountEnds takes the mount away by force while its forwarder hangs under an operation.
