@@ -63,10 +63,21 @@ type Finding struct {
 	// among what needs a person. It ends early when the finding is confirmed or excluded.
 	Silenced   time.Time `json:"silenced_until,omitzero"`
 	ExcludedBy string    `json:"excluded_by,omitempty"`
+	// Steps are the states that it has been in, the oldest first, at most maxSteps: the newest ones.
+	Steps []Step `json:"steps,omitempty"`
 	// Stage is how far probation has come; Relapses counts how often it ended badly.
 	Stage    Stage `json:"stage,omitempty"`
 	Relapses int   `json:"relapses,omitempty"`
 }
+
+// Step is one state of a finding and since when.
+type Step struct {
+	State State     `json:"state"`
+	At    time.Time `json:"at"`
+}
+
+// maxSteps bounds the steps of a finding that relapses again and again.
+const maxSteps = 12
 
 // Silent says that a finding calls nobody at now.
 func (f *Finding) Silent(now time.Time) bool { return now.Before(f.Silenced) }

@@ -103,15 +103,39 @@ func (t *Tracker) held(pool *Pool) string {
 	return ""
 }
 
-// hold is how long an exclusion lasts at least.
-func (t *Tracker) hold(k *track) time.Duration {
-	h := t.set.Hold
-	for range k.Relapses {
-		if h *= 2; h >= t.set.HoldMost {
-			return t.set.HoldMost
+// hold is how long an exclusion lasts at least after so many relapses.
+func (s Settings) hold(relapses int) time.Duration {
+	h := s.Hold
+	for range relapses {
+		if h *= 2; h >= s.HoldMost {
+			return s.HoldMost
 		}
 	}
 	return h
+}
+
+// Next says what an open finding waits for, and from when on where that is known; empty for one that is
+// closed.
+func (s Settings) Next(f *Finding) (words string, from time.Time) {
+	switch {
+	case f.State == Suspect:
+		return fmt.Sprintf("confirmed after %d s of alarm", s.ConfirmSeconds), from
+	case f.State == Confirmed && !f.Kind.Accuses():
+		return "until it is over", from
+	case f.State == Confirmed && s.Mode != ModeAuto:
+		return "a person excludes", from
+	case f.State == Confirmed:
+		return "excluded when the floors allow", from
+	case f.State == Excluded && f.ExcludedBy != ByPolicy:
+		return "until a person returns it", from
+	case f.State == Excluded:
+		return "canary I/O from", f.Changed.Add(s.hold(f.Relapses))
+	case f.State == Probation && f.Stage == StageCanary:
+		return fmt.Sprintf("%d canaries must pass", s.ProbePasses), from
+	case f.State == Probation:
+		return "returned if all is well from", f.Changed.Add(s.Trial)
+	}
+	return "", from
 }
 
 func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool) {
@@ -122,11 +146,11 @@ func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool)
 	}
 	// Who was excluded by a person is returned by one.
 	k.ExcludedBy = by
-	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.hold(k) || now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
+	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.set.hold(k.Relapses) || now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
 		return Change{}, false
 	}
 	k.Stage = StageCanary
-	return t.move(now, k, Probation, "", fmt.Sprintf("excluded for %s", t.hold(k))), true
+	return t.move(now, k, Probation, "", fmt.Sprintf("excluded for %s", t.set.hold(k.Relapses))), true
 }
 
 func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool) {

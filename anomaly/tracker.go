@@ -236,6 +236,10 @@ func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 // move makes a change of state true.
 func (t *Tracker) move(now time.Time, k *track, to State, by, why string) Change {
 	c := Change{From: k.State, At: now, By: by, Why: why}
+	if k.State != to { // a stage of probation is no step
+		k.Steps = append(slices.Clip(k.Steps), Step{to, now})
+		k.Steps = k.Steps[max(0, len(k.Steps)-maxSteps):]
+	}
 	k.State, k.Changed, k.Why = to, now, why
 	k.alarm, k.clean, k.passes, k.probed, k.seen = 0, 0, 0, false, now
 	if to != Confirmed {

@@ -30,6 +30,15 @@ type JobSamples struct {
 	Samples []Sample       `json:"samples"`
 }
 
+// TargetSamples are the samples of a node's I/O to one storage target in the frame's second, as the
+// node saw it as that target's client: bytes and requests a second, and in ClientRead and ClientWrite
+// the mean seconds from a request's sending to its reply. They are no series and have no place in the
+// store.
+type TargetSamples struct {
+	Target  topology.TargetID `json:"target"`
+	Samples []Sample          `json:"samples"`
+}
+
 // Route is one observed use of a forwarder by a compute node.
 type Route struct {
 	Client    topology.NodeID      `json:"client"`
@@ -56,11 +65,14 @@ type Frame struct {
 	Node topology.NodeID `json:"node"`
 	Role topology.Role   `json:"role"`
 	// TimeMillis is the start of the second the frame describes, Unix milliseconds UTC.
-	TimeMillis int64          `json:"time_ms"`
-	Samples    []Sample       `json:"samples"`
-	Jobs       []JobSamples   `json:"jobs,omitempty"`
-	Routes     []Route        `json:"routes,omitempty"`
-	Sources    []SourceStatus `json:"sources,omitempty"`
+	TimeMillis int64        `json:"time_ms"`
+	Samples    []Sample     `json:"samples"`
+	Jobs       []JobSamples `json:"jobs,omitempty"`
+	// Targets are the storage targets to which the node sent requests in this second; nil where it tells
+	// nothing of targets.
+	Targets []TargetSamples `json:"targets,omitempty"`
+	Routes  []Route         `json:"routes,omitempty"`
+	Sources []SourceStatus  `json:"sources,omitempty"`
 	// RoutesComplete says that Routes lists every client of the node (a forwarder) or the node's
 	// only route (a compute node), so that an absent route is known to be gone.
 	RoutesComplete bool `json:"routes_complete,omitempty"`
@@ -90,6 +102,7 @@ type Reading struct {
 	Now            time.Time
 	Samples        []Sample
 	Jobs           []JobSamples
+	Targets        []TargetSamples
 	Routes         []Route
 	RoutesComplete bool
 	Resets         int

@@ -149,7 +149,7 @@ func (r *Runner) build(at time.Time) {
 	f := &r.frame
 	*f = Frame{
 		Node: r.Node, Role: r.Role, TimeMillis: at.Add(-r.Phase - r.Interval).UnixMilli(),
-		Samples: f.Samples[:0], Jobs: f.Jobs[:0], Routes: f.Routes[:0], Sources: f.Sources[:0],
+		Samples: f.Samples[:0], Jobs: f.Jobs[:0], Targets: f.Targets[:0], Routes: f.Routes[:0], Sources: f.Sources[:0],
 	}
 	var seen [MetricCount]bool
 	for _, w := range r.workers {
@@ -164,6 +164,7 @@ func (r *Runner) build(at time.Time) {
 			}
 		}
 		f.Jobs = append(f.Jobs, w.reading.Jobs...)
+		f.Targets = append(f.Targets, w.reading.Targets...)
 		f.Routes = append(f.Routes, w.reading.Routes...)
 		f.RoutesComplete = f.RoutesComplete || w.reading.RoutesComplete
 	}

@@ -57,7 +57,7 @@ func (w *worker) loop(ctx context.Context, results chan<- *worker) {
 // read runs the source behind the panic fence.
 func (w *worker) read(o order) {
 	r := &w.reading
-	*r = Reading{Now: o.now, Samples: r.Samples[:0], Jobs: r.Jobs[:0], Routes: r.Routes[:0]}
+	*r = Reading{Now: o.now, Samples: r.Samples[:0], Jobs: r.Jobs[:0], Targets: r.Targets[:0], Routes: r.Routes[:0]}
 	begun := time.Now()
 	defer func() {
 		w.took = time.Since(begun)

@@ -72,8 +72,56 @@ type ForwarderDetail struct {
 	ClientNodes []ClientRow         `json:"client_nodes"`
 	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
 	PeersMedian map[string]*float64 `json:"peers_median"`
+	// Storage is where the forwarder's requests go.
+	Storage StorageView `json:"storage"`
+	// Life is what is known of its findings; nil where nobody keeps any.
+	Life *ForwarderLife `json:"life,omitempty"`
 	// Canary is the newest one; nil where none was sent since the daemon's start, and of the past.
 	Canary *remap.Canary `json:"canary,omitempty"`
+}
+
+// StorageView is what a forwarder asks of storage in the newest second.
+type StorageView struct {
+	// By is who counted: StorageByForwarder (its own side of each storage target) or StorageByServers
+	// (the shares of its jobs at each storage server); empty where nobody does.
+	By   string       `json:"by,omitempty"`
+	Rows []StorageRow `json:"rows"` // the most bytes first
+	// Unknown says why there are no rows.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Who counted in a StorageView.
+const (
+	StorageByForwarder = "forwarder"
+	StorageByServers   = "servers"
+)
+
+// StorageRow is one storage target or server behind a forwarder. A nil pointer is a value that is not
+// known.
+type StorageRow struct {
+	Target           string   `json:"target"`
+	RequestsPerSec   *float64 `json:"requests_per_sec"`
+	ReadBytesPerSec  *float64 `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64 `json:"write_bytes_per_sec"`
+	// LatencySeconds is the mean time of its requests: as the forwarder sees it from sending to reply or,
+	// counted by servers, in the server for all of its clients. PeersLatency is the median of the same
+	// over the other forwarders at this target or, by servers, over the other servers.
+	LatencySeconds *float64 `json:"latency_seconds"`
+	PeersLatency   *float64 `json:"peers_latency_seconds"`
+	// Estimated says that the bytes are a job's split as its bytes at its several forwarders are.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// ForwarderLife is a forwarder's findings in short.
+type ForwarderLife struct {
+	// Steps are those of its open finding, Next what that waits for, NextFrom from when on where that is
+	// known; empty without an open one.
+	Steps    []anomaly.Step `json:"steps"`
+	Next     string         `json:"next,omitempty"`
+	NextFrom time.Time      `json:"next_from,omitzero"`
+	// Earlier counts its closed findings, Last is the newest of them.
+	Earlier int              `json:"earlier"`
+	Last    *anomaly.Finding `json:"last,omitempty"`
 }
 
 // Point is one second of a series: Unix milliseconds and the value.

@@ -54,6 +54,19 @@ func (d *Desk) Findings(ctx context.Context) (out []anomaly.Finding, err error) 
 	return out, err
 }
 
+// FindingsOf returns every finding of one node as it last was, in the order in which they were made.
+func (d *Desk) FindingsOf(ctx context.Context, node topology.NodeID) (out []anomaly.Finding, err error) {
+	err = d.do(ctx, func() error {
+		for i := range d.book.findings.of {
+			if f := &d.book.findings.of[i]; f.Node == node {
+				out = append(out, *f)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 // RecordFindings keeps the changes that make gives, and with them the exclusions by policy that
 // they begin or end: all of it, or nothing on an error. make is called when nothing speaks against
 // the person's word; a person needs the role operator and where reasoned a reason. Policies come

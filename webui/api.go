@@ -331,6 +331,9 @@ func (s *Server) getForwarder(w http.ResponseWriter, r *http.Request, _ who) err
 	if err != nil {
 		return err
 	}
+	if d.Life, err = s.lifeOf(r.Context(), id, at); err != nil {
+		return err
+	}
 	return writeJSON(w, d)
 }
 

@@ -65,6 +65,35 @@ func (s *Server) finding(ctx context.Context, id string) (v console.FindingView,
 	return v, err
 }
 
+// lifeOf is what is known of a forwarder's findings; of the past only those that had ended by then.
+func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Time) (*console.ForwarderLife, error) {
+	if s.cfg.Desk == nil || s.cfg.Judge == nil {
+		return nil, nil
+	}
+	all, err := s.cfg.Desk.FindingsOf(ctx, id.Node())
+	if err != nil {
+		return nil, fromDesk(err)
+	}
+	life := &console.ForwarderLife{Steps: []anomaly.Step{}}
+	for i := range all {
+		f := &all[i]
+		switch {
+		case !at.IsZero() && (f.Open() || f.Changed.After(at)): // what it was then is its finding's, among those of that second
+		case f.Open() && (len(life.Steps) == 0 || f.Kind.Accuses()):
+			if life.Steps = f.Steps; len(f.Steps) == 0 { // of a daemon that did not keep them
+				life.Steps = []anomaly.Step{{State: f.State, At: f.Changed}}
+			}
+			life.Next, life.NextFrom = s.cfg.Judge.Settings().Next(f)
+		case !f.Open():
+			life.Earlier++
+			if life.Last == nil || f.Since.After(life.Last.Since) {
+				life.Last = f
+			}
+		}
+	}
+	return life, nil
+}
+
 func (s *Server) judge() (*judge.Judge, error) {
 	if s.cfg.Judge == nil {
 		return nil, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)

@@ -2,7 +2,8 @@
 // server or a metadata server, from the proc, sys and debugfs trees.
 //
 // On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and
-// cache_hit_ratio (read-ahead). On an object server: the same bytes and operations (obdfilter),
+// cache_hit_ratio (read-ahead), and for each storage target bytes, requests and the time from a request's
+// sending to its reply (osc stats). On an object server: the same bytes and operations (obdfilter),
 // read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io service;
 // it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
 // meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
@@ -177,6 +178,7 @@ func (s *Source) client(context.Context) {
 	s.each("llite/*/stats", s.countTraffic(&t))
 	s.emitData(&t)
 	s.into.AddTotal(collector.MetaOps, &t.metaOps)
+	s.targets()
 	var hits, misses collector.Total
 	s.each("llite/*/read_ahead_stats", func(file string, st Stat) {
 		switch st.Name {

@@ -86,6 +86,29 @@ func TestClient(t *testing.T) {
 		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.CacheHitRatio: 0.75})
 }
 
+// What a client asked of each storage target; one that was asked nothing, and a metadata server's own
+// connection, are left out.
+func TestTargetsOfAClient(t *testing.T) {
+	const osc = "proc/fs/lustre/osc/"
+	r := two(t, [2]fstest.MapFS{
+		{llite: client[0][llite],
+			osc + "fs-OST0043-osc-ffff01/stats":  file("snapshot_time 10 secs.nsecs\nreq_waittime 15 samples [usec] 1 2 9000 5\nread_bytes 1 samples [bytes] 1 9 4096 1\nwrite_bytes 10 samples [bytes] 1 9 40960 1\nost_read 1 samples [usec] 1 9 500 1\nost_write 10 samples [usec] 1 9 1000 1\nost_statfs 4 samples [usec] 1 1 4 4\n"),
+			osc + "fs-OST0044-osc-ffff01/stats":  file("snapshot_time 10 secs.nsecs\nwrite_bytes 1 samples [bytes] 1 9 10 1\nost_write 1 samples [usec] 1 9 10 1\n"),
+			osc + "fs-OST0044-osc-MDT0000/stats": file("snapshot_time 10 secs.nsecs\nost_write 1 samples [usec] 1 9 10 1\n"),
+		},
+		{llite: client[1][llite],
+			osc + "fs-OST0043-osc-ffff01/stats":  file("snapshot_time 11 secs.nsecs\nreq_waittime 25 samples [usec] 1 2 99000 5\nread_bytes 3 samples [bytes] 1 9 12288 1\nwrite_bytes 14 samples [bytes] 1 9 57344 1\nost_read 3 samples [usec] 1 9 2500 1\nost_write 14 samples [usec] 1 9 153000 1\nost_statfs 9 samples [usec] 1 1 4 4\n"),
+			osc + "fs-OST0044-osc-ffff01/stats":  file("snapshot_time 11 secs.nsecs\nwrite_bytes 1 samples [bytes] 1 9 10 1\nost_write 1 samples [usec] 1 9 10 1\n"),
+			osc + "fs-OST0044-osc-MDT0000/stats": file("snapshot_time 11 secs.nsecs\nost_write 7 samples [usec] 1 9 70 1\n"),
+		},
+	})
+	if len(r.Targets) != 1 || r.Targets[0].Target != "fs-OST0043" {
+		t.Fatalf("targets %+v, want fs-OST0043 alone", r.Targets)
+	}
+	expect(t, r.Targets[0].Samples, map[collector.Metric]float64{collector.ReadBytes: 8192, collector.ReadOps: 2, collector.ClientRead: 0.001,
+		collector.WriteBytes: 16384, collector.WriteOps: 4, collector.ClientWrite: 0.038})
+}
+
 func TestServers(t *testing.T) {
 	r := two(t, server)
 	f := collector.Frame{Samples: r.Samples}

@@ -60,7 +60,7 @@ func (b *Board) Take(frames []collector.Frame, now time.Time) {
 	}
 }
 
-// copyFrame makes dst an independent copy of src and reuses dst's memory. Jobs are rare and copied
+// copyFrame makes dst an independent copy of src and reuses dst's memory. Jobs and targets are rare and copied
 // anew.
 func copyFrame(dst, src *collector.Frame) {
 	samples, routes, sources := dst.Samples[:0], dst.Routes[:0], dst.Sources[:0]
@@ -71,6 +71,10 @@ func copyFrame(dst, src *collector.Frame) {
 	dst.Jobs = slices.Clone(src.Jobs)
 	for i := range dst.Jobs {
 		dst.Jobs[i].Samples = slices.Clone(dst.Jobs[i].Samples)
+	}
+	dst.Targets = slices.Clone(src.Targets)
+	for i := range dst.Targets {
+		dst.Targets[i].Samples = slices.Clone(dst.Targets[i].Samples)
 	}
 }
 

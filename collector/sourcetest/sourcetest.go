@@ -111,6 +111,9 @@ func sane(t *testing.T, r collector.Reading) {
 	for _, j := range r.Jobs {
 		check("job "+string(j.Job), true, j.Samples)
 	}
+	for _, one := range r.Targets {
+		check("target "+string(one.Target), false, one.Samples)
+	}
 }
 
 func metrics(r collector.Reading) []collector.Metric {

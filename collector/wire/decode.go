@@ -29,6 +29,7 @@ type Decoder struct {
 	jobs    []collector.JobSamples
 	routes  []collector.Route
 	sources []collector.SourceStatus
+	targets []collector.TargetSamples
 }
 
 // Decode reads one message. Errors wrap ErrMalformed or ErrLimit.
@@ -88,7 +89,7 @@ func (r *reader) message(kind Kind) Message {
 
 func (r *reader) readFrames() *Frames {
 	d := r.d
-	d.samples, d.jobs, d.routes, d.sources = d.samples[:0], d.jobs[:0], d.routes[:0], d.sources[:0]
+	d.samples, d.jobs, d.routes, d.sources, d.targets = d.samples[:0], d.jobs[:0], d.routes[:0], d.sources[:0], d.targets[:0]
 	d.out.Seq = r.uvarint("sequence")
 	base := r.varint("base time")
 	const minFrameBytes = 4
@@ -130,6 +131,9 @@ func (r *reader) frame(f *collector.Frame, base int64) {
 	}
 	if flags&flagSources != 0 {
 		f.Sources = r.readSources()
+	}
+	if flags&flagTargets != 0 {
+		f.Targets = r.readTargets()
 	}
 }
 
@@ -188,6 +192,20 @@ func (r *reader) readJobs() []collector.JobSamples {
 		r.d.jobs = append(r.d.jobs, j)
 	}
 	return r.d.jobs[from:len(r.d.jobs):len(r.d.jobs)]
+}
+
+func (r *reader) readTargets() []collector.TargetSamples {
+	const minTargetBytes = 2
+	n := r.count("targets", MaxTargetsPerFrame, minTargetBytes)
+	if n == 0 {
+		return nil
+	}
+	from := len(r.d.targets)
+	for i := 0; i < n && r.err == nil; i++ {
+		one := collector.TargetSamples{Target: topology.TargetID(r.name("target")), Samples: r.readSamples(false)}
+		r.d.targets = append(r.d.targets, one)
+	}
+	return r.d.targets[from:len(r.d.targets):len(r.d.targets)]
 }
 
 func (r *reader) readRoutes(own string) []collector.Route {

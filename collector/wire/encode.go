@@ -117,6 +117,9 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 	if len(f.Sources) > 0 {
 		flags |= flagSources
 	}
+	if len(f.Targets) > 0 {
+		flags |= flagTargets
+	}
 	e.b = append(e.b, flags)
 	e.varint(f.TimeMillis - base)
 	e.samples(f.Samples)
@@ -149,6 +152,13 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 			e.uvarint(s.Failures)
 			e.uvarint(s.Resets)
 			e.text(s.Err)
+		}
+	}
+	if flags&flagTargets != 0 {
+		e.count("targets", len(f.Targets), MaxTargetsPerFrame)
+		for i := range f.Targets {
+			e.name("target", string(f.Targets[i].Target))
+			e.samples(f.Targets[i].Samples)
 		}
 	}
 }

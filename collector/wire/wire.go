@@ -28,8 +28,8 @@
 // A frame is
 //
 //	string   node
-//	byte     role in the low 4 bits; 0x10 routes are complete; 0x20 jobs follow; 0x40 routes follow;
-//	         0x80 source states follow
+//	byte     role in the low 3 bits; 0x08 targets follow; 0x10 routes are complete; 0x20 jobs follow;
+//	         0x40 routes follow; 0x80 source states follow
 //	varint   time minus the message's base time, ms
 //	uvarint  number of samples, then the samples
 //	[jobs    uvarint count, then for each: string job, uvarint number of samples, samples]
@@ -37,6 +37,7 @@
 //	         plus 2^63 where the forwarder does not answer its client]
 //	[states  uvarint count, then for each: string name, varint duration (ns), uvarint failures,
 //	         uvarint resets, string error]
+//	[targets uvarint count, then for each: string target, uvarint number of samples, samples]
 //
 // A name is uvarint 0 for the frame's own node, or uvarint length+1 and that many bytes.
 //
@@ -96,6 +97,7 @@ const (
 	MaxSamplesPerFrame = 1024     // samples of a frame, and of each job in it
 	MaxJobsPerFrame    = 8192     // jobs of a frame
 	MaxRoutesPerFrame  = 65536    // routes of a frame
+	MaxTargetsPerFrame = 1024     // storage targets of a frame
 	MaxSourcesPerFrame = 64       // source states of a frame
 	MaxNameBytes       = 255      // a node, job, source, instance, order id or order kind
 	MaxTextBytes       = 4096     // an error text
@@ -187,7 +189,8 @@ func (r Reject) Error() string {
 
 const (
 	headerBytes    = 2
-	roleMask       = 0x0f
+	roleMask       = 0x07
+	flagTargets    = 0x08
 	flagComplete   = 0x10
 	flagJobs       = 0x20
 	flagRoutes     = 0x40

@@ -37,6 +37,10 @@ func fullFrames() *Frames {
 				{Job: "88231", Samples: []collector.Sample{sample(collector.ReadBytes, 1.5)}},
 				{Job: "88231_4", Samples: []collector.Sample{}},
 			},
+			Targets: []collector.TargetSamples{
+				{Target: "fs-OST0043", Samples: []collector.Sample{sample(collector.WriteOps, 410), sample(collector.ClientWrite, 0.038)}},
+				{Target: "fs-OST0044", Samples: []collector.Sample{}},
+			},
 			Routes: []collector.Route{{Client: "cn1", Forwarder: "fwd1"}, {Client: "", Forwarder: "fwd1", Generation: 1 << 62, Lost: true}},
 			Sources: []collector.SourceStatus{
 				{Name: "diod", Duration: 412 * time.Microsecond, Failures: 3, Resets: 1, Err: "ctl: connection refused"},
@@ -133,6 +137,7 @@ func TestLimitsNameWhatWasExceeded(t *testing.T) {
 		"frames: 65537 is more than":           &Frames{Frames: make([]collector.Frame, MaxFrames+1)},
 		"samples: 1025 is more than 1024":      frame(collector.Frame{Samples: many}),
 		"jobs: 8193":                           frame(collector.Frame{Jobs: make([]collector.JobSamples, MaxJobsPerFrame+1)}),
+		"targets: 1025":                        frame(collector.Frame{Targets: make([]collector.TargetSamples, MaxTargetsPerFrame+1)}),
 		"routes: 65537":                        frame(collector.Frame{Routes: make([]collector.Route, MaxRoutesPerFrame+1)}),
 		"sources: 65 ":                         frame(collector.Frame{Sources: make([]collector.SourceStatus, MaxSourcesPerFrame+1)}),
 		"client: 256":                          frame(collector.Frame{Routes: []collector.Route{{Client: topology.NodeID(long)}}}),

@@ -104,6 +104,9 @@ func (j *Judge) publish(now time.Time) {
 // is shared and must not be changed.
 func (j *Judge) Findings() []anomaly.Finding { return *j.list.Load() }
 
+// Settings are the rules of a finding's life.
+func (j *Judge) Settings() anomaly.Settings { return j.cfg.Settings }
+
 // Suspected lists the nodes that canary probes look at more often, as of the newest step. It is shared and must
 // not be changed.
 func (j *Judge) Suspected() []topology.NodeID { return *j.suspected.Load() }

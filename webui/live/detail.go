@@ -35,6 +35,8 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	if p.cfg.Canary != nil {
 		d.Canary = p.cfg.Canary(id)
 	}
+	d.Storage = p.storage(s, id)
+	p.addPeers(s, &d)
 	f, seen := p.cfg.Board.Frame(id.Node())
 	if !seen {
 		return d, nil
@@ -75,15 +77,18 @@ func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []console.Client
 }
 
 func fillClient(row *console.ClientRow, f *collector.Frame) {
-	value := func(m collector.Metric) float64 {
-		if v, ok := f.Value(m); ok {
-			return v
-		}
-		return math.NaN()
-	}
+	value := func(m collector.Metric) float64 { return valueOf(f.Samples, m) }
 	row.ReadBytesPerSec, row.WriteBytesPerSec = known(value(collector.ReadBytes)), known(value(collector.WriteBytes))
 	row.MetaOpsPerSec = known(value(collector.MetaOps))
 	row.LatencySeconds = meanLatency(value(collector.ClientRead), value(collector.ClientWrite), value(collector.ReadOps), value(collector.WriteOps))
+}
+
+// valueOf is a metric's value, not a number where there is none.
+func valueOf(samples []collector.Sample, m collector.Metric) float64 {
+	if v, ok := collector.SampleOf(samples, m); ok {
+		return v
+	}
+	return math.NaN()
 }
 
 // Load sums the newest second of compute nodes: bytes/s read and written, and metadata operations/s;

@@ -200,7 +200,8 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 	if i < 0 {
 		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id, console.ErrNotFound, o.Machine)
 	}
-	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]console.Point{}, PeersMedian: peersMedian(o.Forwarders, id)}
+	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]console.Point{}, PeersMedian: peersMedian(o.Forwarders, id),
+		Storage: console.StorageView{Rows: []console.StorageRow{}, Unknown: "not kept of the past"}}
 	if d.ClientNodes, err = p.pastClients(ctx, m.mapping.Clients(id), o.At); err != nil {
 		return d, err
 	}

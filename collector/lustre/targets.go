@@ -1,0 +1,88 @@
+package lustre
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// maxTargets bounds the storage targets that a client tells of in a second: those with the most
+// requests.
+const maxTargets = 256
+
+// target is what a client asked of one storage target in the second; of each pair reads come first.
+type target struct {
+	id    topology.TargetID
+	bytes [2]collector.Total
+	ops   [2]collector.Total // requests answered
+	took  [2]collector.Total // microseconds from their sending to their reply
+}
+
+// targets reads a client's side of each storage target: its requests, and how long their answers took
+// from here. What of that an object server sees is the server's (obdfilter).
+func (s *Source) targets() {
+	var all []*target
+	for _, name := range s.files("osc/*/stats") {
+		id, rest, ok := strings.Cut(path.Base(path.Dir(name)), "-osc")
+		if !ok || strings.HasPrefix(rest, "-MDT") {
+			continue // a metadata server's own
+		}
+		stats, err := ParseStats(s.read(name))
+		s.fail(name, err)
+		t := &target{id: topology.TargetID(id)}
+		for _, st := range stats {
+			s.countTarget(t, name, st)
+		}
+		all = append(all, t)
+	}
+	if over := len(all) - maxTargets; over > 0 {
+		slices.SortStableFunc(all, func(a, b *target) int { return cmp.Compare(b.requests(), a.requests()) })
+		all = all[:maxTargets]
+	}
+	for _, t := range all {
+		if t.requests() > 0 {
+			s.into.Targets = append(s.into.Targets, collector.TargetSamples{Target: t.id, Samples: t.samples()})
+		}
+	}
+}
+
+func (s *Source) countTarget(t *target, file string, st Stat) {
+	switch st.Name {
+	case "read_bytes":
+		s.addSum(&t.bytes[0], file, st)
+	case "write_bytes":
+		s.addSum(&t.bytes[1], file, st)
+	case "ost_read":
+		s.addSamples(&t.ops[0], file, st)
+		s.addSum(&t.took[0], file, st)
+	case "ost_write":
+		s.addSamples(&t.ops[1], file, st)
+		s.addSum(&t.took[1], file, st)
+	}
+}
+
+func (t *target) requests() float64 {
+	read, _ := t.ops[0].Value()
+	write, _ := t.ops[1].Value()
+	return read + write
+}
+
+func (t *target) samples() []collector.Sample {
+	var r collector.Reading
+	for i, m := range []struct{ bytes, ops, took collector.Metric }{
+		{collector.ReadBytes, collector.ReadOps, collector.ClientRead},
+		{collector.WriteBytes, collector.WriteOps, collector.ClientWrite},
+	} {
+		r.AddTotal(m.bytes, &t.bytes[i])
+		r.AddTotal(m.ops, &t.ops[i])
+		n, ok := t.ops[i].Value()
+		if took, known := t.took[i].Value(); ok && known && n > 0 {
+			r.Add(m.took, took/n*microsecond)
+		}
+	}
+	return r.Samples
+}

@@ -1,0 +1,164 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap"
+)
+
+// storage is what a forwarder asks of storage in the newest second: its own side of each target where it
+// tells of them, else its jobs' shares at the servers.
+func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageView {
+	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	var own []collector.TargetSamples
+	others := map[topology.TargetID][]float64{}
+	told, servers := false, false
+	p.cfg.Board.Visit(func(f *collector.Frame) {
+		if f.TimeMillis < oldest {
+			return
+		}
+		servers = servers || f.Role == topology.Storage && len(f.Jobs) > 0
+		if f.Role != topology.Forwarder {
+			return
+		}
+		told = told || f.Node == id.Node() && tellsTargets(f)
+		for _, t := range f.Targets {
+			if f.Node == id.Node() {
+				own = append(own, collector.TargetSamples{Target: t.Target, Samples: slices.Clone(t.Samples)})
+			} else if v := latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite); v != nil {
+				others[t.Target] = append(others[t.Target], *v)
+			}
+		}
+	})
+	if len(own) == 0 {
+		v := console.StorageView{Rows: []console.StorageRow{}, Unknown: "not reported by this layer"}
+		if told {
+			v.Unknown = "no request to a storage target in this second"
+		} else if servers {
+			p.addServers(&v, id, oldest)
+		}
+		return v
+	}
+	v := console.StorageView{By: console.StorageByForwarder}
+	for _, t := range own {
+		row := console.StorageRow{Target: string(t.Target), RequestsPerSec: sumOf(t.Samples, collector.ReadOps, collector.WriteOps),
+			ReadBytesPerSec: sumOf(t.Samples, collector.ReadBytes), WriteBytesPerSec: sumOf(t.Samples, collector.WriteBytes),
+			LatencySeconds: latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite), PeersLatency: median(others[t.Target])}
+		v.Rows = append(v.Rows, row)
+	}
+	sortStorage(v.Rows)
+	return v
+}
+
+// tellsTargets says that a node's agent reads the client's side of storage targets, so that none in its
+// frame is none asked.
+func tellsTargets(f *collector.Frame) bool {
+	return len(f.Targets) > 0 || slices.ContainsFunc(f.Sources, func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
+}
+
+// addServers follows the forwarder's jobs to the storage servers that tell of jobs.
+func (p *Picture) addServers(v *console.StorageView, id topology.ForwarderID, oldest int64) {
+	at := map[topology.NodeID]*console.StorageRow{}
+	for _, l := range p.Flow().Storage {
+		if l.Forwarder != id {
+			continue
+		}
+		row := at[l.Server]
+		if row == nil {
+			row = &console.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64), WriteBytesPerSec: new(float64)}
+			at[l.Server] = row
+		}
+		*row.ReadBytesPerSec += l.ReadBytesPerSec
+		*row.WriteBytesPerSec += l.WriteBytesPerSec
+		row.Estimated = row.Estimated || l.Estimated
+	}
+	if len(at) == 0 {
+		v.Unknown = "no bytes of its jobs at a storage server in this second"
+		return
+	}
+	v.By, v.Unknown = console.StorageByServers, ""
+	latency := map[topology.NodeID]float64{}
+	p.cfg.Board.Visit(func(f *collector.Frame) {
+		if f.Role != topology.Storage || f.TimeMillis < oldest {
+			return
+		}
+		if t := latencyOf(f.Samples, collector.ReadExec, collector.WriteExec); t != nil {
+			latency[f.Node] = *t
+		}
+	})
+	for n, row := range at {
+		if own, ok := latency[n]; ok {
+			row.LatencySeconds = &own
+		}
+		var others []float64
+		for m, t := range latency {
+			if m != n {
+				others = append(others, t)
+			}
+		}
+		row.PeersLatency = median(others)
+		v.Rows = append(v.Rows, *row)
+	}
+	sortStorage(v.Rows)
+}
+
+func sortStorage(rows []console.StorageRow) {
+	moved := func(r *console.StorageRow) (sum float64) {
+		for _, v := range []*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
+			if v != nil {
+				sum += *v
+			}
+		}
+		return sum
+	}
+	slices.SortFunc(rows, func(a, b console.StorageRow) int {
+		return cmp.Or(cmp.Compare(moved(&b), moved(&a)), cmp.Compare(a.Target, b.Target))
+	})
+}
+
+// sumOf adds up those of the metrics that are there; nil where none is.
+func sumOf(samples []collector.Sample, metrics ...collector.Metric) *float64 {
+	var sum *float64
+	for _, m := range metrics {
+		if v, ok := collector.SampleOf(samples, m); ok {
+			if sum == nil {
+				sum = new(float64)
+			}
+			*sum += v
+		}
+	}
+	return sum
+}
+
+// latencyOf is the mean of reads and writes, weighted by their numbers.
+func latencyOf(samples []collector.Sample, read, write collector.Metric) *float64 {
+	value := func(m collector.Metric) float64 { return valueOf(samples, m) }
+	return meanLatency(value(read), value(write), value(collector.ReadOps), value(collector.WriteOps))
+}
+
+// waits are what a forwarder's page compares with its busy peers besides the overview's columns.
+var waits = []collector.Metric{collector.ReadWait, collector.ReadExec, collector.WriteWait, collector.WriteExec}
+
+// addPeers adds the medians of the waits over the other forwarders that served such requests.
+func (p *Picture) addPeers(s *Snapshot, d *console.ForwarderDetail) {
+	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	all := map[collector.Metric][]float64{}
+	p.cfg.Board.Visit(func(f *collector.Frame) {
+		if f.Role != topology.Forwarder || f.Node == d.ID.Node() || f.TimeMillis < oldest {
+			return
+		}
+		for _, m := range waits {
+			if v, ok := f.Value(m); ok {
+				all[m] = append(all[m], v)
+			}
+		}
+	})
+	for m, v := range all {
+		d.PeersMedian[m.String()] = median(v)
+	}
+}
