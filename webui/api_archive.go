@@ -150,7 +150,7 @@ func (s *Server) explain(ctx context.Context, a Archive, l *iolog.Log, run *hist
 		if len(job.Files) == 0 {
 			continue
 		}
-		job.Records = records
+		job.Records, job.Mounts = records, s.cfg.Mounts
 		job.FromAround(l, around)
 		answer := rootcause.Explain(job, rootcause.Defaults())
 		answer.Keep(maxCritical)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/anomaly/rootcause"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
@@ -30,6 +31,8 @@ type Config struct {
 	BrowserURL string
 
 	Picture *live.Picture
+	// Mounts join the paths of I/O logs with file systems and forwarders.
+	Mounts rootcause.Mounts
 	// Priority is a running job's for policies that divide by it; nil: it is not known.
 	Priority func(*remap.Job) float64
 	Store    tsdb.Store

@@ -30,6 +30,8 @@ func onTheWay(j *Job, a *Answer, lim Limits) []Clause {
 		under := a.Critical
 		if k.layer == topology.Storage && k.node != string(anomaly.Everywhere) {
 			under = onTarget(j.Files, a.Critical, topology.TargetID(k.node))
+		} else if k.layer == topology.Forwarder {
+			under = onForwarder(j, a.Critical, topology.NodeID(k.node))
 		}
 		shared := overlap(under, records)
 		if shared == 0 {

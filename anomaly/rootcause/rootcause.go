@@ -96,6 +96,8 @@ type Job struct {
 	Records []Record
 	// Storage is what the storage servers recorded meanwhile; empty where they keep no record.
 	Storage Storage
+	// Mounts are the site's.
+	Mounts Mounts
 }
 
 // Limits are the thresholds of the verdict. All are settings; Defaults are the paper's where it has one.

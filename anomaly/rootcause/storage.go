@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,10 @@ type Storage struct {
 	Peak float64 `json:"peak_bytes_per_sec"`
 	// Neighbours are other jobs' files on the same targets at that time.
 	Neighbours []Neighbour `json:"neighbours"`
+	// Begun is when the job's own clock was 0; zero where that is not known.
+	Begun time.Time `json:"begun,omitzero"`
+	// Unjoined says why there are no loads though there is a record.
+	Unjoined string `json:"unjoined,omitempty"`
 }
 
 // Load is what a target moved in one interval, for everybody.
@@ -53,25 +56,36 @@ func (s *Storage) check() error {
 	return nil
 }
 
-// FromAround joins a job of a log with what the archive knows of the storage targets at that time. A
-// Darshan log names its targets by number within a mounted file system, the servers by file system and
-// number: the mount with most of the job's bytes is taken for the file system that has its name, or for
-// the only one there is. Where neither tells, nothing is joined.
+// FromAround joins a job of a log with what is recorded of the storage targets at that time. A Darshan log
+// names its targets by number within a mounted file system, the servers by file system and number: the mount
+// with most of the job's bytes counts, and j.Mounts says which file system it is. Where they cannot be joined
+// j.Storage says why.
 func (j *Job) FromAround(l *iolog.Log, a iolog.Around) {
-	mount := busiestMount(l)
-	fs := fileSystem(mount, a.OSTs)
-	if mount == "" || fs == "" {
+	mount, recorded := busiestMount(l), fileSystems(a.OSTs)
+	if len(recorded) == 0 {
+		return
+	}
+	fs := j.Mounts.fileSystem(mount, recorded)
+	switch all := strings.Join(recorded, ", "); {
+	case mount == "":
+		j.Storage.Unjoined = "the log does not name the storage targets of its files (it has no records of Lustre)"
+		return
+	case fs == "":
+		j.Storage.Unjoined = fmt.Sprintf("the job's files lie below %s, and which of %s is mounted there has to be said", mount, all)
+		return
+	case !slices.Contains(recorded, fs):
+		j.Storage.Unjoined = fmt.Sprintf("the job's files lie below %s on %s, and the record is of %s", mount, fs, all)
 		return
 	}
 	for i := range j.Files {
-		if f := &j.Files[i]; strings.HasPrefix(f.Name, strings.TrimSuffix(mount, "/")+"/") {
+		if f := &j.Files[i]; under(f.Name, mount) {
 			for k, t := range f.Targets {
 				f.Targets[k] = topology.TargetID(fs) + "-" + t
 			}
 		}
 	}
 	at := func(t time.Time) float64 { return t.Sub(l.Jobs[0].Start).Seconds() }
-	j.Storage = Storage{Peak: a.PeakBytesPerSec[fs]}
+	j.Storage = Storage{Peak: a.PeakBytesPerSec[fs], Begun: l.Jobs[0].Start}
 	for _, o := range a.OSTs {
 		if read, written := Known(o.BytesRead), Known(o.BytesWritten); o.FS == fs && o.Seconds > 0 && (read.OK() || written.OK()) {
 			j.Storage.Loads = append(j.Storage.Loads, Load{Target: topology.TargetID(o.Target), Start: at(o.Time), End: at(o.Time) + o.Seconds, Bytes: read.or0() + written.or0()})
@@ -112,20 +126,14 @@ func busiestMount(l *iolog.Log) (mount string) {
 	return mount
 }
 
-func fileSystem(mount string, rows []iolog.OST) string {
-	var all []string
+// fileSystems are those that rows are of.
+func fileSystems(rows []iolog.OST) (all []string) {
 	for _, o := range rows {
 		if len(all) == 0 || all[len(all)-1] != o.FS && !slices.Contains(all, o.FS) {
 			all = append(all, o.FS)
 		}
 	}
-	switch {
-	case slices.Contains(all, path.Base(mount)):
-		return path.Base(mount)
-	case len(all) == 1:
-		return all[0]
-	}
-	return ""
+	return all
 }
 
 // use is what one of the job's targets did in the I/O time of the files on it.
@@ -138,17 +146,23 @@ type use struct {
 	saturated float64 // seconds
 	hot       float64 // seconds
 	times     float64 // the mean of the file system, while hot
+	seconds   float64 // of its loads
 	lost      float64 // seconds in which it still worked at what its peers had done
+	whole     *use    // of a slow one, the same target in the I/O time of all the job's files
+	from, to  float64 // when it moved anything, seconds on the job's clock
 }
 
 // onTargets says of the targets under the critical files whether they were saturated, hot or slow. Each
 // kind is one clause about the target that had it longest.
 func onTargets(j *Job, a *Answer, lim Limits) []Clause {
 	uses := targetUses(j, a, lim)
+	if len(uses) == 0 && j.Storage.Unjoined != "" {
+		return []Clause{{Rule: "osts", Value: Unknown(), Limit: Unknown(), Text: "The servers' record is not joined: " + j.Storage.Unjoined + "."}}
+	}
 	if len(uses) == 0 {
 		return nil
 	}
-	t := &targets{job: j, ioTime: a.IOTime, lim: lim, peak: j.Storage.Peak, uses: uses}
+	t := &targets{job: j, ioTime: a.IOTime, lim: lim, peak: j.Storage.Peak, uses: uses, work: stragglers(j, uses, lim)}
 	var out []Clause
 	for _, k := range []struct {
 		rule    string
@@ -173,7 +187,17 @@ type targets struct {
 	job          *Job
 	ioTime, peak float64 // seconds, bytes/s
 	lim          Limits
-	uses         []*use
+	uses         []*use // under the critical files
+	work         []*use // under all files
+}
+
+// when is a time on the job's clock, in words, and by the calendar where that is known.
+func (s *Storage) when(from, to float64) string {
+	if s.Begun.IsZero() {
+		return fmt.Sprintf("from %s to %s of the job", secs(from), secs(to))
+	}
+	at := func(seconds float64) time.Time { return s.Begun.Add(time.Duration(seconds * 1e9)).UTC() }
+	return fmt.Sprintf("from %s to %s UTC", at(from).Format(time.DateTime), at(to).Format(time.TimeOnly))
 }
 
 func (t *targets) saturated(u *use) string {
@@ -187,8 +211,9 @@ func (t *targets) hot(u *use) string {
 }
 
 func (t *targets) slow(u *use) string {
-	return fmt.Sprintf("Storage target %s was slow: it moved %s at %s/s, the job's other targets as much at %s/s (median), and worked %s longer (%s of the I/O time)",
-		u.target, size(u.bytes), size(u.rate), size(median(t.uses, func(u *use) float64 { return u.rate })), secs(u.lost), percent(u.lost/t.ioTime))
+	w := u.whole
+	return fmt.Sprintf("Storage target %s was slow for everybody %s: it moved %s at %s/s, the job's other targets as much at %s/s (median), and worked %s longer (%s of the I/O time); %s of it was this job's own",
+		u.target, t.job.Storage.when(w.from, w.to), size(w.bytes), size(w.rate), size(median(t.work, func(u *use) float64 { return u.rate })), secs(u.lost), percent(u.lost/t.ioTime), percent(min(1, w.own/w.bytes)))
 }
 
 // whose says who moved the bytes of a target: this job, a job known by name, or somebody.
@@ -241,12 +266,12 @@ func (t *targets) summary() Clause {
 const minRate = 0.1
 
 // targetUses weighs every load of the job's targets by the part of it that lies in the I/O time of the
-// files on that target.
+// critical files on that target.
 func targetUses(j *Job, a *Answer, lim Limits) []*use {
 	if len(j.Storage.Loads) == 0 {
 		return nil
 	}
-	pieces, own := map[topology.TargetID][]Critical{}, map[topology.TargetID]float64{}
+	pieces := map[topology.TargetID][]Critical{}
 	for _, c := range a.Critical {
 		for _, t := range j.Files[c.File].Targets {
 			if n := len(pieces[t]); n == 0 || pieces[t][n-1].File != c.File { // an overstriped file lists a target twice
@@ -254,14 +279,35 @@ func targetUses(j *Job, a *Answer, lim Limits) []*use {
 			}
 		}
 	}
+	most, means := j.Storage.Peak, meanRates(j.Storage.Loads)
+	for _, l := range j.Storage.Loads {
+		most = max(most, l.Bytes/(l.End-l.Start))
+	}
+	uses := j.uses(pieces, func(u *use, start, rate, seconds float64) {
+		if j.Storage.Peak > 0 && rate >= lim.Saturated*j.Storage.Peak {
+			u.saturated += seconds
+		}
+		if mean := means[start]; rate > 0 && rate >= lim.Hot*mean && rate >= minRate*most {
+			u.hot += seconds
+			u.times += rate / mean * seconds
+		}
+	})
+	for _, u := range uses {
+		if u.hot > 0 {
+			u.times /= u.hot
+		}
+	}
+	return uses
+}
+
+// uses sums up what each target did within its pieces, by name; also is called for each load with the seconds of it
+// that lie there.
+func (j *Job) uses(pieces map[topology.TargetID][]Critical, also func(u *use, start, rate, seconds float64)) []*use {
+	own := map[topology.TargetID]float64{}
 	for i := range j.Files {
 		for _, t := range j.Files[i].Targets {
 			own[t] += j.Files[i].Bytes / float64(len(j.Files[i].Targets))
 		}
-	}
-	most, means := j.Storage.Peak, meanRates(j.Storage.Loads)
-	for _, l := range j.Storage.Loads {
-		most = max(most, l.Bytes/(l.End-l.Start))
 	}
 	found := map[topology.TargetID]*use{}
 	var order []*use
@@ -275,28 +321,45 @@ func targetUses(j *Job, a *Answer, lim Limits) []*use {
 			u = &use{target: l.Target, own: own[l.Target]}
 			found[l.Target], order = u, append(order, u)
 		}
+		if l.Bytes > 0 {
+			if u.bytes == 0 || l.Start < u.from {
+				u.from = l.Start
+			}
+			u.to = max(u.to, l.End)
+		}
 		rate := l.Bytes / (l.End - l.Start)
+		u.seconds += seconds
 		u.bytes += rate * seconds
 		u.rate += rate * rate * seconds
-		if j.Storage.Peak > 0 && rate >= lim.Saturated*j.Storage.Peak {
-			u.saturated += seconds
-		}
-		if mean := means[l.Start]; rate > 0 && rate >= lim.Hot*mean && rate >= minRate*most {
-			u.hot += seconds
-			u.times += rate / mean * seconds
-		}
+		also(u, l.Start, rate, seconds)
 	}
 	for _, u := range order {
 		if u.bytes > 0 {
 			u.rate /= u.bytes
 		}
-		if u.hot > 0 {
-			u.times /= u.hot
-		}
 	}
-	stragglers(order, lim)
 	slices.SortFunc(order, func(a, b *use) int { return cmp.Compare(a.target, b.target) })
 	return order
+}
+
+// inIO are the times in which any of the job's files on a target was in I/O, as pieces that do not overlap.
+func inIO(files []File) map[topology.TargetID][]Critical {
+	out := map[topology.TargetID][]Critical{}
+	order := make([]*File, len(files))
+	for i := range files {
+		order[i] = &files[i]
+	}
+	slices.SortFunc(order, func(a, b *File) int { return cmp.Compare(a.Start, b.Start) })
+	for _, f := range order {
+		for _, t := range f.Targets {
+			if n := len(out[t]); n > 0 && f.Start <= out[t][n-1].End {
+				out[t][n-1].End = max(out[t][n-1].End, f.End)
+			} else {
+				out[t] = append(out[t], Critical{Start: f.Start, End: f.End})
+			}
+		}
+	}
+	return out
 }
 
 // meanRates is what the targets moved on average, bytes/s, by the start of the interval.
@@ -312,24 +375,32 @@ func meanRates(loads []Load) map[float64]float64 {
 	return sum
 }
 
-// Targets that are striped over get equal work. minPeers of them tell what is usual; one that did at
+// Targets that a job spreads its files over get equal work. minPeers of them tell what is usual; one that did at
 // least sameWork of the usual at no more than lim.Slow of the usual rate was slow. Both are ours.
 const (
 	minPeers = 4
 	sameWork = 0.8
 )
 
-func stragglers(uses []*use, lim Limits) {
-	if len(uses) < minPeers {
-		return
+// stragglers compares all of the job's targets in the I/O time of all its files, and marks the slow ones among
+// those under the critical files: the seconds of the critical path in which they still worked.
+func stragglers(j *Job, critical []*use, lim Limits) (work []*use) {
+	work = j.uses(inIO(j.Files), func(*use, float64, float64, float64) {})
+	if len(work) < minPeers {
+		return work
 	}
-	usual := median(uses, func(u *use) float64 { return u.bytes })
-	rate := median(uses, func(u *use) float64 { return u.rate })
-	for _, u := range uses {
-		if u.rate > 0 && u.bytes >= sameWork*usual && u.rate <= lim.Slow*rate {
-			u.lost = u.bytes/u.rate - usual/rate
+	usual := median(work, func(u *use) float64 { return u.bytes })
+	rate := median(work, func(u *use) float64 { return u.rate })
+	for _, u := range critical {
+		i, found := slices.BinarySearchFunc(work, u.target, func(w *use, t topology.TargetID) int { return cmp.Compare(w.target, t) })
+		if !found {
+			continue
+		}
+		if w := work[i]; w.rate > 0 && w.bytes >= sameWork*usual && w.rate <= lim.Slow*rate {
+			u.lost, u.whole = min(w.bytes/w.rate-usual/rate, u.seconds), w
 		}
 	}
+	return work
 }
 
 func median(uses []*use, of func(*use) float64) float64 {

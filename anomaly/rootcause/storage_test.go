@@ -133,7 +133,7 @@ func TestSlowTarget(t *testing.T) {
 	j := striped(work)
 	j.Storage.Peak = 2e9
 	a := explained(t, j)
-	wantCause(t, a, "ost-slow", 0.75, "snx-OST0003 was slow: it moved 20 GB at 200 MB/s", "as much at 800 MB/s (median), and worked 75 s longer")
+	wantCause(t, a, "ost-slow", 0.75, "snx-OST0003 was slow for everybody from 0 s to 100 s of the job: it moved 20 GB at 200 MB/s", "as much at 800 MB/s (median), and worked 75 s longer")
 	// A little longer for as much is not slow, nor is less work at a lower rate.
 	noneOf(t, explained(t, striped(func(i, k int) float64 {
 		switch {

@@ -146,7 +146,7 @@ func pattern(a *Answer, lim Limits) []Clause {
 func contention(a *Answer, lim Limits) (Clause, bool) {
 	v := float64(a.Factors.ProcsPerOST)
 	c := Clause{Rule: "procs-per-ost", Value: a.Factors.ProcsPerOST, Limit: Known(lim.ProcsPerOST), Cause: v > lim.ProcsPerOST}
-	c.Text = fmt.Sprintf("The critical files had %s processes for each OST (mean stripe count %s)", short(v), short(float64(a.Factors.OSTs)))
+	c.Text = fmt.Sprintf("The critical files had %s for each OST (mean stripe count %s)", processes(v), short(float64(a.Factors.OSTs)))
 	if c.Cause {
 		c.Text += fmt.Sprintf(", more than %s: the targets are crowded, a wider stripe would spread them", short(lim.ProcsPerOST))
 	}
@@ -186,4 +186,12 @@ func count(n int, noun string) string {
 		return strconv.Itoa(n) + " processes"
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// processes is a mean number of them.
+func processes(v float64) string {
+	if v == 1 {
+		return "1 process"
+	}
+	return short(v) + " processes"
 }

@@ -20,18 +20,20 @@ import (
 // newRootcause is `fairway rootcause`: why a job's I/O was slow, from its log, with no daemon.
 func newRootcause() *cobra.Command {
 	var op string
+	var record lmtFlags
 	c := &cobra.Command{
 		Use:   "rootcause JOB.darshan | INTERVALS.json",
 		Short: "Explain a job's I/O time: critical files, contributing factors and a verdict",
 		Long: "Reads a Darshan log, or {\"files\":[{\"name\",\"start\",\"end\",\"bytes\",\"small\",\"nonconsec\",\"collective\",\n" +
 			"\"procs\",\"osts\"}]} (seconds, bytes, shares from 0 to 1, counts; osts may also list the targets), and prints\n" +
 			"the critical path, the five factors weighted by exclusive time and the verdict as JSON. Of a log, --op says\n" +
-			"which direction is explained; with both, every file has an interval for each. \"-\" reads standard input.",
+			"which direction is explained; with both, every file has an interval for each. With --lmt the verdict says what\n" +
+			"the storage targets did meanwhile, for everybody. \"-\" reads standard input.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// One pass over one input: the garbage is not worth collecting early.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
-			job, err := readRootcause(cmd, args[0], rootcause.Op(op))
+			job, err := readRootcause(cmd, args[0], rootcause.Op(op), &record)
 			if err != nil {
 				return program.BadUsage(err)
 			}
@@ -43,6 +45,7 @@ func newRootcause() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&op, "op", string(rootcause.Both), "of a Darshan log: read, write or both")
+	record.add(c)
 	return c
 }
 
@@ -50,9 +53,13 @@ func newRootcause() *cobra.Command {
 const maxIntervals = 1 << 30
 
 // readRootcause reads a job from a file of intervals, which begins with a brace, or from a log.
-func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.Job, error) {
+func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmtFlags) (rootcause.Job, error) {
 	if op != rootcause.Read && op != rootcause.Write && op != rootcause.Both {
 		return rootcause.Job{}, fmt.Errorf("%w: --op %q; there are read, write and both", console.ErrInvalid, op)
+	}
+	mounts, err := record.parsed()
+	if err != nil {
+		return rootcause.Job{}, err
 	}
 	in, err := openInput(cmd, name)
 	if err != nil {
@@ -68,6 +75,9 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.
 		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) == 0 || text[0] == '{' || text[0] == '[' {
+		if len(record.files) > 0 {
+			return rootcause.Job{}, fmt.Errorf("%s: --lmt needs a Darshan log: intervals do not say on which day they were", name)
+		}
 		b := make([]byte, content.Size())
 		if _, err := io.ReadFull(content, b); err != nil {
 			return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
@@ -92,7 +102,13 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op) (rootcause.
 	for _, f := range l.Files {
 		names[f.ID] = f.Path
 	}
-	return rootcause.FromLog(&l.Jobs[0], l.JobFiles, names, op), nil
+	job := rootcause.FromLog(&l.Jobs[0], l.JobFiles, names, op)
+	job.Mounts = mounts
+	if len(record.files) == 0 {
+		return job, nil
+	}
+	err = record.addRecord(cmd, &job, l)
+	return job, err
 }
 
 // section gives random access to a file, or to standard input by holding it.

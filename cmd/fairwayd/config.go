@@ -11,6 +11,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/anomaly/rootcause"
 	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -45,6 +46,7 @@ type Config struct {
 	Slurm         Slurm                 `toml:"slurm"`
 	Driver        Driver                `toml:"driver"`
 	Relay         tables.Settings       `toml:"relay"`
+	Mounts        rootcause.Mounts      `toml:"mount"`
 	Nodes         []topology.Node       `toml:"node"`
 	// Default is the site's fixed mapping: compute node to forwarder.
 	Default topology.Mapping `toml:"default_mapping"`
@@ -201,6 +203,9 @@ func (c *Config) validate() error {
 	}
 	if c.Relay.ByPriority() && len(c.Slurm.Jobs) == 0 {
 		return bad("relay.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it", c.Relay.Policy)
+	}
+	if err := c.Mounts.Check(); err != nil {
+		return bad("[[mount]] %v", err)
 	}
 	return c.validateNodes()
 }

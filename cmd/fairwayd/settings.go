@@ -141,6 +141,7 @@ var settings = []setting{
 	{"access.account", "People who sign in with a password: name, role, hash (fairwayd hash-password)."},
 	{"access.oidc.roles", "Groups of the provider and the role of their members: viewer, operator or admin; of several the largest counts."},
 	{"access.proxy", "A reverse proxy that says who people are: from (address ranges it connects from), user_header, groups_header, roles (by group), default (role)."},
+	{"mount", "The file systems that jobs' I/O logs speak of: point (where they are mounted), file_system (their name in the servers' record, before -OST) and forwarders (patterns of those that serve it; none: all). What is not listed is taken for the file system of its last name, or the only one recorded, behind every forwarder."},
 	{"node", "The machine's nodes; more are learned from what reports. Each has id, role (compute, forwarder, storage, metadata), rack, addr (HOST:PORT of a forwarder's file service; needed to move nodes there) and peak_bytes_per_sec."},
 	{"default_mapping", "The site's fixed mapping: compute node = forwarder."},
 }

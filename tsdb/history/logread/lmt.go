@@ -24,21 +24,9 @@ func looksLikeLMT(head []byte) bool {
 func LMT(in *io.SectionReader, o Options) (*iolog.Log, error) {
 	l := &iolog.Log{Kind: "lmt"}
 	err := lmt.Read(in, in.Size(), lmt.Options{Zone: o.Zone}, func(r *lmt.Reading) error {
-		d := r.Delta
-		if r.Kind != "ost" || d == nil || d.Reset || d.ReadBytes == nil && d.WriteBytes == nil {
-			return nil
+		if row, ok := OST(r); ok {
+			l.OSTs = append(l.OSTs, row)
 		}
-		row := iolog.OST{Time: d.Start, Target: string(r.Target), FS: r.FileSystem, Seconds: d.Seconds, BytesRead: math.NaN(), BytesWritten: math.NaN(), CPUPercent: math.NaN()}
-		if d.ReadBytes != nil {
-			row.BytesRead = float64(*d.ReadBytes)
-		}
-		if d.WriteBytes != nil {
-			row.BytesWritten = float64(*d.WriteBytes)
-		}
-		if r.CPUPercent != nil {
-			row.CPUPercent = *r.CPUPercent
-		}
-		l.OSTs = append(l.OSTs, row)
 		return nil
 	})
 	if err != nil && len(l.OSTs) == 0 {
@@ -48,4 +36,23 @@ func LMT(in *io.SectionReader, o Options) (*iolog.Log, error) {
 		l.Problem = err.Error()
 	}
 	return l, nil
+}
+
+// OST is the row of a reading; ok is false where it tells of no interval of a storage target.
+func OST(r *lmt.Reading) (row iolog.OST, ok bool) {
+	d := r.Delta
+	if r.Kind != "ost" || d == nil || d.Reset || d.ReadBytes == nil && d.WriteBytes == nil {
+		return row, false
+	}
+	row = iolog.OST{Time: d.Start, Target: string(r.Target), FS: r.FileSystem, Seconds: d.Seconds, BytesRead: math.NaN(), BytesWritten: math.NaN(), CPUPercent: math.NaN()}
+	if d.ReadBytes != nil {
+		row.BytesRead = float64(*d.ReadBytes)
+	}
+	if d.WriteBytes != nil {
+		row.BytesWritten = float64(*d.WriteBytes)
+	}
+	if r.CPUPercent != nil {
+		row.CPUPercent = *r.CPUPercent
+	}
+	return row, true
 }
