@@ -92,8 +92,11 @@ type call struct {
 	op   string
 	want uint8
 	into []byte // where the data of an Rread goes, or
-	pipe *Pipe  // where it goes
+	pipe *Pipe  // where it goes, unless joint knows better
 	size int    // of the data asked for or sent
+	// joint puts the pieces of a read into pipes together, of which this one begins at at; may be nil.
+	joint *joint
+	at    int
 	// The reader sets these before it closes ready.
 	reply []byte
 	n     int

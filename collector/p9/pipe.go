@@ -116,22 +116,50 @@ func (f *Fid) ReadPipe(ctx context.Context, p *Pipe, size int, off int64) (int, 
 	if len(pipes) < need {
 		return 0, ErrNoPipe
 	}
+	j := &joint{into: p, early: map[int]*call{}}
 	return f.transfer(ctx, size, func(w *call, done, size int) error {
-		w.pipe = pipes[len(pipes)-1]
+		w.pipe, w.joint, w.at = pipes[len(pipes)-1], j, done
 		err := f.beginRead(ctx, w, off+int64(done), size)
 		if err == nil {
 			pipes = pipes[:len(pipes)-1]
 		}
 		return err
 	}, func(w *call, ended error) error {
-		if ended == nil {
-			if ended = p.move(w.pipe); ended == ErrNoPipe {
-				c.noPipes.Store(true)
-			}
-		}
 		pipes = append(pipes, w.pipe)
 		return ended
 	})
+}
+
+// joint puts the pieces of one ReadPipe together. While the read is under way it is the receiver's.
+type joint struct {
+	into  *Pipe
+	next  int           // where the next piece for into begins
+	early map[int]*call // pieces in their own pipes that come behind next, by where they begin
+}
+
+// target is the pipe that a piece goes to: right behind those before it, if they are there.
+func (j *joint) target(w *call) *Pipe {
+	if w.at == j.next {
+		return j.into
+	}
+	return w.pipe
+}
+
+// took notes a piece that has arrived and appends those that waited for it. A short piece is the last.
+func (j *joint) took(w *call) error {
+	if w.at != j.next {
+		j.early[w.at] = w
+		return nil
+	}
+	for w != nil && w.n == w.size {
+		j.next += w.n
+		if w = j.early[j.next]; w != nil {
+			if err := j.into.move(w.pipe); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // takePipes returns n empty pipes, or fewer where no more can be had.
@@ -175,13 +203,14 @@ func (c *Client) closePipes() {
 // receivePipe moves n bytes of a message from the socket into the call's pipe. What has no room there
 // is thrown away, so that the stream can go on.
 func (c *Client) receivePipe(w *call, r *bufio.Reader, n int) error {
-	p := w.pipe
+	p := w.joint.target(w)
+	n += p.held // what it holds in the end
 	ahead, _ := r.Peek(min(n, r.Buffered()))
 	if len(ahead) > 0 {
 		k, err := p.Write(ahead)
 		r.Discard(k)
 		if err != nil {
-			return c.noRoom(w, r, n)
+			return c.noRoom(w, r, n-p.held)
 		}
 	}
 	for p.held < n {
@@ -195,10 +224,13 @@ func (c *Client) receivePipe(w *call, r *bufio.Reader, n int) error {
 		case perr != nil:
 			return perr
 		case full:
-			return c.noRoom(w, r, n)
+			return c.noRoom(w, r, n-p.held)
 		case err != nil:
 			return err
 		}
+	}
+	if w.joint.took(w) != nil {
+		return c.noRoom(w, r, 0)
 	}
 	return nil
 }
@@ -225,10 +257,10 @@ func (p *Pipe) fill(socket, n int) (full bool, err error) {
 	}
 }
 
-// noRoom throws the rest of a piece away.
-func (c *Client) noRoom(w *call, r *bufio.Reader, n int) error {
+// noRoom ends a piece that does not fit into its pipe and throws the rest of it away.
+func (c *Client) noRoom(w *call, r *bufio.Reader, rest int) error {
 	c.noPipes.Store(true)
 	w.err = ErrNoPipe
-	_, err := io.CopyN(io.Discard, r, int64(n-w.pipe.held))
+	_, err := io.CopyN(io.Discard, r, int64(rest))
 	return err
 }

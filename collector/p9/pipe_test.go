@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -46,15 +47,6 @@ func newPipe(t *testing.T) *Pipe {
 	return p
 }
 
-// tiny makes a pipe with room for one fragment.
-func tiny(t *testing.T) *Pipe {
-	p := newPipe(t)
-	if _, err := unix.FcntlInt(uintptr(p.r), unix.F_SETPIPE_SZ, 4096); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestReadPipe(t *testing.T) {
 	const size = 3<<20 + 17
 	f, data, _ := openRandom(t, size)
@@ -81,30 +73,48 @@ func TestReadPipe(t *testing.T) {
 	}
 }
 
-// TestReadPipeWithoutRoom: where a pipe is too small, be it a piece's own or the caller's, the
-// connection goes on and ReadAt works.
+// TestReadPipeWithoutRoom: where the pipe is too small the connection goes on and ReadAt works.
 func TestReadPipeWithoutRoom(t *testing.T) {
-	for name, prepare := range map[string]func(*Client, *Pipe) *Pipe{
-		"a piece's": func(c *Client, p *Pipe) *Pipe {
-			for range pipeline {
-				c.pipes = append(c.pipes, tiny(t))
-			}
-			return p
-		},
-		"the caller's": func(*Client, *Pipe) *Pipe { return tiny(t) },
-	} {
-		f, data, _ := openRandom(t, 1<<20)
-		p := prepare(f.c, newPipe(t))
-		for range 2 {
-			if _, err := f.ReadPipe(t.Context(), p, len(data), 0); err != ErrNoPipe {
-				t.Errorf("%s: %v, want %v", name, err, ErrNoPipe)
-			}
+	f, data, _ := openRandom(t, 1<<20)
+	for range 2 {
+		p := newPipe(t)
+		if _, err := unix.FcntlInt(uintptr(p.r), unix.F_SETPIPE_SZ, 4096); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.ReadPipe(t.Context(), p, len(data), 0); err != ErrNoPipe {
+			t.Errorf("%v, want %v", err, ErrNoPipe)
 		}
 		got := make([]byte, len(data))
 		if n, err := f.ReadAt(t.Context(), got, 0); n != len(data) || err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%s: ReadAt after it: %d bytes, %v", name, n, err)
+			t.Errorf("ReadAt after it: %d bytes, %v", n, err)
 		}
 	}
+}
+
+// TestPiecesInAnyOrder has the pieces of a read, of which the third is short, come in every order.
+func TestPiecesInAnyOrder(t *testing.T) {
+	var arrive func(came, left []int)
+	arrive = func(came, left []int) {
+		for i, piece := range left {
+			arrive(append(slices.Clone(came), piece), slices.Delete(slices.Clone(left), i, i+1))
+		}
+		if len(left) > 0 {
+			return
+		}
+		j := &joint{into: newPipe(t), early: map[int]*call{}}
+		for _, i := range came {
+			data := []string{"abc", "def", "g", "xyz"}[i]
+			w := &call{pipe: newPipe(t), size: 3, n: len(data), at: 3 * i, joint: j}
+			j.target(w).Write([]byte(data))
+			if err := j.took(w); err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := io.ReadAll(j.into); string(got) != "abcdefg" || err != nil {
+			t.Errorf("pieces %v became %q: %v", came, got, err)
+		}
+	}
+	arrive(nil, []int{0, 1, 2, 3})
 }
 
 // TestReadPipeOfAHungServer: a caller that gives up leaves no half data behind, a server that dies
