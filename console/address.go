@@ -33,9 +33,11 @@ type Address struct {
 	Domains DomainsQuery
 }
 
-// The pages of a job beside its own: its explanation, and the domains of its shared files.
+// The pages of a job beside its own: its explanation, the ended runs like it, and the
+// domains of its shared files.
 const (
 	partWhy     = "why"
+	partRuns    = "runs"
 	partDomains = "domains"
 )
 
@@ -68,7 +70,7 @@ func ParseAddress(text string) (Address, error) {
 	if a.Page = page; page == "" || page == pageHistory {
 		a.Page = "overview"
 	}
-	if job, part, ok := strings.Cut(id, "/"); ok && a.Page == "jobs" && (part == partWhy || part == partDomains) {
+	if job, part, ok := strings.Cut(id, "/"); ok && a.Page == "jobs" && (part == partWhy || part == partRuns || part == partDomains) {
 		id, a.Part = job, part
 	}
 	a.ID = id

@@ -281,9 +281,11 @@ type Past interface {
 
 // Records is what pages look up: jobs, and who did what.
 type Records interface {
-	Jobs(ctx context.Context) ([]JobRow, error)                    // GET /api/v1/jobs, those that run and those that ended last
-	Job(ctx context.Context, id topology.JobID) (JobView, error)   // GET /api/v1/jobs/{id}
-	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error) // GET /api/v1/audit, newest first
+	Jobs(ctx context.Context) ([]JobRow, error)                  // GET /api/v1/jobs, those that run and those that ended last
+	Job(ctx context.Context, id topology.JobID) (JobView, error) // GET /api/v1/jobs/{id}
+	// JobRuns compares a job with the runs like it, of which the newest limit are listed.
+	JobRuns(ctx context.Context, id topology.JobID, limit int) (JobRuns, error) // GET /api/v1/jobs/{id}/runs
+	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)              // GET /api/v1/audit, newest first
 }
 
 // Silence asks that a finding calls nobody for a while; "0s" ends that.

@@ -22,23 +22,30 @@ type jobPage struct {
 	have   bool
 	err    error
 	asking bool
+	asked  time.Time
+	runs   load[JobRuns]
 	cursor int // in the forwarders
 }
+
+// jobEvery is how often the page asks: the server counts all bytes of the layer for it.
+const jobEvery = 2 * time.Second
 
 func newJobPage(id string) *jobPage { return &jobPage{id: topology.JobID(id)} }
 
 func (p *jobPage) name() string           { return onJob }
 func (p *jobPage) address(*State) Address { return Address{Page: "jobs", ID: string(p.id)} }
 
-func (p *jobPage) refresh(_ *State, ask *asker) tea.Cmd {
-	if p.asking {
-		return nil
+func (p *jobPage) refresh(s *State, ask *asker) tea.Cmd {
+	runs := askRuns(&p.runs, s, ask, p.id)
+	if p.asking || p.have && s.Now.Sub(p.asked) < jobEvery {
+		return runs
 	}
-	p.asking = true
-	return ask.job(p.id)
+	p.asking, p.asked = true, s.Now
+	return tea.Batch(ask.job(p.id), runs)
 }
 
 func (p *jobPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
+	p.runs.take(msg)
 	a, ok := msg.(answer[JobView])
 	if !ok {
 		return nil
@@ -67,6 +74,8 @@ func (p *jobPage) act(s *State, ask *asker, a action) tea.Cmd {
 		return s.open(ask, newWhyPage(string(p.id)))
 	case actDomains:
 		return s.open(ask, newDomainsPage(string(p.id), DomainsQuery{}))
+	case actRuns:
+		return s.open(ask, newRunsPage(string(p.id), ""))
 	case actPropose:
 		if p.cursor >= len(on) {
 			s.Note = "no forwarder of this job is observed: there would be no way back"
@@ -113,8 +122,17 @@ func (p *jobPage) body(s *State, w, h int) []string {
 		add(" NOW       read %s MB/s   write %s MB/s   md ops %s/s", mega(j.ReadBytesPerSec), mega(j.WriteBytesPerSec), count(j.MetaOpsPerSec))
 	}
 	lines = append(lines, p.did(s, w)...)
+	lines = append(lines, p.like(w)...)
+	if j.End.IsZero() {
+		lines = append(lines, neighbourLines(j.Neighbours, w)...)
+	}
 	if j.Decision != nil || j.End.IsZero() { // an ended job's is in the audit
-		lines = append(lines, decisionLines(s, j.Decision, w)...)
+		said := decisionLines(s, j.Decision, w)
+		if room := max(2, h-len(lines)-roomForWhere); len(said) > room {
+			more := len(said) - room + 1
+			said = append(said[:room-1], clip(fmt.Sprintf("           : %d more lines; a higher terminal or 'fairway job %s' shows them", more, clean(string(j.ID))), w))
+		}
+		lines = append(lines, said...)
 	}
 	if len(j.Plans) > 0 {
 		add(" PLANS     %s", clean(strings.Join(j.Plans, " ")))
@@ -130,12 +148,110 @@ func (p *jobPage) body(s *State, w, h int) []string {
 	return append(lines, labelled("ON", "served by "+orMissing(strings.Join(served, " ")), w)...)
 }
 
-// did is the profile of a run that has ended.
+// roomForWhere is how many lines are kept for the forwarders of a running job and the plans above.
+const roomForWhere = 5
+
+// like is where the job stands among the runs like it, and what it waited for.
+func (p *jobPage) like(w int) []string {
+	v := &p.runs.value
+	switch {
+	case !p.runs.have && p.runs.err != nil:
+		return []string{clip(" LIKE IT   could not be read: "+clean(p.runs.err.Error()), w)}
+	case !p.runs.have:
+		return nil
+	case len(v.Runs) == 0:
+		return labelled("LIKE IT", "no other ended run of it by this user on as many nodes is in the history yet", w)
+	}
+	return comparison(v, w)
+}
+
+// waited is what a run's nodes waited for.
+func waited(f *history.Profile, w int) []string {
+	if len(f.Waits) == 0 {
+		return labelled("WAITED", "not known: its nodes did not tell how long operations took", w)
+	}
+	var parts []string
+	few := f.Waits[:min(4, len(f.Waits))]
+	for i, one := range few {
+		if i > 0 && one.Share < 0.005 {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s %%", clean(string(one.Forwarder)), ratio(&one.Share)))
+	}
+	text := "for " + strings.Join(parts, ", ") + " of its nodes' time"
+	if more := len(f.Waits) - 4; more > 0 {
+		text += fmt.Sprintf("; less for %d more", more)
+	}
+	return labelled("WAITED", text, w)
+}
+
+// neighbourLines are the jobs that share its forwarders, with what a move would mean for them.
+func neighbourLines(list []Neighbour, w int) (lines []string) {
+	label := "NEIGHBOUR"
+	for i := range list[:min(len(list), mostNeighbours)] {
+		n := &list[i]
+		on := forwardersText(n.On[:min(1, len(n.On))])
+		if more := len(n.On) - 1; more > 0 {
+			on += fmt.Sprintf(" and %d more", more)
+		}
+		bytes := n.ReadBytesPerSec + n.WriteBytesPerSec
+		text := strings.TrimSpace(clean(string(n.Job))+" "+clean(n.App)) + fmt.Sprintf(" on %s: %s MB/s", on, mega(&bytes))
+		if n.Takes != nil {
+			text += ", " + ratio(n.Takes) + " % of the bytes there"
+		}
+		if n.Finding != "" {
+			text += ", blamed by " + clean(n.Finding)
+		}
+		switch {
+		case n.Relief == nil || *n.Relief < 0.005:
+			text += ". If this job moves: no effect on it"
+		default:
+			text += ". If this job moves: better for it, " + ratio(n.Relief) + " % of the load there goes"
+		}
+		lines = append(lines, labelled(label, text, w)...)
+		label = ""
+	}
+	if more := len(list) - mostNeighbours; more > 0 {
+		lines = append(lines, clip(fmt.Sprintf("           : %d more jobs move bytes there", more), w))
+	}
+	return lines
+}
+
+// mostNeighbours is how many neighbours are shown.
+const mostNeighbours = 3
+
+// phases is the strip of a run's phases and what they were.
+func phases(f *history.Profile, ran time.Duration, note string, w int) string {
+	note = fmt.Sprintf("%d with I/O%s", len(f.Phases), note)
+	strip := phaseStrip(f.Phases, ran, max(1, min(80, w-14-len(note))))
+	return clip(" PHASES    "+strip+"  "+note, w)
+}
+
+// soFar is what a running job has done since it is watched.
+func (p *jobPage) soFar(s *State, w int) []string {
+	j := &p.job
+	f := j.SoFar
+	if f == nil {
+		return labelled("SO FAR", "not known: none of its nodes has been heard yet", w)
+	}
+	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)))
+	if late := j.WatchedSince.Sub(j.Start); late > time.Minute {
+		text += "; watched since " + moment(j.WatchedSince, s.Now) + " only"
+	}
+	lines := labelled("SO FAR", text, w)
+	if ran := s.Now.Sub(j.Start); len(f.Phases) > 0 && ran > 0 {
+		share := f.IOSeconds / ran.Seconds()
+		lines = append(lines, phases(f, ran, fmt.Sprintf(", %s %% of the time", ratio(&share)), w))
+	}
+	return append(lines, waited(f, w)...)
+}
+
+// did is the profile of a run that has ended, and of one that runs what it has done so far.
 func (p *jobPage) did(s *State, w int) []string {
 	j := &p.job
 	switch {
 	case j.End.IsZero():
-		return nil
+		return p.soFar(s, w)
 	case j.Pending:
 		return []string{" DID       its profile is being made"}
 	case j.Profile == nil:
@@ -151,10 +267,9 @@ func (p *jobPage) did(s *State, w int) []string {
 		age(time.Duration(f.IOSeconds*float64(time.Second))), mega(&f.PeakBytesPerSec), mega(&f.PeakNodeBytesPerSec), number(f.PeakOpsPerSec), queue, 100*f.Coverage, clean(f.From))
 	lines := labelled("DID", text, w)
 	if len(f.Phases) > 0 {
-		strip := phaseStrip(f.Phases, j.End.Sub(j.Start), max(1, min(80, w-30)))
-		lines = append(lines, clip(fmt.Sprintf(" PHASES    %s  %d with I/O", strip, len(f.Phases)), w))
+		lines = append(lines, phases(f, j.End.Sub(j.Start), "", w))
 	}
-	return lines
+	return append(lines, waited(f, w)...)
 }
 
 // labelled wraps a text behind a label.

@@ -29,6 +29,12 @@ type JobView struct {
 	ReadBytesPerSec  *float64 `json:"read_bytes_per_sec"`
 	WriteBytesPerSec *float64 `json:"write_bytes_per_sec"`
 	MetaOpsPerSec    *float64 `json:"meta_ops_per_sec"`
+	// SoFar is what a running job has done since it is watched, WatchedSince when that began: later
+	// than the start where the daemon was started meanwhile. Its io_nodes are not known.
+	SoFar        *history.Profile `json:"so_far"`
+	WatchedSince time.Time        `json:"watched_since,omitzero"`
+	// Neighbours are the jobs on a running job's forwarders that move bytes there now, the most first.
+	Neighbours []Neighbour `json:"neighbours"`
 	// Decision is what the policy said at the job's start; nil when it was not asked since the
 	// daemon's own start.
 	Decision *dispatch.Answer `json:"decision"`
@@ -36,6 +42,22 @@ type JobView struct {
 	// being made.
 	Pending bool             `json:"pending"`
 	Profile *history.Profile `json:"profile"`
+}
+
+// Neighbour is a job that shares forwarders with another one, now.
+type Neighbour struct {
+	Job              topology.JobID         `json:"job"`
+	App              string                 `json:"app,omitempty"`
+	On               []topology.ForwarderID `json:"on"` // both use them
+	ReadBytesPerSec  float64                `json:"read_bytes_per_sec"`
+	WriteBytesPerSec float64                `json:"write_bytes_per_sec"`
+	// Takes is its part of the bytes on the job's forwarders, each counted by the job's own use of it,
+	// 0..1. Relief is the job's part of the bytes on the forwarders that both use, counted by the
+	// neighbour's use: what would leave them if the job went to others. nil: the job moves no bytes now.
+	Takes  *float64 `json:"takes"`
+	Relief *float64 `json:"relief"`
+	// Finding names one that holds it responsible there.
+	Finding string `json:"finding,omitempty"`
 }
 
 // jobsList lists the running jobs, then those that ended last.

@@ -26,6 +26,7 @@ const (
 	actWhatIf   action = "what-if"
 	actWhy      action = "why"
 	actDomains  action = "domains"
+	actRuns     action = "runs"
 	actOp       action = "direction"
 	actEdit     action = "edit"
 	actFindings action = "findings"
@@ -86,6 +87,7 @@ const (
 	onCalendar  = "calendar"
 	onWhy       = "why"
 	onDomains   = "domains"
+	onRuns      = "runs"
 	onShares    = "shares"
 	onPattern   = "pattern"
 	onHelp      = "help"
@@ -93,16 +95,16 @@ const (
 )
 
 var (
-	onLists   = []string{onOverview, onLogs}
-	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onDomains, onShares, onPattern}
+	onLists   = []string{onOverview, onLogs, onRuns}
+	onAddress = []string{onForwarder, onPlan, onPlans, onOverview, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onRuns, onDomains, onShares, onPattern}
 	onEvery   = append([]string{onOverview}, onInside...)
-	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onDomains, onShares, onPattern, onHelp, onRequests}
+	onInside  = []string{onForwarder, onPlans, onPlan, onPropose, onJobs, onJob, onAudit, onFindings, onFinding, onLogs, onCalendar, onWhy, onRuns, onDomains, onShares, onPattern, onHelp, onRequests}
 )
 
 // keyTable is the one place where keys are: dispatch, the bottom line and the help come from it. A
 // person's own keys (Remap) replace those of a copy.
 var keyTable = []binding{
-	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings, onShares}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open what is selected", hint: "open", on: []string{onOverview, onPlans, onJobs, onJob, onAudit, onFindings, onShares, onRuns}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "explain the selected job", hint: "why", on: []string{onLogs}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the job", hint: "job", on: []string{onWhy, onDomains}},
 	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "choose this forwarder and write the reason", hint: "choose", on: []string{onPropose}},
@@ -123,6 +125,7 @@ var keyTable = []binding{
 	{act: actDomains, keys: []string{"d"}, show: "d", does: "how its shared file could be divided among writers, and which hints to set", hint: "file domains", on: []string{onJob, onWhy}},
 	{act: actMetric, keys: []string{"m"}, show: "m", does: "next shared file", hint: "next file", on: []string{onDomains}},
 	{act: actEdit, keys: []string{"e"}, show: "e", does: "say how many servers, which stripe size, how many aggregators", hint: "servers, stripes", on: []string{onDomains}},
+	{act: actRuns, keys: []string{"u"}, show: "u", does: "the ended runs like it: same user, application and size", hint: "runs like it", on: []string{onJob}},
 	{act: actOp, keys: []string{"w"}, show: "w", does: "reads or writes", hint: "reads/writes", on: []string{onLogs}},
 	{act: actAll, keys: []string{"a"}, show: "a", does: "all jobs or only the slow ones", hint: "all jobs", on: []string{onLogs}},
 	{act: actEdit, keys: []string{"e"}, show: "e", does: "change the set of applications (type or paste JSON as fairway periodic reads it)", hint: "edit set", on: []string{onPattern}},
@@ -164,7 +167,7 @@ var keyTable = []binding{
 	{act: actSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: actReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
 	{act: actCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link", on: onAddress},
-	{act: actExport, keys: []string{"E"}, show: "E", does: "export this table as CSV, into the directory that the console was started in", on: []string{onOverview, onLogs, onCalendar, onShares}},
+	{act: actExport, keys: []string{"E"}, show: "E", does: "export this table as CSV, into the directory that the console was started in", on: []string{onOverview, onLogs, onCalendar, onRuns, onShares}},
 	{act: actRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
 	{act: actBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back", on: onInside},
 	{act: actGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},

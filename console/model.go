@@ -137,6 +137,8 @@ func pageOf(a Address) page {
 		return newWhyPage(a.ID)
 	case a.Page == "jobs" && a.Part == partDomains:
 		return newDomainsPage(a.ID, a.Domains)
+	case a.Page == "jobs" && a.Part == partRuns:
+		return newRunsPage(a.ID, a.Sort)
 	case a.Page == "jobs" && a.ID != "":
 		return newJobPage(a.ID)
 	case a.Page == "jobs":

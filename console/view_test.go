@@ -78,6 +78,8 @@ func TestScreens(t *testing.T) {
 		{"jobs", []string{"2", "down"}, nil},
 		{"job", []string{"2", "enter", "down"}, nil},
 		{"job-ended", []string{"2", "down", "enter"}, nil},
+		{"runs", []string{"2", "enter", "u", "down"}, nil},
+		{"runs-none", []string{"2", "down", "enter", "u"}, nil},
 		{"job-propose", []string{"2", "enter", "p"}, nil},
 		{"audit", []string{"5", "down"}, nil},
 		{"audit-filter", []string{"5", "/", "actor=sam from=11:00", "enter"}, nil},

@@ -281,6 +281,36 @@ func (d *Desk) OfJob(ctx context.Context, job topology.JobID) (plans []Plan, err
 	return plans, err
 }
 
+// JobPlan is a plan of a job in short.
+type JobPlan struct {
+	ID      string
+	Job     topology.JobID
+	Created time.Time
+	State   PlanState
+}
+
+// OfJobs returns the plans of many jobs in short, the newest first.
+func (d *Desk) OfJobs(ctx context.Context, jobs map[topology.JobID]bool) (plans []JobPlan, err error) {
+	err = d.do(ctx, func() error {
+		for _, id := range slices.Backward(d.book.order) {
+			if e := d.book.plans[id]; jobs[e.Job] {
+				plans = append(plans, JobPlan{ID: e.ID, Job: e.Job, Created: e.Created, State: e.State})
+			}
+		}
+		return nil
+	})
+	return plans, err
+}
+
+// Moved says whether a plan in this state has moved nodes, or may have.
+func (s PlanState) Moved() bool {
+	switch s {
+	case Applying, Applied, Verified, Partial, Failed, RollingBack, Restored, RolledBack:
+		return true
+	}
+	return false
+}
+
 // watchers are told which plans changed.
 type watchers struct {
 	mu      sync.Mutex // guards everything that follows

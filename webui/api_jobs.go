@@ -69,7 +69,7 @@ func (s *Server) endedJobs(rows []console.JobRow, limit int) ([]console.JobRow, 
 
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
 	id := topology.JobID(r.PathValue("id"))
-	v := console.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}}
+	v := console.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}, Neighbours: []console.Neighbour{}}
 	run, err := s.run(id)
 	if err != nil {
 		return err
@@ -79,6 +79,10 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
 		v.Decision = jobs.Decided(id)
 	}
 	if run.End.IsZero() {
+		if jobs, err := s.jobs(); err == nil {
+			v.SoFar, v.WatchedSince = jobs.SoFar(id)
+		}
+		v.Neighbours = neighbours(s.cfg.Picture, s.cfg.Picture.Snapshot().Situation.Jobs, id)
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = s.cfg.Picture.Load(v.Nodes)
 		sit := s.cfg.Picture.Snapshot().Situation
 		for _, n := range v.Nodes {

@@ -112,6 +112,9 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.says("The flow stops at the forwarder")
 	b.until("the flow is drawn", "document.querySelectorAll('.sankey .band').length >= 2")
 	b.says("88202") // its neighbour on fwd002
+	b.says("This run beside 1 like it")
+	b.says("median 10m")
+	b.until("the boxes are drawn", "document.querySelectorAll('svg.spread').length === 2")
 	b.shot("job")
 	b.png("job-88201.png")
 	b.open("http://" + s.tcp + "/jobs/7")

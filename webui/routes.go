@@ -88,6 +88,8 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/jobs", remap.Viewer, everyDoor, s.getJobs, doc{summary: "jobs: those that run, or those that have ended, newest first", out: []console.JobRow{},
 			params: append([]param{{"state", "running (without it) or ended"}}, pageParams...)}},
 		{get, "/api/v1/jobs/{id}", remap.Viewer, everyDoor, s.getJob, doc{summary: "one job, the forwarders of its nodes and its plans", out: console.JobView{}}},
+		{get, "/api/v1/jobs/{id}/runs", remap.Viewer, everyDoor, s.getJobRuns, doc{summary: "a job beside the ended runs like it: of the same user, application, project and number of nodes", out: console.JobRuns{},
+			params: []param{{"limit", "compare with the newest so many, at most 500; 50 without it"}}}},
 		{get, "/api/v1/jobs/{id}/profile", remap.Viewer, everyDoor, s.getJobProfile, doc{summary: "what a job did to the file system", out: ProfileView{}}},
 		{post, "/api/v1/dispatch", RoleScheduler, everyDoor, s.postDispatch, doc{summary: "a job is about to start: decide, and propose its plan", in: dispatch.Request{}, out: dispatch.Answer{}}},
 		{post, "/api/v1/jobs/{id}/end", RoleScheduler, everyDoor, s.postJobEnd, doc{summary: "a job has ended: take its mapping back and build its profile", out: dispatch.Ended{}}},

@@ -14,6 +14,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/tsdb/history"
 	"fairway/webui/client"
 )
 
@@ -47,17 +48,29 @@ func stamp(t time.Time) string {
 func newJob(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "job ID",
-		Short: "Show one job: its forwarders, what was decided for it, what it did",
+		Short: "Show one job: its forwarders, what was decided for it, what it did, and how it compares with the runs like it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) (console.JobView, error) {
-				return cl.Job(ctx, topology.JobID(args[0]))
+			return show(o, c, func(ctx context.Context, cl *client.Client) (v jobAndRuns, err error) {
+				if v.JobView, err = cl.Job(ctx, topology.JobID(args[0])); err == nil {
+					v.Like, err = cl.JobRuns(ctx, v.ID, likeRuns)
+				}
+				return v, err
 			}, printJob)
 		},
 	}
 }
 
-func printJob(w io.Writer, j console.JobView) error {
+// likeRuns is how many runs a job is compared with.
+const likeRuns = 200
+
+// jobAndRuns is a job beside the runs like it.
+type jobAndRuns struct {
+	console.JobView
+	Like console.JobRuns `json:"like"`
+}
+
+func printJob(w io.Writer, j jobAndRuns) error {
 	fmt.Fprintf(w, "job %s  %s  user %s  %d nodes  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User), j.NodeCount, stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
 		fmt.Fprintf(w, "%d nodes on %s\n", j.Forwarders[f], f)
@@ -75,15 +88,80 @@ func printJob(w io.Writer, j console.JobView) error {
 			fmt.Fprintf(w, "  %s  %s\n", mark, r.Text)
 		}
 	}
-	var err error
 	switch f := j.Profile; {
 	case f != nil:
-		_, err = fmt.Fprintf(w, "read %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %d nodes did I/O for %.0f s, peak %.3g B/s, %d phases, %.0f %% reported\n",
-			f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), f.IONodes, f.IOSeconds, f.PeakBytesPerSec, len(f.Phases), 100*f.Coverage)
+		printProfile(w, "", f)
+	case j.SoFar != nil:
+		printProfile(w, "so far ", j.SoFar)
 	case j.Pending:
-		_, err = fmt.Fprintln(w, "its profile is being made")
-	case !j.End.IsZero():
-		_, err = fmt.Fprintln(w, "nothing is known of its I/O")
+		fmt.Fprintln(w, "its profile is being made")
+	default:
+		fmt.Fprintln(w, "nothing is known of its I/O")
 	}
-	return err
+	printComparison(w, &j.Like)
+	for _, n := range j.Neighbours {
+		fmt.Fprintf(w, "neighbour %s %s on %v: %.3g B/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job, n.App, n.On, n.ReadBytesPerSec+n.WriteBytesPerSec, shareText(n.Takes), shareText(n.Relief))
+	}
+	return printRuns(w, j.Like.Runs)
+}
+
+func printProfile(w io.Writer, when string, f *history.Profile) {
+	fmt.Fprintf(w, "%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, I/O for %.0f s, peak %.3g B/s, %d phases, %.0f %% reported\n",
+		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), f.IOSeconds, f.PeakBytesPerSec, len(f.Phases), 100*f.Coverage)
+	for _, one := range f.Waits {
+		if one.Share >= 0.005 {
+			fmt.Fprintf(w, "waited for %s %.0f %% of its nodes' time\n", one.Forwarder, 100*one.Share)
+		}
+	}
+}
+
+// printComparison says where a job stands among the runs like it.
+func printComparison(w io.Writer, v *console.JobRuns) {
+	fmt.Fprintf(w, "%d ended runs like it (user, application, project and nodes)\n", v.All)
+	for _, one := range []struct {
+		name, unit string
+		of         *console.Spread
+	}{{"I/O time", "s", v.IOSeconds}, {"bandwidth while in I/O", "B/s", v.BytesPerSec}} {
+		if s := one.of; s != nil {
+			fmt.Fprintf(w, "%s: least %.3g, quartiles %.3g %.3g %.3g, most %.3g %s", one.name, s.Min, s.Q1, s.Median, s.Q3, s.Max, one.unit)
+			if s.This != nil {
+				fmt.Fprintf(w, "; this one %.3g, above %d and below %d of %d", *s.This, s.Below, s.Above, s.Runs)
+			}
+			fmt.Fprintln(w)
+		}
+	}
+}
+
+// shownRuns is how many runs are printed; --json has all that were compared with.
+const shownRuns = 10
+
+func printRuns(w io.Writer, runs []console.RunRow) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	rows := [][]string{}
+	for _, r := range runs[:min(len(runs), shownRuns)] {
+		by := "-"
+		if r.Remapped != nil {
+			by = "no"
+			if *r.Remapped {
+				by = r.Plan
+			}
+		}
+		rate := "-"
+		if r.BytesPerSec != nil {
+			rate = strconv.FormatFloat(*r.BytesPerSec/1e6, 'f', 1, 64)
+		}
+		rows = append(rows, []string{string(r.Job), stamp(r.Start), strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9, 'f', 1, 64), orDash(string(r.Mode)),
+			strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by})
+	}
+	return printTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", "MB/s", "FORWARDERS", "MOVED BY"}, rows)
+}
+
+// shareText is a share in percent; "-" where it is not known.
+func shareText(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(100**v, 'f', 0, 64)
 }

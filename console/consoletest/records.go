@@ -63,6 +63,13 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = &read, &write, &meta
 		v.Forwarders = map[topology.ForwarderID]int{"fwd001": 200, "fwd002": 240, "fwd003": 40}
 		v.Plans = []string{"P-000142"}
+		v.WatchedSince = r.Start.Add(time.Second)
+		v.SoFar = &history.Profile{ReadBytes: 3e9, WriteBytes: 58.4e9, Mode: history.ModeNN, MetaOps: 9021, IOSeconds: 614, Coverage: 0.99, From: history.FromWatching,
+			Phases: []history.Phase{{AtSeconds: 300, Seconds: 200, WriteBytes: 19.2e9}, {AtSeconds: 900, Seconds: 210, WriteBytes: 19.6e9}, {AtSeconds: 1700, Seconds: 204, WriteBytes: 19.6e9, ReadBytes: 3e9}},
+			Waits:  []history.Wait{{Forwarder: "fwd002", Share: 0.12}, {Forwarder: "fwd001", Share: 0.03}, {Forwarder: "fwd003", Share: 0.001}}}
+		takes, relief := 0.19, 0.81
+		v.Neighbours = []console.Neighbour{{Job: "88260", App: "LAMMPS", On: []topology.ForwarderID{"fwd001"}, ReadBytesPerSec: 90e6, WriteBytesPerSec: 15e6, Takes: &takes, Relief: &relief},
+			{Job: "88261", On: []topology.ForwarderID{"fwd002", "fwd003"}, WriteBytesPerSec: 4e6}}
 		v.Decision = &dispatch.Answer{Job: r.ID, Policy: "dfra", Plan: "P-000142", State: remap.Proposed,
 			Decision: dfra.Decision{Action: dfra.Upgrade, Remap: true, Count: 15, Wanted: 15, Reasons: []dfra.Reason{
 				{Rule: "history", Passed: true, Text: "41 earlier runs of ROMS by wei on 480 nodes"},
@@ -76,6 +83,7 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 	if r.ID == "88190" {
 		queue := 0.3
 		v.Profile = &history.Profile{ReadBytes: 4.4e12, WriteBytes: 19.2e9, Mode: history.ModeNN, IONodes: 64, PeakBytesPerSec: 2.2e9, PeakNodeBytesPerSec: 61e6,
+			Waits:         []history.Wait{{Forwarder: "fwd103", Share: 0.31}},
 			PeakOpsPerSec: 40_100, MetaOps: 8123, MetaQueue: &queue, IOSeconds: 1310, Coverage: 0.998, From: "collectors", Phases: []history.Phase{
 				{AtSeconds: 30, Seconds: 600, ReadBytes: 4.4e12, MetaOps: 4000}, {AtSeconds: 1200, Seconds: 200, WriteBytes: 9.6e9}, {AtSeconds: 2500, Seconds: 450, WriteBytes: 9.6e9, ReadBytes: 8e9}}}
 	}

@@ -84,13 +84,16 @@ type Dispatcher struct {
 
 // job is a running job as the dispatcher sees it.
 type job struct {
-	run    history.Run
-	past   *dfra.Run // its prediction
-	live   dfra.Live // peak so far
-	since  time.Time // of the first second that was watched; zero before it
-	on     []topology.ForwarderID
-	files  map[topology.NodeID]nodeFiles // of the nodes that said so
-	answer *Answer                       // nil after a restart
+	run   history.Run
+	past  *dfra.Run // its prediction
+	live  dfra.Live // peak so far
+	since time.Time // of the first second that was watched; zero before it
+	// watched is when it was last watched, meter what was seen then and before; nil before the first second.
+	watched time.Time
+	meter   *history.Meter
+	on      []topology.ForwarderID
+	files   map[topology.NodeID]nodeFiles // of the nodes that said so
+	answer  *Answer                       // nil after a restart
 
 	standing Standing // as the batch system listed it last
 }
@@ -161,6 +164,28 @@ func (d *Dispatcher) Decided(id topology.JobID) *Answer {
 	}
 	a := *j.answer
 	return &a
+}
+
+// SoFar returns what a running job has done since it is watched, and since when that is; nil where it
+// is not, or not yet. Its I/O mode is told only where the files of most of its nodes are known.
+func (d *Dispatcher) SoFar(id topology.JobID) (*history.Profile, time.Time) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	j := d.jobs[id]
+	if j == nil || j.meter == nil {
+		return nil, time.Time{}
+	}
+	p := j.meter.Profile()
+	asked := *p
+	asked.IONodes = j.run.Nodes
+	p.Mode = modeOf(j.files, &asked)
+	return p, j.meter.Since()
+}
+
+// Like returns the newest ended runs of the same user, application, project and size as a run: those
+// that its prediction is from. all is how many there are.
+func (d *Dispatcher) Like(r *history.Run, limit int) (runs []history.Run, all int, err error) {
+	return d.cfg.History.Like(r.Key(), limit)
 }
 
 // Ended returns the newest ended runs, the newest first.

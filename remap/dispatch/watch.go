@@ -46,7 +46,7 @@ func (d *Dispatcher) watch(now time.Time) {
 		all[id] = &seen{list: j.run.NodeList}
 	}
 	d.mu.RUnlock()
-	of := map[topology.NodeID]*seen{}
+	of, observed := map[topology.NodeID]*seen{}, d.cfg.Situation().Observed
 	for _, s := range all {
 		for _, n := range s.list {
 			of[n] = s
@@ -60,7 +60,7 @@ func (d *Dispatcher) watch(now time.Time) {
 			return
 		}
 		if s := of[f.Node]; s != nil {
-			s.add(f)
+			s.add(f, observed[f.Node])
 		}
 		for i := range f.Jobs {
 			if s := all[f.Jobs[i].Job]; s != nil {
@@ -89,7 +89,7 @@ func (d *Dispatcher) watch(now time.Time) {
 		if len(v.on) > 0 {
 			j.on = v.on
 		}
-		if v.nodes > 0 {
+		if v.tick.Nodes > 0 {
 			j.note(v, now)
 		}
 	}
@@ -114,37 +114,75 @@ func defaultOrObserved(s *remap.Situation, nodes []topology.NodeID) (out []topol
 
 // seen is one second of a job: sums over its nodes.
 type seen struct {
-	list                 []topology.NodeID
-	on                   []topology.ForwarderID
-	nodes                int
-	bytes, ops, metaWait float64
-	files                map[topology.NodeID]nodeFiles
+	list     []topology.NodeID
+	on       []topology.ForwarderID
+	tick     history.Tick
+	metaWait float64 // metadata operations under way
+	files    map[topology.NodeID]nodeFiles
 }
 
-func (s *seen) add(f *collector.Frame) {
-	s.nodes++
-	var meta, duration float64
+// add counts a node's newest second. A node that tells how long its operations took waits for its
+// forwarder while any is under way: by Little's law their number is their rate times their duration,
+// and a node cannot wait for more than all of its time.
+func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
+	t := &s.tick
+	t.Nodes++
+	var rate, took [3]float64 // reads, writes, metadata
+	var known [3]bool
+	told := false // of operations at all
+	bytes := 0.0
 	for _, v := range f.Samples {
 		switch v.Metric {
-		case collector.ReadBytes, collector.WriteBytes:
-			s.bytes += v.Value
-		case collector.ReadOps, collector.WriteOps:
-			s.ops += v.Value
+		case collector.ReadBytes:
+			t.Read += v.Value
+			bytes += v.Value
+		case collector.WriteBytes:
+			t.Write += v.Value
+			bytes += v.Value
+		case collector.ReadOps:
+			rate[0], told = v.Value, true
+		case collector.WriteOps:
+			rate[1], told = v.Value, true
 		case collector.MetaOps:
-			meta = v.Value
+			rate[2], told = v.Value, true
+		case collector.ClientRead:
+			took[0], known[0] = v.Value, true
+		case collector.ClientWrite:
+			took[1], known[1] = v.Value, true
 		case collector.ClientMeta:
-			duration = v.Value
+			took[2], known[2] = v.Value, true
 		}
 	}
-	s.metaWait += meta * duration // Little's law: metadata operations under way
+	t.Ops += rate[0] + rate[1]
+	t.Meta += rate[2]
+	t.PeakNode = max(t.PeakNode, bytes)
+	s.metaWait += rate[2] * took[2]
+	waits := 0.0
+	for i := range rate {
+		if rate[i] > 0 && !known[i] {
+			return
+		}
+		waits += rate[i] * took[i]
+	}
+	if told && on != "" {
+		if t.Waiting == nil {
+			t.Waiting = map[topology.ForwarderID]float64{}
+		}
+		t.Timed++
+		t.Waiting[on] += min(1, waits)
+	}
 }
 
-// note keeps the peaks.
+// note keeps the peaks and the sums.
 func (j *job) note(v *seen, now time.Time) {
 	if j.since.IsZero() {
-		j.since = now
+		j.since, j.watched = now, now.Add(-watchEvery)
+		j.meter = history.NewMeter(j.run.Start, j.run.Nodes)
 	}
-	j.live = dfra.Live{BW: max(j.live.BW, v.bytes), IOPS: max(j.live.IOPS, v.ops),
+	v.tick.At, v.tick.Seconds = now, min(freshFor, max(0, now.Sub(j.watched))).Seconds()
+	j.watched = now
+	j.meter.Add(&v.tick)
+	j.live = dfra.Live{BW: max(j.live.BW, v.tick.Read+v.tick.Write), IOPS: max(j.live.IOPS, v.tick.Ops),
 		MetaQueue: max(j.live.MetaQueue, v.metaWait/float64(max(1, len(j.on))))}
 }
 
@@ -189,6 +227,9 @@ func (d *Dispatcher) finish(ctx context.Context, r history.Run) error {
 	if j := d.ended[r.Job]; j != nil && p != nil {
 		if mode := modeOf(j.files, p); mode != "" {
 			p.Mode = mode
+		}
+		if j.meter != nil {
+			p.Waits = j.meter.Waits()
 		}
 	}
 	d.mu.RUnlock()

@@ -139,7 +139,7 @@ func BenchmarkPredict(b *testing.B) {
 	s := &Store{idx: index{series: map[Key]*series{}}}
 	for i := range 1_000_000 {
 		r := Run{User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 64, End: epoch.Add(time.Duration(i) * time.Second), Profile: &Profile{WriteBytes: float64(i)}}
-		s.idx.learn(&r)
+		s.idx.learn(&r, 0)
 	}
 	b.ResetTimer()
 	for i := range b.N {

@@ -64,6 +64,8 @@ type Profile struct {
 	// IOSeconds is the time in which the run read, wrote or asked for metadata.
 	IOSeconds float64 `json:"io_seconds"`
 	Phases    []Phase `json:"phases,omitempty"`
+	// Waits are the forwarders that the run waited for, the longest first; absent: not known.
+	Waits []Wait `json:"waits,omitempty"`
 	// StepSeconds is the resolution the profile was built at, 1 for all but very long runs.
 	StepSeconds int `json:"step_seconds,omitempty"`
 	// Coverage is the share of node-seconds that were reported, 0..1.

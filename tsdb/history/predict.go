@@ -53,6 +53,7 @@ type series struct {
 
 // outcome is what a run left to predict the next one by.
 type outcome struct {
+	at     int64 // of its record in the file
 	end    int64 // Unix nanoseconds
 	volume float64
 	mode   Mode
@@ -77,9 +78,9 @@ type index struct {
 	site   Accuracy
 }
 
-// learn takes one ended run with a profile. Runs may come in any order: an import of old logs counts
+// learn takes one ended run with a profile, and where its record is in the file. Runs may come in any order: an import of old logs counts
 // as if they had come in when they ended.
-func (x *index) learn(r *Run) {
+func (x *index) learn(r *Run, place int64) {
 	k := r.Key()
 	s := x.series[k]
 	if s == nil {
@@ -87,7 +88,7 @@ func (x *index) learn(r *Run) {
 		x.series[k] = s
 	}
 	now := outcomeOf(r.Profile)
-	now.end = r.End.UnixNano()
+	now.end, now.at = r.End.UnixNano(), place
 	at := sort.Search(len(s.past), func(i int) bool { return s.past[i].end > now.end })
 	verdict := func(before, after outcome, n int) {
 		right := after.told(before)

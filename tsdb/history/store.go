@@ -212,7 +212,7 @@ func (s *Store) take(r *Run, at int64) {
 	s.at[r.Job] = at
 	s.ended = append(s.ended, at)
 	if r.Profile != nil {
-		s.idx.learn(r)
+		s.idx.learn(r, at)
 	}
 }
 
@@ -314,6 +314,26 @@ func (s *Store) Predict(k Key) (p Prediction, ok bool) {
 		p.Run, p.Depth, p.Own, ok = found.latest, len(found.past), found.own, true
 	}
 	return p, ok
+}
+
+// Like returns the newest ended runs of key k that have a profile, the newest first, at most limit, and
+// how many there are.
+func (s *Store) Like(k Key, limit int) (runs []Run, all int, err error) {
+	s.mu.RLock()
+	var past []outcome
+	if found := s.idx.series[k]; found != nil {
+		all = len(found.past)
+		past = slices.Clone(found.past[max(0, all-limit):])
+	}
+	s.mu.RUnlock()
+	for _, o := range slices.Backward(past) {
+		r, err := s.read(o.at)
+		if err != nil {
+			return runs, all, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, all, nil
 }
 
 // Accuracy is the site's own, over all runs.

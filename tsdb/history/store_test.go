@@ -237,7 +237,7 @@ func TestAccuracyDoesNotDependOnTheOrderOfLearning(t *testing.T) {
 	learned := func() *index {
 		x := &index{series: map[Key]*series{}}
 		for i := range runs {
-			x.learn(&runs[i])
+			x.learn(&runs[i], 0)
 		}
 		return x
 	}

@@ -146,6 +146,11 @@ func (c *Client) Marks(ctx context.Context, from, to time.Time, limit int) ([]re
 	return get[[]remap.Mark](ctx, c, url.Values{"from": {from.UTC().Format(time.RFC3339)}, "to": {to.UTC().Format(time.RFC3339)}, "limit": {strconv.Itoa(limit)}}, "marks")
 }
 
+// JobRuns compares a job with the runs like it; ErrNotFound when there never was such a job.
+func (c *Client) JobRuns(ctx context.Context, id topology.JobID, limit int) (console.JobRuns, error) {
+	return get[console.JobRuns](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "jobs", string(id), "runs")
+}
+
 // Occupancy is how busy the forwarders were in the last span, by buckets, without the single forwarders.
 func (c *Client) Occupancy(ctx context.Context, span, bucket time.Duration) (console.OccupancyView, error) {
 	return get[console.OccupancyView](ctx, c, url.Values{"from": {"-" + span.String()}, "bucket": {bucket.String()}, "nodes": {"0"}}, "occupancy")

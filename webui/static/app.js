@@ -70,7 +70,7 @@ const pages = {
   plans: async (id) => (id ? (await import('./plans.js?v=__V__')).planPage(app, id) : (await import('./plans.js?v=__V__')).plansPage(app)),
   audit: async (_, q) => (await import('./lists.js?v=__V__')).auditPage(app, q),
   findings: async (id) => (id ? (await import('./findings.js?v=__V__')).findingPage(app, id) : (await import('./findings.js?v=__V__')).findingsPage(app)),
-  jobs: async (id, q) => (id.endsWith('/domains') ? (await import('./domains.js?v=__V__')).domainsPage(app, id.slice(0, -8), q) : id.endsWith('/why') ? (await import('./logs.js?v=__V__')).whyPage(app, id.slice(0, -4)) : id ? (await import('./job.js?v=__V__')).jobPage(app, id) : (await import('./lists.js?v=__V__')).jobsPage(app)),
+  jobs: async (id, q) => (id.endsWith('/domains') ? (await import('./domains.js?v=__V__')).domainsPage(app, id.slice(0, -8), q) : id.endsWith('/why') ? (await import('./logs.js?v=__V__')).whyPage(app, id.slice(0, -4)) : id.endsWith('/runs') ? (await import('./job.js?v=__V__')).jobPage(app, id.slice(0, -5), true) : id ? (await import('./job.js?v=__V__')).jobPage(app, id) : (await import('./lists.js?v=__V__')).jobsPage(app)),
   logs: async (_, q) => (await import('./logs.js?v=__V__')).logsPage(app, q),
   whatif: async (_, q) => (await import('./whatif.js?v=__V__')).whatIfPage(app, q),
   occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),

@@ -7,10 +7,11 @@ import { s } from './parallel.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
+import { runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
-/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
-export async function jobPage(app, id) {
+/** @param {import('./app.js').App} app @param {string} id @param {boolean} [toRuns] show the runs like it first @returns {Promise<import('./app.js').Page>} */
+export async function jobPage(app, id, toRuns) {
   const path = encodeURIComponent(id);
   let j = await get(`/api/v1/jobs/${path}`);
   const ended = () => Date.parse(j.end ?? '') > 0;
@@ -27,17 +28,20 @@ export async function jobPage(app, id) {
   const neighbours = new Table([
     { name: 'job', head: 'NEIGHBOUR', text: (r) => r.job }, { name: 'on', head: 'MEETS IT ON', text: (r) => r.on.slice(0, 6).join(' ') + (r.on.length > 6 ? ` and ${r.on.length - 6} more` : ''), value: (r) => r.on.length, wrap: true },
     { name: 'read', head: 'READ MB/s', num: true, text: (r) => mega(r.read), value: (r) => r.read }, { name: 'write', head: 'WRITE MB/s', num: true, text: (r) => mega(r.write), value: (r) => r.write },
+    { name: 'takes', head: '% OF BYTES THERE', num: true, text: (r) => ratio(r.takes), value: (r) => r.takes }, { name: 'relief', head: '% GONE IF THIS JOB MOVES', num: true, text: (r) => ratio(r.relief), value: (r) => r.relief },
   ], { id: (r) => r.job, go: (r) => `/jobs/${encodeURIComponent(r.job)}`, sort: 'write', caption: 'jobs on the same forwarders' });
   const noForwarder = h('p.empty', null, 'No forwarder of its nodes is observed. Mounts and forwarders\' lists of connections tell.'), noNeighbour = h('p.dim', null, 'No other job moves bytes on its forwarders now.');
   const here = h('div', null, h('h2', null, 'Forwarders'), noForwarder, forwarders.el, h('h2', null, 'Neighbours'), noNeighbour, neighbours.el);
-  const el = h('div', null, title, facts, card, did, way, here);
+  const runs = runsPart(id);
+  const el = h('div', null, title, facts, card, did, runs.el, way, here);
 
   function draw() {
     const run = ended() ? `ended ${clock(j.end)} after ${age(Date.parse(j.end) - Date.parse(j.start))}` : `running ${age(app.now() - Date.parse(j.start))}`;
     setText(title, `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${j.node_count} nodes  ${run}`);
     /** @type {[string, Node|string][]} */
     const lines = [];
-    if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} 1/s`]);
+    if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} 1/s`], ['so far', soFar(j, app.now())]);
+    lines.push(['waited', waited(ended() ? j.profile : j.so_far) || missing]);
     if (ended()) lines.push(['served by', (j.served_by ?? []).join(' ') || missing]);
     if (j.plans.length) lines.push(['plans', h('span', null, ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' ']))]);
     lines.push(['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')], ['shared file', h('a', { href: `/jobs/${path}/domains` }, 'how it could be divided among writers, and which hints to set (d)')]);
@@ -62,6 +66,7 @@ export async function jobPage(app, id) {
       o.write += l.write_bytes_per_sec;
       others.set(l.job, o);
     }
+    for (const n of j.neighbours ?? []) if (others.has(n.job)) Object.assign(others.get(n.job), { takes: n.takes, relief: n.relief });
     neighbours.update([...others.values()]);
     noNeighbour.hidden = others.size > 0;
     neighbours.el.hidden = others.size === 0;
@@ -76,11 +81,14 @@ export async function jobPage(app, id) {
     draw();
   }
   draw();
-  await load();
+  let turns = 0;
+  await Promise.all([load(), runs.load()]);
+  const reload = async () => { await load(); if (++turns % 10 === 0) await runs.load(); };
   return {
-    title: `job ${id}`, el, update: everyOther(load, app),
+    title: `job ${id}`, el, update: everyOther(reload, app), focus: toRuns ? () => runs.el.scrollIntoView() : undefined,
     keys: {
       Enter: ['forwarder', () => { const r = forwarders.current(); if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`); }], ...rowKeys((step) => forwarders.move(step)),
+      u: ['runs like it', () => { app.go(`/jobs/${path}/runs`); }],
       w: ['why', () => app.go(`/jobs/${path}/why`)], d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
       p: ['propose', () => { const r = forwarders.current(); if (r) app.go(`/propose?from=${encodeURIComponent(r.id)}&job=${path}`); else app.note('No forwarder of this job is observed: there would be no way back.'); }],
       ...exportKeys(`job-${id}`, () => (ended() ? [['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'], ...(j.profile?.phases ?? []).map((/** @type {any} */ p) => [p.at_seconds, p.seconds, p.read_bytes, p.write_bytes, p.meta_ops])]
@@ -88,6 +96,14 @@ export async function jobPage(app, id) {
       () => { const svg = el.querySelector('svg'); return svg ? saveSVG(`job-${id}`, /** @type {any} */ (svg)) : app.note('There is no picture on this page now.'); }),
     },
   };
+}
+
+/** What a running job has done since it is watched. @param {any} j @param {number} now */
+function soFar(j, now) {
+  const p = j.so_far;
+  if (!p) return 'not known: none of its nodes has been heard yet';
+  const late = Date.parse(j.watched_since) - Date.parse(j.start), ran = (now - Date.parse(j.start)) / 1000;
+  return `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ${(p.phases ?? []).length} phases with I/O, ${ratio(p.io_seconds / Math.max(1, ran))} % of the time${late > 60_000 ? `; watched since ${clock(j.watched_since)} only` : ''}`;
 }
 
 /** What the policy said at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */

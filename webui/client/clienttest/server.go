@@ -47,6 +47,9 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	read(mux, "GET /api/v1/jobs/{id}", func(r *http.Request) (any, error) {
 		return fake.Job(r.Context(), topology.JobID(r.PathValue("id")))
 	})
+	read(mux, "GET /api/v1/jobs/{id}/runs", func(r *http.Request) (any, error) {
+		return fake.JobRuns(r.Context(), topology.JobID(r.PathValue("id")), 0)
+	})
 	read(mux, "GET /api/v1/occupancy", func(r *http.Request) (any, error) {
 		span, _ := time.ParseDuration(strings.TrimPrefix(r.URL.Query().Get("from"), "-"))
 		bucket, _ := time.ParseDuration(r.URL.Query().Get("bucket"))

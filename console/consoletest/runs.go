@@ -1,0 +1,54 @@
+package consoletest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/tsdb/history"
+)
+
+// JobRuns is console.Records': the running job has 41 runs like it, most of them faster; of the ended
+// ones one stands alone.
+func (f *Fake) JobRuns(ctx context.Context, id topology.JobID, _ int) (console.JobRuns, error) {
+	j, err := f.Job(ctx, id)
+	if err != nil {
+		return console.JobRuns{}, err
+	}
+	v := console.JobRuns{Job: id, User: j.User, App: j.App, Nodes: j.NodeCount, Runs: []console.RunRow{}}
+	if p := j.Profile; p != nil {
+		rate := p.VolumeBytes() / p.IOSeconds
+		v.This = &console.RunRow{Job: id, Start: j.Start, End: j.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, IOSeconds: p.IOSeconds, BytesPerSec: &rate}
+	}
+	if !j.End.IsZero() {
+		return v, nil
+	}
+	io, rate := j.SoFar.IOSeconds, j.SoFar.VolumeBytes()/j.SoFar.IOSeconds
+	v.This = &console.RunRow{Job: id, Start: j.Start, IOSeconds: io, BytesPerSec: &rate}
+	var times, rates []float64
+	for i := range 41 {
+		took := 420 + 90*math.Sin(float64(i*i)) + float64(i%5)*60
+		bytes := 57e9 + 1e9*float64(i%7)
+		mean := bytes / took
+		no := false
+		start := j.Start.Add(-time.Duration(i+1) * 7 * time.Hour)
+		r := console.RunRow{Job: topology.JobID(fmt.Sprint(88200 - 31*i)), Start: start, End: start.Add(50*time.Minute + time.Duration(took)*time.Second),
+			ReadBytes: 3e9, WriteBytes: bytes - 3e9, Mode: history.ModeNN, IOSeconds: took, BytesPerSec: &mean, Remapped: &no,
+			Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"}, Waits: []history.Wait{{Forwarder: "fwd002", Share: 0.01 * float64(1+i%6)}}}
+		switch {
+		case i%10 == 3:
+			yes := true
+			r.Remapped, r.Plan, r.Forwarders = &yes, fmt.Sprintf("P-%06d", 90+i), []topology.ForwarderID{"fwd200", "fwd201", "fwd202", "fwd203"}
+		case i > 36: // from logs
+			r.Remapped, r.Forwarders, r.Waits = nil, nil, nil
+		}
+		v.Runs = append(v.Runs, r)
+		times, rates = append(times, took), append(rates, mean)
+	}
+	v.All = len(v.Runs)
+	v.IOSeconds, v.BytesPerSec = console.SpreadOf(times, &io), console.SpreadOf(rates, &rate)
+	return v, nil
+}
