@@ -37,13 +37,17 @@ func TestCommandsOnADaemon(t *testing.T) {
 		says []string
 	}{
 		{"jobs", program.Done, []string{"JOB", "88231", "ROMS", "wei", "480"}},
-		{"job 88231", program.Done, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB", "upgrade by policy dfra"}},
+		{"job 88231", program.Done, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB", "upgrade by policy dfra",
+			"so far read 3e+09 B", "waited for fwd002 12 %", "41 ended runs like it", "I/O time: least", "above 32 and below 9 of 41", "neighbour 88260 LAMMPS", "P-000093"}},
 		{"job 88190", program.Done, []string{"mode N-N", "64 nodes did I/O"}},
 		{"job 1", program.NotFound, []string{`job "1"`}},
 		{"job", program.Usage, []string{"fairway job --help"}},
 		{"plans", program.Done, []string{"PLAN", "STATE"}},
 		{"plan show P-9", program.NotFound, []string{"P-9"}},
 		{"audit", program.Done, []string{"excluded", "disk errors since the night"}},
+		{"audit --actor nobody", program.Done, []string{"SEQ"}},
+		{"occupancy", program.Done, []string{"MIN %", "not counted"}},
+		{"occupancy --span year", program.Usage, []string{"hour, day, month"}},
 		{"canary fwd003", program.Done, []string{"fwd003 ms", "write   41", "peers: 117 forwarders"}},
 		{"findings silence F-0091 --for 2h", program.Done, []string{"suspect, silent until "}},
 		{"findings silence", program.Usage, []string{"fairway findings silence --help"}},

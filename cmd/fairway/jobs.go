@@ -106,8 +106,12 @@ func printJob(w io.Writer, j jobAndRuns) error {
 }
 
 func printProfile(w io.Writer, when string, f *history.Profile) {
-	fmt.Fprintf(w, "%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, I/O for %.0f s, peak %.3g B/s, %d phases, %.0f %% reported\n",
-		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), f.IOSeconds, f.PeakBytesPerSec, len(f.Phases), 100*f.Coverage)
+	who := "I/O"
+	if f.IONodes > 0 {
+		who = fmt.Sprintf("%d nodes did I/O", f.IONodes)
+	}
+	fmt.Fprintf(w, "%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %d phases, %.0f %% reported\n",
+		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec, len(f.Phases), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
 			fmt.Fprintf(w, "waited for %s %.0f %% of its nodes' time\n", one.Forwarder, 100*one.Share)
