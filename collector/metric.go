@@ -44,6 +44,8 @@ const (
 	PSIIOFull             // 0..1
 	Errors                // failed operations, 1/s
 	Retransmits           // 1/s
+	BacklogLen            // requests that no worker is free for, where QueueLen counts those in service too
+	PathLossRatio         // 0..1, segments between the node and its forwarder that were sent again or came disordered
 	metricEnd
 )
 
@@ -68,7 +70,7 @@ var metricNames = [...]string{
 	"meta_exec", "threads_busy", "threads", "connections", "cache_hit_ratio", "link_rx_bytes",
 	"link_tx_bytes", "client_read", "client_write", "client_meta", "probe_read", "probe_write",
 	"probe_meta", "server_time", "cpu_seconds", "disk_read_bytes", "disk_write_bytes",
-	"disk_busy_ratio", "psi_io_some", "psi_io_full", "errors", "retransmits",
+	"disk_busy_ratio", "psi_io_some", "psi_io_full", "errors", "retransmits", "backlog_len", "path_loss_ratio",
 }
 
 // MetricCount is one more than the largest metric number in use.

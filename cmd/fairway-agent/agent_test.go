@@ -126,6 +126,7 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"phase = \"1s\"\n":                                    "phase",
 		"role = compute\n":                                    "agent.toml:1",
 		"[source.diod]\nenabled = true\nqueue_hz = 0\n":       "source.diod.queue_hz = 0",
+		"[source.diod]\nenabled = true\nworkers = 0\n":        "source.diod.workers = 0",
 		"[orders]\nenabled = true\n":                          "orders.enabled by fwdmount needs source.fwdmount.enabled",
 		"[orders]\nenabled = true\nby = \"magic\"\n":          `orders.by = "magic"`,
 		"[orders]\nenabled = true\nby = \"lnetroute\"\n":      "orders.lnet.net and orders.forwarders",

@@ -60,6 +60,7 @@ type Diod struct {
 	Enabled     bool     `toml:"enabled" help:"Read a diod: bandwidth, operations, queue, metadata wait, clients."`
 	Addr        string   `toml:"addr" help:"Where it listens, HOST:PORT. It must export ctl (-e ctl)."`
 	QueueHz     int      `toml:"queue_hz" help:"Samples of its queue gauge a second, 1 to 100."`
+	Workers     int      `toml:"workers" help:"Its threads for each tree (--nwthreads), 1 to 1024: requests beyond them wait."`
 	UID         uint32   `toml:"uid" help:"User number to attach as."`
 	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
 	PIDFile     string   `toml:"pid_file" help:"File with the process number of a diod on this machine, for its CPU time; empty: not measured."`
@@ -111,7 +112,7 @@ func defaultConfig() Config {
 		Orders: Orders{By: byFwdMount, Relay: RelayOpt{Listen: "127.0.0.1:564"}, Mount: MountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
 		Source: Sources{
 			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
-			Diod:     Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, SkipClients: []string{}},
+			Diod:     Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, Workers: diod.DefaultWorkers, SkipClients: []string{}},
 			Relay:    Relay{Control: "/run/fairway/relay.sock", SkipClients: []string{}},
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
@@ -168,6 +169,8 @@ func (c *Config) validate() error {
 		return errors.New("spool.dir is empty: seconds need a place while the daemon is away")
 	case d.Enabled && (d.QueueHz < 1 || d.QueueHz > 100):
 		return fmt.Errorf("source.diod.queue_hz = %d: want 1 to 100", d.QueueHz)
+	case d.Enabled && (d.Workers < 1 || d.Workers > 1024):
+		return fmt.Errorf("source.diod.workers = %d: want 1 to 1024", d.Workers)
 	case d.Enabled && d.Addr == "":
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
 	case c.Source.Relay.Tables && !c.Source.Relay.Enabled:

@@ -25,7 +25,7 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, fwdmount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
-		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
+		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Workers: s.Workers, Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}

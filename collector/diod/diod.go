@@ -2,7 +2,8 @@
 // 9P2000.L I/O forwarding daemon.
 //
 // It fills read_bytes, write_bytes, read_ops, write_ops, meta_ops, queue_len (requests queued and in
-// service, sampled 20 times a second and averaged), server_time (by Little's law: mean queue length
+// service, sampled 20 times a second and averaged), backlog_len (of those the ones for which no worker thread of
+// their tree is free), server_time (by Little's law: mean queue length
 // over completion rate), meta_wait (a timed getattr a second in each tree's own worker pool),
 // connections, the routes of its clients, each job's share where jobs attach to .../jobs/ID, and,
 // where the process is known, cpu_seconds. diod does not tell latencies by class: waits and exec times
@@ -26,6 +27,9 @@ import (
 // DefaultQueueHz is how often the queue gauge is sampled.
 const DefaultQueueHz = 20
 
+// DefaultWorkers is how many threads diod gives each tree unless it is told otherwise.
+const DefaultWorkers = 16
+
 // Options say where a diod is.
 type Options struct {
 	Addr string            // HOST:PORT
@@ -36,8 +40,10 @@ type Options struct {
 	// Behind says that a relay stands in front: its address is the only client, and routes and connections
 	// are left to the relay's own source.
 	Behind bool
-	PID    func() (int, bool) // diod's process on this machine; nil is not known
-	Proc   fs.FS              // the proc file system for PID; nil is /proc
+	// Workers is how many threads diod has for each tree (its --nwthreads); 0 is DefaultWorkers.
+	Workers int
+	PID     func() (int, bool) // diod's process on this machine; nil is not known
+	Proc    fs.FS              // the proc file system for PID; nil is /proc
 }
 
 // Source reads one diod.
@@ -73,6 +79,9 @@ var _ collector.Source = (*Source)(nil)
 func New(opt Options) *Source {
 	if opt.Hz <= 0 {
 		opt.Hz = DefaultQueueHz
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = DefaultWorkers
 	}
 	return newSource(opt, dialDiod(opt.Addr, opt.UID, opt.Hz))
 }
@@ -119,7 +128,7 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l = newLink(c)
+	l = newLink(c, uint64(s.opt.Workers))
 	s.mu.Lock()
 	done = s.done
 	if !done {
@@ -235,6 +244,9 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 		if known && total[allOps] > 0 {
 			into.Add(collector.ServerTime, mean/total[allOps])
 		}
+	}
+	if mean, ok := q.backlog(); ok {
+		into.Add(collector.BacklogLen, mean)
 	}
 	if waited {
 		into.Add(collector.MetaWait, wait.Seconds())

@@ -20,6 +20,7 @@ const (
 // their counters do not go with their last user.
 type link struct {
 	control control
+	workers uint64 // of each tree
 	cancel  context.CancelFunc
 	ctx     context.Context // ends with the link; for what outlives one tick
 	running sync.WaitGroup
@@ -48,6 +49,7 @@ type hold struct {
 type queue struct {
 	samples int
 	sum     uint64
+	waiting uint64 // of sum: more than a tree has workers
 	trees   map[string]uint64
 }
 
@@ -66,10 +68,18 @@ func (q *queue) of(tree string) (mean float64, ok bool) {
 	return float64(sum) / float64(q.samples), true
 }
 
-func newLink(c control) *link {
+// backlog is the mean number of requests that no worker was free for.
+func (q *queue) backlog() (mean float64, ok bool) {
+	if q.samples == 0 {
+		return 0, false
+	}
+	return float64(q.waiting) / float64(q.samples), true
+}
+
+func newLink(c control, workers uint64) *link {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &link{
-		control: c, ctx: ctx, cancel: cancel, held: map[string]*hold{}, failed: map[string]bool{},
+		control: c, workers: workers, ctx: ctx, cancel: cancel, held: map[string]*hold{}, failed: map[string]bool{},
 		queue: queue{trees: map[string]uint64{}}, spare: queue{trees: map[string]uint64{}},
 	}
 	l.running.Go(l.sampleQueue)
@@ -106,6 +116,7 @@ func (l *link) sampleQueue() {
 		l.queue.samples++
 		queueOf(text, func(tree []byte, queued uint64) {
 			l.queue.sum += queued
+			l.queue.waiting += queued - min(queued, l.workers)
 			if sum, ok := l.queue.trees[string(tree)]; !ok || queued > 0 { // only a new tree allocates
 				l.queue.trees[string(tree)] = sum + queued
 			}
@@ -126,7 +137,7 @@ func (l *link) takeQueue() *queue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue, l.spare = l.spare, l.queue
-	l.queue.samples, l.queue.sum = 0, 0
+	l.queue.samples, l.queue.sum, l.queue.waiting = 0, 0, 0
 	if len(l.queue.trees) > maxHeld {
 		clear(l.queue.trees)
 	}

@@ -73,10 +73,21 @@ type Report struct {
 	Connected bool `json:"connected"`
 	OpenFiles int  `json:"open_files"`
 	Waiting   int  `json:"waiting"` // operations in flight
+	// Path is what the kernel counts of the connection to the forwarder; it begins anew with each.
+	Path Path `json:"path,omitzero"`
 	// Ops is by operation: read, write, and each metadata operation.
 	Ops map[string]Op `json:"ops"`
 	// Jobs holds the jobs seen in the last hour; "" is everything without a job.
 	Jobs map[topology.JobID]Share `json:"jobs,omitempty"`
+}
+
+// Path is what the kernel counts of a TCP connection, in segments that carry data.
+type Path struct {
+	Connection uint64 `json:"connection"` // the how manieth of the mount it is, from 1; 0: not counted
+	Sent       uint64 `json:"sent"`
+	Resent     uint64 `json:"resent"` // of these: sent again
+	Received   uint64 `json:"received"`
+	Disordered uint64 `json:"disordered"` // of these: came before something sent earlier
 }
 
 // Request is one line on the control socket.

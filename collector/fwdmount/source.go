@@ -33,6 +33,8 @@ const (
 	count
 	nanos
 	failed
+	segments // of the connection to the forwarder, both ways
+	lost     // of these: sent again, or disordered
 )
 
 // total is the job under which the whole node is counted; no job has that name.
@@ -44,7 +46,8 @@ type Source struct {
 	socket string
 	rates  collector.Rates[key]
 	// started is the mount's start at the last reading: another one means that its counters began anew.
-	started time.Time
+	started    time.Time
+	connection uint64 // that was counted then
 }
 
 var _ collector.Source = (*Source)(nil)
@@ -88,6 +91,7 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 	if v, ok := s.rates.Rate(key{total, meta, failed}, errs); ok {
 		into.Add(collector.Errors, v)
 	}
+	s.path(r, into)
 	for id, j := range r.Jobs {
 		if id == "" || id == total {
 			continue
@@ -99,6 +103,26 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 	into.Resets += s.rates.Resets
 	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: r.Forwarder, Generation: r.Generation, Lost: !r.Connected})
 	into.RoutesComplete = true
+}
+
+// fewSegments a second say nothing of a path.
+const fewSegments = 20
+
+// path adds what part of the segments to and from the forwarder did not get through as they were sent.
+func (s *Source) path(r *Report, into *collector.Reading) {
+	p := &r.Path
+	if p.Connection != s.connection { // its counters began anew: that is no reset
+		s.connection = p.Connection
+		return
+	}
+	if p.Connection == 0 {
+		return
+	}
+	all, ok := s.rates.Rate(key{total, meta, segments}, p.Sent+p.Received)
+	bad, also := s.rates.Rate(key{total, meta, lost}, p.Resent+p.Disordered)
+	if ok && also && all*s.rates.Seconds() >= fewSegments {
+		into.Add(collector.PathLossRatio, min(1, bad/all))
+	}
 }
 
 // samples appends one share's rates and the mean time its operations took as the programs saw it.

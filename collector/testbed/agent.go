@@ -73,7 +73,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 		role = topology.Forwarder
 		sources["diod"] = table{
 			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "uid": os.Geteuid(),
-			"queue_hz": a.QueueHz, "skip_clients": []string{hostName}, "pid_file": tb.pidFile(n.id),
+			"queue_hz": a.QueueHz, "workers": tb.cfg.Threads, "skip_clients": []string{hostName}, "pid_file": tb.pidFile(n.id),
 		}
 	case mounted:
 		sources["fwdmount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}

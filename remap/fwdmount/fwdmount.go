@@ -157,7 +157,13 @@ func (m *Mount) Report() report.Report {
 		MountPoint: m.opt.MountPoint, Forwarder: l.target.Forwarder, Addr: l.target.Addr, Generation: l.gen,
 		Connected: l.cur != nil, OpenFiles: len(l.handles), Waiting: l.inside,
 	}
+	cur := l.cur
 	l.mu.Unlock()
+	if cur != nil {
+		if p, ok := cur.client.Path(); ok {
+			r.Path = report.Path{Connection: cur.number, Sent: p.Sent, Resent: p.Resent, Received: p.Received, Disordered: p.Disordered}
+		}
+	}
 	m.counts.fill(&r)
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/collector/p9"
@@ -44,6 +45,7 @@ var (
 type session struct {
 	client *p9.Client
 	root   *p9.Fid
+	number uint64 // of the mount's connections, from 1
 }
 
 // link is the mount's connection to its one forwarder. Operations enter and leave it; a remap closes
@@ -53,7 +55,8 @@ type link struct {
 	uid  uint32
 	log  *slog.Logger
 
-	turn chan struct{} // holds a token through a remap or reconnect: one at a time
+	turn        chan struct{} // holds a token through a remap or reconnect: one at a time
+	connections atomic.Uint64 // made so far
 
 	mu       sync.Mutex // guards everything below
 	cur      *session   // nil while lost
@@ -96,7 +99,7 @@ func (l *link) connect(ctx context.Context, t Target) (*session, error) {
 		c.Close()
 		return nil, fmt.Errorf("forwarder %s at %s: %w", t.Forwarder, t.Addr, err)
 	}
-	return &session{c, root}, nil
+	return &session{c, root, l.connections.Add(1)}, nil
 }
 
 // signal wakes every waiter; the caller holds mu.
