@@ -16,7 +16,7 @@ import (
 )
 
 // Model is the version that findings carry.
-const Model = "clientslow-2"
+const Model = "clientslow-3"
 
 const (
 	// least is the latency below which differences are noise of the machine, not of the service, s.
@@ -46,10 +46,19 @@ const (
 	plainBet           = 1.6
 	plainFrom, plainly = 1.0, 1.6
 	// own is a further class: a stat that the forwarder's collector sends through it every second.
-	own     = failslow.Meta + 1
-	classes = int(own) + 1
+	own = failslow.Meta + 1
+	// lossy is one more: what part of the packets between it and its clients is lost. A link that loses some
+	// now and then makes few operations slow, and those by a pause that says little in a mean.
+	lossy   = own + 1
+	classes = int(lossy) + 1
+	// leastLoss is the share below which differences are noise: congestion loses as much on any link.
+	leastLoss  = 2e-3
+	fewPackets = 100 // a second say nothing of it
 	// calmQueue is how many requests a forwarder may have before such a stat waits for its turn.
 	calmQueue = 4
+	// marginRate is how fast a class learns its margin, a second at work, and mostMargin bounds it: what is more
+	// is no habit.
+	marginRate, mostMargin = 0.01, 0.4
 	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
 	doubtAt, release = 0.5, 0.1
 )
@@ -78,6 +87,7 @@ type class struct {
 	At        int64   // newest second seen
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
 	Own, N    float64 // what the node is used to, over N seconds
+	Margin    float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
 	Capital   float64
 	Start     int64
 	Ratio     float64 // smoothed log ratio to the peers
@@ -137,6 +147,10 @@ func (d *Detector) read(o *failslow.Observation) {
 		s := &n.Class[own]
 		s.At, s.Log = d.now, math.Log(max(t, least))
 	}
+	if o.Packets >= fewPackets {
+		s := &n.Class[lossy]
+		s.At, s.Log = d.now, math.Log(leastLoss+o.Lost/o.Packets)
+	}
 }
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
@@ -164,6 +178,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	if n.Alarm {
 		lowest = clearBet
 	}
+	x -= s.Margin
 	bet := max(lowest, min((slowBy*x-slowBy*slowBy/2)/(sigma*sigma), most))
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
@@ -174,6 +189,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	if n.Alarm || s.Capital-bet > doubtAt*d.limit {
 		return true
 	}
+	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
 	s.N++
 	s.Own += (s.Log - s.Own) / min(s.N, memory)
 	d.spread[c] += (min(1.25*math.Abs(s.Log-peers), 1) - d.spread[c]) / 5000
@@ -225,7 +241,10 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 	return r
 }
 
-var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats"}
+var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats", "packets"}
+
+// lossOf is the share that a logarithm of lossy stands for.
+func lossOf(log float64) float64 { return max(0, math.Exp(log)-leastLoss) }
 
 func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Verdict) {
 	since := n.Class[worst].Start
@@ -236,6 +255,12 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	v.Confidence = min(0.99, v.Score/1.2)
 	v.Evidence = map[string]float64{"score": v.Score}
 	s := &n.Class[worst]
+	if worst == int(lossy) {
+		v.Evidence["lost"], v.Evidence["peers_lost"] = lossOf(s.Took), lossOf(s.Took-s.Ratio)
+		v.Sentence = fmt.Sprintf("%.2g%% of the packets between %s and its clients are lost since %s, against %.1g%% of its peers'",
+			100*lossOf(s.Took), id, v.Since.Format("15:04:05"), 100*lossOf(s.Took-s.Ratio))
+		return
+	}
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
 	ratios := d.Ratio(id)
 	if worst == int(own) {

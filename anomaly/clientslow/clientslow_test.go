@@ -19,13 +19,14 @@ type layer struct {
 	rng   *rand.Rand
 	now   time.Time
 	slow  func(node, class int) float64 // factor on what clients see
+	loses func(node int) float64        // share of packets that a link loses besides the usual
 	alarm map[topology.NodeID]time.Time
 	last  map[topology.NodeID]anomaly.Verdict
 }
 
 func newLayer(seed uint64) *layer {
 	return &layer{Detector: New(500 * 24 * time.Hour), rng: rand.New(rand.NewPCG(seed, 8)), now: time.Unix(1.8e9, 0),
-		slow: func(int, int) float64 { return 1 }, alarm: map[topology.NodeID]time.Time{}, last: map[topology.NodeID]anomaly.Verdict{}}
+		slow: func(int, int) float64 { return 1 }, loses: func(int) float64 { return 0 }, alarm: map[topology.NodeID]time.Time{}, last: map[topology.NodeID]anomaly.Verdict{}}
 }
 
 func (l *layer) live(seconds int) {
@@ -45,6 +46,10 @@ func (l *layer) live(seconds int) {
 				if c < 2 {
 					k.Bytes = 40 * 256e3
 				}
+			}
+			if busy {
+				o.Packets = 8000
+				o.Lost = 8000 * (0.001*l.rng.ExpFloat64() + l.loses(i)*(0.5+l.rng.Float64()))
 			}
 			obs = append(obs, o)
 		}
@@ -105,6 +110,42 @@ func TestOnlyTheSlowOneIsAccused(t *testing.T) {
 			if v := l.last["fwd2"]; v.Level != anomaly.Clean {
 				t.Errorf("%s, seed %d: still %d after it ended", c.name, seed, v.Level)
 			}
+		}
+	}
+}
+
+// TestLossyLinkIsFound: one packet in fifty is lost, and what the operations take in the mean is as ever. What
+// all links lose is nobody's fault.
+func TestLossyLinkIsFound(t *testing.T) {
+	for seed := range uint64(5) {
+		l := newLayer(seed)
+		l.live(600)
+		l.loses = func(int) float64 { return 0.02 }
+		l.live(300)
+		if len(l.alarm) > 0 {
+			t.Errorf("seed %d: all links lose, and %v are accused", seed, l.alarm)
+		}
+		l.loses = func(int) float64 { return 0 }
+		l.live(300)
+		begun := l.now
+		l.loses = func(n int) float64 {
+			if n == 2 {
+				return 0.02
+			}
+			return 0
+		}
+		l.live(300)
+		at, ok := l.alarm["fwd2"]
+		if !ok || at.Sub(begun) > 90*time.Second || len(l.alarm) != 1 {
+			t.Errorf("seed %d: accused %v, %s after it began", seed, l.alarm, at.Sub(begun))
+		}
+		if v := l.last["fwd2"]; v.Class != "" || !strings.Contains(v.Sentence, "% of the packets between fwd2 and its clients are lost") || v.Evidence["lost"] < 0.01 {
+			t.Errorf("%+v", v)
+		}
+		l.loses = func(int) float64 { return 0 }
+		l.live(300)
+		if v := l.last["fwd2"]; v.Level != anomaly.Clean {
+			t.Errorf("seed %d: still %d after it ended", seed, v.Level)
 		}
 	}
 }

@@ -13,8 +13,14 @@ import (
 // load leaves a doubt, a few canaries settle it.
 const (
 	idleLoad = 0.02 // of peak: below it a node counts as idle
+	// loadedFor is how long a second of load counts for the load of a canary: bursts are short, and a canary
+	// may meet the end of one, s.
+	loadedFor = 3
 	// calmFor is how long no request may have waited before a canary is sent: its own wait would be in it.
 	calmFor = 12
+	// calmBacklog is how many requests may have waited in the mean of a second: a server that is looked at many
+	// times a second shows an instant of one now and then.
+	calmBacklog = 0.5
 	// suspicion is the log capital from which a node is probed as a suspect.
 	suspicion  = 2.0
 	readyAfter = 10 // canaries of a class before their noise is measured
@@ -26,16 +32,68 @@ const (
 	wideTail  = 1.5
 )
 
-// canaryLayer is what canaries usually take, log seconds, learnt from nodes without suspicion.
+// loadLevels are the shares of the peak, in bytes or operations, from which a node has the next level of load.
+var loadLevels = [...]float64{idleLoad, 0.15, 0.5}
+
+const levels = len(loadLevels) + 1
+
+// canaryLayer is what canaries usually take, learnt from nodes without suspicion, by level of load. Without
+// Settings.ProbeBusy there is one level.
 type canaryLayer struct {
-	Usual [classes]offset
-	Noise [classes]noise
-	Wide  [classes]noise // the same, with the tail
+	Level [levels]canaryLevel
 
 	suspects int // nodes under suspicion in the newest second
 }
 
-func (l *canaryLayer) teach(c Class, x float64) {
+// canaryLevel is in log seconds.
+type canaryLevel struct {
+	Usual [classes]offset
+	Noise [classes]noise
+	Wide  [classes]noise // the same, with the tail
+}
+
+// level is the place in canaryLayer of a canary that is sent through a node now.
+func (d *Detector) level(n *node) *canaryLevel {
+	if !d.set.ProbeBusy {
+		return &d.canaries.Level[0]
+	}
+	load, k := n.loadLately(d.now), 0
+	for k < len(loadLevels) && load >= loadLevels[k] {
+		k++
+	}
+	return &d.canaries.Level[k]
+}
+
+// recent is a node's load of one of its newest seconds.
+type recent struct {
+	at   int64
+	load float64
+}
+
+// noteLoad keeps how much of what any node was seen to do the node does now.
+func (d *Detector) noteLoad(n *node, o *Observation) {
+	ops := 0.0
+	for c := range o.Class {
+		ops += max(0, o.Class[c].Ops)
+	}
+	d.peakOps.see(n.index, d.now, ops)
+	load := n.Load
+	if most := d.peakOps.value(); most > 0 {
+		load = max(load, ops/most)
+	}
+	n.loads[d.now%loadedFor] = recent{d.now, load}
+}
+
+func (n *node) loadLately(now int64) (most float64) {
+	for _, r := range n.loads {
+		if now-r.at < loadedFor {
+			most = max(most, r.load)
+		}
+	}
+	return most
+}
+
+func (l *canaryLevel) teach(c Class, x float64) {
 	u, n := &l.Usual[c], &l.Noise[c]
 	u.Count++
 	step := x - u.Mean
@@ -51,7 +109,7 @@ func (l *canaryLayer) teach(c Class, x float64) {
 	u.Mean += step / min(u.Count, [classes]float64{200, 200, 30}[c])
 }
 
-func (l *canaryLayer) sigma(c Class) float64 {
+func (l *canaryLevel) sigma(c Class) float64 {
 	n := &l.Noise[c]
 	if l.tailed(c) {
 		return max(0.08, 1.25*l.Wide[c].Mean)
@@ -60,10 +118,10 @@ func (l *canaryLayer) sigma(c Class) float64 {
 }
 
 // tailed says that some canaries take many times as long as usual without any fault.
-func (l *canaryLayer) tailed(c Class) bool { return l.Wide[c].Mean > wideTail*l.Noise[c].Mean }
+func (l *canaryLevel) tailed(c Class) bool { return l.Wide[c].Mean > wideTail*l.Noise[c].Mean }
 
 // most bounds what one canary can win, else plain: of four canaries one may take long by chance.
-func (l *canaryLayer) most(plain float64, of ...Class) float64 {
+func (l *canaryLevel) most(plain float64, of ...Class) float64 {
 	if slices.ContainsFunc(of, l.tailed) {
 		return 0.8
 	}
@@ -83,16 +141,16 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		return // the whole layer is slow: nothing to compare with
 	}
 	var r [classes]float64
-	all := true
+	all, at := true, d.level(n)
 	for c := range classes {
-		u := &d.canaries.Usual[c]
+		u := &at.Usual[c]
 		if !known(p.Took[c]) || u.Count < judgeAfter {
 			all = false
 		} else {
 			r[c] = d.canaryLog(p, c) - u.Mean - n.habit(c)
 		}
 		if known(p.Took[c]) && (crowd || !d.suspect(n)) {
-			d.canaries.teach(Class(c), d.canaryLog(p, c))
+			at.teach(Class(c), d.canaryLog(p, c))
 			if u.Count > readyAfter {
 				h := &n.Canary[c]
 				h.Count++
@@ -101,7 +159,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 	}
 	if all && !crowd {
-		d.betCanary(n, r)
+		d.betCanary(n, at, r)
 	}
 }
 
@@ -120,8 +178,7 @@ func (n *node) habit(c int) float64 {
 	return clip(h.Mean*h.Count/(h.Count+10), -0.1, 0.1)
 }
 
-func (d *Detector) betCanary(n *node, r [classes]float64) {
-	l := &d.canaries
+func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64) {
 	sr, sw, sm := l.sigma(Read), l.sigma(Write), l.sigma(Meta)
 	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+0.05*0.05
 	if min(r[Read], r[Write]) < 0.3*both {
@@ -147,7 +204,7 @@ func (d *Detector) suspect(n *node) bool {
 }
 
 // Due lists the nodes that want a canary now, the suspects first: those under suspicion every
-// SuspectProbeEvery, those without load every IdleProbeEvery. A node in the list is not listed again
+// SuspectProbeEvery, those without load (Settings.ProbeBusy: all others) every IdleProbeEvery. A node in the list is not listed again
 // before its time, whether or not anything came of it. What came is told with Probe.
 func (d *Detector) Due(now time.Time) []topology.NodeID {
 	t := now.Unix()
@@ -165,7 +222,7 @@ func (d *Detector) Due(now time.Time) []topology.NodeID {
 		case doubt && t-n.Asked >= int64(d.set.SuspectProbeEvery.Seconds()):
 			n.Asked = t
 			suspects = append(suspects, n.ID)
-		case !doubt && n.Load < idleLoad && t-n.Asked >= int64(d.set.IdleProbeEvery.Seconds()):
+		case !doubt && (d.set.ProbeBusy || n.Load < idleLoad) && t-n.Asked >= int64(d.set.IdleProbeEvery.Seconds()):
 			n.Asked = t
 			idle = append(idle, n.ID)
 		}

@@ -19,6 +19,7 @@ type Detector struct {
 	now       int64 // the newest second, Unix
 	began     int64
 	peak      peak
+	peakOps   peak       // as peak, in operations of all classes
 	common    [2]float64 // this second's factor of the whole layer, log
 	lately    [2]float64 // the same, mean over the last seconds
 	backend   float64    // log of the worst pool's slowness against its usual time
@@ -139,7 +140,8 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 	n.Seen = d.now
 	n.now = second{util: rate(o, d.peak.value()) / gap}
 	n.Load = n.now.util
-	if o.QueueLen > 0 || max(o.Class[Read].Wait, o.Class[Write].Wait) > backlog {
+	d.noteLoad(n, o)
+	if o.QueueLen-o.Serving > calmBacklog || max(o.Class[Read].Wait, o.Class[Write].Wait) > backlog {
 		n.Waited = d.now
 	}
 	if gap == 1 {

@@ -22,7 +22,10 @@ type Settings struct {
 	// Threads is how many requests a forwarder serves at once.
 	Threads float64 `toml:"threads"`
 	// IdleProbeEvery and SuspectProbeEvery space the canaries of one node.
-	IdleProbeEvery    time.Duration `toml:"idle_probe_every"`
+	IdleProbeEvery time.Duration `toml:"idle_probe_every"`
+	// ProbeBusy has nodes with load probed as often as idle ones: then canaries through a loaded node are
+	// compared with canaries through others with as much load, and not with those through idle ones.
+	ProbeBusy         bool          `toml:"probe_busy"`
 	SuspectProbeEvery time.Duration `toml:"suspect_probe_every"`
 }
 
@@ -30,7 +33,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: time.Minute, Threads: 16,
-		IdleProbeEvery: time.Minute, SuspectProbeEvery: 10 * time.Second,
+		IdleProbeEvery: time.Minute, SuspectProbeEvery: 10 * time.Second, ProbeBusy: true,
 	}
 }
 

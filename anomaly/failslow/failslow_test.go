@@ -286,3 +286,53 @@ func TestNoisyCanariesAccuseNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestCanariesAreComparedAtEqualLoad: canaries through loaded forwarders take five times as long as through
+// idle ones. Nobody is accused for that, whatever is in service; who takes three times as long as the
+// others with as much load is.
+func TestCanariesAreComparedAtEqualLoad(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	set := DefaultSettings()
+	set.PeakBytesPerSec = 2.5e7
+	l, d := newLayer(6), New(set)
+	const fault = 4 * 3600
+	accused := map[topology.NodeID]int{}
+	for s := range fault + 1800 {
+		now := time.Unix(l.now+1, 0)
+		rows := l.next(func(n int, o *Observation) {
+			for c := range 2 {
+				o.Class[c].Exec = math.NaN() // a server without a clock
+				o.Class[c].Ops, o.Class[c].Bytes = 1, 1e4
+			}
+			if (s/137+n)%2 == 0 {
+				o.Class[Write].Ops, o.Class[Write].Bytes, o.QueueLen, o.Serving = 200, 0.6*set.PeakBytesPerSec, 6, 5.9
+			}
+		})
+		for _, v := range d.Second(now, rows) {
+			if _, ok := accused[v.Node]; v.Level == anomaly.Alarm && !ok {
+				accused[v.Node] = s
+			}
+		}
+		for _, id := range d.Due(now) {
+			for n := range rows {
+				if rows[n].Node != id {
+					continue
+				}
+				p := Probe{id, [3]float64{2e-3, 3e-3, 5e-4}}
+				for c := range p.Took {
+					p.Took[c] *= math.Exp(0.2 * r.NormFloat64())
+					if rows[n].QueueLen > 0 {
+						p.Took[c] *= 5
+						if n == 2 && s >= fault && c < 2 {
+							p.Took[c] *= 3
+						}
+					}
+				}
+				d.Probe(now, p)
+			}
+		}
+	}
+	if at, ok := accused[l.rows[2].Node]; len(accused) != 1 || !ok || at < fault {
+		t.Errorf("accused %v, want %s alone after %d", accused, l.rows[2].Node, fault)
+	}
+}

@@ -66,6 +66,7 @@ type node struct {
 	Cause   int   // the test that declared
 	Load    float64
 	Waited  int64 // newest second in which requests waited
+	loads   [loadedFor]recent
 	index   int
 	row     int // of the newest second
 	level   anomaly.Level

@@ -40,6 +40,11 @@ type Observation struct {
 	Node     topology.NodeID
 	Class    [classes]ClassSecond
 	QueueLen float64 // requests waiting; NaN where not known
+	// Serving is how many of QueueLen are in service, where a server counts them too; else 0.
+	Serving float64
+	// Packets is how many went between the node and its clients, as these saw it, and Lost how many of them
+	// did not arrive as they were sent; 0 packets where that is not known.
+	Packets, Lost float64
 	// Spans is how many seconds the counters cover; 0 and 1 mean one. A reader that knows of a gap
 	// says so here, the detector finds out by itself what is out of all proportion.
 	Spans float64

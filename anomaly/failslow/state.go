@@ -12,7 +12,7 @@ import (
 // ErrState says that a saved state cannot be taken up.
 var ErrState = errors.New("saved detector state")
 
-const stateVersion = 1
+const stateVersion = 2
 
 // state is what outlives a restart: what was learnt and the evidence so far.
 type state struct {
@@ -20,6 +20,7 @@ type state struct {
 	Now     int64
 	Model   model
 	Peak    peak
+	PeakOps peak
 	Meta    metaLayer
 	Canary  canaryLayer
 	Nodes   []*node
@@ -28,7 +29,7 @@ type state struct {
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.meta, d.canaries, d.order})
+	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order})
 	return b.Bytes(), err
 }
 
@@ -51,7 +52,7 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		nodes[n.ID] = n
 	}
 	fixed := d.peak.fixed
-	d.now, d.began, d.model, d.peak, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.Meta, s.Canary, s.Nodes, nodes
+	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.PeakOps, s.Meta, s.Canary, s.Nodes, nodes
 	d.peak.fixed = fixed
 	d.jobs, d.heard = nil, make([]int64, len(nodes))
 	return nil

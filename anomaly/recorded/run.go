@@ -27,6 +27,7 @@ type Settings struct {
 // DefaultSettings are those of the daemon, with exclusion switched on.
 func DefaultSettings() Settings {
 	s := Settings{FailSlow: failslow.DefaultSettings(), Interference: interference.DefaultSettings(), Life: anomaly.DefaultSettings()}
+	s.FailSlow.ProbeBusy = false // a trace answers for idle nodes and suspects
 	s.Life.Mode = anomaly.ModeAuto
 	s.Life.MaxExcluded = 0.15
 	return s

@@ -74,6 +74,7 @@ var settings = []setting{
 	{"detector.threads", "How many requests a forwarder serves at once."},
 	{"detector.peak_bytes_per_sec", "What a forwarder can move, bytes/s; 0: learnt from the fleet."},
 	{"detector.idle_probe_every", "Least time between two canary probes of a forwarder without load."},
+	{"detector.probe_busy", "Probe forwarders with load as often: canaries through a loaded one are then compared with those through others with as much load."},
 	{"detector.suspect_probe_every", "Least time between two canary probes of a suspect forwarder."},
 	{"detector_state.save_every", "How often what the detectors have learnt, and their evidence, is saved in state_dir; at the end too."},
 	{"detector_state.max_age", "How old a saved state may be at a start; with an older one the detectors begin anew."},

@@ -80,13 +80,13 @@ func New(opt Options) *Source {
 	if opt.Hz <= 0 {
 		opt.Hz = DefaultQueueHz
 	}
-	if opt.Workers <= 0 {
-		opt.Workers = DefaultWorkers
-	}
 	return newSource(opt, dialDiod(opt.Addr, opt.UID, opt.Hz))
 }
 
 func newSource(opt Options, dial func(context.Context) (control, error)) *Source {
+	if opt.Workers <= 0 {
+		opt.Workers = DefaultWorkers
+	}
 	if opt.Proc == nil {
 		opt.Proc = os.DirFS("/proc")
 	}

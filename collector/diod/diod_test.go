@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"fairway/collector"
@@ -82,7 +83,7 @@ func TestConformance(t *testing.T) {
 		New: over, First: trees(1), Second: trees(3), Tolerated: []string{"exports"},
 		Want: []collector.Metric{
 			collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps, collector.MetaOps,
-			collector.QueueLen, collector.ServerTime, collector.MetaWait, collector.Connections,
+			collector.QueueLen, collector.BacklogLen, collector.ServerTime, collector.MetaWait, collector.Connections,
 		},
 	})
 }
@@ -162,6 +163,27 @@ func TestBehindARelay(t *testing.T) {
 	}
 	if _, told := collector.SampleOf(r.Samples, collector.Connections); told || len(r.Routes) != 0 || r.RoutesComplete {
 		t.Errorf("routes %v, connections told: %v", r.Routes, told)
+	}
+}
+
+// TestBacklogIsWhatNoWorkerIsFreeFor: each tree has its own workers.
+func TestBacklogIsWhatNoWorkerIsFreeFor(t *testing.T) {
+	for workers, want := range map[int]float64{1: 3 + 1, 3: 1, 4: 0, 0: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Workers: workers}, func(context.Context) (control, error) { return fixture{trees(1)}, nil })
+			defer s.Close()
+			var r collector.Reading
+			for range 2 {
+				r = collector.Reading{}
+				if err := s.Read(t.Context(), &r); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			if got, ok := collector.SampleOf(r.Samples, collector.BacklogLen); !ok || got != want {
+				t.Errorf("%d workers: backlog %v (%v), want %v", workers, got, ok, want)
+			}
+		})
 	}
 }
 

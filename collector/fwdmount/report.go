@@ -2,7 +2,7 @@
 // programs read, wrote and waited for, in total and for each job, and which forwarder served it.
 //
 // It fills read_bytes, write_bytes, read_ops, write_ops, meta_ops, errors, client_read, client_write
-// and client_meta, each job's share of them, how many files the job moved much of and the least of
+// and client_meta, path_loss_ratio, each job's share of them, how many files the job moved much of and the least of
 // them, and the node's route. One tick is one request on a unix socket, about 0.1 ms of CPU.
 package fwdmount
 

@@ -15,9 +15,10 @@ import (
 
 // key names one counter of a report: a job ("" for all), a class and a field.
 type key struct {
-	job   topology.JobID
-	class class
-	field uint8
+	job        topology.JobID
+	class      class
+	field      uint8
+	connection uint64 // of a path; each counts for itself
 }
 
 type class uint8
@@ -46,8 +47,7 @@ type Source struct {
 	socket string
 	rates  collector.Rates[key]
 	// started is the mount's start at the last reading: another one means that its counters began anew.
-	started    time.Time
-	connection uint64 // that was counted then
+	started time.Time
 }
 
 var _ collector.Source = (*Source)(nil)
@@ -88,7 +88,7 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 	share := sum(r.Ops)
 	into.Samples = s.samples(into.Samples, total, share)
 	errs := share.Read.Errors + share.Write.Errors + share.Meta.Errors
-	if v, ok := s.rates.Rate(key{total, meta, failed}, errs); ok {
+	if v, ok := s.rates.Rate(key{job: total, class: meta, field: failed}, errs); ok {
 		into.Add(collector.Errors, v)
 	}
 	s.path(r, into)
@@ -111,15 +111,12 @@ const fewSegments = 20
 // path adds what part of the segments to and from the forwarder did not get through as they were sent.
 func (s *Source) path(r *Report, into *collector.Reading) {
 	p := &r.Path
-	if p.Connection != s.connection { // its counters began anew: that is no reset
-		s.connection = p.Connection
-		return
-	}
 	if p.Connection == 0 {
 		return
 	}
-	all, ok := s.rates.Rate(key{total, meta, segments}, p.Sent+p.Received)
-	bad, also := s.rates.Rate(key{total, meta, lost}, p.Resent+p.Disordered)
+	of := func(field uint8) key { return key{job: total, class: meta, field: field, connection: p.Connection} }
+	all, ok := s.rates.Rate(of(segments), p.Sent+p.Received)
+	bad, also := s.rates.Rate(of(lost), p.Resent+p.Disordered)
 	if ok && also && all*s.rates.Seconds() >= fewSegments {
 		into.Add(collector.PathLossRatio, min(1, bad/all))
 	}
@@ -136,15 +133,15 @@ func (s *Source) samples(to []collector.Sample, job topology.JobID, v Share) []c
 		meta:  {v.Meta, collector.MetricNone, collector.MetaOps, collector.ClientMeta},
 	} {
 		if m.bytes != collector.MetricNone {
-			if perSec, ok := s.rates.Rate(key{job, class(c), bytes}, m.op.Bytes); ok {
+			if perSec, ok := s.rates.Rate(key{job: job, class: class(c), field: bytes}, m.op.Bytes); ok {
 				to = append(to, collector.Sample{Metric: m.bytes, Value: perSec})
 			}
 		}
-		ops, known := s.rates.Rate(key{job, class(c), count}, m.op.Count)
+		ops, known := s.rates.Rate(key{job: job, class: class(c), field: count}, m.op.Count)
 		if known {
 			to = append(to, collector.Sample{Metric: m.ops, Value: ops})
 		}
-		if ns, ok := s.rates.Rate(key{job, class(c), nanos}, m.op.Nanos); ok && known && ops > 0 {
+		if ns, ok := s.rates.Rate(key{job: job, class: class(c), field: nanos}, m.op.Nanos); ok && known && ops > 0 {
 			to = append(to, collector.Sample{Metric: m.duration, Value: ns / ops / 1e9})
 		}
 	}

@@ -76,6 +76,30 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestPathLoss: the share of what did not get through at once, of connections with traffic; a new connection
+// begins anew.
+func TestPathLoss(t *testing.T) {
+	s := New("cn01", "unused")
+	for i, c := range []struct {
+		path Path
+		want float64 // -1: not told
+	}{
+		{Path{Connection: 1, Sent: 100, Received: 100}, -1},
+		{Path{Connection: 1, Sent: 1000, Received: 1200, Resent: 30, Disordered: 10}, 40.0 / 2000},
+		{Path{Connection: 1, Sent: 1005, Received: 1200, Resent: 35, Disordered: 10}, -1}, // hardly anything
+		{Path{Connection: 1, Sent: 2005, Received: 1200, Resent: 35, Disordered: 10}, 0},
+		{Path{Connection: 2, Sent: 100, Received: 100, Resent: 50}, -1},
+		{Path{Connection: 2, Sent: 200, Received: 200, Resent: 51}, 1.0 / 200},
+		{Path{}, -1},
+	} {
+		r := collector.Reading{Now: time.Unix(1000+int64(i), 0)}
+		s.report(&Report{Started: time.Unix(900, 0), Connected: true, Path: c.path}, &r)
+		if got := value(r, collector.PathLossRatio); got != c.want || r.Resets != 0 {
+			t.Errorf("report %d: %v, want %v; %d resets", i, got, c.want, r.Resets)
+		}
+	}
+}
+
 // TestForwarderGone: the mount goes on answering, and the error names what is without what.
 func TestForwarderGone(t *testing.T) {
 	s := New("cn01", serveMount(t, func(Request) string {

@@ -14,7 +14,9 @@ import (
 // clientSums gather what the clients of one forwarder saw in their newest second.
 type clientSums struct {
 	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
-	jobs      map[topology.JobID]*jobSums
+	// Packets on the way between the forwarder and its clients, and those of them that were lost.
+	packets, lost float64
+	jobs          map[topology.JobID]*jobSums
 }
 
 // jobSums are one job's nodes behind one forwarder.
@@ -44,8 +46,17 @@ func (w *Watch) sumClients(now time.Time, s *remap.Situation) {
 	})
 }
 
+// segmentBytes is what a packet carries at most on most networks: it weighs one client's loss against another's.
+const segmentBytes = 1448
+
 // add takes one compute node's second.
 func (c *clientSums) add(f *collector.Frame) {
+	if loss, ok := f.Value(collector.PathLossRatio); ok {
+		read, write := valueOr(f, collector.ReadBytes, 0), valueOr(f, collector.WriteBytes, 0)
+		packets := (read+write)/segmentBytes + valueOr(f, collector.MetaOps, 0)
+		c.packets += packets
+		c.lost += loss * packets
+	}
 	var took [3]float64
 	for i, m := range classOf {
 		if ops, t, ok := spent(f.Samples, m.ops, m.client); ok {

@@ -52,6 +52,33 @@ func TestEveryJobOfANodeCounts(t *testing.T) {
 	}
 }
 
+// TestWhatIsInServiceDoesNotWait: a server that counts both in its queue tells which requests have no worker.
+// Clients' losses are summed by their forwarder, and a full link may lose some.
+func TestWhatIsInServiceDoesNotWait(t *testing.T) {
+	const peak = 100e6
+	for _, tc := range []struct {
+		name          string
+		forwarder     []collector.Sample
+		serving, lost float64
+	}{
+		{"calm", samples(collector.QueueLen, 6.0, collector.BacklogLen, 0.5, collector.WriteBytes, 0.3*peak), 5.5, 0.02},
+		{"of waiting ones alone", samples(collector.QueueLen, 6.0, collector.WriteBytes, 0.3*peak), 0, 0.02},
+		{"full link", samples(collector.QueueLen, 6.0, collector.WriteBytes, 0.9*peak), 0, 0.01},
+	} {
+		set := failslow.DefaultSettings()
+		set.PeakBytesPerSec = peak
+		w := NewWatch(observed.NewBoard(0), set, interference.DefaultSettings())
+		sums := &clientSums{}
+		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio, 0.03)})
+		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio, 0.0)})
+		w.clients["fwd1"] = sums
+		o := w.observation(&collector.Frame{Node: "fwd1", Role: topology.Forwarder, Samples: tc.forwarder})
+		if got := o.Lost / o.Packets; o.Serving != tc.serving || math.Abs(got-tc.lost) > 1e-9 {
+			t.Errorf("%s: %v in service, %v lost, want %v and %v", tc.name, o.Serving, got, tc.serving, tc.lost)
+		}
+	}
+}
+
 // TestWaitingOutsideIsNoStorm: a metadata storm holds the server's threads. Operations that wait in busy
 // compute nodes, or on the way, do not.
 func TestWaitingOutsideIsNoStorm(t *testing.T) {

@@ -136,11 +136,21 @@ func (w *Watch) failSlow(now time.Time) []anomaly.Verdict {
 	return said
 }
 
+// A link that is full loses packets, and nothing is wrong with it: beyond fullLink of its peak up to fullLoss
+// of them are not held against it.
+const (
+	fullLink = 0.5
+	fullLoss = 0.01
+)
+
 func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, math.NaN())}
 	sums := w.clients[topology.ForwarderID(f.Node)]
 	if t, ok := f.Value(collector.ServerTime); ok {
 		w.inside[f.Node] = t
+	}
+	if waiting, ok := f.Value(collector.BacklogLen); ok {
+		o.Serving = max(0, o.QueueLen-waiting)
 	}
 	for c, m := range classOf {
 		k := &o.Class[c]
@@ -150,6 +160,12 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 			w.clock[f.Node] = true
 		} else if !w.clock[f.Node] && sums != nil && sums.ops[c] > 0 {
 			k.Exec = sums.took[c] / sums.ops[c]
+		}
+	}
+	if sums != nil {
+		o.Packets, o.Lost = sums.packets, sums.lost
+		if moved := o.Class[failslow.Read].Bytes + o.Class[failslow.Write].Bytes; moved > fullLink*w.slow.PeakBytesPerSec() {
+			o.Lost = max(0, o.Lost-fullLoss*o.Packets)
 		}
 	}
 	return o
