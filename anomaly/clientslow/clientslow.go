@@ -23,6 +23,8 @@ const (
 	least = 2e-3
 	// fewOps a second say nothing of a class.
 	fewOps = 2
+	// manyOps a second say all that a second can; of fewer one slow one decides the mean.
+	manyOps = 40
 	// peerAge is how old what a peer showed may be; ownSeconds how much of its own past a node needs
 	// before it counts, and memory how fast that past is forgotten, in seconds at work.
 	peerAge    = 30
@@ -36,6 +38,8 @@ const (
 	// must be slower than its peers to count: eight times, for jobs alone may differ by five.
 	slowBy = 0.4
 	margin = 2.1
+	// strange is by how much more what a node does for the first time must be slower, log.
+	strange = 0.7
 	// noise bounds the standard deviation of a healthy second from below, log.
 	noise = 0.3
 	// mostBet and leastBet bound what one second can say: no single one accuses. What is farther from
@@ -70,7 +74,7 @@ type Detector struct {
 	nodes    map[topology.NodeID]*node
 	order    []topology.NodeID
 	now      int64
-	spread   [classes]float64 // of healthy seconds, log: mean absolute residual
+	noise    [classes]spread // of healthy seconds
 	verdicts []anomaly.Verdict
 	views    [classes]view
 }
@@ -86,7 +90,9 @@ type node struct {
 type class struct {
 	At        int64   // newest second seen
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
-	Own, N    float64 // what the node is used to, over N seconds
+	Ops       float64 // and how many there were
+	Usual     [levels]habit
+	Now       int     // the level of the newest second
 	Margin    float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
 	Capital   float64
 	Start     int64
@@ -94,13 +100,55 @@ type class struct {
 	Took      float64 // smoothed log latency
 }
 
+// habit is what a class of a node is used to, log, over N seconds.
+type habit struct{ Own, N float64 }
+
+// levels are steps of the other classes' operations: what a class takes beside a storm of another it does not
+// take alone. The first has less than firstLevel of them a second, each further one up to levelTimes as many.
+const (
+	levels     = 5
+	firstLevel = 16
+	levelTimes = 4
+)
+
+func levelOf(others float64) (k int) {
+	for k < levels-1 && others >= firstLevel {
+		others /= levelTimes
+		k++
+	}
+	return k
+}
+
+// usual is what the class is used to beside as much else as now; ok is false for a node without a past, known
+// for one that has not met this level before: then it is what it is used to at all.
+func (s *class) usual() (own float64, known, ok bool) {
+	if h := &s.Usual[s.Now]; h.N >= ownSeconds {
+		return h.Own, true, true
+	}
+	sum, n := 0.0, 0.0
+	for i := range s.Usual {
+		sum += s.Usual[i].Own * s.Usual[i].N
+		n += s.Usual[i].N
+	}
+	return sum / max(n, 1), false, n >= ownSeconds
+}
+
+// spread is how far healthy seconds of a class are from what their node is used to: the mean absolute
+// difference, log.
+type spread struct{ Mean, N float64 }
+
+func (s *spread) teach(x float64) {
+	s.N = min(s.N+1, 5000)
+	s.Mean += (min(math.Abs(x), 2) - s.Mean) / (s.N + 100)
+}
+
+// sigma is the standard deviation, never less than noise.
+func (s *spread) sigma() float64 { return max(noise, 1.25*s.Mean) }
+
 // New makes a detector whose healthy nodes are accused once in every on average; see
 // failslow.Settings.FalseAlarmEvery.
 func New(every time.Duration) *Detector {
 	d := &Detector{limit: math.Log(max(every.Seconds(), 1)), nodes: map[topology.NodeID]*node{}}
-	for c := range d.spread {
-		d.spread[c] = noise
-	}
 	return d
 }
 
@@ -135,6 +183,10 @@ func (d *Detector) read(o *failslow.Observation) {
 		d.order = append(d.order, o.Node)
 		slices.Sort(d.order)
 	}
+	all := 0.0
+	for c := range o.Class {
+		all += max(0, o.Class[c].Ops)
+	}
 	for c := range o.Class {
 		k := &o.Class[c]
 		if !(k.Ops >= fewOps) || !(k.Exec > 0) || math.IsInf(k.Exec, 1) {
@@ -142,14 +194,15 @@ func (d *Detector) read(o *failslow.Observation) {
 		}
 		s := &n.Class[c]
 		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
+		s.Ops, s.Now = k.Ops, levelOf(all-k.Ops)
 	}
 	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen < calmQueue {
 		s := &n.Class[own]
-		s.At, s.Log = d.now, math.Log(max(t, least))
+		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
 	}
 	if o.Packets >= fewPackets {
 		s := &n.Class[lossy]
-		s.At, s.Log = d.now, math.Log(leastLoss+o.Lost/o.Packets)
+		s.At, s.Log, s.Ops = d.now, math.Log(leastLoss+o.Lost/o.Packets), o.Packets
 	}
 }
 
@@ -157,29 +210,33 @@ func (d *Detector) read(o *failslow.Observation) {
 // compare it with.
 func (d *Detector) bet(n *node, c int) bool {
 	s := &n.Class[c]
-	peers, ok := d.views[c].peers(s)
-	if !ok {
+	peers, some := d.views[c].peers(s)
+	if !some {
 		return false
 	}
 	x := s.Log - peers
 	s.Ratio += (x - s.Ratio) / 10
 	s.Took += (s.Log - s.Took) / 10
-	if s.N >= ownSeconds {
-		x = min(x, s.Log-s.Own-d.views[c].common(s.Log-s.Own))
-	} else {
+	usual, known, ok := s.usual()
+	switch {
+	case !ok:
 		x -= margin
+	case !known:
+		x = min(x, s.Log-usual-d.views[c].common(s.Log-usual)) - strange
+	default:
+		x = min(x, s.Log-usual-d.views[c].common(s.Log-usual))
 	}
-	sigma := max(d.spread[c], noise)
+	sigma := d.noise[c].sigma()
 	most := mostBet
 	if c != int(own) { // one operation a second says little, however long it takes
 		most += (plainBet - mostBet) * max(0, min((x-plainFrom)/(plainly-plainFrom), 1))
 	}
 	lowest := leastBet
-	if n.Alarm {
-		lowest = clearBet
+	if n.Alarm { // it is to be seen that it is well again, and soon
+		lowest, sigma = clearBet, noise
 	}
 	x -= s.Margin
-	bet := max(lowest, min((slowBy*x-slowBy*slowBy/2)/(sigma*sigma), most))
+	bet := max(lowest, min((slowBy*x-slowBy*slowBy/2)/(sigma*sigma), most)) * min(1, s.Ops/manyOps)
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
 		s.Ratio, s.Took = s.Log-peers, s.Log
@@ -190,9 +247,12 @@ func (d *Detector) bet(n *node, c int) bool {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
-	s.N++
-	s.Own += (s.Log - s.Own) / min(s.N, memory)
-	d.spread[c] += (min(1.25*math.Abs(s.Log-peers), 1) - d.spread[c]) / 5000
+	h := &s.Usual[s.Now]
+	h.N++
+	h.Own += (s.Log - h.Own) / min(h.N, memory)
+	if known {
+		d.noise[c].teach(s.Log - usual)
+	}
 	return true
 }
 
@@ -257,8 +317,12 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	s := &n.Class[worst]
 	if worst == int(lossy) {
 		v.Evidence["lost"], v.Evidence["peers_lost"] = lossOf(s.Took), lossOf(s.Took-s.Ratio)
-		v.Sentence = fmt.Sprintf("%.2g%% of the packets between %s and its clients are lost since %s, against %.1g%% of its peers'",
-			100*lossOf(s.Took), id, v.Since.Format("15:04:05"), 100*lossOf(s.Took-s.Ratio))
+		peers := "hardly any"
+		if p := 100 * lossOf(s.Took-s.Ratio); p >= 0.05 {
+			peers = fmt.Sprintf("%.1g%%", p)
+		}
+		v.Sentence = fmt.Sprintf("%.2g%% of the packets between %s and its clients are lost since %s, %s of its peers'",
+			100*lossOf(s.Took), id, v.Since.Format("15:04:05"), peers)
 		return
 	}
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)

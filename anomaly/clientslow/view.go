@@ -34,8 +34,8 @@ func (v *view) gather(d *Detector, c int) {
 			continue
 		}
 		v.lately = append(v.lately, seen{s.Size, s.Log})
-		if s.N >= ownSeconds {
-			v.changes = append(v.changes, s.Log-s.Own)
+		if usual, _, ok := s.usual(); ok {
+			v.changes = append(v.changes, s.Log-usual)
 		}
 	}
 	slices.SortFunc(v.lately, func(a, b seen) int { return cmp.Compare(a.size, b.size) })
