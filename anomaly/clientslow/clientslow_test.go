@@ -120,7 +120,7 @@ func TestOnlyTheSlowOneIsAccused(t *testing.T) {
 func TestHabitsOfWorkAccuseNobody(t *testing.T) {
 	for seed := range uint64(5) {
 		d, r := New(500*24*time.Hour), rand.New(rand.NewPCG(seed, 3))
-		for s := range 6 * 3600 {
+		for s := range 2 * 3600 {
 			var obs []failslow.Observation
 			for i := range 4 {
 				o := failslow.Observation{Node: topology.NodeID(fmt.Sprint("fwd", i))}
