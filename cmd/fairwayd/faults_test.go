@@ -183,7 +183,7 @@ func newFaultDemo(t *testing.T) *faultDemo {
 
 // checkShown wants the confirmed finding in what the operator's command prints.
 func (d *faultDemo) checkShown() {
-	text, err := exec.CommandContext(d.t.Context(), program(d.t, "fairway"), "--addr", "unix:"+d.conf.Listen.Socket, "--json", "findings").Output()
+	text, err := exec.CommandContext(d.t.Context(), binary(d.t, "fairway"), "--addr", "unix:"+d.conf.Listen.Socket, "--json", "findings").Output()
 	var list []anomaly.Finding
 	if err == nil {
 		err = json.Unmarshal(text, &list)
