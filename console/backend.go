@@ -85,7 +85,7 @@ type StorageView struct {
 	// By is who counted: StorageByForwarder (its own side of each storage target) or StorageByServers
 	// (the shares of its jobs at each storage server); empty where nobody does.
 	By   string       `json:"by,omitempty"`
-	Rows []StorageRow `json:"rows"` // the most bytes first
+	Rows []StorageRow `json:"rows"` // slower than for the peers first, then the most bytes
 	// Unknown says why there are no rows.
 	Unknown string `json:"unknown,omitempty"`
 }

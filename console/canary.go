@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -80,7 +79,7 @@ func (p *forwarderPage) canary(s *State, w int) []string {
 	case c.PeersOf == 0:
 		parts = append(parts, "no other forwarder was probed yet")
 	default:
-		parts = append(parts, fmt.Sprintf("peers: %d forwarders", c.PeersOf))
+		parts = append(parts, fmt.Sprintf("%d peers", c.PeersOf))
 	}
-	return labelled("CANARY", strings.Join(parts, "   "), w)
+	return labelledLines("CANARY", wrapItems(parts, max(1, w-12)), w)
 }

@@ -75,3 +75,34 @@ func TestACanaryIsRefused(t *testing.T) {
 	s.press(":", "canary")
 	s.sees("refused: a canary needs the role operator")
 }
+
+// j, o and w of a forwarder's page: its jobs, its storage targets, and why.
+func TestTheListsOfAForwarder(t *testing.T) {
+	s := atForwarder(t)
+	s.sees("STATE     healthy -> suspect 12:00:31 -> (confirmed after 5 s of alarm)", "history: 1 earlier, F-0033 slow reads 2026-10-02, 37m",
+		"threads 16/16 busy", "wait/exec write 9.8x (peers 1.1)", "scratch-OST0043           395     180      38     9.0", ": 3 more (o)")
+	s.press("o", "down", "down", "down", "down")
+	s.sees(">scratch-OST0047", "scratch-OST0048")
+	if strings.Contains(s.screen(), "CLIENT ") {
+		t.Errorf("the whole page is not the backend's:\n%s", s.screen())
+	}
+	s.press("enter")
+	s.sees("no job is chosen: j goes to the jobs here")
+	s.press("o")
+	s.sees("CLIENT ")
+	s.press("w")
+	s.sees(" F-0091   fwd003   slow writes   SUSPECT", "EVIDENCE")
+	s.press("esc", "j", "down")
+	s.sees(">88260")
+	s.press("w")
+	s.sees(" why job 88260's I/O took as long as it did")
+	s.press("esc", "enter")
+	s.sees(" job 88260")
+	s.press("esc", "?")
+	s.sees(" j           the jobs here", " down        move down", " up k        move up")
+	s.asked()
+	s = newScript(t, 240, 120, 36)
+	s.second()
+	s.press("right", "enter", "w")
+	s.sees("fwd001   OK", "STATE     healthy   history: no earlier finding", "BACKEND   not reported by this layer", "no finding is open here: nothing is known to be wrong")
+}

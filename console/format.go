@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,6 +92,32 @@ func wrap(s string, w int) []string {
 		return nil
 	}
 	return strings.Split(ansi.Wrap(s, w, ""), "\n")
+}
+
+// wrapItems sets items side by side in lines of at most w columns; none is broken unless it is longer
+// than a line.
+func wrapItems(items []string, w int) (lines []string) {
+	line := ""
+	for _, one := range items {
+		switch {
+		case line == "":
+			line = one
+		case ansi.StringWidth(line)+3+ansi.StringWidth(one) <= w:
+			line += "   " + one
+		default:
+			lines = append(lines, line)
+			line = one
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	for i := 0; i < len(lines); i++ {
+		if ansi.StringWidth(lines[i]) > w {
+			lines = slices.Replace(lines, i, i+1, wrap(lines[i], w)...)
+		}
+	}
+	return lines
 }
 
 // mega is bytes/s as MB/s (1e6), without decimals above 10.

@@ -1,11 +1,9 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,8 +26,20 @@ type forwarderPage struct {
 	asking bool
 	cursor topology.NodeID
 	asked  question
-	probe  bool // a canary is under way
+	probe  bool  // a canary is under way
+	panel  panel // which list has the cursor
+	job    topology.JobID
+	target int
 }
+
+// panel is a list of the page that can have the cursor.
+type panel int
+
+const (
+	panelClients panel = iota
+	panelJobs
+	panelStorage
+)
 
 func newForwarderPage(id string) *forwarderPage { return &forwarderPage{id: topology.ForwarderID(id)} }
 
@@ -68,8 +78,6 @@ func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 	if a != p.asked.act {
 		p.asked = question{}
 	}
-	clients := p.detail.ClientNodes
-	at := slices.IndexFunc(clients, func(c ClientRow) bool { return c.ID == p.cursor })
 	switch a {
 	case actCanary:
 		return p.askCanary(s, ask)
@@ -81,20 +89,77 @@ func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 		}
 		p.withhold(ask, row)
 	case actPropose:
-		if at < 0 {
+		if p.client() < 0 {
 			return s.open(ask, newProposePage(p.id, nil))
 		}
 		return s.open(ask, newProposePage(p.id, []topology.NodeID{p.cursor}))
+	case actJobsHere, actStorage:
+		want := map[action]panel{actJobsHere: panelJobs, actStorage: panelStorage}[a]
+		if p.panel == want {
+			want = panelClients
+		}
+		p.panel = want
+	case actOpen, actWhy:
+		return p.openChosen(s, ask, a)
 	default:
-		if steps[a] != 0 && len(clients) > 0 {
-			// Above the first client nobody is selected: p then moves all of them.
-			if next := min(at+steps[a], len(clients)-1); next < 0 {
-				p.cursor = ""
-			} else {
-				p.cursor = clients[next].ID
-			}
+		p.move(a)
+	}
+	return nil
+}
+
+// client is the place of the chosen compute node; -1 while none is.
+func (p *forwarderPage) client() int {
+	return slices.IndexFunc(p.detail.ClientNodes, func(c ClientRow) bool { return c.ID == p.cursor })
+}
+
+// move moves the cursor of the list that has it.
+func (p *forwarderPage) move(a action) {
+	if steps[a] == 0 {
+		return
+	}
+	switch p.panel {
+	case panelJobs:
+		rows, _ := p.jobsHere()
+		if at := p.jobAt(rows); len(rows) > 0 {
+			p.job = rows[max(0, min(at+steps[a], len(rows)-1))].job
+		}
+	case panelStorage:
+		p.target = max(0, min(p.target+steps[a], len(p.detail.Storage.Rows)-1))
+	default:
+		// Above the first client nobody is selected: p then moves all of them.
+		clients := p.detail.ClientNodes
+		if next := min(p.client()+steps[a], len(clients)-1); next < 0 {
+			p.cursor = ""
+		} else {
+			p.cursor = clients[next].ID
 		}
 	}
+}
+
+// openChosen opens the job that is chosen, or says why: of a job its logs, else the open finding's
+// evidence.
+func (p *forwarderPage) openChosen(s *State, ask *asker, a action) tea.Cmd {
+	job := topology.JobID("")
+	if rows, _ := p.jobsHere(); p.panel == panelJobs && len(rows) > 0 {
+		job = rows[p.jobAt(rows)].job
+	} else if at := p.client(); p.panel == panelClients && at >= 0 {
+		job = p.detail.ClientNodes[at].Job
+	}
+	switch {
+	case job != "" && a == actWhy:
+		return s.open(ask, newWhyPage(string(job)))
+	case job != "":
+		return s.open(ask, newJobPage(string(job)))
+	case a == actOpen:
+		s.Note = "no job is chosen: " + s.key(actJobsHere) + " goes to the jobs here"
+		return nil
+	}
+	for _, f := range openFindings(s.Shown.Findings) {
+		if f.Node == p.id.Node() {
+			return s.open(ask, newFindingPage(f.ID))
+		}
+	}
+	s.Note = "no finding is open here: nothing is known to be wrong; with a job chosen (" + s.key(actJobsHere) + ") it is asked of the job"
 	return nil
 }
 
@@ -111,7 +176,15 @@ func (p *forwarderPage) title(s *State, _ int) string {
 	if r.Rack != "" {
 		title += "   rack " + clean(r.Rack)
 	}
-	return title + fmt.Sprintf("   serves %d compute nodes", r.Clients)
+	title += fmt.Sprintf("   serves %d compute nodes", r.Clients)
+	if nodes := p.detail.ClientNodes; len(nodes) > 0 {
+		ids := make([]topology.NodeID, len(nodes))
+		for i := range nodes {
+			ids[i] = nodes[i].ID
+		}
+		title += ": " + clean(topology.FoldHostList(ids))
+	}
+	return title
 }
 
 func (p *forwarderPage) body(s *State, w, h int) []string {
@@ -123,11 +196,17 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 	}
 	lines := p.load(s, w)
 	lines = append(lines, p.findings(s, w)...)
+	lines = append(lines, p.life(s, w)...)
 	lines = append(lines, p.canary(s, w)...)
 	lines = append(lines, rule(w))
-	if h >= roomForJobs {
-		lines = append(lines, p.jobs(s, w)...)
+	room := h - len(lines)
+	switch p.panel {
+	case panelJobs:
+		return append(lines, p.jobs(s, w, room, true)...)
+	case panelStorage:
+		return append(lines, p.storage(s, w, room, true)...)
 	}
+	lines = append(lines, p.behind(s, w, room)...)
 	return append(lines, p.clients(s, w, h-len(lines))...)
 }
 
@@ -142,158 +221,4 @@ func (s *State) adviceFor(err error) string {
 		return "Asking again with the next second."
 	}
 	return s.key(actRequests) + " shows the requests that were sent."
-}
-
-// load draws read and write as sparklines, then the numbers of this second against the peers'.
-func (p *forwarderPage) load(s *State, w int) []string {
-	d := &p.detail
-	r := s.forwarder(p.id)
-	if r == nil {
-		r = &d.ForwarderRow
-	}
-	var lines []string
-	for _, m := range []struct {
-		label, metric string
-		now           *float64
-	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
-		points := d.Series[m.metric]
-		top := largest(points, d.PeakBytesPerSec/100)
-		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.value(r, m.now))+" MB/s", 11))
-		end := s.Shown.At.Add(time.Second)
-		foot := fmt.Sprintf("  5 min, top %s%s", mega(&top), peers(mega(d.PeersMedian[m.metric])))
-		lines = append(lines, clip(head+sparkline(points, end, sparkSpan, top, min(60, w-1-len(head)-len(foot)))+foot, w))
-	}
-	ops := fmt.Sprintf(" queue %s%s   md wait %s ms%s   md ops %s/s   in server %s ms%s   errors %s/s   occupancy %s%%",
-		count(s.value(r, r.QueueLen)), peers(count(d.PeersMedian["queue_len"])), millis(s.value(r, r.MetaWaitSeconds)), peers(millis(d.PeersMedian["meta_wait"])),
-		count(s.value(r, r.MetaOpsPerSec)), millis(s.value(r, r.ServerTime)), peers(millis(d.PeersMedian["server_time"])),
-		count(s.value(r, r.ErrorsPerSec)), ratio(s.value(r, r.Occupancy)))
-	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil && s.standing(r) != remap.ForwarderStale {
-		ops += fmt.Sprintf("   threads %s/%s busy", count(busy), count(all))
-	}
-	for _, l := range wrap(ops, w-1) {
-		lines = append(lines, " "+strings.TrimSpace(l))
-	}
-	return lines
-}
-
-// latest is a series' newest value; nil without one.
-func latest(points []Point) *float64 {
-	if len(points) == 0 {
-		return nil
-	}
-	return &points[len(points)-1].Value
-}
-
-// peers says what the median of the other forwarders is, where it is known.
-func peers(median string) string {
-	if median == missing {
-		return ""
-	}
-	return " (peers " + median + ")"
-}
-
-// largest is the largest value of a series, at least floor.
-func largest(points []Point, floor float64) float64 {
-	top := max(floor, 1)
-	for _, p := range points {
-		top = max(top, p.Value)
-	}
-	return top
-}
-
-// findings are the open ones of this node with their evidence, and the plan that touches it.
-func (p *forwarderPage) findings(s *State, w int) []string {
-	var lines []string
-	for _, f := range openFindings(s.Shown.Findings) {
-		if f.Node != p.id.Node() {
-			continue
-		}
-		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.Now.Sub(f.Since)), f.Confidence, f.Sentence)
-		for _, l := range wrap(clean(text), w-2) {
-			lines = append(lines, " "+l)
-		}
-	}
-	if r := s.forwarder(p.id); r != nil && r.Plan != "" {
-		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it ("+s.key(actPlans)+" lists the plans).", w))
-	}
-	return lines
-}
-
-// roomForJobs is the height from which the page also adds its clients up by job, shownJobs how many.
-const (
-	roomForJobs = 24
-	shownJobs   = 4
-)
-
-// jobs adds the clients up by job, the largest first.
-func (p *forwarderPage) jobs(s *State, w int) []string {
-	if s.stale() {
-		return nil
-	}
-	type load struct {
-		job               string
-		nodes             int
-		read, write, meta *float64
-	}
-	var all []*load
-	total := 0.0
-	for i := range p.detail.ClientNodes {
-		c := &p.detail.ClientNodes[i]
-		at := slices.IndexFunc(all, func(l *load) bool { return l.job == string(c.Job) })
-		if at < 0 {
-			at = len(all)
-			all = append(all, &load{job: string(c.Job)})
-		}
-		l := all[at]
-		l.nodes++
-		l.read, l.write, l.meta = sum(l.read, c.ReadBytesPerSec), sum(l.write, c.WriteBytesPerSec), sum(l.meta, c.MetaOpsPerSec)
-		if v := sum(c.ReadBytesPerSec, c.WriteBytesPerSec); v != nil {
-			total += *v
-		}
-	}
-	if len(all) < 2 {
-		return nil // the clients say it
-	}
-	moved := func(l *load) float64 {
-		if v := sum(l.read, l.write); v != nil {
-			return *v
-		}
-		return 0
-	}
-	slices.SortStableFunc(all, func(a, b *load) int { return cmp.Compare(moved(b), moved(a)) })
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(" JOB HERE          READ   WRITE    MD/s  NODES  SHARE%", w))}
-	for _, l := range all[:min(len(all), shownJobs)] {
-		share := part(sum(l.read, l.write), total)
-		lines = append(lines, clip(" "+left(orMissing(l.job), 14)+right(mega(l.read), 8)+right(mega(l.write), 8)+right(count(l.meta), 8)+right(strconv.Itoa(l.nodes), 7)+right(ratio(share), 8), w))
-	}
-	if more := len(all) - shownJobs; more > 0 {
-		lines = append(lines, clip(fmt.Sprintf(" : %d more jobs", more), w))
-	}
-	return append(lines, rule(w))
-}
-
-// clients lists the compute nodes with their rates.
-func (p *forwarderPage) clients(s *State, w, h int) []string {
-	all := p.detail.ClientNodes
-	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
-	if len(all) == 0 {
-		if s.replay != nil {
-			return append(lines, clip(" No compute node is known to have used it then; "+s.key(actHelp)+" says what is not kept.", w))
-		}
-		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
-	}
-	at := slices.IndexFunc(all, func(c ClientRow) bool { return c.ID == p.cursor })
-	old := s.stale()
-	hide := func(v *float64) *float64 {
-		if old {
-			return nil
-		}
-		return v
-	}
-	return append(lines, s.scrolled(len(all), at, w, h-1, "", func(i int) string {
-		c := &all[i]
-		return " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) + right(mega(hide(c.WriteBytesPerSec)), 8) +
-			right(count(hide(c.MetaOpsPerSec)), 8) + right(millis(hide(c.LatencySeconds)), 7) + "  " + orMissing(string(c.Job))
-	})...)
 }

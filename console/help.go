@@ -54,10 +54,11 @@ func (p *helpPage) body(s *State, w, h int) []string {
 	find := p.searched()
 	for i := range s.keys.table {
 		b := &s.keys.table[i]
-		if b.show == "" || !b.works(p.of) || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
+		keys := s.keys.shownOn(p.of, b)
+		if keys == "" || !b.works(p.of) || !strings.Contains(strings.ToLower(keys+" "+b.does), find) {
 			continue
 		}
-		line := clip(" "+left(b.show, 12)+b.does, w)
+		line := clip(" "+left(keys, 12)+b.does, w)
 		if b.changes {
 			line = s.Palette.paint(s.Palette.bold, clip(line+"  CHANGES THE MACHINE", w))
 		}

@@ -274,8 +274,12 @@ func (p *jobPage) did(s *State, w int) []string {
 
 // labelled wraps a text behind a label.
 func labelled(label, text string, w int) []string {
+	return labelledLines(label, wrap(text, max(1, w-12)), w)
+}
+
+func labelledLines(label string, text []string, w int) []string {
 	var lines []string
-	for _, l := range wrap(text, max(1, w-12)) {
+	for _, l := range text {
 		lines = append(lines, clip(" "+left(label, 10)+l, w))
 		label = ""
 	}

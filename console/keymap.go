@@ -200,6 +200,15 @@ func (k *Keys) actionOf(page, key string) action {
 	return ""
 }
 
+// shownOn is how a line's keys are called on a page: without those that an earlier line has there.
+func (k *Keys) shownOn(page string, b *binding) string {
+	left := slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return k.actionOf(page, key) != b.act })
+	if len(left) == len(b.keys) {
+		return b.show
+	}
+	return shown(left)
+}
+
 // inReplay finds what a key means in a replay, on every page; "" where it is the page's own.
 func (k *Keys) inReplay(key string) action {
 	for i := range k.replay {

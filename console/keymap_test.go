@@ -36,7 +36,7 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 		{map[string][]string{"next": {"ctrl+i"}}, "next", `"ctrl+i" is no key`},
 		{map[string][]string{"next": {"ctrl+c"}}, "next", "ctrl+c always quits"},
 		{map[string][]string{"next": {"m"}}, "next", `"m" is bound twice: it also means metric`},
-		{map[string][]string{"why": {"p"}}, "why", `"p" is bound twice: it also means propose (propose another forwarder for the job's nodes on the selected one) on the page job`},
+		{map[string][]string{"why": {"p"}}, "why", `"p" is bound twice: it also means propose (propose another forwarder for the selected client, or for all of a forwarder) on the page forwarder`},
 		{map[string][]string{"next": {"N"}, "copy": {"N"}}, "next", `"N" is bound twice: it also means copy`},
 		{map[string][]string{"propose": {"{"}}, "propose", `"{" is bound twice: it also means minute-back`},
 		{map[string][]string{"faster": {"?"}}, "faster", `"?" is bound twice: it also means help`},
@@ -71,7 +71,7 @@ func TestTheDefaultKeysAreAWish(t *testing.T) {
 }
 
 func TestRemappedKeysActAndAreShown(t *testing.T) {
-	s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"}, "help": {"f1", "?"}, "go": {"o"}, "metric": {}})
+	s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"}, "help": {"f1", "?"}, "go": {"G"}, "metric": {}})
 	s.second()
 	s.sees("f1 ? help", "N next", "colour: occupancy (-)")
 	if strings.Contains(s.screen(), "m metric") || strings.Contains(s.screen(), ": go") {
@@ -88,7 +88,7 @@ func TestRemappedKeysActAndAreShown(t *testing.T) {
 	s.asked("canary fwd003")
 	s.press("?")
 	s.sees(" K           canary probe", "CHANGES THE MACHINE", "f1 ?")
-	s.press("esc", "o", "canary")
+	s.press("esc", "G", "canary")
 	s.sees("canary probe", " K      fairway canary fwd003")
 	s.press("esc", "N")
 	s.sees(" fwd049   STALE")

@@ -35,6 +35,8 @@ const (
 	actSilence  action = "silence"
 	actExclude  action = "exclude"
 	actCanary   action = "canary"
+	actJobsHere action = "jobs-here"
+	actStorage  action = "backend"
 	actNext     action = "next"
 	actMetric   action = "metric"
 	actTable    action = "table"
@@ -141,6 +143,10 @@ var keyTable = []binding{
 	{act: actFilter, keys: []string{"/"}, show: "/", does: "find a key or a word here", hint: "find", on: []string{onHelp}},
 	{act: actExclude, keys: []string{"e"}, show: "e", does: "withhold this forwarder from allocation, or take it back (asks why); nobody is moved", hint: "withhold", on: []string{onForwarder}},
 	{act: actCanary, keys: []string{"C"}, show: "C", does: "canary probe: one small write, read and stat through this forwarder (asks once)", hint: "canary probe", on: []string{onForwarder}, changes: true},
+	{act: actJobsHere, keys: []string{"j"}, show: "j", does: "the jobs here, and back to the clients", hint: "jobs here", on: []string{onForwarder}},
+	{act: actStorage, keys: []string{"o"}, show: "o", does: "backend: what it asks of each storage target, and back to the clients", hint: "backend", on: []string{onForwarder}},
+	{act: actWhy, keys: []string{"w"}, show: "w", does: "why: the open finding's evidence, or of the chosen job its logs", hint: "why", on: []string{onForwarder}},
+	{act: actOpen, keys: []string{"enter"}, show: "enter", does: "open the job that is chosen", hint: "", on: []string{onForwarder}},
 	{act: actJobs, keys: []string{"2"}, show: "2", does: "jobs", hint: "jobs"},
 	{act: actFindings, keys: []string{"3"}, show: "3", does: "findings: what is wrong", hint: "findings"},
 	{act: actPlans, keys: []string{"4"}, show: "4", does: "plans", hint: "plans"},

@@ -71,6 +71,9 @@ func TestScreens(t *testing.T) {
 		}},
 		{"late", nil, func(s *script) { s.pass(5 * time.Second) }},
 		{"forwarder", []string{"right", "right", "right", "enter", "down", "down"}, nil},
+		{"forwarder-jobs", []string{"right", "right", "right", "enter", "j", "down"}, nil},
+		{"forwarder-backend", []string{"right", "right", "right", "enter", "o", "down"}, nil},
+		{"forwarder-quiet", []string{"right", "enter"}, nil},
 		{"forwarder-canary", []string{"right", "right", "right", "enter", "C", "wait", "C"}, nil},
 		{"propose", []string{"right", "right", "right", "p", "down"}, nil},
 		{"replay", []string{"H", "left", "{", "+", "+"}, nil},
@@ -189,7 +192,7 @@ func FuzzScreensFit(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
-	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "2", "5", "6", "u", "H", "[", "C"}
+	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "o", "j", "C", "s", "2", "5", "6", "u", "H", "[", "C", "o", "j", "s", "w"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255

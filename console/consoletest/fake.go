@@ -212,6 +212,11 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 		}
 		p := 410e6
 		d.PeersMedian["read_bytes"] = &p
+		d.Storage = console.StorageView{Rows: []console.StorageRow{}, Unknown: "not reported by this layer"}
+		d.Life = &console.ForwarderLife{Steps: []anomaly.Step{}}
+		if len(o.Findings) > 0 && o.Findings[0].Node == id.Node() {
+			f.addTrouble(&d, &o)
+		}
 		f.mu.Lock()
 		if f.canary != nil && f.canary.Forwarder == id {
 			d.Canary = f.canary

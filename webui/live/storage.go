@@ -17,7 +17,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
 	var own []collector.TargetSamples
 	others := map[topology.TargetID][]float64{}
-	told, servers := false, false
+	told, heard, servers := false, false, false
 	p.cfg.Board.Visit(func(f *collector.Frame) {
 		if f.TimeMillis < oldest {
 			return
@@ -26,6 +26,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 		if f.Role != topology.Forwarder {
 			return
 		}
+		heard = heard || f.Node == id.Node()
 		told = told || f.Node == id.Node() && tellsTargets(f)
 		for _, t := range f.Targets {
 			if f.Node == id.Node() {
@@ -37,7 +38,9 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 	})
 	if len(own) == 0 {
 		v := console.StorageView{Rows: []console.StorageRow{}, Unknown: "not reported by this layer"}
-		if told {
+		if !heard {
+			v.Unknown = "nothing is heard of the forwarder"
+		} else if told {
 			v.Unknown = "no request to a storage target in this second"
 		} else if servers {
 			p.addServers(&v, id, oldest)
@@ -107,7 +110,17 @@ func (p *Picture) addServers(v *console.StorageView, id topology.ForwarderID, ol
 	sortStorage(v.Rows)
 }
 
+// slowTimes is how many times as long as for its peers a target's answers take when it comes first.
+const slowTimes = 2
+
+// sortStorage puts targets that are slower from here than from elsewhere first, then the most bytes.
 func sortStorage(rows []console.StorageRow) {
+	slow := func(r *console.StorageRow) int {
+		if r.LatencySeconds != nil && r.PeersLatency != nil && *r.LatencySeconds > slowTimes**r.PeersLatency {
+			return 0
+		}
+		return 1
+	}
 	moved := func(r *console.StorageRow) (sum float64) {
 		for _, v := range []*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
 			if v != nil {
@@ -117,7 +130,7 @@ func sortStorage(rows []console.StorageRow) {
 		return sum
 	}
 	slices.SortFunc(rows, func(a, b console.StorageRow) int {
-		return cmp.Or(cmp.Compare(moved(&b), moved(&a)), cmp.Compare(a.Target, b.Target))
+		return cmp.Or(cmp.Compare(slow(&a), slow(&b)), cmp.Compare(moved(&b), moved(&a)), cmp.Compare(a.Target, b.Target))
 	})
 }
 

@@ -1,0 +1,111 @@
+package console
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/remap"
+)
+
+// load draws read and write as sparklines, then the numbers of this second against the peers'.
+func (p *forwarderPage) load(s *State, w int) []string {
+	d := &p.detail
+	r := s.forwarder(p.id)
+	if r == nil {
+		r = &d.ForwarderRow
+	}
+	var lines []string
+	for _, m := range []struct {
+		label, metric string
+		now           *float64
+	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
+		points := d.Series[m.metric]
+		top := largest(points, d.PeakBytesPerSec/100)
+		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.value(r, m.now))+" MB/s", 11))
+		end := s.Shown.At.Add(time.Second)
+		foot := fmt.Sprintf("  5 min, top %s%s", mega(&top), peers(mega(d.PeersMedian[m.metric])))
+		lines = append(lines, clip(head+sparkline(points, end, sparkSpan, top, min(60, w-1-len(head)-len(foot)))+foot, w))
+	}
+	items := []string{
+		"queue " + count(s.value(r, r.QueueLen)) + peers(count(d.PeersMedian["queue_len"])),
+		"md wait " + millis(s.value(r, r.MetaWaitSeconds)) + " ms" + peers(millis(d.PeersMedian["meta_wait"])),
+		"md ops " + count(s.value(r, r.MetaOpsPerSec)) + "/s",
+		"in server " + millis(s.value(r, r.ServerTime)) + " ms" + peers(millis(d.PeersMedian["server_time"])),
+		"errors " + count(s.value(r, r.ErrorsPerSec)) + "/s",
+		"occupancy " + ratio(s.value(r, r.Occupancy)) + "%",
+	}
+	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil && s.standing(r) != remap.ForwarderStale {
+		items = append(items, fmt.Sprintf("threads %s/%s busy", count(busy), count(all)))
+	}
+	for _, l := range wrapItems(append(items, p.waiting(s, r)...), w-1) {
+		lines = append(lines, " "+l)
+	}
+	return lines
+}
+
+// waiting says how many times as long as in service requests wait, where the forwarder tells both.
+func (p *forwarderPage) waiting(s *State, r *ForwarderRow) (items []string) {
+	if s.standing(r) == remap.ForwarderStale {
+		return nil
+	}
+	times := func(wait, exec *float64) *float64 {
+		if wait == nil || exec == nil || *exec <= 0 {
+			return nil
+		}
+		v := *wait / *exec
+		return &v
+	}
+	name := "wait/exec "
+	for _, class := range []string{"write", "read"} {
+		own := times(latest(p.detail.Series[class+"_wait"]), latest(p.detail.Series[class+"_exec"]))
+		if own == nil {
+			continue
+		}
+		items = append(items, fmt.Sprintf("%s%s %sx%s", name, class, number(*own), peers(count(times(p.detail.PeersMedian[class+"_wait"], p.detail.PeersMedian[class+"_exec"])))))
+		name = ""
+	}
+	return items
+}
+
+// latest is a series' newest value; nil without one.
+func latest(points []Point) *float64 {
+	if len(points) == 0 {
+		return nil
+	}
+	return &points[len(points)-1].Value
+}
+
+// peers says what the median of the other forwarders is, where it is known.
+func peers(median string) string {
+	if median == missing {
+		return ""
+	}
+	return " (peers " + median + ")"
+}
+
+// largest is the largest value of a series, at least floor.
+func largest(points []Point, floor float64) float64 {
+	top := max(floor, 1)
+	for _, p := range points {
+		top = max(top, p.Value)
+	}
+	return top
+}
+
+// findings are the open ones of this node with their evidence, and the plan that touches it.
+func (p *forwarderPage) findings(s *State, w int) []string {
+	var lines []string
+	for _, f := range openFindings(s.Shown.Findings) {
+		if f.Node != p.id.Node() {
+			continue
+		}
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.Now.Sub(f.Since)), f.Confidence, f.Sentence)
+		for _, l := range wrap(clean(text), w-2) {
+			lines = append(lines, " "+l)
+		}
+	}
+	if r := s.forwarder(p.id); r != nil && r.Plan != "" {
+		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it ("+s.key(actPlans)+" lists the plans).", w))
+	}
+	return lines
+}
