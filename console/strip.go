@@ -100,7 +100,7 @@ func (s *State) goToMark(ask *asker, on bool) tea.Cmd {
 		side := map[bool]string{true: "after this", false: "before this"}[on]
 		s.Note = "nothing is marked " + side + " on the line"
 		if !on && !t.from.IsZero() {
-			s.Note += "; { goes back further than " + moment(t.from, t.to)
+			s.Note += "; " + s.keys.replayName(actMinuteBack) + " goes back further than " + moment(t.from, t.to)
 		}
 		return nil
 	}

@@ -289,32 +289,73 @@ const contrastOf = `(() => {
 // screenBlock is where a screen of the terminal stands in the guide.
 var screenBlock = regexp.MustCompile(`(?s)<!-- screen ([\w-]+) -->\n.*?<!-- end -->\n`)
 
-// The terminal's screens in the guide are those that the terminal's tests compare with.
+// terminalDoc is the page about the terminal.
+const terminalDoc = "../docs/terminal.md"
+
+// The terminal's screens in the documents are those that the terminal's tests compare with.
 func TestGuideShowsTheTerminalsScreens(t *testing.T) {
-	doc, err := os.ReadFile(guideDoc)
+	for file, least := range map[string]int{guideDoc: 2, terminalDoc: 7} {
+		n := 0
+		keepBlocks(t, file, screenBlock, func(name string) string {
+			n++
+			screen, err := os.ReadFile(filepath.Join("../console/testdata", name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("<!-- screen %s -->\n```\n%s\n```\n<!-- end -->\n", name, bytes.TrimRight(screen, "\n"))
+		})
+		if n < least {
+			t.Errorf("%s has %d screens", file, n)
+		}
+	}
+}
+
+// keysBlock is where the table of keys stands.
+var keysBlock = regexp.MustCompile(`(?s)<!-- (keys) -->\n.*?<!-- end -->\n`)
+
+// The table of keys is the console's own.
+func TestGuideOfTheTerminalHasItsKeys(t *testing.T) {
+	keepBlocks(t, terminalDoc, keysBlock, func(string) string {
+		text := "<!-- keys -->\n| key | does | on |\n|---|---|---|\n"
+		for _, r := range console.DefaultKeys().Table() {
+			on := strings.Join(r.On, ", ")
+			switch {
+			case r.Replay:
+				on = "a replay"
+			case on == "":
+				on = "every page"
+			}
+			does := strings.ReplaceAll(r.Does, "|", "\\|")
+			if r.Changes {
+				does = "**" + does + "**; changes the machine"
+			}
+			text += fmt.Sprintf("| `%s` | %s | %s |\n", strings.Join(r.Keys, "` `"), does, on)
+		}
+		return text + "<!-- end -->\n"
+	})
+}
+
+// keepBlocks compares the blocks of a document with what they should be; with -update it rewrites them.
+func keepBlocks(t *testing.T, file string, blocks *regexp.Regexp, want func(name string) string) {
+	t.Helper()
+	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	want := screenBlock.ReplaceAllFunc(doc, func(block []byte) []byte {
+	now := blocks.ReplaceAllFunc(doc, func(block []byte) []byte {
 		n++
-		name := screenBlock.FindSubmatch(block)[1]
-		screen, err := os.ReadFile(filepath.Join("../console/testdata", string(name)+".txt"))
-		if err != nil {
+		return []byte(want(string(blocks.FindSubmatch(block)[1])))
+	})
+	switch {
+	case n == 0:
+		t.Errorf("%s has no place for %s", file, blocks)
+	case bytes.Equal(doc, now):
+	case *update:
+		if err := os.WriteFile(file, now, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Appendf(nil, "<!-- screen %s -->\n```\n%s\n```\n<!-- end -->\n", name, bytes.TrimRight(screen, "\n"))
-	})
-	if n < 2 {
-		t.Errorf("%s has %d screens", guideDoc, n)
-	}
-	if bytes.Equal(doc, want) {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s has other screens than the terminal; go test ./webui -run Guide -update", guideDoc)
-	}
-	if err := os.WriteFile(guideDoc, want, 0o644); err != nil {
-		t.Fatal(err)
+	default:
+		t.Errorf("%s is not as the terminal is; go test ./webui -run Guide -update", file)
 	}
 }
