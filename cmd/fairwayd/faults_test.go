@@ -90,8 +90,10 @@ func TestRealFaultsAreFound(t *testing.T) {
 			if len(d.convicted) > 0 {
 				t.Errorf("innocent ones accused: %v", d.convicted)
 			}
-			table = append(table, fmt.Sprintf("%-14s | %7s | %9s | %5d s | %-5s | %9d | %9d | %8s | %s", f.name, d.since(d.suspect), d.since(d.confirmed), d.loadAtConfirm,
-				d.newest.Class, len(d.accused), len(d.convicted), returned, d.words))
+			row := fmt.Sprintf("%-14s | %7s | %9s | %5d s | %-5s | %9d | %9d | %8s | %s", f.name, d.since(d.suspect), d.since(d.confirmed), d.loadAtConfirm,
+				d.newest.Class, len(d.accused), len(d.convicted), returned, d.words)
+			t.Log(row)
+			table = append(table, row)
 		})
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
