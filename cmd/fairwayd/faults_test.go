@@ -160,9 +160,6 @@ func newFaultDemo(t *testing.T) *faultDemo {
 	warmUp := faultWarmUp
 	if learnt := os.Getenv("FAIRWAY_LEARNT"); learnt != "" {
 		state, err := os.ReadFile(learnt)
-		if err == nil {
-			err = os.MkdirAll(d.conf.StateDir, 0o750)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}

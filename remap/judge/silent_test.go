@@ -65,6 +65,18 @@ func TestSilentForwarder(t *testing.T) {
 	if said := live(5); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {
 		t.Errorf("it is back: %q", said)
 	}
+	if err := w.SaveState(path, now); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(10 * time.Minute)
+	w = watch()
+	if _, err := w.LoadState(path, now, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if said := live(8, 2); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {
+		t.Errorf("the daemon was away for ten minutes, and the agent of f2 comes back last: %q", said)
+	}
+	live(1)
 	if said := live(2*silentAfter, 0, 1, 2); len(said) != 0 {
 		t.Errorf("three of four unheard at once: %q", said)
 	}

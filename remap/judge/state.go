@@ -110,7 +110,12 @@ func (w *Watch) LoadState(path string, now time.Time, maxAge time.Duration) (age
 	}
 	w.slow, w.seenBy, w.targets = slow, seenBy, targets
 	maps.Copy(w.clock, s.Clock)
-	maps.Copy(w.silence.heard, s.Heard)
+	for n, at := range s.Heard {
+		if s.SavedAt.Unix()-at <= silentAfter {
+			at = now.Unix() // while the daemon was away it heard nobody
+		}
+		w.silence.heard[n] = at
+	}
 	maps.Copy(w.silence.quiet, s.Quiet)
 	w.silence.order = slices.Sorted(maps.Keys(w.silence.heard))
 	return age, nil
