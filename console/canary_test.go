@@ -106,3 +106,18 @@ func TestTheListsOfAForwarder(t *testing.T) {
 	s.press("right", "enter", "w")
 	s.sees("fwd001   OK", "STATE     healthy   history: no earlier finding", "BACKEND   not reported by this layer", "no finding is open here: nothing is known to be wrong")
 }
+
+// e shows what the desk knew of the forwarders that a plan touches, d all of its changes.
+func TestThePlansEvidence(t *testing.T) {
+	s := atPlan(t)
+	s.press("e")
+	s.sees("EVIDENCE  as it was at 12:04:31, when the plan was proposed: 231 forwarders healthy, 126 of them idle", "fwd001        ok          900    812", "FINDINGS  none is open")
+	s.fake.Do(func(o *console.Overview) { o.Findings[0].Node = "fwd001" })
+	s.second()
+	s.sees("F-0091    fwd001 suspect: write service time 9.8x")
+	s.press("d")
+	s.sees("c6  fwd001 -> fwd200")
+	s.press("e", "e")
+	s.sees("CHANGE    6 compute nodes")
+	s.asked()
+}

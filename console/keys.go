@@ -53,6 +53,7 @@ const (
 	actRollBack action = "roll-back"
 	actStop     action = "stop"
 	actAll      action = "all"
+	actEvidence action = "evidence"
 	actCopy     action = "copy"
 	actExport   action = "export"
 	actGo       action = "go"
@@ -121,6 +122,7 @@ var keyTable = []binding{
 	{act: actRollBack, keys: []string{"B"}, show: "B", does: "roll this plan back, also while it is applied (asks once)", hint: "roll back", on: []string{onPlan}, changes: true},
 	{act: actStop, keys: []string{"s"}, show: "s", does: "stop applying after this batch: the safe direction", hint: "stop", on: []string{onPlan}},
 	{act: actAll, keys: []string{"d"}, show: "d", does: "all changes or only the first", hint: "all changes", on: []string{onPlan}},
+	{act: actEvidence, keys: []string{"e"}, show: "e", does: "evidence: the forwarders that it touches, as they were then and as they are now, or back", hint: "evidence", on: []string{onPlan}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the selected client, or for all of a forwarder", hint: "propose", on: []string{onOverview, onForwarder, onFindings, onFinding}},
 	{act: actPropose, keys: []string{"p"}, show: "p", does: "propose another forwarder for the job's nodes on the selected one", hint: "propose", on: []string{onJob}},
 	{act: actWhy, keys: []string{"w"}, show: "w", does: "why its I/O took as long as it did, from its logs", hint: "why", on: []string{onJob}},

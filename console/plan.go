@@ -30,8 +30,10 @@ type planPage struct {
 	focus  int
 	reason input
 	all    bool
-	top    int // first line shown
-	asked  question
+	// evidence says that what the desk knew is shown instead of the plan.
+	evidence bool
+	top      int // first line shown
+	asked    question
 	// changes are the lines that differ from the preview an approval was refused for.
 	changes []string
 }
@@ -136,7 +138,11 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 		return s.back(ask) // the focus is on Cancel whenever a key arrives here
 	case actPanel:
 		p.focus = focusReason
+	case actEvidence:
+		p.evidence = !p.evidence
+		p.top = 0
 	case actAll:
+		p.evidence = false
 		p.all = !p.all
 		p.top = 0
 	case actUp, actDown, actPageUp, actPageDown:
@@ -243,8 +249,11 @@ func (p *planPage) body(s *State, w, h int) []string {
 		}
 		return []string{"", " Asking for plan " + clean(p.id) + "."}
 	}
-	foot := p.buttons(s, w)
-	return append(scroll(p.text(s, w), &p.top, max(0, h-len(foot))), foot...)
+	foot, text := p.buttons(s, w), p.text
+	if p.evidence {
+		text = p.evidenceLines
+	}
+	return append(scroll(text(s, w), &p.top, max(0, h-len(foot))), foot...)
 }
 
 // shownMoves is how many changes are listed before `d` is pressed.

@@ -111,6 +111,8 @@ func TestScreens(t *testing.T) {
 		{"finding-dismiss", []string{"3", "enter", "x", "no"}, nil},
 		{"plans", []string{"4"}, nil},
 		{"plan", []string{"4", "enter"}, nil},
+		{"plan-evidence", []string{"4", "enter", "e"}, nil},
+		{"plan-all", []string{"4", "enter", "d"}, nil},
 		{"plan-approved", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, nil},
 		{"plan-partial", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, func(s *script) { s.fake.Verify = remap.Partial }},
 		{"help", []string{"?"}, nil},

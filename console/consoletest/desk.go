@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
 )
@@ -24,6 +25,10 @@ func (f *Fake) AddPlan(m console.ManualRemap, proposer string) console.PlanView 
 		Checks: []remap.Check{{Name: "fresh", Level: remap.Green, Text: "data is 0.4 s old"}, {Name: "target", Level: remap.Amber, Text: string(m.To) + " was suspect 3 h ago"}}}
 	p.Plan = remap.Plan{ID: fmt.Sprintf("P-%06d", len(f.plans)+1), Reason: m.Reason, Proposer: proposer, Created: at, Expires: at.Add(15 * time.Minute),
 		State: remap.Proposed, Changed: at, Force: m.Force, Moves: remap.MoveAll(m.Nodes, m.To)}
+	p.Frozen = remap.Frozen{At: at, Healthy: 231, Idle: 126, Forwarders: map[topology.ForwarderID]remap.FrozenForwarder{
+		"fwd001": {State: remap.ForwarderOK, Clients: 16, Load: remap.Load{LastSeen: at, ReadBytesPerSec: 900e6, WriteBytesPerSec: 812e6, Occupancy: 0.8, PeakBytesPerSec: 2.5e9}},
+		m.To:     {State: remap.ForwarderIdle, Clients: 16, Load: remap.Load{LastSeen: at, PeakBytesPerSec: 2.5e9}},
+	}}
 	for i := range p.Moves {
 		p.Moves[i].From = "fwd001"
 		p.Lines = append(p.Lines, fmt.Sprintf("%s  fwd001 -> %s", p.Moves[i].Node, m.To))
