@@ -42,8 +42,9 @@ const (
 
 	inHeaderBytes  = int(unsafe.Sizeof(fuse.InHeader{}))
 	outHeaderBytes = int(unsafe.Sizeof(fuse.OutHeader{}))
-	// maxWaiting is how many threads wait for requests; where more are busy there are more of them.
-	maxWaiting = 2
+	// maxWaiting is how many threads wait for requests at most; where more are busy there are more of
+	// them. Each keeps a buffer for a request, and a new one costs more than one that waits.
+	maxWaiting = 4
 	// smallRequest is the most that is copied so that the request does not keep a large buffer, bytes.
 	smallRequest = 8 << 10
 )
