@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
-	"sync/atomic"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -16,9 +14,10 @@ import (
 type rowBuffer struct {
 	metrics []collector.Metric
 	vals    []uint64 // by place in metrics
+	all     [maxColumns]uint64
 	slots   []uint64 // by slot of the node's layout
 	there   []uint64 // what the second has already, by slot
-	body    []byte   // the row's changes, as the log and the node's stream keep them
+	bytes   [maxRow + rowSlack]byte
 	scratch []byte
 }
 
@@ -48,6 +47,7 @@ func floatBits(v float64) uint64 {
 func (db *DB) write(frames []collector.Frame) error {
 	var refused []error
 	var b *openBlock
+	var held *liveChunk
 	now := db.opts.Now().Unix()
 	for i := range frames {
 		f := &frames[i]
@@ -57,32 +57,46 @@ func (db *DB) write(frames []collector.Frame) error {
 			refused = append(refused, err)
 			continue
 		}
-		start := floorDiv(sec, BlockSeconds) * BlockSeconds
-		if b == nil || b.start != start {
+		if b == nil || sec-b.start >= BlockSeconds || sec < b.start {
 			if !slices.ContainsFunc(f.Samples, named) {
 				continue // a block without a row would have a number that the log does not know
 			}
-			b = db.blockFor(start)
+			b = db.blockFor(floorDiv(sec, BlockSeconds) * BlockSeconds)
 			db.useCount++
 			b.last, b.used, b.round = now, db.useCount, db.round
 		}
-		off := int(sec - start)
-		if n := b.node(node); n == nil || off <= n.newest() || !db.fastRow(b, n, node, off, f.Samples) {
-			db.row.reset()
-			for _, s := range f.Samples {
-				if named(s) {
-					db.row.add(s.Metric, floatBits(s.Value))
-				}
+		if c := db.chunkOf(node); c != held {
+			if held != nil {
+				held.mu.Unlock()
 			}
-			if len(db.row.metrics) > 0 {
-				db.writeRow(b, node, off)
-			}
+			c.mu.Lock()
+			held = c
 		}
+		db.take(held, b, node, int(sec-b.start), f.Samples)
 		if len(db.rec.buf) >= cutRecord {
 			db.cutRecord()
 		}
 	}
+	if held != nil {
+		held.mu.Unlock()
+	}
 	return errors.Join(refused...)
+}
+
+// take puts one node's samples into a block; the caller holds the lock of its chunk.
+func (db *DB) take(c *liveChunk, b *openBlock, node, sec int, samples []collector.Sample) {
+	if db.fastRow(c, b, node, sec, samples) {
+		return
+	}
+	db.row.reset()
+	for _, s := range samples {
+		if named(s) {
+			db.row.add(s.Metric, floatBits(s.Value))
+		}
+	}
+	if len(db.row.metrics) > 0 {
+		db.writeRow(c, b, node, sec)
+	}
 }
 
 // named says whether this program has a name for a sample's metric.
@@ -97,9 +111,10 @@ func (db *DB) cutRecord() {
 	if db.rec.empty() {
 		return
 	}
-	db.cut = append(db.cut, slices.Clone(db.rec.buf))
 	db.unsynced += len(db.rec.buf)
-	db.rec.reset()
+	db.cut = append(db.cut, db.rec.buf)
+	db.rec.reset(db.spare)
+	db.spare = nil
 }
 
 // nodeOf returns the number of a frame's node, which it adds when it is new.
@@ -126,102 +141,72 @@ func (db *DB) nodeOf(f *collector.Frame, sec int64) (int, error) {
 	return node, nil
 }
 
-// fastRow takes the usual row: the newest of its node, with the metrics of the row before in the
-// same order. It returns false, with nothing changed, for any other.
-func (db *DB) fastRow(b *openBlock, n *openNode, node, sec int, samples []collector.Sample) bool {
-	metrics := n.layout.metrics
-	if len(samples) != len(metrics) {
+// fastRow takes the usual row: the newest of its node, with metrics of the row before in the same order, though
+// not all of them. It returns false, with nothing changed, for any other.
+func (db *DB) fastRow(c *liveChunk, b *openBlock, node, sec int, samples []collector.Sample) bool {
+	n, rows := b.node(node)
+	if n == nil || sec <= newestOf(rows) || len(samples) == 0 {
 		return false
 	}
-	last := n.last[:len(metrics)]
-	mask := uint64(0)
-	for i := range samples {
-		if samples[i].Metric != metrics[i] {
-			return false
+	last := n.last
+	slots := db.row.all[:len(last)]
+	k, differ := 0, uint64(0)
+	for slot, m := range n.layout.metrics {
+		v := absentBits
+		if k < len(samples) && samples[k].Metric == m {
+			v = floatBits(samples[k].Value)
+			k++
 		}
-		if floatBits(samples[i].Value) != last[i] {
-			mask |= 1 << i
-		}
+		slots[slot] = v
+		differ |= v ^ last[slot]
 	}
-	if mask == 0 {
+	if k < len(samples) {
+		return false
+	}
+	rows.Set(sec)
+	at := node % chunkNodes
+	if differ == 0 {
 		db.rec.sameRow(b, sec, node)
-		db.finishRow(n, node, sec)
-		return true
+		if c.blocks[at] == b.id {
+			c.secs[at] = b.start + int64(sec)
+			return true
+		}
+	} else {
+		b.cells.append(&n.rows, sec, db.rec.row(b, sec, node, slots))
+		copy(last, slots)
 	}
-	next := db.row.slots[:0]
-	for i := range samples {
-		next = append(next, floatBits(samples[i].Value))
-	}
-	db.row.slots = next
-	db.row.body = appendChanges(db.row.body[:0], mask, n.last, next)
-	db.rec.deltaRow(b, sec, node, db.row.body)
-	db.changeRow(b, n, node, sec, mask)
+	c.show(db, b, n, node, sec)
 	return true
 }
 
-// changeRow adds the node's newest row, or more of it, from db.row; it differs from the one before in the slots
-// of mask, of which body tells.
-func (db *DB) changeRow(b *openBlock, n *openNode, node, sec int, mask uint64) {
-	n.seq.Add(1)
-	if mask != 0 {
-		b.cells.append(&n.changes, sec, db.row.body)
-	}
-	for ; mask != 0; mask &= mask - 1 {
-		slot := bits.TrailingZeros64(mask)
-		atomic.StoreUint64(&n.last[slot], db.row.slots[slot])
-	}
-	db.finishRow(n, node, sec)
-	n.seq.Add(1)
-}
-
-// finishRow makes a row visible whose values are in place.
-func (db *DB) finishRow(n *openNode, node, sec int) {
-	n.addRow(sec)
-	live := &(*db.live.Load())[node]
-	if cur := live.Load(); cur != n && db.newer(n, cur) {
-		live.Store(n)
-	}
-}
-
-// newer says whether n's newest row should be shown as its node's latest instead of cur's. A clock
-// that ran ahead and was set right must not hide the rows after that.
-func (db *DB) newer(n, cur *openNode) bool {
-	if cur == nil {
-		return true
-	}
-	const ahead = 60
-	shown, next := cur.block.start+int64(cur.newest()), n.block.start+int64(n.newest())
-	return next >= shown || shown > db.opts.Now().Unix()+ahead
-}
-
 // writeRow takes any row, from db.row, which the caller has filled with at least one metric.
-func (db *DB) writeRow(b *openBlock, node, sec int) {
+func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 	row := &db.row
-	n := b.node(node)
+	n, rows := b.node(node)
 	widened := n == nil || slices.ContainsFunc(row.metrics, func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
+	if n != nil {
+		row.scratch = b.catchUp(n, row.scratch)
+	}
 	if widened {
 		n = b.ensure(node, db.layoutFor(n, row.metrics))
+		_, rows = b.node(node)
 		db.noteMetrics(node, row.metrics)
-		live := &(*db.live.Load())[node]
-		if shown := live.Load(); shown != nil && shown.block.start == b.start {
-			live.Store(n)
-		}
 	}
-	row.slots = row.slots[:0]
-	for range n.layout.metrics {
-		row.slots = append(row.slots, absentBits)
+	row.slots = row.all[:len(n.last)]
+	for slot := range row.slots {
+		row.slots[slot] = absentBits
 	}
 	for i, m := range row.metrics {
 		row.slots[n.layout.slotOf(m)] = row.vals[i]
 	}
-	newest := n.newest()
+	newest := newestOf(rows)
 	if sec <= newest {
-		if !widened && n.has(sec) && !db.differs(n, sec) {
+		if !widened && rows.Has(sec) && !db.differs(b, n, sec, newest) {
 			return // the same sample again
 		}
 		db.logRow(b, sec, node)
 		if sec < newest {
-			n.insert(sec, row.slots)
+			n.insert(rows, sec, row.slots)
 			return
 		}
 		for slot, v := range row.slots { // more of the newest row
@@ -230,36 +215,39 @@ func (db *DB) writeRow(b *openBlock, node, sec int) {
 			}
 		}
 	}
-	mask := uint64(0)
-	for slot, v := range row.slots {
-		if v != n.last[slot] {
-			mask |= 1 << slot
-		}
-	}
-	row.body = appendChanges(row.body[:0], mask, n.last, row.slots)
+	same := n.rows.size > 0 && slices.Equal(row.slots, n.last)
 	switch {
 	case sec == newest: // logged above
 	case widened:
 		db.logRow(b, sec, node)
+	case db.rec != nil && same:
+		db.rec.sameRow(b, sec, node)
 	case db.rec != nil:
-		db.rec.deltaRow(b, sec, node, row.body)
+		db.rec.row(b, sec, node, row.slots)
 	}
-	db.changeRow(b, n, node, sec, mask)
+	if !same {
+		b.cells.append(&n.rows, sec, row.bytes[:putRow(row.bytes[:], row.slots)])
+		copy(n.last, row.slots)
+	}
+	rows.Set(sec)
+	if db.rec != nil { // Open shows what it replayed at its end
+		c.show(db, b, n, node, sec)
+	}
 }
 
 func (db *DB) logRow(b *openBlock, sec, node int) {
 	if db.rec != nil {
-		db.rec.fullRow(b, sec, node, db.row.metrics, db.row.vals)
+		db.rec.namedRow(b, sec, node, db.row.metrics, db.row.vals)
 	}
 }
 
 // differs says whether db.row would change a second that is there already.
-func (db *DB) differs(n *openNode, sec int) bool {
+func (db *DB) differs(b *openBlock, n *openNode, sec, newest int) bool {
 	there := n.last
-	if sec < n.newest() {
+	if sec < newest {
 		db.row.there = append(db.row.there[:0], n.last...)
 		there = db.row.there
-		db.row.scratch = n.row(sec, there, db.row.scratch)
+		db.row.scratch = b.row(n, sec, there, db.row.scratch)
 	}
 	for slot, v := range db.row.slots {
 		if v != absentBits && there[slot] != v {

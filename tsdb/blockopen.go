@@ -13,47 +13,79 @@ type openColumns struct {
 	n    *openNode
 	rows column.Mask
 	late *lateRows
-	// From second secs[slot][i] on the value is vals[slot][i], until the next of the count[slot].
-	count [maxColumns]int
-	secs  [maxColumns][BlockSeconds]uint8
+	// secs are the seconds of the count rows in the stream; each row holds until the next. Row i has in a column the
+	// integer ints[slot][i] or, in the columns of other, the value vals[slot][i].
+	count int
+	secs  [BlockSeconds]uint8
+	other uint64
+	ints  [maxColumns][BlockSeconds]int64
 	vals  [maxColumns][BlockSeconds]uint64
 	buf   []byte
 }
 
-// load reads a node's stream.
-func (o *openColumns) load(n *openNode) {
-	o.n, o.late = n, n.late.Load()
-	o.rows = column.Mask{n.rows[0].Load(), n.rows[1].Load()}
-	clear(o.count[:])
-	r := changeReader{recordReader{buf: n.block.cells.read(&n.changes, o.buf[:0])}}
-	for sec, mask, ok := r.next(); ok; sec, mask, ok = r.next() {
-		for ; mask != 0; mask &= mask - 1 {
-			v, diff, relative, _ := r.value()
-			slot := bits.TrailingZeros64(mask)
-			k, before := o.count[slot], absentBits
-			if k > 0 {
-				before = o.vals[slot][k-1]
-			}
-			if k == 0 || int(o.secs[slot][k-1]) != sec {
-				o.count[slot]++
-				k++
-			}
-			o.secs[slot][k-1], o.vals[slot][k-1] = uint8(sec), resolve(before, v, diff, relative)
+// load reads the rows of a node of a closed block.
+func (o *openColumns) load(b *openBlock, n *openNode, rows column.Mask) {
+	o.n, o.late, o.rows, o.count, o.other = n, n.late, rows, 0, 0
+	o.buf = b.cells.read(&n.rows, o.buf[:0])
+	columns := len(n.layout.metrics)
+	narrowest := columns
+	r := streamReader{buf: o.buf}
+	for sec, row, ok := r.next(); ok; sec, row, ok = r.next() {
+		if o.count == 0 || int(o.secs[o.count-1]) != sec {
+			o.secs[o.count] = uint8(sec)
+			o.count++
+		}
+		narrowest = min(narrowest, int(row[0]))
+		o.other |= o.loadInts(row, o.count-1)
+	}
+	o.other |= 1<<columns - 1<<narrowest // columns that came later than the node
+	if o.late != nil {
+		o.other = math.MaxUint64
+	}
+	if o.other != 0 {
+		o.loadVals()
+	}
+}
+
+// loadInts takes a row's integers and returns the columns that have something else.
+func (o *openColumns) loadInts(row []byte, i int) (other uint64) {
+	values := readRow(row)
+	for slot := range min(int(row[0]), maxColumns) {
+		v, code := values.next()
+		o.ints[slot][i] = int64(v)
+		if code >= codeRaw {
+			other |= 1 << slot
 		}
 	}
-	o.buf = r.buf
+	return other
+}
+
+// loadVals reads the rows again, for the columns that have not only integers.
+func (o *openColumns) loadVals() {
+	var vals [maxColumns]uint64
+	columns := len(o.n.layout.metrics)
+	i := -1
+	r := streamReader{buf: o.buf}
+	for sec, row, ok := r.next(); ok; sec, row, ok = r.next() {
+		if i < 0 || int(o.secs[i]) != sec {
+			i++
+		}
+		rowValues(row, vals[:columns])
+		for slot := range columns {
+			o.vals[slot][i] = vals[slot]
+		}
+	}
 }
 
 func (o *openColumns) metrics() []collector.Metric { return o.n.layout.metrics }
 
-func (o *openColumns) read(m collector.Metric, c *column.Column) (columnKind, float64) {
+func (o *openColumns) read(m collector.Metric, c *column.Column, w *column.Whole) (columnKind, float64) {
 	slot := o.n.layout.slotOf(m)
-	k := o.count[slot]
-	if k == 0 && o.late == nil {
-		return columnNone, 0
+	if o.other>>slot&1 == 0 {
+		return o.readInts(slot, c, w)
 	}
-	if k == 1 && o.secs[slot][0] == 0 && o.rows == column.Full && o.late == nil {
-		return columnConstant, math.Float64frombits(o.vals[slot][0])
+	if first := o.vals[slot][0]; o.late == nil && o.rows == column.Full && o.isConstant(slot) && first != absentBits {
+		return columnConstant, math.Float64frombits(first)
 	}
 	o.fill(slot, c)
 	if c.Present == (column.Mask{}) {
@@ -66,9 +98,66 @@ func (o *openColumns) read(m collector.Metric, c *column.Column) (columnKind, fl
 	return columnVaried, 0
 }
 
+func (o *openColumns) isConstant(slot int) bool {
+	vals := &o.vals[slot]
+	for _, v := range vals[:o.count] {
+		if v != vals[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// readInts reads a column of integers. Its first row is of its first second, so every second has a value.
+func (o *openColumns) readInts(slot int, c *column.Column, w *column.Whole) (columnKind, float64) {
+	vals := o.ints[slot][:o.count]
+	differ := int64(0)
+	for _, v := range vals {
+		differ |= v ^ vals[0]
+	}
+	if differ == 0 && o.rows == column.Full {
+		return columnConstant, float64(vals[0])
+	}
+	if o.count == BlockSeconds {
+		copy(w.V[:], vals)
+	} else {
+		o.spread(vals, w)
+	}
+	w.Present = o.rows
+	if w.Measure() {
+		return columnWhole, 0
+	}
+	c.Present = o.rows
+	for s, v := range w.V {
+		c.V[s] = float64(v)
+	}
+	c.Measure()
+	return columnVaried, 0
+}
+
+// spread writes the value of every second, 0 where there is none.
+func (o *openColumns) spread(vals []int64, w *column.Whole) {
+	from, v := 0, int64(0)
+	for i, next := range vals {
+		to := int(o.secs[i])
+		for s := from; s < to; s++ {
+			w.V[s] = v
+		}
+		from, v = to, next
+	}
+	for s := from; s < BlockSeconds; s++ {
+		w.V[s] = v
+	}
+	for i, gone := range column.Full.AndNot(o.rows) {
+		for ; gone != 0; gone &= gone - 1 {
+			w.V[i<<6+bits.TrailingZeros64(gone)] = 0
+		}
+	}
+}
+
 // fill writes the column's values; seconds without one are 0.
 func (o *openColumns) fill(slot int, c *column.Column) {
-	secs, vals := o.secs[slot][:o.count[slot]], o.vals[slot][:o.count[slot]]
+	secs, vals := o.secs[:o.count], o.vals[slot][:o.count]
 	c.Present = o.rows
 	from, v := 0, absentBits
 	for i := 0; ; i++ {
@@ -104,7 +193,7 @@ func (o *openColumns) fill(slot int, c *column.Column) {
 
 func (o *openColumns) fillLate(slot int, c *column.Column) {
 	for s := range o.late {
-		row := o.late[s].Load()
+		row := o.late[s]
 		if row == nil || row.mask>>slot&1 == 0 {
 			continue
 		}
@@ -117,20 +206,23 @@ func (o *openColumns) fillLate(slot int, c *column.Column) {
 }
 
 // encodeBlock seals an open block that nobody writes any more; limit gives a node's bytes/s for
-// occupancy, 0 where it is not known.
-func encodeBlock(b *openBlock, limit func(node int) float64) []byte {
+// occupancy, 0 where it is not known. s is scratch.
+func encodeBlock(b *openBlock, limit func(node int) float64, s *sealScratch) []byte {
 	w := newBlockWriter(b.start, b.id)
-	list := *b.nodes.Load()
-	var n nodeColumns
-	var open openColumns
-	for from := 0; from < len(list); from += chunkNodes {
-		for slot := range min(chunkNodes, len(list)-from) {
-			if o := list[from+slot].Load(); o != nil {
-				open.load(o)
-				w.add(slot, &open, &n, limit(from+slot))
+	for i, chunk := range *b.chunks.Load() {
+		for slot, n := range chunk.nodes {
+			if n != nil {
+				s.open.load(b, n, chunk.rows[slot])
+				w.add(slot, &s.open, &s.columns, limit(i*chunkNodes+slot))
 			}
 		}
 		w.endChunk()
 	}
 	return w.finish()
+}
+
+// sealScratch is what the sealer needs for every block.
+type sealScratch struct {
+	open    openColumns
+	columns nodeColumns
 }

@@ -71,8 +71,9 @@ func newBlockWriter(start int64, id uint64) *blockWriter {
 // where the node has none. constant columns may be answered without filling c.
 type columnSource interface {
 	metrics() []collector.Metric
-	// read returns what kind of column it is and, for a constant one, its value.
-	read(m collector.Metric, c *column.Column) (kind columnKind, value float64)
+	// read returns what kind of column it is and, for a constant one, its value. One of integers may be
+	// in w instead of c.
+	read(m collector.Metric, c *column.Column, w *column.Whole) (kind columnKind, value float64)
 }
 
 type columnKind uint8
@@ -81,6 +82,7 @@ const (
 	columnNone columnKind = iota // no second present
 	columnConstant
 	columnVaried
+	columnWhole // varied, of integers
 )
 
 // nodeColumns is one node's columns, read once.
@@ -88,21 +90,26 @@ type nodeColumns struct {
 	kind  [collector.MetricCount]columnKind
 	value [collector.MetricCount]float64
 	cols  [collector.MetricCount]column.Column
+	whole [collector.MetricCount]column.Whole
 }
 
-func (n *nodeColumns) varied(m collector.Metric) *column.Column {
-	if m != collector.MetricNone && n.kind[m] == columnVaried {
-		return &n.cols[m]
+// varied returns a column that others may be told from.
+func (n *nodeColumns) varied(m collector.Metric) *column.Whole {
+	if m == collector.MetricNone || n.kind[m] == columnNone || n.kind[m] == columnConstant {
+		return nil
 	}
-	return nil
+	if n.kind[m] == columnVaried {
+		n.cols[m].Whole(&n.whole[m])
+	}
+	return &n.whole[m]
 }
 
-func (n *nodeColumns) related(m collector.Metric) column.Related {
+func (n *nodeColumns) base(m collector.Metric) column.Base {
 	r := relatedMetrics[m]
 	if first := n.varied(r[0]); first != nil {
-		return column.Related{First: first, Second: n.varied(r[1])}
+		return column.Base{First: first, Second: n.varied(r[1])}
 	}
-	return column.Related{}
+	return column.Base{}
 }
 
 func (w *blockWriter) metric(m collector.Metric) *metricWriter {
@@ -121,7 +128,7 @@ func (w *blockWriter) metric(m collector.Metric) *metricWriter {
 func (w *blockWriter) add(slot int, src columnSource, n *nodeColumns, limit float64) {
 	metrics := src.metrics()
 	for _, m := range metrics {
-		n.kind[m], n.value[m] = src.read(m, &n.cols[m])
+		n.kind[m], n.value[m] = src.read(m, &n.cols[m], &n.whole[m])
 	}
 	for _, m := range metrics {
 		switch mw := w.metric(m); {
@@ -153,9 +160,14 @@ func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns
 		mw.entries[at] = flags
 		return
 	}
-	c := &n.cols[m]
-	w.scratch = w.enc.Append(w.scratch[:0], c, n.related(m))
-	mw.entries, flags = appendStats(mw.entries, &c.Stats)
+	stats := &n.cols[m].Stats
+	if n.kind[m] == columnWhole {
+		stats = &n.whole[m].Stats
+		w.scratch = w.enc.AppendWhole(w.scratch[:0], &n.whole[m], n.base(m))
+	} else {
+		w.scratch = w.enc.Append(w.scratch[:0], &n.cols[m], n.base(m))
+	}
+	mw.entries, flags = appendStats(mw.entries, stats)
 	if m == collector.ReadBytes || m == collector.WriteBytes && n.kind[collector.ReadBytes] == columnNone {
 		if number, seconds, ok := w.occupied(n, limit); ok {
 			flags |= entryOccupied
@@ -189,6 +201,12 @@ func (w *blockWriter) occupied(n *nodeColumns, limit float64) (number, seconds b
 			sum.Present = column.Full
 			for s := range sum.V {
 				sum.V[s] += n.value[m]
+			}
+			continue
+		case columnWhole:
+			sum.Present = sum.Present.Or(n.whole[m].Present)
+			for s, v := range n.whole[m].V {
+				sum.V[s] += float64(v)
 			}
 			continue
 		}

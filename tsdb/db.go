@@ -65,13 +65,14 @@ type DB struct {
 	lock io.Closer
 
 	view atomic.Pointer[view]
-	// live is every node's newest rows, by node number.
-	live    atomic.Pointer[[]atomic.Pointer[openNode]]
+	// live has every node's newest row, by node number / 64.
+	live    atomic.Pointer[[]*liveChunk]
 	numbers sync.Map // topology.NodeID -> int, the node's number
 	closed  atomic.Bool
 
 	saving  sync.Mutex // held while the dictionary of names is written
-	sealing sync.Mutex // held while a block is sealed, and guards late and torn
+	sealing sync.Mutex // held while a block is sealed, and guards scratch, late and torn
+	scratch sealScratch
 
 	tiers []*tier   // set by Open
 	late  lateSpans // of tiers that were made before rows that are sealed or about to be
@@ -80,7 +81,8 @@ type DB struct {
 	mu        sync.Mutex // guards everything that follows
 	table     *nodeTable
 	rec       *recordWriter // nil while the log is replayed
-	cut       [][]byte      // payloads of finished records that the committer has not taken
+	cut       [][]byte      // finished records that the committer has not taken
+	spare     []byte        // a buffer for the next one; nil without
 	recBlocks []uint64      // blocks named by cut and rec
 	row       rowBuffer
 	lastNode  int // the node of the frame before, whose follower is likely the next
@@ -156,7 +158,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		round: &round{done: make(chan struct{})},
 	}
 	db.view.Store(&view{})
-	db.live.Store(&[]atomic.Pointer[openNode]{})
+	db.live.Store(&[]*liveChunk{})
 	if err := db.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), lock.Close())
 	}
@@ -199,6 +201,7 @@ func (db *DB) load() error {
 		}
 	}
 	db.rec = &recordWriter{}
+	db.rec.reset(nil)
 	return nil
 }
 
@@ -303,18 +306,22 @@ func (db *DB) waitForRoom(ctx context.Context) error {
 // commits is the committer: it makes what was appended durable, at most once per SyncInterval.
 func (db *DB) commits() {
 	defer db.done.Done()
+	var next time.Time // the earliest time of the next one
 	for {
 		select {
 		case <-db.kick:
 		case <-db.stop:
 			return
 		}
-		db.commit()
-		select {
-		case <-time.After(db.opts.SyncInterval):
-		case <-db.stop:
-			return
+		if wait := time.Until(next); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-db.stop:
+				return
+			}
 		}
+		db.commit()
+		next = time.Now().Add(db.opts.SyncInterval)
 	}
 }
 
@@ -324,11 +331,12 @@ func (db *DB) commit() {
 	r := db.round
 	db.round = &round{done: make(chan struct{})}
 	db.cutRecord()
-	for _, payload := range db.cut {
-		db.wal.add(payload, db.recBlocks)
+	for _, rec := range db.cut {
+		db.wal.add(rec, db.recBlocks)
 	}
-	db.cut, db.recBlocks = nil, db.recBlocks[:0]
-	rotate := db.rotate
+	clear(db.cut)
+	db.cut, db.recBlocks = db.cut[:0], db.recBlocks[:0]
+	rotate, taken := db.rotate, db.unsynced
 	db.rotate = false
 	db.wal.nextBlock = db.nextBlock + 1
 	db.mu.Unlock()
@@ -336,8 +344,9 @@ func (db *DB) commit() {
 	if r.err = db.saveNames(); r.err == nil && rotate {
 		r.err = db.wal.rotate()
 	}
+	var spare []byte
 	if r.err == nil {
-		r.err = db.wal.flush()
+		spare, r.err = db.wal.flush()
 	}
 	if r.err == nil {
 		if err := db.wal.forget(db.isOpen); err != nil {
@@ -346,7 +355,10 @@ func (db *DB) commit() {
 	}
 	db.mu.Lock()
 	if r.err == nil {
-		db.unsynced = 0
+		db.unsynced -= taken
+		if cap(spare) <= cutRecord {
+			db.spare = spare
+		}
 	} else {
 		db.log.Error("appended samples are not durable yet", "error", r.err)
 	}

@@ -1,6 +1,9 @@
 package tsdb
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // RetainForTest applies the retention settings as the sealer does.
 func (db *DB) RetainForTest(now time.Time) { db.retain(now) }
@@ -20,6 +23,11 @@ func (u unsynced) Create(path string) (file, error) {
 func (u unsynced) OpenAppend(path string) (file, error) {
 	f, err := u.osFiles.OpenAppend(path)
 	return unsyncedFile{f}, err
+}
+
+func (unsynced) CreateLog(path string) (logFile, error) {
+	f, err := os.Create(path)
+	return osLog{f}, err
 }
 
 func (unsynced) SyncDir(string) error { return nil }

@@ -39,6 +39,8 @@ type onDisk struct {
 	// uncut and uncutSynced are content and synced bytes before a truncation that was not synced.
 	uncut       []byte
 	uncutSynced int64
+	// device is what is on the device of a log file after a write that failed; nil where it is what the file holds.
+	device []byte
 }
 
 func newFaultyFiles(seed uint64) *faultyFiles {
@@ -104,6 +106,52 @@ func (f *faultyFiles) Create(path string) (file, error) {
 		return nil, err
 	}
 	return &faultyFile{inner, f, path}, nil
+}
+
+// CreateLog makes a log file; what WriteSync has written is on the device.
+func (f *faultyFiles) CreateLog(path string) (logFile, error) {
+	made, err := f.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyLog{made.(*faultyFile)}, nil
+}
+
+type faultyLog struct{ *faultyFile }
+
+func (f *faultyLog) WriteSync(b []byte, at int64) error {
+	short, lost := f.fs.fails("write", f.path), f.fs.fails("sync", f.path)
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	s := f.fs.state(f.path)
+	if (short || lost) && s.device == nil {
+		var err error
+		if s.device, err = os.ReadFile(f.path); err != nil {
+			return err
+		}
+	}
+	if short {
+		b = b[:len(b)/3]
+	}
+	w, err := os.OpenFile(f.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := w.WriteAt(b, at); err != nil {
+		return err
+	}
+	switch {
+	case short:
+		s.poisoned = true
+		return errors.Join(syscall.ENOSPC, w.Close())
+	case lost:
+		s.poisoned = true
+		return errors.Join(syscall.EIO, w.Close())
+	case s.device != nil:
+		return errors.New("test: the log goes on in a file of which a write failed")
+	}
+	s.synced = max(s.synced, at+int64(len(b)))
+	return w.Close()
 }
 
 func (f *faultyFiles) OpenAppend(path string) (file, error) {
@@ -174,7 +222,7 @@ func (f *faultyFile) Sync() error {
 		s.poisoned = s.poisoned || size > s.synced
 		return syscall.EIO
 	case !s.poisoned:
-		s.synced, s.uncut = size, nil
+		s.synced, s.uncut, s.device = size, nil, nil
 	}
 	return nil
 }
@@ -224,7 +272,11 @@ func (f *faultyFiles) powerCut(t *testing.T) {
 			if s.uncut != nil && f.rng.IntN(2) == 0 {
 				data, s.synced = s.uncut, s.uncutSynced
 			}
-			data = f.torn(data, s.synced)
+			if s.device != nil {
+				data = f.mixed(s.device, data)
+			} else {
+				data = f.torn(data, s.synced)
+			}
 		}
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -232,6 +284,26 @@ func (f *faultyFiles) powerCut(t *testing.T) {
 	}
 	clear(f.disk)
 	f.cutDue = false
+}
+
+// mixed returns a log file of which some pages of a failed write reached the device and some did not.
+func (f *faultyFiles) mixed(device, cached []byte) []byte {
+	out := slices.Clone(cached)
+	if f.rng.IntN(2) == 0 && len(device) > len(cached) { // the length, or the truncation, did not
+		out = append(out, device[len(cached):]...)
+	}
+	const sector = 512
+	for at := 0; at < min(len(device), len(out)); at += sector {
+		if end := min(at+sector, len(device), len(out)); f.rng.IntN(2) == 0 {
+			copy(out[at:end], device[at:end])
+		}
+	}
+	for at := len(device); at < len(out); at += sector { // new sectors without the data are zeros
+		if f.rng.IntN(2) == 0 {
+			clear(out[at:min(at+sector, len(out))])
+		}
+	}
+	return out
 }
 
 // torn returns what a power cut leaves of a file.

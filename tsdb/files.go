@@ -1,6 +1,7 @@
 package tsdb
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,8 @@ import (
 // files is the part of a file system the engine uses. The tests put a faulty one in its place:
 // torn writes, a full disk, an fsync that fails.
 type files interface {
+	// CreateLog makes or empties a file of a write-ahead log.
+	CreateLog(path string) (logFile, error)
 	Create(path string) (file, error) // truncates
 	OpenAppend(path string) (file, error)
 	Open(path string) (file, error) // for reading
@@ -29,8 +32,48 @@ type file interface {
 	Size() (int64, error)
 }
 
+// logFile is a file that is written in whole pages, from buffers of logBuffer.
+type logFile interface {
+	// WriteSync writes at an offset; data and length are on the device when it returns nil.
+	WriteSync(b []byte, at int64) error
+	Truncate(size int64) error
+	io.Closer
+}
+
 // osFiles is the machine's own file system.
 type osFiles struct{}
+
+// osLog is a log file of the machine's own file system, past the page cache where that can be.
+type osLog struct{ *os.File }
+
+func (osFiles) CreateLog(path string) (logFile, error) {
+	const flags = os.O_RDWR | os.O_CREATE | os.O_TRUNC | syscall.O_DSYNC
+	f, err := os.OpenFile(path, flags|syscall.O_DIRECT, 0o640)
+	if errors.Is(err, syscall.EINVAL) { // a file system without direct writes
+		f, err = os.OpenFile(path, flags, 0o640)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return osLog{f}, nil
+}
+
+func (f osLog) WriteSync(b []byte, at int64) error {
+	_, err := f.WriteAt(b, at)
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	// A file system that says only now that it has no direct writes, or wants other pages.
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_GETFL, 0)
+	if errno != 0 || flags&syscall.O_DIRECT == 0 {
+		return err
+	}
+	if _, _, errno = syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_SETFL, flags&^syscall.O_DIRECT); errno != 0 {
+		return err
+	}
+	_, err = f.WriteAt(b, at)
+	return err
+}
 
 type osFile struct{ *os.File }
 

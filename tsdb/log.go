@@ -10,15 +10,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
-// Log segments: a header, then records of a 16-byte head and a payload (docs/store-format.md).
+// Log segments: a page with a header, then records of a 16-byte head and a payload, each from the begin of a page
+// (docs/store-format.md). A page is written once but for zeros, so that no write that a power cut tears hits what
+// was answered, and goes to the device past the page cache.
 const (
 	logMagic      = "FWLG"
-	logVersion    = 1
+	logVersion    = 2
 	logHeaderSize = 28 // magic, version u16, zero u16, first record's number u64, next block's id u64, CRC u32
+	logPage       = 4096
 	recordHead    = 16 // payload length u32, CRC of number and payload u32, number u64
 	maxRecord     = 64 << 20
+	// logRoom is how many records like the one that needs room a file grows by, up to maxLogRoom bytes: writing
+	// over zeros changes no metadata, which is half of the cost.
+	logRoom    = 128
+	maxLogRoom = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -30,16 +38,26 @@ type writeLog struct {
 	next uint64 // number of the next record
 	// nextBlock is above the id of every block so far; a segment's header keeps it.
 	nextBlock uint64
-	segment   uint64 // number of the newest segment
-	file      file   // newest segment, nil until one is needed
-	durable   int64  // bytes of file that are known to be on the device
+	segment   uint64  // number of the newest segment
+	file      logFile // newest segment, nil until one is needed
+	durable   int64   // bytes of file that are on the device and hold records
+	size      int64   // of file, with the zeros behind them
+	zeros     []byte
 	// segments are the files that exist, oldest first.
 	segments []logSegment
 	// unsynced are framed records that are not known to be on the device, oldest first. After a
-	// failed write or fsync they go to a new segment: what a failed fsync left of the old one
-	// cannot be trusted.
+	// failed write they go to a new segment: what it left of the old one cannot be trusted.
 	unsynced [][]byte
 	pending  []uint64 // blocks named by unsynced
+}
+
+// logBuffer returns an empty slice with room for n bytes that a device can read from: it begins at a page, and has
+// whole pages.
+func logBuffer(n int) []byte {
+	n = (n + logPage - 1) / logPage * logPage
+	b := make([]byte, n+logPage)
+	from := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (logPage - 1)
+	return b[from:from:from+n]
 }
 
 // logSegment is one file and the open blocks whose rows it has.
@@ -68,15 +86,17 @@ func listSegments(dir string) ([]uint64, error) {
 	return out, nil
 }
 
-// add frames a payload as the next record; block ids are those its rows belong to.
-func (l *writeLog) add(payload []byte, blocks []uint64) {
-	rec := make([]byte, recordHead, recordHead+len(payload))
-	rec = append(rec, payload...)
-	binary.LittleEndian.PutUint32(rec, uint32(len(payload)))
-	binary.LittleEndian.PutUint64(rec[8:], l.next)
-	binary.LittleEndian.PutUint32(rec[4:], crc32.Checksum(rec[8:], castagnoli))
+// add makes what a recordWriter wrote into buf the next record; block ids are those its rows belong to. The log
+// owns buf from then on.
+func (l *writeLog) add(buf []byte, blocks []uint64) {
+	binary.LittleEndian.PutUint32(buf, uint32(len(buf)-recordHead))
+	binary.LittleEndian.PutUint64(buf[8:], l.next)
+	binary.LittleEndian.PutUint32(buf[4:], crc32.Checksum(buf[8:], castagnoli))
 	l.next++
-	l.unsynced = append(l.unsynced, rec)
+	end := len(buf)
+	buf = buf[:(end+logPage-1)/logPage*logPage]
+	clear(buf[end:])
+	l.unsynced = append(l.unsynced, buf)
 	l.noteBlocks(&l.pending, blocks)
 }
 
@@ -88,11 +108,11 @@ func (*writeLog) noteBlocks(into *[]uint64, blocks []uint64) {
 	}
 }
 
-// flush writes and syncs what is unsynced. After an error everything stays unsynced and the next
-// flush starts a new segment.
-func (l *writeLog) flush() error {
+// flush makes durable what is unsynced, and returns a buffer that is free for a next record. After an error
+// everything stays unsynced and the next flush starts a new segment.
+func (l *writeLog) flush() (spare []byte, err error) {
 	if len(l.unsynced) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := l.tryFlush(); err != nil {
 		if l.file != nil {
@@ -100,11 +120,13 @@ func (l *writeLog) flush() error {
 			err = errors.Join(err, l.file.Truncate(l.durable), l.file.Close())
 			l.file = nil
 		}
-		return fmt.Errorf("write-ahead log %s: %w; what was not answered is kept in memory and tried again", filepath.Join(l.dir, segmentName(l.segment)), err)
+		return nil, fmt.Errorf("write-ahead log %s: %w; what was not answered is kept in memory and tried again", filepath.Join(l.dir, segmentName(l.segment)), err)
 	}
+	spare = l.unsynced[0][:0]
+	clear(l.unsynced)
 	l.unsynced = l.unsynced[:0]
 	l.pending = l.pending[:0]
-	return nil
+	return spare, nil
 }
 
 func (l *writeLog) tryFlush() error {
@@ -113,18 +135,35 @@ func (l *writeLog) tryFlush() error {
 			return err
 		}
 	}
-	size := max(l.durable, logHeaderSize)
+	at := l.durable
 	for _, rec := range l.unsynced {
-		if _, err := l.file.Write(rec); err != nil {
+		if err := l.grow(at, len(rec)); err != nil {
 			return err
 		}
-		size += int64(len(rec))
+		if err := l.file.WriteSync(rec, at); err != nil {
+			return err
+		}
+		at += int64(len(rec))
+		l.size = max(l.size, at)
 	}
-	if err := l.file.Sync(); err != nil {
+	l.durable = at
+	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
+	return nil
+}
+
+// grow writes zeros behind the end for a small record and others like it.
+func (l *writeLog) grow(at int64, record int) error {
+	room := min(record*logRoom, maxLogRoom)
+	if at+int64(record) <= l.size || room < 8*record {
+		return nil
+	}
+	if l.zeros == nil {
+		l.zeros = logBuffer(maxLogRoom)[:maxLogRoom]
+	}
+	if err := l.file.WriteSync(l.zeros[:room], at); err != nil {
 		return err
 	}
-	l.durable = size
-	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
+	l.size = at + int64(room)
 	return nil
 }
 
@@ -132,23 +171,25 @@ func (l *writeLog) tryFlush() error {
 func (l *writeLog) startSegment() error {
 	l.segment++
 	path := filepath.Join(l.dir, segmentName(l.segment))
-	f, err := l.fs.Create(path)
+	f, err := l.fs.CreateLog(path)
 	if err != nil {
 		return err
 	}
-	l.file, l.durable = f, 0
+	l.file, l.durable, l.size = f, 0, 0
 	// The blocks are noted before anything is written: a torn write may leave whole records.
 	l.segments = append(l.segments, logSegment{number: l.segment})
 	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
 	first := l.next - uint64(len(l.unsynced))
-	if _, err := f.Write(logHeader(first, l.nextBlock)); err != nil {
+	if err := f.WriteSync(logHeader(first, l.nextBlock), 0); err != nil {
 		return err
 	}
+	l.durable, l.size = logPage, logPage
 	return l.fs.SyncDir(l.dir)
 }
 
+// logHeader returns a segment's first page.
 func logHeader(first, nextBlock uint64) []byte {
-	h := make([]byte, logHeaderSize)
+	h := logBuffer(logPage)[:logPage]
 	copy(h, logMagic)
 	binary.LittleEndian.PutUint16(h[4:], logVersion)
 	binary.LittleEndian.PutUint64(h[8:], first)
@@ -180,7 +221,7 @@ func (l *writeLog) forget(open func(block uint64) bool) error {
 }
 
 func (l *writeLog) close() error {
-	err := l.flush()
+	_, err := l.flush()
 	if l.file != nil {
 		err = errors.Join(err, l.file.Close())
 		l.file = nil

@@ -13,17 +13,18 @@ import (
 const (
 	opContext = iota // choose block and second
 	opSame           // consecutive nodes repeat their newest row
-	opDelta          // a row as the slots that changed
-	opRow            // a row in full, by metric
+	opRow            // a row by the node's columns; in version 1 the columns that changed
+	opNamed          // a row by metric, that also makes columns
 )
 
-// Value codes that are not an integer difference.
+// Value codes of a row by metric that are not an integer.
 const (
 	valueRaw    = 1 // eight bytes follow
 	valueAbsent = 3
 )
 
-// recordWriter collects the rows of one log record. It is protected by the DB's mutex.
+// recordWriter collects the rows of one log record, behind the room for the record's head. It is protected by the
+// DB's mutex.
 type recordWriter struct {
 	buf    []byte
 	block  *openBlock // context; nil at the start of a record
@@ -35,15 +36,33 @@ type recordWriter struct {
 func zigzag(d int64) uint64   { return uint64(d)<<1 ^ uint64(d>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-func (w *recordWriter) reset() { *w = recordWriter{buf: w.buf[:0]} }
+// reset begins a record in a buffer of logBuffer, or in a new one.
+func (w *recordWriter) reset(spare []byte) {
+	if spare == nil {
+		spare = logBuffer(4 * logPage)
+	}
+	*w = recordWriter{buf: spare[:recordHead]}
+}
 
-func (w *recordWriter) empty() bool { return len(w.buf) == 0 && w.same == 0 }
+func (w *recordWriter) empty() bool { return len(w.buf) == recordHead && w.same == 0 }
+
+// opRoom is more than an operation and the run and the context before it take but for a row's values.
+const opRoom = 64
+
+// room makes sure that n bytes can be appended in place: the buffer must stay where a device can read from.
+func (w *recordWriter) room(n int) {
+	if cap(w.buf)-len(w.buf) < n {
+		more := logBuffer(2*cap(w.buf) + n)
+		w.buf = append(more, w.buf...)
+	}
+}
 
 // flush writes the pending run; its nodes end at the cursor.
 func (w *recordWriter) flush() {
 	if w.same == 0 {
 		return
 	}
+	w.room(opRoom)
 	w.buf = binary.AppendUvarint(w.buf, uint64(w.same)<<2|opSame)
 	w.same = 0
 }
@@ -53,6 +72,7 @@ func (w *recordWriter) context(b *openBlock, sec int) {
 		return
 	}
 	w.flush()
+	w.room(opRoom)
 	w.buf = append(w.buf, opContext)
 	w.buf = binary.AppendUvarint(w.buf, b.id)
 	w.buf = binary.AppendVarint(w.buf, b.start/BlockSeconds)
@@ -60,6 +80,7 @@ func (w *recordWriter) context(b *openBlock, sec int) {
 	w.block, w.sec = b, sec
 }
 
+// head begins a row, for which there is room.
 func (w *recordWriter) head(node, op int) {
 	w.flush()
 	w.buf = binary.AppendUvarint(w.buf, zigzag(int64(node-w.cursor))<<2|uint64(op))
@@ -68,8 +89,9 @@ func (w *recordWriter) head(node, op int) {
 
 func (w *recordWriter) sameRow(b *openBlock, sec, node int) {
 	w.context(b, sec)
-	if node != w.cursor { // a jump is an empty delta; its run continues from there
-		w.head(node, opDelta)
+	if node != w.cursor { // a jump is a row without columns; its run continues from there
+		w.room(opRoom)
+		w.head(node, opRow)
 		w.buf = append(w.buf, 0)
 		return
 	}
@@ -77,41 +99,34 @@ func (w *recordWriter) sameRow(b *openBlock, sec, node int) {
 	w.same++
 }
 
-func appendValue(buf []byte, base, v uint64) []byte {
+// row writes a row by the node's columns and returns its bytes, which are valid until the next call.
+func (w *recordWriter) row(b *openBlock, sec, node int, slots []uint64) []byte {
+	w.context(b, sec)
+	w.room(opRoom + maxRow + rowSlack)
+	w.head(node, opRow)
+	at := len(w.buf)
+	w.buf = w.buf[:at+putRow(w.buf[at:cap(w.buf)], slots)]
+	return w.buf[at:]
+}
+
+func appendValue(buf []byte, v uint64) []byte {
 	if v == absentBits {
 		return append(buf, valueAbsent)
 	}
 	if i, ok := exactInt(v); ok {
-		from, _ := exactInt(base) // 0 where the base is absent or no integer
-		return binary.AppendUvarint(buf, zigzag(i-from)<<1)
+		return binary.AppendUvarint(buf, zigzag(i)<<1)
 	}
 	return binary.LittleEndian.AppendUint64(append(buf, valueRaw), v)
 }
 
-// appendChanges writes the slots of mask, in which next differs from base.
-func appendChanges(buf []byte, mask uint64, base, next []uint64) []byte {
-	buf = binary.AppendUvarint(buf, mask)
-	for ; mask != 0; mask &= mask - 1 {
-		slot := bits.TrailingZeros64(mask)
-		buf = appendValue(buf, base[slot], next[slot])
-	}
-	return buf
-}
-
-// deltaRow writes what appendChanges told of a row.
-func (w *recordWriter) deltaRow(b *openBlock, sec, node int, changes []byte) {
+// namedRow writes a row by metric.
+func (w *recordWriter) namedRow(b *openBlock, sec, node int, metrics []collector.Metric, vals []uint64) {
 	w.context(b, sec)
-	w.head(node, opDelta)
-	w.buf = append(w.buf, changes...)
-}
-
-// fullRow writes a row by metric.
-func (w *recordWriter) fullRow(b *openBlock, sec, node int, metrics []collector.Metric, vals []uint64) {
-	w.context(b, sec)
-	w.head(node, opRow)
+	w.room(opRoom + 11*len(metrics))
+	w.head(node, opNamed)
 	w.buf = binary.AppendUvarint(w.buf, uint64(len(metrics)))
 	for i, m := range metrics {
-		w.buf = appendValue(append(w.buf, byte(m)), absentBits, vals[i])
+		w.buf = appendValue(append(w.buf, byte(m)), vals[i])
 	}
 }
 
@@ -157,29 +172,31 @@ func (r *recordReader) byte() (byte, error) {
 	return r.buf[r.at-1], nil
 }
 
-// value reads one value; relative says that it is a difference to a base the caller adds.
-func (r *recordReader) value() (v uint64, diff int64, relative bool, err error) {
+// value reads one value; base is what an integer is a difference to.
+func (r *recordReader) value(base uint64) (uint64, error) {
 	u, err := r.uvarint()
 	if err != nil {
-		return 0, 0, false, err
+		return 0, err
 	}
 	switch {
 	case u&1 == 0:
-		return 0, unzigzag(u >> 1), true, nil
+		from, _ := exactInt(base) // 0 where the base is absent or no integer
+		return math.Float64bits(float64(from + unzigzag(u>>1))), nil
 	case u == valueAbsent:
-		return absentBits, 0, false, nil
+		return absentBits, nil
 	case u == valueRaw && len(r.buf)-r.at >= 8:
 		r.at += 8
-		return binary.LittleEndian.Uint64(r.buf[r.at-8:]), 0, false, nil
+		return binary.LittleEndian.Uint64(r.buf[r.at-8:]), nil
 	}
-	return 0, 0, false, fmt.Errorf("log record: unknown value code %d before byte %d of %d", u, r.at, len(r.buf))
+	return 0, fmt.Errorf("log record: unknown value code %d before byte %d of %d", u, r.at, len(r.buf))
 }
 
-// resolve turns what value returned into a value.
-func resolve(base, v uint64, diff int64, relative bool) uint64 {
-	if !relative {
-		return v
+// row reads a row by columns.
+func (r *recordReader) row() ([]byte, error) {
+	size, ok := rowSize(r.buf[r.at:])
+	if !ok {
+		return nil, fmt.Errorf("log record: no row at byte %d of %d", r.at, len(r.buf))
 	}
-	from, _ := exactInt(base)
-	return math.Float64bits(float64(from + diff))
+	r.at += size
+	return r.buf[r.at-size : r.at], nil
 }

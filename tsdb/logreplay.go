@@ -10,8 +10,10 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fairway/collector"
+	"fairway/tsdb/column"
 )
 
 // Damage is one thing that a reader found wrong with a file of the store, and what it cost.
@@ -30,52 +32,79 @@ func (d Damage) String() string {
 // ErrNewerFormat says that a file was written by a newer version of the program.
 var ErrNewerFormat = errors.New("written by a newer version")
 
+// segment is a log segment that is read.
+type segment struct {
+	path    string
+	version int
+	r       *bufio.Reader
+	at      int64 // of the next record
+	buf     []byte
+}
+
 // readSegment calls record with every intact record of a segment in order and returns how far the
 // file was intact. A torn end is not an error: it is a record that was never answered.
-func readSegment(path string, header func(first, nextBlock uint64), record func(number uint64, payload []byte) error) (intact int64, torn bool, err error) {
+func readSegment(path string, header func(first, nextBlock uint64), record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, false, err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 1<<20)
+	s := segment{path: path, r: bufio.NewReaderSize(f, 1<<20), at: logHeaderSize}
 	head := make([]byte, logHeaderSize)
-	if _, err := io.ReadFull(r, head); err != nil {
+	if _, err := io.ReadFull(s.r, head); err != nil {
 		return 0, true, nil // the file was made and its header not yet written
 	}
-	if string(head[:4]) != logMagic {
+	if string(head[:4]) != logMagic || crc32.Checksum(head[:24], castagnoli) != binary.LittleEndian.Uint32(head[24:]) {
 		return 0, true, nil
 	}
-	if v := binary.LittleEndian.Uint16(head[4:]); v > logVersion {
-		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path, v, logVersion, ErrNewerFormat)
-	}
-	if crc32.Checksum(head[:24], castagnoli) != binary.LittleEndian.Uint32(head[24:]) {
-		return 0, true, nil
+	if s.version = int(binary.LittleEndian.Uint16(head[4:])); s.version > logVersion {
+		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path, s.version, logVersion, ErrNewerFormat)
 	}
 	header(binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
-	intact = logHeaderSize
-	var buf []byte
 	for {
-		var h [recordHead]byte
-		if _, err := io.ReadFull(r, h[:]); err != nil {
-			return intact, !errors.Is(err, io.EOF), nil
+		s.toPage()
+		number, payload, err := s.record()
+		if err != nil {
+			return s.at, !errors.Is(err, io.EOF), nil
 		}
-		size := binary.LittleEndian.Uint32(h[:])
-		if size > maxRecord {
-			return intact, true, nil
+		if err := record(s.version, number, payload); err != nil {
+			return s.at, false, err
 		}
-		if buf, err = readUpTo(r, buf[:0], int(size)); err != nil {
-			return intact, true, nil
-		}
-		sum := crc32.Update(crc32.Checksum(h[8:], castagnoli), castagnoli, buf)
-		if sum != binary.LittleEndian.Uint32(h[4:]) {
-			return intact, true, nil
-		}
-		if err := record(binary.LittleEndian.Uint64(h[8:]), buf); err != nil {
-			return intact, false, err
-		}
-		intact += recordHead + int64(size)
+		s.at += recordHead + int64(len(payload))
 	}
+}
+
+// toPage skips to where the next record begins.
+func (s *segment) toPage() {
+	if s.version == 1 {
+		return
+	}
+	if over := s.at % logPage; over > 0 {
+		n, _ := s.r.Discard(int(logPage - over))
+		s.at += int64(n)
+	}
+}
+
+// record reads a record. io.EOF says that the log ends here; any other error that no whole record is here.
+func (s *segment) record() (number uint64, payload []byte, err error) {
+	var h [recordHead]byte
+	if _, err := io.ReadFull(s.r, h[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.LittleEndian.Uint32(h[:])
+	if h == [recordHead]byte{} && s.version > 1 {
+		return 0, nil, io.EOF // room for more
+	}
+	if size > maxRecord {
+		return 0, nil, fmt.Errorf("%w: a record of %d bytes", errDamaged, size)
+	}
+	if s.buf, err = readUpTo(s.r, s.buf[:0], int(size)); err != nil {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	if crc32.Update(crc32.Checksum(h[8:], castagnoli), castagnoli, s.buf) != binary.LittleEndian.Uint32(h[4:]) {
+		return 0, nil, fmt.Errorf("%w: wrong checksum", errDamaged)
+	}
+	return binary.LittleEndian.Uint64(h[8:]), s.buf, nil
 }
 
 // readUpTo reads exactly n bytes into buf, growing it with what really arrives, so that a wrong
@@ -85,10 +114,7 @@ func readUpTo(r io.Reader, buf []byte, n int) ([]byte, error) {
 	for len(buf) < n {
 		at := len(buf)
 		k := min(n-at, step)
-		if cap(buf) < at+k {
-			buf = append(buf, make([]byte, k)...)
-		}
-		buf = buf[:at+k]
+		buf = slices.Grow(buf, k)[:at+k]
 		if _, err := io.ReadFull(r, buf[at:]); err != nil {
 			return buf, err
 		}
@@ -113,7 +139,7 @@ func (db *DB) replay() error {
 				next, known = first, true
 			}
 			db.nextBlock = max(db.nextBlock, nextBlock-1)
-		}, func(n uint64, payload []byte) error {
+		}, func(version int, n uint64, payload []byte) error {
 			if n < next {
 				return nil // was written again after a failed fsync
 			}
@@ -122,7 +148,7 @@ func (db *DB) replay() error {
 				rep.distrust()
 			}
 			next = n + 1
-			if err := rep.apply(payload); err != nil {
+			if err := rep.apply(version, payload); err != nil {
 				if errors.Is(err, ErrNewerFormat) || errors.Is(err, errCannotReplay) {
 					return err
 				}
@@ -146,6 +172,7 @@ func (db *DB) replay() error {
 		db.wal.segment = number
 	}
 	db.wal.next = max(next, 1)
+	db.showReplayed()
 	if !known {
 		return db.idsFromBlocks()
 	}
@@ -199,7 +226,7 @@ func (p *replayer) distrust() {
 	}
 }
 
-func (p *replayer) apply(payload []byte) error {
+func (p *replayer) apply(version int, payload []byte) error {
 	r := recordReader{buf: payload}
 	var b *openBlock
 	var have bool
@@ -225,12 +252,10 @@ func (p *replayer) apply(payload []byte) error {
 			if arg > uint64(known-cursor) {
 				return fmt.Errorf("log record: a run of %d nodes from node %d, but %d are known", arg, cursor, known)
 			}
-			for range int(arg) {
-				if b != nil && !p.broken[b] {
-					p.same(b, cursor, sec)
-				}
-				cursor++
+			if b != nil && !p.broken[b] {
+				p.same(b, cursor, cursor+int(arg), sec)
 			}
+			cursor += int(arg)
 			continue
 		}
 		node := cursor + int(unzigzag(arg))
@@ -238,9 +263,12 @@ func (p *replayer) apply(payload []byte) error {
 			return fmt.Errorf("log record: node %d, but %d are known", node, known)
 		}
 		cursor = node + 1
-		if op == opDelta {
-			err = p.delta(&r, b, node, sec)
-		} else {
+		switch {
+		case op == opNamed:
+			err = p.named(&r, b, node, sec)
+		case version == 1:
+			err = p.changes(&r, b, node, sec)
+		default:
 			err = p.row(&r, b, node, sec)
 		}
 		if err != nil {
@@ -278,50 +306,80 @@ func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
 	return b, int(sec), nil
 }
 
-func (p *replayer) same(b *openBlock, node, sec int) {
-	if n := b.node(node); n != nil && sec > n.newest() {
-		p.db.finishRow(n, node, sec)
+// same repeats the newest row of nodes.
+func (p *replayer) same(b *openBlock, node, end, sec int) {
+	chunks := *b.chunks.Load()
+	for end = min(end, len(chunks)*chunkNodes); node < end; {
+		c := chunks[node/chunkNodes]
+		for k := node % chunkNodes; k < chunkNodes && node < end; k, node = k+1, node+1 {
+			if rows := &c.rows[k]; *rows != (column.Mask{}) && sec > newestOf(rows) {
+				rows.Set(sec)
+			}
+		}
 	}
 }
 
-func (p *replayer) delta(r *recordReader, b *openBlock, node, sec int) error {
-	begin := r.at
+// row takes a row by columns: only a node's newest is written so.
+func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
+	row, err := r.row()
+	if err != nil || b == nil || p.broken[b] {
+		return err
+	}
+	n, rows := b.node(node)
+	if n == nil || sec <= newestOf(rows) {
+		return nil
+	}
+	if int(row[0]) > len(n.layout.metrics) {
+		return fmt.Errorf("log record: a row of %d columns of node %d, which has %d", row[0], node, len(n.layout.metrics))
+	}
+	if row[0] > 0 {
+		b.cells.append(&n.rows, sec, row)
+		n.behind = true
+	}
+	rows.Set(sec)
+	return nil
+}
+
+// changes takes a row as version 1 has it: the newest one with some columns changed.
+func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
 	mask, err := r.uvarint()
 	if err != nil {
 		return err
 	}
 	var n *openNode
 	if b != nil && !p.broken[b] {
-		if n = b.node(node); n != nil && sec <= n.newest() {
-			n = nil
+		if is, rows := b.node(node); is != nil && sec > newestOf(rows) {
+			n = is
 		}
 	}
 	if n != nil && bits.Len64(mask) > len(n.last) {
 		return fmt.Errorf("log record: node %d has no column %d", node, bits.Len64(mask)-1)
 	}
-	for m := mask; m != 0; m &= m - 1 {
-		v, diff, relative, err := r.value()
-		if err != nil {
-			if n != nil { // the stream does not have this row
-				n.row(n.newest(), n.last, nil)
-			}
+	var next [maxColumns]uint64
+	if n != nil {
+		p.db.row.scratch = b.catchUp(n, p.db.row.scratch)
+		copy(next[:], n.last)
+	}
+	for ; mask != 0; mask &= mask - 1 {
+		slot := bits.TrailingZeros64(mask)
+		if next[slot], err = r.value(next[slot]); err != nil {
 			return err
 		}
-		if n != nil {
-			slot := bits.TrailingZeros64(m)
-			n.last[slot] = resolve(n.last[slot], v, diff, relative)
-		}
 	}
-	if n != nil {
-		if mask != 0 {
-			b.cells.append(&n.changes, sec, r.buf[begin:r.at])
-		}
-		p.db.finishRow(n, node, sec)
+	if n == nil {
+		return nil
 	}
+	row := &p.db.row
+	row.reset()
+	for slot, m := range n.layout.metrics {
+		row.add(m, next[slot])
+	}
+	p.db.writeRow(p.db.chunkOf(node), b, node, sec)
 	return nil
 }
 
-func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
+// named takes a row by metric.
+func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 	count, err := r.uvarint()
 	if err != nil {
 		return err
@@ -336,17 +394,36 @@ func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
 		if err != nil {
 			return err
 		}
-		v, diff, relative, err := r.value()
+		v, err := r.value(absentBits)
 		if err != nil {
 			return err
 		}
 		if int(m) >= collector.MetricCount {
 			return fmt.Errorf("log record: metric number %d is not known: %w", m, ErrNewerFormat)
 		}
-		row.add(collector.Metric(m), resolve(absentBits, v, diff, relative))
+		row.add(collector.Metric(m), v)
 	}
-	if b != nil {
-		p.db.writeRow(b, node, sec)
+	if b != nil && count > 0 {
+		p.db.writeRow(p.db.chunkOf(node), b, node, sec)
 	}
 	return nil
+}
+
+// showReplayed makes the newest row of every node its latest.
+func (db *DB) showReplayed() {
+	for _, b := range db.view.Load().open {
+		for i, chunk := range *b.chunks.Load() {
+			for k, n := range chunk.nodes {
+				if n == nil {
+					continue
+				}
+				db.row.scratch = b.catchUp(n, db.row.scratch)
+				node := i*chunkNodes + k
+				c := db.chunkOf(node)
+				c.mu.Lock()
+				c.show(db, b, n, node, newestOf(&chunk.rows[k]))
+				c.mu.Unlock()
+			}
+		}
+	}
 }

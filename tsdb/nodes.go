@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -40,19 +39,6 @@ type nodeTable struct {
 	// free is, by role, the next number in the group of 64 that the role's new nodes go to; the
 	// nodes of a layer lie together in blocks, so that reading one layer reads few chunks.
 	free map[topology.Role]int
-}
-
-// growLive makes room for every node in live; the caller holds mu or is Open.
-func (db *DB) growLive() {
-	old := *db.live.Load()
-	if len(old) >= len(db.table.entries) {
-		return
-	}
-	grown := make([]atomic.Pointer[openNode], max(64, len(db.table.entries), 2*len(old)))
-	for i := range old {
-		grown[i].Store(old[i].Load())
-	}
-	db.live.Store(&grown)
 }
 
 func (db *DB) nodeCount() int { return len(db.table.entries) }

@@ -3,11 +3,11 @@ package tsdb
 import (
 	"math"
 	"math/bits"
-	"runtime"
 	"slices"
 	"sync/atomic"
 
 	"fairway/collector"
+	"fairway/tsdb/column"
 )
 
 // BlockSeconds is the span of a block. Blocks begin at multiples of it since the epoch.
@@ -41,23 +41,26 @@ func (l *layout) slotOf(m collector.Metric) int {
 	return int(l.slot[m])
 }
 
-// openNode is one node's rows in an open block. The DB's mutex serialises writers; readers take
-// no lock.
+// openNode is one node's rows in an open block. The lock of the node's liveChunk guards it until its block is
+// closed; then nothing changes any more.
 type openNode struct {
-	block  *openBlock
 	layout *layout
-	rows   [2]atomic.Uint64 // bit s: the node reported second s
-	// last is the newest row by slot, and seq is odd while a writer changes it: readers copy it
-	// and try again when seq moved. Writers store into it atomically and read it plainly.
-	last    []uint64
-	changes stream
-	seq     atomic.Uint32
+	last   []uint64 // the newest row by slot; writers only
+	behind bool     // last is older than the stream, as while a log is replayed
+	rows   stream
 	// late are the rows that came after later ones; nil without any.
-	late atomic.Pointer[lateRows]
+	late *lateRows
 }
 
-// lateRows are values by second that count instead of what the stream says of that second.
-type lateRows [BlockSeconds]atomic.Pointer[lateRow]
+// openChunk is the part of a block that 64 nodes have.
+type openChunk struct {
+	nodes [chunkNodes]*openNode
+	rows  [chunkNodes]column.Mask // the seconds that each node reported
+}
+
+// lateRows are values by second that count instead of what the stream says of that second. A row that stands in
+// it does not change.
+type lateRows [BlockSeconds]*lateRow
 
 // lateRow holds the values of the slots in mask; a slot beyond vals is absent.
 type lateRow struct {
@@ -72,78 +75,87 @@ func (r *lateRow) value(slot int) uint64 {
 	return absentBits
 }
 
-// latest copies the newest row's time (Unix seconds) and values; ok is false before the first.
-func (n *openNode) latest(dst []uint64) (sec int64, ok bool) {
-	for {
-		seq := n.seq.Load()
-		if seq&1 == 0 {
-			for i := range dst {
-				dst[i] = atomic.LoadUint64(&n.last[i])
-			}
-			top := n.newest()
-			if n.seq.Load() == seq {
-				return n.block.start + int64(top), top >= 0
-			}
-		}
-		runtime.Gosched()
-	}
-}
-
-// newest returns the latest second with a row, -1 without one.
-func (n *openNode) newest() int {
-	if hi := n.rows[1].Load(); hi != 0 {
+// newestOf returns the latest second of a mask, -1 without one.
+func newestOf(rows *column.Mask) int {
+	if hi := rows[1]; hi != 0 {
 		return 127 - bits.LeadingZeros64(hi)
 	}
-	return 63 - bits.LeadingZeros64(n.rows[0].Load())
+	return 63 - bits.LeadingZeros64(rows[0])
 }
 
-func (n *openNode) has(sec int) bool { return n.rows[sec>>6].Load()>>(sec&63)&1 != 0 }
-
-// addRow publishes a row whose values are in place.
-func (n *openNode) addRow(sec int) {
-	w := &n.rows[sec>>6]
-	w.Store(w.Load() | 1<<(sec&63))
+// copied is what a reader takes of a node while it holds the lock.
+type copied struct {
+	stream streamReader
+	rows   column.Mask
+	late   *lateRows
 }
 
-// column writes the column's 120 values into dst, absentBits where there is none; scratch is for its use.
-func (n *openNode) column(slot int, dst *[BlockSeconds]uint64, scratch []byte) []byte {
-	// Rows first: the changes of every row that is seen are then seen too.
-	rows := [2]uint64{n.rows[0].Load(), n.rows[1].Load()}
-	late := n.late.Load()
-	r := changeReader{recordReader{buf: n.block.cells.read(&n.changes, scratch[:0])}}
+// copy takes the rows of a node; false where it has none of metric m.
+func (b *openBlock) copy(c *liveChunk, node int, m collector.Metric, dst *copied) (slot int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, rows := b.node(node)
+	if n == nil {
+		return 0, false
+	}
+	if slot = n.layout.slotOf(m); slot < 0 {
+		return 0, false
+	}
+	dst.stream = streamReader{buf: b.cells.read(&n.rows, dst.stream.buf[:0])}
+	dst.rows, dst.late = *rows, nil
+	if n.late != nil {
+		late := *n.late
+		dst.late = &late
+	}
+	return slot, true
+}
+
+// has says whether a node has a column of metric m.
+func (b *openBlock) has(c *liveChunk, node int, m collector.Metric) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, _ := b.node(node)
+	return n != nil && n.layout.slotOf(m) >= 0
+}
+
+// column writes the column's 120 values into dst, absentBits where there is none.
+func (c *copied) column(slot int, dst *[BlockSeconds]uint64) {
 	v, at := absentBits, 0
-	for sec, mask, ok := r.next(); ok; sec, mask, ok = r.next() {
+	for sec, row, ok := c.stream.next(); ok; sec, row, ok = c.stream.next() {
 		for ; at < sec; at++ {
 			dst[at] = v
 		}
-		v = r.pick(mask, slot, v)
+		v = rowValue(row, slot)
 	}
 	for ; at < BlockSeconds; at++ {
 		dst[at] = v
 	}
 	for s := range dst {
-		if rows[s>>6]>>(s&63)&1 == 0 {
+		if !c.rows.Has(s) {
 			dst[s] = absentBits
-		} else if late != nil {
-			if row := late[s].Load(); row != nil && row.mask>>slot&1 != 0 {
+		} else if c.late != nil {
+			if row := c.late[s]; row != nil && row.mask>>slot&1 != 0 {
 				dst[s] = row.value(slot)
 			}
 		}
 	}
-	return r.buf
 }
 
-// row writes the values of a second that the node reported, or -1 before the first, into dst; scratch as in column.
-func (n *openNode) row(sec int, dst []uint64, scratch []byte) []byte {
+// row writes the values of a second that the node reported, or -1 before the first, into dst; it returns scratch.
+func (b *openBlock) row(n *openNode, sec int, dst []uint64, scratch []byte) []byte {
 	for slot := range dst {
 		dst[slot] = absentBits
 	}
-	r := changeReader{recordReader{buf: n.block.cells.read(&n.changes, scratch[:0])}}
-	for at, mask, ok := r.next(); ok && at <= sec; at, mask, ok = r.next() {
-		r.apply(mask, dst)
+	r := streamReader{buf: b.cells.read(&n.rows, scratch[:0])}
+	var newest []byte
+	for at, row, ok := r.next(); ok && at <= sec; at, row, ok = r.next() {
+		newest = row
 	}
-	if late := n.late.Load(); late != nil {
-		if row := late[sec].Load(); row != nil {
+	if newest != nil {
+		rowValues(newest, dst)
+	}
+	if n.late != nil && sec >= 0 {
+		if row := n.late[sec]; row != nil {
 			for slot := range dst {
 				if row.mask>>slot&1 != 0 {
 					dst[slot] = row.value(slot)
@@ -154,14 +166,29 @@ func (n *openNode) row(sec int, dst []uint64, scratch []byte) []byte {
 	return r.buf
 }
 
+// catchUp makes last as new as the stream.
+func (b *openBlock) catchUp(n *openNode, scratch []byte) []byte {
+	if !n.behind {
+		return scratch
+	}
+	n.behind = false
+	r := streamReader{buf: b.cells.read(&n.rows, scratch[:0])}
+	var newest []byte
+	for _, row, ok := r.next(); ok; _, row, ok = r.next() {
+		newest = row
+	}
+	rowValues(newest, n.last)
+	return r.buf
+}
+
 // openBlock holds the rows of one span that are not sealed yet. There may be several: the current
 // one, older ones for late rows, later ones for nodes whose clock is ahead.
 type openBlock struct {
-	id    uint64 // counts open blocks over the life of the store; names the instance in the log
-	start int64  // Unix seconds
-	nodes atomic.Pointer[[]atomic.Pointer[openNode]]
-	mem   slab
-	cells cells
+	id     uint64 // counts open blocks over the life of the store; names the instance in the log
+	start  int64  // Unix seconds
+	chunks atomic.Pointer[[]*openChunk] // by node number / 64; nil where no node has rows
+	mem    slab
+	cells  cells
 
 	// Protected by the DB's mutex:
 	last   int64  // Unix seconds by the DB's clock of the newest append
@@ -172,70 +199,67 @@ type openBlock struct {
 
 func newOpenBlock(id uint64, start int64, nodes int) *openBlock {
 	b := &openBlock{id: id, start: start}
-	list := make([]atomic.Pointer[openNode], nodes)
-	b.nodes.Store(&list)
+	b.chunks.Store(&[]*openChunk{})
+	if nodes > 0 {
+		b.chunk(nodes - 1)
+	}
 	return b
 }
 
-// node returns a node's rows, nil without any.
-func (b *openBlock) node(i int) *openNode {
-	list := *b.nodes.Load()
-	if i >= len(list) {
-		return nil
+// node returns a node's rows and the seconds they are of, nil without any.
+func (b *openBlock) node(i int) (*openNode, *column.Mask) {
+	list := *b.chunks.Load()
+	if i/chunkNodes >= len(list) {
+		return nil, nil
 	}
-	return list[i].Load()
+	c := list[i/chunkNodes]
+	return c.nodes[i%chunkNodes], &c.rows[i%chunkNodes]
 }
 
-// setNode publishes a node's rows, making room where the node is new.
-func (b *openBlock) setNode(i int, n *openNode) {
-	list := *b.nodes.Load()
-	if i >= len(list) {
-		grown := make([]atomic.Pointer[openNode], max(i+1, 2*len(list)))
-		for j := range list {
-			grown[j].Store(list[j].Load())
+// chunk returns a node's chunk, made where it is new.
+func (b *openBlock) chunk(i int) *openChunk {
+	list := *b.chunks.Load()
+	if i/chunkNodes >= len(list) {
+		list = slices.Clone(list)
+		for i/chunkNodes >= len(list) {
+			list = append(list, &openChunk{})
 		}
-		grown[i].Store(n)
-		b.nodes.Store(&grown)
-		return
+		b.chunks.Store(&list)
 	}
-	list[i].Store(n)
+	return list[i/chunkNodes]
 }
 
 // ensure returns the node's rows with a column for every metric of l, making or widening them; l
-// has every metric of the layout it replaces.
+// has every metric of the layout it replaces. The caller holds the lock of the node's liveChunk.
 func (b *openBlock) ensure(i int, l *layout) *openNode {
-	n := b.node(i)
+	c := b.chunk(i)
+	n := c.nodes[i%chunkNodes]
 	if n != nil && n.layout == l {
 		return n
 	}
-	made := b.mem.node(len(l.metrics))
-	made.block, made.layout = b, l
-	for slot := range made.last {
-		made.last[slot] = absentBits
+	if n == nil {
+		n = b.mem.node()
+		c.nodes[i%chunkNodes] = n
 	}
-	if n != nil {
-		copy(made.last, n.last) // l has the metrics of the layout before in the same places
-		made.changes.copy(&n.changes)
-		made.late.Store(n.late.Load())
-		made.rows[0].Store(n.rows[0].Load())
-		made.rows[1].Store(n.rows[1].Load())
+	last := take(&b.mem.vals, len(l.metrics))
+	for slot := range last {
+		last[slot] = absentBits
 	}
-	b.setNode(i, made)
-	return made
+	copy(last, n.last) // l has the metrics of the layout before in the same places
+	n.layout, n.last = l, last
+	return n
 }
 
 // insert puts a row before rows that are there already, or changes one of them. vals[slot] is
 // absentBits for a metric the row does not name.
-func (n *openNode) insert(sec int, vals []uint64) {
-	late := n.late.Load()
-	if late == nil {
-		late = &lateRows{}
-		n.late.Store(late)
+func (n *openNode) insert(rows *column.Mask, sec int, vals []uint64) {
+	if n.late == nil {
+		n.late = &lateRows{}
 	}
 	row := &lateRow{mask: math.MaxUint64, vals: slices.Clone(vals)}
-	if n.has(sec) {
+	if rows.Has(sec) {
 		row.mask = 0
-		before := late[sec].Load()
+		before := n.late[sec]
 		for slot, v := range vals {
 			switch {
 			case v != absentBits:
@@ -246,8 +270,8 @@ func (n *openNode) insert(sec int, vals []uint64) {
 			}
 		}
 	}
-	late[sec].Store(row)
-	n.addRow(sec)
+	n.late[sec] = row
+	rows.Set(sec)
 }
 
 // slab hands out the small pieces of an open block from large ones, so that a block is a few
@@ -268,11 +292,7 @@ func take[T any](from *[]T, n int) []T {
 	return out
 }
 
-func (m *slab) node(cols int) *openNode {
-	n := &take(&m.nodes, 1)[0]
-	n.last = take(&m.vals, cols)
-	return n
-}
+func (m *slab) node() *openNode { return &take(&m.nodes, 1)[0] }
 
 // exactInt returns the integer that a value is; ok is false for a fraction, an infinity, a negative
 // zero or one from 2^53 on, where float64 no longer tells neighbours apart, and i is then 0.

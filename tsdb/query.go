@@ -59,8 +59,7 @@ type reader struct {
 	db   *DB
 	fr   frameReader
 	over column.Column
-	// changes is scratch for an open node's stream.
-	changes []byte
+	open copied // an open node's rows
 	err     error // reading failed for another reason than damage
 }
 
@@ -116,16 +115,12 @@ func (r *reader) column(s *span, node int, m collector.Metric, c *column.Column)
 		ok = ok || found
 	}
 	for _, b := range s.open {
-		n := b.node(node)
-		if n == nil {
-			continue
-		}
-		slot := n.layout.slotOf(m)
-		if slot < 0 {
+		slot, found := b.copy(r.db.chunkOf(node), node, m, &r.open)
+		if !found {
 			continue
 		}
 		var vals [BlockSeconds]uint64
-		r.changes = n.column(slot, &vals, r.changes)
+		r.open.column(slot, &vals)
 		if !ok {
 			c.Present = column.Mask{}
 			ok = true
@@ -162,7 +157,7 @@ const (
 // only looks whether a node's line in the index is all that the span has of the metric.
 func (r *reader) only(s *span, node int, m collector.Metric) (e entry, is found) {
 	for _, b := range s.open {
-		if n := b.node(node); n != nil && n.layout.slotOf(m) >= 0 {
+		if b.has(r.db.chunkOf(node), node, m) {
 			return e, foundValues
 		}
 	}

@@ -89,7 +89,7 @@ func (db *DB) sealNext(all bool) error {
 		err = db.noteLate(b.start)
 	}
 	if err == nil {
-		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] })
+		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] }, &db.scratch)
 		err = db.blockFile(b.start).add(block)
 	}
 	db.mu.Lock()
@@ -163,16 +163,6 @@ func (db *DB) dropBlock(b *openBlock) {
 	next := *old
 	next.open = slices.DeleteFunc(slices.Clone(old.open), func(o *openBlock) bool { return o == b })
 	db.view.Store(&next)
-	// A silent node's newest row stays; the rest of its block must not stay with it.
-	live, span := *db.live.Load(), &openBlock{start: b.start}
-	for i := range live {
-		if n := live[i].Load(); n != nil && n.block == b {
-			kept := &openNode{block: span, layout: n.layout, last: slices.Clone(n.last)}
-			kept.rows[0].Store(n.rows[0].Load())
-			kept.rows[1].Store(n.rows[1].Load())
-			live[i].Store(kept)
-		}
-	}
 	close(db.room)
 	db.room = make(chan struct{})
 }

@@ -2,13 +2,12 @@ package tsdb
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"sync/atomic"
 )
 
-// A node's changes in an open block are one stream of bytes: per row that differs from the one before its second,
-// then what a log record says of it (opDelta: a mask and the changed values). Streams of all nodes grow
-// together, a few bytes at a time, so they lie in cells of a cache line that are chained.
+// A node's rows in an open block are one stream of bytes: of every row that differs from the one before, its second
+// and then its bytes. Streams of all nodes grow together, a few bytes at a time, so they lie in cells of a
+// cache line that are chained.
 const (
 	cellBytes = 64
 	cellData  = cellBytes - 4 // then the number of the next cell
@@ -17,7 +16,7 @@ const (
 
 type page [pageCells * cellBytes]byte
 
-// cells are the room for an open block's streams. One writer appends; readers take no lock.
+// cells are the room for an open block's streams. What a cell holds is guarded as its node is.
 type cells struct {
 	pages atomic.Pointer[[]*page]
 	used  uint32
@@ -26,12 +25,7 @@ type cells struct {
 // stream is one node's chain.
 type stream struct {
 	head, tail uint32
-	size       atomic.Uint32 // bytes that readers may see
-}
-
-func (s *stream) copy(from *stream) {
-	s.head, s.tail = from.head, from.tail
-	s.size.Store(from.size.Load())
+	size       uint32 // bytes
 }
 
 func (c *cells) cell(number uint32) []byte {
@@ -55,27 +49,26 @@ func (c *cells) take() uint32 {
 	return c.used - 1
 }
 
-// append adds a row's second and changes to a stream.
-func (c *cells) append(s *stream, sec int, body []byte) {
-	size := s.size.Load()
-	if at := int(size % cellData); at > 0 && at+1+len(body) <= cellData { // the usual row fits
+// append adds a second and its row to a stream.
+func (c *cells) append(s *stream, sec int, row []byte) {
+	if at := int(s.size % cellData); at > 0 && at+1+len(row) <= cellData { // the usual row fits
 		cell := c.cell(s.tail)
 		cell[at] = byte(sec)
-		copy(cell[at+1:], body)
-		s.size.Store(size + 1 + uint32(len(body)))
+		copy(cell[at+1:], row)
+		s.size += 1 + uint32(len(row))
 		return
 	}
 	first := [1]byte{byte(sec)}
-	size = c.write(s, size, first[:])
-	s.size.Store(c.write(s, size, body))
+	c.write(s, first[:])
+	c.write(s, row)
 }
 
-func (c *cells) write(s *stream, size uint32, b []byte) uint32 {
+func (c *cells) write(s *stream, b []byte) {
 	for len(b) > 0 {
-		at := size % cellData
+		at := s.size % cellData
 		if at == 0 {
 			next := c.take()
-			if size == 0 {
+			if s.size == 0 {
 				s.head = next
 			} else {
 				binary.LittleEndian.PutUint32(c.cell(s.tail)[cellData:], next)
@@ -83,14 +76,14 @@ func (c *cells) write(s *stream, size uint32, b []byte) uint32 {
 			s.tail = next
 		}
 		n := copy(c.cell(s.tail)[at:cellData], b)
-		b, size = b[n:], size+uint32(n)
+		b = b[n:]
+		s.size += uint32(n)
 	}
-	return size
 }
 
 // read appends a stream's bytes to dst.
 func (c *cells) read(s *stream, dst []byte) []byte {
-	left := s.size.Load()
+	left := s.size
 	if left == 0 {
 		return dst // there is no head yet
 	}
@@ -105,36 +98,22 @@ func (c *cells) read(s *stream, dst []byte) []byte {
 	return dst
 }
 
-// changeReader walks a stream's bytes, which no one but append wrote.
-type changeReader struct{ recordReader }
-
-// next begins a row; its values follow by pick or apply.
-func (r *changeReader) next() (sec int, mask uint64, ok bool) {
-	if r.at >= len(r.buf) {
-		return 0, 0, false
-	}
-	sec = int(r.buf[r.at])
-	r.at++
-	mask, err := r.uvarint()
-	return sec, mask, err == nil
+// streamReader walks a stream's bytes, which no one but append wrote.
+type streamReader struct {
+	buf []byte
+	at  int
 }
 
-// pick reads a row's values and returns that of a slot, which was v before.
-func (r *changeReader) pick(mask uint64, slot int, v uint64) uint64 {
-	for ; mask != 0; mask &= mask - 1 {
-		value, diff, relative, _ := r.value()
-		if bits.TrailingZeros64(mask) == slot {
-			v = resolve(v, value, diff, relative)
-		}
+// next returns the next second and its row, ok false at the end.
+func (r *streamReader) next() (sec int, row []byte, ok bool) {
+	if r.at+1 >= len(r.buf) {
+		return 0, nil, false
 	}
-	return v
-}
-
-// apply reads a row's values into the row before it.
-func (r *changeReader) apply(mask uint64, row []uint64) {
-	for ; mask != 0; mask &= mask - 1 {
-		value, diff, relative, _ := r.value()
-		slot := bits.TrailingZeros64(mask)
-		row[slot] = resolve(row[slot], value, diff, relative)
+	size, ok := rowSize(r.buf[r.at+1:])
+	if !ok {
+		return 0, nil, false
 	}
+	sec, row = int(r.buf[r.at]), r.buf[r.at+1:][:size]
+	r.at += 1 + size
+	return sec, row, true
 }

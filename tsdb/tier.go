@@ -305,7 +305,7 @@ func (c figureColumns) metrics() []collector.Metric {
 	return c.n.metrics
 }
 
-func (c figureColumns) read(m collector.Metric, col *column.Column) (columnKind, float64) {
+func (c figureColumns) read(m collector.Metric, col *column.Column, _ *column.Whole) (columnKind, float64) {
 	*col = column.Column{}
 	b := &c.n.by[m]
 	counts := &b.count

@@ -101,16 +101,3 @@ func (r *bitReader) rice(k uint) uint64 {
 	r.pos += q + 1
 	return uint64(q)<<k | r.wide(k)
 }
-
-// riceBits is the exact size of values coded with parameter k.
-func riceBits(values []uint64, k uint) int {
-	n := len(values) * (1 + int(k))
-	for _, v := range values {
-		if q := v >> k; q >= escapeOnes {
-			n += escapeOnes + 64 - 1 - int(k)
-		} else {
-			n += int(q)
-		}
-	}
-	return n
-}

@@ -163,46 +163,87 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // Encoder encodes columns; its scratch is reused, so it is for one goroutine.
 type Encoder struct {
-	ints  [Seconds]int64
-	rel   [Seconds]int64 // the related column's values
-	diffs [Seconds]uint64
+	ints  [Seconds]int64  // the coded values, without gaps
+	rel   [Seconds]int64  // the related column's values
+	diffs [Seconds]uint64 // to the prediction
 }
 
 // Append encodes c, which is measured and has at least one present second, onto dst.
-func (e *Encoder) Append(dst []byte, c *Column, related Related) []byte {
+func (e *Encoder) Append(dst []byte, c *Column, base Base) []byte {
 	s := &c.Stats
-	first, either := related.masks()
-	coded, zeros := chooseZeros(c.Active, c.Present, first, either)
+	coded, zeros := chooseZeros(c.Active, c.Present, base)
 	n, unit := e.integers(c, coded)
-	if zeros >= zerosRuns && unit == unitOne && s.Min >= 0 && s.Sum < float64(4*s.Count) {
-		// Small counts: a zero in unary costs as little as its bit in a mask.
+	if zeros >= zerosRuns && unit == unitOne && s.fewCounts() {
 		coded, zeros = c.Present, zerosCoded
 		n, unit = e.integers(c, coded)
 	}
-	at := len(dst)
-	dst = append(dst, byte(zeros))
-	if unit != unitOne || c.Present != Full {
-		dst[at] |= extended
-		dst = append(dst, byte(unit))
-		if c.Present != Full {
-			dst[at+1] |= partial
-		}
-	}
-	if c.Present != Full || zeros != zerosCoded && zeros < zerosLike {
-		dst = appendMasks(dst, c.Present, coded, zeros)
-	}
 	if unit == unitNone {
+		at := len(dst)
+		dst = appendHead(dst, c.Present, coded, zeros, unit)
 		dst[at] |= floats << 5
 		return appendFloats(dst, c, coded)
 	}
-	predict := e.predict(s, coded, n, unit, related.First)
-	diffs := e.diffs[:n]
+	return e.appendInts(dst, shape{c.Present, coded, zeros, unit}, s, e.ints[:n], base)
+}
+
+// AppendWhole encodes a column of integers; the bytes are those of Append of the same column.
+func (e *Encoder) AppendWhole(dst []byte, c *Whole, base Base) []byte {
+	coded, zeros := chooseZeros(c.Active, c.Present, base)
+	if zeros >= zerosRuns && c.Stats.fewCounts() {
+		coded, zeros = c.Present, zerosCoded
+	}
+	ints := c.V[:]
+	if coded != Full {
+		n := 0
+		for w, word := range coded {
+			for ; word != 0; word &= word - 1 {
+				e.ints[n] = c.V[w<<6+bits.TrailingZeros64(word)]
+				n++
+			}
+		}
+		ints = e.ints[:n]
+	}
+	return e.appendInts(dst, shape{c.Present, coded, zeros, unitOne}, &c.Stats, ints, base)
+}
+
+// fewCounts says that a zero in unary costs as little as its bit in a mask.
+func (s *Stats) fewCounts() bool { return s.Min >= 0 && s.Sum < float64(4*s.Count) }
+
+// shape is what the head of a column says.
+type shape struct {
+	present, coded Mask
+	zeros, unit    int
+}
+
+// appendInts encodes a column whose coded values are integers.
+func (e *Encoder) appendInts(dst []byte, h shape, s *Stats, ints []int64, base Base) []byte {
+	at := len(dst)
+	dst = appendHead(dst, h.present, h.coded, h.zeros, h.unit)
+	predict := e.predict(s, h.coded, ints, h.unit, base.First)
+	diffs := e.diffs[:len(ints)]
 	if predict == fromPrevious { // the first says where it begins, the others how it goes on
 		dst = binary.AppendUvarint(dst, diffs[0])
 		diffs = diffs[1:]
 	}
 	dst, how := appendDiffs(dst, diffs)
 	dst[at] |= byte(predict<<3 | how<<5)
+	return dst
+}
+
+// appendHead writes the first byte without prediction and code, and what follows it but for the values.
+func appendHead(dst []byte, present, coded Mask, zeros, unit int) []byte {
+	at := len(dst)
+	dst = append(dst, byte(zeros))
+	if unit != unitOne || present != Full {
+		dst[at] |= extended
+		dst = append(dst, byte(unit))
+		if present != Full {
+			dst[at+1] |= partial
+		}
+	}
+	if present != Full || zeros != zerosCoded && zeros < zerosLike {
+		dst = appendMasks(dst, present, coded, zeros)
+	}
 	return dst
 }
 
@@ -232,10 +273,13 @@ func whole(x float64) int64 {
 }
 
 // chooseZeros picks the cheapest way to leave zeros out.
-func chooseZeros(nz, present, first, either Mask) (coded Mask, how int) {
-	switch n := nz.Count(); {
-	case nz == present:
+func chooseZeros(nz, present Mask, base Base) (coded Mask, how int) {
+	if nz == present {
 		return present, zerosCoded
+	}
+	n := nz.Count()
+	first, either := base.masks()
+	switch {
 	case first != Mask{} && nz.AndNot(first) == Mask{} && first.And(present).Count() <= n+n/8+2:
 		return first.And(present), zerosLike
 	case either != Mask{} && nz.AndNot(either) == Mask{} && either.And(present).Count() <= n+n/8+2:
@@ -243,7 +287,7 @@ func chooseZeros(nz, present, first, either Mask) (coded Mask, how int) {
 	case n*8 >= present.Count()*7:
 		return present, zerosCoded
 	default:
-		switch runs := len(maskRuns(nz)); {
+		switch runs := nz.runs(); {
 		case runs == 1:
 			return nz, zerosRun
 		case n <= 2*runs && n <= 15:
@@ -253,6 +297,11 @@ func chooseZeros(nz, present, first, either Mask) (coded Mask, how int) {
 		}
 		return nz, zerosBitmap
 	}
+}
+
+// runs counts the runs of seconds.
+func (m Mask) runs() int {
+	return bits.OnesCount64(m[0]&^(m[0]<<1)) + bits.OnesCount64(m[1]&^(m[1]<<1|m[0]>>63))
 }
 
 type run struct{ from, len int }
@@ -338,137 +387,4 @@ func fromInt(i int64, scale float64) float64 {
 		return float64(i)
 	}
 	return float64(i) / scale
-}
-
-// predict fills e.diffs in the cheapest way of prediction, which it returns.
-func (e *Encoder) predict(s *Stats, coded Mask, n, unit int, related *Column) (best int) {
-	if n == 0 {
-		return fromMean
-	}
-	ints, scale := e.ints[:n], scales[unit]
-	mean, least, factor := s.mean(n, scale), s.leastCoded(n, scale), int64(0)
-	var cost [4]uint64
-	prev := mean
-	for _, x := range ints {
-		cost[fromMean] += zigzag(x - mean)
-		cost[fromPrevious] += zigzag(x - prev)
-		cost[fromLeast] += uint64(x - least)
-		prev = x
-	}
-	cost[fromRelated] = math.MaxUint64
-	if related != nil {
-		factor = s.factor(related.Stats, scale)
-		cost[fromRelated] = e.costRelated(ints, coded, factor, related)
-	}
-	for p := range cost {
-		if cost[p] < cost[best] {
-			best = p
-		}
-	}
-	diffs := e.diffs[:n]
-	switch best {
-	case fromMean:
-		for i, x := range ints {
-			diffs[i] = zigzag(x - mean)
-		}
-	case fromPrevious:
-		prev = mean
-		for i, x := range ints {
-			diffs[i] = zigzag(x - prev)
-			prev = x
-		}
-	case fromLeast:
-		for i, x := range ints {
-			diffs[i] = uint64(x - least)
-		}
-	case fromRelated:
-		for i, x := range ints {
-			diffs[i] = zigzag(x - factor*e.rel[i])
-		}
-	}
-	return best
-}
-
-// costRelated gathers the related values and sums the differences to a multiple of them.
-func (e *Encoder) costRelated(ints []int64, coded Mask, factor int64, related *Column) (cost uint64) {
-	k := 0
-	for w, word := range coded {
-		for ; word != 0; word &= word - 1 {
-			r := int64(related.V[w<<6+bits.TrailingZeros64(word)])
-			d := ints[k] - factor*r
-			if d > 1<<54 || d < -1<<54 || r > 1<<40 || r < -1<<40 {
-				return math.MaxUint64
-			}
-			e.rel[k] = r
-			cost += zigzag(d)
-			k++
-		}
-	}
-	return cost
-}
-
-// appendDiffs writes differences by the cheapest of nothing, Rice code and bit-packing.
-func appendDiffs(dst []byte, diffs []uint64) (out []byte, how int) {
-	sum, lo, hi := uint64(0), uint64(math.MaxUint64), uint64(0)
-	for _, d := range diffs {
-		sum += d
-		lo, hi = min(lo, d), max(hi, d)
-	}
-	if hi == 0 {
-		return dst, allZero
-	}
-	k := uint(0)
-	if mean := sum / uint64(len(diffs)); mean > 1 {
-		k = uint(bits.Len64(mean-mean>>2-mean>>4)) - 1 // log2 of about mean x ln 2
-	}
-	size := riceBits(diffs, k)
-	if up := riceBits(diffs, k+1); up < size {
-		k, size = k+1, up
-	}
-	if hi>>4 > sum/uint64(len(diffs)) { // outliers raise the mean; they are better written in full
-		for less := range k {
-			if n := riceBits(diffs, less); n < size {
-				k, size = less, n
-			}
-		}
-	}
-	width := uint(bits.Len64(hi - lo))
-	if width*uint(len(diffs))+8*uint((bits.Len64(lo|1)+6)/7) < uint(size) {
-		w := bitWriter{buf: binary.AppendUvarint(append(dst, byte(width)), lo)}
-		for _, d := range diffs {
-			w.wide(d-lo, width)
-		}
-		w.flush()
-		return w.buf, packed
-	}
-	w := bitWriter{buf: append(dst, byte(k))}
-	for _, d := range diffs {
-		w.rice(d, k)
-	}
-	w.flush()
-	return w.buf, rice
-}
-
-// appendFloats writes fractions as the exclusive or with the value before: a bit that says whether
-// it changed, six bits each for the number of leading and trailing zeros, then the bits between.
-func appendFloats(dst []byte, v *Column, coded Mask) []byte {
-	w := bitWriter{buf: dst}
-	prev := uint64(0)
-	for s := range v.V {
-		if !coded.Has(s) {
-			continue
-		}
-		x := math.Float64bits(v.V[s])
-		d := x ^ prev
-		prev = x
-		if d == 0 {
-			w.write(0, 1)
-			continue
-		}
-		lead, trail := uint(bits.LeadingZeros64(d)), uint(bits.TrailingZeros64(d))
-		w.write(1|uint64(lead)<<1|uint64(trail)<<7, 13)
-		w.wide(d>>trail, 64-lead-trail)
-	}
-	w.flush()
-	return w.buf
 }
