@@ -32,15 +32,15 @@ func (r *rowBuffer) add(m collector.Metric, v uint64) {
 }
 
 // floatBits is the engine's form of a value from outside: what is no value is not known, and
-// there is one zero.
+// there is one zero. It has no branch that depends on whether a value is 0, which nobody can foretell.
 func floatBits(v float64) uint64 {
-	if v == 0 {
-		return 0
-	}
 	if !collector.IsValue(v) {
 		return absentBits
 	}
-	return math.Float64bits(v)
+	if bits := math.Float64bits(v); bits != 1<<63 {
+		return bits
+	}
+	return 0
 }
 
 // write puts frames into the open blocks and the pending log record; the caller holds mu.
@@ -215,7 +215,7 @@ func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 			}
 		}
 	}
-	same := n.rows.size > 0 && slices.Equal(row.slots, n.last)
+	same := n.rows.bytes > 0 && slices.Equal(row.slots, n.last)
 	switch {
 	case sec == newest: // logged above
 	case widened:

@@ -1,8 +1,10 @@
 package tsdb
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 
 	"fairway/collector"
 	"fairway/tsdb/column"
@@ -26,7 +28,7 @@ type openColumns struct {
 // load reads the rows of a node of a closed block.
 func (o *openColumns) load(b *openBlock, n *openNode, rows column.Mask) {
 	o.n, o.late, o.rows, o.count, o.other = n, n.late, rows, 0, 0
-	o.buf = b.cells.read(&n.rows, o.buf[:0])
+	o.buf = slices.Grow(b.cells.read(&n.rows, o.buf[:0]), rowSlack)
 	columns := len(n.layout.metrics)
 	narrowest := columns
 	r := streamReader{buf: o.buf}
@@ -49,13 +51,18 @@ func (o *openColumns) load(b *openBlock, n *openNode, rows column.Mask) {
 
 // loadInts takes a row's integers and returns the columns that have something else.
 func (o *openColumns) loadInts(row []byte, i int) (other uint64) {
-	values := readRow(row)
-	for slot := range min(int(row[0]), maxColumns) {
-		v, code := values.next()
-		o.ints[slot][i] = int64(v)
-		if code >= codeRaw {
-			other |= 1 << slot
+	at := 1 + (int(row[0])+1)/2
+	row = row[:len(row)+rowSlack] // every value can be looked at as eight bytes
+	codes := uint64(0)
+	for slot := range o.ints[:row[0]] {
+		if slot&15 == 0 {
+			codes = load(row, 1+slot/2)
 		}
+		code := codes & 15
+		codes >>= 4
+		o.ints[slot][i] = int64(binary.LittleEndian.Uint64(row[at:]) & lowBytes[code])
+		at += int(codeSize[code])
+		other |= code >> 3 << (slot & 63)
 	}
 	return other
 }
@@ -206,9 +213,10 @@ func (o *openColumns) fillLate(slot int, c *column.Column) {
 }
 
 // encodeBlock seals an open block that nobody writes any more; limit gives a node's bytes/s for
-// occupancy, 0 where it is not known. s is scratch.
+// occupancy, 0 where it is not known. What it returns is valid until the next call with s.
 func encodeBlock(b *openBlock, limit func(node int) float64, s *sealScratch) []byte {
-	w := newBlockWriter(b.start, b.id)
+	w := &s.writer
+	w.reset(b.start, b.id)
 	for i, chunk := range *b.chunks.Load() {
 		for slot, n := range chunk.nodes {
 			if n != nil {
@@ -225,4 +233,5 @@ func encodeBlock(b *openBlock, limit func(node int) float64, s *sealScratch) []b
 type sealScratch struct {
 	open    openColumns
 	columns nodeColumns
+	writer  blockWriter
 }

@@ -59,12 +59,25 @@ type blockWriter struct {
 	chunks  int
 	limits  []float64
 	metrics [collector.MetricCount]*metricWriter
+	spare   [collector.MetricCount]*metricWriter // of the block before
 	enc     column.Encoder
 	scratch []byte
+	out     []byte
 }
 
 func newBlockWriter(start int64, id uint64) *blockWriter {
 	return &blockWriter{start: start, id: id}
+}
+
+// reset begins another block, in the memory of the one before.
+func (w *blockWriter) reset(start int64, id uint64) {
+	w.start, w.id, w.chunks, w.limits = start, id, 0, w.limits[:0]
+	for m, mw := range w.metrics {
+		if mw != nil {
+			*mw = metricWriter{dir: mw.dir[:0], index: mw.index[:0], data: mw.data[:0], entries: mw.entries[:0]}
+			w.metrics[m], w.spare[m] = nil, mw
+		}
+	}
 }
 
 // columnSource gives the columns of one node; c is measured, or left alone and false returned
@@ -115,7 +128,9 @@ func (n *nodeColumns) base(m collector.Metric) column.Base {
 func (w *blockWriter) metric(m collector.Metric) *metricWriter {
 	mw := w.metrics[m]
 	if mw == nil {
-		mw = &metricWriter{}
+		if mw = w.spare[m]; mw == nil {
+			mw = &metricWriter{}
+		}
 		for range w.chunks {
 			mw.dir = append(mw.dir, 0)
 		}
@@ -319,7 +334,7 @@ func chunkSum(start int64, m collector.Metric, chunk int, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, body)
 }
 
-// finish returns the whole block.
+// finish returns the whole block, which is valid until the next.
 func (w *blockWriter) finish() []byte {
 	count := 0
 	size := blockFixed + 8*len(w.limits) + 4
@@ -329,7 +344,8 @@ func (w *blockWriter) finish() []byte {
 			size += blockMetric + 4*(w.chunks+1) + len(mw.index) + len(mw.data)
 		}
 	}
-	out := make([]byte, blockFixed, size)
+	out := slices.Grow(w.out[:0], size)[:blockFixed]
+	clear(out)
 	copy(out, blockMagic)
 	binary.LittleEndian.PutUint16(out[4:], blockVersion)
 	binary.LittleEndian.PutUint64(out[8:], uint64(w.start))
@@ -361,6 +377,7 @@ func (w *blockWriter) finish() []byte {
 		out = append(out, mw.directory()...)
 		out = append(append(out, mw.index...), mw.data...)
 	}
+	w.out = out
 	return out
 }
 

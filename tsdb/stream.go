@@ -6,37 +6,43 @@ import (
 )
 
 // A node's rows in an open block are one stream of bytes: of every row that differs from the one before, its second
-// and then its bytes. Streams of all nodes grow together, a few bytes at a time, so they lie in cells of a
-// cache line that are chained.
+// and then its bytes. Streams of all nodes grow together, a few bytes at a time, so they lie in cells that are
+// chained: a first one of a cache line, which is enough for a node that does little, then ones of four.
 const (
-	cellBytes = 64
-	cellData  = cellBytes - 4 // then the number of the next cell
-	pageCells = 1 << 10
+	cellUnit  = 64
+	cellLink  = 4 // at a cell's end: the number of the next one
+	firstCell = cellUnit
+	nextCell  = 4 * cellUnit
+	pageBytes = 1 << 16
 )
 
-type page [pageCells * cellBytes]byte
+type page [pageBytes]byte
 
 // cells are the room for an open block's streams. What a cell holds is guarded as its node is.
 type cells struct {
 	pages atomic.Pointer[[]*page]
-	used  uint32
+	used  uint32 // units
 }
 
 // stream is one node's chain.
 type stream struct {
-	head, tail uint32
-	size       uint32 // bytes
+	head  uint32 // the first cell: where it begins, in units
+	tail  uint32 // where the next byte goes
+	room  uint32 // bytes left there
+	bytes uint32
 }
 
-func (c *cells) cell(number uint32) []byte {
-	p := (*c.pages.Load())[number/pageCells]
-	at := number % pageCells * cellBytes
-	return p[at : at+cellBytes : at+cellBytes]
+// at returns the bytes of a page from a place on.
+func (c *cells) at(place uint32) []byte {
+	return (*c.pages.Load())[place/pageBytes][place%pageBytes:]
 }
 
-// take gives out a cell that nobody uses.
-func (c *cells) take() uint32 {
-	if c.used%pageCells == 0 {
+// take gives out a cell that nobody uses and returns its first unit.
+func (c *cells) take(size uint32) uint32 {
+	const units = pageBytes / cellUnit
+	need := size / cellUnit
+	if left := -c.used % units; left < need {
+		c.used += left
 		var pages []*page
 		if old := c.pages.Load(); old != nil {
 			pages = *old
@@ -45,55 +51,60 @@ func (c *cells) take() uint32 {
 		pages = append(pages, new(page))
 		c.pages.Store(&pages)
 	}
-	c.used++
-	return c.used - 1
+	c.used += need
+	return c.used - need
 }
 
 // append adds a second and its row to a stream.
 func (c *cells) append(s *stream, sec int, row []byte) {
-	if at := int(s.size % cellData); at > 0 && at+1+len(row) <= cellData { // the usual row fits
-		cell := c.cell(s.tail)
-		cell[at] = byte(sec)
-		copy(cell[at+1:], row)
-		s.size += 1 + uint32(len(row))
+	need := 1 + uint32(len(row))
+	if need > s.room {
+		first := [1]byte{byte(sec)}
+		c.write(s, first[:])
+		c.write(s, row)
 		return
 	}
-	first := [1]byte{byte(sec)}
-	c.write(s, first[:])
-	c.write(s, row)
+	cell := c.at(s.tail) // the usual row fits
+	cell[0] = byte(sec)
+	copy(cell[1:], row)
+	s.tail, s.room, s.bytes = s.tail+need, s.room-need, s.bytes+need
 }
 
 func (c *cells) write(s *stream, b []byte) {
 	for len(b) > 0 {
-		at := s.size % cellData
-		if at == 0 {
-			next := c.take()
-			if s.size == 0 {
-				s.head = next
-			} else {
-				binary.LittleEndian.PutUint32(c.cell(s.tail)[cellData:], next)
-			}
-			s.tail = next
+		if s.room == 0 {
+			c.extend(s)
 		}
-		n := copy(c.cell(s.tail)[at:cellData], b)
+		n := uint32(copy(c.at(s.tail)[:s.room], b))
 		b = b[n:]
-		s.size += uint32(n)
+		s.tail, s.room, s.bytes = s.tail+n, s.room-n, s.bytes+n
 	}
+}
+
+// extend chains a further cell.
+func (c *cells) extend(s *stream) {
+	size := uint32(nextCell)
+	if s.bytes == 0 {
+		size = firstCell
+	}
+	next := c.take(size)
+	if s.bytes == 0 {
+		s.head = next
+	} else {
+		binary.LittleEndian.PutUint32(c.at(s.tail), next)
+	}
+	s.tail, s.room = next*cellUnit, size-cellLink
 }
 
 // read appends a stream's bytes to dst.
 func (c *cells) read(s *stream, dst []byte) []byte {
-	left := s.size
-	if left == 0 {
-		return dst // there is no head yet
-	}
-	for at := s.head; left > 0; {
-		cell := c.cell(at)
-		n := min(left, cellData)
+	size := uint32(firstCell)
+	for left, place := s.bytes, s.head*cellUnit; left > 0; size = nextCell {
+		cell := c.at(place)[:size]
+		n := min(left, size-cellLink)
 		dst = append(dst, cell[:n]...)
-		if left -= n; left > 0 {
-			at = binary.LittleEndian.Uint32(cell[cellData:])
-		}
+		left -= n
+		place = binary.LittleEndian.Uint32(cell[size-cellLink:]) * cellUnit
 	}
 	return dst
 }

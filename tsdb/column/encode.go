@@ -70,13 +70,14 @@ func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related 
 	scale := scales[unit]
 	mean, least, factor := s.mean(n, scale), s.leastCoded(n, scale), int64(0)
 	var cost [4]uint64
-	prev := mean
+	toMean, toPrevious, sum, prev := uint64(0), uint64(0), int64(0), mean
 	for _, x := range ints {
-		cost[fromMean] += zigzag(x - mean)
-		cost[fromPrevious] += zigzag(x - prev)
-		cost[fromLeast] += uint64(x - least)
+		toMean += zigzag(x - mean)
+		toPrevious += zigzag(x - prev)
+		sum += x
 		prev = x
 	}
+	cost[fromMean], cost[fromPrevious], cost[fromLeast] = toMean, toPrevious, uint64(sum-int64(n)*least)
 	cost[fromRelated] = math.MaxUint64
 	if related != nil {
 		factor = s.factor(related.Stats, scale)
