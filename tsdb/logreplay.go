@@ -334,7 +334,6 @@ func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
 	}
 	if row[0] > 0 {
 		b.cells.append(&n.rows, sec, row)
-		n.behind = true
 	}
 	rows.Set(sec)
 	return nil
@@ -352,13 +351,13 @@ func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
 			n = is
 		}
 	}
-	if n != nil && bits.Len64(mask) > len(n.last) {
+	if n != nil && bits.Len64(mask) > len(n.layout.metrics) {
 		return fmt.Errorf("log record: node %d has no column %d", node, bits.Len64(mask)-1)
 	}
 	var next [maxColumns]uint64
 	if n != nil {
-		p.db.row.scratch = b.catchUp(n, p.db.row.scratch)
-		copy(next[:], n.last)
+		_, rows := b.node(node)
+		copy(next[:], p.db.thereAt(b, n, newestOf(rows)))
 	}
 	for ; mask != 0; mask &= mask - 1 {
 		slot := bits.TrailingZeros64(mask)
@@ -413,15 +412,15 @@ func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 func (db *DB) showReplayed() {
 	for _, b := range db.view.Load().open {
 		for i, chunk := range *b.chunks.Load() {
-			for k, n := range chunk.nodes {
-				if n == nil {
+			for k := range chunk.nodes {
+				n := &chunk.nodes[k]
+				if n.layout == nil {
 					continue
 				}
-				db.row.scratch = b.catchUp(n, db.row.scratch)
-				node := i*chunkNodes + k
+				sec, node := newestOf(&chunk.rows[k]), i*chunkNodes+k
 				c := db.chunkOf(node)
 				c.mu.Lock()
-				c.show(db, b, n, node, newestOf(&chunk.rows[k]))
+				c.show(db, b, n, node, sec, db.thereAt(b, n, sec))
 				c.mu.Unlock()
 			}
 		}

@@ -44,9 +44,7 @@ func (l *layout) slotOf(m collector.Metric) int {
 // openNode is one node's rows in an open block. The lock of the node's liveChunk guards it until its block is
 // closed; then nothing changes any more.
 type openNode struct {
-	layout *layout
-	last   []uint64 // the newest row by slot; writers only
-	behind bool     // last is older than the stream, as while a log is replayed
+	layout *layout // nil before the first row
 	rows   stream
 	// late are the rows that came after later ones; nil without any.
 	late *lateRows
@@ -54,7 +52,7 @@ type openNode struct {
 
 // openChunk is the part of a block that 64 nodes have.
 type openChunk struct {
-	nodes [chunkNodes]*openNode
+	nodes [chunkNodes]openNode
 	rows  [chunkNodes]column.Mask // the seconds that each node reported
 }
 
@@ -166,28 +164,12 @@ func (b *openBlock) row(n *openNode, sec int, dst []uint64, scratch []byte) []by
 	return r.buf
 }
 
-// catchUp makes last as new as the stream.
-func (b *openBlock) catchUp(n *openNode, scratch []byte) []byte {
-	if !n.behind {
-		return scratch
-	}
-	n.behind = false
-	r := streamReader{buf: b.cells.read(&n.rows, scratch[:0])}
-	var newest []byte
-	for _, row, ok := r.next(); ok; _, row, ok = r.next() {
-		newest = row
-	}
-	rowValues(newest, n.last)
-	return r.buf
-}
-
 // openBlock holds the rows of one span that are not sealed yet. There may be several: the current
 // one, older ones for late rows, later ones for nodes whose clock is ahead.
 type openBlock struct {
 	id     uint64 // counts open blocks over the life of the store; names the instance in the log
 	start  int64  // Unix seconds
 	chunks atomic.Pointer[[]*openChunk] // by node number / 64; nil where no node has rows
-	mem    slab
 	cells  cells
 
 	// Protected by the DB's mutex:
@@ -213,7 +195,10 @@ func (b *openBlock) node(i int) (*openNode, *column.Mask) {
 		return nil, nil
 	}
 	c := list[i/chunkNodes]
-	return c.nodes[i%chunkNodes], &c.rows[i%chunkNodes]
+	if n := &c.nodes[i%chunkNodes]; n.layout != nil {
+		return n, &c.rows[i%chunkNodes]
+	}
+	return nil, nil
 }
 
 // chunk returns a node's chunk, made where it is new.
@@ -229,25 +214,13 @@ func (b *openBlock) chunk(i int) *openChunk {
 	return list[i/chunkNodes]
 }
 
-// ensure returns the node's rows with a column for every metric of l, making or widening them; l
-// has every metric of the layout it replaces. The caller holds the lock of the node's liveChunk.
-func (b *openBlock) ensure(i int, l *layout) *openNode {
+// ensure returns the node's rows with a column for every metric of l, making or widening them; l begins with the
+// layout it replaces. The caller holds the lock of the node's liveChunk.
+func (b *openBlock) ensure(i int, l *layout) (*openNode, *column.Mask) {
 	c := b.chunk(i)
-	n := c.nodes[i%chunkNodes]
-	if n != nil && n.layout == l {
-		return n
-	}
-	if n == nil {
-		n = b.mem.node()
-		c.nodes[i%chunkNodes] = n
-	}
-	last := take(&b.mem.vals, len(l.metrics))
-	for slot := range last {
-		last[slot] = absentBits
-	}
-	copy(last, n.last) // l has the metrics of the layout before in the same places
-	n.layout, n.last = l, last
-	return n
+	n := &c.nodes[i%chunkNodes]
+	n.layout = l
+	return n, &c.rows[i%chunkNodes]
 }
 
 // insert puts a row before rows that are there already, or changes one of them. vals[slot] is
@@ -273,26 +246,6 @@ func (n *openNode) insert(rows *column.Mask, sec int, vals []uint64) {
 	n.late[sec] = row
 	rows.Set(sec)
 }
-
-// slab hands out the small pieces of an open block from large ones, so that a block is a few
-// hundred objects for the garbage collector and not a million.
-type slab struct {
-	nodes []openNode
-	vals  []uint64
-}
-
-const slabSize = 1 << 13
-
-func take[T any](from *[]T, n int) []T {
-	if len(*from) < n {
-		*from = make([]T, max(slabSize, n))
-	}
-	out := (*from)[:n:n]
-	*from = (*from)[n:]
-	return out
-}
-
-func (m *slab) node() *openNode { return &take(&m.nodes, 1)[0] }
 
 // exactInt returns the integer that a value is; ok is false for a fraction, an infinity, a negative
 // zero or one from 2^53 on, where float64 no longer tells neighbours apart, and i is then 0.
