@@ -15,7 +15,7 @@ type rowBuffer struct {
 	metrics []collector.Metric
 	vals    []uint64 // by place in metrics
 	all     [maxColumns]uint64
-	slots   []uint64 // by slot of the node's layout
+	slots   []uint64           // by slot of the node's layout
 	there   [maxColumns]uint64 // what a second has already, by slot
 	bytes   [maxRow + rowSlack]byte
 	scratch []byte

@@ -78,7 +78,10 @@ type DB struct {
 	late  lateSpans // of tiers that were made before rows that are sealed or about to be
 	torn  bool      // the tiers' newest blocks were looked at for what a power cut left
 
-	mu        sync.Mutex // guards everything that follows
+	committing sync.Mutex // held by who commits; guards wal and nextCommit
+	nextCommit time.Time  // the earliest time of the next commit
+
+	mu        sync.Mutex // guards what follows
 	table     *nodeTable
 	rec       *recordWriter // nil while the log is replayed
 	cut       [][]byte      // finished records that the committer has not taken
@@ -101,7 +104,7 @@ type DB struct {
 	// Open uses it.
 	checked map[*frame]*[]Damage
 
-	wal      *writeLog // committer's
+	wal      *writeLog
 	kick     chan struct{}
 	sealKick chan struct{}
 	stop     chan struct{}
@@ -253,6 +256,9 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 	refused := db.write(frames)
 	r := db.round
 	db.mu.Unlock()
+	if ctx.Done() == nil && db.commitNow() {
+		return errors.Join(refused, r.err)
+	}
 	nudge(db.kick)
 	select {
 	case <-r.done:
@@ -306,27 +312,46 @@ func (db *DB) waitForRoom(ctx context.Context) error {
 // commits is the committer: it makes what was appended durable, at most once per SyncInterval.
 func (db *DB) commits() {
 	defer db.done.Done()
-	var next time.Time // the earliest time of the next one
 	for {
 		select {
 		case <-db.kick:
 		case <-db.stop:
 			return
 		}
-		if wait := time.Until(next); wait > 0 {
+		db.committing.Lock()
+		wait := time.Until(db.nextCommit)
+		db.committing.Unlock()
+		if wait > 0 {
 			select {
 			case <-time.After(wait):
 			case <-db.stop:
 				return
 			}
 		}
+		db.committing.Lock()
 		db.commit()
-		next = time.Now().Add(db.opts.SyncInterval)
+		db.committing.Unlock()
 	}
 }
 
-// commit writes and syncs everything appended so far and answers those who wait for it.
+// commitNow commits in the appender's goroutine when that need not wait for another commit: where one stream brings
+// all rows of a second, waking the committer would cost as much as taking them. Only for an append that cannot be
+// called off, for a disk may hang.
+func (db *DB) commitNow() bool {
+	if !db.committing.TryLock() {
+		return false
+	}
+	defer db.committing.Unlock()
+	if db.closed.Load() || time.Until(db.nextCommit) > 0 {
+		return false
+	}
+	db.commit()
+	return true
+}
+
+// commit writes and syncs everything appended so far and answers those who wait for it; the caller holds committing.
 func (db *DB) commit() {
+	defer func() { db.nextCommit = time.Now().Add(db.opts.SyncInterval) }()
 	db.mu.Lock()
 	r := db.round
 	db.round = &round{done: make(chan struct{})}
@@ -401,7 +426,11 @@ func (db *DB) Close() error {
 	db.mu.Unlock()
 	close(db.stop)
 	db.done.Wait()
+	db.committing.Lock()
+	defer db.committing.Unlock()
+	db.mu.Lock()
 	r := db.round
+	db.mu.Unlock()
 	db.commit()
 	err := errors.Join(r.err, db.wal.close())
 	for _, f := range db.view.Load().files {

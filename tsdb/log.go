@@ -57,7 +57,7 @@ func logBuffer(n int) []byte {
 	n = (n + logPage - 1) / logPage * logPage
 	b := make([]byte, n+logPage)
 	from := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (logPage - 1)
-	return b[from:from:from+n]
+	return b[from : from : from+n]
 }
 
 // logSegment is one file and the open blocks whose rows it has.

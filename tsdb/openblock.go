@@ -167,8 +167,8 @@ func (b *openBlock) row(n *openNode, sec int, dst []uint64, scratch []byte) []by
 // openBlock holds the rows of one span that are not sealed yet. There may be several: the current
 // one, older ones for late rows, later ones for nodes whose clock is ahead.
 type openBlock struct {
-	id     uint64 // counts open blocks over the life of the store; names the instance in the log
-	start  int64  // Unix seconds
+	id     uint64                       // counts open blocks over the life of the store; names the instance in the log
+	start  int64                        // Unix seconds
 	chunks atomic.Pointer[[]*openChunk] // by node number / 64; nil where no node has rows
 	cells  cells
 

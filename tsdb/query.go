@@ -60,7 +60,7 @@ type reader struct {
 	fr   frameReader
 	over column.Column
 	open copied // an open node's rows
-	err     error // reading failed for another reason than damage
+	err  error  // reading failed for another reason than damage
 }
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
