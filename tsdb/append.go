@@ -204,7 +204,7 @@ func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 	}
 	newest := newestOf(rows)
 	if sec <= newest {
-		if !widened && rows.Has(sec) && !db.differs(b, n, sec) {
+		if !widened && rows.Has(sec) && !db.differs(b, n, sec, newest) {
 			return // the same sample again
 		}
 		db.logRow(b, sec, node)
@@ -230,7 +230,7 @@ func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 
 // fillIn completes db.row by what the second has already.
 func (db *DB) fillIn(b *openBlock, n *openNode, sec int) {
-	there := db.thereAt(b, n, sec)
+	there := db.thereAt(b, n, sec, sec)
 	for slot, v := range db.row.slots {
 		if v == absentBits {
 			db.row.slots[slot] = there[slot]
@@ -244,16 +244,22 @@ func (db *DB) logRow(b *openBlock, sec, node int) {
 	}
 }
 
-// thereAt returns what a second has already.
-func (db *DB) thereAt(b *openBlock, n *openNode, sec int) []uint64 {
+// thereAt returns what a second has already; newest is the node's newest.
+func (db *DB) thereAt(b *openBlock, n *openNode, sec, newest int) []uint64 {
 	there := db.row.there[:len(n.layout.metrics)]
+	if n.late == nil && n.rows.bytes > 0 && sec == newest {
+		var row []byte
+		row, db.row.scratch = b.cells.last(&n.rows, db.row.scratch)
+		rowValues(row, there)
+		return there
+	}
 	db.row.scratch = b.row(n, sec, there, db.row.scratch)
 	return there
 }
 
 // differs says whether db.row would change a second that is there already.
-func (db *DB) differs(b *openBlock, n *openNode, sec int) bool {
-	there := db.thereAt(b, n, sec)
+func (db *DB) differs(b *openBlock, n *openNode, sec, newest int) bool {
+	there := db.thereAt(b, n, sec, newest)
 	for slot, v := range db.row.slots {
 		if v != absentBits && there[slot] != v {
 			return true
@@ -267,6 +273,8 @@ func (db *DB) layoutFor(n *openNode, metrics []collector.Metric) *layout {
 	var all []collector.Metric
 	if n != nil {
 		all = slices.Clone(n.layout.metrics)
+	} else if db.newest != nil && slices.Equal(db.newest.metrics, metrics) {
+		return db.newest
 	}
 	for _, m := range metrics {
 		if !slices.Contains(all, m) {
@@ -279,6 +287,7 @@ func (db *DB) layoutFor(n *openNode, metrics []collector.Metric) *layout {
 		l = newLayout(all)
 		db.layouts[key] = l
 	}
+	db.newest = l
 	return l
 }
 

@@ -91,8 +91,9 @@ type DB struct {
 	lastNode  int // the node of the frame before, whose follower is likely the next
 	nextBlock uint64
 	layouts   map[string]*layout
-	round     *round // the commit that what is appended now will be part of
-	unsynced  int    // bytes handed to the committer and not yet durable
+	newest    *layout // that layoutFor returned last
+	round     *round  // the commit that what is appended now will be part of
+	unsynced  int     // bytes handed to the committer and not yet durable
 	damages   []Damage
 	reported  map[Damage]bool
 	limits    map[topology.NodeID]float64 // bytes/s from which a second is occupied

@@ -357,7 +357,8 @@ func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
 	var next [maxColumns]uint64
 	if n != nil {
 		_, rows := b.node(node)
-		copy(next[:], p.db.thereAt(b, n, newestOf(rows)))
+		newest := newestOf(rows)
+		copy(next[:], p.db.thereAt(b, n, newest, newest))
 	}
 	for ; mask != 0; mask &= mask - 1 {
 		slot := bits.TrailingZeros64(mask)
@@ -420,7 +421,7 @@ func (db *DB) showReplayed() {
 				sec, node := newestOf(&chunk.rows[k]), i*chunkNodes+k
 				c := db.chunkOf(node)
 				c.mu.Lock()
-				c.show(db, b, n, node, sec, db.thereAt(b, n, sec))
+				c.show(db, b, n, node, sec, db.thereAt(b, n, sec, sec))
 				c.mu.Unlock()
 			}
 		}

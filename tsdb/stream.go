@@ -26,10 +26,11 @@ type cells struct {
 
 // stream is one node's chain.
 type stream struct {
-	head  uint32 // the first cell: where it begins, in units
-	tail  uint32 // where the next byte goes
-	room  uint32 // bytes left there
-	bytes uint32
+	head   uint32 // the first cell: where it begins, in units
+	tail   uint32 // where the next byte goes
+	bytes  uint32
+	newest uint16 // bytes of the last second and row
+	room   uint8  // bytes left at tail
 }
 
 // at returns the bytes of a page from a place on.
@@ -57,8 +58,9 @@ func (c *cells) take(size uint32) uint32 {
 
 // append adds a second and its row to a stream.
 func (c *cells) append(s *stream, sec int, row []byte) {
-	need := 1 + uint32(len(row))
-	if need > s.room {
+	need := 1 + len(row)
+	s.newest = uint16(need)
+	if need > int(s.room) {
 		first := [1]byte{byte(sec)}
 		c.write(s, first[:])
 		c.write(s, row)
@@ -67,7 +69,11 @@ func (c *cells) append(s *stream, sec int, row []byte) {
 	cell := c.at(s.tail) // the usual row fits
 	cell[0] = byte(sec)
 	copy(cell[1:], row)
-	s.tail, s.room, s.bytes = s.tail+need, s.room-need, s.bytes+need
+	s.advance(need)
+}
+
+func (s *stream) advance(n int) {
+	s.tail, s.room, s.bytes = s.tail+uint32(n), s.room-uint8(n), s.bytes+uint32(n)
 }
 
 func (c *cells) write(s *stream, b []byte) {
@@ -75,10 +81,23 @@ func (c *cells) write(s *stream, b []byte) {
 		if s.room == 0 {
 			c.extend(s)
 		}
-		n := uint32(copy(c.at(s.tail)[:s.room], b))
+		n := copy(c.at(s.tail)[:s.room], b)
 		b = b[n:]
-		s.tail, s.room, s.bytes = s.tail+n, s.room-n, s.bytes+n
+		s.advance(n)
 	}
+}
+
+// last returns the newest row; what it returns is valid until the next call with scratch.
+func (c *cells) last(s *stream, scratch []byte) (row, grown []byte) {
+	here := nextCell - cellLink - int(s.room) // bytes in the last cell
+	if s.bytes <= firstCell-cellLink {
+		here = int(s.bytes)
+	}
+	if size := int(s.newest); size <= here {
+		return c.at(s.tail - uint32(size))[1:size], scratch
+	}
+	scratch = c.read(s, scratch[:0])
+	return scratch[len(scratch)-int(s.newest)+1:], scratch
 }
 
 // extend chains a further cell.
@@ -93,7 +112,7 @@ func (c *cells) extend(s *stream) {
 	} else {
 		binary.LittleEndian.PutUint32(c.at(s.tail), next)
 	}
-	s.tail, s.room = next*cellUnit, size-cellLink
+	s.tail, s.room = next*cellUnit, uint8(size-cellLink)
 }
 
 // read appends a stream's bytes to dst.
