@@ -196,11 +196,11 @@ func checkFileHeader(f io.ReaderAt, path string, size int64) error {
 	if _, err := f.ReadAt(h, 0); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	if v := binary.LittleEndian.Uint16(h[4:]); string(h[:4]) == fileMagic && v > fileVersion {
-		return fmt.Errorf("block file %s has format version %d, this program reads up to %d: %w", path, v, fileVersion, ErrNewerFormat)
-	}
 	if string(h[:4]) != fileMagic || crc32.Checksum(h[:8], castagnoli) != binary.LittleEndian.Uint32(h[8:]) {
 		return fmt.Errorf("%w: the file's header is not that of a block file", errDamaged)
+	}
+	if v := binary.LittleEndian.Uint16(h[4:]); v > fileVersion {
+		return fmt.Errorf("block file %s has format version %d, this program reads up to %d: %w", path, v, fileVersion, ErrNewerFormat)
 	}
 	return nil
 }

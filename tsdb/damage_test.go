@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,30 @@ func TestALostPageIsReported(t *testing.T) {
 	}
 }
 
+// TestADamagedVersionIsDamage changes a block's version without its checksum: the block is lost and reported, and the
+// rest of the file is read.
+func TestADamagedVersionIsDamage(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, dir)
+	path := onlyBlockFile(t, dir)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[12+4] |= 0x40
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if gone := missing(t, db); gone != 70*4*120 || len(db.Damages()) == 0 {
+		t.Errorf("%d values are gone, want those of one block: %v", gone, db.Damages())
+	}
+}
+
 // TestVersion1IsRead rewrites a block file as version 1 had it: without the directories' checksums.
 func TestVersion1IsRead(t *testing.T) {
 	dir := t.TempDir()
@@ -201,6 +226,61 @@ func version1(block []byte) []byte {
 	}
 	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
 	return append(out, block[fixed+per*metrics+4:]...)
+}
+
+// TestALogOfVersion1IsRead opens a store that an earlier program left with a log of version 1, and goes on with it.
+func TestALogOfVersion1IsRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/log-v1")); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *tsdb.DB {
+		db, err := tsdb.Open(dir, tsdb.Options{SyncInterval: time.Nanosecond, Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := db.Damages(); len(d) > 0 {
+			t.Fatal(d)
+		}
+		return db
+	}
+	db := open()
+	f := collector.Frame{Node: damageNode(2), TimeMillis: (damageStart + 20) * 1000, Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: -5}}}
+	if err := errors.Join(db.Append(context.Background(), []collector.Frame{f}), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db = open()
+	defer db.Close()
+	for _, node := range []int{1, 2} {
+		for _, m := range []collector.Metric{collector.ReadBytes, collector.MetaWait, collector.WriteBytes} {
+			var want, got []tsdb.Point
+			for sec := range int64(21) {
+				v := truth(node, m, sec)
+				switch {
+				case sec == 7 && (node == 2 || m != collector.ReadBytes), sec == 11 && m == collector.MetaWait, sec < 15 && m == collector.WriteBytes,
+					sec == 20 && (node == 1 || m != collector.WriteBytes):
+					continue
+				case m == collector.WriteBytes:
+					v = -5
+				case sec > 16 && m == collector.ReadBytes:
+					v = 9
+				case sec > 16:
+					v = 0.5
+				}
+				want = append(want, tsdb.Point{TimeMillis: (damageStart + sec) * 1000, Value: v})
+			}
+			out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(node)}, Metric: m, ToMillis: 1 << 50})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(out) > 0 {
+				got = out[0].Points
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("node %d %s:\ngot  %v\nwant %v", node, m, got, want)
+			}
+		}
+	}
 }
 
 func TestCheckFindsDamageAndRepairSalvagesTheRest(t *testing.T) {

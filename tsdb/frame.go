@@ -59,10 +59,8 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 	if len(head) < blockFixed || string(head[:4]) != blockMagic {
 		return nil, fmt.Errorf("%w: no block begins here", errDamaged)
 	}
+	// Where a header ends follows from its counts in every version, so that damage is not taken for a newer one.
 	v := binary.LittleEndian.Uint16(head[4:])
-	if v > blockVersion {
-		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset, path, v, blockVersion, ErrNewerFormat)
-	}
 	perMetric := blockMetric
 	if v == 1 {
 		perMetric -= 4
@@ -71,6 +69,9 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 	sum := blockFixed + 8*limits + perMetric*metrics
 	if sum+4 > len(head) || crc32.Checksum(head[:sum], castagnoli) != binary.LittleEndian.Uint32(head[sum:]) {
 		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
+	}
+	if v > blockVersion {
+		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset, path, v, blockVersion, ErrNewerFormat)
 	}
 	f := &frame{
 		start: int64(binary.LittleEndian.Uint64(head[8:])), id: binary.LittleEndian.Uint64(head[16:]),

@@ -85,10 +85,16 @@ func (db *DB) sealNext(all bool) error {
 	if err == nil {
 		err = db.saveNames() // a block must not name nodes that the dictionary lacks
 	}
+	gone := false
 	if err == nil {
+		gone, err = db.removed(b.start)
+	}
+	if err == nil && !gone {
 		err = db.noteLate(b.start)
 	}
-	if err == nil {
+	if gone {
+		db.log.Warn("rows older than the seconds that are kept are left out: only tiers are left of their hour", "start", b.start)
+	} else if err == nil {
 		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] }, &db.scratch)
 		err = db.blockFile(b.start).add(block)
 	}

@@ -2,6 +2,7 @@ package tsdb
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,8 +149,9 @@ func (db *DB) bringUp(level int, start int64) error {
 	return db.setLate(db.late.without(t, start))
 }
 
-// dropTorn looks, once, for a block at a tier's end that a power cut kept from being whole; it is made again.
-// The log has no rows of tiers to tell.
+// dropTorn looks, once, for blocks at the ends of a tier's files that a power cut kept from being whole; they are
+// made again. The log has no rows of tiers to tell. A block is synced before the next is written, so it is at the end
+// of the newest file, or of one in which late rows had a span made again.
 func (db *DB) dropTorn() error {
 	if db.torn {
 		return nil
@@ -157,23 +159,35 @@ func (db *DB) dropTorn() error {
 	for _, t := range db.tiers {
 		for f := range figures {
 			list := t.views[f].Load().files
-			if len(list) == 0 {
-				continue
-			}
-			file := list[len(list)-1]
-			frames, err := file.frames()
-			if err != nil {
-				return err
-			}
-			for _, fr := range frames {
-				if fr.offset+fr.size == file.end && len(checkFrame(fr)) > 0 {
-					file.drop(fr)
-					break
+			for i, file := range list {
+				again := func(s lateSpan) bool {
+					return s.seconds == t.seconds && floorDiv(s.start/t.seconds, fileSeconds)*fileSeconds == file.hour
+				}
+				if i < len(list)-1 && !slices.ContainsFunc(slices.Collect(maps.Keys(db.late)), again) {
+					continue
+				}
+				if err := file.dropTornEnd(); err != nil {
+					return err
 				}
 			}
 		}
 	}
 	db.torn = true
+	return nil
+}
+
+// dropTornEnd forgets the file's last block where it is not whole.
+func (b *blockFile) dropTornEnd() error {
+	frames, err := b.frames()
+	if err != nil {
+		return err
+	}
+	for _, fr := range frames {
+		if fr.offset+fr.size == b.end && len(checkFrame(fr)) > 0 {
+			b.drop(fr)
+			return nil
+		}
+	}
 	return nil
 }
 

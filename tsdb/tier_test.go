@@ -276,3 +276,34 @@ func TestTheListOfLateSpans(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsOlderThanTheSecondsLeaveTheTierAlone seals a row of an hour of which only tiers are left: its bucket keeps
+// what it had of ten seconds.
+func TestRowsOlderThanTheSecondsLeaveTheTierAlone(t *testing.T) {
+	var now atomic.Int64
+	now.Store(tierBase + 12*3600)
+	db := tierStore(t, t.TempDir(), &now, 24*time.Hour)
+	defer db.Close()
+	fillHalfDay(t, db)
+	const end = tierBase + 10*3600
+	want := tierAnswers(t, db, 10, end)
+	sealer := func() {
+		db.sealing.Lock()
+		defer db.sealing.Unlock()
+		at := time.Unix(now.Load(), 0)
+		if err := db.makeTiers(at); err != nil {
+			t.Fatal(err)
+		}
+		db.retain(at)
+	}
+	now.Add(60 * 3600)
+	sealer()
+	late := collector.Frame{Node: "a", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
+	if err := errors.Join(db.Append(context.Background(), []collector.Frame{late}), db.Flush(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	sealer()
+	if got := tierAnswers(t, db, 10, end); !reflect.DeepEqual(got, want) {
+		t.Errorf("a row that came after its hour's seconds were removed changed the tier:\ngot  %.300s\nwant %.300s", fmt.Sprint(got), fmt.Sprint(want))
+	}
+}

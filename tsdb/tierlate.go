@@ -50,6 +50,18 @@ func (db *DB) noteLate(second int64) error {
 	return db.setLate(next)
 }
 
+// removed says that retention has removed the seconds of a span and left its tier. Rows that come after that can
+// not be added to the tier's buckets: what a bucket has of their seconds is not known any more.
+func (db *DB) removed(second int64) (bool, error) {
+	hour := floorDiv(second, fileSeconds) * fileSeconds
+	if len(db.tiers) == 0 || slices.ContainsFunc(db.view.Load().files, func(f *blockFile) bool { return f.hour == hour }) {
+		return false, nil
+	}
+	t := db.tiers[0]
+	n, err := t.made(floorDiv(second, t.blockSpan()) * BlockSeconds)
+	return n > 0, err
+}
+
 // setLate writes the list and then takes it over.
 func (db *DB) setLate(next lateSpans) error {
 	var buf bytes.Buffer
