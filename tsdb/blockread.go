@@ -35,10 +35,12 @@ var constantZero = column.Stats{Count: BlockSeconds}
 // frameReader reads frames; its buffers are reused, so it is for one goroutine.
 type frameReader struct {
 	data    []byte
+	aside   []byte // a column's bytes while its related ones are read
 	dec     column.Decoder
 	cached  [4]cachedChunk // the newest, for queries that walk nodes or related columns
 	next    int
 	indexes [3]cachedIndex
+	shared  *indexCache // nil where everything is read once
 	nextIdx int
 	vouched *frameMetric // whose directory has been checked last
 	related [2]column.Column
@@ -119,9 +121,17 @@ func (r *frameReader) small(f *frame, fm *frameMetric) ([]byte, error) {
 	x := &r.indexes[r.nextIdx]
 	r.nextIdx = (r.nextIdx + 1) % len(r.indexes)
 	x.frame = nil
-	x.bytes = slices.Grow(x.bytes[:0], int(size))[:size]
-	if _, err := f.file.ReadAt(x.bytes, f.offset+fm.at); err != nil {
-		return nil, readError(f, err)
+	if r.shared != nil {
+		x.bytes = r.shared.get(indexKey{f, fm})
+	}
+	if r.shared == nil || x.bytes == nil {
+		x.bytes = make([]byte, size)
+		if _, err := f.file.ReadAt(x.bytes, f.offset+fm.at); err != nil {
+			return nil, readError(f, err)
+		}
+		if r.shared != nil {
+			r.shared.add(indexKey{f, fm}, x.bytes)
+		}
 	}
 	x.frame, x.metric = f, fm.metric
 	return x.bytes, nil
@@ -381,14 +391,15 @@ func (r *frameReader) column(f *frame, m collector.Metric, node int, c *column.C
 		}
 	}
 	related := column.Related{}
-	if first := relatedMetrics[m]; first[0] != collector.MetricNone {
-		// The related column may use the same buffers, so this one's bytes are set aside.
-		data = append([]byte(nil), data...)
-		if related.First, err = r.relatedColumn(f, first[0], node, &r.related[0]); err != nil {
+	if first, second := column.Needs(data); first && relatedMetrics[m][0] != collector.MetricNone {
+		// The related column uses the same buffers, so this one's bytes are set aside.
+		r.aside = append(r.aside[:0], data...)
+		data = r.aside
+		if related.First, err = r.relatedColumn(f, relatedMetrics[m][0], node, &r.related[0]); err != nil {
 			return false, err
 		}
-		if related.First != nil && first[1] != collector.MetricNone {
-			if related.Second, err = r.relatedColumn(f, first[1], node, &r.related[1]); err != nil {
+		if second && related.First != nil && relatedMetrics[m][1] != collector.MetricNone {
+			if related.Second, err = r.relatedColumn(f, relatedMetrics[m][1], node, &r.related[1]); err != nil {
 				return false, err
 			}
 		}

@@ -68,6 +68,7 @@ type DB struct {
 	// live has every node's newest row, by node number / 64.
 	live    atomic.Pointer[[]*liveChunk]
 	numbers sync.Map // topology.NodeID -> int, the node's number
+	indexes indexCache
 	closed  atomic.Bool
 
 	saving  sync.Mutex // held while the dictionary of names is written

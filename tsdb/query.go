@@ -67,7 +67,7 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 
 func (db *DB) reader() *reader {
 	r := readers.Get().(*reader)
-	r.db, r.err = db, nil
+	r.db, r.err, r.fr.shared = db, nil, &db.indexes
 	return r
 }
 
@@ -78,10 +78,10 @@ func (r *reader) release() error {
 		r.fr.cached[i].frame = nil
 	}
 	for i := range r.fr.indexes {
-		r.fr.indexes[i].frame = nil
+		r.fr.indexes[i] = cachedIndex{}
 	}
 	r.fr.vouched = nil
-	r.db = nil
+	r.db, r.fr.shared = nil, nil
 	readers.Put(r)
 	if errors.Is(err, os.ErrClosed) {
 		return ErrClosed

@@ -55,6 +55,7 @@ func (db *DB) retainTiers(now time.Time) {
 			}
 			if len(next.files) < len(old.files) {
 				t.views[f].Store(next)
+				db.indexes.clear()
 			}
 		}
 	}
@@ -86,5 +87,6 @@ func (db *DB) removeFile(f *blockFile) error {
 	next := *db.view.Load()
 	next.files = slices.DeleteFunc(slices.Clone(next.files), func(g *blockFile) bool { return g == f })
 	db.view.Store(&next)
+	db.indexes.clear()
 	return nil
 }

@@ -101,3 +101,41 @@ func (r *bitReader) rice(k uint) uint64 {
 	r.pos += q + 1
 	return uint64(q)<<k | r.wide(k)
 }
+
+// riceAll reads numbers one after the other, of the usual ones several from one look.
+func (r *bitReader) riceAll(k uint, out []uint64) {
+	if k > 24 {
+		for i := range out {
+			out[i] = r.rice(k)
+		}
+		return
+	}
+	low := uint64(1)<<k - 1
+	for i := 0; i < len(out); {
+		at := r.pos >> 3
+		if at+8 > uint(len(r.buf)) {
+			out[i] = r.rice(k)
+			i++
+			continue
+		}
+		used := r.pos & 7
+		w := binary.LittleEndian.Uint64(r.buf[at:]) >> used
+		begun := i
+		for i < len(out) {
+			q := uint(bits.TrailingZeros64(^w))
+			size := q + 1 + k
+			if q >= escapeOnes || used+size > 64 {
+				break
+			}
+			out[i] = uint64(q)<<(k&63) | w>>((q+1)&63)&low
+			w >>= size & 63
+			used += size
+			r.pos += size
+			i++
+		}
+		if i == begun {
+			out[i] = r.rice(k)
+			i++
+		}
+	}
+}

@@ -15,6 +15,16 @@ type Decoder struct {
 	diffs  [Seconds]uint64
 }
 
+// Needs says which related columns Decode will look at: of the others a reader can spare the decoding.
+func Needs(data []byte) (first, second bool) {
+	if len(data) == 0 {
+		return false, false
+	}
+	zeros, predict, how := int(data[0]&7), int(data[0]>>3&3), int(data[0]>>5&3)
+	second = zeros == zerosLike2
+	return second || zeros == zerosLike || predict == fromRelated && how != floats, second
+}
+
 // Decode reads a column that Encoder.Append wrote with the same figures and related columns. Bytes
 // that are no column, or one with other figures, give ErrCorrupt; it never reads beyond them and
 // allocates no more than a column needs.
@@ -125,23 +135,39 @@ func (d *Decoder) addUp(predict int, s *Stats, n, unit int, coded Mask, related,
 		}
 		base = s.factor(related.Stats, scale)
 	}
+	diffs := d.diffs[:n]
+	for k, u := range diffs { // turned into values in place
+		x := unzigzag(u)
+		switch predict {
+		case fromMean:
+			x += base
+		case fromPrevious:
+			x += base
+			base = x
+		case fromLeast:
+			x = int64(u) + base
+		}
+		diffs[k] = uint64(x)
+	}
+	if predict == fromRelated {
+		k := 0
+		for w, word := range coded {
+			for ; word != 0; word &= word - 1 {
+				diffs[k] += uint64(base * int64(related.V[w<<6+bits.TrailingZeros64(word)]))
+				k++
+			}
+		}
+	}
+	if coded == Full && scale == 1 {
+		for k, u := range diffs {
+			v.V[k] = float64(int64(u))
+		}
+		return nil
+	}
 	k := 0
 	for w, word := range coded {
 		for ; word != 0; word &= word - 1 {
-			at := w<<6 + bits.TrailingZeros64(word)
-			x := unzigzag(d.diffs[k])
-			switch predict {
-			case fromMean:
-				x += base
-			case fromPrevious:
-				x += base
-				base = x
-			case fromLeast:
-				x = int64(d.diffs[k]) + base
-			case fromRelated:
-				x += base * int64(related.V[at])
-			}
-			v.V[at] = fromInt(x, scale)
+			v.V[w<<6+bits.TrailingZeros64(word)] = fromInt(int64(diffs[k]), scale)
 			k++
 		}
 	}
@@ -158,9 +184,7 @@ func readDiffs(r *bitReader, how int, diffs []uint64) error {
 		return corrupt("width %d", width)
 	}
 	if how == rice {
-		for i := range diffs {
-			diffs[i] = r.rice(width)
-		}
+		r.riceAll(width, diffs)
 		return nil
 	}
 	lo, err := r.uvarint()
