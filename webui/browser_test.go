@@ -275,8 +275,6 @@ func TestBrowserAtFullSize(t *testing.T) {
 	b.open("http://" + s.tcp + "/overview?view=compute")
 	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"40960\"]')")
 	b.shot("compute-41k")
-	took := js[[]float64](b, `(() => { const out = []; for (let i = 0; i < 60; i++) { dispatchEvent(new Event('resize')); out.push(Number(document.querySelector('canvas').dataset.redrawMs)); } return out.sort((a, b) => a - b); })()`)
-	t.Logf("redraw of 40,960 cells: p50 %.1f ms, p99 %.1f ms", took[len(took)/2], took[len(took)-1])
 	b.open("http://" + s.tcp + "/forwarders/fwd171")
 	b.says("never heard of")
 	b.shot("forwarder-silent")

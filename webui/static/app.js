@@ -179,11 +179,13 @@ bar.nav.append(...navLinks);
 
 function drawBar() {
   const o = app.overview, here = location.pathname.split('/')[1] || 'overview';
-  for (const a of navLinks) a.toggleAttribute('aria-current', false);
-  navLinks.find((a) => a.getAttribute('href') === `/${here}`)?.setAttribute('aria-current', 'page');
+  for (const a of navLinks) {
+    const on = a.getAttribute('href') === `/${here}`;
+    if (a.hasAttribute('aria-current') !== on) on ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
+  }
   const s = replay ? { kind: 'past', text: `${newest?.machine ?? ''}  REPLAY ${clock(replay.at)}` } : ageOf(o);
   document.documentElement.toggleAttribute('data-past', Boolean(replay));
-  bar.state.className = s.kind;
+  if (bar.state.className !== s.kind) bar.state.className = s.kind;
   setText(bar.state, s.text);
   const who = app.session.name ? `${app.session.name} (${app.session.role})` : app.session.role ? 'not signed in (viewer)' : 'not signed in';
   setText(bar.who, who);

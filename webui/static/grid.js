@@ -1,9 +1,28 @@
 // A grid of cells on a canvas: one pixel a cell in an ImageData, scaled once without smoothing.
 // Labels are drawn only where a cell is at least 24 px wide.
 import { h } from './h.js?v=__V__';
-import { IDLE, darkSteps, ramp } from './levels.js?v=__V__';
+import { darkSteps, ramp } from './levels.js?v=__V__';
 
-/** @typedef {{level: number, mark?: string, digit?: string, dark?: boolean}} Cell */
+/**
+ * What a grid shows: levels as in levels.js, and of each cell a digit and a mark where cells are large
+ * enough for them.
+ * @typedef {{levels: Int8Array, digits?: string[], marks?: string[]}} Cells
+ * @typedef {{bg: string, fg: string, dim: string, table: Uint32Array}} Colours table holds the pixel of each level, from UNKNOWN on
+ */
+
+/** @type {Colours|null} */
+let known = null;
+/** The colours of the theme; read once, because asking the style sheet costs more than drawing. @returns {Colours} */
+function colours() {
+  if (known) return known;
+  const style = getComputedStyle(document.documentElement), of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  const pixel = (/** @type {number[]} */ [r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0; // every browser of today is little-endian
+  known = { bg: of('--bg'), fg: of('--fg'), dim: of('--dim'), table: Uint32Array.from([pixel(parse(of('--line'))), pixel(parse(of('--panel'))), ...ramp.map(pixel)]) };
+  return known;
+}
+const themed = () => { known = null; };
+addEventListener('fairway-theme', themed);
+for (const q of ['(prefers-color-scheme: light)', '(forced-colors: active)']) matchMedia(q).addEventListener('change', () => { themed(); dispatchEvent(new Event('fairway-theme')); });
 
 export const labelSize = 24;
 
@@ -20,8 +39,10 @@ export class GridView {
     this.cols = 48;
     this.size = 24;
     this.gutter = 40;
-    /** @type {number[]} times of redraws, ms */
-    this.took = [];
+    /** Time of the last redraw, ms. */
+    this.took = 0;
+    /** @type {{key: string, colours: Colours|null, cursor: number, image: ImageData|null, pixels: Uint32Array, labels: string[]}} what is on the canvas */
+    this.drawn = { key: '', colours: null, cursor: -1, image: null, pixels: new Uint32Array(0), labels: [] };
     this.at = (/** @type {MouseEvent} */ e) => {
       const box = this.canvas.getBoundingClientRect();
       const x = Math.floor((e.clientX - box.left - this.gutter) / this.size), y = Math.floor((e.clientY - box.top) / this.size);
@@ -60,93 +81,121 @@ export class GridView {
   }
 
   /**
-   * @param {{length: number, level: (i: number) => number, cell?: (i: number) => {digit: string, mark: string, shown: boolean}}} cells
-   * @param {number} cursor
+   * Draws what has changed since the last time; everything after another layout or other colours.
+   * @param {Cells} cells @param {number} cursor
    */
   draw(cells, cursor) {
-    const begun = performance.now();
-    const rows = Math.max(1, Math.ceil(cells.length / this.cols)), ratio = window.devicePixelRatio || 1;
-    const w = this.gutter + this.cols * this.size, hgt = rows * this.size;
+    const begun = performance.now(), n = cells.levels.length, rows = Math.max(1, Math.ceil(n / this.cols)), ratio = window.devicePixelRatio || 1;
+    const w = this.gutter + this.cols * this.size, hgt = rows * this.size, c = colours();
+    const g = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d')), key = [n, this.cols, this.size, this.gutter, ratio].join();
+    const all = key !== this.drawn.key || c !== this.drawn.colours;
+    if (all) this.begin(g, w, hgt, rows, ratio, c, key);
+    const was = this.drawn;
+    const [from, to] = this.paint(cells.levels, c.table), labelled = this.size >= labelSize && cells.digits && cells.marks;
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (!labelled || all) {
+      // The cursor is wider than a small cell, so it goes with the rows about it.
+      const at = Math.floor(was.cursor / this.cols), moved = was.cursor !== cursor && was.cursor >= 0;
+      const lo = all ? 0 : Math.max(0, moved ? Math.min(from, at - 1) : from), hi = all ? rows : Math.min(rows, moved ? Math.max(to, at + 2) : to);
+      if (hi > lo) this.blit(g, lo, hi, c.bg);
+    }
+    if (labelled) this.label(g, cells, cursor, c, all);
+    if (cursor >= 0 && cursor < n) this.outline(g, cursor, c);
+    was.cursor = cursor;
+    this.took = performance.now() - begun;
+  }
+
+  /** A clean canvas and raster. @param {CanvasRenderingContext2D} g @param {number} w @param {number} hgt @param {number} rows @param {number} ratio @param {Colours} c @param {string} key */
+  begin(g, w, hgt, rows, ratio, c, key) {
     if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(hgt * ratio)) {
       this.canvas.width = Math.round(w * ratio);
       this.canvas.height = Math.round(hgt * ratio);
       this.canvas.style.width = `${w}px`;
       this.canvas.style.height = `${hgt}px`;
     }
-    const g = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
-    const style = getComputedStyle(document.documentElement);
-    const bg = style.getPropertyValue('--bg').trim(), fg = style.getPropertyValue('--fg').trim(), dim = style.getPropertyValue('--dim').trim();
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    g.fillStyle = bg;
-    g.fillRect(0, 0, w, hgt);
-    this.drawRaster(g, cells, rows, parse(style.getPropertyValue('--panel').trim()), parse(style.getPropertyValue('--line').trim()));
-    if (this.size >= 6) this.drawLines(g, rows, bg);
-    if (this.size >= labelSize && cells.cell) this.drawLabels(g, cells, fg);
-    if (this.gutter) {
-      g.fillStyle = dim;
-      g.font = '13px ui-monospace, "DejaVu Sans Mono", monospace';
-      g.textAlign = 'left';
-      g.textBaseline = 'middle';
-      for (let r = 0; r < rows; r++) g.fillText(String(r * this.cols).padStart(3, '0'), 4, r * this.size + this.size / 2 + 1);
-    }
-    if (cursor >= 0 && cursor < cells.length) {
-      const x = this.gutter + (cursor % this.cols) * this.size, y = Math.floor(cursor / this.cols) * this.size;
-      g.lineWidth = 2;
-      g.strokeStyle = fg;
-      g.strokeRect(x + 1, y + 1, Math.max(this.size - 2, 4), Math.max(this.size - 2, 4));
-      g.lineWidth = 1;
-      g.strokeStyle = bg;
-      g.strokeRect(x + 2.5, y + 2.5, Math.max(this.size - 5, 2), Math.max(this.size - 5, 2));
-    }
-    this.took.push(performance.now() - begun);
-    if (this.took.length > 240) this.took.shift();
-  }
-
-  /** @param {CanvasRenderingContext2D} g @param {any} cells @param {number} rows @param {number[]} idle @param {number[]} none */
-  drawRaster(g, cells, rows, idle, none) {
     this.raster.width = this.cols;
     this.raster.height = rows;
-    const r = /** @type {CanvasRenderingContext2D} */ (this.raster.getContext('2d'));
-    const image = r.createImageData(this.cols, rows), d = image.data;
-    for (let i = 0; i < cells.length; i++) {
-      const lev = cells.level(i), c = lev >= 0 ? ramp[lev] : lev === IDLE ? idle : none;
-      const at = i * 4;
-      d[at] = c[0];
-      d[at + 1] = c[1];
-      d[at + 2] = c[2];
-      d[at + 3] = 255;
-    }
-    r.putImageData(image, 0, 0);
-    g.imageSmoothingEnabled = false;
-    g.drawImage(this.raster, 0, 0, this.cols, rows, this.gutter, 0, this.cols * this.size, rows * this.size);
-  }
-
-  /** @param {CanvasRenderingContext2D} g @param {number} rows @param {string} bg */
-  drawLines(g, rows, bg) {
-    g.fillStyle = bg;
-    for (let c = 1; c <= this.cols; c++) g.fillRect(this.gutter + c * this.size - 1, 0, 1, rows * this.size);
-    for (let r = 1; r <= rows; r++) g.fillRect(this.gutter, r * this.size - 1, this.cols * this.size, 1);
-  }
-
-  /** @param {CanvasRenderingContext2D} g @param {any} cells @param {string} fg */
-  drawLabels(g, cells, fg) {
-    const mono = 'ui-monospace, "DejaVu Sans Mono", monospace';
+    const image = new ImageData(this.cols, rows);
+    this.drawn = { key, colours: c, cursor: -1, image, pixels: new Uint32Array(image.data.buffer), labels: [] };
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.fillStyle = c.bg;
+    g.fillRect(0, 0, w, hgt);
+    if (!this.gutter) return;
+    g.fillStyle = c.dim;
+    g.font = `13px ${mono}`;
+    g.textAlign = 'left';
     g.textBaseline = 'middle';
-    for (let i = 0; i < cells.length; i++) {
-      const c = cells.cell(i), lev = cells.level(i);
-      const x = this.gutter + (i % this.cols) * this.size, y = Math.floor(i / this.cols) * this.size + this.size / 2 + 1;
-      g.fillStyle = !c.shown || lev < 0 ? fg : lev < darkSteps ? '#fff' : '#000';
-      g.font = `13px ${mono}`;
-      g.textAlign = c.mark ? 'right' : 'center';
-      if (c.digit !== ' ') g.fillText(c.digit, x + this.size / 2 - (c.mark ? 0 : 0.5), y);
-      if (c.mark) {
+    for (let r = 0; r < rows; r++) g.fillText(String(r * this.cols).padStart(3, '0'), 4, r * this.size + this.size / 2 + 1);
+  }
+
+  /** One pixel a cell into the raster. @param {Int8Array} levels @param {Uint32Array} table @returns {[number, number]} the rows that changed, the last one exclusive */
+  paint(levels, table) {
+    const p = this.drawn.pixels;
+    let first = -1, last = -1;
+    for (let i = 0; i < levels.length; i++) {
+      const pixel = table[levels[i] + 2];
+      if (p[i] === pixel) continue;
+      p[i] = pixel;
+      last = i;
+      if (first < 0) first = i;
+    }
+    return first < 0 ? [Infinity, 0] : [Math.floor(first / this.cols), Math.floor(last / this.cols) + 1];
+  }
+
+  /** Rows of the raster onto the canvas, scaled once. @param {CanvasRenderingContext2D} g @param {number} lo @param {number} hi @param {string} bg */
+  blit(g, lo, hi, bg) {
+    const r = /** @type {CanvasRenderingContext2D} */ (this.raster.getContext('2d')), n = hi - lo, y = lo * this.size, wide = this.cols * this.size;
+    r.putImageData(/** @type {ImageData} */ (this.drawn.image), 0, 0, 0, lo, this.cols, n);
+    g.imageSmoothingEnabled = false;
+    g.fillStyle = bg;
+    g.fillRect(this.gutter, y, wide, n * this.size); // cells behind the last one are blank
+    g.drawImage(this.raster, 0, lo, this.cols, n, this.gutter, y, wide, n * this.size);
+    if (this.size < 6) return;
+    for (let c = 1; c <= this.cols; c++) g.fillRect(this.gutter + c * this.size - 1, y, 1, n * this.size);
+    for (let k = lo + 1; k <= hi; k++) g.fillRect(this.gutter, k * this.size - 1, wide, 1);
+  }
+
+  /** Digits and marks of the cells that changed. @param {CanvasRenderingContext2D} g @param {Cells} cells @param {number} cursor @param {Colours} c @param {boolean} all */
+  label(g, cells, cursor, c, all) {
+    const digits = /** @type {string[]} */ (cells.digits), marks = /** @type {string[]} */ (cells.marks), labels = this.drawn.labels;
+    g.textBaseline = 'middle';
+    for (let i = 0; i < cells.levels.length; i++) {
+      const lev = cells.levels[i], digit = digits[i], mark = marks[i], text = `${lev}${digit}${mark}${i === cursor ? '[' : ''}`;
+      if (labels[i] === text) continue;
+      labels[i] = text;
+      const left = this.gutter + (i % this.cols) * this.size, top = Math.floor(i / this.cols) * this.size, x = left + this.size / 2, y = top + this.size / 2 + 1;
+      if (!all) {
+        const p = c.table[lev + 2];
+        g.fillStyle = `rgb(${p & 255},${p >> 8 & 255},${p >> 16 & 255})`;
+        g.fillRect(left, top, this.size - 1, this.size - 1);
+      }
+      g.fillStyle = digit === ' ' || lev < 0 ? c.fg : lev < darkSteps ? '#fff' : '#000';
+      if (digit !== ' ') {
+        g.font = `13px ${mono}`;
+        g.textAlign = mark ? 'right' : 'center';
+        g.fillText(digit, x - (mark ? 0 : 0.5), y);
+      }
+      if (mark) {
         g.font = `bold 14px ${mono}`;
-        g.textAlign = c.digit === ' ' ? 'center' : 'left';
-        g.fillText(c.mark, x + this.size / 2 + (c.digit === ' ' ? -0.5 : 1), y);
+        g.textAlign = digit === ' ' ? 'center' : 'left';
+        g.fillText(mark, x + (digit === ' ' ? -0.5 : 1), y);
       }
     }
   }
+
+  /** @param {CanvasRenderingContext2D} g @param {number} cursor @param {Colours} c */
+  outline(g, cursor, c) {
+    const x = this.gutter + (cursor % this.cols) * this.size, y = Math.floor(cursor / this.cols) * this.size;
+    g.lineWidth = 2;
+    g.strokeStyle = c.fg;
+    g.strokeRect(x + 1, y + 1, Math.max(this.size - 2, 4), Math.max(this.size - 2, 4));
+    g.lineWidth = 1;
+    g.strokeStyle = c.bg;
+    g.strokeRect(x + 2.5, y + 2.5, Math.max(this.size - 5, 2), Math.max(this.size - 5, 2));
+  }
 }
+
+const mono = 'ui-monospace, "DejaVu Sans Mono", monospace';
 
 /** @param {string} hex @returns {number[]} */
 function parse(hex) {

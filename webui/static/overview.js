@@ -83,7 +83,7 @@ function forwardersPage(app, q, asTable) {
   const filter = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'filter the list', placeholder: 'filter by name, state, job, rack', value: table.filter, hidden: !table.filter, input: () => { table.filter = filter.value; table.update(o.forwarders); remember(); } }));
   const el = asTable
     ? h('div', null, line, empty, filter, table.el, reader)
-    : h('div', null, line, empty, grid.el, legend, h('div.cols', null, h('section', { 'aria-label': 'hottest' }, h('h2', null, 'Hottest'), filter, table.el), h('section', { 'aria-label': 'needs you' }, h('h2', null, 'Needs you'), h('div.scroll', null, h('table', null, needs)))), reader);
+    : h('div', null, line, empty, grid.el, legend, h('div.cols', null, h('section', { 'aria-label': 'hottest' }, h('h2', null, 'Hottest, MB/s and ms'), filter, table.el), h('section', { 'aria-label': 'needs you' }, h('h2', null, 'Needs you'), h('div.scroll', null, h('table', null, needs)))), reader);
 
   function remember() {
     const a = new URLSearchParams();
@@ -106,16 +106,23 @@ function forwardersPage(app, q, asTable) {
     if (r) reader.replaceChildren(h('table', null, h('caption', null, `selected forwarder ${id}`), h('tr', null, ...columns.map((c) => h('th', { scope: 'col' }, c.head))), h('tr', null, ...columns.map((c) => h('td', null, c.text(r))))));
   }
 
-  function draw() {
+  function drawLine() {
+    const said = [...summary(o), ...(asTable ? [] : [`colour: ${metrics[m].title} (m)`])];
+    while (line.children.length > said.length) line.lastChild?.remove();
+    said.forEach((text, i) => setText(line.children[i] ?? line.appendChild(h('span')), text));
+  }
+
+  /** @param {number} [width] */
+  function draw(width = el.clientWidth) {
     if (!o || asTable) return;
     const next = new Map();
     for (const r of o.forwarders) next.set(r.id, nextLevel(shown.get(r.id), metrics[m].share(r)));
     shown = next;
-    grid.layout(o.forwarders.length, Math.max(320, el.clientWidth || 1200), 0, false);
-    const levels = o.forwarders.map((/** @type {any} */ r) => (r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : shown.get(r.id)));
-    grid.draw({ length: levels.length, level: (i) => levels[i], cell: (i) => { const r = o.forwarders[i], d = digit(r, /** @type {number} */ (shown.get(r.id))); return { digit: d, mark: mark(r), shown: d !== ' ' }; } },
+    grid.layout(o.forwarders.length, Math.max(320, width || 1200), 0, false);
+    const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) => (r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : shown.get(r.id) ?? UNKNOWN));
+    grid.draw({ levels, digits: o.forwarders.map((/** @type {any} */ r) => digit(r, /** @type {number} */ (shown.get(r.id)))), marks: o.forwarders.map(mark) },
       o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)));
-    grid.canvas.dataset.redrawMs = (grid.took.at(-1) ?? 0).toFixed(2);
+    grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
   }
 
   function drawNeeds() {
@@ -125,11 +132,18 @@ function forwardersPage(app, q, asTable) {
     ];
     const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
     if (stale.length) rows.push([`${stale.length} stale`, '', stale.slice(0, 6).map((/** @type {any} */ r) => r.id).join(' ') + (stale.length > 6 ? ' ...' : ''), '', '', Date.parse(stale[0].last_seen) > 0 ? `since ${clock(stale[0].last_seen)}` : 'never seen', `/forwarders/${stale[0].id}`]);
-    needs.replaceChildren(...rows.flatMap(([id, node, what, conf, since, state, to]) => [
-      h('tr', { 'data-go': to }, h('td', null, h('a', { href: to }, id)), h('td', null, node), h('td', null, conf), h('td.num', null, since), h('td', null, state)),
-      h('tr', { 'data-go': to }, h('td.wrap', { colspan: 5 }, what)),
-    ]));
-    if (!rows.length) needs.replaceChildren(h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')));
+    if (!rows.length) return needs.replaceChildren(h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')));
+    if (!needs.querySelector('a')) needs.replaceChildren();
+    while (needs.children.length > 2 * rows.length) needs.lastChild?.remove();
+    // Rows are changed in place: a link keeps the focus.
+    rows.forEach(([id, node, what, conf, since, state, to], i) => {
+      if (needs.children.length <= 2 * i) needs.append(h('tr', null, h('td', null, h('a')), h('td'), h('td'), h('td.num'), h('td')), h('tr', null, h('td.wrap', { colspan: 5 })));
+      const [head, text] = /** @type {HTMLElement[]} */ ([needs.children[2 * i], needs.children[2 * i + 1]]), link = /** @type {HTMLElement} */ (head.querySelector('a'));
+      if (link.getAttribute('href') !== to) link.setAttribute('href', head.dataset.go = text.dataset.go = to);
+      setText(link, id);
+      [node, conf, since, state].forEach((t, k) => setText(head.children[k + 1], t));
+      setText(text.children[0], what);
+    });
   }
 
   /** @param {number} step */
@@ -147,20 +161,21 @@ function forwardersPage(app, q, asTable) {
     title: 'overview', el,
     update(next) {
       o = next;
-      line.replaceChildren(...summary(o).map((s) => h('span', null, s)), asTable ? '' : h('span', null, `colour: ${metrics[m].title} (m)`));
+      const width = el.clientWidth; // before anything changes, so that nothing has to be laid out for it
+      drawLine();
       empty.hidden = o.forwarders.length > 0;
       setText(empty, 'No forwarder has reported yet. Start fairway-agent on the forwarding nodes with this server\'s address and a token, or list them as [[node]] in fairwayd.toml.');
       table.selected = cursor;
       table.update(o.forwarders);
       if (asTable) return;
-      draw();
+      draw(width);
       drawNeeds();
       if (!legend.childElementCount) drawLegend();
     },
     keys: {
       Enter: ['open', () => here() && app.go(`/forwarders/${here()}`)],
       p: ['propose', () => here() && app.go(`/propose?from=${here()}`)],
-      m: ['metric', () => { m = (m + 1) % metrics.length; shown = new Map(); remember(); drawLegend(); if (o) line.lastElementChild && setText(line.lastElementChild, `colour: ${metrics[m].title} (m)`); draw(); }],
+      m: ['metric', () => { m = (m + 1) % metrics.length; shown = new Map(); remember(); drawLegend(); if (o) drawLine(); draw(); }],
       '/': ['filter', () => { filter.hidden = false; filter.focus(); }],
       g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
       c: ['compute nodes', () => app.go('/overview?view=compute')],
@@ -201,10 +216,10 @@ function computePage(app, q) {
   const said = (/** @type {number} */ i) => { const c = frame?.cells[i]; return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`; };
   function draw() {
     if (!frame) return;
-    const cells = frame.cells;
+    const cells = frame.cells, levels = Int8Array.from(cells, (/** @type {number} */ c) => (c < 10 ? c : c === 10 ? IDLE : UNKNOWN));
     grid.layout(cells.length, Math.max(320, el.clientWidth || 1200), Math.max(240, innerHeight - 260), true);
-    grid.draw({ length: cells.length, level: (i) => (cells[i] < 10 ? cells[i] : cells[i] === 10 ? IDLE : UNKNOWN) }, cursor);
-    grid.canvas.dataset.redrawMs = (grid.took.at(-1) ?? 0).toFixed(2);
+    grid.draw({ levels }, cursor);
+    grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
     grid.canvas.dataset.cells = String(cells.length);
   }
   async function openNode() {
