@@ -9,9 +9,10 @@ import { overviewPage } from './overview.js?v=__V__';
 /**
  * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any) => void,
  *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void,
- *   past?: () => void|Promise<void>}} Page
+ *   past?: () => void|Promise<void>, timeless?: boolean}} Page
  * A page that has past can show another second than now: app.overview is of that second, app.at() says
- * which, and past() reads again what the page reads itself.
+ * which, and past() reads again what the page reads itself. A timeless one does not grow old when no
+ * data come.
  */
 
 /** @typedef {typeof app} App */
@@ -192,7 +193,7 @@ function drawBar() {
   setText(navLinks[2], `3 findings${o ? ` (${o.findings.filter(isOpen).length})` : ''}`);
   setText(navLinks[3], `4 plans${o ? ` (${o.waiting.length})` : ''}`);
   navLinks[3].title = 'in brackets: plans that wait for a person';
-  if (s.kind !== 'past') el('page').classList.toggle('old', s.kind === 'nodata');
+  if (s.kind !== 'past') el('page').classList.toggle('old', s.kind === 'nodata' && !page?.timeless);
   const banner = [o?.simulated && 'SIMULATED machine: no number here was measured.', app.paused && 'PAUSED: press space or L for live.', document.hidden && 'Hidden tab: a frame every 5 s.'].filter(Boolean).join('  ');
   setText(el('banner'), banner);
   el('banner').classList.toggle('on', banner !== '');

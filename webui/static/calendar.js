@@ -30,15 +30,31 @@ export async function calendarPage(app, q) {
   const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
   const iso = (/** @type {Date} */ t) => t.toISOString();
   const table = () => [['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map((/** @type {any} */ n) => `${n.node} %`)], ...rows.map(([t, m]) => [iso(t), ...m.map(ratio), ...a.nodes.map((/** @type {any} */ n) => { const b = n.buckets.find((/** @type {any} */ x) => x.t === t.getTime()); return b ? ratio(b.occupied / b.seconds) : ''; })])];
+  const axis = h('div.axis', { 'aria-hidden': true }), tip = h('div.tip');
+  axis.style.cssText = `width:${cols * cw}px;max-width:100%`;
+  for (let i = 0; i <= 4; i++) {
+    const at = h('span', null, label(new Date(first + a.bucket_ms * Math.round(cols * i / 4))));
+    at.style.cssText = i === 4 ? 'right:0' : `left:${100 * i / 4}%`;
+    axis.append(at);
+  }
+  canvas.addEventListener('mousemove', (e) => {
+    const box = canvas.getBoundingClientRect(), n = a.nodes[Math.floor((e.clientY - box.top) / box.height * a.nodes.length)], t = first + Math.floor((e.clientX - box.left) / box.width * cols) * a.bucket_ms;
+    const b = n?.buckets.find((/** @type {any} */ x) => x.t === t);
+    tip.textContent = n ? `${n.node} ${label(new Date(t))}  ${b ? `${ratio(b.occupied / b.seconds)} % of ${b.seconds} s` : 'no data'}` : '';
+    tip.classList.toggle('on', Boolean(n));
+    tip.style.left = `${Math.min(e.clientX - box.left + 14, box.width - tip.offsetWidth - 4)}px`;
+    tip.style.top = `${e.clientY - box.top + 14}px`;
+  });
+  canvas.addEventListener('mouseleave', () => tip.classList.remove('on'));
   const el = h('div', null, h('h1', null, `Occupancy over ${words}`),
     h('p.dim', null, `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a forwarder, in the order of the overview`),
     a.no_peak.length ? h('p.empty', null, `${a.no_peak.length} forwarders are not counted because their peak is not known: set peak_bytes_per_sec in fairwayd.toml.`) : null,
-    rows.length ? h('div', null, h('div.gridbox', null, canvas), h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
+    rows.length ? h('div', null, h('div.gridbox', null, canvas, tip), axis, h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
       h('h2', null, 'Over all forwarders'), h('div.scroll', null, h('table', null, h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'FROM'), ...['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'].map((t) => h('th.num', { scope: 'col' }, t)))),
         h('tbody', null, ...rows.slice(-31).reverse().map(([t, m]) => h('tr', null, h('td', null, label(/** @type {Date} */ (t))), .../** @type {number[]} */ (m).map((v) => h('td.num', null, ratio(v)))))))))
       : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'));
   const order = Object.keys(spans);
-  return { title: 'occupancy', el, keys: { m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)], r: ['read again', () => app.go(location.pathname + location.search)], ...exportKeys('occupancy', table, () => savePNG('occupancy', scaled())) } };
+  return { title: 'occupancy', el, timeless: true, keys: { m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)], r: ['read again', () => app.go(location.pathname + location.search)], ...exportKeys('occupancy', table, () => savePNG('occupancy', scaled())) } };
   /** One cell as many pixels as on screen. */
   function scaled() {
     const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: cols * cw, height: Math.max(1, a.nodes.length * ch) })), p = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));

@@ -38,7 +38,7 @@ export async function domainsPage(app, id, q) {
     const i = [...files.body.children].indexOf(/** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')));
     if (i >= 0) to(files.shown[i].at, []);
   });
-  return { title: `file domains ${id}`, el, keys: {
+  return { title: `file domains ${id}`, el, timeless: true, keys: {
     b: ['the job', () => app.go(path)], w: ['why', () => app.go(`${path}/why`)],
     m: ['next file', () => (v.files.length > 1 ? to((v.file + 1) % v.files.length, []) : app.note('There is no other shared file.'))], e: ['servers, stripes', () => inputs[0].focus()],
     ...exportKeys(`domains-${id}`, () => [['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'], ...v.methods.flatMap((/** @type {any} */ m) => m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]))],

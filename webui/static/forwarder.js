@@ -69,8 +69,9 @@ export async function forwarderPage(app, id) {
     const plan = d.plan, med = d.peers_median;
     setText(title, `${id}  ${d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
     const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
+    const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
     const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
-    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return v === null || v === undefined ? (busy ? '' : '  (all peers idle)') : `  (peers' median ${number(v * k)})`; };
+    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return v === null || v === undefined ? (busy ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
       ['serves', `${d.client_nodes.length} compute nodes${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],

@@ -38,7 +38,7 @@ export async function auditPage(app, q) {
   const list = listPage('audit', table, empty, undefined, (m) => { if (m.topic === 'plans') load().catch(() => {}); });
   const form = auditForm(app, q);
   list.el.insertBefore(form, empty);
-  return { ...list, keys: { ...list.keys, '/': ['filter', () => form.querySelector('input')?.focus()] }, past: load };
+  return { ...list, keys: { ...list.keys, '/': ['filter', () => form.querySelector('input')?.focus()] }, past: load, timeless: true };
 }
 
 /** name, what it takes @type {[string, string][]} */

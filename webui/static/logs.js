@@ -36,7 +36,7 @@ export async function logsPage(app, q) {
     rows.length ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, said, ...legend)) : h('p.empty', null, 'No such job. Logs come into the archive by fairway import PATH on the daemon\'s host; press a for all jobs.'), table.el);
   const move = (/** @type {number} */ step) => { table.move(step); const r = table.current(); if (r) plot.mark(r.key); };
   const to = (/** @type {string} */ o, /** @type {boolean} */ a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
-  return { title: 'logs', el, keys: {
+  return { title: 'logs', el, timeless: true, keys: {
     Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ...rowKeys(move),
     w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)], a: ['all jobs, slow jobs', () => to(op, !all)], x: ['clear ranges', () => plot.clear()],
     '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], ...exportKeys(`low-${op}`, () => table.all(), () => rows.length && saveSVG(`low-${op}`, plot.svg)) } };
@@ -52,7 +52,7 @@ export async function whyPage(app, id) {
     .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
   const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
   const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
-  return { title: `why ${id}`, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')],
+  return { title: `why ${id}`, timeless: true, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')],
     ...exportKeys(`why-${id}`, () => [['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'], ...v.logs.flatMap((/** @type {any} */ l) => ['read', 'write'].flatMap((op) => (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive])))],
       () => { const svg = el.querySelector('svg'); return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg)); }) }, el };
 }

@@ -25,7 +25,7 @@ export async function plansPage(app) {
   };
   await load();
   return {
-    title: 'plans', el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
+    title: 'plans', timeless: true, el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
     message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
     update() { table.update(table.rows); },
     keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys('plans', () => table.all()) },
@@ -145,7 +145,7 @@ export async function planPage(app, id) {
   let ticks = 0;
   draw();
   return {
-    title: id, el, focus: () => cancel.focus({ preventScroll: true }),
+    title: id, el, timeless: true, focus: () => cancel.focus({ preventScroll: true }),
     message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
     // Checks age while the plan waits, so they are asked for again now and then.
     update() { if (p.state === 'proposed' && ++ticks % 5 === 0) load().catch(() => {}); else draw(); },

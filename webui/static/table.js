@@ -60,6 +60,7 @@ export class Table {
     let list = words.length ? rows.filter((r) => { const all = this.columns.map((c) => c.text(r)).join(' ').toLowerCase(); return words.every((w) => all.includes(w)); }) : [...rows];
     if (!this.o.fixed) list.sort((a, b) => (this.reverse ? -1 : 1) * compare(value(a), value(b)) || (this.o.tie ? this.o.tie(b) - this.o.tie(a) : 0) || compare(this.o.id(b), this.o.id(a)));
     this.passed = list;
+    this.el.hidden = !rows.length; // heads alone say nothing
     list = list.slice(0, this.limit);
     this.shown = list;
     while (this.body.children.length > list.length) this.body.lastChild?.remove();

@@ -18,7 +18,7 @@ export async function whatIfPage(app, q) {
   const where = forwarder ? `&forwarder=${encodeURIComponent(forwarder)}` : '';
   const shares = await get(`/api/v1/shares?policy=${encodeURIComponent(policy)}${where}`);
   const set = /** @type {HTMLTextAreaElement} */ (h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' }));
-  set.value = q.get('set') ?? JSON.stringify(example);
+  set.value = q.get('set') ?? lines(example);
   const chart = h('div.pattern');
   const draw = async () => {
     chart.replaceChildren(h('p.dim', null, 'looking for a pattern'));
@@ -32,7 +32,7 @@ export async function whatIfPage(app, q) {
   const fromHistory = async () => {
     const v = await get('/api/v1/cycles');
     found.replaceChildren(...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`)), v.problem ? h('li.bad', { role: 'alert' }, v.problem) : '');
-    if (v.set) { set.value = JSON.stringify(v.set); await draw(); }
+    if (v.set) { set.value = lines(v.set); await draw(); }
   };
   const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
   const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), bars(shares.jobs),
@@ -40,11 +40,13 @@ export async function whatIfPage(app, q) {
     set, h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')), found, chart);
   const table = () => [['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %'], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1)])];
   await draw();
-  return { title: 'what if', el, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
+  return { title: 'what if', el, timeless: true, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
 }
 
 /** What the policy goes by. @param {any[]} jobs */
 const weight = (jobs) => jobs[0]?.priority ? 'priority' : 'nodes';
+/** A set as JSON, an application a line. @param {any} set */
+const lines = (set) => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').replaceAll('},{', '},\n  {');
 
 /** One bar a job, at most forty. @param {any[]} jobs */
 function bars(jobs) {
