@@ -123,7 +123,7 @@ function spark(points) {
   const end = points[points.length - 1].t, top = Math.max(...points.map((p) => p.v), 1e-12), w = 240, high = 24;
   const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { width: w, height: high, role: 'img', 'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}` }));
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
-  g.fillStyle = getComputedStyle(document.documentElement).color || '#888';
+  g.fillStyle = getComputedStyle(document.body).color || '#888';
   for (const p of points) {
     const x = w - 2 - ((end - p.t) / 120000) * (w - 2), y = (p.v / top) * (high - 1);
     g.fillRect(x, high - 1 - y, 2, Math.max(1, y));

@@ -118,7 +118,7 @@ function decision(a, ended) {
   const q = a.prediction, own = q?.own.predicted ? `; predictions for it were right ${ratio(q.own.within / q.own.predicted)} % of ${q.own.predicted} times` : '';
   return [head, h('p.strong', null, text, a.plan ? '; plan ' : '', a.plan ? h('a', { href: `/plans/${a.plan}` }, a.plan) : '', a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : ''), out ? h('p', null, out) : '',
     h('div.scroll', null, h('table', null, h('caption.sr', null, 'rules in the order tried'), h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'RULE'), h('th.num', { scope: 'col' }, 'VALUE'), h('th.num', { scope: 'col' }, 'LIMIT'), h('th', { scope: 'col' }, 'IN WORDS'))), h('tbody', null, ...rules))),
-    ...meets, q ? h('p.dim', null, `from the newest of ${q.depth} earlier runs${own}`) : ''];
+    ...meets, q ? h('p.dim', null, `from the newest of ${q.depth} earlier run${q.depth === 1 ? '' : 's'}${own}`) : ''];
 }
 
 /** @param {string} rule @param {number} v */

@@ -14,20 +14,32 @@ export function listPage(title, table, empty, update, message) {
 
 /** @param {import('./app.js').App} app */
 export async function jobsPage(app) {
+  const over = (/** @type {any} */ r) => Date.parse(r.end ?? '') > 0;
+  const ran = (/** @type {any} */ r) => (over(r) ? Date.parse(r.end) : app.now()) - Date.parse(r.start);
   const table = new Table([
     { name: 'id', head: 'JOB', text: (r) => r.id }, { name: 'app', head: 'APP', text: (r) => r.app || '-' }, { name: 'user', head: 'USER', text: (r) => r.user || '-' },
-    { name: 'nodes', head: 'NODES', num: true, text: (r) => String((r.nodes ?? []).length), value: (r) => (r.nodes ?? []).length }, { name: 'run', head: 'RUNNING', num: true, text: (r) => age(app.now() - Date.parse(r.start)), value: (r) => -Date.parse(r.start) },
-  ], { id: (r) => r.id, go: (r) => `/jobs/${r.id}`, sort: 'nodes', caption: 'running jobs' });
-  const rows = await get('/api/v1/jobs');
-  table.update(rows);
-  const empty = h('p.empty', { hidden: rows.length > 0 }, 'No running job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its prolog. Mounts that report job ids show them on the forwarder\'s page already.');
-  return listPage('jobs', table, empty);
+    { name: 'nodes', head: 'NODES', num: true, text: (r) => String(r.node_count), value: (r) => r.node_count }, { name: 'started', head: 'STARTED', num: true, text: (r) => when(r.start, app.now()), value: (r) => Date.parse(r.start) },
+    { name: 'ran', head: 'RAN', num: true, text: (r) => age(ran(r)), value: ran },
+    { name: 'ended', head: 'ENDED', num: true, text: (r) => (over(r) ? when(r.end, app.now()) : 'running'), value: (r) => (over(r) ? Date.parse(r.end) : 1e15 + r.node_count) }, // those that run first, the largest above
+  ], { id: (r) => r.id, go: (r) => `/jobs/${encodeURIComponent(r.id)}`, sort: 'ended', caption: 'jobs that run, and those that ended last' });
+  const empty = h('p.empty', null, 'No job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its prolog. Mounts that report job ids show them on the forwarder\'s page already.');
+  const load = async () => {
+    const rows = await get('/api/v1/jobs?state=all');
+    empty.hidden = rows.length > 0;
+    table.update(rows);
+  };
+  await load();
+  let ticks = 0;
+  return listPage('jobs', table, empty, () => { if (++ticks % 5) table.update(table.rows); else load().catch((e) => app.note(e.message)); });
 }
+
+/** With its day where that is another one. @param {string} t @param {number} now */
+const when = (t, now) => (new Date(t).toDateString() === new Date(now).toDateString() ? '' : `${new Date(t).toLocaleDateString('sv')} `) + clock(t);
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function auditPage(app, q) {
   const table = new Table([
-    { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => `${r.at.slice(0, 10)} ${clock(r.at)}`, value: (r) => Date.parse(r.at) },
+    { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => when(r.at, app.now()), value: (r) => Date.parse(r.at) },
     { name: 'actor', head: 'WHO', text: (r) => r.actor }, { name: 'from', head: 'BY', text: (r) => r.from ?? '' }, { name: 'action', head: 'DID', text: (r) => r.action.replaceAll('_', ' ') }, { name: 'subject', head: 'TO', text: (r) => r.subject },
     { name: 'result', head: 'RESULT', text: (r) => r.result ?? '' }, { name: 'reason', head: 'REASON', text: (r) => r.reason ?? '', wrap: true },
   ], { id: (r) => String(r.seq), go: (r) => (r.subject.startsWith('P-') ? `/plans/${r.subject}` : r.subject.startsWith('F-') ? `/findings/${r.subject}` : ''), sort: 'seq', caption: 'who did what' });
