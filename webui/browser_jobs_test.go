@@ -164,7 +164,7 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	}
 	b.open("http://" + s.tcp + "/jobs")
 	b.says("88201")
-	b.table("jobs.csv", "running jobs")
+	b.table("jobs.csv", "jobs that run, and those that ended last")
 }
 
 // Before an approval a person sees where the nodes are and where they would be.

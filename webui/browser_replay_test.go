@@ -77,7 +77,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.shot("replay-none")
 	b.key("L")
 	b.until("it is live", "!document.documentElement.hasAttribute('data-past') && !location.search.includes('at=')")
-	b.says("No running job is known")
+	b.says("No job is known")
 	// An address opened twice at once has one banner.
 	js[bool](b, fmt.Sprintf(`(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')), dispatchEvent(new PopStateEvent('popstate')))`, at(0)))
 	b.says("Actions are off")
