@@ -106,12 +106,12 @@ func (s *State) pageOfSubject(subject string) page {
 	return nil
 }
 
-func (p *auditPage) title(*State, int) string {
+func (p *auditPage) title(s *State, _ int) string {
 	switch text := auditText(p.query, time.Local); {
 	case text != "":
 		return " audit   " + clean(text)
 	case len(p.entries.value) == auditRows:
-		return " audit   the newest; / filters, fairway audit has all"
+		return " audit   the newest; " + s.key(actFilter) + " filters, fairway audit has all"
 	}
 	return " audit   who did what, newest first"
 }

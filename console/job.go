@@ -236,11 +236,11 @@ func (p *jobPage) soFar(s *State, w int) []string {
 	}
 	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)))
 	if late := j.WatchedSince.Sub(j.Start); late > time.Minute {
-		text += "; watched since " + moment(j.WatchedSince, s.Now) + " only"
+		text = "since " + moment(j.WatchedSince, s.Now) + " only: " + text
 	}
 	lines := labelled("SO FAR", text, w)
-	if ran := s.Now.Sub(j.Start); len(f.Phases) > 0 && ran > 0 {
-		share := f.IOSeconds / ran.Seconds()
+	if ran, seen := s.Now.Sub(j.Start), s.Now.Sub(j.WatchedSince); len(f.Phases) > 0 && ran > 0 && seen > 0 {
+		share := f.IOSeconds / seen.Seconds()
 		lines = append(lines, phases(f, ran, fmt.Sprintf(", %s %% of the time", ratio(&share)), w))
 	}
 	return append(lines, waited(f, w)...)

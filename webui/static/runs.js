@@ -39,7 +39,7 @@ function box(name, of, less, more, text, unit) {
   const W = 400, from = Math.min(of.min, of.this ?? of.min), to = Math.max(of.max, of.this ?? of.max);
   const x = (/** @type {number} */ v) => (to > from ? 4 + (W - 8) * (v - from) / (to - from) : W / 2);
   const [how, than] = of.above > of.below ? [less, of.above] : [more, of.below];
-  const words = of.this === null ? `not known of this run; median of ${of.runs} like it ${text(of.median)}` : `${text(of.this)}${unit}: ${how} than ${than} of ${of.runs} like it, median ${text(of.median)}`;
+  const words = of.this === null ? `of this run not known in full; median of ${of.runs} like it: ${text(of.median)}` : `${text(of.this)}${unit}: ${how} than ${than} of ${of.runs} like it, median ${text(of.median)}`;
   const line = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ y1, /** @type {number} */ y2) => s('line', { x1: x(a), x2: x(b), y1, y2, stroke: 'currentColor' });
   const parts = [s('title', {}, `${name}: least ${text(of.min)}, quartiles ${text(of.q1)}, ${text(of.median)}, ${text(of.q3)}, most ${text(of.max)}`), line(of.min, of.max, 10, 10), line(of.min, of.min, 6, 14), line(of.max, of.max, 6, 14),
     s('rect', { x: x(of.q1), width: Math.max(1, x(of.q3) - x(of.q1)), y: 4, height: 12, fill: 'none', stroke: 'currentColor' }), line(of.median, of.median, 4, 16)];
