@@ -1,6 +1,8 @@
 package rootcause
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"fairway/collector/topology"
@@ -12,25 +14,13 @@ import (
 // (IOMiner's Algorithm 2 leaves open which file its heap yields, and some readings use more.) Intervals
 // that touch cover together; one without length covers nothing. Equal ends go to the lower index.
 func criticalFiles(files []File) []Critical {
-	type event struct {
-		start float64
-		file  int32
-	}
 	order := make([]event, 0, len(files))
 	for i := range files {
 		if files[i].End > files[i].Start {
 			order = append(order, event{files[i].Start, int32(i)})
 		}
 	}
-	slices.SortFunc(order, func(a, b event) int {
-		switch { // no start is NaN, and this takes half the time of cmp.Compare's
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return int(a.file - b.file)
-	})
+	order = byStart(order)
 	out := []Critical{}
 	for next := 0; next < len(order); {
 		reached := order[next].start // a gap in the I/O, or the beginning
@@ -53,6 +43,54 @@ func criticalFiles(files []File) []Critical {
 		}
 	}
 	return out
+}
+
+// event is the begin of a file's I/O.
+type event struct {
+	start float64
+	file  int32
+}
+
+// manyEvents are so many that sorting by digits is faster than by comparing.
+const manyEvents = 1 << 14
+
+// byStart sorts events by their start, and those of one start by the file, in which order they come.
+func byStart(order []event) []event {
+	if len(order) < manyEvents {
+		slices.SortFunc(order, func(a, b event) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.file, b.file)) })
+		return order
+	}
+	// The bits of floats as digits of 11 bits, the lowest first; those of negative ones are turned round.
+	const width, digits = 11, 6
+	key := func(e *event) uint64 {
+		b := math.Float64bits(e.start + 0) // -0 is 0
+		return b ^ (uint64(int64(b)>>63) | 1<<63)
+	}
+	var counts [digits][1 << width]int32
+	for i := range order {
+		k := key(&order[i])
+		for d := range digits {
+			counts[d][k>>(d*width)&(1<<width-1)]++
+		}
+	}
+	next := make([]event, len(order))
+	for d := range digits {
+		c := &counts[d]
+		if slices.Contains(c[:], int32(len(order))) {
+			continue // all have the same digit
+		}
+		at := int32(0)
+		for i, n := range c {
+			c[i], at = at, at+n
+		}
+		for i := range order {
+			digit := key(&order[i]) >> (d * width) & (1<<width - 1)
+			next[c[digit]] = order[i]
+			c[digit]++
+		}
+		order, next = next, order
+	}
+	return order
 }
 
 // span is the time from the first start to the last end; files without length count.

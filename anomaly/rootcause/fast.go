@@ -2,26 +2,60 @@ package rootcause
 
 import (
 	"bytes"
+	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
-// scanner reads the common shape of an intervals file: an object whose only field is "files", a list of
-// flat objects with plain strings and numbers. encoding/json takes four times as long for a million of
-// them. Whatever else it meets makes it give up, and ParseJob begins again with encoding/json, which also
+// scanner reads the common shape of an intervals file: an object whose fields are "files", a list of
+// flat objects with plain strings, numbers, true, false and null, and "procs". encoding/json takes four times as long
+// for a million of them. Whatever else it meets makes it give up, and ParseJob begins again with encoding/json, which also
 // words every error; so it only has to be right about what it accepts.
 type scanner struct {
 	b  []byte
 	at int
 }
 
-// fastJob returns ok only for text that encoding/json would read to the same job.
-func fastJob(b []byte) (files []File, ok bool) {
+// fastJob returns ok only for text that encoding/json would read to the same job. The job's names lie in b, which
+// must not be changed any more.
+func fastJob(b []byte) (j Job, ok bool) {
 	s := scanner{b: b}
-	if !s.is('{') || string(s.text()) != "files" || !s.is(':') || !s.is('[') {
+	j.Procs = Unknown()
+	if !s.is('{') {
+		return j, false
+	}
+	for first := true; !s.is('}'); first = false {
+		if !first && !s.is(',') {
+			return j, false
+		}
+		switch key := s.text(); {
+		case !s.is(':'):
+			return j, false
+		case string(key) == "procs":
+			v, ok := s.number()
+			if !ok {
+				return j, false
+			}
+			j.Procs = Known(v)
+		case string(key) == "files" && j.Files == nil:
+			if j.Files, ok = s.files(); !ok {
+				return j, false
+			}
+		default:
+			return j, false
+		}
+	}
+	s.space()
+	return j, j.Files != nil && s.at == len(b)
+}
+
+func (s *scanner) files() (files []File, ok bool) {
+	if !s.is('[') {
 		return nil, false
 	}
-	files = make([]File, 0, min(bytes.Count(b, []byte{'{'}), len(b)/len(`{"start":0,"end":1}`)))
+	files = make([]File, 0, min(bytes.Count(s.b, []byte{'{'}), len(s.b)/len(`{"start":0,"end":1}`)))
 	for first := true; !s.is(']'); first = false {
 		if !first && !s.is(',') {
 			return nil, false
@@ -31,10 +65,21 @@ func fastJob(b []byte) (files []File, ok bool) {
 			return nil, false
 		}
 	}
-	ok = s.is('}')
-	s.space()
-	return files, ok && s.at == len(b)
+	return files, true
 }
+
+// word steps over a word and white space before it, if it is there.
+func (s *scanner) word(w string) bool {
+	s.space()
+	if len(s.b)-s.at < len(w) || string(s.b[s.at:s.at+len(w)]) != w {
+		return false
+	}
+	s.at += len(w)
+	return true
+}
+
+// in is the text of bytes that nobody changes any more.
+func in(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (s *scanner) space() {
 	for s.at < len(s.b) && (s.b[s.at] == ' ' || s.b[s.at] == '\n' || s.b[s.at] == '\t' || s.b[s.at] == '\r') {
@@ -62,12 +107,14 @@ func (s *scanner) text() []byte {
 		return nil
 	}
 	t := s.b[s.at : s.at+n]
+	var any byte
 	for _, c := range t {
 		if c < ' ' || c == '\\' {
 			return nil
 		}
+		any |= c
 	}
-	if !utf8.Valid(t) {
+	if any >= utf8.RuneSelf && !utf8.Valid(t) {
 		return nil
 	}
 	s.at += n + 1
@@ -83,6 +130,30 @@ const (
 
 var powers = [exactPower + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// wideDigits are as many digits, and as large a power of ten, as 64 bits hold.
+const wideDigits = 19
+
+var wide = [wideDigits + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+
+// quotient is value / 10^power, rounded once, half to even: 64 bits of the exact quotient and whether anything is left
+// say how. value is not 0.
+func quotient(value uint64, power int) float64 {
+	up, down := bits.LeadingZeros64(value), bits.LeadingZeros64(wide[power])
+	m, d := value<<up, wide[power]<<down
+	q, rest := bits.Div64(m>>1, m<<63, d) // m>>1 < d, so it fits; q = m*2^63/d has 63 or 64 bits
+	if rest != 0 {
+		q |= 1 // too low a bit to be kept, enough to break a tie
+	}
+	const kept = 53
+	cut := bits.Len64(q) - kept
+	half, tail := uint64(1)<<(cut-1), q&(1<<cut-1)
+	q >>= cut
+	if tail > half || tail == half && q&1 == 1 {
+		q++
+	}
+	return math.Ldexp(float64(q), cut-63+down-up)
+}
 
 // number reads a number as JSON writes it.
 func (s *scanner) number() (float64, bool) {
@@ -106,8 +177,13 @@ func (s *scanner) number() (float64, bool) {
 		}
 	}
 	plain := s.at == len(s.b) || s.b[s.at]|0x20 != 'e'
-	if plain && whole+fraction <= exactDigits {
-		v := float64(value) / powers[fraction]
+	if n := whole + fraction; plain && (n <= exactDigits || n <= wideDigits && fraction <= wideDigits && value > 0) {
+		v := 0.0
+		if n <= exactDigits {
+			v = float64(value) / powers[fraction]
+		} else {
+			v = quotient(value, fraction)
+		}
 		if negative {
 			v = -v
 		}
@@ -116,18 +192,53 @@ func (s *scanner) number() (float64, bool) {
 	for s.at < len(s.b) && (s.b[s.at] >= '0' && s.b[s.at] <= '9' || s.b[s.at]|0x20 == 'e' || s.b[s.at] == '-' || s.b[s.at] == '+') {
 		s.at++
 	}
-	v, err := strconv.ParseFloat(string(s.b[from:s.at]), 64)
+	v, err := strconv.ParseFloat(in(s.b[from:s.at]), 64)
 	return v, err == nil
 }
 
 // digits steps over decimal digits, adds them to value and returns how many there were. More than
-// exactDigits overflow value, which is not used then.
+// wideDigits overflow value, which is not used then.
 func (s *scanner) digits(value *uint64) (n int) {
 	for ; s.at < len(s.b) && s.b[s.at]-'0' <= 9; s.at++ {
 		*value = *value*10 + uint64(s.b[s.at]-'0')
 		n++
 	}
 	return n
+}
+
+// noNumber reads true and false where they are a share, and null where it is unknown; done says that it did.
+func (s *scanner) noNumber(name []byte, f *File) (done, ok bool) {
+	s.space()
+	if s.at == len(s.b) {
+		return false, false
+	}
+	switch s.b[s.at] {
+	case 't':
+		f.Collective = 1
+		return true, string(name) == "collective" && s.word("true")
+	case 'f':
+		f.Collective = 0
+		return true, string(name) == "collective" && s.word("false")
+	case 'n':
+		var to *Known
+		switch string(name) {
+		case "small":
+			to = &f.Small
+		case "nonconsec":
+			to = &f.Nonconsec
+		case "collective":
+			to = &f.Collective
+		case "procs":
+			to = &f.Procs
+		case "osts":
+			to = &f.OSTs
+		default:
+			return true, false
+		}
+		*to = Unknown()
+		return true, s.word("null")
+	}
+	return false, true
 }
 
 // The fields of a file, as bits of what was seen.
@@ -155,7 +266,13 @@ func (s *scanner) file(f *File) bool {
 			if t == nil {
 				return false
 			}
-			f.Name = string(t)
+			f.Name = in(t)
+			continue
+		}
+		if done, ok := s.noNumber(name, f); done || !ok {
+			if !ok {
+				return false
+			}
 			continue
 		}
 		v, ok := s.number()

@@ -87,13 +87,13 @@ func known(p *float64) Known {
 
 // ParseJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
 // "collective","procs","osts"}],"procs":n,"records":[...],"storage":{...}}, where start and end are required, osts is a
-// count or a list of targets and everything else may be missing. Its errors name the file and field.
+// count or a list of targets and everything else may be missing. Its errors name the file and field. The job may refer
+// to b, which must not be changed afterwards.
 func ParseJob(b []byte) (Job, error) {
-	j := Job{Procs: Unknown()}
-	if files, ok := fastJob(b); ok {
-		j.Files = files
+	if j, ok := fastJob(b); ok {
 		return j, j.Check()
 	}
+	j := Job{Procs: Unknown()}
 	r := bytes.NewReader(b)
 	d := json.NewDecoder(r)
 	if err := j.read(d); err != nil {

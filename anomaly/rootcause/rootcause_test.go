@@ -1,11 +1,15 @@
 package rootcause
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -289,13 +293,14 @@ func TestParseJob(t *testing.T) {
 func FuzzParseJob(f *testing.F) {
 	f.Add(`{"files":[{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":[1,"x"],"collective":false}]}`)
 	f.Add(`{"files":[ {"name":"a\u00e9","start":1.5e3,"end":01,"bytes":-0,"small":0.5} , {"start":1,"end":2} ] } `)
+	f.Add(`{"procs":3,"files":[{"start":1,"end":2,"collective":true,"small":null},{"start":1,"end":2,"collective":null,"osts":null}]}`)
 	f.Add(`{"files":[{"start":1.,"end":2},{"start":.5,"end":+2}]}`)
 	f.Add(`{"files":[{"name":"a","start":-1e308,"end":1e308}],"procs":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		fast, quick := fastJob([]byte(text))
 		slow := Job{Procs: Unknown()}
 		d := json.NewDecoder(strings.NewReader(text))
-		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast)) {
+		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast.Files) || fmt.Sprint(slow.Procs) != fmt.Sprint(fast.Procs)) {
 			t.Fatalf("%s: read to %v, and by encoding/json to %v, %v", text, fast, slow.Files, err)
 		}
 		j, err := ParseJob([]byte(text))
@@ -346,8 +351,79 @@ func TestFastPathIsTaken(t *testing.T) {
 	f(`{"files":[{"start":0}]}`, false)
 	f(`{"files":[{"start":0,"end":1,"osts":[1]}]}`, false)
 	f(`{"files":[{"start":0,"end":1,"Name":"x"}]}`, false)
-	f(`{"files":[],"procs":4}`, false)
+	f(`{"files":[],"procs":4}`, true)
+	f(`{"procs":4e2, "files":[{"start":0,"end":1,"collective":true},{"start":0,"end":1,"collective":false,"small":null,"osts":null,"procs": null}]}`, true)
+	f(`{"procs":4}`, false)
+	f(`{"files":[],"files":[]}`, false)
+	f(`{"files":[{"start":0,"end":1,"small":true}]}`, false)
+	f(`{"files":[{"start":null,"end":1}]}`, false)
+	f(`{"files":[{"start":0,"end":1,"collective":tru}]}`, false)
+	f(`{"files":[{"start":0,"end":1,"collective":nul}]}`, false)
 	f(`{"files":[{"start":01,"end":1}]}`, false)
 	f(`{"files":[{"start":1.,"end":1}]}`, false)
 	f(`{"files":[{"start":0,"end":1}]} x`, false)
+}
+
+// Numbers of any length and place of the point are read as strconv reads them, bit by bit.
+func TestNumbersAreReadExactly(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	check := func(text string) {
+		t.Helper()
+		want, err := strconv.ParseFloat(text, 64)
+		s := scanner{b: []byte(text + ",")}
+		if got, ok := s.number(); err != nil || !ok || math.Float64bits(got) != math.Float64bits(want) || s.at != len(text) {
+			t.Fatalf("%s: %v, %v, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"0", "-0", "0.0", "0.00000000000000000", "-0.0000000000000000000", "9007199254740993", "9007199254740992.5", "9007199254740993.5", "0.5000000000000000001",
+		"9999999999999999999", "18446744073709551615", "18446744073709551616", "0.1234567890123456789", "1.0000000000000000001", "4503599627370497.5", "4503599627370496.5", "1e5", "1.5e-300", "123456789012345678e3"} {
+		check(text)
+	}
+	for range 500_000 {
+		digits := strconv.FormatUint(r.Uint64()>>r.UintN(64), 10)
+		if cut := int(r.UintN(uint(len(digits) + 1))); cut > 0 && cut < len(digits) {
+			digits = digits[:cut] + "." + digits[cut:]
+		} else if cut == 0 {
+			digits = "0." + strings.Repeat("0", int(r.UintN(4))) + digits
+		}
+		check(digits)
+		check(strconv.FormatFloat(r.ExpFloat64()*1e6, 'g', -1, 64))
+	}
+}
+
+// However many they are, events come in the order of their starts and then of the files.
+func TestEventsAreSorted(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	negativeZero := math.Copysign(0, -1)
+	for _, n := range []int{0, 1, 100, manyEvents, 3 * manyEvents} {
+		for _, of := range []func() float64{r.NormFloat64, func() float64 { return float64(r.IntN(50) - 25) }, func() float64 { return 7 },
+			func() float64 { return math.Ldexp(r.NormFloat64(), r.IntN(600)-300) }, func() float64 { return []float64{0, negativeZero, -1, 1}[r.IntN(4)] }} {
+			in := make([]event, n)
+			for i := range in {
+				in[i] = event{of(), int32(i)}
+			}
+			got := byStart(slices.Clone(in))
+			slices.SortStableFunc(in, func(a, b event) int { return cmp.Compare(a.start, b.start) })
+			if !slices.Equal(got, in) {
+				t.Fatalf("%d events are not in order", n)
+			}
+		}
+	}
+}
+
+// What is written piece by piece is what encoding/json writes.
+func TestWriteJSON(t *testing.T) {
+	names := []string{"/a/b c", "a\"b\\c", "<&>", "\u00e9\n", "\xff", ""}
+	for _, n := range []int{0, 1, 5000} {
+		a := Explain(Job{Files: []File{file("\"critical\":[]", 0, 1)}}, Defaults())
+		a.Critical = []Critical{}
+		for i := range n {
+			a.Critical = append(a.Critical, Critical{Name: names[i%len(names)], Start: float64(i) / 3, End: 1e-7 * float64(i), Exclusive: 1e22, FileStart: -float64(i), File: i})
+		}
+		want, err := json.Marshal(a)
+		var got bytes.Buffer
+		if err := errors.Join(err, a.WriteJSON(&got)); err != nil || got.String() != string(want)+"\n" {
+			t.Errorf("%d critical files: %v\n%.2000s\nwant\n%.2000s", n, err, &got, want)
+		}
+	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +37,8 @@ func newRootcause() *cobra.Command {
 				return program.BadUsage(err)
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
-			if err := json.NewEncoder(out).Encode(rootcause.Explain(job, rootcause.Defaults())); err != nil {
+			answer := rootcause.Explain(job, rootcause.Defaults())
+			if err := answer.WriteJSON(out); err != nil {
 				return err
 			}
 			return out.Flush()
