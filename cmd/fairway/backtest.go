@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"fairway/remap/backtest"
 	"fairway/remap/dfra"
 	"fairway/remap/mckp"
+	"fairway/remap/strictjson"
 	"fairway/tsdb/history"
 )
 
@@ -161,9 +161,7 @@ func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := json.NewDecoder(bytes.NewReader(b))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&limits); err != nil {
+		if err := strictjson.Read(bytes.NewReader(b), maxFileBytes, &limits); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.config, err)
 		}
 		if err := limits.Validate(); err != nil {

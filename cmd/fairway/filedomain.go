@@ -8,6 +8,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/remap/filedomain"
+	"fairway/remap/strictjson"
 )
 
 // newFiledomain is `fairway filedomain`: how a collective MPI-IO region is divided and what its locks
@@ -27,9 +28,7 @@ func newFiledomain() *cobra.Command {
 			}
 			defer in.Close()
 			var c filedomain.Case
-			d := json.NewDecoder(in)
-			d.DisallowUnknownFields()
-			if err := d.Decode(&c); err != nil {
+			if err := strictjson.Read(in, maxFileBytes, &c); err != nil {
 				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if err := c.Check(); err != nil {

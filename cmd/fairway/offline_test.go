@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/cmd/program"
 )
 
 // offline runs a command that reads one file and returns its exit code and what it printed.
@@ -84,5 +86,31 @@ func TestOfflinePolicies(t *testing.T) {
 	}
 	if code := run(context.Background(), []string{"shares", "--policy", "size-fair", "/nonexistent"}); code != 2 {
 		t.Errorf("a file that is not there exits with %d", code)
+	}
+}
+
+// What is wrong with a file is said with its name, line and field, what is wrong with a flag with the flag; nothing is printed.
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	const jobs, set, domains = "{\"jobs\":[\n{\"job\":\"1\",\"size\":4}]}", "{\"procs\":8,\"b\":1,\"B\":1,\n\"apps\":[{\"name\":\"a\",\"w\":1,\"vol\":1,\"beta\":1}]}",
+		"{\"start\":0,\"end\":8,\"stripe_size\":4,\n\"servers\":2,\"aggregators\":2,\"method\":\"even\"}"
+	for _, c := range []struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"}, `-: line 2: unknown field "sise"`},
+		{strings.Replace(jobs, "4", `"4"`, 1), []string{"shares", "--policy", "size-fair", "-"}, "-: line 2: jobs.size: a JSON string; want a number"},
+		{jobs[:20], []string{"shares", "--policy", "size-fair", "-"}, "line 2: the text ends"},
+		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "-5", "-"}, "--tbf -5"},
+		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "4000", "--tbf-cpts", "0", "-"}, "--tbf-cpts 0"},
+		{jobs, []string{"shares", "--policy", "size-fair", "--tbf-cpts", "2", "-"}, "belong to --tbf"},
+		{strings.Replace(set, "beta", "betta", 1), []string{"periodic", "-"}, `line 2: unknown field "betta"`},
+		{strings.Replace(domains, `"servers":2`, `"servers":2.5`, 1), []string{"filedomain", "-"}, "line 2: servers: a JSON number 2.5; want a whole number"},
+		{domains + "\n{}", []string{"filedomain", "-"}, "line 3: something follows"},
+	} {
+		out, code, err := execute(t, []byte(c.stdin), c.args...)
+		if code != program.Usage || err == nil || !strings.Contains(err.Error(), c.want) || out != "" {
+			t.Errorf("%q: exit code %d, %v, printed %q; want %q", c.args, code, err, out, c.want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,7 +91,10 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 	}
 	l, err := logread.Read(content, 0, logread.Options{})
 	if err != nil {
-		return rootcause.Job{}, fmt.Errorf("%s: neither a Darshan log nor a JSON object of intervals: %w", name, err)
+		if errors.Is(err, logread.ErrUnknown) {
+			return rootcause.Job{}, fmt.Errorf("%s: neither a Darshan log nor a JSON object of intervals", name)
+		}
+		return rootcause.Job{}, fmt.Errorf("%s: a Darshan log that cannot be read: %w", name, err)
 	}
 	if len(l.Jobs) == 0 {
 		return rootcause.Job{}, fmt.Errorf("%s: a %s file has no files of a job", name, l.Kind)

@@ -35,6 +35,13 @@ func newShares() *cobra.Command {
 			if idle != string(share.Inside) && idle != string(share.Flat) {
 				return program.BadUsage(fmt.Errorf("--idle %q is neither inside nor flat", idle))
 			}
+			if f := cmd.Flags(); f.Changed("tbf") && !(lustre.RPCsPerSec > 0 && lustre.RPCsPerSec <= maxRPCs) {
+				return program.BadUsage(fmt.Errorf("--tbf %g: want what a server does, above 0 to %g RPC/s", lustre.RPCsPerSec, maxRPCs))
+			} else if lustre.Partitions < 1 {
+				return program.BadUsage(fmt.Errorf("--tbf-cpts %d: a server has at least one CPU partition", lustre.Partitions))
+			} else if !f.Changed("tbf") && (here || f.Changed("tbf-cpts")) {
+				return program.BadUsage(errors.New("--tbf-cpts and --tbf-here belong to --tbf"))
+			}
 			in, err := openInput(cmd, args[0])
 			if err != nil {
 				return program.BadUsage(err)
@@ -66,6 +73,9 @@ func newShares() *cobra.Command {
 	must(c.MarkFlagRequired("policy"))
 	return c
 }
+
+// maxRPCs bounds what a server is said to do, RPC/s.
+const maxRPCs = 1e9
 
 // printTBF writes the commands that give a server without rules the answer's shares, for a person to
 // read or a shell on the server to run.

@@ -1,15 +1,14 @@
 package dfra
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 
 	"fairway/collector/topology"
+	"fairway/remap/strictjson"
 )
 
 // Config holds every threshold of the decision. The zero value of a field that says "default" takes
@@ -141,19 +140,14 @@ type Case struct {
 	Depth int `json:"-"`
 }
 
+// maxCase bounds a case, bytes.
+const maxCase = 512 << 20
+
 // ReadCase reads and checks one case in the format of `fairway decide`. Its errors name the field.
 func ReadCase(r io.Reader) (Case, error) {
 	var c Case
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		if errors.Is(err, io.EOF) {
-			return Case{}, errors.New("the case is empty")
-		}
+	if err := strictjson.Read(r, maxCase, &c); err != nil {
 		return Case{}, err
-	}
-	if rest, _ := io.ReadAll(io.MultiReader(d.Buffered(), r)); len(bytes.TrimSpace(rest)) > 0 {
-		return Case{}, errors.New("text after the case's closing brace")
 	}
 	return c, c.check()
 }

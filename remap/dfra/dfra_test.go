@@ -152,7 +152,7 @@ func TestReadCaseNamesTheField(t *testing.T) {
 		`{"job":{"nodes":4},"history":[{"nodes":4,"mode":"X-Y"}]}`:                 "history[0].mode",
 		`{"job":{"nodes":4},"forwarders":{"idle":["f1","f1"]}}`:                    "forwarders.idle[1]",
 		`{"job":{"nodes":4},"neighbours":[{"job":"1","live":{"bw":-2}}]}`:          "neighbours[0].live",
-		`{"job":{"nodes":4}} {"job":{"nodes":5}}`:                                  "after the case",
+		`{"job":{"nodes":4}} {"job":{"nodes":5}}`:                                  "something follows",
 		`{"job":{"nodes":["c1","c2"],"default_forwarders":["f1","f2","f1"]}}`:      "job.default_forwarders[2]",
 		`{"job":{"nodes":4},"neighbours":[{"job":"1","history":{"io_nodes":-3}}]}`: "neighbours[0].history.io_nodes",
 	} {

@@ -1,14 +1,13 @@
 package relay
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 
 	"fairway/collector/topology"
 	"fairway/remap/share"
+	"fairway/remap/strictjson"
 )
 
 // Table says whose requests come from where and how they share the forwarder.
@@ -38,13 +37,8 @@ const maxTable = 64 << 20
 // ReadTable reads a table and checks it. Keys it does not know are errors.
 func ReadTable(r io.Reader) (Table, error) {
 	var t Table
-	d := json.NewDecoder(io.LimitReader(r, maxTable))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
+	if err := strictjson.Read(r, maxTable, &t); err != nil {
 		return Table{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Table{}, fmt.Errorf("something follows the table at byte %d", d.InputOffset())
 	}
 	_, err := t.compile()
 	return t, err

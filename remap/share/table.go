@@ -1,13 +1,14 @@
 package share
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
+
+	"fairway/remap/strictjson"
 )
 
 // Table is the input of the offline command: jobs, and where it matters what they want and which
@@ -43,13 +44,8 @@ const MaxWeight = 1e12
 // ReadTable reads a table and checks it for a policy. Keys it does not know are errors.
 func ReadTable(r io.Reader, p Policy) (Table, error) {
 	var t Table
-	d := json.NewDecoder(io.LimitReader(r, maxBytes))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
+	if err := strictjson.Read(r, maxBytes, &t); err != nil {
 		return Table{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Table{}, fmt.Errorf("something follows the table at byte %d", d.InputOffset())
 	}
 	return t, t.Check(p)
 }
