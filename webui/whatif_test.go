@@ -56,7 +56,7 @@ func TestPeriodicWhatIf(t *testing.T) {
 		t.Errorf("two that take turns: %+v", v)
 	}
 	for set, says := range map[string]string{
-		"": "missing", "{": "the text ends", strings.Replace(twoWriters, "procs", "proc", 1): "unknown field",
+		"": "missing", "{": "EOF", strings.Replace(twoWriters, "procs", "proc", 1): "unknown field",
 		strings.Replace(twoWriters, `"w":10,"vol":10`, `"w":0.01,"vol":0.01`, 1):              "", // short, but still little work
 		strings.Replace(twoWriters, `"kprime":2,"eps":0.01`, `"kprime":1000,"eps":0.0001`, 1): "raise eps",
 	} {

@@ -98,13 +98,13 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"}, `-: line 2: unknown field "sise"`},
-		{strings.Replace(jobs, "4", `"4"`, 1), []string{"shares", "--policy", "size-fair", "-"}, "-: line 2: jobs.size: a JSON string; want a number"},
-		{jobs[:20], []string{"shares", "--policy", "size-fair", "-"}, "line 2: the text ends"},
+		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"}, `-: json: unknown field "sise"`},
+		{strings.Replace(jobs, "4", `"4"`, 1), []string{"shares", "--policy", "size-fair", "-"}, "jobs.size"},
+		{jobs[:20], []string{"shares", "--policy", "size-fair", "-"}, "-: unexpected EOF"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "-5", "-"}, "--tbf -5"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "4000", "--tbf-cpts", "0", "-"}, "--tbf-cpts 0"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf-cpts", "2", "-"}, "belong to --tbf"},
-		{strings.Replace(set, "beta", "betta", 1), []string{"periodic", "-"}, `line 2: unknown field "betta"`},
+		{strings.Replace(set, "beta", "betta", 1), []string{"periodic", "-"}, `unknown field "betta"`},
 		{strings.Replace(domains, `"servers":2`, `"servers":2.5`, 1), []string{"filedomain", "-"}, "line 2: servers: a JSON number 2.5; want a whole number"},
 		{domains + "\n{}", []string{"filedomain", "-"}, "line 3: something follows"},
 	} {

@@ -228,7 +228,7 @@ func TestReadSet(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for in, want := range map[string]string{
-		``:                                   "empty",
+		``:                                   "EOF",
 		ok + "1":                             "something follows",
 		strings.Replace(ok, "640", "63", 1):  "apps: they need 64 processors",
 		strings.Replace(ok, "3.0", "0", 1):   "B: 0",

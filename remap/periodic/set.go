@@ -15,12 +15,11 @@
 package periodic
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-
-	"fairway/remap/strictjson"
 )
 
 // Set is a machine and the applications that run on it together.
@@ -64,8 +63,13 @@ const (
 // ReadSet reads a set, fills in defaults and checks it. Keys it does not know are errors.
 func ReadSet(r io.Reader) (Set, error) {
 	var s Set
-	if err := strictjson.Read(r, maxBytes, &s); err != nil {
+	d := json.NewDecoder(io.LimitReader(r, maxBytes))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
 		return Set{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Set{}, fmt.Errorf("something follows the set at byte %d", d.InputOffset())
 	}
 	return Complete(s)
 }

@@ -1,14 +1,13 @@
 package share
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
-
-	"fairway/remap/strictjson"
 )
 
 // Table is the input of the offline command: jobs, and where it matters what they want and which
@@ -44,8 +43,13 @@ const MaxWeight = 1e12
 // ReadTable reads a table and checks it for a policy. Keys it does not know are errors.
 func ReadTable(r io.Reader, p Policy) (Table, error) {
 	var t Table
-	if err := strictjson.Read(r, maxBytes, &t); err != nil {
+	d := json.NewDecoder(io.LimitReader(r, maxBytes))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&t); err != nil {
 		return Table{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Table{}, fmt.Errorf("something follows the table at byte %d", d.InputOffset())
 	}
 	return t, t.Check(p)
 }

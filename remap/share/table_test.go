@@ -46,8 +46,8 @@ func TestTableAnswers(t *testing.T) {
 
 func TestTableErrors(t *testing.T) {
 	for in, want := range map[string]string{
-		``:                                      "empty",
-		`{`:                                     "line 1: the text ends",
+		``:                                      "EOF",
+		`{`:                                     "unexpected EOF",
 		`{"jobs":[]}`:                           "jobs: 0 of them",
 		`{"jobs":[{}]}`:                         "jobs[0].job: missing",
 		`{"jobs":[{"job":"1","size":1}],"x":1}`: `unknown field "x"`,
