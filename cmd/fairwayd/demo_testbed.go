@@ -16,22 +16,28 @@ import (
 )
 
 const (
+	// demoDir holds the daemon's files, in the testbed's directory.
+	demoDir = "fairwayd"
 	// demoLinkBytesPerSec is a forwarder's peak in the demo, low enough that two processors carry the
 	// whole machine and the daemon, the agents and the console beside it.
 	demoLinkBytesPerSec = 25e6
-	// demoJobTime is longer than anybody watches.
+	// demoNodeBytesPerSec is what a node of the greediest job of them writes.
+	demoNodeBytesPerSec = 11e6
+	// demoJobTime is how long a job without a batch system runs: longer than anybody watches.
 	demoJobTime = 24 * time.Hour
 )
 
-// demoJobs are the programs of the demo and the share of the compute nodes each gets.
+// demoJobs are the programs of the demo, the share of the compute nodes each gets, and how long it runs under
+// Slurm before it is submitted again, with a run to judge it by then.
 var demoJobs = []struct {
 	share float64
+	run   time.Duration
 	spec  workload.Spec
 }{
-	{0.375, workload.Spec{Name: "climate", Mode: workload.FilePerProcess, BurstBytes: 33 << 20, BytesPerSec: 11e6, Period: 12 * time.Second}},
-	{0.25, workload.Spec{Name: "particles", Mode: workload.SharedFile, BurstBytes: 24 << 20, BytesPerSec: 6e6, ReadBack: true, Period: 20 * time.Second}},
-	{0.1875, workload.Spec{Name: "genome", Mode: workload.MetadataStorm, BurstFiles: 300, FilesPerSec: 60, Period: 8 * time.Second}},
-	{0.125, workload.Spec{Name: "post", Mode: workload.OneWriter, BurstBytes: 64 << 20, BytesPerSec: 16e6, Period: 15 * time.Second}},
+	{0.375, 2 * time.Minute, workload.Spec{Name: "climate", Mode: workload.FilePerProcess, BurstBytes: 33 << 20, BytesPerSec: demoNodeBytesPerSec, Period: 12 * time.Second}},
+	{0.25, 4 * time.Minute, workload.Spec{Name: "particles", Mode: workload.SharedFile, BurstBytes: 24 << 20, BytesPerSec: 6e6, ReadBack: true, Period: 20 * time.Second}},
+	{0.1875, 3 * time.Minute, workload.Spec{Name: "genome", Mode: workload.MetadataStorm, BurstFiles: 300, FilesPerSec: 60, Period: 8 * time.Second}},
+	{0.125, 5 * time.Minute, workload.Spec{Name: "post", Mode: workload.OneWriter, BurstBytes: 64 << 20, BytesPerSec: 16e6, Period: 15 * time.Second}},
 }
 
 // startTestbed starts the real forwarding layer; without root, or asked to, the one on loopback.
@@ -43,6 +49,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback}
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
+		cfg.Hooks = demoHooks(d.program("fairway"))
 	}
 	scheduler := ""
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
@@ -59,7 +66,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	d.atEnd(tb.Close)
 	m := tb.Machine()
 	// Beside the nodes' folders: it goes with the testbed.
-	dir := filepath.Join(filepath.Dir(tb.LogDir()), "fairwayd")
+	dir := filepath.Join(filepath.Dir(tb.LogDir()), demoDir)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -68,6 +75,8 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	}
 	d.conf.Name, d.conf.Nodes, d.conf.Default = "demo", m.Nodes, m.Default
 	d.conf.Desk.HealthyFloor = 1
+	limits := &d.conf.Dispatch.Config // a job of the demo is a large one there
+	limits.FwdPeakBW, limits.CNPeakBW, limits.VMinBytes, limits.NMin = demoLinkBytesPerSec, demoNodeBytesPerSec, 200e6, 2
 	d.conf.Probe.Export, d.conf.Probe.UID = tb.Attach(), uint32(os.Geteuid())
 	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}
 	if err := os.WriteFile(agents.TokenFile, []byte(d.token+"\n"), 0o600); err != nil {
@@ -106,6 +115,9 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 		setUnset(&s.BurstBytes, 1)
 		setUnset(&s.BurstFiles, 1)
 		s.Ranks, s.BlockBytes, s.Duration = nodes, 256<<10, demoJobTime
+		if tb.HasSlurm() {
+			s.Duration = j.run
+		}
 		var ids []topology.NodeID
 		for i := range nodes {
 			ids = append(ids, topology.NodeID(fmt.Sprintf("cn%03d", first+i)))
@@ -122,7 +134,10 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 func (d *demo) startJob(ctx context.Context, tb *testbed.Testbed, s workload.Spec, j testbed.Job) error {
 	switch {
 	case tb.HasSlurm():
-		_, err := tb.Submit(ctx, j)
+		id, err := tb.Submit(ctx, j)
+		if err == nil {
+			d.tasks.Go(func() { d.submitAgain(ctx, tb, id, s.Duration, j) })
+		}
 		return err
 	case tb.Root():
 		return tb.Spread(j)
@@ -136,6 +151,35 @@ func (d *demo) startJob(ctx context.Context, tb *testbed.Testbed, s workload.Spe
 		})
 	}
 	return nil
+}
+
+// demoHooks tell the demo's daemon, whose socket is in the testbed's directory, of each job's start and end.
+func demoHooks(fairway string) map[string][]string {
+	tell := func(verb string) []string {
+		return []string{"sh", "-c", `exec "$0" hook "$1" --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway, verb}
+	}
+	return map[string][]string{"PrologSlurmctld": tell("dispatch"), "EpilogSlurmctld": tell("end")}
+}
+
+// submitAgain submits a job again whenever it has ended, until ctx ends.
+func (d *demo) submitAgain(ctx context.Context, tb *testbed.Testbed, id topology.JobID, run time.Duration, j testbed.Job) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(run):
+		}
+		_, err := tb.WaitJob(ctx, id)
+		if err == nil {
+			id, err = tb.Submit(ctx, j)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				d.log.Error("a job is not submitted again", "job", j.Name, "err", err)
+			}
+			return
+		}
+	}
 }
 
 // setUnset sets what a mode does not use and a check wants.

@@ -37,13 +37,9 @@ func newSlurmSite(t *testing.T) *slurmSite {
 		t.Skip("skipped: namespaces need root")
 	}
 	cfg.MountProgram = binary(t, "fairway-mount")
+	cfg.Hooks = map[string][]string{}
 	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
-		script := filepath.Join(dir, verb)
-		text := fmt.Sprintf("#!/bin/sh\nread socket < %s/socket\nexec %s hook %s --addr \"unix:$socket\" >> %s/hook.log 2>&1\n", dir, binary(t, "fairway"), verb, dir)
-		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		cfg.SlurmConf = append(cfg.SlurmConf, key+"="+script)
+		cfg.Hooks[key] = []string{"sh", "-c", `read socket < "$1"/socket; exec "$0" hook "$2" --addr "unix:$socket"`, binary(t, "fairway"), dir, verb}
 	}
 	tb, err := testbed.Start(t.Context(), cfg)
 	if err != nil {
@@ -51,7 +47,7 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			text, _ := os.ReadFile(filepath.Join(dir, "hook.log"))
+			text, _ := os.ReadFile(filepath.Join(tb.LogDir(), "hooks.log"))
 			t.Logf("the hooks said:\n%s", text)
 		}
 		if err := tb.Close(); err != nil {

@@ -36,8 +36,9 @@ type Config struct {
 	MountProgram string
 	// Slurm adds a scheduler node with slurmctld and a slurmd on each compute node. Needs root.
 	Slurm bool
-	// SlurmConf is appended to slurm.conf, a line each (for a site's own prolog, for instance).
-	SlurmConf []string
+	// Hooks are the controller's own programs, an argv each under its key of slurm.conf (PrologSlurmctld,
+	// EpilogSlurmctld). They are told the testbed's directory in TESTBED; what they say is in hooks.log.
+	Hooks map[string][]string
 	// Root builds the nodes of namespaces; it is true whenever the process is root unless
 	// Loopback asks for the other form.
 	Root     bool

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/user"
@@ -41,7 +42,11 @@ func (tb *Testbed) startSlurm(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(s.dir, "state"), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.conf(), []byte(tb.slurmConf(s)), 0o644); err != nil {
+	hooks, err := tb.writeHooks(s)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.conf(), []byte(tb.slurmConf(s, hooks)), 0o644); err != nil {
 		return err
 	}
 	if err := tb.startMunged(ctx, sched, s); err != nil {
@@ -111,7 +116,7 @@ func (tb *Testbed) startMunged(ctx context.Context, sched *node, s *slurm) error
 }
 
 // slurmConf is a batch system for whole nodes that starts jobs within a second.
-func (tb *Testbed) slurmConf(s *slurm) string {
+func (tb *Testbed) slurmConf(s *slurm, hooks []string) string {
 	names := make([]string, tb.cfg.ComputeNodes)
 	for i := range names {
 		names[i] = string(tb.cfg.compute(i))
@@ -143,7 +148,30 @@ func (tb *Testbed) slurmConf(s *slurm) string {
 		"NodeName=" + strings.Join(names, ",") + " CPUs=1 State=UNKNOWN",
 		"PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=EXCLUSIVE State=UP",
 	}
-	return strings.Join(append(lines, tb.cfg.SlurmConf...), "\n") + "\n"
+	return strings.Join(append(lines, hooks...), "\n") + "\n"
+}
+
+// writeHooks writes the controller's hooks as scripts and returns their lines of slurm.conf.
+func (tb *Testbed) writeHooks(s *slurm) ([]string, error) {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(tb.cfg.Hooks)) {
+		file := filepath.Join(s.dir, key)
+		text := fmt.Sprintf("#!/bin/sh\nexec >>%s 2>&1\nTESTBED=%s exec %s\n", shellWords(filepath.Join(tb.LogDir(), "hooks.log")), shellWords(tb.inst.dir), shellWords(tb.cfg.Hooks[key]...))
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			return nil, err
+		}
+		lines = append(lines, key+"="+file)
+	}
+	return lines, nil
+}
+
+// shellWords writes an argv so that a shell reads it back.
+func shellWords(argv ...string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return strings.Join(words, " ")
 }
 
 // allIdle says whether every compute node can take a job.
@@ -220,11 +248,7 @@ func (tb *Testbed) Submit(ctx context.Context, j Job) (topology.JobID, error) {
 		}
 		argv = append(argv, "--nodelist="+strings.Join(names, ","))
 	}
-	words := make([]string, len(j.Argv))
-	for i, a := range j.Argv {
-		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-	}
-	script := "#!/bin/sh\nexec srun " + strings.Join(words, " ") + "\n"
+	script := "#!/bin/sh\nexec srun " + shellWords(j.Argv...) + "\n"
 	out, err := tb.slurmInput(ctx, script, append(argv, j.Options...)...)
 	if err != nil {
 		return "", fmt.Errorf("submit job %s: %w", j.Name, err)
