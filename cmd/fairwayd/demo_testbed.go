@@ -46,7 +46,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback}
+	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback, Mapping: demoMapping(d.forwarders, d.computeNodes)}
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
 		cfg.Hooks = demoHooks(d.program("fairway"))
@@ -151,6 +151,19 @@ func (d *demo) startJob(ctx context.Context, tb *testbed.Testbed, s workload.Spe
 		})
 	}
 	return nil
+}
+
+// demoMapping lets consecutive compute nodes share a forwarder and keeps the last forwarder in reserve, to take
+// the place of one that becomes slow; nil, for the testbed's own mapping, where there are too few.
+func demoMapping(forwarders, computeNodes int) topology.Mapping {
+	if forwarders < 4 {
+		return nil
+	}
+	m := topology.Mapping{}
+	for i := range computeNodes {
+		m[topology.NodeID(fmt.Sprintf("cn%03d", i))] = topology.ForwarderID(fmt.Sprintf("fwd%03d", min(i*forwarders/computeNodes, forwarders-2)))
+	}
+	return m
 }
 
 // demoHooks tell the demo's daemon, whose socket is in the testbed's directory, of each job's start and end.
