@@ -81,7 +81,12 @@ func (l *Ledger) Expected() string {
 	}
 	text := fmt.Sprintf("%s by %d nodes in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes), p.IONodes, spell(p.IOSeconds), l.Runs)
 	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
-		text = fmt.Sprintf("I/O time ~%.2fx: at least %s instead of %s by peak bandwidths, for %s", *l.PlannedIOSeconds / *l.DefaultIOSeconds, spell(*l.PlannedIOSeconds), spell(*l.DefaultIOSeconds), text)
+		ratio := *l.PlannedIOSeconds / *l.DefaultIOSeconds
+		if ratio > 0.995 && ratio < 1.005 { // as many forwarders as before: others, not more
+			text = "no more bandwidth than by default, but healthy forwarders: " + text
+		} else {
+			text = fmt.Sprintf("I/O time ~%.2fx: at least %s instead of %s by peak bandwidths, for %s", ratio, spell(*l.PlannedIOSeconds), spell(*l.DefaultIOSeconds), text)
+		}
 	}
 	if l.Own.Checked > 0 {
 		text += fmt.Sprintf("; such predictions for it were right %d of %d times", l.Own.Right, l.Own.Checked)

@@ -17,6 +17,7 @@ func TestALedgerInWords(t *testing.T) {
 			"I/O time ~0.20x: at least 52 s instead of 4m20s by peak bandwidths, for 197 GB by 480 nodes in 10 s of I/O, as the last run like it did (8 known); such predictions for it were right 6 of 7 times",
 			"I/O time 4 s for 98.5 GB, 24.6 GB/s at its peak: 0.80x of the last run's per byte",
 		},
+		{&Ledger{Predicted: last, Runs: 1, DefaultIOSeconds: seconds(31), PlannedIOSeconds: seconds(31)}, "no more bandwidth than by default, but healthy forwarders: 197 GB by 480 nodes in 10 s of I/O, as the last run like it did (1 known)", ""},
 		{&Ledger{Measured: &IOFigures{VolumeBytes: 1e9, IOSeconds: 2, PeakBytesPerSec: 5e8}}, "not known: no run like this one was measured", "I/O time 2 s for 1 GB, 0.5 GB/s at its peak"},
 		{&Ledger{Predicted: &IOFigures{}, Measured: &IOFigures{}}, "0 GB by 0 nodes in 0 s of I/O, as the last run like it did (0 known)", "I/O time 0 s for 0 GB, 0 GB/s at its peak"},
 	} {

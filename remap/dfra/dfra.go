@@ -117,7 +117,7 @@ func (s *decider) decide() {
 	if depth > 0 {
 		depth = max(depth, s.c.Depth)
 	}
-	if !s.tried("history", float64(depth), 1, depth >= 1, "%d earlier runs of this application, user, project and node count (at least 1 needed)", depth) {
+	if !s.tried("history", float64(depth), 1, depth >= 1, "runs known of this application, user, project and node count: %d (at least 1 needed)", depth) {
 		s.fail("history")
 		return
 	}
@@ -254,7 +254,7 @@ func (s *decider) replaceAnomalous() {
 			continue
 		}
 		if !s.tried("anomaly", float64(len(spare)), 1, len(spare) > 0,
-			"default forwarder %s is anomalous; %d idle healthy forwarders can take its place", f, len(spare)) {
+			"default forwarder %s is anomalous; idle healthy forwarders that can take its place: %d", f, len(spare)) {
 			continue
 		}
 		s.d.Forwarders[i], spare = spare[0], spare[1:]
