@@ -24,6 +24,16 @@ const clientColumns = [
   { name: 'latency', head: 'LATENCY ms', num: true, text: (r) => millis(r.latency_seconds), value: (r) => r.latency_seconds },
 ];
 
+/** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
+const storageColumns = [
+  { name: 'target', head: 'BACK END', text: (r) => r.target },
+  { name: 'requests', head: 'REQUESTS/S', num: true, text: (r) => number(r.requests_per_sec) },
+  { name: 'read', head: 'READ MB/s', num: true, text: (r) => (r.estimated && r.read_bytes_per_sec !== null ? '~' : '') + mega(r.read_bytes_per_sec) },
+  { name: 'write', head: 'WRITE MB/s', num: true, text: (r) => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec) },
+  { name: 'latency', head: 'LATENCY ms', num: true, text: (r) => millis(r.latency_seconds) },
+  { name: 'peers', head: 'PEERS ms', num: true, text: (r) => millis(r.peers_latency_seconds) },
+];
+
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
   const span = new URLSearchParams(location.search).get('span') ?? '5m', [seconds, step] = spans[span] ?? spans['5m'], live = step === 1;
@@ -62,7 +72,9 @@ export async function forwarderPage(app, id) {
   });
   const first = new URLSearchParams(location.search).get('client');
   if (first) { clients.selected = first; chosen.add(first); }
-  const el = h('div', null, title, facts, what, charts.el, heading, noClients, h('div.clients', null, clients.el));
+  const storage = new Table(storageColumns, { id: (r) => r.target, fixed: true, caption: `storage targets that ${id} asks, the slow ones first` });
+  const noStorage = h('p.empty');
+  const el = h('div', null, title, facts, what, charts.el, h('h2', null, 'Back end'), noStorage, storage.el, heading, noClients, h('div.clients', null, clients.el));
 
   function drawFacts() {
     const finding = app.overview?.findings.find((/** @type {any} */ f) => f.node === id && isOpen(f));
@@ -80,11 +92,17 @@ export async function forwarderPage(app, id) {
     ];
     if (d.series.threads) lines.push(['threads', `${newest('threads_busy')} of ${newest('threads')} busy`.replaceAll('  ', ' ')]);
     if (d.state === 'stale') lines.unshift(['no data', Date.parse(d.last_seen) > 0 ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.` : `never heard of. Is fairway-agent running on ${id}?`]);
+    if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
     if (finding) lines.push(['evidence', finding.sentence]);
     if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
     setText(heading, `Clients (${d.client_nodes.length})${chosen.size ? `, ${chosen.size} chosen: p proposes to move them` : ': click or s to choose some, p proposes to move them'}`);
+    const targets = d.storage?.rows ?? [];
+    setText(noStorage, `Not known: ${d.storage?.unknown || 'nobody says it'}.`);
+    noStorage.hidden = targets.length > 0;
+    storage.el.hidden = targets.length === 0;
+    storage.update(targets);
     noClients.hidden = d.client_nodes.length > 0;
     clients.update(d.client_nodes.map((/** @type {any} */ r) => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
     clients.shown.forEach((r, i) => setText(/** @type {any} */ (clients.body.children[i]).children[0], (chosen.has(r.id) ? '* ' : '  ') + r.id));
@@ -163,4 +181,12 @@ function canaryWords(c) {
   const one = (/** @type {string} */ name) => { const p = c.peers[`${name}_seconds`]; return `${name} ${millis(c.took[`${name}_seconds`])} ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`; };
   const rest = c.error ? `FAILED: ${c.error}` : c.peers_of ? `peers: ${c.peers_of} forwarders` : 'no other forwarder was probed yet';
   return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
+}
+
+/** The steps of a forwarder's open finding, what that waits for, and the earlier ones. @param {any} l @param {boolean} live */
+function lifeWords(l, live) {
+  const steps = live ? ['healthy', ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`), ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : [])] : [];
+  const f = l.last;
+  const earlier = f ? `${l.earlier} earlier: ${f.id} ${f.kind.replaceAll('_', ' ')} ${f.since.slice(0, 10)}, ${age(Date.parse(f.changed) - Date.parse(f.since))}` : 'no earlier finding';
+  return [steps.join(' -> '), earlier].filter(Boolean).join(';  ');
 }
