@@ -26,6 +26,7 @@ type tab struct {
 
 	mu     sync.Mutex
 	errors []string
+	over   bool // the test is: its server may be gone
 	// expect are words of errors that the test causes on purpose.
 	expect []string
 }
@@ -60,7 +61,9 @@ func newTab(t *testing.T, width, height int64) *tab {
 			}
 			if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException {
 				b.mu.Lock()
-				b.errors = append(b.errors, fmt.Sprintf("%s (%s:%d)", m, m.URL, m.Line+1))
+				if !b.over {
+					b.errors = append(b.errors, fmt.Sprintf("%s (%s:%d)", m, m.URL, m.Line+1))
+				}
 				b.mu.Unlock()
 			}
 		}
@@ -117,7 +120,15 @@ func (b *tab) says(text string) {
 	b.until("the page says "+text, fmt.Sprintf("document.body.innerText.toLowerCase().includes(%q)", strings.ToLower(text)))
 }
 
-func (b *tab) open(url string) { b.t.Helper(); b.do(chromedp.Navigate(url)) }
+func (b *tab) open(url string) {
+	b.t.Helper()
+	b.t.Cleanup(func() { // comes before the server's, which was started before
+		b.mu.Lock()
+		b.over = true
+		b.mu.Unlock()
+	})
+	b.do(chromedp.Navigate(url))
+}
 
 // key presses keys as a keyboard does: the character comes with the key going down, and not at all where
 // the page keeps the key for itself.
