@@ -2,6 +2,7 @@ package live
 
 import (
 	"math"
+	"sync"
 	"time"
 
 	"fairway/anomaly"
@@ -20,6 +21,7 @@ type Snapshot struct {
 	Situation  *remap.Situation
 	Overview   console.Overview // of nobody: User and Role are empty
 	tops       map[topology.NodeID]topJob
+	flow       func() Flow
 }
 
 // topJob is the job with the largest share of a node's bytes in its newest second.
@@ -33,6 +35,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	sit := p.cfg.Situation()
 	now := time.Now()
 	s := &Snapshot{Made: now, Machine: sit.Machine, Generation: 1, Situation: sit, tops: map[topology.NodeID]topJob{}}
+	s.flow = sync.OnceValue(func() Flow { return p.countFlow(s) })
 	if old != nil {
 		s.Generation = old.Generation
 		if !sameNodes(old.Machine, s.Machine) {

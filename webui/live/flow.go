@@ -60,9 +60,11 @@ type way struct {
 	fwd topology.ForwarderID
 }
 
-// Flow counts the newest second. It waits for nobody.
-func (p *Picture) Flow() Flow {
-	s := p.Snapshot()
+// Flow is that of the newest snapshot. It is counted when it is first asked for, and once: many pages show it.
+// What it refers to is shared and never changed.
+func (p *Picture) Flow() Flow { return p.Snapshot().flow() }
+
+func (p *Picture) countFlow(s *Snapshot) Flow {
 	c := flowCount{situation: s.Situation, oldest: s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli(), links: map[way]*Link{}, heard: map[topology.ForwarderID]bool{}, told: map[topology.ForwarderID][]Link{}, stored: map[topology.JobID]map[topology.NodeID]*StorageLink{}}
 	p.cfg.Board.Visit(c.frame)
 	for f, links := range c.told {
