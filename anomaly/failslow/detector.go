@@ -21,14 +21,15 @@ type Detector struct {
 	peak      peak
 	peakOps   peak       // as peak, in operations of all classes
 	common    [2]float64 // this second's factor of the whole layer, log
-	lately    [2]float64 // the same, mean over the last seconds
+	layer     [2]float64 // the same without what jobs stream
+	lately    [2]float64 // the common factor, mean over the last seconds
 	backend   float64    // log of the worst pool's slowness against its usual time
 	verdicts  []anomaly.Verdict
-	jobs      map[*node][]*node // peers by the job table
-	rows      []*node           // of this second, by row
-	heard     []int64           // newest second with a row, by node
-	residuals [2][]float64      // of small requests in this second
-	limit     float64           // log capital at which a node is accused
+	jobs      map[*node][]*node     // peers by the job table
+	rows      []*node               // of this second, by row
+	heard     []int64               // newest second with a row, by node
+	residuals [2][regimes][]float64 // of this second
+	limit     float64               // log capital at which a node is accused
 	meta      metaLayer
 	canaries  canaryLayer
 }
@@ -59,9 +60,9 @@ func (d *Detector) Jobs(jobs []Job) {
 func (d *Detector) Backend(worst float64) { d.backend = math.Log(max(1, worst)) }
 
 // Common returns the factor by which the whole layer is slower in the newest second than the model
-// expects, of reads and writes.
+// expects, of reads and writes, as the background of four nodes or more shows it.
 func (d *Detector) Common() (read, write float64) {
-	return math.Exp(d.common[Read]), math.Exp(d.common[Write])
+	return math.Exp(d.layer[Read]), math.Exp(d.layer[Write])
 }
 
 // Second takes what arrived in one second and returns one verdict for each node seen in it, and for
@@ -74,7 +75,9 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 	}
 	d.verdicts, d.rows = d.verdicts[:0], d.rows[:0]
 	for c := range d.residuals {
-		d.residuals[c] = d.residuals[c][:0]
+		for r := range d.residuals[c] {
+			d.residuals[c][r] = d.residuals[c][r][:0]
+		}
 	}
 	for i := range obs {
 		n := d.node(obs[i].Node)
@@ -160,8 +163,8 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
 		if s.known[c] {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
-			if s.regime[c] == small && !n.Alarm && s.ops[c] >= 5 {
-				d.residuals[c] = append(d.residuals[c], s.residual[c])
+			if !n.Alarm && s.ops[c] >= 5 {
+				d.residuals[c][s.regime[c]] = append(d.residuals[c][s.regime[c]], s.residual[c])
 			}
 		}
 	}
@@ -173,22 +176,32 @@ func (n *node) own(c, regime int) float64 {
 	return o.Mean * o.Count / (o.Count + 60)
 }
 
-// findCommon takes the median residual of small requests as the factor of the whole layer; each of
-// the few forwarders of a small site is its own reference instead.
+// findCommon takes the median residual of small requests as the factor of the whole layer. Where fewer than four
+// nodes showed such requests, those that stream speak too, of two the one that is less slow: what two nodes share
+// is nobody's own. So few never make a node look slower. One alone is its own reference.
 func (d *Detector) findCommon() {
-	for c, all := range d.residuals {
-		if len(all) < 4 {
-			d.common[c] *= 0.8
-			continue
+	for c := range d.residuals {
+		all := d.residuals[c][small]
+		if len(all) >= 4 {
+			d.common[c] = nth(all, len(all)/2)
+			d.layer[c] = d.common[c]
+		} else {
+			d.layer[c] *= 0.8
+			all = append(all, d.residuals[c][large]...)
+			d.residuals[c][small] = all // its room is used again
+			if len(all) < 2 {
+				d.common[c] *= 0.8
+				continue
+			}
+			d.common[c] = max(0, nth(all, (len(all)-1)/2))
 		}
-		d.common[c] = median(all)
 		d.lately[c] += (d.common[c] - d.lately[c]) / 10
 	}
 }
 
-// median returns the middle value of a non-empty slice, which it reorders (Hoare's selection).
-func median(v []float64) float64 {
-	low, high, k := 0, len(v)-1, len(v)/2
+// nth returns the k-th smallest value of a slice, which it reorders (Hoare's selection).
+func nth(v []float64, k int) float64 {
+	low, high := 0, len(v)-1
 	for low < high {
 		pivot := v[(low+high)/2]
 		i, j := low, high

@@ -336,3 +336,34 @@ func TestCanariesAreComparedAtEqualLoad(t *testing.T) {
 		t.Errorf("accused %v, want %s alone after %d", accused, l.rows[2].Node, fault)
 	}
 }
+
+// TestWhatFewForwardersShareIsNobodysOwn: where jobs hide the background of most forwarders, or there are only two or
+// three, a slow back end still moves them together, and one slow forwarder still differs.
+func TestWhatFewForwardersShareIsNobodysOwn(t *testing.T) {
+	for _, nodes := range []int{2, 3, 8} {
+		stream := func(s, n int, o *Observation) {
+			if nodes < 8 || n < 2 || s < 600 { // the others' jobs stream
+				return
+			}
+			for c := range 2 {
+				k := &o.Class[c]
+				*k = ClassSecond{Ops: k.Ops, Bytes: k.Ops * 128e3, Wait: k.Wait, Exec: 3 * k.Exec}
+			}
+		}
+		for name, who := range map[string]func(n int) bool{"back end": func(int) bool { return true }, "one": func(n int) bool { return n == 1 }} {
+			l, set := newLayer(nodes), DefaultSettings()
+			set.PeakBytesPerSec = 2.5e9
+			got := l.alarms(New(set), 1800, func(s, n int, o *Observation) {
+				stream(s, n, o)
+				if s >= 900 && s < 1500 && who(n) {
+					slower(o, Read, 3)
+					slower(o, Write, 3)
+				}
+			})
+			at, ok := got[l.rows[1].Node]
+			if found := ok && at >= 900 && at < 1000 && len(got) == 1; name == "one" && !found || name == "back end" && len(got) > 0 {
+				t.Errorf("%d forwarders, %s: accused %v", nodes, name, got)
+			}
+		}
+	}
+}

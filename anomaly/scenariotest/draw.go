@@ -3,13 +3,29 @@ package scenariotest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // Draw makes a scenario from a seed: 48 to 96 nodes, an hour, six to ten faults of all kinds after
 // the first quarter of an hour, and every confounder.
 func Draw(seed uint64) *Scenario {
 	r := rand.New(rand.NewPCG(seed, 0xd4a7))
-	s := &Scenario{Seed: seed, Nodes: 48 + r.IntN(49), Seconds: 3600}
+	return draw(r, &Scenario{Seed: seed, Nodes: 48 + r.IntN(49), Seconds: 3600})
+}
+
+// DrawSized makes a scenario of that many nodes, with as many faults and disturbances to a node as Draw, and a mix
+// of work of its own.
+func DrawSized(seed uint64, nodes int, mix Mix) *Scenario {
+	r := rand.New(rand.NewPCG(seed, 0x512e))
+	s := draw(r, &Scenario{Seed: seed, Nodes: nodes, Seconds: 3600})
+	s.mix(r, mix)
+	return s
+}
+
+// usualNodes is how many nodes the number of faults of a scenario is meant for.
+const usualNodes = 72
+
+func draw(r *rand.Rand, s *Scenario) *Scenario {
 	if r.IntN(3) == 0 {
 		s.Reserve = s.Nodes / 3
 	}
@@ -75,7 +91,14 @@ var faultKinds = []string{"hard", "mild", "mild", "intermittent", "ramp", "meta_
 
 func (s *Scenario) drawFaults(r *rand.Rand) {
 	used := map[int]bool{}
-	for range 6 + r.IntN(5) {
+	count := 6 + r.IntN(5)
+	switch {
+	case s.Nodes > 2*usualNodes:
+		count = count * s.Nodes / usualNodes
+	case s.Nodes < usualNodes/2:
+		count = max(1, count*s.Nodes/usualNodes)
+	}
+	for range count {
 		n := r.IntN(s.Nodes - s.Reserve)
 		if used[n] {
 			continue
@@ -100,5 +123,45 @@ func (s *Scenario) drawFaults(r *rand.Rand) {
 			f.Severity = 0.1 + 0.35*r.Float64()
 		}
 		s.Faults = append(s.Faults, f)
+	}
+}
+
+// Mix is what the jobs of a layer do, beside the usual.
+type Mix string
+
+// The mixes. In each but Usual three jobs in ten do what it is named after; Rack has six neighbours fail at once.
+const (
+	Usual  Mix = "usual"
+	Shared Mix = "shared files"
+	Storms Mix = "metadata storms"
+	Dear   Mix = "random reads and synchronous writes"
+	Rack   Mix = "a rack at once"
+)
+
+func (s *Scenario) mix(r *rand.Rand, mix Mix) {
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if r.IntN(10) >= 3 {
+			continue
+		}
+		switch mix {
+		case Shared:
+			j.Flow, j.Size, j.Cost = SharedFlow, min(j.Size, 128e3*float64(1+r.IntN(2))), 15+60*r.Float64()
+			j.PerSec = peak / j.Size
+		case Storms:
+			j.Flow, j.PerSec = StormFlow, 4000+30000*r.Float64()
+		case Dear:
+			j.Flow, j.Size, j.Cost = []Flow{RandomFlow, SyncFlow}[r.IntN(2)], 64e3, 3+5*r.Float64()
+			j.PerSec = 0.1 * peak / j.Size
+			j.Every, j.Burst = 1800, 100+r.IntN(500)
+		}
+	}
+	if mix != Rack {
+		return
+	}
+	first, start := r.IntN(max(1, s.Nodes-s.Reserve-6)), 1000+r.IntN(600)
+	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Node >= first && f.Node < first+6 })
+	for n := first; n < min(first+6, s.Nodes); n++ {
+		s.Faults = append(s.Faults, Fault{Node: n, Kind: "hard", Start: start, End: start + 1500, Severity: 0.07 + 0.05*r.Float64()})
 	}
 }
