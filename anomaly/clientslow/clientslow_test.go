@@ -114,40 +114,6 @@ func TestOnlyTheSlowOneIsAccused(t *testing.T) {
 	}
 }
 
-// TestHabitsOfWorkAccuseNobody: writes take three times as long beside a storm of metadata, which another job of
-// the same forwarder makes every other half hour, and the few of a burst's last second ten times; a busy machine makes
-// every second scatter.
-func TestHabitsOfWorkAccuseNobody(t *testing.T) {
-	for seed := range uint64(5) {
-		d, r := New(500*24*time.Hour), rand.New(rand.NewPCG(seed, 3))
-		for s := range 2 * 3600 {
-			var obs []failslow.Observation
-			for i := range 4 {
-				o := failslow.Observation{Node: topology.NodeID(fmt.Sprint("fwd", i))}
-				w, m := &o.Class[failslow.Write], &o.Class[failslow.Meta]
-				took := 3e-3 * math.Exp(0.5*r.NormFloat64())
-				if storm := s%3600 > 1800; i == 2 && storm {
-					m.Ops, m.Exec = 1200, 5e-4*math.Exp(0.3*r.NormFloat64())
-					took *= 3
-				}
-				switch at := (s + 3*i) % 20; {
-				case at < 4:
-					w.Ops, w.Exec = 120, took
-				case at == 4:
-					w.Ops, w.Exec = 12, 10*took
-				}
-				w.Bytes = w.Ops * 64e3
-				obs = append(obs, o)
-			}
-			for _, v := range d.Second(time.Unix(1.8e9+int64(s), 0), obs) {
-				if v.Level == anomaly.Alarm {
-					t.Fatalf("seed %d, after %d s: %s", seed, s, v.Sentence)
-				}
-			}
-		}
-	}
-}
-
 // TestLossyLinkIsFound: one packet in fifty is lost, and what the operations take in the mean is as ever. What
 // all links lose is nobody's fault.
 func TestLossyLinkIsFound(t *testing.T) {
@@ -223,7 +189,7 @@ func TestOwnStatNeedsNoJob(t *testing.T) {
 				}
 			}
 		}
-		if found := alarm > 600 && alarm < 660; found != (queue == 0) {
+		if found := alarm > 620 && alarm < 660; found != (queue == 0) {
 			t.Errorf("%g requests queued: accused after %d s", queue, alarm)
 		}
 	}
