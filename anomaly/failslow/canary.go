@@ -203,12 +203,10 @@ func (d *Detector) suspect(n *node) bool {
 	return n.Alarm || n.level == anomaly.Doubt || n.top() > suspicion
 }
 
-// Due lists the nodes that want a canary now, the suspects first: those under suspicion every
-// SuspectProbeEvery, those without load (Settings.ProbeBusy: all others) every IdleProbeEvery. A node in the list is not listed again
-// before its time, whether or not anything came of it. What came is told with Probe.
-func (d *Detector) Due(now time.Time) []topology.NodeID {
+// Due lists the nodes that want a canary now: those under suspicion every SuspectProbeEvery, and those without load
+// (Settings.ProbeBusy: all others) every IdleProbeEvery. A node is listed again until Asked tells that one was sent.
+func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	t := now.Unix()
-	var suspects, idle []topology.NodeID
 	d.canaries.suspects = 0
 	for _, n := range d.order {
 		doubt := d.suspect(n)
@@ -220,14 +218,19 @@ func (d *Detector) Due(now time.Time) []topology.NodeID {
 		}
 		switch {
 		case doubt && t-n.Asked >= int64(d.set.SuspectProbeEvery.Seconds()):
-			n.Asked = t
 			suspects = append(suspects, n.ID)
 		case !doubt && (d.set.ProbeBusy || n.Load < idleLoad) && t-n.Asked >= int64(d.set.IdleProbeEvery.Seconds()):
-			n.Asked = t
 			idle = append(idle, n.ID)
 		}
 	}
-	return append(suspects, idle...)
+	return suspects, idle
+}
+
+// Asked tells that a canary was sent to a node, whether or not anything will come of it. What came is told with Probe.
+func (d *Detector) Asked(now time.Time, id topology.NodeID) {
+	if n := d.nodes[id]; n != nil {
+		n.Asked = now.Unix()
+	}
 }
 
 // top is the largest capital.

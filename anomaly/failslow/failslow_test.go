@@ -175,7 +175,9 @@ func TestCanariesKeepTheirDistance(t *testing.T) {
 				slower(o, Write, 3)
 			}
 		}))
-		for _, n := range d.Due(time.Unix(l.now, 0)) {
+		suspects, idle := d.Due(time.Unix(l.now, 0))
+		for _, n := range append(suspects, idle...) {
+			d.Asked(time.Unix(l.now, 0), n)
 			asked[n] = append(asked[n], s)
 		}
 	}
@@ -313,7 +315,9 @@ func TestCanariesAreComparedAtEqualLoad(t *testing.T) {
 				accused[v.Node] = s
 			}
 		}
-		for _, id := range d.Due(now) {
+		suspects, idle := d.Due(now)
+		for _, id := range append(suspects, idle...) {
+			d.Asked(now, id)
 			for n := range rows {
 				if rows[n].Node != id {
 					continue

@@ -173,7 +173,9 @@ func (r *Replay) probe(now time.Time) {
 	if r.site.Canary == nil {
 		return
 	}
-	for _, node := range r.slow.Due(now) {
+	suspects, idle := r.slow.Due(now)
+	for _, node := range append(suspects, idle...) {
+		r.slow.Asked(now, node)
 		p, ok := r.site.Canary(node)
 		if !ok {
 			continue

@@ -106,13 +106,21 @@ func TestAtOnce(t *testing.T) {
 		for i := range 100 {
 			nodes = append(nodes, topology.NodeID(fmt.Sprint(i)))
 		}
-		for range 10 {
-			r.Step(t.Context(), time.Now(), nil, nodes)
+		begun := map[topology.NodeID]int{}
+		for range 150 {
+			for _, n := range r.Step(t.Context(), time.Now(), nil, nodes) {
+				begun[n]++
+			}
 			time.Sleep(time.Second)
 		}
 		r.Wait()
 		if w.most != 4 {
 			t.Errorf("%d probes at once, want 4", w.most)
+		}
+		for _, n := range nodes { // those that were never probed come first
+			if begun[n] == 0 {
+				t.Errorf("%s had no turn in 150 s", n)
+			}
 		}
 	})
 }

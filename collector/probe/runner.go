@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,29 +52,40 @@ func NewRunner(l Limits, way func(topology.NodeID) (Way, bool), answer func(Resu
 	return &Runner{limits: l, way: way, answer: answer, last: map[topology.NodeID]time.Time{}, busy: map[topology.NodeID]bool{}}
 }
 
-// Step starts the probes that are wanted and due at now; suspects come first. Probes end with ctx.
-func (r *Runner) Step(ctx context.Context, now time.Time, suspects, idle []topology.NodeID) {
-	for _, n := range suspects {
-		r.start(ctx, now, n, r.limits.SuspectEvery)
-	}
-	for _, n := range idle {
-		r.start(ctx, now, n, r.limits.IdleEvery)
-	}
-}
-
-func (r *Runner) start(ctx context.Context, now time.Time, n topology.NodeID, every time.Duration) {
+// Step starts the probes that are wanted and due at now and returns their nodes; suspects come first, of each kind
+// those whose last one is longest ago, so that a layer with more nodes than may be probed at once has its turn too.
+// Who is wanted and not started is to be wanted again. Probes end with ctx.
+func (r *Runner) Step(ctx context.Context, now time.Time, suspects, idle []topology.NodeID) (started []topology.NodeID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, want := range []struct {
+		nodes []topology.NodeID
+		every time.Duration
+	}{{suspects, r.limits.SuspectEvery}, {idle, r.limits.IdleEvery}} {
+		inTurn := slices.Clone(want.nodes)
+		slices.SortStableFunc(inTurn, func(a, b topology.NodeID) int { return r.last[a].Compare(r.last[b]) })
+		for _, n := range inTurn {
+			if r.start(ctx, now, n, want.every) {
+				started = append(started, n)
+			}
+		}
+	}
+	return started
+}
+
+// start is one of Step, with r.mu held.
+func (r *Runner) start(ctx context.Context, now time.Time, n topology.NodeID, every time.Duration) bool {
 	last, before := r.last[n]
 	if r.busy[n] || len(r.busy) >= r.limits.AtOnce || before && now.Sub(last) < every {
-		return
+		return false
 	}
 	way, ok := r.way(n)
 	if !ok {
-		return
+		return false
 	}
 	r.last[n], r.busy[n] = now, true
 	r.wait.Go(func() { r.probe(ctx, now, n, way, r.answer) })
+	return true
 }
 
 // ErrNow is wrapped by every refusal of Ask: the limits stand against a probe now, or there is no way.

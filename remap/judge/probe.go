@@ -76,9 +76,15 @@ func (c *Canaries) Run(ctx context.Context) {
 				a.refused <- err
 			}
 		case now := <-tick.C:
-			c.runner.Step(ctx, now, c.judge.Suspected(), c.watch.Due(now))
+			c.step(ctx, now)
 		}
 	}
+}
+
+// step sends what is due at now. Who has a finding is a suspect, and who the detectors lean towards without one.
+func (c *Canaries) step(ctx context.Context, now time.Time) {
+	suspects, idle := c.watch.Due(now)
+	c.watch.Asked(now, c.runner.Step(ctx, now, append(suspects, c.judge.Suspected()...), idle))
 }
 
 func (c *Canaries) take(ctx context.Context, r probe.Result) {

@@ -217,11 +217,20 @@ func (w *Watch) tellJobs(now time.Time, s *remap.Situation) {
 	w.others.Jobs(jobs)
 }
 
-// Due lists the nodes that want a canary probe now.
-func (w *Watch) Due(now time.Time) []topology.NodeID {
+// Due lists the nodes that want a canary probe now, those under suspicion and the others.
+func (w *Watch) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.slow.Due(now))
+	return w.slow.Due(now)
+}
+
+// Asked tells to which nodes one was sent.
+func (w *Watch) Asked(now time.Time, nodes []topology.NodeID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range nodes {
+		w.slow.Asked(now, n)
+	}
 }
 
 // Probe takes what a canary saw.

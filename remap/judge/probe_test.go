@@ -1,0 +1,89 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector"
+	"fairway/collector/observed"
+	"fairway/collector/probe"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// tellingWay answers at once what the test says.
+type tellingWay func() probe.Took
+
+func (w tellingWay) Bytes() int                                { return 8192 }
+func (w tellingWay) Probe(context.Context) (probe.Took, error) { return w(), nil }
+
+// TestEveryForwarderHasItsCanary: of forwarders that all report at once, more than may be probed together, each is probed
+// once a minute, though the ticks of a clock are never whole seconds apart; one that canaries make suspect every ten
+// seconds.
+func TestEveryForwarderHasItsCanary(t *testing.T) {
+	const forwarders, sickFrom, sick = 12, 1800, topology.NodeID("fwd07")
+	var mu sync.Mutex // guards sent and r
+	sent, r := map[topology.NodeID][]time.Time{}, rand.New(rand.NewPCG(5, 5))
+	begun := time.Unix(1_700_000_000, 300e6)
+	now := begun
+	board := observed.NewBoard(0)
+	watch := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	c := NewCanaries(newSite(t, anomaly.ModeObserve).Judge, watch, func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
+		func(n topology.NodeID) (probe.Way, bool) {
+			at := now
+			return tellingWay(func() probe.Took {
+				mu.Lock()
+				defer mu.Unlock()
+				sent[n] = append(sent[n], at)
+				took := 4e-3 * math.Exp(0.03*r.NormFloat64())
+				if n == sick && at.Sub(begun) > sickFrom*time.Second {
+					took *= 2
+				}
+				d := time.Duration(took * float64(time.Second))
+				return probe.Took{Read: d, Write: d, Meta: d / 4}
+			}), true
+		})
+	situation := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
+	for s := range sickFrom + 300 {
+		now = begun.Add(time.Duration(s)*time.Second + time.Duration(r.IntN(40))*time.Millisecond)
+		var frames []collector.Frame
+		for i := range forwarders {
+			frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%02d", i)), Role: topology.Forwarder,
+				TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: samples(collector.QueueLen, 0.0, collector.WriteOps, 1.0)})
+		}
+		board.Take(frames, now)
+		watch.Verdicts(now, situation)
+		c.step(t.Context(), now)
+		c.runner.Wait()
+		for len(c.results) > 0 {
+			c.take(t.Context(), (<-c.results).Result)
+		}
+	}
+	for i := range forwarders {
+		n := topology.NodeID(fmt.Sprintf("fwd%02d", i))
+		var calm, late []time.Duration
+		for k := range max(1, len(sent[n])) - 1 {
+			gap := sent[n][k+1].Sub(sent[n][k])
+			if sent[n][k].Sub(begun) < sickFrom*time.Second {
+				calm = append(calm, gap)
+			} else {
+				late = append(late, gap)
+			}
+		}
+		if len(calm) < sickFrom/61-2 || slices.Min(calm) < time.Minute || slices.Max(calm) > 63*time.Second {
+			t.Errorf("%s: canaries after %v", n, calm)
+		}
+		if n == sick && (len(late) < 15 || slices.Min(late) < 10*time.Second) {
+			t.Errorf("%s: under suspicion, canaries after %v", n, late)
+		}
+	}
+}
