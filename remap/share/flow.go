@@ -1,11 +1,11 @@
 package share
 
-// flow is one maximum flow: source -> open jobs (t times their share) -> open servers they use (no
-// limit) -> sink (a server's capacity), by Dinic's method: level by level, blocking flows.
+// flow is one maximum flow: source -> jobs (what they need) -> servers where they have work (the most they
+// can take there) -> sink (what a server has), by Dinic's method: level by level, blocking flows.
 type flow struct {
-	g        *placement
-	need     []float64 // job -> share not placed yet
-	room     []float64 // server -> capacity not used yet
+	places   []Place
+	need     []float64 // job -> what is not placed yet
+	room     []float64 // server -> what is not used yet
 	rounding []float64 // job -> what of need is no more than rounding
 	on       [][]float64
 	uses     [][]edge // job -> where it appears
@@ -18,35 +18,38 @@ type flow struct {
 // edge is a job's place in a server's list.
 type edge struct{ server, place int }
 
-func (g *placement) maxFlow(t float64) *flow {
-	jobs, servers := len(g.share), len(g.on)
+// newFlow begins with what is placed already, which must fit; nil for nothing.
+func newFlow(places []Place, need, room []float64, placed [][]float64) *flow {
+	jobs, servers := len(need), len(places)
 	f := &flow{
-		g: g, need: make([]float64, jobs), room: make([]float64, servers), rounding: make([]float64, jobs),
-		on: make([][]float64, servers), uses: make([][]edge, jobs),
+		places: places, need: append([]float64(nil), need...), room: append([]float64(nil), room...),
+		rounding: make([]float64, jobs), on: placed, uses: make([][]edge, jobs),
 		jobLevel: make([]int, jobs), srvLevel: make([]int, servers),
 	}
-	for i, list := range g.on {
-		f.on[i] = make([]float64, len(list))
-		if g.doneSrv[i] {
-			continue
+	if placed == nil {
+		f.on = make([][]float64, servers)
+	}
+	for i := range places {
+		if placed == nil {
+			f.on[i] = make([]float64, len(places[i].Jobs))
 		}
-		f.room[i] = g.capacity
-		for k, j := range list {
-			if !g.doneJob[j] {
-				f.uses[j] = append(f.uses[j], edge{i, k})
-			}
+		for k, j := range places[i].Jobs {
+			f.uses[j] = append(f.uses[j], edge{i, k})
+			f.need[j] -= f.on[i][k]
+			f.room[i] -= f.on[i][k]
 		}
 	}
 	for j := range f.need {
-		if !g.doneJob[j] {
-			f.need[j] = t * g.share[j]
-			f.rounding[j] = f.need[j] * 1e-12
-		}
+		f.rounding[j] = need[j] * 1e-12
 	}
+	return f
+}
+
+func (f *flow) run() {
 	for f.levels() {
-		f.jobNext, f.srvNext = make([]int, jobs), make([]int, servers)
+		f.jobNext, f.srvNext = make([]int, len(f.need)), make([]int, len(f.room))
 		for j := range f.need {
-			for f.jobLevel[j] == 1 && f.need[j] > 0 {
+			for f.jobLevel[j] == 1 && f.need[j] > f.rounding[j] {
 				x := f.push(j, f.need[j])
 				if x == 0 {
 					break
@@ -55,7 +58,15 @@ func (g *placement) maxFlow(t float64) *flow {
 			}
 		}
 	}
-	return f
+}
+
+// left is what a job can still take at a server; what is only rounding is nothing.
+func (f *flow) left(e edge, j int) float64 {
+	x := f.places[e.server].most(e.place) - f.on[e.server][e.place]
+	if x <= f.rounding[j] {
+		return 0
+	}
+	return x
 }
 
 // levels numbers jobs and servers by their distance from the source in the residual graph, 0 for out
@@ -73,12 +84,12 @@ func (f *flow) levels() (found bool) {
 	for ; len(queue) > 0; queue = queue[1:] {
 		j := queue[0]
 		for _, e := range f.uses[j] {
-			if f.srvLevel[e.server] > 0 {
+			if f.srvLevel[e.server] > 0 || f.left(e, j) == 0 {
 				continue
 			}
 			f.srvLevel[e.server] = f.jobLevel[j] + 1
 			found = found || f.room[e.server] > 0
-			for k, back := range f.g.on[e.server] {
+			for k, back := range f.places[e.server].Jobs {
 				if f.on[e.server][k] > 0 && f.jobLevel[back] == 0 {
 					f.jobLevel[back] = f.srvLevel[e.server] + 1
 					queue = append(queue, back)
@@ -93,10 +104,11 @@ func (f *flow) levels() (found bool) {
 func (f *flow) push(j int, amount float64) float64 {
 	for ; f.jobNext[j] < len(f.uses[j]); f.jobNext[j]++ {
 		e := f.uses[j][f.jobNext[j]]
-		if f.srvLevel[e.server] != f.jobLevel[j]+1 {
+		most := min(amount, f.left(e, j))
+		if f.srvLevel[e.server] != f.jobLevel[j]+1 || most == 0 {
 			continue
 		}
-		if x := f.through(e.server, amount); x > 0 {
+		if x := f.through(e.server, most); x > 0 {
 			f.on[e.server][e.place] += x
 			return x
 		}
@@ -113,7 +125,7 @@ func (f *flow) through(i int, amount float64) float64 {
 	}
 	for ; f.srvNext[i] < len(f.on[i]); f.srvNext[i]++ {
 		k := f.srvNext[i]
-		back := f.g.on[i][k]
+		back := f.places[i].Jobs[k]
 		if f.on[i][k] == 0 || f.jobLevel[back] != f.srvLevel[i]+1 {
 			continue
 		}
@@ -125,8 +137,8 @@ func (f *flow) through(i int, amount float64) float64 {
 	return 0
 }
 
-// short names the jobs on the source's side of the minimum cut and the servers they use; none when
-// every job got its part.
+// short names the jobs on the source's side of the minimum cut and the servers there; none when every
+// job got its part.
 func (f *flow) short() (jobs, servers []int) {
 	f.levels()
 	for j, l := range f.jobLevel {
@@ -140,13 +152,4 @@ func (f *flow) short() (jobs, servers []int) {
 		}
 	}
 	return jobs, servers
-}
-
-// keep writes the flow of some jobs into the placement.
-func (f *flow) keep(jobs []int) {
-	for _, j := range jobs {
-		for _, e := range f.uses[j] {
-			f.g.flow[e.server][e.place] = f.on[e.server][e.place]
-		}
-	}
 }

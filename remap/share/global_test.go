@@ -7,26 +7,30 @@ import (
 	"testing"
 )
 
+// busy reports jobs that always have more to ask, on a server that does one.
+func busy(server string, jobs ...Job) Report {
+	r := Report{Server: server, Capacity: 1}
+	for _, j := range jobs {
+		r.Jobs = append(r.Jobs, Work{Job: j, Served: 1, Waited: 1})
+	}
+	return r
+}
+
 // Figure 5 of the paper: job 1 (16 nodes) on both servers, jobs 2 and 3 (8 nodes) on one each. Each
 // server alone gives job 1 two thirds; after the all-gather it has the half that the sizes mean.
 func TestFigure5(t *testing.T) {
 	p := mustPolicy(t, "size-fair")
-	one, two := NewServer(p), NewServer(p)
-	one.See(Job{Name: "1", Size: 16})
-	one.See(Job{Name: "2", Size: 8})
-	two.See(Job{Name: "1", Size: 16})
-	two.See(Job{Name: "3", Size: 8})
-	near(t, "local", one.Shares(), []float64{2. / 3, 1. / 3}, 1e-15)
-	near(t, "local", two.Shares(), []float64{2. / 3, 1. / 3}, 1e-15)
-	_, split := AllGather(p, []*Server{one, two})
-	if !split.Reachable {
-		t.Error("the global shares are said to be out of reach")
+	one, two, three := Job{Name: "1", Size: 16}, Job{Name: "2", Size: 8}, Job{Name: "3", Size: 8}
+	near(t, "local", Shares(p, []Job{one, two}), []float64{2. / 3, 1. / 3}, 1e-15)
+	r := Gather(p, Inside, []Report{busy("a", one, two), busy("b", one, three)})
+	if !r.Reachable {
+		t.Error("the global shares are said to be out of reach:", r.Why)
 	}
-	near(t, "global", split.Reached, []float64{.5, .25, .25}, 1e-12)
-	near(t, "server 1", one.Shares(), []float64{.5, .5}, 1e-12)
-	near(t, "server 2", two.Shares(), []float64{.5, .5}, 1e-12)
-	two.Forget("3")
-	near(t, "job 3 ended", two.Shares(), []float64{1}, 0)
+	near(t, "global", r.Reached, []float64{.5, .25, .25}, 1e-12)
+	const local = reserve / 6 // of the reserve, job 1 has two thirds
+	near(t, "server a", r.Server[0], []float64{.5 + local, .5 - local}, 1e-12)
+	near(t, "server b", r.Server[1], []float64{.5 + local, .5 - local}, 1e-12)
+	near(t, "job 3 ended", Gather(p, Inside, []Report{busy("a", one, two), busy("b", one)}).Reached, []float64{2. / 3, 1. / 3}, 1e-12)
 }
 
 func TestGlobalOutOfReach(t *testing.T) {
@@ -137,38 +141,37 @@ func TestGlobalAgainstEverySet(t *testing.T) {
 // lambdaRun serves jobs by draws over two servers that gather every interval, requests a server and
 // interval, and returns each job's part in each interval.
 func lambdaRun(p Policy, on [][]Job, requests, intervals int, r *rand.Rand) [][]float64 {
-	servers := make([]*Server, len(on))
+	shares := make([][]float64, len(on))
 	for i, jobs := range on {
-		servers[i] = NewServer(p)
-		for _, j := range jobs {
-			servers[i].See(j)
-		}
+		shares[i] = Shares(p, jobs)
 	}
 	var parts [][]float64
 	for range intervals {
 		served := map[string]float64{}
-		for _, s := range servers {
-			l := NewLottery(mustSize, weighted(s), Inside)
-			for k := range s.Jobs() {
+		reports := make([]Report, len(on))
+		for i, jobs := range on {
+			l := NewLottery(mustSize, weighted(shares[i]), Inside)
+			for k := range jobs {
 				l.Work(k, true)
 			}
 			for range requests {
 				k, _ := l.Draw(r.Float64())
-				served[s.Jobs()[k].Name] += 1 / float64(requests*len(servers))
+				served[jobs[k].Name] += 1 / float64(requests*len(on))
 			}
+			reports[i] = busy(fmt.Sprint(i), jobs...)
 		}
 		parts = append(parts, []float64{served["1"], served["2"], served["3"]})
-		AllGather(p, servers)
+		shares = Gather(p, Inside, reports).Server
 	}
 	return parts
 }
 
 var mustSize = Policy{Size}
 
-// weighted turns a server's shares into sizes, so that a lottery serves by them.
-func weighted(s *Server) []Job {
-	jobs := make([]Job, len(s.Jobs()))
-	for k, x := range s.Shares() {
+// weighted turns shares into sizes, so that a lottery serves by them.
+func weighted(shares []float64) []Job {
+	jobs := make([]Job, len(shares))
+	for k, x := range shares {
 		jobs[k].Size = x
 	}
 	return jobs
