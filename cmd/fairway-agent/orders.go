@@ -132,9 +132,18 @@ func handlers(c Config, moves mover.Mover) map[string]stream.OrderHandler {
 		out = mover.Handlers(moves, c.Orders.Enabled)
 	}
 	if r := c.Source.Relay; r.Tables {
-		out[wire.OrderShare] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-			_, err := fwdrelay.Ask(ctx, r.Control, http.MethodPut, "/table", o.Body)
-			return nil, err
+		for kind, door := range map[string][2]string{
+			wire.OrderShare:  {http.MethodPut, "/table"},
+			wire.OrderGlobal: {http.MethodPut, "/global"},
+			wire.OrderReport: {http.MethodGet, "/report"},
+		} {
+			out[kind] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+				answer, err := fwdrelay.Ask(ctx, r.Control, door[0], door[1], o.Body)
+				if kind != wire.OrderReport {
+					answer = nil
+				}
+				return answer, err
+			}
 		}
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 )
 
 // openControl answers on a unix socket that only the relay's own user and root may use: GET /stats,
-// GET /clients, and PUT /table with a table.
+// GET /report, GET /clients, PUT /table with a table, and PUT /global with shares of an all-gather.
 func openControl(path string, r *relay.Relay) (io.Closer, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		c.Close()
@@ -42,17 +42,30 @@ func openControl(path string, r *relay.Relay) (io.Closer, error) {
 		json.NewEncoder(w).Encode(v)
 	}
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Stats()) })
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Report()) })
 	mux.HandleFunc("GET /clients", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Clients()) })
-	mux.HandleFunc("PUT /table", func(w http.ResponseWriter, q *http.Request) {
-		t, err := relay.ReadTable(q.Body)
-		if err == nil {
-			err = r.Share(t)
-		}
+	take := func(path string, what func(body io.Reader) error) {
+		mux.HandleFunc("PUT "+path, func(w http.ResponseWriter, q *http.Request) {
+			if err := what(q.Body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	take("/table", func(body io.Reader) error {
+		t, err := relay.ReadTable(body)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return err
 		}
-		w.WriteHeader(http.StatusNoContent)
+		return r.Share(t)
+	})
+	take("/global", func(body io.Reader) error {
+		g, err := relay.ReadGlobal(body)
+		if err != nil {
+			return err
+		}
+		return r.Gathered(g)
 	})
 	s := &http.Server{Handler: mux, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
 	go s.Serve(l) // ends with Close
@@ -65,7 +78,8 @@ func newShare() *cobra.Command {
 		Short: "Give a running relay another policy and other jobs, at once",
 		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\n" +
 			"\"clients\":[ADDRESS],\"nodes\":[NAME]}]}; an empty policy serves in the order of arrival.",
-		Args: cobra.ExactArgs(2),
+		Example: "  fairway-relay share /run/fairway/relay.sock table.json",
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			t, err := readTable(a[1])
 			if err != nil {
@@ -83,10 +97,15 @@ func newShare() *cobra.Command {
 func newStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status SOCKET",
-		Short: "Print what a running relay has done for each job, as JSON",
-		Args:  cobra.ExactArgs(1),
+		Short: "Print how a running relay shares and what it has done for each job, as JSON",
+		Long: "by is how requests are served: global (shares of an all-gather over all relays), local (this relay's jobs\n" +
+			"by its table's policy) or arrival (in their order). Of each job: requests, bytes, cost (bytes, and 32 KiB for\n" +
+			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and connections.\n" +
+			"Clients in no job are under \"\".",
+		Example: "  fairway-relay status /run/fairway/relay.sock",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return ask(cmd.Context(), a[0], http.MethodGet, "/stats", nil, cmd.OutOrStdout())
+			return ask(cmd.Context(), a[0], http.MethodGet, "/report", nil, cmd.OutOrStdout())
 		},
 	}
 }

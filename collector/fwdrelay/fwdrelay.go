@@ -33,8 +33,8 @@ var ErrRefused = errors.New("refused")
 // maxAnswer bounds an answer, bytes.
 const maxAnswer = 16 << 20
 
-// Ask sends one request to the control socket of a relay: GET /stats or /clients, or PUT /table. What
-// the relay refuses wraps ErrRefused; all else is about reaching it.
+// Ask sends one request to the control socket of a relay: GET /stats, /report or
+// /clients, or PUT /table or /global. What the relay refuses wraps ErrRefused; all else is about reaching it.
 func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)

@@ -88,13 +88,22 @@ func (d *desk) do(ctx context.Context, h OrderHandler, o wire.Order) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy--
-	d.known[o.ID] = &r
+	d.remember(o, &r)
+	d.answer(r)
+}
+
+// remember keeps a result for a repetition of its order. d.mu is held.
+func (d *desk) remember(o wire.Order, r *wire.OrderResult) {
+	if wire.Passing(o.Kind) {
+		delete(d.known, o.ID)
+		return
+	}
+	d.known[o.ID] = r
 	d.order = append(d.order, o.ID)
 	if len(d.order) > rememberResults {
 		delete(d.known, d.order[0])
 		d.order = slices.Delete(d.order, 0, 1)
 	}
-	d.answer(r)
 }
 
 // answer never waits: where nobody sends, the daemon asks again and is told from memory.

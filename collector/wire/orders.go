@@ -12,7 +12,15 @@ const (
 	// OrderShare gives the fairway-relay of a forwarding node a table: its body is the table
 	// (remap/relay.Table), and there is nothing to answer.
 	OrderShare = "share"
+	// OrderReport asks the fairway-relay what it did (remap/relay.Report), OrderGlobal gives it its part of an
+	// all-gather (remap/relay.Global), which needs no answer.
+	OrderReport = "report"
+	OrderGlobal = "global"
 )
+
+// Passing says that an order of a kind tells of a moment: who needs it again asks again under another ID, and
+// nobody keeps its answer.
+func Passing(kind string) bool { return kind == OrderReport || kind == OrderGlobal }
 
 // RemapOrder says what must be so when it is answered: the node's mount uses Forwarder. A mount
 // that does already answers OK and changes nothing.

@@ -3,6 +3,7 @@ package relay
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"time"
 
 	"fairway/remap/share"
 )
@@ -63,6 +64,9 @@ type queue struct {
 	length  int
 	from    *conn // whose requests go on, and how many may
 	more    int
+
+	since  time.Time // when something began to wait, while it does
+	waited time.Duration
 }
 
 // lane is one job's requests in their order. Its credit is what its last tokens have left, bytes; below 0
@@ -71,14 +75,49 @@ type lane struct {
 	waiting []request // from head on
 	head    int
 	credit  int
+	since   time.Time // when it began to wait, while it does
+	waited  time.Duration
 }
 
 func newQueue(s *sharing, random *rand.Rand) *queue {
 	q := &queue{lanes: make([]lane, len(s.jobs)), random: random}
-	if s.policy != nil {
+	q.choose(s)
+	return q
+}
+
+// choose serves what waits by the shares of s from now on, which has the same jobs.
+func (q *queue) choose(s *sharing) {
+	switch {
+	case s.policy == nil:
+		q.lottery = nil
+		return
+	case s.weights != nil:
+		q.lottery = share.NewLottery(share.Policy{share.Size}, s.weights, share.Flat)
+	default:
 		q.lottery = share.NewLottery(s.policy, s.jobs, s.idle)
 	}
-	return q
+	for i := range q.lanes {
+		q.lottery.Work(i, !q.lanes[i].empty())
+	}
+}
+
+// waits is how long each lane, and any, has had something to wait so far. In the order of arrival lanes are
+// not kept apart, and of each nothing is known.
+func (q *queue) waits(now time.Time) (each []time.Duration, any time.Duration) {
+	each = make([]time.Duration, len(q.lanes))
+	for i := range q.lanes {
+		if q.lottery == nil {
+			break
+		}
+		each[i] = q.lanes[i].waited
+		if !q.lanes[i].empty() {
+			each[i] += now.Sub(q.lanes[i].since)
+		}
+	}
+	if any = q.waited; q.length > 0 {
+		any += now.Sub(q.since)
+	}
+	return each, any
 }
 
 func (q *queue) push(job int, r request) {
@@ -87,8 +126,24 @@ func (q *queue) push(job int, r request) {
 	} else {
 		q.lottery.Work(job, true)
 	}
-	q.lanes[job].waiting = append(q.lanes[job].waiting, r)
+	l := &q.lanes[job]
+	if l.empty() {
+		l.since = time.Now()
+		if q.length == 0 {
+			q.since = l.since
+		}
+	}
+	l.waiting = append(l.waiting, r)
 	q.length++
+}
+
+// emptied notes that nothing of a lane waits any more; q.length says whether of others something does.
+func (q *queue) emptied(l *lane) {
+	now := time.Now()
+	l.waited += now.Sub(l.since)
+	if q.length == 0 {
+		q.waited += now.Sub(q.since)
+	}
 }
 
 // pop takes the next request; false when there is none.
@@ -98,7 +153,12 @@ func (q *queue) pop() (r request, found bool) {
 	}
 	q.length--
 	if q.lottery == nil {
-		return q.lanes[0].pop(), true
+		l := &q.lanes[0]
+		r := l.pop()
+		if l.empty() {
+			q.emptied(l)
+		}
+		return r, true
 	}
 	l := &q.lanes[q.current]
 	if q.more > 0 && l.credit > -maxOwed && !l.empty() && l.waiting[l.head].conn == q.from {
@@ -121,6 +181,7 @@ func (q *queue) take(l *lane) request {
 	if l.empty() {
 		l.credit = min(l.credit, quantum) // the rest of a token is kept; nobody saves more for later
 		q.lottery.Work(q.current, false)
+		q.emptied(l)
 	}
 	return r
 }
@@ -160,7 +221,11 @@ func (q *queue) drop(out func(request) bool) (dropped []request) {
 		}
 		clear(l.waiting[len(kept):])
 		l.waiting, l.head = kept, 0
-		if l.empty() && q.lottery != nil {
+		if !l.empty() {
+			continue
+		}
+		q.emptied(l)
+		if q.lottery != nil {
 			l.credit = min(l.credit, quantum)
 			q.lottery.Work(i, false)
 		}

@@ -54,12 +54,15 @@ type Relay struct {
 	sharing  *sharing
 	lease    *time.Timer // ends the policy; nil: it holds for ever
 	tables   uint64      // counts them, so that a late lease knows that it is not its own
+	global   held        // shares of an all-gather
 	queue    *queue
 	inFlight int
 	arrived  uint64
 	conns    map[*conn]bool
 	served   map[string]*Served // by job
 	byLane   []*Served          // the same by lane
+	begun    time.Time
+	waited   time.Duration // with something waiting, in queues before this one
 }
 
 // Served is what a relay has done for a job.
@@ -67,6 +70,10 @@ type Served struct {
 	Requests int64 `json:"requests"`
 	// Bytes are those of reads asked for and writes sent.
 	Bytes int64 `json:"bytes"`
+	// Cost is what the forwarder had to do for it: Bytes, and as much again as 32 KiB for each request.
+	Cost int64 `json:"cost"`
+	// WaitedSeconds is for how long any of its requests waited here.
+	WaitedSeconds float64 `json:"waited_seconds"`
 	// Waiting and Connections are those of now.
 	Waiting     int `json:"waiting"`
 	Connections int `json:"connections"`
@@ -80,7 +87,7 @@ func New(cfg Config) *Relay {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Relay{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{}, served: map[string]*Served{}}
+	r := &Relay{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{}, served: map[string]*Served{}, begun: time.Now()}
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
 	}
@@ -128,9 +135,15 @@ func (r *Relay) lapse(table uint64, seconds float64) {
 func (r *Relay) use(s *sharing) {
 	var waiting []request
 	if r.queue != nil {
+		each, any := r.queue.waits(time.Now())
+		for i, s := range r.byLane {
+			s.WaitedSeconds += each[i].Seconds()
+		}
+		r.waited += any
 		waiting = r.queue.drop(func(request) bool { return true })
 	}
 	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
+	s.weigh(r.global.shares)
 	r.sharing, r.queue = s, newQueue(s, r.random)
 	old := r.served
 	r.served, r.byLane = make(map[string]*Served, len(s.jobs)), r.byLane[:0]
@@ -171,6 +184,12 @@ func (r *Relay) Stats() map[string]Served {
 	for name, s := range r.served {
 		out[name] = *s
 	}
+	each, _ := r.queue.waits(time.Now())
+	for i, j := range r.sharing.jobs {
+		s := out[j.Name]
+		s.WaitedSeconds += each[i].Seconds()
+		out[j.Name] = s
+	}
 	for c := range r.conns {
 		name := r.sharing.jobs[c.lane].Name
 		s := out[name]
@@ -193,6 +212,7 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.endLease()
+		r.global.end()
 	}()
 	for {
 		client, err := l.Accept()
@@ -342,6 +362,7 @@ func (r *Relay) pump() {
 		s := r.byLane[c.lane]
 		s.Requests++
 		s.Bytes += int64(q.cost - requestCost)
+		s.Cost += int64(q.cost)
 	}
 }
 

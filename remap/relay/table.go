@@ -49,8 +49,10 @@ type sharing struct {
 	policy share.Policy // nil: order of arrival
 	idle   share.Idle
 	jobs   []share.Job
-	lane   map[netip.Addr]int
-	named  map[topology.NodeID]int
+	// weights are the jobs with their part of the global shares as size; nil: shares are local.
+	weights []share.Job
+	lane    map[netip.Addr]int
+	named   map[topology.NodeID]int
 }
 
 // maxLease bounds a lease, seconds: a year is as good as for ever.

@@ -109,7 +109,7 @@ func TestGatherSaysWhyNot(t *testing.T) {
 	a, b, c := Job{Name: "a", User: "u"}, Job{Name: "b", User: "v"}, Job{Name: "c", User: "w"}
 	one, two := busy("fwd0", a, b), busy("fwd1", c)
 	r := Gather(p, Inside, []Report{one, two})
-	if r.Reachable || !strings.Contains(r.Why, "a, b should have 66.7 % of all forwarders together and can have 50.0 %") || !strings.Contains(r.Why, "only at fwd0, 1 of 2") {
+	if r.Reachable || !strings.Contains(r.Why, "a, b should have 66.7 % of all forwarders together and can have 50.0 %") || !strings.Contains(r.Why, "only at fwd0, 1 of 2 forwarders") {
 		t.Errorf("reachable %v: %s", r.Reachable, r.Why)
 	}
 	near(t, "reached", r.Reached, []float64{.25, .25, .5}, 1e-12)

@@ -35,6 +35,7 @@ type Sender struct {
 	seed       int64 // keeps the order ids of two lives of the daemon apart
 	next       atomic.Uint64
 	sent, lost atomic.Uint64
+	gather     gatherer
 }
 
 // told is what a relay was told last.
@@ -49,7 +50,7 @@ func New(cfg Config) *Sender {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sender{cfg: cfg, relays: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano()}
+	return &Sender{cfg: cfg, relays: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(), gather: newGatherer(&cfg)}
 }
 
 const (
@@ -63,6 +64,11 @@ const (
 func (s *Sender) Run(ctx context.Context) {
 	if s.cfg.Policy == "" {
 		return
+	}
+	var gathering sync.WaitGroup
+	defer gathering.Wait()
+	if s.cfg.Lambda > 0 {
+		gathering.Go(func() { s.gatherEvery(ctx, s.cfg.Lambda) })
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -107,6 +113,13 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 		})
 	}
 	all.Wait()
+	taken := map[topology.ForwarderID]relay.Table{}
+	for f, r := range s.relays {
+		if r.table != nil {
+			taken[f] = tables[f]
+		}
+	}
+	s.gather.knows(taken)
 }
 
 // due says whether a relay is to be told: another table than it took at once, and the same again when
@@ -119,15 +132,7 @@ func (r *told) due(table []byte, now time.Time, renew time.Duration) bool {
 }
 
 func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t relay.Table, body []byte) {
-	ctx, cancel := context.WithTimeout(ctx, orderWithin)
-	defer cancel()
-	o := wire.Order{ID: fmt.Sprintf("share/%x/%d", s.seed, s.next.Add(1)), Kind: wire.OrderShare, Body: body}
-	o.Deadline, _ = ctx.Deadline()
-	res, err := s.cfg.Order(ctx, f.Node(), o)
-	if err == nil && !res.OK {
-		err = fmt.Errorf("agent of %s: %s", f, res.Err)
-	}
-	if err != nil {
+	if _, err := s.order(ctx, f, wire.OrderShare, body, orderWithin); err != nil {
 		s.lost.Add(1)
 		if !r.failed {
 			r.failed = true
@@ -142,8 +147,22 @@ func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t re
 	r.table, r.failed = body, false
 }
 
+// order has the agent of a forwarder do something, and waits no longer than within for the answer.
+func (s *Sender) order(ctx context.Context, f topology.ForwarderID, kind string, body []byte, within time.Duration) ([]byte, error) {
+	// The agent's clock may differ by more than an interval: by its clock there is more time.
+	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, s.seed, s.next.Add(1)), Kind: kind, Body: body, Deadline: time.Now().Add(max(within, orderWithin))}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	res, err := s.cfg.Order(ctx, f.Node(), o)
+	if err == nil && !res.OK {
+		err = fmt.Errorf("agent of %s: %s", f, res.Err)
+	}
+	return res.Body, err
+}
+
 // WriteMetrics writes what was sent in Prometheus text format.
 func (s *Sender) WriteMetrics(w io.Writer) {
 	fmt.Fprintf(w, "fairway_relay_tables_total{result=\"taken\"} %d\n", s.sent.Load())
 	fmt.Fprintf(w, "fairway_relay_tables_total{result=\"failed\"} %d\n", s.lost.Load())
+	s.gather.writeMetrics(w)
 }

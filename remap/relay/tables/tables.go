@@ -24,6 +24,8 @@ type Settings struct {
 	Idle   share.Idle `toml:"idle"`
 	// Lease is how long a relay keeps the policy without hearing more.
 	Lease time.Duration `toml:"lease"`
+	// Lambda is how often the relays' jobs are gathered and their global shares divided; 0: shares are local.
+	Lambda time.Duration `toml:"lambda"`
 	// Forwarders are patterns (path.Match) of those that have a relay; none means every forwarder.
 	Forwarders []string `toml:"forwarders"`
 	Priorities
@@ -83,12 +85,15 @@ func (s *Settings) ByPriority() bool {
 
 // Defaults tells nobody anything.
 func Defaults() Settings {
-	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Forwarders: []string{},
+	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Lambda: time.Second, Forwarders: []string{},
 		Priorities: Priorities{From: FromScheduler, QOS: map[string]float64{}, Default: 1}}
 }
 
 // MinLease leaves room for a lost order or two.
 const MinLease = 3 * time.Second
+
+// MinLambda is the shortest interval for which shares are global by the second one (section 5.6).
+const MinLambda = 50 * time.Millisecond
 
 // Validate refuses what cannot work. Its errors name the setting.
 func (s *Settings) Validate() error {
@@ -105,6 +110,9 @@ func (s *Settings) Validate() error {
 	}
 	if s.Lease < MinLease || s.Lease > 24*time.Hour {
 		return fmt.Errorf("lease = %s: want %s to 24h", s.Lease, MinLease)
+	}
+	if s.Lambda != 0 && (s.Lambda < MinLambda || s.Lambda > time.Minute) {
+		return fmt.Errorf("lambda = %s: want %s to 1m, or 0 for local shares", s.Lambda, MinLambda)
 	}
 	for _, p := range s.Forwarders {
 		if _, err := path.Match(p, ""); err != nil {
