@@ -10,6 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
+	"fairway/remap/relay/tables"
 )
 
 // SharesView is what a sharing policy would give the running jobs of a forwarder, or all of them.
@@ -17,7 +18,25 @@ type SharesView struct {
 	Policy    string               `json:"policy"` // with every level in it
 	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
 	Jobs      []ShareRow           `json:"jobs"` // the largest share first
+	// InForce is what relays share by now; nil where they are told no global shares.
+	InForce *tables.Gathering `json:"in_force,omitempty"`
 }
+
+// parts are a job's parts of what all relays do, in percent: by the policy in force, as far as the placement
+// of its work allows, and what it had. Missing where it has no work.
+func (v *SharesView) parts(j *ShareRow) []string {
+	if v.InForce == nil {
+		return nil
+	}
+	g := v.InForce.Of(j.Job)
+	if g == nil {
+		return []string{missing, missing, missing}
+	}
+	return []string{fixed(100*g.Share, 1), fixed(100*g.Reachable, 1), fixed(100*g.Got, 1)}
+}
+
+// partTitles stand above parts.
+var partTitles = []string{"GLOBAL", "REACH", "GETS"}
 
 // ShareRow is one job's share, 0..1.
 type ShareRow struct {
@@ -96,9 +115,13 @@ func (p *sharesPage) act(s *State, ask *asker, a action) tea.Cmd {
 func (p *sharesPage) table(*State) [][]string {
 	title, weight := p.shares.value.weight()
 	out := [][]string{{"job", "user", "group", title, "share"}}
+	if p.shares.value.InForce != nil {
+		out[0] = append(out[0], "global %", "reach %", "gets %")
+	}
 	for i := range p.shares.value.Jobs {
 		j := &p.shares.value.Jobs[i]
-		out = append(out, []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j), strconv.FormatFloat(j.Share, 'g', -1, 64)})
+		row := []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j), strconv.FormatFloat(j.Share, 'g', -1, 64)}
+		out = append(out, append(row, p.shares.value.parts(j)...))
 	}
 	return out
 }
@@ -125,12 +148,43 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 	if len(v.Jobs) == 0 {
 		return append(lines, clip(" No job runs here now.", w))
 	}
-	bars := max(0, w-56)
+	if v.InForce != nil {
+		lines = append(lines, inForce(v.InForce.Says, w, max(2, h/3))...)
+	}
 	title, weight := v.weight()
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" JOB         USER      GROUP     "+right(strings.ToUpper(title), 8)+"  SHARE %", w)))
+	head := " JOB         USER      GROUP     " + right(strings.ToUpper(title), 8) + "  SHARE %"
+	column, unit := 9, " %"
+	if w < len(head)+len(partTitles)*column {
+		column, unit = 7, ""
+	}
+	if v.InForce != nil {
+		for _, t := range partTitles {
+			head += right(t+unit, column)
+		}
+	}
+	bars := max(0, w-len(head)-6)
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
 	return append(lines, s.scrolled(len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
 		j := &v.Jobs[i]
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
-		return " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(weight(j), 8) + right(fixed(100*j.Share, 1), 9) + "  " + bar
+		line := " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(weight(j), 8) + right(fixed(100*j.Share, 1), 9)
+		for _, x := range v.parts(j) {
+			line += right(x, column)
+		}
+		return strings.TrimRight(line+"  "+bar, " ")
 	})...)
+}
+
+// inForce says how relays share now, in at most so many lines.
+func inForce(says []string, w, most int) (lines []string) {
+	for _, text := range says {
+		for i, line := range wrap(clean(text), w-3) {
+			indent := " "
+			if i > 0 {
+				indent = "   "
+			}
+			lines = append(lines, clip(indent+line, w))
+		}
+	}
+	return lines[:min(len(lines), most)]
 }

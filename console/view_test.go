@@ -98,6 +98,7 @@ func TestScreens(t *testing.T) {
 		{"domains-none", []string{"2", "down", "enter", "d"}, nil},
 		{"shares", []string{"8"}, nil},
 		{"shares-by-user", []string{"right", "enter", "8", "m", "m"}, nil},
+		{"shares-in-force", nil, func(s *script) { s.fake.Gathered = true; s.press("8") }},
 		{"pattern", []string{"8", "tab"}, nil},
 		{"pattern-refused", []string{"8", "tab", "e", "x", "enter"}, nil},
 		{"findings", []string{"3"}, nil},

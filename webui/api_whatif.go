@@ -41,6 +41,11 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 		v.Jobs[i].Share = x
 	}
 	slices.SortStableFunc(v.Jobs, func(a, b console.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	if s.cfg.Gathering != nil {
+		if g, ok := s.cfg.Gathering(); ok {
+			v.InForce = &g
+		}
+	}
 	return writeJSON(w, v)
 }
 

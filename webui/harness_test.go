@@ -29,6 +29,7 @@ import (
 	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
+	"fairway/remap/relay/tables"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/webui/ingest"
@@ -221,6 +222,7 @@ type siteOptions struct {
 	sim        *simmachine.Machine
 	log        *slog.Logger
 	steady     bool // every second has the same numbers
+	gathering  func() (tables.Gathering, bool)
 }
 
 func newSite(t testing.TB, o siteOptions) *site {
@@ -271,7 +273,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Canaries: s.canary, Archive: fakeArchive{}, Version: "test", Log: o.log, Audit: s.desk.History})
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Canaries: s.canary, Archive: fakeArchive{}, Gathering: o.gathering, Version: "test", Log: o.log, Audit: s.desk.History})
 	if err != nil {
 		t.Fatal(err)
 	}

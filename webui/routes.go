@@ -102,7 +102,7 @@ func (s *Server) routes() []route {
 			params: []param{{"q", "the SQL"}, {"limit", "at most so many rows"}}}},
 		{get, "/api/v1/archive/{name}", remap.Viewer, everyDoor, s.getAnalysis, doc{summary: "a named analysis; further parameters are its own", out: iolog.Result{}}},
 
-		{get, "/api/v1/shares", remap.Viewer, everyDoor, s.getShares, doc{summary: "what a sharing policy would give the running jobs", out: console.SharesView{},
+		{get, "/api/v1/shares", remap.Viewer, everyDoor, s.getShares, doc{summary: "what a sharing policy would give the running jobs, and what relays share by now", out: console.SharesView{},
 			params: []param{{"policy", "such as size-fair (without it) or group-user-size-fair"}, {"forwarder", "only jobs with a node on it"}}}},
 		{get, "/api/v1/cycles", remap.Viewer, everyDoor, s.getCycles, doc{summary: "periodic applications in the history of runs, and a set of them for /api/v1/periodic", out: console.CyclesView{},
 			params: []param{{"B", "bandwidth of the I/O system, GB/s; default all forwarders' peaks"}, {"b", "bandwidth of a compute node, GB/s"}}}},

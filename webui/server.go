@@ -16,6 +16,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
+	"fairway/remap/relay/tables"
 	"fairway/tsdb"
 	"fairway/webui/ingest"
 	"fairway/webui/live"
@@ -35,9 +36,11 @@ type Config struct {
 	Mounts rootcause.Mounts
 	// Priority is a running job's for policies that divide by it; nil: it is not known.
 	Priority func(*remap.Job) float64
-	Store    tsdb.Store
-	Desk     *remap.Desk // nil: no plans
-	Ingest   *ingest.Hub // nil: no agents
+	// Gathering is what relays share by now; nil, or false: they are told no global shares.
+	Gathering func() (tables.Gathering, bool)
+	Store     tsdb.Store
+	Desk      *remap.Desk // nil: no plans
+	Ingest    *ingest.Hub // nil: no agents
 	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
 	Driver live.Observer
 	// Jobs takes the batch system's word; nil: no jobs.

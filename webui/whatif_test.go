@@ -11,6 +11,7 @@ import (
 	"fairway/console"
 	"fairway/remap/dispatch"
 	"fairway/remap/periodic"
+	"fairway/remap/relay/tables"
 	"fairway/tsdb/history"
 )
 
@@ -134,4 +135,24 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 	b.shot("whatif-history")
 	b.key("m")
 	b.says("Shares under job-fair")
+}
+
+// What relays share by now stands beside the what-if: sentences, and three columns.
+func TestSharesInForceInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	v := tables.Gathering{
+		Policy: "size-fair", LambdaSeconds: 1, Says: []string{"in force: size-fair", "the global shares cannot be reached: 8 is crowded"},
+		Jobs: []tables.GatheredJob{{Job: "8", Share: .75, Reachable: .5, Got: .493}},
+	}
+	s := newSite(t, siteOptions{gathering: func() (tables.Gathering, bool) { return v, true }})
+	s.run(1)
+	startTwo(t, s)
+	if got := get[console.SharesView](s, "/api/v1/shares"); got.InForce == nil || got.InForce.Jobs[0].Got != .493 {
+		t.Errorf("%+v", got.InForce)
+	}
+	b.open("http://" + s.tcp + "/whatif")
+	b.says("in force: size-fair")
+	b.until("the job with work has its parts, the other none", `(() => { const text = [...document.querySelectorAll('table.shares tbody tr')].map((r) => [...r.cells].map((c) => c.textContent).join(' ').trim()); return text[0].endsWith('75.0 75.0 50.0 49.3') && text[1].endsWith('25.0 - - -'); })()`)
+	b.until("what is wrong is seen as wrong", `document.querySelector('p.bad')?.textContent.includes('8 is crowded')`)
+	b.shot("whatif-in-force")
 }

@@ -103,7 +103,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.web, err = webui.New(webui.Config{
 		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge, Canaries: d.canaries,
-		Archive: archiveOf(conf), Priority: priorityOf(conf), Mounts: conf.Mounts,
+		Archive: archiveOf(conf), Priority: priorityOf(conf), Gathering: sharing.Gathering, Mounts: conf.Mounts,
 		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:  d.desk.History, Metrics: meters, Version: version, Log: log,
 	})

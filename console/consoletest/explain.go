@@ -14,6 +14,7 @@ import (
 	"fairway/console"
 	"fairway/remap/filedomain"
 	"fairway/remap/periodic"
+	"fairway/remap/relay/tables"
 	"fairway/remap/share"
 	"fairway/remap/sharedfiles"
 )
@@ -87,7 +88,22 @@ func (f *Fake) Shares(_ context.Context, policy string, on topology.ForwarderID)
 		v.Jobs[i].Share = x
 	}
 	slices.SortStableFunc(v.Jobs, func(a, b console.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	if f.Gathered {
+		v.InForce = gathered()
+	}
 	return v, nil
+}
+
+// gathered is how three relays share: of two jobs with work one is crowded, and one relay is silent.
+func gathered() *tables.Gathering {
+	return &tables.Gathering{
+		Policy: "size-fair", LambdaSeconds: 1, Reachable: false, Says: []string{
+			"in force: size-fair, 2 of 3 relays serve by global shares, gathered every 1 s",
+			"the global shares cannot be reached: 88231 should have 84.2 % of all forwarders together and can have 50.0 %: they have more work than is done only at fwd017, 1 of 2 forwarders, with 50.0 % of what all do",
+			"fwd200 does not answer (order report to fwd200: no agent connected); its jobs have their local shares there",
+		},
+		Jobs: []tables.GatheredJob{{Job: "88231", Share: .8421, Reachable: .5, Got: .497, Forwarders: []topology.ForwarderID{"fwd017"}}, {Job: "88260", Share: .1579, Reachable: .5, Got: .503, Forwarders: []topology.ForwarderID{"fwd113"}}},
+	}
 }
 
 // Pattern is console.Explainer's: the real algorithm.

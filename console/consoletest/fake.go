@@ -29,7 +29,8 @@ type Fake struct {
 	// Calls are the writes that arrived, in order, as "verb id".
 	Calls []string
 	// Foreign, when set, is the name of everything that comes from users' logs and jobs.
-	Foreign string
+	Foreign  string
+	Gathered bool // relays share by global shares
 	// NoCanary, when set, is why no canary is sent.
 	NoCanary error
 	canary   *remap.Canary

@@ -35,10 +35,10 @@ export async function whatIfPage(app, q) {
     if (v.set) { set.value = lines(v.set); await draw(); }
   };
   const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
-  const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), bars(shares.jobs),
+  const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) => h(i === 1 && !shares.in_force.reachable ? 'p.bad' : 'p.dim', null, t)), bars(shares.jobs, shares.in_force),
     h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
     set, h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')), found, chart);
-  const table = () => [['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %'], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1)])];
+  const table = () => [['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %', ...parts(shares.in_force).map(([t]) => t)], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1), ...parts(shares.in_force).map(([, of]) => of(j))])];
   await draw();
   return { title: 'what if', el, timeless: true, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
 }
@@ -48,13 +48,22 @@ const weight = (jobs) => jobs[0]?.priority ? 'priority' : 'nodes';
 /** A set as JSON, an application a line. @param {any} set */
 const lines = (set) => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').replaceAll('},{', '},\n  {');
 
-/** One bar a job, at most forty. @param {any[]} jobs */
-function bars(jobs) {
+/** What relays share by now, as columns: heading, a job's value in percent, and what it means.
+ * @param {any} force @returns {[string, (j: any) => string, string][]} */
+const parts = (force) => {
+  if (!force) return [];
+  const of = new Map(force.jobs.map((/** @type {any} */ g) => [g.job, g]));
+  const value = (/** @type {string} */ name) => (/** @type {any} */ j) => of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-';
+  return [['GLOBAL %', value('share'), 'of what all relays do, by the policy in force'], ['REACH %', value('reachable'), 'as far as the forwarders that the job uses allow'], ['GETS %', value('got'), 'of what all relays did in the last intervals']];
+};
+
+/** One bar a job, at most forty. @param {any[]} jobs @param {any} force */
+function bars(jobs, force) {
   if (!jobs.length) return h('p.empty', null, 'No job runs here now.');
   const most = jobs[0].share, shown = jobs.slice(0, 40);
   const users = [...new Set(jobs.map((j) => j.user))];
-  return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...[weight(jobs).toUpperCase(), 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), h('th', null))),
-    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)),
+  return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...[weight(jobs).toUpperCase(), 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)), h('th', null))),
+    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)), ...parts(force).map(([, of]) => h('td.num', null, of(j))),
       h('td.bar', null, s('svg', { width: 320, height: 12, 'aria-hidden': true }, s('rect', { class: 'share', width: Math.max(1, 320 * j.share / most), height: 12, fill: hues[users.indexOf(j.user) % hues.length] }))))))),
   jobs.length > shown.length ? h('p.dim', null, `and ${jobs.length - shown.length} jobs with smaller shares`) : null);
 }

@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -230,91 +229,6 @@ func (m *member) since(f topology.ForwarderID, t relay.Table, last *relay.Report
 		m.capacity += forget * (all - m.capacity)
 	}
 	r.Capacity = max(m.capacity, all)
-	return r
-}
-
-// Gathering is the all-gather as people see it. Shares are parts of what all relays together do.
-type Gathering struct {
-	Policy        string    `json:"policy"`
-	LambdaSeconds float64   `json:"lambda_seconds"`
-	At            time.Time `json:"at"` // of the newest round
-	// Reachable says whether every job can have its share, Why why not.
-	Reachable bool            `json:"reachable"`
-	Why       string          `json:"why,omitempty"`
-	Jobs      []GatheredJob   `json:"jobs"` // those with work, the largest share first
-	Relays    []GatheredRelay `json:"relays"`
-}
-
-// GatheredJob is one job's part; clients in no job are without a name.
-type GatheredJob struct {
-	Job   topology.JobID `json:"job"`
-	User  string         `json:"user,omitempty"`
-	Group string         `json:"group,omitempty"`
-	// Share is what the policy gives, Reachable what the forwarders that the job uses allow of it, and Got
-	// what the job had in the last intervals.
-	Share      float64                `json:"share"`
-	Reachable  float64                `json:"reachable"`
-	Got        float64                `json:"got"`
-	Forwarders []topology.ForwarderID `json:"forwarders"` // where it has work
-}
-
-// GatheredRelay is one relay: how it serves, and why that is not by global shares.
-type GatheredRelay struct {
-	Forwarder topology.ForwarderID `json:"forwarder"`
-	By        relay.By             `json:"by"` // what it said last; empty when it does not answer
-	Why       string               `json:"why,omitempty"`
-}
-
-// Gathering says how the newest round came out; false while there is none.
-func (s *Sender) Gathering() (Gathering, bool) {
-	s.gather.mu.Lock()
-	defer s.gather.mu.Unlock()
-	return s.gather.shown, !s.gather.shown.At.IsZero()
-}
-
-func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]relay.Table, answers map[topology.ForwarderID]answer, names []topology.ForwarderID, reports []share.Report, round share.Round) {
-	v := Gathering{Policy: g.policy.String(), LambdaSeconds: g.lambda.Seconds(), At: at, Reachable: round.Reachable, Why: round.Why, Jobs: []GatheredJob{}, Relays: []GatheredRelay{}}
-	total := 0.0
-	for _, f := range names {
-		for _, x := range g.members[f].served {
-			total += x
-		}
-	}
-	for k, j := range round.Jobs {
-		row := GatheredJob{Job: topology.JobID(j.Name), User: j.User, Group: j.Group, Share: round.Shares[k], Reachable: round.Reached[k]}
-		for i, f := range names {
-			if !reports[i].Has(j.Name) {
-				continue
-			}
-			row.Forwarders = append(row.Forwarders, f)
-			if x := g.members[f].served[j.Name]; total > 0 {
-				row.Got += x / total
-			}
-		}
-		v.Jobs = append(v.Jobs, row)
-	}
-	slices.SortStableFunc(v.Jobs, func(a, b GatheredJob) int { return cmp.Compare(b.Share, a.Share) })
-	for _, f := range slices.Sorted(maps.Keys(tables)) {
-		v.Relays = append(v.Relays, relayOf(f, answers[f], len(names)))
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shown = v
-	g.rounds++
-}
-
-func relayOf(f topology.ForwarderID, a answer, inRound int) GatheredRelay {
-	r := GatheredRelay{Forwarder: f, By: a.report.By}
-	switch {
-	case a.err != nil:
-		r.By, r.Why = "", fmt.Sprintf("does not answer (%v); its jobs have their local shares there", a.err)
-	case r.By == relay.ByArrival:
-		r.Why = "serves in the order of arrival: it has no policy, or its lease has ended"
-	case r.By == relay.ByLocal && inRound < 2:
-		r.Why = "is alone in the all-gather, so its local shares are the global ones"
-	case r.By == relay.ByLocal:
-		r.Why = "has not served by global shares yet, or lost touch for a while"
-	}
 	return r
 }
 

@@ -58,6 +58,7 @@ const (
 	orderWithin = 5 * time.Second
 	atOnce      = 16
 	renewals    = 3 // in a lease, so that one may be lost
+	tryAgain    = 5 * time.Second
 )
 
 // Run sends until ctx ends. Without a policy it returns at once.
@@ -122,11 +123,14 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 	s.gather.knows(taken)
 }
 
-// due says whether a relay is to be told: another table than it took at once, and the same again when
-// renew has passed.
+// due says whether a relay is to be told: another table than it took at once, the same again when renew has
+// passed, and sooner after an order that failed.
 func (r *told) due(table []byte, now time.Time, renew time.Duration) bool {
-	if r.table != nil && !bytes.Equal(r.table, table) {
+	switch {
+	case r.table != nil && !bytes.Equal(r.table, table):
 		return true
+	case r.failed:
+		return now.Sub(r.tried) >= min(renew, tryAgain)
 	}
 	return now.Sub(r.tried) >= renew // never tried is long ago
 }

@@ -133,7 +133,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A relay hears of a change within a second, of none three times in a lease, and again after an order
+// A relay hears of a change within a second, of none three times in a lease, and soon again after an order
 // that failed; one without an agent does not keep the others waiting.
 func TestSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestSender(t *testing.T) {
 		at(60, func() {})
 		cancel()
 		<-done
-		want := []string{"0:", "20:", "31:1/1[c0]", "51:1/1[c0]", "56:"}
+		want := []string{"0:", "5:", "10:", "15:", "31:1/1[c0]", "51:1/1[c0]", "56:"}
 		if !slices.Equal(heard, want) {
 			t.Errorf("f0 heard %q, want %q", heard, want)
 		}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"fairway/collector/testbed"
+	"fairway/collector/topology"
+	"fairway/console"
+	"fairway/remap/dispatch"
+	"fairway/remap/relay"
+)
+
+// twoServers are two diods, each behind a relay whose agent the daemon reaches. The job "wide" has four nodes, two at
+// each; "narrow" has two at the first. Each node asks for more than there is.
+type twoServers struct {
+	t       *testing.T
+	d       *realDaemon
+	sockets [2]string
+}
+
+var wideAndNarrow = []struct {
+	job       string
+	forwarder int
+	node      int
+}{{"wide", 0, 0}, {"wide", 0, 1}, {"wide", 1, 2}, {"wide", 1, 3}, {"narrow", 0, 4}, {"narrow", 0, 5}}
+
+func newTwoServers(t *testing.T, lambda string) *twoServers {
+	cfg := testbed.Config{Forwarders: 2, ComputeNodes: 1, Loopback: true}
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
+	}
+	tb, err := testbed.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tb.Close() })
+	dir, err := os.MkdirTemp("", "gather") // short, for the sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	conf := fmt.Sprintf("[relay]\npolicy = \"size-fair\"\nlambda = %q\n", lambda)
+	mapping := "[default_mapping]\n"
+	for i := range 2 {
+		conf += fmt.Sprintf("[[node]]\nid = \"fwd%03d\"\nrole = \"forwarder\"\n", i)
+	}
+	for _, n := range wideAndNarrow {
+		conf += fmt.Sprintf("[[node]]\nid = \"%s\"\nrole = \"compute\"\n", address(n.node))
+		mapping += fmt.Sprintf("%q = \"fwd%03d\"\n", address(n.node), n.forwarder)
+	}
+	w := &twoServers{t: t, d: newRealDaemon(t, conf+mapping)}
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	t.Cleanup(func() { stop(); clients.Wait() })
+	secret := filepath.Join(dir, "token")
+	write(t, secret, agentSecret)
+	for i := range 2 {
+		name := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
+		w.sockets[i] = filepath.Join(dir, string(name))
+		listen := freeAddr(t)
+		// A window of one: the next request is always chosen here and never by diod.
+		background(t, "fairway-relay", "serve", "--control", w.sockets[i], "--window", "1", listen, tb.ForwarderAddr(name))
+		agent := filepath.Join(dir, string(name)+".toml")
+		write(t, agent, fmt.Sprintf("node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
+			"[source.procfs]\nenabled = false\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
+			name, w.d.addr, secret, filepath.Join(dir, "spool"+string(name)), w.sockets[i]))
+		background(t, "fairway-agent", "--config", agent)
+		wait(t, "the relay listens", func() bool { return stats(w.sockets[i]) != nil })
+		for _, n := range wideAndNarrow {
+			if n.forwarder == i {
+				clients.Go(func() { writeFrom(t, ctx, tb, listen, address(n.node), 8, fmt.Sprint("gather", n.node)) })
+			}
+		}
+	}
+	for _, job := range []string{"wide", "narrow"} {
+		r := dispatch.Request{Job: topology.JobID(job), User: job, App: "x"}
+		for _, n := range wideAndNarrow {
+			if n.job == job {
+				r.Nodes = append(r.Nodes, nodeID(n.node))
+			}
+		}
+		if err := w.d.ask("/api/v1/dispatch", job, r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, "the relays know the jobs", func() bool {
+		return stats(w.sockets[0])["narrow"].Connections == 2 && stats(w.sockets[1])["wide"].Connections == 2
+	})
+	return w
+}
+
+// bytes are what the jobs moved so far, of all servers.
+func (w *twoServers) bytes() (sum map[string]float64, requests int64) {
+	sum = map[string]float64{}
+	for _, s := range w.sockets {
+		for name, served := range stats(s) {
+			sum[name] += float64(served.Bytes)
+			requests += served.Requests
+		}
+	}
+	return sum, requests
+}
+
+// ratio is what wide moves for narrow, over so many requests.
+func (w *twoServers) ratio(requests int64) float64 {
+	before, from := w.bytes()
+	now, to := before, from
+	wait(w.t, fmt.Sprint(requests, " requests"), func() bool { now, to = w.bytes(); return to-from >= requests })
+	return (now["wide"] - before["wide"]) / (now["narrow"] - before["narrow"])
+}
+
+func (w *twoServers) shown() (v console.SharesView) {
+	if err := w.d.ask("/api/v1/shares", "", nil, &v); err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+// TestGlobalSharesOfTwoServers: of two forwarders together a job of four nodes is to have twice as much as one of two,
+// though it uses both and the other only the first. By local shares it has two thirds of the first and all of the second,
+// five times as much.
+func TestGlobalSharesOfTwoServers(t *testing.T) {
+	t.Run("local", func(t *testing.T) {
+		w := newTwoServers(t, "0s")
+		if v := w.shown(); v.InForce != nil {
+			t.Errorf("nothing is gathered, and it shows %+v", v.InForce)
+		}
+		wait(t, "the wide job has far more", func() bool {
+			got := w.ratio(4000)
+			t.Logf("local shares: wide to narrow %.3f", got)
+			return math.Abs(got/5-1) <= .2
+		})
+	})
+	t.Run("global", func(t *testing.T) {
+		w := newTwoServers(t, "500ms")
+		wait(t, "global shares are in force", func() bool {
+			v := w.shown().InForce
+			return v != nil && len(v.Relays) == 2 && v.Relays[0].By == relay.ByGlobal && v.Relays[1].By == relay.ByGlobal && len(v.Jobs) == 2
+		})
+		// Two servers of one machine are seldom equally fast for long: it is measured again.
+		wait(t, "2 to 1", func() bool {
+			got := w.ratio(20000)
+			t.Logf("global shares: wide to narrow %.3f; shown %+v", got, w.shown().InForce)
+			return math.Abs(got/2-1) <= .05
+		})
+		if v := w.shown().InForce; !v.Reachable || math.Abs(v.Of("wide").Got-2./3) > .1 {
+			t.Errorf("it shows %+v", v)
+		}
+	})
+}
