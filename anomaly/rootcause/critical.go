@@ -36,6 +36,9 @@ func criticalFiles(files []File) []Critical {
 				break
 			}
 			f := &files[best]
+			if len(out) == cap(out) { // as many for the rest as for what was seen
+				out = slices.Grow(out, 64+int(1.05*float64(len(out))*float64(len(order)-next)/float64(next)))
+			}
 			out = append(out, Critical{
 				Name: f.Name, Start: reached, End: f.End, Exclusive: f.End - reached, FileStart: f.Start, File: int(best),
 			})
@@ -105,28 +108,38 @@ func span(files []File) float64 {
 	return last - first
 }
 
+// mean is a mean by exclusive time.
+type mean struct{ sum, weight float64 }
+
+func (m *mean) add(v Known, seconds float64) {
+	if v.OK() {
+		m.sum += float64(v) * seconds
+		m.weight += seconds
+	}
+}
+
+func (m *mean) value() Known {
+	if m.weight == 0 {
+		return Unknown()
+	}
+	return Known(m.sum / m.weight)
+}
+
 // weigh averages the factors over the critical files by exclusive time (IOMiner equation 2). A file
-// that does not know a factor has no part in its mean.
+// that does not know a factor has no part in its mean. Each file is looked at once: they lie far apart.
 func weigh(files []File, critical []Critical) Factors {
-	mean := func(of func(*File) Known) Known {
-		var sum, weight float64
-		for _, c := range critical {
-			if v := of(&files[c.File]); v.OK() {
-				sum += float64(v) * c.Exclusive
-				weight += c.Exclusive
-			}
-		}
-		if weight == 0 {
-			return Unknown()
-		}
-		return Known(sum / weight)
+	var small, nonconsec, collective, osts, crowd mean
+	for i := range critical {
+		c := &critical[i]
+		f := &files[c.File]
+		small.add(f.Small, c.Exclusive)
+		nonconsec.add(f.Nonconsec, c.Exclusive)
+		collective.add(f.Collective, c.Exclusive)
+		osts.add(f.OSTs, c.Exclusive)
+		crowd.add(procsPerOST(f), c.Exclusive)
 	}
 	return Factors{
-		Small:       mean(func(f *File) Known { return f.Small }),
-		Nonconsec:   mean(func(f *File) Known { return f.Nonconsec }),
-		Collective:  mean(func(f *File) Known { return f.Collective }),
-		OSTs:        mean(func(f *File) Known { return f.OSTs }),
-		ProcsPerOST: mean(procsPerOST),
+		Small: small.value(), Nonconsec: nonconsec.value(), Collective: collective.value(), OSTs: osts.value(), ProcsPerOST: crowd.value(),
 	}
 }
 

@@ -2,8 +2,10 @@ package rootcause
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 	"unsafe"
@@ -11,17 +13,56 @@ import (
 
 // scanner reads the common shape of an intervals file: an object whose fields are "files", a list of
 // flat objects with plain strings, numbers, true, false and null, and "procs". encoding/json takes four times as long
-// for a million of them. Whatever else it meets makes it give up, and ParseJob begins again with encoding/json, which also
+// for a million of them. Whatever else it meets makes it give up, and ReadJob begins again with encoding/json, which also
 // words every error; so it only has to be right about what it accepts.
+//
+// It has a piece of the text at hand. What is cut off at the end of a piece is not understood, and tried again
+// with more; only a whole file object, which ends in a brace, is taken.
 type scanner struct {
-	b  []byte
-	at int
+	b     []byte
+	at    int
+	from  io.Reader
+	ended bool   // nothing comes after b
+	names []byte // room for names
 }
 
-// fastJob returns ok only for text that encoding/json would read to the same job. The job's names lie in b, which
-// must not be changed any more.
-func fastJob(b []byte) (j Job, ok bool) {
-	s := scanner{b: b}
+// pieceBytes is what is at hand at most: small enough to stay in a processor's cache, large enough for any
+// file object that is not odd. nameBytes is how much room for names is taken at once.
+const (
+	pieceBytes = 256 << 10
+	nameBytes  = 256 << 10
+)
+
+// more reads on, and says whether there is more at hand than before.
+func (s *scanner) more() bool {
+	if s.ended || s.at == 0 && len(s.b) == cap(s.b) {
+		return false
+	}
+	s.b = s.b[:copy(s.b[:cap(s.b)], s.b[s.at:])]
+	s.at = 0
+	had := len(s.b)
+	for len(s.b) < cap(s.b) && !s.ended {
+		n, err := s.from.Read(s.b[len(s.b):cap(s.b)])
+		s.b = s.b[:len(s.b)+n]
+		s.ended = err != nil // one that is not the end meets encoding/json again
+	}
+	return len(s.b) > had
+}
+
+// keep is the text of bytes that stay when those at hand go.
+func (s *scanner) keep(b []byte) string {
+	if len(b) > cap(s.names)-len(s.names) {
+		s.names = make([]byte, 0, max(nameBytes, len(b)))
+	}
+	from := len(s.names)
+	s.names = append(s.names, b...)
+	return in(s.names[from:])
+}
+
+// fastJob returns ok only for text that encoding/json would read to the same job. size is how long the text is.
+func fastJob(r io.Reader, size int64) (j Job, ok bool) {
+	s := scanner{b: make([]byte, 0, min(pieceBytes, size+1)), from: r}
+	s.more()
 	j.Procs = Unknown()
 	if !s.is('{') {
 		return j, false
@@ -40,32 +81,51 @@ func fastJob(b []byte) (j Job, ok bool) {
 			}
 			j.Procs = Known(v)
 		case string(key) == "files" && j.Files == nil:
-			if j.Files, ok = s.files(); !ok {
+			if j.Files, ok = s.files(size); !ok {
 				return j, false
 			}
+			s.more() // what follows is short, or odd
 		default:
 			return j, false
 		}
 	}
 	s.space()
-	return j, j.Files != nil && s.at == len(b)
+	return j, j.Files != nil && s.at == len(s.b) && s.ended
 }
 
-func (s *scanner) files() (files []File, ok bool) {
+func (s *scanner) files(size int64) (files []File, ok bool) {
 	if !s.is('[') {
 		return nil, false
 	}
-	files = make([]File, 0, min(bytes.Count(s.b, []byte{'{'}), len(s.b)/len(`{"start":0,"end":1}`)))
-	for first := true; !s.is(']'); first = false {
-		if !first && !s.is(',') {
-			return nil, false
+	files = []File{}
+	for begun := s.at; ; {
+		at := s.at
+		if s.is(']') {
+			return files, true
+		}
+		if len(files) == cap(files) {
+			files = slices.Grow(files, s.expect(len(files), s.at-begun, size))
 		}
 		files = append(files, File{Small: Unknown(), Nonconsec: Unknown(), Collective: Unknown(), Procs: Unknown(), OSTs: Unknown()})
-		if !s.file(&files[len(files)-1]) {
+		if (len(files) == 1 || s.is(',')) && s.file(&files[len(files)-1]) {
+			continue
+		}
+		files = files[:len(files)-1]
+		s.at = at
+		if !s.more() {
 			return nil, false
 		}
+		begun -= at
 	}
-	return files, true
+}
+
+// expect is for how many more files there should be room, when n took so many bytes of a text.
+func (s *scanner) expect(n, bytes int, size int64) int {
+	const few, most = 256, 1 << 22
+	if n < few {
+		return few
+	}
+	return int(min(most, 1+1.02*float64(size-int64(bytes))/float64(bytes)*float64(n)))
 }
 
 // word steps over a word and white space before it, if it is there.
@@ -266,7 +326,7 @@ func (s *scanner) file(f *File) bool {
 			if t == nil {
 				return false
 			}
-			f.Name = in(t)
+			f.Name = s.keep(t)
 			continue
 		}
 		if done, ok := s.noNumber(name, f); done || !ok {

@@ -85,14 +85,28 @@ func known(p *float64) Known {
 	return Known(*p)
 }
 
-// ParseJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
+// maxHeld bounds a text that must be held as a whole, bytes.
+const maxHeld = 1 << 30
+
+// ReadJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
 // "collective","procs","osts"}],"procs":n,"records":[...],"storage":{...}}, where start and end are required, osts is a
-// count or a list of targets and everything else may be missing. Its errors name the file and field. The job may refer
-// to b, which must not be changed afterwards.
-func ParseJob(b []byte) (Job, error) {
-	if j, ok := fastJob(b); ok {
+// count or a list of targets and everything else may be missing. Its errors name the file and field.
+func ReadJob(text *io.SectionReader) (Job, error) {
+	if j, ok := fastJob(text, text.Size()); ok {
 		return j, j.Check()
 	}
+	if text.Size() > maxHeld {
+		return Job{}, fmt.Errorf("more than %d bytes, and not the plain objects that are read piece by piece", maxHeld)
+	}
+	b := make([]byte, text.Size())
+	if _, err := io.ReadFull(io.NewSectionReader(text, 0, text.Size()), b); err != nil {
+		return Job{}, err
+	}
+	return parseJob(b)
+}
+
+// parseJob is ReadJob for any shape.
+func parseJob(b []byte) (Job, error) {
 	j := Job{Procs: Unknown()}
 	r := bytes.NewReader(b)
 	d := json.NewDecoder(r)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -258,8 +259,12 @@ func TestFindingsBecomeRecords(t *testing.T) {
 	}
 }
 
-func TestParseJob(t *testing.T) {
-	j, err := ParseJob([]byte(`{"files":[
+func readJob(b []byte) (Job, error) {
+	return ReadJob(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))))
+}
+
+func TestReadJob(t *testing.T) {
+	j, err := readJob([]byte(`{"files":[
 		{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":4},
 		{"name":"b","start":1,"end":2,"collective":true,"osts":["OST0003",20]}],"procs":8,
 		"records":[{"layer":"storage","node":"OST0014","what":"fail_slow","start":0,"end":9}]}`))
@@ -271,7 +276,7 @@ func TestParseJob(t *testing.T) {
 	}
 	f := func(text, want string) {
 		t.Helper()
-		if _, err := ParseJob([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readJob([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
@@ -290,20 +295,58 @@ func TestParseJob(t *testing.T) {
 	f(`{"files":[],"records":[{"layer":"compute","node":"n","what":"fail_slow"}]}`, "layer")
 }
 
-func FuzzParseJob(f *testing.F) {
+// A text of many pieces is read as encoding/json reads it whole, wherever the pieces end; names outlive them.
+func TestReadInPieces(t *testing.T) {
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		b := []byte(`{"files" : [`)
+		for i := 0; len(b) < 3*pieceBytes; i++ {
+			if i > 0 {
+				b = append(b, " ,\n"...)
+			}
+			b = fmt.Appendf(b, `{"name":"f%s%d", "start":%v,"end":%d, "osts" : null,"collective":true}`, strings.Repeat("x", r.IntN(300)), i, r.Float64(), 1+r.IntN(100))
+		}
+		b = append(b, " ] ,\"procs\": 12345 }\n"...)
+		fast, ok := fastJob(bytes.NewReader(b), int64(len(b)))
+		slow, err := parseJob(b)
+		if !ok || err != nil || fast.Procs != slow.Procs || len(fast.Files) != len(slow.Files) {
+			t.Fatalf("fast %v, %d files of %v procs; %v, %d files", ok, len(fast.Files), fast.Procs, err, len(slow.Files))
+		}
+		for i := range slow.Files {
+			if fmt.Sprint(fast.Files[i]) != fmt.Sprint(slow.Files[i]) {
+				t.Fatalf("file %d: %v, want %v", i, fast.Files[i], slow.Files[i])
+			}
+		}
+		// What is odd is found in a late piece too, and read from the beginning.
+		odd := append(bytes.TrimRight(b, " }\n"), `,"records":[]}`...)
+		if j, err := readJob(odd); err != nil || len(j.Files) != len(slow.Files) {
+			t.Fatalf("%d files, %v", len(j.Files), err)
+		}
+		if _, err := readJob(append(odd, '}')); err == nil {
+			t.Error("a text with something behind it is taken")
+		}
+	}
+	// An object larger than a piece is not plain.
+	long := []byte(`{"files":[{"start":0,"end":1,"name":"` + strings.Repeat("n", pieceBytes) + `"}]}`)
+	if j, err := readJob(long); err != nil || len(j.Files[0].Name) != pieceBytes {
+		t.Errorf("%d files, %v", len(j.Files), err)
+	}
+}
+
+func FuzzReadJob(f *testing.F) {
 	f.Add(`{"files":[{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":[1,"x"],"collective":false}]}`)
 	f.Add(`{"files":[ {"name":"a\u00e9","start":1.5e3,"end":01,"bytes":-0,"small":0.5} , {"start":1,"end":2} ] } `)
 	f.Add(`{"procs":3,"files":[{"start":1,"end":2,"collective":true,"small":null},{"start":1,"end":2,"collective":null,"osts":null}]}`)
 	f.Add(`{"files":[{"start":1.,"end":2},{"start":.5,"end":+2}]}`)
 	f.Add(`{"files":[{"name":"a","start":-1e308,"end":1e308}],"procs":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		fast, quick := fastJob([]byte(text))
+		fast, quick := fastJob(strings.NewReader(text), int64(len(text)))
 		slow := Job{Procs: Unknown()}
 		d := json.NewDecoder(strings.NewReader(text))
 		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast.Files) || fmt.Sprint(slow.Procs) != fmt.Sprint(fast.Procs)) {
 			t.Fatalf("%s: read to %v, and by encoding/json to %v, %v", text, fast, slow.Files, err)
 		}
-		j, err := ParseJob([]byte(text))
+		j, err := readJob([]byte(text))
 		if err != nil {
 			return
 		}
@@ -342,7 +385,7 @@ func BenchmarkMillionIntervals(b *testing.B) {
 func TestFastPathIsTaken(t *testing.T) {
 	f := func(text string, want bool) {
 		t.Helper()
-		if _, ok := fastJob([]byte(text)); ok != want {
+		if _, ok := fastJob(strings.NewReader(text), int64(len(text))); ok != want {
 			t.Errorf("%s: fast %v, want %v", text, ok, want)
 		}
 	}

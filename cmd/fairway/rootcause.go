@@ -31,8 +31,9 @@ func newRootcause() *cobra.Command {
 			"the storage targets did meanwhile, for everybody. \"-\" reads standard input.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// One pass over one input: the garbage is not worth collecting early.
-			defer debug.SetGCPercent(debug.SetGCPercent(400))
+			// One pass over one input: nothing of it is garbage before the end, so it is not looked for below a limit.
+			defer debug.SetGCPercent(debug.SetGCPercent(-1))
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(collectAbove))
 			job, err := readRootcause(cmd, args[0], rootcause.Op(op), &record)
 			if err != nil {
 				return program.BadUsage(err)
@@ -49,6 +50,9 @@ func newRootcause() *cobra.Command {
 	record.add(c)
 	return c
 }
+
+// collectAbove is how much memory may be used before garbage is collected, bytes.
+const collectAbove = 1 << 30
 
 // maxIntervals bounds what is held of standard input, bytes.
 const maxIntervals = 1 << 30
@@ -79,11 +83,7 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 		if len(record.files) > 0 {
 			return rootcause.Job{}, fmt.Errorf("%s: --lmt needs a Darshan log: intervals do not say on which day they were", name)
 		}
-		b := make([]byte, content.Size())
-		if _, err := io.ReadFull(content, b); err != nil {
-			return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
-		}
-		job, err := rootcause.ParseJob(b)
+		job, err := rootcause.ReadJob(content)
 		if err != nil {
 			return job, fmt.Errorf("%s: %w", name, err)
 		}
