@@ -197,7 +197,8 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 		share = bytes / layer.PeakBytesPerSec
 	}
 	// A peak that was learnt may only be the most that was asked for: a full node makes requests wait.
-	waits := o.QueueLen > 0 || wait > noticed
+	// What a server counts in its queue and serves does not wait.
+	waits := o.QueueLen-o.Serving > waiting || wait > noticed
 	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
 }
 
@@ -210,7 +211,10 @@ func (n *node) step(now int64, k int, hit bool, number float64, need, release in
 	n.streaks[k].step(now, hit, need, release)
 }
 
-const noticed = 1e-3 // seconds that requests wait before it is worth a word
+const (
+	noticed = 1e-3 // seconds that requests wait before it is worth a word
+	waiting = 0.5  // requests that wait in the mean of a second: an instant of one shows now and then
+)
 
 const trickle = 24 << 10 // bytes a request, mean, of seconds with nothing but the background
 

@@ -61,6 +61,12 @@ func TestNames(t *testing.T) {
 		{"dear writes that nobody waits for", only(failslow.Write, failslow.ClassSecond{Ops: 2500, Bytes: 2500 * 58e3, Wait: 5e-5, Exec: 2e-3}), layer, "[]"},
 		{"storm", only(failslow.Meta, failslow.ClassSecond{Ops: 20000, Exec: 4e-4}), layer, "[f0 meta_storm j1 f1 meta_storm j1]"},
 		{"full", only(failslow.Read, failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 0.03, Exec: 6e-3}), layer, "[f0 highbw j1 f1 highbw j1]"},
+		{"as much, of which nothing waits: a peak that was learnt", func(n int) failslow.Observation {
+			o := healthy(n)
+			o.Class[failslow.Read] = failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 3e-5, Exec: 6e-3}
+			o.QueueLen, o.Serving = 14.9, 14.7
+			return o
+		}, layer, "[]"},
 		{"slow layer", healthy, Layer{Read: 3, Write: 3}, "[* brownout_all]"},
 	} {
 		d := New(DefaultSettings())

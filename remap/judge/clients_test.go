@@ -80,33 +80,55 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 }
 
 // TestWaitingOutsideIsNoStorm: a metadata storm holds the server's threads. Operations that wait in busy
-// compute nodes, or on the way, do not.
+// compute nodes, or on the way, do not; nor do those that wait for others, or that the server spends on writes. Of a
+// server that does not tell what it holds nothing is said.
 func TestWaitingOutsideIsNoStorm(t *testing.T) {
+	metas := samples(collector.MetaOps, 900.0, collector.ClientMeta, 9e-3)
+	both := append(samples(collector.WriteOps, 300.0, collector.WriteBytes, 3e7, collector.ClientWrite, 36e-3), metas...)
 	for _, tc := range []struct {
-		inside float64
-		want   int
-	}{{0.2e-3, 0}, {8e-3, 1}} {
+		name          string
+		client        []collector.Sample
+		writes        float64
+		queue, waits  float64
+		quiet, stormy bool
+	}{
+		{"in the server", metas, 0, 7.2, 0, false, true},
+		{"outside", metas, 0, 0.2, 0, false, false},
+		{"behind others of its queue", metas, 0, 7.2, 5, false, false},
+		{"beside writes that hold as much as there is", both, 300, 6.5, 0, false, false},
+		{"a server that does not tell", metas, 0, 0, 0, true, false},
+	} {
 		board := observed.NewBoard(0)
 		w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
 		s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
 		s.Observed = topology.Mapping{"cn1": "fwd1"}
-		now, storms := time.Unix(1_700_000_000, 0), 0
+		server := samples(collector.MetaOps, 900.0)
+		if tc.writes > 0 {
+			server = append(server, samples(collector.WriteOps, tc.writes, collector.WriteBytes, 1e5*tc.writes)...)
+		}
+		if !tc.quiet {
+			server = append(server, samples(collector.ServerTime, tc.queue/(900+tc.writes), collector.QueueLen, tc.queue, collector.BacklogLen, tc.waits)...)
+		}
+		now, stormy := time.Unix(1_700_000_000, 0), false
 		for range 10 {
 			now = now.Add(time.Second)
 			at := now.Add(-time.Second).UnixMilli()
 			board.Take([]collector.Frame{
-				{Node: "cn1", Role: topology.Compute, TimeMillis: at, Samples: samples(collector.MetaOps, 900.0, collector.ClientMeta, 9e-3)},
-				{Node: "fwd1", Role: topology.Forwarder, TimeMillis: at, Samples: samples(collector.MetaOps, 900.0, collector.ServerTime, tc.inside, collector.QueueLen, 900*tc.inside)},
+				{Node: "cn1", Role: topology.Compute, TimeMillis: at, Samples: tc.client},
+				{Node: "fwd1", Role: topology.Forwarder, TimeMillis: at, Samples: server},
 			}, now)
-			storms = 0
+			stormy = false
 			for _, v := range w.Verdicts(now, s) {
 				if v.Kind == anomaly.MetaStorm {
-					storms++
+					stormy = true
+					if held := v.Evidence["meta_thread_share"]; math.Abs(held-tc.queue/16) > 0.01 {
+						t.Errorf("%s: %s", tc.name, v.Sentence)
+					}
 				}
 			}
 		}
-		if storms != tc.want {
-			t.Errorf("%g s in the server: %d metadata storms, want %d", tc.inside, storms, tc.want)
+		if stormy != tc.stormy {
+			t.Errorf("%s: a metadata storm: %v, want %v", tc.name, stormy, tc.stormy)
 		}
 	}
 }

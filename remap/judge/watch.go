@@ -172,16 +172,33 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 }
 
 // boundExec takes from the time that clients saw what was not spent in the server: what waits in a
-// client or on the way holds none of the server's threads.
+// client or on the way holds none of the server's threads. All classes together held as many as were in service; of
+// a server that does not tell how many nobody can say who holds its threads.
 func (w *Watch) boundExec() {
 	for i := range w.obs {
 		o := &w.obs[i]
-		t, ok := w.inside[o.Node]
-		if !ok || w.clock[o.Node] {
+		if w.clock[o.Node] {
 			continue
 		}
+		ops, held := 0.0, 0.0
 		for c := range o.Class {
-			o.Class[c].Exec = min(o.Class[c].Exec, t)
+			if k := &o.Class[c]; k.Ops > 0 {
+				ops += k.Ops
+				if k.Exec > 0 {
+					held += k.Ops * k.Exec
+				}
+			}
+		}
+		scale := math.NaN()
+		if t, ok := w.inside[o.Node]; ok {
+			in := t * ops
+			if o.Serving > 0 { // the others of its queue wait
+				in = min(in, o.Serving)
+			}
+			scale = min(1, in/held)
+		}
+		for c := range o.Class {
+			o.Class[c].Exec *= scale
 		}
 	}
 }
