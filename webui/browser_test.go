@@ -31,8 +31,9 @@ type tab struct {
 	expect []string
 }
 
-// newTab starts a browser of its own, with a fresh profile. Without a browser the test is skipped,
-// or fails where FAIRWAY_REQUIRE_BROWSER=1, or CI=true as root, says that there must be one.
+// newTab opens a tab with cookies, cache and storage of its own in the tests' browser. Without a browser
+// the test is skipped, or fails where FAIRWAY_REQUIRE_BROWSER=1, or CI=true as root, says that there must
+// be one.
 func newTab(t *testing.T, width, height int64) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -42,14 +43,13 @@ func newTab(t *testing.T, width, height int64) *tab {
 		}
 		t.Skip("no chromium here (apt-get install chromium)")
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-component-update", true))
-	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	browser, err := chromium.start(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(browser, 6*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
 	messages := chromedp.Console(ctx)

@@ -364,15 +364,20 @@ func (s *site) tick(now time.Time) {
 	go s.store.Append(context.Background(), frames) // durability is waited for elsewhere
 }
 
-// run ticks every second until the test ends, after so many seconds of past.
+// run ticks every second until the test ends, after so many seconds of past. The past reaches up to the
+// first tick, however long it takes to store it: a second that is left out is one in which nobody reported.
 func (s *site) run(past int) {
-	now := time.Now()
-	for i := past; i > 0; i-- {
-		if err := s.store.Append(context.Background(), s.machine.frames(now.Add(-time.Duration(i)*time.Second))); err != nil {
+	next := time.Now().Add(-time.Duration(past) * time.Second)
+	for next.Before(time.Now().Add(-time.Second)) {
+		var frames []collector.Frame
+		for ; next.Before(time.Now().Add(-time.Second)); next = next.Add(time.Second) {
+			frames = append(frames, s.machine.frames(next)...)
+		}
+		if err := s.store.Append(context.Background(), frames); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	s.tick(now.Add(-time.Second))
+	s.tick(time.Now().Add(-time.Second))
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
