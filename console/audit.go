@@ -142,12 +142,24 @@ func (p *auditPage) body(s *State, w, h int) []string {
 		}
 		lines = append(lines, clip(text, w))
 	}
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip("     SEQ  TIME          WHO             WHAT           SUBJECT      RESULT        REASON", w)))
-	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string {
+	// Below 100 columns nothing of a reason would be left; the chosen one's is below the list in any width.
+	line := func(seq, at, who, what, subject, result, reason string) string {
+		if w < 100 {
+			return right(seq, 6) + "  " + left(at, 14) + left(who, 14) + left(what, 14) + left(subject, 13) + result
+		}
+		return right(seq, 8) + "  " + left(at, 14) + left(who, 15) + " " + left(what, 15) + left(subject, 13) + left(result, 14) + reason
+	}
+	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(line("SEQ", "TIME", "WHO", "WHAT", "SUBJECT", "RESULT", "REASON"), w)))
+	p.cursor = max(0, min(p.cursor, len(rows)-1))
+	var under []string
+	if reason := clean(rows[p.cursor].Reason); reason != "" && h-len(lines) > 6 {
+		under = append([]string{rule(w)}, indent(wrap(reason, max(1, w-2)), w)...)
+	}
+	lines = append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines)-len(under), "", func(i int) string {
 		r := &rows[i]
-		return right(strconv.FormatUint(r.Seq, 10), 8) + "  " + left(moment(r.At, s.Now), 14) + left(clean(r.Actor), 15) + " " + left(clean(r.Action), 15) +
-			left(clean(r.Subject), 13) + left(clean(r.Result), 14) + clean(r.Reason)
+		return line(strconv.FormatUint(r.Seq, 10), moment(r.At, s.Now), clean(r.Actor), clean(r.Action), clean(r.Subject), clean(r.Result), clean(r.Reason))
 	})...)
+	return append(lines, under...)
 }
 
 // auditText is a filter as it is typed, its times in a zone.

@@ -12,7 +12,7 @@ import (
 func (p *forwarderPage) refuses(s *State, a action) string {
 	switch {
 	case a != actCanary:
-		return ""
+		return p.judging.refuses(s, a)
 	case s.replay != nil:
 		return "actions are off in a replay"
 	case s.stale():

@@ -98,7 +98,14 @@ func TestTheListsOfAForwarder(t *testing.T) {
 	s.sees(" why job 88260's I/O took as long as it did")
 	s.press("esc", "enter")
 	s.sees(" job 88260")
-	s.press("esc", "?")
+	s.press("esc")
+	s.fake.Do(func(o *console.Overview) { o.At = o.At.Add(-time.Minute) }) // its agents report no more
+	s.second()
+	s.press("j", "j")
+	if strings.Contains(s.screen(), "75      75") {
+		t.Errorf("old numbers of jobs are shown:\n%s", s.screen())
+	}
+	s.press("?")
 	s.sees(" j           the jobs here", " down        move down", " up k        move up")
 	s.asked()
 	s = newScript(t, 240, 120, 36)

@@ -1,10 +1,8 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,162 +10,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/remap"
 )
-
-// judging is what both pages of findings do to one: acknowledge, dismiss, withhold, take back.
-// Nobody is moved by any of it.
-type judging struct{ reason *reasoned }
-
-// reasoned is a reason being typed, and what is sent with it.
-type reasoned struct {
-	input
-	what string
-	send func(reason string) tea.Cmd
-	// long says that how long stands before the reason, which may then be short; sendLong takes it.
-	long     bool
-	sendLong func(long time.Duration, reason string) tea.Cmd
-}
-
-func (j *judging) field() *input {
-	if j.reason == nil {
-		return nil
-	}
-	return &j.reason.input
-}
-
-// typed sends what was asked with its reason.
-func (j *judging) typed(_ *State, _ *asker, ok bool) tea.Cmd {
-	if !ok {
-		j.reason = nil
-		return nil
-	}
-	r := j.reason
-	reason := strings.TrimSpace(r.text)
-	if r.long {
-		return j.silence(r, reason)
-	}
-	if n := len([]rune(reason)); n < reasonLetters {
-		r.label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, reasonLetters)
-		return nil
-	}
-	j.reason = nil
-	return r.send(reason)
-}
-
-func (j *judging) askWhy(what string, send func(string) tea.Cmd) {
-	j.reason = &reasoned{what: what, send: send}
-	j.reason.label = fmt.Sprintf("%s (%d letters or more):", what, reasonLetters)
-}
-
-// silence sends what was asked with how long, and the reason behind it.
-func (j *judging) silence(r *reasoned, text string) tea.Cmd {
-	first, why, _ := strings.Cut(text, " ")
-	long, err := readLong(first)
-	if err != nil {
-		r.label = r.what + " (" + err.Error() + "):"
-		return nil
-	}
-	j.reason = nil
-	return r.sendLong(long, strings.TrimSpace(why))
-}
-
-// readLong reads how long something is to be: 30m, 4h, 2d, 1h30m, or 0.
-func readLong(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	}
-	long, err := time.ParseDuration(text)
-	if err != nil || long < 0 {
-		return 0, fmt.Errorf("%q is no time such as 30m, 4h or 2d", text)
-	}
-	return long, nil
-}
-
-// excludeFor is how long a key withholds a forwarder; the command takes any time.
-const excludeFor = 4 * time.Hour
-
-func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.Cmd {
-	fwd := topology.ForwarderID(f.Node)
-	row := s.forwarder(fwd)
-	switch a {
-	case actAck:
-		return ask.judge("acknowledge "+f.ID, func(ctx context.Context) error {
-			_, err := ask.backend.Acknowledge(ctx, f.ID, "")
-			return err
-		})
-	case actSilence:
-		j.reason = &reasoned{long: true, what: "Silence " + clean(f.ID) + " for how long, and why", sendLong: func(long time.Duration, why string) tea.Cmd {
-			return ask.judge("silence "+f.ID, func(ctx context.Context) error {
-				_, err := ask.backend.Silence(ctx, f.ID, long, why)
-				return err
-			})
-		}}
-		j.reason.text, j.reason.label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
-	case actDismiss:
-		j.askWhy("Why is "+clean(f.ID)+" no fault", func(why string) tea.Cmd {
-			return ask.judge("dismiss "+f.ID, func(ctx context.Context) error {
-				_, err := ask.backend.Dismiss(ctx, f.ID, why)
-				return err
-			})
-		})
-	case actExclude:
-		if row == nil {
-			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
-			return nil
-		}
-		j.withhold(ask, row)
-	case actPropose:
-		if row == nil {
-			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
-			return nil
-		}
-		return s.open(ask, newProposePage(fwd, nil))
-	}
-	return nil
-}
-
-// withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
-func (j *judging) withhold(ask *asker, row *ForwarderRow) {
-	fwd := row.ID
-	if row.State == remap.ForwarderExcluded {
-		j.askWhy("Why back into allocation with "+clean(string(fwd)), func(why string) tea.Cmd {
-			return ask.judge("return "+string(fwd), func(ctx context.Context) error {
-				_, err := ask.backend.Return(ctx, fwd, why)
-				return err
-			})
-		})
-		return
-	}
-	j.askWhy(fmt.Sprintf("Why withhold %s from allocation for 4 h", clean(string(fwd))), func(why string) tea.Cmd {
-		return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
-			_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
-			return err
-		})
-	})
-}
-
-// judged is the answer to something said about a finding.
-type judged struct{ what string }
-
-func (k *asker) judge(call string, f func(context.Context) error) tea.Cmd {
-	return ask(k, call, func(ctx context.Context) (judged, error) { return judged{call}, f(ctx) })
-}
-
-func (k *asker) finding(id string) tea.Cmd {
-	return ask(k, "finding "+id, func(ctx context.Context) (FindingView, error) { return k.backend.Finding(ctx, id) })
-}
-
-func (j *judging) answer(s *State, msg tea.Msg) {
-	if a, ok := msg.(answer[judged]); ok {
-		s.Note = "done: " + clean(a.value.what)
-		if a.req.Err != nil {
-			s.Note = "refused: " + clean(a.req.Err.Error())
-		}
-	}
-}
 
 // findingPage is one finding: its sentence, its life, whom it hits, and the evidence as it was
 // when it last changed.
@@ -263,7 +106,7 @@ func (p *findingPage) body(s *State, w, h int) []string {
 	lines := append([]string{""}, indent(wrap(clean(f.Sentence), max(1, w-2)), w)...)
 	lines = append(lines, "", clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s", f.Confidence, f.Score, orMissing(f.Model), clock(f.Since)), w))
 	for _, i := range f.Impact {
-		lines = append(lines, clip(fmt.Sprintf(" job %s waits here for %.0f%% of its nodes' time", clean(string(i.Job)), 100*i.Share), w))
+		lines = append(lines, clip(fmt.Sprintf(" job %s waits here for %s of its nodes' time", clean(string(i.Job)), estimatedShare(i.Share)), w))
 	}
 	if f.Open() && f.Silent(s.Now) {
 		lines = append(lines, clip(fmt.Sprintf(" silent until %s: it calls nobody, unless it is confirmed or excluded before", moment(f.Silenced, s.Now)), w))

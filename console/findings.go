@@ -186,7 +186,15 @@ func impact(f *anomaly.Finding) string {
 	if len(f.Impact) == 1 {
 		noun = "job"
 	}
-	return fmt.Sprintf("%d %s, ~%.0f%% of its time", len(f.Impact), noun, 100*most)
+	return fmt.Sprintf("%d %s, %s of its time", len(f.Impact), noun, estimatedShare(most))
+}
+
+// estimatedShare is an estimated share in percent: a little is not nothing.
+func estimatedShare(v float64) string {
+	if v > 0 && v < 0.005 {
+		return "<1%"
+	}
+	return fmt.Sprintf("~%.0f%%", 100*v)
 }
 
 // stateWords is a finding's state; in probation also how far that has come.

@@ -29,6 +29,8 @@ type forwarderPage struct {
 	probe  bool  // a canary is under way
 	panel  panel // which list has the cursor
 	job    topology.JobID
+	// chose says that job was moved to: "" is then the row of the nodes without a job.
+	chose  bool
 	target int
 }
 
@@ -75,13 +77,16 @@ func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
 }
 
 func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
-	if a != p.asked.act {
-		p.asked = question{}
-	}
 	switch a {
 	case actCanary:
 		return p.askCanary(s, ask)
+	case actApprove:
+		return p.approve(s)
 	case actExclude:
+		if why := p.refuses(s, a); why != "" {
+			s.Note = "refused: " + why
+			return nil
+		}
 		row := s.forwarder(p.id)
 		if row == nil {
 			s.Note = "refused: " + clean(string(p.id)) + " is not in the picture"
@@ -107,6 +112,14 @@ func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
+// unask takes a question back when another key comes.
+func (p *forwarderPage) unask(a action) {
+	p.judging.unask(a)
+	if a != p.asked.act {
+		p.asked = question{}
+	}
+}
+
 // client is the place of the chosen compute node; -1 while none is.
 func (p *forwarderPage) client() int {
 	return slices.IndexFunc(p.detail.ClientNodes, func(c ClientRow) bool { return c.ID == p.cursor })
@@ -121,7 +134,7 @@ func (p *forwarderPage) move(a action) {
 	case panelJobs:
 		rows, _ := p.jobsHere()
 		if at := p.jobAt(rows); len(rows) > 0 {
-			p.job = rows[max(0, min(at+steps[a], len(rows)-1))].job
+			p.job, p.chose = rows[max(0, min(at+steps[a], len(rows)-1))].job, true
 		}
 	case panelStorage:
 		p.target = max(0, min(p.target+steps[a], len(p.detail.Storage.Rows)-1))
@@ -150,6 +163,9 @@ func (p *forwarderPage) openChosen(s *State, ask *asker, a action) tea.Cmd {
 		return s.open(ask, newWhyPage(string(job)))
 	case job != "":
 		return s.open(ask, newJobPage(string(job)))
+	case a == actOpen && p.panel == panelJobs && p.chose:
+		s.Note = "what these nodes run is not known"
+		return nil
 	case a == actOpen:
 		s.Note = "no job is chosen: " + s.key(actJobsHere) + " goes to the jobs here"
 		return nil

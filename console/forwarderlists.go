@@ -43,8 +43,11 @@ func (p *forwarderPage) jobsHere() (all []*jobLoad, total float64) {
 	return all, total
 }
 
-// jobAt is the cursor's row; 0 when its job is gone.
+// jobAt is the cursor's row; 0 until it is moved, and when its job is gone.
 func (p *forwarderPage) jobAt(rows []*jobLoad) int {
+	if !p.chose {
+		return 0
+	}
 	return max(0, slices.IndexFunc(rows, func(l *jobLoad) bool { return l.job == p.job }))
 }
 
@@ -96,8 +99,11 @@ func (p *forwarderPage) jobs(s *State, w, h int, cursor bool) []string {
 		return []string{clip(head, w), clip(" No compute node is seen to use it.", w)}
 	}
 	line := func(i int) string {
-		l := all[i]
+		l := *all[i]
 		share := part(sum(l.read, l.write), total)
+		if s.stale() {
+			l.read, l.write, l.meta, share = nil, nil, nil, nil
+		}
 		return " " + left(orMissing(string(l.job)), 14) + right(mega(l.read), 8) + right(mega(l.write), 8) + right(count(l.meta), 8) + right(strconv.Itoa(l.nodes), 7) + right(ratio(share), 8)
 	}
 	return s.listed(head, len(all), p.jobAt(all), w, h, cursor, actJobsHere, line)
@@ -116,7 +122,10 @@ func (p *forwarderPage) storage(s *State, w, h int, cursor bool) []string {
 	}
 	head := " " + left(name, 22) + right(req, 7) + right("MB/s", 8) + right("LATms", 8) + right("peers", 8)
 	line := func(i int) string {
-		r := &v.Rows[i]
+		r := v.Rows[i]
+		if s.stale() {
+			r = StorageRow{Target: r.Target}
+		}
 		moved := mega(sum(r.ReadBytesPerSec, r.WriteBytesPerSec))
 		if r.Estimated && moved != missing {
 			moved = "~" + moved

@@ -193,7 +193,7 @@ func fuzzy(name, query string) bool {
 }
 
 func (p *goPage) body(s *State, w, h int) []string {
-	about := max(40, w-62)
+	about := max(30, w-62)
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(" "+left("NAME", 18)+left("", about)+left("KEY", 7)+"COMMAND", w))}
 	hits := s.hits(p.query.text)
 	if len(hits) == 0 {

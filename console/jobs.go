@@ -72,7 +72,7 @@ var jobsList = &listing[JobRow]{
 				running++
 			}
 		}
-		return fmt.Sprintf(" jobs   %d running, %d of the ended", running, len(rows)-running)
+		return fmt.Sprintf(" jobs   %d running, %d that ended last", running, len(rows)-running)
 	},
 	line: func(s *State, r *JobRow) string {
 		ended, ran := "running", s.Now.Sub(r.Start)

@@ -51,7 +51,7 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 			t.Errorf("%v: %v, want %s: %s", c.wishes, err, c.action, c.says)
 		}
 	}
-	if _, err := console.Remap(map[string][]string{"next": {"m"}, "approve": {"a"}}); strings.Count(err.Error(), "\n") != 1 {
+	if _, err := console.Remap(map[string][]string{"next": {"m"}, "approve": {"v"}}); strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("not every fault is named: %v", err)
 	}
 }

@@ -152,11 +152,11 @@ func (p *logsPage) body(s *State, w, h int) []string {
 	}
 	rows := p.rows(s)
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
-	which := "more than 1,000 processes, 10 MB each, below 1 GB/s on the critical path (a all)"
+	which := "more than 1,000 processes, 10 MB each, below 1 GB/s on the critical path (" + s.key(actAll) + " all)"
 	if p.all {
-		which = "all in the archive (a only slow ones)"
+		which = "all in the archive (" + s.key(actAll) + " only slow ones)"
 	}
-	lines := []string{clip(fmt.Sprintf(" %d jobs: %s", len(rows), which), w)}
+	lines := indent(wrap(fmt.Sprintf("%d jobs: %s", len(rows), which), max(1, w-2)), w)
 	if p.jobs.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.jobs.err.Error()), w)))
 	}

@@ -271,6 +271,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		}
 	}
 	a := s.keys.actionOf(s.page().name(), k.String())
+	if q, ok := s.page().(questioner); ok {
+		q.unask(a)
+	}
 	if s.replay != nil && acts[a] {
 		s.Note = "refused: actions are off in a replay; " + s.key(actLive) + " goes back to live"
 		return nil

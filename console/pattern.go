@@ -96,7 +96,7 @@ func (p *patternPage) title(*State, int) string { return " what if: staggered I/
 func (p *patternPage) body(s *State, w, h int) []string {
 	if p.pattern.err != nil {
 		lines := p.pattern.missing(s, "", w)
-		return append(lines, clip(" e changes the set, as fairway periodic reads it.", w))
+		return append(lines, clip(" "+s.key(actEdit)+" changes the set, as fairway periodic reads it.", w))
 	}
 	if !p.pattern.have || p.pattern.call != p.call() {
 		return p.pattern.missing(s, "a pattern", w)
@@ -107,9 +107,9 @@ func (p *patternPage) body(s *State, w, h int) []string {
 		s.Palette.paint(s.Palette.bold, clip(" "+left("", 34)+right("SYSEFFICIENCY %", 16)+right("DILATION", 10), w)),
 		clip(" "+left("with the pattern", 34)+right(ratio(&v.SysEfficiency), 16)+right(number(v.Dilation), 10), w),
 		clip(" "+left("bandwidth shared fairly, no plan", 34)+right(ratio(&v.Unplanned.SysEfficiency), 16)+right(number(v.Unplanned.Dilation), 10), w),
-		clip(fmt.Sprintf(" no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end", ratio(&v.KnapsackBound), ratio(&v.UpperBound)), w),
-		"",
 	}
+	bound := fmt.Sprintf("no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end", ratio(&v.KnapsackBound), ratio(&v.UpperBound))
+	lines = append(append(lines, indent(wrap(bound, max(1, w-2)), w)...), "")
 	return scroll(append(lines, p.gantt(s, w)...), &p.top, h)
 }
 

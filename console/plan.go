@@ -130,9 +130,6 @@ func diff(was, is []string) []string {
 }
 
 func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
-	if a != p.asked.act {
-		p.asked = question{}
-	}
 	switch a {
 	case actOpen:
 		return s.back(ask) // the focus is on Cancel whenever a key arrives here
@@ -165,6 +162,13 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 		return p.send(ask, a)
 	}
 	return nil
+}
+
+// unask takes a question back when another key comes.
+func (p *planPage) unask(a action) {
+	if a != p.asked.act {
+		p.asked = question{}
+	}
 }
 
 func (p *planPage) question(s *State, a action) string {

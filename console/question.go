@@ -21,3 +21,10 @@ func (q *question) again(s *State, a action) bool {
 	*q = question{a, s.Now}
 	return false
 }
+
+// questioner is a page that asks once before it changes the machine.
+type questioner interface {
+	// unask takes the question back unless a answers it. It hears of every key, also of those that lead
+	// to other pages: coming back is no answer.
+	unask(a action)
+}

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,10 @@ func (p *whyPage) title(*State, int) string {
 }
 
 func (p *whyPage) body(s *State, w, h int) []string {
+	if !p.cause.have && errors.Is(p.cause.err, ErrNotFound) {
+		text := "No log of this job is in the archive, so what its I/O waited for is not known. 'fairway import PATH' on the daemon's host takes its Darshan logs in; " + s.key(actOpen) + " opens the job."
+		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
+	}
 	if !p.cause.have {
 		return p.cause.missing(s, "the logs of job "+clean(string(p.id)), w)
 	}

@@ -164,13 +164,13 @@ func Title(p *Plan) string {
 func moveLines(moves []Move) []string {
 	type way struct{ from, to topology.ForwarderID }
 	var order []way
-	nodes := map[way][]string{}
+	nodes := map[way][]topology.NodeID{}
 	for _, m := range moves {
 		w := way{m.From, m.To}
 		if nodes[w] == nil {
 			order = append(order, w)
 		}
-		nodes[w] = append(nodes[w], string(m.Node))
+		nodes[w] = append(nodes[w], m.Node)
 	}
 	lines := make([]string, 0, len(order))
 	for _, w := range order {
@@ -178,9 +178,22 @@ func moveLines(moves []Move) []string {
 		if w.from == w.to {
 			verb = fmt.Sprintf("  stay on %s", w.to)
 		}
-		lines = append(lines, shorten(nodes[w])+verb)
+		lines = append(lines, foldNodes(nodes[w])+verb)
 	}
 	return lines
+}
+
+// foldNodes names nodes so shortly that the way behind them is seen in a narrow terminal: as ranges, or
+// the first ones where these say no less than all names.
+func foldNodes(nodes []topology.NodeID) string {
+	const most = 40 // letters
+	if len(nodes) == 1 {
+		return string(nodes[0])
+	}
+	if text := fmt.Sprintf("%s (%d)", topology.FoldHostList(nodes), len(nodes)); len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s %s and %d more", nodes[0], nodes[1], len(nodes)-2)
 }
 
 // shorten lists up to eight names.

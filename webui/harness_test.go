@@ -344,7 +344,7 @@ func (s *site) situation() *remap.Situation {
 	parts.Findings = s.find
 	s.findMu.Unlock()
 	if s.desk != nil {
-		parts.Owner = s.desk.Owners()
+		parts.Owner, parts.Excluded = s.desk.Owners(), s.desk.Excluded()
 	}
 	if s.jobs != nil {
 		parts.Jobs = s.jobs.Running()

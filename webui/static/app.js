@@ -85,6 +85,7 @@ async function show() {
   if (path === 'history') path = 'overview', q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`);
   const opening = `Opening /${path}: the server has not answered yet.`;
   const slow = setTimeout(() => { if (mine === turn) note(opening); }, 700);
+  if (!live.ws) live.connect(); // the bar says how it is while the page still loads
   await setMoment(q, mine);
   if (mine !== turn) return clearTimeout(slow);
   const [name, ...rest] = path.split('/');
@@ -207,7 +208,7 @@ export const isOpen = (f) => !['returned', 'dismissed'].includes(f.state);
 /** How old the picture is, and how that is said. @param {any} o @returns {{kind: string, text: string}} */
 function ageOf(o) {
   const lost = connected ? '' : '  disconnected, trying again';
-  if (!o) return { kind: 'late', text: connected ? 'connected' : 'connecting' };
+  if (!o) return { kind: 'late', text: connected ? 'connected' : live.tries > 1 ? 'no connection, trying again' : 'connecting' };
   const at = Date.parse(o.at);
   if (!(at > 0)) return { kind: 'late', text: `${o.machine}  no second of data yet${lost}` };
   const end = at + 1000, ms = Math.max(0, app.now() - end);
@@ -343,7 +344,7 @@ async function dialog(which) {
   typed = '';
   try {
     const { dialogs } = await import('./dialogs.js?v=__V__');
-    dialogs[which](app, { keys: keysNow(), keyName, log: api.log, refresh, typed });
+    dialogs[which](app, { keys: keysNow(), own: page?.keys ?? {}, isOpen, keyName, log: api.log, refresh, typed });
   } catch (err) {
     note(`The dialog could not be loaded: ${/** @type {Error} */ (err).message}`);
   } finally {

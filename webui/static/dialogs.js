@@ -13,6 +13,14 @@ function open(label, ...children) {
   return d;
 }
 
+/** The pages: name, what it shows, key, command, address. @type {[string, string, string, string, string][]} */
+const pagesOf = [['overview', 'the whole layer', '1', 'fairway top', '/overview'], ['table', 'all forwarders', 'g', 'fairway nodes', '/overview?view=table'], ['compute nodes', 'all of them as a grid', 'c', '', '/overview?view=compute'], ['flow of jobs', 'over forwarders to storage', 'f', '', '/overview?view=flow'],
+  ['interference of jobs', 'who stands in whose way', 'f f', '', '/overview?view=matrix'], ['history, replay', 'as it was a minute ago', 'H', 'fairway replay', '/history'], ['jobs', 'running and ended jobs', '2', 'fairway jobs', '/jobs'], ['findings', 'what is wrong', '3', 'fairway findings', '/findings'],
+  ['plans', 'all plans', '4', 'fairway plans', '/plans'], ['audit', 'who did what', '5', 'fairway audit', '/audit'], ['calendar', 'how busy the forwarders were', '6', 'fairway occupancy', '/occupancy'], ['logs', 'jobs of low bandwidth', '7', 'fairway query low-bandwidth', '/logs'], ['what if', 'shares, staggered I/O', '8', 'fairway shares, fairway periodic', '/whatif']];
+
+/** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
+const jobsOf = (o) => [...new Map((o?.forwarders ?? []).filter((/** @type {any} */ r) => r.top_job).map((/** @type {any} */ r) => [r.top_job, r.id])).entries()];
+
 export const dialogs = {
   /** Only the keys that work here. @param {any} _app @param {any} x */
   help(_app, x) {
@@ -32,14 +40,26 @@ export const dialogs = {
   /** @param {import('./app.js').App} app @param {any} x */
   go(app, x) {
     const o = app.overview;
-    const targets = [...(o?.forwarders ?? []).map((/** @type {any} */ r) => [`${r.id}`, r.state === 'ok' ? '' : r.state.toUpperCase(), `/forwarders/${r.id}`, `fairway node ${r.id}`]), ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, `/plans/${p.id}`, `fairway plan show ${p.id}`]),
-      ['overview', '1', '/overview', 'fairway top'], ['table', 'g', '/overview?view=table', 'fairway nodes'], ['compute nodes', 'c', '/overview?view=compute', ''], ['flow of jobs', 'f', '/overview?view=flow', ''], ['interference of jobs', 'f f', '/overview?view=matrix', ''], ['history, replay', 'H', '/history', 'fairway top'], ['plans', '4', '/plans', 'fairway plans'], ['findings', '3', '/findings', 'fairway findings'], ['jobs', '2', '/jobs', 'fairway jobs'], ['audit', '5', '/audit', 'fairway audit'], ['occupancy calendar', '6', '/occupancy', ''], ['I/O logs', '7', '/logs', 'fairway query low-bandwidth'], ['what if', '8', '/whatif', 'fairway shares, fairway periodic']];
+    /** name, what it is, its key, the command that does the same, where it leads or what it does @type {[string, string, string, string, string|(() => void)][]} */
+    const targets = [
+      ...Object.entries(x.own).filter(([k, v]) => v[0] && !['Enter', '>', '<', 'r'].includes(k) && !k.startsWith('Arrow')).map(([k, v]) => /** @type {any} */ ([v[0], 'on this page', x.keyName(k), '', v[1]])),
+      ...pagesOf,
+      ...(o?.findings ?? []).filter(x.isOpen).map((/** @type {any} */ f) => [f.id, `${f.node} ${f.sentence || f.kind}`, '', `fairway findings ${f.id}`, `/findings/${f.id}`]),
+      ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, '', `fairway plan show ${p.id}`, `/plans/${p.id}`]),
+      ...jobsOf(o).map(([j, f]) => /** @type {any} */ ([j, `job, the largest on ${f}`, '', `fairway job ${j}`, `/jobs/${encodeURIComponent(j)}`])),
+      ...(o?.forwarders ?? []).map((/** @type {any} */ r) => [r.id, r.state, 'enter', `fairway node ${r.id}`, `/forwarders/${r.id}`]),
+    ];
     const list = h('tbody');
-    const box = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'go to', placeholder: 'forwarder, plan or page', input: draw, keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); const t = hits()[0]; if (t) { d.close(); app.go(t[2]); } } } }));
+    const follow = (/** @type {string|(() => void)} */ to) => { d.close(); typeof to === 'string' ? app.go(to) : to(); };
+    const box = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'go to', placeholder: 'forwarder, job, finding, plan, page or key', input: draw, keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); const t = hits()[0]; if (t) follow(t[4]); } } }));
     // A colon in front says nothing: it is the key that opened the box, typed twice or late.
-    const hits = () => { const want = box.value.toLowerCase().replace(/^[\s:]+/, ''); return targets.filter(([name, what]) => fuzzy(`${name} ${what}`.toLowerCase(), want)).slice(0, 12); };
-    function draw() { list.replaceChildren(...hits().map(([name, what, to, cli]) => h('tr', { 'data-go': to, click: () => d.close() }, h('td', null, name), h('td', null, what), h('td.dim', null, cli)))); }
-    const d = open('Go to', box, h('table', null, list));
+    const hits = () => {
+      const want = box.value.toLowerCase().replace(/^[\s:]+/, ''), is = targets.filter(([name]) => fuzzy(name.toLowerCase(), want));
+      // What starts with it comes first, as in the terminal.
+      return [...is.filter(([name]) => name.toLowerCase().startsWith(want)), ...is.filter(([name]) => !name.toLowerCase().startsWith(want))].slice(0, 14);
+    };
+    function draw() { list.replaceChildren(...hits().map(([name, what, key, cli, to], i) => h(i ? 'tr' : 'tr.sel', typeof to === 'string' ? { 'data-go': to, click: () => d.close() } : { 'data-do': key, click: () => follow(to) }, h('td', null, name), h('td.wrap', null, what), h('td', null, key), h('td.dim', null, cli)))); }
+    const d = open('Go to', box, h('div.scroll', null, h('table', null, list)));
     box.value = x.typed;
     draw();
     box.focus();
@@ -47,7 +67,7 @@ export const dialogs = {
 
   /** @param {any} _app @param {any} x */
   log(_app, x) {
-    open('Requests this console sent', h('div.scroll', null, h('table', null, h('tbody', null, ...x.log.slice(-60).reverse().map((/** @type {any} */ l) => h('tr', null, h('td', null, clock(l.at)), h('td', null, l.method), h('td.wrap', null, l.path), h('td.num', null, l.status ? String(l.status) : 'none'), h('td.num', null, `${l.ms} ms`), h('td.wrap', null, l.text)))))));
+    open('Requests this console sent', h('div.scroll', null, h('table', null, h('tbody', null, ...x.log.slice(-60).reverse().map((/** @type {any} */ l) => h('tr', null, h('td', null, clock(l.at)), h('td', null, l.method), h('td.num', null, l.status ? String(l.status) : 'none'), h('td.num', null, `${l.ms} ms`), h('td.wrap', null, l.path + (l.text ? `\n${l.text}` : ''))))))));
   },
 
   /** @param {import('./app.js').App} app @param {any} x */

@@ -11,7 +11,7 @@ const what = (f) => f.sentence || f.kind.replaceAll('_', ' ');
 /** @param {any} f */
 const state = (f) => (Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state) ? `silent until ${clock(f.silenced_until)}` : f.state === 'probation' ? (f.stage === 'canary' ? 'canary I/O' : 'on trial') : f.state);
 /** @param {any} f */
-const impact = (f) => (f.impact ?? []).map((/** @type {any} */ i) => `${i.job} (~${(100 * i.share).toFixed(0)} % of its time)`).join(', ') || '-';
+const impact = (f) => (f.impact ?? []).map((/** @type {any} */ i) => `${i.job} (${i.share > 0 && i.share < 0.005 ? '<1' : `~${(100 * i.share).toFixed(0)}`} % of its time)`).join(', ') || '-';
 
 /** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
 export function findingsPage(app) {
@@ -75,38 +75,96 @@ export async function findingPage(app, id) {
   };
 }
 
+/** As the server wants it. */
+const REASON = 10;
+
+/**
+ * A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.
+ * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted
+ */
+export function reasonForm(app, done) {
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', maxlength: 500, autocomplete: 'off' }));
+  const label = h('label', null, ''), form = h('form.field.reason', { hidden: true }, label, reason, h('button', { type: 'submit' }, 'Send'), h('button', { type: 'button', click: close }, 'Cancel'));
+  /** @type {((text: string) => Promise<any>)|null} null from it: nothing was sent */
+  let send = null;
+  let least = REASON, what = '';
+  function close() {
+    form.hidden = true;
+    /** @type {HTMLElement} */ (document.getElementById('page')).focus({ preventScroll: true });
+  }
+  reason.addEventListener('keydown', (e) => { if (e.key === 'Escape') { e.stopPropagation(); close(); } });
+  form.addEventListener('submit', async (e) => {
+    e.preventDefault();
+    const text = reason.value.trim(), letters = [...text].length;
+    if (!send) return;
+    if (letters < least) return setText(label, `${what} (${letters} of ${least} letters)`);
+    try {
+      const sent = await send(text);
+      close();
+      if (sent === null) return app.note('Nothing was sent.');
+      app.note('Done.');
+      await done?.();
+    } catch (err) {
+      app.note(`Refused: ${/** @type {Error} */ (err).message}`);
+      reason.focus();
+    }
+  });
+  return {
+    form,
+    /** @param {string} text @param {(text: string) => Promise<any>} f @param {{least?: number, value?: string, hint?: string}} [o] */
+    ask(text, f, o = {}) {
+      what = text;
+      send = f;
+      least = o.least ?? REASON;
+      setText(label, `${text} (${o.hint ?? `${REASON} letters or more, kept in the audit`})`);
+      reason.setAttribute('aria-label', text);
+      reason.value = o.value ?? '';
+      form.hidden = false;
+      form.scrollIntoView({ block: 'nearest' });
+      reason.focus();
+    },
+  };
+}
+
+/** Why somebody may not act here now; empty when he may. @param {import('./app.js').App} app @param {boolean} [fresh] what is on screen must not be old */
+export function refusal(app, fresh) {
+  if (!app.may()) return 'Refused: only operators do that. Sign in with i.';
+  return fresh && !(app.now() - Date.parse(app.overview?.at ?? '') < 10_000) ? 'Refused: the data on screen is too old to decide by.' : '';
+}
+
+/**
+ * Withholds a forwarder from allocation or takes it back: why, and then once whether.
+ * @param {import('./app.js').App} app @param {ReturnType<typeof reasonForm>} form @param {string} node
+ */
+export function withhold(app, form, node) {
+  const no = refusal(app, true);
+  if (no) return app.note(no);
+  const back = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === node)?.state === 'excluded', path = `/api/v1/exclusions/${encodeURIComponent(node)}`;
+  const what = back ? `back into allocation with ${node}` : `withhold ${node} from allocation for 4 h`;
+  form.ask(`Why: ${what}`, async (reason) => {
+    if (!await app.ask(`${what[0].toUpperCase()}${what.slice(1)}? ${back ? 'Jobs get it again.' : 'No job gets it, nobody is moved.'}`, 'A', back ? 'Take back' : 'Withhold')) return null;
+    return back ? write('DELETE', `${path}?reason=${encodeURIComponent(reason)}`) : write('PUT', path, { reason, ttl: '4h' });
+  });
+}
+
 /**
  * What can be said of a finding; a reason is typed in a form that opens below.
  * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done]
  */
 function actions(app, current, done) {
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', size: 60, 'aria-label': 'why' }));
-  const label = h('label', null, ''), form = h('form.reason', { hidden: true }, label, reason, h('button', { type: 'submit' }, 'Send'), h('button', { type: 'button', click: () => { form.hidden = true; } }, 'Cancel'));
-  /** @type {((why: string) => Promise<any>)|null} */
-  let send = null;
-  const run = async (/** @type {Promise<any>} */ p, /** @type {string} */ said) => {
-    try { await p; app.note(said); await done?.(); } catch (err) { app.note(`Refused: ${/** @type {Error} */ (err).message}`); }
-  };
-  form.addEventListener('submit', (e) => {
-    e.preventDefault();
-    if (!send) return;
-    form.hidden = true;
-    run(send(reason.value.trim()), 'Done.');
-  });
-  /** @param {string} text @param {(why: string) => Promise<any>} f */
-  const why = (text, f) => { setText(label, `${text} (10 letters or more, kept in the audit) `); send = f; reason.value = ''; form.hidden = false; reason.focus(); };
-  const exclude = () => {
-    const f = current();
-    if (!f || f.node === '*') return app.note('The back end cannot be withheld.');
-    const row = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === f.node), path = `/api/v1/exclusions/${encodeURIComponent(f.node)}`;
-    if (row?.state === 'excluded') return why(`Why back into allocation with ${f.node}?`, (r) => write('DELETE', `${path}?reason=${encodeURIComponent(r)}`));
-    why(`Why withhold ${f.node} from allocation for 4 h?`, (r) => write('PUT', path, { reason: r, ttl: '4h' }));
-  };
-  return { form, keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
-    a: ['acknowledge', () => { const f = current(); if (f) run(post(`/api/v1/findings/${f.id}/ack`, { reason: '' }), `${f.id} is yours.`); }],
-    e: ['withhold', exclude],
-    s: ['silence for...', () => { const f = current(); if (f) why(`Silence ${f.id} for how long, and why, such as 4h its array rebuilds?`, (r) => { const [long, ...rest] = r.split(' '); return post(`/api/v1/findings/${f.id}/silence`, { for: /^\d+d$/.test(long) ? `${24 * parseInt(long, 10)}h` : long, reason: rest.join(' ') }); }); }],
-    x: ['not a fault', () => { const f = current(); if (f) why(`Why is ${f.id} no fault?`, (r) => post(`/api/v1/findings/${f.id}/dismiss`, { reason: r })); }],
+  const form = reasonForm(app, done);
+  /** Does something with the chosen finding, if he may. @param {(f: any) => any} f */
+  const to = (f) => () => { const one = current(), no = refusal(app); if (!one) app.note('There is no finding.'); else if (no) app.note(no); else f(one); };
+  return { form: form.form, keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
+    a: ['acknowledge', to(async (f) => {
+      try { await post(`/api/v1/findings/${f.id}/ack`, { reason: '' }); app.note(`${f.id} is yours.`); await done?.(); } catch (err) { app.note(`Refused: ${/** @type {Error} */ (err).message}`); }
+    })],
+    e: ['withhold...', to((f) => (f.node === '*' ? app.note('The back end cannot be withheld.') : withhold(app, form, f.node)))],
+    s: ['silence for...', to((f) => form.ask(`Silence ${f.id} for how long, and why`, (text) => {
+      const [long, ...rest] = text.split(/\s+/);
+      return post(`/api/v1/findings/${f.id}/silence`, { for: /^\d+d$/.test(long) ? `${24 * parseInt(long, 10)}h` : long, reason: rest.join(' ') });
+    }, { least: 1, value: '4h ', hint: '30m, 4h, 2d; 0 ends it' }))],
+    x: ['not a fault...', to((f) => form.ask(`Why is ${f.id} no fault`, (reason) => post(`/api/v1/findings/${f.id}/dismiss`, { reason })))],
     p: ['propose', () => { const f = current(); if (f && f.node !== '*') app.go(`/propose?from=${f.node}`); }],
   }) };
 }

@@ -95,16 +95,18 @@ export async function matrixPage(app, q) {
     { name: 'on', head: 'ON', text: (r) => r.forwarders.slice(0, 6).join(' ') + (r.forwarders.length > 6 ? ` and ${r.forwarders.length - 6} more` : ''), value: (r) => r.forwarders.length, wrap: true }, { name: 'finding', head: 'FINDING', text: (r) => r.finding ?? '' },
   ], { id: (r) => `${r.job} ${r.by}`, go: (r) => (r.finding ? `/findings/${r.finding}` : `/jobs/${encodeURIComponent(r.job)}`), sort: share ? 'share' : 'pressure', caption: 'pairs of jobs on the same forwarders' });
   table.limit = 30;
+  const alone = h('p.dim', { hidden: true }, 'No two jobs use the same forwarder in this second.');
   const load = async () => {
     const m = await get('/api/v1/interference');
     table.update(m.cells.filter((/** @type {any} */ c) => c.job !== c.by));
+    alone.hidden = !m.jobs.length || table.rows.length > 0;
     setText(said, [m.jobs.length ? 'A row is a job, a column one that it meets on its forwarders; digits are tenths, . is below a hundredth. ! a finding blames the column\'s job there.' : '', m.left ? `${m.left} jobs with fewer bytes are left out.` : '', m.no_peak.length ? `${m.no_peak.length} forwarders count in no pressure because their peak is not known: set peak_bytes_per_sec in fairwayd.toml.` : ''].filter(Boolean).join(' '));
     picture.replaceChildren(m.jobs.length ? h('div.scroll', null, /** @type {any} */ (matrix(m, value))) : h('p.empty', null, 'No job moves bytes this second, so none stands in another\'s way. The matrix fills by itself.'));
   };
   await load();
   const name = share ? 'share of the bytes' : 'pressure: bytes as a part of the peak';
   return {
-    title: 'interference', el: h('div', null, h('h1', null, `Interference of jobs, ${name}, now`), said, picture, h('h2', null, 'Pairs'), table.el), update: everyOther(load, app),
+    title: 'interference', el: h('div', null, h('h1', null, `Interference of jobs, ${name}, now`), said, picture, h('h2', null, 'Pairs'), alone, table.el), update: everyOther(load, app),
     keys: { Enter: ['open', () => { const r = table.current(); if (r) app.go(/** @type {any} */ (table.o.go)(r)); }], ...rowKeys((step) => table.move(step)),
       m: ['share, pressure', () => app.go(`/overview?view=matrix${share ? '' : '&metric=share'}`)], f: ['flow', () => app.go('/overview?view=flow')], g: ['grid', () => app.go('/overview')], '>': ['sort', () => table.stepSort(1)],
       ...exportKeys('interference', () => table.all(), () => { const svg = picture.querySelector('svg'); return svg && saveSVG('interference', svg); }) },

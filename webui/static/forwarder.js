@@ -5,6 +5,7 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
+import { reasonForm, withhold } from './findings.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
 
@@ -74,15 +75,19 @@ export async function forwarderPage(app, id) {
   if (first) { clients.selected = first; chosen.add(first); }
   const storage = new Table(storageColumns, { id: (r) => r.target, fixed: true, caption: `storage targets that ${id} asks, the slow ones first` });
   const noStorage = h('p.empty');
-  const el = h('div', null, title, facts, what, charts.el, h('h2', null, 'Back end'), noStorage, storage.el, heading, noClients, h('div.clients', null, clients.el));
+  const why = reasonForm(app);
+  const el = h('div', null, title, facts, why.form, what, charts.el, h('h2', null, 'Back end'), noStorage, storage.el, heading, noClients, h('div.clients', null, clients.el));
+
+  function openFinding() { return app.overview?.findings.find((/** @type {any} */ f) => f.node === id && isOpen(f)); }
 
   function drawFacts() {
-    const finding = app.overview?.findings.find((/** @type {any} */ f) => f.node === id && isOpen(f));
+    const finding = openFinding();
     const plan = d.plan, med = d.peers_median;
     setText(title, `${id}  ${d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
     const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
     const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
     const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
+    const threads = (/** @type {string} */ m) => newest(m).replace(/\.0? *$/, '').trim();
     const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return v === null || v === undefined ? (busy ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
@@ -90,7 +95,7 @@ export async function forwarderPage(app, id) {
       ['read', newest('read_bytes') + peers('read_bytes')], ['write', newest('write_bytes') + peers('write_bytes')],
       ['queue', newest('queue_len') + peers('queue_len')], ['metadata', `${newest('meta_ops')}, wait ${newest('meta_wait')}${peers('meta_wait')}`],
     ];
-    if (d.series.threads) lines.push(['threads', `${newest('threads_busy')} of ${newest('threads')} busy`.replaceAll('  ', ' ')]);
+    if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
     if (d.state === 'stale') lines.unshift(['no data', Date.parse(d.last_seen) > 0 ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.` : `never heard of. Is fairway-agent running on ${id}?`]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
     if (finding) lines.push(['evidence', finding.sentence]);
@@ -137,7 +142,7 @@ export async function forwarderPage(app, id) {
   drawFacts();
   drawMarks();
   requestAnimationFrame(() => charts.draw());
-  let ticks = 0;
+  let ticks = 0, judged = openFinding()?.state;
   return {
     title: id, el, topics: [`forwarder:${id}`],
     async past() {
@@ -149,8 +154,13 @@ export async function forwarderPage(app, id) {
     },
     message(m) {
       if (!m.forwarder) return;
-      d = m.forwarder;
+      d = { life: d.life, ...m.forwarder }; // the feed does not tell the life
       drawFacts();
+      const state = openFinding()?.state;
+      if (state !== judged) {
+        judged = state;
+        get(address()).then((all) => { d = all; drawFacts(); }).catch(() => {}); // the next minute's asking says it
+      }
       if (++ticks % 60 === 0 || !live && ticks % step === 0) {
         get(address()).then((all) => { d = all; return begin(); }).then(() => { drawMarks(); charts.draw(); }).catch((e) => app.note(e.message));
         return;
@@ -168,6 +178,7 @@ export async function forwarderPage(app, id) {
     },
     keys: {
       p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
+      e: ['withhold...', () => withhold(app, why, id)], w: ['why', () => { const f = openFinding(); if (f) app.go(`/findings/${f.id}`); else app.note('No finding is open here: nothing is known to be wrong.'); }],
       C: ['canary probe', canary], s: ['choose client', toggle], ...rowKeys((step) => clients.move(step)),
       z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
       ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),

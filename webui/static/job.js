@@ -122,7 +122,7 @@ function decision(a, ended) {
 }
 
 /** @param {string} rule @param {number} v */
-const amount = (rule, v) => (rule === 'volume' ? volume(v) : number(v));
+const amount = (rule, v) => (rule === 'volume' ? volume(v) : Number.isInteger(v) ? String(v) : number(v));
 
 /** What a run did that has ended. @param {any} j */
 function profile(j) {

@@ -7,6 +7,7 @@ import { exportKeys } from './export.js?v=__V__';
 
 /** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update] @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
 export function listPage(title, table, empty, update, message) {
+  table.cursor = true;
   const open = () => { const r = table.current(), to = r && table.o.go?.(r); if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to)); };
   return { title, update, message, el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
     keys: { Enter: ['open', open], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(title, () => table.all()) } };
@@ -54,7 +55,7 @@ export async function auditPage(app, q) {
 }
 
 /** name, what it takes @type {[string, string][]} */
-const auditFields = [['actor', 'a whole name'], ['subject', 'plan, finding or forwarder'], ['from', '11:42, 2026-11-21 11:42, -2h'], ['to', 'the same']];
+const auditFields = [['actor', 'a whole name'], ['subject', 'P-000142, fwd113'], ['from', '11:42, -2h'], ['to', '2026-11-21 11:42']];
 
 /** The filter is the address: what is sent opens it. @param {import('./app.js').App} app @param {URLSearchParams} q */
 function auditForm(app, q) {

@@ -47,12 +47,17 @@ const mark = (colour) => s('svg', { width: 14, height: 10, 'aria-hidden': true }
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function whyPage(app, id) {
-  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`);
+  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch((/** @type {any} */ err) => { if (err.status !== 404) throw err; return null; });
+  const job = () => app.go(`/jobs/${encodeURIComponent(id)}`);
+  if (!v) {
+    return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], l: ['all logs', () => app.go('/logs')] },
+      el: h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), h('p.empty', null, 'No log of this job is in the archive, so what its I/O waited for is not known. ', h('code', null, 'fairway import PATH'), ' on the daemon\'s host takes its Darshan logs in; enter opens the job.')) };
+  }
   const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${l.procs} processes  ${l.start.slice(0, 19)}Z`),
     .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
   const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
   const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
-  return { title: `why ${id}`, timeless: true, keys: { b: ['the job', () => app.go(`/jobs/${encodeURIComponent(id)}`)], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')],
+  return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')],
     ...exportKeys(`why-${id}`, () => [['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'], ...v.logs.flatMap((/** @type {any} */ l) => ['read', 'write'].flatMap((op) => (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive])))],
       () => { const svg = el.querySelector('svg'); return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg)); }) }, el };
 }

@@ -66,7 +66,7 @@ function forwardersPage(app, q, asTable) {
   /** @type {any} */
   let o = null;
   const line = h('p.summary', { id: 'summary' }), legend = h('div.legend');
-  const empty = h('p.empty', { hidden: true });
+  const empty = h('p.empty', null, 'Waiting for the first second from the server. If none comes, look whether fairwayd runs: fairway doctor says what to fix.');
   const reader = h('div.sr', { 'aria-live': 'polite' });
   const grid = new GridView({
     label: 'forwarders, one cell each; the selected one is in the table below',

@@ -24,6 +24,8 @@ export class Table {
     this.filter = '';
     this.limit = Infinity;
     this.selected = '';
+    /** Keys act on a row: the first one is shown as the chosen one until another is. */
+    this.cursor = false;
     this.head = h('tr');
     this.body = h('tbody');
     this.table = h('table', null, h('caption.sr', null, o.caption ?? ''), h('thead', null, this.head), this.body);
@@ -65,6 +67,13 @@ export class Table {
     this.shown = list;
     while (this.body.children.length > list.length) this.body.lastChild?.remove();
     list.forEach((r, i) => this.drawRow(r, i));
+    this.mark();
+  }
+
+  /** Shows which row keys act on. */
+  mark() {
+    const at = this.cursor ? this.current() : this.shown.find((r) => this.o.id(r) === this.selected);
+    this.shown.forEach((r, i) => this.body.children[i]?.classList.toggle('sel', r === at));
   }
 
   /** @param {any} r @param {number} i */
@@ -77,14 +86,14 @@ export class Table {
     this.columns.forEach((c, k) => setText(/** @type {HTMLElement} */ (tr).children[k], c.text(r)));
     const to = this.o.go?.(r);
     if (to) tr.dataset.go = to;
-    tr.classList.toggle('sel', this.o.id(r) === this.selected);
+    else delete tr.dataset.go;
   }
 
   /** @param {number} step @returns {any} the row that is selected now */
   move(step) {
     if (!this.shown.length) return null;
     const i = this.shown.findIndex((r) => this.o.id(r) === this.selected);
-    const r = this.shown[Math.max(0, Math.min(this.shown.length - 1, i < 0 ? 0 : i + step))];
+    const r = this.shown[Math.max(0, Math.min(this.shown.length - 1, i < 0 ? (this.cursor ? step : 0) : i + step))];
     this.select(this.o.id(r));
     return r;
   }
@@ -92,7 +101,7 @@ export class Table {
   /** @param {string} id */
   select(id) {
     this.selected = id;
-    this.shown.forEach((r, i) => this.body.children[i]?.classList.toggle('sel', this.o.id(r) === id));
+    this.mark();
     const i = this.shown.findIndex((r) => this.o.id(r) === id);
     if (i >= 0) this.body.children[i].scrollIntoView({ block: 'nearest' });
   }

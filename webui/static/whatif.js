@@ -63,7 +63,7 @@ function bars(jobs, force) {
   const most = jobs[0].share, shown = jobs.slice(0, 40);
   const users = [...new Set(jobs.map((j) => j.user))];
   return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...[weight(jobs).toUpperCase(), 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)), h('th', null))),
-    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)), ...parts(force).map(([, of]) => h('td.num', null, of(j))),
+    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group || '-'), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)), ...parts(force).map(([, of]) => h('td.num', null, of(j))),
       h('td.bar', null, s('svg', { width: 320, height: 12, 'aria-hidden': true }, s('rect', { class: 'share', width: Math.max(1, 320 * j.share / most), height: 12, fill: hues[users.indexOf(j.user) % hues.length] }))))))),
   jobs.length > shown.length ? h('p.dim', null, `and ${jobs.length - shown.length} jobs with smaller shares`) : null);
 }

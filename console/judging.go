@@ -1,0 +1,246 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// judging is what the pages of findings and of a forwarder do to one: acknowledge, dismiss, withhold,
+// take back. Nobody is moved by any of it.
+type judging struct {
+	reason *reasoned
+	waits  *confirmed
+}
+
+// reasoned is a reason being typed, and what is sent with it.
+type reasoned struct {
+	input
+	what string
+	send func(reason string) tea.Cmd
+	// confirm is what is asked once before it is sent: it changes what jobs can get. "" sends at once.
+	confirm string
+	// long says that how long stands before the reason, which may then be short; sendLong takes it.
+	long     bool
+	sendLong func(long time.Duration, reason string) tea.Cmd
+}
+
+func (j *judging) field() *input {
+	if j.reason == nil {
+		return nil
+	}
+	return &j.reason.input
+}
+
+// typed sends what was asked with its reason.
+func (j *judging) typed(s *State, _ *asker, ok bool) tea.Cmd {
+	if !ok {
+		j.reason = nil
+		return nil
+	}
+	r := j.reason
+	reason := strings.TrimSpace(r.text)
+	if r.long {
+		return j.silence(r, reason)
+	}
+	if n := len([]rune(reason)); n < reasonLetters {
+		r.label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, reasonLetters)
+		return nil
+	}
+	j.reason = nil
+	if r.confirm == "" {
+		return r.send(reason)
+	}
+	j.waits = &confirmed{question: question{actApprove, s.Now}, text: r.confirm, send: func() tea.Cmd { return r.send(reason) }}
+	j.waits.ask(s)
+	return nil
+}
+
+// confirmed is what waits for the one capital key that does it.
+type confirmed struct {
+	question
+	text string
+	send func() tea.Cmd
+}
+
+func (c *confirmed) ask(s *State) {
+	s.Note = fmt.Sprintf("%s %s does it, any other key does not.", c.text, s.key(actApprove))
+}
+
+// approve does what waits for it.
+func (j *judging) approve(s *State) tea.Cmd {
+	switch why := j.refuses(s, actExclude); {
+	case j.waits == nil:
+		s.Note = "refused: nothing waits for it; " + s.key(actExclude) + " says first what, and why"
+	case why != "":
+		j.waits = nil
+		s.Note = "refused: " + why
+	case !j.waits.again(s, actApprove):
+		j.waits.ask(s)
+	default:
+		send := j.waits.send
+		j.waits = nil
+		return send()
+	}
+	return nil
+}
+
+// unask takes a question back when another key comes.
+func (j *judging) unask(a action) {
+	if a != actApprove {
+		j.waits = nil
+	}
+}
+
+// refuses says why something cannot be said of a finding or a forwarder here and now; the server decides
+// again for itself.
+func (j *judging) refuses(s *State, a action) string {
+	switch a {
+	case actAck, actSilence, actDismiss, actExclude:
+	default:
+		return ""
+	}
+	switch {
+	case s.replay != nil:
+		return "actions are off in a replay"
+	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
+		return fmt.Sprintf("it needs the role operator; you are %s", orMissing(s.Shown.Role))
+	case a == actExclude && s.stale():
+		return "the data on screen is too old to decide by (" + ageWords(s) + ")"
+	}
+	return ""
+}
+
+func (j *judging) askWhy(what string, send func(string) tea.Cmd) {
+	j.reason = &reasoned{what: what, send: send}
+	j.reason.label = fmt.Sprintf("%s (%d letters or more):", what, reasonLetters)
+}
+
+// askFirst asks why, and then once whether.
+func (j *judging) askFirst(what, means string, send func(string) tea.Cmd) {
+	j.askWhy("Why: "+strings.ToLower(what[:1])+what[1:], send)
+	j.reason.confirm = what + "? " + means
+}
+
+// silence sends what was asked with how long, and the reason behind it.
+func (j *judging) silence(r *reasoned, text string) tea.Cmd {
+	first, why, _ := strings.Cut(text, " ")
+	long, err := readLong(first)
+	if err != nil {
+		r.label = r.what + " (" + err.Error() + "):"
+		return nil
+	}
+	j.reason = nil
+	return r.sendLong(long, strings.TrimSpace(why))
+}
+
+// readLong reads how long something is to be: 30m, 4h, 2d, 1h30m, or 0.
+func readLong(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	long, err := time.ParseDuration(text)
+	if err != nil || long < 0 {
+		return 0, fmt.Errorf("%q is no time such as 30m, 4h or 2d", text)
+	}
+	return long, nil
+}
+
+// excludeFor is how long a key withholds a forwarder; the command takes any time.
+const excludeFor = 4 * time.Hour
+
+func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.Cmd {
+	fwd := topology.ForwarderID(f.Node)
+	row := s.forwarder(fwd)
+	if why := j.refuses(s, a); why != "" {
+		s.Note = "refused: " + why
+		return nil
+	}
+	switch a {
+	case actApprove:
+		return j.approve(s)
+	case actAck:
+		return ask.judge("acknowledge "+f.ID, func(ctx context.Context) error {
+			_, err := ask.backend.Acknowledge(ctx, f.ID, "")
+			return err
+		})
+	case actSilence:
+		j.reason = &reasoned{long: true, what: "Silence " + clean(f.ID) + " for how long, and why", sendLong: func(long time.Duration, why string) tea.Cmd {
+			return ask.judge("silence "+f.ID, func(ctx context.Context) error {
+				_, err := ask.backend.Silence(ctx, f.ID, long, why)
+				return err
+			})
+		}}
+		j.reason.text, j.reason.label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
+	case actDismiss:
+		j.askWhy("Why is "+clean(f.ID)+" no fault", func(why string) tea.Cmd {
+			return ask.judge("dismiss "+f.ID, func(ctx context.Context) error {
+				_, err := ask.backend.Dismiss(ctx, f.ID, why)
+				return err
+			})
+		})
+	case actExclude:
+		if row == nil {
+			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
+			return nil
+		}
+		j.withhold(ask, row)
+	case actPropose:
+		if row == nil {
+			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
+			return nil
+		}
+		return s.open(ask, newProposePage(fwd, nil))
+	}
+	return nil
+}
+
+// withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
+func (j *judging) withhold(ask *asker, row *ForwarderRow) {
+	fwd := row.ID
+	if row.State == remap.ForwarderExcluded {
+		j.askFirst("Back into allocation with "+clean(string(fwd)), "Jobs get it again.", func(why string) tea.Cmd {
+			return ask.judge("return "+string(fwd), func(ctx context.Context) error {
+				_, err := ask.backend.Return(ctx, fwd, why)
+				return err
+			})
+		})
+		return
+	}
+	j.askFirst(fmt.Sprintf("Withhold %s from allocation for 4 h", clean(string(fwd))), "No job gets it, nobody is moved.", func(why string) tea.Cmd {
+		return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
+			_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
+			return err
+		})
+	})
+}
+
+// judged is the answer to something said about a finding.
+type judged struct{ what string }
+
+func (k *asker) judge(call string, f func(context.Context) error) tea.Cmd {
+	return ask(k, call, func(ctx context.Context) (judged, error) { return judged{call}, f(ctx) })
+}
+
+func (k *asker) finding(id string) tea.Cmd {
+	return ask(k, "finding "+id, func(ctx context.Context) (FindingView, error) { return k.backend.Finding(ctx, id) })
+}
+
+func (j *judging) answer(s *State, msg tea.Msg) {
+	if a, ok := msg.(answer[judged]); ok {
+		s.Note = "done: " + clean(a.value.what)
+		if a.req.Err != nil {
+			s.Note = "refused: " + clean(a.req.Err.Error())
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package webui
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"fairway/console"
+	"fairway/remap"
+)
+
+// escape as a keyboard sends it.
+const escape = "\u001b"
+
+// What a person says of a forwarder in the browser: why, then once whether; and nothing before that.
+func TestJudgingInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := newSite(t, siteOptions{})
+	s.run(60)
+	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	s.accuseInThePast()
+	eventually(t, "the picture shows it", func() bool { return len(get[console.Overview](s, "/api/v1/overview").Findings) == 1 })
+	excluded := func() bool { return len(s.desk.Excluded()) > 0 }
+
+	b.open("http://" + s.tcp + "/findings")
+	b.says("F-0001")
+	b.until("the row that keys act on is marked", "document.querySelector('main tr.sel')?.innerText.includes('F-0001')")
+	b.key("e")
+	b.says("only operators do that")
+	if js[bool](b, "!document.querySelector('form.reason').hidden") {
+		t.Error("a viewer is asked for reasons")
+	}
+
+	b.open("http://" + s.tcp + s.server.signInPath("olga", remap.Operator))
+	b.says("olga (operator)")
+	b.open("http://" + s.tcp + "/forwarders/fwd001")
+	b.says("healthy -> suspect")
+	b.frames(3)
+	b.says("healthy -> suspect") // the feed must not take it away
+	b.key("e")
+	b.says("Why: withhold fwd001 from allocation for 4 h")
+	b.key("broken" + enter)
+	b.says("(6 of 10 letters)")
+	b.key(escape)
+	b.until("escape takes it back", "document.querySelector('form.reason').hidden")
+	b.key("e")
+	b.key("its disk is dying" + enter)
+	b.until("it asks once, with the focus on Cancel", "document.querySelector('dialog[open]')?.innerText.includes('Withhold fwd001') && document.activeElement.textContent === 'Cancel'")
+	b.shot("withhold")
+	b.key(enter)
+	b.says("Nothing was sent")
+	if excluded() {
+		t.Fatal("enter withheld a forwarder")
+	}
+	b.key("e")
+	b.key("its disk is dying" + enter)
+	b.until("it asks again", "document.querySelector('dialog[open]')")
+	b.key("A")
+	eventually(t, "it is withheld", excluded)
+	b.says("fwd001  EXCLUDED")
+	b.key("w")
+	b.says("Life")
+
+	b.key("s")
+	b.says("for how long, and why (30m, 4h, 2d; 0 ends it)")
+	b.do(chromedp.KeyEvent("its array rebuilds"))
+	b.key(enter)
+	b.says("silent until")
+}
+
+// The go box finds what the terminal's finds, the best first, and does what a key of the page does.
+func TestGoBoxInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := newSite(t, siteOptions{})
+	s.run(60)
+	s.accuseInThePast()
+	b.open("http://" + s.tcp + "/overview")
+	b.says("F-0001")
+	first := func(typed, says string) {
+		t.Helper()
+		b.key(":")
+		b.until("the go box has the focus", "document.activeElement.matches('dialog[open] input')")
+		b.key(typed)
+		b.until(says+" is the first of "+typed, "document.querySelector('dialog[open] tbody tr')?.innerText.includes('"+says+"')")
+	}
+	first("wd007", "fwd007")
+	b.key(escape)
+	first("f-0", "F-0001")
+	b.key(escape)
+	first("882", "job, the largest on")
+	b.key(escape)
+	first("metric", "on this page")
+	b.key(enter)
+	b.until("the metric is the next one", "location.search.includes('metric=bw')")
+	first("F-0001", "fairway findings F-0001")
+	b.key(enter)
+	b.says("Life")
+}
+
+// A job whose logs nobody has taken in: the page says what to do.
+func TestWhyWithoutALogInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	b.expect = []string{"404"}
+	s := newSite(t, siteOptions{})
+	s.run(1)
+	b.open("http://" + s.tcp + "/jobs/nosuch/why")
+	b.says("No log of this job is in the archive")
+	b.says("fairway import PATH")
+}
