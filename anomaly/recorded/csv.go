@@ -36,7 +36,7 @@ func (e *RowError) Error() string {
 
 const maxLine = 1 << 16
 
-// table reads one CSV file with a header, row by row. Its fields hold no quotes.
+// table reads one CSV file with a header, row by row. Its fields hold no commas; quotes around one are taken off.
 type table struct {
 	name    string
 	columns []string // in the order in which the caller wants them
@@ -56,6 +56,8 @@ func openTable(dir, name string, columns []string, bad func(*RowError)) (*table,
 	if errors.Is(err, fs.ErrNotExist) {
 		path += ".gz"
 		f, err = os.Open(path)
+	} else if _, also := os.Stat(path + ".gz"); also == nil && err == nil {
+		bad(&RowError{path + ".gz", 0, "", name + " is there too and is read"})
 	}
 	if err != nil {
 		return nil, err
@@ -70,6 +72,9 @@ func openTable(dir, name string, columns []string, bad func(*RowError)) (*table,
 		r = z
 	}
 	t.in = bufio.NewReaderSize(r, maxLine)
+	if head, _ := t.in.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		return nil, errors.Join(fmt.Errorf("%s: it is gzip data, and its name does not end in one .gz", path), f.Close())
+	}
 	if err := t.header(columns); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -89,7 +94,7 @@ func (t *table) header(columns []string) error {
 		want, optional := strings.CutSuffix(want, "?")
 		at := -1
 		for i, n := range names {
-			if strings.TrimSpace(n) == want {
+			if string(unquoted([]byte(strings.TrimSpace(n)))) == want {
 				at = i
 			}
 		}
@@ -166,7 +171,15 @@ func (t *table) text(col int) []byte {
 	if t.at[col] < 0 || t.at[col] >= len(t.fields) {
 		return nil
 	}
-	return t.fields[t.at[col]]
+	return unquoted(t.fields[t.at[col]])
+}
+
+// unquoted is a field without the quotes that some programs put around every one.
+func unquoted(b []byte) []byte {
+	if n := len(b); n >= 2 && b[0] == '"' && b[n-1] == '"' {
+		return b[1 : n-1]
+	}
+	return b
 }
 
 // number reads a column that must be a number of 0 or more; an empty field is NaN.

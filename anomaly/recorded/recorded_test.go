@@ -43,7 +43,7 @@ func TestBadRowsAreNamedAndLeftOut(t *testing.T) {
 		"101,101,f1,1600\n"+ // line 5
 		"101,101,f1,-1,1600,1,1,0,0,5,5,0,500,500,0\n"+ // line 6
 		"102,102,,1600,1600,1,1,0,0,5,5,0,500,500,0\n"+ // line 7
-		"99,102,f3,3200,1600,2.5,1,0,0,5,5,0,,500,0\n"+ // late, a fraction and an unknown value: taken, now
+		"99,102,\"f3\",3200,1600,\"2.5\",1,0,0,5,5,0,,500,0\n"+ // late, a fraction and an unknown value: taken, now
 		strings.Repeat("9", maxLine+10)+"\n"+
 		"103,103,f1,1600,1600,1,1,0,0,5,5,0,500,500,0")
 	var bad []string
@@ -255,5 +255,53 @@ func TestLogsOfATrace(t *testing.T) {
 	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(e Event) error { t.Error(e); return nil }, func(e *RowError) { bad = append(bad, e.Error()) })
 	if err != nil || sum.Bad != 1 || len(bad) != 1 || !strings.HasPrefix(bad[0], filepath.Join(dir, "damaged.darshan")+": ") {
 		t.Error(sum, err, bad)
+	}
+}
+
+// TestDamagedFiles: an optional file that breaks off does not end the run, and the error says where; a row from another
+// time is left out; of two files of one name the plain one is read; gzip data under a plain name is told.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	var rows, hists strings.Builder
+	rows.WriteString(header)
+	hists.WriteString("rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n")
+	for s := range 2000 {
+		fmt.Fprintf(&rows, "%d,%d,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n", 5000+s, s)
+		fmt.Fprintf(&hists, "%d,f1,r,%d,1,0,0,0,0,0,0\n", 5000+s, s*s%977)
+		if s == 1000 {
+			rows.WriteString("5600,5600,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n")
+		}
+	}
+	write(t, dir, "samples.csv", rows.String())
+	write(t, dir, "samples.csv.gz", header)
+	write(t, dir, "hist.csv.gz", hists.String())
+	whole, err := os.ReadFile(filepath.Join(dir, "hist.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hist.csv.gz"), whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var bad []string
+	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(e *RowError) {
+		bad = append(bad, strings.TrimPrefix(e.Error(), dir+"/"))
+	})
+	if err == nil || !strings.Contains(err.Error(), "hist.csv.gz:") || sum.Rows != 2001 || sum.Seconds != 2000 {
+		t.Error(sum, err)
+	}
+	want := "samples.csv.gz: samples.csv is there too and is read; it is left out; samples.csv:1003: field rx: 5600 comes after 6000; the row is left out"
+	if got := strings.Join(bad, "; "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "jobs.csv"), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, func(*RowError) {}); err == nil || !strings.Contains(err.Error(), "jobs.csv: it is gzip data") {
+		t.Error(err)
+	}
+	for _, wrong := range []string{filepath.Join(dir, "samples.csv"), filepath.Join(dir, "none")} {
+		if _, err := Detect(context.Background(), wrong, DefaultSettings(), nil, nil); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Error(err)
+		}
 	}
 }

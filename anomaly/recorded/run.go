@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strconv"
 
 	"fairway/anomaly"
@@ -56,6 +57,11 @@ type Summary struct {
 // Detect judges the trace in dir and gives each event to emit when it ends, those still open at the end
 // of the trace last. bad is told of each row that cannot be used.
 func Detect(ctx context.Context, dir string, set Settings, emit func(Event) error, bad func(*RowError)) (sum Summary, err error) {
+	if info, err := os.Stat(dir); err != nil {
+		return sum, err
+	} else if !info.IsDir() {
+		return sum, fmt.Errorf("%s is no directory; want one that holds samples.csv or targets.csv", dir)
+	}
 	some, err := detectTargets(ctx, dir, set, emit, &sum, bad)
 	if err != nil {
 		return sum, err
@@ -87,7 +93,7 @@ func Detect(ctx context.Context, dir string, set Settings, emit func(Event) erro
 	for {
 		s, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return sum, r.Finish()
+			return sum, errors.Join(t.Damage(), r.Finish())
 		}
 		if err != nil {
 			return sum, errors.Join(err, r.Finish())

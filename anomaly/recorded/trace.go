@@ -43,6 +43,8 @@ type Trace struct {
 	cursor                        int // the row that the newest histogram belonged to
 	slots                         map[topology.NodeID]slot
 	ahead                         map[*table]bool // the table stands on a row that is not used yet
+	ended                         map[*table]bool // optional files that are damaged from where they were read to
+	damage                        error           // what of them could not be read
 	bad                           func(*RowError)
 }
 
@@ -52,7 +54,7 @@ const poolCount = 8
 
 // Open opens the trace in dir. bad is told of every row that cannot be used.
 func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
-	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{}, bad: bad,
+	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{}, ended: map[*table]bool{}, bad: bad,
 		Service: map[topology.NodeID]bool{}}
 	defer func() {
 		if err != nil {
@@ -60,7 +62,7 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 		}
 	}()
 	if t.samples, err = openTable(dir, "samples.csv", sampleColumns, bad); errors.Is(err, fs.ErrNotExist) {
-		return t, fmt.Errorf("%s holds neither samples.csv nor samples.csv.gz: %w", dir, err)
+		return t, fmt.Errorf("%s holds no samples.csv, no targets.csv (each may end in .gz) and no *.darshan: %w", dir, fs.ErrNotExist)
 	} else if err != nil {
 		return t, err
 	}
@@ -82,6 +84,9 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 	}
 	return t, t.readJobs(dir)
 }
+
+// Damage is what of the optional files could not be read so far: what came before it was used.
+func (t *Trace) Damage() error { return t.damage }
 
 // Close closes the files.
 func (t *Trace) Close() error {
@@ -164,7 +169,7 @@ func (t *Trace) Next() (*Second, error) {
 	}
 	s.RX = rx
 	for err == nil && rx <= s.RX { // a row out of order arrives now
-		if bad := t.sample(); bad != nil {
+		if bad := t.sample(s.RX - rx); bad != nil {
 			t.bad(bad)
 		}
 		t.ahead[t.samples] = false
@@ -173,7 +178,8 @@ func (t *Trace) Next() (*Second, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return s, t.others()
+	t.others()
+	return s, nil
 }
 
 // peek returns the time of the row that comes next.
@@ -194,9 +200,15 @@ func (t *Trace) peek(f *table) (int64, error) {
 	}
 }
 
-func (t *Trace) sample() *RowError {
+// mostLate is how much a row may be out of order, s: beyond that a clock or a digit is wrong.
+const mostLate = 300
+
+func (t *Trace) sample(late int64) *RowError {
 	f := t.samples
 	t.Rows++
+	if late > mostLate {
+		return &RowError{f.name, f.line, "rx", fmt.Sprintf("%d comes after %d", t.second.RX-late, t.second.RX)}
+	}
 	var v [12]float64
 	for i := range v {
 		n, bad := f.number(i + 2)
@@ -218,12 +230,12 @@ func (t *Trace) sample() *RowError {
 }
 
 // others reads the optional files up to the second.
-func (t *Trace) others() error {
+func (t *Trace) others() {
 	for _, f := range []struct {
 		t   *table
 		use func() *RowError
 	}{{t.hist, t.histRow}, {t.backend, t.backendRow}, {t.probe, t.probeRow}} {
-		if f.t == nil {
+		if f.t == nil || t.ended[f.t] {
 			continue
 		}
 		if f.t == t.hist {
@@ -237,8 +249,9 @@ func (t *Trace) others() error {
 			if errors.Is(err, io.EOF) || err == nil && rx > t.second.RX {
 				break
 			}
-			if err != nil {
-				return err
+			if err != nil { // the rest of the trace is judged without it
+				t.ended[f.t], t.damage = true, errors.Join(t.damage, err)
+				break
 			}
 			if rx == t.second.RX || f.t == t.probe {
 				if bad := f.use(); bad != nil {
@@ -248,7 +261,6 @@ func (t *Trace) others() error {
 			t.ahead[f.t] = false
 		}
 	}
-	return nil
 }
 
 func (t *Trace) histRow() *RowError {

@@ -19,7 +19,7 @@ func number(name string, usual int) int {
 }
 
 // TestScoreOfSizes plays layers of FAIRWAY_NODES forwarders (8), FAIRWAY_SEEDS (6) of each mix from seed FAIRWAY_FIRST
-// (2001) on. At a site of eight most forwarders are hidden behind streaming jobs, now and then all of them.
+// (2001) on; FAIRWAY_MIX chooses one of them. At a site of eight most forwarders are hidden behind streaming jobs, now and then all of them.
 func TestScoreOfSizes(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")
@@ -27,7 +27,7 @@ func TestScoreOfSizes(t *testing.T) {
 	nodes, count, first := number("FAIRWAY_NODES", 8), number("FAIRWAY_SEEDS", 6), number("FAIRWAY_FIRST", 2001)
 	var all Score
 	for _, mix := range []Mix{Usual, Shared, Storms, Dear, Rack} {
-		if mix == Rack && nodes < 40 {
+		if only := os.Getenv("FAIRWAY_MIX"); only != "" && only != string(mix) || mix == Rack && nodes < 40 {
 			continue // most of the layer
 		}
 		var one Score

@@ -68,7 +68,7 @@ func TestOfflinePolicies(t *testing.T) {
 		{[]string{"filedomain"}, file, 0, `"aggregators_used":4`},
 		{[]string{"filedomain"}, strings.Replace(file, "group", "cycle", 1), 2, "in.json: method"},
 		{[]string{"lwfs"}, "no trace\n", 2, "in.json: no line of an LWFS trace"},
-		{[]string{"detect"}, "no directory", 2, ".csv: not a directory"},
+		{[]string{"detect"}, "no directory", 2, "in.json is no directory"},
 	} {
 		code, out, errs := offline(t, c.input, c.args...)
 		said := out
