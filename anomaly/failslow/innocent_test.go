@@ -1,0 +1,94 @@
+package failslow
+
+import (
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+)
+
+// stream makes a node's class one of large requests, as a job makes it that hides the background.
+func stream(o *Observation, c Class, times float64) {
+	k := &o.Class[c]
+	*k = ClassSecond{Ops: k.Ops, Bytes: k.Ops * 128e3, Wait: k.Wait, Exec: 3 * times * k.Exec}
+}
+
+// TestWhatAJobDoesIsNotTheNodes: jobs stream on six of thirteen forwarders, on fwd d slower by a half to three times. What
+// that says depends on who taught the fleet such requests, and on how long the background was not seen.
+func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
+	const from = 600
+	for _, c := range []struct {
+		name        string
+		teachers    int // other nodes that stream from the start
+		read, write float64
+		first, last int // seconds after from of an alarm; 0: never
+	}{
+		{"both classes: suspicion, until the background was not seen for five minutes", 6, 3, 3, 300, 900},
+		{"reads alone", 6, 3, 0, 0, 0},
+		{"requests of which two nodes taught the fleet what they need", 2, 3, 3, 0, 0},
+	} {
+		set := DefaultSettings()
+		set.PeakBytesPerSec = 2.5e9
+		l := newLayer(13)
+		got := l.alarms(New(set), 2100, func(s, n int, o *Observation) {
+			switch {
+			case n == 3 && s >= from:
+				stream(o, Read, c.read)
+				if c.write > 0 {
+					stream(o, Write, c.write)
+				}
+			case n > 3 && n <= 3+c.teachers:
+				stream(o, Read, 1)
+				stream(o, Write, 1)
+			}
+		})
+		at, ok := got[l.rows[3].Node]
+		if found := ok && at >= from+c.first && at < from+c.last && len(got) == 1; c.last > 0 && !found || c.last == 0 && len(got) > 0 {
+			t.Errorf("%s: accused %v", c.name, got)
+		}
+	}
+}
+
+// TestAccusationEnds: a node that is well again, or hardly slower than its peers, is not held for what it was; one that is
+// still slow is, though a few seconds pass without evidence.
+func TestAccusationEnds(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		slow, after   float64
+		within, holds int
+	}{
+		{"five times, then well", 5, 1, 300, 30},
+		{"a third, then a twentieth", 1.33, 1.055, 1800, 60},
+	} {
+		l, d := newLayer(12), New(DefaultSettings())
+		times := 1.0
+		level := func(seconds int) (v anomaly.Level) {
+			for range seconds {
+				rows := l.next(func(n int, o *Observation) {
+					if n == 3 {
+						slower(o, Read, times)
+						slower(o, Write, times)
+					}
+				})
+				for _, one := range d.Second(time.Unix(l.now, 0), rows) {
+					if one.Node == l.rows[3].Node {
+						v = one.Level
+					}
+				}
+			}
+			return v
+		}
+		level(600)
+		times = c.slow
+		if got := level(600); got != anomaly.Alarm {
+			t.Errorf("%s: level %d while it is slow", c.name, got)
+		}
+		times = c.after
+		if got := level(c.holds); got != anomaly.Alarm {
+			t.Errorf("%s: level %d after %d s", c.name, got, c.holds)
+		}
+		if got := level(c.within - c.holds); got != anomaly.Clean {
+			t.Errorf("%s: level %d after %d s", c.name, got, c.within)
+		}
+	}
+}
