@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
 
 	"fairway/collector/topology"
 )
@@ -111,15 +113,32 @@ func parseJob(b []byte) (Job, error) {
 	r := bytes.NewReader(b)
 	d := json.NewDecoder(r)
 	if err := j.read(d); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return Job{}, fmt.Errorf("the text ends at byte %d, inside the job", d.InputOffset())
+		line := 1 + bytes.Count(b[:d.InputOffset()], []byte{'\n'})
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			err = errors.New("the text ends inside the job")
+		case errors.As(err, &kind):
+			at, _, _ := strings.Cut(err.Error(), ": json: ")
+			err = fmt.Errorf("%s.%s: a JSON %s; want a %s", at, kind.Field, kind.Value, plainKind(kind.Type.Kind()))
 		}
-		return Job{}, err
+		return Job{}, fmt.Errorf("line %d: %w", line, err)
 	}
 	if rest, _ := io.ReadAll(io.MultiReader(d.Buffered(), r)); len(bytes.TrimSpace(rest)) > 0 {
 		return Job{}, errors.New("text after the job's closing brace")
 	}
 	return j, j.Check()
+}
+
+// plainKind names a type as JSON does.
+func plainKind(k reflect.Kind) string {
+	switch k {
+	case reflect.Float64, reflect.Int, reflect.Int64:
+		return "number"
+	case reflect.Struct, reflect.Map:
+		return "JSON object"
+	}
+	return k.String()
 }
 
 // read takes the fields of the outer object and the files one by one, so that an error names the file.

@@ -17,9 +17,12 @@ func newFiledomain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "filedomain CASE.json",
 		Short: "Divide a collective MPI-IO region among aggregators and advise hints",
-		Long: "Reads {\"start\",\"end\",\"stripe_size\",\"servers\",\"aggregators\",\"method\"} (bytes, end exclusive) and\n" +
+		Long: "The file domain methods of Northwestern's Scalable I/O Optimizations for Peta-scale Systems.\n" +
+			"Reads {\"start\",\"end\",\"stripe_size\",\"servers\",\"aggregators\",\"method\"} (bytes, end exclusive) and\n" +
 			"prints each aggregator's requests, lock conflicts for each server, lock requests and advised hints.\n" +
 			"Methods: even, aligned, stripe-size, static-cyclic, group-cyclic, transpose. \"-\" reads standard input.",
+		Example: `  echo '{"start":0,"end":1073741824,"stripe_size":1048576,"servers":8,"aggregators":16,"method":"group-cyclic"}' |
+    fairway filedomain -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := openInput(cmd, args[0])

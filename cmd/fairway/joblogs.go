@@ -39,7 +39,8 @@ func newSacct() *cobra.Command {
 		Long: "A line for each job and step of `sacct -P` (with a header line, or in XDMoD's order of fields), of\n" +
 			"`sacct --json`, `squeue --json` and slurmrestd of every version since 21.08, and of `scontrol show job`.\n" +
 			"Node lists are expanded. Files may be compressed by gzip; \"-\" reads standard input.",
-		Args: cobra.MinimumNArgs(1),
+		Example: "  sacct -P -o JobID,User,Account,State,Start,End,NNodes,NodeList,JobName | fairway sacct --zone Europe/Berlin -",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := zoneFlag(zone)
 			if err != nil {
@@ -69,8 +70,9 @@ func newLMT() *cobra.Command {
 		Long: "A line for each reading of a target: an LMT database as SQLite file, its rows as CSV or tab-separated text\n" +
 			"with a header line (OST_NAME, TIMESTAMP, READ_BYTES, WRITE_BYTES, ...), or cerebro strings (\"ost: 2;...\").\n" +
 			"LMT counts since a target's mount; \"delta\" is what happened since the reading before, with gaps and resets\n" +
-			"marked. \"-\" reads standard input.",
-		Args: cobra.MinimumNArgs(1),
+			"marked. Sizes are bytes. \"-\" reads standard input.",
+		Example: "  fairway lmt --zone America/Los_Angeles lmt.sqlite3",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := zoneFlag(zone)
 			if err != nil {

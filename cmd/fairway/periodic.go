@@ -11,6 +11,7 @@ import (
 	"fairway/console"
 	"fairway/remap/cycles"
 	"fairway/remap/periodic"
+	"fairway/remap/strictjson"
 )
 
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no
@@ -21,11 +22,13 @@ func newPeriodic(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "periodic SET.json | --from-history",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
-		Long: "Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
+		Long: "PerSched of Periodic I/O scheduling for super-computers (Aupy, Gainaru, Le Fèvre).\n" +
+			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
 			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With --from-history the\n" +
 			"daemon says which applications of its history are periodic, and why others are not; the pattern is\n" +
 			"then of those, with the time at which each should start.",
+		Example: `  echo '{"procs":640,"b":0.01,"B":3,"apps":[{"name":"turbulence","w":76.8,"vol":235.8,"beta":64}]}' | fairway periodic --chart -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if fromHistory && len(args) != 0 || !fromHistory && len(args) != 1 {
 				return errors.New("want SET.json, or --from-history")
@@ -73,7 +76,10 @@ func readSet(cmd *cobra.Command, name string) (periodic.Set, error) {
 		return periodic.Set{}, program.BadUsage(err)
 	}
 	defer in.Close()
-	s, err := periodic.ReadSet(in)
+	var s periodic.Set
+	if err = strictjson.Read(in, maxFileBytes, &s); err == nil {
+		s, err = periodic.Complete(s)
+	}
 	if err != nil {
 		return s, program.BadUsage(fmt.Errorf("%s: %w", name, err))
 	}

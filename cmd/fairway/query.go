@@ -22,7 +22,7 @@ func newQuery(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "query [NAME [parameter=value...] | SQL]",
 		Short:   "Ask the I/O-log archive: a named analysis, or SQL; without arguments, list the analyses",
-		Long:    "Asks the daemon. With --dir it asks the archive in that directory, by the fairwayd installed beside it.",
+		Long:    "The analyses are those of IOMiner (Wang et al., section III). Asks the daemon. With --dir it asks the archive in that directory, by the fairwayd installed beside it.",
 		Example: "  fairway query top-apps op=write n=5\n  fairway query 'SELECT app, count(*) FROM job GROUP BY app'",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -65,8 +65,10 @@ func newImport(o *options) *cobra.Command {
 		Use:   "import PATH...",
 		Short: "Read I/O logs (Darshan, Slurm, LMT) into the archive, each once",
 		Long: "Runs the fairwayd installed beside this command: it reads every log below the paths that was not read\n" +
-			"before, lists what cannot be read, and may be killed and started again at any point.",
-		Args: cobra.MinimumNArgs(1),
+			"before, lists what cannot be read, and may be killed and started again at any point. This is IOMiner's\n" +
+			"init_stores (Wang et al., Algorithm 1).",
+		Example: "  fairway import /var/log/darshan /var/log/slurm/sacct-2026-11.txt.gz\n  fairway import --dir ./archive --zone Europe/Berlin .",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var flags []string
 			if dir != "" {

@@ -63,7 +63,8 @@ func newLustre() *cobra.Command {
 		Short: "Print what is understood of Lustre and LNet counter files, as JSON lines",
 		Long: "The kind of a file is told by its content: " + lustreKinds + ",\n" +
 			"of which parameters of other kinds are passed over. Files may be compressed by gzip; \"-\" reads standard input.",
-		Args: cobra.MinimumNArgs(1),
+		Example: "  lctl get_param '*.*.job_stats' | fairway lustre -",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e := json.NewEncoder(cmd.OutOrStdout())
 			return eachInput(cmd, args, func(name string, b []byte) error {
@@ -153,9 +154,11 @@ func newLwfs() *cobra.Command {
 	var client bool
 	var zone time.Duration
 	c := &cobra.Command{
-		Use:   "lwfs FILE...",
-		Short: "Print what is understood of LWFS server or client traces, as JSON lines",
-		Args:  cobra.MinimumNArgs(1),
+		Use:     "lwfs FILE...",
+		Short:   "Print what is understood of LWFS server or client traces, as JSON lines",
+		Long:    "Lines of the LWFS traces that Beacon's tools write, in bytes and seconds; histograms and counts are cumulative.",
+		Example: "  fairway lwfs --utc-offset 8h dev_hosts.txt",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := bufio.NewWriter(cmd.OutOrStdout())
 			e := json.NewEncoder(w)

@@ -11,7 +11,11 @@ import (
 	"fairway/cmd/program"
 	"fairway/remap/driver/tbf"
 	"fairway/remap/share"
+	"fairway/remap/strictjson"
 )
+
+// maxTableBytes bounds a table, bytes: a million jobs.
+const maxTableBytes = 512 << 20
 
 // newShares is `fairway shares`: what a sharing policy gives each job of a table, with no daemon.
 func newShares() *cobra.Command {
@@ -21,12 +25,15 @@ func newShares() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shares --policy POLICY TABLE.json",
 		Short: "Work out each job's share of a forwarder under a sharing policy",
-		Long: "Reads {\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"active\",\"demand\"}],\"capacity\",\"servers\"}\n" +
-			"and prints shares and segments of [0,1]; with demands the allocation under opportunity fairness; with\n" +
-			"servers ({\"S1\":[\"J1\",\"J2\"]}) the local and the global shares and whether they can be reached.\n" +
+		Long: "The policy-driven shares of ThemisIO (Karrels et al., Fine-grained Policy-driven I/O Sharing for Burst\n" +
+			"Buffers). Reads {\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"active\",\"demand\"}],\"capacity\",\n" +
+			"\"servers\"} (size in compute nodes; demand, and capacity of a server, in bytes/s) and prints shares, 0 to 1,\n" +
+			"and segments of [0,1]; with demands the allocation under opportunity fairness; with servers\n" +
+			"({\"S1\":[\"J1\",\"J2\"]}) the local and the global shares and whether they can be reached.\n" +
 			"Policies: job-fair, user-fair, size-fair, priority-fair, user-then-job-fair, group-user-size-fair, ...\n" +
 			"\"-\" reads standard input.",
-		Args: cobra.ExactArgs(1),
+		Example: `  echo '{"jobs":[{"job":"1","size":4},{"job":"2","size":1}]}' | fairway shares --policy size-fair -`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := share.ParsePolicy(policy)
 			if err != nil {
@@ -47,7 +54,10 @@ func newShares() *cobra.Command {
 				return program.BadUsage(err)
 			}
 			defer in.Close()
-			table, err := share.ReadTable(in, p)
+			var table share.Table
+			if err = strictjson.Read(in, maxTableBytes, &table); err == nil {
+				err = table.Check(p)
+			}
 			if err != nil {
 				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}

@@ -21,7 +21,8 @@ func newWhy(o *options) *cobra.Command {
 		Short: "Explain why a job's I/O took as long as it did, from its logs in the archive",
 		Long: "Shows, for each program of the job and each direction, the critical path as a strip, the verdict (a cause is\n" +
 			"marked !!) and the critical files that took longest. The log comes into the archive by 'fairway import'.",
-		Args: cobra.ExactArgs(1),
+		Example: "  fairway why 88231",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return show(o, c, func(ctx context.Context, cl *client.Client) (console.JobCause, error) {
 				return cl.Cause(ctx, topology.JobID(args[0]))

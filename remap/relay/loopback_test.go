@@ -17,9 +17,11 @@ import (
 )
 
 // BenchmarkLoopback is a diod on this machine with nothing slow in front of it, which clients of two
-// addresses write through the relay: the total under a policy against the same relay in the order of arrival, when
-// the processor is all there is. Policies take turns of a fifth of a second in random order, so that a change of the
-// machine meets all of them.
+// addresses write through the relay: what a policy comes to, and the total against the same relay in the order of
+// arrival, when the processor is all there is. Each job has 16 requests on their way: with a window of as many they
+// are all at the forwarder and nothing is left to choose from, so smaller windows are measured too. waits is the part of
+// the time in which a job had requests waiting here. Turns of a fifth of a second are taken in random order, so
+// that a change of the machine meets all of them.
 func BenchmarkLoopback(b *testing.B) {
 	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
@@ -48,13 +50,15 @@ func BenchmarkLoopback(b *testing.B) {
 		}
 	}
 	time.Sleep(time.Second)
-	policies := []string{"", "size-fair", "job-fair"}
-	sum := map[string][2]float64{}
+	turns := []turnOf{{"", 16}, {"size-fair", 16}, {"job-fair", 16}, {"", 8}, {"size-fair", 8}, {"", 4}, {"size-fair", 4}, {"job-fair", 4}}
+	sum := make([]moved, len(turns))
 	b.ResetTimer()
 	for range b.N {
-		for _, k := range rand.Perm(len(policies)) {
-			p := policies[k]
-			table.Policy = p
+		for _, k := range rand.Perm(len(turns)) {
+			table.Policy = turns[k].policy
+			r.mu.Lock()
+			r.cfg.Window = turns[k].window
+			r.mu.Unlock()
 			if err := r.Share(table); err != nil {
 				b.Fatal(err)
 			}
@@ -63,20 +67,33 @@ func BenchmarkLoopback(b *testing.B) {
 			time.Sleep(200 * time.Millisecond)
 			after, took := r.Stats(), time.Since(from).Seconds()
 			for i, j := range []string{"big", "small"} {
-				x := sum[p]
-				x[i] += float64(after[j].Bytes-before[j].Bytes) / took
-				sum[p] = x
+				sum[k].bytes[i] += float64(after[j].Bytes-before[j].Bytes) / took
+				sum[k].waits[i] += (after[j].WaitedSeconds - before[j].WaitedSeconds) / took
 			}
 		}
 	}
 	cancel()
 	all.Wait()
-	for _, p := range policies {
-		b.ReportMetric(sum[p][0]/sum[p][1], "ratio-"+p)
-		b.ReportMetric((sum[p][0]+sum[p][1])/(sum[""][0]+sum[""][1]), "of-fifo-"+p)
+	fifo := sum[0].bytes[0] + sum[0].bytes[1]
+	for k, t := range turns {
+		name := fmt.Sprint(t.policy, t.window)
+		b.ReportMetric(sum[k].bytes[0]/sum[k].bytes[1], "ratio-"+name)
+		b.ReportMetric((sum[k].bytes[0]+sum[k].bytes[1])/fifo, "of-fifo-"+name)
+		if t.policy != "" {
+			b.ReportMetric(sum[k].waits[0]/float64(b.N), "waits-big-"+name)
+		}
 	}
-	b.ReportMetric((sum[""][0]+sum[""][1])/1e6/float64(b.N), "MB/s-")
+	b.ReportMetric(fifo/1e6/float64(b.N), "MB/s-")
 }
+
+// turnOf is what is measured in a turn, moved what the jobs did in it.
+type (
+	turnOf struct {
+		policy string
+		window int
+	}
+	moved struct{ bytes, waits [2]float64 }
+)
 
 // writeThrough keeps four writers busy on one connection from an address.
 func writeThrough(b *testing.B, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, name string) {
