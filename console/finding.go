@@ -92,7 +92,7 @@ func (p *findingPage) title(s *State, _ int) string {
 	if f.ID == "" {
 		return " finding " + clean(p.id)
 	}
-	return fmt.Sprintf(" %s   %s   %s   %s for %s", clean(f.ID), subject(f.Node), findingTitle(f), strings.ToUpper(s.stateOf(f)), age(s.Now.Sub(f.Changed)))
+	return fmt.Sprintf(" %s   %s   %s   %s for %s", clean(f.ID), subject(f.Node), findingTitle(f), strings.ToUpper(s.stateOf(f)), age(s.asOf().Sub(f.Changed)))
 }
 
 func (p *findingPage) body(s *State, w, h int) []string {
@@ -115,7 +115,9 @@ func (p *findingPage) body(s *State, w, h int) []string {
 		lines = append(lines, clip(" not excluded: "+clean(f.Held), w))
 	}
 	if next := NextCommand(f); next != "" {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" next: "+s.nextKey(f)+"   or "+next, w)))
+		for _, l := range indent(wrap("next: "+s.nextKey(f)+"   or "+next, max(1, w-2)), w) {
+			lines = append(lines, s.Palette.paint(s.Palette.bold, l))
+		}
 	}
 	lines = append(lines, rule(w))
 	lines = append(lines, p.life(s, w)...)
@@ -173,6 +175,15 @@ func (p *findingPage) evidence(w, room int) []string {
 		names = append(names, n)
 	}
 	slices.Sort(names)
+	tails, widest := map[string]string{}, 0
+	for _, n := range names {
+		series := frozen.Series[n]
+		tails[n] = "  now " + quantity(n, series[len(series)-1].Value)
+		if peer, ok := frozen.Peers[n]; ok {
+			tails[n] += ", peers " + quantity(n, peer)
+		}
+		widest = max(widest, len(tails[n]))
+	}
 	for _, n := range names {
 		if len(lines) == room {
 			break
@@ -185,13 +196,8 @@ func (p *findingPage) evidence(w, room int) []string {
 		for _, v := range points {
 			top = max(top, v.Value)
 		}
-		last := points[len(points)-1].Value
-		tail := fmt.Sprintf("  now %s", quantity(n, last))
-		if peer, ok := frozen.Peers[n]; ok {
-			tail += ", peers " + quantity(n, peer)
-		}
 		head := " " + left(n, 12)
-		lines = append(lines, clip(head+sparkline(points, at, 2*time.Minute, top, max(1, min(60, w-1-len(head)-len(tail))))+tail, w))
+		lines = append(lines, clip(head+sparkline(points, at, 2*time.Minute, top, max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
 	}
 	return lines
 }

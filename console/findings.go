@@ -126,7 +126,7 @@ func whatWidth(w int) int {
 }
 
 func (s *State) findingLine(f *anomaly.Finding, w int) string {
-	line := " " + left(clean(f.ID), 8) + left(subject(f.Node), 10) + left(findingTitle(f), whatWidth(w)) + right(age(s.Now.Sub(f.Since)), 6) +
+	line := " " + left(clean(f.ID), 8) + left(subject(f.Node), 10) + left(findingTitle(f), whatWidth(w)) + right(age(s.asOf().Sub(f.Since)), 6) +
 		fmt.Sprintf("  %.2f  ", f.Confidence)
 	if w >= wideFindings {
 		line += left(impact(f), 26)

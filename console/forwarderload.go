@@ -99,7 +99,7 @@ func (p *forwarderPage) findings(s *State, w int) []string {
 		if f.Node != p.id.Node() {
 			continue
 		}
-		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.Now.Sub(f.Since)), f.Confidence, f.Sentence)
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.asOf().Sub(f.Since)), f.Confidence, f.Sentence)
 		for _, l := range wrap(clean(text), w-2) {
 			lines = append(lines, " "+l)
 		}

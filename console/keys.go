@@ -1,6 +1,10 @@
 package console
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/remap"
+)
 
 // action is what a key asks for; pages see actions, never keys, so that keys can be changed in
 // this table alone.
@@ -193,6 +197,13 @@ type refuser interface {
 	refuses(s *State, a action) string
 }
 
+// waits reports whether a page is of a plan that waits for a person: then approving is offered, and why it
+// is refused just now is said when it is tried.
+func waits(p page) bool {
+	plan, ok := p.(*planPage)
+	return !ok || !plan.have || plan.plan.State == remap.Proposed
+}
+
 // hints is the bottom line of a page: the table's order until the width is used up.
 func hints(s *State, p page, w int) string {
 	r, _ := p.(refuser)
@@ -204,7 +215,7 @@ func hints(s *State, p page, w int) string {
 	}
 	for i := range s.keys.table {
 		b := &s.keys.table[i]
-		if b.hint == "" || b.show == "" || !b.works(p.name()) || r != nil && b.act != actApprove && r.refuses(s, b.act) != "" {
+		if b.hint == "" || b.show == "" || !b.works(p.name()) || r != nil && r.refuses(s, b.act) != "" && (b.act != actApprove || !waits(p)) {
 			continue
 		}
 		item := b.show + " " + b.hint

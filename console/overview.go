@@ -266,18 +266,18 @@ type need struct {
 func (s *State) needs() []need {
 	var out []need
 	for _, f := range openFindings(s.Shown.Findings) {
-		if f.Silent(s.Now) {
+		if f.Silent(s.asOf()) {
 			continue // until then it calls nobody
 		}
 		out = append(out, need{
 			id: clean(f.ID), what: subject(f.Node) + "  " + findingTitle(&f),
-			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.Now.Sub(f.Since)), stateWords(&f)),
+			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.asOf().Sub(f.Since)), stateWords(&f)),
 			page: func() page { return newFindingPage(f.ID) },
 		})
 	}
 	for _, w := range s.Shown.Waiting {
 		out = append(out, need{
-			id: clean(w.ID), what: clean(w.Title), tail: fmt.Sprintf("waits %s", age(s.Now.Sub(w.Created))),
+			id: clean(w.ID), what: clean(w.Title), tail: fmt.Sprintf("waits %s", age(s.asOf().Sub(w.Created))),
 			page: func() page { return newPlanPage(w.ID) },
 		})
 	}
@@ -362,5 +362,7 @@ func (s *State) nextLine(w int) string {
 	if len(all) > 1 {
 		more = fmt.Sprintf(", %d more", len(all)-1)
 	}
-	return s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" next: %s %s %s (%s to open%s)", all[0].id, all[0].what, all[0].sure+strings.TrimSpace(all[0].tail), s.key(actNext), more), w))
+	open := fmt.Sprintf(" (%s to open%s)", s.key(actNext), more)
+	what := fmt.Sprintf(" next: %s %s %s", all[0].id, all[0].what, all[0].sure+strings.TrimSpace(all[0].tail))
+	return s.Palette.paint(s.Palette.bold, clip(clip(what, max(0, w-len(open)))+open, w))
 }

@@ -289,7 +289,9 @@ func (p *planPage) text(s *State, w int) []string {
 		n = min(n, shownMoves)
 	}
 	for _, l := range v.Lines[:n] {
-		lines = append(lines, clip("   "+clean(l), w))
+		for _, l := range wrap(clean(l), w-3) {
+			lines = append(lines, "   "+l)
+		}
 	}
 	if n < len(v.Lines) {
 		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.key(actAll)))
@@ -301,7 +303,11 @@ func (p *planPage) text(s *State, w int) []string {
 	if v.Outcome != "" {
 		say("MEASURED", v.Outcome)
 	}
-	for i, c := range v.Checks {
+	checks := v.Checks
+	if slices.Contains([]remap.PlanState{remap.Rejected, remap.Expired, remap.RolledBack, remap.Restored}, v.State) {
+		checks = nil // they are of this second, and nothing can come of them any more
+	}
+	for i, c := range checks {
 		label := ""
 		if i == 0 {
 			label = "CHECKS"
@@ -322,6 +328,9 @@ func (p *planPage) text(s *State, w int) []string {
 			label = "APPROVED"
 		}
 		say(label, fmt.Sprintf("by %s at %s: %s", a.By, clock(a.At), a.Reason))
+	}
+	if e := v.Ended; e != nil {
+		say("ENDED", fmt.Sprintf("by %s at %s: %s", e.By, clock(e.At), orMissing(e.Reason)))
 	}
 	for i, c := range p.changes {
 		label := ""

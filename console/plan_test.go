@@ -20,3 +20,16 @@ func TestAPlanSaysWhatItShouldBringAndWhatItBrought(t *testing.T) {
 	s.press("backspace", "enter")
 	s.sees("EXPECTED  I/O time ~0.20x", "MEASURED  I/O time 4 s for 98.5 GB")
 }
+
+// TestAPlanThatEndedSaysByWhomAndWhy: it offers no approval and shows no checks of this second.
+func TestAPlanThatEndedSaysByWhomAndWhy(t *testing.T) {
+	s := atPlan(t)
+	s.sees("CHECKS", "A approve")
+	s.fake.ChangePlan("P-000001", func(p *console.PlanView) {
+		p.State, p.Ended = remap.Rejected, &remap.Ended{By: "policy dfra", At: p.Created, Reason: "job 5 has ended"}
+	})
+	s.second()
+	s.press("backspace", "enter")
+	s.sees("REJECTED", "ENDED     by policy dfra at ", ": job 5 has ended")
+	s.lacks("CHECKS", "A approve")
+}

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"fairway/anomaly"
 )
 
 func TestReplayRunsAtItsSpeedAndNeverAheadOfTheAnswers(t *testing.T) {
@@ -21,5 +24,19 @@ func TestReplayRunsAtItsSpeedAndNeverAheadOfTheAnswers(t *testing.T) {
 	s.goTo(ask, s.newest.At)
 	if s.replay != nil || s.Paused {
 		t.Error("the newest second is not live")
+	}
+}
+
+func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
+	then := time.Unix(10000, 0)
+	s := &State{Now: then.Add(time.Hour), replay: &replay{at: then}, Palette: NewPalette(NoAttributes), pages: []page{&overviewPage{}}}
+	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
+	s.Shown.Waiting = []PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}
+	if got := s.needs(); got[0].tail != "  4m confirmed" || got[1].tail != "waits 1m" {
+		t.Errorf("%q, %q", got[0].tail, got[1].tail)
+	}
+	s.keys = DefaultKeys()
+	if got := s.nextLine(80); !strings.HasSuffix(got, "(n to open, 1 more)") {
+		t.Errorf("where a line is short, how to open it goes first: %q", got)
 	}
 }

@@ -98,6 +98,14 @@ func (s *State) fresh(now time.Time) bool {
 	return s.Lost == nil && !s.Paused && !s.Received.IsZero() && now.Sub(s.Received) < 1500*time.Millisecond
 }
 
+// asOf is the time that ages are of: now, or the second that a replay shows.
+func (s *State) asOf() time.Time {
+	if s.replay != nil {
+		return s.replay.at
+	}
+	return s.Now
+}
+
 // stale says that the shown numbers are too old to be believed or acted on.
 func (s *State) stale() bool {
 	if s.replay != nil {

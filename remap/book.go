@@ -189,6 +189,12 @@ func (e *entry) step(r *Record) {
 		e.Expires = *r.Expires
 	}
 	switch r.Kind {
+	case StepReject, StepRollBack:
+		e.Ended = &Ended{By: r.Actor, At: r.At, Reason: r.Reason}
+	case StepComplete:
+		e.Ended = nil
+	}
+	switch r.Kind {
 	case StepMeasure:
 		e.measured(r)
 		return

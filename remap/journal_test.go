@@ -185,8 +185,9 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 		for i := range 4 {
 			propose(t, d, olga, ask(i, ""))
 		}
-		if _, err := d.Reject(t.Context(), sam, "P-000002", Answer{Reason: why}); err != nil {
-			t.Fatal(err)
+		rejected, err := d.Reject(t.Context(), sam, "P-000002", Answer{Reason: why})
+		if err != nil || rejected.Ended == nil || rejected.Ended.By != sam.Name || rejected.Ended.Reason != why {
+			t.Fatalf("%+v, %v", rejected.Ended, err)
 		}
 		waiting, err := d.Waiting(t.Context())
 		if err != nil || len(waiting) != 3 || waiting[0].ID != "P-000004" || waiting[2].ID != "P-000001" {

@@ -108,6 +108,8 @@ type Plan struct {
 	Results   []Result   `json:"results,omitempty"`
 	Undo      []Result   `json:"undo,omitempty"` // of the roll back, node by node
 	Error     string     `json:"error,omitempty"`
+	// Ended is who rejected the plan or took it back, and why; nil while nobody has.
+	Ended *Ended `json:"ended,omitempty"`
 	// Frozen is what the desk knew when the plan was proposed, then when it was last approved.
 	Frozen Frozen `json:"frozen"`
 	// Ledger is of plans that a policy made for a job.
@@ -125,6 +127,13 @@ type Approval struct {
 	At     time.Time `json:"at"`
 	Hash   string    `json:"hash"`
 	Reason string    `json:"reason"`
+}
+
+// Ended is one person's or policy's end of a plan.
+type Ended struct {
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Result is what became of one move.

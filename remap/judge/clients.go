@@ -113,6 +113,9 @@ func shareOf(jobs []collector.JobSamples, k int, bytes collector.Metric) float64
 // smooth is the weight of a new second in the impact that is shown.
 const smooth = 0.1
 
+// leastShare is the least share of its nodes' time that a job is named for; less would be said as 0 %.
+const leastShare = 0.005
+
 // addImpact says which jobs wait on a slow node, and how much of the time of their nodes there
 // goes into it: the operations' time beyond what the peers take, one operation of a node at a time.
 func (w *Watch) addImpact(v *anomaly.Verdict) {
@@ -149,7 +152,9 @@ func (w *Watch) addImpact(v *anomaly.Verdict) {
 			}
 			lost[job] = share
 		}
-		v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
+		if share >= leastShare {
+			v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
+		}
 	}
 	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {
 		return cmp.Or(-cmp.Compare(a.Share, b.Share), cmp.Compare(a.Job, b.Job))
