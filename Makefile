@@ -11,8 +11,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # where there is a C++ compiler.
 build:
 	@mkdir -p $(BIN)
-	@for p in $(PROGS); do c=0; [ $$p != fairwayd ] || ! command -v c++ >/dev/null || c=1; \
-	  CGO_ENABLED=$$c $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$p ./cmd/$$p || exit 1; done
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out fairwayd,$(PROGS)))
+	@CGO_ENABLED=$$(if command -v c++ >/dev/null; then echo 1; else echo 0; fi) \
+	  $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/fairwayd
 
 # SIM=1 shows a simulated machine of TaihuLight's size; DEMO_FLAGS are further ones of 'fairwayd demo'.
 demo:
