@@ -307,3 +307,29 @@ func TestSettingsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestASmallSiteMayExcludeOne: a tenth of four forwarders is none, and yet one may be excluded; of a share of 0 none is.
+func TestASmallSiteMayExcludeOne(t *testing.T) {
+	for share, want := range map[float64]int{0.1: 1, 0: 0} {
+		set := quick()
+		set.Mode, set.MaxExcluded = ModeAuto, share
+		b := newBench(t, set)
+		b.pool.Forwarders, b.pool.Healthy = 4, 3
+		b.say(20, slow("fwd1", Alarm), slow("fwd2", Alarm))
+		if len(b.pool.Excluded) != want {
+			t.Errorf("a share of %g: %v are excluded, want %d", share, b.pool.Excluded, want)
+		}
+	}
+}
+
+// TestASuspicionOutlivesAGoodSecond: it ends after clear_seconds at work without doubt, and not before.
+func TestASuspicionOutlivesAGoodSecond(t *testing.T) {
+	b := newBench(t, quick())
+	b.say(5, slow("fwd1", Doubt))
+	if got := b.say(9, slow("fwd1", Clean)); len(got) > 0 {
+		t.Errorf("after nine good seconds: %+v", got)
+	}
+	if got := b.say(1, slow("fwd1", Clean)); len(got) != 1 || got[0].Finding.State != Returned {
+		t.Errorf("after ten: %+v", got)
+	}
+}
