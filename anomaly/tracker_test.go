@@ -333,3 +333,24 @@ func TestASuspicionOutlivesAGoodSecond(t *testing.T) {
 		t.Errorf("after ten: %+v", got)
 	}
 }
+
+// TestSilenceAndWeakerWords: seconds in which nothing could be seen are no health, an alarm's words outlive a doubt, and
+// seconds of doubt that lie far apart make no suspicion.
+func TestSilenceAndWeakerWords(t *testing.T) {
+	b := newBench(t, quick())
+	b.say(2, slow("fwd1", Doubt))
+	b.say(60)
+	if got := b.say(1, slow("fwd1", Doubt)); len(got) > 0 {
+		t.Errorf("three seconds of doubt, the last after a minute: %+v", got)
+	}
+	b.say(10, slow("fwd1", Alarm))
+	weak := slow("fwd1", Doubt)
+	weak.Sentence, weak.Confidence = "perhaps", 0.4
+	b.say(1, weak)
+	if f := b.Findings(b.now)[0]; f.State != Confirmed || f.Sentence == "perhaps" || f.Confidence != 0.9 {
+		t.Errorf("after a doubt: %+v", f)
+	}
+	if got := b.say(50, slow("fwd1", Unseen)); len(got) > 0 {
+		t.Errorf("nothing was seen of it: %+v", got)
+	}
+}
