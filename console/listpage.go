@@ -70,7 +70,12 @@ func (p *listPage[T]) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *listPage[T]) title(s *State, _ int) string { return p.of.title(s, p.rows) }
+func (p *listPage[T]) title(s *State, _ int) string {
+	if !p.have {
+		return " " + p.of.noun + "s" // how many is not known
+	}
+	return p.of.title(s, p.rows)
+}
 
 func (p *listPage[T]) body(s *State, w, h int) []string {
 	switch {

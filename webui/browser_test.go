@@ -345,7 +345,25 @@ func TestBrowserLosesTheServer(t *testing.T) {
 	s.stop() // ends the live feeds
 	b.says("disconnected, trying again")
 	b.says("NO DATA since")
+	b.says("look whether fairwayd runs")
 	b.shot("lost")
+}
+
+// A server that stops without a word, as one that hangs: the page says that it lost it, and takes the
+// numbers of a forwarder away.
+func TestBrowserHearsNothing(t *testing.T) {
+	s := newSite(t, siteOptions{steady: true})
+	s.run(2)
+	b := newTab(t, 1100, 700)
+	b.open("http://" + s.tcp + "/forwarders/fwd001")
+	b.frames(2)
+	const read = "[...document.querySelectorAll('dt')].map((e) => (e.textContent === 'read' ? e.nextSibling.textContent : '')).join('')"
+	b.until("it reads something", "/^[0-9]/.test("+read+")")
+	js[bool](b, "(window.WebSocket = class { close() {} }, true)")
+	js[bool](b, "(document.dispatchEvent(new Event('visibilitychange')), true)") // connects anew, to nothing
+	b.says("disconnected, trying again")
+	b.says("NO DATA since")
+	b.until("no number is shown", read+".startsWith('-')")
 }
 
 // mega is the terminal's rule for MB/s (console/format.go).

@@ -9,7 +9,8 @@ import { overviewPage } from './overview.js?v=__V__';
 /**
  * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any) => void,
  *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void,
- *   past?: () => void|Promise<void>, timeless?: boolean}} Page
+ *   past?: () => void|Promise<void>, timeless?: boolean, stale?: () => void}} Page
+ * Its stale() takes old numbers away when no data come any more.
  * A page that has past can show another second than now: app.overview is of that second, app.at() says
  * which, and past() reads again what the page reads itself. A timeless one does not grow old when no
  * data come.
@@ -175,7 +176,7 @@ function brokenPage(err) {
 }
 
 // The header: what, how old, who.
-const bar = { state: h('span'), who: h('span.right'), nav: h('nav', { 'aria-label': 'Pages' }) };
+const bar = { kind: '', state: h('span'), who: h('span.right'), nav: h('nav', { 'aria-label': 'Pages' }) };
 const navLinks = /** @type {const} */ ([['overview', '1 overview'], ['jobs', '2 jobs'], ['findings', '3 findings'], ['plans', '4 plans'], ['audit', '5 audit'], ['occupancy', '6 calendar'], ['logs', '7 logs'], ['whatif', '8 what if']]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
 
@@ -194,8 +195,11 @@ function drawBar() {
   setText(navLinks[2], `3 findings${o ? ` (${o.findings.filter(isOpen).length})` : ''}`);
   setText(navLinks[3], `4 plans${o ? ` (${o.waiting.length})` : ''}`);
   navLinks[3].title = 'in brackets: plans that wait for a person';
+  if (s.kind === 'nodata' && bar.kind !== 'nodata') page?.stale?.();
+  bar.kind = s.kind;
   if (s.kind !== 'past') el('page').classList.toggle('old', s.kind === 'nodata' && !page?.timeless);
-  const banner = [o?.simulated && 'SIMULATED machine: no number here was measured.', app.paused && 'PAUSED: press space or L for live.', document.hidden && 'Hidden tab: a frame every 5 s.'].filter(Boolean).join('  ');
+  const lost = s.kind === 'nodata' && (connected ? 'Connected, and no agent reports: fairway doctor says what to fix.' : 'The server does not answer: look whether fairwayd runs on its host. This page comes back by itself.');
+  const banner = [lost, o?.simulated && 'SIMULATED machine: no number here was measured.', app.paused && 'PAUSED: press space or L for live.', document.hidden && 'Hidden tab: a frame every 5 s.'].filter(Boolean).join('  ');
   setText(el('banner'), banner);
   el('banner').classList.toggle('on', banner !== '');
 }

@@ -1,6 +1,6 @@
 // What opens over a page: help, go box, request log, signing in.
 import { h, setText } from './h.js?v=__V__';
-import { clock } from './format.js?v=__V__';
+import { clock, kindWords } from './format.js?v=__V__';
 import { signIn, signOut } from './api.js?v=__V__';
 
 /** @param {string} label @param {...Node} children */
@@ -44,7 +44,7 @@ export const dialogs = {
     const targets = [
       ...Object.entries(x.own).filter(([k, v]) => v[0] && !['Enter', '>', '<', 'r'].includes(k) && !k.startsWith('Arrow')).map(([k, v]) => /** @type {any} */ ([v[0], 'on this page', x.keyName(k), '', v[1]])),
       ...pagesOf,
-      ...(o?.findings ?? []).filter(x.isOpen).map((/** @type {any} */ f) => [f.id, `${f.node} ${f.sentence || f.kind}`, '', `fairway findings ${f.id}`, `/findings/${f.id}`]),
+      ...(o?.findings ?? []).filter(x.isOpen).map((/** @type {any} */ f) => [f.id, `${f.node} ${f.sentence || kindWords(f.kind)}`, '', `fairway findings ${f.id}`, `/findings/${f.id}`]),
       ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, '', `fairway plan show ${p.id}`, `/plans/${p.id}`]),
       ...jobsOf(o).map(([j, f]) => /** @type {any} */ ([j, `job, the largest on ${f}`, '', `fairway job ${j}`, `/jobs/${encodeURIComponent(j)}`])),
       ...(o?.forwarders ?? []).map((/** @type {any} */ r) => [r.id, r.state, 'enter', `fairway node ${r.id}`, `/forwarders/${r.id}`]),

@@ -1,13 +1,13 @@
 // Findings: what is wrong, and one finding with its life and the evidence as it was.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, mega, millis, number } from './format.js?v=__V__';
+import { age, clock, kindWords, mega, millis, number } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
 /** @param {any} f */
-const what = (f) => f.sentence || f.kind.replaceAll('_', ' ');
+const what = (f) => f.sentence || kindWords(f.kind);
 /** @param {any} f */
 const state = (f) => (Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state) ? `silent until ${clock(f.silenced_until)}` : f.state === 'probation' ? (f.stage === 'canary' ? 'canary I/O' : 'on trial') : f.state);
 /** @param {any} f */

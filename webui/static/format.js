@@ -46,6 +46,9 @@ export function sum(a, b) {
   return b === null || b === undefined ? a : a + b;
 }
 
+/** A finding's kind in words, as the terminal says it (console/overview.go). @param {string} kind */
+export const kindWords = (kind) => (/** @type {Record<string, string>} */ ({ fail_slow: 'slow for its load', n1_pin: 'shared-file job pins threads', meta_storm: 'metadata storm', highbw: 'one job fills it', brownout_all: 'back end slow', brownout_pool: 'back-end pool slow', target_slow: 'slower than its peers' }))[kind] ?? kind.replaceAll('_', ' ');
+
 /** How each metric of a series is named and scaled. @type {Record<string, [string, string, number]>} */
 export const metricInfo = {
   read_bytes: ['read', 'MB/s', 1e-6], write_bytes: ['write', 'MB/s', 1e-6], read_ops: ['reads', '1/s', 1], write_ops: ['writes', '1/s', 1],

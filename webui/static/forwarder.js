@@ -1,6 +1,6 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
+import { age, clock, kindWords, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
@@ -78,7 +78,12 @@ export async function forwarderPage(app, id) {
   const why = reasonForm(app);
   const el = h('div', null, title, facts, why.form, what, charts.el, h('h2', null, 'Back end'), noStorage, storage.el, heading, noClients, h('div.clients', null, clients.el));
 
-  function openFinding() { return app.overview?.findings.find((/** @type {any} */ f) => f.node === id && isOpen(f)); }
+  /** @returns {any[]} */
+  function openFindings() { return (app.overview?.findings ?? []).filter((/** @type {any} */ f) => f.node === id && isOpen(f)); }
+  function openFinding() { return openFindings()[0]; }
+
+  /** No second has come for so long that what stands here is no more. */
+  const silent = () => !app.at() && app.now() - Date.parse(app.overview?.at ?? '') > 1000 * (STALE + 1);
 
   function drawFacts() {
     const finding = openFinding();
@@ -86,9 +91,9 @@ export async function forwarderPage(app, id) {
     setText(title, `${id}  ${d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
     const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
     const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
-    const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
+    const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
     const threads = (/** @type {string} */ m) => newest(m).replace(/\.0? *$/, '').trim();
-    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return v === null || v === undefined ? (busy ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
+    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
       ['serves', `${d.client_nodes.length} compute nodes${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
@@ -98,7 +103,7 @@ export async function forwarderPage(app, id) {
     if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
     if (d.state === 'stale') lines.unshift(['no data', Date.parse(d.last_seen) > 0 ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.` : `never heard of. Is fairway-agent running on ${id}?`]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
-    if (finding) lines.push(['evidence', finding.sentence]);
+    for (const f of openFindings()) lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);
     if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
@@ -183,6 +188,7 @@ export async function forwarderPage(app, id) {
       z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
       ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),
     },
+    stale: drawFacts,
     close() { charts.close(); },
   };
 }
@@ -198,6 +204,6 @@ function canaryWords(c) {
 function lifeWords(l, live) {
   const steps = live ? ['healthy', ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`), ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : [])] : [];
   const f = l.last;
-  const earlier = f ? `${l.earlier} earlier: ${f.id} ${f.kind.replaceAll('_', ' ')} ${f.since.slice(0, 10)}, ${age(Date.parse(f.changed) - Date.parse(f.since))}` : 'no earlier finding';
+  const earlier = f ? `${l.earlier} earlier: ${f.id} ${kindWords(f.kind)} ${f.since.slice(0, 10)}, ${age(Date.parse(f.changed) - Date.parse(f.since))}` : 'no earlier finding';
   return [steps.join(' -> '), earlier].filter(Boolean).join(';  ');
 }

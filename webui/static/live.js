@@ -19,7 +19,10 @@ export class Live {
     });
     // A connection that died without a word is noticed by the beat that does not come.
     setInterval(() => {
-      if (this.ws && performance.now() - this.heard > (this.background ? 20000 : 6000)) this.connect();
+      if (!this.ws || performance.now() - this.heard <= (this.background ? 20000 : 6000)) return;
+      this.tries++;
+      this.on.state(false);
+      this.connect();
     }, 2000);
   }
 

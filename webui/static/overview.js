@@ -1,7 +1,7 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { age, clock, kindWords, mega, millis, number, ratio, sum } from './format.js?v=__V__';
 import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -127,7 +127,7 @@ function forwardersPage(app, q, asTable) {
 
   function drawNeeds() {
     const rows = [
-      ...o.findings.filter((/** @type {any} */ f) => calls(f, app.now())).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || f.kind, `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/findings/${f.id}`]),
+      ...o.findings.filter((/** @type {any} */ f) => calls(f, app.now())).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || kindWords(f.kind), `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/findings/${f.id}`]),
       ...o.waiting.map((/** @type {any} */ p) => [p.id, '', p.title, '', age(app.now() - Date.parse(p.created)), 'waits', `/plans/${p.id}`]),
     ];
     const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
