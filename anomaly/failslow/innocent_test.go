@@ -92,3 +92,35 @@ func TestAccusationEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestACanaryThatWaitedSaysNothing: what a canary takes while requests wait at the node has their wait in it.
+func TestACanaryThatWaitedSaysNothing(t *testing.T) {
+	for _, queue := range []float64{20, 0} {
+		l, d := newLayer(4), New(DefaultSettings())
+		accused := false
+		for s := range 3600 {
+			late := s >= 1800 && s%60 >= 30
+			rows := l.next(func(n int, o *Observation) {
+				if n == 1 && late {
+					o.QueueLen = queue
+				}
+			})
+			for _, v := range d.Second(time.Unix(l.now, 0), rows) {
+				accused = accused || v.Level == anomaly.Alarm
+			}
+			for n := range rows {
+				p := Probe{rows[n].Node, [3]float64{4e-3, 5e-3, 1e-3}}
+				switch {
+				case n == 1 && late && s%10 == 5:
+					p.Took = [3]float64{80e-3, 90e-3, 20e-3}
+				case n == 1 && late, s%20 != 5*n:
+					continue
+				}
+				d.Probe(time.Unix(l.now, 0), p)
+			}
+		}
+		if accused != (queue == 0) {
+			t.Errorf("%g requests wait: accused %v", queue, accused)
+		}
+	}
+}
