@@ -31,16 +31,21 @@ func (r *rowBuffer) add(m collector.Metric, v uint64) {
 	r.metrics, r.vals = append(r.metrics, m), append(r.vals, v)
 }
 
-// floatBits is the engine's form of a value from outside: what is no value is not known, and
-// there is one zero. It has no branch that depends on whether a value is 0, which nobody can foretell.
+// mostBits is the greatest value from outside, without a sign, shifted as floatBits compares it.
+var mostBits = math.Float64bits(collector.MaxValue) << 1
+
+// floatBits is the engine's form of a value from outside: what is no value (collector.IsValue) is not known, and
+// there is one zero. It has no branch that depends on whether a value is 0, which nobody can foretell. Magnitudes
+// of float64 are in the order of their bits, those of what is no number come last.
 func floatBits(v float64) uint64 {
-	if !collector.IsValue(v) {
+	bits := math.Float64bits(v)
+	switch {
+	case bits<<1 > mostBits:
 		return absentBits
+	case bits == 1<<63:
+		return 0
 	}
-	if bits := math.Float64bits(v); bits != 1<<63 {
-		return bits
-	}
-	return 0
+	return bits
 }
 
 // write puts frames into the open blocks and the pending log record; the caller holds mu.
@@ -49,9 +54,12 @@ func (db *DB) write(frames []collector.Frame) error {
 	var b *openBlock
 	var held *liveChunk
 	now := db.opts.Now().Unix()
+	millis, sec := int64(0), int64(0)
 	for i := range frames {
 		f := &frames[i]
-		sec := floorDiv(f.TimeMillis, 1000)
+		if f.TimeMillis != millis {
+			millis, sec = f.TimeMillis, floorDiv(f.TimeMillis, 1000)
+		}
 		node, err := db.nodeOf(f, sec)
 		if err != nil {
 			refused = append(refused, err)
@@ -122,10 +130,14 @@ func (db *DB) nodeOf(f *collector.Frame, sec int64) (int, error) {
 	if sec < minSecond || sec >= maxSecond {
 		return 0, fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2242; it is left out", f.Node, f.TimeMillis)
 	}
+	if node, ok := db.table.foretold(f.Node, f.Role, db.lastNode); ok {
+		db.lastNode = node
+		return node, nil
+	}
 	if f.Node == "" || len(f.Node) > maxName {
 		return 0, fmt.Errorf("append: a node name of %d bytes (1 to %d are allowed); its frame is left out", len(f.Node), maxName)
 	}
-	node, ok := db.table.find(f.Node, db.lastNode)
+	node, ok := db.table.byName[f.Node]
 	if !ok {
 		if len(db.table.entries) >= maxNodes {
 			return 0, fmt.Errorf("append: node %q would be number %d, the most is %d; its frame is left out", f.Node, len(db.table.entries)+1, maxNodes)
@@ -136,7 +148,9 @@ func (db *DB) nodeOf(f *collector.Frame, sec int64) (int, error) {
 	}
 	if e := &db.table.entries[node]; e.role != f.Role && f.Role != topology.RoleUnknown {
 		e.role, db.table.changed = f.Role, true
+		db.table.roles++
 	}
+	db.table.foretell(db.lastNode, node, f.Role)
 	db.lastNode = node
 	return node, nil
 }
@@ -150,16 +164,7 @@ func (db *DB) fastRow(c *liveChunk, b *openBlock, node, sec int, samples []colle
 	}
 	k := node % chunkNodes
 	slots := db.row.all[:len(n.layout.metrics)]
-	taken := 0
-	for slot, m := range n.layout.metrics {
-		v := absentBits
-		if taken < len(samples) && samples[taken].Metric == m {
-			v = floatBits(samples[taken].Value)
-			taken++
-		}
-		slots[slot] = v
-	}
-	if taken < len(samples) {
+	if !n.layout.take(slots, samples) {
 		return false
 	}
 	rows.Set(sec)
@@ -171,6 +176,32 @@ func (db *DB) fastRow(c *liveChunk, b *openBlock, node, sec int, samples []colle
 	b.cells.append(&n.rows, sec, db.rec.row(b, sec, node, slots))
 	c.show(db, b, n, node, sec, slots)
 	return true
+}
+
+// take fills slots with samples that name metrics of the layout in its order, though not all of them. It returns
+// false for any others.
+func (l *layout) take(slots []uint64, samples []collector.Sample) bool {
+	metrics := l.metrics[:len(slots)]
+	if len(samples) == len(slots) {
+		for i := range slots {
+			s := &samples[i]
+			if s.Metric != metrics[i] {
+				return false
+			}
+			slots[i] = floatBits(s.Value)
+		}
+		return true
+	}
+	taken := 0
+	for slot, m := range metrics {
+		v := absentBits
+		if taken < len(samples) && samples[taken].Metric == m {
+			v = floatBits(samples[taken].Value)
+			taken++
+		}
+		slots[slot] = v
+	}
+	return taken == len(samples)
 }
 
 // repeats says that a row is like the one before it in its block, as far as that is known at once: the live row is

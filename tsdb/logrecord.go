@@ -103,7 +103,12 @@ func (w *recordWriter) sameRow(b *openBlock, sec, node int) {
 func (w *recordWriter) row(b *openBlock, sec, node int, slots []uint64) []byte {
 	w.context(b, sec)
 	w.room(opRoom + maxRow + rowSlack)
-	w.head(node, opRow)
+	if node == w.cursor && w.same == 0 { // as head writes it
+		w.buf = append(w.buf, opRow)
+		w.cursor = node + 1
+	} else {
+		w.head(node, opRow)
+	}
 	at := len(w.buf)
 	w.buf = w.buf[:at+putRow(w.buf[at:cap(w.buf)], slots)]
 	return w.buf[at:]

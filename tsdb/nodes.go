@@ -34,27 +34,39 @@ type nodeEntry struct {
 type nodeTable struct {
 	entries []nodeEntry
 	byName  map[topology.NodeID]int
-	next    []int32 // by node: whose frame came after its, last time
-	changed bool    // since the copy on disk
+	next    []follower // by node: whose frame came after its, last time
+	roles   uint64     // counts changes of a role
+	changed bool       // since the copy on disk
 	// free is, by role, the next number in the group of 64 that the role's new nodes go to; the
 	// nodes of a layer lie together in blocks, so that reading one layer reads few chunks.
 	free map[topology.Role]int
 }
 
+// follower is a frame that came behind another node's: of these alone the usual frame is told, without a look at
+// what else is known of its node.
+type follower struct {
+	name  topology.NodeID
+	roles uint64 // of the table, when it came
+	node  int32
+	role  topology.Role
+}
+
 func (db *DB) nodeCount() int { return len(db.table.entries) }
 
-// find returns the number of a node; prev is the number of the node whose frame came before.
-func (t *nodeTable) find(name topology.NodeID, prev int) (int, bool) {
+// foretold returns the number of the node that comes behind prev, where name and role are those of last time.
+func (t *nodeTable) foretold(name topology.NodeID, role topology.Role, prev int) (int, bool) {
+	if prev >= len(t.next) {
+		return 0, false
+	}
+	f := &t.next[prev]
+	return int(f.node), f.role == role && f.roles == t.roles && name != "" && f.name == name
+}
+
+// foretell notes that a frame of a node came behind one of prev, and the role it gave.
+func (t *nodeTable) foretell(prev, node int, role topology.Role) {
 	if prev < len(t.next) {
-		if i := int(t.next[prev]); t.entries[i].name == name {
-			return i, true
-		}
+		t.next[prev] = follower{name: t.entries[node].name, node: int32(node), roles: t.roles, role: role}
 	}
-	i, ok := t.byName[name]
-	if ok && prev < len(t.next) {
-		t.next[prev] = int32(i)
-	}
-	return i, ok
 }
 
 func (t *nodeTable) add(name topology.NodeID, role topology.Role) int {
@@ -63,7 +75,7 @@ func (t *nodeTable) add(name topology.NodeID, role topology.Role) int {
 		i = (len(t.entries) + chunkNodes - 1) / chunkNodes * chunkNodes
 	}
 	for len(t.entries) <= i {
-		t.next = append(t.next, int32(len(t.entries)))
+		t.next = append(t.next, follower{})
 		t.entries = append(t.entries, nodeEntry{})
 	}
 	t.free[role] = i + 1
@@ -184,7 +196,7 @@ func loadNodes(path string) (*nodeTable, []Damage, error) {
 			t.free[e.role] = number + 1
 		}
 		t.entries = append(t.entries, e)
-		t.next = append(t.next, int32(len(t.next)))
+		t.next = append(t.next, follower{})
 		at += size
 	}
 	return t, damages, nil

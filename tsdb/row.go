@@ -28,34 +28,40 @@ var codeSize = [16]uint8{0, 1, 2, 3, 4, 5, 6, 7, 8}
 // putRow writes a row and returns its size; dst has maxRow+rowSlack bytes.
 func putRow(dst []byte, slots []uint64) int {
 	dst[0] = byte(len(slots))
-	at := 1 + (len(slots)+1)/2
-	codes, codesAt := uint64(0), 1
+	codesAt, valuesAt := 1, 1+(len(slots)+1)/2
+	at := valuesAt
+	for len(slots) > 16 {
+		codes := uint64(0)
+		codes, at = putValues(dst, at, slots[:16])
+		binary.LittleEndian.PutUint64(dst[codesAt:], codes)
+		slots, codesAt = slots[16:], codesAt+8
+	}
+	codes, end := putValues(dst, at, slots)
+	for ; codesAt < valuesAt; codesAt++ {
+		dst[codesAt] = byte(codes)
+		codes >>= 8
+	}
+	return end
+}
+
+// putValues writes up to 16 values from a place on and returns their codes and the place behind them.
+func putValues(dst []byte, at int, slots []uint64) (codes uint64, end int) {
 	for i, v := range slots {
 		f := math.Float64frombits(v)
 		n := int64(f)
 		size := (71 - uint(bits.LeadingZeros64(uint64(n)))) >> 3
-		if float64(n) != f || uint64(n) >= maxInt {
-			if v == absentBits {
-				size = codeAbsent
-			} else {
-				binary.LittleEndian.PutUint64(dst[at:], v)
-				size, at = codeRaw, at+8
-			}
-		} else {
+		if float64(n) == f && uint64(n) < maxInt {
 			binary.LittleEndian.PutUint64(dst[at:], uint64(n))
 			at += int(size)
+		} else if v == absentBits {
+			size = codeAbsent
+		} else {
+			binary.LittleEndian.PutUint64(dst[at:], v)
+			size, at = codeRaw, at+8
 		}
 		codes |= uint64(size) << (i & 15 * 4)
-		if i&15 == 15 {
-			binary.LittleEndian.PutUint64(dst[codesAt:], codes)
-			codes, codesAt = 0, codesAt+8
-		}
 	}
-	for left := len(slots) & 15; left > 0; left -= 2 {
-		dst[codesAt] = byte(codes)
-		codes, codesAt = codes>>8, codesAt+1
-	}
-	return at
+	return codes, at
 }
 
 // rowSize returns how many bytes the row at the begin of b has; ok is false where b is none or ends inside it.

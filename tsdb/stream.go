@@ -68,7 +68,13 @@ func (c *cells) append(s *stream, sec int, row []byte) {
 	}
 	cell := c.at(s.tail) // the usual row fits
 	cell[0] = byte(sec)
-	copy(cell[1:], row)
+	if words := row[:cap(row)]; need+7 <= int(s.room) && len(row)+7 <= len(words) {
+		for at := 0; at < len(row); at += 8 { // what this writes beyond the row is not used yet
+			binary.LittleEndian.PutUint64(cell[1+at:], binary.LittleEndian.Uint64(words[at:]))
+		}
+	} else {
+		copy(cell[1:], row)
+	}
 	s.advance(need)
 }
 
