@@ -31,14 +31,18 @@ func (o *openColumns) load(b *openBlock, n *openNode, rows column.Mask) {
 	o.buf = slices.Grow(b.cells.read(&n.rows, o.buf[:0]), rowSlack)
 	columns := len(n.layout.metrics)
 	narrowest := columns
-	r := streamReader{buf: o.buf}
-	for sec, row, ok := r.next(); ok; sec, row, ok = r.next() {
-		if o.count == 0 || int(o.secs[o.count-1]) != sec {
-			o.secs[o.count] = uint8(sec)
+	end := len(o.buf)
+	padded := o.buf[:end+rowSlack] // every value can be looked at as eight bytes
+	for at := 0; at < end; {
+		if sec := padded[at]; o.count == 0 || o.secs[o.count-1] != sec {
+			o.secs[o.count] = sec
 			o.count++
 		}
+		row := padded[at+1:]
 		narrowest = min(narrowest, int(row[0]))
-		o.other |= o.loadInts(row, o.count-1)
+		other, size := o.loadInts(row, o.count-1)
+		o.other |= other
+		at += 1 + size
 	}
 	o.other |= 1<<columns - 1<<narrowest // columns that came later than the node
 	if o.late != nil {
@@ -49,22 +53,23 @@ func (o *openColumns) load(b *openBlock, n *openNode, rows column.Mask) {
 	}
 }
 
-// loadInts takes a row's integers and returns the columns that have something else.
-func (o *openColumns) loadInts(row []byte, i int) (other uint64) {
-	at := 1 + (int(row[0])+1)/2
-	row = row[:len(row)+rowSlack] // every value can be looked at as eight bytes
+// loadInts takes the integers of the row at the begin of b, which is a whole one and has eight bytes behind it. It
+// returns the columns that have something else, and the row's size.
+func (o *openColumns) loadInts(b []byte, i int) (other uint64, size int) {
+	columns := int(b[0])
+	at := 1 + (columns+1)/2
 	codes := uint64(0)
-	for slot := range o.ints[:row[0]] {
+	for slot := range o.ints[:columns] {
 		if slot&15 == 0 {
-			codes = load(row, 1+slot/2)
+			codes = load(b, 1+slot/2)
 		}
 		code := codes & 15
 		codes >>= 4
-		o.ints[slot][i] = int64(binary.LittleEndian.Uint64(row[at:]) & lowBytes[code])
+		o.ints[slot][i] = int64(binary.LittleEndian.Uint64(b[at:]) & lowBytes[code])
 		at += int(codeSize[code])
 		other |= code >> 3 << (slot & 63)
 	}
-	return other
+	return other, at
 }
 
 // loadVals reads the rows again, for the columns that have not only integers.
@@ -91,7 +96,7 @@ func (o *openColumns) read(m collector.Metric, c *column.Column, w *column.Whole
 	if o.other>>slot&1 == 0 {
 		return o.readInts(slot, c, w)
 	}
-	if first := o.vals[slot][0]; o.late == nil && o.rows == column.Full && o.isConstant(slot) && first != absentBits {
+	if first := o.vals[slot][0]; o.late == nil && o.rows == column.Full && isConstant(o.vals[slot][:o.count]) && first != absentBits {
 		return columnConstant, math.Float64frombits(first)
 	}
 	o.fill(slot, c)
@@ -105,9 +110,8 @@ func (o *openColumns) read(m collector.Metric, c *column.Column, w *column.Whole
 	return columnVaried, 0
 }
 
-func (o *openColumns) isConstant(slot int) bool {
-	vals := &o.vals[slot]
-	for _, v := range vals[:o.count] {
+func isConstant[T int64 | uint64](vals []T) bool {
+	for _, v := range vals {
 		if v != vals[0] {
 			return false
 		}
@@ -118,11 +122,7 @@ func (o *openColumns) isConstant(slot int) bool {
 // readInts reads a column of integers. Its first row is of its first second, so every second has a value.
 func (o *openColumns) readInts(slot int, c *column.Column, w *column.Whole) (columnKind, float64) {
 	vals := o.ints[slot][:o.count]
-	differ := int64(0)
-	for _, v := range vals {
-		differ |= v ^ vals[0]
-	}
-	if differ == 0 && o.rows == column.Full {
+	if o.rows == column.Full && isConstant(vals) {
 		return columnConstant, float64(vals[0])
 	}
 	if o.count == BlockSeconds {

@@ -63,15 +63,17 @@ type Column struct {
 // Measure computes Active and Stats from the values.
 func (c *Column) Measure() {
 	sum, least, most := 0.0, math.Inf(1), math.Inf(-1)
-	for w, word := range c.Present {
+	for w := range c.Present {
 		active := uint64(0)
+		for s, x := range c.V[w<<6 : min(w<<6+64, Seconds)] {
+			u := math.Float64bits(x) &^ (1 << 63)
+			active |= (u | -u) >> 63 << s
+		}
+		c.Active[w] = active & c.Present[w]
+	}
+	for w, word := range c.Active {
 		for ; word != 0; word &= word - 1 {
-			bit := bits.TrailingZeros64(word)
-			x := c.V[w<<6+bit]
-			if x == 0 {
-				continue
-			}
-			active |= 1 << bit
+			x := c.V[w<<6+bits.TrailingZeros64(word)]
 			sum += x
 			if x < least {
 				least = x
@@ -80,7 +82,6 @@ func (c *Column) Measure() {
 				most = x
 			}
 		}
-		c.Active[w] = active
 	}
 	s := Stats{Count: c.Present.Count(), NonZero: c.Active.Count(), Sum: sum}
 	switch {
@@ -219,13 +220,14 @@ type shape struct {
 func (e *Encoder) appendInts(dst []byte, h shape, s *Stats, ints []int64, base Base) []byte {
 	at := len(dst)
 	dst = appendHead(dst, h.present, h.coded, h.zeros, h.unit)
-	predict := e.predict(s, h.coded, ints, h.unit, base.First)
+	predict, total := e.predict(s, h.coded, ints, h.unit, base.First)
 	diffs := e.diffs[:len(ints)]
 	if predict == fromPrevious { // the first says where it begins, the others how it goes on
 		dst = binary.AppendUvarint(dst, diffs[0])
+		total -= diffs[0]
 		diffs = diffs[1:]
 	}
-	dst, how := appendDiffs(dst, diffs)
+	dst, how := appendDiffs(dst, diffs, total)
 	dst[at] |= byte(predict<<3 | how<<5)
 	return dst
 }

@@ -61,11 +61,11 @@ func (c *Column) Whole(w *Whole) {
 	}
 }
 
-// predict fills e.diffs in the cheapest way of prediction, which it returns.
-func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related *Whole) (best int) {
+// predict fills e.diffs in the cheapest way of prediction, which it returns with what all of them add up to.
+func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related *Whole) (best int, total uint64) {
 	n := len(ints)
 	if n == 0 {
-		return fromMean
+		return fromMean, 0
 	}
 	scale := scales[unit]
 	mean, least, factor := s.mean(n, scale), s.leastCoded(n, scale), int64(0)
@@ -109,11 +109,14 @@ func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related 
 			diffs[i] = zigzag(x - factor*e.rel[i])
 		}
 	}
-	return best
+	return best, cost[best]
 }
 
 // costRelated gathers the related values and sums the differences to a multiple of them.
 func (e *Encoder) costRelated(ints []int64, coded Mask, factor int64, related *Whole) (cost uint64) {
+	if coded == Full {
+		return e.costAllRelated((*[Seconds]int64)(ints), factor, related)
+	}
 	k := 0
 	for w, word := range coded {
 		for ; word != 0; word &= word - 1 {
@@ -130,15 +133,30 @@ func (e *Encoder) costRelated(ints []int64, coded Mask, factor int64, related *W
 	return cost
 }
 
-// appendDiffs writes differences by the cheapest of nothing, Rice code and bit-packing.
-func appendDiffs(dst []byte, diffs []uint64) (out []byte, how int) {
-	sum, lo, hi := uint64(0), uint64(math.MaxUint64), uint64(0)
-	for _, d := range diffs {
-		sum += d
-		lo, hi = min(lo, d), max(hi, d)
+// costAllRelated is costRelated where every second is coded.
+func (e *Encoder) costAllRelated(ints *[Seconds]int64, factor int64, related *Whole) (cost uint64) {
+	const most, mostRelated = 1 << 54, 1 << 40
+	outside := false
+	for k, r := range related.V {
+		d := ints[k] - factor*r
+		outside = outside || uint64(d+most) > 2*most || uint64(r+mostRelated) > 2*mostRelated
+		cost += zigzag(d)
 	}
-	if hi == 0 {
+	if outside {
+		return math.MaxUint64
+	}
+	e.rel = related.V
+	return cost
+}
+
+// appendDiffs writes differences, which add up to sum, by the cheapest of nothing, Rice code and bit-packing.
+func appendDiffs(dst []byte, diffs []uint64, sum uint64) (out []byte, how int) {
+	if sum == 0 {
 		return dst, allZero
+	}
+	lo, hi := uint64(math.MaxUint64), uint64(0)
+	for _, d := range diffs {
+		lo, hi = min(lo, d), max(hi, d)
 	}
 	k, size := bestRice(diffs, sum/uint64(len(diffs)), hi)
 	// Room for the longest code of each, so that no write has to look.
@@ -160,13 +178,13 @@ func bestRice(diffs []uint64, mean, hi uint64) (k uint, size int) {
 	if mean > 1 {
 		k = uint(bits.Len64(mean-mean>>2-mean>>4)) - 1 // log2 of about mean x ln 2
 	}
-	size = riceBits(diffs, k, hi)
-	if up := riceBits(diffs, k+1, hi); up < size {
+	size, up := riceBits(diffs, k, hi)
+	if up < size {
 		k, size = k+1, up
 	}
 	if hi>>4 > mean { // outliers raise the mean; they are better written in full
 		for less := range k {
-			if n := riceBits(diffs, less, hi); n < size {
+			if n, _ := riceBits(diffs, less, hi); n < size {
 				k, size = less, n
 			}
 		}
@@ -174,17 +192,25 @@ func bestRice(diffs []uint64, mean, hi uint64) (k uint, size int) {
 	return k, size
 }
 
-// riceBits is the exact size of values up to hi coded with parameter k.
-func riceBits(values []uint64, k uint, hi uint64) int {
+// riceBits is the exact size of values up to hi coded with parameter k, and with k+1.
+func riceBits(values []uint64, k uint, hi uint64) (size, up int) {
 	k &= 63
-	n := len(values) * (1 + int(k))
-	if hi>>k < escapeOnes {
-		high := uint64(0)
-		for _, v := range values {
-			high += v >> k
-		}
-		return n + int(high)
+	if hi>>k >= escapeOnes {
+		return escapedBits(values, k), escapedBits(values, k+1)
 	}
+	high, half := uint64(0), uint64(0)
+	for _, v := range values {
+		q := v >> k
+		high += q
+		half += q >> 1
+	}
+	size = len(values) * (1 + int(k))
+	return size + int(high), size + len(values) + int(half)
+}
+
+// escapedBits is the size where some values are so large that they are written in full.
+func escapedBits(values []uint64, k uint) int {
+	n := len(values) * (1 + int(k))
 	for _, v := range values {
 		if q := v >> k; q >= escapeOnes {
 			n += escapeOnes + 64 - 1 - int(k)
