@@ -27,7 +27,24 @@ type entry struct {
 
 // chunk is the parsed record of 64 nodes.
 type chunk struct {
+	set     uint64 // nodes whose entries are parsed; the others' are those of another chunk
 	entries [chunkNodes]entry
+}
+
+// entry returns a node's entry, nil where the record has none.
+func (c *chunk) entry(slot int) *entry {
+	if c.set>>slot&1 == 0 {
+		return nil
+	}
+	return &c.entries[slot]
+}
+
+// add returns a node's empty entry.
+func (c *chunk) add(slot int) *entry {
+	c.set |= 1 << slot
+	e := &c.entries[slot]
+	*e = entry{}
+	return e
 }
 
 var constantZero = column.Stats{Count: BlockSeconds}
@@ -41,6 +58,7 @@ type frameReader struct {
 	next    int
 	indexes [3]cachedIndex
 	shared  *indexCache // nil where everything is read once
+	keep    bool        // columns, too, are likely to be read again
 	nextIdx int
 	vouched *frameMetric // whose directory has been checked last
 	related [2]column.Column
@@ -51,7 +69,7 @@ type cachedChunk struct {
 	metric collector.Metric
 	number int
 	err    error
-	bytes  []byte
+	buf    []byte
 	chunk  chunk
 	rest   chunkRest
 }
@@ -72,10 +90,7 @@ func (r *frameReader) entry(f *frame, m collector.Metric, node int) (*entry, err
 	if err != nil || c == nil {
 		return nil, err
 	}
-	if e := &c.entries[slot]; e.kind != columnNone {
-		return e, nil
-	}
-	return nil, nil
+	return c.entry(slot), nil
 }
 
 // chunk returns a chunk of which the entries through slot are parsed.
@@ -122,7 +137,7 @@ func (r *frameReader) small(f *frame, fm *frameMetric) ([]byte, error) {
 	r.nextIdx = (r.nextIdx + 1) % len(r.indexes)
 	x.frame = nil
 	if r.shared != nil {
-		x.bytes = r.shared.get(indexKey{f, fm})
+		x.bytes = r.shared.get(indexKey{f, fm, wholeIndex})
 	}
 	if r.shared == nil || x.bytes == nil {
 		x.bytes = make([]byte, size)
@@ -130,7 +145,7 @@ func (r *frameReader) small(f *frame, fm *frameMetric) ([]byte, error) {
 			return nil, readError(f, err)
 		}
 		if r.shared != nil {
-			r.shared.add(indexKey{f, fm}, x.bytes)
+			r.shared.add(indexKey{f, fm, wholeIndex}, x.bytes)
 		}
 	}
 	x.frame, x.metric = f, fm.metric
@@ -154,7 +169,7 @@ func (r *frameReader) readAt(f *frame, fm *frameMetric, dst []byte, at int64) er
 }
 
 func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error {
-	clear(c.chunk.entries[:])
+	c.chunk.set = 0
 	var dir [8]byte
 	if err := r.readAt(f, fm, dir[:], 4*int64(c.number)); err != nil {
 		return err
@@ -167,18 +182,31 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 	if from > to || to > fm.index || to-from > largest || to-from < 5 {
 		return fmt.Errorf("%w: directory of chunk %d of %s says bytes %d to %d", errDamaged, c.number, fm.metric, from, to)
 	}
-	c.bytes = slices.Grow(c.bytes[:0], int(to-from))[:to-from]
-	if err := r.readAt(f, fm, c.bytes, fm.indexAt(f.chunks)-fm.at+int64(from)); err != nil {
+	record, err := r.record(f, fm, c, fm.indexAt(f.chunks)-fm.at+int64(from), int(to-from))
+	if err != nil {
 		return err
 	}
-	if chunkSum(f.start, fm.metric, c.number, c.bytes[4:]) != binary.LittleEndian.Uint32(c.bytes) {
+	if chunkSum(f.start, fm.metric, c.number, record[4:]) != binary.LittleEndian.Uint32(record) {
 		return fmt.Errorf("%w: index of nodes %d to %d of %s has a wrong checksum", errDamaged, c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric)
 	}
-	var err error
-	if c.rest, err = parseChunk(c.bytes[4:], &c.chunk); err != nil {
+	if c.rest, err = parseChunk(record[4:], &c.chunk); err != nil {
 		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric, err)
 	}
 	return nil
+}
+
+// record returns bytes of the index, at an offset from the directory's begin. They stay as they are until c is read
+// again, and longer where they are part of an index that is kept.
+func (r *frameReader) record(f *frame, fm *frameMetric, c *cachedChunk, at int64, size int) ([]byte, error) {
+	all, err := r.small(f, fm)
+	switch {
+	case err != nil:
+		return nil, err
+	case all != nil && at+int64(size) <= int64(len(all)):
+		return all[at:][:size:size], nil
+	}
+	c.buf = slices.Grow(c.buf[:0], size)[:size]
+	return c.buf, r.readAt(f, fm, c.buf, at)
 }
 
 // vouch checks the directory that says that a chunk has no rows; a record speaks for itself.
@@ -269,14 +297,14 @@ func parseChunk(b []byte, c *chunk) (chunkRest, error) {
 		return chunkRest{}, fmt.Errorf("%w: chunk kind %d", errDamaged, kind)
 	}
 	for z := zero &^ rest.has; z != 0; z &= z - 1 {
-		e := &c.entries[bits.TrailingZeros64(z)]
+		e := c.add(bits.TrailingZeros64(z))
 		e.kind, e.stats, e.occupied = columnConstant, constantZero, -1
 	}
 	if rest.has != 0 {
 		rest.dataAt = p.uvarint()
 	}
 	if p.bad {
-		clear(c.entries[:])
+		c.set = 0
 		return chunkRest{}, fmt.Errorf("%w: an index of %d bytes ends in its head", errDamaged, len(b))
 	}
 	return rest, nil
@@ -285,7 +313,7 @@ func parseChunk(b []byte, c *chunk) (chunkRest, error) {
 // parse reads entries through slot.
 func (r *chunkRest) parse(c *chunk, slot int, limits []float64) error {
 	for ; r.has<<(chunkNodes-1-slot) != 0 && !r.p.bad; r.has &= r.has - 1 {
-		e := &c.entries[bits.TrailingZeros64(r.has)]
+		e := c.add(bits.TrailingZeros64(r.has))
 		r.p.entry(e, limits)
 		if e.kind == columnVaried && e.inline == nil {
 			e.dataAt = uint32(r.dataAt)
@@ -293,7 +321,7 @@ func (r *chunkRest) parse(c *chunk, slot int, limits []float64) error {
 		}
 	}
 	if r.p.bad || r.dataAt > math.MaxUint32 {
-		clear(c.entries[:])
+		c.set = 0
 		return fmt.Errorf("%w: an index ends inside an entry", errDamaged)
 	}
 	return nil
@@ -427,11 +455,21 @@ func (r *frameReader) readData(f *frame, m collector.Metric, e *entry) ([]byte, 
 	if int64(e.dataAt)+int64(e.dataLen)+4 > int64(fm.dataBytes) {
 		return nil, fmt.Errorf("%w: its data lies outside the block", errDamaged)
 	}
+	key := indexKey{f, fm, int64(e.dataAt)}
+	if r.shared != nil && r.keep {
+		if data := r.shared.get(key); data != nil {
+			return data, nil
+		}
+	}
 	r.data = slices.Grow(r.data[:0], e.dataLen+4)[:e.dataLen+4]
 	if _, err := f.file.ReadAt(r.data, f.offset+fm.dataAt(f.chunks)+int64(e.dataAt)); err != nil {
 		return nil, readError(f, err)
 	}
-	return checkedData(r.data)
+	data, err := checkedData(r.data)
+	if err == nil && r.shared != nil && r.keep {
+		r.shared.add(key, slices.Clone(data))
+	}
+	return data, err
 }
 
 // allData reads the data of all columns of a metric.

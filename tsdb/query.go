@@ -21,7 +21,7 @@ type span struct {
 
 // spans lists the spans that overlap [from, to), Unix seconds, in order of time.
 func (v *view) spans(from, to int64) ([]span, error) {
-	var out []span
+	out := make([]span, 0, min((to-from)/BlockSeconds+2, fileSeconds/BlockSeconds))
 	at := func(start int64) *span {
 		i, found := slices.BinarySearchFunc(out, start, func(s span, start int64) int { return int(s.start - start) })
 		if !found {
@@ -80,7 +80,7 @@ func (r *reader) release() error {
 	for i := range r.fr.indexes {
 		r.fr.indexes[i] = cachedIndex{}
 	}
-	r.fr.vouched = nil
+	r.fr.vouched, r.fr.keep = nil, false
 	r.db, r.fr.shared = nil, nil
 	readers.Put(r)
 	if errors.Is(err, os.ErrClosed) {

@@ -98,6 +98,15 @@ func BenchmarkReads(b *testing.B) {
 				out, err := db.Select(ctx, hour)
 				check(len(out), err)
 			})
+			asked := 0 // another node and hour every time, whose columns nobody has asked for before
+			perOp(b, "ms/node-hour-first", time.Millisecond, func() {
+				other := hour
+				from := machineStart + asked*7%24*3600
+				other.Nodes, other.FromMillis, other.ToMillis = nodes[asked%len(nodes):][:1], int64(from)*1000, int64(from+3600)*1000
+				asked++
+				out, err := db.Select(ctx, other)
+				check(len(out), err)
+			})
 		}
 	})
 }

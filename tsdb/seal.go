@@ -274,8 +274,8 @@ func checkFrame(f *frame) []Damage {
 				continue
 			}
 			for k := range c.entries {
-				e := &c.entries[k]
-				if e.kind != columnVaried || e.inline != nil {
+				e := c.entry(k)
+				if e == nil || e.kind != columnVaried || e.inline != nil {
 					continue
 				}
 				if _, err := e.cut(data); err != nil {

@@ -77,7 +77,10 @@ func (db *DB) Select(ctx context.Context, q Query) ([]Series, error) {
 	for i, name := range q.Nodes {
 		nodes[i].node = db.number(name)
 	}
-	sel := selection{r: db.reader(), metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
+	const few = 8 // nodes, whose columns leave room for those of others
+	r := db.reader()
+	r.fr.keep = len(q.Nodes) <= few
+	sel := selection{r: r, metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
 	parts, err := db.tierParts(from, to, sel.step)
 	if err != nil {
 		sel.r.release()
@@ -134,6 +137,10 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 	if s.step == 1 && n.points == nil {
 		n.points = make([]Point, 0, min(s.to-s.from, 3600))
 	}
+	if s.step == 1 && hi-lo == BlockSeconds && s.col.Present == column.Full {
+		n.points = appendPoints(n.points, sp.start, &s.col)
+		return
+	}
 	for w, word := range s.col.Present {
 		for ; word != 0; word &= word - 1 {
 			k := w<<6 + bits.TrailingZeros64(word)
@@ -148,6 +155,16 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 			s.put(n, sec, stats{1, v, v, v})
 		}
 	}
+}
+
+// appendPoints adds a column that has every second.
+func appendPoints(points []Point, start int64, c *column.Column) []Point {
+	at := len(points)
+	points = slices.Grow(points, BlockSeconds)[:at+BlockSeconds]
+	for k, to := 0, points[at:]; k < len(to); k++ {
+		to[k] = Point{(start + int64(k)) * 1000, c.V[k]}
+	}
+	return points
 }
 
 // put adds figures to the bucket of a second.

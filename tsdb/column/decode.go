@@ -136,18 +136,24 @@ func (d *Decoder) addUp(predict int, s *Stats, n, unit int, coded Mask, related,
 		base = s.factor(related.Stats, scale)
 	}
 	diffs := d.diffs[:n]
-	for k, u := range diffs { // turned into values in place
-		x := unzigzag(u)
-		switch predict {
-		case fromMean:
-			x += base
-		case fromPrevious:
-			x += base
-			base = x
-		case fromLeast:
-			x = int64(u) + base
+	switch predict { // they are turned into values in place
+	case fromMean:
+		for k, u := range diffs {
+			diffs[k] = uint64(unzigzag(u) + base)
 		}
-		diffs[k] = uint64(x)
+	case fromPrevious:
+		for k, u := range diffs {
+			base += unzigzag(u)
+			diffs[k] = uint64(base)
+		}
+	case fromLeast:
+		for k, u := range diffs {
+			diffs[k] = u + uint64(base)
+		}
+	case fromRelated:
+		for k, u := range diffs {
+			diffs[k] = uint64(unzigzag(u))
+		}
 	}
 	if predict == fromRelated {
 		k := 0
