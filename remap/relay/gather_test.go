@@ -170,7 +170,7 @@ func TestGlobalShares(t *testing.T) {
 		says(`"reachable":true`, relay.ByGlobal, relay.ByGlobal)
 
 		w.cut.Store(true)
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(3500 * time.Millisecond)
 		want("cut off", w.parts(time.Second), .08, 2./3, 1./6, 1./6)
 		says("does not answer", relay.ByLocal, relay.ByLocal)
 		w.cut.Store(false)

@@ -71,7 +71,11 @@ func (s *Sender) gatherEvery(ctx context.Context, lambda time.Duration) {
 	}
 }
 
-// round is one all-gather. Relays that do not answer within half an interval are not in it: the others divide
+// answerWithin is how long a relay has for an answer: half an interval, or where that is short as long as a busy
+// machine may take. A round that lasts longer than an interval is followed by the next one at once.
+func answerWithin(lambda time.Duration) time.Duration { return max(lambda/2, 500*time.Millisecond) }
+
+// round is one all-gather. Relays that do not answer in time are not in it: the others divide
 // among themselves, and those left alone go back to their local shares.
 func (s *Sender) round(ctx context.Context) {
 	g := &s.gather
@@ -107,7 +111,7 @@ type answer struct {
 func (s *Sender) askAll(ctx context.Context, names []topology.ForwarderID) map[topology.ForwarderID]answer {
 	out := make([]answer, len(names))
 	each(len(names), func(i int) {
-		body, err := s.order(ctx, names[i], wire.OrderReport, []byte("{}"), s.cfg.Lambda/2)
+		body, err := s.order(ctx, names[i], wire.OrderReport, []byte("{}"), answerWithin(s.cfg.Lambda))
 		if err == nil {
 			err = json.Unmarshal(body, &out[i].report)
 		}
@@ -130,14 +134,14 @@ func (s *Sender) tellAll(ctx context.Context, names []topology.ForwarderID, repo
 		if err != nil {
 			panic(err) // it is numbers and text
 		}
-		if _, err := s.order(ctx, names[i], wire.OrderGlobal, body, s.cfg.Lambda/2); err != nil {
+		if _, err := s.order(ctx, names[i], wire.OrderGlobal, body, answerWithin(s.cfg.Lambda)); err != nil {
 			s.gather.missedOne() // it keeps what it has until that is too old; the next round says whether it answers
 		}
 	})
 }
 
 // holdFor is how long a relay keeps global shares without others: a round or two may be lost.
-func holdFor(lambda time.Duration) time.Duration { return max(3*lambda, time.Second) }
+func holdFor(lambda time.Duration) time.Duration { return max(3*lambda, 3*time.Second) }
 
 // each calls do for 0 to n-1, some of them together, and waits.
 func each(n int, do func(int)) {
