@@ -55,7 +55,7 @@ func newDemo() *cobra.Command {
 	f.BoolVar(&o.loopback, "loopback", false, "as without root: forwarders on ports of 127.0.0.1, no compute nodes")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo; another port is taken if this one is in use")
-	f.DurationVar(&o.slowAfter, "slow-after", time.Minute, "when one forwarder becomes slow; 0: never")
+	f.DurationVar(&o.slowAfter, "slow-after", time.Minute, "when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never")
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
 	return c
 }
