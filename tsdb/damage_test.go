@@ -133,6 +133,56 @@ func TestDamageCostsWhatItHitsAndIsReported(t *testing.T) {
 	}
 }
 
+// TestDamageUnderLateRowsCostsWhatItHits changes one byte at a time of a sealed block while the log has a late row of its
+// seconds and nothing of the block itself: the log is no reason to drop it.
+func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, dir)
+	db, err := tsdb.Open(dir, tsdb.Options{SyncInterval: time.Nanosecond, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := collector.Frame{Node: "late", TimeMillis: (damageStart + 250) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}}
+	if err := errors.Join(db.Append(t.Context(), []collector.Frame{late}), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := onlyBlockFile(t, dir)
+	intact, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hit := 0
+	for at := len(intact) - len(intact)/4; at < len(intact); at += 1 + len(intact)/120 {
+		bad := append([]byte(nil), intact...)
+		bad[at] ^= 0x55
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := missing(t, db)
+		if gone >= 70*4*60 {
+			t.Errorf("byte %d: %d values are gone, the whole block", at, gone)
+		}
+		if gone > 0 && gone <= 240 {
+			hit++
+		}
+		if gone > 0 && len(db.Damages()) == 0 {
+			t.Errorf("byte %d: %d values are gone and nothing is reported", at, gone)
+		}
+		out, err := db.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{"late"}, Metric: collector.ReadBytes, FromMillis: damageStart * 1000, ToMillis: (damageStart + 300) * 1000})
+		if err != nil || len(out) != 1 || len(out[0].Points) != 1 {
+			t.Errorf("byte %d: the late row is not there: %v %v", at, out, err)
+		}
+		db.Close()
+	}
+	if hit < 10 {
+		t.Errorf("only %d changed bytes cost no more than a column and the one told from it", hit)
+	}
+}
+
 // TestALostPageIsReported zeroes a few bytes at every place of the first block's header and first directory, as a
 // torn write does: a directory of zeros says that no node has rows.
 func TestALostPageIsReported(t *testing.T) {

@@ -105,6 +105,8 @@ type DB struct {
 	// checked are the blocks that were read in full to see whether the log is still needed; only
 	// Open uses it.
 	checked map[*frame]*[]Damage
+	// wholeFrom is the block id from which on the log has all rows; only Open uses it.
+	wholeFrom uint64
 
 	wal      *writeLog
 	kick     chan struct{}

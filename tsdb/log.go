@@ -18,7 +18,7 @@ import (
 // was answered, and goes to the device past the page cache.
 const (
 	logMagic      = "FWLG"
-	logVersion    = 2
+	logVersion    = 3
 	logHeaderSize = 28 // magic, version u16, zero u16, first record's number u64, next block's id u64, CRC u32
 	logPage       = 4096
 	recordHead    = 16 // payload length u32, CRC of number and payload u32, number u64
@@ -33,11 +33,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // writeLog appends records to numbered segment files. The committer owns it.
 type writeLog struct {
-	fs   files
-	dir  string
-	next uint64 // number of the next record
-	// nextBlock is above the id of every block so far; a segment's header keeps it.
-	nextBlock uint64
+	fs        files
+	dir       string
+	next      uint64 // number of the next record
+	nextBlock uint64 // above the id of every block so far
+	// wholeFrom is the least id of a block of which no row is on the device yet. A segment's header keeps it: of that
+	// block and all later ones every row is in that segment or a newer one.
+	wholeFrom uint64
 	segment   uint64  // number of the newest segment
 	file      logFile // newest segment, nil until one is needed
 	durable   int64   // bytes of file that are on the device and hold records
@@ -126,6 +128,7 @@ func (l *writeLog) flush() (spare []byte, err error) {
 	clear(l.unsynced)
 	l.unsynced = l.unsynced[:0]
 	l.pending = l.pending[:0]
+	l.wholeFrom = l.nextBlock
 	return spare, nil
 }
 
@@ -189,7 +192,7 @@ func (l *writeLog) startSegment() error {
 	l.segments = append(l.segments, logSegment{number: l.segment})
 	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
 	first := l.next - uint64(len(l.unsynced))
-	page := logHeader(first, l.nextBlock)
+	page := logHeader(first, l.wholeFrom)
 	if room := l.room(len(l.unsynced[0])); room > 0 {
 		copy(l.zeros, page)
 		page = l.zeros[:room]
@@ -203,12 +206,12 @@ func (l *writeLog) startSegment() error {
 }
 
 // logHeader returns a segment's first page.
-func logHeader(first, nextBlock uint64) []byte {
+func logHeader(first, wholeFrom uint64) []byte {
 	h := logBuffer(logPage)[:logPage]
 	copy(h, logMagic)
 	binary.LittleEndian.PutUint16(h[4:], logVersion)
 	binary.LittleEndian.PutUint64(h[8:], first)
-	binary.LittleEndian.PutUint64(h[16:], nextBlock)
+	binary.LittleEndian.PutUint64(h[16:], wholeFrom)
 	binary.LittleEndian.PutUint32(h[24:], crc32.Checksum(h[:24], castagnoli))
 	return h
 }

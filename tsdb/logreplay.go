@@ -41,9 +41,9 @@ type segment struct {
 	buf     []byte
 }
 
-// readSegment calls record with every intact record of a segment in order and returns how far the
-// file was intact. A torn end is not an error: it is a record that was never answered.
-func readSegment(path string, header func(first, nextBlock uint64), record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
+// readSegment calls header with the number of the first record and the block id of the segment's head, then record
+// with every intact record in order, and returns how far the file was intact. A torn end is not an error: it is a record that was never answered.
+func readSegment(path string, header func(version int, first, block uint64), record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, false, err
@@ -60,7 +60,7 @@ func readSegment(path string, header func(first, nextBlock uint64), record func(
 	if s.version = int(binary.LittleEndian.Uint16(head[4:])); s.version > logVersion {
 		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path, s.version, logVersion, ErrNewerFormat)
 	}
-	header(binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
+	header(s.version, binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
 	for {
 		s.toPage()
 		number, payload, err := s.record()
@@ -134,11 +134,16 @@ func (db *DB) replay() error {
 	for i, number := range numbers {
 		path := filepath.Join(dir, segmentName(number))
 		rep.seen = nil
-		intact, torn, err := readSegment(path, func(first, nextBlock uint64) {
+		intact, torn, err := readSegment(path, func(version int, first, block uint64) {
+			if version < 3 {
+				block = max(block, 1) - 1 // it was one more, and told nothing of what is whole
+			} else if !known {
+				db.wholeFrom = block
+			}
 			if !known {
 				next, known = first, true
 			}
-			db.nextBlock = max(db.nextBlock, nextBlock-1)
+			db.nextBlock = max(db.nextBlock, block)
 		}, func(version int, n uint64, payload []byte) error {
 			if n < next {
 				return nil // was written again after a failed fsync
@@ -174,8 +179,11 @@ func (db *DB) replay() error {
 	db.wal.next = max(next, 1)
 	db.showReplayed()
 	if !known {
-		return db.idsFromBlocks()
+		if err := db.idsFromBlocks(); err != nil {
+			return err
+		}
 	}
+	db.wal.wholeFrom = db.nextBlock + 1
 	return nil
 }
 
@@ -302,6 +310,9 @@ func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
 			return nil, 0, fmt.Errorf("%w: %w", errCannotReplay, err)
 		}
 		p.blocks[id] = b
+		if b != nil && id < p.db.wholeFrom {
+			p.broken[b] = true // its first rows were in a sealed block, which is gone
+		}
 	}
 	return b, int(sec), nil
 }

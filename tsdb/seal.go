@@ -223,8 +223,8 @@ func (db *DB) loadFiles() error {
 	return nil
 }
 
-// sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block
-// that a crash kept from being whole is dropped: the log still has its rows.
+// sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block that is damaged
+// is dropped if the log still has all its rows, as after a crash while it was written; else what is readable of it stays.
 func (db *DB) sealedThrough(start int64) (uint64, error) {
 	v := db.view.Load()
 	through := uint64(0)
@@ -247,7 +247,7 @@ func (db *DB) sealedThrough(start int64) (uint64, error) {
 				damages := checkFrame(f)
 				db.checked[f] = &damages
 			}
-			if len(*db.checked[f]) > 0 {
+			if len(*db.checked[f]) > 0 && f.id >= db.wholeFrom {
 				s.drop(f)
 				continue
 			}
