@@ -98,9 +98,9 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"}, `-: json: unknown field "sise"`},
+		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"}, `-: line 2: unknown field "sise"`},
 		{strings.Replace(jobs, "4", `"4"`, 1), []string{"shares", "--policy", "size-fair", "-"}, "jobs.size"},
-		{jobs[:20], []string{"shares", "--policy", "size-fair", "-"}, "-: unexpected EOF"},
+		{jobs[:20], []string{"shares", "--policy", "size-fair", "-"}, "-: line 2: the text ends inside the object"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "-5", "-"}, "--tbf -5"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "4000", "--tbf-cpts", "0", "-"}, "--tbf-cpts 0"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf-cpts", "2", "-"}, "belong to --tbf"},
