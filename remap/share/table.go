@@ -1,10 +1,8 @@
 package share
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -31,28 +29,11 @@ type Row struct {
 	Demand   *float64 `json:"demand"`   // bytes/s it would take alone; absent is as much as it can get
 }
 
-// The bounds of a table.
-const (
-	maxJobs  = 1 << 20
-	maxBytes = 512 << 20
-)
+// maxJobs is how many jobs a table may have.
+const maxJobs = 1 << 20
 
 // MaxWeight is the largest size and priority; beyond it their sum would lose digits.
 const MaxWeight = 1e12
-
-// ReadTable reads a table and checks it for a policy. Keys it does not know are errors.
-func ReadTable(r io.Reader, p Policy) (Table, error) {
-	var t Table
-	d := json.NewDecoder(io.LimitReader(r, maxBytes))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
-		return Table{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Table{}, fmt.Errorf("something follows the table at byte %d", d.InputOffset())
-	}
-	return t, t.Check(p)
-}
 
 // Check names the first field that a policy cannot work with.
 func (t Table) Check(p Policy) error {
