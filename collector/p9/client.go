@@ -108,6 +108,8 @@ type call struct {
 	undo func()
 	// gone says that the caller gave up; guarded by Client.mu. The reader may not touch into then.
 	gone bool
+	// flushing says that the server is being asked to forget the call; guarded by Client.mu. Its tag is not free then.
+	flushing bool
 	// claimed says that the reader is filling into and the caller must wait; guarded by Client.mu.
 	claimed bool
 }
@@ -313,35 +315,6 @@ func (c *Client) sendRest(rest []byte) {
 	}
 }
 
-// abandon gives a call up because its caller's context ended and asks the server to forget it. It
-// reports false when the reply is already being delivered.
-func (c *Client) abandon(w *call) bool {
-	c.mu.Lock()
-	if w.claimed || c.calls[w.tag] != w {
-		c.mu.Unlock()
-		return false
-	}
-	w.gone = true
-	c.mu.Unlock()
-	c.background(func() {
-		// The old tag stays taken until its own reply or the flush's: both orders are legal.
-		e := c.request()
-		e.u16(w.tag)
-		if _, err := c.do(context.Background(), &call{op: "flush", want: tFlush + 1}, e.b, nil); err == nil {
-			c.mu.Lock()
-			mine := c.calls[w.tag] == w
-			c.mu.Unlock()
-			if mine {
-				c.finish(w.tag)
-			}
-			if w.undo != nil {
-				w.undo()
-			}
-		}
-	})
-	return true
-}
-
 // finish frees a tag.
 func (c *Client) finish(tag uint16) {
 	c.mu.Lock()
@@ -415,7 +388,7 @@ func (c *Client) readOne(in *inbox, r *bufio.Reader) error {
 	if err != nil {
 		w.err = &TransportError{c.addr, err}
 	}
-	c.finish(tag)
+	c.answered(w)
 	if err == nil && w.after != nil {
 		w.after()
 	}

@@ -1,0 +1,136 @@
+package p9
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+)
+
+// asked is one request that the scripted server has got.
+type asked struct {
+	kind uint8
+	tag  uint16
+	old  uint16 // of a flush
+}
+
+// scripted connects a client to a server that answers only what the test tells it to.
+func scripted(t *testing.T) (c *Client, got <-chan asked, reply func(kind uint8, tag uint16)) {
+	near, far := net.Pipe()
+	requests := make(chan asked, 4*maxInFlight)
+	reply = func(kind uint8, tag uint16) {
+		far.Write([]byte{headerBytes, 0, 0, 0, kind, byte(tag), byte(tag >> 8)})
+	}
+	go func() {
+		defer close(requests)
+		for {
+			var h [headerBytes]byte
+			if _, err := io.ReadFull(far, h[:]); err != nil {
+				return
+			}
+			body := make([]byte, binary.LittleEndian.Uint32(h[:])-headerBytes)
+			io.ReadFull(far, body)
+			if h[4] == tVersion {
+				far.Write([]byte("\x15\x00\x00\x00\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L"))
+				continue
+			}
+			a := asked{kind: h[4], tag: binary.LittleEndian.Uint16(h[5:])}
+			if a.kind == tFlush {
+				a.old = binary.LittleEndian.Uint16(body)
+			}
+			requests <- a
+		}
+	}()
+	c, err := NewClient(t.Context(), near, "pipe", 8192)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, requests, reply
+}
+
+// fill begins as many calls as there are tags but spare, and returns the last one.
+func fill(t *testing.T, c *Client, got <-chan asked, spare int) (last *call) {
+	for range maxInFlight - spare {
+		last = &call{op: "clunk", want: tClunk + 1}
+		if err := c.begin(t.Context(), last, c.request().b, nil); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+	}
+	return last
+}
+
+// A call that is given up may be answered before the server is asked to forget it, and its tag be another call's by then.
+func TestAFlushNeverHitsAnotherCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, got, reply := scripted(t)
+		defer c.Close()
+		first := &call{op: "clunk", want: tClunk + 1}
+		if err := c.begin(t.Context(), first, c.request().b, nil); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+		last := fill(t, c, got, 1)
+		next := make(chan error, 1)
+		go func() {
+			_, err := c.do(t.Context(), &call{op: "clunk", want: tClunk + 1}, c.request().b, nil)
+			next <- err
+		}()
+		synctest.Wait() // it waits for a tag, and before the flush does
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.wait(ctx, last)
+		synctest.Wait()
+		reply(tClunk+1, last.tag)
+		synctest.Wait()
+		reused := <-got
+		if reused.tag != last.tag {
+			t.Fatalf("the next call has tag %d, want the one that was answered, %d", reused.tag, last.tag)
+		}
+		reply(tClunk+1, first.tag) // a tag for the flush
+		synctest.Wait()
+		select {
+		case a := <-got:
+			t.Errorf("the server was asked to forget tag %d, which is another call's now", a.old)
+		default:
+		}
+		reply(tClunk+1, reused.tag)
+		if err := <-next; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A reply that comes while the server is being asked to forget its call frees the tag only with the answer to that.
+func TestATagIsTakenUntilItsFlushIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, got, reply := scripted(t)
+		defer c.Close()
+		last := fill(t, c, got, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.wait(ctx, last)
+		flush := <-got
+		if flush.kind != tFlush || flush.old != last.tag {
+			t.Fatalf("got %+v, want a flush of %d", flush, last.tag)
+		}
+		reply(tClunk+1, last.tag)
+		go c.do(t.Context(), &call{op: "clunk", want: tClunk + 1}, c.request().b, nil)
+		synctest.Wait()
+		select {
+		case a := <-got:
+			t.Fatalf("tag %d is used again before the flush of %d is answered", a.tag, last.tag)
+		default:
+		}
+		reply(tFlush+1, flush.tag)
+		synctest.Wait()
+		if a := <-got; a.tag != flush.tag && a.tag != last.tag {
+			t.Errorf("the next call has tag %d", a.tag)
+		}
+		if n := len(c.tags); n != 1 {
+			t.Errorf("%d tags are free, want 1", n)
+		}
+	})
+}
