@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -236,4 +237,29 @@ func TestReadAheadThroughRemaps(t *testing.T) {
 	if r.used == 0 {
 		t.Error("no block was read ahead")
 	}
+}
+
+// More files than there are pipes and blocks are read at once, so that reads wait for a tag and blocks are thrown away.
+func TestManyReadersAhead(t *testing.T) {
+	m, dir, _ := startMount(t, 1)
+	want := randomFile(t, dir, 64)
+	var wg sync.WaitGroup
+	for range 2 * maxPipes {
+		f := openFile(t, m, os.O_RDONLY)
+		wg.Go(func() {
+			got, buf := make([]byte, 0, len(want)), make([]byte, 2*pipeFrom)
+			for len(got) < len(want) {
+				n, err := f.ReadAt(buf, int64(len(got)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got = append(got, buf[:n]...)
+			}
+			if !bytes.Equal(got, want) {
+				t.Error("not what is in the file")
+			}
+		})
+	}
+	wg.Wait()
 }
