@@ -48,7 +48,7 @@ export async function forwarderPage(app, id) {
   async function begin() {
     charts.end = now();
     const from = (charts.end - seconds) * 1000, to = (charts.end + 1) * 1000;
-    const marks = get(`/api/v1/marks?from=${from}&to=${to}&limit=200`).then((all) => all.filter((/** @type {any} */ m) => m.node === id || m.forwarders?.includes(id))).catch(() => []);
+    const marks = from < 0 ? [] : get(`/api/v1/marks?from=${from}&to=${to}&limit=200`).then((all) => all.filter((/** @type {any} */ m) => m.node === id || m.forwarders?.includes(id))).catch(() => []);
     if (live) {
       charts.series = {};
       for (const [name, points] of Object.entries(d.series)) charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map((p) => [Math.floor(p.t / 1000), p.v])) };
