@@ -71,7 +71,7 @@ type Served struct {
 	Requests int64 `json:"requests"`
 	// Bytes are those of reads asked for and writes sent.
 	Bytes int64 `json:"bytes"`
-	// Cost is what the forwarder had to do for it: Bytes, and as much again as 32 KiB for each request.
+	// Cost is what the forwarder had to do for it, bytes: Bytes, and 32 KiB for each request.
 	Cost int64 `json:"cost"`
 	// WaitedSeconds is for how long any of its requests waited here.
 	WaitedSeconds float64 `json:"waited_seconds"`

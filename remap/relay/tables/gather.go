@@ -213,14 +213,15 @@ const (
 func (m *member) since(f topology.ForwarderID, t relay.Table, last *relay.Report) share.Report {
 	seconds := m.last.UpSeconds - last.UpSeconds
 	r := share.Report{Server: string(f)}
-	all := 0.0
+	all, before := 0.0, m.served
+	m.served = make(map[string]float64, len(before)) // what jobs did that are gone is nobody's part any more
 	work := func(j share.Job) {
-		now, before := m.last.Jobs[j.Name], last.Jobs[j.Name]
-		w := share.Work{Job: j, Served: max(float64(now.Cost-before.Cost)/seconds, 0)}
-		w.Waited = min(max((now.WaitedSeconds-before.WaitedSeconds)/seconds, 0), 1)
+		now, then := m.last.Jobs[j.Name], last.Jobs[j.Name]
+		w := share.Work{Job: j, Served: max(float64(now.Cost-then.Cost)/seconds, 0)}
+		w.Waited = min(max((now.WaitedSeconds-then.WaitedSeconds)/seconds, 0), 1)
 		all += w.Served
 		r.Jobs = append(r.Jobs, w)
-		m.served[j.Name] += forget * (w.Served - m.served[j.Name])
+		m.served[j.Name] = before[j.Name] + forget*(w.Served-before[j.Name])
 	}
 	for _, j := range t.Jobs {
 		work(j.Entity())
