@@ -99,6 +99,19 @@ func onlyBlockFile(t *testing.T, dir string) string {
 	return list[0]
 }
 
+// openWith opens the store after a file of it was given other content.
+func openWith(t *testing.T, dir, path string, content []byte) *tsdb.DB {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // TestDamageCostsWhatItHitsAndIsReported changes one byte at a time, all through a block file.
 func TestDamageCostsWhatItHitsAndIsReported(t *testing.T) {
 	dir := t.TempDir()
@@ -112,13 +125,7 @@ func TestDamageCostsWhatItHitsAndIsReported(t *testing.T) {
 	for at := 0; at < len(intact); at += 1 + len(intact)/150 {
 		bad := append([]byte(nil), intact...)
 		bad[at] ^= 0x55
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := openWith(t, dir, path, bad)
 		gone := missing(t, db)
 		if gone > 0 && gone <= 240 {
 			columns++
@@ -155,13 +162,7 @@ func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
 	for at := len(intact) - len(intact)/4; at < len(intact); at += 1 + len(intact)/120 {
 		bad := append([]byte(nil), intact...)
 		bad[at] ^= 0x55
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := openWith(t, dir, path, bad)
 		gone := missing(t, db)
 		if gone >= 70*4*60 {
 			t.Errorf("byte %d: %d values are gone, the whole block", at, gone)
@@ -196,13 +197,7 @@ func TestALostPageIsReported(t *testing.T) {
 	for at := 12; at < 180; at += 4 {
 		bad := append([]byte(nil), intact...)
 		clear(bad[at : at+12])
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := openWith(t, dir, path, bad)
 		if gone := missing(t, db); gone > 0 && len(db.Damages()) == 0 {
 			t.Errorf("byte %d: %d values are gone and nothing is reported", at, gone)
 		}
@@ -221,13 +216,7 @@ func TestADamagedVersionIsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	data[12+4] |= 0x40
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := openWith(t, dir, path, data)
 	defer db.Close()
 	if gone := missing(t, db); gone != 70*4*120 || len(db.Damages()) == 0 {
 		t.Errorf("%d values are gone, want those of one block: %v", gone, db.Damages())
@@ -249,13 +238,7 @@ func TestVersion1IsRead(t *testing.T) {
 		out = append(out, version1(data[at:at+size])...)
 		at += size
 	}
-	if err := os.WriteFile(path, out, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := openWith(t, dir, path, out)
 	defer db.Close()
 	if gone := missing(t, db); gone != 0 || len(db.Damages()) > 0 {
 		t.Errorf("%d values are gone: %v", gone, db.Damages())
