@@ -19,10 +19,19 @@ type asked struct {
 // scripted connects a client to a server that answers only what the test tells it to.
 func scripted(t *testing.T) (c *Client, got <-chan asked, reply func(kind uint8, tag uint16)) {
 	near, far := net.Pipe()
+	c, got = scriptedOver(t, near, far)
+	return c, got, func(kind uint8, tag uint16) { far.Write(answered(kind, tag)) }
+}
+
+// answered is a reply with what is behind its header.
+func answered(kind uint8, tag uint16, body ...byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(headerBytes+len(body)))
+	return append(append(b, kind, byte(tag), byte(tag>>8)), body...)
+}
+
+// scriptedOver has the server at the far end of a connection say its version; all else is told to got.
+func scriptedOver(t *testing.T, near, far net.Conn) (c *Client, got <-chan asked) {
 	requests := make(chan asked, 4*maxInFlight)
-	reply = func(kind uint8, tag uint16) {
-		far.Write([]byte{headerBytes, 0, 0, 0, kind, byte(tag), byte(tag >> 8)})
-	}
 	go func() {
 		defer close(requests)
 		for {
@@ -33,7 +42,7 @@ func scripted(t *testing.T) (c *Client, got <-chan asked, reply func(kind uint8,
 			body := make([]byte, binary.LittleEndian.Uint32(h[:])-headerBytes)
 			io.ReadFull(far, body)
 			if h[4] == tVersion {
-				far.Write([]byte("\x15\x00\x00\x00\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L"))
+				far.Write(answered(tVersion+1, noTag, []byte("\x00\x20\x00\x00\x08\x009P2000.L")...))
 				continue
 			}
 			a := asked{kind: h[4], tag: binary.LittleEndian.Uint16(h[5:])}
@@ -47,7 +56,7 @@ func scripted(t *testing.T) (c *Client, got <-chan asked, reply func(kind uint8,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, requests, reply
+	return c, requests
 }
 
 // fill begins as many calls as there are tags but spare, and returns the last one.

@@ -204,8 +204,8 @@ func (c *Client) closePipes() {
 // is thrown away, so that the stream can go on.
 func (c *Client) receivePipe(w *call, r *bufio.Reader, n int) error {
 	p := w.joint.target(w)
-	n += p.held // what it holds in the end
-	ahead, _ := r.Peek(min(n, r.Buffered()))
+	ahead, _ := r.Peek(min(n, r.Buffered())) // the next message may be there, too
+	n += p.held                              // what it holds in the end
 	if len(ahead) > 0 {
 		k, err := p.Write(ahead)
 		r.Discard(k)

@@ -3,9 +3,11 @@ package p9
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,4 +153,55 @@ func TestReadPipeOfAHungServer(t *testing.T) {
 	if len(f.c.pipes) != 0 || f.c.piping.Load() != 0 {
 		t.Errorf("%d pipes left, %d in use", len(f.c.pipes), f.c.piping.Load())
 	}
+}
+
+// A reply that is not for a pipe brings what follows it into memory: the last piece of a read, which is short, and the
+// next message. Only the piece goes into the pipe then, behind what that holds.
+func TestAPieceTakesOnlyItsOwn(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	c, got := scriptedOver(t, near, far)
+	defer c.Close()
+	other := [2]*call{{op: "getattr", want: tGetattr + 1}, {op: "clunk", want: tClunk + 1}}
+	for _, w := range other {
+		if err := c.begin(t.Context(), w, c.request().b, nil); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+	}
+	data := make([]byte, c.IOUnit()+100)
+	rand.NewChaCha8([32]byte{8}).Read(data)
+	piece := func(data []byte) []byte {
+		return answered(tRead+1, (<-got).tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)...)
+	}
+	go func() {
+		far.Write(slices.Concat(piece(data[:c.IOUnit()]), answered(tGetattr+1, other[0].tag, make([]byte, 153)...),
+			piece(data[c.IOUnit():]), answered(tClunk+1, other[1].tag)))
+	}()
+	within(t, "the replies", func() {
+		p := newPipe(t)
+		if n, err := (&Fid{c: c, chunk: c.IOUnit()}).ReadPipe(t.Context(), p, len(data), 0); err != nil || n != len(data) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if got, err := io.ReadAll(p); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("the pipe has %d bytes, not the %d sent: %v", len(got), len(data), err)
+		}
+		for _, w := range other {
+			if _, err := c.wait(t.Context(), w); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
