@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,16 +50,10 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 	s = newSite(t, siteOptions{sim: m, simulated: true, desk: func(set *remap.Settings) { set.HealthyFloor = 4 }})
 	s.says.Detector = judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	now := time.Now().Truncate(time.Second)
-	var at time.Time
-	var clock sync.Mutex // the picture asks for the situation, too
-	s.findMu.Lock()
-	s.clock = func() time.Time { clock.Lock(); defer clock.Unlock(); return at }
-	s.findMu.Unlock()
 	work := map[topology.ForwarderID]float64{}
 	for t0 := now.Add(-guidePast); t0.Before(time.Now().Add(-2 * time.Second)); t0 = t0.Add(time.Second) {
-		clock.Lock()
-		at = t0.Add(time.Second)
-		clock.Unlock()
+		at := t0.Add(time.Second)
+		s.past.Store(&at)
 		frames := s.machine.frames(t0)
 		s.board.Take(frames, at)
 		if err := s.store.Append(t.Context(), frames); err != nil {
@@ -88,9 +81,7 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 			}
 		}
 	}
-	clock.Lock()
-	s.clock = time.Now
-	clock.Unlock()
+	s.past.Store(nil)
 	s.run(0)
 	return s, slow
 }

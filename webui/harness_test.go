@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,7 +200,7 @@ type site struct {
 	judge   *judge.Judge
 	canary  *judge.Canaries // by files of a folder
 	says    *detector
-	clock   func() time.Time
+	past    atomic.Pointer[time.Time] // when it is here, while a past is played
 }
 
 // detector lets a test say who is slow while the server runs.
@@ -231,7 +232,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 		o.forwarders, o.compute = 8, 32
 	}
 	dir := t.TempDir()
-	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0), clock: time.Now}
+	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
 	if o.sim != nil {
 		s.machine.sim, s.machine.topo, s.machine.routes = o.sim, o.sim.Machine(), o.sim.Machine().Default.Clone()
 	}
@@ -324,7 +325,10 @@ func (s *site) newestCanary(f topology.ForwarderID) *remap.Canary {
 }
 
 func (s *site) situation() *remap.Situation {
-	now := s.clock()
+	now := time.Now()
+	if p := s.past.Load(); p != nil {
+		now = *p
+	}
 	parts := remap.SituationParts{At: now, Machine: s.machine.topo, Routes: s.board.Routes(now), Load: map[topology.ForwarderID]remap.Load{}}
 	for _, n := range s.machine.topo.ByRole(topology.Forwarder) {
 		f, ok := s.board.Frame(n.ID)
