@@ -33,6 +33,12 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.says("Actions are off")
 	shows(at(-time.Minute))
 	b.shot("replay-table")
+	// Nothing of the header touches the strip, and on a telephone it ends where the screen does.
+	for _, width := range []int64{1280, 420} {
+		b.do(chromedp.EmulateViewport(width, 800))
+		b.until(fmt.Sprintf("the strip stands alone at %d", width), `(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3) && strip.right <= page.right && [...document.querySelectorAll('#replay *')].every((e) => e.getBoundingClientRect().right <= page.right))(['nav', '#replay', 'body'].map((q) => document.querySelector(q).getBoundingClientRect()))`)
+	}
+	b.do(chromedp.EmulateViewport(1280, 800))
 	b.key("}")
 	shows(at(0))
 	b.says("suspect")
@@ -60,6 +66,10 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.shot("replay-overview")
 	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("fwd001  SUSPECT")
+	b.until("its metadata is in operations", `/METADATA\s*[\d.]+ ops\/s, wait [\d.]+ ms/i.test(document.querySelector('#page').innerText)`)
+	b.key("n")
+	b.says("F-0001  fwd001  confirmed")
+	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("Clients (4)")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.shot("replay-forwarder")

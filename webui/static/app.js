@@ -263,7 +263,7 @@ function keysNow() {
 function drawKeys() {
   const own = replay ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) } : page?.keys ?? {};
   const shown = Object.entries(own).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
-  const common = (replay ? [':', '?'] : ['n', ':', ' ', 'H', '?']).map((k) => /** @type {[string, any]} */ ([k, everywhere[k]]));
+  const common = (replay ? ['n', ':', '?'] : ['n', ':', ' ', 'H', '?']).map((k) => /** @type {[string, any]} */ ([k, everywhere[k]]));
   el('keys').replaceChildren(...[...shown, ...common].map(([k, v]) => h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`)));
 }
 

@@ -26,7 +26,7 @@ export async function domainsPage(app, id, q) {
   };
   const form = h('form', { submit: (/** @type {Event} */ e) => { e.preventDefault(); to(v.file, inputs); } }, h('div.field', null, ...inputs.flatMap((i, k) => [h('label', null, `${fields[k][1]} `, i)]), h('button', { type: 'submit' }, 'compare')));
   const files = fileTable(v), methods = methodTable(v), servers = serverTable(v), picture = v.case ? stripes(v) : null;
-  const job = h('p', null, h('a', { href: path }, `job ${id} (b)`), '  ', h('a', { href: `${path}/why` }, 'why its I/O takes as long as it does (w)'));
+  const job = h('p', null, h('a', { href: path }, `job ${id} (enter)`), '  ', h('a', { href: `${path}/why` }, 'why its I/O takes as long as it does (w)'));
   const el = h('div', null, h('h1', null, `File domains of job ${id}`), job, ...(v.files.length ? about(v) : nothing()),
     ...(v.files.length > 1 ? [h('h2', null, `Shared files, ${v.files.length}${v.left ? ` of ${v.files.length + v.left}` : ''} (m: the next one)`), files.el] : []),
     ...(v.files.length ? [h('h2', null, 'Other numbers (e); nothing is changed anywhere'), form] : []),
@@ -39,7 +39,7 @@ export async function domainsPage(app, id, q) {
     if (i >= 0) to(files.shown[i].at, []);
   });
   return { title: `file domains ${id}`, el, timeless: true, keys: {
-    b: ['the job', () => app.go(path)], w: ['why', () => app.go(`${path}/why`)],
+    Enter: ['the job', () => app.go(path)], b: ['', () => app.go(path)], w: ['why', () => app.go(`${path}/why`)],
     m: ['next file', () => (v.files.length > 1 ? to((v.file + 1) % v.files.length, []) : app.note('There is no other shared file.'))], e: ['servers, stripes', () => inputs[0].focus()],
     ...exportKeys(`domains-${id}`, () => [['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'], ...v.methods.flatMap((/** @type {any} */ m) => m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]))],
       () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('There is no picture on this page now.'))) } };

@@ -53,7 +53,7 @@ export async function findingPage(app, id) {
     evidence.replaceChildren(...Object.entries(last?.frozen.series ?? {}).sort().map(([name, points]) => h('tr', null, h('td', null, name), h('td', null, spark(points)), h('td.num', null, amount(name, points.at(-1).v)), h('td.num', null, last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])))));
   }
   draw();
-  const th = (/** @type {string[]} */ ...names) => h('thead', null, h('tr', null, ...names.map((n) => h('th', { scope: 'col' }, n))));
+  const th = (/** @type {string[]} */ ...names) => h('thead', null, h('tr', null, ...names.map((n) => h(n === 'NOW' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
   return {
     title: id,
     el: h('div', null, head, sentence, facts, act.form, h('h2', null, 'Life'), h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)), at, h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'NOW', 'PEERS'), evidence))),

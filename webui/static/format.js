@@ -51,8 +51,8 @@ export const kindWords = (kind) => (/** @type {Record<string, string>} */ ({ fai
 
 /** How each metric of a series is named and scaled. @type {Record<string, [string, string, number]>} */
 export const metricInfo = {
-  read_bytes: ['read', 'MB/s', 1e-6], write_bytes: ['write', 'MB/s', 1e-6], read_ops: ['reads', '1/s', 1], write_ops: ['writes', '1/s', 1],
-  meta_ops: ['metadata operations', '1/s', 1], queue_len: ['queue', 'requests', 1], meta_queue_len: ['metadata queue', 'requests', 1],
+  read_bytes: ['read', 'MB/s', 1e-6], write_bytes: ['write', 'MB/s', 1e-6], read_ops: ['reads', 'ops/s', 1], write_ops: ['writes', 'ops/s', 1],
+  meta_ops: ['metadata operations', 'ops/s', 1], queue_len: ['queue', 'requests', 1], meta_queue_len: ['metadata queue', 'requests', 1],
   read_wait: ['read wait', 'ms', 1e3], write_wait: ['write wait', 'ms', 1e3], meta_wait: ['metadata wait', 'ms', 1e3],
   read_exec: ['read service', 'ms', 1e3], write_exec: ['write service', 'ms', 1e3], meta_exec: ['metadata service', 'ms', 1e3],
   threads_busy: ['threads busy', '', 1], threads: ['threads', '', 1], connections: ['connections', '', 1], cache_hit_ratio: ['cache hits', '%', 100],
@@ -61,6 +61,6 @@ export const metricInfo = {
   probe_read: ['probe read', 'ms', 1e3], probe_write: ['probe write', 'ms', 1e3], probe_meta: ['probe metadata', 'ms', 1e3],
   server_time: ['time in server', 'ms', 1e3], cpu_seconds: ['CPU', 'cores', 1], disk_read_bytes: ['disk read', 'MB/s', 1e-6],
   disk_write_bytes: ['disk write', 'MB/s', 1e-6], disk_busy_ratio: ['disk busy', '%', 100], psi_io_some: ['stalled on I/O, some', '%', 100],
-  psi_io_full: ['stalled on I/O, all', '%', 100], errors: ['errors', '1/s', 1], retransmits: ['retransmits', '1/s', 1],
+  psi_io_full: ['stalled on I/O, all', '%', 100], errors: ['errors', 'per s', 1], retransmits: ['retransmits', 'per s', 1],
   backlog_len: ['without a worker', 'requests', 1], path_loss_ratio: ['lost on the way', '%', 100],
 };

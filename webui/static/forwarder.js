@@ -184,6 +184,7 @@ export async function forwarderPage(app, id) {
     keys: {
       p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
       e: ['withhold...', () => withhold(app, why, id)], w: ['why', () => { const f = openFinding(); if (f) app.go(`/findings/${f.id}`); else app.note('No finding is open here: nothing is known to be wrong.'); }],
+      Enter: ['job', () => { const r = clients.shown.find((one) => one.id === clients.selected); if (r?.job) app.go(`/jobs/${encodeURIComponent(r.job)}`); else app.note(r ? 'What this node runs is not known.' : 'No client is selected: the arrows choose one.'); }],
       C: ['canary probe', canary], s: ['choose client', toggle], ...rowKeys((step) => clients.move(step)),
       z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
       ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),

@@ -40,7 +40,7 @@ export async function jobPage(app, id, toRuns) {
     setText(title, `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${j.node_count} nodes  ${run}`);
     /** @type {[string, Node|string][]} */
     const lines = [];
-    if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} 1/s`], ['so far', soFar(j, app.now())]);
+    if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} ops/s`], ['so far', soFar(j, app.now())]);
     lines.push(['waited', waited(ended() ? j.profile : j.so_far) || missing]);
     if (ended()) lines.push(['served by', (j.served_by ?? []).join(' ') || missing]);
     if (j.plans.length) lines.push(['plans', h('span', null, ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' ']))]);

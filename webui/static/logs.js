@@ -39,7 +39,7 @@ export async function logsPage(app, q) {
   return { title: 'logs', el, timeless: true, keys: {
     Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ...rowKeys(move),
     w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)], a: ['all jobs, slow jobs', () => to(op, !all)], x: ['clear ranges', () => plot.clear()],
-    '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], ...exportKeys(`low-${op}`, () => table.all(), () => rows.length && saveSVG(`low-${op}`, plot.svg)) } };
+    '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(`low-${op}`, () => table.all(), () => rows.length && saveSVG(`low-${op}`, plot.svg)) } };
 }
 
 /** @param {string} colour */
@@ -50,7 +50,7 @@ export async function whyPage(app, id) {
   const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch((/** @type {any} */ err) => { if (err.status !== 404) throw err; return null; });
   const job = () => app.go(`/jobs/${encodeURIComponent(id)}`);
   if (!v) {
-    return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], l: ['all logs', () => app.go('/logs')] },
+    return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')] },
       el: h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), h('p.empty', null, 'No log of this job is in the archive, so what its I/O waited for is not known. ', h('code', null, 'fairway import PATH'), ' on the daemon\'s host takes its Darshan logs in; enter opens the job.')) };
   }
   const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${l.procs} processes  ${l.start.slice(0, 19)}Z`),

@@ -8,7 +8,7 @@ const speeds = [0, 1, 2, 5, 10, 30, 60]; // seconds of the past in a second; 0 s
 const spans = [900, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600, 31 * 24 * 3600]; // seconds that the strip can cover
 const BACK = 60_000; // how long ago a replay begins
 /** Keys that act on the machine: what is shown is not what would be changed. */
-const acts = new Set(['p', 'e', 'x', 'a', 's', 'A', 'B', 'C', 'n']);
+const acts = new Set(['p', 'e', 'x', 'a', 's', 'A', 'B', 'C']);
 
 /** A day and time as the address says it: RFC 3339, Unix milliseconds or -15m; NaN for anything else. @param {string} text @param {number} now */
 export function parseAt(text, now) {

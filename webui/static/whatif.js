@@ -25,22 +25,22 @@ export async function whatIfPage(app, q) {
     try {
       chart.replaceChildren(...pattern(await get(`/api/v1/periodic?set=${encodeURIComponent(set.value)}`)));
     } catch (err) {
-      chart.replaceChildren(h('p.bad', { role: 'alert' }, /** @type {Error} */ (err).message));
+      chart.replaceChildren(h('p.error', { role: 'alert' }, /** @type {Error} */ (err).message));
     }
   };
   const found = h('ul.dim');
   const fromHistory = async () => {
     const v = await get('/api/v1/cycles');
-    found.replaceChildren(...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`)), v.problem ? h('li.bad', { role: 'alert' }, v.problem) : '');
+    found.replaceChildren(...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`)), v.problem ? h('li.error', { role: 'alert' }, v.problem) : '');
     if (v.set) { set.value = lines(v.set); await draw(); }
   };
   const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
-  const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) => h(i === 1 && !shares.in_force.reachable ? 'p.bad' : 'p.dim', null, t)), bars(shares.jobs, shares.in_force),
+  const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) => h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', null, t)), bars(shares.jobs, shares.in_force),
     h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
     set, h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')), found, chart);
   const table = () => [['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %', ...parts(shares.in_force).map(([t]) => t)], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1), ...parts(shares.in_force).map(([, of]) => of(j))])];
   await draw();
-  return { title: 'what if', el, timeless: true, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
+  return { title: 'what if', el, timeless: true, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], e: ['edit set', () => set.focus()], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
 }
 
 /** What the policy goes by. @param {any[]} jobs */
