@@ -20,9 +20,46 @@ type JobRuns struct {
 	This *RunRow  `json:"this"`
 	Runs []RunRow `json:"runs"` // without the job itself, the newest first
 	All  int      `json:"all"`  // how many there are; Runs has the newest of them
-	// How the I/O time and the bandwidth were spread over Runs; nil where none of them did I/O.
-	IOSeconds   *Spread `json:"io_seconds"`
-	BytesPerSec *Spread `json:"bytes_per_sec"`
+	// How the I/O time, the bandwidth and the metadata operations were spread over Runs; nil where none
+	// of them did I/O.
+	IOSeconds     *Spread `json:"io_seconds"`
+	BytesPerSec   *Spread `json:"bytes_per_sec"`
+	MetaOpsPerSec *Spread `json:"meta_ops_per_sec"`
+	// MetaOnly says that these runs work on metadata: bytes for each operation are so few that a
+	// bandwidth says nothing of them.
+	MetaOnly bool `json:"meta_only"`
+}
+
+// fewBytes is how many bytes for each metadata operation still make no bandwidth: one page.
+const fewBytes = 4096
+
+// Compare places the job among Runs.
+func (v *JobRuns) Compare() {
+	var times, rates, ops []float64
+	var bytes, meta float64
+	all := v.Runs
+	if v.This != nil {
+		all = append(slices.Clone(all), *v.This)
+	}
+	for i := range all {
+		r := &all[i]
+		bytes, meta = bytes+r.ReadBytes+r.WriteBytes, meta+r.MetaOps
+		if i < len(v.Runs) && r.BytesPerSec != nil {
+			times, rates = append(times, r.IOSeconds), append(rates, *r.BytesPerSec)
+			if r.MetaOpsPerSec != nil {
+				ops = append(ops, *r.MetaOpsPerSec)
+			}
+		}
+	}
+	var mine, rate, did *float64
+	if t := v.This; t != nil && t.BytesPerSec != nil {
+		rate, did = t.BytesPerSec, t.MetaOpsPerSec
+		if !t.Partial {
+			mine = &t.IOSeconds
+		}
+	}
+	v.IOSeconds, v.BytesPerSec, v.MetaOpsPerSec = SpreadOf(times, mine), SpreadOf(rates, rate), SpreadOf(ops, did)
+	v.MetaOnly = meta > 0 && bytes < fewBytes*meta
 }
 
 // RunRow is one run in a list.
@@ -32,12 +69,14 @@ type RunRow struct {
 	End        time.Time      `json:"end,omitzero"`
 	ReadBytes  float64        `json:"read_bytes"`
 	WriteBytes float64        `json:"write_bytes"`
+	MetaOps    float64        `json:"meta_ops"`
 	Mode       history.Mode   `json:"mode,omitempty"`
-	// IOSeconds is the time in which it did I/O, BytesPerSec its mean bandwidth in that time; nil
-	// without I/O.
-	IOSeconds   float64                `json:"io_seconds"`
-	BytesPerSec *float64               `json:"bytes_per_sec"`
-	Forwarders  []topology.ForwarderID `json:"forwarders"`
+	// IOSeconds is the time in which it did I/O, BytesPerSec its mean bandwidth and MetaOpsPerSec its
+	// mean metadata operations in that time; nil without I/O.
+	IOSeconds     float64                `json:"io_seconds"`
+	BytesPerSec   *float64               `json:"bytes_per_sec"`
+	MetaOpsPerSec *float64               `json:"meta_ops_per_sec"`
+	Forwarders    []topology.ForwarderID `json:"forwarders"`
 	// Remapped says that a plan moved its nodes, Plan which; nil where that is not known, because the
 	// run came from logs.
 	Remapped *bool  `json:"remapped"`

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,7 @@ var runColumns = []column[RunRow]{
 	numbered("written", "WRITTEN", 9, func(_ *State, r *RunRow) string { return volume(r.WriteBytes) }, func(r *RunRow) *float64 { return &r.WriteBytes }),
 	numbered("io", "I/O TIME", 10, func(_ *State, r *RunRow) string { return seconds(r.IOSeconds) }, func(r *RunRow) *float64 { return &r.IOSeconds }),
 	numbered("bw", "MB/s", 8, func(_ *State, r *RunRow) string { return mega(r.BytesPerSec) }, func(r *RunRow) *float64 { return r.BytesPerSec }),
+	numbered("md", "MD/s", 8, func(_ *State, r *RunRow) string { return count(r.MetaOpsPerSec) }, func(r *RunRow) *float64 { return r.MetaOpsPerSec }),
 	numbered("waited", "WAITED", 13, func(_ *State, r *RunRow) string { return longestWait(r.Waits) }, func(r *RunRow) *float64 {
 		if len(r.Waits) == 0 {
 			return nil
@@ -102,15 +104,20 @@ func seconds(v float64) string {
 	return age(time.Duration(v * float64(time.Second)))
 }
 
-// runColumnsOf are the columns that fit a width.
-func runColumnsOf(w int) []column[RunRow] {
+// runColumnsOf are the columns that fit a width; how fast runs were that only work on metadata is told
+// in operations.
+func runColumnsOf(w int, metaOnly bool) []column[RunRow] {
+	rate, other := "bw", "md"
+	if metaOnly {
+		rate, other = other, rate
+	}
 	switch {
 	case w >= 118:
-		return runColumns
+		return slices.DeleteFunc(slices.Clone(runColumns), func(c column[RunRow]) bool { return c.name == other })
 	case w >= 78:
-		return pickOf(runColumns, []string{"job", "started", "read", "written", "io", "bw", "mode", "remapped"})
+		return pickOf(runColumns, []string{"job", "started", "read", "written", "io", rate, "mode", "remapped"})
 	}
-	return pickOf(runColumns, []string{"job", "started", "written", "io", "bw", "remapped"})
+	return pickOf(runColumns, []string{"job", "started", "written", "io", rate, "remapped"})
 }
 
 func (p *runsPage) name() string { return onRuns }
@@ -141,9 +148,9 @@ func (p *runsPage) act(s *State, ask *asker, a action) tea.Cmd {
 	rows := p.rows(s)
 	switch a {
 	case actSortPrev:
-		stepSort(&p.sort, runColumnsOf(200), -1)
+		stepSort(&p.sort, runColumnsOf(200, p.runs.value.MetaOnly), -1)
 	case actSortNext:
-		stepSort(&p.sort, runColumnsOf(200), 1)
+		stepSort(&p.sort, runColumnsOf(200, p.runs.value.MetaOnly), 1)
 	case actReverse:
 		p.sort.reverse = !p.sort.reverse
 	case actOpen:
@@ -173,12 +180,16 @@ func (p *runsPage) body(s *State, w, h int) []string {
 	if v.All > len(v.Runs) {
 		head += fmt.Sprintf(", the newest %d of them", len(v.Runs))
 	}
-	lines := []string{clip(" "+head+". MB/s and I/O TIME: while it did I/O.", w)}
+	rate := "MB/s"
+	if v.MetaOnly {
+		rate = "MD/s"
+	}
+	lines := []string{clip(" "+head+". "+rate+" and I/O TIME: while it did I/O.", w)}
 	if p.runs.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.runs.err.Error()), w)))
 	}
 	lines = append(lines, comparison(v, w)...)
-	cols := runColumnsOf(w)
+	cols := runColumnsOf(w, v.MetaOnly)
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, p.sort), w)))
 	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string { return " " + cells(s, rows[i], cols) })...)
 }
@@ -188,7 +199,8 @@ func noRunsLike(v *JobRuns) string {
 		orMissing(v.App), orMissing(v.User), v.Nodes)
 }
 
-// comparison is where a job stands among the runs like it: its I/O time and its bandwidth.
+// comparison is where a job stands among the runs like it: its I/O time, and its bandwidth or, where
+// they only work on metadata, its operations.
 func comparison(v *JobRuns, w int) []string {
 	cells, like := 16, ""
 	if w >= wideComparison {
@@ -204,10 +216,11 @@ func comparison(v *JobRuns, w int) []string {
 	if v.This != nil && v.This.End.IsZero() {
 		so = " so far"
 	}
-	return []string{
-		line("I/O TIME", v.IOSeconds, "shorter", "longer", seconds, so),
-		line("BANDWIDTH", v.BytesPerSec, "slower", "faster", func(x float64) string { return mega(&x) }, " MB/s"),
+	lines := []string{line("I/O TIME", v.IOSeconds, "shorter", "longer", seconds, so)}
+	if v.MetaOnly {
+		return append(lines, line("METADATA", v.MetaOpsPerSec, "slower", "faster", number, " ops/s"))
 	}
+	return append(lines, line("BANDWIDTH", v.BytesPerSec, "slower", "faster", func(x float64) string { return mega(&x) }, " MB/s"))
 }
 
 // wideComparison is the width from which a comparison has room for all its words.

@@ -82,6 +82,8 @@ func TestScreens(t *testing.T) {
 		{"job", []string{"2", "enter", "down"}, nil},
 		{"job-ended", []string{"2", "down", "enter"}, nil},
 		{"runs", []string{"2", "enter", "u", "down"}, nil},
+		{"job-metadata", []string{"2", "enter", "down"}, func(s *script) { s.fake.MetaJob = true }},
+		{"runs-metadata", []string{"2", "enter", "u", "down"}, func(s *script) { s.fake.MetaJob = true }},
 		{"runs-none", []string{"2", "down", "enter", "u"}, nil},
 		{"job-propose", []string{"2", "enter", "p"}, nil},
 		{"audit", []string{"5", "down"}, nil},

@@ -65,7 +65,7 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 	if err := s.remapped(r, &v); err != nil {
 		return err
 	}
-	compare(&v)
+	v.Compare()
 	return writeJSON(w, v)
 }
 
@@ -74,14 +74,14 @@ const watchSlack = 10 * time.Second
 
 func runRow(r *history.Run) console.RunRow {
 	p := r.Profile
-	row := console.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, Mode: p.Mode, IOSeconds: p.IOSeconds,
+	row := console.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, MetaOps: p.MetaOps, Mode: p.Mode, IOSeconds: p.IOSeconds,
 		Forwarders: r.Forwarders, Waits: p.Waits}
 	if row.Forwarders == nil {
 		row.Forwarders = []topology.ForwarderID{}
 	}
 	if p.IOSeconds > 0 {
-		mean := p.VolumeBytes() / p.IOSeconds
-		row.BytesPerSec = &mean
+		mean, ops := p.VolumeBytes()/p.IOSeconds, p.MetaOps/p.IOSeconds
+		row.BytesPerSec, row.MetaOpsPerSec = &mean, &ops
 	}
 	if p.From == history.FromCollectors || p.From == history.FromWatching { // this daemon's desk had it in hand
 		row.Remapped = new(bool)
@@ -124,24 +124,6 @@ func (s *Server) remapped(r *http.Request, v *console.JobRuns) error {
 		}
 	}
 	return nil
-}
-
-// compare places the job among the runs like it.
-func compare(v *console.JobRuns) {
-	var seconds, rates []float64
-	for i := range v.Runs {
-		if r := &v.Runs[i]; r.BytesPerSec != nil {
-			seconds, rates = append(seconds, r.IOSeconds), append(rates, *r.BytesPerSec)
-		}
-	}
-	var mine, rate *float64
-	if t := v.This; t != nil && t.BytesPerSec != nil {
-		rate = t.BytesPerSec
-		if !t.Partial {
-			mine = &t.IOSeconds
-		}
-	}
-	v.IOSeconds, v.BytesPerSec = console.SpreadOf(seconds, mine), console.SpreadOf(rates, rate)
 }
 
 // mostNeighbours bounds those that are listed.

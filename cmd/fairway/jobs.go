@@ -102,7 +102,7 @@ func printJob(w io.Writer, j jobAndRuns) error {
 	for _, n := range j.Neighbours {
 		fmt.Fprintf(w, "neighbour %s %s on %v: %.3g B/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job, n.App, n.On, n.ReadBytesPerSec+n.WriteBytesPerSec, shareText(n.Takes), shareText(n.Relief))
 	}
-	return printRuns(w, j.Like.Runs)
+	return printRuns(w, &j.Like)
 }
 
 func printProfile(w io.Writer, when string, f *history.Profile) {
@@ -122,10 +122,15 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 // printComparison says where a job stands among the runs like it.
 func printComparison(w io.Writer, v *console.JobRuns) {
 	fmt.Fprintf(w, "%d ended runs like it (user, application, project and nodes)\n", v.All)
-	for _, one := range []struct {
+	type spread struct {
 		name, unit string
 		of         *console.Spread
-	}{{"I/O time", "s", v.IOSeconds}, {"bandwidth while in I/O", "B/s", v.BytesPerSec}} {
+	}
+	rate := spread{"bandwidth while in I/O", "B/s", v.BytesPerSec}
+	if v.MetaOnly {
+		rate = spread{"metadata operations while in I/O", "ops/s", v.MetaOpsPerSec}
+	}
+	for _, one := range []spread{{"I/O time", "s", v.IOSeconds}, rate} {
 		if s := one.of; s != nil {
 			fmt.Fprintf(w, "%s: least %.3g, quartiles %.3g %.3g %.3g, most %.3g %s", one.name, s.Min, s.Q1, s.Median, s.Q3, s.Max, one.unit)
 			if s.This != nil {
@@ -139,7 +144,11 @@ func printComparison(w io.Writer, v *console.JobRuns) {
 // shownRuns is how many runs are printed; --json has all that were compared with.
 const shownRuns = 10
 
-func printRuns(w io.Writer, runs []console.RunRow) error {
+func printRuns(w io.Writer, v *console.JobRuns) error {
+	runs, rateOf, title := v.Runs, func(r *console.RunRow) (*float64, float64) { return r.BytesPerSec, 1e6 }, "MB/s"
+	if v.MetaOnly {
+		rateOf, title = func(r *console.RunRow) (*float64, float64) { return r.MetaOpsPerSec, 1 }, "MD/s"
+	}
 	if len(runs) == 0 {
 		return nil
 	}
@@ -153,13 +162,13 @@ func printRuns(w io.Writer, runs []console.RunRow) error {
 			}
 		}
 		rate := "-"
-		if r.BytesPerSec != nil {
-			rate = strconv.FormatFloat(*r.BytesPerSec/1e6, 'f', 1, 64)
+		if v, unit := rateOf(&r); v != nil {
+			rate = strconv.FormatFloat(*v/unit, 'f', 1, 64)
 		}
 		rows = append(rows, []string{string(r.Job), stamp(r.Start), strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9, 'f', 1, 64), orDash(string(r.Mode)),
 			strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by})
 	}
-	return printTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", "MB/s", "FORWARDERS", "MOVED BY"}, rows)
+	return printTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", title, "FORWARDERS", "MOVED BY"}, rows)
 }
 
 // shareText is a share in percent; "-" where it is not known.

@@ -62,11 +62,20 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 		read, write, meta := 120e6, 2.1e9, 410.0
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = &read, &write, &meta
 		v.Forwarders = map[topology.ForwarderID]int{"fwd001": 200, "fwd002": 240, "fwd003": 40}
+		if f.MetaJob {
+			read, write, meta = 0, 0, 2210
+		}
 		v.Plans = []string{"P-000142"}
 		v.WatchedSince = r.Start.Add(time.Second)
 		v.SoFar = &history.Profile{ReadBytes: 3e9, WriteBytes: 58.4e9, Mode: history.ModeNN, MetaOps: 9021, IOSeconds: 614, Coverage: 0.99, From: history.FromWatching,
 			Phases: []history.Phase{{AtSeconds: 300, Seconds: 200, WriteBytes: 19.2e9}, {AtSeconds: 900, Seconds: 210, WriteBytes: 19.6e9}, {AtSeconds: 1700, Seconds: 204, WriteBytes: 19.6e9, ReadBytes: 3e9}},
 			Waits:  []history.Wait{{Forwarder: "fwd002", Share: 0.12}, {Forwarder: "fwd001", Share: 0.03}, {Forwarder: "fwd003", Share: 0.001}}}
+		if f.MetaJob {
+			v.SoFar.ReadBytes, v.SoFar.WriteBytes, v.SoFar.MetaOps = 0, 0, 1.4e6
+			for i := range v.SoFar.Phases {
+				v.SoFar.Phases[i].ReadBytes, v.SoFar.Phases[i].WriteBytes, v.SoFar.Phases[i].MetaOps = 0, 0, 4.6e5
+			}
+		}
 		takes, relief := 0.19, 0.81
 		v.Neighbours = []console.Neighbour{{Job: "88260", App: "LAMMPS", On: []topology.ForwarderID{"fwd001"}, ReadBytesPerSec: 90e6, WriteBytesPerSec: 15e6, Takes: &takes, Relief: &relief},
 			{Job: "88261", On: []topology.ForwarderID{"fwd002", "fwd003"}, WriteBytesPerSec: 4e6}}

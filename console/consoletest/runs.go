@@ -26,17 +26,20 @@ func (f *Fake) JobRuns(ctx context.Context, id topology.JobID, _ int) (console.J
 	if !j.End.IsZero() {
 		return v, nil
 	}
-	io, rate := j.SoFar.IOSeconds, j.SoFar.VolumeBytes()/j.SoFar.IOSeconds
-	v.This = &console.RunRow{Job: id, Start: j.Start, IOSeconds: io, BytesPerSec: &rate}
-	var times, rates []float64
+	io, rate, ops := j.SoFar.IOSeconds, j.SoFar.VolumeBytes()/j.SoFar.IOSeconds, j.SoFar.MetaOps/j.SoFar.IOSeconds
+	v.This = &console.RunRow{Job: id, Start: j.Start, ReadBytes: j.SoFar.ReadBytes, WriteBytes: j.SoFar.WriteBytes, MetaOps: j.SoFar.MetaOps, IOSeconds: io, BytesPerSec: &rate, MetaOpsPerSec: &ops}
 	for i := range 41 {
 		took := 420 + 90*math.Sin(float64(i*i)) + float64(i%5)*60
 		bytes := 57e9 + 1e9*float64(i%7)
-		mean := bytes / took
+		mean, meta := bytes/took, 15*took
+		if f.MetaJob {
+			mean, bytes, meta = 0, 3e9, 1e6+3e4*float64(i%7)
+		}
+		ops := meta / took
 		no := false
 		start := j.Start.Add(-time.Duration(i+1) * 7 * time.Hour)
 		r := console.RunRow{Job: topology.JobID(fmt.Sprint(88200 - 31*i)), Start: start, End: start.Add(50*time.Minute + time.Duration(took)*time.Second),
-			ReadBytes: 3e9, WriteBytes: bytes - 3e9, Mode: history.ModeNN, IOSeconds: took, BytesPerSec: &mean, Remapped: &no,
+			ReadBytes: 3e9, WriteBytes: bytes - 3e9, MetaOps: meta, Mode: history.ModeNN, IOSeconds: took, BytesPerSec: &mean, MetaOpsPerSec: &ops, Remapped: &no,
 			Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"}, Waits: []history.Wait{{Forwarder: "fwd002", Share: 0.01 * float64(1+i%6)}}}
 		switch {
 		case i%10 == 3:
@@ -45,10 +48,12 @@ func (f *Fake) JobRuns(ctx context.Context, id topology.JobID, _ int) (console.J
 		case i > 36: // from logs
 			r.Remapped, r.Forwarders, r.Waits = nil, nil, nil
 		}
+		if f.MetaJob {
+			r.ReadBytes, r.Mode = 0, ""
+		}
 		v.Runs = append(v.Runs, r)
-		times, rates = append(times, took), append(rates, mean)
 	}
 	v.All = len(v.Runs)
-	v.IOSeconds, v.BytesPerSec = console.SpreadOf(times, &io), console.SpreadOf(rates, &rate)
+	v.Compare()
 	return v, nil
 }

@@ -14,7 +14,7 @@ export function runsPart(id) {
     { name: 'job', head: 'RUN', text: (r) => r.job }, { name: 'started', head: 'STARTED', text: (r) => `${r.start.slice(0, 10)} ${clock(r.start).slice(0, 5)}`, value: (r) => Date.parse(r.start) },
     { name: 'read', head: 'READ', num: true, text: (r) => volume(r.read_bytes), value: (r) => r.read_bytes }, { name: 'written', head: 'WRITTEN', num: true, text: (r) => volume(r.write_bytes), value: (r) => r.write_bytes },
     { name: 'mode', head: 'MODE', text: (r) => r.mode || missing }, { name: 'io', head: 'I/O TIME', num: true, text: (r) => seconds(r.io_seconds), value: (r) => r.io_seconds },
-    { name: 'bw', head: 'MB/s', num: true, text: (r) => mega(r.bytes_per_sec), value: (r) => r.bytes_per_sec }, { name: 'waited', head: 'WAITED MOST FOR', text: (r) => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing), value: (r) => r.waits?.[0]?.share },
+    { name: 'bw', head: 'MB/s', num: true, text: (r) => mega(r.bytes_per_sec), value: (r) => r.bytes_per_sec }, { name: 'md', head: 'MD/s', num: true, text: (r) => number(r.meta_ops_per_sec), value: (r) => r.meta_ops_per_sec }, { name: 'waited', head: 'WAITED MOST FOR', text: (r) => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing), value: (r) => r.waits?.[0]?.share },
     { name: 'moved', head: 'MOVED BY', text: (r) => (r.remapped === null ? missing : r.remapped ? r.plan : 'no') }, { name: 'forwarders', head: 'FORWARDERS', text: (r) => (r.forwarders.length > 1 ? `${r.forwarders.length}: ` : '') + (r.forwarders.join(' ') || missing), wrap: true },
   ], { id: (r) => r.job, go: (r) => `/jobs/${encodeURIComponent(r.job)}`, sort: 'started', caption: 'ended runs like it' });
   const head = h('h2', { id: 'runs' }), boxes = h('div'), none = h('p.dim', null, 'No other ended run of it by this user on as many nodes is in the history with a profile yet. The batch system\'s hooks tell of runs; fairway import brings older ones from their logs.');
@@ -28,7 +28,7 @@ export function runsPart(id) {
       none.hidden = n > 0;
       table.el.hidden = n === 0;
       table.update(v.runs);
-      boxes.replaceChildren(...[box('I/O time', v.io_seconds, 'shorter', 'longer', seconds, so), box('bandwidth while in I/O', v.bytes_per_sec, 'slower', 'faster', mega, ' MB/s')].filter((x) => x !== null));
+      boxes.replaceChildren(...[box('I/O time', v.io_seconds, 'shorter', 'longer', seconds, so), v.meta_only ? box('metadata operations while in I/O', v.meta_ops_per_sec, 'slower', 'faster', number, ' ops/s') : box('bandwidth while in I/O', v.bytes_per_sec, 'slower', 'faster', mega, ' MB/s')].filter((x) => x !== null));
     },
   };
 }

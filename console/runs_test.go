@@ -1,0 +1,35 @@
+package console
+
+import "testing"
+
+// Runs that move next to no bytes for each metadata operation are told in operations, others in bytes.
+func TestRunsOnMetadataAreToldInOperations(t *testing.T) {
+	run := func(bytes, ops, seconds float64) RunRow {
+		rate, did := bytes/seconds, ops/seconds
+		return RunRow{WriteBytes: bytes, MetaOps: ops, IOSeconds: seconds, BytesPerSec: &rate, MetaOpsPerSec: &did}
+	}
+	this := run(0, 600, 2)
+	for _, c := range []struct {
+		name string
+		runs []RunRow
+		only bool
+	}{
+		{"only metadata", []RunRow{run(0, 1000, 10), run(0, 3000, 10)}, true},
+		{"a few bytes in each file", []RunRow{run(1e6, 1000, 10), run(1e6, 3000, 10)}, true},
+		{"writers", []RunRow{run(1e9, 1000, 10), run(1e9, 3000, 10)}, false},
+		{"no I/O of others", []RunRow{{}, {}}, true},
+	} {
+		v := JobRuns{This: &this, Runs: c.runs}
+		v.Compare()
+		if v.MetaOnly != c.only {
+			t.Errorf("%s: metadata only %v", c.name, v.MetaOnly)
+		}
+		if s := v.MetaOpsPerSec; c.name != "no I/O of others" && (s == nil || s.Min != 100 || s.Max != 300 || *s.This != 300 || s.Below != 1) {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+	}
+	unknown := JobRuns{Runs: []RunRow{{}}}
+	if unknown.Compare(); unknown.MetaOnly || unknown.BytesPerSec != nil {
+		t.Errorf("nothing is known: %+v", unknown)
+	}
+}
