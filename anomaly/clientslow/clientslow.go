@@ -16,7 +16,7 @@ import (
 )
 
 // Model is the version that findings carry.
-const Model = "clientslow-3"
+const Model = "clientslow-4"
 
 const (
 	// least is the latency below which differences are noise of the machine, not of the service, s.
@@ -34,9 +34,12 @@ const (
 	sizeRange = 0.7
 	// fewPeers are too few for a middle.
 	fewPeers = 2
-	// slowBy is the log factor that is bet on (1.5 times as long), margin what a node without a past
-	// must be slower than its peers to count: eight times, for jobs alone may differ by five.
-	slowBy = 0.4
+	// slowBy is the log factor that is bet on at least (1.5 times as long); where the last seconds were slower by more,
+	// that is bet on, up to mostBy (3.3 times), and slowerRate is how fast it follows.
+	slowBy, mostBy = 0.4, 1.2
+	slowerRate     = 1.0 / 8
+	// margin is what a node without a past must be slower than its peers to count: eight times, for jobs alone
+	// may differ by five.
 	margin = 2.1
 	// strange is by how much more what a node does for the first time must be slower, log.
 	strange = 0.7
@@ -63,8 +66,10 @@ const (
 	// marginRate is how fast a class learns its margin, a second at work, and mostMargin bounds it: what is more
 	// is no habit.
 	marginRate, mostMargin = 0.01, 0.4
-	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
+	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it. From teachBelow
+	// on its seconds teach no more, or a mild fault becomes a habit before it is found.
 	doubtAt, release = 0.5, 0.1
+	teachBelow       = 0.25
 )
 
 // Detector compares forwarders second by second. It has no clock; its methods must not be called
@@ -75,6 +80,7 @@ type Detector struct {
 	order    []topology.NodeID
 	now      int64
 	noise    [classes]spread // of healthy seconds
+	swings   [classes]swing  // of all nodes
 	verdicts []anomaly.Verdict
 	views    [classes]view
 }
@@ -98,6 +104,9 @@ type class struct {
 	Start     int64
 	Ratio     float64 // smoothed log ratio to the peers
 	Took      float64 // smoothed log latency
+	Slower    float64 // by how much it was slower lately than it may be, log
+	Lately    float64 // its healthy seconds, smoothed: how far from what it is used to, log, beside what is common to all
+	Swing     swing   // of those
 }
 
 // habit is what a class of a node is used to, log, over N seconds.
@@ -218,32 +227,36 @@ func (d *Detector) bet(n *node, c int) bool {
 	s.Ratio += (x - s.Ratio) / 10
 	s.Took += (s.Log - s.Took) / 10
 	usual, known, ok := s.usual()
+	common := d.views[c].common(s.Log - usual)
 	switch {
 	case !ok:
 		x -= margin
 	case !known:
-		x = min(x, s.Log-usual-d.views[c].common(s.Log-usual)) - strange
+		x = min(x, s.Log-usual-max(0, common)) - strange
 	default:
-		x = min(x, s.Log-usual-d.views[c].common(s.Log-usual))
+		x = min(x, s.Log-usual-max(0, common))
 	}
 	sigma := d.noise[c].sigma()
+	variance := sigma * sigma * d.swings[c].inflation(&s.Swing)
 	most := mostBet
 	if c != int(own) { // one operation a second says little, however long it takes
 		most += (plainBet - mostBet) * max(0, min((x-plainFrom)/(plainly-plainFrom), 1))
 	}
 	lowest := leastBet
 	if n.Alarm { // it is to be seen that it is well again, and soon
-		lowest, sigma = clearBet, noise
+		lowest, variance = clearBet, noise*noise
 	}
 	x -= s.Margin
-	bet := max(lowest, min((slowBy*x-slowBy*slowBy/2)/(sigma*sigma), most)) * min(1, s.Ops/manyOps)
+	by := max(slowBy, min(s.Slower, mostBy)) // of the seconds before this one
+	s.Slower += slowerRate * (x - s.Slower)
+	bet := max(lowest, min((by*x-by*by/2)/variance, most)) * min(1, s.Ops/manyOps)
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
 		s.Ratio, s.Took = s.Log-peers, s.Log
 	}
 	s.Capital = min(d.limit+3, max(0, s.Capital+bet))
 	// What teaches is decided by the seconds before, never by this one.
-	if n.Alarm || s.Capital-bet > doubtAt*d.limit {
+	if n.Alarm || s.Capital-bet > teachBelow*d.limit {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
@@ -252,6 +265,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	h.Own += (s.Log - h.Own) / min(h.N, memory)
 	if known {
 		d.noise[c].teach(s.Log - usual)
+		d.remember(s, c, s.Log-usual-common, sigma)
 	}
 	return true
 }

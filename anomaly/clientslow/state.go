@@ -21,13 +21,14 @@ type state struct {
 	Version int
 	Now     int64
 	Noise   [classes]spread
+	Swings  [classes]swing // absent in older states: not learnt yet
 	Nodes   map[topology.NodeID]*node
 }
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.noise, d.nodes})
+	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.noise, d.swings, d.nodes})
 	return b.Bytes(), err
 }
 
@@ -49,6 +50,6 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 	if s.Nodes == nil {
 		s.Nodes = map[topology.NodeID]*node{}
 	}
-	d.now, d.noise, d.nodes, d.order = s.Now, s.Noise, s.Nodes, slices.Sorted(maps.Keys(s.Nodes))
+	d.now, d.noise, d.swings, d.nodes, d.order = s.Now, s.Noise, s.Swings, s.Nodes, slices.Sorted(maps.Keys(s.Nodes))
 	return nil
 }

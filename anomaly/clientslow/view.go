@@ -43,7 +43,7 @@ func (v *view) gather(d *Detector, c int) {
 }
 
 // common is by how much the others are slower than they are used to, log: what slows everybody is
-// nobody's own. It never makes a node look slower.
+// nobody's own.
 func (v *view) common(own float64) float64 {
 	all := v.changes
 	at, _ := slices.BinarySearch(all, own)
@@ -54,7 +54,7 @@ func (v *view) common(own float64) float64 {
 	if m >= at {
 		m++ // without itself
 	}
-	return max(0, all[m])
+	return all[m]
 }
 
 // peers is the middle of what the clients of other forwarders saw of a class lately, at requests of
