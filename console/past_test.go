@@ -37,7 +37,7 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 		t.Error("the past shows a finding of now")
 	}
 	s.press("?", "/", "mark", "enter")
-	s.sees("of the second shown, jobs: not kept")
+	s.sees("of the second shown, clients: those of now")
 	s.press("q")
 	s.press("left", "{", "[")
 	s.sees("REPLAY 12:00:31", "F-0091 suspect: write service time") // the finding began there

@@ -264,7 +264,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	s.canary = judge.NewCanaries(s.judge, judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings()), s.store.Append, probe.DefaultLimits(), func(n topology.NodeID) (probe.Way, bool) {
 		return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 	})
-	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: s.desk.Since, Canary: s.newestCanary})
+	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: s.desk.Since, JobsKnown: s.history.Known, JobsAt: s.jobsAt, Canary: s.newestCanary})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
 		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
@@ -314,6 +314,14 @@ func (s *site) open(dir string) {
 		s.history.Close()
 		s.store.Close()
 	})
+}
+
+func (s *site) jobsAt(at time.Time) (jobs []remap.Job, err error) {
+	runs, err := s.history.At(at)
+	for i := range runs {
+		jobs = append(jobs, remap.Job{ID: runs[i].Job, Nodes: runs[i].NodeList})
+	}
+	return jobs, err
 }
 
 func (s *site) newestCanary(f topology.ForwarderID) *remap.Canary {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/tsdb/history"
 )
 
 // accuseInThePast lets the judge find fwd001 slow from 40 s ago on, and writes it to the journal.
@@ -26,6 +28,57 @@ func (s *site) accuseInThePast() (since time.Time) {
 	s.find = s.judge.Findings()
 	s.findMu.Unlock()
 	return since
+}
+
+// A past second has the jobs that ran in it: on each forwarder the largest, and on its page each client's.
+func TestThePastHasItsOwnTopJobs(t *testing.T) {
+	s := newSite(t, siteOptions{steady: true})
+	s.run(120)
+	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	now := time.Now().Truncate(time.Second)
+	at := func(ago time.Duration) string { return "?at=" + now.Add(-ago).UTC().Format(time.RFC3339) }
+	if o := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)); o.Jobs != nil || o.Forwarders[1].TopJob != "" || !strings.Contains(strings.Join(o.NotKept, " "), "no batch system") {
+		t.Errorf("nobody tells of jobs: %v %q, %q", o.Jobs, o.Forwarders[1].TopJob, o.NotKept)
+	}
+	nodes := s.machine.topo.Default.Clients("fwd001")
+	for _, r := range []history.Run{
+		{Job: "41", Nodes: 2, NodeList: nodes[:2], Start: now.Add(-100 * time.Second)},
+		{Job: "42", Nodes: 2, NodeList: nodes[2:], Start: now.Add(-100 * time.Second)},
+		{Job: "43", Nodes: 4, NodeList: nodes, Start: now.Add(-30 * time.Second)}, // the history may know an end late
+	} {
+		r.User, r.App = "wei", "ROMS"
+		if err := s.history.Begin(r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Job == "43" {
+			continue
+		}
+		r.End = now.Add(-40 * time.Second)
+		for _, end := range []func(history.Run) error{s.history.Stop, s.history.End}[:map[topology.JobID]int{"41": 2, "42": 1}[r.Job]] { // 42's profile is still to be made
+			if err := end(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for ago, want := range map[time.Duration]struct {
+		top     topology.JobID
+		share   bool
+		jobs    int
+		clients [2]topology.JobID
+	}{110 * time.Second: {"", false, 0, [2]topology.JobID{}}, time.Minute: {"42", true, 2, [2]topology.JobID{"41", "42"}}, 35 * time.Second: {}, 20 * time.Second: {"43", true, 1, [2]topology.JobID{"43", "43"}}} {
+		o := get[console.Overview](s, "/api/v1/overview"+at(ago))
+		r := o.Forwarders[1]
+		if r.TopJob != want.top || (r.TopJobShare != nil) != want.share || o.Jobs == nil || *o.Jobs != want.jobs {
+			t.Errorf("%s ago: top job %q %v, jobs %v; want %+v", ago, r.TopJob, r.TopJobShare, o.Jobs, want)
+		}
+		d := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd001"+at(ago))
+		if got := [2]topology.JobID{d.ClientNodes[0].Job, d.ClientNodes[3].Job}; got != want.clients {
+			t.Errorf("%s ago: the clients' jobs are %v, want %v", ago, got, want.clients)
+		}
+	}
+	if r := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)).Forwarders[1]; *r.TopJobShare >= 1 || *r.TopJobShare < 0.5 {
+		t.Errorf("the larger one's share of what both moved is %v", *r.TopJobShare)
+	}
 }
 
 func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {

@@ -76,7 +76,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.store = store.Source
 	d.board = observed.NewBoard(0)
 	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store, log: log}
-	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated, Journal: d.audit, Canary: d.canary, Log: log})
+	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated, Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role, Observe: func(frames []collector.Frame, now time.Time) {
 		d.board.Take(frames, now)
 		shown.Arrived()

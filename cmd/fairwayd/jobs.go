@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/remap"
 	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
@@ -61,4 +62,22 @@ func (d *daemon) openJobs() error {
 	})
 	d.picture.setJobs(d.jobs.Running)
 	return nil
+}
+
+// jobsKnown says that the batch system has told of a job. The picture is made before the history is
+// opened; nobody can ask before that.
+func (d *daemon) jobsKnown() bool { return d.history != nil && d.history.Known() }
+
+// jobsAt lists the jobs that ran in a past second, with their nodes.
+func (d *daemon) jobsAt(at time.Time) ([]remap.Job, error) {
+	runs, err := d.history.At(at)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]remap.Job, len(runs))
+	for i := range runs {
+		r := &runs[i]
+		jobs[i] = remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start}
+	}
+	return jobs, nil
 }

@@ -124,7 +124,7 @@ func (f *Fake) Audit(_ context.Context, q console.AuditQuery) ([]console.AuditEn
 func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, error) {
 	o, err := f.snapshot()
 	o.At, o.Findings, o.Waiting = at, nil, nil
-	o.NotKept = []string{"jobs: not kept"}
+	o.NotKept = []string{"clients: those of now"}
 	for i := range o.Forwarders {
 		for _, v := range []**float64{&o.Forwarders[i].ReadBytesPerSec, &o.Forwarders[i].WriteBytesPerSec} {
 			if *v != nil {

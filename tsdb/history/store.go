@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"fairway/collector/topology"
 )
@@ -39,7 +40,23 @@ type Store struct {
 	at      map[topology.JobID]int64   // of the newest ended run of each job
 	earlier map[topology.JobID][]int64 // the others, of the few jobs that have more than one
 	ended   []int64                    // in the order of the file
+	begun   map[beginning]int64        // where the start stands of those that run or are pending
+	spans   []span                     // of the ended runs whose start is in the file
 }
+
+// span is when an ended run ran, and where its start stands, with its nodes.
+type span struct {
+	from, to time.Time
+	start    int64
+}
+
+// beginning tells the runs of one job number apart.
+type beginning struct {
+	job  topology.JobID
+	nano int64
+}
+
+func beginningOf(r *Run) beginning { return beginning{r.Job, r.Start.UnixNano()} }
 
 // Summary is what opening a store found.
 type Summary struct {
@@ -72,7 +89,7 @@ func Open(path string) (*Store, Summary, error) {
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
-	s := &Store{file: f, idx: index{series: map[Key]*series{}},
+	s := &Store{file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
 		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}, earlier: map[topology.JobID][]int64{}}
 	sum, err := s.load(path)
 	if err != nil {
@@ -189,7 +206,7 @@ func decode(line []byte) (r Run, err error) {
 // take makes one record true; at is its place in the file.
 func (s *Store) take(r *Run, at int64) {
 	if r.End.IsZero() {
-		s.running[r.Job] = *r
+		s.running[r.Job], s.begun[beginningOf(r)] = *r, at
 		return
 	}
 	// An imported run may be older than the job of the same number that runs now.
@@ -205,6 +222,10 @@ func (s *Store) take(r *Run, at int64) {
 	}
 	if p, ok := s.pending[r.Job]; ok && !r.Start.Before(p.Start) {
 		delete(s.pending, r.Job)
+	}
+	if start, known := s.begun[beginningOf(r)]; known {
+		delete(s.begun, beginningOf(r))
+		s.spans = append(s.spans, span{r.Start, r.End, start})
 	}
 	if before, again := s.at[r.Job]; again {
 		s.earlier[r.Job] = append(s.earlier[r.Job], before)
@@ -380,6 +401,47 @@ func (s *Store) Job(id topology.JobID) (r Run, ok bool, err error) {
 	}
 	r, err = s.read(at)
 	return r, err == nil, err
+}
+
+// At returns the runs of which the history knows the start and that ran in the second from t on, with
+// their nodes.
+func (s *Store) At(t time.Time) ([]Run, error) {
+	end := t.Add(time.Second)
+	s.mu.RLock()
+	var runs []Run
+	for _, r := range s.running {
+		if r.Start.Before(end) {
+			runs = append(runs, r)
+		}
+	}
+	for _, r := range s.pending {
+		if r.Start.Before(end) && r.End.After(t) {
+			runs = append(runs, r)
+		}
+	}
+	var then []span
+	for _, p := range s.spans {
+		if p.from.Before(end) && p.to.After(t) {
+			then = append(then, p)
+		}
+	}
+	s.mu.RUnlock()
+	for _, p := range then {
+		r, err := s.read(p.start)
+		if err != nil {
+			return runs, err
+		}
+		r.End = p.to
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+// Known says that some job was ever heard of.
+func (s *Store) Known() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.ended)+len(s.running)+len(s.pending) > 0
 }
 
 // Recent returns the newest ended runs, the newest first, at most limit.

@@ -375,3 +375,57 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// The runs of a past second are known with their nodes, also after a restart and while their profile is
+// still to be made; one of which only the end is known is not among them.
+func TestStoreKnowsTheRunsOfAPastSecond(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	s, _ := open(t, path)
+	if s.Known() {
+		t.Error("jobs are known before any was told of")
+	}
+	nodes := []topology.NodeID{"c1", "c2"}
+	begin := func(job string, from time.Duration) Run {
+		r := Run{Job: topology.JobID(job), User: "wei", App: "ROMS", Nodes: 2, NodeList: nodes, Start: epoch.Add(from)}
+		must(t, s.Begin(r))
+		return r
+	}
+	finish := func(r Run, at time.Duration, made bool) {
+		r.End = epoch.Add(at)
+		must(t, s.Stop(r))
+		if made {
+			must(t, s.End(r))
+		}
+	}
+	finish(begin("1", 0), time.Minute, true)
+	finish(begin("2", 0), 2*time.Minute, false)
+	again := begin("1", 90*time.Second) // the number comes again
+	begin("3", 90*time.Second)
+	must(t, s.End(run(0, "ROMS", 1e12))) // from logs
+	check := func(when string) {
+		t.Helper()
+		for at, want := range map[time.Duration]string{-time.Second: "", 30 * time.Second: "1 2", 59 * time.Second: "1 2", time.Minute: "2", 95 * time.Second: "1 2 3", time.Hour: "1 3"} {
+			runs, err := s.At(epoch.Add(at))
+			must(t, err)
+			var names []string
+			for _, r := range runs {
+				names = append(names, string(r.Job))
+				if !slices.Equal(r.NodeList, nodes) {
+					t.Errorf("%s, at %s: job %s had %v", when, at, r.Job, r.NodeList)
+				}
+			}
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("%s, at %s: %q, want %q", when, at, got, want)
+			}
+		}
+	}
+	check("before the restart")
+	must(t, s.Close())
+	s, _ = open(t, path)
+	check("after it")
+	finish(again, 2*time.Hour, true)
+	if runs, err := s.At(epoch.Add(time.Hour)); err != nil || len(runs) != 2 || !s.Known() {
+		t.Errorf("%v, %v", runs, err)
+	}
+}

@@ -50,7 +50,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	if o.Findings == nil {
 		o.Findings = []anomaly.Finding{}
 	}
-	if p.cfg.JobsKnown {
+	if p.cfg.JobsKnown != nil && p.cfg.JobsKnown() {
 		n := len(sit.Jobs)
 		o.Jobs = &n
 	}

@@ -47,6 +47,7 @@ func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
 type moment struct {
 	overview console.Overview
 	mapping  topology.Mapping
+	jobs     map[topology.NodeID]topology.JobID
 }
 
 // OverviewAt is the layer as it was in the second that began at at: numbers out of the store,
@@ -75,8 +76,9 @@ func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 		return moment{}, err
 	}
 	o := console.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated, ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{}, Waiting: []console.PlanRow{}}
-	mapping := p.recall(&o, s, past, end)
-	return moment{o, mapping}, nil
+	m := moment{overview: o, mapping: topology.Mapping{}}
+	m.mapping = p.recall(&m.overview, s, past, end)
+	return m, p.recallJobs(ctx, &m)
 }
 
 // pastRows are the forwarders' newest numbers at the end of the second, and their occupancy of the
@@ -140,7 +142,6 @@ func (p *Picture) recall(o *console.Overview, now *Snapshot, past *remap.Timelin
 			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec, ReadBytesPerSec: orZero(r.ReadBytesPerSec), WriteBytesPerSec: orZero(r.WriteBytesPerSec), MetaOpsPerSec: orZero(r.MetaOpsPerSec)}
 		}
 	}
-	o.NotKept = []string{"jobs: the store keeps no shares of jobs, so top jobs are not known"}
 	waits := map[topology.ForwarderID]string{}
 	mapping, all := topology.Mapping{}, false
 	if past == nil {
@@ -204,6 +205,9 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 		Storage: console.StorageView{Rows: []console.StorageRow{}, Unknown: "not kept of the past"}}
 	if d.ClientNodes, err = p.pastClients(ctx, m.mapping.Clients(id), o.At); err != nil {
 		return d, err
+	}
+	for i := range d.ClientNodes {
+		d.ClientNodes[i].Job = m.jobs[d.ClientNodes[i].ID]
 	}
 	return d, p.addSeries(ctx, &d, o.At.Add(time.Second))
 }

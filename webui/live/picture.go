@@ -27,8 +27,10 @@ type Config struct {
 	Situation func() *remap.Situation
 	Store     tsdb.Store // for the series of a forwarder's page
 	Simulated bool
-	// JobsKnown says that Situation lists the running jobs, so that none is none.
-	JobsKnown bool
+	// JobsKnown says that the batch system tells of jobs, so that none is none; JobsAt lists those that
+	// ran in a past second, with their nodes. nil: nobody tells.
+	JobsKnown func() bool
+	JobsAt    func(time.Time) ([]remap.Job, error)
 	// Journal visits the desk's records after a number in order, and returns the last one's (remap.Desk.Since);
 	// nil: a replay knows no findings and no plans.
 	Journal func(after uint64, visit func(*remap.Record) error) (last uint64, err error)
