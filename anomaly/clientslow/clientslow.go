@@ -66,10 +66,11 @@ const (
 	// marginRate is how fast a class learns its margin, a second at work, and mostMargin bounds it: what is more
 	// is no habit.
 	marginRate, mostMargin = 0.01, 0.4
-	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it. From teachBelow
-	// on its seconds teach no more, or a mild fault becomes a habit before it is found.
+	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
 	doubtAt, release = 0.5, 0.1
-	teachBelow       = 0.25
+	// From teachBelow on its seconds teach no more, and while a habit is new already from newBelow on: it would follow
+	// a mild fault before that is found. An old one may follow what drifts by itself.
+	teachBelow, newBelow = 0.375, 0.25
 )
 
 // Detector compares forwarders second by second. It has no clock; its methods must not be called
@@ -256,11 +257,11 @@ func (d *Detector) bet(n *node, c int) bool {
 	}
 	s.Capital = min(d.limit+3, max(0, s.Capital+bet))
 	// What teaches is decided by the seconds before, never by this one.
-	if n.Alarm || s.Capital-bet > teachBelow*d.limit {
+	h := &s.Usual[s.Now]
+	if n.Alarm || s.Capital-bet > d.limit*(newBelow+(teachBelow-newBelow)*min(1, h.N/memory)) {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
-	h := &s.Usual[s.Now]
 	h.N++
 	h.Own += (s.Log - h.Own) / min(h.N, memory)
 	if known {
