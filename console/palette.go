@@ -18,8 +18,12 @@ var ramp256 = [10]int{17, 24, 60, 242, 245, 144, 179, 185, 221, 227}
 // ramp16 is what 16 colours allow: the digits carry the level, the colour only groups them.
 var ramp16 = [10]int{44, 44, 44, 46, 46, 46, 47, 47, 103, 103}
 
-// darkSteps is the number of ramp steps that need white digits.
-const darkSteps = 5
+// darkSteps are the numbers of ramp steps that need white digits: in true colours, in 256 and in 16.
+const (
+	darkSteps    = 5
+	darkSteps256 = 4
+	darkSteps16  = 3
+)
 
 // Colors says how much a terminal can show.
 type Colors int
@@ -64,9 +68,10 @@ func NewPalette(c Colors) *Palette {
 	}
 	p.reset, p.bold, p.dim, p.reverse = "\x1b[m", "\x1b[1m", "\x1b[2m", "\x1b[7m"
 	p.bad = "\x1b[1;7m"
+	dark := map[Colors]int{TrueColor: darkSteps, Colors256: darkSteps256, Colors16: darkSteps16}[c]
 	for i := range p.level {
 		digit := 97
-		if i >= darkSteps {
+		if i >= dark {
 			digit = 30
 		}
 		switch c {
