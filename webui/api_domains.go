@@ -31,6 +31,9 @@ func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error
 	if err != nil && !errors.Is(err, console.ErrNotFound) && !errors.Is(err, console.ErrUnreachable) {
 		return err
 	}
+	if jobs, err := s.jobs(); err == nil && known && run.End.IsZero() {
+		run.Profile, _ = jobs.SoFar(id)
+	}
 	files, logs, err := s.sharedFiles(r.Context(), id, &run)
 	if err != nil {
 		return err

@@ -77,13 +77,21 @@ func fromLog(r *iolog.JobFile, app, name string) File {
 	return f
 }
 
-// FromProfile is the shared file that a run's profile tells of, if its mode says that there is one.
+// FromProfile is the shared file that a run's profile tells of, if its mode says that there is one. While the
+// run goes on nobody has counted which of its nodes write: all of them are taken.
 func FromProfile(r *history.Run) []File {
 	p := r.Profile
-	if p == nil || p.Mode != history.ModeN1 && p.Mode != history.ModeNM || p.WriteBytes < 1 || p.IONodes < 2 {
+	if p == nil || p.Mode != history.ModeN1 && p.Mode != history.ModeNM || p.WriteBytes < 1 {
 		return []File{}
 	}
-	return []File{{App: r.App, Procs: int64(p.IONodes), Bytes: int64(p.WriteBytes), Through: NotKnown, From: "profile"}}
+	writers := p.IONodes
+	if p.From == history.FromWatching {
+		writers = r.Nodes
+	}
+	if writers < 2 {
+		return []File{}
+	}
+	return []File{{App: r.App, Procs: int64(writers), Bytes: int64(p.WriteBytes), Through: NotKnown, From: "profile"}}
 }
 
 // Given overrides what the records tell, and fills in what they do not; 0 is not given.

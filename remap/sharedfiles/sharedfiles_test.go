@@ -36,6 +36,11 @@ func TestFromProfileNeedsASharedMode(t *testing.T) {
 	if got := FromProfile(&r); len(got) != 1 || got[0].Procs != 12 || got[0].Bytes != 1e9 || got[0].Through != NotKnown {
 		t.Errorf("%+v", got)
 	}
+	// Of one that still runs nobody has counted the writers.
+	r.Nodes, r.Profile.IONodes, r.Profile.From = 16, 0, history.FromWatching
+	if got := FromProfile(&r); len(got) != 1 || got[0].Procs != 16 {
+		t.Errorf("while it runs: %+v", got)
+	}
 	r.Profile.Mode = history.ModeNN
 	if got := FromProfile(&r); len(got) != 0 {
 		t.Errorf("%+v", got)

@@ -24,11 +24,19 @@ type Snapshot struct {
 	flow       func() Flow
 }
 
-// topJob is the job with the largest share of a node's bytes in its newest second.
+// topJob is the job that did most on a node in its newest second.
 type topJob struct {
-	job         topology.JobID
-	bytesPerSec float64
+	job topology.JobID
+	did work
 }
+
+// work is what a job does somewhere in a second.
+type work struct{ bytes, ops float64 }
+
+func (w work) plus(o work) work { return work{w.bytes + o.bytes, w.ops + o.ops} }
+
+// more says which of two does more: bytes count, and where none move, metadata operations.
+func (w work) more(o work) bool { return w.bytes > o.bytes || w.bytes == o.bytes && w.ops > o.ops }
 
 // build makes the snapshot that follows old.
 func (p *Picture) build(old *Snapshot) *Snapshot {
@@ -143,14 +151,17 @@ func known(v float64) *float64 {
 
 func topOf(f *collector.Frame) (top topJob) {
 	for _, j := range f.Jobs {
-		bytes := 0.0
+		var did work
 		for _, s := range j.Samples {
-			if s.Metric == collector.ReadBytes || s.Metric == collector.WriteBytes {
-				bytes += s.Value
+			switch s.Metric {
+			case collector.ReadBytes, collector.WriteBytes:
+				did.bytes += s.Value
+			case collector.MetaOps:
+				did.ops += s.Value
 			}
 		}
-		if top.job == "" || bytes > top.bytesPerSec {
-			top = topJob{j.Job, bytes}
+		if did.more(top.did) {
+			top = topJob{j.Job, did}
 		}
 	}
 	return top
@@ -171,39 +182,45 @@ func (p *Picture) addPlans(o *console.Overview, rows map[topology.NodeID]*consol
 	}
 }
 
-// nameTopJobs finds the job with the largest share of each forwarder's bytes, from what the mounts
-// and, where they are silent, the forwarder itself say of jobs.
+// nameTopJobs finds the job that does most on each forwarder, from what the mounts and, where they are
+// silent, the forwarder itself say of jobs.
 func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*console.ForwarderRow) {
-	bytes := map[topology.ForwarderID]map[topology.JobID]float64{}
+	did := map[topology.ForwarderID]map[topology.JobID]work{}
 	for n, t := range s.tops {
 		f, ok := s.Situation.Observed[n]
 		if !ok {
 			continue
 		}
-		if bytes[f] == nil {
-			bytes[f] = map[topology.JobID]float64{}
+		if did[f] == nil {
+			did[f] = map[topology.JobID]work{}
 		}
-		bytes[f][t.job] += t.bytesPerSec
+		did[f][t.job] = did[f][t.job].plus(t.did)
 	}
 	for n, row := range rows {
 		if row.State == console.StateStale {
 			continue
 		}
-		jobs := bytes[row.ID]
-		if jobs == nil {
+		if jobs := did[row.ID]; jobs != nil {
+			nameTopJob(row, jobs)
+		} else {
 			row.TopJob = s.tops[n].job
-			continue
 		}
-		most, total := 0.0, 0.0
-		for j, b := range jobs {
-			total += b
-			if row.TopJob == "" || b > most || b == most && j < row.TopJob {
-				row.TopJob, most = j, b
-			}
+	}
+}
+
+// nameTopJob gives a row the job that does most there, with its share of what jobs move; of one that moves
+// nothing and only works on metadata the name alone. One that does nothing is not named: it may be over.
+func nameTopJob(row *console.ForwarderRow, jobs map[topology.JobID]work) {
+	var most work
+	total := 0.0
+	for j, did := range jobs {
+		total += did.bytes
+		if did.more(most) || did == most && j < row.TopJob {
+			row.TopJob, most = j, did
 		}
-		if total > 0 {
-			part := most / total
-			row.TopJobShare = &part
-		}
+	}
+	if total > 0 {
+		part := most.bytes / total
+		row.TopJobShare = &part
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"fairway/tsdb"
 )
 
-// recallJobs names each forwarder's largest job of that second. The store keeps no shares of jobs, but the
-// bytes of each compute node and, in the history, which job had it: a job's bytes are those of its nodes.
+// recallJobs names each forwarder's largest job of that second. The store keeps no shares of jobs, but what
+// each compute node did and, in the history, which job had it: a job did what its nodes did.
 func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
 	o := &m.overview
 	if p.cfg.JobsAt == nil || p.cfg.JobsKnown == nil || !p.cfg.JobsKnown() {
@@ -28,7 +28,7 @@ func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
 	quiet := map[topology.ForwarderID]bool{} // most are in most seconds: their clients need not be read
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]
-		quiet[r.ID] = r.State == console.StateStale || (r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil) && orZero(r.ReadBytesPerSec)+orZero(r.WriteBytesPerSec) == 0
+		quiet[r.ID] = r.State == console.StateStale || (r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil) && orZero(r.ReadBytesPerSec)+orZero(r.WriteBytesPerSec)+orZero(r.MetaOpsPerSec) == 0
 	}
 	nodes := make([]topology.NodeID, 0, len(m.jobs))
 	for n, job := range m.jobs {
@@ -36,25 +36,28 @@ func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
 			nodes = append(nodes, n)
 		}
 	}
-	o.NotKept = append(o.NotKept, "top jobs: by the bytes of their compute nodes; those of nodes that two jobs had at once, or that nobody measured, are left out")
+	o.NotKept = append(o.NotKept, "top jobs: by what their compute nodes did; those of nodes that two jobs had at once, or that nobody measured, are left out")
 	if len(nodes) == 0 {
 		return nil
 	}
-	moved := map[topology.ForwarderID]map[topology.JobID]float64{}
-	for _, metric := range []collector.Metric{collector.ReadBytes, collector.WriteBytes} {
+	did := map[topology.ForwarderID]map[topology.JobID]work{}
+	for _, metric := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps} {
 		err := p.newest(ctx, nodes, metric, o.At, func(n topology.NodeID, newest tsdb.Point) {
-			f := m.mapping[n]
-			if moved[f] == nil {
-				moved[f] = map[topology.JobID]float64{}
+			f, one := m.mapping[n], work{bytes: newest.Value}
+			if metric == collector.MetaOps {
+				one = work{ops: newest.Value}
 			}
-			moved[f][m.jobs[n]] += newest.Value
+			if did[f] == nil {
+				did[f] = map[topology.JobID]work{}
+			}
+			did[f][m.jobs[n]] = did[f][m.jobs[n]].plus(one)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	for i := range o.Forwarders {
-		nameTopJob(&o.Forwarders[i], moved[o.Forwarders[i].ID])
+		nameTopJob(&o.Forwarders[i], did[o.Forwarders[i].ID])
 	}
 	return nil
 }
@@ -72,20 +75,4 @@ func ownersOf(jobs []remap.Job) map[topology.NodeID]topology.JobID {
 		}
 	}
 	return owners
-}
-
-// nameTopJob gives a row the job that moved most, and its share of what jobs moved there. One that moved
-// nothing is nobody's.
-func nameTopJob(row *console.ForwarderRow, moved map[topology.JobID]float64) {
-	most, total := 0.0, 0.0
-	for j, b := range moved {
-		total += b
-		if b > most || b == most && b > 0 && j < row.TopJob {
-			row.TopJob, most = j, b
-		}
-	}
-	if total > 0 {
-		part := most / total
-		row.TopJobShare = &part
-	}
 }
