@@ -187,7 +187,7 @@ func (p *domainsPage) body(s *State, w, h int) []string {
 		which = fmt.Sprintf("  (%d of %d shared files, the most bytes first)", v.File+1, n)
 	}
 	lines = append(lines, labelled("FILE", orMissing(f.Name)+which, w)...)
-	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %d processes of %s, through %s", volume(float64(f.Bytes)), f.Procs, orMissing(f.App), f.Through), w)...)
+	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %d processes of %s, through %s", volume(float64(f.Bytes)), f.Procs, orMissing(f.App), throughWords(f.Through)), w)...)
 	if v.Problem != "" {
 		return append(append(lines, labelled("MISSING", clean(v.Problem), w)...), labelled("", "press e and type servers=N", w)...)
 	}
@@ -270,4 +270,12 @@ func (p *domainsPage) servers(s *State, w int) []string {
 		said += fmt.Sprintf("; the first %d of %d servers", serverRows, v.Case.Servers)
 	}
 	return append(lines, clip(said, w))
+}
+
+// throughWords is what a shared file was written through, in a sentence.
+func throughWords(through string) string {
+	if through == sharedfiles.NotKnown {
+		return "what is not known"
+	}
+	return through
 }

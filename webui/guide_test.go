@@ -274,6 +274,12 @@ const contrastOf = `(() => {
 		const a = lum(rgb(getComputedStyle(e).color)), b = lum(under(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 		if (ratio < 4.5) low.add(e.tagName + '.' + e.className + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 20));
 	}
+	for (const e of document.querySelectorAll('main svg text, dialog *')) {
+		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
+		const before = e.previousElementSibling, on = e.classList.contains('on') && getComputedStyle(before).fill; // a letter on a coloured cell
+		const a = lum(rgb(e.closest('svg') ? getComputedStyle(e).fill : getComputedStyle(e).color)), b = lum(on && on !== 'none' ? rgb(on) : under(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) low.add(e.tagName + '.' + (e.getAttribute('class') ?? '') + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 20));
+	}
 	return [...low].slice(0, 5).join('; ');
 })()`
 

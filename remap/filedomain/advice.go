@@ -122,11 +122,17 @@ func Choose(c Case, compared []Comparison) Advice {
 	matched := c
 	matched.Aggregators, matched.Method = p, StaticCyclic
 	cyclic := Divide(matched)
+	dealt := fmt.Sprintf("stripes dealt in turn: %d conflicts with %d aggregators", scores[StaticCyclic].conflicts, c.Aggregators)
+	fit := fmt.Sprintf("its %d aggregators fit: %s", p, matchWords(p, c.Servers))
+	if p != c.Aggregators {
+		dealt += fmt.Sprintf(", %d with %d", sum(cyclic.Conflicts), p)
+		fit = fmt.Sprintf("of %d aggregators %d would do: %s", c.Aggregators, p, matchWords(p, c.Servers))
+	}
 	return Advice{
 		Method: best,
 		Effects: map[string]string{
 			"romio_cb_write": fmt.Sprintf("%s instead of every process: at most that many owners a stripe", writers(p)),
-			"cb_nodes":       fmt.Sprintf("stripes dealt in turn: %d conflicts with %d aggregators, %d with %d", scores[StaticCyclic].conflicts, c.Aggregators, sum(cyclic.Conflicts), p),
+			"cb_nodes":       dealt,
 			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
 			"striping_unit":   fmt.Sprintf("domains end where stripes do: %d conflicts cut evenly, %d cut at stripes", scores[Even].conflicts, scores[Aligned].conflicts),
 			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made", servers(c.Servers)),
@@ -139,8 +145,8 @@ func Choose(c Case, compared []Comparison) Advice {
 			"striping_factor": fmt.Sprint(c.Servers),
 			"striping_unit":   fmt.Sprint(c.StripeSize),
 		},
-		Why: fmt.Sprintf("%s has %d lock conflicts on %s where even has %d and aligned %d; of %d aggregators %d would do: %s",
-			best, scores[best].conflicts, servers(c.Servers), scores[Even].conflicts, scores[Aligned].conflicts, c.Aggregators, p, matchWords(p, c.Servers)),
+		Why: fmt.Sprintf("%s has %d lock conflicts on %s where even has %d and aligned %d; %s",
+			best, scores[best].conflicts, servers(c.Servers), scores[Even].conflicts, scores[Aligned].conflicts, fit),
 	}
 }
 

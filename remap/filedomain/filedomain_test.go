@@ -176,6 +176,11 @@ func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 	if want := "stripes dealt in turn: 1018 conflicts with 8 aggregators, 0 with 6"; a.Effects["cb_nodes"] != want {
 		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
 	}
+	// What fits already is not compared with itself.
+	a = Advise(Case{End: 1 << 30, StripeSize: 1 << 20, Servers: 6, Aggregators: 6, Method: Even})
+	if want := "stripes dealt in turn: 0 conflicts with 6 aggregators"; a.Effects["cb_nodes"] != want || !strings.Contains(a.Why, "its 6 aggregators fit") {
+		t.Errorf("cb_nodes: %s; why: %s", a.Effects["cb_nodes"], a.Why)
+	}
 }
 
 func BenchmarkMillionStripes(b *testing.B) {

@@ -52,7 +52,7 @@ const nothing = () => [h('p.empty', null, 'No file of this job was written by se
 function about(v) {
   const f = v.files[v.file];
   /** @type {[string, string|Node][]} */
-  const lines = [['file', f.name || missing], ['written', `${volume(f.bytes)} by ${f.procs} processes of ${f.app || missing}, through ${f.through}`]];
+  const lines = [['file', f.name || missing], ['written', `${volume(f.bytes)} by ${f.procs} processes of ${f.app || missing}, through ${f.through === 'not known' ? 'what is not known' : f.through}`]];
   if (v.problem) lines.push(['missing', v.problem]);
   else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', null, v.advice.why)]);
   const facts = h('dl.facts', null, ...lines.flatMap(([k, t]) => [h('dt', null, k), h('dd', null, t)]));
@@ -93,6 +93,8 @@ function serverTable(v) {
   return t;
 }
 
+/** The hue that black letters cannot be read on. */
+const darkest = '#0072b2';
 const W = 1080, LEFT = 110, ROW = 20;
 
 /** Who writes which stripe, around the first place where the even division changes writers. @param {any} v */
@@ -102,7 +104,7 @@ function stripes(v) {
     ...m.owners.slice(from, from + count).flatMap((/** @type {number[]} */ own, /** @type {number} */ k) => {
       const x = LEFT + k * wide;
       return [s('rect', { x, y: i * ROW + 1, width: wide - 1, height: ROW - 3, fill: hues[own[0] % hues.length] }, s('title', {}, `${m.method}: stripe ${v.window.first + from + k} is written by ${own.join(', then ')}`)),
-        s('text', { x: x + (wide - 1) / 2, y: i * ROW + 14, 'text-anchor': 'middle', class: 'on' }, own.length > 1 ? '/' : String.fromCharCode(97 + own[0] % 26))];
+        s('text', { x: x + (wide - 1) / 2, y: i * ROW + 14, 'text-anchor': 'middle', class: 'on', ...(hues[own[0] % hues.length] === darkest ? { fill: '#fff' } : {}) }, own.length > 1 ? '/' : String.fromCharCode(97 + own[0] % 26))];
     })]);
   return { from, count, svg: s('svg', { class: 'stripes', viewBox: `0 0 ${W} ${v.methods.length * ROW}`, role: 'img' }, s('title', {}, `stripes by writer under ${v.methods.length} methods; what they cost stands in the tables`), ...rows) };
 }

@@ -103,7 +103,7 @@ function soFar(j, now) {
   const p = j.so_far;
   if (!p) return 'not known: none of its nodes has been heard yet';
   const late = Date.parse(j.watched_since) - Date.parse(j.start), seen = (now - Date.parse(j.watched_since)) / 1000;
-  return `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ${(p.phases ?? []).length} phases with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`;
+  return `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ${(p.phases ?? []).length} phase${p.phases?.length === 1 ? '' : 's'} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`;
 }
 
 /** What the policy said at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */

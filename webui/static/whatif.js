@@ -28,10 +28,11 @@ export async function whatIfPage(app, q) {
       chart.replaceChildren(h('p.error', { role: 'alert' }, /** @type {Error} */ (err).message));
     }
   };
-  const found = h('ul.dim');
+  const found = h('div.dim');
   const fromHistory = async () => {
     const v = await get('/api/v1/cycles');
-    found.replaceChildren(...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`)), v.problem ? h('li.error', { role: 'alert' }, v.problem) : '');
+    const told = h('details', { open: v.cycles.length <= 6 }, h('summary', null, `${v.cycles.length} applications of the history, and why each is periodic or not`), h('ul', null, ...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`))));
+    found.replaceChildren(v.cycles.length ? told : 'The history has no profile of a run yet.', v.problem ? h('p.error', { role: 'alert' }, v.problem) : '');
     if (v.set) { set.value = lines(v.set); await draw(); }
   };
   const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
@@ -68,14 +69,17 @@ function bars(jobs, force) {
   jobs.length > shown.length ? h('p.dim', null, `and ${jobs.length - shown.length} jobs with smaller shares`) : null);
 }
 
-const W = 1000, left = 120, row = 18, gap = 24, tall = 120;
+const W = 1000, row = 18, gap = 24, tall = 120, LETTER = 6.7; // of the picture's text
 
 /** @param {any} v @returns {HTMLElement[]} */
 function pattern(v) {
+  // A name keeps what tells it from the others: its beginning and its end.
+  const short = (/** @type {string} */ t) => (t.length > 36 ? `${t.slice(0, 20)}..${t.slice(-14)}` : t);
+  const left = 16 + LETTER * Math.max(14, ...v.apps.map((/** @type {any} */ a) => short(a.name).length));
   const x = (/** @type {number} */ t) => left + (W - left) * t / v.T;
   const rows = v.apps.flatMap((/** @type {any} */ a, /** @type {number} */ i) => {
     const app = v.set.apps[i], most = Math.min(app.beta * v.set.b, v.set.B), y = i * row, hue = hues[i % hues.length];
-    return [s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, a.name),
+    return [s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, short(a.name), s('title', {}, a.name)),
       ...a.instances.flatMap((/** @type {any} */ n) => spans(n.init_w, app.w, v.T).map(([from, to]) => s('rect', { class: 'work', x: x(from), y: y + row / 2 - 1, width: x(to) - x(from), height: 2, fill: hue }))),
       ...a.instances.flatMap((/** @type {any} */ n) => n.io.map((/** @type {number[]} */ io) => s('rect', { class: 'io', x: x(io[0]), y: y + (row - 2) * (1 - io[2] / most), width: Math.max(0.5, x(io[1]) - x(io[0])), height: (row - 2) * io[2] / most, fill: hue },
         s('title', {}, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`))))];
