@@ -86,8 +86,8 @@ func (p *Pipe) SpliceTo(fd int) error {
 	return err
 }
 
-// move appends all that is in q; a rest that has no room is ErrNoPipe.
-func (p *Pipe) move(q *Pipe) error {
+// Append moves all that is in q behind what is in p; a rest that has no room is ErrNoPipe.
+func (p *Pipe) Append(q *Pipe) error {
 	for q.held > 0 {
 		n, err := unix.Splice(q.r, nil, p.w, nil, q.held, unix.SPLICE_F_NONBLOCK)
 		if err == unix.EAGAIN {
@@ -154,7 +154,7 @@ func (j *joint) took(w *call) error {
 	for w != nil && w.n == w.size {
 		j.next += w.n
 		if w = j.early[j.next]; w != nil {
-			if err := j.into.move(w.pipe); err != nil {
+			if err := j.into.Append(w.pipe); err != nil {
 				return err
 			}
 		}

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
-
 	"fairway/collector/p9"
 )
 
@@ -45,19 +43,21 @@ type reader struct {
 	used, wasted int        // blocks
 }
 
-// block is a part of a file that is being or has been read ahead. It is the answer to a read, too.
+// block is a part of a file that is being or has been read ahead.
 type block struct {
 	m       *Mount
 	off     int64
-	buf     []byte
+	size    int
 	changes uint64 // node.changes when it was asked for
 	asked   time.Time
 	cancel  context.CancelFunc
 	ready   chan struct{}
-	holders atomic.Int32 // who may still touch buf: the fetch, and the reader or the answer
+	holders atomic.Int32 // who may still touch what follows: the fetch, and the reader or the answer
 	// The fetch sets these before it closes ready.
-	n   int
-	err error
+	pipe *p9.Pipe // holds the data of a large block, else
+	buf  []byte   // does
+	n    int
+	err  error
 }
 
 // newReader returns nil for a file that is not to be read ahead.
@@ -81,7 +81,7 @@ func (r *reader) take(off int64, size int, now time.Time) *block {
 	if b == nil {
 		return nil
 	}
-	if b.off == off && len(b.buf) == size && now.Sub(b.asked) <= aheadFor && b.changes == r.h.node.changes.Load() {
+	if b.off == off && b.size == size && now.Sub(b.asked) <= aheadFor && b.changes == r.h.node.changes.Load() {
 		r.used++
 		return b
 	}
@@ -99,16 +99,15 @@ func (r *reader) goOn(size int) {
 		return
 	}
 	m := r.h.node.m
-	buf := m.blocks.get(size)
-	if buf == nil {
+	if !m.blocks.enter() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &block{m: m, off: r.next, buf: buf, changes: r.h.node.changes.Load(), asked: time.Now(), cancel: cancel, ready: make(chan struct{})}
+	b := &block{m: m, off: r.next, size: size, changes: r.h.node.changes.Load(), asked: time.Now(), cancel: cancel, ready: make(chan struct{})}
 	b.holders.Store(2)
 	if !m.link.behind(func(s *session) { b.fetch(ctx, r.h, s) }) {
 		cancel()
-		m.blocks.put(buf)
+		m.blocks.leave(nil)
 		return
 	}
 	r.block = b
@@ -138,9 +137,23 @@ func (b *block) fetch(ctx context.Context, h *handle, s *session) {
 	defer close(b.ready)
 	fid, err := h.at(ctx, s)
 	if err == nil {
-		b.n, err = readAt(ctx, fid, b.buf, b.off)
+		b.n, err = b.read(ctx, fid)
 	}
 	b.err = err
+}
+
+// read gets the data, that of a large block into a pipe where that can be.
+func (b *block) read(ctx context.Context, fid *p9.Fid) (n int, err error) {
+	memory := func() []byte {
+		b.buf = b.m.blocks.get(b.size)
+		return b.buf
+	}
+	if b.size >= pipeFrom {
+		if b.pipe, n, err = b.m.pipes.fill(ctx, fid, maxPipes/2, nil, b.size, b.off, memory); err != p9.ErrNoPipe {
+			return n, err
+		}
+	}
+	return readAt(ctx, fid, memory(), b.off)
 }
 
 // readAt reads; the end of the file is no error.
@@ -162,21 +175,18 @@ func (b *block) wait(ctx context.Context) bool {
 	}
 }
 
-// put gives one holder's use of the buffer back.
+// put gives one holder's use of the data back.
 func (b *block) put() {
-	if b.holders.Add(-1) == 0 {
-		b.m.blocks.put(b.buf)
+	if b.holders.Add(-1) > 0 {
+		return
 	}
+	if b.pipe != nil {
+		b.m.pipes.give(b.pipe)
+	}
+	b.m.blocks.leave(b.buf)
 }
 
-var _ fuse.ReadResult = (*block)(nil)
-
-// Bytes is what is written to the kernel.
-func (b *block) Bytes([]byte) ([]byte, fuse.Status) { return b.buf[:b.n], fuse.OK }
-func (b *block) Size() int                          { return b.n }
-func (b *block) Done()                              { b.put() }
-
-// blocks bounds and reuses the buffers of a mount. The last one given back goes out first: it is still
+// blocks bounds the blocks of a mount and reuses their buffers. The last one given back goes out first: it is still
 // in the processor's cache.
 type blocks struct {
 	mu    sync.Mutex
@@ -184,13 +194,21 @@ type blocks struct {
 	spare [][]byte
 }
 
-func (p *blocks) get(size int) []byte {
+// enter counts a block; it reports false when there are enough.
+func (p *blocks) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out == aheadMost {
-		return nil
+		return false
 	}
 	p.out++
+	return true
+}
+
+// get returns a buffer for a block.
+func (p *blocks) get(size int) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if n := len(p.spare); n > 0 {
 		buf := p.spare[n-1]
 		p.spare = p.spare[:n-1]
@@ -201,10 +219,11 @@ func (p *blocks) get(size int) []byte {
 	return make([]byte, size)
 }
 
-func (p *blocks) put(buf []byte) {
+// leave takes a block's buffer back, if it had one.
+func (p *blocks) leave(buf []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.out--; len(p.spare) < aheadSpare {
+	if p.out--; buf != nil && len(p.spare) < aheadSpare {
 		p.spare = append(p.spare, buf)
 	}
 }

@@ -27,7 +27,7 @@ type device struct {
 	ended   chan struct{} // closed when nobody uses fd any more
 
 	in, out buffers // of requests and of answers
-	pipes   pipes
+	pipes   *pipes
 
 	mu    sync.Mutex               // guards what follows
 	reads map[uint64]chan struct{} // closed when the kernel tells of a signal
@@ -50,8 +50,8 @@ const (
 )
 
 // serve begins to answer the requests that come from fd, which it owns.
-func serve(fd int, files fuse.RawFileSystem, opt *fuse.MountOptions, log *slog.Logger, lost func()) *device {
-	d := &device{fd: fd, files: files, rest: fuse.NewProtocolServer(files, opt), lost: lost, log: log,
+func serve(fd int, files fuse.RawFileSystem, opt *fuse.MountOptions, pipes *pipes, log *slog.Logger, lost func()) *device {
+	d := &device{fd: fd, files: files, rest: fuse.NewProtocolServer(files, opt), lost: lost, log: log, pipes: pipes,
 		ended: make(chan struct{}), reads: map[uint64]chan struct{}{},
 		in: buffers{head: int(unsafe.Sizeof(fuse.WriteIn{})), huge: true}, out: buffers{head: outHeaderBytes}}
 	d.loops.Go(d.loop)
@@ -168,7 +168,7 @@ func (d *device) read(in *fuse.ReadIn, dest []byte) {
 	dest = dest[:min(int(in.Size), maxIO)]
 	result, status := d.files.Read(signal, in, dest)
 	if late, ok := result.(*lateRead); ok {
-		d.readPipe(late, in.Unique)
+		d.readLate(late, in.Unique)
 	} else {
 		d.answerRead(in.Unique, result, status, dest)
 	}

@@ -129,48 +129,14 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return inode, h, openFlags, 0
 }
 
-// Read reads from the file in requests that are in flight together, or takes what was read ahead.
+// Read begins a read; device.readLate does it, in requests that are in flight together, or takes what was
+// read ahead.
 func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	late := &lateRead{h, ctx, dest, off}
-	switch {
-	case h.reader != nil:
-		return h.readOn(ctx, dest, off)
-	case len(dest) < pipeFrom:
-		data, status := late.Bytes(nil)
-		return fuse.ReadResultData(data), syscall.Errno(status)
+	late := &lateRead{h: h, ctx: ctx, dest: dest, off: off}
+	if h.reader != nil {
+		late.block = h.reader.take(off, len(dest), time.Now())
 	}
 	return late, 0
-}
-
-// readOn reads from a file that is read ahead.
-func (h *handle) readOn(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	b := h.reader.take(off, len(dest), time.Now())
-	n, ahead := 0, false
-	errno := h.node.m.transfer(ctx, opRead, &n, func(ctx context.Context, s *session, _ int) error {
-		if ahead = b != nil && b.wait(ctx); ahead {
-			n = b.n
-			return nil
-		}
-		fid, err := h.at(ctx, s)
-		if err == nil {
-			n, err = readAt(ctx, fid, dest, off)
-		}
-		return err
-	})
-	h.moved(ctx, opRead, n)
-	if ahead = ahead && n > 0 && errno == 0; b != nil && !ahead { // go-fuse does not end an empty answer
-		b.put()
-	}
-	switch {
-	case errno != 0:
-		return nil, errno
-	case n == len(dest):
-		h.reader.goOn(n)
-	}
-	if ahead {
-		return b, 0
-	}
-	return fuse.ReadResultData(dest[:n]), 0
 }
 
 // Write writes to the file in requests that are in flight together; an appending file's go one by one,

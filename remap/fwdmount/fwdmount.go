@@ -52,6 +52,7 @@ type Mount struct {
 	names   atomic.Uint64 // counts renames: kept fids from before one may point at old paths
 	counts  counts
 	blocks  blocks
+	pipes   pipes // for answers and for what is read ahead
 	device  *device
 	control *control
 }
@@ -99,7 +100,7 @@ func (m *Mount) mount() error {
 	if err != nil {
 		return err
 	}
-	m.device = serve(fd, fs.NewNodeFS(m.root, &opt), &opt.MountOptions, m.opt.Log, m.link.close)
+	m.device = serve(fd, fs.NewNodeFS(m.root, &opt), &opt.MountOptions, &m.pipes, m.opt.Log, m.link.close)
 	if err := noPoll(m.opt.MountPoint); err != nil {
 		return errors.Join(err, detach(m.opt.MountPoint))
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestLargeReads reads with more programs than there are pipes, at any place and size.
@@ -35,7 +36,7 @@ func TestLargeReads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p := &m.device.pipes
+	p := &m.pipes
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) == 0 {
@@ -81,4 +82,51 @@ func TestLargeReadFails(t *testing.T) {
 	if n, err := f.ReadAt(make([]byte, 1<<20), 0); n != 0 || !errors.Is(err, syscall.ESTALE) {
 		t.Errorf("reading a lost file: %d bytes, %v", n, err)
 	}
+}
+
+// TestLargeReadAhead: a large block is read ahead into a pipe, the short one at the end into memory, and
+// the pipes come back.
+func TestLargeReadAhead(t *testing.T) {
+	m, dir, _ := startMount(t, 1)
+	const block = 1 << 20
+	want := append(randomFile(t, dir, 3*block/aheadBlock), "the end"...)
+	if err := os.WriteFile(filepath.Join(dir, "f"), want, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := openFile(t, m, os.O_RDONLY)
+	r := onlyReader(t, m)
+	for i, piped := range []bool{2: true, 3: false} {
+		if i >= aheadStreak {
+			r.mu.Lock()
+			b := r.block
+			r.mu.Unlock()
+			if b == nil || b.off != int64(i*block) {
+				t.Fatalf("before read %d the block read ahead is %+v", i, b)
+			}
+			if <-b.ready; (b.pipe != nil) != piped || b.err != nil {
+				t.Errorf("before read %d: in a pipe %t, %v", i, b.pipe != nil, b.err)
+			}
+		}
+		got, rest := make([]byte, block), want[i*block:]
+		rest = rest[:min(block, len(rest))]
+		if n, err := f.ReadAt(got, int64(i*block)); !bytes.Equal(got[:n], rest) || err != nil && err != io.EOF {
+			t.Errorf("read %d: %d bytes, not what is in the file: %v", i, n, err)
+		}
+	}
+	f.Close()
+	awaitPipes(t, m)
+}
+
+// awaitPipes waits until all that was taken for reads has been given back.
+func awaitPipes(t *testing.T, m *Mount) {
+	t.Helper()
+	within(t, "the pipes' and blocks' return", func() {
+		for whole := false; !whole; time.Sleep(time.Millisecond) {
+			m.pipes.mu.Lock()
+			m.blocks.mu.Lock()
+			whole = m.pipes.made > 0 && len(m.pipes.idle) == m.pipes.made && m.blocks.out == 0
+			m.blocks.mu.Unlock()
+			m.pipes.mu.Unlock()
+		}
+	})
 }
