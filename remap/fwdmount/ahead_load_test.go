@@ -101,10 +101,12 @@ func TestManyReadAheadOffAServerThatDies(t *testing.T) {
 		for i := range uint64(3) {
 			fwd[0].cmd.Process.Kill()
 			fwd[0].cmd.Wait()
-			fwd[0].cmd = exec.Command(fwd[0].cmd.Path, fwd[0].cmd.Args[1:]...)
-			if err := fwd[0].cmd.Start(); err != nil {
+			cmd := exec.Command(fwd[0].cmd.Path, fwd[0].cmd.Args[1:]...)
+			fwd[0].cmd = cmd
+			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 			within(t, "the forwarder's return", func() {
 				for r := m.Report(); !r.Connected || m.link.connections.Load() < i+2; r = m.Report() {
 					time.Sleep(time.Millisecond)
