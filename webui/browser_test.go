@@ -359,11 +359,18 @@ func TestBrowserHearsNothing(t *testing.T) {
 	b.frames(2)
 	const read = "[...document.querySelectorAll('dt')].map((e) => (e.textContent === 'read' ? e.nextSibling.textContent : '')).join('')"
 	b.until("it reads something", "/^[0-9]/.test("+read+")")
-	js[bool](b, "(window.WebSocket = class { close() {} }, true)")
+	js[bool](b, "(window.heard = WebSocket, window.WebSocket = class { close() {} }, true)")
 	js[bool](b, "(document.dispatchEvent(new Event('visibilitychange')), true)") // connects anew, to nothing
 	b.says("disconnected, trying again")
 	b.says("NO DATA since")
 	b.until("no number is shown", read+".startsWith('-')")
+	b.says("fwd001  stale")
+	// It comes back by itself, and reads what it has missed.
+	const asked = "performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/v1/forwarders/')).length"
+	before := js[int](b, asked)
+	js[bool](b, "(window.WebSocket = window.heard, true)")
+	b.until("it reads something again", "/^[0-9]/.test("+read+")")
+	b.until("the missed seconds are read", fmt.Sprintf("%s > %d", asked, before))
 }
 
 // mega is the terminal's rule for MB/s (console/format.go).

@@ -88,12 +88,13 @@ export async function forwarderPage(app, id) {
   function drawFacts() {
     const finding = openFinding();
     const plan = d.plan, med = d.peers_median;
-    setText(title, `${id}  ${d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
+    setText(title, `${id}  ${silent() ? 'STALE' : d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
     const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
+    const lonely = app.overview?.forwarders.length === 1;
     const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
     const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
     const threads = (/** @type {string} */ m) => newest(m).replace(/\.0? *$/, '').trim();
-    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
+    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy || lonely ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
       ['serves', `${d.client_nodes.length} compute nodes${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
@@ -166,6 +167,8 @@ export async function forwarderPage(app, id) {
         judged = state;
         get(address()).then((all) => { d = all; drawFacts(); }).catch(() => {}); // the next minute's asking says it
       }
+      // After a silence agents send what they kept meanwhile: read it when it has come.
+      if (live && now() - charts.end > STALE) ticks = 60 - 6;
       if (++ticks % 60 === 0 || !live && ticks % step === 0) {
         get(address()).then((all) => { d = all; return begin(); }).then(() => { drawMarks(); charts.draw(); }).catch((e) => app.note(e.message));
         return;

@@ -59,7 +59,7 @@ export class Live {
       this.ws = null;
       this.on.state(false);
       this.tries++;
-      const wait = Math.min(15000, 500 * 2 ** Math.min(this.tries, 5));
+      const wait = Math.min(5000, 500 * 2 ** Math.min(this.tries, 5));
       this.timer = window.setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
     };
     if (old) {
