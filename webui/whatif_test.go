@@ -91,7 +91,7 @@ func periodicRuns(t *testing.T, s *site) {
 func TestCyclesFromHistory(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)
-	if v := get[console.CyclesView](s, "/api/v1/cycles"); v.Set != nil || !strings.Contains(v.Problem, "none of 0 applications") {
+	if v := get[console.CyclesView](s, "/api/v1/cycles"); v.Set != nil || !strings.Contains(v.Problem, "no run with a profile yet") {
 		t.Errorf("an empty history: %+v", v)
 	}
 	periodicRuns(t, s)

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -30,12 +32,20 @@ func newPeriodic(o *options) *cobra.Command {
 			"then of those, with the time at which each should start.",
 		Example: `  echo '{"procs":640,"b":0.01,"B":3,"apps":[{"name":"turbulence","w":76.8,"vol":235.8,"beta":64}]}' | fairway periodic --chart -`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if fromHistory && len(args) != 0 || !fromHistory && len(args) != 1 {
+			switch {
+			case fromHistory && len(args) != 0:
+				return fmt.Errorf("--from-history takes the applications from the daemon, so there can be no %q", args[0])
+			case !fromHistory && len(args) != 1:
 				return errors.New("want SET.json, or --from-history")
+			case !fromHistory && len(query) > 0:
+				return errors.New("--io-bandwidth and --node-bandwidth go with --from-history; a set names its own, B and b")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if chart && o.json {
+				return program.BadUsage(errors.New("--chart draws and --json does not: want one of them"))
+			}
 			if fromHistory {
 				return historicPattern(cmd, o, query, chart)
 			}
@@ -59,7 +69,13 @@ func newPeriodic(o *options) *cobra.Command {
 		{"io-bandwidth", "B", "with --from-history: bandwidth of the I/O system, GB/s (default: all forwarders' peaks)"},
 		{"node-bandwidth", "b", "with --from-history: bandwidth of a compute node, GB/s (default: its peak, or the most one moved)"},
 	} {
-		c.Flags().Func(f.flag, f.help, func(v string) error { query.Set(f.name, v); return nil })
+		c.Flags().Func(f.flag, f.help, func(v string) error {
+			if n, err := strconv.ParseFloat(v, 64); err != nil || !(n > 0) || math.IsInf(n, 0) {
+				return errors.New("want GB/s above 0")
+			}
+			query.Set(f.name, v)
+			return nil
+		})
 	}
 	return c
 }

@@ -33,7 +33,7 @@ func TestPeriodicFromHistory(t *testing.T) {
 	}))
 	defer d.Close()
 	out, code := command(t, "--addr", d.URL, "periodic", "--from-history")
-	if code != program.NotFound || !strings.Contains(out, "none of 0 applications") {
+	if code != program.NotFound || !strings.Contains(out, "no run with a profile yet") {
 		t.Errorf("an empty history: %d %s", code, out)
 	}
 	var runs []history.Run
@@ -56,9 +56,19 @@ func TestPeriodicFromHistory(t *testing.T) {
 	if asked != "/api/v1/cycles?B=5" {
 		t.Errorf("asked %s", asked)
 	}
-	for _, args := range [][]string{{"periodic"}, {"periodic", "--from-history", "set.json"}} {
-		if out, code := command(t, args...); code != program.Usage {
-			t.Errorf("%v: %d %s", args, code, out)
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"want SET.json, or --from-history", []string{"periodic"}},
+		{`there can be no "set.json"`, []string{"periodic", "--from-history", "set.json"}},
+		{"go with --from-history", []string{"periodic", "--io-bandwidth", "5", "set.json"}},
+		{"--io-bandwidth", []string{"periodic", "--from-history", "--io-bandwidth", "x"}},
+		{"want GB/s above 0", []string{"periodic", "--from-history", "--node-bandwidth", "-1"}},
+		{"want one of them", []string{"periodic", "--json", "--chart", "-"}},
+	} {
+		if out, code := command(t, c.args...); code != program.Usage || !strings.Contains(out, c.says) {
+			t.Errorf("%v: %d %s", c.args, code, out)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func strictArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return see(c, err)
+				return see(c, plain(c, args, err))
 			}
 			return nil
 		}
@@ -94,6 +94,18 @@ func strictArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		strictArgs(sub)
 	}
+}
+
+// plain says in words what cobra says of the number of arguments: with their names, as the help has them.
+func plain(c *cobra.Command, args []string, err error) error {
+	said := err.Error()
+	switch {
+	case strings.HasPrefix(said, "unknown command") && !c.HasSubCommands():
+		return fmt.Errorf("'%s' takes no arguments, and got %q", c.CommandPath(), args[0])
+	case strings.HasPrefix(said, "accepts "), strings.HasPrefix(said, "requires at "):
+		return fmt.Errorf("want '%s', got %d arguments", strings.TrimSuffix(c.UseLine(), " [flags]"), len(args))
+	}
+	return err
 }
 
 func see(c *cobra.Command, err error) error {

@@ -31,7 +31,8 @@ func TestHowAProgramEnds(t *testing.T) {
 		{[]string{"badly"}, program.Failed, "tool: no space left\n"},
 		{[]string{"wrong"}, program.Usage, "tool: line 3: no such field\n"},
 		{[]string{"lonely"}, program.Unreachable, "tool: asking: connection refused\n"},
-		{[]string{"well", "more"}, program.Usage, "tool: unknown command \"more\" for \"tool well\" (see 'tool well --help')\n"},
+		{[]string{"well", "more"}, program.Usage, "tool: 'tool well' takes no arguments, and got \"more\" (see 'tool well --help')\n"},
+		{[]string{"two", "one"}, program.Usage, "tool: want 'tool two FROM TO', got 1 arguments (see 'tool two --help')\n"},
 		{[]string{"well", "--colour"}, program.Usage, "tool: unknown flag: --colour (see 'tool well --help')\n"},
 		{[]string{"needy"}, program.Usage, "tool: required flag(s) \"to\" not set\n"},
 	} {
@@ -44,7 +45,7 @@ func TestHowAProgramEnds(t *testing.T) {
 		if err := needy.MarkFlagRequired("to"); err != nil {
 			t.Fatal(err)
 		}
-		root.AddCommand(needy)
+		root.AddCommand(needy, &cobra.Command{Use: "two FROM TO", Args: cobra.ExactArgs(2), Run: func(*cobra.Command, []string) {}})
 		var errs bytes.Buffer
 		root.SetErr(&errs)
 		if code := program.Code(program.Run(t.Context(), program.Strict(root), c.args)); code != c.code || errs.String() != c.says {

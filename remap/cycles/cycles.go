@@ -185,6 +185,8 @@ func Set(cs []Cycle, m Machine) (s periodic.Set, leftOut []string, err error) {
 		s.Apps = append(s.Apps, periodic.App{Name: name, Work: c.Compute.Median, Volume: c.Volume.Median / 1e9, Procs: float64(c.Nodes)})
 	}
 	switch {
+	case len(cs) == 0:
+		return s, nil, errors.New("the history has no run with a profile yet: an application is known from its first ended one on")
 	case len(s.Apps) == 0 && len(leftOut) == 0:
 		return s, nil, fmt.Errorf("none of %d applications in the history is periodic", len(cs))
 	case s.Bandwidth <= 0:

@@ -99,7 +99,7 @@ func TestSetAndWindows(t *testing.T) {
 			t.Errorf("%+v starts at %v", w, first.InitW)
 		}
 	}
-	if _, _, err := Set(nil, m); err == nil || !strings.Contains(err.Error(), "none of 0 applications") {
+	if _, _, err := Set(nil, m); err == nil || !strings.Contains(err.Error(), "no run with a profile yet") {
 		t.Error(err)
 	}
 	m.BytesPerSec = 0
