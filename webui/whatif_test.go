@@ -153,6 +153,6 @@ func TestSharesInForceInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/whatif")
 	b.says("in force: size-fair")
 	b.until("the job with work has its parts, the other none", `(() => { const text = [...document.querySelectorAll('table.shares tbody tr')].map((r) => [...r.cells].map((c) => c.textContent).join(' ').trim()); return text[0].endsWith('75.0 75.0 50.0 49.3') && text[1].endsWith('25.0 - - -'); })()`)
-	b.until("what is wrong is seen as wrong", `document.querySelector('p.bad')?.textContent.includes('8 is crowded')`)
+	b.until("what is wrong is seen as wrong", `document.querySelector('p.error')?.textContent.includes('8 is crowded')`)
 	b.shot("whatif-in-force")
 }
