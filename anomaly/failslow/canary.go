@@ -22,14 +22,21 @@ const (
 	// times a second shows an instant of one now and then.
 	calmBacklog = 0.5
 	// suspicion is the log capital from which a node is probed as a suspect.
-	suspicion  = 2.0
+	suspicion = 1.0
+	// noExample is the log capital from which a node's canaries teach nobody. It is more than one canary may win while
+	// some take long by chance: that it was slow must not decide whether it counts.
+	noExample  = 2.0
 	readyAfter = 10 // canaries of a class before their noise is measured
 	judgeAfter = 40 // and before any is judged
 	// mostNoise is what one canary counts at most as noise, log. Where that makes the noise wideTail times
 	// what canaries near the usual time say, it counts: on a busy machine some take many times as long
 	// without any fault, while a few sick forwarders do not make it so.
-	mostNoise = 2
-	wideTail  = 1.5
+	mostNoise  = 2
+	wideTail   = 1.5
+	leastSigma = 0.08 // log: nobody knows the noise of canaries better
+	// calmPools is the log of how many times its usual time the mean storage pool may take without a doubt in
+	// what canaries say.
+	calmPools = 0.1
 )
 
 // loadLevels are the shares of the peak, in bytes or operations, from which a node has the next level of load.
@@ -48,8 +55,31 @@ type canaryLayer struct {
 // canaryLevel is in log seconds.
 type canaryLevel struct {
 	Usual [classes]offset
+	Layer [2]follow
 	Noise [classes]noise
 	Wide  [classes]noise // the same, with the tail
+}
+
+// follow is by how much canaries follow the common factor: theirs is another share of the back end than the
+// background's. It is a regression about the mean that begins at one half.
+type follow struct{ Mean, Square, Product float64 }
+
+const (
+	followHalf   = 0.5
+	followPrior  = 0.2 // sum of squares that the beginning weighs
+	followMemory = 500 // canaries
+)
+
+func (f *follow) slope() float64 {
+	return clip((f.Product+followHalf*followPrior)/(f.Square+followPrior), 0, 1)
+}
+
+// teach takes the common factor of a canary and how much longer than usual it took.
+func (f *follow) teach(common, longer, weight float64) {
+	off := common - f.Mean
+	f.Square += off*off - f.Square/followMemory
+	f.Product += off*clip(longer, -0.5, 0.5) - f.Product/followMemory
+	f.Mean += off * weight
 }
 
 // level is the place in canaryLayer of a canary that is sent through a node now.
@@ -93,10 +123,19 @@ func (n *node) loadLately(now int64) (most float64) {
 	return most
 }
 
-func (l *canaryLevel) teach(c Class, x float64) {
+func (l *canaryLevel) teach(c Class, x, common float64) {
 	u, n := &l.Usual[c], &l.Noise[c]
 	u.Count++
-	step := x - u.Mean
+	step := x - l.usual(c, common)
+	// What the metadata server takes changes with its load, and quickly.
+	weight := 1 / min(u.Count, [classes]float64{200, 200, 30}[c])
+	if c < Meta {
+		f := &l.Layer[c]
+		defer func() {
+			u.Mean += f.slope() * (common - f.Mean) * weight
+			f.teach(common, x-u.Mean, weight)
+		}()
+	}
 	if u.Count > readyAfter {
 		w := &l.Wide[c]
 		w.Count = min(w.Count+1, 500)
@@ -105,20 +144,29 @@ func (l *canaryLevel) teach(c Class, x float64) {
 		n.Count = min(n.Count+1, 500)
 		n.Mean += (math.Abs(step) - n.Mean) / n.Count
 	}
-	// What the metadata server takes changes with its load, and quickly.
-	u.Mean += step / min(u.Count, [classes]float64{200, 200, 30}[c])
+	u.Mean += step * weight
+}
+
+// usual is what a canary takes while the layer has that common factor.
+func (l *canaryLevel) usual(c Class, common float64) float64 {
+	if c >= Meta {
+		return l.Usual[c].Mean
+	}
+	return l.Usual[c].Mean + l.Layer[c].slope()*(common-l.Layer[c].Mean)
 }
 
 func (l *canaryLevel) sigma(c Class) float64 {
 	n := &l.Noise[c]
 	if l.tailed(c) {
-		return max(0.08, 1.25*l.Wide[c].Mean)
+		return max(leastSigma, 1.25*l.Wide[c].Mean)
 	}
-	return max(0.08, 1.25*(n.Mean*n.Count+0.12*20)/(n.Count+20))
+	return max(leastSigma, 1.25*(n.Mean*n.Count+0.12*20)/(n.Count+20))
 }
 
 // tailed says that some canaries take many times as long as usual without any fault.
-func (l *canaryLevel) tailed(c Class) bool { return l.Wide[c].Mean > wideTail*l.Noise[c].Mean }
+func (l *canaryLevel) tailed(c Class) bool {
+	return l.Wide[c].Mean > wideTail*max(l.Noise[c].Mean, leastSigma/1.25)
+}
 
 // most bounds what one canary can win, else plain: of four canaries one may take long by chance.
 func (l *canaryLevel) most(plain float64, of ...Class) float64 {
@@ -142,15 +190,19 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 	var r [classes]float64
 	all, at := true, d.level(n)
+	blind := d.pools > calmPools && !(d.witnessed[Read] && d.witnessed[Write]) // how slow the back end is nobody else tells
 	for c := range classes {
 		u := &at.Usual[c]
 		if !known(p.Took[c]) || u.Count < judgeAfter {
 			all = false
 		} else {
-			r[c] = d.canaryLog(p, c) - u.Mean - n.habit(c)
+			r[c] = math.Log(p.Took[c]) - at.usual(Class(c), d.common4(c)) - n.habit(c)
+			if blind && c != int(Meta) {
+				r[c] = d.forgiven(r[c], d.lately[c])
+			}
 		}
-		if known(p.Took[c]) && (crowd || !d.suspect(n)) {
-			at.teach(Class(c), d.canaryLog(p, c))
+		if known(p.Took[c]) && !blind && (crowd || !n.doubted() && n.top() <= noExample) {
+			at.teach(Class(c), math.Log(p.Took[c]), d.common4(c))
 			if u.Count > readyAfter {
 				h := &n.Canary[c]
 				h.Count++
@@ -163,13 +215,12 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 }
 
-// canaryLog is the log of what a canary took, without what the whole layer takes longer now.
-func (d *Detector) canaryLog(p Probe, c int) float64 {
-	x := math.Log(p.Took[c])
-	if c < 2 {
-		x -= d.lately[c]
+// common4 is the common factor that canaries of a class meet.
+func (d *Detector) common4(c int) float64 {
+	if c >= int(Meta) {
+		return 0
 	}
-	return x
+	return d.lately[c]
 }
 
 // habit is the node's own offset in canaries, never more than a little.
@@ -180,27 +231,37 @@ func (n *node) habit(c int) float64 {
 
 func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64) {
 	sr, sw, sm := l.sigma(Read), l.sigma(Write), l.sigma(Meta)
+	for c := range 2 {
+		n.through[c] += (r[c] - n.through[c]) / 3
+	}
 	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+0.05*0.05
 	if min(r[Read], r[Write]) < 0.3*both {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
 	most := d.limit + 3
-	n.Tests[canary].Bet(d.now, clip(Against(both, variance, 0.2), -1, l.most(4, Read, Write)), most)
+	bet := clip(Against(both, variance, 0.2), -1, l.most(6, Read, Write))
+	n.Tests[canary].Bet(d.now, bet, most)
+	if bet < 0 { // a node that is always a little slower is so for canaries, too
+		n.Tests[mild].Bet(d.now, bet, most)
+	}
 	one := r[Read] - r[Write]
 	if r[Write] < 0 {
 		one = r[Read] + r[Write]/2
 	}
 	variance = sr*sr + sw*sw + 0.05*0.05
-	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(3, Read, Write)), most)
+	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(4.5, Read, Write)), most)
 	one = r[Write] - max(0, r[Read])
-	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(3, Read, Write)), most)
+	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(4.5, Read, Write)), most)
 	meta := r[Meta] - max(0, both)
-	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, l.most(2, Meta)), most)
+	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, l.most(3, Meta)), most)
 }
+
+// doubted says that what a node shows is no example for others.
+func (n *node) doubted() bool { return n.Alarm || n.level == anomaly.Doubt }
 
 // suspect says that a node is to be looked at more often.
 func (d *Detector) suspect(n *node) bool {
-	return n.Alarm || n.level == anomaly.Doubt || n.top() > suspicion
+	return n.doubted() || n.top() > suspicion
 }
 
 // Due lists the nodes that want a canary now: those under suspicion every SuspectProbeEvery, and those without load

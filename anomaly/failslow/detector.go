@@ -24,6 +24,8 @@ type Detector struct {
 	layer     [2]float64 // the same without what jobs stream
 	lately    [2]float64 // the common factor, mean over the last seconds
 	backend   float64    // log of the worst pool's slowness against its usual time
+	pools     float64    // the same of the mean over the pools
+	witnessed [2]bool    // the background of enough nodes shows how slow the back end is now
 	verdicts  []anomaly.Verdict
 	jobs      map[*node][]*node     // peers by the job table
 	rows      []*node               // of this second, by row
@@ -55,9 +57,11 @@ func (d *Detector) Jobs(jobs []Job) {
 	}
 }
 
-// Backend tells how many times its usual time the slowest storage pool takes now, from whoever
-// watches the back end; 1 is normal. It may never be called.
-func (d *Detector) Backend(worst float64) { d.backend = math.Log(max(1, worst)) }
+// Backend tells how many times their usual time the slowest storage pool and the mean pool take now, from
+// whoever watches the back end; 1 is normal. It may never be called.
+func (d *Detector) Backend(worst, mean float64) {
+	d.backend, d.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
+}
 
 // Common returns the factor by which the whole layer is slower in the newest second than the model
 // expects, of reads and writes, as the background of four nodes or more shows it.
@@ -157,7 +161,7 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 		}
 		s := &n.now
 		s.seen[c], s.ops[c], s.size[c], s.log[c] = true, k.Ops, k.Bytes/k.Ops, math.Log(k.Exec)
-		if s.size[c] > smallRequest {
+		if s.size[c] > smallRequest || !d.model.Sizes[c].usual(s.size[c]) {
 			s.regime[c] = large
 		}
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
@@ -182,7 +186,8 @@ func (n *node) own(c, regime int) float64 {
 func (d *Detector) findCommon() {
 	for c := range d.residuals {
 		all := d.residuals[c][small]
-		if len(all) >= 4 {
+		d.witnessed[c] = len(all) >= 4
+		if d.witnessed[c] {
 			d.common[c] = nth(all, len(all)/2)
 			d.layer[c] = d.common[c]
 		} else {
@@ -232,7 +237,7 @@ func nth(v []float64, k int) float64 {
 // learn lets a healthy second teach the model, the noise and the node's offset. Whether it does never
 // depends on the second's own latencies.
 func (d *Detector) learn(n *node) {
-	if n.Alarm || n.level == anomaly.Doubt {
+	if n.doubted() {
 		return
 	}
 	s := &n.now

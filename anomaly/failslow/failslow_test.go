@@ -209,24 +209,27 @@ func TestSettingsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The mean of each bet's factor is at most 1 while nothing is wrong: on it rests the promise about
-// false alarms.
+// The mean of each bet's factor is at most 1 while nothing is wrong, in seconds with many operations and with few: on
+// it rests the promise about false alarms.
 func TestBetsDoNotPayOnHealthyNodes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	const sd = 0.06
 	for _, b := range []struct {
 		name string
-		bet  func(x float64) float64
+		bet  func(x, variance float64) float64
 	}{
-		{"sudden", func(x float64) float64 { return clip(Against(x, sd*sd+smallDoubt*smallDoubt, 0.4), -0.12, 4) }},
-		{"mild", func(x float64) float64 { return clip(Against(x, sd*sd+longDoubt*longDoubt, 0.1), -4, 4) }},
+		{"sudden", func(x, v float64) float64 {
+			return clip(Against(x, v+smallDoubt*smallDoubt, 0.4), -0.12, 4) - floorFee(v, smallDoubt*smallDoubt, 0.4, -0.12)
+		}},
+		{"mild", func(x, v float64) float64 { return clip(Against(x, v+longDoubt*longDoubt, 0.1), -longMost, longMost) }},
 	} {
-		sum, n := 0.0, 200000
-		for range n {
-			sum += math.Exp(b.bet(min(sd*r.NormFloat64(), sd*r.NormFloat64())))
-		}
-		if mean := sum / float64(n); mean > 1 {
-			t.Errorf("%s: the mean factor is %.3f", b.name, mean)
+		for _, sd := range []float64{0.03, 0.06, 0.2, 0.5} {
+			sum, n := 0.0, 400000
+			for range n {
+				sum += math.Exp(b.bet(sd*r.NormFloat64(), sd*sd))
+			}
+			if mean := sum / float64(n); mean > 1.003 {
+				t.Errorf("%s, %g: the mean factor is %.3f", b.name, sd, mean)
+			}
 		}
 	}
 }

@@ -14,18 +14,17 @@ func stream(o *Observation, c Class, times float64) {
 }
 
 // TestWhatAJobDoesIsNotTheNodes: jobs stream on six of thirteen forwarders, on fwd d slower by a half to three times. What
-// that says depends on who taught the fleet such requests, and on how long the background was not seen.
+// that says is no more than suspicion.
 func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
 	const from = 600
 	for _, c := range []struct {
 		name        string
 		teachers    int // other nodes that stream from the start
 		read, write float64
-		first, last int // seconds after from of an alarm; 0: never
 	}{
-		{"both classes: suspicion, until the background was not seen for five minutes", 6, 3, 3, 300, 900},
-		{"reads alone", 6, 3, 0, 0, 0},
-		{"requests of which two nodes taught the fleet what they need", 2, 3, 3, 0, 0},
+		{"both classes: suspicion and no more, however long the background is not seen", 6, 3, 3},
+		{"reads alone", 6, 3, 0},
+		{"requests of which two nodes taught the fleet what they need", 2, 3, 3},
 	} {
 		set := DefaultSettings()
 		set.PeakBytesPerSec = 2.5e9
@@ -42,8 +41,7 @@ func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
 				stream(o, Write, 1)
 			}
 		})
-		at, ok := got[l.rows[3].Node]
-		if found := ok && at >= from+c.first && at < from+c.last && len(got) == 1; c.last > 0 && !found || c.last == 0 && len(got) > 0 {
+		if len(got) > 0 {
 			t.Errorf("%s: accused %v", c.name, got)
 		}
 	}

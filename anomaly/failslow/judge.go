@@ -8,18 +8,26 @@ import (
 
 const (
 	blockSeconds = 5
-	longSeconds  = 30
+	longSeconds  = 10
+	metaSeconds  = 30
 	// carryFor is how long a class that was not seen speaks through what it last showed.
 	carryFor = 300
+)
+
+// What a long block can win at most, log capital.
+const (
+	longMost = 2
+	oneMost  = 1
 )
 
 // What estimates may be wrong by beyond their noise, log time: bets are made against that much doubt.
 const (
 	smallDoubt = 0.12
 	largeDoubt = 0.3
-	longDoubt  = 0.03
+	longDoubt  = 0.052
 	// streamDoubt is that of a class whose background is hidden by streaming jobs for a long time.
-	streamDoubt = 0.15
+	streamDoubt = 0.26
+	oneDoubt    = 0.087
 	// wellDelta is the slowness against which an accused node's health is weighed, log time: below half of
 	// it the accusation loses.
 	wellDelta = 0.3
@@ -36,13 +44,38 @@ func (d *Detector) collect(n *node, o *Observation) {
 			continue
 		}
 		r := s.residual[c] - d.common[c]
+		switch {
+		case s.regime[c] == large: // it may all be behind the slowest pool
+			r = spared(r, d.backend-max(0, d.common[c]))
+		case !d.witnessed[c]:
+			r = d.forgiven(r, d.common[c])
+		}
 		sigma := d.model.sigma(Class(c), s.ops[c])
 		n.ratio[c] += (r - n.ratio[c]) / 20
 		n.short[c][s.regime[c]].add(r, sigma, [regimes]float64{0.6, 1.2}[s.regime[c]])
 		n.long[c][s.regime[c]].add(r, sigma, [regimes]float64{0, 0.6}[s.regime[c]])
 	}
+	if s := &n.now; s.known[Read] && s.regime[Read] == large && s.size[Read] >= streamed {
+		if usual, ok := d.jobPeers(n, Read); ok {
+			n.among.add(s.residual[Read]-max(0, usual, d.common[Read]), d.model.sigma(Read, s.ops[Read]), 0.6)
+		}
+	}
 	d.collectCap(n, o)
 	d.collectMeta(n, o)
+}
+
+// forgiven is the residual of a background, or of a canary, without what slow storage pools may add to it beyond
+// the common factor, where no other background tells: both are spread over all pools, what jobs stream is not.
+func (d *Detector) forgiven(r, common float64) float64 {
+	return spared(r, d.pools-max(0, common))
+}
+
+// spared is a residual without what something else explains of it.
+func spared(r, explained float64) float64 {
+	if r <= 0 {
+		return r
+	}
+	return max(0, r-max(0, explained))
 }
 
 // judge closes the node's blocks when their time has come and gives the verdict. Nodes close in turn,
@@ -54,6 +87,8 @@ func (d *Detector) judge(n *node) {
 	}
 	if phase%longSeconds == 0 {
 		d.closeLong(n)
+	}
+	if phase%metaSeconds == 0 {
 		d.closeMeta(n)
 	}
 	d.decide(n)
@@ -61,6 +96,11 @@ func (d *Detector) judge(n *node) {
 
 func (d *Detector) closeShort(n *node) {
 	worst, classes, streams := math.Inf(1), 0, 0
+	least := -0.12
+	if n.Alarm { // it is to be seen that it is well again
+		least = -0.5
+	}
+	fee := 0.0
 	for c := range 2 {
 		e, doubt := &n.short[c][small], smallDoubt
 		if e.Weight == 0 {
@@ -72,6 +112,7 @@ func (d *Detector) closeShort(n *node) {
 		}
 		classes++
 		worst = min(worst, Against(e.mean(), e.variance()+doubt*doubt, 0.4))
+		fee = max(fee, floorFee(e.variance(), doubt*doubt, 0.4, least))
 	}
 	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
 	// if only now and then.
@@ -79,11 +120,7 @@ func (d *Detector) closeShort(n *node) {
 		worst = min(worst, 0)
 	}
 	if classes == 2 {
-		least := -0.12
-		if n.Alarm { // it is to be seen that it is well again
-			least = -0.5
-		}
-		n.Tests[sudden].Bet(d.now, clip(worst, least, 4), d.limit+3)
+		n.Tests[sudden].Bet(d.now, clip(worst, least, 4)-fee, d.limit+3)
 	}
 	n.short = [2][regimes]estimate{}
 	d.closeCap(n)
@@ -94,16 +131,25 @@ func (d *Detector) closeLong(n *node) {
 	worst := math.Inf(1)
 	var mean [2]float64
 	var streamed [2]bool
+	among := n.among
+	n.among = estimate{}
+	most := float64(longMost)
 	for c := range 2 {
 		if e := n.long[c][small]; e.Weight > 0 {
-			n.carried[c], n.age[c] = e, d.now
+			n.carried[c], n.age[c], n.spent[c] = e, d.now, 0
 			fresh = true
 		}
 		stream := n.long[c][large]
+		if Class(c) == Read && stream.Weight > 0 && among.Weight > 0 && among.mean() > stream.mean() {
+			stream = among // also while a slow pool excuses what is streamed: it is the job's other forwarders', too
+		}
 		n.long[c] = [regimes]estimate{}
 		e, doubt := n.carried[c], longDoubt
 		switch {
-		case e.Weight > 0 && d.now-n.age[c] <= carryFor && n.Offset[c][small].Count >= d.set.LearnFor.Seconds():
+		case e.Weight > 0 && d.now-n.age[c] <= carryFor:
+			if n.Offset[c][small].Count < d.set.LearnFor.Seconds() {
+				most = 0 // too young to accuse; not to be found well
+			}
 		case stream.Weight > 0:
 			e, doubt, streamed[c], fresh = stream, streamDoubt, true, true
 		default:
@@ -113,7 +159,11 @@ func (d *Detector) closeLong(n *node) {
 		// The offset is itself known only so well.
 		mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
-		worst = min(worst, Against(mean[c], variance, 0.1))
+		bet := Against(mean[c], variance, 0.1)
+		if !streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
+			bet = min(bet, max(0, bet-n.spent[c]))
+		}
+		worst = min(worst, bet)
 		if n.Alarm { // what is hardly slower than its peers is not what was accused
 			worst = min(worst, Against(mean[c], variance, wellDelta))
 		}
@@ -121,23 +171,56 @@ func (d *Detector) closeLong(n *node) {
 	if !fresh || math.IsInf(worst, 0) {
 		return
 	}
-	n.Tests[mild].Bet(d.now, clip(worst, -4, 4), d.limit+3)
+	if streamed[Read] && streamed[Write] && n.Tests[mild].Log > 0.7*d.limit { // as in closeShort
+		most = 0
+	}
+	worst = clip(worst, -longMost, most)
+	n.spent[Read], n.spent[Write] = n.spent[Read]+max(0, worst), n.spent[Write]+max(0, worst)
+	n.Tests[mild].Bet(d.now, worst, d.limit+3)
 	switch {
-	case n.age[Read] == d.now && d.now-n.age[Write] <= carryFor:
+	case n.age[Read] == d.now && (streamed[Write] || d.now-n.age[Write] <= carryFor):
+		d.oneClass(n, Read, mean, d.limit+3)
+	case streamed[Read] && among.Weight > 0: // its jobs' other forwarders read as much at a time, and faster
+		mean[Read] = among.mean()
 		d.oneClass(n, Read, mean, d.limit+3)
 	case streamed[Read]: // a job's habit or the node's: enough for a canary, not for an accusation
 		d.oneClass(n, Read, mean, 0.4*d.limit)
 	}
 }
 
+// What a comparison with the other forwarders of a node's jobs takes.
+const (
+	amongLeast = 2    // that stream requests of that size in the same second
+	amongMost  = 8    // with so many it is sure enough
+	amongNear  = 0.35 // log of how much the sizes may differ
+)
+
+// jobPeers is the largest residual of other forwarders of the node's jobs that stream like it in this second: of two
+// that are slow it is the job.
+func (d *Detector) jobPeers(n *node, c Class) (worst float64, ok bool) {
+	worst = math.Inf(-1)
+	found := 0
+	for _, p := range d.jobs[n] {
+		s := &p.now
+		if p.Seen != d.now || !s.known[c] || s.regime[c] != large || math.Abs(math.Log(s.size[c]/n.now.size[c])) > amongNear {
+			continue
+		}
+		worst = max(worst, s.residual[c])
+		if found++; found == amongMost {
+			break
+		}
+	}
+	return worst, found >= amongLeast
+}
+
 // oneClass bets on one class being slow while the other is not.
 func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
 	variance := 0.1 * 0.1
 	if e := n.carried[c]; d.now == n.age[c] {
-		variance = e.variance() + 0.05*0.05
+		variance = e.variance() + oneDoubt*oneDoubt
 	}
 	bet := Against(mean[c]-max(0, mean[1-c]), variance, 0.15)
-	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -4, 2), most)
+	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -2*oneMost, oneMost), most)
 }
 
 // decide turns the tests into a level, with hysteresis.

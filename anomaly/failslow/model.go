@@ -24,6 +24,32 @@ type cell struct {
 type model struct {
 	Cells [2][utilBins][sizeBins]cell
 	Noise [2][16]noise // by class and log2 of the operations in the second
+	Sizes [2]sizes
+}
+
+// sizes is how large the requests of the layer's background are, log bytes: a second whose mean is another one has
+// requests of jobs in it.
+type sizes struct{ Mean, Spread, Count float64 }
+
+const (
+	sizesFrom = 300   // seconds of nodes, before that nothing is unusual
+	sizesMost = 20000 // of which the newest count
+	sizesNear = 0.15  // log: as far from the mean is always usual
+	sizesWide = 3     // and so many times the mean distance
+)
+
+// usual says that a second's mean request size is the background's, and learns of it.
+func (z *sizes) usual(size float64) bool {
+	x := math.Log(size)
+	if z.Count == 0 {
+		z.Mean = x
+	}
+	off := x - z.Mean
+	ok := z.Count < sizesFrom || math.Abs(off) <= max(sizesNear, sizesWide*z.Spread)
+	z.Count = min(z.Count+1, sizesMost)
+	z.Mean += clip(off, -0.3, 0.3) / z.Count
+	z.Spread += (min(math.Abs(off), 1) - z.Spread) / z.Count
+	return ok
 }
 
 // noise is the running mean of absolute residuals.

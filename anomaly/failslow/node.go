@@ -74,11 +74,14 @@ type node struct {
 	long    [2][regimes]estimate // of this long block
 	carried [2]estimate          // the newest long block with something in it
 	age     [2]int64             // of carried
+	spent   [2]float64           // log capital that was won with carried after its block
+	among   estimate             // of this long block: streamed reads against those of its jobs' other forwarders
 	cap     estimate
 	flow    [2]flow
 	burst   burst
 	now     second
 	ratio   [classes]float64 // running log ratio, for the console
+	through [2]float64       // the same of its canaries
 }
 
 // second is what was made of a node's newest row.

@@ -42,7 +42,11 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	case capped:
 		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID, 100*n.Load, since)
 	case canary:
-		v.Sentence = fmt.Sprintf("canary reads and writes through %s take longer than through its peers since %s", n.ID, since)
+		if min(n.ratio[Read], n.ratio[Write]) < visible {
+			v.Sentence = fmt.Sprintf("canary reads through %s take %.2g times and writes %.2g times as long as through its peers since %s", n.ID, math.Exp(n.through[Read]), math.Exp(n.through[Write]), since)
+			return
+		}
+		fallthrough // what its load shows says more
 	default:
 		v.Sentence = fmt.Sprintf("reads on %s take %.2g times and writes %.2g times as long as on its peers at the same load since %s", n.ID, r, w, since)
 	}

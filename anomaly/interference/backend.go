@@ -17,6 +17,7 @@ type backend struct {
 	pool   streak
 	which  int
 	worst  float64 // ratio of the slowest pool to its usual time, smoothed
+	mean   float64 // of all pools
 	ratio  float64 // of the median pool, or of the layer
 	smooth []float64
 }
@@ -27,7 +28,7 @@ const usualFor = 3600 // seconds, time constant of what is usual
 func (d *Detector) judgeBackend(layer Layer) {
 	b := &d.backend
 	if len(layer.Pools) == 0 {
-		b.worst, b.ratio = 1, math.Sqrt(max(layer.Read, 0)*max(layer.Write, 0))
+		b.worst, b.mean, b.ratio = 1, 1, math.Sqrt(max(layer.Read, 0)*max(layer.Write, 0))
 		b.all.step(d.now, b.ratio >= d.set.BackendRatio, 10, 10)
 	} else {
 		d.judgePools(layer.Pools)
@@ -47,6 +48,7 @@ func (d *Detector) judgePools(pools []float64) {
 	}
 	b.count = min(b.count+1, usualFor)
 	ratios := make([]float64, len(pools))
+	b.mean = 0
 	for i, p := range pools {
 		x := math.Log(max(p, 1e-7))
 		if b.count == 1 {
@@ -54,6 +56,7 @@ func (d *Detector) judgePools(pools []float64) {
 		}
 		b.smooth[i] += (x - b.usual[i] - b.smooth[i]) / 3
 		ratios[i] = math.Exp(b.smooth[i])
+		b.mean += ratios[i] / float64(len(pools))
 		if b.smooth[i] < math.Log(d.set.BackendRatio)/2 {
 			b.usual[i] += (x - b.usual[i]) / min(b.count, usualFor)
 		}
@@ -70,8 +73,10 @@ func (d *Detector) judgePools(pools []float64) {
 	b.pool.step(d.now, single, 5, 5)
 }
 
-// Worst is how many times its usual time the slowest storage pool takes now, at least 1.
-func (d *Detector) Worst() float64 { return max(1, d.backend.worst) }
+// Pools is how many times their usual time the slowest storage pool and the mean pool take now, at least 1.
+func (d *Detector) Pools() (worst, mean float64) {
+	return max(1, d.backend.worst), max(1, d.backend.mean)
+}
 
 func (d *Detector) sayBackend(kind anomaly.Kind, s *streak, ratio float64, what string) {
 	since := time.Unix(s.since, 0).UTC()

@@ -61,7 +61,7 @@ func (r *Replay) Second(s *Second) error {
 	}
 	now := time.Unix(s.RX, 0).UTC()
 	r.schedule(s.RX)
-	r.slow.Backend(r.others.Worst())
+	r.slow.Backend(r.others.Pools())
 	r.verdicts = append(r.verdicts[:0], r.slow.Second(now, s.Rows)...)
 	read, write := r.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: r.slow.PeakBytesPerSec(), Pools: s.Pools}

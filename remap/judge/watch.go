@@ -87,7 +87,7 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 	})
 	// The board's order is none; the detector's answers must not depend on it.
 	slices.SortFunc(w.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
-	w.slow.Backend(w.others.Worst())
+	w.slow.Backend(w.others.Pools())
 	w.said = w.failSlow(now)
 	for i := range w.said {
 		w.addImpact(&w.said[i])
