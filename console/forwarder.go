@@ -186,7 +186,10 @@ func (p *forwarderPage) title(s *State, _ int) string {
 		return title
 	}
 	title += "   " + strings.ToUpper(string(s.standing(r)))
-	if r.State == remap.ForwarderStale {
+	switch {
+	case r.State == remap.ForwarderStale && r.LastSeen.IsZero():
+		title += ", never seen"
+	case r.State == remap.ForwarderStale:
 		title += " since " + clock(r.LastSeen)
 	}
 	if r.Rack != "" {

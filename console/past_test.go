@@ -102,3 +102,14 @@ func TestAnAddressOfHistory(t *testing.T) {
 		s.sees(want...)
 	}
 }
+
+// A forwarder that was never heard of, or not yet then, has no time since which it is silent.
+func TestForwarderThatWasNeverHeardOfSaysSo(t *testing.T) {
+	s := newScript(t, 60, 120, 36)
+	s.fake.Do(func(o *console.Overview) {
+		o.Forwarders[0].State, o.Forwarders[0].LastSeen = console.StateStale, time.Time{}
+	})
+	s.second()
+	s.press("enter")
+	s.sees(" fwd000   STALE, never seen")
+}
