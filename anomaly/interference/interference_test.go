@@ -119,3 +119,48 @@ func TestPools(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestCountersOverAGapNameNothing: the first row after ten seconds without any holds the counts of all ten.
+func TestCountersOverAGapNameNothing(t *testing.T) {
+	d := New(DefaultSettings())
+	now := time.Unix(1_600_000_000, 0)
+	step := func(ops float64) int {
+		o := healthy(0)
+		o.Node, o.Class[failslow.Meta] = "f0", failslow.ClassSecond{Ops: ops, Exec: 3e-4}
+		return len(d.Second(now, []failslow.Observation{o}, Layer{}))
+	}
+	for range 20 {
+		now = now.Add(time.Second)
+		step(2000) // no storm: 0.04 of the threads
+	}
+	for range 5 {
+		now = now.Add(10 * time.Second)
+		if n := step(20000); n != 0 {
+			t.Fatalf("%d names for ten seconds of 2,000 operations each", n)
+		}
+	}
+}
+
+// TestBackendRatioIsItsBound: the whole layer, or the median pool, at just below the ratio is no brown-out.
+func TestBackendRatioIsItsBound(t *testing.T) {
+	for _, c := range []struct {
+		times float64
+		want  int
+	}{{1.55, 0}, {1.7, 1}} {
+		d := New(DefaultSettings())
+		if got := said(d, 40, healthy, Layer{Read: c.times, Write: c.times}); len(got) != c.want {
+			t.Errorf("the layer takes %g times as long: %v", c.times, got)
+		}
+		d = New(DefaultSettings())
+		said(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
+		p := 9e-4 * c.times
+		if got := said(d, 40, healthy, Layer{Pools: []float64{p, p, p}}); len(got) != c.want {
+			t.Errorf("the pools take %g times as long: %v", c.times, got)
+		}
+		d = New(DefaultSettings())
+		said(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
+		if got := said(d, 40, healthy, Layer{Pools: []float64{9e-4, p, 9e-4}}); len(got) != c.want {
+			t.Errorf("one pool takes %g times as long: %v", c.times, got)
+		}
+	}
+}
