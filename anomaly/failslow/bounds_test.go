@@ -2,6 +2,7 @@ package failslow
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,5 +86,16 @@ func TestCanariesOfACrowdAccuseNobody(t *testing.T) {
 		if got := d.node(l.rows[nodes-1].Node).Tests[canary].Log > 0; got != c.accuses {
 			t.Errorf("%d suspects: a slow canary counts: %v", c.suspects, got)
 		}
+	}
+}
+
+// TestACappedNodeIsSaidByItsCap: not by what it happens to move when somebody reads of it.
+func TestACappedNodeIsSaidByItsCap(t *testing.T) {
+	d, n := quiet()
+	n.Alarm, n.Cause, n.CapAt, n.Load = true, capped, 0.12, 0
+	var v anomaly.Verdict
+	d.explain(n, capped, &v)
+	if !strings.Contains(v.Sentence, "moves only 12% of a forwarder's peak") {
+		t.Error(v.Sentence)
 	}
 }

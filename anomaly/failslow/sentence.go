@@ -40,7 +40,7 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 		v.Class = Meta.String()
 		v.Sentence = fmt.Sprintf("metadata operations on %s are seldom answered at once since %s, unlike on its peers", n.ID, since)
 	case capped:
-		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID, 100*n.Load, since)
+		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID, 100*n.CapAt, since)
 	case canary:
 		if min(n.ratio[Read], n.ratio[Write]) < visible {
 			v.Sentence = fmt.Sprintf("canary reads through %s take %.2g times and writes %.2g times as long as through its peers since %s", n.ID, math.Exp(n.through[Read]), math.Exp(n.through[Write]), since)
