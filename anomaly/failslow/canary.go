@@ -129,13 +129,6 @@ func (l *canaryLevel) teach(c Class, x, common float64) {
 	step := x - l.usual(c, common)
 	// What the metadata server takes changes with its load, and quickly.
 	weight := 1 / min(u.Count, [classes]float64{200, 200, 30}[c])
-	if c < Meta {
-		f := &l.Layer[c]
-		defer func() {
-			u.Mean += f.slope() * (common - f.Mean) * weight
-			f.teach(common, x-u.Mean, weight)
-		}()
-	}
 	if u.Count > readyAfter {
 		w := &l.Wide[c]
 		w.Count = min(w.Count+1, 500)
@@ -145,6 +138,11 @@ func (l *canaryLevel) teach(c Class, x, common float64) {
 		n.Mean += (math.Abs(step) - n.Mean) / n.Count
 	}
 	u.Mean += step * weight
+	if c < Meta {
+		f := &l.Layer[c]
+		u.Mean += f.slope() * (common - f.Mean) * weight
+		f.teach(common, x-u.Mean, weight)
+	}
 }
 
 // usual is what a canary takes while the layer has that common factor.
@@ -196,13 +194,13 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		if !known(p.Took[c]) || u.Count < judgeAfter {
 			all = false
 		} else {
-			r[c] = math.Log(p.Took[c]) - at.usual(Class(c), d.common4(c)) - n.habit(c)
+			r[c] = math.Log(p.Took[c]) - at.usual(Class(c), d.commonOf(c)) - n.habit(c)
 			if blind && c != int(Meta) {
 				r[c] = d.forgiven(r[c], d.lately[c])
 			}
 		}
 		if known(p.Took[c]) && !blind && (crowd || !n.doubted() && n.top() <= noExample) {
-			at.teach(Class(c), math.Log(p.Took[c]), d.common4(c))
+			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
 			if u.Count > readyAfter {
 				h := &n.Canary[c]
 				h.Count++
@@ -215,8 +213,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 }
 
-// common4 is the common factor that canaries of a class meet.
-func (d *Detector) common4(c int) float64 {
+// commonOf is the common factor that canaries of a class meet.
+func (d *Detector) commonOf(c int) float64 {
 	if c >= int(Meta) {
 		return 0
 	}

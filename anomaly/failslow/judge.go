@@ -55,11 +55,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 		n.short[c][s.regime[c]].add(r, sigma, [regimes]float64{0.6, 1.2}[s.regime[c]])
 		n.long[c][s.regime[c]].add(r, sigma, [regimes]float64{0, 0.6}[s.regime[c]])
 	}
-	if s := &n.now; s.known[Read] && s.regime[Read] == large && s.size[Read] >= streamed {
-		if usual, ok := d.jobPeers(n, Read); ok {
-			n.among.add(s.residual[Read]-max(0, usual, d.common[Read]), d.model.sigma(Read, s.ops[Read]), 0.6)
-		}
-	}
+	d.collectAmong(n)
 	d.collectCap(n, o)
 	d.collectMeta(n, o)
 }
@@ -160,8 +156,8 @@ func (d *Detector) closeLong(n *node) {
 		mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
 		bet := Against(mean[c], variance, 0.1)
-		if !streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
-			bet = min(bet, max(0, bet-n.spent[c]))
+		if bet > 0 && !streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
+			bet = max(0, bet-n.spent[c])
 		}
 		worst = min(worst, bet)
 		if n.Alarm { // what is hardly slower than its peers is not what was accused
@@ -194,6 +190,17 @@ const (
 	amongMost  = 8    // with so many it is sure enough
 	amongNear  = 0.35 // log of how much the sizes may differ
 )
+
+// collectAmong compares reads that a job streams in large pieces with those of the job's other forwarders.
+func (d *Detector) collectAmong(n *node) {
+	s := &n.now
+	if !s.known[Read] || s.regime[Read] != large || s.size[Read] < streamed {
+		return
+	}
+	if usual, ok := d.jobPeers(n, Read); ok {
+		n.among.add(s.residual[Read]-max(0, usual, d.common[Read]), d.model.sigma(Read, s.ops[Read]), 0.6)
+	}
+}
 
 // jobPeers is the largest residual of other forwarders of the node's jobs that stream like it in this second: of two
 // that are slow it is the job.

@@ -5,22 +5,29 @@ import (
 	"testing"
 )
 
-// TestPathCountsSegments: the kernel counts what a TCP connection carries, and nothing of a pipe.
-func TestPathCountsSegments(t *testing.T) {
+// loopback is both ends of a TCP connection.
+func loopback(t *testing.T) (near, far net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Skipf("skipped: no TCP on the loopback address: %v", err)
 	}
 	defer l.Close()
-	near, err := net.Dial("tcp4", l.Addr().String())
+	near, err = net.Dial("tcp4", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := l.Accept()
+	far, err = l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer far.Close()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near, far
+}
+
+// TestPathCountsSegments: the kernel counts what a TCP connection carries, and nothing of a pipe.
+func TestPathCountsSegments(t *testing.T) {
+	near, far := loopback(t)
 	buf := make([]byte, 1000)
 	for range 10 {
 		for _, way := range [][2]net.Conn{{near, far}, {far, near}} {

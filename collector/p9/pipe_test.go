@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,20 +157,7 @@ func TestReadPipeOfAHungServer(t *testing.T) {
 // A reply that is not for a pipe brings what follows it into memory: the last piece of a read, which is short, and the
 // next message. Only the piece goes into the pipe then, behind what that holds.
 func TestAPieceTakesOnlyItsOwn(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	near, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
+	near, far := loopback(t)
 	c, got := scriptedOver(t, near, far)
 	defer c.Close()
 	other := [2]*call{{op: "getattr", want: tGetattr + 1}, {op: "clunk", want: tClunk + 1}}
