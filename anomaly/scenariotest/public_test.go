@@ -28,11 +28,7 @@ func publicDir(t *testing.T, trace string) string {
 
 func TestScoreOfPublicTraces(t *testing.T) {
 	var own, fixed, peers Score
-	traces := publicTraces
-	if underRace {
-		traces = traces[:1]
-	}
-	for _, trace := range traces {
+	for _, trace := range publicTraces {
 		dir := publicDir(t, trace)
 		var events []recorded.Event
 		sum, err := recorded.Detect(context.Background(), dir, recorded.DefaultSettings(), func(e recorded.Event) error {
