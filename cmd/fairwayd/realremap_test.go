@@ -25,6 +25,7 @@ func TestRemapOnTheRealForwardingLayer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	tb, d := newRealLayer(t)
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"})
+	wantReporting(t, d, "fwd000", "fwd001")
 	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
 	defer stop()
 	written := make(chan error, 1)
@@ -117,6 +118,14 @@ func wantPlan(t *testing.T, d *realDaemon, id string, want remap.PlanState) {
 		if time.Now().After(end) || slices.Contains([]remap.PlanState{remap.Partial, remap.Failed}, v.State) {
 			t.Fatalf("plan %s is %s (%s), want %s; results %+v", id, v.State, v.Error, want, v.Results)
 		}
+	}
+}
+
+// wantReporting waits for the first second of those forwarders: without it nobody may move nodes to or from them.
+func wantReporting(t *testing.T, d *realDaemon, forwarders ...topology.NodeID) {
+	t.Helper()
+	for _, f := range forwarders {
+		wantNode(t, d, string(f), func(n console.NodeView) bool { return n.State != remap.ForwarderStale && !n.LastSeen.IsZero() })
 	}
 }
 

@@ -43,6 +43,7 @@ func TestStandingApproval(t *testing.T) {
 		mapping[a.node] = "fwd1"
 	}
 	wantObserved(t, d, mapping)
+	wantReporting(t, d, "fwd1", "fwd2", "fwd3", "fwd4", "fwd5", "fwd6", "fwd7")
 
 	before := d.dispatch("1", "cn0", "cn1")
 	if before.State != remap.Proposed {
