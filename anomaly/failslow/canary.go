@@ -238,9 +238,9 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64) {
 	}
 	most := d.limit + 3
 	bet := clip(Against(both, variance, 0.2), -1, l.most(6, Read, Write))
-	n.Tests[canary].Bet(d.now, bet, most)
-	if bet < 0 { // a node that is always a little slower is so for canaries, too
-		n.Tests[mild].Bet(d.now, bet, most)
+	// What canaries show is another observation than what load does: a bet on either multiplies the same capital.
+	for _, t := range []int{canary, joint, mild} {
+		n.Tests[t].Bet(d.now, bet, most)
 	}
 	one := r[Read] - r[Write]
 	if r[Write] < 0 {

@@ -62,17 +62,43 @@ func TestAYoungNodeIsFoundWell(t *testing.T) {
 	}
 }
 
-// TestAHealthyCanaryTakesFromAMildAccusation: what is always a little slower is so for canaries, too.
-func TestAHealthyCanaryTakesFromAMildAccusation(t *testing.T) {
-	d, n := quiet()
-	n.Tests[mild].Log, n.Tests[sudden].Log = 8, 8
-	d.betCanary(n, &d.canaries.Level[0], [classes]float64{})
-	if got := n.Tests[mild].Log; got != 7 || n.Tests[sudden].Log != 8 {
-		t.Errorf("mild %g, sudden %g, want 7 and 8", got, n.Tests[sudden].Log)
+// TestCanariesCountBesideLoad: what is always a little slower is so for canaries, too; and what load and canaries show
+// one after the other makes one capital.
+func TestCanariesCountBesideLoad(t *testing.T) {
+	healthy, slow := [classes]float64{}, [classes]float64{0.8, 0.8, 0}
+	for _, c := range []struct {
+		took              [classes]float64
+		sudden, mild, all float64 // capitals after it, from 8
+	}{{healthy, 8, 7, 7}, {slow, 8, 14, 14}} {
+		d, n := quiet()
+		for _, i := range []int{sudden, mild, joint} {
+			n.Tests[i].Log = 8
+		}
+		d.betCanary(n, &d.canaries.Level[0], c.took)
+		if s, m, j := n.Tests[sudden].Log, n.Tests[mild].Log, n.Tests[joint].Log; s != c.sudden || m != c.mild || j != c.all {
+			t.Errorf("canaries %v: sudden %g, mild %g, joint %g, want %g, %g, %g", c.took, s, m, j, c.sudden, c.mild, c.all)
+		}
 	}
-	d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.5, 0.5, 0})
-	if n.Tests[mild].Log != 7 || n.Tests[canary].Log < 3 {
-		t.Errorf("after a slow one: mild %g, canary %g", n.Tests[mild].Log, n.Tests[canary].Log)
+}
+
+// TestLoadAndCanariesMakeOneCapital: neither alone is enough yet. What jobs stream leaves more to the canaries.
+func TestLoadAndCanariesMakeOneCapital(t *testing.T) {
+	for _, c := range []struct {
+		regime, canaries int // canaries that it takes
+	}{{small, 1}, {large, 2}} {
+		d, n := quiet()
+		for range 4 {
+			d.now += blockSeconds
+			n.short[Read][c.regime], n.short[Write][c.regime] = long(0.9), long(0.9)
+			d.closeShort(n)
+		}
+		for i := range 4 {
+			if d.decide(n); n.Alarm != (i >= c.canaries) {
+				t.Errorf("regime %d, after %d canaries: alarm %v, joint %.1f, sudden %.1f of %.1f", c.regime, i, n.Alarm, n.Tests[joint].Log, n.Tests[sudden].Log, d.limit)
+			}
+			d.now += 10
+			d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.9, 0.9, 0})
+		}
 	}
 }
 

@@ -12,6 +12,8 @@ const (
 	metaSeconds  = 30
 	// carryFor is how long a class that was not seen speaks through what it last showed.
 	carryFor = 300
+	// ratioSeconds is the memory of what a sentence says: shorter than what the worst faults take to be found.
+	ratioSeconds = 6
 )
 
 // What a long block can win at most, log capital.
@@ -51,7 +53,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 			r = d.forgiven(r, d.common[c])
 		}
 		sigma := d.model.sigma(Class(c), s.ops[c])
-		n.ratio[c] += (r - n.ratio[c]) / 20
+		n.ratio[c] += (r - n.ratio[c]) / ratioSeconds
 		n.short[c][s.regime[c]].add(r, sigma, [regimes]float64{0.6, 1.2}[s.regime[c]])
 		n.long[c][s.regime[c]].add(r, sigma, [regimes]float64{0, 0.6}[s.regime[c]])
 	}
@@ -116,7 +118,12 @@ func (d *Detector) closeShort(n *node) {
 		worst = min(worst, 0)
 	}
 	if classes == 2 {
-		n.Tests[sudden].Bet(d.now, clip(worst, least, 4)-fee, d.limit+3)
+		bet, most := clip(worst, least, 4)-fee, d.limit+3
+		n.Tests[sudden].Bet(d.now, bet, most)
+		if streams == 2 { // one unlucky canary must not be enough beside jobs' habits
+			most = 0.4 * d.limit
+		}
+		n.Tests[joint].Bet(d.now, bet, most)
 	}
 	n.short = [2][regimes]estimate{}
 	d.closeCap(n)

@@ -80,7 +80,7 @@ type node struct {
 	flow    [2]flow
 	burst   burst
 	now     second
-	ratio   [classes]float64 // running log ratio, for the console
+	ratio   [classes]float64 // running log ratio, for sentences and the console
 	through [2]float64       // the same of its canaries
 }
 

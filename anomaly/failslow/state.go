@@ -12,7 +12,7 @@ import (
 // ErrState says that a saved state cannot be taken up.
 var ErrState = errors.New("saved detector state")
 
-const stateVersion = 2
+const stateVersion = 3
 
 // state is what outlives a restart: what was learnt and the evidence so far.
 type state struct {

@@ -15,6 +15,7 @@ const (
 	writeSlow
 	metaSlow
 	canary
+	joint // the bets of sudden and those on canaries, one after the other
 	testCount
 )
 
