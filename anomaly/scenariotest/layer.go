@@ -43,9 +43,10 @@ type Truth struct {
 
 // load is what a node does in a second.
 type load struct {
-	ops, size, exec, healthy, wait [3]float64
-	bytes                          float64
-	queue                          float64
+	ops, size, exec, wait [3]float64
+	slower                [3]float64 // how many times as long as on a healthy node, without chance
+	bytes                 float64
+	queue                 float64
 }
 
 // NewLayer makes a layer at its first second.

@@ -150,7 +150,7 @@ func (l *Layer) mix(n int, parts []part, exec, healthy []float64, scale, busy fl
 		w.wait[c] = (15 + 40*l.random.Float64()) * 1e-6
 		if w.ops[c] > 0 {
 			noise := l.noise(w.ops[c])
-			w.exec[c], w.healthy[c] = sum[c]/w.ops[c]*noise, good[c]/w.ops[c]
+			w.exec[c], w.slower[c] = sum[c]/w.ops[c]*noise, sum[c]/good[c]
 			w.size[c] /= w.ops[c]
 		}
 		if busy >= threads*0.999 {
@@ -170,15 +170,15 @@ func (l *Layer) noise(ops float64) float64 {
 	return f
 }
 
-// witness notes what the fault showed in this second.
+// witness notes what the fault showed in this second, chance apart.
 func (l *Layer) witness(n int, st state) {
 	w, t := &l.loads[n], &l.Truth[st.fault]
 	seen := false
 	for c := range 2 {
-		if w.ops[c] < 1 || w.healthy[c] <= 0 {
+		if w.ops[c] < 1 {
 			continue
 		}
-		if x := w.exec[c] / w.healthy[c]; x >= 1.25 {
+		if x := w.slower[c]; x >= 1.25 {
 			t.Info += math.Pow(math.Log(x), 2) / (0.05*0.05 + 1.2/w.ops[c])
 			seen = seen || w.ops[c] >= 10
 		}
