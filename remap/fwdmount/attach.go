@@ -77,23 +77,48 @@ func attachAsUser(mountPoint, options string) (device int, err error) {
 	return fds[0], nil
 }
 
-// detach unmounts what attach has mounted. The kernel may hold a file that has just been closed for
-// some milliseconds more: it is tried again.
-func detach(mountPoint string) (err error) {
-	for pause := 5 * time.Millisecond; pause < 200*time.Millisecond; pause *= 2 {
-		if err = detachOnce(mountPoint); !errors.Is(err, syscall.EBUSY) {
+// detachTries and detachPause are how often detach tries and for how long it waits first; each pause is twice as long as
+// the one before.
+const (
+	detachTries = 6
+	detachPause = 5 * time.Millisecond
+)
+
+// detach unmounts what attach has mounted; used says that files are open. The kernel may hold a file that has just been
+// closed for some milliseconds more, and tells of it later: it is tried again. Files that stay open may be those of
+// another mount name space, of which the kernel takes no notice here: it is busy all the same, unless despite says that
+// they do not count.
+func detach(mountPoint string, used func() bool, despite bool) (err error) {
+	pause := detachPause
+	for try := 1; ; try++ {
+		if err = syscall.EBUSY; !used() || despite && try == detachTries {
+			err = detachOnce(mountPoint)
+		}
+		if !errors.Is(err, syscall.EBUSY) || try == detachTries {
 			return err
 		}
 		time.Sleep(pause)
+		pause *= 2
 	}
-	return err
+}
+
+// detachNow takes the mount out of the name space while programs use it, and ends what they wait for.
+func detachNow(mountPoint string) error {
+	if os.Getuid() == 0 {
+		return unix.Unmount(mountPoint, unix.MNT_DETACH|unix.MNT_FORCE)
+	}
+	return fusermount("-u", "-z", "--", mountPoint)
 }
 
 func detachOnce(mountPoint string) error {
 	if os.Getuid() == 0 {
 		return unix.Unmount(mountPoint, 0)
 	}
-	out, err := exec.Command("fusermount3", "-u", "--", mountPoint).CombinedOutput()
+	return fusermount("-u", "--", mountPoint)
+}
+
+func fusermount(args ...string) error {
+	out, err := exec.Command("fusermount3", args...).CombinedOutput()
 	switch {
 	case err == nil:
 		return nil

@@ -1,6 +1,7 @@
 package fwdmount
 
 import (
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,8 @@ import (
 // device is where the kernel's requests come from and their answers go. Reads are answered from here,
 // because their data need not come through this process; all other requests go to go-fuse.
 type device struct {
-	fd    int
+	fd    int // takes answers
+	from  int // gives requests; stop makes it another file
 	files fuse.RawFileSystem
 	rest  *fuse.ProtocolServer
 	lost  func() // called when the kernel has ended the mount
@@ -24,13 +26,14 @@ type device struct {
 
 	waiting atomic.Int32 // threads that wait for a request
 	loops   sync.WaitGroup
-	ended   chan struct{} // closed when nobody uses fd any more
+	ended   chan struct{} // closed when nobody uses fd and from any more
 
 	in, out buffers // of requests and of answers
 	pipes   *pipes
 
-	mu    sync.Mutex               // guards what follows
-	reads map[uint64]chan struct{} // closed when the kernel tells of a signal
+	mu     sync.Mutex               // guards what follows
+	reads  map[uint64]chan struct{} // closed when the kernel tells of a signal
+	closed bool                     // fd and from may be others' now
 }
 
 const (
@@ -50,20 +53,32 @@ const (
 )
 
 // serve begins to answer the requests that come from fd, which it owns.
-func serve(fd int, files fuse.RawFileSystem, opt *fuse.MountOptions, pipes *pipes, log *slog.Logger, lost func()) *device {
-	d := &device{fd: fd, files: files, rest: fuse.NewProtocolServer(files, opt), lost: lost, log: log, pipes: pipes,
+func serve(fd int, files fuse.RawFileSystem, opt *fuse.MountOptions, pipes *pipes, log *slog.Logger, lost func()) (*device, error) {
+	from, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("a copy of /dev/fuse: %w", err)
+	}
+	d := &device{fd: fd, from: from, files: files, rest: fuse.NewProtocolServer(files, opt), lost: lost, log: log, pipes: pipes,
 		ended: make(chan struct{}), reads: map[uint64]chan struct{}{},
 		in: buffers{head: int(unsafe.Sizeof(fuse.WriteIn{})), huge: true}, out: buffers{head: outHeaderBytes}}
 	d.loops.Go(d.loop)
-	go func() {
-		d.loops.Wait()
-		d.pipes.close()
-		d.in.close()
-		d.out.close()
-		unix.Close(fd)
-		close(d.ended)
-	}()
-	return d
+	go d.closeAfter()
+	return d, nil
+}
+
+// closeAfter closes the device when nobody uses it any more, which ends the mount wherever it is still seen.
+func (d *device) closeAfter() {
+	d.loops.Wait()
+	d.pipes.close()
+	d.in.close()
+	d.out.close()
+	d.mu.Lock()
+	d.closed = true
+	unix.Close(d.from)
+	unix.Close(d.fd)
+	d.mu.Unlock()
+	close(d.ended)
 }
 
 // noPoll makes the kernel learn that files here cannot be polled. A program that waits for its files
@@ -83,6 +98,9 @@ func (d *device) loop() {
 	for d.waiting.Add(1) <= maxWaiting {
 		request, done, err := d.next()
 		left := d.waiting.Add(-1)
+		if err == errStopped {
+			return // others may still have requests to answer
+		}
 		if err != nil {
 			if err != unix.ENODEV {
 				d.log.Error("reading from /dev/fuse", "err", err)
@@ -100,14 +118,14 @@ func (d *device) loop() {
 	d.waiting.Add(-1)
 }
 
-// next waits for a request. ENODEV says that the mount has ended.
+// next waits for a request. ENODEV says that the mount has ended, errStopped that no more are wanted.
 func (d *device) next() (request []byte, done func(), err error) {
 	b, err := d.in.take()
 	if err != nil {
 		return nil, nil, err
 	}
 	for {
-		n, err := unix.Read(d.fd, b.bytes)
+		n, err := unix.Read(d.from, b.bytes)
 		if err == nil && n >= inHeaderBytes {
 			if request = b.bytes[:n]; n > smallRequest {
 				return request, func() { d.in.give(b) }, nil
@@ -115,6 +133,10 @@ func (d *device) next() (request []byte, done func(), err error) {
 			request = slices.Clone(request)
 			d.in.give(b)
 			return request, func() {}, nil
+		}
+		if err == nil && n == 0 { // the kernel's device has no end
+			d.in.give(b)
+			return nil, nil, errStopped
 		}
 		switch err { // a request may be gone again when it is to be read
 		case nil, unix.ENOENT, unix.EINTR, unix.EAGAIN:

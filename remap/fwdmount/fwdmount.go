@@ -80,7 +80,7 @@ func Start(ctx context.Context, opt Options) (*Mount, error) {
 	}
 	if opt.Control != "" {
 		if m.control, err = listen(opt.Control, m); err != nil {
-			detach(opt.MountPoint)
+			m.Unmount(true)
 			l.close()
 			return nil, err
 		}
@@ -100,32 +100,59 @@ func (m *Mount) mount() error {
 	if err != nil {
 		return err
 	}
-	m.device = serve(fd, fs.NewNodeFS(m.root, &opt), &opt.MountOptions, &m.pipes, m.opt.Log, m.link.close)
+	m.device, err = serve(fd, fs.NewNodeFS(m.root, &opt), &opt.MountOptions, &m.pipes, m.opt.Log, m.link.close)
+	if err != nil {
+		return errors.Join(err, detachOnce(m.opt.MountPoint))
+	}
 	if err := noPoll(m.opt.MountPoint); err != nil {
-		return errors.Join(err, detach(m.opt.MountPoint))
+		return errors.Join(err, m.Unmount(true))
 	}
 	return nil
 }
 
-// Wait returns when the mount has been unmounted, by Unmount or from outside.
+// Wait returns when the mount has been unmounted, by Unmount or from outside. While another mount name space holds a copy
+// of it, only Unmount ends it.
 func (m *Mount) Wait() { <-m.device.ended }
 
-// Unmount ends the mount. While programs use it, it fails with EBUSY unless lazily is true: then the
-// mount leaves the name space at once and operations in flight fail.
+// Unmount ends the mount, in other mount name spaces that hold a copy of it, too. While programs use it, it fails with
+// EBUSY unless lazily is true: then the mount leaves the name space at once and operations in flight fail. Of another
+// name space's programs only those count that have files open; their operations in flight end first, and longer than a
+// drain may take only those at a forwarder that is hung.
 func (m *Mount) Unmount(lazily bool) error {
-	err := detach(m.opt.MountPoint)
-	if err == nil {
-		m.Wait()
-	}
-	if err != nil && lazily {
+	err := detach(m.opt.MountPoint, m.used, lazily)
+	switch {
+	case errors.Is(err, syscall.EINVAL) && !m.ended():
+		err = nil // somebody has unmounted it here; a copy is left
+	case err != nil && lazily:
 		m.link.close()
-		err = syscall.Unmount(m.opt.MountPoint, syscall.MNT_DETACH|syscall.MNT_FORCE)
+		err = detachNow(m.opt.MountPoint)
+	}
+	if err == nil {
+		hung := time.AfterFunc(drainTimeout, m.link.close)
+		err = m.device.stop()
+		hung.Stop()
 	}
 	if err != nil {
 		return fmt.Errorf("unmounting %s: %w", m.opt.MountPoint, err)
 	}
 	m.Close()
 	return nil
+}
+
+func (m *Mount) ended() bool {
+	select {
+	case <-m.device.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// used reports whether files are open, wherever.
+func (m *Mount) used() bool {
+	m.link.mu.Lock()
+	defer m.link.mu.Unlock()
+	return len(m.link.handles) > 0
 }
 
 // Close releases what the mount holds after it has been unmounted.
