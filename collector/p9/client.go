@@ -75,6 +75,7 @@ type Client struct {
 	nextFid uint32
 	err     error // why the connection ended; nil while it lives
 	noAt    bool  // the server has no Trenameat and Tunlinkat
+	filling *call // whose buffer or pipe the reader is at; nil for none
 
 	socket  syscall.RawConn // nil when conn is no socket of the kernel
 	pipes   []*Pipe         // empty ones, guarded by mu
@@ -110,8 +111,10 @@ type call struct {
 	gone bool
 	// flushing says that the server is being asked to forget the call; guarded by Client.mu. Its tag is not free then.
 	flushing bool
-	// claimed says that the reader is filling into and the caller must wait; guarded by Client.mu.
+	// claimed says that the reader has taken what the caller gave for the data; guarded by Client.mu.
 	claimed bool
+	// left is made by a caller that wants to have it back, and closed when it has; guarded by Client.mu.
+	left chan struct{}
 }
 
 // Dial connects to HOST:PORT (or a unix socket as unix:/path) and negotiates a message size of at
@@ -328,7 +331,7 @@ func (c *Client) finish(tag uint16) {
 // readAll delivers replies until the connection ends, then fails what is left.
 func (c *Client) readAll() {
 	defer close(c.done)
-	in := &inbox{conn: c.conn}
+	in := &inbox{client: c}
 	r := bufio.NewReaderSize(in, readAhead)
 	for {
 		// What is read with a header does not come into a pipe without a copy.
@@ -352,15 +355,23 @@ func (c *Client) readAll() {
 
 // inbox reads from a connection as much at once as it is told to.
 type inbox struct {
-	conn  net.Conn
-	limit int // bytes; 0 for none
+	client *Client
+	limit  int // bytes; 0 for none
 }
 
 func (in *inbox) Read(b []byte) (int, error) {
 	if in.limit > 0 {
 		b = b[:min(len(b), in.limit)]
 	}
-	return in.conn.Read(b)
+	for {
+		n, err := in.client.conn.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if in.client.wantedBack() {
+			return n, errLeft
+		}
+	}
 }
 
 // readOne reads one message and completes its call.
@@ -382,7 +393,6 @@ func (c *Client) readOne(in *inbox, r *bufio.Reader) error {
 		return fmt.Errorf("the server answered tag %d, which was not asked", tag)
 	}
 	direct := !w.gone && (w.into != nil || w.pipe != nil) && kind == tRead+1
-	w.claimed = !w.gone
 	c.mu.Unlock()
 	err := c.receive(w, r, kind, body, direct)
 	if err != nil {
@@ -430,9 +440,5 @@ func (c *Client) receiveData(w *call, r *bufio.Reader, body int) error {
 	if w.n > w.size || w.n != body-len(n) {
 		return fmt.Errorf("%s: the server sent %d bytes in a body of %d where %d were asked for", w.op, w.n, body, w.size)
 	}
-	if w.pipe != nil {
-		return c.receivePipe(w, r, w.n)
-	}
-	_, err := io.ReadFull(r, w.into[:w.n])
-	return err
+	return c.fill(w, r)
 }

@@ -2,13 +2,17 @@ package p9
 
 import "context"
 
-// abandon gives a call up because its caller's context ended and asks the server to forget it. It
-// reports false when the reply is already being delivered.
+// abandon gives a call up because its caller's context ended and asks the server to forget it, unless it has
+// answered. It reports false when the reply has been delivered.
 func (c *Client) abandon(w *call) bool {
 	c.mu.Lock()
-	if w.claimed || c.calls[w.tag] != w {
+	if c.calls[w.tag] != w {
 		c.mu.Unlock()
 		return false
+	}
+	if w.claimed {
+		c.takeBack(w)
+		return true
 	}
 	w.gone = true
 	c.mu.Unlock()

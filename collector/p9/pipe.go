@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -221,6 +222,9 @@ func (c *Client) receivePipe(w *call, r *bufio.Reader, n int) error {
 			return full || err != unix.EAGAIN
 		})
 		switch {
+		case errors.Is(perr, os.ErrDeadlineExceeded) && c.wantedBack():
+			return c.leave(w, r, n-p.held)
+		case errors.Is(perr, os.ErrDeadlineExceeded): // somebody wanted what is filled by now
 		case perr != nil:
 			return perr
 		case full:
@@ -261,6 +265,5 @@ func (p *Pipe) fill(socket, n int) (full bool, err error) {
 func (c *Client) noRoom(w *call, r *bufio.Reader, rest int) error {
 	c.noPipes.Store(true)
 	w.err = ErrNoPipe
-	_, err := io.CopyN(io.Discard, r, int64(rest))
-	return err
+	return c.leave(w, r, rest)
 }

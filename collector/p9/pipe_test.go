@@ -191,3 +191,59 @@ func TestAPieceTakesOnlyItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// A server may stop in the middle of a read's data. Callers still leave when their contexts end, with nothing written to
+// their buffers or pipes afterwards, and the connection is whole when the rest comes.
+func TestAServerStopsInTheMiddleOfData(t *testing.T) {
+	for name, read := range map[string]func(f *Fid, ctx context.Context, into []byte) (int, error){
+		"memory": func(f *Fid, ctx context.Context, into []byte) (int, error) { return f.ReadAt(ctx, into, 0) },
+		"pipe": func(f *Fid, ctx context.Context, into []byte) (int, error) {
+			p := newPipe(t)
+			n, err := f.ReadPipe(ctx, p, len(into), 0)
+			io.ReadFull(p, into[:n])
+			return n, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := loopback(t)
+			c, got := scriptedOver(t, near, far)
+			defer c.Close()
+			f := &Fid{c: c, chunk: c.IOUnit()}
+			data := bytes.Repeat([]byte("x"), int(c.IOUnit()))
+			reply := func(tag uint16) []byte {
+				return answered(tRead+1, tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)...)
+			}
+			into := make([]byte, len(data))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { _, err := read(f, ctx, into); ended <- err }()
+			first := reply((<-got).tag)
+			far.Write(first[:len(first)/2])
+			for filling := false; !filling; time.Sleep(time.Millisecond) {
+				c.mu.Lock()
+				filling = c.filling != nil
+				c.mu.Unlock()
+			}
+			time.Sleep(20 * time.Millisecond) // until it waits for the rest
+			cancel()
+			within(t, "a read whose caller has left", func() {
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("it ended with %v", err)
+				}
+			})
+			clear(into) // the caller's own again
+			far.Write(first[len(first)/2:])
+			go func() { far.Write(reply((<-got).tag)) }()
+			again := make([]byte, len(data))
+			within(t, "the next read", func() {
+				if n, err := read(f, t.Context(), again); err != nil || !bytes.Equal(again[:n], data) {
+					t.Errorf("%d bytes: %v", n, err)
+				}
+			})
+			if !bytes.Equal(into, make([]byte, len(into))) {
+				t.Error("the buffer of a read that was given up was written to")
+			}
+		})
+	}
+}
