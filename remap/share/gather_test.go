@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 )
 
 // boundOf is the best common part of the targets by definition: no set of jobs gets more than some servers
@@ -133,5 +134,24 @@ func TestGatherSaysWhyNot(t *testing.T) {
 	near(t, "no jobs", none.Reached, []float64{.5, .5}, 1e-12)
 	if empty := Gather(p, Inside, nil); !empty.Reachable || len(empty.Jobs) != 0 {
 		t.Errorf("%+v", empty)
+	}
+}
+
+// A server that does next to nothing, less than numbers can be divided by, does not keep the division from its end when
+// the other servers have room.
+func TestAServerThatDoesNextToNothing(t *testing.T) {
+	p := mustPolicy(t, "size-fair")
+	for _, capacity := range []float64{1e-290, 1e-300, 1e-305, 1e-310, 5e-324, 0} {
+		hangs := busy("hangs", Job{Name: "stuck", Size: 1})
+		hangs.Capacity = capacity
+		serves := Report{Server: "serves", Capacity: 1e9, Jobs: []Work{{Job: Job{Name: "idle", Size: 1}}}}
+		round := make(chan Round, 1)
+		go func() { round <- Gather(p, Inside, []Report{hangs, serves}) }()
+		select {
+		case r := <-round:
+			near(t, fmt.Sprintf("beside a server of %g", capacity), r.Server[1], []float64{1}, 1e-9)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("beside a server of %g there is no end", capacity)
+		}
 	}
 }

@@ -82,6 +82,9 @@ func Divide(target []float64, places []Place) Split {
 	s := Split{Reached: make([]float64, len(target)), Server: make([][]float64, len(places)), Reachable: true, Least: 1}
 	for first := true; slices.Contains(g.done, false); first = false {
 		t, jobs, servers := g.settle()
+		if len(jobs) == 0 {
+			break // what is left to place is too little to reckon with
+		}
 		if first && t < 1-tolerance {
 			s.Reachable, s.Least, s.Crowded, s.Servers = false, t, jobs, servers
 		}

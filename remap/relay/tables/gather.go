@@ -38,7 +38,8 @@ type gatherer struct {
 // member is a relay as rounds know it.
 type member struct {
 	last     *relay.Report // nil: none yet, or it began anew
-	capacity float64       // cost per second while something always waited; 0: that was never so
+	worked   bool          // something always waited in an interval, so that capacity is known
+	capacity float64       // cost per second then; 0 is a forwarder that hangs
 	served   map[string]float64
 	silent   error // why it is not in the round
 }
@@ -184,7 +185,7 @@ func (g *gatherer) reports(tables map[topology.ForwarderID]relay.Table, answers 
 		known = max(known, r.Capacity)
 	}
 	for i := range reports {
-		if g.members[names[i]].capacity == 0 { // never seen at work: like the fastest of the others
+		if !g.members[names[i]].worked { // never seen at work: like the fastest of the others
 			reports[i].Capacity = known
 		}
 	}
@@ -203,10 +204,12 @@ func (g *gatherer) heard(f topology.ForwarderID, m *member, err error) {
 }
 
 // A relay at which something waited for most of an interval does what it can; how much that is is a mean that
-// forgets in about five intervals.
+// forgets in about five intervals. Of a forwarder that hangs nothing is left in the end: with numbers without a meaning
+// there is no dividing.
 const (
 	saturated = 0.8
 	forget    = 0.2
+	nothing   = 1.0 // cost per second; a single request costs more than ten thousand
 )
 
 // since makes the report of an interval: rates per second.
@@ -228,10 +231,12 @@ func (m *member) since(f topology.ForwarderID, t relay.Table, last *relay.Report
 	}
 	work(share.Job{Size: 1, Priority: 1}) // clients in no job
 	if (m.last.WaitedSeconds-last.WaitedSeconds)/seconds >= saturated {
-		if m.capacity == 0 {
-			m.capacity = all
+		if !m.worked {
+			m.worked, m.capacity = true, all
 		}
-		m.capacity += forget * (all - m.capacity)
+		if m.capacity += forget * (all - m.capacity); m.capacity < nothing {
+			m.capacity = 0
+		}
 	}
 	r.Capacity = max(m.capacity, all)
 	return r

@@ -39,3 +39,45 @@ func TestAnEndedJobHasNoPart(t *testing.T) {
 		t.Errorf("served, per second: %v; want 1000 for a and nothing of b, which has ended", served)
 	}
 }
+
+// A forwarder that has hung since the daemon began does nothing; it is not taken for one that was never asked for much.
+// Job a has work at both, b at the one that serves: they have half of that each.
+func TestAForwarderThatHangsFromTheStart(t *testing.T) {
+	g := newGatherer(&Config{Settings: Settings{Policy: "job-fair", Idle: share.Inside}})
+	table := func(names ...string) (rt relay.Table) {
+		for _, n := range names {
+			rt.Jobs = append(rt.Jobs, relay.Job{Row: share.Row{Job: n}})
+		}
+		return rt
+	}
+	tables := map[topology.ForwarderID]relay.Table{"hangs": table("a"), "serves": table("a", "b")}
+	var reports []share.Report
+	for second := range 3 {
+		at, cost := float64(second+1), int64(second)*1000
+		report := func(jobs map[string]relay.Served) answer {
+			return answer{report: relay.Report{UpSeconds: at, WaitedSeconds: at, Jobs: jobs}}
+		}
+		_, reports = g.reports(tables, map[topology.ForwarderID]answer{
+			"hangs":  report(map[string]relay.Served{"a": {WaitedSeconds: at}}),
+			"serves": report(map[string]relay.Served{"a": {Cost: cost, WaitedSeconds: at}, "b": {Cost: cost, WaitedSeconds: at}}),
+		})
+	}
+	round := share.Gather(g.policy, g.idle, reports)
+	if of := round.Server[1]; math.Abs(of[0]-of[1]) > 0.02 {
+		t.Errorf("of the forwarder that serves a has %.3f and b %.3f; want as much", of[0], of[1])
+	}
+}
+
+// Of what a forwarder did before it hung, nothing is left after a while: not even numbers too small to reckon with.
+func TestAForwarderThatHangsForLong(t *testing.T) {
+	g := newGatherer(&Config{Settings: Settings{Policy: "job-fair", Idle: share.Inside}})
+	tables := map[topology.ForwarderID]relay.Table{"hangs": {Jobs: []relay.Job{{Row: share.Row{Job: "a"}}}}}
+	for second := range 4000 {
+		at := float64(second + 1)
+		g.reports(tables, map[topology.ForwarderID]answer{"hangs": {report: relay.Report{UpSeconds: at, WaitedSeconds: at,
+			Jobs: map[string]relay.Served{"a": {Cost: min(int64(second), 5) * 1e9, WaitedSeconds: at}}}}})
+		if c := g.members["hangs"].capacity; second == 5 && c != 1e9 || second == 200 && c != 0 {
+			t.Errorf("after %d s it is said to do %g a second", second, c)
+		}
+	}
+}
