@@ -116,7 +116,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 				fid.ClunkLater()
 				return err
 			}
-			inode = n.child(ctx, s, nil, a, out)
+			inode = n.child(ctx, s, name, nil, a, out)
 			h.session, h.fid = s, fid
 			return nil
 		})

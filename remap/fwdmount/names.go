@@ -37,7 +37,7 @@ func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.Entry
 				fid.ClunkLater()
 				return err
 			}
-			inode = n.child(ctx, s, fid, a, out)
+			inode = n.child(ctx, s, name, fid, a, out)
 			return nil
 		})
 	})

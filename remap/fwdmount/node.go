@@ -137,18 +137,19 @@ func (n *node) stale(r *ref) bool {
 	return mine
 }
 
-// child makes the inode of a file that was just walked to or created, keeping its fid.
-func (n *node) child(ctx context.Context, s *session, fid *p9.Fid, a p9.Attr, out *fuse.EntryOut) *fs.Inode {
+// child makes the inode of a file that was just walked to by name or created, keeping its fid; without a fid there is none
+// to keep. A file that is known by that name keeps its inode: a new one would only be dropped for it, and its fid be lost.
+func (n *node) child(ctx context.Context, s *session, name string, fid *p9.Fid, a p9.Attr, out *fuse.EntryOut) *fs.Inode {
 	fill(&out.Attr, a)
-	c := &node{m: n.m}
-	inode := n.NewInode(ctx, c, fs.StableAttr{Mode: a.Mode & syscall.S_IFMT, Ino: a.QID.Path})
-	if fid == nil {
-		return inode
+	attr := fs.StableAttr{Mode: a.Mode & syscall.S_IFMT, Ino: a.QID.Path}
+	c := n.childNode(name)
+	if c == nil || c.StableAttr() != attr {
+		c = &node{m: n.m}
 	}
-	if known, ok := inode.Operations().(*node); ok {
-		c = known
+	inode := n.NewInode(ctx, c, attr)
+	if fid != nil {
+		c.release(c.keep(&ref{fid: fid, session: s, names: n.m.names.Load(), uses: 1}))
 	}
-	c.release(c.keep(&ref{fid: fid, session: s, names: n.m.names.Load(), uses: 1}))
 	return inode
 }
 
@@ -211,7 +212,7 @@ func (n *node) find(ctx context.Context, s *session, dir *p9.Fid, name string, o
 		fid.ClunkLater()
 		return nil, err
 	}
-	return n.child(ctx, s, fid, a, out), nil
+	return n.child(ctx, s, name, fid, a, out), nil
 }
 
 // withOpen is with; where the path is gone although the file is open, a server that knows open files
