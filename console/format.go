@@ -120,6 +120,17 @@ func wrapItems(items []string, w int) (lines []string) {
 	return lines
 }
 
+// Counted is a number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes.
+func Counted[T int | int64](n T, thing string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case strings.HasSuffix(thing, "s"):
+		thing += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // mega is bytes/s as MB/s (1e6), without decimals above 10.
 func mega(v *float64) string {
 	if v == nil {

@@ -79,7 +79,7 @@ func (l *Ledger) Expected() string {
 	if p == nil {
 		return "not known: no run like this one was measured"
 	}
-	text := fmt.Sprintf("%s by %d nodes in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes), p.IONodes, spell(p.IOSeconds), l.Runs)
+	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes), counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
 	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
 		ratio := *l.PlannedIOSeconds / *l.DefaultIOSeconds
 		if ratio > 0.995 && ratio < 1.005 { // as many forwarders as before: others, not more
@@ -89,7 +89,7 @@ func (l *Ledger) Expected() string {
 		}
 	}
 	if l.Own.Checked > 0 {
-		text += fmt.Sprintf("; such predictions for it were right %d of %d times", l.Own.Right, l.Own.Checked)
+		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right, counted(l.Own.Checked, "time"))
 	}
 	return text
 }

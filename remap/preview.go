@@ -142,7 +142,7 @@ func Title(p *Plan) string {
 	if p.title != "" {
 		return p.title
 	}
-	nodes := fmt.Sprintf("%d nodes", len(p.Moves))
+	nodes := counted(len(p.Moves), "node")
 	if len(p.Moves) == 1 {
 		nodes = string(p.Moves[0].Node)
 	}
@@ -150,7 +150,7 @@ func Title(p *Plan) string {
 		nodes = fmt.Sprintf("job %s (%s)", p.Job, nodes)
 	}
 	targets := targetsOf(p.Moves)
-	to := fmt.Sprintf("%d forwarders", len(targets))
+	to := counted(len(targets), "forwarder")
 	if len(targets) == 1 {
 		to = string(targets[0])
 	}
@@ -158,6 +158,14 @@ func Title(p *Plan) string {
 		to += ", dedicated"
 	}
 	return nodes + " -> " + to
+}
+
+// counted is a number of things as people say it: 1 node, 2 nodes.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // moveLines groups moves of the same way, in the order of their first node.
@@ -347,7 +355,7 @@ func (s *Situation) forEverybody(owners map[topology.ForwarderID]topology.JobID,
 
 func checkFloor(targets []topology.ForwarderID, p Plan, s *Situation, set Settings) []Check {
 	left := s.forEverybody(s.Owner, nil)
-	text := fmt.Sprintf("%d healthy forwarders for everybody (floor %d)", left, set.HealthyFloor)
+	text := fmt.Sprintf("%s for everybody (floor %d)", counted(left, "healthy forwarder"), set.HealthyFloor)
 	if p.Dedicated {
 		now := left
 		left = s.forEverybody(s.Owner, targets)

@@ -17,8 +17,7 @@ var onlyTerminal = map[string]string{
 	"plan":      "A x B s e enter tab", // there while they can be done: the plan of this test is not the reader's
 	"findings":  "A tab",               // a form of the page; open and closed ones stand in one list
 	"finding":   "A",
-	"calendar":  "enter", // its rows are pictures
-	"pattern":   "tab",   // both halves stand on one page
+	"pattern":   "tab", // both halves stand on one page
 	"shares":    "tab enter",
 	"runs":      "< > r", // by the heads of its columns; the keys move among the job's forwarders
 }

@@ -106,3 +106,38 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/overview?at=yesterday")
 	b.says("is no time")
 }
+
+// A line of the calendar opens the second that it begins with, by its key and by a click.
+func TestTheCalendarOpensThePastInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := newSite(t, siteOptions{})
+	s.run(300)
+	for row, do := range map[int]func(){
+		1: func() { b.key("j"); b.key(enter) },
+		2: func() {
+			b.until("it is clicked", "(() => { document.querySelectorAll('tbody tr')[2].click(); return true; })()")
+		},
+	} {
+		b.open("http://" + s.tcp + "/occupancy")
+		b.until("the newest line is chosen", "document.querySelector('tbody tr')?.classList.contains('sel')")
+		said := js[string](b, fmt.Sprintf("document.querySelectorAll('tbody tr')[%d].children[0].textContent", row))
+		do()
+		b.until("the past of "+said, fmt.Sprintf("location.pathname === '/overview' && new Date(new URLSearchParams(location.search).get('at')).toTimeString().startsWith('%s:00')", said))
+		b.says("REPLAY")
+	}
+}
+
+// One thing is not said as many, in the browser as in the terminal.
+func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := newSite(t, siteOptions{})
+	s.run(120)
+	startTwo(t, s)
+	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+		t.Fatalf("%d %s", res.StatusCode, body)
+	}
+	b.open("http://" + s.tcp + "/plans/P-000001")
+	b.says("1 compute node changes forwarder")
+	js[any](b, `void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', 'format.js')).then((m) => { window.said = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => m.counted(n, x))).join(', '); })`)
+	b.until("the counts are said", "window.said === '0 jobs, 0 processes, 1 job, 1 process, 2 jobs, 2 processes'")
+}

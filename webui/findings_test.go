@@ -66,7 +66,7 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		}
 	}
 	v = get[console.FindingView](s, "/api/v1/findings/F-0001")
-	if n := len(v.Changes); n != 5 || v.Changes[2].Why != "silenced for 4h0m0s: its array rebuilds" || v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
+	if n := len(v.Changes); n != 5 || v.Changes[2].Why != "silenced for 4h: its array rebuilds" || v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
 		t.Errorf("its life is %+v", v)
 	}
 	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject=F-0001")

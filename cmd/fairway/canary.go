@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
+	"fairway/console"
 	"fairway/remap"
 	"fairway/webui/client"
 )
@@ -45,7 +46,7 @@ func printCanary(w io.Writer, c remap.Canary) error {
 		_, err := fmt.Fprintln(w, "failed:", c.Error)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s, peers: %d forwarders\n", c.At.Local().Format("15:04:05"), c.PeersOf)
+	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"), console.Counted(c.PeersOf, "forwarder"))
 	return err
 }
 

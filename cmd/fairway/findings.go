@@ -194,7 +194,7 @@ func newReturn(o *options) *cobra.Command {
 				if err != nil || o.json {
 					return orJSON(c.OutOrStdout(), f, err)
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; %d forwarders stay excluded\n", args[0], len(f.Exclusions))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; excluded still: %s\n", args[0], console.Counted(len(f.Exclusions), "forwarder"))
 				return err
 			})
 		},

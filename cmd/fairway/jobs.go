@@ -71,9 +71,9 @@ type jobAndRuns struct {
 }
 
 func printJob(w io.Writer, j jobAndRuns) error {
-	fmt.Fprintf(w, "job %s  %s  user %s  %d nodes  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User), j.NodeCount, stamp(j.Start), stamp(j.End))
+	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User), console.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
-		fmt.Fprintf(w, "%d nodes on %s\n", j.Forwarders[f], f)
+		fmt.Fprintf(w, "%s on %s\n", console.Counted(j.Forwarders[f], "node"), f)
 	}
 	if len(j.Plans) > 0 {
 		fmt.Fprintf(w, "plans %s\n", strings.Join(j.Plans, " "))
@@ -108,10 +108,10 @@ func printJob(w io.Writer, j jobAndRuns) error {
 func printProfile(w io.Writer, when string, f *history.Profile) {
 	who := "I/O"
 	if f.IONodes > 0 {
-		who = fmt.Sprintf("%d nodes did I/O", f.IONodes)
+		who = console.Counted(f.IONodes, "node") + " did I/O"
 	}
-	fmt.Fprintf(w, "%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %d phases, %.0f %% reported\n",
-		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec, len(f.Phases), 100*f.Coverage)
+	fmt.Fprintf(w, "%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% reported\n",
+		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec, console.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
 			fmt.Fprintf(w, "waited for %s %.0f %% of its nodes' time\n", one.Forwarder, 100*one.Share)
@@ -121,7 +121,7 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 
 // printComparison says where a job stands among the runs like it.
 func printComparison(w io.Writer, v *console.JobRuns) {
-	fmt.Fprintf(w, "%d ended runs like it (user, application, project and nodes)\n", v.All)
+	fmt.Fprintf(w, "%s like it (user, application, project and nodes)\n", console.Counted(v.All, "ended run"))
 	type spread struct {
 		name, unit string
 		of         *console.Spread

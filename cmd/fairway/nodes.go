@@ -87,7 +87,7 @@ func printNode(w io.Writer, n console.NodeView) error {
 	}
 	for _, src := range n.Sources {
 		if src.Err != "" {
-			fmt.Fprintf(w, "source %s fails (%d times since the agent's start): %s\n", src.Name, src.Failures, src.Err)
+			fmt.Fprintf(w, "source %s fails (%s since the agent's start): %s\n", src.Name, console.Counted(int64(src.Failures), "time"), src.Err)
 		}
 	}
 	rows := [][]string{}

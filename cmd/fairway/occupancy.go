@@ -55,7 +55,7 @@ func printOccupancy(w io.Writer, v console.OccupancyView) error {
 		return err
 	}
 	if len(v.NoPeak) > 0 {
-		_, err := fmt.Fprintf(w, "not counted, their peak is not known (peak_bytes_per_sec in fairwayd.toml): %d forwarders\n", len(v.NoPeak))
+		_, err := fmt.Fprintf(w, "not counted, their peak is not known (peak_bytes_per_sec in fairwayd.toml): %s\n", console.Counted(len(v.NoPeak), "forwarder"))
 		return err
 	}
 	return nil

@@ -126,7 +126,7 @@ func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart boo
 		return err
 	}
 	for _, c := range v.Cycles {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %d nodes: %s\n", printable(c.App), printable(c.User), c.Nodes, c.Why)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", printable(c.App), printable(c.User), console.Counted(c.Nodes, "node"), c.Why)
 	}
 	for _, name := range v.LeftOut {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n", printable(name))

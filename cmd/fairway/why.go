@@ -42,7 +42,7 @@ func printCause(w io.Writer, v console.JobCause) error {
 		fmt.Fprintf(w, "forwarders: %v\n", v.Forwarders)
 	}
 	for _, l := range v.Logs {
-		fmt.Fprintf(w, "%s  %d processes  %s\n", printable(l.App), l.Procs, stamp(l.Start))
+		fmt.Fprintf(w, "%s  %s  %s\n", printable(l.App), console.Counted(l.Procs, "process"), stamp(l.Start))
 		for _, d := range []struct {
 			name string
 			a    *rootcause.Answer

@@ -295,6 +295,9 @@ func (d *Dispatcher) propose(ctx context.Context, r *Request, j *job, moves []re
 // reason is the decision in a sentence for the audit.
 func reason(policy string, d *dfra.Decision) string {
 	text := fmt.Sprintf("%s: %s on %d forwarders", policy, d.Action, d.Count)
+	if d.Count == 1 {
+		text = fmt.Sprintf("%s: %s on 1 forwarder", policy, d.Action)
+	}
 	if n := len(d.Reasons); n > 0 {
 		text += "; " + d.Reasons[n-1].Text
 	}

@@ -107,7 +107,7 @@ func clocksCheck(h health) console.Check {
 	if worst < 0 {
 		word = "behind, or its seconds come late"
 	}
-	c.Level, c.Text = console.CheckFailed, fmt.Sprintf("%d nodes' clocks are off, the worst %s %s: %s", len(bad), worst.Abs().Round(100*time.Millisecond), word, some(bad))
+	c.Level, c.Text = console.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s", console.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
 	c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
 	return c
 }
@@ -204,7 +204,7 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Chec
 	defer cancel()
 	says, err := driver.Observe(ctx, ask)
 	if err != nil {
-		c.Level, c.Text, c.Fix = console.CheckFailed, fmt.Sprintf("asked %d compute nodes: %v", len(ask), err), "such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
+		c.Level, c.Text, c.Fix = console.CheckFailed, fmt.Sprintf("asked %s: %v", console.Counted(len(ask), "compute node"), err), "such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
 		return c
 	}
 	for _, n := range ask {

@@ -2,7 +2,7 @@
 // each method costs in locks, which one is advised, and the hints that say so to MPI-IO.
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { missing, volume } from './format.js?v=__V__';
+import { counted, missing, volume } from './format.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 import { s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
@@ -52,7 +52,7 @@ const nothing = () => [h('p.empty', null, 'No file of this job was written by se
 function about(v) {
   const f = v.files[v.file];
   /** @type {[string, string|Node][]} */
-  const lines = [['file', f.name || missing], ['written', `${volume(f.bytes)} by ${f.procs} processes of ${f.app || missing}, through ${f.through === 'not known' ? 'what is not known' : f.through}`]];
+  const lines = [['file', f.name || missing], ['written', `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ${f.through === 'not known' ? 'what is not known' : f.through}`]];
   if (v.problem) lines.push(['missing', v.problem]);
   else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', null, v.advice.why)]);
   const facts = h('dl.facts', null, ...lines.flatMap(([k, t]) => [h('dt', null, k), h('dd', null, t)]));

@@ -53,10 +53,10 @@ export async function findingPage(app, id) {
     evidence.replaceChildren(...Object.entries(last?.frozen.series ?? {}).sort().map(([name, points]) => h('tr', null, h('td', null, name), h('td', null, spark(points)), h('td.num', null, amount(name, points.at(-1).v)), h('td.num', null, last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])))));
   }
   draw();
-  const th = (/** @type {string[]} */ ...names) => h('thead', null, h('tr', null, ...names.map((n) => h(n === 'NOW' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
+  const th = (/** @type {string[]} */ ...names) => h('thead', null, h('tr', null, ...names.map((n) => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
   return {
     title: id,
-    el: h('div', null, head, sentence, facts, act.form, h('h2', null, 'Life'), h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)), at, h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'NOW', 'PEERS'), evidence))),
+    el: h('div', null, head, sentence, facts, act.form, h('h2', null, 'Life'), h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)), at, h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence))),
     past: load,
     update(o) {
       if (app.at()) return;
@@ -173,7 +173,7 @@ function actions(app, current, done) {
 function amount(name, v) {
   if (name.endsWith('_bytes')) return `${mega(v)} MB/s`;
   if (/_(exec|wait|time)$|^probe_/.test(name)) return `${millis(v)} ms`;
-  return number(v);
+  return name.endsWith('_ops') ? `${number(v)}/s` : number(v);
 }
 
 /** A small line of a frozen series; a second without a value leaves a gap. @param {{t: number, v: number}[]} points */

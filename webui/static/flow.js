@@ -1,6 +1,6 @@
 // Which way the bytes of jobs take, and how much jobs stand in each other's way; both of now.
 import { h, setText } from './h.js?v=__V__';
-import { mega, missing, ratio } from './format.js?v=__V__';
+import { counted, mega, missing, ratio } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { level, ramp, darkSteps } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
@@ -22,7 +22,7 @@ function totals(links, of) {
 export function flowPicture(f, app, job) {
   const links = f.links.filter((/** @type {any} */ l) => bytes(l) > 0);
   if (!links.length || job && !links.some((/** @type {any} */ l) => l.job === job)) return h('p.empty', null, job ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.` : 'No job moves bytes this second, or nobody tells of jobs: mounts tell when the job\'s number is in their environment, forwarders and Lustre servers by their own counters.');
-  const byJob = totals(links, (l) => l.job), jobName = job ? (/** @type {string} */ j) => (j === job ? j : (byJob.size === 2 ? '1 neighbour' : `${byJob.size - 1} neighbours`)) : largest(byJob, 12, 'jobs');
+  const byJob = totals(links, (l) => l.job), jobName = job ? (/** @type {string} */ j) => (j === job ? j : (counted(byJob.size - 1, 'neighbour'))) : largest(byJob, 12, 'jobs');
   const fwdName = largest(totals(links, (l) => l.forwarder), 20, 'forwarders'), serverName = largest(totals(f.storage, (l) => l.server), 20, 'servers');
   const keys = [...byJob].sort((a, b) => b[1] - a[1]).map(([j]) => jobName(j)).filter((j, i, all) => all.indexOf(j) === i).slice(0, 6);
   /** @type {Map<string, import('./sankey.js').Band>} */
@@ -36,8 +36,8 @@ export function flowPicture(f, app, job) {
   for (const l of links) add(0, jobName(l.job), fwdName(l.forwarder), l);
   for (const l of f.storage) if (l.forwarder) add(1, fwdName(l.forwarder), serverName(l.server), l);
   const heads = ['job, MB/s', 'forwarder', ...(f.storage.length ? ['storage server'] : [])];
-  const svg = sankey([...bands.values()], heads, keys, { label: `bytes of ${byJob.size} jobs over forwarders; the same numbers stand in the table below`, go: (c, id) => (c === 0 && byJob.has(id) ? app.go(`/jobs/${encodeURIComponent(id)}`) : c === 1 && !id.includes(' ') ? app.go(`/forwarders/${id}`) : undefined) });
-  const said = [f.storage_unknown && `The flow stops at the forwarder: ${f.storage_unknown}.`, [...bands.values()].some((b) => b.estimated) && 'Dashed and ~ are estimated: what a job moves at a server is measured, and split over its forwarders as its bytes are there.', f.left && `${f.left} smaller links are left out.`].filter(Boolean);
+  const svg = sankey([...bands.values()], heads, keys, { label: `bytes of ${counted(byJob.size, 'job')} over forwarders; the same numbers stand in the table below`, go: (c, id) => (c === 0 && byJob.has(id) ? app.go(`/jobs/${encodeURIComponent(id)}`) : c === 1 && !id.includes(' ') ? app.go(`/forwarders/${id}`) : undefined) });
+  const said = [f.storage_unknown && `The flow stops at the forwarder: ${f.storage_unknown}.`, [...bands.values()].some((b) => b.estimated) && 'Dashed and ~ are estimated: what a job moves at a server is measured, and split over its forwarders as its bytes are there.', f.left && `Left out: ${counted(f.left, 'smaller link')}.`].filter(Boolean);
   return h('div', null, h('div.scroll', null, /** @type {any} */ (svg)), ...said.map((t) => h('p.dim', null, t)));
 }
 
@@ -100,7 +100,7 @@ export async function matrixPage(app, q) {
     const m = await get('/api/v1/interference');
     table.update(m.cells.filter((/** @type {any} */ c) => c.job !== c.by));
     alone.hidden = !m.jobs.length || table.rows.length > 0;
-    setText(said, [m.jobs.length ? 'A row is a job, a column one that it meets on its forwarders; digits are tenths, . is below a hundredth. ! a finding blames the column\'s job there.' : '', m.left ? `${m.left} jobs with fewer bytes are left out.` : '', m.no_peak.length ? `${m.no_peak.length} forwarders count in no pressure because their peak is not known: set peak_bytes_per_sec in fairwayd.toml.` : ''].filter(Boolean).join(' '));
+    setText(said, [m.jobs.length ? 'A row is a job, a column one that it meets on its forwarders; digits are tenths, . is below a hundredth. ! a finding blames the column\'s job there.' : '', m.left ? `Left out: ${counted(m.left, 'job')} with fewer bytes.` : '', m.no_peak.length ? `Counted in no pressure because their peak is not known: ${counted(m.no_peak.length, 'forwarder')}. Set peak_bytes_per_sec in fairwayd.toml.` : ''].filter(Boolean).join(' '));
     picture.replaceChildren(m.jobs.length ? h('div.scroll', null, /** @type {any} */ (matrix(m, value))) : h('p.empty', null, 'No job moves bytes this second, so none stands in another\'s way. The matrix fills by itself.'));
   };
   await load();
@@ -123,6 +123,6 @@ function matrix(m, value) {
       s('title', {}, `${c.job} meets ${c.by} on ${c.forwarders.slice(0, 8).join(' ')}: pressure ${ratio(c.pressure)} %, share ${ratio(c.share)} %${c.finding ? `, ${c.finding}` : ''}`)),
     s('text', { x: x + CELL / 2 - 0.5, y: y + CELL / 2 + 4, 'text-anchor': 'middle', ...(lev >= 0 ? { fill: lev < darkSteps ? '#fff' : '#000', class: 'on' } : {}) }, c.finding ? `${digit}!` : digit));
   });
-  return s('svg', { class: 'matrix', width: SIDE + n * CELL + 20, height: SIDE + n * CELL + 4, role: 'img' }, s('title', {}, `interference of ${n} jobs; the pairs stand in the table below`),
+  return s('svg', { class: 'matrix', width: SIDE + n * CELL + 20, height: SIDE + n * CELL + 4, role: 'img' }, s('title', {}, `interference of ${counted(n, 'job')}; the pairs stand in the table below`),
     ...m.jobs.flatMap((/** @type {string} */ j, /** @type {number} */ i) => [s('text', { x: SIDE - 6, y: SIDE + i * CELL + 14, 'text-anchor': 'end' }, j), s('text', { transform: `translate(${SIDE + i * CELL + 14} ${SIDE - 6}) rotate(-60)` }, j)]), ...cells);
 }

@@ -24,6 +24,9 @@ export function volume(v) {
   return `${v.toFixed(0)} B`;
 }
 
+/** A number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes. @param {number} n @param {string} thing */
+export const counted = (n, thing) => `${n} ${thing}${n === 1 ? '' : thing.endsWith('s') ? 'es' : 's'}`;
+
 /** @param {number} ms @returns {string} */
 export function age(ms) {
   const s = Math.max(0, ms) / 1000;

@@ -1,6 +1,6 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, kindWords, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
+import { age, clock, counted, kindWords, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
@@ -97,7 +97,7 @@ export async function forwarderPage(app, id) {
     const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy || lonely ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
-      ['serves', `${d.client_nodes.length} compute nodes${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
+      ['serves', `${counted(d.client_nodes.length, 'compute node')}${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
       ['read', newest('read_bytes') + peers('read_bytes')], ['write', newest('write_bytes') + peers('write_bytes')],
       ['queue', newest('queue_len') + peers('queue_len')], ['metadata', `${newest('meta_ops')}, wait ${newest('meta_wait')}${peers('meta_wait')}`],
     ];
@@ -200,7 +200,7 @@ export async function forwarderPage(app, id) {
 /** What a canary found, beside the middle of the other forwarders'. @param {any} c */
 function canaryWords(c) {
   const one = (/** @type {string} */ name) => { const p = c.peers[`${name}_seconds`]; return `${name} ${millis(c.took[`${name}_seconds`])} ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`; };
-  const rest = c.error ? `FAILED: ${c.error}` : c.peers_of ? `peers: ${c.peers_of} forwarders` : 'no other forwarder was probed yet';
+  const rest = c.error ? `FAILED: ${c.error}` : c.peers_of ? `peers: ${counted(c.peers_of, 'forwarder')}` : 'no other forwarder was probed yet';
   return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
 }
 

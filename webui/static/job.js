@@ -1,7 +1,7 @@
 // One job: what it does now, what was decided for it and by which rules, which way its bytes take,
 // whom it meets there, and what it did when it has ended.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
+import { age, clock, counted, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
 import { mark } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -37,7 +37,7 @@ export async function jobPage(app, id, toRuns) {
 
   function draw() {
     const run = ended() ? `ended ${clock(j.end)} after ${age(Date.parse(j.end) - Date.parse(j.start))}` : `running ${age(app.now() - Date.parse(j.start))}`;
-    setText(title, `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${j.node_count} nodes  ${run}`);
+    setText(title, `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${counted(j.node_count, 'node')}  ${run}`);
     /** @type {[string, Node|string][]} */
     const lines = [];
     if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} ops/s`], ['so far', soFar(j, app.now())]);
@@ -103,7 +103,7 @@ function soFar(j, now) {
   const p = j.so_far;
   if (!p) return 'not known: none of its nodes has been heard yet';
   const late = Date.parse(j.watched_since) - Date.parse(j.start), seen = (now - Date.parse(j.watched_since)) / 1000;
-  return `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ${(p.phases ?? []).length} phase${p.phases?.length === 1 ? '' : 's'} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`;
+  return `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ${counted((p.phases ?? []).length, 'phase')} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`;
 }
 
 /** What the policy said at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */
@@ -111,14 +111,14 @@ function decision(a, ended) {
   const head = h('h2', null, 'Decision');
   if (!a) return ended ? [] : [head, h('p.dim', null, 'Not known: no policy was asked for this job since the daemon\'s start. The batch system asks by fairway hook dispatch.')];
   const d = a.decision;
-  const text = `${d.action} by policy ${a.policy}${d.remap ? `: ${d.count} forwarders, ${d.wanted} wanted` : ''}`;
+  const text = `${d.action} by policy ${a.policy}${d.remap ? `: ${counted(d.count, 'forwarder')}, ${d.wanted} wanted` : ''}`;
   const out = a.refused ? `not proposed: ${a.refused}` : '';
   const rules = d.reasons.map((/** @type {any} */ r) => h('tr', null, h('td', null, h(`span.check${r.passed ? '' : '.red'}`, null, r.rule)), h('td.num', null, amount(r.rule, r.value)), h('td.num', null, amount(r.rule, r.threshold)), h('td.wrap', null, r.text)));
   const meets = d.interference.map((/** @type {any} */ n) => h('div.check.amber', null, 'job ', h('a', { href: `/jobs/${encodeURIComponent(n.job)}` }, n.job), ` would disturb it: ${n.why.join(', ')}`));
-  const q = a.prediction, own = q?.own.predicted ? `; predictions for it were right ${ratio(q.own.within / q.own.predicted)} % of ${q.own.predicted} times` : '';
+  const q = a.prediction, own = q?.own.predicted ? `; predictions for it were right ${ratio(q.own.within / q.own.predicted)} % of ${counted(q.own.predicted, 'time')}` : '';
   return [head, h('p.strong', null, text, a.plan ? '; plan ' : '', a.plan ? h('a', { href: `/plans/${a.plan}` }, a.plan) : '', a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : ''), out ? h('p', null, out) : '',
     h('div.scroll', null, h('table', null, h('caption.sr', null, 'rules in the order tried'), h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'RULE'), h('th.num', { scope: 'col' }, 'VALUE'), h('th.num', { scope: 'col' }, 'LIMIT'), h('th', { scope: 'col' }, 'IN WORDS'))), h('tbody', null, ...rules))),
-    ...meets, q ? h('p.dim', null, `from the newest of ${q.depth} earlier run${q.depth === 1 ? '' : 's'}${own}`) : ''];
+    ...meets, q ? h('p.dim', null, `from the newest of ${counted(q.depth, 'earlier run')}${own}`) : ''];
 }
 
 /** @param {string} rule @param {number} v */
@@ -135,6 +135,6 @@ function profile(j) {
     const tip = () => s('title', {}, `${age(x.seconds * 1000)} from ${age(x.at_seconds * 1000)} on: read ${volume(x.read_bytes)}, wrote ${volume(x.write_bytes)}, ${number(x.meta_ops)} metadata operations`);
     return [s('rect', { class: 'piece odd', x: at, width: w, y: 44 - read, height: read }, tip()), s('rect', { class: 'piece', x: at, width: w, y: 44 - high, height: Math.max(1, high - read) }, tip())];
   });
-  return [h('h2', null, 'What it did'), h('p', null, `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}, ${p.io_nodes} nodes did I/O for ${age(p.io_seconds * 1000)}; peak ${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`),
-    bars.length ? h('div.scroll', null, /** @type {any} */ (s('svg', { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' }, s('title', {}, `${p.phases.length} phases of I/O over the run; dark writes, light reads`), ...bars, s('text', { x: 0, y: 58 }, 'start'), s('text', { x: W, y: 58, class: 'end' }, age(long * 1000))))) : ''];
+  return [h('h2', null, 'What it did'), h('p', null, `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}, ${counted(p.io_nodes, 'node')} did I/O for ${age(p.io_seconds * 1000)}; peak ${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`),
+    bars.length ? h('div.scroll', null, /** @type {any} */ (s('svg', { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' }, s('title', {}, `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`), ...bars, s('text', { x: 0, y: 58 }, 'start'), s('text', { x: W, y: 58, class: 'end' }, age(long * 1000))))) : ''];
 }

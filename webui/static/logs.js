@@ -2,7 +2,7 @@
 // as long as it did.
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { number, ratio, volume as size } from './format.js?v=__V__';
+import { counted, number, ratio, volume as size } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { Parallel, s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
@@ -26,7 +26,7 @@ export async function logsPage(app, q) {
   table.limit = 200;
   const plot = new Parallel([amount('bytes_per_sec', 'per second', size), share('small', 'small'), share('nonconsec', 'nonconsec'), share('collective', 'collective'),
     amount('osts', 'OSTs'), amount('procs_per_ost', 'procs/OST'), share('longest_share', 'one file'), amount('node_count', 'nodes')].filter((a) => rows.some((r) => a.value(r) !== null)),
-  { id: (r) => r.key, group: (r) => r.app, kept: (kept) => { table.update(kept); said.textContent = `${kept.length} of ${rows.length} jobs`; }, picked: (id) => { table.selected = id; plot.mark(id); table.update(table.rows); } });
+  { id: (r) => r.key, group: (r) => r.app, kept: (kept) => { table.update(kept); said.textContent = `${kept.length} of ${counted(rows.length, 'job')}`; }, picked: (id) => { table.selected = id; plot.mark(id); table.update(table.rows); } });
   const said = h('span');
   plot.update(rows);
   const legend = plot.groups.slice(0, hues.length - 1).map((g) => h('span', null, mark(plot.hue(g)), ` ${g}`));
@@ -53,7 +53,7 @@ export async function whyPage(app, id) {
     return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')] },
       el: h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), h('p.empty', null, 'No log of this job is in the archive, so what its I/O waited for is not known. ', h('code', null, 'fairway import PATH'), ' on the daemon\'s host takes its Darshan logs in; enter opens the job.')) };
   }
-  const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${l.procs} processes  ${l.start.slice(0, 19)}Z`),
+  const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
     .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
   const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
   const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
@@ -80,6 +80,6 @@ function strip(a) {
   const W = 1000, from = a.critical[0].start, last = a.critical[a.critical.length - 1].end, scale = W / Math.max(1e-9, last - from);
   const blocks = a.critical.map((/** @type {any} */ c, /** @type {number} */ i) => s('rect', { x: (c.start - from) * scale, width: Math.max(0.5, c.exclusive * scale), y: 2, height: 26, class: i % 2 ? 'piece odd' : 'piece' },
     s('title', {}, `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`)));
-  return h('div.scroll', null, s('svg', { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' }, s('title', {}, `critical path of ${a.critical.length} files from ${number(from)} to ${number(last)} s; the files stand in the table below`), ...blocks,
+  return h('div.scroll', null, s('svg', { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' }, s('title', {}, `critical path of ${counted(a.critical.length, 'file')} from ${number(from)} to ${number(last)} s; the files stand in the table below`), ...blocks,
     s('text', { x: 0, y: 43 }, `${number(from)} s`), s('text', { x: W, y: 43, class: 'end' }, `${number(last)} s`)));
 }

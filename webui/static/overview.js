@@ -1,7 +1,7 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, kindWords, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { age, clock, counted, kindWords, mega, millis, number, ratio, sum } from './format.js?v=__V__';
 import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -39,7 +39,7 @@ export function summary(o) {
   }
   const [unit, scale] = Math.max(bytes ?? 0, peak) < 1e10 ? ['MB/s', 1e6] : ['GB/s', 1e9]; // as the terminal chooses
   const now = bytes === null ? '-' : number(bytes / scale);
-  return [`${o.forwarders.length} forwarders: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : `${o.jobs} jobs`, `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`].filter(Boolean);
+  return [`${counted(o.forwarders.length, 'forwarder')}: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : counted(o.jobs, 'job'), `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`].filter(Boolean);
 }
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {import('./app.js').Page|Promise<import('./app.js').Page>} */
@@ -247,7 +247,7 @@ function computePage(app, q) {
       draw();
       let busy = 0, unknown = 0;
       for (const c of g.cells) { if (c < 10) busy++; if (c === 255) unknown++; }
-      line.replaceChildren(h('span', null, `${g.cells.length} compute nodes: ${busy} busy ${g.cells.length - busy - unknown} idle ${unknown} without a fresh value`), h('span', null, `colour: ${metric.title} (m)`));
+      line.replaceChildren(h('span', null, `${counted(g.cells.length, 'compute node')}: ${busy} busy ${g.cells.length - busy - unknown} idle ${unknown} without a fresh value`), h('span', null, `colour: ${metric.title} (m)`));
       if (!legend.childElementCount) legend.append(h('span', null, 'blank idle'), h('span', null, `0-9 tenths of ${metric.full(g.full)} `), rampCanvas(), h('span', null, 'grey: no fresh value'));
       if (generation !== g.generation) {
         generation = g.generation;

@@ -1,6 +1,8 @@
 // Parallel coordinates: one line a row across axes side by side, and a range on any axis that keeps
 // only the lines through it (IOMiner's Figures 11 and 12).
 
+import { counted } from './format.js?v=__V__';
+
 const NS = 'http://www.w3.org/2000/svg';
 
 /** An SVG element. @param {string} tag @param {Record<string, any>} [attrs] @param {...(Node|string)} children @returns {SVGElement} */
@@ -87,7 +89,7 @@ export class Parallel {
       return s('g', {}, s('line', { class: 'axis', x1: x, x2: x, y1: TOP, y2: TOP + H }), s('text', { x, y: 12, class: 'head' }, a.head),
         s('text', { x, y: 27 }, a.text(hi)), s('text', { x, y: TOP + H + 14 }, a.text(lo)), s('text', { x, y: TOP + H + LOST + 14 }, '-'), range, hit);
     });
-    this.svg.replaceChildren(s('title', {}, `${this.rows.length} jobs over ${this.axes.map((a) => a.head).join(', ')}; the same numbers stand in the table below`), ...lines, ...axes);
+    this.svg.replaceChildren(s('title', {}, `${counted(this.rows.length, 'job')} over ${this.axes.map((a) => a.head).join(', ')}; the same numbers stand in the table below`), ...lines, ...axes);
   }
 
   /** @param {number} i @param {SVGElement} hit @param {SVGElement} shown */

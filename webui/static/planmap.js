@@ -1,7 +1,7 @@
 // A plan's moves as a map: where its compute nodes are before, where after, and what that makes of
 // each forwarder that it touches.
 import { h } from './h.js?v=__V__';
-import { missing, ratio } from './format.js?v=__V__';
+import { counted, missing, ratio } from './format.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 
@@ -34,10 +34,10 @@ export function planMap(app, p) {
   const named = new Map(rows.map((r) => [r.id, r]));
   const say = (/** @type {number} */ col, /** @type {string} */ id, /** @type {number} */ n) => {
     const r = named.get(id), clients = col ? r?.after : r?.before;
-    return `${id}  ${col ? '+' : '-'}${n}${clients === undefined ? '' : ` ${col ? '=' : 'of'} ${clients} clients`}`;
+    return `${id}  ${col ? '+' : '-'}${n}${clients === undefined ? '' : ` ${col ? '=' : 'of'} ${counted(clients, 'client')}`}`;
   };
   const keys = [...leave].sort((a, b) => b[1] - a[1]).map(([id]) => fromName(id)).filter((id, i, all) => all.indexOf(id) === i).slice(0, 6);
-  const svg = sankey([...bands.values()], ['before', 'after'], keys, { label: `${p.moves.length} compute nodes before and after; the numbers stand in the table below`, say, amount: (n) => `${n} nodes`, left: 260, right: 260, go: (_, id) => { if (named.has(id) && id !== unknown) app.go(`/forwarders/${encodeURIComponent(id)}`); } });
+  const svg = sankey([...bands.values()], ['before', 'after'], keys, { label: `${counted(p.moves.length, 'compute node')} before and after; the numbers stand in the table below`, say, amount: (n) => counted(n, 'node'), left: 260, right: 260, go: (_, id) => { if (named.has(id) && id !== unknown) app.go(`/forwarders/${encodeURIComponent(id)}`); } });
   const table = new Table([
     { name: 'node', head: 'FORWARDER', text: (r) => r.id }, { name: 'state', head: 'STATE', text: (r) => r.state ?? missing }, { name: 'occ', head: 'OCC %', num: true, text: (r) => ratio(r.occupancy), value: (r) => r.occupancy },
     { name: 'before', head: 'CLIENTS BEFORE', num: true, text: (r) => String(r.before ?? missing), value: (r) => r.before }, { name: 'after', head: 'AFTER', num: true, text: (r) => String(r.after ?? missing), value: (r) => r.after }, { name: 'change', head: 'CHANGE', num: true, text: (r) => (r.change > 0 ? `+${r.change}` : String(r.change)), value: (r) => r.change },

@@ -1,6 +1,6 @@
 // Plans: the list, one plan with its preview, approval and progress, and proposing one by hand.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, mega, ratio } from './format.js?v=__V__';
+import { age, clock, counted, mega, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
@@ -57,7 +57,7 @@ export async function planPage(app, id) {
     setText(meta, `proposed by ${p.proposer} ${clock(p.created)}   ${said(p.state)}${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`);
     const lines = all ? p.moves.map((/** @type {any} */ m) => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
     facts.replaceChildren(...[
-      ['change', h('div', null, h('div', null, `${n} compute node${n === 1 ? '' : 's'} change${n === 1 ? 's' : ''} forwarder`), h('pre', { class: 'wrap' }, lines.join('\n')))],
+      ['change', h('div', null, h('div', null, `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`), h('pre', { class: 'wrap' }, lines.join('\n')))],
       ['reason', p.reason || '-'],
       ...(p.expected ? [['expected', p.expected]] : []), ...(p.outcome ? [['measured', p.outcome]] : []),
       p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
@@ -85,7 +85,7 @@ export async function planPage(app, id) {
 
   function needs() {
     const given = (p.approvals ?? []).filter((/** @type {any} */ a) => a.hash === p.preview_hash);
-    return `${p.needs} approval${p.needs === 1 ? '' : 's'}${p.needs > 1 ? ' because the plan is big or a check is amber' : ''}${given.length ? ` (${given.length} of ${p.needs}: ${given.map((/** @type {any} */ a) => a.by).join(', ')})` : ''}; never by the proposer`;
+    return `${counted(p.needs, 'approval')}${p.needs > 1 ? ' because the plan is big or a check is amber' : ''}${given.length ? ` (${given.length} of ${p.needs}: ${given.map((/** @type {any} */ a) => a.by).join(', ')})` : ''}; never by the proposer`;
   }
 
   /** @param {number} n */
@@ -191,7 +191,7 @@ export async function proposePage(app, q) {
   const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
   const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
   const error = h('p.error', { role: 'alert', hidden: true }), chosen = h('p');
-  const el = h('div', null, h('h1', null, `Propose: move ${nodes.length} client${nodes.length === 1 ? '' : 's'} of ${from}`),
+  const el = h('div', null, h('h1', null, `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
     h('p.dim', null, nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
     h('div.clients', null, targets.el), chosen,
     h('div.field', null, h('label', { for: 'why' }, `Reason (kept in the audit, ${REASON} letters or more):`), reason),

@@ -3,7 +3,7 @@
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { s, hues } from './parallel.js?v=__V__';
-import { number, ratio } from './format.js?v=__V__';
+import { counted, number, ratio } from './format.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 const policies = ['size-fair', 'job-fair', 'user-fair', 'user-size-fair', 'group-user-size-fair'];
@@ -31,7 +31,7 @@ export async function whatIfPage(app, q) {
   const found = h('div.dim');
   const fromHistory = async () => {
     const v = await get('/api/v1/cycles');
-    const told = h('details', { open: v.cycles.length <= 6 }, h('summary', null, `${v.cycles.length} applications of the history, and why each is periodic or not`), h('ul', null, ...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${c.nodes} nodes: ${c.why}`))));
+    const told = h('details', { open: v.cycles.length <= 6 }, h('summary', null, `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`), h('ul', null, ...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${counted(c.nodes, 'node')}: ${c.why}`))));
     found.replaceChildren(v.cycles.length ? told : 'The history has no profile of a run yet.', v.problem ? h('p.error', { role: 'alert' }, v.problem) : '');
     if (v.set) { set.value = lines(v.set); await draw(); }
   };
@@ -66,7 +66,7 @@ function bars(jobs, force) {
   return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...[weight(jobs).toUpperCase(), 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)), h('th', null))),
     h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group || '-'), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)), ...parts(force).map(([, of]) => h('td.num', null, of(j))),
       h('td.bar', null, s('svg', { width: 320, height: 12, 'aria-hidden': true }, s('rect', { class: 'share', width: Math.max(1, 320 * j.share / most), height: 12, fill: hues[users.indexOf(j.user) % hues.length] }))))))),
-  jobs.length > shown.length ? h('p.dim', null, `and ${jobs.length - shown.length} jobs with smaller shares`) : null);
+  jobs.length > shown.length ? h('p.dim', null, `and ${counted(jobs.length - shown.length, 'job')} with smaller shares`) : null);
 }
 
 const W = 1000, row = 18, gap = 24, tall = 120, LETTER = 6.7; // of the picture's text
@@ -91,7 +91,7 @@ function pattern(v) {
     bw += change;
     used += `L${x(t).toFixed(1)} ${y(bw).toFixed(1)}`;
   }
-  const svg = s('svg', { class: 'gantt', viewBox: `0 0 ${W} ${top + tall + 20}`, role: 'img', 'aria-label': `I/O of ${v.apps.length} applications over ${v.T.toFixed(0)} seconds` }, ...rows,
+  const svg = s('svg', { class: 'gantt', viewBox: `0 0 ${W} ${top + tall + 20}`, role: 'img', 'aria-label': `I/O of ${counted(v.apps.length, 'application')} over ${v.T.toFixed(0)} seconds` }, ...rows,
     s('line', { class: 'cap', x1: left, x2: W, y1: y(v.set.B), y2: y(v.set.B) }), s('text', { x: left - 6, y: y(v.set.B) + 4, 'text-anchor': 'end' }, `B = ${v.set.B} GB/s`),
     s('path', { class: 'used', d: used }), s('text', { x: left, y: top + tall + 16 }, '0 s'), s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`));
   const line = (/** @type {string} */ name, /** @type {any} */ u) => h('tr', null, h('td', null, name), h('td.num', null, ratio(u.sys_efficiency)), h('td.num', null, number(u.dilation)));
