@@ -79,7 +79,7 @@ func (p *forwarderPage) canary(s *State, w int) []string {
 	case c.PeersOf == 0:
 		parts = append(parts, "no other forwarder was probed yet")
 	default:
-		parts = append(parts, fmt.Sprintf("%d peers", c.PeersOf))
+		parts = append(parts, Counted(c.PeersOf, "peer"))
 	}
 	return labelledLines("CANARY", wrapItems(parts, max(1, w-12)), w)
 }

@@ -187,7 +187,7 @@ func (p *domainsPage) body(s *State, w, h int) []string {
 		which = fmt.Sprintf("  (%d of %d shared files, the most bytes first)", v.File+1, n)
 	}
 	lines = append(lines, labelled("FILE", orMissing(f.Name)+which, w)...)
-	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %d processes of %s, through %s", volume(float64(f.Bytes)), f.Procs, orMissing(f.App), throughWords(f.Through)), w)...)
+	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %s of %s, through %s", volume(float64(f.Bytes)), Counted(f.Procs, "process"), orMissing(f.App), throughWords(f.Through)), w)...)
 	if v.Problem != "" {
 		return append(append(lines, labelled("MISSING", clean(v.Problem), w)...), labelled("", "press e and type servers=N", w)...)
 	}

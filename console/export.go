@@ -51,7 +51,7 @@ func (m exportedMsg) words() string {
 	if m.err != nil {
 		return "not exported: " + m.err.Error()
 	}
-	return fmt.Sprintf("wrote %d rows to %s", m.rows, m.file)
+	return fmt.Sprintf("wrote %s to %s", Counted(m.rows, "row"), m.file)
 }
 
 // texts are the rows of a list as a table; what is not known is empty.

@@ -22,6 +22,7 @@ type findingPage struct {
 	err    error
 	asking bool
 	asked  time.Time
+	top    int // first line shown
 }
 
 func newFindingPage(id string) *findingPage { return &findingPage{id: id} }
@@ -77,6 +78,10 @@ func (p *findingPage) act(s *State, ask *asker, a action) tea.Cmd {
 		s.Note = "the finding is not known yet"
 		return nil
 	}
+	if steps[a] != 0 {
+		p.top += steps[a] // kept in range where it is drawn
+		return nil
+	}
 	if a == actOpen {
 		if s.forwarder(topology.ForwarderID(f.Node)) == nil {
 			s.Note = subject(f.Node) + " has no page"
@@ -92,13 +97,17 @@ func (p *findingPage) title(s *State, _ int) string {
 	if f.ID == "" {
 		return " finding " + clean(p.id)
 	}
-	return fmt.Sprintf(" %s   %s   %s   %s for %s", clean(f.ID), subject(f.Node), findingTitle(f), strings.ToUpper(s.stateOf(f)), age(s.asOf().Sub(f.Changed)))
+	title := fmt.Sprintf(" %s   %s   %s   ", clean(f.ID), subject(f.Node), findingTitle(f))
+	if f.Open() && f.Silent(s.Now) {
+		return title + "SILENT for another " + age(f.Silenced.Sub(s.Now))
+	}
+	return title + fmt.Sprintf("%s for %s", strings.ToUpper(stateWords(f)), age(s.asOf().Sub(f.Changed)))
 }
 
 func (p *findingPage) body(s *State, w, h int) []string {
 	switch {
 	case !p.have && p.err != nil:
-		return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
+		return s.failed(p.err, w)
 	case !p.have:
 		return []string{"", " Asking for " + clean(p.id) + "."}
 	}
@@ -109,10 +118,10 @@ func (p *findingPage) body(s *State, w, h int) []string {
 		lines = append(lines, clip(fmt.Sprintf(" job %s waits here for %s of its nodes' time", clean(string(i.Job)), estimatedShare(i.Share)), w))
 	}
 	if f.Open() && f.Silent(s.Now) {
-		lines = append(lines, clip(fmt.Sprintf(" silent until %s: it calls nobody, unless it is confirmed or excluded before", moment(f.Silenced, s.Now)), w))
+		lines = append(lines, indent(wrap(fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before", moment(f.Silenced, s.Now)), max(1, w-2)), w)...)
 	}
 	if f.Held != "" {
-		lines = append(lines, clip(" not excluded: "+clean(f.Held), w))
+		lines = append(lines, indent(wrap("not excluded: "+clean(f.Held), max(1, w-2)), w)...)
 	}
 	if next := NextCommand(f); next != "" {
 		for _, l := range indent(wrap("next: "+s.nextKey(f)+"   or "+next, max(1, w-2)), w) {
@@ -122,8 +131,7 @@ func (p *findingPage) body(s *State, w, h int) []string {
 	lines = append(lines, rule(w))
 	lines = append(lines, p.life(s, w)...)
 	lines = append(lines, rule(w))
-	lines = append(lines, p.evidence(w, h-len(lines))...)
-	return lines
+	return scroll(append(lines, p.evidence(w)...), &p.top, h)
 }
 
 // nextKey is the key that does what NextCommand says.
@@ -143,7 +151,7 @@ func (p *findingPage) life(_ *State, w int) []string {
 	changes := p.view.Changes
 	var lines []string
 	if over := len(changes) - shown; over > 0 {
-		lines = append(lines, clip(fmt.Sprintf(" : %d earlier changes; fairway findings %s shows them", over, clean(p.id)), w))
+		lines = append(lines, clip(fmt.Sprintf(" : %s; fairway findings %s shows all", Counted(over, "earlier change"), clean(p.id)), w))
 		changes = changes[over:]
 	}
 	for i := range changes {
@@ -158,7 +166,7 @@ func (p *findingPage) life(_ *State, w int) []string {
 }
 
 // evidence draws the frozen series of the newest change, with the peers' middle beside them.
-func (p *findingPage) evidence(w, room int) []string {
+func (p *findingPage) evidence(w int) []string {
 	var frozen *anomaly.Frozen
 	var at time.Time
 	for i := range p.view.Changes {
@@ -166,7 +174,7 @@ func (p *findingPage) evidence(w, room int) []string {
 			frozen, at = c.Frozen, c.At
 		}
 	}
-	if frozen == nil || room < 2 {
+	if frozen == nil {
 		return nil
 	}
 	lines := []string{clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' middle", clock(at)), w)}
@@ -178,16 +186,13 @@ func (p *findingPage) evidence(w, room int) []string {
 	tails, widest := map[string]string{}, 0
 	for _, n := range names {
 		series := frozen.Series[n]
-		tails[n] = "  now " + quantity(n, series[len(series)-1].Value)
+		tails[n] = "  then " + quantity(n, series[len(series)-1].Value)
 		if peer, ok := frozen.Peers[n]; ok {
 			tails[n] += ", peers " + quantity(n, peer)
 		}
 		widest = max(widest, len(tails[n]))
 	}
 	for _, n := range names {
-		if len(lines) == room {
-			break
-		}
 		points := make([]Point, 0, len(frozen.Series[n]))
 		for _, v := range frozen.Series[n] {
 			points = append(points, Point(v))

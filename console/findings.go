@@ -68,7 +68,7 @@ func (p *findingsPage) title(s *State, _ int) string {
 	open := len(openFindings(s.Shown.Findings))
 	title := fmt.Sprintf(" findings   %d open", open)
 	if n := s.silent(); n > 0 {
-		title += fmt.Sprintf(", %d of them silent", n)
+		title += fmt.Sprintf(", %d silent", n)
 	}
 	if p.all {
 		title += fmt.Sprintf(", %d closed within an hour", len(s.Shown.Findings)-open)
@@ -88,6 +88,9 @@ func (s *State) silent() (n int) {
 
 func (p *findingsPage) body(s *State, w, h int) []string {
 	rows := p.rows(s)
+	if s.Received.IsZero() {
+		return []string{"", clip(" Nothing is known yet: no second has come from the server.", w)}
+	}
 	if len(rows) == 0 {
 		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first. " + s.key(actPanel) + " shows those closed within an hour."
 		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
@@ -182,11 +185,10 @@ func impact(f *anomaly.Finding) string {
 	for _, i := range f.Impact {
 		most = max(most, i.Share)
 	}
-	noun := "jobs"
 	if len(f.Impact) == 1 {
-		noun = "job"
+		return fmt.Sprintf("1 job, %s of its time", estimatedShare(most))
 	}
-	return fmt.Sprintf("%d %s, %s of its time", len(f.Impact), noun, estimatedShare(most))
+	return fmt.Sprintf("%d jobs, %s of run time", len(f.Impact), estimatedShare(most))
 }
 
 // estimatedShare is an estimated share in percent: a little is not nothing.

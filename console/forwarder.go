@@ -195,7 +195,7 @@ func (p *forwarderPage) title(s *State, _ int) string {
 	if r.Rack != "" {
 		title += "   rack " + clean(r.Rack)
 	}
-	title += fmt.Sprintf("   serves %d compute nodes", r.Clients)
+	title += fmt.Sprintf("   serves %s", Counted(r.Clients, "compute node"))
 	if nodes := p.detail.ClientNodes; len(nodes) > 0 {
 		ids := make([]topology.NodeID, len(nodes))
 		for i := range nodes {
@@ -209,7 +209,7 @@ func (p *forwarderPage) title(s *State, _ int) string {
 func (p *forwarderPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
+			return s.failed(p.err, w)
 		}
 		return []string{"", " Asking for " + clean(string(p.id)) + "."}
 	}

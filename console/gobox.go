@@ -1,6 +1,8 @@
 package console
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -25,8 +27,11 @@ func (p *goPage) field() *input                          { return p.query }
 
 func (p *goPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 	hits := s.hits(p.query.text)
-	if !ok || len(hits) == 0 || p.query.text == "" {
+	if !ok || p.query.text == "" {
 		return s.back(ask)
+	}
+	if len(hits) == 0 {
+		return nil // the page says so, and what was typed can be mended
 	}
 	s.back(ask)
 	switch h := hits[0]; {
@@ -168,6 +173,9 @@ func (s *State) hits(query string) []hit {
 		}
 		all = append(all, screen(clean(string(r.ID)), string(r.State), s.key(actOpen), "fairway node "+clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }))
 	}
+	if recorded.MatchString(query) && !slices.ContainsFunc(all, func(h hit) bool { return strings.EqualFold(h.name, query) }) {
+		all = append(all, recordOf(strings.ToUpper(query)))
+	}
 	var starts, others []hit
 	for _, h := range all {
 		switch name := strings.ToLower(h.name); {
@@ -178,6 +186,16 @@ func (s *State) hits(query string) []hit {
 		}
 	}
 	return append(starts, others...)
+}
+
+// recorded is the whole number of a plan or a finding: it may have ended long ago.
+var recorded = regexp.MustCompile(`^(p-[0-9]{6,}|f-[0-9]{4,})$`)
+
+func recordOf(id string) hit {
+	if strings.HasPrefix(id, "P-") {
+		return hit{name: id, about: "plan, of which nothing waits", twin: "fairway plan show " + id, page: func() page { return newPlanPage(id) }}
+	}
+	return hit{name: id, about: "finding, not open", twin: "fairway findings " + id, page: func() page { return newFindingPage(id) }}
 }
 
 // fuzzy says whether name holds the letters of query in this order.

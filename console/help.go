@@ -58,11 +58,16 @@ func (p *helpPage) body(s *State, w, h int) []string {
 		if keys == "" || !b.works(p.of) || !strings.Contains(strings.ToLower(keys+" "+b.does), find) {
 			continue
 		}
-		line := clip(" "+left(keys, 12)+b.does, w)
+		does, look := b.does, ""
 		if b.changes {
-			line = s.Palette.paint(s.Palette.bold, clip(line+"  CHANGES THE MACHINE", w))
+			does, look = does+"  CHANGES THE MACHINE", s.Palette.bold
 		}
-		lines = append(lines, line)
+		for i, l := range wrap(does, max(1, w-14)) {
+			if i > 0 {
+				keys = ""
+			}
+			lines = append(lines, s.Palette.paint(look, clip(" "+left(keys, 12)+l, w)))
+		}
 	}
 	if replayed[p.of] || s.replay != nil {
 		lines = append(lines, "", " In a replay ("+s.key(actHistory)+"):")

@@ -94,7 +94,7 @@ func (p *jobPage) title(s *State, _ int) string {
 		return title
 	}
 	j := &p.job
-	title += fmt.Sprintf("  %s  user %s  %d nodes", orMissing(j.App), orMissing(j.User), j.NodeCount)
+	title += fmt.Sprintf("  %s  user %s  %s", orMissing(j.App), orMissing(j.User), Counted(j.NodeCount, "node"))
 	if j.End.IsZero() {
 		return title + "  running " + age(s.Now.Sub(j.Start))
 	}
@@ -111,7 +111,7 @@ func orMissing(s string) string {
 func (p *jobPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
+			return s.failed(p.err, w)
 		}
 		return []string{"", " Asking for job " + clean(string(p.id)) + "."}
 	}
@@ -130,7 +130,7 @@ func (p *jobPage) body(s *State, w, h int) []string {
 		said := decisionLines(s, j.Decision, w)
 		if room := max(2, h-len(lines)-roomForWhere); len(said) > room {
 			more := len(said) - room + 1
-			said = append(said[:room-1], clip(fmt.Sprintf("           : %d more lines; a higher terminal or 'fairway job %s' shows them", more, clean(string(j.ID))), w))
+			said = append(said[:room-1], clip(fmt.Sprintf("           : %s; a higher terminal or 'fairway job %s' shows all", Counted(more, "more line"), clean(string(j.ID))), w))
 		}
 		lines = append(lines, said...)
 	}
@@ -212,7 +212,7 @@ func neighbourLines(list []Neighbour, w int) (lines []string) {
 		label = ""
 	}
 	if more := len(list) - mostNeighbours; more > 0 {
-		lines = append(lines, clip(fmt.Sprintf("           : %d more jobs move bytes there", more), w))
+		lines = append(lines, clip("           : "+Counted(more, "more job")+" with bytes there", w))
 	}
 	return lines
 }
@@ -262,8 +262,8 @@ func (p *jobPage) did(s *State, w int) []string {
 	if f.MetaQueue != nil {
 		queue = number(*f.MetaQueue)
 	}
-	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s, %d nodes did I/O for %s; peak %s MB/s, %s MB/s on one node, %s ops/s; md queue %s; "+
-		"%.0f %% of node-seconds reported, by %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)), f.IONodes,
+	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s, %s did I/O for %s; peak %s MB/s, %s MB/s on one node, %s ops/s; md queue %s; "+
+		"%.0f %% of node-seconds reported, by %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)), Counted(f.IONodes, "node"),
 		age(time.Duration(f.IOSeconds*float64(time.Second))), mega(&f.PeakBytesPerSec), mega(&f.PeakNodeBytesPerSec), number(f.PeakOpsPerSec), queue, 100*f.Coverage, clean(f.From))
 	lines := labelled("DID", text, w)
 	if len(f.Phases) > 0 {
@@ -333,7 +333,7 @@ func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 	d := &a.Decision
 	head := fmt.Sprintf("%s by policy %s", d.Action, clean(a.Policy))
 	if d.Remap {
-		head += fmt.Sprintf(": %d forwarders, %d wanted", d.Count, d.Wanted)
+		head += fmt.Sprintf(": %s, %d wanted", Counted(d.Count, "forwarder"), d.Wanted)
 	}
 	switch {
 	case a.Refused != "":
@@ -357,9 +357,9 @@ func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 		lines = append(lines, labelled("", fmt.Sprintf("!!  job %s would disturb it: %s", clean(string(n.Job)), clean(strings.Join(n.Why, ", "))), w)...)
 	}
 	if q := a.Prediction; q != nil {
-		text := fmt.Sprintf("from the newest of %d earlier runs", q.Depth)
+		text := fmt.Sprintf("from the newest of %s", Counted(q.Depth, "earlier run"))
 		if share, ok := q.Own.Share(); ok {
-			text += fmt.Sprintf("; predictions for it were right %.0f %% of %d times", 100*share, q.Own.Predicted)
+			text += fmt.Sprintf("; predictions for it were right %.0f %% of %s", 100*share, Counted(q.Own.Predicted, "time"))
 		}
 		lines = append(lines, labelled("", text, w)...)
 	}

@@ -90,7 +90,7 @@ func TestAFindingIsSilencedForATimeThatIsAsked(t *testing.T) {
 	s.press("2d its array rebuilds", "enter")
 	s.asked("silence 48h0m0s F-0091")
 	s.second()
-	s.sees("1 open, 1 of them silent", "silent 2d")
+	s.sees("1 open, 1 silent", "silent 2d")
 	s.press("1", "n") // it calls nobody
 	s.sees(" fwd049   STALE")
 	s.press("1", "3", "s", "esc")

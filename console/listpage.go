@@ -80,7 +80,7 @@ func (p *listPage[T]) title(s *State, _ int) string {
 func (p *listPage[T]) body(s *State, w, h int) []string {
 	switch {
 	case !p.have && p.err != nil:
-		return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
+		return s.failed(p.err, w)
 	case !p.have:
 		return []string{"", fmt.Sprintf(" Asking for the %ss.", p.of.noun)}
 	case len(p.rows) == 0:

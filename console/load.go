@@ -51,5 +51,11 @@ func (l *load[T]) missing(s *State, what string, w int) []string {
 	if l.err == nil {
 		return []string{"", clip(" Asking for "+what+".", w)}
 	}
-	return append(append([]string{""}, indent(wrap(clean(l.err.Error()), max(1, w-2)), w)...), clip(" "+s.adviceFor(l.err), w))
+	return s.failed(l.err, w)
+}
+
+// failed is the body of a page that could not be read: why, and what to do about it.
+func (s *State) failed(err error, w int) []string {
+	lines := append([]string{""}, indent(wrap(clean(err.Error()), max(1, w-2)), w)...)
+	return append(lines, indent(wrap(s.adviceFor(err), max(1, w-2)), w)...)
 }

@@ -156,7 +156,7 @@ func (p *logsPage) body(s *State, w, h int) []string {
 	if p.all {
 		which = "all in the archive (" + s.key(actAll) + " only slow ones)"
 	}
-	lines := indent(wrap(fmt.Sprintf("%d jobs: %s", len(rows), which), max(1, w-2)), w)
+	lines := indent(wrap(fmt.Sprintf("%s: %s", Counted(len(rows), "job"), which), max(1, w-2)), w)
 	if p.jobs.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.jobs.err.Error()), w)))
 	}

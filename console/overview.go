@@ -1,12 +1,14 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -156,7 +158,12 @@ func (p *overviewPage) title(s *State, w int) string {
 		return " fairway"
 	}
 	if w < 110 {
-		return fmt.Sprintf(" %s  %s/%s  %d findings %d plans", clean(o.Machine), clean(o.User), clean(o.Role), len(openFindings(o.Findings)), len(o.Waiting))
+		who := clean(o.Role)
+		if o.User != "" {
+			who = clean(o.User) + "/" + who
+		}
+		return fmt.Sprintf(" %s  %s  %s %s", clean(o.Machine), who,
+			Counted(len(openFindings(o.Findings)), "finding"), Counted(len(o.Waiting), "plan"))
 	}
 	title := " fairway  " + clean(o.Machine)
 	if o.User != "" {
@@ -166,8 +173,11 @@ func (p *overviewPage) title(s *State, w int) string {
 }
 
 func (p *overviewPage) body(s *State, w, h int) []string {
+	if s.Received.IsZero() && errors.Is(s.Lost, ErrNotAllowed) {
+		return append([]string{""}, indent(wrap(s.adviceFor(s.Lost), max(1, w-2)), w)...)
+	}
 	if s.Received.IsZero() && s.Lost != nil {
-		return []string{"", clip(" Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or FAIRWAY_ADDR.", w)}
+		return append([]string{""}, indent(wrap("Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or FAIRWAY_ADDR.", max(1, w-2)), w)...)
 	}
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
@@ -218,7 +228,7 @@ func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
 // summary counts the layer in one line.
 func (s *State) summary(w int) string {
 	if s.stale() {
-		return fmt.Sprintf(" %d forwarders, nothing newer is known of them | colour: %s (%s)", len(s.Shown.Forwarders), metrics[s.metric].title, s.key(actMetric))
+		return fmt.Sprintf(" %s, nothing newer is known of them | colour: %s (%s)", Counted(len(s.Shown.Forwarders), "forwarder"), metrics[s.metric].title, s.key(actMetric))
 	}
 	n := map[remap.ForwarderState]int{}
 	var moved, peak float64
@@ -238,9 +248,9 @@ func (s *State) summary(w int) string {
 	}
 	jobs := ""
 	if s.Shown.Jobs != nil {
-		jobs = fmt.Sprintf("%d jobs | ", *s.Shown.Jobs)
+		jobs = Counted(*s.Shown.Jobs, "job") + " | "
 	}
-	return fmt.Sprintf(" %d forwarders: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)", len(s.Shown.Forwarders),
+	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)", Counted(len(s.Shown.Forwarders), "forwarder"),
 		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.key(actMetric))
 }
 
@@ -270,7 +280,7 @@ func (s *State) needs() []need {
 			continue // until then it calls nobody
 		}
 		out = append(out, need{
-			id: clean(f.ID), what: subject(f.Node) + "  " + findingTitle(&f),
+			id: clean(f.ID), what: subject(f.Node) + " " + findingTitle(&f),
 			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.asOf().Sub(f.Since)), stateWords(&f)),
 			page: func() page { return newFindingPage(f.ID) },
 		})
@@ -363,6 +373,10 @@ func (s *State) nextLine(w int) string {
 		more = fmt.Sprintf(", %d more", len(all)-1)
 	}
 	open := fmt.Sprintf(" (%s to open%s)", s.key(actNext), more)
-	what := fmt.Sprintf(" next: %s %s %s", all[0].id, all[0].what, all[0].sure+strings.TrimSpace(all[0].tail))
+	what, tail := fmt.Sprintf(" next: %s %s ", all[0].id, all[0].what), strings.TrimSpace(all[0].tail)
+	if sure := all[0].sure; ansi.StringWidth(what+sure+tail+open) <= w { // what is wrong comes before how sure that is
+		what += sure
+	}
+	what += tail
 	return s.Palette.paint(s.Palette.bold, clip(clip(what, max(0, w-len(open)))+open, w))
 }

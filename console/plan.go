@@ -82,7 +82,10 @@ func (p *planPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 // show takes a new view of the plan. A preview that changed while its approval was half way asks
 // to be read again: the question is dropped.
 func (p *planPage) show(v PlanView) {
-	if p.have && v.PreviewHash != p.plan.PreviewHash && p.plan.State == remap.Proposed {
+	switch {
+	case v.State != remap.Proposed:
+		p.changes = nil // nothing is approved any more by what it was
+	case p.have && v.PreviewHash != p.plan.PreviewHash:
 		p.changes = diff(previewLines(&p.plan), previewLines(&v))
 		p.asked = question{}
 	}
@@ -94,6 +97,7 @@ func (p *planPage) decided(s *State, ask *asker, a answer[decided]) tea.Cmd {
 	switch err := a.req.Err; {
 	case err == nil:
 		p.changes = nil
+		p.reason.text = "" // it was said of this step, not of the next
 		p.plan, p.have = a.value.PlanView, true
 		s.Note = a.req.Call + ": accepted"
 	case errors.Is(err, ErrChanged):
@@ -172,11 +176,22 @@ func (p *planPage) unask(a action) {
 }
 
 func (p *planPage) question(s *State, a action) string {
-	what := "Approve %s: %d compute nodes change their forwarder."
+	what := "Approve " + p.id + ": " + moving(len(p.plan.Moves))
 	if a == actRollBack {
-		what = "Roll back %s: %d compute nodes go back to where they were."
+		what = "Roll back " + p.id + ": 1 compute node goes back to where it was"
+		if n := len(p.plan.Moves); n != 1 {
+			what = fmt.Sprintf("Roll back %s: %d compute nodes go back to where they were", p.id, n)
+		}
 	}
-	return fmt.Sprintf(what+" %s again does it, any other key does not.", p.id, len(p.plan.Moves), s.key(a))
+	return fmt.Sprintf("%s. %s again does it, any other key does not.", what, s.key(a))
+}
+
+// moving says how many compute nodes a plan moves.
+func moving(n int) string {
+	if n == 1 {
+		return "1 compute node changes its forwarder"
+	}
+	return fmt.Sprintf("%d compute nodes change their forwarder", n)
 }
 
 func (p *planPage) send(ask *asker, a action) tea.Cmd {
@@ -234,22 +249,26 @@ func ageWords(s *State) string {
 // words is a plan's state as people write it.
 func words(st remap.PlanState) string { return strings.ReplaceAll(string(st), "_", " ") }
 
-func (p *planPage) title(s *State, _ int) string {
+func (p *planPage) title(s *State, w int) string {
 	if !p.have {
 		return " " + clean(p.id)
 	}
 	v := &p.plan
-	title := " " + clean(v.ID) + "  " + strings.ToUpper(words(v.State)) + "  proposed by " + clean(v.Proposer) + " " + clock(v.Created)
-	if v.State == remap.Proposed {
-		title += "  expires in " + age(v.Expires.Sub(s.Now))
+	title, by := " "+clean(v.ID)+"  "+strings.ToUpper(words(v.State)), "  proposed by "+clean(v.Proposer)+" "+clock(v.Created)
+	if v.State != remap.Proposed {
+		return title + by
 	}
-	return title
+	expires := "  expires in " + age(v.Expires.Sub(s.Now))
+	if w < 110 { // by whom gives way before until when
+		return title + expires + "  by " + clean(v.Proposer)
+	}
+	return title + by + expires
 }
 
 func (p *planPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
+			return s.failed(p.err, w)
 		}
 		return []string{"", " Asking for plan " + clean(p.id) + "."}
 	}
@@ -276,7 +295,7 @@ func (p *planPage) text(s *State, w int) []string {
 		}
 	}
 	say("", v.Title)
-	change := fmt.Sprintf("%d compute nodes change their forwarder", len(v.Moves))
+	change := moving(len(v.Moves))
 	if v.Force {
 		change += "; forced: the old forwarder is cut off, not drained"
 	}
@@ -304,8 +323,8 @@ func (p *planPage) text(s *State, w int) []string {
 		say("MEASURED", v.Outcome)
 	}
 	checks := v.Checks
-	if slices.Contains([]remap.PlanState{remap.Rejected, remap.Expired, remap.RolledBack, remap.Restored}, v.State) {
-		checks = nil // they are of this second, and nothing can come of them any more
+	if v.State != remap.Proposed {
+		checks = nil // they are of this second, not of the one in which it was approved
 	}
 	for i, c := range checks {
 		label := ""
@@ -340,6 +359,14 @@ func (p *planPage) text(s *State, w int) []string {
 		say(label, c)
 	}
 	return append(lines, p.progress(s, w)...)
+}
+
+// tried counts the tries of a node's change.
+func tried(n int) string {
+	if n == 1 {
+		return "1 try"
+	}
+	return fmt.Sprintf("%d tries", n)
 }
 
 func (p *planPage) needs() string {
@@ -389,7 +416,7 @@ func (p *planPage) progress(s *State, w int) []string {
 	}
 	for _, r := range results {
 		if !r.OK {
-			lines = append(lines, clip(fmt.Sprintf("   %s failed after %d tries: %s", clean(string(r.Node)), r.Tries, clean(r.Error)), w))
+			lines = append(lines, clip(fmt.Sprintf("   %s failed after %s: %s", clean(string(r.Node)), tried(r.Tries), clean(r.Error)), w))
 		}
 	}
 	return lines
@@ -406,15 +433,23 @@ func (p *planPage) buttons(s *State, w int) []string {
 		if p.refuses(s, actRollBack) == "" {
 			can += "     " + s.key(actRollBack) + " roll back (shift)"
 		}
-		return []string{rule(w), " " + pal.paint(pal.reverse, "[ Close ]") + clip(can, w-11)}
-	}
-	reason := p.reason.text
-	if reason == "" {
-		reason = strings.Repeat("_", 30)
+		lines := []string{rule(w), " " + pal.paint(pal.reverse, "[ Close ]") + clip(can, w-11)}
+		if p.refuses(s, actRollBack) == "" {
+			lines = slices.Insert(lines, 1, p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.key(actPanel)), w))
+		}
+		return lines
 	}
 	return []string{
 		rule(w),
-		clip(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): %s", reasonLetters, s.key(actPanel), reason), w),
+		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", reasonLetters, s.key(actPanel)), w),
 		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.key(actApprove)+" approve (shift)     "+s.key(actReject)+" reject", w-11),
 	}
+}
+
+// reasonLine is what was typed as the reason, or the room for it.
+func (p *planPage) reasonLine(label string, w int) string {
+	if p.reason.text == "" {
+		return clip(label+strings.Repeat("_", max(3, min(30, w-1-len(label)))), w)
+	}
+	return clip(label+p.reason.text, w)
 }

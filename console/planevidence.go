@@ -21,7 +21,7 @@ func (p *planPage) evidenceLines(s *State, w int) []string {
 	if len(p.plan.Approvals) > 0 {
 		when = "last approved"
 	}
-	lines := labelled("EVIDENCE", fmt.Sprintf("as it was at %s, when the plan was %s: %d forwarders healthy, %d of them idle", moment(f.At, s.Now), when, f.Healthy, f.Idle), w)
+	lines := labelled("EVIDENCE", fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle", moment(f.At, s.Now), when, Counted(f.Healthy, "forwarder"), f.Idle), w)
 	head := " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW        READ  WRITE   OCC%     CN"
 	wide := w >= len(head)
 	if !wide {

@@ -80,6 +80,8 @@ func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
 	switch {
 	case a == actForce:
 		p.force = !p.force
+	case a == actOpen && !remap.Role(s.Shown.Role).Includes(remap.Operator):
+		s.Note = fmt.Sprintf("refused: it needs the role operator; you are %s", orMissing(s.Shown.Role))
 	case a == actOpen && len(targets) == 0:
 		s.Note = "refused: no healthy forwarder to go to"
 	case a == actOpen && len(p.nodes) == 0:
@@ -156,13 +158,13 @@ func (p *proposePage) title(*State, int) string {
 }
 
 func (p *proposePage) body(s *State, w, h int) []string {
-	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from)))
+	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from))) // one is named below
 	if p.job != "" {
 		what = fmt.Sprintf(" %d compute nodes of job %s leave %s", len(p.nodes), clean(string(p.job)), clean(string(p.from)))
 	}
 	switch {
 	case p.err != nil:
-		return []string{"", clip(" "+clean(p.err.Error()), w), " " + s.adviceFor(p.err)}
+		return s.failed(p.err, w)
 	case p.asking:
 		what = " Asking which compute nodes use " + clean(string(p.from)) + "."
 	case len(p.nodes) == 1:

@@ -32,7 +32,9 @@ func (p *requestsPage) body(s *State, w, h int) []string {
 		if r.Err != nil {
 			result = clean(r.Err.Error())
 		}
-		lines = append(lines, clip(fmt.Sprintf(" %s  %6s  %s: %s", clock(r.At), r.Took.Round(time.Millisecond), clean(r.Call), result), w))
+		head := fmt.Sprintf(" %s  %6s  ", clock(r.At), r.Took.Round(time.Millisecond))
+		call := clip(clean(r.Call), max(20, w-len(head)-2-min(len(result), w/3))) // a long question leaves room for its answer
+		lines = append(lines, clip(head+call+": "+result, w))
 	}
 	return lines
 }

@@ -176,7 +176,7 @@ func (p *runsPage) body(s *State, w, h int) []string {
 	if len(rows) == 0 {
 		return append([]string{""}, indent(wrap(noRunsLike(v), max(1, w-2)), w)...)
 	}
-	head := fmt.Sprintf("%d ended runs of %s by %s on %d nodes", v.All, orMissing(v.App), orMissing(v.User), v.Nodes)
+	head := fmt.Sprintf("%s of %s by %s on %s", Counted(v.All, "ended run"), orMissing(v.App), orMissing(v.User), Counted(v.Nodes, "node"))
 	if v.All > len(v.Runs) {
 		head += fmt.Sprintf(", the newest %d of them", len(v.Runs))
 	}
@@ -195,8 +195,8 @@ func (p *runsPage) body(s *State, w, h int) []string {
 }
 
 func noRunsLike(v *JobRuns) string {
-	return fmt.Sprintf("No other ended run of %s by %s on %d nodes is in the history with a profile, so there is nothing to compare with yet. The batch system's hooks tell of runs; 'fairway import' brings older ones from their logs.",
-		orMissing(v.App), orMissing(v.User), v.Nodes)
+	return fmt.Sprintf("No other ended run of %s by %s on %s is in the history with a profile, so there is nothing to compare with yet. The batch system's hooks tell of runs; 'fairway import' brings older ones from their logs.",
+		orMissing(v.App), orMissing(v.User), Counted(v.Nodes, "node"))
 }
 
 // comparison is where a job stands among the runs like it: its I/O time, and its bandwidth or, where
@@ -208,7 +208,7 @@ func comparison(v *JobRuns, w int) []string {
 	}
 	line := func(label string, of *Spread, less, more string, text func(float64) string, unit string) string {
 		if of == nil {
-			return clip(fmt.Sprintf(" %snone of the %d runs like it did I/O", left(label, 10), len(v.Runs)), w)
+			return clip(" "+left(label, 10)+"no I/O in "+Counted(len(v.Runs), "run")+" like it", w)
 		}
 		return clip(" "+left(label, 10)+of.box(cells)+"  "+standing(of, less, more, like, text, unit), w)
 	}

@@ -41,7 +41,7 @@ func scroll(lines []string, top *int, h int) []string {
 	*top = max(0, min(*top, len(lines)-h+1))
 	lines = lines[*top:]
 	if len(lines) > h {
-		lines = append(lines[:h-1:h-1], fmt.Sprintf(" : %d more lines; move down", len(lines)-h+1))
+		lines = append(lines[:h-1:h-1], fmt.Sprintf(" : %s; move down", Counted(len(lines)-h+1, "more line")))
 	}
 	return lines
 }

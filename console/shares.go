@@ -140,7 +140,7 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 	}
 	v := &p.shares.value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
-	about := fmt.Sprintf(" %d running jobs; %s, nothing is changed anywhere", len(v.Jobs), clean(v.Policy))
+	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", Counted(len(v.Jobs), "running job"), clean(v.Policy))
 	lines := []string{clip(about, w)}
 	if p.shares.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.shares.err.Error()), w)))

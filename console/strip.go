@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,8 +154,15 @@ func (t *strip) draw(at time.Time, w int) string {
 // second of the past is shown.
 func (s *State) banners(w int) (lines []string) {
 	if s.Lost != nil {
-		text := fmt.Sprintf(" No connection since %s, trying again: %s", clock(s.LostSince), clean(s.Lost.Error()))
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(text, w)))
+		what := "No connection"
+		if errors.Is(s.Lost, ErrNotAllowed) {
+			what = "Refused"
+		}
+		text := fmt.Sprintf("%s since %s, trying again: %s", what, clock(s.LostSince), clean(s.Lost.Error()))
+		said := indent(wrap(text, max(1, w-2)), w)
+		for _, l := range said[:min(2, len(said))] { // what it is about stands at the end of the second
+			lines = append(lines, s.Palette.paint(s.Palette.bold, l))
+		}
 	}
 	if s.replay == nil {
 		return lines

@@ -33,8 +33,9 @@ func View(s *State, w, h int) string {
 	for len(lines) < h-1 {
 		lines = append(lines, "")
 	}
-	lines = lines[:max(0, h-1)]
-	lines = append(lines, s.bottomLine(p, w))
+	below := s.bottomLines(p, w)
+	below = below[max(0, len(below)-h):]
+	lines = append(lines[:h-len(below)], below...)
 	for i, line := range lines {
 		line = harmless(line)
 		lines[i] = line
@@ -82,21 +83,32 @@ func (s *State) freshness() (text, look string) {
 	}
 }
 
-// bottomLine is a page's input, the last answer, or the keys that work here.
-func (s *State) bottomLine(p page, w int) string {
+// mostNoted is how many lines an answer or a question may take at the bottom.
+const mostNoted = 3
+
+// bottomLines are a page's input, the last answer, or the keys that work here. A long answer lies over
+// the end of the page until the next key: how it ends, such as which key does it, matters most.
+func (s *State) bottomLines(p page, w int) []string {
 	if t, ok := p.(typist); ok {
 		if in := t.field(); in != nil {
 			text := clip(" "+in.label+" "+tail(in.text, max(8, w-len(in.label)-4)), max(0, w-1))
-			return text + s.Palette.paint(s.Palette.reverse, "_")
+			return []string{text + s.Palette.paint(s.Palette.reverse, "_")}
 		}
 	}
 	if s.Note != "" {
-		return s.Palette.paint(s.Palette.bold, clip(" "+clean(s.Note), w))
+		lines := indent(wrap(clean(s.Note), max(1, w-2)), w)
+		if len(lines) > mostNoted {
+			lines = append(lines[:mostNoted-1], clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")), w))
+		}
+		for i := range lines {
+			lines[i] = s.Palette.paint(s.Palette.bold, lines[i])
+		}
+		return lines
 	}
 	if s.replay != nil {
-		return s.Palette.paint(s.Palette.dim, s.replayHints(w))
+		return []string{s.Palette.paint(s.Palette.dim, s.replayHints(w))}
 	}
-	return s.Palette.paint(s.Palette.dim, hints(s, p, w))
+	return []string{s.Palette.paint(s.Palette.dim, hints(s, p, w))}
 }
 
 // tail keeps the last w columns of what is being typed, where the cursor is.

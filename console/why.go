@@ -92,7 +92,7 @@ func (p *whyPage) body(s *State, w, h int) []string {
 	}
 	for i := range v.Logs {
 		l := &v.Logs[i]
-		head := fmt.Sprintf(" %s  %d processes  %s, %s long", orMissing(l.App), l.Procs, moment(l.Start, s.Now), age(l.End.Sub(l.Start)))
+		head := fmt.Sprintf(" %s  %s  %s, %s long", orMissing(l.App), Counted(l.Procs, "process"), moment(l.Start, s.Now), age(l.End.Sub(l.Start)))
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
 		lines = append(lines, s.direction("reads", l.Read, w)...)
 		lines = append(lines, s.direction("writes", l.Write, w)...)

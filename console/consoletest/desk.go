@@ -21,7 +21,7 @@ func (f *Fake) AddPlan(m console.ManualRemap, proposer string) console.PlanView 
 	defer f.mu.Unlock()
 	defer f.wake()
 	at := f.overview.SentAt
-	p := &console.PlanView{Title: fmt.Sprintf("%d nodes to %s", len(m.Nodes), m.To), PreviewHash: "hash-1", Needs: 1,
+	p := &console.PlanView{Title: console.Counted(len(m.Nodes), "node") + " to " + string(m.To), PreviewHash: "hash-1", Needs: 1,
 		Checks: []remap.Check{{Name: "fresh", Level: remap.Green, Text: "data is 0.4 s old"}, {Name: "target", Level: remap.Amber, Text: string(m.To) + " was suspect 3 h ago"}}}
 	p.Plan = remap.Plan{ID: fmt.Sprintf("P-%06d", len(f.plans)+1), Reason: m.Reason, Proposer: proposer, Created: at, Expires: at.Add(15 * time.Minute),
 		State: remap.Proposed, Changed: at, Force: m.Force, Moves: remap.MoveAll(m.Nodes, m.To)}
@@ -151,9 +151,10 @@ func (f *Fake) Reject(_ context.Context, id, _ string) (console.PlanView, error)
 }
 
 // RollBack is console.Actor's.
-func (f *Fake) RollBack(_ context.Context, id, _ string) (console.PlanView, error) {
+func (f *Fake) RollBack(_ context.Context, id, reason string) (console.PlanView, error) {
 	return f.decide("roll back", id, func(p *console.PlanView) error {
 		p.State, p.Goal = remap.RolledBack, remap.RolledBack
+		p.Ended = &remap.Ended{By: f.overview.User, At: f.overview.SentAt, Reason: reason}
 		for _, m := range p.Moves {
 			p.Undo = append(p.Undo, remap.Result{Node: m.Node, OK: true, Tries: 1, Verified: true})
 		}

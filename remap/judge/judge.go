@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,7 +202,13 @@ func (j *Judge) pool(s *remap.Situation) anomaly.Pool {
 
 // Acknowledge notes that a person looks after a finding. Errors are those of Dismiss.
 func (j *Judge) Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
-	return j.say(ctx, by, "ack "+id, id, a, false, (*anomaly.Tracker).Acknowledge)
+	return j.say(ctx, by, "ack "+id, id, a, false, func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error) {
+		words := "acknowledged"
+		if why != "" {
+			words += ": " + why
+		}
+		return t.Acknowledge(now, id, by, words)
+	})
 }
 
 // Dismiss ends a finding that a person says is none; an exclusion by policy ends with it. Errors:
@@ -220,7 +227,7 @@ func (j *Judge) Silence(ctx context.Context, by remap.Person, id string, long ti
 		return anomaly.Finding{}, fmt.Errorf("%w: a silence of %s: want 1m to %s, or 0 to end one", remap.ErrInvalid, long, MaxSilence)
 	}
 	return j.say(ctx, by, fmt.Sprintf("silence %s %s", id, long), id, a, false, func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error) {
-		words := "silenced for " + long.String()
+		words := "silenced for " + spell(long)
 		if long == 0 {
 			words = "its silence was ended"
 		}
@@ -229,6 +236,18 @@ func (j *Judge) Silence(ctx context.Context, by remap.Person, id string, long ti
 		}
 		return t.Silence(now, id, by, words, now.Add(long))
 	})
+}
+
+// spell writes a time without parts that are nothing: 4h, 30m, 1h30m.
+func spell(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 func (j *Judge) say(ctx context.Context, by remap.Person, body, id string, a remap.Answer, reasoned bool,
