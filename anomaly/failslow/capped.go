@@ -15,6 +15,9 @@ const (
 	// pastCap times what a capped node moved when it was saturated shows that its cap is gone: without
 	// that a node that has recovered, and so never waits again, would stay accused for ever.
 	pastCap = 1.3
+	// capNear is by how much, log, what a link holds back may differ from one second or burst to another, where only
+	// the peers say that it is not the job: what locks or costly requests hold back differs with what is asked for.
+	capNear = 0.06
 	nearCap = 0.8  // so much without waiting shows it too, less surely
 	backlog = 1e-3 // seconds of waiting that make a node saturated
 )
@@ -84,6 +87,9 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 		if n.CapAt == 0 || n.Tests[capped].Log == 0 {
 			n.CapAt = s.util
 		}
+		if b.byPeers && math.Abs(math.Log(s.util/n.CapAt)) > capNear {
+			b.pending = -0.25
+		}
 		n.CapAt += (s.util - n.CapAt) / 10
 	}
 }
@@ -97,9 +103,11 @@ func (d *Detector) shortOf(n *node, c Class) float64 {
 	// One file may be written through one node alone, so that of writes the node's own past must say it too.
 	peers := n.burst.length > settled && d.freePeers(n, c) >= 2
 	past := s.util*movedMore < n.Freely[c][octave(s.size[c])]
-	if s.util < leastCap || d.saturatedPeer(n, c) || !plain && !(peers && (c == Read || past)) {
+	all, some := d.jobWaits(n, c)
+	if s.util < leastCap || all || !plain && !(peers && (c == Read || past)) {
 		return math.NaN()
 	}
+	n.burst.byPeers = n.burst.byPeers || some
 	if w := s.size[Write]; c == Read && s.seen[Write] && w > 24<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
 		return math.NaN() // writes to a shared file may hold the threads that reads wait for
 	}
@@ -119,7 +127,7 @@ func (d *Detector) shortOf(n *node, c Class) float64 {
 }
 
 const (
-	settled   = 8   // saturated seconds after which a burst is compared with those of peers
+	settled   = 3   // saturated seconds after which a burst is compared with those of peers
 	slowPool  = 0.2 // log of how much slower a storage pool must be to matter here
 	movedMore = 1.1 // times as much without waiting, for the past to speak
 )
@@ -140,22 +148,34 @@ func (d *Detector) stretched(n *node, c Class, byPast bool) bool {
 
 const peerWindow = 30 // seconds
 
-// saturatedPeer says that another forwarder of the node's jobs waits like it, for reads like its or for
-// any writes, which one shared file may hold up: then it is the job.
-func (d *Detector) saturatedPeer(n *node, c Class) bool {
-	for _, p := range d.jobs[n] {
-		f := p.flow[c]
-		if d.now-f.saturated < peerWindow && (c == Write || math.Abs(math.Log(f.size/n.now.size[c])) < 0.5) {
-			return true
+// jobWaits says that the other forwarders of one of the node's jobs wait like it, for reads like its or for any
+// writes, which one shared file may hold up: then it is the job. A few may wait for reasons of their own: some says so.
+func (d *Detector) jobWaits(n *node, c Class) (all, some bool) {
+	off := func(size float64) float64 { return math.Abs(math.Log(size / n.now.size[c])) }
+	for _, job := range d.jobs[n] {
+		waiting, free := 0, 0
+		for _, p := range job {
+			f := p.flow[c]
+			switch {
+			case p == n:
+			case d.now-f.saturated < peerWindow && f.saturated >= f.free && (c == Write || off(f.size) < 0.5):
+				waiting++
+			case d.now-f.free < peerWindow && off(f.freeSize) < 0.35:
+				free++
+			}
 		}
+		some = some || waiting > 0
+		all = all || waiting > 0 && waiting >= free
 	}
-	return false
+	return all, some
 }
 
-// freePeers counts the other forwarders of the node's jobs that stream requests of that size without waiting.
+// freePeers counts the other forwarders of the node's jobs that stream requests of that size without waiting,
+// during this burst.
 func (d *Detector) freePeers(n *node, c Class) (free int) {
-	for _, p := range d.jobs[n] {
-		if f := p.flow[c]; d.now-f.free < peerWindow && math.Abs(math.Log(f.freeSize/n.now.size[c])) < 0.35 {
+	window := min(peerWindow, int64(n.burst.length))
+	for p := range d.peers(n) {
+		if f := p.flow[c]; d.now-f.free < window && f.free > f.saturated && math.Abs(math.Log(f.freeSize/n.now.size[c])) < 0.35 {
 			free++
 		}
 	}
@@ -168,7 +188,11 @@ func (d *Detector) closeCap(n *node) {
 	if e.Weight == 0 {
 		return
 	}
-	bet := clip(Against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), -0.3, 3)
+	least := -0.3
+	if n.burst.byPeers {
+		least = -1
+	}
+	bet := clip(Against(e.mean()-0.15, e.variance()+0.15*0.15, 0.4), least, 3)
 	if n.burst.byPeers {
 		bet = min(bet, max(0, mostByPeers*d.limit-n.burst.gain))
 	}

@@ -1,8 +1,8 @@
 package failslow
 
 import (
+	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -27,7 +27,8 @@ type Detector struct {
 	pools     float64    // the same of the mean over the pools
 	witnessed [2]bool    // the background of enough nodes shows how slow the back end is now
 	verdicts  []anomaly.Verdict
-	jobs      map[*node][]*node     // peers by the job table
+	jobs      map[*node][][]*node   // the forwarders of each of a node's jobs, itself among them
+	visit     int64                 // see peers
 	rows      []*node               // of this second, by row
 	heard     []int64               // newest second with a row, by node
 	residuals [2][regimes][]float64 // of this second
@@ -44,13 +45,30 @@ func New(set Settings) *Detector {
 
 // Jobs tells which forwarders serve which job from now on. It may never be called.
 func (d *Detector) Jobs(jobs []Job) {
-	d.jobs = map[*node][]*node{}
+	d.jobs = map[*node][][]*node{}
 	for _, j := range jobs {
-		for _, a := range j.Nodes {
-			n := d.node(a)
-			for _, b := range j.Nodes {
-				if a != b && !slices.Contains(d.jobs[n], d.node(b)) {
-					d.jobs[n] = append(d.jobs[n], d.node(b))
+		all := make([]*node, len(j.Nodes))
+		for i, id := range j.Nodes {
+			all[i] = d.node(id)
+		}
+		for _, n := range all {
+			d.jobs[n] = append(d.jobs[n], all)
+		}
+	}
+}
+
+// peers are the other forwarders of a node's jobs, each once.
+func (d *Detector) peers(n *node) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		d.visit++
+		n.visited = d.visit
+		for _, all := range d.jobs[n] {
+			for _, p := range all {
+				if p.visited == d.visit {
+					continue
+				}
+				if p.visited = d.visit; !yield(p) {
+					return
 				}
 			}
 		}

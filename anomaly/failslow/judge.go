@@ -214,7 +214,7 @@ func (d *Detector) collectAmong(n *node) {
 func (d *Detector) jobPeers(n *node, c Class) (worst float64, ok bool) {
 	worst = math.Inf(-1)
 	found := 0
-	for _, p := range d.jobs[n] {
+	for p := range d.peers(n) {
 		s := &p.now
 		if p.Seen != d.now || !s.known[c] || s.regime[c] != large || math.Abs(math.Log(s.size[c]/n.now.size[c])) > amongNear {
 			continue

@@ -68,7 +68,8 @@ type node struct {
 	Waited  int64 // newest second in which requests waited
 	loads   [loadedFor]recent
 	index   int
-	row     int // of the newest second
+	visited int64 // see Detector.peers
+	row     int   // of the newest second
 	level   anomaly.Level
 	short   [2][regimes]estimate // of this block
 	long    [2][regimes]estimate // of this long block

@@ -1,0 +1,68 @@
+package failslow
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"fairway/collector/topology"
+)
+
+// TestWhatALinkHoldsBack: the forwarders of a job, from 1 on, serve reads of 128 kB in bursts; those on which requests wait move less
+// than the others. Whether that is their link or the job is told by how many wait, and by whether what they move then
+// stays the same.
+func TestWhatALinkHoldsBack(t *testing.T) {
+	const from, every, lasts, size = 600, 100, 25, 128e3
+	steady := func(int) float64 { return 0.12 }
+	for _, c := range []struct {
+		name    string
+		of      int
+		waiting []int
+		moves   func(int) float64 // share of the peak, by burst
+		accused int
+	}{
+		{"one, always as much", 8, []int{3}, steady, 1},
+		{"two of eight", 8, []int{3, 5}, steady, 2},
+		{"three of five: it is the job", 5, []int{2, 3, 5}, steady, 0},
+		{"one, now more and now less: it is what the threads are held by", 8, []int{3}, func(burst int) float64 { return []float64{0.1, 0.13, 0.17}[burst%3] }, 0},
+	} {
+		set := DefaultSettings()
+		set.PeakBytesPerSec = 2.5e9
+		l, d := newLayer(12), New(set)
+		job := Job{ID: "1"}
+		for n := 1; n <= c.of; n++ {
+			job.Nodes = append(job.Nodes, l.rows[n].Node)
+		}
+		d.Jobs([]Job{job})
+		got := l.alarms(d, 1600, func(s, n int, o *Observation) {
+			if n < 1 || n > c.of || s%every >= lasts {
+				return
+			}
+			moves, k := 0.3, &o.Class[Read]
+			if k.Exec *= 3; s >= from && slices.Contains(c.waiting, n) {
+				moves = c.moves(s / every)
+				k.Exec, k.Wait, o.QueueLen = set.Threads*size/(moves*set.PeakBytesPerSec), 50e-3, 60
+			}
+			k.Bytes = moves * set.PeakBytesPerSec
+			k.Ops = k.Bytes / size
+		})
+		if len(got) != c.accused {
+			t.Errorf("%s: accused %v, want %d of them", c.name, slices.Sorted(maps.Keys(got)), c.accused)
+		}
+	}
+}
+
+// TestPeersAreEachOnce: a forwarder that serves two of a node's jobs is one witness.
+func TestPeersAreEachOnce(t *testing.T) {
+	d := New(DefaultSettings())
+	d.Jobs([]Job{{"1", []topology.NodeID{"a", "b", "c"}}, {"2", []topology.NodeID{"b", "a", "d"}}, {"3", []topology.NodeID{"e"}}})
+	for id, want := range map[topology.NodeID]int{"a": 3, "b": 3, "c": 2, "d": 2, "e": 0, "f": 0} {
+		got := 0
+		for range d.peers(d.node(id)) {
+			got++
+		}
+		if got != want {
+			t.Errorf("%s has %d peers, want %d", id, got, want)
+		}
+	}
+}
