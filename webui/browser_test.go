@@ -240,6 +240,10 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.until("it asks again", "document.querySelector('dialog[open]')")
 	b.key("A")
 	b.says("verified 1 of 1")
+	if js[bool](b, "!!document.querySelector('dialog[open]')") {
+		t.Error("the key that answered the question asked it again")
+	}
+	b.until("by whom it was approved", "[...document.querySelectorAll('dt')].some((e) => e.textContent === 'approved' && e.nextSibling.textContent.startsWith('sam (olga is right'))")
 	b.shot("plan-verified")
 	b.open("http://" + s.tcp + "/audit")
 	b.says("approve")

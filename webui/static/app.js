@@ -331,7 +331,7 @@ function confirmOnce(question, key, yes) {
     ok.addEventListener('click', () => close(true));
     d.addEventListener('cancel', () => close(false));
     d.addEventListener('keydown', (e) => {
-      if (e.key === key) { e.preventDefault(); close(true); }
+      if (e.key === key) { e.preventDefault(); e.stopPropagation(); close(true); } // the page under it must not ask again
       // Enter on the yes button does nothing: only the key or the mouse approves.
       if (e.key === 'Enter' && document.activeElement === ok) e.preventDefault();
     });

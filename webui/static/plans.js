@@ -62,7 +62,7 @@ export async function planPage(app, id) {
       ...(p.expected ? [['expected', p.expected]] : []), ...(p.outcome ? [['measured', p.outcome]] : []),
       p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
       ['undo', 'B at any time'],
-      ['needs', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'no approval was given'}`],
+      [open ? 'needs' : 'approved', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`],
       p.ended ? ['ended', `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`] : null,
     ].filter((x) => x !== null).flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]));
     checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...checkLines(p.checks ?? [])] : []));
