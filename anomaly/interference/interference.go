@@ -35,7 +35,7 @@ type Settings struct {
 
 // DefaultSettings fit a forwarder of 16 threads.
 func DefaultSettings() Settings {
-	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.3, StormOps: 500, FullShare: 0.85, FullSeconds: 20, BackendRatio: 1.6}
+	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.2, StormOps: 500, FullShare: 0.85, FullSeconds: 20, BackendRatio: 1.6}
 }
 
 // Validate says which setting is out of its range.

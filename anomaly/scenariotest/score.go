@@ -237,13 +237,15 @@ func (s *Score) NamingShares() (recall, precision float64) {
 	return share(named, labels), share(right, names)
 }
 
-// String is the score in one line, then one line of each class of faults found.
+// String is the score in one line, then one line of each class of faults found and of each kind named.
 func (s *Score) String() string {
 	nr, np := s.NamingShares()
-	kinds := ""
-	for _, k := range slices.Sorted(maps.Keys(s.PerKind)) {
-		kinds += fmt.Sprintf(" %s %d/%d", k, s.PerKind[k][1], s.PerKind[k][0])
+	list := func(counts map[string][2]int) (out string) {
+		for _, k := range slices.Sorted(maps.Keys(counts)) {
+			out += fmt.Sprintf(" %s %d/%d", k, counts[k][1], counts[k][0])
+		}
+		return out
 	}
-	return fmt.Sprintf("precision %.3f recall %.3f (strong %.3f) false alarms %.4f a node-day (%d in %.1f) delay %d s (p95 %d) excluded %.2f of fault time, healthy at once %d; naming recall %.2f precision %.2f; %d probes\n  found%s",
-		s.Precision(), s.Recall(), s.StrongRecall(), s.FalsePerNodeDay(), s.False, s.NodeDays, s.Delay(.5), s.Delay(.95), s.Coverage(), s.HealthyMost, nr, np, s.Probes, kinds)
+	return fmt.Sprintf("precision %.3f recall %.3f (strong %.3f) false alarms %.4f a node-day (%d in %.1f) delay %d s (p95 %d) excluded %.2f of fault time, healthy at once %d; naming recall %.2f precision %.2f; %d probes\n  found%s\n  named%s",
+		s.Precision(), s.Recall(), s.StrongRecall(), s.FalsePerNodeDay(), s.False, s.NodeDays, s.Delay(.5), s.Delay(.95), s.Coverage(), s.HealthyMost, nr, np, s.Probes, list(s.PerKind), list(s.Named))
 }
