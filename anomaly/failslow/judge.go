@@ -129,66 +129,87 @@ func (d *Detector) closeShort(n *node) {
 	d.closeCap(n)
 }
 
+// longBlock is what a long block says of a node.
+type longBlock struct {
+	fresh    bool // something was seen in it
+	mean     [2]float64
+	streamed [2]bool  // only what jobs stream speaks
+	among    estimate // streamed reads against those of the jobs' other forwarders
+	worst    float64  // log, the smaller of the classes' bets; infinite without both
+	most     float64  // log, that it can win
+}
+
 func (d *Detector) closeLong(n *node) {
-	fresh := false
-	worst := math.Inf(1)
-	var mean [2]float64
-	var streamed [2]bool
-	among := n.among
+	b := d.takeLong(n)
+	if !b.fresh || math.IsInf(b.worst, 0) {
+		return
+	}
+	if b.streamed[Read] && b.streamed[Write] && n.Tests[mild].Log > 0.7*d.limit { // as in closeShort
+		b.most = 0
+	}
+	bet := clip(b.worst, -longMost, b.most)
+	for c := range n.spent {
+		n.spent[c] += max(0, bet)
+	}
+	n.Tests[mild].Bet(d.now, bet, d.limit+3)
+	switch {
+	case n.age[Read] == d.now && (b.streamed[Write] || d.now-n.age[Write] <= carryFor):
+		d.oneClass(n, Read, b.mean, d.limit+3)
+	case b.streamed[Read] && b.among.Weight > 0: // its jobs' other forwarders read as much at a time, and faster
+		b.mean[Read] = b.among.mean()
+		d.oneClass(n, Read, b.mean, d.limit+3)
+	case b.streamed[Read]: // a job's habit or the node's: enough for a canary, not for an accusation
+		d.oneClass(n, Read, b.mean, 0.4*d.limit)
+	}
+}
+
+// takeLong empties the node's long block.
+func (d *Detector) takeLong(n *node) longBlock {
+	b := longBlock{among: n.among, worst: math.Inf(1), most: longMost}
 	n.among = estimate{}
-	most := float64(longMost)
-	for c := range 2 {
-		if e := n.long[c][small]; e.Weight > 0 {
-			n.carried[c], n.age[c], n.spent[c] = e, d.now, 0
-			fresh = true
-		}
-		stream := n.long[c][large]
-		if Class(c) == Read && stream.Weight > 0 && among.Weight > 0 && among.mean() > stream.mean() {
-			stream = among // also while a slow pool excuses what is streamed: it is the job's other forwarders', too
-		}
-		n.long[c] = [regimes]estimate{}
-		e, doubt := n.carried[c], longDoubt
-		switch {
-		case e.Weight > 0 && d.now-n.age[c] <= carryFor:
-			if n.Offset[c][small].Count < d.set.LearnFor.Seconds() {
-				most = 0 // too young to accuse; not to be found well
-			}
-		case stream.Weight > 0:
-			e, doubt, streamed[c], fresh = stream, streamDoubt, true, true
-		default:
-			worst = math.Inf(-1)
+	for c := range Meta { // reads and writes
+		e, doubt := d.takeClass(n, c, &b)
+		if e.Weight == 0 {
+			b.worst = math.Inf(-1)
 			continue
 		}
 		// The offset is itself known only so well.
-		mean[c] = e.mean()
+		b.mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
-		bet := Against(mean[c], variance, 0.1)
-		if bet > 0 && !streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
+		bet := Against(b.mean[c], variance, 0.1)
+		if bet > 0 && !b.streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
 			bet = max(0, bet-n.spent[c])
 		}
-		worst = min(worst, bet)
+		b.worst = min(b.worst, bet)
 		if n.Alarm { // what is hardly slower than its peers is not what was accused
-			worst = min(worst, Against(mean[c], variance, wellDelta))
+			b.worst = min(b.worst, Against(b.mean[c], variance, wellDelta))
 		}
 	}
-	if !fresh || math.IsInf(worst, 0) {
-		return
+	return b
+}
+
+// takeClass is what speaks for a class in a long block, and how far it may be wrong: its background, of this block or of
+// an earlier one, or else what jobs stream; without weight: nothing.
+func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt float64) {
+	background, stream := n.long[c][small], n.long[c][large]
+	n.long[c] = [regimes]estimate{}
+	if background.Weight > 0 {
+		n.carried[c], n.age[c], n.spent[c] = background, d.now, 0
+		b.fresh = true
 	}
-	if streamed[Read] && streamed[Write] && n.Tests[mild].Log > 0.7*d.limit { // as in closeShort
-		most = 0
+	if c == Read && stream.Weight > 0 && b.among.Weight > 0 && b.among.mean() > stream.mean() {
+		stream = b.among // also while a slow pool excuses what is streamed: it is the job's other forwarders', too
 	}
-	worst = clip(worst, -longMost, most)
-	n.spent[Read], n.spent[Write] = n.spent[Read]+max(0, worst), n.spent[Write]+max(0, worst)
-	n.Tests[mild].Bet(d.now, worst, d.limit+3)
 	switch {
-	case n.age[Read] == d.now && (streamed[Write] || d.now-n.age[Write] <= carryFor):
-		d.oneClass(n, Read, mean, d.limit+3)
-	case streamed[Read] && among.Weight > 0: // its jobs' other forwarders read as much at a time, and faster
-		mean[Read] = among.mean()
-		d.oneClass(n, Read, mean, d.limit+3)
-	case streamed[Read]: // a job's habit or the node's: enough for a canary, not for an accusation
-		d.oneClass(n, Read, mean, 0.4*d.limit)
+	case n.carried[c].Weight > 0 && d.now-n.age[c] <= carryFor:
+		if n.Offset[c][small].Count < d.set.LearnFor.Seconds() {
+			b.most = 0 // too young to accuse; not to be found well
+		}
+		return n.carried[c], longDoubt
+	case stream.Weight > 0:
+		b.streamed[c], b.fresh = true, true
 	}
+	return stream, streamDoubt
 }
 
 // What a comparison with the other forwarders of a node's jobs takes.
