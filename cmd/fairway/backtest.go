@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
+	"fairway/console"
 	"fairway/remap/avoid"
 	"fairway/remap/backtest"
 	"fairway/remap/dfra"
@@ -186,12 +187,12 @@ func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
 
 func printBacktest(w io.Writer, results []*backtest.Result) error {
 	first := results[0]
-	fmt.Fprintf(w, "%d jobs replayed", first.Jobs)
+	fmt.Fprintf(w, "%s replayed", console.Counted(first.Jobs, "job"))
 	if first.Unplaced > 0 {
-		fmt.Fprintf(w, "; %d more found no free compute nodes and are left out", first.Unplaced)
+		fmt.Fprintf(w, "; left out for want of free compute nodes: %d more", first.Unplaced)
 	}
 	if first.Checked > 0 {
-		fmt.Fprintf(w, "; the last run told the next one within 20 %% in %.1f %% of %d cases", 100*float64(first.Right)/float64(first.Checked), first.Checked)
+		fmt.Fprintf(w, "; the last run told the next one within 20 %% in %.1f %% of %s", 100*float64(first.Right)/float64(first.Checked), console.Counted(first.Checked, "case"))
 	}
 	fmt.Fprint(w, "\n\n")
 	head := []string{"POLICY", "GRANTED", "SHARE", "CORE-H", "MORE", "ALONE", "STEERED", "IN USE", "PEAK"}
@@ -226,7 +227,7 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		}
 		fmt.Fprintf(w, "\nwho loses most under %s:\n", r.Policy)
 		for _, l := range r.Against.Worst {
-			fmt.Fprintf(w, "  job %s (%s of %s, %d nodes): ~%.4g s of I/O instead of ~%.4g s\n", l.Job, l.App, l.User, l.Nodes, l.Seconds, l.DefaultSecond)
+			fmt.Fprintf(w, "  job %s (%s of %s, %s): ~%.4g s of I/O instead of ~%.4g s\n", l.Job, l.App, l.User, console.Counted(l.Nodes, "node"), l.Seconds, l.DefaultSecond)
 		}
 	}
 	return nil

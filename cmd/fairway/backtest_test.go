@@ -46,7 +46,14 @@ func TestBacktestOfACSV(t *testing.T) {
 	if !strings.Contains(warned, file+":4: nodes: \"lots\"") {
 		t.Errorf("the bad row is not named: %q", warned)
 	}
-	if out, _, err = fairway("backtest", "--csv", file); err != nil || !strings.Contains(out, "2 jobs replayed; the last run told the next one within 20 % in 100.0 % of 1 cases") {
+	if out, _, err = fairway("backtest", "--csv", file); err != nil || !strings.Contains(out, "2 jobs replayed; the last run told the next one within 20 % in 100.0 % of 1 case\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	single := filepath.Join(t.TempDir(), "single.csv")
+	if err := os.WriteFile(single, []byte(strings.Join(strings.SplitAfter(jobsCSV, "\n")[:2], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err = fairway("backtest", "--csv", single); err != nil || !strings.HasPrefix(out, "1 job replayed\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, args := range [][]string{{"backtest"}, {"backtest", "--csv", file, "--forwarders", "3"}} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/console"
 	"fairway/remap"
 	"fairway/webui/client"
 )
@@ -84,7 +85,11 @@ func newRevoke(o *options) *cobra.Command {
 			return show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing, error) {
 				return cl.Revoke(ctx, args[0], reason)
 			}, func(w io.Writer, left []remap.Standing) error {
-				_, err := fmt.Fprintf(w, "%s is revoked; %d standing approvals are left\n", args[0], len(left))
+				verb := "are"
+				if len(left) == 1 {
+					verb = "is"
+				}
+				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0], console.Counted(len(left), "standing approval"), verb)
 				return err
 			})
 		},

@@ -69,6 +69,8 @@ func TestStandingApproval(t *testing.T) {
 	d.fairway(0, "the audit", says, "audit")
 	wantPlan(t, d, covered.Plan, remap.Verified)
 
+	d.fairway(0, "another", "S-0002", "standing", "allow", "--app", "WRF", "--reason", "agreed with the users")
+	d.fairway(0, "revoke", "1 standing approval is left", "standing", "revoke", "S-0002", "--reason", "never used")
 	d.fairway(0, "revoke", "0 standing approvals are left", "standing", "revoke", "S-0001", "--reason", "they left")
 	if after := d.dispatch("3", "cn4", "cn5"); after.State != remap.Proposed {
 		t.Errorf("after the revocation: %+v", after)

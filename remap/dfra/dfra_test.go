@@ -130,6 +130,26 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestReasonsCountOneAsOne(t *testing.T) {
+	c := big()
+	c.Config.NMin, c.Config.F = 1, 1
+	c.History[0].IONodes, c.Forwarders.Idle = 1, ids("fwd", 200, 1)
+	c.Neighbours = neighbour(&Run{Mode: ModeN1}, nil)
+	reasons := Decide(c).Reasons
+	c.Job.DefaultForwarders, c.Job.Nodes, c.History[0].Nodes = []topology.ForwarderID{}, 1, 1
+	reasons = append(reasons, Decide(c).Reasons...)
+	var said []string
+	for _, r := range reasons {
+		said = append(said, r.Text)
+	}
+	all := strings.Join(said, "; ")
+	for _, want := range []string{"1 compute node did I/O", "S = ceil(1 I/O node / F 1) = 1 forwarder (", "1 idle healthy forwarder ("} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in %s", want, all)
+		}
+	}
+}
+
 func TestPredictTakesTheLatestRun(t *testing.T) {
 	j := Job{App: "a", User: "u", Project: "p", Nodes: 4}
 	run := func(end, volume float64) Run {

@@ -122,8 +122,8 @@ func Choose(c Case, compared []Comparison) Advice {
 	matched := c
 	matched.Aggregators, matched.Method = p, StaticCyclic
 	cyclic := Divide(matched)
-	dealt := fmt.Sprintf("stripes dealt in turn: %d conflicts with %d aggregators", scores[StaticCyclic].conflicts, c.Aggregators)
-	fit := fmt.Sprintf("its %d aggregators fit: %s", p, matchWords(p, c.Servers))
+	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s", counted(scores[StaticCyclic].conflicts, "conflict"), counted(c.Aggregators, "aggregator"))
+	fit := "its " + counted(p, "aggregator") + " fit: " + matchWords(p, c.Servers)
 	if p != c.Aggregators {
 		dealt += fmt.Sprintf(", %d with %d", sum(cyclic.Conflicts), p)
 		fit = fmt.Sprintf("of %d aggregators %d would do: %s", c.Aggregators, p, matchWords(p, c.Servers))
@@ -134,9 +134,9 @@ func Choose(c Case, compared []Comparison) Advice {
 			"romio_cb_write": fmt.Sprintf("%s instead of every process: at most that many owners a stripe", writers(p)),
 			"cb_nodes":       dealt,
 			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
-			"striping_unit":   fmt.Sprintf("domains end where stripes do: %d conflicts cut evenly, %d cut at stripes", scores[Even].conflicts, scores[Aligned].conflicts),
-			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made", servers(c.Servers)),
-			"cb_buffer_size":  fmt.Sprintf("%d whole stripes go out at once, so no request ends inside one; conflicts stay as they are", buffer/c.StripeSize),
+			"striping_unit":   fmt.Sprintf("domains end where stripes do: %s cut evenly, %d cut at stripes", counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
+			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made", counted(c.Servers, "server")),
+			"cb_buffer_size":  fmt.Sprintf("%s at once, so no request ends inside one; conflicts stay as they are", wholeStripes(buffer/c.StripeSize)),
 		},
 		Hints: map[string]string{
 			"romio_cb_write":  "enable",
@@ -145,9 +145,16 @@ func Choose(c Case, compared []Comparison) Advice {
 			"striping_factor": fmt.Sprint(c.Servers),
 			"striping_unit":   fmt.Sprint(c.StripeSize),
 		},
-		Why: fmt.Sprintf("%s has %d lock conflicts on %s where even has %d and aligned %d; %s",
-			best, scores[best].conflicts, servers(c.Servers), scores[Even].conflicts, scores[Aligned].conflicts, fit),
+		Why: fmt.Sprintf("%s has %s on %s where even has %d and aligned %d; %s",
+			best, counted(scores[best].conflicts, "lock conflict"), counted(c.Servers, "server"), scores[Even].conflicts, scores[Aligned].conflicts, fit),
 	}
+}
+
+func wholeStripes(n int64) string {
+	if n == 1 {
+		return "1 whole stripe goes out"
+	}
+	return fmt.Sprintf("%d whole stripes go out", n)
 }
 
 func writers(n int) string {
@@ -157,16 +164,17 @@ func writers(n int) string {
 	return fmt.Sprintf("%d aggregators write", n)
 }
 
-func servers(n int) string {
+// counted is a number of things as people say it: 1 server, 2 servers.
+func counted[T int | int64](n T, thing string) string {
 	if n == 1 {
-		return "1 server"
+		return "1 " + thing
 	}
-	return fmt.Sprintf("%d servers", n)
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func matchWords(p, n int) string {
 	if p >= n {
-		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", servers(n))
+		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", counted(n, "server"))
 	}
-	return fmt.Sprintf("a divisor of %s, so each server has one writer", servers(n))
+	return fmt.Sprintf("a divisor of %s, so each server has one writer", counted(n, "server"))
 }

@@ -3,6 +3,7 @@ package filedomain
 import (
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,20 @@ func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 	a = Advise(Case{End: 1 << 30, StripeSize: 1 << 20, Servers: 6, Aggregators: 6, Method: Even})
 	if want := "stripes dealt in turn: 0 conflicts with 6 aggregators"; a.Effects["cb_nodes"] != want || !strings.Contains(a.Why, "its 6 aggregators fit") {
 		t.Errorf("cb_nodes: %s; why: %s", a.Effects["cb_nodes"], a.Why)
+	}
+}
+
+func TestAdviceCountsOneAsOne(t *testing.T) {
+	a := Advise(Case{End: 3 << 20, StripeSize: 2 << 20, Servers: 1, Aggregators: 2, Method: Even})
+	said := a.Why
+	for _, e := range a.Effects {
+		said += "; " + e
+	}
+	if want := "stripes dealt in turn: 1 conflict with 2 aggregators"; !strings.HasPrefix(a.Effects["cb_nodes"], want) {
+		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
+	}
+	if wrong := regexp.MustCompile(`\b1 (lock )?(conflicts|aggregators|servers|whole stripes)`).FindString(said); wrong != "" {
+		t.Errorf("%q in %s", wrong, said)
 	}
 }
 

@@ -59,9 +59,10 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 				s.quiet[n] = at
 			}
 			begun := time.Unix(since, 0).UTC()
-			sentence := fmt.Sprintf("%s has not told its collector anything since %s, while %d other forwarders do", n, begun.Format("15:04:05"), fresh)
+			sentence := fmt.Sprintf("%s has not told its collector anything since %s, while %s", n, begun.Format("15:04:05"),
+				counted(fresh, "other forwarder does", "other forwarders do"))
 			if clients := used(n); clients > 0 {
-				sentence += fmt.Sprintf("; %d compute nodes are mapped to it", clients)
+				sentence += "; " + counted(clients, "compute node is mapped to it", "compute nodes are mapped to it")
 			}
 			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.ForwarderSilent, Level: anomaly.Alarm, Since: begun, Confidence: 0.95,
 				Score: float64(t - at), Model: "silence-1", Evidence: map[string]float64{"silent_seconds": float64(t - at)}, Sentence: sentence})
@@ -73,4 +74,12 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 		}
 	}
 	return out
+}
+
+// counted is a number of things and what is said of them.
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }

@@ -51,6 +51,10 @@ func TestSilentForwarder(t *testing.T) {
 	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") || !strings.Contains(said[0], "2 compute nodes are mapped to it") {
 		t.Errorf("it is silent: %q", said)
 	}
+	delete(s.Observed, "cn2")
+	if said := live(1, 1, 2, 3); len(said) != 1 || !strings.HasSuffix(said[0], "; 1 compute node is mapped to it") {
+		t.Errorf("one compute node is left: %q", said)
+	}
 	path := filepath.Join(t.TempDir(), "detectors")
 	if err := w.SaveState(path, now); err != nil {
 		t.Fatal(err)

@@ -156,10 +156,13 @@ func peaksCheck(s *Snapshot) console.Check {
 func mappingCheck(s *Snapshot) console.Check {
 	compute := s.Machine.ByRole(topology.Compute)
 	c := console.Check{Name: "mapping", Level: console.CheckOK, Text: fmt.Sprintf("the forwarder of every one of %d compute nodes is observed", len(compute))}
-	if len(compute) == 0 {
+	switch len(compute) {
+	case 0:
 		c.Level, c.Text = console.CheckUnknown, "no compute node is known"
 		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, tells which exist"
 		return c
+	case 1:
+		c.Text = "the forwarder of the only compute node is observed"
 	}
 	var unseen, lost []topology.NodeID
 	for _, n := range compute {
@@ -214,7 +217,11 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Chec
 			return c
 		}
 	}
-	c.Text = fmt.Sprintf("%d compute nodes were asked and say what is observed", len(ask))
+	say := "they say"
+	if len(ask) == 1 {
+		say = "it says"
+	}
+	c.Text = fmt.Sprintf("asked %s, and %s what is observed", console.Counted(len(ask), "compute node"), say)
 	return c
 }
 

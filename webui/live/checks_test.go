@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -28,4 +29,19 @@ func TestMappingCheck(t *testing.T) {
 			t.Errorf("%s: %+v, want %s with %q", c.name, got, c.level, c.says)
 		}
 	}
+	machine.Nodes = machine.Nodes[:1]
+	s := &Snapshot{Machine: machine, Situation: &remap.Situation{Routes: map[topology.NodeID]observed.Route{"cn1": well}}}
+	if got := mappingCheck(s).Text; got != "the forwarder of the only compute node is observed" {
+		t.Errorf("one node: %s", got)
+	}
+	if got := driverCheck(t.Context(), s, told{"cn1": "fwd1"}).Text; got != "asked 1 compute node, and it says what is observed" {
+		t.Errorf("one node asked: %s", got)
+	}
+}
+
+// told is a driver whose nodes say where they are.
+type told topology.Mapping
+
+func (d told) Observe(context.Context, []topology.NodeID) (topology.Mapping, error) {
+	return topology.Mapping(d), nil
 }
