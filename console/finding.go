@@ -107,7 +107,7 @@ func (p *findingPage) title(s *State, _ int) string {
 func (p *findingPage) body(s *State, w, h int) []string {
 	switch {
 	case !p.have && p.err != nil:
-		return s.failed(p.err, w)
+		return s.notListed(p.err, actFindings, w)
 	case !p.have:
 		return []string{"", " Asking for " + clean(p.id) + "."}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
 // findingsPage lists what is wrong, out of the shown second: it is as fresh as the overview.
@@ -173,7 +174,7 @@ func findingTitle(f *anomaly.Finding) string {
 	if f.Kind == anomaly.FailSlow && f.Class != "" {
 		return "slow " + map[string]string{"read": "reads", "write": "writes", "meta": "metadata"}[f.Class]
 	}
-	return findingWords(f.Kind)
+	return clean(remap.KindWords(f.Kind))
 }
 
 // impact is who suffers and how much; missing where no job is known behind the node.

@@ -233,7 +233,7 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 func (s *State) adviceFor(err error) string {
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "It is not part of the machine as the server knows it; " + s.key(actGo) + " finds names."
+		return "The server does not know it, or no longer; " + s.key(actGo) + " finds what it knows."
 	case errors.Is(err, ErrNotAllowed):
 		return "Ask an admin of the site for the viewer role, or sign in with --token-file."
 	case errors.Is(err, ErrUnreachable):

@@ -111,7 +111,7 @@ func orMissing(s string) string {
 func (p *jobPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return s.failed(p.err, w)
+			return s.notListed(p.err, actJobs, w)
 		}
 		return []string{"", " Asking for job " + clean(string(p.id)) + "."}
 	}

@@ -72,7 +72,11 @@ var jobsList = &listing[JobRow]{
 				running++
 			}
 		}
-		return fmt.Sprintf(" jobs   %d running, %d that ended last", running, len(rows)-running)
+		ended := "none that ended is known"
+		if n := len(rows) - running; n > 0 {
+			ended = fmt.Sprintf("%d that ended last", n)
+		}
+		return fmt.Sprintf(" jobs   %d running, %s", running, ended)
 	},
 	line: func(s *State, r *JobRow) string {
 		ended, ran := "running", s.Now.Sub(r.Start)

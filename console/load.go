@@ -54,6 +54,15 @@ func (l *load[T]) missing(s *State, what string, w int) []string {
 	return s.failed(l.err, w)
 }
 
+// notListed is failed for a page of one of those that a list shows: it leads to the list.
+func (s *State) notListed(err error, list action, w int) []string {
+	lines := s.failed(err, w)
+	if errors.Is(err, ErrNotFound) {
+		lines = append(lines, clip(" "+s.key(list)+" lists those that are kept.", w))
+	}
+	return lines
+}
+
 // failed is the body of a page that could not be read: why, and what to do about it.
 func (s *State) failed(err error, w int) []string {
 	lines := append([]string{""}, indent(wrap(clean(err.Error()), max(1, w-2)), w)...)

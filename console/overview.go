@@ -328,20 +328,6 @@ func openFindings(all []anomaly.Finding) []anomaly.Finding {
 	return out
 }
 
-// findingWords says a kind as an operator would.
-func findingWords(k anomaly.Kind) string {
-	words := map[anomaly.Kind]string{
-		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
-		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
-		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow", anomaly.ForwarderSilent: "silent",
-		anomaly.TargetSlow: "slower than its peers",
-	}
-	if w := words[k]; w != "" {
-		return w
-	}
-	return clean(string(k))
-}
-
 func (s *State) openNeed(ask *asker, i int) tea.Cmd {
 	all := s.needs()
 	if i < 0 || i >= len(all) {

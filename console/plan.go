@@ -268,7 +268,7 @@ func (p *planPage) title(s *State, w int) string {
 func (p *planPage) body(s *State, w, h int) []string {
 	if !p.have {
 		if p.err != nil {
-			return s.failed(p.err, w)
+			return s.notListed(p.err, actPlans, w)
 		}
 		return []string{"", " Asking for plan " + clean(p.id) + "."}
 	}
@@ -349,7 +349,11 @@ func (p *planPage) text(s *State, w int) []string {
 		say(label, fmt.Sprintf("by %s at %s: %s", a.By, clock(a.At), a.Reason))
 	}
 	if e := v.Ended; e != nil {
-		say("ENDED", fmt.Sprintf("by %s at %s: %s", e.By, clock(e.At), orMissing(e.Reason)))
+		label := "ENDED"
+		if v.State == remap.RollingBack || v.State == remap.Partial {
+			label = "ROLL BACK" // asked for; it ends when every node has followed
+		}
+		say(label, fmt.Sprintf("by %s at %s: %s", e.By, clock(e.At), orMissing(e.Reason)))
 	}
 	for i, c := range p.changes {
 		label := ""

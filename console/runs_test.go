@@ -1,6 +1,9 @@
 package console
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Runs that move next to no bytes for each metadata operation are told in operations, others in bytes.
 func TestRunsOnMetadataAreToldInOperations(t *testing.T) {
@@ -31,5 +34,18 @@ func TestRunsOnMetadataAreToldInOperations(t *testing.T) {
 	unknown := JobRuns{Runs: []RunRow{{}}}
 	if unknown.Compare(); unknown.MetaOnly || unknown.BytesPerSec != nil {
 		t.Errorf("nothing is known: %+v", unknown)
+	}
+}
+
+func TestJobsTitleCountsNoneAsNone(t *testing.T) {
+	var running, ended JobRow
+	ended.End = time.Unix(1_800_000_000, 0)
+	for want, rows := range map[string][]JobRow{
+		" jobs   1 running, none that ended is known": {running},
+		" jobs   1 running, 1 that ended last":        {running, ended},
+	} {
+		if got := jobsList.title(nil, rows); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -246,6 +246,33 @@ func TestRollBackWorksDuringApply(t *testing.T) {
 	s.sees("ROLLED BACK", "rolled back 6/6  ok 6")
 }
 
+// A plan that is still rolling back has not ended: who asked for it is said, not that it is over.
+func TestARollBackUnderWayHasNotEnded(t *testing.T) {
+	s := atPlan(t)
+	s.press("tab", "because it is slow", "enter", "A", "wait", "A")
+	s.fake.Verify = remap.RollingBack
+	s.press("B", "wait", "B")
+	s.sees("ROLLING BACK", "ROLL BACK by olga at 12:04:3", "rolling back 3/6  ok 3")
+	s.lacks("ENDED")
+}
+
+// Each page says of what is not known where to look for it; nothing but a node is part of the machine.
+func TestWhatIsNotKnownIsNotCalledANode(t *testing.T) {
+	for _, c := range []struct {
+		page, id, lists string
+	}{
+		{"forwarders", "fwd999", ""},
+		{"findings", "F-9999", "3 lists those that are kept."},
+		{"plans", "P-999999", "4 lists those that are kept."},
+		{"jobs", "99999", "2 lists those that are kept."},
+	} {
+		s := newScriptAt(t, console.Address{Page: c.page, ID: c.id})
+		s.second()
+		s.sees("not found", "The server does not know it, or no longer; : finds what it knows.", c.lists)
+		s.lacks("part of the machine")
+	}
+}
+
 func TestStopNeedsNoQuestion(t *testing.T) {
 	s := atPlan(t)
 	s.press("s")

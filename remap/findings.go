@@ -163,3 +163,17 @@ func (d *Desk) AwaitFeed(ctx context.Context, generation uint64) (Feed, error) {
 		}
 	}
 }
+
+// KindWords says a kind of finding as an operator would.
+func KindWords(k anomaly.Kind) string {
+	words := map[anomaly.Kind]string{
+		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
+		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
+		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow", anomaly.ForwarderSilent: "silent",
+		anomaly.TargetSlow: "slower than its peers",
+	}
+	if w := words[k]; w != "" {
+		return w
+	}
+	return string(k)
+}

@@ -271,9 +271,9 @@ func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check 
 		case owned && owner != p.Job:
 			c.Level, c.Text = Red, fmt.Sprintf("%s is dedicated to job %s", id, owner)
 		case accused && f.State != anomaly.Suspect && f.State != anomaly.Probation:
-			c.Level, c.Text = Red, fmt.Sprintf("%s is %s %s (%s)", id, f.State, f.Kind, f.ID)
+			c.Level, c.Text = Red, accusation(f)
 		case accused:
-			c.Level, c.Text = Amber, fmt.Sprintf("%s is %s %s (%s)", id, f.State, f.Kind, f.ID)
+			c.Level, c.Text = Amber, accusation(f)
 		default:
 			healthy = append(healthy, string(id))
 			continue
@@ -287,6 +287,11 @@ func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check 
 		checks = append(checks, Check{Name: "targets", Level: Green, Text: fmt.Sprintf("%d targets are healthy: %s", n, shorten(healthy))})
 	}
 	return checks
+}
+
+// accusation is a finding that holds its forwarder responsible, as a check says it.
+func accusation(f anomaly.Finding) string {
+	return fmt.Sprintf("%s is %s: %s (%s)", f.Node, f.State, KindWords(f.Kind), f.ID)
 }
 
 // checkAlone asks that nobody else's compute nodes use a forwarder that is to be dedicated.

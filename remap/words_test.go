@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
@@ -29,6 +30,23 @@ func TestALedgerInWords(t *testing.T) {
 	} {
 		if e, o := c.ledger.Expected(), c.ledger.Outcome(); e != c.expected || o != c.outcome {
 			t.Errorf("%+v:\n%s\n%s\nwant\n%s\n%s", c.ledger, e, o, c.expected, c.outcome)
+		}
+	}
+}
+
+func TestChecksSayWhatATargetIsAccusedOf(t *testing.T) {
+	for _, c := range []struct {
+		state anomaly.State
+		kind  anomaly.Kind
+		level CheckLevel
+		says  string
+	}{
+		{anomaly.Suspect, anomaly.FailSlow, Amber, "fwd2 is suspect: slow for its load (F-0007)"},
+		{anomaly.Confirmed, anomaly.ForwarderSilent, Red, "fwd2 is confirmed: silent (F-0007)"},
+	} {
+		s := &Situation{Findings: []anomaly.Finding{{ID: "F-0007", Node: "fwd2", Kind: c.kind, State: c.state}}}
+		if got := checkTargets([]topology.ForwarderID{"fwd2"}, Plan{}, s); len(got) != 1 || got[0].Level != c.level || got[0].Text != c.says {
+			t.Errorf("%+v, want %s %q", got, c.level, c.says)
 		}
 	}
 }

@@ -155,7 +155,11 @@ func (f *Fake) RollBack(_ context.Context, id, reason string) (console.PlanView,
 	return f.decide("roll back", id, func(p *console.PlanView) error {
 		p.State, p.Goal = remap.RolledBack, remap.RolledBack
 		p.Ended = &remap.Ended{By: f.overview.User, At: f.overview.SentAt, Reason: reason}
-		for _, m := range p.Moves {
+		moves := p.Moves
+		if f.Verify == remap.RollingBack { // seen half way
+			p.State, moves = remap.RollingBack, moves[:len(moves)/2]
+		}
+		for _, m := range moves {
 			p.Undo = append(p.Undo, remap.Result{Node: m.Node, OK: true, Tries: 1, Verified: true})
 		}
 		return nil
