@@ -173,6 +173,14 @@ func (b *tab) frames(n int) {
 	b.until(fmt.Sprintf("%d live frames", n), fmt.Sprintf("Number(document.documentElement.dataset.frames) >= %d", n))
 }
 
+// noNote is said at once, not after the time for which notes stay.
+func (b *tab) noNote() {
+	b.t.Helper()
+	if js[bool](b, "document.getElementById('note').classList.contains('on')") {
+		b.t.Errorf("the note is still there: %s", js[string](b, "document.getElementById('note').textContent"))
+	}
+}
+
 const (
 	enter     = "\r"
 	arrowDown = "\u0301"
@@ -212,6 +220,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.key(enter)
 	b.says("Write a reason of 10 letters")
 	b.key(", now long enough")
+	b.noNote()
 	b.shot("propose")
 	b.key(enter)
 	b.says("P-000001")
@@ -227,6 +236,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.key("A")
 	b.says("Write a reason of 10 letters")
 	b.key("olga is right about it")
+	b.noNote()
 	b.do(chromedp.KeyEvent(enter))
 	b.key("A")
 	b.until("it asks once, with the focus on Cancel", "document.querySelector('dialog[open]') && document.activeElement.textContent === 'Cancel'")
@@ -262,6 +272,13 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	}
 	b.open("http://" + s.tcp + "/forwarders/" + string(p.Moves[0].To))
 	b.says(string(p.Moves[0].Node))
+	// Back goes without a reason, as in the terminal.
+	b.open("http://" + s.tcp + "/plans/P-000001")
+	b.says("B roll back (shift)")
+	b.key("B")
+	b.until("it asks once", "document.querySelector('dialog[open]')?.innerText.includes('goes back to where it came from')")
+	b.key("B")
+	b.says("rolled back 1 of 1")
 }
 
 func TestBrowserAtFullSize(t *testing.T) {

@@ -26,7 +26,7 @@ export const app = {
   at: () => (replay ? `at=${new Date(replay.at).toISOString()}` : ''),
   /** @type {any} */ session: { name: '', role: '', via: '' },
   now: () => (replay ? replay.at + 1000 : serverNow()),
-  go, note, ask: confirmOnce, keysChanged: () => drawKeys(), paused: false,
+  go, note, unnote, ask: confirmOnce, keysChanged: () => drawKeys(), paused: false,
   may: () => app.session.role === 'operator' || app.session.role === 'admin',
 };
 
@@ -104,7 +104,7 @@ async function show() {
     next.close?.();
     return;
   }
-  if (el('note').textContent === opening) el('note').classList.remove('on');
+  unnote(opening);
   page?.close?.();
   page = next;
   document.title = `${next.title} - fairway`;
@@ -314,6 +314,11 @@ function note(text) {
   el('note').classList.add('on');
   clearTimeout(noteTimer);
   noteTimer = window.setTimeout(() => el('note').classList.remove('on'), 6000);
+}
+
+/** Takes a note back that has become untrue, if it is still the one shown. @param {string} text */
+function unnote(text) {
+  if (el('note').textContent === text) el('note').classList.remove('on');
 }
 
 /**

@@ -6,7 +6,10 @@ import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 
-const REASON = 10; // letters that the server asks for at least
+const REASON = 10; // letters that the server asks for at least: to propose and to approve, not to roll back
+const WRITE = `Write a reason of ${REASON} letters or more first.`;
+/** @param {HTMLInputElement} field */
+const enough = (field) => [...field.value.trim()].length >= REASON;
 
 /** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app) {
@@ -40,8 +43,8 @@ export async function planPage(app, id) {
   let p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
   let all = false, busy = false;
   const title = h('h1'), meta = h('p.dim'), facts = h('dl.facts'), checks = h('div'), progress = h('p', { role: 'status' }), error = h('p.error', { role: 'alert', hidden: true });
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'reason', maxlength: 500, autocomplete: 'off', keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); reason.blur(); } } }));
-  const field = h('div.field', null, h('label', { for: 'reason' }, `Reason (kept in the audit, ${REASON} letters or more):`), reason);
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'reason', maxlength: 500, autocomplete: 'off', input: () => enough(reason) && app.unnote(WRITE), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); reason.blur(); } } }));
+  const label = h('label', { for: 'reason' }), field = h('div.field', null, label, reason);
   const cancel = h('button', { type: 'button', click: () => history.length > 1 ? history.back() : app.go('/plans') }, 'Cancel');
   const button = (/** @type {string} */ text, /** @type {() => void} */ f) => h('button', { type: 'button', click: (/** @type {MouseEvent} */ e) => e.detail > 0 && f(), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === ' ') f(); } }, text);
   // Enter on these does nothing: it never approves.
@@ -63,7 +66,7 @@ export async function planPage(app, id) {
       p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
       ['undo', 'B at any time'],
       [open ? 'needs' : 'approved', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`],
-      p.ended ? ['ended', `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`] : null,
+      p.ended ? [['rolling_back', 'partial'].includes(p.state) ? 'roll back' : 'ended', `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`] : null,
     ].filter((x) => x !== null).flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]));
     checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...checkLines(p.checks ?? [])] : []));
     drawProgress(n);
@@ -75,6 +78,7 @@ export async function planPage(app, id) {
     }
     const may = app.may();
     field.hidden = !may || !(open || moving || ['verified', 'partial', 'failed'].includes(p.state));
+    setText(label, open ? `Reason (kept in the audit, ${REASON} letters or more):` : 'Reason (kept in the audit):');
     yes.hidden = no.hidden = !open || !may;
     stop.hidden = p.state !== 'applying' || !may;
     back.hidden = !may || !['applying', 'applied', 'verified', 'partial', 'failed'].includes(p.state);
@@ -124,8 +128,8 @@ export async function planPage(app, id) {
     }
   }
   function hasReason() {
-    if ([...reason.value.trim()].length >= REASON) return true;
-    app.note(`Write a reason of ${REASON} letters or more first.`);
+    if (enough(reason)) return true;
+    app.note(WRITE);
     reason.focus();
     return false;
   }
@@ -138,8 +142,8 @@ export async function planPage(app, id) {
   }
   function reject() { if (!no.hidden && hasReason()) say('reject', { reason: reason.value.trim() }); }
   function stopIt() { if (!stop.hidden) say('stop', { reason: reason.value.trim() || 'stopped by hand' }); }
-  async function rollBack() {
-    if (back.hidden || !hasReason()) return;
+  async function rollBack() { // the safe way asks for no reason; one that is given is kept
+    if (back.hidden) return;
     if (await app.ask(`${p.id}: every node that was moved goes back to where it came from.`, 'B', 'Roll back')) say('rollback', { reason: reason.value.trim() });
   }
   const load = async () => { if (!busy) { p = await get(`/api/v1/plans/${encodeURIComponent(id)}`); draw(); } };
@@ -187,7 +191,7 @@ export async function proposePage(app, q) {
     { name: 'bw', head: 'MB/s', num: true, text: (r) => mega((r.read_bytes_per_sec ?? NaN) + (r.write_bytes_per_sec ?? NaN)), value: (r) => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0) },
     { name: 'clients', head: 'CLIENTS', num: true, text: (r) => String(r.clients), value: (r) => r.clients },
   ], { id: (r) => r.id, sort: 'bw', reverse: true, caption: 'forwarders to move to, the least busy first' });
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'why', maxlength: 500, autocomplete: 'off', keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); if (!send.disabled) propose(); } } }));
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'why', maxlength: 500, autocomplete: 'off', input: () => enough(reason) && app.unnote(WRITE), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); if (!send.disabled) propose(); } } }));
   const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
   const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
   const error = h('p.error', { role: 'alert', hidden: true }), chosen = h('p');
@@ -208,7 +212,7 @@ export async function proposePage(app, q) {
   }
   async function propose() {
     error.hidden = true;
-    if ([...reason.value.trim()].length < REASON) { app.note(`Write a reason of ${REASON} letters or more first.`); return reason.focus(); }
+    if (!enough(reason)) { app.note(WRITE); return reason.focus(); }
     send.disabled = true;
     try {
       const p = await post('/api/v1/plans', { nodes, to: targets.selected, reason: reason.value.trim(), force: force.checked });
