@@ -3,6 +3,7 @@
 package anomaly
 
 import (
+	"strconv"
 	"time"
 
 	"fairway/collector/topology"
@@ -158,4 +159,13 @@ type Frozen struct {
 type Value struct {
 	TimeMillis int64   `json:"t"`
 	Value      float64 `json:"v"`
+}
+
+// Digits is a ratio or a time as sentences say it: two digits, from 100 on a whole number, never a
+// power of ten; x >= 0.0001.
+func Digits(x float64) string {
+	if x >= 99.5 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
 }

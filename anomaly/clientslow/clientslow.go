@@ -344,8 +344,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	ratios := d.Ratio(id)
 	if worst == int(own) {
 		v.Class = failslow.Meta.String()
-		v.Sentence = fmt.Sprintf("a stat through %s takes %.3g ms since %s, against %.2g through its peers, though hardly a request is before it",
-			id, 1000*math.Exp(s.Took), v.Since.Format("15:04:05"), 1000*math.Exp(s.Took-s.Ratio))
+		v.Sentence = fmt.Sprintf("a stat through %s takes %s ms since %s, against %s through its peers, though hardly a request is before it",
+			id, milliseconds(s.Took), v.Since.Format("15:04:05"), milliseconds(s.Took-s.Ratio))
 		return
 	}
 	v.Class = failslow.Class(worst).String()
@@ -365,6 +365,9 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if slow > 1 {
 		v.Class = ""
 	}
-	v.Sentence = fmt.Sprintf("%s through %s take its clients %.2g times as long as those of its peers since %s (%.3g ms against %.2g)%s",
-		classNames[worst], id, ratios[worst], v.Since.Format("15:04:05"), 1000*math.Exp(s.Took), 1000*math.Exp(s.Took-s.Ratio), others)
+	v.Sentence = fmt.Sprintf("%s through %s take its clients %s times as long as those of its peers since %s (%s ms against %s)%s",
+		classNames[worst], id, anomaly.Digits(ratios[worst]), v.Since.Format("15:04:05"), milliseconds(s.Took), milliseconds(s.Took-s.Ratio), others)
 }
+
+// milliseconds is a time, given as log seconds, as sentences say it.
+func milliseconds(log float64) string { return anomaly.Digits(1000 * math.Exp(log)) }

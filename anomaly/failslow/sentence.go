@@ -32,10 +32,10 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	switch top {
 	case readSlow:
 		v.Class = Read.String()
-		v.Sentence = fmt.Sprintf("reads on %s take %.2g times as long as on its peers at the same load since %s; writes are normal", n.ID, r, since)
+		v.Sentence = fmt.Sprintf("reads on %s take %s times as long as on its peers at the same load since %s; writes are normal", n.ID, anomaly.Digits(r), since)
 	case writeSlow:
 		v.Class = Write.String()
-		v.Sentence = fmt.Sprintf("writes on %s take %.2g times as long as on its peers at the same load since %s; reads are normal", n.ID, w, since)
+		v.Sentence = fmt.Sprintf("writes on %s take %s times as long as on its peers at the same load since %s; reads are normal", n.ID, anomaly.Digits(w), since)
 	case metaSlow:
 		v.Class = Meta.String()
 		v.Sentence = fmt.Sprintf("metadata operations on %s are seldom answered at once since %s, unlike on its peers", n.ID, since)
@@ -43,12 +43,12 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID, 100*n.CapAt, since)
 	case canary:
 		if min(n.ratio[Read], n.ratio[Write]) < visible {
-			v.Sentence = fmt.Sprintf("canary reads through %s take %.2g times and writes %.2g times as long as through its peers since %s", n.ID, math.Exp(n.through[Read]), math.Exp(n.through[Write]), since)
+			v.Sentence = fmt.Sprintf("canary reads through %s take %s times and writes %s times as long as through its peers since %s", n.ID, anomaly.Digits(math.Exp(n.through[Read])), anomaly.Digits(math.Exp(n.through[Write])), since)
 			return
 		}
 		fallthrough // what its load shows says more
 	default:
-		v.Sentence = fmt.Sprintf("reads on %s take %.2g times and writes %.2g times as long as on its peers at the same load since %s", n.ID, r, w, since)
+		v.Sentence = fmt.Sprintf("reads on %s take %s times and writes %s times as long as on its peers at the same load since %s", n.ID, anomaly.Digits(r), anomaly.Digits(w), since)
 	}
 }
 
