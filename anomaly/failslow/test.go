@@ -9,7 +9,7 @@ import "math"
 // capital of a healthy node passes 1/alpha is at least 1/alpha bets.
 const (
 	sudden   = iota // both classes, blocks of 5 s: dead slow, lossy, in bursts
-	mild            // both classes, blocks of 30 s: a little slower, or more and more
+	mild            // both classes, blocks of 10 s, and canaries: a little slower, or more and more
 	capped          // saturated at less than its peak
 	readSlow        // reads alone
 	writeSlow
