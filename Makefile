@@ -1,7 +1,7 @@
 # Two commands matter: `make demo` shows fairway on a forwarding layer of this machine's own, `make test` proves it.
 GO      ?= go
 BIN     := bin
-PROGS   := fairway fairwayd fairway-agent fairway-mount fairway-relay
+PROGS   := fairway fairwayd fairway-agent fairway-mount fairway-queue
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 

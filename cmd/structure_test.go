@@ -30,21 +30,21 @@ var rooms = []struct{ name, why string }{
 var bans = []struct{ from, banned, why string }{
 	{"collector/topology", "fairway/", "identifiers are for everybody, so they need nobody"},
 	{"collector/p9", "fairway/", "a protocol client is a leaf: mounts, probes and collectors share it"},
-	{"remap/dfra", "fairway/tsdb", "a policy reads a Situation, not a store"},
-	{"remap/mckp", "fairway/tsdb", "a policy reads a case, not a store"},
-	{"remap/avoid", "fairway/tsdb", "a policy reads a case, not a store"},
-	{"remap/share", "fairway/", "a policy is a pure function of its input"},
-	{"remap/periodic", "fairway/", "a policy is a pure function of its input"},
-	{"remap/filedomain", "fairway/", "a policy is a pure function of its input"},
-	{"remap/fwdmount", "fairway/tsdb", "the mount runs on compute nodes and stores nothing"},
-	{"remap/fwdmount", "fairway/anomaly", "the mount runs on compute nodes and judges nothing"},
+	{"remap/policy/dfra", "fairway/tsdb", "a policy reads a Situation, not a store"},
+	{"remap/policy/mckp", "fairway/tsdb", "a policy reads a case, not a store"},
+	{"remap/policy/avoid", "fairway/tsdb", "a policy reads a case, not a store"},
+	{"remap/policy/share", "fairway/", "a policy is a pure function of its input"},
+	{"remap/policy/periodic", "fairway/", "a policy is a pure function of its input"},
+	{"remap/policy/filedomain", "fairway/", "a policy is a pure function of its input"},
+	{"remap/mount", "fairway/tsdb", "the mount runs on compute nodes and stores nothing"},
+	{"remap/mount", "fairway/anomaly", "the mount runs on compute nodes and judges nothing"},
 	{"cmd/fairway-agent", "fairway/tsdb", "the agent is a small static binary: it senses and sends"},
 	{"cmd/fairway-agent", "fairway/webui", "the agent is a small static binary: it senses and sends"},
 	{"cmd/fairway-mount", "fairway/tsdb", "the mount is a small static binary"},
 	{"cmd/fairway-mount", "fairway/webui", "the mount is a small static binary"},
-	{"remap/relay", "fairway/tsdb", "the relay is in the way of every byte: it stores nothing"},
-	{"cmd/fairway-relay", "fairway/tsdb", "the relay is a small static binary"},
-	{"cmd/fairway-relay", "fairway/webui", "the relay is a small static binary"},
+	{"remap/queue", "fairway/tsdb", "the relay is in the way of every byte: it stores nothing"},
+	{"cmd/fairway-queue", "fairway/tsdb", "the relay is a small static binary"},
+	{"cmd/fairway-queue", "fairway/webui", "the relay is a small static binary"},
 	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
 	{"webui", "fairway/tsdb/history/archive", "DuckDB is the daemon's; the API asks an interface"},
 	{"anomaly", "fairway/tsdb/history/archive", "a judge gets rows, not a database"},
@@ -52,7 +52,7 @@ var bans = []struct{ from, banned, why string }{
 }
 
 // clockless packages get the time as an argument.
-var clockless = []string{"collector/simmachine", "remap/dfra", "remap/mckp", "remap/avoid", "remap/share", "remap/periodic", "remap/filedomain", "anomaly"}
+var clockless = []string{"cmd/fairway-demo/simmachine", "remap/policy/dfra", "remap/policy/mckp", "remap/policy/avoid", "remap/policy/share", "remap/policy/periodic", "remap/policy/filedomain", "anomaly"}
 
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
 

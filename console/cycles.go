@@ -1,8 +1,8 @@
 package console
 
 import (
-	"fairway/remap/cycles"
-	"fairway/remap/periodic"
+	"fairway/remap/policy/cycles"
+	"fairway/remap/policy/periodic"
 )
 
 // CyclesView is what the history says of periodic applications.

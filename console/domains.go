@@ -13,8 +13,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
-	"fairway/remap/filedomain"
-	"fairway/remap/sharedfiles"
+	"fairway/remap/policy/filedomain"
+	"fairway/remap/policy/sharedfiles"
 )
 
 // DomainsView is how the file that several processes of a job wrote could be divided among its I/O

@@ -7,7 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/remap/periodic"
+	"fairway/remap/policy/periodic"
 )
 
 // PatternView is a periodic pattern with what it was made for and what happens without it.

@@ -10,7 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
-	"fairway/remap/relay/tables"
+	"fairway/remap/queue/tables"
 )
 
 // SharesView is what a sharing policy would give the running jobs of a forwarder, or all of them.

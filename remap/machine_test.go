@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"fairway/collector/observed"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // testMachine is a machine in memory and its driver: compute nodes with a forwarder each, nodes
@@ -66,7 +66,7 @@ func (m *testMachine) situation() *Situation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	p := SituationParts{At: now, Machine: m.topology(), Routes: map[topology.NodeID]observed.Route{},
+	p := SituationParts{At: now, Machine: m.topology(), Routes: map[topology.NodeID]window.Route{},
 		Load: map[topology.ForwarderID]Load{}, Excluded: map[topology.ForwarderID]string{}}
 	for f, why := range m.exclude {
 		p.Excluded[f] = why
@@ -76,7 +76,7 @@ func (m *testMachine) situation() *Situation {
 	}
 	for n, f := range m.at {
 		if !m.blind[n] {
-			p.Routes[n] = observed.Route{Forwarder: f, Generation: m.gen[n], At: now, ByMount: true}
+			p.Routes[n] = window.Route{Forwarder: f, Generation: m.gen[n], At: now, ByMount: true}
 		}
 	}
 	return BuildSituation(p)

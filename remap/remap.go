@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // Situation is one immutable picture of the machine at an instant. Deciders and operators look at
@@ -19,7 +19,7 @@ type Situation struct {
 	Index    *topology.Index                         `json:"-"`        // of Machine
 	Observed topology.Mapping                        `json:"observed"` // fresh routes only
 	Clients  map[topology.ForwarderID]int            `json:"-"`        // compute nodes of each forwarder, as observed
-	Routes   map[topology.NodeID]observed.Route      `json:"-"`        // with age and generation
+	Routes   map[topology.NodeID]window.Route        `json:"-"`        // with age and generation
 	Load     map[topology.ForwarderID]Load           `json:"load"`
 	Findings []anomaly.Finding                       `json:"findings,omitempty"`
 	Excluded map[topology.ForwarderID]string         `json:"excluded,omitempty"` // reason

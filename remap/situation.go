@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // ForwarderState is a forwarder's standing in one word, as every screen shows it.
@@ -41,7 +41,7 @@ type SituationParts struct {
 	At       time.Time
 	Machine  *topology.Machine
 	Index    *topology.Index // of Machine; nil: made anew
-	Routes   map[topology.NodeID]observed.Route
+	Routes   map[topology.NodeID]window.Route
 	Load     map[topology.ForwarderID]Load
 	Findings []anomaly.Finding
 	Excluded map[topology.ForwarderID]string
@@ -51,7 +51,7 @@ type SituationParts struct {
 
 // BuildSituation makes the one picture that deciders and operators share.
 func BuildSituation(p SituationParts) *Situation {
-	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index, Observed: observed.Mapping(p.Routes), Routes: p.Routes,
+	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index, Observed: window.Mapping(p.Routes), Routes: p.Routes,
 		Clients: map[topology.ForwarderID]int{}, Load: p.Load, Findings: p.Findings, Excluded: p.Excluded, Owner: p.Owner, Jobs: p.Jobs}
 	if s.Index == nil {
 		s.Index = topology.NewIndex(p.Machine)

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // openColumns shows the open nodes of a block, one after the other, to a blockWriter.

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // entry is one node's line in the index.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // Sealed blocks: a header, then per metric a directory, an index with a record per chunk of 64

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // CheckReport is what Check found.

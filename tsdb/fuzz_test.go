@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // sampleBlock is a small sealed block to start from.

@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // Damage is one thing that a reader found wrong with a file of the store, and what it cost.

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // occupancyOf counts one node's occupied seconds.

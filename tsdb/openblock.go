@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // BlockSeconds is the span of a block. Blocks begin at multiples of it since the epoch.

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector"
-	"fairway/tsdb"
-
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
+
+	"fairway/collector"
+	"fairway/tsdb"
 )
 
 // prometheus is Prometheus's own store, for comparison on the same data in the same run.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // span is 120 seconds for which the store has rows, and where they are; later pieces win.

@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
+
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/tsdb/promapi"
-
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	promtsdb "github.com/prometheus/prometheus/tsdb"
 )
 
 // perOp runs f so often that its CPU time can be measured, and reports the mean.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // stats are the figures that survive any down-sampling.

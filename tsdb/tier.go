@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // tierLevels are the buckets of the down-sampled tiers, in seconds, finest first. Each is made from

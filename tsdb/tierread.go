@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // rawFrom is the first second that is answered from seconds: what is older was removed by retention

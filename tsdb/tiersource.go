@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"fairway/collector"
-	"fairway/tsdb/column"
+	"fairway/tsdb/engine/column"
 )
 
 // tierSource gives what a tier's block is made from, node by node.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector/ingest"
 	"fairway/remap"
-	"fairway/webui/ingest"
 	"fairway/webui/problem"
 )
 

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/console"
 	"fairway/remap"
-	"fairway/webui/ingest"
 	"fairway/webui/problem"
 )
 

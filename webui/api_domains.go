@@ -8,8 +8,8 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
-	"fairway/remap/filedomain"
-	"fairway/remap/sharedfiles"
+	"fairway/remap/policy/filedomain"
+	"fairway/remap/policy/sharedfiles"
 	"fairway/tsdb/history"
 )
 

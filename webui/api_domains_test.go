@@ -8,7 +8,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/console"
-	"fairway/remap/filedomain"
+	"fairway/remap/policy/filedomain"
 	"fairway/tsdb/history"
 )
 

@@ -11,9 +11,9 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
-	"fairway/remap/cycles"
-	"fairway/remap/periodic"
-	"fairway/remap/share"
+	"fairway/remap/policy/cycles"
+	"fairway/remap/policy/periodic"
+	"fairway/remap/policy/share"
 )
 
 // getShares divides among the jobs that run now.

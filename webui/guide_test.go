@@ -19,7 +19,7 @@ import (
 
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
-	"fairway/collector/simmachine"
+	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"

@@ -21,19 +21,19 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector"
-	"fairway/collector/observed"
+	"fairway/collector/ingest"
 	"fairway/collector/probe"
-	"fairway/collector/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
-	"fairway/remap/relay/tables"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/queue/tables"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
-	"fairway/webui/ingest"
+	"fairway/tsdb/window"
 	"fairway/webui/live"
 )
 
@@ -183,7 +183,7 @@ func (m *machine) Observe(_ context.Context, nodes []topology.NodeID) (topology.
 type site struct {
 	t       testing.TB
 	machine *machine
-	board   *observed.Board
+	board   *window.Board
 	store   *tsdb.DB
 	desk    *remap.Desk
 	ingest  *ingest.Hub
@@ -232,7 +232,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 		o.forwarders, o.compute = 8, 32
 	}
 	dir := t.TempDir()
-	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: observed.NewBoard(0)}
+	s := &site{t: t, machine: newMachine(o.forwarders, o.compute), board: window.NewBoard(0)}
 	if o.sim != nil {
 		s.machine.sim, s.machine.topo, s.machine.routes = o.sim, o.sim.Machine(), o.sim.Machine().Default.Clone()
 	}

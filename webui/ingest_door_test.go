@@ -11,9 +11,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/collector"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/webui/ingest"
 )
 
 // agentConn speaks the agents' language by hand.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"fairway/console"
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

@@ -13,9 +13,9 @@ import (
 	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
 
 	"fairway/collector"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/tsdb"
-	"fairway/webui/ingest"
 )
 
 // postLines sends lines as another collector would.

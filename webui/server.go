@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"fairway/anomaly/rootcause"
+	"fairway/collector/ingest"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
-	"fairway/remap/relay/tables"
+	"fairway/remap/queue/tables"
 	"fairway/tsdb"
-	"fairway/webui/ingest"
 	"fairway/webui/live"
 )
 

@@ -10,8 +10,8 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap/dispatch"
-	"fairway/remap/periodic"
-	"fairway/remap/relay/tables"
+	"fairway/remap/policy/periodic"
+	"fairway/remap/queue/tables"
 	"fairway/tsdb/history"
 )
 

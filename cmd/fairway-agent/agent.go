@@ -15,7 +15,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
-	"fairway/remap/driver/mover"
+	"fairway/remap/node"
 )
 
 // drainGrace is how long a stopping agent waits for the daemon to take what is spooled.
@@ -44,7 +44,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 
 	runner := newRunner(c, log)
 	if c.Orders.Enabled && c.Orders.By != byFwdMount { // the mount's own source says its route
-		runner.Sources = append(runner.Sources, mover.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
+		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
 	runner.Emit = spooler(client, log)
 	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources", len(runner.Sources))

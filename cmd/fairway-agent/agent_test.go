@@ -25,7 +25,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/wire"
-	"fairway/remap/driver/mover"
+	"fairway/remap/node"
 )
 
 // daemon is a stand-in for fairwayd that keeps frames in memory.
@@ -309,7 +309,7 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 		if stop != nil {
 			t.Cleanup(func() { stop.Close() })
 		}
-		return mover.Handlers(m, c.Orders.Enabled)
+		return node.Handlers(m, c.Orders.Enabled)
 	}
 	c := defaultConfig()
 	if h := handlers(c); len(h) != 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fairway/cmd/program"
-	"fairway/collector/diod"
+	"fairway/collector/source/diod"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 )
@@ -66,10 +66,10 @@ type Diod struct {
 	PIDFile     string   `toml:"pid_file" help:"File with the process number of a diod on this machine, for its CPU time; empty: not measured."`
 }
 
-// Relay is the fairway-relay in front of a forwarding node.
+// Relay is the fairway-queue in front of a forwarding node.
 type Relay struct {
-	Enabled     bool     `toml:"enabled" help:"Read the fairway-relay of this forwarding node: its clients, which the service behind it cannot know (source.diod then leaves them out)."`
-	Control     string   `toml:"control" help:"The relay's control socket (fairway-relay serve --control)."`
+	Enabled     bool     `toml:"enabled" help:"Read the fairway-queue of this forwarding node: its clients, which the service behind it cannot know (source.diod then leaves them out)."`
+	Control     string   `toml:"control" help:"The relay's control socket (fairway-queue serve --control)."`
 	Tables      bool     `toml:"tables" help:"Hand it the tables of jobs that the daemon sends ([relay] there), and so let the daemon set the policy."`
 	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
 }

@@ -9,15 +9,15 @@ import (
 	"log/slog"
 	"net/http"
 
-	"fairway/collector/fwdmount"
-	"fairway/collector/fwdrelay"
+	"fairway/collector/source/mount"
+	"fairway/collector/source/queue"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/remap/driver/lnetroute"
-	"fairway/remap/driver/mount"
-	"fairway/remap/driver/mover"
-	"fairway/remap/driver/relay"
+	"fairway/remap/node"
+	"fairway/remap/node/lnet"
+	"fairway/remap/node/remount"
+	"fairway/remap/node/tcpproxy"
 )
 
 // The ways in which a node changes its forwarder.
@@ -95,19 +95,19 @@ func (o *Orders) forwarders() map[topology.ForwarderID]string {
 }
 
 // startMover makes what carries orders out; nil where this node has nothing that could be asked.
-func startMover(c Config, log *slog.Logger) (m mover.Mover, stop io.Closer, err error) {
+func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err error) {
 	o := &c.Orders
 	switch {
 	case o.Enabled && o.By == byRelay:
-		r, err := relay.Start(relay.Options{Listen: o.Relay.Listen, Forwarder: topology.ForwarderID(o.Relay.Forwarder), Addr: o.Relay.Addr, Log: log})
+		r, err := tcpproxy.Start(tcpproxy.Options{Listen: o.Relay.Listen, Forwarder: topology.ForwarderID(o.Relay.Forwarder), Addr: o.Relay.Addr, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
 		return r, r, nil
 	case o.Enabled && o.By == byLNetRoute:
-		return &lnetroute.Mover{Net: o.LNet.Net, Gateways: o.forwarders()}, nil, nil
+		return &lnet.Mover{Net: o.LNet.Net, Gateways: o.forwarders()}, nil, nil
 	case o.Enabled && o.By == byMount:
-		return &mount.Mover{Point: o.Mount.Point, Type: o.Mount.Type, Options: o.Mount.Options, Sources: o.forwarders()}, nil, nil
+		return &remount.Mover{Point: o.Mount.Point, Type: o.Mount.Type, Options: o.Mount.Options, Sources: o.forwarders()}, nil, nil
 	case c.Source.FwdMount.Enabled:
 		return mountSocket(c.Source.FwdMount.Control), nil, nil
 	}
@@ -118,18 +118,18 @@ func startMover(c Config, log *slog.Logger) (m mover.Mover, stop io.Closer, err 
 type mountSocket string
 
 func (s mountSocket) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
-	return fwdmount.Remap(ctx, string(s), o)
+	return mount.Remap(ctx, string(s), o)
 }
 
 func (s mountSocket) Route(ctx context.Context) (wire.RouteAnswer, error) {
-	return fwdmount.Route(ctx, string(s))
+	return mount.Route(ctx, string(s))
 }
 
 // handlers are the orders that this agent carries out.
-func handlers(c Config, moves mover.Mover) map[string]stream.OrderHandler {
+func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 	out := map[string]stream.OrderHandler{}
 	if moves != nil {
-		out = mover.Handlers(moves, c.Orders.Enabled)
+		out = node.Handlers(moves, c.Orders.Enabled)
 	}
 	if r := c.Source.Relay; r.Tables {
 		for kind, door := range map[string][2]string{
@@ -138,7 +138,7 @@ func handlers(c Config, moves mover.Mover) map[string]stream.OrderHandler {
 			wire.OrderReport: {http.MethodGet, "/report"},
 		} {
 			out[kind] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-				answer, err := fwdrelay.Ask(ctx, r.Control, door[0], door[1], o.Body)
+				answer, err := queue.Ask(ctx, r.Control, door[0], door[1], o.Body)
 				if kind != wire.OrderReport {
 					answer = nil
 				}

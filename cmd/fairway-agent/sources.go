@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"fairway/collector"
-	"fairway/collector/diod"
-	"fairway/collector/fwdmount"
-	"fairway/collector/fwdrelay"
-	"fairway/collector/lnet"
-	"fairway/collector/lustre"
-	"fairway/collector/lwfs"
-	"fairway/collector/procfs"
+	"fairway/collector/source/diod"
+	"fairway/collector/source/lnet"
+	"fairway/collector/source/lustre"
+	"fairway/collector/source/lwfs"
+	"fairway/collector/source/mount"
+	"fairway/collector/source/procfs"
+	"fairway/collector/source/queue"
 	"fairway/collector/topology"
 )
 
@@ -22,7 +22,7 @@ import (
 // report, the first one's value is taken.
 func newSources(c Config) (out []collector.Source) {
 	if s := c.Source.FwdMount; s.Enabled {
-		out = append(out, fwdmount.New(topology.NodeID(c.Node), s.Control))
+		out = append(out, mount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
 		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Workers: s.Workers, Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
@@ -32,7 +32,7 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, diod.New(opt))
 	}
 	if s := c.Source.Relay; s.Enabled {
-		out = append(out, fwdrelay.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
+		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
 	}
 	if s := c.Source.Lustre; s.Enabled {
 		out = append(out, lustre.New(os.DirFS(s.Root)))

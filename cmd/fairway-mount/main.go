@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	report "fairway/collector/fwdmount"
+	report "fairway/collector/source/mount"
 	"fairway/collector/topology"
-	"fairway/remap/fwdmount"
+	"fairway/remap/mount"
 )
 
 // version is set by the linker (-X main.version=...).
@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 }
 
 func newMount() *cobra.Command {
-	var opt fwdmount.Options
+	var opt mount.Options
 	var name string
 	c := &cobra.Command{
 		Use:   "mount HOST:PORT TREE MOUNTPOINT",
@@ -49,7 +49,7 @@ func newMount() *cobra.Command {
 			if _, _, err := net.SplitHostPort(a[0]); err != nil {
 				return program.BadUsage(err)
 			}
-			opt.Target = fwdmount.Target{Forwarder: topology.ForwarderID(name), Addr: a[0]}
+			opt.Target = mount.Target{Forwarder: topology.ForwarderID(name), Addr: a[0]}
 			if name == "" {
 				host, _, _ := net.SplitHostPort(a[0])
 				opt.Target.Forwarder = topology.ForwarderID(host)
@@ -67,8 +67,8 @@ func newMount() *cobra.Command {
 }
 
 // serve mounts and waits; busy mounts are let go lazily, because whoever stops the mount wants it gone.
-func serve(ctx context.Context, opt fwdmount.Options) error {
-	m, err := fwdmount.Start(ctx, opt)
+func serve(ctx context.Context, opt mount.Options) error {
+	m, err := mount.Start(ctx, opt)
 	if err != nil {
 		return err
 	}

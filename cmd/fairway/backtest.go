@@ -14,11 +14,11 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
-	"fairway/remap/avoid"
 	"fairway/remap/backtest"
-	"fairway/remap/dfra"
-	"fairway/remap/mckp"
-	"fairway/remap/strictjson"
+	"fairway/remap/policy/avoid"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/mckp"
+	"fairway/remap/policy/strictjson"
 	"fairway/tsdb/history"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fairway/remap/periodic"
-	"fairway/remap/share"
+	"fairway/remap/policy/periodic"
+	"fairway/remap/policy/share"
 )
 
 // chartColumns is the width of a drawing beside its names.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/collector/darshan"
+	"fairway/collector/logs/darshan"
 )
 
 const (

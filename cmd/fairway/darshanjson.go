@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/collector/darshan"
+	"fairway/collector/logs/darshan"
 )
 
 // logJSON is the document of one log but for its files, which follow one by one.

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/dfra"
 )
 
 // newDecide is `fairway decide`: one case in, one decision out, no daemon.

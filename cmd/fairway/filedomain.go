@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/remap/filedomain"
-	"fairway/remap/strictjson"
+	"fairway/remap/policy/filedomain"
+	"fairway/remap/policy/strictjson"
 )
 
 // newFiledomain is `fairway filedomain`: how a collective MPI-IO region is divided and what its locks

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/collector/slurm"
+	"fairway/collector/logs/slurm"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/dfra"
 	"fairway/webui/client"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/collector/lmt"
-	"fairway/collector/slurm"
+	"fairway/collector/logs/lmt"
+	"fairway/collector/logs/slurm"
 )
 
 // zoneFlag reads a time zone: a name of the zone database, "Local", or an offset as +08:00.

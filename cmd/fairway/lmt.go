@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly/rootcause"
-	"fairway/collector/lmt"
+	"fairway/collector/logs/lmt"
 	"fairway/tsdb/history/iolog"
 	"fairway/tsdb/history/logread"
 )

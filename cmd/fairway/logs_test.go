@@ -29,7 +29,7 @@ func runWith(t *testing.T, stdin string, args ...string) (stdout, stderr string,
 }
 
 // logFile is a log of every kind of record, of format 3.21.
-const logFile = "../../collector/darshan/testdata/bzip2.darshan"
+const logFile = "../../collector/logs/darshan/testdata/bzip2.darshan"
 
 // TestDarshanGoesOnAfterABadLog: the good logs are printed in order, the bad ones are named with the
 // reason, and the code is that of bad input.

@@ -11,9 +11,9 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
-	"fairway/remap/cycles"
-	"fairway/remap/periodic"
-	"fairway/remap/strictjson"
+	"fairway/remap/policy/cycles"
+	"fairway/remap/policy/periodic"
+	"fairway/remap/policy/strictjson"
 )
 
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no

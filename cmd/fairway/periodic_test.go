@@ -10,8 +10,8 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
-	"fairway/remap/cycles"
-	"fairway/remap/periodic"
+	"fairway/remap/policy/cycles"
+	"fairway/remap/policy/periodic"
 	"fairway/tsdb/history"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/collector/lnet"
-	"fairway/collector/lustre"
-	"fairway/collector/lwfs"
+	"fairway/collector/source/lnet"
+	"fairway/collector/source/lustre"
+	"fairway/collector/source/lwfs"
 )
 
 // maxFileBytes bounds one file given to an offline reader.

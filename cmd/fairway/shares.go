@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/remap/driver/tbf"
-	"fairway/remap/share"
-	"fairway/remap/strictjson"
+	"fairway/remap/node/tbf"
+	"fairway/remap/policy/share"
+	"fairway/remap/policy/strictjson"
 )
 
 // maxTableBytes bounds a table, bytes: a million jobs.

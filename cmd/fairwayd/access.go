@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"fairway/cmd/program"
+	"fairway/collector/ingest"
 	"fairway/remap"
 	"fairway/webui"
-	"fairway/webui/ingest"
 )
 
 // Access says who may do what. root and the daemon's own user may do everything on the socket.

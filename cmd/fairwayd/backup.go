@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"fairway/tsdb"
-
 	"github.com/spf13/cobra"
+
+	"fairway/tsdb"
 )
 
 func newBackup(path *string) *cobra.Command {

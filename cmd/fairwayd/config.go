@@ -15,9 +15,9 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/dfra"
 	"fairway/remap/driver"
-	"fairway/remap/relay/tables"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/queue/tables"
 	"fairway/tsdb/remote"
 )
 

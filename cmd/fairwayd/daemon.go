@@ -11,20 +11,20 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/collector"
-	"fairway/collector/observed"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
+	"fairway/remap/driver/agent"
 	"fairway/remap/driver/exec"
-	"fairway/remap/driver/fwdmount"
 	"fairway/remap/judge"
-	"fairway/remap/relay/tables"
+	"fairway/remap/queue/tables"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
+	"fairway/tsdb/window"
 	"fairway/webui"
-	"fairway/webui/ingest"
 	"fairway/webui/live"
 )
 
@@ -34,7 +34,7 @@ type daemon struct {
 	conf     *Config
 	log      *slog.Logger
 	store    tsdb.Store
-	board    *observed.Board
+	board    *window.Board
 	picture  *picture
 	agents   *ingest.Hub
 	driver   remap.Driver
@@ -74,7 +74,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	d.store = store.Source
-	d.board = observed.NewBoard(0)
+	d.board = window.NewBoard(0)
 	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store, log: log}
 	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated, Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role, Observe: func(frames []collector.Frame, now time.Time) {
@@ -161,10 +161,10 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 	fan := driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout}
 	switch c.Kind {
 	case driverAgents, driverFwdmount:
-		return fwdmount.New(d.agents, d.conf.forwarderAddrs(), fan), nil
+		return agent.New(d.agents, d.conf.forwarderAddrs(), fan), nil
 	case driverSim:
 		// A simulated machine takes the orders of real agents; its forwarders have no address.
-		return fwdmount.New(d.agents, func(f topology.ForwarderID) (string, bool) {
+		return agent.New(d.agents, func(f topology.ForwarderID) (string, bool) {
 			_, known := d.picture.Situation().Load[f]
 			return "simulated", known
 		}, fan), nil

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/collector/testbed"
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/remap"
 	"fairway/webui"
 	"fairway/webui/client"

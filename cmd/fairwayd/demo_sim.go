@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"fairway/collector/simmachine"
+	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"

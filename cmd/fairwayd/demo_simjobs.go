@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"fairway/collector/simmachine"
+	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector/testbed"
+	"fairway/cmd/fairway-demo/testbed"
 )
 
 // demoArgs is a small demo with a port of its own.

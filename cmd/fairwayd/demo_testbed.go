@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"fairway/collector/testbed"
-	"fairway/collector/testbed/workload"
+	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/fairway-demo/testbed/workload"
 	"fairway/collector/topology"
 )
 

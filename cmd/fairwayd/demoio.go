@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/collector/testbed"
-	"fairway/collector/testbed/workload"
+	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/fairway-demo/testbed/workload"
 )
 
 // newDemoIO is one rank of a demo job: what sbatch and srun start on a compute node.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector/testbed/workload"
+	"fairway/cmd/fairway-demo/testbed/workload"
 )
 
 func TestDemoIOArgvSaysTheWholeSpec(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector"
-	"fairway/collector/testbed"
 	"fairway/collector/topology"
 )
 

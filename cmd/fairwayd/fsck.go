@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"fairway/tsdb"
-
 	"github.com/spf13/cobra"
+
+	"fairway/tsdb"
 )
 
 func newFsck(path *string) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"fairway/remap"
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

@@ -10,17 +10,17 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/tsdb/window"
 )
 
 // picture puts together what the rooms know into the one Situation that people and policies see.
 type picture struct {
 	conf  *topology.Machine
 	peak  float64 // of a forwarder that has none of its own
-	board *observed.Board
+	board *window.Board
 	store tsdb.Store
 	log   *slog.Logger
 

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // BenchmarkSituation builds the picture of 240 forwarders and 40,960 compute nodes anew.
 func BenchmarkSituation(b *testing.B) {
-	board, conf := observed.NewBoard(0), &topology.Machine{Name: "big", Default: topology.Mapping{}}
+	board, conf := window.NewBoard(0), &topology.Machine{Name: "big", Default: topology.Mapping{}}
 	var frames []collector.Frame
 	now := time.Now()
 	for i := range 240 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector/testbed/workload"
+	"fairway/cmd/fairway-demo/testbed/workload"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector/testbed"
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"

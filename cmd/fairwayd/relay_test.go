@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector/fwdrelay"
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/p9"
-	"fairway/collector/testbed"
+	queuesource "fairway/collector/source/queue"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
-	"fairway/remap/relay"
+	"fairway/remap/queue"
 )
 
 // TestDaemonSharesAForwarder runs the daemon, an agent and a relay in front of a real diod, tells the
@@ -60,7 +60,7 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	d := newRealDaemon(t, fmt.Sprintf("[relay]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s", policy, nodes, mapping))
 	socket, listen := filepath.Join(dir, "relay"), freeAddr(t)
 	// A window of one: the next request is always chosen here and never by diod.
-	log := background(t, "fairway-relay", "serve", "--control", socket, "--window", "1", listen, tb.ForwarderAddr("fwd000"))
+	log := background(t, "fairway-queue", "serve", "--control", socket, "--window", "1", listen, tb.ForwarderAddr("fwd000"))
 	secret, conf := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
 	write(t, secret, agentSecret)
 	write(t, conf, fmt.Sprintf("node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
@@ -99,7 +99,7 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	wait(t, "the relay knows both jobs", func() bool { s := stats(socket); return s["big"].Connections == 4 && s["small"].Connections == 1 })
 	ratio := func() float64 {
 		const requests = 4000
-		before, now := stats(socket), map[string]relay.Served{}
+		before, now := stats(socket), map[string]queue.Served{}
 		done := func() int64 {
 			now = stats(socket)
 			return now["big"].Requests + now["small"].Requests - before["big"].Requests - before["small"].Requests
@@ -166,10 +166,10 @@ func wait(t *testing.T, what string, ok func() bool) {
 }
 
 // stats asks a relay what it did; nil while it does not answer.
-func stats(socket string) (s map[string]relay.Served) {
+func stats(socket string) (s map[string]queue.Served) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if b, err := fwdrelay.Ask(ctx, socket, "GET", "/stats", nil); err != nil || json.Unmarshal(b, &s) != nil {
+	if b, err := queuesource.Ask(ctx, socket, "GET", "/stats", nil); err != nil || json.Unmarshal(b, &s) != nil {
 		return nil
 	}
 	return s

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"fairway/collector/testbed"
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap/dispatch"
-	"fairway/remap/relay"
+	"fairway/remap/queue"
 )
 
 // twoServers are two diods, each behind a relay whose agent the daemon reaches. The job "wide" has four nodes, two at
@@ -66,7 +66,7 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 		w.sockets[i] = filepath.Join(dir, string(name))
 		listen := freeAddr(t)
 		// A window of one: the next request is always chosen here and never by diod.
-		background(t, "fairway-relay", "serve", "--control", w.sockets[i], "--window", "1", listen, tb.ForwarderAddr(name))
+		background(t, "fairway-queue", "serve", "--control", w.sockets[i], "--window", "1", listen, tb.ForwarderAddr(name))
 		agent := filepath.Join(dir, string(name)+".toml")
 		write(t, agent, fmt.Sprintf("node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
 			"[source.procfs]\nenabled = false\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
@@ -142,7 +142,7 @@ func TestGlobalSharesOfTwoServers(t *testing.T) {
 		w := newTwoServers(t, "500ms")
 		wait(t, "global shares are in force", func() bool {
 			v := w.shown().InForce
-			return v != nil && len(v.Relays) == 2 && v.Relays[0].By == relay.ByGlobal && v.Relays[1].By == relay.ByGlobal && len(v.Jobs) == 2
+			return v != nil && len(v.Relays) == 2 && v.Relays[0].By == queue.ByGlobal && v.Relays[1].By == queue.ByGlobal && len(v.Jobs) == 2
 		})
 		// How near it comes is a measurement (docs/shares.md). Two servers and all their clients on one machine that is busy
 		// with other things are never equally fast for long: here it must be far from the 5 of local shares.

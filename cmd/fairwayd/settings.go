@@ -129,7 +129,7 @@ var settings = []setting{
 	{"driver.tries", "Tries per order."},
 	{"driver.backoff", "Wait before the second try; doubles with each further one."},
 	{"driver.timeout", "Longest wait for the answer to one try."},
-	{"relay.policy", "Policy by which the fairway-relays in front of forwarders share them among jobs, such as size-fair (docs/shares.md); empty: they are told nothing. Their agents must have source.relay.tables."},
+	{"relay.policy", "Policy by which the fairway-queues in front of forwarders share them among jobs, such as size-fair (docs/shares.md); empty: they are told nothing. Their agents must have source.relay.tables."},
 	{"relay.idle", "Who uses what idle jobs leave: inside (the same user first, then the same group) or flat (everybody)."},
 	{"relay.lease", "How long a relay keeps the policy without hearing from this daemon; then it serves in the order of arrival. It hears three times in a lease, and whenever its jobs change."},
 	{"relay.lambda", "How often what the relays served is gathered and each is told its part of the global shares (lambda-delayed fairness), 50ms to 1m; 0: shares are local, each relay's own. A relay that is not told for three of them, or 3 s, goes back to its local shares."},

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/collector/slurm"
+	"fairway/collector/logs/slurm"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/collector/slurm"
+	"fairway/collector/logs/slurm"
 )
 
 // What a list of squeue or scontrol means for the job table: the number that hooks see, the application,

@@ -18,8 +18,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector"
-	"fairway/collector/simmachine"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/tsdb"

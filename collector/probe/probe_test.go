@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fairway/collector/testbed"
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
 )
 

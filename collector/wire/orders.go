@@ -9,11 +9,11 @@ const MaxOrders = 8
 const (
 	OrderRemap = "remap" // body RemapOrder, answered with RouteAnswer
 	OrderRoute = "route" // body RouteOrder, answered with RouteAnswer
-	// OrderShare gives the fairway-relay of a forwarding node a table: its body is the table
-	// (remap/relay.Table), and there is nothing to answer.
+	// OrderShare gives the fairway-queue of a forwarding node a table: its body is the table
+	// (remap/queue.Table), and there is nothing to answer.
 	OrderShare = "share"
-	// OrderReport asks the fairway-relay what it did (remap/relay.Report), OrderGlobal gives it its part of an
-	// all-gather (remap/relay.Global), which needs no answer.
+	// OrderReport asks the fairway-queue what it did (remap/queue.Report), OrderGlobal gives it its part of an
+	// all-gather (remap/queue.Global), which needs no answer.
 	OrderReport = "report"
 	OrderGlobal = "global"
 )

@@ -12,11 +12,11 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/console"
-	"fairway/remap/filedomain"
-	"fairway/remap/periodic"
-	"fairway/remap/relay/tables"
-	"fairway/remap/share"
-	"fairway/remap/sharedfiles"
+	"fairway/remap/policy/filedomain"
+	"fairway/remap/policy/periodic"
+	"fairway/remap/policy/share"
+	"fairway/remap/policy/sharedfiles"
+	"fairway/remap/queue/tables"
 )
 
 // Cause is console.Explainer's: the running job wrote through one slow file after many short ones.

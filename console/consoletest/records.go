@@ -10,8 +10,8 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 )

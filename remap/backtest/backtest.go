@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"fairway/remap/dfra"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

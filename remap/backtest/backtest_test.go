@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/remap/avoid"
-	"fairway/remap/dfra"
-	"fairway/remap/mckp"
+	"fairway/remap/policy/avoid"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/mckp"
 	"fairway/tsdb/history"
 )
 

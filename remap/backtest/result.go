@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"fairway/remap/dfra"
+	"fairway/remap/policy/dfra"
 )
 
 // Result is what a policy came to.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/remap/dfra"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/remap/dfra"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/dfra"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

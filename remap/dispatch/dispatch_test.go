@@ -14,12 +14,12 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/dfra"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
+	"fairway/tsdb/window"
 )
 
 // machine is a site in memory: 8 compute nodes on 2 forwarders, and spare ones. It is also the
@@ -69,7 +69,7 @@ func (m *machine) situation() *remap.Situation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	p := remap.SituationParts{At: now, Machine: m.topo, Routes: map[topology.NodeID]observed.Route{}, Load: map[topology.ForwarderID]remap.Load{}, Findings: m.finds}
+	p := remap.SituationParts{At: now, Machine: m.topo, Routes: map[topology.NodeID]window.Route{}, Load: map[topology.ForwarderID]remap.Load{}, Findings: m.finds}
 	for _, n := range m.topo.ByRole(topology.Forwarder) {
 		l := remap.Load{LastSeen: now}
 		if m.busy[topology.ForwarderID(n.ID)] {
@@ -78,7 +78,7 @@ func (m *machine) situation() *remap.Situation {
 		p.Load[topology.ForwarderID(n.ID)] = l
 	}
 	for n, f := range m.at {
-		p.Routes[n] = observed.Route{Forwarder: f, At: now, ByMount: true}
+		p.Routes[n] = window.Route{Forwarder: f, At: now, ByMount: true}
 	}
 	if m.desk != nil {
 		p.Owner, p.Excluded = m.desk.Owners(), m.desk.Excluded()

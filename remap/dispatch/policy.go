@@ -3,9 +3,9 @@ package dispatch
 import (
 	"fmt"
 
-	"fairway/remap/avoid"
-	"fairway/remap/dfra"
-	"fairway/remap/mckp"
+	"fairway/remap/policy/avoid"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/mckp"
 )
 
 // Policy decides one case; it is a pure function.

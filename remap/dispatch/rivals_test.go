@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"fairway/remap"
-	"fairway/remap/dfra"
-	"fairway/remap/mckp"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/mckp"
 	"fairway/tsdb/history"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/dfra"
+	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 

@@ -14,10 +14,10 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // gateWay is a way through a forwarder that answers when the test lets it.
@@ -50,7 +50,7 @@ type canarySite struct {
 
 func newCanarySite(t *testing.T) *canarySite {
 	s := &canarySite{site: newSite(t, anomaly.ModeObserve), open: make(chan struct{})}
-	watch := NewWatch(observed.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	watch := NewWatch(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
 	store := func(context.Context, []collector.Frame) error { s.kept.Add(1); return nil }
 	s.Canaries = NewCanaries(s.Judge, watch, store, probe.DefaultLimits(), func(n topology.NodeID) (probe.Way, bool) {
 		w := gateWay{sent: &s.sent, open: s.open}

@@ -9,9 +9,9 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 func samples(pairs ...any) (out []collector.Sample) {
@@ -67,7 +67,7 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 	} {
 		set := failslow.DefaultSettings()
 		set.PeakBytesPerSec = peak
-		w := NewWatch(observed.NewBoard(0), set, interference.DefaultSettings())
+		w := NewWatch(window.NewBoard(0), set, interference.DefaultSettings())
 		sums := &clientSums{}
 		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio, 0.03)})
 		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio, 0.0)})
@@ -98,7 +98,7 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 		{"beside writes that hold as much as there is", both, 300, 6.5, 0, false, false},
 		{"a server that does not tell", metas, 0, 0, 0, true, false},
 	} {
-		board := observed.NewBoard(0)
+		board := window.NewBoard(0)
 		w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
 		s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
 		s.Observed = topology.Mapping{"cn1": "fwd1"}

@@ -14,10 +14,10 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // tellingWay answers at once what the test says.
@@ -35,7 +35,7 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 	sent, r := map[topology.NodeID][]time.Time{}, rand.New(rand.NewPCG(5, 5))
 	begun := time.Unix(1_700_000_000, 300e6)
 	now := begun
-	board := observed.NewBoard(0)
+	board := window.NewBoard(0)
 	watch := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
 	c := NewCanaries(newSite(t, anomaly.ModeObserve).Judge, watch, func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {

@@ -12,15 +12,15 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // TestSilentForwarder: a forwarder whose agent lives on but has nothing to tell of it is named within
 // seconds, also over a restart, and cleared when it is back; a collector that hears nothing accuses nobody.
 func TestSilentForwarder(t *testing.T) {
-	board, now := observed.NewBoard(0), time.Unix(1_800_000_000, 0)
+	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
 	s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
 	s.Observed = topology.Mapping{"cn1": "f1", "cn2": "f1"}
 	watch := func() *Watch { return NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings()) }

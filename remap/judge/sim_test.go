@@ -9,12 +9,12 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector"
-	"fairway/collector/observed"
-	"fairway/collector/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/driver"
+	"fairway/tsdb/window"
 )
 
 // simSite is a judge over a simulated machine that lives one second a step.
@@ -22,7 +22,7 @@ type simSite struct {
 	*Judge
 	t     *testing.T
 	m     *simmachine.Machine
-	board *observed.Board
+	board *window.Board
 	now   time.Time
 	moved map[topology.NodeID]int // seconds at work
 }
@@ -32,7 +32,7 @@ func newSimSite(t *testing.T, cfg simmachine.Config, mode anomaly.Mode) *simSite
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &simSite{t: t, m: m, board: observed.NewBoard(0), moved: map[topology.NodeID]int{}, now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	s := &simSite{t: t, m: m, board: window.NewBoard(0), moved: map[topology.NodeID]int{}, now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: filepath.Join(t.TempDir(), "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
 	if err != nil {
 		t.Fatal(err)

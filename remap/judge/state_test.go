@@ -13,22 +13,22 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // eyes is a layer of diods, which only their clients see: eight forwarders with a client each.
 type eyes struct {
 	*Watch
 	t     *testing.T
-	board *observed.Board
+	board *window.Board
 	s     *remap.Situation
 	now   time.Time
 }
 
 func newEyes(t *testing.T, now time.Time) *eyes {
-	e := &eyes{t: t, board: observed.NewBoard(0), s: remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}}), now: now}
+	e := &eyes{t: t, board: window.NewBoard(0), s: remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}}), now: now}
 	e.s.Observed = topology.Mapping{}
 	e.Watch = NewWatch(e.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	return e

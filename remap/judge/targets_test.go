@@ -10,15 +10,15 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // TestSlowStorageServer: of six storage servers the one whose service is three times as slow is named, in one
 // finding though it is slow in two classes, and it is nothing that is withheld from allocation.
 func TestSlowStorageServer(t *testing.T) {
-	board, now := observed.NewBoard(0), time.Unix(1_800_000_000, 0)
+	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
 	w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
 	s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
 	named := ""

@@ -13,16 +13,16 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // Watch is the detectors over the newest second of a running machine. Where a forwarder has no
 // clock of its own in its service (diod), the time that its clients saw stands in for its
 // execution times, weighted by their operations.
 type Watch struct {
-	board *observed.Board
+	board *window.Board
 	set   failslow.Settings
 
 	mu      sync.Mutex // guards everything that follows
@@ -45,7 +45,7 @@ type Watch struct {
 }
 
 // NewWatch looks at the frames on board.
-func NewWatch(board *observed.Board, slow failslow.Settings, others interference.Settings) *Watch {
+func NewWatch(board *window.Board, slow failslow.Settings, others interference.Settings) *Watch {
 	return &Watch{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), silence: silence{heard: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}}, inside: map[topology.NodeID]float64{}, clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }

@@ -12,14 +12,14 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/collector/topology"
-	"fairway/tsdb"
-
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+
+	"fairway/collector/topology"
+	"fairway/tsdb"
 )
 
 // Config says what the API tells of the nodes and how much a query may take.

@@ -12,10 +12,6 @@ import (
 	"maps"
 	"slices"
 
-	"fairway/collector"
-	"fairway/collector/topology"
-	"fairway/tsdb"
-
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -23,6 +19,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
 )
 
 // queryable shows a store to PromQL.

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"fairway/collector"
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 // bigPicture is one of 80 jobs on 40,960 compute nodes behind 240 forwarders.
 func bigPicture() *Picture {
-	board, now := observed.NewBoard(0), time.Now()
+	board, now := window.NewBoard(0), time.Now()
 	sit := &remap.Situation{Machine: &topology.Machine{}, Observed: topology.Mapping{}}
 	jobs := make([]remap.Job, 80)
 	var frames []collector.Frame

@@ -13,16 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/collector/observed"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/tsdb/window"
 )
 
 // Config is what a picture is made from.
 type Config struct {
-	Board *observed.Board
+	Board *window.Board
 	// Situation is the picture that the desk decides on; it may be shared and must not block.
 	Situation func() *remap.Situation
 	Store     tsdb.Store // for the series of a forwarder's page

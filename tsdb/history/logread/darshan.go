@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"fairway/collector/darshan"
+	"fairway/collector/logs/darshan"
 	"fairway/tsdb/history/iolog"
 )
 

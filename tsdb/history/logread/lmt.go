@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"fairway/collector/lmt"
+	"fairway/collector/logs/lmt"
 	"fairway/tsdb/history/iolog"
 )
 

@@ -11,7 +11,7 @@ import (
 	"io"
 	"time"
 
-	"fairway/collector/darshan"
+	"fairway/collector/logs/darshan"
 	"fairway/tsdb/history/iolog"
 )
 

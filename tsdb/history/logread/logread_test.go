@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/collector/darshan"
+	"fairway/collector/logs/darshan"
 	"fairway/tsdb/history/iolog"
 )
 

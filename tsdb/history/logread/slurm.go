@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"fairway/collector/slurm"
+	"fairway/collector/logs/slurm"
 	"fairway/tsdb/history/iolog"
 )
 

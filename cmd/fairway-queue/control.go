@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
+	queuesource "fairway/collector/source/queue"
+	"fairway/remap/queue"
+)
+
+// openControl answers on a unix socket that only the relay's own user and root may use: GET /stats,
+// GET /report, GET /clients, PUT /table with a table, and PUT /global with shares of an all-gather.
+func openControl(path string, r *queue.Relay) (io.Closer, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("control socket %s: another relay answers there", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Stats()) })
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Report()) })
+	mux.HandleFunc("GET /clients", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Clients()) })
+	take := func(path string, what func(body io.Reader) error) {
+		mux.HandleFunc("PUT "+path, func(w http.ResponseWriter, q *http.Request) {
+			if err := what(q.Body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	take("/table", func(body io.Reader) error {
+		t, err := queue.ReadTable(body)
+		if err != nil {
+			return err
+		}
+		return r.Share(t)
+	})
+	take("/global", func(body io.Reader) error {
+		g, err := queue.ReadGlobal(body)
+		if err != nil {
+			return err
+		}
+		return r.Gathered(g)
+	})
+	s := &http.Server{Handler: mux, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	go s.Serve(l) // ends with Close
+	return s, nil
+}
+
+func newShare() *cobra.Command {
+	return &cobra.Command{
+		Use:   "share SOCKET TABLE.json",
+		Short: "Give a running relay another policy and other jobs, at once",
+		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\n" +
+			"\"clients\":[ADDRESS],\"nodes\":[NAME]}]}; an empty policy serves in the order of arrival.",
+		Example: "  fairway-queue share /run/fairway/relay.sock table.json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			t, err := readTable(a[1])
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(t)
+			if err != nil {
+				return err
+			}
+			return ask(cmd.Context(), a[0], http.MethodPut, "/table", body, cmd.OutOrStdout())
+		},
+	}
+}
+
+func newStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status SOCKET",
+		Short: "Print how a running relay shares and what it has done for each job, as JSON",
+		Long: "by is how requests are served: global (shares of an all-gather over all relays), local (this relay's jobs\n" +
+			"by its table's policy) or arrival (in their order). Of each job: requests, bytes, cost (bytes, and 32 KiB for\n" +
+			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and connections.\n" +
+			"Clients in no job are under \"\".",
+		Example: "  fairway-queue status /run/fairway/relay.sock",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return ask(cmd.Context(), a[0], http.MethodGet, "/report", nil, cmd.OutOrStdout())
+		},
+	}
+}
+
+// ask sends one request to a relay's control socket and copies the answer.
+func ask(ctx context.Context, socket, method, path string, body []byte, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	answer, err := queuesource.Ask(ctx, socket, method, path, body)
+	switch {
+	case errors.Is(err, queuesource.ErrRefused):
+		return program.BadUsage(err)
+	case err != nil:
+		return program.NoAnswer(err)
+	}
+	_, err = out.Write(answer)
+	return err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
+	"fairway/collector/topology"
+	"fairway/remap/queue"
+)
+
+func newServe() *cobra.Command {
+	var control, table string
+	var window int
+	c := &cobra.Command{
+		Use:   "serve LISTEN FORWARDER",
+		Short: "Relay clients of LISTEN (HOST:PORT) to FORWARDER (HOST:PORT) until a signal",
+		Long: "Clients connect to LISTEN as they would to the forwarder. Without a table requests are served in the\n" +
+			"order of their arrival; 'fairway-queue share' gives it one later.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if window < 1 {
+				return program.BadUsage(fmt.Errorf("--window %d: at least one request must go through", window))
+			}
+			var t queue.Table
+			if table != "" {
+				var err error
+				if t, err = readTable(table); err != nil {
+					return err
+				}
+			}
+			return serve(cmd.Context(), a[0], a[1], control, window, t)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&control, "control", "", "path of the control socket; without one the policy cannot be changed")
+	f.StringVar(&table, "table", "", "file with policy and jobs to begin with")
+	f.IntVar(&window, "window", queue.DefaultWindow, "requests at the forwarder at once: twice its worker threads, or fewer where jobs have few requests on their way")
+	return c
+}
+
+func readTable(name string) (queue.Table, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return queue.Table{}, program.BadUsage(err)
+	}
+	defer f.Close()
+	t, err := queue.ReadTable(f)
+	if err != nil {
+		return queue.Table{}, program.BadUsage(fmt.Errorf("%s: %w", name, err))
+	}
+	return t, nil
+}
+
+func serve(ctx context.Context, listen, forwarder, control string, window int, t queue.Table) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	r := queue.New(queue.Config{
+		Window: window, Seed: uint64(time.Now().UnixNano()), Log: log,
+		Name: nodeName,
+		Dial: func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", forwarder)
+		},
+	})
+	if err := r.Share(t); err != nil {
+		return program.BadUsage(err)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return err
+	}
+	if control != "" {
+		door, err := openControl(control, r)
+		if err != nil {
+			l.Close()
+			return err
+		}
+		defer door.Close()
+	}
+	log.Info("relaying", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
+	return r.Serve(ctx, l)
+}
+
+// nameWithin bounds how long a new connection waits for its name.
+const nameWithin = 2 * time.Second
+
+// nodeName is the first label of the name that an address has, as node names are elsewhere.
+func nodeName(ctx context.Context, a netip.Addr) topology.NodeID {
+	ctx, cancel := context.WithTimeout(ctx, nameWithin)
+	defer cancel()
+	names, err := net.DefaultResolver.LookupAddr(ctx, a.String())
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(names[0], ".")
+	return topology.NodeID(name)
+}

@@ -1,0 +1,110 @@
+// Package queue speaks with the fairway-queue of a forwarding node through its control socket: which
+// clients it has, and the table of jobs that it serves by. The forwarder behind a relay sees the
+// relay's address only, so its routes and connections come from here.
+//
+// It fills connections and the routes of the clients. One tick is one request on a unix socket.
+package queue
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"syscall"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// Client is a node that is connected to a relay.
+type Client struct {
+	Node        topology.NodeID `json:"node"`
+	Connections int             `json:"connections"`
+}
+
+// ErrRefused says that a relay answered and did not do what it was asked.
+var ErrRefused = errors.New("refused")
+
+// maxAnswer bounds an answer, bytes.
+const maxAnswer = 16 << 20
+
+// Ask sends one request to the control socket of a relay: GET /stats, /report or
+// /clients, or PUT /table or /global. What the relay refuses wraps ErrRefused; all else is about reaching it.
+func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	q, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("relay at %s: %w", socket, err)
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return nil, fmt.Errorf("relay at %s: %w", socket, err)
+	}
+	defer a.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("relay at %s: %w", socket, err)
+	}
+	if a.StatusCode >= http.StatusMultipleChoices {
+		return nil, fmt.Errorf("relay at %s: %w: %s", socket, ErrRefused, bytes.TrimSpace(answer[:min(len(answer), 4<<10)]))
+	}
+	return answer, nil
+}
+
+// Source reads one relay's clients once a second.
+type Source struct {
+	node   topology.NodeID
+	socket string
+	skip   map[topology.NodeID]bool
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// New makes the source of the relay in front of a forwarding node. Clients to skip are no compute nodes:
+// collectors and monitors; the node itself and localhost always are left out.
+func New(node topology.NodeID, socket string, skip ...topology.NodeID) *Source {
+	s := &Source{node: node, socket: socket, skip: map[topology.NodeID]bool{"localhost": true, node: true}}
+	for _, n := range skip {
+		s.skip[n] = true
+	}
+	return s
+}
+
+// Name is the source's name in the configuration.
+func (s *Source) Name() string { return "relay" }
+
+// Close has nothing to release: each tick is a connection of its own.
+func (s *Source) Close() error { return nil }
+
+// Read asks the relay who is connected. A node whose relay does not run has no data.
+func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
+	answer, err := Ask(ctx, s.socket, http.MethodGet, "/clients", nil)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("%w: %w", collector.ErrNoData, err)
+	}
+	if err != nil {
+		return err
+	}
+	var clients []Client
+	if err := json.Unmarshal(answer, &clients); err != nil {
+		return fmt.Errorf("relay at %s: clients: %w", s.socket, err)
+	}
+	n := 0
+	for _, c := range clients {
+		if s.skip[c.Node] {
+			continue
+		}
+		n += c.Connections
+		into.Routes = append(into.Routes, collector.Route{Client: c.Node, Forwarder: topology.ForwarderID(s.node)})
+	}
+	into.RoutesComplete = true
+	into.Add(collector.Connections, float64(n))
+	return nil
+}

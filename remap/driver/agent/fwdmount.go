@@ -1,0 +1,136 @@
+// Package agent moves compute nodes whose file system is a fairway-mount: it sends an order to
+// the agent of each node, and the agent tells the mount.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+	"fairway/remap"
+	"fairway/remap/driver"
+)
+
+// Orderer reaches the agents of compute nodes.
+type Orderer interface {
+	// Order waits for the agent's answer. An error says that there was none: then it is not known
+	// whether the order was carried out.
+	Order(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
+	// Connected says whether an order to the node could be sent now.
+	Connected(node topology.NodeID) bool
+}
+
+// Driver orders agents about. It is safe to repeat: an order says which forwarder the node must
+// use, and a mount that uses it already changes nothing.
+type Driver struct {
+	agents Orderer
+	// addr returns where a forwarder's file service listens, HOST:PORT.
+	addr func(topology.ForwarderID) (string, bool)
+	fan  driver.Fan
+	seed int64         // keeps the order ids of two lives of the daemon apart
+	next atomic.Uint64 // of the order ids
+}
+
+var _ remap.Driver = (*Driver)(nil)
+
+// New returns a driver over agents; addr tells the forwarders' addresses.
+func New(agents Orderer, addr func(topology.ForwarderID) (string, bool), fan driver.Fan) *Driver {
+	return &Driver{agents: agents, addr: addr, fan: fan, seed: time.Now().UnixNano()}
+}
+
+// Preview fails for the first move whose node has no agent or whose target has no address.
+func (d *Driver) Preview(_ context.Context, p remap.Plan) ([]string, error) {
+	for _, m := range p.Moves {
+		if _, ok := d.addr(m.To); !ok {
+			return nil, fmt.Errorf("%s -> %s: the address of %s is not configured (set addr of its [[node]])", m.Node, m.To, m.To)
+		}
+		if !d.agents.Connected(m.Node) {
+			return nil, fmt.Errorf("%s -> %s: no agent of %s is connected", m.Node, m.To, m.Node)
+		}
+	}
+	how := "each mount finishes what is in flight, reopens its files at the new forwarder, and goes on"
+	if p.Force {
+		how = "forced: each mount drops its forwarder at once and repeats what it had asked of it; a hung forwarder must be fenced first"
+	}
+	return []string{how}, nil
+}
+
+// Apply orders every node of p to its new forwarder.
+func (d *Driver) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	return d.each(ctx, p, p.Moves, report)
+}
+
+// Restore orders every node of p back to its old forwarder.
+func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	return d.each(ctx, p, driver.Back(p.Moves), report)
+}
+
+func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, report func(remap.Result)) error {
+	return d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
+		addr, ok := d.addr(m.To)
+		if !ok {
+			return fmt.Errorf("%w: the address of %s is not configured", driver.ErrPermanent, m.To)
+		}
+		got, err := d.order(ctx, m.Node, wire.OrderRemap, p.ID, wire.RemapOrder{Node: m.Node, Forwarder: m.To, Addr: addr, Force: p.Force})
+		if err == nil && got.Forwarder != m.To {
+			err = fmt.Errorf("the mount of %s says that it uses %s, not %s", m.Node, got.Forwarder, m.To)
+		}
+		return err
+	}, report)
+}
+
+// order sends one order and reads its answer. Each has an id of its own: an agent answers a
+// repeated id with its first answer, and a retry wants a new one.
+func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string, body any) (got wire.RouteAnswer, err error) {
+	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", plan, d.seed, d.next.Add(1)), Kind: kind}
+	o.Deadline, _ = ctx.Deadline()
+	if o.Body, err = json.Marshal(body); err != nil {
+		return got, fmt.Errorf("%w: %w", driver.ErrPermanent, err)
+	}
+	res, err := d.agents.Order(ctx, n, o)
+	if err != nil {
+		return got, err
+	}
+	if !res.OK {
+		return got, fmt.Errorf("agent of %s: %s", n, res.Err)
+	}
+	if err := json.Unmarshal(res.Body, &got); err != nil {
+		return got, fmt.Errorf("%w: agent of %s: answer %.80q: %w", driver.ErrPermanent, n, res.Body, err)
+	}
+	return got, nil
+}
+
+// Observe asks the nodes' mounts; a node that does not answer is absent, and the error names one.
+func (d *Driver) Observe(ctx context.Context, nodes []topology.NodeID) (topology.Mapping, error) {
+	moves := make([]remap.Move, len(nodes))
+	for i, n := range nodes {
+		moves[i].Node = n
+	}
+	var mu sync.Mutex
+	found := topology.Mapping{}
+	var failed error
+	err := d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
+		got, err := d.order(ctx, m.Node, wire.OrderRoute, "route", wire.RouteOrder{Node: m.Node})
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			found[m.Node] = got.Forwarder
+		}
+		return err
+	}, func(r remap.Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !r.OK && failed == nil {
+			failed = fmt.Errorf("%s: %s", r.Node, r.Error)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return found, err
+}

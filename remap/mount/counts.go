@@ -1,0 +1,219 @@
+package mount
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	report "fairway/collector/source/mount"
+	"fairway/collector/topology"
+)
+
+// opKind is a kind of operation that is counted.
+type opKind int
+
+const (
+	opRead opKind = iota
+	opWrite
+	opLookup
+	opGetattr
+	opSetattr
+	opOpen
+	opCreate
+	opMkdir
+	opMknod
+	opSymlink
+	opReadlink
+	opLink
+	opUnlink
+	opRmdir
+	opRename
+	opReaddir
+	opStatfs
+	opFsync
+	opKinds
+)
+
+var opNames = [opKinds]string{"read", "write", "lookup", "getattr", "setattr", "open", "create", "mkdir", "mknod", "symlink", "readlink",
+	"link", "unlink", "rmdir", "rename", "readdir", "statfs", "fsync"}
+
+// tally is the running form of a report.Op.
+type tally struct {
+	count, errors, bytes, nanos atomic.Uint64
+	hist                        [report.Buckets]atomic.Uint64
+}
+
+func (t *tally) add(n int, took time.Duration, errno syscall.Errno) {
+	t.count.Add(1)
+	t.bytes.Add(uint64(n))
+	t.nanos.Add(uint64(took))
+	t.hist[min(bits.Len64(uint64(took.Microseconds())), report.Buckets-1)].Add(1)
+	if errno != 0 && errno != syscall.ENOENT {
+		t.errors.Add(1)
+	}
+}
+
+func (t *tally) op() report.Op {
+	o := report.Op{Count: t.count.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(), Nanos: t.nanos.Load()}
+	for i := range t.hist {
+		o.Hist[i] = t.hist[i].Load()
+	}
+	return o
+}
+
+// jobTally is one job's share, by reads, writes and metadata.
+type jobTally struct {
+	read, write, meta tally
+	files             [2]fileSet   // opRead, opWrite
+	last              atomic.Int64 // Unix seconds of the last operation
+}
+
+const (
+	// keepJob is how long a job without I/O stays in the reports.
+	keepJob = time.Hour
+	// maxJobs bounds the jobs of one compute node; further ones count as no job.
+	maxJobs = 1024
+	// callerFor is how long a process keeps the job it was found in; a process number is not used
+	// again as soon as that.
+	callerFor  = 3 * time.Second
+	maxCallers = 4096
+)
+
+// counts is everything the mount counts.
+type counts struct {
+	started time.Time
+	ops     [opKinds]tally
+
+	mu      sync.RWMutex // guards the maps
+	jobs    map[topology.JobID]*jobTally
+	callers map[uint32]callerJob
+}
+
+type callerJob struct {
+	job   *jobTally
+	until time.Time
+}
+
+func (c *counts) start() {
+	c.started = time.Now()
+	c.jobs, c.callers = map[topology.JobID]*jobTally{}, map[uint32]callerJob{}
+}
+
+// add counts one operation, in total and for the job of its caller.
+func (c *counts) add(ctx context.Context, op opKind, n int, took time.Duration, errno syscall.Errno) {
+	c.ops[op].add(n, took, errno)
+	who, ok := fuse.FromContext(ctx)
+	if !ok {
+		return
+	}
+	now := c.now()
+	j := c.jobOf(who.Pid, now)
+	j.last.Store(now.Unix())
+	switch op {
+	case opRead:
+		j.read.add(n, took, errno)
+	case opWrite:
+		j.write.add(n, took, errno)
+	default:
+		j.meta.add(n, took, errno)
+	}
+}
+
+func (c *counts) now() time.Time { return c.started.Add(time.Since(c.started)) }
+
+// jobOf finds the tally of the job that a process belongs to.
+func (c *counts) jobOf(pid uint32, now time.Time) *jobTally {
+	c.mu.RLock()
+	known, ok := c.callers[pid]
+	c.mu.RUnlock()
+	if ok && now.Before(known.until) {
+		return known.job
+	}
+	id := jobOfProcess(pid)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := c.jobs[id]
+	if j == nil {
+		c.forget(now)
+		if len(c.jobs) >= maxJobs {
+			id = ""
+		}
+		if j = c.jobs[id]; j == nil {
+			j = &jobTally{}
+			c.jobs[id] = j
+		}
+	}
+	if len(c.callers) >= maxCallers {
+		clear(c.callers)
+	}
+	c.callers[pid] = callerJob{j, now.Add(callerFor)}
+	return j
+}
+
+// forget drops jobs that have long done nothing; the caller holds mu.
+func (c *counts) forget(now time.Time) {
+	for id, j := range c.jobs {
+		if now.Unix()-j.last.Load() > int64(keepJob/time.Second) {
+			delete(c.jobs, id)
+		}
+	}
+}
+
+// fill copies the counts into a report.
+func (c *counts) fill(r *report.Report) {
+	r.Started = c.started
+	r.Ops = make(map[string]report.Op, opKinds)
+	for k := range c.ops {
+		if o := c.ops[k].op(); o.Count > 0 {
+			r.Ops[opNames[k]] = o
+		}
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	r.Jobs = make(map[topology.JobID]report.Share, len(c.jobs))
+	for id, j := range c.jobs {
+		r.Jobs[id] = report.Share{Read: j.read.op(), Write: j.write.op(), Meta: j.meta.op(), ReadFiles: j.files[opRead].files(), WrittenFiles: j.files[opWrite].files()}
+	}
+}
+
+// slurmCgroup is how Slurm names a job's control group, with either plug-in.
+var slurmCgroup = regexp.MustCompile(`/job_([0-9]+)(?:/|\n|$)`)
+
+// maxEnviron bounds what is read of a process's environment, bytes.
+const maxEnviron = 256 << 10
+
+// jobOfProcess finds a process's Slurm job by its control group, else by SLURM_JOB_ID in the
+// environment it was started with; "" where it has none or is gone.
+func jobOfProcess(pid uint32) topology.JobID {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil {
+		if m := slurmCgroup.FindSubmatch(b); m != nil {
+			return topology.JobID(m[1])
+		}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, maxEnviron))
+	return jobOfEnviron(b)
+}
+
+func jobOfEnviron(b []byte) topology.JobID {
+	for _, v := range bytes.Split(b, []byte{0}) {
+		if id, ok := bytes.CutPrefix(v, []byte("SLURM_JOB_ID=")); ok && len(id) <= 64 {
+			return topology.JobID(id)
+		}
+	}
+	return ""
+}

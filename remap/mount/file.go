@@ -1,0 +1,198 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"fairway/collector/p9"
+)
+
+// keepFlags are the open flags that a server must see and that are safe to repeat at a reopen.
+const keepFlags = syscall.O_ACCMODE | syscall.O_APPEND | syscall.O_SYNC | syscall.O_DSYNC
+
+// openFlags tell the kernel to pass each read and write on at once, writes to different parts of a file
+// side by side.
+const openFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
+
+// handle is one open file or directory. A remap opens it again at the new forwarder.
+type handle struct {
+	node   *node
+	flags  uint32
+	reader *reader         // nil when the file is not read ahead
+	bytes  [2]atomic.Int64 // opRead, opWrite: that went through
+
+	mu      sync.Mutex // guards everything below
+	session *session
+	fid     *p9.Fid
+	err     error // why the file could not be opened at the session
+	closed  bool
+}
+
+// at returns the handle's fid at a session, opening the file there when it is not open yet.
+func (h *handle) at(ctx context.Context, s *session) (*p9.Fid, error) {
+	h.mu.Lock()
+	have, fid, err := h.session == s, h.fid, h.err
+	h.mu.Unlock()
+	if have {
+		return fid, err
+	}
+	fid, err = h.open(ctx, s)
+	if err != nil && !errors.As(err, new(*p9.Error)) {
+		return nil, err // the session died or the caller gave up: not the file's fault
+	}
+	return h.set(s, fid, err)
+}
+
+// set gives the handle its fid at a session and returns the one in use, which is another when somebody
+// was faster.
+func (h *handle) set(s *session, fid *p9.Fid, err error) (*p9.Fid, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.session == s {
+		if fid != nil {
+			fid.ClunkLater()
+		}
+		return h.fid, h.err
+	}
+	h.session, h.fid, h.err = s, fid, err
+	return fid, err
+}
+
+var (
+	_ fs.FileReader   = (*handle)(nil)
+	_ fs.FileWriter   = (*handle)(nil)
+	_ fs.FileFsyncer  = (*handle)(nil)
+	_ fs.FileReleaser = (*handle)(nil)
+)
+
+// Open opens the file. Every read and write goes to the forwarder at once (direct I/O).
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h := &handle{node: n, flags: flags & keepFlags}
+	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
+		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC))
+		h.session, h.fid = s, fid
+		return err
+	})
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	if flags&syscall.O_TRUNC != 0 {
+		n.changes.Add(1)
+	}
+	if n.m.opt.ReadAhead {
+		h.reader = newReader(h, flags)
+	}
+	n.opened(h)
+	return h, openFlags, 0
+}
+
+// Create creates and opens a file.
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
+	h := &handle{flags: flags & keepFlags}
+	errno = n.m.do(ctx, opCreate, func(ctx context.Context, s *session, retry int) error {
+		return n.with(ctx, s, func(dir *p9.Fid) error {
+			uid, gid := caller(ctx)
+			fid, err := dir.Walk(ctx)
+			if err != nil {
+				return err
+			}
+			send := flags & (keepFlags | syscall.O_TRUNC | syscall.O_EXCL)
+			if retry > 0 {
+				send &^= syscall.O_EXCL
+			}
+			if err := fid.Create(ctx, name, send|syscall.O_CREAT, mode, gid); err != nil {
+				fid.ClunkLater()
+				return err
+			}
+			a, err := n.m.own(ctx, fid, uid)
+			if err != nil {
+				fid.ClunkLater()
+				return err
+			}
+			inode = n.child(ctx, s, name, nil, a, out)
+			h.session, h.fid = s, fid
+			return nil
+		})
+	})
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	h.node = inode.Operations().(*node)
+	h.node.opened(h)
+	return inode, h, openFlags, 0
+}
+
+// Read begins a read; device.readLate does it, in requests that are in flight together, or takes what was
+// read ahead.
+func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	late := &lateRead{h: h, ctx: ctx, dest: dest, off: off}
+	if h.reader != nil {
+		late.block = h.reader.take(off, len(dest), time.Now())
+	}
+	return late, 0
+}
+
+// Write writes to the file in requests that are in flight together; an appending file's go one by one,
+// because the server puts each at the end.
+func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
+	n := 0
+	errno := h.node.m.transfer(ctx, opWrite, &n, func(ctx context.Context, s *session, _ int) error {
+		fid, err := h.at(ctx, s)
+		if err != nil {
+			return err
+		}
+		step := len(data)
+		if h.flags&syscall.O_APPEND != 0 {
+			step = int(s.client.IOUnit())
+		}
+		for n = 0; n < len(data) && err == nil; {
+			var k int
+			k, err = fid.WriteAt(ctx, data[n:min(n+step, len(data))], off+int64(n))
+			n += k
+		}
+		return err
+	})
+	h.moved(ctx, opWrite, n)
+	h.node.changes.Add(1)
+	return uint32(n), errno
+}
+
+// Fsync flushes the file to storage.
+func (h *handle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
+	return h.node.m.do(ctx, opFsync, func(ctx context.Context, s *session, _ int) error {
+		fid, err := h.at(ctx, s)
+		if err != nil {
+			return err
+		}
+		return fid.Fsync(ctx, flags&1 != 0)
+	})
+}
+
+// Release closes the file; what it waits for has been written already.
+func (h *handle) Release(ctx context.Context) syscall.Errno {
+	h.close()
+	h.node.released(ctx)
+	return 0
+}
+
+// close gives the handle's fid back.
+func (h *handle) close() {
+	if h.reader != nil {
+		h.reader.drop(nil)
+	}
+	h.node.m.link.drop(h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	if h.fid != nil {
+		h.fid.ClunkLater()
+		h.fid = nil
+	}
+}

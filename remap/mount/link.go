@@ -1,0 +1,220 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector/p9"
+	"fairway/collector/topology"
+)
+
+// Target is a forwarder: its name and where its file service listens.
+type Target struct {
+	Forwarder topology.ForwarderID
+	Addr      string // HOST:PORT
+}
+
+const (
+	// connectTimeout bounds dialling and attaching at a new forwarder.
+	connectTimeout = 5 * time.Second
+	// drainTimeout bounds how long a remap waits for requests in flight; past it the old forwarder
+	// counts as hung and only a forced remap leaves it.
+	drainTimeout = 10 * time.Second
+	// The first and longest pauses between attempts to reconnect to a forwarder that was lost.
+	reconnectFirst = 100 * time.Millisecond
+	reconnectMost  = 2 * time.Second
+	// reopenTimeout bounds how long all open files may take to be opened again at a forwarder.
+	reopenTimeout = 10 * time.Second
+	// reopenTogether bounds the open files that are opened again at once.
+	reopenTogether = 16
+)
+
+var (
+	errClosed = errors.New("the mount is ending")
+	errGaveUp = errors.New("a forced remap came in between")
+	errSlow   = errors.New("the new forwarder does not open the open files in time")
+	errHung   = errors.New("requests in flight at the old forwarder did not end; a forced remap cuts it off (fence it first: requests it holds may still land when it wakes)")
+)
+
+// session is one connection to a forwarder with the tree's root.
+type session struct {
+	client *p9.Client
+	root   *p9.Fid
+	number uint64 // of the mount's connections, from 1
+}
+
+// link is the mount's connection to its one forwarder. Operations enter and leave it; a remap closes
+// the gate, waits until nobody is inside, and swaps the session.
+type link struct {
+	tree string // what is attached at the forwarder
+	uid  uint32
+	log  *slog.Logger
+
+	turn        chan struct{} // holds a token through a remap or reconnect: one at a time
+	connections atomic.Uint64 // made so far
+
+	mu       sync.Mutex // guards everything below
+	cur      *session   // nil while lost
+	target   Target
+	gen      uint64
+	gate     bool // closed: operations wait
+	inside   int
+	changed  chan struct{} // closed and replaced whenever a waiter should look again
+	handles  map[*handle]struct{}
+	closed   bool
+	forces   int                     // forced remaps that wait for their turn
+	giveUp   context.CancelCauseFunc // ends what has the turn; nil when nobody has
+	watchers sync.WaitGroup
+	end      context.Context // done when the link is closed
+	stop     context.CancelFunc
+}
+
+func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.Logger) (*link, error) {
+	l := &link{tree: tree, uid: uid, log: log, target: t, gen: 1, turn: make(chan struct{}, 1), changed: make(chan struct{}), handles: map[*handle]struct{}{}}
+	l.end, l.stop = context.WithCancel(context.Background())
+	s, err := l.connect(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	l.cur = s
+	l.watch(s)
+	return l, nil
+}
+
+// connect dials a forwarder and attaches to the tree.
+func (l *link) connect(ctx context.Context, t Target) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	c, err := p9.Dial(ctx, t.Addr, 0)
+	if err != nil {
+		return nil, fmt.Errorf("forwarder %s: %w", t.Forwarder, err)
+	}
+	root, err := c.Attach(ctx, l.tree, l.uid)
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("forwarder %s at %s: %w", t.Forwarder, t.Addr, err)
+	}
+	return &session{c, root, l.connections.Add(1)}, nil
+}
+
+// signal wakes every waiter; the caller holds mu.
+func (l *link) signal() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// enter waits until the link is usable and counts the caller in.
+func (l *link) enter(ctx context.Context) (*session, error) {
+	for {
+		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return nil, errClosed
+		}
+		if l.cur != nil && !l.gate {
+			l.inside++
+			s := l.cur
+			l.mu.Unlock()
+			return s, nil
+		}
+		wait := l.changed
+		l.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (l *link) leave() {
+	l.mu.Lock()
+	if l.inside--; l.inside == 0 && l.gate {
+		l.signal()
+	}
+	l.mu.Unlock()
+}
+
+// do runs f on the current session, again on the next one when the connection is lost under it.
+// retry counts the runs whose outcome is not known.
+func (l *link) do(ctx context.Context, f func(ctx context.Context, s *session, retry int) error) error {
+	for retry := 0; ; retry++ {
+		s, err := l.enter(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(ctx, s, retry)
+		lost := (*p9.TransportError)(nil)
+		if errors.As(err, &lost) {
+			l.lose(s)
+			l.leave()
+			continue
+		}
+		l.leave()
+		return err
+	}
+}
+
+// behind runs f once on the current session behind its caller's back. It reports false when operations
+// would have to wait: f is not worth that.
+func (l *link) behind(f func(s *session)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.cur == nil || l.gate {
+		return false
+	}
+	l.inside++
+	s := l.cur
+	l.watchers.Go(func() {
+		defer l.leave()
+		f(s)
+	})
+	return true
+}
+
+// watch notices when a session's connection ends without anybody using it.
+func (l *link) watch(s *session) {
+	l.watchers.Go(func() {
+		<-s.client.Done()
+		l.lose(s)
+	})
+}
+
+func (l *link) add(h *handle) {
+	l.mu.Lock()
+	l.handles[h] = struct{}{}
+	l.mu.Unlock()
+}
+
+func (l *link) drop(h *handle) {
+	l.mu.Lock()
+	delete(l.handles, h)
+	l.mu.Unlock()
+}
+
+// close ends the link: waiting operations fail, the connection is cut, goroutines are waited for.
+func (l *link) close() {
+	l.mu.Lock()
+	l.closed = true
+	s := l.cur
+	l.signal()
+	l.mu.Unlock()
+	l.stop()
+	if s != nil {
+		s.client.Close()
+	}
+	l.turn <- struct{}{} // a remap or reconnect under way ends first, and may have installed a session
+	l.mu.Lock()
+	s = l.cur
+	l.mu.Unlock()
+	<-l.turn
+	if s != nil {
+		s.client.Close()
+	}
+	l.watchers.Wait()
+}

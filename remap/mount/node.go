@@ -1,0 +1,312 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"fairway/collector/p9"
+)
+
+// node is one file or directory that the kernel knows. Its place in the tree is the Inode's; its fid
+// at the current session is walked to when first needed and kept.
+type node struct {
+	fs.Inode
+	m *Mount
+
+	changes atomic.Uint64 // counts what has changed the file's data through this mount
+
+	mu    sync.Mutex // guards everything below
+	ref   *ref       // nil until walked to
+	opens int        // open handles
+	spare *spare     // the name of a file that was removed while open
+}
+
+// ref is a counted fid of a node, good for one session and one state of the names.
+type ref struct {
+	fid     *p9.Fid
+	session *session
+	names   uint64 // Mount.names when it was walked to
+	uses    int    // guarded by node.mu; one of them is the node's own while node.ref points here
+}
+
+// acquire returns a fid of the node at the session, to be given back with release.
+func (n *node) acquire(ctx context.Context, s *session) (*ref, error) {
+	names := n.m.names.Load()
+	n.mu.Lock()
+	if r := n.ref; r != nil && r.session == s && r.names == names {
+		r.uses++
+		n.mu.Unlock()
+		return r, nil
+	}
+	n.mu.Unlock()
+	fid, err := n.walk(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return n.keep(&ref{fid: fid, session: s, names: names, uses: 1}), nil
+}
+
+// keep makes r the node's own fid and leaves one use with the caller.
+func (n *node) keep(r *ref) *ref {
+	n.mu.Lock()
+	old := n.ref
+	n.ref = r
+	r.uses++
+	n.mu.Unlock()
+	if old != nil {
+		n.release(old)
+	}
+	return r
+}
+
+// release gives a use back; the last one clunks the fid.
+func (n *node) release(r *ref) {
+	n.mu.Lock()
+	r.uses--
+	last := r.uses == 0
+	n.mu.Unlock()
+	if last {
+		r.fid.ClunkLater()
+	}
+}
+
+// walk goes from the root to the node's present path.
+func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
+	return s.root.Walk(ctx, n.path()...)
+}
+
+// openAt walks to the node and opens it with flags that are safe to repeat.
+func (n *node) openAt(ctx context.Context, s *session, flags uint32) (*p9.Fid, error) {
+	fid, err := n.walk(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := fid.Open(ctx, flags); err != nil {
+		fid.ClunkLater()
+		return nil, err
+	}
+	return fid, nil
+}
+
+// OnForget gives the fid back when the kernel forgets the file.
+func (n *node) OnForget() {
+	n.mu.Lock()
+	r := n.ref
+	n.ref = nil
+	n.mu.Unlock()
+	if r != nil {
+		n.release(r)
+	}
+}
+
+// with runs f with the node's fid; a fid whose path went away under it (renamed by another client) is
+// walked to once more.
+func (n *node) with(ctx context.Context, s *session, f func(*p9.Fid) error) error {
+	for again := range 2 {
+		r, err := n.acquire(ctx, s)
+		if err != nil {
+			return err
+		}
+		err = f(r.fid)
+		n.release(r)
+		if again == 1 || !errors.Is(err, syscall.ENOENT) || !n.stale(r) {
+			return err
+		}
+	}
+	return nil
+}
+
+// stale drops the node's kept fid after an ENOENT, which may be about its own path; it reports whether
+// there was one older than this operation.
+func (n *node) stale(r *ref) bool {
+	n.mu.Lock()
+	mine := n.ref == r
+	if mine {
+		n.ref = nil
+	}
+	n.mu.Unlock()
+	if mine {
+		n.release(r)
+	}
+	return mine
+}
+
+// child makes the inode of a file that was just walked to by name or created, keeping its fid; without a fid there is none
+// to keep. A file that is known by that name keeps its inode: a new one would only be dropped for it, and its fid be lost.
+func (n *node) child(ctx context.Context, s *session, name string, fid *p9.Fid, a p9.Attr, out *fuse.EntryOut) *fs.Inode {
+	fill(&out.Attr, a)
+	attr := fs.StableAttr{Mode: a.Mode & syscall.S_IFMT, Ino: a.QID.Path}
+	c := n.childNode(name)
+	if c == nil || c.StableAttr() != attr {
+		c = &node{m: n.m}
+	}
+	inode := n.NewInode(ctx, c, attr)
+	if fid != nil {
+		c.release(c.keep(&ref{fid: fid, session: s, names: n.m.names.Load(), uses: 1}))
+	}
+	return inode
+}
+
+// fill turns 9P attributes into the kernel's.
+func fill(out *fuse.Attr, a p9.Attr) {
+	*out = fuse.Attr{
+		Ino: a.QID.Path, Size: a.Size, Blocks: a.Blocks, Mode: a.Mode, Nlink: uint32(a.Nlink),
+		Atime: a.AtimeSec, Mtime: a.MtimeSec, Ctime: a.CtimeSec,
+		Atimensec: uint32(a.AtimeNsec), Mtimensec: uint32(a.MtimeNsec), Ctimensec: uint32(a.CtimeNsec),
+		Owner: fuse.Owner{Uid: a.UID, Gid: a.GID}, Rdev: uint32(a.Rdev), Blksize: blockSize,
+	}
+}
+
+// blockSize is what programs are told to read and write at once, bytes.
+const blockSize = 128 << 10
+
+var (
+	_ fs.NodeLookuper       = (*node)(nil)
+	_ fs.NodeGetattrer      = (*node)(nil)
+	_ fs.NodeSetattrer      = (*node)(nil)
+	_ fs.NodeMkdirer        = (*node)(nil)
+	_ fs.NodeMknoder        = (*node)(nil)
+	_ fs.NodeSymlinker      = (*node)(nil)
+	_ fs.NodeReadlinker     = (*node)(nil)
+	_ fs.NodeLinker         = (*node)(nil)
+	_ fs.NodeUnlinker       = (*node)(nil)
+	_ fs.NodeRmdirer        = (*node)(nil)
+	_ fs.NodeRenamer        = (*node)(nil)
+	_ fs.NodeStatfser       = (*node)(nil)
+	_ fs.NodeOnForgetter    = (*node)(nil)
+	_ fs.NodeOpener         = (*node)(nil)
+	_ fs.NodeCreater        = (*node)(nil)
+	_ fs.NodeOpendirHandler = (*node)(nil)
+	_ fs.NodeAccesser       = (*node)(nil)
+)
+
+// Access says yes: the kernel has checked the permissions already (default_permissions).
+func (n *node) Access(context.Context, uint32) syscall.Errno { return 0 }
+
+// Lookup finds a name in the directory.
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
+	errno = n.m.do(ctx, opLookup, func(ctx context.Context, s *session, _ int) error {
+		return n.with(ctx, s, func(dir *p9.Fid) error {
+			var err error
+			inode, err = n.find(ctx, s, dir, name, out)
+			return err
+		})
+	})
+	return inode, errno
+}
+
+// find walks to a name in the directory dir and makes its inode.
+func (n *node) find(ctx context.Context, s *session, dir *p9.Fid, name string, out *fuse.EntryOut) (*fs.Inode, error) {
+	fid, err := dir.Walk(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	a, err := fid.GetAttr(ctx)
+	if err != nil {
+		fid.ClunkLater()
+		return nil, err
+	}
+	return n.child(ctx, s, name, fid, a, out), nil
+}
+
+// withOpen is with; where the path is gone although the file is open, a server that knows open files
+// by more than their path still answers for the handle's fid.
+func (n *node) withOpen(ctx context.Context, s *session, fh fs.FileHandle, f func(*p9.Fid) error) error {
+	err := n.with(ctx, s, f)
+	h, open := fh.(*handle)
+	if !open || !errors.Is(err, syscall.ENOENT) {
+		return err
+	}
+	fid, err := h.at(ctx, s)
+	if err != nil {
+		return err
+	}
+	return f(fid)
+}
+
+// attributes reads the node's attributes; a spare name is nobody's link.
+func (n *node) attributes(ctx context.Context, fid *p9.Fid, out *fuse.AttrOut) error {
+	a, err := fid.GetAttr(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	if n.spare != nil && a.Nlink > 0 {
+		a.Nlink--
+	}
+	n.mu.Unlock()
+	fill(&out.Attr, a)
+	return nil
+}
+
+// Getattr reads the attributes.
+func (n *node) Getattr(ctx context.Context, fh fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return n.m.do(ctx, opGetattr, func(ctx context.Context, s *session, _ int) error {
+		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error { return n.attributes(ctx, fid, out) })
+	})
+}
+
+// Setattr changes mode, owner, size and times.
+func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	set := setAttr(in)
+	defer n.changes.Add(1)
+	return n.m.do(ctx, opSetattr, func(ctx context.Context, s *session, _ int) error {
+		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error {
+			if err := fid.SetAttr(ctx, set); err != nil {
+				return err
+			}
+			return n.attributes(ctx, fid, out)
+		})
+	})
+}
+
+func setAttr(in *fuse.SetAttrIn) p9.SetAttr {
+	set := p9.SetAttr{Mode: in.Mode, UID: in.Uid, GID: in.Gid, Size: in.Size,
+		AtimeSec: in.Atime, AtimeNsec: uint64(in.Atimensec), MtimeSec: in.Mtime, MtimeNsec: uint64(in.Mtimensec)}
+	for _, bit := range []struct{ fuse, p9 uint32 }{
+		{fuse.FATTR_MODE, p9.SetMode}, {fuse.FATTR_UID, p9.SetUID}, {fuse.FATTR_GID, p9.SetGID}, {fuse.FATTR_SIZE, p9.SetSize},
+		{fuse.FATTR_ATIME_NOW, p9.SetAtime}, {fuse.FATTR_ATIME, p9.SetAtime | p9.SetAtimeVal},
+		{fuse.FATTR_MTIME_NOW, p9.SetMtime}, {fuse.FATTR_MTIME, p9.SetMtime | p9.SetMtimeVal},
+	} {
+		if in.Valid&bit.fuse != 0 {
+			set.Valid |= bit.p9
+		}
+	}
+	if in.Valid&fuse.FATTR_ATIME_NOW != 0 {
+		set.Valid &^= p9.SetAtimeVal
+	}
+	if in.Valid&fuse.FATTR_MTIME_NOW != 0 {
+		set.Valid &^= p9.SetMtimeVal
+	}
+	return set
+}
+
+// Statfs reads the file system's size.
+func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	return n.m.do(ctx, opStatfs, func(ctx context.Context, s *session, _ int) error {
+		st, err := s.root.StatFS(ctx)
+		if err == nil {
+			*out = fuse.StatfsOut{Blocks: st.Blocks, Bfree: st.BlocksFree, Bavail: st.BlocksAvail, Files: st.Files, Ffree: st.FilesFree,
+				Bsize: st.BlockSize, Frsize: st.BlockSize, NameLen: st.NameLen}
+		}
+		return err
+	})
+}
+
+// Readlink reads a symbolic link.
+func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno) {
+	errno = n.m.do(ctx, opReadlink, func(ctx context.Context, s *session, _ int) error {
+		return n.with(ctx, s, func(fid *p9.Fid) error {
+			t, err := fid.Readlink(ctx)
+			target = []byte(t)
+			return err
+		})
+	})
+	return target, errno
+}

@@ -1,0 +1,185 @@
+package lnet
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/collector/stream"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+	"fairway/remap"
+	"fairway/remap/driver"
+	"fairway/remap/driver/agent"
+	"fairway/remap/drivertest"
+	"fairway/remap/node"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+var gateways = map[topology.ForwarderID]string{"fwd1": "10.0.0.1@tcp", "fwd2": "10.0.0.2@tcp", "fwd3": "10.0.0.3@tcp"}
+
+// kernel is one node's LNet behind an lnetctl.
+type kernel struct {
+	mu     sync.Mutex // guards everything that follows
+	routes []route
+	said   []string // every command that changes something
+	refuse string   // commands with this word fail
+}
+
+func (k *kernel) lnetctl(ctx context.Context, argv ...string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	line := strings.Join(argv, " ")
+	flags := map[string]string{}
+	for i := 3; i+1 < len(argv); i++ {
+		flags[argv[i]] = argv[i+1]
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case argv[0] != "lnetctl" || argv[1] != "route" || flags["--net"] != "o2ib1":
+		return nil, fmt.Errorf("%s: no such command", line)
+	case k.refuse != "" && strings.Contains(line, k.refuse):
+		return nil, fmt.Errorf("%s: exit status 1: add: - route: errno: -22", line)
+	case argv[2] == "show":
+		text := "route:\n"
+		for _, r := range k.routes {
+			text += fmt.Sprintf("    - net: o2ib1\n      gateway: %s\n      hop: -1\n      priority: %d\n      health_sensitivity: 1\n      state: up\n      type: single-hop\n", r.gateway, r.priority)
+		}
+		return []byte(text), nil
+	}
+	k.said = append(k.said, line)
+	at := -1
+	for i, r := range k.routes {
+		if r.gateway == flags["--gateway"] {
+			at = i
+		}
+	}
+	switch argv[2] {
+	case "add":
+		if at >= 0 {
+			return nil, errors.New("errno: -17") // EEXIST
+		}
+		r := route{gateway: flags["--gateway"]}
+		_, err := fmt.Sscan(flags["--priority"], &r.priority)
+		k.routes = append(k.routes, r)
+		return nil, err
+	case "del":
+		if at < 0 {
+			return nil, errors.New("errno: -2") // ENOENT
+		}
+		k.routes = append(k.routes[:at:at], k.routes[at+1:]...)
+	}
+	return nil, nil
+}
+
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, func(t *testing.T) drivertest.Subject {
+		kernels, handlers := map[topology.NodeID]*kernel{}, map[topology.NodeID]map[string]stream.OrderHandler{}
+		var moves []remap.Move
+		for i := range 12 {
+			n := topology.NodeID(fmt.Sprintf("cn%d", i))
+			kernels[n] = &kernel{routes: []route{{gateway: gateways["fwd1"]}}}
+			handlers[n] = node.Handlers(&Mover{Net: "o2ib1", Gateways: gateways, Run: kernels[n].lnetctl}, true)
+			moves = append(moves, remap.Move{Node: n, From: "fwd1", To: "fwd2"})
+		}
+		agents := drivertest.NewAgents(handlers)
+		addr := func(f topology.ForwarderID) (string, bool) { a, ok := gateways[f]; return a, ok }
+		return drivertest.Subject{
+			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond, Timeout: 5 * time.Second}),
+			Moves:  moves,
+			At: func(t *testing.T) topology.Mapping {
+				at := topology.Mapping{}
+				for n, k := range kernels {
+					if len(k.routes) != 1 {
+						t.Errorf("%s has routes %+v", n, k.routes)
+					}
+					at[n], _ = node.ByAddress(gateways, k.routes[0].gateway)
+				}
+				return at
+			},
+			Changes: func() (n int) {
+				for _, k := range kernels {
+					n += len(k.said)
+				}
+				return n
+			},
+			Break: agents.Break, Mend: agents.Mend, Hang: agents.Hang,
+		}
+	})
+}
+
+// TestCommands is the golden text of what the kernel is told.
+func TestCommands(t *testing.T) {
+	var text strings.Builder
+	for _, c := range []struct {
+		name   string
+		routes []route
+		to     topology.ForwarderID
+		refuse string
+	}{
+		{"from one router to another", []route{{gateway: gateways["fwd1"]}}, "fwd2", ""},
+		{"already there", []route{{gateway: gateways["fwd2"]}}, "fwd2", ""},
+		{"no route yet", nil, "fwd1", ""},
+		{"there at a lower priority, among others", []route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"], priority: 10}, {gateway: gateways["fwd3"], priority: 10}}, "fwd2", ""},
+		{"a router that is none of ours stays", []route{{gateway: "10.9.9.9@tcp"}, {gateway: gateways["fwd1"]}}, "fwd2", ""},
+		{"the new route is refused", []route{{gateway: gateways["fwd1"]}}, "fwd2", "add"},
+		{"the old route is refused to go", []route{{gateway: gateways["fwd1"]}}, "fwd2", "del"},
+		{"an unknown forwarder", []route{{gateway: gateways["fwd1"]}}, "fwd9", ""},
+	} {
+		k := &kernel{routes: c.routes, refuse: c.refuse}
+		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl}
+		_, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: c.to, Addr: "-"})
+		fmt.Fprintf(&text, "# %s\n%s", c.name, strings.Join(append(k.said, ""), "\n"))
+		if err != nil {
+			fmt.Fprintln(&text, "error:", err)
+		}
+		for _, r := range k.routes {
+			fmt.Fprintf(&text, "=> %s priority %d\n", r.gateway, r.priority)
+		}
+		fmt.Fprintln(&text)
+	}
+	golden := filepath.Join("testdata", "commands.txt")
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, []byte(text.String()), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || string(want) != text.String() {
+		t.Errorf("%v; it says\n%s", err, text.String())
+	}
+}
+
+func TestRouteChoosesAsLNetDoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 5\n    - net: o2ib1\n      gateway: 10.0.0.2@tcp\n      priority: 1\n":                                     "fwd2",
+		"route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 0\n      state: down\n    - net: o2ib1\n      gateway: 10.0.0.2@tcp\n      priority: 9\n      state: up\n": "fwd2",
+		"route:\n    - net: o2ib1\n      gateway: 10.9.9.9@tcp\n": "",
+		"": "",
+	} {
+		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: func(context.Context, ...string) ([]byte, error) { return []byte(text), nil }}
+		a, err := m.Route(t.Context())
+		if string(a.Forwarder) != want || (want == "") != errors.Is(err, node.ErrNoRoute) {
+			t.Errorf("%q: %s, %v", text, a.Forwarder, err)
+		}
+	}
+}
+
+func FuzzParseRoutes(f *testing.F) {
+	f.Add("route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 5\n      state: up\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		routes, err := parseRoutes(text)
+		if err == nil && len(routes) > strings.Count(text, "- ") {
+			t.Errorf("%d routes", len(routes))
+		}
+	})
+}

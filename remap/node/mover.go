@@ -1,0 +1,140 @@
+// Package node is the compute node's end of a remap: what an agent does when it is ordered to use
+// another forwarder. Each way of doing it is a folder beside this one (relay, lnetroute, mount);
+// fairway-mount's own is collector/source/mount.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/stream"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+// Mover changes the forwarder of the node that it runs on. One call at a time is made.
+type Mover interface {
+	// Move makes it true that the node uses o.Forwarder, and answers with what is so then. A node that
+	// uses it already is left alone. On an error the node uses what it used before, as far as can be.
+	Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error)
+	// Route says which forwarder the node uses.
+	Route(ctx context.Context) (wire.RouteAnswer, error)
+}
+
+// Handlers are the orders that a mover carries out; without mayMove it only says the route.
+func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
+	one := make(chan struct{}, 1) // held by the call under way
+	call := func(ctx context.Context, f func(context.Context) (wire.RouteAnswer, error)) (json.RawMessage, error) {
+		select {
+		case one <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		defer func() { <-one }()
+		a, err := f(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(a)
+	}
+	out := map[string]stream.OrderHandler{wire.OrderRoute: func(ctx context.Context, _ wire.Order) (json.RawMessage, error) {
+		return call(ctx, m.Route)
+	}}
+	if !mayMove {
+		return out
+	}
+	out[wire.OrderRemap] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+		var r wire.RemapOrder
+		if err := json.Unmarshal(o.Body, &r); err != nil {
+			return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+		}
+		if r.Forwarder == "" || r.Addr == "" {
+			return nil, fmt.Errorf("order %s: forwarder %q at %q: both must be said", o.ID, r.Forwarder, r.Addr)
+		}
+		return call(ctx, func(ctx context.Context) (wire.RouteAnswer, error) { return m.Move(ctx, r) })
+	}
+	return out
+}
+
+// Source reports a mover's route once a second, so that a move is verified by what is so and not by
+// what was answered.
+type Source struct {
+	name string
+	node topology.NodeID
+	m    Mover
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// NewSource makes the source of a node's mover.
+func NewSource(name string, node topology.NodeID, m Mover) *Source { return &Source{name, node, m} }
+
+// Name is the mover's.
+func (s *Source) Name() string { return s.name }
+
+// Close has nothing to release.
+func (s *Source) Close() error { return nil }
+
+// Read fills in the node's route. A node without one (nothing mounted, no route) reports that.
+func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
+	a, err := s.m.Route(ctx)
+	if errors.Is(err, ErrNoRoute) {
+		into.RoutesComplete = true
+		return fmt.Errorf("%w: %w", collector.ErrNoData, err)
+	}
+	if err != nil {
+		return err
+	}
+	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: a.Forwarder, Generation: a.Generation})
+	into.RoutesComplete = true
+	return nil
+}
+
+// ErrNoRoute says that the node uses no forwarder now.
+var ErrNoRoute = errors.New("no forwarder is in use")
+
+// Command runs one program and returns its standard output; tests put another in its place. Each
+// word is an argument as it stands: no shell reads it.
+type Command func(ctx context.Context, argv ...string) ([]byte, error)
+
+// maxOutput bounds what is kept of a program's words.
+const maxOutput = 1 << 20
+
+// Exec runs a program on this node. Its error names the program and ends with what it said.
+func Exec(ctx context.Context, argv ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	c.WaitDelay = time.Second
+	out, errs := &tail{}, &tail{}
+	c.Stdout, c.Stderr = out, errs
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return out.b, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(errs.b)))
+	}
+	return out.b, nil
+}
+
+// tail keeps the first maxOutput bytes.
+type tail struct{ b []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p[:min(len(p), maxOutput-len(t.b))]...)
+	return len(p), nil
+}
+
+// ByAddress finds the forwarder that has an address in a table of forwarders.
+func ByAddress(table map[topology.ForwarderID]string, addr string) (topology.ForwarderID, bool) {
+	for f, a := range table {
+		if a == addr {
+			return f, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,138 @@
+// Package remount moves compute nodes by mounting their file system anew from another server: for
+// kernel clients of 9P, NFS or DVS, which cannot change their server while they are mounted.
+//
+//	umount /pfs
+//	mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs
+//
+// Programs that use the mount keep it busy, so a move succeeds before a job starts and after it has
+// ended; a forced one detaches the old mount at once (umount -l), and programs with open files keep
+// using the old server.
+package remount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+	"fairway/remap/node"
+)
+
+// Mover mounts one file system of this node.
+type Mover struct {
+	Point   string // where it is mounted
+	Type    string // nfs, nfs4, 9p, dvs, ...
+	Options string // of mount -o; empty: none
+	// Sources are what is mounted from each forwarder, such as 10.0.0.1:/export.
+	Sources map[topology.ForwarderID]string
+	Run     node.Command // nil: mover.Exec
+	// Mounts returns the text of /proc/self/mounts; nil: reads it.
+	Mounts func() (string, error)
+}
+
+var _ node.Mover = (*Mover)(nil)
+
+func (m *Mover) run(ctx context.Context, argv ...string) error {
+	run := m.Run
+	if run == nil {
+		run = node.Exec
+	}
+	_, err := run(ctx, argv...)
+	return err
+}
+
+// mounted returns what is mounted at the point, the topmost if there are several; "" for nothing.
+func (m *Mover) mounted() (string, error) {
+	read := m.Mounts
+	if read == nil {
+		read = func() (string, error) { b, err := os.ReadFile("/proc/self/mounts"); return string(b), err }
+	}
+	text, err := read()
+	if err != nil {
+		return "", err
+	}
+	source := ""
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) >= 2 && unescape.Replace(f[1]) == m.Point {
+			source = unescape.Replace(f[0])
+		}
+	}
+	return source, nil
+}
+
+// unescape reads the kernel's way of writing blanks in names.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// Route says from which forwarder the file system is mounted.
+func (m *Mover) Route(context.Context) (wire.RouteAnswer, error) {
+	source, err := m.mounted()
+	if err != nil {
+		return wire.RouteAnswer{}, err
+	}
+	if source == "" {
+		return wire.RouteAnswer{}, fmt.Errorf("%w: nothing is mounted at %s", node.ErrNoRoute, m.Point)
+	}
+	f, ok := node.ByAddress(m.Sources, source)
+	if !ok {
+		return wire.RouteAnswer{}, fmt.Errorf("%s is mounted from %s, which is no known forwarder's (set it in [orders.forwarders])", m.Point, source)
+	}
+	return wire.RouteAnswer{Forwarder: f}, nil
+}
+
+// Move mounts from o.Forwarder. If that fails the old source is mounted again, and the error says
+// whether that worked.
+func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
+	want, ok := m.Sources[o.Forwarder]
+	if !ok {
+		return wire.RouteAnswer{}, fmt.Errorf("what is mounted from %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
+	}
+	was, err := m.mounted()
+	if err != nil {
+		return wire.RouteAnswer{}, err
+	}
+	if was == want {
+		return m.Route(ctx)
+	}
+	if was != "" {
+		argv := []string{"umount", m.Point}
+		if o.Force {
+			argv = []string{"umount", "-l", m.Point}
+		}
+		if err := m.run(ctx, argv...); err != nil {
+			return wire.RouteAnswer{}, err
+		}
+	}
+	if err := m.mount(ctx, want); err != nil {
+		if was != "" {
+			err = errors.Join(err, m.back(ctx, was))
+		}
+		return wire.RouteAnswer{}, err
+	}
+	return m.Route(ctx)
+}
+
+// backWithin bounds mounting the old source again: a server that is gone must not hold this node's orders for ever.
+const backWithin = time.Minute
+
+// back mounts the old source again, which must not be lost because ctx is over.
+func (m *Mover) back(ctx context.Context, was string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
+	defer cancel()
+	err := m.mount(ctx, was)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("nothing is mounted at %s now: %s did not come back within %s; mount it by hand or remap the node again: %w", m.Point, was, backWithin, err)
+	}
+	return err
+}
+
+func (m *Mover) mount(ctx context.Context, source string) error {
+	argv := []string{"mount", "-t", m.Type}
+	if m.Options != "" {
+		argv = append(argv, "-o", m.Options)
+	}
+	return m.run(ctx, append(argv, source, m.Point)...)
+}

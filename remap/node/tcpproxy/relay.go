@@ -1,0 +1,211 @@
+// Package tcpproxy moves compute nodes whose file service is reached by TCP: clients on the node connect
+// to a port of the node itself, and the relay there passes their bytes on to one forwarder. A move
+// drops the connections and sends the new ones to the new forwarder; the client must connect again
+// by itself, as NFS, 9P and most file services do.
+package tcpproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+	"fairway/remap/node"
+)
+
+// Options say where a relay listens and where it leads at first.
+type Options struct {
+	Listen    string // HOST:PORT, on this node
+	Forwarder topology.ForwarderID
+	Addr      string       // HOST:PORT of the forwarder
+	Log       *slog.Logger // nil: discard
+}
+
+// Relay passes connections on. All methods may be called concurrently.
+type Relay struct {
+	log      *slog.Logger
+	listener net.Listener
+	running  sync.WaitGroup
+	ctx      context.Context
+	stop     context.CancelFunc
+
+	mu         sync.Mutex // guards everything that follows
+	forwarder  topology.ForwarderID
+	addr       string
+	generation uint64
+	pairs      map[*pair]struct{}
+}
+
+var _ node.Mover = (*Relay)(nil)
+
+// pair is a client's connection and the one to the forwarder.
+type pair struct{ client, server net.Conn }
+
+func (p *pair) close() {
+	_ = p.client.Close()
+	_ = p.server.Close()
+}
+
+// dialWithin bounds how long a forwarder may take to accept.
+const dialWithin = 5 * time.Second
+
+// Start listens. The caller must Close.
+func Start(o Options) (*Relay, error) {
+	if o.Forwarder == "" {
+		return nil, errors.New("relay: the name of its first forwarder is missing")
+	}
+	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
+		return nil, fmt.Errorf("relay: address of %s: %w", o.Forwarder, err)
+	}
+	l, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	r := &Relay{log: o.Log, listener: l, forwarder: o.Forwarder, addr: o.Addr, generation: 1, pairs: map[*pair]struct{}{}}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	r.running.Go(r.accept)
+	return r, nil
+}
+
+// ListenAddr is where clients connect.
+func (r *Relay) ListenAddr() string { return r.listener.Addr().String() }
+
+// Close ends every connection and waits.
+func (r *Relay) Close() error {
+	r.stop()
+	err := r.listener.Close()
+	r.mu.Lock()
+	for p := range r.pairs {
+		p.close()
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+	return err
+}
+
+func (r *Relay) accept() {
+	for {
+		c, err := r.listener.Accept()
+		if r.ctx.Err() != nil {
+			return
+		}
+		if err != nil { // out of descriptors, most often: it passes
+			r.log.Warn("relay: a connection was not accepted", "err", err)
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-r.ctx.Done():
+			}
+			continue
+		}
+		r.running.Go(func() { r.serve(c) })
+	}
+}
+
+// serve passes one client's bytes on until either side ends.
+func (r *Relay) serve(client net.Conn) {
+	defer client.Close()
+	p, err := r.connect(client)
+	if err != nil {
+		r.log.Warn("relay: the forwarder does not answer", "err", err)
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { pass(p.server, p.client) })
+	both.Go(func() { pass(p.client, p.server) })
+	both.Wait()
+	p.close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pairs, p)
+}
+
+// connect dials the forwarder of the moment; when that has changed meanwhile, the next one.
+func (r *Relay) connect(client net.Conn) (*pair, error) {
+	for {
+		r.mu.Lock()
+		addr, generation := r.addr, r.generation
+		r.mu.Unlock()
+		server, err := dial(r.ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		p := &pair{client, server}
+		r.mu.Lock()
+		now, over := r.generation == generation, r.ctx.Err() != nil
+		if now && !over {
+			r.pairs[p] = struct{}{}
+		}
+		r.mu.Unlock()
+		switch {
+		case over:
+			_ = server.Close()
+			return nil, r.ctx.Err()
+		case now:
+			return p, nil
+		}
+		_ = server.Close()
+	}
+}
+
+func dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialWithin}
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+// pass copies one direction. The end of one is passed on; an error ends both.
+func pass(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	if err != nil || !ok || half.CloseWrite() != nil {
+		_ = to.Close()
+		_ = from.Close()
+	}
+}
+
+// Move drops every connection and leads new ones to o.Forwarder. A forwarder that does not answer is
+// refused, and nothing changes.
+func (r *Relay) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
+	r.mu.Lock()
+	there := r.forwarder == o.Forwarder && r.addr == o.Addr
+	r.mu.Unlock()
+	if there {
+		return r.Route(ctx)
+	}
+	probe, err := dial(ctx, o.Addr)
+	if err != nil {
+		return wire.RouteAnswer{}, fmt.Errorf("%s at %s: %w", o.Forwarder, o.Addr, err)
+	}
+	_ = probe.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forwarder, r.addr = o.Forwarder, o.Addr
+	r.generation++
+	for p := range r.pairs {
+		p.close()
+		delete(r.pairs, p)
+	}
+	return wire.RouteAnswer{Forwarder: r.forwarder, Generation: r.generation}, nil
+}
+
+// Route says where new connections lead.
+func (r *Relay) Route(context.Context) (wire.RouteAnswer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return wire.RouteAnswer{Forwarder: r.forwarder, Generation: r.generation}, nil
+}
+
+// Connections counts what is being passed on now.
+func (r *Relay) Connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pairs)
+}

@@ -1,0 +1,10 @@
+package queue
+
+// What tests of relays together with those who tell them need: forwarders and clients in the test's own time.
+var (
+	NewPipes     = newPipes
+	DialPipes    = (*pipes).dial
+	NewForwarder = newForwarder
+	DialFwd      = (*forwarder).dial
+	KeepWriting  = work
+)

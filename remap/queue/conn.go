@@ -1,0 +1,218 @@
+package queue
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// The bounds of a connection: the largest message, how many of its requests wait here (more stay with
+// the client), how many of them are taken at once, and how long a client may take to accept a reply
+// before it is cut off, so that it does not hold places at the forwarder for ever.
+const (
+	maxFrame    = 4 << 20
+	maxWaiting  = 128
+	maxTogether = 32
+	replyWithin = 30 * time.Second
+	readAhead   = 4 << 10 // small: large messages go straight into their buffers
+)
+
+// conn is one client's connection and the one to the forwarder behind it.
+type conn struct {
+	relay      *Relay
+	client, up net.Conn
+	from       netip.Addr
+	name       topology.NodeID // the address as text where it has none
+	wake       chan struct{}   // something is in out
+	room       chan struct{}   // held is below maxWaiting again
+
+	replyBy time.Time // the deadline that client has; fromForwarder's own
+
+	// Guarded by Relay.mu.
+	lane    int
+	waiting int      // in the queue
+	held    int      // waiting, and chosen but not written yet
+	out     [][]byte // chosen, to be written in this order
+	flights map[uint16]flight
+}
+
+// flight is a request at the forwarder; old is the tag that a Tflush flushes.
+type flight struct{ old uint16 }
+
+func newConn(r *Relay, client, up net.Conn) *conn {
+	from := clientAddr(client)
+	return &conn{
+		relay: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), flights: map[uint16]flight{},
+	}
+}
+
+// notify wakes who waits for c, or who will.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// frames lends buffers for messages of the usual size.
+var frames = sync.Pool{New: func() any { return new([usualFrame]byte) }}
+
+const usualFrame = 64 << 10
+
+func lend(n int) []byte {
+	if n > usualFrame {
+		return make([]byte, n)
+	}
+	return frames.Get().(*[usualFrame]byte)[:n]
+}
+
+func giveBack(b []byte) {
+	if cap(b) == usualFrame {
+		frames.Put((*[usualFrame]byte)(b[:usualFrame]))
+	}
+}
+
+// next is the length of the message that r is at, once its head has been read.
+func next(r *bufio.Reader) (int, error) {
+	head, err := r.Peek(headerBytes)
+	if err != nil {
+		return 0, err
+	}
+	n := binary.LittleEndian.Uint32(head)
+	if n < headerBytes || n > maxFrame {
+		return 0, fmt.Errorf("a message of %d bytes is none of 9P (%d to %d)", n, headerBytes, maxFrame)
+	}
+	return int(n), nil
+}
+
+// readFrame reads one whole message.
+func readFrame(r *bufio.Reader) ([]byte, error) {
+	n, err := next(r)
+	if err != nil {
+		return nil, err
+	}
+	b := lend(n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// atHand says that a whole message has been read ahead.
+func atHand(r *bufio.Reader) bool {
+	if r.Buffered() < headerBytes {
+		return false
+	}
+	n, err := next(r)
+	return err != nil || n <= r.Buffered() // what is wrong with it is said by reading it
+}
+
+// fromClient queues the client's requests, those that came together at once.
+func (c *conn) fromClient(ctx context.Context) error {
+	in := bufio.NewReaderSize(c.client, readAhead)
+	var together [][]byte
+	for {
+		together = together[:0]
+		for len(together) == 0 || len(together) < maxTogether && atHand(in) {
+			frame, err := readFrame(in)
+			if err != nil {
+				return err
+			}
+			together = append(together, frame)
+		}
+		for full := c.relay.enqueue(c, together); full; full = c.relay.full(c) {
+			select {
+			case <-c.room:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// toForwarder writes what was chosen.
+func (c *conn) toForwarder(ctx context.Context) error {
+	var chosen, writing net.Buffers
+	for {
+		if chosen = c.relay.chosen(c, chosen); len(chosen) == 0 {
+			select {
+			case <-c.wake:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			continue
+		}
+		writing = append(writing[:0], chosen...)
+		rest := writing // WriteTo eats the slice it has
+		if _, err := rest.WriteTo(c.up); err != nil {
+			return err
+		}
+		for _, b := range chosen {
+			giveBack(b)
+		}
+	}
+}
+
+// fromForwarder passes replies on, those that came together at once.
+func (c *conn) fromForwarder(context.Context) error {
+	in := bufio.NewReaderSize(c.up, readAhead)
+	for {
+		if _, err := next(in); err != nil {
+			return fmt.Errorf("the forwarder ended it: %w", err)
+		}
+		var replies, frame []byte
+		if atHand(in) {
+			replies = wholeMessages(in)
+		} else {
+			var err error
+			if frame, err = readFrame(in); err != nil {
+				return fmt.Errorf("the forwarder ended it: %w", err)
+			}
+			replies = frame
+		}
+		c.relay.answered(c, replies)
+		if err := c.reply(replies); err != nil {
+			return err
+		}
+		if frame != nil {
+			giveBack(frame)
+		} else if _, err := in.Discard(len(replies)); err != nil {
+			return err
+		}
+	}
+}
+
+// wholeMessages are those that r has read ahead, in one piece that is r's.
+func wholeMessages(r *bufio.Reader) []byte {
+	b, _ := r.Peek(r.Buffered()) // cannot fail: it is there
+	end := 0
+	for len(b)-end >= headerBytes {
+		n := binary.LittleEndian.Uint32(b[end:])
+		if n < headerBytes || uint64(n) > uint64(len(b)-end) {
+			break
+		}
+		end += int(n)
+	}
+	return b[:end]
+}
+
+// reply writes to the client, within replyWithin or a second less.
+func (c *conn) reply(b []byte) error {
+	if now := time.Now(); c.replyBy.Sub(now) < replyWithin-time.Second {
+		c.replyBy = now.Add(replyWithin)
+		if err := c.client.SetWriteDeadline(c.replyBy); err != nil {
+			return err
+		}
+	}
+	_, err := c.client.Write(b)
+	return err
+}

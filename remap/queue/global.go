@@ -1,0 +1,155 @@
+package queue
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"time"
+
+	"fairway/remap/policy/share"
+	"fairway/remap/policy/strictjson"
+)
+
+// Report is what a relay says of itself for an all-gather. Its counters only grow while it runs.
+type Report struct {
+	UpSeconds float64 `json:"up_seconds"` // of the relay: the clock of all other figures
+	// By says how requests are served now.
+	By By `json:"by"`
+	// WaitedSeconds is for how long any request waited.
+	WaitedSeconds float64           `json:"waited_seconds"`
+	Jobs          map[string]Served `json:"jobs"`
+}
+
+// By is a way of choosing the next request.
+type By string
+
+// The ways: by the shares of an all-gather over all relays, by those that the policy gives among this
+// relay's jobs, and in the order of arrival.
+const (
+	ByGlobal  By = "global"
+	ByLocal   By = "local"
+	ByArrival By = "arrival"
+)
+
+// Report says what was done so far, and how.
+func (r *Relay) Report() Report {
+	jobs := r.Stats()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	_, waited := r.queue.waits(now)
+	return Report{UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(), WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs}
+}
+
+func (s *sharing) by() By {
+	switch {
+	case s.policy == nil:
+		return ByArrival
+	case s.weights != nil:
+		return ByGlobal
+	}
+	return ByLocal
+}
+
+// Global is a relay's part of an all-gather (section 3.1): its own shares by job, under "" those of clients
+// in no job. A job of the table that is not among them has its local share.
+type Global struct {
+	// HoldSeconds is how long they hold; without others until then shares are local again.
+	HoldSeconds float64            `json:"hold_seconds"`
+	Shares      map[string]float64 `json:"shares"`
+}
+
+// ReadGlobal reads one and checks it. Keys it does not know are errors.
+func ReadGlobal(r io.Reader) (g Global, err error) {
+	if err := strictjson.Read(r, maxTable, &g); err != nil {
+		return Global{}, err
+	}
+	return g, g.check()
+}
+
+func (g *Global) check() error {
+	if !(g.HoldSeconds > 0 && g.HoldSeconds <= maxHold) {
+		return fmt.Errorf("hold_seconds: %g, want above 0 to %d", g.HoldSeconds, maxHold)
+	}
+	for name, s := range g.Shares {
+		if !(s >= 0 && s <= 1) {
+			return fmt.Errorf("shares.%s: %g is no share, want 0 to 1", name, s)
+		}
+	}
+	return nil
+}
+
+// held is a Global in force; no shares: none is.
+type held struct {
+	shares map[string]float64
+	timer  *time.Timer
+	count  uint64 // so that a late timer knows that it is not its own
+}
+
+func (h *held) end() {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.shares, h.timer = nil, nil
+	h.count++
+}
+
+// maxHold bounds how long global shares may hold, seconds.
+const maxHold = 3600
+
+// Gathered serves by global shares for a while. Without a policy in force they wait for one.
+func (r *Relay) Gathered(g Global) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := r.global.shares != nil && maps.Equal(r.global.shares, g.Shares)
+	r.global.end()
+	r.global.shares = g.Shares
+	count := r.global.count
+	r.global.timer = time.AfterFunc(time.Duration(g.HoldSeconds*float64(time.Second)), func() { r.alone(count, g.HoldSeconds) })
+	if !same {
+		r.reweigh()
+	}
+	return nil
+}
+
+// alone goes back to local shares when nobody has gathered for too long.
+func (r *Relay) alone(count uint64, seconds float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.global.count != count {
+		return
+	}
+	r.global.end()
+	r.reweigh()
+	r.cfg.Log.Warn("no global shares came in time; jobs share this forwarder by their local shares", "hold_seconds", seconds)
+}
+
+// reweigh takes global shares that have changed, for the requests that wait already too. r.mu is held.
+func (r *Relay) reweigh() {
+	s := *r.sharing
+	s.weigh(r.global.shares)
+	r.sharing = &s
+	r.queue.choose(&s)
+}
+
+// least is the smallest weight: who has next to nothing must still come to his turn.
+const least = 1e-6
+
+// weigh makes weights of global shares; of none, none.
+func (s *sharing) weigh(global map[string]float64) {
+	if s.weights = nil; len(global) == 0 || s.policy == nil {
+		return
+	}
+	s.weights = make([]share.Job, len(s.jobs))
+	for i, local := range share.Shares(s.policy, s.jobs) {
+		x, found := global[s.jobs[i].Name]
+		if !found {
+			x = local
+		}
+		s.weights[i] = share.Job{Size: math.Max(x, least)}
+	}
+}

@@ -1,0 +1,172 @@
+package tables
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+	"fairway/remap"
+	"fairway/remap/queue"
+)
+
+// Config is what a Sender works with.
+type Config struct {
+	Settings
+	// Situation returns the present picture.
+	Situation func() *remap.Situation
+	// Order reaches the agent of a forwarding node.
+	Order func(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
+	Log   *slog.Logger // nil: discard
+}
+
+// Sender gives every relay its table when it changes, and again before its lease ends. One goroutine
+// calls Run.
+type Sender struct {
+	cfg        Config
+	relays     map[topology.ForwarderID]*told
+	seed       int64 // keeps the order ids of two lives of the daemon apart
+	next       atomic.Uint64
+	sent, lost atomic.Uint64
+	gather     gatherer
+}
+
+// told is what a relay was told last.
+type told struct {
+	table  []byte    // that it took; nil: none yet
+	tried  time.Time // when it was last sent one, with whatever success
+	failed bool      // the last order, which was logged
+}
+
+// New returns a sender.
+func New(cfg Config) *Sender {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Sender{cfg: cfg, relays: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(), gather: newGatherer(&cfg)}
+}
+
+const (
+	lookEvery   = time.Second
+	orderWithin = 5 * time.Second
+	atOnce      = 16
+	renewals    = 3 // in a lease, so that one may be lost
+	tryAgain    = 5 * time.Second
+)
+
+// Run sends until ctx ends. Without a policy it returns at once.
+func (s *Sender) Run(ctx context.Context) {
+	if s.cfg.Policy == "" {
+		return
+	}
+	var gathering sync.WaitGroup
+	defer gathering.Wait()
+	if s.cfg.Lambda > 0 {
+		gathering.Go(func() { s.gatherEvery(ctx, s.cfg.Lambda) })
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		s.look(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look sends the tables that are due at now, and waits for their answers.
+func (s *Sender) look(ctx context.Context, now time.Time) {
+	tables := Of(s.cfg.Situation(), &s.cfg.Settings)
+	for f := range s.relays {
+		if _, still := tables[f]; !still {
+			delete(s.relays, f)
+		}
+	}
+	places := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for f, t := range tables {
+		r := s.relays[f]
+		if r == nil {
+			r = &told{}
+			s.relays[f] = r
+		}
+		body, err := json.Marshal(t)
+		if err != nil {
+			panic(err) // a table is numbers and text
+		}
+		if !r.due(body, now, s.cfg.Lease/renewals) {
+			continue
+		}
+		r.tried = now
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			s.tell(ctx, f, r, t, body)
+		})
+	}
+	all.Wait()
+	taken := map[topology.ForwarderID]queue.Table{}
+	for f, r := range s.relays {
+		if r.table != nil {
+			taken[f] = tables[f]
+		}
+	}
+	s.gather.knows(taken)
+}
+
+// due says whether a relay is to be told: another table than it took at once, the same again when renew has
+// passed, and sooner after an order that failed.
+func (r *told) due(table []byte, now time.Time, renew time.Duration) bool {
+	switch {
+	case r.table != nil && !bytes.Equal(r.table, table):
+		return true
+	case r.failed:
+		return now.Sub(r.tried) >= min(renew, tryAgain)
+	}
+	return now.Sub(r.tried) >= renew // never tried is long ago
+}
+
+func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t queue.Table, body []byte) {
+	if _, err := s.order(ctx, f, wire.OrderShare, body, orderWithin); err != nil {
+		s.lost.Add(1)
+		if !r.failed {
+			r.failed = true
+			s.cfg.Log.Warn("a relay was not told its jobs; it keeps its table until the lease ends, and serves in the order of arrival then", "forwarder", f, "err", err)
+		}
+		return
+	}
+	s.sent.Add(1)
+	if r.table == nil || r.failed {
+		s.cfg.Log.Info("relay told its jobs", "forwarder", f, "policy", t.Policy, "jobs", len(t.Jobs))
+	}
+	r.table, r.failed = body, false
+}
+
+// order has the agent of a forwarder do something, and waits no longer than within for the answer.
+func (s *Sender) order(ctx context.Context, f topology.ForwarderID, kind string, body []byte, within time.Duration) ([]byte, error) {
+	// The agent's clock may differ by more than an interval: by its clock there is more time.
+	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, s.seed, s.next.Add(1)), Kind: kind, Body: body, Deadline: time.Now().Add(max(within, orderWithin))}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	res, err := s.cfg.Order(ctx, f.Node(), o)
+	if err == nil && !res.OK {
+		err = fmt.Errorf("agent of %s: %s", f, res.Err)
+	}
+	return res.Body, err
+}
+
+// WriteMetrics writes what was sent in Prometheus text format.
+func (s *Sender) WriteMetrics(w io.Writer) {
+	fmt.Fprintf(w, "fairway_relay_tables_total{result=\"taken\"} %d\n", s.sent.Load())
+	fmt.Fprintf(w, "fairway_relay_tables_total{result=\"failed\"} %d\n", s.lost.Load())
+	s.gather.writeMetrics(w)
+}

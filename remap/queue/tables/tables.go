@@ -1,0 +1,184 @@
+// Package tables keeps the relays in front of forwarders supplied with the table of jobs that share
+// them: which nodes are whose, under which policy, and for how long that holds without news.
+package tables
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/policy/share"
+	"fairway/remap/queue"
+)
+
+// Settings say what relays are told.
+type Settings struct {
+	// Policy is a sharing policy's name; empty: no relay is told anything.
+	Policy string     `toml:"policy"`
+	Idle   share.Idle `toml:"idle"`
+	// Lease is how long a relay keeps the policy without hearing more.
+	Lease time.Duration `toml:"lease"`
+	// Lambda is how often the relays' jobs are gathered and their global shares divided; 0: shares are local.
+	Lambda time.Duration `toml:"lambda"`
+	// Forwarders are patterns (path.Match) of those that have a relay; none means every forwarder.
+	Forwarders []string `toml:"forwarders"`
+	Priorities
+}
+
+// Priorities say what a job's priority is where a policy divides by it.
+type Priorities struct {
+	// From is FromScheduler or FromQOS.
+	From string `toml:"priority_from"`
+	// QOS are the priorities of qualities of service, by name.
+	QOS map[string]float64 `toml:"qos"`
+	// Default is the priority of a job of which the batch system says none, or a QOS that is not in QOS.
+	Default float64 `toml:"default_priority"`
+}
+
+// Where priorities come from: the number that the batch system schedules by, or the job's quality of service.
+const (
+	FromScheduler = "scheduler"
+	FromQOS       = "qos"
+)
+
+// Of is a job's priority.
+func (p *Priorities) Of(j *remap.Job) float64 {
+	value := j.Priority
+	if p.From == FromQOS {
+		value = p.QOS[j.QOS]
+	}
+	if value > 0 && value <= share.MaxWeight {
+		return value
+	}
+	return p.Default
+}
+
+func (p *Priorities) validate() error {
+	if p.From != FromScheduler && p.From != FromQOS {
+		return fmt.Errorf("priority_from = %q: want %s or %s", p.From, FromScheduler, FromQOS)
+	}
+	if p.From == FromQOS && len(p.QOS) == 0 {
+		return errors.New("priority_from = \"qos\": relay.qos names no quality of service and its priority")
+	}
+	if !(p.Default > 0 && p.Default <= share.MaxWeight) {
+		return fmt.Errorf("default_priority = %g: want above 0 to %g", p.Default, share.MaxWeight)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.QOS)) {
+		if v := p.QOS[name]; !(v > 0 && v <= share.MaxWeight) {
+			return fmt.Errorf("qos.%s = %g: want above 0 to %g", name, v, share.MaxWeight)
+		}
+	}
+	return nil
+}
+
+// ByPriority says that the policy divides by priority, which only the batch system knows.
+func (s *Settings) ByPriority() bool {
+	p, err := share.ParsePolicy(s.Policy)
+	return err == nil && slices.Contains(p, share.Priority)
+}
+
+// Defaults tells nobody anything.
+func Defaults() Settings {
+	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Lambda: time.Second, Forwarders: []string{},
+		Priorities: Priorities{From: FromScheduler, QOS: map[string]float64{}, Default: 1}}
+}
+
+// MinLease leaves room for a lost order or two.
+const MinLease = 3 * time.Second
+
+// MinLambda is the shortest interval for which shares are global by the second one (section 5.6).
+const MinLambda = 50 * time.Millisecond
+
+// Validate refuses what cannot work. Its errors name the setting.
+func (s *Settings) Validate() error {
+	if s.Policy != "" {
+		if _, err := share.ParsePolicy(s.Policy); err != nil {
+			return fmt.Errorf("policy: %w", err)
+		}
+	}
+	if err := s.Priorities.validate(); err != nil {
+		return err
+	}
+	if s.Idle != share.Inside && s.Idle != share.Flat {
+		return fmt.Errorf("idle = %q: want %s or %s", s.Idle, share.Inside, share.Flat)
+	}
+	if s.Lease < MinLease || s.Lease > 24*time.Hour {
+		return fmt.Errorf("lease = %s: want %s to 24h", s.Lease, MinLease)
+	}
+	if s.Lambda != 0 && (s.Lambda < MinLambda || s.Lambda > time.Minute) {
+		return fmt.Errorf("lambda = %s: want %s to 1m, or 0 for local shares", s.Lambda, MinLambda)
+	}
+	for _, p := range s.Forwarders {
+		if _, err := path.Match(p, ""); err != nil {
+			return errors.Join(fmt.Errorf("forwarders: %q is no pattern", p), err)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) has(f topology.ForwarderID) bool {
+	return len(s.Forwarders) == 0 || slices.ContainsFunc(s.Forwarders, func(p string) bool {
+		ok, err := path.Match(p, string(f))
+		return ok && err == nil
+	})
+}
+
+// Of makes the table of every forwarder that has a relay: the running jobs with those of their nodes that
+// use it, or would by the default mapping where nothing is observed of the node. A job's size is that of
+// all its nodes. Of two jobs on one node, the older one is taken for it.
+func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {
+	out := map[topology.ForwarderID]queue.Table{}
+	for _, f := range s.Index.Forwarders() {
+		if c.has(f) {
+			out[f] = queue.Table{Policy: c.Policy, Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
+		}
+	}
+	jobs := slices.Clone(s.Jobs)
+	slices.SortStableFunc(jobs, func(a, b remap.Job) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
+	var priorities *Priorities
+	if c.ByPriority() {
+		priorities = &c.Priorities
+	}
+	taken := map[topology.NodeID]bool{}
+	for i := range jobs {
+		on := map[topology.ForwarderID][]topology.NodeID{}
+		for _, n := range jobs[i].Nodes {
+			if taken[n] {
+				continue
+			}
+			taken[n] = true
+			f, observed := s.Observed[n]
+			if !observed {
+				f = s.Machine.Default[n]
+			}
+			on[f] = append(on[f], n)
+		}
+		for f, nodes := range on {
+			if t, ok := out[f]; ok {
+				t.Jobs = append(t.Jobs, queue.Job{Row: row(&jobs[i], priorities), Nodes: nodes})
+				out[f] = t
+			}
+		}
+	}
+	return out
+}
+
+// row is a job as a policy sees it; priorities are nil where the policy does not divide by them: they move by
+// themselves, and a table that changed is sent again.
+func row(j *remap.Job, priorities *Priorities) share.Row {
+	size := float64(max(len(j.Nodes), 1))
+	r := share.Row{Job: string(j.ID), User: cmp.Or(j.User, "?"), Group: cmp.Or(j.Project, "?"), Size: &size}
+	if priorities != nil {
+		p := priorities.Of(j)
+		r.Priority = &p
+	}
+	return r
+}

@@ -1,0 +1,192 @@
+package tables
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+	"fairway/remap"
+	"fairway/remap/queue"
+	"fairway/tsdb/window"
+)
+
+// site has forwarders f0 and f1 and eight nodes, four by default on each; c3 was moved to f1.
+func site(jobs ...remap.Job) *remap.Situation {
+	m := &topology.Machine{Name: "test", Default: topology.Mapping{}}
+	routes := map[topology.NodeID]window.Route{}
+	for i := range 2 {
+		m.Nodes = append(m.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprint("f", i)), Role: topology.Forwarder})
+	}
+	for i := range 8 {
+		n := topology.NodeID(fmt.Sprint("c", i))
+		m.Nodes = append(m.Nodes, topology.Node{ID: n, Role: topology.Compute})
+		m.Default[n] = topology.ForwarderID(fmt.Sprint("f", i/4))
+	}
+	routes["c3"] = window.Route{Forwarder: "f1", At: time.Now()}
+	return remap.BuildSituation(remap.SituationParts{At: time.Now(), Machine: m, Routes: routes, Jobs: jobs})
+}
+
+func job(id string, start int, nodes ...topology.NodeID) remap.Job {
+	return remap.Job{ID: topology.JobID(id), User: "wei", Nodes: nodes, Start: time.Unix(int64(start), 0)}
+}
+
+func text(t queue.Table) string {
+	var out []string
+	for _, j := range t.Jobs {
+		out = append(out, fmt.Sprintf("%s/%g%v", j.Job, *j.Size, j.Nodes))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestTables(t *testing.T) {
+	c := Defaults()
+	c.Policy, c.Lease = "group-user-size-fair", time.Minute
+	got := Of(site(job("2", 20, "c4", "c0"), job("1", 10, "c0", "c1", "c2", "c5"), job("3", 30, "c3"), job("4", 40, "elsewhere")), &c)
+	for f, want := range map[topology.ForwarderID]string{
+		"f0": "1/4[c0 c1 c2]",
+		"f1": "1/4[c5] 2/2[c4] 3/1[c3]", // c0 belongs to the older job; c3 is where it is seen
+	} {
+		if text(got[f]) != want {
+			t.Errorf("%s: %s, want %s", f, text(got[f]), want)
+		}
+	}
+	table := got["f1"]
+	if table.LeaseSeconds != 60 || table.Policy != c.Policy {
+		t.Errorf("%+v", table)
+	}
+	b, err := json.Marshal(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.ReadTable(strings.NewReader(string(b))); err != nil {
+		t.Errorf("a relay refuses %s: %v", b, err)
+	}
+	c.Forwarders = []string{"f[1-9]"}
+	if got := Of(site(), &c); len(got) != 1 || len(got["f1"].Jobs) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Priorities go into the table only where the policy divides by them; who has none has the default.
+func TestPriorities(t *testing.T) {
+	ranked := func(id string, qos string, priority float64, n topology.NodeID) remap.Job {
+		j := job(id, 1, n)
+		j.QOS, j.Priority = qos, priority
+		return j
+	}
+	s := site(ranked("1", "high", 5000, "c0"), ranked("2", "", 0, "c1"), ranked("3", "other", 7, "c2"))
+	for _, c := range []struct {
+		policy, from, want string
+	}{
+		{"size-fair", FromScheduler, "[- - -]"},
+		{"priority-fair", FromScheduler, "[5000 2 7]"},
+		{"user-then-priority-fair", FromQOS, "[8 2 2]"},
+	} {
+		set := Defaults()
+		set.Policy, set.From, set.Default, set.QOS = c.policy, c.from, 2, map[string]float64{"high": 8}
+		if err := set.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, j := range Of(s, &set)["f0"].Jobs {
+			if j.Priority == nil {
+				got = append(got, "-")
+			} else {
+				got = append(got, fmt.Sprint(*j.Priority))
+			}
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s from %s: %v, want %s", c.policy, c.from, got, c.want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	if s := Defaults(); s.Validate() != nil {
+		t.Error(s.Validate())
+	}
+	for field, change := range map[string]func(*Settings){
+		"policy":           func(s *Settings) { s.Policy = "node-fair" },
+		"priority_from":    func(s *Settings) { s.From = "age" },
+		"default_priority": func(s *Settings) { s.Default = 0 },
+		"relay.qos names":  func(s *Settings) { s.From = FromQOS },
+		"qos.high":         func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
+		"idle":             func(s *Settings) { s.Idle = "no" },
+		"lease":            func(s *Settings) { s.Lease = time.Second },
+		"lambda":           func(s *Settings) { s.Lambda = 10 * time.Millisecond },
+		"forwarders":       func(s *Settings) { s.Forwarders = []string{"[x"} },
+	} {
+		s := Defaults()
+		change(&s)
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// A relay hears of a change within a second, of none three times in a lease, and soon again after an order
+// that failed; one without an agent does not keep the others waiting.
+func TestSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var heard []string
+		jobs, broken := []remap.Job{}, true
+		begun := time.Now()
+		c := Config{Settings: Defaults(), Situation: func() *remap.Situation {
+			mu.Lock()
+			defer mu.Unlock()
+			return site(slices.Clone(jobs)...)
+		}}
+		c.Policy, c.Lease = "size-fair", time.Minute
+		c.Order = func(ctx context.Context, n topology.NodeID, o wire.Order) (wire.OrderResult, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if o.Kind != wire.OrderShare {
+				return wire.OrderResult{Err: "an agent of an older version"}, nil
+			}
+			var table queue.Table
+			if err := json.Unmarshal(o.Body, &table); err != nil || o.Kind != wire.OrderShare || o.Deadline.IsZero() {
+				t.Errorf("order %+v: %v", o, err)
+			}
+			if n == "f1" {
+				return wire.OrderResult{}, errors.New("no agent connected")
+			}
+			heard = append(heard, fmt.Sprintf("%.0f:%s", time.Since(begun).Seconds(), text(table)))
+			return wire.OrderResult{OK: !broken, Err: "the relay does not run"}, nil
+		}
+		s := New(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan bool)
+		go func() { s.Run(ctx); close(done) }()
+		at := func(seconds float64, do func()) {
+			time.Sleep(time.Until(begun.Add(time.Duration(seconds * float64(time.Second)))))
+			mu.Lock()
+			defer mu.Unlock()
+			do()
+		}
+		at(10.5, func() { broken = false })
+		at(30.5, func() { jobs = append(jobs, job("1", 1, "c0")) })
+		at(55.5, func() { jobs = nil })
+		at(60, func() {})
+		cancel()
+		<-done
+		want := []string{"0:", "5:", "10:", "15:", "31:1/1[c0]", "51:1/1[c0]", "56:"}
+		if !slices.Equal(heard, want) {
+			t.Errorf("f0 heard %q, want %q", heard, want)
+		}
+		var out strings.Builder
+		s.WriteMetrics(&out)
+		if !strings.Contains(out.String(), `"taken"} 4`) {
+			t.Error(out.String())
+		}
+	})
+}

@@ -1,0 +1,221 @@
+// Package window keeps the mapping as the machine shows it: which forwarder each compute node
+// really uses, merged from the mounts' own reports and the forwarders' lists of connections.
+//
+// The mount's word counts before a forwarder's, because only the mount knows its generation; a
+// forwarder that still lists a client whose mount says it left is lingering, not the route. Where
+// no mount reports, the forwarder that listed the client first of late is believed.
+package window
+
+import (
+	"slices"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// DefaultStaleAfter is the age at which a route is no longer believed.
+const DefaultStaleAfter = 10 * time.Second
+
+// Route is what is known of one compute node's way to storage.
+type Route struct {
+	Forwarder topology.ForwarderID `json:"forwarder"`
+	// Generation counts the remaps of the node's mount; 0 where only forwarders report it.
+	Generation uint64    `json:"generation,omitempty"`
+	At         time.Time `json:"at"`    // of the newest evidence
+	Since      time.Time `json:"since"` // of the first evidence for this forwarder
+	ByMount    bool      `json:"by_mount"`
+	// ByForwarder says that the forwarder itself lists the client too.
+	ByForwarder bool `json:"by_forwarder"`
+	// Lost says that the mount gets no answer from the forwarder. It is still the way the node is set
+	// to, so that it can be moved off it.
+	Lost  bool `json:"lost,omitempty"`
+	Stale bool `json:"stale,omitempty"`
+	// Lingering lists other forwarders that still hold a connection of the node.
+	Lingering []topology.ForwarderID `json:"lingering,omitempty"`
+}
+
+// Tracker merges frames into routes. One goroutine may use it at a time; the time is an argument.
+type Tracker struct {
+	staleAfter time.Duration
+	nodes      map[topology.NodeID]*evidence
+	clients    map[topology.ForwarderID]map[topology.NodeID]*evidence // those with a listed claim
+}
+
+// evidence is everything said of one compute node.
+type evidence struct {
+	mount  claim
+	listed []claim // one of each forwarder that lists the node: one, or two after a move
+}
+
+// by finds a forwarder's claim.
+func (e *evidence) by(f topology.ForwarderID) int {
+	return slices.IndexFunc(e.listed, func(c claim) bool { return c.forwarder == f })
+}
+
+// claim is one observer's newest word; a zero at means that it said nothing.
+type claim struct {
+	forwarder  topology.ForwarderID
+	generation uint64
+	lost       bool
+	first, at  time.Time
+}
+
+// New returns an empty tracker. staleAfter <= 0 means DefaultStaleAfter.
+func New(staleAfter time.Duration) *Tracker {
+	if staleAfter <= 0 {
+		staleAfter = DefaultStaleAfter
+	}
+	return &Tracker{staleAfter: staleAfter, nodes: map[topology.NodeID]*evidence{},
+		clients: map[topology.ForwarderID]map[topology.NodeID]*evidence{}}
+}
+
+// Observe takes the routes of one frame that arrived at now. Evidence is as old as the frame's
+// second, so that a replayed spool does not look fresh, and never newer than now; what is newer than now
+// was kept before this clock was set back, and gives way.
+func (t *Tracker) Observe(f *collector.Frame, now time.Time) {
+	at := time.UnixMilli(f.TimeMillis + 1000)
+	if at.After(now) {
+		at = now
+	}
+	for _, r := range f.Routes {
+		if r.Client == "" || r.Forwarder == "" {
+			continue
+		}
+		e := t.of(r.Client)
+		if f.Role == topology.Forwarder {
+			e.list(r.Forwarder, at, now)
+			if t.clients[r.Forwarder] == nil {
+				t.clients[r.Forwarder] = map[topology.NodeID]*evidence{}
+			}
+			t.clients[r.Forwarder][r.Client] = e
+		} else {
+			e.report(r, at, now)
+		}
+	}
+	if f.RoutesComplete && f.Role == topology.Forwarder {
+		t.dropUnlisted(f, at, now)
+	}
+}
+
+func (t *Tracker) of(n topology.NodeID) *evidence {
+	e := t.nodes[n]
+	if e == nil {
+		e = &evidence{}
+		t.nodes[n] = e
+	}
+	return e
+}
+
+// report takes the mount's own word. An older second is not news. A lower generation is a mount
+// that was started anew, which its newer second proves.
+func (e *evidence) report(r collector.Route, at, now time.Time) {
+	if at.Before(e.mount.at) && !e.mount.at.After(now) || at.Equal(e.mount.at) && r.Generation < e.mount.generation {
+		return
+	}
+	first := e.mount.first
+	if e.mount.forwarder != r.Forwarder || first.IsZero() {
+		first = at
+	}
+	e.mount = claim{forwarder: r.Forwarder, generation: r.Generation, lost: r.Lost, first: first, at: at}
+}
+
+func (e *evidence) list(f topology.ForwarderID, at, now time.Time) {
+	i := e.by(f)
+	if i < 0 {
+		e.listed = append(e.listed, claim{forwarder: f, first: at, at: at})
+	} else if at.After(e.listed[i].at) || e.listed[i].at.After(now) {
+		e.listed[i].at = at
+	}
+}
+
+// dropUnlisted forgets the clients that a forwarder's complete list no longer shows.
+func (t *Tracker) dropUnlisted(f *collector.Frame, at, now time.Time) {
+	me := topology.ForwarderID(f.Node)
+	for n, e := range t.clients[me] {
+		if i := e.by(me); e.listed[i].at.Before(at) || e.listed[i].at.After(now) {
+			e.listed = slices.Delete(e.listed, i, i+1)
+			delete(t.clients[me], n)
+		}
+		if len(e.listed) == 0 && e.mount.at.IsZero() {
+			delete(t.nodes, n) // nothing is known of it any more
+		}
+	}
+}
+
+// Routes returns the state of every compute node at now; the map belongs to the caller.
+func (t *Tracker) Routes(now time.Time) map[topology.NodeID]Route {
+	out := make(map[topology.NodeID]Route, len(t.nodes))
+	for n, e := range t.nodes {
+		if r, ok := e.resolve(now, t.staleAfter); ok {
+			out[n] = r
+		}
+	}
+	return out
+}
+
+// resolve decides between the observers: the mount while it is fresh, else the newest connection,
+// else the newest word of anybody, marked stale.
+func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool) {
+	best, byMount := e.mount, !e.mount.at.IsZero()
+	if !byMount || now.Sub(best.at) > staleAfter {
+		if c, ok := e.newestConnection(now, staleAfter); ok && (!byMount || now.Sub(c.at) <= staleAfter) {
+			best, byMount = c, false
+		}
+	}
+	if best.at.IsZero() {
+		return Route{}, false
+	}
+	r := Route{Forwarder: best.forwarder, Generation: best.generation, At: best.at, Since: best.first,
+		ByMount: byMount, Lost: best.lost, Stale: now.Sub(best.at) > staleAfter}
+	for i := range e.listed {
+		c := &e.listed[i]
+		switch {
+		case now.Sub(c.at) > staleAfter:
+		case c.forwarder == best.forwarder:
+			r.ByForwarder = true
+			if c.at.After(r.At) {
+				r.At = c.at
+			}
+		default:
+			r.Lingering = append(r.Lingering, c.forwarder)
+		}
+	}
+	slices.Sort(r.Lingering)
+	return r, true
+}
+
+// newestConnection returns the connection that began last among the fresh ones: a client that was
+// moved connects to its new forwarder after the old one. Without a fresh one, the one seen last.
+func (e *evidence) newestConnection(now time.Time, staleAfter time.Duration) (claim, bool) {
+	var best claim
+	better := func(c claim) bool {
+		cf, bf := now.Sub(c.at) <= staleAfter, now.Sub(best.at) <= staleAfter
+		switch {
+		case best.at.IsZero() || cf != bf:
+			return best.at.IsZero() || cf
+		case cf && !c.first.Equal(best.first):
+			return c.first.After(best.first)
+		case !cf && !c.at.Equal(best.at):
+			return c.at.After(best.at)
+		}
+		return c.forwarder < best.forwarder // the same answer in whatever order they came
+	}
+	for _, c := range e.listed {
+		if better(c) {
+			best = c
+		}
+	}
+	return best, !best.at.IsZero()
+}
+
+// Mapping reduces routes to the fresh ones' forwarders.
+func Mapping(routes map[topology.NodeID]Route) topology.Mapping {
+	m := make(topology.Mapping, len(routes))
+	for n, r := range routes {
+		if !r.Stale {
+			m[n] = r.Forwarder
+		}
+	}
+	return m
+}
