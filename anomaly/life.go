@@ -53,9 +53,11 @@ func (t *Tracker) ofSuspect(now time.Time, k *track) (Change, bool) {
 	case k.alarm >= t.set.ConfirmSeconds:
 		return t.move(now, k, Confirmed, "", fmt.Sprintf("the alarm held for %d s", k.alarm)), true
 	case k.clean >= t.set.ClearSeconds:
-		return t.move(now, k, Returned, "", fmt.Sprintf("the suspicion has passed: %d s at work without doubt", k.clean)), true
+		return t.move(now, k, Returned, "", fmt.Sprintf("the suspicion has passed: %d s at work without doubt",
+			k.clean)), true
 	case quiet > t.set.ForgetAfter, !k.Kind.Accuses() && quiet >= time.Duration(t.set.ClearSeconds)*time.Second:
-		return t.move(now, k, Returned, "", fmt.Sprintf("nothing more was seen of it for %s", quiet.Round(time.Second))), true
+		return t.move(now, k, Returned, "", fmt.Sprintf("nothing more was seen of it for %s",
+			quiet.Round(time.Second))), true
 	}
 	return Change{}, false
 }
@@ -96,9 +98,11 @@ func (t *Tracker) held(pool *Pool) string {
 	case t.set.Mode != ModeAuto:
 		return "findings.mode is observe: a person excludes"
 	case out+1 > most:
-		return fmt.Sprintf("%d of %d forwarders are excluded, at most %d may be (findings.max_excluded)", out, pool.Forwarders, most)
+		return fmt.Sprintf("%d of %d forwarders are excluded, at most %d may be (findings.max_excluded)", out,
+			pool.Forwarders, most)
 	case pool.Healthy < t.set.HealthyFloor:
-		return fmt.Sprintf("%d healthy forwarders would be left, the floor is %d (findings.healthy_floor)", pool.Healthy, t.set.HealthyFloor)
+		return fmt.Sprintf("%d healthy forwarders would be left, the floor is %d (findings.healthy_floor)",
+			pool.Healthy, t.set.HealthyFloor)
 	}
 	return ""
 }
@@ -146,7 +150,8 @@ func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool)
 	}
 	// Who was excluded by a person is returned by one.
 	k.ExcludedBy = by
-	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.set.hold(k.Relapses) || now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
+	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.set.hold(k.Relapses) ||
+		now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
 		return Change{}, false
 	}
 	k.Stage = StageCanary
@@ -174,7 +179,8 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 			why = fmt.Sprintf("nobody probes it, and %s passed without an alarm", age.Round(time.Second))
 		}
 		return t.move(now, k, Probation, "", why), true
-	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses || age >= 6*t.set.Trial):
+	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses ||
+		age >= 6*t.set.Trial):
 		return t.move(now, k, Returned, "", "nothing was wrong with it in probation"), true
 	}
 	return Change{}, false

@@ -60,7 +60,8 @@ func (s Settings) Validate() error {
 	for _, n := range []struct {
 		name       string
 		value, min int
-	}{{"suspect_seconds", s.SuspectSeconds, 1}, {"confirm_seconds", s.ConfirmSeconds, 1}, {"clear_seconds", s.ClearSeconds, 1},
+	}{{"suspect_seconds", s.SuspectSeconds, 1}, {"confirm_seconds", s.ConfirmSeconds, 1},
+		{"clear_seconds", s.ClearSeconds, 1},
 		{"probe_passes", s.ProbePasses, 1}, {"healthy_floor", s.HealthyFloor, 0}} {
 		if n.value < n.min || n.value > 1e6 {
 			return fmt.Errorf("%s = %d: want %d to 1000000", n.name, n.value, n.min)
@@ -69,7 +70,8 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"forget_after", s.ForgetAfter}, {"hold", s.Hold}, {"hold_most", s.HoldMost}, {"trial", s.Trial}, {"mute", s.Mute}} {
+	}{{"forget_after", s.ForgetAfter}, {"hold", s.Hold}, {"hold_most", s.HoldMost}, {"trial", s.Trial},
+		{"mute", s.Mute}} {
 		if d.value < time.Second || d.value > 30*24*time.Hour {
 			return fmt.Errorf("%s = %s: want 1s to 720h", d.name, d.value)
 		}

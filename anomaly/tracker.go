@@ -96,7 +96,10 @@ func (t *Tracker) Findings(closedSince time.Time) []Finding {
 	for _, k := range t.open {
 		out = append(out, k.copy())
 	}
-	slices.SortFunc(out, func(a, b Finding) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)),
+			cmp.Compare(a.ID, b.ID))
+	})
 	for _, f := range slices.Backward(t.closed) {
 		if f.Changed.After(closedSince) {
 			out = append(out, f)

@@ -24,7 +24,8 @@ type bench struct {
 
 func quick() Settings {
 	s := DefaultSettings()
-	s.ClearSeconds, s.Hold, s.HoldMost, s.Trial, s.ForgetAfter = 10, 20*time.Second, time.Minute, 15*time.Second, time.Minute
+	s.ClearSeconds, s.Hold, s.HoldMost, s.Trial, s.ForgetAfter = 10, 20*time.Second, time.Minute, 15*time.Second,
+		time.Minute
 	return s
 }
 
@@ -76,8 +77,9 @@ func (b *bench) wantStates(want ...string) {
 
 func slow(node topology.NodeID, l Level) Verdict {
 	return Verdict{Node: node, Kind: FailSlow, Level: l, Confidence: 0.9, Score: 12, Model: "m1", Class: "write",
-		Sentence: "writes on " + string(node) + " take 9.8 times as long", Evidence: map[string]float64{"write_ratio": 9.8},
-		Impact: []Impact{{Job: "88231", Share: 0.12}}}
+		Sentence: "writes on " + string(node) + " take 9.8 times as long",
+		Evidence: map[string]float64{"write_ratio": 9.8},
+		Impact:   []Impact{{Job: "88231", Share: 0.12}}}
 }
 
 // A silence calls nobody until its time, and not longer than the finding stays what it was.
@@ -95,7 +97,8 @@ func TestASilenceEndsWithWhatItWasFor(t *testing.T) {
 		t.Errorf("no such finding: %v", err)
 	}
 	c, err := tr.Silence(now, "F-0001", "olga", "its array rebuilds", now.Add(time.Hour))
-	if err != nil || c.Finding.State != Suspect || !c.Finding.Silent(now.Add(59*time.Minute)) || c.Finding.Silent(now.Add(time.Hour)) {
+	if err != nil || c.Finding.State != Suspect || !c.Finding.Silent(now.Add(59*time.Minute)) ||
+		c.Finding.Silent(now.Add(time.Hour)) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if c, _ = tr.Silence(now, "F-0001", "olga", "", now); c.Finding.Silent(now) || !c.Finding.Silenced.IsZero() {
@@ -287,8 +290,10 @@ func TestFloorsHoldWhateverTheDetectorSays(t *testing.T) {
 			}
 			healthy := b.pool.Healthy
 			b.pool.Healthy = b.pool.Forwarders - len(accused)
-			if n := len(b.pool.Excluded); n > before && (n > max(1, int(set.MaxExcluded*40)) || set.MaxExcluded == 0 || healthy < set.HealthyFloor) {
-				t.Fatalf("seed %d: %d excluded with %d healthy; at most %g of 40, floor %d", seed, n, healthy, set.MaxExcluded, set.HealthyFloor)
+			if n := len(b.pool.Excluded); n > before && (n > max(1, int(set.MaxExcluded*40)) || set.MaxExcluded == 0 ||
+				healthy < set.HealthyFloor) {
+				t.Fatalf("seed %d: %d excluded with %d healthy; at most %g of 40, floor %d", seed, n, healthy,
+					set.MaxExcluded, set.HealthyFloor)
 			}
 		}
 	}
@@ -297,8 +302,9 @@ func TestFloorsHoldWhateverTheDetectorSays(t *testing.T) {
 func TestSettingsAreChecked(t *testing.T) {
 	for name, spoil := range map[string]func(*Settings){
 		"mode": func(s *Settings) { s.Mode = "maybe" }, "confirm_seconds": func(s *Settings) { s.ConfirmSeconds = 0 },
-		"max_excluded": func(s *Settings) { s.MaxExcluded = 1.1 }, "hold_most": func(s *Settings) { s.HoldMost = time.Second },
-		"trial": func(s *Settings) { s.Trial = 0 },
+		"max_excluded": func(s *Settings) { s.MaxExcluded = 1.1 },
+		"hold_most":    func(s *Settings) { s.HoldMost = time.Second },
+		"trial":        func(s *Settings) { s.Trial = 0 },
 	} {
 		s := DefaultSettings()
 		spoil(&s)
@@ -308,7 +314,8 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// TestASmallSiteMayExcludeOne: a tenth of four forwarders is none, and yet one may be excluded; of a share of 0 none is.
+// TestASmallSiteMayExcludeOne: a tenth of four forwarders is none, and yet one may be excluded; of a share of 0 none
+// is.
 func TestASmallSiteMayExcludeOne(t *testing.T) {
 	for share, want := range map[float64]int{0.1: 1, 0: 0} {
 		set := quick()
@@ -334,8 +341,8 @@ func TestASuspicionOutlivesAGoodSecond(t *testing.T) {
 	}
 }
 
-// TestSilenceAndWeakerWords: seconds in which nothing could be seen are no health, an alarm's words outlive a doubt, and
-// seconds of doubt that lie far apart make no suspicion.
+// TestSilenceAndWeakerWords: seconds in which nothing could be seen are no health, an alarm's words outlive a doubt,
+// and seconds of doubt that lie far apart make no suspicion.
 func TestSilenceAndWeakerWords(t *testing.T) {
 	b := newBench(t, quick())
 	b.say(2, slow("fwd1", Doubt))

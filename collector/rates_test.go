@@ -18,16 +18,25 @@ func TestRates(t *testing.T) {
 		steps  []step
 		resets int
 	}{
-		"the first snapshot makes no rate":         {steps: []step{{time.Second, 1000, none}, {time.Second, 1500, 500}}},
-		"a rate is over the real interval":         {steps: []step{{time.Second, 0, none}, {1250 * time.Millisecond, 1000, 800}}},
-		"one missed second is averaged over two":   {steps: []step{{time.Second, 0, none}, {2 * time.Second, 1000, 500}, {time.Second, 1000, 0}}},
-		"a long gap is not smeared over":           {steps: []step{{time.Second, 0, none}, {60 * time.Second, 6000, none}, {time.Second, 6100, 100}}},
-		"backwards is a reset, never negative":     {steps: []step{{time.Second, 900, none}, {time.Second, 10, none}, {time.Second, 30, 20}}, resets: 1},
-		"without the option a wrap is a reset":     {steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 20, none}}, resets: 1},
-		"a 32-bit counter wraps":                   {wrap: true, steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 20, 30}}},
-		"a small step back of 32 bits is a reset":  {wrap: true, steps: []step{{time.Second, 5000, none}, {time.Second, 20, none}}, resets: 1},
-		"a 64-bit value with the option is normal": {wrap: true, steps: []step{{time.Second, 1 << 40, none}, {time.Second, 1<<40 + 7, 7}}},
-		"the clock stood still":                    {steps: []step{{time.Second, 1, none}, {0, 5, none}, {time.Second, 9, 4}}},
+		"the first snapshot makes no rate": {steps: []step{{time.Second, 1000, none},
+			{time.Second, 1500, 500}}},
+		"a rate is over the real interval": {steps: []step{{time.Second, 0, none},
+			{1250 * time.Millisecond, 1000, 800}}},
+		"one missed second is averaged over two": {steps: []step{{time.Second, 0, none}, {2 * time.Second, 1000, 500},
+			{time.Second, 1000, 0}}},
+		"a long gap is not smeared over": {steps: []step{{time.Second, 0, none},
+			{60 * time.Second, 6000, none}, {time.Second, 6100, 100}}},
+		"backwards is a reset, never negative": {steps: []step{{time.Second, 900, none}, {time.Second, 10, none},
+			{time.Second, 30, 20}}, resets: 1},
+		"without the option a wrap is a reset": {steps: []step{{time.Second, 1<<32 - 10, none},
+			{time.Second, 20, none}}, resets: 1},
+		"a 32-bit counter wraps": {wrap: true, steps: []step{{time.Second, 1<<32 - 10, none},
+			{time.Second, 20, 30}}},
+		"a small step back of 32 bits is a reset": {wrap: true,
+			steps: []step{{time.Second, 5000, none}, {time.Second, 20, none}}, resets: 1},
+		"a 64-bit value with the option is normal": {wrap: true,
+			steps: []step{{time.Second, 1 << 40, none}, {time.Second, 1<<40 + 7, 7}}},
+		"the clock stood still": {steps: []step{{time.Second, 1, none}, {0, 5, none}, {time.Second, 9, 4}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Rates[string]{Wrap32: c.wrap}

@@ -85,7 +85,8 @@ func (r *Runner) defaults() error {
 		return fmt.Errorf("phase %v is outside 0..%v", r.Phase, r.Interval)
 	}
 	if r.Deadline <= 0 || r.Deadline >= r.Interval {
-		return fmt.Errorf("deadline %v is outside 0..%v: a source must end before the next tick", r.Deadline, r.Interval)
+		return fmt.Errorf("deadline %v is outside 0..%v: a source must end before the next tick", r.Deadline,
+			r.Interval)
 	}
 	return nil
 }

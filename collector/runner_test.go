@@ -90,11 +90,22 @@ func TestOneBadSourceCostsOnlyItsOwnSamples(t *testing.T) {
 		read func(ctx context.Context, n int, into *Reading) error
 		want string
 	}{
-		"fails":           {func(context.Context, int, *Reading) error { return errors.New("ctl: no route") }, "ctl: no route"},
-		"panics":          {func(context.Context, int, *Reading) error { panic("index out of range") }, "BUG: panic: index out of range"},
-		"is slow":         {func(ctx context.Context, _ int, _ *Reading) error { <-ctx.Done(); return ctx.Err() }, "deadline"},
-		"ignores its ctx": {func(context.Context, int, *Reading) error { time.Sleep(950 * time.Millisecond); return nil }, "no answer before the deadline"},
-		"hangs for 2.5 s": {func(context.Context, int, *Reading) error { time.Sleep(2500 * time.Millisecond); return nil }, "no answer before the deadline"},
+		"fails": {func(context.Context, int, *Reading) error { return errors.New("ctl: no route") },
+			"ctl: no route"},
+		"panics": {func(context.Context, int, *Reading) error { panic("index out of range") },
+			"BUG: panic: index out of range"},
+		"is slow": {func(ctx context.Context, _ int, _ *Reading) error { <-ctx.Done(); return ctx.Err() },
+			"deadline"},
+		"ignores its ctx": {func(context.Context, int,
+			*Reading) error {
+			time.Sleep(950 * time.Millisecond)
+			return nil
+		}, "no answer before the deadline"},
+		"hangs for 2.5 s": {func(context.Context, int,
+			*Reading) error {
+			time.Sleep(2500 * time.Millisecond)
+			return nil
+		}, "no answer before the deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -177,7 +188,8 @@ func TestSettingsOutOfRangeAreNamed(t *testing.T) {
 }
 
 func TestTickAllocatesLittle(t *testing.T) {
-	r := &Runner{Sources: []Source{fake("s", steady(1)), fake("u", steady(2))}, Emit: func(*Frame) {}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	r := &Runner{Sources: []Source{fake("s", steady(1)), fake("u", steady(2))}, Emit: func(*Frame) {},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if err := r.defaults(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +226,8 @@ func TestTicksFollowTheClock(t *testing.T) {
 		{last.Add(-time.Hour), last.Add(-time.Hour + time.Second)},
 	} {
 		if got := r.following(last, c.now); !got.Equal(c.want) {
-			t.Errorf("%s after the tick the next one is %s after it, want %s", c.now.Sub(last), got.Sub(last), c.want.Sub(last))
+			t.Errorf("%s after the tick the next one is %s after it, want %s", c.now.Sub(last), got.Sub(last),
+				c.want.Sub(last))
 		}
 	}
 }

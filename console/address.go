@@ -55,7 +55,9 @@ func (a *Address) query() []struct {
 	return []struct {
 		name string
 		text *string
-	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel}, {"at", &a.At}, {"speed", &a.Speed}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder}, {"set", &a.Set},
+	}{{"metric", &a.Metric}, {"view", &a.View}, {"sort", &a.Sort}, {"filter", &a.Filter}, {"sel", &a.Sel},
+		{"at", &a.At}, {"speed", &a.Speed}, {"op", &a.Op}, {"policy", &a.Policy}, {"forwarder", &a.Forwarder},
+		{"set", &a.Set},
 		{"actor", &a.Actor}, {"subject", &a.Subject}, {"from", &a.From}, {"to", &a.To}, {"span", &a.Span}}
 }
 
@@ -70,13 +72,17 @@ func ParseAddress(text string) (Address, error) {
 	if a.Page = page; page == "" || page == pageHistory {
 		a.Page = "overview"
 	}
-	if job, part, ok := strings.Cut(id, "/"); ok && a.Page == "jobs" && (part == partWhy || part == partRuns || part == partDomains) {
+	if job, part, ok := strings.Cut(id, "/"); ok && a.Page == "jobs" &&
+		(part == partWhy || part == partRuns || part == partDomains) {
 		id, a.Part = job, part
 	}
 	a.ID = id
 	known := slices.Contains(pagesAlone, a.Page) && id == "" || slices.Contains(pagesWithID, a.Page) && id != ""
 	if !known || strings.Contains(id, "/") {
-		return Address{}, fmt.Errorf("address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /occupancy, /whatif, /history or /forwarders/NAME", text, ErrInvalid)
+		return Address{},
+			fmt.Errorf(
+				"address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /occupancy, /whatif, "+
+					"/history or /forwarders/NAME", text, ErrInvalid)
 	}
 	q := u.Query()
 	for _, p := range a.query() {
@@ -96,7 +102,10 @@ func ParseAddress(text string) (Address, error) {
 	}
 	for _, p := range []struct{ name, text string }{{"at", a.At}, {"from", a.From}, {"to", a.To}} {
 		if _, ok := addressTime(p.text, time.Time{}); p.text != "" && !ok {
-			return Address{}, fmt.Errorf("address %q: %w: %s=%s is neither a time such as 2026-11-21T11:42:00Z nor an age such as -2h", text, ErrInvalid, p.name, p.text)
+			return Address{},
+				fmt.Errorf(
+					"address %q: %w: %s=%s is neither a time such as 2026-11-21T11:42:00Z nor an age such as -2h", text,
+					ErrInvalid, p.name, p.text)
 		}
 	}
 	return a, nil

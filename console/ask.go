@@ -50,11 +50,13 @@ func askWithin[T any](k *asker, within time.Duration, call string, f func(contex
 }
 
 func (k *asker) forwarder(id topology.ForwarderID) tea.Cmd {
-	return ask(k, "forwarder "+string(id), func(ctx context.Context) (ForwarderDetail, error) { return k.backend.Forwarder(ctx, id) })
+	return ask(k, "forwarder "+string(id),
+		func(ctx context.Context) (ForwarderDetail, error) { return k.backend.Forwarder(ctx, id) })
 }
 
 func (k *asker) canary(id topology.ForwarderID) tea.Cmd {
-	return askWithin(k, canaryTimeout, "canary through "+string(id), func(ctx context.Context) (remap.Canary, error) { return k.backend.Canary(ctx, id) })
+	return askWithin(k, canaryTimeout, "canary through "+string(id),
+		func(ctx context.Context) (remap.Canary, error) { return k.backend.Canary(ctx, id) })
 }
 
 func (k *asker) plans() tea.Cmd {
@@ -62,12 +64,14 @@ func (k *asker) plans() tea.Cmd {
 }
 
 func (k *asker) past(at time.Time) tea.Cmd {
-	get := ask(k, "overview at "+at.UTC().Format(time.RFC3339), func(ctx context.Context) (Overview, error) { return k.backend.OverviewAt(ctx, at) })
+	get := ask(k, "overview at "+at.UTC().Format(time.RFC3339),
+		func(ctx context.Context) (Overview, error) { return k.backend.OverviewAt(ctx, at) })
 	return func() tea.Msg { return pastMsg{get().(answer[Overview]), at} }
 }
 
 func (k *asker) forwarderAt(id topology.ForwarderID, at time.Time) tea.Cmd {
-	return ask(k, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339), func(ctx context.Context) (ForwarderDetail, error) { return k.backend.ForwarderAt(ctx, id, at) })
+	return ask(k, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339),
+		func(ctx context.Context) (ForwarderDetail, error) { return k.backend.ForwarderAt(ctx, id, at) })
 }
 
 func (k *asker) jobs() tea.Cmd {
@@ -93,19 +97,29 @@ func (k *asker) decide(call string, f func(context.Context) (PlanView, error)) t
 }
 
 func (k *asker) propose(m ManualRemap) tea.Cmd {
-	return k.decide("propose remap to "+string(m.To), func(ctx context.Context) (PlanView, error) { return k.backend.Propose(ctx, m) })
+	return k.decide("propose remap to "+string(m.To),
+		func(ctx context.Context) (PlanView, error) { return k.backend.Propose(ctx, m) })
 }
 
 func (k *asker) approve(id, hash, reason string) tea.Cmd {
-	return k.decide("approve "+id, func(ctx context.Context) (PlanView, error) { return k.backend.Approve(ctx, id, hash, reason) })
+	return k.decide("approve "+id, func(ctx context.Context) (PlanView, error) {
+		return k.backend.Approve(ctx, id, hash,
+			reason)
+	})
 }
 
 func (k *asker) reject(id, reason string) tea.Cmd {
-	return k.decide("reject "+id, func(ctx context.Context) (PlanView, error) { return k.backend.Reject(ctx, id, reason) })
+	return k.decide("reject "+id, func(ctx context.Context) (PlanView,
+		error) {
+		return k.backend.Reject(ctx, id, reason)
+	})
 }
 
 func (k *asker) rollBack(id, reason string) tea.Cmd {
-	return k.decide("roll back "+id, func(ctx context.Context) (PlanView, error) { return k.backend.RollBack(ctx, id, reason) })
+	return k.decide("roll back "+id, func(ctx context.Context) (PlanView,
+		error) {
+		return k.backend.RollBack(ctx, id, reason)
+	})
 }
 
 func (k *asker) stop(id string) tea.Cmd {

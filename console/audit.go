@@ -45,7 +45,8 @@ func (p *auditPage) refresh(s *State, k *asker) tea.Cmd {
 		}
 	}
 	call := strings.TrimSpace("audit " + auditText(q, time.UTC))
-	return p.entries.refresh(s, k, call, func(ctx context.Context) ([]AuditEntry, error) { return k.backend.Audit(ctx, q) })
+	return p.entries.refresh(s, k, call,
+		func(ctx context.Context) ([]AuditEntry, error) { return k.backend.Audit(ctx, q) })
 }
 
 func (p *auditPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -129,9 +130,11 @@ func (p *auditPage) body(s *State, w, h int) []string {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as it was: "+clean(p.entries.err.Error()), w)))
 	}
 	if len(rows) == 0 {
-		text := "Nothing was done here yet. What is proposed, approved, applied, rolled back or excluded is kept here for ever."
+		text := "Nothing was done here yet. What is proposed, approved, applied, rolled back or excluded is kept " +
+			"here for ever."
 		if filter := auditText(p.query, time.Local); filter != "" {
-			text = "No entry matches " + clean(filter) + ". A name must be whole: press " + s.key(actFilter) + " to change the filter."
+			text = "No entry matches " + clean(filter) + ". A name must be whole: press " + s.key(actFilter) +
+				" to change the filter."
 		}
 		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
 	}
@@ -147,9 +150,11 @@ func (p *auditPage) body(s *State, w, h int) []string {
 		if w < 100 {
 			return right(seq, 6) + "  " + left(at, 14) + left(who, 14) + left(what, 14) + left(subject, 13) + result
 		}
-		return right(seq, 8) + "  " + left(at, 14) + left(who, 15) + " " + left(what, 15) + left(subject, 13) + left(result, 14) + reason
+		return right(seq, 8) + "  " + left(at, 14) + left(who, 15) + " " + left(what, 15) + left(subject, 13) +
+			left(result, 14) + reason
 	}
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(line("SEQ", "TIME", "WHO", "WHAT", "SUBJECT", "RESULT", "REASON"), w)))
+	lines = append(lines, s.Palette.paint(s.Palette.bold,
+		clip(line("SEQ", "TIME", "WHO", "WHAT", "SUBJECT", "RESULT", "REASON"), w)))
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	var under []string
 	if reason := clean(rows[p.cursor].Reason); reason != "" && h-len(lines) > 6 {
@@ -157,7 +162,8 @@ func (p *auditPage) body(s *State, w, h int) []string {
 	}
 	lines = append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines)-len(under), "", func(i int) string {
 		r := &rows[i]
-		return line(strconv.FormatUint(r.Seq, 10), moment(r.At, s.Now), clean(r.Actor), clean(r.Action), clean(r.Subject), clean(r.Result), clean(r.Reason))
+		return line(strconv.FormatUint(r.Seq, 10), moment(r.At, s.Now), clean(r.Actor), clean(r.Action),
+			clean(r.Subject), clean(r.Result), clean(r.Reason))
 	})...)
 	return append(lines, under...)
 }
@@ -165,7 +171,8 @@ func (p *auditPage) body(s *State, w, h int) []string {
 // auditText is a filter as it is typed, its times in a zone.
 func auditText(q AuditQuery, zone *time.Location) string {
 	var words []string
-	for _, f := range []struct{ name, text string }{{"actor", q.Actor}, {"subject", q.Subject}, {"from", q.From}, {"to", q.To}} {
+	for _, f := range []struct{ name, text string }{{"actor", q.Actor}, {"subject", q.Subject}, {"from", q.From},
+		{"to", q.To}} {
 		if at, err := time.Parse(time.RFC3339, f.text); err == nil {
 			f.text = at.In(zone).Format("2006-01-02 15:04:05")
 		}

@@ -54,7 +54,8 @@ func TestAnAuditFilterThatIsNone(t *testing.T) {
 			t.Errorf("%q was taken for an address", bad)
 		}
 	}
-	if a, err := console.ParseAddress("/audit?from=-2h&subject=P-000142"); err != nil || a.From != "-2h" || a.Subject != "P-000142" {
+	if a, err := console.ParseAddress("/audit?from=-2h&subject=P-000142"); err != nil || a.From != "-2h" ||
+		a.Subject != "P-000142" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

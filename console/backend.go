@@ -281,7 +281,8 @@ type Past interface {
 
 // Records is what pages look up: jobs, and who did what.
 type Records interface {
-	Jobs(ctx context.Context) ([]JobRow, error)                  // GET /api/v1/jobs, those that run and those that ended last
+	// GET /api/v1/jobs, those that run and those that ended last
+	Jobs(ctx context.Context) ([]JobRow, error)
 	Job(ctx context.Context, id topology.JobID) (JobView, error) // GET /api/v1/jobs/{id}
 	// JobRuns compares a job with the runs like it, of which the newest limit are listed.
 	JobRuns(ctx context.Context, id topology.JobID, limit int) (JobRuns, error) // GET /api/v1/jobs/{id}/runs
@@ -300,13 +301,16 @@ type Judge interface {
 	Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/ack
 	Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error)     // POST /api/v1/findings/{id}/dismiss
 	// Silence keeps a finding from calling anybody for so long; 0 ends that.
-	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/silence
+	// POST /api/v1/findings/{id}/silence
+	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error)
 }
 
 // Excluder is what pages withhold forwarders with. Nobody is moved by it.
 type Excluder interface {
-	Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error) // PUT /api/v1/exclusions/{node}
-	Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error)                          // DELETE /api/v1/exclusions/{node}
+	// PUT /api/v1/exclusions/{node}
+	Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error)
+	// DELETE /api/v1/exclusions/{node}
+	Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error)
 }
 
 // Prober is what pages send canaries with.
@@ -329,9 +333,10 @@ type LiveMessage struct {
 	Topic string `json:"topic"`
 	// Now is the server's clock when the message was made: what is shown is aged by it, not by the
 	// reader's own clock, which may be wrong.
-	Now       time.Time         `json:"now"`
-	Overview  *Overview         `json:"overview,omitempty"`  // with topic "overview"
-	Forwarder *ForwarderDetail  `json:"forwarder,omitempty"` // with topic "forwarder:ID"; each series has its newest second only
+	Now      time.Time `json:"now"`
+	Overview *Overview `json:"overview,omitempty"` // with topic "overview"
+	// with topic "forwarder:ID"; each series has its newest second only
+	Forwarder *ForwarderDetail  `json:"forwarder,omitempty"`
 	Findings  []anomaly.Finding `json:"findings,omitempty"`
 	// Exclusions are with topic "exclusions": when the list changes, and before its lease is half over.
 	Exclusions *remap.Feed `json:"exclusions,omitempty"`
@@ -339,11 +344,15 @@ type LiveMessage struct {
 
 // Explainer is what pages ask of the I/O-log archive and of the policies; nothing is changed by it.
 type Explainer interface {
-	Cause(ctx context.Context, id topology.JobID) (JobCause, error)                         // GET /api/v1/jobs/{id}/rootcause
-	SlowJobs(ctx context.Context, op string, all bool) ([]SlowJob, error)                   // GET /api/v1/archive/low-bandwidth; op is read or write
+	// GET /api/v1/jobs/{id}/rootcause
+	Cause(ctx context.Context, id topology.JobID) (JobCause, error)
+	// GET /api/v1/archive/low-bandwidth; op is read or write
+	SlowJobs(ctx context.Context, op string, all bool) ([]SlowJob, error)
 	Shares(ctx context.Context, policy string, on topology.ForwarderID) (SharesView, error) // GET /api/v1/shares
-	Pattern(ctx context.Context, set string) (PatternView, error)                           // GET /api/v1/periodic; set is JSON
-	Domains(ctx context.Context, id topology.JobID, q DomainsQuery) (DomainsView, error)    // GET /api/v1/jobs/{id}/domains
+	// GET /api/v1/periodic; set is JSON
+	Pattern(ctx context.Context, set string) (PatternView, error)
+	// GET /api/v1/jobs/{id}/domains
+	Domains(ctx context.Context, id topology.JobID, q DomainsQuery) (DomainsView, error)
 }
 
 // Backend is all of them.

@@ -128,7 +128,8 @@ func (p *calendarPage) table(*State) [][]string {
 	for _, r := range p.rows() {
 		line := []string{r.at.UTC().Format(time.RFC3339), "0", "", "", "", ""}
 		if l := r.of; l != nil {
-			line = []string{line[0], strconv.Itoa(l.Nodes), ratio(&l.Min), ratio(&l.Mean), ratio(&l.Max), ratio(&l.Imbalance)}
+			line = []string{line[0], strconv.Itoa(l.Nodes), ratio(&l.Min), ratio(&l.Mean), ratio(&l.Max),
+				ratio(&l.Imbalance)}
 		}
 		out = append(out, line)
 	}
@@ -143,22 +144,32 @@ func (p *calendarPage) body(s *State, w, h int) []string {
 	}
 	v, rows := &p.view.value, p.rows()
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
-	about := fmt.Sprintf("Share of seconds in which a forwarder moved %s %% of its peak or more: the least, the mean and the most over the forwarders that reported.", ratio(&v.Threshold))
+	about := fmt.Sprintf(
+		"Share of seconds in which a forwarder moved %s %% of its peak or more: the least, the mean and the most "+
+			"over the forwarders that reported.", ratio(&v.Threshold))
 	lines := indent(wrap(about, max(1, w-2)), w)
 	if n := len(v.NoPeak); n > 0 {
-		lines = append(lines, indent(wrap(fmt.Sprintf("Not counted because their peak is not known: %d of the forwarders. Set peak_bytes_per_sec in fairwayd.toml.", n), max(1, w-2)), w)...)
+		lines = append(lines,
+			indent(
+				wrap(
+					fmt.Sprintf(
+						"Not counted because their peak is not known: %d of the forwarders. Set peak_bytes_per_sec "+
+							"in fairwayd.toml.", n), max(1, w-2)), w)...)
 	}
 	if p.view.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as it was: "+clean(p.view.err.Error()), w)))
 	}
 	if len(rows) == 0 {
-		text := "No second is stored in this range yet. The calendar fills as data arrives: does an agent run on each forwarder? 'fairway doctor' says."
+		text := "No second is stored in this range yet. The calendar fills as data arrives: does an agent run on " +
+			"each forwarder? 'fairway doctor' says."
 		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
 	}
 	cells := max(10, min(100, w-56))
-	head := " " + left(p.stamp(rows[0].at, true), 17) + right("NODES", 6) + right("MIN", 5) + right("AVG", 5) + right("MAX", 5) + right("IMBAL", 7) + "  0" + right("100 %", cells-1)
+	head := " " + left(p.stamp(rows[0].at, true), 17) + right("NODES", 6) + right("MIN", 5) + right("AVG", 5) +
+		right("MAX", 5) + right("IMBAL", 7) + "  0" + right("100 %", cells-1)
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
-	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string { return p.line(&rows[i], cells) })...)
+	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "",
+		func(i int) string { return p.line(&rows[i], cells) })...)
 }
 
 // stamp is how a bucket's beginning is named, or what that is called.
@@ -177,9 +188,11 @@ func (p *calendarPage) stamp(at time.Time, head bool) string {
 func (p *calendarPage) line(r *calendarRow, cells int) string {
 	l := r.of
 	if l == nil {
-		return " " + left(p.stamp(r.at, false), 17) + right("0", 6) + right(missing, 5) + right(missing, 5) + right(missing, 5) + right(missing, 7) + "  no second is stored"
+		return " " + left(p.stamp(r.at, false), 17) + right("0", 6) + right(missing, 5) + right(missing, 5) +
+			right(missing, 5) + right(missing, 7) + "  no second is stored"
 	}
-	return " " + left(p.stamp(r.at, false), 17) + right(strconv.Itoa(l.Nodes), 6) + right(ratio(&l.Min), 5) + right(ratio(&l.Mean), 5) + right(ratio(&l.Max), 5) +
+	return " " + left(p.stamp(r.at, false), 17) + right(strconv.Itoa(l.Nodes), 6) + right(ratio(&l.Min), 5) +
+		right(ratio(&l.Mean), 5) + right(ratio(&l.Max), 5) +
 		right(ratio(&l.Imbalance), 7) + "  " + rangeBar(l.Min, l.Mean, l.Max, cells)
 }
 

@@ -11,7 +11,8 @@ func TestCalendarGoesThroughItsSpans(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
 	s.press("6")
-	s.sees("occupancy over the last 30 days, by day", "80 % of its peak", "Not counted because their peak is not known: 1 of", "2026-11-21 Sat", "no second is stored")
+	s.sees("occupancy over the last 30 days, by day", "80 % of its peak",
+		"Not counted because their peak is not known: 1 of", "2026-11-21 Sat", "no second is stored")
 	s.press("y")
 	if s.copied != "/occupancy?span=month" {
 		t.Errorf("copied %q", s.copied)

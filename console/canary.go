@@ -33,7 +33,9 @@ func (p *forwarderPage) askCanary(s *State, ask *asker) tea.Cmd {
 		return nil
 	}
 	if !p.asked.again(s, actCanary) {
-		s.Note = fmt.Sprintf("Send a canary through %s: one small write, read and stat. %s again does it, any other key does not.", clean(string(p.id)), s.key(actCanary))
+		s.Note = fmt.Sprintf(
+			"Send a canary through %s: one small write, read and stat. %s again does it, any other key does not.",
+			clean(string(p.id)), s.key(actCanary))
 		return nil
 	}
 	p.probe = true
@@ -70,7 +72,8 @@ func (p *forwarderPage) canary(s *State, w int) []string {
 	for _, one := range []struct {
 		name        string
 		took, peers *float64
-	}{{"read", c.Took.Read, c.Peers.Read}, {"write", c.Took.Write, c.Peers.Write}, {"stat", c.Took.Stat, c.Peers.Stat}} {
+	}{{"read", c.Took.Read, c.Peers.Read}, {"write", c.Took.Write, c.Peers.Write},
+		{"stat", c.Took.Stat, c.Peers.Stat}} {
 		parts = append(parts, fmt.Sprintf("%s %s ms%s", one.name, millis(one.took), peers(millis(one.peers))))
 	}
 	switch {

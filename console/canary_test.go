@@ -29,7 +29,8 @@ func TestACanaryAsksOnceAndSaysWhatItFound(t *testing.T) {
 	s.asked()
 	s.press("wait", "C")
 	s.asked("canary fwd003")
-	s.sees("the canary came back", "CANARY    12:04:31 by olga   read 1.3 ms (peers 1.1)   write 41 ms (peers 3.9)   stat 0.4 ms (peers 0.4)")
+	s.sees("the canary came back",
+		"CANARY    12:04:31 by olga   read 1.3 ms (peers 1.1)   write 41 ms (peers 3.9)   stat 0.4 ms (peers 0.4)")
 }
 
 func TestACanaryIsNotSentByHaste(t *testing.T) {
@@ -55,7 +56,8 @@ func TestACanaryIsRefused(t *testing.T) {
 			s.pass(12 * time.Second)
 		}, "refused: the data on screen is too old to decide by (since 12:04:30)"},
 		{"by the server", func(s *script) {
-			s.fake.NoCanary = fmt.Errorf("%w: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s", console.ErrConflict)
+			s.fake.NoCanary = fmt.Errorf("%w: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s",
+				console.ErrConflict)
 		}, "refused: conflict: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,8 +81,10 @@ func TestACanaryIsRefused(t *testing.T) {
 // j, o and w of a forwarder's page: its jobs, its storage targets, and why.
 func TestTheListsOfAForwarder(t *testing.T) {
 	s := atForwarder(t)
-	s.sees("STATE     healthy -> suspect 12:00:31 -> (confirmed after 5 s of alarm)", "history: 1 earlier, F-0033 slow reads 2026-10-02, 37m",
-		"threads 16/16 busy", "wait/exec write 9.8x (peers 1.1)", "scratch-OST0043           395     180      38     9.0", ": 3 more (o)")
+	s.sees("STATE     healthy -> suspect 12:00:31 -> (confirmed after 5 s of alarm)",
+		"history: 1 earlier, F-0033 slow reads 2026-10-02, 37m",
+		"threads 16/16 busy", "wait/exec write 9.8x (peers 1.1)",
+		"scratch-OST0043           395     180      38     9.0", ": 3 more (o)")
 	s.press("o", "down", "down", "down", "down")
 	s.sees(">scratch-OST0047", "scratch-OST0048")
 	if strings.Contains(s.screen(), "CLIENT ") {
@@ -111,14 +115,16 @@ func TestTheListsOfAForwarder(t *testing.T) {
 	s = newScript(t, 240, 120, 36)
 	s.second()
 	s.press("right", "enter", "w")
-	s.sees("fwd001   OK", "STATE     healthy   history: no earlier finding", "BACKEND   not reported by this layer", "no finding is open here: nothing is known to be wrong")
+	s.sees("fwd001   OK", "STATE     healthy   history: no earlier finding", "BACKEND   not reported by this layer",
+		"no finding is open here: nothing is known to be wrong")
 }
 
 // e shows what the desk knew of the forwarders that a plan touches, d all of its changes.
 func TestThePlansEvidence(t *testing.T) {
 	s := atPlan(t)
 	s.press("e")
-	s.sees("EVIDENCE  as it was at 12:04:31, when the plan was proposed: 231 forwarders healthy, 126 of them idle", "fwd001        ok          900    812", "FINDINGS  none is open")
+	s.sees("EVIDENCE  as it was at 12:04:31, when the plan was proposed: 231 forwarders healthy, 126 of them idle",
+		"fwd001        ok          900    812", "FINDINGS  none is open")
 	s.fake.Do(func(o *console.Overview) { o.Findings[0].Node = "fwd001" })
 	s.second()
 	s.sees("F-0091    fwd001 suspect: write service time 9.8x")

@@ -49,7 +49,8 @@ type DomainsQuery struct {
 // Values is the query as the API and an address write it.
 func (q DomainsQuery) Values() url.Values {
 	v := url.Values{}
-	for name, n := range map[string]int64{"file": int64(q.File), "servers": int64(q.Servers), "stripe_size": q.StripeSize, "aggregators": int64(q.Aggregators)} {
+	for name, n := range map[string]int64{"file": int64(q.File), "servers": int64(q.Servers),
+		"stripe_size": q.StripeSize, "aggregators": int64(q.Aggregators)} {
 		if n != 0 {
 			v.Set(name, strconv.FormatInt(n, 10))
 		}
@@ -69,7 +70,8 @@ func ParseDomainsQuery(v url.Values) (q DomainsQuery, err error) {
 		}
 		return n
 	}
-	q = DomainsQuery{File: int(number("file", 31)), Servers: int(number("servers", 31)), StripeSize: number("stripe_size", 63), Aggregators: int(number("aggregators", 31))}
+	q = DomainsQuery{File: int(number("file", 31)), Servers: int(number("servers", 31)),
+		StripeSize: number("stripe_size", 63), Aggregators: int(number("aggregators", 31))}
 	return q, err
 }
 
@@ -98,7 +100,8 @@ func (p *domainsPage) call() string {
 
 func (p *domainsPage) refresh(s *State, k *asker) tea.Cmd {
 	query := p.query
-	return p.domains.refresh(s, k, p.call(), func(ctx context.Context) (DomainsView, error) { return k.backend.Domains(ctx, p.id, query) })
+	return p.domains.refresh(s, k, p.call(),
+		func(ctx context.Context) (DomainsView, error) { return k.backend.Domains(ctx, p.id, query) })
 }
 
 func (p *domainsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -149,7 +152,8 @@ func (p *domainsPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actEdit:
 		given := p.query
 		given.File = 0
-		p.edit = &input{label: "servers= stripe_size= aggregators=", text: strings.ReplaceAll(given.Values().Encode(), "&", " ")}
+		p.edit = &input{label: "servers= stripe_size= aggregators=", text: strings.ReplaceAll(given.Values().Encode(),
+			"&", " ")}
 	default:
 		p.top += steps[a] // kept in range where it is drawn
 	}
@@ -162,7 +166,8 @@ func (p *domainsPage) table(*State) [][]string {
 	out := [][]string{{"method", "server", "conflicts", "lock_requests"}}
 	for _, m := range p.domains.value.Methods {
 		for i := range m.Conflicts {
-			out = append(out, []string{string(m.Method), strconv.Itoa(i), strconv.FormatInt(m.Conflicts[i], 10), strconv.FormatInt(m.LockRequests[i], 10)})
+			out = append(out, []string{string(m.Method), strconv.Itoa(i), strconv.FormatInt(m.Conflicts[i], 10),
+				strconv.FormatInt(m.LockRequests[i], 10)})
 		}
 	}
 	return out
@@ -178,8 +183,16 @@ func (p *domainsPage) body(s *State, w, h int) []string {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.domains.err.Error()), w)))
 	}
 	if len(v.Files) == 0 {
-		lines = append(lines, indent(wrap("No file of this job was written by several processes, as far as its logs and its profile tell: there is nothing to divide.", max(1, w-2)), w)...)
-		return append(lines, indent(wrap("Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's Darshan log.", max(1, w-2)), w)...)
+		lines = append(lines,
+			indent(
+				wrap(
+					"No file of this job was written by several processes, as far as its logs and its profile tell: "+
+						"there is nothing to divide.", max(1, w-2)), w)...)
+		return append(lines,
+			indent(
+				wrap(
+					"Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's "+
+						"Darshan log.", max(1, w-2)), w)...)
 	}
 	f := &v.Files[v.File]
 	which := ""
@@ -187,9 +200,11 @@ func (p *domainsPage) body(s *State, w, h int) []string {
 		which = fmt.Sprintf("  (%d of %d shared files, the most bytes first)", v.File+1, n)
 	}
 	lines = append(lines, labelled("FILE", orMissing(f.Name)+which, w)...)
-	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %s of %s, through %s", volume(float64(f.Bytes)), Counted(f.Procs, "process"), orMissing(f.App), throughWords(f.Through)), w)...)
+	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %s of %s, through %s", volume(float64(f.Bytes)),
+		Counted(f.Procs, "process"), orMissing(f.App), throughWords(f.Through)), w)...)
 	if v.Problem != "" {
-		return append(append(lines, labelled("MISSING", clean(v.Problem), w)...), labelled("", "press e and type servers=N", w)...)
+		return append(append(lines, labelled("MISSING", clean(v.Problem), w)...),
+			labelled("", "press e and type servers=N", w)...)
 	}
 	lines = append(lines, labelled("ASSUMED", strings.Join(v.Assumed, "; "), w)...)
 	return scroll(append(lines, p.advised(s, w)...), &p.top, h)
@@ -212,18 +227,25 @@ func (p *domainsPage) advised(s *State, w int) []string {
 		}
 		lines = append(lines, labelled(label, name+"="+v.Advice.Hints[name]+"  "+v.Advice.Effects[name], w)...)
 	}
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" "+left("METHOD", 15)+right("CONFLICTS", 11)+right("ON ONE", 9)+right("LOCKS", 11)+right("ON ONE", 9)+right("REQUESTS", 11)+right("WRITERS", 9), w)))
+	lines = append(lines, s.Palette.paint(s.Palette.bold,
+		clip(" "+left("METHOD", 15)+right("CONFLICTS", 11)+right("ON ONE", 9)+right("LOCKS", 11)+right("ON ONE", 9)+
+			right("REQUESTS", 11)+right("WRITERS", 9), w)))
 	for i := range v.Methods {
 		m := &v.Methods[i]
-		line := " " + left(string(m.Method), 15) + right(strconv.FormatInt(m.TotalConflicts(), 10), 11) + right(strconv.FormatInt(slices.Max(m.Conflicts), 10), 9) + right(strconv.FormatInt(m.TotalLocks(), 10), 11) +
-			right(strconv.FormatInt(slices.Max(m.LockRequests), 10), 9) + right(strconv.FormatInt(m.Requests, 10), 11) + right(strconv.Itoa(m.AggregatorsUsed), 9)
+		line := " " + left(string(m.Method), 15) + right(strconv.FormatInt(m.TotalConflicts(), 10), 11) +
+			right(strconv.FormatInt(slices.Max(m.Conflicts), 10), 9) + right(strconv.FormatInt(m.TotalLocks(), 10),
+			11) +
+			right(strconv.FormatInt(slices.Max(m.LockRequests), 10), 9) + right(strconv.FormatInt(m.Requests, 10), 11) +
+			right(strconv.Itoa(m.AggregatorsUsed), 9)
 		lines = append(lines, clip(line, w))
 	}
-	lines = append(lines, clip(" over all servers and on the worst one; a conflict: a server's next stripe has another writer", w))
+	lines = append(lines,
+		clip(" over all servers and on the worst one; a conflict: a server's next stripe has another writer", w))
 	lines = append(lines, p.stripes(s, w)...)
 	lines = append(lines, p.servers(s, w)...)
 	twin, _ := json.Marshal(v.Case) // it came as JSON
-	return append(lines, labelled("CASE", "other numbers: e here, or 'fairway filedomain CASE.json' with "+string(twin), w)...)
+	return append(lines, labelled("CASE", "other numbers: e here, or 'fairway filedomain CASE.json' with "+string(twin),
+		w)...)
 }
 
 // stripes draws who writes the first stripes under each method.
@@ -232,7 +254,9 @@ func (p *domainsPage) stripes(s *State, w int) []string {
 	n := min(v.Window.Stripes, max(8, w-18))
 	at := max(0, min(v.Window.Cut-n/2, v.Window.Stripes-n))
 	from := v.Window.First + int64(at)
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(fmt.Sprintf(" STRIPES        %d to %d: a letter a writer, in turn, / where writers meet", from, from+int64(n)-1), w))}
+	lines := []string{s.Palette.paint(s.Palette.bold,
+		clip(fmt.Sprintf(" STRIPES        %d to %d: a letter a writer, in turn, / where writers meet", from,
+			from+int64(n)-1), w))}
 	for i := range v.Methods {
 		row := make([]byte, n)
 		for k, own := range v.Methods[i].Owners[at : at+n] {

@@ -113,12 +113,16 @@ func (p *findingPage) body(s *State, w, h int) []string {
 	}
 	f := p.newest(s)
 	lines := append([]string{""}, indent(wrap(clean(f.Sentence), max(1, w-2)), w)...)
-	lines = append(lines, "", clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s", f.Confidence, f.Score, orMissing(f.Model), clock(f.Since)), w))
+	lines = append(lines, "", clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s", f.Confidence,
+		f.Score, orMissing(f.Model), clock(f.Since)), w))
 	for _, i := range f.Impact {
-		lines = append(lines, clip(fmt.Sprintf(" job %s waits here for %s of its nodes' time", clean(string(i.Job)), estimatedShare(i.Share)), w))
+		lines = append(lines, clip(fmt.Sprintf(" job %s waits here for %s of its nodes' time", clean(string(i.Job)),
+			estimatedShare(i.Share)), w))
 	}
 	if f.Open() && f.Silent(s.Now) {
-		lines = append(lines, indent(wrap(fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before", moment(f.Silenced, s.Now)), max(1, w-2)), w)...)
+		lines = append(lines,
+			indent(wrap(fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before",
+				moment(f.Silenced, s.Now)), max(1, w-2)), w)...)
 	}
 	if f.Held != "" {
 		lines = append(lines, indent(wrap("not excluded: "+clean(f.Held), max(1, w-2)), w)...)
@@ -151,7 +155,8 @@ func (p *findingPage) life(_ *State, w int) []string {
 	changes := p.view.Changes
 	var lines []string
 	if over := len(changes) - shown; over > 0 {
-		lines = append(lines, clip(fmt.Sprintf(" : %s; fairway findings %s shows all", Counted(over, "earlier change"), clean(p.id)), w))
+		lines = append(lines, clip(fmt.Sprintf(" : %s; fairway findings %s shows all", Counted(over, "earlier change"),
+			clean(p.id)), w))
 		changes = changes[over:]
 	}
 	for i := range changes {
@@ -160,7 +165,8 @@ func (p *findingPage) life(_ *State, w int) []string {
 		if c.By != "" {
 			by = clean(c.By)
 		}
-		lines = append(lines, clip(" "+left(clock(c.At), 10)+left(stateWords(&c.Finding), 12)+left(by, 12)+clean(c.Why), w))
+		lines = append(lines, clip(" "+left(clock(c.At), 10)+left(stateWords(&c.Finding), 12)+left(by, 12)+clean(c.Why),
+			w))
 	}
 	return lines
 }
@@ -177,7 +183,8 @@ func (p *findingPage) evidence(w int) []string {
 	if frozen == nil {
 		return nil
 	}
-	lines := []string{clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' middle", clock(at)), w)}
+	lines := []string{clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' middle",
+		clock(at)), w)}
 	names := make([]string, 0, len(frozen.Series))
 	for n := range frozen.Series {
 		names = append(names, n)
@@ -202,7 +209,8 @@ func (p *findingPage) evidence(w int) []string {
 			top = max(top, v.Value)
 		}
 		head := " " + left(n, 12)
-		lines = append(lines, clip(head+sparkline(points, at, 2*time.Minute, top, max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
+		lines = append(lines, clip(head+sparkline(points, at, 2*time.Minute, top,
+			max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
 	}
 	return lines
 }
@@ -214,7 +222,8 @@ func quantity(metric string, v float64) string {
 		return mega(&v) + " MB/s"
 	case strings.HasSuffix(metric, "_ops"):
 		return count(&v) + "/s"
-	case strings.HasSuffix(metric, "_exec"), strings.HasSuffix(metric, "_wait"), strings.HasSuffix(metric, "_time"), strings.HasPrefix(metric, "probe_"):
+	case strings.HasSuffix(metric, "_exec"), strings.HasSuffix(metric, "_wait"), strings.HasSuffix(metric, "_time"),
+		strings.HasPrefix(metric, "probe_"):
 		return millis(&v) + " ms"
 	}
 	return number(v)

@@ -93,13 +93,15 @@ func (p *findingsPage) body(s *State, w, h int) []string {
 		return []string{"", clip(" Nothing is known yet: no second has come from the server.", w)}
 	}
 	if len(rows) == 0 {
-		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first. " + s.key(actPanel) + " shows those closed within an hour."
+		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need " +
+			"some minutes of data first. " + s.key(actPanel) + " shows those closed within an hour."
 		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
 	}
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(findingHead(w), w))}
 	at := p.at(rows)
 	under := indent(wrap(clean(rows[at].Sentence), max(1, w-2)), w)
-	lines = append(lines, s.scrolled(len(rows), at, w, max(1, h-len(under)-2), "", func(i int) string { return s.findingLine(&rows[i], w) })...)
+	lines = append(lines, s.scrolled(len(rows), at, w, max(1, h-len(under)-2), "",
+		func(i int) string { return s.findingLine(&rows[i], w) })...)
 	return append(append(lines, rule(w)), under...)
 }
 
@@ -130,7 +132,8 @@ func whatWidth(w int) int {
 }
 
 func (s *State) findingLine(f *anomaly.Finding, w int) string {
-	line := " " + left(clean(f.ID), 8) + left(subject(f.Node), 10) + left(findingTitle(f), whatWidth(w)) + right(age(s.asOf().Sub(f.Since)), 6) +
+	line := " " + left(clean(f.ID), 8) + left(subject(f.Node), 10) + left(findingTitle(f), whatWidth(w)) +
+		right(age(s.asOf().Sub(f.Since)), 6) +
 		fmt.Sprintf("  %.2f  ", f.Confidence)
 	if w >= wideFindings {
 		line += left(impact(f), 26)
@@ -227,7 +230,8 @@ func NextCommand(f *anomaly.Finding) string {
 	case f.State == anomaly.Excluded || f.State == anomaly.Probation && f.Stage == anomaly.StageCanary:
 		return fmt.Sprintf("fairway return %s, once it is repaired", node)
 	case f.State == anomaly.Confirmed:
-		return fmt.Sprintf("fairway exclude %s --reason %q", node, f.ID+" "+strings.ReplaceAll(findingTitle(f), "\"", ""))
+		return fmt.Sprintf("fairway exclude %s --reason %q", node, f.ID+" "+strings.ReplaceAll(findingTitle(f), "\"",
+			""))
 	}
 	return fmt.Sprintf("fairway findings ack %s", f.ID)
 }

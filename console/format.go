@@ -185,7 +185,8 @@ func fixed(v float64, decimals int) string {
 	if decimals == 0 {
 		return strconv.FormatFloat(math.Round(v), 'f', 0, 64)
 	}
-	if _, part := math.Modf(math.Abs(v)); part == 0.25 || part == 0.75 { // the only halves of a tenth that a float64 holds
+	// the only halves of a tenth that a float64 holds
+	if _, part := math.Modf(math.Abs(v)); part == 0.25 || part == 0.75 {
 		v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
 	}
 	return strconv.FormatFloat(v, 'f', 1, 64)

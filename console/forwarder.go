@@ -175,7 +175,8 @@ func (p *forwarderPage) openChosen(s *State, ask *asker, a action) tea.Cmd {
 			return s.open(ask, newFindingPage(f.ID))
 		}
 	}
-	s.Note = "no finding is open here: nothing is known to be wrong; with a job chosen (" + s.key(actJobsHere) + ") it is asked of the job"
+	s.Note = "no finding is open here: nothing is known to be wrong; with a job chosen (" + s.key(actJobsHere) +
+		") it is asked of the job"
 	return nil
 }
 

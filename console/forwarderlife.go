@@ -27,7 +27,8 @@ func (p *forwarderPage) life(s *State, w int) []string {
 	}
 	history := "history: no earlier finding"
 	if f := l.Last; f != nil {
-		history = fmt.Sprintf("history: %d earlier, %s %s %s, %s", l.Earlier, clean(f.ID), findingTitle(f), f.Since.Local().Format("2006-01-02"), age(f.Changed.Sub(f.Since)))
+		history = fmt.Sprintf("history: %d earlier, %s %s %s, %s", l.Earlier, clean(f.ID), findingTitle(f),
+			f.Since.Local().Format("2006-01-02"), age(f.Changed.Sub(f.Since)))
 		if !f.Open() && f.State != "returned" {
 			history += ", " + stateWords(f)
 		}

@@ -34,7 +34,8 @@ func (p *forwarderPage) jobsHere() (all []*jobLoad, total float64) {
 		}
 		l := all[at]
 		l.nodes++
-		l.read, l.write, l.meta = sum(l.read, c.ReadBytesPerSec), sum(l.write, c.WriteBytesPerSec), sum(l.meta, c.MetaOpsPerSec)
+		l.read, l.write, l.meta = sum(l.read, c.ReadBytesPerSec), sum(l.write, c.WriteBytesPerSec),
+			sum(l.meta, c.MetaOpsPerSec)
 		if v := sum(c.ReadBytesPerSec, c.WriteBytesPerSec); v != nil {
 			total += *v
 		}
@@ -104,7 +105,8 @@ func (p *forwarderPage) jobs(s *State, w, h int, cursor bool) []string {
 		if s.stale() {
 			l.read, l.write, l.meta, share = nil, nil, nil, nil
 		}
-		return " " + left(orMissing(string(l.job)), 14) + right(mega(l.read), 8) + right(mega(l.write), 8) + right(count(l.meta), 8) + right(strconv.Itoa(l.nodes), 7) + right(ratio(share), 8)
+		return " " + left(orMissing(string(l.job)), 14) + right(mega(l.read), 8) + right(mega(l.write), 8) +
+			right(count(l.meta), 8) + right(strconv.Itoa(l.nodes), 7) + right(ratio(share), 8)
 	}
 	return s.listed(head, len(all), p.jobAt(all), w, h, cursor, actJobsHere, line)
 }
@@ -130,7 +132,8 @@ func (p *forwarderPage) storage(s *State, w, h int, cursor bool) []string {
 		if r.Estimated && moved != missing {
 			moved = "~" + moved
 		}
-		return " " + left(clean(r.Target), 22) + right(count(r.RequestsPerSec), 7) + right(moved, 8) + right(millis(r.LatencySeconds), 8) + right(millis(r.PeersLatency), 8)
+		return " " + left(clean(r.Target), 22) + right(count(r.RequestsPerSec), 7) + right(moved, 8) +
+			right(millis(r.LatencySeconds), 8) + right(millis(r.PeersLatency), 8)
 	}
 	p.target = min(p.target, len(v.Rows)-1)
 	return s.listed(head, len(v.Rows), p.target, w, h, cursor, actStorage, line)
@@ -170,7 +173,8 @@ func (p *forwarderPage) clients(s *State, w, h int) []string {
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
 	if len(all) == 0 {
 		if s.replay != nil {
-			return append(lines, clip(" No compute node is known to have used it then; "+s.key(actHelp)+" says what is not kept.", w))
+			return append(lines, clip(" No compute node is known to have used it then; "+s.key(actHelp)+
+				" says what is not kept.", w))
 		}
 		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
 	}
@@ -183,7 +187,9 @@ func (p *forwarderPage) clients(s *State, w, h int) []string {
 	}
 	return append(lines, s.scrolled(len(all), at, w, h-1, "", func(i int) string {
 		c := &all[i]
-		return " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) + right(mega(hide(c.WriteBytesPerSec)), 8) +
-			right(count(hide(c.MetaOpsPerSec)), 8) + right(millis(hide(c.LatencySeconds)), 7) + "  " + orMissing(string(c.Job))
+		return " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) +
+			right(mega(hide(c.WriteBytesPerSec)), 8) +
+			right(count(hide(c.MetaOpsPerSec)), 8) + right(millis(hide(c.LatencySeconds)), 7) + "  " +
+			orMissing(string(c.Job))
 	})...)
 }

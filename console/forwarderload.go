@@ -24,7 +24,8 @@ func (p *forwarderPage) load(s *State, w int) []string {
 		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.value(r, m.now))+" MB/s", 11))
 		end := s.Shown.At.Add(time.Second)
 		foot := fmt.Sprintf("  5 min, top %s%s", mega(&top), peers(mega(d.PeersMedian[m.metric])))
-		lines = append(lines, clip(head+sparkline(points, end, sparkSpan, top, min(60, w-1-len(head)-len(foot)))+foot, w))
+		lines = append(lines, clip(head+sparkline(points, end, sparkSpan, top, min(60, w-1-len(head)-len(foot)))+foot,
+			w))
 	}
 	items := []string{
 		"queue " + count(s.value(r, r.QueueLen)) + peers(count(d.PeersMedian["queue_len"])),
@@ -34,7 +35,8 @@ func (p *forwarderPage) load(s *State, w int) []string {
 		"errors " + count(s.value(r, r.ErrorsPerSec)) + "/s",
 		"occupancy " + ratio(s.value(r, r.Occupancy)) + "%",
 	}
-	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil && s.standing(r) != remap.ForwarderStale {
+	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil &&
+		s.standing(r) != remap.ForwarderStale {
 		items = append(items, fmt.Sprintf("threads %s/%s busy", count(busy), count(all)))
 	}
 	for _, l := range wrapItems(append(items, p.waiting(s, r)...), w-1) {
@@ -61,7 +63,8 @@ func (p *forwarderPage) waiting(s *State, r *ForwarderRow) (items []string) {
 		if own == nil {
 			continue
 		}
-		items = append(items, fmt.Sprintf("%s%s %sx%s", name, class, number(*own), peers(count(times(p.detail.PeersMedian[class+"_wait"], p.detail.PeersMedian[class+"_exec"])))))
+		items = append(items, fmt.Sprintf("%s%s %sx%s", name, class, number(*own),
+			peers(count(times(p.detail.PeersMedian[class+"_wait"], p.detail.PeersMedian[class+"_exec"])))))
 		name = ""
 	}
 	return items
@@ -99,7 +102,8 @@ func (p *forwarderPage) findings(s *State, w int) []string {
 		if f.Node != p.id.Node() {
 			continue
 		}
-		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.asOf().Sub(f.Since)), f.Confidence, f.Sentence)
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.asOf().Sub(f.Since)),
+			f.Confidence, f.Sentence)
 		for _, l := range wrap(clean(text), w-2) {
 			lines = append(lines, " "+l)
 		}

@@ -85,7 +85,8 @@ func (p *planPage) twin(_ *State, a action) string {
 
 // findingTwin is the command of what both pages of findings do.
 func findingTwin(f *anomaly.Finding, a action) string {
-	if verb := map[action]string{actAck: "ack", actDismiss: "dismiss", actSilence: "silence"}[a]; verb != "" && f != nil {
+	if verb := map[action]string{actAck: "ack", actDismiss: "dismiss", actSilence: "silence"}[a]; verb != "" &&
+		f != nil {
 		return "fairway findings " + verb + " " + clean(f.ID)
 	}
 	return ""
@@ -148,32 +149,46 @@ func (s *State) hits(query string) []hit {
 	all := append(s.actions(), []hit{
 		screen("overview", "the whole layer", s.key(actOverview), "fairway top", func() page { return nil }),
 		screen("plans", "all plans", s.key(actPlans), "fairway plans", func() page { return listOf(plansList) }),
-		screen("findings", "what is wrong", s.key(actFindings), "fairway findings", func() page { return &findingsPage{} }),
-		screen("jobs", "running and ended jobs", s.key(actJobs), "fairway jobs", func() page { return listOf(jobsList) }),
-		screen("audit", "who did what", s.key(actAudit), "fairway audit", func() page { return newAuditPage(Address{}) }),
-		screen("calendar", "how busy the forwarders were, day by day", s.key(actCalendar), "fairway occupancy", func() page { return newCalendarPage(calendarOf) }),
-		screen("logs", "jobs of low bandwidth", s.key(actLogs), "fairway query low-bandwidth", func() page { return newLogsPage(Address{}) }),
-		screen("what if: shares", "what a sharing policy gives each job", s.key(actWhatIf), "fairway shares", func() page { return newSharesPage("", "") }),
-		screen("what if: staggered I/O", "a pattern for periodic applications", s.key(actWhatIf)+" "+s.keys.name(onShares, actPanel), "fairway periodic", func() page { return newPatternPage("") }),
+		screen("findings", "what is wrong", s.key(actFindings), "fairway findings",
+			func() page { return &findingsPage{} }),
+		screen("jobs", "running and ended jobs", s.key(actJobs), "fairway jobs",
+			func() page { return listOf(jobsList) }),
+		screen("audit", "who did what", s.key(actAudit), "fairway audit",
+			func() page { return newAuditPage(Address{}) }),
+		screen("calendar", "how busy the forwarders were, day by day", s.key(actCalendar), "fairway occupancy",
+			func() page { return newCalendarPage(calendarOf) }),
+		screen("logs", "jobs of low bandwidth", s.key(actLogs), "fairway query low-bandwidth",
+			func() page { return newLogsPage(Address{}) }),
+		screen("what if: shares", "what a sharing policy gives each job", s.key(actWhatIf), "fairway shares",
+			func() page { return newSharesPage("", "") }),
+		screen("what if: staggered I/O", "a pattern for periodic applications",
+			s.key(actWhatIf)+" "+s.keys.name(onShares, actPanel), "fairway periodic",
+			func() page { return newPatternPage("") }),
 		screen("requests", "what this console sent", s.key(actRequests), "", func() page { return &requestsPage{} }),
-		screen("help", "all keys of the overview", s.key(actHelp), "fairway --help", func() page { return &helpPage{of: onOverview} }),
+		screen("help", "all keys of the overview", s.key(actHelp), "fairway --help",
+			func() page { return &helpPage{of: onOverview} }),
 	}...)
 	for _, f := range openFindings(s.Shown.Findings) {
-		all = append(all, screen(clean(f.ID), subject(f.Node)+" "+findingTitle(&f), "", "fairway findings "+clean(f.ID), func() page { return newFindingPage(f.ID) }))
+		all = append(all, screen(clean(f.ID), subject(f.Node)+" "+findingTitle(&f), "", "fairway findings "+clean(f.ID),
+			func() page { return newFindingPage(f.ID) }))
 	}
 	for _, w := range s.Shown.Waiting {
-		all = append(all, screen(clean(w.ID), clean(w.Title), "", "fairway plan show "+clean(w.ID), func() page { return newPlanPage(w.ID) }))
+		all = append(all, screen(clean(w.ID), clean(w.Title), "", "fairway plan show "+clean(w.ID),
+			func() page { return newPlanPage(w.ID) }))
 	}
 	jobs := map[topology.JobID]bool{}
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
 		if j := r.TopJob; j != "" && !jobs[j] {
 			jobs[j] = true
-			all = append(all, screen(clean(string(j)), "job, the largest on "+clean(string(r.ID)), "", "fairway job "+clean(string(j)), func() page { return newJobPage(string(j)) }))
+			all = append(all, screen(clean(string(j)), "job, the largest on "+clean(string(r.ID)), "",
+				"fairway job "+clean(string(j)), func() page { return newJobPage(string(j)) }))
 		}
-		all = append(all, screen(clean(string(r.ID)), string(r.State), s.key(actOpen), "fairway node "+clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }))
+		all = append(all, screen(clean(string(r.ID)), string(r.State), s.key(actOpen),
+			"fairway node "+clean(string(r.ID)), func() page { return newForwarderPage(string(r.ID)) }))
 	}
-	if recorded.MatchString(query) && !slices.ContainsFunc(all, func(h hit) bool { return strings.EqualFold(h.name, query) }) {
+	if recorded.MatchString(query) && !slices.ContainsFunc(all,
+		func(h hit) bool { return strings.EqualFold(h.name, query) }) {
 		all = append(all, recordOf(strings.ToUpper(query)))
 	}
 	var starts, others []hit
@@ -193,9 +208,11 @@ var recorded = regexp.MustCompile(`^(p-[0-9]{6,}|f-[0-9]{4,})$`)
 
 func recordOf(id string) hit {
 	if strings.HasPrefix(id, "P-") {
-		return hit{name: id, about: "plan, of which nothing waits", twin: "fairway plan show " + id, page: func() page { return newPlanPage(id) }}
+		return hit{name: id, about: "plan, of which nothing waits", twin: "fairway plan show " + id,
+			page: func() page { return newPlanPage(id) }}
 	}
-	return hit{name: id, about: "finding, not open", twin: "fairway findings " + id, page: func() page { return newFindingPage(id) }}
+	return hit{name: id, about: "finding, not open", twin: "fairway findings " + id,
+		page: func() page { return newFindingPage(id) }}
 }
 
 // fuzzy says whether name holds the letters of query in this order.
@@ -212,7 +229,8 @@ func fuzzy(name, query string) bool {
 
 func (p *goPage) body(s *State, w, h int) []string {
 	about := max(30, w-62)
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(" "+left("NAME", 18)+left("", about)+left("KEY", 7)+"COMMAND", w))}
+	lines := []string{s.Palette.paint(s.Palette.bold,
+		clip(" "+left("NAME", 18)+left("", about)+left("KEY", 7)+"COMMAND", w))}
 	hits := s.hits(p.query.text)
 	if len(hits) == 0 {
 		return append(lines, " Nothing has these letters in its name; escape goes back.")

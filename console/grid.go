@@ -43,7 +43,8 @@ func (p *overviewPage) grid(s *State, w, h int) []string {
 		out = append(out, p.gridRow(s, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
 	}
 	if n > shown {
-		out = append(out, clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or %s for a table", shown, n, s.key(actTable)), w))
+		out = append(out, clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or %s for a table", shown, n,
+			s.key(actTable)), w))
 	}
 	return out
 }
@@ -148,7 +149,8 @@ func (p *overviewPage) legend(s *State, w int) string {
 	if r.ID != "" {
 		at = "[ ] " + clean(string(r.ID)) + " " + string(s.standing(&r))
 	}
-	text := " . idle  0-9 tenths of " + metrics[s.metric].full + "  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
+	text := " . idle  0-9 tenths of " + metrics[s.metric].full +
+		"  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
 	if w < 110 {
 		text = " . idle 0-9 tenths !suspect xexcluded ddedicated >plan ?stale"
 		at = "[ ] " + clean(string(r.ID))
@@ -170,7 +172,8 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 			sorted = c.title
 		}
 	}
-	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", heading(cols, s.sort)}, s.listLines(cols, lw, h-2, p.listCursor(s))...)
+	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", heading(cols, s.sort)},
+		s.listLines(cols, lw, h-2, p.listCursor(s))...)
 	rightSide := []string{"NEEDS YOU"}
 	all := s.needs()
 	if len(all) == 0 {

@@ -84,8 +84,10 @@ func (p *helpPage) body(s *State, w, h int) []string {
 			}
 		}
 	}
-	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d dedicated, > touched by a waiting plan, ? stale. " +
-		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s (1e6). " +
+	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d " +
+		"dedicated, > touched by a waiting plan, ? stale. " +
+		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s " +
+		"(1e6). " +
 		"A lower-case key never changes the machine, except " + s.keys.name(onPlan, actStop) + ", which stops an apply."
 	lines = append(lines, "")
 	for _, l := range wrap(text, w-2) {

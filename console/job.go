@@ -119,7 +119,8 @@ func (p *jobPage) body(s *State, w, h int) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, clip(fmt.Sprintf(format, args...), w)) }
 	if j.End.IsZero() {
-		add(" NOW       read %s MB/s   write %s MB/s   md ops %s/s", mega(j.ReadBytesPerSec), mega(j.WriteBytesPerSec), count(j.MetaOpsPerSec))
+		add(" NOW       read %s MB/s   write %s MB/s   md ops %s/s", mega(j.ReadBytesPerSec), mega(j.WriteBytesPerSec),
+			count(j.MetaOpsPerSec))
 	}
 	lines = append(lines, p.did(s, w)...)
 	lines = append(lines, p.like(w)...)
@@ -130,7 +131,9 @@ func (p *jobPage) body(s *State, w, h int) []string {
 		said := decisionLines(s, j.Decision, w)
 		if room := max(2, h-len(lines)-roomForWhere); len(said) > room {
 			more := len(said) - room + 1
-			said = append(said[:room-1], clip(fmt.Sprintf("           : %s; a higher terminal or 'fairway job %s' shows all", Counted(more, "more line"), clean(string(j.ID))), w))
+			said = append(said[:room-1],
+				clip(fmt.Sprintf("           : %s; a higher terminal or 'fairway job %s' shows all",
+					Counted(more, "more line"), clean(string(j.ID))), w))
 		}
 		lines = append(lines, said...)
 	}
@@ -195,7 +198,8 @@ func neighbourLines(list []Neighbour, w int) (lines []string) {
 			on += fmt.Sprintf(" and %d more", more)
 		}
 		bytes := n.ReadBytesPerSec + n.WriteBytesPerSec
-		text := strings.TrimSpace(clean(string(n.Job))+" "+clean(n.App)) + fmt.Sprintf(" on %s: %s MB/s", on, mega(&bytes))
+		text := strings.TrimSpace(clean(string(n.Job))+" "+clean(n.App)) + fmt.Sprintf(" on %s: %s MB/s", on,
+			mega(&bytes))
 		if n.Takes != nil {
 			text += ", " + ratio(n.Takes) + " % of the bytes there"
 		}
@@ -234,7 +238,8 @@ func (p *jobPage) soFar(s *State, w int) []string {
 	if f == nil {
 		return labelled("SO FAR", "not known: none of its nodes has been heard yet", w)
 	}
-	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)))
+	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", volume(f.ReadBytes), volume(f.WriteBytes),
+		number(f.MetaOps), orMissing(string(f.Mode)))
 	if late := j.WatchedSince.Sub(j.Start); late > time.Minute {
 		text = "since " + moment(j.WatchedSince, s.Now) + " only: " + text
 	}
@@ -262,9 +267,13 @@ func (p *jobPage) did(s *State, w int) []string {
 	if f.MetaQueue != nil {
 		queue = number(*f.MetaQueue)
 	}
-	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s, %s did I/O for %s; peak %s MB/s, %s MB/s on one node, %s ops/s; md queue %s; "+
-		"%.0f %% of node-seconds reported, by %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps), orMissing(string(f.Mode)), Counted(f.IONodes, "node"),
-		age(time.Duration(f.IOSeconds*float64(time.Second))), mega(&f.PeakBytesPerSec), mega(&f.PeakNodeBytesPerSec), number(f.PeakOpsPerSec), queue, 100*f.Coverage, clean(f.From))
+	text := fmt.Sprintf(
+		"read %s, wrote %s, %s metadata operations; mode %s, %s did I/O for %s; peak %s MB/s, %s MB/s on one node, "+
+			"%s ops/s; md queue %s; "+
+			"%.0f %% of node-seconds reported, by %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps),
+		orMissing(string(f.Mode)), Counted(f.IONodes, "node"),
+		age(time.Duration(f.IOSeconds*float64(time.Second))), mega(&f.PeakBytesPerSec), mega(&f.PeakNodeBytesPerSec),
+		number(f.PeakOpsPerSec), queue, 100*f.Coverage, clean(f.From))
 	lines := labelled("DID", text, w)
 	if len(f.Phases) > 0 {
 		lines = append(lines, phases(f, j.End.Sub(j.Start), "", w))
@@ -354,12 +363,14 @@ func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 	}
 	for i := range d.Interference {
 		n := &d.Interference[i]
-		lines = append(lines, labelled("", fmt.Sprintf("!!  job %s would disturb it: %s", clean(string(n.Job)), clean(strings.Join(n.Why, ", "))), w)...)
+		lines = append(lines, labelled("", fmt.Sprintf("!!  job %s would disturb it: %s", clean(string(n.Job)),
+			clean(strings.Join(n.Why, ", "))), w)...)
 	}
 	if q := a.Prediction; q != nil {
 		text := fmt.Sprintf("from the newest of %s", Counted(q.Depth, "earlier run"))
 		if share, ok := q.Own.Share(); ok {
-			text += fmt.Sprintf("; predictions for it were right %.0f %% of %s", 100*share, Counted(q.Own.Predicted, "time"))
+			text += fmt.Sprintf("; predictions for it were right %.0f %% of %s", 100*share,
+				Counted(q.Own.Predicted, "time"))
 		}
 		lines = append(lines, labelled("", text, w)...)
 	}
@@ -372,12 +383,15 @@ func (p *jobPage) where(s *State, w, h int) []string {
 	if len(on) == 0 {
 		return []string{clip(" No forwarder of its nodes is observed.", w)}
 	}
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(" FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)", w))}
+	lines := []string{s.Palette.paint(s.Palette.bold,
+		clip(" FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)", w))}
 	return append(lines, s.scrolled(len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + left(clean(string(on[i])), 13)
 		if r := s.forwarder(on[i]); r != nil {
-			line += " " + left(string(s.standing(r)), 10) + right(strconv.Itoa(p.job.Forwarders[on[i]]), 7) + right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
-				right(mega(s.value(r, r.WriteBytesPerSec)), 7) + right(count(s.value(r, r.QueueLen)), 7) + right(millis(s.value(r, r.MetaWaitSeconds)), 7)
+			line += " " + left(string(s.standing(r)), 10) + right(strconv.Itoa(p.job.Forwarders[on[i]]), 7) +
+				right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
+				right(mega(s.value(r, r.WriteBytesPerSec)), 7) + right(count(s.value(r, r.QueueLen)), 7) +
+				right(millis(s.value(r, r.MetaWaitSeconds)), 7)
 		}
 		return line
 	})...)

@@ -63,8 +63,9 @@ type Neighbour struct {
 // jobsList lists the running jobs, then those that ended last.
 var jobsList = &listing[JobRow]{
 	page: onJobs, addr: Address{Page: "jobs"}, ask: (*asker).jobs, noun: "job",
-	head:  " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
-	empty: "No job is known. The batch system tells by 'fairway hook dispatch' and 'fairway hook end' in its prolog and epilog.",
+	head: " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
+	empty: "No job is known. The batch system tells by 'fairway hook dispatch' and 'fairway hook end' in its prolog " +
+		"and epilog.",
 	title: func(_ *State, rows []JobRow) string {
 		running := 0
 		for i := range rows {
@@ -83,7 +84,8 @@ var jobsList = &listing[JobRow]{
 		if !r.End.IsZero() {
 			ended, ran = moment(r.End, s.Now), r.End.Sub(r.Start)
 		}
-		return " " + left(clean(string(r.ID)), 10) + " " + left(clean(r.App), 14) + " " + left(clean(r.User), 8) + right(strconv.Itoa(r.NodeCount), 8) +
+		return " " + left(clean(string(r.ID)), 10) + " " + left(clean(r.App), 14) + " " + left(clean(r.User), 8) +
+			right(strconv.Itoa(r.NodeCount), 8) +
 			right(moment(r.Start, s.Now), 14) + right(age(ran), 8) + "  " + ended
 	},
 	open: func(r *JobRow) page { return newJobPage(string(r.ID)) },

@@ -59,7 +59,8 @@ func (j *judging) typed(s *State, _ *asker, ok bool) tea.Cmd {
 	if r.confirm == "" {
 		return r.send(reason)
 	}
-	j.waits = &confirmed{question: question{actApprove, s.Now}, text: r.confirm, send: func() tea.Cmd { return r.send(reason) }}
+	j.waits = &confirmed{question: question{actApprove, s.Now}, text: r.confirm,
+		send: func() tea.Cmd { return r.send(reason) }}
 	j.waits.ask(s)
 	return nil
 }
@@ -175,12 +176,13 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 			return err
 		})
 	case actSilence:
-		j.reason = &reasoned{long: true, what: "Silence " + clean(f.ID) + " for how long, and why", sendLong: func(long time.Duration, why string) tea.Cmd {
-			return ask.judge("silence "+f.ID, func(ctx context.Context) error {
-				_, err := ask.backend.Silence(ctx, f.ID, long, why)
-				return err
-			})
-		}}
+		j.reason = &reasoned{long: true, what: "Silence " + clean(f.ID) + " for how long, and why",
+			sendLong: func(long time.Duration, why string) tea.Cmd {
+				return ask.judge("silence "+f.ID, func(ctx context.Context) error {
+					_, err := ask.backend.Silence(ctx, f.ID, long, why)
+					return err
+				})
+			}}
 		j.reason.text, j.reason.label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
 	case actDismiss:
 		j.askWhy("Why is "+clean(f.ID)+" no fault", func(why string) tea.Cmd {
@@ -217,12 +219,13 @@ func (j *judging) withhold(ask *asker, row *ForwarderRow) {
 		})
 		return
 	}
-	j.askFirst(fmt.Sprintf("Withhold %s from allocation for 4 h", clean(string(fwd))), "No job gets it, nobody is moved.", func(why string) tea.Cmd {
-		return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
-			_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
-			return err
+	j.askFirst(fmt.Sprintf("Withhold %s from allocation for 4 h", clean(string(fwd))),
+		"No job gets it, nobody is moved.", func(why string) tea.Cmd {
+			return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
+				_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
+				return err
+			})
 		})
-	})
 }
 
 // judged is the answer to something said about a finding.

@@ -18,7 +18,8 @@ func TestAForwarderIsWithheldOnItsPage(t *testing.T) {
 	s.press("L", "e")
 	s.sees("Why: withhold fwd000 from allocation for 4 h")
 	s.press("its disk is dying", "enter")
-	s.sees("Withhold fwd000 from allocation for 4 h? No job gets it, nobody is moved. A does it, any other key does not.")
+	s.sees(
+		"Withhold fwd000 from allocation for 4 h? No job gets it, nobody is moved. A does it, any other key does not.")
 	for _, other := range []string{"down", "enter", "a", "2"} { // any other key takes the question back
 		s.press("wait", other, "wait", "A")
 		s.asked()
@@ -56,7 +57,8 @@ func TestFindingsAreJudgedByKeys(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
 	s.press("n")
-	s.sees(" F-0091   fwd003   slow writes   SUSPECT", "next: a acknowledge", "job 88231 waits here for ~12%", "EVIDENCE")
+	s.sees(" F-0091   fwd003   slow writes   SUSPECT", "next: a acknowledge", "job 88231 waits here for ~12%",
+		"EVIDENCE")
 	s.press("a", "x", "planned", "enter")
 	s.sees("(7 of 10 letters)")
 	s.press(" rebuild of its array", "enter")

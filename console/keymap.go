@@ -39,7 +39,8 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 		for i, one := range wishes[name] {
 			var ok bool
 			if keys[i], ok = keyNamed(one); !ok {
-				refuse(name, "%q is no key; a key is one letter or sign, or one of %s, or ctrl+ and a letter", one, strings.Join(slices.Sorted(maps.Keys(namedKeys)), " "))
+				refuse(name, "%q is no key; a key is one letter or sign, or one of %s, or ctrl+ and a letter", one,
+					strings.Join(slices.Sorted(maps.Keys(namedKeys)), " "))
 			}
 			if keys[i] == quitKey && action(name) != actQuit {
 				refuse(name, "ctrl+c always quits and cannot mean anything else")
@@ -52,8 +53,10 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 			refuse(name, "there is no such action; fairway keys lists them")
 			continue
 		}
-		if i := slices.IndexFunc(keys, func(key string) bool { return !capital(key) }); i >= 0 && changesMachine(action(name)) {
-			refuse(name, "%q is no capital letter; %s changes the machine, and no lower-case key ever does", wishes[name][i], name)
+		if i := slices.IndexFunc(keys, func(key string) bool { return !capital(key) }); i >= 0 &&
+			changesMachine(action(name)) {
+			refuse(name, "%q is no capital letter; %s changes the machine, and no lower-case key ever does",
+				wishes[name][i], name)
 		}
 	}
 	bad = append(bad, k.clashes(wishes)...)
@@ -96,8 +99,9 @@ func (k *Keys) clashes(wishes map[string][]string) (bad []error) {
 		if _, wished := wishes[string(x.act)]; !wished {
 			who, other = y, x
 		}
-		bad = append(bad, &KeyError{string(who.act), fmt.Sprintf("%q is bound twice: it also means %s (%s)%s; give one of them another key",
-			key, other.act, other.does, where(x, y))})
+		bad = append(bad, &KeyError{string(who.act),
+			fmt.Sprintf("%q is bound twice: it also means %s (%s)%s; give one of them another key",
+				key, other.act, other.does, where(x, y))})
 	})
 	return bad
 }
@@ -153,10 +157,13 @@ func capital(key string) bool {
 }
 
 // namedKeys are the keys that are no single sign, as people write them, and as bubbletea does.
-var namedKeys = map[string]string{"space": " ", "enter": "enter", "tab": "tab", "shift+tab": "shift+tab", "backspace": "backspace", "esc": "esc", "delete": "delete",
-	"insert": "insert", "up": "up", "down": "down", "left": "left", "right": "right", "home": "home", "end": "end", "page-up": "pgup", "page-down": "pgdown",
+var namedKeys = map[string]string{"space": " ", "enter": "enter", "tab": "tab", "shift+tab": "shift+tab",
+	"backspace": "backspace", "esc": "esc", "delete": "delete",
+	"insert": "insert", "up": "up", "down": "down", "left": "left", "right": "right", "home": "home", "end": "end",
+	"page-up": "pgup", "page-down": "pgdown",
 	"shift+up": "shift+up", "shift+down": "shift+down", "shift+left": "shift+left", "shift+right": "shift+right",
-	"f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4", "f5": "f5", "f6": "f6", "f7": "f7", "f8": "f8", "f9": "f9", "f10": "f10", "f11": "f11", "f12": "f12"}
+	"f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4", "f5": "f5", "f6": "f6", "f7": "f7", "f8": "f8", "f9": "f9",
+	"f10": "f10", "f11": "f11", "f12": "f12"}
 
 // keyNamed is a key as bubbletea names it; false: there is no such key.
 func keyNamed(text string) (string, bool) {
@@ -273,7 +280,8 @@ func (k *Keys) Table() []KeyRow {
 	add := func(table []binding, replay bool) {
 		for i := range table {
 			b := &table[i]
-			row := KeyRow{Action: string(b.act), Does: b.does, Changes: b.changes, Replay: replay, On: slices.Clone(b.on)}
+			row := KeyRow{Action: string(b.act), Does: b.does, Changes: b.changes, Replay: replay,
+				On: slices.Clone(b.on)}
 			for _, key := range b.keys {
 				row.Keys = append(row.Keys, keyName(key))
 			}
@@ -295,7 +303,8 @@ func (k *Keys) Rows() []KeyRow {
 			at := slices.IndexFunc(out, func(r KeyRow) bool { return r.Action == string(b.act) })
 			if at < 0 {
 				at = len(out)
-				out = append(out, KeyRow{Action: string(b.act), Does: b.does, Changes: b.changes, Replay: replay, On: slices.Clone(b.on)})
+				out = append(out, KeyRow{Action: string(b.act), Does: b.does, Changes: b.changes, Replay: replay,
+					On: slices.Clone(b.on)})
 			}
 			r := &out[at]
 			for _, on := range b.on {

@@ -36,7 +36,8 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 		{map[string][]string{"next": {"ctrl+i"}}, "next", `"ctrl+i" is no key`},
 		{map[string][]string{"next": {"ctrl+c"}}, "next", "ctrl+c always quits"},
 		{map[string][]string{"next": {"m"}}, "next", `"m" is bound twice: it also means metric`},
-		{map[string][]string{"why": {"p"}}, "why", `"p" is bound twice: it also means propose (propose another forwarder for the selected client, or for all of a forwarder) on the page forwarder`},
+		{map[string][]string{"why": {"p"}}, "why",
+			`"p" is bound twice: it also means propose (propose another forwarder for the selected client, or for all of a forwarder) on the page forwarder`},
 		{map[string][]string{"next": {"N"}, "copy": {"N"}}, "next", `"N" is bound twice: it also means copy`},
 		{map[string][]string{"propose": {"{"}}, "propose", `"{" is bound twice: it also means minute-back`},
 		{map[string][]string{"faster": {"?"}}, "faster", `"?" is bound twice: it also means help`},
@@ -51,7 +52,8 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 			t.Errorf("%v: %v, want %s: %s", c.wishes, err, c.action, c.says)
 		}
 	}
-	if _, err := console.Remap(map[string][]string{"next": {"m"}, "approve": {"v"}}); strings.Count(err.Error(), "\n") != 1 {
+	if _, err := console.Remap(map[string][]string{"next": {"m"}, "approve": {"v"}}); strings.Count(err.Error(),
+		"\n") != 1 {
 		t.Errorf("not every fault is named: %v", err)
 	}
 }
@@ -71,7 +73,8 @@ func TestTheDefaultKeysAreAWish(t *testing.T) {
 }
 
 func TestRemappedKeysActAndAreShown(t *testing.T) {
-	s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"}, "help": {"f1", "?"}, "go": {"G"}, "metric": {}})
+	s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"},
+		"help": {"f1", "?"}, "go": {"G"}, "metric": {}})
 	s.second()
 	s.sees("f1 ? help", "N next", "colour: occupancy (-)")
 	if strings.Contains(s.screen(), "m metric") || strings.Contains(s.screen(), ": go") {

@@ -29,9 +29,12 @@ var metrics = []metric{
 	{"bw", "bandwidth", "its peak", func(r *ForwarderRow) *float64 {
 		return part(sum(r.ReadBytesPerSec, r.WriteBytesPerSec), r.PeakBytesPerSec)
 	}},
-	{"queue", "queue", fmt.Sprint(fullQueueLen, " waiting"), func(r *ForwarderRow) *float64 { return part(r.QueueLen, fullQueueLen) }},
-	{"mdwait", "metadata wait", fmt.Sprint(fullMetaSeconds*1000, " ms"), func(r *ForwarderRow) *float64 { return part(r.MetaWaitSeconds, fullMetaSeconds) }},
-	{"err", "errors", fmt.Sprint(fullErrorsPerS, " a second"), func(r *ForwarderRow) *float64 { return part(r.ErrorsPerSec, fullErrorsPerS) }},
+	{"queue", "queue", fmt.Sprint(fullQueueLen, " waiting"),
+		func(r *ForwarderRow) *float64 { return part(r.QueueLen, fullQueueLen) }},
+	{"mdwait", "metadata wait", fmt.Sprint(fullMetaSeconds*1000, " ms"),
+		func(r *ForwarderRow) *float64 { return part(r.MetaWaitSeconds, fullMetaSeconds) }},
+	{"err", "errors", fmt.Sprint(fullErrorsPerS, " a second"),
+		func(r *ForwarderRow) *float64 { return part(r.ErrorsPerSec, fullErrorsPerS) }},
 }
 
 func part(v *float64, of float64) *float64 {

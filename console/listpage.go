@@ -91,5 +91,6 @@ func (p *listPage[T]) body(s *State, w, h int) []string {
 		return lines
 	}
 	lines := []string{s.Palette.paint(s.Palette.bold, clip(p.of.head, w))}
-	return append(lines, s.scrolled(len(p.rows), p.cursor, w, h-1, "", func(i int) string { return p.of.line(s, &p.rows[i]) })...)
+	return append(lines, s.scrolled(len(p.rows), p.cursor, w, h-1, "",
+		func(i int) string { return p.of.line(s, &p.rows[i]) })...)
 }

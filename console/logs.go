@@ -52,18 +52,22 @@ const columnRate = "bw"
 
 // factor makes a column of a share in percent.
 func factor(name, title string, width int, v func(*SlowJob) *float64) column[SlowJob] {
-	return column[SlowJob]{name: name, title: title, width: width, number: v, text: func(_ *State, r *SlowJob) string { return ratio(v(r)) }}
+	return column[SlowJob]{name: name, title: title, width: width, number: v,
+		text: func(_ *State, r *SlowJob) string { return ratio(v(r)) }}
 }
 
 // amount makes a column of a number.
 func amount(name, title string, width int, text func(*float64) string, v func(*SlowJob) *float64) column[SlowJob] {
-	return column[SlowJob]{name: name, title: title, width: width, number: v, text: func(_ *State, r *SlowJob) string { return text(v(r)) }}
+	return column[SlowJob]{name: name, title: title, width: width, number: v,
+		text: func(_ *State, r *SlowJob) string { return text(v(r)) }}
 }
 
 var slowColumns = []column[SlowJob]{
 	{name: "job", title: "JOB", width: 11, text: func(_ *State, r *SlowJob) string { return clean(string(r.Job)) }},
 	{name: "app", title: "APP", width: 14, text: func(_ *State, r *SlowJob) string { return clean(r.App) }},
-	{name: "procs", title: "PROCS", width: 9, text: func(_ *State, r *SlowJob) string { return strconv.FormatInt(r.Procs, 10) }, number: func(r *SlowJob) *float64 { n := float64(r.Procs); return &n }},
+	{name: "procs", title: "PROCS", width: 9,
+		text:   func(_ *State, r *SlowJob) string { return strconv.FormatInt(r.Procs, 10) },
+		number: func(r *SlowJob) *float64 { n := float64(r.Procs); return &n }},
 	amount(columnRate, "MB/s", 8, mega, func(r *SlowJob) *float64 { return r.BytesPerSec }),
 	amount("bytes", "BYTES", 9, func(v *float64) string {
 		if v == nil {
@@ -85,7 +89,8 @@ func slowColumnsOf(w int) []column[SlowJob] {
 	case w >= 106:
 		return slowColumns
 	case w >= 78:
-		return pickOf(slowColumns, []string{"job", "app", "procs", columnRate, "small", "nonconsec", "collective", "longest_share"})
+		return pickOf(slowColumns, []string{"job", "app", "procs", columnRate, "small", "nonconsec", "collective",
+			"longest_share"})
 	}
 	return pickOf(slowColumns, []string{"job", "app", columnRate, "small", "nonconsec", "collective"})
 }
@@ -98,7 +103,8 @@ func (p *logsPage) address(*State) Address {
 
 func (p *logsPage) refresh(s *State, k *asker) tea.Cmd {
 	op, all := p.op, p.all
-	return p.jobs.refresh(s, k, "low-bandwidth "+op+"s, all "+strconv.FormatBool(all), func(ctx context.Context) ([]SlowJob, error) { return k.backend.SlowJobs(ctx, op, all) })
+	return p.jobs.refresh(s, k, "low-bandwidth "+op+"s, all "+strconv.FormatBool(all),
+		func(ctx context.Context) ([]SlowJob, error) { return k.backend.SlowJobs(ctx, op, all) })
 }
 
 func (p *logsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -161,9 +167,12 @@ func (p *logsPage) body(s *State, w, h int) []string {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.jobs.err.Error()), w)))
 	}
 	if len(rows) == 0 {
-		return append(lines, indent(wrap("No such job. Logs come into the archive by 'fairway import PATH' on the daemon's host; "+s.key(actAll)+" shows all jobs.", max(1, w-2)), w)...)
+		return append(lines,
+			indent(wrap("No such job. Logs come into the archive by 'fairway import PATH' on the daemon's host; "+
+				s.key(actAll)+" shows all jobs.", max(1, w-2)), w)...)
 	}
 	cols := slowColumnsOf(w)
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, p.sort), w)))
-	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string { return " " + cells(s, rows[i], cols) })...)
+	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "",
+		func(i int) string { return " " + cells(s, rows[i], cols) })...)
 }

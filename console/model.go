@@ -100,7 +100,8 @@ type Model struct {
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock,
 // clip puts text on the operator's clipboard.
-func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now func() time.Time, clip func(string)) *Model {
+func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now func() time.Time,
+	clip func(string)) *Model {
 	s := &State{Palette: p, Now: now(), keys: DefaultKeys(), sort: sorting{column: columnOccupancy}}
 	for i, m := range metrics {
 		if m.name == first.Metric {

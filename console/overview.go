@@ -46,7 +46,8 @@ func (p *overviewPage) selected(s *State) topology.ForwarderID { return p.cursor
 func (p *overviewPage) table(s *State) [][]string { return texts(s, columns, s.rows()) }
 
 func (p *overviewPage) address(s *State) Address {
-	a := Address{Page: "overview", Metric: metrics[s.metric].name, Sort: s.sort.String(), Filter: s.filter, Sel: string(p.cursor)}
+	a := Address{Page: "overview", Metric: metrics[s.metric].name, Sort: s.sort.String(), Filter: s.filter,
+		Sel: string(p.cursor)}
 	if p.asTable {
 		a.View = "table"
 	}
@@ -139,7 +140,8 @@ func (p *overviewPage) move(s *State, a action) {
 		for _, r := range s.Shown.Forwarders {
 			ids = append(ids, r.ID)
 		}
-		steps = map[action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow, actPageDown: 5 * p.perRow}
+		steps = map[action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow,
+			actPageDown: 5 * p.perRow}
 	}
 	if len(ids) == 0 || steps[a] == 0 {
 		return
@@ -169,7 +171,8 @@ func (p *overviewPage) title(s *State, w int) string {
 	if o.User != "" {
 		title += "   " + clean(o.User) + " (" + clean(o.Role) + ")"
 	}
-	return title + fmt.Sprintf("   findings %d   plans waiting %d   %s help", len(openFindings(o.Findings)), len(o.Waiting), s.key(actHelp))
+	return title + fmt.Sprintf("   findings %d   plans waiting %d   %s help", len(openFindings(o.Findings)),
+		len(o.Waiting), s.key(actHelp))
 }
 
 func (p *overviewPage) body(s *State, w, h int) []string {
@@ -177,7 +180,11 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 		return append([]string{""}, indent(wrap(s.adviceFor(s.Lost), max(1, w-2)), w)...)
 	}
 	if s.Received.IsZero() && s.Lost != nil {
-		return append([]string{""}, indent(wrap("Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or FAIRWAY_ADDR.", max(1, w-2)), w)...)
+		return append([]string{""},
+			indent(
+				wrap(
+					"Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or "+
+						"FAIRWAY_ADDR.", max(1, w-2)), w)...)
 	}
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
@@ -186,7 +193,8 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 	p.small = w < gridWidth || screen < gridHeight
 	lines := []string{clip(s.summary(w), w)}
 	if p.small {
-		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, screen, gridWidth, gridHeight), w))
+		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, screen, gridWidth,
+			gridHeight), w))
 	}
 	if p.asTable || p.small {
 		cols := tableColumns(w)
@@ -228,7 +236,8 @@ func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
 // summary counts the layer in one line.
 func (s *State) summary(w int) string {
 	if s.stale() {
-		return fmt.Sprintf(" %s, nothing newer is known of them | colour: %s (%s)", Counted(len(s.Shown.Forwarders), "forwarder"), metrics[s.metric].title, s.key(actMetric))
+		return fmt.Sprintf(" %s, nothing newer is known of them | colour: %s (%s)",
+			Counted(len(s.Shown.Forwarders), "forwarder"), metrics[s.metric].title, s.key(actMetric))
 	}
 	n := map[remap.ForwarderState]int{}
 	var moved, peak float64
@@ -243,15 +252,19 @@ func (s *State) summary(w int) string {
 	rate := bandwidth(moved, peak)
 	m := metrics[s.metric].title
 	if w < 110 {
-		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d? | %s | %s", len(s.Shown.Forwarders), n[remap.ForwarderOK]+n[remap.ForwarderDedicated],
-			n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale], rate, m)
+		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d? | %s | %s", len(s.Shown.Forwarders),
+			n[remap.ForwarderOK]+n[remap.ForwarderDedicated],
+			n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale],
+			rate, m)
 	}
 	jobs := ""
 	if s.Shown.Jobs != nil {
 		jobs = Counted(*s.Shown.Jobs, "job") + " | "
 	}
-	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)", Counted(len(s.Shown.Forwarders), "forwarder"),
-		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.key(actMetric))
+	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)",
+		Counted(len(s.Shown.Forwarders), "forwarder"),
+		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect],
+		n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.key(actMetric))
 }
 
 // bandwidth is what moves now, of the layer's peak where that is known, in the unit that fits.
@@ -281,7 +294,8 @@ func (s *State) needs() []need {
 		}
 		out = append(out, need{
 			id: clean(f.ID), what: subject(f.Node) + " " + findingTitle(&f),
-			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.asOf().Sub(f.Since)), stateWords(&f)),
+			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.asOf().Sub(f.Since)),
+				stateWords(&f)),
 			page: func() page { return newFindingPage(f.ID) },
 		})
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // xterm16 are xterm's own first sixteen colours, those that a level uses.
-var xterm16 = map[int][3]uint8{30: {0, 0, 0}, 97: {255, 255, 255}, 44: {0, 0, 238}, 46: {0, 205, 205}, 47: {229, 229, 229}, 103: {255, 255, 0}}
+var xterm16 = map[int][3]uint8{30: {0, 0, 0}, 97: {255, 255, 255}, 44: {0, 0, 238}, 46: {0, 205, 205},
+	47: {229, 229, 229}, 103: {255, 255, 0}}
 
 // xterm256 is one of the 256 colours: a cube of 6x6x6 behind the sixteen, then greys.
 func xterm256(n int) [3]uint8 {
@@ -50,7 +51,8 @@ func contrast(a, b [3]uint8) float64 {
 // light and dark terminals show the same, if each digit can be read on its step (WCAG 2.1, 1.4.3: 4.5).
 func TestEveryDigitCanBeReadOnItsColour(t *testing.T) {
 	look := regexp.MustCompile(`^\x1b\[0;(\d+);(?:(4\d|10\d)|48;5;(\d+)|48;2;(\d+);(\d+);(\d+))m$`)
-	for name, c := range map[string]Colors{"16 colours": Colors16, "256 colours": Colors256, "true colours": TrueColor} {
+	for name, c := range map[string]Colors{"16 colours": Colors16, "256 colours": Colors256,
+		"true colours": TrueColor} {
 		p := NewPalette(c)
 		for i, seq := range p.level {
 			m := look.FindStringSubmatch(seq)
@@ -70,7 +72,8 @@ func TestEveryDigitCanBeReadOnItsColour(t *testing.T) {
 		}
 		for what, seq := range map[string]string{"bold": p.bold, "dim": p.dim, "reverse": p.reverse, "bad": p.bad} {
 			if regexp.MustCompile(`[\[;](3\d|4\d|9\d|10\d)`).MatchString(seq) {
-				t.Errorf("%s: %s has a colour, %q, that nobody has looked at on a light ground", name, what, fmt.Sprintf("%q", seq))
+				t.Errorf("%s: %s has a colour, %q, that nobody has looked at on a light ground", name, what,
+					fmt.Sprintf("%q", seq))
 			}
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // newScriptAt is an operator who opens an address.
 func newScriptAt(t *testing.T, a console.Address) *script {
 	s := newScript(t, 240, 120, 36)
-	s.model = console.NewModel(t.Context(), s.fake, a, console.NewPalette(console.NoAttributes), func() time.Time { return s.now }, func(text string) { s.copied = text })
+	s.model = console.NewModel(t.Context(), s.fake, a, console.NewPalette(console.NoAttributes),
+		func() time.Time { return s.now }, func(text string) { s.copied = text })
 	s.send(tea.WindowSizeMsg{Width: 120, Height: 36})
 	return s
 }

@@ -58,7 +58,8 @@ func (p *patternPage) refresh(s *State, k *asker) tea.Cmd {
 		return nil // it depends on nothing but the question
 	}
 	set := p.set
-	return p.pattern.refresh(s, k, p.call(), func(ctx context.Context) (PatternView, error) { return k.backend.Pattern(ctx, set) })
+	return p.pattern.refresh(s, k, p.call(),
+		func(ctx context.Context) (PatternView, error) { return k.backend.Pattern(ctx, set) })
 }
 
 func (p *patternPage) call() string { return "pattern of " + p.set }
@@ -106,9 +107,11 @@ func (p *patternPage) body(s *State, w, h int) []string {
 		clip(fmt.Sprintf(" a pattern of %.0f s, repeated; nothing is changed anywhere", v.T), w),
 		s.Palette.paint(s.Palette.bold, clip(" "+left("", 34)+right("SYSEFFICIENCY %", 16)+right("DILATION", 10), w)),
 		clip(" "+left("with the pattern", 34)+right(ratio(&v.SysEfficiency), 16)+right(number(v.Dilation), 10), w),
-		clip(" "+left("bandwidth shared fairly, no plan", 34)+right(ratio(&v.Unplanned.SysEfficiency), 16)+right(number(v.Unplanned.Dilation), 10), w),
+		clip(" "+left("bandwidth shared fairly, no plan", 34)+right(ratio(&v.Unplanned.SysEfficiency), 16)+
+			right(number(v.Unplanned.Dilation), 10), w),
 	}
-	bound := fmt.Sprintf("no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end", ratio(&v.KnapsackBound), ratio(&v.UpperBound))
+	bound := fmt.Sprintf("no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end",
+		ratio(&v.KnapsackBound), ratio(&v.UpperBound))
 	lines = append(append(lines, indent(wrap(bound, max(1, w-2)), w)...), "")
 	return scroll(append(lines, p.gantt(s, w)...), &p.top, h)
 }
@@ -133,7 +136,8 @@ func (p *patternPage) gantt(s *State, w int) []string {
 			used[c] += bw
 		}
 		app := &v.Set.Apps[i]
-		rows[i] = " " + left(clean(a.Name), widest) + " |" + s.tenths(io, min(app.Procs*v.Set.Link, v.Set.Bandwidth), computing(a.Instances, app.Work, v.T, columns)) + "|"
+		rows[i] = " " + left(clean(a.Name), widest) + " |" + s.tenths(io, min(app.Procs*v.Set.Link, v.Set.Bandwidth),
+			computing(a.Instances, app.Work, v.T, columns)) + "|"
 	}
 	var lines []string
 	for r := curveRows; r > 0; r-- {
@@ -153,7 +157,8 @@ func (p *patternPage) gantt(s *State, w int) []string {
 		lines = append(lines, clip(l, w))
 	}
 	axis := " " + left("", widest) + "  " + ends("0 s", fmt.Sprintf("%.0f s", v.T), columns)
-	return append(lines, clip(axis, w), "", clip(" 0-9 tenths of what an application can use   - it computes   # all together", w))
+	return append(lines, clip(axis, w), "",
+		clip(" 0-9 tenths of what an application can use   - it computes   # all together", w))
 }
 
 // tenths draws bandwidths as the grid does levels, and a computation where there is none.

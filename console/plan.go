@@ -217,7 +217,8 @@ func (p *planPage) refuses(s *State, a action) string {
 	case !p.have:
 		return "the plan is not on screen yet"
 	case a == actRollBack:
-		if !slices.Contains([]remap.PlanState{remap.Approved, remap.Applying, remap.Applied, remap.Verified, remap.Partial, remap.Failed}, st) {
+		if !slices.Contains([]remap.PlanState{remap.Approved, remap.Applying, remap.Applied, remap.Verified,
+			remap.Partial, remap.Failed}, st) {
 			return fmt.Sprintf("it is %s; there is nothing to roll back", words(st))
 		}
 		return ""
@@ -254,7 +255,8 @@ func (p *planPage) title(s *State, w int) string {
 		return " " + clean(p.id)
 	}
 	v := &p.plan
-	title, by := " "+clean(v.ID)+"  "+strings.ToUpper(words(v.State)), "  proposed by "+clean(v.Proposer)+" "+clock(v.Created)
+	title, by := " "+clean(v.ID)+"  "+strings.ToUpper(words(v.State)),
+		"  proposed by "+clean(v.Proposer)+" "+clock(v.Created)
 	if v.State != remap.Proposed {
 		return title + by
 	}
@@ -407,9 +409,11 @@ func (p *planPage) progress(s *State, w int) []string {
 	case remap.Verified:
 		lines = append(lines, fmt.Sprintf(" verified %d of %d at %s", verified, n, clock(v.Changed)))
 	case remap.Applied:
-		lines = append(lines, fmt.Sprintf(" applied %d of %d; verified %d: waiting until the new mapping is observed", ok, n, verified))
+		lines = append(lines, fmt.Sprintf(" applied %d of %d; verified %d: waiting until the new mapping is observed",
+			ok, n, verified))
 	default:
-		lines = append(lines, fmt.Sprintf(" %s %d/%d  ok %d  retry %d  failed %d  verified %d  %s", words(v.State), ok+failed, n, ok, retry, failed, verified,
+		lines = append(lines, fmt.Sprintf(" %s %d/%d  ok %d  retry %d  failed %d  verified %d  %s", words(v.State),
+			ok+failed, n, ok, retry, failed, verified,
 			bar(float64(ok+failed)/float64(max(1, n)), 20)))
 	}
 	lines[1] = s.Palette.paint(s.Palette.bold, clip(lines[1], w))
@@ -420,7 +424,8 @@ func (p *planPage) progress(s *State, w int) []string {
 	}
 	for _, r := range results {
 		if !r.OK {
-			lines = append(lines, clip(fmt.Sprintf("   %s failed after %s: %s", clean(string(r.Node)), tried(r.Tries), clean(r.Error)), w))
+			lines = append(lines, clip(fmt.Sprintf("   %s failed after %s: %s", clean(string(r.Node)), tried(r.Tries),
+				clean(r.Error)), w))
 		}
 	}
 	return lines
@@ -439,14 +444,17 @@ func (p *planPage) buttons(s *State, w int) []string {
 		}
 		lines := []string{rule(w), " " + pal.paint(pal.reverse, "[ Close ]") + clip(can, w-11)}
 		if p.refuses(s, actRollBack) == "" {
-			lines = slices.Insert(lines, 1, p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.key(actPanel)), w))
+			lines = slices.Insert(lines, 1,
+				p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.key(actPanel)), w))
 		}
 		return lines
 	}
 	return []string{
 		rule(w),
-		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", reasonLetters, s.key(actPanel)), w),
-		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.key(actApprove)+" approve (shift)     "+s.key(actReject)+" reject", w-11),
+		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", reasonLetters,
+			s.key(actPanel)), w),
+		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.key(actApprove)+" approve (shift)     "+
+			s.key(actReject)+" reject", w-11),
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 
 func TestAPlanSaysWhatItShouldBringAndWhatItBrought(t *testing.T) {
 	s := atPlan(t)
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) { p.Expected = "I/O time ~0.20x: at least 5.3 s instead of 26 s" })
+	s.fake.ChangePlan("P-000001",
+		func(p *console.PlanView) { p.Expected = "I/O time ~0.20x: at least 5.3 s instead of 26 s" })
 	s.second()
 	s.press("backspace", "enter")
 	s.sees("EXPECTED  I/O time ~0.20x")

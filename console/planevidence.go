@@ -21,7 +21,8 @@ func (p *planPage) evidenceLines(s *State, w int) []string {
 	if len(p.plan.Approvals) > 0 {
 		when = "last approved"
 	}
-	lines := labelled("EVIDENCE", fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle", moment(f.At, s.Now), when, Counted(f.Healthy, "forwarder"), f.Idle), w)
+	lines := labelled("EVIDENCE", fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
+		moment(f.At, s.Now), when, Counted(f.Healthy, "forwarder"), f.Idle), w)
 	head := " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW        READ  WRITE   OCC%     CN"
 	wide := w >= len(head)
 	if !wide {
@@ -38,12 +39,14 @@ func (p *planPage) evidenceLines(s *State, w int) []string {
 			continue
 		}
 		found = true
-		lines = append(lines, labelled(clean(one.ID), subject(one.Node)+" "+s.stateOf(&one)+": "+clean(one.Sentence), w)...)
+		lines = append(lines, labelled(clean(one.ID), subject(one.Node)+" "+s.stateOf(&one)+": "+clean(one.Sentence),
+			w)...)
 	}
 	if !found {
 		lines = append(lines, labelled("FINDINGS", "none is open about these forwarders now", w)...)
 	}
-	return append(lines, clip(" Rates in MB/s, occupancy of the hour before. "+s.key(actEvidence)+" goes back to the plan.", w))
+	return append(lines, clip(" Rates in MB/s, occupancy of the hour before. "+s.key(actEvidence)+
+		" goes back to the plan.", w))
 }
 
 // thenAndNow is one touched forwarder.
@@ -55,7 +58,8 @@ func (p *planPage) thenAndNow(s *State, id topology.ForwarderID, then remap.Froz
 	if then.Load.PeakBytesPerSec == 0 { // without a peak no second counts as occupied
 		occupancy = nil
 	}
-	line := " " + left(clean(string(id)), 13) + " " + left(clean(string(then.State)), 9) + right(mega(read), 6) + right(mega(write), 7) + right(ratio(occupancy), 7) + right(strconv.Itoa(then.Clients), 7)
+	line := " " + left(clean(string(id)), 13) + " " + left(clean(string(then.State)), 9) + right(mega(read), 6) +
+		right(mega(write), 7) + right(ratio(occupancy), 7) + right(strconv.Itoa(then.Clients), 7)
 	now := s.forwarder(id)
 	if now == nil {
 		return line + "   gone from the machine"
@@ -64,6 +68,7 @@ func (p *planPage) thenAndNow(s *State, id topology.ForwarderID, then remap.Froz
 	if !wide {
 		return line
 	}
-	return line + right(mega(s.value(now, now.ReadBytesPerSec)), 6) + right(mega(s.value(now, now.WriteBytesPerSec)), 7) +
+	return line + right(mega(s.value(now, now.ReadBytesPerSec)), 6) + right(mega(s.value(now, now.WriteBytesPerSec)),
+		7) +
 		right(ratio(s.value(now, now.Occupancy)), 7) + right(strconv.Itoa(now.Clients), 7)
 }

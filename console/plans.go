@@ -19,7 +19,8 @@ var plansList = &listing[PlanRow]{
 		if r.State == remap.Proposed {
 			expires = age(r.Expires.Sub(s.Now))
 		}
-		return " " + left(clean(r.ID), 12) + " " + left(clean(words(r.State)), 13) + right(age(s.Now.Sub(r.Created)), 5) + right(expires, 9) + "   " + clean(r.Title)
+		return " " + left(clean(r.ID), 12) + " " + left(clean(words(r.State)), 13) + right(age(s.Now.Sub(r.Created)),
+			5) + right(expires, 9) + "   " + clean(r.Title)
 	},
 	open: func(r *PlanRow) page { return newPlanPage(r.ID) },
 }

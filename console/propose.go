@@ -123,7 +123,8 @@ func (p *proposePage) targets(s *State) []*ForwarderRow {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *ForwarderRow) int {
-		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(shareOfPeak(a), shareOfPeak(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(shareOfPeak(a), shareOfPeak(b)),
+			cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range out {
 		if !slices.Contains(p.order, r.ID) {
@@ -160,7 +161,8 @@ func (p *proposePage) title(*State, int) string {
 func (p *proposePage) body(s *State, w, h int) []string {
 	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from))) // one is named below
 	if p.job != "" {
-		what = fmt.Sprintf(" %d compute nodes of job %s leave %s", len(p.nodes), clean(string(p.job)), clean(string(p.from)))
+		what = fmt.Sprintf(" %d compute nodes of job %s leave %s", len(p.nodes), clean(string(p.job)),
+			clean(string(p.from)))
 	}
 	switch {
 	case p.err != nil:
@@ -174,7 +176,8 @@ func (p *proposePage) body(s *State, w, h int) []string {
 	if p.force {
 		mode = "FORCED: operations under way are cut off and repeated; for a dead or hung forwarder"
 	}
-	lines := []string{clip(what+"; "+mode+" (f).", w), clip(" Choose where to. Nothing moves before the plan is approved.", w), ""}
+	lines := []string{clip(what+"; "+mode+" (f).", w),
+		clip(" Choose where to. Nothing moves before the plan is approved.", w), ""}
 	targets := p.targets(s)
 	if len(targets) == 0 {
 		return append(lines, clip(" No healthy forwarder is left to go to.", w))
@@ -185,5 +188,6 @@ func (p *proposePage) body(s *State, w, h int) []string {
 	}
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, sorting{}), w)))
 	at := max(0, slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor }))
-	return append(lines, s.scrolled(len(targets), at, w, h-len(lines), "", func(i int) string { return s.row(targets[i], cols) })...)
+	return append(lines, s.scrolled(len(targets), at, w, h-len(lines), "",
+		func(i int) string { return s.row(targets[i], cols) })...)
 }

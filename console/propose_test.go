@@ -22,10 +22,12 @@ func TestTargetsKeepTheirOrder(t *testing.T) {
 		}
 		return ids
 	}
-	if got := order(row("a", remap.ForwarderOK, 0), row("b", remap.ForwarderOK, 500), row("c", remap.ForwarderIdle, 1)); got != "cb" {
+	if got := order(row("a", remap.ForwarderOK, 0), row("b", remap.ForwarderOK, 500),
+		row("c", remap.ForwarderIdle, 1)); got != "cb" {
 		t.Errorf("first shown as %q, want the least loaded first", got)
 	}
-	if got := order(row("a", remap.ForwarderOK, 0), row("b", remap.ForwarderIdle, 0), row("c", remap.ForwarderOK, 900), row("d", remap.ForwarderIdle, 0)); got != "cbd" {
+	if got := order(row("a", remap.ForwarderOK, 0), row("b", remap.ForwarderIdle, 0), row("c", remap.ForwarderOK, 900),
+		row("d", remap.ForwarderIdle, 0)); got != "cbd" {
 		t.Errorf("after the load changed: %q, want cb with d behind", got)
 	}
 	if got := order(row("c", remap.ForwarderSuspect, 0), row("b", remap.ForwarderOK, 3)); got != "b" {

@@ -39,7 +39,8 @@ var replayTable = []binding{
 	{act: actStepOn, keys: []string{"right"}, show: "right", does: "a second on", hint: ""},
 	{act: actMinuteBack, keys: []string{"shift+left", "{"}, show: "shift-left {", does: "a minute back", hint: "1 min"},
 	{act: actMinuteOn, keys: []string{"shift+right", "}"}, show: "shift-right }", does: "a minute on", hint: ""},
-	{act: actMarkBack, keys: []string{"["}, show: "[", does: "to the mark before: a finding, plan or exclusion that changed", hint: "marks"},
+	{act: actMarkBack, keys: []string{"["}, show: "[",
+		does: "to the mark before: a finding, plan or exclusion that changed", hint: "marks"},
 	{act: actMarkOn, keys: []string{"]"}, show: "]", does: "to the next mark", hint: ""},
 	{act: actFaster, keys: []string{"+", "="}, show: "+", does: "run faster", hint: "speed"},
 	{act: actSlower, keys: []string{"-"}, show: "-", does: "run slower", hint: ""},
@@ -61,7 +62,8 @@ const (
 )
 
 // acts are the actions that a replay refuses: what is shown is not what would be changed.
-var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true, actStop: true, actAck: true, actDismiss: true, actExclude: true, actSilence: true, actCanary: true}
+var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true,
+	actStop: true, actAck: true, actDismiss: true, actExclude: true, actSilence: true, actCanary: true}
 
 // pastMsg is an answer about the past.
 type pastMsg struct {
@@ -185,7 +187,8 @@ func (r *replay) status(live time.Time) string {
 func (s *State) replayHints(w int) string {
 	key := func(a action) string { return s.keys.replayName(a) }
 	if w < 88 {
-		return clip(fmt.Sprintf(" %s 1s  %s 1min  %s marks  %s speed  %s run/stop  %s live  actions off", key(actStepBack), key(actMinuteBack),
+		return clip(fmt.Sprintf(" %s 1s  %s 1min  %s marks  %s speed  %s run/stop  %s live  actions off",
+			key(actStepBack), key(actMinuteBack),
 			key(actMarkBack), key(actFaster), key(actPause), key(actLive)), w)
 	}
 	var items []string

@@ -10,7 +10,8 @@ import (
 
 func TestReplayRunsAtItsSpeedAndNeverAheadOfTheAnswers(t *testing.T) {
 	start := time.Unix(1000, 0)
-	s := &State{newest: Overview{At: start.Add(time.Hour)}, replay: &replay{at: start, speed: 10}, Palette: NewPalette(NoAttributes), pages: []page{&overviewPage{}}}
+	s := &State{newest: Overview{At: start.Add(time.Hour)}, replay: &replay{at: start, speed: 10},
+		Palette: NewPalette(NoAttributes), pages: []page{&overviewPage{}}}
 	ask := &asker{now: time.Now}
 	if s.replayTick(ask) == nil || s.replay.at != start.Add(10*time.Second) {
 		t.Fatalf("after a second it shows %s", s.replay.at)
@@ -29,8 +30,10 @@ func TestReplayRunsAtItsSpeedAndNeverAheadOfTheAnswers(t *testing.T) {
 
 func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	then := time.Unix(10000, 0)
-	s := &State{Now: then.Add(time.Hour), replay: &replay{at: then}, Palette: NewPalette(NoAttributes), pages: []page{&overviewPage{}}}
-	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
+	s := &State{Now: then.Add(time.Hour), replay: &replay{at: then}, Palette: NewPalette(NoAttributes),
+		pages: []page{&overviewPage{}}}
+	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow,
+		State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
 	s.Shown.Waiting = []PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}
 	if got := s.needs(); got[0].tail != "  4m confirmed" || got[1].tail != "waits 1m" {
 		t.Errorf("%q, %q", got[0].tail, got[1].tail)

@@ -33,7 +33,8 @@ func (p *requestsPage) body(s *State, w, h int) []string {
 			result = clean(r.Err.Error())
 		}
 		head := fmt.Sprintf(" %s  %6s  ", clock(r.At), r.Took.Round(time.Millisecond))
-		call := clip(clean(r.Call), max(20, w-len(head)-2-min(len(result), w/3))) // a long question leaves room for its answer
+		// a long question leaves room for its answer
+		call := clip(clean(r.Call), max(20, w-len(head)-2-min(len(result), w/3)))
 		lines = append(lines, clip(head+call+": "+result, w))
 	}
 	return lines

@@ -31,7 +31,8 @@ func Run(ctx context.Context, b Backend, first Address, colors Colors, keys *Key
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
 	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to
 	// draw, which costs more than everything else that the console does; canvas draws when there is.
-	p := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(t.in), tea.WithOutput(t), tea.WithoutSignalHandler(), tea.WithoutRenderer())
+	p := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(t.in), tea.WithOutput(t), tea.WithoutSignalHandler(),
+		tea.WithoutRenderer())
 	c.later = func(d time.Duration) { time.AfterFunc(d, func() { p.Send(paintMsg{}) }) }
 	var others sync.WaitGroup
 	others.Go(func() {

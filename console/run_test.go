@@ -18,7 +18,8 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	if next := string(frame([]string{"b", full}, []string{"a", full}, 10)); next != "\x1b[1;1Hb\x1b[K" {
 		t.Errorf("one changed line is %q", next)
 	}
-	if higher := string(frame([]string{"a", full, ""}, []string{"a", full}, 10)); !strings.HasPrefix(higher, "\x1b[2J") || !strings.Contains(higher, full) {
+	if higher := string(frame([]string{"a", full, ""}, []string{"a", full}, 10)); !strings.HasPrefix(higher,
+		"\x1b[2J") || !strings.Contains(higher, full) {
 		t.Errorf("another height is %q", higher)
 	}
 }

@@ -27,7 +27,8 @@ func TestRunsOnMetadataAreToldInOperations(t *testing.T) {
 		if v.MetaOnly != c.only {
 			t.Errorf("%s: metadata only %v", c.name, v.MetaOnly)
 		}
-		if s := v.MetaOpsPerSec; c.name != "no I/O of others" && (s == nil || s.Min != 100 || s.Max != 300 || *s.This != 300 || s.Below != 1) {
+		if s := v.MetaOpsPerSec; c.name != "no I/O of others" &&
+			(s == nil || s.Min != 100 || s.Max != 300 || *s.This != 300 || s.Below != 1) {
 			t.Errorf("%s: %+v", c.name, s)
 		}
 	}

@@ -19,7 +19,8 @@ const runsRows = 200
 
 // askRuns asks for the runs like a job; several pages show them.
 func askRuns(l *load[JobRuns], s *State, k *asker, id topology.JobID) tea.Cmd {
-	return l.refresh(s, k, "runs like "+string(id), func(ctx context.Context) (JobRuns, error) { return k.backend.JobRuns(ctx, id, runsRows) })
+	return l.refresh(s, k, "runs like "+string(id),
+		func(ctx context.Context) (JobRuns, error) { return k.backend.JobRuns(ctx, id, runsRows) })
 }
 
 // runsPage lists the ended runs that are like a job.
@@ -37,7 +38,8 @@ func newRunsPage(id, sort string) *runsPage {
 }
 
 // numbered makes a column of runs that sorts by a number.
-func numbered(name, title string, width int, text func(s *State, r *RunRow) string, v func(*RunRow) *float64) column[RunRow] {
+func numbered(name, title string, width int, text func(s *State, r *RunRow) string,
+	v func(*RunRow) *float64) column[RunRow] {
 	return column[RunRow]{name: name, title: title, width: width, text: text, number: v}
 }
 
@@ -45,22 +47,32 @@ func pointer(v float64) *float64 { return &v }
 
 var runColumns = []column[RunRow]{
 	{name: "job", title: "JOB", width: 10, text: func(_ *State, r *RunRow) string { return clean(string(r.Job)) }},
-	numbered("started", "STARTED", 14, func(s *State, r *RunRow) string { return moment(r.Start, s.Now) }, func(r *RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
-	numbered("ran", "RAN", 8, func(_ *State, r *RunRow) string { return age(r.End.Sub(r.Start)) }, func(r *RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
-	numbered("read", "READ", 9, func(_ *State, r *RunRow) string { return volume(r.ReadBytes) }, func(r *RunRow) *float64 { return &r.ReadBytes }),
-	numbered("written", "WRITTEN", 9, func(_ *State, r *RunRow) string { return volume(r.WriteBytes) }, func(r *RunRow) *float64 { return &r.WriteBytes }),
-	numbered("io", "I/O TIME", 10, func(_ *State, r *RunRow) string { return seconds(r.IOSeconds) }, func(r *RunRow) *float64 { return &r.IOSeconds }),
-	numbered("bw", "MB/s", 8, func(_ *State, r *RunRow) string { return mega(r.BytesPerSec) }, func(r *RunRow) *float64 { return r.BytesPerSec }),
-	numbered("md", "MD/s", 8, func(_ *State, r *RunRow) string { return count(r.MetaOpsPerSec) }, func(r *RunRow) *float64 { return r.MetaOpsPerSec }),
-	numbered("waited", "WAITED", 13, func(_ *State, r *RunRow) string { return longestWait(r.Waits) }, func(r *RunRow) *float64 {
-		if len(r.Waits) == 0 {
-			return nil
-		}
-		return &r.Waits[0].Share
-	}),
-	{name: "mode", title: " MODE", width: 7, text: func(_ *State, r *RunRow) string { return " " + orMissing(string(r.Mode)) }},
+	numbered("started", "STARTED", 14, func(s *State, r *RunRow) string { return moment(r.Start, s.Now) },
+		func(r *RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
+	numbered("ran", "RAN", 8, func(_ *State, r *RunRow) string { return age(r.End.Sub(r.Start)) },
+		func(r *RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
+	numbered("read", "READ", 9, func(_ *State, r *RunRow) string { return volume(r.ReadBytes) },
+		func(r *RunRow) *float64 { return &r.ReadBytes }),
+	numbered("written", "WRITTEN", 9, func(_ *State, r *RunRow) string { return volume(r.WriteBytes) },
+		func(r *RunRow) *float64 { return &r.WriteBytes }),
+	numbered("io", "I/O TIME", 10, func(_ *State, r *RunRow) string { return seconds(r.IOSeconds) },
+		func(r *RunRow) *float64 { return &r.IOSeconds }),
+	numbered("bw", "MB/s", 8, func(_ *State, r *RunRow) string { return mega(r.BytesPerSec) },
+		func(r *RunRow) *float64 { return r.BytesPerSec }),
+	numbered("md", "MD/s", 8, func(_ *State, r *RunRow) string { return count(r.MetaOpsPerSec) },
+		func(r *RunRow) *float64 { return r.MetaOpsPerSec }),
+	numbered("waited", "WAITED", 13, func(_ *State, r *RunRow) string { return longestWait(r.Waits) },
+		func(r *RunRow) *float64 {
+			if len(r.Waits) == 0 {
+				return nil
+			}
+			return &r.Waits[0].Share
+		}),
+	{name: "mode", title: " MODE", width: 7,
+		text: func(_ *State, r *RunRow) string { return " " + orMissing(string(r.Mode)) }},
 	{name: "remapped", title: "MOVED BY", width: 10, text: func(_ *State, r *RunRow) string { return moved(r) }},
-	{name: "forwarders", title: "FORWARDERS", width: 80, text: func(_ *State, r *RunRow) string { return forwardersText(r.Forwarders) }},
+	{name: "forwarders", title: "FORWARDERS", width: 80,
+		text: func(_ *State, r *RunRow) string { return forwardersText(r.Forwarders) }},
 }
 
 // moved is the plan that moved a run; "no", or missing where nobody knows.
@@ -176,7 +188,8 @@ func (p *runsPage) body(s *State, w, h int) []string {
 	if len(rows) == 0 {
 		return append([]string{""}, indent(wrap(noRunsLike(v), max(1, w-2)), w)...)
 	}
-	head := fmt.Sprintf("%s of %s by %s on %s", Counted(v.All, "ended run"), orMissing(v.App), orMissing(v.User), Counted(v.Nodes, "node"))
+	head := fmt.Sprintf("%s of %s by %s on %s", Counted(v.All, "ended run"), orMissing(v.App), orMissing(v.User),
+		Counted(v.Nodes, "node"))
 	if v.All > len(v.Runs) {
 		head += fmt.Sprintf(", the newest %d of them", len(v.Runs))
 	}
@@ -191,11 +204,14 @@ func (p *runsPage) body(s *State, w, h int) []string {
 	lines = append(lines, comparison(v, w)...)
 	cols := runColumnsOf(w, v.MetaOnly)
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, p.sort), w)))
-	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "", func(i int) string { return " " + cells(s, rows[i], cols) })...)
+	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "",
+		func(i int) string { return " " + cells(s, rows[i], cols) })...)
 }
 
 func noRunsLike(v *JobRuns) string {
-	return fmt.Sprintf("No other ended run of %s by %s on %s is in the history with a profile, so there is nothing to compare with yet. The batch system's hooks tell of runs; 'fairway import' brings older ones from their logs.",
+	return fmt.Sprintf(
+		"No other ended run of %s by %s on %s is in the history with a profile, so there is nothing to compare with "+
+			"yet. The batch system's hooks tell of runs; 'fairway import' brings older ones from their logs.",
 		orMissing(v.App), orMissing(v.User), Counted(v.Nodes, "node"))
 }
 
@@ -220,7 +236,8 @@ func comparison(v *JobRuns, w int) []string {
 	if v.MetaOnly {
 		return append(lines, line("METADATA", v.MetaOpsPerSec, "slower", "faster", number, " ops/s"))
 	}
-	return append(lines, line("BANDWIDTH", v.BytesPerSec, "slower", "faster", func(x float64) string { return mega(&x) }, " MB/s"))
+	return append(lines, line("BANDWIDTH", v.BytesPerSec, "slower", "faster",
+		func(x float64) string { return mega(&x) }, " MB/s"))
 }
 
 // wideComparison is the width from which a comparison has room for all its words.
@@ -235,7 +252,8 @@ func standing(of *Spread, less, more, like string, text func(float64) string, un
 	if of.Above > of.Below {
 		how, than = less, of.Above
 	}
-	return fmt.Sprintf("%s%s: %s than %d of %d%s, median %s", text(*of.This), unit, how, than, of.Runs, like, text(of.Median))
+	return fmt.Sprintf("%s%s: %s than %d of %d%s, median %s", text(*of.This), unit, how, than, of.Runs, like,
+		text(of.Median))
 }
 
 // box draws |--[==|==]--| from the least to the most value in w cells, with o where the job stands.

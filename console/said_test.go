@@ -46,7 +46,8 @@ func TestALongQuestionIsNotCut(t *testing.T) {
 	s := newScript(t, 240, 80, 24)
 	s.second()
 	s.press("enter", "C")
-	if text := strings.Join(strings.Fields(s.screen()), " "); !strings.Contains(text, "C again does it, any other key does not.") {
+	if text := strings.Join(strings.Fields(s.screen()), " "); !strings.Contains(text,
+		"C again does it, any other key does not.") {
 		t.Errorf("the end of the question is missing:\n%s", s.screen())
 	}
 }
@@ -95,7 +96,8 @@ func TestAFindingIsReadToItsEnd(t *testing.T) {
 	s := newScript(t, 240, 80, 24)
 	s.fake.Do(func(o *console.Overview) {
 		for i := range 12 {
-			o.Findings[0].Impact = append(o.Findings[0].Impact, anomaly.Impact{Job: "9" + o.Findings[0].Impact[0].Job, Share: 0.01 * float64(i+1)})
+			o.Findings[0].Impact = append(o.Findings[0].Impact, anomaly.Impact{Job: "9" + o.Findings[0].Impact[0].Job,
+				Share: 0.01 * float64(i+1)})
 		}
 	})
 	s.second()
@@ -132,7 +134,9 @@ func TestTheRequestLogShowsTheAnswer(t *testing.T) {
 // Where the daemon is not, the whole of why and what to do stands on a small terminal.
 func TestALostServerIsExplainedInFull(t *testing.T) {
 	s := newScript(t, 8, 80, 24)
-	s.fake.Lose(fmt.Errorf("%w: fairwayd does not answer: connect: no such file or directory (unix:/run/fairway/fairwayd.sock)", console.ErrUnreachable))
+	s.fake.Lose(
+		fmt.Errorf("%w: fairwayd does not answer: connect: no such file or directory (unix:/run/fairway/fairwayd.sock)",
+			console.ErrUnreachable))
 	s.second()
 	s.sees("fairwayd.sock)", "FAIRWAY_ADDR")
 	s.press("4")

@@ -82,7 +82,8 @@ func (s *script) pass(d time.Duration) {
 
 // press types keys by their names; "wait" lets a second go by, a word is typed letter by letter.
 func (s *script) press(keys ...string) {
-	named := map[string]tea.KeyType{"enter": tea.KeyEnter, "tab": tea.KeyTab, "esc": tea.KeyEsc, "backspace": tea.KeyBackspace, "up": tea.KeyUp,
+	named := map[string]tea.KeyType{"enter": tea.KeyEnter, "tab": tea.KeyTab, "esc": tea.KeyEsc,
+		"backspace": tea.KeyBackspace, "up": tea.KeyUp,
 		"down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "ctrl+c": tea.KeyCtrlC, "ctrl+u": tea.KeyCtrlU}
 	for _, k := range keys {
 		if k == "wait" {
@@ -193,7 +194,8 @@ func TestAChangedPlanIsNotApplied(t *testing.T) {
 		p.Lines[0] = "c1  fwd009 -> fwd200"
 	})
 	s.press("wait", "A")
-	s.sees("PROPOSED", "nothing was applied: the plan changed under you", "- c1  fwd001 -> fwd200", "+ c1  fwd009 -> fwd200")
+	s.sees("PROPOSED", "nothing was applied: the plan changed under you", "- c1  fwd001 -> fwd200",
+		"+ c1  fwd009 -> fwd200")
 	s.press("A", "wait", "A") // read again, approved again
 	s.sees("VERIFIED")
 }
@@ -354,7 +356,8 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (console.Address{Page: "overview", Metric: "bw", View: "table", Sort: "read", Filter: "suspect"}); a != want {
+	if want := (console.Address{Page: "overview", Metric: "bw", View: "table", Sort: "read",
+		Filter: "suspect"}); a != want {
 		t.Errorf("%s is %+v", s.copied, a)
 	}
 	s.press("enter", "y")
@@ -367,7 +370,8 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	}{
 		{[]string{"7", "w", "a"}, "/logs?all=1&op=read&sort=-bw"},
 		{[]string{"7", "enter"}, "/jobs/88231/why"},
-		{[]string{"d", "m", "e", "servers=6 stripe_size=65536", "enter"}, "/jobs/88231/domains?file=1&servers=6&stripe_size=65536"},
+		{[]string{"d", "m", "e", "servers=6 stripe_size=65536", "enter"},
+			"/jobs/88231/domains?file=1&servers=6&stripe_size=65536"},
 		{[]string{"8", "m"}, "/whatif?policy=job-fair"},
 		{[]string{"1", "enter", "8"}, "/whatif?forwarder=fwd003&policy=size-fair"},
 	} {
@@ -388,7 +392,8 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	if s.press("enter", "down", "y"); !strings.Contains(s.copied, "&sel=fwd") {
 		t.Errorf("a cursor copied %q", s.copied)
 	}
-	for _, bad := range []string{"/overview?at=noon", "/jobs/9/domains?servers=-1", "/jobs/9/domains?file=x", "/jobs/9/else", "/nonsense", "/plans/a/b", "/forwarders", ":%"} {
+	for _, bad := range []string{"/overview?at=noon", "/jobs/9/domains?servers=-1", "/jobs/9/domains?file=x",
+		"/jobs/9/else", "/nonsense", "/plans/a/b", "/forwarders", ":%"} {
 		if _, err := console.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for an address", bad)
 		}
@@ -437,7 +442,8 @@ func TestExportIsATableAndOverwritesNothing(t *testing.T) {
 	const file = "fairway-overview-20261121T120430Z.csv"
 	s.sees("wrote 4 rows to " + file)
 	b, err := os.ReadFile(file)
-	if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 6 || lines[1] != "fwd049,stale,,,,,,,,,16," {
+	if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 6 ||
+		lines[1] != "fwd049,stale,,,,,,,,,16," {
 		t.Errorf("%v %q", err, b)
 	}
 	s.press("E")

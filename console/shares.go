@@ -83,7 +83,8 @@ func (p *sharesPage) address(*State) Address {
 
 func (p *sharesPage) refresh(s *State, k *asker) tea.Cmd {
 	policy := p.policy
-	return p.shares.refresh(s, k, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)), func(ctx context.Context) (SharesView, error) { return k.backend.Shares(ctx, policy, p.forwarder) })
+	return p.shares.refresh(s, k, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
+		func(ctx context.Context) (SharesView, error) { return k.backend.Shares(ctx, policy, p.forwarder) })
 }
 
 func (p *sharesPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -120,7 +121,8 @@ func (p *sharesPage) table(*State) [][]string {
 	}
 	for i := range p.shares.value.Jobs {
 		j := &p.shares.value.Jobs[i]
-		row := []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j), strconv.FormatFloat(j.Share, 'g', -1, 64)}
+		row := []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j),
+			strconv.FormatFloat(j.Share, 'g', -1, 64)}
 		out = append(out, append(row, p.shares.value.parts(j)...))
 	}
 	return out
@@ -167,7 +169,8 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 	return append(lines, s.scrolled(len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
 		j := &v.Jobs[i]
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
-		line := " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) + right(weight(j), 8) + right(fixed(100*j.Share, 1), 9)
+		line := " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) +
+			right(weight(j), 8) + right(fixed(100*j.Share, 1), 9)
 		for _, x := range v.parts(j) {
 			line += right(x, column)
 		}

@@ -23,7 +23,8 @@ type strip struct {
 }
 
 // stripSpans are how much time the line can show: the shortest one that holds the second shown.
-var stripSpans = []time.Duration{15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 31 * 24 * time.Hour}
+var stripSpans = []time.Duration{15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+	31 * 24 * time.Hour}
 
 // stripMarks is how many marks are asked for, and stripRenew how old the line's end may become.
 const (
@@ -169,11 +170,14 @@ func (s *State) banners(w int) (lines []string) {
 	}
 	lines = append(lines, s.replay.line(s.newest.At, w))
 	if !replayed[s.page().name()] {
-		text := fmt.Sprintf(" This page is of now, not of %s: it is not kept. The overview, forwarders, findings and the audit are.", moment(s.replay.at, s.newest.At))
+		text := fmt.Sprintf(
+			" This page is of now, not of %s: it is not kept. The overview, forwarders, findings and the audit are.",
+			moment(s.replay.at, s.newest.At))
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(text, w)))
 	}
 	return lines
 }
 
 // replayed are the pages that show the past in a replay, and those that are of no time.
-var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onCalendar: true, onHelp: true, onRequests: true, "go": true}
+var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onCalendar: true,
+	onHelp: true, onRequests: true, "go": true}

@@ -95,7 +95,8 @@ func TestScreens(t *testing.T) {
 		{"why", []string{"7", "enter"}, nil},
 		{"why-unknown", []string{"7", "down", "enter"}, nil},
 		{"domains", []string{"7", "enter", "d"}, nil},
-		{"domains-given", []string{"2", "enter", "d", "m", "e", "servers=5 aggregators=3", "enter", "down", "down"}, nil},
+		{"domains-given", []string{"2", "enter", "d", "m", "e", "servers=5 aggregators=3", "enter", "down", "down"},
+			nil},
 		{"domains-missing", []string{"2", "enter", "d", "m"}, nil},
 		{"domains-none", []string{"2", "down", "enter", "d"}, nil},
 		{"shares", []string{"8"}, nil},
@@ -117,7 +118,8 @@ func TestScreens(t *testing.T) {
 		{"plan-evidence", []string{"4", "enter", "e"}, nil},
 		{"plan-all", []string{"4", "enter", "d"}, nil},
 		{"plan-approved", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, nil},
-		{"plan-partial", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, func(s *script) { s.fake.Verify = remap.Partial }},
+		{"plan-partial", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"},
+			func(s *script) { s.fake.Verify = remap.Partial }},
 		{"help", []string{"?"}, nil},
 		{"go-action", []string{"4", "enter", ":", "ap"}, nil},
 		{"help-find", []string{"?", "/", "plan"}, nil},
@@ -128,7 +130,8 @@ func TestScreens(t *testing.T) {
 		for _, size := range sizes {
 			t.Run(fmt.Sprintf("%s-%dx%d", sc.name, size.w, size.h), func(t *testing.T) {
 				s := newScript(t, 240, size.w, size.h)
-				s.fake.AddPlan(console.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
+				s.fake.AddPlan(console.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"},
+					"sam")
 				s.second()
 				if sc.do != nil {
 					sc.do(s)
@@ -150,7 +153,8 @@ func nodes(n int) (out []topology.NodeID) {
 // Colours may group cells; they must not carry a fact of their own.
 func TestColorsCarryNoFact(t *testing.T) {
 	plain := ""
-	for _, c := range []console.Colors{console.NoAttributes, console.NoColors, console.Colors16, console.Colors256, console.TrueColor} {
+	for _, c := range []console.Colors{console.NoAttributes, console.NoColors, console.Colors16, console.Colors256,
+		console.TrueColor} {
 		s := newScriptColors(t, 240, 120, 36, c)
 		s.second()
 		text := ansi.Strip(s.view())
@@ -174,7 +178,8 @@ func TestColorsOf(t *testing.T) {
 		want console.Colors
 	}{
 		{"TERM=dumb COLORTERM=truecolor", console.NoAttributes}, {"TERM=xterm-256color NO_COLOR=1", console.NoColors},
-		{"TERM=xterm-256color", console.Colors256}, {"TERM=xterm", console.Colors16}, {"TERM=xterm COLORTERM=truecolor", console.TrueColor},
+		{"TERM=xterm-256color", console.Colors256}, {"TERM=xterm", console.Colors16},
+		{"TERM=xterm COLORTERM=truecolor", console.TrueColor},
 		{"", console.Colors16}, {"TERM=screen", console.Colors256},
 	} {
 		get := func(name string) string {
@@ -197,19 +202,23 @@ func FuzzScreensFit(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
-	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc", "space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "o", "j", "C", "s", "2", "5", "6", "u", "H", "[", "C", "o", "j", "s", "w"}
+	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc",
+		"space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "o", "j", "C", "s", "2",
+		"5", "6", "u", "H", "[", "C", "o", "j", "s", "w"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255
 		s := newScript(t, random.IntN(400), w, h)
 		s.fake.Foreign = text
-		s.fake.AddPlan(console.ManualRemap{Nodes: nodes(random.IntN(200)), To: topology.ForwarderID(text), Reason: text}, text)
+		s.fake.AddPlan(console.ManualRemap{Nodes: nodes(random.IntN(200)), To: topology.ForwarderID(text),
+			Reason: text}, text)
 		s.fake.Do(func(o *console.Overview) {
 			o.Machine, o.User = text, text
 			for i := range o.Forwarders {
 				if random.IntN(9) == 0 {
 					r := &o.Forwarders[i]
-					r.ID, r.TopJob, r.Rack, r.State = topology.ForwarderID(text), topology.JobID(text), text, remap.ForwarderState(text)
+					r.ID, r.TopJob, r.Rack, r.State = topology.ForwarderID(text), topology.JobID(text), text,
+						remap.ForwarderState(text)
 					r.ReadBytesPerSec = nil
 				}
 			}

@@ -24,7 +24,8 @@ func BenchmarkSecond(b *testing.B) {
 		b.Fatal(err)
 	}
 	newModel := func() tea.Model {
-		var m tea.Model = console.NewModel(b.Context(), fake, console.Address{Page: "overview"}, console.NewPalette(console.Colors256), time.Now, func(string) {})
+		var m tea.Model = console.NewModel(b.Context(), fake, console.Address{Page: "overview"},
+			console.NewPalette(console.Colors256), time.Now, func(string) {})
 		m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 		return m
 	}

@@ -50,7 +50,8 @@ func (p *whyPage) address(*State) Address {
 }
 
 func (p *whyPage) refresh(s *State, k *asker) tea.Cmd {
-	return p.cause.refresh(s, k, "why "+string(p.id), func(ctx context.Context) (JobCause, error) { return k.backend.Cause(ctx, p.id) })
+	return p.cause.refresh(s, k, "why "+string(p.id),
+		func(ctx context.Context) (JobCause, error) { return k.backend.Cause(ctx, p.id) })
 }
 
 func (p *whyPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -75,7 +76,8 @@ func (p *whyPage) title(*State, int) string {
 
 func (p *whyPage) body(s *State, w, h int) []string {
 	if !p.cause.have && errors.Is(p.cause.err, ErrNotFound) {
-		text := "No log of this job is in the archive, so what its I/O waited for is not known. 'fairway import PATH' on the daemon's host takes its Darshan logs in; " + s.key(actOpen) + " opens the job."
+		text := "No log of this job is in the archive, so what its I/O waited for is not known. 'fairway import " +
+			"PATH' on the daemon's host takes its Darshan logs in; " + s.key(actOpen) + " opens the job."
 		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
 	}
 	if !p.cause.have {
@@ -92,7 +94,8 @@ func (p *whyPage) body(s *State, w, h int) []string {
 	}
 	for i := range v.Logs {
 		l := &v.Logs[i]
-		head := fmt.Sprintf(" %s  %s  %s, %s long", orMissing(l.App), Counted(l.Procs, "process"), moment(l.Start, s.Now), age(l.End.Sub(l.Start)))
+		head := fmt.Sprintf(" %s  %s  %s, %s long", orMissing(l.App), Counted(l.Procs, "process"),
+			moment(l.Start, s.Now), age(l.End.Sub(l.Start)))
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
 		lines = append(lines, s.direction("reads", l.Read, w)...)
 		lines = append(lines, s.direction("writes", l.Write, w)...)
@@ -132,14 +135,17 @@ func (s *State) direction(op string, a *rootcause.Answer, w int) []string {
 		return append(lines, "")
 	}
 	wide := max(20, w-42)
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" "+left("CRITICAL FILE", wide)+right("FROM s", 10)+right("EXCLUSIVE s", 13)+right("OF I/O TIME", 13), w)))
+	lines = append(lines, s.Palette.paint(s.Palette.bold,
+		clip(" "+left("CRITICAL FILE", wide)+right("FROM s", 10)+right("EXCLUSIVE s", 13)+right("OF I/O TIME", 13), w)))
 	longest := LongestCritical(a.Critical, criticalRows)
 	for _, c := range longest {
 		share := c.Exclusive / a.IOTime
-		lines = append(lines, clip(" "+left(clean(c.Name), wide)+right(number(c.Start), 10)+right(number(c.Exclusive), 13)+right(ratio(&share)+" %", 13), w))
+		lines = append(lines, clip(" "+left(clean(c.Name), wide)+right(number(c.Start), 10)+right(number(c.Exclusive),
+			13)+right(ratio(&share)+" %", 13), w))
 	}
 	if len(longest) < a.CriticalFiles {
-		lines = append(lines, clip(fmt.Sprintf(" : the longest %d of %d critical files", len(longest), a.CriticalFiles), w))
+		lines = append(lines, clip(fmt.Sprintf(" : the longest %d of %d critical files", len(longest), a.CriticalFiles),
+			w))
 	}
 	return append(lines, "")
 }

@@ -93,7 +93,8 @@ func (d *Desk) advance(e *entry, now time.Time) {
 	case Approved:
 		switch {
 		case !now.Before(e.Expires):
-			d.step(e, &Record{At: now, Kind: StepExpire, State: Expired, Error: "it could not start in time after its approval"})
+			d.step(e, &Record{At: now, Kind: StepExpire, State: Expired,
+				Error: "it could not start in time after its approval"})
 		case len(d.runs) < d.set.MaxApplying:
 			if d.step(e, &Record{At: now, Kind: StepStart, State: Applying}) {
 				d.start(e)
@@ -188,7 +189,8 @@ func (d *Desk) finish(ev event) {
 	case e.State == Applying && !r.undo:
 		ok = d.settle(e, r, ev.err, now)
 	case e.State == RollingBack && r.undo && len(e.open()) > 0:
-		ok = d.step(e, &Record{At: now, Kind: StepFinish, State: Partial, Error: d.lacking(e, "not taken back", ev.err)})
+		ok = d.step(e, &Record{At: now, Kind: StepFinish, State: Partial,
+			Error: d.lacking(e, "not taken back", ev.err)})
 	}
 	if ok { // else the next tick begins again, if the journal takes records then
 		d.advance(e, now)

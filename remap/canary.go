@@ -79,7 +79,8 @@ func (d *Desk) BeginCanary(ctx context.Context, by Person, f topology.ForwarderI
 			return err
 		}
 		now := time.Now().UTC()
-		return d.record(&Record{At: now, Kind: StepCanary, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason, Key: a.Key, Body: body,
+		return d.record(&Record{At: now, Kind: StepCanary, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
+			Key: a.Key, Body: body,
 			Canary: &Canary{Forwarder: f, At: now, By: by.Name}})
 	})
 	return again, err
@@ -88,6 +89,7 @@ func (d *Desk) BeginCanary(ctx context.Context, by Person, f topology.ForwarderI
 // EndCanary writes down what came of a canary. Errors are the journal's.
 func (d *Desk) EndCanary(ctx context.Context, by Person, c Canary) error {
 	return d.do(ctx, func() error {
-		return d.record(&Record{At: time.Now().UTC(), Kind: StepCanaryDone, Actor: by.Name, Role: by.Role, Via: by.Via, Canary: &c})
+		return d.record(&Record{At: time.Now().UTC(), Kind: StepCanaryDone, Actor: by.Name, Role: by.Role, Via: by.Via,
+			Canary: &c})
 	})
 }

@@ -184,7 +184,8 @@ func (c *link) next(line []byte) (*Record, error) {
 	}
 	hash := chainHash(c.prev, l.Record)
 	if want := hex.EncodeToString(hash[:]); l.Hash != want {
-		return nil, fmt.Errorf("%w: hash does not follow from the record before (has %.12s, expected %.12s)", ErrDamaged, l.Hash, want)
+		return nil, fmt.Errorf("%w: hash does not follow from the record before (has %.12s, expected %.12s)",
+			ErrDamaged, l.Hash, want)
 	}
 	rec := &Record{}
 	if err := json.Unmarshal(l.Record, rec); err != nil {

@@ -67,7 +67,8 @@ func TestATornLastBatchIsCutOffWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := bytes.Count(whole[:start], []byte("\n"))
-		if sum, err := VerifyJournal(path); err != nil || sum.TornBytes != int64(len(b)-start) || (sum.Torn == "") != (len(b) == start) {
+		if sum, err := VerifyJournal(path); err != nil || sum.TornBytes != int64(len(b)-start) ||
+			(sum.Torn == "") != (len(b) == start) {
 			t.Fatalf("seed %d: verify says %+v, %v", seed, sum, err)
 		}
 		n := 0
@@ -118,7 +119,8 @@ func TestDamageBeforeTheLastBatchRefusesToStart(t *testing.T) {
 		_, _, err := OpenJournal(path, func(*Record) error { return nil })
 		wantErr(t, err, ErrDamaged, path)
 		var named int
-		if _, e := fmt.Sscanf(strings.TrimPrefix(err.Error(), path+": record "), "%d", &named); e != nil || named < first || named > first+3 {
+		if _, e := fmt.Sscanf(strings.TrimPrefix(err.Error(), path+": record "), "%d", &named); e != nil ||
+			named < first || named > first+3 {
 			t.Fatalf("seed %d: batch of record %d is damaged; %v", seed, first, err)
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {

@@ -30,7 +30,8 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 	if err != nil {
 		return Plan{}, err
 	}
-	body := digest("propose", Request{Job: r.Job, App: r.App, User: r.User, Moves: r.Moves, Reason: r.Reason, Force: r.Force, Dedicated: r.Dedicated})
+	body := digest("propose", Request{Job: r.Job, App: r.App, User: r.User, Moves: r.Moves, Reason: r.Reason,
+		Force: r.Force, Dedicated: r.Dedicated})
 	err = d.do(ctx, func() error {
 		id, again, err := d.book.used(by, r.Key, body)
 		if err == nil && !again {
@@ -38,8 +39,9 @@ func (d *Desk) Propose(ctx context.Context, by Person, r Request) (p Plan, err e
 			id = d.book.nextID()
 			err = d.record(&Record{At: now, Kind: StepPropose, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via,
 				Reason: r.Reason, Key: r.Key, Body: body, Proposed: &Plan{
-					ID: id, Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves, Reason: r.Reason, Proposer: by.Name,
-					Created: now, Expires: now.Add(d.set.ProposalTTL), State: Proposed, Changed: now,
+					ID: id, Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves, Reason: r.Reason,
+					Proposer: by.Name,
+					Created:  now, Expires: now.Add(d.set.ProposalTTL), State: Proposed, Changed: now,
 					Force: r.Force, Dedicated: r.Dedicated, Ledger: r.Ledger, Frozen: s.freeze(moves),
 				}})
 		}
@@ -75,7 +77,8 @@ func checkRequest(r Request, s *Situation) ([]Move, error) {
 		case seen[m.Node]:
 			return nil, fmt.Errorf("%w: %q is moved twice", ErrInvalid, m.Node)
 		case m.From != "" && m.From != s.Observed[m.Node]:
-			return nil, fmt.Errorf("%w: %q is on %s, not on %s", ErrInvalid, m.Node, orUnknown(s.Observed[m.Node]), m.From)
+			return nil, fmt.Errorf("%w: %q is on %s, not on %s", ErrInvalid, m.Node, orUnknown(s.Observed[m.Node]),
+				m.From)
 		}
 		seen[m.Node] = true
 		moves[i].From = s.Observed[m.Node]
@@ -195,7 +198,8 @@ func (d *Desk) Approve(ctx context.Context, by Person, id string, a Answer) (Pla
 	frozen := d.situation().freeze(v.Plan.Moves)
 	return d.act(ctx, by, "approve", id, a, func(e *entry, now time.Time) (*Record, error) {
 		if e.State != Proposed || !now.Before(e.Expires) {
-			return nil, fmt.Errorf("plan %s: %w: it is %s, and expires %s", id, ErrState, e.State, e.Expires.Format(time.TimeOnly))
+			return nil, fmt.Errorf("plan %s: %w: it is %s, and expires %s", id, ErrState, e.State,
+				e.Expires.Format(time.TimeOnly))
 		}
 		if err := d.mayApproveNow(by, e, &v, a.Hash); err != nil {
 			return nil, err
@@ -216,7 +220,8 @@ func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error
 		return fmt.Errorf("plan %s: %w: %s", e.ID, ErrChanged, d.sinceShown(v, hash))
 	}
 	if by.Name == e.Proposer && !d.set.SelfApproval {
-		return fmt.Errorf("plan %s: %w: %s proposed it, somebody else approves it (or set desk.self_approval)", e.ID, ErrNotAllowed, by.Name)
+		return fmt.Errorf("plan %s: %w: %s proposed it, somebody else approves it (or set desk.self_approval)", e.ID,
+			ErrNotAllowed, by.Name)
 	}
 	now := *v
 	now.Plan.Approvals = e.Approvals
@@ -224,7 +229,8 @@ func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error
 		return fmt.Errorf("plan %s: %w: %s", e.ID, ErrState, why)
 	}
 	if by.Via == ViaRule && d.ruledSince(time.Now().Add(-time.Minute)) >= d.set.PlansPerMinute {
-		return fmt.Errorf("plan %s: %w: %d plans a minute are approved by rule (desk.plans_per_minute)", e.ID, ErrState, d.set.PlansPerMinute)
+		return fmt.Errorf("plan %s: %w: %d plans a minute are approved by rule (desk.plans_per_minute)", e.ID, ErrState,
+			d.set.PlansPerMinute)
 	}
 	// A plan approved since the preview was made may have taken a node or a forwarder.
 	for _, c := range checkOthers(v.Plan, d.movingPlans()) {
@@ -239,7 +245,8 @@ func (d *Desk) mayApproveNow(by Person, e *entry, v *Preview, hash string) error
 		}
 	}
 	if left := d.situation().forEverybody(owners, targets); v.Plan.Dedicated && left < d.set.HealthyFloor {
-		return fmt.Errorf("plan %s: %w: %d healthy forwarders would be left for everybody, the floor is %d", e.ID, ErrState, left, d.set.HealthyFloor)
+		return fmt.Errorf("plan %s: %w: %d healthy forwarders would be left for everybody, the floor is %d", e.ID,
+			ErrState, left, d.set.HealthyFloor)
 	}
 	return nil
 }
@@ -370,7 +377,8 @@ func answerDigest(verb, id string, a Answer) string {
 }
 
 // act is the frame of every answer: authority, idempotency, the rule, the record, the effect.
-func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer, rule func(*entry, time.Time) (*Record, error)) (p Plan, err error) {
+func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer,
+	rule func(*entry, time.Time) (*Record, error)) (p Plan, err error) {
 	if err := by.may(Operator, verb); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", id, err)
 	}
@@ -393,7 +401,8 @@ func (d *Desk) act(ctx context.Context, by Person, verb, id string, a Answer, ru
 		if err != nil {
 			return err
 		}
-		r.At, r.Plan, r.Actor, r.Role, r.Via, r.Reason, r.Key, r.Body = now, id, by.Name, by.Role, by.Via, a.Reason, a.Key, body
+		r.At, r.Plan, r.Actor, r.Role, r.Via, r.Reason, r.Key, r.Body = now, id, by.Name, by.Role, by.Via, a.Reason,
+			a.Key, body
 		if err := d.record(r); err != nil {
 			return err
 		}

@@ -189,7 +189,8 @@ func (d *Desk) record(recs ...*Record) error {
 	if err != nil {
 		// What the desk does by itself is tried again twice a second, and said once.
 		if before := d.unrecorded.Swap(&err); before == nil || recs[0].Actor != "" {
-			d.log.Error("a step was not recorded and so not done", "subject", recs[0].Plan, "step", recs[0].Kind, "err", err)
+			d.log.Error("a step was not recorded and so not done", "subject", recs[0].Plan, "step", recs[0].Kind, "err",
+				err)
 		}
 		return err
 	}
@@ -319,8 +320,8 @@ type watchers struct {
 	closed  bool
 }
 
-// Watch returns a channel of the ids of plans that changed, FeedChanged or FindingsChanged. It holds up to buffer ids; what does
-// not fit is dropped and counted, so a slow watcher re-reads Plans now and then. stop ends it; the
+// Watch returns a channel of the ids of plans that changed, FeedChanged or FindingsChanged. It holds up to buffer ids;
+// what does not fit is dropped and counted, so a slow watcher re-reads Plans now and then. stop ends it; the
 // channel is closed then or when the desk closes.
 func (d *Desk) Watch(buffer int) (changed <-chan string, stop func()) {
 	w, c := &d.watch, make(chan string, max(buffer, 1))

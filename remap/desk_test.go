@@ -196,10 +196,13 @@ func TestRefusals(t *testing.T) {
 		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd9")}), ErrInvalid, "fwd9")
 		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "cn1")}), ErrInvalid, "cn1", "forwarding")
 		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0, 0), "fwd1")}), ErrInvalid, "cn0", "twice")
-		wantErr(t, request(olga, Request{Moves: []Move{{Node: "cn0", From: "fwd2", To: "fwd1"}}}), ErrInvalid, "fwd0", "fwd2")
+		wantErr(t, request(olga, Request{Moves: []Move{{Node: "cn0", From: "fwd2", To: "fwd1"}}}), ErrInvalid, "fwd0",
+			"fwd2")
 		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Dedicated: true}), ErrInvalid, "job")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: "bell \a rings"}), ErrInvalid, "control")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: strings.Repeat("x", 2001)}), ErrInvalid, "2001")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: "bell \a rings"}), ErrInvalid,
+			"control")
+		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: strings.Repeat("x", 2001)}),
+			ErrInvalid, "2001")
 
 		_, err := d.Preview(ctx, olga, "P-999999")
 		wantErr(t, err, ErrNotFound, "P-999999")

@@ -95,7 +95,8 @@ func (d *Desk) publishFeed() {
 // Exclude withholds a forwarder from allocation for ttl, or renews its lease. It moves nobody.
 // Errors: ErrNotAllowed, ErrInvalid (forwarder, reason, ttl), ErrState when too few forwarders
 // would be left, ErrConflict.
-func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, ttl time.Duration, a Answer) (Exclusion, error) {
+func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, ttl time.Duration, a Answer) (Exclusion,
+	error) {
 	if err := by.may(Operator, "excluding a forwarder"); err != nil {
 		return Exclusion{}, err
 	}
@@ -148,10 +149,12 @@ func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]E
 		}
 	}
 	if healthy < d.set.HealthyFloor {
-		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", ErrState, f, healthy, d.set.HealthyFloor)
+		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", ErrState, f, healthy,
+			d.set.HealthyFloor)
 	}
 	if n, most := len(out)+1, d.set.mostExcluded(all); n > most {
-		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %d may be (desk.max_excluded is %.0f%%)", ErrState, n, all, most, 100*d.set.MaxExcluded)
+		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %d may be (desk.max_excluded is %.0f%%)",
+			ErrState, n, all, most, 100*d.set.MaxExcluded)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ func TestExclusionsAreLeasedAndKeepTheFloor(t *testing.T) {
 		if id := <-changed; id != FeedChanged {
 			t.Errorf("watchers were told of %q", id)
 		}
-		if _, err := d.Exclude(ctx, olga, "fwd1", time.Hour, Answer{Key: "k", Reason: why}); err != nil || d.Feed().Generation != 1 {
+		if _, err := d.Exclude(ctx, olga, "fwd1", time.Hour, Answer{Key: "k", Reason: why}); err != nil ||
+			d.Feed().Generation != 1 {
 			t.Errorf("the same request again: %v, generation %d", err, d.Feed().Generation)
 		}
 		if _, err := d.Exclude(ctx, sam, "fwd2", 10*time.Hour, Answer{Reason: why}); err != nil {
@@ -46,7 +47,8 @@ func TestExclusionsAreLeasedAndKeepTheFloor(t *testing.T) {
 		d = restart(t, k, m, nil)
 		defer d.Close()
 		f := d.Feed()
-		if f.Generation != 2 || len(f.Exclusions) != 2 || f.Exclusions[0].Forwarder != "fwd1" || !f.ValidUntil.Equal(time.Now().Add(time.Minute)) {
+		if f.Generation != 2 || len(f.Exclusions) != 2 || f.Exclusions[0].Forwarder != "fwd1" ||
+			!f.ValidUntil.Equal(time.Now().Add(time.Minute)) {
 			t.Fatalf("after a restart the feed is %+v", f)
 		}
 		time.Sleep(time.Hour + time.Second)

@@ -22,7 +22,8 @@ func TestAwaitFeed(t *testing.T) {
 			t.Errorf("after %s: %+v, %v", time.Since(begun), f, err)
 		}
 		f, err = d.AwaitFeed(t.Context(), 1)
-		if err != nil || f.Generation != 1 || time.Since(begun) != 37*time.Second || !f.ValidUntil.Equal(time.Now().Add(time.Minute)) {
+		if err != nil || f.Generation != 1 || time.Since(begun) != 37*time.Second ||
+			!f.ValidUntil.Equal(time.Now().Add(time.Minute)) {
 			t.Errorf("without a change, after %s: %+v, %v", time.Since(begun), f, err)
 		}
 		if f, err = d.AwaitFeed(t.Context(), 0); err != nil || time.Since(begun) != 37*time.Second {

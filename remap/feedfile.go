@@ -21,7 +21,8 @@ func (d *Desk) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) 
 		err := writeFeed(path, f)
 		switch {
 		case err != nil && !failing:
-			log.Error("the file of exclusions was not written; its readers fall back when its lease ends", "err", err, "valid_until", f.ValidUntil)
+			log.Error("the file of exclusions was not written; its readers fall back when its lease ends", "err", err,
+				"valid_until", f.ValidUntil)
 		case err == nil && failing:
 			log.Info("the file of exclusions is written again", "file", path)
 		}

@@ -72,7 +72,8 @@ func (d *Desk) FindingsOf(ctx context.Context, node topology.NodeID) (out []anom
 // the person's word; a person needs the role operator and where reasoned a reason. Policies come
 // as a Person with Via ViaPolicy. Errors: ErrNotAllowed, ErrInvalid, ErrConflict, ErrState where
 // one more exclusion would cross the desk's floor, those of make and of the journal.
-func (d *Desk) RecordFindings(ctx context.Context, by Person, a Answer, reasoned bool, body string, make func() ([]anomaly.Change, error)) error {
+func (d *Desk) RecordFindings(ctx context.Context, by Person, a Answer, reasoned bool, body string,
+	make func() ([]anomaly.Change, error)) error {
 	if by.Via != ViaPolicy {
 		if err := by.may(Operator, "judging a finding"); err != nil {
 			return err
@@ -128,7 +129,8 @@ func (d *Desk) stepsOf(changes []anomaly.Change, s *Situation) ([]*Record, error
 			if err := d.mayExclude(f, out, s); err != nil {
 				return nil, err
 			}
-			e = Exclusion{Forwarder: f, Reason: id + ": " + shortenText(c.Finding.Sentence, maxReason), By: anomaly.ByPolicy,
+			e = Exclusion{Forwarder: f, Reason: id + ": " + shortenText(c.Finding.Sentence, maxReason),
+				By:    anomaly.ByPolicy,
 				Since: c.At.UTC(), Until: c.At.UTC().Add(MaxExclusion)}
 			out[f] = e
 			recs = append(recs, &Record{At: e.Since, Kind: StepExclude, Reason: e.Reason, Exclusion: &e})
@@ -169,8 +171,9 @@ func KindWords(k anomaly.Kind) string {
 	words := map[anomaly.Kind]string{
 		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
 		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
-		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow", anomaly.ForwarderSilent: "silent",
-		anomaly.TargetSlow: "slower than its peers",
+		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
+		anomaly.ForwarderSilent: "silent",
+		anomaly.TargetSlow:      "slower than its peers",
 	}
 	if w := words[k]; w != "" {
 		return w

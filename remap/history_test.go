@@ -44,11 +44,13 @@ func longJournal(t testing.TB, rng *rand.Rand, n int) (*Journal, string) {
 func someRecord(rng *rand.Rand, at time.Time, subjects int) *Record {
 	switch i := rng.IntN(subjects); i % 3 {
 	case 0:
-		return &Record{At: at, Kind: StepExclude, Exclusion: &Exclusion{Forwarder: topology.ForwarderID(fmt.Sprintf("fwd%d", i))}}
+		return &Record{At: at, Kind: StepExclude,
+			Exclusion: &Exclusion{Forwarder: topology.ForwarderID(fmt.Sprintf("fwd%d", i))}}
 	case 1:
 		return &Record{At: at, Kind: StepFinding, Plan: fmt.Sprintf("F-%04d", i), Finding: &anomaly.Change{At: at}}
 	default:
-		return &Record{At: at, Kind: StepStop, Plan: fmt.Sprintf("P-%06d", i), Actor: "olga", Reason: "because it is asked for"}
+		return &Record{At: at, Kind: StepStop, Plan: fmt.Sprintf("P-%06d", i), Actor: "olga",
+			Reason: "because it is asked for"}
 	}
 }
 
@@ -91,7 +93,8 @@ func TestHistoryIsWhatTheWholeJournalSays(t *testing.T) {
 			}
 			var want []uint64
 			for _, r := range all {
-				if (w.Subject == "" || w.Subject == r.subject()) && !r.At.Before(w.From) && (w.To.IsZero() || r.At.Before(w.To)) {
+				if (w.Subject == "" || w.Subject == r.subject()) && !r.At.Before(w.From) &&
+					(w.To.IsZero() || r.At.Before(w.To)) {
 					want = append(want, r.Seq)
 				}
 			}
@@ -144,7 +147,8 @@ func TestHistoryBesideAWriter(t *testing.T) {
 		})
 	}
 	for range 100 {
-		if err := j.Append(&Record{Kind: StepStop, Plan: "P-000001"}, &Record{Kind: StepStop, Plan: "P-000002"}); err != nil {
+		if err := j.Append(&Record{Kind: StepStop, Plan: "P-000001"},
+			&Record{Kind: StepStop, Plan: "P-000002"}); err != nil {
 			t.Fatal(err)
 		}
 	}

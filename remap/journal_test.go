@@ -24,7 +24,8 @@ func writeJournal(t testing.TB, n int) (string, [][]byte) {
 	}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i := range n {
-		if err := j.Append(&Record{At: at.Add(time.Duration(i) * time.Second), Kind: StepStop, Plan: "P-000001", Actor: "olga"}); err != nil {
+		if err := j.Append(&Record{At: at.Add(time.Duration(i) * time.Second), Kind: StepStop, Plan: "P-000001",
+			Actor: "olga"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,16 +50,24 @@ func TestDamageIsNamedByRecord(t *testing.T) {
 		damage func(lines [][]byte) [][]byte
 		words  []string
 	}{
-		{"a changed letter", func(l [][]byte) [][]byte { l[2] = bytes.Replace(l[2], []byte("olga"), []byte("anna"), 1); return l }, []string{"record 3", "CRC"}},
+		{"a changed letter", func(l [][]byte) [][]byte {
+			l[2] = bytes.Replace(l[2], []byte("olga"), []byte("anna"),
+				1)
+			return l
+		}, []string{"record 3", "CRC"}},
 		{"a changed letter with its CRC made right", func(l [][]byte) [][]byte {
 			_, line, _ := bytes.Cut(l[2], []byte(`"record":`))
 			body := bytes.Replace(bytes.TrimSuffix(line, []byte("}\n")), []byte("olga"), []byte("anna"), 1)
-			l[2] = []byte(`{"crc":"` + crcText(body) + `","hash":"` + hashText(l[2]) + `","record":` + string(body) + "}\n")
+			l[2] = []byte(`{"crc":"` + crcText(body) + `","hash":"` + hashText(l[2]) + `","record":` + string(body) +
+				"}\n")
 			return l
 		}, []string{"record 3", "hash does not follow"}},
-		{"a removed record", func(l [][]byte) [][]byte { return append(l[:1:1], l[2:]...) }, []string{"record 2", "hash does not follow"}},
-		{"swapped records", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, []string{"record 2", "hash does not follow"}},
-		{"something else", func(l [][]byte) [][]byte { l[3] = []byte("hello\n"); return l }, []string{"record 4", "invalid character"}},
+		{"a removed record", func(l [][]byte) [][]byte { return append(l[:1:1], l[2:]...) },
+			[]string{"record 2", "hash does not follow"}},
+		{"swapped records", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l },
+			[]string{"record 2", "hash does not follow"}},
+		{"something else", func(l [][]byte) [][]byte { l[3] = []byte("hello\n"); return l },
+			[]string{"record 4", "invalid character"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path, lines := writeJournal(t, 5)
@@ -152,7 +161,8 @@ func TestAFullDiskIsSaidAndGoneOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		m, full := newTestMachine(8, 4), &fullDisk{disk: &disk{left: -1, syncs: -1}}
-		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation, Log: slog.New(slog.NewTextHandler(&said, nil))}, newBook(), &Journal{file: full})
+		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation,
+			Log: slog.New(slog.NewTextHandler(&said, nil))}, newBook(), &Journal{file: full})
 		p := propose(t, d, olga, ask(0, ""))
 		set := func(v bool) {
 			if err := d.do(t.Context(), func() error { full.full = v; return nil }); err != nil {
@@ -195,16 +205,19 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		newest, err := d.Plans(t.Context(), 2)
-		if err != nil || len(newest) != 2 || newest[0].ID != "P-000004" || newest[0].Moves != nil || Title(&newest[0]) != "cn3 -> fwd3" {
+		if err != nil || len(newest) != 2 || newest[0].ID != "P-000004" || newest[0].Moves != nil ||
+			Title(&newest[0]) != "cn3 -> fwd3" {
 			t.Errorf("the newest two are %+v, %v", newest, err)
 		}
 		p := wantState(t, d, "P-000004", Expired)
-		if len(p.Moves) != 1 || p.Moves[0] != (Move{node(3), forwarder(1), "fwd3"}) || p.Frozen.Healthy != 4 || Title(&p) != "cn3 -> fwd3" {
+		if len(p.Moves) != 1 || p.Moves[0] != (Move{node(3), forwarder(1), "fwd3"}) || p.Frozen.Healthy != 4 ||
+			Title(&p) != "cn3 -> fwd3" {
 			t.Errorf("the whole of what has ended is %+v", p)
 		}
 		var said strings.Builder
 		d.WriteMetrics(&said)
-		if text := said.String(); !strings.Contains(text, `state="expired"} 3`) || !strings.Contains(text, `state="rejected"} 1`) || strings.Contains(text, "proposed") {
+		if text := said.String(); !strings.Contains(text, `state="expired"} 3`) ||
+			!strings.Contains(text, `state="rejected"} 1`) || strings.Contains(text, "proposed") {
 			t.Errorf("counted are\n%s", text)
 		}
 		if err := d.do(t.Context(), func() error {
@@ -234,13 +247,15 @@ func (h *hungDisk) Sync() error {
 func TestAScrapeDoesNotWaitForAHungDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, hung := newTestMachine(8, 4), &hungDisk{&disk{left: -1, syncs: -1}, make(chan struct{}), make(chan struct{})}
-		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation}, newBook(), &Journal{file: hung})
+		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation}, newBook(),
+			&Journal{file: hung})
 		go func() {
 			<-hung.hangs
 			time.Sleep(90 * time.Second)
 			var said strings.Builder
 			d.WriteMetrics(&said)
-			if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 90\n") || !strings.Contains(text, "fairway_journal_records 0\n") {
+			if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 90\n") ||
+				!strings.Contains(text, "fairway_journal_records 0\n") {
 				t.Errorf("while the disk hangs:\n%s", text)
 			}
 			close(hung.goOn)
@@ -248,7 +263,8 @@ func TestAScrapeDoesNotWaitForAHungDisk(t *testing.T) {
 		propose(t, d, olga, ask(0, ""))
 		var said strings.Builder
 		d.WriteMetrics(&said)
-		if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 0\n") || !strings.Contains(text, "fairway_journal_records 1\n") {
+		if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 0\n") ||
+			!strings.Contains(text, "fairway_journal_records 1\n") {
 			t.Errorf("afterwards:\n%s", text)
 		}
 		if err := d.Close(); err != nil {

@@ -139,7 +139,8 @@ func TestKillAtEveryStep(t *testing.T) {
 			name := fmt.Sprintf("record %d, %d of %d bytes written", i+1, cut, len(line))
 			t.Run(name, func(t *testing.T) { killAt(t, &disk{left: at + cut, syncs: -1}) })
 		}
-		t.Run(fmt.Sprintf("record %d written, not synced", i+1), func(t *testing.T) { killAt(t, &disk{left: -1, syncs: i}) })
+		t.Run(fmt.Sprintf("record %d written, not synced", i+1),
+			func(t *testing.T) { killAt(t, &disk{left: -1, syncs: i}) })
 		at += len(line)
 	}
 }
@@ -183,7 +184,8 @@ func checkLegal(t *testing.T, m *testMachine, p Plan, answered PlanState) {
 	if p.State.moving() || p.State == Applied {
 		t.Errorf("an hour after the restart the plan is still %s", p.State)
 	}
-	want := map[PlanState][]int{Expired: {0}, Proposed: {0}, Verified: {3}, RolledBack: {0}, Partial: {2, 3}, Failed: {0}}[p.State]
+	want := map[PlanState][]int{Expired: {0}, Proposed: {0}, Verified: {3}, RolledBack: {0}, Partial: {2, 3},
+		Failed: {0}}[p.State]
 	if !slices.Contains(want, moved) {
 		t.Errorf("plan is %s (%s) with %d of 3 nodes moved", p.State, p.Error, moved)
 	}

@@ -79,17 +79,20 @@ func (l *Ledger) Expected() string {
 	if p == nil {
 		return "not known: no run like this one was measured"
 	}
-	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes), counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
+	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes),
+		counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
 	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
 		ratio := *l.PlannedIOSeconds / *l.DefaultIOSeconds
 		if ratio > 0.995 && ratio < 1.005 { // as many forwarders as before: others, not more
 			text = "no more bandwidth than by default, but healthy forwarders: " + text
 		} else {
-			text = fmt.Sprintf("I/O time ~%.2fx: at least %s instead of %s by peak bandwidths, for %s", ratio, spell(*l.PlannedIOSeconds), spell(*l.DefaultIOSeconds), text)
+			text = fmt.Sprintf("I/O time ~%.2fx: at least %s instead of %s by peak bandwidths, for %s", ratio,
+				spell(*l.PlannedIOSeconds), spell(*l.DefaultIOSeconds), text)
 		}
 	}
 	if l.Own.Checked > 0 {
-		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right, counted(l.Own.Checked, "time"))
+		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right,
+			counted(l.Own.Checked, "time"))
 	}
 	return text
 }
@@ -100,7 +103,8 @@ func (l *Ledger) Outcome() string {
 		return ""
 	}
 	m := l.Measured
-	text := fmt.Sprintf("I/O time %s for %s, %s/s at its peak", spell(m.IOSeconds), gigabytes(m.VolumeBytes), gigabytes(m.PeakBytesPerSec))
+	text := fmt.Sprintf("I/O time %s for %s, %s/s at its peak", spell(m.IOSeconds), gigabytes(m.VolumeBytes),
+		gigabytes(m.PeakBytesPerSec))
 	if p := l.Predicted; p != nil && p.IOSeconds > 0 && p.VolumeBytes > 0 && m.VolumeBytes > 0 {
 		text += fmt.Sprintf(": %.2fx of the last run's per byte", m.IOSeconds/m.VolumeBytes*p.VolumeBytes/p.IOSeconds)
 	}

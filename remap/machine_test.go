@@ -120,7 +120,8 @@ func (m *testMachine) Restore(ctx context.Context, p Plan, report func(Result)) 
 	return m.each(ctx, p.Moves, func(mv Move) topology.ForwarderID { return mv.From }, report)
 }
 
-func (m *testMachine) each(ctx context.Context, moves []Move, want func(Move) topology.ForwarderID, report func(Result)) error {
+func (m *testMachine) each(ctx context.Context, moves []Move, want func(Move) topology.ForwarderID,
+	report func(Result)) error {
 	for _, mv := range moves {
 		err := m.use(ctx, mv.Node, want(mv))
 		r := Result{Node: mv.Node, OK: err == nil, Tries: 1, At: time.Now()}

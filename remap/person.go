@@ -75,7 +75,8 @@ const (
 
 func checkReason(reason string) error {
 	if n := utf8.RuneCountInString(reason); n < reasonLetters {
-		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n, reasonLetters)
+		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n,
+			reasonLetters)
 	}
 	return checkText(reason)
 }
@@ -85,7 +86,8 @@ func checkText(reason string) error {
 	switch {
 	case len(reason) > maxReason:
 		return fmt.Errorf("%w: reason of %d bytes, at most %d", ErrInvalid, len(reason), maxReason)
-	case !utf8.ValidString(reason) || strings.ContainsFunc(reason, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }):
+	case !utf8.ValidString(reason) || strings.ContainsFunc(reason,
+		func(r rune) bool { return r != '\n' && unicode.IsControl(r) }):
 		return fmt.Errorf("%w: reason %.80q has control characters or is not UTF-8", ErrInvalid, reason)
 	}
 	return nil

@@ -79,7 +79,8 @@ func (v *Preview) seal() {
 		Force, Dedicated bool
 		Checks           []check
 		Needs            int
-	}{ID: v.Plan.ID, Job: v.Plan.Job, Moves: v.Plan.Moves, Force: v.Plan.Force, Dedicated: v.Plan.Dedicated, Needs: v.Needs}
+	}{ID: v.Plan.ID, Job: v.Plan.Job, Moves: v.Plan.Moves, Force: v.Plan.Force, Dedicated: v.Plan.Dedicated,
+		Needs: v.Needs}
 	for _, c := range v.Checks {
 		facts.Checks = append(facts.Checks, check{c.Name, c.Level})
 	}
@@ -115,7 +116,8 @@ func (v *Preview) diff(old *Preview) string {
 	var out []string
 	for i, m := range v.Plan.Moves {
 		if i < len(old.Plan.Moves) && old.Plan.Moves[i] != m {
-			out = append(out, fmt.Sprintf("%s was on %s and is on %s", m.Node, orUnknown(old.Plan.Moves[i].From), orUnknown(m.From)))
+			out = append(out, fmt.Sprintf("%s was on %s and is on %s", m.Node, orUnknown(old.Plan.Moves[i].From),
+				orUnknown(m.From)))
 		}
 		if len(out) == 5 {
 			out = append(out, "and more")
@@ -284,7 +286,8 @@ func checkTargets(targets []topology.ForwarderID, p Plan, s *Situation) []Check 
 	case n == 1:
 		checks = append(checks, Check{Name: "targets", Level: Green, Text: healthy[0] + " is healthy"})
 	case n > 1:
-		checks = append(checks, Check{Name: "targets", Level: Green, Text: fmt.Sprintf("%d targets are healthy: %s", n, shorten(healthy))})
+		checks = append(checks, Check{Name: "targets", Level: Green, Text: fmt.Sprintf("%d targets are healthy: %s", n,
+			shorten(healthy))})
 	}
 	return checks
 }
@@ -311,7 +314,8 @@ func checkAlone(targets []topology.ForwarderID, p Plan, s *Situation) []Check {
 		}
 		for _, n := range j.Nodes {
 			if f := s.Observed[n]; wanted[f] {
-				return []Check{{"alone", Red, fmt.Sprintf("%s serves %s of job %s and cannot be dedicated", f, n, j.ID)}}
+				return []Check{{"alone", Red, fmt.Sprintf("%s serves %s of job %s and cannot be dedicated", f, n,
+					j.ID)}}
 			}
 		}
 	}
@@ -365,7 +369,8 @@ func checkFloor(targets []topology.ForwarderID, p Plan, s *Situation, set Settin
 		now := left
 		left = s.forEverybody(s.Owner, targets)
 		_, idle := s.Healthy()
-		text = fmt.Sprintf("healthy forwarders for everybody %d -> %d (floor %d), idle %d", now, left, set.HealthyFloor, idle)
+		text = fmt.Sprintf("healthy forwarders for everybody %d -> %d (floor %d), idle %d", now, left, set.HealthyFloor,
+			idle)
 	}
 	if left < set.HealthyFloor {
 		return []Check{{"floor", Red, text}}

@@ -57,7 +57,8 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin}, {"feed_lease", s.FeedLease}} {
+	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin},
+		{"feed_lease", s.FeedLease}} {
 		if d.value < time.Second || d.value > 24*time.Hour {
 			return fmt.Errorf("desk.%s = %s: want 1s to 24h", d.name, d.value)
 		}
@@ -65,7 +66,8 @@ func (s Settings) Validate() error {
 	for _, n := range []struct {
 		name       string
 		value, min int
-	}{{"big_plan", s.BigPlan, 1}, {"healthy_floor", s.HealthyFloor, 0}, {"max_applying", s.MaxApplying, 1}, {"plans_per_minute", s.PlansPerMinute, 0}} {
+	}{{"big_plan", s.BigPlan, 1}, {"healthy_floor", s.HealthyFloor, 0}, {"max_applying", s.MaxApplying, 1},
+		{"plans_per_minute", s.PlansPerMinute, 0}} {
 		if n.value < n.min {
 			return fmt.Errorf("desk.%s = %d: want at least %d", n.name, n.value, n.min)
 		}

@@ -52,7 +52,8 @@ type SituationParts struct {
 // BuildSituation makes the one picture that deciders and operators share.
 func BuildSituation(p SituationParts) *Situation {
 	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index, Observed: window.Mapping(p.Routes), Routes: p.Routes,
-		Clients: map[topology.ForwarderID]int{}, Load: p.Load, Findings: p.Findings, Excluded: p.Excluded, Owner: p.Owner, Jobs: p.Jobs}
+		Clients: map[topology.ForwarderID]int{}, Load: p.Load, Findings: p.Findings, Excluded: p.Excluded,
+		Owner: p.Owner, Jobs: p.Jobs}
 	if s.Index == nil {
 		s.Index = topology.NewIndex(p.Machine)
 	}
@@ -142,7 +143,8 @@ type FrozenForwarder struct {
 
 // freeze keeps what the situation says of the forwarders and nodes of moves.
 func (s *Situation) freeze(moves []Move) Frozen {
-	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{}, Generation: map[topology.NodeID]uint64{}}
+	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{},
+		Generation: map[topology.NodeID]uint64{}}
 	f.Healthy, f.Idle = s.Healthy()
 	for _, m := range moves {
 		for _, id := range []topology.ForwarderID{m.From, m.To} {

@@ -87,7 +87,8 @@ func (s *standings) covering(app, user string, now time.Time) (out []Standing) {
 
 // Allow approves, for ttl, every plan that a policy proposes for an application of a user (empty:
 // of all). Guard rails still hold. Errors: ErrNotAllowed, ErrInvalid, ErrConflict.
-func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.Duration, a Answer) (out Standing, err error) {
+func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.Duration, a Answer) (out Standing,
+	err error) {
 	if err := by.may(Operator, "a standing approval"); err != nil {
 		return out, err
 	}
@@ -95,7 +96,8 @@ func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.
 		return out, err
 	}
 	if app == "" || checkText(app+user) != nil {
-		return out, fmt.Errorf("%w: a standing approval for application %q of user %q: an application is needed", ErrInvalid, app, user)
+		return out, fmt.Errorf("%w: a standing approval for application %q of user %q: an application is needed",
+			ErrInvalid, app, user)
 	}
 	if ttl < time.Minute || ttl > MaxStanding {
 		return out, fmt.Errorf("%w: a standing approval for %s: want 1m to %s", ErrInvalid, ttl, MaxStanding)
@@ -106,15 +108,18 @@ func (d *Desk) Allow(ctx context.Context, by Person, app, user string, ttl time.
 		if err == nil && !again {
 			now := time.Now().UTC()
 			id = fmt.Sprintf("S-%04d", d.book.standings.made+1)
-			err = d.record(&Record{At: now, Kind: StepAllow, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
-				Key: a.Key, Body: body, Standing: &Standing{ID: id, App: app, User: user, By: by.Name, Via: by.Via, Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
+			err = d.record(&Record{At: now, Kind: StepAllow, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via,
+				Reason: a.Reason,
+				Key:    a.Key, Body: body, Standing: &Standing{ID: id, App: app, User: user, By: by.Name, Via: by.Via,
+					Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
 		}
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(d.book.standings.of, func(o Standing) bool { return o.ID == id })
 		if i < 0 {
-			return fmt.Errorf("standing approval %s: %w: this request was answered before, and it was revoked since", id, ErrState)
+			return fmt.Errorf("standing approval %s: %w: this request was answered before, and it was revoked since",
+				id, ErrState)
 		}
 		out = d.book.standings.of[i]
 		return nil
@@ -141,7 +146,8 @@ func (d *Desk) Revoke(ctx context.Context, by Person, id string, a Answer) error
 			return fmt.Errorf("standing approval %q: %w", id, ErrNotFound)
 		}
 		s := d.book.standings.of[i]
-		return d.record(&Record{At: time.Now().UTC(), Kind: StepRevoke, Plan: id, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
+		return d.record(&Record{At: time.Now().UTC(), Kind: StepRevoke, Plan: id, Actor: by.Name, Role: by.Role,
+			Via: by.Via, Reason: a.Reason,
 			Key: a.Key, Body: body, Standing: &s})
 	})
 }
@@ -191,7 +197,8 @@ func (d *Desk) approveByRule(ctx context.Context, p Plan) (Plan, error) {
 		return p, err
 	}
 	v, err := d.Preview(ctx, rule, p.ID)
-	if err != nil || v.Needs > 1 || v.MayApprove != "" || slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Level != Green }) {
+	if err != nil || v.Needs > 1 || v.MayApprove != "" ||
+		slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Level != Green }) {
 		return p, err
 	}
 	approved, err := d.Approve(ctx, rule, p.ID, Answer{Hash: v.Hash, Reason: shortenText(reason, maxReason)})
@@ -216,9 +223,11 @@ func (d *Desk) rule(ctx context.Context, p *Plan) (by Person, reason string, err
 		s := &given[i]
 		lapsed, note := d.stillHeld(s)
 		if lapsed == "" {
-			return Person{Name: s.By, Role: Operator, Via: ViaRule}, "standing approval " + s.ID + ": " + s.Reason + note, err
+			return Person{Name: s.By, Role: Operator, Via: ViaRule}, "standing approval " + s.ID + ": " + s.Reason +
+				note, err
 		}
-		d.log.Warn("a standing approval does not hold; a person with the role must give it again", "standing", s.ID, "plan", p.ID, "why", lapsed)
+		d.log.Warn("a standing approval does not hold; a person with the role must give it again", "standing", s.ID,
+			"plan", p.ID, "why", lapsed)
 	}
 	if d.set.Mode == ModeAuto {
 		by, reason = Person{Name: "auto", Role: Operator, Via: ViaRule}, "desk.mode is auto"

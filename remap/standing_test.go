@@ -46,7 +46,8 @@ func TestAutoApprovesPoliciesWithinTheGuardRails(t *testing.T) {
 		m.set(func() { m.late = 5 * time.Second })
 		stale := propose(t, d, policy, ask(4, "ROMS"))
 		m.set(func() { m.late = 0 })
-		a, b, c := propose(t, d, policy, ask(0, "ROMS")), propose(t, d, policy, ask(1, "")), propose(t, d, policy, ask(2, ""))
+		a, b, c := propose(t, d, policy, ask(0, "ROMS")), propose(t, d, policy, ask(1, "")),
+			propose(t, d, policy, ask(2, ""))
 		time.Sleep(2 * time.Second)
 		wantState(t, d, a.ID, Verified)
 		wantState(t, d, b.ID, Verified)
@@ -83,7 +84,8 @@ func TestRateHoldsForPlansDecidedAtOnce(t *testing.T) {
 		m.all.Add(3)
 		set := DefaultSettings()
 		set.Mode, set.PlansPerMinute = ModeAuto, 1
-		d, _, err := OpenDesk(Config{Settings: set, Path: filepath.Join(t.TempDir(), "journal"), Driver: m, Situation: m.situation})
+		d, _, err := OpenDesk(Config{Settings: set, Path: filepath.Join(t.TempDir(), "journal"), Driver: m,
+			Situation: m.situation})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +112,8 @@ func TestStandingApprovals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := d.Allow(ctx, olga, "ROMS", "wei", time.Hour, Answer{Key: "k", Reason: why}); err != nil || again.ID != s.ID {
+		if again, err := d.Allow(ctx, olga, "ROMS", "wei", time.Hour, Answer{Key: "k", Reason: why}); err != nil ||
+			again.ID != s.ID {
 			t.Errorf("the same request again: %+v, %v", again, err)
 		}
 		for _, err := range []error{
@@ -188,7 +191,8 @@ func TestAStandingApprovalHoldsWhileItsGiverHasTheRole(t *testing.T) {
 			says string
 		}{{Viewer, "olga, who gave it, is a viewer now"}, {"", "olga, who gave it, has no role any more"}} {
 			role = c.role
-			if p := propose(t, d, policy, ask(1, "ROMS")); p.State != Proposed || len(p.Approvals) != 0 || lapsed() != c.says {
+			if p := propose(t, d, policy, ask(1, "ROMS")); p.State != Proposed || len(p.Approvals) != 0 ||
+				lapsed() != c.says {
 				t.Errorf("of a %q: plan %s, %+v, lapsed %q", c.role, p.State, p.Approvals, lapsed())
 			}
 		}

@@ -55,7 +55,8 @@ const maxPastMoves = 1 << 20
 
 // NewTimeline returns one that knows nothing yet.
 func NewTimeline() *Timeline {
-	return &Timeline{findings: map[string][]anomaly.Change{}, excluded: map[topology.ForwarderID]int{}, byID: map[string]*planLife{}, moves: map[topology.NodeID][]moved{}}
+	return &Timeline{findings: map[string][]anomaly.Change{}, excluded: map[topology.ForwarderID]int{},
+		byID: map[string]*planLife{}, moves: map[topology.NodeID][]moved{}}
 }
 
 // Take adds the next record.
@@ -265,7 +266,8 @@ func (t *Timeline) Plans(at time.Time) (out []PastPlan) {
 // since when each node is observed there: what was moved since then is taken back. A node that
 // neither was observed so long nor was moved by a plan is left where it is now, for other hands leave
 // no record. ok is false where so old moves are no longer kept.
-func (t *Timeline) Mapping(now topology.Mapping, since func(topology.NodeID) time.Time, at time.Time) (m topology.Mapping, ok bool) {
+func (t *Timeline) Mapping(now topology.Mapping, since func(topology.NodeID) time.Time,
+	at time.Time) (m topology.Mapping, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	m = now.Clone()
@@ -320,20 +322,23 @@ func (t *Timeline) Marks(from, to time.Time) []Mark {
 	for id, changes := range t.findings {
 		for i := range changes {
 			if c := &changes[i]; within(c.At) {
-				out = append(out, Mark{At: c.At, Kind: "finding", ID: id, Node: string(c.Finding.Node), Text: string(c.Finding.State) + ": " + c.Why})
+				out = append(out, Mark{At: c.At, Kind: "finding", ID: id, Node: string(c.Finding.Node),
+					Text: string(c.Finding.State) + ": " + c.Why})
 			}
 		}
 	}
 	for _, p := range t.plans {
 		for _, s := range p.states {
 			if within(s.at) {
-				out = append(out, Mark{At: s.at, Kind: "plan", ID: p.ID, Text: string(s.state) + ": " + p.name, Forwarders: p.touch})
+				out = append(out, Mark{At: s.at, Kind: "plan", ID: p.ID, Text: string(s.state) + ": " + p.name,
+					Forwarders: p.touch})
 			}
 		}
 	}
 	for _, e := range t.exclusions {
 		if within(e.Since) {
-			out = append(out, Mark{At: e.Since, Kind: "exclusion", ID: string(e.Forwarder), Node: string(e.Forwarder), Text: "excluded: " + e.Reason})
+			out = append(out, Mark{At: e.Since, Kind: "exclusion", ID: string(e.Forwarder), Node: string(e.Forwarder),
+				Text: "excluded: " + e.Reason})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Mark) int { return a.At.Compare(b.At) })

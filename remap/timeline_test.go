@@ -14,17 +14,22 @@ func TestTimelineTellsEveryHour(t *testing.T) {
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	h := func(hours float64) time.Time { return day.Add(time.Duration(hours * float64(time.Hour))) }
 	finding := func(at float64, state anomaly.State) *Record {
-		return &Record{At: h(at), Kind: StepFinding, Plan: "F-0001", Finding: &anomaly.Change{At: h(at), Why: "seen", Finding: anomaly.Finding{ID: "F-0001", Node: "fwd1", Kind: anomaly.FailSlow, State: state}, Frozen: &anomaly.Frozen{}}}
+		return &Record{At: h(at), Kind: StepFinding, Plan: "F-0001", Finding: &anomaly.Change{At: h(at), Why: "seen",
+			Finding: anomaly.Finding{ID: "F-0001", Node: "fwd1", Kind: anomaly.FailSlow, State: state},
+			Frozen:  &anomaly.Frozen{}}}
 	}
 	moves := []Move{{"cn1", "fwd1", "fwd2"}, {"cn2", "fwd1", "fwd3"}}
 	tl := NewTimeline()
 	for _, r := range []*Record{
 		finding(1, anomaly.Suspect), finding(2, anomaly.Confirmed),
-		{At: h(3), Kind: StepExclude, Exclusion: &Exclusion{Forwarder: "fwd1", Reason: "slow", Since: h(3), Until: h(9)}},
-		{At: h(4), Kind: StepPropose, Plan: "P-000001", Proposed: &Plan{ID: "P-000001", Job: "7", Dedicated: true, State: Proposed, Moves: moves, Created: h(4)}},
+		{At: h(3), Kind: StepExclude, Exclusion: &Exclusion{Forwarder: "fwd1", Reason: "slow", Since: h(3),
+			Until: h(9)}},
+		{At: h(4), Kind: StepPropose, Plan: "P-000001", Proposed: &Plan{ID: "P-000001", Job: "7", Dedicated: true,
+			State: Proposed, Moves: moves, Created: h(4)}},
 		{At: h(5), Kind: StepApprove, Plan: "P-000001", State: Approved},
 		{At: h(5), Kind: StepStart, Plan: "P-000001", State: Applying},
-		{At: h(6), Kind: StepResults, Plan: "P-000001", Results: []Result{{Node: "cn1", OK: true, At: h(6)}, {Node: "cn2", At: h(6), Error: "hung"}}},
+		{At: h(6), Kind: StepResults, Plan: "P-000001", Results: []Result{{Node: "cn1", OK: true, At: h(6)},
+			{Node: "cn2", At: h(6), Error: "hung"}}},
 		{At: h(6), Kind: StepFinish, Plan: "P-000001", State: Partial},
 		{At: h(7), Kind: StepReturn, Exclusion: &Exclusion{Forwarder: "fwd1"}},
 		finding(7, anomaly.Returned),
@@ -42,9 +47,12 @@ func TestTimelineTellsEveryHour(t *testing.T) {
 		plan     PlanState
 		cn1      topology.ForwarderID
 	}{
-		{0.5, "", false, "", "fwd1"}, {1, anomaly.Suspect, false, "", "fwd1"}, {2.5, anomaly.Confirmed, false, "", "fwd1"},
-		{3.5, anomaly.Confirmed, true, "", "fwd1"}, {4.5, anomaly.Confirmed, true, Proposed, "fwd1"}, {5.5, anomaly.Confirmed, true, Applying, "fwd1"},
-		{6.5, anomaly.Confirmed, true, Partial, "fwd2"}, {7.5, anomaly.Returned, false, Partial, "fwd2"}, {8.2, "", false, RollingBack, "fwd2"}, {9, "", false, "", "fwd1"},
+		{0.5, "", false, "", "fwd1"}, {1, anomaly.Suspect, false, "", "fwd1"},
+		{2.5, anomaly.Confirmed, false, "", "fwd1"},
+		{3.5, anomaly.Confirmed, true, "", "fwd1"}, {4.5, anomaly.Confirmed, true, Proposed, "fwd1"},
+		{5.5, anomaly.Confirmed, true, Applying, "fwd1"},
+		{6.5, anomaly.Confirmed, true, Partial, "fwd2"}, {7.5, anomaly.Returned, false, Partial, "fwd2"},
+		{8.2, "", false, RollingBack, "fwd2"}, {9, "", false, "", "fwd1"},
 	} {
 		at := h(c.at)
 		state, plan := anomaly.State(""), PlanState("")
@@ -58,15 +66,18 @@ func TestTimelineTellsEveryHour(t *testing.T) {
 			}
 		}
 		m, ok := tl.Mapping(topology.Mapping{"cn1": "fwd1", "cn2": "fwd1", "cn9": "fwd9"}, never, at)
-		if state != c.finding || (tl.Excluded(at)["fwd1"] != "") != c.excluded || plan != c.plan || m["cn1"] != c.cn1 || m["cn2"] != "fwd1" || m["cn9"] != "fwd9" || !ok {
-			t.Errorf("%v h: finding %q, excluded %v, plan %q, mapping %v %v; want %+v", c.at, state, tl.Excluded(at), plan, m, ok, c)
+		if state != c.finding || (tl.Excluded(at)["fwd1"] != "") != c.excluded || plan != c.plan || m["cn1"] != c.cn1 ||
+			m["cn2"] != "fwd1" || m["cn9"] != "fwd9" || !ok {
+			t.Errorf("%v h: finding %q, excluded %v, plan %q, mapping %v %v; want %+v", c.at, state, tl.Excluded(at),
+				plan, m, ok, c)
 		}
 	}
 	// A node that is gone was where the last move before left it; one seen there all the time stays.
 	if m, _ := tl.Mapping(nil, never, h(9)); m["cn1"] != "fwd1" || len(m) != 1 {
 		t.Errorf("of nodes that are gone: %v", m)
 	}
-	if m, _ := tl.Mapping(topology.Mapping{"cn1": "fwd5"}, func(topology.NodeID) time.Time { return h(5) }, h(6.5)); m["cn1"] != "fwd5" {
+	if m, _ := tl.Mapping(topology.Mapping{"cn1": "fwd5"}, func(topology.NodeID) time.Time { return h(5) },
+		h(6.5)); m["cn1"] != "fwd5" {
 		t.Errorf("a node that was observed: %v", m)
 	}
 	kinds := map[string]int{}
@@ -88,7 +99,8 @@ func TestTimelineGivesUpOldMoves(t *testing.T) {
 	tl.count = maxPastMoves - 2
 	at := time.Unix(1e9, 0)
 	for i := range 4 {
-		tl.keep("cn1", moved{at.Add(time.Duration(i) * time.Hour), topology.ForwarderID('a' + rune(i)), topology.ForwarderID('b' + rune(i))})
+		tl.keep("cn1", moved{at.Add(time.Duration(i) * time.Hour), topology.ForwarderID('a' + rune(i)),
+			topology.ForwarderID('b' + rune(i))})
 	}
 	if tl.count > 3 || len(tl.moves["cn1"]) > 3 {
 		t.Errorf("%d moves are counted, %d kept", tl.count, len(tl.moves["cn1"]))
@@ -104,10 +116,12 @@ func TestTimelineGivesUpTheMovesOfOldPlans(t *testing.T) {
 	tl, at := NewTimeline(), time.Unix(1e9, 0)
 	never := func(topology.NodeID) time.Time { return time.Time{} }
 	plan := func(id string) {
-		tl.Take(&Record{At: at, Kind: StepPropose, Plan: id, Proposed: &Plan{ID: id, Moves: []Move{{node(1), "fwd1", "fwd2"}, {node(2), "fwd1", "fwd2"}}}})
+		tl.Take(&Record{At: at, Kind: StepPropose, Plan: id,
+			Proposed: &Plan{ID: id, Moves: []Move{{node(1), "fwd1", "fwd2"}, {node(2), "fwd1", "fwd2"}}}})
 	}
 	results := func(id string, state PlanState) {
-		tl.Take(&Record{At: at, Kind: StepResults, Plan: id, State: state, Results: []Result{{Node: node(1), OK: true, At: at}}})
+		tl.Take(&Record{At: at, Kind: StepResults, Plan: id, State: state,
+			Results: []Result{{Node: node(1), OK: true, At: at}}})
 	}
 	plan("P-000001")
 	results("P-000001", Verified)
@@ -119,7 +133,8 @@ func TestTimelineGivesUpTheMovesOfOldPlans(t *testing.T) {
 	tl.ways = maxPastMoves - 1 // as many plans would
 	plan("P-000003")
 	if tl.byID["P-000001"].ways != nil || len(tl.byID["P-000003"].ways) != 2 || tl.ways != maxPastMoves-1 {
-		t.Errorf("%d ways are counted, the oldest has %d, the newest %d", tl.ways, len(tl.byID["P-000001"].ways), len(tl.byID["P-000003"].ways))
+		t.Errorf("%d ways are counted, the oldest has %d, the newest %d", tl.ways, len(tl.byID["P-000001"].ways),
+			len(tl.byID["P-000003"].ways))
 	}
 	if _, ok := tl.Mapping(nil, never, at); !ok {
 		t.Error("a mapping is called unknown though every move is kept")

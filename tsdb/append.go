@@ -128,19 +128,22 @@ func (db *DB) cutRecord() {
 // nodeOf returns the number of a frame's node, which it adds when it is new.
 func (db *DB) nodeOf(f *collector.Frame, sec int64) (int, error) {
 	if sec < minSecond || sec >= maxSecond {
-		return 0, fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2242; it is left out", f.Node, f.TimeMillis)
+		return 0, fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2242; it is left out", f.Node,
+			f.TimeMillis)
 	}
 	if node, ok := db.table.foretold(f.Node, f.Role, db.lastNode); ok {
 		db.lastNode = node
 		return node, nil
 	}
 	if f.Node == "" || len(f.Node) > maxName {
-		return 0, fmt.Errorf("append: a node name of %d bytes (1 to %d are allowed); its frame is left out", len(f.Node), maxName)
+		return 0, fmt.Errorf("append: a node name of %d bytes (1 to %d are allowed); its frame is left out",
+			len(f.Node), maxName)
 	}
 	node, ok := db.table.byName[f.Node]
 	if !ok {
 		if len(db.table.entries) >= maxNodes {
-			return 0, fmt.Errorf("append: node %q would be number %d, the most is %d; its frame is left out", f.Node, len(db.table.entries)+1, maxNodes)
+			return 0, fmt.Errorf("append: node %q would be number %d, the most is %d; its frame is left out", f.Node,
+				len(db.table.entries)+1, maxNodes)
 		}
 		node = db.table.add(f.Node, f.Role)
 		db.growLive()
@@ -221,7 +224,8 @@ func (c *liveChunk) repeats(b *openBlock, n *openNode, k int, slots []uint64) bo
 func (db *DB) writeRow(c *liveChunk, b *openBlock, node, sec int) {
 	row := &db.row
 	n, rows := b.node(node)
-	widened := n == nil || slices.ContainsFunc(row.metrics, func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
+	widened := n == nil || slices.ContainsFunc(row.metrics,
+		func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
 	if widened {
 		n, rows = b.ensure(node, db.layoutFor(n, row.metrics))
 		db.noteMetrics(node, row.metrics)

@@ -32,7 +32,8 @@ func Backup(ctx context.Context, from, to string) error {
 			if err := os.MkdirAll(filepath.Join(to, tiersDir), 0o750); err != nil {
 				return fmt.Errorf("backup: %w", err)
 			}
-			if err := copyFile(filepath.Join(from, tiersDir, lateFile), filepath.Join(to, tiersDir, lateFile)); err != nil {
+			if err := copyFile(filepath.Join(from, tiersDir, lateFile),
+				filepath.Join(to, tiersDir, lateFile)); err != nil {
 				return fmt.Errorf("backup: %w", err)
 			}
 		}

@@ -104,7 +104,8 @@ func (b *blockFile) load() error {
 }
 
 func sortFrames(list []*frame) {
-	slices.SortStableFunc(list, func(x, y *frame) int { // of one start and id the newest, as after a crash inside makeTier, is last
+	// of one start and id the newest, as after a crash inside makeTier, is last
+	slices.SortStableFunc(list, func(x, y *frame) int {
 		if x.start != y.start {
 			return int(x.start - y.start)
 		}
@@ -149,7 +150,8 @@ func walkFrames(f io.ReaderAt, path string, size int64) (list []*frame, end int6
 		if next == size {
 			return list, end, damages, nil // an unfinished end: never reported sealed
 		}
-		damages = append(damages, Damage{path, at, err.Error(), fmt.Sprintf("the block of the %d bytes from here", next-at)})
+		damages = append(damages, Damage{path, at, err.Error(), fmt.Sprintf("the block of the %d bytes from here",
+			next-at)})
 		at = next
 	}
 }
@@ -200,7 +202,8 @@ func checkFileHeader(f io.ReaderAt, path string, size int64) error {
 		return fmt.Errorf("%w: the file's header is not that of a block file", errDamaged)
 	}
 	if v := binary.LittleEndian.Uint16(h[4:]); v > fileVersion {
-		return fmt.Errorf("block file %s has format version %d, this program reads up to %d: %w", path, v, fileVersion, ErrNewerFormat)
+		return fmt.Errorf("block file %s has format version %d, this program reads up to %d: %w", path, v, fileVersion,
+			ErrNewerFormat)
 	}
 	return nil
 }

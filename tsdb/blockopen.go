@@ -96,7 +96,8 @@ func (o *openColumns) read(m collector.Metric, c *column.Column, w *column.Whole
 	if o.other>>slot&1 == 0 {
 		return o.readInts(slot, c, w)
 	}
-	if first := o.vals[slot][0]; o.late == nil && o.rows == column.Full && isConstant(o.vals[slot][:o.count]) && first != absentBits {
+	if first := o.vals[slot][0]; o.late == nil && o.rows == column.Full && isConstant(o.vals[slot][:o.count]) &&
+		first != absentBits {
 		return columnConstant, math.Float64frombits(first)
 	}
 	o.fill(slot, c)

@@ -116,7 +116,8 @@ func (r *frameReader) chunk(f *frame, m collector.Metric, number, slot int) (*ch
 func (c *cachedChunk) through(slot int, f *frame) (*chunk, error) {
 	if c.err == nil && c.rest.has<<(chunkNodes-1-slot) != 0 {
 		if err := c.rest.parse(&c.chunk, slot, f.limits); err != nil {
-			c.err = fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, c.metric, err)
+			c.err = fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1,
+				c.metric, err)
 		}
 	}
 	return &c.chunk, c.err
@@ -180,17 +181,20 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 	}
 	const largest = 4 + 1 + 16 + 10 + chunkNodes*64
 	if from > to || to > fm.index || to-from > largest || to-from < 5 {
-		return fmt.Errorf("%w: directory of chunk %d of %s says bytes %d to %d", errDamaged, c.number, fm.metric, from, to)
+		return fmt.Errorf("%w: directory of chunk %d of %s says bytes %d to %d", errDamaged, c.number, fm.metric, from,
+			to)
 	}
 	record, err := r.record(f, fm, c, fm.indexAt(f.chunks)-fm.at+int64(from), int(to-from))
 	if err != nil {
 		return err
 	}
 	if chunkSum(f.start, fm.metric, c.number, record[4:]) != binary.LittleEndian.Uint32(record) {
-		return fmt.Errorf("%w: index of nodes %d to %d of %s has a wrong checksum", errDamaged, c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric)
+		return fmt.Errorf("%w: index of nodes %d to %d of %s has a wrong checksum", errDamaged, c.number*chunkNodes,
+			(c.number+1)*chunkNodes-1, fm.metric)
 	}
 	if c.rest, err = parseChunk(record[4:], &c.chunk); err != nil {
-		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1, fm.metric, err)
+		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1,
+			fm.metric, err)
 	}
 	return nil
 }

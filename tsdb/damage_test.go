@@ -71,7 +71,8 @@ func missing(t *testing.T, db *tsdb.DB) (gone int) {
 		nodes = append(nodes, damageNode(i))
 	}
 	for _, m := range damageMetrics {
-		out, err := db.Select(context.Background(), tsdb.Query{Nodes: nodes, Metric: m, FromMillis: damageStart * 1000, ToMillis: (damageStart + 300) * 1000})
+		out, err := db.Select(context.Background(), tsdb.Query{Nodes: nodes, Metric: m, FromMillis: damageStart * 1000,
+			ToMillis: (damageStart + 300) * 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +141,8 @@ func TestDamageCostsWhatItHitsAndIsReported(t *testing.T) {
 	}
 }
 
-// TestDamageUnderLateRowsCostsWhatItHits changes one byte at a time of a sealed block while the log has a late row of its
-// seconds and nothing of the block itself: the log is no reason to drop it.
+// TestDamageUnderLateRowsCostsWhatItHits changes one byte at a time of a sealed block while the log has a late row of
+// its seconds and nothing of the block itself: the log is no reason to drop it.
 func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
 	dir := t.TempDir()
 	fillStore(t, dir)
@@ -149,7 +150,8 @@ func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := collector.Frame{Node: "late", TimeMillis: (damageStart + 250) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}}
+	late := collector.Frame{Node: "late", TimeMillis: (damageStart + 250) * 1000,
+		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}}
 	if err := errors.Join(db.Append(t.Context(), []collector.Frame{late}), db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,8 @@ func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
 		if gone > 0 && len(db.Damages()) == 0 {
 			t.Errorf("byte %d: %d values are gone and nothing is reported", at, gone)
 		}
-		out, err := db.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{"late"}, Metric: collector.ReadBytes, FromMillis: damageStart * 1000, ToMillis: (damageStart + 300) * 1000})
+		out, err := db.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{"late"}, Metric: collector.ReadBytes,
+			FromMillis: damageStart * 1000, ToMillis: (damageStart + 300) * 1000})
 		if err != nil || len(out) != 1 || len(out[0].Points) != 1 {
 			t.Errorf("byte %d: the late row is not there: %v %v", at, out, err)
 		}
@@ -278,7 +281,8 @@ func TestALogOfVersion1IsRead(t *testing.T) {
 		return db
 	}
 	db := open()
-	f := collector.Frame{Node: damageNode(2), TimeMillis: (damageStart + 20) * 1000, Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: -5}}}
+	f := collector.Frame{Node: damageNode(2), TimeMillis: (damageStart + 20) * 1000,
+		Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: -5}}}
 	if err := errors.Join(db.Append(context.Background(), []collector.Frame{f}), db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +294,8 @@ func TestALogOfVersion1IsRead(t *testing.T) {
 			for sec := range int64(21) {
 				v := truth(node, m, sec)
 				switch {
-				case sec == 7 && (node == 2 || m != collector.ReadBytes), sec == 11 && m == collector.MetaWait, sec < 15 && m == collector.WriteBytes,
+				case sec == 7 && (node == 2 || m != collector.ReadBytes), sec == 11 && m == collector.MetaWait,
+					sec < 15 && m == collector.WriteBytes,
 					sec == 20 && (node == 1 || m != collector.WriteBytes):
 					continue
 				case m == collector.WriteBytes:
@@ -302,7 +307,8 @@ func TestALogOfVersion1IsRead(t *testing.T) {
 				}
 				want = append(want, tsdb.Point{TimeMillis: (damageStart + sec) * 1000, Value: v})
 			}
-			out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(node)}, Metric: m, ToMillis: 1 << 50})
+			out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(node)},
+				Metric: m, ToMillis: 1 << 50})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -361,8 +367,10 @@ func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	late := []collector.Frame{{Node: "late", TimeMillis: damageStart * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 7}}}}
-	if err := errors.Join(db.Append(context.Background(), late), tsdb.Backup(context.Background(), dir, copied)); err != nil {
+	late := []collector.Frame{{Node: "late", TimeMillis: damageStart * 1000,
+		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 7}}}}
+	if err := errors.Join(db.Append(context.Background(), late),
+		tsdb.Backup(context.Background(), dir, copied)); err != nil {
 		t.Fatal(err)
 	}
 	if err := tsdb.Backup(context.Background(), dir, copied); err == nil {
@@ -386,7 +394,8 @@ func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	out, err := other.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"late"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
+	out, err := other.Select(context.Background(),
+		tsdb.Query{Nodes: []topology.NodeID{"late"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
 	if err != nil || len(out) != 1 || out[0].Points[0].Value != 8 {
 		t.Errorf("after reopening the copy: %v %v", out, err)
 	}
@@ -414,17 +423,20 @@ func TestANewerFormatIsRefusedByName(t *testing.T) {
 			}
 			binary.LittleEndian.PutUint16(data[c.version:], 9)
 			if c.crcFrom >= 0 {
-				binary.LittleEndian.PutUint32(data[c.crcAt:], crc32.Checksum(data[c.crcFrom:c.crcAt], crc32.MakeTable(crc32.Castagnoli)))
+				binary.LittleEndian.PutUint32(data[c.crcAt:],
+					crc32.Checksum(data[c.crcFrom:c.crcAt], crc32.MakeTable(crc32.Castagnoli)))
 			}
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			db, err := tsdb.Open(dir, tsdb.Options{Log: quiet()})
 			if err == nil {
-				_, err = db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"n001"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
+				_, err = db.Select(context.Background(),
+					tsdb.Query{Nodes: []topology.NodeID{"n001"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
 				db.Close()
 			}
-			if !errors.Is(err, tsdb.ErrNewerFormat) || !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), filepath.Base(path)) {
+			if !errors.Is(err, tsdb.ErrNewerFormat) || !strings.Contains(err.Error(), "version 9") ||
+				!strings.Contains(err.Error(), filepath.Base(path)) {
 				t.Errorf("got %v, want an error that names the file and version 9", err)
 			}
 		})
@@ -444,7 +456,8 @@ func TestRetentionByAgeAndBytes(t *testing.T) {
 		defer db.Close()
 		for h := range int64(5) {
 			for sec := range int64(10) {
-				f := collector.Frame{Node: "nA", TimeMillis: (damageStart + h*3600 + sec) * 1000, Samples: []collector.Sample{{Metric: collector.MetaWait, Value: float64(sec) / 7}}}
+				f := collector.Frame{Node: "nA", TimeMillis: (damageStart + h*3600 + sec) * 1000,
+					Samples: []collector.Sample{{Metric: collector.MetaWait, Value: float64(sec) / 7}}}
 				if err := db.Append(context.Background(), []collector.Frame{f}); err != nil {
 					t.Fatal(err)
 				}

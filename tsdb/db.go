@@ -251,7 +251,8 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 	}
 	if db.unsynced+len(db.rec.buf) > maxUnsynced {
 		db.mu.Unlock()
-		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does", maxUnsynced>>20)
+		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does",
+			maxUnsynced>>20)
 	}
 	if err := db.waitForRoom(ctx); err != nil {
 		db.mu.Unlock()

@@ -82,7 +82,8 @@ func TestReadersBesideAWriter(t *testing.T) {
 		upTo := answered.Load()
 		for i := range nodes {
 			for _, m := range damageMetrics {
-				out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(i)}, Metric: m, FromMillis: damageStart * 1000, ToMillis: (damageStart + secs) * 1000})
+				out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(i)},
+					Metric: m, FromMillis: damageStart * 1000, ToMillis: (damageStart + secs) * 1000})
 				if err != nil {
 					t.Error(err)
 					return
@@ -166,9 +167,11 @@ func TestMain(m *testing.M) {
 func childFrames(sec int64) []collector.Frame {
 	frames := make([]collector.Frame, 50)
 	for i := range frames {
-		frames[i] = collector.Frame{Node: topology.NodeID("n" + string(rune('A'+i))), TimeMillis: (1_700_000_040 + sec) * 1000, Samples: []collector.Sample{
-			{Metric: collector.ReadBytes, Value: float64(sec * int64(i%7))}, {Metric: collector.MetaWait, Value: float64(sec) / 7},
-		}}
+		frames[i] = collector.Frame{Node: topology.NodeID("n" + string(rune('A'+i))),
+			TimeMillis: (1_700_000_040 + sec) * 1000, Samples: []collector.Sample{
+				{Metric: collector.ReadBytes, Value: float64(sec * int64(i%7))},
+				{Metric: collector.MetaWait, Value: float64(sec) / 7},
+			}}
 	}
 	return frames
 }
@@ -188,7 +191,8 @@ func appendForever(dir string) {
 }
 
 func countSeconds(db *tsdb.DB) int64 {
-	out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"nA"}, Metric: collector.MetaWait, ToMillis: math.MaxInt64 / 2})
+	out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"nA"}, Metric: collector.MetaWait,
+		ToMillis: math.MaxInt64 / 2})
 	if err != nil {
 		panic(err)
 	}
@@ -249,7 +253,8 @@ func checkChild(t *testing.T, db *tsdb.DB, secs int64) {
 	}
 	for i := range 50 {
 		node := topology.NodeID("n" + string(rune('A'+i)))
-		out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes, ToMillis: math.MaxInt64 / 2})
+		out, err := db.Select(context.Background(),
+			tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes, ToMillis: math.MaxInt64 / 2})
 		if err != nil || len(out) != 1 || int64(len(out[0].Points)) != secs {
 			t.Fatalf("node %s: %v, want %d points", node, err, secs)
 		}
@@ -271,7 +276,8 @@ func TestLatest(t *testing.T) {
 	now := time.Now().Unix()
 	put := func(node topology.NodeID, sec int64, samples ...collector.Sample) {
 		t.Helper()
-		if err := db.Append(context.Background(), []collector.Frame{{Node: node, TimeMillis: sec * 1000, Samples: samples}}); err != nil {
+		if err := db.Append(context.Background(),
+			[]collector.Frame{{Node: node, TimeMillis: sec * 1000, Samples: samples}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -281,14 +287,16 @@ func TestLatest(t *testing.T) {
 		v.Latest(times, vals)
 		same := func(a, b float64) bool { return a == b || a != a && b != b }
 		if times[node] != sec*1000 || !same(vals[2*node], w) || !same(vals[2*node+1], r) {
-			t.Errorf("node %d: got %d %v %v, want %d %v %v", node, times[node], vals[2*node], vals[2*node+1], sec*1000, w, r)
+			t.Errorf("node %d: got %d %v %v, want %d %v %v", node, times[node], vals[2*node], vals[2*node+1], sec*1000,
+				w, r)
 		}
 	}
 	nan := math.NaN()
 	want(0, 0, nan, nan)
 	put("a", now-5, collector.Sample{Metric: collector.ReadBytes, Value: 4})
 	want(0, now-5, nan, 4)
-	put("a", now-4, collector.Sample{Metric: collector.ReadBytes, Value: 5}, collector.Sample{Metric: collector.WriteBytes, Value: 6})
+	put("a", now-4, collector.Sample{Metric: collector.ReadBytes, Value: 5},
+		collector.Sample{Metric: collector.WriteBytes, Value: 6})
 	want(0, now-4, 6, 5)
 	put("a", now-3600, collector.Sample{Metric: collector.ReadBytes, Value: 1}) // late: not the latest
 	want(0, now-4, 6, 5)
@@ -314,8 +322,9 @@ func TestOccupancyOfRowsInTwoBlocks(t *testing.T) {
 		t.Helper()
 		var frames []collector.Frame
 		for s := range secs {
-			frames = append(frames, collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (damageStart + int64(s)) * 1000,
-				Samples: []collector.Sample{{Metric: m, Value: v + float64(s%2)}}})
+			frames = append(frames, collector.Frame{Node: "f1", Role: topology.Forwarder,
+				TimeMillis: (damageStart + int64(s)) * 1000,
+				Samples:    []collector.Sample{{Metric: m, Value: v + float64(s%2)}}})
 		}
 		if err := errors.Join(db.Append(context.Background(), frames), db.Flush(context.Background())); err != nil {
 			t.Fatal(err)
@@ -323,8 +332,10 @@ func TestOccupancyOfRowsInTwoBlocks(t *testing.T) {
 	}
 	want := func(occupied int64) {
 		t.Helper()
-		out, err := db.Occupancy(context.Background(), tsdb.OccupancyQuery{Nodes: []topology.NodeID{"f1"}, FromMillis: damageStart * 1000, ToMillis: (damageStart + 120) * 1000, PeakBytesPerSec: peaks})
-		if err != nil || len(out) != 1 || len(out[0].Buckets) != 1 || out[0].Buckets[0].Occupied != occupied || out[0].Buckets[0].Seconds != 120 {
+		out, err := db.Occupancy(context.Background(), tsdb.OccupancyQuery{Nodes: []topology.NodeID{"f1"},
+			FromMillis: damageStart * 1000, ToMillis: (damageStart + 120) * 1000, PeakBytesPerSec: peaks})
+		if err != nil || len(out) != 1 || len(out[0].Buckets) != 1 || out[0].Buckets[0].Occupied != occupied ||
+			out[0].Buckets[0].Seconds != 120 {
 			t.Errorf("got %+v %v, want %d of 120", out, err, occupied)
 		}
 	}

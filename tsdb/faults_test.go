@@ -56,10 +56,12 @@ func (k *killed) frames() []collector.Frame {
 		case 1:
 			sec += 86400 // a clock that is ahead
 		}
-		f := collector.Frame{Node: topology.NodeID(fmt.Sprintf("n%d", k.rng.IntN(6))), TimeMillis: (killStart + max(sec, 0)) * 1000}
+		f := collector.Frame{Node: topology.NodeID(fmt.Sprintf("n%d", k.rng.IntN(6))),
+			TimeMillis: (killStart + max(sec, 0)) * 1000}
 		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaWait} {
 			if k.rng.IntN(5) > 0 {
-				f.Samples = append(f.Samples, collector.Sample{Metric: m, Value: float64(k.rng.IntN(5)) * []float64{1, 1 << 40, 0.1}[m%3]})
+				f.Samples = append(f.Samples,
+					collector.Sample{Metric: m, Value: float64(k.rng.IntN(5)) * []float64{1, 1 << 40, 0.1}[m%3]})
 			}
 		}
 		out = append(out, f)
@@ -101,7 +103,9 @@ func (k *killed) compare(db *DB, round int) map[sampleKey]float64 {
 	found := map[sampleKey]float64{}
 	for node := range 6 {
 		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaWait} {
-			out, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{topology.NodeID(fmt.Sprintf("n%d", node))}, Metric: m, ToMillis: 1 << 50})
+			out, err := db.Select(context.Background(),
+				Query{Nodes: []topology.NodeID{topology.NodeID(fmt.Sprintf("n%d", node))}, Metric: m,
+					ToMillis: 1 << 50})
 			if err != nil {
 				k.Fatalf("round %d: %v", round, err)
 			}
@@ -137,7 +141,8 @@ func (k *killed) compare(db *DB, round int) map[sampleKey]float64 {
 // kills ends the store at random points and wants everything answered, and nothing else, after each
 // one: power cuts with torn writes, or the process alone, after full disks and failed fsyncs.
 func kills(t *testing.T, seed uint64, rounds int) {
-	k := &killed{T: t, must: map[sampleKey]float64{}, maybe: map[sampleKey][]float64{}, rng: rand.New(rand.NewPCG(7, seed)), dir: t.TempDir()}
+	k := &killed{T: t, must: map[sampleKey]float64{}, maybe: map[sampleKey][]float64{},
+		rng: rand.New(rand.NewPCG(7, seed)), dir: t.TempDir()}
 	fsys := newFaultyFiles(seed)
 	refused := 0
 	for round := range rounds {
@@ -221,7 +226,8 @@ func TestABlocksNumberIsNotGivenAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, fsys := t.TempDir(), newFaultyFiles(1)
 			open := func() *DB {
-				db, err := Open(dir, Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler), fs: fsys})
+				db, err := Open(dir, Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler),
+					fs: fsys})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -246,7 +252,9 @@ func TestABlocksNumberIsNotGivenAgain(t *testing.T) {
 
 			db = open()
 			defer db.Close()
-			out, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"n1"}, Metric: collector.ReadBytes, FromMillis: (killStart + 601) * 1000, ToMillis: 1 << 50})
+			out, err := db.Select(context.Background(),
+				Query{Nodes: []topology.NodeID{"n1"}, Metric: collector.ReadBytes, FromMillis: (killStart + 601) * 1000,
+					ToMillis: 1 << 50})
 			if err != nil || len(out) != 1 || out[0].Points[0].Value != 7 {
 				t.Errorf("an answered value is gone: %v %v", out, err)
 			}

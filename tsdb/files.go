@@ -134,7 +134,10 @@ func lockDir(dir string) (io.Closer, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("store %s is in use by another process (%s is locked: %w); stop that one or choose another directory", dir, path, err)
+		return nil,
+			fmt.Errorf(
+				"store %s is in use by another process (%s is locked: %w); stop that one or choose another directory",
+				dir, path, err)
 	}
 	return f, nil
 }

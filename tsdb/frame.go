@@ -71,7 +71,8 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
 	}
 	if v > blockVersion {
-		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset, path, v, blockVersion, ErrNewerFormat)
+		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset,
+			path, v, blockVersion, ErrNewerFormat)
 	}
 	f := &frame{
 		start: int64(binary.LittleEndian.Uint64(head[8:])), id: binary.LittleEndian.Uint64(head[16:]),
@@ -79,7 +80,8 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 		chunks: int(binary.LittleEndian.Uint32(head[32:])), file: file, path: path,
 	}
 	if f.size < int64(sum+4) || f.size > fileSize-offset || f.chunks > maxChunks {
-		return nil, fmt.Errorf("%w: a block of %d bytes with %d chunks, %d bytes are there", errDamaged, f.size, f.chunks, fileSize-offset)
+		return nil, fmt.Errorf("%w: a block of %d bytes with %d chunks, %d bytes are there", errDamaged, f.size,
+			f.chunks, fileSize-offset)
 	}
 	for i := range limits {
 		f.limits = append(f.limits, math.Float64frombits(binary.LittleEndian.Uint64(head[blockFixed+8*i:])))
@@ -94,7 +96,8 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 			m.sum = binary.LittleEndian.Uint32(b[17:])
 		}
 		if int(m.metric) >= collector.MetricCount {
-			return nil, fmt.Errorf("block at byte %d of %s has metric number %d: %w", offset, path, m.metric, ErrNewerFormat)
+			return nil, fmt.Errorf("block at byte %d of %s has metric number %d: %w", offset, path, m.metric,
+				ErrNewerFormat)
 		}
 		if m.at < 0 || m.dataAt(f.chunks)+int64(m.dataBytes) > f.size {
 			return nil, fmt.Errorf("%w: metric %s lies outside the block", errDamaged, m.metric)

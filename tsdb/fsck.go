@@ -74,7 +74,8 @@ func (rep *CheckReport) checkLog(dir string) error {
 		path := filepath.Join(dir, segmentName(number))
 		intact, torn, err := readSegment(path, func(int, uint64, uint64) {}, func(_ int, n uint64, _ []byte) error {
 			if next != 0 && n > next {
-				rep.Damages = append(rep.Damages, Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1), "their rows"})
+				rep.Damages = append(rep.Damages,
+					Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1), "their rows"})
 			}
 			next = max(next, n+1)
 			rep.LogRecords++
@@ -85,7 +86,8 @@ func (rep *CheckReport) checkLog(dir string) error {
 		}
 		rep.LogSegments++
 		if torn && i == len(numbers)-1 {
-			rep.Damages = append(rep.Damages, Damage{path, intact, "the newest segment ends in an unfinished record", "nothing that was answered, after a crash"})
+			rep.Damages = append(rep.Damages, Damage{path, intact, "the newest segment ends in an unfinished record",
+				"nothing that was answered, after a crash"})
 		}
 	}
 	return nil
@@ -109,7 +111,8 @@ func (rep *CheckReport) checkFile(path string, repair bool) error {
 	rep.BlockFiles++
 	rep.Blocks += len(frames)
 	if end != size {
-		damages = append(damages, Damage{path, end, fmt.Sprintf("%d bytes that are no block", size-end), "nothing that was sealed, after a crash"})
+		damages = append(damages, Damage{path, end, fmt.Sprintf("%d bytes that are no block", size-end),
+			"nothing that was sealed, after a crash"})
 	}
 	bad := map[*frame]bool{}
 	for _, fr := range frames {
@@ -149,13 +152,17 @@ func decodeFrame(f *frame) (damages []Damage, columns int64) {
 		for node := range f.chunks * chunkNodes {
 			if _, err := r.chunk(f, m, node/chunkNodes, chunkNodes-1); err != nil {
 				if node%chunkNodes == 0 {
-					damages = append(damages, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of up to %d nodes in the %d s from %d", m, chunkNodes, BlockSeconds, f.start)})
+					damages = append(damages,
+						Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of up to %d nodes in the %d s from %d", m,
+							chunkNodes, BlockSeconds, f.start)})
 				}
 				continue
 			}
 			ok, err := r.column(f, m, node, &c)
 			if err != nil {
-				damages = append(damages, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of node number %d in the %d s from %d", m, node, BlockSeconds, f.start)})
+				damages = append(damages,
+					Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of node number %d in the %d s from %d", m,
+						node, BlockSeconds, f.start)})
 			}
 			if ok {
 				columns++

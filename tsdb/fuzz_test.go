@@ -62,7 +62,8 @@ func FuzzBlock(f *testing.F) {
 			var r frameReader
 			var c column.Column
 			for i := range fr.metrics {
-				if ok, err := r.column(fr, fr.metrics[i].metric, 1, &c); ok && err == nil && c.Stats.Count > BlockSeconds {
+				if ok, err := r.column(fr, fr.metrics[i].metric, 1, &c); ok && err == nil &&
+					c.Stats.Count > BlockSeconds {
 					t.Errorf("%d seconds", c.Stats.Count)
 				}
 			}
@@ -79,14 +80,16 @@ func FuzzLog(f *testing.F) {
 	var w recordWriter
 	w.reset(nil)
 	b := &openBlock{id: 1, start: 1_700_000_400}
-	w.namedRow(b, 0, 1, []collector.Metric{collector.ReadBytes, collector.MetaWait}, []uint64{math.Float64bits(5), math.Float64bits(0.25)})
+	w.namedRow(b, 0, 1, []collector.Metric{collector.ReadBytes, collector.MetaWait},
+		[]uint64{math.Float64bits(5), math.Float64bits(0.25)})
 	w.row(b, 1, 1, []uint64{math.Float64bits(9), math.Float64bits(0.25)})
 	w.sameRow(b, 2, 1)
 	w.flush()
 	payload := w.buf[recordHead:]
 	f.Add(payload, []byte{}, 2, false)
 	f.Add(payload[:5], payload, 2, true)
-	f.Add([]byte("\x00\x01\xc0\x8b\xd8\x0d\x00\x07\x01\x01\x14\x00\x01\xc0\x8b\xd8\x0d\x01\x06\x01\x10"), []byte{}, 1, false)
+	f.Add([]byte("\x00\x01\xc0\x8b\xd8\x0d\x00\x07\x01\x01\x14\x00\x01\xc0\x8b\xd8\x0d\x01\x06\x01\x10"), []byte{}, 1,
+		false)
 	f.Fuzz(func(t *testing.T, first, second []byte, version int, raw bool) {
 		dir := t.TempDir()
 		for _, d := range []string{"wal", blocksDir} {

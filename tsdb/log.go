@@ -122,7 +122,8 @@ func (l *writeLog) flush() (spare []byte, err error) {
 			err = errors.Join(err, l.file.Truncate(l.durable), l.file.Close())
 			l.file = nil
 		}
-		return nil, fmt.Errorf("write-ahead log %s: %w; what was not answered is kept in memory and tried again", filepath.Join(l.dir, segmentName(l.segment)), err)
+		return nil, fmt.Errorf("write-ahead log %s: %w; what was not answered is kept in memory and tried again",
+			filepath.Join(l.dir, segmentName(l.segment)), err)
 	}
 	spare = l.unsynced[0][:0]
 	clear(l.unsynced)
@@ -230,7 +231,8 @@ func (l *writeLog) rotate() error {
 // stays.
 func (l *writeLog) forget(open func(block uint64) bool) error {
 	for len(l.segments) > 1 && !slices.ContainsFunc(l.segments[0].blocks, open) {
-		if err := l.fs.Remove(filepath.Join(l.dir, segmentName(l.segments[0].number))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := l.fs.Remove(filepath.Join(l.dir, segmentName(l.segments[0].number))); err != nil &&
+			!errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove old log segment: %w", err)
 		}
 		l.segments = l.segments[1:]

@@ -42,8 +42,10 @@ type segment struct {
 }
 
 // readSegment calls header with the number of the first record and the block id of the segment's head, then record
-// with every intact record in order, and returns how far the file was intact. A torn end is not an error: it is a record that was never answered.
-func readSegment(path string, header func(version int, first, block uint64), record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
+// with every intact record in order, and returns how far the file was intact. A torn end is not an error: it is a
+// record that was never answered.
+func readSegment(path string, header func(version int, first, block uint64),
+	record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, false, err
@@ -58,7 +60,8 @@ func readSegment(path string, header func(version int, first, block uint64), rec
 		return 0, true, nil
 	}
 	if s.version = int(binary.LittleEndian.Uint16(head[4:])); s.version > logVersion {
-		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path, s.version, logVersion, ErrNewerFormat)
+		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path,
+			s.version, logVersion, ErrNewerFormat)
 	}
 	header(s.version, binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
 	for {
@@ -149,7 +152,8 @@ func (db *DB) replay() error {
 				return nil // was written again after a failed fsync
 			}
 			if n > next {
-				db.damaged(Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1), "the rows of these records and the changes that build on them"})
+				db.damaged(Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1),
+					"the rows of these records and the changes that build on them"})
 				rep.distrust()
 			}
 			next = n + 1
@@ -157,7 +161,8 @@ func (db *DB) replay() error {
 				if errors.Is(err, ErrNewerFormat) || errors.Is(err, errCannotReplay) {
 					return err
 				}
-				db.damaged(Damage{path, 0, fmt.Sprintf("record %d: %v", n, err), "the rest of this record's rows and the changes that build on them"})
+				db.damaged(Damage{path, 0, fmt.Sprintf("record %d: %v", n, err),
+					"the rest of this record's rows and the changes that build on them"})
 				rep.distrust()
 			}
 			return nil
@@ -166,7 +171,9 @@ func (db *DB) replay() error {
 			return err
 		}
 		if torn && i == len(numbers)-1 {
-			db.log.Info("the log's newest segment ends in an unfinished record, as after a crash; it was never answered", "file", path, "intact_bytes", intact)
+			db.log.Info(
+				"the log's newest segment ends in an unfinished record, as after a crash; it was never answered",
+				"file", path, "intact_bytes", intact)
 		}
 		// What was read may be in memory only, if its writer was killed before an fsync. New records
 		// build on it.
@@ -341,7 +348,8 @@ func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
 		return nil
 	}
 	if int(row[0]) > len(n.layout.metrics) {
-		return fmt.Errorf("log record: a row of %d columns of node %d, which has %d", row[0], node, len(n.layout.metrics))
+		return fmt.Errorf("log record: a row of %d columns of node %d, which has %d", row[0], node,
+			len(n.layout.metrics))
 	}
 	if row[0] > 0 {
 		b.cells.append(&n.rows, sec, row)

@@ -172,24 +172,30 @@ func loadNodes(path string) (*nodeTable, []Damage, error) {
 		return nil, nil, fmt.Errorf("read the node names: %w", err)
 	}
 	if len(data) < nodesHeader || string(data[:4]) != nodesMagic {
-		return nil, nil, fmt.Errorf("%s is not a dictionary of node names (%d bytes, it begins with %q); restore it from a backup", path, len(data), data[:min(4, len(data))])
+		return nil, nil,
+			fmt.Errorf("%s is not a dictionary of node names (%d bytes, it begins with %q); restore it from a backup",
+				path, len(data), data[:min(4, len(data))])
 	}
 	if v := binary.LittleEndian.Uint16(data[4:]); v > nodesVersion {
-		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, v, nodesVersion, ErrNewerFormat)
+		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, v, nodesVersion,
+			ErrNewerFormat)
 	}
 	var damages []Damage
 	for at := nodesHeader; at < len(data); {
 		const head = 18
 		rest := data[at:]
 		if len(rest) < head || len(rest) < head+int(rest[4]) {
-			damages = append(damages, Damage{path, int64(at), "the file ends inside a record", "the nodes from here on"})
+			damages = append(damages, Damage{path, int64(at), "the file ends inside a record",
+				"the nodes from here on"})
 			break
 		}
 		size := head + int(rest[4])
-		e := nodeEntry{name: topology.NodeID(rest[head:size]), role: topology.Role(rest[5]), metrics: binary.LittleEndian.Uint64(rest[10:])}
+		e := nodeEntry{name: topology.NodeID(rest[head:size]), role: topology.Role(rest[5]),
+			metrics: binary.LittleEndian.Uint64(rest[10:])}
 		number := int(binary.LittleEndian.Uint32(rest[6:]))
 		if crc32.Checksum(rest[4:size], castagnoli) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
-			damages = append(damages, Damage{path, int64(at), "wrong checksum", fmt.Sprintf("the name of node number %d", len(t.entries))})
+			damages = append(damages, Damage{path, int64(at), "wrong checksum",
+				fmt.Sprintf("the name of node number %d", len(t.entries))})
 			e = nodeEntry{}
 		} else if e.name != "" {
 			t.byName[e.name] = number

@@ -33,7 +33,8 @@ func (db *DB) Occupancy(ctx context.Context, q OccupancyQuery) ([]NodeOccupancy,
 	}
 	nodes := make([]occupancyOf, len(q.Nodes))
 	for i, name := range q.Nodes {
-		nodes[i] = occupancyOf{node: db.number(name), from: from, to: to, step: stepSeconds(q.BucketMillis), limit: q.Threshold * q.PeakBytesPerSec[name]}
+		nodes[i] = occupancyOf{node: db.number(name), from: from, to: to, step: stepSeconds(q.BucketMillis),
+			limit: q.Threshold * q.PeakBytesPerSec[name]}
 	}
 	parts, err := db.tierParts(from, to, stepSeconds(q.BucketMillis))
 	if err != nil {
@@ -76,7 +77,8 @@ func (o *occupancyOf) add(r *reader, s *span) {
 	first, last := s.start+int64(lo), s.start+int64(hi)-1
 	if hi-lo == BlockSeconds && (o.step == 0 || floorDiv(first, o.step) == floorDiv(last, o.step)) {
 		read, isRead := r.only(s, o.node, collector.ReadBytes)
-		if isRead == foundEntry && read.stats.Count == BlockSeconds && read.limit == o.limit && read.occupied >= 0 && len(s.frames)+len(s.open) == 1 {
+		if isRead == foundEntry && read.stats.Count == BlockSeconds && read.limit == o.limit && read.occupied >= 0 &&
+			len(s.frames)+len(s.open) == 1 {
 			o.count(first, BlockSeconds, int64(read.occupied)) // it counts the bytes written too
 			return
 		}
@@ -94,7 +96,8 @@ func (o *occupancyOf) add(r *reader, s *span) {
 		}
 	}
 	var read, write column.Column
-	haveRead, haveWrite := r.column(s, o.node, collector.ReadBytes, &read), r.column(s, o.node, collector.WriteBytes, &write)
+	haveRead, haveWrite := r.column(s, o.node, collector.ReadBytes, &read),
+		r.column(s, o.node, collector.WriteBytes, &write)
 	if !haveRead {
 		read = column.Column{}
 	}

@@ -34,7 +34,8 @@ func openPrometheus(b *testing.B, dir string, m *machine) *prometheus {
 	p := &prometheus{db: db, refs: make([]storage.SeriesRef, m.nodes*8)}
 	for i := range m.nodes {
 		for _, metric := range machineMetrics {
-			p.sets = append(p.sets, labels.FromStrings("__name__", promName(metric), "node", string(m.frames[i].Node), "role", m.frames[i].Role.String()))
+			p.sets = append(p.sets, labels.FromStrings("__name__", promName(metric), "node", string(m.frames[i].Node),
+				"role", m.frames[i].Role.String()))
 		}
 	}
 	return p

@@ -91,7 +91,8 @@ func (r *reader) release() error {
 
 func (r *reader) failed(f *frame, err error) {
 	if errors.Is(err, errDamaged) {
-		r.db.report(Damage{f.path, f.offset, err.Error(), fmt.Sprintf("these values in the %d s from %d", BlockSeconds, f.start)})
+		r.db.report(Damage{f.path, f.offset, err.Error(), fmt.Sprintf("these values in the %d s from %d", BlockSeconds,
+			f.start)})
 		return
 	}
 	r.err = err

@@ -63,7 +63,8 @@ func BenchmarkReads(b *testing.B) {
 			}
 		}
 		read := func(nodes []topology.NodeID, metrics []collector.Metric) func() {
-			v, times, values := db.View(nodes, metrics), make([]int64, len(nodes)), make([]float64, len(nodes)*len(metrics))
+			v, times, values := db.View(nodes, metrics), make([]int64, len(nodes)),
+				make([]float64, len(nodes)*len(metrics))
 			return func() { v.Latest(times, values) }
 		}
 		for b.Loop() {
@@ -90,10 +91,12 @@ func BenchmarkReads(b *testing.B) {
 		}
 		for b.Loop() {
 			perOp(b, "ms/day-occupancy-240", time.Millisecond, func() {
-				out, err := db.Occupancy(ctx, tsdb.OccupancyQuery{Nodes: nodes, FromMillis: machineStart * 1000, ToMillis: (machineStart + day) * 1000, PeakBytesPerSec: peaks})
+				out, err := db.Occupancy(ctx, tsdb.OccupancyQuery{Nodes: nodes, FromMillis: machineStart * 1000,
+					ToMillis: (machineStart + day) * 1000, PeakBytesPerSec: peaks})
 				check(len(out), err)
 			})
-			hour := tsdb.Query{Nodes: nodes[7:8], Metric: collector.ReadBytes, FromMillis: (machineStart + 36000) * 1000, ToMillis: (machineStart + 39600) * 1000}
+			hour := tsdb.Query{Nodes: nodes[7:8], Metric: collector.ReadBytes,
+				FromMillis: (machineStart + 36000) * 1000, ToMillis: (machineStart + 39600) * 1000}
 			perOp(b, "ms/node-hour", time.Millisecond, func() {
 				out, err := db.Select(ctx, hour)
 				check(len(out), err)
@@ -102,7 +105,8 @@ func BenchmarkReads(b *testing.B) {
 			perOp(b, "ms/node-hour-first", time.Millisecond, func() {
 				other := hour
 				from := machineStart + asked*7%24*3600
-				other.Nodes, other.FromMillis, other.ToMillis = nodes[asked%len(nodes):][:1], int64(from)*1000, int64(from+3600)*1000
+				other.Nodes, other.FromMillis, other.ToMillis = nodes[asked%len(nodes):][:1], int64(from)*1000,
+					int64(from+3600)*1000
 				asked++
 				out, err := db.Select(ctx, other)
 				check(len(out), err)
@@ -190,7 +194,8 @@ func BenchmarkPromQLAgainstPrometheus(b *testing.B) {
 	}
 	api := promapi.New(promapi.Config{Store: db, Log: slog.New(slog.DiscardHandler), Timeout: 5 * time.Minute})
 	parse := parser.NewParser(parser.Options{})
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 5 * time.Minute, LookbackDelta: 10 * time.Second,
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 5 * time.Minute,
+		LookbackDelta:            10 * time.Second,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }, Parser: parse})
 	const end = machineStart + secs - 1
 	for b.Loop() {
@@ -203,7 +208,8 @@ func BenchmarkPromQLAgainstPrometheus(b *testing.B) {
 			{"node-hour", `fairway_read_bytes%s{node="n00007"}`, time.Hour, 1},
 			{"sum-hour-step15", `sum(fairway_read_bytes%s)`, time.Hour, 15},
 			{"max-over-hour", `max_over_time(fairway_read_bytes%s[1h])`, 0, 0},
-			{"occupancy-hour", `avg_over_time((fairway_read_bytes%[1]s + fairway_write_bytes%[1]s >= bool 9.6e8)[1h:1s])`, 0, 0},
+			{"occupancy-hour",
+				`avg_over_time((fairway_read_bytes%[1]s + fairway_write_bytes%[1]s >= bool 9.6e8)[1h:1s])`, 0, 0},
 		} {
 			query := func(suffix string) string {
 				if q.step == 0 && q.name == "latest-240x8" {
@@ -229,7 +235,8 @@ func BenchmarkPromQLAgainstPrometheus(b *testing.B) {
 }
 
 // evaluate runs a query over Prometheus's store and writes the answer as JSON.
-func (p *prometheus) evaluate(b *testing.B, engine *promql.Engine, text string, end time.Time, rng, step time.Duration) {
+func (p *prometheus) evaluate(b *testing.B, engine *promql.Engine, text string, end time.Time, rng,
+	step time.Duration) {
 	ctx := context.Background()
 	var q promql.Query
 	var err error

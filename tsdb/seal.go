@@ -93,7 +93,8 @@ func (db *DB) sealNext(all bool) error {
 		err = db.noteLate(b.start)
 	}
 	if gone {
-		db.log.Warn("rows older than the seconds that are kept are left out: only tiers are left of their hour", "start", b.start)
+		db.log.Warn("rows older than the seconds that are kept are left out: only tiers are left of their hour",
+			"start", b.start)
 	} else if err == nil {
 		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] }, &db.scratch)
 		err = db.blockFile(b.start).add(block)
@@ -194,7 +195,8 @@ func (db *DB) blockFile(sec int64) *blockFile {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	old := db.view.Load()
-	i, found := slices.BinarySearchFunc(old.files, hour, func(f *blockFile, hour int64) int { return int(f.hour - hour) })
+	i, found := slices.BinarySearchFunc(old.files, hour,
+		func(f *blockFile, hour int64) int { return int(f.hour - hour) })
 	if found {
 		return old.files[i]
 	}
@@ -206,7 +208,8 @@ func (db *DB) blockFile(sec int64) *blockFile {
 }
 
 func (db *DB) newBlockFile(hour int64) *blockFile {
-	return &blockFile{hour: hour, path: filepath.Join(db.dir, blocksDir, blockFileName(hour)), fs: db.fs, report: db.report}
+	return &blockFile{hour: hour, path: filepath.Join(db.dir, blocksDir, blockFileName(hour)), fs: db.fs,
+		report: db.report}
 }
 
 // loadFiles lists the block files.
@@ -224,7 +227,8 @@ func (db *DB) loadFiles() error {
 }
 
 // sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block that is damaged
-// is dropped if the log still has all its rows, as after a crash while it was written; else what is readable of it stays.
+// is dropped if the log still has all its rows, as after a crash while it was written; else what is readable of it
+// stays.
 func (db *DB) sealedThrough(start int64) (uint64, error) {
 	v := db.view.Load()
 	through := uint64(0)
@@ -265,12 +269,15 @@ func checkFrame(f *frame) []Damage {
 		fm := &f.metrics[i]
 		data, err := f.allData(fm)
 		if err != nil {
-			return append(out, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s in the %d s from %d", fm.metric, BlockSeconds, f.start)})
+			return append(out, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s in the %d s from %d", fm.metric,
+				BlockSeconds, f.start)})
 		}
 		for number := range f.chunks {
 			c, err := r.chunk(f, fm.metric, number, chunkNodes-1)
 			if err != nil {
-				out = append(out, Damage{f.path, f.offset, err.Error(), fmt.Sprintf("%s of up to %d nodes in the %d s from %d", fm.metric, chunkNodes, BlockSeconds, f.start)})
+				out = append(out, Damage{f.path, f.offset, err.Error(),
+					fmt.Sprintf("%s of up to %d nodes in the %d s from %d", fm.metric, chunkNodes, BlockSeconds,
+						f.start)})
 				continue
 			}
 			for k := range c.entries {
@@ -280,7 +287,9 @@ func checkFrame(f *frame) []Damage {
 				}
 				if _, err := e.cut(data); err != nil {
 					at := f.offset + fm.dataAt(f.chunks) + int64(e.dataAt)
-					out = append(out, Damage{f.path, at, err.Error(), fmt.Sprintf("%s of node number %d in the %d s from %d", fm.metric, number*chunkNodes+k, BlockSeconds, f.start)})
+					out = append(out, Damage{f.path, at, err.Error(),
+						fmt.Sprintf("%s of node number %d in the %d s from %d", fm.metric, number*chunkNodes+k,
+							BlockSeconds, f.start)})
 				}
 			}
 		}

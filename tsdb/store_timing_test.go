@@ -60,7 +60,8 @@ func openMachine(b *testing.B, set string, start, secs int) *machine {
 		set, m.copies = "busy", 8
 	}
 	path := filepath.Join(b.TempDir(), set)
-	cmd := exec.Command("go", "run", "./cmd/mkdata", "-set", set, "-secs", strconv.Itoa(secs), "-start", strconv.Itoa(start), "-o", path)
+	cmd := exec.Command("go", "run", "./cmd/mkdata", "-set", set, "-secs", strconv.Itoa(secs), "-start",
+		strconv.Itoa(start), "-o", path)
 	cmd.Dir = tool
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -102,7 +102,8 @@ func tierDirs(root string) (out []string) {
 }
 
 func (db *DB) tierFile(t *tier, f figure, start int64) *blockFile {
-	return &blockFile{hour: start, path: filepath.Join(t.dir(db.dir, f), blockFileName(start)), fs: db.fs, report: db.report}
+	return &blockFile{hour: start, path: filepath.Join(t.dir(db.dir, f), blockFileName(start)), fs: db.fs,
+		report: db.report}
 }
 
 // made says how many blocks of a span (its start in buckets) the tier has.

@@ -24,7 +24,8 @@ const tierBase = 1_700_000_000 / 36000 * 36000 // both tiers' blocks begin here
 func tierStore(t *testing.T, dir string, now *atomic.Int64, keep time.Duration) *DB {
 	t.Helper()
 	db, err := Open(dir, Options{
-		SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(now.Load(), 0) },
+		SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler),
+		Now:          func() time.Time { return time.Unix(now.Load(), 0) },
 		RetentionAge: keep, Keep10s: 30 * 24 * time.Hour, Keep5m: 300 * 24 * time.Hour,
 	})
 	if err != nil {
@@ -39,9 +40,11 @@ func fillHalfDay(t *testing.T, db *DB) {
 	var frames []collector.Frame
 	for at := int64(0); at < 12*3600; at++ {
 		add := func(node topology.NodeID, samples ...collector.Sample) {
-			frames = append(frames, collector.Frame{Node: node, Role: topology.Forwarder, TimeMillis: (tierBase + at) * 1000, Samples: samples})
+			frames = append(frames, collector.Frame{Node: node, Role: topology.Forwarder,
+				TimeMillis: (tierBase + at) * 1000, Samples: samples})
 		}
-		add("a", collector.Sample{Metric: collector.ReadBytes, Value: float64(at % 997)}, collector.Sample{Metric: collector.WriteBytes, Value: 0},
+		add("a", collector.Sample{Metric: collector.ReadBytes, Value: float64(at % 997)},
+			collector.Sample{Metric: collector.WriteBytes, Value: 0},
 			collector.Sample{Metric: collector.MetaWait, Value: float64(at%13) / 7})
 		if at/700%3 > 0 { // gaps, some inside a bucket
 			add("b", collector.Sample{Metric: collector.ReadBytes, Value: -5})
@@ -68,7 +71,9 @@ func tierAnswers(t *testing.T, db *DB, step int64, to int64) (out []any) {
 	nodes := []topology.NodeID{"a", "b", "c"}
 	for _, agg := range []Agg{AggMean, AggSum, AggMin, AggMax, AggCount} {
 		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaWait} {
-			got, err := db.Select(context.Background(), Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: step * 1000, FromMillis: tierBase * 1000, ToMillis: to * 1000})
+			got, err := db.Select(context.Background(),
+				Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: step * 1000, FromMillis: tierBase * 1000,
+					ToMillis: to * 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +85,8 @@ func tierAnswers(t *testing.T, db *DB, step int64, to int64) (out []any) {
 			out = append(out, got)
 		}
 	}
-	got, err := db.Occupancy(context.Background(), OccupancyQuery{Nodes: []topology.NodeID{"a", "c"}, FromMillis: tierBase * 1000, ToMillis: to * 1000, BucketMillis: step * 1000,
+	got, err := db.Occupancy(context.Background(), OccupancyQuery{Nodes: []topology.NodeID{"a", "c"},
+		FromMillis: tierBase * 1000, ToMillis: to * 1000, BucketMillis: step * 1000,
 		PeakBytesPerSec: map[topology.NodeID]float64{"a": 1000, "c": 10}})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +128,8 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 		for _, step := range steps {
 			for i, got := range tierAnswers(t, db, step, end) {
 				if !reflect.DeepEqual(got, want[step][i]) {
-					t.Errorf("%s, step %d, answer %d:\ngot  %.300s\nwant %.300s", what, step, i, fmt.Sprint(got), fmt.Sprint(want[step][i]))
+					t.Errorf("%s, step %d, answer %d:\ngot  %.300s\nwant %.300s", what, step, i, fmt.Sprint(got),
+						fmt.Sprint(want[step][i]))
 				}
 			}
 		}
@@ -138,7 +145,8 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 	}
 	reopen()
 	check("10 s tier", 10, 60, 300, 3600)
-	if got, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"a"}, Metric: collector.ReadBytes, FromMillis: tierBase * 1000, ToMillis: end * 1000}); err != nil || len(got) > 0 {
+	if got, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"a"}, Metric: collector.ReadBytes,
+		FromMillis: tierBase * 1000, ToMillis: end * 1000}); err != nil || len(got) > 0 {
 		t.Errorf("seconds that are gone are answered: %v %v", got, err)
 	}
 	retain(40 * 24 * time.Hour)
@@ -173,7 +181,8 @@ func TestLateRowsReachTheTier(t *testing.T) {
 		db := tierStore(t, dir, &now, 240*time.Hour)
 		fillHalfDay(t, db)
 		remakeTiers(t, db, now.Load())
-		late := collector.Frame{Node: "b", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
+		late := collector.Frame{Node: "b", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000,
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
 		if err := db.Append(context.Background(), []collector.Frame{late}); err != nil {
 			t.Fatal(err)
 		}
@@ -193,8 +202,9 @@ func TestLateRowsReachTheTier(t *testing.T) {
 		db.retain(time.Unix(now.Load(), 0))
 		db.sealing.Unlock()
 		for _, step := range []int64{10, 300} {
-			got, err := db.Select(context.Background(), Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: AggMax, StepMillis: step * 1000,
-				FromMillis: tierBase * 1000, ToMillis: (tierBase + 300) * 1000})
+			got, err := db.Select(context.Background(),
+				Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: AggMax, StepMillis: step * 1000,
+					FromMillis: tierBase * 1000, ToMillis: (tierBase + 300) * 1000})
 			if err != nil || len(got) != 1 || got[0].Points[len(got[0].Points)-1].Value != 77777 {
 				t.Errorf("killed %v, step %d: got %v %v", killed, step, got, err)
 			}
@@ -266,7 +276,8 @@ func TestTheListOfLateSpans(t *testing.T) {
 		t.Errorf("read back: %v %v %v", got, damages, err)
 	}
 	path := filepath.Join(dir, tiersDir, lateFile)
-	for text, damaged := range map[string]bool{"FWLT 1\n10 1200\n300": true, "nothing\n": true, "": true, "FWLT 9\n": false} {
+	for text, damaged := range map[string]bool{"FWLT 1\n10 1200\n300": true, "nothing\n": true, "": true,
+		"FWLT 9\n": false} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -298,12 +309,15 @@ func TestRowsOlderThanTheSecondsLeaveTheTierAlone(t *testing.T) {
 	}
 	now.Add(60 * 3600)
 	sealer()
-	late := collector.Frame{Node: "a", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
-	if err := errors.Join(db.Append(context.Background(), []collector.Frame{late}), db.Flush(context.Background())); err != nil {
+	late := collector.Frame{Node: "a", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000,
+		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
+	if err := errors.Join(db.Append(context.Background(), []collector.Frame{late}),
+		db.Flush(context.Background())); err != nil {
 		t.Fatal(err)
 	}
 	sealer()
 	if got := tierAnswers(t, db, 10, end); !reflect.DeepEqual(got, want) {
-		t.Errorf("a row that came after its hour's seconds were removed changed the tier:\ngot  %.300s\nwant %.300s", fmt.Sprint(got), fmt.Sprint(want))
+		t.Errorf("a row that came after its hour's seconds were removed changed the tier:\ngot  %.300s\nwant %.300s",
+			fmt.Sprint(got), fmt.Sprint(want))
 	}
 }

@@ -54,7 +54,8 @@ func (db *DB) noteLate(second int64) error {
 // not be added to the tier's buckets: what a bucket has of their seconds is not known any more.
 func (db *DB) removed(second int64) (bool, error) {
 	hour := floorDiv(second, fileSeconds) * fileSeconds
-	if len(db.tiers) == 0 || slices.ContainsFunc(db.view.Load().files, func(f *blockFile) bool { return f.hour == hour }) {
+	if len(db.tiers) == 0 || slices.ContainsFunc(db.view.Load().files,
+		func(f *blockFile) bool { return f.hour == hour }) {
 		return false, nil
 	}
 	t := db.tiers[0]
@@ -95,7 +96,8 @@ func loadLate(dir string) (lateSpans, []Damage, error) {
 		return out, damaged(0, "it does not begin as such a list"), nil
 	}
 	if version > lateVersion {
-		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, version, lateVersion, ErrNewerFormat)
+		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, version,
+			lateVersion, ErrNewerFormat)
 	}
 	for line := range bytes.Lines(rest) {
 		var s lateSpan

@@ -84,7 +84,8 @@ func (s *selection) addTier(p *tierPart, n *nodeSelection) {
 				return
 			}
 			s.put(n, bucket*p.tier.seconds, stats{
-				count: p.tier.seconds - int64(cols[figAbsent].V[k]), sum: cols[figSum].V[k], min: cols[figMin].V[k], max: cols[figMax].V[k],
+				count: p.tier.seconds - int64(cols[figAbsent].V[k]), sum: cols[figSum].V[k], min: cols[figMin].V[k],
+				max: cols[figMax].V[k],
 			})
 		})
 	}
@@ -101,7 +102,8 @@ func (o *occupancyOf) addTier(r *reader, p *tierPart) {
 		each(cols[figLimit].Present, func(k int) {
 			bucket := sp.start + int64(k)
 			if bucket >= p.from && bucket < p.to && cols[figLimit].V[k] == o.limit {
-				o.count(bucket*p.tier.seconds, p.tier.seconds-int64(cols[figUnreported].V[k]), int64(cols[figOccupied].V[k]))
+				o.count(bucket*p.tier.seconds, p.tier.seconds-int64(cols[figUnreported].V[k]),
+					int64(cols[figOccupied].V[k]))
 			}
 		})
 	}

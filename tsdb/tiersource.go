@@ -68,7 +68,8 @@ func (s *secondsSource) occupancy(node int, limit float64, n *nodeBuckets) {
 	n.limit = limit
 	for i := range s.spans {
 		sp := &s.spans[i]
-		read, write := s.r.column(sp, node, collector.ReadBytes, &s.col), s.r.column(sp, node, collector.WriteBytes, &s.write)
+		read, write := s.r.column(sp, node, collector.ReadBytes, &s.col),
+			s.r.column(sp, node, collector.WriteBytes, &s.write)
 		if !read {
 			s.col.Present = column.Mask{}
 		}
@@ -137,7 +138,8 @@ func (s *coarserSource) read(node int, metrics uint64, _ float64, n *nodeBuckets
 			}
 			any = true
 			each(s.cols[figSum].Present, func(k int) {
-				n.by[m].add(s.bucket(i, k), int(s.fine.seconds)-int(s.cols[figAbsent].V[k]), s.cols[figSum].V[k], s.cols[figMin].V[k], s.cols[figMax].V[k])
+				n.by[m].add(s.bucket(i, k), int(s.fine.seconds)-int(s.cols[figAbsent].V[k]), s.cols[figSum].V[k],
+					s.cols[figMin].V[k], s.cols[figMax].V[k])
 			})
 		}
 		if any {
@@ -174,7 +176,8 @@ func (s *coarserSource) columns(span, node int, m collector.Metric, want ...figu
 	return tierColumns(s.r, &s.spans, &s.cols, span, node, m, want...)
 }
 
-func tierColumns(r *reader, spans *[figures][]span, cols *[figures]column.Column, span, node int, m collector.Metric, want ...figure) bool {
+func tierColumns(r *reader, spans *[figures][]span, cols *[figures]column.Column, span, node int, m collector.Metric,
+	want ...figure) bool {
 	for _, f := range want {
 		if span >= len(spans[f]) || !r.column(&spans[f][span], node, m, &cols[f]) {
 			return false

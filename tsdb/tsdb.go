@@ -95,8 +95,8 @@ type NodeInfo struct {
 // Append is at-least-once and idempotent per (node, metric, time): the same sample again changes
 // nothing, another value at the same place replaces the old one, and another frame of the same node
 // and second adds its metrics. Samples up to one hour late are taken. What is no
-// value (collector.IsValue) is not known and is left out; a metric this program has no name for is left out too. An answered Append
-// survives kill -9; one that failed or was not answered may be repeated. Nodes and metrics may come
+// value (collector.IsValue) is not known and is left out; a metric this program has no name for is left out too. An
+// answered Append survives kill -9; one that failed or was not answered may be repeated. Nodes and metrics may come
 // and go, and a node whose clock is wrong disturbs only itself. A second that was not appended is
 // absent in every answer, never 0. All methods may be called concurrently.
 type Store interface {

@@ -90,9 +90,11 @@ type identities struct {
 }
 
 func newIdentities(a Access) (*identities, error) {
-	id := &identities{access: a, groups: map[uint32]remap.Role{}, tokens: map[[sha256.Size]byte]*Token{}, own: uint32(os.Geteuid())}
+	id := &identities{access: a, groups: map[uint32]remap.Role{}, tokens: map[[sha256.Size]byte]*Token{},
+		own: uint32(os.Geteuid())}
 	if a.Anonymous != "" && a.Anonymous != remap.Viewer {
-		return nil, fmt.Errorf("access.anonymous = %q: nobody may act without a name; want %q or \"\"", a.Anonymous, remap.Viewer)
+		return nil, fmt.Errorf("access.anonymous = %q: nobody may act without a name; want %q or \"\"", a.Anonymous,
+			remap.Viewer)
 	}
 	for name, role := range a.Groups {
 		gid, err := groupID(name)
@@ -111,7 +113,9 @@ func newIdentities(a Access) (*identities, error) {
 			return nil, fmt.Errorf("token %q: sha256 is not 64 hex digits", t.Name)
 		}
 		if t.Name == "" || t.Role != RoleAgent && t.Role != RoleScheduler && !t.Role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("token %q with role %q: want a name, and viewer, operator, admin, agent or scheduler", t.Name, t.Role)
+			return nil,
+				fmt.Errorf("token %q with role %q: want a name, and viewer, operator, admin, agent or scheduler",
+					t.Name, t.Role)
 		}
 		if t.Limits == (ingest.Limits{}) {
 			t.Limits = ingest.DefaultLimits()

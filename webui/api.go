@@ -75,7 +75,8 @@ func (s *Server) getReady(w http.ResponseWriter, _ *http.Request, _ who) error {
 	if age > 5*time.Second {
 		return fmt.Errorf("%w: no picture has been made for %s", console.ErrUnreachable, age.Round(time.Second))
 	}
-	return writeJSON(w, Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At, Forwarders: len(snap.Overview.Forwarders)})
+	return writeJSON(w, Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At,
+		Forwarders: len(snap.Overview.Forwarders)})
 }
 
 func (s *Server) getChecks(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -84,7 +85,8 @@ func (s *Server) getChecks(w http.ResponseWriter, r *http.Request, _ who) error 
 
 // disksCheck says whether what comes in and what is decided can be written down.
 func (s *Server) disksCheck() console.Check {
-	c := console.Check{Name: "disks", Level: console.CheckOK, Text: "the store keeps the frames, the journal takes records"}
+	c := console.Check{Name: "disks", Level: console.CheckOK,
+		Text: "the store keeps the frames, the journal takes records"}
 	var bad []string
 	if s.cfg.Ingest != nil {
 		if err := s.cfg.Ingest.StoreErr(); err != nil {
@@ -133,9 +135,11 @@ type Session struct {
 }
 
 func (s *Server) session(by who) Session {
-	v := Session{Name: by.Name, Role: by.Role, Via: by.Via, Machine: s.cfg.Picture.Snapshot().Machine.Name, Version: s.cfg.Version,
+	v := Session{Name: by.Name, Role: by.Role, Via: by.Via, Machine: s.cfg.Picture.Snapshot().Machine.Name,
+		Version:   s.cfg.Version,
 		CanSignIn: len(s.gate.sessions.accounts) > 0,
-		HowTo:     "On the server's host run 'fairway' (its unix socket knows you), or 'fairway sign-in-link' to sign in here; or ask an administrator for an account."}
+		HowTo: "On the server's host run 'fairway' (its unix socket knows you), or 'fairway sign-in-link' to " +
+			"sign in here; or ask an administrator for an account."}
 	if s.gate.oidc != nil {
 		v.SignInAt = s.gate.oidc.host()
 	}
@@ -158,7 +162,8 @@ type SignIn struct {
 
 func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) error {
 	if r.Header.Get("Origin") == "" {
-		return fmt.Errorf("%w: signing in needs an Origin header, which browsers send; programs use a bearer token", console.ErrNotAllowed)
+		return fmt.Errorf("%w: signing in needs an Origin header, which browsers send; programs use a bearer token",
+			console.ErrNotAllowed)
 	}
 	var in SignIn
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
@@ -179,7 +184,8 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) err
 	found, _ := s.gate.sessions.find(cookie)
 	http.SetCookie(w, s.cookie(cookie, found.expires))
 	s.log.Info("signed in", "name", found.name, "role", found.role, "remote", by.remote)
-	return writeJSON(w, s.session(who{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"}, expires: found.expires}))
+	return writeJSON(w, s.session(who{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"},
+		expires: found.expires}))
 }
 
 // postSignInLink lets who is known at the unix socket act in the browser, under the same name and role.
@@ -187,7 +193,8 @@ func (s *Server) postSignInLink(w http.ResponseWriter, _ *http.Request, by who) 
 	if s.cfg.BrowserURL == "" {
 		return fmt.Errorf("%w: this daemon has no address for browsers; set listen.http", console.ErrConflict)
 	}
-	link := console.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife), Address: s.cfg.BrowserURL + s.signInPath(by.Name, by.Role)}
+	link := console.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife),
+		Address: s.cfg.BrowserURL + s.signInPath(by.Name, by.Role)}
 	s.log.Info("a sign-in link was made", "name", by.Name, "role", by.Role, "via", by.Via)
 	return writeJSON(w, link)
 }
@@ -203,7 +210,8 @@ func (s *Server) deleteSession(w http.ResponseWriter, r *http.Request, by who) e
 		s.hub.ended(c.Value)
 	}
 	http.SetCookie(w, s.cookie("", time.Unix(1, 0)))
-	return writeJSON(w, s.session(who{Person: remap.Person{Role: s.cfg.Access.Anonymous, Via: "anonymous"}, remote: by.remote}))
+	return writeJSON(w, s.session(who{Person: remap.Person{Role: s.cfg.Access.Anonymous, Via: "anonymous"},
+		remote: by.remote}))
 }
 
 func (s *Server) getIngest(w http.ResponseWriter, r *http.Request, by who) error {
@@ -243,7 +251,8 @@ func (s *Server) postWrite(w http.ResponseWriter, r *http.Request, by who) error
 
 func (s *Server) getMachine(w http.ResponseWriter, _ *http.Request, _ who) error {
 	snap := s.cfg.Picture.Snapshot()
-	v := MachineView{Machine: *snap.Machine, Generation: snap.Generation, Observed: snap.Situation.Observed, Simulated: snap.Overview.Simulated}
+	v := MachineView{Machine: *snap.Machine, Generation: snap.Generation, Observed: snap.Situation.Observed,
+		Simulated: snap.Overview.Simulated}
 	if v.Nodes == nil {
 		v.Nodes = []topology.Node{}
 	}
@@ -283,7 +292,8 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request, _ who) error {
 	if text := q.Get("role"); text != "" {
 		role, ok := topology.ParseRole(text)
 		if !ok {
-			return fmt.Errorf("%w: role %q; there are compute, forwarder, storage and metadata", console.ErrInvalid, text)
+			return fmt.Errorf("%w: role %q; there are compute, forwarder, storage and metadata", console.ErrInvalid,
+				text)
 		}
 		keep = func(n topology.Node) bool { return n.Role == role }
 	}
@@ -356,7 +366,8 @@ func parseTime(name, text string, now, fallback time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w: %s=%q; want RFC 3339, Unix milliseconds, now or -15m", console.ErrInvalid, name, text)
+	return time.Time{}, fmt.Errorf("%w: %s=%q; want RFC 3339, Unix milliseconds, now or -15m", console.ErrInvalid, name,
+		text)
 }
 
 // parseRange reads from and to; without them it is the last span before now.
@@ -369,7 +380,8 @@ func parseRange(r *http.Request, span time.Duration) (from, to time.Time, err er
 		return
 	}
 	if !from.Before(to) {
-		err = fmt.Errorf("%w: from %s is not before to %s", console.ErrInvalid, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+		err = fmt.Errorf("%w: from %s is not before to %s", console.ErrInvalid, from.UTC().Format(time.RFC3339),
+			to.UTC().Format(time.RFC3339))
 	}
 	return
 }

@@ -160,7 +160,8 @@ func (s *Server) explain(ctx context.Context, a Archive, l *iolog.Log, run *hist
 }
 
 // troubles are what is known against the job's forwarders while it ran, on the job's own clock.
-func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID, start, end time.Time) ([]rootcause.Record, error) {
+func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID, start,
+	end time.Time) ([]rootcause.Record, error) {
 	used := map[topology.NodeID]bool{}
 	for _, f := range forwarders {
 		used[f.Node()] = true
@@ -192,7 +193,8 @@ func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID
 
 // withheld are the times between start and end for which a forwarder was excluded. A renewal is no
 // new exclusion.
-func (s *Server) withheld(ctx context.Context, f topology.ForwarderID, start, end, now time.Time) (out []rootcause.Record, err error) {
+func (s *Server) withheld(ctx context.Context, f topology.ForwarderID, start, end,
+	now time.Time) (out []rootcause.Record, err error) {
 	var steps []*remap.Record
 	err = s.audit(ctx, remap.Wanted{Subject: string(f)}, func(r *remap.Record) bool {
 		if r.Exclusion != nil {
@@ -203,7 +205,8 @@ func (s *Server) withheld(ctx context.Context, f topology.ForwarderID, start, en
 	var since time.Time
 	until := func(t time.Time) {
 		if !since.IsZero() && since.Before(end) && t.After(start) {
-			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld, Start: since.Sub(start).Seconds(), End: t.Sub(start).Seconds()})
+			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld,
+				Start: since.Sub(start).Seconds(), End: t.Sub(start).Seconds()})
 		}
 		since = time.Time{}
 	}

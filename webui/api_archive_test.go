@@ -35,18 +35,21 @@ func (fakeArchive) Ask(_ context.Context, q iolog.Question, limit int) (iolog.Re
 	if strings.HasPrefix(q.SQL, "DROP") {
 		return iolog.Result{}, fmt.Errorf("%w: only SELECT is answered", iolog.ErrQuery)
 	}
-	return iolog.Result{Columns: []string{"asked", "params", "limit", "log"}, Rows: [][]any{{q.Analysis.Name + q.SQL, fmt.Sprint(q.Params), limit, int64(math.MaxInt64)}}}, nil
+	return iolog.Result{Columns: []string{"asked", "params", "limit", "log"},
+		Rows: [][]any{{q.Analysis.Name + q.SQL, fmt.Sprint(q.Params), limit, int64(math.MaxInt64)}}}, nil
 }
 
 // slowJobs are 40 jobs of 8 applications; every fifth does not know its stripes.
 func slowJobs() iolog.Result {
-	res := iolog.Result{Columns: []string{"job_id", "app", "procs", "node_count", "bytes", "bytes_per_sec", "small", "nonconsec", "collective", "osts", "procs_per_ost", "longest_share"}}
+	res := iolog.Result{Columns: []string{"job_id", "app", "procs", "node_count", "bytes", "bytes_per_sec", "small",
+		"nonconsec", "collective", "osts", "procs_per_ost", "longest_share"}}
 	for i := range 40 {
 		var osts, contention any = 1 + i%9, 4000 / (1 + i%9)
 		if i%5 == 0 {
 			osts, contention = nil, nil
 		}
-		res.Rows = append(res.Rows, []any{"9", fmt.Sprintf("app%d", i%8), 4000, nil, 1e11, 1e6 * float64(1+i), float64(i%7) / 6, float64(i%4) / 3, float64(i % 2), osts, contention, float64(i) / 40})
+		res.Rows = append(res.Rows, []any{"9", fmt.Sprintf("app%d", i%8), 4000, nil, 1e11, 1e6 * float64(1+i),
+			float64(i%7) / 6, float64(i%4) / 3, float64(i % 2), osts, contention, float64(i) / 40})
 	}
 	return res
 }
@@ -58,9 +61,11 @@ func (fakeArchive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, 
 	none := math.NaN()
 	one := int64(1)
 	return []iolog.Log{{
-		Jobs: []iolog.Job{{Log: math.MinInt64, JobID: "9", App: "roms", Procs: 64, Start: logStart, End: logStart.Add(100 * time.Second)}},
+		Jobs: []iolog.Job{{Log: math.MinInt64, JobID: "9", App: "roms", Procs: 64, Start: logStart,
+			End: logStart.Add(100 * time.Second)}},
 		JobFiles: []iolog.JobFile{
-			{File: 1, Procs: 64, BytesWritten: 14e9, WriteStart: 0, WriteEnd: 10, ReadStart: none, ReadEnd: none, PosixWrites: 10, SmallWrites: 5, StripeCount: &one, OSTs: []int32{20}},
+			{File: 1, Procs: 64, BytesWritten: 14e9, WriteStart: 0, WriteEnd: 10, ReadStart: none, ReadEnd: none,
+				PosixWrites: 10, SmallWrites: 5, StripeCount: &one, OSTs: []int32{20}},
 			{File: 2, Procs: 1, WriteStart: 6, WriteEnd: 12, ReadStart: none, ReadEnd: none},
 		},
 		Files: []iolog.File{{ID: 1, Path: "/scratch/out", Mount: "/scratch"}},
@@ -70,7 +75,8 @@ func (fakeArchive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, 
 // Around has one target that is at its peak for the first five seconds.
 func (fakeArchive) Around(_ context.Context, j *iolog.Job) (iolog.Around, error) {
 	return iolog.Around{
-		OSTs:            []iolog.OST{{Time: j.Start, Target: "snx-OST0014", FS: "snx", Seconds: 5, BytesRead: 45e9, BytesWritten: math.NaN()}},
+		OSTs: []iolog.OST{{Time: j.Start, Target: "snx-OST0014", FS: "snx", Seconds: 5, BytesRead: 45e9,
+			BytesWritten: math.NaN()}},
 		PeakBytesPerSec: map[string]float64{"snx": 10e9},
 		Neighbours:      []iolog.Neighbour{{JobID: "12", App: "vpic", Mount: "/scratch", OST: 20, Bytes: 31e9}},
 	}, nil
@@ -85,23 +91,30 @@ func TestRootCause(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	w := v.Logs[0].Write
-	if w.IOTime != 12 || w.CriticalFiles != 2 || w.Critical[0].Name != "/scratch/out" || !strings.HasPrefix(w.Critical[1].Name, "file 0") || w.Factors.ProcsPerOST != 64 {
+	if w.IOTime != 12 || w.CriticalFiles != 2 || w.Critical[0].Name != "/scratch/out" ||
+		!strings.HasPrefix(w.Critical[1].Name, "file 0") || w.Factors.ProcsPerOST != 64 {
 		t.Errorf("%+v", w)
 	}
-	if said := strings.Join(w.Verdict, "\n"); !strings.Contains(said, "snx-OST0014 was saturated for 5 s of the I/O time (42 %)") || !strings.Contains(said, "job 12 (vpic) moved 31 GB there") {
+	if said := strings.Join(w.Verdict, "\n"); !strings.Contains(said,
+		"snx-OST0014 was saturated for 5 s of the I/O time (42 %)") ||
+		!strings.Contains(said, "job 12 (vpic) moved 31 GB there") {
 		t.Errorf("%s", said)
 	}
 	if res, _ := s.ask("GET", "/api/v1/jobs/10/rootcause", viewerSecret, nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a job without a log: %d", res.StatusCode)
 	}
 	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
-	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS", Nodes: s.machine.topo.Default.Clients("fwd003")})
+	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
+		Nodes: s.machine.topo.Default.Clients("fwd003")})
 	s.server.cfg.Audit = func(w remap.Wanted) iter.Seq2[*remap.Record, error] {
 		records := []remap.Record{
-			{Kind: remap.StepExclude, At: logStart.Add(5 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
-			{Kind: remap.StepExclude, At: logStart.Add(6 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
+			{Kind: remap.StepExclude, At: logStart.Add(5 * time.Second),
+				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
+			{Kind: remap.StepExclude, At: logStart.Add(6 * time.Second),
+				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
 			{Kind: remap.StepExclude, At: logStart, Exclusion: &remap.Exclusion{Forwarder: "fwd004"}},
-			{Kind: remap.StepReturn, At: logStart.Add(11 * time.Second), Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
+			{Kind: remap.StepReturn, At: logStart.Add(11 * time.Second),
+				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
 		}
 		return func(yield func(*remap.Record, error) bool) {
 			for _, r := range slices.Backward(records) {
@@ -113,7 +126,8 @@ func TestRootCause(t *testing.T) {
 	}
 	v = get[console.JobCause](s, "/api/v1/jobs/9/rootcause")
 	said := strings.Join(v.Logs[0].Write.Verdict, "\n")
-	if !strings.Contains(said, "fwd003 was excluded from allocation for 6 s of the I/O time") || strings.Contains(said, "fwd004") {
+	if !strings.Contains(said, "fwd003 was excluded from allocation for 6 s of the I/O time") ||
+		strings.Contains(said, "fwd004") {
 		t.Errorf("forwarders %v: %s", v.Forwarders, said)
 	}
 }

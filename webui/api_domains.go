@@ -39,15 +39,18 @@ func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error
 		return err
 	}
 	if !known && logs == 0 {
-		return fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id, console.ErrNotFound)
+		return fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id,
+			console.ErrNotFound)
 	}
-	v := console.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{}, Methods: []filedomain.Comparison{}}
+	v := console.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{},
+		Methods: []filedomain.Comparison{}}
 	v.Files = files[:min(len(files), maxShared)]
 	if len(files) == 0 {
 		return writeJSON(w, v)
 	}
 	if q.File >= len(v.Files) {
-		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", console.ErrInvalid, q.File, len(v.Files))
+		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", console.ErrInvalid, q.File,
+			len(v.Files))
 	}
 	if err := s.compare(&v, q, run.Nodes); err != nil {
 		return err
@@ -56,7 +59,8 @@ func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error
 }
 
 // sharedFiles are what a job's logs tell of, or its profile where there is no log.
-func (s *Server) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File, logs int, err error) {
+func (s *Server) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File,
+	logs int, err error) {
 	if a, err := s.archive(); err == nil {
 		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 		defer cancel()

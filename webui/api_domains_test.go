@@ -15,23 +15,30 @@ import (
 func TestFileDomains(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	v := get[console.DomainsView](s, "/api/v1/jobs/9/domains")
-	if len(v.Files) != 1 || v.Files[0].Name != "/scratch/out" || v.Case == nil || v.Case.Servers != 1 || v.Case.Aggregators != 64 || v.Case.End != 14e9 || len(v.Methods) != 6 || v.Advice == nil || v.Caveat == "" {
+	if len(v.Files) != 1 || v.Files[0].Name != "/scratch/out" || v.Case == nil || v.Case.Servers != 1 ||
+		v.Case.Aggregators != 64 || v.Case.End != 14e9 || len(v.Methods) != 6 || v.Advice == nil || v.Caveat == "" {
 		t.Fatalf("%+v", v)
 	}
 	// The page shows what the command says of the same case.
 	c := *v.Case
 	for _, m := range v.Methods {
 		c.Method = m.Method
-		if a := filedomain.Divide(c); a.LockRequests != m.TotalLocks() || a.AggregatorsUsed != m.AggregatorsUsed || len(m.Owners) != v.Window.Stripes {
+		if a := filedomain.Divide(c); a.LockRequests != m.TotalLocks() || a.AggregatorsUsed != m.AggregatorsUsed ||
+			len(m.Owners) != v.Window.Stripes {
 			t.Errorf("%s: %+v, the command says %d locks by %d", m.Method, m, a.LockRequests, a.AggregatorsUsed)
 		}
 	}
-	if v = get[console.DomainsView](s, "/api/v1/jobs/9/domains?servers=4&aggregators=8&stripe_size=4194304"); v.Case.Servers != 4 || v.Case.Aggregators != 8 || v.Case.StripeSize != 4<<20 || !strings.Contains(strings.Join(v.Assumed, " "), "given in the question") {
+	if v = get[console.DomainsView](s,
+		"/api/v1/jobs/9/domains?servers=4&aggregators=8&stripe_size=4194304"); v.Case.Servers != 4 ||
+		v.Case.Aggregators != 8 || v.Case.StripeSize != 4<<20 || !strings.Contains(strings.Join(v.Assumed, " "),
+		"given in the question") {
 		t.Errorf("%+v: %v", v.Case, v.Assumed)
 	}
 	for path, want := range map[string]int{
-		"/api/v1/jobs/9/domains?servers=x": http.StatusBadRequest, "/api/v1/jobs/9/domains?file=1": http.StatusBadRequest, "/api/v1/jobs/9/domains?aggregators=99999999": http.StatusBadRequest,
-		"/api/v1/jobs/10/domains": http.StatusNotFound,
+		"/api/v1/jobs/9/domains?servers=x":            http.StatusBadRequest,
+		"/api/v1/jobs/9/domains?file=1":               http.StatusBadRequest,
+		"/api/v1/jobs/9/domains?aggregators=99999999": http.StatusBadRequest,
+		"/api/v1/jobs/10/domains":                     http.StatusNotFound,
 	} {
 		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
@@ -44,8 +51,10 @@ func TestFileDomainsOfARunWithoutALog(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	end := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for job, mode := range map[topology.JobID]history.Mode{"21": history.ModeN1, "22": history.ModeNN} {
-		err := s.history.End(history.Run{Job: job, User: "wei", App: "wrf", Nodes: 8, Start: end.Add(-time.Hour), End: end,
-			Profile: &history.Profile{Mode: mode, WriteBytes: 6e9, IONodes: 8, IOSeconds: 60, Coverage: 1, From: "csv"}})
+		err := s.history.End(history.Run{Job: job, User: "wei", App: "wrf", Nodes: 8, Start: end.Add(-time.Hour),
+			End: end,
+			Profile: &history.Profile{Mode: mode, WriteBytes: 6e9, IONodes: 8, IOSeconds: 60, Coverage: 1,
+				From: "csv"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,10 +64,12 @@ func TestFileDomainsOfARunWithoutALog(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	v = get[console.DomainsView](s, "/api/v1/jobs/21/domains?servers=4")
-	if v.Case == nil || v.Case.Aggregators != 8 || v.Case.End != 6e9 || !strings.Contains(strings.Join(v.Assumed, " "), "1 MiB") || !strings.Contains(v.Caveat, "not known") {
+	if v.Case == nil || v.Case.Aggregators != 8 || v.Case.End != 6e9 || !strings.Contains(strings.Join(v.Assumed, " "),
+		"1 MiB") || !strings.Contains(v.Caveat, "not known") {
 		t.Errorf("%+v", v)
 	}
-	if v = get[console.DomainsView](s, "/api/v1/jobs/22/domains"); len(v.Files) != 0 || v.Case != nil || v.Methods == nil {
+	if v = get[console.DomainsView](s, "/api/v1/jobs/22/domains"); len(v.Files) != 0 || v.Case != nil ||
+		v.Methods == nil {
 		t.Errorf("an N-N job: %+v", v)
 	}
 }

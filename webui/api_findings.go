@@ -78,7 +78,8 @@ func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Ti
 	for i := range all {
 		f := &all[i]
 		switch {
-		case !at.IsZero() && (f.Open() || f.Changed.After(at)): // what it was then is its finding's, among those of that second
+		// what it was then is its finding's, among those of that second
+		case !at.IsZero() && (f.Open() || f.Changed.After(at)):
 		case f.Open() && (len(life.Steps) == 0 || f.Kind.Accuses()):
 			if life.Steps = f.Steps; len(f.Steps) == 0 { // of a daemon that did not keep them
 				life.Steps = []anomaly.Step{{State: f.State, At: f.Changed}}
@@ -134,14 +135,16 @@ func (s *Server) postSilence(w http.ResponseWriter, r *http.Request, by who) err
 	if err != nil {
 		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", console.ErrInvalid, in.For)
 	}
-	f, err := j.Silence(r.Context(), by.Person, r.PathValue("id"), long, remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
+	f, err := j.Silence(r.Context(), by.Person, r.PathValue("id"), long,
+		remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
 	if err != nil {
 		return fromDesk(err)
 	}
 	return writeJSON(w, f)
 }
 
-func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request, say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
+func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request,
+	say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
 	var in console.Decision
 	if err := readJSON(w, r, &in); err != nil {
 		return err
@@ -156,13 +159,15 @@ func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request, say func(id 
 // postCanary sends one canary through a forwarder and answers what it found.
 func (s *Server) postCanary(w http.ResponseWriter, r *http.Request, by who) error {
 	if s.cfg.Canaries == nil {
-		return fmt.Errorf("%w: this daemon knows no way to send canaries; set probe.export or probe.mounts in its file", console.ErrConflict)
+		return fmt.Errorf("%w: this daemon knows no way to send canaries; set probe.export or probe.mounts in its file",
+			console.ErrConflict)
 	}
 	var in console.Decision
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
-	c, err := s.cfg.Canaries.Ask(r.Context(), by.Person, topology.ForwarderID(r.PathValue("id")), remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
+	c, err := s.cfg.Canaries.Ask(r.Context(), by.Person, topology.ForwarderID(r.PathValue("id")),
+		remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
 	if err != nil {
 		return fromDesk(err)
 	}

@@ -23,7 +23,8 @@ func jobRow(r *history.Run) console.JobRow {
 	if nodes == nil {
 		nodes = []topology.NodeID{}
 	}
-	return console.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes, Start: r.Start}, NodeCount: r.Nodes, End: r.End}
+	return console.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes,
+		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
 func (s *Server) getJobs(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -69,7 +70,8 @@ func (s *Server) endedJobs(rows []console.JobRow, limit int) ([]console.JobRow, 
 
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
 	id := topology.JobID(r.PathValue("id"))
-	v := console.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}, Neighbours: []console.Neighbour{}}
+	v := console.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
+		Neighbours: []console.Neighbour{}}
 	run, err := s.run(id)
 	if err != nil {
 		return err
@@ -131,7 +133,8 @@ func (s *Server) getJobProfile(w http.ResponseWriter, r *http.Request, _ who) er
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, ProfileView{JobRow: jobRow(&run), Served: run.Forwarders, Pending: run.Pending, Profile: run.Profile})
+	return writeJSON(w, ProfileView{JobRow: jobRow(&run), Served: run.Forwarders, Pending: run.Pending,
+		Profile: run.Profile})
 }
 
 func (s *Server) postDispatch(w http.ResponseWriter, r *http.Request, _ who) error {

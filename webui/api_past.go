@@ -58,7 +58,9 @@ func (s *Server) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
 		r := &runs[i]
 		for at, what := range map[time.Time]string{r.Start: "starts", r.End: "ends"} {
 			if !at.IsZero() && !at.Before(from) && at.Before(to) {
-				marks = append(marks, remap.Mark{At: at, Kind: "job", ID: string(r.Job), Text: fmt.Sprintf("%s: %s, %s", what, r.App, console.Counted(r.Nodes, "node")), Forwarders: r.Forwarders})
+				marks = append(marks, remap.Mark{At: at, Kind: "job", ID: string(r.Job),
+					Text:       fmt.Sprintf("%s: %s, %s", what, r.App, console.Counted(r.Nodes, "node")),
+					Forwarders: r.Forwarders})
 			}
 		}
 	}

@@ -70,7 +70,8 @@ func (s *Server) writePlan(w http.ResponseWriter, r *http.Request, by who, id st
 	if err != nil {
 		return fromDesk(err)
 	}
-	p := console.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks, Needs: v.Needs, MayApprove: v.MayApprove,
+	p := console.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks,
+		Needs: v.Needs, MayApprove: v.MayApprove,
 		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	return writeJSON(w, p)
 }
@@ -169,7 +170,8 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 }
 
 func auditEntry(rec *remap.Record) console.AuditEntry {
-	e := console.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind), Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
+	e := console.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind),
+		Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
 	if rec.Exclusion != nil {
 		e.Subject = string(rec.Exclusion.Forwarder)
 	}

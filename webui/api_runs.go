@@ -42,7 +42,8 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 	if err != nil {
 		return err
 	}
-	v := console.JobRuns{Job: run.Job, User: run.User, App: run.App, Project: run.Project, Nodes: run.Nodes, Runs: []console.RunRow{}, All: all}
+	v := console.JobRuns{Job: run.Job, User: run.User, App: run.App, Project: run.Project, Nodes: run.Nodes,
+		Runs: []console.RunRow{}, All: all}
 	same := func(o *history.Run) bool { return o.Job == run.Job && o.Start.Equal(run.Start) }
 	if run.Profile != nil {
 		v.All--
@@ -74,7 +75,8 @@ const watchSlack = 10 * time.Second
 
 func runRow(r *history.Run) console.RunRow {
 	p := r.Profile
-	row := console.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, MetaOps: p.MetaOps, Mode: p.Mode, IOSeconds: p.IOSeconds,
+	row := console.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes,
+		MetaOps: p.MetaOps, Mode: p.Mode, IOSeconds: p.IOSeconds,
 		Forwarders: r.Forwarders, Waits: p.Waits}
 	if row.Forwarders == nil {
 		row.Forwarders = []topology.ForwarderID{}
@@ -146,7 +148,8 @@ func neighbours(p *live.Picture, jobs []remap.Job, id topology.JobID) []console.
 		}
 		n := &out[i]
 		n.On = append(n.On, l.Forwarder)
-		n.ReadBytesPerSec, n.WriteBytesPerSec = n.ReadBytesPerSec+l.ReadBytesPerSec, n.WriteBytesPerSec+l.WriteBytesPerSec
+		n.ReadBytesPerSec, n.WriteBytesPerSec = n.ReadBytesPerSec+l.ReadBytesPerSec,
+			n.WriteBytesPerSec+l.WriteBytesPerSec
 	}
 	slices.SortStableFunc(out, func(a, b console.Neighbour) int {
 		return cmp.Compare(b.ReadBytesPerSec+b.WriteBytesPerSec, a.ReadBytesPerSec+a.WriteBytesPerSec)

@@ -53,7 +53,8 @@ func (s *Server) getSeries(w http.ResponseWriter, r *http.Request, _ who) error 
 	if err != nil {
 		return err
 	}
-	a := SeriesAnswer{Metric: q.Metric.String(), FromMillis: q.FromMillis, ToMillis: q.ToMillis, StepMillis: q.StepMillis, Agg: string(q.Agg), Series: []NodeSeries{}}
+	a := SeriesAnswer{Metric: q.Metric.String(), FromMillis: q.FromMillis, ToMillis: q.ToMillis,
+		StepMillis: q.StepMillis, Agg: string(q.Agg), Series: []NodeSeries{}}
 	for _, one := range series {
 		a.Series = append(a.Series, NodeSeries{Node: one.Node, Points: withGaps(one.Points, q.StepMillis)})
 	}
@@ -67,7 +68,8 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 	v := r.URL.Query()
 	var ok bool
 	if q.Metric, ok = collector.ParseMetric(v.Get("metric")); !ok {
-		return q, fmt.Errorf("%w: metric %q is not known; read_bytes is one, docs/metrics.md lists all", console.ErrInvalid, v.Get("metric"))
+		return q, fmt.Errorf("%w: metric %q is not known; read_bytes is one, docs/metrics.md lists all",
+			console.ErrInvalid, v.Get("metric"))
 	}
 	for _, n := range strings.Split(v.Get("node"), ",") {
 		if n != "" {
@@ -92,7 +94,8 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 	case len(q.Nodes) == 0 || len(q.Nodes) > maxSeriesNodes:
 		return q, fmt.Errorf("%w: node: %d names; want 1 to %d", console.ErrInvalid, len(q.Nodes), maxSeriesNodes)
 	case points > maxSeriesPoints:
-		return q, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", console.ErrInvalid, points, maxSeriesPoints)
+		return q, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", console.ErrInvalid,
+			points, maxSeriesPoints)
 	case !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg):
 		return q, fmt.Errorf("%w: agg %q; there are mean, sum, min, max and count", console.ErrInvalid, q.Agg)
 	}
@@ -138,15 +141,17 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 	if err != nil {
 		return err
 	}
-	q := tsdb.OccupancyQuery{FromMillis: from.UnixMilli(), ToMillis: to.UnixMilli(), BucketMillis: bucket.Milliseconds(),
-		Threshold: tsdb.DefaultThreshold, PeakBytesPerSec: map[topology.NodeID]float64{}}
+	q := tsdb.OccupancyQuery{FromMillis: from.UnixMilli(), ToMillis: to.UnixMilli(),
+		BucketMillis: bucket.Milliseconds(),
+		Threshold:    tsdb.DefaultThreshold, PeakBytesPerSec: map[topology.NodeID]float64{}}
 	if text := r.URL.Query().Get("threshold"); text != "" {
 		if q.Threshold, err = strconv.ParseFloat(text, 64); err != nil || q.Threshold <= 0 || q.Threshold > 1 {
 			return fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", console.ErrInvalid, text)
 		}
 	}
-	a := console.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis, Threshold: q.Threshold,
-		Nodes: []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
+	a := console.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis,
+		Threshold: q.Threshold,
+		Nodes:     []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
 	for _, n := range s.cfg.Picture.Snapshot().Machine.ByRole(topology.Forwarder) {
 		if n.PeakBytesPerSec <= 0 {
 			a.NoPeak = append(a.NoPeak, n.ID)
@@ -156,7 +161,8 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 		q.PeakBytesPerSec[n.ID] = n.PeakBytesPerSec
 	}
 	if cells := (q.ToMillis - q.FromMillis) / q.BucketMillis * int64(len(q.Nodes)); cells > maxSeriesPoints {
-		return fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", console.ErrInvalid, cells, maxSeriesPoints)
+		return fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", console.ErrInvalid,
+			cells, maxSeriesPoints)
 	}
 	if len(q.Nodes) > 0 {
 		if a.Nodes, err = s.cfg.Store.Occupancy(r.Context(), q); err != nil {

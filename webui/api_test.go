@@ -23,7 +23,8 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 		o := get[console.Overview](s, "/api/v1/overview")
 		return len(o.Forwarders) == 8 && o.Forwarders[7].ReadBytesPerSec != nil && o.Forwarders[0].Clients == 4
 	})
-	ask := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}
+	ask := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+		Reason: "fwd001 is slow today"}
 	res, b := s.post("/api/v1/plans", operatorSecret, ask)
 	if res.StatusCode != 200 {
 		t.Fatalf("propose: %d %s", res.StatusCode, b)
@@ -37,7 +38,8 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 	}
 	eventually(t, "the forwarders are marked by the waiting plan", func() bool {
 		o := get[console.Overview](s, "/api/v1/overview")
-		return len(o.Waiting) == 1 && o.Forwarders[1].Plan == p.ID && o.Forwarders[2].Plan == p.ID && o.Forwarders[3].Plan == ""
+		return len(o.Waiting) == 1 && o.Forwarders[1].Plan == p.ID && o.Forwarders[2].Plan == p.ID &&
+			o.Forwarders[3].Plan == ""
 	})
 	yes := console.Decision{PreviewHash: p.PreviewHash, Reason: "agreed with olga"}
 	for _, c := range []struct {
@@ -47,13 +49,15 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 		code               string
 	}{
 		{"by the proposer", operatorSecret, "/approve", yes, 403, "not_allowed"},
-		{"of another preview", adminSecret, "/approve", console.Decision{PreviewHash: "0000", Reason: "agreed with olga"}, 412, "changed"},
+		{"of another preview", adminSecret, "/approve",
+			console.Decision{PreviewHash: "0000", Reason: "agreed with olga"}, 412, "changed"},
 		{"without a reason", adminSecret, "/approve", console.Decision{PreviewHash: p.PreviewHash}, 400, "invalid"},
 		{"of a viewer", viewerSecret, "/approve", yes, 403, "not_allowed"},
 	} {
 		res, b := s.post("/api/v1/plans/"+p.ID+c.path, c.secret, c.body)
 		var d problem.Document
-		if err := json.Unmarshal(b, &d); err != nil || res.StatusCode != c.status || d.Code != c.code || d.Detail == "" {
+		if err := json.Unmarshal(b, &d); err != nil || res.StatusCode != c.status || d.Code != c.code ||
+			d.Detail == "" {
 			t.Errorf("approval %s: %d %s, want %d %s", c.name, res.StatusCode, b, c.status, c.code)
 		}
 	}
@@ -77,10 +81,12 @@ func TestIdempotencyKey(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	one := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}
+	one := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+		Reason: "fwd001 is slow today"}
 	other := one
 	other.To = "fwd003"
-	if res, b := s.ask("POST", "/api/v1/plans", operatorSecret, one); res.StatusCode != 400 || !strings.Contains(string(b), "Idempotency-Key") {
+	if res, b := s.ask("POST", "/api/v1/plans", operatorSecret, one); res.StatusCode != 400 ||
+		!strings.Contains(string(b), "Idempotency-Key") {
 		t.Errorf("without a key: %d %s", res.StatusCode, b)
 	}
 	var first, again console.PlanView
@@ -121,14 +127,17 @@ func TestBadRequestsAreProblems(t *testing.T) {
 		res, b := s.ask("GET", c.path, viewerSecret, nil)
 		var d problem.Document
 		err := json.Unmarshal(b, &d)
-		if err != nil || res.StatusCode != c.status || d.Status != c.status || !strings.Contains(d.Detail, c.says) || res.Header.Get("Content-Type") != problem.ContentType {
+		if err != nil || res.StatusCode != c.status || d.Status != c.status || !strings.Contains(d.Detail, c.says) ||
+			res.Header.Get("Content-Type") != problem.ContentType {
 			t.Errorf("GET %s: %d %s", c.path, res.StatusCode, b)
 		}
 	}
 	if res, b := s.ask("PUT", "/api/v1/plans", operatorSecret, nil); res.StatusCode != 405 {
 		t.Errorf("PUT: %d %s", res.StatusCode, b)
 	}
-	if res, b := s.post("/api/v1/plans", operatorSecret, map[string]any{"nodes": []string{}, "speed": 1}); res.StatusCode != 400 || !strings.Contains(string(b), "speed") {
+	if res, b := s.post("/api/v1/plans", operatorSecret,
+		map[string]any{"nodes": []string{}, "speed": 1}); res.StatusCode != 400 ||
+		!strings.Contains(string(b), "speed") {
 		t.Errorf("unknown field: %d %s", res.StatusCode, b)
 	}
 }
@@ -153,7 +162,8 @@ func TestGapsAreExplicit(t *testing.T) {
 	if got := strings.Join(shape, " "); got != "0=16 1=16 2=- 5=16 6=16" {
 		t.Errorf("points %s", got)
 	}
-	if _, b := s.ask("GET", fmt.Sprintf("/api/v1/series?format=csv&node=fwd001&metric=threads&from=%d", base.UnixMilli()), "", nil); !strings.Contains(string(b), ",fwd001,16\n") {
+	if _, b := s.ask("GET", fmt.Sprintf("/api/v1/series?format=csv&node=fwd001&metric=threads&from=%d",
+		base.UnixMilli()), "", nil); !strings.Contains(string(b), ",fwd001,16\n") {
 		t.Errorf("csv: %s", b)
 	}
 }
@@ -163,20 +173,26 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(3)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	if _, b := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"}); !strings.Contains(string(b), "P-000001") {
+	if _, b := s.post("/api/v1/plans", operatorSecret,
+		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+			Reason: "fwd001 is slow today"}); !strings.Contains(string(b), "P-000001") {
 		t.Fatalf("%s", b)
 	}
-	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS", Nodes: s.machine.topo.Default.Clients("fwd003")})
+	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
+		Nodes: s.machine.topo.Default.Clients("fwd003")})
 	api := get[map[string]any](s, "/api/v1/openapi.json")
 	if api["openapi"] != "3.1.0" {
 		t.Fatalf("openapi %v", api["openapi"])
 	}
-	ids := strings.NewReplacer("/nodes/{id}", "/nodes/fwd001", "/forwarders/{id}", "/forwarders/fwd001", "/plans/{id}", "/plans/P-000001", "/jobs/{id}", "/jobs/9", "/archive/{name}", "/archive/top-apps")
-	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes", "/api/v1/archive/sql": "?q=SELECT+1", "/api/v1/grid": "?metric=bw&at=-1s", "/api/v1/periodic": "?set=" + url.QueryEscape(twoWriters)}
+	ids := strings.NewReplacer("/nodes/{id}", "/nodes/fwd001", "/forwarders/{id}", "/forwarders/fwd001", "/plans/{id}",
+		"/plans/P-000001", "/jobs/{id}", "/jobs/9", "/archive/{name}", "/archive/top-apps")
+	query := map[string]string{"/api/v1/series": "?node=fwd001&metric=read_bytes", "/api/v1/archive/sql": "?q=SELECT+1",
+		"/api/v1/grid": "?metric=bw&at=-1s", "/api/v1/periodic": "?set=" + url.QueryEscape(twoWriters)}
 	seen := 0
 	for path, item := range api["paths"].(map[string]any) {
 		op, ok := item.(map[string]any)["get"].(map[string]any)
-		if !ok || strings.Contains(ids.Replace(path), "{") || op["x-role"] == "agent" || path == "/api/v1/live" || path == oidcStart || path == OIDCCallback {
+		if !ok || strings.Contains(ids.Replace(path), "{") || op["x-role"] == "agent" || path == "/api/v1/live" ||
+			path == oidcStart || path == OIDCCallback {
 			continue
 		}
 		res, b := s.ask("GET", ids.Replace(path)+query[path], operatorSecret, nil)
@@ -192,7 +208,8 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 		if err := json.Unmarshal(b, &v); err != nil {
 			t.Errorf("GET %s: %v", path, err)
 		}
-		if why := conforms(api, content["application/json"].(map[string]any)["schema"].(map[string]any), v, "answer"); why != "" {
+		if why := conforms(api, content["application/json"].(map[string]any)["schema"].(map[string]any), v,
+			"answer"); why != "" {
 			t.Errorf("GET %s: %s\n%.300s", path, why, b)
 		}
 		seen++
@@ -209,7 +226,8 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 func conforms(api, schema map[string]any, v any, at string) string {
 	if ref, ok := schema["$ref"].(string); ok {
 		name := ref[strings.LastIndexByte(ref, '/')+1:]
-		return conforms(api, api["components"].(map[string]any)["schemas"].(map[string]any)[name].(map[string]any), v, at+":"+name)
+		return conforms(api, api["components"].(map[string]any)["schemas"].(map[string]any)[name].(map[string]any), v,
+			at+":"+name)
 	}
 	if choices, ok := schema["anyOf"].([]any); ok {
 		for _, one := range choices {
@@ -223,7 +241,8 @@ func conforms(api, schema map[string]any, v any, at string) string {
 	if one, ok := schema["type"].(string); ok {
 		kinds = []any{one}
 	}
-	have := map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string", reflect.Bool: "boolean", reflect.Float64: "number"}[reflect.ValueOf(v).Kind()]
+	have := map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
+		reflect.Bool: "boolean", reflect.Float64: "number"}[reflect.ValueOf(v).Kind()]
 	if v == nil {
 		have = "null"
 	}
@@ -269,8 +288,10 @@ func TestHealthAndMetrics(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
 	s.ask("GET", "/api/v1/overview", "", nil)
-	for path, want := range map[string]string{"/healthz": "ok", "/readyz": `"ready":true`, "/metrics": `fairway_http_request_seconds_bucket{le="+Inf"}`} {
-		if res, b := s.ask("GET", path, "", nil); res.StatusCode != http.StatusOK || !strings.Contains(string(b), want) {
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": `"ready":true`,
+		"/metrics": `fairway_http_request_seconds_bucket{le="+Inf"}`} {
+		if res, b := s.ask("GET", path, "", nil); res.StatusCode != http.StatusOK ||
+			!strings.Contains(string(b), want) {
 			t.Errorf("GET %s: %d %.300s", path, res.StatusCode, b)
 		}
 	}

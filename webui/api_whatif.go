@@ -25,9 +25,12 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 	}
 	byPriority := slices.Contains(p, share.Priority)
 	if byPriority && s.cfg.Priority == nil {
-		return fmt.Errorf("%w: policy %s: jobs' priorities are the batch system's, which this daemon does not ask (slurm.jobs); fairway shares takes them from a file", console.ErrInvalid, p)
+		return fmt.Errorf(
+			"%w: policy %s: jobs' priorities are the batch system's, which this daemon does not ask (slurm.jobs); "+
+				"fairway shares takes them from a file", console.ErrInvalid, p)
 	}
-	v := console.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")), Jobs: []console.ShareRow{}}
+	v := console.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")),
+		Jobs: []console.ShareRow{}}
 	var jobs []share.Job
 	for _, j := range jobsOn(s.cfg.Picture.Snapshot().Situation, v.Forwarder) {
 		row := console.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)}
@@ -35,7 +38,8 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 			row.Priority = s.cfg.Priority(&j)
 		}
 		v.Jobs = append(v.Jobs, row)
-		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project, Size: float64(max(len(j.Nodes), 1)), Priority: row.Priority})
+		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project,
+			Size: float64(max(len(j.Nodes), 1)), Priority: row.Priority})
 	}
 	for i, x := range share.Shares(p, jobs) {
 		v.Jobs[i].Share = x
@@ -125,11 +129,14 @@ func (s *Server) getPeriodic(w http.ResponseWriter, r *http.Request, _ who) erro
 		return fmt.Errorf("%w: set: %w", console.ErrInvalid, err)
 	}
 	if work := set.Work(); work > maxPatternWork {
-		return fmt.Errorf("%w: set: %.2g instances over all pattern lengths, more than %.2g; raise eps, lower kprime, or use fairway periodic", console.ErrInvalid, work, float64(maxPatternWork))
+		return fmt.Errorf(
+			"%w: set: %.2g instances over all pattern lengths, more than %.2g; raise eps, lower kprime, or use "+
+				"fairway periodic", console.ErrInvalid, work, float64(maxPatternWork))
 	}
 	p, err := periodic.Schedule(set)
 	if err != nil {
 		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", console.ErrInvalid, err)
 	}
-	return writeJSON(w, console.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime), Set: set})
+	return writeJSON(w, console.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime),
+		Set: set})
 }

@@ -114,8 +114,9 @@ func authoritySite(t *testing.T) *site {
 	return newSite(t, siteOptions{access: func(a *Access) {
 		a.Anonymous = ""
 		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": RoleScheduler}
-		a.Proxy = &Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, UserHeader: "X-Remote-User", GroupsHeader: "X-Remote-Groups",
-			Roles: map[string]remap.Role{"hpc-ops": remap.Operator}, Default: remap.Viewer}
+		a.Proxy = &Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, UserHeader: "X-Remote-User",
+			GroupsHeader: "X-Remote-Groups",
+			Roles:        map[string]remap.Role{"hpc-ops": remap.Operator}, Default: remap.Viewer}
 	}})
 }
 
@@ -133,9 +134,12 @@ func TestAuthorityTable(t *testing.T) {
 	const title = "| call | role | doors |\n|---|---|---|\n"
 	if want := title + authorityTable(s.server.gate.routes); old != want {
 		if !*update {
-			t.Fatalf("%s does not have the routes as they are; read what changed, then go test ./webui -run Authority -update", authorityDoc)
+			t.Fatalf(
+				"%s does not have the routes as they are; read what changed, then go test ./webui -run Authority "+
+					"-update", authorityDoc)
 		}
-		if err := os.WriteFile(authorityDoc, []byte(head+"<!-- table -->\n"+want+"<!-- end -->\n"+tail), 0o644); err != nil {
+		if err := os.WriteFile(authorityDoc, []byte(head+"<!-- table -->\n"+want+"<!-- end -->\n"+tail),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		old = want
@@ -171,7 +175,8 @@ func tryRoute(t *testing.T, s *site, c caller, method, path, need, doors string)
 	s.server.gate.handler(c.door, s.server).ServeHTTP(w, r.WithContext(ctx))
 	what := fmt.Sprintf("%s %s by %s (%s, %s)", method, path, c.name, c.role, c.door)
 	if !strings.Contains(" "+doors+" ", " "+c.door.String()+" ") {
-		page := strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") // any other address is a page of the console
+		// any other address is a page of the console
+		page := strings.HasPrefix(w.Header().Get("Content-Type"), "text/html")
 		if w.Code < 400 && !page {
 			t.Errorf("%s: %d through a door that the table does not have", what, w.Code)
 		}
@@ -204,7 +209,8 @@ func TestForeignOrigins(t *testing.T) {
 		{"a write from here", "POST", "/api/v1/plans", "http://localhost", "same-origin", http.StatusBadRequest},
 		{"a write from elsewhere", "POST", "/api/v1/plans", "http://evil.example", "cross-site", http.StatusForbidden},
 		{"a write without an origin", "POST", "/api/v1/plans", "", "", http.StatusForbidden},
-		{"a read from elsewhere", "GET", "/api/v1/overview", "http://evil.example", "cross-site", http.StatusOK}, // the browser keeps the answer from the page
+		// the browser keeps the answer from the page
+		{"a read from elsewhere", "GET", "/api/v1/overview", "http://evil.example", "cross-site", http.StatusOK},
 		{"a feed from elsewhere", "GET", "/api/v1/live", "http://evil.example", "cross-site", http.StatusForbidden},
 		{"a feed without an origin", "GET", "/api/v1/live", "", "", http.StatusForbidden},
 	} {

@@ -30,7 +30,8 @@ type bars struct {
 // add puts a line of times, ms; cpu is the page's processor time for one of them.
 func (b *bars) add(what, goal string, wall []float64, cpu string) {
 	mid, most := quantile(wall, 0.5), quantile(wall, 0.99) // sorted by now
-	b.rows = append(b.rows, fmt.Sprintf("%s\t%s\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s", what, goal, len(wall), wall[0], mid, most, cpu, loadAverage()))
+	b.rows = append(b.rows, fmt.Sprintf("%s\t%s\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s", what, goal, len(wall), wall[0], mid,
+		most, cpu, loadAverage()))
 }
 
 func (b *bars) print() {
@@ -80,7 +81,8 @@ func (b *tab) work() (w work) {
 func (w work) since(before work, n int) string {
 	d := func(a, b float64) float64 { return max(0, a-b) / float64(n) }
 	said := fmt.Sprintf("%.1f", d(w.all, before.all))
-	if script, layout := d(w.script, before.script), d(w.layout, before.layout); script+layout > 0.1 { // what is evaluated counts as neither
+	// what is evaluated counts as neither
+	if script, layout := d(w.script, before.script), d(w.layout, before.layout); script+layout > 0.1 {
 		said += fmt.Sprintf(" (script %.1f, layout %.1f)", script, layout)
 	}
 	return said
@@ -104,10 +106,12 @@ func TestBarsInTheBrowser(t *testing.T) {
 // measuring has the page's processor time counted, and keeps when the first picture was painted.
 func measuring(t *testing.T) *tab {
 	b := newTab(t, 1440, 900)
-	if _, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {
+	if _, err := chromedp.Call(b.ctx, performance.Enable,
+		performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: `
 		new MutationObserver((_, o) => { if (!document.documentElement?.dataset.frames) return; o.disconnect(); requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => { window.firstData = performance.now(); }; c.port2.postMessage(0); }); }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-frames'] });`})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +123,8 @@ func load(t *testing.T, table *bars) {
 	s := newSite(t, siteOptions{forwarders: 240, compute: 40960, simulated: true})
 	s.tick(time.Now().Add(-2 * time.Second)) // one second is enough: the machine's own work is not the page's
 	b := measuring(t)
-	if _, err := chromedp.Call(b.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
+	if _, err := chromedp.Call(b.ctx, network.SetCacheDisabled,
+		network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	var paint, data []float64
@@ -129,18 +134,23 @@ func load(t *testing.T, table *bars) {
 		b.open("about:blank")
 		before := b.work()
 		b.open("http://" + s.tcp + "/overview?metric=bw")
-		b.until("the first picture is painted", "window.firstData && document.querySelector('canvas')?.dataset.redrawMs && performance.getEntriesByName('first-contentful-paint').length")
+		b.until("the first picture is painted",
+			"window.firstData && document.querySelector('canvas')?.dataset.redrawMs && "+
+				"performance.getEntriesByName('first-contentful-paint').length")
 		now := b.work()
-		each.all, each.script, each.layout = each.all+now.all-before.all, each.script+now.script-before.script, each.layout+now.layout-before.layout
+		each.all, each.script, each.layout = each.all+now.all-before.all, each.script+now.script-before.script,
+			each.layout+now.layout-before.layout
 		paint = append(paint, js[float64](b, "performance.getEntriesByName('first-contentful-paint')[0].startTime"))
 		data = append(data, js[float64](b, "window.firstData"))
 	}
-	files := js[[]map[string]any](b, `[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.name.includes('/static/') || e.entryType === 'navigation').map((e) => ({ name: e.name.replace(/.*\/static\/|\?.*/g, ''), bytes: e.encodedBodySize, plain: e.decodedBodySize }))`)
+	files := js[[]map[string]any](b,
+		`[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.name.includes('/static/') || e.entryType === 'navigation').map((e) => ({ name: e.name.replace(/.*\/static\/|\?.*/g, ''), bytes: e.encodedBodySize, plain: e.decodedBodySize }))`)
 	sum, plain := 0.0, 0.0
 	for _, f := range files {
 		sum, plain = sum+f["bytes"].(float64), plain+f["plain"].(float64)
 	}
-	t.Logf("first load: %d files, %.1f kB gzip (%.1f kB plain), at most %d", len(files), sum/1e3, plain/1e3, firstLoad/1000)
+	t.Logf("first load: %d files, %.1f kB gzip (%.1f kB plain), at most %d", len(files), sum/1e3, plain/1e3,
+		firstLoad/1000)
 	if sum > firstLoad || sum < 5000 || sum > plain*0.6 {
 		t.Errorf("the first load has %.0f bytes of %.0f: %v", sum, plain, files)
 	}
@@ -155,7 +165,9 @@ func redraw(t *testing.T, table *bars) {
 	b := measuring(t)
 	b.open("http://" + s.tcp + "/overview")
 	b.frames(1)
-	js[bool](b, fmt.Sprintf(`(() => { (async () => { const { GridView } = await import('/static/grid.js?v=%s'); const g = new GridView({ label: 'bars', pick() {}, open() {} }); document.body.prepend(g.el);
+	js[bool](b,
+		fmt.Sprintf(
+			`(() => { (async () => { const { GridView } = await import('/static/grid.js?v=%s'); const g = new GridView({ label: 'bars', pick() {}, open() {} }); document.body.prepend(g.el);
 		window.drawn = (times) => { const out = [], levels = new Int8Array(40960); g.layout(levels.length, 1408, 640, true);
 			for (let k = 0; k < times; k++) { for (let i = 0; i < levels.length; i++) levels[i] = (i * 7 + k * 3 + (i >> 5)) %% 12 - 2; const begun = performance.now(); g.draw({ levels }, k); g.canvas.getContext('2d').getImageData(0, 0, 1, 1); out.push(performance.now() - begun); } return out; }; })(); return true; })()`, s.server.files.version))
 	b.until("the module is here", "window.drawn")
@@ -173,7 +185,8 @@ func tickToPixels(t *testing.T, table *bars) {
 	// A frame is painted when the second animation frame after its message begins.
 	b.open("http://" + s.tcp + "/overview?metric=bw")
 	b.frames(1)
-	js[bool](b, `(() => { window.late = []; new MutationObserver(() => { const sent = Date.parse(document.documentElement.dataset.sent); requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => window.late.push(Date.now() - sent); c.port2.postMessage(0); }); }).observe(document.documentElement, { attributes: true, attributeFilter: ['data-frames'] }); return true; })()`)
+	js[bool](b,
+		`(() => { window.late = []; new MutationObserver(() => { const sent = Date.parse(document.documentElement.dataset.sent); requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => window.late.push(Date.now() - sent); c.port2.postMessage(0); }); }).observe(document.documentElement, { attributes: true, attributeFilter: ['data-frames'] }); return true; })()`)
 	before := b.work()
 	// Looking costs the page time, so it is done once a second.
 	for tick := time.NewTicker(time.Second); js[int](b, "window.late.length") < 15; {

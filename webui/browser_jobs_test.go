@@ -18,7 +18,8 @@ import (
 // watchSaving keeps what the page saves.
 func (b *tab) watchSaving() {
 	b.t.Helper()
-	js[bool](b, `(() => { window.savedFile = null; const real = window.realURL ??= URL.createObjectURL; HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
+	js[bool](b,
+		`(() => { window.savedFile = null; const real = window.realURL ??= URL.createObjectURL; HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
 		URL.createObjectURL = (blob) => { blob.arrayBuffer().then((a) => { window.savedFile = { kind: blob.type, body: [...new Uint8Array(a)] }; }); return real.call(URL, blob); }; return true; })()`)
 }
 
@@ -46,7 +47,9 @@ func (b *tab) png(name string) {
 	if got != name || kind != "image/png" || len(body) < 400 || string(body[1:4]) != "PNG" {
 		b.t.Errorf("saved %q, %s, %d bytes; want %s", got, kind, len(body), name)
 	}
-	b.until("the picture is not blank", fmt.Sprintf(`(() => { if (window.pngState?.of !== %q) { const st = window.pngState = { of: %q }, i = new Image(); i.onload = () => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0);
+	b.until("the picture is not blank",
+		fmt.Sprintf(
+			`(() => { if (window.pngState?.of !== %q) { const st = window.pngState = { of: %q }, i = new Image(); i.onload = () => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0);
 		const d = g.getImageData(0, 0, c.width, c.height).data, seen = new Set(); for (let k = 0; k < d.length; k += 4) seen.add(d[k] << 16 | d[k + 1] << 8 | d[k + 2]); st.colours = seen.size; };
 		i.src = URL.createObjectURL(new Blob([new Uint8Array(window.savedFile.body)], { type: 'image/png' })); } return window.pngState.colours > 1; })()`, name, name))
 }
@@ -56,12 +59,15 @@ func (b *tab) table(name, caption string) [][]string {
 	b.t.Helper()
 	// The page lives on: what is saved and what is on screen are of one instant only in one go.
 	b.watchSaving()
-	onScreen := js[[][]string](b, fmt.Sprintf(`(() => { const t = [...document.querySelectorAll('main table')].find((t) => t.caption?.textContent === %q), rows = [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
+	onScreen := js[[][]string](b,
+		fmt.Sprintf(
+			`(() => { const t = [...document.querySelectorAll('main table')].find((t) => t.caption?.textContent === %q), rows = [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
 		document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'E', bubbles: true })); return rows; })()`, caption))
 	got, kind, body := b.saved("E")
 	rows, err := csv.NewReader(strings.NewReader(string(body))).ReadAll()
 	if err != nil || got != name || kind != "text/csv" || len(onScreen) == 0 || len(rows) < 1+len(onScreen) {
-		b.t.Fatalf("saved %q, %s, %d rows, %v; want %s with %d rows:\n%s", got, kind, len(rows), err, name, len(onScreen), body)
+		b.t.Fatalf("saved %q, %s, %d rows, %v; want %s with %d rows:\n%s", got, kind, len(rows), err, name,
+			len(onScreen), body)
 	}
 	for i, want := range onScreen {
 		for k := range want {
@@ -87,16 +93,23 @@ func jobSite(t *testing.T) *site {
 	}
 	queue := 1.0
 	end := time.Now().Add(-time.Hour)
-	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: 40, Start: end.Add(-time.Hour), End: end,
-		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 40, MetaQueue: &queue, Coverage: 1, IOSeconds: 600, PeakBytesPerSec: 3e9, From: "test",
-			Phases: []history.Phase{{AtSeconds: 300, Seconds: 300, WriteBytes: 6e11}, {AtSeconds: 2000, Seconds: 300, WriteBytes: 4e11, ReadBytes: 1e10}}}})
+	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: 40, Start: end.Add(-time.Hour),
+		End: end,
+		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 40, MetaQueue: &queue, Coverage: 1, IOSeconds: 600,
+			PeakBytesPerSec: 3e9, From: "test",
+			Phases: []history.Phase{{AtSeconds: 300, Seconds: 300, WriteBytes: 6e11},
+				{AtSeconds: 2000, Seconds: 300, WriteBytes: 4e11, ReadBytes: 1e10}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "88201", User: "wei", App: "ROMS", Nodes: nodes}); res.StatusCode != 200 {
+	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "88201", User: "wei", App: "ROMS",
+		Nodes: nodes}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
-	eventually(t, "the job is seen", func() bool { return len(get[console.JobView](s, "/api/v1/jobs/88201").Forwarders) > 0 })
+	eventually(t, "the job is seen", func() bool {
+		return len(get[console.JobView](s,
+			"/api/v1/jobs/88201").Forwarders) > 0
+	})
 	return s
 }
 
@@ -141,13 +154,15 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/overview?view=compute")
 	b.until("the grid is drawn", "document.querySelector('canvas[data-cells=\"256\"]')")
 	b.png("compute.png")
-	if _, _, body := b.exported("E"); strings.Count(string(body), "\n") != 257 || !strings.Contains(string(body), "c00255,") {
+	if _, _, body := b.exported("E"); strings.Count(string(body), "\n") != 257 ||
+		!strings.Contains(string(body), "c00255,") {
 		t.Errorf("the compute nodes are saved as %.200s", body)
 	}
 	b.open("http://" + s.tcp + "/forwarders/fwd001")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.png("fwd001.png")
-	if _, _, body := b.exported("E"); !strings.HasPrefix(string(body), "time,") || strings.Count(string(body), "\n") < 15 {
+	if _, _, body := b.exported("E"); !strings.HasPrefix(string(body), "time,") ||
+		strings.Count(string(body), "\n") < 15 {
 		t.Errorf("the series are saved as %.200s", body)
 	}
 	b.open("http://" + s.tcp + "/occupancy")
@@ -171,13 +186,16 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 func TestPlanMapInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := jobSite(t)
-	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:20], To: "fwd006", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+	if res, body := s.post("/api/v1/plans", operatorSecret,
+		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:20], To: "fwd006",
+			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	plans := get[[]console.PlanRow](s, "/api/v1/plans")
 	b.open("http://" + s.tcp + "/plans/" + plans[0].ID)
 	b.says("Map, before and after")
-	b.until("the map has both sides", `(() => { const t = document.querySelector('.sankey')?.textContent ?? ''; return t.includes('fwd001  -20 of 32 clients') && t.includes('fwd006  +20 = 52 clients'); })()`)
+	b.until("the map has both sides",
+		`(() => { const t = document.querySelector('.sankey')?.textContent ?? ''; return t.includes('fwd001  -20 of 32 clients') && t.includes('fwd006  +20 = 52 clients'); })()`)
 	b.shot("plan-map")
 	b.png(plans[0].ID + ".png")
 	if _, _, body := b.exported("E"); strings.Count(string(body), ",fwd001,fwd006,") != 20 {
@@ -191,7 +209,10 @@ func TestSeriesInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := newSite(t, siteOptions{})
 	s.run(150)
-	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	eventually(t, "clients are shown", func() bool {
+		return get[console.Overview](s,
+			"/api/v1/overview").Forwarders[1].Clients == 4
+	})
 	s.accuseInThePast()
 	b.open("http://" + s.tcp + "/forwarders/fwd001?span=1h")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
@@ -201,11 +222,13 @@ func TestSeriesInTheBrowser(t *testing.T) {
 	b.png("fwd001.png")
 	_, _, body := b.exported("E")
 	rows, err := csv.NewReader(strings.NewReader(string(body))).ReadAll()
-	if err != nil || len(rows) < 9 || !slices.Contains(rows[0], "read_bytes_min") || !slices.Contains(rows[0], "read_bytes_max") {
+	if err != nil || len(rows) < 9 || !slices.Contains(rows[0], "read_bytes_min") ||
+		!slices.Contains(rows[0], "read_bytes_max") {
 		t.Fatalf("%v, saved %.300s", err, body)
 	}
 	from := time.Now().Add(-time.Hour).Truncate(15 * time.Second)
-	most := get[SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d", from.UnixMilli())).Series[0].Points
+	most := get[SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d",
+		from.UnixMilli())).Series[0].Points
 	k := slices.Index(rows[0], "read_bytes_max")
 	if got, want := rows[2][k], fmt.Sprint(*most[1].Value); got != want && js[float64](b, got) != *most[1].Value {
 		t.Errorf("the second point's most is %s, the store says %s", got, want)

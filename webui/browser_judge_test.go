@@ -17,9 +17,13 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s := newSite(t, siteOptions{})
 	s.run(60)
-	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	eventually(t, "clients are shown", func() bool {
+		return get[console.Overview](s,
+			"/api/v1/overview").Forwarders[1].Clients == 4
+	})
 	s.accuseInThePast()
-	eventually(t, "the picture shows it", func() bool { return len(get[console.Overview](s, "/api/v1/overview").Findings) == 1 })
+	eventually(t, "the picture shows it",
+		func() bool { return len(get[console.Overview](s, "/api/v1/overview").Findings) == 1 })
 	excluded := func() bool { return len(s.desk.Excluded()) > 0 }
 
 	b.open("http://" + s.tcp + "/findings")
@@ -45,7 +49,9 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.until("escape takes it back", "document.querySelector('form.reason').hidden")
 	b.key("e")
 	b.key("its disk is dying" + enter)
-	b.until("it asks once, with the focus on Cancel", "document.querySelector('dialog[open]')?.innerText.includes('Withhold fwd001') && document.activeElement.textContent === 'Cancel'")
+	b.until("it asks once, with the focus on Cancel",
+		"document.querySelector('dialog[open]')?.innerText.includes('Withhold fwd001') && "+
+			"document.activeElement.textContent === 'Cancel'")
 	b.shot("withhold")
 	b.key(enter)
 	b.says("Nothing was sent")
@@ -81,7 +87,8 @@ func TestGoBoxInTheBrowser(t *testing.T) {
 		b.key(":")
 		b.until("the go box has the focus", "document.activeElement.matches('dialog[open] input')")
 		b.key(typed)
-		b.until(says+" is the first of "+typed, "document.querySelector('dialog[open] tbody tr')?.innerText.includes('"+says+"')")
+		b.until(says+" is the first of "+typed, "document.querySelector('dialog[open] tbody tr')?.innerText.includes('"+
+			says+"')")
 	}
 	first("wd007", "fwd007")
 	b.key(escape)

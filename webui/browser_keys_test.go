@@ -24,8 +24,10 @@ var onlyTerminal = map[string]string{
 
 // facePages are the terminal's pages and where the browser has them.
 var facePages = map[string]string{
-	"overview": "/overview", "forwarder": "/forwarders/fwd001", "plans": "/plans", "plan": "/plans/P-000001", "jobs": "/jobs", "job": "/jobs/9", "audit": "/audit", "findings": "/findings",
-	"finding": "/findings/F-0001", "logs": "/logs", "calendar": "/occupancy", "why": "/jobs/9/why", "domains": "/jobs/9/domains", "runs": "/jobs/9/runs", "shares": "/whatif", "pattern": "/whatif",
+	"overview": "/overview", "forwarder": "/forwarders/fwd001", "plans": "/plans", "plan": "/plans/P-000001",
+	"jobs": "/jobs", "job": "/jobs/9", "audit": "/audit", "findings": "/findings",
+	"finding": "/findings/F-0001", "logs": "/logs", "calendar": "/occupancy", "why": "/jobs/9/why",
+	"domains": "/jobs/9/domains", "runs": "/jobs/9/runs", "shares": "/whatif", "pattern": "/whatif",
 }
 
 // TestBothFacesKnowTheSameKeys holds each page's keys of the terminal against the browser's help.
@@ -35,7 +37,9 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 	s.run(120)
 	startTwo(t, s)
 	since := s.accuseInThePast()
-	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+	if res, body := s.post("/api/v1/plans", operatorSecret,
+		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
+			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	rows := console.DefaultKeys().Table()
@@ -50,7 +54,8 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 		slices.Sort(lacks)
 		for _, key := range slices.Compact(lacks) {
 			if !slices.Contains(strings.Fields(onlyTerminal[page]), key) {
-				t.Errorf("the terminal's page %s knows %q, %s in the browser does not: it knows %q", page, key, path, has)
+				t.Errorf("the terminal's page %s knows %q, %s in the browser does not: it knows %q", page, key, path,
+					has)
 			}
 		}
 	}
@@ -58,7 +63,8 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 	for _, r := range rows {
 		if r.Replay || r.On == nil {
 			for _, key := range missingKeys(r.Keys, has) {
-				t.Errorf("a replay in the terminal knows %q (%s), one in the browser does not: it knows %q", key, r.Does, has)
+				t.Errorf("a replay in the terminal knows %q (%s), one in the browser does not: it knows %q", key,
+					r.Does, has)
 			}
 		}
 	}
@@ -67,7 +73,8 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 // missingKeys are those of an action that a page's help lacks; of several for one thing, all of them
 // only where none is there.
 func missingKeys(keys, has []string) []string {
-	same := map[string]string{"shift+left": "{", "shift+right": "}", "esc": "backspace", "=": "+", "ctrl+c": "q", "page-up": "up", "page-down": "down"}
+	same := map[string]string{"shift+left": "{", "shift+right": "}", "esc": "backspace", "=": "+", "ctrl+c": "q",
+		"page-up": "up", "page-down": "down"}
 	for _, key := range keys {
 		if one := same[key]; slices.Contains(has, key) || one != "" && slices.Contains(has, one) {
 			return nil
@@ -81,8 +88,11 @@ func (b *tab) keysOf(url string) []string {
 	b.t.Helper()
 	b.open(url)
 	b.frames(1)
-	b.until(url+" is there", "document.querySelector('#page').textContent.length > 20 && document.querySelector('#keys').textContent.includes('help')")
+	b.until(url+" is there",
+		"document.querySelector('#page').textContent.length > 20 && "+
+			"document.querySelector('#keys').textContent.includes('help')")
 	b.key("?")
 	b.until("the help is open", "document.querySelector('dialog .keys td')")
-	return strings.Fields(js[string](b, "[...document.querySelectorAll('dialog .keys td:first-child')].map((e) => e.textContent).join(' ')"))
+	return strings.Fields(js[string](b,
+		"[...document.querySelectorAll('dialog .keys td:first-child')].map((e) => e.textContent).join(' ')"))
 }

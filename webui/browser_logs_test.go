@@ -22,11 +22,14 @@ func TestLogsInTheBrowser(t *testing.T) {
 	}
 	b.shot("logs")
 	// The upper half of the first axis holds the faster jobs; its scale is logarithmic.
-	b.until("a range is dragged", `(() => { const hit = document.querySelectorAll('.parallel .hit')[0], r = hit.getBoundingClientRect();
+	b.until("a range is dragged",
+		`(() => { const hit = document.querySelectorAll('.parallel .hit')[0], r = hit.getBoundingClientRect();
 		const e = (type, y) => hit.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: r.x + 5, clientY: y, bubbles: true }));
 		hit.setPointerCapture = () => {}; hit.hasPointerCapture = () => true;
 		e('pointerdown', r.y + 1); e('pointermove', r.y + r.height / 2); return true; })()`)
-	b.until("lines outside the range fade", "document.querySelectorAll('.parallel .line.off').length > 3 && document.querySelectorAll('.parallel .line.off').length < 30")
+	b.until("lines outside the range fade",
+		"document.querySelectorAll('.parallel .line.off').length > 3 && document.querySelectorAll('.parallel "+
+			".line.off').length < 30")
 	b.key("x")
 	b.says("40 of 40 jobs")
 	b.key("j")
@@ -51,8 +54,12 @@ func TestFileDomainsInTheBrowser(t *testing.T) {
 	b.says("File domains of job 9")
 	b.says("/scratch/out")
 	b.says("hints do nothing until the program writes by collective MPI-IO")
-	for row, want := range map[string]int{"methods of dividing the file; * is advised": 6, "advised hints": 5, "conflicts and locks of each server": 1} {
-		if n := js[int](b, fmt.Sprintf("[...document.querySelectorAll('main table')].find((t) => t.caption?.textContent === %q)?.tBodies[0].rows.length ?? -1", row)); n != want {
+	for row, want := range map[string]int{"methods of dividing the file; * is advised": 6, "advised hints": 5,
+		"conflicts and locks of each server": 1} {
+		if n := js[int](b,
+			fmt.Sprintf(
+				"[...document.querySelectorAll('main table')].find((t) => t.caption?.textContent === "+
+					"%q)?.tBodies[0].rows.length ?? -1", row)); n != want {
 			t.Errorf("%d rows of %s, want %d", n, row, want)
 		}
 	}
@@ -60,11 +67,18 @@ func TestFileDomainsInTheBrowser(t *testing.T) {
 	b.key("e")
 	b.until("the form has the focus", "document.activeElement.name === 'servers'")
 	b.key("6" + enter)
-	b.until("six servers", "location.search === '?servers=6' && [...document.querySelectorAll('main table')].at(-1).tBodies[0].rows.length === 6")
+	b.until("six servers",
+		"location.search === '?servers=6' && [...document.querySelectorAll('main "+
+			"table')].at(-1).tBodies[0].rows.length === 6")
 	v := get[console.DomainsView](s, "/api/v1/jobs/9/domains?servers=6")
-	shown := js[[][]string](b, "[...[...document.querySelectorAll('main table')].find((t) => t.caption?.textContent.startsWith('methods')).tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent))")
+	shown := js[[][]string](b,
+		"[...[...document.querySelectorAll('main table')].find((t) => "+
+			"t.caption?.textContent.startsWith('methods')).tBodies[0].rows].map((r) => [...r.cells].map((c) => "+
+			"c.textContent))")
 	for i, m := range v.Methods {
-		want := []string{string(m.Method), fmt.Sprint(m.TotalConflicts()), fmt.Sprint(slices.Max(m.Conflicts)), fmt.Sprint(m.TotalLocks()), fmt.Sprint(slices.Max(m.LockRequests)), fmt.Sprint(m.Requests), fmt.Sprint(m.AggregatorsUsed)}
+		want := []string{string(m.Method), fmt.Sprint(m.TotalConflicts()), fmt.Sprint(slices.Max(m.Conflicts)),
+			fmt.Sprint(m.TotalLocks()), fmt.Sprint(slices.Max(m.LockRequests)), fmt.Sprint(m.Requests),
+			fmt.Sprint(m.AggregatorsUsed)}
 		if m.Method == v.Advice.Method {
 			want[0] += " *"
 		}

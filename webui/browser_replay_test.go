@@ -16,7 +16,10 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s := newSite(t, siteOptions{})
 	s.run(300)
-	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	eventually(t, "clients are shown", func() bool {
+		return get[console.Overview](s,
+			"/api/v1/overview").Forwarders[1].Clients == 4
+	})
 	since := s.accuseInThePast()
 	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
 	row := func(when string) string {
@@ -25,7 +28,9 @@ func TestReplayInTheBrowser(t *testing.T) {
 	}
 	shows := func(when string) {
 		t.Helper()
-		b.until("the row of "+when, fmt.Sprintf(`document.documentElement.hasAttribute('data-past') && [...document.querySelectorAll('tbody tr')].some(tr => tr.children[0].textContent.startsWith('fwd002') && [3,4].map(i => tr.children[i]?.textContent).join(' ') === %q)`, row(when)))
+		b.until("the row of "+when,
+			fmt.Sprintf(
+				`document.documentElement.hasAttribute('data-past') && [...document.querySelectorAll('tbody tr')].some(tr => tr.children[0].textContent.startsWith('fwd002') && [3,4].map(i => tr.children[i]?.textContent).join(' ') === %q)`, row(when)))
 		b.until("the address of "+when, fmt.Sprintf("decodeURIComponent(location.search).includes('at=%s')", when))
 	}
 	b.open("http://" + s.tcp + "/overview?view=table&at=" + at(-time.Minute))
@@ -36,7 +41,8 @@ func TestReplayInTheBrowser(t *testing.T) {
 	// Nothing of the header touches the strip, and on a telephone it ends where the screen does.
 	for _, width := range []int64{1280, 420} {
 		b.do(chromedp.EmulateViewport(width, 800))
-		b.until(fmt.Sprintf("the strip stands alone at %d", width), `(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3) && strip.right <= page.right && [...document.querySelectorAll('#replay *')].every((e) => e.getBoundingClientRect().right <= page.right))(['nav', '#replay', 'body'].map((q) => document.querySelector(q).getBoundingClientRect()))`)
+		b.until(fmt.Sprintf("the strip stands alone at %d", width),
+			`(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3) && strip.right <= page.right && [...document.querySelectorAll('#replay *')].every((e) => e.getBoundingClientRect().right <= page.right))(['nav', '#replay', 'body'].map((q) => document.querySelector(q).getBoundingClientRect()))`)
 	}
 	b.do(chromedp.EmulateViewport(1280, 800))
 	b.key("}")
@@ -55,7 +61,8 @@ func TestReplayInTheBrowser(t *testing.T) {
 	}
 	// It runs, and faster when told to; the page is another one with the same second.
 	b.key(" ")
-	b.until("it runs", fmt.Sprintf("Date.parse(new URLSearchParams(location.search).get('at')) > %d", since.UnixMilli()))
+	b.until("it runs", fmt.Sprintf("Date.parse(new URLSearchParams(location.search).get('at')) > %d",
+		since.UnixMilli()))
 	b.key("+")
 	b.until("at twice the speed", "new URLSearchParams(location.search).get('speed') === '2'")
 	b.key(" ")
@@ -66,7 +73,8 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.shot("replay-overview")
 	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("fwd001  SUSPECT")
-	b.until("its metadata is in operations", `/METADATA\s*[\d.]+ ops\/s, wait [\d.]+ ms/i.test(document.querySelector('#page').innerText)`)
+	b.until("its metadata is in operations",
+		`/METADATA\s*[\d.]+ ops\/s, wait [\d.]+ ms/i.test(document.querySelector('#page').innerText)`)
 	b.key("n")
 	b.says("F-0001  fwd001  confirmed")
 	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
@@ -89,7 +97,9 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.until("it is live", "!document.documentElement.hasAttribute('data-past') && !location.search.includes('at=')")
 	b.says("No job is known")
 	// An address opened twice at once has one banner.
-	js[bool](b, fmt.Sprintf(`(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')), dispatchEvent(new PopStateEvent('popstate')))`, at(0)))
+	js[bool](b,
+		fmt.Sprintf(
+			`(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')), dispatchEvent(new PopStateEvent('popstate')))`, at(0)))
 	b.says("Actions are off")
 	b.says("F-0001")
 	if n := js[int](b, "document.querySelectorAll('#replay').length"); n != 1 {
@@ -122,7 +132,10 @@ func TestTheCalendarOpensThePastInTheBrowser(t *testing.T) {
 		b.until("the newest line is chosen", "document.querySelector('tbody tr')?.classList.contains('sel')")
 		said := js[string](b, fmt.Sprintf("document.querySelectorAll('tbody tr')[%d].children[0].textContent", row))
 		do()
-		b.until("the past of "+said, fmt.Sprintf("location.pathname === '/overview' && new Date(new URLSearchParams(location.search).get('at')).toTimeString().startsWith('%s:00')", said))
+		b.until("the past of "+said,
+			fmt.Sprintf(
+				"location.pathname === '/overview' && new Date(new "+
+					"URLSearchParams(location.search).get('at')).toTimeString().startsWith('%s:00')", said))
 		b.says("REPLAY")
 	}
 }
@@ -133,11 +146,14 @@ func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(120)
 	startTwo(t, s)
-	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+	if res, body := s.post("/api/v1/plans", operatorSecret,
+		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
+			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	b.open("http://" + s.tcp + "/plans/P-000001")
 	b.says("1 compute node changes forwarder")
-	js[any](b, `void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', 'format.js')).then((m) => { window.said = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => m.counted(n, x))).join(', '); })`)
+	js[any](b,
+		`void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', 'format.js')).then((m) => { window.said = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => m.counted(n, x))).join(', '); })`)
 	b.until("the counts are said", "window.said === '0 jobs, 0 processes, 1 job, 1 process, 2 jobs, 2 processes'")
 }

@@ -117,7 +117,8 @@ func (b *tab) until(what, expression string) {
 
 func (b *tab) says(text string) {
 	b.t.Helper()
-	b.until("the page says "+text, fmt.Sprintf("document.body.innerText.toLowerCase().includes(%q)", strings.ToLower(text)))
+	b.until("the page says "+text, fmt.Sprintf("document.body.innerText.toLowerCase().includes(%q)",
+		strings.ToLower(text)))
 }
 
 func (b *tab) open(url string) {
@@ -194,7 +195,8 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.open("http://" + s.tcp + s.server.signInPath("olga", remap.Operator))
 	b.frames(1)
 	t.Logf("first data %v after the address was opened; first paint %.0f ms", time.Since(begun).Round(time.Millisecond),
-		js[float64](b, "performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint')?.startTime ?? -1"))
+		js[float64](b,
+			"performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint')?.startTime ?? -1"))
 	b.frames(3)
 	b.says("8 forwarders: ")
 	b.says("olga (operator)")
@@ -239,7 +241,8 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.noNote()
 	b.do(chromedp.KeyEvent(enter))
 	b.key("A")
-	b.until("it asks once, with the focus on Cancel", "document.querySelector('dialog[open]') && document.activeElement.textContent === 'Cancel'")
+	b.until("it asks once, with the focus on Cancel",
+		"document.querySelector('dialog[open]') && document.activeElement.textContent === 'Cancel'")
 	b.shot("plan-confirm")
 	b.key(enter)
 	b.until("Enter did not approve", "!document.querySelector('dialog[open]')")
@@ -253,13 +256,17 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	if js[bool](b, "!!document.querySelector('dialog[open]')") {
 		t.Error("the key that answered the question asked it again")
 	}
-	b.until("by whom it was approved", "[...document.querySelectorAll('dt')].some((e) => e.textContent === 'approved' && e.nextSibling.textContent.startsWith('sam (olga is right'))")
+	b.until("by whom it was approved",
+		"[...document.querySelectorAll('dt')].some((e) => e.textContent === 'approved' && "+
+			"e.nextSibling.textContent.startsWith('sam (olga is right'))")
 	b.shot("plan-verified")
 	b.open("http://" + s.tcp + "/audit")
 	b.says("approve")
 	b.shot("audit")
 	filter := func(actor, from string) {
-		js[bool](b, fmt.Sprintf(`(() => { const f = document.querySelector('main form'); f.elements.actor.value = %q; f.elements.from.value = %q; f.requestSubmit(); return true; })()`, actor, from))
+		js[bool](b,
+			fmt.Sprintf(
+				`(() => { const f = document.querySelector('main form'); f.elements.actor.value = %q; f.elements.from.value = %q; f.requestSubmit(); return true; })()`, actor, from))
 	}
 	filter("nobody", "soon")
 	b.says("from: soon is no time")
@@ -276,7 +283,8 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.open("http://" + s.tcp + "/plans/P-000001")
 	b.says("B roll back (shift)")
 	b.key("B")
-	b.until("it asks once", "document.querySelector('dialog[open]')?.innerText.includes('goes back to where it came from')")
+	b.until("it asks once",
+		"document.querySelector('dialog[open]')?.innerText.includes('goes back to where it came from')")
 	b.key("B")
 	b.says("rolled back 1 of 1")
 }
@@ -287,7 +295,9 @@ func TestBrowserAtFullSize(t *testing.T) {
 	}
 	s := newSite(t, siteOptions{forwarders: 240, compute: 40960, simulated: true})
 	s.findMu.Lock()
-	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd113", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97, Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s"}}
+	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd113", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+		Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97,
+		Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s"}}
 	s.findMu.Unlock()
 	s.machine.silent["fwd171"], s.machine.silent["fwd172"] = true, true
 	s.run(0)
@@ -316,8 +326,10 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 	s := newSite(t, siteOptions{empty: true})
 	b := newTab(t, 1100, 700)
 	for path, says := range map[string]string{
-		"/overview": "Start fairway-agent", "/plans": "press p to propose", "/findings": "minutes of data", "/jobs": "fairway hook", "/audit": "kept here for ever",
-		"/occupancy": "fills as data arrives", "/forwarders/nosuch": "no such forwarding node", "/nonsense": "no address of this console",
+		"/overview": "Start fairway-agent", "/plans": "press p to propose", "/findings": "minutes of data",
+		"/jobs": "fairway hook", "/audit": "kept here for ever",
+		"/occupancy": "fills as data arrives", "/forwarders/nosuch": "no such forwarding node",
+		"/nonsense": "no address of this console",
 	} {
 		b.mu.Lock()
 		b.expect = append(b.expect, "404")
@@ -336,13 +348,15 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 	b := newTab(t, 1100, 700)
 	b.open("http://" + s.tcp + "/overview")
 	b.frames(1)
-	js[bool](b, `(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/plans') ? new Promise((ok) => { window.answer = () => ok(real(...a)); }) : real(...a)); return true; })()`)
+	js[bool](b,
+		`(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/plans') ? new Promise((ok) => { window.answer = () => ok(real(...a)); }) : real(...a)); return true; })()`)
 	b.key("4")
 	b.says("Opening /plans: the server has not answered yet")
 	js[bool](b, "(window.answer(), true)")
 	b.says("No plan yet")
 	b.until("the note is gone", "!document.getElementById('note').classList.contains('on')")
-	js[bool](b, `(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/audit') ? Promise.reject(new Error('no route')) : real(...a)); return true; })()`)
+	js[bool](b,
+		`(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/audit') ? Promise.reject(new Error('no route')) : real(...a)); return true; })()`)
 	b.key("5")
 	b.says("Check that fairwayd runs")
 	b.says("Press r to try again")
@@ -350,7 +364,8 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 	b.key(":")
 	b.until("the go box has the focus", "document.activeElement.matches('dialog[open] input')")
 	b.key(":interf")
-	b.until("interference is the first of its hits", "document.querySelector('dialog[open] [data-go]')?.innerText.toLowerCase().includes('interference')")
+	b.until("interference is the first of its hits",
+		"document.querySelector('dialog[open] [data-go]')?.innerText.toLowerCase().includes('interference')")
 	b.key(enter)
 	b.says("Interference of jobs")
 }
@@ -378,7 +393,8 @@ func TestBrowserHearsNothing(t *testing.T) {
 	b := newTab(t, 1100, 700)
 	b.open("http://" + s.tcp + "/forwarders/fwd001")
 	b.frames(2)
-	const read = "[...document.querySelectorAll('dt')].map((e) => (e.textContent === 'read' ? e.nextSibling.textContent : '')).join('')"
+	const read = "[...document.querySelectorAll('dt')].map((e) => (e.textContent === 'read' ? " +
+		"e.nextSibling.textContent : '')).join('')"
 	b.until("it reads something", "/^[0-9]/.test("+read+")")
 	js[bool](b, "(window.heard = WebSocket, window.WebSocket = class { close() {} }, true)")
 	js[bool](b, "(document.dispatchEvent(new Event('visibilitychange')), true)") // connects anew, to nothing
@@ -387,7 +403,8 @@ func TestBrowserHearsNothing(t *testing.T) {
 	b.until("no number is shown", read+".startsWith('-')")
 	b.says("fwd001  stale")
 	// It comes back by itself, and reads what it has missed.
-	const asked = "performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/v1/forwarders/')).length"
+	const asked = "performance.getEntriesByType('resource').filter((e) => " +
+		"e.name.includes('/api/v1/forwarders/')).length"
 	before := js[int](b, asked)
 	js[bool](b, "(window.WebSocket = window.heard, true)")
 	b.until("it reads something again", "/^[0-9]/.test("+read+")")

@@ -43,7 +43,8 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 	now := time.Now()
 	s.board.Take([]collector.Frame{
 		{Node: "fwd001", Role: topology.Forwarder, TimeMillis: now.Add(30 * time.Second).UnixMilli()},
-		{Node: "c00001", Role: topology.Compute, TimeMillis: now.UnixMilli(), Sources: []collector.SourceStatus{{Name: "procfs", Err: "diskstats: line 3: 4 fields"}}},
+		{Node: "c00001", Role: topology.Compute, TimeMillis: now.UnixMilli(),
+			Sources: []collector.SourceStatus{{Name: "procfs", Err: "diskstats: line 3: 4 fields"}}},
 	}, now)
 	got := checks(t, s)
 	for name, want := range map[string]struct {
@@ -56,7 +57,8 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 		"peaks":   {console.CheckOK, "every"},
 		"driver":  {console.CheckWarned, "none is configured"},
 	} {
-		if c := got[name]; c.Level != want.level || !strings.Contains(c.Text, want.text) || (c.Level != console.CheckOK && c.Fix == "") {
+		if c := got[name]; c.Level != want.level || !strings.Contains(c.Text, want.text) ||
+			(c.Level != console.CheckOK && c.Fix == "") {
 			t.Errorf("%s: %+v, want %s with %q and what to do", name, c, want.level, want.text)
 		}
 	}
@@ -88,7 +90,8 @@ func TestChecksTellOfTheDisks(t *testing.T) {
 	if m, err := a.next(); err == nil {
 		t.Errorf("what was not stored is answered with %+v", m)
 	}
-	if c := checks(t, s)["disks"]; c.Level != console.CheckFailed || !strings.Contains(c.Text, "store does not keep") || c.Fix == "" {
+	if c := checks(t, s)["disks"]; c.Level != console.CheckFailed || !strings.Contains(c.Text, "store does not keep") ||
+		c.Fix == "" {
 		t.Errorf("with a store that takes nothing: %+v", c)
 	}
 }

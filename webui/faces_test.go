@@ -33,7 +33,8 @@ func newFace(t *testing.T, s *site, address string) *face {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	f := &face{t, console.NewModel(t.Context(), c, a, console.NewPalette(console.NoAttributes), time.Now, func(string) {})}
+	f := &face{t, console.NewModel(t.Context(), c, a, console.NewPalette(console.NoAttributes), time.Now,
+		func(string) {})}
 	f.send(tea.WindowSizeMsg{Width: 160, Height: 60})
 	o, err := c.Overview(t.Context())
 	if err != nil {
@@ -73,7 +74,8 @@ func (f *face) column(id string, nth int, title string) string {
 		if line != "" {
 			line = " " + line[1:] // without the mark
 		}
-		if at := strings.Index(" "+strings.NewReplacer(" v", "  ", " ^", "  ").Replace(line)+" ", " "+title+" "); at >= 0 {
+		if at := strings.Index(" "+strings.NewReplacer(" v", "  ", " ^", "  ").Replace(line)+" ",
+			" "+title+" "); at >= 0 {
 			head, heads = at, []rune(title)
 		}
 		if fields := strings.Fields(line); head >= 0 && len(fields) > 0 && strings.TrimRight(fields[0], "!x?>d") == id {
@@ -107,15 +109,21 @@ var twoFaces = []struct {
 	rows                    int    // at least
 	columns                 [][2]string
 }{
-	{"overview", "/overview", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"}, {"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDWAIT", "MDms"}}},
-	{"table", "/overview?view=table", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"}, {"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDWAIT", "MDms"},
+	{"overview", "/overview", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"},
+		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDWAIT", "MDms"}}},
+	{"table", "/overview?view=table", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"},
+		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDWAIT", "MDms"},
 		{"INSRV", "SRVms"}, {"MD/S", "MD/s"}, {"ERR", "ERR/s"}, {"CLIENTS", "CN"}}},
-	{"forwarder", "/forwarders/fwd001", "/forwarders/fwd001", "CLIENT", 4, [][2]string{{"READ MB/s", "READ"}, {"WRITE MB/s", "WRITE"}, {"MD/S", "MD/s"}, {"LATENCY ms", "LATms"}}},
+	{"forwarder", "/forwarders/fwd001", "/forwarders/fwd001", "CLIENT", 4,
+		[][2]string{{"READ MB/s", "READ"}, {"WRITE MB/s", "WRITE"}, {"MD/S", "MD/s"}, {"LATENCY ms", "LATms"}}},
 	{"jobs", "/jobs", "/jobs", "JOB", 2, [][2]string{{"NODES", "NODES"}}},
 	{"findings", "/findings", "/findings", "ID", 1, [][2]string{{"CONF", "CONF"}}},
 	{"audit", "/audit", "/audit", "#", 1, [][2]string{{"#", "SEQ"}}},
-	{"logs", "/logs", "/logs", "JOB", 1, [][2]string{{"PROCS", "PROCS"}, {"SMALL %", "SMALL%"}, {"NONCONSEC %", "NONCONS%"}, {"COLL %", "COLL%"}, {"ONE FILE %", "ONEFILE%"}, {"OSTS", "OSTS"}, {"PROCS/OST", "PROCS/OST"}}},
-	{"why", "/jobs/9/why", "/jobs/9/why", "CRITICAL FILE", 2, [][2]string{{"FROM s", "FROM s"}, {"EXCLUSIVE s", "EXCLUSIVE s"}, {"OF I/O TIME %", "OF I/O TIME"}}},
+	{"logs", "/logs", "/logs", "JOB", 1, [][2]string{{"PROCS", "PROCS"}, {"SMALL %", "SMALL%"},
+		{"NONCONSEC %", "NONCONS%"}, {"COLL %", "COLL%"}, {"ONE FILE %", "ONEFILE%"}, {"OSTS", "OSTS"},
+		{"PROCS/OST", "PROCS/OST"}}},
+	{"why", "/jobs/9/why", "/jobs/9/why", "CRITICAL FILE", 2,
+		[][2]string{{"FROM s", "FROM s"}, {"EXCLUSIVE s", "EXCLUSIVE s"}, {"OF I/O TIME %", "OF I/O TIME"}}},
 	{"shares", "/whatif", "/whatif", "JOB", 2, [][2]string{{"NODES", "NODES"}, {"SHARE %", "SHARE %"}}},
 }
 
@@ -125,17 +133,20 @@ func TestBothFacesAgree(t *testing.T) {
 	b := newTab(t, 1600, 1200)
 	s := newSite(t, siteOptions{steady: true})
 	s.findMu.Lock()
-	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd003", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97, Sentence: "write service time 9.8x its peers"}}
+	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd003", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+		Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97, Sentence: "write service time 9.8x its peers"}}
 	s.findMu.Unlock()
 	s.run(3)
 	startTwo(t, s)
-	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: []topology.NodeID{"c00004"}, To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: []topology.NodeID{"c00004"},
+		To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	for _, c := range twoFaces {
 		b.open("http://" + s.tcp + c.browser)
 		b.frames(1)
-		b.until(fmt.Sprintf("%d rows of %s", c.rows, c.name), fmt.Sprintf(`JSON.parse(%s).flat().filter((r) => %q in r).length >= %d`, browserTables, c.key, c.rows))
+		b.until(fmt.Sprintf("%d rows of %s", c.rows, c.name),
+			fmt.Sprintf(`JSON.parse(%s).flat().filter((r) => %q in r).length >= %d`, browserTables, c.key, c.rows))
 		var tables [][]map[string]string
 		if err := json.Unmarshal([]byte(js[string](b, browserTables)), &tables); err != nil {
 			t.Fatal(err)
@@ -188,13 +199,16 @@ func sameSentences(t *testing.T, b *tab, s *site) {
 		b.open("http://" + s.tcp + c.path)
 		b.frames(1)
 		words := regexp.MustCompile(c.words)
-		b.until("it says "+c.words, fmt.Sprintf("/%s/s.test(document.querySelector('#page').textContent)", strings.ReplaceAll(c.words, "/", `\/`)))
+		b.until("it says "+c.words, fmt.Sprintf("/%s/s.test(document.querySelector('#page').textContent)",
+			strings.ReplaceAll(c.words, "/", `\/`)))
 		f := newFace(t, s, c.path)
 		if strings.HasPrefix(c.words, "no schedule") {
 			f.send(tea.KeyMsg{Type: tea.KeyTab})
 		}
-		inBrowser, inTerminal := words.FindString(js[string](b, "document.querySelector('#page').textContent")), words.FindString(f.model.View())
-		if one := strings.Join(strings.Fields(inBrowser), " "); one == "" || one != strings.Join(strings.Fields(inTerminal), " ") {
+		inBrowser, inTerminal := words.FindString(js[string](b, "document.querySelector('#page').textContent")),
+			words.FindString(f.model.View())
+		if one := strings.Join(strings.Fields(inBrowser), " "); one == "" ||
+			one != strings.Join(strings.Fields(inTerminal), " ") {
 			t.Errorf("%s: the browser says %q, the terminal %q\n%s", c.path, inBrowser, inTerminal, f.model.View())
 		}
 	}

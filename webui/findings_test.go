@@ -20,7 +20,8 @@ import (
 type accuse topology.NodeID
 
 func (a accuse) Verdicts(time.Time, *remap.Situation) []anomaly.Verdict {
-	return []anomaly.Verdict{{Node: topology.NodeID(a), Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.9, Model: "m1", Sentence: "slow"}}
+	return []anomaly.Verdict{{Node: topology.NodeID(a), Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.9,
+		Model: "m1", Sentence: "slow"}}
 }
 
 func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
@@ -39,7 +40,8 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	s.findMu.Unlock()
 	eventually(t, "the overview shows the finding and its forwarder as suspect", func() bool {
 		o := get[console.Overview](s, "/api/v1/overview")
-		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed && o.Forwarders[1].State == console.StateSuspect && o.Forwarders[2].State != console.StateSuspect
+		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
+			o.Forwarders[1].State == console.StateSuspect && o.Forwarders[2].State != console.StateSuspect
 	})
 	v := get[console.FindingView](s, "/api/v1/findings/F-0001")
 	if len(v.Changes) != 2 || v.Changes[1].Frozen == nil || v.State != anomaly.Confirmed {
@@ -57,20 +59,24 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "soon"}, 400},
 		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "1000h"}, 400},
 		{"/api/v1/findings/F-0009/silence", operatorSecret, console.Silence{For: "4h"}, 404},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "4h", Reason: "its array rebuilds"}, 200},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "4h", Reason: "its array rebuilds"},
+			200},
 		{"/api/v1/findings/F-0001/ack", operatorSecret, console.Decision{}, 200},
-		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "its array is being rebuilt"}, 200},
+		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "its array is being rebuilt"},
+			200},
 	} {
 		if res, b := s.post(c.path, c.secret, c.body); res.StatusCode != c.status {
 			t.Errorf("POST %s: %d %s, want %d", c.path, res.StatusCode, b, c.status)
 		}
 	}
 	v = get[console.FindingView](s, "/api/v1/findings/F-0001")
-	if n := len(v.Changes); n != 5 || v.Changes[2].Why != "silenced for 4h: its array rebuilds" || v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
+	if n := len(v.Changes); n != 5 || v.Changes[2].Why != "silenced for 4h: its array rebuilds" ||
+		v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
 		t.Errorf("its life is %+v", v)
 	}
 	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject=F-0001")
-	if len(audit) != 5 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" || audit[0].Reason != "its array is being rebuilt" {
+	if len(audit) != 5 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" ||
+		audit[0].Reason != "its array is being rebuilt" {
 		t.Errorf("audit: %+v", audit)
 	}
 }
@@ -85,7 +91,8 @@ func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 		defer s.findMu.Unlock()
 		s.find = findings
 	}
-	accuse(anomaly.Finding{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Suspect, Score: math.NaN()})
+	accuse(anomaly.Finding{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Suspect,
+		Score: math.NaN()})
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview,findings", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +111,8 @@ func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 		}
 	}
 	s.run(0)
-	eventually(t, "the picture has the finding", func() bool { return len(s.picture.Snapshot().Overview.Findings) == 1 })
+	eventually(t, "the picture has the finding",
+		func() bool { return len(s.picture.Snapshot().Overview.Findings) == 1 })
 	await(topicBeat)
 	accuse()
 	await(topicFindings)
@@ -133,17 +141,20 @@ func TestExclusionsFeed(t *testing.T) {
 	}{
 		{"PUT", path, viewerSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 403},
 		{"PUT", path, operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "soon"}, 400},
-		{"PUT", "/api/v1/exclusions/fwd999", operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 400},
+		{"PUT", "/api/v1/exclusions/fwd999", operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"},
+			400},
 		{"DELETE", path, operatorSecret, nil, 404},
 		{"PUT", path, operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 200},
 	} {
-		if res, b := s.ask(c.method, c.path, c.secret, c.body, "Idempotency-Key", fmt.Sprint("k", i)); res.StatusCode != c.status {
+		if res, b := s.ask(c.method, c.path, c.secret, c.body, "Idempotency-Key",
+			fmt.Sprint("k", i)); res.StatusCode != c.status {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, res.StatusCode, b, c.status)
 		}
 	}
 	select {
 	case f := <-waited:
-		if f.Generation != 1 || len(f.Exclusions) != 1 || f.Exclusions[0].Forwarder != "fwd001" || f.Exclusions[0].By != "olga" {
+		if f.Generation != 1 || len(f.Exclusions) != 1 || f.Exclusions[0].Forwarder != "fwd001" ||
+			f.Exclusions[0].By != "olga" {
 			t.Errorf("who waited got %+v", f)
 		}
 	case <-time.After(10 * time.Second):
@@ -157,10 +168,12 @@ func TestExclusionsFeed(t *testing.T) {
 		t.Fatalf("the same list again: %v, %v", res, err)
 	}
 	res.Body.Close()
-	if until, err := time.Parse(time.RFC3339, res.Header.Get("Fairway-Valid-Until")); err != nil || time.Until(until) < 50*time.Second {
+	if until, err := time.Parse(time.RFC3339, res.Header.Get("Fairway-Valid-Until")); err != nil ||
+		time.Until(until) < 50*time.Second {
 		t.Errorf("a 304 renews the lease to %q", res.Header.Get("Fairway-Valid-Until"))
 	}
-	if res, b := s.ask("DELETE", path+"?reason=disk+replaced+today", operatorSecret, nil, "Idempotency-Key", "r"); res.StatusCode != 200 {
+	if res, b := s.ask("DELETE", path+"?reason=disk+replaced+today", operatorSecret, nil, "Idempotency-Key",
+		"r"); res.StatusCode != 200 {
 		t.Errorf("return: %d %s", res.StatusCode, b)
 	}
 	if f := get[remap.Feed](s, "/api/v1/exclusions"); f.Generation != 2 || len(f.Exclusions) != 0 {

@@ -18,7 +18,9 @@ import (
 func TestFlowAndInterference(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	job := func(id string, read, write float64) collector.JobSamples {
-		return collector.JobSamples{Job: topology.JobID(id), Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: read}, {Metric: collector.WriteBytes, Value: write}}}
+		return collector.JobSamples{Job: topology.JobID(id),
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: read},
+				{Metric: collector.WriteBytes, Value: write}}}
 	}
 	tell := func(frames ...collector.Frame) {
 		now := time.Now()
@@ -26,7 +28,8 @@ func TestFlowAndInterference(t *testing.T) {
 			f := &frames[i]
 			f.TimeMillis = now.Add(-time.Second).UnixMilli()
 			if f.Role == topology.Compute {
-				f.RoutesComplete, f.Routes = true, []collector.Route{{Client: f.Node, Forwarder: s.machine.routes[f.Node]}}
+				f.RoutesComplete, f.Routes = true,
+					[]collector.Route{{Client: f.Node, Forwarder: s.machine.routes[f.Node]}}
 			} else {
 				f.Samples = []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}
 			}
@@ -34,23 +37,30 @@ func TestFlowAndInterference(t *testing.T) {
 		s.take(frames, now)
 	}
 	frames := []collector.Frame{
-		{Node: "c00000", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 20e6)}}, {Node: "c00001", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 10e6)}},
-		{Node: "c00004", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 10e6)}}, {Node: "c00005", Role: topology.Compute, Jobs: []collector.JobSamples{job("b", 60e6, 0)}},
-		{Node: "fwd000", Role: topology.Forwarder, Jobs: []collector.JobSamples{job("a", 0, 99e6)}}, // the mounts' word counts
-		{Node: "fwd001", Role: topology.Forwarder}, {Node: "fwd002", Role: topology.Forwarder, Jobs: []collector.JobSamples{job("c", 5e6, 0)}},
+		{Node: "c00000", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 20e6)}},
+		{Node: "c00001", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 10e6)}},
+		{Node: "c00004", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 10e6)}},
+		{Node: "c00005", Role: topology.Compute, Jobs: []collector.JobSamples{job("b", 60e6, 0)}},
+		// the mounts' word counts
+		{Node: "fwd000", Role: topology.Forwarder, Jobs: []collector.JobSamples{job("a", 0, 99e6)}},
+		{Node: "fwd001", Role: topology.Forwarder},
+		{Node: "fwd002", Role: topology.Forwarder, Jobs: []collector.JobSamples{job("c", 5e6, 0)}},
 	}
 	tell(frames...)
 	s.findMu.Lock()
-	s.find = []anomaly.Finding{{ID: "F-0007", Node: "fwd001", Kind: anomaly.HighBandwidth, State: anomaly.Confirmed, Jobs: []topology.JobID{"b"}}}
+	s.find = []anomaly.Finding{{ID: "F-0007", Node: "fwd001", Kind: anomaly.HighBandwidth, State: anomaly.Confirmed,
+		Jobs: []topology.JobID{"b"}}}
 	s.findMu.Unlock()
 	flow := func(query string) string {
 		f := get[FlowView](s, "/api/v1/flow"+query)
 		var out []string
 		for _, l := range f.Links {
-			out = append(out, fmt.Sprintf("%s>%s %.0f+%.0f %s", l.Job, l.Forwarder, l.ReadBytesPerSec/1e6, l.WriteBytesPerSec/1e6, l.By))
+			out = append(out, fmt.Sprintf("%s>%s %.0f+%.0f %s", l.Job, l.Forwarder, l.ReadBytesPerSec/1e6,
+				l.WriteBytesPerSec/1e6, l.By))
 		}
 		for _, l := range f.Storage {
-			out = append(out, fmt.Sprintf("%s>%s>%s %.0f+%.0f %v", l.Job, l.Forwarder, l.Server, l.ReadBytesPerSec/1e6, l.WriteBytesPerSec/1e6, l.Estimated))
+			out = append(out, fmt.Sprintf("%s>%s>%s %.0f+%.0f %v", l.Job, l.Forwarder, l.Server, l.ReadBytesPerSec/1e6,
+				l.WriteBytesPerSec/1e6, l.Estimated))
 		}
 		if f.Left > 0 {
 			out = append(out, fmt.Sprint("left ", f.Left))
@@ -58,17 +68,21 @@ func TestFlowAndInterference(t *testing.T) {
 		return strings.Join(append(out, f.StorageUnknown), "; ")
 	}
 	const links = "b>fwd001 60+0 clients; a>fwd000 0+30 clients; a>fwd001 0+10 clients; c>fwd002 5+0 forwarder; "
-	eventually(t, "the flow is counted", func() bool { return strings.HasPrefix(flow(""), links+"no storage server reports") })
-	if got := flow("?job=a&limit=2"); !strings.HasPrefix(got, "b>fwd001 60+0 clients; a>fwd000 0+30 clients; left 1; ") {
+	eventually(t, "the flow is counted",
+		func() bool { return strings.HasPrefix(flow(""), links+"no storage server reports") })
+	if got := flow("?job=a&limit=2"); !strings.HasPrefix(got,
+		"b>fwd001 60+0 clients; a>fwd000 0+30 clients; left 1; ") {
 		t.Errorf("of job a: %s", got)
 	}
 	storage := []collector.Frame{{Node: "oss1", Role: topology.Storage}}
 	tell(append(frames, storage...)...)
-	eventually(t, "a server without shares is no way on", func() bool { return strings.HasPrefix(flow(""), links+"the storage servers report no shares") })
+	eventually(t, "a server without shares is no way on",
+		func() bool { return strings.HasPrefix(flow(""), links+"the storage servers report no shares") })
 	storage[0].Jobs = []collector.JobSamples{job("a", 0, 40e6), job("b", 50e6, 0), job("z", 1e6, 0)}
 	tell(append(frames, storage...)...)
 	eventually(t, "job shares of a server go on from the forwarder", func() bool {
-		return flow("") == links+"b>fwd001>oss1 50+0 false; a>fwd000>oss1 0+30 true; a>fwd001>oss1 0+10 true; z>>oss1 1+0 false; "
+		return flow("") == links+
+			"b>fwd001>oss1 50+0 false; a>fwd000>oss1 0+30 true; a>fwd001>oss1 0+10 true; z>>oss1 1+0 false; "
 	})
 	m := get[live.Interference](s, "/api/v1/interference")
 	got := map[string]live.Cell{}
@@ -76,13 +90,16 @@ func TestFlowAndInterference(t *testing.T) {
 		got[string(c.Job)+string(c.By)] = c
 	}
 	for pair, want := range map[string][2]float64{ // share, pressure in MB/s of peak
-		"aa": {0.75 + 0.25*10.0/70, 0.75*30 + 0.25*10}, "ab": {0.25 * 60.0 / 70, 0.25 * 60}, "ba": {10.0 / 70, 10}, "bb": {60.0 / 70, 60}, "cc": {1, 5},
+		"aa": {0.75 + 0.25*10.0/70, 0.75*30 + 0.25*10}, "ab": {0.25 * 60.0 / 70, 0.25 * 60}, "ba": {10.0 / 70, 10},
+		"bb": {60.0 / 70, 60}, "cc": {1, 5},
 	} {
-		if c := got[pair]; math.Abs(c.Share-want[0]) > 1e-9 || c.Pressure == nil || math.Abs(*c.Pressure-want[1]*1e6/forwarderPeak) > 1e-9 {
+		if c := got[pair]; math.Abs(c.Share-want[0]) > 1e-9 || c.Pressure == nil ||
+			math.Abs(*c.Pressure-want[1]*1e6/forwarderPeak) > 1e-9 {
 			t.Errorf("%s: %+v, want %v", pair, c, want)
 		}
 	}
-	if len(m.Jobs) != 3 || m.Jobs[0] != "b" || len(m.Cells) != 5 || m.Left != 0 || got["ab"].Finding != "F-0007" || got["ba"].Finding != "" || got["bb"].Finding != "" {
+	if len(m.Jobs) != 3 || m.Jobs[0] != "b" || len(m.Cells) != 5 || m.Left != 0 || got["ab"].Finding != "F-0007" ||
+		got["ba"].Finding != "" || got["bb"].Finding != "" {
 		t.Errorf("matrix %+v", m)
 	}
 }

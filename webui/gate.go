@@ -83,7 +83,8 @@ func (g *gate) handler(d Door, s *Server) http.Handler {
 		w := &statusRecorder{ResponseWriter: to, status: http.StatusOK}
 		securityHeaders(w.Header())
 		if d == DoorTCP && !g.knownHost(r.Host) {
-			problem.Write(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts", console.ErrNotAllowed, r.Host))
+			problem.Write(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts",
+				console.ErrNotAllowed, r.Host))
 			return
 		}
 		if _, pattern := mux.Handler(r); pattern == "" {
@@ -108,7 +109,8 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, d Door, t *route) er
 	}
 	if t.writes() {
 		if k := r.Header.Get("Idempotency-Key"); k == "" || len(k) > 200 {
-			return fmt.Errorf("%w: %s %s needs an Idempotency-Key header of 1 to 200 letters", console.ErrInvalid, t.method, t.path)
+			return fmt.Errorf("%w: %s %s needs an Idempotency-Key header of 1 to 200 letters", console.ErrInvalid,
+				t.method, t.path)
 		}
 	}
 	return t.handle(w, r, by)
@@ -129,7 +131,8 @@ func (g *gate) mayUse(by who, t *route) error {
 	case by.Name == "":
 		return fmt.Errorf("%w: %s %s needs the role %s; %s", problem.ErrSignIn, t.method, t.path, t.need, howToSignIn)
 	}
-	return fmt.Errorf("%w: %s %s needs the role %s, %s has %q (by %s)", console.ErrNotAllowed, t.method, t.path, t.need, by.Name, by.Role, by.Via)
+	return fmt.Errorf("%w: %s %s needs the role %s, %s has %q (by %s)", console.ErrNotAllowed, t.method, t.path, t.need,
+		by.Name, by.Role, by.Via)
 }
 
 const howToSignIn = "sign in, use a bearer token, or use the unix socket on the server's host"
@@ -143,7 +146,8 @@ func (g *gate) sameOrigin(r *http.Request, by who, t *route) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		if by.cookie && (t.method != http.MethodGet || t.upgrades()) {
-			return fmt.Errorf("%w: no Origin header; with a cookie one is needed to %s %s", console.ErrNotAllowed, t.method, t.path)
+			return fmt.Errorf("%w: no Origin header; with a cookie one is needed to %s %s", console.ErrNotAllowed,
+				t.method, t.path)
 		}
 		return nil
 	}
@@ -163,19 +167,26 @@ func (g *gate) knownHost(host string) bool {
 	if err != nil {
 		name = host
 	}
-	return slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(strings.Trim(h, "[]"), strings.Trim(name, "[]")) })
+	return slices.ContainsFunc(g.hosts, func(h string) bool {
+		return strings.EqualFold(strings.Trim(h, "[]"),
+			strings.Trim(name, "[]"))
+	})
 }
 
 // noRoute answers what no route takes: pages of the console by their address, or a problem.
 func (g *gate) noRoute(w http.ResponseWriter, r *http.Request, d Door, s *Server) {
-	other := slices.ContainsFunc(g.routes, func(t route) bool { return t.doors&d != 0 && t.method != r.Method && pathFits(t.path, r.URL.Path) })
+	other := slices.ContainsFunc(g.routes, func(t route) bool {
+		return t.doors&d != 0 && t.method != r.Method &&
+			pathFits(t.path, r.URL.Path)
+	})
 	switch {
 	case other:
 		problem.Write(w, r, fmt.Errorf("%w: %s %s", problem.ErrMethod, r.Method, r.URL.Path))
 	case d == DoorTCP && r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/"):
 		s.files.serve(w, r)
 	default:
-		problem.Write(w, r, fmt.Errorf("%s %s: %w by this door; %s", r.Method, r.URL.Path, console.ErrNotFound, "see /api/v1/openapi.json"))
+		problem.Write(w, r, fmt.Errorf("%s %s: %w by this door; %s", r.Method, r.URL.Path, console.ErrNotFound,
+			"see /api/v1/openapi.json"))
 	}
 }
 

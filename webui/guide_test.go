@@ -100,14 +100,17 @@ func (s *site) tellJobs() (largest topology.JobID) {
 	}
 	queue, end := 0.4, time.Now().Add(-5*time.Hour)
 	j := jobs[most]
-	err := s.history.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes), Start: end.Add(-time.Hour), End: end,
-		Profile: &history.Profile{WriteBytes: 5.8e11, IONodes: len(j.Nodes), MetaQueue: &queue, Coverage: 1, IOSeconds: 700, PeakBytesPerSec: 3e9, From: "collectors"}})
+	err := s.history.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes),
+		Start: end.Add(-time.Hour), End: end,
+		Profile: &history.Profile{WriteBytes: 5.8e11, IONodes: len(j.Nodes), MetaQueue: &queue, Coverage: 1,
+			IOSeconds: 700, PeakBytesPerSec: 3e9, From: "collectors"}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	jobs = append(slices.Delete(slices.Clone(jobs), most, most+1), j) // it comes last and finds what is free
 	for _, j := range jobs {
-		if _, err := s.jobs.Dispatch(context.Background(), dispatch.Request{Job: j.ID, User: j.User, App: j.App, Nodes: j.Nodes}); err != nil {
+		if _, err := s.jobs.Dispatch(context.Background(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
+			Nodes: j.Nodes}); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -126,21 +129,30 @@ type guidePage struct {
 func guidePages(slow topology.ForwarderID, finding, plan string, job topology.JobID) []guidePage {
 	then := time.Now().Add(-45 * time.Second).UTC().Format(time.RFC3339)
 	return []guidePage{
-		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Hottest", "Needs you"}, "document.querySelector('canvas')?.dataset.redrawMs", true, ""},
-		{"forwarder", "/forwarders/" + string(slow), []string{string(slow) + "  SUSPECT", finding, "peers"}, "document.querySelectorAll('.chart canvas').length >= 4", true, ""},
+		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Hottest", "Needs you"},
+			"document.querySelector('canvas')?.dataset.redrawMs", true, ""},
+		{"forwarder", "/forwarders/" + string(slow), []string{string(slow) + "  SUSPECT", finding, "peers"},
+			"document.querySelectorAll('.chart canvas').length >= 4", true, ""},
 		{"finding", "/findings/" + finding, []string{"Life", "Evidence as it was"}, "", false, ""},
-		{"job", "/jobs/" + string(job), []string{"by policy dfra", "volume", "io-nodes", "Which way its bytes take"}, "", true, ""},
-		{"plan", "/plans/" + plan, []string{"Checks", "Map, before and after"}, "document.querySelectorAll('.sankey .band').length > 0", true, "#map"},
-		{"flow", "/overview?view=flow", []string{"The flow stops at the forwarder"}, "document.querySelectorAll('.sankey .band').length > 3", false, ""},
-		{"matrix", "/overview?view=matrix", []string{"Pairs", "PRESSURE"}, "document.querySelectorAll('.matrix rect').length > 0", false, ""},
-		{"replay", "/overview?metric=bw&at=" + then, []string{"REPLAY", "Actions are off"}, "document.querySelector('canvas')?.dataset.redrawMs", true, ""},
-		{"compute", "/overview?view=compute", []string{"1024 compute nodes"}, "document.querySelector('canvas[data-cells=\"1024\"]')", false, ""},
+		{"job", "/jobs/" + string(job), []string{"by policy dfra", "volume", "io-nodes", "Which way its bytes take"},
+			"", true, ""},
+		{"plan", "/plans/" + plan, []string{"Checks", "Map, before and after"},
+			"document.querySelectorAll('.sankey .band').length > 0", true, "#map"},
+		{"flow", "/overview?view=flow", []string{"The flow stops at the forwarder"},
+			"document.querySelectorAll('.sankey .band').length > 3", false, ""},
+		{"matrix", "/overview?view=matrix", []string{"Pairs", "PRESSURE"},
+			"document.querySelectorAll('.matrix rect').length > 0", false, ""},
+		{"replay", "/overview?metric=bw&at=" + then, []string{"REPLAY", "Actions are off"},
+			"document.querySelector('canvas')?.dataset.redrawMs", true, ""},
+		{"compute", "/overview?view=compute", []string{"1024 compute nodes"},
+			"document.querySelector('canvas[data-cells=\"1024\"]')", false, ""},
 		{"table", "/overview?view=table", []string{"INSRV"}, "", false, ""},
 		{"jobs", "/jobs", []string{string(job)}, "", false, ""},
 		{"findings", "/findings", []string{finding}, "", false, ""},
 		{"plans", "/plans", []string{plan}, "", false, ""},
 		{"audit", "/audit", []string{"propose"}, "", false, ""},
-		{"occupancy", "/occupancy", []string{"Occupancy over the last hour"}, "document.querySelector('main canvas')", false, ""},
+		{"occupancy", "/occupancy", []string{"Occupancy over the last hour"}, "document.querySelector('main canvas')",
+			false, ""},
 		{"logs", "/logs", []string{"jobs"}, "document.querySelector('.parallel')", false, ""},
 		{"whatif", "/whatif", []string{"Staggered I/O"}, "document.querySelector('.gantt')", false, ""},
 	}
@@ -163,7 +175,8 @@ func TestGuide(t *testing.T) {
 	eventually(t, "routes are known", func() bool { return len(s.situation().Observed) == 1024 })
 	job := s.tellJobs()
 	var plans []console.PlanRow
-	eventually(t, "the policy proposes", func() bool { plans = get[[]console.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })
+	eventually(t, "the policy proposes",
+		func() bool { plans = get[[]console.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })
 	doc, err := os.ReadFile(guideDoc)
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -230,16 +243,20 @@ func (b *tab) fits(page string) {
 	b.t.Helper()
 	media := func(name, value string) chromedp.Action[chromedp.Void] {
 		return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-			_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
+			_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia,
+				emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
 			return err
 		})
 	}
 	check := func(what string) {
 		b.t.Helper()
 		js[bool](b, "(dispatchEvent(new Event('resize')), true)")
-		got := js[map[string]float64](b, `(() => { const d = document.documentElement; return { wide: d.scrollWidth - innerWidth, bar: document.querySelector('#bar nav').offsetHeight, keys: document.getElementById('keys').offsetHeight, wide_at: innerWidth }; })()`)
+		got := js[map[string]float64](b,
+			`(() => { const d = document.documentElement; return { wide: d.scrollWidth - innerWidth, bar: document.querySelector('#bar nav').offsetHeight, keys: document.getElementById('keys').offsetHeight, wide_at: innerWidth }; })()`)
 		if got["wide"] > 0 {
-			b.t.Errorf("%s, %s: %v pixels do not fit: %s", page, what, got["wide"], js[string](b, `[...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .clients')).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)).join(' | ')`))
+			b.t.Errorf("%s, %s: %v pixels do not fit: %s", page, what, got["wide"],
+				js[string](b,
+					`[...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .clients')).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)).join(' | ')`))
 		}
 		if got["wide_at"] >= 1280 && got["bar"] > 30 {
 			b.t.Errorf("%s, %s: the bar wraps, %v pixels high", page, what, got["bar"])

@@ -67,7 +67,8 @@ func newMachine(forwarders, compute int) *machine {
 		gens: map[topology.NodeID]uint64{}, silent: map[topology.NodeID]bool{}, rand: rand.New(rand.NewPCG(1, 2))}
 	m.typical = min(8e7, 0.8*forwarderPeak*float64(forwarders)/float64(compute))
 	for i := range forwarders {
-		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)), Role: topology.Forwarder,
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)),
+			Role: topology.Forwarder,
 			Rack: fmt.Sprint("r", i/48), PeakBytesPerSec: forwarderPeak})
 	}
 	for i := range compute {
@@ -105,7 +106,8 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 		sums[m.routes[n.ID]] += bw
 		f := collector.Frame{Node: n.ID, Role: topology.Compute, TimeMillis: sec.UnixMilli(), RoutesComplete: true,
 			Routes: []collector.Route{{Client: n.ID, Forwarder: m.routes[n.ID], Generation: m.gens[n.ID]}},
-			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: bw / 4}, {Metric: collector.WriteBytes, Value: bw * 3 / 4},
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: bw / 4},
+				{Metric: collector.WriteBytes, Value: bw * 3 / 4},
 				{Metric: collector.MetaOps, Value: bw / 1e6}, {Metric: collector.ClientWrite, Value: 0.002 + bw/1e11}}}
 		if bw > 0 {
 			f.Jobs = []collector.JobSamples{{Job: topology.JobID(fmt.Sprint(88200 + i/40)), Samples: f.Samples[:2]}}
@@ -118,10 +120,13 @@ func (m *machine) frames(t time.Time) (frames []collector.Frame) {
 		}
 		sum := min(sums[topology.ForwarderID(n.ID)], forwarderPeak)
 		frames = append(frames, collector.Frame{Node: n.ID, Role: topology.Forwarder, TimeMillis: sec.UnixMilli(),
-			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: sum / 4}, {Metric: collector.WriteBytes, Value: sum * 3 / 4},
-				{Metric: collector.QueueLen, Value: math.Round(sum / 4e7)}, {Metric: collector.MetaWait, Value: sum / 1e11},
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: sum / 4},
+				{Metric: collector.WriteBytes, Value: sum * 3 / 4},
+				{Metric: collector.QueueLen, Value: math.Round(sum / 4e7)},
+				{Metric: collector.MetaWait, Value: sum / 1e11},
 				{Metric: collector.MetaOps, Value: sum / 1e6}, {Metric: collector.ServerTime, Value: 0.001 + sum/1e12},
-				{Metric: collector.ThreadsBusy, Value: math.Round(16 * sum / forwarderPeak)}, {Metric: collector.Threads, Value: 16}, {Metric: collector.Errors, Value: 0}},
+				{Metric: collector.ThreadsBusy, Value: math.Round(16 * sum / forwarderPeak)},
+				{Metric: collector.Threads, Value: 16}, {Metric: collector.Errors, Value: 0}},
 			Sources: []collector.SourceStatus{{Name: "diod", Duration: 3 * time.Millisecond}}})
 	}
 	return frames
@@ -150,7 +155,8 @@ func (m *machine) Restore(ctx context.Context, p remap.Plan, report func(remap.R
 	return m.move(ctx, p, report, func(v remap.Move) topology.ForwarderID { return v.From })
 }
 
-func (m *machine) move(ctx context.Context, p remap.Plan, report func(remap.Result), want func(remap.Move) topology.ForwarderID) error {
+func (m *machine) move(ctx context.Context, p remap.Plan, report func(remap.Result),
+	want func(remap.Move) topology.ForwarderID) error {
 	for _, v := range p.Moves {
 		select {
 		case <-time.After(m.slow):
@@ -241,7 +247,8 @@ func newSite(t testing.TB, o siteOptions) *site {
 		s.machine.topo.Nodes = nil
 	}
 	var err error
-	if s.store, err = tsdb.Open(filepath.Join(dir, "store"), tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
+	if s.store, err = tsdb.Open(filepath.Join(dir, "store"),
+		tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	set := remap.DefaultSettings()
@@ -249,32 +256,42 @@ func newSite(t testing.TB, o siteOptions) *site {
 		o.desk(&set)
 	}
 	journal := filepath.Join(dir, "journal")
-	if s.desk, _, err = remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: s.machine, Situation: s.situation}); err != nil {
+	if s.desk, _, err = remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: s.machine,
+		Situation: s.situation}); err != nil {
 		t.Fatal(err)
 	}
 	if s.history, _, err = history.Open(filepath.Join(dir, "history")); err != nil {
 		t.Fatal(err)
 	}
-	s.jobs = dispatch.New(dispatch.Config{Desk: s.desk, History: s.history, Situation: s.situation, Frames: s.board.Visit, Seconds: s.store,
+	s.jobs = dispatch.New(dispatch.Config{Desk: s.desk, History: s.history, Situation: s.situation,
+		Frames: s.board.Visit, Seconds: s.store,
 		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
 	s.says = &detector{}
-	if s.judge, err = judge.New(context.Background(), judge.Config{Settings: anomaly.DefaultSettings(), Desk: s.desk, Situation: s.situation, Detector: s.says, Store: s.store}); err != nil {
+	if s.judge, err = judge.New(context.Background(), judge.Config{Settings: anomaly.DefaultSettings(), Desk: s.desk,
+		Situation: s.situation, Detector: s.says, Store: s.store}); err != nil {
 		t.Fatal(err)
 	}
-	s.canary = judge.NewCanaries(s.judge, judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings()), s.store.Append, probe.DefaultLimits(), func(n topology.NodeID) (probe.Way, bool) {
-		return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
-	})
-	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated, Journal: s.desk.Since, JobsKnown: s.history.Known, JobsAt: s.jobsAt, Canary: s.newestCanary})
+	s.canary = judge.NewCanaries(s.judge, judge.NewWatch(s.board, failslow.DefaultSettings(),
+		interference.DefaultSettings()), s.store.Append, probe.DefaultLimits(),
+		func(n topology.NodeID) (probe.Way, bool) {
+			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
+		})
+	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated,
+		Journal: s.desk.Since, JobsKnown: s.history.Known, JobsAt: s.jobsAt, Canary: s.newestCanary})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
 	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
-		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)}, {Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
+		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)},
+		{Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
 		{Name: "slurm", Role: RoleScheduler, SHA256: HashToken(hookSecret)},
-		{Name: "olga", Role: remap.Operator, SHA256: HashToken(operatorSecret)}, {Name: "ada", Role: remap.Admin, SHA256: HashToken(adminSecret)},
+		{Name: "olga", Role: remap.Operator, SHA256: HashToken(operatorSecret)},
+		{Name: "ada", Role: remap.Admin, SHA256: HashToken(adminSecret)},
 	}}
 	if o.access != nil {
 		o.access(&access)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest, Jobs: s.jobs, Judge: s.judge, Canaries: s.canary, Archive: fakeArchive{}, Gathering: o.gathering, Version: "test", Log: o.log, Audit: s.desk.History})
+	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest,
+		Jobs: s.jobs, Judge: s.judge, Canaries: s.canary, Archive: fakeArchive{}, Gathering: o.gathering,
+		Version: "test", Log: o.log, Audit: s.desk.History})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +354,8 @@ func (s *site) situation() *remap.Situation {
 	if p := s.past.Load(); p != nil {
 		now = *p
 	}
-	parts := remap.SituationParts{At: now, Machine: s.machine.topo, Routes: s.board.Routes(now), Load: map[topology.ForwarderID]remap.Load{}}
+	parts := remap.SituationParts{At: now, Machine: s.machine.topo, Routes: s.board.Routes(now),
+		Load: map[topology.ForwarderID]remap.Load{}}
 	for _, n := range s.machine.topo.ByRole(topology.Forwarder) {
 		f, ok := s.board.Frame(n.ID)
 		if !ok {

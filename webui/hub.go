@@ -70,7 +70,8 @@ type hub struct {
 }
 
 func newHub() *hub {
-	h := &hub{join: make(chan *liveClient), leave: make(chan *liveClient), signOut: make(chan string), frames: make(chan []liveFrame, 4), stopped: make(chan struct{})}
+	h := &hub{join: make(chan *liveClient), leave: make(chan *liveClient), signOut: make(chan string),
+		frames: make(chan []liveFrame, 4), stopped: make(chan struct{})}
 	h.topics.Store(&map[string]int{})
 	return h
 }
@@ -172,7 +173,8 @@ func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	for _, id := range s.hub.wanted(topicForwarder) {
 		// A forwarder that is gone has no news; its page says so when it is loaded again.
 		if d, err := s.cfg.Picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
-			frames = s.messages(frames, console.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(), Forwarder: &d})
+			frames = s.messages(frames, console.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
+				Forwarder: &d})
 		}
 	}
 	for _, name := range s.hub.wanted(topicGrid) {
@@ -278,8 +280,9 @@ func (c *liveClient) take() []*liveFrame {
 }
 
 var liveUpgrader = websocket.Upgrader{
-	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10, WriteBufferPool: &sync.Pool{},
-	CheckOrigin: func(*http.Request) bool { return true }, // the gate has checked it, with who asks
+	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10,
+	WriteBufferPool: &sync.Pool{},
+	CheckOrigin:     func(*http.Request) bool { return true }, // the gate has checked it, with who asks
 }
 
 // getLive serves one listener until it goes.
@@ -299,7 +302,8 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 	if b, ok := ws.NetConn().(interface{ SetWriteBuffer(int) error }); ok {
 		_ = b.SetWriteBuffer(liveBuffer) // without it the kernel's own bound holds
 	}
-	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1), session: by.session, signedOut: make(chan struct{})}
+	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1),
+		session: by.session, signedOut: make(chan struct{})}
 	if r.URL.Query().Get("background") == "1" {
 		c.gap = backgroundGap
 	}
@@ -320,7 +324,8 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 	s.hub.sent.Add(sent)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.hub.stalled.Add(1)
-		s.log.Warn("a console is let go: it has not read for "+liveWriteTime.String(), "user", by.Name, "from", by.remote, "topics", strings.Join(topics, ","))
+		s.log.Warn("a console is let go: it has not read for "+liveWriteTime.String(), "user", by.Name, "from",
+			by.remote, "topics", strings.Join(topics, ","))
 	}
 	ws.Close()
 	<-gone
@@ -368,7 +373,10 @@ func parseTopics(text string) ([]string, error) {
 		case isGrid && gridMetric(grid) >= 0:
 		case strings.HasPrefix(t, topicForwarder) && len(t) < 300:
 		default:
-			return nil, fmt.Errorf("%w: topic %q; there are overview, plans, findings, exclusions, beat, forwarder:ID and grid:METRIC", console.ErrInvalid, t)
+			return nil,
+				fmt.Errorf(
+					"%w: topic %q; there are overview, plans, findings, exclusions, beat, forwarder:ID and grid:METRIC",
+					console.ErrInvalid, t)
 		}
 	}
 	return topics, nil

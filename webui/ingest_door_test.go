@@ -24,7 +24,8 @@ type agentConn struct {
 
 func dialIngest(t *testing.T, s *site, node topology.NodeID) *agentConn {
 	t.Helper()
-	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest", http.Header{"Authorization": {"Bearer " + agentSecret}})
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest",
+		http.Header{"Authorization": {"Bearer " + agentSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +60,9 @@ func (a *agentConn) next() (wire.Message, error) {
 }
 
 func second(node topology.NodeID, seq uint64) *wire.Frames {
-	return &wire.Frames{Seq: seq, Frames: []collector.Frame{{Node: node, Role: topology.Forwarder, TimeMillis: time.Now().Truncate(time.Second).UnixMilli(),
-		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 12.5}}}}}
+	return &wire.Frames{Seq: seq, Frames: []collector.Frame{{Node: node, Role: topology.Forwarder,
+		TimeMillis: time.Now().Truncate(time.Second).UnixMilli(),
+		Samples:    []collector.Sample{{Metric: collector.ReadBytes, Value: 12.5}}}}}
 }
 
 // A truncated frame ends its own connection, with a reason that names the field; the neighbour's
@@ -94,7 +96,8 @@ func TestATruncatedFrameEndsItsConnectionAlone(t *testing.T) {
 
 func TestAWrongTokenIsNamed(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	_, res, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest", http.Header{"Authorization": {"Bearer wrong"}})
+	_, res, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest",
+		http.Header{"Authorization": {"Bearer wrong"}})
 	if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a wrong token: %v, %v", res, err)
 	}
@@ -151,10 +154,12 @@ func TestLimitsArePerToken(t *testing.T) {
 	if got := say(one, "fwd001", "fwd003"); got != (wire.Ack{Seq: 1}) {
 		t.Fatalf("%+v", got)
 	}
-	if r, ok := say(two, "fwd004").(wire.Reject); !ok || r.Code != wire.RejectLimit || r.Seq != 1 || !strings.Contains(r.Text, "3 nodes already") {
+	if r, ok := say(two, "fwd004").(wire.Reject); !ok || r.Code != wire.RejectLimit || r.Seq != 1 ||
+		!strings.Contains(r.Text, "3 nodes already") {
 		t.Errorf("a fourth node over another connection: %+v", r)
 	}
-	if r, ok := say(two, slices.Repeat([]topology.NodeID{"fwd002"}, 40)...).(wire.Reject); !ok || r.Code != wire.RejectBusy || !strings.Contains(r.Text, "over all that use it") {
+	if r, ok := say(two, slices.Repeat([]topology.NodeID{"fwd002"}, 40)...).(wire.Reject); !ok ||
+		r.Code != wire.RejectBusy || !strings.Contains(r.Text, "over all that use it") {
 		t.Errorf("far too many frames: %+v", r)
 	}
 }

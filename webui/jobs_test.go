@@ -22,13 +22,15 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	nodes := s.machine.topo.Default.Clients("fwd001")
 	queue := 1.0
 	end := time.Now().Add(-time.Hour)
-	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: len(nodes), Start: end.Add(-time.Hour), End: end,
+	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: len(nodes), Start: end.Add(-time.Hour),
+		End:     end,
 		Profile: &history.Profile{WriteBytes: 1e12, IONodes: len(nodes), MetaQueue: &queue, Coverage: 1, From: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := dispatch.Request{Job: "8", User: "wei", App: "ROMS", Nodes: nodes}
-	for secret, want := range map[string]int{"": http.StatusUnauthorized, viewerSecret: http.StatusForbidden, agentSecret: http.StatusForbidden} {
+	for secret, want := range map[string]int{"": http.StatusUnauthorized, viewerSecret: http.StatusForbidden,
+		agentSecret: http.StatusForbidden} {
 		if res, b := s.post("/api/v1/dispatch", secret, ask); res.StatusCode != want {
 			t.Errorf("dispatch by %q: %d %s", secret, res.StatusCode, b)
 		}
@@ -40,14 +42,17 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	}
 	var a dispatch.Answer
 	res, b := s.post("/api/v1/dispatch", hookSecret, ask)
-	if err := json.Unmarshal(b, &a); err != nil || res.StatusCode != 200 || a.Prediction.Depth != 1 || a.Policy != "dfra" {
+	if err := json.Unmarshal(b, &a); err != nil || res.StatusCode != 200 || a.Prediction.Depth != 1 ||
+		a.Policy != "dfra" {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	if len(a.Decision.Reasons) < 4 || a.Decision.Reasons[0].Rule != "history" || a.Decision.Wanted != (len(nodes)+1)/2 {
 		t.Errorf("decision %+v", a.Decision)
 	}
-	eventually(t, "the job's nodes are seen", func() bool { return get[console.JobView](s, "/api/v1/jobs/8").Forwarders["fwd001"] == len(nodes) })
-	if v := get[console.JobView](s, "/api/v1/jobs/8"); v.App != "ROMS" || v.NodeCount != len(nodes) || len(v.Plans) > 1 {
+	eventually(t, "the job's nodes are seen",
+		func() bool { return get[console.JobView](s, "/api/v1/jobs/8").Forwarders["fwd001"] == len(nodes) })
+	if v := get[console.JobView](s, "/api/v1/jobs/8"); v.App != "ROMS" || v.NodeCount != len(nodes) ||
+		len(v.Plans) > 1 {
 		t.Errorf("job %+v", v)
 	}
 	eventually(t, "the job is listed", func() bool {
@@ -57,25 +62,31 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	if p := get[ProfileView](s, "/api/v1/jobs/7/profile"); p.Profile == nil || p.Profile.WriteBytes != 1e12 {
 		t.Errorf("profile %+v", p)
 	}
-	if res, b := s.post("/api/v1/jobs/8/end", hookSecret, nil); res.StatusCode != 200 || !strings.Contains(string(b), `"known":true`) {
+	if res, b := s.post("/api/v1/jobs/8/end", hookSecret, nil); res.StatusCode != 200 ||
+		!strings.Contains(string(b), `"known":true`) {
 		t.Errorf("end: %d %s", res.StatusCode, b)
 	}
 	eventually(t, "the profile is there", func() bool { return !get[ProfileView](s, "/api/v1/jobs/8/profile").Pending })
-	if p := get[ProfileView](s, "/api/v1/jobs/8/profile"); p.Profile == nil || p.Profile.Coverage <= 0 || p.Profile.From != history.FromCollectors {
+	if p := get[ProfileView](s, "/api/v1/jobs/8/profile"); p.Profile == nil || p.Profile.Coverage <= 0 ||
+		p.Profile.From != history.FromCollectors {
 		t.Errorf("profile %+v", p.Profile)
 	}
 	if rows := get[[]console.JobRow](s, "/api/v1/jobs?state=ended"); len(rows) != 2 || rows[0].ID != "8" {
 		t.Errorf("ended %+v", rows)
 	}
-	for path, want := range map[string]int{"/api/v1/jobs/99": 404, "/api/v1/jobs/99/profile": 404, "/api/v1/jobs?state=x": 400, "/api/v1/jobs?limit=0": 400} {
+	for path, want := range map[string]int{"/api/v1/jobs/99": 404, "/api/v1/jobs/99/profile": 404,
+		"/api/v1/jobs?state=x": 400, "/api/v1/jobs?limit=0": 400} {
 		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 		}
 	}
-	if res, b := s.post("/api/v1/dispatch", hookSecret, map[string]any{"job": "9", "nodes": []string{"nowhere"}}); res.StatusCode != 400 || !strings.Contains(string(b), "nowhere") {
+	if res, b := s.post("/api/v1/dispatch", hookSecret,
+		map[string]any{"job": "9", "nodes": []string{"nowhere"}}); res.StatusCode != 400 ||
+		!strings.Contains(string(b), "nowhere") {
 		t.Errorf("an unknown node: %d %s", res.StatusCode, b)
 	}
-	if res, b := s.post("/api/v1/dispatch", hookSecret, map[string]any{"jobb": "9"}); res.StatusCode != 400 || !strings.Contains(string(b), "jobb") {
+	if res, b := s.post("/api/v1/dispatch", hookSecret, map[string]any{"jobb": "9"}); res.StatusCode != 400 ||
+		!strings.Contains(string(b), "jobb") {
 		t.Errorf("an unknown key: %d %s", res.StatusCode, b)
 	}
 }
@@ -90,7 +101,8 @@ func TestDispatchIsQuick(t *testing.T) {
 	for i := range cap(took) {
 		nodes := s.machine.topo.Default.Clients(s.machine.topo.Default[s.machine.topo.Nodes[240+i*17*5].ID])
 		begun := time.Now()
-		res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "j", App: fmt.Sprint("a", i), Nodes: nodes})
+		res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "j", App: fmt.Sprint("a", i),
+			Nodes: nodes})
 		took = append(took, time.Since(begun))
 		var a dispatch.Answer
 		if err := json.Unmarshal(b, &a); err != nil || res.StatusCode != 200 || a.Decision.Action != dfra.Default {

@@ -52,14 +52,17 @@ func (s *site) stored(node topology.NodeID, m collector.Metric) (values []float6
 // TestInfluxClientWritesHere sends points with InfluxData's own client.
 func TestInfluxClientWritesHere(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	c := influxdb2.NewClientWithOptions("http://"+s.tcp, agentSecret, influxdb2.DefaultOptions().SetUseGZip(true).SetPrecision(time.Millisecond))
+	c := influxdb2.NewClientWithOptions("http://"+s.tcp, agentSecret,
+		influxdb2.DefaultOptions().SetUseGZip(true).SetPrecision(time.Millisecond))
 	defer c.Close()
 	now := time.Now()
-	p := influxdb2.NewPoint("fairway", map[string]string{"hostname": "oss1.site", "role": "storage"}, map[string]any{"read_bytes": 12.5, "queue_len": 3}, now)
+	p := influxdb2.NewPoint("fairway", map[string]string{"hostname": "oss1.site", "role": "storage"},
+		map[string]any{"read_bytes": 12.5, "queue_len": 3}, now)
 	if err := c.WriteAPIBlocking("o", "b").WritePoint(context.Background(), p); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(s.stored("oss1", collector.ReadBytes), s.stored("oss1", collector.QueueLen)); got != "[12.5] [3]" {
+	if got := fmt.Sprint(s.stored("oss1", collector.ReadBytes),
+		s.stored("oss1", collector.QueueLen)); got != "[12.5] [3]" {
 		t.Errorf("stored %s", got)
 	}
 	if f, ok := s.board.Frame("oss1"); !ok || f.Role != topology.Storage {
@@ -70,7 +73,8 @@ func TestInfluxClientWritesHere(t *testing.T) {
 func TestLinesThatAreRefused(t *testing.T) {
 	limits := ingest.Limits{Nodes: 3, SamplesPerFrame: 4, FramesPerSec: 10, BurstSeconds: 1, MessageBytes: 4096}
 	s := newSite(t, siteOptions{access: func(a *Access) {
-		a.Tokens = append(a.Tokens, Token{Name: "telegraf", Role: RoleAgent, SHA256: HashToken("telegraf-secret"), Nodes: []string{"n*"}, Limits: limits})
+		a.Tokens = append(a.Tokens, Token{Name: "telegraf", Role: RoleAgent, SHA256: HashToken("telegraf-secret"),
+			Nodes: []string{"n*"}, Limits: limits})
 	}})
 	now := time.Now().UnixNano()
 	line := func(node string, at int64) string { return fmt.Sprintf("errors,host=%s value=1 %d\n", node, at) }
@@ -118,7 +122,8 @@ func TestFloodIsIsolated(t *testing.T) {
 	limits := ingest.DefaultLimits()
 	limits.FramesPerSec, limits.BurstSeconds = 1, 5
 	s := newSite(t, siteOptions{access: func(a *Access) {
-		a.Tokens = append(a.Tokens, Token{Name: "flood", Role: RoleAgent, SHA256: HashToken("flood-secret"), Limits: limits})
+		a.Tokens = append(a.Tokens, Token{Name: "flood", Role: RoleAgent, SHA256: HashToken("flood-secret"),
+			Limits: limits})
 	}})
 	busy := 0
 	for i := range 20 {

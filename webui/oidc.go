@@ -69,11 +69,16 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 	}
 	for _, u := range []struct{ setting, text string }{{"issuer", conf.Issuer}, {"url", conf.URL}} {
 		parsed, err := url.Parse(u.text)
-		if err != nil || parsed.Host == "" || parsed.Scheme != "https" && !(parsed.Scheme == "http" && isLoopback(parsed.Hostname())) {
-			return nil, fmt.Errorf("access.oidc.%s = %q: want an https address; http only on this host", u.setting, u.text)
+		if err != nil || parsed.Host == "" || parsed.Scheme != "https" &&
+			!(parsed.Scheme == "http" && isLoopback(parsed.Hostname())) {
+			return nil, fmt.Errorf("access.oidc.%s = %q: want an https address; http only on this host", u.setting,
+				u.text)
 		}
-		if u.setting == "url" && !slices.ContainsFunc(hosts, func(h string) bool { return strings.Trim(h, "[]") == parsed.Hostname() }) {
-			return nil, fmt.Errorf("access.oidc.url = %q: %q is not in listen.hosts, so browsers that come back there would be refused", u.text, parsed.Hostname())
+		if u.setting == "url" && !slices.ContainsFunc(hosts,
+			func(h string) bool { return strings.Trim(h, "[]") == parsed.Hostname() }) {
+			return nil,
+				fmt.Errorf(
+					"access.oidc.url = %q: %q is not in listen.hosts, so browsers that come back there would be refused", u.text, parsed.Hostname())
 		}
 	}
 	if conf.ClientID == "" || conf.NameClaim == "" {
@@ -85,12 +90,14 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 		}
 	}
 	if conf.Default != "" && !conf.Default.Includes(remap.Viewer) {
-		return nil, fmt.Errorf("access.oidc.default = %q: want viewer, operator, admin, or \"\" to refuse", conf.Default)
+		return nil, fmt.Errorf("access.oidc.default = %q: want viewer, operator, admin, or \"\" to refuse",
+			conf.Default)
 	}
 	if conf.Default == "" && len(conf.Roles) == 0 {
 		return nil, errors.New("access.oidc: without roles and without default nobody can sign in")
 	}
-	return &provider{conf: *conf, secure: strings.HasPrefix(conf.URL, "https:"), client: &http.Client{Timeout: oidcTimeout, Transport: bounded{http.DefaultTransport}}}, nil
+	return &provider{conf: *conf, secure: strings.HasPrefix(conf.URL, "https:"),
+		client: &http.Client{Timeout: oidcTimeout, Transport: bounded{http.DefaultTransport}}}, nil
 }
 
 func isLoopback(host string) bool {
@@ -128,8 +135,10 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config
 		}
 		p.found = found
 	}
-	return p.found, &oauth2.Config{ClientID: p.conf.ClientID, ClientSecret: p.conf.ClientSecret, Endpoint: p.found.Endpoint(),
-		RedirectURL: strings.TrimSuffix(p.conf.URL, "/") + OIDCCallback, Scopes: append([]string{oidc.ScopeOpenID}, p.conf.Scopes...)}, nil
+	return p.found, &oauth2.Config{ClientID: p.conf.ClientID, ClientSecret: p.conf.ClientSecret,
+		Endpoint:    p.found.Endpoint(),
+		RedirectURL: strings.TrimSuffix(p.conf.URL, "/") + OIDCCallback,
+		Scopes:      append([]string{oidc.ScopeOpenID}, p.conf.Scopes...)}, nil
 }
 
 func (s *Server) signInProvider() (*provider, error) {
@@ -152,9 +161,11 @@ func (s *Server) getOIDCStart(w http.ResponseWriter, r *http.Request, _ who) err
 	}
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	// The way back begins at the provider: Lax cookies come along, Strict ones would not.
-	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Value: strings.Join([]string{state, nonce, verifier}, "."), Path: OIDCCallback, MaxAge: int(codeLife.Seconds()),
+	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Value: strings.Join([]string{state, nonce, verifier}, "."),
+		Path: OIDCCallback, MaxAge: int(codeLife.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.secure})
-	http.Redirect(w, r, conf.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, conf.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)),
+		http.StatusSeeOther)
 	return nil
 }
 
@@ -164,7 +175,8 @@ func (s *Server) getOIDCCallback(w http.ResponseWriter, r *http.Request, by who)
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Path: OIDCCallback, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.secure})
+	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Path: OIDCCallback, MaxAge: -1, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: p.secure})
 	found, err := s.byOIDC(p, r)
 	var cookie string
 	if err == nil {
@@ -187,14 +199,17 @@ func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
 	q := r.URL.Query()
 	c, err := r.Cookie(oidcCookie)
 	if err != nil {
-		return session{}, fmt.Errorf("%w: this browser did not begin a sign-in here within %s (or keeps no cookies)", problem.ErrSignIn, codeLife)
+		return session{}, fmt.Errorf("%w: this browser did not begin a sign-in here within %s (or keeps no cookies)",
+			problem.ErrSignIn, codeLife)
 	}
 	parts := strings.Split(c.Value, ".")
 	if len(parts) != 3 || subtle.ConstantTimeCompare([]byte(parts[0]), []byte(q.Get("state"))) != 1 {
-		return session{}, fmt.Errorf("%w: the answer belongs to another sign-in (state); begin again", problem.ErrSignIn)
+		return session{}, fmt.Errorf("%w: the answer belongs to another sign-in (state); begin again",
+			problem.ErrSignIn)
 	}
 	if e := q.Get("error"); e != "" {
-		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", problem.ErrSignIn, p.host(), e, q.Get("error_description"))
+		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", problem.ErrSignIn, p.host(), e,
+			q.Get("error_description"))
 	}
 	if err := s.gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together
 		return session{}, err
@@ -210,14 +225,16 @@ func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return session{}, fmt.Errorf("%w: %s sent no ID token; does the client have the scope openid?", problem.ErrSignIn, p.host())
+		return session{}, fmt.Errorf("%w: %s sent no ID token; does the client have the scope openid?",
+			problem.ErrSignIn, p.host())
 	}
 	id, err := found.VerifierContext(ctx, &oidc.Config{ClientID: p.conf.ClientID}).Verify(ctx, raw)
 	if err != nil {
 		return session{}, fmt.Errorf("%w: the ID token of %s is not valid: %w", problem.ErrSignIn, p.host(), err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(parts[1])) != 1 {
-		return session{}, fmt.Errorf("%w: the ID token of %s was made for another sign-in (nonce); begin again", problem.ErrSignIn, p.host())
+		return session{}, fmt.Errorf("%w: the ID token of %s was made for another sign-in (nonce); begin again",
+			problem.ErrSignIn, p.host())
 	}
 	claims := map[string]any{}
 	if err := id.Claims(&claims); err != nil {
@@ -229,8 +246,10 @@ func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
 // person is who the claims say, with the largest role of the groups.
 func (o *OIDC) person(claims map[string]any) (session, error) {
 	name, _ := claims[o.NameClaim].(string)
-	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return session{}, fmt.Errorf("%w: the ID token has no usable claim %q (access.oidc.name_claim); it has %s", problem.ErrSignIn, o.NameClaim, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
+	if name == "" || len(name) > maxName ||
+		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return session{}, fmt.Errorf("%w: the ID token has no usable claim %q (access.oidc.name_claim); it has %s",
+			problem.ErrSignIn, o.NameClaim, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
 	}
 	if verified, ok := claims["email_verified"].(bool); o.NameClaim == "email" && (!ok || !verified) {
 		return session{}, fmt.Errorf("%w: the provider has not verified the address %s", console.ErrNotAllowed, name)
@@ -253,13 +272,16 @@ func (o *OIDC) person(claims map[string]any) (session, error) {
 		}
 	}
 	if role == "" {
-		return session{}, fmt.Errorf("%w: %s is in %d groups (claim %q) and none of them has a role here; ask an admin for one of %s", console.ErrNotAllowed, name, len(groups), o.GroupsClaim,
-			strings.Join(slices.Sorted(maps.Keys(o.Roles)), ", "))
+		return session{},
+			fmt.Errorf("%w: %s is in %d groups (claim %q) and none of them has a role here; ask an admin for one of %s",
+				console.ErrNotAllowed, name, len(groups), o.GroupsClaim,
+				strings.Join(slices.Sorted(maps.Keys(o.Roles)), ", "))
 	}
 	return session{name: name, role: role}, nil
 }
 
-var refusedPage = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>not signed in - fairway</title>
+var refusedPage = template.Must(template.New("").Parse(
+	`<!doctype html><html lang="en"><meta charset="utf-8"><title>not signed in - fairway</title>
 <h1>You are not signed in</h1><p>{{.}}</p><p><a href="` + oidcStart + `">Try again</a> or go to <a href="/">the console</a>.</p></html>
 `))
 

@@ -44,7 +44,8 @@ const oidcSecret = "the client's own secret"
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	i := &issuer{Server: &oidctest.Server{}, keys: map[string]crypto.PrivateKey{}, key: "published", asked: map[string]url.Values{}}
+	i := &issuer{Server: &oidctest.Server{}, keys: map[string]crypto.PrivateKey{}, key: "published",
+		asked: map[string]url.Values{}}
 	for _, name := range []string{"published", "stranger's"} {
 		k, err := rsa.GenerateKey(rand.Reader, 2048)
 		if err != nil {
@@ -69,7 +70,8 @@ func newIssuer(t *testing.T) *issuer {
 // auth is where people would type their password.
 func (i *issuer) auth(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("response_type") != "code" || q.Get("client_id") != "fairway" || q.Get("code_challenge_method") != "S256" || !strings.Contains(q.Get("scope"), "openid") {
+	if q.Get("response_type") != "code" || q.Get("client_id") != "fairway" ||
+		q.Get("code_challenge_method") != "S256" || !strings.Contains(q.Get("scope"), "openid") {
 		http.Error(w, "not a request for a code with PKCE: "+r.URL.RawQuery, http.StatusBadRequest)
 		return
 	}
@@ -91,13 +93,15 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	delete(i.asked, r.FormValue("code"))
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	name, secret, _ := r.BasicAuth()
-	if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != q.Get("code_challenge") || name != "fairway" || secret != url.QueryEscape(oidcSecret) {
+	if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != q.Get("code_challenge") || name != "fairway" ||
+		secret != url.QueryEscape(oidcSecret) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		io.WriteString(w, `{"error":"invalid_grant"}`)
 		return
 	}
-	claims := map[string]any{"iss": i.url, "aud": "fairway", "sub": "4711", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "nonce": q.Get("nonce"),
+	claims := map[string]any{"iss": i.url, "aud": "fairway", "sub": "4711", "iat": time.Now().Unix(),
+		"exp": time.Now().Add(time.Minute).Unix(), "nonce": q.Get("nonce"),
 		"preferred_username": "olga", "groups": []string{"staff", "hpc-ops"}}
 	maps.Copy(claims, i.claims)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
@@ -106,13 +110,15 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": oidctest.SignIDToken(i.keys[i.key], "published", oidc.RS256, string(b))})
+	json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer",
+		"id_token": oidctest.SignIDToken(i.keys[i.key], "published", oidc.RS256, string(b))})
 }
 
 func oidcSite(t *testing.T, i *issuer) *site {
 	var access *Access
 	s := newSite(t, siteOptions{access: func(a *Access) {
-		a.OIDC = &OIDC{Issuer: i.url, ClientID: "fairway", ClientSecret: oidcSecret, URL: "http://127.0.0.1", Scopes: []string{"groups"}, NameClaim: "preferred_username", GroupsClaim: "groups",
+		a.OIDC = &OIDC{Issuer: i.url, ClientID: "fairway", ClientSecret: oidcSecret, URL: "http://127.0.0.1",
+			Scopes: []string{"groups"}, NameClaim: "preferred_username", GroupsClaim: "groups",
 			Roles: map[string]remap.Role{"hpc-ops": remap.Operator, "hpc-root": remap.Admin, "users": remap.Viewer}}
 		access = a
 	}})
@@ -176,20 +182,30 @@ func TestSignInAtAProvider(t *testing.T) {
 		says   string
 	}{
 		{name: "as it should be", role: remap.Operator},
-		{name: "the largest of several roles", claims: map[string]any{"groups": []string{"users", "hpc-root", "hpc-ops"}}, role: remap.Admin},
+		{name: "the largest of several roles",
+			claims: map[string]any{"groups": []string{"users", "hpc-root", "hpc-ops"}}, role: remap.Admin},
 		{name: "one group as a text", claims: map[string]any{"groups": "users"}, role: remap.Viewer},
 		{name: "several audiences", claims: map[string]any{"aud": []string{"other", "fairway"}}, role: remap.Operator},
-		{name: "no group with a role", claims: map[string]any{"groups": []string{"staff"}}, status: http.StatusForbidden, says: "none of them has a role here"},
+		{name: "no group with a role", claims: map[string]any{"groups": []string{"staff"}},
+			status: http.StatusForbidden, says: "none of them has a role here"},
 		{name: "no groups", claims: map[string]any{"groups": nil}, status: http.StatusForbidden, says: "in 0 groups"},
-		{name: "no name", claims: map[string]any{"preferred_username": nil}, status: http.StatusUnauthorized, says: "no usable claim"},
-		{name: "a name that moves the cursor", claims: map[string]any{"preferred_username": "x\x1b[2J"}, status: http.StatusUnauthorized, says: "no usable claim"},
-		{name: "wrong nonce", claims: map[string]any{"nonce": "another"}, status: http.StatusUnauthorized, says: "(nonce)"},
+		{name: "no name", claims: map[string]any{"preferred_username": nil}, status: http.StatusUnauthorized,
+			says: "no usable claim"},
+		{name: "a name that moves the cursor", claims: map[string]any{"preferred_username": "x\x1b[2J"},
+			status: http.StatusUnauthorized, says: "no usable claim"},
+		{name: "wrong nonce", claims: map[string]any{"nonce": "another"}, status: http.StatusUnauthorized,
+			says: "(nonce)"},
 		{name: "no nonce", claims: map[string]any{"nonce": nil}, status: http.StatusUnauthorized, says: "(nonce)"},
-		{name: "wrong audience", claims: map[string]any{"aud": "grafana"}, status: http.StatusUnauthorized, says: "expected audience"},
-		{name: "wrong issuer", claims: map[string]any{"iss": "https://evil.example"}, status: http.StatusUnauthorized, says: "issued by a different provider"},
-		{name: "expired", claims: map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}, status: http.StatusUnauthorized, says: "token is expired"},
-		{name: "signed by a stranger", set: func() { i.key = "stranger's" }, status: http.StatusUnauthorized, says: "failed to verify signature"},
-		{name: "the person says no", set: func() { i.denies = true }, status: http.StatusUnauthorized, says: "not today"},
+		{name: "wrong audience", claims: map[string]any{"aud": "grafana"}, status: http.StatusUnauthorized,
+			says: "expected audience"},
+		{name: "wrong issuer", claims: map[string]any{"iss": "https://evil.example"}, status: http.StatusUnauthorized,
+			says: "issued by a different provider"},
+		{name: "expired", claims: map[string]any{"exp": time.Now().Add(-time.Hour).Unix()},
+			status: http.StatusUnauthorized, says: "token is expired"},
+		{name: "signed by a stranger", set: func() { i.key = "stranger's" }, status: http.StatusUnauthorized,
+			says: "failed to verify signature"},
+		{name: "the person says no", set: func() { i.denies = true }, status: http.StatusUnauthorized,
+			says: "not today"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i.mu.Lock()
@@ -202,12 +218,14 @@ func TestSignInAtAProvider(t *testing.T) {
 			res, body := browse(t, jar, "http://"+s.tcp+oidcStart)
 			v := s.who(jar)
 			if c.role != "" {
-				if v.Role != c.role || v.Name != "olga" || v.Via != "session" || v.Expires == nil || res.Request.URL.Path != "/" {
+				if v.Role != c.role || v.Name != "olga" || v.Via != "session" || v.Expires == nil ||
+					res.Request.URL.Path != "/" {
 					t.Errorf("%+v, at %s: %s", v, res.Request.URL, body)
 				}
 				return
 			}
-			if v.Name != "" || res.StatusCode != c.status || !strings.Contains(body, c.says) || !strings.Contains(body, "<h1>You are not signed in</h1>") {
+			if v.Name != "" || res.StatusCode != c.status || !strings.Contains(body, c.says) ||
+				!strings.Contains(body, "<h1>You are not signed in</h1>") {
 				t.Errorf("%+v, status %d, want %d and %q: %s", v, res.StatusCode, c.status, c.says, body)
 			}
 			if strings.Contains(body, oidcSecret) || strings.Contains(body, "\x1b") {
@@ -240,11 +258,13 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 	for name, c := range map[string]struct {
 		jar  http.CookieJar
 		says string
-	}{"a browser that asked for nothing": {newJar(t), "did not begin a sign-in"}, "a browser that asked for something else": {other, "(state)"}} {
+	}{"a browser that asked for nothing": {newJar(t), "did not begin a sign-in"},
+		"a browser that asked for something else": {other, "(state)"}} {
 		if c.jar == other {
 			step(other, "http://"+s.tcp+oidcStart)
 		}
-		if res, body := browse(t, c.jar, back); res.StatusCode != http.StatusUnauthorized || !strings.Contains(body, c.says) || s.who(c.jar).Name != "" {
+		if res, body := browse(t, c.jar, back); res.StatusCode != http.StatusUnauthorized ||
+			!strings.Contains(body, c.says) || s.who(c.jar).Name != "" {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
 		}
 	}
@@ -255,8 +275,10 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 	if _, body := browse(t, mine, back); s.who(mine).Name != "olga" {
 		t.Fatalf("the one who asked is not signed in: %s", body)
 	}
-	mine.SetCookies(&url.URL{Scheme: "http", Host: s.tcp, Path: OIDCCallback}, []*http.Cookie{{Name: oidcCookie, Value: flow[0].Value, Path: OIDCCallback}})
-	if res, body := browse(t, mine, back); res.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "did not take the code") {
+	mine.SetCookies(&url.URL{Scheme: "http", Host: s.tcp, Path: OIDCCallback},
+		[]*http.Cookie{{Name: oidcCookie, Value: flow[0].Value, Path: OIDCCallback}})
+	if res, body := browse(t, mine, back); res.StatusCode != http.StatusUnauthorized ||
+		!strings.Contains(body, "did not take the code") {
 		t.Errorf("the same answer again: %d %s", res.StatusCode, body)
 	}
 }
@@ -267,7 +289,8 @@ func TestProviderAway(t *testing.T) {
 	s := oidcSite(t, i)
 	s.server.gate.oidc.conf.Issuer = i.url + "/nowhere"
 	res, b := s.ask("GET", oidcStart, "", nil)
-	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(b), "/nowhere") || !strings.Contains(res.Header.Get("Content-Type"), "problem") {
+	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(b), "/nowhere") ||
+		!strings.Contains(res.Header.Get("Content-Type"), "problem") {
 		t.Errorf("%d %s", res.StatusCode, b)
 	}
 	if v := s.who(newJar(t)); v.SignInAt == "" {
@@ -290,6 +313,8 @@ func TestSignInButton(t *testing.T) {
 	b.key("i")
 	b.says("Sign in at " + strings.TrimPrefix(i.url, "http://"))
 	b.shot("sign-in-oidc")
-	b.until("the button is pressed", fmt.Sprintf("(() => { const a = document.querySelector('dialog a[href=%q]'); a?.click(); return a; })()", oidcStart))
+	b.until("the button is pressed",
+		fmt.Sprintf("(() => { const a = document.querySelector('dialog a[href=%q]'); a?.click(); return a; })()",
+			oidcStart))
 	b.until("the page knows who came", `document.body && document.body.innerText.includes("olga (operator)")`)
 }

@@ -26,7 +26,8 @@ func openAPI(routes []route, version string) object {
 		version = "devel"
 	}
 	k := schemas{object{}}
-	refuse := object{"description": "refused: " + problem.ContentType, "content": object{problem.ContentType: object{"schema": k.of(reflect.TypeFor[problem.Document]())}}}
+	refuse := object{"description": "refused: " + problem.ContentType,
+		"content": object{problem.ContentType: object{"schema": k.of(reflect.TypeFor[problem.Document]())}}}
 	paths := object{}
 	for i := range routes {
 		t := &routes[i]
@@ -49,14 +50,16 @@ func openAPI(routes []route, version string) object {
 			op["parameters"] = p
 		}
 		if t.doc.in != nil {
-			op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": k.of(reflect.TypeOf(t.doc.in))}}}
+			op["requestBody"] = object{"required": true,
+				"content": object{"application/json": object{"schema": k.of(reflect.TypeOf(t.doc.in))}}}
 		}
 		item[strings.ToLower(t.method)] = op
 	}
 	return object{
 		"openapi": "3.1.0",
-		"info":    object{"title": "fairway", "version": version, "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
-		"paths":   paths,
+		"info": object{"title": "fairway", "version": version,
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"paths": paths,
 		"components": object{"schemas": k.named, "securitySchemes": object{
 			"bearer": object{"type": "http", "scheme": "bearer"},
 			"cookie": object{"type": "apiKey", "in": "cookie", "name": cookieName},
@@ -77,14 +80,17 @@ func doorNames(set Door) (names []string) {
 func parameters(t *route) (list []object) {
 	for _, part := range strings.Split(t.path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
-			list = append(list, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": object{"type": "string"}})
+			list = append(list, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true,
+				"schema": object{"type": "string"}})
 		}
 	}
 	for _, p := range t.doc.params {
-		list = append(list, object{"name": p.name, "in": "query", "description": p.about, "schema": object{"type": "string"}})
+		list = append(list, object{"name": p.name, "in": "query", "description": p.about,
+			"schema": object{"type": "string"}})
 	}
 	if t.writes() {
-		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": true, "schema": object{"type": "string", "minLength": 1, "maxLength": 200},
+		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": true,
+			"schema":      object{"type": "string", "minLength": 1, "maxLength": 200},
 			"description": "the same key with the same body is answered alike; with another body it is refused"})
 	}
 	return list

@@ -34,10 +34,14 @@ func (s *site) accuseInThePast() (since time.Time) {
 func TestThePastHasItsOwnTopJobs(t *testing.T) {
 	s := newSite(t, siteOptions{steady: true})
 	s.run(120)
-	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	eventually(t, "clients are shown", func() bool {
+		return get[console.Overview](s,
+			"/api/v1/overview").Forwarders[1].Clients == 4
+	})
 	now := time.Now().Truncate(time.Second)
 	at := func(ago time.Duration) string { return "?at=" + now.Add(-ago).UTC().Format(time.RFC3339) }
-	if o := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)); o.Jobs != nil || o.Forwarders[1].TopJob != "" || !strings.Contains(strings.Join(o.NotKept, " "), "no batch system") {
+	if o := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)); o.Jobs != nil ||
+		o.Forwarders[1].TopJob != "" || !strings.Contains(strings.Join(o.NotKept, " "), "no batch system") {
 		t.Errorf("nobody tells of jobs: %v %q, %q", o.Jobs, o.Forwarders[1].TopJob, o.NotKept)
 	}
 	nodes := s.machine.topo.Default.Clients("fwd001")
@@ -54,7 +58,9 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 			continue
 		}
 		r.End = now.Add(-40 * time.Second)
-		for _, end := range []func(history.Run) error{s.history.Stop, s.history.End}[:map[topology.JobID]int{"41": 2, "42": 1}[r.Job]] { // 42's profile is still to be made
+		// 42's profile is still to be made
+		for _, end := range []func(history.Run) error{s.history.Stop, s.history.End}[:map[topology.JobID]int{"41": 2,
+			"42": 1}[r.Job]] {
 			if err := end(r); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +71,9 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 		share   bool
 		jobs    int
 		clients [2]topology.JobID
-	}{110 * time.Second: {"", false, 0, [2]topology.JobID{}}, time.Minute: {"42", true, 2, [2]topology.JobID{"41", "42"}}, 35 * time.Second: {}, 20 * time.Second: {"43", true, 1, [2]topology.JobID{"43", "43"}}} {
+	}{110 * time.Second: {"", false, 0, [2]topology.JobID{}},
+		time.Minute: {"42", true, 2, [2]topology.JobID{"41", "42"}}, 35 * time.Second: {},
+		20 * time.Second: {"43", true, 1, [2]topology.JobID{"43", "43"}}} {
 		o := get[console.Overview](s, "/api/v1/overview"+at(ago))
 		r := o.Forwarders[1]
 		if r.TopJob != want.top || (r.TopJobShare != nil) != want.share || o.Jobs == nil || *o.Jobs != want.jobs {
@@ -76,7 +84,8 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 			t.Errorf("%s ago: the clients' jobs are %v, want %v", ago, got, want.clients)
 		}
 	}
-	if r := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)).Forwarders[1]; *r.TopJobShare >= 1 || *r.TopJobShare < 0.5 {
+	if r := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)).Forwarders[1]; *r.TopJobShare >= 1 ||
+		*r.TopJobShare < 0.5 {
 		t.Errorf("the larger one's share of what both moved is %v", *r.TopJobShare)
 	}
 }
@@ -84,7 +93,10 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 	s := newSite(t, siteOptions{steady: true}) // else fwd001 is idle in one of ten seconds
 	s.run(120)
-	eventually(t, "clients are shown", func() bool { return get[console.Overview](s, "/api/v1/overview").Forwarders[1].Clients == 4 })
+	eventually(t, "clients are shown", func() bool {
+		return get[console.Overview](s,
+			"/api/v1/overview").Forwarders[1].Clients == 4
+	})
 	since := s.accuseInThePast()
 	at := func(path string, when time.Time) string {
 		return path + "?at=" + when.UTC().Format(time.RFC3339)
@@ -93,25 +105,31 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		after   time.Duration
 		finding anomaly.State
 		state   console.ForwarderState
-	}{{-10 * time.Second, "", console.StateOK}, {time.Second, anomaly.Suspect, console.StateSuspect}, {20 * time.Second, anomaly.Confirmed, console.StateSuspect}} {
+	}{{-10 * time.Second, "", console.StateOK}, {time.Second, anomaly.Suspect, console.StateSuspect},
+		{20 * time.Second, anomaly.Confirmed, console.StateSuspect}} {
 		o := get[console.Overview](s, at("/api/v1/overview", since.Add(c.after)))
 		got := anomaly.State("")
 		if len(o.Findings) > 0 {
 			got = o.Findings[0].State
 		}
-		if got != c.finding || o.Forwarders[1].State != c.state || o.Forwarders[1].ReadBytesPerSec == nil || o.Forwarders[1].Clients != 4 || len(o.NotKept) == 0 || !o.At.Equal(since.Add(c.after)) {
+		if got != c.finding || o.Forwarders[1].State != c.state || o.Forwarders[1].ReadBytesPerSec == nil ||
+			o.Forwarders[1].Clients != 4 || len(o.NotKept) == 0 || !o.At.Equal(since.Add(c.after)) {
 			t.Errorf("%s after: finding %q, %+v, not kept %q", c.after, got, o.Forwarders[1], o.NotKept)
 		}
 	}
-	if o := get[console.Overview](s, at("/api/v1/overview", since.Add(-time.Hour))); o.Forwarders[1].State != console.StateStale || o.Forwarders[1].ReadBytesPerSec != nil {
+	if o := get[console.Overview](s, at("/api/v1/overview",
+		since.Add(-time.Hour))); o.Forwarders[1].State != console.StateStale || o.Forwarders[1].ReadBytesPerSec != nil {
 		t.Errorf("an hour before the first second: %+v", o.Forwarders[1])
 	}
 	d := get[console.ForwarderDetail](s, at("/api/v1/forwarders/fwd001", since))
-	if len(d.ClientNodes) != 4 || d.ClientNodes[0].ReadBytesPerSec == nil || d.ClientNodes[0].LatencySeconds == nil || len(d.Series["read_bytes"]) < 70 {
+	if len(d.ClientNodes) != 4 || d.ClientNodes[0].ReadBytesPerSec == nil || d.ClientNodes[0].LatencySeconds == nil ||
+		len(d.Series["read_bytes"]) < 70 {
 		t.Errorf("the forwarder then: %+v, %d points", d.ClientNodes, len(d.Series["read_bytes"]))
 	}
-	marks := get[[]remap.Mark](s, fmt.Sprintf("/api/v1/marks?from=%d&to=%d", since.Add(-time.Minute).UnixMilli(), since.Add(time.Minute).UnixMilli()))
-	if len(marks) != 2 || marks[0].ID != "F-0001" || !marks[0].At.Equal(since) || !strings.HasPrefix(marks[1].Text, "confirmed") {
+	marks := get[[]remap.Mark](s, fmt.Sprintf("/api/v1/marks?from=%d&to=%d", since.Add(-time.Minute).UnixMilli(),
+		since.Add(time.Minute).UnixMilli()))
+	if len(marks) != 2 || marks[0].ID != "F-0001" || !marks[0].At.Equal(since) ||
+		!strings.HasPrefix(marks[1].Text, "confirmed") {
 		t.Errorf("marks %+v", marks)
 	}
 	res, b := s.ask("GET", at("/api/v1/grid", since)+"&metric=bw", viewerSecret, nil)
@@ -130,10 +148,13 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		t.Errorf("cells %v", b[28:])
 	}
 	for path, want := range map[string]string{
-		"/api/v1/grid?metric=bw": "at is missing", "/api/v1/grid?metric=x&at=-1m": "mdops", "/api/v1/grid?metric=bw&at=2999-01-01T00:00:00Z": "not past",
-		"/api/v1/overview?at=2999-01-01T00:00:00Z": "not past", "/api/v1/marks?from=now&to=-1h": "not before", "/api/v1/marks?limit=0": "limit",
+		"/api/v1/grid?metric=bw": "at is missing", "/api/v1/grid?metric=x&at=-1m": "mdops",
+		"/api/v1/grid?metric=bw&at=2999-01-01T00:00:00Z": "not past",
+		"/api/v1/overview?at=2999-01-01T00:00:00Z":       "not past", "/api/v1/marks?from=now&to=-1h": "not before",
+		"/api/v1/marks?limit=0": "limit",
 	} {
-		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != 400 || !strings.Contains(string(b), want) {
+		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != 400 ||
+			!strings.Contains(string(b), want) {
 			t.Errorf("%s: %d %s, want %q", path, res.StatusCode, b, want)
 		}
 	}

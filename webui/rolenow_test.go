@@ -12,7 +12,8 @@ func TestRoleNow(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: this user has no name: ", err)
 	}
-	a := Access{Tokens: []Token{{Name: "ops", Role: remap.Operator}}, Accounts: []Account{{Name: "olga", Role: remap.Operator}}}
+	a := Access{Tokens: []Token{{Name: "ops", Role: remap.Operator}},
+		Accounts: []Account{{Name: "olga", Role: remap.Operator}}}
 	for _, c := range []struct {
 		name, via string
 		role      remap.Role

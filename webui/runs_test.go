@@ -24,8 +24,10 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	add := func(job string, n int, seconds float64, from string) {
 		t.Helper()
 		ended = ended.Add(time.Hour)
-		err := s.history.End(history.Run{Job: topology.JobID(job), User: "wei", App: "ROMS", Nodes: n, Start: ended.Add(-50 * time.Minute), End: ended,
-			Forwarders: []topology.ForwarderID{"fwd001"}, Profile: &history.Profile{WriteBytes: 6e11, IOSeconds: seconds, From: from}})
+		err := s.history.End(history.Run{Job: topology.JobID(job), User: "wei", App: "ROMS", Nodes: n,
+			Start: ended.Add(-50 * time.Minute), End: ended,
+			Forwarders: []topology.ForwarderID{"fwd001"},
+			Profile:    &history.Profile{WriteBytes: 6e11, IOSeconds: seconds, From: from}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +38,8 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	add("logs", len(nodes), 600, history.FromDarshan)
 	add("smaller", len(nodes)/2, 1, history.FromCollectors)
 
-	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS", Nodes: nodes}); res.StatusCode != 200 {
+	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
+		Nodes: nodes}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	eventually(t, "it is watched", func() bool {
@@ -53,30 +56,37 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 		t.Errorf("%d: %v", v.All, ids)
 	}
 	sp := v.IOSeconds
-	if sp == nil || sp.Min != 100 || sp.Q1 != 225 || sp.Median != 350 || sp.Q3 != 475 || sp.Max != 600 || sp.Runs != 6 || sp.This == nil || sp.Below != 0 || sp.Above != 6 {
+	if sp == nil || sp.Min != 100 || sp.Q1 != 225 || sp.Median != 350 || sp.Q3 != 475 || sp.Max != 600 ||
+		sp.Runs != 6 || sp.This == nil || sp.Below != 0 || sp.Above != 6 {
 		t.Errorf("I/O time %+v", sp)
 	}
-	if v.This == nil || v.This.BytesPerSec == nil || v.BytesPerSec == nil || *v.BytesPerSec.This != *v.This.BytesPerSec || !slices.Equal(v.This.Forwarders, []topology.ForwarderID{"fwd001"}) {
+	if v.This == nil || v.This.BytesPerSec == nil || v.BytesPerSec == nil ||
+		*v.BytesPerSec.This != *v.This.BytesPerSec ||
+		!slices.Equal(v.This.Forwarders, []topology.ForwarderID{"fwd001"}) {
 		t.Errorf("this %+v, %+v", v.This, v.BytesPerSec)
 	}
 	if v.Runs[0].Remapped != nil || v.Runs[1].Remapped == nil || *v.Runs[1].Remapped {
 		t.Errorf("moved: %v, %v", v.Runs[0].Remapped, v.Runs[1].Remapped)
 	}
-	if few := get[console.JobRuns](s, "/api/v1/jobs/9/runs?limit=2"); few.All != 6 || len(few.Runs) != 2 || few.IOSeconds.Runs != 2 {
+	if few := get[console.JobRuns](s, "/api/v1/jobs/9/runs?limit=2"); few.All != 6 || len(few.Runs) != 2 ||
+		few.IOSeconds.Runs != 2 {
 		t.Errorf("two of %d: %d", few.All, len(few.Runs))
 	}
 	if res, b := s.post("/api/v1/jobs/9/end", hookSecret, nil); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
-	eventually(t, "its profile is there", func() bool { return get[console.JobView](s, "/api/v1/jobs/9").Profile != nil })
+	eventually(t, "its profile is there",
+		func() bool { return get[console.JobView](s, "/api/v1/jobs/9").Profile != nil })
 	v = get[console.JobRuns](s, "/api/v1/jobs/9/runs")
-	if v.All != 6 || v.This == nil || v.This.End.IsZero() || len(v.Runs) != 6 || slices.ContainsFunc(v.Runs, func(r console.RunRow) bool { return r.Job == "9" }) {
+	if v.All != 6 || v.This == nil || v.This.End.IsZero() || len(v.Runs) != 6 ||
+		slices.ContainsFunc(v.Runs, func(r console.RunRow) bool { return r.Job == "9" }) {
 		t.Errorf("ended: %d, %+v", v.All, v.This)
 	}
 	if o := get[console.JobRuns](s, "/api/v1/jobs/5/runs"); o.All != 6 || o.IOSeconds.Runs != 6 {
 		t.Errorf("run 5: %+v", o)
 	}
-	for path, want := range map[string]int{"/api/v1/jobs/99/runs": 404, "/api/v1/jobs/9/runs?limit=0": 400, "/api/v1/jobs/9/runs?limit=501": 400, "/api/v1/jobs/9/runs?limit=x": 400} {
+	for path, want := range map[string]int{"/api/v1/jobs/99/runs": 404, "/api/v1/jobs/9/runs?limit=0": 400,
+		"/api/v1/jobs/9/runs?limit=501": 400, "/api/v1/jobs/9/runs?limit=x": 400} {
 		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 		}

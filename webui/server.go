@@ -87,7 +87,8 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, hub: newHub(), stats: newServerStats(), files: files, grids: live.NewGrids(cfg.Picture)}
+	s := &Server{cfg: cfg, log: cfg.Log, hub: newHub(), stats: newServerStats(), files: files,
+		grids: live.NewGrids(cfg.Picture)}
 	hosts := append([]string{"localhost", "127.0.0.1", "[::1]"}, cfg.Hosts...)
 	if s.gate, err = newGate(cfg.Access, hosts, s.routes()); err != nil {
 		return nil, err
@@ -101,9 +102,10 @@ func (s *Server) Door(kind Door) *http.Server {
 	return &http.Server{
 		Handler: s.gate.handler(kind, s),
 		// A body that trickles in is not waited for for ever; the answer's side is in statusRecorder.
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ConnContext: withPeer,
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ConnContext:    withPeer,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 

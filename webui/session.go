@@ -49,7 +49,8 @@ func HashPassword(password string) string {
 	rand.Read(salt) // never fails (crypto/rand)
 	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemoryKiB, argonThreads, argonKey)
 	b := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime, argonThreads, b.EncodeToString(salt), b.EncodeToString(key))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime, argonThreads,
+		b.EncodeToString(salt), b.EncodeToString(key))
 }
 
 var errHash = errors.New("not an argon2id hash as made by fairwayd hash-password")
@@ -112,18 +113,22 @@ type account struct {
 }
 
 func newSessions(accounts []Account) (*sessions, error) {
-	s := &sessions{accounts: map[string]account{}, open: map[string]session{}, codes: map[string]session{}, tries: map[string][]time.Time{}}
+	s := &sessions{accounts: map[string]account{}, open: map[string]session{}, codes: map[string]session{},
+		tries: map[string][]time.Time{}}
 	for _, a := range accounts {
 		h, err := parseHash(a.Hash)
 		if err != nil {
 			return nil, fmt.Errorf("account %q: hash: %w", a.Name, err)
 		}
 		if a.Name == "" || !a.Role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("account %q with role %q: want a name, and viewer, operator or admin", a.Name, a.Role)
+			return nil, fmt.Errorf("account %q with role %q: want a name, and viewer, operator or admin", a.Name,
+				a.Role)
 		}
 		s.accounts[a.Name] = account{a.Role, h}
 	}
-	s.nobody, _ = parseHash("$argon2id$v=19$m=32768,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	s.nobody,
+		_ = parseHash(
+		"$argon2id$v=19$m=32768,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
 	return s, nil
 }
 
@@ -174,7 +179,8 @@ func (s *sessions) mayTry(name string) error {
 		}
 	}
 	if of := len(s.tries[name]); of >= signInTries || all >= allSignInTries {
-		return fmt.Errorf("%w: %d tries to sign in within a minute, %d of them as %q; wait one", problem.ErrTooOften, all, of, name)
+		return fmt.Errorf("%w: %d tries to sign in within a minute, %d of them as %q; wait one", problem.ErrTooOften,
+			all, of, name)
 	}
 	s.tries[name] = append(s.tries[name], now)
 	return nil
@@ -216,7 +222,8 @@ func (s *sessions) redeem(code string) (cookie string, err error) {
 	delete(s.codes, code)
 	s.mu.Unlock()
 	if !ok || time.Now().After(n.expires) {
-		return "", fmt.Errorf("%w: this link was used already or is older than %s; ask for a new one", problem.ErrSignIn, codeLife)
+		return "", fmt.Errorf("%w: this link was used already or is older than %s; ask for a new one",
+			problem.ErrSignIn, codeLife)
 	}
 	return s.start(n)
 }

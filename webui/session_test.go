@@ -70,7 +70,8 @@ func TestUnusedCodesAreForgotten(t *testing.T) {
 
 // A role that only machines have, given to a proxy's people, was a panic at the agents' door.
 func TestProxyRolesArePeoples(t *testing.T) {
-	for _, p := range []Proxy{{Default: RoleAgent}, {Default: "oprator"}, {Roles: map[string]remap.Role{"ops": RoleAgent}}} {
+	for _, p := range []Proxy{{Default: RoleAgent}, {Default: "oprator"},
+		{Roles: map[string]remap.Role{"ops": RoleAgent}}} {
 		if _, err := newIdentities(Access{Proxy: &p}); err == nil || !strings.Contains(err.Error(), "access.proxy") {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -91,7 +92,8 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 	}
 	watch := func(cookie, query string) *websocket.Conn {
 		t.Helper()
-		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview"+query, http.Header{"Cookie": {cookieName + "=" + cookie}, "Origin": {"http://" + s.tcp}})
+		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview"+query,
+			http.Header{"Cookie": {cookieName + "=" + cookie}, "Origin": {"http://" + s.tcp}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +103,8 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 	cookie := signIn("olga")
 	here, hidden, there := watch(cookie, ""), watch(cookie, "&background=1"), watch(signIn("sam"), "")
 	eventually(t, "three listen", func() bool { return s.server.hub.clients.Load() == 3 })
-	if res, b := s.ask("DELETE", "/api/v1/session", "", nil, "Cookie", cookieName+"="+cookie, "Origin", "http://"+s.tcp); res.StatusCode != 200 {
+	if res, b := s.ask("DELETE", "/api/v1/session", "", nil, "Cookie", cookieName+"="+cookie, "Origin",
+		"http://"+s.tcp); res.StatusCode != 200 {
 		t.Fatalf("signing out: %d %s", res.StatusCode, b)
 	}
 	for name, ws := range map[string]*websocket.Conn{"the feed": here, "a hidden tab's feed": hidden} {
@@ -110,7 +113,8 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 		for err == nil {
 			_, _, err = ws.ReadMessage()
 		}
-		if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) || !strings.Contains(err.Error(), "sign in again") {
+		if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) ||
+			!strings.Contains(err.Error(), "sign in again") {
 			t.Errorf("%s after signing out: %v", name, err)
 		}
 	}

@@ -37,23 +37,30 @@ func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
 		name, request string
 		handle        func(http.ResponseWriter, *http.Request, who) error
 	}{
-		{"a body that trickles", "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{", func(w http.ResponseWriter, r *http.Request, _ who) error {
-			var v struct{}
-			return readJSON(w, r, &v)
-		}},
-		{"a body that nobody wants", "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{", func(w http.ResponseWriter, _ *http.Request, _ who) error {
-			return writeJSON(w, 1)
-		}},
-		{"an answer that nobody reads", "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nIdempotency-Key: k\r\n\r\n", func(w http.ResponseWriter, _ *http.Request, _ who) error {
-			_, err := w.Write(bytes.Repeat([]byte("x"), 1<<20))
-			return err
-		}},
+		{"a body that trickles",
+			"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{",
+			func(w http.ResponseWriter, r *http.Request, _ who) error {
+				var v struct{}
+				return readJSON(w, r, &v)
+			}},
+		{"a body that nobody wants",
+			"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{",
+			func(w http.ResponseWriter, _ *http.Request, _ who) error {
+				return writeJSON(w, 1)
+			}},
+		{"an answer that nobody reads",
+			"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nIdempotency-Key: k\r\n\r\n",
+			func(w http.ResponseWriter, _ *http.Request, _ who) error {
+				_, err := w.Write(bytes.Repeat([]byte("x"), 1<<20))
+				return err
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &Server{log: slog.New(slog.DiscardHandler), stats: newServerStats()}
 				var err error
-				s.gate, err = newGate(Access{Anonymous: remap.Viewer}, []string{"localhost"}, []route{{http.MethodPost, "/x", remap.Viewer, DoorTCP, c.handle, doc{}}})
+				s.gate, err = newGate(Access{Anonymous: remap.Viewer}, []string{"localhost"},
+					[]route{{http.MethodPost, "/x", remap.Viewer, DoorTCP, c.handle, doc{}}})
 				if err != nil {
 					t.Fatal(err)
 				}

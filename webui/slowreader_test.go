@@ -28,13 +28,15 @@ type audience struct {
 // listen opens a stream of the live feed through a door, as a console does.
 func (s *site) listen(topics string, door Door) *websocket.Conn {
 	s.t.Helper()
-	d := websocket.Dialer{HandshakeTimeout: 30 * time.Second, NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		if door == DoorUnix {
-			return (&net.Dialer{}).DialContext(ctx, "unix", s.unix)
-		}
-		return (&net.Dialer{}).DialContext(ctx, "tcp", s.tcp)
-	}}
-	conn, _, err := d.Dial("ws://"+s.tcp+"/api/v1/live?topics="+topics, http.Header{"Authorization": {"Bearer " + viewerSecret}})
+	d := websocket.Dialer{HandshakeTimeout: 30 * time.Second,
+		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if door == DoorUnix {
+				return (&net.Dialer{}).DialContext(ctx, "unix", s.unix)
+			}
+			return (&net.Dialer{}).DialContext(ctx, "tcp", s.tcp)
+		}}
+	conn, _, err := d.Dial("ws://"+s.tcp+"/api/v1/live?topics="+topics,
+		http.Header{"Authorization": {"Bearer " + viewerSecret}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -161,9 +163,13 @@ func TestOneThatStopsReading(t *testing.T) {
 		a.second(s, n)
 	}
 	is50, is99 := a.late()
-	t.Logf("%d streams, message made to message read: p50 %s p99 %s; with one that does not read p50 %s p99 %s, %s more; let go after %d s", n, was50, was99, is50, is99, is99-was99, since)
+	t.Logf(
+		"%d streams, message made to message read: p50 %s p99 %s; with one that does not read p50 %s p99 %s, %s "+
+			"more; let go after %d s", n, was50, was99, is50, is99, is99-was99, since)
 	if full < 3 {
-		t.Errorf("the others got %d seconds between its buffers being full and its end: they waited for it, or its frames were not dropped and counted", full)
+		t.Errorf(
+			"the others got %d seconds between its buffers being full and its end: they waited for it, or its frames "+
+				"were not dropped and counted", full)
 	}
 	if grown := heapInUse() - heap; grown > 32<<20 {
 		t.Errorf("the heap grew by %d MB while one did not read", grown>>20)

@@ -57,7 +57,8 @@ func loadStatic() (*staticFiles, error) {
 	}
 	s.version = hex.EncodeToString(sum.Sum(nil))[:12]
 	for name, b := range raw {
-		if s.files[name], err = newStaticFile(name, bytes.ReplaceAll(b, []byte(versionMark), []byte(s.version))); err != nil {
+		if s.files[name], err = newStaticFile(name,
+			bytes.ReplaceAll(b, []byte(versionMark), []byte(s.version))); err != nil {
 			return nil, err
 		}
 	}

@@ -74,7 +74,8 @@ func newServerStats() *serverStats {
 }
 
 func (s *serverStats) answered(t *route, status int, took time.Duration) {
-	s.set.GetOrCreateCounter(fmt.Sprintf("fairway_http_requests_total{route=%q,code=\"%d\"}", t.method+" "+t.path, status)).Inc()
+	s.set.GetOrCreateCounter(fmt.Sprintf("fairway_http_requests_total{route=%q,code=\"%d\"}", t.method+" "+t.path,
+		status)).Inc()
 	if !t.upgrades() && t.need != RoleAgent && t.path != exclusionsPath {
 		s.seconds.observe(took.Seconds())
 	}

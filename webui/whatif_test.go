@@ -22,7 +22,8 @@ func startTwo(t *testing.T, s *site) {
 	t.Helper()
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
 	nodes := s.machine.topo.Default.Clients("fwd001")
-	for i, j := range []dispatch.Request{{Job: "8", User: "wei", App: "ROMS", Nodes: nodes[:3]}, {Job: "9", User: "ann", App: "WRF", Nodes: nodes[3:4]}} {
+	for i, j := range []dispatch.Request{{Job: "8", User: "wei", App: "ROMS", Nodes: nodes[:3]},
+		{Job: "9", User: "ann", App: "WRF", Nodes: nodes[3:4]}} {
 		if res, b := s.post("/api/v1/dispatch", hookSecret, j); res.StatusCode != 200 {
 			t.Fatalf("job %d: %d %s", i, res.StatusCode, b)
 		}
@@ -34,10 +35,12 @@ func TestSharesOfRunningJobs(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)
 	startTwo(t, s)
-	if v := get[console.SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" || v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
+	if v := get[console.SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" ||
+		v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
 		t.Errorf("three nodes and one: %+v", v)
 	}
-	if v := get[console.SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" || v.Jobs[0].Share != .5 {
+	if v := get[console.SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" ||
+		v.Jobs[0].Share != .5 {
 		t.Errorf("a job each: %+v", v)
 	}
 	if v := get[console.SharesView](s, "/api/v1/shares?forwarder=nosuch"); len(v.Jobs) != 0 {
@@ -58,7 +61,8 @@ func TestPeriodicWhatIf(t *testing.T) {
 	}
 	for set, says := range map[string]string{
 		"": "missing", "{": "EOF", strings.Replace(twoWriters, "procs", "proc", 1): "unknown field",
-		strings.Replace(twoWriters, `"w":10,"vol":10`, `"w":0.01,"vol":0.01`, 1):              "", // short, but still little work
+		// short, but still little work
+		strings.Replace(twoWriters, `"w":10,"vol":10`, `"w":0.01,"vol":0.01`, 1):              "",
 		strings.Replace(twoWriters, `"kprime":2,"eps":0.01`, `"kprime":1000,"eps":0.0001`, 1): "raise eps",
 	} {
 		res, b := s.ask("GET", "/api/v1/periodic?set="+url.QueryEscape(set), operatorSecret, nil)
@@ -82,7 +86,8 @@ func periodicRuns(t *testing.T, s *site) {
 				at += float64(k*k%7) * 100
 			}
 		}
-		if err := s.history.End(history.Run{Job: topology.JobID("p" + app), User: "wei", App: app, Nodes: 4, Start: begun, End: begun.Add(time.Duration(i+1) * time.Minute), Profile: p}); err != nil {
+		if err := s.history.End(history.Run{Job: topology.JobID("p" + app), User: "wei", App: app, Nodes: 4,
+			Start: begun, End: begun.Add(time.Duration(i+1) * time.Minute), Profile: p}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,23 +96,27 @@ func periodicRuns(t *testing.T, s *site) {
 func TestCyclesFromHistory(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)
-	if v := get[console.CyclesView](s, "/api/v1/cycles"); v.Set != nil || !strings.Contains(v.Problem, "no run with a profile yet") {
+	if v := get[console.CyclesView](s, "/api/v1/cycles"); v.Set != nil ||
+		!strings.Contains(v.Problem, "no run with a profile yet") {
 		t.Errorf("an empty history: %+v", v)
 	}
 	periodicRuns(t, s)
 	v := get[console.CyclesView](s, "/api/v1/cycles?B=2.5")
-	if len(v.Cycles) != 3 || v.Cycles[0].App != "loose" || v.Cycles[0].Periodic || !strings.Contains(v.Cycles[0].Why, "not periodic: half of its 11 periods") {
+	if len(v.Cycles) != 3 || v.Cycles[0].App != "loose" || v.Cycles[0].Periodic ||
+		!strings.Contains(v.Cycles[0].Why, "not periodic: half of its 11 periods") {
 		t.Errorf("%+v", v.Cycles)
 	}
 	// 32 nodes of 0.2 GB/s each are configured; the system's bandwidth is what was asked for.
-	if v.Set == nil || v.Set.Procs != 32 || v.Set.Link != 0.2 || v.Set.Bandwidth != 2.5 || len(v.Set.Apps) != 2 || v.Set.Apps[0] != (periodic.App{Name: "ice", Work: 80, Volume: 40, Procs: 4}) {
+	if v.Set == nil || v.Set.Procs != 32 || v.Set.Link != 0.2 || v.Set.Bandwidth != 2.5 || len(v.Set.Apps) != 2 ||
+		v.Set.Apps[0] != (periodic.App{Name: "ice", Work: 80, Volume: 40, Procs: 4}) {
 		t.Fatalf("%+v", v.Set)
 	}
 	text, err := json.Marshal(v.Set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := get[console.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(string(text))); len(p.Apps) != 2 || p.T < 100 {
+	if p := get[console.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(string(text))); len(p.Apps) != 2 ||
+		p.T < 100 {
 		t.Errorf("%+v", p)
 	}
 	for _, bad := range []string{"B=0", "b=x", "B=NaN"} {
@@ -124,14 +133,19 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 	startTwo(t, s)
 	b.open("http://" + s.tcp + "/whatif")
 	b.says("Shares under size-fair")
-	b.until("two bars, three to one", `(() => { const w = [...document.querySelectorAll('.share')].map((r) => Number(r.getAttribute('width'))); return w.length === 2 && Math.abs(w[0] / w[1] - 3) < .01; })()`)
-	b.until("the pattern is drawn", "document.querySelectorAll('.gantt .io').length > 20 && document.querySelectorAll('.gantt .cap').length === 1")
+	b.until("two bars, three to one",
+		`(() => { const w = [...document.querySelectorAll('.share')].map((r) => Number(r.getAttribute('width'))); return w.length === 2 && Math.abs(w[0] / w[1] - 3) < .01; })()`)
+	b.until("the pattern is drawn",
+		"document.querySelectorAll('.gantt .io').length > 20 && document.querySelectorAll('.gantt .cap').length === 1")
 	// The line of the bandwidth in use never crosses the system's.
-	b.until("the bandwidth stays below the line", `(() => { const cap = document.querySelector('.gantt .cap').y1.baseVal.value; return [...document.querySelector('.gantt .used').getAttribute('d').matchAll(/[ML]\S+ (\S+?)(?=L|$)/g)].every((m) => Number(m[1]) >= cap - .2); })()`)
+	b.until("the bandwidth stays below the line",
+		`(() => { const cap = document.querySelector('.gantt .cap').y1.baseVal.value; return [...document.querySelector('.gantt .used').getAttribute('d').matchAll(/[ML]\S+ (\S+?)(?=L|$)/g)].every((m) => Number(m[1]) >= cap - .2); })()`)
 	b.shot("whatif")
 	periodicRuns(t, s)
-	b.until("the history is asked", `(() => { const x = [...document.querySelectorAll('button')].find((x) => x.textContent === 'from history'); if (x) x.click(); return !!x; })()`)
-	b.until("its applications are drawn, and why one is not", `document.querySelector('.gantt')?.textContent.includes('ocean') && document.body.textContent.includes('loose of wei on 4 nodes: not periodic')`)
+	b.until("the history is asked",
+		`(() => { const x = [...document.querySelectorAll('button')].find((x) => x.textContent === 'from history'); if (x) x.click(); return !!x; })()`)
+	b.until("its applications are drawn, and why one is not",
+		`document.querySelector('.gantt')?.textContent.includes('ocean') && document.body.textContent.includes('loose of wei on 4 nodes: not periodic')`)
 	b.shot("whatif-history")
 	b.key("m")
 	b.says("Shares under job-fair")
@@ -141,7 +155,8 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 func TestSharesInForceInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	v := tables.Gathering{
-		Policy: "size-fair", LambdaSeconds: 1, Says: []string{"in force: size-fair", "the global shares cannot be reached: 8 is crowded"},
+		Policy: "size-fair", LambdaSeconds: 1,
+		Says: []string{"in force: size-fair", "the global shares cannot be reached: 8 is crowded"},
 		Jobs: []tables.GatheredJob{{Job: "8", Share: .75, Reachable: .5, Got: .493}},
 	}
 	s := newSite(t, siteOptions{gathering: func() (tables.Gathering, bool) { return v, true }})
@@ -152,7 +167,8 @@ func TestSharesInForceInTheBrowser(t *testing.T) {
 	}
 	b.open("http://" + s.tcp + "/whatif")
 	b.says("in force: size-fair")
-	b.until("the job with work has its parts, the other none", `(() => { const text = [...document.querySelectorAll('table.shares tbody tr')].map((r) => [...r.cells].map((c) => c.textContent).join(' ').trim()); return text[0].endsWith('75.0 75.0 50.0 49.3') && text[1].endsWith('25.0 - - -'); })()`)
+	b.until("the job with work has its parts, the other none",
+		`(() => { const text = [...document.querySelectorAll('table.shares tbody tr')].map((r) => [...r.cells].map((c) => c.textContent).join(' ').trim()); return text[0].endsWith('75.0 75.0 50.0 49.3') && text[1].endsWith('25.0 - - -'); })()`)
 	b.until("what is wrong is seen as wrong", `document.querySelector('p.error')?.textContent.includes('8 is crowded')`)
 	b.shot("whatif-in-force")
 }

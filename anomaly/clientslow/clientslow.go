@@ -106,8 +106,9 @@ type class struct {
 	Ratio     float64 // smoothed log ratio to the peers
 	Took      float64 // smoothed log latency
 	Slower    float64 // by how much it was slower lately than it may be, log
-	Lately    float64 // its healthy seconds, smoothed: how far from what it is used to, log, beside what is common to all
-	Swing     swing   // of those
+	// its healthy seconds, smoothed: how far from what it is used to, log, beside what is common to all
+	Lately float64
+	Swing  swing // of those
 }
 
 // habit is what a class of a node is used to, log, over N seconds.
@@ -344,7 +345,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	ratios := d.Ratio(id)
 	if worst == int(own) {
 		v.Class = failslow.Meta.String()
-		v.Sentence = fmt.Sprintf("a stat through %s takes %s ms since %s, against %s through its peers, though hardly a request is before it",
+		v.Sentence = fmt.Sprintf(
+			"a stat through %s takes %s ms since %s, against %s through its peers, though hardly a request is before it",
 			id, milliseconds(s.Took), v.Since.Format("15:04:05"), milliseconds(s.Took-s.Ratio))
 		return
 	}
@@ -365,8 +367,10 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if slow > 1 {
 		v.Class = ""
 	}
-	v.Sentence = fmt.Sprintf("%s through %s take its clients %s times as long as those of its peers since %s (%s ms against %s)%s",
-		classNames[worst], id, anomaly.Digits(ratios[worst]), v.Since.Format("15:04:05"), milliseconds(s.Took), milliseconds(s.Took-s.Ratio), others)
+	v.Sentence = fmt.Sprintf(
+		"%s through %s take its clients %s times as long as those of its peers since %s (%s ms against %s)%s",
+		classNames[worst], id, anomaly.Digits(ratios[worst]), v.Since.Format("15:04:05"), milliseconds(s.Took),
+		milliseconds(s.Took-s.Ratio), others)
 }
 
 // milliseconds is a time, given as log seconds, as sentences say it.

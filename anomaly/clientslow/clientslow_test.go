@@ -26,7 +26,8 @@ type layer struct {
 
 func newLayer(seed uint64) *layer {
 	return &layer{Detector: New(500 * 24 * time.Hour), rng: rand.New(rand.NewPCG(seed, 8)), now: time.Unix(1.8e9, 0),
-		slow: func(int, int) float64 { return 1 }, loses: func(int) float64 { return 0 }, alarm: map[topology.NodeID]time.Time{}, last: map[topology.NodeID]anomaly.Verdict{}}
+		slow: func(int, int) float64 { return 1 }, loses: func(int) float64 { return 0 },
+		alarm: map[topology.NodeID]time.Time{}, last: map[topology.NodeID]anomaly.Verdict{}}
 }
 
 func (l *layer) live(seconds int) {
@@ -139,7 +140,9 @@ func TestLossyLinkIsFound(t *testing.T) {
 		if !ok || at.Sub(begun) > 90*time.Second || len(l.alarm) != 1 {
 			t.Errorf("seed %d: accused %v, %s after it began", seed, l.alarm, at.Sub(begun))
 		}
-		if v := l.last["fwd2"]; v.Class != "" || !strings.Contains(v.Sentence, "% of the packets between fwd2 and its clients are lost") || v.Evidence["lost"] < 0.01 {
+		if v := l.last["fwd2"]; v.Class != "" ||
+			!strings.Contains(v.Sentence, "% of the packets between fwd2 and its clients are lost") ||
+			v.Evidence["lost"] < 0.01 {
 			t.Errorf("%+v", v)
 		}
 		l.loses = func(int) float64 { return 0 }
@@ -183,7 +186,8 @@ func TestOwnStatNeedsNoJob(t *testing.T) {
 			for _, v := range d.Second(time.Unix(1.8e9+int64(s), 0), obs) {
 				if v.Level == anomaly.Alarm && alarm == 0 {
 					alarm = s
-					if v.Node != "fwd1" || v.Class != "meta" || !strings.Contains(v.Sentence, "a stat through fwd1 takes 1") {
+					if v.Node != "fwd1" || v.Class != "meta" ||
+						!strings.Contains(v.Sentence, "a stat through fwd1 takes 1") {
 						t.Errorf("%+v", v)
 					}
 				}
@@ -204,7 +208,8 @@ func BenchmarkSecond(b *testing.B) {
 				o := &obs[i]
 				o.Node = topology.NodeID(fmt.Sprintf("fwd%05d", i))
 				for c := range o.Class {
-					o.Class[c] = failslow.ClassSecond{Ops: 40, Bytes: 40 * 256e3, Wait: 4e-4, Exec: 4e-3 * math.Exp(0.35*r.NormFloat64())}
+					o.Class[c] = failslow.ClassSecond{Ops: 40, Bytes: 40 * 256e3, Wait: 4e-4,
+						Exec: 4e-3 * math.Exp(0.35*r.NormFloat64())}
 				}
 			}
 			for s := range 40 {

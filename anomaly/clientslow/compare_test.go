@@ -35,8 +35,8 @@ func firstAccused(seed uint64, nodes, seconds int, row func(s, i int, scatter fl
 	return -1
 }
 
-// TestWhatCannotBeComparedAccusesNobody: the same slowness of fwd1 from second 600 on accuses it beside peers that do the
-// same work now, and not where something else may explain it.
+// TestWhatCannotBeComparedAccusesNobody: the same slowness of fwd1 from second 600 on accuses it beside peers that do
+// the same work now, and not where something else may explain it.
 func TestWhatCannotBeComparedAccusesNobody(t *testing.T) {
 	slow := func(s, i int, times float64) float64 {
 		if i == 1 && s >= 600 {
@@ -68,16 +68,17 @@ func TestWhatCannotBeComparedAccusesNobody(t *testing.T) {
 			}
 			writes(o, 100, size, 5e-3*scatter*slow(s, i, 4))
 		}, false},
-		{"a forwarder that always was three times as slow, and a slow back end", 4, func(s, i int, scatter float64, o *failslow.Observation) {
-			took := 5e-3 * scatter
-			if i == 1 {
-				took *= 3
-			}
-			if s >= 600 {
-				took *= 4
-			}
-			writes(o, 100, 64e3, took)
-		}, false},
+		{"a forwarder that always was three times as slow, and a slow back end", 4,
+			func(s, i int, scatter float64, o *failslow.Observation) {
+				took := 5e-3 * scatter
+				if i == 1 {
+					took *= 3
+				}
+				if s >= 600 {
+					took *= 4
+				}
+				writes(o, 100, 64e3, took)
+			}, false},
 		{"differences of less than two milliseconds", 4, func(s, i int, scatter float64, o *failslow.Observation) {
 			writes(o, 100, 64e3, 3e-4*scatter*slow(s, i, 4))
 		}, false},
@@ -96,8 +97,8 @@ func TestWhatCannotBeComparedAccusesNobody(t *testing.T) {
 	}
 }
 
-// TestAlarmHolds: an alarm does not end with a few good seconds, nor with seconds in which the slow class is silent, and
-// ends soon when that class is at work and well, however much the seconds of the layer scatter.
+// TestAlarmHolds: an alarm does not end with a few good seconds, nor with seconds in which the slow class is silent,
+// and ends soon when that class is at work and well, however much the seconds of the layer scatter.
 func TestAlarmHolds(t *testing.T) {
 	d, r := New(500*24*time.Hour), rand.New(rand.NewPCG(3, 3))
 	now := int64(1.8e9)

@@ -16,7 +16,8 @@ import (
 // many operations the second is, and how many metadata operations another job makes beside them.
 type work struct{ times, ops, storm float64 }
 
-// accusedFor plays two hours, in which all forwarders write and fwd2 as at says, and returns who is accused, when and why.
+// accusedFor plays two hours, in which all forwarders write and fwd2 as at says, and returns who is accused, when and
+// why.
 func accusedFor(seed uint64, scatter func(r *rand.Rand, node int) float64, at func(s int, r *rand.Rand) work) string {
 	d, r := New(500*24*time.Hour), rand.New(rand.NewPCG(seed, 3))
 	for s := range 2 * 3600 {
@@ -28,7 +29,8 @@ func accusedFor(seed uint64, scatter func(r *rand.Rand, node int) float64, at fu
 				now = at(s, r)
 			}
 			if now.ops > 0 {
-				o.Class[failslow.Write] = failslow.ClassSecond{Ops: now.ops, Bytes: now.ops * 64e3, Exec: 5e-3 * now.times * math.Exp(scatter(r, i))}
+				o.Class[failslow.Write] = failslow.ClassSecond{Ops: now.ops, Bytes: now.ops * 64e3,
+					Exec: 5e-3 * now.times * math.Exp(scatter(r, i))}
 			}
 			if now.storm > 0 {
 				o.Class[failslow.Meta] = failslow.ClassSecond{Ops: now.storm, Exec: 5e-4}
@@ -60,33 +62,36 @@ func TestHabitsOfWorkAccuseNobody(t *testing.T) {
 		scatter func() func(r *rand.Rand, node int) float64
 		at      func(s int, r *rand.Rand) work
 	}{
-		{"a storm beside which writes took three times as long before: habits by level", nil, func(s int, _ *rand.Rand) work {
-			if s < 600 || s >= 5400 {
-				return work{3, 120, 1200}
-			}
-			return work{1, 120, 0}
-		}},
+		{"a storm beside which writes took three times as long before: habits by level", nil,
+			func(s int, _ *rand.Rand) work {
+				if s < 600 || s >= 5400 {
+					return work{3, 120, 1200}
+				}
+				return work{1, 120, 0}
+			}},
 		{"the first storm, twice as long: what is strange must be slower", nil, func(s int, _ *rand.Rand) work {
 			if s >= 3600 {
 				return work{1.9, 120, 1200}
 			}
 			return work{1, 120, 0}
 		}},
-		{"bursts whose few last operations take ten times as long: a mean of few counts for less", nil, func(s int, _ *rand.Rand) work {
-			switch s % 10 {
-			case 0:
+		{"bursts whose few last operations take ten times as long: a mean of few counts for less", nil,
+			func(s int, _ *rand.Rand) work {
+				switch s % 10 {
+				case 0:
+					return work{1, 120, 0}
+				case 1:
+					return work{10, 12, 0}
+				}
+				return work{}
+			}},
+		{"two seconds in five that take two and a half times as long: a margin that is learnt", nil,
+			func(_ int, r *rand.Rand) work {
+				if r.IntN(5) < 2 {
+					return work{2.5, 120, 0}
+				}
 				return work{1, 120, 0}
-			case 1:
-				return work{10, 12, 0}
-			}
-			return work{}
-		}},
-		{"two seconds in five that take two and a half times as long: a margin that is learnt", nil, func(_ int, r *rand.Rand) work {
-			if r.IntN(5) < 2 {
-				return work{2.5, 120, 0}
-			}
-			return work{1, 120, 0}
-		}},
+			}},
 		{"a busy machine: a scatter that is learnt", slowly, func(int, *rand.Rand) work { return work{1, 120, 0} }},
 	} {
 		for seed := range uint64(3) {

@@ -16,9 +16,9 @@ const (
 )
 
 // swing is how healthy seconds at work hang together: what slows one often slows those after it, and then ten slow
-// seconds say less than ten times what one says. Smoothed seconds that are independent keep horizon/(2-horizon) of their variance;
-// what they keep beyond that is their common part, of whatever shape: noise on top of slow changes shows, too,
-// which the correlation of neighbours alone hides.
+// seconds say less than ten times what one says. Smoothed seconds that are independent keep horizon/(2-horizon) of
+// their variance; what they keep beyond that is their common part, of whatever shape: noise on top of slow changes
+// shows, too, which the correlation of neighbours alone hides.
 type swing struct {
 	Var, Smooth float64 // of seconds, and of smoothed ones
 	N           float64
@@ -31,8 +31,8 @@ func (s *swing) teach(x, smoothed, most float64) {
 	s.Smooth += rate * (smoothed*smoothed - s.Smooth)
 }
 
-// inflation is how many times as large as of independent seconds the variance of a long sum is, for a node of the class:
-// (1+rho)/(1-rho) with the autocorrelation rho that would let smoothed seconds keep as much of their variance,
+// inflation is how many times as large as of independent seconds the variance of a long sum is, for a node of the
+// class: (1+rho)/(1-rho) with the autocorrelation rho that would let smoothed seconds keep as much of their variance,
 //
 //	rho = (kept-1)/(kept+1) / (1-horizon) * N/(N+swingPrior)
 //

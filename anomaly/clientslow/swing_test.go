@@ -145,8 +145,9 @@ func (d *delays) mean(seeds int) (m [3]int) {
 	return m
 }
 
-// TestSlowSecondsThatFollowEachOther: latencies that scatter with a memory accuse nobody once it is learnt, faults are still found, and where
-// seconds are independent as soon as ever. FAIRWAY_SEEDS asks for more seeds, and for more kinds of layers.
+// TestSlowSecondsThatFollowEachOther: latencies that scatter with a memory accuse nobody once it is learnt, faults are
+// still found, and where seconds are independent as soon as ever. FAIRWAY_SEEDS asks for more seeds, and for more kinds
+// of layers.
 func TestSlowSecondsThatFollowEachOther(t *testing.T) {
 	const cold, known, long = 75, 900, 3 * 3600
 	seeds, _ := strconv.Atoi(os.Getenv("FAIRWAY_SEEDS"))
@@ -159,8 +160,10 @@ func TestSlowSecondsThatFollowEachOther(t *testing.T) {
 		for _, rho := range []float64{0, 0.6, 0.82, 0.9} {
 			layers = append(layers, swaying{rho: rho, scatter: 0.4, bursts: bursts})
 			if wide {
-				layers = append(layers, swaying{rho: rho, scatter: 0.3, bursts: bursts}, swaying{rho: rho, scatter: 0.5, bursts: bursts},
-					swaying{rho: rho, scatter: 0.4, one: true, bursts: bursts}, swaying{rho: rho, scatter: 0.4, minutes: 0.4, bursts: bursts})
+				layers = append(layers, swaying{rho: rho, scatter: 0.3, bursts: bursts},
+					swaying{rho: rho, scatter: 0.5, bursts: bursts},
+					swaying{rho: rho, scatter: 0.4, one: true, bursts: bursts},
+					swaying{rho: rho, scatter: 0.4, minutes: 0.4, bursts: bursts})
 			}
 		}
 	}
@@ -187,7 +190,9 @@ func TestSlowSecondsThatFollowEachOther(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d alarms in %d first quarters of an hour, %d in %d hours after; found after %v s (at worst %v) of work, at first %v (%v)",
+		t.Logf(
+			"%s: %d alarms in %d first quarters of an hour, %d in %d hours after; found after %v s (at worst %v) of "+
+				"work, at first %v (%v)",
 			w, first, seeds, later, seeds*long/3600, old.mean(seeds), old.worst, new.mean(seeds), new.worst)
 		if wide {
 			t.Logf("%s: of %d mild faults each are found %v", w, seeds, mild)

@@ -10,8 +10,8 @@ import (
 	"fairway/collector/topology"
 )
 
-// TestAnAbsurdCounterIsLeftOut: rows of two nodes whose counters were reset say more than a forwarder can do; they teach
-// nothing, above all not the peak.
+// TestAnAbsurdCounterIsLeftOut: rows of two nodes whose counters were reset say more than a forwarder can do; they
+// teach nothing, above all not the peak.
 func TestAnAbsurdCounterIsLeftOut(t *testing.T) {
 	l, d := newLayer(6), New(DefaultSettings())
 	for range 300 {
@@ -46,8 +46,8 @@ func TestAHabitIsAtMostAQuarter(t *testing.T) {
 	}
 }
 
-// TestAnAccusationLosesBelowHalfOfWellDelta: an accused node whose slowness is hardly one loses its accusation, though the
-// same slowness might have suspected it; one that is still slow keeps it.
+// TestAnAccusationLosesBelowHalfOfWellDelta: an accused node whose slowness is hardly one loses its accusation, though
+// the same slowness might have suspected it; one that is still slow keeps it.
 func TestAnAccusationLosesBelowHalfOfWellDelta(t *testing.T) {
 	for mean, want := range map[float64]bool{0.12: true, 0.25: false} {
 		d, n := quiet()

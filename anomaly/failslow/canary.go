@@ -188,7 +188,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 	var r [classes]float64
 	all, at := true, d.level(n)
-	blind := d.pools > calmPools && !(d.witnessed[Read] && d.witnessed[Write]) // how slow the back end is nobody else tells
+	// how slow the back end is nobody else tells
+	blind := d.pools > calmPools && !(d.witnessed[Read] && d.witnessed[Write])
 	for c := range classes {
 		u := &at.Usual[c]
 		if !known(p.Took[c]) || u.Count < judgeAfter {

@@ -108,7 +108,8 @@ func (d *Detector) shortOf(n *node, c Class) float64 {
 		return math.NaN()
 	}
 	n.burst.byPeers = n.burst.byPeers || some
-	if w := s.size[Write]; c == Read && s.seen[Write] && w > 24<<10 && w < certain && s.known[Write] && s.residual[Write] > 0.7 {
+	if w := s.size[Write]; c == Read && s.seen[Write] && w > 24<<10 && w < certain && s.known[Write] &&
+		s.residual[Write] > 0.7 {
 		return math.NaN() // writes to a shared file may hold the threads that reads wait for
 	}
 	if s.seen[other] && s.known[other] && s.size[other] > 2*smallRequest && s.residual[other]-d.common[other] < 0.3 {
@@ -119,7 +120,8 @@ func (d *Detector) shortOf(n *node, c Class) float64 {
 	}
 	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
 	short := math.Log(1/s.util) - math.Max(0, d.common[c])
-	if d.backend > slowPool && peers && (past || c == Read) { // a slow storage pool would hold up the job's other forwarders as well
+	// a slow storage pool would hold up the job's other forwarders as well
+	if d.backend > slowPool && peers && (past || c == Read) {
 		n.burst.byPeers = true
 		return short
 	}
@@ -175,7 +177,8 @@ func (d *Detector) jobWaits(n *node, c Class) (all, some bool) {
 func (d *Detector) freePeers(n *node, c Class) (free int) {
 	window := min(peerWindow, int64(n.burst.length))
 	for p := range d.peers(n) {
-		if f := p.flow[c]; d.now-f.free < window && f.free > f.saturated && math.Abs(math.Log(f.freeSize/n.now.size[c])) < 0.35 {
+		if f := p.flow[c]; d.now-f.free < window && f.free > f.saturated &&
+			math.Abs(math.Log(f.freeSize/n.now.size[c])) < 0.35 {
 			free++
 		}
 	}

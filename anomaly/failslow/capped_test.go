@@ -8,9 +8,9 @@ import (
 	"fairway/collector/topology"
 )
 
-// TestWhatALinkHoldsBack: the forwarders of a job, from 1 on, serve reads of 128 kB in bursts; those on which requests wait move less
-// than the others. Whether that is their link or the job is told by how many wait, and by whether what they move then
-// stays the same.
+// TestWhatALinkHoldsBack: the forwarders of a job, from 1 on, serve reads of 128 kB in bursts; those on which requests
+// wait move less than the others. Whether that is their link or the job is told by how many wait, and by whether what
+// they move then stays the same.
 func TestWhatALinkHoldsBack(t *testing.T) {
 	const from, every, lasts, size = 600, 100, 25, 128e3
 	steady := func(int) float64 { return 0.12 }
@@ -24,7 +24,8 @@ func TestWhatALinkHoldsBack(t *testing.T) {
 		{"one, always as much", 8, []int{3}, steady, 1},
 		{"two of eight", 8, []int{3, 5}, steady, 2},
 		{"three of five: it is the job", 5, []int{2, 3, 5}, steady, 0},
-		{"one, now more and now less: it is what the threads are held by", 8, []int{3}, func(burst int) float64 { return []float64{0.1, 0.13, 0.17}[burst%3] }, 0},
+		{"one, now more and now less: it is what the threads are held by", 8, []int{3},
+			func(burst int) float64 { return []float64{0.1, 0.13, 0.17}[burst%3] }, 0},
 	} {
 		set := DefaultSettings()
 		set.PeakBytesPerSec = 2.5e9
@@ -55,7 +56,8 @@ func TestWhatALinkHoldsBack(t *testing.T) {
 // TestPeersAreEachOnce: a forwarder that serves two of a node's jobs is one witness.
 func TestPeersAreEachOnce(t *testing.T) {
 	d := New(DefaultSettings())
-	d.Jobs([]Job{{"1", []topology.NodeID{"a", "b", "c"}}, {"2", []topology.NodeID{"b", "a", "d"}}, {"3", []topology.NodeID{"e"}}})
+	d.Jobs([]Job{{"1", []topology.NodeID{"a", "b", "c"}}, {"2", []topology.NodeID{"b", "a", "d"}},
+		{"3", []topology.NodeID{"e"}}})
 	for id, want := range map[topology.NodeID]int{"a": 3, "b": 3, "c": 2, "d": 2, "e": 0, "f": 0} {
 		got := 0
 		for range d.peers(d.node(id)) {

@@ -23,8 +23,8 @@ func quiet() (*Detector, *node) {
 	return d, n
 }
 
-// TestOldEvidenceCountsOnce: what a class showed in its last block before a job hid it stands beside each later block of
-// the other class, but wins no more than it did once.
+// TestOldEvidenceCountsOnce: what a class showed in its last block before a job hid it stands beside each later block
+// of the other class, but wins no more than it did once.
 func TestOldEvidenceCountsOnce(t *testing.T) {
 	d, n := quiet()
 	for block := range 20 {
@@ -75,8 +75,10 @@ func TestCanariesCountBesideLoad(t *testing.T) {
 			n.Tests[i].Log = 8
 		}
 		d.betCanary(n, &d.canaries.Level[0], c.took)
-		if s, m, j := n.Tests[sudden].Log, n.Tests[mild].Log, n.Tests[joint].Log; s != c.sudden || m != c.mild || j != c.all {
-			t.Errorf("canaries %v: sudden %g, mild %g, joint %g, want %g, %g, %g", c.took, s, m, j, c.sudden, c.mild, c.all)
+		if s, m, j := n.Tests[sudden].Log, n.Tests[mild].Log, n.Tests[joint].Log; s != c.sudden || m != c.mild ||
+			j != c.all {
+			t.Errorf("canaries %v: sudden %g, mild %g, joint %g, want %g, %g, %g", c.took, s, m, j, c.sudden, c.mild,
+				c.all)
 		}
 	}
 }
@@ -94,7 +96,8 @@ func TestLoadAndCanariesMakeOneCapital(t *testing.T) {
 		}
 		for i := range 4 {
 			if d.decide(n); n.Alarm != (i >= c.canaries) {
-				t.Errorf("regime %d, after %d canaries: alarm %v, joint %.1f, sudden %.1f of %.1f", c.regime, i, n.Alarm, n.Tests[joint].Log, n.Tests[sudden].Log, d.limit)
+				t.Errorf("regime %d, after %d canaries: alarm %v, joint %.1f, sudden %.1f of %.1f", c.regime, i,
+					n.Alarm, n.Tests[joint].Log, n.Tests[sudden].Log, d.limit)
 			}
 			d.now += 10
 			d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.9, 0.9, 0})

@@ -42,7 +42,8 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name         string
 		value, least time.Duration
-	}{{"false_alarm_every", s.FalseAlarmEvery, time.Hour}, {"learn_for", s.LearnFor, 0}, {"idle_probe_every", s.IdleProbeEvery, time.Minute},
+	}{{"false_alarm_every", s.FalseAlarmEvery, time.Hour}, {"learn_for", s.LearnFor, 0},
+		{"idle_probe_every", s.IdleProbeEvery, time.Minute},
 		{"suspect_probe_every", s.SuspectProbeEvery, 10 * time.Second}} {
 		if d.value < d.least {
 			return fmt.Errorf("%s = %s: want at least %s", d.name, d.value, d.least)

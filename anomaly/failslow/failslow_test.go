@@ -108,7 +108,8 @@ func TestSlowNodeIsFoundAndOnlyIt(t *testing.T) {
 			l := newLayer(12)
 			got := l.alarms(New(DefaultSettings()), 1800, tc.change)
 			at, ok := got[l.rows[3].Node]
-			if tc.within == 0 && len(got) > 0 || tc.within > 0 && (!ok || at < 600 || at > 600+tc.within || len(got) > 1) {
+			if tc.within == 0 && len(got) > 0 || tc.within > 0 &&
+				(!ok || at < 600 || at > 600+tc.within || len(got) > 1) {
 				t.Errorf("accused %v, want node %s within %d s of 600", got, l.rows[3].Node, tc.within)
 			}
 		})
@@ -197,7 +198,8 @@ func TestCanariesKeepTheirDistance(t *testing.T) {
 func TestSettingsSayWhatIsWrong(t *testing.T) {
 	for _, change := range []func(*Settings){
 		func(s *Settings) { s.FalseAlarmEvery = 0 }, func(s *Settings) { s.IdleProbeEvery = time.Second },
-		func(s *Settings) { s.SuspectProbeEvery = time.Second }, func(s *Settings) { s.PeakBytesPerSec = math.NaN() }, func(s *Settings) { s.Threads = 0 },
+		func(s *Settings) { s.SuspectProbeEvery = time.Second }, func(s *Settings) { s.PeakBytesPerSec = math.NaN() },
+		func(s *Settings) { s.Threads = 0 },
 	} {
 		s := DefaultSettings()
 		if err := s.Validate(); err != nil {
@@ -218,9 +220,13 @@ func TestBetsDoNotPayOnHealthyNodes(t *testing.T) {
 		bet  func(x, variance float64) float64
 	}{
 		{"sudden", func(x, v float64) float64 {
-			return clip(Against(x, v+smallDoubt*smallDoubt, 0.4), -0.12, 4) - floorFee(v, smallDoubt*smallDoubt, 0.4, -0.12)
+			return clip(Against(x, v+smallDoubt*smallDoubt, 0.4), -0.12, 4) - floorFee(v, smallDoubt*smallDoubt, 0.4,
+				-0.12)
 		}},
-		{"mild", func(x, v float64) float64 { return clip(Against(x, v+longDoubt*longDoubt, 0.1), -longMost, longMost) }},
+		{"mild", func(x, v float64) float64 {
+			return clip(Against(x, v+longDoubt*longDoubt, 0.1), -longMost,
+				longMost)
+		}},
 	} {
 		for _, sd := range []float64{0.03, 0.06, 0.2, 0.5} {
 			sum, n := 0.0, 400000
@@ -357,7 +363,8 @@ func TestWhatFewForwardersShareIsNobodysOwn(t *testing.T) {
 				*k = ClassSecond{Ops: k.Ops, Bytes: k.Ops * 128e3, Wait: k.Wait, Exec: 3 * k.Exec}
 			}
 		}
-		for name, who := range map[string]func(n int) bool{"back end": func(int) bool { return true }, "one": func(n int) bool { return n == 1 }} {
+		for name, who := range map[string]func(n int) bool{"back end": func(int) bool { return true },
+			"one": func(n int) bool { return n == 1 }} {
 			l, set := newLayer(nodes), DefaultSettings()
 			set.PeakBytesPerSec = 2.5e9
 			got := l.alarms(New(set), 1800, func(s, n int, o *Observation) {
@@ -368,7 +375,8 @@ func TestWhatFewForwardersShareIsNobodysOwn(t *testing.T) {
 				}
 			})
 			at, ok := got[l.rows[1].Node]
-			if found := ok && at >= 900 && at < 1000 && len(got) == 1; name == "one" && !found || name == "back end" && len(got) > 0 {
+			if found := ok && at >= 900 && at < 1000 && len(got) == 1; name == "one" && !found || name == "back end" &&
+				len(got) > 0 {
 				t.Errorf("%d forwarders, %s: accused %v", nodes, name, got)
 			}
 		}

@@ -13,8 +13,8 @@ func stream(o *Observation, c Class, times float64) {
 	*k = ClassSecond{Ops: k.Ops, Bytes: k.Ops * 128e3, Wait: k.Wait, Exec: 3 * times * k.Exec}
 }
 
-// TestWhatAJobDoesIsNotTheNodes: jobs stream on six of thirteen forwarders, on fwd d slower by a half to three times. What
-// that says is no more than suspicion.
+// TestWhatAJobDoesIsNotTheNodes: jobs stream on six of thirteen forwarders, on fwd d slower by a half to three times.
+// What that says is no more than suspicion.
 func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
 	const from = 600
 	for _, c := range []struct {
@@ -47,8 +47,8 @@ func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
 	}
 }
 
-// TestAccusationEnds: a node that is well again, or hardly slower than its peers, is not held for what it was; one that is
-// still slow is, though a few seconds pass without evidence.
+// TestAccusationEnds: a node that is well again, or hardly slower than its peers, is not held for what it was; one that
+// is still slow is, though a few seconds pass without evidence.
 func TestAccusationEnds(t *testing.T) {
 	for _, c := range []struct {
 		name          string

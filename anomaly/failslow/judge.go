@@ -188,8 +188,8 @@ func (d *Detector) takeLong(n *node) longBlock {
 	return b
 }
 
-// takeClass is what speaks for a class in a long block, and how far it may be wrong: its background, of this block or of
-// an earlier one, or else what jobs stream; without weight: nothing.
+// takeClass is what speaks for a class in a long block, and how far it may be wrong: its background, of this block or
+// of an earlier one, or else what jobs stream; without weight: nothing.
 func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt float64) {
 	background, stream := n.long[c][small], n.long[c][large]
 	n.long[c] = [regimes]estimate{}
@@ -237,7 +237,8 @@ func (d *Detector) jobPeers(n *node, c Class) (worst float64, ok bool) {
 	found := 0
 	for p := range d.peers(n) {
 		s := &p.now
-		if p.Seen != d.now || !s.known[c] || s.regime[c] != large || math.Abs(math.Log(s.size[c]/n.now.size[c])) > amongNear {
+		if p.Seen != d.now || !s.known[c] || s.regime[c] != large ||
+			math.Abs(math.Log(s.size[c]/n.now.size[c])) > amongNear {
 			continue
 		}
 		worst = max(worst, s.residual[c])

@@ -26,29 +26,41 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	switch {
 	case top == readSlow && n.ratio[Read] < visible, top == writeSlow && n.ratio[Write] < visible:
 		v.Class = Class(top - readSlow).String()
-		v.Sentence = fmt.Sprintf("canary %ss through %s take longer than through its peers since %s; those of the other class do not", v.Class, n.ID, since)
+		v.Sentence = fmt.Sprintf(
+			"canary %ss through %s take longer than through its peers since %s; those of the other class do not",
+			v.Class, n.ID, since)
 		return
 	}
 	switch top {
 	case readSlow:
 		v.Class = Read.String()
-		v.Sentence = fmt.Sprintf("reads on %s take %s times as long as on its peers at the same load since %s; writes are normal", n.ID, anomaly.Digits(r), since)
+		v.Sentence = fmt.Sprintf(
+			"reads on %s take %s times as long as on its peers at the same load since %s; writes are normal", n.ID,
+			anomaly.Digits(r), since)
 	case writeSlow:
 		v.Class = Write.String()
-		v.Sentence = fmt.Sprintf("writes on %s take %s times as long as on its peers at the same load since %s; reads are normal", n.ID, anomaly.Digits(w), since)
+		v.Sentence = fmt.Sprintf(
+			"writes on %s take %s times as long as on its peers at the same load since %s; reads are normal", n.ID,
+			anomaly.Digits(w), since)
 	case metaSlow:
 		v.Class = Meta.String()
-		v.Sentence = fmt.Sprintf("metadata operations on %s are seldom answered at once since %s, unlike on its peers", n.ID, since)
+		v.Sentence = fmt.Sprintf("metadata operations on %s are seldom answered at once since %s, unlike on its peers",
+			n.ID, since)
 	case capped:
-		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID, 100*n.CapAt, since)
+		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID,
+			100*n.CapAt, since)
 	case canary:
 		if min(n.ratio[Read], n.ratio[Write]) < visible {
-			v.Sentence = fmt.Sprintf("canary reads through %s take %s times and writes %s times as long as through its peers since %s", n.ID, anomaly.Digits(math.Exp(n.through[Read])), anomaly.Digits(math.Exp(n.through[Write])), since)
+			v.Sentence = fmt.Sprintf(
+				"canary reads through %s take %s times and writes %s times as long as through its peers since %s", n.ID,
+				anomaly.Digits(math.Exp(n.through[Read])), anomaly.Digits(math.Exp(n.through[Write])), since)
 			return
 		}
 		fallthrough // what its load shows says more
 	default:
-		v.Sentence = fmt.Sprintf("reads on %s take %s times and writes %s times as long as on its peers at the same load since %s", n.ID, anomaly.Digits(r), anomaly.Digits(w), since)
+		v.Sentence = fmt.Sprintf(
+			"reads on %s take %s times and writes %s times as long as on its peers at the same load since %s", n.ID,
+			anomaly.Digits(r), anomaly.Digits(w), since)
 	}
 }
 

@@ -29,7 +29,8 @@ type state struct {
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order})
+	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries,
+		d.order})
 	return b.Bytes(), err
 }
 
@@ -52,7 +53,8 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		nodes[n.ID] = n
 	}
 	fixed := d.peak.fixed
-	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak, s.PeakOps, s.Meta, s.Canary, s.Nodes, nodes
+	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak,
+		s.PeakOps, s.Meta, s.Canary, s.Nodes, nodes
 	d.peak.fixed = fixed
 	d.jobs, d.heard = nil, make([]int64, len(nodes))
 	return nil

@@ -43,7 +43,8 @@ func Against(residual, variance, delta float64) float64 {
 }
 
 // floorFee is what a bet (Against) that never loses more than least must pay each time, log, so that the mean of its
-// factor stays at most 1 while the residuals have that variance about zero: the mean of max(e^bet, e^least) for a normal bet.
+// factor stays at most 1 while the residuals have that variance about zero: the mean of max(e^bet, e^least) for a
+// normal bet.
 func floorFee(variance, doubt, delta, least float64) float64 {
 	all := variance + doubt
 	m, s := -delta*delta/2/all, delta*math.Sqrt(variance)/all

@@ -66,7 +66,8 @@ func (d *Detector) judgePools(pools []float64) {
 	b.worst = sorted[len(sorted)-1]
 	b.all.step(d.now, len(pools) > 1 && b.ratio >= d.set.BackendRatio, 5, 5)
 	// One pool is slow by itself while the others are not, or far slower than they are.
-	single := b.worst >= d.set.BackendRatio && b.worst >= 1.5*b.ratio || len(pools) == 1 && b.worst >= d.set.BackendRatio
+	single := b.worst >= d.set.BackendRatio && b.worst >= 1.5*b.ratio || len(pools) == 1 &&
+		b.worst >= d.set.BackendRatio
 	if single {
 		b.which = slices.Index(ratios, b.worst)
 	}
@@ -81,8 +82,10 @@ func (d *Detector) Pools() (worst, mean float64) {
 func (d *Detector) sayBackend(kind anomaly.Kind, s *streak, ratio float64, what string) {
 	since := time.Unix(s.since, 0).UTC()
 	d.verdicts = append(d.verdicts, anomaly.Verdict{
-		Node: anomaly.Everywhere, Kind: kind, Level: anomaly.Alarm, Since: since, Confidence: min(0.99, 0.8+0.01*float64(s.on)), Score: ratio,
-		Sentence: fmt.Sprintf("%s %.1f times as long as usual since %s, behind every forwarder alike", what, ratio, since.Format("15:04:05")),
+		Node: anomaly.Everywhere, Kind: kind, Level: anomaly.Alarm, Since: since,
+		Confidence: min(0.99, 0.8+0.01*float64(s.on)), Score: ratio,
+		Sentence: fmt.Sprintf("%s %.1f times as long as usual since %s, behind every forwarder alike", what, ratio,
+			since.Format("15:04:05")),
 		Evidence: map[string]float64{"ratio": ratio},
 	})
 }

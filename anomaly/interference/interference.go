@@ -35,7 +35,8 @@ type Settings struct {
 
 // DefaultSettings fit a forwarder of 16 threads.
 func DefaultSettings() Settings {
-	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.2, StormOps: 500, FullShare: 0.85, FullSeconds: 20, BackendRatio: 1.6}
+	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.2, StormOps: 500, FullShare: 0.85,
+		FullSeconds: 20, BackendRatio: 1.6}
 }
 
 // Validate says which setting is out of its range.
@@ -43,7 +44,8 @@ func (s Settings) Validate() error {
 	for _, v := range []struct {
 		name            string
 		value, min, max float64
-	}{{"threads", s.Threads, 1, 1e5}, {"pinned_exec_seconds", s.PinnedExec, 1e-6, 1e3}, {"pinned_wait_seconds", s.PinnedWait, 1e-6, 1e3},
+	}{{"threads", s.Threads, 1, 1e5}, {"pinned_exec_seconds", s.PinnedExec, 1e-6, 1e3},
+		{"pinned_wait_seconds", s.PinnedWait, 1e-6, 1e3},
 		{"storm_share", s.StormShare, 0.01, 1}, {"storm_ops", s.StormOps, 1, 1e9}, {"full_share", s.FullShare, 0.1, 1},
 		{"full_seconds", float64(s.FullSeconds), 1, 3600}, {"backend_ratio", s.BackendRatio, 1.05, 100}} {
 		if !(v.value >= v.min && v.value <= v.max) {
@@ -234,7 +236,8 @@ func (d *Detector) pins(n *node, o *failslow.Observation, common float64) (hit b
 	size := (w.Bytes - (w.Ops-jobOps)*16e3) / jobOps
 	held := w.Ops * w.Exec / d.set.Threads
 	readsWell := !(r.Ops >= 5 && r.Bytes/r.Ops < trickle) || r.Exec < exec/4
-	hit = w.Wait >= d.set.PinnedWait && exec >= d.set.PinnedExec*common && exec >= size*1.5e-8+0.002 && held >= 0.4 && size > 24<<10 && size < 420<<10 && readsWell
+	hit = w.Wait >= d.set.PinnedWait && exec >= d.set.PinnedExec*common && exec >= size*1.5e-8+0.002 && held >= 0.4 &&
+		size > 24<<10 && size < 420<<10 && readsWell
 	return hit, exec
 }
 
@@ -242,7 +245,8 @@ func (d *Detector) pins(n *node, o *failslow.Observation, common float64) (hit b
 func (d *Detector) name(n *node, k int) {
 	s := &n.streaks[k]
 	since := time.Unix(s.since, 0).UTC()
-	v := anomaly.Verdict{Node: n.id, Kind: names[k], Level: anomaly.Alarm, Since: since, Confidence: min(0.99, 0.7+0.02*float64(s.on)), Score: float64(s.on)}
+	v := anomaly.Verdict{Node: n.id, Kind: names[k], Level: anomaly.Alarm, Since: since,
+		Confidence: min(0.99, 0.7+0.02*float64(s.on)), Score: float64(s.on)}
 	who := ""
 	for i, j := range d.culprits(n, k) {
 		if i > 0 {
@@ -257,16 +261,21 @@ func (d *Detector) name(n *node, k int) {
 	at := since.Format("15:04:05")
 	switch k {
 	case pinned:
-		v.Sentence = fmt.Sprintf("%s is pinned by %s: writes to one shared file hold its threads for %.0f ms each since %s; what gets a thread is served as ever", n.id, who, 1e3*n.newest[k], at)
+		v.Sentence = fmt.Sprintf(
+			"%s is pinned by %s: writes to one shared file hold its threads for %.0f ms each since %s; what gets a "+
+				"thread is served as ever", n.id, who, 1e3*n.newest[k], at)
 		v.Evidence = map[string]float64{"write_exec_seconds": n.newest[k]}
 	case storm:
-		v.Sentence = fmt.Sprintf("%s serves %.0f metadata operations a second for %s since %s; they take %.0f%% of its threads' time", n.id, n.newest[k], who, at, 100*n.held.share)
+		v.Sentence = fmt.Sprintf(
+			"%s serves %.0f metadata operations a second for %s since %s; they take %.0f%% of its threads' time", n.id,
+			n.newest[k], who, at, 100*n.held.share)
 		if n.held.wait > noticed {
 			v.Sentence += fmt.Sprintf(", and reads and writes wait %.0f ms for a thread", 1e3*n.held.wait)
 		}
 		v.Evidence = map[string]float64{"meta_ops": n.newest[k], "meta_thread_share": n.held.share}
 	case full:
-		v.Sentence = fmt.Sprintf("%s is filled by %s: %.0f%% of its peak bandwidth since %s", n.id, who, 100*n.newest[k], at)
+		v.Sentence = fmt.Sprintf("%s is filled by %s: %.0f%% of its peak bandwidth since %s", n.id, who,
+			100*n.newest[k], at)
 		v.Evidence = map[string]float64{"share_of_peak": n.newest[k]}
 	}
 	d.verdicts = append(d.verdicts, v)

@@ -35,7 +35,8 @@ func said(d *Detector, seconds int, row func(n int) failslow.Observation, layer 
 
 func healthy(int) failslow.Observation {
 	return failslow.Observation{Class: [3]failslow.ClassSecond{
-		{Ops: 40, Bytes: 40 * 16e3, Wait: 3e-5, Exec: 6e-4}, {Ops: 100, Bytes: 100 * 16e3, Wait: 3e-5, Exec: 5e-4}, {Ops: 2, Exec: 1e-4},
+		{Ops: 40, Bytes: 40 * 16e3, Wait: 3e-5, Exec: 6e-4}, {Ops: 100, Bytes: 100 * 16e3, Wait: 3e-5, Exec: 5e-4},
+		{Ops: 2, Exec: 1e-4},
 	}}
 }
 
@@ -57,13 +58,23 @@ func TestNames(t *testing.T) {
 		want  string
 	}{
 		{"healthy", healthy, layer, "[]"},
-		{"shared file", only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 0.2, Exec: 13e-3}), layer, "[f0 n1_pin j1 f1 n1_pin j1]"},
-		{"dear writes that nobody waits for", only(failslow.Write, failslow.ClassSecond{Ops: 2500, Bytes: 2500 * 58e3, Wait: 5e-5, Exec: 2e-3}), layer, "[]"},
-		{"a shared file behind which nothing waits", only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 5e-5, Exec: 13e-3}), layer, "[]"},
-		{"dear writes behind a slow back end", only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 0.2, Exec: 7e-3}), Layer{Read: 3, Write: 3}, "[* brownout_all]"},
-		{"few metadata operations that take long", only(failslow.Meta, failslow.ClassSecond{Ops: 300, Exec: 30e-3}), layer, "[]"},
-		{"storm", only(failslow.Meta, failslow.ClassSecond{Ops: 20000, Exec: 4e-4}), layer, "[f0 meta_storm j1 f1 meta_storm j1]"},
-		{"full", only(failslow.Read, failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 0.03, Exec: 6e-3}), layer, "[f0 highbw j1 f1 highbw j1]"},
+		{"shared file", only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 0.2,
+			Exec: 13e-3}), layer, "[f0 n1_pin j1 f1 n1_pin j1]"},
+		{"dear writes that nobody waits for",
+			only(failslow.Write, failslow.ClassSecond{Ops: 2500, Bytes: 2500 * 58e3, Wait: 5e-5, Exec: 2e-3}), layer,
+			"[]"},
+		{"a shared file behind which nothing waits",
+			only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 5e-5, Exec: 13e-3}), layer,
+			"[]"},
+		{"dear writes behind a slow back end",
+			only(failslow.Write, failslow.ClassSecond{Ops: 1200, Bytes: 1200 * 58e3, Wait: 0.2, Exec: 7e-3}),
+			Layer{Read: 3, Write: 3}, "[* brownout_all]"},
+		{"few metadata operations that take long", only(failslow.Meta, failslow.ClassSecond{Ops: 300, Exec: 30e-3}),
+			layer, "[]"},
+		{"storm", only(failslow.Meta, failslow.ClassSecond{Ops: 20000, Exec: 4e-4}), layer,
+			"[f0 meta_storm j1 f1 meta_storm j1]"},
+		{"full", only(failslow.Read, failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 0.03, Exec: 6e-3}), layer,
+			"[f0 highbw j1 f1 highbw j1]"},
 		{"as much, of which nothing waits: a peak that was learnt", func(n int) failslow.Observation {
 			o := healthy(n)
 			o.Class[failslow.Read] = failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 3e-5, Exec: 6e-3}
@@ -73,7 +84,8 @@ func TestNames(t *testing.T) {
 		{"slow layer", healthy, Layer{Read: 3, Write: 3}, "[* brownout_all]"},
 	} {
 		d := New(DefaultSettings())
-		d.Jobs([]failslow.Job{{ID: "j1", Nodes: []topology.NodeID{"f0", "f1"}}, {ID: "j2", Nodes: []topology.NodeID{"f0", "f1", "f2"}}, {ID: "j3", Nodes: []topology.NodeID{"f0"}}})
+		d.Jobs([]failslow.Job{{ID: "j1", Nodes: []topology.NodeID{"f0", "f1"}},
+			{ID: "j2", Nodes: []topology.NodeID{"f0", "f1", "f2"}}, {ID: "j3", Nodes: []topology.NodeID{"f0"}}})
 		said(d, 40, healthy, layer)
 		if got := fmt.Sprint(said(d, 30, tc.row, tc.layer)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)

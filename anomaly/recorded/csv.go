@@ -73,7 +73,8 @@ func openTable(dir, name string, columns []string, bad func(*RowError)) (*table,
 	}
 	t.in = bufio.NewReaderSize(r, maxLine)
 	if head, _ := t.in.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
-		return nil, errors.Join(fmt.Errorf("%s: it is gzip data, and its name does not end in one .gz", path), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: it is gzip data, and its name does not end in one .gz", path),
+			f.Close())
 	}
 	if err := t.header(columns); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -125,7 +126,8 @@ func (t *table) readLine() ([]byte, error) {
 			if errors.Is(err, io.EOF) {
 				return nil, io.EOF
 			}
-			return nil, fmt.Errorf("%s:%d: %w: the file is damaged from here on; what came before is used", t.name, t.line, err)
+			return nil, fmt.Errorf("%s:%d: %w: the file is damaged from here on; what came before is used", t.name,
+				t.line, err)
 		}
 		return bytes.TrimRight(line, "\r\n"), nil
 	}
@@ -193,7 +195,8 @@ func (t *table) number(col int) (float64, *RowError) {
 		if c < '0' || c > '9' || i > 17 {
 			v, err := strconv.ParseFloat(string(b), 64)
 			if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-				return 0, &RowError{t.name, t.line, t.columns[col], fmt.Sprintf("%.40q is not a number of 0 or more", b)}
+				return 0, &RowError{t.name, t.line, t.columns[col], fmt.Sprintf("%.40q is not a number of 0 or more",
+					b)}
 			}
 			return v, nil
 		}

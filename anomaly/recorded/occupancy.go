@@ -62,7 +62,8 @@ func (o *occupancy) row(now int64, r *failslow.Observation, peak float64) {
 		o.nodes[r.Node] = n
 	}
 	bytes := r.Class[failslow.Read].Bytes + r.Class[failslow.Write].Bytes
-	if n.last == now || r.Spans > 1 || !(bytes <= mostBytes) || max(r.Class[failslow.Read].Ops, r.Class[failslow.Write].Ops) > mostOps {
+	if n.last == now || r.Spans > 1 || !(bytes <= mostBytes) ||
+		max(r.Class[failslow.Read].Ops, r.Class[failslow.Write].Ops) > mostOps {
 		return
 	}
 	n.seconds, n.last = n.seconds+1, now
@@ -94,7 +95,8 @@ func (o *occupancy) finish(peak float64) (out []Event) {
 	var nodes []tsdb.NodeOccupancy
 	event := func(node topology.NodeID, of Occupancy, detail string) {
 		of.PeakBytesPerSec, of.Threshold = peak, tsdb.DefaultThreshold
-		out = append(out, Event{Type: "occupancy", Node: node, Start: o.day * daySeconds, End: (o.day + 1) * daySeconds, Detail: detail, Occupancy: &of})
+		out = append(out, Event{Type: "occupancy", Node: node, Start: o.day * daySeconds, End: (o.day + 1) * daySeconds,
+			Detail: detail, Occupancy: &of})
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.nodes)) {
 		n := o.nodes[id]
@@ -112,7 +114,9 @@ func (o *occupancy) finish(peak float64) (out []Event) {
 		event(id, Occupancy{Share: &share, Seconds: n.seconds}, fmt.Sprintf("%.4f of %d s", share, n.seconds))
 	}
 	for _, l := range tsdb.OverNodes(nodes) {
-		event(everyNode, Occupancy{Layer: &l}, fmt.Sprintf("min %.4f mean %.4f max %.4f imbalance %.2f over %d forwarders", l.Min, l.Mean, l.Max, l.Imbalance, l.Nodes))
+		event(everyNode, Occupancy{Layer: &l},
+			fmt.Sprintf("min %.4f mean %.4f max %.4f imbalance %.2f over %d forwarders", l.Min, l.Mean, l.Max,
+				l.Imbalance, l.Nodes))
 	}
 	return out
 }

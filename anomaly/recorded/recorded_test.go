@@ -95,8 +95,10 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 
 func TestOptionalFilesJoinTheirSecond(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "samples.csv.gz", header+"100,100,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n100,100,f2,1600,1600,1,1,3,0,5,5,5,500,500,9\n115,115,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n")
-	write(t, dir, "hist.csv", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f2,m,2,1,0,0,0,0,0,0\n100,f2,x,2,1,0,0,0,0,0,0\n115,f1,r,0,1,0,0,0,0,0,0\n")
+	write(t, dir, "samples.csv.gz", header+
+		"100,100,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n100,100,f2,1600,1600,1,1,3,0,5,5,5,500,500,9\n115,115,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n")
+	write(t, dir, "hist.csv",
+		"rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f2,m,2,1,0,0,0,0,0,0\n100,f2,x,2,1,0,0,0,0,0,0\n115,f1,r,0,1,0,0,0,0,0,0\n")
 	write(t, dir, "backend.csv", "rx,pool0_us,pool1_us,mds_us\n100,900,1800,190\n")
 	write(t, dir, "probe.csv", "rx,node,read1m_us,write1m_us,stat_us\n100,f1,2000,2100,300\n")
 	write(t, dir, "nodes.csv", "node,group,rack,default_service\nf1,A,0,1\nf2,A,0,0\n")
@@ -203,13 +205,15 @@ func head(t *testing.T, path string, until int64) string {
 }
 
 func FuzzTrace(f *testing.F) {
-	f.Add(header+"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f1,m,2,1,0,0,0,0,0,0\n")
+	f.Add(header+"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n",
+		"rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f1,m,2,1,0,0,0,0,0,0\n")
 	f.Add(header+"1e3,,f1,4294967295,1600,4294967295,1,0,0,5,5,0,500,500,0\n\n,,\n", "rx\n")
 	f.Fuzz(func(t *testing.T, samples, hist string) {
 		dir := t.TempDir()
 		write(t, dir, "samples.csv", samples)
 		write(t, dir, "hist.csv", hist)
-		_, _ = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(*RowError) {})
+		_, _ = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil },
+			func(*RowError) {})
 	})
 }
 
@@ -242,7 +246,8 @@ func TestTargetsOfATrace(t *testing.T) {
 		t.Error(got)
 	}
 	write(t, dir, "samples.csv", header+"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n")
-	if sum, err = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(*RowError) {}); err != nil || sum.Rows != 10001 {
+	if sum, err = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil },
+		func(*RowError) {}); err != nil || sum.Rows != 10001 {
 		t.Error(sum, err)
 	}
 }
@@ -252,8 +257,10 @@ func TestLogsOfATrace(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "damaged.darshan", "no log")
 	var bad []string
-	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(e Event) error { t.Error(e); return nil }, func(e *RowError) { bad = append(bad, e.Error()) })
-	if err != nil || sum.Bad != 1 || len(bad) != 1 || !strings.HasPrefix(bad[0], filepath.Join(dir, "damaged.darshan")+": ") {
+	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(e Event) error { t.Error(e); return nil },
+		func(e *RowError) { bad = append(bad, e.Error()) })
+	if err != nil || sum.Bad != 1 || len(bad) != 1 ||
+		!strings.HasPrefix(bad[0], filepath.Join(dir, "damaged.darshan")+": ") {
 		t.Error(sum, err, bad)
 	}
 }
@@ -283,24 +290,28 @@ func TestDamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad []string
-	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil }, func(e *RowError) {
-		bad = append(bad, strings.TrimPrefix(e.Error(), dir+"/"))
-	})
+	sum, err := Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil },
+		func(e *RowError) {
+			bad = append(bad, strings.TrimPrefix(e.Error(), dir+"/"))
+		})
 	if err == nil || !strings.Contains(err.Error(), "hist.csv.gz:") || sum.Rows != 2001 || sum.Seconds != 2000 {
 		t.Error(sum, err)
 	}
-	want := "samples.csv.gz: samples.csv is there too and is read; it is left out; samples.csv:1003: field rx: 5600 comes after 6000; the row is left out"
+	want := "samples.csv.gz: samples.csv is there too and is read; it is left out; samples.csv:1003: field rx: 5600 " +
+		"comes after 6000; the row is left out"
 	if got := strings.Join(bad, "; "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "jobs.csv"), whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, func(*RowError) {}); err == nil || !strings.Contains(err.Error(), "jobs.csv: it is gzip data") {
+	if _, err := Open(dir, func(*RowError) {}); err == nil ||
+		!strings.Contains(err.Error(), "jobs.csv: it is gzip data") {
 		t.Error(err)
 	}
 	for _, wrong := range []string{filepath.Join(dir, "samples.csv"), filepath.Join(dir, "none")} {
-		if _, err := Detect(context.Background(), wrong, DefaultSettings(), nil, nil); err == nil || !strings.Contains(err.Error(), wrong) {
+		if _, err := Detect(context.Background(), wrong, DefaultSettings(), nil, nil); err == nil ||
+			!strings.Contains(err.Error(), wrong) {
 			t.Error(err)
 		}
 	}

@@ -50,7 +50,8 @@ type Replay struct {
 // NewReplay makes a replay that gives every event to emit when it ends.
 func NewReplay(set Settings, site Site, emit func(Event) error) *Replay {
 	slices.SortStableFunc(site.Jobs, func(a, b Job) int { return cmp.Compare(a.Start, b.Start) })
-	return &Replay{set: set, site: site, emit: emit, seen: map[topology.NodeID]bool{}, slow: failslow.New(set.FailSlow), others: interference.New(set.Interference), tracker: anomaly.NewTracker(set.Life, nil),
+	return &Replay{set: set, site: site, emit: emit, seen: map[topology.NodeID]bool{}, slow: failslow.New(set.FailSlow),
+		others: interference.New(set.Interference), tracker: anomaly.NewTracker(set.Life, nil),
 		excluded: map[topology.NodeID]string{}, open: map[subject]Event{}, said: map[subject]int64{}}
 }
 
@@ -87,7 +88,8 @@ func (r *Replay) events(now int64) {
 		key := subject{v.Node, v.Kind}
 		if r.said[key] == 0 {
 			kind, detail := eventType(v)
-			e := Event{Type: kind, Node: v.Node, Start: now, Detail: detail, Sentence: v.Sentence, Confidence: v.Confidence}
+			e := Event{Type: kind, Node: v.Node, Start: now, Detail: detail, Sentence: v.Sentence,
+				Confidence: v.Confidence}
 			for _, i := range v.Impact {
 				e.Jobs = append(e.Jobs, i.Job)
 			}

@@ -27,7 +27,8 @@ type Settings struct {
 
 // DefaultSettings are those of the daemon, with exclusion switched on.
 func DefaultSettings() Settings {
-	s := Settings{FailSlow: failslow.DefaultSettings(), Interference: interference.DefaultSettings(), Life: anomaly.DefaultSettings()}
+	s := Settings{FailSlow: failslow.DefaultSettings(), Interference: interference.DefaultSettings(),
+		Life: anomaly.DefaultSettings()}
 	s.FailSlow.ProbeBusy = false // a trace answers for idle nodes and suspects
 	s.Life.Mode = anomaly.ModeAuto
 	s.Life.MaxExcluded = 0.15
@@ -56,7 +57,8 @@ type Summary struct {
 
 // Detect judges the trace in dir and gives each event to emit when it ends, those still open at the end
 // of the trace last. bad is told of each row that cannot be used.
-func Detect(ctx context.Context, dir string, set Settings, emit func(Event) error, bad func(*RowError)) (sum Summary, err error) {
+func Detect(ctx context.Context, dir string, set Settings, emit func(Event) error, bad func(*RowError)) (sum Summary,
+	err error) {
 	if info, err := os.Stat(dir); err != nil {
 		return sum, err
 	} else if !info.IsDir() {

@@ -23,7 +23,8 @@ import (
 // detectTargets judges targets.csv[.gz] of dir: rx, target, group and cost_us, the mean microseconds of an
 // operation (or, of rates, of a number of bytes that is the same for the whole group). Its rows are in order
 // of rx. ok is false where there is none.
-func detectTargets(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary, bad func(*RowError)) (ok bool, err error) {
+func detectTargets(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary,
+	bad func(*RowError)) (ok bool, err error) {
 	t, err := openTable(dir, "targets.csv", []string{"rx", "target", "group?", "cost_us"}, func(e *RowError) {
 		sum.Bad++
 		bad(e)
@@ -60,7 +61,8 @@ func detectTargets(ctx context.Context, dir string, set Settings, emit func(Even
 				return true, err
 			}
 		}
-		r.points = append(r.points, targetslow.Point{Target: topology.NodeID(t.text(1)), Group: string(t.text(2)), Cost: cost * 1e-6})
+		r.points = append(r.points, targetslow.Point{Target: topology.NodeID(t.text(1)), Group: string(t.text(2)),
+			Cost: cost * 1e-6})
 	}
 }
 
@@ -92,7 +94,8 @@ func (r *targetReplay) judge(next int64) error {
 		e, was := r.open[key]
 		switch alarm := v.Level == anomaly.Alarm; {
 		case alarm && !was:
-			r.open[key] = Event{Type: "target_slow", Node: v.Node, Start: at, Detail: v.Sentence, Sentence: v.Sentence, Confidence: v.Confidence}
+			r.open[key] = Event{Type: "target_slow", Node: v.Node, Start: at, Detail: v.Sentence, Sentence: v.Sentence,
+				Confidence: v.Confidence}
 		case !alarm && was:
 			delete(r.open, key)
 			e.End = at
@@ -106,7 +109,8 @@ func (r *targetReplay) judge(next int64) error {
 
 // detectLogs judges the storage targets by the Darshan logs (*.darshan) of dir, in the order in which their jobs
 // ended. ok is false where there is none. A log that cannot be read is left out and counted.
-func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary, bad func(*RowError)) (ok bool, err error) {
+func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary,
+	bad func(*RowError)) (ok bool, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.darshan"))
 	if err != nil || len(paths) == 0 {
 		return false, err
@@ -130,7 +134,8 @@ func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) 
 		all = append(all, interval{l.Jobs[0].End.Unix(), targetslow.FromLog(l)})
 	}
 	slices.SortStableFunc(all, func(a, b interval) int { return cmp.Compare(a.at, b.at) })
-	r := targetReplay{set: set, emit: emit, open: map[[2]string]Event{}, slow: targetslow.New(set.FailSlow.FalseAlarmEvery, logEvery)}
+	r := targetReplay{set: set, emit: emit, open: map[[2]string]Event{},
+		slow: targetslow.New(set.FailSlow.FalseAlarmEvery, logEvery)}
 	for _, i := range all {
 		sum.Seconds++
 		r.at, r.points = i.at, i.points
@@ -159,7 +164,8 @@ func readLog(path string) (*iolog.Log, error) {
 
 func (r *targetReplay) finish() error {
 	errs := []error{r.judge(r.at + 1)}
-	for _, key := range slices.SortedFunc(maps.Keys(r.open), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(r.open),
+		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		errs = append(errs, r.emit(r.open[key]))
 	}
 	return errors.Join(errs...)

@@ -48,13 +48,15 @@ type Trace struct {
 	bad                           func(*RowError)
 }
 
-var sampleColumns = []string{"rx", "node", "r_bytes", "r_ops", "r_wait_us", "r_exe_us", "w_bytes", "w_ops", "w_wait_us", "w_exe_us", "m_ops", "m_wait_us", "m_exe_us", "qlen"}
+var sampleColumns = []string{"rx", "node", "r_bytes", "r_ops", "r_wait_us", "r_exe_us", "w_bytes", "w_ops", "w_wait_us",
+	"w_exe_us", "m_ops", "m_wait_us", "m_exe_us", "qlen"}
 
 const poolCount = 8
 
 // Open opens the trace in dir. bad is told of every row that cannot be used.
 func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
-	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{}, ended: map[*table]bool{}, bad: bad,
+	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{},
+		ended: map[*table]bool{}, bad: bad,
 		Service: map[topology.NodeID]bool{}}
 	defer func() {
 		if err != nil {
@@ -62,7 +64,8 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 		}
 	}()
 	if t.samples, err = openTable(dir, "samples.csv", sampleColumns, bad); errors.Is(err, fs.ErrNotExist) {
-		return t, fmt.Errorf("%s holds no samples.csv, no targets.csv (each may end in .gz) and no *.darshan: %w", dir, fs.ErrNotExist)
+		return t, fmt.Errorf("%s holds no samples.csv, no targets.csv (each may end in .gz) and no *.darshan: %w", dir,
+			fs.ErrNotExist)
 	} else if err != nil {
 		return t, err
 	}
@@ -72,10 +75,12 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 		columns string
 	}{
 		{&t.hist, "hist.csv", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s"},
-		{&t.backend, "backend.csv", "rx,mds_us?,pool0_us,pool1_us?,pool2_us?,pool3_us?,pool4_us?,pool5_us?,pool6_us?,pool7_us?"},
+		{&t.backend, "backend.csv",
+			"rx,mds_us?,pool0_us,pool1_us?,pool2_us?,pool3_us?,pool4_us?,pool5_us?,pool6_us?,pool7_us?"},
 		{&t.probe, "probe.csv", "rx,node,read1m_us?,write1m_us?,stat_us?"},
 	} {
-		if *o.into, err = openTable(dir, o.name, strings.Split(o.columns, ","), bad); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if *o.into, err = openTable(dir, o.name, strings.Split(o.columns, ","), bad); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return t, err
 		}
 	}
@@ -221,11 +226,12 @@ func (t *Trace) sample(late int64) *RowError {
 		return &RowError{f.name, f.line, "node", "empty"}
 	}
 	const us = 1e-6
-	t.second.Rows = append(t.second.Rows, failslow.Observation{Node: t.id(f.text(1)), QueueLen: v[11], Class: [3]failslow.ClassSecond{
-		{Bytes: v[0], Ops: v[1], Wait: v[2] * us, Exec: v[3] * us},
-		{Bytes: v[4], Ops: v[5], Wait: v[6] * us, Exec: v[7] * us},
-		{Ops: v[8], Wait: v[9] * us, Exec: v[10] * us},
-	}})
+	t.second.Rows = append(t.second.Rows, failslow.Observation{Node: t.id(f.text(1)), QueueLen: v[11],
+		Class: [3]failslow.ClassSecond{
+			{Bytes: v[0], Ops: v[1], Wait: v[2] * us, Exec: v[3] * us},
+			{Bytes: v[4], Ops: v[5], Wait: v[6] * us, Exec: v[7] * us},
+			{Ops: v[8], Wait: v[9] * us, Exec: v[10] * us},
+		}})
 	return nil
 }
 

@@ -154,7 +154,8 @@ func FromFindings(findings []anomaly.Finding, used map[topology.NodeID]bool, sta
 		if end.Before(f.Since) {
 			continue
 		}
-		r := Record{Layer: topology.Forwarder, Node: string(f.Node), What: f.Kind, Start: f.Since.Sub(start).Seconds(), End: end.Sub(start).Seconds(), Text: f.Sentence}
+		r := Record{Layer: topology.Forwarder, Node: string(f.Node), What: f.Kind, Start: f.Since.Sub(start).Seconds(),
+			End: end.Sub(start).Seconds(), Text: f.Sentence}
 		if f.Node == anomaly.Everywhere {
 			r.Layer = topology.Storage
 		}

@@ -40,7 +40,8 @@ func criticalFiles(files []File) []Critical {
 				out = slices.Grow(out, 64+int(1.05*float64(len(out))*float64(len(order)-next)/float64(next)))
 			}
 			out = append(out, Critical{
-				Name: f.Name, Start: reached, End: f.End, Exclusive: f.End - reached, FileStart: f.Start, File: int(best),
+				Name: f.Name, Start: reached, End: f.End, Exclusive: f.End - reached, FileStart: f.Start,
+				File: int(best),
 			})
 			reached = f.End
 		}
@@ -60,7 +61,10 @@ const manyEvents = 1 << 14
 // byStart sorts events by their start, and those of one start by the file, in which order they come.
 func byStart(order []event) []event {
 	if len(order) < manyEvents {
-		slices.SortFunc(order, func(a, b event) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.file, b.file)) })
+		slices.SortFunc(order, func(a, b event) int {
+			return cmp.Or(cmp.Compare(a.start, b.start),
+				cmp.Compare(a.file, b.file))
+		})
 		return order
 	}
 	// The bits of floats as digits of 11 bits, the lowest first; those of negative ones are turned round.
@@ -139,7 +143,8 @@ func weigh(files []File, critical []Critical) Factors {
 		crowd.add(procsPerOST(f), c.Exclusive)
 	}
 	return Factors{
-		Small: small.value(), Nonconsec: nonconsec.value(), Collective: collective.value(), OSTs: osts.value(), ProcsPerOST: crowd.value(),
+		Small: small.value(), Nonconsec: nonconsec.value(), Collective: collective.value(), OSTs: osts.value(),
+		ProcsPerOST: crowd.value(),
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 
 // scanner reads the common shape of an intervals file: an object whose fields are "files", a list of
 // flat objects with plain strings, numbers, true, false and null, and "procs". encoding/json takes four times as long
-// for a million of them. Whatever else it meets makes it give up, and ReadJob begins again with encoding/json, which also
-// words every error; so it only has to be right about what it accepts.
+// for a million of them. Whatever else it meets makes it give up, and ReadJob begins again with encoding/json, which
+// also words every error; so it only has to be right about what it accepts.
 //
 // It has a piece of the text at hand. What is cut off at the end of a piece is not understood, and tried again
 // with more; only a whole file object, which ends in a brace, is taken.
@@ -106,7 +106,8 @@ func (s *scanner) files(size int64) (files []File, ok bool) {
 		if len(files) == cap(files) {
 			files = slices.Grow(files, s.expect(len(files), s.at-begun, size))
 		}
-		files = append(files, File{Small: Unknown(), Nonconsec: Unknown(), Collective: Unknown(), Procs: Unknown(), OSTs: Unknown()})
+		files = append(files, File{Small: Unknown(), Nonconsec: Unknown(), Collective: Unknown(), Procs: Unknown(),
+			OSTs: Unknown()})
 		if (len(files) == 1 || s.is(',')) && s.file(&files[len(files)-1]) {
 			continue
 		}
@@ -194,7 +195,8 @@ var powers = [exactPower + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8
 // wideDigits are as many digits, and as large a power of ten, as 64 bits hold.
 const wideDigits = 19
 
-var wide = [wideDigits + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+var wide = [wideDigits + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+	1e16, 1e17, 1e18, 1e19}
 
 // quotient is value / 10^power, rounded once, half to even: 64 bits of the exact quotient and whether anything is left
 // say how. value is not 0.
@@ -249,7 +251,8 @@ func (s *scanner) number() (float64, bool) {
 		}
 		return v, true
 	}
-	for s.at < len(s.b) && (s.b[s.at] >= '0' && s.b[s.at] <= '9' || s.b[s.at]|0x20 == 'e' || s.b[s.at] == '-' || s.b[s.at] == '+') {
+	for s.at < len(s.b) && (s.b[s.at] >= '0' && s.b[s.at] <= '9' || s.b[s.at]|0x20 == 'e' || s.b[s.at] == '-' ||
+		s.b[s.at] == '+') {
 		s.at++
 	}
 	v, err := strconv.ParseFloat(in(s.b[from:s.at]), 64)

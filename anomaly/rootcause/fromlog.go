@@ -39,7 +39,8 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 		if op != Read && r.WriteEnd >= r.WriteStart {
 			f := common(r, name)
 			f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
-			f.Small, f.Nonconsec = share(r.SmallWrites, r.PosixWrites), share(r.PosixWrites-r.ConsecWrites, r.PosixWrites)
+			f.Small, f.Nonconsec = share(r.SmallWrites, r.PosixWrites),
+				share(r.PosixWrites-r.ConsecWrites, r.PosixWrites)
 			if op == Both {
 				f.Name += " (write)"
 			}
@@ -79,9 +80,11 @@ func share(part, whole int64) Known {
 func Summarise(j *iolog.Job, rows []iolog.JobFile, op Op) iolog.Factors {
 	a := Explain(FromLog(j, rows, nil, op), Defaults())
 	out := iolog.Factors{
-		IOSeconds: a.IOTime, BytesPerSec: float64(a.Bandwidth), CriticalFiles: int64(len(a.Critical)), LongestShare: float64(Unknown()),
-		Small: float64(a.Factors.Small), Nonconsec: float64(a.Factors.Nonconsec), Collective: float64(a.Factors.Collective),
-		OSTs: float64(a.Factors.OSTs), ProcsPerOST: float64(a.Factors.ProcsPerOST),
+		IOSeconds: a.IOTime, BytesPerSec: float64(a.Bandwidth), CriticalFiles: int64(len(a.Critical)),
+		LongestShare: float64(Unknown()),
+		Small:        float64(a.Factors.Small), Nonconsec: float64(a.Factors.Nonconsec),
+		Collective: float64(a.Factors.Collective),
+		OSTs:       float64(a.Factors.OSTs), ProcsPerOST: float64(a.Factors.ProcsPerOST),
 	}
 	if a.IOTime > 0 {
 		out.LongestShare = longest(&a).Exclusive / a.IOTime

@@ -35,7 +35,9 @@ func (m Mounts) Check() error {
 		case seen[point]:
 			return fmt.Errorf("%s stands there twice", point)
 		case m[i].FileSystem == "" || strings.ContainsAny(m[i].FileSystem, "/ "):
-			return fmt.Errorf("%s: file_system = %q: want the name before -OST in the servers' record, such as snx11025", point, m[i].FileSystem)
+			return fmt.Errorf(
+				"%s: file_system = %q: want the name before -OST in the servers' record, such as snx11025", point,
+				m[i].FileSystem)
 		}
 		seen[point] = true
 		for _, f := range m[i].Forwarders {
@@ -92,5 +94,6 @@ func onForwarder(j *Job, critical []Critical, f topology.NodeID) []Critical {
 	if len(j.Mounts) == 0 {
 		return critical
 	}
-	return slices.DeleteFunc(slices.Clone(critical), func(c Critical) bool { return !j.Mounts.through(j.Files[c.File].Name, string(f)) })
+	return slices.DeleteFunc(slices.Clone(critical),
+		func(c Critical) bool { return !j.Mounts.through(j.Files[c.File].Name, string(f)) })
 }

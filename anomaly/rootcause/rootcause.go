@@ -268,7 +268,8 @@ func (f *File) check() error {
 		name string
 		v    Known
 		max  float64
-	}{{"small", f.Small, 1}, {"nonconsec", f.Nonconsec, 1}, {"collective", f.Collective, 1}, {"procs", f.Procs, maxCount}, {"osts", f.OSTs, maxCount}} {
+	}{{"small", f.Small, 1}, {"nonconsec", f.Nonconsec, 1}, {"collective", f.Collective, 1},
+		{"procs", f.Procs, maxCount}, {"osts", f.OSTs, maxCount}} {
 		if v := float64(s.v); v < 0 || v > s.max {
 			if s.max == 1 {
 				return fmt.Errorf("%s is %v, want a share from 0 to 1", s.name, v)

@@ -21,7 +21,8 @@ import (
 )
 
 func file(name string, start, end float64) File {
-	return File{Name: name, Start: start, End: end, Small: Unknown(), Nonconsec: Unknown(), Collective: Unknown(), Procs: Unknown(), OSTs: Unknown()}
+	return File{Name: name, Start: start, End: end, Small: Unknown(), Nonconsec: Unknown(), Collective: Unknown(),
+		Procs: Unknown(), OSTs: Unknown()}
 }
 
 func names(cs []Critical) string {
@@ -34,7 +35,8 @@ func names(cs []Critical) string {
 
 // IOMiner Figure 3: 14 s of I/O in a span of 18 s, exclusive times 10, 2 and 2 s.
 func TestFigure3(t *testing.T) {
-	j := Job{Procs: Unknown(), Files: []File{file("File1", 0, 10), file("File2", 6, 12), file("File3", 4, 8), file("File4", 16, 18)}}
+	j := Job{Procs: Unknown(), Files: []File{file("File1", 0, 10), file("File2", 6, 12), file("File3", 4, 8),
+		file("File4", 16, 18)}}
 	for i, small := range []Known{0.1, 0.6, 0.9, 1} {
 		j.Files[i].Small = small
 		j.Files[i].Bytes = 7e9
@@ -105,7 +107,8 @@ func TestMinimumCoverAgainstBruteForce(t *testing.T) {
 			}
 		}
 		if len(got) != fewest || cover(files, set) != want || total != float64(popcount(int(want))) {
-			t.Fatalf("%v: %d critical files of %v s, want %d of %d s", files, len(got), total, fewest, popcount(int(want)))
+			t.Fatalf("%v: %d critical files of %v s, want %d of %d s", files, len(got), total, fewest,
+				popcount(int(want)))
 		}
 	}
 }
@@ -184,7 +187,8 @@ func TestVerdicts(t *testing.T) {
 	if has(a, "small") || has(a, "procs-per-ost") || has(a, "one-process") {
 		t.Errorf("clauses on what is not known: %q", a.Verdict)
 	}
-	if a := Explain(Job{Files: []File{file("a", 0, 3), file("b", 0, 3)}, Procs: Unknown()}, Limits{Dominant: 1}); !has(a, "none") {
+	if a := Explain(Job{Files: []File{file("a", 0, 3), file("b", 0, 3)}, Procs: Unknown()},
+		Limits{Dominant: 1}); !has(a, "none") {
 		t.Errorf("no cause must be said: %q", a.Verdict)
 	}
 	if a := Explain(Job{}, Defaults()); len(a.Verdict) != 1 || a.Bandwidth.OK() {
@@ -198,7 +202,8 @@ func TestRecordsOnTheWay(t *testing.T) {
 	j.Files[1].Targets = []topology.TargetID{"OST0001"}
 	j.Files[0].Targets = []topology.TargetID{"OST0002"}
 	j.Records = []Record{
-		{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: 5, End: 22, Text: "writes 9 times its peers."},
+		{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: 5, End: 22,
+			Text: "writes 9 times its peers."},
 		{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: 6, End: 8},
 		{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: 29, End: 400},
 		{Layer: topology.Forwarder, Node: "fwd2", What: Withheld, Start: -5, End: 400},
@@ -239,19 +244,26 @@ func TestFindingsBecomeRecords(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	got := FromFindings([]anomaly.Finding{
-		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Excluded, Since: at(-60), Changed: at(2), Jobs: []topology.JobID{"7"}},
-		{Node: "fwd1", Kind: anomaly.MetaStorm, State: anomaly.Returned, Since: at(1), Changed: at(9), Jobs: []topology.JobID{"8"}, Sentence: "many opens"},
+		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Excluded, Since: at(-60), Changed: at(2),
+			Jobs: []topology.JobID{"7"}},
+		{Node: "fwd1", Kind: anomaly.MetaStorm, State: anomaly.Returned, Since: at(1), Changed: at(9),
+			Jobs: []topology.JobID{"8"}, Sentence: "many opens"},
 		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Suspect, Since: at(0)},
 		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Dismissed, Since: at(0)},
 		{Node: "fwd2", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: at(0)},
 		{Node: anomaly.Everywhere, Kind: anomaly.BrownoutAll, State: anomaly.Confirmed, Since: at(5)},
 	}, map[topology.NodeID]bool{"fwd1": true}, start, at(20))
-	if len(got) != 3 || got[0].Start != -60 || got[0].End != 20 || got[0].Neighbour != "" || got[1].End != 9 || got[1].Neighbour != "8" || got[2].Layer != topology.Storage {
+	if len(got) != 3 || got[0].Start != -60 || got[0].End != 20 || got[0].Neighbour != "" || got[1].End != 9 ||
+		got[1].Neighbour != "8" || got[2].Layer != topology.Storage {
 		t.Fatalf("%+v", got)
 	}
-	got = append(got, Record{Layer: topology.Storage, Node: "OST0003", What: anomaly.TargetSlow, Start: 0, End: 6}, Record{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.ForwarderSilent, Start: 0, End: 3})
-	said := strings.Join(Explain(Job{Files: []File{file("a", 0, 10)}, Procs: Unknown(), Records: got}, Defaults()).Verdict, "\n")
-	for _, want := range []string{"fwd1 was fail-slow for 10 s of the I/O time (100 %)", "pinned by job 8 with a storm of metadata operations for 8 s", "The back end as a whole was slow behind the forwarders for 5 s",
+	got = append(got, Record{Layer: topology.Storage, Node: "OST0003", What: anomaly.TargetSlow, Start: 0, End: 6},
+		Record{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.ForwarderSilent, Start: 0, End: 3})
+	said := strings.Join(Explain(Job{Files: []File{file("a", 0, 10)}, Procs: Unknown(), Records: got},
+		Defaults()).Verdict, "\n")
+	for _, want := range []string{"fwd1 was fail-slow for 10 s of the I/O time (100 %)",
+		"pinned by job 8 with a storm of metadata operations for 8 s",
+		"The back end as a whole was slow behind the forwarders for 5 s",
 		"Storage target OST0003 was slower than its peers for 6 s", "fwd1 did not report for 3 s"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in:\n%s", want, said)
@@ -304,13 +316,15 @@ func TestReadInPieces(t *testing.T) {
 			if i > 0 {
 				b = append(b, " ,\n"...)
 			}
-			b = fmt.Appendf(b, `{"name":"f%s%d", "start":%v,"end":%d, "osts" : null,"collective":true}`, strings.Repeat("x", r.IntN(300)), i, r.Float64(), 1+r.IntN(100))
+			b = fmt.Appendf(b, `{"name":"f%s%d", "start":%v,"end":%d, "osts" : null,"collective":true}`,
+				strings.Repeat("x", r.IntN(300)), i, r.Float64(), 1+r.IntN(100))
 		}
 		b = append(b, " ] ,\"procs\": 12345 }\n"...)
 		fast, ok := fastJob(bytes.NewReader(b), int64(len(b)))
 		slow, err := parseJob(b)
 		if !ok || err != nil || fast.Procs != slow.Procs || len(fast.Files) != len(slow.Files) {
-			t.Fatalf("fast %v, %d files of %v procs; %v, %d files", ok, len(fast.Files), fast.Procs, err, len(slow.Files))
+			t.Fatalf("fast %v, %d files of %v procs; %v, %d files", ok, len(fast.Files), fast.Procs, err,
+				len(slow.Files))
 		}
 		for i := range slow.Files {
 			if fmt.Sprint(fast.Files[i]) != fmt.Sprint(slow.Files[i]) {
@@ -334,16 +348,19 @@ func TestReadInPieces(t *testing.T) {
 }
 
 func FuzzReadJob(f *testing.F) {
-	f.Add(`{"files":[{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":[1,"x"],"collective":false}]}`)
+	f.Add(
+		`{"files":[{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":[1,"x"],"collective":false}]}`)
 	f.Add(`{"files":[ {"name":"a\u00e9","start":1.5e3,"end":01,"bytes":-0,"small":0.5} , {"start":1,"end":2} ] } `)
-	f.Add(`{"procs":3,"files":[{"start":1,"end":2,"collective":true,"small":null},{"start":1,"end":2,"collective":null,"osts":null}]}`)
+	f.Add(
+		`{"procs":3,"files":[{"start":1,"end":2,"collective":true,"small":null},{"start":1,"end":2,"collective":null,"osts":null}]}`)
 	f.Add(`{"files":[{"start":1.,"end":2},{"start":.5,"end":+2}]}`)
 	f.Add(`{"files":[{"name":"a","start":-1e308,"end":1e308}],"procs":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		fast, quick := fastJob(strings.NewReader(text), int64(len(text)))
 		slow := Job{Procs: Unknown()}
 		d := json.NewDecoder(strings.NewReader(text))
-		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast.Files) || fmt.Sprint(slow.Procs) != fmt.Sprint(fast.Procs)) {
+		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast.Files) ||
+			fmt.Sprint(slow.Procs) != fmt.Sprint(fast.Procs)) {
 			t.Fatalf("%s: read to %v, and by encoding/json to %v, %v", text, fast, slow.Files, err)
 		}
 		j, err := readJob([]byte(text))
@@ -389,13 +406,15 @@ func TestFastPathIsTaken(t *testing.T) {
 			t.Errorf("%s: fast %v, want %v", text, ok, want)
 		}
 	}
-	f(`{"files": [{"name": "/a b/c", "start": 0, "end": 1.5e-3, "bytes": 5, "small": 0.5, "nonconsec": 0, "procs": 8, "osts": 4}, {"start":-1,"end":2}]}`, true)
+	f(
+		`{"files": [{"name": "/a b/c", "start": 0, "end": 1.5e-3, "bytes": 5, "small": 0.5, "nonconsec": 0, "procs": 8, "osts": 4}, {"start":-1,"end":2}]}`, true)
 	f(`{"files":[]}`, true)
 	f(`{"files":[{"start":0}]}`, false)
 	f(`{"files":[{"start":0,"end":1,"osts":[1]}]}`, false)
 	f(`{"files":[{"start":0,"end":1,"Name":"x"}]}`, false)
 	f(`{"files":[],"procs":4}`, true)
-	f(`{"procs":4e2, "files":[{"start":0,"end":1,"collective":true},{"start":0,"end":1,"collective":false,"small":null,"osts":null,"procs": null}]}`, true)
+	f(
+		`{"procs":4e2, "files":[{"start":0,"end":1,"collective":true},{"start":0,"end":1,"collective":false,"small":null,"osts":null,"procs": null}]}`, true)
 	f(`{"procs":4}`, false)
 	f(`{"files":[],"files":[]}`, false)
 	f(`{"files":[{"start":0,"end":1,"small":true}]}`, false)
@@ -414,12 +433,16 @@ func TestNumbersAreReadExactly(t *testing.T) {
 		t.Helper()
 		want, err := strconv.ParseFloat(text, 64)
 		s := scanner{b: []byte(text + ",")}
-		if got, ok := s.number(); err != nil || !ok || math.Float64bits(got) != math.Float64bits(want) || s.at != len(text) {
+		if got, ok := s.number(); err != nil || !ok || math.Float64bits(got) != math.Float64bits(want) ||
+			s.at != len(text) {
 			t.Fatalf("%s: %v, %v, want %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"0", "-0", "0.0", "0.00000000000000000", "-0.0000000000000000000", "9007199254740993", "9007199254740992.5", "9007199254740993.5", "0.5000000000000000001",
-		"9999999999999999999", "18446744073709551615", "18446744073709551616", "0.1234567890123456789", "1.0000000000000000001", "4503599627370497.5", "4503599627370496.5", "1e5", "1.5e-300", "123456789012345678e3"} {
+	for _, text := range []string{"0", "-0", "0.0", "0.00000000000000000", "-0.0000000000000000000", "9007199254740993",
+		"9007199254740992.5", "9007199254740993.5", "0.5000000000000000001",
+		"9999999999999999999", "18446744073709551615", "18446744073709551616", "0.1234567890123456789",
+		"1.0000000000000000001", "4503599627370497.5", "4503599627370496.5", "1e5", "1.5e-300",
+		"123456789012345678e3"} {
 		check(text)
 	}
 	for range 500_000 {
@@ -439,8 +462,10 @@ func TestEventsAreSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	negativeZero := math.Copysign(0, -1)
 	for _, n := range []int{0, 1, 100, manyEvents, 3 * manyEvents} {
-		for _, of := range []func() float64{r.NormFloat64, func() float64 { return float64(r.IntN(50) - 25) }, func() float64 { return 7 },
-			func() float64 { return math.Ldexp(r.NormFloat64(), r.IntN(600)-300) }, func() float64 { return []float64{0, negativeZero, -1, 1}[r.IntN(4)] }} {
+		for _, of := range []func() float64{r.NormFloat64, func() float64 { return float64(r.IntN(50) - 25) },
+			func() float64 { return 7 },
+			func() float64 { return math.Ldexp(r.NormFloat64(), r.IntN(600)-300) },
+			func() float64 { return []float64{0, negativeZero, -1, 1}[r.IntN(4)] }} {
 			in := make([]event, n)
 			for i := range in {
 				in[i] = event{of(), int32(i)}
@@ -461,7 +486,8 @@ func TestWriteJSON(t *testing.T) {
 		a := Explain(Job{Files: []File{file("\"critical\":[]", 0, 1)}}, Defaults())
 		a.Critical = []Critical{}
 		for i := range n {
-			a.Critical = append(a.Critical, Critical{Name: names[i%len(names)], Start: float64(i) / 3, End: 1e-7 * float64(i), Exclusive: 1e22, FileStart: -float64(i), File: i})
+			a.Critical = append(a.Critical, Critical{Name: names[i%len(names)], Start: float64(i) / 3,
+				End: 1e-7 * float64(i), Exclusive: 1e22, FileStart: -float64(i), File: i})
 		}
 		want, err := json.Marshal(a)
 		var got bytes.Buffer

@@ -46,8 +46,10 @@ type Neighbour struct {
 
 func (s *Storage) check() error {
 	for i, l := range s.Loads {
-		if !(math.Abs(l.Start) <= maxSeconds && l.End > l.Start && l.End <= maxSeconds && l.Bytes >= 0 && l.Bytes <= maxCount) {
-			return fmt.Errorf("storage.loads[%d] %q: start %v, end %v and bytes %v, want an interval and 0 or more", i, l.Target, l.Start, l.End, l.Bytes)
+		if !(math.Abs(l.Start) <= maxSeconds && l.End > l.Start && l.End <= maxSeconds && l.Bytes >= 0 &&
+			l.Bytes <= maxCount) {
+			return fmt.Errorf("storage.loads[%d] %q: start %v, end %v and bytes %v, want an interval and 0 or more", i,
+				l.Target, l.Start, l.End, l.Bytes)
 		}
 	}
 	if !(s.Peak >= 0 && s.Peak <= maxCount) {
@@ -71,7 +73,8 @@ func (j *Job) FromAround(l *iolog.Log, a iolog.Around) {
 		j.Storage.Unjoined = "the log does not name the storage targets of its files (it has no records of Lustre)"
 		return
 	case fs == "":
-		j.Storage.Unjoined = fmt.Sprintf("the job's files lie below %s, and which of %s is mounted there has to be said", mount, all)
+		j.Storage.Unjoined = fmt.Sprintf(
+			"the job's files lie below %s, and which of %s is mounted there has to be said", mount, all)
 		return
 	case !slices.Contains(recorded, fs):
 		j.Storage.Unjoined = fmt.Sprintf("the job's files lie below %s on %s, and the record is of %s", mount, fs, all)
@@ -87,13 +90,16 @@ func (j *Job) FromAround(l *iolog.Log, a iolog.Around) {
 	at := func(t time.Time) float64 { return t.Sub(l.Jobs[0].Start).Seconds() }
 	j.Storage = Storage{Peak: a.PeakBytesPerSec[fs], Begun: l.Jobs[0].Start}
 	for _, o := range a.OSTs {
-		if read, written := Known(o.BytesRead), Known(o.BytesWritten); o.FS == fs && o.Seconds > 0 && (read.OK() || written.OK()) {
-			j.Storage.Loads = append(j.Storage.Loads, Load{Target: topology.TargetID(o.Target), Start: at(o.Time), End: at(o.Time) + o.Seconds, Bytes: read.or0() + written.or0()})
+		if read, written := Known(o.BytesRead), Known(o.BytesWritten); o.FS == fs && o.Seconds > 0 &&
+			(read.OK() || written.OK()) {
+			j.Storage.Loads = append(j.Storage.Loads, Load{Target: topology.TargetID(o.Target), Start: at(o.Time),
+				End: at(o.Time) + o.Seconds, Bytes: read.or0() + written.or0()})
 		}
 	}
 	for _, n := range a.Neighbours {
 		if n.Mount == mount {
-			j.Storage.Neighbours = append(j.Storage.Neighbours, Neighbour{Job: topology.JobID(n.JobID), App: n.App, Target: topology.TargetID(fs) + "-" + TargetOf(n.OST), Bytes: n.Bytes})
+			j.Storage.Neighbours = append(j.Storage.Neighbours, Neighbour{Job: topology.JobID(n.JobID), App: n.App,
+				Target: topology.TargetID(fs) + "-" + TargetOf(n.OST), Bytes: n.Bytes})
 		}
 	}
 }
@@ -157,7 +163,8 @@ type use struct {
 func onTargets(j *Job, a *Answer, lim Limits) []Clause {
 	uses := targetUses(j, a, lim)
 	if len(uses) == 0 && j.Storage.Unjoined != "" {
-		return []Clause{{Rule: "osts", Value: Unknown(), Limit: Unknown(), Text: "The servers' record is not joined: " + j.Storage.Unjoined + "."}}
+		return []Clause{{Rule: "osts", Value: Unknown(), Limit: Unknown(), Text: "The servers' record is not joined: " +
+			j.Storage.Unjoined + "."}}
 	}
 	if len(uses) == 0 {
 		return nil
@@ -175,8 +182,9 @@ func onTargets(j *Job, a *Answer, lim Limits) []Clause {
 	} {
 		worst := slices.MaxFunc(uses, func(a, b *use) int { return cmp.Compare(k.seconds(a), k.seconds(b)) })
 		if s := k.seconds(worst); s > 0 {
-			out = append(out, Clause{Rule: k.rule, Value: Known(s / a.IOTime), Limit: Known(lim.Shadow), Cause: s/a.IOTime >= lim.Shadow,
-				Text: k.text(worst) + t.alike(k.seconds) + "."})
+			out = append(out, Clause{Rule: k.rule, Value: Known(s / a.IOTime), Limit: Known(lim.Shadow),
+				Cause: s/a.IOTime >= lim.Shadow,
+				Text:  k.text(worst) + t.alike(k.seconds) + "."})
 		}
 	}
 	return append(out, t.summary())
@@ -201,19 +209,27 @@ func (s *Storage) when(from, to float64) string {
 }
 
 func (t *targets) saturated(u *use) string {
-	return fmt.Sprintf("Storage target %s was saturated for %s of the I/O time (%s): at least %s of %s/s, the most seen of a target there; %s",
+	return fmt.Sprintf(
+		"Storage target %s was saturated for %s of the I/O time (%s): at least %s of %s/s, the most seen of a target "+
+			"there; %s",
 		u.target, secs(u.saturated), percent(u.saturated/t.ioTime), percent(t.lim.Saturated), size(t.peak), t.whose(u))
 }
 
 func (t *targets) hot(u *use) string {
-	return fmt.Sprintf("Storage target %s was hot for %s of the I/O time (%s): it moved %s times as much as the file system's targets on average; %s",
+	return fmt.Sprintf(
+		"Storage target %s was hot for %s of the I/O time (%s): it moved %s times as much as the file system's "+
+			"targets on average; %s",
 		u.target, secs(u.hot), percent(u.hot/t.ioTime), short(u.times), t.whose(u))
 }
 
 func (t *targets) slow(u *use) string {
 	w := u.whole
-	return fmt.Sprintf("Storage target %s was slow for everybody %s: it moved %s at %s/s, the job's other targets as much at %s/s (median), and worked %s longer (%s of the I/O time); %s of it was this job's own",
-		u.target, t.job.Storage.when(w.from, w.to), size(w.bytes), size(w.rate), size(median(t.work, func(u *use) float64 { return u.rate })), secs(u.lost), percent(u.lost/t.ioTime), percent(min(1, w.own/w.bytes)))
+	return fmt.Sprintf(
+		"Storage target %s was slow for everybody %s: it moved %s at %s/s, the job's other targets as much at %s/s "+
+			"(median), and worked %s longer (%s of the I/O time); %s of it was this job's own",
+		u.target, t.job.Storage.when(w.from, w.to), size(w.bytes), size(w.rate),
+		size(median(t.work, func(u *use) float64 { return u.rate })), secs(u.lost), percent(u.lost/t.ioTime),
+		percent(min(1, w.own/w.bytes)))
 }
 
 // whose says who moved the bytes of a target: this job, a job known by name, or somebody.
@@ -274,7 +290,8 @@ func targetUses(j *Job, a *Answer, lim Limits) []*use {
 	pieces := map[topology.TargetID][]Critical{}
 	for _, c := range a.Critical {
 		for _, t := range j.Files[c.File].Targets {
-			if n := len(pieces[t]); n == 0 || pieces[t][n-1].File != c.File { // an overstriped file lists a target twice
+			// an overstriped file lists a target twice
+			if n := len(pieces[t]); n == 0 || pieces[t][n-1].File != c.File {
 				pieces[t] = append(pieces[t], c)
 			}
 		}
@@ -392,7 +409,8 @@ func stragglers(j *Job, critical []*use, lim Limits) (work []*use) {
 	usual := median(work, func(u *use) float64 { return u.bytes })
 	rate := median(work, func(u *use) float64 { return u.rate })
 	for _, u := range critical {
-		i, found := slices.BinarySearchFunc(work, u.target, func(w *use, t topology.TargetID) int { return cmp.Compare(w.target, t) })
+		i, found := slices.BinarySearchFunc(work, u.target,
+			func(w *use, t topology.TargetID) int { return cmp.Compare(w.target, t) })
 		if !found {
 			continue
 		}

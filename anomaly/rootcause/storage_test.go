@@ -27,7 +27,8 @@ func striped(rate func(target, interval int) float64) Job {
 	j.Storage.Peak = 1e9
 	for k := range 20 {
 		for i := range 8 {
-			j.Storage.Loads = append(j.Storage.Loads, Load{Target: target(i), Start: float64(5 * k), End: float64(5*k + 5), Bytes: 5 * rate(i, k)})
+			j.Storage.Loads = append(j.Storage.Loads, Load{Target: target(i), Start: float64(5 * k),
+				End: float64(5*k + 5), Bytes: 5 * rate(i, k)})
 		}
 	}
 	return j
@@ -68,7 +69,8 @@ func noneOf(t *testing.T, a Answer, rules ...string) {
 func TestEvenTargetsAreNoCause(t *testing.T) {
 	a := explained(t, striped(func(int, int) float64 { return 400e6 }))
 	noneOf(t, a, "ost-saturated", "ost-hot", "ost-slow")
-	if c := reason(t, a, "osts"); c.Cause || !strings.Contains(c.Text, "knows 4 storage targets of the job") || !strings.Contains(c.Text, "40 % of the most seen") {
+	if c := reason(t, a, "osts"); c.Cause || !strings.Contains(c.Text, "knows 4 storage targets of the job") ||
+		!strings.Contains(c.Text, "40 % of the most seen") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -80,10 +82,12 @@ func TestSaturatedTargetAndWhoFillsIt(t *testing.T) {
 		}
 		return 600e6
 	})
-	j.Storage.Neighbours = []Neighbour{{"77", "small", target(2), 1e9}, {"88", "vpic", target(2), 30e9}, {"99", "elsewhere", target(5), 90e9}}
+	j.Storage.Neighbours = []Neighbour{{"77", "small", target(2), 1e9}, {"88", "vpic", target(2), 30e9},
+		{"99", "elsewhere", target(5), 90e9}}
 	a := explained(t, j)
 	// 8 of 20 intervals; 8*5*0.9e9 + 12*5*0.6e9 = 72 GB, of which the job's quarter is 10.
-	wantCause(t, a, "ost-saturated", 0.4, "snx-OST0002", "for 40 s", "80 % of 1 GB/s", "14 % of it was this job's own, job 88 (vpic) moved 30 GB there")
+	wantCause(t, a, "ost-saturated", 0.4, "snx-OST0002", "for 40 s", "80 % of 1 GB/s",
+		"14 % of it was this job's own, job 88 (vpic) moved 30 GB there")
 	noneOf(t, a, "ost-hot", "ost-slow")
 
 	j.Storage.Neighbours = nil
@@ -102,7 +106,8 @@ func TestHotTarget(t *testing.T) {
 		return 50e6
 	})
 	j.Files[0].Bytes = 400e9 // most of what the target moved
-	wantCause(t, explained(t, j), "ost-hot", 0.5, "snx-OST0001", "for 50 s", "4.71 times", "a wider stripe would spread")
+	wantCause(t, explained(t, j), "ost-hot", 0.5, "snx-OST0001", "for 50 s", "4.71 times",
+		"a wider stripe would spread")
 	// Hot, but only in a second that no file of the job was in I/O.
 	j.Files[0].End = 50
 	noneOf(t, explained(t, j), "ost-hot")
@@ -133,7 +138,9 @@ func TestSlowTarget(t *testing.T) {
 	j := striped(work)
 	j.Storage.Peak = 2e9
 	a := explained(t, j)
-	wantCause(t, a, "ost-slow", 0.75, "snx-OST0003 was slow for everybody from 0 s to 100 s of the job: it moved 20 GB at 200 MB/s", "as much at 800 MB/s (median), and worked 75 s longer")
+	wantCause(t, a, "ost-slow", 0.75,
+		"snx-OST0003 was slow for everybody from 0 s to 100 s of the job: it moved 20 GB at 200 MB/s",
+		"as much at 800 MB/s (median), and worked 75 s longer")
 	// A little longer for as much is not slow, nor is less work at a lower rate.
 	noneOf(t, explained(t, striped(func(i, k int) float64 {
 		switch {
@@ -172,15 +179,19 @@ func TestFromAround(t *testing.T) {
 			{File: 1, BytesWritten: 100, WriteStart: 1, WriteEnd: 9, ReadStart: none, ReadEnd: none, OSTs: []int32{20}},
 			{File: 2, BytesWritten: 10, WriteStart: 1, WriteEnd: 9, ReadStart: none, ReadEnd: none, OSTs: []int32{20}},
 		},
-		Files: []iolog.File{{ID: 1, Path: "/lus/big/a", Mount: "/lus/big"}, {ID: 2, Path: "/lus/other/b", Mount: "/lus/other"}},
+		Files: []iolog.File{{ID: 1, Path: "/lus/big/a", Mount: "/lus/big"},
+			{ID: 2, Path: "/lus/other/b", Mount: "/lus/other"}},
 	}
 	around := iolog.Around{
 		OSTs: []iolog.OST{
-			{Time: start.Add(5 * time.Second), Target: "big-OST0014", FS: "big", Seconds: 5, BytesRead: 7, BytesWritten: none},
-			{Time: start.Add(5 * time.Second), Target: "other-OST0014", FS: "other", Seconds: 5, BytesRead: 8, BytesWritten: 1},
+			{Time: start.Add(5 * time.Second), Target: "big-OST0014", FS: "big", Seconds: 5, BytesRead: 7,
+				BytesWritten: none},
+			{Time: start.Add(5 * time.Second), Target: "other-OST0014", FS: "other", Seconds: 5, BytesRead: 8,
+				BytesWritten: 1},
 		},
 		PeakBytesPerSec: map[string]float64{"big": 9, "other": 10},
-		Neighbours:      []iolog.Neighbour{{JobID: "8", Mount: "/lus/big", OST: 20, Bytes: 5}, {JobID: "9", Mount: "/lus/other", OST: 20, Bytes: 5}},
+		Neighbours: []iolog.Neighbour{{JobID: "8", Mount: "/lus/big", OST: 20, Bytes: 5},
+			{JobID: "9", Mount: "/lus/other", OST: 20, Bytes: 5}},
 	}
 	join := func(l *iolog.Log, a iolog.Around) Job {
 		j := FromLog(&l.Jobs[0], l.JobFiles, map[int64]string{1: "/lus/big/a", 2: "/lus/other/b"}, Write)
@@ -188,7 +199,8 @@ func TestFromAround(t *testing.T) {
 		return j
 	}
 	j := join(l, around)
-	if len(j.Storage.Loads) != 1 || j.Storage.Loads[0] != (Load{"big-OST0014", 5, 10, 7}) || j.Storage.Peak != 9 || len(j.Storage.Neighbours) != 1 || j.Storage.Neighbours[0].Job != "8" {
+	if len(j.Storage.Loads) != 1 || j.Storage.Loads[0] != (Load{"big-OST0014", 5, 10, 7}) || j.Storage.Peak != 9 ||
+		len(j.Storage.Neighbours) != 1 || j.Storage.Neighbours[0].Job != "8" {
 		t.Errorf("%+v", j.Storage)
 	}
 	if j.Files[0].Targets[0] != "big-OST0014" || j.Files[1].Targets[0] != "OST0014" {

@@ -31,7 +31,9 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 		}
 	}
 	return append(out, Clause{Rule: "none", Value: Known(len(a.Critical)), Limit: Unknown(),
-		Text: fmt.Sprintf("No factor passes its limit and nothing is recorded of the forwarders and targets: look at the %s themselves.",
+		Text: fmt.Sprintf(
+			"No factor passes its limit and nothing is recorded of the forwarders and targets: look at the %s "+
+				"themselves.",
 			count(len(a.Critical), "critical file"))})
 }
 
@@ -103,7 +105,8 @@ func serial(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	}
 	overlap := total / a.IOTime
 	return Clause{Rule: "serial", Value: Known(overlap), Limit: Known(lim.Overlap), Cause: true,
-		Text: fmt.Sprintf("The files were used one after another: %.1f at a time on average, %s in turn on the critical path.",
+		Text: fmt.Sprintf(
+			"The files were used one after another: %.1f at a time on average, %s in turn on the critical path.",
 			overlap, count(len(a.Critical), "file")),
 	}, len(a.Critical) >= lim.SerialFiles && overlap < lim.Overlap
 }
@@ -115,7 +118,8 @@ func pattern(a *Answer, lim Limits) []Clause {
 	small, scattered := float64(f.Small) > lim.Small, float64(f.Nonconsec) > lim.Nonconsec
 	var out []Clause
 	if f.Small.OK() {
-		c := Clause{Rule: "small", Value: f.Small, Limit: Known(lim.Small), Cause: small && (scattered || !f.Nonconsec.OK())}
+		c := Clause{Rule: "small", Value: f.Small, Limit: Known(lim.Small), Cause: small &&
+			(scattered || !f.Nonconsec.OK())}
 		c.Text = fmt.Sprintf("%s of the requests were small", percent(float64(f.Small)))
 		if small && !c.Cause {
 			c.Text += ", but they follow on each other and can be merged: not the cause"
@@ -125,7 +129,8 @@ func pattern(a *Answer, lim Limits) []Clause {
 	}
 	if f.Nonconsec.OK() {
 		out = append(out, Clause{Rule: "nonconsec", Value: f.Nonconsec, Limit: Known(lim.Nonconsec), Cause: scattered,
-			Text: fmt.Sprintf("%s of the requests did not start where the one before ended.", percent(float64(f.Nonconsec)))})
+			Text: fmt.Sprintf("%s of the requests did not start where the one before ended.",
+				percent(float64(f.Nonconsec)))})
 	}
 	if f.Collective.OK() {
 		c := Clause{Rule: "collective", Value: f.Collective, Limit: Unknown()}
@@ -145,10 +150,13 @@ func pattern(a *Answer, lim Limits) []Clause {
 
 func contention(a *Answer, lim Limits) (Clause, bool) {
 	v := float64(a.Factors.ProcsPerOST)
-	c := Clause{Rule: "procs-per-ost", Value: a.Factors.ProcsPerOST, Limit: Known(lim.ProcsPerOST), Cause: v > lim.ProcsPerOST}
-	c.Text = fmt.Sprintf("The critical files had %s for each OST (mean stripe count %s)", processes(v), short(float64(a.Factors.OSTs)))
+	c := Clause{Rule: "procs-per-ost", Value: a.Factors.ProcsPerOST, Limit: Known(lim.ProcsPerOST),
+		Cause: v > lim.ProcsPerOST}
+	c.Text = fmt.Sprintf("The critical files had %s for each OST (mean stripe count %s)", processes(v),
+		short(float64(a.Factors.OSTs)))
 	if c.Cause {
-		c.Text += fmt.Sprintf(", more than %s: the targets are crowded, a wider stripe would spread them", short(lim.ProcsPerOST))
+		c.Text += fmt.Sprintf(", more than %s: the targets are crowded, a wider stripe would spread them",
+			short(lim.ProcsPerOST))
 	}
 	c.Text += "."
 	return c, a.Factors.ProcsPerOST.OK()

@@ -36,7 +36,8 @@ func draw(r *rand.Rand, s *Scenario) *Scenario {
 	at := 1000 + r.IntN(1200)
 	s.Brownouts = []Brownout{{Pool: -1, Start: at, End: at + 200 + r.IntN(300), Times: 2.5 + 2*r.Float64()},
 		{Pool: r.IntN(poolSet), Start: 1800 + r.IntN(500), End: 2600 + r.IntN(600), Times: 3 + 2*r.Float64()}}
-	s.Missing = []Fault{{Node: r.IntN(s.Nodes), Start: 1000, End: 1900, Severity: 0.1}, {Node: r.IntN(s.Nodes), Start: 2000, End: 2150, Severity: 1}}
+	s.Missing = []Fault{{Node: r.IntN(s.Nodes), Start: 1000, End: 1900, Severity: 0.1},
+		{Node: r.IntN(s.Nodes), Start: 2000, End: 2150, Severity: 1}}
 	s.Restart = []Brownout{{Start: 1400 + r.IntN(600), End: 2020}}
 	s.Restart[0].End = s.Restart[0].Start + 8 + r.IntN(12)
 	at = 1000 + r.IntN(1500)
@@ -87,7 +88,8 @@ func drawJob(r *rand.Rand, s *Scenario, i int) Job {
 	return j
 }
 
-var faultKinds = []string{"hard", "mild", "mild", "intermittent", "ramp", "meta_slow", "read_slow", "net_loss", "link_cap"}
+var faultKinds = []string{"hard", "mild", "mild", "intermittent", "ramp", "meta_slow", "read_slow", "net_loss",
+	"link_cap"}
 
 func (s *Scenario) drawFaults(r *rand.Rand) {
 	used := map[int]bool{}
@@ -162,6 +164,7 @@ func (s *Scenario) mix(r *rand.Rand, mix Mix) {
 	first, start := r.IntN(max(1, s.Nodes-s.Reserve-6)), 1000+r.IntN(600)
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Node >= first && f.Node < first+6 })
 	for n := first; n < min(first+6, s.Nodes); n++ {
-		s.Faults = append(s.Faults, Fault{Node: n, Kind: "hard", Start: start, End: start + 1500, Severity: 0.07 + 0.05*r.Float64()})
+		s.Faults = append(s.Faults, Fault{Node: n, Kind: "hard", Start: start, End: start + 1500,
+			Severity: 0.07 + 0.05*r.Float64()})
 	}
 }

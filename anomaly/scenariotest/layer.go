@@ -68,7 +68,8 @@ func NewLayer(s *Scenario) *Layer {
 func (l *Layer) Jobs() []recorded.Job {
 	var out []recorded.Job
 	for _, j := range l.Scenario.Jobs {
-		out = append(out, recorded.Job{ID: j.ID, Start: epoch + int64(j.Start), End: epoch + int64(j.End), Nodes: l.names[j.First : j.First+j.Count]})
+		out = append(out, recorded.Job{ID: j.ID, Start: epoch + int64(j.Start), End: epoch + int64(j.End),
+			Nodes: l.names[j.First : j.First+j.Count]})
 	}
 	return out
 }

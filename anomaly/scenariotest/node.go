@@ -109,11 +109,14 @@ func (l *Layer) demand(n int, st state) []part {
 		if c == 0 && st.cold {
 			back *= 1.5
 		}
-		parts = append(parts, part{class: c, ops: math.Floor(l.trickle[n][c]*math.Exp(0.12*l.random.NormFloat64()) + l.random.Float64()), size: trickleB, back: back * mean, node: node})
+		parts = append(parts, part{class: c,
+			ops: math.Floor(l.trickle[n][c]*math.Exp(0.12*l.random.NormFloat64()) + l.random.Float64()), size: trickleB,
+			back: back * mean, node: node})
 	}
 	for i := range l.Scenario.Jobs {
 		j := &l.Scenario.Jobs[i]
-		if n < j.First || n >= j.First+j.Count || l.now < j.Start || l.now >= j.End || (l.now-j.Start)%j.Every >= j.Burst {
+		if n < j.First || n >= j.First+j.Count || l.now < j.Start || l.now >= j.End ||
+			(l.now-j.Start)%j.Every >= j.Burst {
 			continue
 		}
 		ops := math.Floor(j.PerSec * math.Exp(0.03*l.random.NormFloat64()))

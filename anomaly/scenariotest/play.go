@@ -38,7 +38,8 @@ func (l *Layer) labels() []Label {
 	var out []Label
 	for i, f := range l.Scenario.Faults {
 		t := l.Truth[i]
-		out = append(out, Label{Fault: true, Node: string(l.names[f.Node]), Start: epoch + int64(f.Start), End: epoch + int64(f.End), Kind: f.Kind,
+		out = append(out, Label{Fault: true, Node: string(l.names[f.Node]), Start: epoch + int64(f.Start),
+			End: epoch + int64(f.End), Kind: f.Kind,
 			Info: t.Info, Seconds: t.Seconds, First: epoch + int64(t.First)})
 	}
 	for _, b := range l.Scenario.Brownouts {
@@ -60,7 +61,8 @@ func (l *Layer) labels() []Label {
 		}
 		for t := j.Start; t < j.End; t += j.Every {
 			for n := range j.Count {
-				out = append(out, Label{Node: string(l.names[j.First+n]), Start: epoch + int64(t), End: epoch + int64(min(t+j.Burst, j.End)), Kind: kind})
+				out = append(out, Label{Node: string(l.names[j.First+n]), Start: epoch + int64(t),
+					End: epoch + int64(min(t+j.Burst, j.End)), Kind: kind})
 			}
 		}
 	}

@@ -44,7 +44,8 @@ func TestASlowStoragePoolAccusesNobody(t *testing.T) {
 }
 
 // TestSlowReadsAmongItsJobsForwarders: reads that a job streams without an end are slow through one of its forwarders;
-// the others of the job tell, also while a storage pool is slow and where no idle forwarder has a canary to compare with.
+// the others of the job tell, also while a storage pool is slow and where no idle forwarder has a canary to compare
+// with.
 func TestSlowReadsAmongItsJobsForwarders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hours of simulated forwarders")
@@ -56,7 +57,10 @@ func TestSlowReadsAmongItsJobsForwarders(t *testing.T) {
 	}{{2115, 8, "fwd005"}, {2103, 80, "fwd026"}} {
 		s := DrawSized(c.seed, c.nodes, Usual)
 		events, _ := Play(s, recorded.DefaultSettings())
-		if !slices.ContainsFunc(events, func(e recorded.Event) bool { return e.Type == "fail_slow" && string(e.Node) == c.node }) {
+		if !slices.ContainsFunc(events, func(e recorded.Event) bool {
+			return e.Type == "fail_slow" &&
+				string(e.Node) == c.node
+		}) {
 			t.Errorf("seed %d: %s was not found", c.seed, c.node)
 		}
 	}

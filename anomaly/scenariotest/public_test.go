@@ -31,10 +31,11 @@ func TestScoreOfPublicTraces(t *testing.T) {
 	for _, trace := range publicTraces {
 		dir := publicDir(t, trace)
 		var events []recorded.Event
-		sum, err := recorded.Detect(context.Background(), dir, recorded.DefaultSettings(), func(e recorded.Event) error {
-			events = append(events, e)
-			return nil
-		}, func(e *recorded.RowError) { t.Error(e) })
+		sum, err := recorded.Detect(context.Background(), dir, recorded.DefaultSettings(),
+			func(e recorded.Event) error {
+				events = append(events, e)
+				return nil
+			}, func(e *recorded.RowError) { t.Error(e) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,8 @@ func TestScoreOfPublicTraces(t *testing.T) {
 		t.Log(f)
 	}
 	nr, np := own.NamingShares()
-	if own.Precision() < 0.95 || own.Recall() < 0.85 || own.StrongRecall() < 0.88 || own.FalsePerNodeDay() > 0.03 || own.Delay(.5) > 100 ||
+	if own.Precision() < 0.95 || own.Recall() < 0.85 || own.StrongRecall() < 0.88 || own.FalsePerNodeDay() > 0.03 ||
+		own.Delay(.5) > 100 ||
 		own.HealthyMost > 1 || own.Coverage() < 0.6 || nr < 0.9 || np < 0.9 {
 		t.Error("below the bar")
 	}
@@ -75,7 +77,8 @@ func readLabels(t *testing.T, dir string) (out []Label) {
 		return v
 	}
 	for _, r := range rows[1:] {
-		out = append(out, Label{Fault: r[0] == "fault", Node: r[1], Start: int64(number(r[2])), End: int64(number(r[3])), Kind: r[4],
+		out = append(out, Label{Fault: r[0] == "fault", Node: r[1], Start: int64(number(r[2])),
+			End: int64(number(r[3])), Kind: r[4],
 			Info: number(r[6]), Weak: number(r[7]), Seconds: int(number(r[8])), First: int64(number(r[10]))})
 	}
 	return out

@@ -109,7 +109,8 @@ func (s *Scenario) take(what string, p *fields) {
 			s.Reserve = p.int()
 		}
 	case "job":
-		j := Job{ID: p.word(), Flow: Flow(p.word()), Start: p.int(), End: p.int(), First: p.int(), Count: p.int(), Size: p.number(),
+		j := Job{ID: p.word(), Flow: Flow(p.word()), Start: p.int(), End: p.int(), First: p.int(), Count: p.int(),
+			Size:   p.number(),
 			PerSec: p.number(), Burst: p.int(), Every: p.int(), Cost: 1}
 		if len(p.words) > 0 {
 			j.Cost = p.number()

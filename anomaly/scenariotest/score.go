@@ -112,7 +112,8 @@ func (s *Score) countFault(trace string, l *Label, from int64) {
 		}
 		s.Delays = append(s.Delays, max(0, l.found-l.First))
 	} else {
-		s.NotFound = append(s.NotFound, fmt.Sprintf("%s: %s %s from %d to %d, information %.0f in %d s", trace, l.Node, l.Kind, l.Start-from, l.End-from, l.Info, l.Seconds))
+		s.NotFound = append(s.NotFound, fmt.Sprintf("%s: %s %s from %d to %d, information %.0f in %d s", trace, l.Node,
+			l.Kind, l.Start-from, l.End-from, l.Info, l.Seconds))
 	}
 	s.PerKind[l.Kind] = k
 }
@@ -129,7 +130,8 @@ func (s *Score) name(labels []Label, e *recorded.Event, to int64) {
 	for i := range labels {
 		l := &labels[i]
 		same := l.Kind == e.Detail || e.Type == "backend" && strings.HasPrefix(l.Kind, "brownout")
-		if !l.Fault && same && (l.Node == "*" || l.Node == string(e.Node)) && l.Start-5 <= until(e, to) && e.Start <= l.End+60 {
+		if !l.Fault && same && (l.Node == "*" || l.Node == string(e.Node)) && l.Start-5 <= until(e, to) &&
+			e.Start <= l.End+60 {
 			right = 1
 		}
 	}
@@ -149,7 +151,8 @@ func (s *Score) countNamed(labels []Label, events []recorded.Event, to int64) {
 			continue
 		}
 		hit := slices.ContainsFunc(events, func(e recorded.Event) bool {
-			return e.Detail == l.Kind && (string(e.Node) == l.Node || e.Node == anomaly.Everywhere) && e.Start <= l.End+60 && until(&e, to) >= l.Start
+			return e.Detail == l.Kind && (string(e.Node) == l.Node || e.Node == anomaly.Everywhere) &&
+				e.Start <= l.End+60 && until(&e, to) >= l.Start
 		})
 		n := s.Named[l.Kind]
 		n[0]++
@@ -246,6 +249,10 @@ func (s *Score) String() string {
 		}
 		return out
 	}
-	return fmt.Sprintf("precision %.3f recall %.3f (strong %.3f) false alarms %.4f a node-day (%d in %.1f) delay %d s (p95 %d) excluded %.2f of fault time, healthy at once %d; naming recall %.2f precision %.2f; %d probes\n  found%s\n  named%s",
-		s.Precision(), s.Recall(), s.StrongRecall(), s.FalsePerNodeDay(), s.False, s.NodeDays, s.Delay(.5), s.Delay(.95), s.Coverage(), s.HealthyMost, nr, np, s.Probes, list(s.PerKind), list(s.Named))
+	return fmt.Sprintf(
+		"precision %.3f recall %.3f (strong %.3f) false alarms %.4f a node-day (%d in %.1f) delay %d s (p95 %d) "+
+			"excluded %.2f of fault time, healthy at once %d; naming recall %.2f precision %.2f; %d probes\n  "+
+			"found%s\n  named%s",
+		s.Precision(), s.Recall(), s.StrongRecall(), s.FalsePerNodeDay(), s.False, s.NodeDays, s.Delay(.5),
+		s.Delay(.95), s.Coverage(), s.HealthyMost, nr, np, s.Probes, list(s.PerKind), list(s.Named))
 }

@@ -19,7 +19,8 @@ func number(name string, usual int) int {
 }
 
 // TestScoreOfSizes plays layers of FAIRWAY_NODES forwarders (8), FAIRWAY_SEEDS (6) of each mix from seed FAIRWAY_FIRST
-// (2001) on; FAIRWAY_MIX chooses one of them. At a site of eight most forwarders are hidden behind streaming jobs, now and then all of them.
+// (2001) on; FAIRWAY_MIX chooses one of them. At a site of eight most forwarders are hidden behind streaming jobs, now
+// and then all of them.
 func TestScoreOfSizes(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")

@@ -36,7 +36,8 @@ func FromLog(l *iolog.Log) []Point {
 		for i := range l.JobFiles {
 			f := &l.JobFiles[i]
 			bytes, requests, seconds := dir.of(f)
-			if len(f.OSTs) != 1 || bytes < leastBytes || requests < 1 || !(seconds >= leastSeconds) || math.IsInf(seconds, 1) {
+			if len(f.OSTs) != 1 || bytes < leastBytes || requests < 1 || !(seconds >= leastSeconds) ||
+				math.IsInf(seconds, 1) {
 				continue
 			}
 			k := alike{mounts[f.File], int(math.Log2(float64(bytes) / float64(requests)))}

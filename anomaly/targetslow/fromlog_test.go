@@ -33,7 +33,8 @@ func logOf(r *rand.Rand, slow float64) *iolog.Log {
 		l.Files = append(l.Files, iolog.File{ID: f.File, Mount: "/scratch"})
 	}
 	// Neither of these says anything of one target: a striped file, one too small.
-	l.JobFiles = append(l.JobFiles, iolog.JobFile{File: 1000, OSTs: []int32{5, 6}, BytesRead: 1 << 30, Reads: 1024, ReadSeconds: 1e4},
+	l.JobFiles = append(l.JobFiles, iolog.JobFile{File: 1000, OSTs: []int32{5, 6}, BytesRead: 1 << 30, Reads: 1024,
+		ReadSeconds: 1e4},
 		iolog.JobFile{File: 1001, OSTs: []int32{6}, BytesRead: 10, Reads: 1, ReadSeconds: 1e4})
 	return l
 }
@@ -67,7 +68,8 @@ func TestSlowTargetInLogsOfJobs(t *testing.T) {
 func TestLogsOfFewTargetsSayNothing(t *testing.T) {
 	l := &iolog.Log{}
 	for i := range int32(3) {
-		l.JobFiles = append(l.JobFiles, iolog.JobFile{File: int64(i), OSTs: []int32{i}, BytesRead: 1 << 30, Reads: 1024, ReadSeconds: float64(1 + i)})
+		l.JobFiles = append(l.JobFiles, iolog.JobFile{File: int64(i), OSTs: []int32{i}, BytesRead: 1 << 30, Reads: 1024,
+			ReadSeconds: float64(1 + i)})
 	}
 	if got := FromLog(l); len(got) != 0 {
 		t.Error(fmt.Sprint(got))

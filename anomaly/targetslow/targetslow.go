@@ -172,7 +172,10 @@ func (d *Detector) point(now int64, s subject, r float64) {
 		t = &target{}
 		d.targets[s] = t
 		d.order = append(d.order, s)
-		slices.SortFunc(d.order, func(a, b subject) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.group, b.group)) })
+		slices.SortFunc(d.order, func(a, b subject) int {
+			return cmp.Or(cmp.Compare(a.id, b.id),
+				cmp.Compare(a.group, b.group))
+		})
 	}
 	t.seen = now
 	t.ratio += (r - t.ratio) / blockPoints
@@ -194,7 +197,8 @@ func (d *Detector) decide(s subject, t *target) {
 	case t.alarm && score < release:
 		t.alarm = false
 	}
-	v := anomaly.Verdict{Node: s.id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model, Class: s.group}
+	v := anomaly.Verdict{Node: s.id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
+		Class: s.group}
 	switch {
 	case t.alarm:
 		v.Level = anomaly.Alarm
@@ -209,7 +213,8 @@ func (d *Detector) decide(s subject, t *target) {
 		v.Since = time.Unix(since, 0).UTC()
 		v.Confidence = min(0.99, score/1.3)
 		v.Evidence = map[string]float64{"score": score, "ratio": math.Exp(t.ratio)}
-		v.Sentence = fmt.Sprintf("%s takes %s times as long as the other targets of %s at the same time since %s", s.id, anomaly.Digits(math.Exp(t.ratio)), s.group, v.Since.Format("2006-01-02 15:04"))
+		v.Sentence = fmt.Sprintf("%s takes %s times as long as the other targets of %s at the same time since %s", s.id,
+			anomaly.Digits(math.Exp(t.ratio)), s.group, v.Since.Format("2006-01-02 15:04"))
 	}
 	d.verdicts = append(d.verdicts, v)
 }

@@ -71,7 +71,8 @@ func TestOnlyTheSlowTarget(t *testing.T) {
 func TestFewPeersSayNothing(t *testing.T) {
 	d := New(every, time.Second)
 	for s := range int64(5000) {
-		if v := d.Take(time.Unix(s, 0), []Point{{"a", "g", 1}, {"b", "g", 1}, {"c", "g", 9}, {"d", "h", 9}}); len(v) > 0 {
+		if v := d.Take(time.Unix(s, 0), []Point{{"a", "g", 1}, {"b", "g", 1}, {"c", "g", 9},
+			{"d", "h", 9}}); len(v) > 0 {
 			t.Fatal(v)
 		}
 	}
@@ -144,7 +145,8 @@ func perseus(t *testing.T, host string) (at map[topology.NodeID]int64, begun int
 				t.Fatal(err)
 			}
 			if bad == nil { // some are NA
-				byTime[second] = append(byTime[second], Point{topology.NodeID(r[1]), "disks of " + filepath.Base(host), latency})
+				byTime[second] = append(byTime[second], Point{topology.NodeID(r[1]), "disks of " + filepath.Base(host),
+					latency})
 			}
 		}
 		var times []int64

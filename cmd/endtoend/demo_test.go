@@ -81,7 +81,8 @@ func startDemo(t *testing.T, flags ...string) *demo {
 	}
 	d := &demo{mark: "FAIRWAY_TEST_MARK=" + rand.Text(), tmp: t.TempDir()}
 	d.terminal = openTerminal(t, d.mark, "TMPDIR="+d.tmp)
-	d.run(fmt.Sprintf("%s demo --http 127.0.0.1:0 --slow-after 0 %s; echo ended with $?", filepath.Join(bin, "fairwayd"), strings.Join(flags, " ")))
+	d.run(fmt.Sprintf("%s demo --http 127.0.0.1:0 --slow-after 0 %s; echo ended with $?",
+		filepath.Join(bin, "fairwayd"), strings.Join(flags, " ")))
 	said := d.log(browserLine)
 	d.url = said[1]
 	d.socket = d.log(socketLine)[1]

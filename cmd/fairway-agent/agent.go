@@ -47,7 +47,8 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
 	runner.Emit = spooler(client, log)
-	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources", len(runner.Sources))
+	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources",
+		len(runner.Sources))
 	runCtx, stopRunner := context.WithCancel(ctx)
 	defer stopRunner()
 	ran := make(chan error, 1)
@@ -70,7 +71,8 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 
 func newRunner(c Config, log *slog.Logger) *collector.Runner {
 	role, _ := topology.ParseRole(c.Role) // validated
-	return &collector.Runner{Node: topology.NodeID(c.Node), Role: role, Sources: newSources(c), Phase: c.Phase, Log: log}
+	return &collector.Runner{Node: topology.NodeID(c.Node), Role: role, Sources: newSources(c), Phase: c.Phase,
+		Log: log}
 }
 
 // spooler keeps frames for the daemon, each with a word on the stream itself.

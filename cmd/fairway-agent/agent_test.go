@@ -97,7 +97,8 @@ func writeConfig(tb testing.TB, url, token, more string) string {
 		tb.Fatal(err)
 	}
 	file := filepath.Join(dir, "agent.toml")
-	text := fmt.Sprintf("node = \"n1\"\n[daemon]\nurl = %q\ntoken_file = %q\n[spool]\ndir = %q\n%s", url, filepath.Join(dir, "token"), filepath.Join(dir, "spool"), more)
+	text := fmt.Sprintf("node = \"n1\"\n[daemon]\nurl = %q\ntoken_file = %q\n[spool]\ndir = %q\n%s", url,
+		filepath.Join(dir, "token"), filepath.Join(dir, "spool"), more)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
@@ -127,13 +128,14 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"role = compute\n":                                    "agent.toml:1",
 		"[source.diod]\nenabled = true\nqueue_hz = 0\n":       "source.diod.queue_hz = 0",
 		"[source.diod]\nenabled = true\nworkers = 0\n":        "source.diod.workers = 0",
-		"[orders]\nenabled = true\n":                          "orders.enabled by fwdmount needs source.fwdmount.enabled",
-		"[orders]\nenabled = true\nby = \"magic\"\n":          `orders.by = "magic"`,
-		"[orders]\nenabled = true\nby = \"lnetroute\"\n":      "orders.lnet.net and orders.forwarders",
-		"[orders]\nenabled = true\nby = \"mount\"\n":          "orders.mount.point, orders.mount.type and orders.forwarders",
-		"[orders]\nenabled = true\nby = \"relay\"\n":          "orders.relay: listen, forwarder and addr",
-		"[spool]\nmax_bytes = 7\n":                            "spool.max_bytes = 7",
-		"[source.procfs]\nskip_links = \"lo\"\n":              "agent.toml",
+		"[orders]\nenabled = true\n": "orders.enabled by fwdmount needs " +
+			"source.fwdmount.enabled",
+		"[orders]\nenabled = true\nby = \"magic\"\n":     `orders.by = "magic"`,
+		"[orders]\nenabled = true\nby = \"lnetroute\"\n": "orders.lnet.net and orders.forwarders",
+		"[orders]\nenabled = true\nby = \"mount\"\n":     "orders.mount.point, orders.mount.type and orders.forwarders",
+		"[orders]\nenabled = true\nby = \"relay\"\n":     "orders.relay: listen, forwarder and addr",
+		"[spool]\nmax_bytes = 7\n":                       "spool.max_bytes = 7",
+		"[source.procfs]\nskip_links = \"lo\"\n":         "agent.toml",
 	} {
 		_, err := parseConfig("agent.toml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "configuration") {
@@ -145,7 +147,8 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"-c", file}, &out, &errs); code != program.Usage || !strings.Contains(errs.String(), file+":1") {
+	if code := execute(t.Context(), []string{"-c", file}, &out, &errs); code != program.Usage ||
+		!strings.Contains(errs.String(), file+":1") {
 		t.Errorf("exit code %d, %s", code, &errs)
 	}
 	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs); code != program.Usage {
@@ -156,7 +159,8 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 // TestPrintedConfigurationReadsBack: what `config` prints is a file that means the same, and every
 // setting is explained.
 func TestPrintedConfigurationReadsBack(t *testing.T) {
-	file := writeConfig(t, "ws://h:1", "x", "[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
+	file := writeConfig(t, "ws://h:1", "x",
+		"[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
 	var out, errs bytes.Buffer
 	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs); code != program.Done {
 		t.Fatal(code, errs.String())
@@ -245,7 +249,8 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 		t.Errorf("--once: exit code %d, %s", code, &errs)
 	}
 	var f collector.Frame
-	if err := json.Unmarshal(out.Bytes(), &f); err != nil || f.Node != "n1" || len(f.Sources) != 2 || f.Sources[0].Failures == 0 {
+	if err := json.Unmarshal(out.Bytes(), &f); err != nil || f.Node != "n1" || len(f.Sources) != 2 ||
+		f.Sources[0].Failures == 0 {
 		t.Errorf("%v: %s", err, &out)
 	}
 }
@@ -265,13 +270,17 @@ func TestLustreNodeByConfiguration(t *testing.T) {
 	}
 	counters := func(n int) {
 		put("sys/kernel/debug/lnet/stats", fmt.Sprintf("0 28 0 %d %d 0 0 %d %d 0 0\n", n, n, 1000*n, 2000*n))
-		put("proc/fs/lustre/llite/fs-ffff/stats", fmt.Sprintf("snapshot_time 1510782606.000000 secs.usecs\nread_bytes %d samples [bytes] 4096 4096 %d\n", n, 4096*n))
+		put("proc/fs/lustre/llite/fs-ffff/stats",
+			fmt.Sprintf("snapshot_time 1510782606.000000 secs.usecs\nread_bytes %d samples [bytes] 4096 4096 %d\n", n,
+				4096*n))
 	}
 	line := "20.0.2.35 [2018-02-25 18:00:01]  [Trace]: queue length: 7 2018-02-25T10:00:00Z\n"
 	put("trace", line)
 	counters(1)
-	more := fmt.Sprintf("[source.procfs]\nenabled = false\n[source.lustre]\nenabled = true\nroot = %q\n[source.lnet]\nenabled = true\nroot = %q\n"+
-		"[source.lwfs]\nenabled = true\ntrace = %q\n", root, root, filepath.Join(root, "trace"))
+	more := fmt.Sprintf(
+		"[source.procfs]\nenabled = false\n[source.lustre]\nenabled = true\nroot = %q\n[source.lnet]\nenabled = "+
+			"true\nroot = %q\n"+
+			"[source.lwfs]\nenabled = true\ntrace = %q\n", root, root, filepath.Join(root, "trace"))
 	c, err := loadConfig(writeConfig(t, "ws://127.0.0.1:1", "t0ken", more))
 	if err != nil {
 		t.Fatal(err)
@@ -327,12 +336,14 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 		`{"forwarder":"fwd2"}`:                "both must be said",
 		`{"forwarder":"fwd2","addr":"h:564"}`: "nobody",
 	} {
-		if _, err := remap(t.Context(), wire.Order{ID: "7", Body: []byte(body)}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := remap(t.Context(), wire.Order{ID: "7", Body: []byte(body)}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
 	c.Orders.By, c.Orders.Relay = byRelay, RelayOpt{Listen: "127.0.0.1:0", Forwarder: "fwd1", Addr: "127.0.0.1:1"}
-	if answer, err := handlers(c)[wire.OrderRoute](t.Context(), wire.Order{}); err != nil || !strings.Contains(string(answer), "fwd1") {
+	if answer, err := handlers(c)[wire.OrderRoute](t.Context(), wire.Order{}); err != nil ||
+		!strings.Contains(string(answer), "fwd1") {
 		t.Errorf("the relay's route: %s, %v", answer, err)
 	}
 }

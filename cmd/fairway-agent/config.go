@@ -109,11 +109,13 @@ func defaultConfig() Config {
 		Role: topology.Compute.String(), LogLevel: "info",
 		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
-		Orders: Orders{By: byFwdMount, Relay: RelayOpt{Listen: "127.0.0.1:564"}, Mount: MountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
+		Orders: Orders{By: byFwdMount, Relay: RelayOpt{Listen: "127.0.0.1:564"},
+			Mount: MountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
 		Source: Sources{
 			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
-			Diod:     Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, Workers: diod.DefaultWorkers, SkipClients: []string{}},
-			Relay:    Relay{Control: "/run/fairway/relay.sock", SkipClients: []string{}},
+			Diod: Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, Workers: diod.DefaultWorkers,
+				SkipClients: []string{}},
+			Relay: Relay{Control: "/run/fairway/relay.sock", SkipClients: []string{}},
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
@@ -174,7 +176,8 @@ func (c *Config) validate() error {
 	case d.Enabled && d.Addr == "":
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
 	case c.Source.Relay.Tables && !c.Source.Relay.Enabled:
-		return errors.New("source.relay.tables needs source.relay.enabled: who is connected must be seen where shares are set")
+		return errors.New(
+			"source.relay.tables needs source.relay.enabled: who is connected must be seen where shares are set")
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}
@@ -182,7 +185,8 @@ func (c *Config) validate() error {
 		return err
 	}
 	if _, err := time.Parse("-07:00", c.Source.LWFS.UTCOffset); err != nil {
-		return fmt.Errorf("source.lwfs.utc_offset = %q: want a sign, hours and minutes, such as +08:00", c.Source.LWFS.UTCOffset)
+		return fmt.Errorf("source.lwfs.utc_offset = %q: want a sign, hours and minutes, such as +08:00",
+			c.Source.LWFS.UTCOffset)
 	}
 	return nil
 }

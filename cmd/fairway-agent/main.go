@@ -50,7 +50,8 @@ func newRoot() *cobra.Command {
 		Version: version,
 		Args:    cobra.NoArgs,
 	}
-	root.PersistentFlags().StringVarP(&path, "config", "c", "", "configuration file (default "+defaultPath+" if it exists)")
+	root.PersistentFlags().StringVarP(&path, "config", "c", "",
+		"configuration file (default "+defaultPath+" if it exists)")
 	once := root.Flags().Bool("once", false, "print one frame as JSON and end; nothing is sent")
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		conf, err := loadConfig(path)

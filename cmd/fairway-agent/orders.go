@@ -66,7 +66,8 @@ func (c *Config) validateOrders() error {
 	switch o.By {
 	case byFwdMount:
 		if !c.Source.FwdMount.Enabled {
-			return errors.New("orders.enabled by fwdmount needs source.fwdmount.enabled: orders go through the mount's control socket")
+			return errors.New(
+				"orders.enabled by fwdmount needs source.fwdmount.enabled: orders go through the mount's control socket")
 		}
 	case byRelay:
 		if o.Relay.Listen == "" || o.Relay.Forwarder == "" || o.Relay.Addr == "" {
@@ -99,7 +100,8 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 	o := &c.Orders
 	switch {
 	case o.Enabled && o.By == byRelay:
-		r, err := tcpproxy.Start(tcpproxy.Options{Listen: o.Relay.Listen, Forwarder: topology.ForwarderID(o.Relay.Forwarder), Addr: o.Relay.Addr, Log: log})
+		r, err := tcpproxy.Start(tcpproxy.Options{Listen: o.Relay.Listen,
+			Forwarder: topology.ForwarderID(o.Relay.Forwarder), Addr: o.Relay.Addr, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -107,7 +109,8 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 	case o.Enabled && o.By == byLNetRoute:
 		return &lnet.Mover{Net: o.LNet.Net, Gateways: o.forwarders()}, nil, nil
 	case o.Enabled && o.By == byMount:
-		return &remount.Mover{Point: o.Mount.Point, Type: o.Mount.Type, Options: o.Mount.Options, Sources: o.forwarders()}, nil, nil
+		return &remount.Mover{Point: o.Mount.Point, Type: o.Mount.Type, Options: o.Mount.Options,
+			Sources: o.forwarders()}, nil, nil
 	case c.Source.FwdMount.Enabled:
 		return mountSocket(c.Source.FwdMount.Control), nil, nil
 	}

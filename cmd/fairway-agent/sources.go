@@ -25,7 +25,8 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, mount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
-		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Workers: s.Workers, Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
+		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Workers: s.Workers,
+			Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}
@@ -45,11 +46,13 @@ func newSources(c Config) (out []collector.Source) {
 		if at, err := time.Parse("-07:00", s.UTCOffset); err == nil { // validate has refused any other
 			zone = at.Location()
 		}
-		out = append(out, lwfs.New(lwfs.Options{Root: os.DirFS(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace), Host: s.Host, Zone: zone}))
+		out = append(out, lwfs.New(lwfs.Options{Root: os.DirFS(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
+			Host: s.Host, Zone: zone}))
 	}
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{
-			Root: s.Root, SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: s.NFSClient, NFSServer: s.NFSServer,
+			Root: s.Root, SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: s.NFSClient,
+			NFSServer: s.NFSServer,
 		}))
 	}
 	return out

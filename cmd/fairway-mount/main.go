@@ -61,8 +61,11 @@ func newMount() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&name, "forwarder", "", "the forwarder's node name (default: HOST)")
 	f.StringVar(&opt.Control, "control", "", "path of the control socket; without one the mount cannot be moved")
-	f.DurationVar(&opt.CacheFor, "cache", 0, "how long names and attributes may be kept; 0 asks the forwarder each time")
-	f.BoolVar(&opt.ReadAhead, "read-ahead", false, "ask for the next block of a file that is read from front to back before the program does; another node's write to an open file may then be seen 100 ms late")
+	f.DurationVar(&opt.CacheFor, "cache", 0,
+		"how long names and attributes may be kept; 0 asks the forwarder each time")
+	f.BoolVar(&opt.ReadAhead, "read-ahead", false,
+		"ask for the next block of a file that is read from front to back before the program does; another node's "+
+			"write to an open file may then be seen 100 ms late")
 	return c
 }
 

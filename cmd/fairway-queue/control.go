@@ -98,9 +98,12 @@ func newStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status SOCKET",
 		Short: "Print how a running relay shares and what it has done for each job, as JSON",
-		Long: "by is how requests are served: global (shares of an all-gather over all relays), local (this relay's jobs\n" +
-			"by its table's policy) or arrival (in their order). Of each job: requests, bytes, cost (bytes, and 32 KiB for\n" +
-			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and connections.\n" +
+		Long: "by is how requests are served: global (shares of an all-gather over all relays), local (this relay's " +
+			"jobs\n" +
+			"by its table's policy) or arrival (in their order). Of each job: requests, bytes, cost (bytes, and 32 " +
+			"KiB for\n" +
+			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and " +
+			"connections.\n" +
 			"Clients in no job are under \"\".",
 		Example: "  fairway-queue status /run/fairway/relay.sock",
 		Args:    cobra.ExactArgs(1),

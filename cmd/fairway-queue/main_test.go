@@ -46,7 +46,8 @@ func TestRelaysARealForwarder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Create(t.Context(), "through-the-relay", uint32(os.O_RDWR), 0o600, uint32(os.Getegid())); err != nil {
+	if err := file.Create(t.Context(), "through-the-relay", uint32(os.O_RDWR), 0o600,
+		uint32(os.Getegid())); err != nil {
 		t.Fatal(err)
 	}
 	want := bytes.Repeat([]byte("fairway "), 32<<10)
@@ -84,7 +85,8 @@ func TestRelaysARealForwarder(t *testing.T) {
 	if code := execute(t.Context(), []string{"status", filepath.Join(dir, "nobody")}); code != program.Unreachable {
 		t.Errorf("a relay that does not run exits with %d", code)
 	}
-	if code := execute(t.Context(), []string{"serve", "--control", control, "127.0.0.1:0", "127.0.0.1:1"}); code != program.Failed {
+	if code := execute(t.Context(), []string{"serve", "--control", control, "127.0.0.1:0",
+		"127.0.0.1:1"}); code != program.Failed {
 		t.Errorf("a second relay on the same socket exits with %d", code)
 	}
 	stop()

@@ -43,7 +43,9 @@ func newServe() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&control, "control", "", "path of the control socket; without one the policy cannot be changed")
 	f.StringVar(&table, "table", "", "file with policy and jobs to begin with")
-	f.IntVar(&window, "window", queue.DefaultWindow, "requests at the forwarder at once: twice its worker threads, or fewer where jobs have few requests on their way")
+	f.IntVar(&window, "window", queue.DefaultWindow,
+		"requests at the forwarder at once: twice its worker threads, or fewer where jobs have few requests on their "+
+			"way")
 	return c
 }
 

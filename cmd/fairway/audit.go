@@ -19,7 +19,10 @@ func newAudit(o *options) *cobra.Command {
 		Example: "  fairway audit --actor sam --from -24h\n  fairway audit --subject P-000142",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.AuditEntry, error) { return cl.Audit(ctx, q) }, printAudit)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.AuditEntry,
+				error) {
+				return cl.Audit(ctx, q)
+			}, printAudit)
 		},
 	}
 	c.AddCommand(newAuditVerify(o))
@@ -35,7 +38,8 @@ func newAudit(o *options) *cobra.Command {
 func printAudit(w io.Writer, entries []console.AuditEntry) error {
 	rows := make([][]string, 0, len(entries))
 	for _, e := range entries {
-		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), stamp(e.At), e.Actor, orDash(e.From), e.Action, e.Subject, orDash(e.Result), e.Reason})
+		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), stamp(e.At), e.Actor, orDash(e.From), e.Action,
+			e.Subject, orDash(e.Result), e.Reason})
 	}
 	return printTable(w, []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
 }

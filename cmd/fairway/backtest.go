@@ -37,7 +37,8 @@ func newBacktest(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backtest",
 		Short: "Replay a history of jobs through every policy, and say who would have gained or lost",
-		Long: "Replays jobs through ffm (the fixed mapping), dfra, mckp and avoid on a modelled machine, without a daemon.\n" +
+		Long: "Replays jobs through ffm (the fixed mapping), dfra, mckp and avoid on a modelled machine, without a " +
+			"daemon.\n" +
 			"The jobs come from a CSV (job, user, app, nodes, start, end, volume_bytes, io_nodes, mode, ...), from a\n" +
 			"daemon's history, or from TaihuLight's job list of 2018 with the I/O of Darshan summaries.",
 		Example: "  fairway backtest --csv jobs.csv\n" +
@@ -62,10 +63,12 @@ func newBacktest(o *options) *cobra.Command {
 	fl.StringVar(&f.csv, "csv", "", "jobs as CSV")
 	fl.StringVar(&f.history, "history", "", "jobs of a daemon: STATE_DIR/history")
 	fl.StringVar(&f.taihulight, "taihulight", "", "TaihuLight's job list of 2018 (CSV)")
-	fl.StringArrayVar(&f.darshan, "darshan", nil, "Darshan summaries (CSV, .gz) whose I/O the list's jobs get; may be repeated")
+	fl.StringArrayVar(&f.darshan, "darshan", nil,
+		"Darshan summaries (CSV, .gz) whose I/O the list's jobs get; may be repeated")
 	fl.Uint64Var(&f.seed, "seed", 1, "which application of the list gets which of the summaries")
 	fl.StringVar(&f.config, "config", "", "thresholds as JSON, the \"config\" of fairway decide")
-	fl.Float64Var(&f.harm, "harm-bound", 0, "how much slower than on its default mapping mckp may make a job; 0.05 is 5 %")
+	fl.Float64Var(&f.harm, "harm-bound", 0,
+		"how much slower than on its default mapping mckp may make a job; 0.05 is 5 %")
 	fl.IntVar(&m.Compute, "compute", m.Compute, "compute nodes")
 	fl.IntVar(&m.Forwarders, "forwarders", m.Forwarders, "forwarders, those of the default mapping and spare ones")
 	fl.IntVar(&m.DefaultRatio, "ratio", m.DefaultRatio, "compute nodes per forwarder of the default mapping")
@@ -169,7 +172,8 @@ func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
 			return nil, fmt.Errorf("%s: %w", f.config, err)
 		}
 	}
-	policies := []backtest.Policy{backtest.FFM, {Name: "dfra", Decide: dfra.Decide}, {Name: "mckp", Decide: mckp.Policy(f.harm), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
+	policies := []backtest.Policy{backtest.FFM, {Name: "dfra", Decide: dfra.Decide},
+		{Name: "mckp", Decide: mckp.Policy(f.harm), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
 	results, errs := make([]*backtest.Result, len(policies)), make([]error, len(policies))
 	var wait sync.WaitGroup
 	for i, p := range policies {
@@ -192,7 +196,8 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		fmt.Fprintf(w, "; left out for want of free compute nodes: %d more", first.Unplaced)
 	}
 	if first.Checked > 0 {
-		fmt.Fprintf(w, "; the last run told the next one within 20 %% in %.1f %% of %s", 100*float64(first.Right)/float64(first.Checked), console.Counted(first.Checked, "case"))
+		fmt.Fprintf(w, "; the last run told the next one within 20 %% in %.1f %% of %s",
+			100*float64(first.Right)/float64(first.Checked), console.Counted(first.Checked, "case"))
 	}
 	fmt.Fprint(w, "\n\n")
 	head := []string{"POLICY", "GRANTED", "SHARE", "CORE-H", "MORE", "ALONE", "STEERED", "IN USE", "PEAK"}
@@ -202,8 +207,10 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 	head = append(head, "GAIN", "LOSE", "NODE-H SAVED", "LOST")
 	var rows [][]string
 	for _, r := range results {
-		row := []string{r.Policy, fmt.Sprint(r.Granted), percent(float64(r.Granted) / float64(max(1, r.Jobs))), percent(r.CoreHours),
-			fmt.Sprint(r.Upgraded), fmt.Sprint(r.Isolated), fmt.Sprint(r.Steered), fmt.Sprintf("%.1f", r.MeanInUse), fmt.Sprint(r.PeakInUse)}
+		row := []string{r.Policy, fmt.Sprint(r.Granted), percent(float64(r.Granted) / float64(max(1, r.Jobs))),
+			percent(r.CoreHours),
+			fmt.Sprint(r.Upgraded), fmt.Sprint(r.Isolated), fmt.Sprint(r.Steered), fmt.Sprintf("%.1f", r.MeanInUse),
+			fmt.Sprint(r.PeakInUse)}
 		for _, c := range r.Classes {
 			cell := "-"
 			if c.Jobs > 0 {
@@ -212,7 +219,8 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 			row = append(row, cell)
 		}
 		if a := r.Against; a != nil {
-			row = append(row, fmt.Sprint(a.Gain), fmt.Sprint(a.Lose), fmt.Sprintf("~%.4g", a.NodeHoursSaved), fmt.Sprintf("~%.4g", a.NodeHoursLost))
+			row = append(row, fmt.Sprint(a.Gain), fmt.Sprint(a.Lose), fmt.Sprintf("~%.4g", a.NodeHoursSaved),
+				fmt.Sprintf("~%.4g", a.NodeHoursLost))
 		} else {
 			row = append(row, "-", "-", "-", "-")
 		}
@@ -227,7 +235,8 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		}
 		fmt.Fprintf(w, "\nwho loses most under %s:\n", r.Policy)
 		for _, l := range r.Against.Worst {
-			fmt.Fprintf(w, "  job %s (%s of %s, %s): ~%.4g s of I/O instead of ~%.4g s\n", l.Job, l.App, l.User, console.Counted(l.Nodes, "node"), l.Seconds, l.DefaultSecond)
+			fmt.Fprintf(w, "  job %s (%s of %s, %s): ~%.4g s of I/O instead of ~%.4g s\n", l.Job, l.App, l.User,
+				console.Counted(l.Nodes, "node"), l.Seconds, l.DefaultSecond)
 		}
 	}
 	return nil

@@ -40,13 +40,15 @@ func TestBacktestOfACSV(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal([]byte(out), &results)); err != nil || len(results) != 4 {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if d := results[1]; d.Policy != "dfra" || d.Upgraded != 1 || d.Against.Gain != 1 || results[0].Granted != 0 || results[3].Granted != 0 {
+	if d := results[1]; d.Policy != "dfra" || d.Upgraded != 1 || d.Against.Gain != 1 || results[0].Granted != 0 ||
+		results[3].Granted != 0 {
 		t.Errorf("%+v", results)
 	}
 	if !strings.Contains(warned, file+":4: nodes: \"lots\"") {
 		t.Errorf("the bad row is not named: %q", warned)
 	}
-	if out, _, err = fairway("backtest", "--csv", file); err != nil || !strings.Contains(out, "2 jobs replayed; the last run told the next one within 20 % in 100.0 % of 1 case\n") {
+	if out, _, err = fairway("backtest", "--csv", file); err != nil ||
+		!strings.Contains(out, "2 jobs replayed; the last run told the next one within 20 % in 100.0 % of 1 case\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	single := filepath.Join(t.TempDir(), "single.csv")
@@ -79,7 +81,8 @@ func TestDecideByEveryPolicy(t *testing.T) {
 			Action json.RawMessage `json:"action"`
 			Count  json.RawMessage `json:"count"`
 		}
-		if err := errors.Join(err, json.Unmarshal([]byte(out), &d)); err != nil || string(d.Action)+" "+string(d.Count) != want {
+		if err := errors.Join(err, json.Unmarshal([]byte(out), &d)); err != nil ||
+			string(d.Action)+" "+string(d.Count) != want {
 			t.Errorf("%s: %s, %v", policy, out, err)
 		}
 	}

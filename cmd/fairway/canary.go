@@ -36,7 +36,8 @@ func printCanary(w io.Writer, c remap.Canary) error {
 	for _, one := range []struct {
 		name        string
 		took, peers *float64
-	}{{"write", c.Took.Write, c.Peers.Write}, {"read", c.Took.Read, c.Peers.Read}, {"stat", c.Took.Stat, c.Peers.Stat}} {
+	}{{"write", c.Took.Write, c.Peers.Write}, {"read", c.Took.Read, c.Peers.Read},
+		{"stat", c.Took.Stat, c.Peers.Stat}} {
 		rows = append(rows, []string{one.name, milliseconds(one.took), milliseconds(one.peers)})
 	}
 	if err := printTable(w, []string{"CANARY", string(c.Forwarder) + " ms", "PEERS ms"}, rows); err != nil {
@@ -46,7 +47,8 @@ func printCanary(w io.Writer, c remap.Canary) error {
 		_, err := fmt.Fprintln(w, "failed:", c.Error)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"), console.Counted(c.PeersOf, "forwarder"))
+	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"),
+		console.Counted(c.PeersOf, "forwarder"))
 	return err
 }
 

@@ -31,7 +31,8 @@ func drawShares(w io.Writer, a share.Answer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", a.Policy)
 	for _, j := range jobs {
-		fmt.Fprintf(&b, "%-*s %6.2f %% %s\n", widest, j, a.Shares[j]*100, strings.Repeat("█", int(a.Shares[j]*chartColumns+.5)))
+		fmt.Fprintf(&b, "%-*s %6.2f %% %s\n", widest, j, a.Shares[j]*100,
+			strings.Repeat("█", int(a.Shares[j]*chartColumns+.5)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

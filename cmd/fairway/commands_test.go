@@ -37,8 +37,10 @@ func TestCommandsOnADaemon(t *testing.T) {
 		says []string
 	}{
 		{"jobs", program.Done, []string{"JOB", "88231", "ROMS", "wei", "480"}},
-		{"job 88231", program.Done, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB", "upgrade by policy dfra",
-			"so far read 3e+09 B", "waited for fwd002 12 %", "41 ended runs like it", "I/O time: least", "above 32 and below 9 of 41", "neighbour 88260 LAMMPS", "P-000093"}},
+		{"job 88231", program.Done, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB",
+			"upgrade by policy dfra",
+			"so far read 3e+09 B", "waited for fwd002 12 %", "41 ended runs like it", "I/O time: least",
+			"above 32 and below 9 of 41", "neighbour 88260 LAMMPS", "P-000093"}},
 		{"job 88190", program.Done, []string{"mode N-N", "64 nodes did I/O"}},
 		{"job 1", program.NotFound, []string{`job "1"`}},
 		{"job", program.Usage, []string{"fairway job --help"}},
@@ -72,22 +74,26 @@ func TestCommandsOnADaemon(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &v); err != nil || v.ID != "88231" || v.Forwarders["fwd003"] != 40 {
 		t.Errorf("--json: %v\n%.300s", err, out)
 	}
-	if out, code := command(t, "--addr", "unix:"+filepath.Join(t.TempDir(), "nobody"), "jobs"); code != program.Unreachable {
+	if out, code := command(t, "--addr", "unix:"+filepath.Join(t.TempDir(), "nobody"),
+		"jobs"); code != program.Unreachable {
 		t.Errorf("nobody listens: %d %s", code, out)
 	}
 }
 
 func TestAuditVerify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd001", Role: topology.Forwarder}}}})
+	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd001",
+		Role: topology.Forwarder}}}})
 	set := remap.DefaultSettings()
 	set.HealthyFloor, set.MaxExcluded = 0, 1
-	d, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: path, Situation: func() *remap.Situation { return sit }})
+	d, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: path,
+		Situation: func() *remap.Situation { return sit }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	by := remap.Person{Name: "olga", Role: remap.Operator}
-	if _, err := d.Exclude(t.Context(), by, "fwd001", time.Hour, remap.Answer{Reason: "it is very slow today"}); err != nil {
+	if _, err := d.Exclude(t.Context(), by, "fwd001", time.Hour,
+		remap.Answer{Reason: "it is very slow today"}); err != nil {
 		t.Fatal(err)
 	}
 	d.Close()

@@ -29,7 +29,8 @@ func (o *options) connect() (*client.Client, error) {
 }
 
 // show asks the daemon and prints its answer: as JSON where that is wanted, else by print.
-func show[T any](o *options, c *cobra.Command, ask func(context.Context, *client.Client) (T, error), print func(io.Writer, T) error) error {
+func show[T any](o *options, c *cobra.Command, ask func(context.Context, *client.Client) (T, error),
+	print func(io.Writer, T) error) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err

@@ -38,7 +38,8 @@ func newDarshan() *cobra.Command {
 		Long: "One JSON document a line and log: the job, its mounts, modules, files with what went through each\n" +
 			"interface, and derived figures. With --counters, the tab-separated lines of darshan-parser. A log that\n" +
 			"cannot be read is named on standard error with the place of the damage; the others are printed, and the\n" +
-			"exit code is 2 at the end. Times are seconds since the job's start, sizes bytes. \"-\" reads standard input.",
+			"exit code is 2 at the end. Times are seconds since the job's start, sizes bytes. \"-\" reads standard " +
+			"input.",
 		Example: "  fairway darshan job.darshan\n  fairway darshan --counters job.darshan | grep POSIX_BYTES",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +114,8 @@ func darshanLogs(cmd *cobra.Command, names []string, show darshanShow) error {
 		return err
 	}
 	if failed > 0 {
-		return program.BadUsage(fmt.Errorf("%d of %d logs could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
+		return program.BadUsage(fmt.Errorf(
+			"%d of %d logs could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
 	}
 	return nil
 }

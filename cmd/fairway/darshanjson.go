@@ -148,7 +148,8 @@ func darshanJSON(out io.Writer, name string, in io.ReaderAt, size int64) error {
 	if len(log.Heatmaps) > 0 {
 		w.WriteString(`,"heatmaps":[`)
 		for i, h := range log.Heatmaps {
-			one := heatmapJSON{API: h.API, Rank: h.Rank, BinSeconds: seconds(h.WidthSeconds), Read: h.Read, Write: h.Write}
+			one := heatmapJSON{API: h.API, Rank: h.Rank, BinSeconds: seconds(h.WidthSeconds), Read: h.Read,
+				Write: h.Write}
 			if err := member(w, i, one); err != nil {
 				return err
 			}
@@ -192,8 +193,10 @@ func logDocument(name string, log *darshan.Log, bad error) logJSON {
 	}
 	for i := range log.Totals {
 		t := &log.Totals[i]
-		d := derivedJSON{Files: t.Files, BytesRead: t.BytesRead, BytesWritten: t.BytesWritten, SlowestRank: t.SlowestRank,
-			SlowestRankSeconds: seconds(t.SlowestRankSeconds), SharedSeconds: seconds(t.SharedSeconds), IOSeconds: seconds(t.IOSeconds())}
+		d := derivedJSON{Files: t.Files, BytesRead: t.BytesRead, BytesWritten: t.BytesWritten,
+			SlowestRank:        t.SlowestRank,
+			SlowestRankSeconds: seconds(t.SlowestRankSeconds), SharedSeconds: seconds(t.SharedSeconds),
+			IOSeconds: seconds(t.IOSeconds())}
 		if rate, ok := t.BytesPerSec(); ok {
 			d.BytesPerSec = seconds(rate)
 		}
@@ -206,12 +209,14 @@ func logDocument(name string, log *darshan.Log, bad error) logJSON {
 }
 
 func fileDocument(f *darshan.File) fileJSON {
-	doc := fileJSON{ID: strconv.FormatUint(f.ID, 10), Name: f.Name, Mount: f.Mount, FS: f.FS, POSIX: ioDocument(f.POSIX),
+	doc := fileJSON{ID: strconv.FormatUint(f.ID, 10), Name: f.Name, Mount: f.Mount, FS: f.FS,
+		POSIX: ioDocument(f.POSIX),
 		MPIIO: ioDocument(f.MPIIO), STDIO: ioDocument(f.STDIO), OSTs: f.OSTs()}
 	for i := range f.Components {
 		c := &f.Components[i]
-		one := componentJSON{StripeSize: c.StripeSize, StripeCount: c.StripeCount, Offset: c.StripeOffset, ExtentStart: c.ExtentStart,
-			ExtentEnd: c.ExtentEnd, Pool: c.Pool, OSTs: c.OSTs}
+		one := componentJSON{StripeSize: c.StripeSize, StripeCount: c.StripeCount, Offset: c.StripeOffset,
+			ExtentStart: c.ExtentStart,
+			ExtentEnd:   c.ExtentEnd, Pool: c.Pool, OSTs: c.OSTs}
 		if c.Pattern >= 0 {
 			one.Pattern, one.Flags = c.PatternName(), c.FlagNames()
 		}
@@ -224,8 +229,9 @@ func ioDocument(o *darshan.IO) *ioJSON {
 	if o == nil {
 		return nil
 	}
-	doc := &ioJSON{Ranks: o.Ranks, Shared: o.Shared, Opens: count(o.Opens), Reads: count(o.Reads), Writes: count(o.Writes),
-		Seeks: count(o.Seeks), Stats: count(o.Stats), Syncs: count(o.Syncs), Collective: count(o.CollectiveOps),
+	doc := &ioJSON{Ranks: o.Ranks, Shared: o.Shared, Opens: count(o.Opens), Reads: count(o.Reads),
+		Writes: count(o.Writes),
+		Seeks:  count(o.Seeks), Stats: count(o.Stats), Syncs: count(o.Syncs), Collective: count(o.CollectiveOps),
 		BytesRead: count(o.BytesRead), BytesWritten: count(o.BytesWritten), ConsecReads: count(o.ConsecReads),
 		ConsecWrites: count(o.ConsecWrites), SeqReads: count(o.SeqReads), SeqWrites: count(o.SeqWrites),
 		SmallReads: count(o.SmallReads()), SmallWrites: count(o.SmallWrites()),

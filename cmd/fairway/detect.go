@@ -58,7 +58,8 @@ DIR as such a trace, to be judged with other settings, kept or sent.`,
 				}
 			})
 			if sum.Bad > 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "fairway: detect: %d rows could not be used, of %d rows in %d seconds\n", sum.Bad, sum.Rows, sum.Seconds)
+				fmt.Fprintf(c.ErrOrStderr(), "fairway: detect: %d rows could not be used, of %d rows in %d seconds\n",
+					sum.Bad, sum.Rows, sum.Seconds)
 			}
 			if err != nil && sum.Rows == 0 { // nothing was understood: not even the header is written
 				return program.BadUsage(fmt.Errorf("detect: %w", err))
@@ -75,11 +76,14 @@ DIR as such a trace, to be judged with other settings, kept or sent.`,
 	f := c.Flags()
 	f.BoolVar(&live, "live", false, "record a trace from the running site into DIR, which must be empty or not there")
 	f.DurationVar(&last, "last", time.Hour, "with --live: how much of the newest time")
-	f.DurationVar(&set.FailSlow.FalseAlarmEvery, "false-alarm-every", set.FailSlow.FalseAlarmEvery, "mean time between false alarms of one healthy node that the test promises")
+	f.DurationVar(&set.FailSlow.FalseAlarmEvery, "false-alarm-every", set.FailSlow.FalseAlarmEvery,
+		"mean time between false alarms of one healthy node that the test promises")
 	f.Float64Var(&set.FailSlow.PeakBytesPerSec, "peak", 0, "what a forwarder can move, bytes/s; 0 learns it")
 	f.BoolVar(&set.Occupancy, "occupancy", false, "say each day's occupancy too")
-	f.Float64Var(&set.Life.MaxExcluded, "max-excluded", set.Life.MaxExcluded, "largest share of the forwarders to exclude at once")
-	f.IntVar(&set.Life.HealthyFloor, "healthy-floor", set.Life.HealthyFloor, "smallest number of healthy forwarders to leave")
+	f.Float64Var(&set.Life.MaxExcluded, "max-excluded", set.Life.MaxExcluded,
+		"largest share of the forwarders to exclude at once")
+	f.IntVar(&set.Life.HealthyFloor, "healthy-floor", set.Life.HealthyFloor,
+		"smallest number of healthy forwarders to leave")
 	return c
 }
 
@@ -95,7 +99,8 @@ func recordLive(o *options, c *cobra.Command, dir string, last time.Duration) er
 		}
 		return recordedTrace{dir, r.begin.UTC(), r.end.UTC(), len(r.forwarders), r.rows}, nil
 	}, func(w io.Writer, t recordedTrace) error {
-		_, err := fmt.Fprintf(w, "%s holds %d rows of %d forwarders, %s to %s; 'fairway detect %s' judges them\n", t.Dir, t.Rows, t.Forwarders,
+		_, err := fmt.Fprintf(w, "%s holds %d rows of %d forwarders, %s to %s; 'fairway detect %s' judges them\n",
+			t.Dir, t.Rows, t.Forwarders,
 			t.From.Format(time.RFC3339), t.To.Format(time.RFC3339), t.Dir)
 		return err
 	})

@@ -27,7 +27,9 @@ func newDoctor(o *options) *cobra.Command {
 			checks, err := cl.Checks(c.Context())
 			switch {
 			case errors.Is(err, console.ErrUnreachable):
-				return fmt.Errorf("%w\n  is fairwayd running? is --addr (now %s) its address, and may you open the socket?", err, o.addr)
+				return fmt.Errorf(
+					"%w\n  is fairwayd running? is --addr (now %s) its address, and may you open the socket?", err,
+					o.addr)
 			case err != nil:
 				return err
 			}
@@ -49,7 +51,8 @@ func newDoctor(o *options) *cobra.Command {
 }
 
 func printChecks(w io.Writer, checks []console.Check) error {
-	mark := map[console.CheckLevel]string{console.CheckOK: "ok", console.CheckWarned: "!", console.CheckFailed: "FAILED", console.CheckUnknown: "?"}
+	mark := map[console.CheckLevel]string{console.CheckOK: "ok", console.CheckWarned: "!",
+		console.CheckFailed: "FAILED", console.CheckUnknown: "?"}
 	for _, c := range checks {
 		if _, err := fmt.Fprintf(w, "%-6s  %-8s  %s\n", mark[c.Level], c.Name, c.Text); err != nil {
 			return err

@@ -18,7 +18,8 @@ func newFiledomain() *cobra.Command {
 		Use:   "filedomain CASE.json",
 		Short: "Divide a collective MPI-IO region among aggregators and advise hints",
 		Long: "The file domain methods of Northwestern's Scalable I/O Optimizations for Peta-scale Systems.\n" +
-			"Reads {\"start\",\"end\",\"stripe_size\",\"servers\",\"aggregators\",\"method\"} (bytes, end exclusive) and\n" +
+			"Reads {\"start\",\"end\",\"stripe_size\",\"servers\",\"aggregators\",\"method\"} (bytes, end exclusive) " +
+			"and\n" +
 			"prints each aggregator's requests, lock conflicts for each server, lock requests and advised hints.\n" +
 			"Methods: even, aligned, stripe-size, static-cyclic, group-cyclic, transpose. \"-\" reads standard input.",
 		Example: `  echo '{"start":0,"end":1073741824,"stripe_size":1048576,"servers":8,"aggregators":16,"method":"group-cyclic"}' |

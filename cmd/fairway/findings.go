@@ -50,7 +50,8 @@ func newFindings(o *options) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "also those that were closed within an hour")
 	c.AddCommand(newFindingVerb(o, "ack", "Say that you look after a finding", (*client.Client).Acknowledge),
 		newSilence(o),
-		newFindingVerb(o, "dismiss", "Say that a finding is no fault; it is not made again for a day", (*client.Client).Dismiss))
+		newFindingVerb(o, "dismiss", "Say that a finding is no fault; it is not made again for a day",
+			(*client.Client).Dismiss))
 	return c
 }
 
@@ -71,7 +72,8 @@ func orJSON(w io.Writer, v any, err error) error {
 	return printJSON(w, v)
 }
 
-func newFindingVerb(o *options, verb, short string, call func(*client.Client, context.Context, string, string) (anomaly.Finding, error)) *cobra.Command {
+func newFindingVerb(o *options, verb, short string, call func(*client.Client, context.Context, string,
+	string) (anomaly.Finding, error)) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
@@ -95,7 +97,8 @@ func newSilence(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "silence ID [--for 4h]",
 		Short: "Keep a finding from calling anybody for a while; it is followed and shown as before",
-		Long: "Keeps a finding out of what needs a person, for 1m to 168h; --for 0s ends a silence. The finding is followed,\n" +
+		Long: "Keeps a finding out of what needs a person, for 1m to 168h; --for 0s ends a silence. The finding is " +
+			"followed,\n" +
 			"listed and acted on by the policy as before, and a silence ends early when it is confirmed or excluded.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -121,13 +124,15 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 		if f.Open() && f.Silent(time.Now()) {
 			state += ", silent until " + f.Silenced.Local().Format("15:04")
 		}
-		rows = append(rows, []string{f.ID, string(f.Node), string(f.Kind), state, f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
+		rows = append(rows, []string{f.ID, string(f.Node), string(f.Kind), state, f.Since.Local().Format("15:04:05"),
+			fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
 	}
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
 
 func printFinding(w io.Writer, v console.FindingView) error {
-	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, v.Kind, v.State, v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
+	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, v.Kind, v.State,
+		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
 	if len(v.Impact) > 0 {
 		var jobs []string
 		for _, i := range v.Impact {
@@ -171,7 +176,8 @@ func newExclude(o *options) *cobra.Command {
 				if err != nil || o.json {
 					return orJSON(c.OutOrStdout(), e, err)
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is withheld from allocation until %s\n", e.Forwarder, e.Until.Local().Format("2006-01-02 15:04:05"))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is withheld from allocation until %s\n", e.Forwarder,
+					e.Until.Local().Format("2006-01-02 15:04:05"))
 				return err
 			})
 		},
@@ -194,7 +200,8 @@ func newReturn(o *options) *cobra.Command {
 				if err != nil || o.json {
 					return orJSON(c.OutOrStdout(), f, err)
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; excluded still: %s\n", args[0], console.Counted(len(f.Exclusions), "forwarder"))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; excluded still: %s\n", args[0],
+					console.Counted(len(f.Exclusions), "forwarder"))
 				return err
 			})
 		},

@@ -42,20 +42,23 @@ func newHook(o *options) *cobra.Command {
 		},
 	}
 	c.PersistentFlags().DurationVar(&within, "within", hookWithin, "longest that the job waits")
-	verb := func(name, short string, tell func(context.Context, *client.Client, func(string) string, io.Writer) error) *cobra.Command {
-		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-			hang := time.AfterFunc(within+hookGrace, func() { os.Exit(program.Done) })
-			defer hang.Stop()
-			ctx, cancel := context.WithTimeout(c.Context(), within)
-			defer cancel()
-			if err := o.tell(ctx, tell, c.OutOrStdout()); err != nil {
-				fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
-			}
-			return nil
-		}}
+	verb := func(name, short string, tell func(context.Context, *client.Client, func(string) string,
+		io.Writer) error) *cobra.Command {
+		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error {
+				hang := time.AfterFunc(within+hookGrace, func() { os.Exit(program.Done) })
+				defer hang.Stop()
+				ctx, cancel := context.WithTimeout(c.Context(), within)
+				defer cancel()
+				if err := o.tell(ctx, tell, c.OutOrStdout()); err != nil {
+					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
+				}
+				return nil
+			}}
 	}
 	c.AddCommand(
-		verb("dispatch", "A job is about to start: have its forwarders decided, and wait until its nodes have moved", o.dispatch),
+		verb("dispatch", "A job is about to start: have its forwarders decided, and wait until its nodes have moved",
+			o.dispatch),
 		verb("end", "A job has ended: have its nodes moved back", o.end),
 	)
 	return c
@@ -72,7 +75,8 @@ func isHook(root *cobra.Command, args []string) bool {
 	return false
 }
 
-func (o *options) tell(ctx context.Context, tell func(context.Context, *client.Client, func(string) string, io.Writer) error, out io.Writer) error {
+func (o *options) tell(ctx context.Context, tell func(context.Context, *client.Client, func(string) string,
+	io.Writer) error, out io.Writer) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
@@ -84,7 +88,8 @@ func (o *options) tell(ctx context.Context, tell func(context.Context, *client.C
 // slurmJob reads the job that Slurm's controller put into the environment of its prolog. The
 // application is the job's name, or what "app=..." in its comment says.
 func slurmJob(env func(string) string) (r dispatch.Request, err error) {
-	r = dispatch.Request{Job: topology.JobID(env("SLURM_JOB_ID")), User: env("SLURM_JOB_USER"), App: slurm.Application(env("SLURM_JOB_NAME"), env("SLURM_JOB_COMMENT")), Project: env("SLURM_JOB_ACCOUNT")}
+	r = dispatch.Request{Job: topology.JobID(env("SLURM_JOB_ID")), User: env("SLURM_JOB_USER"),
+		App: slurm.Application(env("SLURM_JOB_NAME"), env("SLURM_JOB_COMMENT")), Project: env("SLURM_JOB_ACCOUNT")}
 	if r.Project == "(null)" { // as Slurm writes a job without an account
 		r.Project = ""
 	}

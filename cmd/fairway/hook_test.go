@@ -32,7 +32,8 @@ func hook(t *testing.T, env []string, args ...string) (out string, took time.Dur
 	return string(b), time.Since(begun)
 }
 
-var slurmEnv = []string{"SLURM_JOB_ID=12", "SLURM_JOB_NODELIST=cn[01-02]", "SLURM_JOB_NAME=run.sh", "SLURM_JOB_USER=wei", "SLURM_JOB_ACCOUNT=(null)", "SLURM_JOB_COMMENT=big app=ROMS"}
+var slurmEnv = []string{"SLURM_JOB_ID=12", "SLURM_JOB_NODELIST=cn[01-02]", "SLURM_JOB_NAME=run.sh",
+	"SLURM_JOB_USER=wei", "SLURM_JOB_ACCOUNT=(null)", "SLURM_JOB_COMMENT=big app=ROMS"}
 
 // slurmDaemon answers the hooks' requests with handle.
 func slurmDaemon(t *testing.T, handle http.HandlerFunc) string {
@@ -66,13 +67,27 @@ func TestHookFailsOpen(t *testing.T) {
 		want string
 	}{
 		{"no daemon", slurmEnv, []string{"dispatch", "--addr", "unix:" + stop}, "fairwayd does not answer"},
-		{"a daemon that hangs", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, func(http.ResponseWriter, *http.Request) { <-hung })}, "does not answer"},
-		{"a daemon that is stopped", slurmEnv, []string{"end", "--addr", "unix:" + deaf.Addr().String()}, "does not answer"},
-		{"a daemon that refuses", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) { problem.Write(w, r, problem.ErrSignIn) })}, "not signed in"},
-		{"an answer that is no JSON", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) })}, "not what this version"},
-		{"a plan that never comes to an end", slurmEnv, []string{"dispatch", "--addr", slurmDaemon(t, answer(dispatch.Answer{Plan: "P-1", State: "applying"}))}, "P-1 is still applying"},
+		{"a daemon that hangs", slurmEnv,
+			[]string{"dispatch", "--addr", slurmDaemon(t, func(http.ResponseWriter, *http.Request) { <-hung })},
+			"does not answer"},
+		{"a daemon that is stopped", slurmEnv, []string{"end", "--addr", "unix:" + deaf.Addr().String()},
+			"does not answer"},
+		{"a daemon that refuses", slurmEnv,
+			[]string{"dispatch", "--addr",
+				slurmDaemon(t, func(w http.ResponseWriter,
+					r *http.Request) {
+					problem.Write(w, r, problem.ErrSignIn)
+				})}, "not signed in"},
+		{"an answer that is no JSON", slurmEnv,
+			[]string{"dispatch", "--addr",
+				slurmDaemon(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) })},
+			"not what this version"},
+		{"a plan that never comes to an end", slurmEnv,
+			[]string{"dispatch", "--addr", slurmDaemon(t, answer(dispatch.Answer{Plan: "P-1", State: "applying"}))},
+			"P-1 is still applying"},
 		{"no Slurm", nil, []string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_ID is not set"},
-		{"a bad host list", append(slurmEnv[:1:1], "SLURM_JOB_NODELIST=cn[1-"), []string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_NODELIST: bad host list"},
+		{"a bad host list", append(slurmEnv[:1:1], "SLURM_JOB_NODELIST=cn[1-"),
+			[]string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_NODELIST: bad host list"},
 		{"a bad flag", slurmEnv, []string{"dispatch", "--adr", "x"}, "unknown flag"},
 		{"no token", slurmEnv, []string{"end", "--token-file", stop}, "token file"},
 		{"no verb", slurmEnv, nil, "needs a verb"},
@@ -83,7 +98,8 @@ func TestHookFailsOpen(t *testing.T) {
 			switch c.name {
 			case "no verb":
 				within = nil
-			case "a daemon that refuses", "an answer that is no JSON", "a plan that never comes to an end": // these answer, on a busy machine late
+			// these answer, on a busy machine late
+			case "a daemon that refuses", "an answer that is no JSON", "a plan that never comes to an end":
 				within[1] = "5s"
 			}
 			out, took := hook(t, c.env, append(c.args, within...)...)
@@ -106,7 +122,8 @@ func TestHookTellsTheJobAndWaitsForItsMove(t *testing.T) {
 	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
 		var q dispatch.Request
 		err := json.NewDecoder(r.Body).Decode(&q)
-		if err != nil || r.URL.Path != "/api/v1/dispatch" || q.Job != "12" || q.App != "ROMS" || q.User != "wei" || q.Project != "" || len(q.Nodes) != 2 || q.Nodes[1] != "cn02" {
+		if err != nil || r.URL.Path != "/api/v1/dispatch" || q.Job != "12" || q.App != "ROMS" || q.User != "wei" ||
+			q.Project != "" || len(q.Nodes) != 2 || q.Nodes[1] != "cn02" {
 			t.Errorf("%s: %+v, %v", r.URL.Path, q, err)
 		}
 		a := dispatch.Answer{Plan: "P-000001", State: "applying"}

@@ -25,7 +25,9 @@ func zoneFlag(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, program.BadUsage(fmt.Errorf("--zone %q: %w (want a name such as Asia/Shanghai, Local, or an offset such as +08:00)", name, err))
+		return nil,
+			program.BadUsage(fmt.Errorf(
+				"--zone %q: %w (want a name such as Asia/Shanghai, Local, or an offset such as +08:00)", name, err))
 	}
 	return zone, nil
 }
@@ -39,8 +41,9 @@ func newSacct() *cobra.Command {
 		Long: "A line for each job and step of `sacct -P` (with a header line, or in XDMoD's order of fields), of\n" +
 			"`sacct --json`, `squeue --json` and slurmrestd of every version since 21.08, and of `scontrol show job`.\n" +
 			"Node lists are expanded. Files may be compressed by gzip; \"-\" reads standard input.",
-		Example: "  sacct -P -o JobID,User,Account,State,Start,End,NNodes,NodeList,JobName | fairway sacct --zone Europe/Berlin -",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  sacct -P -o JobID,User,Account,State,Start,End,NNodes,NodeList,JobName | fairway sacct --zone " +
+			"Europe/Berlin -",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := zoneFlag(zone)
 			if err != nil {
@@ -56,7 +59,8 @@ func newSacct() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&zone, "zone", "Local", "time zone of times without one: that of the machine on which sacct ran")
+	c.Flags().StringVar(&zone, "zone", "Local",
+		"time zone of times without one: that of the machine on which sacct ran")
 	return c
 }
 
@@ -67,9 +71,12 @@ func newLMT() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lmt FILE...",
 		Short: "Print what is understood of Lustre Monitoring Tool records, as JSON lines",
-		Long: "A line for each reading of a target: an LMT database as SQLite file, its rows as CSV or tab-separated text\n" +
-			"with a header line (OST_NAME, TIMESTAMP, READ_BYTES, WRITE_BYTES, ...), or cerebro strings (\"ost: 2;...\").\n" +
-			"LMT counts since a target's mount; \"delta\" is what happened since the reading before, with gaps and resets\n" +
+		Long: "A line for each reading of a target: an LMT database as SQLite file, its rows as CSV or tab-separated " +
+			"text\n" +
+			"with a header line (OST_NAME, TIMESTAMP, READ_BYTES, WRITE_BYTES, ...), or cerebro strings (\"ost: " +
+			"2;...\").\n" +
+			"LMT counts since a target's mount; \"delta\" is what happened since the reading before, with gaps and " +
+			"resets\n" +
 			"marked. Sizes are bytes. \"-\" reads standard input.",
 		Example: "  fairway lmt --zone America/Los_Angeles lmt.sqlite3",
 		Args:    cobra.MinimumNArgs(1),
@@ -87,12 +94,14 @@ func newLMT() *cobra.Command {
 					return bare(err)
 				}
 				defer done()
-				return lmt.Read(in, size, lmt.Options{Zone: at, Interval: interval}, func(r *lmt.Reading) error { return print(r) })
+				return lmt.Read(in, size, lmt.Options{Zone: at, Interval: interval},
+					func(r *lmt.Reading) error { return print(r) })
 			})
 		},
 	}
 	c.Flags().StringVar(&zone, "zone", "Local", "time zone of the database server, in which rows are written")
-	c.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between readings; a longer one is marked as a gap")
+	c.Flags().DurationVar(&interval, "interval", 5*time.Second,
+		"time between readings; a longer one is marked as a gap")
 	return c
 }
 
@@ -116,12 +125,14 @@ func jsonLines(cmd *cobra.Command, names []string, read func(name string, print 
 			return fmt.Errorf("writing: %w", broken)
 		}
 		if err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "fairway: %s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "\nfairway: "+name+": "))
+			fmt.Fprintf(cmd.ErrOrStderr(), "fairway: %s: %s\n", name,
+				strings.ReplaceAll(err.Error(), "\n", "\nfairway: "+name+": "))
 			failed++
 		}
 	}
 	if failed > 0 {
-		return program.BadUsage(fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
+		return program.BadUsage(fmt.Errorf(
+			"%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
 	}
 	return nil
 }

@@ -24,7 +24,10 @@ func newJobs(o *options) *cobra.Command {
 		Short: "List the running jobs and those that ended last",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.JobRow, error) { return cl.Jobs(ctx) }, printJobs)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.JobRow,
+				error) {
+				return cl.Jobs(ctx)
+			}, printJobs)
 		},
 	}
 }
@@ -32,7 +35,8 @@ func newJobs(o *options) *cobra.Command {
 func printJobs(w io.Writer, jobs []console.JobRow) error {
 	rows := make([][]string, 0, len(jobs))
 	for _, j := range jobs {
-		rows = append(rows, []string{string(j.ID), orDash(j.App), orDash(j.User), strconv.Itoa(j.NodeCount), stamp(j.Start), stamp(j.End)})
+		rows = append(rows, []string{string(j.ID), orDash(j.App), orDash(j.User), strconv.Itoa(j.NodeCount),
+			stamp(j.Start), stamp(j.End)})
 	}
 	return printTable(w, []string{"JOB", "APPLICATION", "USER", "NODES", "STARTED", "ENDED"}, rows)
 }
@@ -47,9 +51,10 @@ func stamp(t time.Time) string {
 
 func newJob(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "job ID",
-		Short: "Show one job: its forwarders, what was decided for it, what it did, and how it compares with the runs like it",
-		Args:  cobra.ExactArgs(1),
+		Use: "job ID",
+		Short: "Show one job: its forwarders, what was decided for it, what it did, and how it compares with the " +
+			"runs like it",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return show(o, c, func(ctx context.Context, cl *client.Client) (v jobAndRuns, err error) {
 				if v.JobView, err = cl.Job(ctx, topology.JobID(args[0])); err == nil {
@@ -71,7 +76,8 @@ type jobAndRuns struct {
 }
 
 func printJob(w io.Writer, j jobAndRuns) error {
-	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User), console.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
+	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User),
+		console.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
 		fmt.Fprintf(w, "%s on %s\n", console.Counted(j.Forwarders[f], "node"), f)
 	}
@@ -79,7 +85,8 @@ func printJob(w io.Writer, j jobAndRuns) error {
 		fmt.Fprintf(w, "plans %s\n", strings.Join(j.Plans, " "))
 	}
 	if a := j.Decision; a != nil {
-		fmt.Fprintf(w, "decision %s by policy %s; forwarders %v, wanted %d %s\n", a.Decision.Action, a.Policy, a.Decision.Forwarders, a.Decision.Wanted, a.Refused)
+		fmt.Fprintf(w, "decision %s by policy %s; forwarders %v, wanted %d %s\n", a.Decision.Action, a.Policy,
+			a.Decision.Forwarders, a.Decision.Wanted, a.Refused)
 		for _, r := range a.Decision.Reasons {
 			mark := "ok"
 			if !r.Passed {
@@ -100,7 +107,9 @@ func printJob(w io.Writer, j jobAndRuns) error {
 	}
 	printComparison(w, &j.Like)
 	for _, n := range j.Neighbours {
-		fmt.Fprintf(w, "neighbour %s %s on %v: %.3g B/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job, n.App, n.On, n.ReadBytesPerSec+n.WriteBytesPerSec, shareText(n.Takes), shareText(n.Relief))
+		fmt.Fprintf(w,
+			"neighbour %s %s on %v: %.3g B/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job,
+			n.App, n.On, n.ReadBytesPerSec+n.WriteBytesPerSec, shareText(n.Takes), shareText(n.Relief))
 	}
 	return printRuns(w, &j.Like)
 }
@@ -110,8 +119,11 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 	if f.IONodes > 0 {
 		who = console.Counted(f.IONodes, "node") + " did I/O"
 	}
-	fmt.Fprintf(w, "%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% reported\n",
-		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec, console.Counted(len(f.Phases), "phase"), 100*f.Coverage)
+	fmt.Fprintf(w,
+		"%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% "+
+			"reported\n",
+		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec,
+		console.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
 			fmt.Fprintf(w, "waited for %s %.0f %% of its nodes' time\n", one.Forwarder, 100*one.Share)
@@ -132,7 +144,8 @@ func printComparison(w io.Writer, v *console.JobRuns) {
 	}
 	for _, one := range []spread{{"I/O time", "s", v.IOSeconds}, rate} {
 		if s := one.of; s != nil {
-			fmt.Fprintf(w, "%s: least %.3g, quartiles %.3g %.3g %.3g, most %.3g %s", one.name, s.Min, s.Q1, s.Median, s.Q3, s.Max, one.unit)
+			fmt.Fprintf(w, "%s: least %.3g, quartiles %.3g %.3g %.3g, most %.3g %s", one.name, s.Min, s.Q1, s.Median,
+				s.Q3, s.Max, one.unit)
 			if s.This != nil {
 				fmt.Fprintf(w, "; this one %.3g, above %d and below %d of %d", *s.This, s.Below, s.Above, s.Runs)
 			}
@@ -165,7 +178,8 @@ func printRuns(w io.Writer, v *console.JobRuns) error {
 		if v, unit := rateOf(&r); v != nil {
 			rate = strconv.FormatFloat(*v/unit, 'f', 1, 64)
 		}
-		rows = append(rows, []string{string(r.Job), stamp(r.Start), strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9, 'f', 1, 64), orDash(string(r.Mode)),
+		rows = append(rows, []string{string(r.Job), stamp(r.Start), strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9,
+			'f', 1, 64), orDash(string(r.Mode)),
 			strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by})
 	}
 	return printTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", title, "FORWARDERS", "MOVED BY"}, rows)

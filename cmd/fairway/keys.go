@@ -102,7 +102,8 @@ func parseKeys(path string, text []byte) (*console.Keys, error) {
 		if !errors.As(one, &bad) {
 			bad = &console.KeyError{Why: one.Error()}
 		}
-		all = append(all, fmt.Errorf("%w: %s:%d: keys.%s: %s", program.ErrSettings, path, program.LineOf(text, toml.Key{"keys", bad.Action}), bad.Action, bad.Why))
+		all = append(all, fmt.Errorf("%w: %s:%d: keys.%s: %s", program.ErrSettings, path,
+			program.LineOf(text, toml.Key{"keys", bad.Action}), bad.Action, bad.Why))
 	}
 	return nil, errors.Join(all...)
 }
@@ -133,7 +134,9 @@ func printKeys(w io.Writer, k *console.Keys, path string) error {
 	if path != "" {
 		from = "# As " + path + " has them."
 	}
-	lines := []string{from, "# One key or several: \"C\", [\"C\", \"f5\"]; [] takes them away. An action that changes the machine has capital letters only.", "[keys]"}
+	lines := []string{from,
+		"# One key or several: \"C\", [\"C\", \"f5\"]; [] takes them away. An action that changes the machine has " +
+			"capital letters only.", "[keys]"}
 	for _, r := range k.Rows() {
 		quoted := make([]string, len(r.Keys))
 		for i, key := range r.Keys {

@@ -23,7 +23,8 @@ func consoleConf(t *testing.T, text string) string {
 func TestKeysOfAFile(t *testing.T) {
 	path := consoleConf(t, "# mine\n[keys]\ncanary = \"K\"\nnext = [\"N\", \"ctrl+n\"]\nexport = []\n")
 	out, code := command(t, "keys")
-	for _, want := range []string{"# As " + path + " has them.", `canary         = ["K"]`, `next           = ["N", "ctrl+n"]`, "export         = [] ", "CHANGES THE MACHINE"} {
+	for _, want := range []string{"# As " + path + " has them.", `canary         = ["K"]`,
+		`next           = ["N", "ctrl+n"]`, "export         = [] ", "CHANGES THE MACHINE"} {
 		if code != program.Done || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, want %q in\n%s", code, want, out)
 		}

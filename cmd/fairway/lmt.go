@@ -20,8 +20,12 @@ type lmtFlags struct {
 }
 
 func (f *lmtFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.files, "lmt", nil, "with a Darshan log: an LMT record of the storage targets at that time, as 'fairway lmt' reads them; several times for several files")
-	c.Flags().StringArrayVar(&f.mounts, "mount", nil, "POINT=FILESYSTEM: which of the record's file systems is mounted where; without it the one of the mount point's last name, or the only one")
+	c.Flags().StringArrayVar(&f.files, "lmt", nil,
+		"with a Darshan log: an LMT record of the storage targets at that time, as 'fairway lmt' reads them; several "+
+			"times for several files")
+	c.Flags().StringArrayVar(&f.mounts, "mount", nil,
+		"POINT=FILESYSTEM: which of the record's file systems is mounted where; without it the one of the mount "+
+			"point's last name, or the only one")
 	c.Flags().StringVar(&f.zone, "zone", "Local", "time zone of the LMT database server, in which rows are written")
 }
 
@@ -91,12 +95,15 @@ func (f *lmtFlags) addRecord(cmd *cobra.Command, job *rootcause.Job, l *iolog.Lo
 			return err
 		}
 	}
-	all, day := strings.Join(f.files, ", "), func(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04:05 -07:00") }
+	all, day := strings.Join(f.files, ", "),
+		func(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04:05 -07:00") }
 	switch {
 	case r.readings == 0:
 		return fmt.Errorf("--lmt %s: no interval of a storage target in it (two readings of one make an interval)", all)
 	case len(r.around.OSTs) == 0:
-		return fmt.Errorf("--lmt %s: readings from %s to %s, and the job ran from %s to %s: another day's record, or another --zone?", all, day(r.first), day(r.last), day(r.from), day(r.to))
+		return fmt.Errorf(
+			"--lmt %s: readings from %s to %s, and the job ran from %s to %s: another day's record, or another --zone?",
+			all, day(r.first), day(r.last), day(r.from), day(r.to))
 	}
 	if r.last.Sub(r.first) < peakOver {
 		clear(r.around.PeakBytesPerSec) // what such a short time shows is no peak

@@ -51,7 +51,8 @@ func TestDarshanGoesOnAfterABadLog(t *testing.T) {
 	torn[len(b)-10] ^= 1
 	var names []string
 	for range 5 {
-		names = append(names, file("a", b), file("old", old), file("b", b), file("torn", torn), filepath.Join(dir, "missing"))
+		names = append(names, file("a", b), file("old", old), file("b", b), file("torn", torn),
+			filepath.Join(dir, "missing"))
 	}
 	out, bad, code := runWith(t, "", append([]string{"darshan"}, names...)...)
 	if code != program.Usage {
@@ -75,7 +76,8 @@ func TestDarshanGoesOnAfterABadLog(t *testing.T) {
 	if want := strings.Repeat("a b torn ", 5); strings.Join(logs, " ")+" " != want {
 		t.Errorf("printed %v", logs)
 	}
-	for _, says := range []string{`old: header at byte 0: unsupported version "1.4"`, "torn: HEATMAP at byte ", "missing: no such file", "15 of 25 logs"} {
+	for _, says := range []string{`old: header at byte 0: unsupported version "1.4"`, "torn: HEATMAP at byte ",
+		"missing: no such file", "15 of 25 logs"} {
 		if !strings.Contains(bad, says) {
 			t.Errorf("%q is not said in %s", says, bad)
 		}
@@ -98,15 +100,22 @@ func TestDarshanCounters(t *testing.T) {
 }
 
 func TestSacctAndLMTLines(t *testing.T) {
-	out, bad, code := runWith(t, "JobID|Start|NodeList\n7|2024-05-01T10:00:00|n[1-2]\nx|y|z\n8||\n", "sacct", "--zone", "+02:00", "-")
-	if want := `{"job":"7","start":"2024-05-01T08:00:00Z","nodes":["n1","n2"],"node_list":"n[1-2]"}` + "\n" + `{"job":"8"}` + "\n"; out != want {
+	out, bad, code := runWith(t, "JobID|Start|NodeList\n7|2024-05-01T10:00:00|n[1-2]\nx|y|z\n8||\n", "sacct", "--zone",
+		"+02:00", "-")
+	if want := `{"job":"7","start":"2024-05-01T08:00:00Z","nodes":["n1","n2"],"node_list":"n[1-2]"}` + "\n" +
+		`{"job":"8"}` + "\n"; out != want {
 		t.Errorf("%s, want %s", out, want)
 	}
 	if code != program.Usage || !strings.Contains(bad, `line 3: JobID: "x" is no job`) {
 		t.Errorf("code %d, %s", code, bad)
 	}
-	out, bad, code = runWith(t, "OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\na-OST000a,2024-05-01 10:00:00,5,6\na-OST000a,2024-05-01 10:00:05,5,9\n", "lmt", "--zone", "UTC", "-")
-	if code != program.Done || bad != "" || !strings.HasSuffix(out, `"delta":{"start":"2024-05-01T10:00:00Z","seconds":5,"read_bytes":0,"write_bytes":3}}`+"\n") {
+	out, bad,
+		code = runWith(t,
+		"OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\na-OST000a,2024-05-01 10:00:00,5,6\na-OST000a,2024-05-01 "+
+			"10:00:05,5,9\n", "lmt", "--zone", "UTC", "-")
+	if code != program.Done || bad != "" ||
+		!strings.HasSuffix(out, `"delta":{"start":"2024-05-01T10:00:00Z","seconds":5,"read_bytes":0,"write_bytes":3}}`+
+			"\n") {
 		t.Errorf("code %d, %s, %s", code, bad, out)
 	}
 	if _, _, code := runWith(t, "", "sacct", "--zone", "Mars/Olympus", "-"); code != program.Usage {
@@ -129,7 +138,8 @@ func TestLustreTellsFilesByTheirContent(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"FULL\n", "", "mdt.fs-MDT0000.uuid=abc\n"} {
-		if out, bad, code := runWith(t, text, "lustre", "-"); code != program.Usage || out != "" || !strings.Contains(bad, "not of a kind that is read") {
+		if out, bad, code := runWith(t, text, "lustre", "-"); code != program.Usage || out != "" ||
+			!strings.Contains(bad, "not of a kind that is read") {
 			t.Errorf("%q: code %d, %s, %s", text, code, bad, out)
 		}
 	}
@@ -147,7 +157,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		root.SetOut(brokenWriter{})
 		var bad bytes.Buffer
 		root.SetErr(&bad)
-		if err := root.ExecuteContext(t.Context()); exitCode(err) != program.Failed || !strings.Contains(err.Error(), "no space left") {
+		if err := root.ExecuteContext(t.Context()); exitCode(err) != program.Failed ||
+			!strings.Contains(err.Error(), "no space left") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

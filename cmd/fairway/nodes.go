@@ -36,9 +36,11 @@ func printNodes(w io.Writer, nodes []console.NodeRow) error {
 	rows := make([][]string, 0, len(nodes))
 	for _, n := range nodes {
 		rows = append(rows, []string{string(n.ID), n.Role.String(), string(n.State), forwarderOf(n),
-			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1), rate(n.Values, "queue_len", 1)})
+			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1),
+			rate(n.Values, "queue_len", 1)})
 	}
-	return printTable(w, []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE"}, rows)
+	return printTable(w, []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE"},
+		rows)
 }
 
 func forwarderOf(n console.NodeRow) string {
@@ -78,16 +80,19 @@ func newNode(o *options) *cobra.Command {
 }
 
 func printNode(w io.Writer, n console.NodeView) error {
-	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State, n.LastSeen.Local().Format("2006-01-02 15:04:05"))
+	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State,
+		n.LastSeen.Local().Format("2006-01-02 15:04:05"))
 	switch {
 	case n.Lost:
-		fmt.Fprintf(w, "no forwarder: %s does not answer its mount, operations wait (mapping generation %d)\n", n.Forwarder, n.Generation)
+		fmt.Fprintf(w, "no forwarder: %s does not answer its mount, operations wait (mapping generation %d)\n",
+			n.Forwarder, n.Generation)
 	case n.Forwarder != "":
 		fmt.Fprintf(w, "uses %s (mapping generation %d)\n", n.Forwarder, n.Generation)
 	}
 	for _, src := range n.Sources {
 		if src.Err != "" {
-			fmt.Fprintf(w, "source %s fails (%s since the agent's start): %s\n", src.Name, console.Counted(int64(src.Failures), "time"), src.Err)
+			fmt.Fprintf(w, "source %s fails (%s since the agent's start): %s\n", src.Name,
+				console.Counted(int64(src.Failures), "time"), src.Err)
 		}
 	}
 	rows := [][]string{}

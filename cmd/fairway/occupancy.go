@@ -37,7 +37,8 @@ func newOccupancy(o *options) *cobra.Command {
 			}, printOccupancy)
 		},
 	}
-	c.Flags().StringVar(&name, "span", "month", strings.Join(names, ", ")+": the last hour by minute, day by hour, 30 days by day")
+	c.Flags().StringVar(&name, "span", "month",
+		strings.Join(names, ", ")+": the last hour by minute, day by hour, 30 days by day")
 	return c
 }
 
@@ -49,13 +50,16 @@ func printOccupancy(w io.Writer, v console.OccupancyView) error {
 	percent := func(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) }
 	rows := make([][]string, 0, len(v.Layer))
 	for _, l := range v.Layer {
-		rows = append(rows, []string{time.UnixMilli(l.TimeMillis).UTC().Format(time.RFC3339), strconv.Itoa(l.Nodes), percent(l.Min), percent(l.Mean), percent(l.Max), percent(l.Imbalance)})
+		rows = append(rows, []string{time.UnixMilli(l.TimeMillis).UTC().Format(time.RFC3339), strconv.Itoa(l.Nodes),
+			percent(l.Min), percent(l.Mean), percent(l.Max), percent(l.Imbalance)})
 	}
-	if err := printTable(w, []string{"FROM", "FORWARDERS", "MIN %", "AVG %", "MAX %", "IMBALANCE %"}, rows); err != nil {
+	if err := printTable(w, []string{"FROM", "FORWARDERS", "MIN %", "AVG %", "MAX %", "IMBALANCE %"},
+		rows); err != nil {
 		return err
 	}
 	if len(v.NoPeak) > 0 {
-		_, err := fmt.Fprintf(w, "not counted, their peak is not known (peak_bytes_per_sec in fairwayd.toml): %s\n", console.Counted(len(v.NoPeak), "forwarder"))
+		_, err := fmt.Fprintf(w, "not counted, their peak is not known (peak_bytes_per_sec in fairwayd.toml): %s\n",
+			console.Counted(len(v.NoPeak), "forwarder"))
 		return err
 	}
 	return nil

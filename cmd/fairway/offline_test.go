@@ -54,9 +54,12 @@ func TestOfflinePolicies(t *testing.T) {
 		{[]string{"shares", "--policy", "size-fair"}, table, 0, `"J1": 0.8`},
 		{[]string{"shares", "--policy", "group-user-size-fair"}, table, 0, `"J1": 0.5`},
 		{[]string{"shares", "--policy", "size-fair", "--tbf", "100"}, table, 0, `start fw_J1 jobid={J1} rate=80`},
-		{[]string{"shares", "--policy", "size-fair", "--chart"}, table, 0, "J1  80.00 % " + strings.Repeat("█", 58) + "\nJ2  20.00 % " + strings.Repeat("█", 14) + "\n"},
+		{[]string{"shares", "--policy", "size-fair", "--chart"}, table, 0,
+			"J1  80.00 % " + strings.Repeat("█", 58) + "\nJ2  20.00 % " + strings.Repeat("█", 14) + "\n"},
 		// Two that take turns: each has its half of the pattern, together they fill it.
-		{[]string{"periodic", "--chart"}, set, 0, "a   |" + strings.Repeat("█", 36) + strings.Repeat(" ", 36) + "|\nb   |" + strings.Repeat(" ", 36) + strings.Repeat("█", 36) + "|\nall |" + strings.Repeat("█", 72) + "| of 1 GB/s\n"},
+		{[]string{"periodic", "--chart"}, set, 0, "a   |" + strings.Repeat("█", 36) + strings.Repeat(" ", 36) +
+			"|\nb   |" + strings.Repeat(" ", 36) + strings.Repeat("█", 36) + "|\nall |" + strings.Repeat("█", 72) +
+			"| of 1 GB/s\n"},
 		{[]string{"shares", "--policy", "priority-fair"}, table, 2, `in.json: jobs[0].priority: missing`},
 		{[]string{"shares", "--policy", "node-fair"}, table, 2, `"node" is none of`},
 		{[]string{"shares", "--policy", "size-fair", "--idle", "x"}, table, 2, `neither inside nor flat`},
@@ -89,23 +92,27 @@ func TestOfflinePolicies(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said with its name, line and field, what is wrong with a flag with the flag; nothing is printed.
+// What is wrong with a file is said with its name, line and field, what is wrong with a flag with the flag; nothing is
+// printed.
 func TestWhatIsWrongIsNamed(t *testing.T) {
-	const jobs, set, domains = "{\"jobs\":[\n{\"job\":\"1\",\"size\":4}]}", "{\"procs\":8,\"b\":1,\"B\":1,\n\"apps\":[{\"name\":\"a\",\"w\":1,\"vol\":1,\"beta\":1}]}",
+	const jobs, set, domains = "{\"jobs\":[\n{\"job\":\"1\",\"size\":4}]}",
+		"{\"procs\":8,\"b\":1,\"B\":1,\n\"apps\":[{\"name\":\"a\",\"w\":1,\"vol\":1,\"beta\":1}]}",
 		"{\"start\":0,\"end\":8,\"stripe_size\":4,\n\"servers\":2,\"aggregators\":2,\"method\":\"even\"}"
 	for _, c := range []struct {
 		stdin string
 		args  []string
 		want  string
 	}{
-		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"}, `-: line 2: unknown field "sise"`},
+		{strings.Replace(jobs, "size", "sise", 1), []string{"shares", "--policy", "size-fair", "-"},
+			`-: line 2: unknown field "sise"`},
 		{strings.Replace(jobs, "4", `"4"`, 1), []string{"shares", "--policy", "size-fair", "-"}, "jobs.size"},
 		{jobs[:20], []string{"shares", "--policy", "size-fair", "-"}, "-: line 2: the text ends inside the object"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "-5", "-"}, "--tbf -5"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf", "4000", "--tbf-cpts", "0", "-"}, "--tbf-cpts 0"},
 		{jobs, []string{"shares", "--policy", "size-fair", "--tbf-cpts", "2", "-"}, "belong to --tbf"},
 		{strings.Replace(set, "beta", "betta", 1), []string{"periodic", "-"}, `unknown field "betta"`},
-		{strings.Replace(domains, `"servers":2`, `"servers":2.5`, 1), []string{"filedomain", "-"}, "line 2: servers: a JSON number 2.5; want a whole number"},
+		{strings.Replace(domains, `"servers":2`, `"servers":2.5`, 1), []string{"filedomain", "-"},
+			"line 2: servers: a JSON number 2.5; want a whole number"},
 		{domains + "\n{}", []string{"filedomain", "-"}, "line 3: something follows"},
 	} {
 		out, code, err := execute(t, []byte(c.stdin), c.args...)

@@ -25,7 +25,8 @@ func newPeriodic(o *options) *cobra.Command {
 		Use:   "periodic SET.json | --from-history",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
 		Long: "PerSched of Periodic I/O scheduling for super-computers (Aupy, Gainaru, Le Fèvre).\n" +
-			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
+			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} " +
+			"(seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
 			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With --from-history the\n" +
 			"daemon says which applications of its history are periodic, and why others are not; the pattern is\n" +
@@ -34,11 +35,13 @@ func newPeriodic(o *options) *cobra.Command {
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case fromHistory && len(args) != 0:
-				return fmt.Errorf("--from-history takes the applications from the daemon, so there can be no %q", args[0])
+				return fmt.Errorf("--from-history takes the applications from the daemon, so there can be no %q",
+					args[0])
 			case !fromHistory && len(args) != 1:
 				return errors.New("want SET.json, or --from-history")
 			case !fromHistory && len(query) > 0:
-				return errors.New("--io-bandwidth and --node-bandwidth go with --from-history; a set names its own, B and b")
+				return errors.New(
+					"--io-bandwidth and --node-bandwidth go with --from-history; a set names its own, B and b")
 			}
 			return nil
 		},
@@ -66,8 +69,10 @@ func newPeriodic(o *options) *cobra.Command {
 	c.Flags().BoolVar(&chart, "chart", false, "draw the pattern instead of JSON")
 	c.Flags().BoolVar(&fromHistory, "from-history", false, "take the applications from the daemon's history")
 	for _, f := range []struct{ flag, name, help string }{
-		{"io-bandwidth", "B", "with --from-history: bandwidth of the I/O system, GB/s (default: all forwarders' peaks)"},
-		{"node-bandwidth", "b", "with --from-history: bandwidth of a compute node, GB/s (default: its peak, or the most one moved)"},
+		{"io-bandwidth", "B",
+			"with --from-history: bandwidth of the I/O system, GB/s (default: all forwarders' peaks)"},
+		{"node-bandwidth", "b",
+			"with --from-history: bandwidth of a compute node, GB/s (default: its peak, or the most one moved)"},
 	} {
 		c.Flags().Func(f.flag, f.help, func(v string) error {
 			if n, err := strconv.ParseFloat(v, 64); err != nil || !(n > 0) || math.IsInf(n, 0) {
@@ -126,10 +131,12 @@ func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart boo
 		return err
 	}
 	for _, c := range v.Cycles {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", printable(c.App), printable(c.User), console.Counted(c.Nodes, "node"), c.Why)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", printable(c.App), printable(c.User),
+			console.Counted(c.Nodes, "node"), c.Why)
 	}
 	for _, name := range v.LeftOut {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n", printable(name))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n",
+			printable(name))
 	}
 	if v.Set == nil {
 		return fmt.Errorf("%w: %s", console.ErrNotFound, v.Problem)

@@ -38,9 +38,11 @@ func TestPeriodicFromHistory(t *testing.T) {
 	}
 	var runs []history.Run
 	for i, app := range []string{"ocean", "ice", "rare"} {
-		r := history.Run{Job: "1", App: app, User: "wei", Nodes: 4, Start: time.Unix(0, 0), End: time.Unix(int64(1000+i), 0), Profile: &history.Profile{}}
+		r := history.Run{Job: "1", App: app, User: "wei", Nodes: 4, Start: time.Unix(0, 0),
+			End: time.Unix(int64(1000+i), 0), Profile: &history.Profile{}}
 		for k := range 8 - 3*i {
-			r.Profile.Phases = append(r.Profile.Phases, history.Phase{AtSeconds: float64(100 * k), Seconds: 20, WriteBytes: 40e9})
+			r.Profile.Phases = append(r.Profile.Phases, history.Phase{AtSeconds: float64(100 * k), Seconds: 20,
+				WriteBytes: 40e9})
 		}
 		runs = append(runs, r)
 	}
@@ -50,7 +52,8 @@ func TestPeriodicFromHistory(t *testing.T) {
 		periodic.Pattern
 		Windows []cycles.Window `json:"windows"`
 	}
-	if err := json.Unmarshal([]byte(out), &got); code != program.Done || err != nil || len(got.Windows) != 2 || len(got.Apps) != 2 || got.Windows[0].App != got.Apps[0].Name {
+	if err := json.Unmarshal([]byte(out), &got); code != program.Done || err != nil || len(got.Windows) != 2 ||
+		len(got.Apps) != 2 || got.Windows[0].App != got.Apps[0].Name {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 	if asked != "/api/v1/cycles?B=5" {

@@ -21,7 +21,10 @@ func newPlans(o *options) *cobra.Command {
 		Short: "List plans, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.PlanRow, error) { return cl.Plans(ctx) }, printPlans)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.PlanRow,
+				error) {
+				return cl.Plans(ctx)
+			}, printPlans)
 		},
 	}
 }
@@ -44,7 +47,10 @@ func newPlan(o *options) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) { return cl.Plan(ctx, args[0]) })
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView,
+				error) {
+				return cl.Plan(ctx, args[0])
+			})
 		},
 	}
 	c.AddCommand(show, newApprove(o),
@@ -94,7 +100,8 @@ func must(err error) {
 	}
 }
 
-func newDecision(o *options, verb, short string, call func(*client.Client, context.Context, string, string) (console.PlanView, error)) *cobra.Command {
+func newDecision(o *options, verb, short string, call func(*client.Client, context.Context, string,
+	string) (console.PlanView, error)) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
@@ -120,7 +127,10 @@ func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait ti
 			return v, nil
 		case remap.Partial:
 			n, ok, failed, _ := v.Progress()
-			return v, fmt.Errorf("plan %s: %w: %d of %d compute nodes moved, %d failed; 'fairway plan rollback %s' takes it back", v.ID, console.ErrPartial, ok, n, failed, v.ID)
+			return v,
+				fmt.Errorf(
+					"plan %s: %w: %d of %d compute nodes moved, %d failed; 'fairway plan rollback %s' takes it back",
+					v.ID, console.ErrPartial, ok, n, failed, v.ID)
 		case remap.Failed, remap.Rejected, remap.Expired, remap.RolledBack, remap.Restored:
 			return v, fmt.Errorf("plan %s is %s: %s", v.ID, v.State, v.Error)
 		case remap.Proposed:
@@ -141,7 +151,8 @@ func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait ti
 
 // printPlan prints a plan as `plan show` does.
 func printPlan(w io.Writer, v console.PlanView) error {
-	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer, v.Created.Local().Format("15:04:05"), v.Reason)
+	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer,
+		v.Created.Local().Format("15:04:05"), v.Reason)
 	if v.Expected != "" {
 		fmt.Fprintln(w, "expected:", v.Expected)
 	}
@@ -168,7 +179,8 @@ func printPlan(w io.Writer, v console.PlanView) error {
 		if v.MayApprove != "" {
 			fmt.Fprintln(w, "not yours to approve:", v.MayApprove)
 		}
-		fmt.Fprintf(w, "preview %s\nto approve: fairway plan approve %s --preview %s --reason TEXT\n", v.PreviewHash, v.ID, v.PreviewHash)
+		fmt.Fprintf(w, "preview %s\nto approve: fairway plan approve %s --preview %s --reason TEXT\n", v.PreviewHash,
+			v.ID, v.PreviewHash)
 	}
 	return nil
 }

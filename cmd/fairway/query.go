@@ -20,9 +20,10 @@ func newQuery(o *options) *cobra.Command {
 	var dir string
 	var asCSV bool
 	c := &cobra.Command{
-		Use:     "query [NAME [parameter=value...] | SQL]",
-		Short:   "Ask the I/O-log archive: a named analysis, or SQL; without arguments, list the analyses",
-		Long:    "The analyses are those of IOMiner (Wang et al., section III). Asks the daemon. With --dir it asks the archive in that directory, by the fairwayd installed beside it.",
+		Use:   "query [NAME [parameter=value...] | SQL]",
+		Short: "Ask the I/O-log archive: a named analysis, or SQL; without arguments, list the analyses",
+		Long: "The analyses are those of IOMiner (Wang et al., section III). Asks the daemon. With --dir it asks " +
+			"the archive in that directory, by the fairwayd installed beside it.",
 		Example: "  fairway query top-apps op=write n=5\n  fairway query 'SELECT app, count(*) FROM job GROUP BY app'",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -67,8 +68,9 @@ func newImport(o *options) *cobra.Command {
 		Long: "Runs the fairwayd installed beside this command: it reads every log below the paths that was not read\n" +
 			"before, lists what cannot be read, and may be killed and started again at any point. This is IOMiner's\n" +
 			"init_stores (Wang et al., Algorithm 1).",
-		Example: "  fairway import /var/log/darshan /var/log/slurm/sacct-2026-11.txt.gz\n  fairway import --dir ./archive --zone Europe/Berlin .",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  fairway import /var/log/darshan /var/log/slurm/sacct-2026-11.txt.gz\n  fairway import --dir " +
+			"./archive --zone Europe/Berlin .",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var flags []string
 			if dir != "" {
@@ -84,7 +86,8 @@ func newImport(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the archive (default: of the configured daemon)")
-	c.Flags().StringVar(&zone, "zone", "", "where the times of Slurm's and LMT's files are that name no zone (default UTC)")
+	c.Flags().StringVar(&zone, "zone", "",
+		"where the times of Slurm's and LMT's files are that name no zone (default UTC)")
 	c.Flags().BoolVar(&retry, "retry", false, "also read logs again that could not be read before")
 	return c
 }
@@ -117,7 +120,10 @@ func besideOrInPath(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%w: no %s beside this command or in PATH: it carries the archive; run this where the daemon is installed", console.ErrNotFound, name)
+		return "",
+			fmt.Errorf(
+				"%w: no %s beside this command or in PATH: it carries the archive; run this where the daemon is "+
+					"installed", console.ErrNotFound, name)
 	}
 	return path, nil
 }

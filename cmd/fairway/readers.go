@@ -32,7 +32,8 @@ func eachInput(cmd *cobra.Command, names []string, read func(name string, b []by
 		}
 	}
 	if failed > 0 {
-		return program.BadUsage(fmt.Errorf("%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
+		return program.BadUsage(fmt.Errorf(
+			"%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
 	}
 	return nil
 }
@@ -62,7 +63,8 @@ func newLustre() *cobra.Command {
 		Use:   "lustre FILE...",
 		Short: "Print what is understood of Lustre and LNet counter files, as JSON lines",
 		Long: "The kind of a file is told by its content: " + lustreKinds + ",\n" +
-			"of which parameters of other kinds are passed over. Files may be compressed by gzip; \"-\" reads standard input.",
+			"of which parameters of other kinds are passed over. Files may be compressed by gzip; \"-\" reads " +
+			"standard input.",
 		Example: "  lctl get_param '*.*.job_stats' | fairway lustre -",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,9 +156,10 @@ func newLwfs() *cobra.Command {
 	var client bool
 	var zone time.Duration
 	c := &cobra.Command{
-		Use:     "lwfs FILE...",
-		Short:   "Print what is understood of LWFS server or client traces, as JSON lines",
-		Long:    "Lines of the LWFS traces that Beacon's tools write, in bytes and seconds; histograms and counts are cumulative.",
+		Use:   "lwfs FILE...",
+		Short: "Print what is understood of LWFS server or client traces, as JSON lines",
+		Long: "Lines of the LWFS traces that Beacon's tools write, in bytes and seconds; histograms and counts " +
+			"are cumulative.",
 		Example: "  fairway lwfs --utc-offset 8h dev_hosts.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -202,7 +205,8 @@ func lwfsFile(e *json.Encoder, b []byte, parse func([]byte) (any, bool, error)) 
 		}
 	}
 	if understood == 0 && bad == nil {
-		return errors.New("no line of an LWFS trace in it (HOST [YYYY-MM-DD HH:MM:SS] [Trace]: ...; --client for compute nodes')")
+		return errors.New(
+			"no line of an LWFS trace in it (HOST [YYYY-MM-DD HH:MM:SS] [Trace]: ...; --client for compute nodes')")
 	}
 	return bad
 }

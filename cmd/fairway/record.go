@@ -42,13 +42,17 @@ type column struct {
 
 var sampleColumns = []column{
 	{"r_bytes", collector.ReadBytes, false, true}, {"w_bytes", collector.WriteBytes, false, true},
-	{"r_ops", collector.ReadOps, false, true}, {"w_ops", collector.WriteOps, false, true}, {"m_ops", collector.MetaOps, false, true},
+	{"r_ops", collector.ReadOps, false, true}, {"w_ops", collector.WriteOps, false, true},
+	{"m_ops", collector.MetaOps, false, true},
 	{"qlen", collector.QueueLen, false, false},
-	{"r_wait_us", collector.ReadWait, true, false}, {"w_wait_us", collector.WriteWait, true, false}, {"m_wait_us", collector.MetaWait, true, false},
-	{"r_exe_us", collector.ReadExec, true, false}, {"w_exe_us", collector.WriteExec, true, false}, {"m_exe_us", collector.MetaExec, true, false},
+	{"r_wait_us", collector.ReadWait, true, false}, {"w_wait_us", collector.WriteWait, true, false},
+	{"m_wait_us", collector.MetaWait, true, false},
+	{"r_exe_us", collector.ReadExec, true, false}, {"w_exe_us", collector.WriteExec, true, false},
+	{"m_exe_us", collector.MetaExec, true, false},
 }
 
-var probeColumns = []column{{"read1m_us", collector.ProbeRead, true, false}, {"write1m_us", collector.ProbeWrite, true, false}, {"stat_us", collector.ProbeMeta, true, false}}
+var probeColumns = []column{{"read1m_us", collector.ProbeRead, true, false},
+	{"write1m_us", collector.ProbeWrite, true, false}, {"stat_us", collector.ProbeMeta, true, false}}
 
 // recording takes the newest seconds of a running site out of its daemon.
 type recording struct {
@@ -59,10 +63,13 @@ type recording struct {
 	rows       int
 }
 
-// recordSite writes the span before now as a trace into dir, which must be empty or not there; on an error it is as it was.
-func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Duration, now time.Time) (r *recording, err error) {
+// recordSite writes the span before now as a trace into dir, which must be empty or not there; on an error it is as it
+// was.
+func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Duration, now time.Time) (r *recording,
+	err error) {
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
-		return nil, fmt.Errorf("%w: %s is not empty; a recording begins in a directory of its own", console.ErrInvalid, dir)
+		return nil, fmt.Errorf("%w: %s is not empty; a recording begins in a directory of its own", console.ErrInvalid,
+			dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -97,7 +104,8 @@ func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Du
 		}
 	}
 	if r.rows == 0 {
-		return nil, fmt.Errorf("%w: nothing is known of any forwarder from %s to %s", console.ErrNotFound, r.begin.UTC().Format(time.RFC3339), r.end.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("%w: nothing is known of any forwarder from %s to %s", console.ErrNotFound,
+			r.begin.UTC().Format(time.RFC3339), r.end.UTC().Format(time.RFC3339))
 	}
 	return r, os.Rename(part, dir)
 }
@@ -138,7 +146,8 @@ func (r *recording) series(w io.Writer, keys string, stamped bool, columns []col
 		if err != nil {
 			return err
 		}
-		keys := slices.SortedFunc(maps.Keys(known), func(a, b second) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
+		keys := slices.SortedFunc(maps.Keys(known),
+			func(a, b second) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
 		for _, k := range keys {
 			line := fmt.Sprintf("%d,%s", k.at, k.node)
 			if stamped {
@@ -242,7 +251,8 @@ func (r *recording) jobs(w io.Writer) error {
 			end = row.End
 		}
 		if len(nodes) > 0 {
-			text += fmt.Sprintf("%s,%s,%d,%d,%s\n", plainField(string(row.ID)), plainField(row.App), row.Start.Unix(), end.Unix(), strings.Join(nodes, ";"))
+			text += fmt.Sprintf("%s,%s,%d,%d,%s\n", plainField(string(row.ID)), plainField(row.App), row.Start.Unix(),
+				end.Unix(), strings.Join(nodes, ";"))
 		}
 	}
 	_, err = io.WriteString(w, text)

@@ -19,8 +19,8 @@ import (
 	"fairway/remap"
 )
 
-// recordedSite answers as the daemon of eight forwarders does, of which fwd3 is a fifth as quick for the newest ten minutes.
-// Of fwd7 there are no operations, and a minute is missing of all.
+// recordedSite answers as the daemon of eight forwarders does, of which fwd3 is a fifth as quick for the newest ten
+// minutes. Of fwd7 there are no operations, and a minute is missing of all.
 func recordedSite(t *testing.T, broken *string) *httptest.Server {
 	r := rand.New(rand.NewPCG(1, 1))
 	series := func(metric, node string, at int64) (v float64, ok bool) {
@@ -51,7 +51,8 @@ func recordedSite(t *testing.T, broken *string) *httptest.Server {
 		case "nodes":
 			var rows []console.NodeRow
 			for i := range 8 {
-				rows = append(rows, console.NodeRow{ID: topology.NodeID(fmt.Sprint("fwd", i)), Role: topology.Forwarder, Rack: "r,1"})
+				rows = append(rows, console.NodeRow{ID: topology.NodeID(fmt.Sprint("fwd", i)), Role: topology.Forwarder,
+					Rack: "r,1"})
 			}
 			answer = rows
 		case "jobs":
@@ -94,8 +95,8 @@ func recordedSite(t *testing.T, broken *string) *httptest.Server {
 	return d
 }
 
-// TestRecordedSiteIsJudged: what --live writes is a trace that detect reads and finds the slow forwarder in; what cannot
-// be recorded leaves nothing behind.
+// TestRecordedSiteIsJudged: what --live writes is a trace that detect reads and finds the slow forwarder in; what
+// cannot be recorded leaves nothing behind.
 func TestRecordedSiteIsJudged(t *testing.T) {
 	broken := ""
 	d := recordedSite(t, &broken)
@@ -115,7 +116,8 @@ func TestRecordedSiteIsJudged(t *testing.T) {
 	if code != program.Done || !strings.Contains(out, "rows of 8 forwarders") {
 		t.Fatalf("%d %s", code, out)
 	}
-	if out, code := command(t, "--addr", d.URL, "detect", "--live", dir); code != program.Usage || !strings.Contains(out, "is not empty") {
+	if out, code := command(t, "--addr", d.URL, "detect", "--live", dir); code != program.Usage ||
+		!strings.Contains(out, "is not empty") {
 		t.Errorf("again into the same directory: %d %s", code, out)
 	}
 	out, code = command(t, "detect", dir)

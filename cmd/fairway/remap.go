@@ -26,7 +26,10 @@ func newRemap(o *options) *cobra.Command {
 					}
 				}
 			}
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) { return cl.Propose(ctx, m) })
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView,
+				error) {
+				return cl.Propose(ctx, m)
+			})
 		},
 	}
 	c.Flags().StringVar((*string)(&m.To), "to", "", "the forwarder to use")

@@ -25,13 +25,18 @@ func newRootcause() *cobra.Command {
 		Use:   "rootcause JOB.darshan | INTERVALS.json",
 		Short: "Explain a job's I/O time: critical files, contributing factors and a verdict",
 		Long: "The critical path and contributing factors of IOMiner (Wang et al., section II-D): the sweep line.\n" +
-			"Reads a Darshan log, or {\"files\":[{\"name\",\"start\",\"end\",\"bytes\",\"small\",\"nonconsec\",\"collective\",\n" +
-			"\"procs\",\"osts\"}]} (seconds, bytes, shares from 0 to 1, counts; osts may also list the targets), and prints\n" +
-			"the critical path, the five factors weighted by exclusive time and the verdict as JSON. Of a log, --op says\n" +
-			"which direction is explained; with both, every file has an interval for each. With --lmt the verdict says what\n" +
+			"Reads a Darshan log, or " +
+			"{\"files\":[{\"name\",\"start\",\"end\",\"bytes\",\"small\",\"nonconsec\",\"collective\",\n" +
+			"\"procs\",\"osts\"}]} (seconds, bytes, shares from 0 to 1, counts; osts may also list the targets), and " +
+			"prints\n" +
+			"the critical path, the five factors weighted by exclusive time and the verdict as JSON. Of a log, --op " +
+			"says\n" +
+			"which direction is explained; with both, every file has an interval for each. With --lmt the verdict " +
+			"says what\n" +
 			"the storage targets did meanwhile, for everybody. \"-\" reads standard input.",
 		Example: "  fairway rootcause --op write job.darshan\n" +
-			"  fairway rootcause --lmt lmt.sqlite3 --zone America/Los_Angeles --mount /global/cscratch1=snx11168 job.darshan\n" +
+			"  fairway rootcause --lmt lmt.sqlite3 --zone America/Los_Angeles --mount /global/cscratch1=snx11168 " +
+			"job.darshan\n" +
 			`  echo '{"files":[{"name":"out.h5","start":0,"end":10,"bytes":7e9,"small":0.1}]}' | fairway rootcause -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +90,8 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 	}
 	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) == 0 || text[0] == '{' || text[0] == '[' {
 		if len(record.files) > 0 {
-			return rootcause.Job{}, fmt.Errorf("%s: --lmt needs a Darshan log: intervals do not say on which day they were", name)
+			return rootcause.Job{},
+				fmt.Errorf("%s: --lmt needs a Darshan log: intervals do not say on which day they were", name)
 		}
 		job, err := rootcause.ReadJob(content)
 		if err != nil {

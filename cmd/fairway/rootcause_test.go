@@ -40,7 +40,8 @@ func TestRootcauseOfIntervals(t *testing.T) {
 		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.IOTime != 14 || len(a.Critical) != 3 {
 			t.Errorf("%s: exit code %d, %v, %s", name, code, err, out)
 		}
-		for _, field := range []string{`"io_time"`, `"span"`, `"bandwidth"`, `"critical"`, `"exclusive"`, `"factors"`, `"small":null`, `"nonconsec"`, `"collective"`, `"osts"`, `"procs_per_ost"`, `"verdict"`} {
+		for _, field := range []string{`"io_time"`, `"span"`, `"bandwidth"`, `"critical"`, `"exclusive"`, `"factors"`,
+			`"small":null`, `"nonconsec"`, `"collective"`, `"osts"`, `"procs_per_ost"`, `"verdict"`} {
 			if !strings.Contains(out, field) {
 				t.Errorf("no %s in %s", field, out)
 			}
@@ -49,13 +50,15 @@ func TestRootcauseOfIntervals(t *testing.T) {
 }
 
 func TestRootcauseRefuses(t *testing.T) {
-	for stdin, want := range map[string]string{"": "ends", "{}": "files", "no log": "neither", `{"files":[{"name":"a","start":1}]}`: "files[0]", "3.21\x00\x00\x00\x00": "Darshan"} {
+	for stdin, want := range map[string]string{"": "ends", "{}": "files", "no log": "neither",
+		`{"files":[{"name":"a","start":1}]}`: "files[0]", "3.21\x00\x00\x00\x00": "Darshan"} {
 		out, code, err := execute(t, []byte(stdin), "rootcause", "-")
 		if code != program.Usage || !strings.Contains(err.Error(), want) || out != "" {
 			t.Errorf("%q: exit code %d, error %v, output %q", stdin, code, err, out)
 		}
 	}
-	for _, args := range [][]string{{"rootcause"}, {"rootcause", "/no/such/file"}, {"rootcause", "--op", "sideways", "-"}} {
+	for _, args := range [][]string{{"rootcause"}, {"rootcause", "/no/such/file"},
+		{"rootcause", "--op", "sideways", "-"}} {
 		if _, code, err := execute(t, nil, args...); code != program.Usage {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
@@ -71,7 +74,8 @@ func TestRootcauseOfALog(t *testing.T) {
 	for name, stdin := range map[string][]byte{log: nil, "-": b} {
 		out, code, err := execute(t, stdin, "rootcause", "--op", "write", name)
 		var a rootcause.Answer
-		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.Bytes != 2199023259968 || a.Factors.OSTs != 24 || len(a.Critical) != 1 {
+		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.Bytes != 2199023259968 ||
+			a.Factors.OSTs != 24 || len(a.Critical) != 1 {
 			t.Errorf("%s: exit code %d, %v, %s", name, code, err, out)
 		}
 	}
@@ -97,7 +101,8 @@ func TestRootcauseWithLMT(t *testing.T) {
 		for k := range 7 {
 			at := begin.Add(time.Duration(k) * head.Job.End.Sub(head.Job.Start) / 5)
 			for i := range 248 {
-				fmt.Fprintf(&b, "%s-OST%04x,%s,0,%d\n", fs, i, at.UTC().Format(time.DateTime), int64(at.Sub(begin).Seconds()*1e8))
+				fmt.Fprintf(&b, "%s-OST%04x,%s,0,%d\n", fs, i, at.UTC().Format(time.DateTime),
+					int64(at.Sub(begin).Seconds()*1e8))
 			}
 		}
 		return b.String()
@@ -112,9 +117,11 @@ func TestRootcauseWithLMT(t *testing.T) {
 		return path
 	}
 	good, other := write(rows("snx1", head.Job.Start)), write(rows("snx2", head.Job.Start))
-	old, bad := write(rows("snx1", head.Job.Start.Add(-24*time.Hour))), write(strings.Replace(rows("snx1", head.Job.Start), ",0,", ",zero,", 1))
+	old, bad := write(rows("snx1", head.Job.Start.Add(-24*time.Hour))),
+		write(strings.Replace(rows("snx1", head.Job.Start), ",0,", ",zero,", 1))
 	out, code, err := execute(t, nil, "rootcause", "--op", "write", log, "--zone", "UTC", "--lmt", good)
-	if code != program.Done || !strings.Contains(out, "The servers' record knows 24 storage targets of the job; the busiest, snx1-OST") {
+	if code != program.Done || !strings.Contains(out,
+		"The servers' record knows 24 storage targets of the job; the busiest, snx1-OST") {
 		t.Errorf("exit code %d, %v, %s", code, err, out)
 	}
 	for want, args := range map[string][]string{
@@ -132,10 +139,12 @@ func TestRootcauseWithLMT(t *testing.T) {
 			t.Errorf("%q: exit code %d, %v, printed %q", args, code, err, out)
 		}
 	}
-	if out, code, err := execute(t, nil, "rootcause", log, "--zone", "UTC", "--lmt", good, "--lmt", other, "--mount", "/scratch2=snx2"); code != program.Done || !strings.Contains(out, "snx2-OST") {
+	if out, code, err := execute(t, nil, "rootcause", log, "--zone", "UTC", "--lmt", good, "--lmt", other, "--mount",
+		"/scratch2=snx2"); code != program.Done || !strings.Contains(out, "snx2-OST") {
 		t.Errorf("with the mount said: exit code %d, %v", code, err)
 	}
-	if _, code, err := execute(t, []byte(`{"files":[]}`), "rootcause", "-", "--lmt", good); code != program.Usage || !strings.Contains(err.Error(), "on which day") {
+	if _, code, err := execute(t, []byte(`{"files":[]}`), "rootcause", "-", "--lmt", good); code != program.Usage ||
+		!strings.Contains(err.Error(), "on which day") {
 		t.Errorf("of intervals: exit code %d, %v", code, err)
 	}
 }

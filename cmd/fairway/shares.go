@@ -27,7 +27,8 @@ func newShares() *cobra.Command {
 		Short: "Work out each job's share of a forwarder under a sharing policy",
 		Long: "The policy-driven shares of ThemisIO (Karrels et al., Fine-grained Policy-driven I/O Sharing for Burst\n" +
 			"Buffers). Reads {\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"active\",\"demand\"}],\"capacity\",\n" +
-			"\"servers\"} (size in compute nodes; demand, and capacity of a server, in bytes/s) and prints shares, 0 to 1,\n" +
+			"\"servers\"} (size in compute nodes; demand, and capacity of a server, in bytes/s) and prints shares, 0 " +
+			"to 1,\n" +
 			"and segments of [0,1]; with demands the allocation under opportunity fairness; with servers\n" +
 			"({\"S1\":[\"J1\",\"J2\"]}) the local and the global shares and whether they can be reached.\n" +
 			"Policies: job-fair, user-fair, size-fair, priority-fair, user-then-job-fair, group-user-size-fair, ...\n" +
@@ -43,9 +44,11 @@ func newShares() *cobra.Command {
 				return program.BadUsage(fmt.Errorf("--idle %q is neither inside nor flat", idle))
 			}
 			if f := cmd.Flags(); f.Changed("tbf") && !(lustre.RPCsPerSec > 0 && lustre.RPCsPerSec <= maxRPCs) {
-				return program.BadUsage(fmt.Errorf("--tbf %g: want what a server does, above 0 to %g RPC/s", lustre.RPCsPerSec, maxRPCs))
+				return program.BadUsage(fmt.Errorf("--tbf %g: want what a server does, above 0 to %g RPC/s",
+					lustre.RPCsPerSec, maxRPCs))
 			} else if lustre.Partitions < 1 {
-				return program.BadUsage(fmt.Errorf("--tbf-cpts %d: a server has at least one CPU partition", lustre.Partitions))
+				return program.BadUsage(fmt.Errorf("--tbf-cpts %d: a server has at least one CPU partition",
+					lustre.Partitions))
 			} else if !f.Changed("tbf") && (here || f.Changed("tbf-cpts")) {
 				return program.BadUsage(errors.New("--tbf-cpts and --tbf-here belong to --tbf"))
 			}
@@ -75,8 +78,10 @@ func newShares() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&policy, "policy", "", "the sharing policy")
-	c.Flags().StringVar(&idle, "idle", string(share.Inside), "who uses idle shares: inside (the same user and group first) or flat (all by their shares)")
-	c.Flags().Float64Var(&lustre.RPCsPerSec, "tbf", 0, "print Lustre NRS-TBF rules instead, for servers that do so many RPC/s")
+	c.Flags().StringVar(&idle, "idle", string(share.Inside),
+		"who uses idle shares: inside (the same user and group first) or flat (all by their shares)")
+	c.Flags().Float64Var(&lustre.RPCsPerSec, "tbf", 0,
+		"print Lustre NRS-TBF rules instead, for servers that do so many RPC/s")
 	c.Flags().IntVar(&lustre.Partitions, "tbf-cpts", 1, "CPU partitions of those servers")
 	c.Flags().BoolVar(&here, "tbf-here", false, "with --tbf: run what is missing on this server, by lctl, and print it")
 	c.Flags().BoolVar(&chart, "chart", false, "draw bars instead of JSON")
@@ -109,7 +114,8 @@ func applyTBF(cmd *cobra.Command, s tbf.Server, a share.Answer) error {
 
 func printCommands(w io.Writer, commands [][]string) error {
 	for _, argv := range commands {
-		if _, err := fmt.Fprintf(w, "%s '%s'\n", strings.Join(argv[:2], " "), argv[2]); err != nil { // no argument holds a quote
+		// no argument holds a quote
+		if _, err := fmt.Fprintf(w, "%s '%s'\n", strings.Join(argv[:2], " "), argv[2]); err != nil {
 			return err
 		}
 	}

@@ -17,11 +17,15 @@ func newStanding(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "standing",
 		Short: "List, give or revoke standing approvals",
-		Long: "List, give or revoke standing approvals: what a policy proposes for an application is then approved at once,\n" +
+		Long: "List, give or revoke standing approvals: what a policy proposes for an application is then approved " +
+			"at once,\n" +
 			"within the guard rails. What a person proposes still waits for another person.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing, error) { return cl.Standing(ctx) }, printStanding)
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing,
+				error) {
+				return cl.Standing(ctx)
+			}, printStanding)
 		},
 	}
 	c.AddCommand(newAllow(o), newRevoke(o))
@@ -59,7 +63,8 @@ func newAllow(o *options) *cobra.Command {
 			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Standing, error) {
 				return cl.Allow(ctx, app, user, ttl, reason)
 			}, func(w io.Writer, s remap.Standing) error {
-				_, err := fmt.Fprintf(w, "%s: plans for %s of user %s are approved until %s; 'fairway standing revoke %s' ends it\n",
+				_, err := fmt.Fprintf(w,
+					"%s: plans for %s of user %s are approved until %s; 'fairway standing revoke %s' ends it\n",
 					s.ID, s.App, orAll(s.User), stamp(s.Until), s.ID)
 				return err
 			})
@@ -89,7 +94,8 @@ func newRevoke(o *options) *cobra.Command {
 				if len(left) == 1 {
 					verb = "is"
 				}
-				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0], console.Counted(len(left), "standing approval"), verb)
+				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0],
+					console.Counted(len(left), "standing approval"), verb)
 				return err
 			})
 		},

@@ -216,7 +216,8 @@ func TestWire(t *testing.T) {
 			resident := highWater(t, x.cmd.Process.Pid)
 			x.quit()
 			share := used.Seconds() / took.Seconds() * 100
-			t.Logf("%d bytes a second; CPU %.2f %% of a core over %s; RSS %.1f MB", perSecond, share, took.Round(time.Second), resident)
+			t.Logf("%d bytes a second; CPU %.2f %% of a core over %s; RSS %.1f MB", perSecond, share,
+				took.Round(time.Second), resident)
 			if perSecond > c.bar || perSecond < 50 {
 				t.Errorf("%d bytes for a second of data, want 50 to %d", perSecond, c.bar)
 			}
@@ -291,7 +292,8 @@ func TestKeyToRedraw(t *testing.T) {
 	}
 	slices.Sort(waits)
 	p50, p99 := waits[len(waits)/2], waits[len(waits)*99/100]
-	t.Logf("key to redraw: p50 %s p99 %s of %d", p50.Round(100*time.Microsecond), p99.Round(100*time.Microsecond), presses)
+	t.Logf("key to redraw: p50 %s p99 %s of %d", p50.Round(100*time.Microsecond), p99.Round(100*time.Microsecond),
+		presses)
 	if meterBars && p99 > 50*time.Millisecond {
 		t.Errorf("p99 %s, want <= 50 ms", p99)
 	}

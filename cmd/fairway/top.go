@@ -63,7 +63,8 @@ func pastMoment(args []string, now time.Time) (time.Time, error) {
 	if err != nil {
 		age, bad := time.ParseDuration(args[0])
 		if bad != nil {
-			return time.Time{}, fmt.Errorf("%q is neither a time such as 2026-11-21T11:42:00Z nor an age such as 20m", args[0])
+			return time.Time{}, fmt.Errorf("%q is neither a time such as 2026-11-21T11:42:00Z nor an age such as 20m",
+				args[0])
 		}
 		at = now.Add(-age)
 	}
@@ -92,7 +93,8 @@ func (o *options) show(c *cobra.Command, a console.Address) error {
 		return printJSON(c.OutOrStdout(), v)
 	}
 	if fi, err := os.Stdout.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
-		return program.BadUsage(errors.New("the console needs a terminal; use --json, or a command such as 'fairway nodes'"))
+		return program.BadUsage(errors.New(
+			"the console needs a terminal; use --json, or a command such as 'fairway nodes'"))
 	}
 	keys, _, err := readKeys()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 
 func TestPastMoment(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for arg, back := range map[string]time.Duration{"20m": 20 * time.Minute, "2026-11-21T11:59:00Z": time.Minute, "": time.Minute, "-5m": -1, "yesterday": -1, "2026-11-21T12:00:01Z": -1} {
+	for arg, back := range map[string]time.Duration{"20m": 20 * time.Minute, "2026-11-21T11:59:00Z": time.Minute,
+		"": time.Minute, "-5m": -1, "yesterday": -1, "2026-11-21T12:00:01Z": -1} {
 		var args []string
 		if arg != "" {
 			args = []string{arg}

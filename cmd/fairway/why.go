@@ -19,7 +19,8 @@ func newWhy(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why JOB",
 		Short: "Explain why a job's I/O took as long as it did, from its logs in the archive",
-		Long: "Shows, for each program of the job and each direction, the critical path as a strip, the verdict (a cause is\n" +
+		Long: "Shows, for each program of the job and each direction, the critical path as a strip, the verdict (a " +
+			"cause is\n" +
 			"marked !!) and the critical files that took longest. The log comes into the archive by 'fairway import'.",
 		Example: "  fairway why 88231",
 		Args:    cobra.ExactArgs(1),
@@ -70,7 +71,8 @@ func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
 	}
 	rows := [][]string{}
 	for _, c := range console.LongestCritical(a.Critical, shownCritical) {
-		rows = append(rows, []string{printable(c.Name), fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive), fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)})
+		rows = append(rows, []string{printable(c.Name), fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive),
+			fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)})
 	}
 	fmt.Fprintln(w)
 	return printTable(w, []string{"CRITICAL FILE", "FROM s", "EXCLUSIVE s", "OF I/O TIME"}, rows)

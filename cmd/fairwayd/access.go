@@ -44,7 +44,8 @@ func (o *OIDC) forWeb() (*webui.OIDC, error) {
 	if o.Issuer == "" {
 		return nil, nil
 	}
-	w := &webui.OIDC{Issuer: o.Issuer, ClientID: o.ClientID, URL: o.URL, Scopes: o.Scopes, NameClaim: o.NameClaim, GroupsClaim: o.GroupsClaim, Default: o.Default, Roles: o.Roles}
+	w := &webui.OIDC{Issuer: o.Issuer, ClientID: o.ClientID, URL: o.URL, Scopes: o.Scopes, NameClaim: o.NameClaim,
+		GroupsClaim: o.GroupsClaim, Default: o.Default, Roles: o.Roles}
 	if o.SecretFile == "" {
 		return w, nil
 	}
@@ -101,7 +102,8 @@ func (a *Access) forWeb() (webui.Access, error) {
 			}
 			sum = webui.HashToken(secret)
 		}
-		w.Tokens = append(w.Tokens, webui.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes, Limits: t.limits()})
+		w.Tokens = append(w.Tokens, webui.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes,
+			Limits: t.limits()})
 	}
 	for _, p := range a.Accounts {
 		w.Accounts = append(w.Accounts, webui.Account{Name: p.Name, Role: p.Role, Hash: p.Hash})
@@ -111,9 +113,12 @@ func (a *Access) forWeb() (webui.Access, error) {
 	case 1:
 		p := a.Proxy[0]
 		if len(p.From) == 0 || p.UserHeader == "" {
-			return w, fmt.Errorf("%w: [[access.proxy]]: from and user_header are needed, or anybody could say who they are", program.ErrSettings)
+			return w,
+				fmt.Errorf("%w: [[access.proxy]]: from and user_header are needed, or anybody could say who they are",
+					program.ErrSettings)
 		}
-		w.Proxy = &webui.Proxy{From: p.From, UserHeader: p.UserHeader, GroupsHeader: p.GroupsHeader, Roles: p.Roles, Default: p.Default}
+		w.Proxy = &webui.Proxy{From: p.From, UserHeader: p.UserHeader, GroupsHeader: p.GroupsHeader, Roles: p.Roles,
+			Default: p.Default}
 	default:
 		return w, fmt.Errorf("%w: %d times [[access.proxy]], at most one", program.ErrSettings, len(a.Proxy))
 	}
@@ -156,7 +161,8 @@ const minSecret = 26
 func readSecret(path string) (string, error) {
 	secret, err := readPrivate(path)
 	if err == nil && len(secret) < minSecret {
-		return "", fmt.Errorf("%s holds %d letters, a token has at least %d (fairwayd token makes one)", path, len(secret), minSecret)
+		return "", fmt.Errorf("%s holds %d letters, a token has at least %d (fairwayd token makes one)", path,
+			len(secret), minSecret)
 	}
 	return secret, err
 }

@@ -114,7 +114,8 @@ func newImport(config *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import PATH...",
 		Short: "Read I/O logs into the archive, each once",
-		Long: "Reads every Darshan log, Slurm accounting file and LMT file below the paths into the archive (Parquet by day).\n" +
+		Long: "Reads every Darshan log, Slurm accounting file and LMT file below the paths into the archive (Parquet " +
+			"by day).\n" +
 			"What was read before is passed over; what cannot be read is listed and does not stop the rest. It may be\n" +
 			"killed at any point and started again. The daemon may run.",
 		Args: cobra.MinimumNArgs(1),
@@ -157,7 +158,8 @@ func progressTo(w io.Writer, terminal bool) func(archive.Progress) {
 		if last && terminal {
 			end = "   \n"
 		}
-		fmt.Fprintf(w, "%d of %d files, %.1f of %.1f MB, %s left%s", p.Files, p.TotalFiles, float64(p.Bytes)/1e6, float64(p.TotalBytes)/1e6, p.Left().Round(time.Second), end)
+		fmt.Fprintf(w, "%d of %d files, %.1f of %.1f MB, %s left%s", p.Files, p.TotalFiles, float64(p.Bytes)/1e6,
+			float64(p.TotalBytes)/1e6, p.Left().Round(time.Second), end)
 	}
 }
 
@@ -168,7 +170,8 @@ func printReport(w io.Writer, r archive.Report, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}
-	fmt.Fprintf(w, "%d files: %d read, %d known, %d no logs, %d bad; %d rows in %.1f s\n", r.Files, r.Imported, r.Known, r.Skipped, len(r.Bad), r.Rows, r.Seconds)
+	fmt.Fprintf(w, "%d files: %d read, %d known, %d no logs, %d bad; %d rows in %.1f s\n", r.Files, r.Imported, r.Known,
+		r.Skipped, len(r.Bad), r.Rows, r.Seconds)
 	for i, b := range r.Bad {
 		if i == shownBad {
 			fmt.Fprintf(w, "and %d more: fairwayd query bad-logs\n", len(r.Bad)-i)

@@ -12,7 +12,9 @@ import (
 )
 
 // errNoArchive is what a daemon says that was built where no C++ compiler is: everything else works.
-var errNoArchive = errors.New("this fairwayd was built without the I/O-log archive (DuckDB needs cgo); build it with CGO_ENABLED=1 and a C++ compiler")
+var errNoArchive = errors.New(
+	"this fairwayd was built without the I/O-log archive (DuckDB needs cgo); build it with CGO_ENABLED=1 and a C++ " +
+		"compiler")
 
 func archiveOf(*Config) webui.Archive { return nil }
 

@@ -37,7 +37,8 @@ func TestImportAndQuerySamples(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "archive")
 	for round := range 2 {
-		out, err := command(t, append([]string{"import", "--json", "--dir", dir, "../../../shared/data/darshan/expected"}, logs...)...)
+		out, err := command(t, append([]string{"import", "--json", "--dir", dir,
+			"../../../shared/data/darshan/expected"}, logs...)...)
 		var r archive.Report
 		if err != nil || json.Unmarshal([]byte(out), &r) != nil {
 			t.Fatal(err, out)
@@ -46,7 +47,9 @@ func TestImportAndQuerySamples(t *testing.T) {
 			t.Errorf("round %d: %+v", round, r)
 		}
 	}
-	out, err := command(t, "query", "--csv", "--dir", dir, "SELECT app, job_id, bytes_written, write_osts, write_procs_per_ost FROM job WHERE job_id = '4478544' AND bytes_written > 0")
+	out, err := command(t, "query", "--csv", "--dir", dir,
+		"SELECT app, job_id, bytes_written, write_osts, write_procs_per_ost FROM job WHERE job_id = '4478544' AND "+
+			"bytes_written > 0")
 	if err != nil || !strings.Contains(out, "vpicio_uni,4478544,2199023259968,24,85.3333") {
 		t.Errorf("%v %s", err, out)
 	}
@@ -64,23 +67,28 @@ func TestDaemonLearnsFromTheArchive(t *testing.T) {
 	conf.Archive.History = false // asked for below
 	conf.Default = topology.Mapping{"n1": "f1", "n2": "f2"}
 	for _, n := range []topology.NodeID{"n1", "n2"} {
-		conf.Nodes = append(conf.Nodes, topology.Node{ID: n, Role: topology.Compute}, topology.Node{ID: "f" + n[1:], Role: topology.Forwarder})
+		conf.Nodes = append(conf.Nodes, topology.Node{ID: n, Role: topology.Compute},
+			topology.Node{ID: "f" + n[1:], Role: topology.Forwarder})
 	}
 	begin := time.Unix(1790000000, 0).UTC()
 	end := begin.Add(time.Hour)
 	file := filepath.Join(t.TempDir(), "log")
 	write(t, file, "stands for a log")
 	none := math.NaN()
-	unknown := iolog.Factors{IOSeconds: none, BytesPerSec: none, LongestShare: none, Small: none, Nonconsec: none, Collective: none, OSTs: none, ProcsPerOST: none}
+	unknown := iolog.Factors{IOSeconds: none, BytesPerSec: none, LongestShare: none, Small: none, Nonconsec: none,
+		Collective: none, OSTs: none, ProcsPerOST: none}
 	written := unknown
 	written.IOSeconds, written.BytesPerSec = 100, 8e8
-	im := archive.Importer{Dir: filepath.Join(conf.StateDir, "archive"), Read: func(context.Context, archive.Input) (*iolog.Log, error) {
-		return &iolog.Log{Kind: "test",
-			Jobs:     []iolog.Job{{Log: 1, JobID: "7", Procs: 4, Start: begin, End: end, BytesWritten: 80e9, MetaSeconds: 400, Write: written, Read: unknown}},
-			JobFiles: []iolog.JobFile{{Log: 1, File: 1, Procs: 4, BytesWritten: 80e9}},
-			Slurm:    []iolog.Slurm{{JobID: "7", SlurmID: "7", Name: "ROMS", User: "wei", Start: begin, End: end, Nodes: []string{"n1", "n2"}}},
-		}, nil
-	}}
+	im := archive.Importer{Dir: filepath.Join(conf.StateDir, "archive"),
+		Read: func(context.Context, archive.Input) (*iolog.Log, error) {
+			return &iolog.Log{Kind: "test",
+				Jobs: []iolog.Job{{Log: 1, JobID: "7", Procs: 4, Start: begin, End: end, BytesWritten: 80e9,
+					MetaSeconds: 400, Write: written, Read: unknown}},
+				JobFiles: []iolog.JobFile{{Log: 1, File: 1, Procs: 4, BytesWritten: 80e9}},
+				Slurm: []iolog.Slurm{{JobID: "7", SlurmID: "7", Name: "ROMS", User: "wei", Start: begin, End: end,
+					Nodes: []string{"n1", "n2"}}},
+			}, nil
+		}}
 	if r, err := im.Import(t.Context(), file); err != nil || r.Imported != 1 {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -91,7 +99,8 @@ func TestDaemonLearnsFromTheArchive(t *testing.T) {
 		t.Errorf("%q, then %q, %d runs", learned, again, d.history.Count())
 	}
 	p, ok := d.history.Predict(history.Key{User: "wei", App: "ROMS", Nodes: 2})
-	if !ok || p.Run.Profile.Mode != history.ModeN1 || p.Run.Profile.WriteBytes != 80e9 || *p.Run.Profile.MetaQueue != 2 {
+	if !ok || p.Run.Profile.Mode != history.ModeN1 || p.Run.Profile.WriteBytes != 80e9 ||
+		*p.Run.Profile.MetaQueue != 2 {
 		t.Errorf("%+v", p)
 	}
 }

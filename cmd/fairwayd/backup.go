@@ -13,7 +13,8 @@ func newBackup(path *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the store into a new directory, also while the daemon runs",
-		Long: "Copies the store into DIR, which must not exist or be empty. The copy has everything that was acknowledged\n" +
+		Long: "Copies the store into DIR, which must not exist or be empty. The copy has everything that was " +
+			"acknowledged\n" +
 			"before the command; to use it, make it the directory \"store\" of a state_dir.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -22,7 +23,8 @@ func newBackup(path *string) *cobra.Command {
 				return err
 			}
 			if conf.Store.Kind != storeEmbedded {
-				return fmt.Errorf("store.kind is %s: the samples are on its server and are backed up there", conf.Store.Kind)
+				return fmt.Errorf("store.kind is %s: the samples are on its server and are backed up there",
+					conf.Store.Kind)
 			}
 			from := filepath.Join(conf.StateDir, "store")
 			if err := tsdb.Backup(c.Context(), from, args[0]); err != nil {

@@ -94,13 +94,14 @@ const (
 func defaultConfig() Config {
 	fan := driver.DefaultFan()
 	return Config{
-		Name:          "fairway",
-		StateDir:      "/var/lib/fairway",
-		LogLevel:      "info",
-		Listen:        Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
-		Store:         Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
-		Archive:       Archive{Forwarders: true, History: true},
-		Access:        Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"}, NameClaim: "preferred_username", GroupsClaim: "groups"}},
+		Name:     "fairway",
+		StateDir: "/var/lib/fairway",
+		LogLevel: "info",
+		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
+		Store:    Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
+		Archive:  Archive{Forwarders: true, History: true},
+		Access: Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"},
+			NameClaim: "preferred_username", GroupsClaim: "groups"}},
 		Desk:          remap.DefaultSettings(),
 		Detector:      failslow.DefaultSettings(),
 		DetectorState: DetectorState{SaveEvery: time.Minute, MaxAge: time.Hour},
@@ -110,7 +111,8 @@ func defaultConfig() Config {
 		Dispatch:      Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
 		Relay:         tables.Defaults(),
 		Slurm:         Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
-		Driver:        Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff, Timeout: fan.Timeout},
+		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
+			Timeout: fan.Timeout},
 	}
 }
 
@@ -155,13 +157,15 @@ func (c *Config) validate() error {
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
 	case !slices.Contains([]string{driverNone, driverAgents, driverFwdmount, driverExec, driverSim}, c.Driver.Kind):
-		return bad("driver.kind = %q: want %s, %s, %s, %s or %s", c.Driver.Kind, driverNone, driverAgents, driverFwdmount, driverExec, driverSim)
+		return bad("driver.kind = %q: want %s, %s, %s, %s or %s", c.Driver.Kind, driverNone, driverAgents,
+			driverFwdmount, driverExec, driverSim)
 	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:
 		return bad("driver.command is empty: the kind exec needs one")
 	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:
 		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
-		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout, c.Driver.Backoff)
+		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout,
+			c.Driver.Backoff)
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
@@ -202,7 +206,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: relay.%w", program.ErrSettings, err)
 	}
 	if c.Relay.ByPriority() && len(c.Slurm.Jobs) == 0 {
-		return bad("relay.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it", c.Relay.Policy)
+		return bad(
+			"relay.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",
+			c.Relay.Policy)
 	}
 	if err := c.Mounts.Check(); err != nil {
 		return bad("[[mount]] %v", err)
@@ -217,7 +223,9 @@ func (c *Config) validateNodes() error {
 		case n.ID == "":
 			return fmt.Errorf("%w: [[node]] number %d has no id", program.ErrSettings, i+1)
 		case n.Role == topology.RoleUnknown:
-			return fmt.Errorf("%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata", program.ErrSettings, n.ID)
+			return fmt.Errorf(
+				"%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata",
+				program.ErrSettings, n.ID)
 		case roles[n.ID] != topology.RoleUnknown:
 			return fmt.Errorf("%w: [[node]] %s stands there twice", program.ErrSettings, n.ID)
 		}

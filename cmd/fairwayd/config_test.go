@@ -20,9 +20,11 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		name, text string
 		words      []string
 	}{
-		{"misspelt key", "name = \"x\"\n\n[desk]\nself_aproval = true\n", []string{"f.toml:4", `"desk.self_aproval"`, `did you mean "desk.self_approval"`}},
+		{"misspelt key", "name = \"x\"\n\n[desk]\nself_aproval = true\n",
+			[]string{"f.toml:4", `"desk.self_aproval"`, `did you mean "desk.self_approval"`}},
 		{"misspelt table", "[dsk]\nself_approval = true\n", []string{"f.toml:1", `"dsk"`}},
-		{"misspelt key of a node", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\nadress = \"x\"\n", []string{"f.toml:4", "node.adress"}},
+		{"misspelt key of a node", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\nadress = \"x\"\n",
+			[]string{"f.toml:4", "node.adress"}},
 		{"two at once", "nam = \"x\"\nlog = 3\n", []string{"f.toml:1", "f.toml:2"}},
 		{"not TOML", "name = \"x\"\nlisten = {\n", []string{"f.toml:2"}},
 		{"wrong type", "name = \"x\"\n[desk]\nbig_plan = \"many\"\n", []string{"f.toml", "big_plan"}},
@@ -31,17 +33,26 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"unknown driver", "[driver]\nkind = \"magic\"\n", []string{"driver.kind", "magic", "fwdmount"}},
 		{"unknown policy", "[dispatch]\npolicy = \"luck\"\n", []string{"dispatch.policy", "luck", "dfra"}},
 		{"negative threshold", "[dispatch]\nv_min_bytes = -1.0\n", []string{"dispatch.v_min_bytes = -1"}},
-		{"misspelt threshold", "[dispatch]\nv_min_byte = 1.0\n", []string{"f.toml:2", `did you mean "dispatch.v_min_bytes"`}},
-		{"priorities that nobody says", "[relay]\npolicy = \"priority-fair\"\n", []string{"relay.policy", "priority-fair", "slurm.jobs"}},
-		{"priority of a QOS", "[slurm]\njobs = [\"squeue\"]\n[relay]\npolicy = \"priority-fair\"\npriority_from = \"qos\"\n[relay.qos]\nhigh = 0.0\n", []string{"relay.qos.high = 0"}},
-		{"misspelt source of priorities", "[relay]\npriority_form = \"qos\"\n", []string{"f.toml:2", `did you mean "relay.priority_from"`}},
-		{"misspelt key of a mount", "[[mount]]\npoint = \"/lus\"\nfile_sytem = \"snx1\"\n", []string{"f.toml:3", "mount.file_sytem"}},
+		{"misspelt threshold", "[dispatch]\nv_min_byte = 1.0\n",
+			[]string{"f.toml:2", `did you mean "dispatch.v_min_bytes"`}},
+		{"priorities that nobody says", "[relay]\npolicy = \"priority-fair\"\n",
+			[]string{"relay.policy", "priority-fair", "slurm.jobs"}},
+		{"priority of a QOS",
+			"[slurm]\njobs = [\"squeue\"]\n[relay]\npolicy = \"priority-fair\"\npriority_from = " +
+				"\"qos\"\n[relay.qos]\nhigh = 0.0\n", []string{"relay.qos.high = 0"}},
+		{"misspelt source of priorities", "[relay]\npriority_form = \"qos\"\n",
+			[]string{"f.toml:2", `did you mean "relay.priority_from"`}},
+		{"misspelt key of a mount", "[[mount]]\npoint = \"/lus\"\nfile_sytem = \"snx1\"\n",
+			[]string{"f.toml:3", "mount.file_sytem"}},
 		{"mount without a file system", "[[mount]]\npoint = \"/lus\"\n", []string{"[[mount]]", "/lus", "file_system"}},
-		{"relative mount", "[[mount]]\npoint = \"lus\"\nfile_system = \"snx1\"\n", []string{"[[mount]]", "lus", "absolute"}},
+		{"relative mount", "[[mount]]\npoint = \"lus\"\nfile_system = \"snx1\"\n",
+			[]string{"[[mount]]", "lus", "absolute"}},
 		{"unknown level", "log_level = \"loud\"\n", []string{"log_level", "loud"}},
 		{"unknown role", "[[node]]\nid = \"f\"\nrole = \"forwader\"\n", []string{"[[node]] f", "role"}},
-		{"a node twice", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\n[[node]]\nid = \"f\"\nrole = \"compute\"\n", []string{"f stands there twice"}},
-		{"mapping to a compute node", "[[node]]\nid = \"c\"\nrole = \"compute\"\n[default_mapping]\nd = \"c\"\n", []string{"default_mapping", "d =", "compute"}},
+		{"a node twice", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\n[[node]]\nid = \"f\"\nrole = \"compute\"\n",
+			[]string{"f stands there twice"}},
+		{"mapping to a compute node", "[[node]]\nid = \"c\"\nrole = \"compute\"\n[default_mapping]\nd = \"c\"\n",
+			[]string{"default_mapping", "d =", "compute"}},
 		{"relative directory", "state_dir = \"x\"\n", []string{"state_dir", "absolute"}},
 		{"nowhere to listen", "[listen]\nsocket = \"\"\nhttp = \"\"\n", []string{"listen.socket", "listen.http"}},
 	} {
@@ -57,7 +68,8 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := loadConfig("/nonexistent/f.toml"); err == nil || !strings.Contains(err.Error(), "/nonexistent/f.toml") {
+	if _, _, err := loadConfig("/nonexistent/f.toml"); err == nil ||
+		!strings.Contains(err.Error(), "/nonexistent/f.toml") {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -155,7 +167,9 @@ func TestDefaultsAreClosed(t *testing.T) {
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.Anonymous != remap.Viewer || len(c.Access.Tokens)+len(c.Access.Groups)+len(c.Access.Accounts)+len(c.Access.Proxy) > 0 || c.Driver.Kind != driverNone || c.Desk.SelfApproval || !c.Desk.TwoPersons {
+	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.Anonymous != remap.Viewer ||
+		len(c.Access.Tokens)+len(c.Access.Groups)+len(c.Access.Accounts)+len(c.Access.Proxy) > 0 ||
+		c.Driver.Kind != driverNone || c.Desk.SelfApproval || !c.Desk.TwoPersons {
 		t.Errorf("defaults are open: %+v", c)
 	}
 }

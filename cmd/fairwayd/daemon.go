@@ -75,12 +75,15 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.store = store.Source
 	d.board = window.NewBoard(0)
-	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store, log: log}
-	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated, Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
-	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role, Observe: func(frames []collector.Frame, now time.Time) {
-		d.board.Take(frames, now)
-		shown.Arrived()
-	}})
+	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store,
+		log: log}
+	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated,
+		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
+	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role,
+		Observe: func(frames []collector.Frame, now time.Time) {
+			d.board.Take(frames, now)
+			shown.Arrived()
+		}})
 	if err := d.openDesk(access.RoleNow); err != nil {
 		return d, err
 	}
@@ -91,7 +94,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.judge.WriteMetrics}
-	sharing := tables.New(tables.Config{Settings: conf.Relay, Situation: d.picture.Situation, Order: d.agents.Order, Log: log})
+	sharing := tables.New(tables.Config{Settings: conf.Relay, Situation: d.picture.Situation, Order: d.agents.Order,
+		Log: log})
 	if conf.Relay.Policy != "" {
 		meters = append(meters, sharing.WriteMetrics)
 	}
@@ -102,7 +106,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		meters = append(meters, store.writeMetrics)
 	}
 	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store, Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge, Canaries: d.canaries,
+		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store,
+		Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge, Canaries: d.canaries,
 		Archive: archiveOf(conf), Priority: priorityOf(conf), Gathering: sharing.Gathering, Mounts: conf.Mounts,
 		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
 		Audit:  d.desk.History, Metrics: meters, Version: version, Log: log,
@@ -120,8 +125,10 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	if !conf.Access.anyOperator() {
-		log.Info("only root and the daemon's user may act. To make the first operator, map a unix group in the configuration: "+
-			`[access.groups] GROUP = "operator"; 'fairway sign-in-link' then lets its members act in the browser too`,
+		log.Info(
+			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+
+				"configuration: "+
+				`[access.groups] GROUP = "operator"; 'fairway sign-in-link' then lets its members act in the browser too`,
 			"socket", conf.Listen.Socket, "browser", d.browserURL())
 	}
 	return d, nil

@@ -40,11 +40,13 @@ func start(t *testing.T, c *Config) *daemon {
 
 func health(t *testing.T, d *daemon) {
 	t.Helper()
-	sock := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	sock := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", d.conf.Listen.Socket)
 	}}}
 	defer sock.CloseIdleConnections()
-	for url, client := range map[string]*http.Client{"http://unix/healthz": &sock, "http://" + d.addr(webui.DoorTCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
+	for url, client := range map[string]*http.Client{"http://unix/healthz": &sock,
+		"http://" + d.addr(webui.DoorTCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
 		resp, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
@@ -88,8 +90,10 @@ func TestStartErrorsAreClear(t *testing.T) {
 		spoil func(t *testing.T, c *Config)
 		words []string
 	}{
-		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.addr(webui.DoorTCP) }, []string{"listen.http", "in use", d.addr(webui.DoorTCP)}},
-		{"socket in use", func(_ *testing.T, c *Config) { c.Listen.Socket = running.Listen.Socket }, []string{"listen.socket", "another fairwayd"}},
+		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.addr(webui.DoorTCP) },
+			[]string{"listen.http", "in use", d.addr(webui.DoorTCP)}},
+		{"socket in use", func(_ *testing.T, c *Config) { c.Listen.Socket = running.Listen.Socket },
+			[]string{"listen.socket", "another fairwayd"}},
 		{"not a socket", func(t *testing.T, c *Config) {
 			c.Listen.Socket = filepath.Join(t.TempDir(), "f")
 			write(t, c.Listen.Socket, "precious")
@@ -98,7 +102,8 @@ func TestStartErrorsAreClear(t *testing.T) {
 		{"damaged journal", func(t *testing.T, c *Config) {
 			write(t, filepath.Join(c.StateDir, "journal"), `{"crc":"00000000","hash":"","record":{}}`+"\n")
 		}, []string{"journal", "record 1", "CRC"}},
-		{"no such address", func(_ *testing.T, c *Config) { c.Listen.HTTP = "nowhere" }, []string{"listen.http", "nowhere"}},
+		{"no such address", func(_ *testing.T, c *Config) { c.Listen.HTTP = "nowhere" },
+			[]string{"listen.http", "nowhere"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conf := testConf(t)

@@ -54,8 +54,10 @@ func newDemo() *cobra.Command {
 	f.BoolVar(&o.simulated, "sim", false, "a simulated machine of TaihuLight's size instead of a real forwarding layer")
 	f.BoolVar(&o.loopback, "loopback", false, "as without root: forwarders on ports of 127.0.0.1, no compute nodes")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
-	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo; another port is taken if this one is in use")
-	f.DurationVar(&o.slowAfter, "slow-after", time.Minute, "when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never")
+	f.StringVar(&o.http, "http", "127.0.0.1:7117",
+		"where browsers reach the demo; another port is taken if this one is in use")
+	f.DurationVar(&o.slowAfter, "slow-after", time.Minute,
+		"when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never")
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
 	return c
 }
@@ -105,7 +107,8 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) (err error) {
 	if err := d.startDaemon(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "browser: http://%s/  (to act there, sign in as %s with %s)\n", d.daemon.addr(webui.DoorTCP), demoPerson, password)
+	fmt.Fprintf(out, "browser: http://%s/  (to act there, sign in as %s with %s)\n", d.daemon.addr(webui.DoorTCP),
+		demoPerson, password)
 	fmt.Fprintf(out, "commands: %s --addr unix:%s nodes\n", filepath.Join(d.programs, "fairway"), d.conf.Listen.Socket)
 	for _, begin := range d.senses {
 		if err := begin(ctx); err != nil {
@@ -151,7 +154,8 @@ func (d *demo) findPrograms() error {
 	}
 	for _, name := range []string{"fairway", "fairway-agent", "fairway-mount"} {
 		if _, err := os.Stat(d.program(name)); err != nil {
-			return fmt.Errorf("the demo needs %s beside fairwayd: run make build (or name their folder by --programs): %w", name, err)
+			return fmt.Errorf(
+				"the demo needs %s beside fairwayd: run make build (or name their folder by --programs): %w", name, err)
 		}
 	}
 	return nil
@@ -246,7 +250,8 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d forwarders were heard in %s: %w", seen, d.forwarders, firstSecondWithin, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("%d of %d forwarders were heard in %s: %w", seen, d.forwarders, firstSecondWithin,
+				errors.Join(ctx.Err(), err))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

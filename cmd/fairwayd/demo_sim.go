@@ -66,7 +66,8 @@ func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) 
 		}
 	}
 	agent := stream.Client{
-		URL: "unix://" + d.conf.Listen.Socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool, Log: d.log,
+		URL: "unix://" + d.conf.Listen.Socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool,
+		Log:    d.log,
 		Orders: map[string]stream.OrderHandler{wire.OrderRemap: runner.Remap, wire.OrderRoute: runner.Route},
 	}
 	if err := d.importPast(ctx, m.Past(time.Now(), simPastRuns)); err != nil {

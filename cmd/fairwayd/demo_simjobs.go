@@ -36,11 +36,14 @@ func simRun(p *simmachine.PastRun) history.Run {
 	if p.Mode == simmachine.MetaStorm { // how its processes share files is not known
 		mode = ""
 	}
-	return history.Run{Job: p.ID, User: p.User, App: p.App, Nodes: p.NodeCount, Start: p.Start, End: p.End, Profile: &history.Profile{
-		ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, Mode: mode, IONodes: p.IONodes, PeakBytesPerSec: p.PeakBytesPerSec,
-		PeakNodeBytesPerSec: p.PeakNodeBytesPerSec, PeakOpsPerSec: p.PeakOpsPerSec, MetaOps: p.MetaOps, MetaQueue: &p.MetaQueue,
-		IOSeconds: p.IOSeconds, StepSeconds: 1, Coverage: 1, From: "simulation",
-	}}
+	return history.Run{Job: p.ID, User: p.User, App: p.App, Nodes: p.NodeCount, Start: p.Start, End: p.End,
+		Profile: &history.Profile{
+			ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, Mode: mode, IONodes: p.IONodes,
+			PeakBytesPerSec:     p.PeakBytesPerSec,
+			PeakNodeBytesPerSec: p.PeakNodeBytesPerSec, PeakOpsPerSec: p.PeakOpsPerSec, MetaOps: p.MetaOps,
+			MetaQueue: &p.MetaQueue,
+			IOSeconds: p.IOSeconds, StepSeconds: 1, Coverage: 1, From: "simulation",
+		}}
 }
 
 // simRoutesAfter is how long the simulated nodes' forwarders may take to be seen.

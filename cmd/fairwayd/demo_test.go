@@ -20,7 +20,8 @@ import (
 
 // demoArgs is a small demo with a port of its own.
 func demoArgs(more ...string) []string {
-	return append([]string{"demo", "--http", "127.0.0.1:0", "--forwarders", "2", "--nodes", "4", "--slow-after", "500ms"}, more...)
+	return append([]string{"demo", "--http", "127.0.0.1:0", "--forwarders", "2", "--nodes", "4", "--slow-after",
+		"500ms"}, more...)
 }
 
 // demoPrograms builds what the demo runs and returns fairwayd.
@@ -67,7 +68,8 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 					socket = m[1]
 				}
 			}
-			nodes, err := exec.CommandContext(t.Context(), binary(t, "fairway"), "--addr", "unix:"+socket, "nodes", "--role", "forwarder").CombinedOutput()
+			nodes, err := exec.CommandContext(t.Context(), binary(t, "fairway"), "--addr", "unix:"+socket, "nodes",
+				"--role", "forwarder").CombinedOutput()
 			if err != nil || !strings.Contains(string(nodes), "fwd001") {
 				t.Errorf("fairway nodes: %v\n%s", err, nodes)
 			}
@@ -111,13 +113,15 @@ func TestDemoConsoleIsLeftByQ(t *testing.T) {
 		return string(out) // "no server running" once the demo has ended
 	}
 	t.Cleanup(func() { _ = exec.Command(tmux, "-S", server, "kill-server").Run() })
-	run(append([]string{"new-session", "-d", "-x", "120", "-y", "36", "-P", "-F", "#{pane_pid}", "--", demoPrograms(t)}, demoArgs()...)...)
+	run(append([]string{"new-session", "-d", "-x", "120", "-y", "36", "-P", "-F", "#{pane_pid}", "--", demoPrograms(t)},
+		demoArgs()...)...)
 	pid, err := strconv.Atoi(strings.TrimSpace(run("list-panes", "-F", "#{pane_pid}")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	screen := ""
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(screen, "2 forwarders:"); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(screen,
+		"2 forwarders:"); time.Sleep(100 * time.Millisecond) {
 		if screen = run("capture-pane", "-p"); time.Now().After(deadline) {
 			t.Fatalf("no overview on the terminal:\n%s", screen)
 		}

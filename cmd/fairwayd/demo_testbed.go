@@ -34,10 +34,14 @@ var demoJobs = []struct {
 	run   time.Duration
 	spec  workload.Spec
 }{
-	{0.375, 2 * time.Minute, workload.Spec{Name: "climate", Mode: workload.FilePerProcess, BurstBytes: 33 << 20, BytesPerSec: demoNodeBytesPerSec, Period: 12 * time.Second}},
-	{0.25, 4 * time.Minute, workload.Spec{Name: "particles", Mode: workload.SharedFile, BurstBytes: 24 << 20, BytesPerSec: 6e6, ReadBack: true, Period: 20 * time.Second}},
-	{0.1875, 3 * time.Minute, workload.Spec{Name: "genome", Mode: workload.MetadataStorm, BurstFiles: 300, FilesPerSec: 60, Period: 8 * time.Second}},
-	{0.125, 5 * time.Minute, workload.Spec{Name: "post", Mode: workload.OneWriter, BurstBytes: 64 << 20, BytesPerSec: 16e6, Period: 15 * time.Second}},
+	{0.375, 2 * time.Minute, workload.Spec{Name: "climate", Mode: workload.FilePerProcess, BurstBytes: 33 << 20,
+		BytesPerSec: demoNodeBytesPerSec, Period: 12 * time.Second}},
+	{0.25, 4 * time.Minute, workload.Spec{Name: "particles", Mode: workload.SharedFile, BurstBytes: 24 << 20,
+		BytesPerSec: 6e6, ReadBack: true, Period: 20 * time.Second}},
+	{0.1875, 3 * time.Minute, workload.Spec{Name: "genome", Mode: workload.MetadataStorm, BurstFiles: 300,
+		FilesPerSec: 60, Period: 8 * time.Second}},
+	{0.125, 5 * time.Minute, workload.Spec{Name: "post", Mode: workload.OneWriter, BurstBytes: 64 << 20,
+		BytesPerSec: 16e6, Period: 15 * time.Second}},
 }
 
 // startTestbed starts the real forwarding layer; without root, or asked to, the one on loopback.
@@ -46,7 +50,8 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback, Mapping: demoMapping(d.forwarders, d.computeNodes)}
+	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback,
+		Mapping: demoMapping(d.forwarders, d.computeNodes)}
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
 		cfg.Hooks = demoHooks(d.program("fairway"))
@@ -76,7 +81,8 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	d.conf.Name, d.conf.Nodes, d.conf.Default = "demo", m.Nodes, m.Default
 	d.conf.Desk.HealthyFloor = 1
 	limits := &d.conf.Dispatch.Config // a job of the demo is a large one there
-	limits.FwdPeakBW, limits.CNPeakBW, limits.VMinBytes, limits.NMin = demoLinkBytesPerSec, demoNodeBytesPerSec, 200e6, 2
+	limits.FwdPeakBW, limits.CNPeakBW, limits.VMinBytes, limits.NMin = demoLinkBytesPerSec, demoNodeBytesPerSec, 200e6,
+		2
 	d.conf.Probe.Export, d.conf.Probe.UID = tb.Attach(), uint32(os.Geteuid())
 	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}
 	if err := os.WriteFile(agents.TokenFile, []byte(d.token+"\n"), 0o600); err != nil {
@@ -90,7 +96,8 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
 	} else {
 		agents.DaemonURL = "unix://" + d.conf.Listen.Socket
-		what = fmt.Sprintf("%d forwarders run on loopback (as root there are compute nodes, mounts and Slurm too)", d.forwarders)
+		what = fmt.Sprintf("%d forwarders run on loopback (as root there are compute nodes, mounts and Slurm too)",
+			d.forwarders)
 	}
 	if swept > 0 {
 		what = fmt.Sprintf("removed what %d killed demos or tests had left; %s", swept, what)
@@ -123,7 +130,8 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 			ids = append(ids, topology.NodeID(fmt.Sprintf("cn%03d", first+i)))
 		}
 		first += nodes
-		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids, Argv: ioArgv(d.self, s)}); err != nil {
+		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids,
+			Argv: ioArgv(d.self, s)}); err != nil {
 			return err
 		}
 	}
@@ -161,7 +169,8 @@ func demoMapping(forwarders, computeNodes int) topology.Mapping {
 	}
 	m := topology.Mapping{}
 	for i := range computeNodes {
-		m[topology.NodeID(fmt.Sprintf("cn%03d", i))] = topology.ForwarderID(fmt.Sprintf("fwd%03d", min(i*forwarders/computeNodes, forwarders-2)))
+		m[topology.NodeID(fmt.Sprintf("cn%03d", i))] = topology.ForwarderID(fmt.Sprintf("fwd%03d",
+			min(i*forwarders/computeNodes, forwarders-2)))
 	}
 	return m
 }
@@ -169,13 +178,15 @@ func demoMapping(forwarders, computeNodes int) topology.Mapping {
 // demoHooks tell the demo's daemon, whose socket is in the testbed's directory, of each job's start and end.
 func demoHooks(fairway string) map[string][]string {
 	tell := func(verb string) []string {
-		return []string{"sh", "-c", `exec "$0" hook "$1" --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway, verb}
+		return []string{"sh", "-c", `exec "$0" hook "$1" --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway,
+			verb}
 	}
 	return map[string][]string{"PrologSlurmctld": tell("dispatch"), "EpilogSlurmctld": tell("end")}
 }
 
 // submitAgain submits a job again whenever it has ended, until ctx ends.
-func (d *demo) submitAgain(ctx context.Context, tb *testbed.Testbed, id topology.JobID, run time.Duration, j testbed.Job) {
+func (d *demo) submitAgain(ctx context.Context, tb *testbed.Testbed, id topology.JobID, run time.Duration,
+	j testbed.Job) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -99,14 +99,16 @@ func bigSite(b *testing.B, compute int) (*Config, []collector.Frame) {
 		id := topology.NodeID(fmt.Sprintf("fwd%03d", i))
 		conf.Nodes = append(conf.Nodes, topology.Node{ID: id, Role: topology.Forwarder, Addr: string(id) + ":564"})
 		frames = append(frames, collector.Frame{Node: id, Role: topology.Forwarder,
-			Samples: []collector.Sample{{Metric: collector.ReadBytes}, {Metric: collector.WriteBytes}, {Metric: collector.MetaOps}}})
+			Samples: []collector.Sample{{Metric: collector.ReadBytes}, {Metric: collector.WriteBytes},
+				{Metric: collector.MetaOps}}})
 	}
 	for i := range compute {
 		id, f := topology.NodeID(fmt.Sprintf("c%05d", i)), topology.ForwarderID(fmt.Sprintf("fwd%03d", i/512))
 		conf.Nodes = append(conf.Nodes, topology.Node{ID: id, Role: topology.Compute})
 		conf.Default[id] = f
 		frames = append(frames, collector.Frame{Node: id, Role: topology.Compute, RoutesComplete: true,
-			Routes: []collector.Route{{Client: id, Forwarder: f, Generation: 1}}, Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: 1e6}}})
+			Routes:  []collector.Route{{Client: id, Forwarder: f, Generation: 1}},
+			Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: 1e6}}})
 	}
 	if err := os.MkdirAll(conf.StateDir, 0o755); err != nil {
 		b.Fatal(err)
@@ -117,7 +119,8 @@ func bigSite(b *testing.B, compute int) (*Config, []collector.Frame) {
 	}
 	queue, end := 1.0, time.Now().Add(-time.Hour)
 	err = h.End(history.Run{Job: "old", User: "wei", App: "ROMS", Nodes: 512, Start: end.Add(-time.Hour), End: end,
-		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256, MetaQueue: &queue, Mode: history.ModeNN, Coverage: 1, From: "test"}})
+		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256, MetaQueue: &queue, Mode: history.ModeNN, Coverage: 1,
+			From: "test"}})
 	if err != nil {
 		b.Fatal(err)
 	}

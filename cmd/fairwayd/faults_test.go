@@ -28,8 +28,10 @@ var realFaults = []struct {
 	class string // the only right one; empty: any
 	kind  anomaly.Kind
 }{
-	{"slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 10}, "", anomaly.FailSlow},
-	{"slow-link-50", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 2}, "", anomaly.FailSlow},
+	{"slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 10}, "",
+		anomaly.FailSlow},
+	{"slow-link-50", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 2}, "",
+		anomaly.FailSlow},
 	{"packet-loss", testbed.Fault{Kind: testbed.PacketLoss, Forwarder: "fwd000", Amount: 0.05}, "", anomaly.FailSlow},
 	{"starved-cpu", testbed.Fault{Kind: testbed.StarvedCPU, Forwarder: "fwd000", Amount: 0.02}, "", anomaly.FailSlow},
 	{"stop-go-10", testbed.Fault{Kind: testbed.StopGo, Forwarder: "fwd000", Amount: 0.9}, "", anomaly.FailSlow},
@@ -58,7 +60,9 @@ func TestRealFaultsAreFound(t *testing.T) {
 	if os.Getenv("FAIRWAY_LONG") != "1" {
 		t.Skip("skipped: takes five minutes a fault; set FAIRWAY_LONG=1")
 	}
-	table := []string{"fault          | suspect | confirmed | of load | class | innocent: suspected | confirmed | returned | what it says"}
+	table := []string{
+		"fault          | suspect | confirmed | of load | class | innocent: suspected | confirmed | returned | what " +
+			"it says"}
 	for _, f := range realFaults {
 		t.Run(f.name, func(t *testing.T) {
 			d := newFaultDemo(t)
@@ -90,7 +94,8 @@ func TestRealFaultsAreFound(t *testing.T) {
 			if len(d.convicted) > 0 {
 				t.Errorf("innocent ones accused: %v", d.convicted)
 			}
-			row := fmt.Sprintf("%-14s | %7s | %9s | %5d s | %-5s | %9d | %9d | %8s | %s", f.name, d.since(d.suspect), d.since(d.confirmed), d.loadAtConfirm,
+			row := fmt.Sprintf("%-14s | %7s | %9s | %5d s | %-5s | %9d | %9d | %8s | %s", f.name, d.since(d.suspect),
+				d.since(d.confirmed), d.loadAtConfirm,
 				d.newest.Class, len(d.accused), len(d.convicted), returned, d.words)
 			t.Log(row)
 			table = append(table, row)
@@ -140,7 +145,8 @@ type faultDemo struct {
 
 func newFaultDemo(t *testing.T) *faultDemo {
 	fairwayd := demoPrograms(t)
-	d := &demo{demoOptions: demoOptions{forwarders: 4, computeNodes: 8, noConsole: true, http: "127.0.0.1:0", programs: filepath.Dir(fairwayd)},
+	d := &demo{demoOptions: demoOptions{forwarders: 4, computeNodes: 8, noConsole: true, http: "127.0.0.1:0",
+		programs: filepath.Dir(fairwayd)},
 		conf: defaultConfig(), token: rand.Text(), self: fairwayd}
 	d.conf.Findings.Trial = time.Minute // else the return takes ten
 	keep := os.Getenv("FAIRWAY_KEEP")   // a folder in which the store and the journal remain
@@ -182,7 +188,8 @@ func newFaultDemo(t *testing.T) *faultDemo {
 
 // checkShown wants the confirmed finding in what the operator's command prints.
 func (d *faultDemo) checkShown() {
-	text, err := exec.CommandContext(d.t.Context(), binary(d.t, "fairway"), "--addr", "unix:"+d.conf.Listen.Socket, "--json", "findings").Output()
+	text, err := exec.CommandContext(d.t.Context(), binary(d.t, "fairway"), "--addr", "unix:"+d.conf.Listen.Socket,
+		"--json", "findings").Output()
 	var list []anomaly.Finding
 	if err == nil {
 		err = json.Unmarshal(text, &list)

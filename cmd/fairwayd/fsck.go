@@ -15,7 +15,8 @@ func newFsck(path *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fsck [DIR]",
 		Short: "Read every byte of the store, say what is damaged, and salvage the rest",
-		Long: "Checks the configured store, or the one in DIR. No daemon may have it open. With --repair, damaged block files are\n" +
+		Long: "Checks the configured store, or the one in DIR. No daemon may have it open. With --repair, damaged " +
+			"block files are\n" +
 			"written again with everything in them that is intact; the old file stays beside it as FILE.damaged.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -114,7 +114,8 @@ func (d *daemon) serve() {
 	for _, o := range d.doors {
 		o.server = d.web.Door(o.kind)
 		d.tasks.Go(func() {
-			if err := o.server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			if err := o.server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) &&
+				!errors.Is(err, net.ErrClosed) {
 				d.failed <- fmt.Errorf("serving %s: %w", o.listener.Addr(), err)
 			}
 		})

@@ -21,13 +21,16 @@ func newMigrate(path *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate --from KIND --to KIND",
 		Short: "Copy every sample from one store into another",
-		Long: "Copies from one kind of store (embedded, influx or victoria, as the configuration describes them) into another,\n" +
-			"oldest hour first. It may be interrupted: the next run goes on where it stopped. To move without a gap, set\n" +
+		Long: "Copies from one kind of store (embedded, influx or victoria, as the configuration describes them) " +
+			"into another,\n" +
+			"oldest hour first. It may be interrupted: the next run goes on where it stopped. To move without a gap, " +
+			"set\n" +
 			"store.kind to the new one, restart the daemon, and copy the old one while the daemon runs.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if !slices.Contains(storeKinds, from) || !slices.Contains(storeKinds, to) || from == to {
-				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and victoria", from, to))
+				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and victoria", from,
+					to))
 			}
 			conf, _, err := loadConfig(*path)
 			if err != nil {
@@ -60,17 +63,19 @@ func runMigrate(c *cobra.Command, conf *Config, from, to, state string) (err err
 		}
 		defer func() { err = errors.Join(err, stores[i].Close()) }()
 	}
-	p, err := migrate.Copy(c.Context(), stores[0].Source, stores[1].Source, migrate.Options{State: state, Report: func(p migrate.Progress) {
-		left := time.Duration(0)
-		if p.HoursDone > 0 {
-			left = p.Elapsed / time.Duration(p.HoursDone) * time.Duration(p.Hours-p.HoursDone)
-		}
-		fmt.Fprintf(c.ErrOrStderr(), "%s  %d of %d hours, %d samples, about %s left\n",
-			p.At.UTC().Format(time.RFC3339), p.HoursDone, p.Hours, p.Samples, left.Round(time.Second))
-	}})
+	p, err := migrate.Copy(c.Context(), stores[0].Source, stores[1].Source,
+		migrate.Options{State: state, Report: func(p migrate.Progress) {
+			left := time.Duration(0)
+			if p.HoursDone > 0 {
+				left = p.Elapsed / time.Duration(p.HoursDone) * time.Duration(p.Hours-p.HoursDone)
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "%s  %d of %d hours, %d samples, about %s left\n",
+				p.At.UTC().Format(time.RFC3339), p.HoursDone, p.Hours, p.Samples, left.Round(time.Second))
+		}})
 	if err != nil {
 		return fmt.Errorf("%w (the same command goes on from here)", err)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s is copied to %s: %d hours, %d samples in %s\n", from, to, p.Hours, p.Samples, p.Elapsed.Round(time.Millisecond))
+	fmt.Fprintf(c.OutOrStdout(), "%s is copied to %s: %d hours, %d samples in %s\n", from, to, p.Hours, p.Samples,
+		p.Elapsed.Round(time.Millisecond))
 	return nil
 }

@@ -70,7 +70,8 @@ func valueOf(node, second int) float64 { return float64(1e6*(node+1) + second) }
 func checkSeconds(t *testing.T, d *realDaemon, node topology.NodeID, first int64, n int, want func(int) float64) {
 	t.Helper()
 	var got webui.SeriesAnswer
-	path := fmt.Sprintf("/api/v1/series?node=%s&metric=read_bytes&step=1s&from=%d&to=%d", node, first-5000, first+int64(n+5)*1000)
+	path := fmt.Sprintf("/api/v1/series?node=%s&metric=read_bytes&step=1s&from=%d&to=%d", node, first-5000,
+		first+int64(n+5)*1000)
 	if err := d.ask(path, "", nil, &got); err != nil {
 		t.Fatal(err)
 	}

@@ -188,7 +188,8 @@ func (p *picture) role(id topology.NodeID) topology.Role {
 
 // keepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends,
 // and tells the store the peaks that it is counted by, where setPeaks is not nil.
-func (p *picture) keepOccupancy(ctx context.Context, setPeaks func(bytesPerSec map[topology.NodeID]float64, threshold float64)) {
+func (p *picture) keepOccupancy(ctx context.Context, setPeaks func(bytesPerSec map[topology.NodeID]float64,
+	threshold float64)) {
 	every := occupancyEvery
 	if setPeaks == nil { // a server counts nothing ahead: the hour's seconds come over the network
 		every = remoteOccupancyEvery

@@ -24,8 +24,9 @@ func BenchmarkSituation(b *testing.B) {
 		id, f := topology.NodeID(fmt.Sprintf("c%05d", i)), topology.ForwarderID(fmt.Sprintf("fwd%03d", i/512))
 		conf.Nodes = append(conf.Nodes, topology.Node{ID: id, Role: topology.Compute})
 		conf.Default[id] = f
-		frames = append(frames, collector.Frame{Node: id, Role: topology.Compute, TimeMillis: now.UnixMilli() - 1000, RoutesComplete: true,
-			Routes: []collector.Route{{Client: id, Forwarder: f, Generation: 1}}})
+		frames = append(frames, collector.Frame{Node: id, Role: topology.Compute, TimeMillis: now.UnixMilli() - 1000,
+			RoutesComplete: true,
+			Routes:         []collector.Route{{Client: id, Forwarder: f, Generation: 1}}})
 	}
 	board.Take(frames, now)
 	p := &picture{conf: conf, board: board}

@@ -141,7 +141,8 @@ func (p *planner) step(round int) {
 	}
 	switch v.State {
 	case remap.Proposed:
-		_ = p.d.ask("/api/v1/plans/"+p.id+"/approve", key, console.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
+		_ = p.d.ask("/api/v1/plans/"+p.id+"/approve", key,
+			console.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
 	case remap.Verified:
 		_ = p.d.ask("/api/v1/plans/"+p.id+"/rollback", key, console.Decision{Reason: planReason}, nil)
 	case remap.Partial, remap.Failed:
@@ -162,7 +163,8 @@ func (p *planner) settle(t *testing.T) {
 		if p.step(1 << 20); time.Now().After(end) {
 			var v console.PlanView
 			err := p.d.ask("/api/v1/plans/"+p.id, "", nil, &v)
-			t.Fatalf("30 s after the last kill plan %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks, err)
+			t.Fatalf("30 s after the last kill plan %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks,
+				err)
 		}
 	}
 }

@@ -67,7 +67,8 @@ func (d *daemon) openProbe() {
 		return
 	}
 	limits := probe.DefaultLimits()
-	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery, d.conf.Detector.SuspectProbeEvery
+	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery,
+		d.conf.Detector.SuspectProbeEvery
 	d.canaries = judge.NewCanaries(d.judge, d.watch, d.store.Append, limits, c.way(d.conf.forwarderAddrs()))
 }
 

@@ -91,16 +91,21 @@ func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &realDaemon{t: t, conf: filepath.Join(dir, "fairwayd.toml"), addr: l.Addr().String(), socket: filepath.Join(dir, "sock")}
+	d := &realDaemon{t: t, conf: filepath.Join(dir, "fairwayd.toml"), addr: l.Addr().String(),
+		socket: filepath.Join(dir, "sock")}
 	l.Close()
-	d.http.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", d.socket)
-	}}
+	d.http.Transport = &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", d.socket)
+		}}
 	if d.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, d.conf, fmt.Sprintf("state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\nagents = %q\n[store]\nsync = \"50ms\"\n[[access.token]]\nname = \"agents\"\nrole = \"agent\"\nsha256 = %q\n%s",
-		filepath.Join(dir, "state"), d.socket, d.addr, agents, webui.HashToken(agentSecret), more))
+	write(t, d.conf,
+		fmt.Sprintf(
+			"state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\nagents = %q\n[store]\nsync = "+
+				"\"50ms\"\n[[access.token]]\nname = \"agents\"\nrole = \"agent\"\nsha256 = %q\n%s",
+			filepath.Join(dir, "state"), d.socket, d.addr, agents, webui.HashToken(agentSecret), more))
 	t.Cleanup(func() {
 		d.kill()
 		d.log.Close()
@@ -234,7 +239,8 @@ func (a *testAgent) remap(_ context.Context, o wire.Order) (json.RawMessage, err
 func (a *testAgent) second(t *testing.T, ms int64, value float64) {
 	t.Helper()
 	f := collector.Frame{Node: a.node, Role: a.role, TimeMillis: ms, RoutesComplete: true,
-		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: value}, {Metric: collector.WriteBytes, Value: 2 * value}}}
+		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: value},
+			{Metric: collector.WriteBytes, Value: 2 * value}}}
 	a.mu.Lock()
 	if a.role == topology.Compute {
 		f.Routes = []collector.Route{{Client: a.node, Forwarder: a.at, Generation: a.gen + 1}}

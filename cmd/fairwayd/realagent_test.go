@@ -30,7 +30,10 @@ func TestRealAgentThroughAnOutage(t *testing.T) {
 	secret := filepath.Join(dir, "token")
 	write(t, secret, agentSecret)
 	conf := filepath.Join(dir, "agent.toml")
-	write(t, conf, fmt.Sprintf("node = \"cn1\"\nrole = \"compute\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n", d.addr, secret, filepath.Join(dir, "spool")))
+	write(t, conf,
+		fmt.Sprintf(
+			"node = \"cn1\"\nrole = \"compute\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n",
+			d.addr, secret, filepath.Join(dir, "spool")))
 	log, err := os.Create(filepath.Join(dir, "agent.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +73,14 @@ func TestRealAgentThroughAnOutage(t *testing.T) {
 	// A busy machine may keep the agent itself from a tick; an outage would take many.
 	if want := int(last.Sub(first).Seconds()) - 3; missing > 1 || len(seconds) < want {
 		text, _ := os.ReadFile(log.Name())
-		t.Errorf("%d seconds stored, at least %d wanted, %d missing in between; the agent says:\n%s", len(seconds), want, missing, text)
+		t.Errorf("%d seconds stored, at least %d wanted, %d missing in between; the agent says:\n%s", len(seconds),
+			want, missing, text)
 	}
 }
 
 // storedSeconds returns the seconds that the store has of the metric that the node always reports.
-func storedSeconds(t *testing.T, d *realDaemon, node topology.NodeID, from, to time.Time) (seconds []int64, metric string) {
+func storedSeconds(t *testing.T, d *realDaemon, node topology.NodeID, from, to time.Time) (seconds []int64,
+	metric string) {
 	t.Helper()
 	var rows []console.NodeRow
 	if err := d.ask("/api/v1/nodes", "", nil, &rows); err != nil {
@@ -86,7 +91,8 @@ func storedSeconds(t *testing.T, d *realDaemon, node topology.NodeID, from, to t
 	}
 	for name := range rows[0].Values {
 		var got webui.SeriesAnswer
-		path := fmt.Sprintf("/api/v1/series?node=%s&metric=%s&step=1s&from=%d&to=%d", node, name, from.Add(-5*time.Second).UnixMilli(), to.Add(5*time.Second).UnixMilli())
+		path := fmt.Sprintf("/api/v1/series?node=%s&metric=%s&step=1s&from=%d&to=%d", node, name,
+			from.Add(-5*time.Second).UnixMilli(), to.Add(5*time.Second).UnixMilli())
 		if err := d.ask(path, "", nil, &got); err != nil {
 			t.Fatal(err)
 		}

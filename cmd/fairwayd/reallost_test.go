@@ -37,14 +37,16 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 		return !n.Lost && n.Forwarder == "fwd001" && n.State == remap.ForwarderOK
 	})
 
-	v := decide(t, d, "", console.ManualRemap{Nodes: []topology.NodeID{"cn000"}, To: "fwd001", Force: true, Reason: "its forwarder is dead"})
+	v := decide(t, d, "", console.ManualRemap{Nodes: []topology.NodeID{"cn000"}, To: "fwd001", Force: true,
+		Reason: "its forwarder is dead"})
 	if v.MayApprove != "" {
 		t.Fatalf("the plan cannot be approved: %s; checks %+v", v.MayApprove, v.Checks)
 	}
 	decide(t, d, v.ID+"/approve", console.Decision{PreviewHash: v.PreviewHash, Reason: "its forwarder is dead"})
 	wantPlan(t, d, v.ID, remap.Verified)
 	wantNode(t, d, "cn000", func(n console.NodeView) bool { return !n.Lost && n.Forwarder == "fwd001" })
-	if out, err := tb.Exec(t.Context(), "cn000", "sh", "-c", "echo back > /pfs/back; cat /pfs/back"); err != nil || !strings.Contains(string(out), "back") {
+	if out, err := tb.Exec(t.Context(), "cn000", "sh", "-c", "echo back > /pfs/back; cat /pfs/back"); err != nil ||
+		!strings.Contains(string(out), "back") {
 		t.Errorf("after the move: %s, %v", out, err)
 	}
 }

@@ -21,18 +21,22 @@ func TestModesOfRealPrograms(t *testing.T) {
 	for i, c := range []struct {
 		mode workload.Mode
 		want history.Mode
-	}{{workload.FilePerProcess, history.ModeNN}, {workload.SharedFile, history.ModeN1}, {workload.OneWriter, history.Mode11}, {workload.MetadataStorm, ""}} {
+	}{{workload.FilePerProcess, history.ModeNN}, {workload.SharedFile, history.ModeN1},
+		{workload.OneWriter, history.Mode11}, {workload.MetadataStorm, ""}} {
 		id := fmt.Sprint(1001 + i)
 		nodes := []topology.NodeID{"cn000", "cn002"} // of different forwarders
 		var a dispatch.Answer
-		if err := d.ask("/api/v1/dispatch", "start"+id, dispatch.Request{Job: topology.JobID(id), User: "wei", App: string(c.mode), Nodes: nodes}, &a); err != nil {
+		if err := d.ask("/api/v1/dispatch", "start"+id, dispatch.Request{Job: topology.JobID(id), User: "wei",
+			App: string(c.mode), Nodes: nodes}, &a); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, len(nodes))
 		for rank, n := range nodes {
-			spec := workload.Spec{Mode: c.mode, Name: string(c.mode), BurstBytes: 8 << 20, BlockBytes: 256 << 10, BytesPerSec: 8 << 20,
-				BurstFiles: 50, FilesPerSec: 50, Period: 2 * time.Second, Duration: 4 * time.Second}
-			argv := append([]string{"env", "SLURM_JOB_ID=" + id, fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_NTASKS=", len(nodes))}, ioArgv(binary(t, "fairwayd"), spec)...)
+			spec := workload.Spec{Mode: c.mode, Name: string(c.mode), BurstBytes: 8 << 20, BlockBytes: 256 << 10,
+				BytesPerSec: 8 << 20,
+				BurstFiles:  50, FilesPerSec: 50, Period: 2 * time.Second, Duration: 4 * time.Second}
+			argv := append([]string{"env", "SLURM_JOB_ID=" + id, fmt.Sprint("SLURM_PROCID=", rank),
+				fmt.Sprint("SLURM_NTASKS=", len(nodes))}, ioArgv(binary(t, "fairwayd"), spec)...)
 			go func() {
 				out, err := tb.Exec(t.Context(), n, argv...)
 				if err != nil {

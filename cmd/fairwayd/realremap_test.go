@@ -30,13 +30,16 @@ func TestRemapOnTheRealForwardingLayer(t *testing.T) {
 	defer stop()
 	written := make(chan error, 1)
 	go func() {
-		out, err := tb.Exec(ctx, "cn000", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=/pfs/part$i bs=256k count=40 2>&1 || exit 1; sleep 0.5; done; cat /pfs/part* | wc -c")
+		out, err := tb.Exec(ctx, "cn000", "sh", "-c",
+			"for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=/pfs/part$i bs=256k count=40 2>&1 || exit 1; sleep "+
+				"0.5; done; cat /pfs/part* | wc -c")
 		if err == nil && !strings.Contains(string(out), fmt.Sprint(8*40*256*1024)) {
 			err = fmt.Errorf("the program read back %s", out)
 		}
 		written <- err
 	}()
-	v := decide(t, d, "", console.ManualRemap{Nodes: []topology.NodeID{"cn000", "cn001"}, To: "fwd001", Reason: "proof on the real layer"})
+	v := decide(t, d, "", console.ManualRemap{Nodes: []topology.NodeID{"cn000", "cn001"}, To: "fwd001",
+		Reason: "proof on the real layer"})
 	if v.MayApprove != "" {
 		t.Fatalf("the plan cannot be approved: %s; checks %+v", v.MayApprove, v.Checks)
 	}
@@ -89,7 +92,8 @@ func newRealLayer(t *testing.T) (*testbed.Testbed, *realDaemon) {
 	d := newRealDaemonAt(t, agents, conf.String())
 	secret := filepath.Join(t.TempDir(), "token")
 	write(t, secret, agentSecret)
-	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
+	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents,
+		TokenFile: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +129,10 @@ func wantPlan(t *testing.T, d *realDaemon, id string, want remap.PlanState) {
 func wantReporting(t *testing.T, d *realDaemon, forwarders ...topology.NodeID) {
 	t.Helper()
 	for _, f := range forwarders {
-		wantNode(t, d, string(f), func(n console.NodeView) bool { return n.State != remap.ForwarderStale && !n.LastSeen.IsZero() })
+		wantNode(t, d, string(f), func(n console.NodeView) bool {
+			return n.State != remap.ForwarderStale &&
+				!n.LastSeen.IsZero()
+		})
 	}
 }
 

@@ -57,15 +57,21 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	for i := range 5 {
 		mapping += fmt.Sprintf("%q = \"fwd000\"\n", address(i))
 	}
-	d := newRealDaemon(t, fmt.Sprintf("[relay]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s", policy, nodes, mapping))
+	d := newRealDaemon(t,
+		fmt.Sprintf("[relay]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s",
+			policy, nodes, mapping))
 	socket, listen := filepath.Join(dir, "relay"), freeAddr(t)
 	// A window of one: the next request is always chosen here and never by diod.
-	log := background(t, "fairway-queue", "serve", "--control", socket, "--window", "1", listen, tb.ForwarderAddr("fwd000"))
+	log := background(t, "fairway-queue", "serve", "--control", socket, "--window", "1", listen,
+		tb.ForwarderAddr("fwd000"))
 	secret, conf := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
 	write(t, secret, agentSecret)
-	write(t, conf, fmt.Sprintf("node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
-		"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = %d\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
-		d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))
+	write(t, conf,
+		fmt.Sprintf(
+			"node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
+				"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = "+
+				"%d\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
+			d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))
 	background(t, "fairway-agent", "--config", conf)
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -85,18 +91,24 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	}
 	wait(t, "the daemon sees the nodes behind the relay", func() bool {
 		mapped.Observed = nil
-		return d.ask("/api/v1/machine", "", nil, &mapped) == nil && len(mapped.Observed) == 5 && mapped.Observed[address(4).String()] == "fwd000"
+		return d.ask("/api/v1/machine", "", nil, &mapped) == nil && len(mapped.Observed) == 5 &&
+			mapped.Observed[address(4).String()] == "fwd000"
 	})
 	big := dispatch.Request{Job: "big", User: "a", App: "x"}
 	for i := range 4 {
 		big.Nodes = append(big.Nodes, nodeID(i))
 	}
-	for _, j := range []dispatch.Request{big, {Job: "small", User: "b", App: "x", Nodes: append(big.Nodes[:0:0], nodeID(4))}} {
+	for _, j := range []dispatch.Request{big,
+		{Job: "small", User: "b", App: "x", Nodes: append(big.Nodes[:0:0], nodeID(4))}} {
 		if err := d.ask("/api/v1/dispatch", string(j.Job), j, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wait(t, "the relay knows both jobs", func() bool { s := stats(socket); return s["big"].Connections == 4 && s["small"].Connections == 1 })
+	wait(t, "the relay knows both jobs", func() bool {
+		s := stats(socket)
+		return s["big"].Connections == 4 &&
+			s["small"].Connections == 1
+	})
 	ratio := func() float64 {
 		const requests = 4000
 		before, now := stats(socket), map[string]queue.Served{}
@@ -176,7 +188,8 @@ func stats(socket string) (s map[string]queue.Served) {
 }
 
 // writeFrom keeps writers busy on one connection from an address until ctx ends.
-func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, writers int, name string) {
+func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, writers int,
+	name string) {
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 	conn, err := d.DialContext(ctx, "tcp", relay)
 	if err != nil {

@@ -66,11 +66,14 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 		w.sockets[i] = filepath.Join(dir, string(name))
 		listen := freeAddr(t)
 		// A window of one: the next request is always chosen here and never by diod.
-		background(t, "fairway-queue", "serve", "--control", w.sockets[i], "--window", "1", listen, tb.ForwarderAddr(name))
+		background(t, "fairway-queue", "serve", "--control", w.sockets[i], "--window", "1", listen,
+			tb.ForwarderAddr(name))
 		agent := filepath.Join(dir, string(name)+".toml")
-		write(t, agent, fmt.Sprintf("node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
-			"[source.procfs]\nenabled = false\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
-			name, w.d.addr, secret, filepath.Join(dir, "spool"+string(name)), w.sockets[i]))
+		write(t, agent,
+			fmt.Sprintf(
+				"node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
+					"[source.procfs]\nenabled = false\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
+				name, w.d.addr, secret, filepath.Join(dir, "spool"+string(name)), w.sockets[i]))
 		background(t, "fairway-agent", "--config", agent)
 		wait(t, "the relay listens", func() bool { return stats(w.sockets[i]) != nil })
 		for _, n := range wideAndNarrow {
@@ -124,8 +127,8 @@ func (w *twoServers) shown() (v console.SharesView) {
 }
 
 // TestGlobalSharesOfTwoServers: of two forwarders together a job of four nodes is to have twice as much as one of two,
-// though it uses both and the other only the first. By local shares it has two thirds of the first and all of the second,
-// five times as much.
+// though it uses both and the other only the first. By local shares it has two thirds of the first and all of the
+// second, five times as much.
 func TestGlobalSharesOfTwoServers(t *testing.T) {
 	t.Run("local", func(t *testing.T) {
 		w := newTwoServers(t, "0s")
@@ -142,10 +145,11 @@ func TestGlobalSharesOfTwoServers(t *testing.T) {
 		w := newTwoServers(t, "500ms")
 		wait(t, "global shares are in force", func() bool {
 			v := w.shown().InForce
-			return v != nil && len(v.Relays) == 2 && v.Relays[0].By == queue.ByGlobal && v.Relays[1].By == queue.ByGlobal && len(v.Jobs) == 2
+			return v != nil && len(v.Relays) == 2 && v.Relays[0].By == queue.ByGlobal &&
+				v.Relays[1].By == queue.ByGlobal && len(v.Jobs) == 2
 		})
-		// How near it comes is a measurement (docs/shares.md). Two servers and all their clients on one machine that is busy
-		// with other things are never equally fast for long: here it must be far from the 5 of local shares.
+		// How near it comes is a measurement (docs/shares.md). Two servers and all their clients on one machine that is
+		// busy with other things are never equally fast for long: here it must be far from the 5 of local shares.
 		wait(t, "2 to 1", func() bool {
 			got := w.ratio(20000)
 			v := w.shown().InForce

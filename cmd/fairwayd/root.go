@@ -29,7 +29,8 @@ func newRoot() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.PersistentFlags().StringVarP(&path, "config", "c", "", "configuration file (default "+defaultPath+" if it exists)")
+	root.PersistentFlags().StringVarP(&path, "config", "c", "",
+		"configuration file (default "+defaultPath+" if it exists)")
 	root.AddCommand(
 		newRun(&path),
 		newConfig(&path),

@@ -19,7 +19,9 @@ func newToken() *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			secret := rand.Text()
-			_, err := fmt.Fprintf(c.OutOrStdout(), "# The secret, shown once, for its owner:\n#   %s\n[[access.token]]\nname = %q\nrole = %q\nsha256 = %q\n",
+			_, err := fmt.Fprintf(c.OutOrStdout(),
+				"# The secret, shown once, for its owner:\n#   %s\n[[access.token]]\nname = %q\nrole = %q\nsha256 = "+
+					"%q\n",
 				secret, args[0], args[1], webui.HashToken(secret))
 			return err
 		},

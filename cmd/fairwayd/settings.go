@@ -26,38 +26,64 @@ var settings = []setting{
 	{"state_dir", "Directory of the store and the journal; absolute."},
 	{"log_level", "debug, info, warn or error."},
 	{"simulated", "Whether the frames come from a simulated machine; every screen then says so."},
-	{"listen.socket", "Unix socket of the console and of local commands; empty: none. Who asks is known from the kernel."},
-	{"listen.http", "HOST:PORT for browsers, terminals and agents; empty: none. This host only, until you name another address; then put a proxy that speaks TLS before it."},
+	{"listen.socket",
+		"Unix socket of the console and of local commands; empty: none. Who asks is known from the kernel."},
+	{"listen.http",
+		"HOST:PORT for browsers, terminals and agents; empty: none. This host only, until you name another address; " +
+			"then put a proxy that speaks TLS before it."},
 	{"listen.agents", "HOST:PORT of a further door for agents alone, such as an address of the fabric; empty: none."},
 	{"listen.hosts", "Further names under which browsers reach listen.http; requests under other names are refused."},
 	{"access.anonymous", "What a request without any sign-in may do: viewer, or empty for nothing."},
 	{"access.secure_cookie", "Whether cookies are for TLS only; set it behind a proxy that speaks TLS."},
-	{"access.oidc.issuer", "Address of the OpenID Connect provider at which people sign in, as in its own documents; empty: none."},
+	{"access.oidc.issuer",
+		"Address of the OpenID Connect provider at which people sign in, as in its own documents; empty: none."},
 	{"access.oidc.client_id", "What fairway is called there."},
-	{"access.oidc.client_secret_file", "File, readable by nobody else, that holds the client's secret; empty: a public client (PKCE is used either way)."},
-	{"access.oidc.url", "The console as browsers reach it, such as https://fairway.site; the provider must allow /api/v1/oidc/callback below it, and its host must be in listen.hosts."},
+	{"access.oidc.client_secret_file",
+		"File, readable by nobody else, that holds the client's secret; empty: a public client (PKCE is used either " +
+			"way)."},
+	{"access.oidc.url",
+		"The console as browsers reach it, such as https://fairway.site; the provider must allow " +
+			"/api/v1/oidc/callback below it, and its host must be in listen.hosts."},
 	{"access.oidc.scopes", "Scopes asked for besides openid: those that bring the two claims."},
-	{"access.oidc.name_claim", "The claim of the ID token that a person is called by here; the same name as on the socket is the same person."},
+	{"access.oidc.name_claim",
+		"The claim of the ID token that a person is called by here; the same name as on the socket is the same person."},
 	{"access.oidc.groups_claim", "The claim with a person's groups, a list or one."},
 	{"access.oidc.default", "Role of those whose groups have none: viewer, operator, admin, or empty to refuse them."},
-	{"store.kind", "Where seconds are kept: embedded (in state_dir), influx or victoria (on a server, described below). fairwayd migrate copies one to another."},
+	{"store.kind",
+		"Where seconds are kept: embedded (in state_dir), influx or victoria (on a server, described below). " +
+			"fairwayd migrate copies one to another."},
 	{"store.sync", "Longest wait of frames for the disk, and so for their acknowledgement."},
-	{"store.keep", "How long the embedded store keeps seconds, such as 720h; 0: for ever. A server has its own retention."},
+	{"store.keep",
+		"How long the embedded store keeps seconds, such as 720h; 0: for ever. A server has its own retention."},
 	{"store.keep_bytes", "Bytes that the store may take before its oldest hours go; 0: no limit."},
-	{"store.keep_10s", "How long buckets of 10 s (sum, count, least, greatest, seconds near the peak) are kept after the seconds are gone, such as 8760h; 0: none are made."},
+	{"store.keep_10s",
+		"How long buckets of 10 s (sum, count, least, greatest, seconds near the peak) are kept after the seconds " +
+			"are gone, such as 8760h; 0: none are made."},
 	{"store.keep_5m", "The same for buckets of 5 min; they are made from those of 10 s."},
 	{"store.spool_bytes", "Bytes on disk that may wait for a store's server; past them the oldest go, counted."},
 	{"store.influx.url", "Address of InfluxDB, such as http://127.0.0.1:8086."},
 	{"store.influx.org", "Its organization; not needed for InfluxDB 1.8."},
 	{"store.influx.bucket", "Its bucket; database/retention for InfluxDB 1.8."},
-	{"store.influx.token_file", "File, readable by nobody else, that holds its token; user:password for InfluxDB 1.8; empty: none."},
-	{"store.victoria.write_url", "What comes before /api/v2/write: http://127.0.0.1:8428, or http://vminsert:8480/insert/0/influx for tenant 0 of a cluster."},
-	{"store.victoria.read_url", "What comes before /api/v1/query: the same address, or http://vmselect:8481/select/0/prometheus."},
+	{"store.influx.token_file",
+		"File, readable by nobody else, that holds its token; user:password for InfluxDB 1.8; empty: none."},
+	{"store.victoria.write_url",
+		"What comes before /api/v2/write: http://127.0.0.1:8428, or http://vminsert:8480/insert/0/influx for tenant " +
+			"0 of a cluster."},
+	{"store.victoria.read_url",
+		"What comes before /api/v1/query: the same address, or http://vmselect:8481/select/0/prometheus."},
 	{"store.victoria.token_file", "File, readable by nobody else, that holds its bearer token; empty: none."},
-	{"archive.forwarders", "Whether the forwarders' seconds of each whole day go into the I/O-log archive, where the logs of jobs are; idle seconds do not."},
-	{"archive.history", "Whether batch jobs whose account and I/O logs are in the archive go into the history that predictions are made from."},
-	{"forwarder.peak_bytes_per_sec", "Peak bandwidth of a forwarder in one direction, bytes/s, where its [[node]] does not say; 0: not known, then it has no occupancy."},
-	{"desk.mode", "How far the desk goes by itself: observe (plans are proposed and not applied), approve (people say yes, to a plan or to an application once and for all) or auto (plans of policies are approved by rule)."},
+	{"archive.forwarders",
+		"Whether the forwarders' seconds of each whole day go into the I/O-log archive, where the logs of jobs are; " +
+			"idle seconds do not."},
+	{"archive.history",
+		"Whether batch jobs whose account and I/O logs are in the archive go into the history that predictions are " +
+			"made from."},
+	{"forwarder.peak_bytes_per_sec",
+		"Peak bandwidth of a forwarder in one direction, bytes/s, where its [[node]] does not say; 0: not known, " +
+			"then it has no occupancy."},
+	{"desk.mode",
+		"How far the desk goes by itself: observe (plans are proposed and not applied), approve (people say yes, to " +
+			"a plan or to an application once and for all) or auto (plans of policies are approved by rule)."},
 	{"desk.plans_per_minute", "Most plans that are approved by rule within a minute; further ones wait for a person."},
 	{"desk.proposal_ttl", "How long a proposal waits for approvals."},
 	{"desk.approval_ttl", "How long an approved plan may wait for its start."},
@@ -66,27 +92,37 @@ var settings = []setting{
 	{"desk.two_persons", "Whether big or doubtful plans need two approvals."},
 	{"desk.big_plan", "Moves above which a plan is big."},
 	{"desk.healthy_floor", "Smallest number of healthy forwarders that a plan must leave for everybody."},
-	{"desk.max_excluded", "Largest share of the forwarders that may be excluded at once, 0 to 1; at least one forwarder, unless 0."},
+	{"desk.max_excluded",
+		"Largest share of the forwarders that may be excluded at once, 0 to 1; at least one forwarder, unless 0."},
 	{"desk.feed_lease", "How long a reader of the exclusion feed may rely on it without a newer one."},
 	{"desk.max_applying", "Plans that may be applied at once; a roll back never waits."},
-	{"detector.false_alarm_every", "Mean time between two false alarms of one healthy forwarder that the sequential test is set to; docs/detection.md says what it rests on."},
+	{"detector.false_alarm_every",
+		"Mean time between two false alarms of one healthy forwarder that the sequential test is set to; " +
+			"docs/detection.md says what it rests on."},
 	{"detector.learn_for", "How long a forwarder is watched before its own offset is believed."},
 	{"detector.threads", "How many requests a forwarder serves at once."},
 	{"detector.peak_bytes_per_sec", "What a forwarder can move, bytes/s; 0: learnt from the fleet."},
 	{"detector.idle_probe_every", "Least time between two canary probes of a forwarder without load."},
-	{"detector.probe_busy", "Probe forwarders with load as often: canaries through a loaded one are then compared with those through others with as much load."},
+	{"detector.probe_busy",
+		"Probe forwarders with load as often: canaries through a loaded one are then compared with those through " +
+			"others with as much load."},
 	{"detector.suspect_probe_every", "Least time between two canary probes of a suspect forwarder."},
-	{"detector_state.save_every", "How often what the detectors have learnt, and their evidence, is saved in state_dir; at the end too."},
+	{"detector_state.save_every",
+		"How often what the detectors have learnt, and their evidence, is saved in state_dir; at the end too."},
 	{"detector_state.max_age", "How old a saved state may be at a start; with an older one the detectors begin anew."},
 	{"interference.threads", "Requests that a forwarder serves at once."},
-	{"interference.pinned_exec_seconds", "Service time of a write, in seconds, from which it waits for a lock rather than for the back end."},
+	{"interference.pinned_exec_seconds",
+		"Service time of a write, in seconds, from which it waits for a lock rather than for the back end."},
 	{"interference.pinned_wait_seconds", "Time, in seconds, that requests behind such writes wait at least."},
 	{"interference.storm_share", "Share of the threads that serve metadata in a metadata storm, 0 to 1."},
 	{"interference.storm_ops", "Metadata operations a second below which it is no storm."},
 	{"interference.full_share", "Share of its peak at which a forwarder is full, 0 to 1."},
 	{"interference.full_seconds", "How long it must be full to be named so."},
-	{"interference.backend_ratio", "Times its usual service time that a storage pool, or the layer, takes in a brown-out."},
-	{"findings.mode", "observe: findings are shown and people exclude; auto: a confirmed fail-slow forwarder is withheld from allocation, within the floors."},
+	{"interference.backend_ratio",
+		"Times its usual service time that a storage pool, or the layer, takes in a brown-out."},
+	{"findings.mode",
+		"observe: findings are shown and people exclude; auto: a confirmed fail-slow forwarder is withheld from " +
+			"allocation, within the floors."},
 	{"findings.suspect_seconds", "Seconds of doubt that make a suspicion; one second of alarm does too."},
 	{"findings.confirm_seconds", "Seconds of alarm that confirm a suspicion."},
 	{"findings.clear_seconds", "Seconds at work without doubt that end it."},
@@ -94,57 +130,115 @@ var settings = []setting{
 	{"findings.hold", "Least time of an exclusion by policy; doubles with each relapse."},
 	{"findings.hold_most", "Most that the hold grows to."},
 	{"findings.probe_passes", "Canary probes in a row that must pass before a first job."},
-	{"findings.trial", "How long a forwarder is watched after its exclusion; also how long it must be quiet where nobody probes."},
+	{"findings.trial",
+		"How long a forwarder is watched after its exclusion; also how long it must be quiet where nobody probes."},
 	{"findings.mute", "How long a dismissed finding is not made again."},
-	{"findings.max_excluded", "Largest share of the forwarders that may be excluded at once by policy, 0 to 1; at least one forwarder, unless 0. desk.max_excluded holds as well."},
-	{"findings.healthy_floor", "Smallest number of healthy forwarders that a policy must leave. desk.healthy_floor holds as well."},
-	{"probe.export", "Attach name of a tree of every 9P forwarder in which canary I/O may write; empty: no canaries by 9P."},
+	{"findings.max_excluded",
+		"Largest share of the forwarders that may be excluded at once by policy, 0 to 1; at least one forwarder, " +
+			"unless 0. desk.max_excluded holds as well."},
+	{"findings.healthy_floor",
+		"Smallest number of healthy forwarders that a policy must leave. desk.healthy_floor holds as well."},
+	{"probe.export",
+		"Attach name of a tree of every 9P forwarder in which canary I/O may write; empty: no canaries by 9P."},
 	{"probe.file", "Name of the canary's file there; each forwarder's has its name added."},
 	{"probe.uid", "User who owns it."},
 	{"probe.bytes", "Bytes that a canary writes and reads."},
 	{"probe.timeout", "When a canary without an answer is ended."},
-	{"feed.file", "File in which the exclusions are kept for a scheduler's plug-in, written whole and renamed; empty: none. Absolute."},
-	{"dispatch.policy", "What decides a job's forwarders at its start: dfra (more, dedicated or healthy ones, FAST'19), mckp (the same claims, arbitrated among jobs by exact knapsack) or avoid (only steer away from slow ones)."},
+	{"feed.file",
+		"File in which the exclusions are kept for a scheduler's plug-in, written whole and renamed; empty: none. " +
+			"Absolute."},
+	{"dispatch.policy",
+		"What decides a job's forwarders at its start: dfra (more, dedicated or healthy ones, FAST'19), mckp (the " +
+			"same claims, arbitrated among jobs by exact knapsack) or avoid (only steer away from slow ones)."},
 	{"dispatch.harm_bound", "How much slower than on its default mapping mckp may make a job: 0.05 is 5 %."},
-	{"dispatch.live_after", "How long a running neighbour must have been watched before what it does now counts instead of its history."},
-	{"dispatch.v_min_bytes", "I/O volume, bytes, above which a job may get more forwarders (FAST'19, section 4: 20 GB)."},
+	{"dispatch.live_after",
+		"How long a running neighbour must have been watched before what it does now counts instead of its history."},
+	{"dispatch.v_min_bytes",
+		"I/O volume, bytes, above which a job may get more forwarders (FAST'19, section 4: 20 GB)."},
 	{"dispatch.n_min", "Compute nodes doing I/O from which a job may get more forwarders; 0: f (FAST'19, section 4)."},
-	{"dispatch.w_metadata", "Mean metadata operations waiting at a forwarder: below it a job may get more forwarders, above it it is metadata-heavy (FAST'19, section 4: twice TaihuLight's pool of 16 threads)."},
+	{"dispatch.w_metadata",
+		"Mean metadata operations waiting at a forwarder: below it a job may get more forwarders, above it it is " +
+			"metadata-heavy (FAST'19, section 4: twice TaihuLight's pool of 16 threads)."},
 	{"dispatch.fwd_peak_bw", "Peak bandwidth of a forwarder, bytes/s; 0: forwarder.peak_bytes_per_sec."},
 	{"dispatch.cn_peak_bw", "Peak bandwidth of a compute node, bytes/s; 0: not known."},
-	{"dispatch.f", "Compute nodes doing I/O that one forwarder can carry; 0: fwd_peak_bw / cn_peak_bw, else 32 (FAST'19, section 4)."},
-	{"dispatch.default_ratio", "Compute nodes per forwarder, for jobs whose default forwarders are not known (FAST'19, section 2.1: 512)."},
-	{"dispatch.high_bw", "Peak bandwidth, bytes/s, from which a job is taken to disturb its neighbours; 0: never (the paper's value is not published)."},
-	{"dispatch.high_iops", "Peak reads and writes a second from which a job is taken to disturb its neighbours; 0: never (not published)."},
-	{"dispatch.low_bw", "A watched neighbour is quiet if its peak bandwidth, bytes/s, its operations and its metadata are all at or below the low settings (not published)."},
+	{"dispatch.f",
+		"Compute nodes doing I/O that one forwarder can carry; 0: fwd_peak_bw / cn_peak_bw, else 32 (FAST'19, " +
+			"section 4)."},
+	{"dispatch.default_ratio",
+		"Compute nodes per forwarder, for jobs whose default forwarders are not known (FAST'19, section 2.1: 512)."},
+	{"dispatch.high_bw",
+		"Peak bandwidth, bytes/s, from which a job is taken to disturb its neighbours; 0: never (the paper's value " +
+			"is not published)."},
+	{"dispatch.high_iops",
+		"Peak reads and writes a second from which a job is taken to disturb its neighbours; 0: never (not published)."},
+	{"dispatch.low_bw",
+		"A watched neighbour is quiet if its peak bandwidth, bytes/s, its operations and its metadata are all at or " +
+			"below the low settings (not published)."},
 	{"dispatch.low_iops", "See low_bw; reads and writes a second."},
 	{"dispatch.low_meta", "See low_bw; metadata operations under way at a forwarder."},
-	{"slurm.jobs", "Command that prints the batch system's jobs, a word an argument: [\"squeue\", \"--json\"] or [\"scontrol\", \"show\", \"job\", \"-o\"]; empty: jobs are known by their hooks alone. A job that it does not print has ended."},
+	{"slurm.jobs",
+		"Command that prints the batch system's jobs, a word an argument: [\"squeue\", \"--json\"] or [\"scontrol\", " +
+			"\"show\", \"job\", \"-o\"]; empty: jobs are known by their hooks alone. A job that it does not print " +
+			"has ended."},
 	{"slurm.every", "How often it is asked, 10s to 1h."},
 	{"slurm.timeout", "When it is ended without an answer."},
 	{"slurm.zone", "Where its times are that name no zone, such as Europe/Berlin; Local: this host's."},
-	{"driver.kind", "How compute nodes are told to move: none (refuse), agents (orders to their agents, each in the way its [orders] says), fwdmount (the same), exec (a command of the site's), or sim (orders to a simulated machine)."},
-	{"driver.command", "The command of the kind exec, a word an argument; it gets JSON on standard input (docs/drivers.md). driver.timeout bounds one run of it."},
+	{"driver.kind",
+		"How compute nodes are told to move: none (refuse), agents (orders to their agents, each in the way its " +
+			"[orders] says), fwdmount (the same), exec (a command of the site's), or sim (orders to a simulated " +
+			"machine)."},
+	{"driver.command",
+		"The command of the kind exec, a word an argument; it gets JSON on standard input (docs/drivers.md). " +
+			"driver.timeout bounds one run of it."},
 	{"driver.parallel", "Orders under way together."},
 	{"driver.tries", "Tries per order."},
 	{"driver.backoff", "Wait before the second try; doubles with each further one."},
 	{"driver.timeout", "Longest wait for the answer to one try."},
-	{"relay.policy", "Policy by which the fairway-queues in front of forwarders share them among jobs, such as size-fair (docs/shares.md); empty: they are told nothing. Their agents must have source.relay.tables."},
-	{"relay.idle", "Who uses what idle jobs leave: inside (the same user first, then the same group) or flat (everybody)."},
-	{"relay.lease", "How long a relay keeps the policy without hearing from this daemon; then it serves in the order of arrival. It hears three times in a lease, and whenever its jobs change."},
-	{"relay.lambda", "How often what the relays served is gathered and each is told its part of the global shares (lambda-delayed fairness), 50ms to 1m; 0: shares are local, each relay's own. A relay that is not told for three of them, or 3 s, goes back to its local shares."},
+	{"relay.policy",
+		"Policy by which the fairway-queues in front of forwarders share them among jobs, such as size-fair " +
+			"(docs/shares.md); empty: they are told nothing. Their agents must have source.relay.tables."},
+	{"relay.idle",
+		"Who uses what idle jobs leave: inside (the same user first, then the same group) or flat (everybody)."},
+	{"relay.lease",
+		"How long a relay keeps the policy without hearing from this daemon; then it serves in the order of arrival. " +
+			"It hears three times in a lease, and whenever its jobs change."},
+	{"relay.lambda",
+		"How often what the relays served is gathered and each is told its part of the global shares (lambda-delayed " +
+			"fairness), 50ms to 1m; 0: shares are local, each relay's own. A relay that is not told for three of " +
+			"them, or 3 s, goes back to its local shares."},
 	{"relay.forwarders", "Forwarders that have a relay, as patterns; none: every forwarder."},
-	{"relay.priority_from", "Where a policy that divides by priority (priority-fair) takes a job's from, as slurm.jobs prints it: scheduler (the number that the batch system schedules by) or qos (relay.qos)."},
-	{"relay.default_priority", "Priority of a job of which the batch system says none, has not said it yet, or whose QOS is not in relay.qos."},
+	{"relay.priority_from",
+		"Where a policy that divides by priority (priority-fair) takes a job's from, as slurm.jobs prints it: " +
+			"scheduler (the number that the batch system schedules by) or qos (relay.qos)."},
+	{"relay.default_priority",
+		"Priority of a job of which the batch system says none, has not said it yet, or whose QOS is not in relay.qos."},
 	{"relay.qos", "Priority of the jobs of each quality of service, above 0: high = 4."},
-	{"probe.mounts", "Forwarders that are probed by file I/O: forwarder = folder of this host that is mounted through it."},
-	{"access.groups", "Unix groups and the role of their members on the socket: viewer, operator, admin or scheduler (may tell of jobs only). root is an admin."},
-	{"access.token", "Bearer tokens: name, role (viewer, operator, admin, agent or scheduler), and either sha256 (of the secret; fairwayd token makes both) or file (that holds the secret). For agents also nodes (patterns of the nodes it may speak for; none: all) and limits (nodes, samples_per_frame, frames_per_sec, burst_seconds, message_bytes)."},
+	{"probe.mounts",
+		"Forwarders that are probed by file I/O: forwarder = folder of this host that is mounted through it."},
+	{"access.groups",
+		"Unix groups and the role of their members on the socket: viewer, operator, admin or scheduler (may tell of " +
+			"jobs only). root is an admin."},
+	{"access.token",
+		"Bearer tokens: name, role (viewer, operator, admin, agent or scheduler), and either sha256 (of the secret; " +
+			"fairwayd token makes both) or file (that holds the secret). For agents also nodes (patterns of the " +
+			"nodes it may speak for; none: all) and limits (nodes, samples_per_frame, frames_per_sec, burst_seconds, " +
+			"message_bytes)."},
 	{"access.account", "People who sign in with a password: name, role, hash (fairwayd hash-password)."},
-	{"access.oidc.roles", "Groups of the provider and the role of their members: viewer, operator or admin; of several the largest counts."},
-	{"access.proxy", "A reverse proxy that says who people are: from (address ranges it connects from), user_header, groups_header, roles (by group), default (role)."},
-	{"mount", "The file systems that jobs' I/O logs speak of: point (where they are mounted), file_system (their name in the servers' record, before -OST) and forwarders (patterns of those that serve it; none: all). What is not listed is taken for the file system of its last name, or the only one recorded, behind every forwarder."},
-	{"node", "The machine's nodes; more are learned from what reports. Each has id, role (compute, forwarder, storage, metadata), rack, addr (HOST:PORT of a forwarder's file service; needed to move nodes there) and peak_bytes_per_sec."},
+	{"access.oidc.roles",
+		"Groups of the provider and the role of their members: viewer, operator or admin; of several the largest " +
+			"counts."},
+	{"access.proxy",
+		"A reverse proxy that says who people are: from (address ranges it connects from), user_header, " +
+			"groups_header, roles (by group), default (role)."},
+	{"mount",
+		"The file systems that jobs' I/O logs speak of: point (where they are mounted), file_system (their name in " +
+			"the servers' record, before -OST) and forwarders (patterns of those that serve it; none: all). What is " +
+			"not listed is taken for the file system of its last name, or the only one recorded, behind every " +
+			"forwarder."},
+	{"node",
+		"The machine's nodes; more are learned from what reports. Each has id, role (compute, forwarder, storage, " +
+			"metadata), rack, addr (HOST:PORT of a forwarder's file service; needed to move nodes there) and " +
+			"peak_bytes_per_sec."},
 	{"default_mapping", "The site's fixed mapping: compute node = forwarder."},
 }
 
@@ -163,7 +257,8 @@ func printConfig(w io.Writer, c *Config, text []byte, meta toml.MetaData) error 
 			return err
 		}
 		fmt.Fprintln(w)
-		isTable := value.Kind() == reflect.Map || value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct
+		isTable := value.Kind() == reflect.Map || value.Kind() == reflect.Slice &&
+			value.Type().Elem().Kind() == reflect.Struct
 		head, name := "", s.key
 		if i := strings.LastIndexByte(s.key, '.'); i >= 0 {
 			head, name = s.key[:i], s.key[i+1:]

@@ -31,7 +31,8 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 		what    string
 		address string
 		status  int
-	}{{"a link that another one ended", before.Address, 401}, {"a link", link.Address, 200}, {"a used link", link.Address, 401}} {
+	}{{"a link that another one ended", before.Address, 401}, {"a link", link.Address, 200},
+		{"a used link", link.Address, 401}} {
 		_, code, _ := strings.Cut(c.address, "#signin=")
 		body, err := json.Marshal(webui.SignIn{Code: code})
 		if err != nil {
@@ -50,7 +51,8 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 		var s webui.Session
 		err = json.NewDecoder(resp.Body).Decode(&s)
 		resp.Body.Close()
-		if resp.StatusCode != c.status || c.status == 200 && (err != nil || s.Name != link.Name || s.Role != remap.Admin) {
+		if resp.StatusCode != c.status || c.status == 200 &&
+			(err != nil || s.Name != link.Name || s.Role != remap.Admin) {
 			t.Errorf("%s: %d, %+v, %v", c.what, resp.StatusCode, s, err)
 		}
 	}
@@ -77,7 +79,8 @@ func TestAnyOperator(t *testing.T) {
 		want   bool
 	}{
 		{Access{}, false},
-		{Access{Anonymous: remap.Viewer, Groups: map[string]remap.Role{"staff": remap.Viewer, "slurm": webui.RoleScheduler}, Tokens: []Token{{Role: webui.RoleAgent}}}, false},
+		{Access{Anonymous: remap.Viewer, Groups: map[string]remap.Role{"staff": remap.Viewer,
+			"slurm": webui.RoleScheduler}, Tokens: []Token{{Role: webui.RoleAgent}}}, false},
 		{Access{Groups: map[string]remap.Role{"ops": remap.Operator}}, true},
 		{Access{Tokens: []Token{{Role: remap.Admin}}}, true},
 		{Access{Accounts: []Account{{Role: remap.Operator}}}, true},

@@ -86,7 +86,8 @@ func (d *daemon) reconcile(ctx context.Context, now time.Time) error {
 	d.jobs.Expect(expected(jobs))
 	r, err := d.jobs.Reconcile(ctx, now, listed(jobs))
 	if len(r.Began)+len(r.Ended)+len(r.Again) > 0 {
-		d.log.Warn("the batch system knows better which jobs run; were its hooks called?", "began", r.Began, "ended", r.Ended, "taken_back_again", r.Again)
+		d.log.Warn("the batch system knows better which jobs run; were its hooks called?", "began", r.Began, "ended",
+			r.Ended, "taken_back_again", r.Again)
 	}
 	return err
 }
@@ -105,7 +106,8 @@ func listed(jobs []slurm.Job) (out []dispatch.Listed) {
 			continue
 		}
 		l := dispatch.Listed{Start: j.Start, Starting: slices.Contains(atEdge, j.State),
-			Request: dispatch.Request{Job: hooksID(j), User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project(j), Nodes: j.Nodes}}
+			Request: dispatch.Request{Job: hooksID(j), User: j.User, App: slurm.Application(j.Name, j.Comment),
+				Project: project(j), Nodes: j.Nodes}}
 		if l.QOS = j.QOS; j.Priority != nil {
 			l.Priority = float64(max(*j.Priority, 0))
 		}
@@ -147,7 +149,9 @@ func expected(jobs []slurm.Job) (out []dispatch.Expected) {
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Step == "" && j.State == "PENDING" && !j.Start.IsZero() && j.NodeCount != nil {
-			out = append(out, dispatch.Expected{Job: hooksID(j), User: j.User, App: slurm.Application(j.Name, j.Comment), Project: project(j), Nodes: int(*j.NodeCount), Start: j.Start})
+			out = append(out, dispatch.Expected{Job: hooksID(j), User: j.User,
+				App: slurm.Application(j.Name, j.Comment), Project: project(j), Nodes: int(*j.NodeCount),
+				Start: j.Start})
 		}
 	}
 	return out

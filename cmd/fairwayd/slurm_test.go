@@ -39,7 +39,8 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	cfg.MountProgram = binary(t, "fairway-mount")
 	cfg.Hooks = map[string][]string{}
 	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
-		cfg.Hooks[key] = []string{"sh", "-c", `read socket < "$1"/socket; exec "$0" hook "$2" --addr "unix:$socket"`, binary(t, "fairway"), dir, verb}
+		cfg.Hooks[key] = []string{"sh", "-c", `read socket < "$1"/socket; exec "$0" hook "$2" --addr "unix:$socket"`,
+			binary(t, "fairway"), dir, verb}
 	}
 	tb, err := testbed.Start(t.Context(), cfg)
 	if err != nil {
@@ -62,7 +63,8 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	l.Close()
 	var conf strings.Builder
 	conf.WriteString("[desk]\nmode = \"auto\"\nplans_per_minute = 100\n[driver]\nkind = \"fwdmount\"\n" +
-		fmt.Sprintf("[slurm]\njobs = [\"%s\"]\nevery = \"10s\"\n", strings.Join(tb.SlurmArgv("squeue", "--json"), `", "`)) +
+		fmt.Sprintf("[slurm]\njobs = [\"%s\"]\nevery = \"10s\"\n", strings.Join(tb.SlurmArgv("squeue", "--json"),
+			`", "`)) +
 		"[dispatch]\nv_min_bytes = 2e7\nn_min = 1.0\nf = 1.0\n")
 	for _, n := range tb.Machine().Nodes {
 		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
@@ -75,7 +77,8 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	write(t, filepath.Join(dir, "socket"), d.socket+"\n")
 	secret := filepath.Join(t.TempDir(), "token")
 	write(t, secret, agentSecret)
-	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents, TokenFile: secret})
+	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents,
+		TokenFile: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +91,11 @@ func newSlurmSite(t *testing.T) *slurmSite {
 func (s *slurmSite) run(name string, writes int) (id topology.JobID, printed string) {
 	s.Helper()
 	socket := strings.ReplaceAll(s.tb.MountSocket("cn000"), "cn000", "$(hostname)")
-	script := fmt.Sprintf(`%s status %s | grep '"forwarder"'; for i in $(seq %d); do dd if=/dev/zero of=/pfs/%s.$(hostname).$i bs=256k count=80 2>/dev/null || exit 1; sleep 1; done`,
+	script := fmt.Sprintf(
+		`%s status %s | grep '"forwarder"'; for i in $(seq %d); do dd if=/dev/zero of=/pfs/%s.$(hostname).$i bs=256k count=80 2>/dev/null || exit 1; sleep 1; done`,
 		binary(s.T, "fairway-mount"), socket, writes, name)
-	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: name, Nodes: 2, NodeList: []topology.NodeID{"cn000", "cn001"}, Argv: []string{"sh", "-c", script}})
+	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: name, Nodes: 2, NodeList: []topology.NodeID{"cn000", "cn001"},
+		Argv: []string{"sh", "-c", script}})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -126,7 +131,8 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 		t.Errorf("the first run was not on its default forwarder: %s", out)
 	}
 	v := s.profile(first)
-	if v.User != "root" || v.App != "writer" || v.Profile.IONodes != 2 || v.Profile.MetaQueue == nil || v.Profile.WriteBytes < 0.8*80*(1<<20) || v.Profile.WriteBytes > 1.1*80*(1<<20) {
+	if v.User != "root" || v.App != "writer" || v.Profile.IONodes != 2 || v.Profile.MetaQueue == nil ||
+		v.Profile.WriteBytes < 0.8*80*(1<<20) || v.Profile.WriteBytes > 1.1*80*(1<<20) {
 		t.Fatalf("the profile of 2 nodes that wrote 40 MiB each: %+v %+v", v, v.Profile)
 	}
 
@@ -145,7 +151,8 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 		t.Errorf("the profile of the second run: %+v", v)
 	}
 	var plan console.PlanView
-	for end := time.Now().Add(soon); plan.Ledger == nil || plan.Ledger.Measured == nil; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(soon); plan.Ledger == nil ||
+		plan.Ledger.Measured == nil; time.Sleep(50 * time.Millisecond) {
 		if err := s.d.ask("/api/v1/plans/"+plans[0].ID, "", nil, &plan); err != nil || time.Now().After(end) {
 			t.Fatalf("the ledger has no measurement: %+v, %v", plan.Ledger, err)
 		}
@@ -174,7 +181,9 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 // finds both in squeue.
 func (s *slurmSite) awayAtStartAndEnd() {
 	s.Helper()
-	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: "sleeper", Nodes: 2, NodeList: []topology.NodeID{"cn002", "cn003"}, Argv: []string{"sleep", "1000"}, Options: []string{"--comment=app=LONG"}})
+	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: "sleeper", Nodes: 2,
+		NodeList: []topology.NodeID{"cn002", "cn003"}, Argv: []string{"sleep", "1000"},
+		Options: []string{"--comment=app=LONG"}})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -18,12 +18,14 @@ func TestJobsOfABatchSystemsList(t *testing.T) {
 	 {"job_id":13,"job_state":"COMPLETED","user_name":"ann","name":"c","account":"(null)","nodes":"cn4","node_count":1,"start_time":1790000000,"end_time":1790000060},
 	 {"job_id":14,"job_state":"PENDING","user_name":"bob","name":"d","nodes":"","node_count":8,"start_time":1790000100},
 	 {"job_id":15,"job_state":"PENDING","user_name":"bob","name":"e","nodes":"","node_count":8,"start_time":0}]}`
-	if err := slurm.Read(strings.NewReader(text), slurm.Options{}, func(j *slurm.Job) error { jobs = append(jobs, *j); return nil }); err != nil {
+	if err := slurm.Read(strings.NewReader(text), slurm.Options{},
+		func(j *slurm.Job) error { jobs = append(jobs, *j); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder
 	for _, l := range listed(jobs) {
-		fmt.Fprintf(&got, "%s %s %s %q %v %d %v %v %q %g\n", l.Job, l.User, l.App, l.Project, l.Nodes, l.Start.Unix(), !l.End.IsZero(), l.Starting, l.QOS, l.Priority)
+		fmt.Fprintf(&got, "%s %s %s %q %v %d %v %v %q %g\n", l.Job, l.User, l.App, l.Project, l.Nodes, l.Start.Unix(),
+			!l.End.IsZero(), l.Starting, l.QOS, l.Priority)
 	}
 	for _, e := range expected(jobs) {
 		fmt.Fprintf(&got, "%s %s %s %d %d\n", e.Job, e.User, e.App, e.Nodes, e.Start.Unix())

@@ -50,12 +50,16 @@ func TestStandingApproval(t *testing.T) {
 		t.Fatalf("without a standing approval: %+v", before)
 	}
 	d.fairway(0, "no standing approval yet", "APPLICATION", "standing")
-	d.fairway(2, "without an application", `required flag(s) "app"`, "standing", "allow", "--reason", "agreed with the users")
-	d.fairway(2, "for a second", "1m", "standing", "allow", "--app", "ROMS", "--for", "1s", "--reason", "agreed with the users")
+	d.fairway(2, "without an application", `required flag(s) "app"`, "standing", "allow", "--reason",
+		"agreed with the users")
+	d.fairway(2, "for a second", "1m", "standing", "allow", "--app", "ROMS", "--for", "1s", "--reason",
+		"agreed with the users")
 	d.fairway(5, "one that was not given", "S-0009", "standing", "revoke", "S-0009")
-	d.fairway(0, "allow", "S-0001: plans for ROMS of user wei", "standing", "allow", "--app", "ROMS", "--user", "wei", "--reason", "agreed with the users")
+	d.fairway(0, "allow", "S-0001: plans for ROMS of user wei", "standing", "allow", "--app", "ROMS", "--user", "wei",
+		"--reason", "agreed with the users")
 	var given []remap.Standing
-	if err := json.Unmarshal([]byte(d.fairway(0, "list", "S-0001", "standing", "--json")), &given); err != nil || len(given) != 1 || given[0].User != "wei" || time.Until(given[0].Until) < 29*24*time.Hour {
+	if err := json.Unmarshal([]byte(d.fairway(0, "list", "S-0001", "standing", "--json")), &given); err != nil ||
+		len(given) != 1 || given[0].User != "wei" || time.Until(given[0].Until) < 29*24*time.Hour {
 		t.Errorf("given: %+v, %v", given, err)
 	}
 
@@ -99,7 +103,8 @@ func rememberRun(t *testing.T, path string) {
 // dispatch tells the daemon that a job of ROMS of wei is about to start.
 func (d *realDaemon) dispatch(job topology.JobID, nodes ...topology.NodeID) (a dispatch.Answer) {
 	d.t.Helper()
-	if err := d.ask("/api/v1/dispatch", "start"+string(job), dispatch.Request{Job: job, User: "wei", App: "ROMS", Nodes: nodes}, &a); err != nil {
+	if err := d.ask("/api/v1/dispatch", "start"+string(job), dispatch.Request{Job: job, User: "wei", App: "ROMS",
+		Nodes: nodes}, &a); err != nil {
 		d.t.Fatal(err)
 	}
 	return a
@@ -111,7 +116,8 @@ func (d *realDaemon) fairway(code int, what, says string, args ...string) string
 	cmd := exec.Command(binary(d.t, "fairway"), append([]string{"--addr", "unix:" + d.socket}, args...)...)
 	out, _ := cmd.CombinedOutput() // the exit code says it
 	if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), says) {
-		d.t.Errorf("%s: fairway %s: exit code %d, want %d, and %q in\n%s", what, strings.Join(args, " "), got, code, says, out)
+		d.t.Errorf("%s: fairway %s: exit code %d, want %d, and %q in\n%s", what, strings.Join(args, " "), got, code,
+			says, out)
 	}
 	return string(out)
 }

@@ -60,11 +60,16 @@ func (s *Store) validate() error {
 	case !slices.Contains(storeKinds, s.Kind):
 		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or victoria", program.ErrSettings, s.Kind)
 	case s.Keep < 0 || s.KeepBytes < 0:
-		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", program.ErrSettings, s.Keep, s.KeepBytes)
+		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", program.ErrSettings,
+			s.Keep, s.KeepBytes)
 	case s.Keep10s < 0 || s.Keep5m < 0 || s.Keep5m > 0 && s.Keep10s == 0:
-		return fmt.Errorf("%w: store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs keep_10s", program.ErrSettings, s.Keep10s, s.Keep5m)
+		return fmt.Errorf(
+			"%w: store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs keep_10s",
+			program.ErrSettings, s.Keep10s, s.Keep5m)
 	case s.Kind != storeEmbedded && (s.Keep > 0 || s.KeepBytes > 0 || s.Keep10s > 0):
-		return fmt.Errorf("%w: store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s has its own retention", program.ErrSettings, s.Kind)
+		return fmt.Errorf(
+			"%w: store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s has its own "+
+				"retention", program.ErrSettings, s.Kind)
 	}
 	return s.validateServer(s.Kind)
 }
@@ -76,14 +81,18 @@ func (s *Store) validateServer(kind string) error {
 	case storeInflux:
 		addresses["store.influx.url"] = s.Influx.URL
 		if s.Influx.Bucket == "" {
-			return fmt.Errorf("%w: store.influx.bucket is empty: want a bucket's name, or database/retention for InfluxDB 1.8", program.ErrSettings)
+			return fmt.Errorf(
+				"%w: store.influx.bucket is empty: want a bucket's name, or database/retention for InfluxDB 1.8",
+				program.ErrSettings)
 		}
 	case storeVictoria:
-		addresses["store.victoria.write_url"], addresses["store.victoria.read_url"] = s.Victoria.WriteURL, s.Victoria.ReadURL
+		addresses["store.victoria.write_url"], addresses["store.victoria.read_url"] = s.Victoria.WriteURL,
+			s.Victoria.ReadURL
 	}
 	for key, address := range addresses {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("%w: %s = %q: want an address such as http://127.0.0.1:8086", program.ErrSettings, key, address)
+			return fmt.Errorf("%w: %s = %q: want an address such as http://127.0.0.1:8086", program.ErrSettings, key,
+				address)
 		}
 	}
 	return nil
@@ -120,7 +129,8 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 		if err != nil {
 			return openedStore{}, fmt.Errorf("%w: store.victoria.token_file: %w", program.ErrSettings, err)
 		}
-		s, err := victoria.Open(victoria.Config{WriteURL: c.Victoria.WriteURL, ReadURL: c.Victoria.ReadURL, Token: token,
+		s, err := victoria.Open(victoria.Config{WriteURL: c.Victoria.WriteURL, ReadURL: c.Victoria.ReadURL,
+			Token:    token,
 			SpoolDir: spool, SpoolBytes: c.SpoolBytes, Log: log})
 		if err != nil {
 			return openedStore{}, err
@@ -128,7 +138,8 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 		return openedStore{Source: s, writeMetrics: s.WriteMetrics}, nil
 	}
 	db, err := tsdb.Open(filepath.Join(conf.StateDir, "store"), tsdb.Options{
-		SyncInterval: c.Sync, RetentionAge: c.Keep, RetentionBytes: c.KeepBytes, Keep10s: c.Keep10s, Keep5m: c.Keep5m, Log: log,
+		SyncInterval: c.Sync, RetentionAge: c.Keep, RetentionBytes: c.KeepBytes, Keep10s: c.Keep10s, Keep5m: c.Keep5m,
+		Log: log,
 	})
 	if err != nil {
 		return openedStore{}, err

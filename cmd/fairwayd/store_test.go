@@ -22,10 +22,14 @@ import (
 func TestStoreSettingsAreChecked(t *testing.T) {
 	for text, words := range map[string][]string{
 		"kind = \"mongo\"": {"store.kind", "mongo", "victoria"},
-		"kind = \"influx\"\n[store.influx]\nurl = \"http://h:1\"":                                                     {"store.influx.bucket"},
-		"kind = \"influx\"\n[store.influx]\nurl = \"h:1\"\nbucket = \"b\"":                                            {"store.influx.url", "h:1"},
-		"kind = \"victoria\"\n[store.victoria]\nwrite_url = \"http://h:1\"":                                           {"store.victoria.read_url"},
-		"kind = \"victoria\"\nkeep = \"1h\"\n[store.victoria]\nwrite_url = \"http://h:1\"\nread_url = \"http://h:1\"": {"store.keep", "retention"},
+		"kind = \"influx\"\n[store.influx]\nurl = \"http://h:1\"": {
+			"store.influx.bucket"},
+		"kind = \"influx\"\n[store.influx]\nurl = \"h:1\"\nbucket = \"b\"": {
+			"store.influx.url", "h:1"},
+		"kind = \"victoria\"\n[store.victoria]\nwrite_url = \"http://h:1\"": {
+			"store.victoria.read_url"},
+		"kind = \"victoria\"\nkeep = \"1h\"\n[store.victoria]\nwrite_url = \"http://h:1\"\nread_url = \"http://h:1\"": {
+			"store.keep", "retention"},
 		"keep_bytes = -1": {"store.keep_bytes = -1"},
 	} {
 		_, _, err := parseConfig("f.toml", []byte("[store]\n"+text+"\n"))
@@ -47,7 +51,8 @@ func TestMigrateThereAndBack(t *testing.T) {
 	for i := range dirs {
 		dirs[i] = t.TempDir()
 		conf := filepath.Join(dirs[i], "f.toml")
-		text := fmt.Sprintf("state_dir = %q\n[store.victoria]\nwrite_url = %q\nread_url = %q\n", filepath.Join(dirs[i], "state"), url, url)
+		text := fmt.Sprintf("state_dir = %q\n[store.victoria]\nwrite_url = %q\nread_url = %q\n",
+			filepath.Join(dirs[i], "state"), url, url)
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +60,8 @@ func TestMigrateThereAndBack(t *testing.T) {
 		if i == 0 {
 			want = withStore(t, dirs[i], func(db *tsdb.DB) {
 				for s := range int64(5000) {
-					f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (base + s) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(s * 1e6)}}}
+					f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (base + s) * 1000,
+						Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(s * 1e6)}}}
 					if s%100 > 0 {
 						if err := db.Append(t.Context(), []collector.Frame{f}); err != nil {
 							t.Fatal(err)
@@ -104,7 +110,8 @@ func withStore(t *testing.T, dir string, fill func(*tsdb.DB)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes, ToMillis: 1 << 45})
+	out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes,
+		ToMillis: 1 << 45})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +125,8 @@ func TestDaemonOverAServerThatIsAway(t *testing.T) {
 	c.Store.Victoria = Victoria{WriteURL: "http://127.0.0.1:1", ReadURL: "http://127.0.0.1:1"}
 	d := start(t, c)
 	for s := range int64(5) {
-		f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (time.Now().Unix() + s) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}}
+		f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (time.Now().Unix() + s) * 1000,
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}}
 		if err := d.store.Append(t.Context(), []collector.Frame{f}); err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,8 @@ func TestWholePath(t *testing.T) {
 		worst = max(worst, time.Since(at))
 		if n%60 == 59 {
 			minute := d.cpu()
-			perMinute = append(perMinute, fmt.Sprintf("%.0f%%", 100*(minute-before).Seconds()/time.Since(begun).Seconds()))
+			perMinute = append(perMinute,
+				fmt.Sprintf("%.0f%%", 100*(minute-before).Seconds()/time.Since(begun).Seconds()))
 			lag = max(lag, float64(machine.pending()))
 		}
 	}
@@ -78,8 +79,11 @@ func TestWholePath(t *testing.T) {
 	used := d.cpu() - before
 	machine.drain(t)
 	memory := d.peakMemory()
-	t.Logf("%d nodes, %d frames in %s: %.1f %% of one core (mean since the start after each minute: %s), %d MB at most resident, %d live messages, the simulator at most %s late, at most %.0f messages waited",
-		len(m.Machine().Nodes), machine.frames, elapsed.Round(time.Second), 100*used.Seconds()/elapsed.Seconds(), strings.Join(perMinute, " "), memory>>20, shown.Load(), worst.Round(time.Millisecond), lag)
+	t.Logf(
+		"%d nodes, %d frames in %s: %.1f %% of one core (mean since the start after each minute: %s), %d MB at most "+
+			"resident, %d live messages, the simulator at most %s late, at most %.0f messages waited",
+		len(m.Machine().Nodes), machine.frames, elapsed.Round(time.Second), 100*used.Seconds()/elapsed.Seconds(),
+		strings.Join(perMinute, " "), memory>>20, shown.Load(), worst.Round(time.Millisecond), lag)
 	if got := d.metric("fairway_ingest_frames_total"); got != float64(machine.frames) {
 		t.Errorf("the daemon took %.0f frames, %d were sent", got, machine.frames)
 	}
@@ -132,7 +136,8 @@ func newRelays(t *testing.T, d *realDaemon) *relaySet {
 			t.Fatal(err)
 		}
 		s.spools[i] = spool
-		s.clients[i] = &stream.Client{URL: "ws://" + d.addr, Token: agentSecret, Node: topology.NodeID(fmt.Sprint("relay", i)), Spool: spool, Log: quiet}
+		s.clients[i] = &stream.Client{URL: "ws://" + d.addr, Token: agentSecret,
+			Node: topology.NodeID(fmt.Sprint("relay", i)), Spool: spool, Log: quiet}
 		wait.Go(func() {
 			if err := s.clients[i].Run(ctx); err != nil {
 				t.Error(err)
@@ -186,7 +191,8 @@ func (s *relaySet) drain(t *testing.T) {
 func (s *relaySet) check(t *testing.T, d *realDaemon) {
 	t.Helper()
 	begun := time.Now()
-	db, err := tsdb.Open(filepath.Join(filepath.Dir(d.conf), "state", "store"), tsdb.Options{Log: slog.New(slog.DiscardHandler)})
+	db, err := tsdb.Open(filepath.Join(filepath.Dir(d.conf), "state", "store"),
+		tsdb.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +205,8 @@ func (s *relaySet) check(t *testing.T, d *realDaemon) {
 	wrong, seconds := 0, int64(0)
 	for _, n := range nodes {
 		metric := n.Metrics[0] // every frame of a node has it
-		out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{n.Node}, Metric: metric, FromMillis: s.first, ToMillis: s.last + 1000})
+		out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{n.Node}, Metric: metric,
+			FromMillis: s.first, ToMillis: s.last + 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +221,8 @@ func (s *relaySet) check(t *testing.T, d *realDaemon) {
 			}
 		}
 	}
-	t.Logf("after kill -9 the store opens in %s and has %d node seconds of %d; %d nodes are wrong; %d damages", opened.Round(time.Millisecond), seconds, s.frames, wrong, len(db.Damages()))
+	t.Logf("after kill -9 the store opens in %s and has %d node seconds of %d; %d nodes are wrong; %d damages",
+		opened.Round(time.Millisecond), seconds, s.frames, wrong, len(db.Damages()))
 }
 
 // cpu is the daemon's CPU time.

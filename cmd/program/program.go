@@ -65,7 +65,8 @@ func Code(err error) int {
 	switch {
 	case err == nil:
 		return Done
-	case errors.As(err, new(usageError)), strings.HasPrefix(err.Error(), "required flag"): // cobra gives a missing flag no type of its own
+	// cobra gives a missing flag no type of its own
+	case errors.As(err, new(usageError)), strings.HasPrefix(err.Error(), "required flag"):
 		return Usage
 	case errors.As(err, new(unreachableError)):
 		return Unreachable

@@ -31,24 +31,29 @@ func TestHowAProgramEnds(t *testing.T) {
 		{[]string{"badly"}, program.Failed, "tool: no space left\n"},
 		{[]string{"wrong"}, program.Usage, "tool: line 3: no such field\n"},
 		{[]string{"lonely"}, program.Unreachable, "tool: asking: connection refused\n"},
-		{[]string{"well", "more"}, program.Usage, "tool: 'tool well' takes no arguments, and got \"more\" (see 'tool well --help')\n"},
-		{[]string{"two", "one"}, program.Usage, "tool: want 'tool two FROM TO', got 1 arguments (see 'tool two --help')\n"},
+		{[]string{"well", "more"}, program.Usage,
+			"tool: 'tool well' takes no arguments, and got \"more\" (see 'tool well --help')\n"},
+		{[]string{"two", "one"}, program.Usage,
+			"tool: want 'tool two FROM TO', got 1 arguments (see 'tool two --help')\n"},
 		{[]string{"well", "--colour"}, program.Usage, "tool: unknown flag: --colour (see 'tool well --help')\n"},
 		{[]string{"needy"}, program.Usage, "tool: required flag(s) \"to\" not set\n"},
 	} {
 		root := &cobra.Command{Use: "tool"}
 		for name, err := range outcome {
-			root.AddCommand(&cobra.Command{Use: name, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return err }})
+			root.AddCommand(&cobra.Command{Use: name, Args: cobra.NoArgs,
+				RunE: func(*cobra.Command, []string) error { return err }})
 		}
 		needy := &cobra.Command{Use: "needy", Run: func(*cobra.Command, []string) {}}
 		needy.Flags().String("to", "", "")
 		if err := needy.MarkFlagRequired("to"); err != nil {
 			t.Fatal(err)
 		}
-		root.AddCommand(needy, &cobra.Command{Use: "two FROM TO", Args: cobra.ExactArgs(2), Run: func(*cobra.Command, []string) {}})
+		root.AddCommand(needy, &cobra.Command{Use: "two FROM TO", Args: cobra.ExactArgs(2),
+			Run: func(*cobra.Command, []string) {}})
 		var errs bytes.Buffer
 		root.SetErr(&errs)
-		if code := program.Code(program.Run(t.Context(), program.Strict(root), c.args)); code != c.code || errs.String() != c.says {
+		if code := program.Code(program.Run(t.Context(), program.Strict(root), c.args)); code != c.code ||
+			errs.String() != c.says {
 			t.Errorf("%q ends with %d and %q, want %d and %q", c.args, code, errs.String(), c.code, c.says)
 		}
 	}
@@ -76,7 +81,8 @@ func TestSettingsNameTheLine(t *testing.T) {
 	}
 	c := conf{Name: "default"}
 	meta, err := program.ParseSettings("f.toml", []byte("[store]\nkeep = 3\n"), &c, known, "tool config")
-	if err != nil || c.Name != "default" || c.Store.Keep != 3 || !meta.IsDefined("store", "keep") || meta.IsDefined("name") {
+	if err != nil || c.Name != "default" || c.Store.Keep != 3 || !meta.IsDefined("store", "keep") ||
+		meta.IsDefined("name") {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -86,7 +92,8 @@ func TestSettingsThatAreNotThere(t *testing.T) {
 	if path, text, err := program.ReadSettings("", missing); path != missing || text != nil || err != nil {
 		t.Errorf("the file nobody named: %q, %q, %v", path, text, err)
 	}
-	if _, _, err := program.ReadSettings(missing, ""); !errors.Is(err, program.ErrSettings) || !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := program.ReadSettings(missing, ""); !errors.Is(err, program.ErrSettings) ||
+		!errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file that was named: %v", err)
 	}
 }

@@ -44,7 +44,8 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 		if near := nearest(key.String(), known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (%s)", ErrSettings, path, LineOf(text, key), key, hint))
+		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (%s)", ErrSettings, path, LineOf(text, key),
+			key, hint))
 	}
 	return meta, errors.Join(unknown...)
 }

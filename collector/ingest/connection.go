@@ -59,7 +59,8 @@ func newConnection(h *Hub, ws *websocket.Conn, by Speaker, remote string) *conne
 	return &connection{
 		hub: h, ws: ws, by: by, remote: remote, sender: h.sender(&by), nodes: map[topology.NodeID]struct{}{},
 		out: make(chan []byte, 256), ended: make(chan struct{}),
-		stored: make(chan *inFlight, maxInFlight), room: make(chan struct{}, maxInFlight), orders: make(chan struct{}, wire.MaxOrders),
+		stored: make(chan *inFlight, maxInFlight), room: make(chan struct{}, maxInFlight),
+		orders:  make(chan struct{}, wire.MaxOrders),
 		answers: map[string]chan wire.OrderResult{},
 	}
 }
@@ -113,7 +114,8 @@ func (c *connection) greet() error {
 	c.hello = hello
 	c.nodes[hello.Node] = struct{}{}
 	c.hub.speaks(c, hello.Node)
-	c.hub.cfg.Log.Info("agent connected", "node", hello.Node, "role", hello.Role, "token", c.by.Name, "remote", c.remote, "first_seq", hello.FirstSeq)
+	c.hub.cfg.Log.Info("agent connected", "node", hello.Node, "role", hello.Role, "token", c.by.Name, "remote",
+		c.remote, "first_seq", hello.FirstSeq)
 	return nil
 }
 
@@ -128,7 +130,8 @@ func codeOf(err error) wire.RejectCode {
 // close message carries the reason's short form and the Reject goes first where it can.
 func (c *connection) refused(err error) {
 	c.hub.stats.rejected.Add(1)
-	c.hub.cfg.Log.Warn("an agent's connection was refused", "node", c.hello.Node, "token", c.by.Name, "remote", c.remote, "err", err)
+	c.hub.cfg.Log.Warn("an agent's connection was refused", "node", c.hello.Node, "token", c.by.Name, "remote",
+		c.remote, "err", err)
 	if r := (wire.Reject{}); errors.As(err, &r) {
 		c.refuse(r.Code, r.Seq, r.Text)
 	}
@@ -165,7 +168,8 @@ func (c *connection) read(ctx context.Context, wait *sync.WaitGroup) error {
 		c.ws.SetReadDeadline(time.Now().Add(silentAfter))
 		_, msg, err := c.ws.ReadMessage()
 		if errors.Is(err, websocket.ErrReadLimit) {
-			return wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("message of more than %d bytes", c.by.Limits.MessageBytes)}
+			return wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("message of more than %d bytes",
+				c.by.Limits.MessageBytes)}
 		}
 		if err != nil {
 			return err
@@ -269,7 +273,8 @@ func (c *connection) check(m *wire.Frames) error {
 	if len(m.Frames) == 0 {
 		return first
 	}
-	c.hub.cfg.Log.Warn("frames were left out, the rest of the message is kept", "token", c.by.Name, "from", c.hello.Node, "left_out", left, "of", had, "first", first.Text)
+	c.hub.cfg.Log.Warn("frames were left out, the rest of the message is kept", "token", c.by.Name, "from",
+		c.hello.Node, "left_out", left, "of", had, "first", first.Text)
 	return nil
 }
 
@@ -279,11 +284,14 @@ func (c *connection) refuses(f *collector.Frame, now time.Time) (code wire.Rejec
 	case f.Node == "":
 		return wire.RejectMalformed, "a frame without a node's name"
 	case f.TimeMillis < 0 || f.TimeMillis > now.Add(maxAhead).UnixMilli():
-		return wire.RejectMalformed, fmt.Sprintf("node %s says it is %s; its clock is wrong (run chrony or ntpd there)", f.Node, time.UnixMilli(f.TimeMillis).UTC().Format(time.RFC3339))
+		return wire.RejectMalformed, fmt.Sprintf("node %s says it is %s; its clock is wrong (run chrony or ntpd there)",
+			f.Node, time.UnixMilli(f.TimeMillis).UTC().Format(time.RFC3339))
 	case len(f.Samples) > c.by.Limits.SamplesPerFrame:
-		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples), c.by.Limits.SamplesPerFrame)
+		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples),
+			c.by.Limits.SamplesPerFrame)
 	case !c.by.mayTell(f):
-		return wire.RejectForbidden, fmt.Sprintf("node %s: token %q may not say which forwarder other nodes use", f.Node, c.by.Name)
+		return wire.RejectForbidden, fmt.Sprintf("node %s: token %q may not say which forwarder other nodes use",
+			f.Node, c.by.Name)
 	}
 	if code, why = c.sender.admits(f.Node, &c.by, now); why != "" {
 		return code, why
@@ -346,7 +354,8 @@ func (c *connection) acknowledge() {
 		if err != nil {
 			failed = true
 			if !errors.Is(err, context.Canceled) {
-				c.hub.cfg.Log.Error("frames were not stored; the agent keeps them", "node", c.hello.Node, "seq", f.seq, "err", err)
+				c.hub.cfg.Log.Error("frames were not stored; the agent keeps them", "node", c.hello.Node, "seq", f.seq,
+					"err", err)
 			}
 			c.ws.Close()
 			continue

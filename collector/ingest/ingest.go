@@ -26,16 +26,18 @@ import (
 
 // Limits bound what one agent's token may bring, over all connections and requests that use it.
 type Limits struct {
-	Nodes           int     `toml:"nodes"`             // different nodes
-	SamplesPerFrame int     `toml:"samples_per_frame"` // of a node and second
-	FramesPerSec    float64 `toml:"frames_per_sec"`    // mean; a replayed spool may burst for BurstSeconds, then it waits
-	BurstSeconds    float64 `toml:"burst_seconds"`
-	MessageBytes    int64   `toml:"message_bytes"`
+	Nodes           int `toml:"nodes"`             // different nodes
+	SamplesPerFrame int `toml:"samples_per_frame"` // of a node and second
+	// mean; a replayed spool may burst for BurstSeconds, then it waits
+	FramesPerSec float64 `toml:"frames_per_sec"`
+	BurstSeconds float64 `toml:"burst_seconds"`
+	MessageBytes int64   `toml:"message_bytes"`
 }
 
 // DefaultLimits lets a relay of the largest machine through, and an hour of one node's spool.
 func DefaultLimits() Limits {
-	return Limits{Nodes: 65536, SamplesPerFrame: 256, FramesPerSec: 131072, BurstSeconds: 60, MessageBytes: wire.MaxMessageBytes}
+	return Limits{Nodes: 65536, SamplesPerFrame: 256, FramesPerSec: 131072, BurstSeconds: 60,
+		MessageBytes: wire.MaxMessageBytes}
 }
 
 // Speaker is who brings frames: the name of the token, the nodes it may speak for (patterns of
@@ -107,7 +109,8 @@ func New(cfg Config) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{}, senders: map[string]*sender{}, stopping: make(chan struct{})}
+	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
+		senders: map[string]*sender{}, stopping: make(chan struct{})}
 }
 
 // An agent proves itself by a token, which no browser sends by itself; a page never speaks here.
@@ -120,7 +123,8 @@ var upgrader = websocket.Upgrader{
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, by Speaker) {
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		h.cfg.Log.Warn("an agent's connection was not a WebSocket", "token", by.Name, "remote", r.RemoteAddr, "err", err)
+		h.cfg.Log.Warn("an agent's connection was not a WebSocket", "token", by.Name, "remote", r.RemoteAddr, "err",
+			err)
 		return
 	}
 	c := newConnection(h, ws, by, r.RemoteAddr)

@@ -37,7 +37,8 @@ func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
 	default:
-		return h.refusePost(&by, r, Busy{wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf("%d requests of token %q are under way already", maxPosts, by.Name)}, time.Second})
+		return h.refusePost(&by, r, Busy{wire.Reject{Code: wire.RejectBusy,
+			Text: fmt.Sprintf("%d requests of token %q are under way already", maxPosts, by.Name)}, time.Second})
 	}
 	body, err := readBody(w, r, by.Limits.MessageBytes)
 	if err != nil {
@@ -62,7 +63,8 @@ func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
 		return h.refusePost(&by, r, busy)
 	}
 	if rep.Err != nil {
-		err = wire.Reject{Code: wire.RejectMalformed, Text: fmt.Sprintf("%d of %d lines cannot be read, the others are kept; %v", rep.Bad, rep.Lines, rep.Err)}
+		err = wire.Reject{Code: wire.RejectMalformed,
+			Text: fmt.Sprintf("%d of %d lines cannot be read, the others are kept; %v", rep.Bad, rep.Lines, rep.Err)}
 	}
 	if stored := h.keep(r, frames); stored != nil {
 		return stored
@@ -105,9 +107,11 @@ func (h *Hub) refusePost(by *Speaker, r *http.Request, err error) error {
 
 // readBody reads a body of at most limit bytes, also after it was unpacked.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	tooLarge := wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("a body of more than %d bytes; send smaller ones", limit)}
+	tooLarge := wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("a body of more than %d bytes; send smaller ones",
+		limit)}
 	// A sender that trickles its body holds up its own token only, and not for ever.
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
 	var in io.Reader = http.MaxBytesReader(w, r.Body, limit)
@@ -149,7 +153,8 @@ func (p *sender) check(frames []collector.Frame, by *Speaker, now time.Time) ([]
 		return why != ""
 	})
 	if left := had - len(frames); left > 0 {
-		first.Text = fmt.Sprintf("%d of %d nodes x seconds are left out, the others are kept; %s", left, had, first.Text)
+		first.Text = fmt.Sprintf("%d of %d nodes x seconds are left out, the others are kept; %s", left, had,
+			first.Text)
 		return frames, first
 	}
 	return frames, nil
@@ -159,9 +164,12 @@ func (p *sender) refuses(f *collector.Frame, by *Speaker, now time.Time) (code w
 	at := time.UnixMilli(f.TimeMillis)
 	switch {
 	case at.After(now.Add(maxAhead)) || now.Sub(at) > maxLineAge:
-		return wire.RejectMalformed, fmt.Sprintf("node %s has a line of %s, more than an hour from now; look at its clock and at the precision parameter", f.Node, at.UTC().Format(time.RFC3339))
+		return wire.RejectMalformed,
+			fmt.Sprintf(
+				"node %s has a line of %s, more than an hour from now; look at its clock and at the precision parameter", f.Node, at.UTC().Format(time.RFC3339))
 	case len(f.Samples) > p.limits.SamplesPerFrame:
-		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples), p.limits.SamplesPerFrame)
+		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples),
+			p.limits.SamplesPerFrame)
 	}
 	return p.admits(f.Node, by, now)
 }

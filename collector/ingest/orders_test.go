@@ -37,15 +37,18 @@ func TestOrdersWaitForTheirAgent(t *testing.T) {
 	defer spool.Close()
 	var frames []collector.Frame
 	for i := range nodes {
-		frames = append(frames, collector.Frame{Node: name(i), Role: topology.Compute, TimeMillis: time.Now().UnixMilli(),
-			Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: 1}}})
+		frames = append(frames, collector.Frame{Node: name(i), Role: topology.Compute,
+			TimeMillis: time.Now().UnixMilli(),
+			Samples:    []collector.Sample{{Metric: collector.WriteBytes, Value: 1}}})
 	}
 	if err := spool.Append(frames); err != nil {
 		t.Fatal(err)
 	}
 	var busy, most atomic.Int64
-	agent := stream.Client{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Node: "many", Role: topology.Compute, Spool: spool, Log: slog.New(slog.DiscardHandler),
-		Orders: map[string]stream.OrderHandler{wire.OrderRoute: func(context.Context, wire.Order) (json.RawMessage, error) {
+	agent := stream.Client{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Node: "many", Role: topology.Compute,
+		Spool: spool, Log: slog.New(slog.DiscardHandler),
+		Orders: map[string]stream.OrderHandler{wire.OrderRoute: func(context.Context, wire.Order) (json.RawMessage,
+			error) {
 			now := busy.Add(1)
 			defer busy.Add(-1)
 			for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
@@ -66,7 +69,8 @@ func TestOrdersWaitForTheirAgent(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range nodes {
 		all.Go(func() {
-			if r, err := hub.Order(ctx, name(i), wire.Order{ID: "o-" + string(name(i)), Kind: wire.OrderRoute}); err != nil || !r.OK {
+			if r, err := hub.Order(ctx, name(i),
+				wire.Order{ID: "o-" + string(name(i)), Kind: wire.OrderRoute}); err != nil || !r.OK {
 				t.Errorf("%s: %+v, %v", name(i), r, err)
 			}
 		})

@@ -35,7 +35,8 @@ func (h *Hub) sender(by *Speaker) *sender {
 	defer h.mu.Unlock()
 	p := h.senders[by.Name]
 	if p == nil {
-		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts), nodes: map[topology.NodeID]time.Time{},
+		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
+			nodes:  map[topology.NodeID]time.Time{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p
 	}
@@ -62,8 +63,10 @@ func (p *sender) reserve(n int, now time.Time, most time.Duration) (wait time.Du
 
 // busy is the refusal of who would have to wait too long.
 func (p *sender) busy(wait time.Duration) Busy {
-	return Busy{wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf("token %q brings more than %g nodes x seconds a second for %gs, over all that use it; come back in %s",
-		p.name, p.limits.FramesPerSec, p.limits.BurstSeconds, wait.Round(time.Second))}, max(wait, time.Second)}
+	return Busy{wire.Reject{Code: wire.RejectBusy,
+		Text: fmt.Sprintf(
+			"token %q brings more than %g nodes x seconds a second for %gs, over all that use it; come back in %s",
+			p.name, p.limits.FramesPerSec, p.limits.BurstSeconds, wait.Round(time.Second))}, max(wait, time.Second)}
 }
 
 // admits says why the token may not bring one more node; why is empty when it may. A node that it brings
@@ -76,7 +79,8 @@ func (p *sender) admits(n topology.NodeID, by *Speaker, now time.Time) (code wir
 			return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", by.Name, n)
 		}
 		if !p.hasPlace(now) {
-			return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", n, by.Name, len(p.nodes))
+			return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", n, by.Name,
+				len(p.nodes))
 		}
 	}
 	p.nodes[n] = now

@@ -51,7 +51,8 @@ func TestNodesArePerToken(t *testing.T) {
 		want wire.RejectCode
 	}{
 		{"n1", 0, 0}, {"x1", 0, wire.RejectForbidden}, {"n2", time.Minute, 0}, {"n3", time.Minute, wire.RejectLimit},
-		{"n1", 40 * time.Minute, 0}, {"n3", 62 * time.Minute, 0}, {"n4", 62 * time.Minute, wire.RejectLimit}, // n2 is forgotten
+		// n2 is forgotten
+		{"n1", 40 * time.Minute, 0}, {"n3", 62 * time.Minute, 0}, {"n4", 62 * time.Minute, wire.RejectLimit},
 	} {
 		if code, why := p.admits(c.node, by, now.Add(c.at)); code != c.want || (why == "") != (c.want == 0) {
 			t.Errorf("%d: %s is answered %v %q, want %v", i, c.node, code, why, c.want)

@@ -143,7 +143,8 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 	if msize == 0 {
 		msize = 1 << 20
 	}
-	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight), writing: make(chan struct{}, 1), calls: map[uint16]*call{}, done: make(chan struct{})}
+	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight),
+		writing: make(chan struct{}, 1), calls: map[uint16]*call{}, done: make(chan struct{})}
 	for t := range uint16(maxInFlight) {
 		c.tags <- t
 	}
@@ -162,7 +163,8 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 	got, name := d.u32(), d.str()
 	if d.err != nil || name != version || got < 4096 || got > c.msize {
 		c.Close()
-		return nil, fmt.Errorf("%s: the server speaks %q with messages of %d bytes, not %s with 4096 to %d", addr, name, got, version, c.msize)
+		return nil, fmt.Errorf("%s: the server speaks %q with messages of %d bytes, not %s with 4096 to %d", addr, name,
+			got, version, c.msize)
 	}
 	c.msize = got
 	return c, nil
@@ -271,7 +273,8 @@ func (c *Client) send(ctx context.Context, w *call, msg, payload []byte) error {
 	size := len(msg) + len(payload)
 	if size > int(c.msize) {
 		c.finish(w.tag)
-		return fmt.Errorf("%s at %s: the request has %d bytes, the server takes %d: %w", w.op, c.addr, size, c.msize, &Error{w.op, syscall.ENAMETOOLONG})
+		return fmt.Errorf("%s at %s: the request has %d bytes, the server takes %d: %w", w.op, c.addr, size, c.msize,
+			&Error{w.op, syscall.ENAMETOOLONG})
 	}
 	binary.LittleEndian.PutUint32(msg, uint32(size))
 	msg[4] = w.want - 1
@@ -438,7 +441,8 @@ func (c *Client) receiveData(w *call, r *bufio.Reader, body int) error {
 	}
 	w.n = int(binary.LittleEndian.Uint32(n[:]))
 	if w.n > w.size || w.n != body-len(n) {
-		return fmt.Errorf("%s: the server sent %d bytes in a body of %d where %d were asked for", w.op, w.n, body, w.size)
+		return fmt.Errorf("%s: the server sent %d bytes in a body of %d where %d were asked for", w.op, w.n, body,
+			w.size)
 	}
 	return c.fill(w, r)
 }

@@ -225,7 +225,8 @@ func (f *Fid) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 // until the first short piece or error. took, when there is one, gets each piece in order with the
 // error so far and returns the new one. Every begun piece is waited for: none may touch its data
 // afterwards.
-func (f *Fid) transfer(ctx context.Context, size int, begin func(w *call, done, size int) error, took func(w *call, ended error) error) (int, error) {
+func (f *Fid) transfer(ctx context.Context, size int, begin func(w *call, done, size int) error,
+	took func(w *call, ended error) error) (int, error) {
 	var flight []*call
 	total, sent, ended := 0, 0, error(nil)
 	for sent < size || len(flight) > 0 {

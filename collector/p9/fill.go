@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The data of a read goes straight into the caller's buffer or pipe. A server, or a network, that stops in the middle of
-// it must not hold a caller whose context has ended: the caller takes it back, and the reader throws the rest away when
-// that comes.
+// The data of a read goes straight into the caller's buffer or pipe. A server, or a network, that stops in the middle
+// of it must not hold a caller whose context has ended: the caller takes it back, and the reader throws the rest away
+// when that comes.
 
 // errLeft says that the caller wants back what the reader is filling.
 var errLeft = errors.New("the caller has left")

@@ -71,7 +71,8 @@ func fill(t *testing.T, c *Client, got <-chan asked, spare int) (last *call) {
 	return last
 }
 
-// A call that is given up may be answered before the server is asked to forget it, and its tag be another call's by then.
+// A call that is given up may be answered before the server is asked to forget it, and its tag be another call's by
+// then.
 func TestAFlushNeverHitsAnotherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, got, reply := scripted(t)

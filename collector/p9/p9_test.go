@@ -34,7 +34,8 @@ func startDiod(t testing.TB) (addr, dir string, cmd *exec.Cmd) {
 	addr = l.Addr().String()
 	l.Close()
 	dir = t.TempDir()
-	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "8", "-l", addr, "-e", dir, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
+	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "8", "-l", addr,
+		"-e", dir, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
 	if os.Getuid() != 0 {
 		args = append(args, "-u", fmt.Sprint(os.Getuid()))
 	}
@@ -172,7 +173,8 @@ func TestReadDirInPieces(t *testing.T) {
 	addr, dir, _ := startDiod(t)
 	const files = 3000
 	for i := range files {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-with-a-long-name-%06d", i)), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-with-a-long-name-%06d", i)), nil,
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,7 +329,8 @@ func TestHungServerTakesNoMore(t *testing.T) {
 func TestReadFileHonoursItsDeadline(t *testing.T) {
 	near, far := net.Pipe()
 	go func() {
-		for _, answer := range []string{"\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L", "\x69TT" + strings.Repeat("\x00", 13), "\x6fTT\x01\x00" + strings.Repeat("\x00", 13)} {
+		for _, answer := range []string{"\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L",
+			"\x69TT" + strings.Repeat("\x00", 13), "\x6fTT\x01\x00" + strings.Repeat("\x00", 13)} {
 			ask := make([]byte, 4)
 			io.ReadFull(far, ask)
 			ask = append(ask, make([]byte, ask[0]-4)...)
@@ -420,8 +423,12 @@ func TestConcurrentFiles(t *testing.T) {
 
 // FuzzServer plays a server that answers anything: no panic, no hang, no unbounded memory.
 func FuzzServer(f *testing.F) {
-	f.Add([]byte("\x15\x00\x00\x00\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L\x0b\x00\x00\x00\x07\x00\x00\x02\x00\x00\x00"))
-	f.Add([]byte("\x15\x00\x00\x00\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L\x14\x00\x00\x00\x69\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add(
+		[]byte(
+			"\x15\x00\x00\x00\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L\x0b\x00\x00\x00\x07\x00\x00\x02\x00\x00\x00"))
+	f.Add(
+		[]byte(
+			"\x15\x00\x00\x00\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L\x14\x00\x00\x00\x69\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte("\xff\xff\xff\xff\x65\xff\xff"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		near, far := net.Pipe()

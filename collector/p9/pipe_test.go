@@ -53,7 +53,8 @@ func TestReadPipe(t *testing.T) {
 	f, data, _ := openRandom(t, size)
 	var wg sync.WaitGroup
 	for _, c := range []struct{ off, ask, want int }{
-		{0, 1 << 20, 1 << 20}, {12345, 700000, 700000}, {2 << 20, 64 << 10, 64 << 10}, {3 << 20, 1 << 20, 17}, {size, 4096, 0}, {1, 1, 1},
+		{0, 1 << 20, 1 << 20}, {12345, 700000, 700000}, {2 << 20, 64 << 10, 64 << 10}, {3 << 20, 1 << 20, 17},
+		{size, 4096, 0}, {1, 1, 1},
 	} {
 		wg.Go(func() {
 			p := newPipe(t)
@@ -170,7 +171,8 @@ func TestAPieceTakesOnlyItsOwn(t *testing.T) {
 	data := make([]byte, c.IOUnit()+100)
 	rand.NewChaCha8([32]byte{8}).Read(data)
 	piece := func(data []byte) []byte {
-		return answered(tRead+1, (<-got).tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)...)
+		return answered(tRead+1, (<-got).tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))),
+			data...)...)
 	}
 	go func() {
 		far.Write(slices.Concat(piece(data[:c.IOUnit()]), answered(tGetattr+1, other[0].tag, make([]byte, 153)...),
@@ -178,7 +180,8 @@ func TestAPieceTakesOnlyItsOwn(t *testing.T) {
 	}()
 	within(t, "the replies", func() {
 		p := newPipe(t)
-		if n, err := (&Fid{c: c, chunk: c.IOUnit()}).ReadPipe(t.Context(), p, len(data), 0); err != nil || n != len(data) {
+		if n, err := (&Fid{c: c, chunk: c.IOUnit()}).ReadPipe(t.Context(), p, len(data), 0); err != nil ||
+			n != len(data) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 		if got, err := io.ReadAll(p); err != nil || !bytes.Equal(got, data) {
@@ -192,8 +195,8 @@ func TestAPieceTakesOnlyItsOwn(t *testing.T) {
 	})
 }
 
-// A server may stop in the middle of a read's data. Callers still leave when their contexts end, with nothing written to
-// their buffers or pipes afterwards, and the connection is whole when the rest comes.
+// A server may stop in the middle of a read's data. Callers still leave when their contexts end, with nothing written
+// to their buffers or pipes afterwards, and the connection is whole when the rest comes.
 func TestAServerStopsInTheMiddleOfData(t *testing.T) {
 	for name, read := range map[string]func(f *Fid, ctx context.Context, into []byte) (int, error){
 		"memory": func(f *Fid, ctx context.Context, into []byte) (int, error) { return f.ReadAt(ctx, into, 0) },
@@ -211,7 +214,8 @@ func TestAServerStopsInTheMiddleOfData(t *testing.T) {
 			f := &Fid{c: c, chunk: c.IOUnit()}
 			data := bytes.Repeat([]byte("x"), int(c.IOUnit()))
 			reply := func(tag uint16) []byte {
-				return answered(tRead+1, tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)...)
+				return answered(tRead+1, tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))),
+					data...)...)
 			}
 			into := make([]byte, len(data))
 			ctx, cancel := context.WithCancel(t.Context())

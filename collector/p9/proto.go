@@ -148,7 +148,8 @@ func (d *decoder) str() string {
 func (d *decoder) qid() QID { return QID{d.u8(), d.u32(), d.u64()} }
 
 func (d *decoder) attr() Attr {
-	a := Attr{Valid: d.u64(), QID: d.qid(), Mode: d.u32(), UID: d.u32(), GID: d.u32(), Nlink: d.u64(), Rdev: d.u64(), Size: d.u64(), BlockSize: d.u64(), Blocks: d.u64()}
+	a := Attr{Valid: d.u64(), QID: d.qid(), Mode: d.u32(), UID: d.u32(), GID: d.u32(), Nlink: d.u64(), Rdev: d.u64(),
+		Size: d.u64(), BlockSize: d.u64(), Blocks: d.u64()}
 	a.AtimeSec, a.AtimeNsec = d.u64(), d.u64()
 	a.MtimeSec, a.MtimeNsec = d.u64(), d.u64()
 	a.CtimeSec, a.CtimeNsec = d.u64(), d.u64()
@@ -156,7 +157,8 @@ func (d *decoder) attr() Attr {
 }
 
 func (d *decoder) statfs() StatFS {
-	return StatFS{Type: d.u32(), BlockSize: d.u32(), Blocks: d.u64(), BlocksFree: d.u64(), BlocksAvail: d.u64(), Files: d.u64(), FilesFree: d.u64(), FSID: d.u64(), NameLen: d.u32()}
+	return StatFS{Type: d.u32(), BlockSize: d.u32(), Blocks: d.u64(), BlocksFree: d.u64(), BlocksAvail: d.u64(),
+		Files: d.u64(), FilesFree: d.u64(), FSID: d.u64(), NameLen: d.u32()}
 }
 
 // dirents decodes the data of an Rreaddir; a cut-off last entry is an error.

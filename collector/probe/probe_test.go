@@ -77,7 +77,8 @@ func TestRunnerKeepsItsLimits(t *testing.T) {
 				if w.most != 1 {
 					t.Errorf("%s: %d probes of %s at once", c.name, w.most, n)
 				}
-				if want := int(300 * time.Second / c.atMost); len(w.starts) < want || len(w.starts) > int(300*time.Second/c.least)+1 {
+				if want := int(300 * time.Second / c.atMost); len(w.starts) < want ||
+					len(w.starts) > int(300*time.Second/c.least)+1 {
 					t.Errorf("%s: %d probes of %s in 300 s", c.name, len(w.starts), n)
 				}
 				for i := 1; i < len(w.starts); i++ {
@@ -149,14 +150,16 @@ func TestBy9P(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tb.Close()
-	way := By9P{Addr: tb.ForwarderAddr("fwd000"), Export: tb.Attach(), File: ".canary", UID: uint32(os.Geteuid()), Size: 64 << 10}
+	way := By9P{Addr: tb.ForwarderAddr("fwd000"), Export: tb.Attach(), File: ".canary", UID: uint32(os.Geteuid()),
+		Size: 64 << 10}
 	for range 2 { // the second one finds the file
 		took, err := way.Probe(t.Context())
 		if err != nil || took.Read <= 0 || took.Write <= 0 || took.Meta <= 0 {
 			t.Fatalf("%+v, %v", took, err)
 		}
 	}
-	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.SlowData, Forwarder: "fwd000", Amount: 0.05}); err != nil {
+	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.SlowData, Forwarder: "fwd000",
+		Amount: 0.05}); err != nil {
 		t.Skipf("no fault: %v", err)
 	}
 	took, err := way.Probe(t.Context())

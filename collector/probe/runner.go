@@ -49,13 +49,15 @@ type Cost struct {
 
 // NewRunner makes a runner that calls answer with each result, from goroutines of its own.
 func NewRunner(l Limits, way func(topology.NodeID) (Way, bool), answer func(Result)) *Runner {
-	return &Runner{limits: l, way: way, answer: answer, last: map[topology.NodeID]time.Time{}, busy: map[topology.NodeID]bool{}}
+	return &Runner{limits: l, way: way, answer: answer, last: map[topology.NodeID]time.Time{},
+		busy: map[topology.NodeID]bool{}}
 }
 
 // Step starts the probes that are wanted and due at now and returns their nodes; suspects come first, of each kind
 // those whose last one is longest ago, so that a layer with more nodes than may be probed at once has its turn too.
 // Who is wanted and not started is to be wanted again. Probes end with ctx.
-func (r *Runner) Step(ctx context.Context, now time.Time, suspects, idle []topology.NodeID) (started []topology.NodeID) {
+func (r *Runner) Step(ctx context.Context, now time.Time, suspects,
+	idle []topology.NodeID) (started []topology.NodeID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, want := range []struct {
@@ -105,7 +107,9 @@ func (r *Runner) may(now time.Time, n topology.NodeID) (Way, error) {
 	since, before := r.last[n]
 	switch wait := r.limits.SuspectEvery - now.Sub(since); {
 	case !ok:
-		return nil, fmt.Errorf("%w: no way to %s is known; set probe.export, or probe.mounts for it, in the daemon's file", ErrNow, n)
+		return nil,
+			fmt.Errorf("%w: no way to %s is known; set probe.export, or probe.mounts for it, in the daemon's file",
+				ErrNow, n)
 	case r.busy[n]:
 		return nil, fmt.Errorf("%w: one is under way on %s since %s", ErrNow, n, since.Format("15:04:05"))
 	case len(r.busy) >= r.limits.AtOnce:

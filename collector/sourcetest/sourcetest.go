@@ -96,7 +96,8 @@ func sane(t *testing.T, r collector.Reading) {
 		seen := map[collector.Metric]bool{}
 		for _, s := range ss {
 			switch {
-			case s.Metric == collector.MetricNone || int(s.Metric) >= collector.MetricCount && !(ofJob && s.Metric.OfJobs()):
+			case s.Metric == collector.MetricNone || int(s.Metric) >= collector.MetricCount &&
+				!(ofJob && s.Metric.OfJobs()):
 				t.Errorf("%s: metric number %d is not one", where, s.Metric)
 				continue
 			case s.Value < 0 || math.IsNaN(s.Value) || math.IsInf(s.Value, 0):
@@ -255,7 +256,8 @@ func garbage(t *testing.T, s Suite) {
 		if slices.Contains(s.Tolerated, file) {
 			continue
 		}
-		for kind, bytes := range map[string]string{"binary": "\x00\xff garbage \x01\n", "cut": cut(s.First[file].Data)} {
+		for kind, bytes := range map[string]string{"binary": "\x00\xff garbage \x01\n",
+			"cut": cut(s.First[file].Data)} {
 			bad := without(s.First, file)
 			bad[file] = &fstest.MapFile{Data: []byte(bytes)}
 			tr := newTree(bad)

@@ -77,7 +77,8 @@ func readRecord(f io.ReaderAt, off, size int64, buf []byte) (seq uint64, msg []b
 	sum := binary.LittleEndian.Uint32(buf[4:])
 	seq = binary.LittleEndian.Uint64(buf[8:])
 	if length > wire.MaxMessageBytes || length > size-off-recordHeader {
-		return 0, buf, 0, fmt.Errorf("%w at byte %d: a message of %d bytes in a file of %d", errCorrupt, off, length, size)
+		return 0, buf, 0, fmt.Errorf("%w at byte %d: a message of %d bytes in a file of %d", errCorrupt, off, length,
+			size)
 	}
 	crc := crc32.Update(0, castagnoli, buf[8:recordHeader])
 	buf = slices.Grow(buf[:0], int(length))[:length]
@@ -99,7 +100,8 @@ func (s *Spool) recover() error {
 	slices.Sort(names)
 	for _, p := range names {
 		var first uint64
-		if _, err := fmt.Sscanf(strings.TrimSuffix(filepath.Base(p), segmentSuffix), "%d", &first); err != nil || first == 0 {
+		if _, err := fmt.Sscanf(strings.TrimSuffix(filepath.Base(p), segmentSuffix), "%d", &first); err != nil ||
+			first == 0 {
 			s.log.Warn("not a spool segment, left alone", "file", p)
 			continue
 		}
@@ -134,7 +136,8 @@ func (s *Spool) scan(g *segment) error {
 			err = fmt.Errorf("%w: message %d after %d", errCorrupt, seq, g.last)
 		}
 		if errors.Is(err, errCorrupt) {
-			s.log.Warn("a spool segment ends in a record that is not whole; cutting it off", "file", g.path, "bytes", st.Size()-g.size, "err", err)
+			s.log.Warn("a spool segment ends in a record that is not whole; cutting it off", "file", g.path, "bytes",
+				st.Size()-g.size, "err", err)
 			return g.file.Truncate(g.size)
 		}
 		if err != nil {
@@ -168,7 +171,8 @@ const ackedBytes = 12
 
 func readAcked(f io.ReaderAt) uint64 {
 	var b [ackedBytes]byte
-	if _, err := f.ReadAt(b[:], 0); err != nil || crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) {
+	if _, err := f.ReadAt(b[:], 0); err != nil ||
+		crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b[:])

@@ -233,7 +233,8 @@ func (s *Spool) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool)
 		if err != nil {
 			lost := c.seg.last - min(c.seg.last, max(c.seq, s.acked+1)-1)
 			s.dropped += lost
-			s.log.Error("a spool segment cannot be read: dropping the rest of it", "file", c.seg.path, "messages", lost, "err", err)
+			s.log.Error("a spool segment cannot be read: dropping the rest of it", "file", c.seg.path, "messages", lost,
+				"err", err)
 			c.off = c.seg.size
 			continue
 		}

@@ -25,7 +25,9 @@ func openTest(t *testing.T, dir string, size int64) *Spool {
 func fill(t *testing.T, s *Spool, from, to int) {
 	t.Helper()
 	for i := from; i <= to; i++ {
-		f := collector.Frame{Node: "n", TimeMillis: int64(i), Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}, Sources: []collector.SourceStatus{{Name: "pad", Err: strings.Repeat("x", 900)}}}
+		f := collector.Frame{Node: "n", TimeMillis: int64(i),
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1}},
+			Sources: []collector.SourceStatus{{Name: "pad", Err: strings.Repeat("x", 900)}}}
 		if err := s.Append([]collector.Frame{f}); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +190,8 @@ func TestTwoAgentsCannotShareASpool(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, 0)
 	defer s.Close()
-	if _, err := OpenSpool(dir, 0, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another agent") {
+	if _, err := OpenSpool(dir, 0, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "another agent") {
 		t.Errorf("%v", err)
 	}
 }

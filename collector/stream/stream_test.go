@@ -49,7 +49,8 @@ func startAgent(t *testing.T, d *testDaemon, dir string, change func(*Client)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Client{URL: "ws://daemon", Token: "secret", Node: "cn1", Role: topology.Compute, Spool: sp, Log: logger, Dial: d.net.dial}
+	c := &Client{URL: "ws://daemon", Token: "secret", Node: "cn1", Role: topology.Compute, Spool: sp, Log: logger,
+		Dial: d.net.dial}
 	if change != nil {
 		change(c)
 	}
@@ -69,7 +70,8 @@ func startAgent(t *testing.T, d *testDaemon, dir string, change func(*Client)) *
 
 func (a *agent) append(t *testing.T, i int) {
 	t.Helper()
-	f := collector.Frame{Node: "cn1", Role: topology.Compute, TimeMillis: int64(i) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(i) + 0.25}}}
+	f := collector.Frame{Node: "cn1", Role: topology.Compute, TimeMillis: int64(i) * 1000,
+		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(i) + 0.25}}}
 	if err := a.spool.Append([]collector.Frame{f}); err != nil {
 		t.Error(err)
 	}
@@ -168,7 +170,8 @@ func TestWrongTokenIsNamedAndSecondsAreKept(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		st := a.client.State()
-		if st.Connected || !strings.Contains(st.Err, "refused the token") || !strings.Contains(st.Err, "401") || !strings.Contains(st.Err, "unknown token") {
+		if st.Connected || !strings.Contains(st.Err, "refused the token") || !strings.Contains(st.Err, "401") ||
+			!strings.Contains(st.Err, "unknown token") {
 			t.Errorf("%+v", st)
 		}
 		if strings.Contains(a.log.String(), "wr0ng") {
@@ -261,7 +264,10 @@ func TestOrders(t *testing.T) {
 					time.Sleep(20 * time.Millisecond)
 					return o.Body, nil
 				},
-				"fail":  func(context.Context, wire.Order) (json.RawMessage, error) { return nil, errors.New("mount is gone") },
+				"fail": func(context.Context, wire.Order) (json.RawMessage, error) {
+					return nil,
+						errors.New("mount is gone")
+				},
 				"panic": func(context.Context, wire.Order) (json.RawMessage, error) { panic("nil map") },
 			}
 		})
@@ -276,7 +282,8 @@ func TestOrders(t *testing.T) {
 		if done["1"] != 1 || done["3"] != 0 {
 			t.Errorf("carried out: %v", done)
 		}
-		want := map[string]string{"1": "", "2": `"reboot"`, "3": "deadline", "4": "mount is gone", "5": "BUG: order panic"}
+		want := map[string]string{"1": "", "2": `"reboot"`, "3": "deadline", "4": "mount is gone",
+			"5": "BUG: order panic"}
 		got := map[string]int{}
 		for _, r := range d.results {
 			got[r.ID]++

@@ -36,7 +36,8 @@ func FoldHostList(nodes []NodeID) string {
 		j := i
 		for j < len(all) && all[j].prefix == all[i].prefix && all[j].digits != "" {
 			last := j
-			for last+1 < len(all) && all[last+1].prefix == all[j].prefix && len(all[last+1].digits) == len(all[j].digits) && all[last+1].number == all[last].number+1 {
+			for last+1 < len(all) && all[last+1].prefix == all[j].prefix &&
+				len(all[last+1].digits) == len(all[j].digits) && all[last+1].number == all[last].number+1 {
 				last++
 			}
 			if ranges = append(ranges, all[j].digits); last > j {

@@ -89,7 +89,8 @@ func (r *reader) message(kind Kind) Message {
 
 func (r *reader) readFrames() *Frames {
 	d := r.d
-	d.samples, d.jobs, d.routes, d.sources, d.targets = d.samples[:0], d.jobs[:0], d.routes[:0], d.sources[:0], d.targets[:0]
+	d.samples, d.jobs, d.routes, d.sources, d.targets = d.samples[:0], d.jobs[:0], d.routes[:0], d.sources[:0],
+		d.targets[:0]
 	d.out.Seq = r.uvarint("sequence")
 	base := r.varint("base time")
 	const minFrameBytes = 4
@@ -169,7 +170,8 @@ func (r *reader) readSamples(ofJob bool) []collector.Sample {
 			at += 8
 		}
 		m := collector.Metric(head & metricMask)
-		if m == collector.MetricNone || int(m) >= collector.MetricCount && !(ofJob && m.OfJobs()) || !collector.IsValue(v) {
+		if m == collector.MetricNone || int(m) >= collector.MetricCount && !(ofJob && m.OfJobs()) ||
+			!collector.IsValue(v) {
 			r.d.Dropped++
 			continue
 		}

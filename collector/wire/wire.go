@@ -48,8 +48,8 @@
 //	         0x80 clear: the value is 8 bytes, an IEEE 754 double, little-endian
 //
 // A reader drops, and counts, samples whose metric it does not know (a newer writer's) and values
-// that are not finite or beyond 1e30 (collector.MaxValue). Everything else that is out of shape or over a limit is an error that names
-// the field, its place in the message and the limit.
+// that are not finite or beyond 1e30 (collector.MaxValue). Everything else that is out of shape or over a limit is an
+// error that names the field, its place in the message and the limit.
 package wire
 
 import (

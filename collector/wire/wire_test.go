@@ -38,12 +38,15 @@ func fullFrames() *Frames {
 				{Job: "88231_4", Samples: []collector.Sample{}},
 			},
 			Targets: []collector.TargetSamples{
-				{Target: "fs-OST0043", Samples: []collector.Sample{sample(collector.WriteOps, 410), sample(collector.ClientWrite, 0.038)}},
+				{Target: "fs-OST0043", Samples: []collector.Sample{sample(collector.WriteOps, 410),
+					sample(collector.ClientWrite, 0.038)}},
 				{Target: "fs-OST0044", Samples: []collector.Sample{}},
 			},
-			Routes: []collector.Route{{Client: "cn1", Forwarder: "fwd1"}, {Client: "", Forwarder: "fwd1", Generation: 1 << 62, Lost: true}},
+			Routes: []collector.Route{{Client: "cn1", Forwarder: "fwd1"},
+				{Client: "", Forwarder: "fwd1", Generation: 1 << 62, Lost: true}},
 			Sources: []collector.SourceStatus{
-				{Name: "diod", Duration: 412 * time.Microsecond, Failures: 3, Resets: 1, Err: "ctl: connection refused"},
+				{Name: "diod", Duration: 412 * time.Microsecond, Failures: 3, Resets: 1,
+					Err: "ctl: connection refused"},
 			},
 		},
 		{Node: "cn1", Role: topology.Compute, TimeMillis: 1_794_999_999_000, Samples: []collector.Sample{}},
@@ -56,7 +59,8 @@ func TestEveryMessageComesBackAsItWas(t *testing.T) {
 		fullFrames(),
 		&Frames{Seq: 1, Frames: []collector.Frame{}},
 		Ack{Seq: math.MaxUint64},
-		Order{ID: "p-1/cn1", Kind: "remap", Deadline: time.UnixMilli(1_795_000_001_250).UTC(), Body: json.RawMessage(`{"to":"fwd2"}`)},
+		Order{ID: "p-1/cn1", Kind: "remap", Deadline: time.UnixMilli(1_795_000_001_250).UTC(),
+			Body: json.RawMessage(`{"to":"fwd2"}`)},
 		Order{ID: "p-2", Kind: "remap"},
 		OrderResult{ID: "p-1/cn1", OK: true, Took: 3 * time.Millisecond, Body: json.RawMessage(`{"generation":4}`)},
 		OrderResult{ID: "p-2", Err: "no such forwarder"},
@@ -85,13 +89,15 @@ func TestBytesArePinned(t *testing.T) {
 		m    Message
 		want string
 	}{
-		{Hello{Node: "cn1", Role: topology.Compute, FirstSeq: 300, Instance: "a"}, "0101" + "03636e31" + "01" + "ac02" + "0161"},
+		{Hello{Node: "cn1", Role: topology.Compute, FirstSeq: 300, Instance: "a"},
+			"0101" + "03636e31" + "01" + "ac02" + "0161"},
 		{Ack{Seq: 5}, "010305"},
 		{&Frames{Seq: 1, Frames: []collector.Frame{{
 			Node: "f", Role: topology.Forwarder, TimeMillis: 1000, RoutesComplete: true,
 			Samples: []collector.Sample{sample(collector.WriteBytes, 128), sample(collector.QueueLen, 0.5)},
 			Routes:  []collector.Route{{Client: "c", Forwarder: "f", Generation: 2}},
-		}}}, "0102" + "01" + "d00f" + "01" + "0166" + "52" + "00" + "02" + "828001" + "06000000000000e03f" + "01" + "0263" + "00" + "02"},
+		}}}, "0102" + "01" + "d00f" + "01" + "0166" + "52" + "00" + "02" + "828001" + "06000000000000e03f" + "01" +
+			"0263" + "00" + "02"},
 		{Reject{Code: RejectBusy, Seq: 2, Text: "x"}, "0106" + "05" + "02" + "0178"},
 	} {
 		b, err := Append(nil, c.m)
@@ -117,7 +123,8 @@ func TestTruncatedMessage(t *testing.T) {
 			t.Fatalf("cut to %d of %d bytes: %v, want ErrMalformed", n, len(b), err)
 		}
 	}
-	if _, err = d.Decode(b[:len(b)-3]); !strings.Contains(err.Error(), `node "cn1"`) || !strings.Contains(err.Error(), "frames") {
+	if _, err = d.Decode(b[:len(b)-3]); !strings.Contains(err.Error(), `node "cn1"`) ||
+		!strings.Contains(err.Error(), "frames") {
 		t.Errorf("the error does not name the kind and the node: %v", err)
 	}
 	if _, err = d.Decode(append(b, 0)); err == nil || !strings.Contains(err.Error(), "1 bytes too many") {
@@ -133,14 +140,19 @@ func TestLimitsNameWhatWasExceeded(t *testing.T) {
 	}
 	frame := func(f collector.Frame) Message { return &Frames{Frames: []collector.Frame{f}} }
 	for want, m := range map[string]Message{
-		"node: 256 is more than 255":           Hello{Node: topology.NodeID(long)},
-		"frames: 65537 is more than":           &Frames{Frames: make([]collector.Frame, MaxFrames+1)},
-		"samples: 1025 is more than 1024":      frame(collector.Frame{Samples: many}),
-		"jobs: 8193":                           frame(collector.Frame{Jobs: make([]collector.JobSamples, MaxJobsPerFrame+1)}),
-		"targets: 1025":                        frame(collector.Frame{Targets: make([]collector.TargetSamples, MaxTargetsPerFrame+1)}),
-		"routes: 65537":                        frame(collector.Frame{Routes: make([]collector.Route, MaxRoutesPerFrame+1)}),
-		"sources: 65 ":                         frame(collector.Frame{Sources: make([]collector.SourceStatus, MaxSourcesPerFrame+1)}),
-		"client: 256":                          frame(collector.Frame{Routes: []collector.Route{{Client: topology.NodeID(long)}}}),
+		"node: 256 is more than 255":      Hello{Node: topology.NodeID(long)},
+		"frames: 65537 is more than":      &Frames{Frames: make([]collector.Frame, MaxFrames+1)},
+		"samples: 1025 is more than 1024": frame(collector.Frame{Samples: many}),
+		"jobs: 8193": frame(collector.Frame{Jobs: make([]collector.JobSamples,
+			MaxJobsPerFrame+1)}),
+		"targets: 1025": frame(collector.Frame{Targets: make([]collector.TargetSamples,
+			MaxTargetsPerFrame+1)}),
+		"routes: 65537": frame(collector.Frame{Routes: make([]collector.Route,
+			MaxRoutesPerFrame+1)}),
+		"sources: 65 ": frame(collector.Frame{Sources: make([]collector.SourceStatus,
+			MaxSourcesPerFrame+1)}),
+		"client: 256": frame(
+			collector.Frame{Routes: []collector.Route{{Client: topology.NodeID(long)}}}),
 		"order body: 1048577 is more than":     Order{Body: make([]byte, MaxBodyBytes+1)},
 		`frame 0 (node "x"): samples: 1025 is`: frame(collector.Frame{Node: "x", Samples: many}),
 	} {
@@ -183,7 +195,8 @@ func TestLongErrorTextIsCutNotLost(t *testing.T) {
 
 func TestWhatNoReaderCouldUseIsLeftOut(t *testing.T) {
 	b, err := Append(nil, &Frames{Frames: []collector.Frame{{Node: "n", Samples: []collector.Sample{
-		sample(collector.MetaOps, math.NaN()), sample(collector.ReadOps, math.Inf(-1)), sample(collector.QueueLen, 4), sample(100, 1),
+		sample(collector.MetaOps, math.NaN()), sample(collector.ReadOps, math.Inf(-1)), sample(collector.QueueLen, 4),
+		sample(100, 1),
 		sample(collector.WriteOps, 1e300),
 	}}}})
 	if err != nil {
@@ -194,7 +207,8 @@ func TestWhatNoReaderCouldUseIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := m.(*Frames).Frames[0].Samples, []collector.Sample{sample(collector.QueueLen, 4)}; !reflect.DeepEqual(got, want) {
+	if got, want := m.(*Frames).Frames[0].Samples,
+		[]collector.Sample{sample(collector.QueueLen, 4)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if d.Dropped != 1 { // metric 100 is a newer writer's; the others never left
@@ -205,8 +219,11 @@ func TestWhatNoReaderCouldUseIsLeftOut(t *testing.T) {
 // TestAbsurdValuesAreDropped sends what this package's writer never would: values whose sums overflow.
 func TestAbsurdValuesAreDropped(t *testing.T) {
 	const stand = 1.5e29
-	b, err := Append(nil, &Frames{Frames: []collector.Frame{{Node: "n", Samples: []collector.Sample{sample(collector.ReadBytes, stand), sample(collector.QueueLen, 4)},
-		Jobs: []collector.JobSamples{{Job: "1", Samples: []collector.Sample{sample(collector.WriteBytes, stand)}}}}}})
+	b,
+		err := Append(nil, &Frames{Frames: []collector.Frame{{Node: "n",
+		Samples: []collector.Sample{sample(collector.ReadBytes, stand), sample(collector.QueueLen, 4)},
+		Jobs: []collector.JobSamples{{Job: "1",
+			Samples: []collector.Sample{sample(collector.WriteBytes, stand)}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,8 +264,10 @@ func machineSecond(nodes int) *Frames {
 	m := &Frames{Seq: 1, Frames: make([]collector.Frame, nodes)}
 	for i := range m.Frames {
 		f := &m.Frames[i]
-		*f = collector.Frame{Node: topology.NodeID(fmt.Sprintf("cn%05d", i)), Role: topology.Compute, TimeMillis: 1_795_000_000_000, RoutesComplete: true}
-		f.Routes = []collector.Route{{Client: f.Node, Forwarder: topology.ForwarderID(fmt.Sprintf("fwd%03d", i/512)), Generation: 1}}
+		*f = collector.Frame{Node: topology.NodeID(fmt.Sprintf("cn%05d", i)), Role: topology.Compute,
+			TimeMillis: 1_795_000_000_000, RoutesComplete: true}
+		f.Routes = []collector.Route{{Client: f.Node, Forwarder: topology.ForwarderID(fmt.Sprintf("fwd%03d", i/512)),
+			Generation: 1}}
 		for k := range 8 {
 			v := rng.Float64() * 1e9
 			if k < 3 {
@@ -264,7 +283,8 @@ func machineSecond(nodes int) *Frames {
 func FuzzDecode(f *testing.F) {
 	for _, m := range []Message{
 		fullFrames(), Hello{Node: "n", Instance: "i"}, Ack{Seq: 1}, Reject{Code: 1, Text: "t"},
-		Order{ID: "i", Kind: "k", Deadline: time.UnixMilli(1).UTC(), Body: []byte("{}")}, OrderResult{ID: "i", Err: "e"},
+		Order{ID: "i", Kind: "k", Deadline: time.UnixMilli(1).UTC(), Body: []byte("{}")},
+		OrderResult{ID: "i", Err: "e"},
 	} {
 		b, err := Append(nil, m)
 		if err != nil {

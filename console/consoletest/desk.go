@@ -21,13 +21,17 @@ func (f *Fake) AddPlan(m console.ManualRemap, proposer string) console.PlanView 
 	defer f.mu.Unlock()
 	defer f.wake()
 	at := f.overview.SentAt
-	p := &console.PlanView{Title: console.Counted(len(m.Nodes), "node") + " to " + string(m.To), PreviewHash: "hash-1", Needs: 1,
-		Checks: []remap.Check{{Name: "fresh", Level: remap.Green, Text: "data is 0.4 s old"}, {Name: "target", Level: remap.Amber, Text: string(m.To) + " was suspect 3 h ago"}}}
-	p.Plan = remap.Plan{ID: fmt.Sprintf("P-%06d", len(f.plans)+1), Reason: m.Reason, Proposer: proposer, Created: at, Expires: at.Add(15 * time.Minute),
-		State: remap.Proposed, Changed: at, Force: m.Force, Moves: remap.MoveAll(m.Nodes, m.To)}
+	p := &console.PlanView{Title: console.Counted(len(m.Nodes), "node") + " to " + string(m.To), PreviewHash: "hash-1",
+		Needs: 1,
+		Checks: []remap.Check{{Name: "fresh", Level: remap.Green, Text: "data is 0.4 s old"},
+			{Name: "target", Level: remap.Amber, Text: string(m.To) + " was suspect 3 h ago"}}}
+	p.Plan = remap.Plan{ID: fmt.Sprintf("P-%06d", len(f.plans)+1), Reason: m.Reason, Proposer: proposer, Created: at,
+		Expires: at.Add(15 * time.Minute),
+		State:   remap.Proposed, Changed: at, Force: m.Force, Moves: remap.MoveAll(m.Nodes, m.To)}
 	p.Frozen = remap.Frozen{At: at, Healthy: 231, Idle: 126, Forwarders: map[topology.ForwarderID]remap.FrozenForwarder{
-		"fwd001": {State: remap.ForwarderOK, Clients: 16, Load: remap.Load{LastSeen: at, ReadBytesPerSec: 900e6, WriteBytesPerSec: 812e6, Occupancy: 0.8, PeakBytesPerSec: 2.5e9}},
-		m.To:     {State: remap.ForwarderIdle, Clients: 16, Load: remap.Load{LastSeen: at, PeakBytesPerSec: 2.5e9}},
+		"fwd001": {State: remap.ForwarderOK, Clients: 16, Load: remap.Load{LastSeen: at, ReadBytesPerSec: 900e6,
+			WriteBytesPerSec: 812e6, Occupancy: 0.8, PeakBytesPerSec: 2.5e9}},
+		m.To: {State: remap.ForwarderIdle, Clients: 16, Load: remap.Load{LastSeen: at, PeakBytesPerSec: 2.5e9}},
 	}}
 	for i := range p.Moves {
 		p.Moves[i].From = "fwd001"
@@ -123,7 +127,8 @@ func (f *Fake) Approve(_ context.Context, id, hash, reason string) (console.Plan
 		case hash != p.PreviewHash:
 			return fmt.Errorf("%w: fwd200 went stale", console.ErrChanged)
 		}
-		p.Approvals = append(p.Approvals, remap.Approval{By: f.overview.User, At: f.overview.SentAt, Hash: hash, Reason: reason})
+		p.Approvals = append(p.Approvals, remap.Approval{By: f.overview.User, At: f.overview.SentAt, Hash: hash,
+			Reason: reason})
 		p.State, p.Changed = f.Verify, f.overview.SentAt.Add(2*time.Second)
 		for i, m := range p.Moves {
 			r := remap.Result{Node: m.Node, OK: true, Tries: 1, Verified: f.Verify == remap.Verified}

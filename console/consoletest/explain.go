@@ -30,18 +30,23 @@ func (f *Fake) Cause(_ context.Context, id topology.JobID) (console.JobCause, er
 	}
 	var job rootcause.Job
 	file := func(name string, start, end, bytes float64) {
-		job.Files = append(job.Files, rootcause.File{Name: name, Start: start, End: end, Bytes: bytes, Small: 0.9, Nonconsec: 0.1, Procs: 480,
+		job.Files = append(job.Files, rootcause.File{Name: name, Start: start, End: end, Bytes: bytes, Small: 0.9,
+			Nonconsec: 0.1, Procs: 480,
 			OSTs: 4, Collective: 0})
 	}
 	file("/scratch/roms/restart.nc", 4, 310, 41e9)
 	for i := range 30 {
-		file(cmp.Or(f.Foreign, fmt.Sprintf("/scratch/roms/out/his_%04d.nc", i)), 320+float64(40*i), 350+float64(40*i), 0.5e9)
+		file(cmp.Or(f.Foreign, fmt.Sprintf("/scratch/roms/out/his_%04d.nc", i)), 320+float64(40*i), 350+float64(40*i),
+			0.5e9)
 	}
 	job.Procs = 480
-	job.Records = []rootcause.Record{{Layer: topology.Forwarder, Node: "fwd003", What: anomaly.FailSlow, Start: 100, End: 900, Text: "write service time 9.8x its peers"}}
+	job.Records = []rootcause.Record{{Layer: topology.Forwarder, Node: "fwd003", What: anomaly.FailSlow, Start: 100,
+		End: 900, Text: "write service time 9.8x its peers"}}
 	write := rootcause.Explain(job, rootcause.Defaults())
-	return console.JobCause{Job: id, Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"}, Logs: []console.LogCause{
-		{Log: "7", App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Start: o.At.Add(-33 * time.Minute), End: o.At.Add(-5 * time.Minute), Write: &write}}}, nil
+	return console.JobCause{Job: id, Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"},
+		Logs: []console.LogCause{
+			{Log: "7", App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Start: o.At.Add(-33 * time.Minute),
+				End: o.At.Add(-5 * time.Minute), Write: &write}}}, nil
 }
 
 // SlowJobs is console.Explainer's; of all jobs there are twelve, slow ones five.
@@ -56,8 +61,11 @@ func (f *Fake) SlowJobs(_ context.Context, op string, all bool) ([]console.SlowJ
 	jobs := []console.SlowJob{}
 	for i := range n {
 		v := func(x float64) *float64 { return &x }
-		j := console.SlowJob{Job: topology.JobID(fmt.Sprint(88231 - 41*i)), App: cmp.Or(f.Foreign, []string{"ROMS", "NWCHEM", "WRF"}[i%3]), Procs: int64(4096 >> (i % 4)), Bytes: v(58e9 * float64(i+1)),
-			BytesPerSec: v(61e6 * float64(i+1)), Small: v(float64(9-i%9) / 10), Nonconsec: v(float64(i%4) / 4), Collective: v(float64(i % 2)), LongestShare: v(0.81 / float64(i+1))}
+		j := console.SlowJob{Job: topology.JobID(fmt.Sprint(88231 - 41*i)),
+			App: cmp.Or(f.Foreign, []string{"ROMS", "NWCHEM", "WRF"}[i%3]), Procs: int64(4096 >> (i % 4)),
+			Bytes:       v(58e9 * float64(i+1)),
+			BytesPerSec: v(61e6 * float64(i+1)), Small: v(float64(9-i%9) / 10), Nonconsec: v(float64(i%4) / 4),
+			Collective: v(float64(i % 2)), LongestShare: v(0.81 / float64(i+1))}
 		if op == "read" {
 			j.BytesPerSec = v(97e6 * float64(i+1))
 		}
@@ -78,8 +86,10 @@ func (f *Fake) Shares(_ context.Context, policy string, on topology.ForwarderID)
 	if err != nil {
 		return console.SharesView{}, fmt.Errorf("%w: %w", console.ErrInvalid, err)
 	}
-	v := console.SharesView{Policy: p.String(), Forwarder: on, Jobs: []console.ShareRow{{Job: "88231", User: "wei", Group: "ocean", Nodes: 480}, {Job: "88260", User: cmp.Or(f.Foreign, "sam"), Group: cmp.Or(f.Foreign, "chem"), Nodes: 90},
-		{Job: "88262", User: "wei", Group: "ocean", Nodes: 30}}}
+	v := console.SharesView{Policy: p.String(), Forwarder: on,
+		Jobs: []console.ShareRow{{Job: "88231", User: "wei", Group: "ocean", Nodes: 480},
+			{Job: "88260", User: cmp.Or(f.Foreign, "sam"), Group: cmp.Or(f.Foreign, "chem"), Nodes: 90},
+			{Job: "88262", User: "wei", Group: "ocean", Nodes: 30}}}
 	var jobs []share.Job
 	for _, j := range v.Jobs {
 		jobs = append(jobs, share.Job{Name: string(j.Job), User: j.User, Group: j.Group, Size: float64(j.Nodes)})
@@ -99,10 +109,14 @@ func gathered() *tables.Gathering {
 	return &tables.Gathering{
 		Policy: "size-fair", LambdaSeconds: 1, Reachable: false, Says: []string{
 			"in force: size-fair, 2 of 3 relays serve by global shares, gathered every 1 s",
-			"the global shares cannot be reached: 88231 should have 84.2 % of all forwarders together and can have 50.0 %: they have more work than is done only at fwd017, 1 of 2 forwarders, with 50.0 % of what all do",
-			"fwd200 does not answer (order report to fwd200: no agent connected); its jobs have their local shares there",
+			"the global shares cannot be reached: 88231 should have 84.2 % of all forwarders together and can have " +
+				"50.0 %: they have more work than is done only at fwd017, 1 of 2 forwarders, with 50.0 % of what all do",
+			"fwd200 does not answer (order report to fwd200: no agent connected); its jobs have their local shares " +
+				"there",
 		},
-		Jobs: []tables.GatheredJob{{Job: "88231", Share: .8421, Reachable: .5, Got: .497, Forwarders: []topology.ForwarderID{"fwd017"}}, {Job: "88260", Share: .1579, Reachable: .5, Got: .503, Forwarders: []topology.ForwarderID{"fwd113"}}},
+		Jobs: []tables.GatheredJob{{Job: "88231", Share: .8421, Reachable: .5, Got: .497,
+			Forwarders: []topology.ForwarderID{"fwd017"}}, {Job: "88260", Share: .1579, Reachable: .5, Got: .503,
+			Forwarders: []topology.ForwarderID{"fwd113"}}},
 	}
 }
 
@@ -134,11 +148,13 @@ func (f *Fake) Domains(_ context.Context, id topology.JobID, q console.DomainsQu
 	}
 	stripe, servers := int64(4<<20), 8
 	v.Files = []sharedfiles.File{
-		{Name: cmp.Or(f.Foreign, "/scratch/roms/restart.nc"), App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Bytes: 41e9, Through: sharedfiles.Collective, StripeSize: &stripe, Servers: &servers, From: "log"},
+		{Name: cmp.Or(f.Foreign, "/scratch/roms/restart.nc"), App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Bytes: 41e9,
+			Through: sharedfiles.Collective, StripeSize: &stripe, Servers: &servers, From: "log"},
 		{Name: "/scratch/roms/log.txt", App: "ROMS", Procs: 480, Bytes: 3e6, Through: sharedfiles.Posix, From: "log"},
 	}
 	v.File = min(q.File, 1)
-	c, assumed, err := sharedfiles.Case(&v.Files[v.File], sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: 20})
+	c, assumed, err := sharedfiles.Case(&v.Files[v.File],
+		sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: 20})
 	if err != nil {
 		v.Problem = err.Error()
 		return v, nil

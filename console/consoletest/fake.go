@@ -45,14 +45,17 @@ var _ console.Backend = (*Fake)(nil)
 func New(n int, seed uint64, at time.Time) *Fake {
 	f := &Fake{random: rand.New(rand.NewPCG(seed, 1)), watchers: map[chan struct{}]bool{}, Verify: remap.Verified}
 	jobs := n / 2
-	f.overview = console.Overview{Machine: "hpc1", At: at.Add(-time.Second), SentAt: at.Add(400 * time.Millisecond), User: "olga", Role: "operator",
+	f.overview = console.Overview{Machine: "hpc1", At: at.Add(-time.Second), SentAt: at.Add(400 * time.Millisecond),
+		User: "olga", Role: "operator",
 		ComputeNodes: n * 16, Jobs: &jobs}
 	for i := range n {
 		f.overview.Forwarders = append(f.overview.Forwarders, f.forwarder(i, at))
 	}
 	if n > 3 {
-		f.overview.Findings = []anomaly.Finding{{ID: "F-0091", Node: f.overview.Forwarders[3].ID.Node(), Kind: anomaly.FailSlow,
-			State: anomaly.Suspect, Since: at.Add(-4 * time.Minute), Changed: at.Add(-4 * time.Minute), Confidence: 0.97, Class: "write",
+		f.overview.Findings = []anomaly.Finding{{ID: "F-0091", Node: f.overview.Forwarders[3].ID.Node(),
+			Kind:  anomaly.FailSlow,
+			State: anomaly.Suspect, Since: at.Add(-4 * time.Minute), Changed: at.Add(-4 * time.Minute),
+			Confidence: 0.97, Class: "write",
 			Impact:   []anomaly.Impact{{Job: "88231", Share: 0.12}},
 			Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s; reads normal"}}
 		f.overview.Forwarders[3].State = console.StateSuspect
@@ -61,22 +64,26 @@ func New(n int, seed uint64, at time.Time) *Fake {
 }
 
 func (f *Fake) forwarder(i int, at time.Time) console.ForwarderRow {
-	r := console.ForwarderRow{ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: console.StateIdle, Rack: fmt.Sprint(i / 32),
+	r := console.ForwarderRow{ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: console.StateIdle,
+		Rack:     fmt.Sprint(i / 32),
 		LastSeen: at, PeakBytesPerSec: 2.5e9, Clients: 16}
 	zero := 0.0
-	r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec, r.ErrorsPerSec = &zero, &zero, &zero, &zero, &zero, &zero, &zero
+	r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec,
+		r.ErrorsPerSec = &zero, &zero, &zero, &zero, &zero, &zero, &zero
 	switch {
 	case i%50 == 49:
 		r.State = console.StateStale
 		r.LastSeen = at.Add(-3 * time.Minute)
-		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec, r.ErrorsPerSec = nil, nil, nil, nil, nil, nil, nil
+		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec,
+			r.ErrorsPerSec = nil, nil, nil, nil, nil, nil, nil
 	case i%60 == 59:
 		r.State = console.StateExcluded
 	case i%2 == 1:
 		r.State = console.StateOK
 		r.TopJob, r.TopJobShare = topology.JobID(fmt.Sprint(88000+i)), f.upTo(1)
 		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec = f.upTo(1), f.upTo(1.2e9), f.upTo(1.2e9)
-		r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec, r.ServerTime = f.upTo(64), f.upTo(0.09), f.upTo(4000), f.upTo(0.03)
+		r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec, r.ServerTime = f.upTo(64), f.upTo(0.09), f.upTo(4000),
+			f.upTo(0.03)
 	}
 	return r
 }
@@ -195,22 +202,26 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 		if r.ID != id {
 			continue
 		}
-		d := console.ForwarderDetail{ForwarderRow: r, Series: map[string][]console.Point{}, PeersMedian: map[string]*float64{}}
+		d := console.ForwarderDetail{ForwarderRow: r, Series: map[string][]console.Point{},
+			PeersMedian: map[string]*float64{}}
 		for i := range 4 {
 			v := 25e6 * float64(i)
 			job := r.TopJob
 			if i == 3 && job != "" {
 				job = "88260"
 			}
-			d.ClientNodes = append(d.ClientNodes, console.ClientRow{ID: topology.NodeID(fmt.Sprintf("%s-c%d", id, i)), Job: job, ReadBytesPerSec: &v, WriteBytesPerSec: &v})
+			d.ClientNodes = append(d.ClientNodes, console.ClientRow{ID: topology.NodeID(fmt.Sprintf("%s-c%d", id, i)),
+				Job: job, ReadBytesPerSec: &v, WriteBytesPerSec: &v})
 		}
 		for s := range 300 {
 			at := o.At.Add(time.Duration(s-300) * time.Second)
 			if s >= 100 && s < 130 {
 				continue // a gap stays a gap
 			}
-			d.Series["read_bytes"] = append(d.Series["read_bytes"], console.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * (1 + math.Sin(float64(s)/20))})
-			d.Series["write_bytes"] = append(d.Series["write_bytes"], console.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * float64(s%60) / 60})
+			d.Series["read_bytes"] = append(d.Series["read_bytes"],
+				console.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * (1 + math.Sin(float64(s)/20))})
+			d.Series["write_bytes"] = append(d.Series["write_bytes"],
+				console.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * float64(s%60) / 60})
 		}
 		p := 410e6
 		d.PeersMedian["read_bytes"] = &p

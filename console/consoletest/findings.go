@@ -47,7 +47,9 @@ func (f *Fake) Finding(_ context.Context, id string) (console.FindingView, error
 	}
 	frozen := &anomaly.Frozen{Series: map[string][]anomaly.Value{}, Peers: map[string]float64{"write_exec": 0.004}}
 	for i := range 60 {
-		frozen.Series["write_exec"] = append(frozen.Series["write_exec"], anomaly.Value{TimeMillis: g.Since.Add(time.Duration(i-60) * time.Second).UnixMilli(), Value: 0.004 * (1 + float64(i)/8)})
+		frozen.Series["write_exec"] = append(frozen.Series["write_exec"],
+			anomaly.Value{TimeMillis: g.Since.Add(time.Duration(i-60) * time.Second).UnixMilli(),
+				Value: 0.004 * (1 + float64(i)/8)})
 	}
 	v.Changes = []anomaly.Change{{Finding: g, At: g.Since, Why: "the detector's test leans towards it", Frozen: frozen}}
 	return v, nil
@@ -65,7 +67,8 @@ func (f *Fake) Dismiss(_ context.Context, id, reason string) (anomaly.Finding, e
 
 // Silence is console.Judge's.
 func (f *Fake) Silence(_ context.Context, id string, long time.Duration, _ string) (anomaly.Finding, error) {
-	return f.finding("silence "+long.String(), id, func(g *anomaly.Finding) { g.Silenced = f.overview.SentAt.Add(long) })
+	return f.finding("silence "+long.String(), id,
+		func(g *anomaly.Finding) { g.Silenced = f.overview.SentAt.Add(long) })
 }
 
 // exclusion notes a call and sets a forwarder's state.
@@ -87,7 +90,8 @@ func (f *Fake) exclusion(verb string, id topology.ForwarderID, to remap.Forwarde
 }
 
 // Exclude is console.Excluder's.
-func (f *Fake) Exclude(_ context.Context, id topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error) {
+func (f *Fake) Exclude(_ context.Context, id topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion,
+	error) {
 	err := f.exclusion("exclude", id, console.StateExcluded)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,6 +132,7 @@ func (f *Fake) Canary(_ context.Context, id topology.ForwarderID) (remap.Canary,
 	f.Calls = append(f.Calls, "canary "+string(id))
 	ms := func(v float64) *float64 { v /= 1000; return &v }
 	f.canary = &remap.Canary{Forwarder: id, At: f.overview.SentAt, By: f.overview.User, Bytes: 512 << 10,
-		Took: remap.CanaryTook{Read: ms(1.3), Write: ms(41), Stat: ms(0.4)}, Peers: remap.CanaryTook{Read: ms(1.1), Write: ms(3.9), Stat: ms(0.4)}, PeersOf: 117}
+		Took:  remap.CanaryTook{Read: ms(1.3), Write: ms(41), Stat: ms(0.4)},
+		Peers: remap.CanaryTook{Read: ms(1.1), Write: ms(3.9), Stat: ms(0.4)}, PeersOf: 117}
 	return *f.canary, nil
 }

@@ -31,7 +31,8 @@ func (f *Fake) Jobs(context.Context) ([]console.JobRow, error) {
 		nodes = append(nodes, topology.NodeID(fmt.Sprintf("c%05d", 57856+i)))
 	}
 	row := func(id, app, user string, n int, ago, ran time.Duration) console.JobRow {
-		r := console.JobRow{Job: remap.Job{ID: topology.JobID(id), App: app, User: user, Nodes: []topology.NodeID{}, Start: at.Add(-ago)}, NodeCount: n}
+		r := console.JobRow{Job: remap.Job{ID: topology.JobID(id), App: app, User: user, Nodes: []topology.NodeID{},
+			Start: at.Add(-ago)}, NodeCount: n}
 		if ran > 0 {
 			r.End = r.Start.Add(ran)
 		}
@@ -39,7 +40,8 @@ func (f *Fake) Jobs(context.Context) ([]console.JobRow, error) {
 	}
 	running := row("88231", "ROMS", "wei", len(nodes), 33*time.Minute, 0)
 	running.Nodes = nodes
-	return []console.JobRow{running, row("88190", "NWCHEM", "sam", 64, 3*time.Hour, 50*time.Minute), row("87911", "WRF", "olga", 1024, 26*time.Hour, 4*time.Hour)}, nil
+	return []console.JobRow{running, row("88190", "NWCHEM", "sam", 64, 3*time.Hour, 50*time.Minute),
+		row("87911", "WRF", "olga", 1024, 26*time.Hour, 4*time.Hour)}, nil
 }
 
 // Job is console.Records'.
@@ -67,9 +69,13 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 		}
 		v.Plans = []string{"P-000142"}
 		v.WatchedSince = r.Start.Add(time.Second)
-		v.SoFar = &history.Profile{ReadBytes: 3e9, WriteBytes: 58.4e9, Mode: history.ModeNN, MetaOps: 9021, IOSeconds: 614, Coverage: 0.99, From: history.FromWatching,
-			Phases: []history.Phase{{AtSeconds: 300, Seconds: 200, WriteBytes: 19.2e9}, {AtSeconds: 900, Seconds: 210, WriteBytes: 19.6e9}, {AtSeconds: 1700, Seconds: 204, WriteBytes: 19.6e9, ReadBytes: 3e9}},
-			Waits:  []history.Wait{{Forwarder: "fwd002", Share: 0.12}, {Forwarder: "fwd001", Share: 0.03}, {Forwarder: "fwd003", Share: 0.001}}}
+		v.SoFar = &history.Profile{ReadBytes: 3e9, WriteBytes: 58.4e9, Mode: history.ModeNN, MetaOps: 9021,
+			IOSeconds: 614, Coverage: 0.99, From: history.FromWatching,
+			Phases: []history.Phase{{AtSeconds: 300, Seconds: 200, WriteBytes: 19.2e9},
+				{AtSeconds: 900, Seconds: 210, WriteBytes: 19.6e9}, {AtSeconds: 1700, Seconds: 204, WriteBytes: 19.6e9,
+					ReadBytes: 3e9}},
+			Waits: []history.Wait{{Forwarder: "fwd002", Share: 0.12}, {Forwarder: "fwd001", Share: 0.03},
+				{Forwarder: "fwd003", Share: 0.001}}}
 		if f.MetaJob {
 			v.SoFar.ReadBytes, v.SoFar.WriteBytes, v.SoFar.MetaOps = 0, 0, 1.4e6
 			for i := range v.SoFar.Phases {
@@ -77,7 +83,8 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 			}
 		}
 		takes, relief := 0.19, 0.81
-		v.Neighbours = []console.Neighbour{{Job: "88260", App: "LAMMPS", On: []topology.ForwarderID{"fwd001"}, ReadBytesPerSec: 90e6, WriteBytesPerSec: 15e6, Takes: &takes, Relief: &relief},
+		v.Neighbours = []console.Neighbour{{Job: "88260", App: "LAMMPS", On: []topology.ForwarderID{"fwd001"},
+			ReadBytesPerSec: 90e6, WriteBytesPerSec: 15e6, Takes: &takes, Relief: &relief},
 			{Job: "88261", On: []topology.ForwarderID{"fwd002", "fwd003"}, WriteBytesPerSec: 4e6}}
 		v.Decision = &dispatch.Answer{Job: r.ID, Policy: "dfra", Plan: "P-000142", State: remap.Proposed,
 			Decision: dfra.Decision{Action: dfra.Upgrade, Remap: true, Count: 15, Wanted: 15, Reasons: []dfra.Reason{
@@ -91,10 +98,14 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 	v.Served = []topology.ForwarderID{"fwd103", "fwd104"}
 	if r.ID == "88190" {
 		queue := 0.3
-		v.Profile = &history.Profile{ReadBytes: 4.4e12, WriteBytes: 19.2e9, Mode: history.ModeNN, IONodes: 64, PeakBytesPerSec: 2.2e9, PeakNodeBytesPerSec: 61e6,
+		v.Profile = &history.Profile{ReadBytes: 4.4e12, WriteBytes: 19.2e9, Mode: history.ModeNN, IONodes: 64,
+			PeakBytesPerSec: 2.2e9, PeakNodeBytesPerSec: 61e6,
 			Waits:         []history.Wait{{Forwarder: "fwd103", Share: 0.31}},
-			PeakOpsPerSec: 40_100, MetaOps: 8123, MetaQueue: &queue, IOSeconds: 1310, Coverage: 0.998, From: "collectors", Phases: []history.Phase{
-				{AtSeconds: 30, Seconds: 600, ReadBytes: 4.4e12, MetaOps: 4000}, {AtSeconds: 1200, Seconds: 200, WriteBytes: 9.6e9}, {AtSeconds: 2500, Seconds: 450, WriteBytes: 9.6e9, ReadBytes: 8e9}}}
+			PeakOpsPerSec: 40_100, MetaOps: 8123, MetaQueue: &queue, IOSeconds: 1310, Coverage: 0.998,
+			From: "collectors", Phases: []history.Phase{
+				{AtSeconds: 30, Seconds: 600, ReadBytes: 4.4e12, MetaOps: 4000},
+				{AtSeconds: 1200, Seconds: 200, WriteBytes: 9.6e9}, {AtSeconds: 2500, Seconds: 450, WriteBytes: 9.6e9,
+					ReadBytes: 8e9}}}
 	}
 	return v
 }
@@ -106,17 +117,21 @@ func (f *Fake) Audit(_ context.Context, q console.AuditQuery) ([]console.AuditEn
 		return nil, err
 	}
 	entry := func(seq uint64, ago time.Duration, actor, action, subject, result, reason string) console.AuditEntry {
-		return console.AuditEntry{Seq: seq, At: o.At.Add(-ago), Actor: actor, Action: action, Subject: subject, Result: result, Reason: reason}
+		return console.AuditEntry{Seq: seq, At: o.At.Add(-ago), Actor: actor, Action: action, Subject: subject,
+			Result: result, Reason: reason}
 	}
 	all := []console.AuditEntry{
-		entry(1204, 3*time.Minute, "dfra", "proposed", "P-000142", "proposed", "58 GB to write, 15 idle healthy forwarders"),
+		entry(1204, 3*time.Minute, "dfra", "proposed", "P-000142", "proposed",
+			"58 GB to write, 15 idle healthy forwarders"),
 		entry(1203, 22*time.Minute, "sam", "excluded", "fwd059", "", "disk errors since the night"),
-		entry(1202, 40*time.Minute, "olga", "approved", "P-000140", "approved", "fwd012 is the only one left in its rack"),
+		entry(1202, 40*time.Minute, "olga", "approved", "P-000140", "approved",
+			"fwd012 is the only one left in its rack"),
 	}
 	from, _ := time.Parse(time.RFC3339, q.From)
 	to, bounded := time.Parse(time.RFC3339, q.To)
 	return slices.DeleteFunc(all, func(e console.AuditEntry) bool {
-		return q.Actor != "" && q.Actor != e.Actor || q.Subject != "" && q.Subject != e.Subject || e.At.Before(from) || bounded == nil && !e.At.Before(to)
+		return q.Actor != "" && q.Actor != e.Actor || q.Subject != "" && q.Subject != e.Subject || e.At.Before(from) ||
+			bounded == nil && !e.At.Before(to)
 	}), nil
 }
 
@@ -140,7 +155,8 @@ func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, er
 // forwarder's peak is not known.
 func (f *Fake) Occupancy(_ context.Context, span, bucket time.Duration) (console.OccupancyView, error) {
 	o, err := f.snapshot()
-	v := console.OccupancyView{FromMillis: o.At.Add(-span).UnixMilli(), ToMillis: o.At.UnixMilli(), BucketMillis: bucket.Milliseconds(), Threshold: 0.8}
+	v := console.OccupancyView{FromMillis: o.At.Add(-span).UnixMilli(), ToMillis: o.At.UnixMilli(),
+		BucketMillis: bucket.Milliseconds(), Threshold: 0.8}
 	if err != nil || len(o.Forwarders) < 2 {
 		return v, err
 	}
@@ -152,7 +168,8 @@ func (f *Fake) Occupancy(_ context.Context, span, bucket time.Duration) (console
 			continue
 		}
 		high := 0.35 + 0.3*math.Sin(float64(i)/2)
-		v.Layer = append(v.Layer, tsdb.LayerOccupancy{TimeMillis: i * v.BucketMillis, Nodes: len(o.Forwarders) - 1, Min: high / 20, Mean: high / 3, Max: high * 1.5, Imbalance: 0.4 + high/3})
+		v.Layer = append(v.Layer, tsdb.LayerOccupancy{TimeMillis: i * v.BucketMillis, Nodes: len(o.Forwarders) - 1,
+			Min: high / 20, Mean: high / 3, Max: high * 1.5, Imbalance: 0.4 + high/3})
 	}
 	return v, nil
 }
@@ -163,12 +180,15 @@ func (f *Fake) Marks(_ context.Context, from, to time.Time, _ int) ([]remap.Mark
 	var marks []remap.Mark
 	for i := range o.Findings {
 		g := &o.Findings[i]
-		marks = append(marks, remap.Mark{At: g.Since, Kind: "finding", ID: g.ID, Node: string(g.Node), Text: string(g.State) + ": " + g.Sentence})
+		marks = append(marks, remap.Mark{At: g.Since, Kind: "finding", ID: g.ID, Node: string(g.Node),
+			Text: string(g.State) + ": " + g.Sentence})
 	}
 	for i := range o.Waiting {
-		marks = append(marks, remap.Mark{At: o.Waiting[i].Created, Kind: "plan", ID: o.Waiting[i].ID, Text: "proposed: " + o.Waiting[i].Title})
+		marks = append(marks, remap.Mark{At: o.Waiting[i].Created, Kind: "plan", ID: o.Waiting[i].ID,
+			Text: "proposed: " + o.Waiting[i].Title})
 	}
-	marks = append(marks, remap.Mark{At: o.At.Add(-10 * time.Minute), Kind: "exclusion", ID: "fwd059", Text: "excluded: disk errors since the night"},
+	marks = append(marks, remap.Mark{At: o.At.Add(-10 * time.Minute), Kind: "exclusion", ID: "fwd059",
+		Text: "excluded: disk errors since the night"},
 		remap.Mark{At: o.At.Add(-5 * time.Minute), Kind: "job", ID: "88231", Text: "starts: ROMS, 480 nodes"})
 	marks = slices.DeleteFunc(marks, func(m remap.Mark) bool { return m.At.Before(from) || !m.At.Before(to) })
 	slices.SortStableFunc(marks, func(a, b remap.Mark) int { return a.At.Compare(b.At) })

@@ -44,11 +44,13 @@ func (m Machine) Validate() error {
 	case m.DefaultRatio < 1:
 		return fmt.Errorf("default ratio = %d: want at least 1", m.DefaultRatio)
 	case m.Forwarders < m.mapped() || m.Forwarders > 1<<16:
-		return fmt.Errorf("forwarders = %d: want at least the %d that %d compute nodes need at %d a forwarder", m.Forwarders, m.mapped(), m.Compute, m.DefaultRatio)
+		return fmt.Errorf("forwarders = %d: want at least the %d that %d compute nodes need at %d a forwarder",
+			m.Forwarders, m.mapped(), m.Compute, m.DefaultRatio)
 	case m.FwdBW <= 0 || m.CNBW <= 0:
 		return fmt.Errorf("bandwidths %g and %g bytes/s: want more than 0", m.FwdBW, m.CNBW)
 	case m.Slow < 0 || m.Slow > m.mapped() || m.SlowShare <= 0 || m.SlowShare > 1:
-		return fmt.Errorf("%d slow forwarders at a share of %g: want 0 to %d at more than 0, at most 1", m.Slow, m.SlowShare, m.mapped())
+		return fmt.Errorf("%d slow forwarders at a share of %g: want 0 to %d at more than 0, at most 1", m.Slow,
+			m.SlowShare, m.mapped())
 	}
 	return nil
 }

@@ -27,12 +27,14 @@ var limits = dfra.Config{VMinBytes: 1000, NMin: 2}
 
 func run(id int, app string, nodes int, from, to float64, volume float64, change func(*history.Profile)) history.Run {
 	q := 0.0
-	p := &history.Profile{WriteBytes: volume, IONodes: nodes, Mode: history.ModeNN, MetaQueue: &q, Coverage: 1, From: "test"}
+	p := &history.Profile{WriteBytes: volume, IONodes: nodes, Mode: history.ModeNN, MetaQueue: &q, Coverage: 1,
+		From: "test"}
 	if change != nil {
 		change(p)
 	}
 	at := func(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
-	return history.Run{Job: topology.JobID(fmt.Sprint(id)), User: "u", App: app, Nodes: nodes, Start: at(from), End: at(to), Profile: p}
+	return history.Run{Job: topology.JobID(fmt.Sprint(id)), User: "u", App: app, Nodes: nodes, Start: at(from),
+		End: at(to), Profile: p}
 }
 
 func replay(t *testing.T, m Machine, runs []history.Run, p Policy) *Result {
@@ -51,7 +53,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-var policies = []Policy{FFM, {Name: "dfra", Decide: dfra.Decide}, {Name: "mckp", Decide: mckp.Policy(0), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
+var policies = []Policy{FFM, {Name: "dfra", Decide: dfra.Decide},
+	{Name: "mckp", Decide: mckp.Policy(0), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
 
 // TestExpectedTimesByHand: a job of 4 nodes runs twice. By default it has one forwarder of 200 B/s for
 // 400 B/s of nodes; the second time DFRA gives it two.
@@ -65,7 +68,8 @@ func TestExpectedTimesByHand(t *testing.T) {
 	near(t, "DFRA, second", d.seconds[1], 20)
 	near(t, "in use", d.MeanInUse, 300.0/300)
 	d.Compare(ffm)
-	if d.Granted != 1 || d.Upgraded != 1 || d.CoreHours != 0.5 || d.PeakInUse != 2 || d.Against.Gain != 1 || d.Against.Lose != 0 || d.Checked != 1 || d.Right != 1 {
+	if d.Granted != 1 || d.Upgraded != 1 || d.CoreHours != 0.5 || d.PeakInUse != 2 || d.Against.Gain != 1 ||
+		d.Against.Lose != 0 || d.Checked != 1 || d.Right != 1 {
 		t.Errorf("%+v %+v", d, d.Against)
 	}
 	near(t, "saved", d.Against.NodeHoursSaved, 4*20.0/3600)
@@ -104,7 +108,8 @@ func TestALoserIsNamed(t *testing.T) {
 	wide := []history.Run{run(1, "A", 8, 0, 100, 4000, nil)}
 	ffm, r := replay(t, small, wide, FFM), replay(t, small, wide, bad)
 	r.Compare(ffm)
-	if a := r.Against; a.Lose != 1 || len(a.Worst) != 1 || a.Worst[0].Job != "1" || a.Worst[0].Seconds != 20 || a.Worst[0].DefaultSecond != 10 {
+	if a := r.Against; a.Lose != 1 || len(a.Worst) != 1 || a.Worst[0].Job != "1" || a.Worst[0].Seconds != 20 ||
+		a.Worst[0].DefaultSecond != 10 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -121,7 +126,8 @@ func manyRuns(n int) []history.Run {
 	}
 	kinds := make([]kind, 400)
 	for i := range kinds {
-		k := kind{nodes: 1 << r.IntN(11), volume: math.Exp(r.NormFloat64()*3 + 23), mode: history.ModeNN, seconds: 600 + 7200*r.ExpFloat64()}
+		k := kind{nodes: 1 << r.IntN(11), volume: math.Exp(r.NormFloat64()*3 + 23), mode: history.ModeNN,
+			seconds: 600 + 7200*r.ExpFloat64()}
 		if r.IntN(5) == 0 {
 			k.mode = history.ModeN1
 		}
@@ -131,7 +137,8 @@ func manyRuns(n int) []history.Run {
 	for i := range n {
 		k := kinds[r.IntN(len(kinds))]
 		at += r.ExpFloat64() * 75
-		runs = append(runs, run(i, fmt.Sprint("app", k.nodes, k.volume), k.nodes, at, at+k.seconds*(0.5+r.Float64()), k.volume*(0.9+0.2*r.Float64()), func(p *history.Profile) { p.Mode = k.mode }))
+		runs = append(runs, run(i, fmt.Sprint("app", k.nodes, k.volume), k.nodes, at, at+k.seconds*(0.5+r.Float64()),
+			k.volume*(0.9+0.2*r.Float64()), func(p *history.Profile) { p.Mode = k.mode }))
 	}
 	return runs
 }
@@ -168,10 +175,12 @@ func TestReplayKeepsItsBooks(t *testing.T) {
 			}
 		}
 		res := s.result()
-		if res.Jobs+res.Unplaced != len(runs) || res.Unplaced > len(runs)/10 || p.Name == "dfra" && (res.Upgraded == 0 || res.Isolated == 0) {
+		if res.Jobs+res.Unplaced != len(runs) || res.Unplaced > len(runs)/10 || p.Name == "dfra" &&
+			(res.Upgraded == 0 || res.Isolated == 0) {
 			t.Errorf("%+v", res)
 		}
-		t.Logf("%s: %d upgraded, %d isolated, %d steered, %.1f forwarders", p.Name, res.Upgraded, res.Isolated, res.Steered, res.MeanInUse)
+		t.Logf("%s: %d upgraded, %d isolated, %d steered, %.1f forwarders", p.Name, res.Upgraded, res.Isolated,
+			res.Steered, res.MeanInUse)
 	}
 }
 
@@ -185,7 +194,8 @@ func TestManyJobs(t *testing.T) {
 	for _, p := range policies {
 		begun := cpu()
 		r := replay(t, TaihuLight(), runs, p)
-		t.Logf("%s: %d jobs in %s of CPU; %d granted, %.1f forwarders", p.Name, r.Jobs, (cpu() - begun).Round(time.Millisecond), r.Granted, r.MeanInUse)
+		t.Logf("%s: %d jobs in %s of CPU; %d granted, %.1f forwarders", p.Name, r.Jobs,
+			(cpu() - begun).Round(time.Millisecond), r.Granted, r.MeanInUse)
 	}
 }
 

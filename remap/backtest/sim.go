@@ -267,13 +267,15 @@ func (s *sim) caseOf(j *job) dfra.Case {
 				continue
 			}
 			o.mark = s.looks
-			c.Neighbours = append(c.Neighbours, dfra.Neighbour{Job: o.run.Job, Forwarders: s.names[sh.fwd : sh.fwd+1], History: o.seen})
+			c.Neighbours = append(c.Neighbours, dfra.Neighbour{Job: o.run.Job, Forwarders: s.names[sh.fwd : sh.fwd+1],
+				History: o.seen})
 		}
 	}
 	// Spare ones first: nobody comes to them by default.
 	for _, r := range [2][2]int{{s.m.mapped(), s.m.Forwarders}, {0, s.m.mapped()}} {
 		for f := r[0]; f < r[1]; f++ {
-			if len(s.fwds[f].users) == 0 && !s.fwds[f].slow && !slices.ContainsFunc(j.on, func(x share) bool { return x.fwd == f }) {
+			if len(s.fwds[f].users) == 0 && !s.fwds[f].slow &&
+				!slices.ContainsFunc(j.on, func(x share) bool { return x.fwd == f }) {
 				c.Forwarders.Idle = append(c.Forwarders.Idle, s.names[f])
 			}
 		}

@@ -37,11 +37,15 @@ func ReadSummaries(name string, in io.Reader) ([]Summary, error) {
 	}
 	var out []Summary
 	for t.next() {
-		s := Summary{App: t.text("darshan_app"), Procs: t.number("darshan_nprocs"), ReadBytes: t.number("darshan_tot_bytes_read_posix"),
-			WriteBytes: t.number("darshan_tot_bytes_written_posix"), Opens: t.number("darshan_tot_opens_posix"), Stats: t.number("darshan_tot_stats_posix"),
-			Seconds: t.number("darshan_walltime"), Files: t.number("darshan_biggest_write_api_files"), BusiestBytes: t.number("darshan_max_bytes_written_posix")}
+		s := Summary{App: t.text("darshan_app"), Procs: t.number("darshan_nprocs"),
+			ReadBytes:  t.number("darshan_tot_bytes_read_posix"),
+			WriteBytes: t.number("darshan_tot_bytes_written_posix"), Opens: t.number("darshan_tot_opens_posix"),
+			Stats:   t.number("darshan_tot_stats_posix"),
+			Seconds: t.number("darshan_walltime"), Files: t.number("darshan_biggest_write_api_files"),
+			BusiestBytes: t.number("darshan_max_bytes_written_posix")}
 		if s.WriteBytes == 0 {
-			s.Files, s.BusiestBytes = t.number("darshan_biggest_read_api_files"), t.number("darshan_max_bytes_read_posix")
+			s.Files, s.BusiestBytes = t.number("darshan_biggest_read_api_files"),
+				t.number("darshan_max_bytes_read_posix")
 		}
 		if s.ReadBytes+s.WriteBytes > 0 && s.Procs >= 1 {
 			out = append(out, s)
@@ -74,7 +78,8 @@ func TaihuLight2018(name string, in io.Reader, summaries []Summary, seed uint64)
 	runs := map[string]int{}
 	var out []history.Run
 	for t.next() {
-		r := history.Run{Job: topology.JobID(t.text("jobid")), User: t.text("queue"), Nodes: int(t.number("nodenum")), Start: t.time("starttime"), End: t.time("endtime")}
+		r := history.Run{Job: topology.JobID(t.text("jobid")), User: t.text("queue"), Nodes: int(t.number("nodenum")),
+			Start: t.time("starttime"), End: t.time("endtime")}
 		if t.err != nil {
 			break
 		}
@@ -98,7 +103,8 @@ const metaSeconds = 1e-3
 // profile is the summary's I/O on so many nodes. One process that moved nearly everything is 1-1; as
 // many files as processes is N-N, one file N-1, anything between N-M.
 func (s *Summary) profile(nodes int) *history.Profile {
-	p := &history.Profile{ReadBytes: s.ReadBytes, WriteBytes: s.WriteBytes, MetaOps: s.Opens + s.Stats, Coverage: 1, From: "darshan"}
+	p := &history.Profile{ReadBytes: s.ReadBytes, WriteBytes: s.WriteBytes, MetaOps: s.Opens + s.Stats, Coverage: 1,
+		From: "darshan"}
 	p.IONodes = int(max(1, min(float64(nodes), s.Procs)))
 	switch {
 	case s.BusiestBytes > 0.99*max(s.ReadBytes, s.WriteBytes) || s.Procs == 1:

@@ -35,7 +35,8 @@ func TestReadSummaries(t *testing.T) {
 		{ReadBytes: 1e9, Mode: history.Mode11, IONodes: 1, MetaOps: 1},
 	} {
 		p := s[i].profile(16)
-		if p.WriteBytes != want.WriteBytes || p.ReadBytes != want.ReadBytes || p.Mode != want.Mode || p.IONodes != want.IONodes || p.MetaOps != want.MetaOps {
+		if p.WriteBytes != want.WriteBytes || p.ReadBytes != want.ReadBytes || p.Mode != want.Mode ||
+			p.IONodes != want.IONodes || p.MetaOps != want.MetaOps {
 			t.Errorf("profile %d: %+v", i, p)
 		}
 	}
@@ -45,17 +46,20 @@ func TestReadSummaries(t *testing.T) {
 func TestTaihuLightListGetsTheSummariesIO(t *testing.T) {
 	s, _ := ReadSummaries("s.csv", strings.NewReader(summarySample))
 	runs, err := TaihuLight2018("t.csv", strings.NewReader(taihuSample), s[:2], 1)
-	if err != nil || len(runs) != 2 || runs[0].App != "q/16" || runs[0].Profile.Mode != history.ModeNN || runs[1].Profile.Mode != history.ModeN1 || runs[1].Seconds() != 3600 {
+	if err != nil || len(runs) != 2 || runs[0].App != "q/16" || runs[0].Profile.Mode != history.ModeNN ||
+		runs[1].Profile.Mode != history.ModeN1 || runs[1].Seconds() != 3600 {
 		t.Errorf("%+v, %v", runs, err)
 	}
 	for text, want := range map[string]string{
-		strings.Replace(taihuSample, "16,64", "many,64", 1):              `t.csv:2: column "nodenum" is "many"`,
-		strings.Replace(taihuSample, "2018-02-22 12:08:51", "today", 1):  `t.csv:3: column "starttime" is "today"`,
-		strings.Replace(taihuSample, "endtime", "end", 1):                `column "endtime" is missing`,
-		strings.Replace(taihuSample, ",2018-02-22 11:08:51,3600", "", 1): `t.csv:2: column "endtime" is not in this row`,
+		strings.Replace(taihuSample, "16,64", "many,64", 1):             `t.csv:2: column "nodenum" is "many"`,
+		strings.Replace(taihuSample, "2018-02-22 12:08:51", "today", 1): `t.csv:3: column "starttime" is "today"`,
+		strings.Replace(taihuSample, "endtime", "end", 1):               `column "endtime" is missing`,
+		strings.Replace(taihuSample, ",2018-02-22 11:08:51,3600", "",
+			1): `t.csv:2: column "endtime" is not in this row`,
 		"": "heading",
 	} {
-		if _, err := TaihuLight2018("t.csv", strings.NewReader(text), s, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := TaihuLight2018("t.csv", strings.NewReader(text), s, 1); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

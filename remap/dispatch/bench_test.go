@@ -31,8 +31,10 @@ func BenchmarkDecision(b *testing.B) {
 		queue := 1.0
 		for i := range 1_000_000 {
 			end := time.Unix(1700000000+int64(i), 0)
-			if !yield(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 512, Start: end.Add(-time.Hour), End: end,
-				Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256 * (i % 2), MetaQueue: &queue, Mode: history.ModeN1, Coverage: 1, From: "test"}}, nil) {
+			if !yield(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: fmt.Sprint("u", i%500),
+				App: fmt.Sprint("app", i%20000), Nodes: 512, Start: end.Add(-time.Hour), End: end,
+				Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256 * (i % 2), MetaQueue: &queue,
+					Mode: history.ModeN1, Coverage: 1, From: "test"}}, nil) {
 				return
 			}
 		}
@@ -40,15 +42,18 @@ func BenchmarkDecision(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: filepath.Join(dir, "journal"), Driver: m, Situation: m.situation})
+	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: filepath.Join(dir, "journal"),
+		Driver: m, Situation: m.situation})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer desk.Close()
 	s := m.situation()
-	d := New(Config{Desk: desk, History: h, Situation: func() *remap.Situation { return s }, Frames: m.show, Seconds: m, Name: "dfra", Policy: dfra.Decide})
+	d := New(Config{Desk: desk, History: h, Situation: func() *remap.Situation { return s }, Frames: m.show, Seconds: m,
+		Name: "dfra", Policy: dfra.Decide})
 	job := func(i, from int) *job {
-		j := &job{run: history.Run{Job: topology.JobID(fmt.Sprint("j", i)), User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 512, NodeList: cns(from, from+512)}}
+		j := &job{run: history.Run{Job: topology.JobID(fmt.Sprint("j", i)), User: fmt.Sprint("u", i%500),
+			App: fmt.Sprint("app", i%20000), Nodes: 512, NodeList: cns(from, from+512)}}
 		j.on = defaultForwarders(s, j.run.NodeList)
 		return j
 	}

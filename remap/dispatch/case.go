@@ -13,8 +13,10 @@ import (
 // Past is a run with a profile as policies read it.
 func Past(r *history.Run) *dfra.Run {
 	f := r.Profile
-	past := &dfra.Run{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(r.Nodes), End: float64(r.End.Unix()),
-		VolumeBytes: f.VolumeBytes(), IONodes: float64(f.IONodes), Mode: dfra.Mode(f.Mode), BW: f.PeakBytesPerSec, IOPS: f.PeakOpsPerSec}
+	past := &dfra.Run{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(r.Nodes),
+		End:         float64(r.End.Unix()),
+		VolumeBytes: f.VolumeBytes(), IONodes: float64(f.IONodes), Mode: dfra.Mode(f.Mode), BW: f.PeakBytesPerSec,
+		IOPS: f.PeakOpsPerSec}
 	if f.MetaQueue == nil {
 		past.MetaUnknown = true
 	} else {
@@ -79,7 +81,8 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 // load that no other job uses or has claimed, those that nobody uses by default first. Anomalous
 // are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, or
 // dedicated to another job.
-func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool, claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
+func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool,
+	claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
 	var shared []topology.ForwarderID
 	for _, f := range s.Index.Forwarders() {
 		owner, claimed := claims[f]
@@ -108,7 +111,8 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 // A default forwarder that is dedicated to another job and could not be replaced by an idle one
 // sends its nodes to the healthy forwarder with the fewest clients: two jobs never share a dedicated
 // one.
-func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision, claims map[topology.ForwarderID]topology.JobID, id topology.JobID) (moves []remap.Move) {
+func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision,
+	claims map[topology.ForwarderID]topology.JobID, id topology.JobID) (moves []remap.Move) {
 	if d.Action != dfra.Default {
 		for i, n := range nodes {
 			moves = append(moves, remap.Move{Node: n, To: d.Forwarders[i*len(d.Forwarders)/len(nodes)]})
@@ -154,7 +158,8 @@ func quietest(s *remap.Situation, claims map[topology.ForwarderID]topology.JobID
 // ledger is what is expected of the plan.
 func (d *Dispatcher) ledger(j *job, p *history.Prediction, decision *dfra.Decision) *remap.Ledger {
 	l := &remap.Ledger{Policy: d.cfg.Name, Action: string(decision.Action), Runs: p.Depth,
-		Own: remap.Hits{Checked: p.Own.Predicted, Right: p.Own.Within}, Site: remap.Hits{Checked: p.Site.Predicted, Right: p.Site.Within}}
+		Own:  remap.Hits{Checked: p.Own.Predicted, Right: p.Own.Within},
+		Site: remap.Hits{Checked: p.Site.Predicted, Right: p.Site.Within}}
 	if j.past == nil {
 		return l
 	}
@@ -173,6 +178,7 @@ func (d *Dispatcher) ledger(j *job, p *history.Prediction, decision *dfra.Decisi
 
 func figures(r *history.Run) remap.IOFigures {
 	p := r.Profile
-	return remap.IOFigures{VolumeBytes: p.VolumeBytes(), IONodes: p.IONodes, PeakBytesPerSec: p.PeakBytesPerSec, PeakOpsPerSec: p.PeakOpsPerSec,
-		MetaQueue: p.MetaQueue, IOSeconds: p.IOSeconds, Seconds: r.Seconds()}
+	return remap.IOFigures{VolumeBytes: p.VolumeBytes(), IONodes: p.IONodes, PeakBytesPerSec: p.PeakBytesPerSec,
+		PeakOpsPerSec: p.PeakOpsPerSec,
+		MetaQueue:     p.MetaQueue, IOSeconds: p.IOSeconds, Seconds: r.Seconds()}
 }

@@ -103,7 +103,9 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{}, at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{}, arrived: map[topology.JobID]*Request{}}
+	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{},
+		at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{},
+		arrived: map[topology.JobID]*Request{}}
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {
@@ -139,7 +141,8 @@ func (d *Dispatcher) Running() []remap.Job {
 	out := make([]remap.Job, 0, len(d.jobs))
 	for _, j := range d.jobs {
 		r := &j.run
-		out = append(out, remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start, QOS: j.standing.QOS, Priority: j.standing.Priority})
+		out = append(out, remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList,
+			Start: r.Start, QOS: j.standing.QOS, Priority: j.standing.Priority})
 	}
 	slices.SortFunc(out, func(a, b remap.Job) int {
 		if c := a.Start.Compare(b.Start); c != 0 {
@@ -246,7 +249,8 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if err := d.endOverlapping(ctx, &r); err != nil {
 		return Answer{}, err
 	}
-	j := &job{run: history.Run{Job: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes), NodeList: slices.Clone(r.Nodes), Start: begun.UTC()}}
+	j := &job{run: history.Run{Job: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes),
+		NodeList: slices.Clone(r.Nodes), Start: begun.UTC()}}
 	j.on = defaultForwarders(s, r.Nodes)
 	j.run.Forwarders = j.on
 	p, known := d.cfg.History.Predict(j.run.Key())
@@ -277,7 +281,8 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 }
 
 // propose puts the plan on the desk and says in a how that went.
-func (d *Dispatcher) propose(ctx context.Context, r *Request, j *job, moves []remap.Move, p *history.Prediction, a *Answer) {
+func (d *Dispatcher) propose(ctx context.Context, r *Request, j *job, moves []remap.Move, p *history.Prediction,
+	a *Answer) {
 	by := remap.Person{Name: "policy " + d.cfg.Name, Role: remap.Operator, Via: remap.ViaPolicy}
 	plan, err := d.cfg.Desk.Propose(ctx, by, remap.Request{
 		Key: fmt.Sprintf("dispatch/%s/%d", r.Job, j.run.Start.UnixNano()),
@@ -340,7 +345,8 @@ func (d *Dispatcher) endOverlapping(ctx context.Context, r *Request) error {
 	}
 	d.mu.RUnlock()
 	for _, id := range over {
-		d.log.Warn("a job's end was never told; it ends now, because its nodes start another", "job", id, "starts", r.Job)
+		d.log.Warn("a job's end was never told; it ends now, because its nodes start another", "job", id, "starts",
+			r.Job)
 		if _, err := d.End(ctx, id); err != nil {
 			return err
 		}
@@ -396,7 +402,8 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 		if undo == nil {
 			continue
 		}
-		if _, err := undo(d.cfg.Desk, ctx, by, plans[i].ID, remap.Answer{Reason: "job " + string(id) + " has ended"}); err != nil {
+		if _, err := undo(d.cfg.Desk, ctx, by, plans[i].ID,
+			remap.Answer{Reason: "job " + string(id) + " has ended"}); err != nil {
 			if !errors.Is(err, remap.ErrState) {
 				return e, err
 			}
@@ -409,7 +416,8 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 }
 
 // takeBack is what ends a plan that is in a state at its job's end; nil: nothing is to be done.
-func takeBack(s remap.PlanState) func(*remap.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan, error) {
+func takeBack(s remap.PlanState) func(*remap.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan,
+	error) {
 	switch s {
 	case remap.Proposed, remap.Approved:
 		return (*remap.Desk).Reject

@@ -43,9 +43,11 @@ func (m *machine) refuse(deaf bool) {
 }
 
 func newMachine(nodes, defaults, spares int) *machine {
-	m := &machine{at: topology.Mapping{}, topo: &topology.Machine{Name: "test", Default: topology.Mapping{}}, busy: map[topology.ForwarderID]bool{}}
+	m := &machine{at: topology.Mapping{}, topo: &topology.Machine{Name: "test", Default: topology.Mapping{}},
+		busy: map[topology.ForwarderID]bool{}}
 	for i := range defaults + spares {
-		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("f%d", i)), Role: topology.Forwarder})
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("f%d", i)),
+			Role: topology.Forwarder})
 	}
 	for i := range nodes {
 		n := cn(i)
@@ -69,7 +71,8 @@ func (m *machine) situation() *remap.Situation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	p := remap.SituationParts{At: now, Machine: m.topo, Routes: map[topology.NodeID]window.Route{}, Load: map[topology.ForwarderID]remap.Load{}, Findings: m.finds}
+	p := remap.SituationParts{At: now, Machine: m.topo, Routes: map[topology.NodeID]window.Route{},
+		Load: map[topology.ForwarderID]remap.Load{}, Findings: m.finds}
 	for _, n := range m.topo.ByRole(topology.Forwarder) {
 		l := remap.Load{LastSeen: now}
 		if m.busy[topology.ForwarderID(n.ID)] {
@@ -144,7 +147,8 @@ func (m *machine) Select(_ context.Context, q tsdb.Query) ([]tsdb.Series, error)
 	for _, n := range q.Nodes {
 		s := tsdb.Series{Node: n}
 		for _, f := range m.frames {
-			if v, ok := f.Value(q.Metric); ok && f.Node == n && f.TimeMillis >= q.FromMillis && f.TimeMillis < q.ToMillis {
+			if v, ok := f.Value(q.Metric); ok && f.Node == n && f.TimeMillis >= q.FromMillis &&
+				f.TimeMillis < q.ToMillis {
 				s.Points = append(s.Points, tsdb.Point{TimeMillis: f.TimeMillis, Value: v})
 			}
 		}
@@ -185,7 +189,8 @@ func newSite(t *testing.T, m *machine, mode remap.Mode, change ...func(*remap.Se
 	}
 	m.desk = desk
 	s := &site{machine: m, hist: h, journal: journal}
-	s.d = New(Config{Desk: desk, History: h, Situation: m.situation, Frames: m.show, Seconds: m, Name: "dfra", Policy: dfra.Decide, Limits: limits, LiveAfter: 10 * time.Second})
+	s.d = New(Config{Desk: desk, History: h, Situation: m.situation, Frames: m.show, Seconds: m, Name: "dfra",
+		Policy: dfra.Decide, Limits: limits, LiveAfter: 10 * time.Second})
 	m.jobs = s.d.Running
 	t.Cleanup(func() {
 		if err := errors.Join(desk.Close(), h.Close()); err != nil {
@@ -199,12 +204,14 @@ func newSite(t *testing.T, m *machine, mode remap.Mode, change ...func(*remap.Se
 func (s *site) past(t *testing.T, app string, nodes int, change func(*history.Profile)) {
 	t.Helper()
 	queue := 1.0
-	p := &history.Profile{WriteBytes: 1e12, IONodes: nodes, Mode: history.ModeNN, MetaQueue: &queue, Coverage: 1, From: "test"}
+	p := &history.Profile{WriteBytes: 1e12, IONodes: nodes, Mode: history.ModeNN, MetaQueue: &queue, Coverage: 1,
+		From: "test"}
 	if change != nil {
 		change(p)
 	}
 	end := time.Now().Add(-time.Hour)
-	err := s.hist.End(history.Run{Job: topology.JobID("old-" + app), User: "wei", App: app, Nodes: nodes, Start: end.Add(-time.Hour), End: end, Profile: p})
+	err := s.hist.End(history.Run{Job: topology.JobID("old-" + app), User: "wei", App: app, Nodes: nodes,
+		Start: end.Add(-time.Hour), End: end, Profile: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,12 +243,14 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 		defer func() { stop(); <-done }()
 		s.past(t, "ROMS", 4, nil)
 		a := s.dispatch(t, "1", "ROMS", cns(0, 4))
-		if a.Decision.Action != dfra.Upgrade || a.Decision.Count != 2 || a.Plan == "" || a.Prediction == nil || a.Prediction.Depth != 1 {
+		if a.Decision.Action != dfra.Upgrade || a.Decision.Count != 2 || a.Plan == "" || a.Prediction == nil ||
+			a.Prediction.Depth != 1 {
 			t.Fatalf("%+v", a)
 		}
 		time.Sleep(3 * time.Second)
 		s.wantState(t, a.Plan, remap.Verified)
-		want := topology.Mapping{"c0": "f2", "c1": "f2", "c2": "f3", "c3": "f3", "c4": "f1", "c5": "f1", "c6": "f1", "c7": "f1"}
+		want := topology.Mapping{"c0": "f2", "c1": "f2", "c2": "f3", "c3": "f3", "c4": "f1", "c5": "f1", "c6": "f1",
+			"c7": "f1"}
 		if got := s.mapping(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("mapping %v, want %v", got, want)
 		}
@@ -253,8 +262,10 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 		}
 		s.mu.Lock()
 		for i := range 4 {
-			s.frames = append(s.frames, collector.Frame{Node: cn(i), TimeMillis: time.Now().Truncate(time.Second).UnixMilli(),
-				Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 0}, {Metric: collector.WriteBytes, Value: 3e8}}})
+			s.frames = append(s.frames, collector.Frame{Node: cn(i),
+				TimeMillis: time.Now().Truncate(time.Second).UnixMilli(),
+				Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 0},
+					{Metric: collector.WriteBytes, Value: 3e8}}})
 		}
 		s.mu.Unlock()
 		time.Sleep(2 * time.Second)
@@ -268,7 +279,8 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 			t.Errorf("mapping %v, want the default one", got)
 		}
 		p, err := s.desk.Plan(t.Context(), a.Plan)
-		if err != nil || p.Ledger == nil || p.Ledger.Predicted.VolumeBytes != 1e12 || p.Ledger.Measured == nil || p.Ledger.Measured.VolumeBytes != 1.2e9 {
+		if err != nil || p.Ledger == nil || p.Ledger.Predicted.VolumeBytes != 1e12 || p.Ledger.Measured == nil ||
+			p.Ledger.Measured.VolumeBytes != 1.2e9 {
 			t.Errorf("ledger %+v, %v", p.Ledger, err)
 		}
 		// 1 TB through one forwarder of 1 GB/s, and through two.
@@ -276,7 +288,8 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 			t.Errorf("expected %g s and %g s", *p.Ledger.DefaultIOSeconds, *p.Ledger.PlannedIOSeconds)
 		}
 		r, ok, err := s.hist.Job("1")
-		if err != nil || !ok || r.Profile == nil || r.Profile.IONodes != 4 || !slices.Equal(r.Forwarders, []topology.ForwarderID{"f2", "f3"}) {
+		if err != nil || !ok || r.Profile == nil || r.Profile.IONodes != 4 ||
+			!slices.Equal(r.Forwarders, []topology.ForwarderID{"f2", "f3"}) {
 			t.Errorf("history %+v, %v, %v", r, ok, err)
 		}
 		if e, err := s.d.End(t.Context(), "1"); err != nil || e.Known || len(e.Plans) != 0 {
@@ -320,7 +333,8 @@ func TestAnUnknownMetadataQueueGrantsNothing(t *testing.T) {
 	s := newSite(t, newMachine(8, 2, 2), remap.ModeAuto)
 	s.past(t, "ROMS", 4, func(p *history.Profile) { p.MetaQueue = nil })
 	a := s.dispatch(t, "1", "ROMS", cns(0, 4))
-	if a.Plan != "" || *a.Decision.FirstFailed != "metadata" || !strings.Contains(fmt.Sprint(a.Decision.Reasons), "it is not known how many") {
+	if a.Plan != "" || *a.Decision.FirstFailed != "metadata" || !strings.Contains(fmt.Sprint(a.Decision.Reasons),
+		"it is not known how many") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -358,7 +372,8 @@ func TestLiveDataOverrideHistoryOfANeighbour(t *testing.T) {
 		frame := func(bytes float64) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.frames = []collector.Frame{{Node: "c0", TimeMillis: time.Now().UnixMilli(), Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: bytes}}}}
+			s.frames = []collector.Frame{{Node: "c0", TimeMillis: time.Now().UnixMilli(),
+				Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: bytes}}}}
 		}
 		frame(0)
 		s.d.watch(time.Now())
@@ -374,7 +389,8 @@ func TestLiveDataOverrideHistoryOfANeighbour(t *testing.T) {
 		frame(6e9)
 		s.d.watch(time.Now())
 		a := s.dispatch(t, "5", "SMALL", cns(4, 6))
-		if a.Decision.Action != dfra.Isolate || !strings.Contains(fmt.Sprint(a.Decision.Interference), "high-bandwidth") {
+		if a.Decision.Action != dfra.Isolate || !strings.Contains(fmt.Sprint(a.Decision.Interference),
+			"high-bandwidth") {
 			t.Errorf("beside a neighbour that is louder than its history: %+v", a.Decision)
 		}
 	})
@@ -413,7 +429,8 @@ func TestBadRequestsNameTheField(t *testing.T) {
 		`nodes: "c1" stands there twice`:             {Job: "1", Nodes: []topology.NodeID{"c1", "c1"}},
 		"longer than 400 bytes":                      {Job: "1", App: strings.Repeat("x", 500), Nodes: cns(0, 1)},
 	} {
-		if _, err := s.d.Dispatch(t.Context(), r); !errors.Is(err, remap.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := s.d.Dispatch(t.Context(), r); !errors.Is(err, remap.ErrInvalid) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

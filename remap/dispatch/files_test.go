@@ -20,12 +20,19 @@ func TestModeIsHowNodesShareFiles(t *testing.T) {
 		p     history.Profile
 		want  history.Mode
 	}{
-		{"one file on all nodes", []nodeFiles{w(1, 7), w(1, 7), w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 3}, history.ModeN1},
-		{"files of their own", []nodeFiles{w(1, 7), w(3, 8), w(1, 9)}, history.Profile{WriteBytes: 1, IONodes: 3}, history.ModeNN},
-		{"two groups", []nodeFiles{w(1, 7), w(1, 7), w(1, 8), w(1, 8)}, history.Profile{WriteBytes: 1, IONodes: 4}, history.ModeNM},
-		{"the same several files", []nodeFiles{w(4, 7), w(4, 7)}, history.Profile{WriteBytes: 1, IONodes: 2}, history.ModeNM},
-		{"one shared file and some of their own", []nodeFiles{w(2, 3), w(2, 7), w(2, 7)}, history.Profile{WriteBytes: 1, IONodes: 3}, history.ModeNM},
-		{"mostly read", []nodeFiles{{read: fileUse{1, 5}, written: fileUse{1, 1}}, {read: fileUse{1, 5}, written: fileUse{1, 2}}}, history.Profile{ReadBytes: 9, WriteBytes: 1, IONodes: 2}, history.ModeN1},
+		{"one file on all nodes", []nodeFiles{w(1, 7), w(1, 7), w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 3},
+			history.ModeN1},
+		{"files of their own", []nodeFiles{w(1, 7), w(3, 8), w(1, 9)}, history.Profile{WriteBytes: 1, IONodes: 3},
+			history.ModeNN},
+		{"two groups", []nodeFiles{w(1, 7), w(1, 7), w(1, 8), w(1, 8)}, history.Profile{WriteBytes: 1, IONodes: 4},
+			history.ModeNM},
+		{"the same several files", []nodeFiles{w(4, 7), w(4, 7)}, history.Profile{WriteBytes: 1, IONodes: 2},
+			history.ModeNM},
+		{"one shared file and some of their own", []nodeFiles{w(2, 3), w(2, 7), w(2, 7)},
+			history.Profile{WriteBytes: 1, IONodes: 3}, history.ModeNM},
+		{"mostly read", []nodeFiles{{read: fileUse{1, 5}, written: fileUse{1, 1}},
+			{read: fileUse{1, 5}, written: fileUse{1, 2}}}, history.Profile{ReadBytes: 9, WriteBytes: 1, IONodes: 2},
+			history.ModeN1},
 		{"one node", []nodeFiles{w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 1}, ""},
 		{"most nodes have no mount", []nodeFiles{w(1, 7), w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
 		{"nobody says", nil, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
@@ -55,7 +62,9 @@ func TestProfileHasTheModeThatTheMountsSaw(t *testing.T) {
 			defer s.mu.Unlock()
 			s.frames = append(s.frames, collector.Frame{Node: n, TimeMillis: time.Now().UnixMilli(),
 				Samples: []collector.Sample{{Metric: collector.ReadBytes}, {Metric: collector.WriteBytes, Value: 5e8}},
-				Jobs:    []collector.JobSamples{{Job: job, Samples: []collector.Sample{{Metric: collector.FilesWritten, Value: 1}, {Metric: collector.LeastFileWritten, Value: least}}}}})
+				Jobs: []collector.JobSamples{{Job: job,
+					Samples: []collector.Sample{{Metric: collector.FilesWritten, Value: 1},
+						{Metric: collector.LeastFileWritten, Value: least}}}}})
 		}
 		says("c0", "1", 77)
 		says("c1", "0", 5)

@@ -58,7 +58,8 @@ func (l *life) startJob() {
 	l.free = l.free[n:]
 	l.next++
 	id := topology.JobID(fmt.Sprint(l.next))
-	if _, err := l.d.Dispatch(l.t.Context(), Request{Job: id, User: "wei", App: apps[l.r.IntN(len(apps))], Nodes: nodes}); err != nil {
+	if _, err := l.d.Dispatch(l.t.Context(), Request{Job: id, User: "wei", App: apps[l.r.IntN(len(apps))],
+		Nodes: nodes}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.jobs[id] = nodes
@@ -82,7 +83,8 @@ func (l *life) accuse() {
 	defer l.mu.Unlock()
 	l.finds = nil
 	if l.r.IntN(2) == 0 {
-		l.finds = []anomaly.Finding{{ID: "F-1", Node: topology.NodeID(fmt.Sprintf("f%d", l.r.IntN(9))), Kind: anomaly.FailSlow, State: anomaly.Confirmed}}
+		l.finds = []anomaly.Finding{{ID: "F-1", Node: topology.NodeID(fmt.Sprintf("f%d", l.r.IntN(9))),
+			Kind: anomaly.FailSlow, State: anomaly.Confirmed}}
 	}
 }
 
@@ -149,14 +151,18 @@ func TestAnyLifeOfASiteIsLawful(t *testing.T) {
 			if seed%3 == 0 {
 				mode = remap.ModeApprove
 			}
-			s := newSite(t, newMachine(16, 4, 5), mode, func(set *remap.Settings) { set.HealthyFloor, set.TwoPersons = 6, false })
+			s := newSite(t, newMachine(16, 4, 5), mode, func(set *remap.Settings) {
+				set.HealthyFloor,
+					set.TwoPersons = 6, false
+			})
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); s.d.Run(ctx) }()
 			s.past(t, "ROMS", 4, nil)
 			s.past(t, "WRF", 2, func(p *history.Profile) { p.Mode = history.ModeN1 })
 			s.past(t, "POST", 3, func(p *history.Profile) { p.WriteBytes = 1 })
-			l := &life{site: s, t: t, r: rand.New(rand.NewPCG(uint64(seed), 5)), free: cns(0, 16), jobs: map[topology.JobID][]topology.NodeID{}}
+			l := &life{site: s, t: t, r: rand.New(rand.NewPCG(uint64(seed), 5)), free: cns(0, 16),
+				jobs: map[topology.JobID][]topology.NodeID{}}
 			for range steps {
 				l.step()
 				l.check()
@@ -198,7 +204,8 @@ func (l *life) replays(want []remap.Plan) {
 	if err := os.WriteFile(copied, b, 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: copied, Driver: l.machine, Situation: l.situation})
+	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: copied, Driver: l.machine,
+		Situation: l.situation})
 	if err != nil {
 		l.t.Fatal(err)
 	}

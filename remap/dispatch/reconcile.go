@@ -22,7 +22,8 @@ type Listed struct {
 	Standing
 }
 
-// Standing is what the batch system thinks of a job: its quality of service and its priority, 0 where that is not known.
+// Standing is what the batch system thinks of a job: its quality of service and its priority, 0 where that is not
+// known.
 type Standing struct {
 	QOS      string
 	Priority float64
@@ -119,7 +120,8 @@ func endOf(j *remap.Job, l *Listed, list []Listed, asked time.Time) time.Time {
 	}
 	for i := range list {
 		o := &list[i]
-		if o.Job != j.ID && o.Start.After(j.Start) && o.Start.Before(end) && slices.ContainsFunc(o.Nodes, func(n topology.NodeID) bool { return mine[n] }) {
+		if o.Job != j.ID && o.Start.After(j.Start) && o.Start.Before(end) &&
+			slices.ContainsFunc(o.Nodes, func(n topology.NodeID) bool { return mine[n] }) {
 			end = o.Start
 		}
 	}
@@ -147,7 +149,8 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 	if err := d.endOverlapping(ctx, &l.Request); err != nil {
 		return false, err
 	}
-	j := &job{run: history.Run{Job: l.Job, User: l.User, App: l.App, Project: l.Project, Nodes: len(l.Nodes), NodeList: slices.Clone(l.Nodes), Start: l.Start.UTC()}}
+	j := &job{run: history.Run{Job: l.Job, User: l.User, App: l.App, Project: l.Project, Nodes: len(l.Nodes),
+		NodeList: slices.Clone(l.Nodes), Start: l.Start.UTC()}}
 	j.on = defaultOrObserved(s, l.Nodes)
 	j.run.Forwarders = j.on
 	if p, ok := d.cfg.History.Predict(j.run.Key()); ok {
@@ -164,7 +167,8 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 
 // takeBackAgain looks for plans of jobs that are gone: the end's hook may have failed, or the nodes
 // did not answer then. It says whose plans it took back.
-func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time, gone func(*remap.Plan) (bool, error)) (took []topology.JobID, err error) {
+func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time,
+	gone func(*remap.Plan) (bool, error)) (took []topology.JobID, err error) {
 	plans, err := d.cfg.Desk.Plans(ctx, 0)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ func TestReconcileEndsWhatIsGoneAndKnowsWhatBegan(t *testing.T) {
 		next := listed("3", time.Now(), cns(3, 4)) // on a node of job 1: that one was over by then
 		time.Sleep(time.Minute)
 		next.Standing = Standing{QOS: "high", Priority: 9}
-		r := s.reconcile(t, listed("2", began, cns(4, 5)), next, listed("4", began, []topology.NodeID{"login1"}), starting)
+		r := s.reconcile(t, listed("2", began, cns(4, 5)), next, listed("4", began, []topology.NodeID{"login1"}),
+			starting)
 		if fmt.Sprint(r) != "{[3] [1] []}" {
 			t.Errorf("%+v", r)
 		}

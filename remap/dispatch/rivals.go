@@ -28,7 +28,10 @@ const (
 // Expect takes the batch system's list of waiting jobs, for policies that arbitrate.
 func (d *Dispatcher) Expect(waiting []Expected) {
 	waiting = slices.Clone(waiting)
-	slices.SortFunc(waiting, func(a, b Expected) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Job, b.Job)) })
+	slices.SortFunc(waiting, func(a, b Expected) int {
+		return cmp.Or(a.Start.Compare(b.Start),
+			cmp.Compare(a.Job, b.Job))
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.expected = waiting
@@ -64,7 +67,8 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 	slices.SortFunc(here, func(a, b *Request) int { return cmp.Compare(a.Job, b.Job) })
 	for _, r := range here {
 		if r.Job != own && d.jobs[r.Job] == nil {
-			add(dfra.Job{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(len(r.Nodes)), DefaultForwarders: defaultForwarders(s, r.Nodes)},
+			add(dfra.Job{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(len(r.Nodes)),
+				DefaultForwarders: defaultForwarders(s, r.Nodes)},
 				history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
 		}
 	}
@@ -74,7 +78,8 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 		}
 		if e.Job != own && d.jobs[e.Job] == nil && d.arrived[e.Job] == nil {
 			// Its nodes are not known yet: as many forwarders as they need at least.
-			add(dfra.Job{App: e.App, User: e.User, Project: e.Project, Nodes: dfra.NodeCount(e.Nodes)}, history.Key{User: e.User, App: e.App, Project: e.Project, Nodes: e.Nodes})
+			add(dfra.Job{App: e.App, User: e.User, Project: e.Project, Nodes: dfra.NodeCount(e.Nodes)},
+				history.Key{User: e.User, App: e.App, Project: e.Project, Nodes: e.Nodes})
 		}
 	}
 	return out

@@ -34,9 +34,13 @@ func TestMCKPLeavesForwardersToAJobThatIsExpected(t *testing.T) {
 		}{
 			{"alone", nil, dfra.Upgrade},
 			{"a big one waits", []Expected{big}, dfra.Default},
-			{"it is to start in an hour", []Expected{{Job: "9", User: "wei", App: "BIG", Nodes: 4, Start: time.Now().Add(time.Hour)}}, dfra.Upgrade},
-			{"nobody knows it", []Expected{{Job: "9", User: "wei", App: "NEW", Nodes: 4, Start: time.Now()}}, dfra.Upgrade},
-			{"it is this job", []Expected{{Job: "1", User: "wei", App: "BIG", Nodes: 4, Start: time.Now()}}, dfra.Upgrade},
+			{"it is to start in an hour",
+				[]Expected{{Job: "9", User: "wei", App: "BIG", Nodes: 4, Start: time.Now().Add(time.Hour)}},
+				dfra.Upgrade},
+			{"nobody knows it", []Expected{{Job: "9", User: "wei", App: "NEW", Nodes: 4, Start: time.Now()}},
+				dfra.Upgrade},
+			{"it is this job", []Expected{{Job: "1", User: "wei", App: "BIG", Nodes: 4, Start: time.Now()}},
+				dfra.Upgrade},
 		} {
 			s.d.Expect(c.expect)
 			a := s.dispatch(t, "1", "ROMS", cns(0, 4))

@@ -36,7 +36,8 @@ func DefaultFan() Fan {
 // Each calls one for every move, with tries and back-off, and reports each outcome as it comes. It
 // returns when all that began have ended; after ctx ends no further move begins, and moves that
 // did not begin are not reported.
-func (f Fan) Each(ctx context.Context, moves []remap.Move, one func(context.Context, remap.Move) error, report func(remap.Result)) error {
+func (f Fan) Each(ctx context.Context, moves []remap.Move, one func(context.Context, remap.Move) error,
+	report func(remap.Result)) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	room := make(chan struct{}, max(f.Parallel, 1))

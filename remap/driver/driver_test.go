@@ -65,7 +65,8 @@ func TestFanOutcomes(t *testing.T) {
 	}{
 		{"at once", func(context.Context, remap.Move) error { return nil }, true, 1, ""},
 		{"at the second try", second, true, 2, ""},
-		{"a refusal is final", func(context.Context, remap.Move) error { return fmt.Errorf("%w: no", ErrPermanent) }, false, 1, "refused: no"},
+		{"a refusal is final", func(context.Context, remap.Move) error { return fmt.Errorf("%w: no", ErrPermanent) },
+			false, 1, "refused: no"},
 		{"no answer", hang, false, 3, "no answer within 5s: context deadline exceeded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -54,7 +54,9 @@ const within = 30 * time.Second
 func (s Subject) plan() remap.Plan { return remap.Plan{ID: "P-000001", Moves: s.Moves} }
 
 // act runs one call and returns its results by node.
-func (s Subject) act(t *testing.T, ctx context.Context, call func(context.Context, remap.Plan, func(remap.Result)) error, p remap.Plan) (map[topology.NodeID]remap.Result, error) {
+func (s Subject) act(t *testing.T, ctx context.Context,
+	call func(context.Context, remap.Plan, func(remap.Result)) error, p remap.Plan) (map[topology.NodeID]remap.Result,
+	error) {
 	t.Helper()
 	var mu sync.Mutex
 	got, ended := map[topology.NodeID]remap.Result{}, false
@@ -130,7 +132,8 @@ func testPreview(t *testing.T, s Subject) {
 	if !maps.Equal(before, s.At(t)) {
 		t.Error("the mapping is another one after a preview")
 	}
-	bad := remap.Plan{ID: "P-000002", Moves: []remap.Move{{Node: s.Moves[0].Node, From: s.Moves[0].From, To: "no-such-forwarder"}}}
+	bad := remap.Plan{ID: "P-000002", Moves: []remap.Move{{Node: s.Moves[0].Node, From: s.Moves[0].From,
+		To: "no-such-forwarder"}}}
 	if _, err := s.Driver.Preview(t.Context(), bad); err == nil {
 		t.Error("a move to a forwarder that does not exist can be previewed")
 	}

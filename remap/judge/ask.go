@@ -88,7 +88,8 @@ func middle(all []time.Duration) *float64 {
 // comes to its end though ctx may end, and the same request by its key has the same answer. Errors
 // are those of remap.Desk.BeginCanary, and ErrState where the limits stand against it or no way is
 // known. A canary that failed is no error: it says so itself.
-func (c *Canaries) Ask(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) (remap.Canary, error) {
+func (c *Canaries) Ask(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) (remap.Canary,
+	error) {
 	w, first, err := c.wish(by, f, a.Key)
 	if err != nil {
 		return remap.Canary{}, err

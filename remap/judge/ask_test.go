@@ -82,12 +82,14 @@ func TestACanaryIsAskedForWithinTheLimits(t *testing.T) {
 		time.Sleep(time.Millisecond) // until it is under way
 	}
 	go func() { c, err := s.ask(olga, "fwd1", "k1"); again <- answer{c, err} }()
-	if _, err := s.ask(olga, "fwd1", "k2"); !errors.Is(err, remap.ErrState) || !strings.Contains(err.Error(), "one is under way on fwd1") {
+	if _, err := s.ask(olga, "fwd1", "k2"); !errors.Is(err, remap.ErrState) ||
+		!strings.Contains(err.Error(), "one is under way on fwd1") {
 		t.Errorf("a second one at once: %v", err)
 	}
 	close(s.open)
 	a := <-first
-	if a.err != nil || *a.canary.Took.Write != 0.002 || *a.canary.Took.Stat != 0.003 || a.canary.By != "olga" || a.canary.Bytes != 8192 || a.canary.PeersOf != 0 {
+	if a.err != nil || *a.canary.Took.Write != 0.002 || *a.canary.Took.Stat != 0.003 || a.canary.By != "olga" ||
+		a.canary.Bytes != 8192 || a.canary.PeersOf != 0 {
 		t.Errorf("the first: %+v, %v", a.canary, a.err)
 	}
 	if b := <-again; b.err != nil || !b.canary.At.Equal(a.canary.At) {

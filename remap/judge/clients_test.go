@@ -23,16 +23,20 @@ func samples(pairs ...any) (out []collector.Sample) {
 
 // TestEveryJobOfANodeCounts: the time of a node's operations goes to the jobs that did them.
 func TestEveryJobOfANodeCounts(t *testing.T) {
-	whole := samples(collector.WriteOps, 10.0, collector.WriteBytes, 4e6, collector.ClientWrite, 0.05, collector.MetaOps, 5.0, collector.ClientMeta, 0.01)
+	whole := samples(collector.WriteOps, 10.0, collector.WriteBytes, 4e6, collector.ClientWrite, 0.05,
+		collector.MetaOps, 5.0, collector.ClientMeta, 0.01)
 	for _, tc := range []struct {
 		name string
 		jobs []collector.JobSamples
 		want map[topology.JobID][3]float64
 	}{
 		{"one job has all", []collector.JobSamples{{Job: "a"}}, map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
-		{"each says its own", []collector.JobSamples{{Job: "a", Samples: samples(collector.WriteOps, 2.0, collector.ClientWrite, 0.01)},
-			{Job: "b", Samples: samples(collector.WriteOps, 8.0, collector.ClientWrite, 0.06)}}, map[topology.JobID][3]float64{"a": {0, 0.02, 0}, "b": {0, 0.48, 0}}},
-		{"by their bytes", []collector.JobSamples{{Job: "a", Samples: samples(collector.WriteBytes, 1e6)}, {Job: "b", Samples: samples(collector.WriteBytes, 3e6)}},
+		{"each says its own", []collector.JobSamples{{Job: "a",
+			Samples: samples(collector.WriteOps, 2.0, collector.ClientWrite, 0.01)},
+			{Job: "b", Samples: samples(collector.WriteOps, 8.0, collector.ClientWrite, 0.06)}},
+			map[topology.JobID][3]float64{"a": {0, 0.02, 0}, "b": {0, 0.48, 0}}},
+		{"by their bytes", []collector.JobSamples{{Job: "a", Samples: samples(collector.WriteBytes, 1e6)},
+			{Job: "b", Samples: samples(collector.WriteBytes, 3e6)}},
 			map[topology.JobID][3]float64{"a": {0, 0.125, 0}, "b": {0, 0.375, 0}}},
 	} {
 		sums := clientSums{jobs: map[topology.JobID]*jobSums{}}
@@ -61,7 +65,8 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 		forwarder     []collector.Sample
 		serving, lost float64
 	}{
-		{"calm", samples(collector.QueueLen, 6.0, collector.BacklogLen, 0.5, collector.WriteBytes, 0.3*peak), 5.5, 0.02},
+		{"calm", samples(collector.QueueLen, 6.0, collector.BacklogLen, 0.5, collector.WriteBytes, 0.3*peak), 5.5,
+			0.02},
 		{"of waiting ones alone", samples(collector.QueueLen, 6.0, collector.WriteBytes, 0.3*peak), 0, 0.02},
 		{"full link", samples(collector.QueueLen, 6.0, collector.WriteBytes, 0.9*peak), 0, 0.01},
 	} {
@@ -69,8 +74,10 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 		set.PeakBytesPerSec = peak
 		w := NewWatch(window.NewBoard(0), set, interference.DefaultSettings())
 		sums := &clientSums{}
-		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio, 0.03)})
-		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio, 0.0)})
+		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio,
+			0.03)})
+		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio,
+			0.0)})
 		w.clients["fwd1"] = sums
 		o := w.observation(&collector.Frame{Node: "fwd1", Role: topology.Forwarder, Samples: tc.forwarder})
 		if got := o.Lost / o.Packets; o.Serving != tc.serving || math.Abs(got-tc.lost) > 1e-9 {
@@ -84,7 +91,8 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 // server that does not tell what it holds nothing is said.
 func TestWaitingOutsideIsNoStorm(t *testing.T) {
 	metas := samples(collector.MetaOps, 900.0, collector.ClientMeta, 9e-3)
-	both := append(samples(collector.WriteOps, 300.0, collector.WriteBytes, 3e7, collector.ClientWrite, 36e-3), metas...)
+	both := append(samples(collector.WriteOps, 300.0, collector.WriteBytes, 3e7, collector.ClientWrite, 36e-3),
+		metas...)
 	for _, tc := range []struct {
 		name          string
 		client        []collector.Sample
@@ -107,7 +115,8 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 			server = append(server, samples(collector.WriteOps, tc.writes, collector.WriteBytes, 1e5*tc.writes)...)
 		}
 		if !tc.quiet {
-			server = append(server, samples(collector.ServerTime, tc.queue/(900+tc.writes), collector.QueueLen, tc.queue, collector.BacklogLen, tc.waits)...)
+			server = append(server, samples(collector.ServerTime, tc.queue/(900+tc.writes), collector.QueueLen,
+				tc.queue, collector.BacklogLen, tc.waits)...)
 		}
 		now, stormy := time.Unix(1_700_000_000, 0), false
 		for range 10 {

@@ -17,8 +17,10 @@ import (
 const frozenSpan = 2 * time.Minute
 
 // frozenMetrics are what a fail-slow forwarder shows itself in.
-var frozenMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps, collector.QueueLen, collector.ServerTime,
-	collector.ReadExec, collector.WriteExec, collector.MetaExec, collector.ReadWait, collector.WriteWait, collector.MetaWait,
+var frozenMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps, collector.QueueLen,
+	collector.ServerTime,
+	collector.ReadExec, collector.WriteExec, collector.MetaExec, collector.ReadWait, collector.WriteWait,
+	collector.MetaWait,
 	collector.ProbeRead, collector.ProbeWrite, collector.ProbeMeta}
 
 // freeze keeps what a node did before a change, and the middle of the others at that instant. What
@@ -35,7 +37,8 @@ func (j *Judge) freeze(ctx context.Context, node topology.NodeID, s *remap.Situa
 		}
 	}
 	for _, m := range frozenMetrics {
-		q := tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m, FromMillis: now.Add(-frozenSpan).UnixMilli(), ToMillis: now.UnixMilli(), StepMillis: 1000}
+		q := tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m, FromMillis: now.Add(-frozenSpan).UnixMilli(),
+			ToMillis: now.UnixMilli(), StepMillis: 1000}
 		series, err := j.cfg.Store.Select(ctx, q)
 		if err != nil {
 			j.cfg.Log.Warn("the evidence of a finding is kept without a series", "node", node, "metric", m, "err", err)

@@ -166,13 +166,15 @@ func (j *Judge) Step(ctx context.Context, now time.Time) error {
 	for i := range changes {
 		changes[i].Frozen = j.freeze(ctx, changes[i].Finding.Node, s, now)
 	}
-	err := j.cfg.Desk.RecordFindings(ctx, policy, remap.Answer{}, false, "", func() ([]anomaly.Change, error) { return changes, nil })
+	err := j.cfg.Desk.RecordFindings(ctx, policy, remap.Answer{}, false, "",
+		func() ([]anomaly.Change, error) { return changes, nil })
 	if err != nil {
 		// What is not in the journal has not happened.
 		return fmt.Errorf("%w; %w", err, j.replay(ctx, now))
 	}
 	for _, c := range changes {
-		j.cfg.Log.Info("finding", "id", c.Finding.ID, "node", c.Finding.Node, "kind", c.Finding.Kind, "state", c.Finding.State, "why", c.Why)
+		j.cfg.Log.Info("finding", "id", c.Finding.ID, "node", c.Finding.Node, "kind", c.Finding.Kind, "state",
+			c.Finding.State, "why", c.Why)
 	}
 	return nil
 }
@@ -202,7 +204,8 @@ func (j *Judge) pool(s *remap.Situation) anomaly.Pool {
 
 // Acknowledge notes that a person looks after a finding. Errors are those of Dismiss.
 func (j *Judge) Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
-	return j.say(ctx, by, "ack "+id, id, a, false, func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error) {
+	return j.say(ctx, by, "ack "+id, id, a, false, func(t *anomaly.Tracker, now time.Time, id, by,
+		why string) (anomaly.Change, error) {
 		words := "acknowledged"
 		if why != "" {
 			words += ": " + why
@@ -222,20 +225,23 @@ const MaxSilence = 7 * 24 * time.Hour
 
 // Silence keeps a finding from calling anybody for so long; 0 ends a silence. Errors are those of
 // Dismiss, and remap.ErrInvalid for another time than 1m to MaxSilence.
-func (j *Judge) Silence(ctx context.Context, by remap.Person, id string, long time.Duration, a remap.Answer) (anomaly.Finding, error) {
+func (j *Judge) Silence(ctx context.Context, by remap.Person, id string, long time.Duration,
+	a remap.Answer) (anomaly.Finding, error) {
 	if long != 0 && (long < time.Minute || long > MaxSilence) {
-		return anomaly.Finding{}, fmt.Errorf("%w: a silence of %s: want 1m to %s, or 0 to end one", remap.ErrInvalid, long, MaxSilence)
+		return anomaly.Finding{}, fmt.Errorf("%w: a silence of %s: want 1m to %s, or 0 to end one", remap.ErrInvalid,
+			long, MaxSilence)
 	}
-	return j.say(ctx, by, fmt.Sprintf("silence %s %s", id, long), id, a, false, func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error) {
-		words := "silenced for " + spell(long)
-		if long == 0 {
-			words = "its silence was ended"
-		}
-		if why != "" {
-			words += ": " + why
-		}
-		return t.Silence(now, id, by, words, now.Add(long))
-	})
+	return j.say(ctx, by, fmt.Sprintf("silence %s %s", id, long), id, a, false,
+		func(t *anomaly.Tracker, now time.Time, id, by, why string) (anomaly.Change, error) {
+			words := "silenced for " + spell(long)
+			if long == 0 {
+				words = "its silence was ended"
+			}
+			if why != "" {
+				words += ": " + why
+			}
+			return t.Silence(now, id, by, words, now.Add(long))
+		})
 }
 
 // spell writes a time without parts that are nothing: 4h, 30m, 1h30m.

@@ -31,8 +31,10 @@ type script struct{ verdicts []anomaly.Verdict }
 func (s *script) Verdicts(time.Time, *remap.Situation) []anomaly.Verdict { return s.verdicts }
 
 func alarm(node topology.NodeID) anomaly.Verdict {
-	return anomaly.Verdict{Node: node, Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.97, Score: 14, Model: "test-1",
-		Sentence: "writes on " + string(node) + " take 9.8 times as long as on its peers", Impact: []anomaly.Impact{{Job: "88231", Share: 0.12}}}
+	return anomaly.Verdict{Node: node, Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.97, Score: 14,
+		Model:    "test-1",
+		Sentence: "writes on " + string(node) + " take 9.8 times as long as on its peers",
+		Impact:   []anomaly.Impact{{Job: "88231", Share: 0.12}}}
 }
 
 // site is a desk, a store and a judge over a machine of ten forwarders.
@@ -71,9 +73,11 @@ func newSite(t *testing.T, mode anomaly.Mode) *site {
 func (s *site) open() {
 	s.t.Helper()
 	var err error
-	s.desk, _, err = remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: filepath.Join(s.dir, "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
+	s.desk, _, err = remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(),
+		Path: filepath.Join(s.dir, "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
 	if err == nil {
-		s.Judge, err = New(s.t.Context(), Config{Settings: s.set, Desk: s.desk, Situation: s.situation, Detector: s.says, Store: s.store})
+		s.Judge, err = New(s.t.Context(), Config{Settings: s.set, Desk: s.desk, Situation: s.situation,
+			Detector: s.says, Store: s.store})
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -81,7 +85,8 @@ func (s *site) open() {
 }
 
 func (s *site) situation() *remap.Situation {
-	p := remap.SituationParts{At: time.Now(), Machine: &topology.Machine{Name: "test"}, Load: map[topology.ForwarderID]remap.Load{}}
+	p := remap.SituationParts{At: time.Now(), Machine: &topology.Machine{Name: "test"},
+		Load: map[topology.ForwarderID]remap.Load{}}
 	for i := range 20 {
 		id := topology.ForwarderID(fmt.Sprintf("fwd%d", i))
 		p.Machine.Nodes = append(p.Machine.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder})
@@ -127,8 +132,10 @@ func TestFromAlarmToExclusionAndBack(t *testing.T) {
 			if i == 1 {
 				v = 10e6
 			}
-			frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%d", i)), Role: topology.Forwarder,
-				TimeMillis: s.now.Add(-time.Duration(sec) * time.Second).UnixMilli(), Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: v}}})
+			frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%d", i)),
+				Role:       topology.Forwarder,
+				TimeMillis: s.now.Add(-time.Duration(sec) * time.Second).UnixMilli(),
+				Samples:    []collector.Sample{{Metric: collector.WriteBytes, Value: v}}})
 		}
 	}
 	if err := s.store.Append(t.Context(), frames); err != nil {
@@ -139,7 +146,8 @@ func TestFromAlarmToExclusionAndBack(t *testing.T) {
 	s.step(5, alarm("fwd1"))
 	s.want("F-0001", anomaly.Excluded)
 	feed := s.desk.Feed()
-	if len(feed.Exclusions) != 1 || feed.Exclusions[0].By != anomaly.ByPolicy || !strings.Contains(feed.Exclusions[0].Reason, "F-0001: writes on fwd1") {
+	if len(feed.Exclusions) != 1 || feed.Exclusions[0].By != anomaly.ByPolicy ||
+		!strings.Contains(feed.Exclusions[0].Reason, "F-0001: writes on fwd1") {
 		t.Errorf("the feed is %+v", feed)
 	}
 	s.frozen("fwd1", 10e6, 100e6)
@@ -173,7 +181,8 @@ func (s *site) frozen(node topology.NodeID, own, peers float64) {
 		}
 		n++
 		f := r.Finding.Frozen
-		if f == nil || len(f.Series["write_bytes"]) < 20 || f.Series["write_bytes"][0].Value != own || f.Peers["write_bytes"] != peers {
+		if f == nil || len(f.Series["write_bytes"]) < 20 || f.Series["write_bytes"][0].Value != own ||
+			f.Peers["write_bytes"] != peers {
 			s.t.Errorf("the evidence of %s %s is %+v", r.Finding.Finding.ID, r.Finding.Finding.State, f)
 		}
 		if r.Finding.Finding.Model != "test-1" || r.Finding.Finding.Score != 14 {
@@ -278,7 +287,8 @@ func TestPeopleJudge(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for range 2 { // the same request again
-		if f, err := s.Dismiss(t.Context(), olga, "F-0001", remap.Answer{Key: "d", Reason: why}); err != nil || f.State != anomaly.Dismissed || f.Why != why {
+		if f, err := s.Dismiss(t.Context(), olga, "F-0001", remap.Answer{Key: "d", Reason: why}); err != nil ||
+			f.State != anomaly.Dismissed || f.Why != why {
 			t.Errorf("%+v, %v", f, err)
 		}
 	}
@@ -329,7 +339,9 @@ func TestMetrics(t *testing.T) {
 	s.mu.Lock() // as while the desk writes to a disk that hangs
 	s.WriteMetrics(&b)
 	s.mu.Unlock()
-	for _, want := range []string{"fairway_detector_seconds_total 6", `fairway_detector_alarm_seconds_total{kind="fail_slow"} 6`, `fairway_findings{kind="fail_slow",state="confirmed"} 1`, "fairway_detector_cpu_seconds_total "} {
+	for _, want := range []string{"fairway_detector_seconds_total 6",
+		`fairway_detector_alarm_seconds_total{kind="fail_slow"} 6`,
+		`fairway_findings{kind="fail_slow",state="confirmed"} 1`, "fairway_detector_cpu_seconds_total "} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

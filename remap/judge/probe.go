@@ -35,9 +35,12 @@ type answered struct {
 }
 
 // NewCanaries sends probes on their way and gives results to the detectors, the tracker and the store.
-func NewCanaries(j *Judge, w *Watch, store func(context.Context, []collector.Frame) error, limits probe.Limits, way func(topology.NodeID) (probe.Way, bool)) *Canaries {
-	c := &Canaries{judge: j, watch: w, store: store, results: make(chan answered, 256), newest: map[topology.NodeID]probe.Took{},
-		asks: make(chan asked), ended: make(chan struct{}), seen: seen{of: map[topology.NodeID]remap.Canary{}, by: map[topology.NodeID]*wish{}}}
+func NewCanaries(j *Judge, w *Watch, store func(context.Context, []collector.Frame) error, limits probe.Limits,
+	way func(topology.NodeID) (probe.Way, bool)) *Canaries {
+	c := &Canaries{judge: j, watch: w, store: store, results: make(chan answered, 256),
+		newest: map[topology.NodeID]probe.Took{},
+		asks:   make(chan asked), ended: make(chan struct{}), seen: seen{of: map[topology.NodeID]remap.Canary{},
+			by: map[topology.NodeID]*wish{}}}
 	c.runner = probe.NewRunner(limits, way, func(r probe.Result) { c.answer(answered{Result: r}) })
 	return c
 }
@@ -72,7 +75,8 @@ func (c *Canaries) Run(ctx context.Context) {
 			c.keep(ctx, r.Result)
 			r.to <- c.canary(r.Result)
 		case a := <-c.asks:
-			if err := c.runner.Ask(ctx, time.Now(), a.node, func(r probe.Result) { c.answer(answered{r, a.to}) }); err != nil {
+			if err := c.runner.Ask(ctx, time.Now(), a.node,
+				func(r probe.Result) { c.answer(answered{r, a.to}) }); err != nil {
 				a.refused <- err
 			}
 		case now := <-tick.C:
@@ -96,7 +100,8 @@ func (c *Canaries) take(ctx context.Context, r probe.Result) {
 		c.judge.cfg.Log.Warn("a canary probe failed", "node", r.Node, "err", r.Err)
 	} else {
 		p := failslow.Probe{Node: r.Node}
-		p.Took[failslow.Read], p.Took[failslow.Write], p.Took[failslow.Meta] = r.Read.Seconds(), r.Write.Seconds(), r.Meta.Seconds()
+		p.Took[failslow.Read], p.Took[failslow.Write], p.Took[failslow.Meta] = r.Read.Seconds(), r.Write.Seconds(),
+			r.Meta.Seconds()
 		c.watch.Probe(r.At, p)
 		if !slices.Contains(suspects, r.Node) {
 			c.newest[r.Node] = r.Took

@@ -26,9 +26,9 @@ type tellingWay func() probe.Took
 func (w tellingWay) Bytes() int                                { return 8192 }
 func (w tellingWay) Probe(context.Context) (probe.Took, error) { return w(), nil }
 
-// TestEveryForwarderHasItsCanary: of forwarders that all report at once, more than may be probed together, each is probed
-// once a minute, though the ticks of a clock are never whole seconds apart; one that canaries make suspect every ten
-// seconds.
+// TestEveryForwarderHasItsCanary: of forwarders that all report at once, more than may be probed together, each is
+// probed once a minute, though the ticks of a clock are never whole seconds apart; one that canaries make suspect every
+// ten seconds.
 func TestEveryForwarderHasItsCanary(t *testing.T) {
 	const forwarders, sickFrom, sick = 12, 1800, topology.NodeID("fwd07")
 	var mu sync.Mutex // guards sent and r
@@ -37,7 +37,8 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 	now := begun
 	board := window.NewBoard(0)
 	watch := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
-	c := NewCanaries(newSite(t, anomaly.ModeObserve).Judge, watch, func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
+	c := NewCanaries(newSite(t, anomaly.ModeObserve).Judge, watch,
+		func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {
 			at := now
 			return tellingWay(func() probe.Took {
@@ -57,8 +58,10 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 		now = begun.Add(time.Duration(s)*time.Second + time.Duration(r.IntN(40))*time.Millisecond)
 		var frames []collector.Frame
 		for i := range forwarders {
-			frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%02d", i)), Role: topology.Forwarder,
-				TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: samples(collector.QueueLen, 0.0, collector.WriteOps, 1.0)})
+			frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%02d", i)),
+				Role:       topology.Forwarder,
+				TimeMillis: now.Add(-time.Second).UnixMilli(),
+				Samples:    samples(collector.QueueLen, 0.0, collector.WriteOps, 1.0)})
 		}
 		board.Take(frames, now)
 		watch.Verdicts(now, situation)

@@ -25,7 +25,8 @@ const (
 )
 
 // served are the metrics of which a forwarder at work always tells one.
-var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadBytes, collector.WriteBytes}
+var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadBytes,
+	collector.WriteBytes}
 
 // take notes that a forwarder was heard. Its agent may live on without it: that is not being heard.
 func (s *silence) take(f *collector.Frame, now int64) {
@@ -59,13 +60,16 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 				s.quiet[n] = at
 			}
 			begun := time.Unix(since, 0).UTC()
-			sentence := fmt.Sprintf("%s has not told its collector anything since %s, while %s", n, begun.Format("15:04:05"),
+			sentence := fmt.Sprintf("%s has not told its collector anything since %s, while %s", n,
+				begun.Format("15:04:05"),
 				counted(fresh, "other forwarder does", "other forwarders do"))
 			if clients := used(n); clients > 0 {
 				sentence += "; " + counted(clients, "compute node is mapped to it", "compute nodes are mapped to it")
 			}
-			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.ForwarderSilent, Level: anomaly.Alarm, Since: begun, Confidence: 0.95,
-				Score: float64(t - at), Model: "silence-1", Evidence: map[string]float64{"silent_seconds": float64(t - at)}, Sentence: sentence})
+			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.ForwarderSilent, Level: anomaly.Alarm,
+				Since: begun, Confidence: 0.95,
+				Score: float64(t - at), Model: "silence-1",
+				Evidence: map[string]float64{"silent_seconds": float64(t - at)}, Sentence: sentence})
 		case since != 0 && t == at:
 			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.ForwarderSilent, Level: anomaly.Clean})
 		}

@@ -29,7 +29,8 @@ func TestSilentForwarder(t *testing.T) {
 		for range seconds {
 			now = now.Add(time.Second)
 			for n := range 4 {
-				f := collector.Frame{Node: topology.NodeID(fmt.Sprint("f", n)), Role: topology.Forwarder, TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: samples(collector.LinkRxBytes, 1.0)}
+				f := collector.Frame{Node: topology.NodeID(fmt.Sprint("f", n)), Role: topology.Forwarder,
+					TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: samples(collector.LinkRxBytes, 1.0)}
 				if !slices.Contains(dead, n) {
 					f.Samples = append(f.Samples, samples(collector.WriteOps, 0.0)...)
 				}
@@ -48,7 +49,8 @@ func TestSilentForwarder(t *testing.T) {
 	if said := live(silentAfter, 1); len(said) != 0 {
 		t.Errorf("after %d s: %q", silentAfter, said)
 	}
-	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") || !strings.Contains(said[0], "2 compute nodes are mapped to it") {
+	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") ||
+		!strings.Contains(said[0], "2 compute nodes are mapped to it") {
 		t.Errorf("it is silent: %q", said)
 	}
 	delete(s.Observed, "cn2")

@@ -32,8 +32,10 @@ func newSimSite(t *testing.T, cfg simmachine.Config, mode anomaly.Mode) *simSite
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &simSite{t: t, m: m, board: window.NewBoard(0), moved: map[topology.NodeID]int{}, now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: filepath.Join(t.TempDir(), "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
+	s := &simSite{t: t, m: m, board: window.NewBoard(0), moved: map[topology.NodeID]int{},
+		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(),
+		Path: filepath.Join(t.TempDir(), "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +43,16 @@ func newSimSite(t *testing.T, cfg simmachine.Config, mode anomaly.Mode) *simSite
 	set := anomaly.DefaultSettings()
 	set.Mode = mode
 	watch := NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
-	if s.Judge, err = New(t.Context(), Config{Settings: set, Desk: desk, Situation: s.situation, Detector: watch}); err != nil {
+	if s.Judge, err = New(t.Context(), Config{Settings: set, Desk: desk, Situation: s.situation,
+		Detector: watch}); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 func (s *simSite) situation() *remap.Situation {
-	p := remap.SituationParts{At: s.now, Machine: s.m.Machine(), Routes: s.board.Routes(s.now), Load: map[topology.ForwarderID]remap.Load{}}
+	p := remap.SituationParts{At: s.now, Machine: s.m.Machine(), Routes: s.board.Routes(s.now),
+		Load: map[topology.ForwarderID]remap.Load{}}
 	for _, n := range p.Machine.ByRole(topology.Forwarder) {
 		p.Load[topology.ForwarderID(n.ID)] = remap.Load{LastSeen: s.now, WriteBytesPerSec: 1e9}
 	}
@@ -120,7 +124,8 @@ func TestSimulatedFailSlowForwarder(t *testing.T) {
 			t.Errorf("seed %d: before any fault, accused are %v", seed, a)
 		}
 		slow := s.busiest()
-		if err := s.m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: s.now.Add(time.Second)}); err != nil {
+		if err := s.m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow,
+			Start: s.now.Add(time.Second)}); err != nil {
 			t.Fatal(err)
 		}
 		took := s.live(10*time.Minute, func() bool { return s.accused()[slow.Node()] == anomaly.Excluded })

@@ -100,12 +100,15 @@ func (w *Watch) LoadState(path string, now time.Time, maxAge time.Duration) (age
 	}
 	age = now.Sub(s.SavedAt)
 	if age > maxAge || age < -skew {
-		return age, fmt.Errorf("%w: %s was saved at %s, %s ago; at most %s may pass (detector_state.max_age)", ErrStateOld, path, s.SavedAt.Format(time.RFC3339), age.Round(time.Second), maxAge)
+		return age, fmt.Errorf("%w: %s was saved at %s, %s ago; at most %s may pass (detector_state.max_age)",
+			ErrStateOld, path, s.SavedAt.Format(time.RFC3339), age.Round(time.Second), maxAge)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slow, seenBy, targets := failslow.New(w.set), clientslow.New(w.set.FalseAlarmEvery), targetslow.New(w.set.FalseAlarmEvery, time.Second)
-	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients), targets.UnmarshalBinary(s.Targets)); err != nil {
+	slow, seenBy, targets := failslow.New(w.set), clientslow.New(w.set.FalseAlarmEvery),
+		targetslow.New(w.set.FalseAlarmEvery, time.Second)
+	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients),
+		targets.UnmarshalBinary(s.Targets)); err != nil {
 		return age, fmt.Errorf("%w: %s: %w", ErrStateDamaged, path, err)
 	}
 	w.slow, w.seenBy, w.targets = slow, seenBy, targets
@@ -132,7 +135,8 @@ func readState(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(b) < stateHead || string(b[:len(stateMagic)]) != stateMagic || len(b) > mostState {
-		return nil, fmt.Errorf("%w: %s (%d bytes) does not begin with %q or is cut off", ErrStateDamaged, path, len(b), stateMagic)
+		return nil, fmt.Errorf("%w: %s (%d bytes) does not begin with %q or is cut off", ErrStateDamaged, path, len(b),
+			stateMagic)
 	}
 	head, body := b[len(stateMagic):stateHead], b[stateHead:]
 	if v := binary.LittleEndian.Uint32(head); v != stateVersion {

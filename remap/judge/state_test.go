@@ -28,7 +28,8 @@ type eyes struct {
 }
 
 func newEyes(t *testing.T, now time.Time) *eyes {
-	e := &eyes{t: t, board: window.NewBoard(0), s: remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}}), now: now}
+	e := &eyes{t: t, board: window.NewBoard(0),
+		s: remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}}), now: now}
 	e.s.Observed = topology.Mapping{}
 	e.Watch = NewWatch(e.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	return e
@@ -49,8 +50,10 @@ func (e *eyes) live(seconds int, slow float64) int {
 			cn, fwd := topology.NodeID("cn"+n), topology.ForwarderID("f"+n)
 			e.s.Observed[cn] = fwd
 			e.board.Take([]collector.Frame{
-				{Node: cn, Role: topology.Compute, TimeMillis: at, Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7, collector.ClientWrite, took)},
-				{Node: fwd.Node(), Role: topology.Forwarder, TimeMillis: at, Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7)},
+				{Node: cn, Role: topology.Compute, TimeMillis: at,
+					Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7, collector.ClientWrite, took)},
+				{Node: fwd.Node(), Role: topology.Forwarder, TimeMillis: at,
+					Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7)},
 			}, e.now)
 		}
 		for _, v := range e.Verdicts(e.now, e.s) {

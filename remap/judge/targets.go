@@ -16,7 +16,8 @@ func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point 
 	for _, c := range []struct {
 		metric collector.Metric
 		what   string
-	}{{collector.ReadExec, " servers in reads"}, {collector.WriteExec, " servers in writes"}, {collector.MetaExec, " servers in metadata operations"}} {
+	}{{collector.ReadExec, " servers in reads"}, {collector.WriteExec, " servers in writes"},
+		{collector.MetaExec, " servers in metadata operations"}} {
 		if v, ok := f.Value(c.metric); ok {
 			to = append(to, targetslow.Point{Target: f.Node, Group: f.Role.String() + c.what, Cost: v})
 		}

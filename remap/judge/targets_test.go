@@ -39,8 +39,9 @@ func TestSlowStorageServer(t *testing.T) {
 			if i == 2 && second >= 700 {
 				x *= 3
 			}
-			board.Take([]collector.Frame{{Node: topology.NodeID(fmt.Sprint("oss", i)), Role: topology.Storage, TimeMillis: now.Add(-time.Second).UnixMilli(),
-				Samples: samples(collector.ReadExec, x, collector.WriteExec, 2*x)}}, now)
+			board.Take([]collector.Frame{{Node: topology.NodeID(fmt.Sprint("oss", i)), Role: topology.Storage,
+				TimeMillis: now.Add(-time.Second).UnixMilli(),
+				Samples:    samples(collector.ReadExec, x, collector.WriteExec, 2*x)}}, now)
 		}
 		byNode := map[topology.NodeID]int{}
 		for _, v := range w.Verdicts(now, s) {

@@ -46,8 +46,12 @@ type Watch struct {
 
 // NewWatch looks at the frames on board.
 func NewWatch(board *window.Board, slow failslow.Settings, others interference.Settings) *Watch {
-	return &Watch{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others), seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
-		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), silence: silence{heard: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}}, inside: map[topology.NodeID]float64{}, clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{}, lost: map[topology.NodeID]map[topology.JobID]float64{}}
+	return &Watch{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others),
+		seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
+		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), silence: silence{heard: map[topology.NodeID]int64{},
+			quiet: map[topology.NodeID]int64{}}, inside: map[topology.NodeID]float64{},
+		clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{},
+		lost: map[topology.NodeID]map[topology.JobID]float64{}}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -57,9 +61,12 @@ const fresh = 3 * time.Second
 var classOf = [3]struct {
 	ops, bytes, wait, exec, client collector.Metric
 }{
-	failslow.Read:  {collector.ReadOps, collector.ReadBytes, collector.ReadWait, collector.ReadExec, collector.ClientRead},
-	failslow.Write: {collector.WriteOps, collector.WriteBytes, collector.WriteWait, collector.WriteExec, collector.ClientWrite},
-	failslow.Meta:  {collector.MetaOps, collector.MetricNone, collector.MetaWait, collector.MetaExec, collector.ClientMeta},
+	failslow.Read: {collector.ReadOps, collector.ReadBytes, collector.ReadWait, collector.ReadExec,
+		collector.ClientRead},
+	failslow.Write: {collector.WriteOps, collector.WriteBytes, collector.WriteWait, collector.WriteExec,
+		collector.ClientWrite},
+	failslow.Meta: {collector.MetaOps, collector.MetricNone, collector.MetaWait, collector.MetaExec,
+		collector.ClientMeta},
 }
 
 // Verdicts implements Detector.
@@ -74,7 +81,8 @@ func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
 		if w.seen[f.Node] > now.Add(fresh).UnixMilli() {
 			delete(w.seen, f.Node) // seen before this clock was set back
 		}
-		if f.Role < topology.Forwarder || f.TimeMillis <= w.seen[f.Node] || now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
+		if f.Role < topology.Forwarder || f.TimeMillis <= w.seen[f.Node] ||
+			now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
 			return
 		}
 		w.seen[f.Node] = f.TimeMillis
@@ -164,7 +172,8 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 	}
 	if sums != nil {
 		o.Packets, o.Lost = sums.packets, sums.lost
-		if moved := o.Class[failslow.Read].Bytes + o.Class[failslow.Write].Bytes; moved > fullLink*w.slow.PeakBytesPerSec() {
+		if moved := o.Class[failslow.Read].Bytes +
+			o.Class[failslow.Write].Bytes; moved > fullLink*w.slow.PeakBytesPerSec() {
 			o.Lost = max(0, o.Lost-fullLoss*o.Packets)
 		}
 	}

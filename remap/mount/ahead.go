@@ -103,7 +103,8 @@ func (r *reader) goOn(size int) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &block{m: m, off: r.next, size: size, changes: r.h.node.changes.Load(), asked: time.Now(), cancel: cancel, ready: make(chan struct{})}
+	b := &block{m: m, off: r.next, size: size, changes: r.h.node.changes.Load(), asked: time.Now(), cancel: cancel,
+		ready: make(chan struct{})}
 	b.holders.Store(2)
 	if !m.link.behind(func(s *session) { b.fetch(ctx, r.h, s) }) {
 		cancel()

@@ -26,7 +26,8 @@ func readMany(t *testing.T, m *Mount, dir string, flags int, meanwhile func()) {
 		readers.Go(func() {
 			for again := true; again; {
 				for off, n, err := 0, 0, error(nil); err == nil; off += n {
-					if n, err = f.ReadAt(buf, int64(off)); err != nil && err != io.EOF || !bytes.Equal(buf[:n], want[off:min(off+len(buf), len(want))]) {
+					if n, err = f.ReadAt(buf, int64(off)); err != nil && err != io.EOF ||
+						!bytes.Equal(buf[:n], want[off:min(off+len(buf), len(want))]) {
 						t.Errorf("at %d: %d bytes, not what is in the file: %v", off, n, err)
 						return
 					}
@@ -126,7 +127,8 @@ func TestManyReadAheadLeave(t *testing.T) {
 		for i := range 40 {
 			programs.Go(func() {
 				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
-				cmd := exec.Command("dd", "if="+filepath.Join(m.opt.MountPoint, "f"), "of=/dev/null", "bs=512k", "status=none")
+				cmd := exec.Command("dd", "if="+filepath.Join(m.opt.MountPoint, "f"), "of=/dev/null", "bs=512k",
+					"status=none")
 				if err := cmd.Start(); err != nil {
 					t.Error(err)
 					return

@@ -70,7 +70,8 @@ func TestReadAhead(t *testing.T) {
 	want := randomFile(t, dir, 40)
 	f := openFile(t, m, os.O_RDONLY)
 	var got bytes.Buffer
-	if _, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{f}, make([]byte, aheadBlock)); err != nil || !bytes.Equal(got.Bytes(), want) {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{f},
+		make([]byte, aheadBlock)); err != nil || !bytes.Equal(got.Bytes(), want) {
 		t.Fatalf("read %d of %d bytes, equal %t: %v", got.Len(), len(want), bytes.Equal(got.Bytes(), want), err)
 	}
 	r := onlyReader(t, m)

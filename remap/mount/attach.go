@@ -28,7 +28,8 @@ func attach(mountPoint, source string) (device int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("/dev/fuse: %w", err)
 	}
-	options += fmt.Sprintf(",allow_other,fd=%d,rootmode=%o,user_id=0,group_id=%d", device, st.Mode&unix.S_IFMT, os.Getgid())
+	options += fmt.Sprintf(",allow_other,fd=%d,rootmode=%o,user_id=0,group_id=%d", device, st.Mode&unix.S_IFMT,
+		os.Getgid())
 	if err := unix.Mount(source, mountPoint, "fuse.fairway", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		unix.Close(device)
 		return -1, err
@@ -77,8 +78,8 @@ func attachAsUser(mountPoint, options string) (device int, err error) {
 	return fds[0], nil
 }
 
-// detachTries and detachPause are how often detach tries and for how long it waits first; each pause is twice as long as
-// the one before.
+// detachTries and detachPause are how often detach tries and for how long it waits first; each pause is twice as long
+// as the one before.
 const (
 	detachTries = 6
 	detachPause = 5 * time.Millisecond

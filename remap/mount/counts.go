@@ -44,7 +44,8 @@ const (
 	opKinds
 )
 
-var opNames = [opKinds]string{"read", "write", "lookup", "getattr", "setattr", "open", "create", "mkdir", "mknod", "symlink", "readlink",
+var opNames = [opKinds]string{"read", "write", "lookup", "getattr", "setattr", "open", "create", "mkdir", "mknod",
+	"symlink", "readlink",
 	"link", "unlink", "rmdir", "rename", "readdir", "statfs", "fsync"}
 
 // tally is the running form of a report.Op.
@@ -182,7 +183,8 @@ func (c *counts) fill(r *report.Report) {
 	defer c.mu.RUnlock()
 	r.Jobs = make(map[topology.JobID]report.Share, len(c.jobs))
 	for id, j := range c.jobs {
-		r.Jobs[id] = report.Share{Read: j.read.op(), Write: j.write.op(), Meta: j.meta.op(), ReadFiles: j.files[opRead].files(), WrittenFiles: j.files[opWrite].files()}
+		r.Jobs[id] = report.Share{Read: j.read.op(), Write: j.write.op(), Meta: j.meta.op(),
+			ReadFiles: j.files[opRead].files(), WrittenFiles: j.files[opWrite].files()}
 	}
 }
 

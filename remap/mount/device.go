@@ -53,13 +53,15 @@ const (
 )
 
 // serve begins to answer the requests that come from fd, which it owns.
-func serve(fd int, files fuse.RawFileSystem, opt *fuse.MountOptions, pipes *pipes, log *slog.Logger, lost func()) (*device, error) {
+func serve(fd int, files fuse.RawFileSystem, opt *fuse.MountOptions, pipes *pipes, log *slog.Logger,
+	lost func()) (*device, error) {
 	from, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("a copy of /dev/fuse: %w", err)
 	}
-	d := &device{fd: fd, from: from, files: files, rest: fuse.NewProtocolServer(files, opt), lost: lost, log: log, pipes: pipes,
+	d := &device{fd: fd, from: from, files: files, rest: fuse.NewProtocolServer(files, opt), lost: lost, log: log,
+		pipes: pipes,
 		ended: make(chan struct{}), reads: map[uint64]chan struct{}{},
 		in: buffers{head: int(unsafe.Sizeof(fuse.WriteIn{})), huge: true}, out: buffers{head: outHeaderBytes}}
 	d.loops.Go(d.loop)
@@ -219,7 +221,8 @@ func (d *device) answer(unique uint64, errno syscall.Errno, data []byte) {
 }
 
 func outHeader(unique uint64, errno syscall.Errno, size int) (b [outHeaderBytes]byte) {
-	*(*fuse.OutHeader)(unsafe.Pointer(&b)) = fuse.OutHeader{Length: uint32(outHeaderBytes + size), Status: -int32(errno), Unique: unique}
+	*(*fuse.OutHeader)(unsafe.Pointer(&b)) = fuse.OutHeader{Length: uint32(outHeaderBytes + size),
+		Status: -int32(errno), Unique: unique}
 	return b
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// fidCounter stands in front of a forwarder and counts the fids that its clients hold: those they walked to but have not
-// given back.
+// fidCounter stands in front of a forwarder and counts the fids that its clients hold: those they walked to but have
+// not given back.
 type fidCounter struct {
 	Target
 	held atomic.Int64
@@ -69,7 +69,8 @@ func (c *fidCounter) pass(to io.Writer, from io.Reader) {
 func TestRepeatedLookupsHoldNoFids(t *testing.T) {
 	_, dir, fwd := startMount(t, 1) // skips where nothing can be mounted
 	counter := countFids(t, fwd[0].Target)
-	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: counter.Target, Tree: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: counter.Target, Tree: dir,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

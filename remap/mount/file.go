@@ -94,7 +94,8 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 }
 
 // Create creates and opens a file.
-func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode,
+	fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	h := &handle{flags: flags & keepFlags}
 	errno = n.m.do(ctx, opCreate, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {

@@ -28,7 +28,8 @@ func TestFioThroughRemaps(t *testing.T) {
 	}
 	m, dir, fwd := startMount(t, 2)
 	fio := exec.Command("fio", "--name=global", "--directory="+m.opt.MountPoint, "--rw=randwrite", "--size=64m",
-		"--ioengine=psync", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--rate=40m", "--group_reporting", "--output-format=terse",
+		"--ioengine=psync", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--rate=40m", "--group_reporting",
+		"--output-format=terse",
 		"--name=small", "--bs=64k", "--name=large", "--bs=1m")
 	fio.Dir = t.TempDir() // it writes its verification state where it stands
 	done := make(chan error, 1)
@@ -66,7 +67,8 @@ func TestFioThroughRemaps(t *testing.T) {
 		t.Errorf("fio: %v\n%s", err, out)
 	}
 	slices.Sort(drained)
-	t.Logf("%d drained remaps under fio (%d writes by then): median %v, longest %v", len(drained), writes, drained[len(drained)/2], drained[len(drained)-1])
+	t.Logf("%d drained remaps under fio (%d writes by then): median %v, longest %v", len(drained), writes,
+		drained[len(drained)/2], drained[len(drained)-1])
 	if n := m.Report().Ops["write"].Errors + m.Report().Ops["read"].Errors; n != 0 {
 		t.Errorf("%d failed reads and writes", n)
 	}
@@ -79,7 +81,8 @@ func TestFioThroughRemaps(t *testing.T) {
 func BenchmarkMountAgainstClient(b *testing.B) {
 	for _, op := range []string{"write", "read", "read-ahead"} {
 		for _, streams := range []int{1, 4} {
-			b.Run(fmt.Sprintf("%s/streams=%d", op, streams), func(b *testing.B) { benchmarkAgainstClient(b, op, streams) })
+			b.Run(fmt.Sprintf("%s/streams=%d", op, streams),
+				func(b *testing.B) { benchmarkAgainstClient(b, op, streams) })
 		}
 	}
 }
@@ -88,7 +91,8 @@ func BenchmarkMountAgainstClient(b *testing.B) {
 func mountProcess(b *testing.B, t Target, tree string, ahead bool) (at string, pid int) {
 	at = b.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), mountEnv+"="+strings.Join([]string{t.Addr, tree, at, strconv.FormatBool(ahead)}, ","))
+	cmd.Env = append(os.Environ(), mountEnv+"="+strings.Join([]string{t.Addr, tree, at, strconv.FormatBool(ahead)},
+		","))
 	cmd.Stderr = b.Output()
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
@@ -124,7 +128,8 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	mount, err := Start(ctx, Options{Target: Target{"fwd000", v[0]}, Tree: v[1], MountPoint: v[2], ReadAhead: v[3] == "true"})
+	mount, err := Start(ctx, Options{Target: Target{"fwd000", v[0]}, Tree: v[1], MountPoint: v[2],
+		ReadAhead: v[3] == "true"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

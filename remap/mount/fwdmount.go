@@ -91,8 +91,9 @@ func Start(ctx context.Context, opt Options) (*Mount, error) {
 func (m *Mount) mount() error {
 	opt := fs.Options{
 		MountOptions: fuse.MountOptions{
-			Name: "fairway", MaxWrite: maxIO, MaxReadAhead: maxIO, MaxBackground: maxBackground, DisableXAttrs: true, DisableReadDirPlus: true,
-			Logger: slog.NewLogLogger(m.opt.Log.Handler(), slog.LevelWarn),
+			Name: "fairway", MaxWrite: maxIO, MaxReadAhead: maxIO, MaxBackground: maxBackground, DisableXAttrs: true,
+			DisableReadDirPlus: true,
+			Logger:             slog.NewLogLogger(m.opt.Log.Handler(), slog.LevelWarn),
 		},
 		EntryTimeout: &m.opt.CacheFor, AttrTimeout: &m.opt.CacheFor, NullPermissions: true,
 	}
@@ -110,8 +111,8 @@ func (m *Mount) mount() error {
 	return nil
 }
 
-// Wait returns when the mount has been unmounted, by Unmount or from outside. While another mount name space holds a copy
-// of it, only Unmount ends it.
+// Wait returns when the mount has been unmounted, by Unmount or from outside. While another mount name space holds a
+// copy of it, only Unmount ends it.
 func (m *Mount) Wait() { <-m.device.ended }
 
 // Unmount ends the mount, in other mount name spaces that hold a copy of it, too. While programs use it, it fails with
@@ -172,7 +173,8 @@ func (m *Mount) Remap(ctx context.Context, t Target, force bool) (report.Respons
 		return r, fmt.Errorf("remap to %s at %s: %w", t.Forwarder, t.Addr, err)
 	}
 	if moved.changed {
-		m.opt.Log.Info("remapped", "forwarder", t.Forwarder, "addr", t.Addr, "forced", force, "took", r.Took, "lost_files", moved.lost)
+		m.opt.Log.Info("remapped", "forwarder", t.Forwarder, "addr", t.Addr, "forced", force, "took", r.Took,
+			"lost_files", moved.lost)
 	}
 	return r, nil
 }
@@ -189,7 +191,8 @@ func (m *Mount) Report() report.Report {
 	l.mu.Unlock()
 	if cur != nil {
 		if p, ok := cur.client.Path(); ok {
-			r.Path = report.Path{Connection: cur.number, Sent: p.Sent, Resent: p.Resent, Received: p.Received, Disordered: p.Disordered}
+			r.Path = report.Path{Connection: cur.number, Sent: p.Sent, Resent: p.Resent, Received: p.Received,
+				Disordered: p.Disordered}
 		}
 	}
 	m.counts.fill(&r)
@@ -197,12 +200,14 @@ func (m *Mount) Report() report.Report {
 }
 
 // do runs an operation on the link, counts it and turns its error into an errno.
-func (m *Mount) do(ctx context.Context, op opKind, f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
+func (m *Mount) do(ctx context.Context, op opKind,
+	f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
 	return m.transfer(ctx, op, nil, f)
 }
 
 // transfer is do for operations that move bytes; *n is how many.
-func (m *Mount) transfer(ctx context.Context, op opKind, n *int, f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
+func (m *Mount) transfer(ctx context.Context, op opKind, n *int,
+	f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
 	start := time.Now()
 	waits, done := uninterrupted(ctx)
 	errno := errnoOf(m.link.do(waits, f))

@@ -45,7 +45,8 @@ func startDiod(t testing.TB, dir, name string) diod {
 	addr := l.Addr().String()
 	l.Close()
 	d := diod{Target: Target{topology.ForwarderID(name), addr}}
-	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "8", "-l", addr, "-e", dir, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
+	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "8", "-l", addr,
+		"-e", dir, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
 	if os.Getuid() != 0 {
 		args = append(args, "-u", fmt.Sprint(os.Getuid()))
 	}
@@ -80,8 +81,9 @@ func startMount(t testing.TB, n int) (m *Mount, dir string, fwd []diod) {
 	for i := range n {
 		fwd = append(fwd, startDiod(t, dir, fmt.Sprintf("fwd%03d", i)))
 	}
-	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: fwd[0].Target, Tree: dir, ReadAhead: true, Control: filepath.Join(t.TempDir(), "control"),
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: fwd[0].Target, Tree: dir, ReadAhead: true,
+		Control: filepath.Join(t.TempDir(), "control"),
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,10 @@ two"
 		}
 	}
 	list, err := os.ReadDir(at)
-	if n := len(slices.DeleteFunc(list, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), "file-") })); err != nil || n != 2000 {
+	if n := len(slices.DeleteFunc(list, func(e fs.DirEntry) bool {
+		return !strings.HasPrefix(e.Name(),
+			"file-")
+	})); err != nil || n != 2000 {
 		t.Errorf("listed %d of 2000 files: %v", n, err)
 	}
 }
@@ -152,11 +157,13 @@ func TestOtherUsersFiles(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-ec", "cd "+at+"; echo x > mine; mkdir d; test $(stat -c %u:%g mine) = 65534:65534; test $(stat -c %u d) = 65534")
+	run(t, "/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-ec",
+		"cd "+at+"; echo x > mine; mkdir d; test $(stat -c %u:%g mine) = 65534:65534; test $(stat -c %u d) = 65534")
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", filepath.Join(at, "secret"))
+	cmd := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat",
+		filepath.Join(at, "secret"))
 	if out, err := cmd.CombinedOutput(); err == nil {
 		t.Errorf("another user read root's file: %s", out)
 	}
@@ -189,7 +196,8 @@ func TestRemapWithOpenFiles(t *testing.T) {
 	if err != nil || again.Changed || again.Report.Generation != 7 {
 		t.Errorf("a repeated remap: %+v, %v", again, err)
 	}
-	if names := clients(t, fwd[0].Target); !strings.Contains(names, "localhost") && !strings.Contains(names, "127.0.0.1") {
+	if names := clients(t, fwd[0].Target); !strings.Contains(names, "localhost") &&
+		!strings.Contains(names, "127.0.0.1") {
 		t.Errorf("the forwarder's own list of connections does not show the mount:\n%s", names)
 	}
 }
@@ -354,7 +362,8 @@ func TestCountsByJob(t *testing.T) {
 
 func TestControlSocketRefusals(t *testing.T) {
 	m, _, _ := startMount(t, 1)
-	for want, q := range map[string]report.Request{"none of": {Op: "dance"}, "addr": {Op: "remap", Addr: "nowhere"}, "forwarder": {Op: "remap", Addr: "127.0.0.1:1"}} {
+	for want, q := range map[string]report.Request{"none of": {Op: "dance"}, "addr": {Op: "remap", Addr: "nowhere"},
+		"forwarder": {Op: "remap", Addr: "127.0.0.1:1"}} {
 		if _, err := report.Ask(t.Context(), m.opt.Control, q); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", q, err)
 		}
@@ -372,12 +381,14 @@ func TestControlSocketRefusals(t *testing.T) {
 }
 
 func TestJobOfEnviron(t *testing.T) {
-	for in, want := range map[string]topology.JobID{"A=1\x00SLURM_JOB_ID=88231\x00B=2": "88231", "XSLURM_JOB_ID=1\x00": "", "": "", "SLURM_JOB_ID=" + strings.Repeat("9", 100): ""} {
+	for in, want := range map[string]topology.JobID{"A=1\x00SLURM_JOB_ID=88231\x00B=2": "88231",
+		"XSLURM_JOB_ID=1\x00": "", "": "", "SLURM_JOB_ID=" + strings.Repeat("9", 100): ""} {
 		if got := jobOfEnviron([]byte(in)); got != want {
 			t.Errorf("%q: job %q, want %q", in, got, want)
 		}
 	}
-	if m := slurmCgroup.FindStringSubmatch("0::/system.slice/slurmstepd.scope/job_123/step_0/user\n"); m == nil || m[1] != "123" {
+	if m := slurmCgroup.FindStringSubmatch("0::/system.slice/slurmstepd.scope/job_123/step_0/user\n"); m == nil ||
+		m[1] != "123" {
 		t.Errorf("cgroup job %v", m)
 	}
 }

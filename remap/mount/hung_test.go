@@ -202,7 +202,8 @@ func tarpit(t *testing.T, addr string) string {
 	t.Cleanup(func() { l.Close() })
 	serve := func(conn net.Conn) {
 		defer conn.Close()
-		for _, answer := range []string{"\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L", "\x69TT" + strings.Repeat("\x00", 13)} {
+		for _, answer := range []string{"\x65\xff\xff\x00\x20\x00\x00\x08\x009P2000.L",
+			"\x69TT" + strings.Repeat("\x00", 13)} {
 			ask := make([]byte, 4)
 			if _, err := io.ReadFull(conn, ask); err != nil {
 				return
@@ -267,7 +268,8 @@ func TestHungTargetKeepsTheMapping(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	within(t, "the remap", func() {
-		if _, err := m.Remap(ctx, pit, false); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stays as it was") {
+		if _, err := m.Remap(ctx, pit, false); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "stays as it was") {
 			t.Errorf("a remap to a hung forwarder: %v", err)
 		}
 	})

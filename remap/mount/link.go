@@ -38,7 +38,9 @@ var (
 	errClosed = errors.New("the mount is ending")
 	errGaveUp = errors.New("a forced remap came in between")
 	errSlow   = errors.New("the new forwarder does not open the open files in time")
-	errHung   = errors.New("requests in flight at the old forwarder did not end; a forced remap cuts it off (fence it first: requests it holds may still land when it wakes)")
+	errHung   = errors.New(
+		"requests in flight at the old forwarder did not end; a forced remap cuts it off (fence it first: requests " +
+			"it holds may still land when it wakes)")
 )
 
 // session is one connection to a forwarder with the tree's root.
@@ -75,7 +77,8 @@ type link struct {
 }
 
 func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.Logger) (*link, error) {
-	l := &link{tree: tree, uid: uid, log: log, target: t, gen: 1, turn: make(chan struct{}, 1), changed: make(chan struct{}), handles: map[*handle]struct{}{}}
+	l := &link{tree: tree, uid: uid, log: log, target: t, gen: 1, turn: make(chan struct{}, 1),
+		changed: make(chan struct{}), handles: map[*handle]struct{}{}}
 	l.end, l.stop = context.WithCancel(context.Background())
 	s, err := l.connect(ctx, t)
 	if err != nil {

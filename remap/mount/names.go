@@ -21,7 +21,8 @@ func already(err error, retry int, want syscall.Errno) bool {
 
 // make runs an operation that creates name in the directory, gives the new file to the caller and
 // looks it up.
-func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.EntryOut, create func(dir *p9.Fid, gid uint32) error) (inode *fs.Inode, errno syscall.Errno) {
+func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.EntryOut,
+	create func(dir *p9.Fid, gid uint32) error) (inode *fs.Inode, errno syscall.Errno) {
 	errno = n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
 			uid, gid := caller(ctx)
@@ -72,7 +73,8 @@ func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.En
 }
 
 // Mknod makes a device, fifo or socket.
-func (n *node) Mknod(ctx context.Context, name string, mode, dev uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+func (n *node) Mknod(ctx context.Context, name string, mode, dev uint32, out *fuse.EntryOut) (*fs.Inode,
+	syscall.Errno) {
 	return n.make(ctx, opMknod, name, out, func(dir *p9.Fid, gid uint32) error {
 		_, err := dir.Mknod(ctx, name, mode, unix.Major(uint64(dev)), unix.Minor(uint64(dev)), gid)
 		return err
@@ -88,7 +90,8 @@ func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.Entry
 }
 
 // Link makes another name of a file.
-func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
+func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (inode *fs.Inode,
+	errno syscall.Errno) {
 	other, ok := target.EmbeddedInode().Operations().(*node)
 	if !ok {
 		return nil, syscall.EXDEV
@@ -141,7 +144,8 @@ func (n *node) remove(ctx context.Context, op opKind, name string, dir bool) sys
 
 // Rename moves a name. The fids of everything below the old name point at old paths afterwards, so
 // all kept fids are walked to again.
-func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, to string, flags uint32) syscall.Errno {
+func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, to string,
+	flags uint32) syscall.Errno {
 	target, ok := parent.EmbeddedInode().Operations().(*node)
 	if !ok {
 		return syscall.EXDEV

@@ -137,9 +137,11 @@ func (n *node) stale(r *ref) bool {
 	return mine
 }
 
-// child makes the inode of a file that was just walked to by name or created, keeping its fid; without a fid there is none
-// to keep. A file that is known by that name keeps its inode: a new one would only be dropped for it, and its fid be lost.
-func (n *node) child(ctx context.Context, s *session, name string, fid *p9.Fid, a p9.Attr, out *fuse.EntryOut) *fs.Inode {
+// child makes the inode of a file that was just walked to by name or created, keeping its fid; without a fid there is
+// none to keep. A file that is known by that name keeps its inode: a new one would only be dropped for it, and its fid
+// be lost.
+func (n *node) child(ctx context.Context, s *session, name string, fid *p9.Fid, a p9.Attr,
+	out *fuse.EntryOut) *fs.Inode {
 	fill(&out.Attr, a)
 	attr := fs.StableAttr{Mode: a.Mode & syscall.S_IFMT, Ino: a.QID.Path}
 	c := n.childNode(name)
@@ -270,7 +272,8 @@ func setAttr(in *fuse.SetAttrIn) p9.SetAttr {
 	set := p9.SetAttr{Mode: in.Mode, UID: in.Uid, GID: in.Gid, Size: in.Size,
 		AtimeSec: in.Atime, AtimeNsec: uint64(in.Atimensec), MtimeSec: in.Mtime, MtimeNsec: uint64(in.Mtimensec)}
 	for _, bit := range []struct{ fuse, p9 uint32 }{
-		{fuse.FATTR_MODE, p9.SetMode}, {fuse.FATTR_UID, p9.SetUID}, {fuse.FATTR_GID, p9.SetGID}, {fuse.FATTR_SIZE, p9.SetSize},
+		{fuse.FATTR_MODE, p9.SetMode}, {fuse.FATTR_UID, p9.SetUID}, {fuse.FATTR_GID, p9.SetGID},
+		{fuse.FATTR_SIZE, p9.SetSize},
 		{fuse.FATTR_ATIME_NOW, p9.SetAtime}, {fuse.FATTR_ATIME, p9.SetAtime | p9.SetAtimeVal},
 		{fuse.FATTR_MTIME_NOW, p9.SetMtime}, {fuse.FATTR_MTIME, p9.SetMtime | p9.SetMtimeVal},
 	} {
@@ -292,7 +295,8 @@ func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
 	return n.m.do(ctx, opStatfs, func(ctx context.Context, s *session, _ int) error {
 		st, err := s.root.StatFS(ctx)
 		if err == nil {
-			*out = fuse.StatfsOut{Blocks: st.Blocks, Bfree: st.BlocksFree, Bavail: st.BlocksAvail, Files: st.Files, Ffree: st.FilesFree,
+			*out = fuse.StatfsOut{Blocks: st.Blocks, Bfree: st.BlocksFree, Bavail: st.BlocksAvail, Files: st.Files,
+				Ffree: st.FilesFree,
 				Bsize: st.BlockSize, Frsize: st.BlockSize, NameLen: st.NameLen}
 		}
 		return err

@@ -194,7 +194,8 @@ func (d *device) fillPipe(ctx context.Context, s *session, r *lateRead, unique u
 
 // fill reads size bytes into a pipe behind head, when that leaves keep pipes. At the end of the file the
 // data comes to what short returns and there is no pipe.
-func (p *pipes) fill(ctx context.Context, fid *p9.Fid, keep int, head []byte, size int, off int64, short func() []byte) (pipe *p9.Pipe, n int, err error) {
+func (p *pipes) fill(ctx context.Context, fid *p9.Fid, keep int, head []byte, size int, off int64,
+	short func() []byte) (pipe *p9.Pipe, n int, err error) {
 	if pipe = p.take(keep); pipe == nil {
 		return nil, 0, p9.ErrNoPipe
 	}

@@ -29,7 +29,8 @@ func TestLargeReads(t *testing.T) {
 				off, size := random.IntN(len(want)), pipeFrom/2+random.IntN(3<<20)
 				got := make([]byte, size)
 				n, err := f.ReadAt(got, int64(off))
-				if err != nil && (err != io.EOF || off+size <= len(want)) || !bytes.Equal(got[:n], want[off:min(off+size, len(want))]) {
+				if err != nil && (err != io.EOF || off+size <= len(want)) ||
+					!bytes.Equal(got[:n], want[off:min(off+size, len(want))]) {
 					t.Errorf("%d bytes at %d: %d bytes, not what is in the file: %v", size, off, n, err)
 				}
 			}

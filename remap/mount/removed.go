@@ -63,7 +63,8 @@ func (n *node) path() []string {
 // keepOpen gives the file behind a name of the directory a spare name if a program has it open; other
 // is a node that needs none. back undoes it when the name stays after all. Where the file system has no
 // hard links, the file is removed as it is.
-func (n *node) keepOpen(ctx context.Context, s *session, dir *p9.Fid, name string, other *node) (back func(), err error) {
+func (n *node) keepOpen(ctx context.Context, s *session, dir *p9.Fid, name string, other *node) (back func(),
+	err error) {
 	back = func() {}
 	c := n.childNode(name)
 	if c == nil || c == other {

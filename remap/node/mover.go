@@ -43,7 +43,8 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 		}
 		return json.Marshal(a)
 	}
-	out := map[string]stream.OrderHandler{wire.OrderRoute: func(ctx context.Context, _ wire.Order) (json.RawMessage, error) {
+	out := map[string]stream.OrderHandler{wire.OrderRoute: func(ctx context.Context, _ wire.Order) (json.RawMessage,
+		error) {
 		return call(ctx, m.Route)
 	}}
 	if !mayMove {

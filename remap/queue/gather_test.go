@@ -34,21 +34,27 @@ var places = []struct {
 	job, user string
 	nodes     map[string]topology.ForwarderID
 }{
-	{"1", "ann", map[string]topology.ForwarderID{"10.0.0.1": "f0", "10.0.0.2": "f0", "10.0.0.3": "f1", "10.0.0.4": "f1"}},
+	{"1", "ann", map[string]topology.ForwarderID{"10.0.0.1": "f0", "10.0.0.2": "f0", "10.0.0.3": "f1",
+		"10.0.0.4": "f1"}},
 	{"2", "bob", map[string]topology.ForwarderID{"10.0.1.1": "f0", "10.0.1.2": "f0"}},
 	{"3", "eve", map[string]topology.ForwarderID{"10.0.2.1": "f1", "10.0.2.2": "f1"}},
 }
 
 func newTwoRelays(ctx context.Context, all *sync.WaitGroup, lambda time.Duration) *twoRelays {
-	w := &twoRelays{relays: map[topology.NodeID]*queue.Relay{}, pipes: map[topology.NodeID]func(string, context.Context){}}
+	w := &twoRelays{relays: map[topology.NodeID]*queue.Relay{},
+		pipes: map[topology.NodeID]func(string, context.Context){}}
 	m := &topology.Machine{Name: "test", Default: topology.Mapping{}}
 	for i, f := range []topology.NodeID{"f0", "f1"} {
 		m.Nodes = append(m.Nodes, topology.Node{ID: f, Role: topology.Forwarder})
 		fwd, p := queue.NewForwarder(), queue.NewPipes()
-		r := queue.New(queue.Config{Seed: uint64(i + 1), Dial: func(ctx context.Context) (net.Conn, error) { return queue.DialFwd(fwd, ctx) }})
+		r := queue.New(queue.Config{Seed: uint64(i + 1),
+			Dial: func(ctx context.Context) (net.Conn, error) { return queue.DialFwd(fwd, ctx) }})
 		w.relays[f] = r
 		all.Go(func() { _ = r.Serve(ctx, p) })
-		w.pipes[f] = func(from string, ctx context.Context) { queue.KeepWriting(ctx, queue.DialPipes(p, from), 32, 1024) }
+		w.pipes[f] = func(from string, ctx context.Context) {
+			queue.KeepWriting(ctx, queue.DialPipes(p, from), 32,
+				1024)
+		}
 	}
 	var jobs []remap.Job
 	for _, j := range places {
@@ -152,7 +158,8 @@ func TestGlobalShares(t *testing.T) {
 				t.Errorf("it says %s, want %q", text, why)
 			}
 			for i := range by {
-				if got := w.relays[topology.NodeID(fmt.Sprint("f", i))].Report().By; got != by[i] || v.Relays[i].By != by[i] && v.Relays[i].Why == "" {
+				if got := w.relays[topology.NodeID(fmt.Sprint("f", i))].Report().By; got != by[i] ||
+					v.Relays[i].By != by[i] && v.Relays[i].Why == "" {
 					t.Errorf("f%d serves by %s and is shown by %+v, want %s", i, got, v.Relays[i], by[i])
 				}
 			}

@@ -39,7 +39,8 @@ func (r *Relay) Report() Report {
 	defer r.mu.Unlock()
 	now := time.Now()
 	_, waited := r.queue.waits(now)
-	return Report{UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(), WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs}
+	return Report{UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
+		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs}
 }
 
 func (s *sharing) by() By {
@@ -109,7 +110,8 @@ func (r *Relay) Gathered(g Global) error {
 	r.global.end()
 	r.global.shares = g.Shares
 	count := r.global.count
-	r.global.timer = time.AfterFunc(time.Duration(g.HoldSeconds*float64(time.Second)), func() { r.alone(count, g.HoldSeconds) })
+	r.global.timer = time.AfterFunc(time.Duration(g.HoldSeconds*float64(time.Second)),
+		func() { r.alone(count, g.HoldSeconds) })
 	if !same {
 		r.reweigh()
 	}
@@ -125,7 +127,8 @@ func (r *Relay) alone(count uint64, seconds float64) {
 	}
 	r.global.end()
 	r.reweigh()
-	r.cfg.Log.Warn("no global shares came in time; jobs share this forwarder by their local shares", "hold_seconds", seconds)
+	r.cfg.Log.Warn("no global shares came in time; jobs share this forwarder by their local shares", "hold_seconds",
+		seconds)
 }
 
 // reweigh takes global shares that have changed, for the requests that wait already too. r.mu is held.

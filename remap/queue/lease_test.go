@@ -63,10 +63,12 @@ func TestLease(t *testing.T) {
 func TestClientsByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := map[string]topology.NodeID{"10.0.0.1": "cn1", "10.0.0.2": "cn2"}
-		r := New(Config{Dial: newForwarder().dial, Name: func(_ context.Context, a netip.Addr) topology.NodeID { return names[a.String()] }})
+		r := New(Config{Dial: newForwarder().dial,
+			Name: func(_ context.Context, a netip.Addr) topology.NodeID { return names[a.String()] }})
 		table := twoJobs("size-fair")
 		table.Jobs[0].Clients, table.Jobs[0].Nodes = nil, []topology.NodeID{"cn1", "cn2"}
-		table.Jobs[1].Clients, table.Jobs[1].Nodes = nil, []topology.NodeID{"10.0.0.3"} // a node that is called as its address
+		// a node that is called as its address
+		table.Jobs[1].Clients, table.Jobs[1].Nodes = nil, []topology.NodeID{"10.0.0.3"}
 		if err := r.Share(table); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,8 @@ func TestClientsByName(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		clients := r.Clients()
-		if len(clients) != 4 || clients[2].Node != "cn1" || clients[2].Connections != 2 || clients[1].Node != "10.0.0.9" {
+		if len(clients) != 4 || clients[2].Node != "cn1" || clients[2].Connections != 2 ||
+			clients[1].Node != "10.0.0.9" {
 			t.Errorf("%+v", clients)
 		}
 		cancel()

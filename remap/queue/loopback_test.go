@@ -19,8 +19,8 @@ import (
 // BenchmarkLoopback is a diod on this machine with nothing slow in front of it, which clients of two
 // addresses write through the relay: what a policy comes to, and the total against the same relay in the order of
 // arrival, when the processor is all there is. Each job has 16 requests on their way: with a window of as many they
-// are all at the forwarder and nothing is left to choose from, so smaller windows are measured too. waits is the part of
-// the time in which a job had requests waiting here. Turns of a fifth of a second are taken in random order, so
+// are all at the forwarder and nothing is left to choose from, so smaller windows are measured too. waits is the part
+// of the time in which a job had requests waiting here. Turns of a fifth of a second are taken in random order, so
 // that a change of the machine meets all of them.
 func BenchmarkLoopback(b *testing.B) {
 	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
@@ -46,11 +46,15 @@ func BenchmarkLoopback(b *testing.B) {
 	for i := range table.Jobs {
 		table.Jobs[i].Clients = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})}
 		for k := range 4 {
-			all.Go(func() { writeThrough(b, ctx, tb, l.Addr().String(), table.Jobs[i].Clients[0], fmt.Sprint("f", i, k)) })
+			all.Go(func() {
+				writeThrough(b, ctx, tb, l.Addr().String(), table.Jobs[i].Clients[0],
+					fmt.Sprint("f", i, k))
+			})
 		}
 	}
 	time.Sleep(time.Second)
-	turns := []turnOf{{"", 16}, {"size-fair", 16}, {"job-fair", 16}, {"", 8}, {"size-fair", 8}, {"", 4}, {"size-fair", 4}, {"job-fair", 4}}
+	turns := []turnOf{{"", 16}, {"size-fair", 16}, {"job-fair", 16}, {"", 8}, {"size-fair", 8}, {"", 4},
+		{"size-fair", 4}, {"job-fair", 4}}
 	sum := make([]moved, len(turns))
 	b.ResetTimer()
 	for range b.N {

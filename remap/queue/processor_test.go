@@ -16,12 +16,13 @@ import (
 )
 
 // BenchmarkProcessor is what choosing costs when there is nothing but the processor: a forwarder that answers at once,
-// clients that always have more to ask, all of them and the relay in this process. What is compared is this relay under a
-// policy with this relay in the order of arrival, and with the clients at the forwarder without a relay. They take turns
-// of a tenth of a second in random order, so that a change of the machine meets all of them.
+// clients that always have more to ask, all of them and the relay in this process. What is compared is this relay under
+// a policy with this relay in the order of arrival, and with the clients at the forwarder without a relay. They take
+// turns of a tenth of a second in random order, so that a change of the machine meets all of them.
 //
-// of-fifo is the requests per second of processor time as a share of those in the order of arrival: what the total would
-// be on processors that are busy with this and nothing else. Seconds of the clock would measure the machine's other work.
+// of-fifo is the requests per second of processor time as a share of those in the order of arrival: what the total
+// would be on processors that are busy with this and nothing else. Seconds of the clock would measure the machine's
+// other work.
 func BenchmarkProcessor(b *testing.B) {
 	for _, size := range []int{0, 4 << 10, 64<<10 - writeData} {
 		b.Run(fmt.Sprintf("%dKiB", (size+writeData)>>10), func(b *testing.B) { benchmarkProcessor(b, size) })

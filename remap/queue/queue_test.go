@@ -22,8 +22,9 @@ func newFilled(t testing.TB, policy string, size, burst []int) *filled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &filled{laneQueue: newQueue(s, rand.New(rand.NewPCG(1, 2))), clients: []*conn{{lane: 0}, {lane: 0}, {lane: 1}},
-		size: size, burst: burst, held: map[*conn]int{}}
+	return &filled{laneQueue: newQueue(s, rand.New(rand.NewPCG(1, 2))),
+		clients: []*conn{{lane: 0}, {lane: 0}, {lane: 1}},
+		size:    size, burst: burst, held: map[*conn]int{}}
 }
 
 func (f *filled) top() {
@@ -70,7 +71,8 @@ func TestWhatGoesTogetherIsPaidFor(t *testing.T) {
 	}
 }
 
-// As many requests of a connection leave one after the other as in the order of arrival, so that they cost as few writes.
+// As many requests of a connection leave one after the other as in the order of arrival, so that they cost as few
+// writes.
 func TestRequestsThatCameTogetherGoTogether(t *testing.T) {
 	runs := func(policy string) float64 {
 		f := newFilled(t, policy, []int{0, 0, 0}, []int{8, 8, 8})

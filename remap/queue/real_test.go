@@ -113,8 +113,10 @@ func (l *layer) load(t testing.TB, writers map[string]int) (stop func()) {
 	var all sync.WaitGroup
 	for node, n := range writers {
 		all.Go(func() {
-			out, err := l.tb.Exec(ctx, topology.NodeID(node), "fio", "--name="+node, "--directory=/pfs", "--rw=write", "--bs=256k", "--size=16m",
-				"--ioengine=psync", "--thread", "--numjobs", fmt.Sprint(n), "--time_based", "--runtime=600", "--fallocate=none")
+			out, err := l.tb.Exec(ctx, topology.NodeID(node), "fio", "--name="+node, "--directory=/pfs", "--rw=write",
+				"--bs=256k", "--size=16m",
+				"--ioengine=psync", "--thread", "--numjobs", fmt.Sprint(n), "--time_based", "--runtime=600",
+				"--fallocate=none")
 			if ctx.Err() == nil {
 				t.Errorf("fio on %s: %v\n%s", node, err, out)
 			}
@@ -150,7 +152,8 @@ func (l *layer) measure(t testing.TB, policy string, d time.Duration) (big, smal
 	before, from := l.relay.Stats(), time.Now()
 	time.Sleep(d)
 	after, took := l.relay.Stats(), time.Since(from).Seconds()
-	return float64(after["big"].Bytes-before["big"].Bytes) / took, float64(after["small"].Bytes-before["small"].Bytes) / took
+	return float64(after["big"].Bytes-before["big"].Bytes) / took,
+		float64(after["small"].Bytes-before["small"].Bytes) / took
 }
 
 // Both jobs ask for as much: what they get is the policy's doing.

@@ -29,8 +29,8 @@ import (
 )
 
 // DefaultWindow keeps a diod of 8 worker threads busy while answers are on their way. Fewer cost throughput where
-// processors are the bottleneck (a tenth of it with 8). More would wait at the forwarder, where nobody chooses: a job whose
-// requests all fit in there never has one waiting here, and so gets less than its share (BenchmarkLoopback).
+// processors are the bottleneck (a tenth of it with 8). More would wait at the forwarder, where nobody chooses: a job
+// whose requests all fit in there never has one waiting here, and so gets less than its share (BenchmarkLoopback).
 const DefaultWindow = 16
 
 // Config is what a relay needs; Dial is required.
@@ -88,7 +88,8 @@ func New(cfg Config) *Relay {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Relay{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{}, served: map[string]*Served{}, begun: time.Now()}
+	r := &Relay{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{},
+		served: map[string]*Served{}, begun: time.Now()}
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
 	}
@@ -106,7 +107,8 @@ func (r *Relay) Share(t Table) error {
 	r.endLease()
 	r.tables++
 	if table := r.tables; t.LeaseSeconds > 0 {
-		r.lease = time.AfterFunc(time.Duration(t.LeaseSeconds*float64(time.Second)), func() { r.lapse(table, t.LeaseSeconds) })
+		r.lease = time.AfterFunc(time.Duration(t.LeaseSeconds*float64(time.Second)),
+			func() { r.lapse(table, t.LeaseSeconds) })
 	}
 	r.use(s)
 	return nil
@@ -129,7 +131,8 @@ func (r *Relay) lapse(table uint64, seconds float64) {
 	s := *r.sharing
 	s.policy = nil
 	r.use(&s)
-	r.cfg.Log.Warn("no new table came within the lease; requests are served in the order of their arrival", "lease_seconds", seconds)
+	r.cfg.Log.Warn("no new table came within the lease; requests are served in the order of their arrival",
+		"lease_seconds", seconds)
 }
 
 // use serves by s from now on. r.mu is held.

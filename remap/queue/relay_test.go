@@ -150,7 +150,8 @@ func num(x float64) *float64 { return &x }
 
 // twoJobs have four nodes and one.
 func twoJobs(policy string) Table {
-	j := Table{Policy: policy, Jobs: []Job{{Row: share.Row{Job: "big", User: "a", Size: num(4)}}, {Row: share.Row{Job: "small", User: "b", Size: num(1)}}}}
+	j := Table{Policy: policy, Jobs: []Job{{Row: share.Row{Job: "big", User: "a", Size: num(4)}},
+		{Row: share.Row{Job: "small", User: "b", Size: num(1)}}}}
 	for i := range 4 {
 		j.Jobs[0].Clients = append(j.Jobs[0].Clients, netip.MustParseAddr(fmt.Sprint("10.0.0.", i+1)))
 	}
@@ -186,7 +187,8 @@ func bench(t *testing.T, table Table, run func(ctx context.Context, p *pipes)) (
 		time.Sleep(time.Second) // the forwarder ends what it has
 		synctest.Wait()
 		if r.inFlight != 0 || len(r.conns) != 0 || r.queue.length != 0 {
-			t.Errorf("%d in flight, %d connections, %d waiting are left at the end", r.inFlight, len(r.conns), r.queue.length)
+			t.Errorf("%d in flight, %d connections, %d waiting are left at the end", r.inFlight, len(r.conns),
+				r.queue.length)
 		}
 		f.most = most
 	})
@@ -252,7 +254,8 @@ func TestRatiosFollowThePolicy(t *testing.T) {
 }
 
 func TestALoneJobGetsEverything(t *testing.T) {
-	stats, _ := bench(t, twoJobs("size-fair"), func(ctx context.Context, p *pipes) { start(ctx, p, "10.0.1.1", 32, 8000) })
+	stats, _ := bench(t, twoJobs("size-fair"),
+		func(ctx context.Context, p *pipes) { start(ctx, p, "10.0.1.1", 32, 8000) })
 	if s := stats["small"]; s.Requests < 11_900 || stats["big"].Requests != 0 {
 		t.Errorf("the forwarder does 12000 requests in 1.5 s: %+v", stats)
 	}
@@ -363,7 +366,8 @@ func TestGarbageEndsItsConnection(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- r.Serve(ctx, p) }()
 		good := p.dial("10.0.0.1")
-		for _, bad := range [][]byte{{1, 0, 0, 0, 0, 0, 0}, {255, 255, 255, 255, 0, 0, 0}, []byte("GET / HTTP/1.1\r\n\r\n")} {
+		for _, bad := range [][]byte{{1, 0, 0, 0, 0, 0, 0}, {255, 255, 255, 255, 0, 0, 0},
+			[]byte("GET / HTTP/1.1\r\n\r\n")} {
 			c := p.dial("10.0.0.2")
 			go c.Write(bad)
 			if _, err := c.Read(make([]byte, 1)); err == nil {

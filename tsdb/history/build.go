@@ -85,8 +85,10 @@ type builder struct {
 
 // rates reads one metric of nodes and shows each value: node, step, mean rate over the step, and the
 // seconds of it that were reported.
-func (b *builder) rates(ctx context.Context, nodes []topology.NodeID, m collector.Metric, visit func(node topology.NodeID, step int, rate, seconds float64)) error {
-	q := tsdb.Query{Nodes: nodes, Metric: m, FromMillis: b.from * 1000, ToMillis: b.to * 1000, StepMillis: b.step * 1000, Agg: tsdb.AggMean}
+func (b *builder) rates(ctx context.Context, nodes []topology.NodeID, m collector.Metric,
+	visit func(node topology.NodeID, step int, rate, seconds float64)) error {
+	q := tsdb.Query{Nodes: nodes, Metric: m, FromMillis: b.from * 1000, ToMillis: b.to * 1000,
+		StepMillis: b.step * 1000, Agg: tsdb.AggMean}
 	means, err := b.store.Select(ctx, q)
 	if err != nil || b.step == 1 {
 		each(means, b, func(n topology.NodeID, i int, v float64) { visit(n, i, v, 1) })
@@ -144,8 +146,14 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 			b.sum[i].write += rate * seconds / step
 			add(n, i, rate, seconds)
 		}},
-		{collector.ReadOps, func(_ topology.NodeID, i int, rate, seconds float64) { b.sum[i].ops += rate * seconds / step }},
-		{collector.WriteOps, func(_ topology.NodeID, i int, rate, seconds float64) { b.sum[i].ops += rate * seconds / step }},
+		{collector.ReadOps, func(_ topology.NodeID, i int, rate,
+			seconds float64) {
+			b.sum[i].ops += rate * seconds / step
+		}},
+		{collector.WriteOps, func(_ topology.NodeID, i int, rate,
+			seconds float64) {
+			b.sum[i].ops += rate * seconds / step
+		}},
 		{collector.MetaOps, func(n topology.NodeID, i int, rate, seconds float64) {
 			b.sum[i].meta += rate * seconds / step
 			b.sum[i].timed = b.sum[i].timed || rate == 0

@@ -54,7 +54,8 @@ func collected(t *testing.T, start time.Time, queue bool) *tsdb.DB {
 }
 
 func theRun(start time.Time) Run {
-	return Run{Job: "1", Nodes: 3, NodeList: []topology.NodeID{"c0", "c1", "c2"}, Start: start, End: start.Add(59 * time.Second),
+	return Run{Job: "1", Nodes: 3, NodeList: []topology.NodeID{"c0", "c1", "c2"}, Start: start,
+		End:        start.Add(59 * time.Second),
 		Forwarders: []topology.ForwarderID{"f1", "f2"}}
 }
 
@@ -83,7 +84,8 @@ func TestProfileFromWhatWasCollected(t *testing.T) {
 	if p.IONodes != 2 || p.Mode != "" || p.From != FromCollectors || p.StepSeconds != 1 {
 		t.Errorf("profile %+v", p)
 	}
-	if len(p.Phases) != 2 || p.Phases[0].Seconds != 20 || p.Phases[1].AtSeconds != 50 || p.Phases[1].Seconds != 5 || p.Phases[1].ReadBytes != 400e6 {
+	if len(p.Phases) != 2 || p.Phases[0].Seconds != 20 || p.Phases[1].AtSeconds != 50 || p.Phases[1].Seconds != 5 ||
+		p.Phases[1].ReadBytes != 400e6 {
 		t.Errorf("phases %+v", p.Phases)
 	}
 	// Little: 100 operations a second for 20 ms are 2 under way a node, over 2 forwarders, in 20 of 25 s.
@@ -138,7 +140,8 @@ func TestPhasesAreBounded(t *testing.T) {
 func BenchmarkPredict(b *testing.B) {
 	s := &Store{idx: index{series: map[Key]*series{}}}
 	for i := range 1_000_000 {
-		r := Run{User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 64, End: epoch.Add(time.Duration(i) * time.Second), Profile: &Profile{WriteBytes: float64(i)}}
+		r := Run{User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 64,
+			End: epoch.Add(time.Duration(i) * time.Second), Profile: &Profile{WriteBytes: float64(i)}}
 		s.idx.learn(&r, 0)
 	}
 	b.ResetTimer()

@@ -120,8 +120,10 @@ func (r *Run) check() error {
 	for _, f := range []struct {
 		name string
 		v    float64
-	}{{"read_bytes", p.ReadBytes}, {"write_bytes", p.WriteBytes}, {"io_nodes", float64(p.IONodes)}, {"peak_bytes_per_sec", p.PeakBytesPerSec},
-		{"peak_node_bytes_per_sec", p.PeakNodeBytesPerSec}, {"peak_ops_per_sec", p.PeakOpsPerSec}, {"meta_ops", p.MetaOps},
+	}{{"read_bytes", p.ReadBytes}, {"write_bytes", p.WriteBytes}, {"io_nodes", float64(p.IONodes)},
+		{"peak_bytes_per_sec", p.PeakBytesPerSec},
+		{"peak_node_bytes_per_sec", p.PeakNodeBytesPerSec}, {"peak_ops_per_sec", p.PeakOpsPerSec},
+		{"meta_ops", p.MetaOps},
 		{"meta_queue", orZero(p.MetaQueue)}, {"io_seconds", p.IOSeconds}, {"coverage", p.Coverage}} {
 		if f.v < 0 || math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return bad("profile.%s = %v: want 0 or more", f.name, f.v)

@@ -100,7 +100,8 @@ func (s *Store) knows(r *Run) bool {
 
 // overlaps says whether two runs were under way at the same instant.
 func (r *Run) overlaps(o *Run) bool {
-	return r.Start.Equal(o.Start) || (o.End.IsZero() || r.Start.Before(o.End)) && (r.End.IsZero() || o.Start.Before(r.End))
+	return r.Start.Equal(o.Start) || (o.End.IsZero() || r.Start.Before(o.End)) &&
+		(r.End.IsZero() || o.Start.Before(r.End))
 }
 
 // Read reads the ended runs of a history's file, also of one that a daemon has open. A damaged record
@@ -128,7 +129,8 @@ func Read(name string, in io.Reader) iter.Seq2[Run, error] {
 }
 
 // csvColumns are the columns of ReadCSV; those before "end" must be there.
-const csvColumns = "job, user, app, project, nodes, start, end, volume_bytes, io_nodes, mode, bw, iops, meta_ops, meta_queue"
+const csvColumns = "job, user, app, project, nodes, start, end, volume_bytes, io_nodes, mode, bw, iops, meta_ops, " +
+	"meta_queue"
 
 // ReadCSV reads runs from a CSV with a heading: job, user, app, nodes, start and end (RFC 3339 or
 // Unix seconds), and as far as they are known project, volume_bytes, io_nodes, mode, bw (bytes/s),
@@ -221,7 +223,8 @@ func (c csvRow) run() (r Run, err error) {
 	for _, f := range []struct {
 		column string
 		to     *float64
-	}{{"volume_bytes", &p.WriteBytes}, {"io_nodes", &ioNodes}, {"bw", &p.PeakBytesPerSec}, {"iops", &p.PeakOpsPerSec}, {"meta_ops", &p.MetaOps}, {"meta_queue", &queue}} {
+	}{{"volume_bytes", &p.WriteBytes}, {"io_nodes", &ioNodes}, {"bw", &p.PeakBytesPerSec}, {"iops", &p.PeakOpsPerSec},
+		{"meta_ops", &p.MetaOps}, {"meta_queue", &queue}} {
 		text := c.text(f.column)
 		if text == "" {
 			continue

@@ -103,7 +103,8 @@ func joined(phases []Phase, gap float64) []Phase {
 			continue
 		}
 		last.Seconds = p.AtSeconds + p.Seconds - last.AtSeconds
-		last.ReadBytes, last.WriteBytes, last.MetaOps = last.ReadBytes+p.ReadBytes, last.WriteBytes+p.WriteBytes, last.MetaOps+p.MetaOps
+		last.ReadBytes, last.WriteBytes, last.MetaOps = last.ReadBytes+p.ReadBytes, last.WriteBytes+p.WriteBytes,
+			last.MetaOps+p.MetaOps
 	}
 	return out
 }

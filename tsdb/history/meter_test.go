@@ -18,7 +18,8 @@ func TestMeterAddsUpWhatARunDoes(t *testing.T) {
 		t.Fatal("a profile before the first second")
 	}
 	for i := 1; i <= 100; i++ {
-		tick := Tick{At: start.Add(time.Duration(i) * time.Second), Seconds: 1, Nodes: 4, Timed: 4, Waiting: map[topology.ForwarderID]float64{"f1": 0, "f2": 0}}
+		tick := Tick{At: start.Add(time.Duration(i) * time.Second), Seconds: 1, Nodes: 4, Timed: 4,
+			Waiting: map[topology.ForwarderID]float64{"f1": 0, "f2": 0}}
 		if i > 20 && i <= 30 || i > 60 && i <= 80 {
 			tick.Write, tick.Ops, tick.PeakNode = 2e9, 50, 6e8
 			tick.Waiting["f1"], tick.Waiting["f2"] = 2, 0.4
@@ -26,14 +27,17 @@ func TestMeterAddsUpWhatARunDoes(t *testing.T) {
 		m.Add(&tick)
 	}
 	p := m.Profile()
-	if p.WriteBytes != 60e9 || p.IOSeconds != 30 || p.PeakBytesPerSec != 2e9 || p.PeakNodeBytesPerSec != 6e8 || p.Coverage != 1 || p.From != FromWatching {
+	if p.WriteBytes != 60e9 || p.IOSeconds != 30 || p.PeakBytesPerSec != 2e9 || p.PeakNodeBytesPerSec != 6e8 ||
+		p.Coverage != 1 || p.From != FromWatching {
 		t.Errorf("%+v", p)
 	}
-	if len(p.Phases) != 2 || p.Phases[0] != (Phase{AtSeconds: 20, Seconds: 10, WriteBytes: 20e9}) || p.Phases[1] != (Phase{AtSeconds: 60, Seconds: 20, WriteBytes: 40e9}) {
+	if len(p.Phases) != 2 || p.Phases[0] != (Phase{AtSeconds: 20, Seconds: 10, WriteBytes: 20e9}) ||
+		p.Phases[1] != (Phase{AtSeconds: 60, Seconds: 20, WriteBytes: 40e9}) {
 		t.Errorf("phases %+v", p.Phases)
 	}
 	// 30 s of 100, two and 0.4 of four nodes.
-	if w := p.Waits; len(w) != 2 || w[0].Forwarder != "f1" || math.Abs(w[0].Share-0.15) > 1e-9 || math.Abs(w[1].Share-0.03) > 1e-9 {
+	if w := p.Waits; len(w) != 2 || w[0].Forwarder != "f1" || math.Abs(w[0].Share-0.15) > 1e-9 ||
+		math.Abs(w[1].Share-0.03) > 1e-9 {
 		t.Errorf("waits %+v", w)
 	}
 }
@@ -71,7 +75,8 @@ func TestRunsOfTheSameThing(t *testing.T) {
 	end := time.Unix(1_000_000, 0).UTC()
 	add := func(id string, app string, nodes int, after time.Duration, p *Profile) {
 		t.Helper()
-		r := Run{Job: topology.JobID(id), User: "wei", App: app, Nodes: nodes, Start: end.Add(after - time.Minute), End: end.Add(after), Profile: p}
+		r := Run{Job: topology.JobID(id), User: "wei", App: app, Nodes: nodes, Start: end.Add(after - time.Minute),
+			End: end.Add(after), Profile: p}
 		if err := s.End(r); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +90,8 @@ func TestRunsOfTheSameThing(t *testing.T) {
 	add("imported", "ROMS", 480, 90*time.Minute, &Profile{WriteBytes: 7}) // an old log that comes late
 	for range 2 {
 		runs, all, err := s.Like(Key{User: "wei", App: "ROMS", Nodes: 480}, 29)
-		if err != nil || all != 31 || len(runs) != 29 || runs[0].Job != "29" || runs[1].Job != "28" || runs[27].Job != "2" || runs[28].Job != "imported" {
+		if err != nil || all != 31 || len(runs) != 29 || runs[0].Job != "29" || runs[1].Job != "28" ||
+			runs[27].Job != "2" || runs[28].Job != "imported" {
 			t.Fatalf("%d of %d: %v", len(runs), all, err)
 		}
 		if err := s.Close(); err != nil {

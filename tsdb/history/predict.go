@@ -78,8 +78,8 @@ type index struct {
 	site   Accuracy
 }
 
-// learn takes one ended run with a profile, and where its record is in the file. Runs may come in any order: an import of old logs counts
-// as if they had come in when they ended.
+// learn takes one ended run with a profile, and where its record is in the file. Runs may come in any order: an import
+// of old logs counts as if they had come in when they ended.
 func (x *index) learn(r *Run, place int64) {
 	k := r.Key()
 	s := x.series[k]

@@ -90,7 +90,8 @@ func Open(path string) (*Store, Summary, error) {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
 	s := &Store{file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
-		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{}, earlier: map[topology.JobID][]int64{}}
+		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{},
+		earlier: map[topology.JobID][]int64{}}
 	sum, err := s.load(path)
 	if err != nil {
 		return nil, sum, errors.Join(err, f.Close())
@@ -175,7 +176,8 @@ func encode(r *Run) ([]byte, error) {
 		return nil, fmt.Errorf("history: encode job %s: %w", r.Job, err)
 	}
 	if len(body) > maxRecordBytes {
-		return nil, fmt.Errorf("%w: job %s: record of %d bytes is larger than %d", ErrInvalid, r.Job, len(body), maxRecordBytes)
+		return nil, fmt.Errorf("%w: job %s: record of %d bytes is larger than %d", ErrInvalid, r.Job, len(body),
+			maxRecordBytes)
 	}
 	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, castagnoli), body), nil
 }

@@ -21,7 +21,8 @@ var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 // run makes the i-th run of an application that moved so many bytes.
 func run(i int, app string, volume float64) Run {
 	start := epoch.Add(time.Duration(i) * time.Hour)
-	return Run{Job: topology.JobID(fmt.Sprint(1000 + i)), User: "wei", App: app, Nodes: 64, Start: start, End: start.Add(30 * time.Minute),
+	return Run{Job: topology.JobID(fmt.Sprint(1000 + i)), User: "wei", App: app, Nodes: 64, Start: start,
+		End:     start.Add(30 * time.Minute),
 		Profile: &Profile{WriteBytes: volume, IONodes: 64, Mode: ModeNN, Coverage: 1, From: "test"}}
 }
 
@@ -171,7 +172,8 @@ func TestStoreSkipsAndNamesADamagedRecord(t *testing.T) {
 	lines[1][20] ^= 1
 	must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
 	s, sum := open(t, path)
-	if sum.Runs != 2 || len(sum.Damaged) != 1 || !errors.Is(sum.Damaged[0], ErrDamaged) || !strings.Contains(sum.Damaged[0].Error(), path+":2: ") {
+	if sum.Runs != 2 || len(sum.Damaged) != 1 || !errors.Is(sum.Damaged[0], ErrDamaged) ||
+		!strings.Contains(sum.Damaged[0].Error(), path+":2: ") {
 		t.Errorf("summary %+v", sum)
 	}
 	n := 0
@@ -206,7 +208,8 @@ func TestPredictionIsTheLatestRunWithTheSitesOwnError(t *testing.T) {
 	late.Job, late.End = "late", epoch.Add(time.Minute)
 	must(t, s.End(late))
 	p, ok := s.Predict(Key{"wei", "ROMS", "", 64})
-	if !ok || p.Run.Profile.WriteBytes != 239e9 || p.Depth != 6 || p.Own != (Accuracy{5, 2}) || p.Site != (Accuracy{6, 3}) {
+	if !ok || p.Run.Profile.WriteBytes != 239e9 || p.Depth != 6 || p.Own != (Accuracy{5, 2}) ||
+		p.Site != (Accuracy{6, 3}) {
 		t.Errorf("prediction %+v", p)
 	}
 	if share, ok := s.Accuracy().Share(); !ok || share != 0.5 {
@@ -308,7 +311,8 @@ func TestImportTakesGoodRowsAndNamesBadOnes(t *testing.T) {
 		if want := 3 * (1 - again); sum.Runs != want || sum.Known != 3-want || sum.Refused != 3 {
 			t.Errorf("import %d: %+v", again, sum)
 		}
-		for i, want := range []string{"jobs.csv:3: nodes: \"many\"", "jobs.csv:5: invalid run: job \"4\": end", "jobs.csv: record on line 6: wrong number"} {
+		for i, want := range []string{"jobs.csv:3: nodes: \"many\"", "jobs.csv:5: invalid run: job \"4\": end",
+			"jobs.csv: record on line 6: wrong number"} {
 			if i >= len(sum.Errors) || !strings.HasPrefix(sum.Errors[i].Error(), want) {
 				t.Errorf("errors %v, want one that begins with %s", sum.Errors, want)
 			}
@@ -323,7 +327,8 @@ func TestImportTakesGoodRowsAndNamesBadOnes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Import(ctx, ReadCSV("x", strings.NewReader(strings.ReplaceAll(sample, "wei", "w")))); !errors.Is(err, context.Canceled) {
+	if _, err := s.Import(ctx, ReadCSV("x", strings.NewReader(strings.ReplaceAll(sample, "wei", "w")))); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a cancelled import: %v", err)
 	}
 }
@@ -404,7 +409,8 @@ func TestStoreKnowsTheRunsOfAPastSecond(t *testing.T) {
 	must(t, s.End(run(0, "ROMS", 1e12))) // from logs
 	check := func(when string) {
 		t.Helper()
-		for at, want := range map[time.Duration]string{-time.Second: "", 30 * time.Second: "1 2", 59 * time.Second: "1 2", time.Minute: "2", 95 * time.Second: "1 2 3", time.Hour: "1 3"} {
+		for at, want := range map[time.Duration]string{-time.Second: "", 30 * time.Second: "1 2",
+			59 * time.Second: "1 2", time.Minute: "2", 95 * time.Second: "1 2 3", time.Hour: "1 3"} {
 			runs, err := s.At(epoch.Add(at))
 			must(t, err)
 			var names []string

@@ -35,7 +35,8 @@ func literal(s string) string {
 // from begins a query of some nodes' seconds of one metric.
 func (s *Store) from(nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "from(bucket: %s) |> range(start: %s, stop: %s) |> filter(fn: (r) => r._measurement == %s and r._field == %s",
+	fmt.Fprintf(&b,
+		"from(bucket: %s) |> range(start: %s, stop: %s) |> filter(fn: (r) => r._measurement == %s and r._field == %s",
 		literal(s.bucket), instant(fromMillis), instant(toMillis), literal(remote.Measurement), literal(m.String()))
 	for i, n := range nodes {
 		word := " or "
@@ -51,7 +52,8 @@ func (s *Store) from(nodes []topology.NodeID, m collector.Metric, fromMillis, to
 func instant(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339Nano) }
 
 // raw implements remote.Raw.
-func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64, put func(topology.NodeID, int64, float64)) error {
+func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64,
+	put func(topology.NodeID, int64, float64)) error {
 	if m.String() == "" {
 		return nil
 	}
@@ -65,7 +67,8 @@ func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Me
 }
 
 // span implements remote.Span.
-func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64) (first, last int64, ok bool, err error) {
+func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis,
+	toMillis int64) (first, last int64, ok bool, err error) {
 	if m.String() == "" {
 		return 0, 0, false, nil
 	}
@@ -88,7 +91,8 @@ func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.M
 // known lists every series with its newest time, for the directory of nodes.
 func (s *Store) known(ctx context.Context) (out []remote.Known, err error) {
 	const farFuture = 9_000_000_000_000 // a clock ahead must not hide its node
-	flux := fmt.Sprintf(`from(bucket: %s) |> range(start: 1970-01-01T00:00:00Z, stop: %s) |> filter(fn: (r) => r._measurement == %s) |> last() |> keep(columns: ["_time", "_field", "node", "role"])`,
+	flux := fmt.Sprintf(
+		`from(bucket: %s) |> range(start: 1970-01-01T00:00:00Z, stop: %s) |> filter(fn: (r) => r._measurement == %s) |> last() |> keep(columns: ["_time", "_field", "node", "role"])`,
 		literal(s.bucket), instant(farFuture), literal(remote.Measurement))
 	err = s.rows(ctx, flux, func(r *query.FluxRecord) {
 		m, ok := collector.ParseMetric(r.Field())
@@ -98,7 +102,8 @@ func (s *Store) known(ctx context.Context) (out []remote.Known, err error) {
 		node, _ := r.ValueByKey("node").(string)
 		word, _ := r.ValueByKey("role").(string)
 		role, _ := topology.ParseRole(word)
-		out = append(out, remote.Known{Node: topology.NodeID(node), Role: role, Metric: m, LastMillis: r.Time().UnixMilli()})
+		out = append(out, remote.Known{Node: topology.NodeID(node), Role: role, Metric: m,
+			LastMillis: r.Time().UnixMilli()})
 	})
 	return out, err
 }

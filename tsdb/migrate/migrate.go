@@ -126,7 +126,8 @@ func copyHour(ctx context.Context, from, to tsdb.Store, nodes []tsdb.NodeInfo, h
 }
 
 // read makes a slice of some nodes into frames again, second by second.
-func read(ctx context.Context, from tsdb.Store, nodes []tsdb.NodeInfo, at int64) (frames []collector.Frame, samples int64, err error) {
+func read(ctx context.Context, from tsdb.Store, nodes []tsdb.NodeInfo, at int64) (frames []collector.Frame,
+	samples int64, err error) {
 	type place struct {
 		node   topology.NodeID
 		second int64
@@ -146,7 +147,8 @@ func read(ctx context.Context, from tsdb.Store, nodes []tsdb.NodeInfo, at int64)
 		if len(names) == 0 {
 			continue
 		}
-		series, err := from.Select(ctx, tsdb.Query{Nodes: names, Metric: m, FromMillis: at * 1000, ToMillis: (at + sliceSeconds) * 1000})
+		series, err := from.Select(ctx, tsdb.Query{Nodes: names, Metric: m, FromMillis: at * 1000,
+			ToMillis: (at + sliceSeconds) * 1000})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -157,7 +159,8 @@ func read(ctx context.Context, from tsdb.Store, nodes []tsdb.NodeInfo, at int64)
 				if !ok {
 					i = len(frames)
 					found[k] = i
-					frames = append(frames, collector.Frame{Node: s.Node, Role: roles[s.Node], TimeMillis: p.TimeMillis})
+					frames = append(frames, collector.Frame{Node: s.Node, Role: roles[s.Node],
+						TimeMillis: p.TimeMillis})
 				}
 				frames[i].Samples = append(frames[i].Samples, collector.Sample{Metric: m, Value: p.Value})
 				samples++

@@ -47,8 +47,9 @@ func fill(t *testing.T, db *tsdb.DB) {
 			}
 		}
 	}
-	frames = append(frames, collector.Frame{Node: "ahead", Role: topology.Compute, TimeMillis: (base + 365*86400) * 1000,
-		Samples: []collector.Sample{{Metric: collector.Errors, Value: 1}}})
+	frames = append(frames, collector.Frame{Node: "ahead", Role: topology.Compute,
+		TimeMillis: (base + 365*86400) * 1000,
+		Samples:    []collector.Sample{{Metric: collector.Errors, Value: 1}}})
 	if err := db.Append(t.Context(), frames); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func all(t *testing.T, s tsdb.Store) string {
 	out := fmt.Sprint(nodes)
 	for _, n := range nodes {
 		for _, m := range n.Metrics {
-			series, err := s.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{n.Node}, Metric: m, ToMillis: 1 << 45})
+			series, err := s.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{n.Node}, Metric: m,
+				ToMillis: 1 << 45})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -85,7 +85,8 @@ func New(cfg Config) *API {
 	})
 	for path, h := range map[string]func(*http.Request) (any, error){
 		"query": a.query, "query_range": a.queryRange, "series": a.series, "labels": a.labels,
-		"label/{name}/values": a.labelValues, "metadata": a.metadata, "status/buildinfo": buildInfo, "format_query": a.formatQuery,
+		"label/{name}/values": a.labelValues, "metadata": a.metadata, "status/buildinfo": buildInfo,
+		"format_query": a.formatQuery,
 	} {
 		for _, method := range []string{"GET ", "POST "} {
 			a.mux.HandleFunc(method+"/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) { answer(w, r, h) })
@@ -130,7 +131,8 @@ func answer(w http.ResponseWriter, r *http.Request, h func(*http.Request) (any, 
 	w.Header().Set("Content-Type", "application/json")
 	body, err := json.Marshal(out)
 	if err != nil {
-		code, body = http.StatusInternalServerError, []byte(`{"status":"error","errorType":"internal","error":"the answer cannot be written as JSON"}`)
+		code, body = http.StatusInternalServerError,
+			[]byte(`{"status":"error","errorType":"internal","error":"the answer cannot be written as JSON"}`)
 	}
 	w.WriteHeader(code)
 	w.Write(body) // the client is gone when this fails
@@ -219,9 +221,17 @@ func (a *API) queryRange(r *http.Request) (any, error) {
 	case end.Before(start):
 		return nil, badRequest{errors.New("invalid parameter \"end\": end timestamp must not be before start time")}
 	case step <= 0:
-		return nil, badRequest{errors.New("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")}
+		return nil,
+			badRequest{
+				errors.New(
+					"invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try " +
+						"a positive integer")}
 	case end.Sub(start)/step > maxSteps:
-		return nil, badRequest{fmt.Errorf("exceeded maximum resolution of %d points per timeseries. Try decreasing the query resolution (?step=XX)", maxSteps)}
+		return nil,
+			badRequest{
+				fmt.Errorf(
+					"exceeded maximum resolution of %d points per timeseries. Try decreasing the query resolution "+
+						"(?step=XX)", maxSteps)}
 	}
 	return a.run(r, func(opts promql.QueryOpts) (promql.Query, error) {
 		return a.engine.NewRangeQuery(r.Context(), a.storage(), opts, r.FormValue("query"), start, end, step)

@@ -17,8 +17,9 @@ const (
 // units are the words that Prometheus's conventions put at the end of a metric's name.
 var units = func() map[collector.Metric]string {
 	m := map[collector.Metric]string{
-		collector.CPUSeconds: "_per_second", collector.DiskReadBytes: "_per_second", collector.DiskWriteBytes: "_per_second",
-		collector.Errors: "_per_second", collector.Retransmits: "_per_second",
+		collector.CPUSeconds: "_per_second", collector.DiskReadBytes: "_per_second",
+		collector.DiskWriteBytes: "_per_second",
+		collector.Errors:         "_per_second", collector.Retransmits: "_per_second",
 		collector.PSIIOSome: "_ratio", collector.PSIIOFull: "_ratio",
 	}
 	for metric := range collector.Metric(collector.MetricCount) {
@@ -48,7 +49,10 @@ type metadata struct {
 // counter is read.
 func describe() map[string][]metadata {
 	out := map[string][]metadata{
-		occupancyName: {{"gauge", "Share of the two minutes before in which the forwarder moved at least the threshold of its peak bandwidth.", "ratio"}},
+		occupancyName: {
+			{"gauge",
+				"Share of the two minutes before in which the forwarder moved at least the threshold of its peak " +
+					"bandwidth.", "ratio"}},
 	}
 	for m := collector.MetricNone + 1; int(m) < collector.MetricCount; m++ {
 		help := strings.ReplaceAll(m.String(), "_", " ")
@@ -58,7 +62,8 @@ func describe() map[string][]metadata {
 		case "_seconds":
 			help += ", mean seconds"
 		}
-		out[SeriesName(m)] = []metadata{{"gauge", "Of one node in one second: " + help + ".", strings.TrimPrefix(units[m], "_")}}
+		out[SeriesName(m)] = []metadata{{"gauge", "Of one node in one second: " + help + ".",
+			strings.TrimPrefix(units[m], "_")}}
 	}
 	return out
 }

@@ -30,9 +30,10 @@ func server(t *testing.T) *httptest.Server {
 	t.Cleanup(func() { db.Close() })
 	for sec := range int64(600) {
 		frame := func(node topology.NodeID, role topology.Role, v float64) collector.Frame {
-			return collector.Frame{Node: node, Role: role, TimeMillis: (start + sec) * 1000, Samples: []collector.Sample{
-				{Metric: collector.ReadBytes, Value: v}, {Metric: collector.MetaWait, Value: 0.001},
-			}}
+			return collector.Frame{Node: node, Role: role, TimeMillis: (start + sec) * 1000,
+				Samples: []collector.Sample{
+					{Metric: collector.ReadBytes, Value: v}, {Metric: collector.MetaWait, Value: 0.001},
+				}}
 		}
 		frames := []collector.Frame{frame("f1", topology.Forwarder, float64(sec)), frame("c1", topology.Compute, 5)}
 		if sec < 300 || sec >= 360 {
@@ -83,7 +84,8 @@ func TestQueries(t *testing.T) {
 	}{
 		{"query", at(`sum(fairway_read_bytes_per_second{role="forwarder"})`, "1700000500"),
 			`{"resultType":"vector","result":[{"metric":{},"value":[1700000500,"1100"]}]}`},
-		{"query", at(`fairway_read_bytes_per_second{node="f2"}`, "1700000740"), `{"resultType":"vector","result":[]}`}, // in the gap
+		// in the gap
+		{"query", at(`fairway_read_bytes_per_second{node="f2"}`, "1700000740"), `{"resultType":"vector","result":[]}`},
 		{"query", at(`fairway_read_bytes_per_second{node="f1",rack="r1"}`, "1700000740"),
 			`{"resultType":"vector","result":[{"metric":{"__name__":"fairway_read_bytes_per_second","node":"f1","rack":"r1","role":"forwarder"},"value":[1700000740,"340"]}]}`},
 		{"query", at(`count_over_time(fairway_read_bytes_per_second{node="f2"}[10m])`, "1700000999"),
@@ -94,17 +96,22 @@ func TestQueries(t *testing.T) {
 		{"query", at(`avg_over_time(fairway_occupancy_ratio{node="f2"}[10m])`, "1700001000"),
 			`{"resultType":"vector","result":[{"metric":{"node":"f2","rack":"r2","role":"forwarder"},"value":[1700001000,"1"]}]}`},
 		{"query", at(`1+1`, "1700001000"), `{"resultType":"scalar","result":[1700001000,"2"]}`},
-		{"query_range", url.Values{"query": {`max(fairway_read_bytes_per_second{node=~"f1|c1"})`}, "start": {"1700000400"}, "end": {"1700000460"}, "step": {"30s"}},
+		{"query_range", url.Values{"query": {`max(fairway_read_bytes_per_second{node=~"f1|c1"})`},
+			"start": {"1700000400"}, "end": {"1700000460"}, "step": {"30s"}},
 			`{"resultType":"matrix","result":[{"metric":{},"values":[[1700000400,"5"],[1700000430,"30"],[1700000460,"60"]]}]}`},
 		{"labels", nil, `["__name__","node","rack","role"]`},
 		{"label/node/values", url.Values{"match[]": {`{role="forwarder"}`}}, `["f1","f2"]`},
-		{"label/__name__/values", nil, `["fairway_meta_wait_seconds","fairway_occupancy_ratio","fairway_read_bytes_per_second"]`},
-		{"series", url.Values{"match[]": {`fairway_meta_wait_seconds{node="c1"}`}}, `[{"__name__":"fairway_meta_wait_seconds","node":"c1","rack":"r1","role":"compute"}]`},
-		{"metadata", url.Values{"metric": {"fairway_meta_wait_seconds"}}, `{"fairway_meta_wait_seconds":[{"type":"gauge","help":"Of one node in one second: meta wait, mean seconds.","unit":"seconds"}]}`},
+		{"label/__name__/values", nil,
+			`["fairway_meta_wait_seconds","fairway_occupancy_ratio","fairway_read_bytes_per_second"]`},
+		{"series", url.Values{"match[]": {`fairway_meta_wait_seconds{node="c1"}`}},
+			`[{"__name__":"fairway_meta_wait_seconds","node":"c1","rack":"r1","role":"compute"}]`},
+		{"metadata", url.Values{"metric": {"fairway_meta_wait_seconds"}},
+			`{"fairway_meta_wait_seconds":[{"type":"gauge","help":"Of one node in one second: meta wait, mean seconds.","unit":"seconds"}]}`},
 	} {
 		code, body := ask(t, s, c.path, c.form)
 		var got struct{ Data json.RawMessage }
-		if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK || string(got.Data) != c.want {
+		if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK ||
+			string(got.Data) != c.want {
 			t.Errorf("%s %v: %d\ngot  %s\nwant %s", c.path, c.form, code, body, c.want)
 		}
 	}
@@ -120,10 +127,13 @@ func TestMistakesAndLimits(t *testing.T) {
 	}{
 		{"query", url.Values{"query": {"sum("}}, 400, "bad_data"},
 		{"query", url.Values{"query": {"1"}, "time": {"yesterday"}}, 400, "valid timestamp"},
-		{"query_range", url.Values{"query": {"1"}, "start": {"5"}, "end": {"1"}, "step": {"1"}}, 400, "must not be before"},
-		{"query_range", url.Values{"query": {"1"}, "start": {"0"}, "end": {"99999"}, "step": {"1"}}, 400, "maximum resolution"},
+		{"query_range", url.Values{"query": {"1"}, "start": {"5"}, "end": {"1"}, "step": {"1"}}, 400,
+			"must not be before"},
+		{"query_range", url.Values{"query": {"1"}, "start": {"0"}, "end": {"99999"}, "step": {"1"}}, 400,
+			"maximum resolution"},
 		{"series", nil, 400, "match[]"},
-		{"query", url.Values{"query": {`sum_over_time({role=~".+"}[1d])`}, "time": {"1700001000"}}, 422, "5000 samples"},
+		{"query", url.Values{"query": {`sum_over_time({role=~".+"}[1d])`}, "time": {"1700001000"}}, 422,
+			"5000 samples"},
 	} {
 		if code, body := ask(t, s, c.path, c.form); code != c.code || !strings.Contains(body, c.say) {
 			t.Errorf("%s %v: %d %s, want %d and %q", c.path, c.form, code, body, c.code, c.say)
@@ -138,7 +148,8 @@ func TestPromtool(t *testing.T) {
 		t.Skip("promtool is not installed")
 	}
 	s := server(t)
-	out, err := exec.Command(tool, "query", "instant", "--time=1700000500", s.URL+"/prometheus", `fairway_read_bytes_per_second{node="f1"}`).CombinedOutput()
+	out, err := exec.Command(tool, "query", "instant", "--time=1700000500", s.URL+"/prometheus",
+		`fairway_read_bytes_per_second{node="f1"}`).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), `=> 100 @`) {
 		t.Errorf("promtool query instant: %v\n%s", err, out)
 	}

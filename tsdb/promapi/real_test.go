@@ -39,10 +39,12 @@ func realPrometheus(t *testing.T) string {
 		"fairway_meta_wait_seconds": func(string, int) float64 { return 0.001 },
 	} {
 		fmt.Fprintf(&text, "# TYPE %s gauge\n", name)
-		for _, n := range []struct{ node, rack, role string }{{"f1", "r1", "forwarder"}, {"f2", "r2", "forwarder"}, {"c1", "r1", "compute"}} {
+		for _, n := range []struct{ node, rack, role string }{{"f1", "r1", "forwarder"}, {"f2", "r2", "forwarder"},
+			{"c1", "r1", "compute"}} {
 			for sec := range 600 {
 				if n.node != "f2" || sec < 300 || sec >= 360 {
-					fmt.Fprintf(&text, "%s{node=%q,rack=%q,role=%q} %v %d\n", name, n.node, n.rack, n.role, v(n.node, sec), start+sec)
+					fmt.Fprintf(&text, "%s{node=%q,rack=%q,role=%q} %v %d\n", name, n.node, n.rack, n.role,
+						v(n.node, sec), start+sec)
 				}
 			}
 		}
@@ -54,7 +56,8 @@ func realPrometheus(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command(tool, "tsdb", "create-blocks-from", "openmetrics", in, data).CombinedOutput(); err != nil {
+	if out, err := exec.Command(tool, "tsdb", "create-blocks-from", "openmetrics", in,
+		data).CombinedOutput(); err != nil {
 		t.Fatalf("promtool: %v\n%s", err, out)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,9 +104,11 @@ func TestAnswersAsPrometheusDoes(t *testing.T) {
 		form url.Values
 	}{
 		{"query", at(`{__name__=~"fairway_(read|meta).+"}`, "1700000500")},
-		{"query", at(`fairway_read_bytes_per_second`, "1700000705")},                     // within the lookback of a gap
-		{"query", at(`fairway_read_bytes_per_second`, "1700000715")},                     // and after it
-		{"query", at(`fairway_read_bytes_per_second{node="f1"}[29500ms]`, "1700000500")}, // from version 3 on a range leaves out its start
+		// within the lookback of a gap
+		{"query", at(`fairway_read_bytes_per_second`, "1700000705")},
+		{"query", at(`fairway_read_bytes_per_second`, "1700000715")}, // and after it
+		// from version 3 on a range leaves out its start
+		{"query", at(`fairway_read_bytes_per_second{node="f1"}[29500ms]`, "1700000500")},
 		{"query", at(`sum by (rack) (fairway_read_bytes_per_second)`, "1700000500")},
 		{"query", at(`topk(2, fairway_read_bytes_per_second)`, "1700000900")},
 		{"query", at(`max_over_time(fairway_read_bytes_per_second[5m])`, "1700000999")},
@@ -112,7 +117,8 @@ func TestAnswersAsPrometheusDoes(t *testing.T) {
 		{"query", at(`count_over_time(fairway_read_bytes_per_second[10m] offset 1m)`, "1700000999")},
 		{"query", at(`fairway_read_bytes_per_second @ 1700000460`, "1700000999")},
 		{"query", at(`absent(fairway_read_bytes_per_second{node="nobody"})`, "1700000999")},
-		{"query", at(`fairway_read_bytes_per_second * on (node) group_left () fairway_meta_wait_seconds`, "1700000999")},
+		{"query", at(`fairway_read_bytes_per_second * on (node) group_left () fairway_meta_wait_seconds`,
+			"1700000999")},
 		{"query", at(`scalar(sum(fairway_read_bytes_per_second))`, "1700000500.25")},
 		{"query", at(`"text"`, "1700000500")},
 		{"query", at(`1/0`, "1700000500")},
@@ -150,7 +156,8 @@ func TestAnswersAsPrometheusDoes(t *testing.T) {
 	for _, path := range []string{"status/buildinfo", "metadata"} { // for the shape: what they say is not the same
 		code, our := answer(t, ours+path, nil)
 		theirCode, their := answer(t, theirs+path, nil)
-		if code != 200 || theirCode != 200 || reflect.TypeOf(our["data"]) != reflect.TypeOf(their["data"]) || our["status"] != their["status"] {
+		if code != 200 || theirCode != 200 || reflect.TypeOf(our["data"]) != reflect.TypeOf(their["data"]) ||
+			our["status"] != their["status"] {
 			t.Errorf("%s: ours %d %v, theirs %d %v", path, code, our, theirCode, their)
 		}
 	}

@@ -65,7 +65,10 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 	}
 	named := func(name string) bool {
-		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && !m.Matches(name) })
+		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
+			return m.Name == model.MetricNameLabel &&
+				!m.Matches(name)
+		})
 	}
 	peaks, racks := q.cfg.peaks(), q.cfg.racks()
 	var out []group
@@ -81,7 +84,8 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 		g := group{metric: metric}
 		for i := range nodes {
 			n := &nodes[i]
-			if metric == collector.MetricNone && peaks[n.Node] <= 0 || metric != collector.MetricNone && !slices.Contains(n.Metrics, metric) {
+			if metric == collector.MetricNone && peaks[n.Node] <= 0 || metric != collector.MetricNone &&
+				!slices.Contains(n.Metrics, metric) {
 				continue
 			}
 			b.Reset()
@@ -103,7 +107,8 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 }
 
 // Select implements storage.Querier.
-func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
+	matchers ...*labels.Matcher) storage.SeriesSet {
 	from, to := q.from, q.to
 	if hints != nil && !hints.DisableTrimming {
 		from, to = max(from, hints.Start), min(to, hints.End+1)
@@ -119,7 +124,9 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	room := int64(q.cfg.MaxSamples)
 	for _, g := range groups {
 		if room -= int64(len(g.series)) * max(to-from, 0) / 1000; g.metric != collector.MetricNone && room < 0 {
-			return storage.ErrSeriesSet(fmt.Errorf("the query reads more than %d samples: choose fewer nodes or a shorter range", q.cfg.MaxSamples))
+			return storage.ErrSeriesSet(
+				fmt.Errorf("the query reads more than %d samples: choose fewer nodes or a shorter range",
+					q.cfg.MaxSamples))
 		}
 		points, err := q.read(ctx, &g, from, to, hints)
 		if err != nil {
@@ -136,7 +143,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 }
 
 // read fetches the samples of one metric.
-func (q *querier) read(ctx context.Context, g *group, from, to int64, hints *storage.SelectHints) (map[topology.NodeID][]tsdb.Point, error) {
+func (q *querier) read(ctx context.Context, g *group, from, to int64,
+	hints *storage.SelectHints) (map[topology.NodeID][]tsdb.Point, error) {
 	if from >= to {
 		return nil, nil
 	}
@@ -177,7 +185,8 @@ type tiered interface {
 // readTiers fetches what is left as buckets: a sample at the begin of each. It is the bucket's
 // greatest value under max_over_time, its least under min_over_time, its sum under sum_over_time,
 // and its mean otherwise.
-func (q *querier) readTiers(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from, to int64, hints *storage.SelectHints, out map[topology.NodeID][]tsdb.Point) error {
+func (q *querier) readTiers(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from, to int64,
+	hints *storage.SelectHints, out map[topology.NodeID][]tsdb.Point) error {
 	t, ok := q.store.(tiered)
 	if !ok {
 		return nil
@@ -198,7 +207,8 @@ func (q *querier) readTiers(ctx context.Context, m collector.Metric, nodes []top
 		}
 	}
 	for _, p := range parts {
-		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: p.BucketMillis, FromMillis: p.FromMillis, ToMillis: p.ToMillis})
+		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: p.BucketMillis,
+			FromMillis: p.FromMillis, ToMillis: p.ToMillis})
 		if err != nil {
 			return err
 		}
@@ -210,7 +220,8 @@ func (q *querier) readTiers(ctx context.Context, m collector.Metric, nodes []top
 }
 
 // LabelValues implements storage.Querier.
-func (q *querier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q *querier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints,
+	matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	groups, err := q.match(ctx, matchers)
 	found := map[string]bool{}
 	for _, g := range groups {
@@ -224,7 +235,8 @@ func (q *querier) LabelValues(ctx context.Context, name string, _ *storage.Label
 }
 
 // LabelNames implements storage.Querier.
-func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	groups, err := q.match(ctx, matchers)
 	found := map[string]bool{}
 	for _, g := range groups {

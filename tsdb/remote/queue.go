@@ -164,7 +164,8 @@ func (q *Queue) write(frames []collector.Frame) (refused, err error) {
 			bad = append(bad, err)
 			continue
 		}
-		list = append(list, collector.Frame{Node: f.Node, Role: f.Role, TimeMillis: q.cfg.Millis(f), Samples: f.Samples})
+		list = append(list, collector.Frame{Node: f.Node, Role: f.Role, TimeMillis: q.cfg.Millis(f),
+			Samples: f.Samples})
 		if len(list) == framesPerRecord {
 			err = errors.Join(err, q.spool.Append(list))
 			list = list[:0]
@@ -181,11 +182,14 @@ func (q *Queue) write(frames []collector.Frame) (refused, err error) {
 func check(f *collector.Frame) error {
 	switch {
 	case f.Node == "" || len(f.Node) > maxName:
-		return fmt.Errorf("append: a node name of %d bytes (1 to %d are allowed); its frame is left out", len(f.Node), maxName)
+		return fmt.Errorf("append: a node name of %d bytes (1 to %d are allowed); its frame is left out", len(f.Node),
+			maxName)
 	case f.TimeMillis < 0 || f.TimeMillis/1000 >= latestSecond:
-		return fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2262; it is left out", f.Node, f.TimeMillis)
+		return fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2262; it is left out", f.Node,
+			f.TimeMillis)
 	case len(f.Samples) > wire.MaxSamplesPerFrame:
-		return fmt.Errorf("append: frame of node %q has %d samples, the most is %d; it is left out", f.Node, len(f.Samples), wire.MaxSamplesPerFrame)
+		return fmt.Errorf("append: frame of node %q has %d samples, the most is %d; it is left out", f.Node,
+			len(f.Samples), wire.MaxSamplesPerFrame)
 	}
 	return nil
 }
@@ -265,14 +269,16 @@ func (q *Queue) deliver(ctx context.Context, b *batch) bool {
 			return false
 		case errors.As(err, &refused):
 			q.refused.Add(uint64(b.lines))
-			q.cfg.Log.Error("the store's server refused samples for good; they are dropped", "lines", b.lines, "err", err)
+			q.cfg.Log.Error("the store's server refused samples for good; they are dropped", "lines", b.lines, "err",
+				err)
 			return true
 		case errors.As(err, &pause):
 			wait = min(max(wait, pause.Wait), longestRetry)
 		}
 		q.failures.Add(1)
 		if !q.failing.Swap(true) {
-			q.cfg.Log.Error("the store's server does not take samples; they wait on disk and are sent in order", "spool", q.cfg.Dir, "err", err)
+			q.cfg.Log.Error("the store's server does not take samples; they wait on disk and are sent in order",
+				"spool", q.cfg.Dir, "err", err)
 		}
 		select {
 		case <-time.After(wait):

@@ -64,7 +64,8 @@ func (f *fakeServer) seconds() (out []string) {
 
 func open(t *testing.T, dir string, f *fakeServer, maxBytes int64) *remote.Queue {
 	t.Helper()
-	q, err := remote.Open(remote.Config{Dir: dir, MaxBytes: maxBytes, Send: f.send, Field: collector.Metric.String, Log: slog.New(slog.DiscardHandler)})
+	q, err := remote.Open(remote.Config{Dir: dir, MaxBytes: maxBytes, Send: f.send, Field: collector.Metric.String,
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func TestFullSpoolDropsTheOldestAndCounts(t *testing.T) {
 	f.set(errors.New("away"), 0)
 	q := open(t, t.TempDir(), f, stream.MinSpoolBytes)
 	defer q.Close()
-	frame := collector.Frame{TimeMillis: 1_700_000_000_000, Samples: []collector.Sample{{Metric: collector.MetaWait, Value: 0.1}}}
+	frame := collector.Frame{TimeMillis: 1_700_000_000_000,
+		Samples: []collector.Sample{{Metric: collector.MetaWait, Value: 0.1}}}
 	big := make([]collector.Frame, 2000)
 	for i := range big {
 		big[i] = frame
@@ -148,7 +150,8 @@ func TestFullSpoolDropsTheOldestAndCounts(t *testing.T) {
 	}
 	var m bytes.Buffer
 	q.WriteMetrics(&m)
-	if !regexp.MustCompile(`dropped_messages_total [1-9]`).Match(m.Bytes()) || !regexp.MustCompile(`spool_bytes \d{5,7}\n`).Match(m.Bytes()) {
+	if !regexp.MustCompile(`dropped_messages_total [1-9]`).Match(m.Bytes()) ||
+		!regexp.MustCompile(`spool_bytes \d{5,7}\n`).Match(m.Bytes()) {
 		t.Errorf("a full spool did not drop and count:\n%s", m.String())
 	}
 }

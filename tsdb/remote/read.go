@@ -12,11 +12,13 @@ import (
 
 // Raw reads the seconds of one metric in [fromMillis, toMillis). It calls put for every sample, the
 // samples of one node and second in the order in which they were written, so that the last counts.
-type Raw func(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64, put func(node topology.NodeID, second int64, v float64)) error
+type Raw func(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64,
+	put func(node topology.NodeID, second int64, v float64)) error
 
 // Span finds the first and the last sample of a metric of some nodes in [fromMillis, toMillis); ok
 // is false where there is none.
-type Span func(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64) (firstMillis, lastMillis int64, ok bool, err error)
+type Span func(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis,
+	toMillis int64) (firstMillis, lastMillis int64, ok bool, err error)
 
 // Reader answers a store's queries by two kinds of question to its server.
 type Reader struct {
@@ -38,7 +40,8 @@ const (
 type seconds map[int64]float64
 
 // fetch reads one hour of some nodes.
-func (r *Reader) fetch(ctx context.Context, nodes []topology.NodeID, m collector.Metric, from, to int64) (map[topology.NodeID]seconds, error) {
+func (r *Reader) fetch(ctx context.Context, nodes []topology.NodeID, m collector.Metric, from,
+	to int64) (map[topology.NodeID]seconds, error) {
 	out := make(map[topology.NodeID]seconds, len(nodes))
 	err := r.Raw(ctx, nodes, m, from*1000, to*1000, func(node topology.NodeID, second int64, v float64) {
 		if second < from || second >= to {
@@ -157,7 +160,8 @@ func (r *Reader) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error
 }
 
 // clip gives the whole seconds of a range in which the server has any of the metrics.
-func (r *Reader) clip(ctx context.Context, nodes []topology.NodeID, fromMillis, toMillis int64, metrics ...collector.Metric) (from, to int64, err error) {
+func (r *Reader) clip(ctx context.Context, nodes []topology.NodeID, fromMillis, toMillis int64,
+	metrics ...collector.Metric) (from, to int64, err error) {
 	from, to = bounded(fromMillis, toMillis)
 	if to-from <= longRange {
 		return from, to, nil
@@ -229,7 +233,8 @@ func (r *Reader) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.N
 			known = append(known, node)
 		}
 	}
-	c := counter{first: ceilSecond(q.FromMillis), step: ceilSecond(q.BucketMillis), found: map[topology.NodeID][]tsdb.OccupancyBucket{}}
+	c := counter{first: ceilSecond(q.FromMillis), step: ceilSecond(q.BucketMillis),
+		found: map[topology.NodeID][]tsdb.OccupancyBucket{}}
 	for _, nodes := range asks(known) {
 		from, to, err := r.clip(ctx, nodes, q.FromMillis, q.ToMillis, collector.ReadBytes, collector.WriteBytes)
 		if err != nil {

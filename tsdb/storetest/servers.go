@@ -55,7 +55,9 @@ func influxd(t *testing.T) string {
 			return found
 		}
 	}
-	t.Skip("no InfluxDB with the v2 API here: go install github.com/influxdata/influxdb/cmd/influxd@v1.8.10 gives one (GOFLAGS=-mod=mod)")
+	t.Skip(
+		"no InfluxDB with the v2 API here: go install github.com/influxdata/influxdb/cmd/influxd@v1.8.10 gives one " +
+			"(GOFLAGS=-mod=mod)")
 	return ""
 }
 
@@ -73,8 +75,10 @@ func Influx(t *testing.T) string {
 		l.Close()
 	}
 	conf := filepath.Join(dir, "influxdb.conf")
-	text := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nquery-log-enabled = false\nindex-version = \"inmem\"\n"+
-		"[http]\nbind-address = %q\nflux-enabled = true\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
+	text := fmt.Sprintf(
+		"reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = "+
+			"%q\nquery-log-enabled = false\nindex-version = \"inmem\"\n"+
+			"[http]\nbind-address = %q\nflux-enabled = true\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
 		addrs[0], filepath.Join(dir, "meta"), filepath.Join(dir, "data"), filepath.Join(dir, "wal"), addrs[1])
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,8 @@ func (s *suite) query(q tsdb.Query) []tsdb.Series {
 // points returns one node's raw points as "second:value" relative to the base.
 func (s *suite) points(node topology.NodeID, m collector.Metric, from, to int64) []string {
 	s.Helper()
-	out := s.query(tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m, FromMillis: (s.base + from) * 1000, ToMillis: (s.base + to) * 1000})
+	out := s.query(tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m, FromMillis: (s.base + from) * 1000,
+		ToMillis: (s.base + to) * 1000})
 	var text []string
 	for _, series := range out {
 		for _, p := range series.Points {
@@ -133,7 +134,8 @@ func inclusiveStart(_ *testing.T, s *suite) {
 }
 
 func idempotent(_ *testing.T, s *suite) {
-	frames := []collector.Frame{s.frame("f1", 0, read(1), write(2)), s.frame("f1", 1, read(1), write(3)), s.frame("f1", 2, read(4))}
+	frames := []collector.Frame{s.frame("f1", 0, read(1), write(2)), s.frame("f1", 1, read(1), write(3)),
+		s.frame("f1", 2, read(4))}
 	for range 3 {
 		s.append(frames...)
 	}
@@ -151,7 +153,8 @@ func replaces(_ *testing.T, s *suite) {
 
 func exactValues(_ *testing.T, s *suite) {
 	values := []float64{
-		0, 1, -1, 0.1, 1e-6, 1 << 52, 1<<53 - 1, -(1<<53 - 1), 1 << 53, 1<<53 + 2, collector.MaxValue, 5e-324, 123456.789012345,
+		0, 1, -1, 0.1, 1e-6, 1 << 52, 1<<53 - 1, -(1<<53 - 1), 1 << 53, 1<<53 + 2, collector.MaxValue, 5e-324,
+		123456.789012345,
 		-collector.MaxValue / 3, math.Pi, 2.5e9, 3, 3, 3, 0.000351, 0.000352,
 	}
 	if s.digits > 0 {
@@ -161,7 +164,8 @@ func exactValues(_ *testing.T, s *suite) {
 	for i, v := range values {
 		s.append(s.frame("f1", int64(i), read(v)))
 	}
-	out := s.query(tsdb.Query{Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes, FromMillis: s.base * 1000, ToMillis: (s.base + 100) * 1000})
+	out := s.query(tsdb.Query{Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes, FromMillis: s.base * 1000,
+		ToMillis: (s.base + 100) * 1000})
 	if len(out) != 1 || len(out[0].Points) != len(values) {
 		s.Fatalf("got %v, want %d points", out, len(values))
 	}
@@ -178,7 +182,8 @@ func (s *suite) nearValues(values []float64) {
 	for i, v := range values {
 		node := topology.NodeID(fmt.Sprintf("f%d", i))
 		s.append(s.frame(node, 0, read(v)))
-		out := s.query(tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes, FromMillis: s.base * 1000, ToMillis: (s.base + 1) * 1000})
+		out := s.query(tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes,
+			FromMillis: s.base * 1000, ToMillis: (s.base + 1) * 1000})
 		if len(out) != 1 || len(out[0].Points) != 1 {
 			s.Fatalf("value %v: got %v, want one point", v, out)
 		}
@@ -216,7 +221,8 @@ func metricsComeAndGo(_ *testing.T, s *suite) {
 	s.want(s.points("f1", collector.CacheHitRatio, 0, 10), "4:0.5")
 	nodes, err := s.store.Nodes(context.Background())
 	want := []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.CacheHitRatio}
-	if err != nil || len(nodes) != 1 || nodes[0].Node != "f1" || nodes[0].Role != topology.Forwarder || !slices.Equal(nodes[0].Metrics, want) {
+	if err != nil || len(nodes) != 1 || nodes[0].Node != "f1" || nodes[0].Role != topology.Forwarder ||
+		!slices.Equal(nodes[0].Metrics, want) {
 		s.Errorf("Nodes: got %v %v, want f1, a forwarder, with %v", nodes, err, want)
 	}
 }
@@ -250,13 +256,16 @@ func nodesComeAndGo(_ *testing.T, s *suite) {
 }
 
 func oddNames(_ *testing.T, s *suite) {
-	names := []topology.NodeID{`f1`, `f.`, `f.*`, `f1|f2`, `"`, `a"b`, `${f1}`, `a\b`, `a b,c=d`, `') or true`, "узел", `{}`, `/*`}
+	names := []topology.NodeID{`f1`, `f.`, `f.*`, `f1|f2`, `"`, `a"b`, `${f1}`, `a\b`, `a b,c=d`, `') or true`, "узел",
+		`{}`, `/*`}
 	for i, n := range names {
 		s.append(s.frame(n, 0, read(float64(i))))
 	}
-	out := s.query(tsdb.Query{Nodes: names, Metric: collector.ReadBytes, FromMillis: s.base * 1000, ToMillis: (s.base + 1) * 1000})
+	out := s.query(tsdb.Query{Nodes: names, Metric: collector.ReadBytes, FromMillis: s.base * 1000,
+		ToMillis: (s.base + 1) * 1000})
 	for i, n := range names {
-		if len(out) != len(names) || out[i].Node != n || len(out[i].Points) != 1 || out[i].Points[0].Value != float64(i) {
+		if len(out) != len(names) || out[i].Node != n || len(out[i].Points) != 1 ||
+			out[i].Points[0].Value != float64(i) {
 			s.Fatalf("name %q: got %v", n, out)
 		}
 	}
@@ -297,7 +306,8 @@ func buckets(_ *testing.T, s *suite) {
 	for _, c := range []struct {
 		agg   tsdb.Agg
 		first float64
-	}{{tsdb.AggMin, 60}, {tsdb.AggMax, 119}, {tsdb.AggCount, 59}, {tsdb.AggSum, 89.5*60 - 67}, {tsdb.AggMean, (89.5*60 - 67) / 59}, {"", (89.5*60 - 67) / 59}} {
+	}{{tsdb.AggMin, 60}, {tsdb.AggMax, 119}, {tsdb.AggCount, 59}, {tsdb.AggSum, 89.5*60 - 67},
+		{tsdb.AggMean, (89.5*60 - 67) / 59}, {"", (89.5*60 - 67) / 59}} {
 		out := s.query(tsdb.Query{
 			Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes, Agg: c.agg,
 			FromMillis: (s.base + 60) * 1000, ToMillis: (s.base + 300) * 1000, StepMillis: 60_000,
@@ -314,7 +324,8 @@ func buckets(_ *testing.T, s *suite) {
 		Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes, Agg: tsdb.AggCount,
 		FromMillis: (s.base + 50) * 1000, ToMillis: (s.base + 130) * 1000, StepMillis: 60_000,
 	})
-	want := []tsdb.Point{{TimeMillis: s.base * 1000, Value: 10}, {TimeMillis: (s.base + 60) * 1000, Value: 59}, {TimeMillis: (s.base + 120) * 1000, Value: 9}}
+	want := []tsdb.Point{{TimeMillis: s.base * 1000, Value: 10}, {TimeMillis: (s.base + 60) * 1000, Value: 59},
+		{TimeMillis: (s.base + 120) * 1000, Value: 9}}
 	if len(out) != 1 || !slices.Equal(out[0].Points, want) {
 		s.Errorf("cut range: got %v, want %v", out, want)
 	}
@@ -336,7 +347,8 @@ func occupancy(_ *testing.T, s *suite) {
 	ask := func(bucket int64, threshold float64) []tsdb.NodeOccupancy {
 		s.Helper()
 		out, err := s.store.Occupancy(context.Background(), tsdb.OccupancyQuery{
-			Nodes: []topology.NodeID{"f2", "f1", "nobody", "nopeak"}, FromMillis: s.base * 1000, ToMillis: (s.base + 200) * 1000,
+			Nodes: []topology.NodeID{"f2", "f1", "nobody", "nopeak"}, FromMillis: s.base * 1000,
+			ToMillis:     (s.base + 200) * 1000,
 			BucketMillis: bucket, Threshold: threshold,
 			PeakBytesPerSec: map[topology.NodeID]float64{"f1": peak, "f2": peak, "nobody": peak},
 		})
@@ -350,7 +362,8 @@ func occupancy(_ *testing.T, s *suite) {
 	}
 	check := func(got []tsdb.NodeOccupancy, f2, f1 []tsdb.OccupancyBucket) {
 		s.Helper()
-		if len(got) != 2 || got[0].Node != "f2" || got[1].Node != "f1" || !slices.Equal(got[0].Buckets, f2) || !slices.Equal(got[1].Buckets, f1) {
+		if len(got) != 2 || got[0].Node != "f2" || got[1].Node != "f1" || !slices.Equal(got[0].Buckets, f2) ||
+			!slices.Equal(got[1].Buckets, f1) {
 			s.Errorf("got %v, want f2 %v and f1 %v", got, f2, f1)
 		}
 	}
@@ -421,7 +434,8 @@ func reopen(_ *testing.T, s *suite) {
 			s.Fatalf("round %d: f2 has %d points", round, len(got))
 		}
 		nodes, err := s.store.Nodes(context.Background())
-		if got := fmt.Sprint(nodes); err != nil || got != "[{f1 forwarder [read_bytes write_bytes]} {f2 forwarder [read_bytes]}]" {
+		if got := fmt.Sprint(nodes); err != nil ||
+			got != "[{f1 forwarder [read_bytes write_bytes]} {f2 forwarder [read_bytes]}]" {
 			s.Fatalf("round %d: nodes %s %v", round, got, err)
 		}
 	}
@@ -436,7 +450,8 @@ func closed(t *testing.T, s *suite) {
 	_, occupancyErr := s.store.Occupancy(ctx, tsdb.OccupancyQuery{})
 	_, nodesErr := s.store.Nodes(ctx)
 	for call, err := range map[string]error{
-		"Append": s.store.Append(ctx, nil), "Select": selectErr, "Occupancy": occupancyErr, "Nodes": nodesErr, "Close": s.store.Close(),
+		"Append": s.store.Append(ctx, nil), "Select": selectErr, "Occupancy": occupancyErr, "Nodes": nodesErr,
+		"Close": s.store.Close(),
 	} {
 		if !errors.Is(err, tsdb.ErrClosed) {
 			t.Errorf("%s after Close: %v, want ErrClosed", call, err)
@@ -446,7 +461,8 @@ func closed(t *testing.T, s *suite) {
 }
 
 func badFrame(t *testing.T, s *suite) {
-	err := s.store.Append(context.Background(), []collector.Frame{s.frame("f1", 0, read(1)), s.frame("", 0, read(1)), s.frame("f2", 0, read(1))})
+	err := s.store.Append(context.Background(), []collector.Frame{s.frame("f1", 0, read(1)), s.frame("", 0, read(1)),
+		s.frame("f2", 0, read(1))})
 	if err == nil {
 		t.Error("a frame without a node was taken")
 	}

@@ -88,7 +88,8 @@ func (s *Store) post(ctx context.Context, path string, form url.Values, data any
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // the status is the error
-		return fmt.Errorf("ask VictoriaMetrics: %s%s answers %s: %s", s.url, path, res.Status, strings.TrimSpace(string(why)))
+		return fmt.Errorf("ask VictoriaMetrics: %s%s answers %s: %s", s.url, path, res.Status,
+			strings.TrimSpace(string(why)))
 	}
 	answer := struct {
 		Data any `json:"data"`
@@ -100,7 +101,8 @@ func (s *Store) post(ctx context.Context, path string, form url.Values, data any
 }
 
 // raw implements remote.Raw.
-func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64, put func(topology.NodeID, int64, float64)) error {
+func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64,
+	put func(topology.NodeID, int64, float64)) error {
 	if m.String() == "" {
 		return nil
 	}
@@ -130,7 +132,8 @@ func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Me
 const maxAhead = 72 * time.Hour
 
 // span implements remote.Span.
-func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64) (first, last int64, ok bool, err error) {
+func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis,
+	toMillis int64) (first, last int64, ok bool, err error) {
 	if m.String() == "" {
 		return 0, 0, false, nil
 	}
@@ -165,7 +168,8 @@ func (s *Store) known(ctx context.Context) ([]remote.Known, error) {
 	}
 	var series []map[string]string
 	// It takes a start of 0 for one that is not given.
-	form := url.Values{"match[]": {`{__name__=~"fairway_.+",node!=""}`}, "start": {"1"}, "end": {strconv.FormatInt(time.Now().Add(maxAhead).Unix(), 10)}}
+	form := url.Values{"match[]": {`{__name__=~"fairway_.+",node!=""}`}, "start": {"1"},
+		"end": {strconv.FormatInt(time.Now().Add(maxAhead).Unix(), 10)}}
 	if err := s.post(ctx, "/api/v1/series", form, &series); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,8 @@ func (b *Board) Routes(now time.Time) map[topology.NodeID]Route {
 // Learn completes the configured part of a machine with the nodes and clients that have reported
 // or were reported, sorted by name behind it.
 func (b *Board) Learn(configured topology.Machine, now time.Time) *topology.Machine {
-	m := &topology.Machine{Name: configured.Name, Nodes: slices.Clone(configured.Nodes), Default: configured.Default.Clone()}
+	m := &topology.Machine{Name: configured.Name, Nodes: slices.Clone(configured.Nodes),
+		Default: configured.Default.Clone()}
 	if m.Default == nil {
 		m.Default = topology.Mapping{}
 	}
@@ -146,7 +147,8 @@ func (b *Board) Learn(configured topology.Machine, now time.Time) *topology.Mach
 		add(id, topology.Compute)
 		add(r.Forwarder.Node(), topology.Forwarder)
 	}
-	slices.SortFunc(m.Nodes[len(configured.Nodes):], func(a, b topology.Node) int { return compareNames(string(a.ID), string(b.ID)) })
+	slices.SortFunc(m.Nodes[len(configured.Nodes):],
+		func(a, b topology.Node) int { return compareNames(string(a.ID), string(b.ID)) })
 	return m
 }
 

@@ -42,7 +42,8 @@ func TestOwnClockSetBack(t *testing.T) {
 	see := func(f topology.ForwarderID, listed []collector.Route) {
 		at := now.Add(-time.Second).UnixMilli()
 		b.Take([]collector.Frame{
-			{Node: "cn1", Role: topology.Compute, TimeMillis: at, Routes: []collector.Route{{Client: "cn1", Forwarder: f}}},
+			{Node: "cn1", Role: topology.Compute, TimeMillis: at,
+				Routes: []collector.Route{{Client: "cn1", Forwarder: f}}},
 			{Node: "fwd1", Role: topology.Forwarder, TimeMillis: at, Routes: listed, RoutesComplete: true},
 		}, now)
 	}

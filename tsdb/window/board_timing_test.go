@@ -24,7 +24,8 @@ func bigMachine() []collector.Frame {
 			Routes: []collector.Route{{Client: n, Forwarder: f, Generation: 1}}})
 	}
 	for i, l := range lists {
-		frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%03d", i)), Role: topology.Forwarder, Samples: samples, Routes: l, RoutesComplete: true})
+		frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("fwd%03d", i)),
+			Role: topology.Forwarder, Samples: samples, Routes: l, RoutesComplete: true})
 	}
 	return frames
 }

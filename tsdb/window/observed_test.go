@@ -24,7 +24,8 @@ type say struct {
 }
 
 func (s say) frame() collector.Frame {
-	f := collector.Frame{Node: "cn1", Role: topology.Compute, TimeMillis: t0.Add(time.Duration(s.second) * time.Second).UnixMilli(), RoutesComplete: true}
+	f := collector.Frame{Node: "cn1", Role: topology.Compute,
+		TimeMillis: t0.Add(time.Duration(s.second) * time.Second).UnixMilli(), RoutesComplete: true}
 	if s.gen > 0 {
 		f.Routes = []collector.Route{{Client: "cn1", Forwarder: s.fwd, Generation: s.gen, Lost: s.lost}}
 		return f
@@ -68,9 +69,11 @@ func TestRoutes(t *testing.T) {
 		{"nobody has said anything", nil, 5, ""},
 		{"the mount alone", []say{{second: 0, fwd: "a", gen: 1}}, 2, "a gen 1 by m at 1"},
 		{"a forwarder alone", []say{{second: 0, fwd: "a", lists: cn1}}, 2, "a gen 0 by f at 1"},
-		{"both agree", []say{{second: 0, fwd: "a", gen: 1}, {second: 1, fwd: "a", lists: cn1}}, 2, "a gen 1 by mf at 2"},
+		{"both agree", []say{{second: 0, fwd: "a", gen: 1}, {second: 1, fwd: "a", lists: cn1}}, 2,
+			"a gen 1 by mf at 2"},
 		{"the mount left and its old forwarder still lists it",
-			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a", lists: cn1}}, 2,
+			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a", lists: cn1}},
+			2,
 			"b gen 2 by m at 2 lingering a"},
 		{"the old forwarder no longer lists it",
 			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a"}}, 2,
@@ -82,10 +85,12 @@ func TestRoutes(t *testing.T) {
 		{"a mount started anew counts from the beginning",
 			[]say{{second: 3, fwd: "b", gen: 7}, {second: 5, fwd: "a", gen: 1}}, 6, "a gen 1 by m at 6"},
 		{"without a mount the connection that began last is the route",
-			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", lists: cn1}, {second: 2, fwd: "a", lists: cn1}}, 3,
+			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", lists: cn1},
+				{second: 2, fwd: "a", lists: cn1}}, 3,
 			"b gen 0 by f at 2 lingering a"},
 		{"a mount without an answer is still set to its forwarder",
-			[]say{{second: 0, fwd: "a", gen: 2}, {second: 1, fwd: "a", gen: 2, lost: true}}, 2, "a gen 2 by m at 2 lost"},
+			[]say{{second: 0, fwd: "a", gen: 2}, {second: 1, fwd: "a", gen: 2, lost: true}}, 2,
+			"a gen 2 by m at 2 lost"},
 		{"a mount that was moved off a dead forwarder has one again",
 			[]say{{second: 0, fwd: "a", gen: 2, lost: true}, {second: 1, fwd: "b", gen: 3}}, 2, "b gen 3 by m at 2"},
 		{"old news are stale", []say{{second: 0, fwd: "a", gen: 1}}, 12, "a gen 1 by m at 1 stale"},

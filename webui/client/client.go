@@ -64,12 +64,16 @@ func New(addr, token string) (*Client, error) {
 			return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, console.ErrInvalid)
 		}
 		if token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil, fmt.Errorf("address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr, console.ErrInvalid)
+			return nil,
+				fmt.Errorf(
+					"address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr,
+					console.ErrInvalid)
 		}
 		c.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
 	}
 	c.http = &http.Client{Transport: &http.Transport{
-		DialContext: dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: c.base.Scheme == "https",
+		DialContext: dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+		ForceAttemptHTTP2: c.base.Scheme == "https",
 	}}
 	c.dialer = &websocket.Dialer{NetDialContext: dial, HandshakeTimeout: dialTimeout}
 	return c, nil
@@ -137,13 +141,15 @@ func (c *Client) OverviewAt(ctx context.Context, at time.Time) (console.Overview
 }
 
 // ForwarderAt is one forwarder as it was; ErrNotFound when the machine has no such one.
-func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail, error) {
+func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail,
+	error) {
 	return get[console.ForwarderDetail](ctx, c, pastQuery(at), "forwarders", string(id))
 }
 
 // Marks lists what the journal says happened in [from, to), the oldest first; of more than limit the newest.
 func (c *Client) Marks(ctx context.Context, from, to time.Time, limit int) ([]remap.Mark, error) {
-	return get[[]remap.Mark](ctx, c, url.Values{"from": {from.UTC().Format(time.RFC3339)}, "to": {to.UTC().Format(time.RFC3339)}, "limit": {strconv.Itoa(limit)}}, "marks")
+	return get[[]remap.Mark](ctx, c, url.Values{"from": {from.UTC().Format(time.RFC3339)},
+		"to": {to.UTC().Format(time.RFC3339)}, "limit": {strconv.Itoa(limit)}}, "marks")
 }
 
 // JobRuns compares a job with the runs like it; ErrNotFound when there never was such a job.
@@ -153,7 +159,8 @@ func (c *Client) JobRuns(ctx context.Context, id topology.JobID, limit int) (con
 
 // Occupancy is how busy the forwarders were in the last span, by buckets, without the single forwarders.
 func (c *Client) Occupancy(ctx context.Context, span, bucket time.Duration) (console.OccupancyView, error) {
-	return get[console.OccupancyView](ctx, c, url.Values{"from": {"-" + span.String()}, "bucket": {bucket.String()}, "nodes": {"0"}}, "occupancy")
+	return get[console.OccupancyView](ctx, c, url.Values{"from": {"-" + span.String()}, "bucket": {bucket.String()},
+		"nodes": {"0"}}, "occupancy")
 }
 
 // Jobs lists the running jobs and those that ended last.
@@ -248,7 +255,8 @@ func send[T any](ctx context.Context, c *Client, body any, parts ...string) (T, 
 
 // write sends a write with its own idempotency key. A connection that broke says nothing of whether
 // the write was taken, so it is sent once more under the same key, which makes that harmless.
-func write[T any](ctx context.Context, c *Client, method string, body any, query url.Values, parts ...string) (T, error) {
+func write[T any](ctx context.Context, c *Client, method string, body any, query url.Values, parts ...string) (T,
+	error) {
 	var v T
 	b, err := json.Marshal(body)
 	if err != nil {

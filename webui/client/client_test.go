@@ -60,18 +60,22 @@ func TestAPlanFromProposalToRollBack(t *testing.T) {
 	fake := consoletest.New(8, 1, noon)
 	c, h := serve(t, fake)
 	ctx := t.Context()
-	mine, err := c.Propose(ctx, console.ManualRemap{Nodes: []topology.NodeID{"c1"}, To: "fwd002", Reason: "fwd001 is slow today"})
+	mine, err := c.Propose(ctx, console.ManualRemap{Nodes: []topology.NodeID{"c1"}, To: "fwd002",
+		Reason: "fwd001 is slow today"})
 	if err != nil || mine.State != remap.Proposed || mine.MayApprove == "" {
 		t.Fatalf("%+v, %v", mine, err)
 	}
-	if _, err = c.Approve(ctx, mine.ID, mine.PreviewHash, "because it is slow"); !errors.Is(err, console.ErrNotAllowed) {
+	if _, err = c.Approve(ctx, mine.ID, mine.PreviewHash, "because it is slow"); !errors.Is(err,
+		console.ErrNotAllowed) {
 		t.Errorf("the proposer approved: %v", err)
 	}
 	other := fake.AddPlan(console.ManualRemap{Nodes: []topology.NodeID{"c2"}, To: "fwd002"}, "sam")
-	if _, err = c.Approve(ctx, other.ID, "old hash", "because it is slow"); !errors.Is(err, console.ErrChanged) || !strings.Contains(err.Error(), "fwd200 went stale") {
+	if _, err = c.Approve(ctx, other.ID, "old hash", "because it is slow"); !errors.Is(err, console.ErrChanged) ||
+		!strings.Contains(err.Error(), "fwd200 went stale") {
 		t.Errorf("an old preview was approved: %v", err)
 	}
-	if v, err := c.Approve(ctx, other.ID, other.PreviewHash, "because it is slow"); err != nil || v.State != remap.Verified {
+	if v, err := c.Approve(ctx, other.ID, other.PreviewHash, "because it is slow"); err != nil ||
+		v.State != remap.Verified {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if _, err := c.Reject(ctx, other.ID, "too late now"); !errors.Is(err, console.ErrConflict) {
@@ -127,8 +131,10 @@ func TestBadAnswers(t *testing.T) {
 		text                    string
 	}{
 		{"a proxy's own page", "text/html", "<h1>Bad Gateway</h1>", 502, console.ErrUnreachable, "502"},
-		{"a problem that is cut off", "application/problem+json", `{"detail":"the p`, 403, console.ErrNotAllowed, "403"},
-		{"a problem with another status inside", "application/problem+json", `{"status":200,"detail":"fwd3 is excluded"}`, 409, console.ErrConflict, "fwd3 is excluded"},
+		{"a problem that is cut off", "application/problem+json", `{"detail":"the p`, 403, console.ErrNotAllowed,
+			"403"},
+		{"a problem with another status inside", "application/problem+json",
+			`{"status":200,"detail":"fwd3 is excluded"}`, 409, console.ErrConflict, "fwd3 is excluded"},
 		{"a truncated answer", "application/json", `{"id":"P-1`, 200, nil, "is not what this version of fairway reads"},
 		{"a failure of the server", "application/problem+json", `{"detail":"disk full"}`, 500, nil, "disk full"},
 	} {
@@ -162,7 +168,8 @@ func TestTokens(t *testing.T) {
 	if _, err := c.Plans(t.Context()); err != nil || got != "Bearer s3cret" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := client.New("http://fairway.site:8080", "s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") {
+	if _, err := client.New("http://fairway.site:8080", "s3cret"); err == nil ||
+		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a token in clear text over the network: %v", err)
 	}
 	for _, bad := range []string{"", "unix:", "fairway:80", "ftp://x", "http://"} {

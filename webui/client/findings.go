@@ -32,7 +32,8 @@ func (c *Client) Dismiss(ctx context.Context, id, reason string) (anomaly.Findin
 	return send[anomaly.Finding](ctx, c, console.Decision{Reason: reason}, "findings", id, "dismiss")
 }
 
-// Silence keeps a finding from calling anybody for so long; 0 ends that. Errors: ErrNotAllowed, ErrNotFound, ErrInvalid.
+// Silence keeps a finding from calling anybody for so long; 0 ends that. Errors: ErrNotAllowed, ErrNotFound,
+// ErrInvalid.
 func (c *Client) Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error) {
 	return send[anomaly.Finding](ctx, c, console.Silence{For: long.String(), Reason: reason}, "findings", id, "silence")
 }
@@ -43,8 +44,10 @@ func (c *Client) Exclusions(ctx context.Context) (remap.Feed, error) {
 }
 
 // Exclude withholds a forwarder for ttl. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (the floor).
-func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error) {
-	return write[remap.Exclusion](ctx, c, http.MethodPut, console.Exclude{Reason: reason, TTL: ttl.String()}, nil, "exclusions", string(f))
+func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration,
+	reason string) (remap.Exclusion, error) {
+	return write[remap.Exclusion](ctx, c, http.MethodPut, console.Exclude{Reason: reason, TTL: ttl.String()}, nil,
+		"exclusions", string(f))
 }
 
 // Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrNotFound.

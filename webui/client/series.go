@@ -18,7 +18,8 @@ type Point struct {
 
 // Series asks for one metric of some nodes second by second, from inclusive, to exclusive. A second of which nothing is
 // known has no point.
-func (c *Client) Series(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from, to time.Time) (map[topology.NodeID][]Point, error) {
+func (c *Client) Series(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from,
+	to time.Time) (map[topology.NodeID][]Point, error) {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = string(n)

@@ -17,8 +17,10 @@ func (c *Client) Standing(ctx context.Context) ([]remap.Standing, error) {
 
 // Allow approves, for ttl, what policies propose for an application of a user (empty: of all).
 // Errors: ErrNotAllowed, ErrInvalid.
-func (c *Client) Allow(ctx context.Context, app, user string, ttl time.Duration, reason string) (remap.Standing, error) {
-	return send[remap.Standing](ctx, c, console.Allow{App: app, User: user, TTL: ttl.String(), Reason: reason}, "standing")
+func (c *Client) Allow(ctx context.Context, app, user string, ttl time.Duration, reason string) (remap.Standing,
+	error) {
+	return send[remap.Standing](ctx, c, console.Allow{App: app, User: user, TTL: ttl.String(), Reason: reason},
+		"standing")
 }
 
 // Revoke ends a standing approval and returns those that are left. Errors: ErrNotAllowed, ErrNotFound.

@@ -83,7 +83,8 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 func newRow(sit *remap.Situation, n topology.Node) console.ForwarderRow {
 	id := topology.ForwarderID(n.ID)
 	load, seen := sit.Load[id]
-	row := console.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec, State: console.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC()}
+	row := console.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
+		State: console.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC()}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}

@@ -75,10 +75,13 @@ func agentsCheck(s *Snapshot, h health) console.Check {
 			silent = append(silent, n.ID)
 		}
 	}
-	c.Text = fmt.Sprintf("%d of %d nodes were heard in the last %s", len(h.heard), len(s.Machine.Nodes), remap.StaleAfter)
+	c.Text = fmt.Sprintf("%d of %d nodes were heard in the last %s", len(h.heard), len(s.Machine.Nodes),
+		remap.StaleAfter)
 	switch {
 	case len(h.heard) == 0:
-		c.Level, c.Fix = console.CheckFailed, "start fairway-agent on the forwarding nodes; 'fairway-agent check' says what keeps one from reaching the daemon"
+		c.Level, c.Fix = console.CheckFailed,
+			"start fairway-agent on the forwarding nodes; 'fairway-agent check' says what keeps one from reaching "+
+				"the daemon"
 	case len(silent) > 0:
 		c.Level, c.Text = console.CheckWarned, c.Text+"; silent: "+some(silent)
 		c.Fix = "run 'fairway-agent check' there, or take the nodes out of the machine's configuration"
@@ -87,7 +90,8 @@ func agentsCheck(s *Snapshot, h health) console.Check {
 }
 
 func clocksCheck(h health) console.Check {
-	c := console.Check{Name: "clocks", Level: console.CheckOK, Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
+	c := console.Check{Name: "clocks", Level: console.CheckOK,
+		Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
 	if len(h.heard) == 0 {
 		c.Level, c.Text = console.CheckUnknown, "no node is heard"
 		return c
@@ -107,7 +111,8 @@ func clocksCheck(h health) console.Check {
 	if worst < 0 {
 		word = "behind, or its seconds come late"
 	}
-	c.Level, c.Text = console.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s", console.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
+	c.Level, c.Text = console.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s",
+		console.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
 	c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
 	return c
 }
@@ -155,7 +160,8 @@ func peaksCheck(s *Snapshot) console.Check {
 
 func mappingCheck(s *Snapshot) console.Check {
 	compute := s.Machine.ByRole(topology.Compute)
-	c := console.Check{Name: "mapping", Level: console.CheckOK, Text: fmt.Sprintf("the forwarder of every one of %d compute nodes is observed", len(compute))}
+	c := console.Check{Name: "mapping", Level: console.CheckOK,
+		Text: fmt.Sprintf("the forwarder of every one of %d compute nodes is observed", len(compute))}
 	switch len(compute) {
 	case 0:
 		c.Level, c.Text = console.CheckUnknown, "no compute node is known"
@@ -175,10 +181,13 @@ func mappingCheck(s *Snapshot) console.Check {
 	}
 	switch {
 	case len(lost) > 0:
-		c.Level, c.Text = console.CheckFailed, fmt.Sprintf("%d of %d compute nodes have no forwarder, theirs does not answer: %s", len(lost), len(compute), some(lost))
+		c.Level, c.Text = console.CheckFailed,
+			fmt.Sprintf("%d of %d compute nodes have no forwarder, theirs does not answer: %s", len(lost), len(compute),
+				some(lost))
 		c.Fix = "their I/O waits: start the forwarder again, or move them off it by force (fairway remap --force)"
 	case len(unseen) > 0:
-		c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s", len(unseen), len(compute), some(unseen))
+		c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
+			len(unseen), len(compute), some(unseen))
 		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's"
 	}
 	return c
@@ -188,7 +197,8 @@ func mappingCheck(s *Snapshot) console.Check {
 func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Check {
 	c := console.Check{Name: "driver", Level: console.CheckOK}
 	if driver == nil {
-		c.Level, c.Text, c.Fix = console.CheckWarned, "none is configured: remaps can be proposed, not applied", "set driver.kind in fairwayd's configuration"
+		c.Level, c.Text, c.Fix = console.CheckWarned, "none is configured: remaps can be proposed, not applied",
+			"set driver.kind in fairwayd's configuration"
 		return c
 	}
 	var ask []topology.NodeID
@@ -207,12 +217,15 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Chec
 	defer cancel()
 	says, err := driver.Observe(ctx, ask)
 	if err != nil {
-		c.Level, c.Text, c.Fix = console.CheckFailed, fmt.Sprintf("asked %s: %v", console.Counted(len(ask), "compute node"), err), "such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
+		c.Level, c.Text, c.Fix = console.CheckFailed,
+			fmt.Sprintf("asked %s: %v", console.Counted(len(ask), "compute node"), err),
+			"such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
 		return c
 	}
 	for _, n := range ask {
 		if is := s.Situation.Routes[n].Forwarder; says[n] != is {
-			c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n], is)
+			c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n],
+				is)
 			c.Fix = "wait for the move under way, or look at the forwarder's list of clients"
 			return c
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 func TestMappingCheck(t *testing.T) {
-	machine := &topology.Machine{Nodes: []topology.Node{{ID: "cn1", Role: topology.Compute}, {ID: "cn2", Role: topology.Compute}}}
+	machine := &topology.Machine{Nodes: []topology.Node{{ID: "cn1", Role: topology.Compute},
+		{ID: "cn2", Role: topology.Compute}}}
 	well := window.Route{Forwarder: "fwd1"}
 	for _, c := range []struct {
 		name  string
@@ -21,11 +22,15 @@ func TestMappingCheck(t *testing.T) {
 		says  string
 	}{
 		{"well", well, console.CheckOK, "every one of 2"},
-		{"stale", window.Route{Forwarder: "fwd1", Stale: true}, console.CheckWarned, "1 of 2 compute nodes' forwarders are not observed: cn1"},
-		{"lost", window.Route{Forwarder: "fwd1", Lost: true}, console.CheckFailed, "1 of 2 compute nodes have no forwarder, theirs does not answer: cn1"},
+		{"stale", window.Route{Forwarder: "fwd1", Stale: true}, console.CheckWarned,
+			"1 of 2 compute nodes' forwarders are not observed: cn1"},
+		{"lost", window.Route{Forwarder: "fwd1", Lost: true}, console.CheckFailed,
+			"1 of 2 compute nodes have no forwarder, theirs does not answer: cn1"},
 	} {
-		s := &Snapshot{Machine: machine, Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": c.cn1, "cn2": well}}}
-		if got := mappingCheck(s); got.Level != c.level || !strings.Contains(got.Text, c.says) || (got.Level != console.CheckOK) != (got.Fix != "") {
+		s := &Snapshot{Machine: machine,
+			Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": c.cn1, "cn2": well}}}
+		if got := mappingCheck(s); got.Level != c.level || !strings.Contains(got.Text, c.says) ||
+			(got.Level != console.CheckOK) != (got.Fix != "") {
 			t.Errorf("%s: %+v, want %s with %q", c.name, got, c.level, c.says)
 		}
 	}
@@ -34,7 +39,8 @@ func TestMappingCheck(t *testing.T) {
 	if got := mappingCheck(s).Text; got != "the forwarder of the only compute node is observed" {
 		t.Errorf("one node: %s", got)
 	}
-	if got := driverCheck(t.Context(), s, told{"cn1": "fwd1"}).Text; got != "asked 1 compute node, and it says what is observed" {
+	if got := driverCheck(t.Context(), s,
+		told{"cn1": "fwd1"}).Text; got != "asked 1 compute node, and it says what is observed" {
 		t.Errorf("one node asked: %s", got)
 	}
 }

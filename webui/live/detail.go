@@ -20,11 +20,13 @@ const detailSpan = 5 * time.Minute
 // Forwarder returns one forwarder with its clients and, when withSeries, the last five minutes of
 // every metric that it reports; without, only the newest second of each. Errors wrap
 // console.ErrNotFound.
-func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (console.ForwarderDetail, error) {
+func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (console.ForwarderDetail,
+	error) {
 	s := p.Snapshot()
 	i := slices.IndexFunc(s.Overview.Forwarders, func(r console.ForwarderRow) bool { return r.ID == id })
 	if i < 0 {
-		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id, console.ErrNotFound, s.Machine.Name)
+		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
+			console.ErrNotFound, s.Machine.Name)
 	}
 	d := console.ForwarderDetail{
 		ForwarderRow: s.Overview.Forwarders[i],
@@ -80,7 +82,8 @@ func fillClient(row *console.ClientRow, f *collector.Frame) {
 	value := func(m collector.Metric) float64 { return valueOf(f.Samples, m) }
 	row.ReadBytesPerSec, row.WriteBytesPerSec = known(value(collector.ReadBytes)), known(value(collector.WriteBytes))
 	row.MetaOpsPerSec = known(value(collector.MetaOps))
-	row.LatencySeconds = meanLatency(value(collector.ClientRead), value(collector.ClientWrite), value(collector.ReadOps), value(collector.WriteOps))
+	row.LatencySeconds = meanLatency(value(collector.ClientRead), value(collector.ClientWrite),
+		value(collector.ReadOps), value(collector.WriteOps))
 }
 
 // valueOf is a metric's value, not a number where there is none.
@@ -147,7 +150,8 @@ func peersMedian(rows []console.ForwarderRow, me topology.ForwarderID) map[strin
 		var all []float64
 		for i := range rows {
 			r := &rows[i]
-			if v := get(r); v != nil && r.ID != me && (r.State == console.StateOK || r.State == console.StateDedicated) {
+			if v := get(r); v != nil && r.ID != me &&
+				(r.State == console.StateOK || r.State == console.StateDedicated) {
 				all = append(all, *v)
 			}
 		}
@@ -175,7 +179,8 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []console.NodeRow {
 	at := map[topology.NodeID]int{}
 	for _, n := range s.Machine.Nodes {
 		if keep(n) {
-			row := console.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: console.StateStale, Values: map[string]float64{}}
+			row := console.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: console.StateStale,
+				Values: map[string]float64{}}
 			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
 				row.Forwarder, row.Generation, row.Lost = r.Forwarder, r.Generation, r.Lost
 			}

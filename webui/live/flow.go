@@ -65,7 +65,9 @@ type way struct {
 func (p *Picture) Flow() Flow { return p.Snapshot().flow() }
 
 func (p *Picture) countFlow(s *Snapshot) Flow {
-	c := flowCount{situation: s.Situation, oldest: s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli(), links: map[way]*Link{}, heard: map[topology.ForwarderID]bool{}, told: map[topology.ForwarderID][]Link{}, stored: map[topology.JobID]map[topology.NodeID]*StorageLink{}}
+	c := flowCount{situation: s.Situation, oldest: s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli(),
+		links: map[way]*Link{}, heard: map[topology.ForwarderID]bool{}, told: map[topology.ForwarderID][]Link{},
+		stored: map[topology.JobID]map[topology.NodeID]*StorageLink{}}
 	p.cfg.Board.Visit(c.frame)
 	for f, links := range c.told {
 		if c.heard[f] {
@@ -87,13 +89,15 @@ func (p *Picture) countFlow(s *Snapshot) Flow {
 		out.Links = append(out.Links, *l)
 	}
 	slices.SortFunc(out.Links, func(a, b Link) int {
-		return cmp.Or(cmp.Compare(b.bytes(), a.bytes()), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Forwarder, b.Forwarder))
+		return cmp.Or(cmp.Compare(b.bytes(), a.bytes()), cmp.Compare(a.Job, b.Job),
+			cmp.Compare(a.Forwarder, b.Forwarder))
 	})
 	out.Storage = c.storage(out.Links)
 	switch {
 	case len(out.Storage) > 0:
 	case c.servers == 0:
-		out.StorageUnknown = "no storage server reports (run fairway-agent on them, or bring their counters by the line protocol)"
+		out.StorageUnknown = "no storage server reports (run fairway-agent on them, or bring their counters by the " +
+			"line protocol)"
 	default:
 		out.StorageUnknown = "the storage servers report no shares of jobs (Lustre does where job_stats is on)"
 	}
@@ -134,17 +138,20 @@ func (c *flowCount) frame(f *collector.Frame) {
 		case topology.Compute:
 			if on, ok := c.situation.Observed[f.Node]; ok {
 				l := c.link(j.Job, on)
-				l.ReadBytesPerSec, l.WriteBytesPerSec, l.By = l.ReadBytesPerSec+read, l.WriteBytesPerSec+write, byClients
+				l.ReadBytesPerSec, l.WriteBytesPerSec, l.By = l.ReadBytesPerSec+read, l.WriteBytesPerSec+write,
+					byClients
 				c.heard[on] = true
 			}
 		case topology.Forwarder:
 			on := topology.ForwarderID(f.Node)
-			c.told[on] = append(c.told[on], Link{Job: j.Job, Forwarder: on, ReadBytesPerSec: read, WriteBytesPerSec: write, By: byForwarder})
+			c.told[on] = append(c.told[on], Link{Job: j.Job, Forwarder: on, ReadBytesPerSec: read,
+				WriteBytesPerSec: write, By: byForwarder})
 		case topology.Storage:
 			if c.stored[j.Job] == nil {
 				c.stored[j.Job] = map[topology.NodeID]*StorageLink{}
 			}
-			c.stored[j.Job][f.Node] = &StorageLink{Job: j.Job, Server: f.Node, ReadBytesPerSec: read, WriteBytesPerSec: write}
+			c.stored[j.Job][f.Node] = &StorageLink{Job: j.Job, Server: f.Node, ReadBytesPerSec: read,
+				WriteBytesPerSec: write}
 		}
 	}
 }
@@ -193,7 +200,8 @@ func (c *flowCount) storage(links []Link) []StorageLink {
 		}
 	}
 	slices.SortFunc(out, func(a, b StorageLink) int {
-		return cmp.Or(cmp.Compare(b.ReadBytesPerSec+b.WriteBytesPerSec, a.ReadBytesPerSec+a.WriteBytesPerSec), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Forwarder, b.Forwarder), cmp.Compare(a.Server, b.Server))
+		return cmp.Or(cmp.Compare(b.ReadBytesPerSec+b.WriteBytesPerSec, a.ReadBytesPerSec+a.WriteBytesPerSec),
+			cmp.Compare(a.Job, b.Job), cmp.Compare(a.Forwarder, b.Forwarder), cmp.Compare(a.Server, b.Server))
 	})
 	return out
 }
@@ -253,7 +261,10 @@ func (p *Picture) Interference(f Flow, most int) Interference {
 	for j := range ofJob {
 		out.Jobs = append(out.Jobs, j)
 	}
-	slices.SortFunc(out.Jobs, func(a, b topology.JobID) int { return cmp.Or(cmp.Compare(ofJob[b], ofJob[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(out.Jobs, func(a, b topology.JobID) int {
+		return cmp.Or(cmp.Compare(ofJob[b], ofJob[a]),
+			cmp.Compare(a, b))
+	})
 	out.Left = max(0, len(out.Jobs)-most)
 	out.Jobs = out.Jobs[:min(most, len(out.Jobs))]
 	place := map[topology.JobID]int{}

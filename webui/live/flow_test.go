@@ -23,13 +23,15 @@ func bigPicture() *Picture {
 		frames = append(frames, collector.Frame{Node: id, Role: topology.Forwarder, TimeMillis: now.UnixMilli()})
 	}
 	for i := range 40960 {
-		id, f, j := topology.NodeID(fmt.Sprintf("c%05d", i)), topology.ForwarderID(fmt.Sprintf("fwd%03d", i%240)), &jobs[i/512]
+		id, f, j := topology.NodeID(fmt.Sprintf("c%05d", i)), topology.ForwarderID(fmt.Sprintf("fwd%03d", i%240)),
+			&jobs[i/512]
 		j.ID = topology.JobID(fmt.Sprint(i / 512))
 		j.Nodes = append(j.Nodes, id)
 		sit.Machine.Nodes = append(sit.Machine.Nodes, topology.Node{ID: id, Role: topology.Compute})
 		sit.Observed[id] = f
 		frames = append(frames, collector.Frame{Node: id, Role: topology.Compute, TimeMillis: now.UnixMilli(),
-			Jobs: []collector.JobSamples{{Job: j.ID, Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: 1e6}}}}})
+			Jobs: []collector.JobSamples{{Job: j.ID,
+				Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: 1e6}}}}})
 	}
 	sit.Jobs = jobs
 	board.Take(frames, now)

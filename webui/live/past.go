@@ -15,7 +15,8 @@ import (
 )
 
 // pastMetrics are what a row of the overview shows.
-var pastMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.QueueLen, collector.MetaWait, collector.ServerTime, collector.MetaOps, collector.Errors}
+var pastMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.QueueLen, collector.MetaWait,
+	collector.ServerTime, collector.MetaOps, collector.Errors}
 
 // timelineMargin is how long a record may be on its way to the journal.
 const timelineMargin = 2 * time.Second
@@ -36,7 +37,8 @@ func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
 	}
 	begun, t := time.Now(), p.past.of
 	var err error
-	if p.past.records, err = p.cfg.Journal(p.past.records, func(r *remap.Record) error { t.Take(r); return nil }); err != nil {
+	if p.past.records, err = p.cfg.Journal(p.past.records,
+		func(r *remap.Record) error { t.Take(r); return nil }); err != nil {
 		return nil, fmt.Errorf("the past of findings and plans: %w", err)
 	}
 	p.past.until = begun.Add(-timelineMargin)
@@ -75,7 +77,9 @@ func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 	if err != nil {
 		return moment{}, err
 	}
-	o := console.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated, ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{}, Waiting: []console.PlanRow{}}
+	o := console.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated,
+		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
+		Waiting: []console.PlanRow{}}
 	m := moment{overview: o, mapping: topology.Mapping{}}
 	m.mapping = p.recall(&m.overview, s, past, end)
 	return m, p.recallJobs(ctx, &m)
@@ -104,7 +108,8 @@ func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.T
 			return nil, err
 		}
 	}
-	q := tsdb.OccupancyQuery{Nodes: ids, FromMillis: at.Add(-time.Hour).UnixMilli(), ToMillis: at.Add(time.Second).UnixMilli(), PeakBytesPerSec: peaks}
+	q := tsdb.OccupancyQuery{Nodes: ids, FromMillis: at.Add(-time.Hour).UnixMilli(),
+		ToMillis: at.Add(time.Second).UnixMilli(), PeakBytesPerSec: peaks}
 	answers, err := p.cfg.Store.Occupancy(ctx, q)
 	if err != nil {
 		return nil, err
@@ -119,8 +124,11 @@ func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.T
 }
 
 // newest shows each node's newest point of the last seconds: as live, it counts until it is stale.
-func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector.Metric, at time.Time, visit func(topology.NodeID, tsdb.Point)) error {
-	series, err := p.cfg.Store.Select(ctx, tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(), ToMillis: at.Add(time.Second).UnixMilli(), StepMillis: 1000})
+func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector.Metric, at time.Time,
+	visit func(topology.NodeID, tsdb.Point)) error {
+	series, err := p.cfg.Store.Select(ctx,
+		tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(),
+			ToMillis: at.Add(time.Second).UnixMilli(), StepMillis: 1000})
 	if err != nil {
 		return err
 	}
@@ -136,10 +144,13 @@ func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector
 // what is not known. It returns the mapping of that time.
 func (p *Picture) recall(o *console.Overview, now *Snapshot, past *remap.Timeline, end time.Time) topology.Mapping {
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
-	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{}, Owner: map[topology.ForwarderID]topology.JobID{}}
+	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},
+		Owner: map[topology.ForwarderID]topology.JobID{}}
 	for i := range o.Forwarders {
 		if r := &o.Forwarders[i]; !r.LastSeen.IsZero() {
-			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec, ReadBytesPerSec: orZero(r.ReadBytesPerSec), WriteBytesPerSec: orZero(r.WriteBytesPerSec), MetaOpsPerSec: orZero(r.MetaOpsPerSec)}
+			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec,
+				ReadBytesPerSec: orZero(r.ReadBytesPerSec), WriteBytesPerSec: orZero(r.WriteBytesPerSec),
+				MetaOpsPerSec: orZero(r.MetaOpsPerSec)}
 		}
 	}
 	waits := map[topology.ForwarderID]string{}
@@ -150,7 +161,8 @@ func (p *Picture) recall(o *console.Overview, now *Snapshot, past *remap.Timelin
 		o.Findings, parts.Excluded = past.Findings(last), past.Excluded(last)
 		for _, q := range past.Plans(last) {
 			if q.State == remap.Proposed {
-				o.Waiting = append(o.Waiting, console.PlanRow{ID: q.ID, Title: q.Title, State: q.State, Created: q.Created, Expires: q.Expires})
+				o.Waiting = append(o.Waiting, console.PlanRow{ID: q.ID, Title: q.Title, State: q.State,
+					Created: q.Created, Expires: q.Expires})
 				for _, f := range q.Touches {
 					waits[f] = q.ID
 				}
@@ -191,7 +203,8 @@ func orZero(v *float64) float64 {
 // ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before
 // and the clients that it then had as far as that is known. Errors are those of OverviewAt and
 // console.ErrNotFound.
-func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail, error) {
+func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail,
+	error) {
 	m, err := p.at(ctx, at)
 	if err != nil {
 		return console.ForwarderDetail{}, err
@@ -199,10 +212,12 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 	o := &m.overview
 	i := slices.IndexFunc(o.Forwarders, func(r console.ForwarderRow) bool { return r.ID == id })
 	if i < 0 {
-		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id, console.ErrNotFound, o.Machine)
+		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
+			console.ErrNotFound, o.Machine)
 	}
-	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]console.Point{}, PeersMedian: peersMedian(o.Forwarders, id),
-		Storage: console.StorageView{Rows: []console.StorageRow{}, Unknown: "not kept of the past"}}
+	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]console.Point{},
+		PeersMedian: peersMedian(o.Forwarders, id),
+		Storage:     console.StorageView{Rows: []console.StorageRow{}, Unknown: "not kept of the past"}}
 	if d.ClientNodes, err = p.pastClients(ctx, m.mapping.Clients(id), o.At); err != nil {
 		return d, err
 	}
@@ -222,7 +237,8 @@ func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
 }
 
 // clientMetrics are what a client's row shows.
-var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps, collector.ClientRead, collector.ClientWrite, collector.ReadOps, collector.WriteOps}
+var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps,
+	collector.ClientRead, collector.ClientWrite, collector.ReadOps, collector.WriteOps}
 
 func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]console.ClientRow, error) {
 	rows := make([]console.ClientRow, len(ids))

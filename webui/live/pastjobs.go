@@ -28,7 +28,8 @@ func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
 	quiet := map[topology.ForwarderID]bool{} // most are in most seconds: their clients need not be read
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]
-		quiet[r.ID] = r.State == console.StateStale || (r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil) && orZero(r.ReadBytesPerSec)+orZero(r.WriteBytesPerSec)+orZero(r.MetaOpsPerSec) == 0
+		quiet[r.ID] = r.State == console.StateStale || (r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil) &&
+			orZero(r.ReadBytesPerSec)+orZero(r.WriteBytesPerSec)+orZero(r.MetaOpsPerSec) == 0
 	}
 	nodes := make([]topology.NodeID, 0, len(m.jobs))
 	for n, job := range m.jobs {
@@ -36,7 +37,9 @@ func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
 			nodes = append(nodes, n)
 		}
 	}
-	o.NotKept = append(o.NotKept, "top jobs: by what their compute nodes did; those of nodes that two jobs had at once, or that nobody measured, are left out")
+	o.NotKept = append(o.NotKept,
+		"top jobs: by what their compute nodes did; those of nodes that two jobs had at once, or that nobody "+
+			"measured, are left out")
 	if len(nodes) == 0 {
 		return nil
 	}

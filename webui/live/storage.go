@@ -49,9 +49,12 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 	}
 	v := console.StorageView{By: console.StorageByForwarder}
 	for _, t := range own {
-		row := console.StorageRow{Target: string(t.Target), RequestsPerSec: sumOf(t.Samples, collector.ReadOps, collector.WriteOps),
-			ReadBytesPerSec: sumOf(t.Samples, collector.ReadBytes), WriteBytesPerSec: sumOf(t.Samples, collector.WriteBytes),
-			LatencySeconds: latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite), PeersLatency: median(others[t.Target])}
+		row := console.StorageRow{Target: string(t.Target), RequestsPerSec: sumOf(t.Samples, collector.ReadOps,
+			collector.WriteOps),
+			ReadBytesPerSec:  sumOf(t.Samples, collector.ReadBytes),
+			WriteBytesPerSec: sumOf(t.Samples, collector.WriteBytes),
+			LatencySeconds:   latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite),
+			PeersLatency:     median(others[t.Target])}
 		v.Rows = append(v.Rows, row)
 	}
 	sortStorage(v.Rows)
@@ -61,7 +64,8 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 // tellsTargets says that a node's agent reads the client's side of storage targets, so that none in its
 // frame is none asked.
 func tellsTargets(f *collector.Frame) bool {
-	return len(f.Targets) > 0 || slices.ContainsFunc(f.Sources, func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
+	return len(f.Targets) > 0 || slices.ContainsFunc(f.Sources,
+		func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
 }
 
 // addServers follows the forwarder's jobs to the storage servers that tell of jobs.
@@ -73,7 +77,8 @@ func (p *Picture) addServers(v *console.StorageView, id topology.ForwarderID, ol
 		}
 		row := at[l.Server]
 		if row == nil {
-			row = &console.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64), WriteBytesPerSec: new(float64)}
+			row = &console.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64),
+				WriteBytesPerSec: new(float64)}
 			at[l.Server] = row
 		}
 		*row.ReadBytesPerSec += l.ReadBytesPerSec
@@ -130,7 +135,8 @@ func sortStorage(rows []console.StorageRow) {
 		return sum
 	}
 	slices.SortFunc(rows, func(a, b console.StorageRow) int {
-		return cmp.Or(cmp.Compare(slow(&a), slow(&b)), cmp.Compare(moved(&b), moved(&a)), cmp.Compare(a.Target, b.Target))
+		return cmp.Or(cmp.Compare(slow(&a), slow(&b)), cmp.Compare(moved(&b), moved(&a)),
+			cmp.Compare(a.Target, b.Target))
 	})
 }
 

@@ -16,7 +16,8 @@ func TestTopJobDoesMost(t *testing.T) {
 		top   topology.JobID
 		share float64 // of bytes; 0: none
 	}{
-		"bytes":                      {map[topology.JobID]work{"1": {bytes: 30, ops: 900}, "2": {bytes: 90}}, "2", 0.75},
+		"bytes": {map[topology.JobID]work{"1": {bytes: 30, ops: 900}, "2": {bytes: 90}}, "2",
+			0.75},
 		"metadata":                   {map[topology.JobID]work{"3": {}, "6": {ops: 2000}, "7": {ops: 10}}, "6", 0},
 		"the same":                   {map[topology.JobID]work{"9": {bytes: 5}, "8": {bytes: 5}}, "8", 0.5},
 		"nothing, as of an old job":  {map[topology.JobID]work{"3": {}, "6": {}}, "", 0},
@@ -24,14 +25,16 @@ func TestTopJobDoesMost(t *testing.T) {
 	} {
 		var row console.ForwarderRow
 		nameTopJob(&row, c.jobs)
-		if row.TopJob != c.top || (row.TopJobShare == nil) != (c.share == 0) || row.TopJobShare != nil && *row.TopJobShare != c.share {
+		if row.TopJob != c.top || (row.TopJobShare == nil) != (c.share == 0) || row.TopJobShare != nil &&
+			*row.TopJobShare != c.share {
 			t.Errorf("%s: %q %v, want %q %v", name, row.TopJob, row.TopJobShare, c.top, c.share)
 		}
 	}
 	samples := func(bytes, ops float64) []collector.Sample {
 		return []collector.Sample{{Metric: collector.WriteBytes, Value: bytes}, {Metric: collector.MetaOps, Value: ops}}
 	}
-	f := collector.Frame{Jobs: []collector.JobSamples{{Job: "3", Samples: samples(0, 0)}, {Job: "6", Samples: samples(0, 7)}}}
+	f := collector.Frame{Jobs: []collector.JobSamples{{Job: "3", Samples: samples(0, 0)},
+		{Job: "6", Samples: samples(0, 7)}}}
 	if top := topOf(&f); top.job != "6" || top.did.ops != 7 {
 		t.Errorf("of a node: %+v", top)
 	}

@@ -35,7 +35,8 @@ type Fault struct {
 	Severity float64
 }
 
-var defaultSeverity = map[Kind]float64{Hard: 0.1, Mild: 0.5, Intermittent: 0.1, Ramp: 0.1, MetaSlow: 0.1, ReadSlow: 0.2, NetLoss: 0.4, LinkCap: 0.25, Brownout: 0.25}
+var defaultSeverity = map[Kind]float64{Hard: 0.1, Mild: 0.5, Intermittent: 0.1, Ramp: 0.1, MetaSlow: 0.1, ReadSlow: 0.2,
+	NetLoss: 0.4, LinkCap: 0.25, Brownout: 0.25}
 
 // Inject adds a fault.
 func (m *Machine) Inject(f Fault) error {

@@ -37,9 +37,11 @@ func (m *Machine) show() {
 	}
 	n := float64(max(m.cfg.Storage, 1))
 	for range m.cfg.Storage {
-		next(topology.Storage).Samples = []collector.Sample{{Metric: collector.ReadBytes, Value: whole(read / n)}, {Metric: collector.WriteBytes, Value: whole(write / n)}}
+		next(topology.Storage).Samples = []collector.Sample{{Metric: collector.ReadBytes, Value: whole(read / n)},
+			{Metric: collector.WriteBytes, Value: whole(write / n)}}
 	}
-	next(topology.Metadata).Samples = []collector.Sample{{Metric: collector.MetaOps, Value: whole(meta)}, {Metric: collector.MetaExec, Value: metaExec * m.slowdown}}
+	next(topology.Metadata).Samples = []collector.Sample{{Metric: collector.MetaOps, Value: whole(meta)},
+		{Metric: collector.MetaExec, Value: metaExec * m.slowdown}}
 }
 
 // whole rounds what a real counter could only count.

@@ -93,7 +93,8 @@ func (m *Machine) Jobs() []Job {
 }
 
 func (m *Machine) describe(j *job) Job {
-	v := Job{ID: j.id, User: j.app.user, App: j.app.name, Mode: j.app.mode, Start: j.start, Nodes: make([]topology.NodeID, len(j.nodes))}
+	v := Job{ID: j.id, User: j.app.user, App: j.app.name, Mode: j.app.mode, Start: j.start,
+		Nodes: make([]topology.NodeID, len(j.nodes))}
 	for k, n := range j.nodes {
 		v.Nodes[k] = m.computeID(n)
 	}
@@ -155,7 +156,8 @@ func (m *Machine) launch(a *app, nodes []int) {
 	if !m.started {
 		past = m.rng.Float64() * length
 	}
-	j := &job{id: topology.JobID(fmt.Sprint(m.nextJob)), app: a, nodes: nodes, io: len(nodes), wait: a.period * m.rng.Float64()}
+	j := &job{id: topology.JobID(fmt.Sprint(m.nextJob)), app: a, nodes: nodes, io: len(nodes),
+		wait: a.period * m.rng.Float64()}
 	j.start = m.now.Add(-time.Duration(past * float64(time.Second)))
 	j.end = j.start.Add(time.Duration(length * float64(time.Second)))
 	if a.mode == Mode11 {
@@ -210,7 +212,8 @@ func (m *Machine) wish(j *job) wish {
 	if j.app.mode == Mode11 {
 		peak *= 8 // one process streaming, not limited by its neighbours on the node
 	}
-	w := wish{read: max(0, j.left.read/n), write: max(0, j.left.write/n), meta: max(0, min(j.left.meta/n, 2*j.app.metaPerNode))}
+	w := wish{read: max(0, j.left.read/n), write: max(0, j.left.write/n),
+		meta: max(0, min(j.left.meta/n, 2*j.app.metaPerNode))}
 	if all := w.read + w.write; all > peak {
 		w.read *= peak / all
 		w.write *= peak / all

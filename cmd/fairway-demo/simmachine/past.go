@@ -46,7 +46,8 @@ type PastRun struct {
 const metaSeconds = 2e-4
 
 // Past makes up as many runs of every program at every size as are asked for, the newest ending before
-// now, on a machine that repeats sizes: what the model does without waiting, and volumes that differ by some percent from run to run.
+// now, on a machine that repeats sizes: what the model does without waiting, and volumes that differ by some percent
+// from run to run.
 func (m *Machine) Past(now time.Time, each int) []PastRun {
 	rng := rand.New(rand.NewPCG(m.cfg.Seed, 2))
 	var out []PastRun
@@ -72,7 +73,8 @@ func (m *Machine) pastRun(a *app, nodes int, rng *rand.Rand) PastRun {
 	}
 	io, phases := float64(r.IONodes), max(1, m.cfg.JobSeconds/a.period)*(0.97+0.06*rng.Float64())
 	r.ReadBytes, r.WriteBytes = io*a.readBytes*phases, io*a.writeBytes*phases
-	w := m.wish(&job{app: a, io: r.IONodes, left: phase{read: io * a.readBytes, write: io * a.writeBytes, meta: io * a.metaPerNode}})
+	w := m.wish(&job{app: a, io: r.IONodes, left: phase{read: io * a.readBytes, write: io * a.writeBytes,
+		meta: io * a.metaPerNode}})
 	r.PeakNodeBytesPerSec = w.read + w.write
 	r.PeakBytesPerSec = io * r.PeakNodeBytesPerSec
 	r.PeakOpsPerSec = r.PeakBytesPerSec / a.request

@@ -45,8 +45,10 @@ type Config struct {
 // TaihuLight is the published size of Sunway TaihuLight: 40,960 compute nodes, 240 forwarders of which
 // 80 serve by default 512 compute nodes each, 288 storage nodes, 240 GB/s (FAST'19, section 2.1).
 func TaihuLight(seed uint64) Config {
-	return Config{Name: "taihulight-sim", Seed: seed, Compute: 40960, Forwarders: 240, InService: 80, Storage: 288, Threads: 16,
-		ForwarderBytesPerSec: 2.5e9, ComputeBytesPerSec: 2.5e9 / 32, StorageBytesPerSec: 240e9, MetaOpsPerSec: 300e3, Busy: 0.8, JobSeconds: 1800}
+	return Config{Name: "taihulight-sim", Seed: seed, Compute: 40960, Forwarders: 240, InService: 80, Storage: 288,
+		Threads:              16,
+		ForwarderBytesPerSec: 2.5e9, ComputeBytesPerSec: 2.5e9 / 32, StorageBytesPerSec: 240e9, MetaOpsPerSec: 300e3,
+		Busy: 0.8, JobSeconds: 1800}
 }
 
 // Small is a machine of the same proportions for a quick look.
@@ -101,11 +103,16 @@ type computeNode struct {
 
 // New builds a machine at rest; its first steps fill it with jobs.
 func New(cfg Config) (*Machine, error) {
-	if cfg.Compute < 1 || cfg.Forwarders < 1 || cfg.InService < 1 || cfg.InService > cfg.Forwarders || cfg.Threads < 1 || cfg.Storage < 0 {
-		return nil, fmt.Errorf("simulated machine %q: %d compute nodes, %d of %d forwarders in service, %d threads, %d storage nodes is not a machine",
-			cfg.Name, cfg.Compute, cfg.InService, cfg.Forwarders, cfg.Threads, cfg.Storage)
+	if cfg.Compute < 1 || cfg.Forwarders < 1 || cfg.InService < 1 || cfg.InService > cfg.Forwarders ||
+		cfg.Threads < 1 || cfg.Storage < 0 {
+		return nil,
+			fmt.Errorf(
+				"simulated machine %q: %d compute nodes, %d of %d forwarders in service, %d threads, %d storage "+
+					"nodes is not a machine",
+				cfg.Name, cfg.Compute, cfg.InService, cfg.Forwarders, cfg.Threads, cfg.Storage)
 	}
-	m := &Machine{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), index: make(map[topology.NodeID]int, cfg.Compute),
+	m := &Machine{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)),
+		index:  make(map[topology.NodeID]int, cfg.Compute),
 		fwdIdx: make(map[topology.ForwarderID]int, cfg.Forwarders), slowdown: 1, nextJob: 88000, freeN: cfg.Compute}
 	m.topo = topology.Machine{Name: cfg.Name, Default: make(topology.Mapping, cfg.Compute)}
 	m.compute = make([]computeNode, cfg.Compute)
@@ -116,7 +123,8 @@ func New(cfg Config) (*Machine, error) {
 		id := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
 		m.fwds[i] = newForwarder(id)
 		m.fwdIdx[id] = i
-		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder, Rack: fmt.Sprintf("r%02d", i/12), Addr: fmt.Sprintf("%s:564", id),
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder,
+			Rack: fmt.Sprintf("r%02d", i/12), Addr: fmt.Sprintf("%s:564", id),
 			PeakBytesPerSec: cfg.ForwarderBytesPerSec})
 	}
 	perFwd := (cfg.Compute + cfg.InService - 1) / cfg.InService
@@ -126,11 +134,13 @@ func New(cfg Config) (*Machine, error) {
 		m.compute[i] = computeNode{fwd: f, home: f, gen: 1}
 		m.free[i] = true
 		m.index[id] = i
-		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id, Role: topology.Compute, PeakBytesPerSec: cfg.ComputeBytesPerSec})
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id, Role: topology.Compute,
+			PeakBytesPerSec: cfg.ComputeBytesPerSec})
 		m.topo.Default[id] = m.fwds[f].id
 	}
 	for i := range cfg.Storage {
-		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("oss%03d", i)), Role: topology.Storage, PeakBytesPerSec: cfg.StorageBytesPerSec / float64(cfg.Storage)})
+		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("oss%03d", i)),
+			Role: topology.Storage, PeakBytesPerSec: cfg.StorageBytesPerSec / float64(cfg.Storage)})
 	}
 	m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: "mds000", Role: topology.Metadata})
 	m.frames = make([]collector.Frame, len(m.topo.Nodes))

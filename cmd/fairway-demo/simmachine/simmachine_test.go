@@ -95,7 +95,8 @@ func TestEverySecondIsSane(t *testing.T) {
 		moved += fwd
 	})
 	if moved == 0 || idle/seconds < 0.3 {
-		t.Errorf("moved %g bytes with %.0f%% idle forwarder seconds: nothing like a machine that is mostly idle", moved, 100*idle/seconds)
+		t.Errorf("moved %g bytes with %.0f%% idle forwarder seconds: nothing like a machine that is mostly idle", moved,
+			100*idle/seconds)
 	}
 }
 
@@ -148,7 +149,8 @@ func TestRemapRefusals(t *testing.T) {
 	if r, _ := m.Route("c00000"); r.Generation != 2 || r.Forwarder != "fwd003" {
 		t.Errorf("route %+v after one remap and its repetition", r)
 	}
-	for _, f := range []Fault{{Kind: "odd"}, {Kind: Hard, Forwarder: "x"}, {Kind: Hard, Forwarder: "fwd000", Severity: 2}} {
+	for _, f := range []Fault{{Kind: "odd"}, {Kind: Hard, Forwarder: "x"},
+		{Kind: Hard, Forwarder: "fwd000", Severity: 2}} {
 		if m.Inject(f) == nil {
 			t.Errorf("fault %+v was taken", f)
 		}
@@ -159,7 +161,8 @@ func TestEveryFaultKindSlowsItsOwn(t *testing.T) {
 	for kind := range defaultSeverity {
 		m := mustNew(t, Small(1))
 		m.now = t0.Add(900 * time.Second)
-		if err := m.Inject(Fault{Kind: kind, Forwarder: "fwd001", Start: t0.Add(890 * time.Second), End: t0.Add(910 * time.Second)}); err != nil {
+		if err := m.Inject(Fault{Kind: kind, Forwarder: "fwd001", Start: t0.Add(890 * time.Second),
+			End: t0.Add(910 * time.Second)}); err != nil {
 			t.Fatal(err)
 		}
 		m.backEnd()

@@ -66,14 +66,16 @@ func (tb *Testbed) spoolDir(id topology.NodeID) string { return filepath.Join(tb
 func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	type table = map[string]any
 	i, isForwarder := tb.forwarderIndex(topology.ForwarderID(n.id))
-	role, sources := topology.Compute, table{"procfs": table{"skip_disks": []string{"*"}}} // the disks are the machine's
+	// the disks are the machine's
+	role, sources := topology.Compute, table{"procfs": table{"skip_disks": []string{"*"}}}
 	mounted := !isForwarder && tb.cfg.MountProgram != ""
 	switch {
 	case isForwarder:
 		role = topology.Forwarder
 		sources["diod"] = table{
 			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "uid": os.Geteuid(),
-			"queue_hz": a.QueueHz, "workers": tb.cfg.Threads, "skip_clients": []string{hostName}, "pid_file": tb.pidFile(n.id),
+			"queue_hz": a.QueueHz, "workers": tb.cfg.Threads, "skip_clients": []string{hostName},
+			"pid_file": tb.pidFile(n.id),
 		}
 	case mounted:
 		sources["fwdmount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}

@@ -71,9 +71,13 @@ func (c *Config) fill() error {
 	case c.ComputeNodes < 1 || c.ComputeNodes > maxComputeNodes:
 		return fmt.Errorf("testbed: %d compute nodes; 1 to %d are possible", c.ComputeNodes, maxComputeNodes)
 	case !nodeNameFormat.MatchString(c.ForwarderName) || len(c.ForwarderName) > 12:
-		return fmt.Errorf("testbed: forwarder name %q is not letters and one verb such as fwd%%03d (12 characters at most)", c.ForwarderName)
+		return fmt.Errorf(
+			"testbed: forwarder name %q is not letters and one verb such as fwd%%03d (12 characters at most)",
+			c.ForwarderName)
 	case !nodeNameFormat.MatchString(c.ComputeName) || len(c.ComputeName) > 12:
-		return fmt.Errorf("testbed: compute node name %q is not letters and one verb such as cn%%03d (12 characters at most)", c.ComputeName)
+		return fmt.Errorf(
+			"testbed: compute node name %q is not letters and one verb such as cn%%03d (12 characters at most)",
+			c.ComputeName)
 	case c.forwarder(0).Node() == c.compute(0):
 		return fmt.Errorf("testbed: forwarders and compute nodes are both named %q", c.ComputeName)
 	case c.Slurm && !c.Root:

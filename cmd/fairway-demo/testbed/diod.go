@@ -60,7 +60,10 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 			return err
 		}
 	}
-	if err := p.awaitReady(ctx, func(ctx context.Context) error { return answers(ctx, addr, tb.Attach()) }); err != nil {
+	if err := p.awaitReady(ctx, func(ctx context.Context) error {
+		return answers(ctx, addr,
+			tb.Attach())
+	}); err != nil {
 		return err
 	}
 	return tb.writePIDFile(n, p)

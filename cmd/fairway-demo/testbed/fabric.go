@@ -132,9 +132,11 @@ func (tb *Testbed) chooseSubnet() (netip.Prefix, error) {
 	if want := tb.cfg.Subnet; want.IsValid() {
 		switch {
 		case !want.Addr().Is4() || want.Bits() > 32-bits:
-			return want, fmt.Errorf("subnet %s is not an IPv4 prefix of /%d or shorter, which the nodes need", want, 32-bits)
+			return want, fmt.Errorf("subnet %s is not an IPv4 prefix of /%d or shorter, which the nodes need", want,
+				32-bits)
 		case !free(want.Masked()):
-			return want, fmt.Errorf("subnet %s is in use on this machine; set another, or none to have one chosen", want)
+			return want, fmt.Errorf("subnet %s is in use on this machine; set another, or none to have one chosen",
+				want)
 		}
 		return want.Masked(), nil
 	}

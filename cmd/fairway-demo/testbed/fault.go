@@ -172,7 +172,8 @@ func (tb *Testbed) hang(_ context.Context, _ *node, diod *process, _ float64) (f
 // stopGoCycle is the period of StopGo.
 const stopGoCycle = 100 * time.Millisecond
 
-func (tb *Testbed) stopGo(_ context.Context, _ *node, diod *process, share float64) (func(context.Context) error, error) {
+func (tb *Testbed) stopGo(_ context.Context, _ *node, diod *process, share float64) (func(context.Context) error,
+	error) {
 	stopped := time.Duration(share * float64(stopGoCycle))
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() { // ended by the returned function

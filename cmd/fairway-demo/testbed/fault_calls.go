@@ -13,28 +13,33 @@ import (
 	"syscall"
 )
 
-func (tb *Testbed) slowData(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error, error) {
+func (tb *Testbed) slowData(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error,
+	error) {
 	return tb.slowCalls(ctx, n, diod, "pread64,pwrite64,preadv,pwritev", seconds)
 }
 
-func (tb *Testbed) slowMeta(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error, error) {
+func (tb *Testbed) slowMeta(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error,
+	error) {
 	return tb.slowCalls(ctx, n, diod, "openat,lstat,newfstatat,unlink,mkdir,rmdir", seconds)
 }
 
 // slowCalls delays the named system calls of a diod: strace stops each at its entry. Nothing else
 // of the program changes, and the end of strace ends it.
-func (tb *Testbed) slowCalls(ctx context.Context, n *node, diod *process, calls string, seconds float64) (func(context.Context) error, error) {
+func (tb *Testbed) slowCalls(ctx context.Context, n *node, diod *process, calls string,
+	seconds float64) (func(context.Context) error, error) {
 	by, err := traced(diod.pid())
 	if err != nil {
 		return nil, err
 	}
 	if by != 0 {
-		return nil, fmt.Errorf("%s is traced by process %d already: clear its other fault of system calls first", diod.what, by)
+		return nil, fmt.Errorf("%s is traced by process %d already: clear its other fault of system calls first",
+			diod.what, by)
 	}
 	if _, err := lookProgram("strace"); err != nil {
 		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
 	}
-	p, err := tb.launch(tb.local(), "strace."+string(n.id), "strace", "-f", "-q", "-o", "/dev/null", "-e", "trace="+calls,
+	p, err := tb.launch(tb.local(), "strace."+string(n.id), "strace", "-f", "-q", "-o", "/dev/null", "-e",
+		"trace="+calls,
 		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6), "-p", strconv.Itoa(diod.pid()))
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ func (c cpuController) usable() bool {
 func (c cpuController) limit(parent, group string, share float64) error {
 	quota := fmt.Sprintf("%.0f", share*cpuPeriodMicros)
 	if !c.v2 {
-		return errors.Join(put(group, "cpu.cfs_period_us", strconv.Itoa(cpuPeriodMicros)), put(group, "cpu.cfs_quota_us", quota))
+		return errors.Join(put(group, "cpu.cfs_period_us", strconv.Itoa(cpuPeriodMicros)),
+			put(group, "cpu.cfs_quota_us", quota))
 	}
 	return errors.Join(put(c.root, "cgroup.subtree_control", "+cpu"), put(parent, "cgroup.subtree_control", "+cpu"),
 		put(group, "cpu.max", fmt.Sprintf("%s %d", quota, cpuPeriodMicros)))
@@ -66,7 +67,8 @@ func put(dir, file, value string) error {
 }
 
 // starve puts a diod into a control group with a quota, and back.
-func (tb *Testbed) starve(_ context.Context, n *node, diod *process, share float64) (func(context.Context) error, error) {
+func (tb *Testbed) starve(_ context.Context, n *node, diod *process, share float64) (func(context.Context) error,
+	error) {
 	for _, c := range cpuControllers {
 		if c.usable() {
 			off, err := tb.starveIn(c, n, diod, share)
@@ -79,7 +81,8 @@ func (tb *Testbed) starve(_ context.Context, n *node, diod *process, share float
 	return nil, fmt.Errorf("%w: the machine has no cpu control groups", errors.ErrUnsupported)
 }
 
-func (tb *Testbed) starveIn(c cpuController, n *node, diod *process, share float64) (func(context.Context) error, error) {
+func (tb *Testbed) starveIn(c cpuController, n *node, diod *process, share float64) (func(context.Context) error,
+	error) {
 	before, err := c.of(diod.pid())
 	if err != nil {
 		return nil, err
@@ -96,7 +99,8 @@ func (tb *Testbed) starveIn(c cpuController, n *node, diod *process, share float
 		}
 		return errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
-	if err := errors.Join(c.limit(parent, group, share), put(group, "cgroup.procs", strconv.Itoa(diod.pid()))); err != nil {
+	if err := errors.Join(c.limit(parent, group, share),
+		put(group, "cgroup.procs", strconv.Itoa(diod.pid()))); err != nil {
 		return nil, errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
 	return off, nil

@@ -8,7 +8,8 @@ import (
 )
 
 // slowLink replaces the base speed of a forwarder's link, and puts it back.
-func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSec float64) (func(context.Context) error, error) {
+func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSec float64) (func(context.Context) error,
+	error) {
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}
@@ -41,7 +42,8 @@ func (tb *Testbed) shape(ctx context.Context, n *node, bytesPerSec float64) erro
 }
 
 // loseLink drops a share of the packets that arrive at a forwarder.
-func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *process, share float64) (func(context.Context) error, error) {
+func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *process, share float64) (func(context.Context) error,
+	error) {
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}

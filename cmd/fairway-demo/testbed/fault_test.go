@@ -90,7 +90,8 @@ func (s speeds) String() string {
 func TestFaultsSlowTheForwarderAndAreUndone(t *testing.T) {
 	tb := start(t, Config{Forwarders: 2, ComputeNodes: 1, SizeBytes: 64 << 20})
 	testFaults(t, tb, Fault{Kind: SlowLink, Amount: 5e6}, Fault{Kind: PacketLoss, Amount: 0.1}, Fault{Kind: StarvedCPU},
-		Fault{Kind: StopGo}, Fault{Kind: SlowData}, Fault{Kind: SlowMeta, Amount: 0.01}, Fault{Kind: Kill}, Fault{Kind: Hang})
+		Fault{Kind: StopGo}, Fault{Kind: SlowData}, Fault{Kind: SlowMeta, Amount: 0.01}, Fault{Kind: Kill},
+		Fault{Kind: Hang})
 }
 
 func TestLoopbackFaults(t *testing.T) {
@@ -102,7 +103,8 @@ func TestLoopbackFaults(t *testing.T) {
 // each fault: the machine has other work, which slows both.
 func testFaults(t *testing.T, tb *Testbed, faults ...Fault) {
 	compare := func() (least float64, what string) {
-		healthy, it := measure(t, tb.ForwarderAddr("fwd001"), tb.Attach()), measure(t, tb.ForwarderAddr("fwd000"), tb.Attach())
+		healthy, it := measure(t, tb.ForwarderAddr("fwd001"), tb.Attach()),
+			measure(t, tb.ForwarderAddr("fwd000"), tb.Attach())
 		return it.ratio(healthy), fmt.Sprintf("fwd000 %v; fwd001 %v; least ratio %.2f", it, healthy, it.ratio(healthy))
 	}
 	// healthy retries, because one moment is short.
@@ -150,7 +152,8 @@ func TestFaultOfOneForwarderSparesTheOther(t *testing.T) {
 	if err := tb.Inject(t.Context(), Fault{Kind: SlowLink, Forwarder: "fwd000", Amount: 2e6}); err != nil {
 		t.Fatal(err)
 	}
-	slow, healthy := measure(t, tb.ForwarderAddr("fwd000"), tb.Attach()), measure(t, tb.ForwarderAddr("fwd001"), tb.Attach())
+	slow, healthy := measure(t, tb.ForwarderAddr("fwd000"), tb.Attach()),
+		measure(t, tb.ForwarderAddr("fwd001"), tb.Attach())
 	if r := slow.ratio(healthy); r > 0.3 {
 		t.Errorf("fwd000 %v, fwd001 %v: ratio %.2f", slow, healthy, r)
 	}

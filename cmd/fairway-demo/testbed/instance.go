@@ -82,8 +82,11 @@ func ensureStateDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || !fi.IsDir() || int(st.Uid) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("state directory %s is not a directory that only user %d can write to: remove it or set another", dir, os.Geteuid())
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || !fi.IsDir() || int(st.Uid) != os.Geteuid() ||
+		fi.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf(
+			"state directory %s is not a directory that only user %d can write to: remove it or set another", dir,
+			os.Geteuid())
 	}
 	return nil
 }

@@ -137,7 +137,8 @@ func TestSlurmJobGoesThroughTheMounts(t *testing.T) {
 	hold(t, tb, 0)
 	hold(t, tb, 1)
 	id, err := tb.Submit(t.Context(), Job{Name: "app", Nodes: 3, NodeList: nodeIDs("cn000", "cn002", "cn003"),
-		Argv: []string{"env", rankEnv + "=" + string(workload.FilePerProcess), os.Args[0], "-test.run=^TestHelperRank$"}})
+		Argv: []string{"env", rankEnv + "=" + string(workload.FilePerProcess), os.Args[0],
+			"-test.run=^TestHelperRank$"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,8 @@ func (n *node) setUp(ctx context.Context, etc string, isForwarder bool) error {
 			return err
 		}
 		for _, file := range []string{"hosts", "nsswitch.conf"} {
-			if err := unix.Mount(filepath.Join(etc, file), filepath.Join("/etc", file), "", unix.MS_BIND, ""); err != nil {
+			if err := unix.Mount(filepath.Join(etc, file), filepath.Join("/etc", file), "", unix.MS_BIND,
+				""); err != nil {
 				return fmt.Errorf("give node %s its /etc/%s: %w", n.id, file, err)
 			}
 		}

@@ -72,9 +72,11 @@ func (p *process) awaitReady(ctx context.Context, check func(context.Context) er
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready (%v); its log %s ends:\n%s", p.what, p.err, p.log, tail(p.log))
+			return fmt.Errorf("%s ended before it was ready (%v); its log %s ends:\n%s", p.what, p.err, p.log,
+				tail(p.log))
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready (%w): %w; its log %s ends:\n%s", p.what, ctx.Err(), err, p.log, tail(p.log))
+			return fmt.Errorf("%s is not ready (%w): %w; its log %s ends:\n%s", p.what, ctx.Err(), err, p.log,
+				tail(p.log))
 		case <-time.After(pollEvery):
 		}
 	}

@@ -156,7 +156,9 @@ func (tb *Testbed) writeHooks(s *slurm) ([]string, error) {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(tb.cfg.Hooks)) {
 		file := filepath.Join(s.dir, key)
-		text := fmt.Sprintf("#!/bin/sh\nexec >>%s 2>&1\nTESTBED=%s exec %s\n", shellWords(filepath.Join(tb.LogDir(), "hooks.log")), shellWords(tb.inst.dir), shellWords(tb.cfg.Hooks[key]...))
+		text := fmt.Sprintf("#!/bin/sh\nexec >>%s 2>&1\nTESTBED=%s exec %s\n",
+			shellWords(filepath.Join(tb.LogDir(), "hooks.log")), shellWords(tb.inst.dir),
+			shellWords(tb.cfg.Hooks[key]...))
 		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
 			return nil, err
 		}
@@ -201,7 +203,8 @@ func (tb *Testbed) Slurm(ctx context.Context, argv ...string) ([]byte, error) {
 // cleanEnv is how a command of Slurm is run: a job inherits the submitter's environment, so it is given
 // nothing of this process's.
 func (s *slurm) cleanEnv() []string {
-	return []string{"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + s.conf()}
+	return []string{"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"SLURM_CONF=" + s.conf()}
 }
 
 // SlurmArgv is a command line by which another program of this machine runs a command of the batch

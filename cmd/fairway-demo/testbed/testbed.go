@@ -153,7 +153,8 @@ func (tb *Testbed) Machine() topology.Machine {
 	for i := range tb.cfg.Forwarders {
 		id := tb.cfg.forwarder(i)
 		m.Nodes = append(m.Nodes, topology.Node{
-			ID: id.Node(), Role: topology.Forwarder, Addr: tb.ForwarderAddr(id), PeakBytesPerSec: tb.cfg.LinkBytesPerSec,
+			ID: id.Node(), Role: topology.Forwarder, Addr: tb.ForwarderAddr(id),
+			PeakBytesPerSec: tb.cfg.LinkBytesPerSec,
 		})
 	}
 	for i := range tb.cfg.ComputeNodes {

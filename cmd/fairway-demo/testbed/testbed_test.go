@@ -66,7 +66,8 @@ func TestNodesAreMachinesOfTheirOwn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tb.Dir(), "seen"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := tb.Exec(t.Context(), "fwd000", "ls", tb.Attach()); err != nil || strings.TrimSpace(string(out)) != "seen" {
+	if out, err := tb.Exec(t.Context(), "fwd000", "ls", tb.Attach()); err != nil ||
+		strings.TrimSpace(string(out)) != "seen" {
 		t.Errorf("fwd000 lists %q, %v; want the file this process wrote", out, err)
 	}
 	if out, err := tb.Exec(t.Context(), "cn000", "ls", tb.Attach()); err != nil || len(out) != 0 {
@@ -127,7 +128,8 @@ func TestFailedProgramIsNamedWithItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = p.awaitReady(t.Context(), func(context.Context) error { return errors.New("not yet") })
-	if err == nil || !strings.Contains(err.Error(), "broken on cn000") || !strings.Contains(err.Error(), "no such flag") {
+	if err == nil || !strings.Contains(err.Error(), "broken on cn000") ||
+		!strings.Contains(err.Error(), "no such flag") {
 		t.Errorf("error %v names neither the program nor the end of its log", err)
 	}
 }

@@ -28,16 +28,22 @@ func show(frames []collector.Frame) (out []string) {
 
 func TestLinesOfOtherCollectors(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
-		"own":                 {"fairway,node=cn1,role=compute read_bytes=1.5e9,write_ops=3i 1700000001000000000", "cn1/compute@1700000001 read_bytes=1.5e+09 write_ops=3"},
-		"cc-metric-collector": {"read_bytes,hostname=cn2.hpc.site,type=node value=42 1700000001999999999", "cn2/unknown@1700000001 read_bytes=42"},
-		"telegraf":            {"read,host=cn3 bytes=7u,ops=8 1700000001000000000", "cn3/unknown@1700000001 read_bytes=7 read_ops=8"},
-		"no time":             {"queue_len,host=f1 gauge=4", "f1/unknown@1700000000 queue_len=4"},
-		"a second in lines":   {"meta_ops,host=f1 value=4\nread_ops,host=f1 value=5\n# remark\n\nmeta_ops,host=f2 value=6", "f1/unknown@1700000000 meta_ops=4 read_ops=5;f2/unknown@1700000000 meta_ops=6"},
+		"own": {"fairway,node=cn1,role=compute read_bytes=1.5e9,write_ops=3i 1700000001000000000",
+			"cn1/compute@1700000001 read_bytes=1.5e+09 write_ops=3"},
+		"cc-metric-collector": {"read_bytes,hostname=cn2.hpc.site,type=node value=42 1700000001999999999",
+			"cn2/unknown@1700000001 read_bytes=42"},
+		"telegraf": {"read,host=cn3 bytes=7u,ops=8 1700000001000000000",
+			"cn3/unknown@1700000001 read_bytes=7 read_ops=8"},
+		"no time": {"queue_len,host=f1 gauge=4", "f1/unknown@1700000000 queue_len=4"},
+		"a second in lines": {
+			"meta_ops,host=f1 value=4\nread_ops,host=f1 value=5\n# remark\n\nmeta_ops,host=f2 value=6",
+			"f1/unknown@1700000000 meta_ops=4 read_ops=5;f2/unknown@1700000000 meta_ops=6"},
 		"node goes before":    {"fairway,host=a,hostname=b,node=c errors=1", "c/unknown@1700000000 errors=1"},
 		"an address is whole": {"fairway,host=10.0.0.1 errors=1", "10.0.0.1/unknown@1700000000 errors=1"},
-		"what is no metric":   {"cpu,host=a usage_idle=99.5,read_bytes=3\nfairway,host=a errors=1,version=\"x\",up=t", "a/unknown@1700000000 errors=1"},
-		"quoted and escaped":  {`fairway,host=a\ b,note=x\=y errors=1`, "a b/unknown@1700000000 errors=1"},
-		"nothing":             {"", ""},
+		"what is no metric": {"cpu,host=a usage_idle=99.5,read_bytes=3\nfairway,host=a errors=1,version=\"x\",up=t",
+			"a/unknown@1700000000 errors=1"},
+		"quoted and escaped": {`fairway,host=a\ b,note=x\=y errors=1`, "a b/unknown@1700000000 errors=1"},
+		"nothing":            {"", ""},
 	} {
 		frames, rep, err := Parse([]byte(c.body), options)
 		if err != nil || rep.Bad > 0 {
@@ -50,9 +56,11 @@ func TestLinesOfOtherCollectors(t *testing.T) {
 }
 
 func TestBadLinesCostThemselves(t *testing.T) {
-	body := "fairway,host=a errors=1\nfairway,host=a errors=\nfairway errors=2\nfairway,host=b errors=nan\nfairway,host=c errors=3"
+	body := "fairway,host=a errors=1\nfairway,host=a errors=\nfairway errors=2\nfairway,host=b " +
+		"errors=nan\nfairway,host=c errors=3"
 	frames, rep, err := Parse([]byte(body), options)
-	if got := strings.Join(show(frames), ";"); err != nil || got != "a/unknown@1700000000 errors=1;c/unknown@1700000000 errors=3" {
+	if got := strings.Join(show(frames), ";"); err != nil ||
+		got != "a/unknown@1700000000 errors=1;c/unknown@1700000000 errors=3" {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if rep.Lines != 5 || rep.Bad != 3 || rep.Err == nil || !strings.Contains(rep.Err.Error(), "line 2") {
@@ -111,7 +119,8 @@ func FuzzParse(f *testing.F) {
 		seen := map[key]bool{}
 		for _, fr := range frames {
 			k := key{fr.Node, fr.TimeMillis}
-			if fr.Node == "" || len(fr.Node) > MaxNameBytes || len(fr.Samples) == 0 || len(fr.Samples) > MaxSamplesPerFrame || seen[k] {
+			if fr.Node == "" || len(fr.Node) > MaxNameBytes || len(fr.Samples) == 0 ||
+				len(fr.Samples) > MaxSamplesPerFrame || seen[k] {
 				t.Fatalf("frame %+v", fr)
 			}
 			seen[k] = true

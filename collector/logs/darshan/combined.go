@@ -46,7 +46,8 @@ func combinedIO(rec *Record, noRankTimes bool) (posix, stdio, mpiio *IO) {
 		RWSwitches: c[combinedRWSwitches], FileNotAligned: c[combinedFileUnaligned], CollectiveOps: NotRecorded}
 	base.Open, base.Close = Span{f[0], NotRecorded}, Span{NotRecorded, f[3]}
 	base.Read, base.Write = Span{f[1], f[4]}, Span{f[2], f[5]}
-	base.ReadSeconds, base.WriteSeconds, base.MetaSeconds = f[combinedReadTime], f[combinedReadTime+1], f[combinedReadTime+2]
+	base.ReadSeconds, base.WriteSeconds, base.MetaSeconds = f[combinedReadTime], f[combinedReadTime+1],
+		f[combinedReadTime+2]
 	base.rank(rec.Rank, f[combinedSlowestTime])
 	if base.Shared && noRankTimes {
 		base.SlowestSeconds = NotRecorded

@@ -33,8 +33,10 @@ func slotOf(version string, m Module) int {
 
 // sampleLog is a log with every kind of record, in the format's newest shapes.
 func sampleLog(version string, order binary.AppendByteOrder, comp Compression) *testLog {
-	l := &testLog{version: version, order: order, comp: comp, text: "./app -x\nlustre\t/scratch\nnfs\t/scratch/home\nrootfs\t/\n",
-		names: []testName{{11, ""}, {11, "/scratch/home/out"}, {11, "/late"}, {12, "/scratchy/in"}, {13, "heatmap:POSIX"}}}
+	l := &testLog{version: version, order: order, comp: comp,
+		text: "./app -x\nlustre\t/scratch\nnfs\t/scratch/home\nrootfs\t/\n",
+		names: []testName{{11, ""}, {11, "/scratch/home/out"}, {11, "/late"}, {12, "/scratchy/in"},
+			{13, "heatmap:POSIX"}}}
 	posix := append(l.fixedRecord(11, -1, 69, 17), l.fixedRecord(12, 0, 69, 17)...)
 	posix = append(posix, l.fixedRecord(12, 3, 69, 17)...)
 	l.modules = []testModule{
@@ -82,7 +84,8 @@ func (l *testLog) traceRecord(size int) []byte {
 func (l *testLog) heatmapRecords() []byte {
 	var b []byte
 	for rank, bins := range []int{3, 2, 4} {
-		b = append(append(append(b, l.ints(13, uint64(rank))...), l.floats(0.2)...), l.ints(uint64(bins), 0xdead, 0xdead)...)
+		b = append(append(append(b, l.ints(13, uint64(rank))...), l.floats(0.2)...),
+			l.ints(uint64(bins), 0xdead, 0xdead)...)
 		for i := range 2 * bins {
 			b = append(b, l.ints(uint64(10*rank+i))...)
 		}
@@ -130,14 +133,17 @@ func checkSample(t *testing.T, b []byte, version string) {
 	if out.Name != "/scratch/home/out" || out.FS != "nfs" || in.Name != "/scratchy/in" || in.FS != "rootfs" {
 		t.Errorf("files %q on %s, %q on %s", out.Name, out.FS, in.Name, in.FS)
 	}
-	if p := out.POSIX; !p.Shared || p.Ranks != 4 || p.BytesRead != 114 || p.ConsecReads != 118 || p.SizeRead[9] != 138 ||
+	if p := out.POSIX; !p.Shared || p.Ranks != 4 || p.BytesRead != 114 || p.ConsecReads != 118 ||
+		p.SizeRead[9] != 138 ||
 		p.Write != (Span{2.5, 6.5}) || p.SlowestSeconds != 14.5 {
 		t.Errorf("shared record %+v", p)
 	}
-	if p := in.POSIX; p.Shared || p.Ranks != 2 || p.BytesRead != 228 || p.ReadSeconds != 17 || p.SmallReads() != 2*(129+130+131+132+133) {
+	if p := in.POSIX; p.Shared || p.Ranks != 2 || p.BytesRead != 228 || p.ReadSeconds != 17 ||
+		p.SmallReads() != 2*(129+130+131+132+133) {
 		t.Errorf("two ranks' records %+v", p)
 	}
-	if p := in.STDIO; p.BytesWritten != 106 || p.BytesRead != 107 || p.MetaSeconds != 0.5 || p.ConsecReads != NotRecorded {
+	if p := in.STDIO; p.BytesWritten != 106 || p.BytesRead != 107 || p.MetaSeconds != 0.5 ||
+		p.ConsecReads != NotRecorded {
 		t.Errorf("stdio %+v", p)
 	}
 	if out.MPIIO.CollectiveOps != 101+104+105+106+107 {
@@ -204,7 +210,8 @@ func TestTraces(t *testing.T) {
 }
 
 func TestSizesOfRecords(t *testing.T) {
-	for m, sizes := range map[Module][]int{POSIX: {680, 648, 664, 704}, MPIIO: {544, 544, 560}, STDIO: {240, 248}, BGQ: {120, 112},
+	for m, sizes := range map[Module][]int{POSIX: {680, 648, 664, 704}, MPIIO: {544, 544, 560}, STDIO: {240, 248},
+		BGQ: {120, 112},
 		H5F: {40, 56, 80}, H5D: {904, 912}} {
 		for i, want := range sizes {
 			if got := fixed[m].versions[i].size(); got != want {
@@ -212,7 +219,8 @@ func TestSizesOfRecords(t *testing.T) {
 			}
 		}
 	}
-	if fixed[Combined].ints[combinedDevice] != "CP_DEVICE" || fixed[Combined].floats[combinedSlowestTime] != "CP_F_SLOWEST_RANK_TIME" {
+	if fixed[Combined].ints[combinedDevice] != "CP_DEVICE" ||
+		fixed[Combined].floats[combinedSlowestTime] != "CP_F_SLOWEST_RANK_TIME" {
 		t.Error("places in combined records")
 	}
 }
@@ -275,7 +283,8 @@ func TestRefusals(t *testing.T) {
 		"cut":         {good[:len(good)-50], nil, "truncated or damaged"},
 	} {
 		log, err := readBytes(t, c.log)
-		if err == nil || log != nil || (c.is != nil && !errors.Is(err, c.is)) || !strings.Contains(err.Error(), c.says) {
+		if err == nil || log != nil || (c.is != nil && !errors.Is(err, c.is)) ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -360,8 +369,10 @@ func TestFixed6IsCsFormat(t *testing.T) {
 			t.Fatalf("%g: %s, want %s", f, got, want)
 		}
 	}
-	for _, f := range []float64{0, math.Copysign(0, -1), 0.5e-6, 1.5e-6, 2.5e-6, 0.0000005, 1, -1, 999999.9999995, 1 << 41, 1<<42 - 0.25,
-		1 << 42, 1 << 52, 1e300, 5e-324, 0.1234565, 8.5e-7, 1.0 / 128, 3.0 / 128, 1.0 / (1 << 20), 1.0 / (1 << 7) * 1e-6} {
+	for _, f := range []float64{0, math.Copysign(0, -1), 0.5e-6, 1.5e-6, 2.5e-6, 0.0000005, 1, -1, 999999.9999995,
+		1 << 41, 1<<42 - 0.25,
+		1 << 42, 1 << 52, 1e300, 5e-324, 0.1234565, 8.5e-7, 1.0 / 128, 3.0 / 128, 1.0 / (1 << 20),
+		1.0 / (1 << 7) * 1e-6} {
 		try(f)
 		try(-f)
 	}

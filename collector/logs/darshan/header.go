@@ -81,7 +81,8 @@ func findShape(version string) (*shape, error) {
 		}
 	}
 	if isVersion(version) {
-		return nil, fmt.Errorf("%w %q: formats 1.21 to 2.06 and 3.00, 3.10, 3.20, 3.21 and 3.41 are read", ErrVersion, version)
+		return nil, fmt.Errorf("%w %q: formats 1.21 to 2.06 and 3.00, 3.10, 3.20, 3.21 and 3.41 are read", ErrVersion,
+			version)
 	}
 	return nil, fmt.Errorf("%w: it begins with %q, not with a format version", ErrNotDarshan, version)
 }

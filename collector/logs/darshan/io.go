@@ -170,7 +170,8 @@ func (o *IO) rank(rank int64, slowest float64) {
 
 func posixIO(rec *Record) IO {
 	c := rec.Counters
-	o := IO{Opens: c[posixOpens], Reads: c[posixReads], Writes: c[posixWrites], Seeks: c[posixSeeks], Stats: c[posixStats],
+	o := IO{Opens: c[posixOpens], Reads: c[posixReads], Writes: c[posixWrites], Seeks: c[posixSeeks],
+		Stats: c[posixStats],
 		Syncs: total(c[posixFsyncs], c[posixFdsyncs]), CollectiveOps: NotRecorded,
 		BytesRead: c[posixBytesRead], BytesWritten: c[posixBytesWritten],
 		ConsecReads: c[posixConsecReads], ConsecWrites: c[posixConsecWrites],
@@ -189,10 +190,12 @@ func mpiioIO(rec *Record) IO {
 		Reads:  total(c[mpiioIndepReads], c[mpiioCollReads], c[mpiioSplitReads], c[mpiioNBReads]),
 		Writes: total(c[mpiioIndepWrites], c[mpiioCollWrites], c[mpiioSplitWrites], c[mpiioNBWrites]),
 		Seeks:  NotRecorded, Stats: NotRecorded, Syncs: c[mpiioSyncs],
-		CollectiveOps: total(slices.Concat(c[mpiioCollOpens:mpiioCollOpens+1], c[mpiioCollReads:mpiioSplitWrites+1])...),
-		BytesRead:     c[mpiioBytesRead], BytesWritten: c[mpiioBytesWritten],
+		CollectiveOps: total(slices.Concat(c[mpiioCollOpens:mpiioCollOpens+1],
+			c[mpiioCollReads:mpiioSplitWrites+1])...),
+		BytesRead: c[mpiioBytesRead], BytesWritten: c[mpiioBytesWritten],
 		ConsecReads: NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
-		MaxByteRead: NotRecorded, MaxByteWritten: NotRecorded, RWSwitches: c[mpiioRWSwitches], FileNotAligned: NotRecorded}
+		MaxByteRead: NotRecorded, MaxByteWritten: NotRecorded, RWSwitches: c[mpiioRWSwitches],
+		FileNotAligned: NotRecorded}
 	copy(o.SizeRead[:], c[mpiioSizeRead:])
 	copy(o.SizeWrite[:], c[mpiioSizeWrite:])
 	o.fileTimes(rec.FCounters, rec.Rank)
@@ -201,9 +204,11 @@ func mpiioIO(rec *Record) IO {
 
 func stdioIO(rec *Record) IO {
 	c, f := rec.Counters, rec.FCounters
-	o := IO{Opens: c[stdioOpens], Reads: c[stdioReads], Writes: c[stdioWrites], Seeks: c[stdioSeeks], Stats: NotRecorded,
-		Syncs: c[stdioFlushes], CollectiveOps: NotRecorded, BytesRead: c[stdioBytesRead], BytesWritten: c[stdioBytesWritten],
-		ConsecReads: NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
+	o := IO{Opens: c[stdioOpens], Reads: c[stdioReads], Writes: c[stdioWrites], Seeks: c[stdioSeeks],
+		Stats: NotRecorded,
+		Syncs: c[stdioFlushes], CollectiveOps: NotRecorded, BytesRead: c[stdioBytesRead],
+		BytesWritten: c[stdioBytesWritten],
+		ConsecReads:  NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
 		MaxByteRead: c[stdioMaxByteRead], MaxByteWritten: c[stdioMaxByteWritten], RWSwitches: NotRecorded,
 		FileNotAligned: NotRecorded, SizeRead: unsized(), SizeWrite: unsized()}
 	o.Open = Span{f[stdioOpenStart], f[stdioOpenEnd]}

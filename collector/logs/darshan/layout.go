@@ -21,7 +21,8 @@ type counters struct {
 	versions     []layout // index is version-1
 }
 
-var sizeBins = []string{"0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS"}
+var sizeBins = []string{"0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G",
+	"1G_PLUS"}
 
 // named puts a module's prefix before the names of its counters; a name ending in * stands for the ten
 // request-size bins.
@@ -50,7 +51,8 @@ func without(n int, missing ...int) []int {
 	return out
 }
 
-var fileFloats = []string{"OPEN_START_TIMESTAMP", "READ_START_TIMESTAMP", "WRITE_START_TIMESTAMP", "CLOSE_START_TIMESTAMP",
+var fileFloats = []string{"OPEN_START_TIMESTAMP", "READ_START_TIMESTAMP", "WRITE_START_TIMESTAMP",
+	"CLOSE_START_TIMESTAMP",
 	"OPEN_END_TIMESTAMP", "READ_END_TIMESTAMP", "WRITE_END_TIMESTAMP", "CLOSE_END_TIMESTAMP",
 	"READ_TIME", "WRITE_TIME", "META_TIME", "MAX_READ_TIME", "MAX_WRITE_TIME",
 	"FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES"}
@@ -63,11 +65,14 @@ var accessNames = []string{"ACCESS1_ACCESS", "ACCESS2_ACCESS", "ACCESS3_ACCESS",
 func posixCounters() *counters {
 	names := []string{"OPENS", "FILENOS", "DUPS", "READS", "WRITES", "SEEKS", "STATS", "MMAPS", "FSYNCS", "FDSYNCS",
 		"RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM", "MODE", "BYTES_READ", "BYTES_WRITTEN", "MAX_BYTE_READ",
-		"MAX_BYTE_WRITTEN", "CONSEC_READS", "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "RW_SWITCHES", "MEM_NOT_ALIGNED",
-		"MEM_ALIGNMENT", "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", "SIZE_READ_*",
+		"MAX_BYTE_WRITTEN", "CONSEC_READS", "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "RW_SWITCHES",
+		"MEM_NOT_ALIGNED",
+		"MEM_ALIGNMENT", "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE",
+		"SIZE_READ_*",
 		"SIZE_WRITE_*", "STRIDE1_STRIDE", "STRIDE2_STRIDE", "STRIDE3_STRIDE", "STRIDE4_STRIDE",
 		"STRIDE1_COUNT", "STRIDE2_COUNT", "STRIDE3_COUNT", "STRIDE4_COUNT"}
-	c := &counters{ints: named("POSIX_", slices.Concat(names, accessNames, rankNames)...), floats: named("POSIX_F_", fileFloats...)}
+	c := &counters{ints: named("POSIX_", slices.Concat(names, accessNames, rankNames)...),
+		floats: named("POSIX_F_", fileFloats...)}
 	all, floats := len(c.ints), len(c.floats)
 	v3 := without(all, posixFilenos, posixDups, posixRenameSources, posixRenameTargets, posixRenamedFrom)
 	// Version 1 has four counters of stdio after MMAPS.
@@ -84,10 +89,12 @@ func posixCounters() *counters {
 }
 
 func mpiioCounters() *counters {
-	names := []string{"INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "SPLIT_READS",
+	names := []string{"INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES",
+		"SPLIT_READS",
 		"SPLIT_WRITES", "NB_READS", "NB_WRITES", "SYNCS", "HINTS", "VIEWS", "MODE", "BYTES_READ", "BYTES_WRITTEN",
 		"RW_SWITCHES", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", "SIZE_READ_AGG_*", "SIZE_WRITE_AGG_*"}
-	c := &counters{ints: named("MPIIO_", slices.Concat(names, accessNames, rankNames)...), floats: named("MPIIO_F_", fileFloats...)}
+	c := &counters{ints: named("MPIIO_", slices.Concat(names, accessNames, rankNames)...),
+		floats: named("MPIIO_F_", fileFloats...)}
 	ints, floats := without(len(c.ints)), len(c.floats)
 	old := layout{ints: ints, floats: without(floats, floatCloseStart, floatOpenEnd), dropIf: -1}
 	c.versions = []layout{old, old, {ints: ints, floats: without(floats), dropIf: -1}}
@@ -98,8 +105,10 @@ func stdioCounters() *counters {
 	names := []string{"OPENS", "FDOPENS", "READS", "WRITES", "SEEKS", "FLUSHES", "BYTES_WRITTEN", "BYTES_READ",
 		"MAX_BYTE_READ", "MAX_BYTE_WRITTEN"}
 	c := &counters{ints: named("STDIO_", slices.Concat(names, rankNames)...), floats: named("STDIO_F_",
-		"META_TIME", "WRITE_TIME", "READ_TIME", "OPEN_START_TIMESTAMP", "CLOSE_START_TIMESTAMP", "WRITE_START_TIMESTAMP",
-		"READ_START_TIMESTAMP", "OPEN_END_TIMESTAMP", "CLOSE_END_TIMESTAMP", "WRITE_END_TIMESTAMP", "READ_END_TIMESTAMP",
+		"META_TIME", "WRITE_TIME", "READ_TIME", "OPEN_START_TIMESTAMP", "CLOSE_START_TIMESTAMP",
+		"WRITE_START_TIMESTAMP",
+		"READ_START_TIMESTAMP", "OPEN_END_TIMESTAMP", "CLOSE_END_TIMESTAMP", "WRITE_END_TIMESTAMP",
+		"READ_END_TIMESTAMP",
 		"FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES")}
 	ints, floats := len(c.ints), without(len(c.floats))
 	c.versions = []layout{

@@ -45,8 +45,10 @@ func legacyForms() []legacyForm {
 	floats := func(missing ...string) []int { return places(c.floats, missing) }
 	device := []string{"CP_DEVICE", "CP_SIZE_AT_OPEN"}
 	rank := []string{"CP_FASTEST_RANK", "CP_FASTEST_RANK_BYTES", "CP_SLOWEST_RANK", "CP_SLOWEST_RANK_BYTES"}
-	nc := []string{"CP_INDEP_NC_OPENS", "CP_COLL_NC_OPENS", "CP_HDF5_OPENS", "CP_MAX_READ_TIME_SIZE", "CP_MAX_WRITE_TIME_SIZE"}
-	rankTime := []string{"CP_F_FASTEST_RANK_TIME", "CP_F_SLOWEST_RANK_TIME", "CP_F_VARIANCE_RANK_TIME", "CP_F_VARIANCE_RANK_BYTES"}
+	nc := []string{"CP_INDEP_NC_OPENS", "CP_COLL_NC_OPENS", "CP_HDF5_OPENS", "CP_MAX_READ_TIME_SIZE",
+		"CP_MAX_WRITE_TIME_SIZE"}
+	rankTime := []string{"CP_F_FASTEST_RANK_TIME", "CP_F_SLOWEST_RANK_TIME", "CP_F_VARIANCE_RANK_TIME",
+		"CP_F_VARIANCE_RANK_BYTES"}
 	maxTime := []string{"CP_F_MAX_READ_TIME", "CP_F_MAX_WRITE_TIME"}
 	old := func(version string, ints, floats []int) legacyForm {
 		counters := 16 + 8*(len(ints)+len(floats))
@@ -83,7 +85,8 @@ func combinedCounters() *counters {
 	names := named("CP_", "INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES",
 		"SPLIT_READS", "SPLIT_WRITES", "NB_READS", "NB_WRITES", "SYNCS", "POSIX_READS", "POSIX_WRITES", "POSIX_OPENS",
 		"POSIX_SEEKS", "POSIX_STATS", "POSIX_MMAPS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FOPENS", "POSIX_FSEEKS",
-		"POSIX_FSYNCS", "POSIX_FDSYNCS", "INDEP_NC_OPENS", "COLL_NC_OPENS", "HDF5_OPENS", "COMBINER_NAMED", "COMBINER_DUP",
+		"POSIX_FSYNCS", "POSIX_FDSYNCS", "INDEP_NC_OPENS", "COLL_NC_OPENS", "HDF5_OPENS", "COMBINER_NAMED",
+		"COMBINER_DUP",
 		"COMBINER_CONTIGUOUS", "COMBINER_VECTOR", "COMBINER_HVECTOR_INTEGER", "COMBINER_HVECTOR", "COMBINER_INDEXED",
 		"COMBINER_HINDEXED_INTEGER", "COMBINER_HINDEXED", "COMBINER_INDEXED_BLOCK", "COMBINER_STRUCT_INTEGER",
 		"COMBINER_STRUCT", "COMBINER_SUBARRAY", "COMBINER_DARRAY", "COMBINER_F90_REAL", "COMBINER_F90_COMPLEX",
@@ -95,7 +98,8 @@ func combinedCounters() *counters {
 		"STRIDE2_COUNT", "STRIDE3_COUNT", "STRIDE4_COUNT", "ACCESS1_ACCESS", "ACCESS2_ACCESS", "ACCESS3_ACCESS",
 		"ACCESS4_ACCESS", "ACCESS1_COUNT", "ACCESS2_COUNT", "ACCESS3_COUNT", "ACCESS4_COUNT", "DEVICE", "SIZE_AT_OPEN",
 		"FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES")
-	return &counters{ints: names, floats: named("CP_F_", "OPEN_TIMESTAMP", "READ_START_TIMESTAMP", "WRITE_START_TIMESTAMP",
+	return &counters{ints: names, floats: named("CP_F_", "OPEN_TIMESTAMP", "READ_START_TIMESTAMP",
+		"WRITE_START_TIMESTAMP",
 		"CLOSE_TIMESTAMP", "READ_END_TIMESTAMP", "WRITE_END_TIMESTAMP", "POSIX_READ_TIME", "POSIX_WRITE_TIME",
 		"POSIX_META_TIME", "MPI_META_TIME", "MPI_READ_TIME", "MPI_WRITE_TIME", "MAX_READ_TIME", "MAX_WRITE_TIME",
 		"FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES")}
@@ -123,7 +127,8 @@ func (r *Reader) unwrap() error {
 		return err
 	}
 	if len(b) > maxWrapped {
-		return fmt.Errorf("%w: a log compressed once more that has over %d bytes; decompress it first", ErrTooLarge, maxWrapped)
+		return fmt.Errorf("%w: a log compressed once more that has over %d bytes; decompress it first", ErrTooLarge,
+			maxWrapped)
 	}
 	r.in, r.size, r.head = bytes.NewReader(b), int64(len(b)), Header{}
 	return nil

@@ -150,7 +150,8 @@ func trimHeatmap(name string) string {
 
 func (g *gatherer) grow(n int) error {
 	if g.bytes += n; g.bytes > maxLogBytes {
-		return fmt.Errorf("%w: the files of the log do not fit in %d bytes; read it record by record", ErrTooLarge, maxLogBytes)
+		return fmt.Errorf("%w: the files of the log do not fit in %d bytes; read it record by record", ErrTooLarge,
+			maxLogBytes)
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ func (t *nameTable) add(id uint64, name []byte) error {
 		return nil
 	}
 	if t.bytes += len(name); len(t.at) >= maxNames || t.bytes > maxNameBytes {
-		return fmt.Errorf("%w: over %d names or %d bytes of them; the rest has no names", ErrTooLarge, maxNames, maxNameBytes)
+		return fmt.Errorf("%w: over %d names or %d bytes of them; the rest has no names", ErrTooLarge, maxNames,
+			maxNameBytes)
 	}
 	last := len(t.pieces) - 1
 	if last < 0 || len(t.pieces[last])+binary.MaxVarintLen64+len(name) > pieceSize {

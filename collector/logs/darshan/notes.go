@@ -9,7 +9,8 @@ func (h *Header) Notes() []string {
 	for i := range h.Modules {
 		m := &h.Modules[i]
 		if m.Partial {
-			out = append(out, fmt.Sprintf("%s: the runtime ran out of memory for it; its totals are lower bounds", m.Module))
+			out = append(out, fmt.Sprintf("%s: the runtime ran out of memory for it; its totals are lower bounds",
+				m.Module))
 		}
 		if !m.Read {
 			out = append(out, fmt.Sprintf("%s version %d is not read; %d bytes skipped", m.Module, m.Version, m.Length))

@@ -175,7 +175,8 @@ func (r *Reader) Each(f func(*Record) error) error {
 
 // eachOf reads the records of one module; stop says that err is f's own.
 func (r *Reader) eachOf(m *ModuleInfo, f func(*Record) error) (stop bool, err error) {
-	d := decoder{in: r.open(section{m.Offset, m.Length}), order: r.order, version: m.Version, rec: &r.record, block: r.block}
+	d := decoder{in: r.open(section{m.Offset, m.Length}), order: r.order, version: m.Version, rec: &r.record,
+		block: r.block}
 	r.record = Record{Module: m.Module}
 	read := decoders(m.Module, m.Version)
 	for {

@@ -180,8 +180,9 @@ func TestTotalsOfRealLogsAreTheUpstreamParsers(t *testing.T) {
 			}
 			rate, _ := total.BytesPerSec()
 			for name, v := range map[string]float64{"total_bytes": float64(total.BytesRead + total.BytesWritten),
-				"unique slowest_rank_io_time": total.SlowestRankSeconds, "unique slowest_rank": float64(total.SlowestRank),
-				"shared time_by_slowest": total.SharedSeconds, "agg_perf_by_slowest": rate / (1 << 20)} {
+				"unique slowest_rank_io_time": total.SlowestRankSeconds,
+				"unique slowest_rank":         float64(total.SlowestRank),
+				"shared time_by_slowest":      total.SharedSeconds, "agg_perf_by_slowest": rate / (1 << 20)} {
 				if math.Abs(v-w[name]) > 1e-6+1e-9*math.Abs(v) {
 					t.Errorf("%s: %s: %s is %v, want %v", base, total.Module, name, v, w[name])
 				}

@@ -62,7 +62,8 @@ func traced(t *testing.T, name string) []string {
 			ops  []Segment
 		}{{"write", rec.Trace.Writes}, {"read", rec.Trace.Reads}} {
 			for i, s := range side.ops {
-				out = append(out, fmt.Sprintf("%s %d %s %d %d %d %.4f %.4f", api, rec.Rank, side.name, i, s.Offset, s.Length, s.Start, s.End))
+				out = append(out, fmt.Sprintf("%s %d %s %d %d %d %.4f %.4f", api, rec.Rank, side.name, i, s.Offset,
+					s.Length, s.Start, s.End))
 			}
 		}
 		return nil

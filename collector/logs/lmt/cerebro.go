@@ -10,7 +10,8 @@ import (
 
 // mdtOps are the operations of a metadata target's string, three numbers each: samples, sum, sum of
 // squares. Version 1 has the first 21.
-var mdtOps = []string{"open", "close", "mknod", "link", "unlink", "mkdir", "rmdir", "rename", "getxattr", "process_config", "connect",
+var mdtOps = []string{"open", "close", "mknod", "link", "unlink", "mkdir", "rmdir", "rename", "getxattr",
+	"process_config", "connect",
 	"reconnect", "disconnect", "statfs", "create", "destroy", "setattr", "getattr", "llog_init", "notify", "quotactl",
 	"read_bytes", "write_bytes"}
 

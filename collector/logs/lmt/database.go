@@ -29,8 +29,9 @@ func readDatabase(in io.ReaderAt, size int64, o Options, give func(*Reading) err
 	if err != nil {
 		return err
 	}
-	n := &names{fileSystems: map[int64]string{}, servers: map[int64]int64{}, osts: map[int64]Reading{}, mdss: map[int64]Reading{},
-		ops: map[int64]string{}, times: map[int64]int64{}}
+	n := &names{fileSystems: map[int64]string{}, servers: map[int64]int64{}, osts: map[int64]Reading{},
+		mdss: map[int64]Reading{},
+		ops:  map[int64]string{}, times: map[int64]int64{}}
 	if err := n.read(db, o); err != nil {
 		return err
 	}
@@ -60,7 +61,8 @@ func (n *names) read(db *database, o Options) error {
 		return err
 	}
 	if err := db.each("OST_INFO", []string{"OST_ID", "OST_NAME", "HOSTNAME", "OSS_ID"}, func(row []value) error {
-		r := Reading{Kind: "ost", Host: topology.NodeID(text(row[2])), FileSystem: n.fileSystems[n.servers[integer(row[3])]]}
+		r := Reading{Kind: "ost", Host: topology.NodeID(text(row[2])),
+			FileSystem: n.fileSystems[n.servers[integer(row[3])]]}
 		r.setTarget(text(row[1]))
 		n.osts[integer(row[0])] = r
 		return nil
@@ -121,7 +123,8 @@ func (n *names) begin(of map[int64]Reading, table string, id, ts value, bad *fau
 }
 
 func (n *names) ostData(db *database, give func(*Reading) error, bad *faults) error {
-	columns := []string{"OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES", "PCT_CPU", "KBYTES_FREE", "KBYTES_USED", "INODES_FREE", "INODES_USED"}
+	columns := []string{"OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES", "PCT_CPU", "KBYTES_FREE", "KBYTES_USED",
+		"INODES_FREE", "INODES_USED"}
 	return db.each("OST_DATA", columns, func(row []value) error {
 		r := n.begin(n.osts, "OST_DATA", row[0], row[1], bad)
 		if r == nil {

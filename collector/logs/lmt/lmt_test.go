@@ -52,7 +52,8 @@ func deltas(readings []Reading) string {
 // come back), and a row has no value.
 func TestRows(t *testing.T) {
 	text := "OST_NAME\tTIMESTAMP\tREAD_BYTES\tWRITE_BYTES\tHOSTNAME\tPCT_CPU\n"
-	for _, row := range []string{"00:00:00\t100\t1000", "00:00:05\t150\t1000", "00:00:20\t180\t1400", "00:00:25\t0\t0", "00:00:30\t0\t0",
+	for _, row := range []string{"00:00:00\t100\t1000", "00:00:05\t150\t1000", "00:00:20\t180\t1400", "00:00:25\t0\t0",
+		"00:00:30\t0\t0",
 		"00:00:35\t500\t9000", "00:00:40\tNULL\t9001", "00:00:40\t7\t9002"} {
 		text += "fs-x-OST00ad\t2018-01-28 " + row + "\toss1\t1.5\n"
 	}
@@ -63,7 +64,8 @@ func TestRows(t *testing.T) {
 	if want := "first, 50+0/5, 30+400/15 gap, reset/5, 0+0/5, 500+9000/5, -+1/5, first"; deltas(got) != want {
 		t.Errorf("deltas %s, want %s", deltas(got), want)
 	}
-	if r := got[0]; r.Target != "fs-x-OST00ad" || *r.Index != 0xad || r.FileSystem != "fs-x" || r.Host != "oss1" || *r.CPUPercent != 1.5 {
+	if r := got[0]; r.Target != "fs-x-OST00ad" || *r.Index != 0xad || r.FileSystem != "fs-x" || r.Host != "oss1" ||
+		*r.CPUPercent != 1.5 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -75,7 +77,8 @@ func TestServersTimeZone(t *testing.T) {
 	}
 	text := "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n"
 	// The night on which clocks are set back: 01:59:55 is followed by 01:00:00 again.
-	for i, at := range []string{"2018-11-04 01:59:50", "2018-11-04 01:59:55", "2018-11-04 01:00:00", "2018-11-04 01:00:05"} {
+	for i, at := range []string{"2018-11-04 01:59:50", "2018-11-04 01:59:55", "2018-11-04 01:00:00",
+		"2018-11-04 01:00:05"} {
 		text += fmt.Sprintf("%q,fs-OST0001,%d,0\n", at, i)
 	}
 	got, err := readAll(t, []byte(text), Options{Zone: zone})
@@ -85,12 +88,14 @@ func TestServersTimeZone(t *testing.T) {
 }
 
 func TestBadRowsDoNotStopTheRest(t *testing.T) {
-	text := "OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\nfs-OST0000,2018-01-28 00:00:00,1,2\nfs-OST0000,then,1,2\nfs-OST0000,2018-01-28 00:00:05,-5,4\nfs-OST0000\n,2018-01-28 00:00:05,1,1\n"
+	text := "OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\nfs-OST0000,2018-01-28 " +
+		"00:00:00,1,2\nfs-OST0000,then,1,2\nfs-OST0000,2018-01-28 00:00:05,-5,4\nfs-OST0000\n,2018-01-28 00:00:05,1,1\n"
 	got, err := readAll(t, []byte(text), Options{})
 	if len(got) != 2 || deltas(got) != "first, -+2/5" {
 		t.Errorf("%s", deltas(got))
 	}
-	for _, says := range []string{"line 3: TIMESTAMP", "line 4: READ_BYTES", "line 5: 1 fields, want 4", "line 6: OST_NAME"} {
+	for _, says := range []string{"line 3: TIMESTAMP", "line 4: READ_BYTES", "line 5: 1 fields, want 4",
+		"line 6: OST_NAME"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not said in %v", says, err)
 		}
@@ -103,16 +108,24 @@ func TestBadRowsDoNotStopTheRest(t *testing.T) {
 }
 
 func TestCerebro(t *testing.T) {
-	got, err := readAll(t, []byte("sysstat: cpu_util: 2%\nost: 2;oss3;0.5;17.5;a-OST0000;60;100;500;900;11;22;33;107;0;58;66;2;110;COMPLETE 1/1;a-OST000b;1;2;3;4;5;6;7;8;9;10;11;12;13;RECOVERING;\n"+
-		"mdt: 1;mds;1;2;a-MDT0000;10;30;5;9;INACTIVE"+strings.Repeat(";7;0;0", 21)+"\nrouter: 1.0;r1;2;64;1391108595264\nosc: 1;h;a-OST0000;F\n"), Options{})
+	got,
+		err := readAll(t,
+		[]byte(
+			"sysstat: cpu_util: 2%\nost: "+
+				"2;oss3;0.5;17.5;a-OST0000;60;100;500;900;11;22;33;107;0;58;66;2;110;COMPLETE "+
+				"1/1;a-OST000b;1;2;3;4;5;6;7;8;9;10;11;12;13;RECOVERING;\n"+
+				"mdt: 1;mds;1;2;a-MDT0000;10;30;5;9;INACTIVE"+strings.Repeat(";7;0;0", 21)+
+				"\nrouter: 1.0;r1;2;64;1391108595264\nosc: 1;h;a-OST0000;F\n"), Options{})
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if r := got[0]; *r.ReadBytesTotal != 11 || *r.WriteBytesTotal != 22 || *r.Exports != 107 || *r.InodesUsed != 40 || *r.KBytesUsed != 400 ||
+	if r := got[0]; *r.ReadBytesTotal != 11 || *r.WriteBytesTotal != 22 || *r.Exports != 107 || *r.InodesUsed != 40 ||
+		*r.KBytesUsed != 400 ||
 		r.Recovery != "COMPLETE 1/1" || *r.CPUPercent != 0.5 || *r.MemoryPercent != 17.5 || r.Delta != nil {
 		t.Errorf("%+v", r)
 	}
-	if *got[1].Index != 11 || got[2].OpsTotal["quotactl"] != 7 || len(got[2].OpsTotal) != 21 || *got[3].RoutedBytesTotal != 1391108595264 {
+	if *got[1].Index != 11 || got[2].OpsTotal["quotactl"] != 7 || len(got[2].OpsTotal) != 21 ||
+		*got[3].RoutedBytesTotal != 1391108595264 {
 		t.Errorf("%+v", got[1:])
 	}
 	for line, says := range map[string]string{
@@ -138,7 +151,8 @@ func TestOperationsOfAMetadataServer(t *testing.T) {
 		return r
 	}
 	r(0, map[string]uint64{"open": 5})
-	if got := r(5*time.Second, map[string]uint64{"open": 9, "close": 3}).Delta; got.Ops["open"] != 4 || len(got.Ops) != 1 {
+	if got := r(5*time.Second, map[string]uint64{"open": 9, "close": 3}).Delta; got.Ops["open"] != 4 ||
+		len(got.Ops) != 1 {
 		t.Errorf("%+v", got)
 	}
 	if got := r(10*time.Second, map[string]uint64{"open": 1, "close": 4}).Delta; !got.Reset || d.Resets != 1 {
@@ -189,7 +203,8 @@ func TestRealDatabase(t *testing.T) {
 		most = max(most, *r.Delta.ReadBytes, *r.Delta.WriteBytes)
 	}
 	if osts != 1464 || differences != 1440 || idle != 118 || most != 1916582485 || mdts != 61 || opens == 0 {
-		t.Errorf("%d readings, %d differences, %d idle, at most %d bytes; %d of metadata, %d opens", osts, differences, idle, most, mdts, opens)
+		t.Errorf("%d readings, %d differences, %d idle, at most %d bytes; %d of metadata, %d opens", osts, differences,
+			idle, most, mdts, opens)
 	}
 	if r := got[0]; r.FileSystem != "snx11025" || r.Index == nil || r.Host == "" || r.Time.Unix() != 1517097600 {
 		t.Errorf("%+v", r)
@@ -255,9 +270,11 @@ func smallDatabase() []byte {
 	binary.BigEndian.PutUint32(first[56:], 1)
 	leaf(first, 100, schema("filesystem_info", 2, "filesystem_id INTEGER PRIMARY KEY, filesystem_name"),
 		schema("OSS_INFO", 3, "OSS_ID, FILESYSTEM_ID"), schema("OST_INFO", 4, "OST_ID, OSS_ID, OST_NAME, HOSTNAME"),
-		schema("TIMESTAMP_INFO", 5, "TS_ID, TIMESTAMP"), schema("OST_DATA", 6, "OST_ID, TS_ID, READ_BYTES, WRITE_BYTES"))
+		schema("TIMESTAMP_INFO", 5, "TS_ID, TIMESTAMP"),
+		schema("OST_DATA", 6, "OST_ID, TS_ID, READ_BYTES, WRITE_BYTES"))
 	out := first
-	for _, p := range [][]byte{leaf(blank(), 0, row(nil, "fsx")), leaf(blank(), 0, row(1, 1)), leaf(blank(), 0, row(7, 1, "fs-OST000a", "oss")),
+	for _, p := range [][]byte{leaf(blank(), 0, row(nil, "fsx")), leaf(blank(), 0, row(1, 1)),
+		leaf(blank(), 0, row(7, 1, "fs-OST000a", "oss")),
 		leaf(blank(), 0, row(1, "2018-01-28 00:00:00"), row(2, "2018-01-28 00:00:05")),
 		leaf(blank(), 0, row(7, 1, 10, 20), row(7, 2, 15, 20), row(9, 2, 1, 1))} {
 		out = append(out, p...)
@@ -277,9 +294,13 @@ func TestSmallDatabase(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(smallDatabase())
-	f.Add([]byte("OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\nfs-OST0000,2018-01-28 00:00:00,1,2\nfs-OST0000,2018-01-28 00:00:05,2,2\n"))
+	f.Add(
+		[]byte(
+			"OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\nfs-OST0000,2018-01-28 00:00:00,1,2\nfs-OST0000,2018-01-28 " +
+				"00:00:05,2,2\n"))
 	f.Add([]byte("ost: 2;oss3;0.5;17.5;a-OST0000;60;100;500;900;11;22;33;107;0;58;66;2;110;COMPLETE 1/1;\n"))
-	f.Add([]byte("mdt: 1;mds;1;2;a-MDT0000;10;30;5;9;INACTIVE" + strings.Repeat(";7;0;0", 21) + "\nrouter: 1.0;r1;2;64;1391108595264\n"))
+	f.Add([]byte("mdt: 1;mds;1;2;a-MDT0000;10;30;5;9;INACTIVE" + strings.Repeat(";7;0;0", 21) +
+		"\nrouter: 1.0;r1;2;64;1391108595264\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = Read(bytes.NewReader(b), int64(len(b)), Options{}, func(r *Reading) error {
 			_, err := json.Marshal(r)

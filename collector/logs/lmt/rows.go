@@ -29,7 +29,8 @@ func Read(in io.ReaderAt, size int64, o Options, each func(*Reading) error) erro
 	case string(head[:n]) == sqliteMagic:
 		return readDatabase(in, size, o, give)
 	case n >= 8 && string(head[:8]) == "\x89HDF\r\n\x1a\n":
-		return errors.New("an HDF5 file (h5lmt) is not read; give the LMT database in SQLite's format, or its rows as CSV")
+		return errors.New(
+			"an HDF5 file (h5lmt) is not read; give the LMT database in SQLite's format, or its rows as CSV")
 	}
 	return readText(io.NewSectionReader(in, 0, size), o, give)
 }
@@ -63,7 +64,9 @@ func readText(in io.Reader, o Options, give func(*Reading) error) error {
 		r.faults.add(s.Err())
 	}
 	if !seen && len(r.faults.errs) == 0 {
-		return errors.New("neither cerebro strings (ost: 2;...) nor rows with a header line (OST_NAME, TIMESTAMP, READ_BYTES, WRITE_BYTES)")
+		return errors.New(
+			"neither cerebro strings (ost: 2;...) nor rows with a header line (OST_NAME, TIMESTAMP, READ_BYTES, " +
+				"WRITE_BYTES)")
 	}
 	return r.faults.all()
 }

@@ -333,10 +333,12 @@ func or(a, b num) num {
 
 func (c *collected) job(v *jobJSON) bool {
 	id := strconv.FormatInt(v.JobID.v, 10)
-	j := &Job{RawID: v.JobID.v, Name: v.Name, Comment: string(v.Comment), Cluster: v.Cluster, Partition: v.Partition, QOS: string(v.QOS), Priority: v.Priority.pointer(), Account: v.Account,
+	j := &Job{RawID: v.JobID.v, Name: v.Name, Comment: string(v.Comment), Cluster: v.Cluster, Partition: v.Partition,
+		QOS: string(v.QOS), Priority: v.Priority.pointer(), Account: v.Account,
 		User: v.UserName + v.User, Group: v.GroupName + v.Group, UID: v.UserID.pointer(), GID: v.GroupID.pointer(),
-		NodeCount: or(v.NodeCount, v.AllocN).pointer(), CPUs: v.CPUs.pointer(), ElapsedSeconds: v.Time.Elapsed.pointer(),
-		CancelledBy: v.Killer, TRES: parseTRES(v.TRESAlloc)}
+		NodeCount: or(v.NodeCount, v.AllocN).pointer(), CPUs: v.CPUs.pointer(),
+		ElapsedSeconds: v.Time.Elapsed.pointer(),
+		CancelledBy:    v.Killer, TRES: parseTRES(v.TRESAlloc)}
 	bad := func(field string, err error) {
 		if err != nil {
 			c.bad(&LineError{Job: id, Field: field, Err: err})
@@ -348,7 +350,8 @@ func (c *collected) job(v *jobJSON) bool {
 		field string
 		to    *time.Time
 		from  num
-	}{{"submit_time", &j.Submit, or(v.Submit, v.Time.Submit)}, {"eligible_time", &j.Eligible, or(v.Eligible, v.Time.Eligible)},
+	}{{"submit_time", &j.Submit, or(v.Submit, v.Time.Submit)},
+		{"eligible_time", &j.Eligible, or(v.Eligible, v.Time.Eligible)},
 		{"start_time", &j.Start, or(v.Start, v.Time.Start)}, {"end_time", &j.End, or(v.End, v.Time.End)}} {
 		*t.to, err = epoch(t.from.v)
 		bad(t.field, err)

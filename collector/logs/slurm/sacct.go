@@ -77,8 +77,12 @@ func setters() map[string]setter {
 		"elapsedraw": number(func(j *Job) **int64 { return &j.ElapsedSeconds }),
 		"state":      func(j *Job, s string, _ *time.Location) error { j.setState(s); return nil },
 		"nodelist":   func(j *Job, s string, _ *time.Location) error { return j.setNodes(s) },
-		"reqmem":     func(j *Job, s string, _ *time.Location) (err error) { j.ReqMem, err = parseMemory(s); return err },
-		"alloctres":  func(j *Job, s string, _ *time.Location) error { j.TRES = parseTRES(s); return nil },
+		"reqmem": func(j *Job, s string, _ *time.Location) (err error) {
+			j.ReqMem,
+				err = parseMemory(s)
+			return err
+		},
+		"alloctres": func(j *Job, s string, _ *time.Location) error { j.TRES = parseTRES(s); return nil },
 		"exitcode": func(j *Job, s string, _ *time.Location) (err error) {
 			j.ExitCode, j.Signal, err = parseExit(s)
 			return err
@@ -154,13 +158,15 @@ func (s *sacct) job(n int, line string) bool {
 	}
 	fields := strings.SplitN(line, "|", len(s.names))
 	if len(fields) < len(s.names) {
-		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
-			len(fields), len(s.names), s.names[0])})
+		s.c.bad(&LineError{Line: n,
+			Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
+				len(fields), len(s.names), s.names[0])})
 		return !s.c.hopeless()
 	}
 	last := len(fields) - 1
 	if strings.Contains(fields[last], "|") && !strings.EqualFold(s.names[last], "JobName") {
-		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last", len(s.names))})
+		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last",
+			len(s.names))})
 		return true
 	}
 	j := &Job{}

@@ -14,12 +14,15 @@ var word = regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z0-9:/_]*)=`)
 // which has all keys of a job in one line, to the next key that Slurm prints behind such a value: what
 // looks like any other key there is the user's text, so that nobody writes a node list into a comment.
 // The job's name, among the first keys, ends at the next one: the true keys come behind it and count.
-var freeText = map[string]bool{"Command": true, "Comment": true, "AdminComment": true, "SystemComment": true, "SubmitLine": true,
-	"StdErr": true, "StdIn": true, "StdOut": true, "WorkDir": true}
+var freeText = map[string]bool{"Command": true, "Comment": true, "AdminComment": true, "SystemComment": true,
+	"SubmitLine": true,
+	"StdErr":     true, "StdIn": true, "StdOut": true, "WorkDir": true}
 
 // behindText are the other keys that Slurm prints behind the first free text.
-var behindText = map[string]bool{"Power": true, "MailUser": true, "MailType": true, "CpusPerTres": true, "MemPerTres": true,
-	"NtasksPerTRES": true, "TresBind": true, "TresFreq": true, "TresPerJob": true, "TresPerNode": true, "TresPerSocket": true, "TresPerTask": true}
+var behindText = map[string]bool{"Power": true, "MailUser": true, "MailType": true, "CpusPerTres": true,
+	"MemPerTres":    true,
+	"NtasksPerTRES": true, "TresBind": true, "TresFreq": true, "TresPerJob": true, "TresPerNode": true,
+	"TresPerSocket": true, "TresPerTask": true}
 
 // readScontrol reads `scontrol show job`, with or without -o: a job begins at JobId=.
 func readScontrol(b *bufio.Reader, o Options, c *collected) error {

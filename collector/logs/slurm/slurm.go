@@ -242,7 +242,8 @@ func (j *Job) setState(text string) {
 // ended says that the state is one in which End is a fact and no plan.
 func (j *Job) ended() bool {
 	switch j.State {
-	case "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "REQUEUED", "RESIZING", "STAGE_OUT", "STOPPED", "SIGNALING":
+	case "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "REQUEUED", "RESIZING", "STAGE_OUT", "STOPPED",
+		"SIGNALING":
 		return false
 	}
 	return true

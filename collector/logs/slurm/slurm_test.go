@@ -38,7 +38,8 @@ func summary(j *Job) string {
 		}
 		return t.Format("01-02T15:04:05")
 	}
-	return fmt.Sprintf("%s/%d/%s/%s %s %s %s..%s el=%s lim=%s n=%s nodes=%d exit=%s", j.ID, j.RawID, j.ArrayTask, j.Step, j.State, j.User,
+	return fmt.Sprintf("%s/%d/%s/%s %s %s %s..%s el=%s lim=%s n=%s nodes=%d exit=%s", j.ID, j.RawID, j.ArrayTask,
+		j.Step, j.State, j.User,
 		at(j.Start), at(j.End), n(j.ElapsedSeconds), n(j.LimitSeconds), n(j.NodeCount), len(j.Nodes), n(j.ExitCode))
 }
 
@@ -46,13 +47,17 @@ const line = "%s|1234|cl|p|q|acc|grp|100|ann|1000|2024-05-01T10:00:00|2024-05-01
 
 func TestSacctWithoutHeader(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{fmt.Sprintf(line, "1234", "2024-05-01T11:00:05", "01:00:00", "0:0", "COMPLETED", "31000Mn", "cpu=36", "1-00:00:00", "n[01-03]", "a|b ü"),
+		{fmt.Sprintf(line, "1234", "2024-05-01T11:00:05", "01:00:00", "0:0", "COMPLETED", "31000Mn", "cpu=36",
+			"1-00:00:00", "n[01-03]", "a|b ü"),
 			"1234/1234// COMPLETED ann 05-01T10:00:05..05-01T11:00:05 el=3600 lim=86400 n=3 nodes=3 exit=0"},
-		{fmt.Sprintf(line, "1230_4", "Unknown", "100-00:00:01", "0:9", "RUNNING", "2147486648Mn", "", "UNLIMITED", "n1,n2,n3", "x"),
+		{fmt.Sprintf(line, "1230_4", "Unknown", "100-00:00:01", "0:9", "RUNNING", "2147486648Mn", "", "UNLIMITED",
+			"n1,n2,n3", "x"),
 			"1230_4/1234/4/ RUNNING ann 05-01T10:00:05..- el=8640001 lim=- n=3 nodes=3 exit=0"},
-		{fmt.Sprintf(line, "1230_[1-3,7%2]", "Unknown", "00:00:00", "0:0", "CANCELLED by 77", "0n", "", "Partition_Limit", "None assigned", "x"),
+		{fmt.Sprintf(line, "1230_[1-3,7%2]", "Unknown", "00:00:00", "0:0", "CANCELLED by 77", "0n", "",
+			"Partition_Limit", "None assigned", "x"),
 			"1230_[1-3,7%2]/1234/[1-3,7%2]/ CANCELLED ann 05-01T10:00:05..- el=0 lim=- n=3 nodes=0 exit=0"},
-		{fmt.Sprintf(line, "1234+1.batch", "2024-05-01T10:00:06", "00:01.5", "1:0", "OUT_OF_MEMORY", "3000Mc", "", "", "bgq1011[30101x30231]", "x"),
+		{fmt.Sprintf(line, "1234+1.batch", "2024-05-01T10:00:06", "00:01.5", "1:0", "OUT_OF_MEMORY", "3000Mc", "", "",
+			"bgq1011[30101x30231]", "x"),
 			"1234+1/1234//batch OUT_OF_MEMORY ann 05-01T10:00:05..05-01T10:00:06 el=1 lim=- n=3 nodes=0 exit=1"},
 	} {
 		got, err := readAll(t, c.text, Options{})
@@ -65,16 +70,21 @@ func TestSacctWithoutHeader(t *testing.T) {
 			t.Errorf("%s of memory: %v, %v", none, m, err)
 		}
 	}
-	got, _ := readAll(t, fmt.Sprintf(line, "1", "Unknown", "0:1", "0:9", "CANCELLED by 77", "2.50Gc", "cpu=12,gres/gpu=2", "", "n1", "a|b"), Options{})
-	if j := got[0]; j.Name != "a|b" || j.CancelledBy != "77" || *j.Signal != 9 || *j.ReqMem != (Memory{2560 << 20, "cpu"}) || j.TRES["gres/gpu"] != "2" {
+	got, _ := readAll(t, fmt.Sprintf(line, "1", "Unknown", "0:1", "0:9", "CANCELLED by 77", "2.50Gc",
+		"cpu=12,gres/gpu=2", "", "n1", "a|b"), Options{})
+	if j := got[0]; j.Name != "a|b" || j.CancelledBy != "77" || *j.Signal != 9 ||
+		*j.ReqMem != (Memory{2560 << 20, "cpu"}) || j.TRES["gres/gpu"] != "2" {
 		t.Errorf("%+v", j)
 	}
 }
 
 func TestSacctWithHeader(t *testing.T) {
 	zone := time.FixedZone("", -7*3600)
-	got, err := readAll(t, "JobID|Start|End|State|Extra|NodeList|\n7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n", Options{zone})
-	if err != nil || len(got) != 1 || got[0].Start.Unix() != 1490000342 || got[0].Nodes[1] != "nid05399" || got[0].Step != "0" {
+	got,
+		err := readAll(t,
+		"JobID|Start|End|State|Extra|NodeList|\n7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n", Options{zone})
+	if err != nil || len(got) != 1 || got[0].Start.Unix() != 1490000342 || got[0].Nodes[1] != "nid05399" ||
+		got[0].Step != "0" {
 		t.Errorf("%+v %v", got, err)
 	}
 	got, err = readAll(t, "JobIDRaw|End|State\n8|2017-03-20T02:11:39|RUNNING\n", Options{})
@@ -94,7 +104,8 @@ func TestBadLinesDoNotStopTheRest(t *testing.T) {
 	if !errors.As(err, &first) {
 		t.Fatal(err)
 	}
-	for _, says := range []string{"line 2: job 1: Start: ", "line 3: job 2: NodeList: ", `line 4: JobID: "three"`, "line 5: 2 fields, want 4"} {
+	for _, says := range []string{"line 2: job 1: Start: ", "line 3: job 2: NodeList: ", `line 4: JobID: "three"`,
+		"line 5: 2 fields, want 4"} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not said in: %v", says, err)
 		}
@@ -104,18 +115,21 @@ func TestBadLinesDoNotStopTheRest(t *testing.T) {
 func TestJSONShapes(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		// 21.08: plain numbers, the end is a plan while the job runs.
-		{`{"meta":{},"errors":[],"jobs":[{"job_id":5000000000,"array_job_id":0,"array_task_id":null,"user_name":"ann","job_state":"RUNNING",
+		{
+			`{"meta":{},"errors":[],"jobs":[{"job_id":5000000000,"array_job_id":0,"array_task_id":null,"user_name":"ann","job_state":"RUNNING",
 		  "start_time":1684114921,"end_time":1686633833,"time_limit":30,"nodes":"cs[75-76]","node_count":2,"exit_code":0,
 		  "job_resources":{"nodes":"cs[75-76]"}}]}`,
 			"5000000000/5000000000// RUNNING ann 05-15T01:42:01..- el=- lim=1800 n=2 nodes=2 exit=0"},
 		// 24.05: set, infinite, number; lists.
-		{`{"jobs":[{"job_id":9,"array_job_id":{"set":true,"infinite":false,"number":7},"array_task_id":{"set":true,"infinite":false,"number":0},
+		{
+			`{"jobs":[{"job_id":9,"array_job_id":{"set":true,"infinite":false,"number":7},"array_task_id":{"set":true,"infinite":false,"number":0},
 		  "user_name":"bob","job_state":["COMPLETED","REQUEUED"],"start_time":{"set":true,"infinite":false,"number":1747754478},
 		  "end_time":{"set":true,"infinite":false,"number":1747754598},"time_limit":{"set":true,"infinite":true,"number":0},"nodes":"",
 		  "node_count":{"set":false,"infinite":false,"number":3},"exit_code":{"status":["SUCCESS"],"return_code":{"set":true,"infinite":false,"number":2}}}]}`,
 			"7_0/9/0/ COMPLETED bob 05-20T15:21:18..05-20T15:23:18 el=- lim=- n=- nodes=0 exit=2"},
 		// slurmdb.
-		{`{"jobs":[{"job_id":649718,"user":"eve","allocation_nodes":1,"nodes":"cn001","state":{"current":["TIMEOUT"],"reason":"None"},
+		{
+			`{"jobs":[{"job_id":649718,"user":"eve","allocation_nodes":1,"nodes":"cn001","state":{"current":["TIMEOUT"],"reason":"None"},
 		  "time":{"elapsed":61,"start":1747754469,"end":0,"submission":1747754468,"limit":{"set":true,"infinite":false,"number":1}},
 		  "exit_code":{"return_code":{"set":true,"number":0},"signal":{"id":{"set":true,"number":15}}}}]}`,
 			"649718/649718// TIMEOUT eve 05-20T15:21:09..- el=61 lim=60 n=1 nodes=1 exit=0"},
@@ -131,7 +145,9 @@ func TestJSONShapes(t *testing.T) {
 }
 
 func TestJSONSteps(t *testing.T) {
-	got, err := readAll(t, `{"jobs":[{"job_id":1,"nodes":"a[1-2]","state":{"current":"COMPLETED"},"tres":{"allocated":[{"type":"cpu","count":4},
+	got,
+		err := readAll(t,
+		`{"jobs":[{"job_id":1,"nodes":"a[1-2]","state":{"current":"COMPLETED"},"tres":{"allocated":[{"type":"cpu","count":4},
 	 {"type":"energy","count":-2},{"type":"gres","name":"gpu","count":1}]},"steps":[{"step":{"id":"1.batch","name":"batch"},"nodes":{"count":1,"range":"a1","list":["a1"]},
 	 "state":["COMPLETED"],"time":{"elapsed":1,"start":{"set":true,"number":1747754469},"end":{"set":true,"number":1747754470}}},
 	 {"step":{"id":{"job_id":1,"step_id":"0"},"name":"app"},"nodes":{"list":["a1","a2"]},"state":"RUNNING","time":{"start":1747754469,"end":1747754470}}]}]}`, Options{})
@@ -141,7 +157,8 @@ func TestJSONSteps(t *testing.T) {
 	if j := got[0]; *j.CPUs != 4 || j.TRES["gres/gpu"] != "1" || len(j.TRES) != 2 {
 		t.Errorf("%+v", j)
 	}
-	if got[1].Step != "batch" || got[1].End.IsZero() || len(got[1].Nodes) != 1 || got[2].Step != "0" || !got[2].End.IsZero() || len(got[2].Nodes) != 2 {
+	if got[1].Step != "batch" || got[1].End.IsZero() || len(got[1].Nodes) != 1 || got[2].Step != "0" ||
+		!got[2].End.IsZero() || len(got[2].Nodes) != 2 {
 		t.Errorf("%+v", got[1:])
 	}
 }
@@ -176,10 +193,12 @@ JobId=13 Name=old JobState=COMPLETED StartTime=2025-01-21T16:47:16 EndTime=2025-
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%v %+v", err, got)
 	}
-	if want := "10_2/12/2/ RUNNING ann 01-21T16:47:16..- el=510660 lim=604800 n=2 nodes=2 exit=-"; summary(&got[0]) != want || got[0].Name != "a b=c" {
+	if want := "10_2/12/2/ RUNNING ann 01-21T16:47:16..- el=510660 lim=604800 n=2 nodes=2 exit=-"; summary(
+		&got[0]) != want || got[0].Name != "a b=c" {
 		t.Errorf("%s (%q), want %s", summary(&got[0]), got[0].Name, want)
 	}
-	if want := "13/13// COMPLETED  01-21T16:47:16..01-28T16:47:16 el=- lim=- n=- nodes=0 exit=-"; summary(&got[1]) != want || got[1].Name != "old" {
+	if want := "13/13// COMPLETED  01-21T16:47:16..01-28T16:47:16 el=- lim=- n=- nodes=0 exit=-"; summary(
+		&got[1]) != want || got[1].Name != "old" {
 		t.Errorf("%s (%q), want %s", summary(&got[1]), got[1].Name, want)
 	}
 }
@@ -188,8 +207,10 @@ JobId=13 Name=old JobState=COMPLETED StartTime=2025-01-21T16:47:16 EndTime=2025-
 // With -o all keys of a job stand in one line. What follows a command or a comment is read, but nobody
 // gives a job other nodes by writing them there.
 func TestScontrolOneLine(t *testing.T) {
-	got, err := readAll(t, `JobId=7 JobName=run UserId=ann(1000) JobState=RUNNING NodeList=cn[1-2] Command=/x NodeList=z JobId=9 WorkDir=/home/a b UserId=root(0) `+
-		`Comment=app=ROMS, NodeList=y StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= MailUser=ann
+	got,
+		err := readAll(t,
+		`JobId=7 JobName=run UserId=ann(1000) JobState=RUNNING NodeList=cn[1-2] Command=/x NodeList=z JobId=9 WorkDir=/home/a b UserId=root(0) `+
+			`Comment=app=ROMS, NodeList=y StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= MailUser=ann
 JobId=8 JobName=next JobState=PENDING Command=(null) WorkDir=/ Comment=(null)
 `, Options{})
 	if err != nil || len(got) != 2 {
@@ -209,7 +230,8 @@ func TestApplicationIsTheNameOrWhatTheCommentSays(t *testing.T) {
 			t.Errorf("%q: %q, want %q", comment, got, want)
 		}
 	}
-	for _, text := range []string{`{"jobs":[{"job_id":1,"comment":"app=A"}]}`, `{"jobs":[{"job_id":1,"comment":{"administrator":"x","job":"app=A"}}]}`,
+	for _, text := range []string{`{"jobs":[{"job_id":1,"comment":"app=A"}]}`,
+		`{"jobs":[{"job_id":1,"comment":{"administrator":"x","job":"app=A"}}]}`,
 		"JobID|Comment|JobName\n1|app=A|run\n", "JobId=1 JobName=run\n   Comment=app=A\n"} {
 		got, err := readAll(t, text, Options{})
 		if err != nil || len(got) != 1 || Application(got[0].Name, got[0].Comment) != "A" {
@@ -227,7 +249,8 @@ func TestAskIsWholeOrAnError(t *testing.T) {
 		}
 		return Ask(t.Context(), append(argv, file), 10*time.Second, Options{})
 	}
-	if jobs, err := ask(`{"jobs":[{"job_id":7,"nodes":"n1"}]}`, "cat"); err != nil || len(jobs) != 1 || jobs[0].ID != "7" {
+	if jobs, err := ask(`{"jobs":[{"job_id":7,"nodes":"n1"}]}`, "cat"); err != nil || len(jobs) != 1 ||
+		jobs[0].ID != "7" {
 		t.Errorf("%+v %v", jobs, err)
 	}
 	if jobs, err := ask(`{"jobs":[]}`, "cat"); err != nil || len(jobs) != 0 {
@@ -250,16 +273,19 @@ func TestAskIsWholeOrAnError(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q", name, jobs, err, c.says)
 		}
 	}
-	if _, err := Ask(t.Context(), []string{"sleep", "60"}, 50*time.Millisecond, Options{}); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
+	if _, err := Ask(t.Context(), []string{"sleep", "60"}, 50*time.Millisecond, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "no answer within 50ms") {
 		t.Errorf("%v", err)
 	}
 }
 
-var real = map[string]int{"phillips.log.gz": 4285, "sample.slurm": 11, "scontrol_show_job_inti.txt": 1, "scontrol_show_job_hummingbird.txt": 1,
+var real = map[string]int{"phillips.log.gz": 4285, "sample.slurm": 11, "scontrol_show_job_inti.txt": 1,
+	"scontrol_show_job_hummingbird.txt":              1,
 	"slurmrestd_24.05_0.0.41_slurm-job-running.json": 1, "slurmrestd_24.05_0.0.41_slurm-jobs.json.gz": 2,
 	"slurmrestd_24.05_0.0.41_slurmdb-job-archived.json": 1, "slurmrestd_24.05_0.0.41_slurmdb-job-completed.json": 2,
 	"slurmrestd_24.05_0.0.41_slurmdb-job-running.json": 1, "slurmrestd_24.05_0.0.41_slurmdb-job-timeout.json": 1,
-	"slurmrestd_25.05_0.0.43_slurm-job-running.json": 1, "slurmrestd_25.05_0.0.43_slurmdb-job-completed.json": 1, "squeue_out.json": 1,
+	"slurmrestd_25.05_0.0.43_slurm-job-running.json": 1, "slurmrestd_25.05_0.0.43_slurmdb-job-completed.json": 1,
+	"squeue_out.json": 1,
 	"xdmod_input_accounting-logs-with-job-arrays.log": 4, "xdmod_input_accounting-logs.log": 4}
 
 func TestRealFiles(t *testing.T) {
@@ -289,7 +315,8 @@ func TestRealFiles(t *testing.T) {
 		t.Logf("%s: %d, %s", name, len(got), summary(&got[0]))
 		for i := range got {
 			j := &got[i]
-			if j.NodeCount != nil && *j.NodeCount > 0 && len(j.Nodes) > 0 && int64(len(j.Nodes)) != *j.NodeCount && j.Step == "" {
+			if j.NodeCount != nil && *j.NodeCount > 0 && len(j.Nodes) > 0 && int64(len(j.Nodes)) != *j.NodeCount &&
+				j.Step == "" {
 				t.Errorf("%s: job %s has %d nodes, its list %d", name, j.ID, *j.NodeCount, len(j.Nodes))
 			}
 		}
@@ -317,10 +344,16 @@ func TestJobOfTheJoin(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(fmt.Sprintf(line, "1230_[1-3,7%2]", "Unknown", "00:00:00", "0:0", "CANCELLED by 77", "0n", "", "Partition_Limit", "n[1-3]", "x")))
-	f.Add([]byte("JobID|Start|End|State|Extra|NodeList|\n7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n"))
-	f.Add([]byte(`{"jobs":[{"job_id":{"set":true,"number":1},"nodes":{"list":["a1"]},"state":{"current":["X"]},"steps":[{"step":{"id":{"step_id":"0"}}}]}]}`))
-	f.Add([]byte("JobId=12 ArrayJobId=10 ArrayTaskId=2 JobName=a b=c\n   UserId=ann(1000) TRES=cpu=1 NodeList=a[1-2]\n"))
+	f.Add([]byte(fmt.Sprintf(line, "1230_[1-3,7%2]", "Unknown", "00:00:00", "0:0", "CANCELLED by 77", "0n", "",
+		"Partition_Limit", "n[1-3]", "x")))
+	f.Add(
+		[]byte(
+			"JobID|Start|End|State|Extra|NodeList|\n7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n"))
+	f.Add(
+		[]byte(
+			`{"jobs":[{"job_id":{"set":true,"number":1},"nodes":{"list":["a1"]},"state":{"current":["X"]},"steps":[{"step":{"id":{"step_id":"0"}}}]}]}`))
+	f.Add(
+		[]byte("JobId=12 ArrayJobId=10 ArrayTaskId=2 JobName=a b=c\n   UserId=ann(1000) TRES=cpu=1 NodeList=a[1-2]\n"))
 	f.Add([]byte(`{"1.0":{"jobidraw":"1.0","start":"2017-03-20T01:59:02","nodelist":["a"]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = Read(bytes.NewReader(b), Options{}, func(j *Job) error {

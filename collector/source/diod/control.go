@@ -52,7 +52,8 @@ func dialDiod(addr string, uid uint32, hz int) func(context.Context) (control, e
 		if err != nil {
 			c.Close()
 			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
-				return nil, fmt.Errorf("diod %s: its control tree is not exported to us (start it with -e ctl): %w", addr, err)
+				return nil, fmt.Errorf("diod %s: its control tree is not exported to us (start it with -e ctl): %w",
+					addr, err)
 			}
 			return nil, fmt.Errorf("diod %s: control tree: %w", addr, err)
 		}

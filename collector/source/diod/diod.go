@@ -90,7 +90,8 @@ func newSource(opt Options, dial func(context.Context) (control, error)) *Source
 	if opt.Proc == nil {
 		opt.Proc = os.DirFS("/proc")
 	}
-	s := &Source{opt: opt, dial: dial, skip: map[string]bool{"localhost": true, string(opt.Node): true}, known: names{}, clients: map[string]bool{}}
+	s := &Source{opt: opt, dial: dial, skip: map[string]bool{"localhost": true, string(opt.Node): true}, known: names{},
+		clients: map[string]bool{}}
 	s.rates.NewFromZero = true
 	for _, n := range opt.Skip {
 		s.skip[string(n)] = true
@@ -299,7 +300,8 @@ func (s *Source) readRoutes(ctx context.Context, l *link, into *collector.Readin
 		n++
 		if !s.clients[name] {
 			s.clients[name] = true
-			into.Routes = append(into.Routes, collector.Route{Client: topology.NodeID(name), Forwarder: topology.ForwarderID(s.opt.Node)})
+			into.Routes = append(into.Routes, collector.Route{Client: topology.NodeID(name),
+				Forwarder: topology.ForwarderID(s.opt.Node)})
 		}
 	})
 	if err != nil {

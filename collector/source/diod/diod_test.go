@@ -60,7 +60,8 @@ func (f fixture) Clunk(context.Context) error                        { return ni
 func (f fixture) Close() error                                       { return nil }
 
 func over(fsys fs.FS) collector.Source {
-	return newSource(Options{Addr: "fwd1:564", Node: "fwd1"}, func(context.Context) (control, error) { return fixture{fsys}, nil })
+	return newSource(Options{Addr: "fwd1:564", Node: "fwd1"},
+		func(context.Context) (control, error) { return fixture{fsys}, nil })
 }
 
 func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
@@ -99,7 +100,8 @@ func TestParseTpools(t *testing.T) {
 		t.Fatalf("%d pools, %v", len(pools), err)
 	}
 	p := pools[1]
-	want := [counters]uint64{readBytes: 4096000, writeBytes: 8192000, readOps: 1000, writeOps: 2000, metaOps: 1 + 5 + 2 + 40 + 3 + 7 + 4 + 60 + 1, allOps: 0}
+	want := [counters]uint64{readBytes: 4096000, writeBytes: 8192000, readOps: 1000, writeOps: 2000,
+		metaOps: 1 + 5 + 2 + 40 + 3 + 7 + 4 + 60 + 1, allOps: 0}
 	want[allOps] = want[readOps] + want[writeOps] + want[metaOps] + 2 + 55
 	if p.tree != "/scratch" || p.queued != 17 || p.fids != 21 || p.counts != want {
 		t.Errorf("got %+v\nwant %v", p, want)
@@ -155,7 +157,8 @@ func TestThreeFieldLine(t *testing.T) {
 
 // Behind a relay every connection is the relay's: neither routes nor connections are diod's to tell.
 func TestBehindARelay(t *testing.T) {
-	s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Behind: true}, func(context.Context) (control, error) { return fixture{trees(1)}, nil })
+	s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Behind: true},
+		func(context.Context) (control, error) { return fixture{trees(1)}, nil })
 	defer s.Close()
 	var r collector.Reading
 	if err := s.Read(t.Context(), &r); err != nil {
@@ -170,7 +173,8 @@ func TestBehindARelay(t *testing.T) {
 func TestBacklogIsWhatNoWorkerIsFreeFor(t *testing.T) {
 	for workers, want := range map[int]float64{1: 3 + 1, 3: 1, 4: 0, 0: 0} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Workers: workers}, func(context.Context) (control, error) { return fixture{trees(1)}, nil })
+			s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Workers: workers},
+				func(context.Context) (control, error) { return fixture{trees(1)}, nil })
 			defer s.Close()
 			var r collector.Reading
 			for range 2 {
@@ -189,7 +193,8 @@ func TestBacklogIsWhatNoWorkerIsFreeFor(t *testing.T) {
 
 func TestParseConnections(t *testing.T) {
 	var got []string
-	err := parseConnections([]byte("cn1.site.example 12\n\n10.0.0.7 3\ncn9\n cn2  4 \ncn3 x\n"), func(h []byte) { got = append(got, string(h)) })
+	err := parseConnections([]byte("cn1.site.example 12\n\n10.0.0.7 3\ncn9\n cn2  4 \ncn3 x\n"),
+		func(h []byte) { got = append(got, string(h)) })
 	if want := []string{"cn1", "10.0.0.7", "cn2"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -201,7 +206,8 @@ func TestParseConnections(t *testing.T) {
 }
 
 func TestJobOf(t *testing.T) {
-	for tree, want := range map[string]string{"/pfs/jobs/1001": "1001", "/jobs/88_4": "88_4", "/pfs/jobs": "", "/pfs/jobs/1/sub": "", "/pfs/myjobs/1": "", "": ""} {
+	for tree, want := range map[string]string{"/pfs/jobs/1001": "1001", "/jobs/88_4": "88_4", "/pfs/jobs": "",
+		"/pfs/jobs/1/sub": "", "/pfs/myjobs/1": "", "": ""} {
 		if got, ok := jobOf(tree); string(got) != want || ok != (want != "") {
 			t.Errorf("jobOf(%q) = %q, %v", tree, got, ok)
 		}
@@ -209,7 +215,8 @@ func TestJobOf(t *testing.T) {
 }
 
 func TestParseCPU(t *testing.T) {
-	if v, err := parseCPU([]byte("12 (a) b (c)) S 1 1 1 0 -1 4 5 6 7 8 250 50 0 0 20 0 9 0 1 1 1")); err != nil || v != 300 {
+	if v, err := parseCPU([]byte("12 (a) b (c)) S 1 1 1 0 -1 4 5 6 7 8 250 50 0 0 20 0 9 0 1 1 1")); err != nil ||
+		v != 300 {
 		t.Errorf("%d, %v", v, err)
 	}
 	for _, bad := range []string{"", "12 (diod) S 1 2", "12 (d) S 1 1 1 0 -1 4 5 6 7 8 x y 0"} {

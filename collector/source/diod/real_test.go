@@ -40,7 +40,8 @@ func startDiod(t *testing.T, addr, exp string) *realDiod {
 		addr = l.Addr().String()
 		l.Close()
 	}
-	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "4", "-l", addr, "-e", exp, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
+	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "4", "-l", addr,
+		"-e", exp, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
 	if os.Getuid() != 0 {
 		args = append(args, "-u", strconv.Itoa(os.Getuid()))
 	}
@@ -79,7 +80,8 @@ func (d *realDiod) write(t *testing.T, tree string, size int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Create(ctx, fmt.Sprintf("f%d", time.Now().UnixNano()), syscall.O_RDWR, 0o600, uint32(os.Getgid())); err != nil {
+	if err := f.Create(ctx, fmt.Sprintf("f%d", time.Now().UnixNano()), syscall.O_RDWR, 0o600,
+		uint32(os.Getgid())); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := f.WriteAt(ctx, make([]byte, size), 0); err != nil || n != size {
@@ -129,7 +131,8 @@ func TestRealDiod(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDiod(t, "", exp)
-	s := New(Options{Addr: d.addr, Node: "fwd1", UID: uint32(os.Getuid()), PID: func() (int, bool) { return d.cmd.Process.Pid, true }})
+	s := New(Options{Addr: d.addr, Node: "fwd1", UID: uint32(os.Getuid()),
+		PID: func() (int, bool) { return d.cmd.Process.Pid, true }})
 	defer s.Close()
 	if _, err := readOnce(t, s); err != nil {
 		t.Fatal(err)
@@ -169,7 +172,8 @@ func TestRealDiod(t *testing.T) {
 	if v := value(idle, collector.MetaOps); v > 8 {
 		t.Errorf("an idle forwarder shows %.1f metadata operations a second: our own", v)
 	}
-	for _, m := range []collector.Metric{collector.QueueLen, collector.MetaWait, collector.CPUSeconds, collector.Connections} {
+	for _, m := range []collector.Metric{collector.QueueLen, collector.MetaWait, collector.CPUSeconds,
+		collector.Connections} {
 		if value(idle, m) < 0 {
 			t.Errorf("%v is missing", m)
 		}
@@ -273,7 +277,8 @@ func TestQueueIsSeen(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		queue, server = max(queue, value(r.Samples, collector.QueueLen)), max(server, value(r.Samples, collector.ServerTime))
+		queue, server = max(queue, value(r.Samples, collector.QueueLen)),
+			max(server, value(r.Samples, collector.ServerTime))
 	}
 	close(stop)
 	wg.Wait()

@@ -136,7 +136,8 @@ func parsePool(line []byte, known names) (p pool, err error) {
 	for i := numbers - 1; i >= 0; i-- {
 		cut := bytes.LastIndexByte(rest, ' ')
 		if cut <= 0 {
-			return p, fmt.Errorf("%d fields, want %d; is this another diod version?", len(bytes.Fields(line)), lineFields)
+			return p, fmt.Errorf("%d fields, want %d; is this another diod version?", len(bytes.Fields(line)),
+				lineFields)
 		}
 		v, ok := decimal(rest[cut+1:])
 		if !ok {
@@ -233,7 +234,8 @@ func parseConnections(text []byte, client func(host []byte)) error {
 			continue
 		}
 		if _, ok := decimal(fields[len(fields)-1]); len(fields) != 2 || !ok {
-			errs = append(errs, fmt.Errorf("connections line %d (%s): want a host and its number of fids", n, excerpt(line)))
+			errs = append(errs, fmt.Errorf("connections line %d (%s): want a host and its number of fids", n,
+				excerpt(line)))
 			continue
 		}
 		client(shortHost(fields[0]))

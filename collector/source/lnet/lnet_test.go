@@ -14,10 +14,12 @@ import (
 )
 
 func tree(stats, peers string) fstest.MapFS {
-	return fstest.MapFS{"sys/kernel/debug/lnet/stats": {Data: []byte(stats)}, "sys/kernel/debug/lnet/peers": {Data: []byte(peers)}}
+	return fstest.MapFS{"sys/kernel/debug/lnet/stats": {Data: []byte(stats)},
+		"sys/kernel/debug/lnet/peers": {Data: []byte(peers)}}
 }
 
-const peers = "nid                      refs state  last   max   rtr   min    tx   min queue\n10.0.0.1@o2ib 1 NA -1 8 8 8 -3 -20 99\n10.0.0.2@o2ib 1 up -1 8 8 8 5 1 0\n"
+const peers = "nid                      refs state  last   max   rtr   min    tx   min queue\n10.0.0.1@o2ib 1 NA -1 " +
+	"8 8 8 -3 -20 99\n10.0.0.2@o2ib 1 up -1 8 8 8 5 1 0\n"
 
 func TestRates(t *testing.T) {
 	fsys := tree("0 28 4294967295 1 1 0 2 100 200 1000 0", peers)
@@ -31,7 +33,8 @@ func TestRates(t *testing.T) {
 		}
 	}
 	f := collector.Frame{Samples: r.Samples}
-	for m, want := range map[collector.Metric]float64{collector.LinkRxBytes: 2200, collector.LinkTxBytes: 2050, collector.Errors: 5 + 1, collector.QueueLen: 3} {
+	for m, want := range map[collector.Metric]float64{collector.LinkRxBytes: 2200, collector.LinkTxBytes: 2050,
+		collector.Errors: 5 + 1, collector.QueueLen: 3} {
 		if v, ok := f.Value(m); !ok || v != want {
 			t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
 		}

@@ -12,9 +12,10 @@ import (
 type JobStat struct {
 	// ID is as the server printed it, without quotes; Job is the scheduler's number in it, "" where it
 	// holds none (a process name, for instance).
-	ID    string         `json:"id"`
-	Job   topology.JobID `json:"job,omitempty"`
-	Start string         `json:"start,omitempty"` // start_time where the server prints it: another one means counts from 0
+	ID  string         `json:"id"`
+	Job topology.JobID `json:"job,omitempty"`
+	// start_time where the server prints it: another one means counts from 0
+	Start string `json:"start,omitempty"`
 	// Snapshot is the time at which the entry was last used.
 	Snapshot string          `json:"snapshot,omitempty"`
 	Ops      map[string]Stat `json:"ops"`
@@ -43,7 +44,8 @@ func ParseJobStats(b []byte) ([]JobStat, error) {
 		case string(name) == "start_time":
 			out[len(out)-1].Start = string(rest)
 		case string(name) == "snapshot_time":
-			out[len(out)-1].Snapshot = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(string(rest), "secs.nsecs"), "secs.usecs"))
+			out[len(out)-1].Snapshot = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(string(rest),
+				"secs.nsecs"), "secs.usecs"))
 		case string(name) == "elapsed_time":
 		default:
 			s, err := parseOp(string(name), rest)

@@ -28,10 +28,13 @@ import (
 var roots = []string{"proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre"}
 
 // metaOps are the llite and md_stats names that are metadata operations.
-var metaOps = map[string]bool{"open": true, "close": true, "readdir": true, "truncate": true, "setattr": true, "getattr": true, "create": true,
-	"link": true, "unlink": true, "symlink": true, "mkdir": true, "rmdir": true, "mknod": true, "rename": true, "statfs": true, "getxattr": true,
-	"setxattr": true, "listxattr": true, "removexattr": true, "fsync": true, "sync": true, "samedir_rename": true, "crossdir_rename": true,
-	"migrate": true, "fallocate": true, "punch": true}
+var metaOps = map[string]bool{"open": true, "close": true, "readdir": true, "truncate": true, "setattr": true,
+	"getattr": true, "create": true,
+	"link": true, "unlink": true, "symlink": true, "mkdir": true, "rmdir": true, "mknod": true, "rename": true,
+	"statfs": true, "getxattr": true,
+	"setxattr": true, "listxattr": true, "removexattr": true, "fsync": true, "sync": true, "samedir_rename": true,
+	"crossdir_rename": true,
+	"migrate":         true, "fallocate": true, "punch": true}
 
 // maxFile bounds one counter file, bytes.
 const maxFile = 64 << 20
@@ -202,7 +205,8 @@ func (s *Source) objectServer(context.Context) {
 	s.emitData(&t)
 	v := s.service("ost/OSS/ost_io", "ost_read", "ost_write")
 	if v.any {
-		for i, op := range []struct{ wait, exec collector.Metric }{{collector.ReadWait, collector.ReadExec}, {collector.WriteWait, collector.WriteExec}} {
+		for i, op := range []struct{ wait, exec collector.Metric }{{collector.ReadWait, collector.ReadExec},
+			{collector.WriteWait, collector.WriteExec}} {
 			if v.exec[i] > 0 {
 				s.into.Add(op.exec, v.exec[i])
 				s.addKnown(op.wait, v.wait)
@@ -361,5 +365,8 @@ func (s *Source) emitJobs() {
 			s.into.Jobs = append(s.into.Jobs, collector.JobSamples{Job: id, Samples: r.Samples})
 		}
 	}
-	slices.SortFunc(s.into.Jobs, func(a, b collector.JobSamples) int { return strings.Compare(string(a.Job), string(b.Job)) })
+	slices.SortFunc(s.into.Jobs, func(a, b collector.JobSamples) int {
+		return strings.Compare(string(a.Job),
+			string(b.Job))
+	})
 }

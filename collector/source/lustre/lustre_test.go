@@ -26,27 +26,55 @@ const (
 )
 
 var client = [2]fstest.MapFS{
-	{llite: file("snapshot_time 10.000000001 secs.nsecs\nread_bytes 5 samples [bytes] 1 9 1000\nwrite_bytes 10 samples [bytes] 1 9 2000 77\nopen 3 samples [regs]\nopencount 9 samples [reqs] 1 1 9 9\n"),
-		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file("snapshot_time 10.1 secs.nsecs\nhits 10 samples [pages]\nmisses 10 samples [pages]\n")},
-	{llite: file("snapshot_time 11.000000001 secs.nsecs\nread_bytes 9 samples [bytes] 1 9 5000\nwrite_bytes 12 samples [bytes] 1 9 2500 18446744073709551615\nopen 5 samples [regs]\ngetattr 4 samples [usecs] 1 2 8 20\nopencount 19 samples [reqs] 1 1 9 9\n"),
-		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file("snapshot_time 11.1 secs.nsecs\nhits 40 samples [pages]\nmisses 20 samples [pages]\n")},
+	{
+		llite: file(
+			"snapshot_time 10.000000001 secs.nsecs\nread_bytes 5 samples [bytes] 1 9 1000\nwrite_bytes 10 samples " +
+				"[bytes] 1 9 2000 77\nopen 3 samples [regs]\nopencount 9 samples [reqs] 1 1 9 9\n"),
+		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file(
+			"snapshot_time 10.1 secs.nsecs\nhits 10 samples [pages]\nmisses 10 samples [pages]\n")},
+	{
+		llite: file(
+			"snapshot_time 11.000000001 secs.nsecs\nread_bytes 9 samples [bytes] 1 9 5000\nwrite_bytes 12 samples " +
+				"[bytes] 1 9 2500 18446744073709551615\nopen 5 samples [regs]\ngetattr 4 samples [usecs] 1 2 8 " +
+				"20\nopencount 19 samples [reqs] 1 1 9 9\n"),
+		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file(
+			"snapshot_time 11.1 secs.nsecs\nhits 40 samples [pages]\nmisses 20 samples [pages]\n")},
 }
 
 var server = [2]fstest.MapFS{
-	{"proc/fs/lustre/obdfilter/fs-OST0000/stats": file("snapshot_time 1 secs.usecs\nread_bytes 0 samples [bytes] 0 0 0\nwrite_bytes 10 samples [bytes] 4096 4096 40960\n"),
-		"proc/fs/lustre/obdfilter/fs-OST0000/job_stats":   file("job_stats:\n- job_id:          24\n  snapshot_time:   1\n  write_bytes:     { samples: 10, unit: bytes, min: 1, max: 2, sum: 40960 }\n  punch:           { samples: 0, unit:  reqs }\n- job_id: \"bash:0:h\"\n  write_bytes: { samples: 1, unit: bytes, min: 1, max: 1, sum: 1, hist: { 32K: 1, 64K: 2 } }\n"),
+	{"proc/fs/lustre/obdfilter/fs-OST0000/stats": file(
+		"snapshot_time 1 secs.usecs\nread_bytes 0 samples [bytes] 0 0 0\nwrite_bytes 10 samples [bytes] 4096 4096 " +
+			"40960\n"),
+		"proc/fs/lustre/obdfilter/fs-OST0000/job_stats": file(
+			"job_stats:\n- job_id:          24\n  snapshot_time:   1\n  write_bytes:     { samples: 10, unit: bytes, " +
+				"min: 1, max: 2, sum: 40960 }\n  punch:           { samples: 0, unit:  reqs }\n- job_id: " +
+				"\"bash:0:h\"\n  write_bytes: { samples: 1, unit: bytes, min: 1, max: 1, sum: 1, hist: { 32K: 1, " +
+				"64K: 2 } }\n"),
 		"proc/fs/lustre/obdfilter/fs-OST0000/num_exports": file("4\n"),
-		ostIO: file("req_waittime 10 samples [usec] 1 2 1000 5\nreq_qdepth 10 samples [reqs] 0 9 20 1\nreq_active 10 samples [reqs] 1 3 20 2\nost_write 10 samples [usec] 1 2 5000 9\n"),
+		ostIO: file(
+			"req_waittime 10 samples [usec] 1 2 1000 5\nreq_qdepth 10 samples [reqs] 0 9 20 1\nreq_active 10 samples " +
+				"[reqs] 1 3 20 2\nost_write 10 samples [usec] 1 2 5000 9\n"),
 		"sys/kernel/debug/lustre/ost/OSS/ost_io/threads_started": file("17\n"),
-		mdt:                                      file("req_waittime 10 samples [usec] 1 2 100 5\nreq_qdepth 10 samples [reqs] 0 9 0 1\nmds_getattr 4 samples [usec] 1 1 40 1\nmds_reint_open 3 samples [reqs] 1 1 3 3\n"),
+		mdt: file(
+			"req_waittime 10 samples [usec] 1 2 100 5\nreq_qdepth 10 samples [reqs] 0 9 0 1\nmds_getattr 4 samples " +
+				"[usec] 1 1 40 1\nmds_reint_open 3 samples [reqs] 1 1 3 3\n"),
 		"proc/fs/lustre/mdt/fs-MDT0000/md_stats": file("open 10 samples [reqs]\n"),
 	},
-	{"proc/fs/lustre/obdfilter/fs-OST0000/stats": file("snapshot_time 2 secs.usecs\nread_bytes 2 samples [bytes] 0 0 8192\nwrite_bytes 30 samples [bytes] 4096 4096 140960\n"),
-		"proc/fs/lustre/obdfilter/fs-OST0000/job_stats":   file("job_stats:\n- job_id:          24\n  snapshot_time:   2\n  write_bytes:     { samples: 20, unit: bytes, min: 1, max: 2, sum: 90960 }\n  punch:           { samples: 3, unit:  reqs }\n- job_id: \"SLURM_JOB24:0:h\"\n  write_bytes: { samples: 5, unit: bytes, min: 1, max: 1, sum: 5000 }\n"),
+	{"proc/fs/lustre/obdfilter/fs-OST0000/stats": file(
+		"snapshot_time 2 secs.usecs\nread_bytes 2 samples [bytes] 0 0 8192\nwrite_bytes 30 samples [bytes] 4096 4096 " +
+			"140960\n"),
+		"proc/fs/lustre/obdfilter/fs-OST0000/job_stats": file(
+			"job_stats:\n- job_id:          24\n  snapshot_time:   2\n  write_bytes:     { samples: 20, unit: bytes, " +
+				"min: 1, max: 2, sum: 90960 }\n  punch:           { samples: 3, unit:  reqs }\n- job_id: " +
+				"\"SLURM_JOB24:0:h\"\n  write_bytes: { samples: 5, unit: bytes, min: 1, max: 1, sum: 5000 }\n"),
 		"proc/fs/lustre/obdfilter/fs-OST0000/num_exports": file("4\n"),
-		ostIO: file("req_waittime 30 samples [usec] 1 2 41000 5\nreq_qdepth 30 samples [reqs] 0 9 100 1\nreq_active 30 samples [reqs] 1 3 80 2\nost_write 30 samples [usec] 1 2 205000 9\n"),
+		ostIO: file(
+			"req_waittime 30 samples [usec] 1 2 41000 5\nreq_qdepth 30 samples [reqs] 0 9 100 1\nreq_active 30 " +
+				"samples [reqs] 1 3 80 2\nost_write 30 samples [usec] 1 2 205000 9\n"),
 		"sys/kernel/debug/lustre/ost/OSS/ost_io/threads_started": file("17\n"),
-		mdt:                                      file("req_waittime 20 samples [usec] 1 2 1100 5\nreq_qdepth 20 samples [reqs] 0 9 50 1\nmds_getattr 14 samples [usec] 1 1 540 1\nmds_reint_open 3 samples [reqs] 1 1 3 3\n"),
+		mdt: file(
+			"req_waittime 20 samples [usec] 1 2 1100 5\nreq_qdepth 20 samples [reqs] 0 9 50 1\nmds_getattr 14 " +
+				"samples [usec] 1 1 540 1\nmds_reint_open 3 samples [reqs] 1 1 3 3\n"),
 		"proc/fs/lustre/mdt/fs-MDT0000/md_stats": file("open 17 samples [reqs]\ngetattr 3 samples [reqs]\n"),
 	},
 }
@@ -82,7 +110,8 @@ func expect(t *testing.T, got []collector.Sample, want map[collector.Metric]floa
 }
 
 func TestClient(t *testing.T) {
-	expect(t, two(t, client).Samples, map[collector.Metric]float64{collector.ReadBytes: 4000, collector.WriteBytes: 500, collector.ReadOps: 4,
+	expect(t, two(t, client).Samples, map[collector.Metric]float64{collector.ReadBytes: 4000, collector.WriteBytes: 500,
+		collector.ReadOps:  4,
 		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.CacheHitRatio: 0.75})
 }
 
@@ -92,29 +121,44 @@ func TestTargetsOfAClient(t *testing.T) {
 	const osc = "proc/fs/lustre/osc/"
 	r := two(t, [2]fstest.MapFS{
 		{llite: client[0][llite],
-			osc + "fs-OST0043-osc-ffff01/stats":  file("snapshot_time 10 secs.nsecs\nreq_waittime 15 samples [usec] 1 2 9000 5\nread_bytes 1 samples [bytes] 1 9 4096 1\nwrite_bytes 10 samples [bytes] 1 9 40960 1\nost_read 1 samples [usec] 1 9 500 1\nost_write 10 samples [usec] 1 9 1000 1\nost_statfs 4 samples [usec] 1 1 4 4\n"),
-			osc + "fs-OST0044-osc-ffff01/stats":  file("snapshot_time 10 secs.nsecs\nwrite_bytes 1 samples [bytes] 1 9 10 1\nost_write 1 samples [usec] 1 9 10 1\n"),
-			osc + "fs-OST0044-osc-MDT0000/stats": file("snapshot_time 10 secs.nsecs\nost_write 1 samples [usec] 1 9 10 1\n"),
+			osc + "fs-OST0043-osc-ffff01/stats": file(
+				"snapshot_time 10 secs.nsecs\nreq_waittime 15 samples [usec] 1 2 9000 5\nread_bytes 1 samples " +
+					"[bytes] 1 9 4096 1\nwrite_bytes 10 samples [bytes] 1 9 40960 1\nost_read 1 samples [usec] 1 9 " +
+					"500 1\nost_write 10 samples [usec] 1 9 1000 1\nost_statfs 4 samples [usec] 1 1 4 4\n"),
+			osc + "fs-OST0044-osc-ffff01/stats": file(
+				"snapshot_time 10 secs.nsecs\nwrite_bytes 1 samples [bytes] 1 9 10 1\nost_write 1 samples [usec] 1 9 " +
+					"10 1\n"),
+			osc + "fs-OST0044-osc-MDT0000/stats": file(
+				"snapshot_time 10 secs.nsecs\nost_write 1 samples [usec] 1 9 10 1\n"),
 		},
 		{llite: client[1][llite],
-			osc + "fs-OST0043-osc-ffff01/stats":  file("snapshot_time 11 secs.nsecs\nreq_waittime 25 samples [usec] 1 2 99000 5\nread_bytes 3 samples [bytes] 1 9 12288 1\nwrite_bytes 14 samples [bytes] 1 9 57344 1\nost_read 3 samples [usec] 1 9 2500 1\nost_write 14 samples [usec] 1 9 153000 1\nost_statfs 9 samples [usec] 1 1 4 4\n"),
-			osc + "fs-OST0044-osc-ffff01/stats":  file("snapshot_time 11 secs.nsecs\nwrite_bytes 1 samples [bytes] 1 9 10 1\nost_write 1 samples [usec] 1 9 10 1\n"),
-			osc + "fs-OST0044-osc-MDT0000/stats": file("snapshot_time 11 secs.nsecs\nost_write 7 samples [usec] 1 9 70 1\n"),
+			osc + "fs-OST0043-osc-ffff01/stats": file(
+				"snapshot_time 11 secs.nsecs\nreq_waittime 25 samples [usec] 1 2 99000 5\nread_bytes 3 samples " +
+					"[bytes] 1 9 12288 1\nwrite_bytes 14 samples [bytes] 1 9 57344 1\nost_read 3 samples [usec] 1 9 " +
+					"2500 1\nost_write 14 samples [usec] 1 9 153000 1\nost_statfs 9 samples [usec] 1 1 4 4\n"),
+			osc + "fs-OST0044-osc-ffff01/stats": file(
+				"snapshot_time 11 secs.nsecs\nwrite_bytes 1 samples [bytes] 1 9 10 1\nost_write 1 samples [usec] 1 9 " +
+					"10 1\n"),
+			osc + "fs-OST0044-osc-MDT0000/stats": file(
+				"snapshot_time 11 secs.nsecs\nost_write 7 samples [usec] 1 9 70 1\n"),
 		},
 	})
 	if len(r.Targets) != 1 || r.Targets[0].Target != "fs-OST0043" {
 		t.Fatalf("targets %+v, want fs-OST0043 alone", r.Targets)
 	}
-	expect(t, r.Targets[0].Samples, map[collector.Metric]float64{collector.ReadBytes: 8192, collector.ReadOps: 2, collector.ClientRead: 0.001,
+	expect(t, r.Targets[0].Samples, map[collector.Metric]float64{collector.ReadBytes: 8192, collector.ReadOps: 2,
+		collector.ClientRead: 0.001,
 		collector.WriteBytes: 16384, collector.WriteOps: 4, collector.ClientWrite: 0.038})
 }
 
 func TestServers(t *testing.T) {
 	r := two(t, server)
 	f := collector.Frame{Samples: r.Samples}
-	for m, want := range map[collector.Metric]float64{collector.WriteBytes: 100000, collector.WriteOps: 20, collector.ReadBytes: 8192, collector.WriteExec: 0.01,
-		collector.WriteWait: 0.002, collector.QueueLen: 4, collector.ThreadsBusy: 3, collector.Threads: 17, collector.Connections: 4,
-		collector.MetaOps: 10, collector.MetaWait: 1e-4, collector.MetaExec: 5e-5, collector.MetaQueueLen: 5} {
+	for m, want := range map[collector.Metric]float64{collector.WriteBytes: 100000, collector.WriteOps: 20,
+		collector.ReadBytes: 8192, collector.WriteExec: 0.01,
+		collector.WriteWait: 0.002, collector.QueueLen: 4, collector.ThreadsBusy: 3, collector.Threads: 17,
+		collector.Connections: 4,
+		collector.MetaOps:     10, collector.MetaWait: 1e-4, collector.MetaExec: 5e-5, collector.MetaQueueLen: 5} {
 		if v, ok := f.Value(m); !ok || math.Abs(v-want) > 1e-9 {
 			t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
 		}
@@ -122,19 +166,22 @@ func TestServers(t *testing.T) {
 	if len(r.Jobs) != 1 || r.Jobs[0].Job != "24" {
 		t.Fatalf("jobs %v, want one", r.Jobs)
 	}
-	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.WriteBytes: 55000, collector.WriteOps: 15, collector.MetaOps: 3})
+	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.WriteBytes: 55000, collector.WriteOps: 15,
+		collector.MetaOps: 3})
 }
 
 func TestConformance(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Suite{
 		New:   func(fsys fs.FS) collector.Source { return New(fsys) },
 		First: client[0], Second: client[1],
-		Want: []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps, collector.MetaOps},
+		Want: []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps,
+			collector.MetaOps},
 	})
 }
 
 func TestJobOf(t *testing.T) {
-	for id, want := range map[string]string{"24": "24", "SLURM_JOB10": "10", "SLURM_JOB10:0:es18kxe-co-client": "10", "bash:0:host": "", "": "", "SLURM_JOB_ID": ""} {
+	for id, want := range map[string]string{"24": "24", "SLURM_JOB10": "10", "SLURM_JOB10:0:es18kxe-co-client": "10",
+		"bash:0:host": "", "": "", "SLURM_JOB_ID": ""} {
 		if got := string(JobOf(id)); got != want {
 			t.Errorf("%q: job %q, want %q", id, got, want)
 		}
@@ -146,15 +193,25 @@ func TestBadLinesCostThemselves(t *testing.T) {
 	if len(st) != 1 || st[0].Samples != 4 || err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("%v, %v", st, err)
 	}
-	r, err := ParseRPCStats([]byte("read RPCs in flight: 3\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n1K:\t 5 0 0 | 7 0 0\nodd: 1 2\n"))
-	if err == nil || r.Gauges["read RPCs in flight"] != 3 || len(r.Tables) != 1 || r.Tables[0].Rows[0] != (Row{1024, 5, 7}) {
+	r,
+		err := ParseRPCStats(
+		[]byte(
+			"read RPCs in flight: 3\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n1K:\t 5 0 0 | 7 0 " +
+				"0\nodd: 1 2\n"))
+	if err == nil || r.Gauges["read RPCs in flight"] != 3 || len(r.Tables) != 1 ||
+		r.Tables[0].Rows[0] != (Row{1024, 5, 7}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if read, write := r.BytesAtMost(); read != 5*1024*4096 || write != 7*1024*4096 {
 		t.Errorf("at most %d and %d bytes", read, write)
 	}
-	m, err := ParseRPCStats([]byte("modify_RPCs_in_flight:  0\n\n\t\t\tmodify\nrpcs in flight        rpcs   % cum %\n0:\t 0 0 0\n1:\t 90 45 45\n"))
-	if err != nil || len(m.Tables) != 1 || !m.Tables[0].Modify || m.Tables[0].Title != "rpcs in flight" || m.Tables[0].Rows[1] != (Row{1, 0, 90}) {
+	m,
+		err := ParseRPCStats(
+		[]byte(
+			"modify_RPCs_in_flight:  0\n\n\t\t\tmodify\nrpcs in flight        rpcs   % cum %\n0:\t 0 0 0\n1:\t 90 45 " +
+				"45\n"))
+	if err != nil || len(m.Tables) != 1 || !m.Tables[0].Modify || m.Tables[0].Title != "rpcs in flight" ||
+		m.Tables[0].Rows[1] != (Row{1, 0, 90}) {
 		t.Errorf("a metadata client's table: %+v, %v", m, err)
 	}
 	if _, err := ParseJobStats([]byte("  open: { samples: 1 }\n")); err == nil {

@@ -135,7 +135,8 @@ func ParseRPCStats(b []byte) (RPCStats, error) {
 
 func (r *RPCStats) line(line []byte) (bad string) {
 	f := bytes.Fields(line)
-	if len(f) == 0 || string(f[0]) == "read" && len(f) <= 3 || string(f[0]) == "modify" && len(f) == 1 { // headings over the columns
+	// headings over the columns
+	if len(f) == 0 || string(f[0]) == "read" && len(f) <= 3 || string(f[0]) == "modify" && len(f) == 1 {
 		return ""
 	}
 	if title, halves := tableTitle(line); halves > 0 {

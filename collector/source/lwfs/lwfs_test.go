@@ -23,7 +23,8 @@ func sample(sec int, reads, writes, metas, queue int) string {
 	add := func(name string, n, bucket int) {
 		c := make([]int, Buckets)
 		c[bucket] = n
-		fmt.Fprintf(&b, "20.0.2.35 [2018-02-25 18:00:%02d]  [Trace]: %s: %s 2018-02-25T10:00:00Z\n", sec, name, strings.Trim(fmt.Sprint(c), "[]"))
+		fmt.Fprintf(&b, "20.0.2.35 [2018-02-25 18:00:%02d]  [Trace]: %s: %s 2018-02-25T10:00:00Z\n", sec, name,
+			strings.Trim(fmt.Sprint(c), "[]"))
 	}
 	add("Read exe", reads, 1)
 	add("Read wait", reads, 0)
@@ -45,7 +46,8 @@ type follower struct {
 
 func follow(t *testing.T, begin string) *follower {
 	dir := t.TempDir()
-	f := &follower{t, New(Options{Root: os.DirFS(dir), Path: "trace", Host: "20.0.2.35"}), filepath.Join(dir, "trace"), time.Unix(0, 0)}
+	f := &follower{t, New(Options{Root: os.DirFS(dir), Path: "trace", Host: "20.0.2.35"}), filepath.Join(dir, "trace"),
+		time.Unix(0, 0)}
 	t.Cleanup(func() { f.s.Close() })
 	f.append(begin)
 	return f
@@ -88,7 +90,8 @@ func TestConformance(t *testing.T) {
 		First:  trace(first),
 		Second: trace(first + sample(2, 1600, 700, 500, 5)),
 		Want: []collector.Metric{
-			collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadExec, collector.WriteExec, collector.MetaExec,
+			collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadExec, collector.WriteExec,
+			collector.MetaExec,
 			collector.ReadWait, collector.WriteWait, collector.MetaWait, collector.QueueLen,
 		},
 		Tolerated: []string{"log/trace"}, // servers log other things into it too
@@ -106,14 +109,17 @@ func TestFollow(t *testing.T) {
 	// Two samples of one second in the wrong order, as sorting text leaves them, and half a line.
 	f.append(sample(3, 3000, 700, 50, 4) + sample(3, 2000, 600, 30, 2) + "20.0.2.35 [2018-02-25 18:0")
 	r := f.tick()
-	for m, want := range map[collector.Metric]float64{collector.ReadOps: 1000, collector.WriteOps: 100, collector.MetaOps: 20, collector.QueueLen: 3,
-		collector.ReadExec: math.Sqrt(10e-6 * 100e-6), collector.WriteExec: math.Sqrt(100e-6 * 1e-3), collector.MetaWait: math.Sqrt(1e-3 * 10e-3)} {
+	for m, want := range map[collector.Metric]float64{collector.ReadOps: 1000, collector.WriteOps: 100,
+		collector.MetaOps: 20, collector.QueueLen: 3,
+		collector.ReadExec: math.Sqrt(10e-6 * 100e-6), collector.WriteExec: math.Sqrt(100e-6 * 1e-3),
+		collector.MetaWait: math.Sqrt(1e-3 * 10e-3)} {
 		if got := value(r, m); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%v = %v, want %v", m, got, want)
 		}
 	}
 	f.append(strings.TrimPrefix(sample(4, 3100, 700, 50, 0), "20.0.2.35 [2018-02-25 18:0"))
-	if r := f.tick(); value(r, collector.ReadOps) != 100 || value(r, collector.WriteOps) != 0 || !math.IsNaN(value(r, collector.WriteExec)) {
+	if r := f.tick(); value(r, collector.ReadOps) != 100 || value(r, collector.WriteOps) != 0 ||
+		!math.IsNaN(value(r, collector.WriteExec)) {
 		t.Errorf("after the completed line: %v", r.Samples)
 	}
 	f.append(sample(5, 10, 10, 10, 0))
@@ -149,7 +155,8 @@ func TestNoTraceAndBadLines(t *testing.T) {
 	if err := s.Read(t.Context(), &r); !errors.Is(err, collector.ErrNoData) {
 		t.Error(err)
 	}
-	for _, line := range []string{"h [2018-02-25 18:00:01]  [Trace]: Read exe: 1 2 3", "h [yesterday]  [Trace]: queue length: 1", "h [2018-02-25 18:00:01]  [Trace]: Odd exe: 1",
+	for _, line := range []string{"h [2018-02-25 18:00:01]  [Trace]: Read exe: 1 2 3",
+		"h [yesterday]  [Trace]: queue length: 1", "h [2018-02-25 18:00:01]  [Trace]: Odd exe: 1",
 		"h [2018-02-25 18:00:01]  [Trace]: queue length: many", "[Trace]: queue length: 1"} {
 		if _, ok, err := ParseLine([]byte(line), time.UTC); ok || err == nil {
 			t.Errorf("%q was taken", line)
@@ -170,7 +177,8 @@ func TestClientTrace(t *testing.T) {
 		if c.Offset != nil {
 			offset = fmt.Sprint(*c.Offset)
 		}
-		if got := fmt.Sprint(c.Op, " ", c.FD, " ", c.Count, " ", c.Bytes, " ", offset); !ok || err != nil || got != want {
+		if got := fmt.Sprint(c.Op, " ", c.FD, " ", c.Count, " ", c.Bytes, " ", offset); !ok || err != nil ||
+			got != want {
 			t.Errorf("%s: %s (%v, %v), want %s", line, got, ok, err, want)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"Read exe", "Read wait", "Write exe", "Write wait", "Meta exe", "Meta wait", "queue length"}
+var classNames = [classes]string{"Read exe", "Read wait", "Write exe", "Write wait", "Meta exe", "Meta wait",
+	"queue length"}
 
 // String is the class's name in the trace.
 func (c Class) String() string { return classNames[c] }

@@ -130,7 +130,8 @@ func Ask(ctx context.Context, socket string, q Request) (Response, error) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(make([]byte, 64<<10), maxResponse)
 	if !lines.Scan() {
-		return Response{}, fmt.Errorf("mount control socket %s: no answer: %w", socket, errors.Join(lines.Err(), context.Cause(ctx)))
+		return Response{}, fmt.Errorf("mount control socket %s: no answer: %w", socket,
+			errors.Join(lines.Err(), context.Cause(ctx)))
 	}
 	if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 		return Response{}, fmt.Errorf("mount control socket %s: answer: %w", socket, err)

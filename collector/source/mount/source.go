@@ -72,7 +72,9 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	}
 	s.report(&r.Report, into)
 	if !r.Report.Connected {
-		return fmt.Errorf("mount %s: its forwarder %s at %s does not answer: operations wait until it is back or the mount is moved by force",
+		return fmt.Errorf(
+			"mount %s: its forwarder %s at %s does not answer: operations wait until it is back or the mount is "+
+				"moved by force",
 			r.Report.MountPoint, r.Report.Forwarder, r.Report.Addr)
 	}
 	return nil
@@ -101,7 +103,8 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 		}
 	}
 	into.Resets += s.rates.Resets
-	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: r.Forwarder, Generation: r.Generation, Lost: !r.Connected})
+	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: r.Forwarder, Generation: r.Generation,
+		Lost: !r.Connected})
 	into.RoutesComplete = true
 }
 
@@ -153,9 +156,11 @@ func files(to []collector.Sample, v *Share) []collector.Sample {
 	for _, d := range [...]struct {
 		of           Files
 		count, least collector.Metric
-	}{{v.ReadFiles, collector.FilesRead, collector.LeastFileRead}, {v.WrittenFiles, collector.FilesWritten, collector.LeastFileWritten}} {
+	}{{v.ReadFiles, collector.FilesRead, collector.LeastFileRead},
+		{v.WrittenFiles, collector.FilesWritten, collector.LeastFileWritten}} {
 		if d.of.Count > 0 {
-			to = append(to, collector.Sample{Metric: d.count, Value: float64(d.of.Count)}, collector.Sample{Metric: d.least, Value: float64(d.of.Least)})
+			to = append(to, collector.Sample{Metric: d.count, Value: float64(d.of.Count)},
+				collector.Sample{Metric: d.least, Value: float64(d.of.Least)})
 		}
 	}
 	return to

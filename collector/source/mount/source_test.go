@@ -43,16 +43,20 @@ func TestRates(t *testing.T) {
 		t.Errorf("the first report makes samples %v", r.Samples)
 	}
 	next := base
-	next.Ops = map[string]Op{"write": {Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6, Errors: 2}, "getattr": {Count: 6, Nanos: 7e6}, "open": {Count: 1, Nanos: 4e6}}
-	next.Jobs = map[topology.JobID]Share{"7": {Write: Op{Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6}, WrittenFiles: Files{Count: 2, Least: 99}}}
+	next.Ops = map[string]Op{"write": {Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6, Errors: 2},
+		"getattr": {Count: 6, Nanos: 7e6}, "open": {Count: 1, Nanos: 4e6}}
+	next.Jobs = map[topology.JobID]Share{"7": {Write: Op{Count: 14, Bytes: 5000, Nanos: 1e9 + 8e6},
+		WrittenFiles: Files{Count: 2, Least: 99}}}
 	r := tick(2, next)
-	for m, want := range map[collector.Metric]float64{collector.WriteBytes: 4000, collector.WriteOps: 4, collector.ClientWrite: 0.002, collector.MetaOps: 2,
+	for m, want := range map[collector.Metric]float64{collector.WriteBytes: 4000, collector.WriteOps: 4,
+		collector.ClientWrite: 0.002, collector.MetaOps: 2,
 		collector.ClientMeta: 0.003, collector.Errors: 2, collector.ReadOps: 0, collector.ClientRead: -1} {
 		if got := value(r, m); got != want {
 			t.Errorf("%v = %v, want %v", m, got, want)
 		}
 	}
-	if len(r.Jobs) != 1 || r.Jobs[0].Job != "7" || len(r.Routes) != 1 || r.Routes[0] != (collector.Route{Client: "cn01", Forwarder: "fwd1", Generation: 3}) || !r.RoutesComplete {
+	if len(r.Jobs) != 1 || r.Jobs[0].Job != "7" || len(r.Routes) != 1 ||
+		r.Routes[0] != (collector.Route{Client: "cn01", Forwarder: "fwd1", Generation: 3}) || !r.RoutesComplete {
 		t.Errorf("jobs %v, routes %v", r.Jobs, r.Routes)
 	}
 	files := map[collector.Metric]float64{}
@@ -107,10 +111,12 @@ func TestForwarderGone(t *testing.T) {
 	}))
 	var r collector.Reading
 	err := s.Read(t.Context(), &r)
-	if err == nil || errors.Is(err, collector.ErrNoData) || !strings.Contains(err.Error(), "/pfs") || !strings.Contains(err.Error(), "fwd3 at 10.0.0.7:564") {
+	if err == nil || errors.Is(err, collector.ErrNoData) || !strings.Contains(err.Error(), "/pfs") ||
+		!strings.Contains(err.Error(), "fwd3 at 10.0.0.7:564") {
 		t.Errorf("the error is %v", err)
 	}
-	if len(r.Routes) != 1 || r.Routes[0] != (collector.Route{Client: "cn01", Forwarder: "fwd3", Generation: 2, Lost: true}) {
+	if len(r.Routes) != 1 || r.Routes[0] != (collector.Route{Client: "cn01", Forwarder: "fwd3", Generation: 2,
+		Lost: true}) {
 		t.Errorf("routes %v", r.Routes)
 	}
 }
@@ -148,10 +154,12 @@ func TestOrders(t *testing.T) {
 		return `{"report":{"forwarder":"fwd2","generation":4}}`
 	})
 	a, err := Remap(t.Context(), socket, wire.RemapOrder{Node: "cn01", Forwarder: "fwd2", Addr: "h:1", Force: true})
-	if err != nil || a != (wire.RouteAnswer{Forwarder: "fwd2", Generation: 4}) || got.Op != "force" || got.Addr != "h:1" {
+	if err != nil || a != (wire.RouteAnswer{Forwarder: "fwd2", Generation: 4}) || got.Op != "force" ||
+		got.Addr != "h:1" {
 		t.Errorf("answer %+v, %v to %+v", a, err, got)
 	}
-	if _, err := Remap(t.Context(), socket, wire.RemapOrder{Addr: "bad"}); err == nil || !strings.Contains(err.Error(), "/pfs") || !strings.Contains(err.Error(), "no such forwarder") {
+	if _, err := Remap(t.Context(), socket, wire.RemapOrder{Addr: "bad"}); err == nil ||
+		!strings.Contains(err.Error(), "/pfs") || !strings.Contains(err.Error(), "no such forwarder") {
 		t.Errorf("a refusal reads %v", err)
 	}
 }
@@ -201,9 +209,16 @@ func (o overTree) Read(ctx context.Context, into *collector.Reading) error {
 
 func TestConformance(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Suite{
-		New:    func(fsys fs.FS) collector.Source { return overTree{New("cn01", ""), fsys} },
-		First:  fstest.MapFS{"report.json": {Data: []byte(`{"started":"2026-01-01T00:00:00Z","connected":true,"forwarder":"f","ops":{"read":{"count":1,"bytes":10,"nanos":1000},"write":{"count":1,"bytes":10,"nanos":1000},"open":{"count":1,"nanos":10}}}`)}},
-		Second: fstest.MapFS{"report.json": {Data: []byte(`{"started":"2026-01-01T00:00:00Z","connected":true,"forwarder":"f","ops":{"read":{"count":9,"bytes":90,"nanos":9000},"write":{"count":9,"bytes":90,"nanos":9000},"open":{"count":9,"nanos":90}}}`)}},
-		Want:   []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ClientRead, collector.ClientWrite, collector.ClientMeta},
+		New: func(fsys fs.FS) collector.Source { return overTree{New("cn01", ""), fsys} },
+		First: fstest.MapFS{
+			"report.json": {
+				Data: []byte(
+					`{"started":"2026-01-01T00:00:00Z","connected":true,"forwarder":"f","ops":{"read":{"count":1,"bytes":10,"nanos":1000},"write":{"count":1,"bytes":10,"nanos":1000},"open":{"count":1,"nanos":10}}}`)}},
+		Second: fstest.MapFS{
+			"report.json": {
+				Data: []byte(
+					`{"started":"2026-01-01T00:00:00Z","connected":true,"forwarder":"f","ops":{"read":{"count":9,"bytes":90,"nanos":9000},"write":{"count":9,"bytes":90,"nanos":9000},"open":{"count":9,"nanos":90}}}`)}},
+		Want: []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps,
+			collector.MetaOps, collector.ClientRead, collector.ClientWrite, collector.ClientMeta},
 	})
 }

@@ -33,7 +33,8 @@ func (o *onDisk) Read(ctx context.Context, into *collector.Reading) error {
 
 func write(t *testing.T, root string, fsys fs.FS) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o755), os.Symlink("1", filepath.Join(root, "self"))); err != nil {
+	if err := errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o755),
+		os.Symlink("1", filepath.Join(root, "self"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.CopyFS(root, fsys); err != nil {
@@ -59,7 +60,9 @@ func tree(n int) fstest.MapFS {
 enp1s0f0np0:%d 7 0 0 0 0 0 0 %d 7 0 0 0 0 0 0
   eth1: %d 7 0 0 0 0 0 0 %d 7 0 0 0 0 0 0
 `, 9000*n, 9000*n, 1000*n, 200*n, 50*n, 70*n),
-		"pressure/io": f("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", 300000*n, 100000*n),
+		"pressure/io": f(
+			"some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
+			300000*n, 100000*n),
 		"1/mountstats": f(`device proc mounted on /proc with fstype proc
 device srv:/home mounted on /home with fstype nfs4 statvers=1.1
 	opts:	rw,vers=4.2,proto=tcp
@@ -89,7 +92,8 @@ proc4ops 40 0 0 0 1 1 1 1 1 1 %d 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 %d 1 1 1 1 1 1 1 
 }
 
 func options(root string) Options {
-	return Options{Root: root, SkipLinks: []string{"lo"}, SkipDisks: []string{"loop*"}, NFSClient: true, NFSServer: true}
+	return Options{Root: root, SkipLinks: []string{"lo"}, SkipDisks: []string{"loop*"}, NFSClient: true,
+		NFSServer: true}
 }
 
 func TestConformance(t *testing.T) {
@@ -150,7 +154,8 @@ func TestValues(t *testing.T) {
 	for m, want := range map[collector.Metric]float64{
 		collector.DiskReadBytes: (8 + 2) * 512, collector.DiskWriteBytes: (16 + 4) * 512,
 		collector.LinkRxBytes: 1050, collector.LinkTxBytes: 270,
-		collector.ReadBytes: 4096, collector.WriteBytes: 8192, collector.ReadOps: 10, collector.WriteOps: 20, collector.MetaOps: 5,
+		collector.ReadBytes: 4096, collector.WriteBytes: 8192, collector.ReadOps: 10, collector.WriteOps: 20,
+		collector.MetaOps:    5,
 		collector.ClientRead: 0.005, collector.ClientWrite: 0.020, collector.ClientMeta: 0.002,
 		collector.Retransmits: 1, collector.Errors: 1,
 	} {
@@ -165,8 +170,9 @@ func TestValues(t *testing.T) {
 	opt.NFSClient, opt.NFSServer = false, true
 	got = rates(t, opt, tree(1), tree(2))
 	for m, want := range map[collector.Metric]float64{
-		collector.ReadBytes: 1 << 20, collector.WriteBytes: 2 << 20, collector.ReadOps: 3 + 7, collector.WriteOps: 4 + 8,
-		collector.MetaOps: 6 + 5, collector.Threads: 8,
+		collector.ReadBytes: 1 << 20, collector.WriteBytes: 2 << 20, collector.ReadOps: 3 + 7,
+		collector.WriteOps: 4 + 8,
+		collector.MetaOps:  6 + 5, collector.Threads: 8,
 	} {
 		if !near(got[m], want) {
 			t.Errorf("server: %v = %v, want %v", m, got[m], want)
@@ -203,7 +209,8 @@ func TestBadLineIsNamed(t *testing.T) {
 	s := New(options(root))
 	var r collector.Reading
 	err := s.Read(t.Context(), &r)
-	if want := root + `/net/dev: line 6 ("eth9: 1 2 3"): 3 counters`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := root + `/net/dev: line 6 ("eth9: 1 2 3"): 3 counters`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }

@@ -36,9 +36,10 @@ const maxAnswer = 16 << 20
 // Ask sends one request to the control socket of a relay: GET /stats, /report or
 // /clients, or PUT /table or /global. What the relay refuses wraps ErrRefused; all else is about reaching it.
 func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}}
 	q, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("relay at %s: %w", socket, err)
@@ -53,7 +54,8 @@ func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte,
 		return nil, fmt.Errorf("relay at %s: %w", socket, err)
 	}
 	if a.StatusCode >= http.StatusMultipleChoices {
-		return nil, fmt.Errorf("relay at %s: %w: %s", socket, ErrRefused, bytes.TrimSpace(answer[:min(len(answer), 4<<10)]))
+		return nil, fmt.Errorf("relay at %s: %w: %s", socket, ErrRefused,
+			bytes.TrimSpace(answer[:min(len(answer), 4<<10)]))
 	}
 	return answer, nil
 }

@@ -47,7 +47,8 @@ func New(agents Orderer, addr func(topology.ForwarderID) (string, bool), fan dri
 func (d *Driver) Preview(_ context.Context, p remap.Plan) ([]string, error) {
 	for _, m := range p.Moves {
 		if _, ok := d.addr(m.To); !ok {
-			return nil, fmt.Errorf("%s -> %s: the address of %s is not configured (set addr of its [[node]])", m.Node, m.To, m.To)
+			return nil, fmt.Errorf("%s -> %s: the address of %s is not configured (set addr of its [[node]])", m.Node,
+				m.To, m.To)
 		}
 		if !d.agents.Connected(m.Node) {
 			return nil, fmt.Errorf("%s -> %s: no agent of %s is connected", m.Node, m.To, m.Node)
@@ -55,7 +56,8 @@ func (d *Driver) Preview(_ context.Context, p remap.Plan) ([]string, error) {
 	}
 	how := "each mount finishes what is in flight, reopens its files at the new forwarder, and goes on"
 	if p.Force {
-		how = "forced: each mount drops its forwarder at once and repeats what it had asked of it; a hung forwarder must be fenced first"
+		how = "forced: each mount drops its forwarder at once and repeats what it had asked of it; a hung forwarder " +
+			"must be fenced first"
 	}
 	return []string{how}, nil
 }
@@ -76,7 +78,8 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 		if !ok {
 			return fmt.Errorf("%w: the address of %s is not configured", driver.ErrPermanent, m.To)
 		}
-		got, err := d.order(ctx, m.Node, wire.OrderRemap, p.ID, wire.RemapOrder{Node: m.Node, Forwarder: m.To, Addr: addr, Force: p.Force})
+		got, err := d.order(ctx, m.Node, wire.OrderRemap, p.ID, wire.RemapOrder{Node: m.Node, Forwarder: m.To,
+			Addr: addr, Force: p.Force})
 		if err == nil && got.Forwarder != m.To {
 			err = fmt.Errorf("the mount of %s says that it uses %s, not %s", m.Node, got.Forwarder, m.To)
 		}
@@ -86,7 +89,8 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 
 // order sends one order and reads its answer. Each has an id of its own: an agent answers a
 // repeated id with its first answer, and a retry wants a new one.
-func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string, body any) (got wire.RouteAnswer, err error) {
+func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string, body any) (got wire.RouteAnswer,
+	err error) {
 	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", plan, d.seed, d.next.Add(1)), Kind: kind}
 	o.Deadline, _ = ctx.Deadline()
 	if o.Body, err = json.Marshal(body); err != nil {

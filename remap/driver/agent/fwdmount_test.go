@@ -82,7 +82,8 @@ func addr(f topology.ForwarderID) (string, bool) {
 }
 
 func newAgents(n int) (*agents, []remap.Move) {
-	a := &agents{at: topology.Mapping{}, broken: map[topology.NodeID]bool{}, hung: map[topology.NodeID]chan struct{}{}, seen: map[string]bool{}}
+	a := &agents{at: topology.Mapping{}, broken: map[topology.NodeID]bool{}, hung: map[topology.NodeID]chan struct{}{},
+		seen: map[string]bool{}}
 	var moves []remap.Move
 	for i := range n {
 		node := topology.NodeID(fmt.Sprintf("cn%d", i))
@@ -97,7 +98,8 @@ func TestConformance(t *testing.T) {
 		a, moves := newAgents(40)
 		lock := func(f func()) { a.mu.Lock(); defer a.mu.Unlock(); f() }
 		return drivertest.Subject{
-			Driver:  New(a, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond, Timeout: 5 * time.Second}),
+			Driver: New(a, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond,
+				Timeout: 5 * time.Second}),
 			Moves:   moves,
 			At:      func(*testing.T) (m topology.Mapping) { lock(func() { m = a.at.Clone() }); return m },
 			Changes: func() (n int) { lock(func() { n = a.changes }); return n },

@@ -183,7 +183,8 @@ func (d *Driver) moveAll(ctx context.Context, q request, report func(remap.Resul
 			open[m.Node] = "the command said nothing of it"
 		}
 		result := func(n topology.NodeID, why string) {
-			report(remap.Result{Node: n, OK: why == "", Tries: try, Error: why, At: time.Now(), Took: time.Since(begun)})
+			report(remap.Result{Node: n, OK: why == "", Tries: try, Error: why, At: time.Now(),
+				Took: time.Since(begun)})
 		}
 		err := d.run(ctx, q, func(a answer) {
 			switch _, asked := open[a.Node]; {

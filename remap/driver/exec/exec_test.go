@@ -61,7 +61,8 @@ func siteCommand(dir string) {
 			say(answer{Node: m.Node, Forwarder: topology.ForwarderID(at)})
 		case q.Verb == "apply" || q.Verb == "restore":
 			if string(at) != string(m.To) {
-				if err := errors.Join(os.WriteFile(file, []byte(m.To), 0o600), os.WriteFile(file+".changed", nil, 0o600)); err != nil {
+				if err := errors.Join(os.WriteFile(file, []byte(m.To), 0o600),
+					os.WriteFile(file+".changed", nil, 0o600)); err != nil {
 					say(answer{Node: m.Node, Error: err.Error()})
 					continue
 				}
@@ -131,7 +132,8 @@ func TestEveryMoveIsAccountedFor(t *testing.T) {
 		touch(t, dir, c.file, "")
 		got := map[topology.NodeID]remap.Result{}
 		err := d.Apply(t.Context(), remap.Plan{ID: "P-1", Moves: moves}, func(r remap.Result) { got[r.Node] = r })
-		if err != nil || len(got) != 3 || !got["cn0"].OK || !got["cn2"].OK || got["cn1"].OK || got["cn1"].Tries != 2 || got["cn1"].Error != c.want {
+		if err != nil || len(got) != 3 || !got["cn0"].OK || !got["cn2"].OK || got["cn1"].OK || got["cn1"].Tries != 2 ||
+			got["cn1"].Error != c.want {
 			t.Errorf("%s: %+v, %v", c.file, got, err)
 		}
 	}
@@ -142,16 +144,20 @@ func TestAFailingCommandIsNamedWithItsWords(t *testing.T) {
 	touch(t, dir, "fail", "")
 	var got []remap.Result
 	err := d.Apply(t.Context(), remap.Plan{Moves: moves}, func(r remap.Result) { got = append(got, r) })
-	if err != nil || len(got) != 2 || !strings.Contains(got[0].Error, "exit status 3") || !strings.Contains(got[0].Error, "the switch is locked") {
+	if err != nil || len(got) != 2 || !strings.Contains(got[0].Error, "exit status 3") ||
+		!strings.Contains(got[0].Error, "the switch is locked") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := d.Observe(t.Context(), []topology.NodeID{"cn0"}); err == nil || !strings.Contains(err.Error(), "observe: exit status 3: the switch is locked") {
+	if _, err := d.Observe(t.Context(), []topology.NodeID{"cn0"}); err == nil ||
+		!strings.Contains(err.Error(), "observe: exit status 3: the switch is locked") {
 		t.Errorf("%v", err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "fail")), os.WriteFile(filepath.Join(dir, "garbage"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "fail")), os.WriteFile(filepath.Join(dir, "garbage"), nil,
+		0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Preview(t.Context(), remap.Plan{Moves: moves}); err == nil || !strings.Contains(err.Error(), `answer "not JSON"`) {
+	if _, err := d.Preview(t.Context(), remap.Plan{Moves: moves}); err == nil ||
+		!strings.Contains(err.Error(), `answer "not JSON"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -168,7 +174,8 @@ func TestAHangingCommandIsCutOff(t *testing.T) {
 		got[r.Node] = r
 		stop()
 	})
-	if err != nil || !got["cn0"].OK || got["cn1"].OK || !strings.HasSuffix(got["cn1"].Error, "cut off: context canceled") {
+	if err != nil || !got["cn0"].OK || got["cn1"].OK ||
+		!strings.HasSuffix(got["cn1"].Error, "cut off: context canceled") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -192,7 +199,8 @@ func TestWhatTheCommandStartedIsCutOffToo(t *testing.T) {
 	defer stop()
 	applied := make(chan error, 1)
 	go func() {
-		applied <- d.Apply(ctx, remap.Plan{Moves: []remap.Move{{Node: "cn0", From: "fwd1", To: "fwd2"}}}, func(remap.Result) {})
+		applied <- d.Apply(ctx, remap.Plan{Moves: []remap.Move{{Node: "cn0", From: "fwd1", To: "fwd2"}}},
+			func(remap.Result) {})
 	}()
 	held, err := os.Open(pipe) // waits for the child
 	if err != nil {
@@ -226,7 +234,8 @@ func TestTheCommandMustExist(t *testing.T) {
 	if _, err := New(nil, driver.Fan{}); err == nil {
 		t.Error("no command is taken")
 	}
-	if _, err := New([]string{"/nonexistent/remap"}, driver.Fan{}); err == nil || !strings.Contains(err.Error(), "/nonexistent/remap") {
+	if _, err := New([]string{"/nonexistent/remap"}, driver.Fan{}); err == nil ||
+		!strings.Contains(err.Error(), "/nonexistent/remap") {
 		t.Errorf("%v", err)
 	}
 }

@@ -122,7 +122,8 @@ func (m *Mover) Route(ctx context.Context) (wire.RouteAnswer, error) {
 func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
 	want, ok := m.Gateways[o.Forwarder]
 	if !ok {
-		return wire.RouteAnswer{}, fmt.Errorf("the gateway of %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
+		return wire.RouteAnswer{},
+			fmt.Errorf("the gateway of %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
 	}
 	routes, err := m.table(ctx)
 	if err != nil {

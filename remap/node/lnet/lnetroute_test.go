@@ -52,7 +52,9 @@ func (k *kernel) lnetctl(ctx context.Context, argv ...string) ([]byte, error) {
 	case argv[2] == "show":
 		text := "route:\n"
 		for _, r := range k.routes {
-			text += fmt.Sprintf("    - net: o2ib1\n      gateway: %s\n      hop: -1\n      priority: %d\n      health_sensitivity: 1\n      state: up\n      type: single-hop\n", r.gateway, r.priority)
+			text += fmt.Sprintf(
+				"    - net: o2ib1\n      gateway: %s\n      hop: -1\n      priority: %d\n      health_sensitivity: "+
+					"1\n      state: up\n      type: single-hop\n", r.gateway, r.priority)
 		}
 		return []byte(text), nil
 	}
@@ -94,8 +96,9 @@ func TestConformance(t *testing.T) {
 		agents := drivertest.NewAgents(handlers)
 		addr := func(f topology.ForwarderID) (string, bool) { a, ok := gateways[f]; return a, ok }
 		return drivertest.Subject{
-			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond, Timeout: 5 * time.Second}),
-			Moves:  moves,
+			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond,
+				Timeout: 5 * time.Second}),
+			Moves: moves,
 			At: func(t *testing.T) topology.Mapping {
 				at := topology.Mapping{}
 				for n, k := range kernels {
@@ -129,8 +132,11 @@ func TestCommands(t *testing.T) {
 		{"from one router to another", []route{{gateway: gateways["fwd1"]}}, "fwd2", ""},
 		{"already there", []route{{gateway: gateways["fwd2"]}}, "fwd2", ""},
 		{"no route yet", nil, "fwd1", ""},
-		{"there at a lower priority, among others", []route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"], priority: 10}, {gateway: gateways["fwd3"], priority: 10}}, "fwd2", ""},
-		{"a router that is none of ours stays", []route{{gateway: "10.9.9.9@tcp"}, {gateway: gateways["fwd1"]}}, "fwd2", ""},
+		{"there at a lower priority, among others",
+			[]route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"], priority: 10},
+				{gateway: gateways["fwd3"], priority: 10}}, "fwd2", ""},
+		{"a router that is none of ours stays", []route{{gateway: "10.9.9.9@tcp"}, {gateway: gateways["fwd1"]}}, "fwd2",
+			""},
 		{"the new route is refused", []route{{gateway: gateways["fwd1"]}}, "fwd2", "add"},
 		{"the old route is refused to go", []route{{gateway: gateways["fwd1"]}}, "fwd2", "del"},
 		{"an unknown forwarder", []route{{gateway: gateways["fwd1"]}}, "fwd9", ""},
@@ -149,7 +155,8 @@ func TestCommands(t *testing.T) {
 	}
 	golden := filepath.Join("testdata", "commands.txt")
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, []byte(text.String()), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755),
+			os.WriteFile(golden, []byte(text.String()), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,12 +168,17 @@ func TestCommands(t *testing.T) {
 
 func TestRouteChoosesAsLNetDoes(t *testing.T) {
 	for text, want := range map[string]string{
-		"route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 5\n    - net: o2ib1\n      gateway: 10.0.0.2@tcp\n      priority: 1\n":                                     "fwd2",
-		"route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 0\n      state: down\n    - net: o2ib1\n      gateway: 10.0.0.2@tcp\n      priority: 9\n      state: up\n": "fwd2",
+		"route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 5\n    - net: o2ib1\n      gateway: " +
+			"10.0.0.2@tcp\n      priority: 1\n": "fwd2",
+		"route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 0\n      state: down\n    - net: " +
+			"o2ib1\n      gateway: 10.0.0.2@tcp\n      priority: 9\n      state: up\n": "fwd2",
 		"route:\n    - net: o2ib1\n      gateway: 10.9.9.9@tcp\n": "",
 		"": "",
 	} {
-		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: func(context.Context, ...string) ([]byte, error) { return []byte(text), nil }}
+		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: func(context.Context, ...string) ([]byte,
+			error) {
+			return []byte(text), nil
+		}}
 		a, err := m.Route(t.Context())
 		if string(a.Forwarder) != want || (want == "") != errors.Is(err, node.ErrNoRoute) {
 			t.Errorf("%q: %s, %v", text, a.Forwarder, err)

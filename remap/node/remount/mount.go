@@ -78,7 +78,9 @@ func (m *Mover) Route(context.Context) (wire.RouteAnswer, error) {
 	}
 	f, ok := node.ByAddress(m.Sources, source)
 	if !ok {
-		return wire.RouteAnswer{}, fmt.Errorf("%s is mounted from %s, which is no known forwarder's (set it in [orders.forwarders])", m.Point, source)
+		return wire.RouteAnswer{},
+			fmt.Errorf("%s is mounted from %s, which is no known forwarder's (set it in [orders.forwarders])", m.Point,
+				source)
 	}
 	return wire.RouteAnswer{Forwarder: f}, nil
 }
@@ -88,7 +90,8 @@ func (m *Mover) Route(context.Context) (wire.RouteAnswer, error) {
 func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
 	want, ok := m.Sources[o.Forwarder]
 	if !ok {
-		return wire.RouteAnswer{}, fmt.Errorf("what is mounted from %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
+		return wire.RouteAnswer{},
+			fmt.Errorf("what is mounted from %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
 	}
 	was, err := m.mounted()
 	if err != nil {
@@ -124,7 +127,8 @@ func (m *Mover) back(ctx context.Context, was string) error {
 	defer cancel()
 	err := m.mount(ctx, was)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("nothing is mounted at %s now: %s did not come back within %s; mount it by hand or remap the node again: %w", m.Point, was, backWithin, err)
+		return fmt.Errorf(
+			"nothing is mounted at %s now: %s did not come back within %s; mount it by hand or remap the node again: %w", m.Point, was, backWithin, err)
 	}
 	return err
 }

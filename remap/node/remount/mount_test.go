@@ -103,8 +103,9 @@ func TestConformance(t *testing.T) {
 		agents := drivertest.NewAgents(handlers)
 		addr := func(f topology.ForwarderID) (string, bool) { a, ok := sources[f]; return a, ok }
 		return drivertest.Subject{
-			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond, Timeout: 5 * time.Second}),
-			Moves:  moves,
+			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond,
+				Timeout: 5 * time.Second}),
+			Moves: moves,
 			At: func(*testing.T) topology.Mapping {
 				at := topology.Mapping{}
 				for n, k := range kernels {
@@ -133,14 +134,20 @@ func TestCommands(t *testing.T) {
 		end    string
 		err    string
 	}{
-		{"move", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "", "umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
-		{"forced", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2", Force: true}, "", "umount -l /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
-		{"nothing mounted", "", wire.RemapOrder{Forwarder: "fwd2"}, "", "mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
+		{"move", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "",
+			"umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
+		{"forced", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2", Force: true}, "",
+			"umount -l /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
+		{"nothing mounted", "", wire.RemapOrder{Forwarder: "fwd2"}, "",
+			"mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
 		{"already there", sources["fwd2"], wire.RemapOrder{Forwarder: "fwd2"}, "", "", sources["fwd2"], ""},
-		{"busy", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "umount", "umount /pfs", sources["fwd1"], "umount /pfs: exit status 32"},
+		{"busy", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "umount", "umount /pfs", sources["fwd1"],
+			"umount /pfs: exit status 32"},
 		{"the new server fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "10.0.0.2",
-			"umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs; mount -t nfs -o vers=4.2 10.0.0.1:/export /pfs", sources["fwd1"], "10.0.0.2:/export /pfs: exit status 32"},
-		{"unknown", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd9"}, "", "", sources["fwd1"], "[orders.forwarders]"},
+			"umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs; mount -t nfs -o vers=4.2 10.0.0.1:/export " +
+				"/pfs", sources["fwd1"], "10.0.0.2:/export /pfs: exit status 32"},
+		{"unknown", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd9"}, "", "", sources["fwd1"],
+			"[orders.forwarders]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := &kernel{source: c.at, refuse: c.refuse}
@@ -148,7 +155,8 @@ func TestCommands(t *testing.T) {
 			if got := strings.Join(k.said, "; "); got != c.said || k.source != c.end {
 				t.Errorf("it says %q and ends at %s", got, k.source)
 			}
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || err == nil && a.Forwarder != c.order.Forwarder {
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || err == nil &&
+				a.Forwarder != c.order.Forwarder {
 				t.Errorf("%+v, %v", a, err)
 			}
 		})
@@ -156,7 +164,8 @@ func TestCommands(t *testing.T) {
 	if _, err := (&kernel{}).mover().Route(t.Context()); !errors.Is(err, node.ErrNoRoute) {
 		t.Errorf("nothing mounted: %v", err)
 	}
-	if _, err := (&kernel{source: "other:/x"}).mover().Route(t.Context()); err == nil || !strings.Contains(err.Error(), "other:/x") {
+	if _, err := (&kernel{source: "other:/x"}).mover().Route(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "other:/x") {
 		t.Errorf("a strange mount: %v", err)
 	}
 }
@@ -189,10 +198,12 @@ func TestRealMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	if _, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-"}); err == nil || !strings.Contains(err.Error(), "busy") {
+	if _, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-"}); err == nil ||
+		!strings.Contains(err.Error(), "busy") {
 		t.Errorf("a busy mount was moved: %v", err)
 	}
-	if a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-", Force: true}); err != nil || a.Forwarder != "fwd2" {
+	if a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-", Force: true}); err != nil ||
+		a.Forwarder != "fwd2" {
 		t.Errorf("forced: %+v, %v", a, err)
 	}
 }

@@ -32,7 +32,10 @@ func (l *lctl) run(_ context.Context, argv ...string) ([]byte, error) {
 	switch param = strings.TrimPrefix(param, "ost.OSS.ost_io."); {
 	case argv[1] == "get_param" && param == "nrs_policies":
 		state := map[bool]string{true: "started", false: "stopped"}
-		return fmt.Appendf(nil, "regular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n\n  - name: tbf\n    state: %s\n    fallback: no\nhigh_priority_requests:\n  - name: tbf\n    state: %s\n", state[l.tbf], state[!l.tbf]), nil
+		return fmt.Appendf(nil,
+			"regular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n\n  - name: tbf\n    state: "+
+				"%s\n    fallback: no\nhigh_priority_requests:\n  - name: tbf\n    state: %s\n", state[l.tbf],
+			state[!l.tbf]), nil
 	case argv[1] == "get_param":
 		out := "regular_requests:\nCPT 0:\n"
 		for _, name := range slices.Sorted(maps.Keys(l.rules)) {
@@ -92,7 +95,8 @@ func TestRunner(t *testing.T) {
 	two := map[string]float64{"1000": .8, "1001": .2}
 	apply(3, two, map[string]Rule{"default": def, "fw_1000": {"1000", 800}, "fw_1001": {"1001", 200}})
 	apply(0, two, l.rules)
-	apply(3, map[string]float64{"1000": .5, "1002": .5}, map[string]Rule{"default": def, "fw_1000": {"1000", 500}, "fw_1002": {"1002", 500}})
+	apply(3, map[string]float64{"1000": .5, "1002": .5}, map[string]Rule{"default": def, "fw_1000": {"1000", 500},
+		"fw_1002": {"1002", 500}})
 	// The site's own rule keeps the filter on when ours go.
 	l.rules["site"] = Rule{"cp.*", 5}
 	apply(2, nil, map[string]Rule{"default": def, "site": {"cp.*", 5}})
@@ -124,7 +128,8 @@ func TestRunnerWithARealProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	r := Runner{Server: Server{RPCsPerSec: 10}, Timeout: 200 * time.Millisecond}
-	if _, err := r.Apply(t.Context(), map[string]float64{"1": 1}); err == nil || !strings.Contains(err.Error(), "lctl") {
+	if _, err := r.Apply(t.Context(), map[string]float64{"1": 1}); err == nil ||
+		!strings.Contains(err.Error(), "lctl") {
 		t.Errorf("no lctl here: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "lctl"), []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {

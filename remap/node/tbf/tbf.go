@@ -56,7 +56,8 @@ func (s Server) Rates(shares map[string]float64) (map[string]Rule, error) {
 			continue
 		}
 		// A wildcard would take other jobs in; the rest would end the list or the argument.
-		if job == "" || strings.ContainsAny(job, "*?[]{}\\,&\"'") || strings.ContainsFunc(job, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if job == "" || strings.ContainsAny(job, "*?[]{}\\,&\"'") ||
+			strings.ContainsFunc(job, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil, fmt.Errorf("job %q: a TBF rule cannot hold this id", job)
 		}
 		name := ruleName(job)

@@ -67,7 +67,8 @@ func Start(o Options) (*Relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("relay: %w", err)
 	}
-	r := &Relay{log: o.Log, listener: l, forwarder: o.Forwarder, addr: o.Addr, generation: 1, pairs: map[*pair]struct{}{}}
+	r := &Relay{log: o.Log, listener: l, forwarder: o.Forwarder, addr: o.Addr, generation: 1,
+		pairs: map[*pair]struct{}{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

@@ -85,8 +85,9 @@ func TestConformance(t *testing.T) {
 		agents := drivertest.NewAgents(handlers)
 		addr := func(f topology.ForwarderID) (string, bool) { a, ok := addrs[f]; return a, ok }
 		return drivertest.Subject{
-			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond, Timeout: 5 * time.Second}),
-			Moves:  moves,
+			Driver: agent.New(agents, addr, driver.Fan{Parallel: 8, Tries: 2, Backoff: time.Millisecond,
+				Timeout: 5 * time.Second}),
+			Moves: moves,
 			// Whom a client of the node is really answered by.
 			At: func(t *testing.T) topology.Mapping {
 				at := topology.Mapping{}
@@ -126,7 +127,8 @@ func TestAMoveDropsOldConnectionsAndServesNewOnes(t *testing.T) {
 	if line, err := in.ReadString('\n'); err != nil || line != "still\n" {
 		t.Errorf("after a refused move: %q, %v", line, err)
 	}
-	if got, err := r.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: b}); err != nil || got.Forwarder != "fwd2" || got.Generation != 2 {
+	if got, err := r.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: b}); err != nil ||
+		got.Forwarder != "fwd2" || got.Generation != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := in.ReadString('\n'); err == nil {

@@ -117,17 +117,23 @@ func judge(key history.Key, runs []history.Run, lim Limits) Cycle {
 	c.Period, c.Compute, c.IO, c.Volume = stat(period), stat(compute), stat(io), stat(volume)
 	switch {
 	case c.Period.Spread() > lim.Spread:
-		c.Why = fmt.Sprintf("not periodic: half of its %d periods lie between %.0f and %.0f s, a spread of %.0f %% of the median; %.0f %% is the most",
+		c.Why = fmt.Sprintf(
+			"not periodic: half of its %d periods lie between %.0f and %.0f s, a spread of %.0f %% of the median; "+
+				"%.0f %% is the most",
 			c.Cycles, c.Period.Low, c.Period.High, 100*c.Period.Spread(), 100*lim.Spread)
 	case c.Volume.Spread() > lim.Spread:
-		c.Why = fmt.Sprintf("not periodic: half of its phases move between %.3g and %.3g GB, a spread of %.0f %% of the median; %.0f %% is the most",
+		c.Why = fmt.Sprintf(
+			"not periodic: half of its phases move between %.3g and %.3g GB, a spread of %.0f %% of the median; %.0f "+
+				"%% is the most",
 			c.Volume.Low/1e9, c.Volume.High/1e9, 100*c.Volume.Spread(), 100*lim.Spread)
 	case c.Compute.Median <= 0:
 		c.Why = "not periodic: it does I/O all the time"
 	default:
 		c.Periodic = true
-		c.Why = fmt.Sprintf("every %.0f s (spread %.0f %%) %.3g GB (spread %.0f %%), after %.0f s of computation; %d cycles in %d runs",
-			c.Period.Median, 100*c.Period.Spread(), c.Volume.Median/1e9, 100*c.Volume.Spread(), c.Compute.Median, c.Cycles, c.Runs)
+		c.Why = fmt.Sprintf(
+			"every %.0f s (spread %.0f %%) %.3g GB (spread %.0f %%), after %.0f s of computation; %d cycles in %d runs",
+			c.Period.Median, 100*c.Period.Spread(), c.Volume.Median/1e9, 100*c.Volume.Spread(), c.Compute.Median,
+			c.Cycles, c.Runs)
 	}
 	return c
 }
@@ -182,11 +188,13 @@ func Set(cs []Cycle, m Machine) (s periodic.Set, leftOut []string, err error) {
 		if m.NodeBytesPerSec == 0 {
 			s.Link = max(s.Link, c.NodeBytesPerSec/1e9)
 		}
-		s.Apps = append(s.Apps, periodic.App{Name: name, Work: c.Compute.Median, Volume: c.Volume.Median / 1e9, Procs: float64(c.Nodes)})
+		s.Apps = append(s.Apps, periodic.App{Name: name, Work: c.Compute.Median, Volume: c.Volume.Median / 1e9,
+			Procs: float64(c.Nodes)})
 	}
 	switch {
 	case len(cs) == 0:
-		return s, nil, errors.New("the history has no run with a profile yet: an application is known from its first ended one on")
+		return s, nil,
+			errors.New("the history has no run with a profile yet: an application is known from its first ended one on")
 	case len(s.Apps) == 0 && len(leftOut) == 0:
 		return s, nil, fmt.Errorf("none of %d applications in the history is periodic", len(cs))
 	case s.Bandwidth <= 0:

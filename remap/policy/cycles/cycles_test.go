@@ -18,20 +18,24 @@ var day = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 func run(app string, nodes, n int, compute, jitter float64, at int) history.Run {
 	r := rand.New(rand.NewPCG(uint64(at), 1))
 	wobble := func(v float64) float64 { return v * (1 + jitter*(2*r.Float64()-1)) }
-	out := history.Run{Job: "j", App: app, User: "wei", Nodes: nodes, Start: day.Add(time.Duration(at) * time.Hour), End: day.Add(time.Duration(at+1) * time.Hour), Profile: &history.Profile{PeakNodeBytesPerSec: 2e9}}
+	out := history.Run{Job: "j", App: app, User: "wei", Nodes: nodes, Start: day.Add(time.Duration(at) * time.Hour),
+		End: day.Add(time.Duration(at+1) * time.Hour), Profile: &history.Profile{PeakNodeBytesPerSec: 2e9}}
 	t := 0.0
 	for range n {
 		t += wobble(compute)
-		out.Profile.Phases = append(out.Profile.Phases, history.Phase{AtSeconds: t, Seconds: 10, WriteBytes: wobble(10e9)})
+		out.Profile.Phases = append(out.Profile.Phases,
+			history.Phase{AtSeconds: t, Seconds: 10, WriteBytes: wobble(10e9)})
 		// Between two checkpoints a line of a log.
-		out.Profile.Phases = append(out.Profile.Phases, history.Phase{AtSeconds: t + 10 + compute/3, Seconds: 1, WriteBytes: 1e6})
+		out.Profile.Phases = append(out.Profile.Phases, history.Phase{AtSeconds: t + 10 + compute/3, Seconds: 1,
+			WriteBytes: 1e6})
 		t += 10
 	}
 	return out
 }
 
 func TestPeriodicApplicationIsFound(t *testing.T) {
-	cs := Of([]history.Run{run("wrf", 64, 20, 90, 0, 1), run("wrf", 64, 20, 90, 0.05, 2), run("wrf", 128, 2, 90, 0, 3), {Job: "x", App: "none", Nodes: 1, Start: day, End: day}}, Defaults())
+	cs := Of([]history.Run{run("wrf", 64, 20, 90, 0, 1), run("wrf", 64, 20, 90, 0.05, 2), run("wrf", 128, 2, 90, 0, 3),
+		{Job: "x", App: "none", Nodes: 1, Start: day, End: day}}, Defaults())
 	if len(cs) != 2 {
 		t.Fatalf("%d groups: %+v", len(cs), cs)
 	}
@@ -39,7 +43,8 @@ func TestPeriodicApplicationIsFound(t *testing.T) {
 	if short.Nodes != 128 || short.Periodic || !strings.Contains(short.Why, "not periodic: 2 phases") {
 		t.Errorf("%+v", short)
 	}
-	if !c.Periodic || c.Runs != 2 || c.Cycles != 38 || math.Abs(c.Period.Median-100) > 2 || math.Abs(c.Compute.Median-90) > 2 || c.IO.Median != 10 || math.Abs(c.Volume.Median/10e9-1) > 0.03 {
+	if !c.Periodic || c.Runs != 2 || c.Cycles != 38 || math.Abs(c.Period.Median-100) > 2 ||
+		math.Abs(c.Compute.Median-90) > 2 || c.IO.Median != 10 || math.Abs(c.Volume.Median/10e9-1) > 0.03 {
 		t.Errorf("%+v", c)
 	}
 	if !strings.Contains(c.Why, "38 cycles in 2 runs") {

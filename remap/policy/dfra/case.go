@@ -198,7 +198,8 @@ func (r Run) check() error {
 	for _, f := range []struct {
 		name string
 		v    float64
-	}{{"volume_bytes", r.VolumeBytes}, {"io_nodes", r.IONodes}, {"meta_queue", r.MetaQueue}, {"bw", r.BW}, {"iops", r.IOPS}} {
+	}{{"volume_bytes", r.VolumeBytes}, {"io_nodes", r.IONodes}, {"meta_queue", r.MetaQueue}, {"bw", r.BW},
+		{"iops", r.IOPS}} {
 		if f.v < 0 {
 			return fmt.Errorf("%s: %v is negative", f.name, f.v)
 		}

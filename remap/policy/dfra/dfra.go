@@ -84,7 +84,8 @@ func start(c Case) *decider {
 	if s.base == 0 {
 		s.base = int(math.Ceil(float64(c.Job.Nodes) / c.Config.DefaultRatio))
 	}
-	s.d = Decision{Action: Default, Forwarders: slices.Clone(c.Job.DefaultForwarders), Reasons: []Reason{}, Interference: []Interference{}}
+	s.d = Decision{Action: Default, Forwarders: slices.Clone(c.Job.DefaultForwarders), Reasons: []Reason{},
+		Interference: []Interference{}}
 	return s
 }
 
@@ -117,7 +118,8 @@ func (s *decider) decide() {
 	if depth > 0 {
 		depth = max(depth, s.c.Depth)
 	}
-	if !s.tried("history", float64(depth), 1, depth >= 1, "runs known of this application, user, project and node count: %d (at least 1 needed)", depth) {
+	if !s.tried("history", float64(depth), 1, depth >= 1,
+		"runs known of this application, user, project and node count: %d (at least 1 needed)", depth) {
 		s.fail("history")
 		return
 	}
@@ -175,7 +177,8 @@ func (s *decider) scale(r Run) bool {
 	f := s.c.Config.F
 	s.d.Wanted = int(math.Ceil(min(r.IONodes/f, math.MaxInt32)))
 	if !s.tried("scale", float64(s.d.Wanted), float64(s.base), s.d.Wanted > s.base,
-		"S = ceil(%s / F %g) = %s (more than the default %d needed)", counted(r.IONodes, "I/O node"), f, counted(s.d.Wanted, "forwarder"), s.base) {
+		"S = ceil(%s / F %g) = %s (more than the default %d needed)", counted(r.IONodes, "I/O node"), f,
+		counted(s.d.Wanted, "forwarder"), s.base) {
 		return false
 	}
 	if s.tried("idle", float64(len(s.idle)), 1, len(s.idle) > 0,
@@ -233,7 +236,8 @@ func (s *decider) flags(r *Run, live *Live) []string {
 		if live.BW <= c.LowBW && live.IOPS <= c.LowIOPS && live.MetaQueue <= c.LowMeta {
 			return nil
 		}
-		now = Live{BW: max(now.BW, live.BW), IOPS: max(now.IOPS, live.IOPS), MetaQueue: max(now.MetaQueue, live.MetaQueue)}
+		now = Live{BW: max(now.BW, live.BW), IOPS: max(now.IOPS, live.IOPS),
+			MetaQueue: max(now.MetaQueue, live.MetaQueue)}
 	}
 	var out []string
 	if mode == ModeN1 {
@@ -276,7 +280,8 @@ func (s *decider) grant(a Action, n int) {
 
 // tried records a rule and hands its outcome back.
 func (s *decider) tried(rule string, value, threshold float64, passed bool, text string, args ...any) bool {
-	s.d.Reasons = append(s.d.Reasons, Reason{Rule: rule, Value: value, Threshold: threshold, Passed: passed, Text: fmt.Sprintf(text, args...)})
+	s.d.Reasons = append(s.d.Reasons, Reason{Rule: rule, Value: value, Threshold: threshold, Passed: passed,
+		Text: fmt.Sprintf(text, args...)})
 	return passed
 }
 

@@ -11,7 +11,8 @@ import (
 
 // big is a job that meets every eligibility rule and wants 15 forwarders, with one by default.
 func big() Case {
-	run := Run{App: "roms", User: "wei", Project: "sea", Nodes: 480, End: 100, VolumeBytes: 58e9, IONodes: 480, Mode: ModeNN, MetaQueue: 0.9, BW: 1e9, IOPS: 100}
+	run := Run{App: "roms", User: "wei", Project: "sea", Nodes: 480, End: 100, VolumeBytes: 58e9, IONodes: 480,
+		Mode: ModeNN, MetaQueue: 0.9, BW: 1e9, IOPS: 100}
 	c := Case{
 		Config:     Config{HighBW: 2e9, HighIOPS: 50_000, LowBW: 1e6, LowIOPS: 10, LowMeta: 1},
 		Job:        Job{App: "roms", User: "wei", Project: "sea", Nodes: 480, DefaultForwarders: ids("fwd", 113, 1)},
@@ -44,16 +45,26 @@ func TestDecide(t *testing.T) {
 		failed string
 		rules  string // the rules tried, in order; a failed one ends in "!"
 	}{
-		{"a job with volume and parallelism scales out", func(*Case) {}, Upgrade, 15, "", "history volume io-nodes metadata scale idle"},
-		{"too few idle: all of them", func(c *Case) { c.Forwarders.Idle = ids("fwd", 200, 4) }, Upgrade, 4, "", "history volume io-nodes metadata scale idle"},
-		{"nothing idle: default", func(c *Case) { c.Forwarders.Idle = nil }, Default, 1, "", "history volume io-nodes metadata scale idle!"},
-		{"idle but anomalous is not idle", func(c *Case) { c.Forwarders.Anomalous = c.Forwarders.Idle }, Default, 1, "", "history volume io-nodes metadata scale idle!"},
+		{"a job with volume and parallelism scales out", func(*Case) {}, Upgrade, 15, "",
+			"history volume io-nodes metadata scale idle"},
+		{"too few idle: all of them", func(c *Case) { c.Forwarders.Idle = ids("fwd", 200, 4) }, Upgrade, 4, "",
+			"history volume io-nodes metadata scale idle"},
+		{"nothing idle: default", func(c *Case) { c.Forwarders.Idle = nil }, Default, 1, "",
+			"history volume io-nodes metadata scale idle!"},
+		{"idle but anomalous is not idle", func(c *Case) { c.Forwarders.Anomalous = c.Forwarders.Idle }, Default, 1, "",
+			"history volume io-nodes metadata scale idle!"},
 		{"no history: no change", func(c *Case) { c.History = nil }, Default, 1, "history", "history!"},
-		{"another node count is another history", func(c *Case) { c.History[0].Nodes = 479 }, Default, 1, "history", "history!"},
-		{"volume exactly V_min is not over it", func(c *Case) { c.History[0].VolumeBytes = 20e9 }, Default, 1, "volume", "history volume! io-nodes metadata interference"},
-		{"exactly N_min nodes are enough", func(c *Case) { c.History[0].IONodes = 32; c.Job.DefaultForwarders = ids("fwd", 1, 1) }, Default, 1, "", "history volume io-nodes metadata scale! interference"},
-		{"one node over F wants a second forwarder", func(c *Case) { c.History[0].IONodes = 33 }, Upgrade, 2, "", "history volume io-nodes metadata scale idle"},
-		{"too few I/O nodes", func(c *Case) { c.History[0].IONodes = 31 }, Default, 1, "io-nodes", "history volume io-nodes! metadata interference"},
+		{"another node count is another history", func(c *Case) { c.History[0].Nodes = 479 }, Default, 1, "history",
+			"history!"},
+		{"volume exactly V_min is not over it", func(c *Case) { c.History[0].VolumeBytes = 20e9 }, Default, 1, "volume",
+			"history volume! io-nodes metadata interference"},
+		{"exactly N_min nodes are enough",
+			func(c *Case) { c.History[0].IONodes = 32; c.Job.DefaultForwarders = ids("fwd", 1, 1) }, Default, 1, "",
+			"history volume io-nodes metadata scale! interference"},
+		{"one node over F wants a second forwarder", func(c *Case) { c.History[0].IONodes = 33 }, Upgrade, 2, "",
+			"history volume io-nodes metadata scale idle"},
+		{"too few I/O nodes", func(c *Case) { c.History[0].IONodes = 31 }, Default, 1, "io-nodes",
+			"history volume io-nodes! metadata interference"},
 		{"queue exactly W: not eligible, not heavy", func(c *Case) {
 			c.History[0].MetaQueue = 32
 			c.Neighbours = neighbour(&Run{Mode: ModeNN}, nil)
@@ -62,7 +73,8 @@ func TestDecide(t *testing.T) {
 			c.History[0].MetaQueue = 32.1
 			c.Neighbours = neighbour(&Run{Mode: ModeNN}, nil)
 		}, Isolate, 1, "metadata", "history volume io-nodes metadata! interference! isolation"},
-		{"an N-1 neighbour isolates", func(c *Case) { small(c); c.Neighbours = neighbour(&Run{Mode: ModeN1}, nil) }, Isolate, 1, "volume", "history volume! io-nodes metadata interference! isolation"},
+		{"an N-1 neighbour isolates", func(c *Case) { small(c); c.Neighbours = neighbour(&Run{Mode: ModeN1}, nil) },
+			Isolate, 1, "volume", "history volume! io-nodes metadata interference! isolation"},
 		{"a quiet N-1 neighbour does not", func(c *Case) {
 			small(c)
 			c.Neighbours = neighbour(&Run{Mode: ModeN1, BW: 9e9}, &Live{BW: 1e6, IOPS: 10, MetaQueue: 1})
@@ -115,8 +127,10 @@ func TestDecide(t *testing.T) {
 			if d.FirstFailed != nil {
 				failed = *d.FirstFailed
 			}
-			if d.Action != tc.action || d.Count != tc.count || failed != tc.failed || strings.Join(rules, " ") != tc.rules {
-				t.Errorf("got %s, %d forwarders, first failed %q, rules %q", d.Action, d.Count, failed, strings.Join(rules, " "))
+			if d.Action != tc.action || d.Count != tc.count || failed != tc.failed ||
+				strings.Join(rules, " ") != tc.rules {
+				t.Errorf("got %s, %d forwarders, first failed %q, rules %q", d.Action, d.Count, failed,
+					strings.Join(rules, " "))
 			}
 			for _, f := range d.Forwarders {
 				if d.Remap && slices.Contains(c.Forwarders.Anomalous, f) {
@@ -143,7 +157,8 @@ func TestReasonsCountOneAsOne(t *testing.T) {
 		said = append(said, r.Text)
 	}
 	all := strings.Join(said, "; ")
-	for _, want := range []string{"1 compute node did I/O", "S = ceil(1 I/O node / F 1) = 1 forwarder (", "1 idle healthy forwarder ("} {
+	for _, want := range []string{"1 compute node did I/O", "S = ceil(1 I/O node / F 1) = 1 forwarder (",
+		"1 idle healthy forwarder ("} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in %s", want, all)
 		}
@@ -180,14 +195,17 @@ func TestReadCaseNamesTheField(t *testing.T) {
 			t.Errorf("%s: error %v does not name %s", in, err, want)
 		}
 	}
-	c, err := ReadCase(strings.NewReader(`{"config":{"fwd_peak_bw":2.5e9,"cn_peak_bw":1.25e8},"job":{"nodes":["c1","c2"]}}`))
+	c,
+		err := ReadCase(strings.NewReader(
+		`{"config":{"fwd_peak_bw":2.5e9,"cn_peak_bw":1.25e8},"job":{"nodes":["c1","c2"]}}`))
 	if err != nil || c.Job.Nodes != 2 || c.Config.F != 20 || c.Config.NMin != 20 || c.Config.WMetadata != 32 {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
 
 func FuzzReadCase(f *testing.F) {
-	f.Add(`{"job":{"app":"a","nodes":4,"default_forwarders":["f1"]},"history":[{"app":"a","nodes":4,"end":1,"io_nodes":1e300}],"forwarders":{"idle":["f2"]}}`)
+	f.Add(
+		`{"job":{"app":"a","nodes":4,"default_forwarders":["f1"]},"history":[{"app":"a","nodes":4,"end":1,"io_nodes":1e300}],"forwarders":{"idle":["f2"]}}`)
 	f.Fuzz(func(t *testing.T, in string) {
 		c, err := ReadCase(strings.NewReader(in))
 		if err != nil {

@@ -67,7 +67,8 @@ func Compare(c Case, w Window) []Comparison {
 	for i, m := range methods {
 		c.Method = m
 		a := Divide(c)
-		out[i] = Comparison{Method: m, Conflicts: a.Conflicts, LockRequests: a.LockRequestsPerServer, AggregatorsUsed: a.AggregatorsUsed, Owners: owners(c, &a, w)}
+		out[i] = Comparison{Method: m, Conflicts: a.Conflicts, LockRequests: a.LockRequestsPerServer,
+			AggregatorsUsed: a.AggregatorsUsed, Owners: owners(c, &a, w)}
 		for _, d := range a.Domains {
 			out[i].Requests += int64(len(d))
 		}
@@ -122,7 +123,8 @@ func Choose(c Case, compared []Comparison) Advice {
 	matched := c
 	matched.Aggregators, matched.Method = p, StaticCyclic
 	cyclic := Divide(matched)
-	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s", counted(scores[StaticCyclic].conflicts, "conflict"), counted(c.Aggregators, "aggregator"))
+	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s", counted(scores[StaticCyclic].conflicts, "conflict"),
+		counted(c.Aggregators, "aggregator"))
 	fit := "its " + counted(p, "aggregator") + " fit: " + matchWords(p, c.Servers)
 	if p != c.Aggregators {
 		dealt += fmt.Sprintf(", %d with %d", sum(cyclic.Conflicts), p)
@@ -134,9 +136,12 @@ func Choose(c Case, compared []Comparison) Advice {
 			"romio_cb_write": fmt.Sprintf("%s instead of every process: at most that many owners a stripe", writers(p)),
 			"cb_nodes":       dealt,
 			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
-			"striping_unit":   fmt.Sprintf("domains end where stripes do: %s cut evenly, %d cut at stripes", counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
-			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made", counted(c.Servers, "server")),
-			"cb_buffer_size":  fmt.Sprintf("%s at once, so no request ends inside one; conflicts stay as they are", wholeStripes(buffer/c.StripeSize)),
+			"striping_unit": fmt.Sprintf("domains end where stripes do: %s cut evenly, %d cut at stripes",
+				counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
+			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made",
+				counted(c.Servers, "server")),
+			"cb_buffer_size": fmt.Sprintf("%s at once, so no request ends inside one; conflicts stay as they are",
+				wholeStripes(buffer/c.StripeSize)),
 		},
 		Hints: map[string]string{
 			"romio_cb_write":  "enable",
@@ -146,7 +151,8 @@ func Choose(c Case, compared []Comparison) Advice {
 			"striping_unit":   fmt.Sprint(c.StripeSize),
 		},
 		Why: fmt.Sprintf("%s has %s on %s where even has %d and aligned %d; %s",
-			best, counted(scores[best].conflicts, "lock conflict"), counted(c.Servers, "server"), scores[Even].conflicts, scores[Aligned].conflicts, fit),
+			best, counted(scores[best].conflicts, "lock conflict"), counted(c.Servers, "server"),
+			scores[Even].conflicts, scores[Aligned].conflicts, fit),
 	}
 }
 

@@ -63,7 +63,8 @@ func (c Case) Check() error {
 	case !slices.Contains(methods, c.Method):
 		return fmt.Errorf("method: %q is none of %v", c.Method, methods)
 	case c.stripes() > maxStripes:
-		return fmt.Errorf("end: the region has %d stripes, more than the %d that are taken at once", c.stripes(), maxStripes)
+		return fmt.Errorf("end: the region has %d stripes, more than the %d that are taken at once", c.stripes(),
+			maxStripes)
 	}
 	return nil
 }

@@ -35,10 +35,14 @@ func TestOwners(t *testing.T) {
 		conflicts []int64
 	}{
 		{"aligned", region(8, 2, 4, Aligned), []int{0, 0, 1, 1, 2, 2, 3, 3}, []int64{3, 3}},
-		{"static-cyclic, aggregators a multiple of servers", region(12, 2, 4, StaticCyclic), []int{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, []int64{5, 5}},
-		{"static-cyclic, aggregators a divisor", region(8, 4, 2, StaticCyclic), []int{0, 1, 0, 1, 0, 1, 0, 1}, []int64{0, 0, 0, 0}},
-		{"group-cyclic, two groups of three", region(24, 3, 6, GroupCyclic), []int{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4, 5}, []int64{1, 1, 1}},
-		{"group-cyclic, fewer aggregators than servers", region(8, 4, 3, GroupCyclic), []int{0, 1, 0, 1, 0, 1, 0, 1}, []int64{0, 0, 0, 0}},
+		{"static-cyclic, aggregators a multiple of servers", region(12, 2, 4, StaticCyclic),
+			[]int{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, []int64{5, 5}},
+		{"static-cyclic, aggregators a divisor", region(8, 4, 2, StaticCyclic), []int{0, 1, 0, 1, 0, 1, 0, 1},
+			[]int64{0, 0, 0, 0}},
+		{"group-cyclic, two groups of three", region(24, 3, 6, GroupCyclic),
+			[]int{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4, 5}, []int64{1, 1, 1}},
+		{"group-cyclic, fewer aggregators than servers", region(8, 4, 3, GroupCyclic), []int{0, 1, 0, 1, 0, 1, 0, 1},
+			[]int64{0, 0, 0, 0}},
 		{"transpose", region(12, 3, 4, Transpose), []int{0, 1, 2, 0, 1, 3, 0, 2, 3, 1, 2, 3}, []int64{1, 1, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -61,7 +65,8 @@ func TestTransposeFirstFourStripesOfServerZero(t *testing.T) {
 	}
 	c = region(16, 4, 5, Transpose) // 16 for 5: one gets four, four get three
 	got = owner(c, Divide(c))
-	if want := []int{0, 0, 0, 0, 1, 1, 1, 2}; !slices.Equal([]int{got[0], got[4], got[8], got[12], got[1], got[5], got[9], got[13]}, want) {
+	if want := []int{0, 0, 0, 0, 1, 1, 1, 2}; !slices.Equal([]int{got[0], got[4], got[8], got[12], got[1], got[5],
+		got[9], got[13]}, want) {
 		t.Errorf("servers 0 and 1 belong to %v, want %v", got, want)
 	}
 }
@@ -87,7 +92,8 @@ func TestUnalignedEvenSharesStripes(t *testing.T) {
 func TestEveryByteOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
-		c := Case{Start: r.Int64N(500), StripeSize: 1 + r.Int64N(40), Servers: 1 + r.IntN(9), Aggregators: 1 + r.IntN(20)}
+		c := Case{Start: r.Int64N(500), StripeSize: 1 + r.Int64N(40), Servers: 1 + r.IntN(9),
+			Aggregators: 1 + r.IntN(20)}
 		c.End = c.Start + 1 + r.Int64N(2000)
 		for _, c.Method = range methods {
 			a := Divide(c)
@@ -143,8 +149,9 @@ func TestCheckNamesTheField(t *testing.T) {
 	for want, change := range map[string]func(*Case){
 		"start": func(c *Case) { c.Start = -1 }, "end": func(c *Case) { c.End = 0 },
 		"stripe_size": func(c *Case) { c.StripeSize = 0 }, "servers": func(c *Case) { c.Servers = 0 },
-		"aggregators": func(c *Case) { c.Aggregators = maxAggregators + 1 }, "method": func(c *Case) { c.Method = "odd" },
-		"stripes": func(c *Case) { c.End, c.StripeSize = 1<<60, 1 },
+		"aggregators": func(c *Case) { c.Aggregators = maxAggregators + 1 },
+		"method":      func(c *Case) { c.Method = "odd" },
+		"stripes":     func(c *Case) { c.End, c.StripeSize = 1<<60, 1 },
 	} {
 		c := ok
 		change(&c)
@@ -159,7 +166,8 @@ func TestCheckNamesTheField(t *testing.T) {
 
 func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 	a := Advise(Case{End: 1 << 30, StripeSize: 1 << 20, Servers: 6, Aggregators: 16, Method: Even})
-	if a.Hints["cb_nodes"] != "12" || a.Hints["striping_unit"] != "1048576" || (a.Method != GroupCyclic && a.Method != Transpose) {
+	if a.Hints["cb_nodes"] != "12" || a.Hints["striping_unit"] != "1048576" ||
+		(a.Method != GroupCyclic && a.Method != Transpose) {
 		t.Errorf("advice %+v", a)
 	}
 	// 16 aggregators deal 1024 stripes of 6 servers in turn: every server meets another one each time but
@@ -179,7 +187,8 @@ func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 	}
 	// What fits already is not compared with itself.
 	a = Advise(Case{End: 1 << 30, StripeSize: 1 << 20, Servers: 6, Aggregators: 6, Method: Even})
-	if want := "stripes dealt in turn: 0 conflicts with 6 aggregators"; a.Effects["cb_nodes"] != want || !strings.Contains(a.Why, "its 6 aggregators fit") {
+	if want := "stripes dealt in turn: 0 conflicts with 6 aggregators"; a.Effects["cb_nodes"] != want ||
+		!strings.Contains(a.Why, "its 6 aggregators fit") {
 		t.Errorf("cb_nodes: %s; why: %s", a.Effects["cb_nodes"], a.Why)
 	}
 }
@@ -193,7 +202,8 @@ func TestAdviceCountsOneAsOne(t *testing.T) {
 	if want := "stripes dealt in turn: 1 conflict with 2 aggregators"; !strings.HasPrefix(a.Effects["cb_nodes"], want) {
 		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
 	}
-	if wrong := regexp.MustCompile(`\b1 (lock )?(conflicts|aggregators|servers|whole stripes)`).FindString(said); wrong != "" {
+	if wrong := regexp.MustCompile(`\b1 (lock )?(conflicts|aggregators|servers|whole stripes)`).FindString(
+		said); wrong != "" {
 		t.Errorf("%q in %s", wrong, said)
 	}
 }
@@ -242,7 +252,8 @@ func TestCompareKeepsTheFirstOwners(t *testing.T) {
 	if len(all) != len(methods) {
 		t.Fatalf("%d methods", len(all))
 	}
-	want := map[Method][][]int32{Even: {{0}, {0}, {0, 1}}, Aligned: {{0}, {0}, {1}}, StripeSize: {{0}, {0}, {1}}, StaticCyclic: {{0}, {1}, {0}}, GroupCyclic: {{0}, {1}, {0}}, Transpose: {{0}, {1}, {0}}}
+	want := map[Method][][]int32{Even: {{0}, {0}, {0, 1}}, Aligned: {{0}, {0}, {1}}, StripeSize: {{0}, {0}, {1}},
+		StaticCyclic: {{0}, {1}, {0}}, GroupCyclic: {{0}, {1}, {0}}, Transpose: {{0}, {1}, {0}}}
 	for _, m := range all {
 		if !reflect.DeepEqual(m.Owners, want[m.Method]) {
 			t.Errorf("%s: owners %v, want %v", m.Method, m.Owners, want[m.Method])

@@ -50,7 +50,8 @@ func TestHintsAreTakenByROMIO(t *testing.T) {
 			t.Errorf("%s is %q without the advice too: the run proves nothing", key, want)
 		}
 	}
-	if n := len(strings.Fields(after.used["romio_aggregator_list"])); n != Matched(mpiCase.Aggregators, mpiCase.Servers) {
+	if n := len(strings.Fields(after.used["romio_aggregator_list"])); n != Matched(mpiCase.Aggregators,
+		mpiCase.Servers) {
 		t.Errorf("%d aggregators (%s), want %s", n, after.used["romio_aggregator_list"], advised["cb_nodes"])
 	}
 	if !bytes.Equal(before.data, after.data) {
@@ -58,7 +59,8 @@ func TestHintsAreTakenByROMIO(t *testing.T) {
 	}
 	t.Logf("stripes with more than one writer: %d without the hints, %d with them", before.shared, after.shared)
 	if before.shared >= 0 && (before.shared == 0 || after.shared != 0) {
-		t.Errorf("%d stripes had several writers without the hints and %d with them; want some, then none", before.shared, after.shared)
+		t.Errorf("%d stripes had several writers without the hints and %d with them; want some, then none",
+			before.shared, after.shared)
 	}
 }
 
@@ -70,7 +72,8 @@ func buildWriter(t *testing.T) string {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "collective")
-	if b, err := exec.Command("mpicc.mpich", "-O1", "-Wall", "-Werror", "-o", out, "testdata/collective.c").CombinedOutput(); err != nil {
+	if b, err := exec.Command("mpicc.mpich", "-O1", "-Wall", "-Werror", "-o", out,
+		"testdata/collective.c").CombinedOutput(); err != nil {
 		t.Fatalf("build the writer: %v\n%s", err, b)
 	}
 	return out

@@ -24,7 +24,10 @@ func Policy(harm float64) func(dfra.Case) dfra.Decision {
 func decide(c dfra.Case, harm float64) dfra.Decision {
 	// With room for every wish DFRA says what the job may claim: more forwarders, isolation, nothing.
 	wish := dfra.Wish(c)
-	wish.Reasons = slices.DeleteFunc(wish.Reasons, func(r dfra.Reason) bool { return r.Rule == "idle" || r.Rule == "isolation" })
+	wish.Reasons = slices.DeleteFunc(wish.Reasons, func(r dfra.Reason) bool {
+		return r.Rule == "idle" ||
+			r.Rule == "isolation"
+	})
 	own := claim(wish, float64(c.Job.Nodes))
 	if len(own.Choices) == 1 {
 		return dfra.KeepDefault(c).Because(wish.Reasons, wish)
@@ -37,8 +40,11 @@ func decide(c dfra.Case, harm float64) dfra.Decision {
 	idle := c.Healthy()
 	chosen := Solve(claims, len(idle), harm)
 	got := own.Choices[chosen[0]]
-	reasons := append(slices.Clone(wish.Reasons), dfra.Reason{Rule: "arbitration", Value: float64(got.Forwarders), Threshold: 0, Passed: got.Forwarders > 0,
-		Text: fmt.Sprintf("%d of %d idle healthy forwarders save the most node time among %d jobs, with at most %g %% harm to any", got.Forwarders, len(idle), len(claims), 100*harm)})
+	reasons := append(slices.Clone(wish.Reasons), dfra.Reason{Rule: "arbitration", Value: float64(got.Forwarders),
+		Threshold: 0, Passed: got.Forwarders > 0,
+		Text: fmt.Sprintf(
+			"%d of %d idle healthy forwarders save the most node time among %d jobs, with at most %g %% harm to any",
+			got.Forwarders, len(idle), len(claims), 100*harm)})
 	if got.Forwarders == 0 {
 		return dfra.KeepDefault(c).Because(reasons, wish)
 	}

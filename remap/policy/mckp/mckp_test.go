@@ -61,7 +61,8 @@ func TestSolveTakesNoForwarderForNothing(t *testing.T) {
 }
 
 func run(app string, nodes, ioNodes int, volume float64) dfra.Run {
-	return dfra.Run{App: app, User: "u", Nodes: dfra.NodeCount(nodes), VolumeBytes: volume, IONodes: float64(ioNodes), Mode: dfra.ModeNN}
+	return dfra.Run{App: app, User: "u", Nodes: dfra.NodeCount(nodes), VolumeBytes: volume, IONodes: float64(ioNodes),
+		Mode: dfra.ModeNN}
 }
 
 func job(app string, nodes int) dfra.Job {
@@ -76,7 +77,8 @@ func idle(n int) (out []topology.ForwarderID) {
 }
 
 func TestAloneItIsDFRA(t *testing.T) {
-	c := dfra.Case{Job: job("A", 256), History: []dfra.Run{run("A", 256, 256, 1e12)}, Forwarders: dfra.Pool{Idle: idle(20)}}
+	c := dfra.Case{Job: job("A", 256), History: []dfra.Run{run("A", 256, 256, 1e12)},
+		Forwarders: dfra.Pool{Idle: idle(20)}}
 	d, want := Policy(0)(c), dfra.Decide(c)
 	if d.Action != dfra.Upgrade || d.Count != 8 || fmt.Sprint(d.Forwarders) != fmt.Sprint(want.Forwarders) || !d.Remap {
 		t.Errorf("%+v, DFRA %+v", d, want)
@@ -84,8 +86,9 @@ func TestAloneItIsDFRA(t *testing.T) {
 }
 
 func TestForwardersGoWhereTheySaveMost(t *testing.T) {
-	c := dfra.Case{Job: job("SMALL", 256), History: []dfra.Run{run("SMALL", 256, 256, 3e10)}, Forwarders: dfra.Pool{Idle: idle(8)},
-		Rivals: []dfra.Rival{{Job: job("BIG", 512), History: []dfra.Run{run("BIG", 512, 256, 1e13)}}}}
+	c := dfra.Case{Job: job("SMALL", 256), History: []dfra.Run{run("SMALL", 256, 256, 3e10)},
+		Forwarders: dfra.Pool{Idle: idle(8)},
+		Rivals:     []dfra.Rival{{Job: job("BIG", 512), History: []dfra.Run{run("BIG", 512, 256, 1e13)}}}}
 	if d := Policy(0)(c); d.Action != dfra.Default || d.Remap || d.Wanted != 8 {
 		t.Errorf("the small job takes what the big one needs: %+v", d)
 	}
@@ -101,8 +104,10 @@ func TestForwardersGoWhereTheySaveMost(t *testing.T) {
 }
 
 func TestIsolationAndNothing(t *testing.T) {
-	c := dfra.Case{Job: job("A", 64), History: []dfra.Run{run("A", 64, 16, 1e9)}, Forwarders: dfra.Pool{Idle: idle(3), Anomalous: []topology.ForwarderID{"i0"}},
-		Neighbours: []dfra.Neighbour{{Job: "n", Forwarders: []topology.ForwarderID{"d1"}, History: &dfra.Run{Mode: dfra.ModeN1}}}}
+	c := dfra.Case{Job: job("A", 64), History: []dfra.Run{run("A", 64, 16, 1e9)},
+		Forwarders: dfra.Pool{Idle: idle(3), Anomalous: []topology.ForwarderID{"i0"}},
+		Neighbours: []dfra.Neighbour{{Job: "n", Forwarders: []topology.ForwarderID{"d1"},
+			History: &dfra.Run{Mode: dfra.ModeN1}}}}
 	// Its 16 nodes need half a forwarder: sharing it with one neighbour costs nothing by bandwidth.
 	if d := Policy(0)(c); d.Remap {
 		t.Errorf("%+v", d)
@@ -113,7 +118,8 @@ func TestIsolationAndNothing(t *testing.T) {
 	}
 	c.History = nil
 	c.Forwarders.Anomalous = []topology.ForwarderID{"d1"}
-	if d := Policy(0)(c); d.Action != dfra.Default || !d.Remap || d.Forwarders[0] != "i0" || *d.FirstFailed != "history" {
+	if d := Policy(0)(c); d.Action != dfra.Default || !d.Remap || d.Forwarders[0] != "i0" ||
+		*d.FirstFailed != "history" {
 		t.Errorf("a slow default forwarder is kept: %+v", d)
 	}
 }

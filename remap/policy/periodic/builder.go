@@ -41,7 +41,8 @@ type piece struct {
 func newBuilder(s Set) *builder {
 	b := &builder{set: s, apps: make([]running, len(s.Apps))}
 	for i, a := range s.Apps {
-		b.apps[i] = running{work: a.Work, volume: a.Volume, rate: s.rate(a), cycle: s.cycle(a), ratio: a.Work / s.ioTime(a)}
+		b.apps[i] = running{work: a.Work, volume: a.Volume, rate: s.rate(a), cycle: s.cycle(a),
+			ratio: a.Work / s.ioTime(a)}
 	}
 	return b
 }

@@ -69,8 +69,11 @@ func TestTable4(t *testing.T) {
 				t.Errorf("set %d: %v", i+1, err)
 			}
 			u := FairShare(s, s.TMin*s.KPrime)
-			t.Logf("set %2d, T_min %6.0f: T %8.0f, SysEfficiency %.4f (table %.4f, %+.2f %%), dilation %.3f (table %.3f), bounds %.4f, %.4f; unplanned %.4f, %.3f",
-				i+1, s.TMin, p.T, p.SysEfficiency, row.efficiency, 100*(p.SysEfficiency/row.efficiency-1), p.Dilation, row.dilation,
+			t.Logf(
+				"set %2d, T_min %6.0f: T %8.0f, SysEfficiency %.4f (table %.4f, %+.2f %%), dilation %.3f (table "+
+					"%.3f), bounds %.4f, %.4f; unplanned %.4f, %.3f",
+				i+1, s.TMin, p.T, p.SysEfficiency, row.efficiency, 100*(p.SysEfficiency/row.efficiency-1), p.Dilation,
+				row.dilation,
 				p.UpperBound, p.KnapsackBound, u.SysEfficiency, u.Dilation)
 			if p.SysEfficiency < row.efficiency*.995 {
 				t.Errorf("set %d: SysEfficiency %v, the table has %v", i+1, p.SysEfficiency, row.efficiency)
@@ -79,7 +82,8 @@ func TestTable4(t *testing.T) {
 				t.Errorf("set %d: upper bound %v, the table has %v", i+1, p.UpperBound, row.upper)
 			}
 			if p.SysEfficiency > p.KnapsackBound || p.KnapsackBound > p.UpperBound*(1+1e-12) {
-				t.Errorf("set %d: SysEfficiency %v, knapsack bound %v, upper bound %v", i+1, p.SysEfficiency, p.KnapsackBound, p.UpperBound)
+				t.Errorf("set %d: SysEfficiency %v, knapsack bound %v, upper bound %v", i+1, p.SysEfficiency,
+					p.KnapsackBound, p.UpperBound)
 			}
 			if !(p.Dilation >= 1 && p.Dilation < 2.5) {
 				t.Errorf("set %d: dilation %v", i+1, p.Dilation)
@@ -156,7 +160,8 @@ func TestSearchIsExhaustive(t *testing.T) {
 
 // Two applications that need the whole bandwidth for half of their time each take turns.
 func TestTwoTakeTurns(t *testing.T) {
-	s := Set{Procs: 200, Link: .01, Bandwidth: 1, KPrime: 2, Eps: .01, Apps: []App{{"a", 10, 10, 100}, {"b", 10, 10, 100}}}
+	s := Set{Procs: 200, Link: .01, Bandwidth: 1, KPrime: 2, Eps: .01,
+		Apps: []App{{"a", 10, 10, 100}, {"b", 10, 10, 100}}}
 	s.TMin = s.shortest()
 	p, err := Schedule(s)
 	if err != nil {
@@ -251,8 +256,10 @@ func TestReadSet(t *testing.T) {
 
 // Whatever set is taken gives a valid pattern or none.
 func FuzzSet(f *testing.F) {
-	f.Add(`{"procs":640,"b":0.01,"B":3.0,"kprime":2,"eps":0.1,"apps":[{"name":"x","w":10,"vol":5,"beta":64},{"name":"y","w":1,"vol":15,"beta":400}]}`)
-	f.Add(`{"procs":10,"b":1,"B":1,"kprime":3,"eps":0.5,"tmin":40,"apps":[{"name":"x","w":1e-3,"vol":5,"beta":1},{"name":"y","w":9,"vol":15,"beta":4}]}`)
+	f.Add(
+		`{"procs":640,"b":0.01,"B":3.0,"kprime":2,"eps":0.1,"apps":[{"name":"x","w":10,"vol":5,"beta":64},{"name":"y","w":1,"vol":15,"beta":400}]}`)
+	f.Add(
+		`{"procs":10,"b":1,"B":1,"kprime":3,"eps":0.5,"tmin":40,"apps":[{"name":"x","w":1e-3,"vol":5,"beta":1},{"name":"y","w":9,"vol":15,"beta":4}]}`)
 	f.Fuzz(func(t *testing.T, in string) {
 		s, err := ReadSet(strings.NewReader(in))
 		if err != nil {

@@ -20,7 +20,8 @@ func Schedule(s Set) (Pattern, error) {
 	}
 	best := longest(s, k, workers)
 	if best.t == 0 {
-		return Pattern{}, fmt.Errorf("no pattern of %g to %g s has room for an instance of every application", s.TMin, s.TMin*s.KPrime)
+		return Pattern{}, fmt.Errorf("no pattern of %g to %g s has room for an instance of every application", s.TMin,
+			s.TMin*s.KPrime)
 	}
 	best = shorten(s, k, workers, best)
 	b := workers[0]

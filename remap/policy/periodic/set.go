@@ -135,7 +135,9 @@ func (s Set) check() error {
 		n += math.Floor(longest / s.cycle(a))
 	}
 	if n > maxInstances {
-		return fmt.Errorf("apps: a pattern of kprime * tmin = %g s could hold %g instances, more than %d; leave out the shortest, or lower kprime", longest, n, maxInstances)
+		return fmt.Errorf(
+			"apps: a pattern of kprime * tmin = %g s could hold %g instances, more than %d; leave out the shortest, "+
+				"or lower kprime", longest, n, maxInstances)
 	}
 	return nil
 }

@@ -152,7 +152,8 @@ func (t Table) why(s Split, names []string, busy int, global []float64) string {
 	for _, i := range s.Servers {
 		servers = append(servers, names[i])
 	}
-	return fmt.Sprintf("%s should have %.4g of the whole together, but they use only %s, which is %d of %d servers, %.4g of the whole",
+	return fmt.Sprintf(
+		"%s should have %.4g of the whole together, but they use only %s, which is %d of %d servers, %.4g of the whole",
 		few(jobs), want, few(servers), len(servers), busy, float64(len(servers))/float64(busy))
 }
 

@@ -157,7 +157,9 @@ func (r *Round) why(s Split, reports []Report) string {
 	for i := range reports {
 		total += reports[i].Capacity
 	}
-	return fmt.Sprintf("%s should have %.1f %% of all forwarders together and can have %.1f %%: they have more work than is done only at %s, %d of %d forwarders, with %.1f %% of what all do",
+	return fmt.Sprintf(
+		"%s should have %.1f %% of all forwarders together and can have %.1f %%: they have more work than is done "+
+			"only at %s, %d of %d forwarders, with %.1f %% of what all do",
 		few(jobs), 100*share, 100*reached, few(servers), len(servers), len(reports), 100*can/total)
 }
 

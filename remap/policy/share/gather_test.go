@@ -72,7 +72,8 @@ func TestDivideAgainstEverySet(t *testing.T) {
 				full += x
 				sum[p.Jobs[k]] += x * p.Capacity
 				if x < -1e-9 || x*p.Capacity > p.Most[k]+1e-9 {
-					t.Fatalf("seed %d: job %d gets %v at server %d and can take %v", seed, p.Jobs[k], x*p.Capacity, i, p.Most[k])
+					t.Fatalf("seed %d: job %d gets %v at server %d and can take %v", seed, p.Jobs[k], x*p.Capacity, i,
+						p.Most[k])
 				}
 			}
 			if full > 1+1e-9 {
@@ -110,7 +111,9 @@ func TestGatherSaysWhyNot(t *testing.T) {
 	a, b, c := Job{Name: "a", User: "u"}, Job{Name: "b", User: "v"}, Job{Name: "c", User: "w"}
 	one, two := busy("fwd0", a, b), busy("fwd1", c)
 	r := Gather(p, Inside, []Report{one, two})
-	if r.Reachable || !strings.Contains(r.Why, "a, b should have 66.7 % of all forwarders together and can have 50.0 %") || !strings.Contains(r.Why, "only at fwd0, 1 of 2 forwarders") {
+	if r.Reachable || !strings.Contains(r.Why,
+		"a, b should have 66.7 % of all forwarders together and can have 50.0 %") ||
+		!strings.Contains(r.Why, "only at fwd0, 1 of 2 forwarders") {
 		t.Errorf("reachable %v: %s", r.Reachable, r.Why)
 	}
 	near(t, "reached", r.Reached, []float64{.25, .25, .5}, 1e-12)

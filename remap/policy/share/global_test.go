@@ -30,7 +30,8 @@ func TestFigure5(t *testing.T) {
 	const local = reserve / 6 // of the reserve, job 1 has two thirds
 	near(t, "server a", r.Server[0], []float64{.5 + local, .5 - local}, 1e-12)
 	near(t, "server b", r.Server[1], []float64{.5 + local, .5 - local}, 1e-12)
-	near(t, "job 3 ended", Gather(p, Inside, []Report{busy("a", one, two), busy("b", one)}).Reached, []float64{2. / 3, 1. / 3}, 1e-12)
+	near(t, "job 3 ended", Gather(p, Inside, []Report{busy("a", one, two), busy("b", one)}).Reached,
+		[]float64{2. / 3, 1. / 3}, 1e-12)
 }
 
 func TestGlobalOutOfReach(t *testing.T) {
@@ -184,7 +185,8 @@ func TestLambdaDelayedFairness(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, ms := range []int{10, 50, 200, 500} {
 		parts := lambdaRun(mustPolicy(t, "size-fair"), on, 22*ms, 10, r)
-		t.Logf("lambda %d ms: job 1 has %.4f, then %.4f, %.4f, %.4f", ms, parts[0][0], parts[1][0], parts[2][0], parts[3][0])
+		t.Logf("lambda %d ms: job 1 has %.4f, then %.4f, %.4f, %.4f", ms, parts[0][0], parts[1][0], parts[2][0],
+			parts[3][0])
 		if ms < 50 {
 			continue
 		}

@@ -39,7 +39,9 @@ type Policy []Level
 func ParsePolicy(name string) (Policy, error) {
 	body, found := strings.CutSuffix(name, "-fair")
 	if !found {
-		return nil, fmt.Errorf("policy %q does not end in -fair (say job-fair, user-then-size-fair, group-user-size-fair)", name)
+		return nil,
+			fmt.Errorf("policy %q does not end in -fair (say job-fair, user-then-size-fair, group-user-size-fair)",
+				name)
 	}
 	var p Policy
 	then := true // a "then" may not come first, nor twice
@@ -56,7 +58,10 @@ func ParsePolicy(name string) (Policy, error) {
 		case slices.Contains(p, level):
 			return nil, fmt.Errorf("policy %q: level %s comes twice", name, level)
 		case len(p) > 0 && rank[p[len(p)-1]] >= r:
-			return nil, fmt.Errorf("policy %q: %s cannot come inside %s (the order is group, user, then one of job, size, priority)", name, level, p[len(p)-1])
+			return nil,
+				fmt.Errorf(
+					"policy %q: %s cannot come inside %s (the order is group, user, then one of job, size, priority)",
+					name, level, p[len(p)-1])
 		}
 		p, then = append(p, level), false
 	}

@@ -83,7 +83,8 @@ func TestPaperExamples(t *testing.T) {
 		{"size-fair", []Job{{Size: 16}, {Size: 8}, {Size: 8}}, []float64{.5, .25, .25}},
 		{"user-then-size-fair", nine, []float64{1. / 6, 1. / 3, .2, .3}},
 		{"priority-fair", []Job{{Priority: 1}, {Priority: 3}}, []float64{.25, .75}},
-		{"group-user-size-fair", eleven, []float64{1. / 2, 2. / 42, 3. / 42, 2. / 42, 1. / 10, 1. / 15, 1. / 18, 1. / 9}},
+		{"group-user-size-fair", eleven, []float64{1. / 2, 2. / 42, 3. / 42, 2. / 42, 1. / 10, 1. / 15, 1. / 18,
+			1. / 9}},
 	} {
 		near(t, c.policy, Shares(mustPolicy(t, c.policy), c.jobs), c.want, 1e-15)
 	}

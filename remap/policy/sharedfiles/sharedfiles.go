@@ -60,7 +60,8 @@ func FromLogs(logs []iolog.Log) []File {
 }
 
 func fromLog(r *iolog.JobFile, app, name string) File {
-	f := File{Name: name, App: app, Procs: r.Procs, Bytes: r.BytesWritten, Through: Posix, StripeSize: r.StripeSize, From: "log"}
+	f := File{Name: name, App: app, Procs: r.Procs, Bytes: r.BytesWritten, Through: Posix, StripeSize: r.StripeSize,
+		From: "log"}
 	switch {
 	case r.UsesCollective:
 		f.Through = Collective
@@ -133,9 +134,13 @@ func Case(f *File, g Given) (c filedomain.Case, assumed []string, err error) {
 		c.Servers = *f.Servers
 	case g.MachineServers > 0:
 		c.Servers = g.MachineServers
-		assume("%d servers, all storage targets of the machine: no record tells over how many the file is striped", c.Servers)
+		assume("%d servers, all storage targets of the machine: no record tells over how many the file is striped",
+			c.Servers)
 	default:
-		return c, assumed, fmt.Errorf("no record tells over how many servers %s is striped, and no storage node is configured: say it with servers=N (on Lustre: lfs getstripe -c FILE)", cmp.Or(f.Name, "the file"))
+		return c, assumed,
+			fmt.Errorf(
+				"no record tells over how many servers %s is striped, and no storage node is configured: say it with "+
+					"servers=N (on Lustre: lfs getstripe -c FILE)", cmp.Or(f.Name, "the file"))
 	}
 	switch {
 	case g.Aggregators != 0:
@@ -161,11 +166,13 @@ func Case(f *File, g Given) (c filedomain.Case, assumed []string, err error) {
 func Caveat(f *File) string {
 	switch f.Through {
 	case Posix:
-		return "It was written by POSIX calls: hints do nothing until the program writes by collective MPI-IO (MPI_File_write_all, or HDF5 and PnetCDF with collective transfers)."
+		return "It was written by POSIX calls: hints do nothing until the program writes by collective MPI-IO " +
+			"(MPI_File_write_all, or HDF5 and PnetCDF with collective transfers)."
 	case Independent:
 		return "It was written by independent MPI-IO: hints act on collective calls alone, such as MPI_File_write_all."
 	case NotKnown:
-		return "How it was written is not known: hints act on collective MPI-IO alone. A Darshan log of the job tells (fairway import)."
+		return "How it was written is not known: hints act on collective MPI-IO alone. A Darshan log of the job " +
+			"tells (fairway import)."
 	}
 	return ""
 }

@@ -18,22 +18,27 @@ func TestFromLogsKeepsWhatSeveralProcessesWrote(t *testing.T) {
 			{File: 9, Procs: 1, BytesWritten: 1e12},
 			{File: 8, Procs: 64, BytesRead: 1e12},
 			{File: 7, Procs: 2, BytesWritten: 5, OSTs: []int32{3, 4}},
-			{File: 1, Procs: 64, BytesWritten: 14e9, UsesMPIIO: true, UsesCollective: true, StripeSize: ptr(4 << 20), StripeCount: ptr(8)},
+			{File: 1, Procs: 64, BytesWritten: 14e9, UsesMPIIO: true, UsesCollective: true, StripeSize: ptr(4 << 20),
+				StripeCount: ptr(8)},
 			{File: 2, Procs: 64, BytesWritten: 1e9, UsesMPIIO: true},
 		},
 	}}
 	got := FromLogs(logs)
-	if len(got) != 3 || got[0].Name != "/s/out" || got[0].Through != Collective || *got[0].Servers != 8 || got[1].Through != Independent || got[1].Servers != nil || got[2].Name != "file 0000000000000007" || *got[2].Servers != 2 {
+	if len(got) != 3 || got[0].Name != "/s/out" || got[0].Through != Collective || *got[0].Servers != 8 ||
+		got[1].Through != Independent || got[1].Servers != nil || got[2].Name != "file 0000000000000007" ||
+		*got[2].Servers != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if Caveat(&got[0]) != "" || !strings.Contains(Caveat(&got[1]), "independent") || !strings.Contains(Caveat(&got[2]), "POSIX") {
+	if Caveat(&got[0]) != "" || !strings.Contains(Caveat(&got[1]), "independent") ||
+		!strings.Contains(Caveat(&got[2]), "POSIX") {
 		t.Error("caveats")
 	}
 }
 
 func TestFromProfileNeedsASharedMode(t *testing.T) {
 	r := history.Run{App: "wrf", Profile: &history.Profile{Mode: history.ModeN1, WriteBytes: 1e9, IONodes: 12}}
-	if got := FromProfile(&r); len(got) != 1 || got[0].Procs != 12 || got[0].Bytes != 1e9 || got[0].Through != NotKnown {
+	if got := FromProfile(&r); len(got) != 1 || got[0].Procs != 12 || got[0].Bytes != 1e9 ||
+		got[0].Through != NotKnown {
 		t.Errorf("%+v", got)
 	}
 	// Of one that still runs nobody has counted the writers.
@@ -60,12 +65,18 @@ func TestCaseSaysWhatIsAssumed(t *testing.T) {
 		want filedomain.Case
 		says string
 	}{
-		"all known but the aggregators": {known, Given{Nodes: 16}, filedomain.Case{End: 100 << 20, StripeSize: 4 << 20, Servers: 8, Aggregators: 16}, "one a compute node"},
-		"nodes are not known":           {known, Given{}, filedomain.Case{End: 100 << 20, StripeSize: 4 << 20, Servers: 8, Aggregators: 64}, "every process"},
-		"more nodes than processes":     {known, Given{Nodes: 99}, filedomain.Case{End: 100 << 20, StripeSize: 4 << 20, Servers: 8, Aggregators: 64}, "64 aggregators"},
-		"the machine's targets":         {bare, Given{MachineServers: 6}, filedomain.Case{End: 100 << 20, StripeSize: 1 << 20, Servers: 6, Aggregators: 64}, "all storage targets"},
-		"given":                         {known, Given{Servers: 2, StripeSize: 10 << 20, Aggregators: 3}, filedomain.Case{End: 100 << 20, StripeSize: 10 << 20, Servers: 2, Aggregators: 3}, "given in the question"},
-		"too large":                     {File{Procs: 2, Bytes: 1 << 50, Servers: &eight}, Given{}, filedomain.Case{End: 1 << 40, StripeSize: 1 << 20, Servers: 8, Aggregators: 2}, "first 1048576 stripes"},
+		"all known but the aggregators": {known, Given{Nodes: 16}, filedomain.Case{End: 100 << 20, StripeSize: 4 << 20,
+			Servers: 8, Aggregators: 16}, "one a compute node"},
+		"nodes are not known": {known, Given{}, filedomain.Case{End: 100 << 20, StripeSize: 4 << 20, Servers: 8,
+			Aggregators: 64}, "every process"},
+		"more nodes than processes": {known, Given{Nodes: 99}, filedomain.Case{End: 100 << 20, StripeSize: 4 << 20,
+			Servers: 8, Aggregators: 64}, "64 aggregators"},
+		"the machine's targets": {bare, Given{MachineServers: 6}, filedomain.Case{End: 100 << 20, StripeSize: 1 << 20,
+			Servers: 6, Aggregators: 64}, "all storage targets"},
+		"given": {known, Given{Servers: 2, StripeSize: 10 << 20, Aggregators: 3},
+			filedomain.Case{End: 100 << 20, StripeSize: 10 << 20, Servers: 2, Aggregators: 3}, "given in the question"},
+		"too large": {File{Procs: 2, Bytes: 1 << 50, Servers: &eight}, Given{},
+			filedomain.Case{End: 1 << 40, StripeSize: 1 << 20, Servers: 8, Aggregators: 2}, "first 1048576 stripes"},
 	} {
 		tc.want.Method = filedomain.Even
 		c, assumed, err := Case(&tc.f, tc.g)

@@ -54,7 +54,8 @@ func explain(text []byte, err error) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return fmt.Errorf("line %d: a JSON %s; want %s", line(text, kind.Offset-1), kind.Value, wanted(kind.Type))
 	case kind != nil:
-		return fmt.Errorf("line %d: %s: a JSON %s; want %s", line(text, kind.Offset-1), kind.Field, kind.Value, wanted(kind.Type))
+		return fmt.Errorf("line %d: %s: a JSON %s; want %s", line(text, kind.Offset-1), kind.Field, kind.Value,
+			wanted(kind.Type))
 	case field != nil:
 		if at := place(text, field[1]); at >= 0 {
 			return fmt.Errorf("line %d: unknown field %s", line(text, int64(at)), field[1])

@@ -162,7 +162,8 @@ func (g *gatherer) missedOne() {
 }
 
 // reports are what the relays did since the round before, of those that were in both.
-func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table, answers map[topology.ForwarderID]answer) (names []topology.ForwarderID, reports []share.Report) {
+func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table,
+	answers map[topology.ForwarderID]answer) (names []topology.ForwarderID, reports []share.Report) {
 	maps.DeleteFunc(g.members, func(f topology.ForwarderID, _ *member) bool { _, still := tables[f]; return !still })
 	known := 0.0
 	for _, f := range slices.Sorted(maps.Keys(answers)) {
@@ -196,7 +197,8 @@ func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table, answers 
 func (g *gatherer) heard(f topology.ForwarderID, m *member, err error) {
 	switch {
 	case err != nil && m.silent == nil:
-		g.log.Warn("a relay is not in the all-gather; it shares by its local shares until it is heard again", "forwarder", f, "err", err)
+		g.log.Warn("a relay is not in the all-gather; it shares by its local shares until it is heard again",
+			"forwarder", f, "err", err)
 	case err == nil && m.silent != nil:
 		g.log.Info("relay is in the all-gather again", "forwarder", f)
 	}

@@ -58,8 +58,9 @@ func TestAForwarderThatHangsFromTheStart(t *testing.T) {
 			return answer{report: queue.Report{UpSeconds: at, WaitedSeconds: at, Jobs: jobs}}
 		}
 		_, reports = g.reports(tables, map[topology.ForwarderID]answer{
-			"hangs":  report(map[string]queue.Served{"a": {WaitedSeconds: at}}),
-			"serves": report(map[string]queue.Served{"a": {Cost: cost, WaitedSeconds: at}, "b": {Cost: cost, WaitedSeconds: at}}),
+			"hangs": report(map[string]queue.Served{"a": {WaitedSeconds: at}}),
+			"serves": report(map[string]queue.Served{"a": {Cost: cost, WaitedSeconds: at},
+				"b": {Cost: cost, WaitedSeconds: at}}),
 		})
 	}
 	round := share.Gather(g.policy, g.idle, reports)
@@ -74,8 +75,9 @@ func TestAForwarderThatHangsForLong(t *testing.T) {
 	tables := map[topology.ForwarderID]queue.Table{"hangs": {Jobs: []queue.Job{{Row: share.Row{Job: "a"}}}}}
 	for second := range 4000 {
 		at := float64(second + 1)
-		g.reports(tables, map[topology.ForwarderID]answer{"hangs": {report: queue.Report{UpSeconds: at, WaitedSeconds: at,
-			Jobs: map[string]queue.Served{"a": {Cost: min(int64(second), 5) * 1e9, WaitedSeconds: at}}}}})
+		g.reports(tables, map[topology.ForwarderID]answer{"hangs": {report: queue.Report{UpSeconds: at,
+			WaitedSeconds: at,
+			Jobs:          map[string]queue.Served{"a": {Cost: min(int64(second), 5) * 1e9, WaitedSeconds: at}}}}})
 		if c := g.members["hangs"].capacity; second == 5 && c != 1e9 || second == 200 && c != 0 {
 			t.Errorf("after %d s it is said to do %g a second", second, c)
 		}

@@ -53,8 +53,10 @@ func (s *Sender) Gathering() (Gathering, bool) {
 	return s.gather.shown, !s.gather.shown.At.IsZero()
 }
 
-func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]queue.Table, answers map[topology.ForwarderID]answer, names []topology.ForwarderID, reports []share.Report, round share.Round) {
-	v := Gathering{Policy: g.policy.String(), LambdaSeconds: g.lambda.Seconds(), At: at, Reachable: round.Reachable, Why: round.Why, Jobs: []GatheredJob{}, Relays: []GatheredRelay{}}
+func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]queue.Table,
+	answers map[topology.ForwarderID]answer, names []topology.ForwarderID, reports []share.Report, round share.Round) {
+	v := Gathering{Policy: g.policy.String(), LambdaSeconds: g.lambda.Seconds(), At: at, Reachable: round.Reachable,
+		Why: round.Why, Jobs: []GatheredJob{}, Relays: []GatheredRelay{}}
 	total := 0.0
 	for _, f := range names {
 		for _, x := range g.members[f].served {
@@ -62,7 +64,8 @@ func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]queue.Tabl
 		}
 	}
 	for k, j := range round.Jobs {
-		row := GatheredJob{Job: topology.JobID(j.Name), User: j.User, Group: j.Group, Share: round.Shares[k], Reachable: round.Reached[k]}
+		row := GatheredJob{Job: topology.JobID(j.Name), User: j.User, Group: j.Group, Share: round.Shares[k],
+			Reachable: round.Reached[k]}
 		for i, f := range names {
 			if !reports[i].Has(j.Name) {
 				continue
@@ -113,7 +116,8 @@ func (v *Gathering) sentences() []string {
 			remarks = append(remarks, fmt.Sprintf("%s %s", r.Forwarder, r.Why))
 		}
 	}
-	out := []string{fmt.Sprintf("in force: %s, %d of %d relays serve by global shares, gathered every %g s", v.Policy, global, len(v.Relays), v.LambdaSeconds)}
+	out := []string{fmt.Sprintf("in force: %s, %d of %d relays serve by global shares, gathered every %g s", v.Policy,
+		global, len(v.Relays), v.LambdaSeconds)}
 	switch {
 	case len(v.Jobs) == 0:
 		out = append(out, "no job has work now")

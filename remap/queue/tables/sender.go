@@ -50,7 +50,8 @@ func New(cfg Config) *Sender {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sender{cfg: cfg, relays: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(), gather: newGatherer(&cfg)}
+	return &Sender{cfg: cfg, relays: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(),
+		gather: newGatherer(&cfg)}
 }
 
 const (
@@ -140,7 +141,9 @@ func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t qu
 		s.lost.Add(1)
 		if !r.failed {
 			r.failed = true
-			s.cfg.Log.Warn("a relay was not told its jobs; it keeps its table until the lease ends, and serves in the order of arrival then", "forwarder", f, "err", err)
+			s.cfg.Log.Warn(
+				"a relay was not told its jobs; it keeps its table until the lease ends, and serves in the order of "+
+					"arrival then", "forwarder", f, "err", err)
 		}
 		return
 	}
@@ -152,9 +155,11 @@ func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t qu
 }
 
 // order has the agent of a forwarder do something, and waits no longer than within for the answer.
-func (s *Sender) order(ctx context.Context, f topology.ForwarderID, kind string, body []byte, within time.Duration) ([]byte, error) {
+func (s *Sender) order(ctx context.Context, f topology.ForwarderID, kind string, body []byte,
+	within time.Duration) ([]byte, error) {
 	// The agent's clock may differ by more than an interval: by its clock there is more time.
-	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, s.seed, s.next.Add(1)), Kind: kind, Body: body, Deadline: time.Now().Add(max(within, orderWithin))}
+	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, s.seed, s.next.Add(1)), Kind: kind, Body: body,
+		Deadline: time.Now().Add(max(within, orderWithin))}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	res, err := s.cfg.Order(ctx, f.Node(), o)

@@ -50,7 +50,8 @@ func text(t queue.Table) string {
 func TestTables(t *testing.T) {
 	c := Defaults()
 	c.Policy, c.Lease = "group-user-size-fair", time.Minute
-	got := Of(site(job("2", 20, "c4", "c0"), job("1", 10, "c0", "c1", "c2", "c5"), job("3", 30, "c3"), job("4", 40, "elsewhere")), &c)
+	got := Of(site(job("2", 20, "c4", "c0"), job("1", 10, "c0", "c1", "c2", "c5"), job("3", 30, "c3"),
+		job("4", 40, "elsewhere")), &c)
 	for f, want := range map[topology.ForwarderID]string{
 		"f0": "1/4[c0 c1 c2]",
 		"f1": "1/4[c5] 2/2[c4] 3/1[c3]", // c0 belongs to the older job; c3 is where it is seen

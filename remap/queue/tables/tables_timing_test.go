@@ -16,7 +16,8 @@ import (
 func BenchmarkSecond(b *testing.B) {
 	m := &topology.Machine{Name: "big", Default: topology.Mapping{}}
 	for i := range 240 {
-		m.Nodes = append(m.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)), Role: topology.Forwarder})
+		m.Nodes = append(m.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)),
+			Role: topology.Forwarder})
 	}
 	jobs := make([]remap.Job, 100)
 	for i := range jobs {
@@ -29,7 +30,8 @@ func BenchmarkSecond(b *testing.B) {
 		j := &jobs[i%100]
 		j.Nodes = append(j.Nodes, n)
 	}
-	s := remap.BuildSituation(remap.SituationParts{At: time.Unix(0, 0), Machine: m, Routes: map[topology.NodeID]window.Route{}, Jobs: jobs})
+	s := remap.BuildSituation(remap.SituationParts{At: time.Unix(0, 0), Machine: m,
+		Routes: map[topology.NodeID]window.Route{}, Jobs: jobs})
 	c := Defaults()
 	c.Policy = "size-fair"
 	for b.Loop() {

@@ -87,7 +87,8 @@ func TestRoundTripAndSize(t *testing.T) {
 		{"one blip", 2, Related{}, func(s int) float64 { return pick(s == 77, 4096, 0) }},
 		{"a burst of one value", 2, Related{}, func(s int) float64 { return pick(s > 30 && s < 90, 5, 0) }},
 		{"a multiple of the operations", 1, Related{First: ops}, func(s int) float64 { return ops.V[s] * (1 << 20) }},
-		{"a wait where there were operations", 130, Related{ops, writes}, func(s int) float64 { return pick(ops.V[s]+writes.V[s] > 0, 300+float64(r.IntN(100)), 0) }},
+		{"a wait where there were operations", 130, Related{ops, writes},
+			func(s int) float64 { return pick(ops.V[s]+writes.V[s] > 0, 300+float64(r.IntN(100)), 0) }},
 		{"a ramp", 18, Related{}, func(s int) float64 { return 1e6 + float64(s)*1000 }},
 		{"small counts", 40, Related{}, func(s int) float64 { return float64(r.IntN(3)) }},
 		{"millionths", 135, Related{}, func(s int) float64 { return float64(300+r.IntN(100)) / 1e6 }},
@@ -191,7 +192,8 @@ func FuzzDecode(f *testing.F) {
 		func(s int) float64 { return pick(s%10 == 0, float64(s), 0) },
 	} {
 		c := made(v)
-		f.Add(e.Append(nil, c, Base{}), uint8(c.Stats.Count), uint8(c.Stats.NonZero), c.Stats.Min, c.Stats.Max, c.Stats.Sum)
+		f.Add(e.Append(nil, c, Base{}), uint8(c.Stats.Count), uint8(c.Stats.NonZero), c.Stats.Min, c.Stats.Max,
+			c.Stats.Sum)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, count, nonZero uint8, least, most, sum float64) {
 		var d Decoder

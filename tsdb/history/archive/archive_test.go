@@ -52,12 +52,14 @@ func synthetic(id int64, r recipe) *iolog.Log {
 	start := testDay.Add(time.Duration(rnd.IntN(86400*3)) * time.Second)
 	procs := int64(1) << rnd.IntN(14)
 	j := iolog.Job{
-		Log: id, JobID: r.Job, UID: 1000, App: fmt.Sprintf("app%02d", rnd.IntN(40)), Procs: procs, Start: start, End: start.Add(time.Hour),
+		Log: id, JobID: r.Job, UID: 1000, App: fmt.Sprintf("app%02d", rnd.IntN(40)), Procs: procs, Start: start,
+		End:        start.Add(time.Hour),
 		RunSeconds: 3600, Files: int64(r.Files), UsesPosix: true, UsesMPIIO: rnd.IntN(4) == 0, MetaSeconds: math.NaN(),
 		SizeReads: make([]int64, 10), SizeWrites: make([]int64, 10),
 	}
 	j.Write = iolog.Factors{
-		IOSeconds: 100 * rnd.Float64(), BytesPerSec: 3e9 * rnd.Float64(), Small: rnd.Float64(), Nonconsec: rnd.Float64(), Collective: 0,
+		IOSeconds: 100 * rnd.Float64(), BytesPerSec: 3e9 * rnd.Float64(), Small: rnd.Float64(),
+		Nonconsec: rnd.Float64(), Collective: 0,
 		OSTs: 1, ProcsPerOST: float64(procs), LongestShare: rnd.Float64(), CriticalFiles: 3,
 	}
 	j.Read = j.Write
@@ -65,8 +67,10 @@ func synthetic(id int64, r recipe) *iolog.Log {
 	one := int64(1)
 	for i := range r.Files {
 		f := iolog.JobFile{
-			Log: id, JobID: r.Job, File: int64(rnd.Uint32()), Procs: 1 + rnd.Int64N(procs), UsesPosix: true, BytesRead: rnd.Int64N(1e9), BytesWritten: rnd.Int64N(1e9),
-			Reads: 100, Writes: 200, PosixReads: 100, PosixWrites: 200, SeqReads: rnd.Int64N(100), SeqWrites: rnd.Int64N(200), ReadStart: math.NaN(), ReadEnd: math.NaN(),
+			Log: id, JobID: r.Job, File: int64(rnd.Uint32()), Procs: 1 + rnd.Int64N(procs), UsesPosix: true,
+			BytesRead: rnd.Int64N(1e9), BytesWritten: rnd.Int64N(1e9),
+			Reads: 100, Writes: 200, PosixReads: 100, PosixWrites: 200, SeqReads: rnd.Int64N(100),
+			SeqWrites: rnd.Int64N(200), ReadStart: math.NaN(), ReadEnd: math.NaN(),
 			WriteStart: rnd.Float64() * 1000, StripeCount: &one, OSTs: []int32{int32(rnd.IntN(248))},
 		}
 		f.WriteEnd = f.WriteStart + rnd.Float64()*10
@@ -76,7 +80,8 @@ func synthetic(id int64, r recipe) *iolog.Log {
 		}
 		f.StripeSize, f.StripeOffset = &size, &offset
 		l.JobFiles = append(l.JobFiles, f)
-		l.Files = append(l.Files, iolog.File{ID: f.File, Path: fmt.Sprintf("/scratch/%s/out.%d", r.Job, i), Mount: "/scratch", FS: "lustre"})
+		l.Files = append(l.Files, iolog.File{ID: f.File, Path: fmt.Sprintf("/scratch/%s/out.%d", r.Job, i),
+			Mount: "/scratch", FS: "lustre"})
 		j.BytesRead += f.BytesRead
 		j.BytesWritten += f.BytesWritten
 		j.PosixReads += 100
@@ -142,7 +147,8 @@ func TestEachLogIsReadOnce(t *testing.T) {
 	write(t, from, "cut.log", `{"Job":`)
 	write(t, from, "panic.log", `panic`)
 	var last Progress
-	rep := run1(t, Importer{Dir: dir, BatchRows: 40, Progress: func(p Progress) { last = p }}, from, filepath.Join(from, "nowhere"))
+	rep := run1(t, Importer{Dir: dir, BatchRows: 40, Progress: func(p Progress) { last = p }}, from,
+		filepath.Join(from, "nowhere"))
 	if rep.Imported != 30 || rep.Known != 1 || rep.Skipped != 1 || rep.Files != 34 || rep.Rows != 30*7 {
 		t.Errorf("%+v", rep)
 	}
@@ -151,13 +157,17 @@ func TestEachLogIsReadOnce(t *testing.T) {
 		problems = append(problems, filepath.Base(b.Path)+": "+b.Problem)
 	}
 	slices.Sort(problems)
-	if len(problems) != 3 || !strings.Contains(problems[0], "cut.log") || !strings.Contains(problems[1], "no such file") || !strings.Contains(problems[2], "panicked: as asked") {
+	if len(problems) != 3 || !strings.Contains(problems[0], "cut.log") ||
+		!strings.Contains(problems[1], "no such file") || !strings.Contains(problems[2], "panicked: as asked") {
 		t.Errorf("bad logs: %q", problems)
 	}
 	if last.Files != 34 || last.Bytes != last.TotalBytes || last.Left() != 0 {
 		t.Errorf("progress ended at %+v", last)
 	}
-	if got := one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile), (SELECT count(DISTINCT log) FROM jobfile), (SELECT count(*) FROM read WHERE bad)"); !slices.Equal(got, []any{int64(30), int64(90), int64(30), int64(2)}) {
+	if got := one(t, dir,
+		"SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile), (SELECT count(DISTINCT log) FROM "+
+			"jobfile), (SELECT count(*) FROM read WHERE bad)"); !slices.Equal(got,
+		[]any{int64(30), int64(90), int64(30), int64(2)}) {
 		t.Errorf("rows %v", got)
 	}
 	again := run1(t, Importer{Dir: dir}, from)
@@ -177,10 +187,13 @@ func TestUnknownIsNull(t *testing.T) {
 	from, dir := t.TempDir(), t.TempDir()
 	logs(t, from, 1)
 	run1(t, Importer{Dir: dir}, from)
-	if got := one(t, dir, "SELECT meta_seconds IS NULL, start_time IS NULL, len(size_reads) FROM job"); !slices.Equal(got, []any{true, false, int64(10)}) {
+	if got := one(t, dir, "SELECT meta_seconds IS NULL, start_time IS NULL, len(size_reads) FROM job"); !slices.Equal(
+		got, []any{true, false, int64(10)}) {
 		t.Errorf("%v", got)
 	}
-	if got := one(t, dir, "SELECT bool_and(read_start IS NULL), bool_and(write_start IS NOT NULL), min(stripe_count), min(len(osts)) FROM jobfile"); !slices.Equal(got, []any{true, true, int64(1), int64(1)}) {
+	if got := one(t, dir,
+		"SELECT bool_and(read_start IS NULL), bool_and(write_start IS NOT NULL), min(stripe_count), min(len(osts)) "+
+			"FROM jobfile"); !slices.Equal(got, []any{true, true, int64(1), int64(1)}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -232,7 +245,8 @@ func TestRecovery(t *testing.T) {
 	if rep := run1(t, Importer{Dir: dir}, from); rep.Imported != 0 || rep.Known != 4 {
 		t.Errorf("%+v", rep)
 	}
-	if got := one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile)"); !slices.Equal(got, []any{int64(4), int64(12)}) {
+	if got := one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile)"); !slices.Equal(got,
+		[]any{int64(4), int64(12)}) {
 		t.Errorf("rows %v", got)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "pending")); err != nil || len(left) != 0 {
@@ -254,7 +268,8 @@ func TestQueriesCannotLeaveTheArchive(t *testing.T) {
 		"EXPLAIN ANALYZE COPY job TO '" + filepath.Join(dir, "x.parquet") + "'",
 		"SET enable_external_access = true",
 		"SELECT 1; DROP VIEW job",
-		"DROP VIEW job", "CREATE TABLE t (x INT)", "INSTALL httpfs", "LOAD httpfs", "ATTACH '" + filepath.Join(dir, "x.db") + "'",
+		"DROP VIEW job", "CREATE TABLE t (x INT)", "INSTALL httpfs", "LOAD httpfs",
+		"ATTACH '" + filepath.Join(dir, "x.db") + "'",
 		"PRAGMA threads = 9", "CALL pragma_version()", "not sql", "",
 	} {
 		if res, err := Query(t.Context(), dir, q, nil, 0); !errors.Is(err, iolog.ErrQuery) {
@@ -277,7 +292,8 @@ func TestQueryLimitsAndEmptyArchive(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Query(ctx, dir, "SELECT count(*) FROM range(1000000) a, range(1000000) b", nil, 0); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Query(ctx, dir, "SELECT count(*) FROM range(1000000) a, range(1000000) b", nil, 0); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("a query ran past its deadline: %v", err)
 	}
 }
@@ -350,7 +366,9 @@ func TestSmallPartsAreMerged(t *testing.T) {
 	if merged, _ := filepath.Glob(filepath.Join(dir, "*", "day=*", "merged-*")); len(merged) == 0 {
 		t.Error("nothing was merged")
 	}
-	got := one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM jobfile), (SELECT count(DISTINCT (log, file)) FROM jobfile), (SELECT count(*) FROM read)")
+	got := one(t, dir,
+		"SELECT (SELECT count(*) FROM job), (SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM jobfile), "+
+			"(SELECT count(DISTINCT (log, file)) FROM jobfile), (SELECT count(*) FROM read)")
 	if want := []any{int64(21), int64(21), int64(45), int64(45), int64(21)}; !slices.Equal(got, want) {
 		t.Errorf("rows %v, want %v", got, want)
 	}

@@ -60,23 +60,28 @@ func TestBigArchive(t *testing.T) {
 		}
 		begun, used := time.Now(), cpu(t)
 		rep := run1(t, Importer{Dir: dir}, from)
-		t.Logf("import: %d jobs, %d rows in %.1f s, CPU %.1f s", rep.Imported, rep.Rows, time.Since(begun).Seconds(), (cpu(t) - used).Seconds())
+		t.Logf("import: %d jobs, %d rows in %.1f s, CPU %.1f s", rep.Imported, rep.Rows, time.Since(begun).Seconds(),
+			(cpu(t) - used).Seconds())
 	}
 	begun, used := time.Now(), cpu(t)
 	rep := run1(t, Importer{Dir: dir}, from)
-	t.Logf("import again: %d known in %.1f s, CPU %.1f s", rep.Known, time.Since(begun).Seconds(), (cpu(t) - used).Seconds())
+	t.Logf("import again: %d known in %.1f s, CPU %.1f s", rep.Known, time.Since(begun).Seconds(),
+		(cpu(t) - used).Seconds())
 	files, bytes := size(t, dir)
-	t.Logf("archive: %d parts, %d MB, rows %v", files, bytes/1e6, one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile)"))
+	t.Logf("archive: %d parts, %d MB, rows %v", files, bytes/1e6,
+		one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile)"))
 	for _, a := range iolog.Analyses {
 		q := iolog.Question{Analysis: a}
 		if a.Name == "neighbours" { // of a job in the middle, or there is nothing to do
-			q.Params = map[string]string{"job": fmt.Sprint(one(t, dir, "SELECT job_id FROM job ORDER BY start_time LIMIT 1 OFFSET 50000")[0])}
+			q.Params = map[string]string{"job": fmt.Sprint(one(t, dir,
+				"SELECT job_id FROM job ORDER BY start_time LIMIT 1 OFFSET 50000")[0])}
 		}
 		begun, used := time.Now(), cpu(t)
 		res, err := Ask(t.Context(), dir, q, 0)
 		if err != nil {
 			t.Error(err)
 		}
-		t.Logf("%-14s %4d rows in %4d ms, CPU %4d ms", a.Name, len(res.Rows), time.Since(begun).Milliseconds(), (cpu(t) - used).Milliseconds())
+		t.Logf("%-14s %4d rows in %4d ms, CPU %4d ms", a.Name, len(res.Rows), time.Since(begun).Milliseconds(),
+			(cpu(t) - used).Milliseconds())
 	}
 }

@@ -25,7 +25,8 @@ func around(ctx context.Context, dir string, j *iolog.Job) (iolog.Around, error)
 	a := iolog.Around{PeakBytesPerSec: map[string]float64{}}
 	when := map[string]any{"from": j.Start.UTC(), "to": j.End.UTC()}
 	err := Each(ctx, dir, loadsSQL, with(when, "rows", maxLoads), func(row []any) error {
-		o := iolog.OST{Time: row[0].(time.Time), Target: row[1].(string), FS: row[2].(string), Seconds: row[3].(float64), BytesRead: row[4].(float64)}
+		o := iolog.OST{Time: row[0].(time.Time), Target: row[1].(string), FS: row[2].(string),
+			Seconds: row[3].(float64), BytesRead: row[4].(float64)}
 		a.OSTs = append(a.OSTs, o)
 		return nil
 	})
@@ -40,7 +41,8 @@ func around(ctx context.Context, dir string, j *iolog.Job) (iolog.Around, error)
 		return a, err
 	}
 	err = Each(ctx, dir, neighboursSQL, with(when, "log", j.Log), func(row []any) error {
-		a.Neighbours = append(a.Neighbours, iolog.Neighbour{JobID: row[0].(string), App: row[1].(string), Mount: fmt.Sprint(row[2]), OST: int32(row[3].(int64)), Bytes: row[4].(float64)})
+		a.Neighbours = append(a.Neighbours, iolog.Neighbour{JobID: row[0].(string), App: row[1].(string),
+			Mount: fmt.Sprint(row[2]), OST: int32(row[3].(int64)), Bytes: row[4].(float64)})
 		return nil
 	})
 	return a, err

@@ -15,8 +15,10 @@ func servers(start time.Time) iolog.Log {
 	l := iolog.Log{Kind: "lmt"}
 	for k := range 780 {
 		at := start.Add(time.Duration(k) * 5 * time.Second)
-		l.OSTs = append(l.OSTs, iolog.OST{Time: at, Target: "big-OST0005", FS: "big", Seconds: 5, BytesRead: 100, BytesWritten: nan, CPUPercent: nan})
-		l.OSTs = append(l.OSTs, iolog.OST{Time: at, Target: "big-OST0006", FS: "big", Seconds: 5, BytesRead: 100, BytesWritten: 200, CPUPercent: nan})
+		l.OSTs = append(l.OSTs, iolog.OST{Time: at, Target: "big-OST0005", FS: "big", Seconds: 5, BytesRead: 100,
+			BytesWritten: nan, CPUPercent: nan})
+		l.OSTs = append(l.OSTs, iolog.OST{Time: at, Target: "big-OST0006", FS: "big", Seconds: 5, BytesRead: 100,
+			BytesWritten: 200, CPUPercent: nan})
 	}
 	l.OSTs[0].Seconds, l.OSTs[0].BytesRead = 5000, 5e6
 	l.OSTs = append(l.OSTs, iolog.OST{Time: start, Target: "new-OST0005", FS: "new", Seconds: 5, BytesRead: 9e9})
@@ -26,11 +28,13 @@ func servers(start time.Time) iolog.Log {
 func TestAround(t *testing.T) {
 	start := testDay.Add(55 * time.Minute)
 	run := func(log int64, job string, start time.Time, files ...iolog.JobFile) iolog.Log {
-		l := iolog.Log{Jobs: []iolog.Job{{Log: log, JobID: job, App: "app" + job, Start: start, End: start.Add(10 * time.Minute)}}}
+		l := iolog.Log{Jobs: []iolog.Job{{Log: log, JobID: job, App: "app" + job, Start: start,
+			End: start.Add(10 * time.Minute)}}}
 		for _, f := range files {
 			f.Log, f.JobID, f.ReadStart, f.ReadEnd = log, job, nan, nan
 			l.JobFiles = append(l.JobFiles, f)
-			l.Files = append(l.Files, iolog.File{ID: f.File, Path: fmt.Sprint(f.File), Mount: fmt.Sprintf("/lus/%d", f.File%10)})
+			l.Files = append(l.Files, iolog.File{ID: f.File, Path: fmt.Sprint(f.File),
+				Mount: fmt.Sprintf("/lus/%d", f.File%10)})
 		}
 		return l
 	}
@@ -39,12 +43,14 @@ func TestAround(t *testing.T) {
 	}
 	dir := archiveOf(t, servers(testDay),
 		run(1, "10", start, file(1, 0, 60, 1000, 5, 6)),
-		run(2, "10", start, file(2, 0, 60, 9000, 5)),                         // another program of the same job is no neighbour
+		// another program of the same job is no neighbour
+		run(2, "10", start, file(2, 0, 60, 9000, 5)),
 		run(3, "11", start.Add(-5*time.Minute), file(13, 0, 400, 600, 6, 7)), // 100 s into it
 		run(4, "12", start.Add(-5*time.Minute), file(14, 0, 200, 5000, 6)),   // it wrote before
 		run(5, "13", start.Add(time.Minute), file(15, 0, 9, 400, 6), file(25, 0, 9, 90, 6, 5), file(35, 0, 9, 4, 8)),
-		run(6, "14", start.Add(-20*time.Minute), file(16, 0, 5000, 7000, 6)),                 // the job had ended
-		run(7, "15", start, file(17, 1, 2, 1, 6)), run(8, "16", start, file(18, 1, 2, 2, 6)), // not among the first three
+		run(6, "14", start.Add(-20*time.Minute), file(16, 0, 5000, 7000, 6)), // the job had ended
+		// not among the first three
+		run(7, "15", start, file(17, 1, 2, 1, 6)), run(8, "16", start, file(18, 1, 2, 2, 6)),
 	)
 	j := iolog.Job{Log: 1, JobID: "10", Start: start, End: start.Add(10 * time.Minute)}
 	a, err := NewReader(dir).Around(t.Context(), &j)
@@ -58,7 +64,8 @@ func TestAround(t *testing.T) {
 	if o := a.OSTs[i]; !o.Time.Equal(start) || o.Seconds != 5 || o.BytesRead != 300 {
 		t.Errorf("%+v", o)
 	}
-	if len(a.PeakBytesPerSec) != 1 || a.PeakBytesPerSec["big"] != 60 { // not what lies over a gap, nor of too short a record
+	// not what lies over a gap, nor of too short a record
+	if len(a.PeakBytesPerSec) != 1 || a.PeakBytesPerSec["big"] != 60 {
 		t.Errorf("peaks %v", a.PeakBytesPerSec)
 	}
 	got := fmt.Sprint(a.Neighbours)

@@ -185,8 +185,11 @@ func (b *batch) writeTable(t *table, dir, name string) error {
 		if err := os.MkdirAll(folder, 0o750); err != nil {
 			return fmt.Errorf("archive: %w", err)
 		}
-		err := b.exec(fmt.Sprintf("COPY (SELECT * EXCLUDE day FROM %q WHERE day = DATE '%s' ORDER BY %s) TO %s (FORMAT parquet, COMPRESSION zstd)",
-			t.name, text, t.order, quote(filepath.Join(folder, name+".parquet"))))
+		err := b.exec(
+			fmt.Sprintf(
+				"COPY (SELECT * EXCLUDE day FROM %q WHERE day = DATE '%s' ORDER BY %s) TO %s (FORMAT parquet, "+
+					"COMPRESSION zstd)",
+				t.name, text, t.order, quote(filepath.Join(folder, name+".parquet"))))
 		if err != nil {
 			return err
 		}
@@ -196,7 +199,8 @@ func (b *batch) writeTable(t *table, dir, name string) error {
 
 // days lists the days that a table has rows of.
 func (b *batch) days(t *table) ([]time.Time, error) {
-	rows, err := b.conn.(driver.QueryerContext).QueryContext(context.Background(), fmt.Sprintf("SELECT DISTINCT day FROM %q ORDER BY day", t.name), nil)
+	rows, err := b.conn.(driver.QueryerContext).QueryContext(context.Background(),
+		fmt.Sprintf("SELECT DISTINCT day FROM %q ORDER BY day", t.name), nil)
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}

@@ -114,7 +114,8 @@ func merge(t *table, parts []string, to, scratch string) error {
 	}
 	defer c.Close()
 	_, err = c.(*duckdb.Conn).ExecContext(context.Background(), fmt.Sprintf(
-		"SET memory_limit = '%s'; SET temp_directory = %s; COPY (SELECT %s FROM read_parquet([%s], union_by_name = true, hive_partitioning = false) ORDER BY %s) TO %s (FORMAT parquet, COMPRESSION zstd)",
+		"SET memory_limit = '%s'; SET temp_directory = %s; COPY (SELECT %s FROM read_parquet([%s], union_by_name = "+
+			"true, hive_partitioning = false) ORDER BY %s) TO %s (FORMAT parquet, COMPRESSION zstd)",
 		memoryLimit, quote(scratch), what, strings.Join(quoted, ", "), t.order, quote(to)), nil)
 	return err
 }

@@ -119,7 +119,8 @@ func (k *forwarderDay) rows(ctx context.Context, node topology.NodeID) ([]iolog.
 	first := k.day.UnixMilli()
 	for i := range seconds {
 		nan := math.NaN()
-		seconds[i] = iolog.Forwarder{Time: k.day.Add(time.Duration(i) * time.Second), Node: string(node), ReadBytesPerSec: nan, WriteBytesPerSec: nan,
+		seconds[i] = iolog.Forwarder{Time: k.day.Add(time.Duration(i) * time.Second), Node: string(node),
+			ReadBytesPerSec: nan, WriteBytesPerSec: nan,
 			ReadOpsPerSec: nan, WriteOpsPerSec: nan, MetaOpsPerSec: nan, QueueLen: nan, MetaQueueLen: nan}
 	}
 	busy := make([]bool, perDay)
@@ -135,7 +136,8 @@ func (k *forwarderDay) rows(ctx context.Context, node topology.NodeID) ([]iolog.
 		{collector.QueueLen, func(f *iolog.Forwarder) *float64 { return &f.QueueLen }},
 		{collector.MetaQueueLen, func(f *iolog.Forwarder) *float64 { return &f.MetaQueueLen }},
 	} {
-		series, err := k.store.Select(ctx, tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m.metric, FromMillis: first, ToMillis: first + perDay*1000})
+		series, err := k.store.Select(ctx, tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m.metric,
+			FromMillis: first, ToMillis: first + perDay*1000})
 		if err != nil {
 			return nil, fmt.Errorf("archive: %s of %s: %w", m.metric, node, err)
 		}

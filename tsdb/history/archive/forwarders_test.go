@@ -25,7 +25,8 @@ func TestForwardersAreKeptByDay(t *testing.T) {
 	for i := range 10 {
 		at := day.Add(time.Duration(i) * time.Second)
 		frames = append(frames,
-			frame("fwd1", topology.Forwarder, at, collector.Sample{Metric: collector.WriteBytes, Value: float64(100 * i)}, collector.Sample{Metric: collector.QueueLen, Value: 0}),
+			frame("fwd1", topology.Forwarder, at, collector.Sample{Metric: collector.WriteBytes,
+				Value: float64(100 * i)}, collector.Sample{Metric: collector.QueueLen, Value: 0}),
 			frame("c1", topology.Compute, at, collector.Sample{Metric: collector.WriteBytes, Value: 7}))
 	}
 	if err := store.Append(t.Context(), frames); err != nil {
@@ -42,7 +43,9 @@ func TestForwardersAreKeptByDay(t *testing.T) {
 	keep(day.Add(26*time.Hour), 1)
 	keep(day.Add(27*time.Hour), 0)
 	keep(day.AddDate(0, 0, 20), 0)
-	got := one(t, dir, "SELECT count(*), sum(write_bytes), count(read_bytes), max(queue_len), min(node), count(DISTINCT day) FROM forwarder")
+	got := one(t, dir,
+		"SELECT count(*), sum(write_bytes), count(read_bytes), max(queue_len), min(node), count(DISTINCT day) FROM "+
+			"forwarder")
 	if want := []any{int64(9), 4500.0, int64(0), 0.0, "fwd1", int64(1)}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -275,7 +275,8 @@ const slurp = 8 << 20
 
 // one reads one file, whatever it is; it never fails and never panics.
 func (r *run) one(ctx context.Context, f found) (res result) {
-	res = result{found: f, state: bad, read: iolog.Read{Path: f.path, Size: f.size, Modified: f.modified, Imported: r.Now(), Bad: true}}
+	res = result{found: f, state: bad, read: iolog.Read{Path: f.path, Size: f.size, Modified: f.modified,
+		Imported: r.Now(), Bad: true}}
 	defer func() {
 		if p := recover(); p != nil {
 			res.read.Problem = fmt.Sprintf("BUG: the reader panicked: %v", p)

@@ -33,10 +33,12 @@ func TestAnotherReaderReadsTheParts(t *testing.T) {
 	logs(t, from, 20)
 	run1(t, Importer{Dir: dir}, from)
 	want := map[int64][]any{}
-	err := Each(t.Context(), dir, "SELECT log, sum(bytes_written), count(osts), sum(osts[1]), min(job_id) FROM jobfile GROUP BY log", nil, func(row []any) error {
-		want[row[0].(int64)] = []any{row[1], row[2], row[3], row[4]}
-		return nil
-	})
+	err := Each(t.Context(), dir,
+		"SELECT log, sum(bytes_written), count(osts), sum(osts[1]), min(job_id) FROM jobfile GROUP BY log", nil,
+		func(row []any) error {
+			want[row[0].(int64)] = []any{row[1], row[2], row[3], row[4]}
+			return nil
+		})
 	if err != nil || len(want) != 20 {
 		t.Fatal(len(want), err)
 	}

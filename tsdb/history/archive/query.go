@@ -66,7 +66,8 @@ func Each(ctx context.Context, dir, query string, params map[string]any, visit f
 	return each(ctx, dir, query, params, &columns, visit)
 }
 
-func each(ctx context.Context, dir, query string, params map[string]any, columns *[]string, visit func([]any) error) error {
+func each(ctx context.Context, dir, query string, params map[string]any, columns *[]string,
+	visit func([]any) error) error {
 	db, conn, err := openReader(ctx, dir)
 	if err != nil {
 		return err
@@ -153,9 +154,13 @@ func prepare(dir string) string {
 			fmt.Fprintf(&s, "CREATE TABLE %q (%s);\n", t.name, t.declare())
 			continue
 		}
-		fmt.Fprintf(&s, "CREATE VIEW %q AS SELECT * FROM read_parquet(%s, hive_partitioning = true, hive_types = {'day': DATE}, union_by_name = true);\n", t.name, quote(parts))
+		fmt.Fprintf(&s,
+			"CREATE VIEW %q AS SELECT * FROM read_parquet(%s, hive_partitioning = true, hive_types = {'day': DATE}, "+
+				"union_by_name = true);\n", t.name, quote(parts))
 	}
-	fmt.Fprintf(&s, "SET allowed_directories = [%s]; SET enable_external_access = false; SET lock_configuration = true;", quote(dir+string(filepath.Separator)))
+	fmt.Fprintf(&s,
+		"SET allowed_directories = [%s]; SET enable_external_access = false; SET lock_configuration = true;",
+		quote(dir+string(filepath.Separator)))
 	return s.String()
 }
 

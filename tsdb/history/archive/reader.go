@@ -37,14 +37,16 @@ func (r *Reader) JobLogs(ctx context.Context, job topology.JobID) (logs []iolog.
 		return nil, nil
 	}
 	err = r.inTurn(ctx, func() error {
-		jobs, err := scan[iolog.Job](ctx, r.dir, jobTable, "job_id = $job ORDER BY start_time, log", map[string]any{"job": string(job)})
+		jobs, err := scan[iolog.Job](ctx, r.dir, jobTable, "job_id = $job ORDER BY start_time, log",
+			map[string]any{"job": string(job)})
 		if err != nil {
 			return err
 		}
 		for _, j := range jobs {
 			l := iolog.Log{Kind: "darshan", Jobs: []iolog.Job{j}}
 			one := map[string]any{"day": dayOf(j.Start), "log": j.Log}
-			if l.JobFiles, err = scan[iolog.JobFile](ctx, r.dir, jobFileTable, "day = $day::DATE AND log = $log", one); err != nil {
+			if l.JobFiles, err = scan[iolog.JobFile](ctx, r.dir, jobFileTable, "day = $day::DATE AND log = $log",
+				one); err != nil {
 				return err
 			}
 			where := "day = $day::DATE AND file IN (SELECT file FROM jobfile WHERE day = $day::DATE AND log = $log)"
@@ -76,15 +78,16 @@ func scan[T any](ctx context.Context, dir string, t *table, where string, params
 		names[i] = fmt.Sprintf("%q", c.name)
 	}
 	var out []T
-	err := Each(ctx, dir, fmt.Sprintf("SELECT %s FROM %q WHERE %s", strings.Join(names, ", "), t.name, where), params, func(row []any) error {
-		var one T
-		v := reflect.ValueOf(&one).Elem()
-		for i, c := range t.columns {
-			set(v.FieldByIndex(c.field), row[i])
-		}
-		out = append(out, one)
-		return nil
-	})
+	err := Each(ctx, dir, fmt.Sprintf("SELECT %s FROM %q WHERE %s", strings.Join(names, ", "), t.name, where), params,
+		func(row []any) error {
+			var one T
+			v := reflect.ValueOf(&one).Elem()
+			for i, c := range t.columns {
+				set(v.FieldByIndex(c.field), row[i])
+			}
+			out = append(out, one)
+			return nil
+		})
 	return out, err
 }
 

@@ -17,7 +17,8 @@ import (
 
 func factors(seconds, bytesPerSec float64) iolog.Factors {
 	n := math.NaN()
-	return iolog.Factors{IOSeconds: seconds, BytesPerSec: bytesPerSec, LongestShare: n, Small: n, Nonconsec: n, Collective: n, OSTs: n, ProcsPerOST: n}
+	return iolog.Factors{IOSeconds: seconds, BytesPerSec: bytesPerSec, LongestShare: n, Small: n, Nonconsec: n,
+		Collective: n, OSTs: n, ProcsPerOST: n}
 }
 
 func two([]topology.NodeID) int { return 2 }
@@ -39,12 +40,15 @@ func TestRunsOfTheJoin(t *testing.T) {
 	four, hour := int64(4), time.Hour
 	none := factors(math.NaN(), math.NaN())
 	slurm := func(id, app string, start time.Time) iolog.Slurm {
-		return iolog.Slurm{JobID: id, SlurmID: id, Name: "run.sh", App: app, User: "wei", Account: "phys", State: "COMPLETED", Start: start, End: start.Add(hour),
+		return iolog.Slurm{JobID: id, SlurmID: id, Name: "run.sh", App: app, User: "wei", Account: "phys",
+			State: "COMPLETED", Start: start, End: start.Add(hour),
 			NodeCount: &four, RunSeconds: 3600, Nodes: []string{"n1", "n2", "n3", "n4"}}
 	}
 	job := func(log int64, id string, start time.Time, procs, read, written int64) iolog.Job {
-		return iolog.Job{Log: log, JobID: id, UID: 7, App: "wrf.exe", Procs: procs, Start: start, End: start.Add(hour / 2), Reads: 10, Writes: 90,
-			BytesRead: read, BytesWritten: written, MetaOps: 50, MetaSeconds: 400, Write: factors(100, float64(written)/100), Read: none}
+		return iolog.Job{Log: log, JobID: id, UID: 7, App: "wrf.exe", Procs: procs, Start: start,
+			End: start.Add(hour / 2), Reads: 10, Writes: 90,
+			BytesRead: read, BytesWritten: written, MetaOps: 50, MetaSeconds: 400,
+			Write: factors(100, float64(written)/100), Read: none}
 	}
 	file := func(log, procs, written int64) iolog.JobFile {
 		return iolog.JobFile{Log: log, File: log*1000 + procs, Procs: procs, BytesWritten: written}
@@ -59,11 +63,14 @@ func TestRunsOfTheJoin(t *testing.T) {
 	cut.Partial = true
 	dir := archiveOf(t,
 		// 12: a shared file of all processes and a small log file each; then a small program of one process.
-		iolog.Log{Jobs: []iolog.Job{job(1, "12", testDay.Add(time.Minute), 8, 0, 80e9), job(2, "12", testDay.Add(hour/2), 1, 1e9, 0)},
-			JobFiles: append(own(1, 8, 1e6), file(1, 8, 80e9), file(2, 1, 1e9)), Slurm: []iolog.Slurm{slurm("12", "WRF", testDay)}},
+		iolog.Log{Jobs: []iolog.Job{job(1, "12", testDay.Add(time.Minute), 8, 0, 80e9),
+			job(2, "12", testDay.Add(hour/2), 1, 1e9, 0)},
+			JobFiles: append(own(1, 8, 1e6), file(1, 8, 80e9), file(2, 1, 1e9)),
+			Slurm:    []iolog.Slurm{slurm("12", "WRF", testDay)}},
 		// 13 ran, was requeued, and ran again: a file for each of its processes, then half of them.
 		iolog.Log{Jobs: []iolog.Job{job(3, "13", testDay, 8, 0, 8e9), job(4, "13", testDay.Add(2*hour), 8, 0, 4e9)},
-			JobFiles: append(own(3, 8, 1e9), own(4, 4, 1e9)...), Slurm: []iolog.Slurm{slurm("13", "", testDay), slurm("13", "", testDay.Add(2*hour))}},
+			JobFiles: append(own(3, 8, 1e9), own(4, 4, 1e9)...), Slurm: []iolog.Slurm{slurm("13", "", testDay),
+				slurm("13", "", testDay.Add(2*hour))}},
 		iolog.Log{Jobs: []iolog.Job{cut}, JobFiles: own(5, 8, 1e9), Slurm: []iolog.Slurm{slurm("14", "", testDay)}},
 		iolog.Log{Slurm: []iolog.Slurm{slurm("15", "", testDay)}},
 		iolog.Log{Jobs: []iolog.Job{job(6, "16", testDay, 8, 0, 8e9)}, JobFiles: own(6, 8, 1e9)},
@@ -74,17 +81,22 @@ func TestRunsOfTheJoin(t *testing.T) {
 	}
 	wrf, first, again := runs[0], runs[1], runs[2]
 	p := wrf.Profile
-	if wrf.Job != "12" || wrf.Key() != (history.Key{User: "wei", App: "WRF", Project: "phys", Nodes: 4}) || wrf.Seconds() != 3600 || wrf.NodeList != nil {
+	if wrf.Job != "12" || wrf.Key() != (history.Key{User: "wei", App: "WRF", Project: "phys", Nodes: 4}) ||
+		wrf.Seconds() != 3600 || wrf.NodeList != nil {
 		t.Errorf("%+v", wrf)
 	}
-	if p.Mode != history.ModeN1 || p.ReadBytes != 1e9 || p.WriteBytes != 80e9 || p.IONodes != 4 || p.MetaOps != 100 || p.IOSeconds != 200 ||
-		p.PeakBytesPerSec != 8e8 || p.PeakNodeBytesPerSec != 2e8 || p.PeakOpsPerSec != 1 || p.From != history.FromDarshan || *p.MetaQueue != 800.0/200/2 {
+	if p.Mode != history.ModeN1 || p.ReadBytes != 1e9 || p.WriteBytes != 80e9 || p.IONodes != 4 || p.MetaOps != 100 ||
+		p.IOSeconds != 200 ||
+		p.PeakBytesPerSec != 8e8 || p.PeakNodeBytesPerSec != 2e8 || p.PeakOpsPerSec != 1 ||
+		p.From != history.FromDarshan || *p.MetaQueue != 800.0/200/2 {
 		t.Errorf("%+v, queue %g", p, *p.MetaQueue)
 	}
-	if first.App != "run.sh" || first.Profile.Mode != history.ModeNN || first.Profile.WriteBytes != 8e9 || first.Profile.IONodes != 4 || !first.Start.Equal(testDay) {
+	if first.App != "run.sh" || first.Profile.Mode != history.ModeNN || first.Profile.WriteBytes != 8e9 ||
+		first.Profile.IONodes != 4 || !first.Start.Equal(testDay) {
 		t.Errorf("%+v %+v", first, first.Profile)
 	}
-	if again.Profile.Mode != history.ModeNM || again.Profile.WriteBytes != 4e9 || again.Profile.IONodes != 2 || !again.Start.Equal(testDay.Add(2*hour)) {
+	if again.Profile.Mode != history.ModeNM || again.Profile.WriteBytes != 4e9 || again.Profile.IONodes != 2 ||
+		!again.Start.Equal(testDay.Add(2*hour)) {
 		t.Errorf("%+v %+v", again, again.Profile)
 	}
 	if q := collect(t, dir, func([]topology.NodeID) int { return 0 })[0].Profile.MetaQueue; q != nil {
@@ -147,7 +159,8 @@ func TestRunOfTheRealJob(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), Read: func(_ context.Context, in Input) (*iolog.Log, error) {
+	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), Read: func(_ context.Context, in Input) (*iolog.Log,
+		error) {
 		return logread.Read(in.Content, in.ID, logread.Options{Zone: zone})
 	}}
 	if r, err := im.Import(t.Context(), paths...); err != nil || r.Imported != 2 {
@@ -159,7 +172,8 @@ func TestRunOfTheRealJob(t *testing.T) {
 	}
 	r, p := runs[0], runs[0].Profile
 	t.Logf("%+v\n%+v", r, p)
-	if r.Job != "4478544" || r.Nodes != 128 || r.App != "vpicio_uni" || p.Mode != history.ModeN1 || p.WriteBytes != 2199023259968 || p.IONodes != 128 {
+	if r.Job != "4478544" || r.Nodes != 128 || r.App != "vpicio_uni" || p.Mode != history.ModeN1 ||
+		p.WriteBytes != 2199023259968 || p.IONodes != 128 {
 		t.Errorf("%+v %+v", r, p)
 	}
 	learned(t, im.Dir, 1)

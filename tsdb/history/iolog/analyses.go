@@ -61,7 +61,8 @@ const inPeriod = `($from::TIMESTAMP IS NULL OR (day >= $from::DATE AND start_tim
   AND ($app::VARCHAR IS NULL OR app = $app::VARCHAR)`
 
 func direction(fallback string) Param {
-	return Param{Name: "op", Default: fallback, Does: "read, write or both", kind: text, choices: []string{"read", "write", "both"}}
+	return Param{Name: "op", Default: fallback, Does: "read, write or both", kind: text,
+		choices: []string{"read", "write", "both"}}
 }
 
 func oneDirection(fallback string) Param {
@@ -92,7 +93,9 @@ SELECT floor(read_ratio * $bins::DOUBLE) / $bins::DOUBLE AS read_ratio_from, cou
 FROM r GROUP BY 1 ORDER BY 1`,
 	},
 	{
-		Name: "sharing", Does: "Jobs of more than one process by file-sharing pattern N-N, N-1 and N-M, with the ratio processes/files (III-D)",
+		Name: "sharing",
+		Does: "Jobs of more than one process by file-sharing pattern N-N, N-1 and N-M, with the ratio " +
+			"processes/files (III-D)",
 		Params: with(),
 		SQL: `WITH j AS (
   SELECT procs / files AS ratio,
@@ -103,7 +106,8 @@ SELECT pattern, count(*) AS jobs, count(*) / sum(count(*)) OVER () AS share,
 FROM j GROUP BY pattern ORDER BY jobs DESC, pattern`,
 	},
 	{
-		Name: "middleware", Does: "Jobs by scale (One, Small <= 1024, Medium <= 8192, Large processes) and I/O middleware (III-E)",
+		Name:   "middleware",
+		Does:   "Jobs by scale (One, Small <= 1024, Medium <= 8192, Large processes) and I/O middleware (III-E)",
 		Params: with(),
 		SQL: `WITH j AS (
   SELECT CASE WHEN procs <= 1 THEN 1 WHEN procs <= 1024 THEN 2 WHEN procs <= 8192 THEN 3 ELSE 4 END AS scale, * FROM job WHERE ` + inPeriod + `)
@@ -114,7 +118,8 @@ SELECT ['One', 'Small', 'Medium', 'Large'][scale] AS scale, count(*) AS jobs,
 FROM j GROUP BY j.scale ORDER BY j.scale`,
 	},
 	{
-		Name: "stripes", Does: "Jobs on Lustre that stripe a file otherwise than by default (III-B, Figure 4's question)",
+		Name: "stripes",
+		Does: "Jobs on Lustre that stripe a file otherwise than by default (III-B, Figure 4's question)",
 		Params: with(
 			Param{Name: "size", Default: "1048576", Does: "the default stripe size, bytes", kind: number},
 			Param{Name: "count", Default: "1", Does: "the default stripe count", kind: number},
@@ -139,7 +144,8 @@ SELECT ['0-100 B', '100 B-1 KiB', '1-10 KiB', '10-100 KiB', '100 KiB-1 MiB', '1-
 FROM per_bin GROUP BY bin ORDER BY bin`,
 	},
 	{
-		Name: "low-bandwidth", Does: "Jobs of low bandwidth on their critical path, with the five contributing factors (II-D, III-F)",
+		Name: "low-bandwidth",
+		Does: "Jobs of low bandwidth on their critical path, with the five contributing factors (II-D, III-F)",
 		Params: with(oneDirection("write"),
 			Param{Name: "max_bytes_per_sec", Default: "1e9", Does: "bandwidth below, bytes/s", kind: number},
 			Param{Name: "min_procs", Default: "1000", Does: "more processes than", kind: number},
@@ -163,8 +169,10 @@ WHERE bytes_per_sec < $max_bytes_per_sec::DOUBLE AND procs > $min_procs::DOUBLE 
 ORDER BY bytes_per_sec, log LIMIT $n::BIGINT`,
 	},
 	{
-		Name: "neighbours", Does: "Other jobs that used the same storage targets while a job ran (Figure 1's join by target and time)",
-		Params: []Param{{Name: "job", Does: "the job (required)", kind: text}, {Name: "n", Default: "20", Does: "how many", kind: number}},
+		Name: "neighbours",
+		Does: "Other jobs that used the same storage targets while a job ran (Figure 1's join by target and time)",
+		Params: []Param{{Name: "job", Does: "the job (required)", kind: text},
+			{Name: "n", Default: "20", Does: "how many", kind: number}},
 		// Joined by day too, so that only the days are opened that the other jobs began on.
 		SQL: `WITH mine AS (SELECT log, day, start_time, end_time FROM job WHERE job_id = $job::VARCHAR),
 targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile JOIN mine USING (day, log)),

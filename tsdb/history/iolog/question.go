@@ -27,7 +27,10 @@ func ParseQuestion(args []string) (Question, error) {
 	a, ok := Named(args[0])
 	if !ok {
 		if len(args) > 1 || !strings.ContainsAny(args[0], " \t\n") {
-			return Question{}, fmt.Errorf("%w: no analysis is called %q (without arguments the command lists them); SQL is one argument", ErrQuery, args[0])
+			return Question{},
+				fmt.Errorf(
+					"%w: no analysis is called %q (without arguments the command lists them); SQL is one argument",
+					ErrQuery, args[0])
 		}
 		return Question{SQL: args[0]}, nil
 	}

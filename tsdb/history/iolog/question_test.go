@@ -15,7 +15,8 @@ func TestParseQuestion(t *testing.T) {
 	if q, err := ParseQuestion([]string{"SELECT 1"}); err != nil || q.SQL != "SELECT 1" || q.Analysis.Name != "" {
 		t.Errorf("%+v %v", q, err)
 	}
-	for _, args := range [][]string{nil, {"tops"}, {"SELECT", "1"}, {"top-apps", "n"}, {"top-apps", "n=x"}, {"top-apps", "m=1"}} {
+	for _, args := range [][]string{nil, {"tops"}, {"SELECT", "1"}, {"top-apps", "n"}, {"top-apps", "n=x"},
+		{"top-apps", "m=1"}} {
 		if _, err := ParseQuestion(args); !errors.Is(err, ErrQuery) {
 			t.Errorf("%q: error %v", args, err)
 		}
@@ -30,7 +31,8 @@ func TestResultsArePrinted(t *testing.T) {
 	if err := r.WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	want := "path      at                    share     osts\n/a?[2J?b  1970-01-01T00:00:00Z  0.123457  1 2\nx,y       -                     -         -\n(the first 2 rows; there are more)\n"
+	want := "path      at                    share     osts\n/a?[2J?b  1970-01-01T00:00:00Z  0.123457  1 2\nx,y      " +
+		" -                     -         -\n(the first 2 rows; there are more)\n"
 	if table.String() != want {
 		t.Errorf("got\n%swant\n%s", table.String(), want)
 	}

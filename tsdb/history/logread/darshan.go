@@ -41,8 +41,10 @@ func Darshan(in *io.SectionReader, id int64) (*iolog.Log, error) {
 func jobOf(h *darshan.Header, id int64) iolog.Job {
 	exe, _, _ := strings.Cut(h.Job.Exe, " ")
 	j := iolog.Job{
-		Log: id, JobID: strconv.FormatInt(h.Job.JobID, 10), UID: h.Job.UID, App: path.Base(exe), Exe: h.Job.Exe, Procs: h.Job.NProcs,
-		Start: h.Job.Start.UTC(), End: h.Job.End.UTC(), RunSeconds: h.Job.RunSeconds, SizeReads: make([]int64, 10), SizeWrites: make([]int64, 10),
+		Log: id, JobID: strconv.FormatInt(h.Job.JobID, 10), UID: h.Job.UID, App: path.Base(exe), Exe: h.Job.Exe,
+		Procs: h.Job.NProcs,
+		Start: h.Job.Start.UTC(), End: h.Job.End.UTC(), RunSeconds: h.Job.RunSeconds, SizeReads: make([]int64, 10),
+		SizeWrites: make([]int64, 10),
 	}
 	for _, m := range h.Modules {
 		j.Partial = j.Partial || m.Partial
@@ -58,12 +60,14 @@ func fileOf(f *darshan.File, j *iolog.Job) iolog.JobFile {
 	none := math.NaN()
 	row := iolog.JobFile{
 		Log: j.Log, File: int64(f.ID), JobID: j.JobID, ReadStart: none, ReadEnd: none, WriteStart: none, WriteEnd: none,
-		UsesPosix: f.POSIX != nil, UsesStdio: f.STDIO != nil, UsesMPIIO: f.MPIIO != nil, UsesCollective: f.MPIIO != nil && f.MPIIO.CollectiveOps > 0,
+		UsesPosix: f.POSIX != nil, UsesStdio: f.STDIO != nil, UsesMPIIO: f.MPIIO != nil,
+		UsesCollective: f.MPIIO != nil && f.MPIIO.CollectiveOps > 0,
 	}
 	layout(&row, f.Components)
 	if p := f.POSIX; p != nil {
 		row.PosixReads, row.PosixWrites = known(p.Reads), known(p.Writes)
-		row.SeqReads, row.SeqWrites, row.ConsecReads, row.ConsecWrites = known(p.SeqReads), known(p.SeqWrites), known(p.ConsecReads), known(p.ConsecWrites)
+		row.SeqReads, row.SeqWrites, row.ConsecReads, row.ConsecWrites = known(p.SeqReads), known(p.SeqWrites),
+			known(p.ConsecReads), known(p.ConsecWrites)
 		row.SmallReads, row.SmallWrites = known(p.SmallReads()), known(p.SmallWrites())
 	}
 	interfaces := []*darshan.IO{f.POSIX, f.STDIO}
@@ -149,7 +153,8 @@ func add(j *iolog.Job, f *iolog.JobFile) {
 		from int64
 	}{
 		{&j.BytesRead, f.BytesRead}, {&j.BytesWritten, f.BytesWritten}, {&j.Reads, f.Reads}, {&j.Writes, f.Writes},
-		{&j.PosixReads, f.PosixReads}, {&j.PosixWrites, f.PosixWrites}, {&j.SeqReads, f.SeqReads}, {&j.SeqWrites, f.SeqWrites},
+		{&j.PosixReads, f.PosixReads}, {&j.PosixWrites, f.PosixWrites}, {&j.SeqReads, f.SeqReads},
+		{&j.SeqWrites, f.SeqWrites},
 		{&j.ConsecReads, f.ConsecReads}, {&j.ConsecWrites, f.ConsecWrites},
 	} {
 		*c.to += c.from

@@ -16,7 +16,8 @@ func looksLikeLMT(head []byte) bool {
 		return true
 	}
 	line, _, _ := bytes.Cut(bytes.ToUpper(head), []byte("\n"))
-	return bytes.Contains(line, []byte("TIMESTAMP")) && (bytes.Contains(line, []byte("READ_BYTES")) || bytes.Contains(line, []byte("OST_NAME")))
+	return bytes.Contains(line, []byte("TIMESTAMP")) && (bytes.Contains(line, []byte("READ_BYTES")) ||
+		bytes.Contains(line, []byte("OST_NAME")))
 }
 
 // LMT reads what storage targets moved between LMT's readings, one row a target and interval. There is no
@@ -44,7 +45,8 @@ func OST(r *lmt.Reading) (row iolog.OST, ok bool) {
 	if r.Kind != "ost" || d == nil || d.Reset || d.ReadBytes == nil && d.WriteBytes == nil {
 		return row, false
 	}
-	row = iolog.OST{Time: d.Start, Target: string(r.Target), FS: r.FileSystem, Seconds: d.Seconds, BytesRead: math.NaN(), BytesWritten: math.NaN(), CPUPercent: math.NaN()}
+	row = iolog.OST{Time: d.Start, Target: string(r.Target), FS: r.FileSystem, Seconds: d.Seconds,
+		BytesRead: math.NaN(), BytesWritten: math.NaN(), CPUPercent: math.NaN()}
 	if d.ReadBytes != nil {
 		row.BytesRead = float64(*d.ReadBytes)
 	}

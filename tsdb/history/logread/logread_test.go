@@ -89,8 +89,10 @@ func parse(t *testing.T, b []byte) *iolog.Log {
 
 func TestHandmadeLog(t *testing.T) {
 	posix := func(id uint64, rank, reads int64, start, end float64) record {
-		return record{id, rank, map[string]int64{"POSIX_OPENS": 1, "POSIX_READS": reads, "POSIX_BYTES_READ": reads * 1000, "POSIX_CONSEC_READS": reads / 2, "POSIX_SEQ_READS": reads,
-			"POSIX_SIZE_READ_100_1K": reads}, map[string]float64{"POSIX_F_READ_START_TIMESTAMP": start, "POSIX_F_READ_END_TIMESTAMP": end, "POSIX_F_READ_TIME": 1}}
+		return record{id, rank, map[string]int64{"POSIX_OPENS": 1, "POSIX_READS": reads,
+			"POSIX_BYTES_READ": reads * 1000, "POSIX_CONSEC_READS": reads / 2, "POSIX_SEQ_READS": reads,
+			"POSIX_SIZE_READ_100_1K": reads}, map[string]float64{"POSIX_F_READ_START_TIMESTAMP": start,
+			"POSIX_F_READ_END_TIMESTAMP": end, "POSIX_F_READ_TIME": 1}}
 	}
 	var lustre bytes.Buffer
 	if err := binary.Write(&lustre, binary.LittleEndian, []int64{1, 0, 248, 1, -1, 1 << 20, 2, 20, 21}); err != nil {
@@ -101,18 +103,22 @@ func TestHandmadeLog(t *testing.T) {
 		[]record{{1, -1, map[string]int64{"MPIIO_COLL_READS": 10, "MPIIO_BYTES_READ": 99999}, nil}},
 		lustre.Bytes()))
 	j := l.Jobs[0]
-	if j.JobID != "77" || j.App != "roms" || j.Procs != 8 || j.Log != 42 || j.Start.Unix() != 1000 || j.RunSeconds != 10 {
+	if j.JobID != "77" || j.App != "roms" || j.Procs != 8 || j.Log != 42 || j.Start.Unix() != 1000 ||
+		j.RunSeconds != 10 {
 		t.Errorf("job %+v", j)
 	}
-	if j.Files != 2 || j.SharedFiles != 2 || j.FullFiles != 1 || j.BytesRead != 18000 || j.PosixReads != 18 || j.ConsecReads != 9 || j.SizeReads[1] != 18 || !j.UsesCollective || j.UsesStdio {
+	if j.Files != 2 || j.SharedFiles != 2 || j.FullFiles != 1 || j.BytesRead != 18000 || j.PosixReads != 18 ||
+		j.ConsecReads != 9 || j.SizeReads[1] != 18 || !j.UsesCollective || j.UsesStdio {
 		t.Errorf("job %+v", j)
 	}
 	slices.SortFunc(l.JobFiles, func(a, b iolog.JobFile) int { return int(a.File - b.File) })
 	a, b := l.JobFiles[0], l.JobFiles[1]
-	if a.Procs != 8 || a.BytesRead != 10000 || !a.UsesMPIIO || *a.StripeCount != 2 || *a.StripeSize != 1<<20 || !slices.Equal(a.OSTs, []int32{20, 21}) || a.ReadStart != 2 || a.ReadEnd != 5 || !math.IsNaN(a.WriteStart) {
+	if a.Procs != 8 || a.BytesRead != 10000 || !a.UsesMPIIO || *a.StripeCount != 2 || *a.StripeSize != 1<<20 ||
+		!slices.Equal(a.OSTs, []int32{20, 21}) || a.ReadStart != 2 || a.ReadEnd != 5 || !math.IsNaN(a.WriteStart) {
 		t.Errorf("file a %+v", a)
 	}
-	if b.Procs != 2 || b.Reads != 8 || b.ReadStart != 0.5 || b.ReadEnd != 2 || b.SmallReads != 8 || b.StripeCount != nil || b.ReadSeconds != 2 {
+	if b.Procs != 2 || b.Reads != 8 || b.ReadStart != 0.5 || b.ReadEnd != 2 || b.SmallReads != 8 ||
+		b.StripeCount != nil || b.ReadSeconds != 2 {
 		t.Errorf("file b %+v", b)
 	}
 	if a.StripeOffset == nil || *a.StripeOffset != -1 || b.StripeOffset != nil {
@@ -124,7 +130,9 @@ func TestHandmadeLog(t *testing.T) {
 }
 
 func TestMPIIOStandsInWherePosixIsMissing(t *testing.T) {
-	l := parse(t, handmade(nil, []record{{1, -1, map[string]int64{"MPIIO_INDEP_WRITES": 3, "MPIIO_COLL_WRITES": 2, "MPIIO_BYTES_WRITTEN": 500}, nil}}, nil))
+	l := parse(t,
+		handmade(nil, []record{{1, -1, map[string]int64{"MPIIO_INDEP_WRITES": 3, "MPIIO_COLL_WRITES": 2,
+			"MPIIO_BYTES_WRITTEN": 500}, nil}}, nil))
 	if f := l.JobFiles[0]; f.BytesWritten != 500 || f.Writes != 5 || f.PosixWrites != 0 || !f.UsesCollective {
 		t.Errorf("%+v", f)
 	}
@@ -137,7 +145,8 @@ func TestDamage(t *testing.T) {
 	if len(l.JobFiles) != 1 || !strings.Contains(l.Problem, "POSIX") {
 		t.Errorf("%d files, problem %q", len(l.JobFiles), l.Problem)
 	}
-	if _, err := Read(io.NewSectionReader(strings.NewReader("# readme"), 0, 8), 1, Options{}); !errors.Is(err, ErrUnknown) {
+	if _, err := Read(io.NewSectionReader(strings.NewReader("# readme"), 0, 8), 1, Options{}); !errors.Is(err,
+		ErrUnknown) {
 		t.Errorf("a readme: %v", err)
 	}
 }
@@ -168,13 +177,16 @@ func TestSamplesAgainstUpstreamTotals(t *testing.T) {
 		if l.Jobs[0].UsesPosix {
 			compared++
 			j := l.Jobs[0]
-			for counter, got := range map[string]int64{"POSIX_READS": j.PosixReads, "POSIX_WRITES": j.PosixWrites, "POSIX_SEQ_READS": j.SeqReads, "POSIX_SEQ_WRITES": j.SeqWrites, "POSIX_CONSEC_WRITES": j.ConsecWrites} {
+			for counter, got := range map[string]int64{"POSIX_READS": j.PosixReads, "POSIX_WRITES": j.PosixWrites,
+				"POSIX_SEQ_READS": j.SeqReads, "POSIX_SEQ_WRITES": j.SeqWrites, "POSIX_CONSEC_WRITES": j.ConsecWrites} {
 				if w := want["total_"+counter]; w != got {
 					t.Errorf("%s: %s is %d, upstream says %d", name, counter, got, w)
 				}
 			}
-			if w := want["total_POSIX_BYTES_WRITTEN"]; j.BytesWritten < w || j.BytesWritten > w+want["total_STDIO_BYTES_WRITTEN"] {
-				t.Errorf("%s: %d bytes written, upstream POSIX %d and STDIO %d", name, j.BytesWritten, w, want["total_STDIO_BYTES_WRITTEN"])
+			if w := want["total_POSIX_BYTES_WRITTEN"]; j.BytesWritten < w ||
+				j.BytesWritten > w+want["total_STDIO_BYTES_WRITTEN"] {
+				t.Errorf("%s: %d bytes written, upstream POSIX %d and STDIO %d", name, j.BytesWritten, w,
+					want["total_STDIO_BYTES_WRITTEN"])
 			}
 		}
 	}
@@ -199,7 +211,8 @@ func totals(t *testing.T, path string) map[string]int64 {
 	out := map[string]int64{}
 	for s := bufio.NewScanner(z); s.Scan(); {
 		name, value, ok := strings.Cut(s.Text(), ": ")
-		if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); ok && err == nil && strings.HasPrefix(name, "total_") {
+		if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); ok && err == nil &&
+			strings.HasPrefix(name, "total_") {
 			out[name] = n
 		}
 	}
@@ -220,7 +233,8 @@ func TestSlurm(t *testing.T) {
 		t.Fatalf("%d rows: %+v", len(l.Slurm), l.Slurm)
 	}
 	r := l.Slurm[0]
-	if r.JobID != "102" || r.SlurmID != "100_2" || r.User != "wei" || r.Start.Hour() != 10 || *r.NodeCount != 3 || !slices.Equal(r.Nodes, []string{"n01", "n02", "n03"}) {
+	if r.JobID != "102" || r.SlurmID != "100_2" || r.User != "wei" || r.Start.Hour() != 10 || *r.NodeCount != 3 ||
+		!slices.Equal(r.Nodes, []string{"n01", "n02", "n03"}) {
 		t.Errorf("%+v", r)
 	}
 	for _, text := range []string{`{"files":[]}`, "a|b|c|d\n1|2|3|4\n", "some text\n"} {
@@ -237,13 +251,15 @@ func TestSlurm(t *testing.T) {
 		}
 		return b.String()
 	}
-	dump := strings.Repeat("102|102|c|p|q|a|g|1|wei|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", 500)
+	dump := strings.Repeat(
+		"102|102|c|p|q|a|g|1|wei|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", 500)
 	if l, err := read(squeeze(dump)); err != nil || len(l.Slurm) != 500 || l.Problem != "" || l.Kind != "slurm" {
 		t.Errorf("a compressed dump: %v", err)
 	}
 	var noisy strings.Builder // so that half of the compressed bytes is half of the jobs
 	for i := range 2000 {
-		fmt.Fprintf(&noisy, "%d|%d|c|p|q|a|g|1|u%x|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", i+1, i+1, i*i*2654435761)
+		fmt.Fprintf(&noisy,
+			"%d|%d|c|p|q|a|g|1|u%x|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", i+1, i+1, i*i*2654435761)
 	}
 	cut := squeeze(noisy.String())
 	if l, err := read(cut[:len(cut)/2]); err != nil || len(l.Slurm) == 0 || l.Problem == "" {
@@ -262,12 +278,15 @@ func TestSlurm(t *testing.T) {
 }
 
 func TestLMT(t *testing.T) {
-	text := "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n2018-01-28 00:00:00,snx-OST00ad,100,1000\n2018-01-28 00:00:05,snx-OST00ad,150,1000\n2018-01-28 00:00:10,snx-OST00ad,0,0\n2018-01-28 00:00:15,snx-OST00ad,7,9\n"
-	l, err := Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1, Options{Zone: time.FixedZone("PST", -8*3600)})
+	text := "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n2018-01-28 00:00:00,snx-OST00ad,100,1000\n2018-01-28 " +
+		"00:00:05,snx-OST00ad,150,1000\n2018-01-28 00:00:10,snx-OST00ad,0,0\n2018-01-28 00:00:15,snx-OST00ad,7,9\n"
+	l, err := Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1,
+		Options{Zone: time.FixedZone("PST", -8*3600)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(l.OSTs) != 2 || l.OSTs[0].Target != "snx-OST00ad" || l.OSTs[0].FS != "snx" || l.OSTs[0].BytesRead != 50 || l.OSTs[0].BytesWritten != 0 || l.OSTs[1].BytesWritten != 9 ||
+	if len(l.OSTs) != 2 || l.OSTs[0].Target != "snx-OST00ad" || l.OSTs[0].FS != "snx" || l.OSTs[0].BytesRead != 50 ||
+		l.OSTs[0].BytesWritten != 0 || l.OSTs[1].BytesWritten != 9 ||
 		!l.OSTs[0].Time.Equal(time.Date(2018, 1, 28, 8, 0, 0, 0, time.UTC)) || l.OSTs[0].Seconds != 5 {
 		t.Errorf("%+v", l.OSTs)
 	}

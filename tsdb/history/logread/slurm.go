@@ -20,7 +20,8 @@ func looksLikeSlurm(head []byte) bool {
 	case bytes.HasPrefix(head, []byte("JobId=")):
 		return true
 	case bytes.HasPrefix(head, []byte("{")):
-		return bytes.Contains(head, []byte(`"jobs"`)) || bytes.Contains(head, []byte(`"jobidraw"`)) || bytes.Contains(bytes.ToLower(head), []byte(`"slurm"`))
+		return bytes.Contains(head, []byte(`"jobs"`)) || bytes.Contains(head, []byte(`"jobidraw"`)) ||
+			bytes.Contains(bytes.ToLower(head), []byte(`"slurm"`))
 	}
 	return bytes.Count(line, []byte("|")) >= 3 && (bytes.Contains(line, []byte("JobID")) || sacctLine.Match(line))
 }
@@ -50,7 +51,8 @@ func Slurm(in io.Reader, o Options) (*iolog.Log, error) {
 
 func slurmRow(j *slurm.Job) iolog.Slurm {
 	row := iolog.Slurm{
-		JobID: string(j.ID), SlurmID: string(j.ID), Name: j.Name, App: slurm.Application(j.Name, j.Comment), User: j.User, Account: j.Account, Partition: j.Partition, State: j.State,
+		JobID: string(j.ID), SlurmID: string(j.ID), Name: j.Name, App: slurm.Application(j.Name, j.Comment),
+		User: j.User, Account: j.Account, Partition: j.Partition, State: j.State,
 		Submit: j.Submit, Start: j.Start, End: j.End, NodeCount: j.NodeCount, ProcCount: j.CPUs, RunSeconds: math.NaN(),
 	}
 	if j.RawID > 0 {

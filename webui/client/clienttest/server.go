@@ -62,11 +62,18 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	})
 	read(mux, "GET /api/v1/audit", func(r *http.Request) (any, error) {
 		v := r.URL.Query()
-		return fake.Audit(r.Context(), console.AuditQuery{Actor: v.Get("actor"), Subject: v.Get("subject"), From: v.Get("from"), To: v.Get("to")})
+		return fake.Audit(r.Context(), console.AuditQuery{Actor: v.Get("actor"), Subject: v.Get("subject"),
+			From: v.Get("from"), To: v.Get("to")})
 	})
 	read(mux, "GET /api/v1/plans", func(r *http.Request) (any, error) { return fake.Plans(r.Context()) })
-	read(mux, "GET /api/v1/plans/{id}", func(r *http.Request) (any, error) { return fake.Plan(r.Context(), r.PathValue("id")) })
-	write(h, mux, "POST /api/v1/plans", func(r *http.Request, m console.ManualRemap) (any, error) { return fake.Propose(r.Context(), m) })
+	read(mux, "GET /api/v1/plans/{id}", func(r *http.Request) (any,
+		error) {
+		return fake.Plan(r.Context(), r.PathValue("id"))
+	})
+	write(h, mux, "POST /api/v1/plans", func(r *http.Request, m console.ManualRemap) (any,
+		error) {
+		return fake.Propose(r.Context(), m)
+	})
 	write(h, mux, "POST /api/v1/plans/{id}/approve", func(r *http.Request, d console.Decision) (any, error) {
 		return fake.Approve(r.Context(), r.PathValue("id"), d.PreviewHash, d.Reason)
 	})
@@ -89,7 +96,8 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 func (h *Handler) findings(mux *http.ServeMux) {
 	fake := h.fake
 	read(mux, "GET /api/v1/findings", func(r *http.Request) (any, error) { return fake.Findings(r.Context()) })
-	read(mux, "GET /api/v1/findings/{id}", func(r *http.Request) (any, error) { return fake.Finding(r.Context(), r.PathValue("id")) })
+	read(mux, "GET /api/v1/findings/{id}",
+		func(r *http.Request) (any, error) { return fake.Finding(r.Context(), r.PathValue("id")) })
 	write(h, mux, "POST /api/v1/findings/{id}/ack", func(r *http.Request, d console.Decision) (any, error) {
 		return fake.Acknowledge(r.Context(), r.PathValue("id"), d.Reason)
 	})
@@ -141,9 +149,13 @@ func explanations(mux *http.ServeMux, fake *consoletest.Fake) {
 		return res, err
 	})
 	read(mux, "GET /api/v1/shares", func(r *http.Request) (any, error) {
-		return fake.Shares(r.Context(), r.URL.Query().Get("policy"), topology.ForwarderID(r.URL.Query().Get("forwarder")))
+		return fake.Shares(r.Context(), r.URL.Query().Get("policy"),
+			topology.ForwarderID(r.URL.Query().Get("forwarder")))
 	})
-	read(mux, "GET /api/v1/periodic", func(r *http.Request) (any, error) { return fake.Pattern(r.Context(), r.URL.Query().Get("set")) })
+	read(mux, "GET /api/v1/periodic", func(r *http.Request) (any,
+		error) {
+		return fake.Pattern(r.Context(), r.URL.Query().Get("set"))
+	})
 }
 
 func read(mux *http.ServeMux, route string, f func(*http.Request) (any, error)) {

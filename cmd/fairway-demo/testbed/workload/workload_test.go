@@ -112,7 +112,8 @@ func TestBytesOfEachMode(t *testing.T) {
 			s.Ranks = c.ranks
 			fs := runAll(t, s)
 			if fs.bytes != c.wantBytes || fs.largest != c.wantMostAtOnce {
-				t.Errorf("%d bytes written, %d at most in the file system; want %d and %d", fs.bytes, fs.largest, c.wantBytes, c.wantMostAtOnce)
+				t.Errorf("%d bytes written, %d at most in the file system; want %d and %d", fs.bytes, fs.largest,
+					c.wantBytes, c.wantMostAtOnce)
 			}
 		})
 	}
@@ -137,7 +138,8 @@ func TestBurstKeepsItsSpeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The last block is written when the ones before it have had their time.
-		want := began.Add(time.Duration(float64(s.BurstBytes-int64(s.BlockBytes)) / s.BytesPerSec * float64(time.Second)))
+		want := began.Add(time.Duration(float64(s.BurstBytes-int64(s.BlockBytes)) / s.BytesPerSec * float64(
+			time.Second)))
 		if !fs.last.Equal(want) {
 			t.Errorf("the burst of 1 MiB at 256 KiB/s ended after %s, want %s", fs.last.Sub(began), want.Sub(began))
 		}
