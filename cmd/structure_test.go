@@ -21,8 +21,8 @@ var rooms = []struct{ name, why string }{
 	{"tsdb", "the store keeps what was sensed, it judges nothing"},
 	{"anomaly", "a judge reads series and says findings; it never acts"},
 	{"remap", "the only room that acts; it does not know who shows it"},
-	{"console", "a face asks a Backend; it never reads a store or a driver"},
-	{"webui", "the API serves every room before it and is imported by programs only"},
+	{"webui", "the API serves every room before it; it knows no terminal"},
+	{"console", "a face is a client of the API; only a program starts it"},
 	{"cmd", "programs wire the rooms; nothing imports a program"},
 }
 

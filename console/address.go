@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/webui/api"
 )
 
 // Address names a screen: what `y` copies, `fairway open` opens and the browser's bar shows.
@@ -30,7 +32,7 @@ type Address struct {
 	Actor, Subject, From, To string
 	Span                     string // occupancy: hour, day or month
 	// File domains of a job: which file, and what is given.
-	Domains DomainsQuery
+	Domains api.DomainsQuery
 }
 
 // The pages of a job beside its own: its explanation, the ended runs like it, and the
@@ -65,7 +67,7 @@ func (a *Address) query() []struct {
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return Address{}, fmt.Errorf("address %q: %w: %v", text, ErrInvalid, err)
+		return Address{}, fmt.Errorf("address %q: %w: %v", text, api.ErrInvalid, err)
 	}
 	var a Address
 	page, id, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
@@ -82,7 +84,7 @@ func ParseAddress(text string) (Address, error) {
 		return Address{},
 			fmt.Errorf(
 				"address %q: %w: no such screen; try /overview, /jobs, /plans, /audit, /logs, /occupancy, /whatif, "+
-					"/history or /forwarders/NAME", text, ErrInvalid)
+					"/history or /forwarders/NAME", text, api.ErrInvalid)
 	}
 	q := u.Query()
 	for _, p := range a.query() {
@@ -90,7 +92,7 @@ func ParseAddress(text string) (Address, error) {
 	}
 	a.All = q.Get("all") == "1"
 	if a.Part == partDomains {
-		if a.Domains, err = ParseDomainsQuery(q); err != nil {
+		if a.Domains, err = api.ParseDomainsQuery(q); err != nil {
 			return Address{}, fmt.Errorf("address %q: %w", text, err)
 		}
 	}
@@ -105,7 +107,7 @@ func ParseAddress(text string) (Address, error) {
 			return Address{},
 				fmt.Errorf(
 					"address %q: %w: %s=%s is neither a time such as 2026-11-21T11:42:00Z nor an age such as -2h", text,
-					ErrInvalid, p.name, p.text)
+					api.ErrInvalid, p.name, p.text)
 		}
 	}
 	return a, nil

@@ -10,6 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
 
 // auditRows is how many entries the page asks for.
@@ -18,15 +19,15 @@ const auditRows = 500
 // auditPage is the append-only record of who did what, the newest first, all of it or what a filter
 // lets through.
 type auditPage struct {
-	query   AuditQuery
-	entries load[[]AuditEntry]
+	query   api.AuditQuery
+	entries load[[]api.AuditEntry]
 	cursor  int
 	typing  *input
 	refused string // why what was typed is no filter
 }
 
 func newAuditPage(a Address) *auditPage {
-	return &auditPage{query: AuditQuery{Actor: a.Actor, Subject: a.Subject, From: a.From, To: a.To, Limit: auditRows}}
+	return &auditPage{query: api.AuditQuery{Actor: a.Actor, Subject: a.Subject, From: a.From, To: a.To, Limit: auditRows}}
 }
 
 func (p *auditPage) name() string { return onAudit }
@@ -46,7 +47,7 @@ func (p *auditPage) refresh(s *State, k *asker) tea.Cmd {
 	}
 	call := strings.TrimSpace("audit " + auditText(q, time.UTC))
 	return p.entries.refresh(s, k, call,
-		func(ctx context.Context) ([]AuditEntry, error) { return k.backend.Audit(ctx, q) })
+		func(ctx context.Context) ([]api.AuditEntry, error) { return k.backend.Audit(ctx, q) })
 }
 
 func (p *auditPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -138,7 +139,7 @@ func (p *auditPage) body(s *State, w, h int) []string {
 		}
 		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
 	}
-	if p.query != (AuditQuery{Limit: auditRows}) {
+	if p.query != (api.AuditQuery{Limit: auditRows}) {
 		text := fmt.Sprintf(" %d match", len(rows))
 		if len(rows) == auditRows {
 			text = fmt.Sprintf(" the newest %d that match; a narrower from and to shows older ones", auditRows)
@@ -169,7 +170,7 @@ func (p *auditPage) body(s *State, w, h int) []string {
 }
 
 // auditText is a filter as it is typed, its times in a zone.
-func auditText(q AuditQuery, zone *time.Location) string {
+func auditText(q api.AuditQuery, zone *time.Location) string {
 	var words []string
 	for _, f := range []struct{ name, text string }{{"actor", q.Actor}, {"subject", q.Subject}, {"from", q.From},
 		{"to", q.To}} {
@@ -185,8 +186,8 @@ func auditText(q AuditQuery, zone *time.Location) string {
 
 // parseAuditFilter reads what was typed: words name=value, in which a value may hold spaces. Times are
 // of the operator's zone and become absolute, so that the page's address means the same tomorrow.
-func parseAuditFilter(text string, now time.Time) (AuditQuery, error) {
-	q := AuditQuery{Limit: auditRows}
+func parseAuditFilter(text string, now time.Time) (api.AuditQuery, error) {
+	q := api.AuditQuery{Limit: auditRows}
 	places := map[string]*string{"actor": &q.Actor, "subject": &q.Subject, "from": &q.From, "to": &q.To}
 	var to *string
 	for _, word := range strings.Fields(text) {

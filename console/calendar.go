@@ -11,21 +11,9 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/webui/api"
 )
-
-// OccupancyView is the share of reported seconds near peak, per forwarder and bucket of time.
-type OccupancyView struct {
-	FromMillis   int64                `json:"from_ms"`
-	ToMillis     int64                `json:"to_ms"`
-	BucketMillis int64                `json:"bucket_ms"` // buckets begin at multiples of it since 1970, UTC
-	Threshold    float64              `json:"threshold"` // 0..1 of peak
-	Nodes        []tsdb.NodeOccupancy `json:"nodes"`
-	// Layer is the minimum, mean and maximum over the forwarders, and their imbalance, by bucket.
-	Layer  []tsdb.LayerOccupancy `json:"layer"`
-	NoPeak []topology.NodeID     `json:"no_peak"` // not counted: their peak is not known
-}
 
 // CalendarSpan is a stretch of time that the calendar shows.
 type CalendarSpan struct {
@@ -50,7 +38,7 @@ const calendarOf = "month"
 // figure 3), the newest first.
 type calendarPage struct {
 	span   CalendarSpan
-	view   load[OccupancyView]
+	view   load[api.OccupancyView]
 	cursor int
 }
 
@@ -66,7 +54,7 @@ func (p *calendarPage) address(*State) Address { return Address{Page: "occupancy
 func (p *calendarPage) refresh(s *State, k *asker) tea.Cmd {
 	span := p.span
 	p.view.again = max(loadAgain, span.Bucket/60)
-	return p.view.refresh(s, k, "occupancy of "+span.Words, func(ctx context.Context) (OccupancyView, error) {
+	return p.view.refresh(s, k, "occupancy of "+span.Words, func(ctx context.Context) (api.OccupancyView, error) {
 		return k.backend.Occupancy(ctx, span.Range, span.Bucket)
 	})
 }

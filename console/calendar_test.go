@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fairway/console"
+	"fairway/webui/api"
 )
 
 func TestCalendarGoesThroughItsSpans(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAnEmptyCalendarSaysWhatToDo(t *testing.T) {
 	s.sees("No second is stored in this range yet", "fairway doctor")
 	s.press("enter")
 	s.sees("there is nothing to replay")
-	s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
+	s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
 	s.press("m")
 	s.sees("connection refused")
 }

@@ -6,6 +6,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // refuses says why an action is not possible here and now; the server decides again for itself.
@@ -82,7 +83,7 @@ func (p *forwarderPage) canary(s *State, w int) []string {
 	case c.PeersOf == 0:
 		parts = append(parts, "no other forwarder was probed yet")
 	default:
-		parts = append(parts, Counted(c.PeersOf, "peer"))
+		parts = append(parts, api.Counted(c.PeersOf, "peer"))
 	}
 	return labelledLines("CANARY", wrapItems(parts, max(1, w-12)), w)
 }

@@ -8,7 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 // atForwarder is an operator looking at the suspect forwarder.
@@ -48,16 +48,16 @@ func TestACanaryIsRefused(t *testing.T) {
 	}{
 		{"in a replay", func(s *script) { s.press("H") }, "refused: actions are off in a replay"},
 		{"to a viewer", func(s *script) {
-			s.fake.Do(func(o *console.Overview) { o.Role = "viewer" })
+			s.fake.Do(func(o *api.Overview) { o.Role = "viewer" })
 			s.second()
 		}, "refused: a canary needs the role operator; you are viewer"},
 		{"on old data", func(s *script) {
-			s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
+			s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
 			s.pass(12 * time.Second)
 		}, "refused: the data on screen is too old to decide by (since 12:04:30)"},
 		{"by the server", func(s *script) {
 			s.fake.NoCanary = fmt.Errorf("%w: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s",
-				console.ErrConflict)
+				api.ErrConflict)
 		}, "refused: conflict: the last one on fwd003 began 4s ago, at most one in 10s; try again in 6s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestACanaryIsRefused(t *testing.T) {
 		})
 	}
 	s := atForwarder(t)
-	s.fake.Do(func(o *console.Overview) { o.Role = "viewer" })
+	s.fake.Do(func(o *api.Overview) { o.Role = "viewer" })
 	s.second()
 	if strings.Contains(s.screen(), "C canary probe") {
 		t.Errorf("a viewer is offered a canary:\n%s", s.screen())
@@ -103,7 +103,7 @@ func TestTheListsOfAForwarder(t *testing.T) {
 	s.press("esc", "enter")
 	s.sees(" job 88260")
 	s.press("esc")
-	s.fake.Do(func(o *console.Overview) { o.At = o.At.Add(-time.Minute) }) // its agents report no more
+	s.fake.Do(func(o *api.Overview) { o.At = o.At.Add(-time.Minute) }) // its agents report no more
 	s.second()
 	s.press("j", "j")
 	if strings.Contains(s.screen(), "75      75") {
@@ -125,7 +125,7 @@ func TestThePlansEvidence(t *testing.T) {
 	s.press("e")
 	s.sees("EVIDENCE  as it was at 12:04:31, when the plan was proposed: 231 forwarders healthy, 126 of them idle",
 		"fwd001        ok          900    812", "FINDINGS  none is open")
-	s.fake.Do(func(o *console.Overview) { o.Findings[0].Node = "fwd001" })
+	s.fake.Do(func(o *api.Overview) { o.Findings[0].Node = "fwd001" })
 	s.second()
 	s.sees("F-0091    fwd001 suspect: write service time 9.8x")
 	s.press("d")

@@ -13,78 +13,20 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
-	"fairway/remap/policy/filedomain"
 	"fairway/remap/policy/sharedfiles"
+	"fairway/webui/api"
 )
-
-// DomainsView is how the file that several processes of a job wrote could be divided among its I/O
-// aggregators, and what each division costs in file locks.
-type DomainsView struct {
-	Job topology.JobID `json:"job"`
-	// Files are those that several processes wrote, the most bytes first; Left counts further ones.
-	Files []sharedfiles.File `json:"files"`
-	Left  int                `json:"left"`
-	// File is the one in Files that the rest is about.
-	File int `json:"file"`
-	// Case is nil where Files is empty or Problem says what is missing.
-	Case    *filedomain.Case `json:"case"`
-	Problem string           `json:"problem,omitempty"`
-	// Assumed says what of the case no record tells, Caveat why hints may do nothing.
-	Assumed []string                `json:"assumed"`
-	Caveat  string                  `json:"caveat,omitempty"`
-	Methods []filedomain.Comparison `json:"methods"`
-	// Window are the stripes whose owners the methods have.
-	Window filedomain.Window  `json:"window"`
-	Advice *filedomain.Advice `json:"advice"`
-}
-
-// DomainsQuery chooses a file and says what the records do not tell; 0 is not said.
-type DomainsQuery struct {
-	File        int // in the list of files, from 0
-	Servers     int
-	StripeSize  int64 // bytes
-	Aggregators int
-}
-
-// Values is the query as the API and an address write it.
-func (q DomainsQuery) Values() url.Values {
-	v := url.Values{}
-	for name, n := range map[string]int64{"file": int64(q.File), "servers": int64(q.Servers),
-		"stripe_size": q.StripeSize, "aggregators": int64(q.Aggregators)} {
-		if n != 0 {
-			v.Set(name, strconv.FormatInt(n, 10))
-		}
-	}
-	return v
-}
-
-// ParseDomainsQuery reads it back.
-func ParseDomainsQuery(v url.Values) (q DomainsQuery, err error) {
-	number := func(name string, bits int) (n int64) {
-		text := v.Get(name)
-		if text == "" || err != nil {
-			return 0
-		}
-		if n, err = strconv.ParseInt(text, 10, bits); err != nil || n < 0 {
-			n, err = 0, fmt.Errorf("%w: %s=%q is no count; want a whole number from 0 on", ErrInvalid, name, text)
-		}
-		return n
-	}
-	q = DomainsQuery{File: int(number("file", 31)), Servers: int(number("servers", 31)),
-		StripeSize: number("stripe_size", 63), Aggregators: int(number("aggregators", 31))}
-	return q, err
-}
 
 // domainsPage compares the ways of dividing a job's shared file and advises hints.
 type domainsPage struct {
 	id      topology.JobID
-	query   DomainsQuery
-	domains load[DomainsView]
+	query   api.DomainsQuery
+	domains load[api.DomainsView]
 	edit    *input
 	top     int
 }
 
-func newDomainsPage(id string, q DomainsQuery) *domainsPage {
+func newDomainsPage(id string, q api.DomainsQuery) *domainsPage {
 	return &domainsPage{id: topology.JobID(id), query: q}
 }
 
@@ -101,7 +43,7 @@ func (p *domainsPage) call() string {
 func (p *domainsPage) refresh(s *State, k *asker) tea.Cmd {
 	query := p.query
 	return p.domains.refresh(s, k, p.call(),
-		func(ctx context.Context) (DomainsView, error) { return k.backend.Domains(ctx, p.id, query) })
+		func(ctx context.Context) (api.DomainsView, error) { return k.backend.Domains(ctx, p.id, query) })
 }
 
 func (p *domainsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -124,7 +66,7 @@ func (p *domainsPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 			}
 		}
 	}
-	q, bad := ParseDomainsQuery(given)
+	q, bad := api.ParseDomainsQuery(given)
 	if err == nil {
 		err = bad
 	}
@@ -201,7 +143,7 @@ func (p *domainsPage) body(s *State, w, h int) []string {
 	}
 	lines = append(lines, labelled("FILE", orMissing(f.Name)+which, w)...)
 	lines = append(lines, labelled("WRITTEN", fmt.Sprintf("%s by %s of %s, through %s", volume(float64(f.Bytes)),
-		Counted(f.Procs, "process"), orMissing(f.App), throughWords(f.Through)), w)...)
+		api.Counted(f.Procs, "process"), orMissing(f.App), throughWords(f.Through)), w)...)
 	if v.Problem != "" {
 		return append(append(lines, labelled("MISSING", clean(v.Problem), w)...),
 			labelled("", "press e and type servers=N", w)...)

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/webui/api"
 )
 
 // exporter is a page with a table: its titles, then its rows as they are on screen.
@@ -51,7 +53,7 @@ func (m exportedMsg) words() string {
 	if m.err != nil {
 		return "not exported: " + m.err.Error()
 	}
-	return fmt.Sprintf("wrote %s to %s", Counted(m.rows, "row"), m.file)
+	return fmt.Sprintf("wrote %s to %s", api.Counted(m.rows, "row"), m.file)
 }
 
 // texts are the rows of a list as a table; what is not known is empty.

@@ -10,6 +10,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
 
 // findingPage is one finding: its sentence, its life, whom it hits, and the evidence as it was
@@ -17,7 +18,7 @@ import (
 type findingPage struct {
 	judging
 	id     string
-	view   FindingView
+	view   api.FindingView
 	have   bool
 	err    error
 	asking bool
@@ -57,7 +58,7 @@ func (p *findingPage) newest(s *State) *anomaly.Finding {
 }
 
 func (p *findingPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
-	if a, ok := msg.(answer[FindingView]); ok {
+	if a, ok := msg.(answer[api.FindingView]); ok {
 		p.asking = false
 		if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
 			p.view, p.have = a.value, true
@@ -155,7 +156,7 @@ func (p *findingPage) life(_ *State, w int) []string {
 	changes := p.view.Changes
 	var lines []string
 	if over := len(changes) - shown; over > 0 {
-		lines = append(lines, clip(fmt.Sprintf(" : %s; fairway findings %s shows all", Counted(over, "earlier change"),
+		lines = append(lines, clip(fmt.Sprintf(" : %s; fairway findings %s shows all", api.Counted(over, "earlier change"),
 			clean(p.id)), w))
 		changes = changes[over:]
 	}
@@ -200,9 +201,9 @@ func (p *findingPage) evidence(w int) []string {
 		widest = max(widest, len(tails[n]))
 	}
 	for _, n := range names {
-		points := make([]Point, 0, len(frozen.Series[n]))
+		points := make([]api.Point, 0, len(frozen.Series[n]))
 		for _, v := range frozen.Series[n] {
-			points = append(points, Point(v))
+			points = append(points, api.Point(v))
 		}
 		top := 0.0
 		for _, v := range points {

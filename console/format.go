@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"fairway/webui/api"
 )
 
 // missing is how a value that is not known looks; it can never be confused with a 0.
@@ -120,17 +122,6 @@ func wrapItems(items []string, w int) (lines []string) {
 	return lines
 }
 
-// Counted is a number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes.
-func Counted[T int | int64](n T, thing string) string {
-	switch {
-	case n == 1:
-		return "1 " + thing
-	case strings.HasSuffix(thing, "s"):
-		thing += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // mega is bytes/s as MB/s (1e6), without decimals above 10.
 func mega(v *float64) string {
 	if v == nil {
@@ -228,7 +219,7 @@ const sparkSteps = "_.-=*#"
 
 // sparkline draws the last w seconds before end, one column a bucket holding the largest value of
 // its seconds; a second without a point leaves a gap.
-func sparkline(points []Point, end time.Time, span time.Duration, top float64, w int) string {
+func sparkline(points []api.Point, end time.Time, span time.Duration, top float64, w int) string {
 	if w <= 0 || top <= 0 {
 		return strings.Repeat(" ", max(0, w))
 	}

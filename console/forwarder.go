@@ -11,6 +11,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // sparkSpan is the time a sparkline covers.
@@ -20,7 +21,7 @@ const sparkSpan = 5 * time.Minute
 type forwarderPage struct {
 	judging
 	id     topology.ForwarderID
-	detail ForwarderDetail
+	detail api.ForwarderDetail
 	have   bool
 	err    error
 	asking bool
@@ -64,7 +65,7 @@ func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
 		p.probed(s, c)
 		return nil
 	}
-	a, ok := msg.(answer[ForwarderDetail])
+	a, ok := msg.(answer[api.ForwarderDetail])
 	if !ok {
 		p.judging.answer(s, msg)
 		return nil
@@ -122,7 +123,7 @@ func (p *forwarderPage) unask(a action) {
 
 // client is the place of the chosen compute node; -1 while none is.
 func (p *forwarderPage) client() int {
-	return slices.IndexFunc(p.detail.ClientNodes, func(c ClientRow) bool { return c.ID == p.cursor })
+	return slices.IndexFunc(p.detail.ClientNodes, func(c api.ClientRow) bool { return c.ID == p.cursor })
 }
 
 // move moves the cursor of the list that has it.
@@ -196,7 +197,7 @@ func (p *forwarderPage) title(s *State, _ int) string {
 	if r.Rack != "" {
 		title += "   rack " + clean(r.Rack)
 	}
-	title += fmt.Sprintf("   serves %s", Counted(r.Clients, "compute node"))
+	title += fmt.Sprintf("   serves %s", api.Counted(r.Clients, "compute node"))
 	if nodes := p.detail.ClientNodes; len(nodes) > 0 {
 		ids := make([]topology.NodeID, len(nodes))
 		for i := range nodes {
@@ -233,11 +234,11 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 // adviceFor says what to do about an error of a read.
 func (s *State) adviceFor(err error) string {
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, api.ErrNotFound):
 		return "The server does not know it, or no longer; " + s.key(actGo) + " finds what it knows."
-	case errors.Is(err, ErrNotAllowed):
+	case errors.Is(err, api.ErrNotAllowed):
 		return "Ask an admin of the site for the viewer role, or sign in with --token-file."
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, api.ErrUnreachable):
 		return "Asking again with the next second."
 	}
 	return s.key(actRequests) + " shows the requests that were sent."

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
 
 // jobLoad is what one job's nodes do here.
@@ -119,14 +120,14 @@ func (p *forwarderPage) storage(s *State, w, h int, cursor bool) []string {
 		return []string{clip(" BACKEND   "+orMissing(v.Unknown), w)}
 	}
 	name, req := "BACKEND", "rpc/s"
-	if v.By == StorageByServers {
+	if v.By == api.StorageByServers {
 		name = "BACKEND (servers)"
 	}
 	head := " " + left(name, 22) + right(req, 7) + right("MB/s", 8) + right("LATms", 8) + right("peers", 8)
 	line := func(i int) string {
 		r := v.Rows[i]
 		if s.stale() {
-			r = StorageRow{Target: r.Target}
+			r = api.StorageRow{Target: r.Target}
 		}
 		moved := mega(sum(r.ReadBytesPerSec, r.WriteBytesPerSec))
 		if r.Estimated && moved != missing {

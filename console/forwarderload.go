@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // load draws read and write as sparklines, then the numbers of this second against the peers'.
@@ -46,7 +47,7 @@ func (p *forwarderPage) load(s *State, w int) []string {
 }
 
 // waiting says how many times as long as in service requests wait, where the forwarder tells both.
-func (p *forwarderPage) waiting(s *State, r *ForwarderRow) (items []string) {
+func (p *forwarderPage) waiting(s *State, r *api.ForwarderRow) (items []string) {
 	if s.standing(r) == remap.ForwarderStale {
 		return nil
 	}
@@ -71,7 +72,7 @@ func (p *forwarderPage) waiting(s *State, r *ForwarderRow) (items []string) {
 }
 
 // latest is a series' newest value; nil without one.
-func latest(points []Point) *float64 {
+func latest(points []api.Point) *float64 {
 	if len(points) == 0 {
 		return nil
 	}
@@ -87,7 +88,7 @@ func peers(median string) string {
 }
 
 // largest is the largest value of a series, at least floor.
-func largest(points []Point, floor float64) float64 {
+func largest(points []api.Point, floor float64) float64 {
 	top := max(floor, 1)
 	for _, p := range points {
 		top = max(top, p.Value)

@@ -10,6 +10,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
 
 // goPage is the go box: type a part of a name, enter opens the first hit.
@@ -67,7 +68,7 @@ func (p *forwarderPage) twin(s *State, a action) string {
 	switch r := s.forwarder(p.id); {
 	case a == actCanary:
 		return "fairway canary " + id
-	case a == actExclude && r != nil && r.State == StateExcluded:
+	case a == actExclude && r != nil && r.State == api.StateExcluded:
 		return "fairway return " + id
 	case a == actExclude:
 		return "fairway exclude " + id

@@ -13,17 +13,18 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // jobPage is one job: its load, its forwarders, what was decided for it and what it did.
 type jobPage struct {
 	id     topology.JobID
-	job    JobView
+	job    api.JobView
 	have   bool
 	err    error
 	asking bool
 	asked  time.Time
-	runs   load[JobRuns]
+	runs   load[api.JobRuns]
 	cursor int // in the forwarders
 }
 
@@ -46,7 +47,7 @@ func (p *jobPage) refresh(s *State, ask *asker) tea.Cmd {
 
 func (p *jobPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 	p.runs.take(msg)
-	a, ok := msg.(answer[JobView])
+	a, ok := msg.(answer[api.JobView])
 	if !ok {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (p *jobPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actWhy:
 		return s.open(ask, newWhyPage(string(p.id)))
 	case actDomains:
-		return s.open(ask, newDomainsPage(string(p.id), DomainsQuery{}))
+		return s.open(ask, newDomainsPage(string(p.id), api.DomainsQuery{}))
 	case actRuns:
 		return s.open(ask, newRunsPage(string(p.id), ""))
 	case actPropose:
@@ -94,7 +95,7 @@ func (p *jobPage) title(s *State, _ int) string {
 		return title
 	}
 	j := &p.job
-	title += fmt.Sprintf("  %s  user %s  %s", orMissing(j.App), orMissing(j.User), Counted(j.NodeCount, "node"))
+	title += fmt.Sprintf("  %s  user %s  %s", orMissing(j.App), orMissing(j.User), api.Counted(j.NodeCount, "node"))
 	if j.End.IsZero() {
 		return title + "  running " + age(s.Now.Sub(j.Start))
 	}
@@ -133,7 +134,7 @@ func (p *jobPage) body(s *State, w, h int) []string {
 			more := len(said) - room + 1
 			said = append(said[:room-1],
 				clip(fmt.Sprintf("           : %s; a higher terminal or 'fairway job %s' shows all",
-					Counted(more, "more line"), clean(string(j.ID))), w))
+					api.Counted(more, "more line"), clean(string(j.ID))), w))
 		}
 		lines = append(lines, said...)
 	}
@@ -189,7 +190,7 @@ func waited(f *history.Profile, w int) []string {
 }
 
 // neighbourLines are the jobs that share its forwarders, with what a move would mean for them.
-func neighbourLines(list []Neighbour, w int) (lines []string) {
+func neighbourLines(list []api.Neighbour, w int) (lines []string) {
 	label := "NEIGHBOUR"
 	for i := range list[:min(len(list), mostNeighbours)] {
 		n := &list[i]
@@ -216,7 +217,7 @@ func neighbourLines(list []Neighbour, w int) (lines []string) {
 		label = ""
 	}
 	if more := len(list) - mostNeighbours; more > 0 {
-		lines = append(lines, clip("           : "+Counted(more, "more job")+" with bytes there", w))
+		lines = append(lines, clip("           : "+api.Counted(more, "more job")+" with bytes there", w))
 	}
 	return lines
 }
@@ -271,7 +272,7 @@ func (p *jobPage) did(s *State, w int) []string {
 		"read %s, wrote %s, %s metadata operations; mode %s, %s did I/O for %s; peak %s MB/s, %s MB/s on one node, "+
 			"%s ops/s; md queue %s; "+
 			"%.0f %% of node-seconds reported, by %s", volume(f.ReadBytes), volume(f.WriteBytes), number(f.MetaOps),
-		orMissing(string(f.Mode)), Counted(f.IONodes, "node"),
+		orMissing(string(f.Mode)), api.Counted(f.IONodes, "node"),
 		age(time.Duration(f.IOSeconds*float64(time.Second))), mega(&f.PeakBytesPerSec), mega(&f.PeakNodeBytesPerSec),
 		number(f.PeakOpsPerSec), queue, 100*f.Coverage, clean(f.From))
 	lines := labelled("DID", text, w)
@@ -342,7 +343,7 @@ func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 	d := &a.Decision
 	head := fmt.Sprintf("%s by policy %s", d.Action, clean(a.Policy))
 	if d.Remap {
-		head += fmt.Sprintf(": %s, %d wanted", Counted(d.Count, "forwarder"), d.Wanted)
+		head += fmt.Sprintf(": %s, %d wanted", api.Counted(d.Count, "forwarder"), d.Wanted)
 	}
 	switch {
 	case a.Refused != "":
@@ -367,10 +368,10 @@ func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 			clean(strings.Join(n.Why, ", "))), w)...)
 	}
 	if q := a.Prediction; q != nil {
-		text := fmt.Sprintf("from the newest of %s", Counted(q.Depth, "earlier run"))
+		text := fmt.Sprintf("from the newest of %s", api.Counted(q.Depth, "earlier run"))
 		if share, ok := q.Own.Share(); ok {
 			text += fmt.Sprintf("; predictions for it were right %.0f %% of %s", 100*share,
-				Counted(q.Own.Predicted, "time"))
+				api.Counted(q.Own.Predicted, "time"))
 		}
 		lines = append(lines, labelled("", text, w)...)
 	}

@@ -3,70 +3,17 @@ package console
 import (
 	"fmt"
 	"strconv"
-	"time"
 
-	"fairway/collector/topology"
-	"fairway/remap"
-	"fairway/remap/dispatch"
-	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
-// JobRow is a job in a list. An ended one has no nodes any more, only their number.
-type JobRow struct {
-	remap.Job
-	NodeCount int       `json:"node_count"`
-	End       time.Time `json:"end,omitzero"`
-}
-
-// JobView is one job: where its nodes are, what they do, what was decided for it, and what it did.
-type JobView struct {
-	JobRow
-	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each now
-	Plans      []string                     `json:"plans"`      // newest first
-	// Served are the forwarders over the run, known at its end.
-	Served []topology.ForwarderID `json:"served_by"`
-	// The newest second over all its nodes; nil where none of them is heard.
-	ReadBytesPerSec  *float64 `json:"read_bytes_per_sec"`
-	WriteBytesPerSec *float64 `json:"write_bytes_per_sec"`
-	MetaOpsPerSec    *float64 `json:"meta_ops_per_sec"`
-	// SoFar is what a running job has done since it is watched, WatchedSince when that began: later
-	// than the start where the daemon was started meanwhile. Its io_nodes are not known.
-	SoFar        *history.Profile `json:"so_far"`
-	WatchedSince time.Time        `json:"watched_since,omitzero"`
-	// Neighbours are the jobs on a running job's forwarders that move bytes there now, the most first.
-	Neighbours []Neighbour `json:"neighbours"`
-	// Decision is what the policy said at the job's start; nil when it was not asked since the
-	// daemon's own start.
-	Decision *dispatch.Answer `json:"decision"`
-	// Profile is nil for a job that runs, or of which nothing was collected; Pending says that it is
-	// being made.
-	Pending bool             `json:"pending"`
-	Profile *history.Profile `json:"profile"`
-}
-
-// Neighbour is a job that shares forwarders with another one, now.
-type Neighbour struct {
-	Job              topology.JobID         `json:"job"`
-	App              string                 `json:"app,omitempty"`
-	On               []topology.ForwarderID `json:"on"` // both use them
-	ReadBytesPerSec  float64                `json:"read_bytes_per_sec"`
-	WriteBytesPerSec float64                `json:"write_bytes_per_sec"`
-	// Takes is its part of the bytes on the job's forwarders, each counted by the job's own use of it,
-	// 0..1. Relief is the job's part of the bytes on the forwarders that both use, counted by the
-	// neighbour's use: what would leave them if the job went to others. nil: the job moves no bytes now.
-	Takes  *float64 `json:"takes"`
-	Relief *float64 `json:"relief"`
-	// Finding names one that holds it responsible there.
-	Finding string `json:"finding,omitempty"`
-}
-
 // jobsList lists the running jobs, then those that ended last.
-var jobsList = &listing[JobRow]{
+var jobsList = &listing[api.JobRow]{
 	page: onJobs, addr: Address{Page: "jobs"}, ask: (*asker).jobs, noun: "job",
 	head: " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
 	empty: "No job is known. The batch system tells by 'fairway hook dispatch' and 'fairway hook end' in its prolog " +
 		"and epilog.",
-	title: func(_ *State, rows []JobRow) string {
+	title: func(_ *State, rows []api.JobRow) string {
 		running := 0
 		for i := range rows {
 			if rows[i].End.IsZero() {
@@ -79,7 +26,7 @@ var jobsList = &listing[JobRow]{
 		}
 		return fmt.Sprintf(" jobs   %d running, %s", running, ended)
 	},
-	line: func(s *State, r *JobRow) string {
+	line: func(s *State, r *api.JobRow) string {
 		ended, ran := "running", s.Now.Sub(r.Start)
 		if !r.End.IsZero() {
 			ended, ran = moment(r.End, s.Now), r.End.Sub(r.Start)
@@ -88,5 +35,5 @@ var jobsList = &listing[JobRow]{
 			right(strconv.Itoa(r.NodeCount), 8) +
 			right(moment(r.Start, s.Now), 14) + right(age(ran), 8) + "  " + ended
 	},
-	open: func(r *JobRow) page { return newJobPage(string(r.ID)) },
+	open: func(r *api.JobRow) page { return newJobPage(string(r.ID)) },
 }

@@ -12,6 +12,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // judging is what the pages of findings and of a forwarder do to one: acknowledge, dismiss, withhold,
@@ -208,7 +209,7 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 }
 
 // withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
-func (j *judging) withhold(ask *asker, row *ForwarderRow) {
+func (j *judging) withhold(ask *asker, row *api.ForwarderRow) {
 	fwd := row.ID
 	if row.State == remap.ForwarderExcluded {
 		j.askFirst("Back into allocation with "+clean(string(fwd)), "Jobs get it again.", func(why string) tea.Cmd {
@@ -236,7 +237,7 @@ func (k *asker) judge(call string, f func(context.Context) error) tea.Cmd {
 }
 
 func (k *asker) finding(id string) tea.Cmd {
-	return ask(k, "finding "+id, func(ctx context.Context) (FindingView, error) { return k.backend.Finding(ctx, id) })
+	return ask(k, "finding "+id, func(ctx context.Context) (api.FindingView, error) { return k.backend.Finding(ctx, id) })
 }
 
 func (j *judging) answer(s *State, msg tea.Msg) {

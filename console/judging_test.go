@@ -7,7 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 func TestAForwarderIsWithheldOnItsPage(t *testing.T) {
@@ -41,7 +41,7 @@ func TestAForwarderIsWithheldOnItsPage(t *testing.T) {
 // Who may not decide is told so by the key, and not after a reason was typed.
 func TestAViewerIsNotAskedForReasons(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
-	s.fake.Do(func(o *console.Overview) { o.Role = "viewer" })
+	s.fake.Do(func(o *api.Overview) { o.Role = "viewer" })
 	s.second()
 	s.press("3")
 	for _, key := range []string{"a", "s", "x", "e"} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/console"
+	"fairway/webui/api"
 )
 
 func remapped(t *testing.T, wishes map[string][]string) *console.Keys {
@@ -100,7 +101,7 @@ func TestRemappedKeysActAndAreShown(t *testing.T) {
 // A remapped console keeps what the default one promises: an approval asks once, by its own key.
 func TestARemappedApprovalAsksOnce(t *testing.T) {
 	s := withKeys(t, map[string][]string{"approve": {"Y"}, "reject": {"n"}, "next": {"N"}})
-	s.fake.AddPlan(console.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
+	s.fake.AddPlan(api.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
 	s.second()
 	s.press("4", "enter", "tab", "because it is slow", "enter")
 	s.sees("Y approve (shift)", "n reject")

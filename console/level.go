@@ -6,6 +6,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // metric is what the grid's levels show.
@@ -14,7 +15,7 @@ type metric struct {
 	title string
 	full  string // what ten tenths are
 	// share is the value in parts of its full scale, nil where it is not known.
-	share func(*ForwarderRow) *float64
+	share func(*api.ForwarderRow) *float64
 }
 
 // Full scales of the metrics that have no peak of their own.
@@ -25,16 +26,16 @@ const (
 )
 
 var metrics = []metric{
-	{"occ", "occupancy", "the last hour", func(r *ForwarderRow) *float64 { return r.Occupancy }},
-	{"bw", "bandwidth", "its peak", func(r *ForwarderRow) *float64 {
+	{"occ", "occupancy", "the last hour", func(r *api.ForwarderRow) *float64 { return r.Occupancy }},
+	{"bw", "bandwidth", "its peak", func(r *api.ForwarderRow) *float64 {
 		return part(sum(r.ReadBytesPerSec, r.WriteBytesPerSec), r.PeakBytesPerSec)
 	}},
 	{"queue", "queue", fmt.Sprint(fullQueueLen, " waiting"),
-		func(r *ForwarderRow) *float64 { return part(r.QueueLen, fullQueueLen) }},
+		func(r *api.ForwarderRow) *float64 { return part(r.QueueLen, fullQueueLen) }},
 	{"mdwait", "metadata wait", fmt.Sprint(fullMetaSeconds*1000, " ms"),
-		func(r *ForwarderRow) *float64 { return part(r.MetaWaitSeconds, fullMetaSeconds) }},
+		func(r *api.ForwarderRow) *float64 { return part(r.MetaWaitSeconds, fullMetaSeconds) }},
 	{"err", "errors", fmt.Sprint(fullErrorsPerS, " a second"),
-		func(r *ForwarderRow) *float64 { return part(r.ErrorsPerSec, fullErrorsPerS) }},
+		func(r *api.ForwarderRow) *float64 { return part(r.ErrorsPerSec, fullErrorsPerS) }},
 }
 
 func part(v *float64, of float64) *float64 {
@@ -103,7 +104,7 @@ func nextLevel(shown int, share *float64) int {
 }
 
 // levels moves every forwarder's shown level to its new value.
-func levels(shown map[topology.ForwarderID]int, rows []ForwarderRow, m metric) map[topology.ForwarderID]int {
+func levels(shown map[topology.ForwarderID]int, rows []api.ForwarderRow, m metric) map[topology.ForwarderID]int {
 	next := make(map[topology.ForwarderID]int, len(rows))
 	for i := range rows {
 		share := m.share(&rows[i])

@@ -8,6 +8,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // column is one column of a list of rows R. Width holds the space before it.
@@ -22,7 +23,7 @@ type column[R any] struct {
 
 const columnOccupancy = "occ"
 
-func (s *State) job(r *ForwarderRow) string {
+func (s *State) job(r *api.ForwarderRow) string {
 	if r.TopJob == "" || s.stale() || r.State == remap.ForwarderStale {
 		return missing
 	}
@@ -33,40 +34,40 @@ func (s *State) job(r *ForwarderRow) string {
 }
 
 // columns in the order in which a wide list shows them; a narrow one keeps those of `keep`.
-var columns = []column[ForwarderRow]{
+var columns = []column[api.ForwarderRow]{
 	{name: "node", title: "NODE", width: 10,
-		text: func(_ *State, r *ForwarderRow) string { return clean(string(r.ID)) }},
+		text: func(_ *State, r *api.ForwarderRow) string { return clean(string(r.ID)) }},
 	{name: "state", title: "STATE", width: 10,
-		text: func(s *State, r *ForwarderRow) string { return string(s.standing(r)) }},
+		text: func(s *State, r *api.ForwarderRow) string { return string(s.standing(r)) }},
 	{name: columnOccupancy, title: "OCC", width: 5,
-		text:   func(s *State, r *ForwarderRow) string { return ratio(s.value(r, r.Occupancy)) },
-		number: func(r *ForwarderRow) *float64 { return r.Occupancy }},
+		text:   func(s *State, r *api.ForwarderRow) string { return ratio(s.value(r, r.Occupancy)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.Occupancy }},
 	{name: "read", title: "READ", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return mega(s.value(r, r.ReadBytesPerSec)) },
-		number: func(r *ForwarderRow) *float64 { return r.ReadBytesPerSec }},
+		text:   func(s *State, r *api.ForwarderRow) string { return mega(s.value(r, r.ReadBytesPerSec)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.ReadBytesPerSec }},
 	{name: "write", title: "WRITE", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return mega(s.value(r, r.WriteBytesPerSec)) },
-		number: func(r *ForwarderRow) *float64 { return r.WriteBytesPerSec }},
+		text:   func(s *State, r *api.ForwarderRow) string { return mega(s.value(r, r.WriteBytesPerSec)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.WriteBytesPerSec }},
 	{name: "queue", title: "QUEUE", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return count(s.value(r, r.QueueLen)) },
-		number: func(r *ForwarderRow) *float64 { return r.QueueLen }},
+		text:   func(s *State, r *api.ForwarderRow) string { return count(s.value(r, r.QueueLen)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.QueueLen }},
 	{name: "mdwait", title: "MDms", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return millis(s.value(r, r.MetaWaitSeconds)) },
-		number: func(r *ForwarderRow) *float64 { return r.MetaWaitSeconds }},
+		text:   func(s *State, r *api.ForwarderRow) string { return millis(s.value(r, r.MetaWaitSeconds)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.MetaWaitSeconds }},
 	{name: "md", title: "MD/s", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return count(s.value(r, r.MetaOpsPerSec)) },
-		number: func(r *ForwarderRow) *float64 { return r.MetaOpsPerSec }},
+		text:   func(s *State, r *api.ForwarderRow) string { return count(s.value(r, r.MetaOpsPerSec)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.MetaOpsPerSec }},
 	{name: "server", title: "SRVms", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return millis(s.value(r, r.ServerTime)) },
-		number: func(r *ForwarderRow) *float64 { return r.ServerTime }},
+		text:   func(s *State, r *api.ForwarderRow) string { return millis(s.value(r, r.ServerTime)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.ServerTime }},
 	{name: "err", title: "ERR/s", width: 7,
-		text:   func(s *State, r *ForwarderRow) string { return count(s.value(r, r.ErrorsPerSec)) },
-		number: func(r *ForwarderRow) *float64 { return r.ErrorsPerSec }},
+		text:   func(s *State, r *api.ForwarderRow) string { return count(s.value(r, r.ErrorsPerSec)) },
+		number: func(r *api.ForwarderRow) *float64 { return r.ErrorsPerSec }},
 	{name: "clients", title: "CN", width: 6,
-		text:   func(_ *State, r *ForwarderRow) string { return strconv.Itoa(r.Clients) },
-		number: func(r *ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
+		text:   func(_ *State, r *api.ForwarderRow) string { return strconv.Itoa(r.Clients) },
+		number: func(r *api.ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
 	{name: "job", title: "TOP JOB (share)", width: 20,
-		text: func(s *State, r *ForwarderRow) string { return s.job(r) }},
+		text: func(s *State, r *api.ForwarderRow) string { return s.job(r) }},
 }
 
 // The columns of the overview's list beside the grid, and of one too narrow for all.
@@ -76,7 +77,7 @@ var (
 	tinyColumns    = []string{"node", "state", "occ", "read", "write", "queue"}
 )
 
-func pick(names []string) []column[ForwarderRow] { return pickOf(columns, names) }
+func pick(names []string) []column[api.ForwarderRow] { return pickOf(columns, names) }
 
 func pickOf[R any](all []column[R], names []string) []column[R] {
 	out := make([]column[R], 0, len(names))
@@ -116,14 +117,14 @@ func stepSort[R any](o *sorting, shown []column[R], by int) {
 }
 
 // rows are the forwarders of the list: filtered and in order; those alike in it by what they move.
-func (s *State) rows() []*ForwarderRow {
-	rows := make([]*ForwarderRow, 0, len(s.Shown.Forwarders))
+func (s *State) rows() []*api.ForwarderRow {
+	rows := make([]*api.ForwarderRow, 0, len(s.Shown.Forwarders))
 	for i := range s.Shown.Forwarders {
 		if r := &s.Shown.Forwarders[i]; s.matches(r) {
 			rows = append(rows, r)
 		}
 	}
-	moved := func(r *ForwarderRow) float64 {
+	moved := func(r *api.ForwarderRow) float64 {
 		all := 0.0
 		for _, v := range [...]*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
 			if v != nil {
@@ -132,7 +133,7 @@ func (s *State) rows() []*ForwarderRow {
 		}
 		return all
 	}
-	slices.SortStableFunc(rows, func(a, b *ForwarderRow) int { return cmp.Compare(moved(b), moved(a)) })
+	slices.SortStableFunc(rows, func(a, b *api.ForwarderRow) int { return cmp.Compare(moved(b), moved(a)) })
 	sortRows(s, rows, columns, s.sort)
 	return rows
 }
@@ -169,7 +170,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-func (s *State) matches(r *ForwarderRow) bool {
+func (s *State) matches(r *api.ForwarderRow) bool {
 	if s.filter == "" {
 		return true
 	}
@@ -200,7 +201,7 @@ func heading[R any](cols []column[R], o sorting) string {
 }
 
 // row is one forwarder as a line of the list.
-func (s *State) row(r *ForwarderRow, cols []column[ForwarderRow]) string {
+func (s *State) row(r *api.ForwarderRow, cols []column[api.ForwarderRow]) string {
 	return string(mark(s.standing(r), r.Plan != "")) + cells(s, r, cols)
 }
 
@@ -225,7 +226,7 @@ func cell[R any](text string, c column[R], last bool) string {
 
 // listLines draws at most h lines of the list; selected is the forwarder under the cursor, "" for
 // none. What does not fit is counted in the last line.
-func (s *State) listLines(cols []column[ForwarderRow], w, h int, selected topology.ForwarderID) []string {
+func (s *State) listLines(cols []column[api.ForwarderRow], w, h int, selected topology.ForwarderID) []string {
 	rows := s.rows()
 	if len(rows) == 0 && h > 0 {
 		text := " No forwarder is known yet: does an agent run on each of them?"
@@ -234,6 +235,6 @@ func (s *State) listLines(cols []column[ForwarderRow], w, h int, selected topolo
 		}
 		return []string{clip(text, w)}
 	}
-	at := slices.IndexFunc(rows, func(r *ForwarderRow) bool { return r.ID == selected })
+	at := slices.IndexFunc(rows, func(r *api.ForwarderRow) bool { return r.ID == selected })
 	return s.scrolled(len(rows), at, w, h, ", or filter with /", func(i int) string { return s.row(rows[i], cols) })
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/webui/api"
 )
 
 // loadAgain is how often a page asks again for what does not change every second.
@@ -26,7 +28,7 @@ type load[T any] struct {
 // refresh asks when the question is a new one or the answer is old; a server that did not answer is
 // asked with every second.
 func (l *load[T]) refresh(s *State, k *asker, call string, f func(context.Context) (T, error)) tea.Cmd {
-	lost := errors.Is(l.err, ErrUnreachable)
+	lost := errors.Is(l.err, api.ErrUnreachable)
 	if call == l.call && (l.asking || !lost && s.Now.Sub(l.asked) < cmp.Or(l.again, loadAgain)) {
 		return nil
 	}
@@ -57,7 +59,7 @@ func (l *load[T]) missing(s *State, what string, w int) []string {
 // notListed is failed for a page of one of those that a list shows: it leads to the list.
 func (s *State) notListed(err error, list action, w int) []string {
 	lines := s.failed(err, w)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, api.ErrNotFound) {
 		lines = append(lines, clip(" "+s.key(list)+" lists those that are kept.", w))
 	}
 	return lines

@@ -4,38 +4,18 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/collector/topology"
+	"fairway/webui/api"
 )
-
-// SlowJob is a program run of low bandwidth from the archive of I/O logs, with the factors that
-// contribute to it (IOMiner, section II-D). A nil pointer is a value that the log does not tell.
-type SlowJob struct {
-	Job         topology.JobID `json:"job_id"`
-	App         string         `json:"app"`
-	Procs       int64          `json:"procs"`
-	Start       time.Time      `json:"start_time,omitzero"`
-	Bytes       *float64       `json:"bytes"`
-	BytesPerSec *float64       `json:"bytes_per_sec"` // on the critical path
-	// Small, Nonconsec and Collective are shares of requests, LongestShare that of the I/O time which
-	// one file takes, 0..1.
-	Small        *float64 `json:"small"`
-	Nonconsec    *float64 `json:"nonconsec"`
-	Collective   *float64 `json:"collective"`
-	LongestShare *float64 `json:"longest_share"`
-	OSTs         *float64 `json:"osts"`
-	ProcsPerOST  *float64 `json:"procs_per_ost"`
-}
 
 // logsPage lists jobs of low bandwidth with their factors, slowest first.
 type logsPage struct {
 	op     string // read, write
 	all    bool   // also those that are not slow
 	sort   sorting
-	jobs   load[[]SlowJob]
+	jobs   load[[]api.SlowJob]
 	cursor int
 }
 
@@ -51,40 +31,40 @@ func newLogsPage(a Address) *logsPage {
 const columnRate = "bw"
 
 // factor makes a column of a share in percent.
-func factor(name, title string, width int, v func(*SlowJob) *float64) column[SlowJob] {
-	return column[SlowJob]{name: name, title: title, width: width, number: v,
-		text: func(_ *State, r *SlowJob) string { return ratio(v(r)) }}
+func factor(name, title string, width int, v func(*api.SlowJob) *float64) column[api.SlowJob] {
+	return column[api.SlowJob]{name: name, title: title, width: width, number: v,
+		text: func(_ *State, r *api.SlowJob) string { return ratio(v(r)) }}
 }
 
 // amount makes a column of a number.
-func amount(name, title string, width int, text func(*float64) string, v func(*SlowJob) *float64) column[SlowJob] {
-	return column[SlowJob]{name: name, title: title, width: width, number: v,
-		text: func(_ *State, r *SlowJob) string { return text(v(r)) }}
+func amount(name, title string, width int, text func(*float64) string, v func(*api.SlowJob) *float64) column[api.SlowJob] {
+	return column[api.SlowJob]{name: name, title: title, width: width, number: v,
+		text: func(_ *State, r *api.SlowJob) string { return text(v(r)) }}
 }
 
-var slowColumns = []column[SlowJob]{
-	{name: "job", title: "JOB", width: 11, text: func(_ *State, r *SlowJob) string { return clean(string(r.Job)) }},
-	{name: "app", title: "APP", width: 14, text: func(_ *State, r *SlowJob) string { return clean(r.App) }},
+var slowColumns = []column[api.SlowJob]{
+	{name: "job", title: "JOB", width: 11, text: func(_ *State, r *api.SlowJob) string { return clean(string(r.Job)) }},
+	{name: "app", title: "APP", width: 14, text: func(_ *State, r *api.SlowJob) string { return clean(r.App) }},
 	{name: "procs", title: "PROCS", width: 9,
-		text:   func(_ *State, r *SlowJob) string { return strconv.FormatInt(r.Procs, 10) },
-		number: func(r *SlowJob) *float64 { n := float64(r.Procs); return &n }},
-	amount(columnRate, "MB/s", 8, mega, func(r *SlowJob) *float64 { return r.BytesPerSec }),
+		text:   func(_ *State, r *api.SlowJob) string { return strconv.FormatInt(r.Procs, 10) },
+		number: func(r *api.SlowJob) *float64 { n := float64(r.Procs); return &n }},
+	amount(columnRate, "MB/s", 8, mega, func(r *api.SlowJob) *float64 { return r.BytesPerSec }),
 	amount("bytes", "BYTES", 9, func(v *float64) string {
 		if v == nil {
 			return missing
 		}
 		return volume(*v)
-	}, func(r *SlowJob) *float64 { return r.Bytes }),
-	factor("small", "SMALL%", 8, func(r *SlowJob) *float64 { return r.Small }),
-	factor("nonconsec", "NONCONS%", 10, func(r *SlowJob) *float64 { return r.Nonconsec }),
-	factor("collective", "COLL%", 7, func(r *SlowJob) *float64 { return r.Collective }),
-	factor("longest_share", "ONEFILE%", 10, func(r *SlowJob) *float64 { return r.LongestShare }),
-	amount("osts", "OSTS", 7, count, func(r *SlowJob) *float64 { return r.OSTs }),
-	amount("contention", "PROCS/OST", 11, count, func(r *SlowJob) *float64 { return r.ProcsPerOST }),
+	}, func(r *api.SlowJob) *float64 { return r.Bytes }),
+	factor("small", "SMALL%", 8, func(r *api.SlowJob) *float64 { return r.Small }),
+	factor("nonconsec", "NONCONS%", 10, func(r *api.SlowJob) *float64 { return r.Nonconsec }),
+	factor("collective", "COLL%", 7, func(r *api.SlowJob) *float64 { return r.Collective }),
+	factor("longest_share", "ONEFILE%", 10, func(r *api.SlowJob) *float64 { return r.LongestShare }),
+	amount("osts", "OSTS", 7, count, func(r *api.SlowJob) *float64 { return r.OSTs }),
+	amount("contention", "PROCS/OST", 11, count, func(r *api.SlowJob) *float64 { return r.ProcsPerOST }),
 }
 
 // slowColumnsOf are the columns that fit a width.
-func slowColumnsOf(w int) []column[SlowJob] {
+func slowColumnsOf(w int) []column[api.SlowJob] {
 	switch {
 	case w >= 106:
 		return slowColumns
@@ -104,7 +84,7 @@ func (p *logsPage) address(*State) Address {
 func (p *logsPage) refresh(s *State, k *asker) tea.Cmd {
 	op, all := p.op, p.all
 	return p.jobs.refresh(s, k, "low-bandwidth "+op+"s, all "+strconv.FormatBool(all),
-		func(ctx context.Context) ([]SlowJob, error) { return k.backend.SlowJobs(ctx, op, all) })
+		func(ctx context.Context) ([]api.SlowJob, error) { return k.backend.SlowJobs(ctx, op, all) })
 }
 
 func (p *logsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -112,8 +92,8 @@ func (p *logsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *logsPage) rows(s *State) []*SlowJob {
-	rows := make([]*SlowJob, len(p.jobs.value))
+func (p *logsPage) rows(s *State) []*api.SlowJob {
+	rows := make([]*api.SlowJob, len(p.jobs.value))
 	for i := range rows {
 		rows[i] = &p.jobs.value[i]
 	}
@@ -162,7 +142,7 @@ func (p *logsPage) body(s *State, w, h int) []string {
 	if p.all {
 		which = "all in the archive (" + s.key(actAll) + " only slow ones)"
 	}
-	lines := indent(wrap(fmt.Sprintf("%s: %s", Counted(len(rows), "job"), which), max(1, w-2)), w)
+	lines := indent(wrap(fmt.Sprintf("%s: %s", api.Counted(len(rows), "job"), which), max(1, w-2)), w)
 	if p.jobs.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.jobs.err.Error()), w)))
 	}

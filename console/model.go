@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
 
 // page is one screen. The root model owns pages and gives them actions and answers; a page gives
@@ -59,7 +60,7 @@ func (in *input) key(k tea.KeyMsg) {
 // Messages between the pages, the watch and the root model.
 type (
 	overviewMsg struct {
-		overview Overview
+		overview api.Overview
 		err      error
 		at       time.Time
 	}
@@ -67,7 +68,7 @@ type (
 )
 
 // OverviewMsg tells the model of a new overview, or why there is none, at a time of its own clock.
-func OverviewMsg(o Overview, err error, at time.Time) tea.Msg { return overviewMsg{o, err, at} }
+func OverviewMsg(o api.Overview, err error, at time.Time) tea.Msg { return overviewMsg{o, err, at} }
 
 // open puts a page on top. It happens at once, not by a message: the next key may be there already.
 func (s *State) open(ask *asker, p page) tea.Cmd {

@@ -13,6 +13,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // The panels of the overview that can hold the cursor.
@@ -64,7 +65,7 @@ func (p *overviewPage) typed(s *State, _ *asker, ok bool) tea.Cmd {
 	return nil
 }
 
-func (p *overviewPage) cursorRow(s *State) ForwarderRow {
+func (p *overviewPage) cursorRow(s *State) api.ForwarderRow {
 	if r := s.forwarder(p.cursor); r != nil {
 		return *r
 	}
@@ -76,7 +77,7 @@ func (p *overviewPage) cursorRow(s *State) ForwarderRow {
 	if len(s.Shown.Forwarders) > 0 {
 		return s.Shown.Forwarders[0]
 	}
-	return ForwarderRow{}
+	return api.ForwarderRow{}
 }
 
 func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
@@ -108,7 +109,7 @@ func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *overviewPage) columns() []column[ForwarderRow] {
+func (p *overviewPage) columns() []column[api.ForwarderRow] {
 	if p.asTable || p.small {
 		return columns
 	}
@@ -165,7 +166,7 @@ func (p *overviewPage) title(s *State, w int) string {
 			who = clean(o.User) + "/" + who
 		}
 		return fmt.Sprintf(" %s  %s  %s %s", clean(o.Machine), who,
-			Counted(len(openFindings(o.Findings)), "finding"), Counted(len(o.Waiting), "plan"))
+			api.Counted(len(openFindings(o.Findings)), "finding"), api.Counted(len(o.Waiting), "plan"))
 	}
 	title := " fairway  " + clean(o.Machine)
 	if o.User != "" {
@@ -176,7 +177,7 @@ func (p *overviewPage) title(s *State, w int) string {
 }
 
 func (p *overviewPage) body(s *State, w, h int) []string {
-	if s.Received.IsZero() && errors.Is(s.Lost, ErrNotAllowed) {
+	if s.Received.IsZero() && errors.Is(s.Lost, api.ErrNotAllowed) {
 		return append([]string{""}, indent(wrap(s.adviceFor(s.Lost), max(1, w-2)), w)...)
 	}
 	if s.Received.IsZero() && s.Lost != nil {
@@ -216,7 +217,7 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 }
 
 // tableColumns are the columns that fit a width.
-func tableColumns(w int) []column[ForwarderRow] {
+func tableColumns(w int) []column[api.ForwarderRow] {
 	switch {
 	case w >= 110:
 		return columns
@@ -237,7 +238,7 @@ func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
 func (s *State) summary(w int) string {
 	if s.stale() {
 		return fmt.Sprintf(" %s, nothing newer is known of them | colour: %s (%s)",
-			Counted(len(s.Shown.Forwarders), "forwarder"), metrics[s.metric].title, s.key(actMetric))
+			api.Counted(len(s.Shown.Forwarders), "forwarder"), metrics[s.metric].title, s.key(actMetric))
 	}
 	n := map[remap.ForwarderState]int{}
 	var moved, peak float64
@@ -259,10 +260,10 @@ func (s *State) summary(w int) string {
 	}
 	jobs := ""
 	if s.Shown.Jobs != nil {
-		jobs = Counted(*s.Shown.Jobs, "job") + " | "
+		jobs = api.Counted(*s.Shown.Jobs, "job") + " | "
 	}
 	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)",
-		Counted(len(s.Shown.Forwarders), "forwarder"),
+		api.Counted(len(s.Shown.Forwarders), "forwarder"),
 		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect],
 		n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.key(actMetric))
 }

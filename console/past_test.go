@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/console"
+	"fairway/webui/api"
 )
 
 // A replay shows the past, refuses every action, and goes back to the newest second.
@@ -107,8 +108,8 @@ func TestAnAddressOfHistory(t *testing.T) {
 // A forwarder that was never heard of, or not yet then, has no time since which it is silent.
 func TestForwarderThatWasNeverHeardOfSaysSo(t *testing.T) {
 	s := newScript(t, 60, 120, 36)
-	s.fake.Do(func(o *console.Overview) {
-		o.Forwarders[0].State, o.Forwarders[0].LastSeen = console.StateStale, time.Time{}
+	s.fake.Do(func(o *api.Overview) {
+		o.Forwarders[0].State, o.Forwarders[0].LastSeen = api.StateStale, time.Time{}
 	})
 	s.second()
 	s.press("enter")

@@ -8,14 +8,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/remap/policy/periodic"
+	"fairway/webui/api"
 )
-
-// PatternView is a periodic pattern with what it was made for and what happens without it.
-type PatternView struct {
-	periodic.Pattern
-	Unplanned periodic.Unplanned `json:"unplanned"`
-	Set       periodic.Set       `json:"set"`
-}
 
 // examplePattern is Set 3 of the paper's Table 4 (Aupy et al., Periodic I/O scheduling for
 // super-computers), so that the page shows what it is for.
@@ -37,7 +31,7 @@ const maxSet = 16 << 10
 // the bandwidth they use together.
 type patternPage struct {
 	set     string // JSON as fairway periodic reads it
-	pattern load[PatternView]
+	pattern load[api.PatternView]
 	edit    *input
 	top     int
 }
@@ -59,7 +53,7 @@ func (p *patternPage) refresh(s *State, k *asker) tea.Cmd {
 	}
 	set := p.set
 	return p.pattern.refresh(s, k, p.call(),
-		func(ctx context.Context) (PatternView, error) { return k.backend.Pattern(ctx, set) })
+		func(ctx context.Context) (api.PatternView, error) { return k.backend.Pattern(ctx, set) })
 }
 
 func (p *patternPage) call() string { return "pattern of " + p.set }

@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // reasonLetters is the least that counts as a reason; the server says the same.
@@ -23,7 +24,7 @@ const (
 // planPage is one plan: what it changes, what is checked, who must say yes, how far it is.
 type planPage struct {
 	id     string
-	plan   PlanView
+	plan   api.PlanView
 	have   bool
 	err    error
 	asking bool
@@ -68,7 +69,7 @@ func (p *planPage) refresh(_ *State, ask *asker) tea.Cmd {
 
 func (p *planPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 	switch a := msg.(type) {
-	case answer[PlanView]:
+	case answer[api.PlanView]:
 		p.asking = false
 		if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
 			p.show(a.value)
@@ -81,7 +82,7 @@ func (p *planPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 
 // show takes a new view of the plan. A preview that changed while its approval was half way asks
 // to be read again: the question is dropped.
-func (p *planPage) show(v PlanView) {
+func (p *planPage) show(v api.PlanView) {
 	switch {
 	case v.State != remap.Proposed:
 		p.changes = nil // nothing is approved any more by what it was
@@ -100,7 +101,7 @@ func (p *planPage) decided(s *State, ask *asker, a answer[decided]) tea.Cmd {
 		p.reason.text = "" // it was said of this step, not of the next
 		p.plan, p.have = a.value.PlanView, true
 		s.Note = a.req.Call + ": accepted"
-	case errors.Is(err, ErrChanged):
+	case errors.Is(err, api.ErrChanged):
 		s.Note = "nothing was applied: the plan changed under you; read it again"
 	default:
 		s.Note = "refused: " + err.Error()
@@ -109,7 +110,7 @@ func (p *planPage) decided(s *State, ask *asker, a answer[decided]) tea.Cmd {
 	return p.refresh(s, ask)
 }
 
-func previewLines(v *PlanView) []string {
+func previewLines(v *api.PlanView) []string {
 	lines := slices.Clone(v.Lines)
 	for _, c := range v.Checks {
 		lines = append(lines, string(c.Level)+" "+c.Name)

@@ -3,18 +3,18 @@ package console_test
 import (
 	"testing"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 func TestAPlanSaysWhatItShouldBringAndWhatItBrought(t *testing.T) {
 	s := atPlan(t)
 	s.fake.ChangePlan("P-000001",
-		func(p *console.PlanView) { p.Expected = "I/O time ~0.20x: at least 5.3 s instead of 26 s" })
+		func(p *api.PlanView) { p.Expected = "I/O time ~0.20x: at least 5.3 s instead of 26 s" })
 	s.second()
 	s.press("backspace", "enter")
 	s.sees("EXPECTED  I/O time ~0.20x")
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) {
+	s.fake.ChangePlan("P-000001", func(p *api.PlanView) {
 		p.State, p.Outcome = remap.Verified, "I/O time 4 s for 98.5 GB: 0.80x of the last run's per byte"
 	})
 	s.second()
@@ -26,7 +26,7 @@ func TestAPlanSaysWhatItShouldBringAndWhatItBrought(t *testing.T) {
 func TestAPlanThatEndedSaysByWhomAndWhy(t *testing.T) {
 	s := atPlan(t)
 	s.sees("CHECKS", "A approve")
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) {
+	s.fake.ChangePlan("P-000001", func(p *api.PlanView) {
 		p.State, p.Ended = remap.Rejected, &remap.Ended{By: "policy dfra", At: p.Created, Reason: "job 5 has ended"}
 	})
 	s.second()

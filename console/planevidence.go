@@ -8,6 +8,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // evidenceLines are what the desk knew when the plan was proposed, or last approved: the forwarders that
@@ -22,7 +23,7 @@ func (p *planPage) evidenceLines(s *State, w int) []string {
 		when = "last approved"
 	}
 	lines := labelled("EVIDENCE", fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
-		moment(f.At, s.Now), when, Counted(f.Healthy, "forwarder"), f.Idle), w)
+		moment(f.At, s.Now), when, api.Counted(f.Healthy, "forwarder"), f.Idle), w)
 	head := " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW        READ  WRITE   OCC%     CN"
 	wide := w >= len(head)
 	if !wide {

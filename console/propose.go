@@ -10,6 +10,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // proposePage makes a manual remap: choose where the clients shall go, say why.
@@ -53,7 +54,7 @@ func (p *proposePage) refresh(_ *State, ask *asker) tea.Cmd {
 
 func (p *proposePage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 	switch a := msg.(type) {
-	case answer[ForwarderDetail]:
+	case answer[api.ForwarderDetail]:
 		p.asking = false
 		if p.err = a.req.Err; p.err == nil && a.value.ID == p.from && len(p.nodes) == 0 {
 			for _, c := range a.value.ClientNodes {
@@ -76,7 +77,7 @@ func (p *proposePage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
 
 func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
 	targets := p.targets(s)
-	at := slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor })
+	at := slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor })
 	switch {
 	case a == actForce:
 		p.force = !p.force
@@ -109,20 +110,20 @@ func (p *proposePage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 		return nil
 	}
 	p.reason, p.sent = nil, true
-	return ask.propose(ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force})
+	return ask.propose(api.ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force})
 }
 
 // targets are the forwarders that clients can go to, in the order of their load when the list was
 // first shown: a row must never change under a key that is already on its way.
-func (p *proposePage) targets(s *State) []*ForwarderRow {
-	var out []*ForwarderRow
+func (p *proposePage) targets(s *State) []*api.ForwarderRow {
+	var out []*api.ForwarderRow
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
 		if r.ID != p.from && (r.State == remap.ForwarderOK || r.State == remap.ForwarderIdle) {
 			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *ForwarderRow) int {
+	slices.SortStableFunc(out, func(a, b *api.ForwarderRow) int {
 		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(shareOfPeak(a), shareOfPeak(b)),
 			cmp.Compare(a.ID, b.ID))
 	})
@@ -143,7 +144,7 @@ func (p *proposePage) place(id topology.ForwarderID) int {
 }
 
 // shareOfPeak is how much of its peak a forwarder moves now, or bytes/s where its peak is not known.
-func shareOfPeak(r *ForwarderRow) float64 {
+func shareOfPeak(r *api.ForwarderRow) float64 {
 	v := sum(r.ReadBytesPerSec, r.WriteBytesPerSec)
 	switch {
 	case v == nil:
@@ -187,7 +188,7 @@ func (p *proposePage) body(s *State, w, h int) []string {
 		cols = pick(tinyColumns)
 	}
 	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, sorting{}), w)))
-	at := max(0, slices.IndexFunc(targets, func(r *ForwarderRow) bool { return r.ID == p.cursor }))
+	at := max(0, slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor }))
 	return append(lines, s.scrolled(len(targets), at, w, h-len(lines), "",
 		func(i int) string { return s.row(targets[i], cols) })...)
 }

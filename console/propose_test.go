@@ -5,17 +5,18 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // TestTargetsKeepTheirOrder changes the load under the list of targets: the rows stay where they were
 // and newcomers stand behind them.
 func TestTargetsKeepTheirOrder(t *testing.T) {
-	row := func(id topology.ForwarderID, state remap.ForwarderState, mb float64) ForwarderRow {
+	row := func(id topology.ForwarderID, state remap.ForwarderState, mb float64) api.ForwarderRow {
 		b := mb * 1e6
-		return ForwarderRow{ID: id, State: state, WriteBytesPerSec: &b, PeakBytesPerSec: 1e9}
+		return api.ForwarderRow{ID: id, State: state, WriteBytesPerSec: &b, PeakBytesPerSec: 1e9}
 	}
 	p, s := newProposePage("a", nil), &State{}
-	order := func(rows ...ForwarderRow) (ids string) {
+	order := func(rows ...api.ForwarderRow) (ids string) {
 		s.Shown.Forwarders = rows
 		for _, r := range p.targets(s) {
 			ids += string(r.ID)

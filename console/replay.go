@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/webui/api"
 )
 
 // replay shows the past: a time, how fast it runs, and what was asked for.
@@ -67,7 +69,7 @@ var acts = map[action]bool{actPropose: true, actForce: true, actApprove: true, a
 
 // pastMsg is an answer about the past.
 type pastMsg struct {
-	answer[Overview]
+	answer[api.Overview]
 	at time.Time
 }
 

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/webui/api"
 )
 
 func TestReplayRunsAtItsSpeedAndNeverAheadOfTheAnswers(t *testing.T) {
 	start := time.Unix(1000, 0)
-	s := &State{newest: Overview{At: start.Add(time.Hour)}, replay: &replay{at: start, speed: 10},
+	s := &State{newest: api.Overview{At: start.Add(time.Hour)}, replay: &replay{at: start, speed: 10},
 		Palette: NewPalette(NoAttributes), pages: []page{&overviewPage{}}}
 	ask := &asker{now: time.Now}
 	if s.replayTick(ask) == nil || s.replay.at != start.Add(10*time.Second) {
@@ -34,7 +35,7 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 		pages: []page{&overviewPage{}}}
 	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow,
 		State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
-	s.Shown.Waiting = []PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}
+	s.Shown.Waiting = []api.PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}
 	if got := s.needs(); got[0].tail != "  4m confirmed" || got[1].tail != "waits 1m" {
 		t.Errorf("%q, %q", got[0].tail, got[1].tail)
 	}

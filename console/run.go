@@ -14,7 +14,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	_ "fairway/console/early" // before bubbletea's initialisation
+	_ "fairway/console/early"
+	"fairway/webui/api" // before bubbletea's initialisation
 )
 
 // Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys.
@@ -36,7 +37,7 @@ func Run(ctx context.Context, b Backend, first Address, colors Colors, keys *Key
 	c.later = func(d time.Duration) { time.AfterFunc(d, func() { p.Send(paintMsg{}) }) }
 	var others sync.WaitGroup
 	others.Go(func() {
-		b.Watch(ctx, func(o Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })
+		b.Watch(ctx, func(o api.Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })
 	})
 	others.Go(func() { t.sizes(ctx, p.Send) })
 	_, err = p.Run()
@@ -116,4 +117,4 @@ func (c *canvas) View() string {
 }
 
 // errNoTerminal says what the console needs.
-var errNoTerminal = fmt.Errorf("%w: the console needs a terminal", ErrInvalid)
+var errNoTerminal = fmt.Errorf("%w: the console needs a terminal", api.ErrInvalid)

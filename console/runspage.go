@@ -12,21 +12,22 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // runsRows is how many runs are compared with.
 const runsRows = 200
 
 // askRuns asks for the runs like a job; several pages show them.
-func askRuns(l *load[JobRuns], s *State, k *asker, id topology.JobID) tea.Cmd {
+func askRuns(l *load[api.JobRuns], s *State, k *asker, id topology.JobID) tea.Cmd {
 	return l.refresh(s, k, "runs like "+string(id),
-		func(ctx context.Context) (JobRuns, error) { return k.backend.JobRuns(ctx, id, runsRows) })
+		func(ctx context.Context) (api.JobRuns, error) { return k.backend.JobRuns(ctx, id, runsRows) })
 }
 
 // runsPage lists the ended runs that are like a job.
 type runsPage struct {
 	id     topology.JobID
-	runs   load[JobRuns]
+	runs   load[api.JobRuns]
 	sort   sorting
 	cursor int
 }
@@ -38,45 +39,45 @@ func newRunsPage(id, sort string) *runsPage {
 }
 
 // numbered makes a column of runs that sorts by a number.
-func numbered(name, title string, width int, text func(s *State, r *RunRow) string,
-	v func(*RunRow) *float64) column[RunRow] {
-	return column[RunRow]{name: name, title: title, width: width, text: text, number: v}
+func numbered(name, title string, width int, text func(s *State, r *api.RunRow) string,
+	v func(*api.RunRow) *float64) column[api.RunRow] {
+	return column[api.RunRow]{name: name, title: title, width: width, text: text, number: v}
 }
 
 func pointer(v float64) *float64 { return &v }
 
-var runColumns = []column[RunRow]{
-	{name: "job", title: "JOB", width: 10, text: func(_ *State, r *RunRow) string { return clean(string(r.Job)) }},
-	numbered("started", "STARTED", 14, func(s *State, r *RunRow) string { return moment(r.Start, s.Now) },
-		func(r *RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
-	numbered("ran", "RAN", 8, func(_ *State, r *RunRow) string { return age(r.End.Sub(r.Start)) },
-		func(r *RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
-	numbered("read", "READ", 9, func(_ *State, r *RunRow) string { return volume(r.ReadBytes) },
-		func(r *RunRow) *float64 { return &r.ReadBytes }),
-	numbered("written", "WRITTEN", 9, func(_ *State, r *RunRow) string { return volume(r.WriteBytes) },
-		func(r *RunRow) *float64 { return &r.WriteBytes }),
-	numbered("io", "I/O TIME", 10, func(_ *State, r *RunRow) string { return seconds(r.IOSeconds) },
-		func(r *RunRow) *float64 { return &r.IOSeconds }),
-	numbered("bw", "MB/s", 8, func(_ *State, r *RunRow) string { return mega(r.BytesPerSec) },
-		func(r *RunRow) *float64 { return r.BytesPerSec }),
-	numbered("md", "MD/s", 8, func(_ *State, r *RunRow) string { return count(r.MetaOpsPerSec) },
-		func(r *RunRow) *float64 { return r.MetaOpsPerSec }),
-	numbered("waited", "WAITED", 13, func(_ *State, r *RunRow) string { return longestWait(r.Waits) },
-		func(r *RunRow) *float64 {
+var runColumns = []column[api.RunRow]{
+	{name: "job", title: "JOB", width: 10, text: func(_ *State, r *api.RunRow) string { return clean(string(r.Job)) }},
+	numbered("started", "STARTED", 14, func(s *State, r *api.RunRow) string { return moment(r.Start, s.Now) },
+		func(r *api.RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
+	numbered("ran", "RAN", 8, func(_ *State, r *api.RunRow) string { return age(r.End.Sub(r.Start)) },
+		func(r *api.RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
+	numbered("read", "READ", 9, func(_ *State, r *api.RunRow) string { return volume(r.ReadBytes) },
+		func(r *api.RunRow) *float64 { return &r.ReadBytes }),
+	numbered("written", "WRITTEN", 9, func(_ *State, r *api.RunRow) string { return volume(r.WriteBytes) },
+		func(r *api.RunRow) *float64 { return &r.WriteBytes }),
+	numbered("io", "I/O TIME", 10, func(_ *State, r *api.RunRow) string { return seconds(r.IOSeconds) },
+		func(r *api.RunRow) *float64 { return &r.IOSeconds }),
+	numbered("bw", "MB/s", 8, func(_ *State, r *api.RunRow) string { return mega(r.BytesPerSec) },
+		func(r *api.RunRow) *float64 { return r.BytesPerSec }),
+	numbered("md", "MD/s", 8, func(_ *State, r *api.RunRow) string { return count(r.MetaOpsPerSec) },
+		func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
+	numbered("waited", "WAITED", 13, func(_ *State, r *api.RunRow) string { return longestWait(r.Waits) },
+		func(r *api.RunRow) *float64 {
 			if len(r.Waits) == 0 {
 				return nil
 			}
 			return &r.Waits[0].Share
 		}),
 	{name: "mode", title: " MODE", width: 7,
-		text: func(_ *State, r *RunRow) string { return " " + orMissing(string(r.Mode)) }},
-	{name: "remapped", title: "MOVED BY", width: 10, text: func(_ *State, r *RunRow) string { return moved(r) }},
+		text: func(_ *State, r *api.RunRow) string { return " " + orMissing(string(r.Mode)) }},
+	{name: "remapped", title: "MOVED BY", width: 10, text: func(_ *State, r *api.RunRow) string { return moved(r) }},
 	{name: "forwarders", title: "FORWARDERS", width: 80,
-		text: func(_ *State, r *RunRow) string { return forwardersText(r.Forwarders) }},
+		text: func(_ *State, r *api.RunRow) string { return forwardersText(r.Forwarders) }},
 }
 
 // moved is the plan that moved a run; "no", or missing where nobody knows.
-func moved(r *RunRow) string {
+func moved(r *api.RunRow) string {
 	switch {
 	case r.Remapped == nil:
 		return missing
@@ -118,14 +119,14 @@ func seconds(v float64) string {
 
 // runColumnsOf are the columns that fit a width; how fast runs were that only work on metadata is told
 // in operations.
-func runColumnsOf(w int, metaOnly bool) []column[RunRow] {
+func runColumnsOf(w int, metaOnly bool) []column[api.RunRow] {
 	rate, other := "bw", "md"
 	if metaOnly {
 		rate, other = other, rate
 	}
 	switch {
 	case w >= 118:
-		return slices.DeleteFunc(slices.Clone(runColumns), func(c column[RunRow]) bool { return c.name == other })
+		return slices.DeleteFunc(slices.Clone(runColumns), func(c column[api.RunRow]) bool { return c.name == other })
 	case w >= 78:
 		return pickOf(runColumns, []string{"job", "started", "read", "written", "io", rate, "mode", "remapped"})
 	}
@@ -145,8 +146,8 @@ func (p *runsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *runsPage) rows(s *State) []*RunRow {
-	rows := make([]*RunRow, len(p.runs.value.Runs))
+func (p *runsPage) rows(s *State) []*api.RunRow {
+	rows := make([]*api.RunRow, len(p.runs.value.Runs))
 	for i := range rows {
 		rows[i] = &p.runs.value.Runs[i]
 	}
@@ -188,8 +189,8 @@ func (p *runsPage) body(s *State, w, h int) []string {
 	if len(rows) == 0 {
 		return append([]string{""}, indent(wrap(noRunsLike(v), max(1, w-2)), w)...)
 	}
-	head := fmt.Sprintf("%s of %s by %s on %s", Counted(v.All, "ended run"), orMissing(v.App), orMissing(v.User),
-		Counted(v.Nodes, "node"))
+	head := fmt.Sprintf("%s of %s by %s on %s", api.Counted(v.All, "ended run"), orMissing(v.App), orMissing(v.User),
+		api.Counted(v.Nodes, "node"))
 	if v.All > len(v.Runs) {
 		head += fmt.Sprintf(", the newest %d of them", len(v.Runs))
 	}
@@ -208,25 +209,25 @@ func (p *runsPage) body(s *State, w, h int) []string {
 		func(i int) string { return " " + cells(s, rows[i], cols) })...)
 }
 
-func noRunsLike(v *JobRuns) string {
+func noRunsLike(v *api.JobRuns) string {
 	return fmt.Sprintf(
 		"No other ended run of %s by %s on %s is in the history with a profile, so there is nothing to compare with "+
 			"yet. The batch system's hooks tell of runs; 'fairway import' brings older ones from their logs.",
-		orMissing(v.App), orMissing(v.User), Counted(v.Nodes, "node"))
+		orMissing(v.App), orMissing(v.User), api.Counted(v.Nodes, "node"))
 }
 
 // comparison is where a job stands among the runs like it: its I/O time, and its bandwidth or, where
 // they only work on metadata, its operations.
-func comparison(v *JobRuns, w int) []string {
+func comparison(v *api.JobRuns, w int) []string {
 	cells, like := 16, ""
 	if w >= wideComparison {
 		cells, like = min(44, w/3-6), " like it"
 	}
-	line := func(label string, of *Spread, less, more string, text func(float64) string, unit string) string {
+	line := func(label string, of *api.Spread, less, more string, text func(float64) string, unit string) string {
 		if of == nil {
-			return clip(" "+left(label, 10)+"no I/O in "+Counted(len(v.Runs), "run")+" like it", w)
+			return clip(" "+left(label, 10)+"no I/O in "+api.Counted(len(v.Runs), "run")+" like it", w)
 		}
-		return clip(" "+left(label, 10)+of.box(cells)+"  "+standing(of, less, more, like, text, unit), w)
+		return clip(" "+left(label, 10)+boxPlot(of, cells)+"  "+standing(of, less, more, like, text, unit), w)
 	}
 	so := ""
 	if v.This != nil && v.This.End.IsZero() {
@@ -244,7 +245,7 @@ func comparison(v *JobRuns, w int) []string {
 const wideComparison = 100
 
 // standing says in words how a job's value compares.
-func standing(of *Spread, less, more, like string, text func(float64) string, unit string) string {
+func standing(of *api.Spread, less, more, like string, text func(float64) string, unit string) string {
 	if of.This == nil {
 		return fmt.Sprintf("of this run not known in full; median of %d%s: %s", of.Runs, like, text(of.Median))
 	}
@@ -256,8 +257,8 @@ func standing(of *Spread, less, more, like string, text func(float64) string, un
 		text(of.Median))
 }
 
-// box draws |--[==|==]--| from the least to the most value in w cells, with o where the job stands.
-func (s *Spread) box(w int) string {
+// boxPlot draws |--[==|==]--| from the least to the most value in w cells, with o where the job stands.
+func boxPlot(s *api.Spread, w int) string {
 	from, to := s.Min, s.Max
 	if s.This != nil {
 		from, to = min(from, *s.This), max(to, *s.This)

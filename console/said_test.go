@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"fairway/anomaly"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 func TestOneThingIsNotSaidAsMany(t *testing.T) {
 	for want, got := range map[string]string{
-		"0 jobs": console.Counted(0, "job"), "1 job": console.Counted(1, "job"), "2 jobs": console.Counted(2, "job"),
-		"1 process": console.Counted(int64(1), "process"), "512 processes": console.Counted(int64(512), "process"),
+		"0 jobs": api.Counted(0, "job"), "1 job": api.Counted(1, "job"), "2 jobs": api.Counted(2, "job"),
+		"1 process": api.Counted(int64(1), "process"), "512 processes": api.Counted(int64(512), "process"),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -22,8 +22,8 @@ func TestOneThingIsNotSaidAsMany(t *testing.T) {
 	for _, w := range []int{80, 120} {
 		s := newScript(t, 1, w, 24)
 		one := 1
-		s.fake.Do(func(o *console.Overview) { o.Jobs, o.Forwarders[0].Clients = &one, 1 })
-		s.fake.AddPlan(console.ManualRemap{Nodes: nodes(1), To: "fwd000", Reason: "fwd001 is slow today"}, "sam")
+		s.fake.Do(func(o *api.Overview) { o.Jobs, o.Forwarders[0].Clients = &one, 1 })
+		s.fake.AddPlan(api.ManualRemap{Nodes: nodes(1), To: "fwd000", Reason: "fwd001 is slow today"}, "sam")
 		s.second()
 		if w == 80 {
 			s.sees(" 1 plan ")
@@ -71,11 +71,11 @@ func TestAReasonIsSaidOfOneStep(t *testing.T) {
 // Somebody else's approval changes the preview; that is no change to read before an approval.
 func TestAnApprovedPlanHasNotChanged(t *testing.T) {
 	s := atPlan(t)
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) { p.PreviewHash, p.Lines = "hash-2", p.Lines[1:] })
+	s.fake.ChangePlan("P-000001", func(p *api.PlanView) { p.PreviewHash, p.Lines = "hash-2", p.Lines[1:] })
 	s.second()
 	s.press("down")
 	s.sees("CHANGED   - c1  fwd001 -> fwd200")
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) {
+	s.fake.ChangePlan("P-000001", func(p *api.PlanView) {
 		p.State, p.PreviewHash, p.Lines = remap.Verified, "hash-3", p.Lines[1:]
 	})
 	s.second()
@@ -94,7 +94,7 @@ func TestFindingsBeforeTheFirstSecond(t *testing.T) {
 // What does not fit of a finding is counted and reached.
 func TestAFindingIsReadToItsEnd(t *testing.T) {
 	s := newScript(t, 240, 80, 24)
-	s.fake.Do(func(o *console.Overview) {
+	s.fake.Do(func(o *api.Overview) {
 		for i := range 12 {
 			o.Findings[0].Impact = append(o.Findings[0].Impact, anomaly.Impact{Job: "9" + o.Findings[0].Impact[0].Job,
 				Share: 0.01 * float64(i+1)})
@@ -136,7 +136,7 @@ func TestALostServerIsExplainedInFull(t *testing.T) {
 	s := newScript(t, 8, 80, 24)
 	s.fake.Lose(
 		fmt.Errorf("%w: fairwayd does not answer: connect: no such file or directory (unix:/run/fairway/fairwayd.sock)",
-			console.ErrUnreachable))
+			api.ErrUnreachable))
 	s.second()
 	s.sees("fairwayd.sock)", "FAIRWAY_ADDR")
 	s.press("4")
@@ -148,7 +148,7 @@ func TestALostServerIsExplainedInFull(t *testing.T) {
 // A server that refuses is there: what helps is another sign-in, not another address.
 func TestARefusingServerIsNotALostOne(t *testing.T) {
 	s := newScript(t, 8, 80, 24)
-	s.fake.Lose(fmt.Errorf("%w: not signed in: the bearer token is not known here", console.ErrNotAllowed))
+	s.fake.Lose(fmt.Errorf("%w: not signed in: the bearer token is not known here", api.ErrNotAllowed))
 	s.second()
 	s.sees("Refused since 12:04:31", "sign in with --token-file")
 	s.lacks("Does fairwayd run", "No connection")
@@ -157,7 +157,7 @@ func TestARefusingServerIsNotALostOne(t *testing.T) {
 // A viewer without a name sees where clients could go, and is not asked why.
 func TestAViewerIsNotAskedWhyToMove(t *testing.T) {
 	s := newScript(t, 8, 80, 24)
-	s.fake.Do(func(o *console.Overview) { o.User, o.Role = "", "viewer" })
+	s.fake.Do(func(o *api.Overview) { o.User, o.Role = "", "viewer" })
 	s.second()
 	s.sees(" hpc1  viewer  ")
 	s.press("p", "enter")
@@ -167,7 +167,7 @@ func TestAViewerIsNotAskedWhyToMove(t *testing.T) {
 // The line of what needs a person gives up how sure it is before what it is.
 func TestTheNextLineSaysWhatItIs(t *testing.T) {
 	s := newScript(t, 240, 80, 24)
-	s.fake.Do(func(o *console.Overview) {
+	s.fake.Do(func(o *api.Overview) {
 		f := &o.Findings[0]
 		f.Class, f.State = "", anomaly.Confirmed
 	})

@@ -15,6 +15,7 @@ import (
 	"fairway/console"
 	"fairway/console/consoletest"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // script is an operator at a terminal in front of a fake, with a clock of its own. Commands are
@@ -67,7 +68,7 @@ func (s *script) run(cmd tea.Cmd) {
 // second shows what the server knows now.
 func (s *script) second() {
 	ctx, cancel := context.WithCancel(s.t.Context())
-	s.fake.Watch(ctx, func(o console.Overview, err error) {
+	s.fake.Watch(ctx, func(o api.Overview, err error) {
 		s.send(console.OverviewMsg(o, err, s.now))
 		cancel()
 	})
@@ -133,7 +134,7 @@ func (s *script) asked(want ...string) {
 // atPlan is an operator looking at somebody else's waiting plan.
 func atPlan(t *testing.T) *script {
 	s := newScript(t, 240, 120, 36)
-	s.fake.AddPlan(console.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
+	s.fake.AddPlan(api.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
 	s.second()
 	s.press("4", "enter")
 	s.sees("P-000001  PROPOSED  proposed by sam", "[ Cancel ]")
@@ -189,7 +190,7 @@ func TestTheProposerMayNotApprove(t *testing.T) {
 func TestAChangedPlanIsNotApplied(t *testing.T) {
 	s := atPlan(t)
 	s.press("tab", "because it is slow", "enter", "A")
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) {
+	s.fake.ChangePlan("P-000001", func(p *api.PlanView) {
 		p.PreviewHash = "hash-2"
 		p.Lines[0] = "c1  fwd009 -> fwd200"
 	})
@@ -204,7 +205,7 @@ func TestAChangedPlanIsNotApplied(t *testing.T) {
 func TestAChangeTakesTheQuestionBack(t *testing.T) {
 	s := atPlan(t)
 	s.press("tab", "because it is slow", "enter", "A")
-	s.fake.ChangePlan("P-000001", func(p *console.PlanView) { p.PreviewHash = "hash-2" })
+	s.fake.ChangePlan("P-000001", func(p *api.PlanView) { p.PreviewHash = "hash-2" })
 	s.second()
 	s.press("wait", "A")
 	s.asked()
@@ -213,13 +214,13 @@ func TestAChangeTakesTheQuestionBack(t *testing.T) {
 func TestOldDataApprovesNothing(t *testing.T) {
 	s := atPlan(t)
 	s.press("tab", "because it is slow", "enter")
-	s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
+	s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
 	s.pass(12 * time.Second)
 	s.press("A", "wait", "A")
 	s.asked()
 	s.sees("NO DATA since 12:04:30", "refused: the data on screen is too old")
 	s.fake.Lose(nil)
-	s.fake.Do(func(o *console.Overview) { o.At, o.SentAt = s.now.Add(-time.Second), s.now })
+	s.fake.Do(func(o *api.Overview) { o.At, o.SentAt = s.now.Add(-time.Second), s.now })
 	s.second()
 	s.sees("LIVE 12:04:43")
 	s.press("A", "wait", "A")
@@ -295,7 +296,7 @@ func TestAFailureIsNamed(t *testing.T) {
 // A lower-case key never changes the machine.
 func TestNoLowerCaseKeyChangesTheMachine(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
-	s.fake.AddPlan(console.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
+	s.fake.AddPlan(api.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
 	s.second()
 	for _, page := range [][]string{{"1"}, {"1", "enter"}, {"4"}, {"4", "enter"}, {"1", "?"}, {"1", "@"}, {"1", "p"}} {
 		for k := 'a'; k <= 'z'; k++ {
@@ -315,7 +316,7 @@ func TestNoLowerCaseKeyChangesTheMachine(t *testing.T) {
 func TestALostServerIsSaidAndForgotten(t *testing.T) {
 	s := newScript(t, 8, 120, 36)
 	s.second()
-	s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
+	s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
 	s.second()
 	s.sees("No connection since 12:04:31, trying again: unreachable: connection refused", "LIVE 12:04:30")
 	s.pass(11 * time.Second)
@@ -324,7 +325,7 @@ func TestALostServerIsSaidAndForgotten(t *testing.T) {
 		t.Errorf("an old number is shown as if it were new:\n%s", s.screen())
 	}
 	s.fake.Lose(nil)
-	s.fake.Do(func(o *console.Overview) { o.At, o.SentAt = s.now.Add(-time.Second), s.now })
+	s.fake.Do(func(o *api.Overview) { o.At, o.SentAt = s.now.Add(-time.Second), s.now })
 	s.second()
 	if strings.Contains(s.screen(), "No connection") {
 		t.Errorf("the loss is still on screen:\n%s", s.screen())

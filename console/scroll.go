@@ -1,6 +1,10 @@
 package console
 
-import "fmt"
+import (
+	"fmt"
+
+	"fairway/webui/api"
+)
 
 // window is the first line shown so that the selected one of n is among h.
 func window(selected, n, h int) int {
@@ -41,7 +45,7 @@ func scroll(lines []string, top *int, h int) []string {
 	*top = max(0, min(*top, len(lines)-h+1))
 	lines = lines[*top:]
 	if len(lines) > h {
-		lines = append(lines[:h-1:h-1], fmt.Sprintf(" : %s; move down", Counted(len(lines)-h+1, "more line")))
+		lines = append(lines[:h-1:h-1], fmt.Sprintf(" : %s; move down", api.Counted(len(lines)-h+1, "more line")))
 	}
 	return lines
 }

@@ -10,52 +10,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
-	"fairway/remap/queue/tables"
+	"fairway/webui/api"
 )
-
-// SharesView is what a sharing policy would give the running jobs of a forwarder, or all of them.
-type SharesView struct {
-	Policy    string               `json:"policy"` // with every level in it
-	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
-	Jobs      []ShareRow           `json:"jobs"` // the largest share first
-	// InForce is what relays share by now; nil where they are told no global shares.
-	InForce *tables.Gathering `json:"in_force,omitempty"`
-}
-
-// parts are a job's parts of what all relays do, in percent: by the policy in force, as far as the placement
-// of its work allows, and what it had. Missing where it has no work.
-func (v *SharesView) parts(j *ShareRow) []string {
-	if v.InForce == nil {
-		return nil
-	}
-	g := v.InForce.Of(j.Job)
-	if g == nil {
-		return []string{missing, missing, missing}
-	}
-	return []string{fixed(100*g.Share, 1), fixed(100*g.Reachable, 1), fixed(100*g.Got, 1)}
-}
 
 // partTitles stand above parts.
 var partTitles = []string{"GLOBAL", "REACH", "GETS"}
-
-// ShareRow is one job's share, 0..1.
-type ShareRow struct {
-	Job   topology.JobID `json:"job"`
-	User  string         `json:"user"`
-	Group string         `json:"group"` // its project
-	Nodes int            `json:"nodes"`
-	Share float64        `json:"share"`
-	// Priority is there where the policy divides by it.
-	Priority float64 `json:"priority,omitempty"`
-}
-
-// weight is what the policy goes by, as a column: the priority where it divides by that, else the nodes.
-func (v *SharesView) weight() (title string, of func(*ShareRow) string) {
-	if len(v.Jobs) > 0 && v.Jobs[0].Priority > 0 {
-		return "priority", func(j *ShareRow) string { return strconv.FormatFloat(j.Priority, 'g', 6, 64) }
-	}
-	return "nodes", func(j *ShareRow) string { return strconv.Itoa(j.Nodes) }
-}
 
 // sharePolicies are those that a key goes through; an address may hold any other.
 var sharePolicies = []string{"size-fair", "job-fair", "user-fair", "user-size-fair", "group-user-size-fair"}
@@ -64,7 +23,7 @@ var sharePolicies = []string{"size-fair", "job-fair", "user-fair", "user-size-fa
 type sharesPage struct {
 	policy    string
 	forwarder topology.ForwarderID // "" is all of them
-	shares    load[SharesView]
+	shares    load[api.SharesView]
 	cursor    int
 }
 
@@ -84,7 +43,7 @@ func (p *sharesPage) address(*State) Address {
 func (p *sharesPage) refresh(s *State, k *asker) tea.Cmd {
 	policy := p.policy
 	return p.shares.refresh(s, k, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
-		func(ctx context.Context) (SharesView, error) { return k.backend.Shares(ctx, policy, p.forwarder) })
+		func(ctx context.Context) (api.SharesView, error) { return k.backend.Shares(ctx, policy, p.forwarder) })
 }
 
 func (p *sharesPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -114,7 +73,7 @@ func (p *sharesPage) act(s *State, ask *asker, a action) tea.Cmd {
 }
 
 func (p *sharesPage) table(*State) [][]string {
-	title, weight := p.shares.value.weight()
+	title, weight := weightOf(&p.shares.value)
 	out := [][]string{{"job", "user", "group", title, "share"}}
 	if p.shares.value.InForce != nil {
 		out[0] = append(out[0], "global %", "reach %", "gets %")
@@ -123,7 +82,7 @@ func (p *sharesPage) table(*State) [][]string {
 		j := &p.shares.value.Jobs[i]
 		row := []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j),
 			strconv.FormatFloat(j.Share, 'g', -1, 64)}
-		out = append(out, append(row, p.shares.value.parts(j)...))
+		out = append(out, append(row, partsOf(&p.shares.value, j)...))
 	}
 	return out
 }
@@ -142,7 +101,7 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 	}
 	v := &p.shares.value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
-	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", Counted(len(v.Jobs), "running job"), clean(v.Policy))
+	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", api.Counted(len(v.Jobs), "running job"), clean(v.Policy))
 	lines := []string{clip(about, w)}
 	if p.shares.err != nil {
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.shares.err.Error()), w)))
@@ -153,7 +112,7 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 	if v.InForce != nil {
 		lines = append(lines, inForce(v.InForce.Says, w, max(2, h/3))...)
 	}
-	title, weight := v.weight()
+	title, weight := weightOf(v)
 	head := " JOB         USER      GROUP     " + right(strings.ToUpper(title), 8) + "  SHARE %"
 	column, unit := 9, " %"
 	if w < len(head)+len(partTitles)*column {
@@ -171,7 +130,7 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
 		line := " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) +
 			right(weight(j), 8) + right(fixed(100*j.Share, 1), 9)
-		for _, x := range v.parts(j) {
+		for _, x := range partsOf(v, j) {
 			line += right(x, column)
 		}
 		return strings.TrimRight(line+"  "+bar, " ")
@@ -190,4 +149,25 @@ func inForce(says []string, w, most int) (lines []string) {
 		}
 	}
 	return lines[:min(len(lines), most)]
+}
+
+// partsOf are a job's parts of what all relays do, in percent: by the policy in force, as far as the placement
+// of its work allows, and what it had. Missing where it has no work.
+func partsOf(v *api.SharesView, j *api.ShareRow) []string {
+	if v.InForce == nil {
+		return nil
+	}
+	g := v.InForce.Of(j.Job)
+	if g == nil {
+		return []string{missing, missing, missing}
+	}
+	return []string{fixed(100*g.Share, 1), fixed(100*g.Reachable, 1), fixed(100*g.Got, 1)}
+}
+
+// weightOf is what the policy goes by, as a column: the priority where it divides by that, else the nodes.
+func weightOf(v *api.SharesView) (title string, of func(*api.ShareRow) string) {
+	if len(v.Jobs) > 0 && v.Jobs[0].Priority > 0 {
+		return "priority", func(j *api.ShareRow) string { return strconv.FormatFloat(j.Priority, 'g', 6, 64) }
+	}
+	return "nodes", func(j *api.ShareRow) string { return strconv.Itoa(j.Nodes) }
 }

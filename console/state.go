@@ -5,6 +5,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // State is everything a screen is drawn from; View adds only the terminal's size.
@@ -12,7 +13,7 @@ type State struct {
 	Now time.Time // of the newest event
 	// Shown is the overview on screen, Received when it came by the local clock; Received is zero
 	// before the first one.
-	Shown    Overview
+	Shown    api.Overview
 	Received time.Time
 	// Lost says why the server cannot be reached, LostSince since when; nil while it can.
 	Lost      error
@@ -33,7 +34,7 @@ type State struct {
 	first  time.Time // to be shown once there is a picture: an address named a second of the past
 	// firstSpeed is how fast it then runs.
 	firstSpeed int
-	newest     Overview
+	newest     api.Overview
 	came       time.Time
 }
 
@@ -51,7 +52,7 @@ type Request struct {
 func (s *State) page() page { return s.pages[len(s.pages)-1] }
 
 // take shows a new overview, or notes that there is none.
-func (s *State) take(o Overview, err error, at time.Time) {
+func (s *State) take(o api.Overview, err error, at time.Time) {
 	s.Now = at
 	if err != nil {
 		if s.Lost == nil {
@@ -115,7 +116,7 @@ func (s *State) stale() bool {
 }
 
 // forwarder finds a row of the shown overview.
-func (s *State) forwarder(id topology.ForwarderID) *ForwarderRow {
+func (s *State) forwarder(id topology.ForwarderID) *api.ForwarderRow {
 	for i := range s.Shown.Forwarders {
 		if s.Shown.Forwarders[i].ID == id {
 			return &s.Shown.Forwarders[i]
@@ -125,7 +126,7 @@ func (s *State) forwarder(id topology.ForwarderID) *ForwarderRow {
 }
 
 // standing is a forwarder's state; once the data stops every one of them is stale.
-func (s *State) standing(r *ForwarderRow) remap.ForwarderState {
+func (s *State) standing(r *api.ForwarderRow) remap.ForwarderState {
 	if s.stale() {
 		return remap.ForwarderStale
 	}
@@ -133,7 +134,7 @@ func (s *State) standing(r *ForwarderRow) remap.ForwarderState {
 }
 
 // value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
-func (s *State) value(r *ForwarderRow, v *float64) *float64 {
+func (s *State) value(r *api.ForwarderRow, v *float64) *float64 {
 	if s.standing(r) == remap.ForwarderStale {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // strip is the time that a replay's line shows, with what the journal says happened in it.
@@ -156,7 +157,7 @@ func (t *strip) draw(at time.Time, w int) string {
 func (s *State) banners(w int) (lines []string) {
 	if s.Lost != nil {
 		what := "No connection"
-		if errors.Is(s.Lost, ErrNotAllowed) {
+		if errors.Is(s.Lost, api.ErrNotAllowed) {
 			what = "Refused"
 		}
 		text := fmt.Sprintf("%s since %s, trying again: %s", what, clock(s.LostSince), clean(s.Lost.Error()))

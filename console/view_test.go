@@ -16,6 +16,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden screens")
@@ -61,12 +62,12 @@ func TestScreens(t *testing.T) {
 		{"table", []string{"g", ">", "r"}, nil},
 		{"filter", []string{"/", "s", "u", "s", "enter"}, nil},
 		{"simulated", nil, func(s *script) {
-			s.fake.Do(func(o *console.Overview) { o.Simulated = true })
+			s.fake.Do(func(o *api.Overview) { o.Simulated = true })
 			s.second()
 			s.sees("SIMULATED")
 		}},
 		{"no-data", nil, func(s *script) {
-			s.fake.Lose(fmt.Errorf("%w: connection refused", console.ErrUnreachable))
+			s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
 			s.pass(12 * time.Second)
 		}},
 		{"late", nil, func(s *script) { s.pass(5 * time.Second) }},
@@ -108,7 +109,7 @@ func TestScreens(t *testing.T) {
 		{"findings-silence", []string{"3", "s"}, nil},
 		{"findings-silent", nil, func(s *script) {
 			s.press("3", "s", "its array rebuilds", "enter")
-			s.fake.Do(func(o *console.Overview) { o.Forwarders[3].Plan = "P-000001" })
+			s.fake.Do(func(o *api.Overview) { o.Forwarders[3].Plan = "P-000001" })
 			s.second()
 		}},
 		{"finding", []string{"3", "enter"}, nil},
@@ -130,7 +131,7 @@ func TestScreens(t *testing.T) {
 		for _, size := range sizes {
 			t.Run(fmt.Sprintf("%s-%dx%d", sc.name, size.w, size.h), func(t *testing.T) {
 				s := newScript(t, 240, size.w, size.h)
-				s.fake.AddPlan(console.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"},
+				s.fake.AddPlan(api.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"},
 					"sam")
 				s.second()
 				if sc.do != nil {
@@ -210,9 +211,9 @@ func FuzzScreensFit(f *testing.F) {
 		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255
 		s := newScript(t, random.IntN(400), w, h)
 		s.fake.Foreign = text
-		s.fake.AddPlan(console.ManualRemap{Nodes: nodes(random.IntN(200)), To: topology.ForwarderID(text),
+		s.fake.AddPlan(api.ManualRemap{Nodes: nodes(random.IntN(200)), To: topology.ForwarderID(text),
 			Reason: text}, text)
-		s.fake.Do(func(o *console.Overview) {
+		s.fake.Do(func(o *api.Overview) {
 			o.Machine, o.User = text, text
 			for i := range o.Forwarders {
 				if random.IntN(9) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"fairway/console"
 	"fairway/console/consoletest"
+	"fairway/webui/api"
 )
 
 // BenchmarkSecond is what one second costs the console: the message is decoded, taken and drawn.
@@ -19,7 +20,7 @@ func BenchmarkSecond(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	message, err := json.Marshal(console.LiveMessage{Topic: "overview", Now: noon, Overview: &o})
+	message, err := json.Marshal(api.LiveMessage{Topic: "overview", Now: noon, Overview: &o})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func BenchmarkSecond(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(message)))
 		for b.Loop() {
-			var m console.LiveMessage
+			var m api.LiveMessage
 			if err := json.Unmarshal(message, &m); err != nil {
 				b.Fatal(err)
 			}

@@ -7,38 +7,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
-
-// JobCause explains a job's I/O time from its logs.
-type JobCause struct {
-	Job topology.JobID `json:"job"`
-	// Forwarders served the job, as far as that is known.
-	Forwarders []topology.ForwarderID `json:"forwarders"`
-	// Logs has one entry for each program that the job ran.
-	Logs []LogCause `json:"logs"`
-}
-
-// LogCause explains one program run; a direction without I/O is nil.
-type LogCause struct {
-	Log   string            `json:"log"` // the archive's column log, which is too large for JavaScript's numbers
-	App   string            `json:"app"`
-	Procs int64             `json:"procs"`
-	Start time.Time         `json:"start"`
-	End   time.Time         `json:"end"`
-	Read  *rootcause.Answer `json:"read"`
-	Write *rootcause.Answer `json:"write"`
-}
 
 // whyPage explains a job from its logs: the verdict with its numbers, and the critical files.
 type whyPage struct {
 	id    topology.JobID
-	cause load[JobCause]
+	cause load[api.JobCause]
 	top   int
 }
 
@@ -51,7 +31,7 @@ func (p *whyPage) address(*State) Address {
 
 func (p *whyPage) refresh(s *State, k *asker) tea.Cmd {
 	return p.cause.refresh(s, k, "why "+string(p.id),
-		func(ctx context.Context) (JobCause, error) { return k.backend.Cause(ctx, p.id) })
+		func(ctx context.Context) (api.JobCause, error) { return k.backend.Cause(ctx, p.id) })
 }
 
 func (p *whyPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
@@ -64,7 +44,7 @@ func (p *whyPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actOpen:
 		return s.open(ask, newJobPage(string(p.id)))
 	case actDomains:
-		return s.open(ask, newDomainsPage(string(p.id), DomainsQuery{}))
+		return s.open(ask, newDomainsPage(string(p.id), api.DomainsQuery{}))
 	}
 	p.top += steps[a] // kept in range where it is drawn
 	return nil
@@ -75,7 +55,7 @@ func (p *whyPage) title(*State, int) string {
 }
 
 func (p *whyPage) body(s *State, w, h int) []string {
-	if !p.cause.have && errors.Is(p.cause.err, ErrNotFound) {
+	if !p.cause.have && errors.Is(p.cause.err, api.ErrNotFound) {
 		text := "No log of this job is in the archive, so what its I/O waited for is not known. 'fairway import " +
 			"PATH' on the daemon's host takes its Darshan logs in; " + s.key(actOpen) + " opens the job."
 		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
@@ -94,7 +74,7 @@ func (p *whyPage) body(s *State, w, h int) []string {
 	}
 	for i := range v.Logs {
 		l := &v.Logs[i]
-		head := fmt.Sprintf(" %s  %s  %s, %s long", orMissing(l.App), Counted(l.Procs, "process"),
+		head := fmt.Sprintf(" %s  %s  %s, %s long", orMissing(l.App), api.Counted(l.Procs, "process"),
 			moment(l.Start, s.Now), age(l.End.Sub(l.Start)))
 		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
 		lines = append(lines, s.direction("reads", l.Read, w)...)

@@ -15,7 +15,7 @@ import (
 
 	"fairway/collector/ingest"
 	"fairway/remap"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // Access says who people and machines are and what they may. The zero value lets root and the
@@ -181,7 +181,7 @@ func (id *identities) byToken(w who, auth string) (who, error) {
 	// Looking up the hash tells an eavesdropper of time nothing about the secret.
 	t := id.tokens[sha256.Sum256([]byte(strings.TrimSpace(secret)))]
 	if !ok || t == nil {
-		return w, fmt.Errorf("%w: the bearer token is not known here", problem.ErrSignIn)
+		return w, fmt.Errorf("%w: the bearer token is not known here", api.ErrSignIn)
 	}
 	w.Person = remap.Person{Name: t.Name, Role: t.Role, Via: "token"}
 	if t.Role == RoleAgent {
@@ -193,7 +193,7 @@ func (id *identities) byToken(w who, auth string) (who, error) {
 func (id *identities) byPeer(w who, r *http.Request) (who, error) {
 	p, ok := r.Context().Value(peerKey{}).(*peer)
 	if !ok {
-		return w, fmt.Errorf("%w: the kernel did not say who is at the other end of the socket", problem.ErrSignIn)
+		return w, fmt.Errorf("%w: the kernel did not say who is at the other end of the socket", api.ErrSignIn)
 	}
 	w.Person = remap.Person{Name: userName(p.uid), Role: id.access.Anonymous, Via: "unix"}
 	if p.uid == 0 || p.uid == id.own {
@@ -242,7 +242,7 @@ func (p *Proxy) identify(w who, r *http.Request) (who, error) {
 	w.Person = remap.Person{Name: r.Header.Get(p.UserHeader), Role: p.Default, Via: "proxy"}
 	w.cookie = true // the proxy's cookie
 	if w.Name == "" {
-		return w, fmt.Errorf("%w: the proxy sent no %s", problem.ErrSignIn, p.UserHeader)
+		return w, fmt.Errorf("%w: the proxy sent no %s", api.ErrSignIn, p.UserHeader)
 	}
 	if p.GroupsHeader != "" {
 		for _, g := range strings.Split(r.Header.Get(p.GroupsHeader), ",") {

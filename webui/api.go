@@ -17,9 +17,8 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/console"
 	"fairway/remap"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 const (
@@ -45,12 +44,12 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if err := d.Decode(v); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return fmt.Errorf("%w: more than %d bytes", problem.ErrTooLarge, large.Limit)
+			return fmt.Errorf("%w: more than %d bytes", api.ErrTooLarge, large.Limit)
 		}
-		return fmt.Errorf("%w: body: %w", console.ErrInvalid, err)
+		return fmt.Errorf("%w: body: %w", api.ErrInvalid, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: body: more than one JSON value", console.ErrInvalid)
+		return fmt.Errorf("%w: body: more than one JSON value", api.ErrInvalid)
 	}
 	return nil
 }
@@ -73,7 +72,7 @@ func (s *Server) getReady(w http.ResponseWriter, _ *http.Request, _ who) error {
 	snap := s.cfg.Picture.Snapshot()
 	age := time.Since(snap.Made)
 	if age > 5*time.Second {
-		return fmt.Errorf("%w: no picture has been made for %s", console.ErrUnreachable, age.Round(time.Second))
+		return fmt.Errorf("%w: no picture has been made for %s", api.ErrUnreachable, age.Round(time.Second))
 	}
 	return writeJSON(w, Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At,
 		Forwarders: len(snap.Overview.Forwarders)})
@@ -84,8 +83,8 @@ func (s *Server) getChecks(w http.ResponseWriter, r *http.Request, _ who) error 
 }
 
 // disksCheck says whether what comes in and what is decided can be written down.
-func (s *Server) disksCheck() console.Check {
-	c := console.Check{Name: "disks", Level: console.CheckOK,
+func (s *Server) disksCheck() api.Check {
+	c := api.Check{Name: "disks", Level: api.CheckOK,
 		Text: "the store keeps the frames, the journal takes records"}
 	var bad []string
 	if s.cfg.Ingest != nil {
@@ -99,7 +98,7 @@ func (s *Server) disksCheck() console.Check {
 		}
 	}
 	if len(bad) > 0 {
-		c.Level, c.Text = console.CheckFailed, strings.Join(bad, "; ")
+		c.Level, c.Text = api.CheckFailed, strings.Join(bad, "; ")
 		c.Fix = "free the disk of state_dir (df, fairwayd fsck); the log says when it goes on"
 	}
 	return c
@@ -163,7 +162,7 @@ type SignIn struct {
 func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) error {
 	if r.Header.Get("Origin") == "" {
 		return fmt.Errorf("%w: signing in needs an Origin header, which browsers send; programs use a bearer token",
-			console.ErrNotAllowed)
+			api.ErrNotAllowed)
 	}
 	var in SignIn
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
@@ -191,9 +190,9 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, by who) err
 // postSignInLink lets who is known at the unix socket act in the browser, under the same name and role.
 func (s *Server) postSignInLink(w http.ResponseWriter, _ *http.Request, by who) error {
 	if s.cfg.BrowserURL == "" {
-		return fmt.Errorf("%w: this daemon has no address for browsers; set listen.http", console.ErrConflict)
+		return fmt.Errorf("%w: this daemon has no address for browsers; set listen.http", api.ErrConflict)
 	}
-	link := console.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife),
+	link := api.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife),
 		Address: s.cfg.BrowserURL + s.signInPath(by.Name, by.Role)}
 	s.log.Info("a sign-in link was made", "name", by.Name, "role", by.Role, "via", by.Via)
 	return writeJSON(w, link)
@@ -216,7 +215,7 @@ func (s *Server) deleteSession(w http.ResponseWriter, r *http.Request, by who) e
 
 func (s *Server) getIngest(w http.ResponseWriter, r *http.Request, by who) error {
 	if s.cfg.Ingest == nil {
-		return fmt.Errorf("%w: this daemon takes no frames", console.ErrUnreachable)
+		return fmt.Errorf("%w: this daemon takes no frames", api.ErrUnreachable)
 	}
 	s.cfg.Ingest.Serve(w, r, *by.speaker)
 	return nil
@@ -225,7 +224,7 @@ func (s *Server) getIngest(w http.ResponseWriter, r *http.Request, by who) error
 // postWrite is InfluxDB's v2 write API, for others' collectors.
 func (s *Server) postWrite(w http.ResponseWriter, r *http.Request, by who) error {
 	if s.cfg.Ingest == nil {
-		return fmt.Errorf("%w: this daemon takes no frames", console.ErrUnreachable)
+		return fmt.Errorf("%w: this daemon takes no frames", api.ErrUnreachable)
 	}
 	err := s.cfg.Ingest.Post(w, r, *by.speaker)
 	var busy ingest.Busy
@@ -236,17 +235,17 @@ func (s *Server) postWrite(w http.ResponseWriter, r *http.Request, by who) error
 		return nil
 	case errors.As(err, &busy):
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Wait.Seconds()))))
-		return fmt.Errorf("%w: %s", problem.ErrTooOften, busy.Text)
+		return fmt.Errorf("%w: %s", api.ErrTooOften, busy.Text)
 	case !errors.As(err, &refusal):
-		return fmt.Errorf("%w: %w", console.ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}
 	switch refusal.Code {
 	case wire.RejectLimit:
-		return fmt.Errorf("%w: %s", problem.ErrTooLarge, refusal.Text)
+		return fmt.Errorf("%w: %s", api.ErrTooLarge, refusal.Text)
 	case wire.RejectForbidden:
-		return fmt.Errorf("%w: %s", console.ErrNotAllowed, refusal.Text)
+		return fmt.Errorf("%w: %s", api.ErrNotAllowed, refusal.Text)
 	}
-	return fmt.Errorf("%w: %s", console.ErrInvalid, refusal.Text)
+	return fmt.Errorf("%w: %s", api.ErrInvalid, refusal.Text)
 }
 
 func (s *Server) getMachine(w http.ResponseWriter, _ *http.Request, _ who) error {
@@ -292,7 +291,7 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request, _ who) error {
 	if text := q.Get("role"); text != "" {
 		role, ok := topology.ParseRole(text)
 		if !ok {
-			return fmt.Errorf("%w: role %q; there are compute, forwarder, storage and metadata", console.ErrInvalid,
+			return fmt.Errorf("%w: role %q; there are compute, forwarder, storage and metadata", api.ErrInvalid,
 				text)
 		}
 		keep = func(n topology.Node) bool { return n.Role == role }
@@ -308,7 +307,7 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request, _ who) error {
 	}
 	rows := s.cfg.Picture.Nodes(keep)
 	if health := q.Get("health"); health != "" {
-		rows = slices.DeleteFunc(rows, func(n console.NodeRow) bool { return string(n.State) != health })
+		rows = slices.DeleteFunc(rows, func(n api.NodeRow) bool { return string(n.State) != health })
 	}
 	return writeJSON(w, rows)
 }
@@ -317,9 +316,9 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request, _ who) error {
 	id := topology.NodeID(r.PathValue("id"))
 	rows := s.cfg.Picture.Nodes(func(n topology.Node) bool { return n.ID == id })
 	if len(rows) == 0 {
-		return fmt.Errorf("node %q: %w", id, console.ErrNotFound)
+		return fmt.Errorf("node %q: %w", id, api.ErrNotFound)
 	}
-	v := console.NodeView{NodeRow: rows[0], Sources: s.cfg.Picture.Sources(id)}
+	v := api.NodeView{NodeRow: rows[0], Sources: s.cfg.Picture.Sources(id)}
 	if v.Sources == nil {
 		v.Sources = []collector.SourceStatus{}
 	}
@@ -332,7 +331,7 @@ func (s *Server) getForwarder(w http.ResponseWriter, r *http.Request, _ who) err
 		return err
 	}
 	id := topology.ForwarderID(r.PathValue("id"))
-	var d console.ForwarderDetail
+	var d api.ForwarderDetail
 	if at.IsZero() {
 		d, err = s.cfg.Picture.Forwarder(r.Context(), id, r.URL.Query().Get("series") != "0")
 	} else {
@@ -366,7 +365,7 @@ func parseTime(name, text string, now, fallback time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w: %s=%q; want RFC 3339, Unix milliseconds, now or -15m", console.ErrInvalid, name,
+	return time.Time{}, fmt.Errorf("%w: %s=%q; want RFC 3339, Unix milliseconds, now or -15m", api.ErrInvalid, name,
 		text)
 }
 
@@ -380,7 +379,7 @@ func parseRange(r *http.Request, span time.Duration) (from, to time.Time, err er
 		return
 	}
 	if !from.Before(to) {
-		err = fmt.Errorf("%w: from %s is not before to %s", console.ErrInvalid, from.UTC().Format(time.RFC3339),
+		err = fmt.Errorf("%w: from %s is not before to %s", api.ErrInvalid, from.UTC().Format(time.RFC3339),
 			to.UTC().Format(time.RFC3339))
 	}
 	return
@@ -392,7 +391,7 @@ func parseSpan(name, text string, fallback time.Duration) (time.Duration, error)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > 366*24*time.Hour {
-		return 0, fmt.Errorf("%w: %s=%q; want a span from 1s, such as 10s or 1h", console.ErrInvalid, name, text)
+		return 0, fmt.Errorf("%w: %s=%q; want a span from 1s, such as 10s or 1h", api.ErrInvalid, name, text)
 	}
 	return d.Truncate(time.Second), nil
 }

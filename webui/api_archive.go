@@ -11,10 +11,10 @@ import (
 
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
+	"fairway/webui/api"
 )
 
 // Archive answers questions about the site's I/O logs.
@@ -34,7 +34,7 @@ const (
 
 func (s *Server) archive() (Archive, error) {
 	if s.cfg.Archive == nil {
-		return nil, fmt.Errorf("%w: this daemon keeps no I/O-log archive", console.ErrUnreachable)
+		return nil, fmt.Errorf("%w: this daemon keeps no I/O-log archive", api.ErrUnreachable)
 	}
 	return s.cfg.Archive, nil
 }
@@ -47,7 +47,7 @@ func (s *Server) getAnalyses(w http.ResponseWriter, _ *http.Request, _ who) erro
 func (s *Server) getAnalysis(w http.ResponseWriter, r *http.Request, _ who) error {
 	a, ok := iolog.Named(r.PathValue("name"))
 	if !ok {
-		return fmt.Errorf("analysis %q: %w; GET /api/v1/archive lists them", r.PathValue("name"), console.ErrNotFound)
+		return fmt.Errorf("analysis %q: %w; GET /api/v1/archive lists them", r.PathValue("name"), api.ErrNotFound)
 	}
 	params := map[string]string{}
 	for name, values := range r.URL.Query() {
@@ -62,7 +62,7 @@ func (s *Server) getArchiveSQL(w http.ResponseWriter, r *http.Request, _ who) er
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > archiveRows {
-			return fmt.Errorf("%w: limit=%q; want 1 to %d", console.ErrInvalid, text, archiveRows)
+			return fmt.Errorf("%w: limit=%q; want 1 to %d", api.ErrInvalid, text, archiveRows)
 		}
 		limit = n
 	}
@@ -78,7 +78,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, q iolog.Question
 	defer cancel()
 	res, err := a.Ask(ctx, q, limit)
 	if errors.Is(err, iolog.ErrQuery) {
-		return fmt.Errorf("%w: %w", console.ErrInvalid, err)
+		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	if err != nil {
 		return err
@@ -99,16 +99,16 @@ func (s *Server) getRootCause(w http.ResponseWriter, r *http.Request, _ who) err
 		return err
 	}
 	if len(logs) == 0 {
-		return fmt.Errorf("job %q: %w: no log of it is in the archive", id, console.ErrNotFound)
+		return fmt.Errorf("job %q: %w: no log of it is in the archive", id, api.ErrNotFound)
 	}
 	run, err := s.run(id)
-	if err != nil && !errors.Is(err, console.ErrNotFound) && !errors.Is(err, console.ErrUnreachable) {
+	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}
 	if run.Forwarders == nil && run.End.IsZero() {
 		run.Forwarders = s.observedForwarders(run.NodeList)
 	}
-	v := console.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []console.LogCause{}}
+	v := api.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []api.LogCause{}}
 	for i := range logs {
 		cause, err := s.explain(ctx, a, &logs[i], &run)
 		if err != nil {
@@ -130,21 +130,21 @@ func (s *Server) observedForwarders(nodes []topology.NodeID) (out []topology.For
 	return out
 }
 
-func (s *Server) explain(ctx context.Context, a Archive, l *iolog.Log, run *history.Run) (console.LogCause, error) {
+func (s *Server) explain(ctx context.Context, a Archive, l *iolog.Log, run *history.Run) (api.LogCause, error) {
 	j := &l.Jobs[0]
 	records, err := s.troubles(ctx, run.Forwarders, j.Start, j.End)
 	if err != nil {
-		return console.LogCause{}, err
+		return api.LogCause{}, err
 	}
 	around, err := a.Around(ctx, j)
 	if err != nil {
-		return console.LogCause{}, err
+		return api.LogCause{}, err
 	}
 	names := map[int64]string{}
 	for _, f := range l.Files {
 		names[f.ID] = f.Path
 	}
-	c := console.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
+	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
 	for op, to := range map[rootcause.Op]**rootcause.Answer{rootcause.Read: &c.Read, rootcause.Write: &c.Write} {
 		job := rootcause.FromLog(j, l.JobFiles, names, op)
 		if len(job.Files) == 0 {

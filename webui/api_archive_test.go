@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history/iolog"
+	"fairway/webui/api"
 )
 
 // fakeArchive has one log, of job 9, and answers every question with what was asked.
@@ -86,7 +86,7 @@ func TestRootCause(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(3)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	v := get[console.JobCause](s, "/api/v1/jobs/9/rootcause")
+	v := get[api.JobCause](s, "/api/v1/jobs/9/rootcause")
 	if len(v.Logs) != 1 || v.Logs[0].Read != nil || v.Logs[0].Log != "-9223372036854775808" {
 		t.Fatalf("%+v", v)
 	}
@@ -124,7 +124,7 @@ func TestRootCause(t *testing.T) {
 			}
 		}
 	}
-	v = get[console.JobCause](s, "/api/v1/jobs/9/rootcause")
+	v = get[api.JobCause](s, "/api/v1/jobs/9/rootcause")
 	said := strings.Join(v.Logs[0].Write.Verdict, "\n")
 	if !strings.Contains(said, "fwd003 was excluded from allocation for 6 s of the I/O time") ||
 		strings.Contains(said, "fwd004") {
@@ -152,5 +152,5 @@ func TestArchiveQuestions(t *testing.T) {
 	f("/api/v1/archive/sql?q=DROP+VIEW+job", operatorSecret, 400, "only SELECT")
 	f("/api/v1/archive/sql?q=SELECT+1", viewerSecret, 403, "operator")
 	s.server.cfg.Archive = nil
-	f("/api/v1/archive/top-apps", viewerSecret, 503, console.ErrUnreachable.Error())
+	f("/api/v1/archive/top-apps", viewerSecret, 503, api.ErrUnreachable.Error())
 }

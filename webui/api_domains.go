@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap/policy/filedomain"
 	"fairway/remap/policy/sharedfiles"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 const (
@@ -21,14 +21,14 @@ const (
 
 // getDomains advises how a file that several processes of a job wrote is divided. Nothing is changed.
 func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error {
-	q, err := console.ParseDomainsQuery(r.URL.Query())
+	q, err := api.ParseDomainsQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	id := topology.JobID(r.PathValue("id"))
 	run, err := s.run(id)
 	known := err == nil
-	if err != nil && !errors.Is(err, console.ErrNotFound) && !errors.Is(err, console.ErrUnreachable) {
+	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}
 	if jobs, err := s.jobs(); err == nil && known && run.End.IsZero() {
@@ -40,16 +40,16 @@ func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error
 	}
 	if !known && logs == 0 {
 		return fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id,
-			console.ErrNotFound)
+			api.ErrNotFound)
 	}
-	v := console.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{},
+	v := api.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{},
 		Methods: []filedomain.Comparison{}}
 	v.Files = files[:min(len(files), maxShared)]
 	if len(files) == 0 {
 		return writeJSON(w, v)
 	}
 	if q.File >= len(v.Files) {
-		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", console.ErrInvalid, q.File,
+		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", api.ErrInvalid, q.File,
 			len(v.Files))
 	}
 	if err := s.compare(&v, q, run.Nodes); err != nil {
@@ -76,7 +76,7 @@ func (s *Server) sharedFiles(ctx context.Context, id topology.JobID, run *histor
 }
 
 // compare fills in what follows from the chosen file.
-func (s *Server) compare(v *console.DomainsView, q console.DomainsQuery, nodes int) error {
+func (s *Server) compare(v *api.DomainsView, q api.DomainsQuery, nodes int) error {
 	v.File = q.File
 	f := &v.Files[v.File]
 	given := sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: nodes}
@@ -86,7 +86,7 @@ func (s *Server) compare(v *console.DomainsView, q console.DomainsQuery, nodes i
 	c, assumed, err := sharedfiles.Case(f, given)
 	if err != nil {
 		if q.Servers+q.Aggregators > 0 || q.StripeSize > 0 {
-			return fmt.Errorf("%w: %w", console.ErrInvalid, err)
+			return fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
 		v.Problem = err.Error()
 		return nil

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap/policy/filedomain"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 func TestFileDomains(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	v := get[console.DomainsView](s, "/api/v1/jobs/9/domains")
+	v := get[api.DomainsView](s, "/api/v1/jobs/9/domains")
 	if len(v.Files) != 1 || v.Files[0].Name != "/scratch/out" || v.Case == nil || v.Case.Servers != 1 ||
 		v.Case.Aggregators != 64 || v.Case.End != 14e9 || len(v.Methods) != 6 || v.Advice == nil || v.Caveat == "" {
 		t.Fatalf("%+v", v)
@@ -28,7 +28,7 @@ func TestFileDomains(t *testing.T) {
 			t.Errorf("%s: %+v, the command says %d locks by %d", m.Method, m, a.LockRequests, a.AggregatorsUsed)
 		}
 	}
-	if v = get[console.DomainsView](s,
+	if v = get[api.DomainsView](s,
 		"/api/v1/jobs/9/domains?servers=4&aggregators=8&stripe_size=4194304"); v.Case.Servers != 4 ||
 		v.Case.Aggregators != 8 || v.Case.StripeSize != 4<<20 || !strings.Contains(strings.Join(v.Assumed, " "),
 		"given in the question") {
@@ -59,16 +59,16 @@ func TestFileDomainsOfARunWithoutALog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := get[console.DomainsView](s, "/api/v1/jobs/21/domains")
+	v := get[api.DomainsView](s, "/api/v1/jobs/21/domains")
 	if len(v.Files) != 1 || v.Files[0].From != "profile" || v.Case != nil || !strings.Contains(v.Problem, "servers=N") {
 		t.Errorf("%+v", v)
 	}
-	v = get[console.DomainsView](s, "/api/v1/jobs/21/domains?servers=4")
+	v = get[api.DomainsView](s, "/api/v1/jobs/21/domains?servers=4")
 	if v.Case == nil || v.Case.Aggregators != 8 || v.Case.End != 6e9 || !strings.Contains(strings.Join(v.Assumed, " "),
 		"1 MiB") || !strings.Contains(v.Caveat, "not known") {
 		t.Errorf("%+v", v)
 	}
-	if v = get[console.DomainsView](s, "/api/v1/jobs/22/domains"); len(v.Files) != 0 || v.Case != nil ||
+	if v = get[api.DomainsView](s, "/api/v1/jobs/22/domains"); len(v.Files) != 0 || v.Case != nil ||
 		v.Methods == nil {
 		t.Errorf("an N-N job: %+v", v)
 	}

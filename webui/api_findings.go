@@ -10,9 +10,9 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/judge"
+	"fairway/webui/api"
 )
 
 func (s *Server) getFindings(w http.ResponseWriter, r *http.Request, _ who) error {
@@ -22,7 +22,7 @@ func (s *Server) getFindings(w http.ResponseWriter, r *http.Request, _ who) erro
 	case "open":
 		all = slices.DeleteFunc(all, func(f anomaly.Finding) bool { return !f.Open() })
 	default:
-		return fmt.Errorf("%w: state %q; there is open", console.ErrInvalid, state)
+		return fmt.Errorf("%w: state %q; there is open", api.ErrInvalid, state)
 	}
 	if all == nil {
 		all = []anomaly.Finding{}
@@ -39,9 +39,9 @@ func (s *Server) getFinding(w http.ResponseWriter, r *http.Request, _ who) error
 	return writeJSON(w, v)
 }
 
-func (s *Server) finding(ctx context.Context, id string) (v console.FindingView, err error) {
+func (s *Server) finding(ctx context.Context, id string) (v api.FindingView, err error) {
 	if s.cfg.Audit == nil {
-		return v, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)
+		return v, fmt.Errorf("%w: this daemon keeps no findings", api.ErrUnreachable)
 	}
 	err = s.audit(ctx, remap.Wanted{Subject: id}, func(rec *remap.Record) bool {
 		if rec.Finding != nil {
@@ -54,7 +54,7 @@ func (s *Server) finding(ctx context.Context, id string) (v console.FindingView,
 		v.Finding = v.Changes[n-1].Finding
 	}
 	if err == nil && len(v.Changes) == 0 {
-		err = fmt.Errorf("finding %q: %w", id, console.ErrNotFound)
+		err = fmt.Errorf("finding %q: %w", id, api.ErrNotFound)
 	}
 	// Between two changes its words and numbers follow the detector.
 	for _, f := range s.cfg.Picture.Snapshot().Overview.Findings {
@@ -66,7 +66,7 @@ func (s *Server) finding(ctx context.Context, id string) (v console.FindingView,
 }
 
 // lifeOf is what is known of a forwarder's findings; of the past only those that had ended by then.
-func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Time) (*console.ForwarderLife, error) {
+func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Time) (*api.ForwarderLife, error) {
 	if s.cfg.Desk == nil || s.cfg.Judge == nil {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Ti
 	if err != nil {
 		return nil, fromDesk(err)
 	}
-	life := &console.ForwarderLife{Steps: []anomaly.Step{}}
+	life := &api.ForwarderLife{Steps: []anomaly.Step{}}
 	for i := range all {
 		f := &all[i]
 		switch {
@@ -97,7 +97,7 @@ func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Ti
 
 func (s *Server) judge() (*judge.Judge, error) {
 	if s.cfg.Judge == nil {
-		return nil, fmt.Errorf("%w: this daemon keeps no findings", console.ErrUnreachable)
+		return nil, fmt.Errorf("%w: this daemon keeps no findings", api.ErrUnreachable)
 	}
 	return s.cfg.Judge, nil
 }
@@ -127,13 +127,13 @@ func (s *Server) postSilence(w http.ResponseWriter, r *http.Request, by who) err
 	if err != nil {
 		return err
 	}
-	var in console.Silence
+	var in api.Silence
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
 	long, err := time.ParseDuration(in.For)
 	if err != nil {
-		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", console.ErrInvalid, in.For)
+		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", api.ErrInvalid, in.For)
 	}
 	f, err := j.Silence(r.Context(), by.Person, r.PathValue("id"), long,
 		remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
@@ -145,7 +145,7 @@ func (s *Server) postSilence(w http.ResponseWriter, r *http.Request, by who) err
 
 func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request,
 	say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
-	var in console.Decision
+	var in api.Decision
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
@@ -160,9 +160,9 @@ func (s *Server) sayFinding(w http.ResponseWriter, r *http.Request,
 func (s *Server) postCanary(w http.ResponseWriter, r *http.Request, by who) error {
 	if s.cfg.Canaries == nil {
 		return fmt.Errorf("%w: this daemon knows no way to send canaries; set probe.export or probe.mounts in its file",
-			console.ErrConflict)
+			api.ErrConflict)
 	}
-	var in console.Decision
+	var in api.Decision
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Server) getExclusions(w http.ResponseWriter, r *http.Request, _ who) er
 	if text := r.URL.Query().Get("generation"); text != "" {
 		known, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%w: generation=%q; want the number of a list that you have", console.ErrInvalid, text)
+			return fmt.Errorf("%w: generation=%q; want the number of a list that you have", api.ErrInvalid, text)
 		}
 		if f, err = desk.AwaitFeed(r.Context(), known); err != nil {
 			return fromDesk(err)
@@ -207,13 +207,13 @@ func (s *Server) putExclusion(w http.ResponseWriter, r *http.Request, by who) er
 	if err != nil {
 		return err
 	}
-	var in console.Exclude
+	var in api.Exclude
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
 	ttl, err := time.ParseDuration(in.TTL)
 	if err != nil {
-		return fmt.Errorf("%w: ttl %q; want how long, such as 4h", console.ErrInvalid, in.TTL)
+		return fmt.Errorf("%w: ttl %q; want how long, such as 4h", api.ErrInvalid, in.TTL)
 	}
 	a := remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason}
 	e, err := desk.Exclude(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), ttl, a)

@@ -5,25 +5,25 @@ import (
 	"net/http"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 func (s *Server) jobs() (*dispatch.Dispatcher, error) {
 	if s.cfg.Jobs == nil {
-		return nil, fmt.Errorf("%w: this daemon keeps no jobs", console.ErrUnreachable)
+		return nil, fmt.Errorf("%w: this daemon keeps no jobs", api.ErrUnreachable)
 	}
 	return s.cfg.Jobs, nil
 }
 
-func jobRow(r *history.Run) console.JobRow {
+func jobRow(r *history.Run) api.JobRow {
 	nodes := r.NodeList
 	if nodes == nil {
 		nodes = []topology.NodeID{}
 	}
-	return console.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes,
+	return api.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes,
 		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
@@ -32,13 +32,13 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	rows := []console.JobRow{}
+	rows := []api.JobRow{}
 	switch state := r.URL.Query().Get("state"); state {
 	case "", "running", "ended", "all":
 		if state != "ended" {
 			jobs := s.cfg.Picture.Snapshot().Situation.Jobs
 			for _, j := range jobs[:min(limit, len(jobs))] {
-				rows = append(rows, console.JobRow{Job: j, NodeCount: len(j.Nodes)})
+				rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes)})
 			}
 		}
 		if state == "ended" || state == "all" {
@@ -47,13 +47,13 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request, _ who) error {
 			}
 		}
 	default:
-		return fmt.Errorf("%w: state=%q; there are running, ended and all", console.ErrInvalid, state)
+		return fmt.Errorf("%w: state=%q; there are running, ended and all", api.ErrInvalid, state)
 	}
 	return writeJSON(w, rows)
 }
 
 // endedJobs adds those that ended last, the newest first, up to limit rows.
-func (s *Server) endedJobs(rows []console.JobRow, limit int) ([]console.JobRow, error) {
+func (s *Server) endedJobs(rows []api.JobRow, limit int) ([]api.JobRow, error) {
 	jobs, err := s.jobs()
 	if err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (s *Server) endedJobs(rows []console.JobRow, limit int) ([]console.JobRow, 
 
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request, _ who) error {
 	id := topology.JobID(r.PathValue("id"))
-	v := console.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
-		Neighbours: []console.Neighbour{}}
+	v := api.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
+		Neighbours: []api.Neighbour{}}
 	run, err := s.run(id)
 	if err != nil {
 		return err
@@ -113,14 +113,14 @@ func (s *Server) run(id topology.JobID) (history.Run, error) {
 	}
 	run, ok, err := jobs.Job(id)
 	if err == nil && !ok {
-		err = fmt.Errorf("job %q: %w; neither runs nor is in the history", id, console.ErrNotFound)
+		err = fmt.Errorf("job %q: %w; neither runs nor is in the history", id, api.ErrNotFound)
 	}
 	return run, err
 }
 
 // ProfileView is what a job did.
 type ProfileView struct {
-	console.JobRow
+	api.JobRow
 	Served []topology.ForwarderID `json:"served_by"` // forwarders, over the run
 	// Pending says that the job has ended and its profile is being made.
 	Pending bool `json:"pending"`

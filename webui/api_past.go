@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // markSpan is what is listed when nobody says from when.
@@ -59,7 +59,7 @@ func (s *Server) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
 		for at, what := range map[time.Time]string{r.Start: "starts", r.End: "ends"} {
 			if !at.IsZero() && !at.Before(from) && at.Before(to) {
 				marks = append(marks, remap.Mark{At: at, Kind: "job", ID: string(r.Job),
-					Text:       fmt.Sprintf("%s: %s, %s", what, r.App, console.Counted(r.Nodes, "node")),
+					Text:       fmt.Sprintf("%s: %s, %s", what, r.App, api.Counted(r.Nodes, "node")),
 					Forwarders: r.Forwarders})
 			}
 		}
@@ -77,9 +77,9 @@ func (s *Server) getGrid(w http.ResponseWriter, r *http.Request, _ who) error {
 	metric := gridMetric(name)
 	switch {
 	case metric < 0:
-		return fmt.Errorf("%w: metric %q; there are bw, mdops, latency and err", console.ErrInvalid, name)
+		return fmt.Errorf("%w: metric %q; there are bw, mdops, latency and err", api.ErrInvalid, name)
 	case at.IsZero():
-		return fmt.Errorf("%w: at is missing; the present comes over /api/v1/live", console.ErrInvalid)
+		return fmt.Errorf("%w: at is missing; the present comes over /api/v1/live", api.ErrInvalid)
 	}
 	frame, err := s.grids.FrameAt(r.Context(), metric, at)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -24,14 +24,14 @@ func parseLimit(r *http.Request) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxLimit {
-		return 0, fmt.Errorf("%w: limit=%q; want 1 to %d", console.ErrInvalid, text, maxLimit)
+		return 0, fmt.Errorf("%w: limit=%q; want 1 to %d", api.ErrInvalid, text, maxLimit)
 	}
 	return n, nil
 }
 
 func (s *Server) desk() (*remap.Desk, error) {
 	if s.cfg.Desk == nil {
-		return nil, fmt.Errorf("%w: this daemon keeps no plans", console.ErrUnreachable)
+		return nil, fmt.Errorf("%w: this daemon keeps no plans", api.ErrUnreachable)
 	}
 	return s.cfg.Desk, nil
 }
@@ -49,7 +49,7 @@ func (s *Server) getPlans(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return fromDesk(err)
 	}
-	rows := make([]console.PlanRow, 0, len(plans))
+	rows := make([]api.PlanRow, 0, len(plans))
 	for i := range plans {
 		rows = append(rows, live.PlanRow(&plans[i]))
 	}
@@ -70,7 +70,7 @@ func (s *Server) writePlan(w http.ResponseWriter, r *http.Request, by who, id st
 	if err != nil {
 		return fromDesk(err)
 	}
-	p := console.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks,
+	p := api.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks,
 		Needs: v.Needs, MayApprove: v.MayApprove,
 		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	return writeJSON(w, p)
@@ -81,7 +81,7 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request, by who) error 
 	if err != nil {
 		return err
 	}
-	var in console.ManualRemap
+	var in api.ManualRemap
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, w
 		if err != nil {
 			return err
 		}
-		var in console.Decision
+		var in api.Decision
 		if err := readJSON(w, r, &in); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, w
 func (s *Server) audit(ctx context.Context, w remap.Wanted, visit func(*remap.Record) (more bool)) error {
 	for rec, err := range s.cfg.Audit(w) {
 		if gone := ctx.Err(); gone != nil {
-			return fmt.Errorf("%w: the audit was not read to its end: %w", console.ErrUnreachable, gone)
+			return fmt.Errorf("%w: the audit was not read to its end: %w", api.ErrUnreachable, gone)
 		}
 		if err != nil || !visit(rec) {
 			return err
@@ -145,7 +145,7 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 		return err
 	}
 	q := r.URL.Query()
-	entries := []console.AuditEntry{}
+	entries := []api.AuditEntry{}
 	if s.cfg.Audit == nil {
 		return writeJSON(w, entries)
 	}
@@ -169,8 +169,8 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 	return writeJSON(w, entries)
 }
 
-func auditEntry(rec *remap.Record) console.AuditEntry {
-	e := console.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind),
+func auditEntry(rec *remap.Record) api.AuditEntry {
+	e := api.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind),
 		Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
 	if rec.Exclusion != nil {
 		e.Subject = string(rec.Exclusion.Forwarder)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -26,7 +26,7 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxRuns {
-			return fmt.Errorf("%w: limit=%q; want 1 to %d", console.ErrInvalid, text, maxRuns)
+			return fmt.Errorf("%w: limit=%q; want 1 to %d", api.ErrInvalid, text, maxRuns)
 		}
 		limit = n
 	}
@@ -42,8 +42,8 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 	if err != nil {
 		return err
 	}
-	v := console.JobRuns{Job: run.Job, User: run.User, App: run.App, Project: run.Project, Nodes: run.Nodes,
-		Runs: []console.RunRow{}, All: all}
+	v := api.JobRuns{Job: run.Job, User: run.User, App: run.App, Project: run.Project, Nodes: run.Nodes,
+		Runs: []api.RunRow{}, All: all}
 	same := func(o *history.Run) bool { return o.Job == run.Job && o.Start.Equal(run.Start) }
 	if run.Profile != nil {
 		v.All--
@@ -73,9 +73,9 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 // watchSlack is how long after its start a job is usually seen first.
 const watchSlack = 10 * time.Second
 
-func runRow(r *history.Run) console.RunRow {
+func runRow(r *history.Run) api.RunRow {
 	p := r.Profile
-	row := console.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes,
+	row := api.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes,
 		MetaOps: p.MetaOps, Mode: p.Mode, IOSeconds: p.IOSeconds,
 		Forwarders: r.Forwarders, Waits: p.Waits}
 	if row.Forwarders == nil {
@@ -92,10 +92,10 @@ func runRow(r *history.Run) console.RunRow {
 }
 
 // remapped says of each run whether a plan moved it.
-func (s *Server) remapped(r *http.Request, v *console.JobRuns) error {
-	rows := map[topology.JobID][]*console.RunRow{}
+func (s *Server) remapped(r *http.Request, v *api.JobRuns) error {
+	rows := map[topology.JobID][]*api.RunRow{}
 	wanted := map[topology.JobID]bool{}
-	note := func(row *console.RunRow) {
+	note := func(row *api.RunRow) {
 		rows[row.Job], wanted[row.Job] = append(rows[row.Job], row), true
 	}
 	for i := range v.Runs {
@@ -132,9 +132,9 @@ func (s *Server) remapped(r *http.Request, v *console.JobRuns) error {
 const mostNeighbours = 20
 
 // neighbours are the jobs that move bytes on a job's forwarders now.
-func neighbours(p *live.Picture, jobs []remap.Job, id topology.JobID) []console.Neighbour {
+func neighbours(p *live.Picture, jobs []remap.Job, id topology.JobID) []api.Neighbour {
 	flow := p.Flow().OfJob(id)
-	out := []console.Neighbour{}
+	out := []api.Neighbour{}
 	place := map[topology.JobID]int{}
 	for _, l := range flow.Links {
 		if l.Job == id || l.ReadBytesPerSec+l.WriteBytesPerSec == 0 {
@@ -144,14 +144,14 @@ func neighbours(p *live.Picture, jobs []remap.Job, id topology.JobID) []console.
 		if !ok {
 			i = len(out)
 			place[l.Job] = i
-			out = append(out, console.Neighbour{Job: l.Job})
+			out = append(out, api.Neighbour{Job: l.Job})
 		}
 		n := &out[i]
 		n.On = append(n.On, l.Forwarder)
 		n.ReadBytesPerSec, n.WriteBytesPerSec = n.ReadBytesPerSec+l.ReadBytesPerSec,
 			n.WriteBytesPerSec+l.WriteBytesPerSec
 	}
-	slices.SortStableFunc(out, func(a, b console.Neighbour) int {
+	slices.SortStableFunc(out, func(a, b api.Neighbour) int {
 		return cmp.Compare(b.ReadBytesPerSec+b.WriteBytesPerSec, a.ReadBytesPerSec+a.WriteBytesPerSec)
 	})
 	out = out[:min(len(out), mostNeighbours)]

@@ -11,8 +11,8 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/tsdb"
+	"fairway/webui/api"
 )
 
 // Bounds of one answer.
@@ -69,7 +69,7 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 	var ok bool
 	if q.Metric, ok = collector.ParseMetric(v.Get("metric")); !ok {
 		return q, fmt.Errorf("%w: metric %q is not known; read_bytes is one, docs/metrics.md lists all",
-			console.ErrInvalid, v.Get("metric"))
+			api.ErrInvalid, v.Get("metric"))
 	}
 	for _, n := range strings.Split(v.Get("node"), ",") {
 		if n != "" {
@@ -92,12 +92,12 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 	points := (q.ToMillis - q.FromMillis) / q.StepMillis * int64(len(q.Nodes))
 	switch {
 	case len(q.Nodes) == 0 || len(q.Nodes) > maxSeriesNodes:
-		return q, fmt.Errorf("%w: node: %d names; want 1 to %d", console.ErrInvalid, len(q.Nodes), maxSeriesNodes)
+		return q, fmt.Errorf("%w: node: %d names; want 1 to %d", api.ErrInvalid, len(q.Nodes), maxSeriesNodes)
 	case points > maxSeriesPoints:
-		return q, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", console.ErrInvalid,
+		return q, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", api.ErrInvalid,
 			points, maxSeriesPoints)
 	case !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg):
-		return q, fmt.Errorf("%w: agg %q; there are mean, sum, min, max and count", console.ErrInvalid, q.Agg)
+		return q, fmt.Errorf("%w: agg %q; there are mean, sum, min, max and count", api.ErrInvalid, q.Agg)
 	}
 	return q, nil
 }
@@ -146,10 +146,10 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 		Threshold:    tsdb.DefaultThreshold, PeakBytesPerSec: map[topology.NodeID]float64{}}
 	if text := r.URL.Query().Get("threshold"); text != "" {
 		if q.Threshold, err = strconv.ParseFloat(text, 64); err != nil || q.Threshold <= 0 || q.Threshold > 1 {
-			return fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", console.ErrInvalid, text)
+			return fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", api.ErrInvalid, text)
 		}
 	}
-	a := console.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis,
+	a := api.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis,
 		Threshold: q.Threshold,
 		Nodes:     []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
 	for _, n := range s.cfg.Picture.Snapshot().Machine.ByRole(topology.Forwarder) {
@@ -161,7 +161,7 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 		q.PeakBytesPerSec[n.ID] = n.PeakBytesPerSec
 	}
 	if cells := (q.ToMillis - q.FromMillis) / q.BucketMillis * int64(len(q.Nodes)); cells > maxSeriesPoints {
-		return fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", console.ErrInvalid,
+		return fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", api.ErrInvalid,
 			cells, maxSeriesPoints)
 	}
 	if len(q.Nodes) > 0 {

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 const standingPath = "/api/v1/standing"
@@ -33,13 +33,13 @@ func (s *Server) postStanding(w http.ResponseWriter, r *http.Request, by who) er
 	if err != nil {
 		return err
 	}
-	var in console.Allow
+	var in api.Allow
 	if err := readJSON(w, r, &in); err != nil {
 		return err
 	}
 	ttl, err := time.ParseDuration(in.TTL)
 	if err != nil {
-		return fmt.Errorf("%w: ttl %q; want how long, such as 720h", console.ErrInvalid, in.TTL)
+		return fmt.Errorf("%w: ttl %q; want how long, such as 720h", api.ErrInvalid, in.TTL)
 	}
 	a := remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason}
 	made, err := desk.Allow(r.Context(), by.Person, in.App, in.User, ttl, a)

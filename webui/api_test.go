@@ -10,26 +10,25 @@ import (
 	"testing"
 	"time"
 
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 func TestRemapFromProposalToVerified(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
 	eventually(t, "an overview with every forwarder reporting", func() bool {
-		o := get[console.Overview](s, "/api/v1/overview")
+		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Forwarders) == 8 && o.Forwarders[7].ReadBytesPerSec != nil && o.Forwarders[0].Clients == 4
 	})
-	ask := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+	ask := api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
 		Reason: "fwd001 is slow today"}
 	res, b := s.post("/api/v1/plans", operatorSecret, ask)
 	if res.StatusCode != 200 {
 		t.Fatalf("propose: %d %s", res.StatusCode, b)
 	}
-	var p console.PlanView
+	var p api.PlanView
 	if err := json.Unmarshal(b, &p); err != nil {
 		t.Fatal(err)
 	}
@@ -37,25 +36,25 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 		t.Fatalf("proposal: %s", b)
 	}
 	eventually(t, "the forwarders are marked by the waiting plan", func() bool {
-		o := get[console.Overview](s, "/api/v1/overview")
+		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Waiting) == 1 && o.Forwarders[1].Plan == p.ID && o.Forwarders[2].Plan == p.ID &&
 			o.Forwarders[3].Plan == ""
 	})
-	yes := console.Decision{PreviewHash: p.PreviewHash, Reason: "agreed with olga"}
+	yes := api.Decision{PreviewHash: p.PreviewHash, Reason: "agreed with olga"}
 	for _, c := range []struct {
 		name, secret, path string
-		body               console.Decision
+		body               api.Decision
 		status             int
 		code               string
 	}{
 		{"by the proposer", operatorSecret, "/approve", yes, 403, "not_allowed"},
 		{"of another preview", adminSecret, "/approve",
-			console.Decision{PreviewHash: "0000", Reason: "agreed with olga"}, 412, "changed"},
-		{"without a reason", adminSecret, "/approve", console.Decision{PreviewHash: p.PreviewHash}, 400, "invalid"},
+			api.Decision{PreviewHash: "0000", Reason: "agreed with olga"}, 412, "changed"},
+		{"without a reason", adminSecret, "/approve", api.Decision{PreviewHash: p.PreviewHash}, 400, "invalid"},
 		{"of a viewer", viewerSecret, "/approve", yes, 403, "not_allowed"},
 	} {
 		res, b := s.post("/api/v1/plans/"+p.ID+c.path, c.secret, c.body)
-		var d problem.Document
+		var d api.Document
 		if err := json.Unmarshal(b, &d); err != nil || res.StatusCode != c.status || d.Code != c.code ||
 			d.Detail == "" {
 			t.Errorf("approval %s: %d %s, want %d %s", c.name, res.StatusCode, b, c.status, c.code)
@@ -65,13 +64,13 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 		t.Fatalf("approve: %d %s", res.StatusCode, b)
 	}
 	eventually(t, "the collector saw the moves", func() bool {
-		return get[console.PlanView](s, "/api/v1/plans/"+p.ID).State == remap.Verified
+		return get[api.PlanView](s, "/api/v1/plans/"+p.ID).State == remap.Verified
 	})
 	eventually(t, "the moved nodes show on their new forwarder", func() bool {
-		d := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd002")
+		d := get[api.ForwarderDetail](s, "/api/v1/forwarders/fwd002")
 		return len(d.ClientNodes) == 8 && d.ClientNodes[0].ID == "c00004"
 	})
-	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject="+p.ID)
+	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject="+p.ID)
 	if len(audit) < 4 || audit[len(audit)-1].Action != "propose" || audit[len(audit)-1].Actor != "olga" {
 		t.Errorf("audit: %+v", audit)
 	}
@@ -81,7 +80,7 @@ func TestIdempotencyKey(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	one := console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+	one := api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
 		Reason: "fwd001 is slow today"}
 	other := one
 	other.To = "fwd003"
@@ -89,7 +88,7 @@ func TestIdempotencyKey(t *testing.T) {
 		!strings.Contains(string(b), "Idempotency-Key") {
 		t.Errorf("without a key: %d %s", res.StatusCode, b)
 	}
-	var first, again console.PlanView
+	var first, again api.PlanView
 	_, b := s.ask("POST", "/api/v1/plans", operatorSecret, one, "Idempotency-Key", "a")
 	json.Unmarshal(b, &first)
 	_, b = s.ask("POST", "/api/v1/plans", operatorSecret, one, "Idempotency-Key", "a")
@@ -125,10 +124,10 @@ func TestBadRequestsAreProblems(t *testing.T) {
 		{"/api/v1/nothing", 404, "nothing"},
 	} {
 		res, b := s.ask("GET", c.path, viewerSecret, nil)
-		var d problem.Document
+		var d api.Document
 		err := json.Unmarshal(b, &d)
 		if err != nil || res.StatusCode != c.status || d.Status != c.status || !strings.Contains(d.Detail, c.says) ||
-			res.Header.Get("Content-Type") != problem.ContentType {
+			res.Header.Get("Content-Type") != api.ContentType {
 			t.Errorf("GET %s: %d %s", c.path, res.StatusCode, b)
 		}
 	}
@@ -174,7 +173,7 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 	s.run(3)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
 	if _, b := s.post("/api/v1/plans", operatorSecret,
-		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
 			Reason: "fwd001 is slow today"}); !strings.Contains(string(b), "P-000001") {
 		t.Fatalf("%s", b)
 	}

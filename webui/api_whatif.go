@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/share"
+	"fairway/webui/api"
 )
 
 // getShares divides among the jobs that run now.
@@ -21,19 +21,19 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 	q := r.URL.Query()
 	p, err := share.ParsePolicy(cmp.Or(q.Get("policy"), "size-fair"))
 	if err != nil {
-		return fmt.Errorf("%w: %w", console.ErrInvalid, err)
+		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	byPriority := slices.Contains(p, share.Priority)
 	if byPriority && s.cfg.Priority == nil {
 		return fmt.Errorf(
 			"%w: policy %s: jobs' priorities are the batch system's, which this daemon does not ask (slurm.jobs); "+
-				"fairway shares takes them from a file", console.ErrInvalid, p)
+				"fairway shares takes them from a file", api.ErrInvalid, p)
 	}
-	v := console.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")),
-		Jobs: []console.ShareRow{}}
+	v := api.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")),
+		Jobs: []api.ShareRow{}}
 	var jobs []share.Job
 	for _, j := range jobsOn(s.cfg.Picture.Snapshot().Situation, v.Forwarder) {
-		row := console.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)}
+		row := api.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)}
 		if byPriority {
 			row.Priority = s.cfg.Priority(&j)
 		}
@@ -44,7 +44,7 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 	for i, x := range share.Shares(p, jobs) {
 		v.Jobs[i].Share = x
 	}
-	slices.SortStableFunc(v.Jobs, func(a, b console.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	slices.SortStableFunc(v.Jobs, func(a, b api.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
 	if s.cfg.Gathering != nil {
 		if g, ok := s.cfg.Gathering(); ok {
 			v.InForce = &g
@@ -86,11 +86,11 @@ func (s *Server) getCycles(w http.ResponseWriter, r *http.Request, _ who) error 
 		}
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(v > 0 && v <= 1e9) {
-			return fmt.Errorf("%w: %s=%q; want GB/s above 0", console.ErrInvalid, name, text)
+			return fmt.Errorf("%w: %s=%q; want GB/s above 0", api.ErrInvalid, name, text)
 		}
 		*to = v * 1e9
 	}
-	v := console.CyclesView{Cycles: cycles.Of(runs, cycles.Defaults())}
+	v := api.CyclesView{Cycles: cycles.Of(runs, cycles.Defaults())}
 	set, left, err := cycles.Set(v.Cycles, m)
 	if v.LeftOut = left; err != nil {
 		v.Problem = err.Error()
@@ -122,21 +122,21 @@ const maxPatternWork = 1e7
 func (s *Server) getPeriodic(w http.ResponseWriter, r *http.Request, _ who) error {
 	text := r.URL.Query().Get("set")
 	if text == "" {
-		return fmt.Errorf("%w: set: a JSON object as fairway periodic reads it is missing", console.ErrInvalid)
+		return fmt.Errorf("%w: set: a JSON object as fairway periodic reads it is missing", api.ErrInvalid)
 	}
 	set, err := periodic.ReadSet(strings.NewReader(text))
 	if err != nil {
-		return fmt.Errorf("%w: set: %w", console.ErrInvalid, err)
+		return fmt.Errorf("%w: set: %w", api.ErrInvalid, err)
 	}
 	if work := set.Work(); work > maxPatternWork {
 		return fmt.Errorf(
 			"%w: set: %.2g instances over all pattern lengths, more than %.2g; raise eps, lower kprime, or use "+
-				"fairway periodic", console.ErrInvalid, work, float64(maxPatternWork))
+				"fairway periodic", api.ErrInvalid, work, float64(maxPatternWork))
 	}
 	p, err := periodic.Schedule(set)
 	if err != nil {
-		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", console.ErrInvalid, err)
+		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", api.ErrInvalid, err)
 	}
-	return writeJSON(w, console.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime),
+	return writeJSON(w, api.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime),
 		Set: set})
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // watchSaving keeps what the page saves.
@@ -107,7 +107,7 @@ func jobSite(t *testing.T) *site {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	eventually(t, "the job is seen", func() bool {
-		return len(get[console.JobView](s,
+		return len(get[api.JobView](s,
 			"/api/v1/jobs/88201").Forwarders) > 0
 	})
 	return s
@@ -119,7 +119,7 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/jobs/88201")
 	b.says("job 88201  ROMS  user wei  40 nodes")
 	b.says("by policy dfra")
-	for _, rule := range get[console.JobView](s, "/api/v1/jobs/88201").Decision.Decision.Reasons {
+	for _, rule := range get[api.JobView](s, "/api/v1/jobs/88201").Decision.Decision.Reasons {
 		b.says(rule.Text)
 	}
 	b.says("The flow stops at the forwarder")
@@ -187,11 +187,11 @@ func TestPlanMapInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := jobSite(t)
 	if res, body := s.post("/api/v1/plans", operatorSecret,
-		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:20], To: "fwd006",
+		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:20], To: "fwd006",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
-	plans := get[[]console.PlanRow](s, "/api/v1/plans")
+	plans := get[[]api.PlanRow](s, "/api/v1/plans")
 	b.open("http://" + s.tcp + "/plans/" + plans[0].ID)
 	b.says("Map, before and after")
 	b.until("the map has both sides",
@@ -210,7 +210,7 @@ func TestSeriesInTheBrowser(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(150)
 	eventually(t, "clients are shown", func() bool {
-		return get[console.Overview](s,
+		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
 	s.accuseInThePast()

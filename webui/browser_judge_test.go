@@ -5,8 +5,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // escape as a keyboard sends it.
@@ -18,12 +18,12 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(60)
 	eventually(t, "clients are shown", func() bool {
-		return get[console.Overview](s,
+		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
 	s.accuseInThePast()
 	eventually(t, "the picture shows it",
-		func() bool { return len(get[console.Overview](s, "/api/v1/overview").Findings) == 1 })
+		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Findings) == 1 })
 	excluded := func() bool { return len(s.desk.Excluded()) > 0 }
 
 	b.open("http://" + s.tcp + "/findings")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/console"
+	"fairway/webui/api"
 )
 
 // onlyTerminal are the keys that the terminal has on a page and the browser has not, and why.
@@ -38,7 +39,7 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 	startTwo(t, s)
 	since := s.accuseInThePast()
 	if res, body := s.post("/api/v1/plans", operatorSecret,
-		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
+		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 // The way of a question: slow jobs as lines, a range on one axis, one job, its critical path.
@@ -70,7 +70,7 @@ func TestFileDomainsInTheBrowser(t *testing.T) {
 	b.until("six servers",
 		"location.search === '?servers=6' && [...document.querySelectorAll('main "+
 			"table')].at(-1).tBodies[0].rows.length === 6")
-	v := get[console.DomainsView](s, "/api/v1/jobs/9/domains?servers=6")
+	v := get[api.DomainsView](s, "/api/v1/jobs/9/domains?servers=6")
 	shown := js[[][]string](b,
 		"[...[...document.querySelectorAll('main table')].find((t) => "+
 			"t.caption?.textContent.startsWith('methods')).tBodies[0].rows].map((r) => [...r.cells].map((c) => "+

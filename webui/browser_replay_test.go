@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 // The past in the browser: its address, its keys, its banner, and that no number of now stands in it.
@@ -17,13 +17,13 @@ func TestReplayInTheBrowser(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(300)
 	eventually(t, "clients are shown", func() bool {
-		return get[console.Overview](s,
+		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
 	since := s.accuseInThePast()
 	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
 	row := func(when string) string {
-		o := get[console.Overview](s, "/api/v1/overview?at="+when)
+		o := get[api.Overview](s, "/api/v1/overview?at="+when)
 		return fmt.Sprintf("%s %s", mega(*o.Forwarders[2].ReadBytesPerSec), mega(*o.Forwarders[2].WriteBytesPerSec))
 	}
 	shows := func(when string) {
@@ -147,7 +147,7 @@ func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	s.run(120)
 	startTwo(t, s)
 	if res, body := s.post("/api/v1/plans", operatorSecret,
-		console.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
+		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // A canary by the API writes, reads and stats a real file; its limits and its role hold, and who
@@ -15,12 +15,12 @@ func TestACanaryByTheAPI(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
 	eventually(t, "the picture has the forwarders",
-		func() bool { return len(get[console.Overview](s, "/api/v1/overview").Forwarders) == 8 })
-	res, b := s.post("/api/v1/forwarders/fwd001/canary", operatorSecret, console.Decision{})
+		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Forwarders) == 8 })
+	res, b := s.post("/api/v1/forwarders/fwd001/canary", operatorSecret, api.Decision{})
 	if res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
-	d := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd001")
+	d := get[api.ForwarderDetail](s, "/api/v1/forwarders/fwd001")
 	if c := d.Canary; c == nil || c.Took.Read == nil || *c.Took.Write <= 0 || c.By != "olga" || c.Bytes != 8192 ||
 		c.Error != "" {
 		t.Errorf("the page's canary is %+v", c)
@@ -35,12 +35,12 @@ func TestACanaryByTheAPI(t *testing.T) {
 		{"/api/v1/forwarders/fwd007/canary", operatorSecret, 409, "no way to fwd007 is known; set probe.export"},
 		{"/api/v1/forwarders/c00001/canary", operatorSecret, 400, "not a forwarding node"},
 	} {
-		if res, b := s.post(c.path, c.secret, console.Decision{}); res.StatusCode != c.status ||
+		if res, b := s.post(c.path, c.secret, api.Decision{}); res.StatusCode != c.status ||
 			!strings.Contains(string(b), c.says) {
 			t.Errorf("POST %s: %d %s, want %d with %q", c.path, res.StatusCode, b, c.status, c.says)
 		}
 	}
-	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject=fwd001")
+	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject=fwd001")
 	if len(audit) != 2 || audit[0].Action != string(remap.StepCanaryDone) || audit[0].Actor != "olga" ||
 		!strings.Contains(audit[0].Result, "write ") ||
 		audit[1].Action != string(remap.StepCanary) || time.Since(audit[1].At) > time.Minute {

@@ -9,10 +9,10 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
+	"fairway/webui/api"
 )
 
-func checks(t *testing.T, s *site) map[string]console.Check {
+func checks(t *testing.T, s *site) map[string]api.Check {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.tcp+"/api/v1/checks", nil)
 	if err != nil {
@@ -24,11 +24,11 @@ func checks(t *testing.T, s *site) map[string]console.Check {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var list []console.Check
+	var list []api.Check
 	if err := json.NewDecoder(res.Body).Decode(&list); err != nil || res.StatusCode != 200 {
 		t.Fatalf("%d, %v", res.StatusCode, err)
 	}
-	out := map[string]console.Check{}
+	out := map[string]api.Check{}
 	for _, c := range list {
 		out[c.Name] = c
 	}
@@ -48,17 +48,17 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 	}, now)
 	got := checks(t, s)
 	for name, want := range map[string]struct {
-		level console.CheckLevel
+		level api.CheckLevel
 		text  string
 	}{
-		"agents":  {console.CheckWarned, "fwd003"},
-		"clocks":  {console.CheckFailed, "ahead: fwd001"},
-		"sources": {console.CheckWarned, "procfs: diskstats: line 3: 4 fields (c00001)"},
-		"peaks":   {console.CheckOK, "every"},
-		"driver":  {console.CheckWarned, "none is configured"},
+		"agents":  {api.CheckWarned, "fwd003"},
+		"clocks":  {api.CheckFailed, "ahead: fwd001"},
+		"sources": {api.CheckWarned, "procfs: diskstats: line 3: 4 fields (c00001)"},
+		"peaks":   {api.CheckOK, "every"},
+		"driver":  {api.CheckWarned, "none is configured"},
 	} {
 		if c := got[name]; c.Level != want.level || !strings.Contains(c.Text, want.text) ||
-			(c.Level != console.CheckOK && c.Fix == "") {
+			(c.Level != api.CheckOK && c.Fix == "") {
 			t.Errorf("%s: %+v, want %s with %q and what to do", name, c, want.level, want.text)
 		}
 	}
@@ -66,11 +66,11 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 
 func TestChecksOfAnEmptySite(t *testing.T) {
 	got := checks(t, newSite(t, siteOptions{empty: true}))
-	if c := got["agents"]; c.Level != console.CheckFailed || !strings.Contains(c.Fix, "fairway-agent") {
+	if c := got["agents"]; c.Level != api.CheckFailed || !strings.Contains(c.Fix, "fairway-agent") {
 		t.Errorf("agents: %+v", c)
 	}
 	for _, name := range []string{"clocks", "sources", "mapping"} {
-		if c := got[name]; c.Level != console.CheckUnknown {
+		if c := got[name]; c.Level != api.CheckUnknown {
 			t.Errorf("%s: %+v, want unknown: nothing was heard", name, c)
 		}
 	}
@@ -79,7 +79,7 @@ func TestChecksOfAnEmptySite(t *testing.T) {
 // A disk that takes nothing more is told to the operator.
 func TestChecksTellOfTheDisks(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	if c := checks(t, s)["disks"]; c.Level != console.CheckOK {
+	if c := checks(t, s)["disks"]; c.Level != api.CheckOK {
 		t.Errorf("while all is well: %+v", c)
 	}
 	a := dialIngest(t, s, "fwd001")
@@ -90,7 +90,7 @@ func TestChecksTellOfTheDisks(t *testing.T) {
 	if m, err := a.next(); err == nil {
 		t.Errorf("what was not stored is answered with %+v", m)
 	}
-	if c := checks(t, s)["disks"]; c.Level != console.CheckFailed || !strings.Contains(c.Text, "store does not keep") ||
+	if c := checks(t, s)["disks"]; c.Level != api.CheckFailed || !strings.Contains(c.Text, "store does not keep") ||
 		c.Fix == "" {
 		t.Errorf("with a store that takes nothing: %+v", c)
 	}

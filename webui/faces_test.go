@@ -13,6 +13,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -138,7 +139,7 @@ func TestBothFacesAgree(t *testing.T) {
 	s.findMu.Unlock()
 	s.run(3)
 	startTwo(t, s)
-	if res, body := s.post("/api/v1/plans", operatorSecret, console.ManualRemap{Nodes: []topology.NodeID{"c00004"},
+	if res, body := s.post("/api/v1/plans", operatorSecret, api.ManualRemap{Nodes: []topology.NodeID{"c00004"},
 		To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // accuse is a detector that accuses one forwarder.
@@ -39,11 +39,11 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	s.find = s.judge.Findings()
 	s.findMu.Unlock()
 	eventually(t, "the overview shows the finding and its forwarder as suspect", func() bool {
-		o := get[console.Overview](s, "/api/v1/overview")
+		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
-			o.Forwarders[1].State == console.StateSuspect && o.Forwarders[2].State != console.StateSuspect
+			o.Forwarders[1].State == api.StateSuspect && o.Forwarders[2].State != api.StateSuspect
 	})
-	v := get[console.FindingView](s, "/api/v1/findings/F-0001")
+	v := get[api.FindingView](s, "/api/v1/findings/F-0001")
 	if len(v.Changes) != 2 || v.Changes[1].Frozen == nil || v.State != anomaly.Confirmed {
 		t.Errorf("its life is %+v", v)
 	}
@@ -52,29 +52,29 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		body         any
 		status       int
 	}{
-		{"/api/v1/findings/F-0001/ack", viewerSecret, console.Decision{}, 403},
-		{"/api/v1/findings/F-0009/ack", operatorSecret, console.Decision{}, 404},
-		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "no"}, 400},
-		{"/api/v1/findings/F-0001/silence", viewerSecret, console.Silence{For: "4h"}, 403},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "soon"}, 400},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "1000h"}, 400},
-		{"/api/v1/findings/F-0009/silence", operatorSecret, console.Silence{For: "4h"}, 404},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, console.Silence{For: "4h", Reason: "its array rebuilds"},
+		{"/api/v1/findings/F-0001/ack", viewerSecret, api.Decision{}, 403},
+		{"/api/v1/findings/F-0009/ack", operatorSecret, api.Decision{}, 404},
+		{"/api/v1/findings/F-0001/dismiss", operatorSecret, api.Decision{Reason: "no"}, 400},
+		{"/api/v1/findings/F-0001/silence", viewerSecret, api.Silence{For: "4h"}, 403},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, api.Silence{For: "soon"}, 400},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, api.Silence{For: "1000h"}, 400},
+		{"/api/v1/findings/F-0009/silence", operatorSecret, api.Silence{For: "4h"}, 404},
+		{"/api/v1/findings/F-0001/silence", operatorSecret, api.Silence{For: "4h", Reason: "its array rebuilds"},
 			200},
-		{"/api/v1/findings/F-0001/ack", operatorSecret, console.Decision{}, 200},
-		{"/api/v1/findings/F-0001/dismiss", operatorSecret, console.Decision{Reason: "its array is being rebuilt"},
+		{"/api/v1/findings/F-0001/ack", operatorSecret, api.Decision{}, 200},
+		{"/api/v1/findings/F-0001/dismiss", operatorSecret, api.Decision{Reason: "its array is being rebuilt"},
 			200},
 	} {
 		if res, b := s.post(c.path, c.secret, c.body); res.StatusCode != c.status {
 			t.Errorf("POST %s: %d %s, want %d", c.path, res.StatusCode, b, c.status)
 		}
 	}
-	v = get[console.FindingView](s, "/api/v1/findings/F-0001")
+	v = get[api.FindingView](s, "/api/v1/findings/F-0001")
 	if n := len(v.Changes); n != 5 || v.Changes[2].Why != "silenced for 4h: its array rebuilds" ||
 		v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
 		t.Errorf("its life is %+v", v)
 	}
-	audit := get[[]console.AuditEntry](s, "/api/v1/audit?subject=F-0001")
+	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject=F-0001")
 	if len(audit) != 5 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" ||
 		audit[0].Reason != "its array is being rebuilt" {
 		t.Errorf("audit: %+v", audit)
@@ -101,7 +101,7 @@ func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 	await := func(topic string) {
 		ws.SetReadDeadline(time.Now().Add(15 * time.Second))
 		for {
-			var m console.LiveMessage
+			var m api.LiveMessage
 			if err := ws.ReadJSON(&m); err != nil {
 				t.Fatalf("no %s: %v", topic, err)
 			}
@@ -139,12 +139,12 @@ func TestExclusionsFeed(t *testing.T) {
 		body                 any
 		status               int
 	}{
-		{"PUT", path, viewerSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 403},
-		{"PUT", path, operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "soon"}, 400},
-		{"PUT", "/api/v1/exclusions/fwd999", operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"},
+		{"PUT", path, viewerSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"}, 403},
+		{"PUT", path, operatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "soon"}, 400},
+		{"PUT", "/api/v1/exclusions/fwd999", operatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"},
 			400},
 		{"DELETE", path, operatorSecret, nil, 404},
-		{"PUT", path, operatorSecret, console.Exclude{Reason: "its disk is dying", TTL: "4h"}, 200},
+		{"PUT", path, operatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"}, 200},
 	} {
 		if res, b := s.ask(c.method, c.path, c.secret, c.body, "Idempotency-Key",
 			fmt.Sprint("k", i)); res.StatusCode != c.status {
@@ -189,7 +189,7 @@ func (s *site) awaitFeed(ws *websocket.Conn, generation uint64) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		var m console.LiveMessage
+		var m api.LiveMessage
 		if err := json.Unmarshal(b, &m); err != nil {
 			s.t.Fatal(fmt.Errorf("%s: %w", b, err))
 		}

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"fairway/console"
 	"fairway/remap"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // route is one line of the authorization table: what, through which doors, by whom at least.
@@ -71,10 +70,10 @@ func (g *gate) handler(d Door, s *Server) http.Handler {
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) {
 			begun, rec := time.Now(), w.(*statusRecorder)
 			if err := g.pass(rec, r, d, t); err != nil {
-				if problem.Status(err) == http.StatusInternalServerError {
+				if api.Status(err) == http.StatusInternalServerError {
 					s.log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 				}
-				problem.Write(rec, r, err)
+				api.Write(rec, r, err)
 			}
 			s.stats.answered(t, rec.status, time.Since(begun))
 		})
@@ -83,8 +82,8 @@ func (g *gate) handler(d Door, s *Server) http.Handler {
 		w := &statusRecorder{ResponseWriter: to, status: http.StatusOK}
 		securityHeaders(w.Header())
 		if d == DoorTCP && !g.knownHost(r.Host) {
-			problem.Write(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts",
-				console.ErrNotAllowed, r.Host))
+			api.Write(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts",
+				api.ErrNotAllowed, r.Host))
 			return
 		}
 		if _, pattern := mux.Handler(r); pattern == "" {
@@ -109,7 +108,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, d Door, t *route) er
 	}
 	if t.writes() {
 		if k := r.Header.Get("Idempotency-Key"); k == "" || len(k) > 200 {
-			return fmt.Errorf("%w: %s %s needs an Idempotency-Key header of 1 to 200 letters", console.ErrInvalid,
+			return fmt.Errorf("%w: %s %s needs an Idempotency-Key header of 1 to 200 letters", api.ErrInvalid,
 				t.method, t.path)
 		}
 	}
@@ -129,9 +128,9 @@ func (g *gate) mayUse(by who, t *route) error {
 	case allowed:
 		return nil
 	case by.Name == "":
-		return fmt.Errorf("%w: %s %s needs the role %s; %s", problem.ErrSignIn, t.method, t.path, t.need, howToSignIn)
+		return fmt.Errorf("%w: %s %s needs the role %s; %s", api.ErrSignIn, t.method, t.path, t.need, howToSignIn)
 	}
-	return fmt.Errorf("%w: %s %s needs the role %s, %s has %q (by %s)", console.ErrNotAllowed, t.method, t.path, t.need,
+	return fmt.Errorf("%w: %s %s needs the role %s, %s has %q (by %s)", api.ErrNotAllowed, t.method, t.path, t.need,
 		by.Name, by.Role, by.Via)
 }
 
@@ -141,12 +140,12 @@ const howToSignIn = "sign in, use a bearer token, or use the unix socket on the 
 // sends by itself (a cookie, the proxy's) needs an Origin on writes and WebSockets.
 func (g *gate) sameOrigin(r *http.Request, by who, t *route) error {
 	if err := g.cross.Check(r); err != nil {
-		return fmt.Errorf("%w: %w", console.ErrNotAllowed, err)
+		return fmt.Errorf("%w: %w", api.ErrNotAllowed, err)
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		if by.cookie && (t.method != http.MethodGet || t.upgrades()) {
-			return fmt.Errorf("%w: no Origin header; with a cookie one is needed to %s %s", console.ErrNotAllowed,
+			return fmt.Errorf("%w: no Origin header; with a cookie one is needed to %s %s", api.ErrNotAllowed,
 				t.method, t.path)
 		}
 		return nil
@@ -156,7 +155,7 @@ func (g *gate) sameOrigin(r *http.Request, by who, t *route) error {
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Host != r.Host {
-		return fmt.Errorf("%w: origin %q is not %q", console.ErrNotAllowed, origin, r.Host)
+		return fmt.Errorf("%w: origin %q is not %q", api.ErrNotAllowed, origin, r.Host)
 	}
 	return nil
 }
@@ -181,11 +180,11 @@ func (g *gate) noRoute(w http.ResponseWriter, r *http.Request, d Door, s *Server
 	})
 	switch {
 	case other:
-		problem.Write(w, r, fmt.Errorf("%w: %s %s", problem.ErrMethod, r.Method, r.URL.Path))
+		api.Write(w, r, fmt.Errorf("%w: %s %s", api.ErrMethod, r.Method, r.URL.Path))
 	case d == DoorTCP && r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/"):
 		s.files.serve(w, r)
 	default:
-		problem.Write(w, r, fmt.Errorf("%s %s: %w by this door; %s", r.Method, r.URL.Path, console.ErrNotFound,
+		api.Write(w, r, fmt.Errorf("%s %s: %w by this door; %s", r.Method, r.URL.Path, api.ErrNotFound,
 			"see /api/v1/openapi.json"))
 	}
 }
@@ -240,14 +239,14 @@ func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter 
 
 // deskErrors are what the desk's refusals are to the API.
 var deskErrors = []struct{ desk, api error }{
-	{remap.ErrNotFound, console.ErrNotFound},
-	{remap.ErrChanged, console.ErrChanged},
-	{remap.ErrNotAllowed, console.ErrNotAllowed},
-	{remap.ErrState, console.ErrConflict},
-	{remap.ErrConflict, console.ErrConflict},
-	{remap.ErrInvalid, console.ErrInvalid},
-	{remap.ErrClosed, console.ErrUnreachable},
-	{context.DeadlineExceeded, console.ErrUnreachable},
+	{remap.ErrNotFound, api.ErrNotFound},
+	{remap.ErrChanged, api.ErrChanged},
+	{remap.ErrNotAllowed, api.ErrNotAllowed},
+	{remap.ErrState, api.ErrConflict},
+	{remap.ErrConflict, api.ErrConflict},
+	{remap.ErrInvalid, api.ErrInvalid},
+	{remap.ErrClosed, api.ErrUnreachable},
+	{context.DeadlineExceeded, api.ErrUnreachable},
 }
 
 // refusal keeps the words of a desk's error and adds its kind.

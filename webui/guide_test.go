@@ -26,6 +26,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 const (
@@ -174,9 +175,9 @@ func TestGuide(t *testing.T) {
 	}
 	eventually(t, "routes are known", func() bool { return len(s.situation().Observed) == 1024 })
 	job := s.tellJobs()
-	var plans []console.PlanRow
+	var plans []api.PlanRow
 	eventually(t, "the policy proposes",
-		func() bool { plans = get[[]console.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })
+		func() bool { plans = get[[]api.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })
 	doc, err := os.ReadFile(guideDoc)
 	if err != nil && !*update {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -159,12 +159,12 @@ func (h *hub) writeMetrics(w io.Writer) {
 // publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
 func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	begun := time.Now()
-	frames := s.messages(nil, console.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
+	frames := s.messages(nil, api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
 	if len(s.hub.wanted(topicOverview)) > 0 {
 		frames = s.messages(frames, overviewMessage(snap, begun))
 	}
 	if plansChanged {
-		frames = s.messages(frames, console.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
+		frames = s.messages(frames, api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
 	}
 	if len(s.hub.wanted(topicFindings)) > 0 {
 		frames = s.messages(frames, findingsMessage(snap, begun))
@@ -173,7 +173,7 @@ func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
 	for _, id := range s.hub.wanted(topicForwarder) {
 		// A forwarder that is gone has no news; its page says so when it is loaded again.
 		if d, err := s.cfg.Picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
-			frames = s.messages(frames, console.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
+			frames = s.messages(frames, api.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
 				Forwarder: &d})
 		}
 	}
@@ -199,16 +199,16 @@ func (s *Server) feedFrames(frames []liveFrame, now time.Time) []liveFrame {
 	return s.messages(frames, feedMessage(f, now))
 }
 
-func overviewMessage(snap *live.Snapshot, now time.Time) console.LiveMessage {
-	return console.LiveMessage{Topic: topicOverview, Now: now.UTC(), Overview: &snap.Overview}
+func overviewMessage(snap *live.Snapshot, now time.Time) api.LiveMessage {
+	return api.LiveMessage{Topic: topicOverview, Now: now.UTC(), Overview: &snap.Overview}
 }
 
-func findingsMessage(snap *live.Snapshot, now time.Time) console.LiveMessage {
-	return console.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: snap.Overview.Findings}
+func findingsMessage(snap *live.Snapshot, now time.Time) api.LiveMessage {
+	return api.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: snap.Overview.Findings}
 }
 
-func feedMessage(f remap.Feed, now time.Time) console.LiveMessage {
-	return console.LiveMessage{Topic: topicExclude, Now: now.UTC(), Exclusions: &f}
+func feedMessage(f remap.Feed, now time.Time) api.LiveMessage {
+	return api.LiveMessage{Topic: topicExclude, Now: now.UTC(), Exclusions: &f}
 }
 
 func gridMetric(name string) int {
@@ -217,7 +217,7 @@ func gridMetric(name string) int {
 
 // messages adds a message, encoded once for everybody. One that cannot be encoded (a number that is
 // none) is missing from the feed and said in the log: a screen must not take the daemon with it.
-func (s *Server) messages(frames []liveFrame, m console.LiveMessage) []liveFrame {
+func (s *Server) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
 	b, err := json.Marshal(m)
 	if err != nil {
 		s.log.Error("BUG: a message of the live feed cannot be encoded and is left out", "topic", m.Topic, "err", err)
@@ -292,7 +292,7 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 		return err
 	}
 	if s.hub.clients.Load() >= maxLive {
-		return fmt.Errorf("%w: %d consoles are connected already", console.ErrUnreachable, maxLive)
+		return fmt.Errorf("%w: %d consoles are connected already", api.ErrUnreachable, maxLive)
 	}
 	ws, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -364,7 +364,7 @@ func parseTopics(text string) ([]string, error) {
 	}
 	topics := strings.Split(text, ",")
 	if len(topics) > maxTopics {
-		return nil, fmt.Errorf("%w: %d topics, at most %d", console.ErrInvalid, len(topics), maxTopics)
+		return nil, fmt.Errorf("%w: %d topics, at most %d", api.ErrInvalid, len(topics), maxTopics)
 	}
 	for _, t := range topics {
 		grid, isGrid := strings.CutPrefix(t, topicGrid)
@@ -376,7 +376,7 @@ func parseTopics(text string) ([]string, error) {
 			return nil,
 				fmt.Errorf(
 					"%w: topic %q; there are overview, plans, findings, exclusions, beat, forwarder:ID and grid:METRIC",
-					console.ErrInvalid, t)
+					api.ErrInvalid, t)
 		}
 	}
 	return topics, nil

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"fairway/console"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // TestAJobThroughTheSchedulersDoor tells of a job's start and end as the batch system's hooks do.
@@ -36,7 +36,7 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/api/v1/plans", "/api/v1/plans/P-000001/approve"} {
-		if res, b := s.post(path, hookSecret, console.Decision{}); res.StatusCode != http.StatusForbidden {
+		if res, b := s.post(path, hookSecret, api.Decision{}); res.StatusCode != http.StatusForbidden {
 			t.Errorf("the hook at %s: %d %s", path, res.StatusCode, b)
 		}
 	}
@@ -50,13 +50,13 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 		t.Errorf("decision %+v", a.Decision)
 	}
 	eventually(t, "the job's nodes are seen",
-		func() bool { return get[console.JobView](s, "/api/v1/jobs/8").Forwarders["fwd001"] == len(nodes) })
-	if v := get[console.JobView](s, "/api/v1/jobs/8"); v.App != "ROMS" || v.NodeCount != len(nodes) ||
+		func() bool { return get[api.JobView](s, "/api/v1/jobs/8").Forwarders["fwd001"] == len(nodes) })
+	if v := get[api.JobView](s, "/api/v1/jobs/8"); v.App != "ROMS" || v.NodeCount != len(nodes) ||
 		len(v.Plans) > 1 {
 		t.Errorf("job %+v", v)
 	}
 	eventually(t, "the job is listed", func() bool {
-		rows := get[[]console.JobRow](s, "/api/v1/jobs")
+		rows := get[[]api.JobRow](s, "/api/v1/jobs")
 		return len(rows) == 1 && rows[0].ID == "8"
 	})
 	if p := get[ProfileView](s, "/api/v1/jobs/7/profile"); p.Profile == nil || p.Profile.WriteBytes != 1e12 {
@@ -71,7 +71,7 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 		p.Profile.From != history.FromCollectors {
 		t.Errorf("profile %+v", p.Profile)
 	}
-	if rows := get[[]console.JobRow](s, "/api/v1/jobs?state=ended"); len(rows) != 2 || rows[0].ID != "8" {
+	if rows := get[[]api.JobRow](s, "/api/v1/jobs?state=ended"); len(rows) != 2 || rows[0].ID != "8" {
 		t.Errorf("ended %+v", rows)
 	}
 	for path, want := range map[string]int{"/api/v1/jobs/99": 404, "/api/v1/jobs/99/profile": 404,

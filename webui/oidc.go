@@ -21,9 +21,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"fairway/console"
 	"fairway/remap"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // OIDC is an OpenID Connect provider that people sign in at, by authorization code with PKCE.
@@ -131,7 +130,7 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config
 	if p.found == nil {
 		found, err := oidc.NewProvider(ctx, p.conf.Issuer)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: the sign-in provider %s: %w", console.ErrUnreachable, p.conf.Issuer, err)
+			return nil, nil, fmt.Errorf("%w: the sign-in provider %s: %w", api.ErrUnreachable, p.conf.Issuer, err)
 		}
 		p.found = found
 	}
@@ -143,7 +142,7 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config
 
 func (s *Server) signInProvider() (*provider, error) {
 	if s.gate.oidc == nil {
-		return nil, fmt.Errorf("%w: this server has no sign-in provider ([access.oidc])", console.ErrNotFound)
+		return nil, fmt.Errorf("%w: this server has no sign-in provider ([access.oidc])", api.ErrNotFound)
 	}
 	return s.gate.oidc, nil
 }
@@ -200,15 +199,15 @@ func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
 	c, err := r.Cookie(oidcCookie)
 	if err != nil {
 		return session{}, fmt.Errorf("%w: this browser did not begin a sign-in here within %s (or keeps no cookies)",
-			problem.ErrSignIn, codeLife)
+			api.ErrSignIn, codeLife)
 	}
 	parts := strings.Split(c.Value, ".")
 	if len(parts) != 3 || subtle.ConstantTimeCompare([]byte(parts[0]), []byte(q.Get("state"))) != 1 {
 		return session{}, fmt.Errorf("%w: the answer belongs to another sign-in (state); begin again",
-			problem.ErrSignIn)
+			api.ErrSignIn)
 	}
 	if e := q.Get("error"); e != "" {
-		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", problem.ErrSignIn, p.host(), e,
+		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", api.ErrSignIn, p.host(), e,
 			q.Get("error_description"))
 	}
 	if err := s.gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together
@@ -221,24 +220,24 @@ func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
 	}
 	token, err := conf.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(parts[2]))
 	if err != nil {
-		return session{}, fmt.Errorf("%w: %s did not take the code: %.500s", problem.ErrSignIn, p.host(), err)
+		return session{}, fmt.Errorf("%w: %s did not take the code: %.500s", api.ErrSignIn, p.host(), err)
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
 		return session{}, fmt.Errorf("%w: %s sent no ID token; does the client have the scope openid?",
-			problem.ErrSignIn, p.host())
+			api.ErrSignIn, p.host())
 	}
 	id, err := found.VerifierContext(ctx, &oidc.Config{ClientID: p.conf.ClientID}).Verify(ctx, raw)
 	if err != nil {
-		return session{}, fmt.Errorf("%w: the ID token of %s is not valid: %w", problem.ErrSignIn, p.host(), err)
+		return session{}, fmt.Errorf("%w: the ID token of %s is not valid: %w", api.ErrSignIn, p.host(), err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(parts[1])) != 1 {
 		return session{}, fmt.Errorf("%w: the ID token of %s was made for another sign-in (nonce); begin again",
-			problem.ErrSignIn, p.host())
+			api.ErrSignIn, p.host())
 	}
 	claims := map[string]any{}
 	if err := id.Claims(&claims); err != nil {
-		return session{}, fmt.Errorf("%w: the ID token's claims: %w", problem.ErrSignIn, err)
+		return session{}, fmt.Errorf("%w: the ID token's claims: %w", api.ErrSignIn, err)
 	}
 	return p.conf.person(claims)
 }
@@ -249,10 +248,10 @@ func (o *OIDC) person(claims map[string]any) (session, error) {
 	if name == "" || len(name) > maxName ||
 		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return session{}, fmt.Errorf("%w: the ID token has no usable claim %q (access.oidc.name_claim); it has %s",
-			problem.ErrSignIn, o.NameClaim, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
+			api.ErrSignIn, o.NameClaim, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
 	}
 	if verified, ok := claims["email_verified"].(bool); o.NameClaim == "email" && (!ok || !verified) {
-		return session{}, fmt.Errorf("%w: the provider has not verified the address %s", console.ErrNotAllowed, name)
+		return session{}, fmt.Errorf("%w: the provider has not verified the address %s", api.ErrNotAllowed, name)
 	}
 	var groups []string
 	switch v := claims[o.GroupsClaim].(type) {
@@ -274,7 +273,7 @@ func (o *OIDC) person(claims map[string]any) (session, error) {
 	if role == "" {
 		return session{},
 			fmt.Errorf("%w: %s is in %d groups (claim %q) and none of them has a role here; ask an admin for one of %s",
-				console.ErrNotAllowed, name, len(groups), o.GroupsClaim,
+				api.ErrNotAllowed, name, len(groups), o.GroupsClaim,
 				strings.Join(slices.Sorted(maps.Keys(o.Roles)), ", "))
 	}
 	return session{name: name, role: role}, nil
@@ -292,7 +291,7 @@ func (s *Server) notSignedIn(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(problem.Status(err))
+	w.WriteHeader(api.Status(err))
 	if err := refusedPage.Execute(w, err.Error()); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		s.log.Debug("the page of a refused sign-in was not sent", "err", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // getOpenAPI answers the API's description, made from the table of routes, so that it cannot
@@ -26,8 +26,8 @@ func openAPI(routes []route, version string) object {
 		version = "devel"
 	}
 	k := schemas{object{}}
-	refuse := object{"description": "refused: " + problem.ContentType,
-		"content": object{problem.ContentType: object{"schema": k.of(reflect.TypeFor[problem.Document]())}}}
+	refuse := object{"description": "refused: " + api.ContentType,
+		"content": object{api.ContentType: object{"schema": k.of(reflect.TypeFor[api.Document]())}}}
 	paths := object{}
 	for i := range routes {
 		t := &routes[i]

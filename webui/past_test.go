@@ -9,9 +9,9 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // accuseInThePast lets the judge find fwd001 slow from 40 s ago on, and writes it to the journal.
@@ -35,12 +35,12 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 	s := newSite(t, siteOptions{steady: true})
 	s.run(120)
 	eventually(t, "clients are shown", func() bool {
-		return get[console.Overview](s,
+		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
 	now := time.Now().Truncate(time.Second)
 	at := func(ago time.Duration) string { return "?at=" + now.Add(-ago).UTC().Format(time.RFC3339) }
-	if o := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)); o.Jobs != nil ||
+	if o := get[api.Overview](s, "/api/v1/overview"+at(time.Minute)); o.Jobs != nil ||
 		o.Forwarders[1].TopJob != "" || !strings.Contains(strings.Join(o.NotKept, " "), "no batch system") {
 		t.Errorf("nobody tells of jobs: %v %q, %q", o.Jobs, o.Forwarders[1].TopJob, o.NotKept)
 	}
@@ -74,17 +74,17 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 	}{110 * time.Second: {"", false, 0, [2]topology.JobID{}},
 		time.Minute: {"42", true, 2, [2]topology.JobID{"41", "42"}}, 35 * time.Second: {},
 		20 * time.Second: {"43", true, 1, [2]topology.JobID{"43", "43"}}} {
-		o := get[console.Overview](s, "/api/v1/overview"+at(ago))
+		o := get[api.Overview](s, "/api/v1/overview"+at(ago))
 		r := o.Forwarders[1]
 		if r.TopJob != want.top || (r.TopJobShare != nil) != want.share || o.Jobs == nil || *o.Jobs != want.jobs {
 			t.Errorf("%s ago: top job %q %v, jobs %v; want %+v", ago, r.TopJob, r.TopJobShare, o.Jobs, want)
 		}
-		d := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd001"+at(ago))
+		d := get[api.ForwarderDetail](s, "/api/v1/forwarders/fwd001"+at(ago))
 		if got := [2]topology.JobID{d.ClientNodes[0].Job, d.ClientNodes[3].Job}; got != want.clients {
 			t.Errorf("%s ago: the clients' jobs are %v, want %v", ago, got, want.clients)
 		}
 	}
-	if r := get[console.Overview](s, "/api/v1/overview"+at(time.Minute)).Forwarders[1]; *r.TopJobShare >= 1 ||
+	if r := get[api.Overview](s, "/api/v1/overview"+at(time.Minute)).Forwarders[1]; *r.TopJobShare >= 1 ||
 		*r.TopJobShare < 0.5 {
 		t.Errorf("the larger one's share of what both moved is %v", *r.TopJobShare)
 	}
@@ -94,7 +94,7 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 	s := newSite(t, siteOptions{steady: true}) // else fwd001 is idle in one of ten seconds
 	s.run(120)
 	eventually(t, "clients are shown", func() bool {
-		return get[console.Overview](s,
+		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
 	since := s.accuseInThePast()
@@ -104,10 +104,10 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 	for _, c := range []struct {
 		after   time.Duration
 		finding anomaly.State
-		state   console.ForwarderState
-	}{{-10 * time.Second, "", console.StateOK}, {time.Second, anomaly.Suspect, console.StateSuspect},
-		{20 * time.Second, anomaly.Confirmed, console.StateSuspect}} {
-		o := get[console.Overview](s, at("/api/v1/overview", since.Add(c.after)))
+		state   api.ForwarderState
+	}{{-10 * time.Second, "", api.StateOK}, {time.Second, anomaly.Suspect, api.StateSuspect},
+		{20 * time.Second, anomaly.Confirmed, api.StateSuspect}} {
+		o := get[api.Overview](s, at("/api/v1/overview", since.Add(c.after)))
 		got := anomaly.State("")
 		if len(o.Findings) > 0 {
 			got = o.Findings[0].State
@@ -117,11 +117,11 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 			t.Errorf("%s after: finding %q, %+v, not kept %q", c.after, got, o.Forwarders[1], o.NotKept)
 		}
 	}
-	if o := get[console.Overview](s, at("/api/v1/overview",
-		since.Add(-time.Hour))); o.Forwarders[1].State != console.StateStale || o.Forwarders[1].ReadBytesPerSec != nil {
+	if o := get[api.Overview](s, at("/api/v1/overview",
+		since.Add(-time.Hour))); o.Forwarders[1].State != api.StateStale || o.Forwarders[1].ReadBytesPerSec != nil {
 		t.Errorf("an hour before the first second: %+v", o.Forwarders[1])
 	}
-	d := get[console.ForwarderDetail](s, at("/api/v1/forwarders/fwd001", since))
+	d := get[api.ForwarderDetail](s, at("/api/v1/forwarders/fwd001", since))
 	if len(d.ClientNodes) != 4 || d.ClientNodes[0].ReadBytesPerSec == nil || d.ClientNodes[0].LatencySeconds == nil ||
 		len(d.Series["read_bytes"]) < 70 {
 		t.Errorf("the forwarder then: %+v, %d points", d.ClientNodes, len(d.Series["read_bytes"]))

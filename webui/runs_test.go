@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // A job that runs is placed among the ended runs like it, with what it waited for and who its
@@ -44,10 +44,10 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	}
 	eventually(t, "it is watched", func() bool {
 		s.run(1)
-		v := get[console.JobView](s, "/api/v1/jobs/9")
+		v := get[api.JobView](s, "/api/v1/jobs/9")
 		return v.SoFar != nil && v.SoFar.VolumeBytes() > 0
 	})
-	v := get[console.JobRuns](s, "/api/v1/jobs/9/runs")
+	v := get[api.JobRuns](s, "/api/v1/jobs/9/runs")
 	var ids []string
 	for _, r := range v.Runs {
 		ids = append(ids, string(r.Job))
@@ -68,7 +68,7 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	if v.Runs[0].Remapped != nil || v.Runs[1].Remapped == nil || *v.Runs[1].Remapped {
 		t.Errorf("moved: %v, %v", v.Runs[0].Remapped, v.Runs[1].Remapped)
 	}
-	if few := get[console.JobRuns](s, "/api/v1/jobs/9/runs?limit=2"); few.All != 6 || len(few.Runs) != 2 ||
+	if few := get[api.JobRuns](s, "/api/v1/jobs/9/runs?limit=2"); few.All != 6 || len(few.Runs) != 2 ||
 		few.IOSeconds.Runs != 2 {
 		t.Errorf("two of %d: %d", few.All, len(few.Runs))
 	}
@@ -76,13 +76,13 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	eventually(t, "its profile is there",
-		func() bool { return get[console.JobView](s, "/api/v1/jobs/9").Profile != nil })
-	v = get[console.JobRuns](s, "/api/v1/jobs/9/runs")
+		func() bool { return get[api.JobView](s, "/api/v1/jobs/9").Profile != nil })
+	v = get[api.JobRuns](s, "/api/v1/jobs/9/runs")
 	if v.All != 6 || v.This == nil || v.This.End.IsZero() || len(v.Runs) != 6 ||
-		slices.ContainsFunc(v.Runs, func(r console.RunRow) bool { return r.Job == "9" }) {
+		slices.ContainsFunc(v.Runs, func(r api.RunRow) bool { return r.Job == "9" }) {
 		t.Errorf("ended: %d, %+v", v.All, v.This)
 	}
-	if o := get[console.JobRuns](s, "/api/v1/jobs/5/runs"); o.All != 6 || o.IOSeconds.Runs != 6 {
+	if o := get[api.JobRuns](s, "/api/v1/jobs/5/runs"); o.All != 6 || o.IOSeconds.Runs != 6 {
 		t.Errorf("run 5: %+v", o)
 	}
 	for path, want := range map[string]int{"/api/v1/jobs/99/runs": 404, "/api/v1/jobs/9/runs?limit=0": 400,

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"fairway/remap"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // Account is a person who signs in with a password.
@@ -156,7 +156,7 @@ func (s *sessions) signIn(name, password string) (cookie string, err error) {
 	right := a.hash.matches(password)
 	s.hashing.Unlock()
 	if !known || !right {
-		return "", fmt.Errorf("%w: the name or the password is wrong", problem.ErrSignIn)
+		return "", fmt.Errorf("%w: the name or the password is wrong", api.ErrSignIn)
 	}
 	return s.start(session{name: name, role: a.role})
 }
@@ -166,7 +166,7 @@ func (s *sessions) signIn(name, password string) (cookie string, err error) {
 // the table large or push out what is known of another name.
 func (s *sessions) mayTry(name string) error {
 	if len(name) > maxName {
-		return fmt.Errorf("%w: the name or the password is wrong", problem.ErrSignIn)
+		return fmt.Errorf("%w: the name or the password is wrong", api.ErrSignIn)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *sessions) mayTry(name string) error {
 		}
 	}
 	if of := len(s.tries[name]); of >= signInTries || all >= allSignInTries {
-		return fmt.Errorf("%w: %d tries to sign in within a minute, %d of them as %q; wait one", problem.ErrTooOften,
+		return fmt.Errorf("%w: %d tries to sign in within a minute, %d of them as %q; wait one", api.ErrTooOften,
 			all, of, name)
 	}
 	s.tries[name] = append(s.tries[name], now)
@@ -192,7 +192,7 @@ func (s *sessions) start(n session) (cookie string, err error) {
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.open, func(_ string, old session) bool { return time.Now().After(old.expires) })
 	if len(s.open) >= maxSessions {
-		return "", fmt.Errorf("%w: %d people are signed in", problem.ErrTooOften, len(s.open))
+		return "", fmt.Errorf("%w: %d people are signed in", api.ErrTooOften, len(s.open))
 	}
 	cookie = rand.Text() + rand.Text()
 	s.open[cookie] = n
@@ -223,7 +223,7 @@ func (s *sessions) redeem(code string) (cookie string, err error) {
 	s.mu.Unlock()
 	if !ok || time.Now().After(n.expires) {
 		return "", fmt.Errorf("%w: this link was used already or is older than %s; ask for a new one",
-			problem.ErrSignIn, codeLife)
+			api.ErrSignIn, codeLife)
 	}
 	return s.start(n)
 }

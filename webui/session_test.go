@@ -12,7 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/remap"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // A flood of names neither frees a name that was tried too often, nor grows the table.
@@ -33,7 +33,7 @@ func TestAFloodOfNamesDoesNotFreeAnother(t *testing.T) {
 				let++
 			}
 		}
-		if err := s.mayTry("olga"); !errors.Is(err, problem.ErrTooOften) {
+		if err := s.mayTry("olga"); !errors.Is(err, api.ErrTooOften) {
 			t.Errorf("a sixth try as olga: %v", err)
 		}
 		if let != allSignInTries || len(s.tries) > allSignInTries {

@@ -9,7 +9,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 func target(id string, ops, write, latency float64) collector.TargetSamples {
@@ -19,7 +19,7 @@ func target(id string, ops, write, latency float64) collector.TargetSamples {
 }
 
 // storageWords is a forwarder's storage in a line a row.
-func storageWords(v console.StorageView) string {
+func storageWords(v api.StorageView) string {
 	var out []string
 	for _, r := range v.Rows {
 		word := func(p *float64, unit float64) string {
@@ -65,7 +65,7 @@ func TestStorageOfAForwarder(t *testing.T) {
 		t.Helper()
 		got := ""
 		eventually(t, words, func() bool {
-			got = storageWords(get[console.ForwarderDetail](s, "/api/v1/forwarders/"+id).Storage)
+			got = storageWords(get[api.ForwarderDetail](s, "/api/v1/forwarders/"+id).Storage)
 			if got != words {
 				t.Log(got)
 			}
@@ -97,7 +97,7 @@ func TestStorageOfAForwarder(t *testing.T) {
 	want("fwd000", "oss0 -/s 0+30 MB/s 4 ms (2) true; servers")
 	want("fwd002", "no bytes of its jobs at a storage server in this second")
 
-	past := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd000?at=-1s")
+	past := get[api.ForwarderDetail](s, "/api/v1/forwarders/fwd000?at=-1s")
 	if past.Storage.Unknown != "not kept of the past" {
 		t.Errorf("of the past: %+v", past.Storage)
 	}
@@ -108,9 +108,9 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
 	eventually(t, "the picture has the forwarders",
-		func() bool { return len(get[console.Overview](s, "/api/v1/overview").Forwarders) == 8 })
-	life := func() *console.ForwarderLife {
-		return get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd001").Life
+		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Forwarders) == 8 })
+	life := func() *api.ForwarderLife {
+		return get[api.ForwarderDetail](s, "/api/v1/forwarders/fwd001").Life
 	}
 	if l := life(); l == nil || len(l.Steps) != 0 || l.Earlier != 0 || l.Last != nil || l.Next != "" {
 		t.Errorf("of a healthy one: %+v", l)
@@ -135,7 +135,7 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 		t.Errorf("confirmed: %+v", l)
 	}
 	if res, b := s.post("/api/v1/findings/F-0001/dismiss", operatorSecret,
-		console.Decision{Reason: "its array is being rebuilt"}); res.StatusCode != 200 {
+		api.Decision{Reason: "its array is being rebuilt"}); res.StatusCode != 200 {
 		t.Fatalf("%s", b)
 	}
 	l := life()
@@ -143,7 +143,7 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 		l.Last.State != anomaly.Dismissed {
 		t.Errorf("dismissed: %+v", l)
 	}
-	if l := get[console.ForwarderDetail](s, "/api/v1/forwarders/fwd001?at=-1h").Life; l == nil || l.Earlier != 0 {
+	if l := get[api.ForwarderDetail](s, "/api/v1/forwarders/fwd001?at=-1h").Life; l == nil || l.Earlier != 0 {
 		t.Errorf("an hour ago: %+v", l)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 const twoWriters = `{"procs":200,"b":0.01,"B":1,"kprime":2,"eps":0.01,"apps":[{"name":"a","w":10,"vol":10,"beta":100},{"name":"b","w":10,"vol":10,"beta":100}]}`
@@ -28,22 +28,22 @@ func startTwo(t *testing.T, s *site) {
 			t.Fatalf("job %d: %d %s", i, res.StatusCode, b)
 		}
 	}
-	eventually(t, "both jobs run", func() bool { return len(get[console.SharesView](s, "/api/v1/shares").Jobs) == 2 })
+	eventually(t, "both jobs run", func() bool { return len(get[api.SharesView](s, "/api/v1/shares").Jobs) == 2 })
 }
 
 func TestSharesOfRunningJobs(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)
 	startTwo(t, s)
-	if v := get[console.SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" ||
+	if v := get[api.SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" ||
 		v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
 		t.Errorf("three nodes and one: %+v", v)
 	}
-	if v := get[console.SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" ||
+	if v := get[api.SharesView](s, "/api/v1/shares?policy=user-fair"); v.Policy != "user-job-fair" ||
 		v.Jobs[0].Share != .5 {
 		t.Errorf("a job each: %+v", v)
 	}
-	if v := get[console.SharesView](s, "/api/v1/shares?forwarder=nosuch"); len(v.Jobs) != 0 {
+	if v := get[api.SharesView](s, "/api/v1/shares?forwarder=nosuch"); len(v.Jobs) != 0 {
 		t.Errorf("a forwarder without jobs: %+v", v)
 	}
 	for _, policy := range []string{"node-fair", "priority-fair"} {
@@ -55,7 +55,7 @@ func TestSharesOfRunningJobs(t *testing.T) {
 
 func TestPeriodicWhatIf(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	v := get[console.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(twoWriters))
+	v := get[api.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(twoWriters))
 	if v.T != 20 || v.SysEfficiency != .5 || len(v.Apps) != 2 || v.Set.TMin != 20 || v.Unplanned.Dilation < 1.4 {
 		t.Errorf("two that take turns: %+v", v)
 	}
@@ -96,12 +96,12 @@ func periodicRuns(t *testing.T, s *site) {
 func TestCyclesFromHistory(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)
-	if v := get[console.CyclesView](s, "/api/v1/cycles"); v.Set != nil ||
+	if v := get[api.CyclesView](s, "/api/v1/cycles"); v.Set != nil ||
 		!strings.Contains(v.Problem, "no run with a profile yet") {
 		t.Errorf("an empty history: %+v", v)
 	}
 	periodicRuns(t, s)
-	v := get[console.CyclesView](s, "/api/v1/cycles?B=2.5")
+	v := get[api.CyclesView](s, "/api/v1/cycles?B=2.5")
 	if len(v.Cycles) != 3 || v.Cycles[0].App != "loose" || v.Cycles[0].Periodic ||
 		!strings.Contains(v.Cycles[0].Why, "not periodic: half of its 11 periods") {
 		t.Errorf("%+v", v.Cycles)
@@ -115,7 +115,7 @@ func TestCyclesFromHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := get[console.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(string(text))); len(p.Apps) != 2 ||
+	if p := get[api.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(string(text))); len(p.Apps) != 2 ||
 		p.T < 100 {
 		t.Errorf("%+v", p)
 	}
@@ -162,7 +162,7 @@ func TestSharesInForceInTheBrowser(t *testing.T) {
 	s := newSite(t, siteOptions{gathering: func() (tables.Gathering, bool) { return v, true }})
 	s.run(1)
 	startTwo(t, s)
-	if got := get[console.SharesView](s, "/api/v1/shares"); got.InForce == nil || got.InForce.Jobs[0].Got != .493 {
+	if got := get[api.SharesView](s, "/api/v1/shares"); got.InForce == nil || got.InForce.Jobs[0].Got != .493 {
 		t.Errorf("%+v", got.InForce)
 	}
 	b.open("http://" + s.tcp + "/whatif")

@@ -7,19 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
 func newAudit(o *options) *cobra.Command {
-	var q console.AuditQuery
+	var q api.AuditQuery
 	c := &cobra.Command{
 		Use:     "audit",
 		Short:   "List who did what, when and why",
 		Example: "  fairway audit --actor sam --from -24h\n  fairway audit --subject P-000142",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.AuditEntry,
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.AuditEntry,
 				error) {
 				return cl.Audit(ctx, q)
 			}, printAudit)
@@ -35,7 +35,7 @@ func newAudit(o *options) *cobra.Command {
 	return c
 }
 
-func printAudit(w io.Writer, entries []console.AuditEntry) error {
+func printAudit(w io.Writer, entries []api.AuditEntry) error {
 	rows := make([][]string, 0, len(entries))
 	for _, e := range entries {
 		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), stamp(e.At), e.Actor, orDash(e.From), e.Action,

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -48,7 +48,7 @@ func printCanary(w io.Writer, c remap.Canary) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"),
-		console.Counted(c.PeersOf, "forwarder"))
+		api.Counted(c.PeersOf, "forwarder"))
 	return err
 }
 

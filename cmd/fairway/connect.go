@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -22,7 +22,7 @@ func (o *options) connect() (*client.Client, error) {
 			return nil, fmt.Errorf("token file: %w", err)
 		}
 		if token = strings.TrimSpace(string(b)); token == "" {
-			return nil, fmt.Errorf("token file %s: %w: it is empty", o.tokenFile, console.ErrInvalid)
+			return nil, fmt.Errorf("token file %s: %w: it is empty", o.tokenFile, api.ErrInvalid)
 		}
 	}
 	return client.New(o.addr, token)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 // errUnwell is what the doctor's exit code 1 stands for.
@@ -26,22 +26,22 @@ func newDoctor(o *options) *cobra.Command {
 			defer cl.Close()
 			checks, err := cl.Checks(c.Context())
 			switch {
-			case errors.Is(err, console.ErrUnreachable):
+			case errors.Is(err, api.ErrUnreachable):
 				return fmt.Errorf(
 					"%w\n  is fairwayd running? is --addr (now %s) its address, and may you open the socket?", err,
 					o.addr)
 			case err != nil:
 				return err
 			}
-			daemon := console.Check{Name: "daemon", Level: console.CheckOK, Text: "answers at " + o.addr}
-			checks = append([]console.Check{daemon}, checks...)
+			daemon := api.Check{Name: "daemon", Level: api.CheckOK, Text: "answers at " + o.addr}
+			checks = append([]api.Check{daemon}, checks...)
 			if o.json {
 				err = printJSON(c.OutOrStdout(), checks)
 			} else {
 				err = printChecks(c.OutOrStdout(), checks)
 			}
 			for _, check := range checks {
-				if err == nil && check.Level == console.CheckFailed {
+				if err == nil && check.Level == api.CheckFailed {
 					err = errUnwell
 				}
 			}
@@ -50,9 +50,9 @@ func newDoctor(o *options) *cobra.Command {
 	}
 }
 
-func printChecks(w io.Writer, checks []console.Check) error {
-	mark := map[console.CheckLevel]string{console.CheckOK: "ok", console.CheckWarned: "!",
-		console.CheckFailed: "FAILED", console.CheckUnknown: "?"}
+func printChecks(w io.Writer, checks []api.Check) error {
+	mark := map[api.CheckLevel]string{api.CheckOK: "ok", api.CheckWarned: "!",
+		api.CheckFailed: "FAILED", api.CheckUnknown: "?"}
 	for _, c := range checks {
 		if _, err := fmt.Fprintf(w, "%-6s  %-8s  %s\n", mark[c.Level], c.Name, c.Text); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -130,7 +131,7 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
 
-func printFinding(w io.Writer, v console.FindingView) error {
+func printFinding(w io.Writer, v api.FindingView) error {
 	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, v.Kind, v.State,
 		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
 	if len(v.Impact) > 0 {
@@ -201,7 +202,7 @@ func newReturn(o *options) *cobra.Command {
 					return orJSON(c.OutOrStdout(), f, err)
 				}
 				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; excluded still: %s\n", args[0],
-					console.Counted(len(f.Exclusions), "forwarder"))
+					api.Counted(len(f.Exclusions), "forwarder"))
 				return err
 			})
 		},

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fairway/remap/dispatch"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // hook runs the real program as Slurm's controller does: without PATH, HOME or SLURM_CONF.
@@ -76,7 +76,7 @@ func TestHookFailsOpen(t *testing.T) {
 			[]string{"dispatch", "--addr",
 				slurmDaemon(t, func(w http.ResponseWriter,
 					r *http.Request) {
-					problem.Write(w, r, problem.ErrSignIn)
+					api.Write(w, r, api.ErrSignIn)
 				})}, "not signed in"},
 		{"an answer that is no JSON", slurmEnv,
 			[]string{"dispatch", "--addr",

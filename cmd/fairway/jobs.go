@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -24,7 +24,7 @@ func newJobs(o *options) *cobra.Command {
 		Short: "List the running jobs and those that ended last",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.JobRow,
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.JobRow,
 				error) {
 				return cl.Jobs(ctx)
 			}, printJobs)
@@ -32,7 +32,7 @@ func newJobs(o *options) *cobra.Command {
 	}
 }
 
-func printJobs(w io.Writer, jobs []console.JobRow) error {
+func printJobs(w io.Writer, jobs []api.JobRow) error {
 	rows := make([][]string, 0, len(jobs))
 	for _, j := range jobs {
 		rows = append(rows, []string{string(j.ID), orDash(j.App), orDash(j.User), strconv.Itoa(j.NodeCount),
@@ -71,15 +71,15 @@ const likeRuns = 200
 
 // jobAndRuns is a job beside the runs like it.
 type jobAndRuns struct {
-	console.JobView
-	Like console.JobRuns `json:"like"`
+	api.JobView
+	Like api.JobRuns `json:"like"`
 }
 
 func printJob(w io.Writer, j jobAndRuns) error {
 	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User),
-		console.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
+		api.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
-		fmt.Fprintf(w, "%s on %s\n", console.Counted(j.Forwarders[f], "node"), f)
+		fmt.Fprintf(w, "%s on %s\n", api.Counted(j.Forwarders[f], "node"), f)
 	}
 	if len(j.Plans) > 0 {
 		fmt.Fprintf(w, "plans %s\n", strings.Join(j.Plans, " "))
@@ -117,13 +117,13 @@ func printJob(w io.Writer, j jobAndRuns) error {
 func printProfile(w io.Writer, when string, f *history.Profile) {
 	who := "I/O"
 	if f.IONodes > 0 {
-		who = console.Counted(f.IONodes, "node") + " did I/O"
+		who = api.Counted(f.IONodes, "node") + " did I/O"
 	}
 	fmt.Fprintf(w,
 		"%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% "+
 			"reported\n",
 		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec,
-		console.Counted(len(f.Phases), "phase"), 100*f.Coverage)
+		api.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
 			fmt.Fprintf(w, "waited for %s %.0f %% of its nodes' time\n", one.Forwarder, 100*one.Share)
@@ -132,11 +132,11 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 }
 
 // printComparison says where a job stands among the runs like it.
-func printComparison(w io.Writer, v *console.JobRuns) {
-	fmt.Fprintf(w, "%s like it (user, application, project and nodes)\n", console.Counted(v.All, "ended run"))
+func printComparison(w io.Writer, v *api.JobRuns) {
+	fmt.Fprintf(w, "%s like it (user, application, project and nodes)\n", api.Counted(v.All, "ended run"))
 	type spread struct {
 		name, unit string
-		of         *console.Spread
+		of         *api.Spread
 	}
 	rate := spread{"bandwidth while in I/O", "B/s", v.BytesPerSec}
 	if v.MetaOnly {
@@ -157,10 +157,10 @@ func printComparison(w io.Writer, v *console.JobRuns) {
 // shownRuns is how many runs are printed; --json has all that were compared with.
 const shownRuns = 10
 
-func printRuns(w io.Writer, v *console.JobRuns) error {
-	runs, rateOf, title := v.Runs, func(r *console.RunRow) (*float64, float64) { return r.BytesPerSec, 1e6 }, "MB/s"
+func printRuns(w io.Writer, v *api.JobRuns) error {
+	runs, rateOf, title := v.Runs, func(r *api.RunRow) (*float64, float64) { return r.BytesPerSec, 1e6 }, "MB/s"
 	if v.MetaOnly {
-		rateOf, title = func(r *console.RunRow) (*float64, float64) { return r.MetaOpsPerSec, 1 }, "MD/s"
+		rateOf, title = func(r *api.RunRow) (*float64, float64) { return r.MetaOpsPerSec, 1 }, "MD/s"
 	}
 	if len(runs) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
-	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -22,7 +22,7 @@ func newNodes(o *options) *cobra.Command {
 		Short: "List nodes with their newest second",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.NodeRow, error) {
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.NodeRow, error) {
 				return cl.Nodes(ctx, role, health)
 			}, printNodes)
 		},
@@ -32,7 +32,7 @@ func newNodes(o *options) *cobra.Command {
 	return c
 }
 
-func printNodes(w io.Writer, nodes []console.NodeRow) error {
+func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	rows := make([][]string, 0, len(nodes))
 	for _, n := range nodes {
 		rows = append(rows, []string{string(n.ID), n.Role.String(), string(n.State), forwarderOf(n),
@@ -43,7 +43,7 @@ func printNodes(w io.Writer, nodes []console.NodeRow) error {
 		rows)
 }
 
-func forwarderOf(n console.NodeRow) string {
+func forwarderOf(n api.NodeRow) string {
 	if n.Lost {
 		return fmt.Sprintf("none (%s lost)", n.Forwarder)
 	}
@@ -72,14 +72,14 @@ func newNode(o *options) *cobra.Command {
 		Short: "Show everything known of one node's newest second",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) (console.NodeView, error) {
+			return show(o, c, func(ctx context.Context, cl *client.Client) (api.NodeView, error) {
 				return cl.Node(ctx, topology.NodeID(args[0]))
 			}, printNode)
 		},
 	}
 }
 
-func printNode(w io.Writer, n console.NodeView) error {
+func printNode(w io.Writer, n api.NodeView) error {
 	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State,
 		n.LastSeen.Local().Format("2006-01-02 15:04:05"))
 	switch {
@@ -92,7 +92,7 @@ func printNode(w io.Writer, n console.NodeView) error {
 	for _, src := range n.Sources {
 		if src.Err != "" {
 			fmt.Fprintf(w, "source %s fails (%s since the agent's start): %s\n", src.Name,
-				console.Counted(int64(src.Failures), "time"), src.Err)
+				api.Counted(int64(src.Failures), "time"), src.Err)
 		}
 	}
 	rows := [][]string{}

@@ -7,21 +7,21 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // TestNodeWithoutItsForwarder: a mount that gets no answer has no forwarder, and both commands say so.
 func TestNodeWithoutItsForwarder(t *testing.T) {
-	n := console.NodeRow{ID: "cn1", Role: topology.Compute, State: remap.ForwarderOK, Forwarder: "fwd3", Generation: 4,
+	n := api.NodeRow{ID: "cn1", Role: topology.Compute, State: remap.ForwarderOK, Forwarder: "fwd3", Generation: 4,
 		Lost: true}
 	var list, one bytes.Buffer
-	if err := printNodes(&list, []console.NodeRow{n}); err != nil ||
+	if err := printNodes(&list, []api.NodeRow{n}); err != nil ||
 		!strings.Contains(list.String(), "none (fwd3 lost)") {
 		t.Errorf("nodes: %v\n%s", err, &list)
 	}
 	sick := []collector.SourceStatus{{Name: "procfs"}, {Name: "fwdmount", Failures: 7, Err: "no answer from fwd3"}}
-	if err := printNode(&one, console.NodeView{NodeRow: n, Sources: sick}); err != nil ||
+	if err := printNode(&one, api.NodeView{NodeRow: n, Sources: sick}); err != nil ||
 		!strings.Contains(one.String(), "no forwarder: fwd3 does not answer its mount") ||
 		strings.Contains(one.String(), "uses fwd3") ||
 		!strings.Contains(one.String(),

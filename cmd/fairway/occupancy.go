@@ -13,6 +13,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -32,7 +33,7 @@ func newOccupancy(o *options) *cobra.Command {
 				return program.BadUsage(fmt.Errorf("--span %s: there are %s", name, strings.Join(names, ", ")))
 			}
 			span := console.CalendarSpans[i]
-			return show(o, c, func(ctx context.Context, cl *client.Client) (console.OccupancyView, error) {
+			return show(o, c, func(ctx context.Context, cl *client.Client) (api.OccupancyView, error) {
 				return cl.Occupancy(ctx, span.Range, span.Bucket)
 			}, printOccupancy)
 		},
@@ -42,7 +43,7 @@ func newOccupancy(o *options) *cobra.Command {
 	return c
 }
 
-func printOccupancy(w io.Writer, v console.OccupancyView) error {
+func printOccupancy(w io.Writer, v api.OccupancyView) error {
 	if len(v.Layer) == 0 {
 		_, err := fmt.Fprintln(w, "no second is stored in this range yet; 'fairway doctor' says whether agents run")
 		return err
@@ -59,7 +60,7 @@ func printOccupancy(w io.Writer, v console.OccupancyView) error {
 	}
 	if len(v.NoPeak) > 0 {
 		_, err := fmt.Fprintf(w, "not counted, their peak is not known (peak_bytes_per_sec in fairwayd.toml): %s\n",
-			console.Counted(len(v.NoPeak), "forwarder"))
+			api.Counted(len(v.NoPeak), "forwarder"))
 		return err
 	}
 	return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/console"
 	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/strictjson"
+	"fairway/webui/api"
 )
 
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no
@@ -132,14 +132,14 @@ func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart boo
 	}
 	for _, c := range v.Cycles {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", printable(c.App), printable(c.User),
-			console.Counted(c.Nodes, "node"), c.Why)
+			api.Counted(c.Nodes, "node"), c.Why)
 	}
 	for _, name := range v.LeftOut {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n",
 			printable(name))
 	}
 	if v.Set == nil {
-		return fmt.Errorf("%w: %s", console.ErrNotFound, v.Problem)
+		return fmt.Errorf("%w: %s", api.ErrNotFound, v.Problem)
 	}
 	p, unplanned, err := schedule(*v.Set)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"fairway/cmd/program"
-	"fairway/console"
 	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // What the daemon's history holds is planned; what is not periodic is said, and a history without any is
@@ -22,7 +22,7 @@ func TestPeriodicFromHistory(t *testing.T) {
 	asked := ""
 	d := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.String()
-		v := console.CyclesView{Cycles: found}
+		v := api.CyclesView{Cycles: found}
 		set, left, err := cycles.Set(found, cycles.Machine{Nodes: 16, NodeBytesPerSec: 1e9, BytesPerSec: 4e9})
 		if v.LeftOut = left; err != nil {
 			v.Problem = err.Error()

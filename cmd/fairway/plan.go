@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -21,7 +21,7 @@ func newPlans(o *options) *cobra.Command {
 		Short: "List plans, the newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]console.PlanRow,
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.PlanRow,
 				error) {
 				return cl.Plans(ctx)
 			}, printPlans)
@@ -29,7 +29,7 @@ func newPlans(o *options) *cobra.Command {
 	}
 }
 
-func printPlans(w io.Writer, plans []console.PlanRow) error {
+func printPlans(w io.Writer, plans []api.PlanRow) error {
 	rows := make([][]string, 0, len(plans))
 	for _, p := range plans {
 		rows = append(rows, []string{p.ID, string(p.State), stamp(p.Created), p.Title})
@@ -47,7 +47,7 @@ func newPlan(o *options) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView,
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView,
 				error) {
 				return cl.Plan(ctx, args[0])
 			})
@@ -61,7 +61,7 @@ func newPlan(o *options) *cobra.Command {
 }
 
 // plan runs one call about a plan and prints what came of it.
-func (o *options) plan(c *cobra.Command, call func(context.Context, *client.Client) (console.PlanView, error)) error {
+func (o *options) plan(c *cobra.Command, call func(context.Context, *client.Client) (api.PlanView, error)) error {
 	return show(o, c, call, printPlan)
 }
 
@@ -76,7 +76,7 @@ func newApprove(o *options) *cobra.Command {
 			"nothing is applied and the exit code is 6.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) {
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
 				v, err := cl.Approve(ctx, args[0], hash, reason)
 				if err != nil || wait == 0 {
 					return v, err
@@ -101,12 +101,12 @@ func must(err error) {
 }
 
 func newDecision(o *options, verb, short string, call func(*client.Client, context.Context, string,
-	string) (console.PlanView, error)) *cobra.Command {
+	string) (api.PlanView, error)) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView, error) {
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
 				return call(cl, ctx, args[0], reason)
 			})
 		},
@@ -116,7 +116,7 @@ func newDecision(o *options, verb, short string, call func(*client.Client, conte
 }
 
 // settled waits until a plan is verified or has failed; partial success is ErrPartial.
-func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait time.Duration) (console.PlanView, error) {
+func settled(ctx context.Context, cl *client.Client, v api.PlanView, wait time.Duration) (api.PlanView, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -130,7 +130,7 @@ func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait ti
 			return v,
 				fmt.Errorf(
 					"plan %s: %w: %d of %d compute nodes moved, %d failed; 'fairway plan rollback %s' takes it back",
-					v.ID, console.ErrPartial, ok, n, failed, v.ID)
+					v.ID, api.ErrPartial, ok, n, failed, v.ID)
 		case remap.Failed, remap.Rejected, remap.Expired, remap.RolledBack, remap.Restored:
 			return v, fmt.Errorf("plan %s is %s: %s", v.ID, v.State, v.Error)
 		case remap.Proposed:
@@ -150,7 +150,7 @@ func settled(ctx context.Context, cl *client.Client, v console.PlanView, wait ti
 }
 
 // printPlan prints a plan as `plan show` does.
-func printPlan(w io.Writer, v console.PlanView) error {
+func printPlan(w io.Writer, v api.PlanView) error {
 	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer,
 		v.Created.Local().Format("15:04:05"), v.Reason)
 	if v.Expected != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/console"
 	"fairway/tsdb/history/iolog"
+	"fairway/webui/api"
 )
 
 // newQuery is `fairway query`: questions to the daemon's I/O-log archive, or to one in a directory.
@@ -123,7 +123,7 @@ func besideOrInPath(name string) (string, error) {
 		return "",
 			fmt.Errorf(
 				"%w: no %s beside this command or in PATH: it carries the archive; run this where the daemon is "+
-					"installed", console.ErrNotFound, name)
+					"installed", api.ErrNotFound, name)
 	}
 	return path, nil
 }

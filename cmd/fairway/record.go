@@ -20,7 +20,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -58,7 +58,7 @@ var probeColumns = []column{{"read1m_us", collector.ProbeRead, true, false},
 type recording struct {
 	ctx        context.Context
 	from       *client.Client
-	forwarders []console.NodeRow
+	forwarders []api.NodeRow
 	begin, end time.Time
 	rows       int
 }
@@ -68,7 +68,7 @@ type recording struct {
 func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Duration, now time.Time) (r *recording,
 	err error) {
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
-		return nil, fmt.Errorf("%w: %s is not empty; a recording begins in a directory of its own", console.ErrInvalid,
+		return nil, fmt.Errorf("%w: %s is not empty; a recording begins in a directory of its own", api.ErrInvalid,
 			dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -79,7 +79,7 @@ func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Du
 		return nil, err
 	}
 	if len(r.forwarders) == 0 {
-		return nil, fmt.Errorf("%w: the daemon knows no forwarder", console.ErrNotFound)
+		return nil, fmt.Errorf("%w: the daemon knows no forwarder", api.ErrNotFound)
 	}
 	part, err := os.MkdirTemp(filepath.Dir(filepath.Clean(dir)), ".recording-")
 	if err != nil {
@@ -104,7 +104,7 @@ func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Du
 		}
 	}
 	if r.rows == 0 {
-		return nil, fmt.Errorf("%w: nothing is known of any forwarder from %s to %s", console.ErrNotFound,
+		return nil, fmt.Errorf("%w: nothing is known of any forwarder from %s to %s", api.ErrNotFound,
 			r.begin.UTC().Format(time.RFC3339), r.end.UTC().Format(time.RFC3339))
 	}
 	return r, os.Rename(part, dir)
@@ -231,7 +231,7 @@ func (r *recording) jobs(w io.Writer) error {
 			continue
 		}
 		j, err := r.from.Job(r.ctx, row.ID)
-		if errors.Is(err, console.ErrNotFound) {
+		if errors.Is(err, api.ErrNotFound) {
 			continue // it ended meanwhile
 		}
 		if err != nil {

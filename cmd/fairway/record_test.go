@@ -15,8 +15,8 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // recordedSite answers as the daemon of eight forwarders does, of which fwd3 is a fifth as quick for the newest ten
@@ -49,16 +49,16 @@ func recordedSite(t *testing.T, broken *string) *httptest.Server {
 			http.Error(w, "broken", http.StatusInternalServerError)
 			return
 		case "nodes":
-			var rows []console.NodeRow
+			var rows []api.NodeRow
 			for i := range 8 {
-				rows = append(rows, console.NodeRow{ID: topology.NodeID(fmt.Sprint("fwd", i)), Role: topology.Forwarder,
+				rows = append(rows, api.NodeRow{ID: topology.NodeID(fmt.Sprint("fwd", i)), Role: topology.Forwarder,
 					Rack: "r,1"})
 			}
 			answer = rows
 		case "jobs":
-			answer = []console.JobRow{{Job: remap.Job{ID: "77", App: "wrf", Start: time.Now().Add(-time.Hour)}}}
+			answer = []api.JobRow{{Job: remap.Job{ID: "77", App: "wrf", Start: time.Now().Add(-time.Hour)}}}
 		case "jobs/77":
-			answer = console.JobView{Forwarders: map[topology.ForwarderID]int{"fwd2": 4, "fwd3": 4}}
+			answer = api.JobView{Forwarders: map[topology.ForwarderID]int{"fwd2": 4, "fwd3": 4}}
 		case "series":
 			from, _ := time.Parse(time.RFC3339, q.URL.Query().Get("from"))
 			to, _ := time.Parse(time.RFC3339, q.URL.Query().Get("to"))

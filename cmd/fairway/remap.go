@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
-	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
 func newRemap(o *options) *cobra.Command {
-	m := console.ManualRemap{}
+	m := api.ManualRemap{}
 	c := &cobra.Command{
 		Use:     "remap NODE[,NODE...] --to FORWARDER --reason TEXT",
 		Short:   "Propose another forwarder for compute nodes; nothing moves before the plan is approved",
@@ -26,7 +26,7 @@ func newRemap(o *options) *cobra.Command {
 					}
 				}
 			}
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (console.PlanView,
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView,
 				error) {
 				return cl.Propose(ctx, m)
 			})

@@ -11,6 +11,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
+	"fairway/webui/api"
 )
 
 // version is set by the linker (-X main.version=...).
@@ -32,17 +33,17 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return program.Done
-	case errors.Is(err, console.ErrInvalid):
+	case errors.Is(err, api.ErrInvalid):
 		return program.Usage
-	case errors.Is(err, console.ErrNotAllowed):
+	case errors.Is(err, api.ErrNotAllowed):
 		return program.NotAllowed
-	case errors.Is(err, console.ErrNotFound):
+	case errors.Is(err, api.ErrNotFound):
 		return program.NotFound
-	case errors.Is(err, console.ErrChanged), errors.Is(err, console.ErrConflict):
+	case errors.Is(err, api.ErrChanged), errors.Is(err, api.ErrConflict):
 		return program.Changed
-	case errors.Is(err, console.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, api.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		return program.Unreachable
-	case errors.Is(err, console.ErrPartial):
+	case errors.Is(err, api.ErrPartial):
 		return program.Partly
 	}
 	return program.Code(err)

@@ -13,8 +13,8 @@ import (
 
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/program"
-	"fairway/console"
 	"fairway/tsdb/history/logread"
+	"fairway/webui/api"
 )
 
 // newRootcause is `fairway rootcause`: why a job's I/O was slow, from its log, with no daemon.
@@ -69,7 +69,7 @@ const maxIntervals = 1 << 30
 // readRootcause reads a job from a file of intervals, which begins with a brace, or from a log.
 func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmtFlags) (rootcause.Job, error) {
 	if op != rootcause.Read && op != rootcause.Write && op != rootcause.Both {
-		return rootcause.Job{}, fmt.Errorf("%w: --op %q; there are read, write and both", console.ErrInvalid, op)
+		return rootcause.Job{}, fmt.Errorf("%w: --op %q; there are read, write and both", api.ErrInvalid, op)
 	}
 	mounts, err := record.parsed()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -20,11 +20,11 @@ func newSignInLink(o *options) *cobra.Command {
 			"daemon's unix socket. It works once and only there; the next link ends the one before.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) (console.SignInLink,
+			return show(o, c, func(ctx context.Context, cl *client.Client) (api.SignInLink,
 				error) {
 				return cl.SignInLink(ctx)
 			},
-				func(w io.Writer, l console.SignInLink) error {
+				func(w io.Writer, l api.SignInLink) error {
 					_, err := fmt.Fprintf(w, "%s\nsigns in %s (%s), once, until %s\n", l.Address, l.Name, l.Role,
 						stamp(l.Until))
 					return err

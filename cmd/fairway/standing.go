@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -95,7 +95,7 @@ func newRevoke(o *options) *cobra.Command {
 					verb = "is"
 				}
 				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0],
-					console.Counted(len(left), "standing approval"), verb)
+					api.Counted(len(left), "standing approval"), verb)
 				return err
 			})
 		},

@@ -18,8 +18,8 @@ import (
 
 	"github.com/creack/pty"
 
+	"fairway/cmd/fairway/clienttest"
 	"fairway/console/consoletest"
-	"fairway/webui/client/clienttest"
 )
 
 // meterBars says that this run may judge by the clock: on a quiet machine, at the real pace.

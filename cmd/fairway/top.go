@@ -11,6 +11,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
+	"fairway/webui/api"
 )
 
 func newTop(o *options) *cobra.Command {
@@ -84,7 +85,7 @@ func (o *options) show(c *cobra.Command, a console.Address) error {
 	if o.json {
 		overview := cl.Overview
 		if at, err := time.Parse(time.RFC3339, a.At); err == nil {
-			overview = func(ctx context.Context) (console.Overview, error) { return cl.OverviewAt(ctx, at) }
+			overview = func(ctx context.Context) (api.Overview, error) { return cl.OverviewAt(ctx, at) }
 		}
 		v, err := overview(c.Context())
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -25,7 +26,7 @@ func newWhy(o *options) *cobra.Command {
 		Example: "  fairway why 88231",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) (console.JobCause, error) {
+			return show(o, c, func(ctx context.Context, cl *client.Client) (api.JobCause, error) {
 				return cl.Cause(ctx, topology.JobID(args[0]))
 			}, printCause)
 		},
@@ -38,12 +39,12 @@ const (
 	shownCritical = 10
 )
 
-func printCause(w io.Writer, v console.JobCause) error {
+func printCause(w io.Writer, v api.JobCause) error {
 	if len(v.Forwarders) > 0 {
 		fmt.Fprintf(w, "forwarders: %v\n", v.Forwarders)
 	}
 	for _, l := range v.Logs {
-		fmt.Fprintf(w, "%s  %s  %s\n", printable(l.App), console.Counted(l.Procs, "process"), stamp(l.Start))
+		fmt.Fprintf(w, "%s  %s  %s\n", printable(l.App), api.Counted(l.Procs, "process"), stamp(l.Start))
 		for _, d := range []struct {
 			name string
 			a    *rootcause.Answer

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fairway/anomaly/rootcause"
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 func TestWhyIsPrinted(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWhyIsPrinted(t *testing.T) {
 	}
 	a := rootcause.Explain(job, rootcause.Defaults())
 	var out strings.Builder
-	v := console.JobCause{Job: "9", Logs: []console.LogCause{{App: "roms", Procs: 64, Start: time.Unix(0, 0),
+	v := api.JobCause{Job: "9", Logs: []api.LogCause{{App: "roms", Procs: 64, Start: time.Unix(0, 0),
 		Write: &a}}}
 	if err := printCause(&out, v); err != nil {
 		t.Fatal(err)

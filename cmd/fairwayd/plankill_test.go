@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // TestKilledAtRandomPointsOfPlans kills the real daemon with kill -9 at random instants while plans
@@ -128,29 +128,29 @@ func (p *planner) step(round int) {
 	key := fmt.Sprintf("k%d-%d", round, p.try)
 	time.Sleep(5 * time.Millisecond)
 	if p.id == "" {
-		var v console.PlanView
-		if p.d.ask("/api/v1/plans", key, console.ManualRemap{Nodes: p.nodes, To: p.to, Reason: planReason}, &v) == nil {
+		var v api.PlanView
+		if p.d.ask("/api/v1/plans", key, api.ManualRemap{Nodes: p.nodes, To: p.to, Reason: planReason}, &v) == nil {
 			p.id = v.ID
 			p.made++
 		}
 		return
 	}
-	var v console.PlanView
+	var v api.PlanView
 	if p.d.ask("/api/v1/plans/"+p.id, "", nil, &v) != nil {
 		return
 	}
 	switch v.State {
 	case remap.Proposed:
 		_ = p.d.ask("/api/v1/plans/"+p.id+"/approve", key,
-			console.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
+			api.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
 	case remap.Verified:
-		_ = p.d.ask("/api/v1/plans/"+p.id+"/rollback", key, console.Decision{Reason: planReason}, nil)
+		_ = p.d.ask("/api/v1/plans/"+p.id+"/rollback", key, api.Decision{Reason: planReason}, nil)
 	case remap.Partial, remap.Failed:
 		verb := "/complete"
 		if v.Goal != "" {
 			verb = "/rollback"
 		}
-		_ = p.d.ask("/api/v1/plans/"+p.id+verb, key, console.Decision{Reason: planReason}, nil)
+		_ = p.d.ask("/api/v1/plans/"+p.id+verb, key, api.Decision{Reason: planReason}, nil)
 	case remap.RolledBack, remap.Expired, remap.Rejected:
 		p.id = ""
 	}
@@ -161,7 +161,7 @@ func (p *planner) settle(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); p.id != ""; {
 		if p.step(1 << 20); time.Now().After(end) {
-			var v console.PlanView
+			var v api.PlanView
 			err := p.d.ask("/api/v1/plans/"+p.id, "", nil, &v)
 			t.Fatalf("30 s after the last kill plan %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks,
 				err)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/webui"
+	"fairway/webui/api"
 )
 
 // TestRealAgentThroughAnOutage runs the agent's program against the daemon's, kills the daemon for a
@@ -82,7 +82,7 @@ func TestRealAgentThroughAnOutage(t *testing.T) {
 func storedSeconds(t *testing.T, d *realDaemon, node topology.NodeID, from, to time.Time) (seconds []int64,
 	metric string) {
 	t.Helper()
-	var rows []console.NodeRow
+	var rows []api.NodeRow
 	if err := d.ask("/api/v1/nodes", "", nil, &rows); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // TestMountWithoutItsForwarder kills the forwarder under a real mount: the agent goes on and names
@@ -17,15 +17,15 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 	t.Parallel() // it mostly waits
 	tb, d := newRealLayer(t)
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"})
-	wantNode(t, d, "cn000", func(n console.NodeView) bool { return !n.Lost && n.Forwarder == "fwd000" })
+	wantNode(t, d, "cn000", func(n api.NodeView) bool { return !n.Lost && n.Forwarder == "fwd000" })
 	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.Kill, Forwarder: "fwd000"}); err != nil {
 		t.Fatal(err)
 	}
-	lost := wantNode(t, d, "cn000", func(n console.NodeView) bool { return n.Lost })
+	lost := wantNode(t, d, "cn000", func(n api.NodeView) bool { return n.Lost })
 	if lost.Forwarder != "fwd000" || lost.Values["read_bytes"]+lost.Values["write_bytes"] != 0 {
 		t.Errorf("without its forwarder the node shows %+v", lost.NodeRow)
 	}
-	wantNode(t, d, "cn000", func(n console.NodeView) bool {
+	wantNode(t, d, "cn000", func(n api.NodeView) bool {
 		for _, s := range n.Sources {
 			if s.Name == "fwdmount" && strings.Contains(s.Err, "/pfs") && strings.Contains(s.Err, "fwd000 at ") {
 				return n.LastSeen.After(lost.LastSeen.Add(2 * time.Second))
@@ -33,18 +33,18 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 		}
 		return false
 	})
-	wantNode(t, d, "cn002", func(n console.NodeView) bool {
+	wantNode(t, d, "cn002", func(n api.NodeView) bool {
 		return !n.Lost && n.Forwarder == "fwd001" && n.State == remap.ForwarderOK
 	})
 
-	v := decide(t, d, "", console.ManualRemap{Nodes: []topology.NodeID{"cn000"}, To: "fwd001", Force: true,
+	v := decide(t, d, "", api.ManualRemap{Nodes: []topology.NodeID{"cn000"}, To: "fwd001", Force: true,
 		Reason: "its forwarder is dead"})
 	if v.MayApprove != "" {
 		t.Fatalf("the plan cannot be approved: %s; checks %+v", v.MayApprove, v.Checks)
 	}
-	decide(t, d, v.ID+"/approve", console.Decision{PreviewHash: v.PreviewHash, Reason: "its forwarder is dead"})
+	decide(t, d, v.ID+"/approve", api.Decision{PreviewHash: v.PreviewHash, Reason: "its forwarder is dead"})
 	wantPlan(t, d, v.ID, remap.Verified)
-	wantNode(t, d, "cn000", func(n console.NodeView) bool { return !n.Lost && n.Forwarder == "fwd001" })
+	wantNode(t, d, "cn000", func(n api.NodeView) bool { return !n.Lost && n.Forwarder == "fwd001" })
 	if out, err := tb.Exec(t.Context(), "cn000", "sh", "-c", "echo back > /pfs/back; cat /pfs/back"); err != nil ||
 		!strings.Contains(string(out), "back") {
 		t.Errorf("after the move: %s, %v", out, err)
@@ -52,10 +52,10 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 }
 
 // wantNode waits until a node's view is as wanted.
-func wantNode(t *testing.T, d *realDaemon, id string, want func(console.NodeView) bool) console.NodeView {
+func wantNode(t *testing.T, d *realDaemon, id string, want func(api.NodeView) bool) api.NodeView {
 	t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(100 * time.Millisecond) {
-		var n console.NodeView
+		var n api.NodeView
 		if err := d.ask("/api/v1/nodes/"+id, "", nil, &n); err == nil && want(n) {
 			return n
 		}

@@ -13,9 +13,9 @@ import (
 
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/webui"
+	"fairway/webui/api"
 )
 
 // TestRemapOnTheRealForwardingLayer moves two compute nodes of a real little cluster to another
@@ -38,19 +38,19 @@ func TestRemapOnTheRealForwardingLayer(t *testing.T) {
 		}
 		written <- err
 	}()
-	v := decide(t, d, "", console.ManualRemap{Nodes: []topology.NodeID{"cn000", "cn001"}, To: "fwd001",
+	v := decide(t, d, "", api.ManualRemap{Nodes: []topology.NodeID{"cn000", "cn001"}, To: "fwd001",
 		Reason: "proof on the real layer"})
 	if v.MayApprove != "" {
 		t.Fatalf("the plan cannot be approved: %s; checks %+v", v.MayApprove, v.Checks)
 	}
-	decide(t, d, v.ID+"/approve", console.Decision{PreviewHash: v.PreviewHash, Reason: "proof on the real layer"})
+	decide(t, d, v.ID+"/approve", api.Decision{PreviewHash: v.PreviewHash, Reason: "proof on the real layer"})
 	wantPlan(t, d, v.ID, remap.Verified)
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd001", "cn001": "fwd001", "cn002": "fwd001", "cn003": "fwd001"})
 
 	d.kill()
 	d.start()
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd001", "cn001": "fwd001", "cn002": "fwd001", "cn003": "fwd001"})
-	decide(t, d, v.ID+"/rollback", console.Decision{Reason: "the proof is done now"})
+	decide(t, d, v.ID+"/rollback", api.Decision{Reason: "the proof is done now"})
 	wantPlan(t, d, v.ID, remap.RolledBack)
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"})
 	if err := <-written; err != nil {
@@ -101,7 +101,7 @@ func newRealLayer(t *testing.T) (*testbed.Testbed, *realDaemon) {
 }
 
 // decide sends one write about plans and returns the plan.
-func decide(t *testing.T, d *realDaemon, path string, body any) (v console.PlanView) {
+func decide(t *testing.T, d *realDaemon, path string, body any) (v api.PlanView) {
 	t.Helper()
 	path = strings.TrimSuffix("/api/v1/plans/"+path, "/")
 	if err := d.ask(path, path, body, &v); err != nil {
@@ -114,7 +114,7 @@ const soon = 20 * time.Second
 
 func wantPlan(t *testing.T, d *realDaemon, id string, want remap.PlanState) {
 	t.Helper()
-	var v console.PlanView
+	var v api.PlanView
 	for end := time.Now().Add(soon); v.State != want; time.Sleep(50 * time.Millisecond) {
 		if err := d.ask("/api/v1/plans/"+id, "", nil, &v); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func wantPlan(t *testing.T, d *realDaemon, id string, want remap.PlanState) {
 func wantReporting(t *testing.T, d *realDaemon, forwarders ...topology.NodeID) {
 	t.Helper()
 	for _, f := range forwarders {
-		wantNode(t, d, string(f), func(n console.NodeView) bool {
+		wantNode(t, d, string(f), func(n api.NodeView) bool {
 			return n.State != remap.ForwarderStale &&
 				!n.LastSeen.IsZero()
 		})

@@ -12,9 +12,9 @@ import (
 
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap/dispatch"
 	"fairway/remap/queue"
+	"fairway/webui/api"
 )
 
 // twoServers are two diods, each behind a relay whose agent the daemon reaches. The job "wide" has four nodes, two at
@@ -119,7 +119,7 @@ func (w *twoServers) ratio(requests int64) float64 {
 	return (now["wide"] - before["wide"]) / (now["narrow"] - before["narrow"])
 }
 
-func (w *twoServers) shown() (v console.SharesView) {
+func (w *twoServers) shown() (v api.SharesView) {
 	if err := w.d.ask("/api/v1/shares", "", nil, &v); err != nil {
 		w.t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/console"
 	"fairway/remap"
 	"fairway/webui"
+	"fairway/webui/api"
 )
 
 // TestFirstOperatorSignsIn starts a daemon that lets nobody act but its own user, who then comes into
@@ -20,8 +20,8 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 	if log := d.logged(); !strings.Contains(log, "first operator") || !strings.Contains(log, "access.groups") {
 		t.Errorf("the first start does not say how to make the first operator:\n%s", log)
 	}
-	var before, link console.SignInLink
-	for _, l := range []*console.SignInLink{&before, &link} {
+	var before, link api.SignInLink
+	for _, l := range []*api.SignInLink{&before, &link} {
 		out := d.fairway(0, "a link", "http://"+d.addr+"/#signin=", "sign-in-link", "--json")
 		if err := json.Unmarshal([]byte(out), l); err != nil || l.Role != remap.Admin {
 			t.Fatalf("%+v, %v", l, err)

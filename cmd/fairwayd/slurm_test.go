@@ -12,9 +12,9 @@ import (
 
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/webui"
+	"fairway/webui/api"
 )
 
 // slurmSite is a real little cluster with Slurm whose controller runs fairway's hooks.
@@ -141,7 +141,7 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 	if strings.Count(out, `"fwd001"`) != 1 || strings.Count(out, `"fwd002"`) != 1 {
 		t.Errorf("the second run began on: %s", out)
 	}
-	var plans []console.PlanRow
+	var plans []api.PlanRow
 	if err := s.d.ask("/api/v1/plans", "", nil, &plans); err != nil || len(plans) != 1 {
 		t.Fatalf("plans %+v, %v", plans, err)
 	}
@@ -150,7 +150,7 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 	if v := s.profile(second); fmt.Sprint(v.Served) != "[fwd002 fwd001]" || v.Profile.WriteBytes < 0.8*80*(1<<20) {
 		t.Errorf("the profile of the second run: %+v", v)
 	}
-	var plan console.PlanView
+	var plan api.PlanView
 	for end := time.Now().Add(soon); plan.Ledger == nil ||
 		plan.Ledger.Measured == nil; time.Sleep(50 * time.Millisecond) {
 		if err := s.d.ask("/api/v1/plans/"+plans[0].ID, "", nil, &plan); err != nil || time.Now().After(end) {
@@ -190,7 +190,7 @@ func (s *slurmSite) awayAtStartAndEnd() {
 	known := func(running bool) {
 		s.Helper()
 		for end := time.Now().Add(2 * soon); ; time.Sleep(100 * time.Millisecond) {
-			var v console.JobView
+			var v api.JobView
 			err := s.d.ask("/api/v1/jobs/"+string(id), "", nil, &v)
 			if err == nil && v.End.IsZero() == running && v.App == "LONG" && v.NodeCount == 2 {
 				return

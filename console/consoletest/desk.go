@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
-func row(p *console.PlanView) console.PlanRow {
-	return console.PlanRow{ID: p.ID, Title: p.Title, State: p.State, Created: p.Created, Expires: p.Expires}
+func row(p *api.PlanView) api.PlanRow {
+	return api.PlanRow{ID: p.ID, Title: p.Title, State: p.State, Created: p.Created, Expires: p.Expires}
 }
 
 // AddPlan puts a plan on the fake desk as somebody else's proposal, waiting for approval.
-func (f *Fake) AddPlan(m console.ManualRemap, proposer string) console.PlanView {
+func (f *Fake) AddPlan(m api.ManualRemap, proposer string) api.PlanView {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.wake()
 	at := f.overview.SentAt
-	p := &console.PlanView{Title: console.Counted(len(m.Nodes), "node") + " to " + string(m.To), PreviewHash: "hash-1",
+	p := &api.PlanView{Title: api.Counted(len(m.Nodes), "node") + " to " + string(m.To), PreviewHash: "hash-1",
 		Needs: 1,
 		Checks: []remap.Check{{Name: "fresh", Level: remap.Green, Text: "data is 0.4 s old"},
 			{Name: "target", Level: remap.Amber, Text: string(m.To) + " was suspect 3 h ago"}}}
@@ -42,7 +42,7 @@ func (f *Fake) AddPlan(m console.ManualRemap, proposer string) console.PlanView 
 }
 
 // ChangePlan alters a plan as the machine would, between a preview and its approval.
-func (f *Fake) ChangePlan(id string, change func(*console.PlanView)) {
+func (f *Fake) ChangePlan(id string, change func(*api.PlanView)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.wake()
@@ -54,7 +54,7 @@ func (f *Fake) ChangePlan(id string, change func(*console.PlanView)) {
 }
 
 // view is a plan as the caller sees it: who proposed may not approve.
-func (f *Fake) view(p *console.PlanView) console.PlanView {
+func (f *Fake) view(p *api.PlanView) api.PlanView {
 	v := *p
 	if v.Proposer == f.overview.User {
 		v.MayApprove = "you proposed it"
@@ -64,10 +64,10 @@ func (f *Fake) view(p *console.PlanView) console.PlanView {
 }
 
 // Plans is console.Viewer's, the newest first.
-func (f *Fake) Plans(context.Context) ([]console.PlanRow, error) {
+func (f *Fake) Plans(context.Context) ([]api.PlanRow, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := []console.PlanRow{}
+	out := []api.PlanRow{}
 	for _, p := range slices.Backward(f.plans) {
 		out = append(out, row(p))
 	}
@@ -75,16 +75,16 @@ func (f *Fake) Plans(context.Context) ([]console.PlanRow, error) {
 }
 
 // Plan is console.Viewer's.
-func (f *Fake) Plan(_ context.Context, id string) (console.PlanView, error) {
+func (f *Fake) Plan(_ context.Context, id string) (api.PlanView, error) {
 	return f.decide("", id, nil)
 }
 
 // decide finds a plan, notes the call and lets rule change it.
-func (f *Fake) decide(verb, id string, rule func(*console.PlanView) error) (console.PlanView, error) {
+func (f *Fake) decide(verb, id string, rule func(*api.PlanView) error) (api.PlanView, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lost != nil {
-		return console.PlanView{}, f.lost
+		return api.PlanView{}, f.lost
 	}
 	if verb != "" {
 		f.Calls = append(f.Calls, verb+" "+id)
@@ -95,37 +95,37 @@ func (f *Fake) decide(verb, id string, rule func(*console.PlanView) error) (cons
 		}
 		if rule != nil {
 			if err := rule(p); err != nil {
-				return console.PlanView{}, fmt.Errorf("plan %s: %w", id, err)
+				return api.PlanView{}, fmt.Errorf("plan %s: %w", id, err)
 			}
 			f.wake()
 		}
 		return f.view(p), nil
 	}
-	return console.PlanView{}, fmt.Errorf("plan %s: %w", id, console.ErrNotFound)
+	return api.PlanView{}, fmt.Errorf("plan %s: %w", id, api.ErrNotFound)
 }
 
 // Propose is console.Actor's.
-func (f *Fake) Propose(_ context.Context, m console.ManualRemap) (console.PlanView, error) {
+func (f *Fake) Propose(_ context.Context, m api.ManualRemap) (api.PlanView, error) {
 	f.mu.Lock()
 	f.Calls = append(f.Calls, "propose "+string(m.To))
 	lost, user := f.lost, f.overview.User
 	f.mu.Unlock()
 	if lost != nil {
-		return console.PlanView{}, lost
+		return api.PlanView{}, lost
 	}
 	return f.AddPlan(m, user), nil
 }
 
 // Approve is console.Actor's.
-func (f *Fake) Approve(_ context.Context, id, hash, reason string) (console.PlanView, error) {
-	return f.decide("approve", id, func(p *console.PlanView) error {
+func (f *Fake) Approve(_ context.Context, id, hash, reason string) (api.PlanView, error) {
+	return f.decide("approve", id, func(p *api.PlanView) error {
 		switch {
 		case p.State != remap.Proposed:
-			return fmt.Errorf("%w: it is %s", console.ErrConflict, p.State)
+			return fmt.Errorf("%w: it is %s", api.ErrConflict, p.State)
 		case p.Proposer == f.overview.User:
-			return fmt.Errorf("%w: you proposed it", console.ErrNotAllowed)
+			return fmt.Errorf("%w: you proposed it", api.ErrNotAllowed)
 		case hash != p.PreviewHash:
-			return fmt.Errorf("%w: fwd200 went stale", console.ErrChanged)
+			return fmt.Errorf("%w: fwd200 went stale", api.ErrChanged)
 		}
 		p.Approvals = append(p.Approvals, remap.Approval{By: f.overview.User, At: f.overview.SentAt, Hash: hash,
 			Reason: reason})
@@ -145,10 +145,10 @@ func (f *Fake) Approve(_ context.Context, id, hash, reason string) (console.Plan
 }
 
 // Reject is console.Actor's.
-func (f *Fake) Reject(_ context.Context, id, _ string) (console.PlanView, error) {
-	return f.decide("reject", id, func(p *console.PlanView) error {
+func (f *Fake) Reject(_ context.Context, id, _ string) (api.PlanView, error) {
+	return f.decide("reject", id, func(p *api.PlanView) error {
 		if p.State != remap.Proposed {
-			return fmt.Errorf("%w: it is %s", console.ErrConflict, p.State)
+			return fmt.Errorf("%w: it is %s", api.ErrConflict, p.State)
 		}
 		p.State = remap.Rejected
 		return nil
@@ -156,8 +156,8 @@ func (f *Fake) Reject(_ context.Context, id, _ string) (console.PlanView, error)
 }
 
 // RollBack is console.Actor's.
-func (f *Fake) RollBack(_ context.Context, id, reason string) (console.PlanView, error) {
-	return f.decide("roll back", id, func(p *console.PlanView) error {
+func (f *Fake) RollBack(_ context.Context, id, reason string) (api.PlanView, error) {
+	return f.decide("roll back", id, func(p *api.PlanView) error {
 		p.State, p.Goal = remap.RolledBack, remap.RolledBack
 		p.Ended = &remap.Ended{By: f.overview.User, At: f.overview.SentAt, Reason: reason}
 		moves := p.Moves
@@ -172,8 +172,8 @@ func (f *Fake) RollBack(_ context.Context, id, reason string) (console.PlanView,
 }
 
 // Stop is console.Actor's.
-func (f *Fake) Stop(_ context.Context, id, _ string) (console.PlanView, error) {
-	return f.decide("stop", id, func(p *console.PlanView) error {
+func (f *Fake) Stop(_ context.Context, id, _ string) (api.PlanView, error) {
+	return f.decide("stop", id, func(p *api.PlanView) error {
 		p.State = remap.Partial
 		return nil
 	})

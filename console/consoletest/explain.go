@@ -11,22 +11,22 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap/policy/filedomain"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/share"
 	"fairway/remap/policy/sharedfiles"
 	"fairway/remap/queue/tables"
+	"fairway/webui/api"
 )
 
 // Cause is console.Explainer's: the running job wrote through one slow file after many short ones.
-func (f *Fake) Cause(_ context.Context, id topology.JobID) (console.JobCause, error) {
+func (f *Fake) Cause(_ context.Context, id topology.JobID) (api.JobCause, error) {
 	o, err := f.snapshot()
 	if err != nil {
-		return console.JobCause{}, err
+		return api.JobCause{}, err
 	}
 	if id != "88231" {
-		return console.JobCause{}, fmt.Errorf("job %q: %w: no log of it is in the archive", id, console.ErrNotFound)
+		return api.JobCause{}, fmt.Errorf("job %q: %w: no log of it is in the archive", id, api.ErrNotFound)
 	}
 	var job rootcause.Job
 	file := func(name string, start, end, bytes float64) {
@@ -43,14 +43,14 @@ func (f *Fake) Cause(_ context.Context, id topology.JobID) (console.JobCause, er
 	job.Records = []rootcause.Record{{Layer: topology.Forwarder, Node: "fwd003", What: anomaly.FailSlow, Start: 100,
 		End: 900, Text: "write service time 9.8x its peers"}}
 	write := rootcause.Explain(job, rootcause.Defaults())
-	return console.JobCause{Job: id, Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"},
-		Logs: []console.LogCause{
+	return api.JobCause{Job: id, Forwarders: []topology.ForwarderID{"fwd001", "fwd002", "fwd003"},
+		Logs: []api.LogCause{
 			{Log: "7", App: cmp.Or(f.Foreign, "ROMS"), Procs: 480, Start: o.At.Add(-33 * time.Minute),
 				End: o.At.Add(-5 * time.Minute), Write: &write}}}, nil
 }
 
 // SlowJobs is console.Explainer's; of all jobs there are twelve, slow ones five.
-func (f *Fake) SlowJobs(_ context.Context, op string, all bool) ([]console.SlowJob, error) {
+func (f *Fake) SlowJobs(_ context.Context, op string, all bool) ([]api.SlowJob, error) {
 	if _, err := f.snapshot(); err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func (f *Fake) SlowJobs(_ context.Context, op string, all bool) ([]console.SlowJ
 	if all {
 		n = 12
 	}
-	jobs := []console.SlowJob{}
+	jobs := []api.SlowJob{}
 	for i := range n {
 		v := func(x float64) *float64 { return &x }
-		j := console.SlowJob{Job: topology.JobID(fmt.Sprint(88231 - 41*i)),
+		j := api.SlowJob{Job: topology.JobID(fmt.Sprint(88231 - 41*i)),
 			App: cmp.Or(f.Foreign, []string{"ROMS", "NWCHEM", "WRF"}[i%3]), Procs: int64(4096 >> (i % 4)),
 			Bytes:       v(58e9 * float64(i+1)),
 			BytesPerSec: v(61e6 * float64(i+1)), Small: v(float64(9-i%9) / 10), Nonconsec: v(float64(i%4) / 4),
@@ -78,16 +78,16 @@ func (f *Fake) SlowJobs(_ context.Context, op string, all bool) ([]console.SlowJ
 }
 
 // Shares is console.Explainer's, for three jobs that run.
-func (f *Fake) Shares(_ context.Context, policy string, on topology.ForwarderID) (console.SharesView, error) {
+func (f *Fake) Shares(_ context.Context, policy string, on topology.ForwarderID) (api.SharesView, error) {
 	if _, err := f.snapshot(); err != nil {
-		return console.SharesView{}, err
+		return api.SharesView{}, err
 	}
 	p, err := share.ParsePolicy(policy)
 	if err != nil {
-		return console.SharesView{}, fmt.Errorf("%w: %w", console.ErrInvalid, err)
+		return api.SharesView{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	v := console.SharesView{Policy: p.String(), Forwarder: on,
-		Jobs: []console.ShareRow{{Job: "88231", User: "wei", Group: "ocean", Nodes: 480},
+	v := api.SharesView{Policy: p.String(), Forwarder: on,
+		Jobs: []api.ShareRow{{Job: "88231", User: "wei", Group: "ocean", Nodes: 480},
 			{Job: "88260", User: cmp.Or(f.Foreign, "sam"), Group: cmp.Or(f.Foreign, "chem"), Nodes: 90},
 			{Job: "88262", User: "wei", Group: "ocean", Nodes: 30}}}
 	var jobs []share.Job
@@ -97,7 +97,7 @@ func (f *Fake) Shares(_ context.Context, policy string, on topology.ForwarderID)
 	for i, x := range share.Shares(p, jobs) {
 		v.Jobs[i].Share = x
 	}
-	slices.SortStableFunc(v.Jobs, func(a, b console.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
+	slices.SortStableFunc(v.Jobs, func(a, b api.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
 	if f.Gathered {
 		v.InForce = gathered()
 	}
@@ -121,28 +121,28 @@ func gathered() *tables.Gathering {
 }
 
 // Pattern is console.Explainer's: the real algorithm.
-func (f *Fake) Pattern(_ context.Context, set string) (console.PatternView, error) {
+func (f *Fake) Pattern(_ context.Context, set string) (api.PatternView, error) {
 	if _, err := f.snapshot(); err != nil {
-		return console.PatternView{}, err
+		return api.PatternView{}, err
 	}
 	s, err := periodic.ReadSet(strings.NewReader(set))
 	if err != nil {
-		return console.PatternView{}, fmt.Errorf("%w: set: %w", console.ErrInvalid, err)
+		return api.PatternView{}, fmt.Errorf("%w: set: %w", api.ErrInvalid, err)
 	}
 	p, err := periodic.Schedule(s)
 	if err != nil {
-		return console.PatternView{}, fmt.Errorf("%w: %w", console.ErrInvalid, err)
+		return api.PatternView{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	return console.PatternView{Pattern: p, Unplanned: periodic.FairShare(s, s.TMin*s.KPrime), Set: s}, nil
+	return api.PatternView{Pattern: p, Unplanned: periodic.FairShare(s, s.TMin*s.KPrime), Set: s}, nil
 }
 
 // Domains is console.Explainer's: the real comparison, of one file in the log of job 88231, and of none
 // of another job.
-func (f *Fake) Domains(_ context.Context, id topology.JobID, q console.DomainsQuery) (console.DomainsView, error) {
+func (f *Fake) Domains(_ context.Context, id topology.JobID, q api.DomainsQuery) (api.DomainsView, error) {
 	if _, err := f.snapshot(); err != nil {
-		return console.DomainsView{}, err
+		return api.DomainsView{}, err
 	}
-	v := console.DomainsView{Job: id, Files: []sharedfiles.File{}}
+	v := api.DomainsView{Job: id, Files: []sharedfiles.File{}}
 	if id != "88231" {
 		return v, nil
 	}

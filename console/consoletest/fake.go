@@ -15,13 +15,14 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // Fake is the Backend. Its fields may be changed through Do alone once it is in use.
 type Fake struct {
 	mu       sync.Mutex
-	overview console.Overview
-	plans    []*console.PlanView
+	overview api.Overview
+	plans    []*api.PlanView
 	random   *rand.Rand
 	watchers map[chan struct{}]bool
 	lost     error
@@ -45,7 +46,7 @@ var _ console.Backend = (*Fake)(nil)
 func New(n int, seed uint64, at time.Time) *Fake {
 	f := &Fake{random: rand.New(rand.NewPCG(seed, 1)), watchers: map[chan struct{}]bool{}, Verify: remap.Verified}
 	jobs := n / 2
-	f.overview = console.Overview{Machine: "hpc1", At: at.Add(-time.Second), SentAt: at.Add(400 * time.Millisecond),
+	f.overview = api.Overview{Machine: "hpc1", At: at.Add(-time.Second), SentAt: at.Add(400 * time.Millisecond),
 		User: "olga", Role: "operator",
 		ComputeNodes: n * 16, Jobs: &jobs}
 	for i := range n {
@@ -58,13 +59,13 @@ func New(n int, seed uint64, at time.Time) *Fake {
 			Confidence: 0.97, Class: "write",
 			Impact:   []anomaly.Impact{{Job: "88231", Share: 0.12}},
 			Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s; reads normal"}}
-		f.overview.Forwarders[3].State = console.StateSuspect
+		f.overview.Forwarders[3].State = api.StateSuspect
 	}
 	return f
 }
 
-func (f *Fake) forwarder(i int, at time.Time) console.ForwarderRow {
-	r := console.ForwarderRow{ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: console.StateIdle,
+func (f *Fake) forwarder(i int, at time.Time) api.ForwarderRow {
+	r := api.ForwarderRow{ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: api.StateIdle,
 		Rack:     fmt.Sprint(i / 32),
 		LastSeen: at, PeakBytesPerSec: 2.5e9, Clients: 16}
 	zero := 0.0
@@ -72,14 +73,14 @@ func (f *Fake) forwarder(i int, at time.Time) console.ForwarderRow {
 		r.ErrorsPerSec = &zero, &zero, &zero, &zero, &zero, &zero, &zero
 	switch {
 	case i%50 == 49:
-		r.State = console.StateStale
+		r.State = api.StateStale
 		r.LastSeen = at.Add(-3 * time.Minute)
 		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec,
 			r.ErrorsPerSec = nil, nil, nil, nil, nil, nil, nil
 	case i%60 == 59:
-		r.State = console.StateExcluded
+		r.State = api.StateExcluded
 	case i%2 == 1:
-		r.State = console.StateOK
+		r.State = api.StateOK
 		r.TopJob, r.TopJobShare = topology.JobID(fmt.Sprint(88000+i)), f.upTo(1)
 		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec = f.upTo(1), f.upTo(1.2e9), f.upTo(1.2e9)
 		r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec, r.ServerTime = f.upTo(64), f.upTo(0.09), f.upTo(4000),
@@ -94,7 +95,7 @@ func (f *Fake) upTo(top float64) *float64 {
 }
 
 // Do changes the fake under its lock and shows the result to every watcher.
-func (f *Fake) Do(change func(o *console.Overview)) {
+func (f *Fake) Do(change func(o *api.Overview)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(&f.overview)
@@ -121,21 +122,21 @@ func (f *Fake) wake() {
 // Step is one second later: typical moves the rates of the busy forwarders a little, as a machine
 // does; otherwise every forwarder gets new numbers, the worst a console can be shown.
 func (f *Fake) Step(at time.Time, typical bool) {
-	f.Do(func(o *console.Overview) {
+	f.Do(func(o *api.Overview) {
 		o.At, o.SentAt = at.Add(-time.Second), at
 		for i := range o.Forwarders {
 			r := &o.Forwarders[i]
-			if r.State == console.StateStale {
+			if r.State == api.StateStale {
 				continue
 			}
 			r.LastSeen = at
 			if !typical {
-				r.State = console.StateOK
+				r.State = api.StateOK
 				r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec = f.upTo(1), f.upTo(1.2e9), f.upTo(1.2e9)
 				r.QueueLen, r.MetaWaitSeconds = f.upTo(64), f.upTo(0.09)
 				continue
 			}
-			if r.State == console.StateIdle {
+			if r.State == api.StateIdle {
 				continue
 			}
 			for _, v := range []**float64{&r.ReadBytesPerSec, &r.WriteBytesPerSec, &r.QueueLen, &r.MetaWaitSeconds} {
@@ -153,11 +154,11 @@ func (f *Fake) Step(at time.Time, typical bool) {
 }
 
 // snapshot is an independent copy of the overview.
-func (f *Fake) snapshot() (console.Overview, error) {
+func (f *Fake) snapshot() (api.Overview, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o := f.overview
-	o.Forwarders = append([]console.ForwarderRow(nil), o.Forwarders...)
+	o.Forwarders = append([]api.ForwarderRow(nil), o.Forwarders...)
 	o.Waiting = nil
 	for _, p := range f.plans {
 		if p.State == remap.Proposed {
@@ -168,7 +169,7 @@ func (f *Fake) snapshot() (console.Overview, error) {
 }
 
 // Watch is console.Viewer's.
-func (f *Fake) Watch(ctx context.Context, update func(console.Overview, error)) {
+func (f *Fake) Watch(ctx context.Context, update func(api.Overview, error)) {
 	w := make(chan struct{}, 1)
 	w <- struct{}{}
 	f.mu.Lock()
@@ -190,19 +191,19 @@ func (f *Fake) Watch(ctx context.Context, update func(console.Overview, error)) 
 }
 
 // Overview is the newest second.
-func (f *Fake) Overview(context.Context) (console.Overview, error) { return f.snapshot() }
+func (f *Fake) Overview(context.Context) (api.Overview, error) { return f.snapshot() }
 
 // Forwarder is console.Viewer's; it serves four clients and five minutes of made-up series.
-func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.ForwarderDetail, error) {
+func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (api.ForwarderDetail, error) {
 	o, err := f.snapshot()
 	if err != nil {
-		return console.ForwarderDetail{}, err
+		return api.ForwarderDetail{}, err
 	}
 	for _, r := range o.Forwarders {
 		if r.ID != id {
 			continue
 		}
-		d := console.ForwarderDetail{ForwarderRow: r, Series: map[string][]console.Point{},
+		d := api.ForwarderDetail{ForwarderRow: r, Series: map[string][]api.Point{},
 			PeersMedian: map[string]*float64{}}
 		for i := range 4 {
 			v := 25e6 * float64(i)
@@ -210,7 +211,7 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 			if i == 3 && job != "" {
 				job = "88260"
 			}
-			d.ClientNodes = append(d.ClientNodes, console.ClientRow{ID: topology.NodeID(fmt.Sprintf("%s-c%d", id, i)),
+			d.ClientNodes = append(d.ClientNodes, api.ClientRow{ID: topology.NodeID(fmt.Sprintf("%s-c%d", id, i)),
 				Job: job, ReadBytesPerSec: &v, WriteBytesPerSec: &v})
 		}
 		for s := range 300 {
@@ -219,14 +220,14 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 				continue // a gap stays a gap
 			}
 			d.Series["read_bytes"] = append(d.Series["read_bytes"],
-				console.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * (1 + math.Sin(float64(s)/20))})
+				api.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * (1 + math.Sin(float64(s)/20))})
 			d.Series["write_bytes"] = append(d.Series["write_bytes"],
-				console.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * float64(s%60) / 60})
+				api.Point{TimeMillis: at.UnixMilli(), Value: 1e9 * float64(s%60) / 60})
 		}
 		p := 410e6
 		d.PeersMedian["read_bytes"] = &p
-		d.Storage = console.StorageView{Rows: []console.StorageRow{}, Unknown: "not reported by this layer"}
-		d.Life = &console.ForwarderLife{Steps: []anomaly.Step{}}
+		d.Storage = api.StorageView{Rows: []api.StorageRow{}, Unknown: "not reported by this layer"}
+		d.Life = &api.ForwarderLife{Steps: []anomaly.Step{}}
 		if len(o.Findings) > 0 && o.Findings[0].Node == id.Node() {
 			f.addTrouble(&d, &o)
 		}
@@ -237,5 +238,5 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (console.Fo
 		f.mu.Unlock()
 		return d, nil
 	}
-	return console.ForwarderDetail{}, fmt.Errorf("forwarder %s: %w", id, console.ErrNotFound)
+	return api.ForwarderDetail{}, fmt.Errorf("forwarder %s: %w", id, api.ErrNotFound)
 }

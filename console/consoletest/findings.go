@@ -8,8 +8,8 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // Findings is the list in the overview.
@@ -30,7 +30,7 @@ func (f *Fake) finding(verb, id string, rule func(*anomaly.Finding)) (anomaly.Fi
 	}
 	i := slices.IndexFunc(f.overview.Findings, func(g anomaly.Finding) bool { return g.ID == id })
 	if i < 0 {
-		return anomaly.Finding{}, fmt.Errorf("finding %s: %w", id, console.ErrNotFound)
+		return anomaly.Finding{}, fmt.Errorf("finding %s: %w", id, api.ErrNotFound)
 	}
 	f.overview.Findings = slices.Clone(f.overview.Findings)
 	rule(&f.overview.Findings[i])
@@ -39,9 +39,9 @@ func (f *Fake) finding(verb, id string, rule func(*anomaly.Finding)) (anomaly.Fi
 }
 
 // Finding is console.Judge's: one change, a minute of evidence.
-func (f *Fake) Finding(_ context.Context, id string) (console.FindingView, error) {
+func (f *Fake) Finding(_ context.Context, id string) (api.FindingView, error) {
 	g, err := f.finding("", id, func(*anomaly.Finding) {})
-	v := console.FindingView{Finding: g}
+	v := api.FindingView{Finding: g}
 	if err != nil {
 		return v, err
 	}
@@ -80,9 +80,9 @@ func (f *Fake) exclusion(verb string, id topology.ForwarderID, to remap.Forwarde
 	}
 	f.Calls = append(f.Calls, verb+" "+string(id))
 	rows := slices.Clone(f.overview.Forwarders)
-	i := slices.IndexFunc(rows, func(r console.ForwarderRow) bool { return r.ID == id })
+	i := slices.IndexFunc(rows, func(r api.ForwarderRow) bool { return r.ID == id })
 	if i < 0 {
-		return fmt.Errorf("forwarder %s: %w", id, console.ErrNotFound)
+		return fmt.Errorf("forwarder %s: %w", id, api.ErrNotFound)
 	}
 	rows[i].State, f.overview.Forwarders = to, rows
 	f.wake()
@@ -92,7 +92,7 @@ func (f *Fake) exclusion(verb string, id topology.ForwarderID, to remap.Forwarde
 // Exclude is console.Excluder's.
 func (f *Fake) Exclude(_ context.Context, id topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion,
 	error) {
-	err := f.exclusion("exclude", id, console.StateExcluded)
+	err := f.exclusion("exclude", id, api.StateExcluded)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at := f.overview.SentAt
@@ -101,7 +101,7 @@ func (f *Fake) Exclude(_ context.Context, id topology.ForwarderID, ttl time.Dura
 
 // Return is console.Excluder's.
 func (f *Fake) Return(ctx context.Context, id topology.ForwarderID, _ string) (remap.Feed, error) {
-	if err := f.exclusion("return", id, console.StateIdle); err != nil {
+	if err := f.exclusion("return", id, api.StateIdle); err != nil {
 		return remap.Feed{}, err
 	}
 	return f.Exclusions(ctx)
@@ -112,7 +112,7 @@ func (f *Fake) Exclusions(context.Context) (remap.Feed, error) {
 	o, err := f.snapshot()
 	feed := remap.Feed{Generation: 1, ValidUntil: o.SentAt.Add(time.Minute), Exclusions: []remap.Exclusion{}}
 	for _, r := range o.Forwarders {
-		if r.State == console.StateExcluded {
+		if r.State == api.StateExcluded {
 			feed.Exclusions = append(feed.Exclusions, remap.Exclusion{Forwarder: r.ID, Reason: "made up", By: "olga"})
 		}
 	}

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // Jobs is console.Records'; one job runs on three forwarders, two have ended.
-func (f *Fake) Jobs(context.Context) ([]console.JobRow, error) {
+func (f *Fake) Jobs(context.Context) ([]api.JobRow, error) {
 	o, err := f.snapshot()
 	if err != nil || len(o.Forwarders) < 4 {
 		return nil, err
@@ -30,8 +30,8 @@ func (f *Fake) Jobs(context.Context) ([]console.JobRow, error) {
 	for i := range 476 {
 		nodes = append(nodes, topology.NodeID(fmt.Sprintf("c%05d", 57856+i)))
 	}
-	row := func(id, app, user string, n int, ago, ran time.Duration) console.JobRow {
-		r := console.JobRow{Job: remap.Job{ID: topology.JobID(id), App: app, User: user, Nodes: []topology.NodeID{},
+	row := func(id, app, user string, n int, ago, ran time.Duration) api.JobRow {
+		r := api.JobRow{Job: remap.Job{ID: topology.JobID(id), App: app, User: user, Nodes: []topology.NodeID{},
 			Start: at.Add(-ago)}, NodeCount: n}
 		if ran > 0 {
 			r.End = r.Start.Add(ran)
@@ -40,26 +40,26 @@ func (f *Fake) Jobs(context.Context) ([]console.JobRow, error) {
 	}
 	running := row("88231", "ROMS", "wei", len(nodes), 33*time.Minute, 0)
 	running.Nodes = nodes
-	return []console.JobRow{running, row("88190", "NWCHEM", "sam", 64, 3*time.Hour, 50*time.Minute),
+	return []api.JobRow{running, row("88190", "NWCHEM", "sam", 64, 3*time.Hour, 50*time.Minute),
 		row("87911", "WRF", "olga", 1024, 26*time.Hour, 4*time.Hour)}, nil
 }
 
 // Job is console.Records'.
-func (f *Fake) Job(ctx context.Context, id topology.JobID) (console.JobView, error) {
+func (f *Fake) Job(ctx context.Context, id topology.JobID) (api.JobView, error) {
 	rows, err := f.Jobs(ctx)
 	if err != nil {
-		return console.JobView{}, err
+		return api.JobView{}, err
 	}
 	for _, r := range rows {
 		if r.ID == id {
 			return f.jobView(r), nil
 		}
 	}
-	return console.JobView{}, fmt.Errorf("job %q: %w; neither runs nor is in the history", id, console.ErrNotFound)
+	return api.JobView{}, fmt.Errorf("job %q: %w; neither runs nor is in the history", id, api.ErrNotFound)
 }
 
-func (f *Fake) jobView(r console.JobRow) console.JobView {
-	v := console.JobView{JobRow: r, Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}}
+func (f *Fake) jobView(r api.JobRow) api.JobView {
+	v := api.JobView{JobRow: r, Forwarders: map[topology.ForwarderID]int{}, Plans: []string{}}
 	if r.End.IsZero() {
 		read, write, meta := 120e6, 2.1e9, 410.0
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = &read, &write, &meta
@@ -83,7 +83,7 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 			}
 		}
 		takes, relief := 0.19, 0.81
-		v.Neighbours = []console.Neighbour{{Job: "88260", App: "LAMMPS", On: []topology.ForwarderID{"fwd001"},
+		v.Neighbours = []api.Neighbour{{Job: "88260", App: "LAMMPS", On: []topology.ForwarderID{"fwd001"},
 			ReadBytesPerSec: 90e6, WriteBytesPerSec: 15e6, Takes: &takes, Relief: &relief},
 			{Job: "88261", On: []topology.ForwarderID{"fwd002", "fwd003"}, WriteBytesPerSec: 4e6}}
 		v.Decision = &dispatch.Answer{Job: r.ID, Policy: "dfra", Plan: "P-000142", State: remap.Proposed,
@@ -111,16 +111,16 @@ func (f *Fake) jobView(r console.JobRow) console.JobView {
 }
 
 // Audit is console.Records'.
-func (f *Fake) Audit(_ context.Context, q console.AuditQuery) ([]console.AuditEntry, error) {
+func (f *Fake) Audit(_ context.Context, q api.AuditQuery) ([]api.AuditEntry, error) {
 	o, err := f.snapshot()
 	if err != nil {
 		return nil, err
 	}
-	entry := func(seq uint64, ago time.Duration, actor, action, subject, result, reason string) console.AuditEntry {
-		return console.AuditEntry{Seq: seq, At: o.At.Add(-ago), Actor: actor, Action: action, Subject: subject,
+	entry := func(seq uint64, ago time.Duration, actor, action, subject, result, reason string) api.AuditEntry {
+		return api.AuditEntry{Seq: seq, At: o.At.Add(-ago), Actor: actor, Action: action, Subject: subject,
 			Result: result, Reason: reason}
 	}
-	all := []console.AuditEntry{
+	all := []api.AuditEntry{
 		entry(1204, 3*time.Minute, "dfra", "proposed", "P-000142", "proposed",
 			"58 GB to write, 15 idle healthy forwarders"),
 		entry(1203, 22*time.Minute, "sam", "excluded", "fwd059", "", "disk errors since the night"),
@@ -129,14 +129,14 @@ func (f *Fake) Audit(_ context.Context, q console.AuditQuery) ([]console.AuditEn
 	}
 	from, _ := time.Parse(time.RFC3339, q.From)
 	to, bounded := time.Parse(time.RFC3339, q.To)
-	return slices.DeleteFunc(all, func(e console.AuditEntry) bool {
+	return slices.DeleteFunc(all, func(e api.AuditEntry) bool {
 		return q.Actor != "" && q.Actor != e.Actor || q.Subject != "" && q.Subject != e.Subject || e.At.Before(from) ||
 			bounded == nil && !e.At.Before(to)
 	}), nil
 }
 
 // OverviewAt is console.Past's: the same layer with every rate halved, so that it is seen to be another second.
-func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, error) {
+func (f *Fake) OverviewAt(_ context.Context, at time.Time) (api.Overview, error) {
 	o, err := f.snapshot()
 	o.At, o.Findings, o.Waiting = at, nil, nil
 	o.NotKept = []string{"clients: those of now"}
@@ -153,9 +153,9 @@ func (f *Fake) OverviewAt(_ context.Context, at time.Time) (console.Overview, er
 
 // Occupancy is console.Past's: busy by day, quiet at night; the daemon was off for a while, and one
 // forwarder's peak is not known.
-func (f *Fake) Occupancy(_ context.Context, span, bucket time.Duration) (console.OccupancyView, error) {
+func (f *Fake) Occupancy(_ context.Context, span, bucket time.Duration) (api.OccupancyView, error) {
 	o, err := f.snapshot()
-	v := console.OccupancyView{FromMillis: o.At.Add(-span).UnixMilli(), ToMillis: o.At.UnixMilli(),
+	v := api.OccupancyView{FromMillis: o.At.Add(-span).UnixMilli(), ToMillis: o.At.UnixMilli(),
 		BucketMillis: bucket.Milliseconds(), Threshold: 0.8}
 	if err != nil || len(o.Forwarders) < 2 {
 		return v, err
@@ -196,7 +196,7 @@ func (f *Fake) Marks(_ context.Context, from, to time.Time, _ int) ([]remap.Mark
 }
 
 // ForwarderAt is console.Past's.
-func (f *Fake) ForwarderAt(ctx context.Context, id topology.ForwarderID, _ time.Time) (console.ForwarderDetail, error) {
+func (f *Fake) ForwarderAt(ctx context.Context, id topology.ForwarderID, _ time.Time) (api.ForwarderDetail, error) {
 	d, err := f.Forwarder(ctx, id)
 	d.ClientNodes = nil
 	return d, err

@@ -7,28 +7,28 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/tsdb/history"
+	"fairway/webui/api"
 )
 
 // JobRuns is console.Records': the running job has 41 runs like it, most of them faster; of the ended
 // ones one stands alone.
-func (f *Fake) JobRuns(ctx context.Context, id topology.JobID, _ int) (console.JobRuns, error) {
+func (f *Fake) JobRuns(ctx context.Context, id topology.JobID, _ int) (api.JobRuns, error) {
 	j, err := f.Job(ctx, id)
 	if err != nil {
-		return console.JobRuns{}, err
+		return api.JobRuns{}, err
 	}
-	v := console.JobRuns{Job: id, User: j.User, App: j.App, Nodes: j.NodeCount, Runs: []console.RunRow{}}
+	v := api.JobRuns{Job: id, User: j.User, App: j.App, Nodes: j.NodeCount, Runs: []api.RunRow{}}
 	if p := j.Profile; p != nil {
 		rate := p.VolumeBytes() / p.IOSeconds
-		v.This = &console.RunRow{Job: id, Start: j.Start, End: j.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes,
+		v.This = &api.RunRow{Job: id, Start: j.Start, End: j.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes,
 			IOSeconds: p.IOSeconds, BytesPerSec: &rate}
 	}
 	if !j.End.IsZero() {
 		return v, nil
 	}
 	io, rate, ops := j.SoFar.IOSeconds, j.SoFar.VolumeBytes()/j.SoFar.IOSeconds, j.SoFar.MetaOps/j.SoFar.IOSeconds
-	v.This = &console.RunRow{Job: id, Start: j.Start, ReadBytes: j.SoFar.ReadBytes, WriteBytes: j.SoFar.WriteBytes,
+	v.This = &api.RunRow{Job: id, Start: j.Start, ReadBytes: j.SoFar.ReadBytes, WriteBytes: j.SoFar.WriteBytes,
 		MetaOps: j.SoFar.MetaOps, IOSeconds: io, BytesPerSec: &rate, MetaOpsPerSec: &ops}
 	for i := range 41 {
 		took := 420 + 90*math.Sin(float64(i*i)) + float64(i%5)*60
@@ -40,7 +40,7 @@ func (f *Fake) JobRuns(ctx context.Context, id topology.JobID, _ int) (console.J
 		ops := meta / took
 		no := false
 		start := j.Start.Add(-time.Duration(i+1) * 7 * time.Hour)
-		r := console.RunRow{Job: topology.JobID(fmt.Sprint(88200 - 31*i)), Start: start,
+		r := api.RunRow{Job: topology.JobID(fmt.Sprint(88200 - 31*i)), Start: start,
 			End:       start.Add(50*time.Minute + time.Duration(took)*time.Second),
 			ReadBytes: 3e9, WriteBytes: bytes - 3e9, MetaOps: meta, Mode: history.ModeNN, IOSeconds: took,
 			BytesPerSec: &mean, MetaOpsPerSec: &ops, Remapped: &no,

@@ -8,8 +8,8 @@ import (
 	"net/url"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/tsdb/history/iolog"
+	"fairway/webui/api"
 )
 
 // Ask puts a question to the daemon's I/O-log archive. Numbers of the answer are json.Number, so that
@@ -34,7 +34,7 @@ func (c *Client) Ask(ctx context.Context, q iolog.Question) (iolog.Result, error
 }
 
 // SlowJobs lists program runs of low bandwidth, op being read or write; all: also those that are not slow.
-func (c *Client) SlowJobs(ctx context.Context, op string, all bool) ([]console.SlowJob, error) {
+func (c *Client) SlowJobs(ctx context.Context, op string, all bool) ([]api.SlowJob, error) {
 	q := iolog.Question{Analysis: iolog.Analysis{Name: "low-bandwidth"}, Params: map[string]string{"op": op}}
 	if all {
 		q.Params["max_bytes_per_sec"], q.Params["min_procs"], q.Params["min_bytes_per_proc"] = "1e18", "0", "0"
@@ -54,7 +54,7 @@ func (c *Client) SlowJobs(ctx context.Context, op string, all bool) ([]console.S
 	if err != nil {
 		return nil, fmt.Errorf("BUG: encode the rows again: %w", err)
 	}
-	jobs := []console.SlowJob{}
+	jobs := []api.SlowJob{}
 	if err := json.Unmarshal(b, &jobs); err != nil {
 		return nil, fmt.Errorf("low-bandwidth jobs: the answer is not what this version of fairway reads: %w", err)
 	}
@@ -62,30 +62,30 @@ func (c *Client) SlowJobs(ctx context.Context, op string, all bool) ([]console.S
 }
 
 // Shares is what a policy would give the running jobs, of a forwarder or, for none, of all.
-func (c *Client) Shares(ctx context.Context, policy string, on topology.ForwarderID) (console.SharesView, error) {
+func (c *Client) Shares(ctx context.Context, policy string, on topology.ForwarderID) (api.SharesView, error) {
 	q := url.Values{"policy": {policy}}
 	if on != "" {
 		q.Set("forwarder", string(on))
 	}
-	return get[console.SharesView](ctx, c, q, "shares")
+	return get[api.SharesView](ctx, c, q, "shares")
 }
 
 // Pattern staggers the periodic applications of a set, JSON as fairway periodic reads it.
-func (c *Client) Pattern(ctx context.Context, set string) (console.PatternView, error) {
-	return get[console.PatternView](ctx, c, url.Values{"set": {set}}, "periodic")
+func (c *Client) Pattern(ctx context.Context, set string) (api.PatternView, error) {
+	return get[api.PatternView](ctx, c, url.Values{"set": {set}}, "periodic")
 }
 
 // Cycles finds the periodic applications of the history; query may have B and b, GB/s.
-func (c *Client) Cycles(ctx context.Context, query url.Values) (console.CyclesView, error) {
-	return get[console.CyclesView](ctx, c, query, "cycles")
+func (c *Client) Cycles(ctx context.Context, query url.Values) (api.CyclesView, error) {
+	return get[api.CyclesView](ctx, c, query, "cycles")
 }
 
 // Domains compares ways of dividing a file that several processes of a job wrote.
-func (c *Client) Domains(ctx context.Context, id topology.JobID, q console.DomainsQuery) (console.DomainsView, error) {
-	return get[console.DomainsView](ctx, c, q.Values(), "jobs", string(id), "domains")
+func (c *Client) Domains(ctx context.Context, id topology.JobID, q api.DomainsQuery) (api.DomainsView, error) {
+	return get[api.DomainsView](ctx, c, q.Values(), "jobs", string(id), "domains")
 }
 
 // Cause explains a job from its logs; ErrNotFound when the archive has none of it.
-func (c *Client) Cause(ctx context.Context, id topology.JobID) (console.JobCause, error) {
-	return get[console.JobCause](ctx, c, nil, "jobs", string(id), "rootcause")
+func (c *Client) Cause(ctx context.Context, id topology.JobID) (api.JobCause, error) {
+	return get[api.JobCause](ctx, c, nil, "jobs", string(id), "rootcause")
 }

@@ -1,4 +1,4 @@
-// Package client is the console's Backend over the HTTP API: by unix socket or URL, with a bearer
+// Package client speaks the HTTP API: by unix socket or URL, with a bearer
 // token where one is needed, and one WebSocket for the live picture.
 package client
 
@@ -20,10 +20,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/dispatch"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 const (
@@ -44,8 +43,6 @@ type Client struct {
 	dialer *websocket.Dialer
 }
 
-var _ console.Backend = (*Client)(nil)
-
 // New makes a client of addr, which is unix:/path or http(s)://host:port. Nothing is sent before
 // the first call. Token is a bearer token, "" for none; it is refused for plain http off loopback.
 func New(addr, token string) (*Client, error) {
@@ -54,20 +51,20 @@ func New(addr, token string) (*Client, error) {
 	dial := net.DialContext
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if path = strings.TrimPrefix(path, "//"); path == "" {
-			return nil, fmt.Errorf("address %q: %w: want unix:/path/to/socket", addr, console.ErrInvalid)
+			return nil, fmt.Errorf("address %q: %w: want unix:/path/to/socket", addr, api.ErrInvalid)
 		}
 		c.base = url.URL{Scheme: "http", Host: "localhost"}
 		dial = unixDial(net, path)
 	} else {
 		u, err := url.Parse(addr)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, console.ErrInvalid)
+			return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, api.ErrInvalid)
 		}
 		if token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
 			return nil,
 				fmt.Errorf(
 					"address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr,
-					console.ErrInvalid)
+					api.ErrInvalid)
 		}
 		c.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
 	}
@@ -102,17 +99,17 @@ func (c *Client) url(query url.Values, parts ...string) *url.URL {
 }
 
 // Overview returns the newest second of the layer.
-func (c *Client) Overview(ctx context.Context) (console.Overview, error) {
-	return get[console.Overview](ctx, c, nil, "overview")
+func (c *Client) Overview(ctx context.Context) (api.Overview, error) {
+	return get[api.Overview](ctx, c, nil, "overview")
 }
 
 // Forwarder returns one forwarder; ErrNotFound when the machine has no such one.
-func (c *Client) Forwarder(ctx context.Context, id topology.ForwarderID) (console.ForwarderDetail, error) {
-	return get[console.ForwarderDetail](ctx, c, nil, "forwarders", string(id))
+func (c *Client) Forwarder(ctx context.Context, id topology.ForwarderID) (api.ForwarderDetail, error) {
+	return get[api.ForwarderDetail](ctx, c, nil, "forwarders", string(id))
 }
 
 // Nodes lists nodes by role and health; "" is any.
-func (c *Client) Nodes(ctx context.Context, role, health string) ([]console.NodeRow, error) {
+func (c *Client) Nodes(ctx context.Context, role, health string) ([]api.NodeRow, error) {
 	q := url.Values{}
 	if role != "" {
 		q.Set("role", role)
@@ -120,30 +117,30 @@ func (c *Client) Nodes(ctx context.Context, role, health string) ([]console.Node
 	if health != "" {
 		q.Set("health", health)
 	}
-	return get[[]console.NodeRow](ctx, c, q, "nodes")
+	return get[[]api.NodeRow](ctx, c, q, "nodes")
 }
 
 // Node returns one node of any layer; ErrNotFound when the machine has no such one.
-func (c *Client) Node(ctx context.Context, id topology.NodeID) (console.NodeView, error) {
-	return get[console.NodeView](ctx, c, nil, "nodes", string(id))
+func (c *Client) Node(ctx context.Context, id topology.NodeID) (api.NodeView, error) {
+	return get[api.NodeView](ctx, c, nil, "nodes", string(id))
 }
 
 // Checks looks at the whole installation; operators may.
-func (c *Client) Checks(ctx context.Context) ([]console.Check, error) {
-	return get[[]console.Check](ctx, c, nil, "checks")
+func (c *Client) Checks(ctx context.Context) ([]api.Check, error) {
+	return get[[]api.Check](ctx, c, nil, "checks")
 }
 
 func pastQuery(at time.Time) url.Values { return url.Values{"at": {at.UTC().Format(time.RFC3339)}} }
 
 // OverviewAt is the layer as it was.
-func (c *Client) OverviewAt(ctx context.Context, at time.Time) (console.Overview, error) {
-	return get[console.Overview](ctx, c, pastQuery(at), "overview")
+func (c *Client) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
+	return get[api.Overview](ctx, c, pastQuery(at), "overview")
 }
 
 // ForwarderAt is one forwarder as it was; ErrNotFound when the machine has no such one.
-func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail,
+func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail,
 	error) {
-	return get[console.ForwarderDetail](ctx, c, pastQuery(at), "forwarders", string(id))
+	return get[api.ForwarderDetail](ctx, c, pastQuery(at), "forwarders", string(id))
 }
 
 // Marks lists what the journal says happened in [from, to), the oldest first; of more than limit the newest.
@@ -153,38 +150,38 @@ func (c *Client) Marks(ctx context.Context, from, to time.Time, limit int) ([]re
 }
 
 // JobRuns compares a job with the runs like it; ErrNotFound when there never was such a job.
-func (c *Client) JobRuns(ctx context.Context, id topology.JobID, limit int) (console.JobRuns, error) {
-	return get[console.JobRuns](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "jobs", string(id), "runs")
+func (c *Client) JobRuns(ctx context.Context, id topology.JobID, limit int) (api.JobRuns, error) {
+	return get[api.JobRuns](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "jobs", string(id), "runs")
 }
 
 // Occupancy is how busy the forwarders were in the last span, by buckets, without the single forwarders.
-func (c *Client) Occupancy(ctx context.Context, span, bucket time.Duration) (console.OccupancyView, error) {
-	return get[console.OccupancyView](ctx, c, url.Values{"from": {"-" + span.String()}, "bucket": {bucket.String()},
+func (c *Client) Occupancy(ctx context.Context, span, bucket time.Duration) (api.OccupancyView, error) {
+	return get[api.OccupancyView](ctx, c, url.Values{"from": {"-" + span.String()}, "bucket": {bucket.String()},
 		"nodes": {"0"}}, "occupancy")
 }
 
 // Jobs lists the running jobs and those that ended last.
-func (c *Client) Jobs(ctx context.Context) ([]console.JobRow, error) {
-	return get[[]console.JobRow](ctx, c, url.Values{"state": {"all"}}, "jobs")
+func (c *Client) Jobs(ctx context.Context) ([]api.JobRow, error) {
+	return get[[]api.JobRow](ctx, c, url.Values{"state": {"all"}}, "jobs")
 }
 
 // Job returns one job; ErrNotFound when there never was such one.
-func (c *Client) Job(ctx context.Context, id topology.JobID) (console.JobView, error) {
-	return get[console.JobView](ctx, c, nil, "jobs", string(id))
+func (c *Client) Job(ctx context.Context, id topology.JobID) (api.JobView, error) {
+	return get[api.JobView](ctx, c, nil, "jobs", string(id))
 }
 
 // Plans lists the plans, the newest first.
-func (c *Client) Plans(ctx context.Context) ([]console.PlanRow, error) {
-	return get[[]console.PlanRow](ctx, c, nil, "plans")
+func (c *Client) Plans(ctx context.Context) ([]api.PlanRow, error) {
+	return get[[]api.PlanRow](ctx, c, nil, "plans")
 }
 
 // Plan returns one plan with its preview; ErrNotFound when there is none.
-func (c *Client) Plan(ctx context.Context, id string) (console.PlanView, error) {
-	return get[console.PlanView](ctx, c, nil, "plans", id)
+func (c *Client) Plan(ctx context.Context, id string) (api.PlanView, error) {
+	return get[api.PlanView](ctx, c, nil, "plans", id)
 }
 
 // Audit returns what was done, the newest first; ErrInvalid for a time that is none.
-func (c *Client) Audit(ctx context.Context, q console.AuditQuery) ([]console.AuditEntry, error) {
+func (c *Client) Audit(ctx context.Context, q api.AuditQuery) ([]api.AuditEntry, error) {
 	query := url.Values{}
 	for name, text := range map[string]string{"actor": q.Actor, "subject": q.Subject, "from": q.From, "to": q.To} {
 		if text != "" {
@@ -194,38 +191,38 @@ func (c *Client) Audit(ctx context.Context, q console.AuditQuery) ([]console.Aud
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
-	return get[[]console.AuditEntry](ctx, c, query, "audit")
+	return get[[]api.AuditEntry](ctx, c, query, "audit")
 }
 
 // Propose makes a plan that waits for approval. Errors: ErrInvalid, ErrNotAllowed, ErrConflict.
-func (c *Client) Propose(ctx context.Context, m console.ManualRemap) (console.PlanView, error) {
+func (c *Client) Propose(ctx context.Context, m api.ManualRemap) (api.PlanView, error) {
 	return c.post(ctx, m, "plans")
 }
 
 // Approve says yes to the preview behind hash. Errors: ErrChanged, ErrNotAllowed, ErrNotFound, ErrConflict.
-func (c *Client) Approve(ctx context.Context, id, hash, reason string) (console.PlanView, error) {
-	return c.post(ctx, console.Decision{PreviewHash: hash, Reason: reason}, "plans", id, "approve")
+func (c *Client) Approve(ctx context.Context, id, hash, reason string) (api.PlanView, error) {
+	return c.post(ctx, api.Decision{PreviewHash: hash, Reason: reason}, "plans", id, "approve")
 }
 
 // Reject says no. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
-func (c *Client) Reject(ctx context.Context, id, reason string) (console.PlanView, error) {
-	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "reject")
+func (c *Client) Reject(ctx context.Context, id, reason string) (api.PlanView, error) {
+	return c.post(ctx, api.Decision{Reason: reason}, "plans", id, "reject")
 }
 
 // RollBack takes a plan back. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
-func (c *Client) RollBack(ctx context.Context, id, reason string) (console.PlanView, error) {
-	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "rollback")
+func (c *Client) RollBack(ctx context.Context, id, reason string) (api.PlanView, error) {
+	return c.post(ctx, api.Decision{Reason: reason}, "plans", id, "rollback")
 }
 
 // Stop ends an apply after the orders under way. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
-func (c *Client) Stop(ctx context.Context, id, reason string) (console.PlanView, error) {
-	return c.post(ctx, console.Decision{Reason: reason}, "plans", id, "stop")
+func (c *Client) Stop(ctx context.Context, id, reason string) (api.PlanView, error) {
+	return c.post(ctx, api.Decision{Reason: reason}, "plans", id, "stop")
 }
 
 // SignInLink makes an address that signs the caller in at the browser, once; by the unix socket only.
 // Errors: ErrNotAllowed, ErrNotFound (not this door), ErrConflict (no address for browsers).
-func (c *Client) SignInLink(ctx context.Context) (console.SignInLink, error) {
-	return send[console.SignInLink](ctx, c, nil, "sign-in-link")
+func (c *Client) SignInLink(ctx context.Context) (api.SignInLink, error) {
+	return send[api.SignInLink](ctx, c, nil, "sign-in-link")
 }
 
 func get[T any](ctx context.Context, c *Client, query url.Values, parts ...string) (T, error) {
@@ -245,8 +242,8 @@ func (c *Client) EndJob(ctx context.Context, id topology.JobID) (dispatch.Ended,
 	return send[dispatch.Ended](ctx, c, nil, "jobs", string(id), "end")
 }
 
-func (c *Client) post(ctx context.Context, body any, parts ...string) (console.PlanView, error) {
-	return send[console.PlanView](ctx, c, body, parts...)
+func (c *Client) post(ctx context.Context, body any, parts ...string) (api.PlanView, error) {
+	return send[api.PlanView](ctx, c, body, parts...)
 }
 
 func send[T any](ctx context.Context, c *Client, body any, parts ...string) (T, error) {
@@ -290,7 +287,7 @@ func (e *lostError) Error() string {
 	return fmt.Sprintf("fairwayd does not answer: %s (%s)", text, e.daemon)
 }
 
-func (e *lostError) Unwrap() []error { return []error{console.ErrUnreachable, e.err} }
+func (e *lostError) Unwrap() []error { return []error{api.ErrUnreachable, e.err} }
 
 // do sends one request and decodes its answer or its refusal.
 func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte, key string, into any) error {
@@ -339,9 +336,9 @@ func (c *Client) header() http.Header {
 
 // refusal reads a problem document; an answer that is none, as a proxy sends it, keeps its status.
 func refusal(resp *http.Response, body []byte) error {
-	d := problem.Document{}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), problem.ContentType) || json.Unmarshal(body, &d) != nil {
-		d = problem.Document{}
+	d := api.Document{}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ContentType) || json.Unmarshal(body, &d) != nil {
+		d = api.Document{}
 	}
 	d.Status = resp.StatusCode
 	return d.Error()

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway/clienttest"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/console/consoletest"
 	"fairway/remap"
+	"fairway/webui/api"
 	"fairway/webui/client"
-	"fairway/webui/client/clienttest"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -60,17 +60,17 @@ func TestAPlanFromProposalToRollBack(t *testing.T) {
 	fake := consoletest.New(8, 1, noon)
 	c, h := serve(t, fake)
 	ctx := t.Context()
-	mine, err := c.Propose(ctx, console.ManualRemap{Nodes: []topology.NodeID{"c1"}, To: "fwd002",
+	mine, err := c.Propose(ctx, api.ManualRemap{Nodes: []topology.NodeID{"c1"}, To: "fwd002",
 		Reason: "fwd001 is slow today"})
 	if err != nil || mine.State != remap.Proposed || mine.MayApprove == "" {
 		t.Fatalf("%+v, %v", mine, err)
 	}
 	if _, err = c.Approve(ctx, mine.ID, mine.PreviewHash, "because it is slow"); !errors.Is(err,
-		console.ErrNotAllowed) {
+		api.ErrNotAllowed) {
 		t.Errorf("the proposer approved: %v", err)
 	}
-	other := fake.AddPlan(console.ManualRemap{Nodes: []topology.NodeID{"c2"}, To: "fwd002"}, "sam")
-	if _, err = c.Approve(ctx, other.ID, "old hash", "because it is slow"); !errors.Is(err, console.ErrChanged) ||
+	other := fake.AddPlan(api.ManualRemap{Nodes: []topology.NodeID{"c2"}, To: "fwd002"}, "sam")
+	if _, err = c.Approve(ctx, other.ID, "old hash", "because it is slow"); !errors.Is(err, api.ErrChanged) ||
 		!strings.Contains(err.Error(), "fwd200 went stale") {
 		t.Errorf("an old preview was approved: %v", err)
 	}
@@ -78,16 +78,16 @@ func TestAPlanFromProposalToRollBack(t *testing.T) {
 		v.State != remap.Verified {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if _, err := c.Reject(ctx, other.ID, "too late now"); !errors.Is(err, console.ErrConflict) {
+	if _, err := c.Reject(ctx, other.ID, "too late now"); !errors.Is(err, api.ErrConflict) {
 		t.Errorf("a verified plan was rejected: %v", err)
 	}
 	if v, err := c.RollBack(ctx, other.ID, "it did not help"); err != nil || v.State != remap.RolledBack {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if _, err := c.Plan(ctx, "P-999"); !errors.Is(err, console.ErrNotFound) {
+	if _, err := c.Plan(ctx, "P-999"); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("a plan that is not there: %v", err)
 	}
-	if _, err := c.Forwarder(ctx, "../overview"); !errors.Is(err, console.ErrNotFound) {
+	if _, err := c.Forwarder(ctx, "../overview"); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("a name with a slash left its place in the path: %v", err)
 	}
 	seen := map[string]bool{}
@@ -114,7 +114,7 @@ func TestABrokenConnectionRepeatsTheSameKey(t *testing.T) {
 		fmt.Fprint(w, `{"id":"P-1","state":"proposed"}`)
 	}))
 	defer s.Close()
-	v, err := dial(t, s.URL).Propose(t.Context(), console.ManualRemap{To: "fwd1"})
+	v, err := dial(t, s.URL).Propose(t.Context(), api.ManualRemap{To: "fwd1"})
 	if err != nil || v.ID != "P-1" {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -130,11 +130,11 @@ func TestBadAnswers(t *testing.T) {
 		want                    error
 		text                    string
 	}{
-		{"a proxy's own page", "text/html", "<h1>Bad Gateway</h1>", 502, console.ErrUnreachable, "502"},
-		{"a problem that is cut off", "application/problem+json", `{"detail":"the p`, 403, console.ErrNotAllowed,
+		{"a proxy's own page", "text/html", "<h1>Bad Gateway</h1>", 502, api.ErrUnreachable, "502"},
+		{"a problem that is cut off", "application/problem+json", `{"detail":"the p`, 403, api.ErrNotAllowed,
 			"403"},
 		{"a problem with another status inside", "application/problem+json",
-			`{"status":200,"detail":"fwd3 is excluded"}`, 409, console.ErrConflict, "fwd3 is excluded"},
+			`{"status":200,"detail":"fwd3 is excluded"}`, 409, api.ErrConflict, "fwd3 is excluded"},
 		{"a truncated answer", "application/json", `{"id":"P-1`, 200, nil, "is not what this version of fairway reads"},
 		{"a failure of the server", "application/problem+json", `{"detail":"disk full"}`, 500, nil, "disk full"},
 	} {
@@ -173,7 +173,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("a token in clear text over the network: %v", err)
 	}
 	for _, bad := range []string{"", "unix:", "fairway:80", "ftp://x", "http://"} {
-		if _, err := client.New(bad, ""); !errors.Is(err, console.ErrInvalid) {
+		if _, err := client.New(bad, ""); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestWatchSurvivesARestart(t *testing.T) {
 	events := make(chan event)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		c.Watch(ctx, func(o console.Overview, err error) {
+		c.Watch(ctx, func(o api.Overview, err error) {
 			select {
 			case events <- event{o.At, err}:
 			case <-ctx.Done():
@@ -216,7 +216,7 @@ func TestWatchSurvivesARestart(t *testing.T) {
 	stop() // the feeds
 	server.Close()
 	e := <-events
-	if !errors.Is(e.err, console.ErrUnreachable) || !e.at.Equal(noon) {
+	if !errors.Is(e.err, api.ErrUnreachable) || !e.at.Equal(noon) {
 		t.Fatalf("lost: %+v, want the last overview and why", e)
 	}
 	listen(t, path, clienttest.NewHandler(t.Context(), fake))
@@ -224,7 +224,7 @@ func TestWatchSurvivesARestart(t *testing.T) {
 		if e.err == nil {
 			break
 		}
-		if !errors.Is(e.err, console.ErrUnreachable) || !strings.Contains(e.err.Error(), path) {
+		if !errors.Is(e.err, api.ErrUnreachable) || !strings.Contains(e.err.Error(), path) {
 			t.Errorf("while away: %v", e.err)
 		}
 	}
@@ -241,8 +241,8 @@ func TestWatchSaysARefusal(t *testing.T) {
 	}))
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	dial(t, s.URL).Watch(ctx, func(_ console.Overview, err error) {
-		if !errors.Is(err, console.ErrNotAllowed) || !strings.Contains(err.Error(), "olga has no role here") {
+	dial(t, s.URL).Watch(ctx, func(_ api.Overview, err error) {
+		if !errors.Is(err, api.ErrNotAllowed) || !strings.Contains(err.Error(), "olga has no role here") {
 			t.Errorf("got %v", err)
 		}
 		cancel()

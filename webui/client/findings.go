@@ -8,8 +8,8 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // Findings lists the open findings and those closed within an hour.
@@ -18,24 +18,24 @@ func (c *Client) Findings(ctx context.Context) ([]anomaly.Finding, error) {
 }
 
 // Finding returns one finding with its life; ErrNotFound when there is none.
-func (c *Client) Finding(ctx context.Context, id string) (console.FindingView, error) {
-	return get[console.FindingView](ctx, c, nil, "findings", id)
+func (c *Client) Finding(ctx context.Context, id string) (api.FindingView, error) {
+	return get[api.FindingView](ctx, c, nil, "findings", id)
 }
 
 // Acknowledge says that the caller looks after a finding. Errors: ErrNotAllowed, ErrNotFound.
 func (c *Client) Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) {
-	return send[anomaly.Finding](ctx, c, console.Decision{Reason: reason}, "findings", id, "ack")
+	return send[anomaly.Finding](ctx, c, api.Decision{Reason: reason}, "findings", id, "ack")
 }
 
 // Dismiss says that a finding is no fault. Errors: ErrNotAllowed, ErrNotFound, ErrInvalid (reason).
 func (c *Client) Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error) {
-	return send[anomaly.Finding](ctx, c, console.Decision{Reason: reason}, "findings", id, "dismiss")
+	return send[anomaly.Finding](ctx, c, api.Decision{Reason: reason}, "findings", id, "dismiss")
 }
 
 // Silence keeps a finding from calling anybody for so long; 0 ends that. Errors: ErrNotAllowed, ErrNotFound,
 // ErrInvalid.
 func (c *Client) Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error) {
-	return send[anomaly.Finding](ctx, c, console.Silence{For: long.String(), Reason: reason}, "findings", id, "silence")
+	return send[anomaly.Finding](ctx, c, api.Silence{For: long.String(), Reason: reason}, "findings", id, "silence")
 }
 
 // Exclusions returns the feed.
@@ -46,7 +46,7 @@ func (c *Client) Exclusions(ctx context.Context) (remap.Feed, error) {
 // Exclude withholds a forwarder for ttl. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (the floor).
 func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration,
 	reason string) (remap.Exclusion, error) {
-	return write[remap.Exclusion](ctx, c, http.MethodPut, console.Exclude{Reason: reason, TTL: ttl.String()}, nil,
+	return write[remap.Exclusion](ctx, c, http.MethodPut, api.Exclude{Reason: reason, TTL: ttl.String()}, nil,
 		"exclusions", string(f))
 }
 
@@ -58,5 +58,5 @@ func (c *Client) Return(ctx context.Context, f topology.ForwarderID, reason stri
 // Canary sends one canary through a forwarder. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (too
 // soon, or no way to it).
 func (c *Client) Canary(ctx context.Context, f topology.ForwarderID) (remap.Canary, error) {
-	return send[remap.Canary](ctx, c, console.Decision{}, "forwarders", string(f), "canary")
+	return send[remap.Canary](ctx, c, api.Decision{}, "forwarders", string(f), "canary")
 }

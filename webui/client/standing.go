@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"time"
 
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // Standing lists the standing approvals in force, the oldest first.
@@ -19,7 +19,7 @@ func (c *Client) Standing(ctx context.Context) ([]remap.Standing, error) {
 // Errors: ErrNotAllowed, ErrInvalid.
 func (c *Client) Allow(ctx context.Context, app, user string, ttl time.Duration, reason string) (remap.Standing,
 	error) {
-	return send[remap.Standing](ctx, c, console.Allow{App: app, User: user, TTL: ttl.String(), Reason: reason},
+	return send[remap.Standing](ctx, c, api.Allow{App: app, User: user, TTL: ttl.String(), Reason: reason},
 		"standing")
 }
 

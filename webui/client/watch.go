@@ -13,7 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 const (
@@ -28,11 +28,11 @@ const (
 )
 
 // Watch follows the live feed until ctx ends; see console.Viewer.
-func (c *Client) Watch(ctx context.Context, update func(console.Overview, error)) {
-	var last console.Overview
+func (c *Client) Watch(ctx context.Context, update func(api.Overview, error)) {
+	var last api.Overview
 	retry := firstRetry
 	for ctx.Err() == nil {
-		err := c.follow(ctx, func(o console.Overview) {
+		err := c.follow(ctx, func(o api.Overview) {
 			last, retry = o, firstRetry
 			update(o, nil)
 		})
@@ -52,7 +52,7 @@ func (c *Client) Watch(ctx context.Context, update func(console.Overview, error)
 }
 
 // follow reads one connection until it ends; the error says why and is never nil.
-func (c *Client) follow(ctx context.Context, update func(console.Overview)) error {
+func (c *Client) follow(ctx context.Context, update func(api.Overview)) error {
 	u := c.url(url.Values{"topics": {"overview"}}, "live")
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
 	conn, resp, err := c.dialer.DialContext(ctx, u.String(), c.header())
@@ -78,7 +78,7 @@ func (c *Client) follow(ctx context.Context, update func(console.Overview)) erro
 		if err != nil {
 			return &lostError{c.name, err}
 		}
-		m := console.LiveMessage{}
+		m := api.LiveMessage{}
 		if err := json.Unmarshal(b, &m); err != nil {
 			return fmt.Errorf("live feed of %s: the message is not what this version of fairway reads: %w", c.name, err)
 		}

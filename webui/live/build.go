@@ -8,8 +8,8 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // Snapshot is one immutable picture of the machine.
@@ -19,7 +19,7 @@ type Snapshot struct {
 	// Generation changes when the machine's list of nodes does, and with it the cells of a grid.
 	Generation uint32
 	Situation  *remap.Situation
-	Overview   console.Overview // of nobody: User and Role are empty
+	Overview   api.Overview // of nobody: User and Role are empty
 	tops       map[topology.NodeID]topJob
 	flow       func() Flow
 }
@@ -51,9 +51,9 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		}
 	}
 	forwarders := s.Machine.ByRole(topology.Forwarder)
-	o := console.Overview{
+	o := api.Overview{
 		Machine: s.Machine.Name, Simulated: p.cfg.Simulated, ComputeNodes: len(s.Machine.ByRole(topology.Compute)),
-		Forwarders: make([]console.ForwarderRow, len(forwarders)), Findings: sit.Findings, Waiting: []console.PlanRow{},
+		Forwarders: make([]api.ForwarderRow, len(forwarders)), Findings: sit.Findings, Waiting: []api.PlanRow{},
 	}
 	if o.Findings == nil {
 		o.Findings = []anomaly.Finding{}
@@ -62,7 +62,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		n := len(sit.Jobs)
 		o.Jobs = &n
 	}
-	rows := make(map[topology.NodeID]*console.ForwarderRow, len(forwarders))
+	rows := make(map[topology.NodeID]*api.ForwarderRow, len(forwarders))
 	for i, n := range forwarders {
 		o.Forwarders[i] = newRow(sit, n)
 		rows[n.ID] = &o.Forwarders[i]
@@ -80,11 +80,11 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 }
 
 // newRow is a forwarder's line without its newest values.
-func newRow(sit *remap.Situation, n topology.Node) console.ForwarderRow {
+func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	id := topology.ForwarderID(n.ID)
 	load, seen := sit.Load[id]
-	row := console.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
-		State: console.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC()}
+	row := api.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
+		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC()}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}
@@ -96,7 +96,7 @@ func newRow(sit *remap.Situation, n topology.Node) console.ForwarderRow {
 
 // readBoard fills in every forwarder's newest second and every node's top job; it returns the
 // newest second of a forwarder. A stale row stays empty: old numbers lie.
-func (p *Picture) readBoard(s *Snapshot, rows map[topology.NodeID]*console.ForwarderRow, now time.Time) time.Time {
+func (p *Picture) readBoard(s *Snapshot, rows map[topology.NodeID]*api.ForwarderRow, now time.Time) time.Time {
 	newest, latest := int64(0), now.Add(maxAhead).UnixMilli()
 	oldest := now.Add(-remap.StaleAfter - time.Second).UnixMilli()
 	p.cfg.Board.Visit(func(f *collector.Frame) {
@@ -110,7 +110,7 @@ func (p *Picture) readBoard(s *Snapshot, rows map[topology.NodeID]*console.Forwa
 		if f.TimeMillis > newest && f.TimeMillis <= latest {
 			newest = f.TimeMillis
 		}
-		if row.State != console.StateStale {
+		if row.State != api.StateStale {
 			fill(row, f)
 		}
 	})
@@ -120,7 +120,7 @@ func (p *Picture) readBoard(s *Snapshot, rows map[topology.NodeID]*console.Forwa
 	return time.UnixMilli(newest).UTC()
 }
 
-func fill(row *console.ForwarderRow, f *collector.Frame) {
+func fill(row *api.ForwarderRow, f *collector.Frame) {
 	for _, m := range f.Samples {
 		v := m.Value
 		switch m.Metric {
@@ -169,7 +169,7 @@ func topOf(f *collector.Frame) (top topJob) {
 }
 
 // addPlans lists the plans that wait for a person and marks the forwarders that they touch.
-func (p *Picture) addPlans(o *console.Overview, rows map[topology.NodeID]*console.ForwarderRow) {
+func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.ForwarderRow) {
 	for i := range p.plans {
 		q := &p.plans[i]
 		o.Waiting = append(o.Waiting, PlanRow(q))
@@ -185,7 +185,7 @@ func (p *Picture) addPlans(o *console.Overview, rows map[topology.NodeID]*consol
 
 // nameTopJobs finds the job that does most on each forwarder, from what the mounts and, where they are
 // silent, the forwarder itself say of jobs.
-func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*console.ForwarderRow) {
+func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*api.ForwarderRow) {
 	did := map[topology.ForwarderID]map[topology.JobID]work{}
 	for n, t := range s.tops {
 		f, ok := s.Situation.Observed[n]
@@ -198,7 +198,7 @@ func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*console.ForwarderRow) {
 		did[f][t.job] = did[f][t.job].plus(t.did)
 	}
 	for n, row := range rows {
-		if row.State == console.StateStale {
+		if row.State == api.StateStale {
 			continue
 		}
 		if jobs := did[row.ID]; jobs != nil {
@@ -211,7 +211,7 @@ func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*console.ForwarderRow) {
 
 // nameTopJob gives a row the job that does most there, with its share of what jobs move; of one that moves
 // nothing and only works on metadata the name alone. One that does nothing is not named: it may be over.
-func nameTopJob(row *console.ForwarderRow, jobs map[topology.JobID]work) {
+func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]work) {
 	var most work
 	total := 0.0
 	for j, did := range jobs {

@@ -10,8 +10,8 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // Observer is the part of a remap driver that asks the machine without changing it.
@@ -31,10 +31,10 @@ const (
 
 // Checks looks at the installation as a whole: are nodes heard, are their clocks right, do their
 // sources work, is the mapping known, can nodes be asked through driver. A nil driver is none.
-func (p *Picture) Checks(ctx context.Context, driver Observer) []console.Check {
+func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	s, now := p.Snapshot(), time.Now()
 	r := readHealth(p, now)
-	return []console.Check{
+	return []api.Check{
 		agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), peaksCheck(s), mappingCheck(s), driverCheck(ctx, s, driver),
 	}
 }
@@ -67,8 +67,8 @@ func readHealth(p *Picture, now time.Time) health {
 	return h
 }
 
-func agentsCheck(s *Snapshot, h health) console.Check {
-	c := console.Check{Name: "agents", Level: console.CheckOK}
+func agentsCheck(s *Snapshot, h health) api.Check {
+	c := api.Check{Name: "agents", Level: api.CheckOK}
 	var silent []topology.NodeID
 	for _, n := range s.Machine.Nodes {
 		if !h.heard[n.ID] && (n.Role == topology.Forwarder || n.Role == topology.Compute) {
@@ -79,21 +79,21 @@ func agentsCheck(s *Snapshot, h health) console.Check {
 		remap.StaleAfter)
 	switch {
 	case len(h.heard) == 0:
-		c.Level, c.Fix = console.CheckFailed,
+		c.Level, c.Fix = api.CheckFailed,
 			"start fairway-agent on the forwarding nodes; 'fairway-agent check' says what keeps one from reaching "+
 				"the daemon"
 	case len(silent) > 0:
-		c.Level, c.Text = console.CheckWarned, c.Text+"; silent: "+some(silent)
+		c.Level, c.Text = api.CheckWarned, c.Text+"; silent: "+some(silent)
 		c.Fix = "run 'fairway-agent check' there, or take the nodes out of the machine's configuration"
 	}
 	return c
 }
 
-func clocksCheck(h health) console.Check {
-	c := console.Check{Name: "clocks", Level: console.CheckOK,
+func clocksCheck(h health) api.Check {
+	c := api.Check{Name: "clocks", Level: api.CheckOK,
 		Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
 	if len(h.heard) == 0 {
-		c.Level, c.Text = console.CheckUnknown, "no node is heard"
+		c.Level, c.Text = api.CheckUnknown, "no node is heard"
 		return c
 	}
 	if len(h.off) == 0 {
@@ -111,16 +111,16 @@ func clocksCheck(h health) console.Check {
 	if worst < 0 {
 		word = "behind, or its seconds come late"
 	}
-	c.Level, c.Text = console.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s",
-		console.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
+	c.Level, c.Text = api.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s",
+		api.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
 	c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
 	return c
 }
 
-func sourcesCheck(h health) console.Check {
-	c := console.Check{Name: "sources", Level: console.CheckOK, Text: "every source of every agent answers"}
+func sourcesCheck(h health) api.Check {
+	c := api.Check{Name: "sources", Level: api.CheckOK, Text: "every source of every agent answers"}
 	if len(h.heard) == 0 {
-		c.Level, c.Text = console.CheckUnknown, "no node is heard"
+		c.Level, c.Text = api.CheckUnknown, "no node is heard"
 		return c
 	}
 	if len(h.failing) == 0 {
@@ -134,15 +134,15 @@ func sourcesCheck(h health) console.Check {
 	if len(texts) > nameAtMost {
 		texts = append(texts[:nameAtMost], fmt.Sprintf("and %d more", len(texts)-nameAtMost))
 	}
-	c.Level, c.Text = console.CheckWarned, strings.Join(texts, "; ")
+	c.Level, c.Text = api.CheckWarned, strings.Join(texts, "; ")
 	c.Fix = "run 'fairway-agent check' on such a node, or switch the source off there"
 	return c
 }
 
-func peaksCheck(s *Snapshot) console.Check {
-	c := console.Check{Name: "peaks", Level: console.CheckOK, Text: "every forwarder's peak bandwidth is known"}
+func peaksCheck(s *Snapshot) api.Check {
+	c := api.Check{Name: "peaks", Level: api.CheckOK, Text: "every forwarder's peak bandwidth is known"}
 	if len(s.Machine.ByRole(topology.Forwarder)) == 0 {
-		c.Level, c.Text = console.CheckUnknown, "no forwarder is known"
+		c.Level, c.Text = api.CheckUnknown, "no forwarder is known"
 		return c
 	}
 	var without []topology.NodeID
@@ -152,19 +152,19 @@ func peaksCheck(s *Snapshot) console.Check {
 		}
 	}
 	if len(without) > 0 {
-		c.Level, c.Text = console.CheckWarned, "no peak bandwidth, and so no occupancy: "+some(without)
+		c.Level, c.Text = api.CheckWarned, "no peak bandwidth, and so no occupancy: "+some(without)
 		c.Fix = "set forwarder.peak_bytes_per_sec, or a [[node]]'s own, in fairwayd's configuration"
 	}
 	return c
 }
 
-func mappingCheck(s *Snapshot) console.Check {
+func mappingCheck(s *Snapshot) api.Check {
 	compute := s.Machine.ByRole(topology.Compute)
-	c := console.Check{Name: "mapping", Level: console.CheckOK,
+	c := api.Check{Name: "mapping", Level: api.CheckOK,
 		Text: fmt.Sprintf("the forwarder of every one of %d compute nodes is observed", len(compute))}
 	switch len(compute) {
 	case 0:
-		c.Level, c.Text = console.CheckUnknown, "no compute node is known"
+		c.Level, c.Text = api.CheckUnknown, "no compute node is known"
 		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, tells which exist"
 		return c
 	case 1:
@@ -181,12 +181,12 @@ func mappingCheck(s *Snapshot) console.Check {
 	}
 	switch {
 	case len(lost) > 0:
-		c.Level, c.Text = console.CheckFailed,
+		c.Level, c.Text = api.CheckFailed,
 			fmt.Sprintf("%d of %d compute nodes have no forwarder, theirs does not answer: %s", len(lost), len(compute),
 				some(lost))
 		c.Fix = "their I/O waits: start the forwarder again, or move them off it by force (fairway remap --force)"
 	case len(unseen) > 0:
-		c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
+		c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
 			len(unseen), len(compute), some(unseen))
 		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's"
 	}
@@ -194,10 +194,10 @@ func mappingCheck(s *Snapshot) console.Check {
 }
 
 // driverCheck asks a few compute nodes through the driver where they are and compares.
-func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Check {
-	c := console.Check{Name: "driver", Level: console.CheckOK}
+func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
+	c := api.Check{Name: "driver", Level: api.CheckOK}
 	if driver == nil {
-		c.Level, c.Text, c.Fix = console.CheckWarned, "none is configured: remaps can be proposed, not applied",
+		c.Level, c.Text, c.Fix = api.CheckWarned, "none is configured: remaps can be proposed, not applied",
 			"set driver.kind in fairwayd's configuration"
 		return c
 	}
@@ -210,21 +210,21 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Chec
 	slices.Sort(ask)
 	ask = ask[:min(len(ask), askNodes)]
 	if len(ask) == 0 {
-		c.Level, c.Text = console.CheckUnknown, "no compute node's forwarder is known, so none was asked"
+		c.Level, c.Text = api.CheckUnknown, "no compute node's forwarder is known, so none was asked"
 		return c
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	says, err := driver.Observe(ctx, ask)
 	if err != nil {
-		c.Level, c.Text, c.Fix = console.CheckFailed,
-			fmt.Sprintf("asked %s: %v", console.Counted(len(ask), "compute node"), err),
+		c.Level, c.Text, c.Fix = api.CheckFailed,
+			fmt.Sprintf("asked %s: %v", api.Counted(len(ask), "compute node"), err),
 			"such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
 		return c
 	}
 	for _, n := range ask {
 		if is := s.Situation.Routes[n].Forwarder; says[n] != is {
-			c.Level, c.Text = console.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n],
+			c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n],
 				is)
 			c.Fix = "wait for the move under way, or look at the forwarder's list of clients"
 			return c
@@ -234,7 +234,7 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) console.Chec
 	if len(ask) == 1 {
 		say = "it says"
 	}
-	c.Text = fmt.Sprintf("asked %s, and %s what is observed", console.Counted(len(ask), "compute node"), say)
+	c.Text = fmt.Sprintf("asked %s, and %s what is observed", api.Counted(len(ask), "compute node"), say)
 	return c
 }
 

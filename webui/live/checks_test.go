@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb/window"
+	"fairway/webui/api"
 )
 
 func TestMappingCheck(t *testing.T) {
@@ -18,19 +18,19 @@ func TestMappingCheck(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		cn1   window.Route
-		level console.CheckLevel
+		level api.CheckLevel
 		says  string
 	}{
-		{"well", well, console.CheckOK, "every one of 2"},
-		{"stale", window.Route{Forwarder: "fwd1", Stale: true}, console.CheckWarned,
+		{"well", well, api.CheckOK, "every one of 2"},
+		{"stale", window.Route{Forwarder: "fwd1", Stale: true}, api.CheckWarned,
 			"1 of 2 compute nodes' forwarders are not observed: cn1"},
-		{"lost", window.Route{Forwarder: "fwd1", Lost: true}, console.CheckFailed,
+		{"lost", window.Route{Forwarder: "fwd1", Lost: true}, api.CheckFailed,
 			"1 of 2 compute nodes have no forwarder, theirs does not answer: cn1"},
 	} {
 		s := &Snapshot{Machine: machine,
 			Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": c.cn1, "cn2": well}}}
 		if got := mappingCheck(s); got.Level != c.level || !strings.Contains(got.Text, c.says) ||
-			(got.Level != console.CheckOK) != (got.Fix != "") {
+			(got.Level != api.CheckOK) != (got.Fix != "") {
 			t.Errorf("%s: %+v, want %s with %q", c.name, got, c.level, c.says)
 		}
 	}

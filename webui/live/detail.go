@@ -9,9 +9,9 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/webui/api"
 )
 
 // detailSpan is how much of the past a forwarder's page begins with.
@@ -20,18 +20,18 @@ const detailSpan = 5 * time.Minute
 // Forwarder returns one forwarder with its clients and, when withSeries, the last five minutes of
 // every metric that it reports; without, only the newest second of each. Errors wrap
 // console.ErrNotFound.
-func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (console.ForwarderDetail,
+func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (api.ForwarderDetail,
 	error) {
 	s := p.Snapshot()
-	i := slices.IndexFunc(s.Overview.Forwarders, func(r console.ForwarderRow) bool { return r.ID == id })
+	i := slices.IndexFunc(s.Overview.Forwarders, func(r api.ForwarderRow) bool { return r.ID == id })
 	if i < 0 {
-		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
-			console.ErrNotFound, s.Machine.Name)
+		return api.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
+			api.ErrNotFound, s.Machine.Name)
 	}
-	d := console.ForwarderDetail{
+	d := api.ForwarderDetail{
 		ForwarderRow: s.Overview.Forwarders[i],
 		ClientNodes:  p.clients(s, id),
-		Series:       map[string][]console.Point{},
+		Series:       map[string][]api.Point{},
 		PeersMedian:  peersMedian(s.Overview.Forwarders, id),
 	}
 	if p.cfg.Canary != nil {
@@ -45,7 +45,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	}
 	for _, sample := range f.Samples {
 		if name := sample.Metric.String(); name != "" {
-			d.Series[name] = []console.Point{{TimeMillis: f.TimeMillis, Value: sample.Value}}
+			d.Series[name] = []api.Point{{TimeMillis: f.TimeMillis, Value: sample.Value}}
 		}
 	}
 	if !withSeries {
@@ -54,21 +54,21 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	return d, p.addSeries(ctx, &d, s.Made.Add(maxAhead))
 }
 
-func points(in []tsdb.Point) []console.Point {
-	out := make([]console.Point, len(in))
+func points(in []tsdb.Point) []api.Point {
+	out := make([]api.Point, len(in))
 	for i, q := range in {
-		out[i] = console.Point(q)
+		out[i] = api.Point(q)
 	}
 	return out
 }
 
 // clients lists the compute nodes that are observed on a forwarder.
-func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []console.ClientRow {
+func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []api.ClientRow {
 	ids := s.Situation.Observed.Clients(id)
 	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
-	rows := make([]console.ClientRow, len(ids))
+	rows := make([]api.ClientRow, len(ids))
 	for i, n := range ids {
-		rows[i] = console.ClientRow{ID: n, Job: s.tops[n].job}
+		rows[i] = api.ClientRow{ID: n, Job: s.tops[n].job}
 		f, ok := p.cfg.Board.Frame(n)
 		if !ok || f.TimeMillis < oldest {
 			continue
@@ -78,7 +78,7 @@ func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []console.Client
 	return rows
 }
 
-func fillClient(row *console.ClientRow, f *collector.Frame) {
+func fillClient(row *api.ClientRow, f *collector.Frame) {
 	value := func(m collector.Metric) float64 { return valueOf(f.Samples, m) }
 	row.ReadBytesPerSec, row.WriteBytesPerSec = known(value(collector.ReadBytes)), known(value(collector.WriteBytes))
 	row.MetaOpsPerSec = known(value(collector.MetaOps))
@@ -135,15 +135,15 @@ func meanLatency(read, write, readOps, writeOps float64) *float64 {
 
 // peersMedian is the median of each column over the other forwarders that are healthy and not
 // idle: what a busy one looks like.
-func peersMedian(rows []console.ForwarderRow, me topology.ForwarderID) map[string]*float64 {
-	columns := map[string]func(*console.ForwarderRow) *float64{
-		"read_bytes":  func(r *console.ForwarderRow) *float64 { return r.ReadBytesPerSec },
-		"write_bytes": func(r *console.ForwarderRow) *float64 { return r.WriteBytesPerSec },
-		"queue_len":   func(r *console.ForwarderRow) *float64 { return r.QueueLen },
-		"meta_wait":   func(r *console.ForwarderRow) *float64 { return r.MetaWaitSeconds },
-		"server_time": func(r *console.ForwarderRow) *float64 { return r.ServerTime },
-		"meta_ops":    func(r *console.ForwarderRow) *float64 { return r.MetaOpsPerSec },
-		"errors":      func(r *console.ForwarderRow) *float64 { return r.ErrorsPerSec },
+func peersMedian(rows []api.ForwarderRow, me topology.ForwarderID) map[string]*float64 {
+	columns := map[string]func(*api.ForwarderRow) *float64{
+		"read_bytes":  func(r *api.ForwarderRow) *float64 { return r.ReadBytesPerSec },
+		"write_bytes": func(r *api.ForwarderRow) *float64 { return r.WriteBytesPerSec },
+		"queue_len":   func(r *api.ForwarderRow) *float64 { return r.QueueLen },
+		"meta_wait":   func(r *api.ForwarderRow) *float64 { return r.MetaWaitSeconds },
+		"server_time": func(r *api.ForwarderRow) *float64 { return r.ServerTime },
+		"meta_ops":    func(r *api.ForwarderRow) *float64 { return r.MetaOpsPerSec },
+		"errors":      func(r *api.ForwarderRow) *float64 { return r.ErrorsPerSec },
 	}
 	out := make(map[string]*float64, len(columns))
 	for name, get := range columns {
@@ -151,7 +151,7 @@ func peersMedian(rows []console.ForwarderRow, me topology.ForwarderID) map[strin
 		for i := range rows {
 			r := &rows[i]
 			if v := get(r); v != nil && r.ID != me &&
-				(r.State == console.StateOK || r.State == console.StateDedicated) {
+				(r.State == api.StateOK || r.State == api.StateDedicated) {
 				all = append(all, *v)
 			}
 		}
@@ -173,13 +173,13 @@ func median(v []float64) *float64 {
 }
 
 // Nodes returns the newest second of the nodes that pass keep, in the machine's order.
-func (p *Picture) Nodes(keep func(topology.Node) bool) []console.NodeRow {
+func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 	s := p.Snapshot()
-	rows := []console.NodeRow{}
+	rows := []api.NodeRow{}
 	at := map[topology.NodeID]int{}
 	for _, n := range s.Machine.Nodes {
 		if keep(n) {
-			row := console.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: console.StateStale,
+			row := api.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: api.StateStale,
 				Values: map[string]float64{}}
 			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
 				row.Forwarder, row.Generation, row.Lost = r.Forwarder, r.Generation, r.Lost
@@ -198,9 +198,9 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []console.NodeRow {
 		if s.Made.Sub(row.LastSeen) > remap.StaleAfter {
 			return
 		}
-		row.State = console.StateOK
+		row.State = api.StateOK
 		if row.Role == topology.Forwarder {
-			row.State = console.ForwarderState(s.Situation.State(topology.ForwarderID(f.Node)))
+			row.State = api.ForwarderState(s.Situation.State(topology.ForwarderID(f.Node)))
 		}
 		for _, m := range f.Samples {
 			row.Values[m.Metric.String()] = m.Value

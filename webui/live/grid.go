@@ -11,9 +11,9 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/webui/api"
 )
 
 // A grid frame is one binary message of the live feed, little-endian:
@@ -101,7 +101,7 @@ func (g *Grids) Frame(s *Snapshot, metric int) []byte {
 func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, error) {
 	s := g.p.Snapshot()
 	if at.After(s.Made) {
-		return nil, fmt.Errorf("%w: %s is not past", console.ErrInvalid, at.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("%w: %s is not past", api.ErrInvalid, at.UTC().Format(time.RFC3339))
 	}
 	at = at.Truncate(time.Second)
 	m, c := &GridMetrics[metric], newGrid(s)

@@ -9,9 +9,9 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/webui/api"
 )
 
 // pastMetrics are what a row of the overview shows.
@@ -47,7 +47,7 @@ func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
 
 // moment is what can be told of one past second.
 type moment struct {
-	overview console.Overview
+	overview api.Overview
 	mapping  topology.Mapping
 	jobs     map[topology.NodeID]topology.JobID
 }
@@ -56,7 +56,7 @@ type moment struct {
 // findings, exclusions and plans out of the journal, and the mapping of now less what plans have moved
 // since. NotKept says what is not known of that second. Errors wrap console.ErrInvalid for a time to
 // come.
-func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (console.Overview, error) {
+func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
 	m, err := p.at(ctx, at)
 	return m.overview, err
 }
@@ -64,7 +64,7 @@ func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (console.Overvie
 func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 	s := p.Snapshot()
 	if at.After(s.Made) {
-		return moment{}, fmt.Errorf("%w: %s is not past", console.ErrInvalid, at.UTC().Format(time.RFC3339))
+		return moment{}, fmt.Errorf("%w: %s is not past", api.ErrInvalid, at.UTC().Format(time.RFC3339))
 	}
 	at = at.Truncate(time.Second).UTC()
 	end := at.Add(time.Second) // of the second shown: then it was news
@@ -77,9 +77,9 @@ func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 	if err != nil {
 		return moment{}, err
 	}
-	o := console.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated,
+	o := api.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated,
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
-		Waiting: []console.PlanRow{}}
+		Waiting: []api.PlanRow{}}
 	m := moment{overview: o, mapping: topology.Mapping{}}
 	m.mapping = p.recall(&m.overview, s, past, end)
 	return m, p.recallJobs(ctx, &m)
@@ -87,14 +87,14 @@ func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 
 // pastRows are the forwarders' newest numbers at the end of the second, and their occupancy of the
 // hour before.
-func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.Time) ([]console.ForwarderRow, error) {
+func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.Time) ([]api.ForwarderRow, error) {
 	ids := make([]topology.NodeID, len(nodes))
 	place := make(map[topology.NodeID]int, len(nodes))
 	peaks := make(map[topology.NodeID]float64, len(nodes))
-	rows := make([]console.ForwarderRow, len(nodes))
+	rows := make([]api.ForwarderRow, len(nodes))
 	for i, n := range nodes {
 		ids[i], place[n.ID], peaks[n.ID] = n.ID, i, n.PeakBytesPerSec
-		rows[i] = console.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec}
+		rows[i] = api.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec}
 	}
 	for _, m := range pastMetrics {
 		err := p.newest(ctx, ids, m, at, func(n topology.NodeID, newest tsdb.Point) {
@@ -142,7 +142,7 @@ func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
 // what is not known. It returns the mapping of that time.
-func (p *Picture) recall(o *console.Overview, now *Snapshot, past *remap.Timeline, end time.Time) topology.Mapping {
+func (p *Picture) recall(o *api.Overview, now *Snapshot, past *remap.Timeline, end time.Time) topology.Mapping {
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
 	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},
 		Owner: map[topology.ForwarderID]topology.JobID{}}
@@ -161,7 +161,7 @@ func (p *Picture) recall(o *console.Overview, now *Snapshot, past *remap.Timelin
 		o.Findings, parts.Excluded = past.Findings(last), past.Excluded(last)
 		for _, q := range past.Plans(last) {
 			if q.State == remap.Proposed {
-				o.Waiting = append(o.Waiting, console.PlanRow{ID: q.ID, Title: q.Title, State: q.State,
+				o.Waiting = append(o.Waiting, api.PlanRow{ID: q.ID, Title: q.Title, State: q.State,
 					Created: q.Created, Expires: q.Expires})
 				for _, f := range q.Touches {
 					waits[f] = q.ID
@@ -203,21 +203,21 @@ func orZero(v *float64) float64 {
 // ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before
 // and the clients that it then had as far as that is known. Errors are those of OverviewAt and
 // console.ErrNotFound.
-func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (console.ForwarderDetail,
+func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail,
 	error) {
 	m, err := p.at(ctx, at)
 	if err != nil {
-		return console.ForwarderDetail{}, err
+		return api.ForwarderDetail{}, err
 	}
 	o := &m.overview
-	i := slices.IndexFunc(o.Forwarders, func(r console.ForwarderRow) bool { return r.ID == id })
+	i := slices.IndexFunc(o.Forwarders, func(r api.ForwarderRow) bool { return r.ID == id })
 	if i < 0 {
-		return console.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
-			console.ErrNotFound, o.Machine)
+		return api.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
+			api.ErrNotFound, o.Machine)
 	}
-	d := console.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]console.Point{},
+	d := api.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]api.Point{},
 		PeersMedian: peersMedian(o.Forwarders, id),
-		Storage:     console.StorageView{Rows: []console.StorageRow{}, Unknown: "not kept of the past"}}
+		Storage:     api.StorageView{Rows: []api.StorageRow{}, Unknown: "not kept of the past"}}
 	if d.ClientNodes, err = p.pastClients(ctx, m.mapping.Clients(id), o.At); err != nil {
 		return d, err
 	}
@@ -240,8 +240,8 @@ func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
 var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps,
 	collector.ClientRead, collector.ClientWrite, collector.ReadOps, collector.WriteOps}
 
-func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]console.ClientRow, error) {
-	rows := make([]console.ClientRow, len(ids))
+func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]api.ClientRow, error) {
+	rows := make([]api.ClientRow, len(ids))
 	if len(ids) == 0 {
 		return rows, nil
 	}
@@ -267,7 +267,7 @@ func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at tim
 }
 
 // addSeries adds the last five minutes before to of every metric that the forwarder reported.
-func (p *Picture) addSeries(ctx context.Context, d *console.ForwarderDetail, to time.Time) error {
+func (p *Picture) addSeries(ctx context.Context, d *api.ForwarderDetail, to time.Time) error {
 	for m := collector.Metric(1); int(m) < collector.MetricCount; m++ {
 		series, err := p.cfg.Store.Select(ctx, tsdb.Query{
 			Nodes: []topology.NodeID{d.ID.Node()}, Metric: m,

@@ -5,9 +5,9 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/webui/api"
 )
 
 // recallJobs names each forwarder's largest job of that second. The store keeps no shares of jobs, but what
@@ -28,7 +28,7 @@ func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
 	quiet := map[topology.ForwarderID]bool{} // most are in most seconds: their clients need not be read
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]
-		quiet[r.ID] = r.State == console.StateStale || (r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil) &&
+		quiet[r.ID] = r.State == api.StateStale || (r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil) &&
 			orZero(r.ReadBytesPerSec)+orZero(r.WriteBytesPerSec)+orZero(r.MetaOpsPerSec) == 0
 	}
 	nodes := make([]topology.NodeID, 0, len(m.jobs))

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/tsdb"
 	"fairway/tsdb/window"
+	"fairway/webui/api"
 )
 
 // Config is what a picture is made from.
@@ -146,8 +146,8 @@ func (p *Picture) readPlans(ctx context.Context) {
 }
 
 // PlanRow is a plan as a line of a list.
-func PlanRow(p *remap.Plan) console.PlanRow {
-	return console.PlanRow{ID: p.ID, Title: remap.Title(p), State: p.State, Created: p.Created, Expires: p.Expires}
+func PlanRow(p *remap.Plan) api.PlanRow {
+	return api.PlanRow{ID: p.ID, Title: remap.Title(p), State: p.State, Created: p.Created, Expires: p.Expires}
 }
 
 // sameNodes says that two machines list the same nodes, which is so when one was not made anew.

@@ -7,13 +7,13 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // storage is what a forwarder asks of storage in the newest second: its own side of each target where it
 // tells of them, else its jobs' shares at the servers.
-func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageView {
+func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView {
 	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
 	var own []collector.TargetSamples
 	others := map[topology.TargetID][]float64{}
@@ -37,7 +37,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 		}
 	})
 	if len(own) == 0 {
-		v := console.StorageView{Rows: []console.StorageRow{}, Unknown: "not reported by this layer"}
+		v := api.StorageView{Rows: []api.StorageRow{}, Unknown: "not reported by this layer"}
 		if !heard {
 			v.Unknown = "nothing is heard of the forwarder"
 		} else if told {
@@ -47,9 +47,9 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) console.StorageV
 		}
 		return v
 	}
-	v := console.StorageView{By: console.StorageByForwarder}
+	v := api.StorageView{By: api.StorageByForwarder}
 	for _, t := range own {
-		row := console.StorageRow{Target: string(t.Target), RequestsPerSec: sumOf(t.Samples, collector.ReadOps,
+		row := api.StorageRow{Target: string(t.Target), RequestsPerSec: sumOf(t.Samples, collector.ReadOps,
 			collector.WriteOps),
 			ReadBytesPerSec:  sumOf(t.Samples, collector.ReadBytes),
 			WriteBytesPerSec: sumOf(t.Samples, collector.WriteBytes),
@@ -69,15 +69,15 @@ func tellsTargets(f *collector.Frame) bool {
 }
 
 // addServers follows the forwarder's jobs to the storage servers that tell of jobs.
-func (p *Picture) addServers(v *console.StorageView, id topology.ForwarderID, oldest int64) {
-	at := map[topology.NodeID]*console.StorageRow{}
+func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest int64) {
+	at := map[topology.NodeID]*api.StorageRow{}
 	for _, l := range p.Flow().Storage {
 		if l.Forwarder != id {
 			continue
 		}
 		row := at[l.Server]
 		if row == nil {
-			row = &console.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64),
+			row = &api.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64),
 				WriteBytesPerSec: new(float64)}
 			at[l.Server] = row
 		}
@@ -89,7 +89,7 @@ func (p *Picture) addServers(v *console.StorageView, id topology.ForwarderID, ol
 		v.Unknown = "no bytes of its jobs at a storage server in this second"
 		return
 	}
-	v.By, v.Unknown = console.StorageByServers, ""
+	v.By, v.Unknown = api.StorageByServers, ""
 	latency := map[topology.NodeID]float64{}
 	p.cfg.Board.Visit(func(f *collector.Frame) {
 		if f.Role != topology.Storage || f.TimeMillis < oldest {
@@ -119,14 +119,14 @@ func (p *Picture) addServers(v *console.StorageView, id topology.ForwarderID, ol
 const slowTimes = 2
 
 // sortStorage puts targets that are slower from here than from elsewhere first, then the most bytes.
-func sortStorage(rows []console.StorageRow) {
-	slow := func(r *console.StorageRow) int {
+func sortStorage(rows []api.StorageRow) {
+	slow := func(r *api.StorageRow) int {
 		if r.LatencySeconds != nil && r.PeersLatency != nil && *r.LatencySeconds > slowTimes**r.PeersLatency {
 			return 0
 		}
 		return 1
 	}
-	moved := func(r *console.StorageRow) (sum float64) {
+	moved := func(r *api.StorageRow) (sum float64) {
 		for _, v := range []*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
 			if v != nil {
 				sum += *v
@@ -134,7 +134,7 @@ func sortStorage(rows []console.StorageRow) {
 		}
 		return sum
 	}
-	slices.SortFunc(rows, func(a, b console.StorageRow) int {
+	slices.SortFunc(rows, func(a, b api.StorageRow) int {
 		return cmp.Or(cmp.Compare(slow(&a), slow(&b)), cmp.Compare(moved(&b), moved(&a)),
 			cmp.Compare(a.Target, b.Target))
 	})
@@ -164,7 +164,7 @@ func latencyOf(samples []collector.Sample, read, write collector.Metric) *float6
 var waits = []collector.Metric{collector.ReadWait, collector.ReadExec, collector.WriteWait, collector.WriteExec}
 
 // addPeers adds the medians of the waits over the other forwarders that served such requests.
-func (p *Picture) addPeers(s *Snapshot, d *console.ForwarderDetail) {
+func (p *Picture) addPeers(s *Snapshot, d *api.ForwarderDetail) {
 	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
 	all := map[collector.Metric][]float64{}
 	p.cfg.Board.Visit(func(f *collector.Frame) {

@@ -5,7 +5,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/console"
+	"fairway/webui/api"
 )
 
 // Bytes name a forwarder's top job; where none move, metadata operations do. What does nothing is not
@@ -23,7 +23,7 @@ func TestTopJobDoesMost(t *testing.T) {
 		"nothing, as of an old job":  {map[topology.JobID]work{"3": {}, "6": {}}, "", 0},
 		"a writer beside operations": {map[topology.JobID]work{"3": {bytes: 1}, "6": {ops: 1e6}}, "3", 1},
 	} {
-		var row console.ForwarderRow
+		var row api.ForwarderRow
 		nameTopJob(&row, c.jobs)
 		if row.TopJob != c.top || (row.TopJobShare == nil) != (c.share == 0) || row.TopJobShare != nil &&
 			*row.TopJobShare != c.share {

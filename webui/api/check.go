@@ -1,4 +1,4 @@
-package console
+package api
 
 // CheckLevel is how one look at the installation went.
 type CheckLevel string

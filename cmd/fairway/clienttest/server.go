@@ -13,10 +13,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/console/consoletest"
 	"fairway/tsdb/history/iolog"
-	"fairway/webui/problem"
+	"fairway/webui/api"
 )
 
 // Handler answers like the daemon, out of a fake.
@@ -62,7 +61,7 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 	})
 	read(mux, "GET /api/v1/audit", func(r *http.Request) (any, error) {
 		v := r.URL.Query()
-		return fake.Audit(r.Context(), console.AuditQuery{Actor: v.Get("actor"), Subject: v.Get("subject"),
+		return fake.Audit(r.Context(), api.AuditQuery{Actor: v.Get("actor"), Subject: v.Get("subject"),
 			From: v.Get("from"), To: v.Get("to")})
 	})
 	read(mux, "GET /api/v1/plans", func(r *http.Request) (any, error) { return fake.Plans(r.Context()) })
@@ -70,20 +69,20 @@ func NewHandler(ctx context.Context, fake *consoletest.Fake) *Handler {
 		error) {
 		return fake.Plan(r.Context(), r.PathValue("id"))
 	})
-	write(h, mux, "POST /api/v1/plans", func(r *http.Request, m console.ManualRemap) (any,
+	write(h, mux, "POST /api/v1/plans", func(r *http.Request, m api.ManualRemap) (any,
 		error) {
 		return fake.Propose(r.Context(), m)
 	})
-	write(h, mux, "POST /api/v1/plans/{id}/approve", func(r *http.Request, d console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/plans/{id}/approve", func(r *http.Request, d api.Decision) (any, error) {
 		return fake.Approve(r.Context(), r.PathValue("id"), d.PreviewHash, d.Reason)
 	})
-	write(h, mux, "POST /api/v1/plans/{id}/reject", func(r *http.Request, d console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/plans/{id}/reject", func(r *http.Request, d api.Decision) (any, error) {
 		return fake.Reject(r.Context(), r.PathValue("id"), d.Reason)
 	})
-	write(h, mux, "POST /api/v1/plans/{id}/rollback", func(r *http.Request, d console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/plans/{id}/rollback", func(r *http.Request, d api.Decision) (any, error) {
 		return fake.RollBack(r.Context(), r.PathValue("id"), d.Reason)
 	})
-	write(h, mux, "POST /api/v1/plans/{id}/stop", func(r *http.Request, d console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/plans/{id}/stop", func(r *http.Request, d api.Decision) (any, error) {
 		return fake.Stop(r.Context(), r.PathValue("id"), d.Reason)
 	})
 	h.findings(mux)
@@ -98,24 +97,24 @@ func (h *Handler) findings(mux *http.ServeMux) {
 	read(mux, "GET /api/v1/findings", func(r *http.Request) (any, error) { return fake.Findings(r.Context()) })
 	read(mux, "GET /api/v1/findings/{id}",
 		func(r *http.Request) (any, error) { return fake.Finding(r.Context(), r.PathValue("id")) })
-	write(h, mux, "POST /api/v1/findings/{id}/ack", func(r *http.Request, d console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/findings/{id}/ack", func(r *http.Request, d api.Decision) (any, error) {
 		return fake.Acknowledge(r.Context(), r.PathValue("id"), d.Reason)
 	})
-	write(h, mux, "POST /api/v1/findings/{id}/silence", func(r *http.Request, d console.Silence) (any, error) {
+	write(h, mux, "POST /api/v1/findings/{id}/silence", func(r *http.Request, d api.Silence) (any, error) {
 		long, err := time.ParseDuration(d.For)
 		if err != nil {
 			return nil, err
 		}
 		return fake.Silence(r.Context(), r.PathValue("id"), long, d.Reason)
 	})
-	write(h, mux, "POST /api/v1/findings/{id}/dismiss", func(r *http.Request, d console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/findings/{id}/dismiss", func(r *http.Request, d api.Decision) (any, error) {
 		return fake.Dismiss(r.Context(), r.PathValue("id"), d.Reason)
 	})
-	write(h, mux, "POST /api/v1/forwarders/{id}/canary", func(r *http.Request, _ console.Decision) (any, error) {
+	write(h, mux, "POST /api/v1/forwarders/{id}/canary", func(r *http.Request, _ api.Decision) (any, error) {
 		return fake.Canary(r.Context(), topology.ForwarderID(r.PathValue("id")))
 	})
 	read(mux, "GET /api/v1/exclusions", func(r *http.Request) (any, error) { return fake.Exclusions(r.Context()) })
-	write(h, mux, "PUT /api/v1/exclusions/{node}", func(r *http.Request, e console.Exclude) (any, error) {
+	write(h, mux, "PUT /api/v1/exclusions/{node}", func(r *http.Request, e api.Exclude) (any, error) {
 		ttl, err := time.ParseDuration(e.TTL)
 		if err != nil {
 			return nil, err
@@ -133,7 +132,7 @@ func explanations(mux *http.ServeMux, fake *consoletest.Fake) {
 		return fake.Cause(r.Context(), topology.JobID(r.PathValue("id")))
 	})
 	read(mux, "GET /api/v1/jobs/{id}/domains", func(r *http.Request) (any, error) {
-		q, err := console.ParseDomainsQuery(r.URL.Query())
+		q, err := api.ParseDomainsQuery(r.URL.Query())
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +181,7 @@ func write[T any](h *Handler, mux *http.ServeMux, route string, f func(*http.Req
 
 func answer(w http.ResponseWriter, r *http.Request, v any, err error) {
 	if err != nil {
-		problem.Write(w, r, err)
+		api.Write(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -208,16 +207,16 @@ func (h *Handler) live(ctx context.Context, w http.ResponseWriter, r *http.Reque
 			}
 		}
 	})
-	messages := make(chan console.LiveMessage)
+	messages := make(chan api.LiveMessage)
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		h.fake.Watch(ctx, func(o console.Overview, err error) {
+		h.fake.Watch(ctx, func(o api.Overview, err error) {
 			if err != nil {
 				cancel()
 				return
 			}
 			select {
-			case messages <- console.LiveMessage{Topic: "overview", Now: o.SentAt, Overview: &o}:
+			case messages <- api.LiveMessage{Topic: "overview", Now: o.SentAt, Overview: &o}:
 			case <-ctx.Done():
 			}
 		})
@@ -225,7 +224,7 @@ func (h *Handler) live(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	for ctx.Err() == nil {
-		m := console.LiveMessage{Topic: "beat"}
+		m := api.LiveMessage{Topic: "beat"}
 		select {
 		case <-ctx.Done():
 			continue

@@ -1,4 +1,4 @@
-package problem
+package api
 
 import (
 	"encoding/json"
@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"testing"
-
-	"fairway/console"
 )
 
 func TestEachRefusalSurvivesTheWire(t *testing.T) {
 	for _, kind := range []error{
-		console.ErrInvalid, console.ErrNotAllowed, console.ErrNotFound, console.ErrConflict,
-		console.ErrChanged, console.ErrUnreachable,
+		ErrInvalid, ErrNotAllowed, ErrNotFound, ErrConflict,
+		ErrChanged, ErrUnreachable,
 	} {
 		w := httptest.NewRecorder()
 		sent := fmt.Errorf("plan P-7: %w: fwd3 went stale", kind)

@@ -1,14 +1,10 @@
-// Package problem is how the API refuses: RFC 9457 documents whose HTTP status stands for one of
-// the console's errors. The server writes them, webui/client reads them, and both use this table.
-package problem
+package api
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-
-	"fairway/console"
 )
 
 // ContentType of a problem document.
@@ -27,10 +23,10 @@ type Document struct {
 // The refusals of the door itself, each a kind of one of the console's.
 var (
 	// ErrSignIn says that signing in would help.
-	ErrSignIn   = fmt.Errorf("%w: not signed in", console.ErrNotAllowed)
-	ErrTooOften = fmt.Errorf("%w: too many requests", console.ErrNotAllowed)
-	ErrTooLarge = fmt.Errorf("%w: body too large", console.ErrInvalid)
-	ErrMethod   = fmt.Errorf("%w: method not allowed", console.ErrInvalid)
+	ErrSignIn   = fmt.Errorf("%w: not signed in", ErrNotAllowed)
+	ErrTooOften = fmt.Errorf("%w: too many requests", ErrNotAllowed)
+	ErrTooLarge = fmt.Errorf("%w: body too large", ErrInvalid)
+	ErrMethod   = fmt.Errorf("%w: method not allowed", ErrInvalid)
 )
 
 // The first line that fits an error is what the API answers; the others are understood as well.
@@ -43,15 +39,15 @@ var table = []struct {
 	{ErrTooOften, http.StatusTooManyRequests, "too_often"},
 	{ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
 	{ErrMethod, http.StatusMethodNotAllowed, "method_not_allowed"},
-	{console.ErrInvalid, http.StatusBadRequest, "invalid"},
-	{console.ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
-	{console.ErrNotAllowed, http.StatusForbidden, "not_allowed"},
-	{console.ErrNotFound, http.StatusNotFound, "not_found"},
-	{console.ErrConflict, http.StatusConflict, "conflict"},
-	{console.ErrChanged, http.StatusPreconditionFailed, "changed"},
-	{console.ErrUnreachable, http.StatusServiceUnavailable, "unreachable"},
-	{console.ErrUnreachable, http.StatusBadGateway, "unreachable"},
-	{console.ErrUnreachable, http.StatusGatewayTimeout, "unreachable"},
+	{ErrInvalid, http.StatusBadRequest, "invalid"},
+	{ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
+	{ErrNotAllowed, http.StatusForbidden, "not_allowed"},
+	{ErrNotFound, http.StatusNotFound, "not_found"},
+	{ErrConflict, http.StatusConflict, "conflict"},
+	{ErrChanged, http.StatusPreconditionFailed, "changed"},
+	{ErrUnreachable, http.StatusServiceUnavailable, "unreachable"},
+	{ErrUnreachable, http.StatusBadGateway, "unreachable"},
+	{ErrUnreachable, http.StatusGatewayTimeout, "unreachable"},
 }
 
 // Status is what the API answers err with: 500 for a failure that is no refusal.

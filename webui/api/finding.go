@@ -1,0 +1,23 @@
+package api
+
+import (
+	"fairway/anomaly"
+)
+
+// FindingView is one finding with its life, the oldest change first.
+type FindingView struct {
+	anomaly.Finding
+	Changes []anomaly.Change `json:"changes"`
+}
+
+// Exclude asks that a forwarder be withheld from allocation.
+type Exclude struct {
+	Reason string `json:"reason"`
+	TTL    string `json:"ttl"` // how long, such as "4h"
+}
+
+// Silence asks that a finding calls nobody for a while; "0s" ends that.
+type Silence struct {
+	For    string `json:"for"` // such as "4h", 1m to 168h
+	Reason string `json:"reason"`
+}

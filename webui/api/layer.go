@@ -1,0 +1,160 @@
+package api
+
+import (
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// Overview is the newest second of the whole forwarding layer.
+type Overview struct {
+	Machine string    `json:"machine"`
+	At      time.Time `json:"at"` // start of the second shown; zero before the first one
+	// SentAt is the server's clock when it sent this (LiveMessage.Now): ages do not depend on the
+	// reader's clock. Zero where it is not known.
+	SentAt time.Time `json:"-"`
+	User   string    `json:"user"`
+	Role   string    `json:"role"` // viewer, operator, admin
+	// Simulated is true when the frames come from simmachine: every screen then says so.
+	Simulated    bool              `json:"simulated"`
+	ComputeNodes int               `json:"compute_nodes"`
+	Jobs         *int              `json:"jobs,omitempty"` // running now; nil when no batch system is known
+	Forwarders   []ForwarderRow    `json:"forwarders"`
+	Findings     []anomaly.Finding `json:"findings"`
+	Waiting      []PlanRow         `json:"waiting"` // plans that need a person
+	// NotKept says, of a past second, what of it is not known and where the rest comes from.
+	NotKept []string `json:"not_kept,omitempty"`
+}
+
+// ForwarderState is a forwarder's standing.
+type ForwarderState = remap.ForwarderState
+
+// The standings of a forwarder, as pages and the API call them.
+const (
+	StateStale     = remap.ForwarderStale
+	StateExcluded  = remap.ForwarderExcluded
+	StateSuspect   = remap.ForwarderSuspect
+	StateDedicated = remap.ForwarderDedicated
+	StateIdle      = remap.ForwarderIdle
+	StateOK        = remap.ForwarderOK
+)
+
+// ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
+type ForwarderRow struct {
+	ID               topology.ForwarderID `json:"id"`
+	State            remap.ForwarderState `json:"state"`
+	Rack             string               `json:"rack,omitempty"`
+	LastSeen         time.Time            `json:"last_seen"`
+	PeakBytesPerSec  float64              `json:"peak_bytes_per_sec"`
+	Occupancy        *float64             `json:"occupancy"` // 0..1, last hour
+	ReadBytesPerSec  *float64             `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64             `json:"write_bytes_per_sec"`
+	QueueLen         *float64             `json:"queue_len"`
+	MetaWaitSeconds  *float64             `json:"meta_wait_seconds"`
+	ServerTime       *float64             `json:"server_time_seconds"`
+	MetaOpsPerSec    *float64             `json:"meta_ops_per_sec"`
+	ErrorsPerSec     *float64             `json:"errors_per_sec"`
+	Clients          int                  `json:"clients"`
+	TopJob           topology.JobID       `json:"top_job,omitempty"`
+	TopJobShare      *float64             `json:"top_job_share,omitempty"` // 0..1 of bytes
+	Plan             string               `json:"plan,omitempty"`          // waiting plan that touches it
+}
+
+// ForwarderDetail is one forwarder with its clients and its last minutes.
+type ForwarderDetail struct {
+	ForwarderRow
+	ClientNodes []ClientRow         `json:"client_nodes"`
+	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
+	PeersMedian map[string]*float64 `json:"peers_median"`
+	// Storage is where the forwarder's requests go.
+	Storage StorageView `json:"storage"`
+	// Life is what is known of its findings; nil where nobody keeps any.
+	Life *ForwarderLife `json:"life,omitempty"`
+	// Canary is the newest one; nil where none was sent since the daemon's start, and of the past.
+	Canary *remap.Canary `json:"canary,omitempty"`
+}
+
+// StorageView is what a forwarder asks of storage in the newest second.
+type StorageView struct {
+	// By is who counted: StorageByForwarder (its own side of each storage target) or StorageByServers
+	// (the shares of its jobs at each storage server); empty where nobody does.
+	By   string       `json:"by,omitempty"`
+	Rows []StorageRow `json:"rows"` // slower than for the peers first, then the most bytes
+	// Unknown says why there are no rows.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Who counted in a StorageView.
+const (
+	StorageByForwarder = "forwarder"
+	StorageByServers   = "servers"
+)
+
+// StorageRow is one storage target or server behind a forwarder. A nil pointer is a value that is not
+// known.
+type StorageRow struct {
+	Target           string   `json:"target"`
+	RequestsPerSec   *float64 `json:"requests_per_sec"`
+	ReadBytesPerSec  *float64 `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64 `json:"write_bytes_per_sec"`
+	// LatencySeconds is the mean time of its requests: as the forwarder sees it from sending to reply or,
+	// counted by servers, in the server for all of its clients. PeersLatency is the median of the same
+	// over the other forwarders at this target or, by servers, over the other servers.
+	LatencySeconds *float64 `json:"latency_seconds"`
+	PeersLatency   *float64 `json:"peers_latency_seconds"`
+	// Estimated says that the bytes are a job's split as its bytes at its several forwarders are.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// ForwarderLife is a forwarder's findings in short.
+type ForwarderLife struct {
+	// Steps are those of its open finding, Next what that waits for, NextFrom from when on where that is
+	// known; empty without an open one.
+	Steps    []anomaly.Step `json:"steps"`
+	Next     string         `json:"next,omitempty"`
+	NextFrom time.Time      `json:"next_from,omitzero"`
+	// Earlier counts its closed findings, Last is the newest of them.
+	Earlier int              `json:"earlier"`
+	Last    *anomaly.Finding `json:"last,omitempty"`
+}
+
+// Point is one second of a series: Unix milliseconds and the value.
+type Point struct {
+	TimeMillis int64   `json:"t"`
+	Value      float64 `json:"v"`
+}
+
+// ClientRow is one compute node behind a forwarder.
+type ClientRow struct {
+	ID               topology.NodeID `json:"id"`
+	Job              topology.JobID  `json:"job,omitempty"`
+	ReadBytesPerSec  *float64        `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64        `json:"write_bytes_per_sec"`
+	MetaOpsPerSec    *float64        `json:"meta_ops_per_sec"`
+	LatencySeconds   *float64        `json:"latency_seconds"` // mean of reads and writes
+}
+
+// NodeRow is one node of any layer in a list: its newest second.
+type NodeRow struct {
+	ID       topology.NodeID      `json:"id"`
+	Role     topology.Role        `json:"role"`
+	Rack     string               `json:"rack,omitempty"`
+	State    remap.ForwarderState `json:"state"` // compute nodes are ok or stale
+	LastSeen time.Time            `json:"last_seen"`
+	// Forwarder is the observed one of a compute node, Generation the remaps of its mount so far.
+	Forwarder  topology.ForwarderID `json:"forwarder,omitempty"`
+	Generation uint64               `json:"generation,omitempty"`
+	// Lost says that the node's mount gets no answer from that forwarder: it has none now.
+	Lost bool `json:"lost,omitempty"`
+	// Values are the samples of that second by metric name; what is not known is absent.
+	Values map[string]float64 `json:"values"`
+}
+
+// NodeView is one node with what its agent says of its own sources.
+type NodeView struct {
+	NodeRow
+	Sources []collector.SourceStatus `json:"sources"`
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// PlanRow is a plan in a list.
+type PlanRow struct {
+	ID      string          `json:"id"`
+	Title   string          `json:"title"`
+	State   remap.PlanState `json:"state"`
+	Created time.Time       `json:"created"`
+	Expires time.Time       `json:"expires"`
+}
+
+// PlanView is one plan with its preview, checks and progress.
+type PlanView struct {
+	remap.Plan
+	Title string `json:"title"`
+	// PreviewHash binds an approval to what the approver saw.
+	PreviewHash string        `json:"preview_hash"`
+	Lines       []string      `json:"lines"` // what each move does, in words
+	Checks      []remap.Check `json:"checks"`
+	// Expected is what the plan should bring and Outcome what it brought, in words; empty where no policy
+	// made it, and before the job has ended.
+	Expected string `json:"expected,omitempty"`
+	Outcome  string `json:"outcome,omitempty"`
+	Needs    int    `json:"needs"` // approvals, those given included
+	// MayApprove is empty when the caller may approve, else why not.
+	MayApprove string `json:"may_approve"`
+}
+
+// ManualRemap asks for a plan made by a person.
+type ManualRemap struct {
+	Nodes  []topology.NodeID    `json:"nodes"`
+	To     topology.ForwarderID `json:"to"`
+	Reason string               `json:"reason"`
+	Force  bool                 `json:"force,omitempty"`
+}
+
+// Decision is the body of approve, reject, rollback, stop, ack, dismiss and canary.
+type Decision struct {
+	PreviewHash string `json:"preview_hash,omitempty"` // approve only
+	Reason      string `json:"reason"`
+}
