@@ -1,18 +1,10 @@
 package remap
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"fairway/collector/topology"
-)
-
-// The steps of a canary probe that a person asked for: that it was asked for, before anything is
-// sent, and what came of it. Canaries that the detectors send by rule are in the store alone.
-const (
-	StepCanary     RecordKind = "canary"
-	StepCanaryDone RecordKind = "canary_done"
 )
 
 // Canary is one canary probe: a small write, a read of it and a stat through one forwarder.
@@ -56,40 +48,4 @@ func (c *Canary) String() string {
 		text += fmt.Sprintf("%s %.3g ms", one.name, *one.took*1000)
 	}
 	return text
-}
-
-// BeginCanary writes down that a person asks for a canary through a forwarder; nothing may be sent
-// before that. Again says that this very request, by its key, was written down before. Errors:
-// ErrNotAllowed, ErrInvalid (no forwarder of the machine), ErrConflict.
-func (d *Desk) BeginCanary(ctx context.Context, by Person, f topology.ForwarderID, a Answer) (again bool, err error) {
-	if err := by.may(Operator, "a canary probe"); err != nil {
-		return false, err
-	}
-	if err := checkText(a.Reason); err != nil {
-		return false, err
-	}
-	s := d.situation()
-	if n, ok := s.Machine.Node(f.Node()); !ok || n.Role != topology.Forwarder {
-		return false, fmt.Errorf("%w: %q is not a forwarding node of %s", ErrInvalid, f, s.Machine.Name)
-	}
-	body := digest("canary "+string(f), a.Reason)
-	err = d.do(ctx, func() error {
-		var err error
-		if _, again, err = d.book.used(by, a.Key, body); err != nil || again {
-			return err
-		}
-		now := time.Now().UTC()
-		return d.record(&Record{At: now, Kind: StepCanary, Actor: by.Name, Role: by.Role, Via: by.Via, Reason: a.Reason,
-			Key: a.Key, Body: body,
-			Canary: &Canary{Forwarder: f, At: now, By: by.Name}})
-	})
-	return again, err
-}
-
-// EndCanary writes down what came of a canary. Errors are the journal's.
-func (d *Desk) EndCanary(ctx context.Context, by Person, c Canary) error {
-	return d.do(ctx, func() error {
-		return d.record(&Record{At: time.Now().UTC(), Kind: StepCanaryDone, Actor: by.Name, Role: by.Role, Via: by.Via,
-			Canary: &c})
-	})
 }

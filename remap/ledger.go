@@ -1,7 +1,6 @@
 package remap
 
 import (
-	"context"
 	"fmt"
 	"time"
 )
@@ -43,33 +42,6 @@ type IOFigures struct {
 	Seconds         float64  `json:"seconds"`              // it ran
 }
 
-// StepMeasure puts what was measured into a plan's ledger; the plan may be over by then.
-const StepMeasure RecordKind = "measure"
-
-// Measure records what the job of a plan did. Errors: ErrNotFound, ErrState without a ledger.
-func (d *Desk) Measure(ctx context.Context, id string, m IOFigures) error {
-	return d.do(ctx, func() error {
-		e, err := d.book.get(id)
-		if err != nil {
-			return err
-		}
-		if e.Ledger == nil {
-			return fmt.Errorf("plan %s: %w: nothing was predicted", id, ErrState)
-		}
-		return d.record(&Record{At: time.Now().UTC(), Kind: StepMeasure, Plan: id, Measured: &m})
-	})
-}
-
-// measured puts m into the ledger; ledgers that were handed out stay as they are.
-func (e *entry) measured(r *Record) {
-	if e.Ledger == nil {
-		return
-	}
-	l := *e.Ledger
-	l.Measured, l.MeasuredAt = r.Measured, r.At
-	e.Ledger = &l
-}
-
 // Expected says in words what the plan should bring; empty for a plan without a ledger.
 func (l *Ledger) Expected() string {
 	if l == nil {
@@ -80,7 +52,7 @@ func (l *Ledger) Expected() string {
 		return "not known: no run like this one was measured"
 	}
 	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes),
-		counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
+		Counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
 	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
 		ratio := *l.PlannedIOSeconds / *l.DefaultIOSeconds
 		if ratio > 0.995 && ratio < 1.005 { // as many forwarders as before: others, not more
@@ -92,7 +64,7 @@ func (l *Ledger) Expected() string {
 	}
 	if l.Own.Checked > 0 {
 		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right,
-			counted(l.Own.Checked, "time"))
+			Counted(l.Own.Checked, "time"))
 	}
 	return text
 }

@@ -70,22 +70,23 @@ var (
 // is kept.
 const (
 	reasonLetters = 10
-	maxReason     = 2000
+	MaxReason     = 2000
 )
 
-func checkReason(reason string) error {
+// CheckReason refuses a reason that is too short to be read in an audit.
+func CheckReason(reason string) error {
 	if n := utf8.RuneCountInString(reason); n < reasonLetters {
 		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n,
 			reasonLetters)
 	}
-	return checkText(reason)
+	return CheckText(reason)
 }
 
-// checkText refuses what would spoil a screen or a log.
-func checkText(reason string) error {
+// CheckText refuses what would spoil a screen or a log.
+func CheckText(reason string) error {
 	switch {
-	case len(reason) > maxReason:
-		return fmt.Errorf("%w: reason of %d bytes, at most %d", ErrInvalid, len(reason), maxReason)
+	case len(reason) > MaxReason:
+		return fmt.Errorf("%w: reason of %d bytes, at most %d", ErrInvalid, len(reason), MaxReason)
 	case !utf8.ValidString(reason) || strings.ContainsFunc(reason,
 		func(r rune) bool { return r != '\n' && unicode.IsControl(r) }):
 		return fmt.Errorf("%w: reason %.80q has control characters or is not UTF-8", ErrInvalid, reason)
@@ -93,7 +94,8 @@ func checkText(reason string) error {
 	return nil
 }
 
-func (p Person) may(need Role, what string) error {
+// May says why p may not do what needs a role; nil where p may.
+func (p Person) May(need Role, what string) error {
 	if p.Name == "" {
 		return fmt.Errorf("%w: %s needs a name to put in the audit", ErrNotAllowed, what)
 	}

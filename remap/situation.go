@@ -1,7 +1,7 @@
 package remap
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -141,8 +141,8 @@ type FrozenForwarder struct {
 	Clients int            `json:"clients"`
 }
 
-// freeze keeps what the situation says of the forwarders and nodes of moves.
-func (s *Situation) freeze(moves []Move) Frozen {
+// Freeze keeps what the situation says of the forwarders and nodes of moves.
+func (s *Situation) Freeze(moves []Move) Frozen {
 	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{},
 		Generation: map[topology.NodeID]uint64{}}
 	f.Healthy, f.Idle = s.Healthy()
@@ -159,13 +159,31 @@ func (s *Situation) freeze(moves []Move) Frozen {
 	return f
 }
 
-// age writes a duration as screens do: "0.4s", "12s", "4m".
-func age(d time.Duration) string {
-	switch {
-	case d < LateAfter:
-		return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0fs", d.Seconds())
+// KindWords says a kind of finding as an operator would.
+func KindWords(k anomaly.Kind) string {
+	words := map[anomaly.Kind]string{
+		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
+		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
+		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
+		anomaly.ForwarderSilent: "silent",
+		anomaly.TargetSlow:      "slower than its peers",
 	}
-	return fmt.Sprintf("%.0fm", d.Minutes())
+	if w := words[k]; w != "" {
+		return w
+	}
+	return string(k)
+}
+
+// ForEverybody counts the healthy forwarders that are dedicated to no job, without those that a plan
+// would take.
+func (s *Situation) ForEverybody(owners map[topology.ForwarderID]topology.JobID, taken []topology.ForwarderID) (n int) {
+	for _, id := range s.Index.Forwarders() {
+		if _, owned := owners[id]; owned || slices.Contains(taken, id) {
+			continue
+		}
+		if st := s.State(id); st == ForwarderIdle || st == ForwarderOK || st == ForwarderDedicated {
+			n++
+		}
+	}
+	return n
 }

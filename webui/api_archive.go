@@ -11,7 +11,7 @@ import (
 
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
-	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
@@ -195,8 +195,8 @@ func (s *Server) troubles(ctx context.Context, forwarders []topology.ForwarderID
 // new exclusion.
 func (s *Server) withheld(ctx context.Context, f topology.ForwarderID, start, end,
 	now time.Time) (out []rootcause.Record, err error) {
-	var steps []*remap.Record
-	err = s.audit(ctx, remap.Wanted{Subject: string(f)}, func(r *remap.Record) bool {
+	var steps []*journal.Record
+	err = s.audit(ctx, journal.Wanted{Subject: string(f)}, func(r *journal.Record) bool {
 		if r.Exclusion != nil {
 			steps = append(steps, r)
 		}
@@ -212,7 +212,7 @@ func (s *Server) withheld(ctx context.Context, f topology.ForwarderID, start, en
 	}
 	for _, r := range slices.Backward(steps) {
 		switch {
-		case r.Kind == remap.StepReturn:
+		case r.Kind == journal.StepReturn:
 			until(r.At)
 		case since.IsZero():
 			since = r.At

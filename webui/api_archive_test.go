@@ -14,6 +14,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
+	"fairway/remap/journal"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 )
@@ -106,17 +107,17 @@ func TestRootCause(t *testing.T) {
 	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
 	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
 		Nodes: s.machine.topo.Default.Clients("fwd003")})
-	s.server.cfg.Audit = func(w remap.Wanted) iter.Seq2[*remap.Record, error] {
-		records := []remap.Record{
-			{Kind: remap.StepExclude, At: logStart.Add(5 * time.Second),
+	s.server.cfg.Audit = func(w journal.Wanted) iter.Seq2[*journal.Record, error] {
+		records := []journal.Record{
+			{Kind: journal.StepExclude, At: logStart.Add(5 * time.Second),
 				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
-			{Kind: remap.StepExclude, At: logStart.Add(6 * time.Second),
+			{Kind: journal.StepExclude, At: logStart.Add(6 * time.Second),
 				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
-			{Kind: remap.StepExclude, At: logStart, Exclusion: &remap.Exclusion{Forwarder: "fwd004"}},
-			{Kind: remap.StepReturn, At: logStart.Add(11 * time.Second),
+			{Kind: journal.StepExclude, At: logStart, Exclusion: &remap.Exclusion{Forwarder: "fwd004"}},
+			{Kind: journal.StepReturn, At: logStart.Add(11 * time.Second),
 				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
 		}
-		return func(yield func(*remap.Record, error) bool) {
+		return func(yield func(*journal.Record, error) bool) {
 			for _, r := range slices.Backward(records) {
 				if string(r.Exclusion.Forwarder) == w.Subject && !yield(&r, nil) {
 					return

@@ -11,6 +11,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/remap/judge"
 	"fairway/webui/api"
 )
@@ -43,7 +44,7 @@ func (s *Server) finding(ctx context.Context, id string) (v api.FindingView, err
 	if s.cfg.Audit == nil {
 		return v, fmt.Errorf("%w: this daemon keeps no findings", api.ErrUnreachable)
 	}
-	err = s.audit(ctx, remap.Wanted{Subject: id}, func(rec *remap.Record) bool {
+	err = s.audit(ctx, journal.Wanted{Subject: id}, func(rec *journal.Record) bool {
 		if rec.Finding != nil {
 			v.Changes = append(v.Changes, *rec.Finding)
 		}

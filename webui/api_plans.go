@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"fairway/remap"
+	"fairway/remap/desk"
+	"fairway/remap/journal"
 	"fairway/webui/api"
 	"fairway/webui/live"
 )
@@ -29,7 +31,7 @@ func parseLimit(r *http.Request) (int, error) {
 	return n, nil
 }
 
-func (s *Server) desk() (*remap.Desk, error) {
+func (s *Server) desk() (*desk.Desk, error) {
 	if s.cfg.Desk == nil {
 		return nil, fmt.Errorf("%w: this daemon keeps no plans", api.ErrUnreachable)
 	}
@@ -96,14 +98,14 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request, by who) error 
 }
 
 // decision is one thing that can be said to a plan.
-type decision func(d *remap.Desk, ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
+type decision func(d *desk.Desk, ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
 
 var (
-	approve  decision = (*remap.Desk).Approve
-	reject   decision = (*remap.Desk).Reject
-	rollBack decision = (*remap.Desk).RollBack
-	stop     decision = (*remap.Desk).Stop
-	complete decision = (*remap.Desk).Complete
+	approve  decision = (*desk.Desk).Approve
+	reject   decision = (*desk.Desk).Reject
+	rollBack decision = (*desk.Desk).RollBack
+	stop     decision = (*desk.Desk).Stop
+	complete decision = (*desk.Desk).Complete
 )
 
 func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, who) error {
@@ -127,7 +129,7 @@ func (s *Server) decide(say decision) func(http.ResponseWriter, *http.Request, w
 
 // audit shows the wanted records, the newest first, until visit says no more or the asker goes: the
 // journal may be years long.
-func (s *Server) audit(ctx context.Context, w remap.Wanted, visit func(*remap.Record) (more bool)) error {
+func (s *Server) audit(ctx context.Context, w journal.Wanted, visit func(*journal.Record) (more bool)) error {
 	for rec, err := range s.cfg.Audit(w) {
 		if gone := ctx.Err(); gone != nil {
 			return fmt.Errorf("%w: the audit was not read to its end: %w", api.ErrUnreachable, gone)
@@ -153,11 +155,11 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	wanted := remap.Wanted{Subject: q.Get("subject"), From: from}
+	wanted := journal.Wanted{Subject: q.Get("subject"), From: from}
 	if q.Get("to") != "" {
 		wanted.To = to
 	}
-	err = s.audit(r.Context(), wanted, func(rec *remap.Record) bool {
+	err = s.audit(r.Context(), wanted, func(rec *journal.Record) bool {
 		if actor := q.Get("actor"); actor == "" || actor == rec.Actor {
 			entries = append(entries, auditEntry(rec))
 		}
@@ -169,7 +171,7 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, _ who) error {
 	return writeJSON(w, entries)
 }
 
-func auditEntry(rec *remap.Record) api.AuditEntry {
+func auditEntry(rec *journal.Record) api.AuditEntry {
 	e := api.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind),
 		Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
 	if rec.Exclusion != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/webui/api"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) getStanding(w http.ResponseWriter, r *http.Request, _ who) erro
 }
 
 // writeStanding answers the standing approvals in force.
-func writeStanding(w http.ResponseWriter, r *http.Request, desk *remap.Desk) error {
+func writeStanding(w http.ResponseWriter, r *http.Request, desk *desk.Desk) error {
 	all, err := desk.Standing(r.Context())
 	if err != nil {
 		return fromDesk(err)

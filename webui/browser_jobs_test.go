@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
@@ -84,7 +84,7 @@ func (b *tab) table(name, caption string) [][]string {
 
 // jobSite has six jobs that write, one of them told by the batch system and decided.
 func jobSite(t *testing.T) *site {
-	s := newSite(t, siteOptions{forwarders: 8, compute: 256, desk: func(set *remap.Settings) { set.HealthyFloor = 1 }})
+	s := newSite(t, siteOptions{forwarders: 8, compute: 256, desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
 	s.run(20)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 256 })
 	var nodes []topology.NodeID

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/webui/api"
 )
 
@@ -41,9 +41,9 @@ func TestACanaryByTheAPI(t *testing.T) {
 		}
 	}
 	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject=fwd001")
-	if len(audit) != 2 || audit[0].Action != string(remap.StepCanaryDone) || audit[0].Actor != "olga" ||
+	if len(audit) != 2 || audit[0].Action != string(journal.StepCanaryDone) || audit[0].Actor != "olga" ||
 		!strings.Contains(audit[0].Result, "write ") ||
-		audit[1].Action != string(remap.StepCanary) || time.Since(audit[1].At) > time.Minute {
+		audit[1].Action != string(journal.StepCanary) || time.Since(audit[1].At) > time.Minute {
 		t.Errorf("audit: %+v", audit)
 	}
 }

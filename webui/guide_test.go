@@ -23,6 +23,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
 	"fairway/tsdb/history"
@@ -48,7 +49,7 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = newSite(t, siteOptions{sim: m, simulated: true, desk: func(set *remap.Settings) { set.HealthyFloor = 4 }})
+	s = newSite(t, siteOptions{sim: m, simulated: true, desk: func(set *desk.Settings) { set.HealthyFloor = 4 }})
 	s.says.Detector = judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	now := time.Now().Truncate(time.Second)
 	work := map[topology.ForwarderID]float64{}

@@ -27,6 +27,7 @@ import (
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/judge"
 	"fairway/remap/policy/dfra"
@@ -191,7 +192,7 @@ type site struct {
 	machine *machine
 	board   *window.Board
 	store   *tsdb.DB
-	desk    *remap.Desk
+	desk    *desk.Desk
 	ingest  *ingest.Hub
 	history *history.Store
 	jobs    *dispatch.Dispatcher
@@ -225,7 +226,7 @@ type siteOptions struct {
 	compute    int
 	simulated  bool
 	empty      bool // no node is known yet
-	desk       func(*remap.Settings)
+	desk       func(*desk.Settings)
 	sim        *simmachine.Machine
 	log        *slog.Logger
 	steady     bool // every second has the same numbers
@@ -251,12 +252,12 @@ func newSite(t testing.TB, o siteOptions) *site {
 		tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	set := remap.DefaultSettings()
+	set := desk.DefaultSettings()
 	if o.desk != nil {
 		o.desk(&set)
 	}
 	journal := filepath.Join(dir, "journal")
-	if s.desk, _, err = remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: s.machine,
+	if s.desk, _, err = desk.Open(desk.Config{Settings: set, Path: journal, Driver: s.machine,
 		Situation: s.situation}); err != nil {
 		t.Fatal(err)
 	}

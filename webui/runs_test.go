@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
@@ -16,7 +16,7 @@ import (
 // A job that runs is placed among the ended runs like it, with what it waited for and who its
 // neighbours are; when it has ended it is one of them.
 func TestAJobBesideTheRunsLikeIt(t *testing.T) {
-	s := newSite(t, siteOptions{forwarders: 4, compute: 64, desk: func(set *remap.Settings) { set.HealthyFloor = 1 }})
+	s := newSite(t, siteOptions{forwarders: 4, compute: 64, desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
 	s.run(5)
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 64 })
 	nodes := s.machine.topo.Default.Clients("fwd001")

@@ -15,7 +15,9 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/ingest"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
+	"fairway/remap/journal"
 	"fairway/remap/judge"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb"
@@ -39,7 +41,7 @@ type Config struct {
 	// Gathering is what relays share by now; nil, or false: they are told no global shares.
 	Gathering func() (tables.Gathering, bool)
 	Store     tsdb.Store
-	Desk      *remap.Desk // nil: no plans
+	Desk      *desk.Desk  // nil: no plans
 	Ingest    *ingest.Hub // nil: no agents
 	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
 	Driver live.Observer
@@ -51,7 +53,7 @@ type Config struct {
 	// Canaries sends canary probes; nil: there is no way to any forwarder.
 	Canaries *judge.Canaries
 	// Audit shows the desk's records, the newest first; nil: no audit.
-	Audit func(remap.Wanted) iter.Seq2[*remap.Record, error]
+	Audit func(journal.Wanted) iter.Seq2[*journal.Record, error]
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.
 	PromQL http.Handler
 	// Metrics write further counters to /metrics.

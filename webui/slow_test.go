@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/remap"
+	"fairway/remap/journal"
 )
 
 // pipes is a listener whose connections a test hands in.
@@ -93,17 +94,17 @@ func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
 // TestTheAuditEndsWithItsAsker goes away while the journal is read.
 func TestTheAuditEndsWithItsAsker(t *testing.T) {
 	read := 0
-	s := &Server{cfg: Config{Audit: func(remap.Wanted) iter.Seq2[*remap.Record, error] {
-		return func(yield func(*remap.Record, error) bool) {
+	s := &Server{cfg: Config{Audit: func(journal.Wanted) iter.Seq2[*journal.Record, error] {
+		return func(yield func(*journal.Record, error) bool) {
 			for range 1000 {
-				if read++; !yield(&remap.Record{}, nil) {
+				if read++; !yield(&journal.Record{}, nil) {
 					return
 				}
 			}
 		}
 	}}}
 	ctx, leave := context.WithCancel(t.Context())
-	err := s.audit(ctx, remap.Wanted{}, func(*remap.Record) bool {
+	err := s.audit(ctx, journal.Wanted{}, func(*journal.Record) bool {
 		if read == 3 {
 			leave()
 		}

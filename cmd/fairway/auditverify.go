@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/remap"
+	"fairway/remap/journal"
 )
 
 // defaultJournal is where fairwayd keeps it unless state_dir says otherwise.
@@ -25,7 +25,7 @@ func newAuditVerify(o *options) *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			sum, err := remap.VerifyJournal(path)
+			sum, err := journal.Verify(path)
 			if err != nil {
 				return err
 			}

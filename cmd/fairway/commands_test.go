@@ -13,6 +13,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/console/consoletest"
 	"fairway/remap"
+	"fairway/remap/desk"
 )
 
 // command runs one command line and returns what it printed and its exit code.
@@ -84,9 +85,9 @@ func TestAuditVerify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd001",
 		Role: topology.Forwarder}}}})
-	set := remap.DefaultSettings()
+	set := desk.DefaultSettings()
 	set.HealthyFloor, set.MaxExcluded = 0, 1
-	d, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: path,
+	d, _, err := desk.Open(desk.Config{Settings: set, Path: path,
 		Situation: func() *remap.Situation { return sit }})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/driver"
 	"fairway/remap/policy/dfra"
 	"fairway/remap/queue/tables"
@@ -35,7 +36,7 @@ type Config struct {
 	Store         Store                 `toml:"store"`
 	Archive       Archive               `toml:"archive"`
 	Forwarder     Forwarder             `toml:"forwarder"`
-	Desk          remap.Settings        `toml:"desk"`
+	Desk          desk.Settings         `toml:"desk"`
 	Detector      failslow.Settings     `toml:"detector"`
 	DetectorState DetectorState         `toml:"detector_state"`
 	Interference  interference.Settings `toml:"interference"`
@@ -102,7 +103,7 @@ func defaultConfig() Config {
 		Archive:  Archive{Forwarders: true, History: true},
 		Access: Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
-		Desk:          remap.DefaultSettings(),
+		Desk:          desk.DefaultSettings(),
 		Detector:      failslow.DefaultSettings(),
 		DetectorState: DetectorState{SaveEvery: time.Minute, MaxAge: time.Hour},
 		Interference:  interference.DefaultSettings(),

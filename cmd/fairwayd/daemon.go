@@ -14,10 +14,12 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
 	"fairway/remap/driver/agent"
 	"fairway/remap/driver/exec"
+	"fairway/remap/journal"
 	"fairway/remap/judge"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb"
@@ -38,7 +40,7 @@ type daemon struct {
 	picture  *picture
 	agents   *ingest.Hub
 	driver   remap.Driver
-	desk     *remap.Desk
+	desk     *desk.Desk
 	history  *history.Store
 	jobs     *dispatch.Dispatcher
 	watch    *judge.Watch
@@ -139,7 +141,7 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool)) (err
 		return err
 	}
 	path := d.journal()
-	desk, sum, err := remap.OpenDesk(remap.Config{
+	desk, sum, err := desk.Open(desk.Config{
 		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.picture.Situation, RoleOf: roleOf, Log: d.log,
 	})
 	if err != nil {
@@ -188,7 +190,7 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 func (d *daemon) journal() string { return filepath.Join(d.conf.StateDir, "journal") }
 
 // audit shows every record to visit, from the file: what is on disk is what counts.
-func (d *daemon) audit(after uint64, visit func(*remap.Record) error) (uint64, error) {
+func (d *daemon) audit(after uint64, visit func(*journal.Record) error) (uint64, error) {
 	return d.desk.Since(after, visit) // the desk is opened before anybody can ask
 }
 

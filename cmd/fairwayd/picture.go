@@ -12,6 +12,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/tsdb"
 	"fairway/tsdb/window"
 )
@@ -26,8 +27,8 @@ type picture struct {
 
 	made atomic.Pointer[made] // the newest; read without a lock, so that nobody waits for the next one
 
-	mu        sync.Mutex  // guards everything that follows
-	desk      *remap.Desk // nil until it is open
+	mu        sync.Mutex // guards everything that follows
+	desk      *desk.Desk // nil until it is open
 	findings  func() []anomaly.Finding
 	jobs      func() []remap.Job
 	machine   *topology.Machine
@@ -47,7 +48,7 @@ const (
 	occupancySpan        = time.Hour
 )
 
-func (p *picture) setDesk(d *remap.Desk) {
+func (p *picture) setDesk(d *desk.Desk) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.desk = d

@@ -12,6 +12,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/webui/api"
 )
 
@@ -71,7 +72,7 @@ addr = "127.0.0.1:2"
 	}
 	p.settle(t)
 	checkAgents(t, p, cns)
-	if sum, err := remap.VerifyJournal(filepath.Join(filepath.Dir(d.conf), "state", "journal")); err != nil {
+	if sum, err := journal.Verify(filepath.Join(filepath.Dir(d.conf), "state", "journal")); err != nil {
 		t.Error(err)
 	} else {
 		t.Logf("%d kills, %d plans, %d records", kills, p.made, sum.Records)

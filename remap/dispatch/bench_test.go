@@ -12,6 +12,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
@@ -42,7 +43,7 @@ func BenchmarkDecision(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: filepath.Join(dir, "journal"),
+	desk, _, err := desk.Open(desk.Config{Settings: desk.DefaultSettings(), Path: filepath.Join(dir, "journal"),
 		Driver: m, Situation: m.situation})
 	if err != nil {
 		b.Fatal(err)

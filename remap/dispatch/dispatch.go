@@ -16,13 +16,14 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
 
 // Config is what a dispatcher works with.
 type Config struct {
-	Desk    *remap.Desk
+	Desk    *desk.Desk
 	History *history.Store
 	// Situation returns the present picture.
 	Situation func() *remap.Situation
@@ -416,13 +417,13 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 }
 
 // takeBack is what ends a plan that is in a state at its job's end; nil: nothing is to be done.
-func takeBack(s remap.PlanState) func(*remap.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan,
+func takeBack(s remap.PlanState) func(*desk.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan,
 	error) {
 	switch s {
 	case remap.Proposed, remap.Approved:
-		return (*remap.Desk).Reject
+		return (*desk.Desk).Reject
 	case remap.Applying, remap.Applied, remap.Verified, remap.Partial, remap.Failed:
-		return (*remap.Desk).Restore
+		return (*desk.Desk).Restore
 	}
 	return nil
 }

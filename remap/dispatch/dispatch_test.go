@@ -16,6 +16,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
@@ -31,7 +32,7 @@ type machine struct {
 	busy   map[topology.ForwarderID]bool
 	finds  []anomaly.Finding
 	frames []collector.Frame
-	desk   *remap.Desk
+	desk   *desk.Desk
 	jobs   func() []remap.Job
 	deaf   bool // no node follows an order
 }
@@ -170,20 +171,20 @@ type site struct {
 // limits make a job of 4 nodes that do I/O worth 2 forwarders.
 var limits = dfra.Config{F: 2, NMin: 2, VMinBytes: 1e9, HighBW: 5e9, FwdPeakBW: 1e9, CNPeakBW: 5e8}
 
-func newSite(t *testing.T, m *machine, mode remap.Mode, change ...func(*remap.Settings)) *site {
+func newSite(t *testing.T, m *machine, mode remap.Mode, change ...func(*desk.Settings)) *site {
 	t.Helper()
 	dir := t.TempDir()
 	h, _, err := history.Open(filepath.Join(dir, "history"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := remap.DefaultSettings()
+	set := desk.DefaultSettings()
 	set.Mode, set.PlansPerMinute, set.HealthyFloor = mode, 1000, 1
 	for _, c := range change {
 		c(&set)
 	}
 	journal := filepath.Join(dir, "journal")
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: set, Path: journal, Driver: m, Situation: m.situation})
+	desk, _, err := desk.Open(desk.Config{Settings: set, Path: journal, Driver: m, Situation: m.situation})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/tsdb/history"
 )
 
@@ -151,7 +152,7 @@ func TestAnyLifeOfASiteIsLawful(t *testing.T) {
 			if seed%3 == 0 {
 				mode = remap.ModeApprove
 			}
-			s := newSite(t, newMachine(16, 4, 5), mode, func(set *remap.Settings) {
+			s := newSite(t, newMachine(16, 4, 5), mode, func(set *desk.Settings) {
 				set.HealthyFloor,
 					set.TwoPersons = 6, false
 			})
@@ -204,7 +205,7 @@ func (l *life) replays(want []remap.Plan) {
 	if err := os.WriteFile(copied, b, 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(), Path: copied, Driver: l.machine,
+	desk, _, err := desk.Open(desk.Config{Settings: desk.DefaultSettings(), Path: copied, Driver: l.machine,
 		Situation: l.situation})
 	if err != nil {
 		l.t.Fatal(err)

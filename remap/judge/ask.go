@@ -86,7 +86,7 @@ func middle(all []time.Duration) *float64 {
 // them, and returns what it found. It is in the journal before it is sent, and again with its
 // result. The detectors are told nothing of it: they rest on canaries sent by rule. Once begun it
 // comes to its end though ctx may end, and the same request by its key has the same answer. Errors
-// are those of remap.Desk.BeginCanary, and ErrState where the limits stand against it or no way is
+// are those of desk.Desk.BeginCanary, and ErrState where the limits stand against it or no way is
 // known. A canary that failed is no error: it says so itself.
 func (c *Canaries) Ask(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) (remap.Canary,
 	error) {

@@ -17,6 +17,7 @@ import (
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/tsdb/window"
 )
 
@@ -132,7 +133,7 @@ func TestACanaryIsInTheAudit(t *testing.T) {
 		t.Errorf("a failing forwarder: %+v, %v", c, err)
 	}
 	var kinds []string
-	for rec, err := range s.desk.History(remap.Wanted{Subject: "fwd8"}) {
+	for rec, err := range s.desk.History(journal.Wanted{Subject: "fwd8"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +142,7 @@ func TestACanaryIsInTheAudit(t *testing.T) {
 	if got := strings.Join(kinds, "; "); got != "canary_done olga failed: read: connection reset; canary olga " {
 		t.Errorf("the audit of fwd8 is %q", got)
 	}
-	if _, err := remap.VerifyJournal(filepath.Join(s.dir, "journal")); err != nil {
+	if _, err := journal.Verify(filepath.Join(s.dir, "journal")); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/tsdb"
 )
 
@@ -27,7 +28,7 @@ type Detector interface {
 // Config is what a judge works with.
 type Config struct {
 	Settings  anomaly.Settings
-	Desk      *remap.Desk
+	Desk      *desk.Desk
 	Situation func() *remap.Situation
 	Detector  Detector   // nil: findings are kept and none is made
 	Store     tsdb.Store // for the frozen evidence

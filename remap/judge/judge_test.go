@@ -14,7 +14,9 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/driver"
+	"fairway/remap/journal"
 	"fairway/tsdb"
 )
 
@@ -43,7 +45,7 @@ type site struct {
 	t     *testing.T
 	dir   string
 	set   anomaly.Settings
-	desk  *remap.Desk
+	desk  *desk.Desk
 	store *tsdb.DB
 	says  *script
 	now   time.Time
@@ -62,7 +64,7 @@ func newSite(t *testing.T, mode anomaly.Mode) *site {
 		if err := s.store.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := remap.VerifyJournal(filepath.Join(s.dir, "journal")); err != nil {
+		if _, err := journal.Verify(filepath.Join(s.dir, "journal")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -73,7 +75,7 @@ func newSite(t *testing.T, mode anomaly.Mode) *site {
 func (s *site) open() {
 	s.t.Helper()
 	var err error
-	s.desk, _, err = remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(),
+	s.desk, _, err = desk.Open(desk.Config{Settings: desk.DefaultSettings(),
 		Path: filepath.Join(s.dir, "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
 	if err == nil {
 		s.Judge, err = New(s.t.Context(), Config{Settings: s.set, Desk: s.desk, Situation: s.situation,
@@ -175,7 +177,7 @@ func TestFromAlarmToExclusionAndBack(t *testing.T) {
 func (s *site) frozen(node topology.NodeID, own, peers float64) {
 	s.t.Helper()
 	n := 0
-	_, err := remap.ReadJournal(filepath.Join(s.dir, "journal"), func(r *remap.Record) error {
+	_, err := journal.Read(filepath.Join(s.dir, "journal"), func(r *journal.Record) error {
 		if r.Finding == nil {
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/driver"
 	"fairway/tsdb/window"
 )
@@ -34,7 +35,7 @@ func newSimSite(t *testing.T, cfg simmachine.Config, mode anomaly.Mode) *simSite
 	}
 	s := &simSite{t: t, m: m, board: window.NewBoard(0), moved: map[topology.NodeID]int{},
 		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	desk, _, err := remap.OpenDesk(remap.Config{Settings: remap.DefaultSettings(),
+	desk, _, err := desk.Open(desk.Config{Settings: desk.DefaultSettings(),
 		Path: filepath.Join(t.TempDir(), "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/targetslow"
 	"fairway/collector/topology"
-	"fairway/remap"
+	"fairway/remap/desk"
 )
 
 // The file of the detectors' state: stateMagic, then little-endian the version (4 bytes), the length of
@@ -65,7 +65,7 @@ func (w *Watch) SaveState(path string, now time.Time) error {
 	b = binary.LittleEndian.AppendUint32(b, stateVersion)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(body)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(body, castagnoli))
-	return remap.ReplaceFile(path, append(b, body...), 0o600)
+	return desk.ReplaceFile(path, append(b, body...), 0o600)
 }
 
 func (w *Watch) encode(now time.Time) ([]byte, error) {

@@ -10,6 +10,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/tsdb"
 	"fairway/webui/api"
 )
@@ -23,7 +24,7 @@ const timelineMargin = 2 * time.Second
 
 // timeline returns what the journal says of at; nil where none is kept. What was journaled stays, so
 // of the journal only what was written since the last reading is read.
-func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
+func (p *Picture) timeline(at time.Time) (*journal.Timeline, error) {
 	if p.cfg.Journal == nil {
 		return nil, nil
 	}
@@ -33,12 +34,12 @@ func (p *Picture) timeline(at time.Time) (*remap.Timeline, error) {
 		return p.past.of, nil
 	}
 	if p.past.of == nil {
-		p.past.of = remap.NewTimeline()
+		p.past.of = journal.NewTimeline()
 	}
 	begun, t := time.Now(), p.past.of
 	var err error
 	if p.past.records, err = p.cfg.Journal(p.past.records,
-		func(r *remap.Record) error { t.Take(r); return nil }); err != nil {
+		func(r *journal.Record) error { t.Take(r); return nil }); err != nil {
 		return nil, fmt.Errorf("the past of findings and plans: %w", err)
 	}
 	p.past.until = begun.Add(-timelineMargin)
@@ -142,7 +143,7 @@ func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
 // what is not known. It returns the mapping of that time.
-func (p *Picture) recall(o *api.Overview, now *Snapshot, past *remap.Timeline, end time.Time) topology.Mapping {
+func (p *Picture) recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Time) topology.Mapping {
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
 	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},
 		Owner: map[topology.ForwarderID]topology.JobID{}}

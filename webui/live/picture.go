@@ -15,6 +15,8 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
+	"fairway/remap/journal"
 	"fairway/tsdb"
 	"fairway/tsdb/window"
 	"fairway/webui/api"
@@ -31,9 +33,9 @@ type Config struct {
 	// ran in a past second, with their nodes. nil: nobody tells.
 	JobsKnown func() bool
 	JobsAt    func(time.Time) ([]remap.Job, error)
-	// Journal visits the desk's records after a number in order, and returns the last one's (remap.Desk.Since);
+	// Journal visits the desk's records after a number in order, and returns the last one's (desk.Desk.Since);
 	// nil: a replay knows no findings and no plans.
-	Journal func(after uint64, visit func(*remap.Record) error) (last uint64, err error)
+	Journal func(after uint64, visit func(*journal.Record) error) (last uint64, err error)
 	// Canary returns a forwarder's newest canary, nil where there is none; nil: nobody sends any.
 	Canary func(topology.ForwarderID) *remap.Canary
 	Log    *slog.Logger // nil: discard
@@ -56,13 +58,13 @@ type Picture struct {
 	snap atomic.Pointer[Snapshot]
 	past struct {
 		mu      sync.Mutex // guards the rest
-		of      *remap.Timeline
+		of      *journal.Timeline
 		records uint64    // that it has taken
 		until   time.Time // it knows what was journaled before then
 	}
 
 	// What follows belongs to Run.
-	desk  *remap.Desk
+	desk  *desk.Desk
 	plans []remap.Plan // that wait for a person
 }
 
@@ -89,7 +91,7 @@ func (p *Picture) Snapshot() *Snapshot { return p.snap.Load() }
 
 // Run makes snapshots until ctx ends and tells publish of each, and of changed plans. publish is
 // called from Run's goroutine. desk may be nil.
-func (p *Picture) Run(ctx context.Context, desk *remap.Desk, publish func(s *Snapshot, plansChanged bool)) {
+func (p *Picture) Run(ctx context.Context, desk *desk.Desk, publish func(s *Snapshot, plansChanged bool)) {
 	p.desk = desk
 	var changes <-chan string
 	if desk != nil {

@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"fairway/remap"
+	"fairway/remap/journal"
 )
 
 // KeepFeedFile writes the feed to path whenever the list changes and often enough that its lease
@@ -41,7 +44,7 @@ func (d *Desk) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) 
 	}
 }
 
-func writeFeed(path string, f Feed) error {
+func writeFeed(path string, f remap.Feed) error {
 	b, err := json.MarshalIndent(f, "", " ")
 	if err != nil {
 		return fmt.Errorf("BUG: encode the feed: %w", err)
@@ -80,5 +83,5 @@ func ReplaceFile(path string, b []byte, mode os.FileMode) (err error) {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return journal.SyncDir(filepath.Dir(path))
 }

@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"context"
@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
+	"fairway/remap/journal/journaltest"
 )
 
 var (
-	olga = Person{Name: "olga", Role: Operator, Via: "unix"}
-	sam  = Person{Name: "sam", Role: Operator, Via: "unix"}
-	vera = Person{Name: "vera", Role: Viewer, Via: "unix"}
+	olga = remap.Person{Name: "olga", Role: remap.Operator, Via: "unix"}
+	sam  = remap.Person{Name: "sam", Role: remap.Operator, Via: "unix"}
+	vera = remap.Person{Name: "vera", Role: remap.Viewer, Via: "unix"}
 )
 
 const why = "forwarder 0 is slow for job 88231"
@@ -30,7 +33,7 @@ func inDesk(t *testing.T, m *testMachine, change func(*Settings), f func(t *test
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := VerifyJournal(path); err != nil {
+		if _, err := journal.Verify(path); err != nil {
 			t.Error(err)
 		}
 	})
@@ -42,14 +45,14 @@ func openTestDesk(t *testing.T, m *testMachine, path string, change func(*Settin
 	if change != nil {
 		change(&set)
 	}
-	d, _, err := OpenDesk(Config{Settings: set, Path: path, Driver: m, Situation: m.situation})
+	d, _, err := Open(Config{Settings: set, Path: path, Driver: m, Situation: m.situation})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func propose(t *testing.T, d *Desk, by Person, r Request) Plan {
+func propose(t *testing.T, d *Desk, by remap.Person, r remap.Request) remap.Plan {
 	t.Helper()
 	p, err := d.Propose(t.Context(), by, r)
 	if err != nil {
@@ -58,20 +61,20 @@ func propose(t *testing.T, d *Desk, by Person, r Request) Plan {
 	return p
 }
 
-func approve(t *testing.T, d *Desk, by Person, id string) Plan {
+func approve(t *testing.T, d *Desk, by remap.Person, id string) remap.Plan {
 	t.Helper()
 	v, err := d.Preview(t.Context(), by, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.Approve(t.Context(), by, id, Answer{Hash: v.Hash, Reason: why})
+	p, err := d.Approve(t.Context(), by, id, remap.Answer{Hash: v.Hash, Reason: why})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func wantState(t *testing.T, d *Desk, id string, want PlanState) Plan {
+func wantState(t *testing.T, d *Desk, id string, want remap.PlanState) remap.Plan {
 	t.Helper()
 	p, err := d.Plan(t.Context(), id)
 	if err != nil {
@@ -98,24 +101,24 @@ func wantErr(t *testing.T, err, want error, words ...string) {
 func TestAPlanFromProposalToVerifiedAndBack(t *testing.T) {
 	m := newTestMachine(4, 2)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd1"), Reason: why})
-		if p.ID != "P-000001" || p.State != Proposed || p.Moves[0].From != "fwd0" {
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd1"), Reason: why})
+		if p.ID != "P-000001" || p.State != remap.Proposed || p.Moves[0].From != "fwd0" {
 			t.Fatalf("proposal is %+v", p)
 		}
 		approve(t, d, sam, p.ID)
 		time.Sleep(2 * time.Second)
-		p = wantState(t, d, p.ID, Verified)
+		p = wantState(t, d, p.ID, remap.Verified)
 		if m.where("cn0") != "fwd1" || m.where("cn1") != "fwd1" {
 			t.Fatalf("nodes are on %s and %s", m.where("cn0"), m.where("cn1"))
 		}
 		if n, ok, failed, verified := p.Progress(); n != 2 || ok != 2 || failed != 0 || verified != 2 {
 			t.Fatalf("progress %s", p.Describe())
 		}
-		if _, err := d.RollBack(t.Context(), olga, p.ID, Answer{Reason: why}); err != nil {
+		if _, err := d.RollBack(t.Context(), olga, p.ID, remap.Answer{Reason: why}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		wantState(t, d, p.ID, RolledBack)
+		wantState(t, d, p.ID, remap.RolledBack)
 		for n, f := range m.start {
 			if m.where(n) != f {
 				t.Errorf("%s is on %s after the roll back, was on %s", n, m.where(n), f)
@@ -128,19 +131,19 @@ func TestVerifiedOnlyWhenObserved(t *testing.T) {
 	m := newTestMachine(4, 2)
 	m.blind["cn1"] = false
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd1"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd1"), Reason: why})
 		v, _ := d.Preview(t.Context(), sam, p.ID)
-		if _, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why}); err != nil {
+		if _, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
 			t.Fatal(err)
 		}
 		m.set(func() { m.blind["cn1"] = true })
 		time.Sleep(5 * time.Second)
-		p = wantState(t, d, p.ID, Applied)
+		p = wantState(t, d, p.ID, remap.Applied)
 		if !p.Results[0].Verified || p.Results[1].Verified {
 			t.Fatalf("results %+v: only cn0 was seen", p.Results)
 		}
 		time.Sleep(time.Minute)
-		p = wantState(t, d, p.ID, Partial)
+		p = wantState(t, d, p.ID, remap.Partial)
 		if !strings.Contains(p.Error, "not observed") || !strings.Contains(p.Error, "cn1") {
 			t.Errorf("error %q does not name the unseen node", p.Error)
 		}
@@ -149,13 +152,13 @@ func TestVerifiedOnlyWhenObserved(t *testing.T) {
 
 func TestProposalsExpire(t *testing.T) {
 	inDesk(t, newTestMachine(4, 2), nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})
 		time.Sleep(14*time.Minute + 59*time.Second)
-		wantState(t, d, p.ID, Proposed)
+		wantState(t, d, p.ID, remap.Proposed)
 		time.Sleep(2 * time.Second)
-		wantState(t, d, p.ID, Expired)
-		_, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: "x", Reason: why})
-		wantErr(t, err, ErrState, "expired", p.ID)
+		wantState(t, d, p.ID, remap.Expired)
+		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: "x", Reason: why})
+		wantErr(t, err, remap.ErrState, "expired", p.ID)
 	})
 }
 
@@ -163,21 +166,21 @@ func TestApprovalMustStartInTime(t *testing.T) {
 	m := newTestMachine(8, 4)
 	inDesk(t, m, func(s *Settings) { s.MaxApplying = 1 }, func(t *testing.T, d *Desk, _ string) {
 		m.gate = make(chan struct{}) // of this bubble
-		first := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
-		second := propose(t, d, olga, Request{Moves: MoveAll(nodes(1), "fwd3"), Reason: why})
+		first := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
+		second := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(1), "fwd3"), Reason: why})
 		approve(t, d, sam, first.ID)
 		approve(t, d, sam, second.ID)
 		time.Sleep(time.Minute)
-		wantState(t, d, first.ID, Applying)
-		wantState(t, d, second.ID, Approved)
+		wantState(t, d, first.ID, remap.Applying)
+		wantState(t, d, second.ID, remap.Approved)
 		time.Sleep(2 * time.Minute)
-		p := wantState(t, d, second.ID, Expired)
+		p := wantState(t, d, second.ID, remap.Expired)
 		if !strings.Contains(p.Error, "could not start") {
 			t.Errorf("error %q", p.Error)
 		}
 		close(m.gate)
 		time.Sleep(2 * time.Second)
-		wantState(t, d, first.ID, Verified)
+		wantState(t, d, first.ID, remap.Verified)
 		if m.where("cn1") != "fwd0" {
 			t.Error("an expired plan moved a node")
 		}
@@ -189,41 +192,48 @@ func TestRefusals(t *testing.T) {
 	m.exclude["fwd3"] = "slow disk"
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
 		ctx := t.Context()
-		request := func(by Person, r Request) error { _, err := d.Propose(ctx, by, r); return err }
-		wantErr(t, request(vera, Request{Moves: MoveAll(nodes(0), "fwd1")}), ErrNotAllowed, "vera", "operator")
-		wantErr(t, request(olga, Request{}), ErrInvalid, "no compute node")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(99), "fwd1")}), ErrInvalid, "cn99")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd9")}), ErrInvalid, "fwd9")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "cn1")}), ErrInvalid, "cn1", "forwarding")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0, 0), "fwd1")}), ErrInvalid, "cn0", "twice")
-		wantErr(t, request(olga, Request{Moves: []Move{{Node: "cn0", From: "fwd2", To: "fwd1"}}}), ErrInvalid, "fwd0",
+		request := func(by remap.Person, r remap.Request) error { _, err := d.Propose(ctx, by, r); return err }
+		wantErr(t, request(vera, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1")}), remap.ErrNotAllowed, "vera",
+			"operator")
+		wantErr(t, request(olga, remap.Request{}), remap.ErrInvalid, "no compute node")
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(99), "fwd1")}), remap.ErrInvalid, "cn99")
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd9")}), remap.ErrInvalid, "fwd9")
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(0), "cn1")}), remap.ErrInvalid, "cn1",
+			"forwarding")
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(0, 0), "fwd1")}), remap.ErrInvalid, "cn0",
+			"twice")
+		wantErr(t, request(olga, remap.Request{Moves: []remap.Move{{Node: "cn0", From: "fwd2", To: "fwd1"}}}),
+			remap.ErrInvalid, "fwd0",
 			"fwd2")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Dedicated: true}), ErrInvalid, "job")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: "bell \a rings"}), ErrInvalid,
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Dedicated: true}),
+			remap.ErrInvalid, "job")
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: "bell \a rings"}),
+			remap.ErrInvalid,
 			"control")
-		wantErr(t, request(olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: strings.Repeat("x", 2001)}),
-			ErrInvalid, "2001")
+		wantErr(t, request(olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"),
+			Reason: strings.Repeat("x", 2001)}),
+			remap.ErrInvalid, "2001")
 
 		_, err := d.Preview(ctx, olga, "P-999999")
-		wantErr(t, err, ErrNotFound, "P-999999")
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd1"), Reason: why})
+		wantErr(t, err, remap.ErrNotFound, "P-999999")
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})
 		v, _ := d.Preview(ctx, olga, p.ID)
 		if v.MayApprove != "you proposed it" {
 			t.Errorf("may approve says %q to the proposer", v.MayApprove)
 		}
-		_, err = d.Approve(ctx, olga, p.ID, Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, ErrNotAllowed, "olga", "proposed")
-		_, err = d.Approve(ctx, sam, p.ID, Answer{Hash: v.Hash, Reason: "too short"})
-		wantErr(t, err, ErrInvalid, "too short", "10")
-		_, err = d.Approve(ctx, sam, p.ID, Answer{Hash: "another", Reason: why})
-		wantErr(t, err, ErrChanged, p.ID)
-		_, err = d.RollBack(ctx, sam, p.ID, Answer{Reason: why})
-		wantErr(t, err, ErrState, "proposed")
+		_, err = d.Approve(ctx, olga, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, remap.ErrNotAllowed, "olga", "proposed")
+		_, err = d.Approve(ctx, sam, p.ID, remap.Answer{Hash: v.Hash, Reason: "too short"})
+		wantErr(t, err, remap.ErrInvalid, "too short", "10")
+		_, err = d.Approve(ctx, sam, p.ID, remap.Answer{Hash: "another", Reason: why})
+		wantErr(t, err, remap.ErrChanged, p.ID)
+		_, err = d.RollBack(ctx, sam, p.ID, remap.Answer{Reason: why})
+		wantErr(t, err, remap.ErrState, "proposed")
 
-		p = propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		p = propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
 		v, _ = d.Preview(ctx, sam, p.ID)
-		_, err = d.Approve(ctx, sam, p.ID, Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, ErrState, "fwd3", "slow disk")
+		_, err = d.Approve(ctx, sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, remap.ErrState, "fwd3", "slow disk")
 		if m.orders != 0 {
 			t.Errorf("%d orders were sent by refused plans", m.orders)
 		}
@@ -233,16 +243,16 @@ func TestRefusals(t *testing.T) {
 func TestApprovalIsForWhatWasShown(t *testing.T) {
 	m := newTestMachine(8, 4)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
 		v, _ := d.Preview(t.Context(), sam, p.ID)
 		m.set(func() { m.at["cn0"] = "fwd2" })
-		_, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, ErrChanged, "cn0 was on fwd0 and is on fwd2")
+		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, remap.ErrChanged, "cn0 was on fwd0 and is on fwd2")
 		m.set(func() { m.at["cn0"] = "fwd0"; m.late = 5 * time.Second })
-		_, err = d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, ErrChanged, "fresh is amber", "needs 2 approvals")
+		_, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, remap.ErrChanged, "fresh is amber", "needs 2 approvals")
 		m.set(func() { m.late = time.Second }) // an age alone is no change
-		if _, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why}); err != nil {
+		if _, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -252,45 +262,45 @@ func TestTwoPeopleForADoubtfulPlan(t *testing.T) {
 	m := newTestMachine(8, 4)
 	m.late = 5 * time.Second
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
-		if p = approve(t, d, sam, p.ID); p.State != Proposed || len(p.Approvals) != 1 {
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
+		if p = approve(t, d, sam, p.ID); p.State != remap.Proposed || len(p.Approvals) != 1 {
 			t.Fatalf("after one of two approvals the plan is %s", p.State)
 		}
 		v, _ := d.Preview(t.Context(), sam, p.ID)
-		_, err := d.Approve(t.Context(), sam, p.ID, Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, ErrState, "somebody else")
-		approve(t, d, Person{Name: "tim", Role: Admin}, p.ID)
+		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
+		wantErr(t, err, remap.ErrState, "somebody else")
+		approve(t, d, remap.Person{Name: "tim", Role: remap.Admin}, p.ID)
 		time.Sleep(2 * time.Second)
-		wantState(t, d, p.ID, Verified)
+		wantState(t, d, p.ID, remap.Verified)
 	})
 }
 
 func TestIdempotencyKeys(t *testing.T) {
 	m := newTestMachine(8, 4)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, path string) {
-		ask := Request{Key: "k1", Moves: MoveAll(nodes(0), "fwd3"), Reason: why}
+		ask := remap.Request{Key: "k1", Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why}
 		p := propose(t, d, olga, ask)
 		if again := propose(t, d, olga, ask); again.ID != p.ID {
 			t.Fatalf("the same request made %s and %s", p.ID, again.ID)
 		}
-		ask.Moves = MoveAll(nodes(1), "fwd3")
+		ask.Moves = remap.MoveAll(nodes(1), "fwd3")
 		_, err := d.Propose(t.Context(), olga, ask)
-		wantErr(t, err, ErrConflict, "k1", p.ID)
+		wantErr(t, err, remap.ErrConflict, "k1", p.ID)
 		v, _ := d.Preview(t.Context(), sam, p.ID)
-		yes := Answer{Key: "k2", Hash: v.Hash, Reason: why}
+		yes := remap.Answer{Key: "k2", Hash: v.Hash, Reason: why}
 		for range 3 {
 			if _, err := d.Approve(t.Context(), sam, p.ID, yes); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second)
 		}
-		p = wantState(t, d, p.ID, Verified)
+		p = wantState(t, d, p.ID, remap.Verified)
 		if len(p.Approvals) != 1 || m.changes["cn0"] != 1 {
 			t.Errorf("%d approvals, %d changes of one repeated answer", len(p.Approvals), m.changes["cn0"])
 		}
 		yes.Reason = "quite another reason"
 		_, err = d.Approve(t.Context(), sam, p.ID, yes)
-		wantErr(t, err, ErrConflict, "k2")
+		wantErr(t, err, remap.ErrConflict, "k2")
 	})
 }
 
@@ -299,21 +309,21 @@ func TestPartialIsCompletedOrRolledBack(t *testing.T) {
 		m := newTestMachine(8, 4)
 		m.fails["cn1"] = 1
 		inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-			p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd3"), Reason: why})
+			p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd3"), Reason: why})
 			approve(t, d, sam, p.ID)
 			time.Sleep(2 * time.Second)
-			p = wantState(t, d, p.ID, Partial)
+			p = wantState(t, d, p.ID, remap.Partial)
 			if !strings.Contains(p.Error, "1 of 2 not moved: cn1 (the node does not answer)") {
 				t.Errorf("error %q", p.Error)
 			}
 			if !p.Results[0].Verified {
 				t.Error("what was moved was not verified")
 			}
-			act, want := d.Complete, Verified
+			act, want := d.Complete, remap.Verified
 			if back {
-				act, want = d.RollBack, RolledBack
+				act, want = d.RollBack, remap.RolledBack
 			}
-			if _, err := act(t.Context(), olga, p.ID, Answer{Reason: why}); err != nil {
+			if _, err := act(t.Context(), olga, p.ID, remap.Answer{Reason: why}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second)
@@ -333,19 +343,19 @@ func TestCompleteWaitsForOtherPlans(t *testing.T) {
 	m := newTestMachine(8, 4)
 	m.fails[node(0)] = 1000
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		a := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1), "fwd3"), Reason: why})
+		a := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd3"), Reason: why})
 		approve(t, d, sam, a.ID)
 		time.Sleep(time.Second)
-		wantState(t, d, a.ID, Partial)
+		wantState(t, d, a.ID, remap.Partial)
 		gate := make(chan struct{})
 		m.set(func() { m.fails[node(0)], m.gate = 0, gate })
-		b := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd2"), Reason: why})
+		b := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd2"), Reason: why})
 		approve(t, d, sam, b.ID)
-		_, err := d.Complete(t.Context(), sam, a.ID, Answer{Reason: why})
-		wantErr(t, err, ErrState, "cn0 is being moved by "+b.ID)
+		_, err := d.Complete(t.Context(), sam, a.ID, remap.Answer{Reason: why})
+		wantErr(t, err, remap.ErrState, "cn0 is being moved by "+b.ID)
 		close(gate)
 		time.Sleep(time.Second)
-		wantState(t, d, b.ID, Verified)
+		wantState(t, d, b.ID, remap.Verified)
 	})
 }
 
@@ -357,22 +367,22 @@ func TestRollBackDuringApply(t *testing.T) {
 		for i := range 32 {
 			all = append(all, node(i))
 		}
-		p := propose(t, d, olga, Request{Moves: MoveAll(all, "fwd1"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(all, "fwd1"), Reason: why})
 		approve(t, d, sam, p.ID)
 		for range 10 {
 			m.gate <- struct{}{}
 		}
 		time.Sleep(time.Second)
-		p = wantState(t, d, p.ID, Applying)
+		p = wantState(t, d, p.ID, remap.Applying)
 		if _, ok, _, _ := p.Progress(); ok != 10 {
 			t.Fatalf("progress %s, want 10 of 32", p.Describe())
 		}
-		if _, err := d.RollBack(t.Context(), sam, p.ID, Answer{Reason: why}); err != nil {
+		if _, err := d.RollBack(t.Context(), sam, p.ID, remap.Answer{Reason: why}); err != nil {
 			t.Fatal(err)
 		}
 		close(m.gate)
 		time.Sleep(2 * time.Second)
-		p = wantState(t, d, p.ID, RolledBack)
+		p = wantState(t, d, p.ID, remap.RolledBack)
 		if len(p.Undo) != 32 {
 			t.Errorf("%d undo results, want one for each of 32 moves", len(p.Undo))
 		}
@@ -388,15 +398,15 @@ func TestStopLeavesAPartialPlan(t *testing.T) {
 	m := newTestMachine(64, 2)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
 		m.gate = make(chan struct{}, 64) // of this bubble
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0, 1, 2, 3), "fwd1"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1, 2, 3), "fwd1"), Reason: why})
 		approve(t, d, sam, p.ID)
 		m.gate <- struct{}{}
 		time.Sleep(time.Second)
-		if _, err := d.Stop(t.Context(), sam, p.ID, Answer{}); err != nil {
+		if _, err := d.Stop(t.Context(), sam, p.ID, remap.Answer{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		p = wantState(t, d, p.ID, Partial)
+		p = wantState(t, d, p.ID, remap.Partial)
 		if !strings.Contains(p.Error, "3 of 4 not moved: cn1 cn2 cn3") {
 			t.Errorf("error %q", p.Error)
 		}
@@ -408,16 +418,16 @@ func TestOlderPlanIsNotRolledBackOverANewerOne(t *testing.T) {
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
 		var ids []string
 		for _, to := range []topology.ForwarderID{"fwd1", "fwd2"} {
-			p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), to), Reason: why})
+			p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), to), Reason: why})
 			approve(t, d, sam, p.ID)
 			time.Sleep(2 * time.Second)
-			wantState(t, d, p.ID, Verified)
+			wantState(t, d, p.ID, remap.Verified)
 			ids = append(ids, p.ID)
 		}
-		_, err := d.RollBack(t.Context(), olga, ids[0], Answer{Reason: why})
-		wantErr(t, err, ErrState, "cn0", ids[1])
+		_, err := d.RollBack(t.Context(), olga, ids[0], remap.Answer{Reason: why})
+		wantErr(t, err, remap.ErrState, "cn0", ids[1])
 		for _, id := range []string{ids[1], ids[0]} {
-			if _, err := d.RollBack(t.Context(), olga, id, Answer{Reason: why}); err != nil {
+			if _, err := d.RollBack(t.Context(), olga, id, remap.Answer{Reason: why}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second)
@@ -434,7 +444,7 @@ func TestSlowWatcherIsDroppedAndCounted(t *testing.T) {
 		fast, stop := d.Watch(16)
 		defer stop()
 		defer stopSlow()
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
 		approve(t, d, sam, p.ID)
 		time.Sleep(2 * time.Second)
 		if len(slow) != 1 || len(fast) < 5 {
@@ -452,16 +462,16 @@ func TestClosedDeskSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := d.Plans(context.Background(), 0)
-	wantErr(t, err, ErrClosed)
+	wantErr(t, err, remap.ErrClosed)
 }
 
 func TestAfterARestartThePlanWaitsForItsAgents(t *testing.T) {
 	m := newTestMachine(8, 4)
-	k := &disk{left: -1, syncs: -1}
+	k := &journaltest.Disk{Left: -1, Syncs: -1}
 	synctest.Test(t, func(t *testing.T) {
 		m.gate = make(chan struct{}) // of this bubble
 		d := restart(t, k, m, nil)
-		p := propose(t, d, olga, Request{Moves: MoveAll(nodes(0), "fwd3"), Reason: why})
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
 		approve(t, d, sam, p.ID)
 		time.Sleep(time.Second)
 		d.Close()
@@ -470,12 +480,12 @@ func TestAfterARestartThePlanWaitsForItsAgents(t *testing.T) {
 		d = restart(t, k, m, nil)
 		defer d.Close()
 		time.Sleep(10 * time.Second)
-		wantState(t, d, p.ID, Applying)
+		wantState(t, d, p.ID, remap.Applying)
 		if m.orders != 0 {
 			t.Errorf("%d orders before the node was heard of", m.orders)
 		}
 		m.set(func() { m.blind["cn0"] = false })
 		time.Sleep(2 * time.Second)
-		wantState(t, d, p.ID, Verified)
+		wantState(t, d, p.ID, remap.Verified)
 	})
 }

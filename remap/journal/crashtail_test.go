@@ -1,4 +1,4 @@
-package remap
+package journal
 
 import (
 	"bytes"
@@ -9,15 +9,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/remap/journal/journaltest"
 )
 
 // batches makes a journal of batches and returns its content and where each begins; the last is its end.
 func batches(t testing.TB, rng *rand.Rand, n int) (content []byte, starts []int) {
 	t.Helper()
-	k := &disk{left: -1, syncs: -1}
+	k := &journaltest.Disk{Left: -1, Syncs: -1}
 	j := &Journal{file: k}
 	for range n {
-		starts = append(starts, len(k.data))
+		starts = append(starts, len(k.Data))
 		recs := make([]*Record, 1+rng.IntN(4))
 		for i := range recs {
 			recs[i] = &Record{Kind: StepStop, Plan: "P-000001", Reason: strings.Repeat("why ", rng.IntN(300))}
@@ -26,7 +28,7 @@ func batches(t testing.TB, rng *rand.Rand, n int) (content []byte, starts []int)
 			t.Fatal(err)
 		}
 	}
-	return k.data, append(starts, len(k.data))
+	return k.Data, append(starts, len(k.Data))
 }
 
 // tear leaves of b what a power cut leaves of what was written from start to end: some of the pages are not
@@ -67,12 +69,12 @@ func TestATornLastBatchIsCutOffWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := bytes.Count(whole[:start], []byte("\n"))
-		if sum, err := VerifyJournal(path); err != nil || sum.TornBytes != int64(len(b)-start) ||
+		if sum, err := Verify(path); err != nil || sum.TornBytes != int64(len(b)-start) ||
 			(sum.Torn == "") != (len(b) == start) {
 			t.Fatalf("seed %d: verify says %+v, %v", seed, sum, err)
 		}
 		n := 0
-		j, sum, err := OpenJournal(path, func(*Record) error { n++; return nil })
+		j, sum, err := Open(path, func(*Record) error { n++; return nil })
 		if err != nil || n != want || sum.Records != uint64(want) {
 			t.Fatalf("seed %d: %d records of %d, %+v, %v", seed, n, want, sum, err)
 		}
@@ -84,7 +86,7 @@ func TestATornLastBatchIsCutOffWhole(t *testing.T) {
 		if err := errors.Join(j.Append(&Record{Kind: StepStop}, &Record{Kind: StepStop}), j.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if sum, err := VerifyJournal(path); err != nil || sum.Records != uint64(want+2) || sum.TornBytes != 0 {
+		if sum, err := Verify(path); err != nil || sum.Records != uint64(want+2) || sum.TornBytes != 0 {
 			t.Fatalf("seed %d: after two more records %+v, %v", seed, sum, err)
 		}
 	}
@@ -116,8 +118,8 @@ func TestDamageBeforeTheLastBatchRefusesToStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := bytes.Count(whole[:starts[i]], []byte("\n")) + 1
-		_, _, err := OpenJournal(path, func(*Record) error { return nil })
-		wantErr(t, err, ErrDamaged, path)
+		_, _, err := Open(path, func(*Record) error { return nil })
+		wantFailure(t, err, ErrDamaged, path)
 		var named int
 		if _, e := fmt.Sscanf(strings.TrimPrefix(err.Error(), path+": record "), "%d", &named); e != nil ||
 			named < first || named > first+3 {
@@ -157,7 +159,7 @@ func TestWhatACrashDoesNotLeaveIsDamage(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := OpenJournal(path, func(*Record) error { return nil }); !errors.Is(err, ErrDamaged) {
+		if _, _, err := Open(path, func(*Record) error { return nil }); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"context"
@@ -8,55 +8,27 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
 )
-
-// Exclusion withholds a forwarder from allocation until its lease ends.
-type Exclusion struct {
-	Forwarder topology.ForwarderID `json:"forwarder"`
-	Reason    string               `json:"reason"`
-	By        string               `json:"by"`
-	Since     time.Time            `json:"since"`
-	Until     time.Time            `json:"until"`
-}
-
-// Feed is what the allocator reads. A reader that has no newer one at ValidUntil goes back to the
-// default mapping: a list that nobody renews must not withhold forwarders for ever.
-type Feed struct {
-	// Generation grows by one with every change of the list.
-	Generation uint64      `json:"generation"`
-	ValidUntil time.Time   `json:"valid_until"`
-	Exclusions []Exclusion `json:"exclusions"` // by name
-}
-
-// FeedChanged is what Watch sends when the list of exclusions has changed.
-const FeedChanged = "exclusions"
-
-// The steps of an exclusion.
-const (
-	StepExclude RecordKind = "exclude"
-	StepReturn  RecordKind = "return"
-)
-
-// MaxExclusion bounds a lease: whoever wants more renews it.
-const MaxExclusion = 30 * 24 * time.Hour
 
 // exclusions is the part of the book that belongs to forwarders.
 type exclusions struct {
-	of         map[topology.ForwarderID]Exclusion
+	of         map[topology.ForwarderID]remap.Exclusion
 	generation uint64
 }
 
 // take makes one record true.
-func (x *exclusions) take(r *Record) error {
+func (x *exclusions) take(r *journal.Record) error {
 	if r.Exclusion == nil {
 		return fmt.Errorf("%s without an exclusion", r.Kind)
 	}
 	f := r.Exclusion.Forwarder
-	if _, ok := x.of[f]; r.Kind == StepReturn && !ok {
+	if _, ok := x.of[f]; r.Kind == journal.StepReturn && !ok {
 		return fmt.Errorf("%s is returned and was not excluded", f)
 	}
 	x.generation++
-	if r.Kind == StepReturn {
+	if r.Kind == journal.StepReturn {
 		delete(x.of, f)
 	} else {
 		x.of[f] = *r.Exclusion
@@ -65,7 +37,7 @@ func (x *exclusions) take(r *Record) error {
 }
 
 // Feed returns the exclusions in force, on a lease from now.
-func (d *Desk) Feed() Feed {
+func (d *Desk) Feed() remap.Feed {
 	f := *d.feed.Load()
 	f.ValidUntil = time.Now().UTC().Add(d.set.FeedLease)
 	return f
@@ -82,8 +54,8 @@ func (d *Desk) Excluded() map[topology.ForwarderID]string {
 
 func (d *Desk) publishFeed() {
 	x := &d.book.exclusions
-	f := Feed{Generation: x.generation, Exclusions: slices.AppendSeq([]Exclusion{}, maps.Values(x.of))}
-	slices.SortFunc(f.Exclusions, func(a, b Exclusion) int {
+	f := remap.Feed{Generation: x.generation, Exclusions: slices.AppendSeq([]remap.Exclusion{}, maps.Values(x.of))}
+	slices.SortFunc(f.Exclusions, func(a, b remap.Exclusion) int {
 		if a.Forwarder < b.Forwarder {
 			return -1
 		}
@@ -95,22 +67,25 @@ func (d *Desk) publishFeed() {
 // Exclude withholds a forwarder from allocation for ttl, or renews its lease. It moves nobody.
 // Errors: ErrNotAllowed, ErrInvalid (forwarder, reason, ttl), ErrState when too few forwarders
 // would be left, ErrConflict.
-func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, ttl time.Duration, a Answer) (Exclusion,
+func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,
+	a remap.Answer) (remap.Exclusion,
 	error) {
-	if err := by.may(Operator, "excluding a forwarder"); err != nil {
-		return Exclusion{}, err
+	if err := by.May(remap.Operator, "excluding a forwarder"); err != nil {
+		return remap.Exclusion{}, err
 	}
-	if err := checkReason(a.Reason); err != nil {
-		return Exclusion{}, err
+	if err := remap.CheckReason(a.Reason); err != nil {
+		return remap.Exclusion{}, err
 	}
-	if ttl < time.Second || ttl > MaxExclusion {
-		return Exclusion{}, fmt.Errorf("%w: a lease of %s: want 1s to %s", ErrInvalid, ttl, MaxExclusion)
+	if ttl < time.Second || ttl > remap.MaxExclusion {
+		return remap.Exclusion{}, fmt.Errorf("%w: a lease of %s: want 1s to %s", remap.ErrInvalid, ttl,
+			remap.MaxExclusion)
 	}
 	s := d.situation()
 	if n, ok := s.Machine.Node(f.Node()); !ok || n.Role != topology.Forwarder {
-		return Exclusion{}, fmt.Errorf("%w: %q is not a forwarding node of %s", ErrInvalid, f, s.Machine.Name)
+		return remap.Exclusion{}, fmt.Errorf("%w: %q is not a forwarding node of %s", remap.ErrInvalid, f,
+			s.Machine.Name)
 	}
-	var out Exclusion
+	var out remap.Exclusion
 	body := digest("exclude "+string(f), []any{ttl, a.Reason})
 	err := d.do(ctx, func() error {
 		_, again, err := d.book.used(by, a.Key, body)
@@ -125,11 +100,11 @@ func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, t
 			}
 		}
 		now := time.Now().UTC()
-		out = Exclusion{Forwarder: f, Reason: a.Reason, By: by.Name, Since: now, Until: now.Add(ttl)}
+		out = remap.Exclusion{Forwarder: f, Reason: a.Reason, By: by.Name, Since: now, Until: now.Add(ttl)}
 		if renewed {
 			out.Since = old.Since
 		}
-		return d.record(&Record{At: now, Kind: StepExclude, Actor: by.Name, Role: by.Role, Via: by.Via,
+		return d.record(&journal.Record{At: now, Kind: journal.StepExclude, Actor: by.Name, Role: by.Role, Via: by.Via,
 			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &out})
 	})
 	return out, err
@@ -137,24 +112,26 @@ func (d *Desk) Exclude(ctx context.Context, by Person, f topology.ForwarderID, t
 
 // mayExclude keeps the floor, whoever asks: the newest exclusions count though the situation may
 // not have them yet.
-func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]Exclusion, s *Situation) error {
+func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]remap.Exclusion,
+	s *remap.Situation) error {
 	all, healthy := 0, 0
 	for _, id := range s.Index.Forwarders() {
 		all++
 		if _, gone := out[id]; gone || id == f {
 			continue
 		}
-		if st := s.State(id); st == ForwarderIdle || st == ForwarderOK || st == ForwarderDedicated {
+		if st := s.State(id); st == remap.ForwarderIdle || st == remap.ForwarderOK || st == remap.ForwarderDedicated {
 			healthy++
 		}
 	}
 	if healthy < d.set.HealthyFloor {
-		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", ErrState, f, healthy,
+		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", remap.ErrState, f,
+			healthy,
 			d.set.HealthyFloor)
 	}
 	if n, most := len(out)+1, d.set.mostExcluded(all); n > most {
 		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %d may be (desk.max_excluded is %.0f%%)",
-			ErrState, n, all, most, 100*d.set.MaxExcluded)
+			remap.ErrState, n, all, most, 100*d.set.MaxExcluded)
 	}
 	return nil
 }
@@ -169,11 +146,11 @@ func (s Settings) mostExcluded(forwarders int) int {
 
 // Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrInvalid (reason), ErrNotFound when it is not
 // excluded, ErrConflict.
-func (d *Desk) Return(ctx context.Context, by Person, f topology.ForwarderID, a Answer) error {
-	if err := by.may(Operator, "returning a forwarder"); err != nil {
+func (d *Desk) Return(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error {
+	if err := by.May(remap.Operator, "returning a forwarder"); err != nil {
 		return err
 	}
-	if err := checkText(a.Reason); err != nil {
+	if err := remap.CheckText(a.Reason); err != nil {
 		return err
 	}
 	body := digest("return "+string(f), a.Reason)
@@ -183,9 +160,10 @@ func (d *Desk) Return(ctx context.Context, by Person, f topology.ForwarderID, a 
 		}
 		e, ok := d.book.exclusions.of[f]
 		if !ok {
-			return fmt.Errorf("exclusion of %q: %w", f, ErrNotFound)
+			return fmt.Errorf("exclusion of %q: %w", f, remap.ErrNotFound)
 		}
-		return d.record(&Record{At: time.Now().UTC(), Kind: StepReturn, Actor: by.Name, Role: by.Role, Via: by.Via,
+		return d.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepReturn, Actor: by.Name, Role: by.Role,
+			Via:    by.Via,
 			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &e})
 	})
 }
@@ -194,7 +172,8 @@ func (d *Desk) Return(ctx context.Context, by Person, f topology.ForwarderID, a 
 func (d *Desk) endLeases(now time.Time) {
 	for _, e := range d.feed.Load().Exclusions {
 		if !now.Before(e.Until) {
-			_ = d.record(&Record{At: now.UTC(), Kind: StepReturn, Reason: "its lease ended", Exclusion: &e})
+			_ = d.record(&journal.Record{At: now.UTC(), Kind: journal.StepReturn, Reason: "its lease ended",
+				Exclusion: &e})
 		}
 	}
 }

@@ -1,8 +1,11 @@
-package remap
+// Package desk is the state machine over the journal: it proposes, approves, applies, verifies, rolls back and
+// records plans, and keeps exclusions, standing approvals, findings and canaries.
+package desk
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,6 +13,8 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
 )
 
 // Desk is the one place where plans are proposed, approved, applied, verified, rolled back and
@@ -19,9 +24,9 @@ import (
 // All methods may be called concurrently.
 type Desk struct {
 	set       Settings
-	driver    Driver
-	situation func() *Situation
-	roleOf    func(name, via string) (Role, bool) // nil: not known
+	driver    remap.Driver
+	situation func() *remap.Situation
+	roleOf    func(name, via string) (remap.Role, bool) // nil: not known
 	log       *slog.Logger
 	opened    time.Time
 
@@ -32,14 +37,14 @@ type Desk struct {
 
 	// What follows belongs to the owning goroutine.
 	book    *book
-	journal *Journal
+	journal *journal.Journal
 	runs    map[string]*run
-	shown   map[string][]Preview // by plan: the newest previews, to say what changed since
+	shown   map[string][]remap.Preview // by plan: the newest previews, to say what changed since
 
 	watch  watchers
 	owners atomic.Pointer[map[topology.ForwarderID]topology.JobID]
 	claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
-	feed   atomic.Pointer[Feed] // without a lease
+	feed   atomic.Pointer[remap.Feed] // without a lease
 	// unrecorded is why the newest step could not be written down; nil when it could.
 	unrecorded atomic.Pointer[error]
 	counts     atomic.Pointer[counts]
@@ -51,39 +56,39 @@ type Config struct {
 	Settings Settings
 	// Path is the journal's file.
 	Path   string
-	Driver Driver
+	Driver remap.Driver
 	// Situation returns the present picture; it may be called from any goroutine.
-	Situation func() *Situation
+	Situation func() *remap.Situation
 	// RoleOf is the role that a person who came through a door (Person.Via) has at present; known is false
 	// where only the next sign-in tells. nil: it is never known. It may be called from any goroutine.
-	RoleOf func(name, via string) (role Role, known bool)
+	RoleOf func(name, via string) (role remap.Role, known bool)
 	Log    *slog.Logger // nil: discard
 }
 
 // tickEvery is how often expiry, waiting plans and observations are looked at.
 const tickEvery = 500 * time.Millisecond
 
-// OpenDesk replays the journal at cfg.Path, takes up what was under way and starts the desk. Errors
-// are those of OpenJournal and of Settings.Validate.
-func OpenDesk(cfg Config) (*Desk, Summary, error) {
+// Open replays the journal at cfg.Path, takes up what was under way and starts the desk. Errors
+// are those of journal.Open and of Settings.Validate.
+func Open(cfg Config) (*Desk, journal.Summary, error) {
 	if err := cfg.Settings.Validate(); err != nil {
-		return nil, Summary{}, err
+		return nil, journal.Summary{}, err
 	}
 	b := newBook()
-	j, sum, err := OpenJournal(cfg.Path, b.take)
+	j, sum, err := journal.Open(cfg.Path, b.take)
 	if err != nil {
 		return nil, sum, err
 	}
 	return startDesk(cfg, b, j), sum, nil
 }
 
-func startDesk(cfg Config, b *book, j *Journal) *Desk {
+func startDesk(cfg Config, b *book, j *journal.Journal) *Desk {
 	d := &Desk{
 		set: cfg.Settings, driver: cfg.Driver, situation: cfg.Situation, roleOf: cfg.RoleOf, log: cfg.Log,
 		opened: time.Now(),
 		calls:  make(chan func()), events: make(chan event, 1024),
 		quit: make(chan struct{}), done: make(chan struct{}),
-		book: b, journal: j, runs: map[string]*run{}, shown: map[string][]Preview{},
+		book: b, journal: j, runs: map[string]*run{}, shown: map[string][]remap.Preview{},
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -122,7 +127,7 @@ func (d *Desk) publishOwners() {
 		}
 		for _, m := range e.Moves {
 			claims[m.To] = e.Job
-			if e.State.holds() {
+			if e.State.Holds() {
 				owners[m.To] = e.Job
 			}
 		}
@@ -173,7 +178,7 @@ func (d *Desk) do(ctx context.Context, f func() error) error {
 	}:
 		return <-answer
 	case <-d.done:
-		return ErrClosed
+		return remap.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -181,7 +186,7 @@ func (d *Desk) do(ctx context.Context, f func() error) error {
 
 // record makes steps true: on disk first, then in the book, then known to watchers. On an error
 // nothing has happened.
-func (d *Desk) record(recs ...*Record) error {
+func (d *Desk) record(recs ...*journal.Record) error {
 	begun := time.Now()
 	d.writing.Store(&begun)
 	err := d.journal.Append(recs...)
@@ -213,7 +218,7 @@ func (d *Desk) record(recs ...*Record) error {
 		if r.Standing != nil || r.Canary != nil {
 			continue
 		}
-		if (r.State != "" || r.Kind == StepPropose) && d.book.plans[r.Plan].Dedicated {
+		if (r.State != "" || r.Kind == journal.StepPropose) && d.book.plans[r.Plan].Dedicated {
 			d.publishOwners()
 		}
 		d.watch.tell(r.Plan)
@@ -221,8 +226,18 @@ func (d *Desk) record(recs ...*Record) error {
 	return nil
 }
 
+// History is journal.Journal.History of the desk's journal.
+func (d *Desk) History(w journal.Wanted) iter.Seq2[*journal.Record, error] {
+	return d.journal.History(w)
+}
+
+// Since is journal.Journal.Since of the desk's journal.
+func (d *Desk) Since(n uint64, visit func(*journal.Record) error) (uint64, error) {
+	return d.journal.Since(n, visit)
+}
+
 // Plan returns one plan with its results, or ErrNotFound.
-func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
+func (d *Desk) Plan(ctx context.Context, id string) (p remap.Plan, err error) {
 	err = d.do(ctx, func() error {
 		e, err := d.book.get(id)
 		if err == nil {
@@ -236,7 +251,7 @@ func (d *Desk) Plan(ctx context.Context, id string) (p Plan, err error) {
 // Plans returns the newest plans, at most limit (0: all of them), the newest first, without the
 // results of their moves, and of those that have ended without the moves: of these there may be
 // thousands each, and who wants them asks for one Plan.
-func (d *Desk) Plans(ctx context.Context, limit int) (plans []Plan, err error) {
+func (d *Desk) Plans(ctx context.Context, limit int) (plans []remap.Plan, err error) {
 	err = d.do(ctx, func() error {
 		for _, id := range slices.Backward(d.book.order) {
 			if limit > 0 && len(plans) == limit {
@@ -250,10 +265,10 @@ func (d *Desk) Plans(ctx context.Context, limit int) (plans []Plan, err error) {
 }
 
 // Waiting returns the plans that wait for a person, the newest first, as Plans does.
-func (d *Desk) Waiting(ctx context.Context) (plans []Plan, err error) {
+func (d *Desk) Waiting(ctx context.Context) (plans []remap.Plan, err error) {
 	err = d.do(ctx, func() error {
 		for e := range d.book.unfinished {
-			if e.State == Proposed {
+			if e.State == remap.Proposed {
 				plans = append(plans, e.brief())
 			}
 		}
@@ -263,14 +278,14 @@ func (d *Desk) Waiting(ctx context.Context) (plans []Plan, err error) {
 	return plans, err
 }
 
-func (e *entry) brief() Plan {
+func (e *entry) brief() remap.Plan {
 	p := e.Plan
 	p.Results, p.Undo = nil, nil
 	return p
 }
 
 // OfJob returns the plans of a job, the newest first.
-func (d *Desk) OfJob(ctx context.Context, job topology.JobID) (plans []Plan, err error) {
+func (d *Desk) OfJob(ctx context.Context, job topology.JobID) (plans []remap.Plan, err error) {
 	err = d.do(ctx, func() error {
 		for _, id := range slices.Backward(d.book.order) {
 			if e := d.book.plans[id]; e.Job == job {
@@ -287,7 +302,7 @@ type JobPlan struct {
 	ID      string
 	Job     topology.JobID
 	Created time.Time
-	State   PlanState
+	State   remap.PlanState
 }
 
 // OfJobs returns the plans of many jobs in short, the newest first.
@@ -301,15 +316,6 @@ func (d *Desk) OfJobs(ctx context.Context, jobs map[topology.JobID]bool) (plans 
 		return nil
 	})
 	return plans, err
-}
-
-// Moved says whether a plan in this state has moved nodes, or may have.
-func (s PlanState) Moved() bool {
-	switch s {
-	case Applying, Applied, Verified, Partial, Failed, RollingBack, Restored, RolledBack:
-		return true
-	}
-	return false
 }
 
 // watchers are told which plans changed.

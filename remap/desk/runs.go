@@ -1,14 +1,15 @@
-package remap
+package desk
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
 )
 
 // run is one driver call under way for a plan.
@@ -24,7 +25,7 @@ type run struct {
 // event is what a run tells the owning goroutine: one result, or its end.
 type event struct {
 	plan   string
-	result Result
+	result remap.Result
 	end    bool
 	err    error
 }
@@ -41,7 +42,7 @@ func (d *Desk) start(e *entry) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{undo: undo, cancel: cancel}
 	d.runs[e.ID] = r
-	p := clonePlan(&e.Plan)
+	p := remap.ClonePlan(&e.Plan)
 	p.Moves = e.open()
 	call := d.driver.Apply
 	if r.undo {
@@ -51,7 +52,7 @@ func (d *Desk) start(e *entry) {
 		defer cancel()
 		var err error
 		if len(p.Moves) > 0 {
-			err = call(ctx, p, func(res Result) { d.events <- event{plan: p.ID, result: res} })
+			err = call(ctx, p, func(res remap.Result) { d.events <- event{plan: p.ID, result: res} })
 		}
 		d.events <- event{plan: p.ID, end: true, err: err}
 	}()
@@ -64,16 +65,16 @@ func (d *Desk) inSight(e *entry) bool {
 		return true
 	}
 	s := d.situation()
-	return !slices.ContainsFunc(e.open(), func(m Move) bool {
+	return !slices.ContainsFunc(e.open(), func(m remap.Move) bool {
 		r, ok := s.Routes[m.Node]
 		return !ok || r.Stale || r.At.Before(d.opened)
 	})
 }
 
 // follow is what a recorded answer sets in motion at once.
-func (d *Desk) follow(e *entry, step RecordKind) {
+func (d *Desk) follow(e *entry, step journal.RecordKind) {
 	switch step {
-	case StepApprove, StepComplete, StepRollBack, StepStop:
+	case journal.StepApprove, journal.StepComplete, journal.StepRollBack, journal.StepStop:
 		if r := d.runs[e.ID]; r != nil {
 			r.stopped = true
 			r.cancel()
@@ -86,31 +87,32 @@ func (d *Desk) follow(e *entry, step RecordKind) {
 // advance moves a plan on as far as it can go now.
 func (d *Desk) advance(e *entry, now time.Time) {
 	switch e.State {
-	case Proposed:
+	case remap.Proposed:
 		if !now.Before(e.Expires) {
-			d.step(e, &Record{At: now, Kind: StepExpire, State: Expired, Error: "nobody approved it in time"})
+			d.step(e, &journal.Record{At: now, Kind: journal.StepExpire, State: remap.Expired,
+				Error: "nobody approved it in time"})
 		}
-	case Approved:
+	case remap.Approved:
 		switch {
 		case !now.Before(e.Expires):
-			d.step(e, &Record{At: now, Kind: StepExpire, State: Expired,
+			d.step(e, &journal.Record{At: now, Kind: journal.StepExpire, State: remap.Expired,
 				Error: "it could not start in time after its approval"})
 		case len(d.runs) < d.set.MaxApplying:
-			if d.step(e, &Record{At: now, Kind: StepStart, State: Applying}) {
+			if d.step(e, &journal.Record{At: now, Kind: journal.StepStart, State: remap.Applying}) {
 				d.start(e)
 			}
 		}
-	case Applying:
+	case remap.Applying:
 		d.start(e)
-	case RollingBack:
+	case remap.RollingBack:
 		if len(e.open()) > 0 || d.runs[e.ID] != nil {
 			d.start(e)
 			return
 		}
 		d.observe(e, now)
-	case Applied:
+	case remap.Applied:
 		d.observe(e, now)
-	case Partial:
+	case remap.Partial:
 		if now.Sub(e.Changed) <= d.set.VerifyWithin {
 			d.observe(e, now)
 		}
@@ -118,7 +120,7 @@ func (d *Desk) advance(e *entry, now time.Time) {
 }
 
 // step records one step that the desk takes by itself.
-func (d *Desk) step(e *entry, r *Record) bool {
+func (d *Desk) step(e *entry, r *journal.Record) bool {
 	r.Plan = e.ID
 	r.At = r.At.UTC()
 	return d.record(r) == nil
@@ -126,7 +128,7 @@ func (d *Desk) step(e *entry, r *Record) bool {
 
 // tick looks after every plan that time can change.
 func (d *Desk) tick(now time.Time) {
-	if d.journal.broken != nil {
+	if d.journal.Broken() != nil {
 		return // nothing can be recorded, so nothing may be done
 	}
 	d.book.forget(now)
@@ -134,12 +136,15 @@ func (d *Desk) tick(now time.Time) {
 	for _, id := range slices.Clone(d.book.open) { // what ends leaves the list
 		d.advance(d.book.plans[id], now)
 	}
-	maps.DeleteFunc(d.shown, func(id string, _ []Preview) bool { return d.book.plans[id].State != Proposed })
+	maps.DeleteFunc(d.shown, func(id string,
+		_ []remap.Preview) bool {
+		return d.book.plans[id].State != remap.Proposed
+	})
 }
 
 // takeEvents records results, many in one go where many wait.
 func (d *Desk) takeEvents(first event) {
-	byPlan := map[string][]Result{}
+	byPlan := map[string][]remap.Result{}
 	var ends []event
 	for e, n := first, 1; ; n++ {
 		if e.end {
@@ -159,13 +164,13 @@ func (d *Desk) takeEvents(first event) {
 		}
 		break
 	}
-	var recs []*Record
+	var recs []*journal.Record
 	for id, results := range byPlan {
-		kind := StepResults
+		kind := journal.StepResults
 		if d.runs[id].undo {
-			kind = StepUndone
+			kind = journal.StepUndone
 		}
-		recs = append(recs, &Record{At: time.Now().UTC(), Kind: kind, Plan: id, Results: results})
+		recs = append(recs, &journal.Record{At: time.Now().UTC(), Kind: kind, Plan: id, Results: results})
 	}
 	if len(recs) > 0 {
 		if err := d.record(recs...); err != nil {
@@ -186,10 +191,10 @@ func (d *Desk) finish(ev event) {
 	now, ok := time.Now(), !r.unrecorded
 	switch {
 	case !ok:
-	case e.State == Applying && !r.undo:
+	case e.State == remap.Applying && !r.undo:
 		ok = d.settle(e, r, ev.err, now)
-	case e.State == RollingBack && r.undo && len(e.open()) > 0:
-		ok = d.step(e, &Record{At: now, Kind: StepFinish, State: Partial,
+	case e.State == remap.RollingBack && r.undo && len(e.open()) > 0:
+		ok = d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Partial,
 			Error: d.lacking(e, "not taken back", ev.err)})
 	}
 	if ok { // else the next tick begins again, if the journal takes records then
@@ -199,12 +204,12 @@ func (d *Desk) finish(ev event) {
 
 // settle says what an ended apply has come to.
 func (d *Desk) settle(e *entry, r *run, err error, now time.Time) bool {
-	rec := &Record{At: now, Kind: StepFinish, State: Applied}
+	rec := &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Applied}
 	open := e.open()
 	if len(open) > 0 {
-		rec.State = Partial
+		rec.State = remap.Partial
 		if len(open) == len(e.Moves) {
-			rec.State = Failed
+			rec.State = remap.Failed
 		}
 		if r.stopped && err == nil {
 			err = context.Canceled
@@ -240,7 +245,7 @@ func (d *Desk) observe(e *entry, now time.Time) {
 	if len(waiting) > 0 {
 		s := d.situation()
 		var seen []topology.NodeID
-		waiting = slices.DeleteFunc(waiting, func(m Move) bool {
+		waiting = slices.DeleteFunc(waiting, func(m remap.Move) bool {
 			want := m.To
 			if e.Goal != "" {
 				want = m.From
@@ -253,11 +258,11 @@ func (d *Desk) observe(e *entry, now time.Time) {
 			seen = append(seen, m.Node)
 			return true
 		})
-		if len(seen) > 0 && !d.step(e, &Record{At: now, Kind: StepObserve, Observed: seen}) {
+		if len(seen) > 0 && !d.step(e, &journal.Record{At: now, Kind: journal.StepObserve, Observed: seen}) {
 			return
 		}
 	}
-	if e.State == Partial {
+	if e.State == remap.Partial {
 		return
 	}
 	since := e.lastResult()
@@ -265,16 +270,16 @@ func (d *Desk) observe(e *entry, now time.Time) {
 		since = d.opened
 	}
 	switch late := now.Sub(since) > d.set.VerifyWithin; {
-	case len(waiting) == 0 && e.State == Applied:
-		d.step(e, &Record{At: now, Kind: StepFinish, State: Verified})
+	case len(waiting) == 0 && e.State == remap.Applied:
+		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Verified})
 	case len(waiting) == 0:
-		d.step(e, &Record{At: now, Kind: StepFinish, State: e.Goal})
+		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: e.Goal})
 	case late:
 		var names []string
 		for _, m := range waiting {
 			names = append(names, string(m.Node))
 		}
-		d.step(e, &Record{At: now, Kind: StepFinish, State: Partial, Error: fmt.Sprintf(
+		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Partial, Error: fmt.Sprintf(
 			"done by the nodes' word, but not observed within %s: %s", d.set.VerifyWithin, shorten(names))})
 	}
 }
@@ -310,23 +315,10 @@ func (d *Desk) stopRuns() {
 		if !e.result.OK {
 			continue
 		}
-		kind := StepResults
+		kind := journal.StepResults
 		if d.runs[e.plan].undo {
-			kind = StepUndone
+			kind = journal.StepUndone
 		}
-		_ = d.record(&Record{At: time.Now().UTC(), Kind: kind, Plan: e.plan, Results: []Result{e.result}})
+		_ = d.record(&journal.Record{At: time.Now().UTC(), Kind: kind, Plan: e.plan, Results: []remap.Result{e.result}})
 	}
-}
-
-// Describe is a plan's progress in words: "applying 312/480  failed 2".
-func (p *Plan) Describe() string {
-	n, ok, failed, verified := p.Progress()
-	parts := []string{fmt.Sprintf("%s %d/%d", p.State, ok, n)}
-	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("failed %d", failed))
-	}
-	if verified > 0 {
-		parts = append(parts, fmt.Sprintf("verified %d", verified))
-	}
-	return strings.Join(parts, "  ")
 }

@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"fmt"
@@ -6,19 +6,21 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"fairway/remap"
 )
 
 // counts are the desk's counters as they were after the newest step.
 type counts struct {
-	states  map[PlanState]int
+	states  map[remap.PlanState]int
 	runs    int
 	records uint64
 	broken  int
 }
 
 func (d *Desk) publishCounts() {
-	c := counts{states: maps.Clone(d.book.count), runs: len(d.runs), records: d.journal.seq}
-	if d.journal.broken != nil {
+	c := counts{states: maps.Clone(d.book.count), runs: len(d.runs), records: d.journal.Records()}
+	if d.journal.Broken() != nil {
 		c.broken = 1
 	}
 	d.counts.Store(&c)

@@ -1,4 +1,4 @@
-package remap
+package journal
 
 import (
 	"bufio"
@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// VerifyJournal checks every record, CRC and link of the journal at path without locking or
+// Verify checks every record, CRC and link of the journal at path without locking or
 // changing it. The error wraps ErrDamaged and names the first bad record.
-func VerifyJournal(path string) (Summary, error) { return ReadJournal(path, nil) }
+func Verify(path string) (Summary, error) { return Read(path, nil) }
 
-// ReadJournal is VerifyJournal that shows each good record to visit, which may stop it by an error.
-func ReadJournal(path string, visit func(*Record) error) (Summary, error) {
+// Read is Verify that shows each good record to visit, which may stop it by an error.
+func Read(path string, visit func(*Record) error) (Summary, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Summary{}, fmt.Errorf("open journal: %w", err)
@@ -201,14 +201,6 @@ func (c *link) next(line []byte) (*Record, error) {
 	c.seq, c.prev, c.last, c.more, c.size = rec.Seq, hash, rec.At, rec.More, c.size+int64(len(line))
 	rec.end = c.size
 	return rec, nil
-}
-
-// first returns the number of the first record of r's batch.
-func (r *Record) first() uint64 {
-	if r.Batch == 0 {
-		return r.Seq
-	}
-	return r.Batch
 }
 
 func crcOf(body []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) }

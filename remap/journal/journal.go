@@ -1,4 +1,6 @@
-package remap
+// Package journal is the record of everything that the desk decides and does: an append-only file of JSON lines
+// with a CRC and a hash chain, its history, and the timeline of what it says of every instant.
+package journal
 
 import (
 	"bytes"
@@ -12,70 +14,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"fairway/anomaly"
-	"fairway/collector/topology"
-)
-
-// Record is one step in the life of a plan, as the journal keeps it. The state of every plan is
-// what its records say and nothing else.
-type Record struct {
-	Seq uint64 `json:"seq"` // 1, 2, 3 ...
-	// Batch is the number of the first of the records that were written together with this one, 0 in
-	// that one itself; More is how many of them follow.
-	Batch  uint64     `json:"batch,omitempty"`
-	More   uint64     `json:"more,omitempty"`
-	Hash   string     `json:"-"` // of this record and all before it, when read back
-	At     time.Time  `json:"at"`
-	Kind   RecordKind `json:"kind"`
-	Plan   string     `json:"plan,omitempty"`
-	Actor  string     `json:"actor,omitempty"` // empty: the desk itself
-	Role   Role       `json:"role,omitempty"`
-	Via    string     `json:"via,omitempty"`
-	Reason string     `json:"reason,omitempty"`
-	// Key and Body are the idempotency key of a write and the digest of what was asked under it.
-	Key  string `json:"key,omitempty"`
-	Body string `json:"body,omitempty"`
-
-	State    PlanState         `json:"state,omitempty"` // the plan's state from here on
-	Proposed *Plan             `json:"proposed,omitempty"`
-	Approval *Approval         `json:"approval,omitempty"`
-	Frozen   *Frozen           `json:"frozen,omitempty"`
-	Moves    []Move            `json:"moves,omitempty"` // as approved
-	Expires  *time.Time        `json:"expires,omitempty"`
-	Results  []Result          `json:"results,omitempty"`
-	Observed []topology.NodeID `json:"observed,omitempty"`
-	Goal     PlanState         `json:"goal,omitempty"`
-	Standing *Standing         `json:"standing,omitempty"`
-	Measured *IOFigures        `json:"measured,omitempty"`
-	// Exclusion is of the steps that are about a forwarder instead of a plan.
-	Exclusion *Exclusion `json:"exclusion,omitempty"`
-	// Finding is of the steps in a finding's life; Plan then holds its id.
-	Finding *anomaly.Change `json:"finding,omitempty"`
-	// Canary is of the two steps of a canary probe that a person asked for.
-	Canary *Canary `json:"canary,omitempty"`
-	Error  string  `json:"error,omitempty"`
-
-	end int64 // of its line in the file
-}
-
-// RecordKind says which step a record is.
-type RecordKind string
-
-// The steps of a plan.
-const (
-	StepPropose  RecordKind = "propose"
-	StepApprove  RecordKind = "approve"
-	StepReject   RecordKind = "reject"
-	StepExpire   RecordKind = "expire"
-	StepStart    RecordKind = "start"
-	StepResults  RecordKind = "results"
-	StepFinish   RecordKind = "finish"
-	StepObserve  RecordKind = "observe"
-	StepRollBack RecordKind = "roll_back"
-	StepUndone   RecordKind = "undone" // results of a roll back
-	StepStop     RecordKind = "stop"
-	StepComplete RecordKind = "complete"
 )
 
 // Journal is an append-only file of records, one JSON object a line:
@@ -87,7 +25,7 @@ const (
 // batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.
 type Journal struct {
-	file    journalFile
+	file    File
 	seq     uint64
 	prev    [sha256.Size]byte
 	size    int64
@@ -95,8 +33,8 @@ type Journal struct {
 	broken  error    // after a failed write nothing more is taken: what is on disk is not known
 }
 
-// journalFile is what the journal needs of an *os.File; tests put a failing one in its place.
-type journalFile interface {
+// File is what a journal needs of an *os.File; tests put a failing one in its place.
+type File interface {
 	io.Writer
 	Sync() error
 	Truncate(size int64) error
@@ -110,7 +48,7 @@ type Summary struct {
 	Last      time.Time `json:"last"`
 	LastHash  string    `json:"last_hash"`
 	TornBytes int64     `json:"torn_bytes"` // of an unfinished last batch, never answered
-	// Torn says what is wrong with those bytes, Kept is the file that OpenJournal moved them to.
+	// Torn says what is wrong with those bytes, Kept is the file that Open moved them to.
 	Torn string `json:"torn,omitempty"`
 	Kept string `json:"kept,omitempty"`
 }
@@ -132,10 +70,10 @@ type journalLine struct {
 	Record json.RawMessage `json:"record"`
 }
 
-// OpenJournal opens or makes the journal at path, locks it, hands every record in order to replay
+// Open opens or makes the journal at path, locks it, hands every record in order to replay
 // and moves an unfinished last batch to a file beside it, which Summary reports. It fails with
 // ErrLocked, or with ErrDamaged naming the record; then nothing was changed.
-func OpenJournal(path string, replay func(*Record) error) (*Journal, Summary, error) {
+func Open(path string, replay func(*Record) error) (*Journal, Summary, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open journal: %w", err)
@@ -146,6 +84,14 @@ func OpenJournal(path string, replay func(*Record) error) (*Journal, Summary, er
 		return nil, sum, err
 	}
 	return j, sum, nil
+}
+
+// OnFile continues the journal whose content is src on file, which the caller has locked. It returns the bytes
+// of whole batches, behind which file goes on. The records cannot be read back.
+func OnFile(file File, src io.Reader, replay func(*Record) error) (*Journal, int64, error) {
+	c := chain{name: "journal"}
+	err := c.read(src, replay)
+	return &Journal{file: file, seq: c.seq, prev: c.prev, size: c.size}, c.size, err
 }
 
 func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal, Summary, error) {
@@ -170,7 +116,7 @@ func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal
 			return nil, sum, fmt.Errorf("%s: cut off the unfinished record %d: %w", path, c.seq+1, err)
 		}
 	}
-	if err := errors.Join(f.Sync(), syncDir(filepath.Dir(path))); err != nil {
+	if err := errors.Join(f.Sync(), SyncDir(filepath.Dir(path))); err != nil {
 		return nil, sum, fmt.Errorf("open journal %s: %w", path, err)
 	}
 	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size, catalog: x}, sum, nil
@@ -189,10 +135,11 @@ func (c *chain) keep(f *os.File) (string, error) {
 		return "", err
 	}
 	_, err = to.Write(b)
-	return path, errors.Join(err, to.Sync(), to.Close(), syncDir(filepath.Dir(path)))
+	return path, errors.Join(err, to.Sync(), to.Close(), SyncDir(filepath.Dir(path)))
 }
 
-func syncDir(dir string) error {
+// SyncDir forces the entries of a directory to disk.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -246,6 +193,12 @@ func (j *Journal) fail(op string, err, undo error) error {
 	j.broken = fmt.Errorf("journal: %s: %w (nothing more is taken; look at the disk, then restart fairwayd)", op, err)
 	return j.broken
 }
+
+// Records returns the number of records.
+func (j *Journal) Records() uint64 { return j.seq }
+
+// Broken returns why the journal takes no more records until it is opened again; nil while it does.
+func (j *Journal) Broken() error { return j.broken }
 
 // Close releases the file and its lock.
 func (j *Journal) Close() error { return j.file.Close() }

@@ -1,4 +1,4 @@
-package remap
+package journal
 
 import (
 	"bufio"
@@ -9,25 +9,6 @@ import (
 	"sync"
 	"time"
 )
-
-// Wanted says which records History shows.
-type Wanted struct {
-	// Subject is a plan's or finding's id, or a forwarder that was excluded or asked for a canary; empty: all.
-	Subject string
-	// From and To bound the time, To not included; zero: no bound.
-	From, To time.Time
-}
-
-// subject is what a record is about.
-func (r *Record) subject() string {
-	if r.Exclusion != nil {
-		return string(r.Exclusion.Forwarder)
-	}
-	if r.Canary != nil {
-		return string(r.Canary.Forwarder)
-	}
-	return r.Plan
-}
 
 // spanRecords is how many records share one note of their times.
 const spanRecords = 1024
@@ -155,9 +136,9 @@ func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
 var errNoFile = errors.New("journal: it cannot be read back")
 
 // History shows the records that are wanted, the newest first, as they are on disk: it reads those and
-// no others, beside a desk that writes more. After an error there is nothing more.
-func (d *Desk) History(w Wanted) iter.Seq2[*Record, error] {
-	x := d.journal.catalog
+// no others, beside a writer of more. After an error there is nothing more.
+func (j *Journal) History(w Wanted) iter.Seq2[*Record, error] {
+	x := j.catalog
 	return func(yield func(*Record, error) bool) {
 		if x == nil {
 			yield(nil, errNoFile)
@@ -175,11 +156,19 @@ func (d *Desk) History(w Wanted) iter.Seq2[*Record, error] {
 	}
 }
 
-// Since shows the records after number n, the oldest first, as they are on disk, beside a desk that writes more;
+// Since shows the records after number n, the oldest first, as they are on disk, beside a writer of more;
 // it returns the number of the last one that visit took, for the next time. An error of visit ends it.
-func (d *Desk) Since(n uint64, visit func(*Record) error) (uint64, error) {
-	if d.journal.catalog == nil {
+func (j *Journal) Since(n uint64, visit func(*Record) error) (uint64, error) {
+	if j.catalog == nil {
 		return n, errNoFile
 	}
-	return d.journal.catalog.since(n, visit)
+	return j.catalog.since(n, visit)
+}
+
+// Wanted says which records History shows.
+type Wanted struct {
+	// Subject is a plan's or finding's id, or a forwarder that was excluded or asked for a canary; empty: all.
+	Subject string
+	// From and To bound the time, To not included; zero: no bound.
+	From, To time.Time
 }

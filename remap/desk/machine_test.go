@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
@@ -62,24 +63,24 @@ func (m *testMachine) topology() *topology.Machine {
 }
 
 // situation is what a collector would see now.
-func (m *testMachine) situation() *Situation {
+func (m *testMachine) situation() *remap.Situation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	p := SituationParts{At: now, Machine: m.topology(), Routes: map[topology.NodeID]window.Route{},
-		Load: map[topology.ForwarderID]Load{}, Excluded: map[topology.ForwarderID]string{}}
+	p := remap.SituationParts{At: now, Machine: m.topology(), Routes: map[topology.NodeID]window.Route{},
+		Load: map[topology.ForwarderID]remap.Load{}, Excluded: map[topology.ForwarderID]string{}}
 	for f, why := range m.exclude {
 		p.Excluded[f] = why
 	}
 	for _, f := range m.start {
-		p.Load[f] = Load{LastSeen: now.Add(-m.late)}
+		p.Load[f] = remap.Load{LastSeen: now.Add(-m.late)}
 	}
 	for n, f := range m.at {
 		if !m.blind[n] {
 			p.Routes[n] = window.Route{Forwarder: f, Generation: m.gen[n], At: now, ByMount: true}
 		}
 	}
-	return BuildSituation(p)
+	return remap.BuildSituation(p)
 }
 
 func (m *testMachine) use(ctx context.Context, n topology.NodeID, f topology.ForwarderID) error {
@@ -110,21 +111,21 @@ func (m *testMachine) use(ctx context.Context, n topology.NodeID, f topology.For
 	return nil
 }
 
-func (m *testMachine) Preview(context.Context, Plan) ([]string, error) { return nil, nil }
+func (m *testMachine) Preview(context.Context, remap.Plan) ([]string, error) { return nil, nil }
 
-func (m *testMachine) Apply(ctx context.Context, p Plan, report func(Result)) error {
-	return m.each(ctx, p.Moves, func(mv Move) topology.ForwarderID { return mv.To }, report)
+func (m *testMachine) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	return m.each(ctx, p.Moves, func(mv remap.Move) topology.ForwarderID { return mv.To }, report)
 }
 
-func (m *testMachine) Restore(ctx context.Context, p Plan, report func(Result)) error {
-	return m.each(ctx, p.Moves, func(mv Move) topology.ForwarderID { return mv.From }, report)
+func (m *testMachine) Restore(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	return m.each(ctx, p.Moves, func(mv remap.Move) topology.ForwarderID { return mv.From }, report)
 }
 
-func (m *testMachine) each(ctx context.Context, moves []Move, want func(Move) topology.ForwarderID,
-	report func(Result)) error {
+func (m *testMachine) each(ctx context.Context, moves []remap.Move, want func(remap.Move) topology.ForwarderID,
+	report func(remap.Result)) error {
 	for _, mv := range moves {
 		err := m.use(ctx, mv.Node, want(mv))
-		r := Result{Node: mv.Node, OK: err == nil, Tries: 1, At: time.Now()}
+		r := remap.Result{Node: mv.Node, OK: err == nil, Tries: 1, At: time.Now()}
 		if err != nil {
 			r.Error = err.Error()
 		}

@@ -1,15 +1,17 @@
-package remap
+package desk
 
 import (
 	"fmt"
 	"slices"
 	"time"
+
+	"fairway/remap"
 )
 
 // Settings are the rules of the desk that a site may change.
 type Settings struct {
 	// Mode says how far the desk goes by itself.
-	Mode Mode `toml:"mode"`
+	Mode remap.Mode `toml:"mode"`
 	// PlansPerMinute bounds what is approved by rule.
 	PlansPerMinute int `toml:"plans_per_minute"`
 	// ProposalTTL is how long a proposal waits for approvals.
@@ -38,7 +40,7 @@ type Settings struct {
 // DefaultSettings are closed where they have a choice.
 func DefaultSettings() Settings {
 	return Settings{
-		Mode:           ModeApprove,
+		Mode:           remap.ModeApprove,
 		PlansPerMinute: 6,
 		ProposalTTL:    15 * time.Minute,
 		ApprovalTTL:    2 * time.Minute,
@@ -72,7 +74,7 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("desk.%s = %d: want at least %d", n.name, n.value, n.min)
 		}
 	}
-	if !slices.Contains([]Mode{ModeObserve, ModeApprove, ModeAuto}, s.Mode) {
+	if !slices.Contains([]remap.Mode{remap.ModeObserve, remap.ModeApprove, remap.ModeAuto}, s.Mode) {
 		return fmt.Errorf("desk.mode = %q: want observe, approve or auto", s.Mode)
 	}
 	if s.MaxExcluded < 0 || s.MaxExcluded > 1 {

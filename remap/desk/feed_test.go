@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/remap"
 )
 
 func TestAwaitFeed(t *testing.T) {
@@ -15,7 +17,7 @@ func TestAwaitFeed(t *testing.T) {
 		begun := time.Now()
 		go func() {
 			time.Sleep(7 * time.Second)
-			d.Exclude(t.Context(), olga, "fwd1", time.Hour, Answer{Reason: why})
+			d.Exclude(t.Context(), olga, "fwd1", time.Hour, remap.Answer{Reason: why})
 		}()
 		f, err := d.AwaitFeed(t.Context(), 0)
 		if err != nil || f.Generation != 1 || time.Since(begun) != 7*time.Second {
@@ -34,7 +36,7 @@ func TestAwaitFeed(t *testing.T) {
 
 func TestFeedFileIsNeverOldNorHalf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exclusions.json")
-	read := func() (f Feed) {
+	read := func() (f remap.Feed) {
 		b, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(b, &f)
@@ -54,7 +56,7 @@ func TestFeedFileIsNeverOldNorHalf(t *testing.T) {
 				t.Fatalf("the file is good for %s", time.Until(f.ValidUntil))
 			}
 		}
-		if _, err := d.Exclude(t.Context(), olga, "fwd1", time.Hour, Answer{Reason: why}); err != nil {
+		if _, err := d.Exclude(t.Context(), olga, "fwd1", time.Hour, remap.Answer{Reason: why}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)

@@ -1,4 +1,4 @@
-package remap
+package journal
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
 // A day at the desk, told record by record; each hour afterwards is asked for.
@@ -18,24 +19,24 @@ func TestTimelineTellsEveryHour(t *testing.T) {
 			Finding: anomaly.Finding{ID: "F-0001", Node: "fwd1", Kind: anomaly.FailSlow, State: state},
 			Frozen:  &anomaly.Frozen{}}}
 	}
-	moves := []Move{{"cn1", "fwd1", "fwd2"}, {"cn2", "fwd1", "fwd3"}}
+	moves := []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd2"}, {Node: "cn2", From: "fwd1", To: "fwd3"}}
 	tl := NewTimeline()
 	for _, r := range []*Record{
 		finding(1, anomaly.Suspect), finding(2, anomaly.Confirmed),
-		{At: h(3), Kind: StepExclude, Exclusion: &Exclusion{Forwarder: "fwd1", Reason: "slow", Since: h(3),
+		{At: h(3), Kind: StepExclude, Exclusion: &remap.Exclusion{Forwarder: "fwd1", Reason: "slow", Since: h(3),
 			Until: h(9)}},
-		{At: h(4), Kind: StepPropose, Plan: "P-000001", Proposed: &Plan{ID: "P-000001", Job: "7", Dedicated: true,
-			State: Proposed, Moves: moves, Created: h(4)}},
-		{At: h(5), Kind: StepApprove, Plan: "P-000001", State: Approved},
-		{At: h(5), Kind: StepStart, Plan: "P-000001", State: Applying},
-		{At: h(6), Kind: StepResults, Plan: "P-000001", Results: []Result{{Node: "cn1", OK: true, At: h(6)},
+		{At: h(4), Kind: StepPropose, Plan: "P-000001", Proposed: &remap.Plan{ID: "P-000001", Job: "7", Dedicated: true,
+			State: remap.Proposed, Moves: moves, Created: h(4)}},
+		{At: h(5), Kind: StepApprove, Plan: "P-000001", State: remap.Approved},
+		{At: h(5), Kind: StepStart, Plan: "P-000001", State: remap.Applying},
+		{At: h(6), Kind: StepResults, Plan: "P-000001", Results: []remap.Result{{Node: "cn1", OK: true, At: h(6)},
 			{Node: "cn2", At: h(6), Error: "hung"}}},
-		{At: h(6), Kind: StepFinish, Plan: "P-000001", State: Partial},
-		{At: h(7), Kind: StepReturn, Exclusion: &Exclusion{Forwarder: "fwd1"}},
+		{At: h(6), Kind: StepFinish, Plan: "P-000001", State: remap.Partial},
+		{At: h(7), Kind: StepReturn, Exclusion: &remap.Exclusion{Forwarder: "fwd1"}},
 		finding(7, anomaly.Returned),
-		{At: h(8), Kind: StepRollBack, Plan: "P-000001", State: RollingBack, Goal: RolledBack},
-		{At: h(8.5), Kind: StepUndone, Plan: "P-000001", Results: []Result{{Node: "cn1", OK: true, At: h(8.5)}}},
-		{At: h(8.5), Kind: StepFinish, Plan: "P-000001", State: RolledBack},
+		{At: h(8), Kind: StepRollBack, Plan: "P-000001", State: remap.RollingBack, Goal: remap.RolledBack},
+		{At: h(8.5), Kind: StepUndone, Plan: "P-000001", Results: []remap.Result{{Node: "cn1", OK: true, At: h(8.5)}}},
+		{At: h(8.5), Kind: StepFinish, Plan: "P-000001", State: remap.RolledBack},
 	} {
 		tl.Take(r)
 	}
@@ -44,18 +45,18 @@ func TestTimelineTellsEveryHour(t *testing.T) {
 		at       float64
 		finding  anomaly.State
 		excluded bool
-		plan     PlanState
+		plan     remap.PlanState
 		cn1      topology.ForwarderID
 	}{
 		{0.5, "", false, "", "fwd1"}, {1, anomaly.Suspect, false, "", "fwd1"},
 		{2.5, anomaly.Confirmed, false, "", "fwd1"},
-		{3.5, anomaly.Confirmed, true, "", "fwd1"}, {4.5, anomaly.Confirmed, true, Proposed, "fwd1"},
-		{5.5, anomaly.Confirmed, true, Applying, "fwd1"},
-		{6.5, anomaly.Confirmed, true, Partial, "fwd2"}, {7.5, anomaly.Returned, false, Partial, "fwd2"},
-		{8.2, "", false, RollingBack, "fwd2"}, {9, "", false, "", "fwd1"},
+		{3.5, anomaly.Confirmed, true, "", "fwd1"}, {4.5, anomaly.Confirmed, true, remap.Proposed, "fwd1"},
+		{5.5, anomaly.Confirmed, true, remap.Applying, "fwd1"},
+		{6.5, anomaly.Confirmed, true, remap.Partial, "fwd2"}, {7.5, anomaly.Returned, false, remap.Partial, "fwd2"},
+		{8.2, "", false, remap.RollingBack, "fwd2"}, {9, "", false, "", "fwd1"},
 	} {
 		at := h(c.at)
-		state, plan := anomaly.State(""), PlanState("")
+		state, plan := anomaly.State(""), remap.PlanState("")
 		if f := tl.Findings(at); len(f) > 0 {
 			state = f[0].State
 		}
@@ -117,16 +118,17 @@ func TestTimelineGivesUpTheMovesOfOldPlans(t *testing.T) {
 	never := func(topology.NodeID) time.Time { return time.Time{} }
 	plan := func(id string) {
 		tl.Take(&Record{At: at, Kind: StepPropose, Plan: id,
-			Proposed: &Plan{ID: id, Moves: []Move{{node(1), "fwd1", "fwd2"}, {node(2), "fwd1", "fwd2"}}}})
+			Proposed: &remap.Plan{ID: id, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd2"},
+				{Node: "cn2", From: "fwd1", To: "fwd2"}}}})
 	}
-	results := func(id string, state PlanState) {
+	results := func(id string, state remap.PlanState) {
 		tl.Take(&Record{At: at, Kind: StepResults, Plan: id, State: state,
-			Results: []Result{{Node: node(1), OK: true, At: at}}})
+			Results: []remap.Result{{Node: "cn1", OK: true, At: at}}})
 	}
 	plan("P-000001")
-	results("P-000001", Verified)
+	results("P-000001", remap.Verified)
 	plan("P-000002")
-	results("P-000002", RolledBack)
+	results("P-000002", remap.RolledBack)
 	if tl.ways != 2 || tl.byID["P-000002"].ways != nil {
 		t.Errorf("%d ways are counted", tl.ways)
 	}
@@ -140,7 +142,7 @@ func TestTimelineGivesUpTheMovesOfOldPlans(t *testing.T) {
 		t.Error("a mapping is called unknown though every move is kept")
 	}
 	at = at.Add(time.Hour)
-	results("P-000001", RolledBack)
+	results("P-000001", remap.RolledBack)
 	if _, ok := tl.Mapping(nil, never, at.Add(-time.Minute)); ok {
 		t.Error("a mapping is called known though a later move is not")
 	}

@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"context"
@@ -10,13 +10,9 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
 )
-
-// StepFinding is one change in the life of a finding.
-const StepFinding RecordKind = "finding"
-
-// FindingsChanged is what Watch sends when a finding has changed.
-const FindingsChanged = "findings"
 
 // findings are the book's findings as they last were, in the order in which they were made.
 type findings struct {
@@ -25,7 +21,7 @@ type findings struct {
 }
 
 // take makes one record true.
-func (x *findings) take(r *Record) error {
+func (x *findings) take(r *journal.Record) error {
 	if r.Finding == nil || r.Finding.Finding.ID == "" {
 		return errors.New("a step of a finding without one")
 	}
@@ -72,16 +68,16 @@ func (d *Desk) FindingsOf(ctx context.Context, node topology.NodeID) (out []anom
 // the person's word; a person needs the role operator and where reasoned a reason. Policies come
 // as a Person with Via ViaPolicy. Errors: ErrNotAllowed, ErrInvalid, ErrConflict, ErrState where
 // one more exclusion would cross the desk's floor, those of make and of the journal.
-func (d *Desk) RecordFindings(ctx context.Context, by Person, a Answer, reasoned bool, body string,
+func (d *Desk) RecordFindings(ctx context.Context, by remap.Person, a remap.Answer, reasoned bool, body string,
 	make func() ([]anomaly.Change, error)) error {
-	if by.Via != ViaPolicy {
-		if err := by.may(Operator, "judging a finding"); err != nil {
+	if by.Via != remap.ViaPolicy {
+		if err := by.May(remap.Operator, "judging a finding"); err != nil {
 			return err
 		}
 	}
-	check := checkText
+	check := remap.CheckText
 	if reasoned {
-		check = checkReason
+		check = remap.CheckReason
 	}
 	if err := check(a.Reason); err != nil {
 		return err
@@ -110,14 +106,15 @@ func (d *Desk) RecordFindings(ctx context.Context, by Person, a Answer, reasoned
 
 // stepsOf turns changes into records: each itself, then the exclusion that it begins or ends. Only the
 // finding that had a forwarder excluded ends that: another one on the same node has no say in it.
-func (d *Desk) stepsOf(changes []anomaly.Change, s *Situation) ([]*Record, error) {
-	var recs []*Record
+func (d *Desk) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal.Record, error) {
+	var recs []*journal.Record
 	out := maps.Clone(d.book.exclusions.of)
 	had := map[string]bool{} // findings of this batch: withheld the node by policy
 	for i := range changes {
 		c := &changes[i]
 		id, f := c.Finding.ID, topology.ForwarderID(c.Finding.Node)
-		recs = append(recs, &Record{At: c.At.UTC(), Kind: StepFinding, Plan: id, Reason: c.Why, Finding: c})
+		recs = append(recs, &journal.Record{At: c.At.UTC(), Kind: journal.StepFinding, Plan: id, Reason: c.Why,
+			Finding: c})
 		if _, seen := had[id]; !seen {
 			had[id] = d.book.findings.byPolicy(id)
 		}
@@ -129,14 +126,16 @@ func (d *Desk) stepsOf(changes []anomaly.Change, s *Situation) ([]*Record, error
 			if err := d.mayExclude(f, out, s); err != nil {
 				return nil, err
 			}
-			e = Exclusion{Forwarder: f, Reason: id + ": " + shortenText(c.Finding.Sentence, maxReason),
+			e = remap.Exclusion{Forwarder: f, Reason: id + ": " + shortenText(c.Finding.Sentence, remap.MaxReason),
 				By:    anomaly.ByPolicy,
-				Since: c.At.UTC(), Until: c.At.UTC().Add(MaxExclusion)}
+				Since: c.At.UTC(), Until: c.At.UTC().Add(remap.MaxExclusion)}
 			out[f] = e
-			recs = append(recs, &Record{At: e.Since, Kind: StepExclude, Reason: e.Reason, Exclusion: &e})
+			recs = append(recs, &journal.Record{At: e.Since, Kind: journal.StepExclude, Reason: e.Reason,
+				Exclusion: &e})
 		case was && !want && excluded && e.By == anomaly.ByPolicy:
 			delete(out, f)
-			recs = append(recs, &Record{At: c.At.UTC(), Kind: StepReturn, Reason: id + ": " + c.Why, Exclusion: &e})
+			recs = append(recs, &journal.Record{At: c.At.UTC(), Kind: journal.StepReturn, Reason: id + ": " + c.Why,
+				Exclusion: &e})
 		}
 	}
 	return recs, nil
@@ -144,7 +143,7 @@ func (d *Desk) stepsOf(changes []anomaly.Change, s *Situation) ([]*Record, error
 
 // AwaitFeed returns the feed once its generation is another one than that, or at the latest when
 // half of its lease is over: then with a newer lease. It fails only with ctx or a closed desk.
-func (d *Desk) AwaitFeed(ctx context.Context, generation uint64) (Feed, error) {
+func (d *Desk) AwaitFeed(ctx context.Context, generation uint64) (remap.Feed, error) {
 	changed, stop := d.Watch(16)
 	defer stop()
 	enough := time.NewTimer(d.set.FeedLease / 2)
@@ -156,27 +155,12 @@ func (d *Desk) AwaitFeed(ctx context.Context, generation uint64) (Feed, error) {
 		select {
 		case _, open := <-changed:
 			if !open {
-				return Feed{}, fmt.Errorf("exclusions: %w", ErrClosed)
+				return remap.Feed{}, fmt.Errorf("exclusions: %w", remap.ErrClosed)
 			}
 		case <-enough.C:
 			return d.Feed(), nil
 		case <-ctx.Done():
-			return Feed{}, ctx.Err()
+			return remap.Feed{}, ctx.Err()
 		}
 	}
-}
-
-// KindWords says a kind of finding as an operator would.
-func KindWords(k anomaly.Kind) string {
-	words := map[anomaly.Kind]string{
-		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
-		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
-		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
-		anomaly.ForwarderSilent: "silent",
-		anomaly.TargetSlow:      "slower than its peers",
-	}
-	if w := words[k]; w != "" {
-		return w
-	}
-	return string(k)
 }

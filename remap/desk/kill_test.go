@@ -1,104 +1,69 @@
-package remap
+package desk
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
+	"fairway/remap/journal/journaltest"
 )
 
-// disk is a journal file in memory that dies: after `left` more bytes, or at sync number `syncs`.
-// What was written before stays, as after kill -9.
-type disk struct {
-	data  []byte
-	left  int // bytes; negative: it does not die
-	syncs int // negative: it does not die
-	dead  bool
+// onDisk is a new journal on a file.
+func onDisk(f journal.File) *journal.Journal {
+	j, _, _ := journal.OnFile(f, strings.NewReader(""), nil)
+	return j
 }
 
-var errKilled = errors.New("killed")
-
-func (k *disk) Write(p []byte) (int, error) {
-	if k.dead {
-		return 0, errKilled
-	}
-	if k.left >= 0 && len(p) >= k.left {
-		p, k.dead = p[:k.left], true
-	}
-	k.data = append(k.data, p...)
-	if k.dead {
-		return len(p), errKilled
-	}
-	if k.left >= 0 {
-		k.left -= len(p)
-	}
-	return len(p), nil
-}
-
-func (k *disk) Sync() error {
-	if k.syncs == 0 {
-		k.dead = true
-	}
-	if k.dead {
-		return errKilled
-	}
-	k.syncs--
-	return nil
-}
-
-func (k *disk) Truncate(n int64) error {
-	if k.dead {
-		return errKilled
-	}
-	k.data = k.data[:n]
-	return nil
-}
-
-func (k *disk) Close() error { return nil }
-
-// restart opens a desk on what is left of the disk, as OpenDesk does with a file.
-func restart(t *testing.T, k *disk, m *testMachine, change func(*Settings)) *Desk {
+// restart opens a desk on what is left of the disk, as Open does with a file.
+func restart(t *testing.T, k *journaltest.Disk, m *testMachine, change func(*Settings)) *Desk {
 	t.Helper()
 	b := newBook()
-	c := chain{name: "journal"}
-	if err := c.read(bytes.NewReader(k.data), b.take); err != nil {
+	j, size, err := journal.OnFile(k, bytes.NewReader(k.Data), b.take)
+	if err != nil {
 		t.Fatalf("replay after a kill: %v", err)
 	}
-	k.data, k.dead = k.data[:c.size], false
+	k.Data, k.Dead = k.Data[:size], false
 	set := DefaultSettings()
 	if change != nil {
 		change(&set)
 	}
 	cfg := Config{Settings: set, Driver: m, Situation: m.situation}
-	return startDesk(cfg, b, &Journal{file: k, seq: c.seq, prev: c.prev, size: c.size})
+	return startDesk(cfg, b, j)
 }
 
 // story is a plan's whole life: partial, completed, verified, rolled back. It returns the last
 // state that was answered, and stops at the first failure.
-func story(t *testing.T, d *Desk, m *testMachine) (answered PlanState) {
-	p, err := d.Propose(t.Context(), olga, Request{Key: "p", Moves: MoveAll(nodes(0, 1, 2), "fwd3"), Reason: why})
+func story(t *testing.T, d *Desk, m *testMachine) (answered remap.PlanState) {
+	p, err := d.Propose(t.Context(), olga, remap.Request{Key: "p", Moves: remap.MoveAll(nodes(0, 1, 2), "fwd3"),
+		Reason: why})
 	if err != nil {
 		return ""
 	}
 	answered = p.State
 	m.set(func() { m.fails["cn1"] = 1 })
-	for _, act := range []func() (Plan, error){
-		func() (Plan, error) {
+	for _, act := range []func() (remap.Plan, error){
+		func() (remap.Plan, error) {
 			v, err := d.Preview(t.Context(), sam, p.ID)
 			if err != nil {
-				return Plan{}, err
+				return remap.Plan{}, err
 			}
-			return d.Approve(t.Context(), sam, p.ID, Answer{Key: "a", Hash: v.Hash, Reason: why})
+			return d.Approve(t.Context(), sam, p.ID, remap.Answer{Key: "a", Hash: v.Hash, Reason: why})
 		},
-		func() (Plan, error) { return d.Complete(t.Context(), sam, p.ID, Answer{Key: "c", Reason: why}) },
-		func() (Plan, error) { return d.RollBack(t.Context(), sam, p.ID, Answer{Key: "r", Reason: why}) },
+		func() (remap.Plan, error) {
+			return d.Complete(t.Context(), sam, p.ID, remap.Answer{Key: "c", Reason: why})
+		},
+		func() (remap.Plan, error) {
+			return d.RollBack(t.Context(), sam, p.ID, remap.Answer{Key: "r", Reason: why})
+		},
 	} {
 		q, err := act()
 		if err != nil {
@@ -117,41 +82,41 @@ func story(t *testing.T, d *Desk, m *testMachine) (answered PlanState) {
 // with its last byte unwritten, and after it but before the fsync. Whatever is answered must hold
 // after the restart, and no move may be made twice.
 func TestKillAtEveryStep(t *testing.T) {
-	whole := &disk{left: -1, syncs: -1}
+	whole := &journaltest.Disk{Left: -1, Syncs: -1}
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestMachine(8, 4)
 		d := restart(t, whole, m, nil)
-		if got := story(t, d, m); got != RolledBack {
+		if got := story(t, d, m); got != remap.RolledBack {
 			t.Fatalf("the undisturbed story ends as %s", got)
 		}
 		d.Close()
 	})
-	records := bytes.Count(whole.data, []byte("\n"))
+	records := bytes.Count(whole.Data, []byte("\n"))
 	if records < 12 {
 		t.Fatalf("the story has only %d records", records)
 	}
 	at := 0
-	for i, line := range bytes.SplitAfter(whole.data, []byte("\n")) {
+	for i, line := range bytes.SplitAfter(whole.Data, []byte("\n")) {
 		if len(line) == 0 {
 			break
 		}
 		for _, cut := range []int{0, len(line) / 2, len(line) - 1} {
 			name := fmt.Sprintf("record %d, %d of %d bytes written", i+1, cut, len(line))
-			t.Run(name, func(t *testing.T) { killAt(t, &disk{left: at + cut, syncs: -1}) })
+			t.Run(name, func(t *testing.T) { killAt(t, &journaltest.Disk{Left: at + cut, Syncs: -1}) })
 		}
 		t.Run(fmt.Sprintf("record %d written, not synced", i+1),
-			func(t *testing.T) { killAt(t, &disk{left: -1, syncs: i}) })
+			func(t *testing.T) { killAt(t, &journaltest.Disk{Left: -1, Syncs: i}) })
 		at += len(line)
 	}
 }
 
-func killAt(t *testing.T, k *disk) {
+func killAt(t *testing.T, k *journaltest.Disk) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestMachine(8, 4)
 		d := restart(t, k, m, nil)
 		answered := story(t, d, m)
 		d.Close()
-		k.left, k.syncs = -1, -1
+		k.Left, k.Syncs = -1, -1
 		d = restart(t, k, m, nil)
 		defer d.Close()
 		time.Sleep(time.Hour)
@@ -170,7 +135,7 @@ func killAt(t *testing.T, k *disk) {
 }
 
 // checkLegal says what must hold of the story's plan an hour after a restart.
-func checkLegal(t *testing.T, m *testMachine, p Plan, answered PlanState) {
+func checkLegal(t *testing.T, m *testMachine, p remap.Plan, answered remap.PlanState) {
 	t.Helper()
 	moved := 0
 	for _, n := range nodes(0, 1, 2) {
@@ -181,18 +146,20 @@ func checkLegal(t *testing.T, m *testMachine, p Plan, answered PlanState) {
 			t.Errorf("%s was moved %d times: there and back is twice", n, m.changes[n])
 		}
 	}
-	if p.State.moving() || p.State == Applied {
+	if p.State.Moving() || p.State == remap.Applied {
 		t.Errorf("an hour after the restart the plan is still %s", p.State)
 	}
-	want := map[PlanState][]int{Expired: {0}, Proposed: {0}, Verified: {3}, RolledBack: {0}, Partial: {2, 3},
-		Failed: {0}}[p.State]
+	want := map[remap.PlanState][]int{remap.Expired: {0}, remap.Proposed: {0}, remap.Verified: {3},
+		remap.RolledBack: {0}, remap.Partial: {2, 3},
+		remap.Failed: {0}}[p.State]
 	if !slices.Contains(want, moved) {
 		t.Errorf("plan is %s (%s) with %d of 3 nodes moved", p.State, p.Error, moved)
 	}
 	if moved > 0 && len(p.Approvals) == 0 {
 		t.Error("nodes were moved without an approval on record")
 	}
-	rank := []PlanState{"", Proposed, Expired, Approved, Applying, Partial, Applied, Verified, RollingBack, RolledBack}
+	rank := []remap.PlanState{"", remap.Proposed, remap.Expired, remap.Approved, remap.Applying, remap.Partial,
+		remap.Applied, remap.Verified, remap.RollingBack, remap.RolledBack}
 	if slices.Index(rank, p.State) < slices.Index(rank, answered) {
 		t.Errorf("%s was answered, after the restart the plan is %s", answered, p.State)
 	}
@@ -210,22 +177,22 @@ func TestRandomLives(t *testing.T) {
 
 func randomLife(t *testing.T, r *rand.Rand) {
 	m := newTestMachine(12, 4)
-	k := &disk{left: -1, syncs: -1}
+	k := &journaltest.Disk{Left: -1, Syncs: -1}
 	d := restart(t, k, m, nil)
 	for range 60 {
 		randomAct(t, r, d, m)
 		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
 		checkNoNodeInTwoPlans(t, d)
 		if r.IntN(8) == 0 {
-			k.left = r.IntN(3000) // dies somewhere in the next steps
+			k.Left = r.IntN(3000) // dies somewhere in the next steps
 		}
-		if k.dead {
+		if k.Dead {
 			d.Close()
-			k.left = -1
+			k.Left = -1
 			d = restart(t, k, m, nil)
 		}
 	}
-	k.left = -1
+	k.Left = -1
 	d.Close()
 	d = restart(t, k, m, nil)
 	m.set(func() { clear(m.fails); clear(m.blind) })
@@ -242,7 +209,7 @@ func randomLife(t *testing.T, r *rand.Rand) {
 }
 
 func randomAct(t *testing.T, r *rand.Rand, d *Desk, m *testMachine) {
-	people := []Person{olga, sam, vera, {Name: "root", Role: Admin}}
+	people := []remap.Person{olga, sam, vera, {Name: "root", Role: remap.Admin}}
 	by, ctx := pick(r, people...), t.Context()
 	plans, err := d.Plans(ctx, 0)
 	if err != nil {
@@ -253,23 +220,23 @@ func randomAct(t *testing.T, r *rand.Rand, d *Desk, m *testMachine) {
 		for _, i := range r.Perm(12)[:1+r.IntN(4)] {
 			some = append(some, node(i))
 		}
-		_, _ = d.Propose(ctx, by, Request{Moves: MoveAll(some, forwarder(r.IntN(4))), Reason: why})
+		_, _ = d.Propose(ctx, by, remap.Request{Moves: remap.MoveAll(some, forwarder(r.IntN(4))), Reason: why})
 		return
 	}
 	id := plans[r.IntN(min(len(plans), 4))].ID
 	switch r.IntN(10) {
 	case 0, 1, 2, 3:
 		if v, err := d.Preview(ctx, by, id); err == nil {
-			_, _ = d.Approve(ctx, by, id, Answer{Hash: v.Hash, Reason: why})
+			_, _ = d.Approve(ctx, by, id, remap.Answer{Hash: v.Hash, Reason: why})
 		}
 	case 4:
-		_, _ = d.RollBack(ctx, by, id, Answer{Reason: why})
+		_, _ = d.RollBack(ctx, by, id, remap.Answer{Reason: why})
 	case 5:
-		_, _ = d.Complete(ctx, by, id, Answer{Reason: why})
+		_, _ = d.Complete(ctx, by, id, remap.Answer{Reason: why})
 	case 6:
-		_, _ = d.Reject(ctx, by, id, Answer{Reason: why})
+		_, _ = d.Reject(ctx, by, id, remap.Answer{Reason: why})
 	case 7:
-		_, _ = d.Stop(ctx, by, id, Answer{Reason: why})
+		_, _ = d.Stop(ctx, by, id, remap.Answer{Reason: why})
 	case 8:
 		m.set(func() { m.fails[node(r.IntN(12))] = 1 + r.IntN(2) })
 	case 9:
@@ -285,7 +252,7 @@ func checkNoNodeInTwoPlans(t *testing.T, d *Desk) {
 	}
 	in := map[topology.NodeID]string{}
 	for _, p := range plans {
-		if !p.State.moving() {
+		if !p.State.Moving() {
 			continue
 		}
 		for _, mv := range p.Moves {
@@ -298,15 +265,14 @@ func checkNoNodeInTwoPlans(t *testing.T, d *Desk) {
 }
 
 // checkReplay says that the journal alone gives the state that the desk has.
-func checkReplay(t *testing.T, d *Desk, k *disk) {
+func checkReplay(t *testing.T, d *Desk, k *journaltest.Disk) {
 	t.Helper()
 	live, err := d.Plans(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := newBook()
-	c := chain{name: "journal"}
-	if err := c.read(bytes.NewReader(k.data), b.take); err != nil {
+	if _, _, err := journal.OnFile(k, bytes.NewReader(k.Data), b.take); err != nil {
 		t.Fatal(err)
 	}
 	for _, head := range live {
@@ -330,17 +296,16 @@ func checkReplay(t *testing.T, d *Desk, k *disk) {
 
 // checkOnRecord says that every plan that was started has an approval before it by somebody other
 // than its proposer.
-func checkOnRecord(t *testing.T, k *disk) {
+func checkOnRecord(t *testing.T, k *journaltest.Disk) {
 	t.Helper()
 	proposer, approved, started := map[string]string{}, map[string]bool{}, 0
-	c := chain{name: "journal"}
-	err := c.read(bytes.NewReader(k.data), func(r *Record) error {
+	_, _, err := journal.OnFile(k, bytes.NewReader(k.Data), func(r *journal.Record) error {
 		switch r.Kind {
-		case StepPropose:
+		case journal.StepPropose:
 			proposer[r.Plan] = r.Actor
-		case StepApprove:
+		case journal.StepApprove:
 			approved[r.Plan] = r.Actor != "" && r.Actor != proposer[r.Plan] && r.Actor != "vera"
-		case StepStart, StepResults:
+		case journal.StepStart, journal.StepResults:
 			started++
 			if !approved[r.Plan] {
 				return fmt.Errorf("plan %s was begun without an approval", r.Plan)
@@ -360,12 +325,12 @@ func takeAllBack(t *testing.T, d *Desk) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortStableFunc(plans, func(a, b Plan) int { return b.approvedAt().Compare(a.approvedAt()) })
-		i := slices.IndexFunc(plans, func(p Plan) bool { return p.State.holds() })
+		slices.SortStableFunc(plans, func(a, b remap.Plan) int { return b.ApprovedAt().Compare(a.ApprovedAt()) })
+		i := slices.IndexFunc(plans, func(p remap.Plan) bool { return p.State.Holds() })
 		if i < 0 {
 			return
 		}
-		if _, err := d.RollBack(t.Context(), olga, plans[i].ID, Answer{Reason: why}); err != nil {
+		if _, err := d.RollBack(t.Context(), olga, plans[i].ID, remap.Answer{Reason: why}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)

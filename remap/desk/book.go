@@ -1,4 +1,4 @@
-package remap
+package desk
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
 )
 
 // book is the state of every plan: the sum of the journal's records. Only take changes it, at
@@ -18,7 +20,7 @@ type book struct {
 	plans map[string]*entry
 	order []string // by age
 	open  []string // those of order that can still change: what looks at every plan looks at these
-	count map[PlanState]int
+	count map[remap.PlanState]int
 	keys  map[string]keyUse
 	packer
 
@@ -30,16 +32,16 @@ type book struct {
 // entry is one plan with look-ups into its slices. Of one that has ended the bulk is packed: a plan of
 // 512 nodes is some 200 kB, and they are kept for ever.
 type entry struct {
-	Plan
+	remap.Plan
 	results, undo map[topology.NodeID]int
 	packed        []byte
 }
 
 // bulk is the part of a plan that grows with its nodes.
 type bulk struct {
-	Moves         []Move
-	Results, Undo []Result
-	Frozen        Frozen
+	Moves         []remap.Move
+	Results, Undo []remap.Result
+	Frozen        remap.Frozen
 }
 
 // packer's methods that are used here keep no state and may be called concurrently.
@@ -66,14 +68,14 @@ func (p packer) pack(e *entry) {
 	if err != nil {
 		panic("BUG: what was in the journal cannot be encoded: " + err.Error())
 	}
-	e.title = Title(&e.Plan)
+	e.Short = remap.Title(&e.Plan)
 	e.packed = bytes.Clone(p.in.EncodeAll(text, nil)) // the encoder's own is as long as the text
-	e.Moves, e.Results, e.Undo, e.Frozen, e.results, e.undo = nil, nil, nil, Frozen{}, nil, nil
+	e.Moves, e.Results, e.Undo, e.Frozen, e.results, e.undo = nil, nil, nil, remap.Frozen{}, nil, nil
 }
 
 // whole returns a plan of its own with everything in it.
-func (p packer) whole(e *entry) Plan {
-	c := clonePlan(&e.Plan)
+func (p packer) whole(e *entry) remap.Plan {
+	c := remap.ClonePlan(&e.Plan)
 	if e.packed == nil {
 		return c
 	}
@@ -99,8 +101,10 @@ type keyUse struct {
 const keyLife = 24 * time.Hour
 
 func newBook() *book {
-	return &book{packer: newPacker(), plans: map[string]*entry{}, count: map[PlanState]int{}, keys: map[string]keyUse{},
-		exclusions: exclusions{of: map[topology.ForwarderID]Exclusion{}}, findings: findings{at: map[string]int{}}}
+	return &book{packer: newPacker(), plans: map[string]*entry{}, count: map[remap.PlanState]int{},
+		keys:       map[string]keyUse{},
+		exclusions: exclusions{of: map[topology.ForwarderID]remap.Exclusion{}},
+		findings:   findings{at: map[string]int{}}}
 }
 
 // nextID names the next plan.
@@ -110,40 +114,40 @@ func (b *book) nextID() string { return fmt.Sprintf("P-%06d", len(b.order)+1) }
 func (b *book) get(id string) (*entry, error) {
 	e, ok := b.plans[id]
 	if !ok {
-		return nil, fmt.Errorf("plan %q: %w", id, ErrNotFound)
+		return nil, fmt.Errorf("plan %q: %w", id, remap.ErrNotFound)
 	}
 	return e, nil
 }
 
 // take makes one record true.
-func (b *book) take(r *Record) error {
+func (b *book) take(r *journal.Record) error {
 	if r.Key != "" {
 		b.keys[r.Actor+"\x00"+r.Key] = keyUse{body: r.Body, plan: r.Plan, at: r.At}
 	}
 	switch r.Kind {
-	case StepPropose:
+	case journal.StepPropose:
 		return b.add(r)
-	case StepExclude, StepReturn:
+	case journal.StepExclude, journal.StepReturn:
 		return b.exclusions.take(r)
-	case StepFinding:
+	case journal.StepFinding:
 		return b.findings.take(r)
-	case StepAllow, StepRevoke:
+	case journal.StepAllow, journal.StepRevoke:
 		return b.standings.take(r)
-	case StepCanary, StepCanaryDone:
+	case journal.StepCanary, journal.StepCanaryDone:
 		return nil // nothing follows from it but its place in the audit
 	}
 	e, err := b.get(r.Plan)
 	if err != nil {
 		return err
 	}
-	if r.State != "" && !allowed(e.State, r.State) {
+	if r.State != "" && !remap.MayGo(e.State, r.State) {
 		return fmt.Errorf("plan %s cannot go from %s to %s", r.Plan, e.State, r.State)
 	}
 	was := e.State
 	e.step(r)
 	b.count[was]--
 	b.count[e.State]++
-	if e.State.final() && !was.final() {
+	if e.State.Final() && !was.Final() {
 		b.open = slices.DeleteFunc(b.open, func(id string) bool { return id == e.ID })
 		b.pack(e)
 	}
@@ -159,11 +163,11 @@ func (b *book) unfinished(visit func(*entry) bool) {
 	}
 }
 
-func (b *book) add(r *Record) error {
+func (b *book) add(r *journal.Record) error {
 	if r.Proposed == nil || r.Proposed.ID != r.Plan || r.Plan != b.nextID() {
 		return fmt.Errorf("proposal %q does not follow plan %d", r.Plan, len(b.order))
 	}
-	e := &entry{Plan: clonePlan(r.Proposed), results: map[topology.NodeID]int{}, undo: map[topology.NodeID]int{}}
+	e := &entry{Plan: remap.ClonePlan(r.Proposed), results: map[topology.NodeID]int{}, undo: map[topology.NodeID]int{}}
 	b.plans[r.Plan] = e
 	b.order = append(b.order, r.Plan)
 	b.open = append(b.open, r.Plan)
@@ -172,7 +176,7 @@ func (b *book) add(r *Record) error {
 }
 
 // step changes one plan.
-func (e *entry) step(r *Record) {
+func (e *entry) step(r *journal.Record) {
 	if r.State != "" {
 		e.State, e.Changed, e.Error = r.State, r.At, r.Error
 	}
@@ -189,23 +193,23 @@ func (e *entry) step(r *Record) {
 		e.Expires = *r.Expires
 	}
 	switch r.Kind {
-	case StepReject, StepRollBack:
-		e.Ended = &Ended{By: r.Actor, At: r.At, Reason: r.Reason}
-	case StepComplete:
+	case journal.StepReject, journal.StepRollBack:
+		e.Ended = &remap.Ended{By: r.Actor, At: r.At, Reason: r.Reason}
+	case journal.StepComplete:
 		e.Ended = nil
 	}
 	switch r.Kind {
-	case StepMeasure:
+	case journal.StepMeasure:
 		e.measured(r)
 		return
-	case StepRollBack:
+	case journal.StepRollBack:
 		e.Goal, e.Undo, e.undo = r.Goal, nil, map[topology.NodeID]int{}
-	case StepComplete:
+	case journal.StepComplete:
 		// After a roll back, however partial, what was moved once may be back: move all again.
 		back := e.Goal != ""
-		e.Results = slices.DeleteFunc(e.Results, func(x Result) bool { return back || !x.OK })
+		e.Results = slices.DeleteFunc(e.Results, func(x remap.Result) bool { return back || !x.OK })
 		e.results, e.Goal = index(e.Results), ""
-	case StepUndone:
+	case journal.StepUndone:
 		e.Undo = merge(e.Undo, e.undo, r.Results)
 	default:
 		e.Results = merge(e.Results, e.results, r.Results)
@@ -222,7 +226,7 @@ func (e *entry) step(r *Record) {
 }
 
 // merge adds results; the newer word on a node replaces the older.
-func merge(have []Result, at map[topology.NodeID]int, news []Result) []Result {
+func merge(have []remap.Result, at map[topology.NodeID]int, news []remap.Result) []remap.Result {
 	for _, r := range news {
 		if i, ok := at[r.Node]; ok {
 			have[i] = r
@@ -234,7 +238,7 @@ func merge(have []Result, at map[topology.NodeID]int, news []Result) []Result {
 	return have
 }
 
-func index(results []Result) map[topology.NodeID]int {
+func index(results []remap.Result) map[topology.NodeID]int {
 	at := make(map[topology.NodeID]int, len(results))
 	for i, r := range results {
 		at[r.Node] = i
@@ -242,37 +246,14 @@ func index(results []Result) map[topology.NodeID]int {
 	return at
 }
 
-// next lists the legal steps of a plan's life.
-var next = map[PlanState][]PlanState{
-	Proposed: {Approved, Rejected, Expired},
-	Approved: {Applying, Rejected, Expired},
-	Applying: {Applied, Partial, Failed, RollingBack},
-	Applied:  {Verified, Partial, RollingBack},
-	Verified: {RollingBack},
-	Partial:  {Applying, RollingBack},
-	Failed:   {Applying, RollingBack},
-	// A roll back that not every node followed ends as Partial, and can be repeated.
-	RollingBack: {RolledBack, Restored, Partial},
-}
-
-func allowed(from, to PlanState) bool { return slices.Contains(next[from], to) }
-
-// final says that nothing can happen to a plan any more.
-func (s PlanState) final() bool { return len(next[s]) == 0 }
-
-// holds says that a plan's nodes are, or may be, away from where they were because of it.
-func (s PlanState) holds() bool {
-	return !s.final() && s != Proposed
-}
-
 // open returns the moves that a run still has to make: those without a good result, or for a roll
 // back those not yet taken back.
-func (e *entry) open() []Move {
+func (e *entry) open() []remap.Move {
 	results, at := e.Results, e.results
 	if e.Goal != "" {
 		results, at = e.Undo, e.undo
 	}
-	var moves []Move
+	var moves []remap.Move
 	for _, m := range e.Moves {
 		if i, ok := at[m.Node]; !ok || !results[i].OK {
 			moves = append(moves, m)
@@ -282,12 +263,12 @@ func (e *entry) open() []Move {
 }
 
 // unseen returns the moves that are done by the driver's word and not yet observed.
-func (e *entry) unseen() []Move {
+func (e *entry) unseen() []remap.Move {
 	results, at := e.Results, e.results
 	if e.Goal != "" {
 		results, at = e.Undo, e.undo
 	}
-	var moves []Move
+	var moves []remap.Move
 	for _, m := range e.Moves {
 		if i, ok := at[m.Node]; ok && results[i].OK && !results[i].Verified {
 			moves = append(moves, m)
@@ -297,35 +278,26 @@ func (e *entry) unseen() []Move {
 }
 
 // result returns the newest word on a node in the direction the plan is going.
-func (e *entry) result(n topology.NodeID) (Result, bool) {
+func (e *entry) result(n topology.NodeID) (remap.Result, bool) {
 	results, at := e.Results, e.results
 	if e.Goal != "" {
 		results, at = e.Undo, e.undo
 	}
 	i, ok := at[n]
 	if !ok {
-		return Result{}, false
+		return remap.Result{}, false
 	}
 	return results[i], true
 }
 
-// clonePlan copies what can still change; moves, approvals and the frozen part are never changed
-// in place.
-func clonePlan(p *Plan) Plan {
-	c := *p
-	c.Results = slices.Clone(p.Results)
-	c.Undo = slices.Clone(p.Undo)
-	return c
-}
-
 // used looks an idempotency key up: the plan it acted on, or ErrConflict.
-func (b *book) used(by Person, key, body string) (plan string, ok bool, err error) {
+func (b *book) used(by remap.Person, key, body string) (plan string, ok bool, err error) {
 	u, ok := b.keys[by.Name+"\x00"+key]
 	if key == "" || !ok {
 		return "", false, nil
 	}
 	if u.body != body {
-		return "", false, fmt.Errorf("%w: key %q of %s belongs to plan %s", ErrConflict, key, by.Name, u.plan)
+		return "", false, fmt.Errorf("%w: key %q of %s belongs to plan %s", remap.ErrConflict, key, by.Name, u.plan)
 	}
 	return u.plan, true, nil
 }

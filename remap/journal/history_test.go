@@ -1,4 +1,4 @@
-package remap
+package journal
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
 // longJournal makes a journal of n records about a tenth as many subjects, with a clock that is now and then
@@ -20,7 +21,7 @@ import (
 func longJournal(t testing.TB, rng *rand.Rand, n int) (*Journal, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
-	j, _, err := OpenJournal(path, func(*Record) error { return nil })
+	j, _, err := Open(path, func(*Record) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func someRecord(rng *rand.Rand, at time.Time, subjects int) *Record {
 	switch i := rng.IntN(subjects); i % 3 {
 	case 0:
 		return &Record{At: at, Kind: StepExclude,
-			Exclusion: &Exclusion{Forwarder: topology.ForwarderID(fmt.Sprintf("fwd%d", i))}}
+			Exclusion: &remap.Exclusion{Forwarder: topology.ForwarderID(fmt.Sprintf("fwd%d", i))}}
 	case 1:
 		return &Record{At: at, Kind: StepFinding, Plan: fmt.Sprintf("F-%04d", i), Finding: &anomaly.Change{At: at}}
 	default:
@@ -55,7 +56,7 @@ func someRecord(rng *rand.Rand, at time.Time, subjects int) *Record {
 }
 
 // seqs are the numbers of what History shows, at most limit.
-func seqs(t testing.TB, d *Desk, w Wanted, limit int) (out []uint64) {
+func seqs(t testing.TB, d *Journal, w Wanted, limit int) (out []uint64) {
 	t.Helper()
 	for r, err := range d.History(w) {
 		if err != nil {
@@ -74,12 +75,12 @@ func TestHistoryIsWhatTheWholeJournalSays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	j, path := longJournal(t, rng, 3000)
 	var all []*Record
-	if _, err := ReadJournal(path, func(r *Record) error { all = append(all, r); return nil }); err != nil {
+	if _, err := Read(path, func(r *Record) error { all = append(all, r); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	slices.Reverse(all)
 	for _, opened := range []string{"written", "opened again"} {
-		d, found := &Desk{journal: j}, 0
+		d, found := j, 0
 		for range 40 {
 			w := Wanted{}
 			if rng.IntN(3) > 0 {
@@ -116,7 +117,7 @@ func TestHistoryIsWhatTheWholeJournalSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if j, _, err = OpenJournal(path, func(*Record) error { return nil }); err != nil {
+		if j, _, err = Open(path, func(*Record) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +128,7 @@ func TestHistoryIsWhatTheWholeJournalSays(t *testing.T) {
 func TestHistoryBesideAWriter(t *testing.T) {
 	j, _ := longJournal(t, rand.New(rand.NewPCG(1, 2)), 50)
 	defer j.Close()
-	d, done := &Desk{journal: j}, make(chan struct{})
+	d, done := j, make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
 		readers.Go(func() {
@@ -169,7 +170,7 @@ func TestHistoryNamesWhatWasChangedOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, err := range (&Desk{journal: j}).History(Wanted{}) {
+	for _, err := range (j).History(Wanted{}) {
 		if n++; n == 20 && !errors.Is(err, ErrDamaged) || n < 20 && err != nil {
 			t.Errorf("record %d from the end: %v", n, err)
 		}
@@ -183,10 +184,10 @@ func TestHistoryNamesWhatWasChangedOnDisk(t *testing.T) {
 func BenchmarkHistory(b *testing.B) {
 	j, path := longJournal(b, rand.New(rand.NewPCG(1, 4)), 100_000)
 	defer j.Close()
-	d := &Desk{journal: j}
+	d := j
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := ReadJournal(path, func(*Record) error { return nil }); err != nil {
+			if _, err := Read(path, func(*Record) error { return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -202,48 +203,5 @@ func BenchmarkHistory(b *testing.B) {
 			n = len(seqs(b, d, Wanted{Subject: "P-000002"}, 0))
 		}
 		b.ReportMetric(float64(n), "records")
-	})
-}
-
-// Since shows each record once, in order, also those that come between two calls, and goes on behind a visitor's error.
-func TestSinceShowsOnlyWhatIsNew(t *testing.T) {
-	m := newTestMachine(8, 4)
-	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		var seen []uint64
-		read, stop := uint64(0), errors.New("enough")
-		look := func(most int) (err error) {
-			n := 0
-			read, err = d.Since(read, func(r *Record) error {
-				if n++; n > most {
-					return stop
-				}
-				seen = append(seen, r.Seq)
-				return nil
-			})
-			return err
-		}
-		if err := look(9); err != nil || len(seen) != 0 {
-			t.Fatalf("of an empty journal: %v, %v", seen, err)
-		}
-		for i := range 3 {
-			propose(t, d, olga, ask(i, "ROMS"))
-		}
-		if err := look(2); !errors.Is(err, stop) || len(seen) != 2 {
-			t.Fatalf("%v, %v", seen, err)
-		}
-		propose(t, d, olga, ask(3, "ROMS"))
-		for range 2 {
-			if err := look(9); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i, n := range seen {
-			if n != uint64(i+1) {
-				t.Fatalf("records %v", seen)
-			}
-		}
-		if len(seen) < 4 || seen[len(seen)-1] != read {
-			t.Errorf("%d records, the last is %d", len(seen), read)
-		}
 	})
 }

@@ -1,4 +1,4 @@
-package remap
+package journal
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
 // Timeline is what a journal says of every instant up to its newest record: findings, exclusions,
@@ -15,7 +16,7 @@ type Timeline struct {
 	mu         sync.RWMutex                // guards the rest
 	findings   map[string][]anomaly.Change // oldest first, without their evidence
 	order      []string                    // of findings, as they were made
-	exclusions []Exclusion                 // Since to Until as it was in the end
+	exclusions []remap.Exclusion           // Since to Until as it was in the end
 	excluded   map[topology.ForwarderID]int
 	plans      []*planLife
 	byID       map[string]*planLife
@@ -29,18 +30,18 @@ type Timeline struct {
 
 // planLife is a plan without its nodes.
 type planLife struct {
-	Plan          // Moves and Results are empty
-	name   string // Title, of the moves as they last were
-	ways   map[topology.NodeID]Move
-	lost   bool // ways were given up because there were too many
-	touch  []topology.ForwarderID
-	to     []topology.ForwarderID
-	states []stateAt
+	remap.Plan        // Moves and Results are empty
+	name       string // Title, of the moves as they last were
+	ways       map[topology.NodeID]remap.Move
+	lost       bool // ways were given up because there were too many
+	touch      []topology.ForwarderID
+	to         []topology.ForwarderID
+	states     []stateAt
 }
 
 type stateAt struct {
 	at    time.Time
-	state PlanState
+	state remap.PlanState
 }
 
 // moved is one node's change of forwarder that was done.
@@ -116,7 +117,7 @@ func (t *Timeline) propose(r *Record) {
 	if r.Proposed == nil {
 		return
 	}
-	p := &planLife{Plan: *r.Proposed, states: []stateAt{{r.At, Proposed}}}
+	p := &planLife{Plan: *r.Proposed, states: []stateAt{{r.At, remap.Proposed}}}
 	p.take(r.Proposed)
 	t.plans = append(t.plans, p)
 	t.byID[p.ID] = p
@@ -134,8 +135,8 @@ func (t *Timeline) bound(came int) {
 }
 
 // take takes from a plan what is kept of its moves.
-func (p *planLife) take(q *Plan) {
-	p.ways, p.touch, p.to = make(map[topology.NodeID]Move, len(q.Moves)), nil, targetsOf(q.Moves)
+func (p *planLife) take(q *remap.Plan) {
+	p.ways, p.touch, p.to = make(map[topology.NodeID]remap.Move, len(q.Moves)), nil, remap.Targets(q.Moves)
 	seen := map[topology.ForwarderID]bool{"": true}
 	for _, m := range q.Moves {
 		p.ways[m.Node] = m
@@ -146,14 +147,14 @@ func (p *planLife) take(q *Plan) {
 			}
 		}
 	}
-	p.name = Title(q)
-	p.Moves, p.Results, p.Undo, p.Frozen = nil, nil, nil, Frozen{}
+	p.name = remap.Title(q)
+	p.Moves, p.Results, p.Undo, p.Frozen = nil, nil, nil, remap.Frozen{}
 }
 
 func (t *Timeline) step(p *planLife, r *Record) {
 	if r.Moves != nil && !p.lost {
 		had := len(p.ways)
-		p.take(&Plan{Job: p.Job, Moves: r.Moves, Dedicated: p.Dedicated})
+		p.take(&remap.Plan{Job: p.Job, Moves: r.Moves, Dedicated: p.Dedicated})
 		t.bound(len(p.ways) - had)
 	}
 	if r.Expires != nil {
@@ -177,7 +178,7 @@ func (t *Timeline) step(p *planLife, r *Record) {
 		}
 		t.keep(m.Node, d)
 	}
-	if r.State.final() && r.State != "" {
+	if r.State.Final() && r.State != "" {
 		t.ways -= len(p.ways)
 		p.ways = nil
 	}
@@ -235,7 +236,7 @@ func (t *Timeline) Excluded(at time.Time) map[topology.ForwarderID]string {
 
 // PastPlan is a plan as it was at an instant, without its moves.
 type PastPlan struct {
-	Plan
+	remap.Plan
 	Title string
 	// Touches are the forwarders that nodes would leave or go to, Targets the latter.
 	Touches, Targets []topology.ForwarderID
@@ -246,13 +247,13 @@ func (t *Timeline) Plans(at time.Time) (out []PastPlan) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, p := range t.plans {
-		state := PlanState("")
+		state := remap.PlanState("")
 		for _, s := range p.states {
 			if !s.at.After(at) {
 				state = s.state
 			}
 		}
-		if state == "" || state.final() {
+		if state == "" || state.Final() {
 			continue
 		}
 		q := PastPlan{Plan: p.Plan, Title: p.name, Touches: p.touch, Targets: p.to}
@@ -302,27 +303,16 @@ func setOrDelete(m topology.Mapping, n topology.NodeID, f topology.ForwarderID) 
 	m[n] = f
 }
 
-// Mark is an instant at which something of the journal happened.
-type Mark struct {
-	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // finding, plan, exclusion or job
-	ID   string    `json:"id"`   // of the finding, plan or job; the forwarder of an exclusion
-	Node string    `json:"node,omitempty"`
-	Text string    `json:"text"`
-	// Forwarders are those that a plan touches, or that served a job.
-	Forwarders []topology.ForwarderID `json:"forwarders,omitempty"`
-}
-
 // Marks returns what happened in [from, to), the oldest first.
-func (t *Timeline) Marks(from, to time.Time) []Mark {
+func (t *Timeline) Marks(from, to time.Time) []remap.Mark {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	out := []Mark{}
+	out := []remap.Mark{}
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
 	for id, changes := range t.findings {
 		for i := range changes {
 			if c := &changes[i]; within(c.At) {
-				out = append(out, Mark{At: c.At, Kind: "finding", ID: id, Node: string(c.Finding.Node),
+				out = append(out, remap.Mark{At: c.At, Kind: "finding", ID: id, Node: string(c.Finding.Node),
 					Text: string(c.Finding.State) + ": " + c.Why})
 			}
 		}
@@ -330,17 +320,18 @@ func (t *Timeline) Marks(from, to time.Time) []Mark {
 	for _, p := range t.plans {
 		for _, s := range p.states {
 			if within(s.at) {
-				out = append(out, Mark{At: s.at, Kind: "plan", ID: p.ID, Text: string(s.state) + ": " + p.name,
+				out = append(out, remap.Mark{At: s.at, Kind: "plan", ID: p.ID, Text: string(s.state) + ": " + p.name,
 					Forwarders: p.touch})
 			}
 		}
 	}
 	for _, e := range t.exclusions {
 		if within(e.Since) {
-			out = append(out, Mark{At: e.Since, Kind: "exclusion", ID: string(e.Forwarder), Node: string(e.Forwarder),
+			out = append(out, remap.Mark{At: e.Since, Kind: "exclusion", ID: string(e.Forwarder),
+				Node: string(e.Forwarder),
 				Text: "excluded: " + e.Reason})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Mark) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(out, func(a, b remap.Mark) int { return a.At.Compare(b.At) })
 	return out
 }

@@ -1,0 +1,49 @@
+package desk
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+func TestChecksSayWhatATargetIsAccusedOf(t *testing.T) {
+	for _, c := range []struct {
+		state anomaly.State
+		kind  anomaly.Kind
+		level remap.CheckLevel
+		says  string
+	}{
+		{anomaly.Suspect, anomaly.FailSlow, remap.Amber, "fwd2 is suspect: slow for its load (F-0007)"},
+		{anomaly.Confirmed, anomaly.ForwarderSilent, remap.Red, "fwd2 is confirmed: silent (F-0007)"},
+	} {
+		s := &remap.Situation{Findings: []anomaly.Finding{{ID: "F-0007", Node: "fwd2", Kind: c.kind, State: c.state}}}
+		if got := checkTargets([]topology.ForwarderID{"fwd2"}, remap.Plan{}, s); len(got) != 1 ||
+			got[0].Level != c.level ||
+			got[0].Text != c.says {
+			t.Errorf("%+v, want %s %q", got, c.level, c.says)
+		}
+	}
+}
+
+// The way of a move must be seen in 80 columns, however many nodes go it.
+func TestMovesInWords(t *testing.T) {
+	var moves []remap.Move
+	for i := range 32 {
+		moves = append(moves, remap.Move{Node: topology.NodeID(fmt.Sprintf("c%05d", 519+i)), From: "fwd008",
+			To: "fwd016"})
+	}
+	for i := range 16 {
+		moves = append(moves, remap.Move{Node: topology.NodeID(fmt.Sprintf("c%05d", 1000+7*i)), To: "fwd017"})
+	}
+	moves = append(moves, remap.Move{Node: "login1", From: "fwd009", To: "fwd009"},
+		remap.Move{Node: "a", From: "fwd001", To: "fwd002"}, remap.Move{Node: "b", From: "fwd001", To: "fwd002"})
+	want := []string{"c[00519-00550] (32)  fwd008 -> fwd016", "c01000 c01007 and 14 more  (not known) -> fwd017",
+		"login1  stay on fwd009", "a,b (2)  fwd001 -> fwd002"}
+	if got := moveLines(moves); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant\n%q", got, want)
+	}
+}

@@ -1,0 +1,84 @@
+package desk
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/remap"
+	"fairway/remap/journal/journaltest"
+)
+
+func TestExclusionsAreLeasedAndKeepTheFloor(t *testing.T) {
+	m := newTestMachine(8, 8)
+	k := &journaltest.Disk{Left: -1, Syncs: -1}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		d := restart(t, k, m, nil)
+		changed, stop := d.Watch(8)
+		defer stop()
+		if _, err := d.Exclude(ctx, olga, "fwd1", time.Hour, remap.Answer{Key: "k", Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		if id := <-changed; id != FeedChanged {
+			t.Errorf("watchers were told of %q", id)
+		}
+		if _, err := d.Exclude(ctx, olga, "fwd1", time.Hour, remap.Answer{Key: "k", Reason: why}); err != nil ||
+			d.Feed().Generation != 1 {
+			t.Errorf("the same request again: %v, generation %d", err, d.Feed().Generation)
+		}
+		if _, err := d.Exclude(ctx, sam, "fwd2", 10*time.Hour, remap.Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			err   error
+			want  error
+			words []string
+		}{
+			{errOf(d.Exclude(ctx, sam, "fwd3", time.Hour, remap.Answer{Reason: why})), remap.ErrState,
+				[]string{"3 of 8", "25%"}},
+			{errOf(d.Exclude(ctx, sam, "fwd99", time.Hour, remap.Answer{Reason: why})), remap.ErrInvalid,
+				[]string{"fwd99"}},
+			{errOf(d.Exclude(ctx, sam, "cn1", time.Hour, remap.Answer{Reason: why})), remap.ErrInvalid,
+				[]string{"cn1"}},
+			{errOf(d.Exclude(ctx, sam, "fwd3", 0, remap.Answer{Reason: why})), remap.ErrInvalid,
+				[]string{"lease of 0s"}},
+			{errOf(d.Exclude(ctx, sam, "fwd3", time.Hour, remap.Answer{})), remap.ErrInvalid, []string{"reason"}},
+			{errOf(d.Exclude(ctx, vera, "fwd3", time.Hour, remap.Answer{Reason: why})), remap.ErrNotAllowed,
+				[]string{"vera"}},
+			{errOf(d.Exclude(ctx, olga, "fwd3", time.Hour, remap.Answer{Key: "k", Reason: why})), remap.ErrConflict,
+				[]string{"k"}},
+			{d.Return(ctx, sam, "fwd3", remap.Answer{}), remap.ErrNotFound, []string{"fwd3"}},
+		} {
+			wantErr(t, c.err, c.want, c.words...)
+		}
+		d.Close()
+		d = restart(t, k, m, nil)
+		defer d.Close()
+		f := d.Feed()
+		if f.Generation != 2 || len(f.Exclusions) != 2 || f.Exclusions[0].Forwarder != "fwd1" ||
+			!f.ValidUntil.Equal(time.Now().Add(time.Minute)) {
+			t.Fatalf("after a restart the feed is %+v", f)
+		}
+		time.Sleep(time.Hour + time.Second)
+		if f = d.Feed(); f.Generation != 3 || len(f.Exclusions) != 1 || f.Exclusions[0].Forwarder != "fwd2" {
+			t.Fatalf("after an hour's lease the feed is %+v", f)
+		}
+		if err := d.Return(ctx, sam, "fwd2", remap.Answer{Reason: why}); err != nil || len(d.Excluded()) != 0 {
+			t.Errorf("%v, still excluded: %v", err, d.Excluded())
+		}
+	})
+}
+
+func TestHealthyFloor(t *testing.T) {
+	m := newTestMachine(4, 4)
+	inDesk(t, m, func(s *Settings) { s.HealthyFloor, s.MaxExcluded = 3, 1 }, func(t *testing.T, d *Desk, _ string) {
+		if _, err := d.Exclude(t.Context(), olga, "fwd1", time.Hour, remap.Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Exclude(t.Context(), olga, "fwd2", time.Hour, remap.Answer{Reason: why})
+		wantErr(t, err, remap.ErrState, "2 healthy", "floor is 3")
+	})
+}
+
+func errOf(_ remap.Exclusion, err error) error { return err }

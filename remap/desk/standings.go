@@ -1,0 +1,228 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/remap"
+	"fairway/remap/journal"
+)
+
+// standings are the book's standing approvals.
+type standings struct {
+	of   []remap.Standing // in force or run out, not revoked
+	made int
+}
+
+// take makes one record true.
+func (s *standings) take(r *journal.Record) error {
+	if r.Standing == nil {
+		return fmt.Errorf("%s without a standing approval", r.Kind)
+	}
+	if r.Kind == journal.StepAllow {
+		s.made++
+		o := *r.Standing
+		o.Via = cmp.Or(o.Via, r.Via) // older journals say it beside
+		s.of = append(s.of, o)
+		return nil
+	}
+	n := len(s.of)
+	s.of = slices.DeleteFunc(s.of, func(o remap.Standing) bool { return o.ID == r.Standing.ID })
+	if len(s.of) == n {
+		return fmt.Errorf("%s is revoked and was not in force", r.Standing.ID)
+	}
+	return nil
+}
+
+// covering returns the standing approvals that cover a job of app and user at now, the oldest first.
+func (s *standings) covering(app, user string, now time.Time) (out []remap.Standing) {
+	for _, o := range s.of {
+		if app != "" && o.App == app && (o.User == "" || o.User == user) && now.Before(o.Until) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Allow approves, for ttl, every plan that a policy proposes for an application of a user (empty:
+// of all). Guard rails still hold. Errors: ErrNotAllowed, ErrInvalid, ErrConflict.
+func (d *Desk) Allow(ctx context.Context, by remap.Person, app, user string, ttl time.Duration,
+	a remap.Answer) (out remap.Standing,
+	err error) {
+	if err := by.May(remap.Operator, "a standing approval"); err != nil {
+		return out, err
+	}
+	if err := remap.CheckReason(a.Reason); err != nil {
+		return out, err
+	}
+	if app == "" || remap.CheckText(app+user) != nil {
+		return out, fmt.Errorf("%w: a standing approval for application %q of user %q: an application is needed",
+			remap.ErrInvalid, app, user)
+	}
+	if ttl < time.Minute || ttl > remap.MaxStanding {
+		return out, fmt.Errorf("%w: a standing approval for %s: want 1m to %s", remap.ErrInvalid, ttl,
+			remap.MaxStanding)
+	}
+	body := digest("allow", []any{app, user, ttl, a.Reason})
+	err = d.do(ctx, func() error {
+		id, again, err := d.book.used(by, a.Key, body)
+		if err == nil && !again {
+			now := time.Now().UTC()
+			id = fmt.Sprintf("S-%04d", d.book.standings.made+1)
+			err = d.record(&journal.Record{At: now, Kind: journal.StepAllow, Plan: id, Actor: by.Name, Role: by.Role,
+				Via:    by.Via,
+				Reason: a.Reason,
+				Key:    a.Key, Body: body, Standing: &remap.Standing{ID: id, App: app, User: user, By: by.Name,
+					Via:    by.Via,
+					Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
+		}
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(d.book.standings.of, func(o remap.Standing) bool { return o.ID == id })
+		if i < 0 {
+			return fmt.Errorf("standing approval %s: %w: this request was answered before, and it was revoked since",
+				id, remap.ErrState)
+		}
+		out = d.book.standings.of[i]
+		return nil
+	})
+	return out, err
+}
+
+// Revoke ends a standing approval; plans approved by it stay. Errors: ErrNotAllowed, ErrInvalid (reason),
+// ErrNotFound, ErrConflict.
+func (d *Desk) Revoke(ctx context.Context, by remap.Person, id string, a remap.Answer) error {
+	if err := by.May(remap.Operator, "revoking a standing approval"); err != nil {
+		return err
+	}
+	if err := remap.CheckText(a.Reason); err != nil {
+		return err
+	}
+	body := digest("revoke", []any{id, a.Reason})
+	return d.do(ctx, func() error {
+		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+			return err
+		}
+		i := slices.IndexFunc(d.book.standings.of, func(o remap.Standing) bool { return o.ID == id })
+		if i < 0 {
+			return fmt.Errorf("standing approval %q: %w", id, remap.ErrNotFound)
+		}
+		s := d.book.standings.of[i]
+		return d.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepRevoke, Plan: id, Actor: by.Name,
+			Role: by.Role,
+			Via:  by.Via, Reason: a.Reason,
+			Key: a.Key, Body: body, Standing: &s})
+	})
+}
+
+// stillHeld says whether who gave a standing approval may still give it. Where the door does not know a
+// person's role between sign-ins it holds, and note says so.
+func (d *Desk) stillHeld(s *remap.Standing) (lapsed, note string) {
+	if d.roleOf == nil {
+		return "", ""
+	}
+	switch role, known := d.roleOf(s.By, s.Via); {
+	case !known:
+		return "", fmt.Sprintf("; whether %s is an operator still is known at the next sign-in only", s.By)
+	case role.Includes(remap.Operator):
+		return "", ""
+	case role == "":
+		return fmt.Sprintf("%s, who gave it, has no role any more", s.By), ""
+	default:
+		return fmt.Sprintf("%s, who gave it, is a %s now", s.By, role), ""
+	}
+}
+
+// Standing returns the standing approvals that have not run out, the oldest first; none is an empty list.
+func (d *Desk) Standing(ctx context.Context) (out []remap.Standing, err error) {
+	out = []remap.Standing{}
+	err = d.do(ctx, func() error {
+		now := time.Now()
+		for _, s := range d.book.standings.of {
+			if now.Before(s.Until) {
+				out = append(out, s)
+			}
+		}
+		return nil
+	})
+	for i := range out {
+		out[i].Lapsed, _ = d.stillHeld(&out[i])
+	}
+	return out, err
+}
+
+// approveByRule approves a policy's plan where the mode or a standing approval allows it, within
+// the guard rails: every check green, one approval enough, and not too many plans a minute. Where
+// one of them is against it the plan waits for a person like any other.
+func (d *Desk) approveByRule(ctx context.Context, p remap.Plan) (remap.Plan, error) {
+	rule, reason, err := d.rule(ctx, &p)
+	if err != nil || rule.Name == "" {
+		return p, err
+	}
+	v, err := d.Preview(ctx, rule, p.ID)
+	if err != nil || v.Needs > 1 || v.MayApprove != "" ||
+		slices.ContainsFunc(v.Checks, func(c remap.Check) bool { return c.Level != remap.Green }) {
+		return p, err
+	}
+	approved, err := d.Approve(ctx, rule, p.ID,
+		remap.Answer{Hash: v.Hash, Reason: shortenText(reason, remap.MaxReason)})
+	if errors.Is(err, remap.ErrState) || errors.Is(err, remap.ErrChanged) {
+		return p, nil // something came in between: the plan waits for a person
+	}
+	return approved, err
+}
+
+// rule says who approves a policy's plan beforehand, and why; nobody where the name is empty. A standing
+// approval holds while its giver has the role; another one may then cover the plan, or the mode.
+func (d *Desk) rule(ctx context.Context, p *remap.Plan) (by remap.Person, reason string, err error) {
+	if d.set.Mode == remap.ModeObserve {
+		return by, "", nil
+	}
+	var given []remap.Standing
+	err = d.do(ctx, func() error {
+		given = d.book.standings.covering(p.App, p.User, time.Now())
+		return nil
+	})
+	for i := range given { // the role may be asked of a directory: the desk does not wait for it
+		s := &given[i]
+		lapsed, note := d.stillHeld(s)
+		if lapsed == "" {
+			return remap.Person{Name: s.By, Role: remap.Operator, Via: remap.ViaRule},
+				"standing approval " + s.ID + ": " + s.Reason +
+					note, err
+		}
+		d.log.Warn("a standing approval does not hold; a person with the role must give it again", "standing", s.ID,
+			"plan", p.ID, "why", lapsed)
+	}
+	if d.set.Mode == remap.ModeAuto {
+		by, reason = remap.Person{Name: "auto", Role: remap.Operator, Via: remap.ViaRule}, "desk.mode is auto"
+	}
+	return by, reason, err
+}
+
+// ruledSince counts the plans that were approved by rule since then.
+func (d *Desk) ruledSince(then time.Time) (n int) {
+	for _, id := range slices.Backward(d.book.order) {
+		e := d.book.plans[id]
+		if e.Created.Before(then) {
+			return n // older ones were approved when they were proposed, if by rule
+		}
+		if slices.ContainsFunc(e.Approvals, func(a remap.Approval) bool { return a.Via == remap.ViaRule }) {
+			n++
+		}
+	}
+	return n
+}
+
+func shortenText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}

@@ -1,0 +1,28 @@
+package remap
+
+import (
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Exclusion withholds a forwarder from allocation until its lease ends.
+type Exclusion struct {
+	Forwarder topology.ForwarderID `json:"forwarder"`
+	Reason    string               `json:"reason"`
+	By        string               `json:"by"`
+	Since     time.Time            `json:"since"`
+	Until     time.Time            `json:"until"`
+}
+
+// Feed is what the allocator reads. A reader that has no newer one at ValidUntil goes back to the
+// default mapping: a list that nobody renews must not withhold forwarders for ever.
+type Feed struct {
+	// Generation grows by one with every change of the list.
+	Generation uint64      `json:"generation"`
+	ValidUntil time.Time   `json:"valid_until"`
+	Exclusions []Exclusion `json:"exclusions"` // by name
+}
+
+// MaxExclusion bounds a lease: whoever wants more renews it.
+const MaxExclusion = 30 * 24 * time.Hour
