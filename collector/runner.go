@@ -159,7 +159,7 @@ func (r *Runner) build(at time.Time) {
 			continue
 		}
 		for _, s := range w.reading.Samples {
-			if int(s.Metric) < MetricCount && !seen[s.Metric] {
+			if s.Metric.Known() && !seen[s.Metric] {
 				seen[s.Metric] = true
 				f.Samples = append(f.Samples, s)
 			}

@@ -109,7 +109,7 @@ func (db *DB) take(c *liveChunk, b *openBlock, node, sec int, samples []collecto
 
 // named says whether this program has a name for a sample's metric.
 func named(s collector.Sample) bool {
-	return s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount
+	return s.Metric.Known()
 }
 
 // cutRecord ends the pending log record, so that no record grows beyond what a reader takes; the

@@ -207,7 +207,7 @@ func (d *Detector) read(o *failslow.Observation) {
 		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
 		s.Ops, s.Now = k.Ops, levelOf(all-k.Ops)
 	}
-	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen < calmQueue {
+	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen+o.Serving < calmQueue {
 		s := &n.Class[own]
 		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
 	}

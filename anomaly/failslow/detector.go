@@ -166,7 +166,7 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 	n.now = second{util: rate(o, d.peak.value()) / gap}
 	n.Load = n.now.util
 	d.noteLoad(n, o)
-	if o.QueueLen-o.Serving > calmBacklog || max(o.Class[Read].Wait, o.Class[Write].Wait) > backlog {
+	if o.QueueLen > calmBacklog || max(o.Class[Read].Wait, o.Class[Write].Wait) > backlog {
 		n.Waited = d.now
 	}
 	if gap == 1 {

@@ -316,7 +316,7 @@ func TestCanariesAreComparedAtEqualLoad(t *testing.T) {
 				o.Class[c].Ops, o.Class[c].Bytes = 1, 1e4
 			}
 			if (s/137+n)%2 == 0 {
-				o.Class[Write].Ops, o.Class[Write].Bytes, o.QueueLen, o.Serving = 200, 0.6*set.PeakBytesPerSec, 6, 5.9
+				o.Class[Write].Ops, o.Class[Write].Bytes, o.QueueLen, o.Serving = 200, 0.6*set.PeakBytesPerSec, 0.1, 5.9
 			}
 		})
 		for _, v := range d.Second(now, rows) {

@@ -39,9 +39,8 @@ type ClassSecond struct {
 type Observation struct {
 	Node     topology.NodeID
 	Class    [classes]ClassSecond
-	QueueLen float64 // requests waiting; NaN where not known
-	// Serving is how many of QueueLen are in service, where a server counts them too; else 0.
-	Serving float64
+	QueueLen float64 // requests waiting, not in service; NaN where not known
+	Serving  float64 // requests in service; 0 where not known
 	// Packets is how many went between the node and its clients, as these saw it, and Lost how many of them
 	// did not arrive as they were sent; 0 packets where that is not known.
 	Packets, Lost float64

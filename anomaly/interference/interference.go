@@ -199,8 +199,7 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 		share = bytes / layer.PeakBytesPerSec
 	}
 	// A peak that was learnt may only be the most that was asked for: a full node makes requests wait.
-	// What a server counts in its queue and serves does not wait.
-	waits := o.QueueLen-o.Serving > waiting || wait > noticed
+	waits := o.QueueLen > waiting || wait > noticed
 	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
 }
 

@@ -78,7 +78,7 @@ func TestNames(t *testing.T) {
 		{"as much, of which nothing waits: a peak that was learnt", func(n int) failslow.Observation {
 			o := healthy(n)
 			o.Class[failslow.Read] = failslow.ClassSecond{Ops: 2450, Bytes: 2450e6, Wait: 3e-5, Exec: 6e-3}
-			o.QueueLen, o.Serving = 14.9, 14.7
+			o.QueueLen, o.Serving = 0.2, 14.7
 			return o
 		}, layer, "[]"},
 		{"slow layer", healthy, Layer{Read: 3, Write: 3}, "[* brownout_all]"},

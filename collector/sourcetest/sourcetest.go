@@ -96,8 +96,7 @@ func sane(t *testing.T, r collector.Reading) {
 		seen := map[collector.Metric]bool{}
 		for _, s := range ss {
 			switch {
-			case s.Metric == collector.MetricNone || int(s.Metric) >= collector.MetricCount &&
-				!(ofJob && s.Metric.OfJobs()):
+			case !s.Metric.Known() && !(ofJob && s.Metric.OfJobs()):
 				t.Errorf("%s: metric number %d is not one", where, s.Metric)
 				continue
 			case s.Value < 0 || math.IsNaN(s.Value) || math.IsInf(s.Value, 0):

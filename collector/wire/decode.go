@@ -136,6 +136,29 @@ func (r *reader) frame(f *collector.Frame, base int64) {
 	if flags&flagTargets != 0 {
 		f.Targets = r.readTargets()
 	}
+	if r.retired {
+		r.retired = false
+		renameQueues(f)
+	}
+}
+
+// renameQueues gives the numbers of an agent before collector.InFlight their names of today.
+func renameQueues(f *collector.Frame) {
+	for i := range f.Samples {
+		switch s := &f.Samples[i]; s.Metric {
+		case collector.QueueLen:
+			s.Metric = collector.InFlight
+		case collector.RetiredBacklogLen:
+			s.Metric = collector.QueueLen
+		}
+	}
+	for _, j := range f.Jobs {
+		for i := range j.Samples {
+			if j.Samples[i].Metric == collector.QueueLen {
+				j.Samples[i].Metric = collector.InFlight
+			}
+		}
+	}
 }
 
 func (r *reader) readSamples(ofJob bool) []collector.Sample {
@@ -170,8 +193,9 @@ func (r *reader) readSamples(ofJob bool) []collector.Sample {
 			at += 8
 		}
 		m := collector.Metric(head & metricMask)
-		if m == collector.MetricNone || int(m) >= collector.MetricCount && !(ofJob && m.OfJobs()) ||
-			!collector.IsValue(v) {
+		if m == collector.RetiredBacklogLen && !ofJob && collector.IsValue(v) {
+			r.retired = true
+		} else if !m.Known() && !(ofJob && m.OfJobs()) || !collector.IsValue(v) {
 			r.d.Dropped++
 			continue
 		}

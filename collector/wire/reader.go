@@ -14,6 +14,8 @@ type reader struct {
 	at  int
 	err error
 	d   *Decoder
+	// retired says that the frame has a number that is written no more.
+	retired bool
 }
 
 func (r *reader) fail(what, why string, is error) {

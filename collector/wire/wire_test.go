@@ -312,3 +312,36 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestQueueOfOlderAgent: before in_flight an agent of diod reported as queue_len what was queued and in service, and
+// under a number of its own what waited. Both arrive under today's names, also those of jobs; a queue without the
+// second number is what waits, as it always was.
+func TestQueueOfOlderAgent(t *testing.T) {
+	const old = "0102" + "01" + "d00f" + "02" + // Frames, sequence 1, base time 1000, two frames
+		"0166" + "22" + "00" + "02" + "8609" + "a302" + // f, with jobs: queue_len 9, number 35: 2
+		"01" + "026a31" + "01" + "8607" // job j1: queue_len 7
+	const lustre = "0167" + "02" + "00" + "01" + "8604" // g: queue_len 4
+	b, err := hex.DecodeString(old + lustre)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Decoder
+	m, err := d.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := m.(*Frames).Frames
+	want := []collector.Sample{sample(collector.InFlight, 9), sample(collector.QueueLen, 2)}
+	if !reflect.DeepEqual(frames[0].Samples, want) {
+		t.Errorf("got %v, want %v", frames[0].Samples, want)
+	}
+	if got := frames[0].Jobs[0].Samples; !reflect.DeepEqual(got, []collector.Sample{sample(collector.InFlight, 7)}) {
+		t.Errorf("the job has %v", got)
+	}
+	if got := frames[1].Samples; !reflect.DeepEqual(got, []collector.Sample{sample(collector.QueueLen, 4)}) {
+		t.Errorf("the other node has %v", got)
+	}
+	if d.Dropped != 0 {
+		t.Errorf("%d samples dropped", d.Dropped)
+	}
+}

@@ -65,9 +65,10 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 		forwarder     []collector.Sample
 		serving, lost float64
 	}{
-		{"calm", samples(collector.QueueLen, 6.0, collector.BacklogLen, 0.5, collector.WriteBytes, 0.3*peak), 5.5,
+		{"calm", samples(collector.InFlight, 6.0, collector.QueueLen, 0.5, collector.WriteBytes, 0.3*peak), 5.5,
 			0.02},
 		{"of waiting ones alone", samples(collector.QueueLen, 6.0, collector.WriteBytes, 0.3*peak), 0, 0.02},
+		{"in flight alone", samples(collector.InFlight, 6.0, collector.WriteBytes, 0.3*peak), 0, 0.02},
 		{"full link", samples(collector.QueueLen, 6.0, collector.WriteBytes, 0.9*peak), 0, 0.01},
 	} {
 		set := failslow.DefaultSettings()
@@ -115,8 +116,8 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 			server = append(server, samples(collector.WriteOps, tc.writes, collector.WriteBytes, 1e5*tc.writes)...)
 		}
 		if !tc.quiet {
-			server = append(server, samples(collector.ServerTime, tc.queue/(900+tc.writes), collector.QueueLen,
-				tc.queue, collector.BacklogLen, tc.waits)...)
+			server = append(server, samples(collector.ServerTime, tc.queue/(900+tc.writes), collector.InFlight,
+				tc.queue, collector.QueueLen, tc.waits)...)
 		}
 		now, stormy := time.Unix(1_700_000_000, 0), false
 		for range 10 {

@@ -17,11 +17,7 @@ import (
 const frozenSpan = 2 * time.Minute
 
 // frozenMetrics are what a fail-slow forwarder shows itself in.
-var frozenMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps, collector.QueueLen,
-	collector.ServerTime,
-	collector.ReadExec, collector.WriteExec, collector.MetaExec, collector.ReadWait, collector.WriteWait,
-	collector.MetaWait,
-	collector.ProbeRead, collector.ProbeWrite, collector.ProbeMeta}
+var frozenMetrics = collector.ShownAs(topology.Forwarder, collector.Evidence)
 
 // freeze keeps what a node did before a change, and the middle of the others at that instant. What
 // cannot be read is left out: a change is recorded with what is known.

@@ -152,13 +152,15 @@ const (
 )
 
 func (w *Watch) observation(f *collector.Frame) failslow.Observation {
-	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, math.NaN())}
+	inFlight := valueOr(f, collector.InFlight, math.NaN())
+	// Where nobody counts what waits alone, all that is in flight bounds it.
+	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, inFlight)}
 	sums := w.clients[topology.ForwarderID(f.Node)]
 	if t, ok := f.Value(collector.ServerTime); ok {
 		w.inside[f.Node] = t
 	}
-	if waiting, ok := f.Value(collector.BacklogLen); ok {
-		o.Serving = max(0, o.QueueLen-waiting)
+	if serving := inFlight - o.QueueLen; serving > 0 {
+		o.Serving = serving
 	}
 	for c, m := range classOf {
 		k := &o.Class[c]

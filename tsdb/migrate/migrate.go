@@ -137,7 +137,7 @@ func read(ctx context.Context, from tsdb.Store, nodes []tsdb.NodeInfo, at int64)
 	for _, n := range nodes {
 		roles[n.Node] = n.Role
 	}
-	for m := collector.MetricNone + 1; int(m) < collector.MetricCount; m++ {
+	for m := range collector.Metrics() {
 		var names []topology.NodeID
 		for _, n := range nodes {
 			if slices.Contains(n.Metrics, m) {

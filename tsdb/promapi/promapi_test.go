@@ -106,7 +106,7 @@ func TestQueries(t *testing.T) {
 		{"series", url.Values{"match[]": {`fairway_meta_wait_seconds{node="c1"}`}},
 			`[{"__name__":"fairway_meta_wait_seconds","node":"c1","rack":"r1","role":"compute"}]`},
 		{"metadata", url.Values{"metric": {"fairway_meta_wait_seconds"}},
-			`{"fairway_meta_wait_seconds":[{"type":"gauge","help":"Of one node in one second: meta wait, mean seconds.","unit":"seconds"}]}`},
+			`{"fairway_meta_wait_seconds":[{"type":"gauge","help":"Mean time in the queue of the metadata requests served in this second.","unit":"seconds"}]}`},
 	} {
 		code, body := ask(t, s, c.path, c.form)
 		var got struct{ Data json.RawMessage }

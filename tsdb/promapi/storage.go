@@ -76,9 +76,9 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 	for metric := range collector.Metric(collector.MetricCount) {
 		name := occupancyName
 		if metric != collector.MetricNone {
-			name = SeriesName(metric)
+			name = metric.SeriesName()
 		}
-		if !named(name) {
+		if metric == collector.RetiredBacklogLen || !named(name) {
 			continue
 		}
 		g := group{metric: metric}

@@ -54,7 +54,7 @@ func (d *Directory) Note(frames []collector.Frame) {
 			e.role, e.at = f.Role, f.TimeMillis
 		}
 		for _, s := range f.Samples {
-			if s.Metric != collector.MetricNone && int(s.Metric) < collector.MetricCount && collector.IsValue(s.Value) {
+			if s.Metric.Known() && collector.IsValue(s.Value) {
 				e.metrics |= 1 << s.Metric
 			}
 		}
@@ -80,7 +80,7 @@ func (d *Directory) List(ctx context.Context) ([]tsdb.NodeInfo, error) {
 	out := make([]tsdb.NodeInfo, 0, len(d.nodes))
 	for node, e := range d.nodes {
 		info := tsdb.NodeInfo{Node: node, Role: e.role}
-		for m := range collector.Metric(collector.MetricCount) {
+		for m := range collector.Metrics() {
 			if e.metrics>>m&1 != 0 {
 				info.Metrics = append(info.Metrics, m)
 			}

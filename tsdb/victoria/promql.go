@@ -17,7 +17,6 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb/promapi"
 	"fairway/tsdb/remote"
 )
 
@@ -27,7 +26,7 @@ func selector(nodes []topology.NodeID, m collector.Metric) string {
 	for i, n := range nodes {
 		words[i] = regexp.QuoteMeta(string(n))
 	}
-	return fmt.Sprintf("%s{node=~%s}", promapi.SeriesName(m), strconv.Quote(strings.Join(words, "|")))
+	return fmt.Sprintf("%s{node=~%s}", m.SeriesName(), strconv.Quote(strings.Join(words, "|")))
 }
 
 // vector is one series of an answer.
@@ -163,8 +162,8 @@ func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.M
 // known lists every series, for the directory of nodes.
 func (s *Store) known(ctx context.Context) ([]remote.Known, error) {
 	metrics := map[string]collector.Metric{}
-	for m := collector.MetricNone + 1; int(m) < collector.MetricCount; m++ {
-		metrics[promapi.SeriesName(m)] = m
+	for m := range collector.Metrics() {
+		metrics[m.SeriesName()] = m
 	}
 	var series []map[string]string
 	// It takes a start of 0 for one that is not given.

@@ -20,7 +20,6 @@ import (
 
 	"fairway/collector"
 	"fairway/tsdb/influx"
-	"fairway/tsdb/promapi"
 	"fairway/tsdb/remote"
 )
 
@@ -67,7 +66,7 @@ func Open(cfg Config) (*Store, error) {
 	s.Store, err = remote.OpenStore(remote.Config{
 		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Millis: places.millis,
 		Field: func(m collector.Metric) string {
-			return strings.TrimPrefix(promapi.SeriesName(m), remote.Measurement+"_")
+			return strings.TrimPrefix(m.SeriesName(), remote.Measurement+"_")
 		},
 		Send: func(ctx context.Context, lines []byte) error {
 			return influx.Sent(write.WriteRecord(ctx, string(lines)))

@@ -16,8 +16,7 @@ import (
 )
 
 // pastMetrics are what a row of the overview shows.
-var pastMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.QueueLen, collector.MetaWait,
-	collector.ServerTime, collector.MetaOps, collector.Errors}
+var pastMetrics = collector.ShownAs(topology.Forwarder, collector.InList)
 
 // timelineMargin is how long a record may be on its way to the journal.
 const timelineMargin = 2 * time.Second
@@ -269,7 +268,7 @@ func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at tim
 
 // addSeries adds the last five minutes before to of every metric that the forwarder reported.
 func (p *Picture) addSeries(ctx context.Context, d *api.ForwarderDetail, to time.Time) error {
-	for m := collector.Metric(1); int(m) < collector.MetricCount; m++ {
+	for m := range collector.Metrics() {
 		series, err := p.cfg.Store.Select(ctx, tsdb.Query{
 			Nodes: []topology.NodeID{d.ID.Node()}, Metric: m,
 			FromMillis: to.Add(-detailSpan).UnixMilli(), ToMillis: to.UnixMilli(), StepMillis: 1000,

@@ -5,7 +5,7 @@ import { clock, metricInfo, number } from './format.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 
 /** The charts, each one or more metrics of the same unit. */
-const groups = [['read_bytes', 'write_bytes'], ['queue_len', 'meta_queue_len', 'backlog_len', 'threads_busy'], ['meta_ops'], ['read_wait', 'write_wait', 'meta_wait', 'server_time'], ['read_exec', 'write_exec', 'meta_exec'], ['client_read', 'client_write', 'client_meta'], ['errors', 'retransmits'], ['path_loss_ratio'], ['disk_read_bytes', 'disk_write_bytes'], ['link_rx_bytes', 'link_tx_bytes'], ['disk_busy_ratio', 'psi_io_some', 'psi_io_full', 'cache_hit_ratio']];
+const groups = [['read_bytes', 'write_bytes'], ['queue_len', 'in_flight', 'meta_queue_len', 'threads_busy'], ['meta_ops'], ['read_wait', 'write_wait', 'meta_wait', 'server_time'], ['read_exec', 'write_exec', 'meta_exec'], ['client_read', 'client_write', 'client_meta'], ['errors', 'retransmits'], ['path_loss_ratio'], ['disk_read_bytes', 'disk_write_bytes'], ['link_rx_bytes', 'link_tx_bytes'], ['disk_busy_ratio', 'psi_io_some', 'psi_io_full', 'cache_hit_ratio']];
 const HIGH = 150;
 
 /** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */

@@ -65,5 +65,5 @@ export const metricInfo = {
   server_time: ['time in server', 'ms', 1e3], cpu_seconds: ['CPU', 'cores', 1], disk_read_bytes: ['disk read', 'MB/s', 1e-6],
   disk_write_bytes: ['disk write', 'MB/s', 1e-6], disk_busy_ratio: ['disk busy', '%', 100], psi_io_some: ['stalled on I/O, some', '%', 100],
   psi_io_full: ['stalled on I/O, all', '%', 100], errors: ['errors', 'per s', 1], retransmits: ['retransmits', 'per s', 1],
-  backlog_len: ['without a worker', 'requests', 1], path_loss_ratio: ['lost on the way', '%', 100],
+  in_flight: ['in flight', 'requests', 1], path_loss_ratio: ['lost on the way', '%', 100],
 };

@@ -1,9 +1,9 @@
 // Package diod reads a forwarding node from outside: through the control tree of its diod, LLNL's
 // 9P2000.L I/O forwarding daemon.
 //
-// It fills read_bytes, write_bytes, read_ops, write_ops, meta_ops, queue_len (requests queued and in
-// service, sampled 20 times a second and averaged), backlog_len (of those the ones for which no worker thread of
-// their tree is free), server_time (by Little's law: mean queue length
+// It fills read_bytes, write_bytes, read_ops, write_ops, meta_ops, in_flight (requests queued and in
+// service, sampled 20 times a second and averaged), queue_len (of those the ones for which no worker thread of
+// their tree is free), server_time (by Little's law: mean requests in flight
 // over completion rate), meta_wait (a timed getattr a second in each tree's own worker pool),
 // connections, the routes of its clients, each job's share where jobs attach to .../jobs/ID, and,
 // where the process is known, cpu_seconds. diod does not tell latencies by class: waits and exec times
@@ -225,7 +225,7 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 				js.Samples = append(js.Samples, collector.Sample{Metric: m.metric, Value: perSec[m.c]})
 			}
 			if mean, ok := q.of(p.tree); ok {
-				js.Samples = append(js.Samples, collector.Sample{Metric: collector.QueueLen, Value: mean})
+				js.Samples = append(js.Samples, collector.Sample{Metric: collector.InFlight, Value: mean})
 			}
 			into.Jobs = append(into.Jobs, js)
 		}
@@ -241,13 +241,13 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 		return // what was sampled over a gap is not of this second
 	}
 	if mean, ok := q.total(); ok {
-		into.Add(collector.QueueLen, mean)
+		into.Add(collector.InFlight, mean)
 		if known && total[allOps] > 0 {
 			into.Add(collector.ServerTime, mean/total[allOps])
 		}
 	}
 	if mean, ok := q.backlog(); ok {
-		into.Add(collector.BacklogLen, mean)
+		into.Add(collector.QueueLen, mean)
 	}
 	if waited {
 		into.Add(collector.MetaWait, wait.Seconds())

@@ -84,7 +84,7 @@ func TestConformance(t *testing.T) {
 		New: over, First: trees(1), Second: trees(3), Tolerated: []string{"exports"},
 		Want: []collector.Metric{
 			collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps, collector.MetaOps,
-			collector.QueueLen, collector.BacklogLen, collector.ServerTime, collector.MetaWait, collector.Connections,
+			collector.QueueLen, collector.InFlight, collector.ServerTime, collector.MetaWait, collector.Connections,
 		},
 	})
 }
@@ -184,7 +184,7 @@ func TestBacklogIsWhatNoWorkerIsFreeFor(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			if got, ok := collector.SampleOf(r.Samples, collector.BacklogLen); !ok || got != want {
+			if got, ok := collector.SampleOf(r.Samples, collector.QueueLen); !ok || got != want {
 				t.Errorf("%d workers: backlog %v (%v), want %v", workers, got, ok, want)
 			}
 		})
