@@ -113,5 +113,11 @@ type Store interface {
 	Close() error
 }
 
+// Tier is a stretch of time of which a store keeps only buckets.
+type Tier struct {
+	BucketMillis         int64
+	FromMillis, ToMillis int64
+}
+
 // ErrClosed is returned by every call after Close.
 var ErrClosed = errors.New("store is closed")

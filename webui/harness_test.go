@@ -32,7 +32,8 @@ import (
 	"fairway/remap/judge"
 	"fairway/remap/policy/dfra"
 	"fairway/remap/queue/tables"
-	"fairway/tsdb"
+
+	"fairway/tsdb/engine"
 	"fairway/tsdb/history"
 	"fairway/tsdb/window"
 	"fairway/webui/live"
@@ -191,7 +192,7 @@ type site struct {
 	t       testing.TB
 	machine *machine
 	board   *window.Board
-	store   *tsdb.DB
+	store   *engine.DB
 	desk    *desk.Desk
 	ingest  *ingest.Hub
 	history *history.Store
@@ -248,8 +249,8 @@ func newSite(t testing.TB, o siteOptions) *site {
 		s.machine.topo.Nodes = nil
 	}
 	var err error
-	if s.store, err = tsdb.Open(filepath.Join(dir, "store"),
-		tsdb.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
+	if s.store, err = engine.Open(filepath.Join(dir, "store"),
+		engine.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	set := desk.DefaultSettings()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/tsdb"
+	"fairway/tsdb/engine"
 )
 
 func newBackup(path *string) *cobra.Command {
@@ -27,7 +27,7 @@ func newBackup(path *string) *cobra.Command {
 					conf.Store.Kind)
 			}
 			from := filepath.Join(conf.StateDir, "store")
-			if err := tsdb.Backup(c.Context(), from, args[0]); err != nil {
+			if err := engine.Backup(c.Context(), from, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s is copied to %s\n", from, args[0])

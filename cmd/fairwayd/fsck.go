@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/tsdb"
+	"fairway/tsdb/engine"
 )
 
 func newFsck(path *string) *cobra.Command {
@@ -30,7 +30,7 @@ func newFsck(path *string) *cobra.Command {
 				}
 				dir = filepath.Join(conf.StateDir, "store")
 			}
-			rep, err := tsdb.Check(dir, repair)
+			rep, err := engine.Check(dir, repair)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,8 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/collector/topology"
-	"fairway/tsdb"
+
+	"fairway/tsdb/engine"
 	"fairway/tsdb/influx"
 	"fairway/tsdb/migrate"
 	"fairway/tsdb/victoria"
@@ -137,7 +138,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 		}
 		return openedStore{Source: s, writeMetrics: s.WriteMetrics}, nil
 	}
-	db, err := tsdb.Open(filepath.Join(conf.StateDir, "store"), tsdb.Options{
+	db, err := engine.Open(filepath.Join(conf.StateDir, "store"), engine.Options{
 		SyncInterval: c.Sync, RetentionAge: c.Keep, RetentionBytes: c.KeepBytes, Keep10s: c.Keep10s, Keep5m: c.Keep5m,
 		Log: log,
 	})

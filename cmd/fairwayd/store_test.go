@@ -16,6 +16,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine"
 	"fairway/tsdb/storetest"
 )
 
@@ -58,7 +59,7 @@ func TestMigrateThereAndBack(t *testing.T) {
 		}
 		from, to := "embedded", "victoria"
 		if i == 0 {
-			want = withStore(t, dirs[i], func(db *tsdb.DB) {
+			want = withStore(t, dirs[i], func(db *engine.DB) {
 				for s := range int64(5000) {
 					f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (base + s) * 1000,
 						Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(s * 1e6)}}}
@@ -95,10 +96,10 @@ func TestMigrateThereAndBack(t *testing.T) {
 }
 
 // withStore opens the embedded store below dir, lets fill write, and returns all that is in it.
-func withStore(t *testing.T, dir string, fill func(*tsdb.DB)) string {
+func withStore(t *testing.T, dir string, fill func(*engine.DB)) string {
 	t.Helper()
 	state := filepath.Join(dir, "state", "store")
-	db, err := tsdb.Open(state, tsdb.Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
+	db, err := engine.Open(state, engine.Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine"
 )
 
 // relays are the streams that bring the machine's frames, each those of its share of the nodes.
@@ -191,8 +192,8 @@ func (s *relaySet) drain(t *testing.T) {
 func (s *relaySet) check(t *testing.T, d *realDaemon) {
 	t.Helper()
 	begun := time.Now()
-	db, err := tsdb.Open(filepath.Join(filepath.Dir(d.conf), "state", "store"),
-		tsdb.Options{Log: slog.New(slog.DiscardHandler)})
+	db, err := engine.Open(filepath.Join(filepath.Dir(d.conf), "state", "store"),
+		engine.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"fairway/remap/driver"
 	"fairway/remap/journal"
 	"fairway/tsdb"
+	"fairway/tsdb/engine"
 )
 
 var (
@@ -46,7 +47,7 @@ type site struct {
 	dir   string
 	set   anomaly.Settings
 	desk  *desk.Desk
-	store *tsdb.DB
+	store *engine.DB
 	says  *script
 	now   time.Time
 }
@@ -55,7 +56,7 @@ func newSite(t *testing.T, mode anomaly.Mode) *site {
 	s := &site{t: t, dir: t.TempDir(), set: anomaly.DefaultSettings(), says: &script{}, now: time.Now()}
 	s.set.Mode, s.set.Hold, s.set.ClearSeconds, s.set.Trial = mode, 20*time.Second, 5, 5*time.Second
 	var err error
-	if s.store, err = tsdb.Open(filepath.Join(s.dir, "store"), tsdb.Options{}); err != nil {
+	if s.store, err = engine.Open(filepath.Join(s.dir, "store"), engine.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	s.open()

@@ -8,14 +8,15 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb"
+
+	"fairway/tsdb/engine"
 )
 
 // collected is a store in which two of three nodes write 10 MB/s for 20 s, pause, and read for 5 s,
 // with a gap of two seconds; the third does nothing.
-func collected(t *testing.T, start time.Time, queue bool) *tsdb.DB {
+func collected(t *testing.T, start time.Time, queue bool) *engine.DB {
 	t.Helper()
-	db, err := tsdb.Open(t.TempDir(), tsdb.Options{})
+	db, err := engine.Open(t.TempDir(), engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine"
 )
 
 // Source is a store that can say when it has samples: the hours, as Unix seconds, ascending.
@@ -31,7 +32,7 @@ type flusher interface {
 // Piece sizes: a slice is one block of the embedded store, so that its blocks are written once, and
 // nodesAtOnce bound what is in memory (4096 nodes x 8 metrics x 120 s is 60 MB).
 const (
-	sliceSeconds = tsdb.BlockSeconds
+	sliceSeconds = engine.BlockSeconds
 	nodesAtOnce  = 4096
 	hourSeconds  = 3600
 )

@@ -13,12 +13,13 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine"
 	"fairway/tsdb/migrate"
 )
 
-func open(t *testing.T) *tsdb.DB {
+func open(t *testing.T) *engine.DB {
 	t.Helper()
-	db, err := tsdb.Open(t.TempDir(), tsdb.Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
+	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ const (
 )
 
 // fill stores hours of seconds with gaps, and one node's clock a year ahead.
-func fill(t *testing.T, db *tsdb.DB) {
+func fill(t *testing.T, db *engine.DB) {
 	t.Helper()
 	var frames []collector.Frame
 	for at := int64(0); at < hours*3600; at += 7 {

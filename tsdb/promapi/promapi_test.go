@@ -14,7 +14,8 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb"
+
+	"fairway/tsdb/engine"
 	"fairway/tsdb/promapi"
 )
 
@@ -23,7 +24,7 @@ const start = 1_700_000_400 // a multiple of 1200
 // server serves a store with two forwarders and a compute node: ten minutes, with a gap of f2.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
-	db, err := tsdb.Open(t.TempDir(), tsdb.Options{SyncInterval: time.Nanosecond})
+	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,12 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb"
+
+	"fairway/tsdb/engine"
 )
 
 func TestForwardersAreKeptByDay(t *testing.T) {
-	store, err := tsdb.Open(filepath.Join(t.TempDir(), "store"), tsdb.Options{SyncInterval: time.Millisecond})
+	store, err := engine.Open(filepath.Join(t.TempDir(), "store"), engine.Options{SyncInterval: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// Log segments: a page with a header, then records of a 16-byte head and a payload, each from the begin of a page
+// (docs/store-format.md). A page is written once but for zeros, so that no write that a power cut tears hits what
+// was answered, and goes to the device past the page cache.
+const (
+	logMagic      = "FWLG"
+	logVersion    = 3
+	logHeaderSize = 28 // magic, version u16, zero u16, first record's number u64, next block's id u64, CRC u32
+	logPage       = 4096
+	recordHead    = 16 // payload length u32, CRC of number and payload u32, number u64
+	maxRecord     = 64 << 20
+	// logRoom is how many records like the one that needs room a file grows by, up to maxLogRoom bytes: writing
+	// over zeros changes no metadata, which is half of the cost.
+	logRoom    = 128
+	maxLogRoom = 1 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// writeLog appends records to numbered segment files. The committer owns it.
+type writeLog struct {
+	fs        files
+	dir       string
+	next      uint64 // number of the next record
+	nextBlock uint64 // above the id of every block so far
+	// wholeFrom is the least id of a block of which no row is on the device yet. A segment's header keeps it: of that
+	// block and all later ones every row is in that segment or a newer one.
+	wholeFrom uint64
+	segment   uint64  // number of the newest segment
+	file      logFile // newest segment, nil until one is needed
+	durable   int64   // bytes of file that are on the device and hold records
+	size      int64   // of file, with the zeros behind them
+	zeros     []byte
+	// segments are the files that exist, oldest first.
+	segments []logSegment
+	// unsynced are framed records that are not known to be on the device, oldest first. After a
+	// failed write they go to a new segment: what it left of the old one cannot be trusted.
+	unsynced [][]byte
+	pending  []uint64 // blocks named by unsynced
+}
+
+// logBuffer returns an empty slice with room for n bytes that a device can read from: it begins at a page, and has
+// whole pages.
+func logBuffer(n int) []byte {
+	n = (n + logPage - 1) / logPage * logPage
+	b := make([]byte, n+logPage)
+	from := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (logPage - 1)
+	return b[from : from : from+n]
+}
+
+// logSegment is one file and the open blocks whose rows it has.
+type logSegment struct {
+	number uint64
+	blocks []uint64
+}
+
+func segmentName(number uint64) string { return fmt.Sprintf("%010d.log", number) }
+
+// listSegments returns the numbers of the segments in a directory, ascending.
+func listSegments(dir string) ([]uint64, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []uint64
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".log"); ok {
+			if n, err := strconv.ParseUint(name, 10, 64); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// add makes what a recordWriter wrote into buf the next record; block ids are those its rows belong to. The log
+// owns buf from then on.
+func (l *writeLog) add(buf []byte, blocks []uint64) {
+	binary.LittleEndian.PutUint32(buf, uint32(len(buf)-recordHead))
+	binary.LittleEndian.PutUint64(buf[8:], l.next)
+	binary.LittleEndian.PutUint32(buf[4:], crc32.Checksum(buf[8:], castagnoli))
+	l.next++
+	end := len(buf)
+	buf = buf[:(end+logPage-1)/logPage*logPage]
+	clear(buf[end:])
+	l.unsynced = append(l.unsynced, buf)
+	l.noteBlocks(&l.pending, blocks)
+}
+
+func (*writeLog) noteBlocks(into *[]uint64, blocks []uint64) {
+	for _, id := range blocks {
+		if !slices.Contains(*into, id) {
+			*into = append(*into, id)
+		}
+	}
+}
+
+// flush makes durable what is unsynced, and returns a buffer that is free for a next record. After an error
+// everything stays unsynced and the next flush starts a new segment.
+func (l *writeLog) flush() (spare []byte, err error) {
+	if len(l.unsynced) == 0 {
+		return nil, nil
+	}
+	if err := l.tryFlush(); err != nil {
+		if l.file != nil {
+			// A later process must not take for durable what is only in the page cache.
+			err = errors.Join(err, l.file.Truncate(l.durable), l.file.Close())
+			l.file = nil
+		}
+		return nil, fmt.Errorf("write-ahead log %s: %w; what was not answered is kept in memory and tried again",
+			filepath.Join(l.dir, segmentName(l.segment)), err)
+	}
+	spare = l.unsynced[0][:0]
+	clear(l.unsynced)
+	l.unsynced = l.unsynced[:0]
+	l.pending = l.pending[:0]
+	l.wholeFrom = l.nextBlock
+	return spare, nil
+}
+
+func (l *writeLog) tryFlush() error {
+	if l.file == nil {
+		if err := l.startSegment(); err != nil {
+			return err
+		}
+	}
+	at := l.durable
+	for _, rec := range l.unsynced {
+		if err := l.grow(at, len(rec)); err != nil {
+			return err
+		}
+		if err := l.file.WriteSync(rec, at); err != nil {
+			return err
+		}
+		at += int64(len(rec))
+		l.size = max(l.size, at)
+	}
+	l.durable = at
+	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
+	return nil
+}
+
+// grow writes zeros behind the end for a small record and others like it.
+func (l *writeLog) grow(at int64, record int) error {
+	room := l.room(record)
+	if at+int64(record) <= l.size || room == 0 {
+		return nil
+	}
+	if err := l.file.WriteSync(l.zeros[:room], at); err != nil {
+		return err
+	}
+	l.size = at + int64(room)
+	return nil
+}
+
+// room returns how much a file grows by at a record, with as many zeros at hand; 0 where it is not worth it.
+func (l *writeLog) room(record int) int {
+	room := min(record*logRoom, maxLogRoom)
+	if room < 8*record {
+		return 0
+	}
+	if l.zeros == nil {
+		l.zeros = logBuffer(maxLogRoom)[:maxLogRoom]
+	}
+	return room
+}
+
+// startSegment makes the next file; its first record is the oldest unsynced one.
+func (l *writeLog) startSegment() error {
+	l.segment++
+	path := filepath.Join(l.dir, segmentName(l.segment))
+	f, err := l.fs.CreateLog(path)
+	if err != nil {
+		return err
+	}
+	l.file, l.durable, l.size = f, 0, 0
+	// The blocks are noted before anything is written: a torn write may leave whole records.
+	l.segments = append(l.segments, logSegment{number: l.segment})
+	l.noteBlocks(&l.segments[len(l.segments)-1].blocks, l.pending)
+	first := l.next - uint64(len(l.unsynced))
+	page := logHeader(first, l.wholeFrom)
+	if room := l.room(len(l.unsynced[0])); room > 0 {
+		copy(l.zeros, page)
+		page = l.zeros[:room]
+		defer clear(l.zeros[:logPage])
+	}
+	if err := f.WriteSync(page, 0); err != nil {
+		return err
+	}
+	l.durable, l.size = logPage, int64(len(page))
+	return l.fs.SyncDir(l.dir)
+}
+
+// logHeader returns a segment's first page.
+func logHeader(first, wholeFrom uint64) []byte {
+	h := logBuffer(logPage)[:logPage]
+	copy(h, logMagic)
+	binary.LittleEndian.PutUint16(h[4:], logVersion)
+	binary.LittleEndian.PutUint64(h[8:], first)
+	binary.LittleEndian.PutUint64(h[16:], wholeFrom)
+	binary.LittleEndian.PutUint32(h[24:], crc32.Checksum(h[:24], castagnoli))
+	return h
+}
+
+// rotate makes the next flush start a new segment.
+func (l *writeLog) rotate() error {
+	if l.file == nil {
+		return nil
+	}
+	f := l.file
+	l.file = nil
+	return f.Close()
+}
+
+// forget removes the oldest segments as long as none of their blocks is still open. The newest
+// stays.
+func (l *writeLog) forget(open func(block uint64) bool) error {
+	for len(l.segments) > 1 && !slices.ContainsFunc(l.segments[0].blocks, open) {
+		if err := l.fs.Remove(filepath.Join(l.dir, segmentName(l.segments[0].number))); err != nil &&
+			!errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove old log segment: %w", err)
+		}
+		l.segments = l.segments[1:]
+	}
+	return nil
+}
+
+func (l *writeLog) close() error {
+	_, err := l.flush()
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+		l.file = nil
+	}
+	return err
+}

@@ -1,0 +1,448 @@
+package engine
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"fairway/collector"
+	"fairway/tsdb/engine/column"
+)
+
+// Damage is one thing that a reader found wrong with a file of the store, and what it cost.
+type Damage struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	What   string `json:"what"`
+	Lost   string `json:"lost"`
+}
+
+// String returns the damage as one line for a log or a report.
+func (d Damage) String() string {
+	return fmt.Sprintf("%s at byte %d: %s; lost: %s", d.File, d.Offset, d.What, d.Lost)
+}
+
+// ErrNewerFormat says that a file was written by a newer version of the program.
+var ErrNewerFormat = errors.New("written by a newer version")
+
+// segment is a log segment that is read.
+type segment struct {
+	path    string
+	version int
+	r       *bufio.Reader
+	at      int64 // of the next record
+	buf     []byte
+}
+
+// readSegment calls header with the number of the first record and the block id of the segment's head, then record
+// with every intact record in order, and returns how far the file was intact. A torn end is not an error: it is a
+// record that was never answered.
+func readSegment(path string, header func(version int, first, block uint64),
+	record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	s := segment{path: path, r: bufio.NewReaderSize(f, 1<<20), at: logHeaderSize}
+	head := make([]byte, logHeaderSize)
+	if _, err := io.ReadFull(s.r, head); err != nil {
+		return 0, true, nil // the file was made and its header not yet written
+	}
+	if string(head[:4]) != logMagic || crc32.Checksum(head[:24], castagnoli) != binary.LittleEndian.Uint32(head[24:]) {
+		return 0, true, nil
+	}
+	if s.version = int(binary.LittleEndian.Uint16(head[4:])); s.version > logVersion {
+		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path,
+			s.version, logVersion, ErrNewerFormat)
+	}
+	header(s.version, binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
+	for {
+		s.toPage()
+		number, payload, err := s.record()
+		if err != nil {
+			return s.at, !errors.Is(err, io.EOF), nil
+		}
+		if err := record(s.version, number, payload); err != nil {
+			return s.at, false, err
+		}
+		s.at += recordHead + int64(len(payload))
+	}
+}
+
+// toPage skips to where the next record begins.
+func (s *segment) toPage() {
+	if s.version == 1 {
+		return
+	}
+	if over := s.at % logPage; over > 0 {
+		n, _ := s.r.Discard(int(logPage - over))
+		s.at += int64(n)
+	}
+}
+
+// record reads a record. io.EOF says that the log ends here; any other error that no whole record is here.
+func (s *segment) record() (number uint64, payload []byte, err error) {
+	var h [recordHead]byte
+	if _, err := io.ReadFull(s.r, h[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.LittleEndian.Uint32(h[:])
+	if h == [recordHead]byte{} && s.version > 1 {
+		return 0, nil, io.EOF // room for more
+	}
+	if size > maxRecord {
+		return 0, nil, fmt.Errorf("%w: a record of %d bytes", errDamaged, size)
+	}
+	if s.buf, err = readUpTo(s.r, s.buf[:0], int(size)); err != nil {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	if crc32.Update(crc32.Checksum(h[8:], castagnoli), castagnoli, s.buf) != binary.LittleEndian.Uint32(h[4:]) {
+		return 0, nil, fmt.Errorf("%w: wrong checksum", errDamaged)
+	}
+	return binary.LittleEndian.Uint64(h[8:]), s.buf, nil
+}
+
+// readUpTo reads exactly n bytes into buf, growing it with what really arrives, so that a wrong
+// length cannot make it allocate more than the file holds.
+func readUpTo(r io.Reader, buf []byte, n int) ([]byte, error) {
+	const step = 1 << 20
+	for len(buf) < n {
+		at := len(buf)
+		k := min(n-at, step)
+		buf = slices.Grow(buf, k)[:at+k]
+		if _, err := io.ReadFull(r, buf[at:]); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// replay rebuilds the open blocks from the log's segments and readies the log for new records.
+func (db *DB) replay() error {
+	dir := filepath.Join(db.dir, "wal")
+	numbers, err := listSegments(dir)
+	if err != nil {
+		return fmt.Errorf("list the write-ahead log: %w", err)
+	}
+	next, known := uint64(0), false
+	rep := replayer{db: db, blocks: map[uint64]*openBlock{}, broken: map[*openBlock]bool{}}
+	for i, number := range numbers {
+		path := filepath.Join(dir, segmentName(number))
+		rep.seen = nil
+		intact, torn, err := readSegment(path, func(version int, first, block uint64) {
+			if version < 3 {
+				block = max(block, 1) - 1 // it was one more, and told nothing of what is whole
+			} else if !known {
+				db.wholeFrom = block
+			}
+			if !known {
+				next, known = first, true
+			}
+			db.nextBlock = max(db.nextBlock, block)
+		}, func(version int, n uint64, payload []byte) error {
+			if n < next {
+				return nil // was written again after a failed fsync
+			}
+			if n > next {
+				db.damaged(Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1),
+					"the rows of these records and the changes that build on them"})
+				rep.distrust()
+			}
+			next = n + 1
+			if err := rep.apply(version, payload); err != nil {
+				if errors.Is(err, ErrNewerFormat) || errors.Is(err, errCannotReplay) {
+					return err
+				}
+				db.damaged(Damage{path, 0, fmt.Sprintf("record %d: %v", n, err),
+					"the rest of this record's rows and the changes that build on them"})
+				rep.distrust()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if torn && i == len(numbers)-1 {
+			db.log.Info(
+				"the log's newest segment ends in an unfinished record, as after a crash; it was never answered",
+				"file", path, "intact_bytes", intact)
+		}
+		// What was read may be in memory only, if its writer was killed before an fsync. New records
+		// build on it.
+		if err := syncFile(db.fs, path); err != nil {
+			return err
+		}
+		db.wal.segments = append(db.wal.segments, logSegment{number, rep.seen})
+		db.wal.segment = number
+	}
+	db.wal.next = max(next, 1)
+	db.showReplayed()
+	if !known {
+		if err := db.idsFromBlocks(); err != nil {
+			return err
+		}
+	}
+	db.wal.wholeFrom = db.nextBlock + 1
+	return nil
+}
+
+// syncFile makes what a file holds durable.
+func syncFile(fsys files, path string) error {
+	f, err := fsys.OpenAppend(path)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}
+
+// idsFromBlocks finds the highest block id in use where the log cannot tell.
+func (db *DB) idsFromBlocks() error {
+	for _, file := range db.view.Load().files {
+		frames, err := file.frames()
+		if err != nil {
+			return err
+		}
+		for _, f := range frames {
+			db.nextBlock = max(db.nextBlock, f.id)
+		}
+	}
+	return nil
+}
+
+// errCannotReplay says that something other than the log kept it from being replayed.
+var errCannotReplay = errors.New("the write-ahead log cannot be replayed")
+
+// replayer applies records to the DB's open blocks.
+type replayer struct {
+	db     *DB
+	blocks map[uint64]*openBlock // by id; nil for one whose rows are in a sealed block
+	seen   []uint64              // ids in this segment
+	// broken are blocks of which a record is missing: their differences have no base any more, so
+	// only rows written in full are still taken.
+	broken map[*openBlock]bool
+}
+
+func (p *replayer) distrust() {
+	for _, b := range p.blocks {
+		if b != nil {
+			p.broken[b] = true
+		}
+	}
+}
+
+func (p *replayer) apply(version int, payload []byte) error {
+	r := recordReader{buf: payload}
+	var b *openBlock
+	var have bool
+	sec, cursor := 0, 0
+	for r.at < len(r.buf) {
+		head, err := r.uvarint()
+		if err != nil {
+			return err
+		}
+		op, arg := int(head&3), head>>2
+		if op == opContext {
+			if b, sec, err = p.context(&r); err != nil {
+				return err
+			}
+			have = true
+			continue
+		}
+		if !have {
+			return fmt.Errorf("log record: rows before a block was chosen, at byte %d", r.at)
+		}
+		known := p.db.nodeCount()
+		if op == opSame {
+			if arg > uint64(known-cursor) {
+				return fmt.Errorf("log record: a run of %d nodes from node %d, but %d are known", arg, cursor, known)
+			}
+			if b != nil && !p.broken[b] {
+				p.same(b, cursor, cursor+int(arg), sec)
+			}
+			cursor += int(arg)
+			continue
+		}
+		node := cursor + int(unzigzag(arg))
+		if node < 0 || node >= known {
+			return fmt.Errorf("log record: node %d, but %d are known", node, known)
+		}
+		cursor = node + 1
+		switch {
+		case op == opNamed:
+			err = p.named(&r, b, node, sec)
+		case version == 1:
+			err = p.changes(&r, b, node, sec)
+		default:
+			err = p.row(&r, b, node, sec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
+	id, err := r.uvarint()
+	if err != nil {
+		return nil, 0, err
+	}
+	span, err := r.uvarint()
+	if err != nil {
+		return nil, 0, err
+	}
+	sec, err := r.byte()
+	if err != nil {
+		return nil, 0, err
+	}
+	start := unzigzag(span) * BlockSeconds
+	if sec >= BlockSeconds || start > maxSecond || start < minSecond {
+		return nil, 0, fmt.Errorf("log record: second %d of a block at %d", sec, start)
+	}
+	p.db.wal.noteBlocks(&p.seen, []uint64{id})
+	b, known := p.blocks[id]
+	if !known {
+		if b, err = p.db.replayedBlock(id, start); err != nil {
+			return nil, 0, fmt.Errorf("%w: %w", errCannotReplay, err)
+		}
+		p.blocks[id] = b
+		if b != nil && id < p.db.wholeFrom {
+			p.broken[b] = true // its first rows were in a sealed block, which is gone
+		}
+	}
+	return b, int(sec), nil
+}
+
+// same repeats the newest row of nodes.
+func (p *replayer) same(b *openBlock, node, end, sec int) {
+	chunks := *b.chunks.Load()
+	for end = min(end, len(chunks)*chunkNodes); node < end; {
+		c := chunks[node/chunkNodes]
+		for k := node % chunkNodes; k < chunkNodes && node < end; k, node = k+1, node+1 {
+			if rows := &c.rows[k]; *rows != (column.Mask{}) && sec > newestOf(rows) {
+				rows.Set(sec)
+			}
+		}
+	}
+}
+
+// row takes a row by columns: only a node's newest is written so.
+func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
+	row, err := r.row()
+	if err != nil || b == nil || p.broken[b] {
+		return err
+	}
+	n, rows := b.node(node)
+	if n == nil || sec <= newestOf(rows) {
+		return nil
+	}
+	if int(row[0]) > len(n.layout.metrics) {
+		return fmt.Errorf("log record: a row of %d columns of node %d, which has %d", row[0], node,
+			len(n.layout.metrics))
+	}
+	if row[0] > 0 {
+		b.cells.append(&n.rows, sec, row)
+	}
+	rows.Set(sec)
+	return nil
+}
+
+// changes takes a row as version 1 has it: the newest one with some columns changed.
+func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
+	mask, err := r.uvarint()
+	if err != nil {
+		return err
+	}
+	var n *openNode
+	if b != nil && !p.broken[b] {
+		if is, rows := b.node(node); is != nil && sec > newestOf(rows) {
+			n = is
+		}
+	}
+	if n != nil && bits.Len64(mask) > len(n.layout.metrics) {
+		return fmt.Errorf("log record: node %d has no column %d", node, bits.Len64(mask)-1)
+	}
+	var next [maxColumns]uint64
+	if n != nil {
+		_, rows := b.node(node)
+		newest := newestOf(rows)
+		copy(next[:], p.db.thereAt(b, n, newest, newest))
+	}
+	for ; mask != 0; mask &= mask - 1 {
+		slot := bits.TrailingZeros64(mask)
+		if next[slot], err = r.value(next[slot]); err != nil {
+			return err
+		}
+	}
+	if n == nil {
+		return nil
+	}
+	row := &p.db.row
+	row.reset()
+	for slot, m := range n.layout.metrics {
+		row.add(m, next[slot])
+	}
+	p.db.writeRow(p.db.chunkOf(node), b, node, sec)
+	return nil
+}
+
+// named takes a row by metric.
+func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
+	count, err := r.uvarint()
+	if err != nil {
+		return err
+	}
+	row := &p.db.row
+	row.reset()
+	if count > maxColumns {
+		return fmt.Errorf("log record: a row of %d metrics", count)
+	}
+	for range count {
+		m, err := r.byte()
+		if err != nil {
+			return err
+		}
+		v, err := r.value(absentBits)
+		if err != nil {
+			return err
+		}
+		if int(m) >= collector.MetricCount {
+			return fmt.Errorf("log record: metric number %d is not known: %w", m, ErrNewerFormat)
+		}
+		row.add(collector.Metric(m), v)
+	}
+	if b != nil && count > 0 {
+		p.db.writeRow(p.db.chunkOf(node), b, node, sec)
+	}
+	return nil
+}
+
+// showReplayed makes the newest row of every node its latest.
+func (db *DB) showReplayed() {
+	for _, b := range db.view.Load().open {
+		for i, chunk := range *b.chunks.Load() {
+			for k := range chunk.nodes {
+				n := &chunk.nodes[k]
+				if n.layout == nil {
+					continue
+				}
+				sec, node := newestOf(&chunk.rows[k]), i*chunkNodes+k
+				c := db.chunkOf(node)
+				c.mu.Lock()
+				c.show(db, b, n, node, sec, db.thereAt(b, n, sec, sec))
+				c.mu.Unlock()
+			}
+		}
+	}
+}

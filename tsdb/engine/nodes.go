@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+)
+
+// The dictionary of node names: a header, then a record per node (docs/store-format.md).
+const (
+	nodesFile    = "nodes"
+	nodesMagic   = "FWND"
+	nodesVersion = 1
+	nodesHeader  = 8
+)
+
+// nodeEntry is what the store knows of a node apart from its samples. Its number is its place in
+// the table and never changes.
+type nodeEntry struct {
+	name    topology.NodeID
+	role    topology.Role
+	metrics uint64 // bit m: metric m was seen
+}
+
+// nodeTable numbers nodes in order of appearance. The DB's mutex guards it.
+type nodeTable struct {
+	entries []nodeEntry
+	byName  map[topology.NodeID]int
+	next    []follower // by node: whose frame came after its, last time
+	roles   uint64     // counts changes of a role
+	changed bool       // since the copy on disk
+	// free is, by role, the next number in the group of 64 that the role's new nodes go to; the
+	// nodes of a layer lie together in blocks, so that reading one layer reads few chunks.
+	free map[topology.Role]int
+}
+
+// follower is a frame that came behind another node's: of these alone the usual frame is told, without a look at
+// what else is known of its node.
+type follower struct {
+	name  topology.NodeID
+	roles uint64 // of the table, when it came
+	node  int32
+	role  topology.Role
+}
+
+func (db *DB) nodeCount() int { return len(db.table.entries) }
+
+// foretold returns the number of the node that comes behind prev, where name and role are those of last time.
+func (t *nodeTable) foretold(name topology.NodeID, role topology.Role, prev int) (int, bool) {
+	if prev >= len(t.next) {
+		return 0, false
+	}
+	f := &t.next[prev]
+	return int(f.node), f.role == role && f.roles == t.roles && name != "" && f.name == name
+}
+
+// foretell notes that a frame of a node came behind one of prev, and the role it gave.
+func (t *nodeTable) foretell(prev, node int, role topology.Role) {
+	if prev < len(t.next) {
+		t.next[prev] = follower{name: t.entries[node].name, node: int32(node), roles: t.roles, role: role}
+	}
+}
+
+func (t *nodeTable) add(name topology.NodeID, role topology.Role) int {
+	i, ok := t.free[role]
+	if !ok || i%chunkNodes == 0 {
+		i = (len(t.entries) + chunkNodes - 1) / chunkNodes * chunkNodes
+	}
+	for len(t.entries) <= i {
+		t.next = append(t.next, follower{})
+		t.entries = append(t.entries, nodeEntry{})
+	}
+	t.free[role] = i + 1
+	t.entries[i] = nodeEntry{name: name, role: role}
+	t.byName[name] = i
+	t.changed = true
+	return i
+}
+
+// unsaved returns a copy of the entries when the file is older than the table.
+func (t *nodeTable) unsaved() []nodeEntry {
+	if !t.changed {
+		return nil
+	}
+	t.changed = false
+	return slices.Clone(t.entries)
+}
+
+// nodeInfos lists the nodes for Nodes.
+func (db *DB) nodeInfos() []tsdb.NodeInfo {
+	db.mu.Lock()
+	entries := slices.Clone(db.table.entries)
+	db.mu.Unlock()
+	out := make([]tsdb.NodeInfo, 0, len(entries))
+	for _, e := range entries {
+		info := tsdb.NodeInfo{Node: e.name, Role: e.role}
+		for m := range collector.Metric(collector.MetricCount) {
+			if e.metrics>>m&1 != 0 {
+				info.Metrics = append(info.Metrics, m)
+			}
+		}
+		if e.name != "" && info.Metrics != nil {
+			out = append(out, info)
+		}
+	}
+	slices.SortFunc(out, func(a, b tsdb.NodeInfo) int {
+		if a.Node < b.Node {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// saveNodes replaces the dictionary's file.
+func saveNodes(fsys files, dir string, entries []nodeEntry) error {
+	buf := append(make([]byte, 0, 32*len(entries)+nodesHeader), nodesMagic...)
+	buf = binary.LittleEndian.AppendUint16(buf, nodesVersion)
+	buf = binary.LittleEndian.AppendUint16(buf, 0)
+	for i, e := range entries {
+		at := len(buf)
+		buf = append(buf, 0, 0, 0, 0, byte(len(e.name)), byte(e.role))
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(i))
+		buf = binary.LittleEndian.AppendUint64(buf, e.metrics)
+		buf = append(buf, e.name...)
+		binary.LittleEndian.PutUint32(buf[at:], crc32.Checksum(buf[at+4:], castagnoli))
+	}
+	return replaceFile(fsys, filepath.Join(dir, nodesFile), buf)
+}
+
+// replaceFile writes a file so that after a crash it is either the old or the new one, whole.
+func replaceFile(fsys files, path string, data []byte) error {
+	tmp := path + ".tmp"
+	f, err := fsys.Create(tmp)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = fsys.Rename(tmp, path)
+	}
+	if err == nil {
+		err = fsys.SyncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// loadNodes reads the dictionary. A damaged record costs that node's name and is reported; its
+// number stays taken.
+func loadNodes(path string) (*nodeTable, []Damage, error) {
+	t := &nodeTable{byName: map[topology.NodeID]int{}, free: map[topology.Role]int{}}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the node names: %w", err)
+	}
+	if len(data) < nodesHeader || string(data[:4]) != nodesMagic {
+		return nil, nil,
+			fmt.Errorf("%s is not a dictionary of node names (%d bytes, it begins with %q); restore it from a backup",
+				path, len(data), data[:min(4, len(data))])
+	}
+	if v := binary.LittleEndian.Uint16(data[4:]); v > nodesVersion {
+		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, v, nodesVersion,
+			ErrNewerFormat)
+	}
+	var damages []Damage
+	for at := nodesHeader; at < len(data); {
+		const head = 18
+		rest := data[at:]
+		if len(rest) < head || len(rest) < head+int(rest[4]) {
+			damages = append(damages, Damage{path, int64(at), "the file ends inside a record",
+				"the nodes from here on"})
+			break
+		}
+		size := head + int(rest[4])
+		e := nodeEntry{name: topology.NodeID(rest[head:size]), role: topology.Role(rest[5]),
+			metrics: binary.LittleEndian.Uint64(rest[10:])}
+		number := int(binary.LittleEndian.Uint32(rest[6:]))
+		if crc32.Checksum(rest[4:size], castagnoli) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
+			damages = append(damages, Damage{path, int64(at), "wrong checksum",
+				fmt.Sprintf("the name of node number %d", len(t.entries))})
+			e = nodeEntry{}
+		} else if e.name != "" {
+			t.byName[e.name] = number
+			t.free[e.role] = number + 1
+		}
+		t.entries = append(t.entries, e)
+		t.next = append(t.next, follower{})
+		at += size
+	}
+	return t, damages, nil
+}

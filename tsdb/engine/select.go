@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"fairway/collector"
+	"fairway/tsdb"
+	"fairway/tsdb/engine/column"
+)
+
+// stats are the figures that survive any down-sampling.
+type stats struct {
+	count         int64
+	sum, min, max float64
+}
+
+func (a *stats) merge(b stats) {
+	if a.count == 0 {
+		*a = b
+		return
+	}
+	a.count += b.count
+	a.sum += b.sum
+	a.min, a.max = min(a.min, b.min), max(a.max, b.max)
+}
+
+func (a *stats) value(agg tsdb.Agg) float64 {
+	switch agg {
+	case tsdb.AggSum:
+		return a.sum
+	case tsdb.AggMin:
+		return a.min
+	case tsdb.AggMax:
+		return a.max
+	case tsdb.AggCount:
+		return float64(a.count)
+	}
+	return a.sum / float64(a.count)
+}
+
+// nodeSelection is one node's part of a Select.
+type nodeSelection struct {
+	node   int
+	points []tsdb.Point
+	acc    stats // of the bucket that is being filled
+	bucket int64 // its start, Unix seconds
+}
+
+// selection answers a Select span by span.
+type selection struct {
+	r              *reader
+	metric         collector.Metric
+	from, to, step int64 // seconds
+	agg            tsdb.Agg
+	col            column.Column
+}
+
+// Select implements Store. It takes no lock that a writer holds.
+func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
+	if err := db.check(ctx); err != nil {
+		return nil, err
+	}
+	if q.Agg == "" {
+		q.Agg = tsdb.AggMean
+	}
+	if !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg) {
+		return nil, fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
+	}
+	from, to := secondRange(q.FromMillis, q.ToMillis)
+	spans, err := db.view.Load().spans(from, to)
+	if err != nil {
+		return nil, fmt.Errorf("select: %w", err)
+	}
+	nodes := make([]nodeSelection, len(q.Nodes))
+	for i, name := range q.Nodes {
+		nodes[i].node = db.number(name)
+	}
+	const few = 8 // nodes, whose columns leave room for those of others
+	r := db.reader()
+	r.fr.keep = len(q.Nodes) <= few
+	sel := selection{r: r, metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
+	parts, err := db.tierParts(from, to, sel.step)
+	if err != nil {
+		sel.r.release()
+		return nil, fmt.Errorf("select: %w", err)
+	}
+	for i := range parts {
+		for k := range nodes {
+			if nodes[k].node >= 0 {
+				sel.addTier(&parts[i], &nodes[k])
+			}
+		}
+	}
+	for i := range spans { // span by span, so that the nodes of a chunk are read together
+		if err := ctx.Err(); err != nil {
+			sel.r.release()
+			return nil, err
+		}
+		for k := range nodes {
+			if nodes[k].node >= 0 {
+				sel.add(&spans[i], &nodes[k])
+			}
+		}
+	}
+	if err := sel.r.release(); err != nil {
+		return nil, fmt.Errorf("select: %w", err)
+	}
+	var out []tsdb.Series
+	for k := range nodes {
+		sel.finish(&nodes[k])
+		if len(nodes[k].points) > 0 {
+			out = append(out, tsdb.Series{Node: q.Nodes[k], Points: nodes[k].points})
+		}
+	}
+	return out, nil
+}
+
+// add takes a span's part of one node. A span that is all of its bucket's part is answered from
+// the index.
+func (s *selection) add(sp *span, n *nodeSelection) {
+	lo, hi := sp.window(s.from, s.to)
+	first, last := sp.start+int64(lo), sp.start+int64(hi)-1
+	if s.step > 1 && hi-lo == BlockSeconds && floorDiv(first, s.step) == floorDiv(last, s.step) {
+		switch e, is := s.r.only(sp, n.node, s.metric); is {
+		case foundNothing:
+			return
+		case foundEntry:
+			s.put(n, first, stats{int64(e.stats.Count), e.stats.Sum, e.stats.Min, e.stats.Max})
+			return
+		}
+	}
+	if !s.r.column(sp, n.node, s.metric, &s.col) {
+		return
+	}
+	if s.step == 1 && n.points == nil {
+		n.points = make([]tsdb.Point, 0, min(s.to-s.from, 3600))
+	}
+	if s.step == 1 && hi-lo == BlockSeconds && s.col.Present == column.Full {
+		n.points = appendPoints(n.points, sp.start, &s.col)
+		return
+	}
+	for w, word := range s.col.Present {
+		for ; word != 0; word &= word - 1 {
+			k := w<<6 + bits.TrailingZeros64(word)
+			if k < lo || k >= hi {
+				continue
+			}
+			sec, v := sp.start+int64(k), s.col.V[k]
+			if s.step == 1 {
+				n.points = append(n.points, tsdb.Point{TimeMillis: sec * 1000, Value: v})
+				continue
+			}
+			s.put(n, sec, stats{1, v, v, v})
+		}
+	}
+}
+
+// appendPoints adds a column that has every second.
+func appendPoints(points []tsdb.Point, start int64, c *column.Column) []tsdb.Point {
+	at := len(points)
+	points = slices.Grow(points, BlockSeconds)[:at+BlockSeconds]
+	for k, to := 0, points[at:]; k < len(to); k++ {
+		to[k] = tsdb.Point{TimeMillis: (start + int64(k)) * 1000, Value: c.V[k]}
+	}
+	return points
+}
+
+// put adds figures to the bucket of a second.
+func (s *selection) put(n *nodeSelection, sec int64, figures stats) {
+	if n.acc.count == 0 || sec >= n.bucket+s.step {
+		s.finish(n)
+		n.bucket = floorDiv(sec, s.step) * s.step
+	}
+	n.acc.merge(figures)
+}
+
+// finish ends the bucket that is being filled.
+func (s *selection) finish(n *nodeSelection) {
+	if n.acc.count > 0 {
+		v := n.acc.value(s.agg)
+		n.points = append(n.points, tsdb.Point{TimeMillis: n.bucket * 1000, Value: v})
+		n.acc = stats{}
+	}
+}
+
+var _ tsdb.Store = (*DB)(nil)

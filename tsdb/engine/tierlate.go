@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The file of spans whose tiers must be made again: a line with magic and version, then a line per span with
+// the tier's bucket in seconds and the span's start (docs/store-format.md).
+const (
+	lateFile    = "late"
+	lateMagic   = "FWLT"
+	lateVersion = 1
+)
+
+// lateSpan is a span of a tier, by its bucket and its start in seconds.
+type lateSpan struct{ seconds, start int64 }
+
+// lateSpans are spans whose tiers were made before late rows. Values are replaced, not changed.
+type lateSpans map[lateSpan]bool
+
+func (l lateSpans) has(t *tier, start int64) bool { return l[lateSpan{t.seconds, start}] }
+
+func (l lateSpans) without(t *tier, start int64) lateSpans {
+	next := maps.Clone(l)
+	delete(next, lateSpan{t.seconds, start})
+	return next
+}
+
+// noteLate remembers durably that tiers of a second that are made will not tell all: rows of it are about to be
+// sealed, and then the log lets go of them.
+func (db *DB) noteLate(second int64) error {
+	next := lateSpans{}
+	for _, t := range db.tiers {
+		start := floorDiv(second, t.blockSpan()) * t.blockSpan()
+		if n, err := t.made(start / t.seconds); (n > 0 || err != nil) && !db.late.has(t, start) {
+			next[lateSpan{t.seconds, start}] = true
+		}
+	}
+	if len(next) == 0 {
+		return nil
+	}
+	maps.Copy(next, db.late)
+	return db.setLate(next)
+}
+
+// removed says that retention has removed the seconds of a span and left its tier. Rows that come after that can
+// not be added to the tier's buckets: what a bucket has of their seconds is not known any more.
+func (db *DB) removed(second int64) (bool, error) {
+	hour := floorDiv(second, fileSeconds) * fileSeconds
+	if len(db.tiers) == 0 || slices.ContainsFunc(db.view.Load().files,
+		func(f *blockFile) bool { return f.hour == hour }) {
+		return false, nil
+	}
+	t := db.tiers[0]
+	n, err := t.made(floorDiv(second, t.blockSpan()) * BlockSeconds)
+	return n > 0, err
+}
+
+// setLate writes the list and then takes it over.
+func (db *DB) setLate(next lateSpans) error {
+	var buf bytes.Buffer
+	fmt.Fprintf(&buf, "%s %d\n", lateMagic, lateVersion)
+	for _, s := range slices.SortedFunc(maps.Keys(next), func(a, b lateSpan) int { return int(a.start - b.start) }) {
+		fmt.Fprintf(&buf, "%d %d\n", s.seconds, s.start)
+	}
+	if err := replaceFile(db.fs, filepath.Join(db.dir, tiersDir, lateFile), buf.Bytes()); err != nil {
+		return err
+	}
+	db.late = next
+	return nil
+}
+
+// loadLate reads the list; a store without the file has none.
+func loadLate(dir string) (lateSpans, []Damage, error) {
+	path, out := filepath.Join(dir, tiersDir, lateFile), lateSpans{}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the tiers to make again: %w", err)
+	}
+	damaged := func(at int, what string) []Damage {
+		return []Damage{{path, int64(at), what, "rows over an hour late may be missing in the tiers"}}
+	}
+	version := 0
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	if _, err := fmt.Sscanf(string(first), lateMagic+" %d", &version); err != nil {
+		return out, damaged(0, "it does not begin as such a list"), nil
+	}
+	if version > lateVersion {
+		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, version,
+			lateVersion, ErrNewerFormat)
+	}
+	for line := range bytes.Lines(rest) {
+		var s lateSpan
+		if _, err := fmt.Sscanf(string(line), "%d %d\n", &s.seconds, &s.start); err != nil {
+			return out, damaged(len(data)-len(rest), fmt.Sprintf("a line that is no span: %.40q", line)), nil
+		}
+		out[s] = true
+	}
+	return out, nil, nil
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"fairway/collector"
+	"fairway/tsdb"
+	"fairway/tsdb/engine/column"
+)
+
+// rawFrom is the first second that is answered from seconds: what is older was removed by retention
+// and is answered from the tiers.
+func (db *DB) rawFrom() int64 {
+	v := db.view.Load()
+	first := int64(math.MaxInt64)
+	if len(v.files) > 0 {
+		first = v.files[0].hour
+	}
+	for _, b := range v.open {
+		first = min(first, b.start)
+	}
+	return first
+}
+
+// tierPart is a stretch of time that one tier answers, in whole buckets.
+type tierPart struct {
+	tier     *tier
+	from, to int64 // seconds
+	spans    [figures][]span
+}
+
+// tierParts cuts [from, to) into what the tiers answer, oldest first. A tier answers only steps that
+// are multiples of its buckets; step 0 is one bucket for all.
+func (db *DB) tierParts(from, to, step int64) (out []tierPart, err error) {
+	to = min(to, db.rawFrom())
+	for _, t := range db.tiers {
+		files := t.views[figSum].Load().files
+		if len(files) == 0 || from >= to {
+			continue
+		}
+		first := max(from, files[0].hour*t.seconds)
+		if first < to && step%t.seconds == 0 {
+			p := tierPart{tier: t, from: -floorDiv(-first, t.seconds), to: floorDiv(to, t.seconds)}
+			for f := range figures {
+				if p.spans[f], err = t.views[f].Load().spans(p.from, p.to); err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, p)
+		}
+		to = min(to, first)
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// figuresOf are the figures that an aggregation needs.
+func figuresOf(agg tsdb.Agg) []figure {
+	switch agg {
+	case tsdb.AggMin:
+		return []figure{figMin}
+	case tsdb.AggMax:
+		return []figure{figMax}
+	case tsdb.AggCount:
+		return []figure{figAbsent}
+	case tsdb.AggSum:
+		return []figure{figSum}
+	}
+	return []figure{figSum, figAbsent}
+}
+
+// addTier takes a tier's part of one node.
+func (s *selection) addTier(p *tierPart, n *nodeSelection) {
+	var cols [figures]column.Column
+	want := figuresOf(s.agg)
+	for i := range p.spans[want[0]] {
+		if !tierColumns(s.r, &p.spans, &cols, i, n.node, s.metric, want...) {
+			continue
+		}
+		sp := &p.spans[want[0]][i]
+		each(cols[want[0]].Present, func(k int) {
+			bucket := sp.start + int64(k)
+			if bucket < p.from || bucket >= p.to {
+				return
+			}
+			s.put(n, bucket*p.tier.seconds, stats{
+				count: p.tier.seconds - int64(cols[figAbsent].V[k]), sum: cols[figSum].V[k], min: cols[figMin].V[k],
+				max: cols[figMax].V[k],
+			})
+		})
+	}
+}
+
+// addTier counts a tier's part, where it was counted by the same limit.
+func (o *occupancyOf) addTier(r *reader, p *tierPart) {
+	var cols [figures]column.Column
+	for i := range p.spans[figLimit] {
+		if !tierColumns(r, &p.spans, &cols, i, o.node, collector.ReadBytes, figLimit, figOccupied, figUnreported) {
+			continue
+		}
+		sp := &p.spans[figLimit][i]
+		each(cols[figLimit].Present, func(k int) {
+			bucket := sp.start + int64(k)
+			if bucket >= p.from && bucket < p.to && cols[figLimit].V[k] == o.limit {
+				o.count(bucket*p.tier.seconds, p.tier.seconds-int64(cols[figUnreported].V[k]),
+					int64(cols[figOccupied].V[k]))
+			}
+		})
+	}
+}
+
+// Tiers lists, oldest first, the stretches of [fromMillis, toMillis) of which only buckets are left.
+func (db *DB) Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error) {
+	from, to := secondRange(fromMillis, toMillis)
+	parts, err := db.tierParts(from, to, 0)
+	var out []tsdb.Tier
+	for _, p := range parts {
+		out = append(out, tsdb.Tier{BucketMillis: p.tier.seconds * 1000, FromMillis: p.from * p.tier.seconds * 1000,
+			ToMillis: p.to * p.tier.seconds * 1000})
+	}
+	return out, err
+}
