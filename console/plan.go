@@ -12,8 +12,7 @@ import (
 	"fairway/webui/api"
 )
 
-// reasonLetters is the least that counts as a reason; the server says the same.
-const reasonLetters = 10
+const reasonLetters = remap.ReasonLetters
 
 // The fields of the plan page that can hold the focus. Cancel holds it first: Enter leaves the page.
 const (

@@ -3,9 +3,6 @@ package remap
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Role is what a person may do; each includes the one before it.
@@ -66,41 +63,21 @@ var (
 	ErrClosed     = errors.New("the desk is closed")
 )
 
-// reasonLetters is the least that counts as a reason, maxReason the most that
-// is kept.
-const (
-	reasonLetters = 10
-	MaxReason     = 2000
-)
-
-// CheckReason refuses a reason that is too short to be read in an audit.
-func CheckReason(reason string) error {
-	if n := utf8.RuneCountInString(reason); n < reasonLetters {
-		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n,
-			reasonLetters)
-	}
-	return CheckText(reason)
-}
-
-// CheckText refuses what would spoil a screen or a log.
-func CheckText(reason string) error {
-	switch {
-	case len(reason) > MaxReason:
-		return fmt.Errorf("%w: reason of %d bytes, at most %d", ErrInvalid, len(reason), MaxReason)
-	case !utf8.ValidString(reason) || strings.ContainsFunc(reason,
-		func(r rune) bool { return r != '\n' && unicode.IsControl(r) }):
-		return fmt.Errorf("%w: reason %.80q has control characters or is not UTF-8", ErrInvalid, reason)
-	}
-	return nil
-}
-
-// May says why p may not do what needs a role; nil where p may.
+// May returns why p may not do what needs a role; nil where p may.
 func (p Person) May(need Role, what string) error {
-	if p.Name == "" {
-		return fmt.Errorf("%w: %s needs a name to put in the audit", ErrNotAllowed, what)
-	}
-	if !p.Role.Includes(need) {
-		return fmt.Errorf("%w: %s needs the role %s, %s is %q", ErrNotAllowed, what, need, p.Name, p.Role)
+	if why := p.lacks(need, what); why != "" {
+		return fmt.Errorf("%w: %s", ErrNotAllowed, why)
 	}
 	return nil
+}
+
+// lacks says what p lacks to do what needs a role; empty: nothing.
+func (p Person) lacks(need Role, what string) string {
+	switch {
+	case p.Name == "":
+		return what + " needs a name to put in the audit"
+	case !p.Role.Includes(need):
+		return fmt.Sprintf("%s needs the role %s, %s is %q", what, need, p.Name, p.Role)
+	}
+	return ""
 }

@@ -9,117 +9,6 @@ import (
 	"fairway/collector/topology"
 )
 
-// Describe is a plan's progress in words: "applying 312/480  failed 2".
-func (p *Plan) Describe() string {
-	n, ok, failed, verified := p.Progress()
-	parts := []string{fmt.Sprintf("%s %d/%d", p.State, ok, n)}
-	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("failed %d", failed))
-	}
-	if verified > 0 {
-		parts = append(parts, fmt.Sprintf("verified %d", verified))
-	}
-	return strings.Join(parts, "  ")
-}
-
-// next lists the legal steps of a plan's life.
-var next = map[PlanState][]PlanState{
-	Proposed: {Approved, Rejected, Expired},
-	Approved: {Applying, Rejected, Expired},
-	Applying: {Applied, Partial, Failed, RollingBack},
-	Applied:  {Verified, Partial, RollingBack},
-	Verified: {RollingBack},
-	Partial:  {Applying, RollingBack},
-	Failed:   {Applying, RollingBack},
-	// A roll back that not every node followed ends as Partial, and can be repeated.
-	RollingBack: {RolledBack, Restored, Partial},
-}
-
-// MayGo says whether a plan may go from one state to another.
-func MayGo(from, to PlanState) bool { return slices.Contains(next[from], to) }
-
-// Final says that nothing can happen to a plan any more.
-func (s PlanState) Final() bool { return len(next[s]) == 0 }
-
-// Holds says that a plan's nodes are, or may be, away from where they were because of it.
-func (s PlanState) Holds() bool {
-	return !s.Final() && s != Proposed
-}
-
-// ClonePlan copies what can still change; moves, approvals and the frozen part are never changed
-// in place.
-func ClonePlan(p *Plan) Plan {
-	c := *p
-	c.Results = slices.Clone(p.Results)
-	c.Undo = slices.Clone(p.Undo)
-	return c
-}
-
-// ApprovedAt returns when the newest approval was given.
-func (p *Plan) ApprovedAt() time.Time {
-	if n := len(p.Approvals); n > 0 {
-		return p.Approvals[n-1].At
-	}
-	return time.Time{}
-}
-
-// Moved says whether a plan in this state has moved nodes, or may have.
-func (s PlanState) Moved() bool {
-	switch s {
-	case Applying, Applied, Verified, Partial, Failed, RollingBack, Restored, RolledBack:
-		return true
-	}
-	return false
-}
-
-// Title is the plan in one line.
-func Title(p *Plan) string {
-	if p.Short != "" {
-		return p.Short
-	}
-	nodes := Counted(len(p.Moves), "node")
-	if len(p.Moves) == 1 {
-		nodes = string(p.Moves[0].Node)
-	}
-	if p.Job != "" {
-		nodes = fmt.Sprintf("job %s (%s)", p.Job, nodes)
-	}
-	targets := Targets(p.Moves)
-	to := Counted(len(targets), "forwarder")
-	if len(targets) == 1 {
-		to = string(targets[0])
-	}
-	if p.Dedicated {
-		to += ", dedicated"
-	}
-	return nodes + " -> " + to
-}
-
-// Counted is a number of things as people say it: 1 node, 2 nodes.
-func Counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// Targets returns the forwarders that moves go to, each once.
-func Targets(moves []Move) (targets []topology.ForwarderID) {
-	seen := map[topology.ForwarderID]bool{}
-	for _, m := range moves {
-		if !seen[m.To] {
-			seen[m.To] = true
-			targets = append(targets, m.To)
-		}
-	}
-	return targets
-}
-
-// Moving says that orders of the plan are or may be on their way.
-func (s PlanState) Moving() bool {
-	return s == Approved || s == Applying || s == RollingBack
-}
-
 // Move is one compute node's change of forwarder.
 type Move struct {
 	Node topology.NodeID      `json:"node"`
@@ -135,26 +24,6 @@ func MoveAll(nodes []topology.NodeID, to topology.ForwarderID) []Move {
 	}
 	return moves
 }
-
-// PlanState is where a plan is in its life.
-type PlanState string
-
-// The states of a plan. Rejected, Expired, RolledBack and Restored are final; a Partial or Failed
-// plan can be completed or rolled back.
-const (
-	Proposed    PlanState = "proposed"
-	Approved    PlanState = "approved" // waits for its turn
-	Rejected    PlanState = "rejected"
-	Expired     PlanState = "expired"
-	Applying    PlanState = "applying"
-	Applied     PlanState = "applied"  // the driver says so, the collector has not seen it yet
-	Verified    PlanState = "verified" // the collector observed every move
-	Partial     PlanState = "partial"
-	Failed      PlanState = "failed"
-	RollingBack PlanState = "rolling_back"
-	Restored    PlanState = "restored" // taken back at the job's end
-	RolledBack  PlanState = "rolled_back"
-)
 
 // Plan is a remap as data: which compute nodes go where, why, and how far it has come.
 type Plan struct {
@@ -235,4 +104,77 @@ func (p *Plan) Progress() (n, ok, failed, verified int) {
 		}
 	}
 	return len(p.Moves), ok, failed, verified
+}
+
+// Describe is a plan's progress in words: "applying 312/480  failed 2".
+func (p *Plan) Describe() string {
+	n, ok, failed, verified := p.Progress()
+	parts := []string{fmt.Sprintf("%s %d/%d", p.State, ok, n)}
+	if failed > 0 {
+		parts = append(parts, fmt.Sprintf("failed %d", failed))
+	}
+	if verified > 0 {
+		parts = append(parts, fmt.Sprintf("verified %d", verified))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// ClonePlan copies what can still change; moves, approvals and the frozen part are never changed
+// in place.
+func ClonePlan(p *Plan) Plan {
+	c := *p
+	c.Results = slices.Clone(p.Results)
+	c.Undo = slices.Clone(p.Undo)
+	return c
+}
+
+// ApprovedAt returns when the newest approval was given.
+func (p *Plan) ApprovedAt() time.Time {
+	if n := len(p.Approvals); n > 0 {
+		return p.Approvals[n-1].At
+	}
+	return time.Time{}
+}
+
+// Title is the plan in one line.
+func Title(p *Plan) string {
+	if p.Short != "" {
+		return p.Short
+	}
+	nodes := Counted(len(p.Moves), "node")
+	if len(p.Moves) == 1 {
+		nodes = string(p.Moves[0].Node)
+	}
+	if p.Job != "" {
+		nodes = fmt.Sprintf("job %s (%s)", p.Job, nodes)
+	}
+	targets := Targets(p.Moves)
+	to := Counted(len(targets), "forwarder")
+	if len(targets) == 1 {
+		to = string(targets[0])
+	}
+	if p.Dedicated {
+		to += ", dedicated"
+	}
+	return nodes + " -> " + to
+}
+
+// Counted is a number of things as people say it: 1 node, 2 nodes.
+func Counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Targets returns the forwarders that moves go to, each once.
+func Targets(moves []Move) (targets []topology.ForwarderID) {
+	seen := map[topology.ForwarderID]bool{}
+	for _, m := range moves {
+		if !seen[m.To] {
+			seen[m.To] = true
+			targets = append(targets, m.To)
+		}
+	}
+	return targets
 }

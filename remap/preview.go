@@ -13,6 +13,8 @@ type Preview struct {
 	Needs  int      `json:"needs"` // approvals
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
+	// Options is what the caller may do with the plan.
+	Options Options `json:"options"`
 }
 
 // Check is one precondition of a plan. An amber one asks for a second approval, a red one forbids.

@@ -22,6 +22,11 @@ const (
 	ForwarderStale     ForwarderState = "stale" // no news: whatever was known is old
 )
 
+// Healthy says whether a forwarder of this standing may carry new work.
+func (s ForwarderState) Healthy() bool {
+	return s == ForwarderIdle || s == ForwarderOK || s == ForwarderDedicated
+}
+
 // Ages at which news is called late and stale.
 const (
 	LateAfter  = 3 * time.Second
@@ -114,12 +119,12 @@ func (s *Situation) MayCarry(id topology.ForwarderID) bool {
 // Healthy counts the forwarders that may carry new work, and how many of them are idle.
 func (s *Situation) Healthy() (healthy, idle int) {
 	for _, f := range s.Index.Forwarders() {
-		switch s.State(f) {
-		case ForwarderIdle:
+		st := s.State(f)
+		if st.Healthy() {
+			healthy++
+		}
+		if st == ForwarderIdle {
 			idle++
-			healthy++
-		case ForwarderOK, ForwarderDedicated:
-			healthy++
 		}
 	}
 	return healthy, idle
@@ -181,7 +186,7 @@ func (s *Situation) ForEverybody(owners map[topology.ForwarderID]topology.JobID,
 		if _, owned := owners[id]; owned || slices.Contains(taken, id) {
 			continue
 		}
-		if st := s.State(id); st == ForwarderIdle || st == ForwarderOK || st == ForwarderDedicated {
+		if s.State(id).Healthy() {
 			n++
 		}
 	}

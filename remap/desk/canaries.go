@@ -18,7 +18,7 @@ func (d *Desk) BeginCanary(ctx context.Context, by remap.Person, f topology.Forw
 	if err := by.May(remap.Operator, "a canary probe"); err != nil {
 		return false, err
 	}
-	if err := remap.CheckText(a.Reason); err != nil {
+	if err := remap.ActCanary.CheckReason(a.Reason); err != nil {
 		return false, err
 	}
 	s := d.situation()

@@ -122,6 +122,7 @@ func (d *Desk) Preview(ctx context.Context, by remap.Person, id string) (remap.P
 	}
 	seal(&v)
 	v.MayApprove = mayApprove(by, &v, d.set)
+	v.Options = remap.PlanOptions(by, p.State, v.MayApprove)
 	if p.State == remap.Proposed {
 		err = d.do(ctx, func() error { d.remember(v); return nil })
 	}
@@ -166,7 +167,7 @@ func mayApprove(by remap.Person, v *remap.Preview, set Settings) string {
 	p := &v.Plan
 	switch {
 	case p.State != remap.Proposed:
-		return fmt.Sprintf("it is %s", p.State)
+		return p.State.Refuses(remap.ActApprove)
 	case set.Mode == remap.ModeObserve:
 		return "desk.mode is observe: plans are proposed and not applied"
 	case by.May(remap.Operator, "approving") != nil:
@@ -186,24 +187,20 @@ func mayApprove(by remap.Person, v *remap.Preview, set Settings) string {
 // applied. Errors: ErrNotFound, ErrChanged (with what changed), ErrNotAllowed, ErrState,
 // ErrInvalid (reason), ErrConflict.
 func (d *Desk) Approve(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	if p, again, err := d.answered(ctx, by, "approve", id, a); again || err != nil {
+	if p, again, err := d.answered(ctx, by, remap.ActApprove, id, a); again || err != nil {
 		return p, err
 	}
-	if err := by.May(remap.Operator, "approving"); err != nil {
-		return remap.Plan{}, fmt.Errorf("plan %s: %w", id, err)
-	}
-	if err := remap.CheckReason(a.Reason); err != nil {
-		return remap.Plan{}, fmt.Errorf("plan %s: %w", id, err)
+	if err := mayAsk(by, remap.ActApprove, id, a); err != nil {
+		return remap.Plan{}, err
 	}
 	v, err := d.Preview(ctx, by, id)
 	if err != nil {
 		return remap.Plan{}, err
 	}
 	frozen := d.situation().Freeze(v.Plan.Moves)
-	return d.act(ctx, by, "approve", id, a, func(e *entry, now time.Time) (*journal.Record, error) {
-		if e.State != remap.Proposed || !now.Before(e.Expires) {
-			return nil, fmt.Errorf("plan %s: %w: it is %s, and expires %s", id, remap.ErrState, e.State,
-				e.Expires.Format(time.TimeOnly))
+	return d.act(ctx, by, remap.ActApprove, id, a, func(e *entry, now time.Time) (*journal.Record, error) {
+		if !now.Before(e.Expires) {
+			return nil, fmt.Errorf("plan %s: %w: it expired at %s", id, remap.ErrState, e.Expires.Format(time.TimeOnly))
 		}
 		if err := d.mayApproveNow(by, e, &v, a.Hash); err != nil {
 			return nil, err
@@ -278,10 +275,7 @@ func approvals(e *entry, hash string) int {
 
 // Reject ends a plan that has not begun. Errors: ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
 func (d *Desk) Reject(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	return d.act(ctx, by, "reject", id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
-		if !remap.MayGo(e.State, remap.Rejected) {
-			return nil, fmt.Errorf("plan %s: %w: it is %s (roll it back instead)", id, remap.ErrState, e.State)
-		}
+	return d.act(ctx, by, remap.ActReject, id, a, func(*entry, time.Time) (*journal.Record, error) {
 		return &journal.Record{Kind: journal.StepReject, State: remap.Rejected}, nil
 	})
 }
@@ -290,20 +284,21 @@ func (d *Desk) Reject(ctx context.Context, by remap.Person, id string, a remap.A
 // applied. Errors: ErrNotFound, ErrNotAllowed, ErrState (naming a later plan that moved a node
 // on), ErrConflict.
 func (d *Desk) RollBack(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	return d.goBack(ctx, by, "roll back", id, a, remap.RolledBack)
+	return d.goBack(ctx, by, id, a, remap.RolledBack)
 }
 
 // Restore is RollBack at the end of the plan's job: the plan has served.
 func (d *Desk) Restore(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	return d.goBack(ctx, by, "restore", id, a, remap.Restored)
+	return d.goBack(ctx, by, id, a, remap.Restored)
 }
 
-func (d *Desk) goBack(ctx context.Context, by remap.Person, verb, id string, a remap.Answer,
+func (d *Desk) goBack(ctx context.Context, by remap.Person, id string, a remap.Answer,
 	goal remap.PlanState) (remap.Plan, error) {
+	verb := remap.ActRollBack
+	if goal == remap.Restored {
+		verb = remap.ActRestore
+	}
 	return d.act(ctx, by, verb, id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
-		if !remap.MayGo(e.State, remap.RollingBack) {
-			return nil, fmt.Errorf("plan %s: %w: it is %s, nothing was moved", id, remap.ErrState, e.State)
-		}
 		if later, n := d.movedOn(e); later != "" {
 			return nil, fmt.Errorf("plan %s: %w: %s was moved on by %s; roll that back first", id, remap.ErrState, n,
 				later)
@@ -334,10 +329,7 @@ func (d *Desk) movedOn(e *entry) (plan string, node topology.NodeID) {
 // Complete tries the moves of a partial or failed plan again that have not been made. Errors:
 // ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
 func (d *Desk) Complete(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	return d.act(ctx, by, "complete", id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
-		if !remap.MayGo(e.State, remap.Applying) || e.State == remap.Approved {
-			return nil, fmt.Errorf("plan %s: %w: it is %s, not partial or failed", id, remap.ErrState, e.State)
-		}
+	return d.act(ctx, by, remap.ActComplete, id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
 		for _, c := range checkOthers(e.Plan, d.movingPlans()) {
 			if c.Level == remap.Red {
 				return nil, fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, c.Text)
@@ -350,16 +342,14 @@ func (d *Desk) Complete(ctx context.Context, by remap.Person, id string, a remap
 // Stop ends an apply after the orders under way; the plan is then partial or failed. Errors:
 // ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
 func (d *Desk) Stop(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	return d.act(ctx, by, "stop", id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
-		if e.State != remap.Applying {
-			return nil, fmt.Errorf("plan %s: %w: it is %s, not being applied", id, remap.ErrState, e.State)
-		}
+	return d.act(ctx, by, remap.ActStop, id, a, func(*entry, time.Time) (*journal.Record, error) {
 		return &journal.Record{Kind: journal.StepStop}, nil
 	})
 }
 
 // answered looks up whether this very answer was given before.
-func (d *Desk) answered(ctx context.Context, by remap.Person, verb, id string, a remap.Answer) (p remap.Plan,
+func (d *Desk) answered(ctx context.Context, by remap.Person, verb remap.Action, id string,
+	a remap.Answer) (p remap.Plan,
 	again bool, err error) {
 	if a.Key == "" {
 		return remap.Plan{}, false, nil
@@ -373,18 +363,27 @@ func (d *Desk) answered(ctx context.Context, by remap.Person, verb, id string, a
 	return p, again, err
 }
 
-func answerDigest(verb, id string, a remap.Answer) string {
-	return digest(verb+" "+id, remap.Answer{Hash: a.Hash, Reason: a.Reason})
+func answerDigest(verb remap.Action, id string, a remap.Answer) string {
+	return digest(verb.Words()+" "+id, remap.Answer{Hash: a.Hash, Reason: a.Reason})
+}
+
+// mayAsk checks what does not depend on the plan: the person's role and the reason.
+func mayAsk(by remap.Person, verb remap.Action, id string, a remap.Answer) error {
+	err := by.May(remap.Operator, verb.Words())
+	if err == nil {
+		err = verb.CheckReason(a.Reason)
+	}
+	if err != nil {
+		return fmt.Errorf("plan %s: %w", id, err)
+	}
+	return nil
 }
 
 // act is the frame of every answer: authority, idempotency, the rule, the record, the effect.
-func (d *Desk) act(ctx context.Context, by remap.Person, verb, id string, a remap.Answer,
+func (d *Desk) act(ctx context.Context, by remap.Person, verb remap.Action, id string, a remap.Answer,
 	rule func(*entry, time.Time) (*journal.Record, error)) (p remap.Plan, err error) {
-	if err := by.May(remap.Operator, verb); err != nil {
-		return remap.Plan{}, fmt.Errorf("plan %s: %w", id, err)
-	}
-	if err := remap.CheckText(a.Reason); err != nil {
-		return remap.Plan{}, fmt.Errorf("plan %s: %w", id, err)
+	if err := mayAsk(by, verb, id, a); err != nil {
+		return remap.Plan{}, err
 	}
 	err = d.do(ctx, func() error {
 		e, err := d.book.get(id)
@@ -396,6 +395,9 @@ func (d *Desk) act(ctx context.Context, by remap.Person, verb, id string, a rema
 		if err != nil || again {
 			p = d.book.whole(e)
 			return err
+		}
+		if why := e.State.Refuses(verb); why != "" {
+			return fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, why)
 		}
 		now := time.Now().UTC()
 		r, err := rule(e, now)

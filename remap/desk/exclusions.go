@@ -73,7 +73,7 @@ func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.Forwarde
 	if err := by.May(remap.Operator, "excluding a forwarder"); err != nil {
 		return remap.Exclusion{}, err
 	}
-	if err := remap.CheckReason(a.Reason); err != nil {
+	if err := remap.ActExclude.CheckReason(a.Reason); err != nil {
 		return remap.Exclusion{}, err
 	}
 	if ttl < time.Second || ttl > remap.MaxExclusion {
@@ -110,34 +110,66 @@ func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.Forwarde
 	return out, err
 }
 
-// mayExclude keeps the floor, whoever asks: the newest exclusions count though the situation may
-// not have them yet.
+// pool counts what an exclusion is checked against: all forwarders, those excluded, and the healthy ones that
+// are not. The newest exclusions count though the situation may not have them yet.
+type pool struct {
+	all, excluded int
+	healthy       map[topology.ForwarderID]bool
+}
+
+func newPool(s *remap.Situation, out map[topology.ForwarderID]remap.Exclusion) pool {
+	p := pool{excluded: len(out), healthy: map[topology.ForwarderID]bool{}}
+	for _, id := range s.Index.Forwarders() {
+		p.all++
+		if _, gone := out[id]; !gone && s.State(id).Healthy() {
+			p.healthy[id] = true
+		}
+	}
+	return p
+}
+
+// refuses says why one more forwarder may not be excluded, whoever asks; empty: it may.
+func (p pool) refuses(f topology.ForwarderID, set *Settings) string {
+	left := len(p.healthy)
+	if p.healthy[f] {
+		left--
+	}
+	if left < set.HealthyFloor {
+		return fmt.Sprintf("without %s %d healthy forwarders would be left, the floor is %d", f, left, set.HealthyFloor)
+	}
+	if n, most := p.excluded+1, set.mostExcluded(p.all); n > most {
+		return fmt.Sprintf("%d of %d forwarders would be excluded, at most %d may be (desk.max_excluded is %.0f%%)", n,
+			p.all, most, 100*set.MaxExcluded)
+	}
+	return ""
+}
+
 func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]remap.Exclusion,
 	s *remap.Situation) error {
-	all, healthy := 0, 0
-	for _, id := range s.Index.Forwarders() {
-		all++
-		if _, gone := out[id]; gone || id == f {
-			continue
-		}
-		if st := s.State(id); st == remap.ForwarderIdle || st == remap.ForwarderOK || st == remap.ForwarderDedicated {
-			healthy++
-		}
-	}
-	if healthy < d.set.HealthyFloor {
-		return fmt.Errorf("%w: without %s %d healthy forwarders would be left, the floor is %d", remap.ErrState, f,
-			healthy,
-			d.set.HealthyFloor)
-	}
-	if n, most := len(out)+1, d.set.mostExcluded(all); n > most {
-		return fmt.Errorf("%w: %d of %d forwarders would be excluded, at most %d may be (desk.max_excluded is %.0f%%)",
-			remap.ErrState, n, all, most, 100*d.set.MaxExcluded)
+	if why := newPool(s, out).refuses(f, &d.set); why != "" {
+		return fmt.Errorf("%w: %s", remap.ErrState, why)
 	}
 	return nil
 }
 
+// ForwarderOptions returns what a person may do with each forwarder of a situation. canary says why no canary can
+// be sent through a forwarder; empty: one can.
+func (d *Desk) ForwarderOptions(by remap.Person, s *remap.Situation,
+	canary func(topology.ForwarderID) string) func(topology.ForwarderID) remap.Options {
+	out := map[topology.ForwarderID]remap.Exclusion{}
+	for _, e := range d.feed.Load().Exclusions {
+		out[e.Forwarder] = e
+	}
+	p := newPool(s, out)
+	return func(f topology.ForwarderID) remap.Options {
+		_, excluded := out[f]
+		return remap.ForwarderOptions(by, excluded, map[remap.Action]string{remap.ActExclude: p.refuses(f, &d.set),
+			remap.ActCanary: canary(f)})
+	}
+}
+
 // mostExcluded is how many of so many forwarders may be excluded: a share of less than one is one.
-func (s Settings) mostExcluded(forwarders int) int {
+func (s *Settings) mostExcluded(forwarders int) int {
 	if s.MaxExcluded == 0 {
 		return 0
 	}
@@ -150,7 +182,7 @@ func (d *Desk) Return(ctx context.Context, by remap.Person, f topology.Forwarder
 	if err := by.May(remap.Operator, "returning a forwarder"); err != nil {
 		return err
 	}
-	if err := remap.CheckText(a.Reason); err != nil {
+	if err := remap.ActReturn.CheckReason(a.Reason); err != nil {
 		return err
 	}
 	body := digest("return "+string(f), a.Reason)

@@ -1,10 +1,12 @@
 package desk
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal/journaltest"
 )
@@ -78,6 +80,31 @@ func TestHealthyFloor(t *testing.T) {
 		}
 		_, err := d.Exclude(t.Context(), olga, "fwd2", time.Hour, remap.Answer{Reason: why})
 		wantErr(t, err, remap.ErrState, "2 healthy", "floor is 3")
+	})
+}
+
+// What a forwarder's options permit the desk accepts, and what it refuses they explain in the same words.
+func TestForwarderOptionsAreWhatTheDeskAccepts(t *testing.T) {
+	m := newTestMachine(8, 8)
+	inDesk(t, m, func(s *Settings) { s.HealthyFloor = 6 }, func(t *testing.T, d *Desk, _ string) {
+		busy := func(f topology.ForwarderID) string { return map[bool]string{true: "one is under way"}[f == "fwd7"] }
+		for _, f := range []topology.ForwarderID{"fwd1", "fwd2", "fwd1", "fwd3", "fwd7"} {
+			o := d.ForwarderOptions(sam, m.situation(), busy)(f)
+			if got := o.WhyNot[remap.ActCanary]; got != busy(f) {
+				t.Errorf("a canary through %s: %q", f, got)
+			}
+			_, err := d.Exclude(t.Context(), sam, f, time.Hour, remap.Answer{Reason: why})
+			if o.Permits(remap.ActExclude) != (err == nil) ||
+				err != nil && !strings.HasSuffix(err.Error(), o.WhyNot[remap.ActExclude]) {
+				t.Errorf("excluding %s: %v, the options are %+v", f, err, o)
+			}
+		}
+		for _, f := range []topology.ForwarderID{"fwd2", "fwd3"} {
+			o := d.ForwarderOptions(sam, m.situation(), busy)(f)
+			if err := d.Return(t.Context(), sam, f, remap.Answer{}); o.Permits(remap.ActReturn) != (err == nil) {
+				t.Errorf("returning %s: %v, the options are %+v", f, err, o)
+			}
+		}
 	})
 }
 

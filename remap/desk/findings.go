@@ -126,7 +126,7 @@ func (d *Desk) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal
 			if err := d.mayExclude(f, out, s); err != nil {
 				return nil, err
 			}
-			e = remap.Exclusion{Forwarder: f, Reason: id + ": " + shortenText(c.Finding.Sentence, remap.MaxReason),
+			e = remap.Exclusion{Forwarder: f, Reason: id + ": " + remap.ShortenReason(c.Finding.Sentence),
 				By:    anomaly.ByPolicy,
 				Since: c.At.UTC(), Until: c.At.UTC().Add(remap.MaxExclusion)}
 			out[f] = e

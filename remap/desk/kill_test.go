@@ -224,23 +224,44 @@ func randomAct(t *testing.T, r *rand.Rand, d *Desk, m *testMachine) {
 		return
 	}
 	id := plans[r.IntN(min(len(plans), 4))].ID
+	synctest.Wait()
+	v, err := d.Preview(ctx, by, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := remap.Answer{Hash: v.Hash, Reason: why}
 	switch r.IntN(10) {
 	case 0, 1, 2, 3:
-		if v, err := d.Preview(ctx, by, id); err == nil {
-			_, _ = d.Approve(ctx, by, id, remap.Answer{Hash: v.Hash, Reason: why})
-		}
+		_, err = d.Approve(ctx, by, id, a)
+		checkOptions(t, &v, remap.ActApprove, err)
 	case 4:
-		_, _ = d.RollBack(ctx, by, id, remap.Answer{Reason: why})
+		_, err = d.RollBack(ctx, by, id, a)
+		checkOptions(t, &v, remap.ActRollBack, err)
 	case 5:
-		_, _ = d.Complete(ctx, by, id, remap.Answer{Reason: why})
+		_, err = d.Complete(ctx, by, id, a)
+		checkOptions(t, &v, remap.ActComplete, err)
 	case 6:
-		_, _ = d.Reject(ctx, by, id, remap.Answer{Reason: why})
+		_, err = d.Reject(ctx, by, id, a)
+		checkOptions(t, &v, remap.ActReject, err)
 	case 7:
-		_, _ = d.Stop(ctx, by, id, remap.Answer{Reason: why})
+		_, err = d.Stop(ctx, by, id, a)
+		checkOptions(t, &v, remap.ActStop, err)
 	case 8:
 		m.set(func() { m.fails[node(r.IntN(12))] = 1 + r.IntN(2) })
 	case 9:
 		m.set(func() { n := node(r.IntN(12)); m.blind[n] = !m.blind[n] })
+	}
+}
+
+// checkOptions says that the desk refuses what the preview says one cannot do, and for that reason.
+func checkOptions(t *testing.T, v *remap.Preview, a remap.Action, err error) {
+	t.Helper()
+	if v.Options.Permits(a) {
+		return
+	}
+	if err == nil {
+		t.Errorf("%s of %s, which is %s, was accepted; the preview says %q", a, v.Plan.ID, v.Plan.State,
+			v.Options.WhyNot[a])
 	}
 }
 

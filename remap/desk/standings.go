@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"fairway/remap"
@@ -171,7 +170,7 @@ func (d *Desk) approveByRule(ctx context.Context, p remap.Plan) (remap.Plan, err
 		return p, err
 	}
 	approved, err := d.Approve(ctx, rule, p.ID,
-		remap.Answer{Hash: v.Hash, Reason: shortenText(reason, remap.MaxReason)})
+		remap.Answer{Hash: v.Hash, Reason: remap.ShortenReason(reason)})
 	if errors.Is(err, remap.ErrState) || errors.Is(err, remap.ErrChanged) {
 		return p, nil // something came in between: the plan waits for a person
 	}
@@ -218,11 +217,4 @@ func (d *Desk) ruledSince(then time.Time) (n int) {
 		}
 	}
 	return n
-}
-
-func shortenText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "")
 }
