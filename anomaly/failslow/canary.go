@@ -84,10 +84,10 @@ func (f *follow) teach(common, longer, weight float64) {
 
 // level is the place in canaryLayer of a canary that is sent through a node now.
 func (d *Detector) level(n *node) *canaryLevel {
-	if !d.set.ProbeBusy {
+	load, k := n.loadLately(d.now), 0
+	if !d.set.ProbeBusy && load < loadLevels[2] {
 		return &d.canaries.Level[0]
 	}
-	load, k := n.loadLately(d.now), 0
 	for k < len(loadLevels) && load >= loadLevels[k] {
 		k++
 	}
@@ -209,8 +209,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 			}
 		}
 	}
-	if all && !crowd {
-		d.betCanary(n, at, r)
+	if all {
+		d.betCanary(n, at, r, crowd)
 	}
 }
 
@@ -228,7 +228,7 @@ func (n *node) habit(c int) float64 {
 	return clip(h.Mean*h.Count/(h.Count+10), -0.1, 0.1)
 }
 
-func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64) {
+func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd bool) {
 	sr, sw, sm := l.sigma(Read), l.sigma(Write), l.sigma(Meta)
 	for c := range 2 {
 		n.through[c] += (r[c] - n.through[c]) / 3
@@ -238,7 +238,13 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64) {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
 	most := d.limit + 3
-	bet := clip(Against(both, variance, 0.2), -1, l.most(6, Read, Write))
+	win := func(plain float64, of ...Class) float64 {
+		if crowd {
+			return 0
+		}
+		return l.most(plain, of...)
+	}
+	bet := clip(Against(both, variance, 0.2), -1, win(6, Read, Write))
 	// What canaries show is another observation than what load does: a bet on either multiplies the same capital.
 	for _, t := range []int{canary, joint, mild} {
 		n.Tests[t].Bet(d.now, bet, most)
@@ -248,11 +254,11 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64) {
 		one = r[Read] + r[Write]/2
 	}
 	variance = sr*sr + sw*sw + 0.05*0.05
-	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(4.5, Read, Write)), most)
+	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, win(4.5, Read, Write)), most)
 	one = r[Write] - max(0, r[Read])
-	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, l.most(4.5, Read, Write)), most)
+	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, win(4.5, Read, Write)), most)
 	meta := r[Meta] - max(0, both)
-	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, l.most(3, Meta)), most)
+	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, win(3, Meta)), most)
 }
 
 // doubted says that what a node shows is no example for others.

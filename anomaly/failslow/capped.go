@@ -3,9 +3,9 @@ package failslow
 import "math"
 
 const (
-	// streamed is the mean request size from which bandwidth and not the cost of a request decides
+	// wholeRead is the mean request size from which bandwidth and not the cost of a request decides
 	// how long it takes, bytes.
-	streamed = 192 << 10
+	wholeRead = 192 << 10
 	// certain is the size from which writes that wait cannot be those of jobs that write one file in
 	// small pieces from everywhere.
 	certain = 384 << 10
@@ -75,7 +75,7 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	case gap > 1:
 		*b = burst{gain: b.gain, byPeers: b.byPeers}
 	}
-	b.byPeers = b.byPeers || s.size[c] < [2]float64{streamed, certain}[c]
+	b.byPeers = b.byPeers || s.size[c] < [2]float64{wholeRead, certain}[c]
 	if b.length > 1 && !math.IsNaN(b.pending) {
 		n.cap.add(b.pending, 0.1, 1)
 	}
@@ -98,7 +98,7 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 // than its link may be the reason.
 func (d *Detector) shortOf(n *node, c Class) float64 {
 	s, other := &n.now, 1-c
-	plain := s.size[c] >= [2]float64{streamed, certain}[c]
+	plain := s.size[c] >= [2]float64{wholeRead, certain}[c]
 	// Of small or random requests the peers can say that it is not the job: they serve its others freely.
 	// One file may be written through one node alone, so that of writes the node's own past must say it too.
 	peers := n.burst.length > settled && d.freePeers(n, c) >= 2

@@ -260,7 +260,7 @@ func (d *Detector) learn(n *node) {
 	}
 	s := &n.now
 	for c := range 2 {
-		calm := math.Abs(d.common[c]) < calmCommon
+		calm := math.Abs(d.common[c]) < calmCommon && d.pools < calmPools
 		if !s.seen[c] || !calm {
 			continue
 		}

@@ -35,7 +35,7 @@ func TestOldEvidenceCountsOnce(t *testing.T) {
 		}
 		d.closeLong(n)
 	}
-	once := Against(0.12, 1.0/400+longDoubt*longDoubt+0.04/1000, 0.1)
+	once := Against(0.12, 1.0/400+carriedDoubt[background]*carriedDoubt[background]+0.04/1000, 0.1)
 	if got := n.Tests[mild].Log; got < once || got > 2*once+1e-9 {
 		t.Errorf("20 blocks of reads beside one of writes won %.2f, want %.2f to %.2f", got, once, 2*once)
 	}
@@ -74,7 +74,7 @@ func TestCanariesCountBesideLoad(t *testing.T) {
 		for _, i := range []int{sudden, mild, joint} {
 			n.Tests[i].Log = 8
 		}
-		d.betCanary(n, &d.canaries.Level[0], c.took)
+		d.betCanary(n, &d.canaries.Level[0], c.took, false)
 		if s, m, j := n.Tests[sudden].Log, n.Tests[mild].Log, n.Tests[joint].Log; s != c.sudden || m != c.mild ||
 			j != c.all {
 			t.Errorf("canaries %v: sudden %g, mild %g, joint %g, want %g, %g, %g", c.took, s, m, j, c.sudden, c.mild,
@@ -86,21 +86,21 @@ func TestCanariesCountBesideLoad(t *testing.T) {
 // TestLoadAndCanariesMakeOneCapital: neither alone is enough yet. What jobs stream leaves more to the canaries.
 func TestLoadAndCanariesMakeOneCapital(t *testing.T) {
 	for _, c := range []struct {
-		regime, canaries int // canaries that it takes
-	}{{small, 1}, {large, 2}} {
+		kind, canaries int // canaries that it takes
+	}{{background, 1}, {compared, 1}, {streamed, 2}} {
 		d, n := quiet()
 		for range 4 {
 			d.now += blockSeconds
-			n.short[Read][c.regime], n.short[Write][c.regime] = long(0.9), long(0.9)
+			n.short[Read][c.kind], n.short[Write][c.kind] = long(0.9), long(0.9)
 			d.closeShort(n)
 		}
 		for i := range 4 {
 			if d.decide(n); n.Alarm != (i >= c.canaries) {
-				t.Errorf("regime %d, after %d canaries: alarm %v, joint %.1f, sudden %.1f of %.1f", c.regime, i,
+				t.Errorf("kind %d, after %d canaries: alarm %v, joint %.1f, sudden %.1f of %.1f", c.kind, i,
 					n.Alarm, n.Tests[joint].Log, n.Tests[sudden].Log, d.limit)
 			}
 			d.now += 10
-			d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.9, 0.9, 0})
+			d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.9, 0.9, 0}, false)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestStreamsBehindASlowPoolProveNothing(t *testing.T) {
 			s.seen[c], s.known[c], s.regime[c], s.residual[c], s.ops[c], s.size[c] = true, true, large, 0.5, 1000, 1e5
 		}
 		d.collect(n, &Observation{})
-		if got := n.long[Write][large].mean(); math.Abs(got-want) > 1e-9 {
+		if got := n.long[Write][streamed].mean(); math.Abs(got-want) > 1e-9 {
 			t.Errorf("slowest pool %g times: %.3f, want %.3f", worst, got, want)
 		}
 	}

@@ -22,11 +22,21 @@ const (
 	oneMost  = 1
 )
 
+// shortDoubt is what a short block may be wrong by beyond its noise, log time, by kind.
+var shortDoubt = [kinds]float64{background: 0.12, compared: 0.2, streamed: 0.3}
+
+// best is the surest kind of evidence in a block.
+func best(e *[kinds]estimate) int {
+	for kind := range e {
+		if e[kind].Weight > 0 {
+			return kind
+		}
+	}
+	return streamed
+}
+
 // What estimates may be wrong by beyond their noise, log time: bets are made against that much doubt.
 const (
-	smallDoubt = 0.12
-	largeDoubt = 0.3
-	longDoubt  = 0.052
 	// streamDoubt is that of a class whose background is hidden by streaming jobs for a long time.
 	streamDoubt = 0.26
 	oneDoubt    = 0.087
@@ -38,32 +48,48 @@ const (
 // collect adds the node's newest second to its blocks.
 func (d *Detector) collect(n *node, o *Observation) {
 	s := &n.now
-	for c := range 2 {
+	for c := range Meta { // reads and writes
 		if !s.seen[c] || !s.known[c] {
 			continue
 		}
-		if Class(c) == Read && n.Back != 0 && d.now-n.Back < coldFor {
+		if c == Read && n.Back != 0 && d.now-n.Back < coldFor {
 			continue
 		}
-		r := s.residual[c] - d.common[c]
-		switch {
-		case s.regime[c] == large: // it may all be behind the slowest pool
-			r = spared(r, d.backend-max(0, d.common[c]))
-		case !d.witnessed[c]:
-			r = d.forgiven(r, d.common[c])
-		}
-		sigma := d.model.sigma(Class(c), s.ops[c])
+		regime := s.regime[c]
+		n.shown[c][regime].add(d.now, s.residual[c]-d.common[c], s.size[c])
+		r, kind := d.ownPart(n, c)
+		sigma := d.model.sigma(c, s.ops[c])
 		n.ratio[c] += (r - n.ratio[c]) / ratioSeconds
-		n.short[c][s.regime[c]].add(r, sigma, [regimes]float64{0.6, 1.2}[s.regime[c]])
-		n.long[c][s.regime[c]].add(r, sigma, [regimes]float64{0, 0.6}[s.regime[c]])
+		n.short[c][kind].add(r, sigma, [regimes]float64{0.6, 1.2}[regime])
+		n.long[c][kind].add(r, sigma, [regimes]float64{0, 0.6}[regime])
 	}
-	d.collectAmong(n)
 	d.collectCap(n, o)
 	d.collectMeta(n, o)
 }
 
+// ownPart is the part of a residual that nothing but the node explains, and how sure that is.
+func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
+	s := &n.now
+	r = s.residual[c] - d.common[c]
+	level, sure, alone := d.jobLevel(n, c)
+	if sure {
+		n.sure[c] = d.now
+	}
+	if alone { // its job may lie on the slowest pool
+		level = max(level, d.backend-max(0, d.common[c]))
+	}
+	r = spared(r, level)
+	switch {
+	case s.regime[c] == large && sure:
+		return r, compared
+	case s.regime[c] == large:
+		return r, streamed
+	}
+	return d.forgiven(r, d.common[c]), background
+}
+
 // forgiven is the residual of a background, or of a canary, without what slow storage pools may add to it beyond
-// the common factor, where no other background tells: both are spread over all pools, what jobs stream is not.
+// the common factor: both are spread over all pools, what jobs stream is not.
 func (d *Detector) forgiven(r, common float64) float64 {
 	return spared(r, d.pools-max(0, common))
 }
@@ -93,6 +119,7 @@ func (d *Detector) judge(n *node) {
 }
 
 func (d *Detector) closeShort(n *node) {
+	defer d.closeCap(n)
 	worst, classes, streams := math.Inf(1), 0, 0
 	least := -0.12
 	if n.Alarm { // it is to be seen that it is well again
@@ -100,9 +127,9 @@ func (d *Detector) closeShort(n *node) {
 	}
 	fee := 0.0
 	for c := range 2 {
-		e, doubt := &n.short[c][small], smallDoubt
-		if e.Weight == 0 {
-			e, doubt = &n.short[c][large], largeDoubt
+		kind := best(&n.short[c])
+		e, doubt := &n.short[c][kind], shortDoubt[kind]
+		if kind == streamed {
 			streams++
 		}
 		if e.Weight == 0 {
@@ -125,18 +152,36 @@ func (d *Detector) closeShort(n *node) {
 		}
 		n.Tests[joint].Bet(d.now, bet, most)
 	}
-	n.short = [2][regimes]estimate{}
-	d.closeCap(n)
+	if classes == 1 {
+		d.closeLone(n, clip(worst, least, 4)-fee)
+	}
+	n.short = [2][kinds]estimate{}
+}
+
+// closeLone bets on a node that serves one class only, for the other cannot speak for it: beyond suspicion where the
+// other forwarders of its jobs do the same and are faster.
+func (d *Detector) closeLone(n *node, bet float64) {
+	c := Read
+	if best(&n.short[Read]) == streamed && n.short[Read][streamed].Weight == 0 {
+		c = Write
+	}
+	if other := n.shown[1-c]; d.now-max(other[small].at, other[large].at) < carryFor && d.now-d.began > carryFor {
+		return
+	}
+	most := 0.4 * d.limit
+	if d.now-n.sure[c] < blockSeconds {
+		most = d.limit + 3
+	}
+	n.Tests[readSlow+int(c)].Bet(d.now, bet, most)
 }
 
 // longBlock is what a long block says of a node.
 type longBlock struct {
 	fresh    bool // something was seen in it
 	mean     [2]float64
-	streamed [2]bool  // only what jobs stream speaks
-	among    estimate // streamed reads against those of the jobs' other forwarders
-	worst    float64  // log, the smaller of the classes' bets; infinite without both
-	most     float64  // log, that it can win
+	streamed [2]bool // only what jobs stream speaks
+	worst    float64 // log, the smaller of the classes' bets; infinite without both
+	most     float64 // log, that it can win
 }
 
 func (d *Detector) closeLong(n *node) {
@@ -152,21 +197,20 @@ func (d *Detector) closeLong(n *node) {
 		n.spent[c] += max(0, bet)
 	}
 	n.Tests[mild].Bet(d.now, bet, d.limit+3)
-	switch {
-	case n.age[Read] == d.now && (b.streamed[Write] || d.now-n.age[Write] <= carryFor):
-		d.oneClass(n, Read, b.mean, d.limit+3)
-	case b.streamed[Read] && b.among.Weight > 0: // its jobs' other forwarders read as much at a time, and faster
-		b.mean[Read] = b.among.mean()
-		d.oneClass(n, Read, b.mean, d.limit+3)
-	case b.streamed[Read]: // a job's habit or the node's: enough for a canary, not for an accusation
-		d.oneClass(n, Read, b.mean, 0.4*d.limit)
+	for c := range Meta {
+		other := 1 - c
+		switch {
+		case b.streamed[c]: // a job's habit or the node's: enough for a canary, not for an accusation
+			d.oneClass(n, c, b.mean, 0.4*d.limit)
+		case n.age[c] == d.now && (b.streamed[other] || d.now-n.age[other] <= carryFor):
+			d.oneClass(n, c, b.mean, d.limit+3)
+		}
 	}
 }
 
 // takeLong empties the node's long block.
 func (d *Detector) takeLong(n *node) longBlock {
-	b := longBlock{among: n.among, worst: math.Inf(1), most: longMost}
-	n.among = estimate{}
+	b := longBlock{worst: math.Inf(1), most: longMost}
 	for c := range Meta { // reads and writes
 		e, doubt := d.takeClass(n, c, &b)
 		if e.Weight == 0 {
@@ -188,66 +232,31 @@ func (d *Detector) takeLong(n *node) longBlock {
 	return b
 }
 
-// takeClass is what speaks for a class in a long block, and how far it may be wrong: its background, of this block or
-// of an earlier one, or else what jobs stream; without weight: nothing.
+// takeClass is what speaks for a class in a long block, and how far it may be wrong: its background or what was
+// compared, of this block or of an earlier one, or else what jobs stream; without weight: nothing.
 func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt float64) {
-	background, stream := n.long[c][small], n.long[c][large]
-	n.long[c] = [regimes]estimate{}
-	if background.Weight > 0 {
-		n.carried[c], n.age[c], n.spent[c] = background, d.now, 0
+	kind := best(&n.long[c])
+	e = n.long[c][kind]
+	stream := n.long[c][streamed]
+	n.long[c] = [kinds]estimate{}
+	if kind != streamed {
+		n.carried[c], n.age[c], n.spent[c], n.kind[c] = e, d.now, 0, kind
 		b.fresh = true
-	}
-	if c == Read && stream.Weight > 0 && b.among.Weight > 0 && b.among.mean() > stream.mean() {
-		stream = b.among // also while a slow pool excuses what is streamed: it is the job's other forwarders', too
 	}
 	switch {
 	case n.carried[c].Weight > 0 && d.now-n.age[c] <= carryFor:
-		if n.Offset[c][small].Count < d.set.LearnFor.Seconds() {
+		if n.Offset[c][small].Count < d.set.LearnFor.Seconds() && n.kind[c] == background {
 			b.most = 0 // too young to accuse; not to be found well
 		}
-		return n.carried[c], longDoubt
+		return n.carried[c], carriedDoubt[n.kind[c]]
 	case stream.Weight > 0:
 		b.streamed[c], b.fresh = true, true
 	}
 	return stream, streamDoubt
 }
 
-// What a comparison with the other forwarders of a node's jobs takes.
-const (
-	amongLeast = 2    // that stream requests of that size in the same second
-	amongMost  = 8    // with so many it is sure enough
-	amongNear  = 0.35 // log of how much the sizes may differ
-)
-
-// collectAmong compares reads that a job streams in large pieces with those of the job's other forwarders.
-func (d *Detector) collectAmong(n *node) {
-	s := &n.now
-	if !s.known[Read] || s.regime[Read] != large || s.size[Read] < streamed {
-		return
-	}
-	if usual, ok := d.jobPeers(n, Read); ok {
-		n.among.add(s.residual[Read]-max(0, usual, d.common[Read]), d.model.sigma(Read, s.ops[Read]), 0.6)
-	}
-}
-
-// jobPeers is the largest residual of other forwarders of the node's jobs that stream like it in this second: of two
-// that are slow it is the job.
-func (d *Detector) jobPeers(n *node, c Class) (worst float64, ok bool) {
-	worst = math.Inf(-1)
-	found := 0
-	for p := range d.peers(n) {
-		s := &p.now
-		if p.Seen != d.now || !s.known[c] || s.regime[c] != large ||
-			math.Abs(math.Log(s.size[c]/n.now.size[c])) > amongNear {
-			continue
-		}
-		worst = max(worst, s.residual[c])
-		if found++; found == amongMost {
-			break
-		}
-	}
-	return worst, found >= amongLeast
-}
+// carriedDoubt is what a long block may be wrong by beyond its noise, log time, by kind.
+var carriedDoubt = [kinds]float64{background: 0.052, compared: 0.12}
 
 // oneClass bets on one class being slow while the other is not.
 func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {

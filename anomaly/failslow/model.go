@@ -76,10 +76,16 @@ func (c *cell) known(need int) bool {
 }
 
 // expect returns the log execution time that the fleet needs; ok is false where too few nodes have
-// shown it.
+// shown it. Where no healthy node was as little used, which is how a slow one looks whose clients wait for answers,
+// the next busier ones speak: they are no faster.
 func (m *model) expect(c Class, size, util float64, need int) (x float64, ok bool) {
 	bin, part := place(size)
-	for u := utilBin(util); u >= 0; u-- {
+	own := utilBin(util)
+	for i := range utilBins {
+		u := own - i
+		if u < 0 {
+			u = i
+		}
 		a, b := &m.Cells[c][u][bin], &m.Cells[c][u][bin+1]
 		switch ka, kb := a.known(need), b.known(need); {
 		case ka && kb:

@@ -14,6 +14,14 @@ const (
 	regimes
 )
 
+// The kinds of evidence in a block, the surer one first.
+const (
+	background = iota // small requests that every node always has
+	compared          // what jobs stream, against what their other forwarders need for it in the same seconds
+	streamed          // what jobs stream, against what the fleet needs: their habits are in it
+	kinds
+)
+
 // offset is what a node's residuals have always been: its own slow-moving mean.
 type offset struct{ Mean, Count float64 }
 
@@ -71,12 +79,14 @@ type node struct {
 	visited int64 // see Detector.peers
 	row     int   // of the newest second
 	level   anomaly.Level
-	short   [2][regimes]estimate // of this block
-	long    [2][regimes]estimate // of this long block
-	carried [2]estimate          // the newest long block with something in it
-	age     [2]int64             // of carried
-	spent   [2]float64           // log capital that was won with carried after its block
-	among   estimate             // of this long block: streamed reads against those of its jobs' other forwarders
+	short   [2][kinds]estimate // of this block
+	long    [2][kinds]estimate // of this long block
+	shown   [2][regimes]shown
+	sure    [2]int64    // newest second compared with enough forwarders of its jobs
+	carried [2]estimate // the newest long block with something in it
+	age     [2]int64    // of carried
+	kind    [2]int      // of carried
+	spent   [2]float64  // log capital that was won with carried after its block
 	cap     estimate
 	flow    [2]flow
 	burst   burst

@@ -32,6 +32,8 @@ type Layer struct {
 	until    []int
 	names    []topology.NodeID
 	loads    []load
+	loops    []loopState
+	pressed  []pressure // of the newest second
 }
 
 // Truth is what a fault left to be seen.
@@ -52,11 +54,14 @@ type load struct {
 // NewLayer makes a layer at its first second.
 func NewLayer(s *Scenario) *Layer {
 	l := &Layer{Scenario: s, random: rand.New(rand.NewPCG(s.Seed, 0x5eed)), Truth: make([]Truth, len(s.Faults)),
-		on: make([]bool, len(s.Faults)), until: make([]int, len(s.Faults)), loads: make([]load, s.Nodes)}
+		on: make([]bool, len(s.Faults)), until: make([]int, len(s.Faults)), loads: make([]load, s.Nodes),
+		loops: newLoops(s.Loops), pressed: make([]pressure, s.Nodes)}
 	for n := range s.Nodes {
 		r, w := 5+60*l.random.Float64(), 20+150*l.random.Float64()
 		if n >= s.Nodes-s.Reserve {
 			r, w = 0.3, 0.6
+		} else if s.Quiet > 0 && l.random.Float64() < s.Quiet {
+			r, w = 0, 0
 		}
 		l.trickle = append(l.trickle, [2]float64{r, w})
 		l.names = append(l.names, topology.NodeID(fmt.Sprintf("fwd%03d", n)))
@@ -71,7 +76,7 @@ func (l *Layer) Jobs() []recorded.Job {
 		out = append(out, recorded.Job{ID: j.ID, Start: epoch + int64(j.Start), End: epoch + int64(j.End),
 			Nodes: l.names[j.First : j.First+j.Count]})
 	}
-	return out
+	return append(out, l.loopJobs()...)
 }
 
 // Next plays one second; ok is false at the end.
@@ -95,6 +100,7 @@ func (l *Layer) Next() (*recorded.Second, bool) {
 			s.Rows = append(s.Rows, l.row(n))
 		}
 	}
+	l.meet()
 	l.now++
 	return s, true
 }
@@ -125,13 +131,19 @@ func (l *Layer) playBurst(f int) {
 
 // state is what is wrong with a node now.
 type state struct {
-	speed, read, link, loss, meta float64
-	cold                          bool
-	fault                         int
+	speed, read, write, link, loss, meta float64
+	outside                              float64 // of the link between the clients and the node
+	times                                float64 // as long as usual, back end included
+	cold                                 bool
+	fault                                int
+}
+
+func newState() state {
+	return state{speed: 1, read: 1, write: 1, link: 1, meta: 1, outside: 1, times: 1, fault: -1}
 }
 
 func (l *Layer) state(n int) state {
-	s := state{speed: 1, read: 1, link: 1, meta: 1, fault: -1}
+	s := newState()
 	for i, f := range l.Scenario.Faults {
 		if f.Node != n || l.now < f.Start || l.now >= f.End {
 			continue
@@ -152,6 +164,12 @@ func (l *Layer) state(n int) state {
 			s.read = f.Severity
 		case "net_loss":
 			s.loss, s.link = f.Severity, 0.5
+		case "write_slow":
+			s.write = f.Severity
+		case "client_link":
+			s.outside = f.Severity
+		case "times":
+			s.times = f.Severity
 		case "link_cap":
 			s.link = f.Severity
 		}

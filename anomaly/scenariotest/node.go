@@ -23,6 +23,10 @@ func service(class int, size float64) (back, node float64) {
 func (l *Layer) playNode(n int) {
 	st := l.state(n)
 	parts := l.demand(n, st)
+	if len(l.Scenario.Loops) > 0 {
+		l.playLoops(n, st, parts)
+		return
+	}
 	times := func(healthy bool) (exec []float64, scale, busy float64) {
 		link := st.link
 		if healthy {
@@ -93,8 +97,10 @@ func (p *part) took(st state, healthy bool) float64 {
 	speed := st.speed
 	if p.class == 0 {
 		speed *= st.read
+	} else {
+		speed *= st.write
 	}
-	return p.back + p.node/speed + st.loss
+	return (p.back+p.node/speed)*st.times + st.loss
 }
 
 // demand lists what the node is asked to do.
@@ -254,6 +260,7 @@ func (l *Layer) Canary(n int) failslow.Probe {
 		if l.loads[n].queue > 0 {
 			p.Took[c] += l.loads[n].wait[c]
 		}
+		p.Took[c] += (l.pressed[n].stretch + l.pressed[n].outside + (1/st.outside-1)/peak) * 1e6
 	}
 	p.Took[failslow.Meta] = 310e-6 * st.meta * math.Exp(0.1*l.random.NormFloat64())
 	return p

@@ -43,9 +43,9 @@ type Job struct {
 // Fault is one fail-slow forwarder.
 type Fault struct {
 	Node       int
-	Kind       string // hard, mild, intermittent, ramp, meta_slow, read_slow, net_loss, link_cap
+	Kind       string // one of the cases of Layer.state
 	Start, End int
-	Severity   float64 // speed left, 0..1; for net_loss seconds added, for meta_slow times as long
+	Severity   float64 // speed left, 0..1; for net_loss seconds added, for meta_slow and times: times as long
 }
 
 // Brownout is a slow back end.
@@ -57,11 +57,14 @@ type Brownout struct {
 
 // Scenario is everything that happens to a layer.
 type Scenario struct {
-	Seed      uint64
-	Nodes     int
-	Reserve   int // of the nodes, without service: almost idle
-	Seconds   int
-	Jobs      []Job
+	Seed    uint64
+	Nodes   int
+	Reserve int // of the nodes, without service: almost idle
+	Seconds int
+	Jobs    []Job
+	Loops   []Loop
+	// Quiet is the share of the nodes without a background of small requests that is always there.
+	Quiet     float64
 	Faults    []Fault
 	Brownouts []Brownout
 	// Missing, Restart and Reboot disturb what is collected: a node's rows lost with a probability, all
