@@ -44,6 +44,16 @@ const (
 	Evidence // kept with a finding on such a node
 )
 
+// Words names the places.
+func (p Place) Words() (words []string) {
+	for i, word := range [...]string{"series", "list", "scale", "evidence"} {
+		if p>>i&1 != 0 {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
 // Unit is what a metric is counted in.
 type Unit uint8
 

@@ -44,6 +44,10 @@ type GapPoint struct {
 	Value      *float64 `json:"v"`
 }
 
+func (s *Server) getCatalogue(w http.ResponseWriter, _ *http.Request, _ who) error {
+	return writeJSON(w, api.Metrics())
+}
+
 func (s *Server) getSeries(w http.ResponseWriter, r *http.Request, _ who) error {
 	q, err := parseSeries(r)
 	if err != nil {

@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"fairway/collector"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/webui/api"
@@ -293,5 +296,16 @@ func TestHealthAndMetrics(t *testing.T) {
 			!strings.Contains(string(b), want) {
 			t.Errorf("GET %s: %d %.300s", path, res.StatusCode, b)
 		}
+	}
+}
+
+// TestCatalogueOfMetrics: everybody can read it, and it has what a page needs of each metric.
+func TestCatalogueOfMetrics(t *testing.T) {
+	s := newSite(t, siteOptions{})
+	rows := get[[]api.Metric](s, "/api/v1/metrics")
+	if len(rows) != len(collector.Catalogue()) || rows[0].Name != "read_bytes" || rows[0].ShownUnit != "MB/s" ||
+		rows[0].Factor != 1e-6 || !slices.Equal(rows[0].Layers[topology.Forwarder],
+		[]string{"series", "list", "scale", "evidence"}) {
+		t.Errorf("%d rows, the first %+v", len(rows), rows[0])
 	}
 }

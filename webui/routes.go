@@ -43,6 +43,8 @@ func (s *Server) routes() []route {
 		{get, "/debug/pprof/{profile}", remap.Admin, DoorUnix, s.getProfile, doc{summary: "Go profiles"}},
 
 		{get, "/api/v1/openapi.json", "", everyDoor, s.getOpenAPI, doc{summary: "this document"}},
+		{get, "/api/v1/metrics", "", everyDoor, s.getCatalogue,
+			doc{summary: "the catalogue of metrics: names, units, labels and full scales", out: []api.Metric{}}},
 		{get, "/api/v1/session", "", everyDoor, s.getSession, doc{summary: "who you are here", out: Session{}}},
 		{post, "/api/v1/session", "", DoorTCP, s.postSession, doc{summary: "sign in by password or one-time code",
 			in: SignIn{}, out: Session{}}},

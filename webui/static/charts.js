@@ -1,11 +1,10 @@
 // Series of one node: a chart for each group of metrics, gaps left open, a band from minimum to maximum
 // where a point stands for more than a second, and marks for what happened to the node.
 import { h } from './h.js?v=__V__';
-import { clock, metricInfo, number } from './format.js?v=__V__';
+import { clock, number } from './format.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
+import { charted, metricOf } from './metrics.js?v=__V__';
 
-/** The charts, each one or more metrics of the same unit. */
-const groups = [['read_bytes', 'write_bytes'], ['queue_len', 'in_flight', 'meta_queue_len', 'threads_busy'], ['meta_ops'], ['read_wait', 'write_wait', 'meta_wait', 'server_time'], ['read_exec', 'write_exec', 'meta_exec'], ['client_read', 'client_write', 'client_meta'], ['errors', 'retransmits'], ['path_loss_ratio'], ['disk_read_bytes', 'disk_write_bytes'], ['link_rx_bytes', 'link_tx_bytes'], ['disk_busy_ratio', 'psi_io_some', 'psi_io_full', 'cache_hit_ratio']];
 const HIGH = 150;
 
 /** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
@@ -49,7 +48,7 @@ export class Charts {
     /** @type {number[]} */
     const xs = [];
     for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
-    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => xs.map((t) => { const v = this.series[n]?.[k]?.get(t); return v === undefined || v === null ? null : v * metricInfo[n][2]; });
+    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => xs.map((t) => { const v = this.series[n]?.[k]?.get(t); return v === undefined || v === null ? null : v * metricOf[n].factor; });
     return [xs, ...names.map((n) => column(n, 'mean')), ...(this.step > 1 ? names.flatMap((n) => [column(n, 'max'), column(n, 'min')]) : [])];
   }
 
@@ -61,12 +60,12 @@ export class Charts {
     const css = getComputedStyle(document.documentElement), of = (/** @type {string} */ name) => css.getPropertyValue(name).trim();
     const [fg, dim, line] = ['--fg', '--dim', '--line'].map(of), strokes = [fg, of('--focus'), of('--warn'), dim];
     const axis = { stroke: dim, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: '11px ui-monospace, monospace' };
-    for (const group of groups) {
+    for (const group of charted) {
       const names = group.filter((n) => this.series[n]?.mean.size);
       if (!names.length) continue;
-      const box = h('div.chart', null, h('h2', null, `${names.map((n) => metricInfo[n][0]).join(', ')}${metricInfo[names[0]][1] ? `, ${metricInfo[names[0]][1]}` : ''}`));
+      const box = h('div.chart', null, h('h2', null, `${names.map((n) => metricOf[n].label).join(', ')}${metricOf[names[0]].shown_unit ? `, ${metricOf[names[0]].shown_unit}` : ''}`));
       this.el.append(box);
-      const edges = this.step > 1 ? names.flatMap((n) => [`most ${metricInfo[n][0]}`, `least ${metricInfo[n][0]}`]) : [];
+      const edges = this.step > 1 ? names.flatMap((n) => [`most ${metricOf[n].label}`, `least ${metricOf[n].label}`]) : [];
       const value = (/** @type {any} */ u, /** @type {number} */ v, /** @type {number} */ i, /** @type {number|null} */ k) => {
         const most = names.length + 2 * i - 1; // the place of its edges
         return edges.length && k !== null && v !== null ? `${number(v)} (${number(u.data[most + 1][k])} to ${number(u.data[most][k])})` : number(v);
@@ -76,9 +75,9 @@ export class Charts {
         scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
         axes: [{ ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map((t) => clock(t * 1000)), space: 80 }, { ...axis, size: 56 }],
         series: [{ label: 'time', value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)) },
-          ...names.map((n, i) => ({ label: metricInfo[n][0], stroke: strokes[i], width: 1.5, dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i], spanGaps: false, points: { show: false }, value })),
+          ...names.map((n, i) => ({ label: metricOf[n].label, stroke: strokes[i % strokes.length], width: 1.5, dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i % 4], spanGaps: false, points: { show: false }, value })),
           ...edges.map((label) => ({ label, class: 'edge', stroke: 'transparent', width: 0, spanGaps: false, points: { show: false } }))],
-        bands: edges.length ? names.map((_, i) => ({ series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i], fill: `${strokes[i]}33` })) : undefined,
+        bands: edges.length ? names.map((_, i) => ({ series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i], fill: `${strokes[i % strokes.length]}33` })) : undefined,
       }, this.data(names), box);
       this.drawn.push({ plot, names });
     }
@@ -109,7 +108,7 @@ export class Charts {
   }
 
   /** As [title, canvas] for a file. @param {string} name @returns {[string, HTMLCanvasElement][]} */
-  pictures(name) { return this.drawn.map((p) => [`${name}: ${p.names.map((n) => metricInfo[n][0]).join(', ')}`, p.plot.ctx.canvas]); }
+  pictures(name) { return this.drawn.map((p) => [`${name}: ${p.names.map((n) => metricOf[n].label).join(', ')}`, p.plot.ctx.canvas]); }
 
   /** As rows for a file: every step of the range with what is known. */
   rows() {

@@ -51,19 +51,3 @@ export function sum(a, b) {
 
 /** A finding's kind in words, as the terminal says it (console/overview.go). @param {string} kind */
 export const kindWords = (kind) => (/** @type {Record<string, string>} */ ({ fail_slow: 'slow for its load', n1_pin: 'shared-file job pins threads', meta_storm: 'metadata storm', highbw: 'one job fills it', brownout_all: 'back end slow', brownout_pool: 'back-end pool slow', target_slow: 'slower than its peers' }))[kind] ?? kind.replaceAll('_', ' ');
-
-/** How each metric of a series is named and scaled. @type {Record<string, [string, string, number]>} */
-export const metricInfo = {
-  read_bytes: ['read', 'MB/s', 1e-6], write_bytes: ['write', 'MB/s', 1e-6], read_ops: ['reads', 'ops/s', 1], write_ops: ['writes', 'ops/s', 1],
-  meta_ops: ['metadata operations', 'ops/s', 1], queue_len: ['queue', 'requests', 1], meta_queue_len: ['metadata queue', 'requests', 1],
-  read_wait: ['read wait', 'ms', 1e3], write_wait: ['write wait', 'ms', 1e3], meta_wait: ['metadata wait', 'ms', 1e3],
-  read_exec: ['read service', 'ms', 1e3], write_exec: ['write service', 'ms', 1e3], meta_exec: ['metadata service', 'ms', 1e3],
-  threads_busy: ['threads busy', '', 1], threads: ['threads', '', 1], connections: ['connections', '', 1], cache_hit_ratio: ['cache hits', '%', 100],
-  link_rx_bytes: ['link in', 'MB/s', 1e-6], link_tx_bytes: ['link out', 'MB/s', 1e-6], client_read: ['read, as clients saw it', 'ms', 1e3],
-  client_write: ['write, as clients saw it', 'ms', 1e3], client_meta: ['metadata, as clients saw it', 'ms', 1e3],
-  probe_read: ['probe read', 'ms', 1e3], probe_write: ['probe write', 'ms', 1e3], probe_meta: ['probe metadata', 'ms', 1e3],
-  server_time: ['time in server', 'ms', 1e3], cpu_seconds: ['CPU', 'cores', 1], disk_read_bytes: ['disk read', 'MB/s', 1e-6],
-  disk_write_bytes: ['disk write', 'MB/s', 1e-6], disk_busy_ratio: ['disk busy', '%', 100], psi_io_some: ['stalled on I/O, some', '%', 100],
-  psi_io_full: ['stalled on I/O, all', '%', 100], errors: ['errors', 'per s', 1], retransmits: ['retransmits', 'per s', 1],
-  in_flight: ['in flight', 'requests', 1], path_loss_ratio: ['lost on the way', '%', 100],
-};

@@ -1,6 +1,6 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, kindWords, mega, metricInfo, millis, number, ratio } from './format.js?v=__V__';
+import { age, clock, counted, kindWords, mega, millis, number, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
@@ -8,6 +8,7 @@ import { isOpen } from './app.js?v=__V__';
 import { reasonForm, withhold } from './findings.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
+import { metricOf } from './metrics.js?v=__V__';
 
 /** How much of the past is shown, and how many seconds a point stands for. @type {Record<string, [number, number]>} */
 const spans = { '5m': [300, 1], '1h': [3600, 15], '6h': [6 * 3600, 60], '24h': [24 * 3600, 300] };
@@ -57,7 +58,7 @@ export async function forwarderPage(app, id) {
         const a = await get(`/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=${from}&to=${to}`);
         return new Map((a.series[0]?.points ?? []).map((/** @type {any} */ p) => [p.t / 1000, p.v]));
       };
-      const names = Object.keys(d.series).filter((n) => metricInfo[n]);
+      const names = Object.keys(d.series).filter((n) => metricOf[n]);
       charts.series = Object.fromEntries(await Promise.all(names.map(async (n) => { const [mean, min, max] = await Promise.all(['mean', 'min', 'max'].map((k) => one(n, k))); return [n, { mean, min, max }]; })));
     }
     charts.marks = await marks;
@@ -92,9 +93,9 @@ export async function forwarderPage(app, id) {
     const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
     const lonely = app.overview?.forwarders.length === 1;
     const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
-    const newest = (/** @type {string} */ m) => { const [, unit, k] = metricInfo[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
+    const newest = (/** @type {string} */ m) => { const { shown_unit: unit, factor: k } = metricOf[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
     const threads = (/** @type {string} */ m) => newest(m).replace(/\.0? *$/, '').trim();
-    const peers = (/** @type {string} */ m) => { const [, , k] = metricInfo[m]; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy || lonely ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
+    const peers = (/** @type {string} */ m) => { const k = metricOf[m].factor; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy || lonely ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
     /** @type {[string, string|Node][]} */
     const lines = [
       ['serves', `${counted(d.client_nodes.length, 'compute node')}${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
