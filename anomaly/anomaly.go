@@ -149,10 +149,12 @@ type Change struct {
 
 // Frozen is the evidence as it was when a finding changed, kept for ever.
 type Frozen struct {
-	// Series are the node's last seconds by metric, Peers the median over the other forwarders in
-	// the newest second.
+	// Series are the node's last seconds by metric, Peers the median over the other forwarders' means of the
+	// last ten seconds.
 	Series map[string][]Value `json:"series,omitempty"`
 	Peers  map[string]float64 `json:"peers,omitempty"`
+	// Missing lists the metrics that could not be read from the store in time.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Value is one second of a frozen series: Unix milliseconds and the value.

@@ -3,10 +3,56 @@ package anomaly
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"fairway/collector/topology"
 )
+
+// enter puts a finding into a state at now.
+func (f *Finding) enter(now time.Time, to State, why string) {
+	if f.State != to { // a stage of probation is no step
+		f.Steps = append(slices.Clip(f.Steps), Step{to, now})
+		f.Steps = f.Steps[max(0, len(f.Steps)-maxSteps):]
+	}
+	f.State, f.Changed, f.Why = to, now, why
+	if to != Confirmed {
+		f.Held = ""
+	}
+	if to == Confirmed || to == Excluded {
+		f.Silenced = time.Time{} // another finding than the one that was silenced
+	}
+	if to != Excluded && !(to == Probation && f.Stage == StageCanary) {
+		f.ExcludedBy = ""
+	}
+	if to != Probation {
+		f.Stage = ""
+	}
+}
+
+// Acknowledge is the change by which a person takes a finding on.
+func Acknowledge(f Finding, now time.Time, by, why string) Change {
+	f.Owner = by
+	return Change{Finding: f, From: f.State, At: now, By: by, Why: why}
+}
+
+// Silence is the change by which a person keeps a finding from alerting until then; a time that has passed ends
+// a silence.
+func Silence(f Finding, now time.Time, by, why string, until time.Time) Change {
+	f.Silenced = until
+	if !until.After(now) {
+		f.Silenced = time.Time{}
+	}
+	return Change{Finding: f, From: f.State, At: now, By: by, Why: why}
+}
+
+// Dismiss is the change by which a person ends a finding as wrong.
+func Dismiss(f Finding, now time.Time, by, why string) Change {
+	c := Change{From: f.State, At: now, By: by, Why: why}
+	f.enter(now, Dismissed, why)
+	c.Finding = f
+	return c
+}
 
 // advance takes an open finding as many steps further as its counts allow.
 func (t *Tracker) advance(now time.Time, k *track, pool *Pool) (changes []Change) {
@@ -27,7 +73,7 @@ func (t *Tracker) advance(now time.Time, k *track, pool *Pool) (changes []Change
 func (t *Tracker) next(now time.Time, k *track, pool *Pool) (Change, bool) {
 	if by, out := pool.Excluded[k.Node]; out && k.Kind.Accuses() && !k.withheld() {
 		k.ExcludedBy = by
-		return t.move(now, k, Excluded, "", "it was excluded by "+by), true
+		return t.move(now, k, Excluded, "it was excluded by "+by), true
 	}
 	switch k.State {
 	case Suspect:
@@ -51,12 +97,12 @@ func (t *Tracker) ofSuspect(now time.Time, k *track) (Change, bool) {
 	quiet := now.Sub(k.seen)
 	switch {
 	case k.alarm >= t.set.ConfirmSeconds:
-		return t.move(now, k, Confirmed, "", fmt.Sprintf("the alarm held for %d s", k.alarm)), true
+		return t.move(now, k, Confirmed, fmt.Sprintf("the alarm held for %d s", k.alarm)), true
 	case k.clean >= t.set.ClearSeconds:
-		return t.move(now, k, Returned, "", fmt.Sprintf("the suspicion has passed: %d s at work without doubt",
+		return t.move(now, k, Returned, fmt.Sprintf("the suspicion has passed: %d s at work without doubt",
 			k.clean)), true
 	case quiet > t.set.ForgetAfter, !k.Kind.Accuses() && quiet >= time.Duration(t.set.ClearSeconds)*time.Second:
-		return t.move(now, k, Returned, "", fmt.Sprintf("nothing more was seen of it for %s",
+		return t.move(now, k, Returned, fmt.Sprintf("nothing more was seen of it for %s",
 			quiet.Round(time.Second))), true
 	}
 	return Change{}, false
@@ -66,13 +112,13 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	quiet := now.Sub(k.seen)
 	if !k.Kind.Accuses() {
 		if k.clean >= t.set.ClearSeconds || quiet >= time.Duration(t.set.ClearSeconds)*time.Second {
-			return t.move(now, k, Returned, "", "it is over"), true
+			return t.move(now, k, Returned, "it is over"), true
 		}
 		return Change{}, false
 	}
 	if k.clean >= t.set.ClearSeconds {
 		k.Stage = StageJob
-		return t.move(now, k, Probation, "", fmt.Sprintf("%d s at work without doubt", k.clean)), true
+		return t.move(now, k, Probation, fmt.Sprintf("%d s at work without doubt", k.clean)), true
 	}
 	if k.Held = t.held(pool); k.Held != "" {
 		return Change{}, false
@@ -83,7 +129,7 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	}
 	pool.Excluded[k.Node] = ByPolicy
 	// The node's own finding has taken it out of the healthy ones already.
-	return t.move(now, k, Excluded, "", "findings.mode is auto"), true
+	return t.move(now, k, Excluded, "findings.mode is auto"), true
 }
 
 // held says why the policy may not exclude one more forwarder; empty when it may. Of nothing that
@@ -146,7 +192,7 @@ func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool)
 	by, out := pool.Excluded[k.Node]
 	if !out {
 		k.Stage = StageJob
-		return t.move(now, k, Probation, "", "its exclusion was ended"), true
+		return t.move(now, k, Probation, "its exclusion was ended"), true
 	}
 	// Who was excluded by a person is returned by one.
 	k.ExcludedBy = by
@@ -155,7 +201,7 @@ func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool)
 		return Change{}, false
 	}
 	k.Stage = StageCanary
-	return t.move(now, k, Probation, "", fmt.Sprintf("excluded for %s", t.set.hold(k.Relapses))), true
+	return t.move(now, k, Probation, fmt.Sprintf("excluded for %s", t.set.hold(k.Relapses))), true
 }
 
 func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool) {
@@ -164,13 +210,13 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 	switch {
 	case k.Stage == StageCanary && !out:
 		k.Stage = StageJob
-		return t.move(now, k, Probation, "", "its exclusion was ended"), true
+		return t.move(now, k, Probation, "its exclusion was ended"), true
 	case k.alarm > 0 && k.Stage == StageCanary:
 		k.Relapses++
-		return t.move(now, k, Excluded, "", "it was slow again in its canary probes"), true
+		return t.move(now, k, Excluded, "it was slow again in its canary probes"), true
 	case k.alarm > 0:
 		k.Relapses++
-		return t.move(now, k, Confirmed, "", "it was slow again in probation"), true
+		return t.move(now, k, Confirmed, "it was slow again in probation"), true
 	case k.Stage == StageCanary && t.passed(k, age):
 		k.Stage = StageJob
 		delete(pool.Excluded, k.Node)
@@ -178,10 +224,10 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 		if !k.probed {
 			why = fmt.Sprintf("nobody probes it, and %s passed without an alarm", age.Round(time.Second))
 		}
-		return t.move(now, k, Probation, "", why), true
+		return t.move(now, k, Probation, why), true
 	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses ||
 		age >= 6*t.set.Trial):
-		return t.move(now, k, Returned, "", "nothing was wrong with it in probation"), true
+		return t.move(now, k, Returned, "nothing was wrong with it in probation"), true
 	}
 	return Change{}, false
 }

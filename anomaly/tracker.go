@@ -2,7 +2,6 @@ package anomaly
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -193,7 +192,7 @@ func (t *Tracker) suspect(now time.Time, v *Verdict) Change {
 	k := &track{Finding: Finding{ID: fmt.Sprintf("F-%04d", t.made), Node: v.Node, Kind: v.Kind, Since: since}}
 	t.open[subject{v.Node, v.Kind}] = k
 	k.take(now, v)
-	return t.move(now, k, Suspect, "", "the detector's test leans towards it")
+	return t.move(now, k, Suspect, "the detector's test leans towards it")
 }
 
 // take counts one second of evidence and keeps the newest words about it.
@@ -237,26 +236,10 @@ func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 }
 
 // move makes a change of state true.
-func (t *Tracker) move(now time.Time, k *track, to State, by, why string) Change {
-	c := Change{From: k.State, At: now, By: by, Why: why}
-	if k.State != to { // a stage of probation is no step
-		k.Steps = append(slices.Clip(k.Steps), Step{to, now})
-		k.Steps = k.Steps[max(0, len(k.Steps)-maxSteps):]
-	}
-	k.State, k.Changed, k.Why = to, now, why
+func (t *Tracker) move(now time.Time, k *track, to State, why string) Change {
+	c := Change{From: k.State, At: now, Why: why}
+	k.enter(now, to, why)
 	k.alarm, k.clean, k.passes, k.probed, k.seen = 0, 0, 0, false, now
-	if to != Confirmed {
-		k.Held = ""
-	}
-	if to == Confirmed || to == Excluded {
-		k.Silenced = time.Time{} // another finding than the one that was silenced
-	}
-	if to != Excluded && !(to == Probation && k.Stage == StageCanary) {
-		k.ExcludedBy = ""
-	}
-	if to != Probation {
-		k.Stage = ""
-	}
 	c.Finding = k.copy()
 	if !k.Open() {
 		delete(t.open, subject{k.Node, k.Kind})
@@ -265,47 +248,20 @@ func (t *Tracker) move(now time.Time, k *track, to State, by, why string) Change
 	return c
 }
 
-// ErrUnknown says that there is no open finding of that name.
-var ErrUnknown = errors.New("no open finding has this id")
-
-func (t *Tracker) find(id string) (*track, error) {
-	for _, k := range t.open {
-		if k.ID == id {
-			return k, nil
-		}
+// Adopt takes up what a person did to an open finding: its owner, its silence, or its end.
+func (t *Tracker) Adopt(f Finding) {
+	s := subject{f.Node, f.Kind}
+	k := t.open[s]
+	if k == nil || k.ID != f.ID {
+		return
 	}
-	return nil, fmt.Errorf("finding %q: %w", id, ErrUnknown)
-}
-
-// Acknowledge notes that somebody looks after a finding.
-func (t *Tracker) Acknowledge(now time.Time, id, by, why string) (Change, error) {
-	k, err := t.find(id)
-	if err != nil {
-		return Change{}, err
+	k.Owner = f.Owner
+	switch {
+	case f.State == Dismissed:
+		t.muted[s] = f.Changed.Add(t.set.Mute)
+		delete(t.open, s)
+		t.close(f)
+	case f.State == k.State: // a silence ends with the state that it was for
+		k.Silenced = f.Silenced
 	}
-	k.Owner = by
-	return Change{Finding: k.copy(), From: k.State, At: now, By: by, Why: why}, nil
-}
-
-// Silence keeps a finding from calling anybody until then; a time that is past ends a silence.
-func (t *Tracker) Silence(now time.Time, id, by, why string, until time.Time) (Change, error) {
-	k, err := t.find(id)
-	if err != nil {
-		return Change{}, err
-	}
-	k.Silenced = until
-	if !until.After(now) {
-		k.Silenced = time.Time{}
-	}
-	return Change{Finding: k.copy(), From: k.State, At: now, By: by, Why: why}, nil
-}
-
-// Dismiss ends a finding that a person says is none; it is not made again for the setting Mute.
-func (t *Tracker) Dismiss(now time.Time, id, by, why string) (Change, error) {
-	k, err := t.find(id)
-	if err != nil {
-		return Change{}, err
-	}
-	t.muted[subject{k.Node, k.Kind}] = now.Add(t.set.Mute)
-	return t.move(now, k, Dismissed, by, why), nil
 }

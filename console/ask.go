@@ -6,8 +6,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -57,7 +57,7 @@ func (k *asker) forwarder(id topology.ForwarderID) tea.Cmd {
 
 func (k *asker) canary(id topology.ForwarderID) tea.Cmd {
 	return askWithin(k, canaryTimeout, "canary through "+string(id),
-		func(ctx context.Context) (remap.Canary, error) { return k.backend.Canary(ctx, id) })
+		func(ctx context.Context) (anomaly.Canary, error) { return k.backend.Canary(ctx, id) })
 }
 
 func (k *asker) plans() tea.Cmd {

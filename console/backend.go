@@ -77,7 +77,7 @@ type Excluder interface {
 type Prober interface {
 	// Canary sends one canary and waits for what it finds. ErrConflict: the limits stand against it, or
 	// no way to the forwarder is known.
-	Canary(ctx context.Context, f topology.ForwarderID) (remap.Canary, error) // POST /api/v1/forwarders/{id}/canary
+	Canary(ctx context.Context, f topology.ForwarderID) (anomaly.Canary, error) // POST /api/v1/forwarders/{id}/canary
 }
 
 // Explainer is what pages ask of the I/O-log archive and of the policies; nothing is changed by it.

@@ -5,6 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -45,7 +46,7 @@ func (p *forwarderPage) askCanary(s *State, ask *asker) tea.Cmd {
 }
 
 // probed takes what a canary found.
-func (p *forwarderPage) probed(s *State, a answer[remap.Canary]) {
+func (p *forwarderPage) probed(s *State, a answer[anomaly.Canary]) {
 	p.probe = false
 	switch c := a.value; {
 	case a.req.Err != nil:

@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
@@ -61,7 +62,7 @@ func (p *forwarderPage) refresh(s *State, ask *asker) tea.Cmd {
 }
 
 func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
-	if c, ok := msg.(answer[remap.Canary]); ok {
+	if c, ok := msg.(answer[anomaly.Canary]); ok {
 		p.probed(s, c)
 		return nil
 	}

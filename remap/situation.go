@@ -93,10 +93,16 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 	return ForwarderOK
 }
 
+// IsForwarder reports whether a node is a forwarding node of the machine.
+func (s *Situation) IsForwarder(id topology.ForwarderID) bool {
+	n, ok := s.Machine.Node(id.Node())
+	return ok && n.Role == topology.Forwarder
+}
+
 // Accused returns the open finding that holds a forwarder itself responsible, the gravest first.
 func (s *Situation) Accused(id topology.ForwarderID) (f anomaly.Finding, ok bool) {
 	for _, g := range s.Findings {
-		if g.Node != id.Node() || g.Kind != anomaly.FailSlow && g.Kind != anomaly.ForwarderSilent {
+		if g.Node != id.Node() || !g.Kind.Accuses() {
 			continue
 		}
 		switch g.State {

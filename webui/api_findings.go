@@ -11,8 +11,8 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/journal"
-	"fairway/remap/judge"
 	"fairway/webui/api"
 )
 
@@ -68,7 +68,7 @@ func (s *Server) finding(ctx context.Context, id string) (v api.FindingView, err
 
 // lifeOf is what is known of a forwarder's findings; of the past only those that had ended by then.
 func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Time) (*api.ForwarderLife, error) {
-	if s.cfg.Desk == nil || s.cfg.Judge == nil {
+	if s.cfg.Desk == nil || s.cfg.Review == nil {
 		return nil, nil
 	}
 	all, err := s.cfg.Desk.FindingsOf(ctx, id.Node())
@@ -85,7 +85,7 @@ func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Ti
 			if life.Steps = f.Steps; len(f.Steps) == 0 { // of a daemon that did not keep them
 				life.Steps = []anomaly.Step{{State: f.State, At: f.Changed}}
 			}
-			life.Next, life.NextFrom = s.cfg.Judge.Settings().Next(f)
+			life.Next, life.NextFrom = s.cfg.Findings.Next(f)
 		case !f.Open():
 			life.Earlier++
 			if life.Last == nil || f.Since.After(life.Last.Since) {
@@ -96,35 +96,35 @@ func (s *Server) lifeOf(ctx context.Context, id topology.ForwarderID, at time.Ti
 	return life, nil
 }
 
-func (s *Server) judge() (*judge.Judge, error) {
-	if s.cfg.Judge == nil {
+func (s *Server) review() (*desk.Review, error) {
+	if s.cfg.Review == nil {
 		return nil, fmt.Errorf("%w: this daemon keeps no findings", api.ErrUnreachable)
 	}
-	return s.cfg.Judge, nil
+	return s.cfg.Review, nil
 }
 
 func (s *Server) postAcknowledge(w http.ResponseWriter, r *http.Request, by who) error {
-	j, err := s.judge()
+	review, err := s.review()
 	if err != nil {
 		return err
 	}
 	return s.sayFinding(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
-		return j.Acknowledge(r.Context(), by.Person, id, a)
+		return review.Acknowledge(r.Context(), by.Person, id, a)
 	})
 }
 
 func (s *Server) postDismiss(w http.ResponseWriter, r *http.Request, by who) error {
-	j, err := s.judge()
+	review, err := s.review()
 	if err != nil {
 		return err
 	}
 	return s.sayFinding(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
-		return j.Dismiss(r.Context(), by.Person, id, a)
+		return review.Dismiss(r.Context(), by.Person, id, a)
 	})
 }
 
 func (s *Server) postSilence(w http.ResponseWriter, r *http.Request, by who) error {
-	j, err := s.judge()
+	review, err := s.review()
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *Server) postSilence(w http.ResponseWriter, r *http.Request, by who) err
 	if err != nil {
 		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", api.ErrInvalid, in.For)
 	}
-	f, err := j.Silence(r.Context(), by.Person, r.PathValue("id"), long,
+	f, err := review.Silence(r.Context(), by.Person, r.PathValue("id"), long,
 		remap.Answer{Key: r.Header.Get("Idempotency-Key"), Reason: in.Reason})
 	if err != nil {
 		return fromDesk(err)

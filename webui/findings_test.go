@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/anomaly"
+	"fairway/anomaly/watch"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
@@ -19,7 +20,7 @@ import (
 // accuse is a detector that accuses one forwarder.
 type accuse topology.NodeID
 
-func (a accuse) Verdicts(time.Time, *remap.Situation) []anomaly.Verdict {
+func (a accuse) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict {
 	return []anomaly.Verdict{{Node: topology.NodeID(a), Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.9,
 		Model: "m1", Sentence: "slow"}}
 }
@@ -31,12 +32,12 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	s.says.Detector = accuse("fwd001")
 	now := time.Now().Add(-10 * time.Second)
 	for i := range 7 {
-		if err := s.judge.Step(t.Context(), now.Add(time.Duration(i)*time.Second)); err != nil {
+		if err := s.loop.Step(t.Context(), now.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.findMu.Lock()
-	s.find = s.judge.Findings()
+	s.find = s.loop.Findings()
 	s.findMu.Unlock()
 	eventually(t, "the overview shows the finding and its forwarder as suspect", func() bool {
 		o := get[api.Overview](s, "/api/v1/overview")

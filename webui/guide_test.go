@@ -19,13 +19,13 @@ import (
 
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/anomaly/watch"
 	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
-	"fairway/remap/judge"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
@@ -50,7 +50,7 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 		t.Fatal(err)
 	}
 	s = newSite(t, siteOptions{sim: m, simulated: true, desk: func(set *desk.Settings) { set.HealthyFloor = 4 }})
-	s.says.Detector = judge.NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	s.says.Detector = watch.NewDetectors(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	now := time.Now().Truncate(time.Second)
 	work := map[topology.ForwarderID]float64{}
 	for t0 := now.Add(-guidePast); t0.Before(time.Now().Add(-2 * time.Second)); t0 = t0.Add(time.Second) {
@@ -66,11 +66,11 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 				work[topology.ForwarderID(frames[i].Node)] += min(read, 1e8) + 1
 			}
 		}
-		if err := s.judge.Step(t.Context(), at); err != nil {
+		if err := s.loop.Step(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
 		s.findMu.Lock()
-		s.find = s.judge.Findings()
+		s.find = s.loop.Findings()
 		s.findMu.Unlock()
 		if slow == "" && t0.After(now.Add(guideHealth-guidePast)) {
 			for f, w := range work {
@@ -166,13 +166,13 @@ func TestGuide(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s, slow := guideSite(t)
 	finding := ""
-	for _, f := range s.judge.Findings() {
+	for _, f := range s.loop.Findings() {
 		if f.Node == slow.Node() && f.Kind.Accuses() && f.Open() {
 			finding = f.ID
 		}
 	}
 	if finding == "" {
-		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, guidePast-guideHealth, s.judge.Findings())
+		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, guidePast-guideHealth, s.loop.Findings())
 	}
 	eventually(t, "routes are known", func() bool { return len(s.situation().Observed) == 1024 })
 	job := s.tellJobs()

@@ -21,6 +21,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/anomaly/watch"
 	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector"
 	"fairway/collector/ingest"
@@ -29,10 +30,9 @@ import (
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
-	"fairway/remap/judge"
 	"fairway/remap/policy/dfra"
 	"fairway/remap/queue/tables"
-
+	"fairway/remap/situation"
 	"fairway/tsdb/engine"
 	"fairway/tsdb/history"
 	"fairway/tsdb/window"
@@ -205,20 +205,20 @@ type site struct {
 	stop    context.CancelFunc // of Run
 	findMu  sync.Mutex
 	find    []anomaly.Finding
-	judge   *judge.Judge
-	canary  *judge.Canaries // by files of a folder
+	loop    *watch.Loop
+	canary  *watch.Canaries // by files of a folder
 	says    *detector
 	past    atomic.Pointer[time.Time] // when it is here, while a past is played
 }
 
 // detector lets a test say who is slow while the server runs.
-type detector struct{ judge.Detector }
+type detector struct{ watch.Detector }
 
-func (d *detector) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
+func (d *detector) Verdicts(now time.Time, m *watch.Machine) []anomaly.Verdict {
 	if d.Detector == nil {
 		return nil
 	}
-	return d.Detector.Verdicts(now, s)
+	return d.Detector.Verdicts(now, m)
 }
 
 type siteOptions struct {
@@ -269,11 +269,13 @@ func newSite(t testing.TB, o siteOptions) *site {
 		Frames: s.board.Visit, Seconds: s.store,
 		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
 	s.says = &detector{}
-	if s.judge, err = judge.New(context.Background(), judge.Config{Settings: anomaly.DefaultSettings(), Desk: s.desk,
-		Situation: s.situation, Detector: s.says, Store: s.store}); err != nil {
+	if s.loop, err = watch.New(context.Background(), watch.Config{Settings: anomaly.DefaultSettings(), Recorder: s.desk,
+		Machine: func() *watch.Machine {
+			return situation.ForWatch(s.situation(), s.desk.Feed().Exclusions)
+		}, Detector: s.says, Store: s.store}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	s.canary = judge.NewCanaries(s.judge, judge.NewWatch(s.board, failslow.DefaultSettings(),
+	s.canary = watch.NewCanaries(s.loop, watch.NewDetectors(s.board, failslow.DefaultSettings(),
 		interference.DefaultSettings()), s.store.Append, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {
 			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
@@ -292,7 +294,8 @@ func newSite(t testing.TB, o siteOptions) *site {
 		o.access(&access)
 	}
 	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest,
-		Jobs: s.jobs, Judge: s.judge, Canaries: s.canary, Archive: fakeArchive{}, Gathering: o.gathering,
+		Jobs: s.jobs, Findings: s.loop.Settings(), Review: desk.NewReview(s.desk, s.loop),
+		Canaries: desk.NewCanaries(s.desk, s.canary), Archive: fakeArchive{}, Gathering: o.gathering,
 		Version: "test", Log: o.log, Audit: s.desk.History})
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +346,7 @@ func (s *site) jobsAt(at time.Time) (jobs []remap.Job, err error) {
 	return jobs, err
 }
 
-func (s *site) newestCanary(f topology.ForwarderID) *remap.Canary {
+func (s *site) newestCanary(f topology.ForwarderID) *anomaly.Canary {
 	c, ok := s.canary.Newest(f)
 	if !ok {
 		return nil

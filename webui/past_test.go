@@ -20,12 +20,12 @@ func (s *site) accuseInThePast() (since time.Time) {
 	s.says.Detector = accuse("fwd001")
 	since = time.Now().Truncate(time.Second).Add(-40 * time.Second)
 	for i := range 7 {
-		if err := s.judge.Step(s.t.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
+		if err := s.loop.Step(s.t.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	s.findMu.Lock()
-	s.find = s.judge.Findings()
+	s.find = s.loop.Findings()
 	s.findMu.Unlock()
 	return since
 }

@@ -97,7 +97,7 @@ func (s *Server) routes() []route {
 		{post, "/api/v1/forwarders/{id}/canary", remap.Operator, everyDoor, s.postCanary,
 			doc{
 				summary: "send one canary (a small write, read and stat) through a forwarder, at most one in 10 s, " +
-					"and say what it found", in: api.Decision{}, out: remap.Canary{}}},
+					"and say what it found", in: api.Decision{}, out: anomaly.Canary{}}},
 		{get, "/api/v1/flow", remap.Viewer, everyDoor, s.getFlow,
 			doc{summary: "which way jobs' bytes take now: job to forwarder to storage, the most bytes first",
 				out: FlowView{},

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/collector/ingest"
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/journal"
-	"fairway/remap/judge"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb"
 	"fairway/webui/live"
@@ -48,10 +48,12 @@ type Config struct {
 	// Jobs takes the batch system's word; nil: no jobs.
 	Jobs    *dispatch.Dispatcher
 	Archive Archive // nil: no I/O-log archive
-	// Judge keeps the findings; nil: they cannot be acknowledged or dismissed.
-	Judge *judge.Judge
+	// Findings are the rules of a finding's life.
+	Findings anomaly.Settings
+	// Review lets persons judge findings; nil: they cannot be acknowledged or dismissed.
+	Review *desk.Review
 	// Canaries sends canary probes; nil: there is no way to any forwarder.
-	Canaries *judge.Canaries
+	Canaries *desk.Canaries
 	// Audit shows the desk's records, the newest first; nil: no audit.
 	Audit func(journal.Wanted) iter.Seq2[*journal.Record, error]
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.

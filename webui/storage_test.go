@@ -120,7 +120,7 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 	step := func(n int) {
 		for range n {
 			now = now.Add(time.Second)
-			if err := s.judge.Step(t.Context(), now); err != nil {
+			if err := s.loop.Step(t.Context(), now); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -24,14 +24,14 @@ func newCanary(o *options) *cobra.Command {
 			"of the newest canaries through the forwarders that nobody suspects.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Canary, error) {
+			return show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Canary, error) {
 				return cl.Canary(ctx, topology.ForwarderID(args[0]))
 			}, printCanary)
 		},
 	}
 }
 
-func printCanary(w io.Writer, c remap.Canary) error {
+func printCanary(w io.Writer, c anomaly.Canary) error {
 	rows := [][]string{}
 	for _, one := range []struct {
 		name        string

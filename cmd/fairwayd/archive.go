@@ -96,9 +96,9 @@ func (d *daemon) learn(ctx context.Context, before string) string {
 
 // forwardersOf counts the default forwarders of some nodes, 0 where one has none.
 func (d *daemon) forwardersOf(nodes []topology.NodeID) int {
-	of := map[topology.ForwarderID]bool{}
+	of, mapping := map[topology.ForwarderID]bool{}, d.conf.machine().Default
 	for _, n := range nodes {
-		f, ok := d.picture.conf.Default[n]
+		f, ok := mapping[n]
 		if !ok {
 			return 0
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/anomaly/watch"
 	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/ingest"
@@ -20,8 +21,8 @@ import (
 	"fairway/remap/driver/agent"
 	"fairway/remap/driver/exec"
 	"fairway/remap/journal"
-	"fairway/remap/judge"
 	"fairway/remap/queue/tables"
+	"fairway/remap/situation"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
@@ -33,21 +34,21 @@ import (
 // daemon is the running whole. openDaemon starts its parts in the order in which they need each
 // other, and Close ends them in reverse.
 type daemon struct {
-	conf     *Config
-	log      *slog.Logger
-	store    tsdb.Store
-	board    *window.Board
-	picture  *picture
-	agents   *ingest.Hub
-	driver   remap.Driver
-	desk     *desk.Desk
-	history  *history.Store
-	jobs     *dispatch.Dispatcher
-	watch    *judge.Watch
-	judge    *judge.Judge
-	canaries *judge.Canaries // nil without a way to any forwarder
-	web      *webui.Server
-	doors    []*openDoor
+	conf      *Config
+	log       *slog.Logger
+	store     tsdb.Store
+	board     *window.Board
+	situation *situation.Builder
+	agents    *ingest.Hub
+	driver    remap.Driver
+	desk      *desk.Desk
+	history   *history.Store
+	jobs      *dispatch.Dispatcher
+	detectors *watch.Detectors
+	findings  *watch.Loop
+	canaries  *watch.Canaries // nil without a way to any forwarder
+	web       *webui.Server
+	doors     []*openDoor
 
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
@@ -77,11 +78,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.store = store.Source
 	d.board = window.NewBoard(0)
-	d.picture = &picture{conf: conf.machine(), peak: conf.Forwarder.PeakBytesPerSec, board: d.board, store: d.store,
-		log: log}
-	shown := live.New(live.Config{Board: d.board, Situation: d.picture.Fresh, Store: d.store, Simulated: conf.Simulated,
-		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
-	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.picture.role,
+	d.situation = situation.New(situation.Config{Machine: conf.machine(),
+		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
+		Board:           d.board, Store: d.store, Log: log})
+	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
+		Simulated: conf.Simulated,
+		Journal:   d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
+	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role,
 		Observe: func(frames []collector.Frame, now time.Time) {
 			d.board.Take(frames, now)
 			shown.Arrived()
@@ -92,11 +95,11 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.openJobs(); err != nil {
 		return d, err
 	}
-	if err := d.openJudge(ctx); err != nil {
+	if err := d.openFindings(ctx); err != nil {
 		return d, err
 	}
-	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.judge.WriteMetrics}
-	sharing := tables.New(tables.Config{Settings: conf.Relay, Situation: d.picture.Situation, Order: d.agents.Order,
+	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.findings.WriteMetrics}
+	sharing := tables.New(tables.Config{Settings: conf.Relay, Situation: d.situation.Situation, Order: d.agents.Order,
 		Log: log})
 	if conf.Relay.Policy != "" {
 		meters = append(meters, sharing.WriteMetrics)
@@ -109,21 +112,23 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.web, err = webui.New(webui.Config{
 		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store,
-		Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Judge: d.judge, Canaries: d.canaries,
+		Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Findings: d.findings.Settings(),
+		Review: desk.NewReview(d.desk, d.findings), Canaries: d.asked(),
 		Archive: archiveOf(conf), Priority: priorityOf(conf), Gathering: sharing.Gathering, Mounts: conf.Mounts,
-		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.picture.racks, Peaks: d.picture.peaks}),
-		Audit:  d.desk.History, Metrics: meters, Version: version, Log: log,
+		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.situation.Racks,
+			Peaks: d.situation.Peaks}),
+		Audit: d.desk.History, Metrics: meters, Version: version, Log: log,
 	})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
-	d.tasks.Go(func() { d.picture.keepOccupancy(ctx, store.setPeaks) })
+	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
 	d.tasks.Go(func() { sharing.Run(ctx) })
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.tasks.Go(func() { d.keepJobs(ctx) })
-	d.runJudge(ctx)
+	d.runFindings(ctx)
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	if !conf.Access.anyOperator() {
@@ -142,7 +147,8 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool)) (err
 	}
 	path := d.journal()
 	desk, sum, err := desk.Open(desk.Config{
-		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.picture.Situation, RoleOf: roleOf, Log: d.log,
+		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.situation.Situation, RoleOf: roleOf,
+		Log: d.log,
 	})
 	if err != nil {
 		return err
@@ -153,7 +159,7 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool)) (err
 			"file", path, "bytes", sum.TornBytes, "after_record", sum.Records, "why", sum.Torn, "kept", sum.Kept)
 	}
 	d.log.Info("journal replayed", "file", path, "records", sum.Records)
-	d.picture.setDesk(desk)
+	d.situation.SetDesk(desk)
 	return nil
 }
 
@@ -174,7 +180,7 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 	case driverSim:
 		// A simulated machine takes the orders of real agents; its forwarders have no address.
 		return agent.New(d.agents, func(f topology.ForwarderID) (string, bool) {
-			_, known := d.picture.Situation().Load[f]
+			_, known := d.situation.Situation().Load[f]
 			return "simulated", known
 		}, fan), nil
 	case driverExec:

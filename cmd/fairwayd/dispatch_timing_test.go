@@ -56,8 +56,8 @@ func benchDispatch(b *testing.B, compute int) {
 		return r
 	}
 	feed()
-	for len(d.picture.Fresh().Load) < 240 { // a picture from before the frames serves for a moment
-		time.Sleep(situationEvery)
+	for len(d.situation.Fresh().Load) < 240 { // a situation from before the frames serves for a moment
+		time.Sleep(100 * time.Millisecond)
 	}
 	for i := range min(39, compute/512-1) {
 		r := job(fmt.Sprint("running", i), i+1)

@@ -245,7 +245,7 @@ func (d *faultDemo) look(now time.Time) {
 			d.load++
 		}
 	})
-	for _, f := range d.daemon.judge.Findings() {
+	for _, f := range d.daemon.findings.Findings() {
 		switch {
 		case !f.Kind.Accuses():
 		case f.Node == d.slow && f.Changed.After(d.begun) && (f.Kind == d.kind || d.newest.ID == ""):

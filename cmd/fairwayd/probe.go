@@ -6,10 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/anomaly"
+	"fairway/anomaly/watch"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
-	"fairway/remap"
-	"fairway/remap/judge"
+	"fairway/remap/desk"
 )
 
 // Probe says how canary I/O reaches the forwarders; without export and mounts there is none.
@@ -60,7 +61,7 @@ func (p *Probe) way(addr func(topology.ForwarderID) (string, bool)) func(topolog
 	}
 }
 
-// openProbe makes the canaries; runJudge runs them.
+// openProbe makes the canaries; runFindings runs them.
 func (d *daemon) openProbe() {
 	c := &d.conf.Probe
 	if !c.on() {
@@ -69,7 +70,7 @@ func (d *daemon) openProbe() {
 	limits := probe.DefaultLimits()
 	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery,
 		d.conf.Detector.SuspectProbeEvery
-	d.canaries = judge.NewCanaries(d.judge, d.watch, d.store.Append, limits, c.way(d.conf.forwarderAddrs()))
+	d.canaries = watch.NewCanaries(d.findings, d.detectors, d.store.Append, limits, c.way(d.conf.forwarderAddrs()))
 }
 
 // runProbe sends canaries until ctx ends.
@@ -80,7 +81,7 @@ func (d *daemon) runProbe(ctx context.Context) {
 }
 
 // canary is the newest canary of a forwarder; nil where none is known.
-func (d *daemon) canary(f topology.ForwarderID) *remap.Canary {
+func (d *daemon) canary(f topology.ForwarderID) *anomaly.Canary {
 	if d.canaries == nil {
 		return nil
 	}
@@ -88,4 +89,12 @@ func (d *daemon) canary(f topology.ForwarderID) *remap.Canary {
 		return &c
 	}
 	return nil
+}
+
+// asked are the canaries that persons ask for; nil without a way to any forwarder.
+func (d *daemon) asked() *desk.Canaries {
+	if d.canaries == nil {
+		return nil
+	}
+	return desk.NewCanaries(d.desk, d.canaries)
 }

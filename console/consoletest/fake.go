@@ -35,7 +35,7 @@ type Fake struct {
 	MetaJob  bool // the running job and those like it only work on metadata
 	// NoCanary, when set, is why no canary is sent.
 	NoCanary error
-	canary   *remap.Canary
+	canary   *anomaly.Canary
 	// Verify is how far an approved plan goes by itself: remap.Applying, Applied, Verified or Partial.
 	Verify remap.PlanState
 }

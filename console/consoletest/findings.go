@@ -120,19 +120,19 @@ func (f *Fake) Exclusions(context.Context) (remap.Feed, error) {
 }
 
 // Canary is console.Prober's: a quick one, with the other forwarders quicker still.
-func (f *Fake) Canary(_ context.Context, id topology.ForwarderID) (remap.Canary, error) {
+func (f *Fake) Canary(_ context.Context, id topology.ForwarderID) (anomaly.Canary, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.lost != nil:
-		return remap.Canary{}, f.lost
+		return anomaly.Canary{}, f.lost
 	case f.NoCanary != nil:
-		return remap.Canary{}, f.NoCanary
+		return anomaly.Canary{}, f.NoCanary
 	}
 	f.Calls = append(f.Calls, "canary "+string(id))
 	ms := func(v float64) *float64 { v /= 1000; return &v }
-	f.canary = &remap.Canary{Forwarder: id, At: f.overview.SentAt, By: f.overview.User, Bytes: 512 << 10,
-		Took:  remap.CanaryTook{Read: ms(1.3), Write: ms(41), Stat: ms(0.4)},
-		Peers: remap.CanaryTook{Read: ms(1.1), Write: ms(3.9), Stat: ms(0.4)}, PeersOf: 117}
+	f.canary = &anomaly.Canary{Forwarder: id, At: f.overview.SentAt, By: f.overview.User, Bytes: 512 << 10,
+		Took:  anomaly.CanaryTook{Read: ms(1.3), Write: ms(41), Stat: ms(0.4)},
+		Peers: anomaly.CanaryTook{Read: ms(1.1), Write: ms(3.9), Stat: ms(0.4)}, PeersOf: 117}
 	return *f.canary, nil
 }

@@ -81,7 +81,7 @@ func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.Forwarde
 			remap.MaxExclusion)
 	}
 	s := d.situation()
-	if n, ok := s.Machine.Node(f.Node()); !ok || n.Role != topology.Forwarder {
+	if !s.IsForwarder(f) {
 		return remap.Exclusion{}, fmt.Errorf("%w: %q is not a forwarding node of %s", remap.ErrInvalid, f,
 			s.Machine.Name)
 	}

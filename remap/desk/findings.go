@@ -63,36 +63,73 @@ func (d *Desk) FindingsOf(ctx context.Context, node topology.NodeID) (out []anom
 	return out, err
 }
 
-// RecordFindings keeps the changes that make gives, and with them the exclusions by policy that
-// they begin or end: all of it, or nothing on an error. make is called when nothing speaks against
-// the person's word; a person needs the role operator and where reasoned a reason. Policies come
-// as a Person with Via ViaPolicy. Errors: ErrNotAllowed, ErrInvalid, ErrConflict, ErrState where
-// one more exclusion would cross the desk's floor, those of make and of the journal.
-func (d *Desk) RecordFindings(ctx context.Context, by remap.Person, a remap.Answer, reasoned bool, body string,
-	make func() ([]anomaly.Change, error)) error {
-	if by.Via != remap.ViaPolicy {
-		if err := by.May(remap.Operator, "judging a finding"); err != nil {
+// detectors is who the loop of the detectors is at the desk.
+var detectors = remap.Person{Name: "findings", Role: remap.Operator, Via: remap.ViaPolicy}
+
+// RecordFindings keeps changes that the detectors made, and with them the exclusions by policy that
+// they begin or end: all of it, or nothing on an error. What a person did to one of these findings
+// meanwhile stays: a dismissed finding is not changed, an owner and a silence are kept. Errors:
+// ErrState where one more exclusion would cross the desk's floor, and those of the journal.
+func (d *Desk) RecordFindings(ctx context.Context, changes []anomaly.Change) error {
+	s := d.situation()
+	return d.do(ctx, func() error {
+		recs, err := d.stepsOf(d.book.findings.merge(changes), s)
+		if err != nil || len(recs) == 0 {
 			return err
 		}
+		for _, r := range recs {
+			r.Actor, r.Role, r.Via = detectors.Name, detectors.Role, detectors.Via
+		}
+		return d.record(recs...)
+	})
+}
+
+// merge gives the detectors' changes what persons did to the same findings.
+func (x *findings) merge(changes []anomaly.Change) []anomaly.Change {
+	out := make([]anomaly.Change, 0, len(changes))
+	for _, c := range changes {
+		if i, ok := x.at[c.Finding.ID]; ok {
+			have := &x.of[i]
+			if !have.Open() {
+				continue
+			}
+			c.Finding.Owner = have.Owner
+			if begins := c.From != c.Finding.State; !begins || c.Finding.State != anomaly.Confirmed &&
+				c.Finding.State != anomaly.Excluded {
+				c.Finding.Silenced = have.Silenced
+			}
+		}
+		out = append(out, c)
 	}
-	check := remap.CheckText
-	if reasoned {
-		check = remap.CheckReason
+	return out
+}
+
+// judgeFinding keeps a person's change of an open finding, which act makes from the finding as it is, and with it the
+// exclusion by policy that ends. The same request again by its key is answered with the finding as it is. body is what
+// the key stands for.
+func (d *Desk) judgeFinding(ctx context.Context, by remap.Person, verb remap.Action, id string,
+	a remap.Answer, body string,
+	act func(anomaly.Finding) anomaly.Change) (out anomaly.Finding, err error) {
+	if err := by.May(remap.Operator, "judging a finding"); err != nil {
+		return out, err
 	}
-	if err := check(a.Reason); err != nil {
-		return err
+	if err := verb.CheckReason(a.Reason); err != nil {
+		return out, err
 	}
 	s := d.situation()
 	body = digest(body, a.Reason)
-	return d.do(ctx, func() error {
+	err = d.do(ctx, func() error {
+		i, known := d.book.findings.at[id]
+		if known {
+			out = d.book.findings.of[i]
+		}
 		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
 			return err
 		}
-		changes, err := make()
-		if err != nil || len(changes) == 0 {
-			return err
+		if !known || !out.Open() {
+			return fmt.Errorf("%w: finding %q: no open finding has this id", remap.ErrNotFound, id)
 		}
-		recs, err := d.stepsOf(changes, s)
+		recs, err := d.stepsOf([]anomaly.Change{act(out)}, s)
 		if err != nil {
 			return err
 		}
@@ -100,8 +137,13 @@ func (d *Desk) RecordFindings(ctx context.Context, by remap.Person, a remap.Answ
 		for _, r := range recs {
 			r.Actor, r.Role, r.Via = by.Name, by.Role, by.Via
 		}
-		return d.record(recs...)
+		if err := d.record(recs...); err != nil {
+			return err
+		}
+		out = d.book.findings.of[i]
+		return nil
 	})
+	return out, err
 }
 
 // stepsOf turns changes into records: each itself, then the exclusion that it begins or ends. Only the

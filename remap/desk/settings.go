@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/remap"
 )
 
@@ -52,6 +53,14 @@ func DefaultSettings() Settings {
 		FeedLease:      time.Minute,
 		MaxApplying:    4,
 	}
+}
+
+// Bound returns the rules of findings within the desk's limits: an exclusion that the desk refuses would take
+// every other change of its second with it, again and again.
+func (s Settings) Bound(f anomaly.Settings) anomaly.Settings {
+	f.MaxExcluded = min(f.MaxExcluded, s.MaxExcluded)
+	f.HealthyFloor = max(f.HealthyFloor, s.HealthyFloor)
+	return f
 }
 
 // Validate says which setting is out of its range.

@@ -79,8 +79,8 @@ type Record struct {
 	// Finding is of the steps in a finding's life; Plan then holds its id.
 	Finding *anomaly.Change `json:"finding,omitempty"`
 	// Canary is of the two steps of a canary probe that a person asked for.
-	Canary *remap.Canary `json:"canary,omitempty"`
-	Error  string        `json:"error,omitempty"`
+	Canary *anomaly.Canary `json:"canary,omitempty"`
+	Error  string          `json:"error,omitempty"`
 
 	end int64 // of its line in the file
 }

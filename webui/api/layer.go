@@ -74,7 +74,7 @@ type ForwarderDetail struct {
 	// Life is what is known of its findings; nil where nobody keeps any.
 	Life *ForwarderLife `json:"life,omitempty"`
 	// Canary is the newest one; nil where none was sent since the daemon's start, and of the past.
-	Canary *remap.Canary `json:"canary,omitempty"`
+	Canary *anomaly.Canary `json:"canary,omitempty"`
 }
 
 // StorageView is what a forwarder asks of storage in the newest second.

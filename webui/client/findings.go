@@ -57,6 +57,6 @@ func (c *Client) Return(ctx context.Context, f topology.ForwarderID, reason stri
 
 // Canary sends one canary through a forwarder. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (too
 // soon, or no way to it).
-func (c *Client) Canary(ctx context.Context, f topology.ForwarderID) (remap.Canary, error) {
-	return send[remap.Canary](ctx, c, api.Decision{}, "forwarders", string(f), "canary")
+func (c *Client) Canary(ctx context.Context, f topology.ForwarderID) (anomaly.Canary, error) {
+	return send[anomaly.Canary](ctx, c, api.Decision{}, "forwarders", string(f), "canary")
 }

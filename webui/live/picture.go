@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/desk"
@@ -37,7 +38,7 @@ type Config struct {
 	// nil: a replay knows no findings and no plans.
 	Journal func(after uint64, visit func(*journal.Record) error) (last uint64, err error)
 	// Canary returns a forwarder's newest canary, nil where there is none; nil: nobody sends any.
-	Canary func(topology.ForwarderID) *remap.Canary
+	Canary func(topology.ForwarderID) *anomaly.Canary
 	Log    *slog.Logger // nil: discard
 }
 

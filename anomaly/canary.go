@@ -1,4 +1,4 @@
-package remap
+package anomaly
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ type Canary struct {
 	By    string     `json:"by,omitempty"`
 	Bytes int        `json:"bytes,omitempty"` // that it moved, both directions together
 	Took  CanaryTook `json:"took"`
-	// Peers is the median over the newest canaries of PeersOf other forwarders that nobody suspects.
+	// Peers is the median over the newest canaries of PeersOf other forwarders that are not suspected.
 	Peers   CanaryTook `json:"peers"`
 	PeersOf int        `json:"peers_of"`
-	// Error is why it did not come to its end; Took then holds what came before.
+	// Error is why it did not complete; Took then holds what came before.
 	Error string `json:"error,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type CanaryTook struct {
 	Stat  *float64 `json:"stat_seconds"`
 }
 
-// String is what the audit says of it.
+// String is what the audit shows of it.
 func (c *Canary) String() string {
 	if c.Error != "" {
 		return "failed: " + c.Error

@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"cmp"
@@ -27,13 +27,13 @@ func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point 
 
 // judgeTargets compares the servers of the back end; of one that is slow in several classes the worst
 // counts.
-func (w *Watch) judgeTargets(now time.Time) []anomaly.Verdict {
+func (d *Detectors) judgeTargets(now time.Time) []anomaly.Verdict {
 	// The board's order is none; answers must not depend on it.
-	slices.SortFunc(w.points, func(a, b targetslow.Point) int {
+	slices.SortFunc(d.points, func(a, b targetslow.Point) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Group, b.Group))
 	})
 	var out []anomaly.Verdict
-	for _, v := range w.targets.Take(now, w.points) { // in order of targets
+	for _, v := range d.targets.Take(now, d.points) { // in order of targets
 		switch last := len(out) - 1; {
 		case last < 0 || out[last].Node != v.Node:
 			out = append(out, v)

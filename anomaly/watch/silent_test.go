@@ -1,8 +1,8 @@
-package judge
+package watch
 
 import (
+	"bytes"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +13,6 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
@@ -21,9 +20,11 @@ import (
 // seconds, also over a restart, and cleared when it is back; a collector that hears nothing accuses nobody.
 func TestSilentForwarder(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-	s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
-	s.Observed = topology.Mapping{"cn1": "f1", "cn2": "f1"}
-	watch := func() *Watch { return NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings()) }
+	s := &Machine{}
+	s.Mapping = topology.Mapping{"cn1": "f1", "cn2": "f1"}
+	watch := func() *Detectors {
+		return NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	}
 	w := watch()
 	live := func(seconds int, dead ...int) (said []string) {
 		for range seconds {
@@ -53,16 +54,16 @@ func TestSilentForwarder(t *testing.T) {
 		!strings.Contains(said[0], "2 compute nodes are mapped to it") {
 		t.Errorf("it is silent: %q", said)
 	}
-	delete(s.Observed, "cn2")
+	delete(s.Mapping, "cn2")
 	if said := live(1, 1, 2, 3); len(said) != 1 || !strings.HasSuffix(said[0], "; 1 compute node is mapped to it") {
 		t.Errorf("one compute node is left: %q", said)
 	}
-	path := filepath.Join(t.TempDir(), "detectors")
-	if err := w.SaveState(path, now); err != nil {
+	saved, err := w.State(now)
+	if err != nil {
 		t.Fatal(err)
 	}
 	w = watch()
-	if _, err := w.LoadState(path, now, time.Hour); err != nil {
+	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if said := live(5, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") {
@@ -71,12 +72,12 @@ func TestSilentForwarder(t *testing.T) {
 	if said := live(5); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {
 		t.Errorf("it is back: %q", said)
 	}
-	if err := w.SaveState(path, now); err != nil {
+	if saved, err = w.State(now); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(10 * time.Minute)
 	w = watch()
-	if _, err := w.LoadState(path, now, time.Hour); err != nil {
+	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if said := live(8, 2); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {

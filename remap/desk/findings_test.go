@@ -1,22 +1,23 @@
-package judge
+package desk_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/driver"
 	"fairway/remap/journal"
+	"fairway/remap/situation"
 	"fairway/tsdb"
 	"fairway/tsdb/engine"
 )
@@ -31,7 +32,7 @@ const why = "its array is being rebuilt"
 // script is a detector that says what the test tells it to.
 type script struct{ verdicts []anomaly.Verdict }
 
-func (s *script) Verdicts(time.Time, *remap.Situation) []anomaly.Verdict { return s.verdicts }
+func (s *script) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict { return s.verdicts }
 
 func alarm(node topology.NodeID) anomaly.Verdict {
 	return anomaly.Verdict{Node: node, Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.97, Score: 14,
@@ -40,14 +41,16 @@ func alarm(node topology.NodeID) anomaly.Verdict {
 		Impact:   []anomaly.Impact{{Job: "88231", Share: 0.12}}}
 }
 
-// site is a desk, a store and a judge over a machine of ten forwarders.
+// site is a desk, a store and a loop of detectors over a machine of twenty forwarders.
 type site struct {
-	*Judge
+	*watch.Loop
+	*desk.Review
 	t     *testing.T
 	dir   string
 	set   anomaly.Settings
 	desk  *desk.Desk
 	store *engine.DB
+	reads watch.Series // the store, for evidence
 	says  *script
 	now   time.Time
 }
@@ -59,6 +62,7 @@ func newSite(t *testing.T, mode anomaly.Mode) *site {
 	if s.store, err = engine.Open(filepath.Join(s.dir, "store"), engine.Options{}); err != nil {
 		t.Fatal(err)
 	}
+	s.reads = s.store
 	s.open()
 	t.Cleanup(func() {
 		s.desk.Close()
@@ -79,8 +83,11 @@ func (s *site) open() {
 	s.desk, _, err = desk.Open(desk.Config{Settings: desk.DefaultSettings(),
 		Path: filepath.Join(s.dir, "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
 	if err == nil {
-		s.Judge, err = New(s.t.Context(), Config{Settings: s.set, Desk: s.desk, Situation: s.situation,
-			Detector: s.says, Store: s.store})
+		s.Loop, err = watch.New(s.t.Context(), watch.Config{Settings: s.desk.Settings().Bound(s.set),
+			Machine: func() *watch.Machine {
+				return situation.ForWatch(s.situation(), s.desk.Feed().Exclusions)
+			}, Recorder: s.desk, Detector: s.says, Store: s.reads}, time.Now())
+		s.Review = desk.NewReview(s.desk, s.Loop)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -95,7 +102,7 @@ func (s *site) situation() *remap.Situation {
 		p.Machine.Nodes = append(p.Machine.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder})
 		p.Load[id] = remap.Load{LastSeen: time.Now(), WriteBytesPerSec: 1e9}
 	}
-	if s.Judge != nil {
+	if s.Loop != nil {
 		p.Findings = s.Findings()
 	}
 	return remap.BuildSituation(p)
@@ -252,9 +259,9 @@ func (b busyStore) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, err
 
 func TestTheDeskWaitsForNoEvidence(t *testing.T) {
 	s := newSite(t, anomaly.ModeObserve)
-	s.step(6, alarm("fwd1"))
 	var err error
-	s.cfg.Store = busyStore{s.store, func() error {
+	s.desk.Close()
+	s.reads = busyStore{s.store, func() error {
 		if err != nil {
 			return err
 		}
@@ -265,6 +272,8 @@ func TestTheDeskWaitsForNoEvidence(t *testing.T) {
 		}
 		return err
 	}}
+	s.open()
+	s.step(6, alarm("fwd1"))
 	if _, err := s.Dismiss(t.Context(), olga, "F-0001", remap.Answer{Reason: why}); err != nil {
 		t.Error(err)
 	}
@@ -311,43 +320,6 @@ func TestWhatIsNotRecordedHasNotHappened(t *testing.T) {
 	s.open()
 	if n := len(s.Findings()); n != 0 {
 		t.Errorf("%d findings, none was recorded", n)
-	}
-}
-
-// While the desk writes to a disk that hangs, canaries go on: their outcomes count afterwards.
-func TestProbesDoNotWaitForTheJournal(t *testing.T) {
-	s := newSite(t, anomaly.ModeAuto)
-	s.step(10, alarm("fwd1"))
-	s.mu.Lock() // as while the desk writes
-	if got := s.Suspected(); !slices.Equal(got, []topology.NodeID{"fwd1"}) {
-		t.Errorf("suspected %v", got)
-	}
-	for range 3 * maxProbed { // for ever
-		s.Probe("fwd1", true)
-	}
-	if n := len(s.probes.came); n > maxProbed {
-		t.Errorf("%d outcomes are kept, want %d at most", n, maxProbed)
-	}
-	s.mu.Unlock()
-	s.step(1)
-	if n := len(s.probes.came); n != 0 {
-		t.Errorf("%d outcomes are left after a step", n)
-	}
-}
-
-func TestMetrics(t *testing.T) {
-	s := newSite(t, anomaly.ModeObserve)
-	s.step(6, alarm("fwd1"))
-	var b strings.Builder
-	s.mu.Lock() // as while the desk writes to a disk that hangs
-	s.WriteMetrics(&b)
-	s.mu.Unlock()
-	for _, want := range []string{"fairway_detector_seconds_total 6",
-		`fairway_detector_alarm_seconds_total{kind="fail_slow"} 6`,
-		`fairway_findings{kind="fail_slow",state="confirmed"} 1`, "fairway_detector_cpu_seconds_total "} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
-		}
 	}
 }
 

@@ -1,11 +1,8 @@
-package judge
+package watch
 
 import (
 	"bytes"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,24 +11,23 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
 // eyes is a layer of diods, which only their clients see: eight forwarders with a client each.
 type eyes struct {
-	*Watch
+	*Detectors
 	t     *testing.T
 	board *window.Board
-	s     *remap.Situation
+	m     *Machine
 	now   time.Time
 }
 
 func newEyes(t *testing.T, now time.Time) *eyes {
 	e := &eyes{t: t, board: window.NewBoard(0),
-		s: remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}}), now: now}
-	e.s.Observed = topology.Mapping{}
-	e.Watch = NewWatch(e.board, failslow.DefaultSettings(), interference.DefaultSettings())
+		m: &Machine{}, now: now}
+	e.m.Mapping = topology.Mapping{}
+	e.Detectors = NewDetectors(e.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	return e
 }
 
@@ -48,7 +44,7 @@ func (e *eyes) live(seconds int, slow float64) int {
 				took = slow
 			}
 			cn, fwd := topology.NodeID("cn"+n), topology.ForwarderID("f"+n)
-			e.s.Observed[cn] = fwd
+			e.m.Mapping[cn] = fwd
 			e.board.Take([]collector.Frame{
 				{Node: cn, Role: topology.Compute, TimeMillis: at,
 					Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7, collector.ClientWrite, took)},
@@ -56,7 +52,7 @@ func (e *eyes) live(seconds int, slow float64) int {
 					Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7)},
 			}, e.now)
 		}
-		for _, v := range e.Verdicts(e.now, e.s) {
+		for _, v := range e.Verdicts(e.now, e.m) {
 			if v.Level == anomaly.Alarm {
 				if v.Node != "f1" {
 					e.t.Errorf("accused is %s", v.Node)
@@ -72,7 +68,6 @@ func (e *eyes) live(seconds int, slow float64) int {
 // that was not, and one that has lost its state does not.
 func TestRestartKeepsTheEvidence(t *testing.T) {
 	begun := time.Unix(1_800_000_000, 0)
-	path := filepath.Join(t.TempDir(), "detectors")
 	whole := newEyes(t, begun)
 	whole.live(200, 4e-3)
 	uncut := whole.live(200, 10e-3)
@@ -82,11 +77,12 @@ func TestRestartKeepsTheEvidence(t *testing.T) {
 	if at := cut.live(uncut-3, 10e-3); uncut < 6 || at != 0 {
 		t.Fatalf("alarms after %d and %d s", uncut, at)
 	}
-	if err := cut.SaveState(path, cut.now); err != nil {
+	saved, err := cut.State(cut.now)
+	if err != nil {
 		t.Fatal(err)
 	}
 	again := newEyes(t, cut.now.Add(20*time.Second)) // the restart takes that long
-	if age, err := again.LoadState(path, again.now, time.Hour); err != nil || age != 20*time.Second {
+	if age, err := again.LoadState(bytes.NewReader(saved), again.now, time.Hour); err != nil || age != 20*time.Second {
 		t.Fatal(age, err)
 	}
 	if at := again.live(200, 10e-3); at == 0 || at > 5 {
@@ -100,14 +96,9 @@ func TestRestartKeepsTheEvidence(t *testing.T) {
 // TestUnfitStateIsRefused: what is damaged, of another version, too old or of the future is not taken up, and
 // the detectors are as they were.
 func TestUnfitStateIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "detectors")
 	e := newEyes(t, time.Unix(1_800_000_000, 0))
 	e.live(100, 4e-3)
-	if err := e.SaveState(path, e.now); err != nil {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(path)
+	good, err := e.State(e.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +112,6 @@ func TestUnfitStateIsRefused(t *testing.T) {
 		age  time.Duration
 		want error
 	}{
-		{"none", nil, 0, fs.ErrNotExist},
 		{"empty", []byte{}, 0, ErrStateDamaged},
 		{"another file", []byte("a journal, perhaps\n"), 0, ErrStateDamaged},
 		{"cut off", good[:len(good)-1], 0, ErrStateDamaged},
@@ -132,23 +122,14 @@ func TestUnfitStateIsRefused(t *testing.T) {
 		{"of the future", good, -time.Hour, ErrStateOld},
 		{"good", good, time.Hour, nil},
 	} {
-		os.Remove(path)
-		if tc.file != nil {
-			if err := os.WriteFile(path, tc.file, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
 		fresh := newEyes(t, e.now)
-		_, err := fresh.LoadState(path, e.now.Add(tc.age), time.Hour)
+		_, err := fresh.LoadState(bytes.NewReader(tc.file), e.now.Add(tc.age), time.Hour)
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 		if _, knows := fresh.slow.Node("f1"); knows != (tc.want == nil) {
 			t.Errorf("%s: knows the nodes of the file: %t", tc.name, knows)
 		}
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) != 0 {
-		t.Errorf("files left beside it: %v", left)
 	}
 }
 

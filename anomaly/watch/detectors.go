@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"cmp"
@@ -14,14 +14,13 @@ import (
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
-// Watch is the detectors over the newest second of a running machine. Where a forwarder has no
+// Detectors are the detectors over the newest second of a running machine. Where a forwarder has no
 // clock of its own in its service (diod), the time that its clients saw stands in for its
 // execution times, weighted by their operations.
-type Watch struct {
+type Detectors struct {
 	board *window.Board
 	set   failslow.Settings
 
@@ -44,9 +43,9 @@ type Watch struct {
 	toldAt  time.Time                // when the jobs were last told
 }
 
-// NewWatch looks at the frames on board.
-func NewWatch(board *window.Board, slow failslow.Settings, others interference.Settings) *Watch {
-	return &Watch{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others),
+// NewDetectors looks at the frames on board.
+func NewDetectors(board *window.Board, slow failslow.Settings, others interference.Settings) *Detectors {
+	return &Detectors{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others),
 		seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), silence: silence{heard: map[topology.NodeID]int64{},
 			quiet: map[topology.NodeID]int64{}}, inside: map[topology.NodeID]float64{},
@@ -70,71 +69,71 @@ var classOf = [3]struct {
 }
 
 // Verdicts implements Detector.
-func (w *Watch) Verdicts(now time.Time, s *remap.Situation) []anomaly.Verdict {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tellJobs(now, s)
-	w.sumClients(now, s)
-	w.obs, w.points = w.obs[:0], w.points[:0]
-	clear(w.inside)
-	w.board.Visit(func(f *collector.Frame) {
-		if w.seen[f.Node] > now.Add(fresh).UnixMilli() {
-			delete(w.seen, f.Node) // seen before this clock was set back
+func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.takeJobs(now, m)
+	d.sumClients(now, m)
+	d.obs, d.points = d.obs[:0], d.points[:0]
+	clear(d.inside)
+	d.board.Visit(func(f *collector.Frame) {
+		if d.seen[f.Node] > now.Add(fresh).UnixMilli() {
+			delete(d.seen, f.Node) // seen before this clock was set back
 		}
-		if f.Role < topology.Forwarder || f.TimeMillis <= w.seen[f.Node] ||
+		if f.Role < topology.Forwarder || f.TimeMillis <= d.seen[f.Node] ||
 			now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
 			return
 		}
-		w.seen[f.Node] = f.TimeMillis
+		d.seen[f.Node] = f.TimeMillis
 		if f.Role != topology.Forwarder {
-			w.points = appendPoints(w.points, f)
+			d.points = appendPoints(d.points, f)
 			return
 		}
-		w.silence.take(f, now.Unix())
-		w.obs = append(w.obs, w.observation(f))
+		d.silence.take(f, now.Unix())
+		d.obs = append(d.obs, d.observation(f))
 	})
 	// The board's order is none; the detector's answers must not depend on it.
-	slices.SortFunc(w.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
-	w.slow.Backend(w.others.Pools())
-	w.said = w.failSlow(now)
-	for i := range w.said {
-		w.addImpact(&w.said[i])
+	slices.SortFunc(d.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
+	d.slow.Backend(d.others.Pools())
+	d.said = d.failSlow(now)
+	for i := range d.said {
+		d.addImpact(&d.said[i])
 	}
-	w.boundExec()
-	read, write := w.slow.Common()
-	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: w.slow.PeakBytesPerSec()}
-	w.said = append(w.said, w.others.Second(now, w.obs, layer)...)
-	w.said = append(w.said, w.judgeTargets(now)...)
-	w.said = append(w.said, w.silence.verdicts(now, func(n topology.NodeID) (used int) {
-		for _, f := range s.Observed {
+	d.boundExec()
+	read, write := d.slow.Common()
+	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
+	d.said = append(d.said, d.others.Second(now, d.obs, layer)...)
+	d.said = append(d.said, d.judgeTargets(now)...)
+	d.said = append(d.said, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
+		for _, f := range m.Mapping {
 			if f.Node() == n {
 				used++
 			}
 		}
 		return used
 	})...)
-	return w.said
+	return d.said
 }
 
 // failSlow asks the one detector of forwarders with a clock of their own, and the other of those
 // that only their clients see; of these the first still judges the canaries.
-func (w *Watch) failSlow(now time.Time) []anomaly.Verdict {
-	w.clocked, w.byEyes = w.clocked[:0], w.byEyes[:0]
+func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
+	d.clocked, d.byEyes = d.clocked[:0], d.byEyes[:0]
 	eyes := map[topology.NodeID]bool{}
-	for _, o := range w.obs {
-		if !w.clock[o.Node] {
-			w.byEyes = append(w.byEyes, o)
+	for _, o := range d.obs {
+		if !d.clock[o.Node] {
+			d.byEyes = append(d.byEyes, o)
 			eyes[o.Node] = true
 			for c := range o.Class {
 				o.Class[c].Exec = math.NaN()
 			}
 		}
-		w.clocked = append(w.clocked, o)
+		d.clocked = append(d.clocked, o)
 	}
-	said := slices.DeleteFunc(append(w.said[:0], w.slow.Second(now, w.clocked)...), func(v anomaly.Verdict) bool {
+	said := slices.DeleteFunc(append(d.said[:0], d.slow.Second(now, d.clocked)...), func(v anomaly.Verdict) bool {
 		return eyes[v.Node] && v.Level < anomaly.Doubt // it saw no service, and so no health
 	})
-	for _, v := range w.seenBy.Second(now, w.byEyes) {
+	for _, v := range d.seenBy.Second(now, d.byEyes) {
 		if i := slices.IndexFunc(said, func(o anomaly.Verdict) bool { return o.Node == v.Node }); i < 0 {
 			said = append(said, v)
 		} else if v.Level > said[i].Level {
@@ -151,13 +150,13 @@ const (
 	fullLoss = 0.01
 )
 
-func (w *Watch) observation(f *collector.Frame) failslow.Observation {
+func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	inFlight := valueOr(f, collector.InFlight, math.NaN())
 	// Where nobody counts what waits alone, all that is in flight bounds it.
 	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, inFlight)}
-	sums := w.clients[topology.ForwarderID(f.Node)]
+	sums := d.clients[topology.ForwarderID(f.Node)]
 	if t, ok := f.Value(collector.ServerTime); ok {
-		w.inside[f.Node] = t
+		d.inside[f.Node] = t
 	}
 	if serving := inFlight - o.QueueLen; serving > 0 {
 		o.Serving = serving
@@ -167,15 +166,15 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
 		k.Wait, k.Exec = valueOr(f, m.wait, math.NaN()), valueOr(f, m.exec, math.NaN())
 		if !math.IsNaN(k.Exec) {
-			w.clock[f.Node] = true
-		} else if !w.clock[f.Node] && sums != nil && sums.ops[c] > 0 {
+			d.clock[f.Node] = true
+		} else if !d.clock[f.Node] && sums != nil && sums.ops[c] > 0 {
 			k.Exec = sums.took[c] / sums.ops[c]
 		}
 	}
 	if sums != nil {
 		o.Packets, o.Lost = sums.packets, sums.lost
 		if moved := o.Class[failslow.Read].Bytes +
-			o.Class[failslow.Write].Bytes; moved > fullLink*w.slow.PeakBytesPerSec() {
+			o.Class[failslow.Write].Bytes; moved > fullLink*d.slow.PeakBytesPerSec() {
 			o.Lost = max(0, o.Lost-fullLoss*o.Packets)
 		}
 	}
@@ -185,10 +184,10 @@ func (w *Watch) observation(f *collector.Frame) failslow.Observation {
 // boundExec takes from the time that clients saw what was not spent in the server: what waits in a
 // client or on the way holds none of the server's threads. All classes together held as many as were in service; of
 // a server that does not tell how many nobody can say who holds its threads.
-func (w *Watch) boundExec() {
-	for i := range w.obs {
-		o := &w.obs[i]
-		if w.clock[o.Node] {
+func (d *Detectors) boundExec() {
+	for i := range d.obs {
+		o := &d.obs[i]
+		if d.clock[o.Node] {
 			continue
 		}
 		ops, held := 0.0, 0.0
@@ -201,7 +200,7 @@ func (w *Watch) boundExec() {
 			}
 		}
 		scale := math.NaN()
-		if t, ok := w.inside[o.Node]; ok {
+		if t, ok := d.inside[o.Node]; ok {
 			in := t * ops
 			if o.Serving > 0 { // the others of its queue wait
 				in = min(in, o.Serving)
@@ -224,46 +223,46 @@ func valueOr(f *collector.Frame, m collector.Metric, absent float64) float64 {
 // tellEvery is how often the detector hears which forwarders serve which job.
 const tellEvery = 10 * time.Second
 
-func (w *Watch) tellJobs(now time.Time, s *remap.Situation) {
-	if len(s.Jobs) == 0 || now.Sub(w.toldAt) < tellEvery {
+func (d *Detectors) takeJobs(now time.Time, m *Machine) {
+	if len(m.Jobs) == 0 || now.Sub(d.toldAt) < tellEvery {
 		return
 	}
-	w.toldAt = now
-	jobs := make([]failslow.Job, 0, len(s.Jobs))
-	for _, j := range s.Jobs {
+	d.toldAt = now
+	jobs := make([]failslow.Job, 0, len(m.Jobs))
+	for _, j := range m.Jobs {
 		at := map[topology.NodeID]bool{}
 		one := failslow.Job{ID: j.ID}
 		for _, n := range j.Nodes {
-			if f, ok := s.Observed[n]; ok && !at[f.Node()] {
+			if f, ok := m.Mapping[n]; ok && !at[f.Node()] {
 				at[f.Node()] = true
 				one.Nodes = append(one.Nodes, f.Node())
 			}
 		}
 		jobs = append(jobs, one)
 	}
-	w.slow.Jobs(jobs)
-	w.others.Jobs(jobs)
+	d.slow.Jobs(jobs)
+	d.others.Jobs(jobs)
 }
 
 // Due lists the nodes that want a canary probe now, those under suspicion and the others.
-func (w *Watch) Due(now time.Time) (suspects, idle []topology.NodeID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.slow.Due(now)
+func (d *Detectors) Due(now time.Time) (suspects, idle []topology.NodeID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.slow.Due(now)
 }
 
 // Asked tells to which nodes one was sent.
-func (w *Watch) Asked(now time.Time, nodes []topology.NodeID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (d *Detectors) Asked(now time.Time, nodes []topology.NodeID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, n := range nodes {
-		w.slow.Asked(now, n)
+		d.slow.Asked(now, n)
 	}
 }
 
 // Probe takes what a canary saw.
-func (w *Watch) Probe(now time.Time, p failslow.Probe) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.slow.Probe(now, p)
+func (d *Detectors) Probe(now time.Time, p failslow.Probe) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.slow.Probe(now, p)
 }

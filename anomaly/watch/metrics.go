@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"fmt"
@@ -13,8 +13,7 @@ import (
 	"fairway/anomaly"
 )
 
-// cost is what judging takes and says. It has its own lock: the judge's is held while the journal is
-// written, and a scrape does not wait for a disk.
+// cost is what detection takes, and how often it alarms.
 type cost struct {
 	mu      sync.Mutex // guards everything that follows
 	seconds uint64
@@ -47,10 +46,10 @@ func cpuTime() time.Duration {
 }
 
 // WriteMetrics writes the detector's cost and the findings' states in Prometheus text format.
-func (j *Judge) WriteMetrics(w io.Writer) {
-	j.cost.mu.Lock()
-	seconds, cpu, alarms := j.cost.seconds, j.cost.cpu, maps.Clone(j.cost.alarms)
-	j.cost.mu.Unlock()
+func (l *Loop) WriteMetrics(w io.Writer) {
+	l.cost.mu.Lock()
+	seconds, cpu, alarms := l.cost.seconds, l.cost.cpu, maps.Clone(l.cost.alarms)
+	l.cost.mu.Unlock()
 	fmt.Fprintf(w, "fairway_detector_seconds_total %d\n", seconds)
 	fmt.Fprintf(w, "fairway_detector_cpu_seconds_total %g\n", cpu.Seconds())
 	for _, k := range slices.Sorted(maps.Keys(alarms)) {
@@ -61,7 +60,7 @@ func (j *Judge) WriteMetrics(w io.Writer) {
 		state anomaly.State
 	}
 	count := map[key]int{}
-	for _, f := range j.Findings() {
+	for _, f := range l.Findings() {
 		count[key{f.Kind, f.State}]++
 	}
 	for k, n := range count {

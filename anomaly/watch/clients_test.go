@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"math"
@@ -10,7 +10,6 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
@@ -73,7 +72,7 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 	} {
 		set := failslow.DefaultSettings()
 		set.PeakBytesPerSec = peak
-		w := NewWatch(window.NewBoard(0), set, interference.DefaultSettings())
+		w := NewDetectors(window.NewBoard(0), set, interference.DefaultSettings())
 		sums := &clientSums{}
 		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio,
 			0.03)})
@@ -108,9 +107,9 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 		{"a server that does not tell", metas, 0, 0, 0, true, false},
 	} {
 		board := window.NewBoard(0)
-		w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
-		s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
-		s.Observed = topology.Mapping{"cn1": "fwd1"}
+		w := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+		s := &Machine{}
+		s.Mapping = topology.Mapping{"cn1": "fwd1"}
 		server := samples(collector.MetaOps, 900.0)
 		if tc.writes > 0 {
 			server = append(server, samples(collector.WriteOps, tc.writes, collector.WriteBytes, 1e5*tc.writes)...)

@@ -1,4 +1,4 @@
-package main
+package situation
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"fairway/tsdb/window"
 )
 
-// BenchmarkSituation builds the picture of 240 forwarders and 40,960 compute nodes anew.
+// BenchmarkSituation builds the situation of 240 forwarders and 40,960 compute nodes anew.
 func BenchmarkSituation(b *testing.B) {
 	board, conf := window.NewBoard(0), &topology.Machine{Name: "big", Default: topology.Mapping{}}
 	var frames []collector.Frame
@@ -29,9 +29,9 @@ func BenchmarkSituation(b *testing.B) {
 			Routes:         []collector.Route{{Client: id, Forwarder: f, Generation: 1}}})
 	}
 	board.Take(frames, now)
-	p := &picture{conf: conf, board: board}
+	s := New(Config{Machine: conf, Board: board})
 	for b.Loop() {
-		p.made.Store(nil)
-		p.Situation()
+		s.made.Store(nil)
+		s.Situation()
 	}
 }

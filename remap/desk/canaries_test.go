@@ -1,4 +1,4 @@
-package judge
+package desk_test
 
 import (
 	"context"
@@ -13,10 +13,12 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/journal"
 	"fairway/tsdb/window"
 )
@@ -43,38 +45,41 @@ func (w gateWay) Probe(ctx context.Context) (probe.Took, error) {
 // canarySite is a site whose forwarders but fwd9 can be probed; fwd8 fails.
 type canarySite struct {
 	*site
-	*Canaries
-	sent atomic.Int32
-	open chan struct{}
-	kept atomic.Int32
+	*desk.Canaries
+	sender *watch.Canaries
+	sent   atomic.Int32
+	open   chan struct{}
+	kept   atomic.Int32
 }
 
 func newCanarySite(t *testing.T) *canarySite {
 	s := &canarySite{site: newSite(t, anomaly.ModeObserve), open: make(chan struct{})}
-	watch := NewWatch(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	detectors := watch.NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
 	store := func(context.Context, []collector.Frame) error { s.kept.Add(1); return nil }
-	s.Canaries = NewCanaries(s.Judge, watch, store, probe.DefaultLimits(), func(n topology.NodeID) (probe.Way, bool) {
-		w := gateWay{sent: &s.sent, open: s.open}
-		if n == "fwd8" {
-			w.err = errors.New("read: connection reset")
-		}
-		return w, n != "fwd9"
-	})
+	s.sender = watch.NewCanaries(s.Loop, detectors, store, probe.DefaultLimits(),
+		func(n topology.NodeID) (probe.Way, bool) {
+			w := gateWay{sent: &s.sent, open: s.open}
+			if n == "fwd8" {
+				w.err = errors.New("read: connection reset")
+			}
+			return w, n != "fwd9"
+		})
+	s.Canaries = desk.NewCanaries(s.desk, s.sender)
 	ctx, stop := context.WithCancel(context.Background())
 	var run sync.WaitGroup
-	run.Go(func() { s.Canaries.Run(ctx) })
+	run.Go(func() { s.sender.Run(ctx) })
 	t.Cleanup(func() { stop(); run.Wait() })
 	return s
 }
 
-func (s *canarySite) ask(by remap.Person, f topology.ForwarderID, key string) (remap.Canary, error) {
+func (s *canarySite) ask(by remap.Person, f topology.ForwarderID, key string) (anomaly.Canary, error) {
 	return s.Canaries.Ask(s.t.Context(), by, f, remap.Answer{Key: key})
 }
 
 func TestACanaryIsAskedForWithinTheLimits(t *testing.T) {
 	s := newCanarySite(t)
 	type answer struct {
-		canary remap.Canary
+		canary anomaly.Canary
 		err    error
 	}
 	first, again := make(chan answer, 1), make(chan answer, 1)
@@ -117,7 +122,7 @@ func TestACanaryIsAskedForWithinTheLimits(t *testing.T) {
 	if n, kept := s.sent.Load(), s.kept.Load(); n != 1 || kept != 1 {
 		t.Errorf("%d canaries were sent, %d kept, want 1", n, kept)
 	}
-	if one, ok := s.Canaries.Newest("fwd1"); !ok || one.By != "olga" {
+	if one, ok := s.sender.Newest("fwd1"); !ok || one.By != "olga" {
 		t.Errorf("the newest: %+v", one)
 	}
 }

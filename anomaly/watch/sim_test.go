@@ -1,7 +1,6 @@
-package judge
+package watch
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +11,12 @@ import (
 	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
-	"fairway/remap/desk"
-	"fairway/remap/driver"
 	"fairway/tsdb/window"
 )
 
-// simSite is a judge over a simulated machine that lives one second a step.
+// simSite is a loop over a simulated machine that lives one second a step.
 type simSite struct {
-	*Judge
+	*Loop
 	t     *testing.T
 	m     *simmachine.Machine
 	board *window.Board
@@ -35,32 +31,22 @@ func newSimSite(t *testing.T, cfg simmachine.Config, mode anomaly.Mode) *simSite
 	}
 	s := &simSite{t: t, m: m, board: window.NewBoard(0), moved: map[topology.NodeID]int{},
 		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	desk, _, err := desk.Open(desk.Config{Settings: desk.DefaultSettings(),
-		Path: filepath.Join(t.TempDir(), "journal"), Driver: driver.Unassigned{}, Situation: s.situation})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { desk.Close() })
 	set := anomaly.DefaultSettings()
 	set.Mode = mode
-	watch := NewWatch(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
-	if s.Judge, err = New(t.Context(), Config{Settings: set, Desk: desk, Situation: s.situation,
-		Detector: watch}); err != nil {
+	detectors := NewDetectors(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	journal := &memory{}
+	if s.Loop, err = New(t.Context(), Config{Settings: set, Recorder: journal, Detector: detectors,
+		Machine: func() *Machine {
+			m := &Machine{Excluded: journal.excluded(), Mapping: window.Mapping(s.board.Routes(s.now))}
+			for _, n := range s.m.Machine().ByRole(topology.Forwarder) {
+				m.Forwarders = append(m.Forwarders, topology.ForwarderID(n.ID))
+			}
+			m.Healthy = len(m.Forwarders) - len(m.Excluded)
+			return m
+		}}, s.now); err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func (s *simSite) situation() *remap.Situation {
-	p := remap.SituationParts{At: s.now, Machine: s.m.Machine(), Routes: s.board.Routes(s.now),
-		Load: map[topology.ForwarderID]remap.Load{}}
-	for _, n := range p.Machine.ByRole(topology.Forwarder) {
-		p.Load[topology.ForwarderID(n.ID)] = remap.Load{LastSeen: s.now, WriteBytesPerSec: 1e9}
-	}
-	if s.Judge != nil {
-		p.Findings = s.Findings()
-	}
-	return remap.BuildSituation(p)
 }
 
 // live lets the machine live; it returns early once done says so.

@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 )
 
 // clientSums gather what the clients of one forwarder saw in their newest second.
@@ -26,21 +25,21 @@ type jobSums struct {
 }
 
 // sumClients adds up what the compute nodes saw, by the forwarder that each was observed to use.
-func (w *Watch) sumClients(now time.Time, s *remap.Situation) {
-	clear(w.clients)
+func (d *Detectors) sumClients(now time.Time, m *Machine) {
+	clear(d.clients)
 	oldest := now.Add(-fresh).UnixMilli()
-	w.board.Visit(func(f *collector.Frame) {
+	d.board.Visit(func(f *collector.Frame) {
 		if f.Role != topology.Compute || f.TimeMillis < oldest {
 			return
 		}
-		fwd, ok := s.Observed[f.Node]
+		fwd, ok := m.Mapping[f.Node]
 		if !ok {
 			return
 		}
-		sums := w.clients[fwd]
+		sums := d.clients[fwd]
 		if sums == nil {
 			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
-			w.clients[fwd] = sums
+			d.clients[fwd] = sums
 		}
 		sums.add(f)
 	})
@@ -118,22 +117,22 @@ const leastShare = 0.005
 
 // addImpact says which jobs wait on a slow node, and how much of the time of their nodes there
 // goes into it: the operations' time beyond what the peers take, one operation of a node at a time.
-func (w *Watch) addImpact(v *anomaly.Verdict) {
+func (d *Detectors) addImpact(v *anomaly.Verdict) {
 	if v.Level < anomaly.Doubt || len(v.Impact) > 0 {
 		return
 	}
-	sums := w.clients[topology.ForwarderID(v.Node)]
-	ratios := w.seenBy.Ratio(v.Node)
-	if node, ok := w.slow.Node(v.Node); ok && w.clock[v.Node] {
+	sums := d.clients[topology.ForwarderID(v.Node)]
+	ratios := d.seenBy.Ratio(v.Node)
+	if node, ok := d.slow.Node(v.Node); ok && d.clock[v.Node] {
 		ratios = node.Ratio
 	}
 	if sums == nil {
 		return
 	}
-	if w.lost[v.Node] == nil {
-		w.lost[v.Node] = map[topology.JobID]float64{}
+	if d.lost[v.Node] == nil {
+		d.lost[v.Node] = map[topology.JobID]float64{}
 	}
-	lost := w.lost[v.Node]
+	lost := d.lost[v.Node]
 	for job, j := range sums.jobs {
 		seconds := 0.0
 		for c, r := range ratios {

@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"fairway/collector"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
@@ -36,8 +35,8 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 300e6)
 	now := begun
 	board := window.NewBoard(0)
-	watch := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
-	c := NewCanaries(newSite(t, anomaly.ModeObserve).Judge, watch,
+	detectors := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	c := NewCanaries(newLoop(t, anomaly.ModeObserve).Loop, detectors,
 		func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {
 			at := now
@@ -53,7 +52,6 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 				return probe.Took{Read: d, Write: d, Meta: d / 4}
 			}), true
 		})
-	situation := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
 	for s := range sickFrom + 300 {
 		now = begun.Add(time.Duration(s)*time.Second + time.Duration(r.IntN(40))*time.Millisecond)
 		var frames []collector.Frame
@@ -64,7 +62,7 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 				Samples:    samples(collector.QueueLen, 0.0, collector.WriteOps, 1.0)})
 		}
 		board.Take(frames, now)
-		watch.Verdicts(now, situation)
+		detectors.Verdicts(now, &Machine{})
 		c.step(t.Context(), now)
 		c.runner.Wait()
 		for len(c.results) > 0 {

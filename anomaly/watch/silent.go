@@ -1,4 +1,4 @@
-package judge
+package watch
 
 import (
 	"fmt"

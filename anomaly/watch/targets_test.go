@@ -1,8 +1,8 @@
-package judge
+package watch
 
 import (
+	"bytes"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb/window"
 )
 
@@ -19,18 +18,18 @@ import (
 // finding though it is slow in two classes, and it is nothing that is withheld from allocation.
 func TestSlowStorageServer(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-	w := NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
-	s := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{Name: "test"}})
+	w := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	s := &Machine{}
 	named := ""
-	path := filepath.Join(t.TempDir(), "detectors")
 	for second := range 1500 {
 		now = now.Add(time.Second)
 		if second > 700 && second%100 == 0 { // the daemon starts again and again: what it saw is not forgotten
-			if err := w.SaveState(path, now); err != nil {
+			saved, err := w.State(now)
+			if err != nil {
 				t.Fatal(err)
 			}
-			w = NewWatch(board, failslow.DefaultSettings(), interference.DefaultSettings())
-			if _, err := w.LoadState(path, now, time.Minute); err != nil {
+			w = NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+			if _, err := w.LoadState(bytes.NewReader(saved), now, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}

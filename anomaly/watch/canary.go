@@ -1,0 +1,252 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector"
+	"fairway/collector/probe"
+	"fairway/collector/topology"
+)
+
+// Canaries sends canary probes within their limits, and judges what they saw against each other.
+type Canaries struct {
+	loop      *Loop
+	detectors *Detectors
+	store     func(ctx context.Context, frames []collector.Frame) error
+	runner    *probe.Runner
+
+	results chan answered
+	clean   map[topology.NodeID]probe.Took // newest ones of nodes that were not under suspicion then; Run's
+
+	asks  chan asked
+	ended chan struct{} // closed when Run has
+
+	mu     sync.Mutex // guards what follows
+	newest map[topology.ForwarderID]anomaly.Canary
+}
+
+// answered is one result, and who waits for it; nil: it was sent by rule.
+type answered struct {
+	probe.Result
+	to chan<- anomaly.Canary
+}
+
+// asked is an order on its way to Run; both channels have room for one.
+type asked struct {
+	node    topology.NodeID
+	at      time.Time
+	to      chan<- anomaly.Canary
+	refused chan<- error
+}
+
+// NewCanaries sends probes on their way and gives results to the detectors, the tracker and the store.
+func NewCanaries(l *Loop, d *Detectors, store func(context.Context, []collector.Frame) error, limits probe.Limits,
+	way func(topology.NodeID) (probe.Way, bool)) *Canaries {
+	c := &Canaries{loop: l, detectors: d, store: store, results: make(chan answered, 256),
+		clean: map[topology.NodeID]probe.Took{}, asks: make(chan asked), ended: make(chan struct{}),
+		newest: map[topology.ForwarderID]anomaly.Canary{}}
+	c.runner = probe.NewRunner(limits, way, func(r probe.Result) { c.answer(answered{Result: r}) })
+	return c
+}
+
+// WriteMetrics writes what the canaries cost in Prometheus text format.
+func (c *Canaries) WriteMetrics(w io.Writer) { c.runner.WriteMetrics(w) }
+
+// Newest returns the newest canary of a forwarder since the daemon's start, whoever asked for it.
+func (c *Canaries) Newest(f topology.ForwarderID) (anomaly.Canary, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.newest[f]
+	return one, ok
+}
+
+func (c *Canaries) keepNewest(one anomaly.Canary) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest[one.Forwarder] = one
+}
+
+// ErrEnding is returned for a canary that was still to be sent when Run ended.
+var ErrEnding = errors.New("the daemon is ending")
+
+// May returns why no canary would be sent through a forwarder for a person at now; nil: one would.
+func (c *Canaries) May(now time.Time, f topology.ForwarderID) error {
+	return c.runner.May(now, f.Node())
+}
+
+// Send sends one canary through a forwarder within the limits that hold for all of them, and waits for its
+// result. The detectors do not see it: they rest on canaries sent by rule. by is the person who asked. A canary
+// that failed is no error. Errors: those of May, and ErrEnding.
+func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anomaly.Canary, error) {
+	results, refused := make(chan anomaly.Canary, 1), make(chan error, 1)
+	select {
+	case c.asks <- asked{f.Node(), now, results, refused}:
+	case <-c.ended:
+		return anomaly.Canary{}, ErrEnding
+	}
+	select {
+	case one := <-results:
+		one.By = by
+		c.keepNewest(one)
+		return one, nil
+	case err := <-refused: // another one came first
+		return anomaly.Canary{}, err
+	case <-c.ended:
+		return anomaly.Canary{}, ErrEnding
+	}
+}
+
+// answer takes one result; it never waits.
+func (c *Canaries) answer(r answered) {
+	select {
+	case c.results <- r:
+	default: // there are never so many under way
+	}
+}
+
+// Run sends every second what the detectors want to know, and what persons ask for, until ctx ends
+// and every probe has answered.
+func (c *Canaries) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer close(c.ended)
+	defer c.runner.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-c.results:
+			if r.to == nil {
+				c.take(ctx, r.Result)
+				continue
+			}
+			c.keep(ctx, r.Result)
+			r.to <- c.canary(r.Result)
+		case a := <-c.asks:
+			if err := c.runner.Ask(ctx, a.at, a.node,
+				func(r probe.Result) { c.answer(answered{r, a.to}) }); err != nil {
+				a.refused <- err
+			}
+		case now := <-tick.C:
+			c.step(ctx, now)
+		}
+	}
+}
+
+// step sends what is due at now. Who has a finding is a suspect, and who the detectors lean towards without one.
+func (c *Canaries) step(ctx context.Context, now time.Time) {
+	suspects, idle := c.detectors.Due(now)
+	c.detectors.Asked(now, c.runner.Step(ctx, now, append(suspects, c.loop.Suspected()...), idle))
+}
+
+func (c *Canaries) take(ctx context.Context, r probe.Result) {
+	if ctx.Err() != nil {
+		return
+	}
+	suspects := c.loop.Suspected()
+	if r.Err != nil {
+		c.loop.cfg.Log.Warn("a canary probe failed", "node", r.Node, "err", r.Err)
+	} else {
+		p := failslow.Probe{Node: r.Node}
+		p.Took[failslow.Read], p.Took[failslow.Write], p.Took[failslow.Meta] = r.Read.Seconds(), r.Write.Seconds(),
+			r.Meta.Seconds()
+		c.detectors.Probe(r.At, p)
+		if !slices.Contains(suspects, r.Node) {
+			c.clean[r.Node] = r.Took
+		}
+	}
+	c.loop.Probe(r.Node, r.Err == nil && c.normal(r))
+	c.keepNewest(c.canary(r))
+	c.keep(ctx, r)
+}
+
+// keep puts what a canary took into the store.
+func (c *Canaries) keep(ctx context.Context, r probe.Result) {
+	f := collector.Frame{Node: r.Node, Role: topology.Forwarder, TimeMillis: r.At.Truncate(time.Second).UnixMilli()}
+	for _, m := range []struct {
+		metric collector.Metric
+		took   time.Duration
+	}{{collector.ProbeRead, r.Read}, {collector.ProbeWrite, r.Write}, {collector.ProbeMeta, r.Meta}} {
+		if m.took > 0 {
+			f.Samples = append(f.Samples, collector.Sample{Metric: m.metric, Value: m.took.Seconds()})
+		}
+	}
+	if len(f.Samples) == 0 {
+		return
+	}
+	if err := c.store(ctx, []collector.Frame{f}); err != nil && ctx.Err() == nil {
+		c.loop.cfg.Log.Warn("a canary probe was not stored", "node", r.Node, "err", err)
+	}
+}
+
+// How much longer than the middle of the others a probe may take and still pass: single small
+// operations scatter, a forwarder that is slow enough to be withheld is beyond this.
+const (
+	passFactor = 3
+	passMargin = 2 * time.Millisecond
+)
+
+// normal compares a probe with the newest ones of the forwarders that nobody suspects. With nobody to
+// compare with, a probe that was answered has passed.
+func (c *Canaries) normal(r probe.Result) bool {
+	var read, write, meta []time.Duration
+	for n, t := range c.clean {
+		if n != r.Node {
+			read, write, meta = append(read, t.Read), append(write, t.Write), append(meta, t.Meta)
+		}
+	}
+	for _, one := range []struct {
+		took   time.Duration
+		others []time.Duration
+	}{{r.Read, read}, {r.Write, write}, {r.Meta, meta}} {
+		if len(one.others) == 0 {
+			continue
+		}
+		slices.Sort(one.others)
+		if one.took > passFactor*one.others[len(one.others)/2]+passMargin {
+			return false
+		}
+	}
+	return true
+}
+
+// canary is a result beside those of the forwarders that nobody suspects.
+func (c *Canaries) canary(r probe.Result) anomaly.Canary {
+	out := anomaly.Canary{Forwarder: topology.ForwarderID(r.Node), At: r.At.UTC(), Bytes: r.Bytes}
+	if r.Err != nil {
+		out.Error, out.Bytes = r.Err.Error(), 0
+	}
+	out.Took = anomaly.CanaryTook{Read: took(r.Read), Write: took(r.Write), Stat: took(r.Meta)}
+	var read, write, stat []time.Duration
+	for n, t := range c.clean {
+		if n != r.Node {
+			read, write, stat = append(read, t.Read), append(write, t.Write), append(stat, t.Meta)
+		}
+	}
+	out.PeersOf = len(read)
+	out.Peers = anomaly.CanaryTook{Read: median(read), Write: median(write), Stat: median(stat)}
+	return out
+}
+
+func took(d time.Duration) *float64 {
+	if d <= 0 {
+		return nil
+	}
+	s := d.Seconds()
+	return &s
+}
+
+func median(all []time.Duration) *float64 {
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	return took(all[len(all)/2])
+}

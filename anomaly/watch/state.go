@@ -1,0 +1,143 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"fairway/anomaly/clientslow"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/targetslow"
+	"fairway/collector/topology"
+)
+
+// The file of the detectors' state: stateMagic, then little-endian the version (4 bytes), the length of
+// the body (8) and the CRC-32C of the body (4), then the body, a gob of savedState.
+const (
+	stateMagic   = "fairway detectors\n"
+	stateVersion = 1
+	stateHead    = len(stateMagic) + 16
+	// mostState bounds what is read: 41,488 forwarders take about a tenth of it.
+	mostState = 512 << 20
+	// skew is how far in the future a state may have been saved: clocks are set back a little.
+	skew = time.Minute
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Why a saved state is not taken up. The detectors then begin anew.
+var (
+	ErrStateDamaged = errors.New("the saved state of the detectors is damaged")
+	ErrStateNewer   = errors.New("the saved state of the detectors is of another version")
+	ErrStateOld     = errors.New("the saved state of the detectors is too old")
+)
+
+// savedState is what outlives a restart. What interference is going on shows itself again in seconds.
+type savedState struct {
+	SavedAt  time.Time
+	FailSlow []byte
+	Clients  []byte
+	Targets  []byte
+	Clock    map[topology.NodeID]bool
+	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
+	Quiet    map[topology.NodeID]int64
+}
+
+// State is what the detectors have learnt, and the evidence so far, for LoadState after a restart.
+func (d *Detectors) State(now time.Time) ([]byte, error) {
+	body, err := d.encode(now)
+	if err != nil {
+		return nil, fmt.Errorf("BUG: encode the detectors' state: %w", err)
+	}
+	b := make([]byte, 0, stateHead+len(body))
+	b = append(b, stateMagic...)
+	b = binary.LittleEndian.AppendUint32(b, stateVersion)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(body)))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(body, castagnoli))
+	return append(b, body...), nil
+}
+
+func (d *Detectors) encode(now time.Time) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := savedState{SavedAt: now.UTC(), Clock: d.clock, Heard: d.silence.heard, Quiet: d.silence.quiet}
+	var err error
+	if s.FailSlow, err = d.slow.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if s.Clients, err = d.seenBy.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if s.Targets, err = d.targets.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = gob.NewEncoder(&b).Encode(s)
+	return b.Bytes(), err
+}
+
+// LoadState takes up a saved state, unless it is older than maxAge. On an error the detectors are as they
+// were: ErrStateDamaged, ErrStateNewer, ErrStateOld, those of from.
+func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duration) (age time.Duration, err error) {
+	body, err := readState(from)
+	if err != nil {
+		return 0, err
+	}
+	var s savedState
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&s); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrStateDamaged, err)
+	}
+	age = now.Sub(s.SavedAt)
+	if age > maxAge || age < -skew {
+		return age, fmt.Errorf("%w: it was saved at %s, %s ago; at most %s may pass (detector_state.max_age)",
+			ErrStateOld, s.SavedAt.Format(time.RFC3339), age.Round(time.Second), maxAge)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	slow, seenBy, targets := failslow.New(d.set), clientslow.New(d.set.FalseAlarmEvery),
+		targetslow.New(d.set.FalseAlarmEvery, time.Second)
+	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients),
+		targets.UnmarshalBinary(s.Targets)); err != nil {
+		return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
+	}
+	d.slow, d.seenBy, d.targets = slow, seenBy, targets
+	maps.Copy(d.clock, s.Clock)
+	for n, at := range s.Heard {
+		if s.SavedAt.Unix()-at <= silentAfter {
+			at = now.Unix() // while the daemon was away it heard nobody
+		}
+		d.silence.heard[n] = at
+	}
+	maps.Copy(d.silence.quiet, s.Quiet)
+	d.silence.order = slices.Sorted(maps.Keys(d.silence.heard))
+	return age, nil
+}
+
+func readState(from io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, mostState+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < stateHead || string(b[:len(stateMagic)]) != stateMagic || len(b) > mostState {
+		return nil, fmt.Errorf("%w: %d bytes that do not begin with %q or are cut off", ErrStateDamaged, len(b),
+			stateMagic)
+	}
+	head, body := b[len(stateMagic):stateHead], b[stateHead:]
+	if v := binary.LittleEndian.Uint32(head); v != stateVersion {
+		return nil, fmt.Errorf("%w: it has version %d, this program knows %d", ErrStateNewer, v, stateVersion)
+	}
+	if want := binary.LittleEndian.Uint64(head[4:]); want != uint64(len(body)) {
+		return nil, fmt.Errorf("%w: %d bytes of state, want %d", ErrStateDamaged, len(body), want)
+	}
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[12:]) {
+		return nil, fmt.Errorf("%w: its checksum does not match", ErrStateDamaged)
+	}
+	return body, nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/anomaly/watch"
+	"fairway/remap/desk"
+	"fairway/remap/situation"
+)
+
+// Feed says where the list of exclusions is kept besides the API.
+type Feed struct {
+	File string `toml:"file"`
+}
+
+func (f Feed) validate() error {
+	if f.File != "" && !filepath.IsAbs(f.File) {
+		return fmt.Errorf("feed.file = %q: want an absolute path", f.File)
+	}
+	return nil
+}
+
+// DetectorState says how the detectors' state outlives a restart.
+type DetectorState struct {
+	SaveEvery time.Duration `toml:"save_every"`
+	MaxAge    time.Duration `toml:"max_age"`
+}
+
+func (s DetectorState) validate() error {
+	for _, v := range []struct {
+		name        string
+		value, most time.Duration
+	}{{"save_every", s.SaveEvery, time.Hour}, {"max_age", s.MaxAge, 30 * 24 * time.Hour}} {
+		if v.value < time.Second || v.value > v.most {
+			return fmt.Errorf("detector_state.%s = %s: want 1s to %s", v.name, v.value, v.most)
+		}
+	}
+	return nil
+}
+
+func (d *daemon) detectorState() string { return filepath.Join(d.conf.StateDir, "detectors") }
+
+// loadDetectors takes up what the detectors knew. Without it they begin anew, and the log says why.
+func (d *daemon) loadDetectors() {
+	f, err := os.Open(d.detectorState())
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var age time.Duration
+	if err == nil {
+		defer f.Close()
+		age, err = d.detectors.LoadState(f, time.Now(), d.conf.DetectorState.MaxAge)
+	}
+	if err != nil {
+		d.log.Warn("the detectors begin anew: their saved state cannot be used", "file", d.detectorState(), "err", err)
+		return
+	}
+	d.log.Info("the detectors go on from their saved state", "age", age.Round(time.Second))
+}
+
+// keepDetectors saves what the detectors know every so often, and once more when ctx ends.
+func (d *daemon) keepDetectors(ctx context.Context) {
+	tick := time.NewTicker(d.conf.DetectorState.SaveEvery)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ended = true
+		}
+		state, err := d.detectors.State(time.Now())
+		if err == nil {
+			err = desk.ReplaceFile(d.detectorState(), state, 0o600)
+		}
+		if err != nil {
+			d.log.Error("the detectors' state was not saved; after a restart they would learn anew", "err", err)
+		}
+	}
+}
+
+// openFindings continues with the findings of the journal and sets the detectors before the live frames.
+func (d *daemon) openFindings(ctx context.Context) (err error) {
+	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, d.conf.Interference)
+	d.loadDetectors()
+	d.findings, err = watch.New(ctx, watch.Config{Settings: d.desk.Settings().Bound(d.conf.Findings),
+		Machine: func() *watch.Machine {
+			return situation.ForWatch(d.situation.Situation(), d.desk.Feed().Exclusions)
+		},
+		Recorder: d.desk, Detector: d.detectors, Store: d.store, Log: d.log}, time.Now())
+	if err != nil {
+		return err
+	}
+	d.situation.SetFindings(d.findings.Findings)
+	d.openProbe()
+	return nil
+}
+
+// runFindings judges every second and keeps the feed's file, until ctx ends.
+func (d *daemon) runFindings(ctx context.Context) {
+	d.tasks.Go(func() { d.findings.Run(ctx) })
+	d.tasks.Go(func() { d.keepDetectors(ctx) })
+	d.runProbe(ctx)
+	if d.conf.Feed.File != "" {
+		d.tasks.Go(func() { d.desk.KeepFeedFile(ctx, d.conf.Feed.File, d.log) })
+	}
+}
