@@ -126,7 +126,7 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"role = \"forwader\"\n":                               `role = "forwader": want compute`,
 		"phase = \"1s\"\n":                                    "phase",
 		"role = compute\n":                                    "agent.toml:1",
-		"[source.diod]\nenabled = true\nqueue_hz = 0\n":       "source.diod.queue_hz = 0",
+		"[source.diod]\nadr = \"h:1\"\n":                      `did you mean "source.diod.addr"?`,
 		"[source.diod]\nenabled = true\nworkers = 0\n":        "source.diod.workers = 0",
 		"[orders]\nenabled = true\n": "orders.enabled by fwdmount needs " +
 			"source.fwdmount.enabled",
@@ -137,7 +137,7 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"[spool]\nmax_bytes = 7\n":                       "spool.max_bytes = 7",
 		"[source.procfs]\nskip_links = \"lo\"\n":         "agent.toml",
 	} {
-		_, err := parseConfig("agent.toml", []byte(text))
+		_, _, err := parseConfig("agent.toml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "configuration") {
 			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
 		}
@@ -169,7 +169,7 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := parseConfig("printed", out.Bytes())
+	got, _, err := parseConfig("printed", out.Bytes())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ngot  %+v\nwant %+v\n%s", err, got, want, &out)
 	}

@@ -7,17 +7,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/BurntSushi/toml"
+
 	"fairway/cmd/program"
 	"fairway/collector/source/diod"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 )
 
-// Config is the agent's file. The help tags are what `fairway-agent config` says of each setting.
+// Config is the agent's file. The help tags are what `fairway-agent config` prints above each setting.
 type Config struct {
-	Node     string        `toml:"node" help:"This node's name as the site knows it, without domain; empty: the host's name."`
+	Node     string        `toml:"node" help:"This node's name without domain; empty: the host's name."`
 	Role     string        `toml:"role" help:"The node's layer: compute, forwarder, storage or metadata."`
-	Phase    time.Duration `toml:"phase" help:"How far into the second the sources are read, below 1s; different phases spread the load of many agents."`
+	Phase    time.Duration `toml:"phase" help:"When in the second sources are read, below 1s."`
 	LogLevel string        `toml:"log_level" help:"debug, info, warn or error."`
 	Daemon   Daemon        `toml:"daemon"`
 	Spool    SpoolConfig   `toml:"spool"`
@@ -28,14 +30,14 @@ type Config struct {
 // Daemon says where frames go.
 type Daemon struct {
 	URL       string `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
-	TokenFile string `toml:"token_file" help:"File with this agent's token; empty: none is sent."`
+	TokenFile string `toml:"token_file" help:"File with this agent's token; empty: no token."`
 	CAFile    string `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
 }
 
 // SpoolConfig says where seconds wait while the daemon is away.
 type SpoolConfig struct {
-	Dir      string `toml:"dir" help:"Directory of the spool; on a node without a disk a tmpfs, such as /dev/shm/fairway-agent."`
-	MaxBytes int64  `toml:"max_bytes" help:"Its size in bytes; when it is full the oldest seconds are dropped and counted. A second takes about 300."`
+	Dir      string `toml:"dir" help:"Directory of the spool; without a disk below /dev/shm."`
+	MaxBytes int64  `toml:"max_bytes" help:"Its size; then the oldest seconds go. A second takes about 300."`
 }
 
 // Sources are the things an agent can read, each with its own table.
@@ -51,7 +53,7 @@ type Sources struct {
 
 // FwdMount is the remappable mount of a compute node.
 type FwdMount struct {
-	Enabled bool   `toml:"enabled" help:"Read the fairway-mount of this compute node: what its programs read, wrote and waited for, and its forwarder."`
+	Enabled bool   `toml:"enabled" help:"Read this compute node's fairway-mount: its programs' I/O, its forwarder."`
 	Control string `toml:"control" help:"The mount's control socket."`
 }
 
@@ -59,49 +61,47 @@ type FwdMount struct {
 type Diod struct {
 	Enabled     bool     `toml:"enabled" help:"Read a diod: bandwidth, operations, queue, metadata wait, clients."`
 	Addr        string   `toml:"addr" help:"Where it listens, HOST:PORT. It must export ctl (-e ctl)."`
-	QueueHz     int      `toml:"queue_hz" help:"Samples of its queue gauge a second, 1 to 100."`
-	Workers     int      `toml:"workers" help:"Its threads for each tree (--nwthreads), 1 to 1024: requests beyond them wait."`
+	Workers     int      `toml:"workers" help:"Its threads for each tree (--nwthreads), 1 to 1024."`
 	UID         uint32   `toml:"uid" help:"User number to attach as."`
-	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
-	PIDFile     string   `toml:"pid_file" help:"File with the process number of a diod on this machine, for its CPU time; empty: not measured."`
+	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
+	PIDFile     string   `toml:"pid_file" help:"File with diod's process ID, for its CPU time; empty: not measured."`
 }
 
 // Relay is the fairway-queue in front of a forwarding node.
 type Relay struct {
-	Enabled     bool     `toml:"enabled" help:"Read the fairway-queue of this forwarding node: its clients, which the service behind it cannot know (source.diod then leaves them out)."`
-	Control     string   `toml:"control" help:"The relay's control socket (fairway-queue serve --control)."`
-	Tables      bool     `toml:"tables" help:"Hand it the tables of jobs that the daemon sends ([relay] there), and so let the daemon set the policy."`
-	SkipClients []string `toml:"skip_clients" help:"Clients that are no compute nodes; this node and localhost are always left out."`
+	Enabled     bool     `toml:"enabled" help:"Read this node's fairway-queue: clients, which diod cannot see."`
+	Control     string   `toml:"control" help:"Control socket of the queue (fairway-queue serve --control)."`
+	Tables      bool     `toml:"tables" help:"Give it the daemon's tables of jobs ([relay] there)."`
+	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
 }
 
 // Procfs is the Linux node.
 type Procfs struct {
-	Enabled   bool     `toml:"enabled" help:"Read the Linux node: disks, network links, I/O pressure, NFS client and server."`
+	Enabled   bool     `toml:"enabled" help:"Read the Linux node: disks, links, I/O pressure, NFS."`
 	Root      string   `toml:"root" help:"Where proc is mounted."`
-	SkipLinks []string `toml:"skip_links" help:"Network links that are not counted, as patterns: loopback, and those that repeat the traffic of another."`
-	SkipDisks []string `toml:"skip_disks" help:"Block devices that are not counted, as patterns; partitions never are."`
+	SkipLinks []string `toml:"skip_links" help:"Patterns of links not to count: they repeat the traffic of others."`
+	SkipDisks []string `toml:"skip_disks" help:"Patterns of block devices not to count; partitions never are."`
 	NFSClient bool     `toml:"nfs_client" help:"Report this node's NFS mounts as its file system traffic."`
 	NFSServer bool     `toml:"nfs_server" help:"Report this node's NFS server as its file service."`
 }
 
 // Lustre is a node that is a Lustre client, object server or metadata server.
 type Lustre struct {
-	Enabled bool   `toml:"enabled" help:"Read Lustre's counters: file system traffic of a client; service times, queues, threads and jobs of a server."`
+	Enabled bool   `toml:"enabled" help:"Read Lustre's counters, of a client, object server or metadata server."`
 	Root    string `toml:"root" help:"The directory that holds proc, sys and sys/kernel/debug; debugfs needs root."`
 }
 
 // LNet is Lustre's network on this node.
 type LNet struct {
-	Enabled bool   `toml:"enabled" help:"Read LNet's counters: what was received, sent, routed and dropped, and messages that wait for credits."`
+	Enabled bool   `toml:"enabled" help:"Read LNet's counters: traffic, drops, messages waiting for credits."`
 	Root    string `toml:"root" help:"The directory that holds proc and sys."`
 }
 
 // LWFS is a forwarding server of Sunway's Lightweight File System.
 type LWFS struct {
-	Enabled   bool   `toml:"enabled" help:"Follow the trace that an LWFS server writes: operations, queue, and latencies to about a factor of two."`
-	Trace     string `toml:"trace" help:"The trace file."`
-	Host      string `toml:"host" help:"The server's address in the trace; empty: every line counts."`
-	UTCOffset string `toml:"utc_offset" help:"The zone of the trace's local times, such as +08:00."`
+	Enabled bool   `toml:"enabled" help:"Follow an LWFS server's trace: operations, queue, rough latencies."`
+	Trace   string `toml:"trace" help:"The trace file."`
+	Host    string `toml:"host" help:"The server's address in the trace; empty: every line counts."`
 }
 
 func defaultConfig() Config {
@@ -113,7 +113,7 @@ func defaultConfig() Config {
 			Mount: MountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
 		Source: Sources{
 			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
-			Diod: Diod{Addr: "127.0.0.1:564", QueueHz: diod.DefaultQueueHz, Workers: diod.DefaultWorkers,
+			Diod: Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers,
 				SkipClients: []string{}},
 			Relay: Relay{Control: "/run/fairway/relay.sock", SkipClients: []string{}},
 			Procfs: Procfs{
@@ -122,7 +122,6 @@ func defaultConfig() Config {
 				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*"},
 			},
 			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"},
-			LWFS: LWFS{UTCOffset: "+08:00"},
 		},
 	}
 }
@@ -136,25 +135,27 @@ func loadConfig(path string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return parseConfig(path, text)
+	c, _, err := parseConfig(path, text)
+	return c, err
 }
 
-func parseConfig(path string, text []byte) (Config, error) {
+func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
 	c := defaultConfig()
-	if _, err := program.ParseSettings(path, text, &c, nil, "fairway-agent config"); err != nil {
-		return c, err
+	meta, err := program.ParseSettings(path, text, &c, program.KnownSettings(&c), "fairway-agent config")
+	if err != nil {
+		return c, meta, err
 	}
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return c, fmt.Errorf("%w: node is not set and the host has no name: %w", program.ErrSettings, err)
+			return c, meta, fmt.Errorf("%w: node is not set and the host has no name: %w", program.ErrSettings, err)
 		}
 		c.Node, _, _ = strings.Cut(host, ".")
 	}
 	if err := c.validate(); err != nil {
-		return c, fmt.Errorf("%w: %s: %w", program.ErrSettings, path, err)
+		return c, meta, fmt.Errorf("%w: %s: %w", program.ErrSettings, path, err)
 	}
-	return c, nil
+	return c, meta, nil
 }
 
 func (c *Config) validate() error {
@@ -169,8 +170,6 @@ func (c *Config) validate() error {
 		return fmt.Errorf("spool.max_bytes = %d: want at least %d", c.Spool.MaxBytes, stream.MinSpoolBytes)
 	case c.Spool.Dir == "":
 		return errors.New("spool.dir is empty: seconds need a place while the daemon is away")
-	case d.Enabled && (d.QueueHz < 1 || d.QueueHz > 100):
-		return fmt.Errorf("source.diod.queue_hz = %d: want 1 to 100", d.QueueHz)
 	case d.Enabled && (d.Workers < 1 || d.Workers > 1024):
 		return fmt.Errorf("source.diod.workers = %d: want 1 to 1024", d.Workers)
 	case d.Enabled && d.Addr == "":
@@ -181,12 +180,5 @@ func (c *Config) validate() error {
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}
-	if err := c.validateOrders(); err != nil {
-		return err
-	}
-	if _, err := time.Parse("-07:00", c.Source.LWFS.UTCOffset); err != nil {
-		return fmt.Errorf("source.lwfs.utc_offset = %q: want a sign, hours and minutes, such as +08:00",
-			c.Source.LWFS.UTCOffset)
-	}
-	return nil
+	return c.validateOrders()
 }

@@ -30,13 +30,13 @@ const (
 
 // Orders says what the daemon may have done here.
 type Orders struct {
-	Enabled bool     `toml:"enabled" help:"Carry out the daemon's remap orders, in the way that by says."`
-	By      string   `toml:"by" help:"How this node changes its forwarder: fwdmount (the control socket of source.fwdmount), relay (a TCP relay in this agent), lnetroute (lnetctl), or mount (umount and mount)."`
+	Enabled bool     `toml:"enabled" help:"Carry out the daemon's remap orders."`
+	By      string   `toml:"by" help:"How this node is moved: fwdmount, relay, lnetroute or mount."`
 	Relay   RelayOpt `toml:"relay"`
 	LNet    LNetOpt  `toml:"lnet"`
 	Mount   MountOpt `toml:"mount"`
 	// Forwarders are named in the mover's own words.
-	Forwarders map[string]string `toml:"forwarders" help:"For lnetroute and mount: each forwarder's name and its gateway (10.0.0.1@tcp) or what is mounted from it (10.0.0.1:/export)."`
+	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its gateway or export."`
 }
 
 // RelayOpt is for by = "relay".
@@ -67,19 +67,19 @@ func (c *Config) validateOrders() error {
 	case byFwdMount:
 		if !c.Source.FwdMount.Enabled {
 			return errors.New(
-				"orders.enabled by fwdmount needs source.fwdmount.enabled: orders go through the mount's control socket")
+				"orders.enabled by fwdmount needs source.fwdmount.enabled: it has the mount's control socket")
 		}
 	case byRelay:
 		if o.Relay.Listen == "" || o.Relay.Forwarder == "" || o.Relay.Addr == "" {
-			return errors.New("orders.relay: listen, forwarder and addr must be said")
+			return errors.New("orders.relay: listen, forwarder and addr are required")
 		}
 	case byLNetRoute:
 		if o.LNet.Net == "" || len(o.Forwarders) == 0 {
-			return errors.New("orders.lnet.net and orders.forwarders must be said")
+			return errors.New("orders.lnet.net and orders.forwarders are required")
 		}
 	case byMount:
 		if o.Mount.Point == "" || o.Mount.Type == "" || len(o.Forwarders) == 0 {
-			return errors.New("orders.mount.point, orders.mount.type and orders.forwarders must be said")
+			return errors.New("orders.mount.point, orders.mount.type and orders.forwarders are required")
 		}
 	default:
 		return fmt.Errorf("orders.by = %q: want %s, %s, %s or %s", o.By, byFwdMount, byRelay, byLNetRoute, byMount)

@@ -25,7 +25,7 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, mount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
-		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Hz: s.QueueHz, Workers: s.Workers,
+		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Workers: s.Workers,
 			Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
@@ -42,10 +42,8 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, lnet.New(os.DirFS(s.Root)))
 	}
 	if s := c.Source.LWFS; s.Enabled {
-		zone := time.UTC
-		if at, err := time.Parse("-07:00", s.UTCOffset); err == nil { // validate has refused any other
-			zone = at.Location()
-		}
+		// The trace has local times, and every machine with LWFS stands in China.
+		zone := time.FixedZone("CST", 8*60*60)
 		out = append(out, lwfs.New(lwfs.Options{Root: os.DirFS(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
 			Host: s.Host, Zone: zone}))
 	}

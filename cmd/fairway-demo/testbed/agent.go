@@ -20,15 +20,12 @@ type Agents struct {
 	Program   string // the fairway-agent to run
 	DaemonURL string // as nodes reach it
 	TokenFile string // "" sends none
-	// QueueHz is how often a second the forwarders' queues are looked at; 20 if 0.
-	QueueHz int
 }
 
 // StartAgents starts an agent on every forwarder and compute node (without root: on every
 // forwarder) and waits until each has opened its spool, which it does when its configuration is
 // sound. Whether the daemon hears them is the daemon's to say.
 func (tb *Testbed) StartAgents(ctx context.Context, a Agents) error {
-	setDefault(&a.QueueHz, 20)
 	var watched []*node
 	for _, m := range tb.Machine().Nodes {
 		if m.Role == topology.Compute && !tb.cfg.Root {
@@ -74,7 +71,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 		role = topology.Forwarder
 		sources["diod"] = table{
 			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "uid": os.Geteuid(),
-			"queue_hz": a.QueueHz, "workers": tb.cfg.Threads, "skip_clients": []string{hostName},
+			"workers": tb.cfg.Threads, "skip_clients": []string{hostName},
 			"pid_file": tb.pidFile(n.id),
 		}
 	case mounted:

@@ -2,10 +2,7 @@
 // and the NFS server.
 //
 // It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
-// and link_tx_bytes over the physical links; psi_io_some and psi_io_full; on an NFS client
-// read_bytes, write_bytes (as exchanged with the server), read_ops, write_ops, meta_ops,
-// client_read, client_write, client_meta, retransmits and errors; on an NFS server read_bytes,
-// write_bytes, read_ops, write_ops, meta_ops and threads. Overhead: five small files, about 0.2 ms
+// and link_tx_bytes over the physical links; psi_io_some and psi_io_full; and what package nfs does. Overhead: five small files, about 0.2 ms
 // of CPU a second.
 package procfs
 
@@ -19,6 +16,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/source/nfs"
 )
 
 // Options say what of a node is read.
@@ -38,16 +36,16 @@ type Source struct {
 	rates collector.Rates[key]
 	// rates32 has the counters that some kernels keep in 32 bits.
 	rates32 collector.Rates[key]
+	nfs     *nfs.Reader
 	names   map[string]string
 	counted map[string]bool // whether a device or link counts, by name
 	text    []byte
 }
 
-// key names one counter: a file's, of a device, link, mount or operation.
+// key names one counter: a file's, of a device or link.
 type key struct {
 	kind  kind
 	name  string
-	op    string
 	field uint8
 }
 
@@ -57,15 +55,14 @@ const (
 	disk kind = iota
 	link
 	pressure
-	nfsMount
-	nfsServer
 )
 
 var _ collector.Source = (*Source)(nil)
 
 // New returns the source of the node whose proc is at opt.Root.
 func New(opt Options) *Source {
-	s := &Source{opt: opt, files: os.DirFS(opt.Root), names: map[string]string{}, counted: map[string]bool{}}
+	s := &Source{opt: opt, files: os.DirFS(opt.Root), nfs: nfs.New(opt.Root), names: map[string]string{},
+		counted: map[string]bool{}}
 	s.rates32.Wrap32 = true
 	return s
 }
@@ -81,6 +78,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	at := time.Now()
 	s.rates.Begin(at)
 	s.rates32.Begin(at)
+	s.nfs.Begin(at)
 	var errs []error
 	found := false
 	for _, part := range []struct {
@@ -91,8 +89,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		{true, "diskstats", s.disks},
 		{true, "net/dev", s.links},
 		{true, "pressure/io", s.pressure},
-		{s.opt.NFSClient, "self/mountstats", s.nfsClient},
-		{s.opt.NFSServer, "net/rpc/nfsd", s.nfsServer},
+		{s.opt.NFSClient, "self/mountstats", s.nfs.Client},
+		{s.opt.NFSServer, "net/rpc/nfsd", s.nfs.Server},
 	} {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
@@ -109,7 +107,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 			errs = append(errs, fmt.Errorf("%s: %w", path.Join(s.opt.Root, part.file), err))
 		}
 	}
-	into.Resets += s.rates.Resets + s.rates32.Resets
+	into.Resets += s.rates.Resets + s.rates32.Resets + s.nfs.Resets()
 	if !found {
 		return fmt.Errorf("%s has none of the files that are read: %w", s.opt.Root, collector.ErrNoData)
 	}

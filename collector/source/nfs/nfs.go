@@ -1,9 +1,16 @@
-package procfs
+// Package nfs reads what Linux counts of its NFS mounts and of its NFS server. Source procfs reports it as part of
+// the node.
+//
+// It fills, of a client, read_bytes, write_bytes (as exchanged with the server), read_ops, write_ops, meta_ops,
+// client_read, client_write, client_meta, retransmits and errors; of a server read_bytes, write_bytes, read_ops,
+// write_ops, meta_ops and threads.
+package nfs
 
 import (
 	"errors"
 	"io/fs"
 	"math"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"github.com/prometheus/procfs/nfs"
@@ -11,23 +18,65 @@ import (
 	"fairway/collector"
 )
 
-// errNoNFS says that the node has no NFS mount now.
-var errNoNFS = errUnsupported
+// Reader reads the counters of the node whose proc is at root. Its errors wrap fs.ErrNotExist where the node has no
+// NFS mount, or no NFS server.
+type Reader struct {
+	root  string
+	rates collector.Rates[key]
+	// rates32 has the counters that some kernels keep in 32 bits.
+	rates32 collector.Rates[key]
+}
+
+// key names one counter, of a mount's operation or of the server.
+type key struct {
+	mount, op string
+	field     field
+}
+
+type field uint8
+
+const (
+	bytesRead field = iota
+	bytesWritten
+	requests
+	millis
+	sentAgain
+	failed
+	servedReads
+	servedWrites
+	servedMeta
+)
+
+// New returns a reader of the proc at root.
+func New(root string) *Reader {
+	r := &Reader{root: root}
+	r.rates32.Wrap32 = true
+	return r
+}
+
+// Begin starts a reading.
+func (r *Reader) Begin(at time.Time) {
+	r.rates.Begin(at)
+	r.rates32.Begin(at)
+}
+
+// Resets counts the counters of this reading that went backwards.
+func (r *Reader) Resets() int { return r.rates.Resets + r.rates32.Resets }
 
 // opTotals are the sums of one class of operations.
 type opTotals struct{ count, millis collector.Total }
 
-// nfsClient reads mountstats: per mount the bytes exchanged with the server, and per operation its
+// Client reads mountstats: per mount the bytes exchanged with the server, and per operation its
 // count and the time from its queueing to its end.
-func (s *Source) nfsClient(into *collector.Reading) error {
-	mounts, err := s.mounts()
+func (r *Reader) Client(into *collector.Reading) error {
+	mounts, err := r.mounts()
 	if err != nil {
 		return err
 	}
 	if len(mounts) == 0 {
 		return errors.New("it names no mount; every node has one")
 	}
-	var rbytes, wbytes, resent, failed collector.Total
+	var rbytes, wbytes, again, errs collector.Total
 	var read, write, meta opTotals
 	found := false
 	for _, m := range mounts {
@@ -36,8 +85,8 @@ func (s *Source) nfsClient(into *collector.Reading) error {
 			continue
 		}
 		found = true
-		s.rates.AddTo(&rbytes, key{kind: nfsMount, name: m.Mount, field: 0}, st.Bytes.ReadTotal)
-		s.rates.AddTo(&wbytes, key{kind: nfsMount, name: m.Mount, field: 1}, st.Bytes.WriteTotal)
+		r.rates.AddTo(&rbytes, key{mount: m.Mount, field: bytesRead}, st.Bytes.ReadTotal)
+		r.rates.AddTo(&wbytes, key{mount: m.Mount, field: bytesWritten}, st.Bytes.WriteTotal)
 		for i := range st.Operations {
 			op := &st.Operations[i]
 			to := &meta
@@ -49,28 +98,28 @@ func (s *Source) nfsClient(into *collector.Reading) error {
 			case "NULL":
 				continue
 			}
-			k := key{kind: nfsMount, name: m.Mount, op: op.Operation, field: 2}
-			s.rates.AddTo(&to.count, k, op.Requests)
+			k := key{mount: m.Mount, op: op.Operation, field: requests}
+			r.rates.AddTo(&to.count, k, op.Requests)
 			// Some kernels let times wrap below 0.
 			if ms := op.CumulativeTotalRequestMilliseconds; ms <= math.MaxInt64 {
-				k.field = 3
-				s.rates.AddTo(&to.millis, k, ms)
+				k.field = millis
+				r.rates.AddTo(&to.millis, k, ms)
 			}
 			if op.Transmissions >= op.Requests {
-				k.field = 4
-				s.rates.AddTo(&resent, k, op.Transmissions-op.Requests)
+				k.field = sentAgain
+				r.rates.AddTo(&again, k, op.Transmissions-op.Requests)
 			}
-			k.field = 5
-			s.rates.AddTo(&failed, k, op.Errors)
+			k.field = failed
+			r.rates.AddTo(&errs, k, op.Errors)
 		}
 	}
 	if !found {
-		return errNoNFS
+		return fs.ErrNotExist
 	}
 	into.AddTotal(collector.ReadBytes, &rbytes)
 	into.AddTotal(collector.WriteBytes, &wbytes)
-	into.AddTotal(collector.Retransmits, &resent)
-	into.AddTotal(collector.Errors, &failed)
+	into.AddTotal(collector.Retransmits, &again)
+	into.AddTotal(collector.Errors, &errs)
 	read.add(into, collector.ReadOps, collector.ClientRead)
 	write.add(into, collector.WriteOps, collector.ClientWrite)
 	meta.add(into, collector.MetaOps, collector.ClientMeta)
@@ -87,8 +136,8 @@ func (t *opTotals) add(into *collector.Reading, ops, mean collector.Metric) {
 }
 
 // mounts reads this process's mounts, or, where proc is another PID namespace's, the first one's.
-func (s *Source) mounts() ([]*procfs.Mount, error) {
-	proc, err := procfs.NewFS(s.opt.Root)
+func (r *Reader) mounts() ([]*procfs.Mount, error) {
+	proc, err := procfs.NewFS(r.root)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +150,9 @@ func (s *Source) mounts() ([]*procfs.Mount, error) {
 	return self.MountStats()
 }
 
-// nfsServer reads net/rpc/nfsd. Its byte counters are 32 bits wide on old kernels.
-func (s *Source) nfsServer(into *collector.Reading) error {
-	root, err := nfs.NewFS(s.opt.Root)
+// Server reads net/rpc/nfsd. Its byte counters are 32 bits wide on old kernels.
+func (r *Reader) Server(into *collector.Reading) error {
+	root, err := nfs.NewFS(r.root)
 	if err != nil {
 		return fs.ErrNotExist
 	}
@@ -112,12 +161,12 @@ func (s *Source) nfsServer(into *collector.Reading) error {
 		return err
 	}
 	var rbytes, wbytes, reads, writes, meta collector.Total
-	s.rates32.AddTo(&rbytes, key{kind: nfsServer, field: 0}, st.InputOutput.Read)
-	s.rates32.AddTo(&wbytes, key{kind: nfsServer, field: 1}, st.InputOutput.Write)
+	r.rates32.AddTo(&rbytes, key{field: bytesRead}, st.InputOutput.Read)
+	r.rates32.AddTo(&wbytes, key{field: bytesWritten}, st.InputOutput.Write)
 	v3, v4 := &st.V3Stats, &st.V4Ops
-	s.rates.AddTo(&reads, key{kind: nfsServer, field: 2}, v3.Read+v4.Read)
-	s.rates.AddTo(&writes, key{kind: nfsServer, field: 3}, v3.Write+v4.Write)
-	s.rates.AddTo(&meta, key{kind: nfsServer, field: 4}, metaOps(v3, v4))
+	r.rates.AddTo(&reads, key{field: servedReads}, v3.Read+v4.Read)
+	r.rates.AddTo(&writes, key{field: servedWrites}, v3.Write+v4.Write)
+	r.rates.AddTo(&meta, key{field: servedMeta}, metaOps(v3, v4))
 	into.AddTotal(collector.ReadBytes, &rbytes)
 	into.AddTotal(collector.WriteBytes, &wbytes)
 	into.AddTotal(collector.ReadOps, &reads)
