@@ -8,6 +8,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // clientSums gather what the clients of one forwarder saw in their newest second.
@@ -28,8 +29,8 @@ type jobSums struct {
 func (d *Detectors) sumClients(now time.Time, m *Machine) {
 	clear(d.clients)
 	oldest := now.Add(-fresh).UnixMilli()
-	d.board.Visit(func(f *collector.Frame) {
-		if f.Role != topology.Compute || f.TimeMillis < oldest {
+	d.board.Layer(topology.Compute, func(f *window.Node) {
+		if f.TimeMillis < oldest {
 			return
 		}
 		fwd, ok := m.Mapping[f.Node]
@@ -41,7 +42,7 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
 			d.clients[fwd] = sums
 		}
-		sums.add(f)
+		sums.add(&f.Frame)
 	})
 }
 

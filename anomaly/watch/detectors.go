@@ -76,23 +76,20 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.sumClients(now, m)
 	d.obs, d.points = d.obs[:0], d.points[:0]
 	clear(d.inside)
-	d.board.Visit(func(f *collector.Frame) {
-		if d.seen[f.Node] > now.Add(fresh).UnixMilli() {
-			delete(d.seen, f.Node) // seen before this clock was set back
+	d.board.Layer(topology.Forwarder, func(n *window.Node) {
+		if d.isNew(n, now) {
+			d.silence.take(&n.Frame, now.Unix())
+			d.obs = append(d.obs, d.observation(&n.Frame))
 		}
-		if f.Role < topology.Forwarder || f.TimeMillis <= d.seen[f.Node] ||
-			now.UnixMilli()-f.TimeMillis > fresh.Milliseconds() {
-			return
-		}
-		d.seen[f.Node] = f.TimeMillis
-		if f.Role != topology.Forwarder {
-			d.points = appendPoints(d.points, f)
-			return
-		}
-		d.silence.take(f, now.Unix())
-		d.obs = append(d.obs, d.observation(f))
 	})
-	// The board's order is none; the detector's answers must not depend on it.
+	for _, servers := range []topology.Role{topology.Storage, topology.Metadata} {
+		d.board.Layer(servers, func(n *window.Node) {
+			if d.isNew(n, now) {
+				d.points = appendPoints(d.points, &n.Frame)
+			}
+		})
+	}
+	// The board has no order; the detector's answers must not depend on it.
 	slices.SortFunc(d.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
 	d.said = d.failSlow(now)
@@ -113,6 +110,18 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		return used
 	})...)
 	return d.said
+}
+
+// isNew reports whether a node's newest second was not taken yet and is fresh; from then on it is taken.
+func (d *Detectors) isNew(n *window.Node, now time.Time) bool {
+	if d.seen[n.Node] > now.Add(fresh).UnixMilli() {
+		delete(d.seen, n.Node) // seen before this clock was set back
+	}
+	if n.TimeMillis <= d.seen[n.Node] || now.UnixMilli()-n.TimeMillis > fresh.Milliseconds() {
+		return false
+	}
+	d.seen[n.Node] = n.TimeMillis
+	return true
 }
 
 // failSlow asks the one detector of forwarders with a clock of their own, and the other of those

@@ -47,7 +47,7 @@ type Builder struct {
 	jobs      func() []remap.Job
 	machine   *topology.Machine
 	learned   time.Time
-	members   uint64
+	members   int
 	index     *topology.Index // of machine
 	occupancy map[topology.NodeID]float64
 }
@@ -155,12 +155,15 @@ func (b *Builder) makeLocked(now time.Time) *remap.Situation {
 		parts.Jobs = b.jobs()
 	}
 	s := remap.BuildSituation(parts)
-	for _, n := range parts.Machine.ByRole(topology.Forwarder) {
-		id := topology.ForwarderID(n.ID)
-		if f, ok := b.cfg.Board.Frame(n.ID); ok {
-			s.Load[id] = b.load(&f, n, s.Clients[id], now)
-		}
+	forwarders := parts.Machine.ByRole(topology.Forwarder)
+	ids := make([]topology.NodeID, len(forwarders))
+	for i, n := range forwarders {
+		ids[i] = n.ID
 	}
+	b.cfg.Board.Nodes(ids, func(i int, f *window.Node) {
+		id := topology.ForwarderID(f.Node)
+		s.Load[id] = b.load(&f.Frame, forwarders[i], s.Clients[id], now)
+	})
 	return s
 }
 

@@ -1,3 +1,10 @@
+// Package window holds the newest second of the machine: every node's newest frame, layer by layer, and the observed
+// routes, merged from the mounts' own reports and the forwarders' lists of clients. Every live reader of the daemon
+// reads it; longer spans come from the store.
+//
+// A mount's report counts before a forwarder's list, because only the mount knows its generation; a forwarder that
+// still lists a client whose mount reports another one is lingering, not the route. Where no mount reports, the
+// forwarder that listed the client first of late is taken.
 package window
 
 import (
@@ -9,31 +16,39 @@ import (
 	"fairway/collector/topology"
 )
 
-// Board is the newest picture of the machine: every node's newest frame and the observed mapping.
-// All methods may be called concurrently; what they return belongs to the caller.
+// layers is the number of roles that a node can have.
+const layers = int(topology.Metadata) + 1
+
+// Board holds every node's newest frame and the observed routes. All methods may be called concurrently; what they
+// return belongs to the caller. A visitor's frame is only valid during the call, and a visitor must not call the
+// board.
 type Board struct {
 	mu      sync.RWMutex // guards everything that follows
-	tracker *Tracker
-	frames  map[topology.NodeID]*newest
-	// members counts the nodes that were seen for the first time, so that a reader knows when the
-	// list of nodes is another one.
-	members uint64
+	tracker *tracker
+	byName  map[topology.NodeID]*Node
+	all     []*Node // by number
+	layer   [layers][]*Node
 }
 
-// newest is a node's newest frame, when it came, and how far its second's end was ahead of that.
-type newest struct {
+// Node is a node's newest frame and what is known of its arrival.
+type Node struct {
+	// Number is the node's for the life of the board; numbers begin at 0 and have no holes, so that a reader can keep
+	// what it knows of nodes in a slice. It is in front of the frame, in the cache line of its time and samples.
+	Number int32
+	place  int32 // in its layer
 	collector.Frame
-	arrived time.Time
-	ahead   time.Duration
+	Arrived time.Time
+	// Ahead is how far the end of the frame's second, by the node's own clock, was ahead of its arrival.
+	Ahead time.Duration
 }
 
 // maxAhead is how far a node's clock may be ahead before its frames are shown under the second in which
 // they came: a wrong clock must not make a node look alive that is gone, nor, once set back, keep it silent.
 const maxAhead = 5 * time.Second
 
-// NewBoard returns an empty board; staleAfter is as for New.
+// NewBoard returns an empty board; a route is stale after staleAfter, 0 is DefaultStaleAfter.
 func NewBoard(staleAfter time.Duration) *Board {
-	return &Board{tracker: New(staleAfter), frames: map[topology.NodeID]*newest{}}
+	return &Board{tracker: newTracker(staleAfter), byName: map[topology.NodeID]*Node{}}
 }
 
 // Take puts frames that arrived at now on the board. The frames are copied. A frame older than the
@@ -43,21 +58,54 @@ func (b *Board) Take(frames []collector.Frame, now time.Time) {
 	defer b.mu.Unlock()
 	for i := range frames {
 		f := &frames[i]
-		b.tracker.Observe(f, now)
-		have := b.frames[f.Node]
-		if have == nil {
-			have = &newest{}
-			b.frames[f.Node] = have
-			b.members++
+		b.tracker.observe(f, now)
+		n := b.byName[f.Node]
+		if n == nil {
+			n = b.add(f)
 		}
-		if f.TimeMillis >= have.TimeMillis || have.TimeMillis > now.Add(maxAhead).UnixMilli() {
-			copyFrame(&have.Frame, f)
-			have.arrived, have.ahead = now, time.UnixMilli(f.TimeMillis+1000).Sub(now)
-			if have.ahead > maxAhead {
-				have.TimeMillis = now.Add(-time.Second).Truncate(time.Second).UnixMilli()
-			}
+		if f.TimeMillis < n.TimeMillis && n.TimeMillis <= now.Add(maxAhead).UnixMilli() {
+			continue
+		}
+		if f.Role != n.Role {
+			b.leave(n)
+			b.join(n, f.Role)
+		}
+		copyFrame(&n.Frame, f)
+		n.Arrived, n.Ahead = now, time.UnixMilli(f.TimeMillis+1000).Sub(now)
+		if n.Ahead > maxAhead {
+			n.TimeMillis = now.Add(-time.Second).Truncate(time.Second).UnixMilli()
 		}
 	}
+}
+
+// add lists a node that reports for the first time.
+func (b *Board) add(f *collector.Frame) *Node {
+	n := &Node{Frame: collector.Frame{Node: f.Node, Role: f.Role}, Number: int32(len(b.all))}
+	b.byName[f.Node] = n
+	b.all = append(b.all, n)
+	b.join(n, f.Role)
+	return n
+}
+
+func (b *Board) join(n *Node, r topology.Role) {
+	l := &b.layer[layerOf(r)]
+	n.place = int32(len(*l))
+	*l = append(*l, n)
+}
+
+// leave takes a node out of its layer; the last one takes its place.
+func (b *Board) leave(n *Node) {
+	l := &b.layer[layerOf(n.Role)]
+	last := (*l)[len(*l)-1]
+	last.place, (*l)[n.place] = n.place, last
+	*l = (*l)[:len(*l)-1]
+}
+
+func layerOf(r topology.Role) int {
+	if int(r) < layers {
+		return int(r)
+	}
+	return int(topology.RoleUnknown)
 }
 
 // copyFrame makes dst an independent copy of src and reuses dst's memory. Jobs and targets are rare and copied
@@ -78,50 +126,65 @@ func copyFrame(dst, src *collector.Frame) {
 	}
 }
 
-// Frame returns a node's newest frame; ok is false for a node that was never heard of.
+// Frame returns a copy of a node's newest frame; ok is false for a node that never reported.
 func (b *Board) Frame(id topology.NodeID) (f collector.Frame, ok bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	have := b.frames[id]
-	if have == nil {
-		return collector.Frame{}, false
-	}
-	copyFrame(&f, &have.Frame)
-	return f, true
+	b.Nodes([]topology.NodeID{id}, func(_ int, n *Node) {
+		copyFrame(&f, &n.Frame)
+		ok = true
+	})
+	return f, ok
 }
 
-// Visit shows every node's newest frame, in no order. The frame is only valid during the call, and
-// visit must not call the board.
-func (b *Board) Visit(visit func(*collector.Frame)) {
-	b.VisitArrivals(func(f *collector.Frame, _ time.Time, _ time.Duration) { visit(f) })
-}
-
-// VisitArrivals is Visit with the time at which the frame came, and how far the end of its second, as its
-// node says it, was ahead of that.
-func (b *Board) VisitArrivals(visit func(f *collector.Frame, arrived time.Time, ahead time.Duration)) {
+// Nodes visits those of ids that have reported; i is the place in ids.
+func (b *Board) Nodes(ids []topology.NodeID, visit func(i int, n *Node)) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for _, n := range b.frames {
-		visit(&n.Frame, n.arrived, n.ahead)
+	for i, id := range ids {
+		if n := b.byName[id]; n != nil {
+			visit(i, n)
+		}
 	}
 }
+
+// Layer visits the nodes of one role.
+func (b *Board) Layer(r topology.Role, visit func(*Node)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, n := range b.layer[layerOf(r)] {
+		visit(n)
+	}
+}
+
+// All visits every node.
+func (b *Board) All(visit func(*Node)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, n := range b.all {
+		visit(n)
+	}
+}
+
+// Visit visits every node's newest frame.
+func (b *Board) Visit(visit func(*collector.Frame)) { b.All(func(n *Node) { visit(&n.Frame) }) }
 
 // Members counts the nodes that have reported; while it stays, so does the list of nodes.
-func (b *Board) Members() uint64 {
+func (b *Board) Members() int {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.members
+	return len(b.all)
 }
 
 // Routes returns the observed mapping at now, with the age and origin of each route.
 func (b *Board) Routes(now time.Time) map[topology.NodeID]Route {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.tracker.Routes(now)
+	out := make(map[topology.NodeID]Route, len(b.tracker.list))
+	b.tracker.routes(now, func(n topology.NodeID, r Route) { out[n] = r })
+	return out
 }
 
-// Learn completes the configured part of a machine with the nodes and clients that have reported
-// or were reported, sorted by name behind it.
+// Learn completes the configured part of a machine with the nodes that have reported and the ends of routes, sorted
+// by name after it.
 func (b *Board) Learn(configured topology.Machine, now time.Time) *topology.Machine {
 	m := &topology.Machine{Name: configured.Name, Nodes: slices.Clone(configured.Nodes),
 		Default: configured.Default.Clone()}
@@ -138,15 +201,13 @@ func (b *Board) Learn(configured topology.Machine, now time.Time) *topology.Mach
 			m.Nodes = append(m.Nodes, topology.Node{ID: id, Role: role})
 		}
 	}
+	b.All(func(n *Node) { add(n.Node, n.Role) })
 	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for id, f := range b.frames {
-		add(id, f.Role)
-	}
-	for id, r := range b.tracker.Routes(now) {
-		add(id, topology.Compute)
+	b.tracker.routes(now, func(n topology.NodeID, r Route) {
+		add(n, topology.Compute)
 		add(r.Forwarder.Node(), topology.Forwarder)
-	}
+	})
+	b.mu.RUnlock()
 	slices.SortFunc(m.Nodes[len(configured.Nodes):],
 		func(a, b topology.Node) int { return compareNames(string(a.ID), string(b.ID)) })
 	return m

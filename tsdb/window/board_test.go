@@ -1,6 +1,8 @@
 package window
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +30,9 @@ func TestAClockAheadDoesNotKeepANodeAlive(t *testing.T) {
 	if f, _ := b.Frame("n"); f.TimeMillis != now.Add(-time.Second).UnixMilli() {
 		t.Errorf("what came at %s is shown under %s", now.UTC(), time.UnixMilli(f.TimeMillis).UTC())
 	}
-	b.VisitArrivals(func(_ *collector.Frame, _ time.Time, ahead time.Duration) {
-		if ahead != 30*time.Minute+time.Second {
-			t.Errorf("its clock is said to be %s ahead", ahead)
+	b.All(func(n *Node) {
+		if n.Ahead != 30*time.Minute+time.Second {
+			t.Errorf("its clock is reported %s ahead", n.Ahead)
 		}
 	})
 }
@@ -54,7 +56,51 @@ func TestOwnClockSetBack(t *testing.T) {
 	if cn1 := r["cn1"]; cn1.Forwarder != "fwd2" || !cn1.At.Equal(now) || len(cn1.Lingering) > 0 || len(r) != 1 {
 		t.Errorf("routes are %+v, want cn1 on fwd2 since %s", r, now.UTC())
 	}
-	if n := len(b.tracker.nodes); n != 1 {
-		t.Errorf("%d nodes are kept, one is known", n)
+	if n, l := len(b.tracker.nodes), len(b.tracker.list); n != 1 || l != 1 {
+		t.Errorf("%d nodes are kept, %d are listed, one is known", n, l)
 	}
+}
+
+// A node is in the layer that it reported last, and in that alone; its number stays.
+func TestLayers(t *testing.T) {
+	b := NewBoard(0)
+	now := time.Unix(1_000_000, 0)
+	roles := map[topology.NodeID]topology.Role{"a": topology.RoleUnknown, "b": topology.Compute, "c": topology.Compute,
+		"d": topology.Forwarder, "e": topology.Role(200)}
+	report := func() {
+		now = now.Add(time.Second)
+		for _, n := range []topology.NodeID{"a", "b", "c", "d", "e"} {
+			b.Take([]collector.Frame{{Node: n, Role: roles[n], TimeMillis: now.UnixMilli()}}, now)
+		}
+	}
+	check := func(want map[topology.Role]string) {
+		t.Helper()
+		for r := topology.RoleUnknown; r <= topology.Metadata; r++ {
+			var names []string
+			b.Layer(r, func(n *Node) { names = append(names, string(n.Node)) })
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != want[r] {
+				t.Errorf("layer %s has %q, want %q", r, got, want[r])
+			}
+		}
+		var names []string
+		b.All(func(n *Node) {
+			if int(n.Number) != len(names) {
+				t.Errorf("node %s has number %d, is visited as number %d", n.Node, n.Number, len(names))
+			}
+			names = append(names, string(n.Node))
+		})
+		if got := strings.Join(names, " "); got != "a b c d e" || b.Members() != 5 {
+			t.Errorf("all are %q, %d members", got, b.Members())
+		}
+	}
+	report()
+	check(map[topology.Role]string{topology.RoleUnknown: "a e", topology.Compute: "b c", topology.Forwarder: "d"})
+	roles["a"], roles["b"] = topology.Compute, topology.Storage
+	report()
+	check(map[topology.Role]string{topology.RoleUnknown: "e", topology.Compute: "a c", topology.Forwarder: "d",
+		topology.Storage: "b"})
+	roles["c"], roles["a"] = topology.Forwarder, topology.Forwarder
+	report()
+	check(map[topology.Role]string{topology.RoleUnknown: "e", topology.Forwarder: "a c d", topology.Storage: "b"})
 }

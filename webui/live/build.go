@@ -9,6 +9,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
 
@@ -20,7 +21,6 @@ type Snapshot struct {
 	Generation uint32
 	Situation  *remap.Situation
 	Overview   api.Overview // of nobody: User and Role are empty
-	tops       map[topology.NodeID]topJob
 	flow       func() Flow
 }
 
@@ -42,7 +42,7 @@ func (w work) more(o work) bool { return w.bytes > o.bytes || w.bytes == o.bytes
 func (p *Picture) build(old *Snapshot) *Snapshot {
 	sit := p.cfg.Situation()
 	now := time.Now()
-	s := &Snapshot{Made: now, Machine: sit.Machine, Generation: 1, Situation: sit, tops: map[topology.NodeID]topJob{}}
+	s := &Snapshot{Made: now, Machine: sit.Machine, Generation: 1, Situation: sit}
 	s.flow = sync.OnceValue(func() Flow { return p.countFlow(s) })
 	if old != nil {
 		s.Generation = old.Generation
@@ -50,10 +50,12 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 			s.Generation++
 		}
 	}
-	forwarders := s.Machine.ByRole(topology.Forwarder)
+	if old == nil || old.Machine != s.Machine {
+		p.forwarders, p.compute = newPlaces(s.Machine, topology.Forwarder), len(s.Machine.ByRole(topology.Compute))
+	}
 	o := api.Overview{
-		Machine: s.Machine.Name, Simulated: p.cfg.Simulated, ComputeNodes: len(s.Machine.ByRole(topology.Compute)),
-		Forwarders: make([]api.ForwarderRow, len(forwarders)), Findings: sit.Findings, Waiting: []api.PlanRow{},
+		Machine: s.Machine.Name, Simulated: p.cfg.Simulated, ComputeNodes: p.compute,
+		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings, Waiting: []api.PlanRow{},
 	}
 	if o.Findings == nil {
 		o.Findings = []anomaly.Finding{}
@@ -62,18 +64,13 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		n := len(sit.Jobs)
 		o.Jobs = &n
 	}
-	rows := make(map[topology.NodeID]*api.ForwarderRow, len(forwarders))
-	for i, n := range forwarders {
+	rows := make(map[topology.NodeID]*api.ForwarderRow, len(p.forwarders.nodes))
+	for i, n := range p.forwarders.nodes {
 		o.Forwarders[i] = newRow(sit, n)
 		rows[n.ID] = &o.Forwarders[i]
 	}
-	for _, f := range sit.Observed {
-		if row := rows[f.Node()]; row != nil {
-			row.Clients++
-		}
-	}
-	o.At = p.readBoard(s, rows, now)
-	s.nameTopJobs(rows)
+	o.At = p.readForwarders(o.Forwarders, now)
+	p.nameTopJobs(s, rows, now)
 	p.addPlans(&o, rows)
 	s.Overview = o
 	return s
@@ -84,7 +81,7 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	id := topology.ForwarderID(n.ID)
 	load, seen := sit.Load[id]
 	row := api.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
-		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC()}
+		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(), Clients: sit.Clients[id]}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}
@@ -94,24 +91,25 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	return row
 }
 
-// readBoard fills in every forwarder's newest second and every node's top job; it returns the
-// newest second of a forwarder. A stale row stays empty: old numbers lie.
-func (p *Picture) readBoard(s *Snapshot, rows map[topology.NodeID]*api.ForwarderRow, now time.Time) time.Time {
+// oldestShown is the start of the oldest second that counts as fresh at now, Unix ms.
+func oldestShown(now time.Time) int64 { return now.Add(-remap.StaleAfter - time.Second).UnixMilli() }
+
+// readForwarders fills in every forwarder's newest second and returns the newest of them. A stale row stays empty:
+// old numbers lie.
+func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Time {
+	p.forwarders.follow(p.cfg.Board)
 	newest, latest := int64(0), now.Add(maxAhead).UnixMilli()
-	oldest := now.Add(-remap.StaleAfter - time.Second).UnixMilli()
-	p.cfg.Board.Visit(func(f *collector.Frame) {
-		if len(f.Jobs) > 0 && f.TimeMillis >= oldest {
-			s.tops[f.Node] = topOf(f)
-		}
-		row := rows[f.Node]
-		if row == nil {
+	values := make([]rowValues, len(rows)) // one allocation for all rows
+	p.cfg.Board.Layer(topology.Forwarder, func(n *window.Node) {
+		i := p.forwarders.of(n)
+		if i < 0 {
 			return
 		}
-		if f.TimeMillis > newest && f.TimeMillis <= latest {
-			newest = f.TimeMillis
+		if n.TimeMillis > newest && n.TimeMillis <= latest {
+			newest = n.TimeMillis
 		}
-		if row.State != api.StateStale {
-			fill(row, f)
+		if rows[i].State != api.StateStale {
+			values[i].fill(&rows[i], n.Samples)
 		}
 	})
 	if newest == 0 {
@@ -120,24 +118,37 @@ func (p *Picture) readBoard(s *Snapshot, rows map[topology.NodeID]*api.Forwarder
 	return time.UnixMilli(newest).UTC()
 }
 
-func fill(row *api.ForwarderRow, f *collector.Frame) {
-	for _, m := range f.Samples {
-		v := m.Value
-		switch m.Metric {
+// rowValues is where the numbers of one forwarder's line lie.
+type rowValues [7]float64
+
+// fill points a line at the values of a second; what is not a number is left out.
+func (r *rowValues) fill(row *api.ForwarderRow, samples []collector.Sample) {
+	for _, s := range samples {
+		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+			continue
+		}
+		switch s.Metric {
 		case collector.ReadBytes:
-			row.ReadBytesPerSec = known(v)
+			r[0] = s.Value
+			row.ReadBytesPerSec = &r[0]
 		case collector.WriteBytes:
-			row.WriteBytesPerSec = known(v)
+			r[1] = s.Value
+			row.WriteBytesPerSec = &r[1]
 		case collector.QueueLen:
-			row.QueueLen = known(v)
+			r[2] = s.Value
+			row.QueueLen = &r[2]
 		case collector.MetaWait:
-			row.MetaWaitSeconds = known(v)
+			r[3] = s.Value
+			row.MetaWaitSeconds = &r[3]
 		case collector.ServerTime:
-			row.ServerTime = known(v)
+			r[4] = s.Value
+			row.ServerTime = &r[4]
 		case collector.MetaOps:
-			row.MetaOpsPerSec = known(v)
+			r[5] = s.Value
+			row.MetaOpsPerSec = &r[5]
 		case collector.Errors:
-			row.ErrorsPerSec = known(v)
+			r[6] = s.Value
+			row.ErrorsPerSec = &r[6]
 		}
 	}
 }
@@ -183,20 +194,28 @@ func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.Forwar
 	}
 }
 
-// nameTopJobs finds the job that does most on each forwarder, from what the mounts and, where they are
-// silent, the forwarder itself say of jobs.
-func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*api.ForwarderRow) {
-	did := map[topology.ForwarderID]map[topology.JobID]work{}
-	for n, t := range s.tops {
-		f, ok := s.Situation.Observed[n]
+// nameTopJobs finds the job that does most on each forwarder, from what the mounts and, where they
+// report no jobs, the forwarder itself say of jobs.
+func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.ForwarderRow, now time.Time) {
+	did, own := map[topology.ForwarderID]map[topology.JobID]work{}, map[topology.NodeID]topology.JobID{}
+	oldest := oldestShown(now)
+	p.cfg.Board.All(func(n *window.Node) {
+		if len(n.Jobs) == 0 || n.TimeMillis < oldest {
+			return
+		}
+		top := topOf(&n.Frame)
+		if n.Role == topology.Forwarder {
+			own[n.Node] = top.job
+		}
+		f, ok := s.Situation.Observed[n.Node]
 		if !ok {
-			continue
+			return
 		}
 		if did[f] == nil {
 			did[f] = map[topology.JobID]work{}
 		}
-		did[f][t.job] = did[f][t.job].plus(t.did)
-	}
+		did[f][top.job] = did[f][top.job].plus(top.did)
+	})
 	for n, row := range rows {
 		if row.State == api.StateStale {
 			continue
@@ -204,7 +223,7 @@ func (s *Snapshot) nameTopJobs(rows map[topology.NodeID]*api.ForwarderRow) {
 		if jobs := did[row.ID]; jobs != nil {
 			nameTopJob(row, jobs)
 		} else {
-			row.TopJob = s.tops[n].job
+			row.TopJob = own[n]
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
 
@@ -48,14 +48,14 @@ type health struct {
 
 func readHealth(p *Picture, now time.Time) health {
 	h := health{map[topology.NodeID]bool{}, map[topology.NodeID]time.Duration{}, map[string][]topology.NodeID{}}
-	p.cfg.Board.VisitArrivals(func(f *collector.Frame, arrived time.Time, ahead time.Duration) {
-		if now.Sub(arrived) > remap.StaleAfter {
+	p.cfg.Board.All(func(f *window.Node) {
+		if now.Sub(f.Arrived) > remap.StaleAfter {
 			return
 		}
 		h.heard[f.Node] = true
 		// A frame describes the second that begins at its time and is sent when that is over.
-		if ahead > clockLimit || ahead < -2*clockLimit {
-			h.off[f.Node] = ahead
+		if f.Ahead > clockLimit || f.Ahead < -2*clockLimit {
+			h.off[f.Node] = f.Ahead
 		}
 		for _, src := range f.Sources {
 			if src.Err != "" {

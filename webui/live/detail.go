@@ -11,6 +11,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
 
@@ -64,17 +65,17 @@ func points(in []tsdb.Point) []api.Point {
 
 // clients lists the compute nodes that are observed on a forwarder.
 func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []api.ClientRow {
-	ids := s.Situation.Observed.Clients(id)
-	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	ids, oldest := s.Situation.Observed.Clients(id), oldestShown(s.Made)
 	rows := make([]api.ClientRow, len(ids))
 	for i, n := range ids {
-		rows[i] = api.ClientRow{ID: n, Job: s.tops[n].job}
-		f, ok := p.cfg.Board.Frame(n)
-		if !ok || f.TimeMillis < oldest {
-			continue
-		}
-		fillClient(&rows[i], &f)
+		rows[i].ID = n
 	}
+	p.cfg.Board.Nodes(ids, func(i int, n *window.Node) {
+		if n.TimeMillis >= oldest {
+			rows[i].Job = topOf(&n.Frame).job
+			fillClient(&rows[i], &n.Frame)
+		}
+	})
 	return rows
 }
 
@@ -97,7 +98,7 @@ func valueOf(samples []collector.Sample, m collector.Metric) float64 {
 // Load sums the newest second of compute nodes: bytes/s read and written, and metadata operations/s;
 // nil where none of them is heard.
 func (p *Picture) Load(nodes []topology.NodeID) (read, write, meta *float64) {
-	oldest := p.Snapshot().Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	oldest := oldestShown(p.Snapshot().Made)
 	add := func(sum **float64, f *collector.Frame, m collector.Metric) {
 		v, ok := f.Value(m)
 		if !ok {
@@ -108,15 +109,13 @@ func (p *Picture) Load(nodes []topology.NodeID) (read, write, meta *float64) {
 		}
 		**sum += v
 	}
-	for _, n := range nodes {
-		f, ok := p.cfg.Board.Frame(n)
-		if !ok || f.TimeMillis < oldest {
-			continue
+	p.cfg.Board.Nodes(nodes, func(_ int, n *window.Node) {
+		if n.TimeMillis >= oldest {
+			add(&read, &n.Frame, collector.ReadBytes)
+			add(&write, &n.Frame, collector.WriteBytes)
+			add(&meta, &n.Frame, collector.MetaOps)
 		}
-		add(&read, &f, collector.ReadBytes)
-		add(&write, &f, collector.WriteBytes)
-		add(&meta, &f, collector.MetaOps)
-	}
+	})
 	return read, write, meta
 }
 
@@ -175,8 +174,7 @@ func median(v []float64) *float64 {
 // Nodes returns the newest second of the nodes that pass keep, in the machine's order.
 func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 	s := p.Snapshot()
-	rows := []api.NodeRow{}
-	at := map[topology.NodeID]int{}
+	rows, ids := []api.NodeRow{}, []topology.NodeID{}
 	for _, n := range s.Machine.Nodes {
 		if keep(n) {
 			row := api.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: api.StateStale,
@@ -184,15 +182,10 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
 				row.Forwarder, row.Generation, row.Lost = r.Forwarder, r.Generation, r.Lost
 			}
-			at[n.ID] = len(rows)
-			rows = append(rows, row)
+			rows, ids = append(rows, row), append(ids, n.ID)
 		}
 	}
-	p.cfg.Board.Visit(func(f *collector.Frame) {
-		i, ok := at[f.Node]
-		if !ok {
-			return
-		}
+	p.cfg.Board.Nodes(ids, func(i int, f *window.Node) {
 		row := &rows[i]
 		row.LastSeen = time.UnixMilli(f.TimeMillis + 1000).UTC()
 		if s.Made.Sub(row.LastSeen) > remap.StaleAfter {

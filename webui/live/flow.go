@@ -65,7 +65,7 @@ type way struct {
 func (p *Picture) Flow() Flow { return p.Snapshot().flow() }
 
 func (p *Picture) countFlow(s *Snapshot) Flow {
-	c := flowCount{situation: s.Situation, oldest: s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli(),
+	c := flowCount{situation: s.Situation, oldest: oldestShown(s.Made),
 		links: map[way]*Link{}, heard: map[topology.ForwarderID]bool{}, told: map[topology.ForwarderID][]Link{},
 		stored: map[topology.JobID]map[topology.NodeID]*StorageLink{}}
 	p.cfg.Board.Visit(c.frame)

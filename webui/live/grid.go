@@ -5,14 +5,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/tsdb"
+	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
 
@@ -38,7 +37,7 @@ const (
 // GridMetric is what the cells of a compute grid can show.
 type GridMetric struct {
 	Name    string
-	metrics []collector.Metric // added up
+	metrics []collector.Metric // one, or two that are added up
 	// full is ten tenths where the node's peak does not say it.
 	full float64
 	peak bool // the node's peak bandwidth is full scale
@@ -62,10 +61,9 @@ type Grids struct {
 
 type grid struct {
 	generation uint32
-	nodes      []topology.Node
-	cell       map[topology.NodeID]int
-	shown      []byte
-	next       []float64 // share of full scale; NaN is not known
+	*places
+	shown []byte
+	next  []float64 // share of full scale; NaN is not known
 }
 
 // NewGrids returns the grids of a picture.
@@ -83,13 +81,12 @@ func (g *Grids) Frame(s *Snapshot, metric int) []byte {
 	}
 	full := m.scale(c.nodes)
 	c.forget()
-	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
-	g.p.cfg.Board.Visit(func(f *collector.Frame) {
-		i, ok := c.cell[f.Node]
-		if !ok || f.TimeMillis < oldest {
-			return
+	c.follow(g.p.cfg.Board)
+	oldest := oldestShown(s.Made)
+	g.p.cfg.Board.Layer(topology.Compute, func(n *window.Node) {
+		if i := c.of(n); i >= 0 && n.TimeMillis >= oldest {
+			c.next[i] = m.sum(n.Samples) / c.full(i, m, full)
 		}
-		c.next[i] = m.sum(f) / c.full(i, m, full)
 	})
 	for i, share := range c.next {
 		c.shown[i] = nextLevel(c.shown[i], share)
@@ -107,13 +104,13 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	m, c := &GridMetrics[metric], newGrid(s)
 	full := m.scale(c.nodes)
 	c.forget()
-	ids := make([]topology.NodeID, len(c.nodes))
+	ids, cell := make([]topology.NodeID, len(c.nodes)), make(map[topology.NodeID]int, len(c.nodes))
 	for i, n := range c.nodes {
-		ids[i] = n.ID
+		ids[i], cell[n.ID] = n.ID, i
 	}
 	for _, of := range m.metrics {
 		err := g.p.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
-			i := c.cell[n]
+			i := cell[n]
 			if v := p.Value / c.full(i, m, full); math.IsNaN(c.next[i]) {
 				c.next[i] = v
 			} else {
@@ -152,26 +149,29 @@ func (c *grid) forget() {
 	}
 }
 
-// sum adds up what a frame knows of the metric; NaN when that is nothing.
-func (m *GridMetric) sum(f *collector.Frame) float64 {
-	total, n := 0.0, 0
-	for _, s := range f.Samples {
-		if slices.Contains(m.metrics, s.Metric) {
-			total, n = total+s.Value, n+1
+// sum adds up the samples that the grid shows; not a number without any.
+func (m *GridMetric) sum(samples []collector.Sample) float64 {
+	total, left := 0.0, len(m.metrics)
+	for i := range samples {
+		s := &samples[i]
+		if s.Metric != m.metrics[0] && s.Metric != m.metrics[len(m.metrics)-1] {
+			continue
+		}
+		total, left = total+s.Value, left-1
+		if left == 0 {
+			return total
 		}
 	}
-	if n == 0 {
+	if left == len(m.metrics) {
 		return math.NaN()
 	}
 	return total
 }
 
 func newGrid(s *Snapshot) *grid {
-	c := &grid{generation: s.Generation, nodes: s.Machine.ByRole(topology.Compute)}
-	c.cell = make(map[topology.NodeID]int, len(c.nodes))
+	c := &grid{generation: s.Generation, places: newPlaces(s.Machine, topology.Compute)}
 	c.next, c.shown = make([]float64, len(c.nodes)), make([]byte, len(c.nodes))
-	for i, n := range c.nodes {
-		c.cell[n.ID] = i
+	for i := range c.shown {
 		c.shown[i] = CellUnknown
 	}
 	return c

@@ -91,18 +91,19 @@ func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.T
 	ids := make([]topology.NodeID, len(nodes))
 	place := make(map[topology.NodeID]int, len(nodes))
 	peaks := make(map[topology.NodeID]float64, len(nodes))
-	rows := make([]api.ForwarderRow, len(nodes))
+	rows, values := make([]api.ForwarderRow, len(nodes)), make([]rowValues, len(nodes))
 	for i, n := range nodes {
 		ids[i], place[n.ID], peaks[n.ID] = n.ID, i, n.PeakBytesPerSec
 		rows[i] = api.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec}
 	}
 	for _, m := range pastMetrics {
 		err := p.newest(ctx, ids, m, at, func(n topology.NodeID, newest tsdb.Point) {
-			row := &rows[place[n]]
+			i := place[n]
+			row := &rows[i]
 			if seen := time.UnixMilli(newest.TimeMillis).UTC().Add(time.Second); seen.After(row.LastSeen) {
 				row.LastSeen = seen
 			}
-			fill(row, &collector.Frame{Samples: []collector.Sample{{Metric: m, Value: newest.Value}}})
+			values[i].fill(row, []collector.Sample{{Metric: m, Value: newest.Value}})
 		})
 		if err != nil {
 			return nil, err

@@ -65,8 +65,10 @@ type Picture struct {
 	}
 
 	// What follows belongs to Run.
-	desk  *desk.Desk
-	plans []remap.Plan // that wait for a person
+	desk       *desk.Desk
+	plans      []remap.Plan // that wait for a person
+	forwarders *places      // of the newest snapshot's machine
+	compute    int          // how many compute nodes that has
 }
 
 // New returns a picture of what the board shows now.

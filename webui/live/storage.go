@@ -3,31 +3,29 @@ package live
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/remap"
+	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
 
 // storage is what a forwarder asks of storage in the newest second: its own side of each target where it
 // tells of them, else its jobs' shares at the servers.
 func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView {
-	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	oldest := oldestShown(s.Made)
 	var own []collector.TargetSamples
 	others := map[topology.TargetID][]float64{}
 	told, heard, servers := false, false, false
-	p.cfg.Board.Visit(func(f *collector.Frame) {
+	p.cfg.Board.Layer(topology.Storage, func(f *window.Node) {
+		servers = servers || f.TimeMillis >= oldest && len(f.Jobs) > 0
+	})
+	p.cfg.Board.Layer(topology.Forwarder, func(f *window.Node) {
 		if f.TimeMillis < oldest {
 			return
 		}
-		servers = servers || f.Role == topology.Storage && len(f.Jobs) > 0
-		if f.Role != topology.Forwarder {
-			return
-		}
 		heard = heard || f.Node == id.Node()
-		told = told || f.Node == id.Node() && tellsTargets(f)
+		told = told || f.Node == id.Node() && tellsTargets(&f.Frame)
 		for _, t := range f.Targets {
 			if f.Node == id.Node() {
 				own = append(own, collector.TargetSamples{Target: t.Target, Samples: slices.Clone(t.Samples)})
@@ -91,8 +89,8 @@ func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest
 	}
 	v.By, v.Unknown = api.StorageByServers, ""
 	latency := map[topology.NodeID]float64{}
-	p.cfg.Board.Visit(func(f *collector.Frame) {
-		if f.Role != topology.Storage || f.TimeMillis < oldest {
+	p.cfg.Board.Layer(topology.Storage, func(f *window.Node) {
+		if f.TimeMillis < oldest {
 			return
 		}
 		if t := latencyOf(f.Samples, collector.ReadExec, collector.WriteExec); t != nil {
@@ -165,10 +163,10 @@ var waits = []collector.Metric{collector.ReadWait, collector.ReadExec, collector
 
 // addPeers adds the medians of the waits over the other forwarders that served such requests.
 func (p *Picture) addPeers(s *Snapshot, d *api.ForwarderDetail) {
-	oldest := s.Made.Add(-remap.StaleAfter - time.Second).UnixMilli()
+	oldest := oldestShown(s.Made)
 	all := map[collector.Metric][]float64{}
-	p.cfg.Board.Visit(func(f *collector.Frame) {
-		if f.Role != topology.Forwarder || f.Node == d.ID.Node() || f.TimeMillis < oldest {
+	p.cfg.Board.Layer(topology.Forwarder, func(f *window.Node) {
+		if f.Node == d.ID.Node() || f.TimeMillis < oldest {
 			return
 		}
 		for _, m := range waits {

@@ -1,9 +1,3 @@
-// Package window keeps the mapping as the machine shows it: which forwarder each compute node
-// really uses, merged from the mounts' own reports and the forwarders' lists of connections.
-//
-// The mount's word counts before a forwarder's, because only the mount knows its generation; a
-// forwarder that still lists a client whose mount says it left is lingering, not the route. Where
-// no mount reports, the forwarder that listed the client first of late is believed.
 package window
 
 import (
@@ -14,7 +8,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// DefaultStaleAfter is the age at which a route is no longer believed.
+// DefaultStaleAfter is the age from which a route is stale.
 const DefaultStaleAfter = 10 * time.Second
 
 // Route is what is known of one compute node's way to storage.
@@ -35,15 +29,18 @@ type Route struct {
 	Lingering []topology.ForwarderID `json:"lingering,omitempty"`
 }
 
-// Tracker merges frames into routes. One goroutine may use it at a time; the time is an argument.
-type Tracker struct {
+// tracker merges frames into routes. The board's lock guards it; the time is an argument.
+type tracker struct {
 	staleAfter time.Duration
 	nodes      map[topology.NodeID]*evidence
+	list       []*evidence                                            // those of nodes
 	clients    map[topology.ForwarderID]map[topology.NodeID]*evidence // those with a listed claim
 }
 
-// evidence is everything said of one compute node.
+// evidence is everything that was reported of one compute node's route.
 type evidence struct {
+	node   topology.NodeID
+	place  int // in the tracker's list
 	mount  claim
 	listed []claim // one of each forwarder that lists the node: one, or two after a move
 }
@@ -53,7 +50,7 @@ func (e *evidence) by(f topology.ForwarderID) int {
 	return slices.IndexFunc(e.listed, func(c claim) bool { return c.forwarder == f })
 }
 
-// claim is one observer's newest word; a zero at means that it said nothing.
+// claim is one observer's newest report; a zero at means that it never reported.
 type claim struct {
 	forwarder  topology.ForwarderID
 	generation uint64
@@ -61,19 +58,18 @@ type claim struct {
 	first, at  time.Time
 }
 
-// New returns an empty tracker. staleAfter <= 0 means DefaultStaleAfter.
-func New(staleAfter time.Duration) *Tracker {
+func newTracker(staleAfter time.Duration) *tracker {
 	if staleAfter <= 0 {
 		staleAfter = DefaultStaleAfter
 	}
-	return &Tracker{staleAfter: staleAfter, nodes: map[topology.NodeID]*evidence{},
+	return &tracker{staleAfter: staleAfter, nodes: map[topology.NodeID]*evidence{},
 		clients: map[topology.ForwarderID]map[topology.NodeID]*evidence{}}
 }
 
-// Observe takes the routes of one frame that arrived at now. Evidence is as old as the frame's
+// observe takes the routes of one frame that arrived at now. Evidence is as old as the frame's
 // second, so that a replayed spool does not look fresh, and never newer than now; what is newer than now
 // was kept before this clock was set back, and gives way.
-func (t *Tracker) Observe(f *collector.Frame, now time.Time) {
+func (t *tracker) observe(f *collector.Frame, now time.Time) {
 	at := time.UnixMilli(f.TimeMillis + 1000)
 	if at.After(now) {
 		at = now
@@ -98,16 +94,25 @@ func (t *Tracker) Observe(f *collector.Frame, now time.Time) {
 	}
 }
 
-func (t *Tracker) of(n topology.NodeID) *evidence {
+func (t *tracker) of(n topology.NodeID) *evidence {
 	e := t.nodes[n]
 	if e == nil {
-		e = &evidence{}
+		e = &evidence{node: n, place: len(t.list)}
 		t.nodes[n] = e
+		t.list = append(t.list, e)
 	}
 	return e
 }
 
-// report takes the mount's own word. An older second is not news. A lower generation is a mount
+// forget drops a node of which nothing is known any more.
+func (t *tracker) forget(e *evidence) {
+	last := t.list[len(t.list)-1]
+	last.place, t.list[e.place] = e.place, last
+	t.list = t.list[:len(t.list)-1]
+	delete(t.nodes, e.node)
+}
+
+// report takes the mount's own report. An older second changes nothing. A lower generation is a mount
 // that was started anew, which its newer second proves.
 func (e *evidence) report(r collector.Route, at, now time.Time) {
 	if at.Before(e.mount.at) && !e.mount.at.After(now) || at.Equal(e.mount.at) && r.Generation < e.mount.generation {
@@ -130,7 +135,7 @@ func (e *evidence) list(f topology.ForwarderID, at, now time.Time) {
 }
 
 // dropUnlisted forgets the clients that a forwarder's complete list no longer shows.
-func (t *Tracker) dropUnlisted(f *collector.Frame, at, now time.Time) {
+func (t *tracker) dropUnlisted(f *collector.Frame, at, now time.Time) {
 	me := topology.ForwarderID(f.Node)
 	for n, e := range t.clients[me] {
 		if i := e.by(me); e.listed[i].at.Before(at) || e.listed[i].at.After(now) {
@@ -138,24 +143,22 @@ func (t *Tracker) dropUnlisted(f *collector.Frame, at, now time.Time) {
 			delete(t.clients[me], n)
 		}
 		if len(e.listed) == 0 && e.mount.at.IsZero() {
-			delete(t.nodes, n) // nothing is known of it any more
+			t.forget(e)
 		}
 	}
 }
 
-// Routes returns the state of every compute node at now; the map belongs to the caller.
-func (t *Tracker) Routes(now time.Time) map[topology.NodeID]Route {
-	out := make(map[topology.NodeID]Route, len(t.nodes))
-	for n, e := range t.nodes {
+// routes visits the state of every compute node at now, in no order.
+func (t *tracker) routes(now time.Time, visit func(topology.NodeID, Route)) {
+	for _, e := range t.list {
 		if r, ok := e.resolve(now, t.staleAfter); ok {
-			out[n] = r
+			visit(e.node, r)
 		}
 	}
-	return out
 }
 
 // resolve decides between the observers: the mount while it is fresh, else the newest connection,
-// else the newest word of anybody, marked stale.
+// else the newest report of anybody, marked stale.
 func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool) {
 	best, byMount := e.mount, !e.mount.at.IsZero()
 	if !byMount || now.Sub(best.at) > staleAfter {

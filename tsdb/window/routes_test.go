@@ -104,17 +104,18 @@ func TestRoutes(t *testing.T) {
 			[]say{{second: 50, fwd: "a", gen: 1, arrives: 2}}, 20, "a gen 1 by m at 2 stale"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr := New(0)
+			tr := newTracker(0)
 			for _, s := range c.said {
 				arrives := s.arrives
 				if arrives == 0 {
 					arrives = s.second + 1
 				}
 				f := s.frame()
-				tr.Observe(&f, t0.Add(time.Duration(arrives)*time.Second))
+				tr.observe(&f, t0.Add(time.Duration(arrives)*time.Second))
 			}
 			got := ""
-			routes := tr.Routes(t0.Add(time.Duration(c.at) * time.Second))
+			routes := map[topology.NodeID]Route{}
+			tr.routes(t0.Add(time.Duration(c.at)*time.Second), func(n topology.NodeID, r Route) { routes[n] = r })
 			if r, ok := routes["cn1"]; ok {
 				got = r.String()
 			}
