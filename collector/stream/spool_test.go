@@ -238,3 +238,43 @@ func BenchmarkAppendAndAck(b *testing.B) {
 		s.Ack(seq)
 	}
 }
+
+// TestSpoolOfEarlierAgent sends what an agent of before in_flight left behind: no second is lost, and diod's queue
+// has today's names.
+func TestSpoolOfEarlierAgent(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/spool-before-in-flight")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenSpool(dir, MinSpoolBytes, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Pending() != 5 {
+		t.Fatalf("%d messages, want 5", s.Pending())
+	}
+	var d wire.Decoder
+	for want, after := int64(1_699_992_000), uint64(0); after < 5; want++ {
+		seq, b, ok := s.Next(after, nil)
+		if !ok {
+			t.Fatalf("no message after %d", after)
+		}
+		m, err := d.Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames := m.(*wire.Frames).Frames
+		inFlight, _ := frames[0].Value(collector.InFlight)
+		waiting, _ := frames[0].Value(collector.QueueLen)
+		ofServer, _ := frames[1].Value(collector.QueueLen)
+		if frames[0].TimeMillis != want*1000 || inFlight != float64(20+want%7)+.25 || waiting != float64(want%5) ||
+			ofServer != float64(want%11) {
+			t.Errorf("second %d: %+v", want, frames)
+		}
+		if j := frames[0].Jobs[0].Samples; j[0].Metric != collector.InFlight {
+			t.Errorf("second %d: the job has %v", want, j)
+		}
+		after = seq
+	}
+}

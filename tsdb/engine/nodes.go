@@ -103,7 +103,10 @@ func (db *DB) nodeInfos() []tsdb.NodeInfo {
 	out := make([]tsdb.NodeInfo, 0, len(entries))
 	for _, e := range entries {
 		info := tsdb.NodeInfo{Node: e.name, Role: e.role}
-		for m := range collector.Metric(collector.MetricCount) {
+		if e.metrics>>collector.RetiredBacklogLen&1 != 0 {
+			e.metrics |= 1<<collector.QueueLen | 1<<collector.InFlight
+		}
+		for m := range collector.Metrics() {
 			if e.metrics>>m&1 != 0 {
 				info.Metrics = append(info.Metrics, m)
 			}

@@ -55,7 +55,7 @@ type selection struct {
 	metric         collector.Metric
 	from, to, step int64 // seconds
 	agg            tsdb.Agg
-	col            column.Column
+	col, before    column.Column
 }
 
 // Select implements Store. It takes no lock that a writer holds.
@@ -124,7 +124,7 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 	lo, hi := sp.window(s.from, s.to)
 	first, last := sp.start+int64(lo), sp.start+int64(hi)-1
 	if s.step > 1 && hi-lo == BlockSeconds && floorDiv(first, s.step) == floorDiv(last, s.step) {
-		switch e, is := s.r.only(sp, n.node, s.metric); is {
+		switch e, is := s.only(sp, n.node); is {
 		case foundNothing:
 			return
 		case foundEntry:
@@ -132,7 +132,7 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 			return
 		}
 	}
-	if !s.r.column(sp, n.node, s.metric, &s.col) {
+	if !s.column(sp, n.node, &s.col) {
 		return
 	}
 	if s.step == 1 && n.points == nil {

@@ -75,7 +75,9 @@ func (s *selection) addTier(p *tierPart, n *nodeSelection) {
 	var cols [figures]column.Column
 	want := figuresOf(s.agg)
 	for i := range p.spans[want[0]] {
-		if !tierColumns(s.r, &p.spans, &cols, i, n.node, s.metric, want...) {
+		if slices.ContainsFunc(want, func(f figure) bool {
+			return i >= len(p.spans[f]) || !s.column(&p.spans[f][i], n.node, &cols[f])
+		}) {
 			continue
 		}
 		sp := &p.spans[want[0]][i]
