@@ -55,7 +55,7 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 	var b strings.Builder
 	b.Grow(512)
 	fmt.Fprintf(&b, " %03d ", from)
-	look, top, extra := "", levelUnknown, 0
+	look, top, extra := "", byte('-'), 0
 	pal := s.Palette
 	set := func(next string) {
 		if next != look {
@@ -95,21 +95,14 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 	for i := from; i < to; i++ {
 		r := &s.Shown.Forwarders[i]
 		flush(i == cursor)
-		symbol, lv, m := byte('.'), levelUnknown, mark(s.standing(r), r.Plan != "")
-		if m != '?' && m != 'x' {
-			lv = s.levels[r.ID]
-		}
-		switch {
-		case m == '?' || m == 'x': // no level: the mark takes its place
+		symbol, m := level(r, s.metric), mark(s.standing(r), r.Plan != "")
+		if m == '?' || m == 'x' { // no level: the mark takes its place
 			symbol, m = m, ' '
-		case lv == levelUnknown:
-			symbol = '-'
-		case lv >= 0:
-			symbol = byte('0' + lv)
+		} else {
+			top = max(top, symbol) // '-', '.' and the digits follow each other
 		}
-		top = max(top, lv)
-		if lv >= 0 {
-			set(pal.level[lv])
+		if symbol >= '0' && symbol <= '9' {
+			set(pal.level[symbol-'0'])
 		} else {
 			set("")
 		}
@@ -127,19 +120,9 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 	set("")
 	if w >= 120 {
 		pad := (p.perRow-(to-from))*2 + 4 - extra
-		fmt.Fprintf(&b, "%*srow max %s", max(1, pad), "", levelText(top))
+		fmt.Fprintf(&b, "%*srow max %c", max(1, pad), "", top)
 	}
 	return b.String()
-}
-
-func levelText(l int) string {
-	switch {
-	case l >= 0:
-		return string(rune('0' + l))
-	case l == levelIdle:
-		return "."
-	}
-	return missing
 }
 
 // legend explains the cells and names the one under the cursor.

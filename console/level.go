@@ -2,9 +2,8 @@ package console
 
 import (
 	"fmt"
-	"math"
 
-	"fairway/collector/topology"
+	"fairway/collector"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -14,28 +13,29 @@ type metric struct {
 	name  string // in addresses
 	title string
 	full  string // what ten tenths are
-	// share is the value in parts of its full scale, nil where it is not known.
-	share func(*api.ForwarderRow) *float64
 }
 
-// Full scales of the metrics that have no peak of their own.
-const (
-	fullQueueLen    = 64  // requests waiting
-	fullMetaSeconds = 0.1 // s
-	fullErrorsPerS  = 10  // 1/s
-)
-
+// metrics are those of api.ForwarderScales.
 var metrics = []metric{
-	{"occ", "occupancy", "the last hour", func(r *api.ForwarderRow) *float64 { return r.Occupancy }},
-	{"bw", "bandwidth", "its peak", func(r *api.ForwarderRow) *float64 {
-		return part(sum(r.ReadBytesPerSec, r.WriteBytesPerSec), r.PeakBytesPerSec)
-	}},
-	{"queue", "queue", fmt.Sprint(fullQueueLen, " waiting"),
-		func(r *api.ForwarderRow) *float64 { return part(r.QueueLen, fullQueueLen) }},
-	{"mdwait", "metadata wait", fmt.Sprint(fullMetaSeconds*1000, " ms"),
-		func(r *api.ForwarderRow) *float64 { return part(r.MetaWaitSeconds, fullMetaSeconds) }},
-	{"err", "errors", fmt.Sprint(fullErrorsPerS, " a second"),
-		func(r *api.ForwarderRow) *float64 { return part(r.ErrorsPerSec, fullErrorsPerS) }},
+	{"occ", "occupancy", "the last hour"},
+	{"bw", "bandwidth", "its peak"},
+	{"queue", "queue", full(collector.QueueLen, "waiting")},
+	{"mdwait", "metadata wait", full(collector.MetaWait, "ms")},
+	{"err", "errors", full(collector.Errors, "a second")},
+}
+
+// full is a metric's full scale with its unit.
+func full(m collector.Metric, unit string) string {
+	row := m.Info()
+	return fmt.Sprintf("%g %s", row.Full*row.Unit.Info().Scale, unit)
+}
+
+// level is the level of a forwarder's cell: a digit, '.' or '-'.
+func level(r *api.ForwarderRow, metric int) byte {
+	if metric < len(r.Levels) {
+		return r.Levels[metric]
+	}
+	return '-' // of a server that does not send it
 }
 
 func part(v *float64, of float64) *float64 {
@@ -59,62 +59,6 @@ func sum(values ...*float64) *float64 {
 		*total += *v
 	}
 	return total
-}
-
-// The levels below the digits.
-const (
-	levelIdle    = -1 // below 1 % of full
-	levelUnknown = -2
-)
-
-// level is the tenth in which a share lies.
-func level(share *float64) int {
-	switch {
-	case share == nil || math.IsNaN(*share):
-		return levelUnknown
-	case *share < 0.01:
-		return levelIdle
-	}
-	return min(9, int(*share*10))
-}
-
-// nextLevel is level with hysteresis: the shown step stays until the value is 3/4 of a step away
-// from its middle, so that a value on a border neither flickers nor costs bytes every second.
-func nextLevel(shown int, share *float64) int {
-	want := level(share)
-	if want == shown || want == levelUnknown || shown == levelUnknown {
-		return want
-	}
-	if shown == levelIdle {
-		if *share < 0.0125 {
-			return shown
-		}
-		return want
-	}
-	if want == levelIdle {
-		if *share > 0.0075 {
-			return shown
-		}
-		return want
-	}
-	if middle := (float64(shown) + 0.5) / 10; math.Abs(min(*share, 1)-middle) < 0.075 {
-		return shown
-	}
-	return want
-}
-
-// levels moves every forwarder's shown level to its new value.
-func levels(shown map[topology.ForwarderID]int, rows []api.ForwarderRow, m metric) map[topology.ForwarderID]int {
-	next := make(map[topology.ForwarderID]int, len(rows))
-	for i := range rows {
-		share := m.share(&rows[i])
-		if old, ok := shown[rows[i].ID]; ok {
-			next[rows[i].ID] = nextLevel(old, share)
-		} else {
-			next[rows[i].ID] = level(share)
-		}
-	}
-	return next
 }
 
 // mark is the sign of a forwarder's standing in its cell; planned says that a waiting plan touches it.

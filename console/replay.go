@@ -117,7 +117,6 @@ func (s *State) takePast(ask *asker, m pastMsg) tea.Cmd {
 		user, role := s.Shown.User, s.Shown.Role
 		s.Shown, s.Received = m.value, s.Now
 		s.Shown.User, s.Shown.Role = user, role
-		s.levels = levels(nil, s.Shown.Forwarders, metrics[s.metric])
 	}
 	if next := r.wanted; !next.IsZero() {
 		r.wanted = time.Time{}

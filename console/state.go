@@ -26,7 +26,6 @@ type State struct {
 
 	keys   *Keys
 	metric int
-	levels map[topology.ForwarderID]int
 	sort   sorting
 	filter string
 	pages  []page    // the last one is shown
@@ -72,13 +71,11 @@ func (s *State) take(o api.Overview, err error, at time.Time) {
 func (s *State) live() {
 	s.Paused, s.replay = false, nil
 	s.Shown, s.Received = s.newest, s.came
-	s.levels = levels(s.levels, s.Shown.Forwarders, metrics[s.metric])
 }
 
-// setMetric shows another metric, its levels without history.
+// setMetric shows another metric.
 func (s *State) setMetric(i int) {
 	s.metric = i % len(metrics)
-	s.levels = levels(nil, s.Shown.Forwarders, metrics[s.metric])
 }
 
 // age is how old the shown second is, counted from its end; the server's clock says how old it was

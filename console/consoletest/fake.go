@@ -158,6 +158,10 @@ func (f *Fake) snapshot() (api.Overview, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o := f.overview
+	for i := range f.overview.Forwarders {
+		r := &f.overview.Forwarders[i]
+		r.SetLevels(r.Levels) // as the server does
+	}
 	o.Forwarders = append([]api.ForwarderRow(nil), o.Forwarders...)
 	o.Waiting = nil
 	for _, p := range f.plans {

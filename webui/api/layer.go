@@ -61,6 +61,9 @@ type ForwarderRow struct {
 	TopJob           topology.JobID       `json:"top_job,omitempty"`
 	TopJobShare      *float64             `json:"top_job_share,omitempty"` // 0..1 of bytes
 	Plan             string               `json:"plan,omitempty"`          // waiting plan that touches it
+	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it,
+	// '-' without a value.
+	Levels string `json:"levels"`
 }
 
 // ForwarderDetail is one forwarder with its clients and its last minutes.

@@ -72,8 +72,24 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
 	p.addPlans(&o, rows)
+	setLevels(old, o.Forwarders)
 	s.Overview = o
 	return s
+}
+
+// setLevels gives forwarders the levels that follow those of the snapshot before.
+func setLevels(old *Snapshot, rows []api.ForwarderRow) {
+	var before []api.ForwarderRow
+	if old != nil {
+		before = old.Overview.Forwarders
+	}
+	shown := make(map[topology.ForwarderID]string, len(before))
+	for i := range before {
+		shown[before[i].ID] = before[i].Levels
+	}
+	for i := range rows {
+		rows[i].SetLevels(shown[rows[i].ID])
+	}
 }
 
 // newRow is a forwarder's line without its newest values.

@@ -26,15 +26,13 @@ import (
 //	bytes 24-27 count, uint32
 //	then        count cells, one byte each, in the order of GET /api/v1/nodes?role=compute
 //
-// A cell is 0-9 for tenths of full scale, CellIdle below 1 % of it, CellUnknown without a fresh value.
+// A cell is 0-9 for tenths of full scale, api.LevelIdle below 1 % of it, api.LevelUnknown without a fresh value.
 const (
 	GridVersion = 1
 	gridHeader  = 28
-	CellIdle    = 10
-	CellUnknown = 255
 )
 
-// GridMetric is what the cells of a compute grid can show.
+// GridMetric is a scale of the compute grid.
 type GridMetric struct {
 	Name    string
 	metrics []collector.Metric // one, or two that are added up
@@ -43,12 +41,21 @@ type GridMetric struct {
 	peak bool // the node's peak bandwidth is full scale
 }
 
-// GridMetrics are the metrics of the compute grid; the index is the frame's metric byte.
-var GridMetrics = []GridMetric{
-	{Name: "bw", metrics: []collector.Metric{collector.ReadBytes, collector.WriteBytes}, full: 1e9, peak: true},
-	{Name: "mdops", metrics: []collector.Metric{collector.MetaOps}, full: 1000},
-	{Name: "latency", metrics: []collector.Metric{collector.ClientRead, collector.ClientWrite}, full: 0.1},
-	{Name: "err", metrics: []collector.Metric{collector.Errors}, full: 10},
+// GridMetrics are the scales of the compute grid; the index is the frame's metric byte.
+var GridMetrics = gridMetrics()
+
+// gridMetrics takes the scales of compute nodes from the catalogue.
+func gridMetrics() (scales []GridMetric) {
+	for _, m := range collector.ShownAs(topology.Compute, collector.InScale) {
+		row := m.Info()
+		i := slices.IndexFunc(scales, func(s GridMetric) bool { return s.Name == row.Scale })
+		if i < 0 {
+			i = len(scales)
+			scales = append(scales, GridMetric{Name: row.Scale, full: row.Full, peak: row.Unit == collector.BytesPerSec})
+		}
+		scales[i].metrics = append(scales[i].metrics, m)
+	}
+	return scales
 }
 
 // Grids makes grid frames. It keeps the shown levels, so that a value on a border between two
@@ -89,7 +96,7 @@ func (g *Grids) Frame(s *Snapshot, metric int) []byte {
 		}
 	})
 	for i, share := range c.next {
-		c.shown[i] = nextLevel(c.shown[i], share)
+		c.shown[i] = api.NextLevel(c.shown[i], share)
 	}
 	return appendGrid(metric, s.Generation, s.Made, full, c.shown)
 }
@@ -122,7 +129,7 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 		}
 	}
 	for i, share := range c.next {
-		c.shown[i] = nextLevel(CellUnknown, share)
+		c.shown[i] = api.NextLevel(api.LevelUnknown, share)
 	}
 	return appendGrid(metric, s.Generation, at, full, c.shown), nil
 }
@@ -172,7 +179,7 @@ func newGrid(s *Snapshot) *grid {
 	c := &grid{generation: s.Generation, places: newPlaces(s.Machine, topology.Compute)}
 	c.next, c.shown = make([]float64, len(c.nodes)), make([]byte, len(c.nodes))
 	for i := range c.shown {
-		c.shown[i] = CellUnknown
+		c.shown[i] = api.LevelUnknown
 	}
 	return c
 }
@@ -197,28 +204,4 @@ func appendGrid(metric int, generation uint32, at time.Time, full float64, cells
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(full))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(cells)))
 	return append(b, cells...)
-}
-
-// nextLevel is the level of a share of full scale; the shown step stays until the value is 3/4 of
-// a step away from its middle.
-func nextLevel(shown byte, share float64) byte {
-	if math.IsNaN(share) {
-		return CellUnknown
-	}
-	want := byte(CellIdle)
-	if share >= 0.01 {
-		want = byte(min(9, int(share*10)))
-	}
-	switch {
-	case want == shown || shown == CellUnknown:
-		return want
-	case shown == CellIdle && share < 0.0125, want == CellIdle && share > 0.0075:
-		return shown
-	case shown == CellIdle || want == CellIdle:
-		return want
-	}
-	if middle := (float64(shown) + 0.5) / 10; math.Abs(min(share, 1)-middle) < 0.075 {
-		return shown
-	}
-	return want
 }

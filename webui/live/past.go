@@ -121,6 +121,7 @@ func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.T
 			row.Occupancy = &share
 		}
 	}
+	setLevels(nil, rows)
 	return rows, nil
 }
 

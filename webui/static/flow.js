@@ -2,7 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, missing, ratio } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { level, ramp, darkSteps } from './levels.js?v=__V__';
+import { ramp, darkSteps } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -117,7 +117,7 @@ export async function matrixPage(app, q) {
 function matrix(m, value) {
   const at = new Map(m.jobs.map((/** @type {string} */ j, /** @type {number} */ i) => [j, i])), n = m.jobs.length;
   const cells = m.cells.map((/** @type {any} */ c) => {
-    const i = at.get(c.job), k = at.get(c.by), v = value(c), lev = level(v), x = SIDE + k * CELL, y = SIDE + i * CELL;
+    const i = at.get(c.job), k = at.get(c.by), v = value(c), lev = v === null || v === undefined || v < 0.01 ? -1 : Math.min(9, Math.floor(v * 10)), x = SIDE + k * CELL, y = SIDE + i * CELL;
     const digit = lev >= 0 ? String(lev) : v === null || v === undefined ? '-' : '.';
     return s('g', {}, s('rect', { x, y, width: CELL - 1, height: CELL - 1, fill: lev >= 0 ? `rgb(${ramp[lev].join()})` : 'none', class: i === k ? 'self' : 'pair' },
       s('title', {}, `${c.job} meets ${c.by} on ${c.forwarders.slice(0, 8).join(' ')}: pressure ${ratio(c.pressure)} %, share ${ratio(c.share)} %${c.finding ? `, ${c.finding}` : ''}`)),

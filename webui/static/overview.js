@@ -2,7 +2,7 @@
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, counted, kindWords, mega, millis, number, ratio, sum } from './format.js?v=__V__';
-import { IDLE, UNKNOWN, computeMetrics, digit, mark, metrics, nextLevel } from './levels.js?v=__V__';
+import { IDLE, UNKNOWN, computeMetrics, digit, levelOf, mark, metrics } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
@@ -61,8 +61,6 @@ function cellKeys(move, cols) {
 function forwardersPage(app, q, asTable) {
   let m = Math.max(0, metrics.findIndex((x) => x.name === (q.get('metric') ?? 'occ')));
   let cursor = q.get('sel') ?? '';
-  /** @type {Map<string, number>} */
-  let shown = new Map();
   /** @type {any} */
   let o = null;
   const line = h('p.summary', { id: 'summary' }), legend = h('div.legend');
@@ -115,12 +113,9 @@ function forwardersPage(app, q, asTable) {
   /** @param {number} [width] */
   function draw(width = el.clientWidth) {
     if (!o || asTable) return;
-    const next = new Map();
-    for (const r of o.forwarders) next.set(r.id, nextLevel(shown.get(r.id), metrics[m].share(r)));
-    shown = next;
     grid.layout(o.forwarders.length, Math.max(320, width || 1200), 0, false);
-    const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) => (r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : shown.get(r.id) ?? UNKNOWN));
-    grid.draw({ levels, digits: o.forwarders.map((/** @type {any} */ r) => digit(r, /** @type {number} */ (shown.get(r.id)))), marks: o.forwarders.map(mark) },
+    const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) => (r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : levelOf(r, m)));
+    grid.draw({ levels, digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)), marks: o.forwarders.map(mark) },
       o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)));
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
   }
@@ -175,7 +170,7 @@ function forwardersPage(app, q, asTable) {
     keys: {
       Enter: ['open', () => here() && app.go(`/forwarders/${here()}`)],
       p: ['propose', () => here() && app.go(`/propose?from=${here()}`)],
-      m: ['metric', () => { m = (m + 1) % metrics.length; shown = new Map(); remember(); drawLegend(); if (o) drawLine(); draw(); }],
+      m: ['metric', () => { m = (m + 1) % metrics.length; remember(); drawLegend(); if (o) drawLine(); draw(); }],
       '/': ['filter', () => { filter.hidden = false; filter.focus(); }],
       g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
       c: ['compute nodes', () => app.go('/overview?view=compute')],
@@ -189,7 +184,7 @@ function forwardersPage(app, q, asTable) {
   };
   /** The grid as numbers: every forwarder with its level as shown and what the table says of it. */
   function gridRows() {
-    return [[...columns.map((c) => c.head), metrics[m].title.toUpperCase(), 'MARK'], ...o.forwarders.map((/** @type {any} */ r) => [r.id, ...columns.slice(1).map((c) => c.text(r)), digit(r, /** @type {number} */ (shown.get(r.id))), mark(r)])];
+    return [[...columns.map((c) => c.head), metrics[m].title.toUpperCase(), 'MARK'], ...o.forwarders.map((/** @type {any} */ r) => [r.id, ...columns.slice(1).map((c) => c.text(r)), digit(r, m), mark(r)])];
   }
   function drawLegend() {
     legend.replaceChildren(h('span', null, '. idle'), h('span', null, '0-9 tenths of ', metrics[m].full, ' '), rampCanvas(), ...['! suspect', 'x excluded', 'd dedicated', '> plan waiting', '? stale', '- not known'].map((t) => h('span', null, t)));

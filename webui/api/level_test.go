@@ -1,0 +1,42 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// A shown level stays while the value is near it, and follows one that moves away.
+func TestAShownLevelStaysAtABorder(t *testing.T) {
+	for _, c := range []struct {
+		shown byte
+		share float64
+		want  byte
+	}{
+		{LevelUnknown, math.NaN(), LevelUnknown}, {3, math.NaN(), LevelUnknown}, {LevelUnknown, 0.399, 3},
+		{3, 0.401, 3}, {3, 0.42, 3}, {3, 0.43, 4}, {4, 0.39, 4}, {4, 0.37, 3}, {3, 0.7, 7}, {9, 1.5, 9}, {8, 1.5, 9},
+		{LevelUnknown, 0.009, LevelIdle}, {LevelIdle, 0.012, LevelIdle}, {LevelIdle, 0.013, 0}, {0, 0.008, 0},
+		{0, 0.007, LevelIdle}, {5, 0.001, LevelIdle},
+	} {
+		if got := NextLevel(c.shown, c.share); got != c.want {
+			t.Errorf("%d is shown, the share is %g: %d, want %d", c.shown, c.share, got, c.want)
+		}
+	}
+}
+
+func TestARowHasALevelForEachScale(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	r := ForwarderRow{PeakBytesPerSec: 1e9, Occupancy: v(0), WriteBytesPerSec: v(0.52e9), QueueLen: v(640),
+		MetaWaitSeconds: v(0.05)}
+	if r.SetLevels(""); r.Levels != ".595-" || len(r.Levels) != len(ForwarderScales) {
+		t.Errorf("levels %q", r.Levels)
+	}
+	r.ReadBytesPerSec, r.ErrorsPerSec = v(0.06e9), v(1)
+	r.MetaWaitSeconds = v(0.049)
+	if r.SetLevels(r.Levels); r.Levels != ".5951" {
+		t.Errorf("a second later: levels %q", r.Levels)
+	}
+	if got := fmt.Sprint(levelOf('.'), levelOf('7'), levelOf('-')); got != "10 7 255" {
+		t.Errorf("read back: %s", got)
+	}
+}
