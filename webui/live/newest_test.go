@@ -56,7 +56,7 @@ func TestNodesThatJoinAreShown(t *testing.T) {
 	s := p.build(p.Snapshot())
 	cells := func() []byte { return g.Frame(s, 0)[gridHeader:] }
 	before := cells()
-	if before[0] != CellUnknown || before[1] != CellIdle || s.Overview.Forwarders[0].ReadBytesPerSec != nil {
+	if before[0] != api.LevelUnknown || before[1] != api.LevelIdle || s.Overview.Forwarders[0].ReadBytesPerSec != nil {
 		t.Fatalf("before they report: cells %v, forwarder %+v", before[:2], s.Overview.Forwarders[0])
 	}
 	samples := []collector.Sample{{Metric: collector.ReadBytes, Value: 5e5}}
@@ -95,7 +95,7 @@ func BenchmarkGridFrame(b *testing.B) {
 	g, s := NewGrids(p), p.Snapshot()
 	b.ReportAllocs()
 	for b.Loop() {
-		if f := g.Frame(s, 0); f[len(f)-1] == CellUnknown {
+		if f := g.Frame(s, 0); f[len(f)-1] == api.LevelUnknown {
 			b.Fatal("the last cell is not known")
 		}
 	}
