@@ -170,21 +170,6 @@ func (s *Situation) Freeze(moves []Move) Frozen {
 	return f
 }
 
-// KindWords says a kind of finding as an operator would.
-func KindWords(k anomaly.Kind) string {
-	words := map[anomaly.Kind]string{
-		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
-		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
-		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
-		anomaly.ForwarderSilent: "silent",
-		anomaly.TargetSlow:      "slower than its peers",
-	}
-	if w := words[k]; w != "" {
-		return w
-	}
-	return string(k)
-}
-
 // ForEverybody counts the healthy forwarders that are dedicated to no job, without those that a plan
 // would take.
 func (s *Situation) ForEverybody(owners map[topology.ForwarderID]topology.JobID, taken []topology.ForwarderID) (n int) {

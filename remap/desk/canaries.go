@@ -55,7 +55,7 @@ func (c *Canaries) Ask(ctx context.Context, by remap.Person, f topology.Forwarde
 	}
 	if first {
 		defer close(r.done)
-		if r.err = c.desk.beginCanary(ctx, by, f, a); r.err == nil {
+		if r.err = c.begin(ctx, by, f, a); r.err == nil {
 			r.canary, r.err = c.send(context.WithoutCancel(ctx), by, f)
 		}
 		return r.canary, r.err
@@ -77,7 +77,7 @@ func (c *Canaries) request(by remap.Person, f topology.ForwarderID, key string) 
 		return r, false, nil
 	}
 	r = &canaryRequest{by: by.Name, key: key, done: make(chan struct{})}
-	if !c.desk.situation().IsForwarder(f) {
+	if !c.desk.cfg.Situation().IsForwarder(f) {
 		return r, true, nil // the desk refuses it
 	}
 	if err := c.sender.May(time.Now(), f); err != nil {
@@ -95,27 +95,27 @@ func (c *Canaries) send(ctx context.Context, by remap.Person, f topology.Forward
 		err = fmt.Errorf("%w: %w", remap.ErrState, err)
 		out = anomaly.Canary{Forwarder: f, At: now.UTC(), By: by.Name, Error: err.Error()}
 	}
-	if bad := c.desk.endCanary(ctx, by, out); bad != nil && err == nil {
+	if bad := c.end(ctx, by, out); bad != nil && err == nil {
 		err = fmt.Errorf("the canary's result was not recorded: %w", bad)
 	}
 	return out, err
 }
 
-// beginCanary records that a person asks for a canary through a forwarder; nothing may be sent before that.
-func (d *Desk) beginCanary(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error {
+// begin records that a person asks for a canary through a forwarder; nothing may be sent before that.
+func (c *Canaries) begin(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error {
 	if err := by.May(remap.Operator, "a canary probe"); err != nil {
 		return err
 	}
 	if err := remap.ActCanary.CheckReason(a.Reason); err != nil {
 		return err
 	}
-	s := d.situation()
+	s, rec := c.desk.cfg.Situation(), c.desk.recorder
 	if !s.IsForwarder(f) {
 		return fmt.Errorf("%w: %q is not a forwarding node of %s", remap.ErrInvalid, f, s.Machine.Name)
 	}
 	body := digest("canary "+string(f), a.Reason)
-	return d.do(ctx, func() error {
-		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+	return rec.do(ctx, func() error {
+		if _, again, err := rec.state.keys.used(by, a.Key, body); err != nil || again {
 			if again {
 				err = fmt.Errorf("%w: this canary was asked for before; the audit of %s has its result", remap.ErrState,
 					f)
@@ -123,18 +123,15 @@ func (d *Desk) beginCanary(ctx context.Context, by remap.Person, f topology.Forw
 			return err
 		}
 		now := time.Now().UTC()
-		return d.record(&journal.Record{At: now, Kind: journal.StepCanary, Actor: by.Name, Role: by.Role, Via: by.Via,
-			Reason: a.Reason,
-			Key:    a.Key, Body: body,
+		return rec.recordFor(by, a, body, &journal.Record{At: now, Kind: journal.StepCanary,
 			Canary: &anomaly.Canary{Forwarder: f, At: now, By: by.Name}})
 	})
 }
 
-// endCanary records the result of a canary. Errors are the journal's.
-func (d *Desk) endCanary(ctx context.Context, by remap.Person, c anomaly.Canary) error {
-	return d.do(ctx, func() error {
-		return d.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepCanaryDone, Actor: by.Name,
-			Role: by.Role, Via: by.Via,
-			Canary: &c})
+// end records the result of a canary. Errors are the journal's.
+func (c *Canaries) end(ctx context.Context, by remap.Person, one anomaly.Canary) error {
+	rec := c.desk.recorder
+	return rec.do(ctx, func() error {
+		return rec.recordFor(by, remap.Answer{}, "", &journal.Record{Kind: journal.StepCanaryDone, Canary: &one})
 	})
 }

@@ -64,8 +64,8 @@ func TestAFullDiskIsSaidAndGoneOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		m, full := newTestMachine(8, 4), &journaltest.FullDisk{Disk: &journaltest.Disk{Left: -1, Syncs: -1}}
-		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation,
-			Log: slog.New(slog.NewTextHandler(&said, nil))}, newBook(), onDisk(full))
+		d := start(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation,
+			Log: slog.New(slog.NewTextHandler(&said, nil))}, newState(), onDisk(full))
 		p := propose(t, d, olga, ask(0, ""))
 		set := func(v bool) {
 			if err := d.do(t.Context(), func() error { full.Full = v; return nil }); err != nil {
@@ -125,7 +125,7 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 			t.Errorf("counted are\n%s", text)
 		}
 		if err := d.do(t.Context(), func() error {
-			if n := len(d.book.open); n != 0 {
+			if n := len(d.state.plans.open); n != 0 {
 				return fmt.Errorf("%d plans are open", n)
 			}
 			return nil
@@ -139,7 +139,7 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 func TestAScrapeDoesNotWaitForAHungDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, hung := newTestMachine(8, 4), journaltest.NewHungDisk()
-		d := startDesk(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation}, newBook(), onDisk(hung))
+		d := start(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation}, newState(), onDisk(hung))
 		go func() {
 			<-hung.Hangs
 			time.Sleep(90 * time.Second)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"fairway/collector/topology"
@@ -12,39 +13,54 @@ import (
 	"fairway/remap/journal"
 )
 
-// exclusions is the part of the book that belongs to forwarders.
-type exclusions struct {
+// exclusionTable is the state of exclusions.
+type exclusionTable struct {
 	of         map[topology.ForwarderID]remap.Exclusion
 	generation uint64
 }
 
-// take makes one record true.
-func (x *exclusions) take(r *journal.Record) error {
+// check says why a record does not follow from the state and a draft of the batch before it.
+func (x *exclusionTable) check(r *journal.Record, d *draft) error {
 	if r.Exclusion == nil {
 		return fmt.Errorf("%s without an exclusion", r.Kind)
 	}
 	f := r.Exclusion.Forwarder
-	if _, ok := x.of[f]; r.Kind == journal.StepReturn && !ok {
-		return fmt.Errorf("%s is returned and was not excluded", f)
+	excluded, drafted := d.excluded[f]
+	if !drafted {
+		_, excluded = x.of[f]
 	}
-	x.generation++
-	if r.Kind == journal.StepReturn {
-		delete(x.of, f)
-	} else {
-		x.of[f] = *r.Exclusion
+	if r.Kind == journal.StepReturn && !excluded {
+		return fmt.Errorf("%s is returned and was not excluded", f)
 	}
 	return nil
 }
 
+// take makes a checked record part of the state.
+func (x *exclusionTable) take(r *journal.Record) {
+	x.generation++
+	if r.Kind == journal.StepReturn {
+		delete(x.of, r.Exclusion.Forwarder)
+	} else {
+		x.of[r.Exclusion.Forwarder] = *r.Exclusion
+	}
+}
+
+// exclusions are the forwarders that are excluded from allocation, and the feed that allocators read.
+type exclusions struct {
+	cfg  *Config
+	rec  *recorder
+	feed atomic.Pointer[remap.Feed] // without a lease
+}
+
 // Feed returns the exclusions in force, on a lease from now.
-func (d *Desk) Feed() remap.Feed {
+func (d *exclusions) Feed() remap.Feed {
 	f := *d.feed.Load()
-	f.ValidUntil = time.Now().UTC().Add(d.set.FeedLease)
+	f.ValidUntil = time.Now().UTC().Add(d.cfg.Settings.FeedLease)
 	return f
 }
 
 // Excluded returns the forwarders that are excluded and why.
-func (d *Desk) Excluded() map[topology.ForwarderID]string {
+func (d *exclusions) Excluded() map[topology.ForwarderID]string {
 	out := map[topology.ForwarderID]string{}
 	for _, e := range d.feed.Load().Exclusions {
 		out[e.Forwarder] = e.Reason
@@ -52,8 +68,8 @@ func (d *Desk) Excluded() map[topology.ForwarderID]string {
 	return out
 }
 
-func (d *Desk) publishFeed() {
-	x := &d.book.exclusions
+func (d *exclusions) publish() {
+	x := &d.rec.state.exclusions
 	f := remap.Feed{Generation: x.generation, Exclusions: slices.AppendSeq([]remap.Exclusion{}, maps.Values(x.of))}
 	slices.SortFunc(f.Exclusions, func(a, b remap.Exclusion) int {
 		if a.Forwarder < b.Forwarder {
@@ -67,7 +83,7 @@ func (d *Desk) publishFeed() {
 // Exclude withholds a forwarder from allocation for ttl, or renews its lease. It moves nobody.
 // Errors: ErrNotAllowed, ErrInvalid (forwarder, reason, ttl), ErrState when too few forwarders
 // would be left, ErrConflict.
-func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,
+func (d *exclusions) Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,
 	a remap.Answer) (remap.Exclusion,
 	error) {
 	if err := by.May(remap.Operator, "excluding a forwarder"); err != nil {
@@ -80,22 +96,22 @@ func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.Forwarde
 		return remap.Exclusion{}, fmt.Errorf("%w: a lease of %s: want 1s to %s", remap.ErrInvalid, ttl,
 			remap.MaxExclusion)
 	}
-	s := d.situation()
+	s := d.cfg.Situation()
 	if !s.IsForwarder(f) {
 		return remap.Exclusion{}, fmt.Errorf("%w: %q is not a forwarding node of %s", remap.ErrInvalid, f,
 			s.Machine.Name)
 	}
 	var out remap.Exclusion
 	body := digest("exclude "+string(f), []any{ttl, a.Reason})
-	err := d.do(ctx, func() error {
-		_, again, err := d.book.used(by, a.Key, body)
-		old, renewed := d.book.exclusions.of[f]
+	err := d.rec.do(ctx, func() error {
+		_, again, err := d.rec.state.keys.used(by, a.Key, body)
+		old, renewed := d.rec.state.exclusions.of[f]
 		if err != nil || again {
 			out = old
 			return err
 		}
 		if !renewed {
-			if err := d.mayExclude(f, d.book.exclusions.of, s); err != nil {
+			if err := mayExclude(f, d.rec.state.exclusions.of, s, &d.cfg.Settings); err != nil {
 				return err
 			}
 		}
@@ -104,8 +120,7 @@ func (d *Desk) Exclude(ctx context.Context, by remap.Person, f topology.Forwarde
 		if renewed {
 			out.Since = old.Since
 		}
-		return d.record(&journal.Record{At: now, Kind: journal.StepExclude, Actor: by.Name, Role: by.Role, Via: by.Via,
-			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &out})
+		return d.rec.recordFor(by, a, body, &journal.Record{At: now, Kind: journal.StepExclude, Exclusion: &out})
 	})
 	return out, err
 }
@@ -144,9 +159,10 @@ func (p pool) refuses(f topology.ForwarderID, set *Settings) string {
 	return ""
 }
 
-func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]remap.Exclusion,
-	s *remap.Situation) error {
-	if why := newPool(s, out).refuses(f, &d.set); why != "" {
+// mayExclude says why one more forwarder may not be excluded; nil: it may.
+func mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]remap.Exclusion, s *remap.Situation,
+	set *Settings) error {
+	if why := newPool(s, out).refuses(f, set); why != "" {
 		return fmt.Errorf("%w: %s", remap.ErrState, why)
 	}
 	return nil
@@ -154,7 +170,7 @@ func (d *Desk) mayExclude(f topology.ForwarderID, out map[topology.ForwarderID]r
 
 // ForwarderOptions returns what a person may do with each forwarder of a situation. canary says why no canary can
 // be sent through a forwarder; empty: one can.
-func (d *Desk) ForwarderOptions(by remap.Person, s *remap.Situation,
+func (d *exclusions) ForwarderOptions(by remap.Person, s *remap.Situation,
 	canary func(topology.ForwarderID) string) func(topology.ForwarderID) remap.Options {
 	out := map[topology.ForwarderID]remap.Exclusion{}
 	for _, e := range d.feed.Load().Exclusions {
@@ -163,8 +179,9 @@ func (d *Desk) ForwarderOptions(by remap.Person, s *remap.Situation,
 	p := newPool(s, out)
 	return func(f topology.ForwarderID) remap.Options {
 		_, excluded := out[f]
-		return remap.ForwarderOptions(by, excluded, map[remap.Action]string{remap.ActExclude: p.refuses(f, &d.set),
-			remap.ActCanary: canary(f)})
+		return remap.ForwarderOptions(by, excluded,
+			map[remap.Action]string{remap.ActExclude: p.refuses(f, &d.cfg.Settings),
+				remap.ActCanary: canary(f)})
 	}
 }
 
@@ -178,7 +195,7 @@ func (s *Settings) mostExcluded(forwarders int) int {
 
 // Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrInvalid (reason), ErrNotFound when it is not
 // excluded, ErrConflict.
-func (d *Desk) Return(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error {
+func (d *exclusions) Return(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error {
 	if err := by.May(remap.Operator, "returning a forwarder"); err != nil {
 		return err
 	}
@@ -186,26 +203,51 @@ func (d *Desk) Return(ctx context.Context, by remap.Person, f topology.Forwarder
 		return err
 	}
 	body := digest("return "+string(f), a.Reason)
-	return d.do(ctx, func() error {
-		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+	return d.rec.do(ctx, func() error {
+		if _, again, err := d.rec.state.keys.used(by, a.Key, body); err != nil || again {
 			return err
 		}
-		e, ok := d.book.exclusions.of[f]
+		e, ok := d.rec.state.exclusions.of[f]
 		if !ok {
 			return fmt.Errorf("exclusion of %q: %w", f, remap.ErrNotFound)
 		}
-		return d.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepReturn, Actor: by.Name, Role: by.Role,
+		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepReturn, Actor: by.Name,
+			Role:   by.Role,
 			Via:    by.Via,
 			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &e})
 	})
 }
 
 // endLeases returns the forwarders whose lease is over.
-func (d *Desk) endLeases(now time.Time) {
+func (d *exclusions) endLeases(now time.Time) {
 	for _, e := range d.feed.Load().Exclusions {
 		if !now.Before(e.Until) {
-			_ = d.record(&journal.Record{At: now.UTC(), Kind: journal.StepReturn, Reason: "its lease ended",
+			_ = d.rec.record(&journal.Record{At: now.UTC(), Kind: journal.StepReturn, Reason: "its lease ended",
 				Exclusion: &e})
+		}
+	}
+}
+
+// AwaitFeed returns the feed once its generation is another one than that, or at the latest when
+// half of its lease is over: then with a newer lease. It fails only with ctx or a closed desk.
+func (d *exclusions) AwaitFeed(ctx context.Context, generation uint64) (remap.Feed, error) {
+	changed, stop := d.rec.Watch(16)
+	defer stop()
+	enough := time.NewTimer(d.cfg.Settings.FeedLease / 2)
+	defer enough.Stop()
+	for {
+		if f := d.Feed(); f.Generation != generation {
+			return f, nil
+		}
+		select {
+		case _, open := <-changed:
+			if !open {
+				return remap.Feed{}, fmt.Errorf("exclusions: %w", remap.ErrClosed)
+			}
+		case <-enough.C:
+			return d.Feed(), nil
+		case <-ctx.Done():
+			return remap.Feed{}, ctx.Err()
 		}
 	}
 }

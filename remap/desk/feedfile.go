@@ -17,7 +17,7 @@ import (
 // never runs out, until ctx ends. A reader sees the old file or the new one, never a part: each is
 // written beside it, forced to disk and renamed. A file that cannot be written is reported and
 // tried again; its reader goes by the lease in the one it has.
-func (d *Desk) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) {
+func (d *exclusions) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) {
 	generation, failing := uint64(0), false
 	f := d.Feed()
 	for {

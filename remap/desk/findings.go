@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -14,47 +13,57 @@ import (
 	"fairway/remap/journal"
 )
 
-// findings are the book's findings as they last were, in the order in which they were made.
-type findings struct {
+// findingTable is the state of findings: each as it last was, in the order in which they were made.
+type findingTable struct {
 	of []anomaly.Finding
 	at map[string]int
 }
 
-// take makes one record true.
-func (x *findings) take(r *journal.Record) error {
+// check says why a record is not a step of a finding.
+func (x *findingTable) check(r *journal.Record) error {
 	if r.Finding == nil || r.Finding.Finding.ID == "" {
 		return errors.New("a step of a finding without one")
 	}
-	f := r.Finding.Finding
-	if i, ok := x.at[f.ID]; ok {
-		x.of[i] = f
-		return nil
-	}
-	x.at[f.ID] = len(x.of)
-	x.of = append(x.of, f)
 	return nil
 }
 
-// byPolicy says whether a finding, as it last was, withholds its node by policy.
-func (x *findings) byPolicy(id string) bool {
+// take makes a checked record part of the state.
+func (x *findingTable) take(r *journal.Record) {
+	f := r.Finding.Finding
+	if i, ok := x.at[f.ID]; ok {
+		x.of[i] = f
+		return
+	}
+	x.at[f.ID] = len(x.of)
+	x.of = append(x.of, f)
+}
+
+// byPolicy says whether a finding, as it last was, has its node excluded by policy.
+func (x *findingTable) byPolicy(id string) bool {
 	i, ok := x.at[id]
 	return ok && x.of[i].ExcludedBy == anomaly.ByPolicy
 }
 
+// findings records what the detectors and people say of forwarders.
+type findings struct {
+	cfg *Config
+	rec *recorder
+}
+
 // Findings returns every finding as it last was, in the order in which they were made.
-func (d *Desk) Findings(ctx context.Context) (out []anomaly.Finding, err error) {
-	err = d.do(ctx, func() error {
-		out = slices.Clone(d.book.findings.of)
+func (d *findings) Findings(ctx context.Context) (out []anomaly.Finding, err error) {
+	err = d.rec.do(ctx, func() error {
+		out = slices.Clone(d.rec.state.findings.of)
 		return nil
 	})
 	return out, err
 }
 
 // FindingsOf returns every finding of one node as it last was, in the order in which they were made.
-func (d *Desk) FindingsOf(ctx context.Context, node topology.NodeID) (out []anomaly.Finding, err error) {
-	err = d.do(ctx, func() error {
-		for i := range d.book.findings.of {
-			if f := &d.book.findings.of[i]; f.Node == node {
+func (d *findings) FindingsOf(ctx context.Context, node topology.NodeID) (out []anomaly.Finding, err error) {
+	err = d.rec.do(ctx, func() error {
+		for i := range d.rec.state.findings.of {
+			if f := &d.rec.state.findings.of[i]; f.Node == node {
 				out = append(out, *f)
 			}
 		}
@@ -70,22 +79,22 @@ var detectors = remap.Person{Name: "findings", Role: remap.Operator, Via: remap.
 // they begin or end: all of it, or nothing on an error. What a person did to one of these findings
 // meanwhile stays: a dismissed finding is not changed, an owner and a silence are kept. Errors:
 // ErrState where one more exclusion would cross the desk's floor, and those of the journal.
-func (d *Desk) RecordFindings(ctx context.Context, changes []anomaly.Change) error {
-	s := d.situation()
-	return d.do(ctx, func() error {
-		recs, err := d.stepsOf(d.book.findings.merge(changes), s)
+func (d *findings) RecordFindings(ctx context.Context, changes []anomaly.Change) error {
+	s := d.cfg.Situation()
+	return d.rec.do(ctx, func() error {
+		recs, err := d.stepsOf(d.rec.state.findings.merge(changes), s)
 		if err != nil || len(recs) == 0 {
 			return err
 		}
 		for _, r := range recs {
 			r.Actor, r.Role, r.Via = detectors.Name, detectors.Role, detectors.Via
 		}
-		return d.record(recs...)
+		return d.rec.record(recs...)
 	})
 }
 
 // merge gives the detectors' changes what persons did to the same findings.
-func (x *findings) merge(changes []anomaly.Change) []anomaly.Change {
+func (x *findingTable) merge(changes []anomaly.Change) []anomaly.Change {
 	out := make([]anomaly.Change, 0, len(changes))
 	for _, c := range changes {
 		if i, ok := x.at[c.Finding.ID]; ok {
@@ -107,7 +116,7 @@ func (x *findings) merge(changes []anomaly.Change) []anomaly.Change {
 // judgeFinding keeps a person's change of an open finding, which act makes from the finding as it is, and with it the
 // exclusion by policy that ends. The same request again by its key is answered with the finding as it is. body is what
 // the key stands for.
-func (d *Desk) judgeFinding(ctx context.Context, by remap.Person, verb remap.Action, id string,
+func (d *findings) judgeFinding(ctx context.Context, by remap.Person, verb remap.Action, id string,
 	a remap.Answer, body string,
 	act func(anomaly.Finding) anomaly.Change) (out anomaly.Finding, err error) {
 	if err := by.May(remap.Operator, "judging a finding"); err != nil {
@@ -116,14 +125,14 @@ func (d *Desk) judgeFinding(ctx context.Context, by remap.Person, verb remap.Act
 	if err := verb.CheckReason(a.Reason); err != nil {
 		return out, err
 	}
-	s := d.situation()
+	s := d.cfg.Situation()
 	body = digest(body, a.Reason)
-	err = d.do(ctx, func() error {
-		i, known := d.book.findings.at[id]
+	err = d.rec.do(ctx, func() error {
+		i, known := d.rec.state.findings.at[id]
 		if known {
-			out = d.book.findings.of[i]
+			out = d.rec.state.findings.of[i]
 		}
-		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+		if _, again, err := d.rec.state.keys.used(by, a.Key, body); err != nil || again {
 			return err
 		}
 		if !known || !out.Open() {
@@ -137,10 +146,10 @@ func (d *Desk) judgeFinding(ctx context.Context, by remap.Person, verb remap.Act
 		for _, r := range recs {
 			r.Actor, r.Role, r.Via = by.Name, by.Role, by.Via
 		}
-		if err := d.record(recs...); err != nil {
+		if err := d.rec.record(recs...); err != nil {
 			return err
 		}
-		out = d.book.findings.of[i]
+		out = d.rec.state.findings.of[i]
 		return nil
 	})
 	return out, err
@@ -148,9 +157,9 @@ func (d *Desk) judgeFinding(ctx context.Context, by remap.Person, verb remap.Act
 
 // stepsOf turns changes into records: each itself, then the exclusion that it begins or ends. Only the
 // finding that had a forwarder excluded ends that: another one on the same node has no say in it.
-func (d *Desk) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal.Record, error) {
+func (d *findings) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal.Record, error) {
 	var recs []*journal.Record
-	out := maps.Clone(d.book.exclusions.of)
+	out := maps.Clone(d.rec.state.exclusions.of)
 	had := map[string]bool{} // findings of this batch: withheld the node by policy
 	for i := range changes {
 		c := &changes[i]
@@ -158,14 +167,14 @@ func (d *Desk) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal
 		recs = append(recs, &journal.Record{At: c.At.UTC(), Kind: journal.StepFinding, Plan: id, Reason: c.Why,
 			Finding: c})
 		if _, seen := had[id]; !seen {
-			had[id] = d.book.findings.byPolicy(id)
+			had[id] = d.rec.state.findings.byPolicy(id)
 		}
 		want, was := c.Finding.ExcludedBy == anomaly.ByPolicy, had[id]
 		had[id] = want
 		e, excluded := out[f]
 		switch {
 		case want && !excluded:
-			if err := d.mayExclude(f, out, s); err != nil {
+			if err := mayExclude(f, out, s, &d.cfg.Settings); err != nil {
 				return nil, err
 			}
 			e = remap.Exclusion{Forwarder: f, Reason: id + ": " + remap.ShortenReason(c.Finding.Sentence),
@@ -181,28 +190,4 @@ func (d *Desk) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal
 		}
 	}
 	return recs, nil
-}
-
-// AwaitFeed returns the feed once its generation is another one than that, or at the latest when
-// half of its lease is over: then with a newer lease. It fails only with ctx or a closed desk.
-func (d *Desk) AwaitFeed(ctx context.Context, generation uint64) (remap.Feed, error) {
-	changed, stop := d.Watch(16)
-	defer stop()
-	enough := time.NewTimer(d.set.FeedLease / 2)
-	defer enough.Stop()
-	for {
-		if f := d.Feed(); f.Generation != generation {
-			return f, nil
-		}
-		select {
-		case _, open := <-changed:
-			if !open {
-				return remap.Feed{}, fmt.Errorf("exclusions: %w", remap.ErrClosed)
-			}
-		case <-enough.C:
-			return d.Feed(), nil
-		case <-ctx.Done():
-			return remap.Feed{}, ctx.Err()
-		}
-	}
 }

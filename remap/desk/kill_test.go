@@ -26,8 +26,8 @@ func onDisk(f journal.File) *journal.Journal {
 // restart opens a desk on what is left of the disk, as Open does with a file.
 func restart(t *testing.T, k *journaltest.Disk, m *testMachine, change func(*Settings)) *Desk {
 	t.Helper()
-	b := newBook()
-	j, size, err := journal.OnFile(k, bytes.NewReader(k.Data), b.take)
+	b := newState()
+	j, size, err := journal.OnFile(k, bytes.NewReader(k.Data), b.replay)
 	if err != nil {
 		t.Fatalf("replay after a kill: %v", err)
 	}
@@ -37,7 +37,7 @@ func restart(t *testing.T, k *journaltest.Disk, m *testMachine, change func(*Set
 		change(&set)
 	}
 	cfg := Config{Settings: set, Driver: m, Situation: m.situation}
-	return startDesk(cfg, b, j)
+	return start(cfg, b, j)
 }
 
 // story is a plan's whole life: partial, completed, verified, rolled back. It returns the last
@@ -292,8 +292,8 @@ func checkReplay(t *testing.T, d *Desk, k *journaltest.Disk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBook()
-	if _, _, err := journal.OnFile(k, bytes.NewReader(k.Data), b.take); err != nil {
+	b := newState()
+	if _, _, err := journal.OnFile(k, bytes.NewReader(k.Data), b.replay); err != nil {
 		t.Fatal(err)
 	}
 	for _, head := range live {
@@ -302,16 +302,16 @@ func checkReplay(t *testing.T, d *Desk, k *journaltest.Disk) {
 			t.Fatal(err)
 		}
 		a, _ := json.Marshal(p)
-		e, err := b.get(p.ID)
+		e, err := b.plans.get(p.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if z, _ := json.Marshal(b.whole(e)); !bytes.Equal(a, z) {
+		if z, _ := json.Marshal(b.plans.whole(e)); !bytes.Equal(a, z) {
 			t.Errorf("replayed plan differs\nlive   %s\nreplay %s", a, z)
 		}
 	}
-	if len(b.order) != len(live) {
-		t.Errorf("%d plans, %d replayed", len(live), len(b.order))
+	if len(b.plans.order) != len(live) {
+		t.Errorf("%d plans, %d replayed", len(live), len(b.plans.order))
 	}
 }
 

@@ -3,8 +3,8 @@ package desk
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"fairway/collector/topology"
@@ -30,23 +30,38 @@ type event struct {
 	err    error
 }
 
+// runs are the driver calls under way. Its methods are called by the owning goroutine.
+type runs struct {
+	cfg    *Config
+	rec    *recorder
+	opened time.Time
+	of     map[string]*run // by plan
+	count  atomic.Int32    // of the map, for metrics
+	events chan event
+}
+
+func newRuns(cfg *Config, rec *recorder) *runs {
+	return &runs{cfg: cfg, rec: rec, opened: time.Now(), of: map[string]*run{}, events: make(chan event, 1024)}
+}
+
 // eventBatch is how many results share one fsync when many arrive together.
 const eventBatch = 512
 
 // start begins the run that the plan's state asks for, if none is under way and there is room.
-func (d *Desk) start(e *entry) {
+func (d *runs) start(e *entry) {
 	undo := e.Goal != ""
-	if d.runs[e.ID] != nil || !undo && len(d.runs) >= d.set.MaxApplying || !d.inSight(e) {
+	if d.of[e.ID] != nil || !undo && len(d.of) >= d.cfg.Settings.MaxApplying || !d.inSight(e) {
 		return // a roll back never waits for others
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{undo: undo, cancel: cancel}
-	d.runs[e.ID] = r
+	d.of[e.ID] = r
+	d.count.Store(int32(len(d.of)))
 	p := remap.ClonePlan(&e.Plan)
 	p.Moves = e.open()
-	call := d.driver.Apply
+	call := d.cfg.Driver.Apply
 	if r.undo {
-		call = d.driver.Restore
+		call = d.cfg.Driver.Restore
 	}
 	go func() {
 		defer cancel()
@@ -60,11 +75,11 @@ func (d *Desk) start(e *entry) {
 
 // inSight says whether the nodes still to be moved have been heard of since the desk was opened, or
 // have had their time for it: right after a restart no agent is connected yet.
-func (d *Desk) inSight(e *entry) bool {
-	if time.Since(d.opened) > d.set.VerifyWithin {
+func (d *runs) inSight(e *entry) bool {
+	if time.Since(d.opened) > d.cfg.Settings.VerifyWithin {
 		return true
 	}
-	s := d.situation()
+	s := d.cfg.Situation()
 	return !slices.ContainsFunc(e.open(), func(m remap.Move) bool {
 		r, ok := s.Routes[m.Node]
 		return !ok || r.Stale || r.At.Before(d.opened)
@@ -72,20 +87,17 @@ func (d *Desk) inSight(e *entry) bool {
 }
 
 // follow is what a recorded answer sets in motion at once.
-func (d *Desk) follow(e *entry, step journal.RecordKind) {
-	switch step {
-	case journal.StepApprove, journal.StepComplete, journal.StepRollBack, journal.StepStop:
-		if r := d.runs[e.ID]; r != nil {
-			r.stopped = true
-			r.cancel()
-			return // its end starts what comes next
-		}
-		d.advance(e, time.Now())
+func (d *runs) follow(e *entry) {
+	if r := d.of[e.ID]; r != nil {
+		r.stopped = true
+		r.cancel()
+		return // its end starts what comes next
 	}
+	d.advance(e, time.Now())
 }
 
 // advance moves a plan on as far as it can go now.
-func (d *Desk) advance(e *entry, now time.Time) {
+func (d *runs) advance(e *entry, now time.Time) {
 	switch e.State {
 	case remap.Proposed:
 		if !now.Before(e.Expires) {
@@ -97,7 +109,7 @@ func (d *Desk) advance(e *entry, now time.Time) {
 		case !now.Before(e.Expires):
 			d.step(e, &journal.Record{At: now, Kind: journal.StepExpire, State: remap.Expired,
 				Error: "it could not start in time after its approval"})
-		case len(d.runs) < d.set.MaxApplying:
+		case len(d.of) < d.cfg.Settings.MaxApplying:
 			if d.step(e, &journal.Record{At: now, Kind: journal.StepStart, State: remap.Applying}) {
 				d.start(e)
 			}
@@ -105,7 +117,7 @@ func (d *Desk) advance(e *entry, now time.Time) {
 	case remap.Applying:
 		d.start(e)
 	case remap.RollingBack:
-		if len(e.open()) > 0 || d.runs[e.ID] != nil {
+		if len(e.open()) > 0 || d.of[e.ID] != nil {
 			d.start(e)
 			return
 		}
@@ -113,43 +125,35 @@ func (d *Desk) advance(e *entry, now time.Time) {
 	case remap.Applied:
 		d.observe(e, now)
 	case remap.Partial:
-		if now.Sub(e.Changed) <= d.set.VerifyWithin {
+		if now.Sub(e.Changed) <= d.cfg.Settings.VerifyWithin {
 			d.observe(e, now)
 		}
 	}
 }
 
 // step records one step that the desk takes by itself.
-func (d *Desk) step(e *entry, r *journal.Record) bool {
+func (d *runs) step(e *entry, r *journal.Record) bool {
 	r.Plan = e.ID
 	r.At = r.At.UTC()
-	return d.record(r) == nil
+	return d.rec.record(r) == nil
 }
 
 // tick looks after every plan that time can change.
-func (d *Desk) tick(now time.Time) {
-	if d.journal.Broken() != nil {
-		return // nothing can be recorded, so nothing may be done
+func (d *runs) tick(now time.Time) {
+	t := &d.rec.state.plans
+	for _, id := range slices.Clone(t.open) { // what ends leaves the list
+		d.advance(t.of[id], now)
 	}
-	d.book.forget(now)
-	d.endLeases(now)
-	for _, id := range slices.Clone(d.book.open) { // what ends leaves the list
-		d.advance(d.book.plans[id], now)
-	}
-	maps.DeleteFunc(d.shown, func(id string,
-		_ []remap.Preview) bool {
-		return d.book.plans[id].State != remap.Proposed
-	})
 }
 
-// takeEvents records results, many in one go where many wait.
-func (d *Desk) takeEvents(first event) {
+// take records results, many in one go where many wait.
+func (d *runs) take(first event) {
 	byPlan := map[string][]remap.Result{}
 	var ends []event
 	for e, n := first, 1; ; n++ {
 		if e.end {
 			ends = append(ends, e)
-		} else if r := d.runs[e.plan]; !r.stopped || e.result.OK {
+		} else if r := d.of[e.plan]; !r.stopped || e.result.OK {
 			// What fails in a run that was stopped says nothing: it was cut off.
 			e.result.At = e.result.At.UTC()
 			byPlan[e.plan] = append(byPlan[e.plan], e.result)
@@ -167,15 +171,15 @@ func (d *Desk) takeEvents(first event) {
 	var recs []*journal.Record
 	for id, results := range byPlan {
 		kind := journal.StepResults
-		if d.runs[id].undo {
+		if d.of[id].undo {
 			kind = journal.StepUndone
 		}
 		recs = append(recs, &journal.Record{At: time.Now().UTC(), Kind: kind, Plan: id, Results: results})
 	}
 	if len(recs) > 0 {
-		if err := d.record(recs...); err != nil {
+		if err := d.rec.record(recs...); err != nil {
 			for id := range byPlan {
-				d.runs[id].unrecorded = true
+				d.of[id].unrecorded = true
 			}
 		}
 	}
@@ -185,9 +189,10 @@ func (d *Desk) takeEvents(first event) {
 }
 
 // finish ends a run: what has no good result has failed.
-func (d *Desk) finish(ev event) {
-	r, e := d.runs[ev.plan], d.book.plans[ev.plan]
-	delete(d.runs, ev.plan)
+func (d *runs) finish(ev event) {
+	r, e := d.of[ev.plan], d.rec.state.plans.of[ev.plan]
+	delete(d.of, ev.plan)
+	d.count.Store(int32(len(d.of)))
 	now, ok := time.Now(), !r.unrecorded
 	switch {
 	case !ok:
@@ -203,7 +208,7 @@ func (d *Desk) finish(ev event) {
 }
 
 // settle says what an ended apply has come to.
-func (d *Desk) settle(e *entry, r *run, err error, now time.Time) bool {
+func (d *runs) settle(e *entry, r *run, err error, now time.Time) bool {
 	rec := &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Applied}
 	open := e.open()
 	if len(open) > 0 {
@@ -220,7 +225,7 @@ func (d *Desk) settle(e *entry, r *run, err error, now time.Time) bool {
 }
 
 // lacking names the nodes without a good result.
-func (d *Desk) lacking(e *entry, what string, err error) string {
+func (d *runs) lacking(e *entry, what string, err error) string {
 	var names []string
 	why := ""
 	for _, m := range e.open() {
@@ -240,10 +245,10 @@ func (d *Desk) lacking(e *entry, what string, err error) string {
 }
 
 // observe compares what the driver said with what the collector sees, and only then believes it.
-func (d *Desk) observe(e *entry, now time.Time) {
+func (d *runs) observe(e *entry, now time.Time) {
 	waiting := e.unseen()
 	if len(waiting) > 0 {
-		s := d.situation()
+		s := d.cfg.Situation()
 		var seen []topology.NodeID
 		waiting = slices.DeleteFunc(waiting, func(m remap.Move) bool {
 			want := m.To
@@ -269,7 +274,7 @@ func (d *Desk) observe(e *entry, now time.Time) {
 	if since.Before(d.opened) {
 		since = d.opened
 	}
-	switch late := now.Sub(since) > d.set.VerifyWithin; {
+	switch late := now.Sub(since) > d.cfg.Settings.VerifyWithin; {
 	case len(waiting) == 0 && e.State == remap.Applied:
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Verified})
 	case len(waiting) == 0:
@@ -280,45 +285,31 @@ func (d *Desk) observe(e *entry, now time.Time) {
 			names = append(names, string(m.Node))
 		}
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Partial, Error: fmt.Sprintf(
-			"done by the nodes' word, but not observed within %s: %s", d.set.VerifyWithin, shorten(names))})
+			"done by the nodes' word, but not observed within %s: %s", d.cfg.Settings.VerifyWithin, shorten(names))})
 	}
 }
 
-// lastResult is when the newest result came, in the direction the plan is going.
-func (e *entry) lastResult() time.Time {
-	t := e.Changed
-	results := e.Results
-	if e.Goal != "" {
-		results = e.Undo
-	}
-	for _, r := range results {
-		if r.At.After(t) {
-			t = r.At
-		}
-	}
-	return t
-}
-
-// stopRuns ends every run and waits for it. Good results are still recorded; the rest is taken up
+// stop ends every run and waits for it. Good results are still recorded; the rest is taken up
 // at the next start.
-func (d *Desk) stopRuns() {
-	for _, r := range d.runs {
+func (d *runs) stop() {
+	for _, r := range d.of {
 		r.stopped = true
 		r.cancel()
 	}
-	for len(d.runs) > 0 {
+	for len(d.of) > 0 {
 		e := <-d.events
 		if e.end {
-			delete(d.runs, e.plan)
+			delete(d.of, e.plan)
 			continue
 		}
 		if !e.result.OK {
 			continue
 		}
 		kind := journal.StepResults
-		if d.runs[e.plan].undo {
+		if d.of[e.plan].undo {
 			kind = journal.StepUndone
 		}
-		_ = d.record(&journal.Record{At: time.Now().UTC(), Kind: kind, Plan: e.plan, Results: []remap.Result{e.result}})
+		_ = d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: kind, Plan: e.plan,
+			Results: []remap.Result{e.result}})
 	}
 }

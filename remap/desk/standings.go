@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,34 +11,46 @@ import (
 	"fairway/remap/journal"
 )
 
-// standings are the book's standing approvals.
-type standings struct {
+// standingTable is the state of standing approvals.
+type standingTable struct {
 	of   []remap.Standing // in force or run out, not revoked
 	made int
 }
 
-// take makes one record true.
-func (s *standings) take(r *journal.Record) error {
+// find returns the place of a standing approval, -1 for one that is not there.
+func (s *standingTable) find(id string) int {
+	return slices.IndexFunc(s.of, func(o remap.Standing) bool { return o.ID == id })
+}
+
+// check says why a record does not follow from the state and a draft of the batch before it.
+func (s *standingTable) check(r *journal.Record, d *draft) error {
 	if r.Standing == nil {
 		return fmt.Errorf("%s without a standing approval", r.Kind)
 	}
-	if r.Kind == journal.StepAllow {
-		s.made++
-		o := *r.Standing
-		o.Via = cmp.Or(o.Via, r.Via) // older journals say it beside
-		s.of = append(s.of, o)
-		return nil
+	held, drafted := d.standing[r.Standing.ID]
+	if !drafted {
+		held = s.find(r.Standing.ID) >= 0
 	}
-	n := len(s.of)
-	s.of = slices.DeleteFunc(s.of, func(o remap.Standing) bool { return o.ID == r.Standing.ID })
-	if len(s.of) == n {
+	if r.Kind == journal.StepRevoke && !held {
 		return fmt.Errorf("%s is revoked and was not in force", r.Standing.ID)
 	}
 	return nil
 }
 
+// take makes a checked record part of the state.
+func (s *standingTable) take(r *journal.Record) {
+	if r.Kind == journal.StepRevoke {
+		s.of = slices.DeleteFunc(s.of, func(o remap.Standing) bool { return o.ID == r.Standing.ID })
+		return
+	}
+	s.made++
+	o := *r.Standing
+	o.Via = cmp.Or(o.Via, r.Via) // older journals say it beside
+	s.of = append(s.of, o)
+}
+
 // covering returns the standing approvals that cover a job of app and user at now, the oldest first.
-func (s *standings) covering(app, user string, now time.Time) (out []remap.Standing) {
+func (s *standingTable) covering(app, user string, now time.Time) (out []remap.Standing) {
 	for _, o := range s.of {
 		if app != "" && o.App == app && (o.User == "" || o.User == user) && now.Before(o.Until) {
 			out = append(out, o)
@@ -48,9 +59,15 @@ func (s *standings) covering(app, user string, now time.Time) (out []remap.Stand
 	return out
 }
 
+// standings are approvals that people give beforehand.
+type standings struct {
+	cfg *Config
+	rec *recorder
+}
+
 // Allow approves, for ttl, every plan that a policy proposes for an application of a user (empty:
 // of all). Guard rails still hold. Errors: ErrNotAllowed, ErrInvalid, ErrConflict.
-func (d *Desk) Allow(ctx context.Context, by remap.Person, app, user string, ttl time.Duration,
+func (d *standings) Allow(ctx context.Context, by remap.Person, app, user string, ttl time.Duration,
 	a remap.Answer) (out remap.Standing,
 	err error) {
 	if err := by.May(remap.Operator, "a standing approval"); err != nil {
@@ -68,27 +85,25 @@ func (d *Desk) Allow(ctx context.Context, by remap.Person, app, user string, ttl
 			remap.MaxStanding)
 	}
 	body := digest("allow", []any{app, user, ttl, a.Reason})
-	err = d.do(ctx, func() error {
-		id, again, err := d.book.used(by, a.Key, body)
+	err = d.rec.do(ctx, func() error {
+		id, again, err := d.rec.state.keys.used(by, a.Key, body)
 		if err == nil && !again {
 			now := time.Now().UTC()
-			id = fmt.Sprintf("S-%04d", d.book.standings.made+1)
-			err = d.record(&journal.Record{At: now, Kind: journal.StepAllow, Plan: id, Actor: by.Name, Role: by.Role,
-				Via:    by.Via,
-				Reason: a.Reason,
-				Key:    a.Key, Body: body, Standing: &remap.Standing{ID: id, App: app, User: user, By: by.Name,
+			id = fmt.Sprintf("S-%04d", d.rec.state.standings.made+1)
+			err = d.rec.recordFor(by, a, body, &journal.Record{At: now, Kind: journal.StepAllow, Plan: id,
+				Standing: &remap.Standing{ID: id, App: app, User: user, By: by.Name,
 					Via:    by.Via,
 					Reason: a.Reason, Since: now, Until: now.Add(ttl)}})
 		}
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(d.book.standings.of, func(o remap.Standing) bool { return o.ID == id })
+		i := d.rec.state.standings.find(id)
 		if i < 0 {
 			return fmt.Errorf("standing approval %s: %w: this request was answered before, and it was revoked since",
 				id, remap.ErrState)
 		}
-		out = d.book.standings.of[i]
+		out = d.rec.state.standings.of[i]
 		return nil
 	})
 	return out, err
@@ -96,7 +111,7 @@ func (d *Desk) Allow(ctx context.Context, by remap.Person, app, user string, ttl
 
 // Revoke ends a standing approval; plans approved by it stay. Errors: ErrNotAllowed, ErrInvalid (reason),
 // ErrNotFound, ErrConflict.
-func (d *Desk) Revoke(ctx context.Context, by remap.Person, id string, a remap.Answer) error {
+func (d *standings) Revoke(ctx context.Context, by remap.Person, id string, a remap.Answer) error {
 	if err := by.May(remap.Operator, "revoking a standing approval"); err != nil {
 		return err
 	}
@@ -104,16 +119,16 @@ func (d *Desk) Revoke(ctx context.Context, by remap.Person, id string, a remap.A
 		return err
 	}
 	body := digest("revoke", []any{id, a.Reason})
-	return d.do(ctx, func() error {
-		if _, again, err := d.book.used(by, a.Key, body); err != nil || again {
+	return d.rec.do(ctx, func() error {
+		if _, again, err := d.rec.state.keys.used(by, a.Key, body); err != nil || again {
 			return err
 		}
-		i := slices.IndexFunc(d.book.standings.of, func(o remap.Standing) bool { return o.ID == id })
+		i := d.rec.state.standings.find(id)
 		if i < 0 {
 			return fmt.Errorf("standing approval %q: %w", id, remap.ErrNotFound)
 		}
-		s := d.book.standings.of[i]
-		return d.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepRevoke, Plan: id, Actor: by.Name,
+		s := d.rec.state.standings.of[i]
+		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepRevoke, Plan: id, Actor: by.Name,
 			Role: by.Role,
 			Via:  by.Via, Reason: a.Reason,
 			Key: a.Key, Body: body, Standing: &s})
@@ -122,11 +137,11 @@ func (d *Desk) Revoke(ctx context.Context, by remap.Person, id string, a remap.A
 
 // stillHeld says whether who gave a standing approval may still give it. Where the door does not know a
 // person's role between sign-ins it holds, and note says so.
-func (d *Desk) stillHeld(s *remap.Standing) (lapsed, note string) {
-	if d.roleOf == nil {
+func (d *standings) stillHeld(s *remap.Standing) (lapsed, note string) {
+	if d.cfg.RoleOf == nil {
 		return "", ""
 	}
-	switch role, known := d.roleOf(s.By, s.Via); {
+	switch role, known := d.cfg.RoleOf(s.By, s.Via); {
 	case !known:
 		return "", fmt.Sprintf("; whether %s is an operator still is known at the next sign-in only", s.By)
 	case role.Includes(remap.Operator):
@@ -139,11 +154,11 @@ func (d *Desk) stillHeld(s *remap.Standing) (lapsed, note string) {
 }
 
 // Standing returns the standing approvals that have not run out, the oldest first; none is an empty list.
-func (d *Desk) Standing(ctx context.Context) (out []remap.Standing, err error) {
+func (d *standings) Standing(ctx context.Context) (out []remap.Standing, err error) {
 	out = []remap.Standing{}
-	err = d.do(ctx, func() error {
+	err = d.rec.do(ctx, func() error {
 		now := time.Now()
-		for _, s := range d.book.standings.of {
+		for _, s := range d.rec.state.standings.of {
 			if now.Before(s.Until) {
 				out = append(out, s)
 			}
@@ -156,36 +171,15 @@ func (d *Desk) Standing(ctx context.Context) (out []remap.Standing, err error) {
 	return out, err
 }
 
-// approveByRule approves a policy's plan where the mode or a standing approval allows it, within
-// the guard rails: every check green, one approval enough, and not too many plans a minute. Where
-// one of them is against it the plan waits for a person like any other.
-func (d *Desk) approveByRule(ctx context.Context, p remap.Plan) (remap.Plan, error) {
-	rule, reason, err := d.rule(ctx, &p)
-	if err != nil || rule.Name == "" {
-		return p, err
-	}
-	v, err := d.Preview(ctx, rule, p.ID)
-	if err != nil || v.Needs > 1 || v.MayApprove != "" ||
-		slices.ContainsFunc(v.Checks, func(c remap.Check) bool { return c.Level != remap.Green }) {
-		return p, err
-	}
-	approved, err := d.Approve(ctx, rule, p.ID,
-		remap.Answer{Hash: v.Hash, Reason: remap.ShortenReason(reason)})
-	if errors.Is(err, remap.ErrState) || errors.Is(err, remap.ErrChanged) {
-		return p, nil // something came in between: the plan waits for a person
-	}
-	return approved, err
-}
-
 // rule says who approves a policy's plan beforehand, and why; nobody where the name is empty. A standing
 // approval holds while its giver has the role; another one may then cover the plan, or the mode.
-func (d *Desk) rule(ctx context.Context, p *remap.Plan) (by remap.Person, reason string, err error) {
-	if d.set.Mode == remap.ModeObserve {
+func (d *standings) rule(ctx context.Context, p *remap.Plan) (by remap.Person, reason string, err error) {
+	if d.cfg.Settings.Mode == remap.ModeObserve {
 		return by, "", nil
 	}
 	var given []remap.Standing
-	err = d.do(ctx, func() error {
-		given = d.book.standings.covering(p.App, p.User, time.Now())
+	err = d.rec.do(ctx, func() error {
+		given = d.rec.state.standings.covering(p.App, p.User, time.Now())
 		return nil
 	})
 	for i := range given { // the role may be asked of a directory: the desk does not wait for it
@@ -196,25 +190,11 @@ func (d *Desk) rule(ctx context.Context, p *remap.Plan) (by remap.Person, reason
 				"standing approval " + s.ID + ": " + s.Reason +
 					note, err
 		}
-		d.log.Warn("a standing approval does not hold; a person with the role must give it again", "standing", s.ID,
+		d.rec.log.Warn("a standing approval does not hold; a person with the role must give it again", "standing", s.ID,
 			"plan", p.ID, "why", lapsed)
 	}
-	if d.set.Mode == remap.ModeAuto {
+	if d.cfg.Settings.Mode == remap.ModeAuto {
 		by, reason = remap.Person{Name: "auto", Role: remap.Operator, Via: remap.ViaRule}, "desk.mode is auto"
 	}
 	return by, reason, err
-}
-
-// ruledSince counts the plans that were approved by rule since then.
-func (d *Desk) ruledSince(then time.Time) (n int) {
-	for _, id := range slices.Backward(d.book.order) {
-		e := d.book.plans[id]
-		if e.Created.Before(then) {
-			return n // older ones were approved when they were proposed, if by rule
-		}
-		if slices.ContainsFunc(e.Approvals, func(a remap.Approval) bool { return a.Via == remap.ViaRule }) {
-			n++
-		}
-	}
-	return n
 }

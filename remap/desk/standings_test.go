@@ -175,7 +175,7 @@ func TestAStandingApprovalHoldsWhileItsGiverHasTheRole(t *testing.T) {
 	m := newTestMachine(8, 4)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
 		role, known := remap.Operator, true
-		d.roleOf = func(name, via string) (remap.Role, bool) {
+		d.cfg.RoleOf = func(name, via string) (remap.Role, bool) {
 			if name != "olga" || via != "unix" {
 				t.Errorf("asked for %q by %q", name, via)
 			}

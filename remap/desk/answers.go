@@ -1,0 +1,159 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"fairway/remap"
+	"fairway/remap/journal"
+)
+
+// answers takes proposals and what people and policies answer to them.
+type answers struct {
+	cfg       *Config
+	rec       *recorder
+	runs      *runs
+	standings *standings
+
+	mu    sync.Mutex                 // guards what follows
+	shown map[string][]remap.Preview // by plan: the newest previews, to say what changed since
+}
+
+// Reject ends a plan that has not begun. Errors: ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
+func (d *answers) Reject(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.act(ctx, by, remap.ActReject, id, a, func(*entry, time.Time) (*journal.Record, error) {
+		return &journal.Record{Kind: journal.StepReject, State: remap.Rejected}, nil
+	})
+}
+
+// RollBack moves every node of the plan back to where it came from, also while the plan is being
+// applied. Errors: ErrNotFound, ErrNotAllowed, ErrState (naming a later plan that moved a node
+// on), ErrConflict.
+func (d *answers) RollBack(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.goBack(ctx, by, id, a, remap.RolledBack)
+}
+
+// Restore is RollBack at the end of the plan's job: the plan has served.
+func (d *answers) Restore(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.goBack(ctx, by, id, a, remap.Restored)
+}
+
+func (d *answers) goBack(ctx context.Context, by remap.Person, id string, a remap.Answer,
+	goal remap.PlanState) (remap.Plan, error) {
+	verb := remap.ActRollBack
+	if goal == remap.Restored {
+		verb = remap.ActRestore
+	}
+	return d.act(ctx, by, verb, id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
+		if later, n := d.rec.state.plans.movedOn(e); later != "" {
+			return nil, fmt.Errorf("plan %s: %w: %s was moved on by %s; roll that back first", id, remap.ErrState, n,
+				later)
+		}
+		return &journal.Record{Kind: journal.StepRollBack, State: remap.RollingBack, Goal: goal}, nil
+	})
+}
+
+// Complete tries the moves of a partial or failed plan again that have not been made. Errors:
+// ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
+func (d *answers) Complete(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.act(ctx, by, remap.ActComplete, id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
+		for _, c := range checkOthers(e.Plan, d.rec.state.plans.moving()) {
+			if c.Level == remap.Red {
+				return nil, fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, c.Text)
+			}
+		}
+		return &journal.Record{Kind: journal.StepComplete, State: remap.Applying}, nil
+	})
+}
+
+// Stop ends an apply after the orders under way; the plan is then partial or failed. Errors:
+// ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
+func (d *answers) Stop(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.act(ctx, by, remap.ActStop, id, a, func(*entry, time.Time) (*journal.Record, error) {
+		return &journal.Record{Kind: journal.StepStop}, nil
+	})
+}
+
+// answered looks up whether this very answer was given before.
+func (d *answers) answered(ctx context.Context, by remap.Person, verb remap.Action, id string,
+	a remap.Answer) (p remap.Plan, again bool, err error) {
+	if a.Key == "" {
+		return remap.Plan{}, false, nil
+	}
+	st := d.rec.state
+	err = d.rec.do(ctx, func() error {
+		if _, again, err = st.keys.used(by, a.Key, answerDigest(verb, id, a)); again && err == nil {
+			p = st.plans.whole(st.plans.of[id])
+		}
+		return err
+	})
+	return p, again, err
+}
+
+func answerDigest(verb remap.Action, id string, a remap.Answer) string {
+	return digest(verb.Words()+" "+id, remap.Answer{Hash: a.Hash, Reason: a.Reason})
+}
+
+// mayAsk checks what does not depend on the plan: the person's role and the reason.
+func mayAsk(by remap.Person, verb remap.Action, id string, a remap.Answer) error {
+	err := by.May(remap.Operator, verb.Words())
+	if err == nil {
+		err = verb.CheckReason(a.Reason)
+	}
+	if err != nil {
+		return fmt.Errorf("plan %s: %w", id, err)
+	}
+	return nil
+}
+
+// act is the frame of every answer: authority, idempotency, the rule, the record, the effect.
+func (d *answers) act(ctx context.Context, by remap.Person, verb remap.Action, id string, a remap.Answer,
+	rule func(*entry, time.Time) (*journal.Record, error)) (p remap.Plan, err error) {
+	if err := mayAsk(by, verb, id, a); err != nil {
+		return remap.Plan{}, err
+	}
+	st, body := d.rec.state, answerDigest(verb, id, a)
+	err = d.rec.do(ctx, func() error {
+		e, err := st.plans.get(id)
+		if err != nil {
+			return err
+		}
+		_, again, err := st.keys.used(by, a.Key, body)
+		if err != nil || again {
+			p = st.plans.whole(e)
+			return err
+		}
+		if why := e.State.Refuses(verb); why != "" {
+			return fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, why)
+		}
+		now := time.Now().UTC()
+		r, err := rule(e, now)
+		if err != nil {
+			return err
+		}
+		r.At, r.Plan = now, id
+		if err := d.rec.recordFor(by, a, body, r); err != nil {
+			return err
+		}
+		d.runs.follow(e)
+		p = st.plans.whole(e)
+		return nil
+	})
+	return p, err
+}
+
+// Measure records what the job of a plan did. Errors: ErrNotFound, ErrState without a ledger.
+func (d *answers) Measure(ctx context.Context, id string, m remap.IOFigures) error {
+	return d.rec.do(ctx, func() error {
+		e, err := d.rec.state.plans.get(id)
+		if err != nil {
+			return err
+		}
+		if e.Ledger == nil {
+			return fmt.Errorf("plan %s: %w: nothing was predicted", id, remap.ErrState)
+		}
+		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepMeasure, Plan: id, Measured: &m})
+	})
+}

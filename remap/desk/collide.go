@@ -1,0 +1,56 @@
+package desk
+
+import (
+	"fmt"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// movedOn finds a later plan that holds a node of e.
+func (t *planTable) movedOn(e *entry) (plan string, node topology.NodeID) {
+	mine := map[topology.NodeID]bool{}
+	for _, m := range e.Moves {
+		mine[m.Node] = true
+	}
+	for o := range t.unfinished {
+		if o.ID == e.ID || !o.State.Holds() || !o.ApprovedAt().After(e.ApprovedAt()) {
+			continue
+		}
+		for _, m := range o.Moves {
+			if mine[m.Node] {
+				return o.ID, m.Node
+			}
+		}
+	}
+	return "", ""
+}
+
+// checkOthers refuses to move a node that another plan is moving.
+func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
+	mine := map[topology.NodeID]bool{}
+	for _, m := range p.Moves {
+		mine[m.Node] = true
+	}
+	for _, o := range others {
+		if o.ID == p.ID || !o.State.Moving() {
+			continue
+		}
+		for _, m := range o.Moves {
+			if mine[m.Node] {
+				return oneCheck("others", remap.Red, fmt.Sprintf("%s is being moved by %s (%s)", m.Node, o.ID, o.State))
+			}
+		}
+	}
+	return oneCheck("others", remap.Green, "no other plan is moving these nodes")
+}
+
+// moving returns the plans that others may collide with.
+func (t *planTable) moving() (plans []remap.Plan) {
+	for e := range t.unfinished {
+		if e.State.Moving() {
+			plans = append(plans, remap.Plan{ID: e.ID, State: e.State, Moves: e.Moves})
+		}
+	}
+	return plans
+}

@@ -1,0 +1,169 @@
+package desk
+
+import (
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
+)
+
+// entry is one plan with look-ups into its slices. Of one that has ended the bulk is packed: a plan of
+// 512 nodes is some 200 kB, and they are kept for ever.
+type entry struct {
+	remap.Plan
+	results, undo map[topology.NodeID]int
+	packed        []byte
+}
+
+func newEntry(p *remap.Plan) *entry {
+	return &entry{Plan: remap.ClonePlan(p), results: map[topology.NodeID]int{}, undo: map[topology.NodeID]int{}}
+}
+
+// brief returns the plan without what grows with its nodes, as lists show it.
+func (e *entry) brief() remap.Plan {
+	p := e.Plan
+	p.Results, p.Undo = nil, nil
+	return p
+}
+
+// step changes one plan.
+func (e *entry) step(r *journal.Record) {
+	if r.State != "" {
+		e.State, e.Changed, e.Error = r.State, r.At, r.Error
+	}
+	if r.Approval != nil {
+		e.Approvals = append(e.Approvals, *r.Approval)
+	}
+	if r.Frozen != nil {
+		e.Frozen = *r.Frozen
+	}
+	if r.Moves != nil {
+		e.Moves = r.Moves
+	}
+	if r.Expires != nil {
+		e.Expires = *r.Expires
+	}
+	switch r.Kind {
+	case journal.StepReject, journal.StepRollBack:
+		e.Ended = &remap.Ended{By: r.Actor, At: r.At, Reason: r.Reason}
+	case journal.StepComplete:
+		e.Ended = nil
+	}
+	switch r.Kind {
+	case journal.StepMeasure:
+		e.measured(r)
+		return
+	case journal.StepRollBack:
+		e.Goal, e.Undo, e.undo = r.Goal, nil, map[topology.NodeID]int{}
+	case journal.StepComplete:
+		// After a roll back, however partial, what was moved once may be back: move all again.
+		back := e.Goal != ""
+		e.Results = slices.DeleteFunc(e.Results, func(x remap.Result) bool { return back || !x.OK })
+		e.results, e.Goal = index(e.Results), ""
+	case journal.StepUndone:
+		e.Undo = merge(e.Undo, e.undo, r.Results)
+	default:
+		e.Results = merge(e.Results, e.results, r.Results)
+	}
+	seen, at := e.Results, e.results
+	if e.Goal != "" {
+		seen, at = e.Undo, e.undo
+	}
+	for _, n := range r.Observed {
+		if i, ok := at[n]; ok {
+			seen[i].Verified = true
+		}
+	}
+}
+
+// merge adds results; the newer word on a node replaces the older.
+func merge(have []remap.Result, at map[topology.NodeID]int, news []remap.Result) []remap.Result {
+	for _, r := range news {
+		if i, ok := at[r.Node]; ok {
+			have[i] = r
+			continue
+		}
+		at[r.Node] = len(have)
+		have = append(have, r)
+	}
+	return have
+}
+
+func index(results []remap.Result) map[topology.NodeID]int {
+	at := make(map[topology.NodeID]int, len(results))
+	for i, r := range results {
+		at[r.Node] = i
+	}
+	return at
+}
+
+// measured puts m into the ledger; ledgers that were handed out stay as they are.
+func (e *entry) measured(r *journal.Record) {
+	if e.Ledger == nil {
+		return
+	}
+	l := *e.Ledger
+	l.Measured, l.MeasuredAt = r.Measured, r.At
+	e.Ledger = &l
+}
+
+// open returns the moves that a run still has to make: those without a good result, or for a roll
+// back those not yet taken back.
+func (e *entry) open() []remap.Move {
+	results, at := e.Results, e.results
+	if e.Goal != "" {
+		results, at = e.Undo, e.undo
+	}
+	var moves []remap.Move
+	for _, m := range e.Moves {
+		if i, ok := at[m.Node]; !ok || !results[i].OK {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// unseen returns the moves that are done by the driver's word and not yet observed.
+func (e *entry) unseen() []remap.Move {
+	results, at := e.Results, e.results
+	if e.Goal != "" {
+		results, at = e.Undo, e.undo
+	}
+	var moves []remap.Move
+	for _, m := range e.Moves {
+		if i, ok := at[m.Node]; ok && results[i].OK && !results[i].Verified {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// result returns the newest word on a node in the direction the plan is going.
+func (e *entry) result(n topology.NodeID) (remap.Result, bool) {
+	results, at := e.Results, e.results
+	if e.Goal != "" {
+		results, at = e.Undo, e.undo
+	}
+	i, ok := at[n]
+	if !ok {
+		return remap.Result{}, false
+	}
+	return results[i], true
+}
+
+// lastResult is when the newest result came, in the direction the plan is going.
+func (e *entry) lastResult() time.Time {
+	t := e.Changed
+	results := e.Results
+	if e.Goal != "" {
+		results = e.Undo
+	}
+	for _, r := range results {
+		if r.At.After(t) {
+			t = r.At
+		}
+	}
+	return t
+}

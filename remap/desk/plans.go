@@ -1,0 +1,114 @@
+package desk
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// plans answers what plans there are.
+type plans struct {
+	rec *recorder
+	// What follows is published by the owner after each step.
+	owners, claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
+	count          atomic.Pointer[map[remap.PlanState]int]
+}
+
+// publish shows the plans' dedications and counts to those who do not wait for the owner.
+func (p *plans) publish() {
+	t := &p.rec.state.plans
+	owners, claims := t.dedicated()
+	count := maps.Clone(t.count)
+	p.owners.Store(&owners)
+	p.claims.Store(&claims)
+	p.count.Store(&count)
+}
+
+// Owners returns the forwarders that plans have dedicated to a job. The map is never changed.
+func (p *plans) Owners() map[topology.ForwarderID]topology.JobID { return *p.owners.Load() }
+
+// Claims returns Owners and the forwarders that proposed plans would dedicate: whoever looks for free
+// ones leaves both alone. The map is never changed.
+func (p *plans) Claims() map[topology.ForwarderID]topology.JobID { return *p.claims.Load() }
+
+// Plan returns one plan with its results, or ErrNotFound.
+func (p *plans) Plan(ctx context.Context, id string) (out remap.Plan, err error) {
+	t := &p.rec.state.plans
+	err = p.rec.do(ctx, func() error {
+		e, err := t.get(id)
+		if err == nil {
+			out = t.whole(e)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Plans returns the newest plans, at most limit (0: all of them), the newest first, without the
+// results of their moves, and of those that have ended without the moves: of these there may be
+// thousands each, and who wants them asks for one Plan.
+func (p *plans) Plans(ctx context.Context, limit int) (out []remap.Plan, err error) {
+	err = p.rec.do(ctx, func() error {
+		for e := range p.rec.state.plans.newest {
+			if out = append(out, e.brief()); len(out) == limit {
+				break
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Waiting returns the plans that wait for a person, the newest first, as Plans does.
+func (p *plans) Waiting(ctx context.Context) (out []remap.Plan, err error) {
+	err = p.rec.do(ctx, func() error {
+		for e := range p.rec.state.plans.unfinished {
+			if e.State == remap.Proposed {
+				out = append(out, e.brief())
+			}
+		}
+		return nil
+	})
+	slices.Reverse(out)
+	return out, err
+}
+
+// OfJob returns the plans of a job, the newest first.
+func (p *plans) OfJob(ctx context.Context, job topology.JobID) (out []remap.Plan, err error) {
+	t := &p.rec.state.plans
+	err = p.rec.do(ctx, func() error {
+		for e := range t.newest {
+			if e.Job == job {
+				out = append(out, t.whole(e))
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// JobPlan is a plan of a job in short.
+type JobPlan struct {
+	ID      string
+	Job     topology.JobID
+	Created time.Time
+	State   remap.PlanState
+}
+
+// OfJobs returns the plans of many jobs in short, the newest first.
+func (p *plans) OfJobs(ctx context.Context, jobs map[topology.JobID]bool) (out []JobPlan, err error) {
+	err = p.rec.do(ctx, func() error {
+		for e := range p.rec.state.plans.newest {
+			if jobs[e.Job] {
+				out = append(out, JobPlan{ID: e.ID, Job: e.Job, Created: e.Created, State: e.State})
+			}
+		}
+		return nil
+	})
+	return out, err
+}

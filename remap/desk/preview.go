@@ -1,0 +1,171 @@
+package desk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// Preview says what approving the plan would do now. Errors: ErrNotFound.
+func (d *answers) Preview(ctx context.Context, by remap.Person, id string) (remap.Preview, error) {
+	v, err := d.preview(ctx, by, id)
+	if err == nil {
+		v.Options = remap.PlanOptions(by, v.Plan.State, v.MayApprove)
+	}
+	return v, err
+}
+
+func (d *answers) preview(ctx context.Context, by remap.Person, id string) (remap.Preview, error) {
+	var p remap.Plan
+	var others []remap.Plan
+	err := d.rec.do(ctx, func() error {
+		t := &d.rec.state.plans
+		e, err := t.get(id)
+		if err == nil {
+			p, others = t.whole(e), t.moving()
+		}
+		return err
+	})
+	if err != nil {
+		return remap.Preview{}, err
+	}
+	v := makePreview(p, d.cfg.Situation(), others, &d.cfg.Settings)
+	if p.State == remap.Proposed {
+		d.askDriver(ctx, &v)
+	}
+	seal(&v)
+	v.MayApprove = mayApprove(by, &v, &d.cfg.Settings)
+	if p.State == remap.Proposed {
+		d.remember(v)
+	}
+	return v, nil
+}
+
+// makePreview is the pure part of a preview: what the plan would do in situation s beside the
+// other plans of the desk.
+func makePreview(p remap.Plan, s *remap.Situation, others []remap.Plan, set *Settings) remap.Preview {
+	p.Moves = slices.Clone(p.Moves)
+	if p.State == remap.Proposed {
+		for i, m := range p.Moves {
+			p.Moves[i].From = s.Observed[m.Node]
+		}
+	}
+	v := remap.Preview{Plan: p, Title: remap.Title(&p), Lines: moveLines(p.Moves)}
+	targets := remap.Targets(p.Moves)
+	v.Checks = slices.Concat(
+		checkFresh(targets, s),
+		checkTargets(targets, p, s),
+		checkAlone(targets, p, s),
+		checkSources(p, s),
+		checkFloor(targets, p, s, set),
+		checkOthers(p, others),
+	)
+	v.Needs = approvalsNeeded(v, set)
+	return v
+}
+
+// seal computes the hash once every check is there. Only what matters for the decision goes in: the
+// moves and the level of each check, not ages and loads, which change every second.
+func seal(v *remap.Preview) {
+	type check struct {
+		Name  string
+		Level remap.CheckLevel
+	}
+	facts := struct {
+		ID               string
+		Job              topology.JobID
+		Moves            []remap.Move
+		Force, Dedicated bool
+		Checks           []check
+		Needs            int
+	}{ID: v.Plan.ID, Job: v.Plan.Job, Moves: v.Plan.Moves, Force: v.Plan.Force, Dedicated: v.Plan.Dedicated,
+		Needs: v.Needs}
+	for _, c := range v.Checks {
+		facts.Checks = append(facts.Checks, check{c.Name, c.Level})
+	}
+	b, err := json.Marshal(facts)
+	if err != nil {
+		panic("BUG: preview cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	v.Hash = hex.EncodeToString(sum[:16])
+}
+
+// red returns the texts of the checks that forbid the plan.
+func red(v *remap.Preview) (why []string) {
+	for _, c := range v.Checks {
+		if c.Level == remap.Red {
+			why = append(why, c.Text)
+		}
+	}
+	return why
+}
+
+// approvalsNeeded is two for a big or doubtful plan (docs/plans.md).
+func approvalsNeeded(v remap.Preview, set *Settings) int {
+	amber := slices.ContainsFunc(v.Checks, func(c remap.Check) bool { return c.Level == remap.Amber })
+	if set.TwoPersons && (amber || len(v.Plan.Moves) > set.BigPlan) {
+		return 2
+	}
+	return 1
+}
+
+// askDriver adds what the driver says of the plan.
+func (d *answers) askDriver(ctx context.Context, v *remap.Preview) {
+	lines, err := d.cfg.Driver.Preview(ctx, v.Plan)
+	if err != nil {
+		v.Checks = append(v.Checks, oneCheck("driver", remap.Red, err.Error())...)
+		return
+	}
+	v.Lines = append(v.Lines, lines...)
+	v.Checks = append(v.Checks, oneCheck("driver", remap.Green, "the nodes can be told")...)
+}
+
+// shownPreviews is how many previews of a plan are remembered to say what changed since.
+const shownPreviews = 8
+
+func (d *answers) remember(v remap.Preview) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have := d.shown[v.Plan.ID]
+	if slices.ContainsFunc(have, func(o remap.Preview) bool { return o.Hash == v.Hash }) {
+		return
+	}
+	have = append(have, v)
+	d.shown[v.Plan.ID] = have[max(0, len(have)-shownPreviews):]
+}
+
+// forget drops the previews of plans that wait no more. It is called by the owner.
+func (d *answers) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.shown,
+		func(id string, _ []remap.Preview) bool { return d.rec.state.plans.of[id].State != remap.Proposed })
+}
+
+// mayApprove says why by may not approve what v shows; "" when nothing is against it.
+func mayApprove(by remap.Person, v *remap.Preview, set *Settings) string {
+	p := &v.Plan
+	switch {
+	case p.State != remap.Proposed:
+		return p.State.Refuses(remap.ActApprove)
+	case set.Mode == remap.ModeObserve:
+		return "desk.mode is observe: plans are proposed and not applied"
+	case by.May(remap.Operator, "approving") != nil:
+		return by.May(remap.Operator, "approving").Error()
+	case by.Name == p.Proposer && !set.SelfApproval:
+		return "you proposed it"
+	case slices.ContainsFunc(p.Approvals, func(a remap.Approval) bool { return a.By == by.Name && a.Hash == v.Hash }):
+		return "you approved it already; somebody else must too"
+	}
+	if red := red(v); len(red) > 0 {
+		return red[0]
+	}
+	return ""
+}

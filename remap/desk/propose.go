@@ -1,0 +1,122 @@
+package desk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
+)
+
+// maxMoves bounds a request: no machine has more compute nodes than this.
+const maxMoves = 1 << 20
+
+// Propose puts a plan on the desk. Nothing is moved before it is approved, by people or, for what
+// a policy proposes, by a rule that people made. Errors: ErrInvalid
+// (naming the node, forwarder or field), ErrNotAllowed, ErrConflict.
+func (d *answers) Propose(ctx context.Context, by remap.Person, r remap.Request) (p remap.Plan, err error) {
+	if err := by.May(remap.Operator, "proposing a plan"); err != nil {
+		return remap.Plan{}, err
+	}
+	if err := remap.CheckText(r.Reason + r.Job + r.App + r.User); err != nil {
+		return remap.Plan{}, err
+	}
+	s := d.cfg.Situation()
+	moves, err := checkRequest(r, s)
+	if err != nil {
+		return remap.Plan{}, err
+	}
+	body := digest("propose", remap.Request{Job: r.Job, App: r.App, User: r.User, Moves: r.Moves, Reason: r.Reason,
+		Force: r.Force, Dedicated: r.Dedicated})
+	st := d.rec.state
+	err = d.rec.do(ctx, func() error {
+		id, again, err := st.keys.used(by, r.Key, body)
+		if err == nil && !again {
+			now := time.Now().UTC()
+			id = st.plans.nextID()
+			err = d.rec.recordFor(by, remap.Answer{Key: r.Key, Reason: r.Reason}, body,
+				&journal.Record{At: now, Kind: journal.StepPropose, Plan: id, Proposed: &remap.Plan{
+					ID: id, Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves, Reason: r.Reason,
+					Proposer: by.Name, Created: now, Expires: now.Add(d.cfg.Settings.ProposalTTL),
+					State: remap.Proposed, Changed: now, Force: r.Force, Dedicated: r.Dedicated, Ledger: r.Ledger,
+					Frozen: s.Freeze(moves),
+				}})
+		}
+		if err == nil {
+			p = st.plans.whole(st.plans.of[id])
+		}
+		return err
+	})
+	if err == nil && by.Via == remap.ViaPolicy && p.State == remap.Proposed {
+		return d.approveByRule(ctx, p)
+	}
+	return p, err
+}
+
+// approveByRule approves a policy's plan where the mode or a standing approval allows it, within
+// the guard rails: every check green, one approval enough, and not too many plans a minute. Where
+// one of them stands against it the plan waits for a person like any other.
+func (d *answers) approveByRule(ctx context.Context, p remap.Plan) (remap.Plan, error) {
+	rule, reason, err := d.standings.rule(ctx, &p)
+	if err != nil || rule.Name == "" {
+		return p, err
+	}
+	v, err := d.preview(ctx, rule, p.ID)
+	if err != nil || v.Needs > 1 || v.MayApprove != "" ||
+		slices.ContainsFunc(v.Checks, func(c remap.Check) bool { return c.Level != remap.Green }) {
+		return p, err
+	}
+	approved, err := d.approve(ctx, rule, &v, remap.Answer{Hash: v.Hash, Reason: remap.ShortenReason(reason)})
+	if errors.Is(err, remap.ErrState) || errors.Is(err, remap.ErrChanged) {
+		return p, nil // something came in between: the plan waits for a person
+	}
+	return approved, err
+}
+
+// checkRequest returns the moves with their present forwarders, or what is wrong with the request.
+func checkRequest(r remap.Request, s *remap.Situation) ([]remap.Move, error) {
+	switch n := len(r.Moves); {
+	case n == 0:
+		return nil, fmt.Errorf("%w: no compute node to move", remap.ErrInvalid)
+	case n > maxMoves:
+		return nil, fmt.Errorf("%w: %d moves, at most %d", remap.ErrInvalid, n, maxMoves)
+	case r.Dedicated && r.Job == "":
+		return nil, fmt.Errorf("%w: dedicated forwarders need a job to be dedicated to", remap.ErrInvalid)
+	}
+	moves := slices.Clone(r.Moves)
+	seen := make(map[topology.NodeID]bool, len(moves))
+	for i, m := range moves {
+		switch {
+		case s.Index.Role(m.Node) != topology.Compute:
+			return nil, fmt.Errorf("%w: %q is not a compute node of %s", remap.ErrInvalid, m.Node, s.Machine.Name)
+		case s.Index.Role(m.To.Node()) != topology.Forwarder:
+			return nil, fmt.Errorf("%w: %q is not a forwarding node of %s", remap.ErrInvalid, m.To, s.Machine.Name)
+		case seen[m.Node]:
+			return nil, fmt.Errorf("%w: %q is moved twice", remap.ErrInvalid, m.Node)
+		case m.From != "" && m.From != s.Observed[m.Node]:
+			return nil, fmt.Errorf("%w: %q is on %s, not on %s", remap.ErrInvalid, m.Node,
+				orUnknown(s.Observed[m.Node]),
+				m.From)
+		}
+		seen[m.Node] = true
+		moves[i].From = s.Observed[m.Node]
+	}
+	return moves, nil
+}
+
+// digest is what an idempotency key is bound to.
+func digest(verb string, body any) string {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic("BUG: request cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(append([]byte(verb+" "), b...))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,101 @@
+package desk
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// moveLines groups moves of the same way, in the order of their first node.
+func moveLines(moves []remap.Move) []string {
+	type way struct{ from, to topology.ForwarderID }
+	var order []way
+	nodes := map[way][]topology.NodeID{}
+	for _, m := range moves {
+		w := way{m.From, m.To}
+		if nodes[w] == nil {
+			order = append(order, w)
+		}
+		nodes[w] = append(nodes[w], m.Node)
+	}
+	lines := make([]string, 0, len(order))
+	for _, w := range order {
+		verb := fmt.Sprintf("  %s -> %s", orUnknown(w.from), w.to)
+		if w.from == w.to {
+			verb = fmt.Sprintf("  stay on %s", w.to)
+		}
+		lines = append(lines, foldNodes(nodes[w])+verb)
+	}
+	return lines
+}
+
+// foldNodes names nodes so shortly that the way behind them is seen in a narrow terminal: as ranges, or
+// the first ones where these say no less than all names.
+func foldNodes(nodes []topology.NodeID) string {
+	const most = 40 // letters
+	if len(nodes) == 1 {
+		return string(nodes[0])
+	}
+	if text := fmt.Sprintf("%s (%d)", topology.FoldHostList(nodes), len(nodes)); len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s %s and %d more", nodes[0], nodes[1], len(nodes)-2)
+}
+
+// shorten lists up to eight names.
+func shorten(names []string) string {
+	const most = 8
+	if len(names) <= most {
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
+}
+
+func orUnknown(f topology.ForwarderID) string {
+	if f == "" {
+		return "(not known)"
+	}
+	return string(f)
+}
+
+// age writes a duration as screens do: "0.4s", "12s", "4m".
+func age(d time.Duration) string {
+	switch {
+	case d < remap.LateAfter:
+		return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	}
+	return fmt.Sprintf("%.0fm", d.Minutes())
+}
+
+// diff says in words how a preview differs from an older one.
+func diff(v, old *remap.Preview) string {
+	var out []string
+	for i, m := range v.Plan.Moves {
+		if i < len(old.Plan.Moves) && old.Plan.Moves[i] != m {
+			out = append(out, fmt.Sprintf("%s was on %s and is on %s", m.Node, orUnknown(old.Plan.Moves[i].From),
+				orUnknown(m.From)))
+		}
+		if len(out) == 5 {
+			out = append(out, "and more")
+			break
+		}
+	}
+	was := map[string]remap.CheckLevel{}
+	for _, c := range old.Checks {
+		was[c.Name] = c.Level
+	}
+	for _, c := range v.Checks {
+		if was[c.Name] != c.Level {
+			out = append(out, fmt.Sprintf("%s is %s: %s", c.Name, c.Level, c.Text))
+		}
+	}
+	if v.Needs != old.Needs {
+		out = append(out, fmt.Sprintf("needs %d approvals, needed %d", v.Needs, old.Needs))
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,27 @@
+package remap
+
+import (
+	"fmt"
+
+	"fairway/anomaly"
+)
+
+// KindWords says a kind of finding as an operator would.
+func KindWords(k anomaly.Kind) string {
+	words := map[anomaly.Kind]string{
+		anomaly.FailSlow: "slow for its load", anomaly.N1Pin: "shared-file job pins threads",
+		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
+		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
+		anomaly.ForwarderSilent: "silent",
+		anomaly.TargetSlow:      "slower than its peers",
+	}
+	if w := words[k]; w != "" {
+		return w
+	}
+	return string(k)
+}
+
+// Accusation is a finding that holds its forwarder responsible, as a check says it.
+func Accusation(f *anomaly.Finding) string {
+	return fmt.Sprintf("%s is %s: %s (%s)", f.Node, f.State, KindWords(f.Kind), f.ID)
+}
