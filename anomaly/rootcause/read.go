@@ -1,12 +1,14 @@
 package rootcause
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"fairway/collector/topology"
@@ -33,10 +35,11 @@ type osts struct {
 }
 
 func (o *osts) UnmarshalJSON(b []byte) error {
-	o.set = true
-	var n *float64
-	if json.Unmarshal(b, &n) == nil {
-		o.count = known(n)
+	*o = osts{count: Unknown(), set: true}
+	if v, err := strconv.ParseFloat(string(b), 64); err == nil {
+		o.count = Known(v)
+	}
+	if b[0] != '[' && (o.count.OK() || string(b) == "null") {
 		return nil
 	}
 	var list []any
@@ -72,11 +75,13 @@ func (f *flag) UnmarshalJSON(b []byte) error {
 	case "false":
 		return nil
 	}
-	var n *float64
-	if err := json.Unmarshal(b, &n); err != nil {
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil && string(b) != "null" {
 		return fmt.Errorf("collective: %s is neither true, false nor a share", b)
 	}
-	f.share = known(n)
+	if f.share = Unknown(); err == nil {
+		f.share = Known(v)
+	}
 	return nil
 }
 
@@ -87,33 +92,14 @@ func known(p *float64) Known {
 	return Known(*p)
 }
 
-// maxHeld bounds a text that must be held as a whole, bytes.
-const maxHeld = 1 << 30
-
 // ReadJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
 // "collective","procs","osts"}],"procs":n,"records":[...],"storage":{...}}, where start and end are required, osts is a
 // count or a list of targets and everything else may be missing. Its errors name the file and field.
 func ReadJob(text *io.SectionReader) (Job, error) {
-	if j, ok := fastJob(text, text.Size()); ok {
-		return j, j.Check()
-	}
-	if text.Size() > maxHeld {
-		return Job{}, fmt.Errorf("more than %d bytes, and not the plain objects that are read piece by piece", maxHeld)
-	}
-	b := make([]byte, text.Size())
-	if _, err := io.ReadFull(io.NewSectionReader(text, 0, text.Size()), b); err != nil {
-		return Job{}, err
-	}
-	return parseJob(b)
-}
-
-// parseJob is ReadJob for any shape.
-func parseJob(b []byte) (Job, error) {
 	j := Job{Procs: Unknown()}
-	r := bytes.NewReader(b)
+	r := io.NewSectionReader(text, 0, text.Size())
 	d := json.NewDecoder(r)
 	if err := j.read(d); err != nil {
-		line := 1 + bytes.Count(b[:d.InputOffset()], []byte{'\n'})
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
@@ -122,12 +108,23 @@ func parseJob(b []byte) (Job, error) {
 			at, _, _ := strings.Cut(err.Error(), ": json: ")
 			err = fmt.Errorf("%s.%s: a JSON %s; want a %s", at, kind.Field, kind.Value, plainKind(kind.Type.Kind()))
 		}
-		return Job{}, fmt.Errorf("line %d: %w", line, err)
+		return Job{}, fmt.Errorf("line %d: %w", lineAt(text, d.InputOffset()), err)
 	}
-	if rest, _ := io.ReadAll(io.MultiReader(d.Buffered(), r)); len(bytes.TrimSpace(rest)) > 0 {
+	if _, err := d.Token(); err != io.EOF {
 		return Job{}, errors.New("text after the job's closing brace")
 	}
 	return j, j.Check()
+}
+
+// lineAt is the line, from 1, of a byte of the text.
+func lineAt(text *io.SectionReader, offset int64) int {
+	head := bufio.NewScanner(io.NewSectionReader(text, 0, offset))
+	head.Buffer(nil, int(offset)+1)
+	line := 0
+	for head.Scan() {
+		line++
+	}
+	return max(1, line)
 }
 
 // plainKind names a type as JSON does.
@@ -182,15 +179,19 @@ func (j *Job) readFiles(d *json.Decoder) error {
 		return fmt.Errorf("files: %w", err)
 	}
 	d.DisallowUnknownFields()
-	for d.More() {
-		var f fileJSON
+	for room := [5]float64{}; d.More(); {
+		// The decoder writes through pointers that are there, so that a million files cost it no allocations.
+		for i := range room {
+			room[i] = math.NaN()
+		}
+		f := fileJSON{Start: &room[0], End: &room[1], Small: &room[2], Nonconsec: &room[3], Procs: &room[4]}
 		err := d.Decode(&f)
 		switch {
 		case err != nil:
 			return fmt.Errorf("files[%d]: %w", len(j.Files), err)
-		case f.Start == nil:
+		case !known(f.Start).OK():
 			return fmt.Errorf("files[%d] %q: no field \"start\"", len(j.Files), f.Name)
-		case f.End == nil:
+		case !known(f.End).OK():
 			return fmt.Errorf("files[%d] %q: no field \"end\"", len(j.Files), f.Name)
 		}
 		if !f.OSTs.set {

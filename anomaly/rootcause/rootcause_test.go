@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -307,43 +306,30 @@ func TestReadJob(t *testing.T) {
 	f(`{"files":[],"records":[{"layer":"compute","node":"n","what":"fail_slow"}]}`, "layer")
 }
 
-// A text of many pieces is read as encoding/json reads it whole, wherever the pieces end; names outlive them.
-func TestReadInPieces(t *testing.T) {
-	for seed := range uint64(6) {
-		r := rand.New(rand.NewPCG(seed, 5))
-		b := []byte(`{"files" : [`)
-		for i := 0; len(b) < 3*pieceBytes; i++ {
-			if i > 0 {
-				b = append(b, " ,\n"...)
-			}
-			b = fmt.Appendf(b, `{"name":"f%s%d", "start":%v,"end":%d, "osts" : null,"collective":true}`,
-				strings.Repeat("x", r.IntN(300)), i, r.Float64(), 1+r.IntN(100))
+// A long text is read object by object, and what is wrong at its end is named with its line.
+func TestReadLongText(t *testing.T) {
+	const files = 20_000
+	b := []byte(`{"files" : [`)
+	for i := range files {
+		if i > 0 {
+			b = append(b, " ,\n"...)
 		}
-		b = append(b, " ] ,\"procs\": 12345 }\n"...)
-		fast, ok := fastJob(bytes.NewReader(b), int64(len(b)))
-		slow, err := parseJob(b)
-		if !ok || err != nil || fast.Procs != slow.Procs || len(fast.Files) != len(slow.Files) {
-			t.Fatalf("fast %v, %d files of %v procs; %v, %d files", ok, len(fast.Files), fast.Procs, err,
-				len(slow.Files))
-		}
-		for i := range slow.Files {
-			if fmt.Sprint(fast.Files[i]) != fmt.Sprint(slow.Files[i]) {
-				t.Fatalf("file %d: %v, want %v", i, fast.Files[i], slow.Files[i])
-			}
-		}
-		// What is odd is found in a late piece too, and read from the beginning.
-		odd := append(bytes.TrimRight(b, " }\n"), `,"records":[]}`...)
-		if j, err := readJob(odd); err != nil || len(j.Files) != len(slow.Files) {
-			t.Fatalf("%d files, %v", len(j.Files), err)
-		}
-		if _, err := readJob(append(odd, '}')); err == nil {
-			t.Error("a text with something behind it is taken")
-		}
+		b = fmt.Appendf(b, `{"name":"f%d", "start":%d.5,"end":%d, "osts" : null,"collective":true}`, i, i, i+1)
 	}
-	// An object larger than a piece is not plain.
-	long := []byte(`{"files":[{"start":0,"end":1,"name":"` + strings.Repeat("n", pieceBytes) + `"}]}`)
-	if j, err := readJob(long); err != nil || len(j.Files[0].Name) != pieceBytes {
-		t.Errorf("%d files, %v", len(j.Files), err)
+	whole := append(slices.Clone(b), " ] ,\"procs\": 12345 }\n"...)
+	j, err := readJob(whole)
+	if err != nil || len(j.Files) != files || j.Procs != 12345 {
+		t.Fatalf("%d files of %v processes, %v", len(j.Files), j.Procs, err)
+	}
+	if f := j.Files[files-1]; f.Name != "f19999" || f.Start != 19999.5 || f.End != 20000 || f.Collective != 1 {
+		t.Errorf("%+v", f)
+	}
+	if _, err := readJob(append(whole, '}')); err == nil {
+		t.Error("a text with something behind it is taken")
+	}
+	_, err = readJob(append(b, ",\n{\"start\":1}]}"...))
+	if want := `line 20001: files[20000] "": no field "end"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
 	}
 }
 
@@ -356,13 +342,6 @@ func FuzzReadJob(f *testing.F) {
 	f.Add(`{"files":[{"start":1.,"end":2},{"start":.5,"end":+2}]}`)
 	f.Add(`{"files":[{"name":"a","start":-1e308,"end":1e308}],"procs":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		fast, quick := fastJob(strings.NewReader(text), int64(len(text)))
-		slow := Job{Procs: Unknown()}
-		d := json.NewDecoder(strings.NewReader(text))
-		if err := slow.read(d); quick && (err != nil || d.More() || fmt.Sprint(slow.Files) != fmt.Sprint(fast.Files) ||
-			fmt.Sprint(slow.Procs) != fmt.Sprint(fast.Procs)) {
-			t.Fatalf("%s: read to %v, and by encoding/json to %v, %v", text, fast, slow.Files, err)
-		}
 		j, err := readJob([]byte(text))
 		if err != nil {
 			return
@@ -396,65 +375,6 @@ func BenchmarkMillionIntervals(b *testing.B) {
 		Explain(Job{Files: files, Procs: 64}, Defaults())
 	}
 	b.ReportMetric((cpuSeconds()-begun)/float64(b.N), "cpu-s/op")
-}
-
-// The common shape is read without encoding/json, and only that.
-func TestFastPathIsTaken(t *testing.T) {
-	f := func(text string, want bool) {
-		t.Helper()
-		if _, ok := fastJob(strings.NewReader(text), int64(len(text))); ok != want {
-			t.Errorf("%s: fast %v, want %v", text, ok, want)
-		}
-	}
-	f(
-		`{"files": [{"name": "/a b/c", "start": 0, "end": 1.5e-3, "bytes": 5, "small": 0.5, "nonconsec": 0, "procs": 8, "osts": 4}, {"start":-1,"end":2}]}`, true)
-	f(`{"files":[]}`, true)
-	f(`{"files":[{"start":0}]}`, false)
-	f(`{"files":[{"start":0,"end":1,"osts":[1]}]}`, false)
-	f(`{"files":[{"start":0,"end":1,"Name":"x"}]}`, false)
-	f(`{"files":[],"procs":4}`, true)
-	f(
-		`{"procs":4e2, "files":[{"start":0,"end":1,"collective":true},{"start":0,"end":1,"collective":false,"small":null,"osts":null,"procs": null}]}`, true)
-	f(`{"procs":4}`, false)
-	f(`{"files":[],"files":[]}`, false)
-	f(`{"files":[{"start":0,"end":1,"small":true}]}`, false)
-	f(`{"files":[{"start":null,"end":1}]}`, false)
-	f(`{"files":[{"start":0,"end":1,"collective":tru}]}`, false)
-	f(`{"files":[{"start":0,"end":1,"collective":nul}]}`, false)
-	f(`{"files":[{"start":01,"end":1}]}`, false)
-	f(`{"files":[{"start":1.,"end":1}]}`, false)
-	f(`{"files":[{"start":0,"end":1}]} x`, false)
-}
-
-// Numbers of any length and place of the point are read as strconv reads them, bit by bit.
-func TestNumbersAreReadExactly(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	check := func(text string) {
-		t.Helper()
-		want, err := strconv.ParseFloat(text, 64)
-		s := scanner{b: []byte(text + ",")}
-		if got, ok := s.number(); err != nil || !ok || math.Float64bits(got) != math.Float64bits(want) ||
-			s.at != len(text) {
-			t.Fatalf("%s: %v, %v, want %v", text, got, ok, want)
-		}
-	}
-	for _, text := range []string{"0", "-0", "0.0", "0.00000000000000000", "-0.0000000000000000000", "9007199254740993",
-		"9007199254740992.5", "9007199254740993.5", "0.5000000000000000001",
-		"9999999999999999999", "18446744073709551615", "18446744073709551616", "0.1234567890123456789",
-		"1.0000000000000000001", "4503599627370497.5", "4503599627370496.5", "1e5", "1.5e-300",
-		"123456789012345678e3"} {
-		check(text)
-	}
-	for range 500_000 {
-		digits := strconv.FormatUint(r.Uint64()>>r.UintN(64), 10)
-		if cut := int(r.UintN(uint(len(digits) + 1))); cut > 0 && cut < len(digits) {
-			digits = digits[:cut] + "." + digits[cut:]
-		} else if cut == 0 {
-			digits = "0." + strings.Repeat("0", int(r.UintN(4))) + digits
-		}
-		check(digits)
-		check(strconv.FormatFloat(r.ExpFloat64()*1e6, 'g', -1, 64))
-	}
 }
 
 // However many they are, events come in the order of their starts and then of the files.

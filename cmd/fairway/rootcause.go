@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -40,9 +39,6 @@ func newRootcause() *cobra.Command {
 			`  echo '{"files":[{"name":"out.h5","start":0,"end":10,"bytes":7e9,"small":0.1}]}' | fairway rootcause -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// One pass over one input: nothing of it is garbage before the end, so it is not looked for below a limit.
-			defer debug.SetGCPercent(debug.SetGCPercent(-1))
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(collectAbove))
 			job, err := readRootcause(cmd, args[0], rootcause.Op(op), &record)
 			if err != nil {
 				return program.BadUsage(err)
@@ -59,9 +55,6 @@ func newRootcause() *cobra.Command {
 	record.add(c)
 	return c
 }
-
-// collectAbove is how much memory may be used before garbage is collected, bytes.
-const collectAbove = 1 << 30
 
 // maxIntervals bounds what is held of standard input, bytes.
 const maxIntervals = 1 << 30
