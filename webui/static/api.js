@@ -27,7 +27,12 @@ async function ask(method, path, body, key) {
   log.push(line);
   if (log.length > 200) log.shift();
   try {
-    const res = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(15000) });
+    const res = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(15000),
+    });
     line.status = res.status;
     if (res.ok && res.headers.get('Content-Type') === 'application/octet-stream') return await res.arrayBuffer();
     const value = await res.json();
@@ -36,17 +41,21 @@ async function ask(method, path, body, key) {
   } catch (err) {
     line.text = String(/** @type {Error} */ (err).message ?? err);
     if (err instanceof Refused) throw err;
-    throw new Refused(0, 'unreachable', `The server does not answer (${line.text}). Check that fairwayd runs; this page tries again by itself.`);
+    throw new Refused(
+      0,
+      'unreachable',
+      `The server does not answer (${line.text}). Check that fairwayd runs; this page tries again by itself.`,
+    );
   } finally {
     line.ms = Math.round(performance.now() - begun);
   }
 }
 
 /** @param {string} path */
-export const get = (path) => ask('GET', path);
+export const get = path => ask('GET', path);
 
 /** @param {string} path @returns {Promise<ArrayBuffer>} */
-export const getBytes = (path) => ask('GET', path);
+export const getBytes = path => ask('GET', path);
 
 /** @param {string} path @param {any} body */
 export const post = (path, body) => write('POST', path, body);
@@ -61,11 +70,11 @@ export async function write(method, path, body) {
     return await ask(method, path, body, key);
   } catch (err) {
     if (!(err instanceof Refused) || err.status !== 0) throw err;
-    await new Promise((done) => setTimeout(done, 1000));
+    await new Promise(done => setTimeout(done, 1000));
     return ask(method, path, body, key);
   }
 }
 
 /** @param {any} body */
-export const signIn = (body) => ask('POST', '/api/v1/session', body);
+export const signIn = body => ask('POST', '/api/v1/session', body);
 export const signOut = () => ask('DELETE', '/api/v1/session');

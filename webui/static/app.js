@@ -7,7 +7,8 @@ import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
 
 /**
- * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any) => void,
+ * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any)
+ * => void,
  *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void,
  *   past?: () => void|Promise<void>, timeless?: boolean, stale?: () => void}} Page
  * Its stale() takes old numbers away when no data come any more.
@@ -21,12 +22,19 @@ import { overviewPage } from './overview.js?v=__V__';
 /** What every page may use. */
 export const app = {
   /** What is shown: the newest second, or a past one. @returns {any} */
-  get overview() { return replay ? replay.shown : newest; },
+  get overview() {
+    return replay ? replay.shown : newest;
+  },
   /** The query that asks for the second that is shown: empty, or at=... */
   at: () => (replay ? `at=${new Date(replay.at).toISOString()}` : ''),
   /** @type {any} */ session: { name: '', role: '', via: '' },
   now: () => (replay ? replay.at + 1000 : serverNow()),
-  go, note, unnote, ask: confirmOnce, keysChanged: () => drawKeys(), paused: false,
+  go,
+  note,
+  unnote,
+  ask: confirmOnce,
+  keysChanged: () => drawKeys(),
+  paused: false,
   may: () => app.session.role === 'operator' || app.session.role === 'admin',
 };
 
@@ -64,15 +72,31 @@ const live = new Live({
   },
 });
 
-/** Lazily loaded pages by the first word of the address. @type {Record<string, (rest: string, q: URLSearchParams) => Promise<Page>|Page>} */
+/**
+ * Lazily loaded pages by the first word of the address.
+ * @type {Record<string, (rest: string, q: URLSearchParams) => Promise<Page>|Page>}
+ */
 const pages = {
   overview: (_, q) => overviewPage(app, q),
-  forwarders: async (id) => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id),
+  forwarders: async id => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id),
   propose: async (_, q) => (await import('./plans.js?v=__V__')).proposePage(app, q),
-  plans: async (id) => (id ? (await import('./plans.js?v=__V__')).planPage(app, id) : (await import('./plans.js?v=__V__')).plansPage(app)),
+  plans: async id =>
+    id ? (await import('./plans.js?v=__V__')).planPage(app, id) : (await import('./plans.js?v=__V__')).plansPage(app),
   audit: async (_, q) => (await import('./lists.js?v=__V__')).auditPage(app, q),
-  findings: async (id) => (id ? (await import('./findings.js?v=__V__')).findingPage(app, id) : (await import('./findings.js?v=__V__')).findingsPage(app)),
-  jobs: async (id, q) => (id.endsWith('/domains') ? (await import('./domains.js?v=__V__')).domainsPage(app, id.slice(0, -8), q) : id.endsWith('/why') ? (await import('./logs.js?v=__V__')).whyPage(app, id.slice(0, -4)) : id.endsWith('/runs') ? (await import('./job.js?v=__V__')).jobPage(app, id.slice(0, -5), true) : id ? (await import('./job.js?v=__V__')).jobPage(app, id) : (await import('./lists.js?v=__V__')).jobsPage(app)),
+  findings: async id =>
+    id
+      ? (await import('./findings.js?v=__V__')).findingPage(app, id)
+      : (await import('./findings.js?v=__V__')).findingsPage(app),
+  jobs: async (id, q) =>
+    id.endsWith('/domains')
+      ? (await import('./domains.js?v=__V__')).domainsPage(app, id.slice(0, -8), q)
+      : id.endsWith('/why')
+        ? (await import('./logs.js?v=__V__')).whyPage(app, id.slice(0, -4))
+        : id.endsWith('/runs')
+          ? (await import('./job.js?v=__V__')).jobPage(app, id.slice(0, -5), true)
+          : id
+            ? (await import('./job.js?v=__V__')).jobPage(app, id)
+            : (await import('./lists.js?v=__V__')).jobsPage(app),
   logs: async (_, q) => (await import('./logs.js?v=__V__')).logsPage(app, q),
   whatif: async (_, q) => (await import('./whatif.js?v=__V__')).whatIfPage(app, q),
   occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),
@@ -83,9 +107,12 @@ async function show() {
   const mine = ++turn;
   const q = new URLSearchParams(location.search);
   let path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
-  if (path === 'history') path = 'overview', q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`);
+  if (path === 'history')
+    ((path = 'overview'), q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`));
   const opening = `Opening /${path}: the server has not answered yet.`;
-  const slow = setTimeout(() => { if (mine === turn) note(opening); }, 700);
+  const slow = setTimeout(() => {
+    if (mine === turn) note(opening);
+  }, 700);
   if (!live.ws) live.connect(); // the bar says how it is while the page still loads
   await setMoment(q, mine);
   if (mine !== turn) return clearTimeout(slow);
@@ -95,7 +122,7 @@ async function show() {
   let next;
   try {
     next = make ? await make(decodeURIComponent(rest.join('/')), q) : lostPage(path);
-    if (replay && make && !next.past) next.close?.(), next = presentPage(next.title);
+    if (replay && make && !next.past) (next.close?.(), (next = presentPage(next.title)));
   } catch (err) {
     next = brokenPage(/** @type {Error} */ (err));
   }
@@ -109,7 +136,7 @@ async function show() {
   page = next;
   document.title = `${next.title} - fairway`;
   el('page').replaceChildren(next.el);
-  live.want(['overview', 'plans', ...(replay ? [] : next.topics ?? [])]);
+  live.want(['overview', 'plans', ...(replay ? [] : (next.topics ?? []))]);
   if (app.overview) next.update?.(app.overview);
   if (next.focus) next.focus();
   else el('page').focus({ preventScroll: true });
@@ -124,7 +151,16 @@ async function setMoment(q, mine) {
   if (!replay) {
     const { Replay } = await import('./replay.js?v=__V__');
     if (mine !== turn) return; // another address was opened meanwhile, and brings its own
-    replay = new Replay({ note, now: serverNow, leave: toLive, drawn: () => drawBar(), show: async (o) => { page?.update?.(o); await page?.past?.(); } });
+    replay = new Replay({
+      note,
+      now: serverNow,
+      leave: toLive,
+      drawn: () => drawBar(),
+      show: async o => {
+        page?.update?.(o);
+        await page?.past?.();
+      },
+    });
     el('bar').append(replay.el);
   }
   if (Date.parse(at) !== replay.at) await replay.begin(q);
@@ -147,12 +183,30 @@ function toLive() {
 
 async function toPast() {
   if (!newest || !(Date.parse(newest.at) > 0)) return note('There is no past yet: nothing has been reported.');
-  go(`${location.pathname}${location.search ? `${location.search}&` : '?'}at=${new Date(Date.parse(newest.at) - 60000).toISOString().slice(0, 19)}Z`);
+  go(
+    `${location.pathname}${location.search ? `${location.search}&` : '?'}at=` +
+      `${new Date(Date.parse(newest.at) - 60000).toISOString().slice(0, 19)}Z`,
+  );
 }
 
 /** What of the console is about now alone. @param {string} title @returns {Page} */
 function presentPage(title) {
-  return { title, keys: {}, el: h('div', null, h('h1', null, title), h('p.empty', null, 'This page is about now and is not kept for the past. Press L for live; the overview (1), findings (3), the audit (5) and each forwarder\'s page can be replayed.')), past() {} };
+  return {
+    title,
+    keys: {},
+    el: h(
+      'div',
+      null,
+      h('h1', null, title),
+      h(
+        'p.empty',
+        null,
+        'This page is about now and is not kept for the past. Press L for live; the overview (1), findings (3), ' +
+          "the audit (5) and each forwarder's page can be replayed.",
+      ),
+    ),
+    past() {},
+  };
 }
 
 /** @param {string} address @param {boolean} [replace] */
@@ -167,30 +221,72 @@ function go(address, replace) {
 
 /** @param {string} path @returns {Page} */
 function lostPage(path) {
-  return { title: 'not found', keys: {}, el: h('div', null, h('h1', null, 'No such page'), h('p.empty', null, `/${path} is no address of this console. `, h('a', { href: '/overview' }, 'Overview'), ', ', h('a', { href: '/plans' }, 'plans'), ', or press : and type a name.')) };
+  return {
+    title: 'not found',
+    keys: {},
+    el: h(
+      'div',
+      null,
+      h('h1', null, 'No such page'),
+      h(
+        'p.empty',
+        null,
+        `/${path} is no address of this console. `,
+        h('a', { href: '/overview' }, 'Overview'),
+        ', ',
+        h('a', { href: '/plans' }, 'plans'),
+        ', or press : and type a name.',
+      ),
+    ),
+  };
 }
 
 /** @param {Error} err @returns {Page} */
 function brokenPage(err) {
-  return { title: 'error', keys: { r: ['try again', show] }, el: h('div', null, h('h1', null, 'This page could not be shown'), h('p.error', { role: 'alert' }, err.message), h('p.empty', null, 'Press r to try again, or 1 for the overview.')) };
+  return {
+    title: 'error',
+    keys: { r: ['try again', show] },
+    el: h(
+      'div',
+      null,
+      h('h1', null, 'This page could not be shown'),
+      h('p.error', { role: 'alert' }, err.message),
+      h('p.empty', null, 'Press r to try again, or 1 for the overview.'),
+    ),
+  };
 }
 
 // The header: what, how old, who.
 const bar = { kind: '', state: h('span'), who: h('span.right'), nav: h('nav', { 'aria-label': 'Pages' }) };
-const navLinks = /** @type {const} */ ([['overview', '1 overview'], ['jobs', '2 jobs'], ['findings', '3 findings'], ['plans', '4 plans'], ['audit', '5 audit'], ['occupancy', '6 calendar'], ['logs', '7 logs'], ['whatif', '8 what if']]).map(([to, text]) => h('a', { href: `/${to}` }, text));
+const navLinks = /** @type {const} */ ([
+  ['overview', '1 overview'],
+  ['jobs', '2 jobs'],
+  ['findings', '3 findings'],
+  ['plans', '4 plans'],
+  ['audit', '5 audit'],
+  ['occupancy', '6 calendar'],
+  ['logs', '7 logs'],
+  ['whatif', '8 what if'],
+]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
 
 function drawBar() {
-  const o = app.overview, here = location.pathname.split('/')[1] || 'overview';
+  const o = app.overview,
+    here = location.pathname.split('/')[1] || 'overview';
   for (const a of navLinks) {
     const on = a.getAttribute('href') === `/${here}`;
-    if (a.hasAttribute('aria-current') !== on) on ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
+    if (a.hasAttribute('aria-current') !== on)
+      on ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
   }
   const s = replay ? { kind: 'past', text: `${newest?.machine ?? ''}  REPLAY ${clock(replay.at)}` } : ageOf(o);
   document.documentElement.toggleAttribute('data-past', Boolean(replay));
   if (bar.state.className !== s.kind) bar.state.className = s.kind;
   setText(bar.state, s.text);
-  const who = app.session.name ? `${app.session.name} (${app.session.role})` : app.session.role ? 'not signed in (viewer)' : 'not signed in';
+  const who = app.session.name
+    ? `${app.session.name} (${app.session.role})`
+    : app.session.role
+      ? 'not signed in (viewer)'
+      : 'not signed in';
   setText(bar.who, who);
   setText(navLinks[2], `3 findings${o ? ` (${o.findings.filter(isOpen).length})` : ''}`);
   setText(navLinks[3], `4 plans${o ? ` (${o.waiting.length})` : ''}`);
@@ -198,8 +294,19 @@ function drawBar() {
   if (s.kind === 'nodata' && bar.kind !== 'nodata') page?.stale?.();
   bar.kind = s.kind;
   if (s.kind !== 'past') el('page').classList.toggle('old', s.kind === 'nodata' && !page?.timeless);
-  const lost = s.kind === 'nodata' && (connected ? 'Connected, and no agent reports: fairway doctor says what to fix.' : 'The server does not answer: look whether fairwayd runs on its host. This page comes back by itself.');
-  const banner = [lost, o?.simulated && 'SIMULATED machine: no number here was measured.', app.paused && 'PAUSED: press space or L for live.', document.hidden && 'Hidden tab: a frame every 5 s.'].filter(Boolean).join('  ');
+  const lost =
+    s.kind === 'nodata' &&
+    (connected
+      ? 'Connected, and no agent reports: fairway doctor says what to fix.'
+      : 'The server does not answer: look whether fairwayd runs on its host. This page comes back by itself.');
+  const banner = [
+    lost,
+    o?.simulated && 'SIMULATED machine: no number here was measured.',
+    app.paused && 'PAUSED: press space or L for live.',
+    document.hidden && 'Hidden tab: a frame every 5 s.',
+  ]
+    .filter(Boolean)
+    .join('  ');
   setText(el('banner'), banner);
   el('banner').classList.toggle('on', banner !== '');
 }
@@ -207,15 +314,20 @@ function drawBar() {
 /** A finding that calls somebody: open, and not silent. @param {any} f @param {number} now */
 export const calls = (f, now) => isOpen(f) && !(Date.parse(f.silenced_until) > now);
 /** @param {any} f */
-export const isOpen = (f) => !['returned', 'dismissed'].includes(f.state);
+export const isOpen = f => !['returned', 'dismissed'].includes(f.state);
 
 /** How old the picture is, and how that is said. @param {any} o @returns {{kind: string, text: string}} */
 function ageOf(o) {
   const lost = connected ? '' : '  disconnected, trying again';
-  if (!o) return { kind: 'late', text: connected ? 'connected' : live.tries > 1 ? 'no connection, trying again' : 'connecting' };
+  if (!o)
+    return {
+      kind: 'late',
+      text: connected ? 'connected' : live.tries > 1 ? 'no connection, trying again' : 'connecting',
+    };
   const at = Date.parse(o.at);
   if (!(at > 0)) return { kind: 'late', text: `${o.machine}  no second of data yet${lost}` };
-  const end = at + 1000, ms = Math.max(0, app.now() - end);
+  const end = at + 1000,
+    ms = Math.max(0, app.now() - end);
   const name = o.machine ? `${o.machine}  ` : '';
   if (ms > 10000) return { kind: 'nodata', text: `${name}NO DATA since ${clock(end)}${lost}` };
   const word = app.paused ? 'PAUSED' : 'LIVE';
@@ -226,12 +338,29 @@ function ageOf(o) {
 // Keys: the page's first, then everybody's. A lower-case key never changes the machine.
 /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */
 const everywhere = {
-  1: ['overview', () => go('/overview')], 2: ['jobs', () => go('/jobs')], 3: ['findings', () => go('/findings')], 4: ['plans', () => go('/plans')], 5: ['audit', () => go('/audit')], 6: ['calendar', () => go('/occupancy')], 7: ['logs', () => go('/logs')], 8: ['what if', () => go('/whatif')],
-  ':': ['go to', () => dialog('go')], n: ['next that needs you', nextNeed], ' ': ['pause', () => pause(!app.paused)], L: ['live', () => pause(false)],
-  H: ['replay', toPast], y: ['copy address', copyAddress], '@': ['request log', () => dialog('log')], '?': ['help', () => dialog('help')], t: ['theme', theme], Backspace: ['back', () => history.back()], q: ['back', () => go('/overview')], i: ['sign in or out', () => dialog('session')],
+  1: ['overview', () => go('/overview')],
+  2: ['jobs', () => go('/jobs')],
+  3: ['findings', () => go('/findings')],
+  4: ['plans', () => go('/plans')],
+  5: ['audit', () => go('/audit')],
+  6: ['calendar', () => go('/occupancy')],
+  7: ['logs', () => go('/logs')],
+  8: ['what if', () => go('/whatif')],
+  ':': ['go to', () => dialog('go')],
+  n: ['next that needs you', nextNeed],
+  ' ': ['pause', () => pause(!app.paused)],
+  L: ['live', () => pause(false)],
+  H: ['replay', toPast],
+  y: ['copy address', copyAddress],
+  '@': ['request log', () => dialog('log')],
+  '?': ['help', () => dialog('help')],
+  t: ['theme', theme],
+  Backspace: ['back', () => history.back()],
+  q: ['back', () => go('/overview')],
+  i: ['sign in or out', () => dialog('session')],
 };
 
-addEventListener('keydown', (e) => {
+addEventListener('keydown', e => {
   const t = /** @type {HTMLElement} */ (e.target);
   if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
   // What is typed while a dialog is on its way is meant for it, not for the page.
@@ -252,7 +381,16 @@ addEventListener('keydown', (e) => {
 });
 
 /** @param {string} k */
-const keyName = (k) => ({ ' ': 'space', Backspace: 'backspace', ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right', Enter: 'enter' })[k] ?? k;
+const keyName = k =>
+  ({
+    ' ': 'space',
+    Backspace: 'backspace',
+    ArrowUp: 'up',
+    ArrowDown: 'down',
+    ArrowLeft: 'left',
+    ArrowRight: 'right',
+    Enter: 'enter',
+  })[k] ?? k;
 
 /** What works now: a replay's keys, the page's, everybody's. */
 function keysNow() {
@@ -261,10 +399,14 @@ function keysNow() {
 }
 
 function drawKeys() {
-  const own = replay ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) } : page?.keys ?? {};
+  const own = replay ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) } : (page?.keys ?? {});
   const shown = Object.entries(own).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
-  const common = (replay ? ['n', ':', '?'] : ['n', ':', ' ', 'H', '?']).map((k) => /** @type {[string, any]} */ ([k, everywhere[k]]));
-  el('keys').replaceChildren(...[...shown, ...common].map(([k, v]) => h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`)));
+  const common = (replay ? ['n', ':', '?'] : ['n', ':', ' ', 'H', '?']).map(
+    k => /** @type {[string, any]} */ ([k, everywhere[k]]),
+  );
+  el('keys').replaceChildren(
+    ...[...shown, ...common].map(([k, v]) => h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`)),
+  );
 }
 
 /** @param {boolean} on */
@@ -294,7 +436,8 @@ async function copyAddress() {
 }
 
 function theme() {
-  const order = ['', 'dark', 'light'], root = document.documentElement;
+  const order = ['', 'dark', 'light'],
+    root = document.documentElement;
   const next = order[(order.indexOf(root.dataset.theme ?? '') + 1) % order.length];
   setTheme(next);
   localStorage.setItem('fairway.theme', next);
@@ -327,16 +470,26 @@ function unnote(text) {
  * @returns {Promise<boolean>}
  */
 function confirmOnce(question, key, yes) {
-  return new Promise((answer) => {
+  return new Promise(answer => {
     const cancel = h('button', { type: 'button', autofocus: true }, 'Cancel');
     const ok = h('button', { type: 'button' }, `${yes} (shift+${key})`);
-    const d = /** @type {HTMLDialogElement} */ (h('dialog', { 'aria-label': question }, h('p', null, question), h('div.actions', null, cancel, ok)));
-    const close = (/** @type {boolean} */ v) => { d.close(); d.remove(); answer(v); };
+    const d = /** @type {HTMLDialogElement} */ (
+      h('dialog', { 'aria-label': question }, h('p', null, question), h('div.actions', null, cancel, ok))
+    );
+    const close = (/** @type {boolean} */ v) => {
+      d.close();
+      d.remove();
+      answer(v);
+    };
     cancel.addEventListener('click', () => close(false));
     ok.addEventListener('click', () => close(true));
     d.addEventListener('cancel', () => close(false));
-    d.addEventListener('keydown', (e) => {
-      if (e.key === key) { e.preventDefault(); e.stopPropagation(); close(true); } // the page under it must not ask again
+    d.addEventListener('keydown', e => {
+      if (e.key === key) {
+        e.preventDefault();
+        e.stopPropagation();
+        close(true);
+      } // the page under it must not ask again
       // Enter on the yes button does nothing: only the key or the mouse approves.
       if (e.key === 'Enter' && document.activeElement === ok) e.preventDefault();
     });
@@ -346,7 +499,8 @@ function confirmOnce(question, key, yes) {
   });
 }
 
-let opening = false, typed = '';
+let opening = false,
+  typed = '';
 /** @param {'go'|'help'|'log'|'session'} which */
 async function dialog(which) {
   opening = true;
@@ -385,8 +539,11 @@ async function signInByLink() {
 }
 
 addEventListener('popstate', show);
-addEventListener('hashchange', async () => { await signInByLink(); refresh(); });
-document.addEventListener('click', (e) => {
+addEventListener('hashchange', async () => {
+  await signInByLink();
+  refresh();
+});
+document.addEventListener('click', e => {
   const t = /** @type {HTMLElement} */ (e.target);
   const a = t.closest('a[href^="/"]');
   const row = t.closest('[data-go]');
@@ -408,8 +565,11 @@ async function refreshSession() {
     const changed = s.role !== app.session.role || s.name !== app.session.name;
     app.session = s;
     drawBar();
-    if (s.role === '') return go('/overview', true), dialog('session');
-    if (changed && s.name) { live.connect(); show(); }
+    if (s.role === '') return (go('/overview', true), dialog('session'));
+    if (changed && s.name) {
+      live.connect();
+      show();
+    }
   } catch (err) {
     note(/** @type {Error} */ (err).message);
   }

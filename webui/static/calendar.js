@@ -9,60 +9,145 @@ import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 /** @type {Record<string, [string, string, string]>} span -> from, bucket, words */
-const spans = { hour: ['-1h', '1m', 'the last hour, by minute'], day: ['-24h', '1h', 'the last day, by hour'], month: ['-720h', '24h', 'the last 30 days, by day'] };
+const spans = {
+  hour: ['-1h', '1m', 'the last hour, by minute'],
+  day: ['-24h', '1h', 'the last day, by hour'],
+  month: ['-720h', '24h', 'the last 30 days, by day'],
+};
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function calendarPage(app, q) {
-  const span = q.get('span') ?? 'hour', [from, bucket, words] = spans[span] ?? spans.hour;
+  const span = q.get('span') ?? 'hour',
+    [from, bucket, words] = spans[span] ?? spans.hour;
   const a = await get(`/api/v1/occupancy?from=${from}&bucket=${bucket}`);
-  const first = Math.floor(a.from_ms / a.bucket_ms) * a.bucket_ms, cols = Math.max(1, Math.ceil((a.to_ms - first) / a.bucket_ms));
-  const cw = Math.max(4, Math.min(28, Math.floor(1000 / cols))), ch = Math.max(2, Math.min(18, Math.floor(520 / Math.max(1, a.nodes.length))));
-  const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { width: cols, height: Math.max(1, a.nodes.length), role: 'img', 'aria-label': `occupancy of ${counted(a.nodes.length, 'forwarder')} over ${words}` }));
+  const first = Math.floor(a.from_ms / a.bucket_ms) * a.bucket_ms,
+    cols = Math.max(1, Math.ceil((a.to_ms - first) / a.bucket_ms));
+  const cw = Math.max(4, Math.min(28, Math.floor(1000 / cols))),
+    ch = Math.max(2, Math.min(18, Math.floor(520 / Math.max(1, a.nodes.length))));
+  const canvas = /** @type {HTMLCanvasElement} */ (
+    h('canvas', {
+      width: cols,
+      height: Math.max(1, a.nodes.length),
+      role: 'img',
+      'aria-label': `occupancy of ${counted(a.nodes.length, 'forwarder')} over ${words}`,
+    })
+  );
   canvas.style.cssText = `width:${cols * cw}px;height:${a.nodes.length * ch}px;image-rendering:pixelated`;
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
-  a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) => n.buckets.forEach((/** @type {any} */ b) => {
-    const x = Math.floor((b.t - first) / a.bucket_ms), share = b.occupied / b.seconds;
-    if (x < 0 || x >= cols) return;
-    g.fillStyle = `rgb(${ramp[Math.min(9, Math.floor(share * 10))].join()})`;
-    g.fillRect(x, y, 1, 1);
-  }));
+  a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) =>
+    n.buckets.forEach((/** @type {any} */ b) => {
+      const x = Math.floor((b.t - first) / a.bucket_ms),
+        share = b.occupied / b.seconds;
+      if (x < 0 || x >= cols) return;
+      g.fillStyle = `rgb(${ramp[Math.min(9, Math.floor(share * 10))].join()})`;
+      g.fillRect(x, y, 1, 1);
+    }),
+  );
   /** @type {[Date, number[]][]} */
   const rows = a.layer.map((/** @type {any} */ l) => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
   const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
   const iso = (/** @type {Date} */ t) => t.toISOString();
-  const table = () => [['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map((/** @type {any} */ n) => `${n.node} %`)], ...rows.map(([t, m]) => [iso(t), ...m.map(ratio), ...a.nodes.map((/** @type {any} */ n) => { const b = n.buckets.find((/** @type {any} */ x) => x.t === t.getTime()); return b ? ratio(b.occupied / b.seconds) : ''; })])];
-  const over = new Table([{ name: 'from', head: 'FROM', text: ([t]) => label(t) }, ...['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'].map((head, i) => ({ name: head, head, num: true, text: (/** @type {[Date, number[]]} */ [, m]) => ratio(m[i]) }))],
-    { id: ([t]) => iso(t), go: ([t]) => past(t), fixed: true, caption: 'least, mean and most over all forwarders, the newest first' });
+  const table = () => [
+    ['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map((/** @type {any} */ n) => `${n.node} %`)],
+    ...rows.map(([t, m]) => [
+      iso(t),
+      ...m.map(ratio),
+      ...a.nodes.map((/** @type {any} */ n) => {
+        const b = n.buckets.find((/** @type {any} */ x) => x.t === t.getTime());
+        return b ? ratio(b.occupied / b.seconds) : '';
+      }),
+    ]),
+  ];
+  const over = new Table(
+    [
+      { name: 'from', head: 'FROM', text: ([t]) => label(t) },
+      ...['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'].map((head, i) => ({
+        name: head,
+        head,
+        num: true,
+        text: (/** @type {[Date, number[]]} */ [, m]) => ratio(m[i]),
+      })),
+    ],
+    {
+      id: ([t]) => iso(t),
+      go: ([t]) => past(t),
+      fixed: true,
+      caption: 'least, mean and most over all forwarders, the newest first',
+    },
+  );
   const past = (/** @type {Date} */ t) => `/overview?at=${iso(t).slice(0, 19)}Z`;
   over.cursor = true;
   over.update(rows.slice(-31).reverse());
-  const axis = h('div.axis', { 'aria-hidden': true }), tip = h('div.tip');
+  const axis = h('div.axis', { 'aria-hidden': true }),
+    tip = h('div.tip');
   axis.style.cssText = `width:${cols * cw}px;max-width:100%`;
   for (let i = 0; i <= 4; i++) {
-    const at = h('span', null, label(new Date(first + a.bucket_ms * Math.round(cols * i / 4))));
-    at.style.cssText = i === 4 ? 'right:0' : `left:${100 * i / 4}%`;
+    const at = h('span', null, label(new Date(first + a.bucket_ms * Math.round((cols * i) / 4))));
+    at.style.cssText = i === 4 ? 'right:0' : `left:${(100 * i) / 4}%`;
     axis.append(at);
   }
-  canvas.addEventListener('mousemove', (e) => {
-    const box = canvas.getBoundingClientRect(), n = a.nodes[Math.floor((e.clientY - box.top) / box.height * a.nodes.length)], t = first + Math.floor((e.clientX - box.left) / box.width * cols) * a.bucket_ms;
+  canvas.addEventListener('mousemove', e => {
+    const box = canvas.getBoundingClientRect(),
+      n = a.nodes[Math.floor(((e.clientY - box.top) / box.height) * a.nodes.length)],
+      t = first + Math.floor(((e.clientX - box.left) / box.width) * cols) * a.bucket_ms;
     const b = n?.buckets.find((/** @type {any} */ x) => x.t === t);
-    tip.textContent = n ? `${n.node} ${label(new Date(t))}  ${b ? `${ratio(b.occupied / b.seconds)} % of ${b.seconds} s` : 'no data'}` : '';
+    tip.textContent = n
+      ? `${n.node} ${label(new Date(t))}  ${b ? `${ratio(b.occupied / b.seconds)} % of ${b.seconds} s` : 'no data'}`
+      : '';
     tip.classList.toggle('on', Boolean(n));
     tip.style.left = `${Math.min(e.clientX - box.left + 14, box.width - tip.offsetWidth - 4)}px`;
     tip.style.top = `${e.clientY - box.top + 14}px`;
   });
   canvas.addEventListener('mouseleave', () => tip.classList.remove('on'));
-  const el = h('div', null, h('h1', null, `Occupancy over ${words}`),
-    h('p.dim', null, `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a forwarder, in the order of the overview`),
-    a.no_peak.length ? h('p.empty', null, `Not counted because their peak is not known: ${counted(a.no_peak.length, 'forwarder')}. Set peak_bytes_per_sec in fairwayd.toml.`) : null,
-    rows.length ? h('div', null, h('div.gridbox', null, canvas, tip), axis, h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
-      h('h2', null, 'Over all forwarders'), over.el)
-      : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'));
+  const el = h(
+    'div',
+    null,
+    h('h1', null, `Occupancy over ${words}`),
+    h(
+      'p.dim',
+      null,
+      `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a ` +
+        `forwarder, in the order of the overview`,
+    ),
+    a.no_peak.length
+      ? h(
+          'p.empty',
+          null,
+          `Not counted because their peak is not known: ${counted(a.no_peak.length, 'forwarder')}. Set ` +
+            `peak_bytes_per_sec in fairwayd.toml.`,
+        )
+      : null,
+    rows.length
+      ? h(
+          'div',
+          null,
+          h('div.gridbox', null, canvas, tip),
+          axis,
+          h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
+          h('h2', null, 'Over all forwarders'),
+          over.el,
+        )
+      : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'),
+  );
   const order = Object.keys(spans);
-  return { title: 'occupancy', el, timeless: true, keys: { Enter: ['replay', () => over.current() && app.go(past(over.current()[0]))], ...rowKeys((step) => over.move(step)), m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)], r: ['read again', () => app.go(location.pathname + location.search)], ...exportKeys('occupancy', table, () => savePNG('occupancy', scaled())) } };
+  return {
+    title: 'occupancy',
+    el,
+    timeless: true,
+    keys: {
+      Enter: ['replay', () => over.current() && app.go(past(over.current()[0]))],
+      ...rowKeys(step => over.move(step)),
+      m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)],
+      r: ['read again', () => app.go(location.pathname + location.search)],
+      ...exportKeys('occupancy', table, () => savePNG('occupancy', scaled())),
+    },
+  };
   /** One cell as many pixels as on screen. */
   function scaled() {
-    const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: cols * cw, height: Math.max(1, a.nodes.length * ch) })), p = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
+    const out = /** @type {HTMLCanvasElement} */ (
+        h('canvas', { width: cols * cw, height: Math.max(1, a.nodes.length * ch) })
+      ),
+      p = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
     p.imageSmoothingEnabled = false;
     p.drawImage(canvas, 0, 0, out.width, out.height);
     return out;

@@ -12,12 +12,21 @@ function uPlotReady() {
   const w = /** @type {any} */ (window);
   w.fairwayPlot ??= new Promise((ok, bad) => {
     document.head.append(h('link', { rel: 'stylesheet', href: '/static/uplot/uPlot.min.css?v=__V__' }));
-    document.head.append(h('script', { src: '/static/uplot/uPlot.iife.min.js?v=__V__', load: () => ok(w.uPlot), error: () => bad(new Error('the plot library could not be loaded')) }));
+    document.head.append(
+      h('script', {
+        src: '/static/uplot/uPlot.iife.min.js?v=__V__',
+        load: () => ok(w.uPlot),
+        error: () => bad(new Error('the plot library could not be loaded')),
+      }),
+    );
   });
   return w.fairwayPlot;
 }
 
-/** @typedef {{mean: Map<number, number|null>, min?: Map<number, number|null>, max?: Map<number, number|null>}} Line by second */
+/**
+ * @typedef {{mean: Map<number, number|null>, min?: Map<number, number|null>, max?: Map<number, number|null>}} Line by
+ * second
+ */
 
 export class Charts {
   /** @param {any} uPlot @param {string} empty what to say without any series */
@@ -34,13 +43,18 @@ export class Charts {
     this.end = 0;
     this.span = 300;
     this.step = 1;
-    this.resized = () => this.drawn.forEach((p) => p.plot.setSize({ width: Math.max(240, p.plot.root.parentElement.clientWidth), height: HIGH }));
+    this.resized = () =>
+      this.drawn.forEach(p =>
+        p.plot.setSize({ width: Math.max(240, p.plot.root.parentElement.clientWidth), height: HIGH }),
+      );
     this.themed = () => this.draw();
     addEventListener('resize', this.resized);
     addEventListener('fairway-theme', this.themed);
   }
 
-  static async ready(/** @type {string} */ empty) { return new Charts(await uPlotReady(), empty); }
+  static async ready(/** @type {string} */ empty) {
+    return new Charts(await uPlotReady(), empty);
+  }
 
   /** Every step of the range; one that is missing is null, which the plot leaves open. @param {string[]} names */
   data(names) {
@@ -48,48 +62,131 @@ export class Charts {
     /** @type {number[]} */
     const xs = [];
     for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
-    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => xs.map((t) => { const v = this.series[n]?.[k]?.get(t); return v === undefined || v === null ? null : v * metricOf[n].factor; });
-    return [xs, ...names.map((n) => column(n, 'mean')), ...(this.step > 1 ? names.flatMap((n) => [column(n, 'max'), column(n, 'min')]) : [])];
+    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) =>
+      xs.map(t => {
+        const v = this.series[n]?.[k]?.get(t);
+        return v === undefined || v === null ? null : v * metricOf[n].factor;
+      });
+    return [
+      xs,
+      ...names.map(n => column(n, 'mean')),
+      ...(this.step > 1 ? names.flatMap(n => [column(n, 'max'), column(n, 'min')]) : []),
+    ];
   }
 
   /** Draws anew; for other metrics, another range or other colours. */
   draw() {
-    this.drawn.forEach((p) => p.plot.destroy());
+    this.drawn.forEach(p => p.plot.destroy());
     this.drawn = [];
     this.el.replaceChildren();
-    const css = getComputedStyle(document.documentElement), of = (/** @type {string} */ name) => css.getPropertyValue(name).trim();
-    const [fg, dim, line] = ['--fg', '--dim', '--line'].map(of), strokes = [fg, of('--focus'), of('--warn'), dim];
-    const axis = { stroke: dim, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: '11px ui-monospace, monospace' };
+    const css = getComputedStyle(document.documentElement),
+      of = (/** @type {string} */ name) => css.getPropertyValue(name).trim();
+    const [fg, dim, line] = ['--fg', '--dim', '--line'].map(of),
+      strokes = [fg, of('--focus'), of('--warn'), dim];
+    const axis = {
+      stroke: dim,
+      grid: { stroke: line, width: 1 },
+      ticks: { stroke: line, width: 1 },
+      font: '11px ui-monospace, monospace',
+    };
     for (const group of charted) {
-      const names = group.filter((n) => this.series[n]?.mean.size);
+      const names = group.filter(n => this.series[n]?.mean.size);
       if (!names.length) continue;
-      const box = h('div.chart', null, h('h2', null, `${names.map((n) => metricOf[n].label).join(', ')}${metricOf[names[0]].shown_unit ? `, ${metricOf[names[0]].shown_unit}` : ''}`));
+      const box = h(
+        'div.chart',
+        null,
+        h(
+          'h2',
+          null,
+          `${names.map(n => metricOf[n].label).join(', ')}` +
+            `${metricOf[names[0]].shown_unit ? `, ${metricOf[names[0]].shown_unit}` : ''}`,
+        ),
+      );
       this.el.append(box);
-      const edges = this.step > 1 ? names.flatMap((n) => [`most ${metricOf[n].label}`, `least ${metricOf[n].label}`]) : [];
-      const value = (/** @type {any} */ u, /** @type {number} */ v, /** @type {number} */ i, /** @type {number|null} */ k) => {
+      const edges =
+        this.step > 1 ? names.flatMap(n => [`most ${metricOf[n].label}`, `least ${metricOf[n].label}`]) : [];
+      const value = (
+        /** @type {any} */ u,
+        /** @type {number} */ v,
+        /** @type {number} */ i,
+        /** @type {number|null} */ k,
+      ) => {
         const most = names.length + 2 * i - 1; // the place of its edges
-        return edges.length && k !== null && v !== null ? `${number(v)} (${number(u.data[most + 1][k])} to ${number(u.data[most][k])})` : number(v);
+        return edges.length && k !== null && v !== null
+          ? `${number(v)} (${number(u.data[most + 1][k])} to ${number(u.data[most][k])})`
+          : number(v);
       };
-      const plot = new this.uPlot({
-        width: Math.max(240, box.clientWidth), height: HIGH, cursor: { y: false }, legend: { live: true }, hooks: { draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))] },
-        scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
-        axes: [{ ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map((t) => clock(t * 1000)), space: 80 }, { ...axis, size: 56 }],
-        series: [{ label: 'time', value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)) },
-          ...names.map((n, i) => ({ label: metricOf[n].label, stroke: strokes[i % strokes.length], width: 1.5, dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i % 4], spanGaps: false, points: { show: false }, value })),
-          ...edges.map((label) => ({ label, class: 'edge', stroke: 'transparent', width: 0, spanGaps: false, points: { show: false } }))],
-        bands: edges.length ? names.map((_, i) => ({ series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i], fill: `${strokes[i % strokes.length]}33` })) : undefined,
-      }, this.data(names), box);
+      const plot = new this.uPlot(
+        {
+          width: Math.max(240, box.clientWidth),
+          height: HIGH,
+          cursor: { y: false },
+          legend: { live: true },
+          hooks: { draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))] },
+          scales: {
+            y: {
+              range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [
+                0,
+                hi > 0 ? hi * 1.1 : 1,
+              ],
+            },
+          },
+          axes: [
+            {
+              ...axis,
+              values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000)),
+              space: 80,
+            },
+            { ...axis, size: 56 },
+          ],
+          series: [
+            {
+              label: 'time',
+              value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)),
+            },
+            ...names.map((n, i) => ({
+              label: metricOf[n].label,
+              stroke: strokes[i % strokes.length],
+              width: 1.5,
+              dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i % 4],
+              spanGaps: false,
+              points: { show: false },
+              value,
+            })),
+            ...edges.map(label => ({
+              label,
+              class: 'edge',
+              stroke: 'transparent',
+              width: 0,
+              spanGaps: false,
+              points: { show: false },
+            })),
+          ],
+          bands: edges.length
+            ? names.map((_, i) => ({
+                series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i],
+                fill: `${strokes[i % strokes.length]}33`,
+              }))
+            : undefined,
+        },
+        this.data(names),
+        box,
+      );
       this.drawn.push({ plot, names });
     }
     if (!this.drawn.length) this.el.append(h('p.empty', null, this.empty));
   }
 
   /** New points of the same metrics and range. */
-  move() { this.drawn.forEach((p) => p.plot.setData(this.data(p.names))); }
+  move() {
+    this.drawn.forEach(p => p.plot.setData(this.data(p.names)));
+  }
 
   /** @param {any} u @param {string} colour */
   drawMarks(u, colour) {
-    const g = /** @type {CanvasRenderingContext2D} */ (u.ctx), { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
+    const g = /** @type {CanvasRenderingContext2D} */ (u.ctx),
+      { left, top, width, height } = u.bbox,
+      ratio = devicePixelRatio || 1;
     g.save();
     g.strokeStyle = g.fillStyle = colour;
     g.font = `bold ${11 * ratio}px ui-monospace, monospace`;
@@ -102,27 +199,32 @@ export class Charts {
       g.moveTo(x, top);
       g.lineTo(x, top + height);
       g.stroke();
-      if (x - said >= 9 * ratio) g.fillText(glyph(m), Math.min((said = x) + 2 * ratio, left + width - 10 * ratio), top + 10 * ratio);
+      if (x - said >= 9 * ratio)
+        g.fillText(glyph(m), Math.min((said = x) + 2 * ratio, left + width - 10 * ratio), top + 10 * ratio);
     }
     g.restore();
   }
 
   /** As [title, canvas] for a file. @param {string} name @returns {[string, HTMLCanvasElement][]} */
-  pictures(name) { return this.drawn.map((p) => [`${name}: ${p.names.map((n) => metricOf[n].label).join(', ')}`, p.plot.ctx.canvas]); }
+  pictures(name) {
+    return this.drawn.map(p => [`${name}: ${p.names.map(n => metricOf[n].label).join(', ')}`, p.plot.ctx.canvas]);
+  }
 
   /** As rows for a file: every step of the range with what is known. */
   rows() {
-    const names = Object.keys(this.series).filter((n) => this.series[n].mean.size), kinds = /** @type {('mean'|'min'|'max')[]} */ (this.step > 1 ? ['mean', 'min', 'max'] : ['mean']);
-    const last = Math.floor(this.end / this.step) * this.step, out = [['time', ...names.flatMap((n) => kinds.map((k) => (k === 'mean' ? n : `${n}_${k}`)))]];
+    const names = Object.keys(this.series).filter(n => this.series[n].mean.size),
+      kinds = /** @type {('mean'|'min'|'max')[]} */ (this.step > 1 ? ['mean', 'min', 'max'] : ['mean']);
+    const last = Math.floor(this.end / this.step) * this.step,
+      out = [['time', ...names.flatMap(n => kinds.map(k => (k === 'mean' ? n : `${n}_${k}`)))]];
     for (let t = last - this.span + this.step; t <= last; t += this.step) {
-      const row = names.flatMap((n) => kinds.map((k) => this.series[n][k]?.get(t) ?? undefined));
-      if (row.some((v) => v !== undefined)) out.push([new Date(t * 1000).toISOString(), .../** @type {any[]} */ (row)]);
+      const row = names.flatMap(n => kinds.map(k => this.series[n][k]?.get(t) ?? undefined));
+      if (row.some(v => v !== undefined)) out.push([new Date(t * 1000).toISOString(), .../** @type {any[]} */ (row)]);
     }
     return out;
   }
 
   close() {
-    this.drawn.forEach((p) => p.plot.destroy());
+    this.drawn.forEach(p => p.plot.destroy());
     removeEventListener('resize', this.resized);
     removeEventListener('fairway-theme', this.themed);
   }

@@ -6,7 +6,9 @@ import { signIn, signOut } from './api.js?v=__V__';
 /** @param {string} label @param {...Node} children */
 function open(label, ...children) {
   const close = h('button', { type: 'button', click: () => d.close() }, 'Close');
-  const d = /** @type {HTMLDialogElement} */ (h('dialog', { 'aria-label': label }, h('h1', null, label), ...children, h('div.actions', null, close)));
+  const d = /** @type {HTMLDialogElement} */ (
+    h('dialog', { 'aria-label': label }, h('h1', null, label), ...children, h('div.actions', null, close))
+  );
   d.addEventListener('close', () => d.remove());
   document.body.append(d);
   d.showModal();
@@ -14,51 +16,162 @@ function open(label, ...children) {
 }
 
 /** The pages: name, what it shows, key, command, address. @type {[string, string, string, string, string][]} */
-const pagesOf = [['overview', 'the whole layer', '1', 'fairway top', '/overview'], ['table', 'all forwarders', 'g', 'fairway nodes', '/overview?view=table'], ['compute nodes', 'all of them as a grid', 'c', '', '/overview?view=compute'], ['flow of jobs', 'over forwarders to storage', 'f', '', '/overview?view=flow'],
-  ['interference of jobs', 'who stands in whose way', 'f f', '', '/overview?view=matrix'], ['history, replay', 'as it was a minute ago', 'H', 'fairway replay', '/history'], ['jobs', 'running and ended jobs', '2', 'fairway jobs', '/jobs'], ['findings', 'what is wrong', '3', 'fairway findings', '/findings'],
-  ['plans', 'all plans', '4', 'fairway plans', '/plans'], ['audit', 'who did what', '5', 'fairway audit', '/audit'], ['calendar', 'how busy the forwarders were', '6', 'fairway occupancy', '/occupancy'], ['logs', 'jobs of low bandwidth', '7', 'fairway query low-bandwidth', '/logs'], ['what if', 'shares, staggered I/O', '8', 'fairway shares, fairway periodic', '/whatif']];
+const pagesOf = [
+  ['overview', 'the whole layer', '1', 'fairway top', '/overview'],
+  ['table', 'all forwarders', 'g', 'fairway nodes', '/overview?view=table'],
+  ['compute nodes', 'all of them as a grid', 'c', '', '/overview?view=compute'],
+  ['flow of jobs', 'over forwarders to storage', 'f', '', '/overview?view=flow'],
+  ['interference of jobs', 'who stands in whose way', 'f f', '', '/overview?view=matrix'],
+  ['history, replay', 'as it was a minute ago', 'H', 'fairway replay', '/history'],
+  ['jobs', 'running and ended jobs', '2', 'fairway jobs', '/jobs'],
+  ['findings', 'what is wrong', '3', 'fairway findings', '/findings'],
+  ['plans', 'all plans', '4', 'fairway plans', '/plans'],
+  ['audit', 'who did what', '5', 'fairway audit', '/audit'],
+  ['calendar', 'how busy the forwarders were', '6', 'fairway occupancy', '/occupancy'],
+  ['logs', 'jobs of low bandwidth', '7', 'fairway query low-bandwidth', '/logs'],
+  ['what if', 'shares, staggered I/O', '8', 'fairway shares, fairway periodic', '/whatif'],
+];
 
 /** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
-const jobsOf = (o) => [...new Map((o?.forwarders ?? []).filter((/** @type {any} */ r) => r.top_job).map((/** @type {any} */ r) => [r.top_job, r.id])).entries()];
+const jobsOf = o => [
+  ...new Map(
+    (o?.forwarders ?? []).filter((/** @type {any} */ r) => r.top_job).map((/** @type {any} */ r) => [r.top_job, r.id]),
+  ).entries(),
+];
 
 export const dialogs = {
   /** Only the keys that work here. @param {any} _app @param {any} x */
   help(_app, x) {
     /** @type {Record<string, string>} */
-    const words = { ArrowUp: 'move up', ArrowDown: 'move down', ArrowLeft: 'move left', ArrowRight: 'move right', '<': 'sort by the column to the left', '>': 'sort by the column to the right', s: 'stop applying' };
+    const words = {
+      ArrowUp: 'move up',
+      ArrowDown: 'move down',
+      ArrowLeft: 'move left',
+      ArrowRight: 'move right',
+      '<': 'sort by the column to the left',
+      '>': 'sort by the column to the right',
+      s: 'stop applying',
+    };
     const all = Object.entries(/** @type {Record<string, any>} */ (x.keys));
     const body = h('tbody');
-    const find = /** @type {HTMLInputElement} */ (h('input', { type: 'search', placeholder: 'find a key or a word', 'aria-label': 'find a key or a word', input: draw }));
+    const find = /** @type {HTMLInputElement} */ (
+      h('input', {
+        type: 'search',
+        placeholder: 'find a key or a word',
+        'aria-label': 'find a key or a word',
+        input: draw,
+      })
+    );
     function draw() {
-      body.replaceChildren(...all.map(([k, v]) => [x.keyName(k), v[0] || words[k] || '']).filter(([k, t]) => t && `${k} ${t}`.toLowerCase().includes(find.value.toLowerCase())).map(([k, t]) => h('tr', null, h('td', null, k), h('td', null, t))));
+      body.replaceChildren(
+        ...all
+          .map(([k, v]) => [x.keyName(k), v[0] || words[k] || ''])
+          .filter(([k, t]) => t && `${k} ${t}`.toLowerCase().includes(find.value.toLowerCase()))
+          .map(([k, t]) => h('tr', null, h('td', null, k), h('td', null, t))),
+      );
     }
     draw();
-    open('Keys that work here', find, h('table.keys', null, body), h('p.dim', null, 'A lower-case key never changes the machine. A, B and C do, and each asks once.'));
+    open(
+      'Keys that work here',
+      find,
+      h('table.keys', null, body),
+      h('p.dim', null, 'A lower-case key never changes the machine. A, B and C do, and each asks once.'),
+    );
     find.focus();
   },
 
   /** @param {import('./app.js').App} app @param {any} x */
   go(app, x) {
     const o = app.overview;
-    /** name, what it is, its key, the command that does the same, where it leads or what it does @type {[string, string, string, string, string|(() => void)][]} */
+    /**
+     * name, what it is, its key, the command that does the same, where it leads or what it does
+     * @type {[string, string, string, string, string|(() => void)][]}
+     */
     const targets = [
-      ...Object.entries(x.own).filter(([k, v]) => v[0] && !['Enter', '>', '<', 'r'].includes(k) && !k.startsWith('Arrow')).map(([k, v]) => /** @type {any} */ ([v[0], 'on this page', x.keyName(k), '', v[1]])),
+      ...Object.entries(x.own)
+        .filter(([k, v]) => v[0] && !['Enter', '>', '<', 'r'].includes(k) && !k.startsWith('Arrow'))
+        .map(([k, v]) => /** @type {any} */ ([v[0], 'on this page', x.keyName(k), '', v[1]])),
       ...pagesOf,
-      ...(o?.findings ?? []).filter(x.isOpen).map((/** @type {any} */ f) => [f.id, `${f.node} ${f.sentence || kindWords(f.kind)}`, '', `fairway findings ${f.id}`, `/findings/${f.id}`]),
-      ...(o?.waiting ?? []).map((/** @type {any} */ p) => [p.id, p.title, '', `fairway plan show ${p.id}`, `/plans/${p.id}`]),
-      ...jobsOf(o).map(([j, f]) => /** @type {any} */ ([j, `job, the largest on ${f}`, '', `fairway job ${j}`, `/jobs/${encodeURIComponent(j)}`])),
-      ...(o?.forwarders ?? []).map((/** @type {any} */ r) => [r.id, r.state, 'enter', `fairway node ${r.id}`, `/forwarders/${r.id}`]),
+      ...(o?.findings ?? [])
+        .filter(x.isOpen)
+        .map((/** @type {any} */ f) => [
+          f.id,
+          `${f.node} ${f.sentence || kindWords(f.kind)}`,
+          '',
+          `fairway findings ${f.id}`,
+          `/findings/${f.id}`,
+        ]),
+      ...(o?.waiting ?? []).map((/** @type {any} */ p) => [
+        p.id,
+        p.title,
+        '',
+        `fairway plan show ${p.id}`,
+        `/plans/${p.id}`,
+      ]),
+      ...jobsOf(o).map(
+        ([j, f]) =>
+          /** @type {any} */ ([
+            j,
+            `job, the largest on ${f}`,
+            '',
+            `fairway job ${j}`,
+            `/jobs/${encodeURIComponent(j)}`,
+          ]),
+      ),
+      ...(o?.forwarders ?? []).map((/** @type {any} */ r) => [
+        r.id,
+        r.state,
+        'enter',
+        `fairway node ${r.id}`,
+        `/forwarders/${r.id}`,
+      ]),
     ];
     const list = h('tbody');
-    const follow = (/** @type {string|(() => void)} */ to) => { d.close(); typeof to === 'string' ? app.go(to) : to(); };
-    const box = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'go to', placeholder: 'forwarder, job, finding, plan, page or key', input: draw, keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); const t = hits()[0]; if (t) follow(t[4]); } } }));
+    const follow = (/** @type {string|(() => void)} */ to) => {
+      d.close();
+      typeof to === 'string' ? app.go(to) : to();
+    };
+    const box = /** @type {HTMLInputElement} */ (
+      h('input', {
+        type: 'search',
+        'aria-label': 'go to',
+        placeholder: 'forwarder, job, finding, plan, page or key',
+        input: draw,
+        keydown: (/** @type {KeyboardEvent} */ e) => {
+          if (e.key === 'Enter') {
+            e.preventDefault();
+            const t = hits()[0];
+            if (t) follow(t[4]);
+          }
+        },
+      })
+    );
     // A colon in front says nothing: it is the key that opened the box, typed twice or late.
     const hits = () => {
-      const want = box.value.toLowerCase().replace(/^[\s:]+/, ''), is = targets.filter(([name]) => fuzzy(name.toLowerCase(), want));
+      const want = box.value.toLowerCase().replace(/^[\s:]+/, ''),
+        is = targets.filter(([name]) => fuzzy(name.toLowerCase(), want));
       // What starts with it comes first, as in the terminal.
-      return [...is.filter(([name]) => name.toLowerCase().startsWith(want)), ...is.filter(([name]) => !name.toLowerCase().startsWith(want))].slice(0, 14);
+      return [
+        ...is.filter(([name]) => name.toLowerCase().startsWith(want)),
+        ...is.filter(([name]) => !name.toLowerCase().startsWith(want)),
+      ].slice(0, 14);
     };
-    function draw() { list.replaceChildren(...hits().map(([name, what, key, cli, to], i) => h(i ? 'tr' : 'tr.sel', typeof to === 'string' ? { 'data-go': to, click: () => d.close() } : { 'data-do': key, click: () => follow(to) }, h('td', null, name), h('td.wrap', null, what), h('td', null, key), h('td.dim', null, cli)))); }
+    function draw() {
+      list.replaceChildren(
+        ...hits().map(([name, what, key, cli, to], i) =>
+          h(
+            i ? 'tr' : 'tr.sel',
+            typeof to === 'string'
+              ? { 'data-go': to, click: () => d.close() }
+              : { 'data-do': key, click: () => follow(to) },
+            h('td', null, name),
+            h('td.wrap', null, what),
+            h('td', null, key),
+            h('td.dim', null, cli),
+          ),
+        ),
+      );
+    }
     const d = open('Go to', box, h('div.scroll', null, h('table', null, list)));
     box.value = x.typed;
     draw();
@@ -67,30 +180,104 @@ export const dialogs = {
 
   /** @param {any} _app @param {any} x */
   log(_app, x) {
-    open('Requests this console sent', h('div.scroll', null, h('table', null, h('tbody', null, ...x.log.slice(-60).reverse().map((/** @type {any} */ l) => h('tr', null, h('td', null, clock(l.at)), h('td', null, l.method), h('td.num', null, l.status ? String(l.status) : 'none'), h('td.num', null, `${l.ms} ms`), h('td.wrap', null, l.path + (l.text ? `\n${l.text}` : ''))))))));
+    open(
+      'Requests this console sent',
+      h(
+        'div.scroll',
+        null,
+        h(
+          'table',
+          null,
+          h(
+            'tbody',
+            null,
+            ...x.log
+              .slice(-60)
+              .reverse()
+              .map((/** @type {any} */ l) =>
+                h(
+                  'tr',
+                  null,
+                  h('td', null, clock(l.at)),
+                  h('td', null, l.method),
+                  h('td.num', null, l.status ? String(l.status) : 'none'),
+                  h('td.num', null, `${l.ms} ms`),
+                  h('td.wrap', null, l.path + (l.text ? `\n${l.text}` : '')),
+                ),
+              ),
+          ),
+        ),
+      ),
+    );
   },
 
   /** @param {import('./app.js').App} app @param {any} x */
   session(app, x) {
-    const s = app.session, error = h('p.error', { role: 'alert', hidden: true });
+    const s = app.session,
+      error = h('p.error', { role: 'alert', hidden: true });
     if (s.via === 'session') {
-      const d = open('Signed in', h('p', null, `You are ${s.name} with the role ${s.role}, until ${clock(s.expires)}.`), h('button', { type: 'button', click: async () => { await signOut(); d.close(); x.refresh(); } }, 'Sign out'));
+      const d = open(
+        'Signed in',
+        h('p', null, `You are ${s.name} with the role ${s.role}, until ${clock(s.expires)}.`),
+        h(
+          'button',
+          {
+            type: 'button',
+            click: async () => {
+              await signOut();
+              d.close();
+              x.refresh();
+            },
+          },
+          'Sign out',
+        ),
+      );
       return;
     }
-    const name = /** @type {HTMLInputElement} */ (h('input', { type: 'text', name: 'username', autocomplete: 'username', required: true })), pass = /** @type {HTMLInputElement} */ (h('input', { type: 'password', name: 'password', autocomplete: 'current-password', required: true }));
-    const form = h('form', { submit: async (/** @type {Event} */ e) => {
-      e.preventDefault();
-      try {
-        await signIn({ name: name.value, password: pass.value });
-        d.close();
-        x.refresh();
-      } catch (err) {
-        error.hidden = false;
-        setText(error, /** @type {Error} */ (err).message);
-      }
-    } }, h('div.field', null, h('label', null, 'Name ', name)), h('div.field', null, h('label', null, 'Password ', pass)), error, h('button', { type: 'submit' }, 'Sign in'));
-    const provider = s.sign_in_at ? h('p', null, h('a.button', { href: '/api/v1/oidc/start' }, `Sign in at ${s.sign_in_at}`)) : h('span');
-    const d = s.can_sign_in ? open('Sign in', provider, form, h('p.dim', null, s.how_to)) : s.sign_in_at ? open('Sign in', provider) : open('You are looking, not acting', h('p', null, s.role ? 'Without signing in this console is read-only.' : 'This server shows nothing to people it does not know.'), h('p.dim', null, s.how_to ?? ''));
+    const name = /** @type {HTMLInputElement} */ (
+        h('input', { type: 'text', name: 'username', autocomplete: 'username', required: true })
+      ),
+      pass = /** @type {HTMLInputElement} */ (
+        h('input', { type: 'password', name: 'password', autocomplete: 'current-password', required: true })
+      );
+    const form = h(
+      'form',
+      {
+        submit: async (/** @type {Event} */ e) => {
+          e.preventDefault();
+          try {
+            await signIn({ name: name.value, password: pass.value });
+            d.close();
+            x.refresh();
+          } catch (err) {
+            error.hidden = false;
+            setText(error, /** @type {Error} */ (err).message);
+          }
+        },
+      },
+      h('div.field', null, h('label', null, 'Name ', name)),
+      h('div.field', null, h('label', null, 'Password ', pass)),
+      error,
+      h('button', { type: 'submit' }, 'Sign in'),
+    );
+    const provider = s.sign_in_at
+      ? h('p', null, h('a.button', { href: '/api/v1/oidc/start' }, `Sign in at ${s.sign_in_at}`))
+      : h('span');
+    const d = s.can_sign_in
+      ? open('Sign in', provider, form, h('p.dim', null, s.how_to))
+      : s.sign_in_at
+        ? open('Sign in', provider)
+        : open(
+            'You are looking, not acting',
+            h(
+              'p',
+              null,
+              s.role
+                ? 'Without signing in this console is read-only.'
+                : 'This server shows nothing to people it does not know.',
+            ),
+            h('p.dim', null, s.how_to ?? ''),
+          );
     if (s.can_sign_in) name.focus();
   },
 };

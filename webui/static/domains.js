@@ -7,67 +7,231 @@ import { Table } from './table.js?v=__V__';
 import { s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
-const fields = /** @type {const} */ ([['servers', 'servers'], ['stripe_size', 'stripe size, bytes'], ['aggregators', 'aggregators']]);
-const shownServers = 64, shownStripes = 96;
+const fields = /** @type {const} */ ([
+  ['servers', 'servers'],
+  ['stripe_size', 'stripe size, bytes'],
+  ['aggregators', 'aggregators'],
+]);
+const shownServers = 64,
+  shownStripes = 96;
 
 /** @param {number[]} v */
-const total = (v) => v.reduce((sum, n) => sum + n, 0);
+const total = v => v.reduce((sum, n) => sum + n, 0);
 
-/** @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+/**
+ * @param {import('./app.js').App} app
+ * @param {string} id
+ * @param {URLSearchParams} q
+ * @returns {Promise<import('./app.js').Page>}
+ */
 export async function domainsPage(app, id, q) {
   const path = `/jobs/${encodeURIComponent(id)}`;
   const asked = new URLSearchParams([...q].filter(([k]) => k === 'file' || fields.some(([name]) => name === k)));
   const v = await get(`/api/v1${path}/domains?${asked}`);
-  const inputs = fields.map(([name, text]) => /** @type {HTMLInputElement} */ (h('input', { type: 'number', min: 1, name, 'aria-label': text, value: asked.get(name) ?? null, placeholder: String(v.case?.[name] ?? '') })));
+  const inputs = fields.map(
+    ([name, text]) =>
+      /** @type {HTMLInputElement} */ (
+        h('input', {
+          type: 'number',
+          min: 1,
+          name,
+          'aria-label': text,
+          value: asked.get(name) ?? null,
+          placeholder: String(v.case?.[name] ?? ''),
+        })
+      ),
+  );
   const to = (/** @type {number} */ file, /** @type {HTMLInputElement[]} */ given) => {
-    const a = new URLSearchParams(given.filter((i) => i.value).map((i) => [i.name, i.value]));
+    const a = new URLSearchParams(given.filter(i => i.value).map(i => [i.name, i.value]));
     if (file) a.set('file', String(file));
     app.go(`${path}/domains${a.size ? `?${a}` : ''}`);
   };
-  const form = h('form', { submit: (/** @type {Event} */ e) => { e.preventDefault(); to(v.file, inputs); } }, h('div.field', null, ...inputs.flatMap((i, k) => [h('label', null, `${fields[k][1]} `, i)]), h('button', { type: 'submit' }, 'compare')));
-  const files = fileTable(v), methods = methodTable(v), servers = serverTable(v), picture = v.case ? stripes(v) : null;
-  const job = h('p', null, h('a', { href: path }, `job ${id} (enter)`), '  ', h('a', { href: `${path}/why` }, 'why its I/O takes as long as it does (w)'));
-  const el = h('div', null, h('h1', null, `File domains of job ${id}`), job, ...(v.files.length ? about(v) : nothing()),
-    ...(v.files.length > 1 ? [h('h2', null, `Shared files, ${v.files.length}${v.left ? ` of ${v.files.length + v.left}` : ''} (m: the next one)`), files.el] : []),
+  const form = h(
+    'form',
+    {
+      submit: (/** @type {Event} */ e) => {
+        e.preventDefault();
+        to(v.file, inputs);
+      },
+    },
+    h(
+      'div.field',
+      null,
+      ...inputs.flatMap((i, k) => [h('label', null, `${fields[k][1]} `, i)]),
+      h('button', { type: 'submit' }, 'compare'),
+    ),
+  );
+  const files = fileTable(v),
+    methods = methodTable(v),
+    servers = serverTable(v),
+    picture = v.case ? stripes(v) : null;
+  const job = h(
+    'p',
+    null,
+    h('a', { href: path }, `job ${id} (enter)`),
+    '  ',
+    h('a', { href: `${path}/why` }, 'why its I/O takes as long as it does (w)'),
+  );
+  const el = h(
+    'div',
+    null,
+    h('h1', null, `File domains of job ${id}`),
+    job,
+    ...(v.files.length ? about(v) : nothing()),
+    ...(v.files.length > 1
+      ? [
+          h(
+            'h2',
+            null,
+            `Shared files, ${v.files.length}${v.left ? ` of ${v.files.length + v.left}` : ''} (m: the next one)`,
+          ),
+          files.el,
+        ]
+      : []),
     ...(v.files.length ? [h('h2', null, 'Other numbers (e); nothing is changed anywhere'), form] : []),
-    ...(picture ? [h('h2', null, 'Methods side by side'), methods.el, h('p.dim', null, 'A conflict: the next stripe of a server has another writer than the one before; a lock for each stripe that a request touches. An estimate: real lock managers grow and merge their locks.'),
-      h('h2', null, `Stripes ${v.window.first + picture.from} to ${v.window.first + picture.from + picture.count - 1} by writer`), h('div.scroll', null, /** @type {any} */ (picture.svg)), h('p.dim', null, 'A letter a writer, in turn; / where the domains of two writers meet inside one stripe.'),
-      h('h2', null, 'Conflicts / locks of each server'), servers.el, v.case.servers > shownServers ? h('p.dim', null, `the first ${shownServers} of ${v.case.servers} servers; E exports all of them`) : '',
-      h('p.dim', null, 'The same on a command line: fairway filedomain CASE.json with ', h('code', null, JSON.stringify(v.case)))] : []));
-  files.table.addEventListener('click', (e) => {
-    const i = [...files.body.children].indexOf(/** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')));
+    ...(picture
+      ? [
+          h('h2', null, 'Methods side by side'),
+          methods.el,
+          h(
+            'p.dim',
+            null,
+            'A conflict: the next stripe of a server has another writer than the one before; a lock for each ' +
+              'stripe that a request touches. An estimate: real lock managers grow and merge their locks.',
+          ),
+          h(
+            'h2',
+            null,
+            `Stripes ${v.window.first + picture.from} to ${v.window.first + picture.from + picture.count - 1} ` +
+              `by writer`,
+          ),
+          h('div.scroll', null, /** @type {any} */ (picture.svg)),
+          h('p.dim', null, 'A letter a writer, in turn; / where the domains of two writers meet inside one stripe.'),
+          h('h2', null, 'Conflicts / locks of each server'),
+          servers.el,
+          v.case.servers > shownServers
+            ? h('p.dim', null, `the first ${shownServers} of ${v.case.servers} servers; E exports all of them`)
+            : '',
+          h(
+            'p.dim',
+            null,
+            'The same on a command line: fairway filedomain CASE.json with ',
+            h('code', null, JSON.stringify(v.case)),
+          ),
+        ]
+      : []),
+  );
+  files.table.addEventListener('click', e => {
+    const i = [...files.body.children].indexOf(
+      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
+    );
     if (i >= 0) to(files.shown[i].at, []);
   });
-  return { title: `file domains ${id}`, el, timeless: true, keys: {
-    Enter: ['the job', () => app.go(path)], b: ['', () => app.go(path)], w: ['why', () => app.go(`${path}/why`)],
-    m: ['next file', () => (v.files.length > 1 ? to((v.file + 1) % v.files.length, []) : app.note('There is no other shared file.'))], e: ['servers, stripes', () => inputs[0].focus()],
-    ...exportKeys(`domains-${id}`, () => [['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'], ...v.methods.flatMap((/** @type {any} */ m) => m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]))],
-      () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('There is no picture on this page now.'))) } };
+  return {
+    title: `file domains ${id}`,
+    el,
+    timeless: true,
+    keys: {
+      Enter: ['the job', () => app.go(path)],
+      b: ['', () => app.go(path)],
+      w: ['why', () => app.go(`${path}/why`)],
+      m: [
+        'next file',
+        () => (v.files.length > 1 ? to((v.file + 1) % v.files.length, []) : app.note('There is no other shared file.')),
+      ],
+      e: ['servers, stripes', () => inputs[0].focus()],
+      ...exportKeys(
+        `domains-${id}`,
+        () => [
+          ['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'],
+          ...v.methods.flatMap((/** @type {any} */ m) =>
+            m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]),
+          ),
+        ],
+        () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('There is no picture on this page now.')),
+      ),
+    },
+  };
 }
 
 /** Nothing is shared. */
-const nothing = () => [h('p.empty', null, 'No file of this job was written by several processes, as far as its logs and its profile tell: there is nothing to divide. Counters of nodes cannot tell one shared file from many: fairway import PATH, on the daemon\'s host, reads the job\'s Darshan log.')];
+const nothing = () => [
+  h(
+    'p.empty',
+    null,
+    'No file of this job was written by several processes, as far as its logs and its profile tell: there is ' +
+      'nothing to divide. Counters of nodes cannot tell one shared file from many: fairway import PATH, on the ' +
+      "daemon's host, reads the job's Darshan log.",
+  ),
+];
 
 /** The chosen file and what is advised. @param {any} v @returns {HTMLElement[]} */
 function about(v) {
   const f = v.files[v.file];
   /** @type {[string, string|Node][]} */
-  const lines = [['file', f.name || missing], ['written', `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ${f.through === 'not known' ? 'what is not known' : f.through}`]];
+  const lines = [
+    ['file', f.name || missing],
+    [
+      'written',
+      `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ` +
+        `${f.through === 'not known' ? 'what is not known' : f.through}`,
+    ],
+  ];
   if (v.problem) lines.push(['missing', v.problem]);
   else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', null, v.advice.why)]);
   const facts = h('dl.facts', null, ...lines.flatMap(([k, t]) => [h('dt', null, k), h('dd', null, t)]));
   if (v.problem) return [facts, h('p.empty', null, 'Write the number of servers below and press Enter.')];
-  const hints = Object.keys(v.advice.hints).sort().map((k) => h('tr', null, h('td', null, k), h('td.num', null, v.advice.hints[k]), h('td.wrap', null, v.advice.effects[k])));
-  return [facts, v.caveat ? h('p.check.amber', null, v.caveat) : h('span'), h('h2', null, 'Hints to set (MPI_Info)'),
-    h('div.scroll', null, h('table', null, h('caption.sr', null, 'advised hints'), h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'HINT'), h('th.num', { scope: 'col' }, 'VALUE'), h('th', { scope: 'col' }, 'WHAT IT CHANGES'))), h('tbody', null, ...hints)))];
+  const hints = Object.keys(v.advice.hints)
+    .sort()
+    .map(k =>
+      h('tr', null, h('td', null, k), h('td.num', null, v.advice.hints[k]), h('td.wrap', null, v.advice.effects[k])),
+    );
+  return [
+    facts,
+    v.caveat ? h('p.check.amber', null, v.caveat) : h('span'),
+    h('h2', null, 'Hints to set (MPI_Info)'),
+    h(
+      'div.scroll',
+      null,
+      h(
+        'table',
+        null,
+        h('caption.sr', null, 'advised hints'),
+        h(
+          'thead',
+          null,
+          h(
+            'tr',
+            null,
+            h('th', { scope: 'col' }, 'HINT'),
+            h('th.num', { scope: 'col' }, 'VALUE'),
+            h('th', { scope: 'col' }, 'WHAT IT CHANGES'),
+          ),
+        ),
+        h('tbody', null, ...hints),
+      ),
+    ),
+  ];
 }
 
 /** @param {any} v */
 function fileTable(v) {
-  const t = new Table([
-    { name: 'name', head: 'FILE', text: (r) => r.name || missing, wrap: true }, { name: 'bytes', head: 'WRITTEN', num: true, text: (r) => volume(r.bytes) }, { name: 'procs', head: 'PROCS', num: true, text: (r) => String(r.procs) },
-    { name: 'through', head: 'THROUGH', text: (r) => r.through }, { name: 'servers', head: 'SERVERS', num: true, text: (r) => String(r.servers ?? missing) }, { name: 'stripe', head: 'STRIPE', num: true, text: (r) => (r.stripe_size === null ? missing : String(r.stripe_size)) },
-  ], { id: (r) => String(r.at), fixed: true, caption: 'files that several processes wrote' });
+  const t = new Table(
+    [
+      { name: 'name', head: 'FILE', text: r => r.name || missing, wrap: true },
+      { name: 'bytes', head: 'WRITTEN', num: true, text: r => volume(r.bytes) },
+      { name: 'procs', head: 'PROCS', num: true, text: r => String(r.procs) },
+      { name: 'through', head: 'THROUGH', text: r => r.through },
+      { name: 'servers', head: 'SERVERS', num: true, text: r => String(r.servers ?? missing) },
+      {
+        name: 'stripe',
+        head: 'STRIPE',
+        num: true,
+        text: r => (r.stripe_size === null ? missing : String(r.stripe_size)),
+      },
+    ],
+    { id: r => String(r.at), fixed: true, caption: 'files that several processes wrote' },
+  );
   t.selected = String(v.file);
   t.update(v.files.map((/** @type {any} */ f, /** @type {number} */ at) => ({ ...f, at })));
   return t;
@@ -75,11 +239,24 @@ function fileTable(v) {
 
 /** @param {any} v */
 function methodTable(v) {
-  const count = (/** @type {string} */ name, /** @type {string} */ head, /** @type {(r: any) => number} */ value, /** @type {string} */ title) => ({ name, head, num: true, value, text: (/** @type {any} */ r) => String(value(r)), title });
-  const t = new Table([
-    { name: 'method', head: 'METHOD', text: (r) => r.method + (r.method === v.advice?.method ? ' *' : '') }, count('conflicts', 'CONFLICTS', (r) => total(r.conflicts), 'over all servers'), count('worst', 'ON ONE SERVER', (r) => Math.max(...r.conflicts), 'conflicts of the worst server'),
-    count('locks', 'LOCKS', (r) => total(r.lock_requests), 'over all servers'), count('worstlocks', 'ON ONE SERVER', (r) => Math.max(...r.lock_requests), 'locks of the busiest server'), count('requests', 'REQUESTS', (r) => r.requests, 'byte ranges written'), count('writers', 'WRITERS', (r) => r.aggregators_used, 'aggregators with work'),
-  ], { id: (r) => r.method, fixed: true, caption: 'methods of dividing the file; * is advised' });
+  const count = (
+    /** @type {string} */ name,
+    /** @type {string} */ head,
+    /** @type {(r: any) => number} */ value,
+    /** @type {string} */ title,
+  ) => ({ name, head, num: true, value, text: (/** @type {any} */ r) => String(value(r)), title });
+  const t = new Table(
+    [
+      { name: 'method', head: 'METHOD', text: r => r.method + (r.method === v.advice?.method ? ' *' : '') },
+      count('conflicts', 'CONFLICTS', r => total(r.conflicts), 'over all servers'),
+      count('worst', 'ON ONE SERVER', r => Math.max(...r.conflicts), 'conflicts of the worst server'),
+      count('locks', 'LOCKS', r => total(r.lock_requests), 'over all servers'),
+      count('worstlocks', 'ON ONE SERVER', r => Math.max(...r.lock_requests), 'locks of the busiest server'),
+      count('requests', 'REQUESTS', r => r.requests, 'byte ranges written'),
+      count('writers', 'WRITERS', r => r.aggregators_used, 'aggregators with work'),
+    ],
+    { id: r => r.method, fixed: true, caption: 'methods of dividing the file; * is advised' },
+  );
   t.selected = v.advice?.method ?? '';
   t.update(v.methods);
   return t;
@@ -87,24 +264,69 @@ function methodTable(v) {
 
 /** @param {any} v */
 function serverTable(v) {
-  const t = new Table([{ name: 'server', head: 'SERVER', text: (r) => String(r) }, ...v.methods.map((/** @type {any} */ m) => ({ name: m.method, head: m.method, num: true, text: (/** @type {number} */ r) => `${m.conflicts[r]}/${m.lock_requests[r]}` }))],
-    { id: (r) => String(r), fixed: true, caption: 'conflicts and locks of each server' });
+  const t = new Table(
+    [
+      { name: 'server', head: 'SERVER', text: r => String(r) },
+      ...v.methods.map((/** @type {any} */ m) => ({
+        name: m.method,
+        head: m.method,
+        num: true,
+        text: (/** @type {number} */ r) => `${m.conflicts[r]}/${m.lock_requests[r]}`,
+      })),
+    ],
+    { id: r => String(r), fixed: true, caption: 'conflicts and locks of each server' },
+  );
   t.update([...Array(Math.min(v.case?.servers ?? 0, shownServers)).keys()]);
   return t;
 }
 
 /** The hue that black letters cannot be read on. */
 const darkest = '#0072b2';
-const W = 1080, LEFT = 110, ROW = 20;
+const W = 1080,
+  LEFT = 110,
+  ROW = 20;
 
 /** Who writes which stripe, around the first place where the even division changes writers. @param {any} v */
 function stripes(v) {
-  const count = Math.min(v.window.stripes, shownStripes), from = Math.max(0, Math.min(v.window.cut - Math.floor(count / 2), v.window.stripes - count)), wide = (W - LEFT) / Math.max(count, 24);
-  const rows = v.methods.flatMap((/** @type {any} */ m, /** @type {number} */ i) => [s('text', { x: LEFT - 8, y: i * ROW + 14, 'text-anchor': 'end', class: m.method === v.advice.method ? 'head' : '' }, m.method),
+  const count = Math.min(v.window.stripes, shownStripes),
+    from = Math.max(0, Math.min(v.window.cut - Math.floor(count / 2), v.window.stripes - count)),
+    wide = (W - LEFT) / Math.max(count, 24);
+  const rows = v.methods.flatMap((/** @type {any} */ m, /** @type {number} */ i) => [
+    s(
+      'text',
+      { x: LEFT - 8, y: i * ROW + 14, 'text-anchor': 'end', class: m.method === v.advice.method ? 'head' : '' },
+      m.method,
+    ),
     ...m.owners.slice(from, from + count).flatMap((/** @type {number[]} */ own, /** @type {number} */ k) => {
       const x = LEFT + k * wide;
-      return [s('rect', { x, y: i * ROW + 1, width: wide - 1, height: ROW - 3, fill: hues[own[0] % hues.length] }, s('title', {}, `${m.method}: stripe ${v.window.first + from + k} is written by ${own.join(', then ')}`)),
-        s('text', { x: x + (wide - 1) / 2, y: i * ROW + 14, 'text-anchor': 'middle', class: 'on', ...(hues[own[0] % hues.length] === darkest ? { fill: '#fff' } : {}) }, own.length > 1 ? '/' : String.fromCharCode(97 + own[0] % 26))];
-    })]);
-  return { from, count, svg: s('svg', { class: 'stripes', viewBox: `0 0 ${W} ${v.methods.length * ROW}`, role: 'img' }, s('title', {}, `stripes by writer under ${v.methods.length} methods; what they cost stands in the tables`), ...rows) };
+      return [
+        s(
+          'rect',
+          { x, y: i * ROW + 1, width: wide - 1, height: ROW - 3, fill: hues[own[0] % hues.length] },
+          s('title', {}, `${m.method}: stripe ${v.window.first + from + k} is written by ${own.join(', then ')}`),
+        ),
+        s(
+          'text',
+          {
+            x: x + (wide - 1) / 2,
+            y: i * ROW + 14,
+            'text-anchor': 'middle',
+            class: 'on',
+            ...(hues[own[0] % hues.length] === darkest ? { fill: '#fff' } : {}),
+          },
+          own.length > 1 ? '/' : String.fromCharCode(97 + (own[0] % 26)),
+        ),
+      ];
+    }),
+  ]);
+  return {
+    from,
+    count,
+    svg: s(
+      'svg',
+      { class: 'stripes', viewBox: `0 0 ${W} ${v.methods.length * ROW}`, role: 'img' },
+      s('title', {}, `stripes by writer under ${v.methods.length} methods; what they cost stands in the tables`),
+      ...rows,
+    ),
+  };
 }

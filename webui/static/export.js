@@ -17,18 +17,29 @@ function cell(v) {
 }
 
 /** @param {any[][]} rows the first one is the head */
-export const csv = (rows) => rows.map((r) => r.map(cell).join()).join('\n') + '\n';
+export const csv = rows => rows.map(r => r.map(cell).join()).join('\n') + '\n';
 
 /** @param {string} name without ending @param {any[][]} rows */
 export const saveCSV = (name, rows) => download(new Blob([csv(rows)], { type: 'text/csv' }), `${name}.csv`);
 
 /** @param {string} name @param {HTMLCanvasElement} canvas */
-export const savePNG = (name, canvas) => canvas.toBlob((b) => b && download(b, `${name}.png`), 'image/png');
+export const savePNG = (name, canvas) => canvas.toBlob(b => b && download(b, `${name}.png`), 'image/png');
 
-/** Several canvases below each other, each under its title. @param {string} name @param {[string, HTMLCanvasElement][]} parts */
+/**
+ * Several canvases below each other, each under its title.
+ * @param {string} name
+ * @param {[string, HTMLCanvasElement][]} parts
+ */
 export function saveCanvases(name, parts) {
-  const ratio = devicePixelRatio || 1, head = 22 * ratio, css = getComputedStyle(document.body);
-  const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: Math.max(...parts.map(([, c]) => c.width)), height: parts.reduce((sum, [, c]) => sum + c.height + head, 0) }));
+  const ratio = devicePixelRatio || 1,
+    head = 22 * ratio,
+    css = getComputedStyle(document.body);
+  const out = /** @type {HTMLCanvasElement} */ (
+    h('canvas', {
+      width: Math.max(...parts.map(([, c]) => c.width)),
+      height: parts.reduce((sum, [, c]) => sum + c.height + head, 0),
+    })
+  );
   const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
   g.fillStyle = css.backgroundColor;
   g.fillRect(0, 0, out.width, out.height);
@@ -44,19 +55,39 @@ export function saveCanvases(name, parts) {
 }
 
 /** What of an SVG's look comes from the style sheet. */
-const looks = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'opacity', 'font-size', 'font-weight', 'font-family', 'text-anchor'];
+const looks = [
+  'fill',
+  'fill-opacity',
+  'stroke',
+  'stroke-width',
+  'stroke-opacity',
+  'stroke-dasharray',
+  'opacity',
+  'font-size',
+  'font-weight',
+  'font-family',
+  'text-anchor',
+];
 
 /** @param {string} name @param {SVGElement} svg */
 export async function saveSVG(name, svg) {
-  const copy = /** @type {SVGElement} */ (svg.cloneNode(true)), box = svg.getBoundingClientRect(), css = getComputedStyle(document.body);
-  const from = [svg, ...svg.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
-  from.forEach((e, i) => { const c = getComputedStyle(e); for (const l of looks) to[i].setAttribute(l, c.getPropertyValue(l)); });
+  const copy = /** @type {SVGElement} */ (svg.cloneNode(true)),
+    box = svg.getBoundingClientRect(),
+    css = getComputedStyle(document.body);
+  const from = [svg, ...svg.querySelectorAll('*')],
+    to = [copy, ...copy.querySelectorAll('*')];
+  from.forEach((e, i) => {
+    const c = getComputedStyle(e);
+    for (const l of looks) to[i].setAttribute(l, c.getPropertyValue(l));
+  });
   copy.setAttribute('width', String(box.width));
   copy.setAttribute('height', String(box.height));
   const image = new Image();
   image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
   await image.decode();
-  const out = /** @type {HTMLCanvasElement} */ (h('canvas', { width: Math.round(box.width * 2), height: Math.round(box.height * 2) }));
+  const out = /** @type {HTMLCanvasElement} */ (
+    h('canvas', { width: Math.round(box.width * 2), height: Math.round(box.height * 2) })
+  );
   const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
   g.fillStyle = css.backgroundColor;
   g.fillRect(0, 0, out.width, out.height);

@@ -7,21 +7,56 @@ import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
 /** @param {any} f */
-const what = (f) => f.sentence || kindWords(f.kind);
+const what = f => f.sentence || kindWords(f.kind);
 /** @param {any} f */
-const state = (f) => (Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state) ? `silent until ${clock(f.silenced_until)}` : f.state === 'probation' ? (f.stage === 'canary' ? 'canary I/O' : 'on trial') : f.state);
+const state = f =>
+  Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state)
+    ? `silent until ${clock(f.silenced_until)}`
+    : f.state === 'probation'
+      ? f.stage === 'canary'
+        ? 'canary I/O'
+        : 'on trial'
+      : f.state;
 /** @param {any} f */
-const impact = (f) => (f.impact ?? []).map((/** @type {any} */ i) => `${i.job} (${i.share > 0 && i.share < 0.005 ? '<1' : `~${(100 * i.share).toFixed(0)}`} % of its time)`).join(', ') || '-';
+const impact = f =>
+  (f.impact ?? [])
+    .map(
+      (/** @type {any} */ i) =>
+        `${i.job} (${i.share > 0 && i.share < 0.005 ? '<1' : `~${(100 * i.share).toFixed(0)}`} % of its time)`,
+    )
+    .join(', ') || '-';
 
 /** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
 export function findingsPage(app) {
-  const table = new Table([
-    { name: 'id', head: 'ID', text: (r) => r.id }, { name: 'subject', head: 'SUBJECT', text: (r) => (r.node === '*' ? 'back end' : r.node) }, { name: 'what', head: 'WHAT', text: what, wrap: true },
-    { name: 'since', head: 'SINCE', num: true, text: (r) => age(app.now() - Date.parse(r.since)), value: (r) => Date.parse(r.since) }, { name: 'conf', head: 'CONF', num: true, text: (r) => r.confidence.toFixed(2), value: (r) => r.confidence },
-    { name: 'impact', head: 'JOBS HIT', text: impact, wrap: true }, { name: 'state', head: 'STATE', text: state }, { name: 'owner', head: 'OWNER', text: (r) => r.owner || '-' },
-  ], { id: (r) => r.id, go: (r) => `/findings/${r.id}`, sort: 'since', caption: 'findings' });
-  const empty = h('p.empty', null, 'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of data first.');
-  const page = listPage('findings', table, empty, (o) => { empty.hidden = o.findings.length > 0; table.update(o.findings); });
+  const table = new Table(
+    [
+      { name: 'id', head: 'ID', text: r => r.id },
+      { name: 'subject', head: 'SUBJECT', text: r => (r.node === '*' ? 'back end' : r.node) },
+      { name: 'what', head: 'WHAT', text: what, wrap: true },
+      {
+        name: 'since',
+        head: 'SINCE',
+        num: true,
+        text: r => age(app.now() - Date.parse(r.since)),
+        value: r => Date.parse(r.since),
+      },
+      { name: 'conf', head: 'CONF', num: true, text: r => r.confidence.toFixed(2), value: r => r.confidence },
+      { name: 'impact', head: 'JOBS HIT', text: impact, wrap: true },
+      { name: 'state', head: 'STATE', text: state },
+      { name: 'owner', head: 'OWNER', text: r => r.owner || '-' },
+    ],
+    { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'since', caption: 'findings' },
+  );
+  const empty = h(
+    'p.empty',
+    null,
+    'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of ' +
+      'data first.',
+  );
+  const page = listPage('findings', table, empty, o => {
+    empty.hidden = o.findings.length > 0;
+    table.update(o.findings);
+  });
   const act = actions(app, () => table.current());
   return { ...page, past() {}, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...act.keys } };
 }
@@ -34,10 +69,16 @@ export async function findingPage(app, id) {
     const all = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
     if (!app.at()) return all;
     const changes = all.changes.filter((/** @type {any} */ c) => Date.parse(c.at) < app.now());
-    if (!changes.length) throw new Error(`${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`);
+    if (!changes.length)
+      throw new Error(`${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`);
     return { ...changes[changes.length - 1].finding, changes };
   }
-  const head = h('h1'), sentence = h('p'), facts = h('p.dim'), life = h('tbody'), evidence = h('tbody'), at = h('h2');
+  const head = h('h1'),
+    sentence = h('p'),
+    facts = h('p.dim'),
+    life = h('tbody'),
+    evidence = h('tbody'),
+    at = h('h2');
   const act = actions(app, () => v, load);
   async function load() {
     v = await read();
@@ -46,17 +87,68 @@ export async function findingPage(app, id) {
   function draw() {
     setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
     setText(sentence, what(v));
-    setText(facts, [`confidence ${v.confidence.toFixed(2)}`, `model ${v.model || '-'}`, `since ${clock(v.since)}`, `jobs hit: ${impact(v)}`, v.held ? `not excluded: ${v.held}` : ''].filter(Boolean).join('   '));
-    life.replaceChildren(...v.changes.map((/** @type {any} */ c) => h('tr', null, h('td', null, clock(c.at)), h('td', null, state(c.finding)), h('td', null, c.by || 'tracker'), h('td.wrap', null, c.why))));
+    setText(
+      facts,
+      [
+        `confidence ${v.confidence.toFixed(2)}`,
+        `model ${v.model || '-'}`,
+        `since ${clock(v.since)}`,
+        `jobs hit: ${impact(v)}`,
+        v.held ? `not excluded: ${v.held}` : '',
+      ]
+        .filter(Boolean)
+        .join('   '),
+    );
+    life.replaceChildren(
+      ...v.changes.map((/** @type {any} */ c) =>
+        h(
+          'tr',
+          null,
+          h('td', null, clock(c.at)),
+          h('td', null, state(c.finding)),
+          h('td', null, c.by || 'tracker'),
+          h('td.wrap', null, c.why),
+        ),
+      ),
+    );
     const last = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series && Object.keys(c.frozen.series).length);
     setText(at, last ? `Evidence as it was at ${clock(last.at)}` : 'No evidence was kept');
-    evidence.replaceChildren(...Object.entries(last?.frozen.series ?? {}).sort().map(([name, points]) => h('tr', null, h('td', null, name), h('td', null, spark(points)), h('td.num', null, amount(name, points.at(-1).v)), h('td.num', null, last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])))));
+    evidence.replaceChildren(
+      ...Object.entries(last?.frozen.series ?? {})
+        .sort()
+        .map(([name, points]) =>
+          h(
+            'tr',
+            null,
+            h('td', null, name),
+            h('td', null, spark(points)),
+            h('td.num', null, amount(name, points.at(-1).v)),
+            h('td.num', null, last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])),
+          ),
+        ),
+    );
   }
   draw();
-  const th = (/** @type {string[]} */ ...names) => h('thead', null, h('tr', null, ...names.map((n) => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
+  const th = (/** @type {string[]} */ ...names) =>
+    h(
+      'thead',
+      null,
+      h('tr', null, ...names.map(n => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))),
+    );
   return {
     title: id,
-    el: h('div', null, head, sentence, facts, act.form, h('h2', null, 'Life'), h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)), at, h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence))),
+    el: h(
+      'div',
+      null,
+      head,
+      sentence,
+      facts,
+      act.form,
+      h('h2', null, 'Life'),
+      h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)),
+      at,
+      h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence)),
+    ),
     past: load,
     update(o) {
       if (app.at()) return;
@@ -64,14 +156,25 @@ export async function findingPage(app, id) {
       if (!f) return;
       const moved = f.changed !== v.changed;
       v = { ...v, ...f };
-      if (moved) load().catch((err) => app.note(err.message));
+      if (moved) load().catch(err => app.note(err.message));
       else draw();
     },
-    keys: { Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)], ...act.keys, ...exportKeys(id, () => {
-      const kept = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series)?.frozen.series ?? {}, names = Object.keys(kept).sort(), at = new Map();
-      for (const n of names) for (const p of kept[n]) at.set(p.t, { ...at.get(p.t), [n]: p.v });
-      return [['time', ...names], ...[...at].sort((a, b) => a[0] - b[0]).map(([t, row]) => [new Date(t).toISOString(), ...names.map((n) => row[n])])];
-    }) },
+    keys: {
+      Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)],
+      ...act.keys,
+      ...exportKeys(id, () => {
+        const kept = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series)?.frozen.series ?? {},
+          names = Object.keys(kept).sort(),
+          at = new Map();
+        for (const n of names) for (const p of kept[n]) at.set(p.t, { ...at.get(p.t), [n]: p.v });
+        return [
+          ['time', ...names],
+          ...[...at]
+            .sort((a, b) => a[0] - b[0])
+            .map(([t, row]) => [new Date(t).toISOString(), ...names.map(n => row[n])]),
+        ];
+      }),
+    },
   };
 }
 
@@ -84,18 +187,33 @@ const REASON = 10;
  */
 export function reasonForm(app, done) {
   const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', maxlength: 500, autocomplete: 'off' }));
-  const label = h('label', null, ''), form = h('form.field.reason', { hidden: true }, label, reason, h('button', { type: 'submit' }, 'Send'), h('button', { type: 'button', click: close }, 'Cancel'));
+  const label = h('label', null, ''),
+    form = h(
+      'form.field.reason',
+      { hidden: true },
+      label,
+      reason,
+      h('button', { type: 'submit' }, 'Send'),
+      h('button', { type: 'button', click: close }, 'Cancel'),
+    );
   /** @type {((text: string) => Promise<any>)|null} null from it: nothing was sent */
   let send = null;
-  let least = REASON, what = '';
+  let least = REASON,
+    what = '';
   function close() {
     form.hidden = true;
     /** @type {HTMLElement} */ (document.getElementById('page')).focus({ preventScroll: true });
   }
-  reason.addEventListener('keydown', (e) => { if (e.key === 'Escape') { e.stopPropagation(); close(); } });
-  form.addEventListener('submit', async (e) => {
+  reason.addEventListener('keydown', e => {
+    if (e.key === 'Escape') {
+      e.stopPropagation();
+      close();
+    }
+  });
+  form.addEventListener('submit', async e => {
     e.preventDefault();
-    const text = reason.value.trim(), letters = [...text].length;
+    const text = reason.value.trim(),
+      letters = [...text].length;
     if (!send) return;
     if (letters < least) return setText(label, `${what} (${letters} of ${least} letters)`);
     try {
@@ -111,7 +229,11 @@ export function reasonForm(app, done) {
   });
   return {
     form,
-    /** @param {string} text @param {(text: string) => Promise<any>} f @param {{least?: number, value?: string, hint?: string}} [o] */
+    /**
+     * @param {string} text
+     * @param {(text: string) => Promise<any>} f
+     * @param {{least?: number, value?: string, hint?: string}} [o]
+     */
     ask(text, f, o = {}) {
       what = text;
       send = f;
@@ -126,10 +248,16 @@ export function reasonForm(app, done) {
   };
 }
 
-/** Why somebody may not act here now; empty when he may. @param {import('./app.js').App} app @param {boolean} [fresh] what is on screen must not be old */
+/**
+ * Why somebody may not act here now; empty when he may.
+ * @param {import('./app.js').App} app
+ * @param {boolean} [fresh] what is on screen must not be old
+ */
 export function refusal(app, fresh) {
   if (!app.may()) return 'Refused: only operators do that. Sign in with i.';
-  return fresh && !(app.now() - Date.parse(app.overview?.at ?? '') < 10_000) ? 'Refused: the data on screen is too old to decide by.' : '';
+  return fresh && !(app.now() - Date.parse(app.overview?.at ?? '') < 10_000)
+    ? 'Refused: the data on screen is too old to decide by.'
+    : '';
 }
 
 /**
@@ -139,11 +267,21 @@ export function refusal(app, fresh) {
 export function withhold(app, form, node) {
   const no = refusal(app, true);
   if (no) return app.note(no);
-  const back = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === node)?.state === 'excluded', path = `/api/v1/exclusions/${encodeURIComponent(node)}`;
+  const back = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === node)?.state === 'excluded',
+    path = `/api/v1/exclusions/${encodeURIComponent(node)}`;
   const what = back ? `back into allocation with ${node}` : `withhold ${node} from allocation for 4 h`;
-  form.ask(`Why: ${what}`, async (reason) => {
-    if (!await app.ask(`${what[0].toUpperCase()}${what.slice(1)}? ${back ? 'Jobs get it again.' : 'No job gets it, nobody is moved.'}`, 'A', back ? 'Take back' : 'Withhold')) return null;
-    return back ? write('DELETE', `${path}?reason=${encodeURIComponent(reason)}`) : write('PUT', path, { reason, ttl: '4h' });
+  form.ask(`Why: ${what}`, async reason => {
+    if (
+      !(await app.ask(
+        `${what[0].toUpperCase()}${what.slice(1)}? ${back ? 'Jobs get it again.' : 'No job gets it, nobody is moved.'}`,
+        'A',
+        back ? 'Take back' : 'Withhold',
+      ))
+    )
+      return null;
+    return back
+      ? write('DELETE', `${path}?reason=${encodeURIComponent(reason)}`)
+      : write('PUT', path, { reason, ttl: '4h' });
   });
 }
 
@@ -154,19 +292,61 @@ export function withhold(app, form, node) {
 function actions(app, current, done) {
   const form = reasonForm(app, done);
   /** Does something with the chosen finding, if he may. @param {(f: any) => any} f */
-  const to = (f) => () => { const one = current(), no = refusal(app); if (!one) app.note('There is no finding.'); else if (no) app.note(no); else f(one); };
-  return { form: form.form, keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
-    a: ['acknowledge', to(async (f) => {
-      try { await post(`/api/v1/findings/${f.id}/ack`, { reason: '' }); app.note(`${f.id} is yours.`); await done?.(); } catch (err) { app.note(`Refused: ${/** @type {Error} */ (err).message}`); }
-    })],
-    e: ['withhold...', to((f) => (f.node === '*' ? app.note('The back end cannot be withheld.') : withhold(app, form, f.node)))],
-    s: ['silence for...', to((f) => form.ask(`Silence ${f.id} for how long, and why`, (text) => {
-      const [long, ...rest] = text.split(/\s+/);
-      return post(`/api/v1/findings/${f.id}/silence`, { for: /^\d+d$/.test(long) ? `${24 * parseInt(long, 10)}h` : long, reason: rest.join(' ') });
-    }, { least: 1, value: '4h ', hint: '30m, 4h, 2d; 0 ends it' }))],
-    x: ['not a fault...', to((f) => form.ask(`Why is ${f.id} no fault`, (reason) => post(`/api/v1/findings/${f.id}/dismiss`, { reason })))],
-    p: ['propose', () => { const f = current(); if (f && f.node !== '*') app.go(`/propose?from=${f.node}`); }],
-  }) };
+  const to = f => () => {
+    const one = current(),
+      no = refusal(app);
+    if (!one) app.note('There is no finding.');
+    else if (no) app.note(no);
+    else f(one);
+  };
+  return {
+    form: form.form,
+    keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
+      a: [
+        'acknowledge',
+        to(async f => {
+          try {
+            await post(`/api/v1/findings/${f.id}/ack`, { reason: '' });
+            app.note(`${f.id} is yours.`);
+            await done?.();
+          } catch (err) {
+            app.note(`Refused: ${/** @type {Error} */ (err).message}`);
+          }
+        }),
+      ],
+      e: [
+        'withhold...',
+        to(f => (f.node === '*' ? app.note('The back end cannot be withheld.') : withhold(app, form, f.node))),
+      ],
+      s: [
+        'silence for...',
+        to(f =>
+          form.ask(
+            `Silence ${f.id} for how long, and why`,
+            text => {
+              const [long, ...rest] = text.split(/\s+/);
+              return post(`/api/v1/findings/${f.id}/silence`, {
+                for: /^\d+d$/.test(long) ? `${24 * parseInt(long, 10)}h` : long,
+                reason: rest.join(' '),
+              });
+            },
+            { least: 1, value: '4h ', hint: '30m, 4h, 2d; 0 ends it' },
+          ),
+        ),
+      ],
+      x: [
+        'not a fault...',
+        to(f => form.ask(`Why is ${f.id} no fault`, reason => post(`/api/v1/findings/${f.id}/dismiss`, { reason }))),
+      ],
+      p: [
+        'propose',
+        () => {
+          const f = current();
+          if (f && f.node !== '*') app.go(`/propose?from=${f.node}`);
+        },
+      ],
+    }),
+  };
 }
 
 /** @param {string} name @param {number} v */
@@ -178,12 +358,23 @@ function amount(name, v) {
 
 /** A small line of a frozen series; a second without a value leaves a gap. @param {{t: number, v: number}[]} points */
 function spark(points) {
-  const end = points[points.length - 1].t, top = Math.max(...points.map((p) => p.v), 1e-12), w = 240, high = 24;
-  const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { width: w, height: high, role: 'img', 'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}` }));
+  const end = points[points.length - 1].t,
+    top = Math.max(...points.map(p => p.v), 1e-12),
+    w = 240,
+    high = 24;
+  const canvas = /** @type {HTMLCanvasElement} */ (
+    h('canvas', {
+      width: w,
+      height: high,
+      role: 'img',
+      'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}`,
+    })
+  );
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
   g.fillStyle = getComputedStyle(document.body).color || '#888';
   for (const p of points) {
-    const x = w - 2 - ((end - p.t) / 120000) * (w - 2), y = (p.v / top) * (high - 1);
+    const x = w - 2 - ((end - p.t) / 120000) * (w - 2),
+      y = (p.v / top) * (high - 1);
     g.fillRect(x, high - 1 - y, 2, Math.max(1, y));
   }
   return canvas;

@@ -9,7 +9,7 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 /** @param {any} l */
-const bytes = (l) => l.read_bytes_per_sec + l.write_bytes_per_sec;
+const bytes = l => l.read_bytes_per_sec + l.write_bytes_per_sec;
 
 /** @param {any[]} links @param {(l: any) => string} of @returns {Map<string, number>} */
 function totals(links, of) {
@@ -18,17 +18,53 @@ function totals(links, of) {
   return out;
 }
 
-/** The flow as a picture, with what is not known of it. @param {any} f @param {import('./app.js').App} app @param {string} [job] the one that it is about */
+/**
+ * The flow as a picture, with what is not known of it.
+ * @param {any} f
+ * @param {import('./app.js').App} app
+ * @param {string} [job] the one that it is about
+ */
 export function flowPicture(f, app, job) {
   const links = f.links.filter((/** @type {any} */ l) => bytes(l) > 0);
-  if (!links.length || job && !links.some((/** @type {any} */ l) => l.job === job)) return h('p.empty', null, job ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.` : 'No job moves bytes this second, or nobody tells of jobs: mounts tell when the job\'s number is in their environment, forwarders and Lustre servers by their own counters.');
-  const byJob = totals(links, (l) => l.job), jobName = job ? (/** @type {string} */ j) => (j === job ? j : (counted(byJob.size - 1, 'neighbour'))) : largest(byJob, 12, 'jobs');
-  const fwdName = largest(totals(links, (l) => l.forwarder), 20, 'forwarders'), serverName = largest(totals(f.storage, (l) => l.server), 20, 'servers');
-  const keys = [...byJob].sort((a, b) => b[1] - a[1]).map(([j]) => jobName(j)).filter((j, i, all) => all.indexOf(j) === i).slice(0, 6);
+  if (!links.length || (job && !links.some((/** @type {any} */ l) => l.job === job)))
+    return h(
+      'p.empty',
+      null,
+      job
+        ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.`
+        : "No job moves bytes this second, or nobody tells of jobs: mounts tell when the job's number is in their " +
+            'environment, forwarders and Lustre servers by their own counters.',
+    );
+  const byJob = totals(links, l => l.job),
+    jobName = job
+      ? (/** @type {string} */ j) => (j === job ? j : counted(byJob.size - 1, 'neighbour'))
+      : largest(byJob, 12, 'jobs');
+  const fwdName = largest(
+      totals(links, l => l.forwarder),
+      20,
+      'forwarders',
+    ),
+    serverName = largest(
+      totals(f.storage, l => l.server),
+      20,
+      'servers',
+    );
+  const keys = [...byJob]
+    .sort((a, b) => b[1] - a[1])
+    .map(([j]) => jobName(j))
+    .filter((j, i, all) => all.indexOf(j) === i)
+    .slice(0, 6);
   /** @type {Map<string, import('./sankey.js').Band>} */
   const bands = new Map();
-  const add = (/** @type {number} */ col, /** @type {string} */ from, /** @type {string} */ to, /** @type {any} */ l) => {
-    const key = jobName(l.job), id = [col, from, to, key].join('\n'), b = bands.get(id) ?? { col, from, to, key, value: 0, estimated: false };
+  const add = (
+    /** @type {number} */ col,
+    /** @type {string} */ from,
+    /** @type {string} */ to,
+    /** @type {any} */ l,
+  ) => {
+    const key = jobName(l.job),
+      id = [col, from, to, key].join('\n'),
+      b = bands.get(id) ?? { col, from, to, key, value: 0, estimated: false };
     b.value += bytes(l);
     b.estimated ||= Boolean(l.estimated);
     bands.set(id, b);
@@ -36,37 +72,84 @@ export function flowPicture(f, app, job) {
   for (const l of links) add(0, jobName(l.job), fwdName(l.forwarder), l);
   for (const l of f.storage) if (l.forwarder) add(1, fwdName(l.forwarder), serverName(l.server), l);
   const heads = ['job, MB/s', 'forwarder', ...(f.storage.length ? ['storage server'] : [])];
-  const svg = sankey([...bands.values()], heads, keys, { label: `bytes of ${counted(byJob.size, 'job')} over forwarders; the same numbers stand in the table below`, go: (c, id) => (c === 0 && byJob.has(id) ? app.go(`/jobs/${encodeURIComponent(id)}`) : c === 1 && !id.includes(' ') ? app.go(`/forwarders/${id}`) : undefined) });
-  const said = [f.storage_unknown && `The flow stops at the forwarder: ${f.storage_unknown}.`, [...bands.values()].some((b) => b.estimated) && 'Dashed and ~ are estimated: what a job moves at a server is measured, and split over its forwarders as its bytes are there.', f.left && `Left out: ${counted(f.left, 'smaller link')}.`].filter(Boolean);
-  return h('div', null, h('div.scroll', null, /** @type {any} */ (svg)), ...said.map((t) => h('p.dim', null, t)));
+  const svg = sankey([...bands.values()], heads, keys, {
+    label: `bytes of ${counted(byJob.size, 'job')} over forwarders; the same numbers stand in the table below`,
+    go: (c, id) =>
+      c === 0 && byJob.has(id)
+        ? app.go(`/jobs/${encodeURIComponent(id)}`)
+        : c === 1 && !id.includes(' ')
+          ? app.go(`/forwarders/${id}`)
+          : undefined,
+  });
+  const said = [
+    f.storage_unknown && `The flow stops at the forwarder: ${f.storage_unknown}.`,
+    [...bands.values()].some(b => b.estimated) &&
+      'Dashed and ~ are estimated: what a job moves at a server is measured, and split over its forwarders as its ' +
+        'bytes are there.',
+    f.left && `Left out: ${counted(f.left, 'smaller link')}.`,
+  ].filter(Boolean);
+  return h('div', null, h('div.scroll', null, /** @type {any} */ (svg)), ...said.map(t => h('p.dim', null, t)));
 }
 
 /** The same numbers as a table. */
 export function flowTable() {
-  return new Table([
-    { name: 'job', head: 'JOB', text: (r) => r.job }, { name: 'forwarder', head: 'FORWARDER', text: (r) => r.forwarder || missing }, { name: 'server', head: 'STORAGE', text: (r) => r.server ?? missing },
-    { name: 'read', head: 'READ MB/s', num: true, text: (r) => (r.estimated ? '~' : '') + mega(r.read_bytes_per_sec), value: (r) => r.read_bytes_per_sec },
-    { name: 'write', head: 'WRITE MB/s', num: true, text: (r) => (r.estimated ? '~' : '') + mega(r.write_bytes_per_sec), value: (r) => r.write_bytes_per_sec },
-    { name: 'all', head: 'ALL MB/s', num: true, text: (r) => (r.estimated ? '~' : '') + mega(bytes(r)), value: bytes }, { name: 'by', head: 'COUNTED BY', text: (r) => r.by || (r.server ? 'server' : missing) },
-  ], { id: (r) => `${r.job} ${r.forwarder} ${r.server ?? ''}`, go: (r) => `/jobs/${encodeURIComponent(r.job)}`, sort: 'all', caption: 'what jobs move over forwarders' });
+  return new Table(
+    [
+      { name: 'job', head: 'JOB', text: r => r.job },
+      { name: 'forwarder', head: 'FORWARDER', text: r => r.forwarder || missing },
+      { name: 'server', head: 'STORAGE', text: r => r.server ?? missing },
+      {
+        name: 'read',
+        head: 'READ MB/s',
+        num: true,
+        text: r => (r.estimated ? '~' : '') + mega(r.read_bytes_per_sec),
+        value: r => r.read_bytes_per_sec,
+      },
+      {
+        name: 'write',
+        head: 'WRITE MB/s',
+        num: true,
+        text: r => (r.estimated ? '~' : '') + mega(r.write_bytes_per_sec),
+        value: r => r.write_bytes_per_sec,
+      },
+      { name: 'all', head: 'ALL MB/s', num: true, text: r => (r.estimated ? '~' : '') + mega(bytes(r)), value: bytes },
+      { name: 'by', head: 'COUNTED BY', text: r => r.by || (r.server ? 'server' : missing) },
+    ],
+    {
+      id: r => `${r.job} ${r.forwarder} ${r.server ?? ''}`,
+      go: r => `/jobs/${encodeURIComponent(r.job)}`,
+      sort: 'all',
+      caption: 'what jobs move over forwarders',
+    },
+  );
 }
 
 /** @param {any} f */
-export const flowRows = (f) => [...f.links.filter((/** @type {any} */ l) => bytes(l) > 0), ...f.storage];
+export const flowRows = f => [...f.links.filter((/** @type {any} */ l) => bytes(l) > 0), ...f.storage];
 
-/** Reads again every other second, never twice at a time. @param {() => Promise<void>} load @param {import('./app.js').App} app */
+/**
+ * Reads again every other second, never twice at a time.
+ * @param {() => Promise<void>} load
+ * @param {import('./app.js').App} app
+ */
 export function everyOther(load, app) {
-  let busy = false, ticks = 0;
+  let busy = false,
+    ticks = 0;
   return () => {
     if (busy || ++ticks % 2) return;
     busy = true;
-    load().catch((/** @type {Error} */ e) => app.note(e.message)).finally(() => { busy = false; });
+    load()
+      .catch((/** @type {Error} */ e) => app.note(e.message))
+      .finally(() => {
+        busy = false;
+      });
   };
 }
 
 /** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
 export async function flowPage(app) {
-  const table = flowTable(), picture = h('div');
+  const table = flowTable(),
+    picture = h('div');
   table.limit = 40;
   const load = async () => {
     const f = await get('/api/v1/flow?limit=2000');
@@ -75,54 +158,205 @@ export async function flowPage(app) {
   };
   await load();
   return {
-    title: 'flow', el: h('div', null, h('h1', null, 'Flow of jobs over forwarders to storage, now'), picture, table.el), update: everyOther(load, app),
-    keys: { Enter: ['open job', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job)}`); }], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
-      f: ['interference', () => app.go('/overview?view=matrix')], g: ['grid', () => app.go('/overview')],
-      ...exportKeys('flow', () => table.all(), () => { const svg = picture.querySelector('svg'); return svg && saveSVG('flow', svg); }) },
+    title: 'flow',
+    el: h('div', null, h('h1', null, 'Flow of jobs over forwarders to storage, now'), picture, table.el),
+    update: everyOther(load, app),
+    keys: {
+      Enter: [
+        'open job',
+        () => {
+          const r = table.current();
+          if (r) app.go(`/jobs/${encodeURIComponent(r.job)}`);
+        },
+      ],
+      ...rowKeys(step => table.move(step)),
+      '<': ['', () => table.stepSort(-1)],
+      '>': ['sort', () => table.stepSort(1)],
+      r: ['reverse', () => table.sortBy(table.sort)],
+      f: ['interference', () => app.go('/overview?view=matrix')],
+      g: ['grid', () => app.go('/overview')],
+      ...exportKeys(
+        'flow',
+        () => table.all(),
+        () => {
+          const svg = picture.querySelector('svg');
+          return svg && saveSVG('flow', svg);
+        },
+      ),
+    },
   };
 }
 
-const CELL = 20, SIDE = 84;
+const CELL = 20,
+  SIDE = 84;
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function matrixPage(app, q) {
-  const share = q.get('metric') === 'share', picture = h('div'), said = h('p.dim');
+  const share = q.get('metric') === 'share',
+    picture = h('div'),
+    said = h('p.dim');
   const value = (/** @type {any} */ c) => (share ? c.share : c.pressure);
-  const table = new Table([
-    { name: 'job', head: 'JOB', text: (r) => r.job }, { name: 'by', head: 'MEETS', text: (r) => r.by },
-    { name: 'pressure', head: 'PRESSURE %', num: true, text: (r) => ratio(r.pressure), value: (r) => r.pressure, title: 'bytes of the other as a part of the peak of the forwarders that the job uses' },
-    { name: 'share', head: 'SHARE %', num: true, text: (r) => ratio(r.share), value: (r) => r.share, title: 'part of the other in the bytes of the forwarders that the job uses' },
-    { name: 'on', head: 'ON', text: (r) => r.forwarders.slice(0, 6).join(' ') + (r.forwarders.length > 6 ? ` and ${r.forwarders.length - 6} more` : ''), value: (r) => r.forwarders.length, wrap: true }, { name: 'finding', head: 'FINDING', text: (r) => r.finding ?? '' },
-  ], { id: (r) => `${r.job} ${r.by}`, go: (r) => (r.finding ? `/findings/${r.finding}` : `/jobs/${encodeURIComponent(r.job)}`), sort: share ? 'share' : 'pressure', caption: 'pairs of jobs on the same forwarders' });
+  const table = new Table(
+    [
+      { name: 'job', head: 'JOB', text: r => r.job },
+      { name: 'by', head: 'MEETS', text: r => r.by },
+      {
+        name: 'pressure',
+        head: 'PRESSURE %',
+        num: true,
+        text: r => ratio(r.pressure),
+        value: r => r.pressure,
+        title: 'bytes of the other as a part of the peak of the forwarders that the job uses',
+      },
+      {
+        name: 'share',
+        head: 'SHARE %',
+        num: true,
+        text: r => ratio(r.share),
+        value: r => r.share,
+        title: 'part of the other in the bytes of the forwarders that the job uses',
+      },
+      {
+        name: 'on',
+        head: 'ON',
+        text: r =>
+          r.forwarders.slice(0, 6).join(' ') + (r.forwarders.length > 6 ? ` and ${r.forwarders.length - 6} more` : ''),
+        value: r => r.forwarders.length,
+        wrap: true,
+      },
+      { name: 'finding', head: 'FINDING', text: r => r.finding ?? '' },
+    ],
+    {
+      id: r => `${r.job} ${r.by}`,
+      go: r => (r.finding ? `/findings/${r.finding}` : `/jobs/${encodeURIComponent(r.job)}`),
+      sort: share ? 'share' : 'pressure',
+      caption: 'pairs of jobs on the same forwarders',
+    },
+  );
   table.limit = 30;
   const alone = h('p.dim', { hidden: true }, 'No two jobs use the same forwarder in this second.');
   const load = async () => {
     const m = await get('/api/v1/interference');
     table.update(m.cells.filter((/** @type {any} */ c) => c.job !== c.by));
     alone.hidden = !m.jobs.length || table.rows.length > 0;
-    setText(said, [m.jobs.length ? 'A row is a job, a column one that it meets on its forwarders; digits are tenths, . is below a hundredth. ! a finding blames the column\'s job there.' : '', m.left ? `Left out: ${counted(m.left, 'job')} with fewer bytes.` : '', m.no_peak.length ? `Counted in no pressure because their peak is not known: ${counted(m.no_peak.length, 'forwarder')}. Set peak_bytes_per_sec in fairwayd.toml.` : ''].filter(Boolean).join(' '));
-    picture.replaceChildren(m.jobs.length ? h('div.scroll', null, /** @type {any} */ (matrix(m, value))) : h('p.empty', null, 'No job moves bytes this second, so none stands in another\'s way. The matrix fills by itself.'));
+    setText(
+      said,
+      [
+        m.jobs.length
+          ? 'A row is a job, a column one that it meets on its forwarders; digits are tenths, . is below a ' +
+            "hundredth. ! a finding blames the column's job there."
+          : '',
+        m.left ? `Left out: ${counted(m.left, 'job')} with fewer bytes.` : '',
+        m.no_peak.length
+          ? `Counted in no pressure because their peak is not known: ${counted(m.no_peak.length, 'forwarder')}. ` +
+            `Set peak_bytes_per_sec in fairwayd.toml.`
+          : '',
+      ]
+        .filter(Boolean)
+        .join(' '),
+    );
+    picture.replaceChildren(
+      m.jobs.length
+        ? h('div.scroll', null, /** @type {any} */ (matrix(m, value)))
+        : h(
+            'p.empty',
+            null,
+            "No job moves bytes this second, so none stands in another's way. The matrix fills by itself.",
+          ),
+    );
   };
   await load();
   const name = share ? 'share of the bytes' : 'pressure: bytes as a part of the peak';
   return {
-    title: 'interference', el: h('div', null, h('h1', null, `Interference of jobs, ${name}, now`), said, picture, h('h2', null, 'Pairs'), alone, table.el), update: everyOther(load, app),
-    keys: { Enter: ['open', () => { const r = table.current(); if (r) app.go(/** @type {any} */ (table.o.go)(r)); }], ...rowKeys((step) => table.move(step)),
-      m: ['share, pressure', () => app.go(`/overview?view=matrix${share ? '' : '&metric=share'}`)], f: ['flow', () => app.go('/overview?view=flow')], g: ['grid', () => app.go('/overview')], '>': ['sort', () => table.stepSort(1)],
-      ...exportKeys('interference', () => table.all(), () => { const svg = picture.querySelector('svg'); return svg && saveSVG('interference', svg); }) },
+    title: 'interference',
+    el: h(
+      'div',
+      null,
+      h('h1', null, `Interference of jobs, ${name}, now`),
+      said,
+      picture,
+      h('h2', null, 'Pairs'),
+      alone,
+      table.el,
+    ),
+    update: everyOther(load, app),
+    keys: {
+      Enter: [
+        'open',
+        () => {
+          const r = table.current();
+          if (r) app.go(/** @type {any} */ (table.o.go)(r));
+        },
+      ],
+      ...rowKeys(step => table.move(step)),
+      m: ['share, pressure', () => app.go(`/overview?view=matrix${share ? '' : '&metric=share'}`)],
+      f: ['flow', () => app.go('/overview?view=flow')],
+      g: ['grid', () => app.go('/overview')],
+      '>': ['sort', () => table.stepSort(1)],
+      ...exportKeys(
+        'interference',
+        () => table.all(),
+        () => {
+          const svg = picture.querySelector('svg');
+          return svg && saveSVG('interference', svg);
+        },
+      ),
+    },
   };
 }
 
 /** @param {any} m @param {(c: any) => number|null} value */
 function matrix(m, value) {
-  const at = new Map(m.jobs.map((/** @type {string} */ j, /** @type {number} */ i) => [j, i])), n = m.jobs.length;
+  const at = new Map(m.jobs.map((/** @type {string} */ j, /** @type {number} */ i) => [j, i])),
+    n = m.jobs.length;
   const cells = m.cells.map((/** @type {any} */ c) => {
-    const i = at.get(c.job), k = at.get(c.by), v = value(c), lev = v === null || v === undefined || v < 0.01 ? -1 : Math.min(9, Math.floor(v * 10)), x = SIDE + k * CELL, y = SIDE + i * CELL;
+    const i = at.get(c.job),
+      k = at.get(c.by),
+      v = value(c),
+      lev = v === null || v === undefined || v < 0.01 ? -1 : Math.min(9, Math.floor(v * 10)),
+      x = SIDE + k * CELL,
+      y = SIDE + i * CELL;
     const digit = lev >= 0 ? String(lev) : v === null || v === undefined ? '-' : '.';
-    return s('g', {}, s('rect', { x, y, width: CELL - 1, height: CELL - 1, fill: lev >= 0 ? `rgb(${ramp[lev].join()})` : 'none', class: i === k ? 'self' : 'pair' },
-      s('title', {}, `${c.job} meets ${c.by} on ${c.forwarders.slice(0, 8).join(' ')}: pressure ${ratio(c.pressure)} %, share ${ratio(c.share)} %${c.finding ? `, ${c.finding}` : ''}`)),
-    s('text', { x: x + CELL / 2 - 0.5, y: y + CELL / 2 + 4, 'text-anchor': 'middle', ...(lev >= 0 ? { fill: lev < darkSteps ? '#fff' : '#000', class: 'on' } : {}) }, c.finding ? `${digit}!` : digit));
+    return s(
+      'g',
+      {},
+      s(
+        'rect',
+        {
+          x,
+          y,
+          width: CELL - 1,
+          height: CELL - 1,
+          fill: lev >= 0 ? `rgb(${ramp[lev].join()})` : 'none',
+          class: i === k ? 'self' : 'pair',
+        },
+        s(
+          'title',
+          {},
+          `${c.job} meets ${c.by} on ${c.forwarders.slice(0, 8).join(' ')}: pressure ${ratio(c.pressure)} %, share ` +
+            `${ratio(c.share)} %${c.finding ? `, ${c.finding}` : ''}`,
+        ),
+      ),
+      s(
+        'text',
+        {
+          x: x + CELL / 2 - 0.5,
+          y: y + CELL / 2 + 4,
+          'text-anchor': 'middle',
+          ...(lev >= 0 ? { fill: lev < darkSteps ? '#fff' : '#000', class: 'on' } : {}),
+        },
+        c.finding ? `${digit}!` : digit,
+      ),
+    );
   });
-  return s('svg', { class: 'matrix', width: SIDE + n * CELL + 20, height: SIDE + n * CELL + 4, role: 'img' }, s('title', {}, `interference of ${counted(n, 'job')}; the pairs stand in the table below`),
-    ...m.jobs.flatMap((/** @type {string} */ j, /** @type {number} */ i) => [s('text', { x: SIDE - 6, y: SIDE + i * CELL + 14, 'text-anchor': 'end' }, j), s('text', { transform: `translate(${SIDE + i * CELL + 14} ${SIDE - 6}) rotate(-60)` }, j)]), ...cells);
+  return s(
+    'svg',
+    { class: 'matrix', width: SIDE + n * CELL + 20, height: SIDE + n * CELL + 4, role: 'img' },
+    s('title', {}, `interference of ${counted(n, 'job')}; the pairs stand in the table below`),
+    ...m.jobs.flatMap((/** @type {string} */ j, /** @type {number} */ i) => [
+      s('text', { x: SIDE - 6, y: SIDE + i * CELL + 14, 'text-anchor': 'end' }, j),
+      s('text', { transform: `translate(${SIDE + i * CELL + 14} ${SIDE - 6}) rotate(-60)` }, j),
+    ]),
+    ...cells,
+  );
 }

@@ -11,20 +11,31 @@ export function number(v) {
   return v.toExponential(1);
 }
 /** bytes/s as MB/s @param {number|null|undefined} v */
-export const mega = (v) => (v === null || v === undefined ? missing : number(v / 1e6));
+export const mega = v => (v === null || v === undefined ? missing : number(v / 1e6));
 /** 0..1 as percent @param {number|null|undefined} v */
-export const ratio = (v) => (v === null || v === undefined ? missing : (v * 100).toFixed(0));
+export const ratio = v => (v === null || v === undefined ? missing : (v * 100).toFixed(0));
 /** seconds as ms @param {number|null|undefined} v */
-export const millis = (v) => (v === null || v === undefined ? missing : number(v * 1e3));
+export const millis = v => (v === null || v === undefined ? missing : number(v * 1e3));
 
 /** @param {number|null|undefined} v bytes or bytes/s, decimal units */
 export function volume(v) {
   if (v === null || v === undefined) return missing;
-  for (const [unit, name] of /** @type {[number, string][]} */ ([[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']])) if (v >= unit) return `${number(v / unit)} ${name}`;
+  for (const [unit, name] of /** @type {[number, string][]} */ ([
+    [1e15, 'PB'],
+    [1e12, 'TB'],
+    [1e9, 'GB'],
+    [1e6, 'MB'],
+    [1e3, 'kB'],
+  ]))
+    if (v >= unit) return `${number(v / unit)} ${name}`;
   return `${v.toFixed(0)} B`;
 }
 
-/** A number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes. @param {number} n @param {string} thing */
+/**
+ * A number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes.
+ * @param {number} n
+ * @param {string} thing
+ */
 export const counted = (n, thing) => `${n} ${thing}${n === 1 ? '' : thing.endsWith('s') ? 'es' : 's'}`;
 
 /** @param {number} ms @returns {string} */
@@ -40,7 +51,7 @@ export function age(ms) {
 export function clock(t) {
   const d = new Date(t ?? NaN);
   if (Number.isNaN(d.getTime()) || d.getUTCFullYear() < 1970) return missing;
-  return [d.getHours(), d.getMinutes(), d.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
+  return [d.getHours(), d.getMinutes(), d.getSeconds()].map(n => String(n).padStart(2, '0')).join(':');
 }
 
 /** @param {number|null|undefined} a @param {number|null|undefined} b sum of what is known */
@@ -50,4 +61,13 @@ export function sum(a, b) {
 }
 
 /** A finding's kind in words, as the terminal says it (console/overview.go). @param {string} kind */
-export const kindWords = (kind) => (/** @type {Record<string, string>} */ ({ fail_slow: 'slow for its load', n1_pin: 'shared-file job pins threads', meta_storm: 'metadata storm', highbw: 'one job fills it', brownout_all: 'back end slow', brownout_pool: 'back-end pool slow', target_slow: 'slower than its peers' }))[kind] ?? kind.replaceAll('_', ' ');
+export const kindWords = kind =>
+  /** @type {Record<string, string>} */ ({
+    fail_slow: 'slow for its load',
+    n1_pin: 'shared-file job pins threads',
+    meta_storm: 'metadata storm',
+    highbw: 'one job fills it',
+    brownout_all: 'back end slow',
+    brownout_pool: 'back-end pool slow',
+    target_slow: 'slower than its peers',
+  })[kind] ?? kind.replaceAll('_', ' ');

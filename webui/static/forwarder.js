@@ -18,98 +18,239 @@ const STALE = 10;
 
 /** @type {import('./table.js').Column[]} */
 const clientColumns = [
-  { name: 'client', head: 'CLIENT', text: (r) => r.id },
-  { name: 'job', head: 'JOB', text: (r) => r.job || '-' },
-  { name: 'read', head: 'READ MB/s', num: true, text: (r) => mega(r.read_bytes_per_sec), value: (r) => r.read_bytes_per_sec },
-  { name: 'write', head: 'WRITE MB/s', num: true, text: (r) => mega(r.write_bytes_per_sec), value: (r) => r.write_bytes_per_sec },
-  { name: 'mdops', head: 'MD/S', num: true, text: (r) => number(r.meta_ops_per_sec), value: (r) => r.meta_ops_per_sec },
-  { name: 'latency', head: 'LATENCY ms', num: true, text: (r) => millis(r.latency_seconds), value: (r) => r.latency_seconds },
+  { name: 'client', head: 'CLIENT', text: r => r.id },
+  { name: 'job', head: 'JOB', text: r => r.job || '-' },
+  {
+    name: 'read',
+    head: 'READ MB/s',
+    num: true,
+    text: r => mega(r.read_bytes_per_sec),
+    value: r => r.read_bytes_per_sec,
+  },
+  {
+    name: 'write',
+    head: 'WRITE MB/s',
+    num: true,
+    text: r => mega(r.write_bytes_per_sec),
+    value: r => r.write_bytes_per_sec,
+  },
+  { name: 'mdops', head: 'MD/S', num: true, text: r => number(r.meta_ops_per_sec), value: r => r.meta_ops_per_sec },
+  {
+    name: 'latency',
+    head: 'LATENCY ms',
+    num: true,
+    text: r => millis(r.latency_seconds),
+    value: r => r.latency_seconds,
+  },
 ];
 
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
 const storageColumns = [
-  { name: 'target', head: 'BACK END', text: (r) => r.target },
-  { name: 'requests', head: 'REQUESTS/S', num: true, text: (r) => number(r.requests_per_sec) },
-  { name: 'read', head: 'READ MB/s', num: true, text: (r) => (r.estimated && r.read_bytes_per_sec !== null ? '~' : '') + mega(r.read_bytes_per_sec) },
-  { name: 'write', head: 'WRITE MB/s', num: true, text: (r) => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec) },
-  { name: 'latency', head: 'LATENCY ms', num: true, text: (r) => millis(r.latency_seconds) },
-  { name: 'peers', head: 'PEERS ms', num: true, text: (r) => millis(r.peers_latency_seconds) },
+  { name: 'target', head: 'BACK END', text: r => r.target },
+  { name: 'requests', head: 'REQUESTS/S', num: true, text: r => number(r.requests_per_sec) },
+  {
+    name: 'read',
+    head: 'READ MB/s',
+    num: true,
+    text: r => (r.estimated && r.read_bytes_per_sec !== null ? '~' : '') + mega(r.read_bytes_per_sec),
+  },
+  {
+    name: 'write',
+    head: 'WRITE MB/s',
+    num: true,
+    text: r => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec),
+  },
+  { name: 'latency', head: 'LATENCY ms', num: true, text: r => millis(r.latency_seconds) },
+  { name: 'peers', head: 'PEERS ms', num: true, text: r => millis(r.peers_latency_seconds) },
 ];
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
-  const span = new URLSearchParams(location.search).get('span') ?? '5m', [seconds, step] = spans[span] ?? spans['5m'], live = step === 1;
-  const [detail, charts] = await Promise.all([get(address()), Charts.ready(`No series of ${id} in the last ${span}. They begin with the first second its agent sends.`)]);
+  const span = new URLSearchParams(location.search).get('span') ?? '5m',
+    [seconds, step] = spans[span] ?? spans['5m'],
+    live = step === 1;
+  const [detail, charts] = await Promise.all([
+    get(address()),
+    Charts.ready(`No series of ${id} in the last ${span}. They begin with the first second its agent sends.`),
+  ]);
   charts.span = seconds;
   charts.step = step;
   let d = detail;
-  function address() { return `/api/v1/forwarders/${encodeURIComponent(id)}?${app.at()}`; }
+  function address() {
+    return `/api/v1/forwarders/${encodeURIComponent(id)}?${app.at()}`;
+  }
   const now = () => Math.floor((Date.parse(app.overview?.at ?? '') || app.now()) / 1000);
   /** What is drawn: of the last minutes every second, of longer what the store keeps of each step. */
   async function begin() {
     charts.end = now();
-    const from = (charts.end - seconds) * 1000, to = (charts.end + 1) * 1000;
-    const marks = from < 0 ? [] : get(`/api/v1/marks?from=${from}&to=${to}&limit=200`).then((all) => all.filter((/** @type {any} */ m) => m.node === id || m.forwarders?.includes(id))).catch(() => []);
+    const from = (charts.end - seconds) * 1000,
+      to = (charts.end + 1) * 1000;
+    const marks =
+      from < 0
+        ? []
+        : get(`/api/v1/marks?from=${from}&to=${to}&limit=200`)
+            .then(all => all.filter((/** @type {any} */ m) => m.node === id || m.forwarders?.includes(id)))
+            .catch(() => []);
     if (live) {
       charts.series = {};
-      for (const [name, points] of Object.entries(d.series)) charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map((p) => [Math.floor(p.t / 1000), p.v])) };
+      for (const [name, points] of Object.entries(d.series))
+        charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map(p => [Math.floor(p.t / 1000), p.v])) };
     } else {
       const one = async (/** @type {string} */ metric, /** @type {string} */ agg) => {
-        const a = await get(`/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=${from}&to=${to}`);
+        const a = await get(
+          `/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=` +
+            `${from}&to=${to}`,
+        );
         return new Map((a.series[0]?.points ?? []).map((/** @type {any} */ p) => [p.t / 1000, p.v]));
       };
-      const names = Object.keys(d.series).filter((n) => metricOf[n]);
-      charts.series = Object.fromEntries(await Promise.all(names.map(async (n) => { const [mean, min, max] = await Promise.all(['mean', 'min', 'max'].map((k) => one(n, k))); return [n, { mean, min, max }]; })));
+      const names = Object.keys(d.series).filter(n => metricOf[n]);
+      charts.series = Object.fromEntries(
+        await Promise.all(
+          names.map(async n => {
+            const [mean, min, max] = await Promise.all(['mean', 'min', 'max'].map(k => one(n, k)));
+            return [n, { mean, min, max }];
+          }),
+        ),
+      );
     }
     charts.marks = await marks;
   }
   await begin();
-  const title = h('h1'), facts = h('dl.facts'), chosen = new Set();
-  const clients = new Table(clientColumns, { id: (r) => r.id, sort: 'client', reverse: true, caption: `compute nodes on ${id}` });
-  const heading = h('h2'), what = h('p.dim');
-  const noClients = h('p.empty', null, 'No compute node is observed on this forwarder. Clients appear when their mounts or the forwarder\'s list of connections report.');
-  clients.table.addEventListener('click', (e) => {
-    const i = [...clients.body.children].indexOf(/** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')));
-    if (i >= 0) { clients.select(clients.shown[i].id); toggle(); }
+  const title = h('h1'),
+    facts = h('dl.facts'),
+    chosen = new Set();
+  const clients = new Table(clientColumns, {
+    id: r => r.id,
+    sort: 'client',
+    reverse: true,
+    caption: `compute nodes on ${id}`,
+  });
+  const heading = h('h2'),
+    what = h('p.dim');
+  const noClients = h(
+    'p.empty',
+    null,
+    "No compute node is observed on this forwarder. Clients appear when their mounts or the forwarder's list of " +
+      'connections report.',
+  );
+  clients.table.addEventListener('click', e => {
+    const i = [...clients.body.children].indexOf(
+      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
+    );
+    if (i >= 0) {
+      clients.select(clients.shown[i].id);
+      toggle();
+    }
   });
   const first = new URLSearchParams(location.search).get('client');
-  if (first) { clients.selected = first; chosen.add(first); }
-  const storage = new Table(storageColumns, { id: (r) => r.target, fixed: true, caption: `storage targets that ${id} asks, the slow ones first` });
+  if (first) {
+    clients.selected = first;
+    chosen.add(first);
+  }
+  const storage = new Table(storageColumns, {
+    id: r => r.target,
+    fixed: true,
+    caption: `storage targets that ${id} asks, the slow ones first`,
+  });
   const noStorage = h('p.empty');
   const why = reasonForm(app);
-  const el = h('div', null, title, facts, why.form, what, charts.el, h('h2', null, 'Back end'), noStorage, storage.el, heading, noClients, h('div.clients', null, clients.el));
+  const el = h(
+    'div',
+    null,
+    title,
+    facts,
+    why.form,
+    what,
+    charts.el,
+    h('h2', null, 'Back end'),
+    noStorage,
+    storage.el,
+    heading,
+    noClients,
+    h('div.clients', null, clients.el),
+  );
 
   /** @returns {any[]} */
-  function openFindings() { return (app.overview?.findings ?? []).filter((/** @type {any} */ f) => f.node === id && isOpen(f)); }
-  function openFinding() { return openFindings()[0]; }
+  function openFindings() {
+    return (app.overview?.findings ?? []).filter((/** @type {any} */ f) => f.node === id && isOpen(f));
+  }
+  function openFinding() {
+    return openFindings()[0];
+  }
 
   /** No second has come for so long that what stands here is no more. */
   const silent = () => !app.at() && app.now() - Date.parse(app.overview?.at ?? '') > 1000 * (STALE + 1);
 
   function drawFacts() {
     const finding = openFinding();
-    const plan = d.plan, med = d.peers_median;
-    setText(title, `${id}  ${silent() ? 'STALE' : d.state.toUpperCase()}${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`);
-    const busy = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
+    const plan = d.plan,
+      med = d.peers_median;
+    setText(
+      title,
+      `${id}  ${silent() ? 'STALE' : d.state.toUpperCase()}` +
+        `${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`,
+    );
+    const busy = app.overview?.forwarders.some(
+      (/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'),
+    );
     const lonely = app.overview?.forwarders.length === 1;
     const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
-    const newest = (/** @type {string} */ m) => { const { shown_unit: unit, factor: k } = metricOf[m]; const p = d.series[m]?.at(-1); return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`; };
-    const threads = (/** @type {string} */ m) => newest(m).replace(/\.0? *$/, '').trim();
-    const peers = (/** @type {string} */ m) => { const k = metricOf[m].factor; const v = med[m]; return silent() ? '' : v === null || v === undefined ? (busy || lonely ? '' : alive ? '  (all peers idle)' : '  (no peer has fresh data)') : `  (peers' median ${number(v * k)})`; };
+    const newest = (/** @type {string} */ m) => {
+      const { shown_unit: unit, factor: k } = metricOf[m];
+      const p = d.series[m]?.at(-1);
+      return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`;
+    };
+    const threads = (/** @type {string} */ m) =>
+      newest(m)
+        .replace(/\.0? *$/, '')
+        .trim();
+    const peers = (/** @type {string} */ m) => {
+      const k = metricOf[m].factor;
+      const v = med[m];
+      return silent()
+        ? ''
+        : v === null || v === undefined
+          ? busy || lonely
+            ? ''
+            : alive
+              ? '  (all peers idle)'
+              : '  (no peer has fresh data)'
+          : `  (peers' median ${number(v * k)})`;
+    };
     /** @type {[string, string|Node][]} */
     const lines = [
-      ['serves', `${counted(d.client_nodes.length, 'compute node')}${d.rack ? `, rack ${d.rack}` : ''}${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`],
-      ['read', newest('read_bytes') + peers('read_bytes')], ['write', newest('write_bytes') + peers('write_bytes')],
-      ['queue', newest('queue_len') + peers('queue_len')], ['metadata', `${newest('meta_ops')}, wait ${newest('meta_wait')}${peers('meta_wait')}`],
+      [
+        'serves',
+        `${counted(d.client_nodes.length, 'compute node')}${d.rack ? `, rack ${d.rack}` : ''}` +
+          `${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}` +
+          `${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`,
+      ],
+      ['read', newest('read_bytes') + peers('read_bytes')],
+      ['write', newest('write_bytes') + peers('write_bytes')],
+      ['queue', newest('queue_len') + peers('queue_len')],
+      ['metadata', `${newest('meta_ops')}, wait ${newest('meta_wait')}${peers('meta_wait')}`],
     ];
     if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
-    if (d.state === 'stale') lines.unshift(['no data', Date.parse(d.last_seen) > 0 ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.` : `never heard of. Is fairway-agent running on ${id}?`]);
+    if (d.state === 'stale')
+      lines.unshift([
+        'no data',
+        Date.parse(d.last_seen) > 0
+          ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.`
+          : `never heard of. Is fairway-agent running on ${id}?`,
+      ]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
-    for (const f of openFindings()) lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);
+    for (const f of openFindings())
+      lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);
     if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
-    setText(heading, `Clients (${d.client_nodes.length})${chosen.size ? `, ${chosen.size} chosen: p proposes to move them` : ': click or s to choose some, p proposes to move them'}`);
+    setText(
+      heading,
+      `Clients (${d.client_nodes.length})` +
+        (chosen.size ? `, ${chosen.size} chosen` : ': click or s to choose some') +
+        (chosen.size ? ': ' : ', ') +
+        'p proposes to move them',
+    );
     const targets = d.storage?.rows ?? [];
     setText(noStorage, `Not known: ${d.storage?.unknown || 'nobody says it'}.`);
     noStorage.hidden = targets.length > 0;
@@ -117,26 +258,59 @@ export async function forwarderPage(app, id) {
     storage.update(targets);
     noClients.hidden = d.client_nodes.length > 0;
     clients.update(d.client_nodes.map((/** @type {any} */ r) => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
-    clients.shown.forEach((r, i) => setText(/** @type {any} */ (clients.body.children[i]).children[0], (chosen.has(r.id) ? '* ' : '  ') + r.id));
+    clients.shown.forEach((r, i) =>
+      setText(/** @type {any} */ (clients.body.children[i]).children[0], (chosen.has(r.id) ? '* ' : '  ') + r.id),
+    );
   }
 
   function drawMarks() {
-    const said = live ? 'the last five minutes, every second' : `the last ${span}; a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
-    what.replaceChildren(`Shown: ${said} (z for ${next()}).`, ...charts.marks.slice(-6).flatMap((m) => [h('br'), `${glyph(m)} ${clock(m.at)} `, h('a', { href: m.kind === 'finding' ? `/findings/${m.id}` : m.kind === 'plan' ? `/plans/${m.id}` : m.kind === 'job' ? `/jobs/${encodeURIComponent(m.id)}` : '/findings' }, m.id), ` ${m.text}`]), charts.marks.length > 6 ? h('div', null, `and ${charts.marks.length - 6} earlier marks`) : '');
+    const said = live
+      ? 'the last five minutes, every second'
+      : `the last ${span}; a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
+    what.replaceChildren(
+      `Shown: ${said} (z for ${next()}).`,
+      ...charts.marks
+        .slice(-6)
+        .flatMap(m => [
+          h('br'),
+          `${glyph(m)} ${clock(m.at)} `,
+          h(
+            'a',
+            {
+              href:
+                m.kind === 'finding'
+                  ? `/findings/${m.id}`
+                  : m.kind === 'plan'
+                    ? `/plans/${m.id}`
+                    : m.kind === 'job'
+                      ? `/jobs/${encodeURIComponent(m.id)}`
+                      : '/findings',
+            },
+            m.id,
+          ),
+          ` ${m.text}`,
+        ]),
+      charts.marks.length > 6 ? h('div', null, `and ${charts.marks.length - 6} earlier marks`) : '',
+    );
   }
-  function next() { const all = Object.keys(spans); return all[(all.indexOf(span) + 1) % all.length]; }
+  function next() {
+    const all = Object.keys(spans);
+    return all[(all.indexOf(span) + 1) % all.length];
+  }
 
   function toggle() {
     const r = clients.current();
     if (!r) return;
-    if (chosen.has(r.id)) chosen.delete(r.id); else chosen.add(r.id);
+    if (chosen.has(r.id)) chosen.delete(r.id);
+    else chosen.add(r.id);
     clients.selected = r.id;
     drawFacts();
   }
   /** One small write, read and stat through this forwarder; the server keeps the limits. */
   async function canary() {
-    if (!(app.now() - Date.parse(app.overview?.at ?? '') < 1000 * STALE)) return app.note('Refused: the data on screen is too old to decide by.');
-    if (!await app.ask(`Send a canary through ${id}: one small write, read and stat?`, 'C', 'Send')) return;
+    if (!(app.now() - Date.parse(app.overview?.at ?? '') < 1000 * STALE))
+      return app.note('Refused: the data on screen is too old to decide by.');
+    if (!(await app.ask(`Send a canary through ${id}: one small write, read and stat?`, 'C', 'Send'))) return;
     app.note(`A canary is under way through ${id}.`);
     try {
       d = { ...d, canary: await post(`/api/v1/forwarders/${encodeURIComponent(id)}/canary`, { reason: '' }) };
@@ -149,9 +323,12 @@ export async function forwarderPage(app, id) {
   drawFacts();
   drawMarks();
   requestAnimationFrame(() => charts.draw());
-  let ticks = 0, judged = openFinding()?.state;
+  let ticks = 0,
+    judged = openFinding()?.state;
   return {
-    title: id, el, topics: [`forwarder:${id}`],
+    title: id,
+    el,
+    topics: [`forwarder:${id}`],
     async past() {
       d = await get(address());
       await begin();
@@ -166,12 +343,26 @@ export async function forwarderPage(app, id) {
       const state = openFinding()?.state;
       if (state !== judged) {
         judged = state;
-        get(address()).then((all) => { d = all; drawFacts(); }).catch(() => {}); // the next minute's asking says it
+        get(address())
+          .then(all => {
+            d = all;
+            drawFacts();
+          })
+          .catch(() => {}); // the next minute's asking says it
       }
       // After a silence agents send what they kept meanwhile: read it when it has come.
       if (live && now() - charts.end > STALE) ticks = 60 - 6;
-      if (++ticks % 60 === 0 || !live && ticks % step === 0) {
-        get(address()).then((all) => { d = all; return begin(); }).then(() => { drawMarks(); charts.draw(); }).catch((e) => app.note(e.message));
+      if (++ticks % 60 === 0 || (!live && ticks % step === 0)) {
+        get(address())
+          .then(all => {
+            d = all;
+            return begin();
+          })
+          .then(() => {
+            drawMarks();
+            charts.draw();
+          })
+          .catch(e => app.note(e.message));
         return;
       }
       if (!live) return;
@@ -186,29 +377,82 @@ export async function forwarderPage(app, id) {
       else charts.move();
     },
     keys: {
-      p: ['propose', () => app.go(`/propose?from=${encodeURIComponent(id)}${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`)],
-      e: ['withhold...', () => withhold(app, why, id)], w: ['why', () => { const f = openFinding(); if (f) app.go(`/findings/${f.id}`); else app.note('No finding is open here: nothing is known to be wrong.'); }],
-      Enter: ['job', () => { const r = clients.shown.find((one) => one.id === clients.selected); if (r?.job) app.go(`/jobs/${encodeURIComponent(r.job)}`); else app.note(r ? 'What this node runs is not known.' : 'No client is selected: the arrows choose one.'); }],
-      C: ['canary probe', canary], s: ['choose client', toggle], ...rowKeys((step) => clients.move(step)),
+      p: [
+        'propose',
+        () =>
+          app.go(
+            `/propose?from=${encodeURIComponent(id)}` +
+              `${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`,
+          ),
+      ],
+      e: ['withhold...', () => withhold(app, why, id)],
+      w: [
+        'why',
+        () => {
+          const f = openFinding();
+          if (f) app.go(`/findings/${f.id}`);
+          else app.note('No finding is open here: nothing is known to be wrong.');
+        },
+      ],
+      Enter: [
+        'job',
+        () => {
+          const r = clients.shown.find(one => one.id === clients.selected);
+          if (r?.job) app.go(`/jobs/${encodeURIComponent(r.job)}`);
+          else app.note(r ? 'What this node runs is not known.' : 'No client is selected: the arrows choose one.');
+        },
+      ],
+      C: ['canary probe', canary],
+      s: ['choose client', toggle],
+      ...rowKeys(step => clients.move(step)),
       z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
-      ...exportKeys(id, () => charts.rows(), () => charts.drawn.length && saveCanvases(id, charts.pictures(id))),
+      ...exportKeys(
+        id,
+        () => charts.rows(),
+        () => charts.drawn.length && saveCanvases(id, charts.pictures(id)),
+      ),
     },
     stale: drawFacts,
-    close() { charts.close(); },
+    close() {
+      charts.close();
+    },
   };
 }
 
 /** What a canary found, beside the middle of the other forwarders'. @param {any} c */
 function canaryWords(c) {
-  const one = (/** @type {string} */ name) => { const p = c.peers[`${name}_seconds`]; return `${name} ${millis(c.took[`${name}_seconds`])} ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`; };
-  const rest = c.error ? `FAILED: ${c.error}` : c.peers_of ? `peers: ${counted(c.peers_of, 'forwarder')}` : 'no other forwarder was probed yet';
+  const one = (/** @type {string} */ name) => {
+    const p = c.peers[`${name}_seconds`];
+    return (
+      `${name} ${millis(c.took[`${name}_seconds`])} ` +
+      `ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`
+    );
+  };
+  const rest = c.error
+    ? `FAILED: ${c.error}`
+    : c.peers_of
+      ? `peers: ${counted(c.peers_of, 'forwarder')}`
+      : 'no other forwarder was probed yet';
   return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
 }
 
-/** The steps of a forwarder's open finding, what that waits for, and the earlier ones. @param {any} l @param {boolean} live */
+/**
+ * The steps of a forwarder's open finding, what that waits for, and the earlier ones.
+ * @param {any} l
+ * @param {boolean} live
+ */
 function lifeWords(l, live) {
-  const steps = live ? ['healthy', ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`), ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : [])] : [];
+  const steps = live
+    ? [
+        'healthy',
+        ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`),
+        ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : []),
+      ]
+    : [];
   const f = l.last;
-  const earlier = f ? `${l.earlier} earlier: ${f.id} ${kindWords(f.kind)} ${f.since.slice(0, 10)}, ${age(Date.parse(f.changed) - Date.parse(f.since))}` : 'no earlier finding';
+  const earlier = f
+    ? `${l.earlier} earlier: ${f.id} ${kindWords(f.kind)} ${f.since.slice(0, 10)}, ` +
+      `${age(Date.parse(f.changed) - Date.parse(f.since))}`
+    : 'no earlier finding';
   return [steps.join(' -> '), earlier].filter(Boolean).join(';  ');
 }

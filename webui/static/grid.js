@@ -7,7 +7,8 @@ import { darkSteps, ramp } from './levels.js?v=__V__';
  * What a grid shows: levels as in levels.js, and of each cell a digit and a mark where cells are large
  * enough for them.
  * @typedef {{levels: Int8Array, digits?: string[], marks?: string[]}} Cells
- * @typedef {{bg: string, fg: string, dim: string, table: Uint32Array}} Colours table holds the pixel of each level, from UNKNOWN on
+ * @typedef {{bg: string, fg: string, dim: string, table: Uint32Array}} Colours table holds the pixel of each level,
+ * from UNKNOWN on
  */
 
 /** @type {Colours|null} */
@@ -15,14 +16,27 @@ let known = null;
 /** The colours of the theme; read once, because asking the style sheet costs more than drawing. @returns {Colours} */
 function colours() {
   if (known) return known;
-  const style = getComputedStyle(document.documentElement), of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  const pixel = (/** @type {number[]} */ [r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0; // every browser of today is little-endian
-  known = { bg: of('--bg'), fg: of('--fg'), dim: of('--dim'), table: Uint32Array.from([pixel(parse(of('--line'))), pixel(parse(of('--panel'))), ...ramp.map(pixel)]) };
+  const style = getComputedStyle(document.documentElement),
+    of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  // little-endian, as every host that runs a browser today
+  const pixel = (/** @type {number[]} */ [r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+  known = {
+    bg: of('--bg'),
+    fg: of('--fg'),
+    dim: of('--dim'),
+    table: Uint32Array.from([pixel(parse(of('--line'))), pixel(parse(of('--panel'))), ...ramp.map(pixel)]),
+  };
   return known;
 }
-const themed = () => { known = null; };
+const themed = () => {
+  known = null;
+};
 addEventListener('fairway-theme', themed);
-for (const q of ['(prefers-color-scheme: light)', '(forced-colors: active)']) matchMedia(q).addEventListener('change', () => { themed(); dispatchEvent(new Event('fairway-theme')); });
+for (const q of ['(prefers-color-scheme: light)', '(forced-colors: active)'])
+  matchMedia(q).addEventListener('change', () => {
+    themed();
+    dispatchEvent(new Event('fairway-theme'));
+  });
 
 export const labelSize = 24;
 
@@ -41,18 +55,23 @@ export class GridView {
     this.gutter = 40;
     /** Time of the last redraw, ms. */
     this.took = 0;
-    /** @type {{key: string, colours: Colours|null, cursor: number, image: ImageData|null, pixels: Uint32Array, labels: string[]}} what is on the canvas */
+    /**
+     * @type {{key: string, colours: Colours|null, cursor: number, image: ImageData|null, pixels: Uint32Array, labels:
+     * string[]}} what is on the canvas
+     */
     this.drawn = { key: '', colours: null, cursor: -1, image: null, pixels: new Uint32Array(0), labels: [] };
     this.at = (/** @type {MouseEvent} */ e) => {
       const box = this.canvas.getBoundingClientRect();
-      const x = Math.floor((e.clientX - box.left - this.gutter) / this.size), y = Math.floor((e.clientY - box.top) / this.size);
+      const x = Math.floor((e.clientX - box.left - this.gutter) / this.size),
+        y = Math.floor((e.clientY - box.top) / this.size);
       const i = y * this.cols + x;
       return x >= 0 && x < this.cols && i >= 0 && i < this.count ? i : -1;
     };
-    this.canvas.addEventListener('click', (e) => this.at(e) >= 0 && on.pick(this.at(e)));
-    this.canvas.addEventListener('dblclick', (e) => this.at(e) >= 0 && on.open(this.at(e)));
-    this.canvas.addEventListener('mousemove', (e) => {
-      const i = this.at(e), text = i >= 0 ? (on.tip?.(i) ?? '') : '';
+    this.canvas.addEventListener('click', e => this.at(e) >= 0 && on.pick(this.at(e)));
+    this.canvas.addEventListener('dblclick', e => this.at(e) >= 0 && on.open(this.at(e)));
+    this.canvas.addEventListener('mousemove', e => {
+      const i = this.at(e),
+        text = i >= 0 ? (on.tip?.(i) ?? '') : '';
       this.tip.classList.toggle('on', text !== '');
       this.tip.textContent = text;
       const left = e.clientX - this.el.getBoundingClientRect().left;
@@ -62,7 +81,13 @@ export class GridView {
     this.canvas.addEventListener('mouseleave', () => this.tip.classList.remove('on'));
   }
 
-  /** Chooses columns and cell size for a width. @param {number} count @param {number} width @param {number} height @param {boolean} big */
+  /**
+   * Chooses columns and cell size for a width.
+   * @param {number} count
+   * @param {number} width
+   * @param {number} height
+   * @param {boolean} big
+   */
   layout(count, width, height, big) {
     this.count = count;
     if (big) {
@@ -75,7 +100,7 @@ export class GridView {
       this.gutter = 40;
       const fit = Math.floor((width - this.gutter) / 26);
       const choices = [48, 36, 24, 16, 12, 8];
-      this.cols = Math.max(1, Math.min(count || 1, choices.find((c) => c <= fit) ?? 8));
+      this.cols = Math.max(1, Math.min(count || 1, choices.find(c => c <= fit) ?? 8));
       this.size = Math.max(12, Math.min(40, Math.floor((width - this.gutter) / this.cols)));
     }
   }
@@ -85,18 +110,27 @@ export class GridView {
    * @param {Cells} cells @param {number} cursor
    */
   draw(cells, cursor) {
-    const begun = performance.now(), n = cells.levels.length, rows = Math.max(1, Math.ceil(n / this.cols)), ratio = window.devicePixelRatio || 1;
-    const w = this.gutter + this.cols * this.size, hgt = rows * this.size, c = colours();
-    const g = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d')), key = [n, this.cols, this.size, this.gutter, ratio].join();
+    const begun = performance.now(),
+      n = cells.levels.length,
+      rows = Math.max(1, Math.ceil(n / this.cols)),
+      ratio = window.devicePixelRatio || 1;
+    const w = this.gutter + this.cols * this.size,
+      hgt = rows * this.size,
+      c = colours();
+    const g = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d')),
+      key = [n, this.cols, this.size, this.gutter, ratio].join();
     const all = key !== this.drawn.key || c !== this.drawn.colours;
     if (all) this.begin(g, w, hgt, rows, ratio, c, key);
     const was = this.drawn;
-    const [from, to] = this.paint(cells.levels, c.table), labelled = this.size >= labelSize && cells.digits && cells.marks;
+    const [from, to] = this.paint(cells.levels, c.table),
+      labelled = this.size >= labelSize && cells.digits && cells.marks;
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (!labelled || all) {
       // The cursor is wider than a small cell, so it goes with the rows about it.
-      const at = Math.floor(was.cursor / this.cols), moved = was.cursor !== cursor && was.cursor >= 0;
-      const lo = all ? 0 : Math.max(0, moved ? Math.min(from, at - 1) : from), hi = all ? rows : Math.min(rows, moved ? Math.max(to, at + 2) : to);
+      const at = Math.floor(was.cursor / this.cols),
+        moved = was.cursor !== cursor && was.cursor >= 0;
+      const lo = all ? 0 : Math.max(0, moved ? Math.min(from, at - 1) : from),
+        hi = all ? rows : Math.min(rows, moved ? Math.max(to, at + 2) : to);
       if (hi > lo) this.blit(g, lo, hi, c.bg);
     }
     if (labelled) this.label(g, cells, cursor, c, all);
@@ -105,7 +139,16 @@ export class GridView {
     this.took = performance.now() - begun;
   }
 
-  /** A clean canvas and raster. @param {CanvasRenderingContext2D} g @param {number} w @param {number} hgt @param {number} rows @param {number} ratio @param {Colours} c @param {string} key */
+  /**
+   * A clean canvas and raster.
+   * @param {CanvasRenderingContext2D} g
+   * @param {number} w
+   * @param {number} hgt
+   * @param {number} rows
+   * @param {number} ratio
+   * @param {Colours} c
+   * @param {string} key
+   */
   begin(g, w, hgt, rows, ratio, c, key) {
     if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(hgt * ratio)) {
       this.canvas.width = Math.round(w * ratio);
@@ -125,13 +168,20 @@ export class GridView {
     g.font = `13px ${mono}`;
     g.textAlign = 'left';
     g.textBaseline = 'middle';
-    for (let r = 0; r < rows; r++) g.fillText(String(r * this.cols).padStart(3, '0'), 4, r * this.size + this.size / 2 + 1);
+    for (let r = 0; r < rows; r++)
+      g.fillText(String(r * this.cols).padStart(3, '0'), 4, r * this.size + this.size / 2 + 1);
   }
 
-  /** One pixel a cell into the raster. @param {Int8Array} levels @param {Uint32Array} table @returns {[number, number]} the rows that changed, the last one exclusive */
+  /**
+   * One pixel a cell into the raster.
+   * @param {Int8Array} levels
+   * @param {Uint32Array} table
+   * @returns {[number, number]} the rows that changed, the last one exclusive
+   */
   paint(levels, table) {
     const p = this.drawn.pixels;
-    let first = -1, last = -1;
+    let first = -1,
+      last = -1;
     for (let i = 0; i < levels.length; i++) {
       const pixel = table[levels[i] + 2];
       if (p[i] === pixel) continue;
@@ -142,9 +192,18 @@ export class GridView {
     return first < 0 ? [Infinity, 0] : [Math.floor(first / this.cols), Math.floor(last / this.cols) + 1];
   }
 
-  /** Rows of the raster onto the canvas, scaled once. @param {CanvasRenderingContext2D} g @param {number} lo @param {number} hi @param {string} bg */
+  /**
+   * Rows of the raster onto the canvas, scaled once.
+   * @param {CanvasRenderingContext2D} g
+   * @param {number} lo
+   * @param {number} hi
+   * @param {string} bg
+   */
   blit(g, lo, hi, bg) {
-    const r = /** @type {CanvasRenderingContext2D} */ (this.raster.getContext('2d')), n = hi - lo, y = lo * this.size, wide = this.cols * this.size;
+    const r = /** @type {CanvasRenderingContext2D} */ (this.raster.getContext('2d')),
+      n = hi - lo,
+      y = lo * this.size,
+      wide = this.cols * this.size;
     r.putImageData(/** @type {ImageData} */ (this.drawn.image), 0, 0, 0, lo, this.cols, n);
     g.imageSmoothingEnabled = false;
     g.fillStyle = bg;
@@ -155,18 +214,33 @@ export class GridView {
     for (let k = lo + 1; k <= hi; k++) g.fillRect(this.gutter, k * this.size - 1, wide, 1);
   }
 
-  /** Digits and marks of the cells that changed. @param {CanvasRenderingContext2D} g @param {Cells} cells @param {number} cursor @param {Colours} c @param {boolean} all */
+  /**
+   * Digits and marks of the cells that changed.
+   * @param {CanvasRenderingContext2D} g
+   * @param {Cells} cells
+   * @param {number} cursor
+   * @param {Colours} c
+   * @param {boolean} all
+   */
   label(g, cells, cursor, c, all) {
-    const digits = /** @type {string[]} */ (cells.digits), marks = /** @type {string[]} */ (cells.marks), labels = this.drawn.labels;
+    const digits = /** @type {string[]} */ (cells.digits),
+      marks = /** @type {string[]} */ (cells.marks),
+      labels = this.drawn.labels;
     g.textBaseline = 'middle';
     for (let i = 0; i < cells.levels.length; i++) {
-      const lev = cells.levels[i], digit = digits[i], mark = marks[i], text = `${lev}${digit}${mark}${i === cursor ? '[' : ''}`;
+      const lev = cells.levels[i],
+        digit = digits[i],
+        mark = marks[i],
+        text = `${lev}${digit}${mark}${i === cursor ? '[' : ''}`;
       if (labels[i] === text) continue;
       labels[i] = text;
-      const left = this.gutter + (i % this.cols) * this.size, top = Math.floor(i / this.cols) * this.size, x = left + this.size / 2, y = top + this.size / 2 + 1;
+      const left = this.gutter + (i % this.cols) * this.size,
+        top = Math.floor(i / this.cols) * this.size,
+        x = left + this.size / 2,
+        y = top + this.size / 2 + 1;
       if (!all) {
         const p = c.table[lev + 2];
-        g.fillStyle = `rgb(${p & 255},${p >> 8 & 255},${p >> 16 & 255})`;
+        g.fillStyle = `rgb(${p & 255},${(p >> 8) & 255},${(p >> 16) & 255})`;
         g.fillRect(left, top, this.size - 1, this.size - 1);
       }
       g.fillStyle = digit === ' ' || lev < 0 ? c.fg : lev < darkSteps ? '#fff' : '#000';
@@ -185,7 +259,8 @@ export class GridView {
 
   /** @param {CanvasRenderingContext2D} g @param {number} cursor @param {Colours} c */
   outline(g, cursor, c) {
-    const x = this.gutter + (cursor % this.cols) * this.size, y = Math.floor(cursor / this.cols) * this.size;
+    const x = this.gutter + (cursor % this.cols) * this.size,
+      y = Math.floor(cursor / this.cols) * this.size;
     g.lineWidth = 2;
     g.strokeStyle = c.fg;
     g.strokeRect(x + 1, y + 1, Math.max(this.size - 2, 4), Math.max(this.size - 2, 4));
@@ -205,7 +280,9 @@ function parse(hex) {
 
 /** The ramp as a small picture for the legend. */
 export function rampCanvas() {
-  const c = /** @type {HTMLCanvasElement} */ (h('canvas', { width: 10, height: 1, role: 'img', 'aria-label': 'dark is low, light is high' }));
+  const c = /** @type {HTMLCanvasElement} */ (
+    h('canvas', { width: 10, height: 1, role: 'img', 'aria-label': 'dark is low, light is high' })
+  );
   const g = /** @type {CanvasRenderingContext2D} */ (c.getContext('2d'));
   ramp.forEach((rgb, i) => {
     g.fillStyle = `rgb(${rgb.join()})`;

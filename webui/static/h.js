@@ -15,7 +15,9 @@ export function h(tag, attrs, ...children) {
     if (typeof v === 'function') el.addEventListener(k, v);
     else el.setAttribute(k, v === true ? '' : String(v));
   }
-  el.append(...children.filter((c) => c !== null && c !== undefined && c !== false).map((c) => (c instanceof Node ? c : String(c))));
+  el.append(
+    ...children.filter(c => c !== null && c !== undefined && c !== false).map(c => (c instanceof Node ? c : String(c))),
+  );
   return el;
 }
 

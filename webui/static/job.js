@@ -10,41 +10,127 @@ import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
-/** @param {import('./app.js').App} app @param {string} id @param {boolean} [toRuns] show the runs like it first @returns {Promise<import('./app.js').Page>} */
+/**
+ * @param {import('./app.js').App} app
+ * @param {string} id
+ * @param {boolean} [toRuns] show the runs like it first
+ * @returns {Promise<import('./app.js').Page>}
+ */
 export async function jobPage(app, id, toRuns) {
   const path = encodeURIComponent(id);
   let j = await get(`/api/v1/jobs/${path}`);
   const ended = () => Date.parse(j.end ?? '') > 0;
   /** @type {any} */
   let flow = null;
-  const title = h('h1'), facts = h('dl.facts'), card = h('section.card', { 'aria-label': 'decision' }), way = h('div'), did = h('div');
+  const title = h('h1'),
+    facts = h('dl.facts'),
+    card = h('section.card', { 'aria-label': 'decision' }),
+    way = h('div'),
+    did = h('div');
   const rowOf = (/** @type {string} */ f) => app.overview?.forwarders.find((/** @type {any} */ r) => r.id === f);
-  const forwarders = new Table([
-    { name: 'node', head: 'FORWARDER', text: (r) => r.id + (r.row ? mark(r.row) : '') }, { name: 'state', head: 'STATE', text: (r) => r.row?.state ?? missing },
-    { name: 'nodes', head: 'ITS NODES', num: true, text: (r) => String(r.nodes), value: (r) => r.nodes }, { name: 'its', head: 'ITS MB/s', num: true, text: (r) => mega(r.its), value: (r) => r.its },
-    { name: 'all', head: 'ALL MB/s', num: true, text: (r) => mega(sum(r.row?.read_bytes_per_sec, r.row?.write_bytes_per_sec)), value: (r) => sum(r.row?.read_bytes_per_sec, r.row?.write_bytes_per_sec) },
-    { name: 'queue', head: 'QUEUE', num: true, text: (r) => number(r.row?.queue_len), value: (r) => r.row?.queue_len }, { name: 'mdwait', head: 'MDWAIT ms', num: true, text: (r) => millis(r.row?.meta_wait_seconds), value: (r) => r.row?.meta_wait_seconds },
-  ], { id: (r) => r.id, go: (r) => `/forwarders/${encodeURIComponent(r.id)}`, sort: 'nodes', caption: 'forwarders of its nodes' });
-  const neighbours = new Table([
-    { name: 'job', head: 'NEIGHBOUR', text: (r) => r.job }, { name: 'on', head: 'MEETS IT ON', text: (r) => r.on.slice(0, 6).join(' ') + (r.on.length > 6 ? ` and ${r.on.length - 6} more` : ''), value: (r) => r.on.length, wrap: true },
-    { name: 'read', head: 'READ MB/s', num: true, text: (r) => mega(r.read), value: (r) => r.read }, { name: 'write', head: 'WRITE MB/s', num: true, text: (r) => mega(r.write), value: (r) => r.write },
-    { name: 'takes', head: '% OF BYTES THERE', num: true, text: (r) => ratio(r.takes), value: (r) => r.takes }, { name: 'relief', head: '% GONE IF THIS JOB MOVES', num: true, text: (r) => ratio(r.relief), value: (r) => r.relief },
-  ], { id: (r) => r.job, go: (r) => `/jobs/${encodeURIComponent(r.job)}`, sort: 'write', caption: 'jobs on the same forwarders' });
-  const noForwarder = h('p.empty', null, 'No forwarder of its nodes is observed. Mounts and forwarders\' lists of connections tell.'), noNeighbour = h('p.dim', null, 'No other job moves bytes on its forwarders now.');
-  const here = h('div', null, h('h2', null, 'Forwarders'), noForwarder, forwarders.el, h('h2', null, 'Neighbours'), noNeighbour, neighbours.el);
+  const forwarders = new Table(
+    [
+      { name: 'node', head: 'FORWARDER', text: r => r.id + (r.row ? mark(r.row) : '') },
+      { name: 'state', head: 'STATE', text: r => r.row?.state ?? missing },
+      { name: 'nodes', head: 'ITS NODES', num: true, text: r => String(r.nodes), value: r => r.nodes },
+      { name: 'its', head: 'ITS MB/s', num: true, text: r => mega(r.its), value: r => r.its },
+      {
+        name: 'all',
+        head: 'ALL MB/s',
+        num: true,
+        text: r => mega(sum(r.row?.read_bytes_per_sec, r.row?.write_bytes_per_sec)),
+        value: r => sum(r.row?.read_bytes_per_sec, r.row?.write_bytes_per_sec),
+      },
+      { name: 'queue', head: 'QUEUE', num: true, text: r => number(r.row?.queue_len), value: r => r.row?.queue_len },
+      {
+        name: 'mdwait',
+        head: 'MDWAIT ms',
+        num: true,
+        text: r => millis(r.row?.meta_wait_seconds),
+        value: r => r.row?.meta_wait_seconds,
+      },
+    ],
+    {
+      id: r => r.id,
+      go: r => `/forwarders/${encodeURIComponent(r.id)}`,
+      sort: 'nodes',
+      caption: 'forwarders of its nodes',
+    },
+  );
+  const neighbours = new Table(
+    [
+      { name: 'job', head: 'NEIGHBOUR', text: r => r.job },
+      {
+        name: 'on',
+        head: 'MEETS IT ON',
+        text: r => r.on.slice(0, 6).join(' ') + (r.on.length > 6 ? ` and ${r.on.length - 6} more` : ''),
+        value: r => r.on.length,
+        wrap: true,
+      },
+      { name: 'read', head: 'READ MB/s', num: true, text: r => mega(r.read), value: r => r.read },
+      { name: 'write', head: 'WRITE MB/s', num: true, text: r => mega(r.write), value: r => r.write },
+      { name: 'takes', head: '% OF BYTES THERE', num: true, text: r => ratio(r.takes), value: r => r.takes },
+      { name: 'relief', head: '% GONE IF THIS JOB MOVES', num: true, text: r => ratio(r.relief), value: r => r.relief },
+    ],
+    {
+      id: r => r.job,
+      go: r => `/jobs/${encodeURIComponent(r.job)}`,
+      sort: 'write',
+      caption: 'jobs on the same forwarders',
+    },
+  );
+  const noForwarder = h(
+      'p.empty',
+      null,
+      "No forwarder of its nodes is observed. Mounts and forwarders' lists of connections tell.",
+    ),
+    noNeighbour = h('p.dim', null, 'No other job moves bytes on its forwarders now.');
+  const here = h(
+    'div',
+    null,
+    h('h2', null, 'Forwarders'),
+    noForwarder,
+    forwarders.el,
+    h('h2', null, 'Neighbours'),
+    noNeighbour,
+    neighbours.el,
+  );
   const runs = runsPart(id);
   const el = h('div', null, title, facts, card, did, runs.el, way, here);
 
   function draw() {
-    const run = ended() ? `ended ${clock(j.end)} after ${age(Date.parse(j.end) - Date.parse(j.start))}` : `running ${age(app.now() - Date.parse(j.start))}`;
-    setText(title, `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${counted(j.node_count, 'node')}  ${run}`);
+    const run = ended()
+      ? `ended ${clock(j.end)} after ${age(Date.parse(j.end) - Date.parse(j.start))}`
+      : `running ${age(app.now() - Date.parse(j.start))}`;
+    setText(
+      title,
+      `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${counted(j.node_count, 'node')}  ${run}`,
+    );
     /** @type {[string, Node|string][]} */
     const lines = [];
-    if (!ended()) lines.push(['now', `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ${number(j.meta_ops_per_sec)} ops/s`], ['so far', soFar(j, app.now())]);
+    if (!ended())
+      lines.push(
+        [
+          'now',
+          `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ` +
+            `${number(j.meta_ops_per_sec)} ops/s`,
+        ],
+        ['so far', soFar(j, app.now())],
+      );
     lines.push(['waited', waited(ended() ? j.profile : j.so_far) || missing]);
     if (ended()) lines.push(['served by', (j.served_by ?? []).join(' ') || missing]);
-    if (j.plans.length) lines.push(['plans', h('span', null, ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' ']))]);
-    lines.push(['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')], ['shared file', h('a', { href: `/jobs/${path}/domains` }, 'how it could be divided among writers, and which hints to set (d)')]);
+    if (j.plans.length)
+      lines.push([
+        'plans',
+        h('span', null, ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' '])),
+      ]);
+    lines.push(
+      ['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')],
+      [
+        'shared file',
+        h('a', { href: `/jobs/${path}/domains` }, 'how it could be divided among writers, and which hints to set (d)'),
+      ],
+    );
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
     card.replaceChildren(...decision(j.decision, ended()));
     did.replaceChildren(...(ended() ? profile(j) : []));
@@ -53,7 +139,10 @@ export async function jobPage(app, id, toRuns) {
   }
 
   function drawTables() {
-    const its = (/** @type {string} */ f) => { const l = flow?.links.find((/** @type {any} */ x) => x.job === id && x.forwarder === f && x.by); return l ? l.read_bytes_per_sec + l.write_bytes_per_sec : null; };
+    const its = (/** @type {string} */ f) => {
+      const l = flow?.links.find((/** @type {any} */ x) => x.job === id && x.forwarder === f && x.by);
+      return l ? l.read_bytes_per_sec + l.write_bytes_per_sec : null;
+    };
     forwarders.update(Object.entries(j.forwarders).map(([f, nodes]) => ({ id: f, nodes, row: rowOf(f), its: its(f) })));
     noForwarder.hidden = forwarders.rows.length > 0;
     /** @type {Map<string, any>} */
@@ -66,7 +155,8 @@ export async function jobPage(app, id, toRuns) {
       o.write += l.write_bytes_per_sec;
       others.set(l.job, o);
     }
-    for (const n of j.neighbours ?? []) if (others.has(n.job)) Object.assign(others.get(n.job), { takes: n.takes, relief: n.relief });
+    for (const n of j.neighbours ?? [])
+      if (others.has(n.job)) Object.assign(others.get(n.job), { takes: n.takes, relief: n.relief });
     neighbours.update([...others.values()]);
     noNeighbour.hidden = others.size > 0;
     neighbours.el.hidden = others.size === 0;
@@ -83,17 +173,72 @@ export async function jobPage(app, id, toRuns) {
   draw();
   let turns = 0;
   await Promise.all([load(), runs.load()]);
-  const reload = async () => { await load(); if (++turns % 10 === 0) await runs.load(); };
+  const reload = async () => {
+    await load();
+    if (++turns % 10 === 0) await runs.load();
+  };
   return {
-    title: `job ${id}`, el, update: everyOther(reload, app), focus: toRuns ? () => runs.el.scrollIntoView() : undefined,
+    title: `job ${id}`,
+    el,
+    update: everyOther(reload, app),
+    focus: toRuns ? () => runs.el.scrollIntoView() : undefined,
     keys: {
-      Enter: ['forwarder', () => { const r = forwarders.current(); if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`); }], ...rowKeys((step) => forwarders.move(step)),
-      u: ['runs like it', () => { app.go(`/jobs/${path}/runs`); }],
-      w: ['why', () => app.go(`/jobs/${path}/why`)], d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
-      p: ['propose', () => { const r = forwarders.current(); if (r) app.go(`/propose?from=${encodeURIComponent(r.id)}&job=${path}`); else app.note('No forwarder of this job is observed: there would be no way back.'); }],
-      ...exportKeys(`job-${id}`, () => (ended() ? [['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'], ...(j.profile?.phases ?? []).map((/** @type {any} */ p) => [p.at_seconds, p.seconds, p.read_bytes, p.write_bytes, p.meta_ops])]
-        : [['JOB', 'FORWARDER', 'STORAGE', 'READ bytes/s', 'WRITE bytes/s', 'ESTIMATED'], ...flowRows(flow).map((l) => [l.job, l.forwarder, l.server ?? '', l.read_bytes_per_sec, l.write_bytes_per_sec, l.estimated ? 'yes' : 'no'])]),
-      () => { const svg = el.querySelector('svg'); return svg ? saveSVG(`job-${id}`, /** @type {any} */ (svg)) : app.note('There is no picture on this page now.'); }),
+      Enter: [
+        'forwarder',
+        () => {
+          const r = forwarders.current();
+          if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`);
+        },
+      ],
+      ...rowKeys(step => forwarders.move(step)),
+      u: [
+        'runs like it',
+        () => {
+          app.go(`/jobs/${path}/runs`);
+        },
+      ],
+      w: ['why', () => app.go(`/jobs/${path}/why`)],
+      d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
+      p: [
+        'propose',
+        () => {
+          const r = forwarders.current();
+          if (r) app.go(`/propose?from=${encodeURIComponent(r.id)}&job=${path}`);
+          else app.note('No forwarder of this job is observed: there would be no way back.');
+        },
+      ],
+      ...exportKeys(
+        `job-${id}`,
+        () =>
+          ended()
+            ? [
+                ['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'],
+                ...(j.profile?.phases ?? []).map((/** @type {any} */ p) => [
+                  p.at_seconds,
+                  p.seconds,
+                  p.read_bytes,
+                  p.write_bytes,
+                  p.meta_ops,
+                ]),
+              ]
+            : [
+                ['JOB', 'FORWARDER', 'STORAGE', 'READ bytes/s', 'WRITE bytes/s', 'ESTIMATED'],
+                ...flowRows(flow).map(l => [
+                  l.job,
+                  l.forwarder,
+                  l.server ?? '',
+                  l.read_bytes_per_sec,
+                  l.write_bytes_per_sec,
+                  l.estimated ? 'yes' : 'no',
+                ]),
+              ],
+        () => {
+          const svg = el.querySelector('svg');
+          return svg
+            ? saveSVG(`job-${id}`, /** @type {any} */ (svg))
+            : app.note('There is no picture on this page now.');
+        },
+      ),
     },
   };
 }
@@ -102,23 +247,94 @@ export async function jobPage(app, id, toRuns) {
 function soFar(j, now) {
   const p = j.so_far;
   if (!p) return 'not known: none of its nodes has been heard yet';
-  const late = Date.parse(j.watched_since) - Date.parse(j.start), seen = (now - Date.parse(j.watched_since)) / 1000;
-  return `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ${counted((p.phases ?? []).length, 'phase')} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`;
+  const late = Date.parse(j.watched_since) - Date.parse(j.start),
+    seen = (now - Date.parse(j.watched_since)) / 1000;
+  return (
+    `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ` +
+    `${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ` +
+    `${counted((p.phases ?? []).length, 'phase')} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`
+  );
 }
 
 /** What the policy said at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */
 function decision(a, ended) {
   const head = h('h2', null, 'Decision');
-  if (!a) return ended ? [] : [head, h('p.dim', null, 'Not known: no policy was asked for this job since the daemon\'s start. The batch system asks by fairway hook dispatch.')];
+  if (!a)
+    return ended
+      ? []
+      : [
+          head,
+          h(
+            'p.dim',
+            null,
+            "Not known: no policy was asked for this job since the daemon's start. The batch system asks by " +
+              'fairway hook dispatch.',
+          ),
+        ];
   const d = a.decision;
-  const text = `${d.action} by policy ${a.policy}${d.remap ? `: ${counted(d.count, 'forwarder')}, ${d.wanted} wanted` : ''}`;
+  const text =
+    `${d.action} by policy ` + `${a.policy}${d.remap ? `: ${counted(d.count, 'forwarder')}, ${d.wanted} wanted` : ''}`;
   const out = a.refused ? `not proposed: ${a.refused}` : '';
-  const rules = d.reasons.map((/** @type {any} */ r) => h('tr', null, h('td', null, h(`span.check${r.passed ? '' : '.red'}`, null, r.rule)), h('td.num', null, amount(r.rule, r.value)), h('td.num', null, amount(r.rule, r.threshold)), h('td.wrap', null, r.text)));
-  const meets = d.interference.map((/** @type {any} */ n) => h('div.check.amber', null, 'job ', h('a', { href: `/jobs/${encodeURIComponent(n.job)}` }, n.job), ` would disturb it: ${n.why.join(', ')}`));
-  const q = a.prediction, own = q?.own.predicted ? `; predictions for it were right ${ratio(q.own.within / q.own.predicted)} % of ${counted(q.own.predicted, 'time')}` : '';
-  return [head, h('p.strong', null, text, a.plan ? '; plan ' : '', a.plan ? h('a', { href: `/plans/${a.plan}` }, a.plan) : '', a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : ''), out ? h('p', null, out) : '',
-    h('div.scroll', null, h('table', null, h('caption.sr', null, 'rules in the order tried'), h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'RULE'), h('th.num', { scope: 'col' }, 'VALUE'), h('th.num', { scope: 'col' }, 'LIMIT'), h('th', { scope: 'col' }, 'IN WORDS'))), h('tbody', null, ...rules))),
-    ...meets, q ? h('p.dim', null, `from the newest of ${counted(q.depth, 'earlier run')}${own}`) : ''];
+  const rules = d.reasons.map((/** @type {any} */ r) =>
+    h(
+      'tr',
+      null,
+      h('td', null, h(`span.check${r.passed ? '' : '.red'}`, null, r.rule)),
+      h('td.num', null, amount(r.rule, r.value)),
+      h('td.num', null, amount(r.rule, r.threshold)),
+      h('td.wrap', null, r.text),
+    ),
+  );
+  const meets = d.interference.map((/** @type {any} */ n) =>
+    h(
+      'div.check.amber',
+      null,
+      'job ',
+      h('a', { href: `/jobs/${encodeURIComponent(n.job)}` }, n.job),
+      ` would disturb it: ${n.why.join(', ')}`,
+    ),
+  );
+  const q = a.prediction,
+    own = q?.own.predicted
+      ? `; predictions for it were right ${ratio(q.own.within / q.own.predicted)} % of ` +
+        `${counted(q.own.predicted, 'time')}`
+      : '';
+  return [
+    head,
+    h(
+      'p.strong',
+      null,
+      text,
+      a.plan ? '; plan ' : '',
+      a.plan ? h('a', { href: `/plans/${a.plan}` }, a.plan) : '',
+      a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : '',
+    ),
+    out ? h('p', null, out) : '',
+    h(
+      'div.scroll',
+      null,
+      h(
+        'table',
+        null,
+        h('caption.sr', null, 'rules in the order tried'),
+        h(
+          'thead',
+          null,
+          h(
+            'tr',
+            null,
+            h('th', { scope: 'col' }, 'RULE'),
+            h('th.num', { scope: 'col' }, 'VALUE'),
+            h('th.num', { scope: 'col' }, 'LIMIT'),
+            h('th', { scope: 'col' }, 'IN WORDS'),
+          ),
+        ),
+        h('tbody', null, ...rules),
+      ),
+    ),
+    ...meets,
+    q ? h('p.dim', null, `from the newest of ${counted(q.depth, 'earlier run')}${own}`) : '',
+  ];
 }
 
 /** @param {string} rule @param {number} v */
@@ -129,12 +345,53 @@ function profile(j) {
   if (j.pending) return [h('p.empty', null, 'Its profile is being made; this page shows it by itself.')];
   const p = j.profile;
   if (!p) return [h('p.empty', null, 'Nothing is known of its I/O: no collector saw its nodes.')];
-  const long = (Date.parse(j.end) - Date.parse(j.start)) / 1000, W = 1000, top = Math.max(...(p.phases ?? []).map((/** @type {any} */ x) => (x.read_bytes + x.write_bytes) / Math.max(1, x.seconds)), 1);
+  const long = (Date.parse(j.end) - Date.parse(j.start)) / 1000,
+    W = 1000,
+    top = Math.max(
+      ...(p.phases ?? []).map((/** @type {any} */ x) => (x.read_bytes + x.write_bytes) / Math.max(1, x.seconds)),
+      1,
+    );
   const bars = (p.phases ?? []).flatMap((/** @type {any} */ x) => {
-    const high = 40 * (x.read_bytes + x.write_bytes) / Math.max(1, x.seconds) / top, read = high * x.read_bytes / Math.max(1, x.read_bytes + x.write_bytes), at = x.at_seconds / long * W, w = Math.max(1, x.seconds / long * W);
-    const tip = () => s('title', {}, `${age(x.seconds * 1000)} from ${age(x.at_seconds * 1000)} on: read ${volume(x.read_bytes)}, wrote ${volume(x.write_bytes)}, ${number(x.meta_ops)} metadata operations`);
-    return [s('rect', { class: 'piece odd', x: at, width: w, y: 44 - read, height: read }, tip()), s('rect', { class: 'piece', x: at, width: w, y: 44 - high, height: Math.max(1, high - read) }, tip())];
+    const high = (40 * (x.read_bytes + x.write_bytes)) / Math.max(1, x.seconds) / top,
+      read = (high * x.read_bytes) / Math.max(1, x.read_bytes + x.write_bytes),
+      at = (x.at_seconds / long) * W,
+      w = Math.max(1, (x.seconds / long) * W);
+    const tip = () =>
+      s(
+        'title',
+        {},
+        `${age(x.seconds * 1000)} from ${age(x.at_seconds * 1000)} on: read ${volume(x.read_bytes)}, wrote ` +
+          `${volume(x.write_bytes)}, ${number(x.meta_ops)} metadata operations`,
+      );
+    return [
+      s('rect', { class: 'piece odd', x: at, width: w, y: 44 - read, height: read }, tip()),
+      s('rect', { class: 'piece', x: at, width: w, y: 44 - high, height: Math.max(1, high - read) }, tip()),
+    ];
   });
-  return [h('h2', null, 'What it did'), h('p', null, `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}, ${counted(p.io_nodes, 'node')} did I/O for ${age(p.io_seconds * 1000)}; peak ${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`),
-    bars.length ? h('div.scroll', null, /** @type {any} */ (s('svg', { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' }, s('title', {}, `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`), ...bars, s('text', { x: 0, y: 58 }, 'start'), s('text', { x: W, y: 58, class: 'end' }, age(long * 1000))))) : ''];
+  return [
+    h('h2', null, 'What it did'),
+    h(
+      'p',
+      null,
+      `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; ` +
+        `mode ${p.mode || missing}, ${counted(p.io_nodes, 'node')} did I/O for ${age(p.io_seconds * 1000)}; peak ` +
+        `${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`,
+    ),
+    bars.length
+      ? h(
+          'div.scroll',
+          null,
+          /** @type {any} */ (
+            s(
+              'svg',
+              { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' },
+              s('title', {}, `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`),
+              ...bars,
+              s('text', { x: 0, y: 58 }, 'start'),
+              s('text', { x: W, y: 58, class: 'end' }, age(long * 1000)),
+            )
+          ),
+        )
+      : '',
+  ];
 }

@@ -1,10 +1,22 @@
 // Marks and colours: the same tables as the terminal (console/level.go, palette.go). Levels come from the server.
 
 /** Ten even steps of cividis, dark to light. @type {[number, number, number][]} */
-export const ramp = [[0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115], [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56]];
+export const ramp = [
+  [0, 34, 78],
+  [18, 53, 112],
+  [59, 73, 108],
+  [87, 93, 109],
+  [112, 113, 115],
+  [138, 134, 120],
+  [165, 156, 116],
+  [195, 179, 105],
+  [225, 204, 85],
+  [254, 232, 56],
+];
 /** Steps below this one need white digits. */
 export const darkSteps = 5;
-export const IDLE = -1, UNKNOWN = -2;
+export const IDLE = -1,
+  UNKNOWN = -2;
 
 /** What the grid of forwarders can show, in the order of a row's levels. */
 export const metrics = [
@@ -32,16 +44,20 @@ export function levelOf(r, metric) {
 /** The second column of a cell. @param {any} r */
 export function mark(r) {
   switch (r.state) {
-    case 'stale': return '?';
-    case 'excluded': return 'x';
-    case 'suspect': return '!';
+    case 'stale':
+      return '?';
+    case 'excluded':
+      return 'x';
+    case 'suspect':
+      return '!';
   }
   if (r.plan) return '>';
   return r.state === 'dedicated' ? 'd' : '';
 }
 
 /** The first column; a stale or excluded cell shows none: old numbers lie. @param {any} r @param {number} metric */
-export const digit = (r, metric) => (r.state === 'stale' || r.state === 'excluded' ? ' ' : r.levels?.[metric] ?? '-');
+export const digit = (r, metric) => (r.state === 'stale' || r.state === 'excluded' ? ' ' : (r.levels?.[metric] ?? '-'));
 
 /** The letter of what happened at a time. @param {any} m */
-export const glyph = (m) => ({ finding: '!', plan: 'P', exclusion: 'x', job: 'J' })[/** @type {'plan'} */ (m.kind)] ?? '?';
+export const glyph = m =>
+  ({ finding: '!', plan: 'P', exclusion: 'x', job: 'J' })[/** @type {'plan'} */ (m.kind)] ?? '?';

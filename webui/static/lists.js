@@ -5,25 +5,76 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
-/** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update] @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
+/**
+ * @param {string} title
+ * @param {Table} table
+ * @param {HTMLElement} empty
+ * @param {(o: any) => void} [update]
+ * @param {(m: any) => void} [message]
+ * @returns {import('./app.js').Page}
+ */
 export function listPage(title, table, empty, update, message) {
   table.cursor = true;
-  const open = () => { const r = table.current(), to = r && table.o.go?.(r); if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to)); };
-  return { title, update, message, el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
-    keys: { Enter: ['open', open], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(title, () => table.all()) } };
+  const open = () => {
+    const r = table.current(),
+      to = r && table.o.go?.(r);
+    if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to));
+  };
+  return {
+    title,
+    update,
+    message,
+    el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
+    keys: {
+      Enter: ['open', open],
+      ...rowKeys(step => table.move(step)),
+      '<': ['', () => table.stepSort(-1)],
+      '>': ['sort', () => table.stepSort(1)],
+      r: ['reverse', () => table.sortBy(table.sort)],
+      ...exportKeys(title, () => table.all()),
+    },
+  };
 }
 
 /** @param {import('./app.js').App} app */
 export async function jobsPage(app) {
   const over = (/** @type {any} */ r) => Date.parse(r.end ?? '') > 0;
   const ran = (/** @type {any} */ r) => (over(r) ? Date.parse(r.end) : app.now()) - Date.parse(r.start);
-  const table = new Table([
-    { name: 'id', head: 'JOB', text: (r) => r.id }, { name: 'app', head: 'APP', text: (r) => r.app || '-' }, { name: 'user', head: 'USER', text: (r) => r.user || '-' },
-    { name: 'nodes', head: 'NODES', num: true, text: (r) => String(r.node_count), value: (r) => r.node_count }, { name: 'started', head: 'STARTED', num: true, text: (r) => when(r.start, app.now()), value: (r) => Date.parse(r.start) },
-    { name: 'ran', head: 'RAN', num: true, text: (r) => age(ran(r)), value: ran },
-    { name: 'ended', head: 'ENDED', num: true, text: (r) => (over(r) ? when(r.end, app.now()) : 'running'), value: (r) => (over(r) ? Date.parse(r.end) : 1e15 + r.node_count) }, // those that run first, the largest above
-  ], { id: (r) => r.id, go: (r) => `/jobs/${encodeURIComponent(r.id)}`, sort: 'ended', caption: 'jobs that run, and those that ended last' });
-  const empty = h('p.empty', null, 'No job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its prolog. Mounts that report job ids show them on the forwarder\'s page already.');
+  const table = new Table(
+    [
+      { name: 'id', head: 'JOB', text: r => r.id },
+      { name: 'app', head: 'APP', text: r => r.app || '-' },
+      { name: 'user', head: 'USER', text: r => r.user || '-' },
+      { name: 'nodes', head: 'NODES', num: true, text: r => String(r.node_count), value: r => r.node_count },
+      {
+        name: 'started',
+        head: 'STARTED',
+        num: true,
+        text: r => when(r.start, app.now()),
+        value: r => Date.parse(r.start),
+      },
+      { name: 'ran', head: 'RAN', num: true, text: r => age(ran(r)), value: ran },
+      {
+        name: 'ended',
+        head: 'ENDED',
+        num: true,
+        text: r => (over(r) ? when(r.end, app.now()) : 'running'),
+        value: r => (over(r) ? Date.parse(r.end) : 1e15 + r.node_count),
+      }, // those that run first, the largest above
+    ],
+    {
+      id: r => r.id,
+      go: r => `/jobs/${encodeURIComponent(r.id)}`,
+      sort: 'ended',
+      caption: 'jobs that run, and those that ended last',
+    },
+  );
+  const empty = h(
+    'p.empty',
+    null,
+    'No job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its ' +
+      "prolog. Mounts that report job ids show them on the forwarder's page already.",
+  );
   const load = async () => {
     const rows = await get('/api/v1/jobs?state=all');
     empty.hidden = rows.length > 0;
@@ -31,58 +82,131 @@ export async function jobsPage(app) {
   };
   await load();
   let ticks = 0;
-  return listPage('jobs', table, empty, () => { if (++ticks % 5) table.update(table.rows); else load().catch((e) => app.note(e.message)); });
+  return listPage('jobs', table, empty, () => {
+    if (++ticks % 5) table.update(table.rows);
+    else load().catch(e => app.note(e.message));
+  });
 }
 
 /** With its day where that is another one. @param {string} t @param {number} now */
-const when = (t, now) => (new Date(t).toDateString() === new Date(now).toDateString() ? '' : `${new Date(t).toLocaleDateString('sv')} `) + clock(t);
+const when = (t, now) =>
+  (new Date(t).toDateString() === new Date(now).toDateString() ? '' : `${new Date(t).toLocaleDateString('sv')} `) +
+  clock(t);
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function auditPage(app, q) {
-  const table = new Table([
-    { name: 'seq', head: '#', num: true, text: (r) => String(r.seq), value: (r) => r.seq }, { name: 'at', head: 'TIME', text: (r) => when(r.at, app.now()), value: (r) => Date.parse(r.at) },
-    { name: 'actor', head: 'WHO', text: (r) => r.actor }, { name: 'from', head: 'BY', text: (r) => r.from ?? '' }, { name: 'action', head: 'DID', text: (r) => r.action.replaceAll('_', ' ') }, { name: 'subject', head: 'TO', text: (r) => r.subject },
-    { name: 'result', head: 'RESULT', text: (r) => r.result ?? '' }, { name: 'reason', head: 'REASON', text: (r) => r.reason ?? '', wrap: true },
-  ], { id: (r) => String(r.seq), go: (r) => (r.subject.startsWith('P-') ? `/plans/${r.subject}` : r.subject.startsWith('F-') ? `/findings/${r.subject}` : ''), sort: 'seq', caption: 'who did what' });
+  const table = new Table(
+    [
+      { name: 'seq', head: '#', num: true, text: r => String(r.seq), value: r => r.seq },
+      { name: 'at', head: 'TIME', text: r => when(r.at, app.now()), value: r => Date.parse(r.at) },
+      { name: 'actor', head: 'WHO', text: r => r.actor },
+      { name: 'from', head: 'BY', text: r => r.from ?? '' },
+      { name: 'action', head: 'DID', text: r => r.action.replaceAll('_', ' ') },
+      { name: 'subject', head: 'TO', text: r => r.subject },
+      { name: 'result', head: 'RESULT', text: r => r.result ?? '' },
+      { name: 'reason', head: 'REASON', text: r => r.reason ?? '', wrap: true },
+    ],
+    {
+      id: r => String(r.seq),
+      go: r =>
+        r.subject.startsWith('P-') ? `/plans/${r.subject}` : r.subject.startsWith('F-') ? `/findings/${r.subject}` : '',
+      sort: 'seq',
+      caption: 'who did what',
+    },
+  );
   const filtered = auditFields.some(([name]) => q.get(name));
-  const empty = h('p.empty', null, filtered ? 'No entry matches. A name must be whole: press / to change the filter.' : 'Nothing was done yet. Every proposal, approval and result is kept here for ever.');
-  const load = async () => { const a = new URLSearchParams(q); a.delete('at'); if (app.at()) a.set('to', new Date(app.now()).toISOString()); const rows = await get(`/api/v1/audit?${a}`); empty.hidden = rows.length > 0; table.update(rows); };
+  const empty = h(
+    'p.empty',
+    null,
+    filtered
+      ? 'No entry matches. A name must be whole: press / to change the filter.'
+      : 'Nothing was done yet. Every proposal, approval and result is kept here for ever.',
+  );
+  const load = async () => {
+    const a = new URLSearchParams(q);
+    a.delete('at');
+    if (app.at()) a.set('to', new Date(app.now()).toISOString());
+    const rows = await get(`/api/v1/audit?${a}`);
+    empty.hidden = rows.length > 0;
+    table.update(rows);
+  };
   await load();
-  const list = listPage('audit', table, empty, undefined, (m) => { if (m.topic === 'plans') load().catch(() => {}); });
+  const list = listPage('audit', table, empty, undefined, m => {
+    if (m.topic === 'plans') load().catch(() => {});
+  });
   const form = auditForm(app, q);
   list.el.insertBefore(form, empty);
-  return { ...list, keys: { ...list.keys, '/': ['filter', () => form.querySelector('input')?.focus()] }, past: load, timeless: true };
+  return {
+    ...list,
+    keys: { ...list.keys, '/': ['filter', () => form.querySelector('input')?.focus()] },
+    past: load,
+    timeless: true,
+  };
 }
 
 /** name, what it takes @type {[string, string][]} */
-const auditFields = [['actor', 'a whole name'], ['subject', 'P-000142, fwd113'], ['from', '11:42, -2h'], ['to', '2026-11-21 11:42']];
+const auditFields = [
+  ['actor', 'a whole name'],
+  ['subject', 'P-000142, fwd113'],
+  ['from', '11:42, -2h'],
+  ['to', '2026-11-21 11:42'],
+];
 
 /** The filter is the address: what is sent opens it. @param {import('./app.js').App} app @param {URLSearchParams} q */
 function auditForm(app, q) {
-  const inputs = auditFields.map(([name, about]) => /** @type {HTMLInputElement} */ (h('input', { type: 'search', name, value: momentText(q.get(name) ?? ''), placeholder: about, 'aria-label': `${name}: ${about}` })));
+  const inputs = auditFields.map(
+    ([name, about]) =>
+      /** @type {HTMLInputElement} */ (
+        h('input', {
+          type: 'search',
+          name,
+          value: momentText(q.get(name) ?? ''),
+          placeholder: about,
+          'aria-label': `${name}: ${about}`,
+        })
+      ),
+  );
   const said = h('span.dim', { role: 'status' });
-  return h('form.field.audit', { 'aria-label': 'filter', submit: (/** @type {Event} */ e) => {
-    e.preventDefault();
-    const next = new URLSearchParams();
-    for (const i of inputs) {
-      const text = i.value.trim(), value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
-      if (value === null) return void (said.textContent = `${i.name}: ${text} is no time such as 11:42, 2026-11-21 11:42 or -2h.`);
-      if (value) next.set(i.name, value);
-    }
-    app.go(`/audit${next.size ? `?${next}` : ''}`);
-  } }, ...inputs.flatMap((i) => [h('label', null, i.name, ' ', i)]), h('button', { type: 'submit' }, 'filter'), said);
+  return h(
+    'form.field.audit',
+    {
+      'aria-label': 'filter',
+      submit: (/** @type {Event} */ e) => {
+        e.preventDefault();
+        const next = new URLSearchParams();
+        for (const i of inputs) {
+          const text = i.value.trim(),
+            value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
+          if (value === null)
+            return void (said.textContent = `${i.name}: ${text} is no time such as 11:42, 2026-11-21 11:42 or -2h.`);
+          if (value) next.set(i.name, value);
+        }
+        app.go(`/audit${next.size ? `?${next}` : ''}`);
+      },
+    },
+    ...inputs.flatMap(i => [h('label', null, i.name, ' ', i)]),
+    h('button', { type: 'submit' }, 'filter'),
+    said,
+  );
 }
 
-/** A time of day (the newest past one), a day, both, RFC 3339, or -2h before now; null: none of them. @param {string} text @param {number} now */
+/**
+ * A time of day (the newest past one), a day, both, RFC 3339, or -2h before now; null: none of them.
+ * @param {string} text
+ * @param {number} now
+ */
 function moment(text, now) {
   if (text === '' || /^-(\d+(\.\d+)?(h|m|s|ms))+$/.test(text)) return text;
   let ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text);
   if (/^\d?\d:\d\d(:\d\d)?$/.test(text)) {
-    ms = Date.parse(`${new Date(now).toLocaleDateString('sv')}T${text.padStart(text.length === 4 || text.length === 7 ? text.length + 1 : text.length, '0')}`);
+    ms = Date.parse(
+      `${new Date(now).toLocaleDateString('sv')}T` +
+        `${text.padStart(text.length === 4 || text.length === 7 ? text.length + 1 : text.length, '0')}`,
+    );
     if (ms > now) ms -= 86_400_000;
   }
   return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
 /** A time of the address as it is typed. @param {string} text */
-const momentText = (text) => (/^\d{4}-.*Z$/.test(text) ? new Date(text).toLocaleString('sv') : text);
+const momentText = text => (/^\d{4}-.*Z$/.test(text) ? new Date(text).toLocaleString('sv') : text);

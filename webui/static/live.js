@@ -44,7 +44,7 @@ export class Live {
     ws.binaryType = 'arraybuffer';
     this.ws = ws;
     this.heard = performance.now();
-    ws.onmessage = (e) => {
+    ws.onmessage = e => {
       if (ws !== this.ws) return;
       this.heard = performance.now();
       if (this.tries > 0 || ws !== old) this.on.state(true);
@@ -78,5 +78,11 @@ export class Live {
 export function parseGrid(data) {
   const v = new DataView(data);
   if (data.byteLength < 28 || v.getUint8(0) !== 1 || v.getUint32(24, true) !== data.byteLength - 28) return null;
-  return { metric: v.getUint8(1), generation: v.getUint32(4, true), time: Number(v.getBigInt64(8, true)), full: v.getFloat64(16, true), cells: new Uint8Array(data, 28) };
+  return {
+    metric: v.getUint8(1),
+    generation: v.getUint32(4, true),
+    time: Number(v.getBigInt64(8, true)),
+    full: v.getFloat64(16, true),
+    cells: new Uint8Array(data, 28),
+  };
 }

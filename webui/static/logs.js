@@ -8,78 +8,288 @@ import { Parallel, s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 /** @param {{columns: string[], rows: any[][]}} res */
-const objects = (res) => res.rows.map((row) => Object.fromEntries(res.columns.map((c, i) => [c, row[i]])));
+const objects = res => res.rows.map(row => Object.fromEntries(res.columns.map((c, i) => [c, row[i]])));
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function logsPage(app, q) {
-  const op = q.get('op') === 'read' ? 'read' : 'write', all = q.get('all') === '1';
+  const op = q.get('op') === 'read' ? 'read' : 'write',
+    all = q.get('all') === '1';
   const limits = all ? '&max_bytes_per_sec=1e18&min_procs=0&min_bytes_per_proc=0' : '';
-  const rows = objects(await get(`/api/v1/archive/low-bandwidth?op=${op}${limits}`)).map((r, i) => ({ ...r, key: String(i) }));
-  const share = (/** @type {string} */ name, /** @type {string} */ head) => ({ name, head, value: (/** @type {any} */ r) => r[name], text: (/** @type {number} */ v) => `${ratio(v)} %`, max: 1 });
-  const amount = (/** @type {string} */ name, /** @type {string} */ head, text = number) => ({ name, head, value: (/** @type {any} */ r) => r[name], text, log: true });
-  const table = new Table([
-    { name: 'job', head: 'JOB', text: (r) => r.job_id }, { name: 'app', head: 'APP', text: (r) => r.app }, { name: 'procs', head: 'PROCS', num: true, text: (r) => String(r.procs), value: (r) => r.procs },
-    { name: 'bw', head: 'PER SECOND', num: true, text: (r) => size(r.bytes_per_sec), value: (r) => -r.bytes_per_sec }, { name: 'bytes', head: 'BYTES', num: true, text: (r) => size(r.bytes), value: (r) => r.bytes },
-    ...[['small', 'SMALL %'], ['nonconsec', 'NONCONSEC %'], ['collective', 'COLL %'], ['longest_share', 'ONE FILE %']].map(([name, head]) => ({ name, head, num: true, text: (/** @type {any} */ r) => ratio(r[name]), value: (/** @type {any} */ r) => r[name] ?? -1 })),
-    { name: 'osts', head: 'OSTS', num: true, text: (r) => number(r.osts), value: (r) => r.osts ?? -1 }, { name: 'contention', head: 'PROCS/OST', num: true, text: (r) => number(r.procs_per_ost), value: (r) => r.procs_per_ost ?? -1 },
-  ], { id: (r) => r.key, go: (r) => `/jobs/${encodeURIComponent(r.job_id)}/why`, sort: 'bw', caption: 'jobs' });
+  const rows = objects(await get(`/api/v1/archive/low-bandwidth?op=${op}${limits}`)).map((r, i) => ({
+    ...r,
+    key: String(i),
+  }));
+  const share = (/** @type {string} */ name, /** @type {string} */ head) => ({
+    name,
+    head,
+    value: (/** @type {any} */ r) => r[name],
+    text: (/** @type {number} */ v) => `${ratio(v)} %`,
+    max: 1,
+  });
+  const amount = (/** @type {string} */ name, /** @type {string} */ head, text = number) => ({
+    name,
+    head,
+    value: (/** @type {any} */ r) => r[name],
+    text,
+    log: true,
+  });
+  const table = new Table(
+    [
+      { name: 'job', head: 'JOB', text: r => r.job_id },
+      { name: 'app', head: 'APP', text: r => r.app },
+      { name: 'procs', head: 'PROCS', num: true, text: r => String(r.procs), value: r => r.procs },
+      { name: 'bw', head: 'PER SECOND', num: true, text: r => size(r.bytes_per_sec), value: r => -r.bytes_per_sec },
+      { name: 'bytes', head: 'BYTES', num: true, text: r => size(r.bytes), value: r => r.bytes },
+      ...[
+        ['small', 'SMALL %'],
+        ['nonconsec', 'NONCONSEC %'],
+        ['collective', 'COLL %'],
+        ['longest_share', 'ONE FILE %'],
+      ].map(([name, head]) => ({
+        name,
+        head,
+        num: true,
+        text: (/** @type {any} */ r) => ratio(r[name]),
+        value: (/** @type {any} */ r) => r[name] ?? -1,
+      })),
+      { name: 'osts', head: 'OSTS', num: true, text: r => number(r.osts), value: r => r.osts ?? -1 },
+      {
+        name: 'contention',
+        head: 'PROCS/OST',
+        num: true,
+        text: r => number(r.procs_per_ost),
+        value: r => r.procs_per_ost ?? -1,
+      },
+    ],
+    { id: r => r.key, go: r => `/jobs/${encodeURIComponent(r.job_id)}/why`, sort: 'bw', caption: 'jobs' },
+  );
   table.limit = 200;
-  const plot = new Parallel([amount('bytes_per_sec', 'per second', size), share('small', 'small'), share('nonconsec', 'nonconsec'), share('collective', 'collective'),
-    amount('osts', 'OSTs'), amount('procs_per_ost', 'procs/OST'), share('longest_share', 'one file'), amount('node_count', 'nodes')].filter((a) => rows.some((r) => a.value(r) !== null)),
-  { id: (r) => r.key, group: (r) => r.app, kept: (kept) => { table.update(kept); said.textContent = `${kept.length} of ${counted(rows.length, 'job')}`; }, picked: (id) => { table.selected = id; plot.mark(id); table.update(table.rows); } });
+  const plot = new Parallel(
+    [
+      amount('bytes_per_sec', 'per second', size),
+      share('small', 'small'),
+      share('nonconsec', 'nonconsec'),
+      share('collective', 'collective'),
+      amount('osts', 'OSTs'),
+      amount('procs_per_ost', 'procs/OST'),
+      share('longest_share', 'one file'),
+      amount('node_count', 'nodes'),
+    ].filter(a => rows.some(r => a.value(r) !== null)),
+    {
+      id: r => r.key,
+      group: r => r.app,
+      kept: kept => {
+        table.update(kept);
+        said.textContent = `${kept.length} of ${counted(rows.length, 'job')}`;
+      },
+      picked: id => {
+        table.selected = id;
+        plot.mark(id);
+        table.update(table.rows);
+      },
+    },
+  );
   const said = h('span');
   plot.update(rows);
-  const legend = plot.groups.slice(0, hues.length - 1).map((g) => h('span', null, mark(plot.hue(g)), ` ${g}`));
-  if (plot.groups.length >= hues.length) legend.push(h('span', null, mark(hues[hues.length - 1]), ` ${plot.groups.length - hues.length + 1} more`));
-  const where = all ? 'all jobs in the archive' : 'jobs of more than 1,000 processes and 10 MB each, below 1 GB/s on their critical path';
-  const el = h('div', null, h('h1', null, `Low ${op} bandwidth`), h('p.dim', null, `${where}; drag along an axis to keep a range`),
-    rows.length ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, said, ...legend)) : h('p.empty', null, 'No such job. Logs come into the archive by fairway import PATH on the daemon\'s host; press a for all jobs.'), table.el);
-  const move = (/** @type {number} */ step) => { table.move(step); const r = table.current(); if (r) plot.mark(r.key); };
+  const legend = plot.groups.slice(0, hues.length - 1).map(g => h('span', null, mark(plot.hue(g)), ` ${g}`));
+  if (plot.groups.length >= hues.length)
+    legend.push(h('span', null, mark(hues[hues.length - 1]), ` ${plot.groups.length - hues.length + 1} more`));
+  const where = all
+    ? 'all jobs in the archive'
+    : 'jobs of more than 1,000 processes and 10 MB each, below 1 GB/s on their critical path';
+  const el = h(
+    'div',
+    null,
+    h('h1', null, `Low ${op} bandwidth`),
+    h('p.dim', null, `${where}; drag along an axis to keep a range`),
+    rows.length
+      ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, said, ...legend))
+      : h(
+          'p.empty',
+          null,
+          "No such job. Logs come into the archive by fairway import PATH on the daemon's host; press a for all jobs.",
+        ),
+    table.el,
+  );
+  const move = (/** @type {number} */ step) => {
+    table.move(step);
+    const r = table.current();
+    if (r) plot.mark(r.key);
+  };
   const to = (/** @type {string} */ o, /** @type {boolean} */ a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
-  return { title: 'logs', el, timeless: true, keys: {
-    Enter: ['why', () => { const r = table.current(); if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`); }], ...rowKeys(move),
-    w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)], a: ['all jobs, slow jobs', () => to(op, !all)], x: ['clear ranges', () => plot.clear()],
-    '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys(`low-${op}`, () => table.all(), () => rows.length && saveSVG(`low-${op}`, plot.svg)) } };
+  return {
+    title: 'logs',
+    el,
+    timeless: true,
+    keys: {
+      Enter: [
+        'why',
+        () => {
+          const r = table.current();
+          if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`);
+        },
+      ],
+      ...rowKeys(move),
+      w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)],
+      a: ['all jobs, slow jobs', () => to(op, !all)],
+      x: ['clear ranges', () => plot.clear()],
+      '<': ['', () => table.stepSort(-1)],
+      '>': ['sort', () => table.stepSort(1)],
+      r: ['reverse', () => table.sortBy(table.sort)],
+      ...exportKeys(
+        `low-${op}`,
+        () => table.all(),
+        () => rows.length && saveSVG(`low-${op}`, plot.svg),
+      ),
+    },
+  };
 }
 
 /** @param {string} colour */
-const mark = (colour) => s('svg', { width: 14, height: 10, 'aria-hidden': true }, s('rect', { width: 14, height: 10, fill: colour }));
+const mark = colour =>
+  s('svg', { width: 14, height: 10, 'aria-hidden': true }, s('rect', { width: 14, height: 10, fill: colour }));
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function whyPage(app, id) {
-  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch((/** @type {any} */ err) => { if (err.status !== 404) throw err; return null; });
+  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch((/** @type {any} */ err) => {
+    if (err.status !== 404) throw err;
+    return null;
+  });
   const job = () => app.go(`/jobs/${encodeURIComponent(id)}`);
   if (!v) {
-    return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')] },
-      el: h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), h('p.empty', null, 'No log of this job is in the archive, so what its I/O waited for is not known. ', h('code', null, 'fairway import PATH'), ' on the daemon\'s host takes its Darshan logs in; enter opens the job.')) };
+    return {
+      title: `why ${id}`,
+      timeless: true,
+      keys: {
+        Enter: ['the job', job],
+        d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)],
+        l: ['all logs', () => app.go('/logs')],
+      },
+      el: h(
+        'div',
+        null,
+        h('h1', null, `Why job ${id}'s I/O took as long as it did`),
+        h(
+          'p.empty',
+          null,
+          'No log of this job is in the archive, so what its I/O waited for is not known. ',
+          h('code', null, 'fairway import PATH'),
+          " on the daemon's host takes its Darshan logs in; enter opens the job.",
+        ),
+      ),
+    };
   }
-  const parts = v.logs.flatMap((/** @type {any} */ l) => [h('h2', null, `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
-    .../** @type {const} */ (['read', 'write']).map((op) => (l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`)))]);
-  const back = v.forwarders?.length ? h('p', null, 'forwarders: ', ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' '])) : null;
+  const parts = v.logs.flatMap((/** @type {any} */ l) => [
+    h('h2', null, `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
+    .../** @type {const} */ (['read', 'write']).map(op =>
+      l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`),
+    ),
+  ]);
+  const back = v.forwarders?.length
+    ? h(
+        'p',
+        null,
+        'forwarders: ',
+        ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' ']),
+      )
+    : null;
   const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
-  return { title: `why ${id}`, timeless: true, keys: { Enter: ['the job', job], d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)], l: ['all logs', () => app.go('/logs')],
-    ...exportKeys(`why-${id}`, () => [['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'], ...v.logs.flatMap((/** @type {any} */ l) => ['read', 'write'].flatMap((op) => (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive])))],
-      () => { const svg = el.querySelector('svg'); return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg)); }) }, el };
+  return {
+    title: `why ${id}`,
+    timeless: true,
+    keys: {
+      Enter: ['the job', job],
+      d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)],
+      l: ['all logs', () => app.go('/logs')],
+      ...exportKeys(
+        `why-${id}`,
+        () => [
+          ['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'],
+          ...v.logs.flatMap((/** @type {any} */ l) =>
+            ['read', 'write'].flatMap(op =>
+              (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive]),
+            ),
+          ),
+        ],
+        () => {
+          const svg = el.querySelector('svg');
+          return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg));
+        },
+      ),
+    },
+    el,
+  };
 }
 
 /** @param {string} op @param {any} a */
 function direction(op, a) {
-  const first = a.critical[0], table = new Table([
-    { name: 'name', head: 'CRITICAL FILE', text: (r) => r.name }, { name: 'start', head: 'FROM s', num: true, text: (r) => number(r.start), value: (r) => r.start },
-    { name: 'exclusive', head: 'EXCLUSIVE s', num: true, text: (r) => number(r.exclusive), value: (r) => r.exclusive }, { name: 'share', head: 'OF I/O TIME %', num: true, text: (r) => ratio(r.exclusive / a.io_time), value: (r) => r.exclusive },
-  ], { id: (r) => String(r.file), sort: 'exclusive', caption: `critical files of ${op}s` });
+  const first = a.critical[0],
+    table = new Table(
+      [
+        { name: 'name', head: 'CRITICAL FILE', text: r => r.name },
+        { name: 'start', head: 'FROM s', num: true, text: r => number(r.start), value: r => r.start },
+        { name: 'exclusive', head: 'EXCLUSIVE s', num: true, text: r => number(r.exclusive), value: r => r.exclusive },
+        {
+          name: 'share',
+          head: 'OF I/O TIME %',
+          num: true,
+          text: r => ratio(r.exclusive / a.io_time),
+          value: r => r.exclusive,
+        },
+      ],
+      { id: r => String(r.file), sort: 'exclusive', caption: `critical files of ${op}s` },
+    );
   table.limit = 20;
   table.update(a.critical);
   const more = a.critical_files > 20 ? h('p.dim', null, `the longest 20 of ${a.critical_files} critical files`) : null;
-  return h('section', null, h('h2', null, `${op}s: ${size(a.bytes)} in ${number(a.io_time)} s of I/O, ${size(a.bandwidth)}/s`), first ? strip(a) : null,
-    h('ul.verdict', null, ...a.reasons.map((/** @type {any} */ r) => h(r.cause ? 'li.cause' : 'li', null, r.text))), table.el, more);
+  return h(
+    'section',
+    null,
+    h('h2', null, `${op}s: ${size(a.bytes)} in ${number(a.io_time)} s of I/O, ${size(a.bandwidth)}/s`),
+    first ? strip(a) : null,
+    h('ul.verdict', null, ...a.reasons.map((/** @type {any} */ r) => h(r.cause ? 'li.cause' : 'li', null, r.text))),
+    table.el,
+    more,
+  );
 }
 
-/** The critical path: a block for each critical file's piece, blank where nothing was read or written. @param {any} a */
+/**
+ * The critical path: a block for each critical file's piece, blank where nothing was read or written.
+ * @param {any} a
+ */
 function strip(a) {
-  const W = 1000, from = a.critical[0].start, last = a.critical[a.critical.length - 1].end, scale = W / Math.max(1e-9, last - from);
-  const blocks = a.critical.map((/** @type {any} */ c, /** @type {number} */ i) => s('rect', { x: (c.start - from) * scale, width: Math.max(0.5, c.exclusive * scale), y: 2, height: 26, class: i % 2 ? 'piece odd' : 'piece' },
-    s('title', {}, `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`)));
-  return h('div.scroll', null, s('svg', { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' }, s('title', {}, `critical path of ${counted(a.critical.length, 'file')} from ${number(from)} to ${number(last)} s; the files stand in the table below`), ...blocks,
-    s('text', { x: 0, y: 43 }, `${number(from)} s`), s('text', { x: W, y: 43, class: 'end' }, `${number(last)} s`)));
+  const W = 1000,
+    from = a.critical[0].start,
+    last = a.critical[a.critical.length - 1].end,
+    scale = W / Math.max(1e-9, last - from);
+  const blocks = a.critical.map((/** @type {any} */ c, /** @type {number} */ i) =>
+    s(
+      'rect',
+      {
+        x: (c.start - from) * scale,
+        width: Math.max(0.5, c.exclusive * scale),
+        y: 2,
+        height: 26,
+        class: i % 2 ? 'piece odd' : 'piece',
+      },
+      s('title', {}, `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`),
+    ),
+  );
+  return h(
+    'div.scroll',
+    null,
+    s(
+      'svg',
+      { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' },
+      s(
+        'title',
+        {},
+        `critical path of ${counted(a.critical.length, 'file')} from ${number(from)} to ${number(last)} s; the ` +
+          `files stand in the table below`,
+      ),
+      ...blocks,
+      s('text', { x: 0, y: 43 }, `${number(from)} s`),
+      s('text', { x: W, y: 43, class: 'end' }, `${number(last)} s`),
+    ),
+  );
 }

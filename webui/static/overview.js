@@ -12,76 +12,224 @@ import { parseGrid } from './live.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
 export const columns = [
-  { name: 'node', head: 'NODE', text: (r) => r.id + mark(r) },
-  { name: 'state', head: 'STATE', text: (r) => r.state },
-  { name: 'occ', head: 'OCC', title: 'share of the last hour near peak, %', num: true, text: (r) => ratio(r.occupancy), value: (r) => r.occupancy },
-  { name: 'read', head: 'READ', title: 'MB/s', num: true, text: (r) => mega(r.read_bytes_per_sec), value: (r) => r.read_bytes_per_sec },
-  { name: 'write', head: 'WRITE', title: 'MB/s', num: true, text: (r) => mega(r.write_bytes_per_sec), value: (r) => r.write_bytes_per_sec },
-  { name: 'queue', head: 'QUEUE', title: 'requests waiting', num: true, text: (r) => number(r.queue_len), value: (r) => r.queue_len },
-  { name: 'mdwait', head: 'MDWAIT', title: 'metadata wait, ms', num: true, text: (r) => millis(r.meta_wait_seconds), value: (r) => r.meta_wait_seconds },
-  { name: 'server', head: 'INSRV', title: 'time in server, ms', num: true, text: (r) => millis(r.server_time_seconds), value: (r) => r.server_time_seconds },
-  { name: 'mdops', head: 'MD/S', title: 'metadata operations a second', num: true, text: (r) => number(r.meta_ops_per_sec), value: (r) => r.meta_ops_per_sec },
-  { name: 'err', head: 'ERR', title: 'errors a second', num: true, text: (r) => number(r.errors_per_sec), value: (r) => r.errors_per_sec },
-  { name: 'clients', head: 'CLIENTS', num: true, text: (r) => String(r.clients), value: (r) => r.clients },
-  { name: 'job', head: 'TOP JOB', text: (r) => (r.top_job ? r.top_job + (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`) : '-'), value: (r) => r.top_job },
-  { name: 'rack', head: 'RACK', text: (r) => r.rack || '-' },
+  { name: 'node', head: 'NODE', text: r => r.id + mark(r) },
+  { name: 'state', head: 'STATE', text: r => r.state },
+  {
+    name: 'occ',
+    head: 'OCC',
+    title: 'share of the last hour near peak, %',
+    num: true,
+    text: r => ratio(r.occupancy),
+    value: r => r.occupancy,
+  },
+  {
+    name: 'read',
+    head: 'READ',
+    title: 'MB/s',
+    num: true,
+    text: r => mega(r.read_bytes_per_sec),
+    value: r => r.read_bytes_per_sec,
+  },
+  {
+    name: 'write',
+    head: 'WRITE',
+    title: 'MB/s',
+    num: true,
+    text: r => mega(r.write_bytes_per_sec),
+    value: r => r.write_bytes_per_sec,
+  },
+  {
+    name: 'queue',
+    head: 'QUEUE',
+    title: 'requests waiting',
+    num: true,
+    text: r => number(r.queue_len),
+    value: r => r.queue_len,
+  },
+  {
+    name: 'mdwait',
+    head: 'MDWAIT',
+    title: 'metadata wait, ms',
+    num: true,
+    text: r => millis(r.meta_wait_seconds),
+    value: r => r.meta_wait_seconds,
+  },
+  {
+    name: 'server',
+    head: 'INSRV',
+    title: 'time in server, ms',
+    num: true,
+    text: r => millis(r.server_time_seconds),
+    value: r => r.server_time_seconds,
+  },
+  {
+    name: 'mdops',
+    head: 'MD/S',
+    title: 'metadata operations a second',
+    num: true,
+    text: r => number(r.meta_ops_per_sec),
+    value: r => r.meta_ops_per_sec,
+  },
+  {
+    name: 'err',
+    head: 'ERR',
+    title: 'errors a second',
+    num: true,
+    text: r => number(r.errors_per_sec),
+    value: r => r.errors_per_sec,
+  },
+  { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
+  {
+    name: 'job',
+    head: 'TOP JOB',
+    text: r =>
+      r.top_job
+        ? r.top_job + (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`)
+        : '-',
+    value: r => r.top_job,
+  },
+  { name: 'rack', head: 'RACK', text: r => r.rack || '-' },
 ];
 const hottest = ['node', 'occ', 'read', 'write', 'queue', 'mdwait', 'job'];
 
 /** The one line above the grid; the terminal says the same. @param {any} o */
 export function summary(o) {
   const n = (/** @type {string} */ s) => o.forwarders.filter((/** @type {any} */ r) => r.state === s).length;
-  const parts = [['busy', n('ok') + n('dedicated')], ['idle', n('idle')], ['suspect', n('suspect')], ['excluded', n('excluded')], ['stale', n('stale')]].filter(([w, k]) => k || w === 'busy').map(([w, k]) => `${k} ${w}`);
-  let bytes = null, peak = 0;
+  const parts = [
+    ['busy', n('ok') + n('dedicated')],
+    ['idle', n('idle')],
+    ['suspect', n('suspect')],
+    ['excluded', n('excluded')],
+    ['stale', n('stale')],
+  ]
+    .filter(([w, k]) => k || w === 'busy')
+    .map(([w, k]) => `${k} ${w}`);
+  let bytes = null,
+    peak = 0;
   for (const r of o.forwarders) {
     bytes = sum(bytes, sum(r.read_bytes_per_sec, r.write_bytes_per_sec));
     peak += r.peak_bytes_per_sec || 0;
   }
   const [unit, scale] = Math.max(bytes ?? 0, peak) < 1e10 ? ['MB/s', 1e6] : ['GB/s', 1e9]; // as the terminal chooses
   const now = bytes === null ? '-' : number(bytes / scale);
-  return [`${counted(o.forwarders.length, 'forwarder')}: ${parts.join(' ')}`, o.jobs === undefined || o.jobs === null ? '' : counted(o.jobs, 'job'), `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`].filter(Boolean);
+  return [
+    `${counted(o.forwarders.length, 'forwarder')}: ${parts.join(' ')}`,
+    o.jobs === undefined || o.jobs === null ? '' : counted(o.jobs, 'job'),
+    `${now}${peak ? ` of ${number(peak / scale)}` : ''} ${unit}`,
+  ].filter(Boolean);
 }
 
-/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {import('./app.js').Page|Promise<import('./app.js').Page>} */
+/**
+ * @param {import('./app.js').App} app
+ * @param {URLSearchParams} q
+ * @returns {import('./app.js').Page|Promise<import('./app.js').Page>}
+ */
 export function overviewPage(app, q) {
   const view = q.get('view') ?? '';
   if (view === 'compute') return computePage(app, q);
-  if (view === 'flow') return import('./flow.js?v=__V__').then((m) => m.flowPage(app));
-  if (view === 'matrix') return import('./flow.js?v=__V__').then((m) => m.matrixPage(app, q));
+  if (view === 'flow') return import('./flow.js?v=__V__').then(m => m.flowPage(app));
+  if (view === 'matrix') return import('./flow.js?v=__V__').then(m => m.matrixPage(app, q));
   return forwardersPage(app, q, view === 'table');
 }
 
-/** The keys that move in a grid. @param {(by: number) => void} move @param {() => number} cols @returns {Record<string, [string, () => void]>} */
+/**
+ * The keys that move in a grid.
+ * @param {(by: number) => void} move
+ * @param {() => number} cols
+ * @returns {Record<string, [string, () => void]>}
+ */
 function cellKeys(move, cols) {
-  const left = () => move(-1), right = () => move(1);
-  return { ...rowKeys((step) => move(step * cols())), ArrowLeft: ['', left], h: ['', left], ArrowRight: ['', right], l: ['', right] };
+  const left = () => move(-1),
+    right = () => move(1);
+  return {
+    ...rowKeys(step => move(step * cols())),
+    ArrowLeft: ['', left],
+    h: ['', left],
+    ArrowRight: ['', right],
+    l: ['', right],
+  };
 }
 
-/** @param {import('./app.js').App} app @param {URLSearchParams} q @param {boolean} asTable @returns {import('./app.js').Page} */
+/**
+ * @param {import('./app.js').App} app
+ * @param {URLSearchParams} q
+ * @param {boolean} asTable
+ * @returns {import('./app.js').Page}
+ */
 function forwardersPage(app, q, asTable) {
-  let m = Math.max(0, metrics.findIndex((x) => x.name === (q.get('metric') ?? 'occ')));
+  let m = Math.max(
+    0,
+    metrics.findIndex(x => x.name === (q.get('metric') ?? 'occ')),
+  );
   let cursor = q.get('sel') ?? '';
   /** @type {any} */
   let o = null;
-  const line = h('p.summary', { id: 'summary' }), legend = h('div.legend');
-  const empty = h('p.empty', null, 'Waiting for the first second from the server. If none comes, look whether fairwayd runs: fairway doctor says what to fix.');
+  const line = h('p.summary', { id: 'summary' }),
+    legend = h('div.legend');
+  const empty = h(
+    'p.empty',
+    null,
+    'Waiting for the first second from the server. If none comes, look whether fairwayd runs: fairway doctor says ' +
+      'what to fix.',
+  );
   const reader = h('div.sr', { 'aria-live': 'polite' });
   const grid = new GridView({
     label: 'forwarders, one cell each; the selected one is in the table below',
-    pick: (i) => select(o.forwarders[i].id), open: (i) => app.go(`/forwarders/${o.forwarders[i].id}`),
-    tip: (i) => { const r = o.forwarders[i]; return `${r.id}  ${r.state}  read ${mega(r.read_bytes_per_sec)}  write ${mega(r.write_bytes_per_sec)} MB/s`; },
+    pick: i => select(o.forwarders[i].id),
+    open: i => app.go(`/forwarders/${o.forwarders[i].id}`),
+    tip: i => {
+      const r = o.forwarders[i];
+      return `${r.id}  ${r.state}  read ${mega(r.read_bytes_per_sec)}  write ${mega(r.write_bytes_per_sec)} MB/s`;
+    },
   });
-  const table = new Table(asTable ? columns : columns.filter((c) => hottest.includes(c.name)), {
-    id: (r) => r.id, go: (r) => `/forwarders/${r.id}`, sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'), reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
-    tie: (r) => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0), sorted: remember, caption: asTable ? 'forwarders' : 'the hottest forwarders',
+  const table = new Table(asTable ? columns : columns.filter(c => hottest.includes(c.name)), {
+    id: r => r.id,
+    go: r => `/forwarders/${r.id}`,
+    sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'),
+    reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
+    tie: r => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0),
+    sorted: remember,
+    caption: asTable ? 'forwarders' : 'the hottest forwarders',
   });
   table.filter = q.get('filter') ?? '';
   if (!asTable) table.limit = 20;
   const needs = h('tbody');
-  const filter = /** @type {HTMLInputElement} */ (h('input', { type: 'search', 'aria-label': 'filter the list', placeholder: 'filter by name, state, job, rack', value: table.filter, hidden: !table.filter, input: () => { table.filter = filter.value; table.update(o.forwarders); remember(); } }));
+  const filter = /** @type {HTMLInputElement} */ (
+    h('input', {
+      type: 'search',
+      'aria-label': 'filter the list',
+      placeholder: 'filter by name, state, job, rack',
+      value: table.filter,
+      hidden: !table.filter,
+      input: () => {
+        table.filter = filter.value;
+        table.update(o.forwarders);
+        remember();
+      },
+    })
+  );
   const el = asTable
     ? h('div', null, line, empty, filter, table.el, reader)
-    : h('div', null, line, empty, grid.el, legend, h('div.cols', null, h('section', { 'aria-label': 'hottest' }, h('h2', null, 'Hottest, MB/s and ms'), filter, table.el), h('section', { 'aria-label': 'needs you' }, h('h2', null, 'Needs you'), h('div.scroll', null, h('table', null, needs)))), reader);
+    : h(
+        'div',
+        null,
+        line,
+        empty,
+        grid.el,
+        legend,
+        h(
+          'div.cols',
+          null,
+          h('section', { 'aria-label': 'hottest' }, h('h2', null, 'Hottest, MB/s and ms'), filter, table.el),
+          h(
+            'section',
+            { 'aria-label': 'needs you' },
+            h('h2', null, 'Needs you'),
+            h('div.scroll', null, h('table', null, needs)),
+          ),
+        ),
+        reader,
+      );
 
   function remember() {
     const a = new URLSearchParams();
@@ -101,7 +249,16 @@ function forwardersPage(app, q, asTable) {
     remember();
     draw();
     const r = o.forwarders.find((/** @type {any} */ x) => x.id === id);
-    if (r) reader.replaceChildren(h('table', null, h('caption', null, `selected forwarder ${id}`), h('tr', null, ...columns.map((c) => h('th', { scope: 'col' }, c.head))), h('tr', null, ...columns.map((c) => h('td', null, c.text(r))))));
+    if (r)
+      reader.replaceChildren(
+        h(
+          'table',
+          null,
+          h('caption', null, `selected forwarder ${id}`),
+          h('tr', null, ...columns.map(c => h('th', { scope: 'col' }, c.head))),
+          h('tr', null, ...columns.map(c => h('td', null, c.text(r)))),
+        ),
+      );
   }
 
   function drawLine() {
@@ -114,27 +271,69 @@ function forwardersPage(app, q, asTable) {
   function draw(width = el.clientWidth) {
     if (!o || asTable) return;
     grid.layout(o.forwarders.length, Math.max(320, width || 1200), 0, false);
-    const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) => (r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : levelOf(r, m)));
-    grid.draw({ levels, digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)), marks: o.forwarders.map(mark) },
-      o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)));
+    const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) =>
+      r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : levelOf(r, m),
+    );
+    grid.draw(
+      { levels, digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)), marks: o.forwarders.map(mark) },
+      o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)),
+    );
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
   }
 
   function drawNeeds() {
     const rows = [
-      ...o.findings.filter((/** @type {any} */ f) => calls(f, app.now())).map((/** @type {any} */ f) => [f.id, f.node, f.sentence || kindWords(f.kind), `conf ${f.confidence.toFixed(2)}`, age(app.now() - Date.parse(f.since)), f.state, `/findings/${f.id}`]),
-      ...o.waiting.map((/** @type {any} */ p) => [p.id, '', p.title, '', age(app.now() - Date.parse(p.created)), 'waits', `/plans/${p.id}`]),
+      ...o.findings
+        .filter((/** @type {any} */ f) => calls(f, app.now()))
+        .map((/** @type {any} */ f) => [
+          f.id,
+          f.node,
+          f.sentence || kindWords(f.kind),
+          `conf ${f.confidence.toFixed(2)}`,
+          age(app.now() - Date.parse(f.since)),
+          f.state,
+          `/findings/${f.id}`,
+        ]),
+      ...o.waiting.map((/** @type {any} */ p) => [
+        p.id,
+        '',
+        p.title,
+        '',
+        age(app.now() - Date.parse(p.created)),
+        'waits',
+        `/plans/${p.id}`,
+      ]),
     ];
     const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
-    if (stale.length) rows.push([`${stale.length} stale`, '', stale.slice(0, 6).map((/** @type {any} */ r) => r.id).join(' ') + (stale.length > 6 ? ' ...' : ''), '', '', Date.parse(stale[0].last_seen) > 0 ? `since ${clock(stale[0].last_seen)}` : 'never seen', `/forwarders/${stale[0].id}`]);
-    if (!rows.length) return needs.replaceChildren(h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')));
+    if (stale.length)
+      rows.push([
+        `${stale.length} stale`,
+        '',
+        stale
+          .slice(0, 6)
+          .map((/** @type {any} */ r) => r.id)
+          .join(' ') + (stale.length > 6 ? ' ...' : ''),
+        '',
+        '',
+        Date.parse(stale[0].last_seen) > 0 ? `since ${clock(stale[0].last_seen)}` : 'never seen',
+        `/forwarders/${stale[0].id}`,
+      ]);
+    if (!rows.length)
+      return needs.replaceChildren(
+        h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')),
+      );
     if (!needs.querySelector('a')) needs.replaceChildren();
     while (needs.children.length > 2 * rows.length) needs.lastChild?.remove();
     // Rows are changed in place: a link keeps the focus.
     rows.forEach(([id, node, what, conf, since, state, to], i) => {
-      if (needs.children.length <= 2 * i) needs.append(h('tr', null, h('td', null, h('a')), h('td'), h('td'), h('td.num'), h('td')), h('tr', null, h('td.wrap', { colspan: 5 })));
-      const [head, text] = /** @type {HTMLElement[]} */ ([needs.children[2 * i], needs.children[2 * i + 1]]), link = /** @type {HTMLElement} */ (head.querySelector('a'));
-      if (link.getAttribute('href') !== to) link.setAttribute('href', head.dataset.go = text.dataset.go = to);
+      if (needs.children.length <= 2 * i)
+        needs.append(
+          h('tr', null, h('td', null, h('a')), h('td'), h('td'), h('td.num'), h('td')),
+          h('tr', null, h('td.wrap', { colspan: 5 })),
+        );
+      const [head, text] = /** @type {HTMLElement[]} */ ([needs.children[2 * i], needs.children[2 * i + 1]]),
+        link = /** @type {HTMLElement} */ (head.querySelector('a'));
+      if (link.getAttribute('href') !== to) link.setAttribute('href', (head.dataset.go = text.dataset.go = to));
       setText(link, id);
       [node, conf, since, state].forEach((t, k) => setText(head.children[k + 1], t));
       setText(text.children[0], what);
@@ -153,13 +352,18 @@ function forwardersPage(app, q, asTable) {
   addEventListener('resize', resized);
   addEventListener('fairway-theme', resized);
   return {
-    title: 'overview', el,
+    title: 'overview',
+    el,
     update(next) {
       o = next;
       const width = el.clientWidth; // before anything changes, so that nothing has to be laid out for it
       drawLine();
       empty.hidden = o.forwarders.length > 0;
-      setText(empty, 'No forwarder has reported yet. Start fairway-agent on the forwarding nodes with this server\'s address and a token, or list them as [[node]] in fairwayd.toml.');
+      setText(
+        empty,
+        "No forwarder has reported yet. Start fairway-agent on the forwarding nodes with this server's address and " +
+          'a token, or list them as [[node]] in fairwayd.toml.',
+      );
       table.selected = cursor;
       table.update(o.forwarders);
       if (asTable) return;
@@ -170,30 +374,72 @@ function forwardersPage(app, q, asTable) {
     keys: {
       Enter: ['open', () => here() && app.go(`/forwarders/${here()}`)],
       p: ['propose', () => here() && app.go(`/propose?from=${here()}`)],
-      m: ['metric', () => { m = (m + 1) % metrics.length; remember(); drawLegend(); if (o) drawLine(); draw(); }],
-      '/': ['filter', () => { filter.hidden = false; filter.focus(); }],
+      m: [
+        'metric',
+        () => {
+          m = (m + 1) % metrics.length;
+          remember();
+          drawLegend();
+          if (o) drawLine();
+          draw();
+        },
+      ],
+      '/': [
+        'filter',
+        () => {
+          filter.hidden = false;
+          filter.focus();
+        },
+      ],
       g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
       c: ['compute nodes', () => app.go('/overview?view=compute')],
-      '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)],
+      '<': ['', () => table.stepSort(-1)],
+      '>': ['sort', () => table.stepSort(1)],
+      r: ['reverse', () => table.sortBy(table.sort)],
       f: ['flow', () => app.go('/overview?view=flow')],
-      ...exportKeys('forwarders', () => (asTable ? table.all() : gridRows()), asTable ? undefined : () => savePNG('forwarders', grid.canvas)),
+      ...exportKeys(
+        'forwarders',
+        () => (asTable ? table.all() : gridRows()),
+        asTable ? undefined : () => savePNG('forwarders', grid.canvas),
+      ),
       ...cellKeys(move, () => (asTable ? 1 : grid.cols)),
     },
     past() {},
-    close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
+    close() {
+      removeEventListener('resize', resized);
+      removeEventListener('fairway-theme', resized);
+    },
   };
   /** The grid as numbers: every forwarder with its level as shown and what the table says of it. */
   function gridRows() {
-    return [[...columns.map((c) => c.head), metrics[m].title.toUpperCase(), 'MARK'], ...o.forwarders.map((/** @type {any} */ r) => [r.id, ...columns.slice(1).map((c) => c.text(r)), digit(r, m), mark(r)])];
+    return [
+      [...columns.map(c => c.head), metrics[m].title.toUpperCase(), 'MARK'],
+      ...o.forwarders.map((/** @type {any} */ r) => [
+        r.id,
+        ...columns.slice(1).map(c => c.text(r)),
+        digit(r, m),
+        mark(r),
+      ]),
+    ];
   }
   function drawLegend() {
-    legend.replaceChildren(h('span', null, '. idle'), h('span', null, '0-9 tenths of ', metrics[m].full, ' '), rampCanvas(), ...['! suspect', 'x excluded', 'd dedicated', '> plan waiting', '? stale', '- not known'].map((t) => h('span', null, t)));
+    legend.replaceChildren(
+      h('span', null, '. idle'),
+      h('span', null, '0-9 tenths of ', metrics[m].full, ' '),
+      rampCanvas(),
+      ...['! suspect', 'x excluded', 'd dedicated', '> plan waiting', '? stale', '- not known'].map(t =>
+        h('span', null, t),
+      ),
+    );
   }
 }
 
 /** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
 function computePage(app, q) {
-  const k = Math.max(0, computeMetrics.findIndex((x) => x.name === (q.get('metric') ?? 'bw')));
+  const k = Math.max(
+    0,
+    computeMetrics.findIndex(x => x.name === (q.get('metric') ?? 'bw')),
+  );
   const metric = computeMetrics[k];
   /** @type {string[]} */
   let names = [];
@@ -201,17 +447,28 @@ function computePage(app, q) {
   /** @type {any} */
   let frame = null;
   let cursor = 0;
-  const line = h('p.summary', null, 'Waiting for the first frame of the compute nodes.'), legend = h('div.legend');
+  const line = h('p.summary', null, 'Waiting for the first frame of the compute nodes.'),
+    legend = h('div.legend');
   const where = h('p', { 'aria-live': 'polite' });
   const grid = new GridView({
-    label: 'compute nodes, one cell each', pick: (i) => { cursor = i; draw(); tell(); }, open: openNode,
-    tip: (i) => `${names[i] ?? `cell ${i}`}  ${said(i)}`,
+    label: 'compute nodes, one cell each',
+    pick: i => {
+      cursor = i;
+      draw();
+      tell();
+    },
+    open: openNode,
+    tip: i => `${names[i] ?? `cell ${i}`}  ${said(i)}`,
   });
   const el = h('div', null, line, grid.el, legend, where);
-  const said = (/** @type {number} */ i) => { const c = frame?.cells[i]; return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`; };
+  const said = (/** @type {number} */ i) => {
+    const c = frame?.cells[i];
+    return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
+  };
   function draw() {
     if (!frame) return;
-    const cells = frame.cells, levels = Int8Array.from(cells, (/** @type {number} */ c) => (c < 10 ? c : c === 10 ? IDLE : UNKNOWN));
+    const cells = frame.cells,
+      levels = Int8Array.from(cells, (/** @type {number} */ c) => (c < 10 ? c : c === 10 ? IDLE : UNKNOWN));
     grid.layout(cells.length, Math.max(320, el.clientWidth || 1200), Math.max(240, innerHeight - 260), true);
     grid.draw({ levels }, cursor);
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
@@ -224,14 +481,22 @@ function computePage(app, q) {
     if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
     else app.note(`${n}: its forwarder is not known`);
   }
-  function tell() { setText(where, `${names[cursor] ?? ''}  ${said(cursor)}  (enter opens its forwarder)`); }
+  function tell() {
+    setText(where, `${names[cursor] ?? ''}  ${said(cursor)}  (enter opens its forwarder)`);
+  }
   /** @param {number} by */
-  const move = (by) => { cursor = Math.max(0, Math.min((frame?.cells.length ?? 1) - 1, cursor + by)); draw(); tell(); };
+  const move = by => {
+    cursor = Math.max(0, Math.min((frame?.cells.length ?? 1) - 1, cursor + by));
+    draw();
+    tell();
+  };
   const resized = () => draw();
   addEventListener('resize', resized);
   addEventListener('fairway-theme', resized);
   const page = {
-    title: 'compute nodes', el, topics: [`grid:${metric.name}`],
+    title: 'compute nodes',
+    el,
+    topics: [`grid:${metric.name}`],
     async past() {
       const g = parseGrid(await getBytes(`/api/v1/grid?metric=${metric.name}&${app.at()}`));
       if (g) await page.grid(g);
@@ -240,10 +505,28 @@ function computePage(app, q) {
       if (g.metric !== k) return;
       frame = g;
       draw();
-      let busy = 0, unknown = 0;
-      for (const c of g.cells) { if (c < 10) busy++; if (c === 255) unknown++; }
-      line.replaceChildren(h('span', null, `${counted(g.cells.length, 'compute node')}: ${busy} busy ${g.cells.length - busy - unknown} idle ${unknown} without a fresh value`), h('span', null, `colour: ${metric.title} (m)`));
-      if (!legend.childElementCount) legend.append(h('span', null, 'blank idle'), h('span', null, `0-9 tenths of ${metric.full(g.full)} `), rampCanvas(), h('span', null, 'grey: no fresh value'));
+      let busy = 0,
+        unknown = 0;
+      for (const c of g.cells) {
+        if (c < 10) busy++;
+        if (c === 255) unknown++;
+      }
+      line.replaceChildren(
+        h(
+          'span',
+          null,
+          `${counted(g.cells.length, 'compute node')}: ${busy} busy ${g.cells.length - busy - unknown} idle ` +
+            `${unknown} without a fresh value`,
+        ),
+        h('span', null, `colour: ${metric.title} (m)`),
+      );
+      if (!legend.childElementCount)
+        legend.append(
+          h('span', null, 'blank idle'),
+          h('span', null, `0-9 tenths of ${metric.full(g.full)} `),
+          rampCanvas(),
+          h('span', null, 'grey: no fresh value'),
+        );
       if (generation !== g.generation) {
         generation = g.generation;
         names = await get('/api/v1/nodes?role=compute&names=1');
@@ -251,11 +534,29 @@ function computePage(app, q) {
       }
     },
     keys: {
-      Enter: ['open forwarder', openNode], m: ['metric', () => app.go(`/overview?view=compute&metric=${computeMetrics[(k + 1) % computeMetrics.length].name}`)],
-      g: ['forwarders', () => app.go('/overview')], ...exportKeys('compute', () => [['NODE', metric.title.toUpperCase()], ...[...(frame?.cells ?? [])].map((/** @type {number} */ c, /** @type {number} */ i) => [names[i] ?? '', c < 10 ? c : c === 10 ? 'idle' : ''])], () => savePNG('compute', grid.canvas)),
+      Enter: ['open forwarder', openNode],
+      m: [
+        'metric',
+        () => app.go(`/overview?view=compute&metric=${computeMetrics[(k + 1) % computeMetrics.length].name}`),
+      ],
+      g: ['forwarders', () => app.go('/overview')],
+      ...exportKeys(
+        'compute',
+        () => [
+          ['NODE', metric.title.toUpperCase()],
+          ...[...(frame?.cells ?? [])].map((/** @type {number} */ c, /** @type {number} */ i) => [
+            names[i] ?? '',
+            c < 10 ? c : c === 10 ? 'idle' : '',
+          ]),
+        ],
+        () => savePNG('compute', grid.canvas),
+      ),
       ...cellKeys(move, () => grid.cols),
     },
-    close() { removeEventListener('resize', resized); removeEventListener('fairway-theme', resized); },
+    close() {
+      removeEventListener('resize', resized);
+      removeEventListener('fairway-theme', resized);
+    },
   };
   if (app.at()) page.past().catch((/** @type {Error} */ e) => setText(line, e.message));
   return /** @type {any} */ (page);

@@ -7,42 +7,110 @@ import { Table } from './table.js?v=__V__';
 
 const unknown = '(not known)';
 
-/** @param {import('./app.js').App} app @param {any} p the plan @returns {{el: HTMLElement, svg: SVGElement, table: Table}} */
+/**
+ * @param {import('./app.js').App} app
+ * @param {any} p the plan
+ * @returns {{el: HTMLElement, svg: SVGElement, table: Table}}
+ */
 export function planMap(app, p) {
-  const leave = new Map(), come = new Map();
+  const leave = new Map(),
+    come = new Map();
   for (const m of p.moves) {
     const from = m.from || unknown;
     if (from === m.to) continue;
     leave.set(from, (leave.get(from) ?? 0) + 1);
     come.set(m.to, (come.get(m.to) ?? 0) + 1);
   }
-  const fromName = largest(leave, 16, 'forwarders'), toName = largest(come, 24, 'forwarders');
+  const fromName = largest(leave, 16, 'forwarders'),
+    toName = largest(come, 24, 'forwarders');
   /** @type {Map<string, import('./sankey.js').Band>} */
   const bands = new Map();
   for (const m of p.moves) {
-    const from = fromName(m.from || unknown), to = toName(m.to);
+    const from = fromName(m.from || unknown),
+      to = toName(m.to);
     if ((m.from || unknown) === m.to) continue;
     const b = bands.get(`${from}\n${to}`) ?? { col: 0, from, to, key: from, value: 0 };
     b.value++;
     bands.set(`${from}\n${to}`, b);
   }
   const frozen = p.frozen?.forwarders ?? {};
-  const rows = [...new Set([...leave.keys(), ...come.keys()])].map((id) => {
-    const f = frozen[id], row = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === id);
-    return { id, state: f?.state ?? row?.state, before: f?.clients, after: f ? f.clients - (leave.get(id) ?? 0) + (come.get(id) ?? 0) : undefined, change: (come.get(id) ?? 0) - (leave.get(id) ?? 0), occupancy: f?.load?.occupancy };
+  const rows = [...new Set([...leave.keys(), ...come.keys()])].map(id => {
+    const f = frozen[id],
+      row = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === id);
+    return {
+      id,
+      state: f?.state ?? row?.state,
+      before: f?.clients,
+      after: f ? f.clients - (leave.get(id) ?? 0) + (come.get(id) ?? 0) : undefined,
+      change: (come.get(id) ?? 0) - (leave.get(id) ?? 0),
+      occupancy: f?.load?.occupancy,
+    };
   });
-  const named = new Map(rows.map((r) => [r.id, r]));
+  const named = new Map(rows.map(r => [r.id, r]));
   const say = (/** @type {number} */ col, /** @type {string} */ id, /** @type {number} */ n) => {
-    const r = named.get(id), clients = col ? r?.after : r?.before;
-    return `${id}  ${col ? '+' : '-'}${n}${clients === undefined ? '' : ` ${col ? '=' : 'of'} ${counted(clients, 'client')}`}`;
+    const r = named.get(id),
+      clients = col ? r?.after : r?.before;
+    return (
+      `${id}  ${col ? '+' : '-'}${n}` +
+      `${clients === undefined ? '' : ` ${col ? '=' : 'of'} ${counted(clients, 'client')}`}`
+    );
   };
-  const keys = [...leave].sort((a, b) => b[1] - a[1]).map(([id]) => fromName(id)).filter((id, i, all) => all.indexOf(id) === i).slice(0, 6);
-  const svg = sankey([...bands.values()], ['before', 'after'], keys, { label: `${counted(p.moves.length, 'compute node')} before and after; the numbers stand in the table below`, say, amount: (n) => counted(n, 'node'), left: 260, right: 260, go: (_, id) => { if (named.has(id) && id !== unknown) app.go(`/forwarders/${encodeURIComponent(id)}`); } });
-  const table = new Table([
-    { name: 'node', head: 'FORWARDER', text: (r) => r.id }, { name: 'state', head: 'STATE', text: (r) => r.state ?? missing }, { name: 'occ', head: 'OCC %', num: true, text: (r) => ratio(r.occupancy), value: (r) => r.occupancy },
-    { name: 'before', head: 'CLIENTS BEFORE', num: true, text: (r) => String(r.before ?? missing), value: (r) => r.before }, { name: 'after', head: 'AFTER', num: true, text: (r) => String(r.after ?? missing), value: (r) => r.after }, { name: 'change', head: 'CHANGE', num: true, text: (r) => (r.change > 0 ? `+${r.change}` : String(r.change)), value: (r) => r.change },
-  ], { id: (r) => r.id, go: (r) => (r.id === unknown ? '' : `/forwarders/${encodeURIComponent(r.id)}`), sort: 'change', reverse: true, caption: 'forwarders that the plan touches' });
+  const keys = [...leave]
+    .sort((a, b) => b[1] - a[1])
+    .map(([id]) => fromName(id))
+    .filter((id, i, all) => all.indexOf(id) === i)
+    .slice(0, 6);
+  const svg = sankey([...bands.values()], ['before', 'after'], keys, {
+    label: `${counted(p.moves.length, 'compute node')} before and after; the numbers stand in the table below`,
+    say,
+    amount: n => counted(n, 'node'),
+    left: 260,
+    right: 260,
+    go: (_, id) => {
+      if (named.has(id) && id !== unknown) app.go(`/forwarders/${encodeURIComponent(id)}`);
+    },
+  });
+  const table = new Table(
+    [
+      { name: 'node', head: 'FORWARDER', text: r => r.id },
+      { name: 'state', head: 'STATE', text: r => r.state ?? missing },
+      { name: 'occ', head: 'OCC %', num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
+      {
+        name: 'before',
+        head: 'CLIENTS BEFORE',
+        num: true,
+        text: r => String(r.before ?? missing),
+        value: r => r.before,
+      },
+      { name: 'after', head: 'AFTER', num: true, text: r => String(r.after ?? missing), value: r => r.after },
+      {
+        name: 'change',
+        head: 'CHANGE',
+        num: true,
+        text: r => (r.change > 0 ? `+${r.change}` : String(r.change)),
+        value: r => r.change,
+      },
+    ],
+    {
+      id: r => r.id,
+      go: r => (r.id === unknown ? '' : `/forwarders/${encodeURIComponent(r.id)}`),
+      sort: 'change',
+      reverse: true,
+      caption: 'forwarders that the plan touches',
+    },
+  );
   table.limit = 40;
   table.update(rows);
-  return { el: h('div', null, bands.size ? h('div.scroll', null, /** @type {any} */ (svg)) : h('p.dim', null, 'Every node stays on the forwarder that it uses.'), table.el), svg, table };
+  return {
+    el: h(
+      'div',
+      null,
+      bands.size
+        ? h('div.scroll', null, /** @type {any} */ (svg))
+        : h('p.dim', null, 'Every node stays on the forwarder that it uses.'),
+      table.el,
+    ),
+    svg,
+    table,
+  };
 }

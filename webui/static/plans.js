@@ -9,18 +9,36 @@ import { planMap } from './planmap.js?v=__V__';
 const REASON = 10; // letters that the server asks for at least: to propose and to approve, not to roll back
 const WRITE = `Write a reason of ${REASON} letters or more first.`;
 /** @param {HTMLInputElement} field */
-const enough = (field) => [...field.value.trim()].length >= REASON;
+const enough = field => [...field.value.trim()].length >= REASON;
 
 /** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app) {
-  const table = new Table([
-    { name: 'id', head: 'PLAN', text: (r) => r.id },
-    { name: 'title', head: 'WHAT', text: (r) => r.title, wrap: true },
-    { name: 'state', head: 'STATE', text: (r) => said(r.state) },
-    { name: 'created', head: 'PROPOSED', text: (r) => `${clock(r.created)}  ${age(app.now() - Date.parse(r.created))} ago`, value: (r) => Date.parse(r.created) },
-    { name: 'expires', head: 'EXPIRES', text: (r) => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''), value: (r) => Date.parse(r.expires) },
-  ], { id: (r) => r.id, go: (r) => `/plans/${r.id}`, sort: 'created', caption: 'plans' });
-  const empty = h('p.empty', null, 'No plan yet. Choose a forwarder on the overview and press p to propose moving its clients; nothing moves before somebody approves.');
+  const table = new Table(
+    [
+      { name: 'id', head: 'PLAN', text: r => r.id },
+      { name: 'title', head: 'WHAT', text: r => r.title, wrap: true },
+      { name: 'state', head: 'STATE', text: r => said(r.state) },
+      {
+        name: 'created',
+        head: 'PROPOSED',
+        text: r => `${clock(r.created)}  ${age(app.now() - Date.parse(r.created))} ago`,
+        value: r => Date.parse(r.created),
+      },
+      {
+        name: 'expires',
+        head: 'EXPIRES',
+        text: r => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''),
+        value: r => Date.parse(r.expires),
+      },
+    ],
+    { id: r => r.id, go: r => `/plans/${r.id}`, sort: 'created', caption: 'plans' },
+  );
+  const empty = h(
+    'p.empty',
+    null,
+    'No plan yet. Choose a forwarder on the overview and press p to propose moving its clients; nothing moves ' +
+      'before somebody approves.',
+  );
   const load = async () => {
     const rows = await get('/api/v1/plans');
     empty.hidden = rows.length > 0;
@@ -28,46 +46,146 @@ export async function plansPage(app) {
   };
   await load();
   return {
-    title: 'plans', timeless: true, el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
-    message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
-    update() { table.update(table.rows); },
-    keys: { Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)], ...rowKeys((step) => table.move(step)), '<': ['', () => table.stepSort(-1)], '>': ['sort', () => table.stepSort(1)], r: ['reverse', () => table.sortBy(table.sort)], ...exportKeys('plans', () => table.all()) },
+    title: 'plans',
+    timeless: true,
+    el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
+    message(m) {
+      if (m.topic === 'plans') load().catch(e => app.note(e.message));
+    },
+    update() {
+      table.update(table.rows);
+    },
+    keys: {
+      Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)],
+      ...rowKeys(step => table.move(step)),
+      '<': ['', () => table.stepSort(-1)],
+      '>': ['sort', () => table.stepSort(1)],
+      r: ['reverse', () => table.sortBy(table.sort)],
+      ...exportKeys('plans', () => table.all()),
+    },
   };
 }
 
 /** @param {string} state */
-const said = (state) => state.replaceAll('_', ' ');
+const said = state => state.replaceAll('_', ' ');
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function planPage(app, id) {
   let p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
-  let all = false, busy = false;
-  const title = h('h1'), meta = h('p.dim'), facts = h('dl.facts'), checks = h('div'), progress = h('p', { role: 'status' }), error = h('p.error', { role: 'alert', hidden: true });
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'reason', maxlength: 500, autocomplete: 'off', input: () => enough(reason) && app.unnote(WRITE), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); reason.blur(); } } }));
-  const label = h('label', { for: 'reason' }), field = h('div.field', null, label, reason);
-  const cancel = h('button', { type: 'button', click: () => history.length > 1 ? history.back() : app.go('/plans') }, 'Cancel');
-  const button = (/** @type {string} */ text, /** @type {() => void} */ f) => h('button', { type: 'button', click: (/** @type {MouseEvent} */ e) => e.detail > 0 && f(), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === ' ') f(); } }, text);
+  let all = false,
+    busy = false;
+  const title = h('h1'),
+    meta = h('p.dim'),
+    facts = h('dl.facts'),
+    checks = h('div'),
+    progress = h('p', { role: 'status' }),
+    error = h('p.error', { role: 'alert', hidden: true });
+  const reason = /** @type {HTMLInputElement} */ (
+    h('input', {
+      type: 'text',
+      id: 'reason',
+      maxlength: 500,
+      autocomplete: 'off',
+      input: () => enough(reason) && app.unnote(WRITE),
+      keydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === 'Enter') {
+          e.preventDefault();
+          reason.blur();
+        }
+      },
+    })
+  );
+  const label = h('label', { for: 'reason' }),
+    field = h('div.field', null, label, reason);
+  const cancel = h(
+    'button',
+    { type: 'button', click: () => (history.length > 1 ? history.back() : app.go('/plans')) },
+    'Cancel',
+  );
+  const button = (/** @type {string} */ text, /** @type {() => void} */ f) =>
+    h(
+      'button',
+      {
+        type: 'button',
+        click: (/** @type {MouseEvent} */ e) => e.detail > 0 && f(),
+        keydown: (/** @type {KeyboardEvent} */ e) => {
+          if (e.key === ' ') f();
+        },
+      },
+      text,
+    );
   // Enter on these does nothing: it never approves.
-  const yes = button('A approve (shift)', approve), no = button('x reject', reject), back = button('B roll back (shift)', rollBack), stop = button('s stop after this batch', stopIt);
+  const yes = button('A approve (shift)', approve),
+    no = button('x reject', reject),
+    back = button('B roll back (shift)', rollBack),
+    stop = button('s stop after this batch', stopIt);
   const actions = h('div.actions', null, cancel, yes, no, stop, back);
-  const refused = h('p.dim'), picture = h('div');
-  let map = planMap(app, p), mapped = '';
-  const el = h('div', null, title, meta, facts, checks, progress, error, field, actions, refused, h('h2', { id: 'map' }, 'Map, before and after'), picture);
+  const refused = h('p.dim'),
+    picture = h('div');
+  let map = planMap(app, p),
+    mapped = '';
+  const el = h(
+    'div',
+    null,
+    title,
+    meta,
+    facts,
+    checks,
+    progress,
+    error,
+    field,
+    actions,
+    refused,
+    h('h2', { id: 'map' }, 'Map, before and after'),
+    picture,
+  );
 
   function draw() {
-    const n = p.moves.length, open = p.state === 'proposed', moving = ['approved', 'applying', 'rolling_back', 'applied'].includes(p.state);
+    const n = p.moves.length,
+      open = p.state === 'proposed',
+      moving = ['approved', 'applying', 'rolling_back', 'applied'].includes(p.state);
     setText(title, `${p.id}  ${p.title}`);
-    setText(meta, `proposed by ${p.proposer} ${clock(p.created)}   ${said(p.state)}${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`);
-    const lines = all ? p.moves.map((/** @type {any} */ m) => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
-    facts.replaceChildren(...[
-      ['change', h('div', null, h('div', null, `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`), h('pre', { class: 'wrap' }, lines.join('\n')))],
-      ['reason', p.reason || '-'],
-      ...(p.expected ? [['expected', p.expected]] : []), ...(p.outcome ? [['measured', p.outcome]] : []),
-      p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-      ['undo', 'B at any time'],
-      [open ? 'needs' : 'approved', open ? needs() : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`],
-      p.ended ? [['rolling_back', 'partial'].includes(p.state) ? 'roll back' : 'ended', `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`] : null,
-    ].filter((x) => x !== null).flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]));
+    setText(
+      meta,
+      `proposed by ${p.proposer} ${clock(p.created)}   ` +
+        `${said(p.state)}` +
+        `${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`,
+    );
+    const lines = all
+      ? p.moves.map((/** @type {any} */ m) => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`)
+      : p.lines;
+    facts.replaceChildren(
+      ...[
+        [
+          'change',
+          h(
+            'div',
+            null,
+            h('div', null, `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
+            h('pre', { class: 'wrap' }, lines.join('\n')),
+          ),
+        ],
+        ['reason', p.reason || '-'],
+        ...(p.expected ? [['expected', p.expected]] : []),
+        ...(p.outcome ? [['measured', p.outcome]] : []),
+        p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
+        ['undo', 'B at any time'],
+        [
+          open ? 'needs' : 'approved',
+          open
+            ? needs()
+            : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
+        ],
+        p.ended
+          ? [
+              ['rolling_back', 'partial'].includes(p.state) ? 'roll back' : 'ended',
+              `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`,
+            ]
+          : null,
+      ]
+        .filter(x => x !== null)
+        .flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]),
+    );
     checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...checkLines(p.checks ?? [])] : []));
     drawProgress(n);
     const hash = JSON.stringify([p.preview_hash, p.frozen?.at, n]);
@@ -83,28 +201,60 @@ export async function planPage(app, id) {
     stop.hidden = p.state !== 'applying' || !may;
     back.hidden = !may || !['applying', 'applied', 'verified', 'partial', 'failed'].includes(p.state);
     /** @type {HTMLButtonElement} */ (yes).disabled = busy || p.may_approve !== '';
-    setText(refused, !may && (open || moving) ? 'Only operators decide here. Sign in with i, or use fairway on the server\'s host.' : open && p.may_approve ? `You cannot approve: ${p.may_approve}.` : '');
+    setText(
+      refused,
+      !may && (open || moving)
+        ? "Only operators decide here. Sign in with i, or use fairway on the server's host."
+        : open && p.may_approve
+          ? `You cannot approve: ${p.may_approve}.`
+          : '',
+    );
     app.keysChanged();
   }
 
   function needs() {
     const given = (p.approvals ?? []).filter((/** @type {any} */ a) => a.hash === p.preview_hash);
-    return `${counted(p.needs, 'approval')}${p.needs > 1 ? ' because the plan is big or a check is amber' : ''}${given.length ? ` (${given.length} of ${p.needs}: ${given.map((/** @type {any} */ a) => a.by).join(', ')})` : ''}; never by the proposer`;
+    const by = given.map((/** @type {any} */ a) => a.by).join(', ');
+    return (
+      counted(p.needs, 'approval') +
+      (p.needs > 1 ? ' because the plan is big or a check is amber' : '') +
+      (given.length ? ` (${given.length} of ${p.needs}: ${by})` : '') +
+      '; never by the proposer'
+    );
   }
 
   /** @param {number} n */
   function drawProgress(n) {
     const results = (p.goal ? p.undo : p.results) ?? [];
-    const ok = results.filter((/** @type {any} */ r) => r.ok || r.verified).length, failed = results.filter((/** @type {any} */ r) => !r.ok && !r.verified).length, seen = results.filter((/** @type {any} */ r) => r.verified).length;
+    const ok = results.filter((/** @type {any} */ r) => r.ok || r.verified).length,
+      failed = results.filter((/** @type {any} */ r) => !r.ok && !r.verified).length,
+      seen = results.filter((/** @type {any} */ r) => r.verified).length;
     const retry = results.filter((/** @type {any} */ r) => r.tries > 1).length;
     const words = {
-      approved: `approved; waits for its turn`, applying: `applying ${results.length}/${n}  ok ${ok}  retry ${retry}  failed ${failed}`, applied: `told ${ok} of ${n}; seen by the collector ${seen} of ${n}`,
-      verified: `verified ${seen} of ${n} at ${clock(p.changed)}`, partial: `partly applied: ${ok} of ${n}, failed ${failed}`, failed: `failed: ${p.error || `${failed} of ${n}`}`, rolling_back: `rolling back ${results.length}/${n}  ok ${ok}  failed ${failed}`,
-      rolled_back: `rolled back ${seen || ok} of ${n} at ${clock(p.changed)}`, rejected: `rejected at ${clock(p.changed)}`, expired: 'expired: nobody approved it in time; propose it again', restored: 'taken back at the job\'s end',
+      approved: `approved; waits for its turn`,
+      applying: `applying ${results.length}/${n}  ok ${ok}  retry ${retry}  failed ${failed}`,
+      applied: `told ${ok} of ${n}; seen by the collector ${seen} of ${n}`,
+      verified: `verified ${seen} of ${n} at ${clock(p.changed)}`,
+      partial: `partly applied: ${ok} of ${n}, failed ${failed}`,
+      failed: `failed: ${p.error || `${failed} of ${n}`}`,
+      rolling_back: `rolling back ${results.length}/${n}  ok ${ok}  failed ${failed}`,
+      rolled_back: `rolled back ${seen || ok} of ${n} at ${clock(p.changed)}`,
+      rejected: `rejected at ${clock(p.changed)}`,
+      expired: 'expired: nobody approved it in time; propose it again',
+      restored: "taken back at the job's end",
     };
     const text = /** @type {Record<string, string>} */ (words)[p.state] ?? '';
-    const bad = results.filter((/** @type {any} */ r) => r.error).slice(0, 5).map((/** @type {any} */ r) => h('div.check.amber', null, `${r.node}: ${r.error}`));
-    progress.replaceChildren(h('span', { id: 'progress', class: 'strong' }, text), ...(['applying', 'rolling_back', 'applied'].includes(p.state) ? [' ', h('progress', { max: n, value: results.length, 'aria-label': text })] : []), ...bad);
+    const bad = results
+      .filter((/** @type {any} */ r) => r.error)
+      .slice(0, 5)
+      .map((/** @type {any} */ r) => h('div.check.amber', null, `${r.node}: ${r.error}`));
+    progress.replaceChildren(
+      h('span', { id: 'progress', class: 'strong' }, text),
+      ...(['applying', 'rolling_back', 'applied'].includes(p.state)
+        ? [' ', h('progress', { max: n, value: results.length, 'aria-label': text })]
+        : []),
+      ...bad,
+    );
   }
 
   /** @param {string} verb @param {any} body */
@@ -138,27 +288,71 @@ export async function planPage(app, id) {
     if (p.may_approve) return app.note(`You cannot approve: ${p.may_approve}.`);
     if (!hasReason()) return;
     const shown = p.preview_hash;
-    if (await app.ask(`${p.id}: ${p.moves.length} compute node${p.moves.length === 1 ? ' changes' : 's change'} forwarder now.`, 'A', 'Approve')) say('approve', { preview_hash: shown, reason: reason.value.trim() });
+    if (
+      await app.ask(
+        `${p.id}: ${p.moves.length} compute node${p.moves.length === 1 ? ' changes' : 's change'} forwarder now.`,
+        'A',
+        'Approve',
+      )
+    )
+      say('approve', { preview_hash: shown, reason: reason.value.trim() });
   }
-  function reject() { if (!no.hidden && hasReason()) say('reject', { reason: reason.value.trim() }); }
-  function stopIt() { if (!stop.hidden) say('stop', { reason: reason.value.trim() || 'stopped by hand' }); }
-  async function rollBack() { // the safe way asks for no reason; one that is given is kept
+  function reject() {
+    if (!no.hidden && hasReason()) say('reject', { reason: reason.value.trim() });
+  }
+  function stopIt() {
+    if (!stop.hidden) say('stop', { reason: reason.value.trim() || 'stopped by hand' });
+  }
+  async function rollBack() {
+    // the safe way asks for no reason; one that is given is kept
     if (back.hidden) return;
-    if (await app.ask(`${p.id}: every node that was moved goes back to where it came from.`, 'B', 'Roll back')) say('rollback', { reason: reason.value.trim() });
+    if (await app.ask(`${p.id}: every node that was moved goes back to where it came from.`, 'B', 'Roll back'))
+      say('rollback', { reason: reason.value.trim() });
   }
-  const load = async () => { if (!busy) { p = await get(`/api/v1/plans/${encodeURIComponent(id)}`); draw(); } };
+  const load = async () => {
+    if (!busy) {
+      p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
+      draw();
+    }
+  };
   let ticks = 0;
   draw();
   return {
-    title: id, el, timeless: true, focus: () => cancel.focus({ preventScroll: true }),
-    message(m) { if (m.topic === 'plans') load().catch((e) => app.note(e.message)); },
+    title: id,
+    el,
+    timeless: true,
+    focus: () => cancel.focus({ preventScroll: true }),
+    message(m) {
+      if (m.topic === 'plans') load().catch(e => app.note(e.message));
+    },
     // Checks age while the plan waits, so they are asked for again now and then.
-    update() { if (p.state === 'proposed' && ++ticks % 5 === 0) load().catch(() => {}); else draw(); },
+    update() {
+      if (p.state === 'proposed' && ++ticks % 5 === 0) load().catch(() => {});
+      else draw();
+    },
     // Only what works now.
     get keys() {
       /** @type {Record<string, [string, () => void]>} */
-      const k = { d: [all ? 'fewer changes' : 'all changes', () => { all = !all; draw(); }],
-        ...exportKeys(id, () => [['NODE', 'FROM', 'TO', 'RESULT'], ...p.moves.map((/** @type {any} */ m) => { const r = ((p.goal ? p.undo : p.results) ?? []).find((/** @type {any} */ x) => x.node === m.node); return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : '']; })], () => saveSVG(id, map.svg)) };
+      const k = {
+        d: [
+          all ? 'fewer changes' : 'all changes',
+          () => {
+            all = !all;
+            draw();
+          },
+        ],
+        ...exportKeys(
+          id,
+          () => [
+            ['NODE', 'FROM', 'TO', 'RESULT'],
+            ...p.moves.map((/** @type {any} */ m) => {
+              const r = ((p.goal ? p.undo : p.results) ?? []).find((/** @type {any} */ x) => x.node === m.node);
+              return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : ''];
+            }),
+          ],
+          () => saveSVG(id, map.svg),
+        ),
+      };
       if (!field.hidden) k.w = ['write a reason', () => reason.focus()];
       if (!yes.hidden) k.A = ['approve', approve];
       if (!no.hidden) k.x = ['reject', reject];
@@ -171,10 +365,25 @@ export async function planPage(app, id) {
 
 /** Every check; many good ones of one kind open on demand. @param {any[]} all */
 function checkLines(all) {
-  const line = (/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text), kind = (/** @type {any} */ c) => c.name.split(' ')[0], kinds = [...new Set(all.map(kind))];
-  return kinds.flatMap((k) => {
-    const good = all.filter((c) => kind(c) === k && c.level === 'ok'), other = all.filter((c) => kind(c) === k && c.level !== 'ok');
-    return [...(good.length > 3 ? [h('details', null, h('summary.check', null, `${good[0].text}, and ${good.length - 1} more alike`), ...good.slice(1).map(line))] : good.map(line)), ...other.map(line)];
+  const line = (/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text),
+    kind = (/** @type {any} */ c) => c.name.split(' ')[0],
+    kinds = [...new Set(all.map(kind))];
+  return kinds.flatMap(k => {
+    const good = all.filter(c => kind(c) === k && c.level === 'ok'),
+      other = all.filter(c => kind(c) === k && c.level !== 'ok');
+    return [
+      ...(good.length > 3
+        ? [
+            h(
+              'details',
+              null,
+              h('summary.check', null, `${good[0].text}, and ${good.length - 1} more alike`),
+              ...good.slice(1).map(line),
+            ),
+          ]
+        : good.map(line)),
+      ...other.map(line),
+    ];
   });
 }
 
@@ -183,39 +392,102 @@ export async function proposePage(app, q) {
   const from = q.get('from') ?? '';
   const d = await get(`/api/v1/forwarders/${encodeURIComponent(from)}?series=0`);
   const job = q.get('job');
-  const wanted = job ? (await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [] : (q.get('nodes') ?? '').split(',').filter(Boolean);
-  const nodes = d.client_nodes.map((/** @type {any} */ c) => c.id).filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
-  const targets = new Table([
-    { name: 'node', head: 'TO', text: (r) => r.id }, { name: 'state', head: 'STATE', text: (r) => r.state },
-    { name: 'occ', head: 'OCC %', num: true, text: (r) => ratio(r.occupancy), value: (r) => r.occupancy },
-    { name: 'bw', head: 'MB/s', num: true, text: (r) => mega((r.read_bytes_per_sec ?? NaN) + (r.write_bytes_per_sec ?? NaN)), value: (r) => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0) },
-    { name: 'clients', head: 'CLIENTS', num: true, text: (r) => String(r.clients), value: (r) => r.clients },
-  ], { id: (r) => r.id, sort: 'bw', reverse: true, caption: 'forwarders to move to, the least busy first' });
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', id: 'why', maxlength: 500, autocomplete: 'off', input: () => enough(reason) && app.unnote(WRITE), keydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') { e.preventDefault(); if (!send.disabled) propose(); } } }));
+  const wanted = job
+    ? ((await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [])
+    : (q.get('nodes') ?? '').split(',').filter(Boolean);
+  const nodes = d.client_nodes
+    .map((/** @type {any} */ c) => c.id)
+    .filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
+  const targets = new Table(
+    [
+      { name: 'node', head: 'TO', text: r => r.id },
+      { name: 'state', head: 'STATE', text: r => r.state },
+      { name: 'occ', head: 'OCC %', num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
+      {
+        name: 'bw',
+        head: 'MB/s',
+        num: true,
+        text: r => mega((r.read_bytes_per_sec ?? NaN) + (r.write_bytes_per_sec ?? NaN)),
+        value: r => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0),
+      },
+      { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
+    ],
+    { id: r => r.id, sort: 'bw', reverse: true, caption: 'forwarders to move to, the least busy first' },
+  );
+  const reason = /** @type {HTMLInputElement} */ (
+    h('input', {
+      type: 'text',
+      id: 'why',
+      maxlength: 500,
+      autocomplete: 'off',
+      input: () => enough(reason) && app.unnote(WRITE),
+      keydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === 'Enter') {
+          e.preventDefault();
+          if (!send.disabled) propose();
+        }
+      },
+    })
+  );
   const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
   const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
-  const error = h('p.error', { role: 'alert', hidden: true }), chosen = h('p');
-  const el = h('div', null, h('h1', null, `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
-    h('p.dim', null, nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
-    h('div.clients', null, targets.el), chosen,
+  const error = h('p.error', { role: 'alert', hidden: true }),
+    chosen = h('p');
+  const el = h(
+    'div',
+    null,
+    h('h1', null, `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
+    h(
+      'p.dim',
+      null,
+      nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`,
+    ),
+    h('div.clients', null, targets.el),
+    chosen,
     h('div.field', null, h('label', { for: 'why' }, `Reason (kept in the audit, ${REASON} letters or more):`), reason),
-    h('div.field', null, h('label', null, force, ' force: cut a dead forwarder off instead of draining it')), error,
+    h('div.field', null, h('label', null, force, ' force: cut a dead forwarder off instead of draining it')),
+    error,
     h('div.actions', null, h('button', { type: 'button', click: () => history.back() }, 'Cancel'), send),
-    h('p.dim', null, app.may() ? 'Nothing moves before somebody else approves the plan.' : 'You may look, not propose: only operators do. Sign in with i.'));
-  targets.table.addEventListener('click', (e) => {
-    const i = [...targets.body.children].indexOf(/** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')));
-    if (i >= 0) { targets.select(targets.shown[i].id); draw(); }
+    h(
+      'p.dim',
+      null,
+      app.may()
+        ? 'Nothing moves before somebody else approves the plan.'
+        : 'You may look, not propose: only operators do. Sign in with i.',
+    ),
+  );
+  targets.table.addEventListener('click', e => {
+    const i = [...targets.body.children].indexOf(
+      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
+    );
+    if (i >= 0) {
+      targets.select(targets.shown[i].id);
+      draw();
+    }
   });
   function draw() {
-    setText(chosen, targets.selected ? `${shorten(nodes)}  ${from} -> ${targets.selected}` : 'Choose the forwarder to move to: arrows or a click.');
+    setText(
+      chosen,
+      targets.selected
+        ? `${shorten(nodes)}  ${from} -> ${targets.selected}`
+        : 'Choose the forwarder to move to: arrows or a click.',
+    );
     send.disabled = !app.may() || !nodes.length || !targets.selected;
   }
   async function propose() {
     error.hidden = true;
-    if (!enough(reason)) { app.note(WRITE); return reason.focus(); }
+    if (!enough(reason)) {
+      app.note(WRITE);
+      return reason.focus();
+    }
     send.disabled = true;
     try {
-      const p = await post('/api/v1/plans', { nodes, to: targets.selected, reason: reason.value.trim(), force: force.checked });
+      const p = await post('/api/v1/plans', {
+        nodes,
+        to: targets.selected,
+        reason: reason.value.trim(),
+        force: force.checked,
+      });
       app.go(`/plans/${p.id}`);
     } catch (err) {
       error.hidden = false;
@@ -224,12 +496,30 @@ export async function proposePage(app, q) {
     }
   }
   /** @param {number} by */
-  const move = (by) => { targets.move(by); draw(); };
+  const move = by => {
+    targets.move(by);
+    draw();
+  };
   draw();
   return {
-    title: 'propose', el,
-    update(o) { targets.update(o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['excluded', 'stale'].includes(r.state))); draw(); },
-    keys: { ...rowKeys(move, 'choose'), Enter: ['write the reason', () => reason.focus()], f: ['force', () => { force.checked = !force.checked; }] },
+    title: 'propose',
+    el,
+    update(o) {
+      targets.update(
+        o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['excluded', 'stale'].includes(r.state)),
+      );
+      draw();
+    },
+    keys: {
+      ...rowKeys(move, 'choose'),
+      Enter: ['write the reason', () => reason.focus()],
+      f: [
+        'force',
+        () => {
+          force.checked = !force.checked;
+        },
+      ],
+    },
   };
 }
 

@@ -10,7 +10,11 @@ const BACK = 60_000; // how long ago a replay begins
 /** Keys that act on the machine: what is shown is not what would be changed. */
 const acts = new Set(['p', 'e', 'x', 'a', 's', 'A', 'B', 'C']);
 
-/** A day and time as the address says it: RFC 3339, Unix milliseconds or -15m; NaN for anything else. @param {string} text @param {number} now */
+/**
+ * A day and time as the address says it: RFC 3339, Unix milliseconds or -15m; NaN for anything else.
+ * @param {string} text
+ * @param {number} now
+ */
 export function parseAt(text, now) {
   const back = /^-(\d+)([smhd])$/.exec(text);
   if (back) return now - Number(back[1]) * 1000 * { s: 1, m: 60, h: 3600, d: 86400 }[/** @type {'s'} */ (back[2])];
@@ -18,12 +22,17 @@ export function parseAt(text, now) {
 }
 
 /** @param {number} ms */
-const iso = (ms) => new Date(ms).toISOString().slice(0, 19) + 'Z';
+const iso = ms => new Date(ms).toISOString().slice(0, 19) + 'Z';
 /** With its day where that is another one. @param {number} ms @param {number} now */
-const moment = (ms, now) => (new Date(ms).toDateString() === new Date(now).toDateString() ? '' : `${new Date(ms).toLocaleDateString('sv')} `) + clock(ms);
+const moment = (ms, now) =>
+  (new Date(ms).toDateString() === new Date(now).toDateString() ? '' : `${new Date(ms).toLocaleDateString('sv')} `) +
+  clock(ms);
 
 export class Replay {
-  /** @param {{show: (o: any) => Promise<void>|void, drawn: () => void, leave: () => void, note: (text: string) => void, now: () => number}} on */
+  /**
+   * @param {{show: (o: any) => Promise<void>|void, drawn: () => void, leave: () => void, note: (text: string) => void,
+   * now: () => number}} on
+   */
   constructor(on) {
     this.on = on;
     this.at = 0; // ms; the second that is shown, or asked for first
@@ -40,22 +49,43 @@ export class Replay {
     this.from = 0;
     this.to = 0;
     this.over = false;
-    this.slider = /** @type {HTMLInputElement} */ (h('input', { type: 'range', step: 1000, 'aria-label': 'second of the past', input: () => this.goTo(Number(this.slider.value)), change: () => this.slider.blur() }));
+    this.slider = /** @type {HTMLInputElement} */ (
+      h('input', {
+        type: 'range',
+        step: 1000,
+        'aria-label': 'second of the past',
+        input: () => this.goTo(Number(this.slider.value)),
+        change: () => this.slider.blur(),
+      })
+    );
     this.text = h('strong', { role: 'status' });
     this.ends = [h('span'), h('span')];
     this.flags = h('div.flags', { 'aria-hidden': true });
     this.unknown = h('details', null, h('summary', null, 'what is not known of then'), h('ul'));
-    this.el = h('div', { id: 'replay', role: 'region', 'aria-label': 'replay' }, h('div.said', null, this.text, h('span', null, 'Actions are off.'), h('button', { type: 'button', click: () => this.on.leave() }, 'L live')),
-      h('div.strip', null, this.ends[0], h('div.track', null, this.flags, this.slider), this.ends[1]), this.unknown);
+    this.el = h(
+      'div',
+      { id: 'replay', role: 'region', 'aria-label': 'replay' },
+      h(
+        'div.said',
+        null,
+        this.text,
+        h('span', null, 'Actions are off.'),
+        h('button', { type: 'button', click: () => this.on.leave() }, 'L live'),
+      ),
+      h('div.strip', null, this.ends[0], h('div.track', null, this.flags, this.slider), this.ends[1]),
+      this.unknown,
+    );
   }
 
   /** Begins with what the address says. @param {URLSearchParams} q */
   async begin(q) {
-    const now = this.on.now(), at = parseAt(q.get('at') ?? '', now);
+    const now = this.on.now(),
+      at = parseAt(q.get('at') ?? '', now);
     this.speed = speeds.includes(Number(q.get('speed'))) ? Number(q.get('speed')) : 0;
     this.timer ??= window.setInterval(() => this.tick(), 1000);
     await this.goTo(Number.isNaN(at) ? now - BACK : at, true);
-    if (Number.isNaN(at) && q.has('at')) this.on.note(`at=${q.get('at')} is no time: want 2026-11-21T11:42:00Z, or -15m; this is a minute ago.`);
+    if (Number.isNaN(at) && q.has('at'))
+      this.on.note(`at=${q.get('at')} is no time: want 2026-11-21T11:42:00Z, or -15m; this is a minute ago.`);
   }
 
   end() {
@@ -73,7 +103,11 @@ export class Replay {
     return url.pathname + url.search.replaceAll('%3A', ':');
   }
 
-  /** Shows another second; one that is still to come is live. @param {number} ms @param {boolean} [quiet] the page is not there yet */
+  /**
+   * Shows another second; one that is still to come is live.
+   * @param {number} ms
+   * @param {boolean} [quiet] the page is not there yet
+   */
   async goTo(ms, quiet) {
     ms = Math.floor(ms / 1000) * 1000;
     if (ms > this.on.now() - 2000) {
@@ -111,7 +145,9 @@ export class Replay {
   remember() {
     try {
       history.replaceState(null, '', this.stamp(location.pathname + location.search));
-    } catch { /* a browser allows so many a second; the next one counts */ }
+    } catch {
+      /* a browser allows so many a second; the next one counts */
+    }
   }
 
   tick() {
@@ -122,34 +158,51 @@ export class Replay {
   /** What happened in the time that the strip covers; read again when the second lies outside. */
   async readMarks() {
     if (this.at >= this.from && this.at <= this.to && this.on.now() - this.to < 60_000) return;
-    const now = this.on.now(), span = spans.find((s) => now - this.at < s * 1000) ?? (now - this.at) / 1000 + 3600;
+    const now = this.on.now(),
+      span = spans.find(s => now - this.at < s * 1000) ?? (now - this.at) / 1000 + 3600;
     this.to = Math.floor(now / 1000) * 1000;
     this.from = this.to - span * 1000;
     try {
-      this.marks = (await get(`/api/v1/marks?from=${this.from}&to=${this.to}&limit=1000`)).filter((/** @type {any} */ m) => m.kind !== 'job');
+      this.marks = (await get(`/api/v1/marks?from=${this.from}&to=${this.to}&limit=1000`)).filter(
+        (/** @type {any} */ m) => m.kind !== 'job',
+      );
     } catch (err) {
       this.marks = [];
       this.on.note(`Marks could not be read: ${/** @type {Error} */ (err).message}`);
     }
-    const place = (/** @type {any} */ m) => 100 * (Date.parse(m.at) - this.from) / (this.to - this.from);
-    this.flags.replaceChildren(...this.marks.map((m) => {
-      const f = h('span', { title: `${clock(m.at)} ${m.id} ${m.text}`, click: () => this.goTo(Date.parse(m.at)) }, glyph(m));
-      f.style.left = `${place(m)}%`;
-      return f;
-    }));
+    const place = (/** @type {any} */ m) => (100 * (Date.parse(m.at) - this.from)) / (this.to - this.from);
+    this.flags.replaceChildren(
+      ...this.marks.map(m => {
+        const f = h(
+          'span',
+          { title: `${clock(m.at)} ${m.id} ${m.text}`, click: () => this.goTo(Date.parse(m.at)) },
+          glyph(m),
+        );
+        f.style.left = `${place(m)}%`;
+        return f;
+      }),
+    );
   }
 
   draw() {
     const now = this.on.now();
     const busy = this.asking ? '  reading' : '';
-    setText(this.text, this.error ? `REPLAY ${moment(this.at, now)} could not be read: ${this.error} Press right to try the next second, L for live.` : `REPLAY ${moment(this.at, now)}  x${this.speed}  live is ${age(now - this.at)} ahead${busy}`);
+    setText(
+      this.text,
+      this.error
+        ? `REPLAY ${moment(this.at, now)} could not be read: ${this.error} Press right to try the next second, L ` +
+            `for live.`
+        : `REPLAY ${moment(this.at, now)}  x${this.speed}  live is ${age(now - this.at)} ahead${busy}`,
+    );
     Object.assign(this.slider, { min: String(this.from), max: String(this.to) });
     this.slider.value = String(this.at);
     this.slider.setAttribute('aria-valuetext', clock(this.at));
     setText(this.ends[0], moment(this.from, now));
     setText(this.ends[1], clock(this.to));
     this.unknown.hidden = !this.shown?.not_kept?.length;
-    this.unknown.lastElementChild?.replaceChildren(...(this.shown?.not_kept ?? []).map((/** @type {string} */ t) => h('li', null, t)));
+    this.unknown.lastElementChild?.replaceChildren(
+      ...(this.shown?.not_kept ?? []).map((/** @type {string} */ t) => h('li', null, t)),
+    );
     document.getElementById('page')?.classList.toggle('unread', this.error !== '');
   }
 
@@ -162,22 +215,32 @@ export class Replay {
 
   /** @param {number} dir */
   toMark(dir) {
-    const list = this.marks.map((m) => ({ ...m, ms: Math.floor(Date.parse(m.at) / 1000) * 1000 })).filter((m) => (dir > 0 ? m.ms > this.at : m.ms < this.at));
+    const list = this.marks
+      .map(m => ({ ...m, ms: Math.floor(Date.parse(m.at) / 1000) * 1000 }))
+      .filter(m => (dir > 0 ? m.ms > this.at : m.ms < this.at));
     const m = dir > 0 ? list[0] : list[list.length - 1];
     if (!m) return this.on.note(`Nothing is marked ${dir > 0 ? 'after' : 'before'} this within the strip.`);
     this.on.note(`${m.id} ${m.text}`);
     this.goTo(m.ms);
   }
 
-  /** The keys of a replay; they come before the page's own. @type {Record<string, [string, (e: KeyboardEvent) => void]>} */
+  /**
+   * The keys of a replay; they come before the page's own.
+   * @type {Record<string, [string, (e: KeyboardEvent) => void]>}
+   */
   keys = {
-    ArrowLeft: ['1 s back, with shift 1 min', (e) => this.goTo((this.wanted || this.at) - (e.shiftKey ? 60_000 : 1000))],
-    ArrowRight: ['1 s on, with shift 1 min', (e) => this.goTo((this.wanted || this.at) + (e.shiftKey ? 60_000 : 1000))],
-    '{': ['1 min back', () => this.goTo((this.wanted || this.at) - 60_000)], '}': ['1 min on', () => this.goTo((this.wanted || this.at) + 60_000)],
-    '[': ['mark before', () => this.toMark(-1)], ']': ['mark after', () => this.toMark(1)],
-    '+': ['faster', () => this.change(1)], '=': ['', () => this.change(1)], '-': ['slower', () => this.change(-1)],
+    ArrowLeft: ['1 s back, with shift 1 min', e => this.goTo((this.wanted || this.at) - (e.shiftKey ? 60_000 : 1000))],
+    ArrowRight: ['1 s on, with shift 1 min', e => this.goTo((this.wanted || this.at) + (e.shiftKey ? 60_000 : 1000))],
+    '{': ['1 min back', () => this.goTo((this.wanted || this.at) - 60_000)],
+    '}': ['1 min on', () => this.goTo((this.wanted || this.at) + 60_000)],
+    '[': ['mark before', () => this.toMark(-1)],
+    ']': ['mark after', () => this.toMark(1)],
+    '+': ['faster', () => this.change(1)],
+    '=': ['', () => this.change(1)],
+    '-': ['slower', () => this.change(-1)],
     ' ': ['run, stop', () => this.change(this.speed ? -speeds.length : 1)],
-    L: ['live', () => this.on.leave()], H: ['', () => this.on.leave()],
+    L: ['live', () => this.on.leave()],
+    H: ['', () => this.on.leave()],
   };
 
   /** A page's keys without those that act. @param {Record<string, any>} keys @returns {Record<string, any>} */

@@ -6,51 +6,129 @@ import { Table } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 /** Seconds of I/O, with a decimal when they are few. @param {number} v */
-export const seconds = (v) => (v < 10 ? `${number(v)}s` : age(v * 1000));
+export const seconds = v => (v < 10 ? `${number(v)}s` : age(v * 1000));
 
 /** @param {string} id */
 export function runsPart(id) {
-  const table = new Table([
-    { name: 'job', head: 'RUN', text: (r) => r.job }, { name: 'started', head: 'STARTED', text: (r) => `${r.start.slice(0, 10)} ${clock(r.start).slice(0, 5)}`, value: (r) => Date.parse(r.start) },
-    { name: 'read', head: 'READ', num: true, text: (r) => volume(r.read_bytes), value: (r) => r.read_bytes }, { name: 'written', head: 'WRITTEN', num: true, text: (r) => volume(r.write_bytes), value: (r) => r.write_bytes },
-    { name: 'mode', head: 'MODE', text: (r) => r.mode || missing }, { name: 'io', head: 'I/O TIME', num: true, text: (r) => seconds(r.io_seconds), value: (r) => r.io_seconds },
-    { name: 'bw', head: 'MB/s', num: true, text: (r) => mega(r.bytes_per_sec), value: (r) => r.bytes_per_sec }, { name: 'md', head: 'MD/s', num: true, text: (r) => number(r.meta_ops_per_sec), value: (r) => r.meta_ops_per_sec }, { name: 'waited', head: 'WAITED MOST FOR', text: (r) => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing), value: (r) => r.waits?.[0]?.share },
-    { name: 'moved', head: 'MOVED BY', text: (r) => (r.remapped === null ? missing : r.remapped ? r.plan : 'no') }, { name: 'forwarders', head: 'FORWARDERS', text: (r) => (r.forwarders.length > 1 ? `${r.forwarders.length}: ` : '') + (r.forwarders.join(' ') || missing), wrap: true },
-  ], { id: (r) => r.job, go: (r) => `/jobs/${encodeURIComponent(r.job)}`, sort: 'started', caption: 'ended runs like it' });
-  const head = h('h2', { id: 'runs' }), boxes = h('div'), none = h('p.dim', null, 'No other ended run of it by this user on as many nodes is in the history with a profile yet. The batch system\'s hooks tell of runs; fairway import brings older ones from their logs.');
+  const table = new Table(
+    [
+      { name: 'job', head: 'RUN', text: r => r.job },
+      {
+        name: 'started',
+        head: 'STARTED',
+        text: r => `${r.start.slice(0, 10)} ${clock(r.start).slice(0, 5)}`,
+        value: r => Date.parse(r.start),
+      },
+      { name: 'read', head: 'READ', num: true, text: r => volume(r.read_bytes), value: r => r.read_bytes },
+      { name: 'written', head: 'WRITTEN', num: true, text: r => volume(r.write_bytes), value: r => r.write_bytes },
+      { name: 'mode', head: 'MODE', text: r => r.mode || missing },
+      { name: 'io', head: 'I/O TIME', num: true, text: r => seconds(r.io_seconds), value: r => r.io_seconds },
+      { name: 'bw', head: 'MB/s', num: true, text: r => mega(r.bytes_per_sec), value: r => r.bytes_per_sec },
+      { name: 'md', head: 'MD/s', num: true, text: r => number(r.meta_ops_per_sec), value: r => r.meta_ops_per_sec },
+      {
+        name: 'waited',
+        head: 'WAITED MOST FOR',
+        text: r => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing),
+        value: r => r.waits?.[0]?.share,
+      },
+      { name: 'moved', head: 'MOVED BY', text: r => (r.remapped === null ? missing : r.remapped ? r.plan : 'no') },
+      {
+        name: 'forwarders',
+        head: 'FORWARDERS',
+        text: r => (r.forwarders.length > 1 ? `${r.forwarders.length}: ` : '') + (r.forwarders.join(' ') || missing),
+        wrap: true,
+      },
+    ],
+    { id: r => r.job, go: r => `/jobs/${encodeURIComponent(r.job)}`, sort: 'started', caption: 'ended runs like it' },
+  );
+  const head = h('h2', { id: 'runs' }),
+    boxes = h('div'),
+    none = h(
+      'p.dim',
+      null,
+      'No other ended run of it by this user on as many nodes is in the history with a profile yet. The batch ' +
+        "system's hooks tell of runs; fairway import brings older ones from their logs.",
+    );
   const el = h('section', { 'aria-label': 'runs like it' }, head, boxes, none, table.el);
   return {
-    el, table,
+    el,
+    table,
     async load() {
       const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/runs?limit=200`);
-      const n = v.runs.length, so = v.this && !(Date.parse(v.this.end ?? '') > 0) ? ' so far' : '';
+      const n = v.runs.length,
+        so = v.this && !(Date.parse(v.this.end ?? '') > 0) ? ' so far' : '';
       setText(head, `This run beside ${v.all > n ? `the newest ${n} of ${v.all}` : n} like it`);
       none.hidden = n > 0;
       table.el.hidden = n === 0;
       table.update(v.runs);
-      boxes.replaceChildren(...[box('I/O time', v.io_seconds, 'shorter', 'longer', seconds, so), v.meta_only ? box('metadata operations while in I/O', v.meta_ops_per_sec, 'slower', 'faster', number, ' ops/s') : box('bandwidth while in I/O', v.bytes_per_sec, 'slower', 'faster', mega, ' MB/s')].filter((x) => x !== null));
+      boxes.replaceChildren(
+        ...[
+          box('I/O time', v.io_seconds, 'shorter', 'longer', seconds, so),
+          v.meta_only
+            ? box('metadata operations while in I/O', v.meta_ops_per_sec, 'slower', 'faster', number, ' ops/s')
+            : box('bandwidth while in I/O', v.bytes_per_sec, 'slower', 'faster', mega, ' MB/s'),
+        ].filter(x => x !== null),
+      );
     },
   };
 }
 
-/** Least, quartiles and most as a box, and where this run stands. @param {string} name @param {any} of @param {string} less @param {string} more @param {(v: number) => string} text @param {string} unit */
+/**
+ * Least, quartiles and most as a box, and where this run stands.
+ * @param {string} name
+ * @param {any} of
+ * @param {string} less
+ * @param {string} more
+ * @param {(v: number) => string} text
+ * @param {string} unit
+ */
 function box(name, of, less, more, text, unit) {
   if (!of) return null;
-  const W = 400, from = Math.min(of.min, of.this ?? of.min), to = Math.max(of.max, of.this ?? of.max);
-  const x = (/** @type {number} */ v) => (to > from ? 4 + (W - 8) * (v - from) / (to - from) : W / 2);
+  const W = 400,
+    from = Math.min(of.min, of.this ?? of.min),
+    to = Math.max(of.max, of.this ?? of.max);
+  const x = (/** @type {number} */ v) => (to > from ? 4 + ((W - 8) * (v - from)) / (to - from) : W / 2);
   const [how, than] = of.above > of.below ? [less, of.above] : [more, of.below];
-  const words = of.this === null ? `of this run not known in full; median of ${of.runs} like it: ${text(of.median)}` : `${text(of.this)}${unit}: ${how} than ${than} of ${of.runs} like it, median ${text(of.median)}`;
-  const line = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ y1, /** @type {number} */ y2) => s('line', { x1: x(a), x2: x(b), y1, y2, stroke: 'currentColor' });
-  const parts = [s('title', {}, `${name}: least ${text(of.min)}, quartiles ${text(of.q1)}, ${text(of.median)}, ${text(of.q3)}, most ${text(of.max)}`), line(of.min, of.max, 10, 10), line(of.min, of.min, 6, 14), line(of.max, of.max, 6, 14),
-    s('rect', { x: x(of.q1), width: Math.max(1, x(of.q3) - x(of.q1)), y: 4, height: 12, fill: 'none', stroke: 'currentColor' }), line(of.median, of.median, 4, 16)];
+  const words =
+    of.this === null
+      ? `of this run not known in full; median of ${of.runs} like it: ${text(of.median)}`
+      : `${text(of.this)}${unit}: ${how} than ${than} of ${of.runs} like it, median ${text(of.median)}`;
+  const line = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ y1, /** @type {number} */ y2) =>
+    s('line', { x1: x(a), x2: x(b), y1, y2, stroke: 'currentColor' });
+  const parts = [
+    s(
+      'title',
+      {},
+      `${name}: least ${text(of.min)}, quartiles ${text(of.q1)}, ${text(of.median)}, ${text(of.q3)}, most ` +
+        `${text(of.max)}`,
+    ),
+    line(of.min, of.max, 10, 10),
+    line(of.min, of.min, 6, 14),
+    line(of.max, of.max, 6, 14),
+    s('rect', {
+      x: x(of.q1),
+      width: Math.max(1, x(of.q3) - x(of.q1)),
+      y: 4,
+      height: 12,
+      fill: 'none',
+      stroke: 'currentColor',
+    }),
+    line(of.median, of.median, 4, 16),
+  ];
   if (of.this !== null) parts.push(s('circle', { cx: x(of.this), cy: 10, r: 4, fill: 'currentColor' }));
-  const svg = /** @type {any} */ (s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img' }, ...parts));
+  const svg = /** @type {any} */ (
+    s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img' }, ...parts)
+  );
   return h('p', null, h('span.dim', null, `${name} `), svg, ` ${words}`);
 }
 
 /** What a run's nodes waited for. @param {any} p its profile */
 export function waited(p) {
   if (!p) return '';
-  const w = (p.waits ?? []).filter((/** @type {any} */ x, /** @type {number} */ i) => i === 0 || x.share >= 0.005).slice(0, 4);
-  return w.length ? `for ${w.map((/** @type {any} */ x) => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time` : 'not known: its nodes did not tell how long operations took';
+  const w = (p.waits ?? [])
+    .filter((/** @type {any} */ x, /** @type {number} */ i) => i === 0 || x.share >= 0.005)
+    .slice(0, 4);
+  return w.length
+    ? `for ${w.map((/** @type {any} */ x) => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time`
+    : 'not known: its nodes did not tell how long operations took';
 }

@@ -6,56 +6,121 @@ import { hues, s } from './parallel.js?v=__V__';
  * @typedef {{from: string, to: string, col: number, value: number, estimated?: boolean, key: string}} Band
  * from and to name boxes of the columns col and col + 1; key chooses the colour.
  */
-const W = 1100, BOX = 14, GAP = 6;
+const W = 1100,
+  BOX = 14,
+  GAP = 6;
 
-/** Keeps the largest and adds up the rest. @param {Map<string, number>} totals @param {number} most @param {string} what @returns {(id: string) => string} */
+/**
+ * Keeps the largest and adds up the rest.
+ * @param {Map<string, number>} totals
+ * @param {number} most
+ * @param {string} what
+ * @returns {(id: string) => string}
+ */
 export function largest(totals, most, what) {
-  const kept = new Set([...totals].sort((a, b) => b[1] - a[1]).slice(0, most).map(([id]) => id));
+  const kept = new Set(
+    [...totals]
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, most)
+      .map(([id]) => id),
+  );
   const rest = totals.size - kept.size;
-  return (id) => (kept.has(id) ? id : `${rest} other ${what}`);
+  return id => (kept.has(id) ? id : `${rest} other ${what}`);
 }
 
 /**
  * @param {Band[]} bands @param {string[]} heads of the columns @param {string[]} keys in the order of colours
- * @param {{label: string, go?: (col: number, id: string) => void, say?: (col: number, id: string, v: number) => string, amount?: (v: number) => string, left?: number, right?: number}} o
+ * @param {{label: string, go?: (col: number, id: string) => void, say?: (col: number, id: string, v: number) => string,
+ * amount?: (v: number) => string, left?: number, right?: number}} o
  * say is a box's label, amount what a value is called; without them values are bytes/s.
  */
 export function sankey(bands, heads, keys, o) {
-  const left = o.left ?? 150, side = o.right ?? 190, amount = o.amount ?? ((v) => `${mega(v)} MB/s`), say = o.say ?? ((_, id, v) => `${id}  ${mega(v)}`);
+  const left = o.left ?? 150,
+    side = o.right ?? 190,
+    amount = o.amount ?? (v => `${mega(v)} MB/s`),
+    say = o.say ?? ((_, id, v) => `${id}  ${mega(v)}`);
   /** @type {Map<string, {in: number, out: number, y: number, from: number, to: number}>[]} */
   const cols = heads.map(() => new Map());
-  const box = (/** @type {number} */ c, /** @type {string} */ id) => { let b = cols[c].get(id); if (!b) cols[c].set(id, b = { in: 0, out: 0, y: 0, from: 0, to: 0 }); return b; };
+  const box = (/** @type {number} */ c, /** @type {string} */ id) => {
+    let b = cols[c].get(id);
+    if (!b) cols[c].set(id, (b = { in: 0, out: 0, y: 0, from: 0, to: 0 }));
+    return b;
+  };
   for (const b of bands) {
     box(b.col, b.from).out += b.value;
     box(b.col + 1, b.to).in += b.value;
   }
   const size = (/** @type {{in: number, out: number}} */ b) => Math.max(b.in, b.out);
-  const rows = Math.max(1, ...cols.map((c) => c.size)), H = Math.max(110, rows * 22);
-  const total = Math.max(1e-9, ...cols.map((c) => [...c.values()].reduce((sum, b) => sum + size(b), 0)));
-  const scale = (H - GAP * rows) / total, pitch = 15; // a label's height
-  const x = (/** @type {number} */ c) => left + c * (W - left - side - BOX) / Math.max(1, heads.length - 1);
+  const rows = Math.max(1, ...cols.map(c => c.size)),
+    H = Math.max(110, rows * 22);
+  const total = Math.max(1e-9, ...cols.map(c => [...c.values()].reduce((sum, b) => sum + size(b), 0)));
+  const scale = (H - GAP * rows) / total,
+    pitch = 15; // a label's height
+  const x = (/** @type {number} */ c) => left + (c * (W - left - side - BOX)) / Math.max(1, heads.length - 1);
   const boxes = cols.flatMap((col, c) => {
-    const used = [...col.values()].reduce((sum, b) => sum + size(b) * scale, 0), gap = Math.max(GAP, (H - used) / Math.max(1, col.size - 1) / 2);
+    const used = [...col.values()].reduce((sum, b) => sum + size(b) * scale, 0),
+      gap = Math.max(GAP, (H - used) / Math.max(1, col.size - 1) / 2);
     let y = 24;
-    return [s('text', { x: x(c) + BOX / 2, y: 12, class: 'head', 'text-anchor': 'middle' }, heads[c]), ...[...col].sort((a, b) => size(b[1]) - size(a[1])).flatMap(([id, b]) => {
-      b.y = b.from = b.to = y;
-      const hgt = Math.max(1, size(b) * scale);
-      y += Math.max(hgt + gap, pitch);
-      const right = c === 0 ? { x: x(c) - 6, 'text-anchor': 'end' } : { x: x(c) + BOX + 6 };
-      return [s('rect', { class: 'box', x: x(c), y: b.y, width: BOX, height: hgt, ...(o.go ? { click: () => o.go?.(c, id) } : {}) }, s('title', {}, `${id}: ${amount(size(b))}`)),
-        s('text', { ...right, y: b.y + hgt / 2 + 4, class: 'name' }, say(c, id, size(b)))];
-    })];
+    return [
+      s('text', { x: x(c) + BOX / 2, y: 12, class: 'head', 'text-anchor': 'middle' }, heads[c]),
+      ...[...col]
+        .sort((a, b) => size(b[1]) - size(a[1]))
+        .flatMap(([id, b]) => {
+          b.y = b.from = b.to = y;
+          const hgt = Math.max(1, size(b) * scale);
+          y += Math.max(hgt + gap, pitch);
+          const right = c === 0 ? { x: x(c) - 6, 'text-anchor': 'end' } : { x: x(c) + BOX + 6 };
+          return [
+            s(
+              'rect',
+              {
+                class: 'box',
+                x: x(c),
+                y: b.y,
+                width: BOX,
+                height: hgt,
+                ...(o.go ? { click: () => o.go?.(c, id) } : {}),
+              },
+              s('title', {}, `${id}: ${amount(size(b))}`),
+            ),
+            s('text', { ...right, y: b.y + hgt / 2 + 4, class: 'name' }, say(c, id, size(b))),
+          ];
+        }),
+    ];
   });
-  const order = (/** @type {Band} */ b) => /** @type {any} */ (cols[b.col].get(b.from)).y * 1e4 + /** @type {any} */ (cols[b.col + 1].get(b.to)).y;
-  const paths = [...bands].sort((a, b) => order(a) - order(b)).map((b) => {
-    const f = box(b.col, b.from), t = box(b.col + 1, b.to), w = Math.max(0.5, b.value * scale), x1 = x(b.col) + BOX, x2 = x(b.col + 1), mid = (x1 + x2) / 2;
-    const y1 = f.from + w / 2, y2 = t.to + w / 2;
-    f.from += w;
-    t.to += w;
-    return s('path', { class: b.estimated ? 'band estimated' : 'band', d: `M${x1} ${y1.toFixed(1)}C${mid} ${y1.toFixed(1)} ${mid} ${y2.toFixed(1)} ${x2} ${y2.toFixed(1)}`, stroke: hues[Math.min(hues.length - 1, Math.max(0, keys.includes(b.key) ? keys.indexOf(b.key) : hues.length))], 'stroke-width': w.toFixed(1) },
-      s('title', {}, `${b.key}: ${b.from} to ${b.to}, ${b.estimated ? '~' : ''}${amount(b.value)}`));
-  });
-  const tall = Math.max(H + 40, ...cols.flatMap((c) => [...c.values()].map((b) => b.y + size(b) * scale + 20)));
-  return s('svg', { class: 'sankey', viewBox: `0 0 ${W} ${Math.ceil(tall)}`, role: 'img' }, s('title', {}, o.label), ...paths, ...boxes);
+  const order = (/** @type {Band} */ b) =>
+    /** @type {any} */ (cols[b.col].get(b.from)).y * 1e4 + /** @type {any} */ (cols[b.col + 1].get(b.to)).y;
+  const paths = [...bands]
+    .sort((a, b) => order(a) - order(b))
+    .map(b => {
+      const f = box(b.col, b.from),
+        t = box(b.col + 1, b.to),
+        w = Math.max(0.5, b.value * scale),
+        x1 = x(b.col) + BOX,
+        x2 = x(b.col + 1),
+        mid = (x1 + x2) / 2;
+      const y1 = f.from + w / 2,
+        y2 = t.to + w / 2;
+      f.from += w;
+      t.to += w;
+      return s(
+        'path',
+        {
+          class: b.estimated ? 'band estimated' : 'band',
+          d: `M${x1} ${y1.toFixed(1)}C${mid} ${y1.toFixed(1)} ${mid} ${y2.toFixed(1)} ${x2} ${y2.toFixed(1)}`,
+          stroke:
+            hues[Math.min(hues.length - 1, Math.max(0, keys.includes(b.key) ? keys.indexOf(b.key) : hues.length))],
+          'stroke-width': w.toFixed(1),
+        },
+        s('title', {}, `${b.key}: ${b.from} to ${b.to}, ${b.estimated ? '~' : ''}${amount(b.value)}`),
+      );
+    });
+  const tall = Math.max(H + 40, ...cols.flatMap(c => [...c.values()].map(b => b.y + size(b) * scale + 20)));
+  return s(
+    'svg',
+    { class: 'sankey', viewBox: `0 0 ${W} ${Math.ceil(tall)}`, role: 'img' },
+    s('title', {}, o.label),
+    ...paths,
+    ...boxes,
+  );
 }
-

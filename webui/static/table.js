@@ -3,12 +3,14 @@ import { h, setText } from './h.js?v=__V__';
 import { missing } from './format.js?v=__V__';
 
 /**
- * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?: boolean, title?: string}} Column
+ * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
+ * boolean, title?: string}} Column
  */
 export class Table {
   /**
    * @param {Column[]} columns
-   * @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?: boolean, sorted?: (name: string, reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) => number}} o
+   * @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?: boolean, sorted?: (name: string,
+   * reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) => number}} o
    */
   constructor(columns, o) {
     this.columns = columns;
@@ -34,8 +36,25 @@ export class Table {
   }
 
   drawHead() {
-    this.head.replaceChildren(...this.columns.map((c) => h(c.num ? 'th.num' : 'th', { scope: 'col', title: c.title, 'aria-sort': !this.o.fixed && c.name === this.sort ? (this.reverse ? 'ascending' : 'descending') : null },
-      this.o.fixed ? c.head : h('button', { type: 'button', click: () => this.sortBy(c.name) }, c.head + (c.name === this.sort ? (this.reverse ? ' ^' : ' v') : '')))));
+    this.head.replaceChildren(
+      ...this.columns.map(c =>
+        h(
+          c.num ? 'th.num' : 'th',
+          {
+            scope: 'col',
+            title: c.title,
+            'aria-sort': !this.o.fixed && c.name === this.sort ? (this.reverse ? 'ascending' : 'descending') : null,
+          },
+          this.o.fixed
+            ? c.head
+            : h(
+                'button',
+                { type: 'button', click: () => this.sortBy(c.name) },
+                c.head + (c.name === this.sort ? (this.reverse ? ' ^' : ' v') : ''),
+              ),
+        ),
+      ),
+    );
   }
 
   /** @param {string} name */
@@ -49,18 +68,32 @@ export class Table {
 
   /** @param {number} step */
   stepSort(step) {
-    const i = this.columns.findIndex((c) => c.name === this.sort);
+    const i = this.columns.findIndex(c => c.name === this.sort);
     this.sortBy(this.columns[(i + step + this.columns.length) % this.columns.length].name);
   }
 
   /** @param {any[]} rows */
   update(rows) {
     this.rows = rows;
-    const col = this.columns.find((c) => c.name === this.sort) ?? this.columns[0];
+    const col = this.columns.find(c => c.name === this.sort) ?? this.columns[0];
     const value = col.value ?? col.text;
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
-    let list = words.length ? rows.filter((r) => { const all = this.columns.map((c) => c.text(r)).join(' ').toLowerCase(); return words.every((w) => all.includes(w)); }) : [...rows];
-    if (!this.o.fixed) list.sort((a, b) => (this.reverse ? -1 : 1) * compare(value(a), value(b)) || (this.o.tie ? this.o.tie(b) - this.o.tie(a) : 0) || compare(this.o.id(b), this.o.id(a)));
+    let list = words.length
+      ? rows.filter(r => {
+          const all = this.columns
+            .map(c => c.text(r))
+            .join(' ')
+            .toLowerCase();
+          return words.every(w => all.includes(w));
+        })
+      : [...rows];
+    if (!this.o.fixed)
+      list.sort(
+        (a, b) =>
+          (this.reverse ? -1 : 1) * compare(value(a), value(b)) ||
+          (this.o.tie ? this.o.tie(b) - this.o.tie(a) : 0) ||
+          compare(this.o.id(b), this.o.id(a)),
+      );
     this.passed = list;
     this.el.hidden = !rows.length; // heads alone say nothing
     list = list.slice(0, this.limit);
@@ -72,7 +105,7 @@ export class Table {
 
   /** Shows which row keys act on. */
   mark() {
-    const at = this.cursor ? this.current() : this.shown.find((r) => this.o.id(r) === this.selected);
+    const at = this.cursor ? this.current() : this.shown.find(r => this.o.id(r) === this.selected);
     this.shown.forEach((r, i) => this.body.children[i]?.classList.toggle('sel', r === at));
   }
 
@@ -80,7 +113,7 @@ export class Table {
   drawRow(r, i) {
     let tr = /** @type {HTMLElement|undefined} */ (this.body.children[i]);
     if (!tr) {
-      tr = h('tr', null, ...this.columns.map((c) => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : ''))));
+      tr = h('tr', null, ...this.columns.map(c => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : ''))));
       this.body.append(tr);
     }
     this.columns.forEach((c, k) => setText(/** @type {HTMLElement} */ (tr).children[k], c.text(r)));
@@ -92,7 +125,7 @@ export class Table {
   /** @param {number} step @returns {any} the row that is selected now */
   move(step) {
     if (!this.shown.length) return null;
-    const i = this.shown.findIndex((r) => this.o.id(r) === this.selected);
+    const i = this.shown.findIndex(r => this.o.id(r) === this.selected);
     const r = this.shown[Math.max(0, Math.min(this.shown.length - 1, i < 0 ? (this.cursor ? step : 0) : i + step))];
     this.select(this.o.id(r));
     return r;
@@ -102,29 +135,44 @@ export class Table {
   select(id) {
     this.selected = id;
     this.mark();
-    const i = this.shown.findIndex((r) => this.o.id(r) === id);
+    const i = this.shown.findIndex(r => this.o.id(r) === id);
     if (i >= 0) this.body.children[i].scrollIntoView({ block: 'nearest' });
   }
 
   current() {
-    return this.shown.find((r) => this.o.id(r) === this.selected) ?? this.shown[0];
+    return this.shown.find(r => this.o.id(r) === this.selected) ?? this.shown[0];
   }
 
   /** The heads and every row that passes the filter, in the order shown, as texts; what is not known is empty. */
   all() {
-    return [this.columns.map((c) => c.head), ...this.passed.map((r) => this.columns.map((c) => { const t = c.text(r); return t === missing ? '' : t; }))];
+    return [
+      this.columns.map(c => c.head),
+      ...this.passed.map(r =>
+        this.columns.map(c => {
+          const t = c.text(r);
+          return t === missing ? '' : t;
+        }),
+      ),
+    ];
   }
 }
 
-/** The keys that move in a list. @param {(step: number) => void} move @param {string} [hint] what the bottom line says of them @returns {Record<string, [string, () => void]>} */
+/**
+ * The keys that move in a list.
+ * @param {(step: number) => void} move
+ * @param {string} [hint] what the bottom line says of them
+ * @returns {Record<string, [string, () => void]>}
+ */
 export function rowKeys(move, hint = '') {
-  const up = () => move(-1), down = () => move(1);
+  const up = () => move(-1),
+    down = () => move(1);
   return { ArrowUp: ['', up], k: ['', up], ArrowDown: [hint, down], j: [hint, down] };
 }
 
 /** Largest first; what is not known last. @param {any} a @param {any} b */
 function compare(a, b) {
-  const na = a === null || a === undefined, nb = b === null || b === undefined;
+  const na = a === null || a === undefined,
+    nb = b === null || b === undefined;
   if (na || nb) return na && nb ? 0 : na ? 1 : -1;
   if (typeof a === 'number' && typeof b === 'number') return b - a;
   return String(b).localeCompare(String(a), 'en', { numeric: true });

@@ -8,16 +8,27 @@ import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 const policies = ['size-fair', 'job-fair', 'user-fair', 'user-size-fair', 'group-user-size-fair'];
 /** Set 3 of the paper's Table 4 (Aupy et al., Periodic I/O scheduling for super-computers). */
-const example = { procs: 640, b: 0.01, B: 3, kprime: 2, eps: 0.01, apps: [
-  ...[1, 2, 3, 4, 5, 6].map((i) => ({ name: `Turbulence2-${i}`, w: 76.8, vol: 235.8, beta: 64 })),
-  ...[1, 2].map((i) => ({ name: `AstroPhysics-${i}`, w: 15360, vol: 423.4, beta: 128 }))] };
+const example = {
+  procs: 640,
+  b: 0.01,
+  B: 3,
+  kprime: 2,
+  eps: 0.01,
+  apps: [
+    ...[1, 2, 3, 4, 5, 6].map(i => ({ name: `Turbulence2-${i}`, w: 76.8, vol: 235.8, beta: 64 })),
+    ...[1, 2].map(i => ({ name: `AstroPhysics-${i}`, w: 15360, vol: 423.4, beta: 128 })),
+  ],
+};
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function whatIfPage(app, q) {
-  const policy = q.get('policy') ?? policies[0], forwarder = q.get('forwarder') ?? '';
+  const policy = q.get('policy') ?? policies[0],
+    forwarder = q.get('forwarder') ?? '';
   const where = forwarder ? `&forwarder=${encodeURIComponent(forwarder)}` : '';
   const shares = await get(`/api/v1/shares?policy=${encodeURIComponent(policy)}${where}`);
-  const set = /** @type {HTMLTextAreaElement} */ (h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' }));
+  const set = /** @type {HTMLTextAreaElement} */ (
+    h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' })
+  );
   set.value = q.get('set') ?? lines(example);
   const chart = h('div.pattern');
   const draw = async () => {
@@ -31,85 +42,290 @@ export async function whatIfPage(app, q) {
   const found = h('div.dim');
   const fromHistory = async () => {
     const v = await get('/api/v1/cycles');
-    const told = h('details', { open: v.cycles.length <= 6 }, h('summary', null, `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`), h('ul', null, ...v.cycles.map((/** @type {any} */ c) => h('li', null, `${c.app} of ${c.user} on ${counted(c.nodes, 'node')}: ${c.why}`))));
-    found.replaceChildren(v.cycles.length ? told : 'The history has no profile of a run yet.', v.problem ? h('p.error', { role: 'alert' }, v.problem) : '');
-    if (v.set) { set.value = lines(v.set); await draw(); }
+    const told = h(
+      'details',
+      { open: v.cycles.length <= 6 },
+      h('summary', null, `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`),
+      h(
+        'ul',
+        null,
+        ...v.cycles.map((/** @type {any} */ c) =>
+          h('li', null, `${c.app} of ${c.user} on ${counted(c.nodes, 'node')}: ${c.why}`),
+        ),
+      ),
+    );
+    found.replaceChildren(
+      v.cycles.length ? told : 'The history has no profile of a run yet.',
+      v.problem ? h('p.error', { role: 'alert' }, v.problem) : '',
+    );
+    if (v.set) {
+      set.value = lines(v.set);
+      await draw();
+    }
   };
-  const to = (/** @type {number} */ step) => app.go(`/whatif?policy=${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`);
-  const el = h('div', null, h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`), ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) => h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', null, t)), bars(shares.jobs, shares.in_force),
-    h('h1', null, 'Staggered I/O'), h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
-    set, h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')), found, chart);
-  const table = () => [['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %', ...parts(shares.in_force).map(([t]) => t)], ...shares.jobs.map((/** @type {any} */ j) => [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1), ...parts(shares.in_force).map(([, of]) => of(j))])];
+  const to = (/** @type {number} */ step) =>
+    app.go(
+      `/whatif?policy=` +
+        `${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`,
+    );
+  const el = h(
+    'div',
+    null,
+    h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`),
+    ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) =>
+      h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', null, t),
+    ),
+    bars(shares.jobs, shares.in_force),
+    h('h1', null, 'Staggered I/O'),
+    h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
+    set,
+    h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')),
+    found,
+    chart,
+  );
+  const table = () => [
+    ['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %', ...parts(shares.in_force).map(([t]) => t)],
+    ...shares.jobs.map((/** @type {any} */ j) => [
+      j.job,
+      j.user,
+      j.group,
+      j[weight(shares.jobs)],
+      (j.share * 100).toFixed(1),
+      ...parts(shares.in_force).map(([, of]) => of(j)),
+    ]),
+  ];
   await draw();
-  return { title: 'what if', el, timeless: true, keys: { m: ['next policy', () => to(1)], M: ['', () => to(-1)], e: ['edit set', () => set.focus()], r: ['draw again', draw], ...exportKeys('shares', table, () => { const svg = chart.querySelector('svg'); return svg && saveSVG('pattern', svg); }) } };
+  return {
+    title: 'what if',
+    el,
+    timeless: true,
+    keys: {
+      m: ['next policy', () => to(1)],
+      M: ['', () => to(-1)],
+      e: ['edit set', () => set.focus()],
+      r: ['draw again', draw],
+      ...exportKeys('shares', table, () => {
+        const svg = chart.querySelector('svg');
+        return svg && saveSVG('pattern', svg);
+      }),
+    },
+  };
 }
 
 /** What the policy goes by. @param {any[]} jobs */
-const weight = (jobs) => jobs[0]?.priority ? 'priority' : 'nodes';
+const weight = jobs => (jobs[0]?.priority ? 'priority' : 'nodes');
 /** A set as JSON, an application a line. @param {any} set */
-const lines = (set) => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').replaceAll('},{', '},\n  {');
+const lines = set => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').replaceAll('},{', '},\n  {');
 
 /** What relays share by now, as columns: heading, a job's value in percent, and what it means.
  * @param {any} force @returns {[string, (j: any) => string, string][]} */
-const parts = (force) => {
+const parts = force => {
   if (!force) return [];
   const of = new Map(force.jobs.map((/** @type {any} */ g) => [g.job, g]));
-  const value = (/** @type {string} */ name) => (/** @type {any} */ j) => of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-';
-  return [['GLOBAL %', value('share'), 'of what all relays do, by the policy in force'], ['REACH %', value('reachable'), 'as far as the forwarders that the job uses allow'], ['GETS %', value('got'), 'of what all relays did in the last intervals']];
+  const value = (/** @type {string} */ name) => (/** @type {any} */ j) =>
+    of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-';
+  return [
+    ['GLOBAL %', value('share'), 'of what all relays do, by the policy in force'],
+    ['REACH %', value('reachable'), 'as far as the forwarders that the job uses allow'],
+    ['GETS %', value('got'), 'of what all relays did in the last intervals'],
+  ];
 };
 
 /** One bar a job, at most forty. @param {any[]} jobs @param {any} force */
 function bars(jobs, force) {
   if (!jobs.length) return h('p.empty', null, 'No job runs here now.');
-  const most = jobs[0].share, shown = jobs.slice(0, 40);
-  const users = [...new Set(jobs.map((j) => j.user))];
-  return h('div', null, h('table.shares', null, h('thead', null, h('tr', null, ...['JOB', 'USER', 'GROUP'].map((t) => h('th', { scope: 'col' }, t)), ...[weight(jobs).toUpperCase(), 'SHARE %'].map((t) => h('th.num', { scope: 'col' }, t)), ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)), h('th', null))),
-    h('tbody', null, ...shown.map((j) => h('tr', null, h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)), h('td', null, j.user), h('td', null, j.group || '-'), h('td.num', null, j[weight(jobs)]), h('td.num', null, (j.share * 100).toFixed(1)), ...parts(force).map(([, of]) => h('td.num', null, of(j))),
-      h('td.bar', null, s('svg', { width: 320, height: 12, 'aria-hidden': true }, s('rect', { class: 'share', width: Math.max(1, 320 * j.share / most), height: 12, fill: hues[users.indexOf(j.user) % hues.length] }))))))),
-  jobs.length > shown.length ? h('p.dim', null, `and ${counted(jobs.length - shown.length, 'job')} with smaller shares`) : null);
+  const most = jobs[0].share,
+    shown = jobs.slice(0, 40);
+  const users = [...new Set(jobs.map(j => j.user))];
+  return h(
+    'div',
+    null,
+    h(
+      'table.shares',
+      null,
+      h(
+        'thead',
+        null,
+        h(
+          'tr',
+          null,
+          ...['JOB', 'USER', 'GROUP'].map(t => h('th', { scope: 'col' }, t)),
+          ...[weight(jobs).toUpperCase(), 'SHARE %'].map(t => h('th.num', { scope: 'col' }, t)),
+          ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)),
+          h('th', null),
+        ),
+      ),
+      h(
+        'tbody',
+        null,
+        ...shown.map(j =>
+          h(
+            'tr',
+            null,
+            h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)),
+            h('td', null, j.user),
+            h('td', null, j.group || '-'),
+            h('td.num', null, j[weight(jobs)]),
+            h('td.num', null, (j.share * 100).toFixed(1)),
+            ...parts(force).map(([, of]) => h('td.num', null, of(j))),
+            h(
+              'td.bar',
+              null,
+              s(
+                'svg',
+                { width: 320, height: 12, 'aria-hidden': true },
+                s('rect', {
+                  class: 'share',
+                  width: Math.max(1, (320 * j.share) / most),
+                  height: 12,
+                  fill: hues[users.indexOf(j.user) % hues.length],
+                }),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+    jobs.length > shown.length
+      ? h('p.dim', null, `and ${counted(jobs.length - shown.length, 'job')} with smaller shares`)
+      : null,
+  );
 }
 
-const W = 1000, row = 18, gap = 24, tall = 120, LETTER = 6.7; // of the picture's text
+const W = 1000,
+  row = 18,
+  gap = 24,
+  tall = 120,
+  LETTER = 6.7; // of the picture's text
 
 /** @param {any} v @returns {HTMLElement[]} */
 function pattern(v) {
   // A name keeps what tells it from the others: its beginning and its end.
   const short = (/** @type {string} */ t) => (t.length > 36 ? `${t.slice(0, 20)}..${t.slice(-14)}` : t);
   const left = 16 + LETTER * Math.max(14, ...v.apps.map((/** @type {any} */ a) => short(a.name).length));
-  const x = (/** @type {number} */ t) => left + (W - left) * t / v.T;
+  const x = (/** @type {number} */ t) => left + ((W - left) * t) / v.T;
   const rows = v.apps.flatMap((/** @type {any} */ a, /** @type {number} */ i) => {
-    const app = v.set.apps[i], most = Math.min(app.beta * v.set.b, v.set.B), y = i * row, hue = hues[i % hues.length];
-    return [s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, short(a.name), s('title', {}, a.name)),
-      ...a.instances.flatMap((/** @type {any} */ n) => spans(n.init_w, app.w, v.T).map(([from, to]) => s('rect', { class: 'work', x: x(from), y: y + row / 2 - 1, width: x(to) - x(from), height: 2, fill: hue }))),
-      ...a.instances.flatMap((/** @type {any} */ n) => n.io.map((/** @type {number[]} */ io) => s('rect', { class: 'io', x: x(io[0]), y: y + (row - 2) * (1 - io[2] / most), width: Math.max(0.5, x(io[1]) - x(io[0])), height: (row - 2) * io[2] / most, fill: hue },
-        s('title', {}, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`))))];
+    const app = v.set.apps[i],
+      most = Math.min(app.beta * v.set.b, v.set.B),
+      y = i * row,
+      hue = hues[i % hues.length];
+    return [
+      s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, short(a.name), s('title', {}, a.name)),
+      ...a.instances.flatMap((/** @type {any} */ n) =>
+        spans(n.init_w, app.w, v.T).map(([from, to]) =>
+          s('rect', { class: 'work', x: x(from), y: y + row / 2 - 1, width: x(to) - x(from), height: 2, fill: hue }),
+        ),
+      ),
+      ...a.instances.flatMap((/** @type {any} */ n) =>
+        n.io.map((/** @type {number[]} */ io) =>
+          s(
+            'rect',
+            {
+              class: 'io',
+              x: x(io[0]),
+              y: y + (row - 2) * (1 - io[2] / most),
+              width: Math.max(0.5, x(io[1]) - x(io[0])),
+              height: ((row - 2) * io[2]) / most,
+              fill: hue,
+            },
+            s('title', {}, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`),
+          ),
+        ),
+      ),
+    ];
   });
-  const top = v.apps.length * row + gap, y = (/** @type {number} */ bw) => top + tall * (1 - bw / v.set.B);
-  let used = '', bw = 0;
+  const top = v.apps.length * row + gap,
+    y = (/** @type {number} */ bw) => top + tall * (1 - bw / v.set.B);
+  let used = '',
+    bw = 0;
   for (const [t, change] of changes(v)) {
     used += `${used ? 'L' : 'M'}${x(t).toFixed(1)} ${y(bw).toFixed(1)}`;
     bw += change;
     used += `L${x(t).toFixed(1)} ${y(bw).toFixed(1)}`;
   }
-  const svg = s('svg', { class: 'gantt', viewBox: `0 0 ${W} ${top + tall + 20}`, role: 'img', 'aria-label': `I/O of ${counted(v.apps.length, 'application')} over ${v.T.toFixed(0)} seconds` }, ...rows,
-    s('line', { class: 'cap', x1: left, x2: W, y1: y(v.set.B), y2: y(v.set.B) }), s('text', { x: left - 6, y: y(v.set.B) + 4, 'text-anchor': 'end' }, `B = ${v.set.B} GB/s`),
-    s('path', { class: 'used', d: used }), s('text', { x: left, y: top + tall + 16 }, '0 s'), s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`));
-  const line = (/** @type {string} */ name, /** @type {any} */ u) => h('tr', null, h('td', null, name), h('td.num', null, ratio(u.sys_efficiency)), h('td.num', null, number(u.dilation)));
-  return [h('div.scroll', null, /** @type {any} */ (svg)),
-    h('table', null, h('thead', null, h('tr', null, h('th', null), h('th.num', { scope: 'col' }, 'SYSEFFICIENCY %'), h('th.num', { scope: 'col' }, 'DILATION'))),
-      h('tbody', null, line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned))),
-    h('p.dim', null, `no schedule computes more than ${ratio(v.knapsack_bound)} % of the machine here, and ${ratio(v.upper_bound)} % if bandwidth had no end`)];
+  const svg = s(
+    'svg',
+    {
+      class: 'gantt',
+      viewBox: `0 0 ${W} ${top + tall + 20}`,
+      role: 'img',
+      'aria-label': `I/O of ${counted(v.apps.length, 'application')} over ${v.T.toFixed(0)} seconds`,
+    },
+    ...rows,
+    s('line', { class: 'cap', x1: left, x2: W, y1: y(v.set.B), y2: y(v.set.B) }),
+    s('text', { x: left - 6, y: y(v.set.B) + 4, 'text-anchor': 'end' }, `B = ${v.set.B} GB/s`),
+    s('path', { class: 'used', d: used }),
+    s('text', { x: left, y: top + tall + 16 }, '0 s'),
+    s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`),
+  );
+  const line = (/** @type {string} */ name, /** @type {any} */ u) =>
+    h(
+      'tr',
+      null,
+      h('td', null, name),
+      h('td.num', null, ratio(u.sys_efficiency)),
+      h('td.num', null, number(u.dilation)),
+    );
+  return [
+    h('div.scroll', null, /** @type {any} */ (svg)),
+    h(
+      'table',
+      null,
+      h(
+        'thead',
+        null,
+        h(
+          'tr',
+          null,
+          h('th', null),
+          h('th.num', { scope: 'col' }, 'SYSEFFICIENCY %'),
+          h('th.num', { scope: 'col' }, 'DILATION'),
+        ),
+      ),
+      h('tbody', null, line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned)),
+    ),
+    h(
+      'p.dim',
+      null,
+      `no schedule computes more than ${ratio(v.knapsack_bound)} % of the machine here, and ` +
+        `${ratio(v.upper_bound)} % if bandwidth had no end`,
+    ),
+  ];
 }
 
-/** A computation in the pattern, in one or two parts. @param {number} from @param {number} length @param {number} T @returns {number[][]} */
+/**
+ * A computation in the pattern, in one or two parts.
+ * @param {number} from
+ * @param {number} length
+ * @param {number} T
+ * @returns {number[][]}
+ */
 function spans(from, length, T) {
   const to = from + length;
-  return to <= T ? [[from, to]] : [[from, T], [0, to - T]];
+  return to <= T
+    ? [[from, to]]
+    : [
+        [from, T],
+        [0, to - T],
+      ];
 }
 
-/** When the bandwidth in use changes, and by how much, in order; one ends where the next begins. @param {any} v @returns {[number, number][]} */
+/**
+ * When the bandwidth in use changes, and by how much, in order; one ends where the next begins.
+ * @param {any} v
+ * @returns {[number, number][]}
+ */
 function changes(v) {
-  const at = new Map([[0, 0], [v.T, 0]]), add = (/** @type {number} */ t, /** @type {number} */ bw) => at.set(t, (at.get(t) ?? 0) + bw);
-  for (const a of v.apps) for (const n of a.instances) for (const [from, to, bw] of n.io) { add(from, bw); add(to, -bw); }
+  const at = new Map([
+      [0, 0],
+      [v.T, 0],
+    ]),
+    add = (/** @type {number} */ t, /** @type {number} */ bw) => at.set(t, (at.get(t) ?? 0) + bw);
+  for (const a of v.apps)
+    for (const n of a.instances)
+      for (const [from, to, bw] of n.io) {
+        add(from, bw);
+        add(to, -bw);
+      }
   return [...at].sort((a, b) => a[0] - b[0]);
 }
