@@ -23,7 +23,7 @@ type Canaries struct {
 	runner    *probe.Runner
 
 	results chan answered
-	clean   map[topology.NodeID]probe.Took // newest ones of nodes that were not under suspicion then; Run's
+	clean   map[topology.NodeID]probe.Took // newest times of nodes that were not suspected then; Run's
 
 	asks  chan asked
 	ended chan struct{} // closed when Run has
@@ -107,12 +107,12 @@ func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anoma
 func (c *Canaries) answer(r answered) {
 	select {
 	case c.results <- r:
-	default: // there are never so many under way
+	default: // so many are never under way
 	}
 }
 
-// Run sends every second what the detectors want to know, and what persons ask for, until ctx ends
-// and every probe has answered.
+// Run sends the canaries that are due, and those that persons ask for, until ctx ends and every probe has
+// answered.
 func (c *Canaries) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -140,7 +140,8 @@ func (c *Canaries) Run(ctx context.Context) {
 	}
 }
 
-// step sends what is due at now. Who has a finding is a suspect, and who the detectors lean towards without one.
+// step sends what is due at now. Suspects are the nodes with a finding, and those that the detectors lean towards
+// without one.
 func (c *Canaries) step(ctx context.Context, now time.Time) {
 	suspects, idle := c.detectors.Due(now)
 	c.detectors.Asked(now, c.runner.Step(ctx, now, append(suspects, c.loop.Suspected()...), idle))
@@ -167,7 +168,7 @@ func (c *Canaries) take(ctx context.Context, r probe.Result) {
 	c.keep(ctx, r)
 }
 
-// keep puts what a canary took into the store.
+// keep stores the times of a canary.
 func (c *Canaries) keep(ctx context.Context, r probe.Result) {
 	f := collector.Frame{Node: r.Node, Role: topology.Forwarder, TimeMillis: r.At.Truncate(time.Second).UnixMilli()}
 	for _, m := range []struct {
@@ -186,15 +187,15 @@ func (c *Canaries) keep(ctx context.Context, r probe.Result) {
 	}
 }
 
-// How much longer than the middle of the others a probe may take and still pass: single small
-// operations scatter, a forwarder that is slow enough to be withheld is beyond this.
+// How much longer than the median of the others a probe may take and still pass: single small operations scatter,
+// and a forwarder that is slow enough to be excluded is beyond this.
 const (
 	passFactor = 3
 	passMargin = 2 * time.Millisecond
 )
 
-// normal compares a probe with the newest ones of the forwarders that nobody suspects. With nobody to
-// compare with, a probe that was answered has passed.
+// normal compares a probe with the newest ones of the forwarders that are not suspected. Without any of those, a
+// probe that was answered has passed.
 func (c *Canaries) normal(r probe.Result) bool {
 	var read, write, meta []time.Duration
 	for n, t := range c.clean {
@@ -217,7 +218,7 @@ func (c *Canaries) normal(r probe.Result) bool {
 	return true
 }
 
-// canary is a result beside those of the forwarders that nobody suspects.
+// canary is a result beside those of the forwarders that are not suspected.
 func (c *Canaries) canary(r probe.Result) anomaly.Canary {
 	out := anomaly.Canary{Forwarder: topology.ForwarderID(r.Node), At: r.At.UTC(), Bytes: r.Bytes}
 	if r.Err != nil {

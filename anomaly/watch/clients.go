@@ -11,6 +11,12 @@ import (
 	"fairway/tsdb/window"
 )
 
+// clients are what compute nodes saw of the forwarders.
+type clients struct {
+	of   map[topology.ForwarderID]*clientSums
+	lost map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
+}
+
 // clientSums gather what the clients of one forwarder saw in their newest second.
 type clientSums struct {
 	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
@@ -25,9 +31,9 @@ type jobSums struct {
 	nodes int
 }
 
-// sumClients adds up what the compute nodes saw, by the forwarder that each was observed to use.
+// sumClients adds up the compute nodes' seconds by the forwarder that each of them uses.
 func (d *Detectors) sumClients(now time.Time, m *Machine) {
-	clear(d.clients)
+	clear(d.clients.of)
 	oldest := now.Add(-fresh).UnixMilli()
 	d.board.Layer(topology.Compute, func(f *window.Node) {
 		if f.TimeMillis < oldest {
@@ -37,16 +43,16 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 		if !ok {
 			return
 		}
-		sums := d.clients[fwd]
+		sums := d.clients.of[fwd]
 		if sums == nil {
 			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
-			d.clients[fwd] = sums
+			d.clients.of[fwd] = sums
 		}
 		sums.add(&f.Frame)
 	})
 }
 
-// segmentBytes is what a packet carries at most on most networks: it weighs one client's loss against another's.
+// segmentBytes is the payload of a full packet on most networks: it weighs one client's loss against another's.
 const segmentBytes = 1448
 
 // add takes one compute node's second.
@@ -83,15 +89,15 @@ func (c *clientSums) add(f *collector.Frame) {
 	}
 }
 
-// spent is how many operations a second there were, and the seconds that all of them took together.
+// spent returns the operations of a second, and the seconds that they took together.
 func spent(samples []collector.Sample, ops, mean collector.Metric) (n, seconds float64, ok bool) {
 	n, okOps := collector.SampleOf(samples, ops)
 	t, okMean := collector.SampleOf(samples, mean)
 	return n, n * t, okOps && okMean && n > 0
 }
 
-// shareOf is the part of a node's operations that one of its jobs did, where the jobs' own are not
-// known: by the bytes they moved. What that does not tell (metadata of several jobs) is nobody's.
+// shareOf is the part of a node's operations that one of its jobs did, by the bytes that the jobs moved: for sources
+// that do not count operations by job. Metadata operations of several jobs go to none of them.
 func shareOf(jobs []collector.JobSamples, k int, bytes collector.Metric) float64 {
 	if len(jobs) == 1 {
 		return 1
@@ -110,30 +116,30 @@ func shareOf(jobs []collector.JobSamples, k int, bytes collector.Metric) float64
 	return own / all
 }
 
-// smooth is the weight of a new second in the impact that is shown.
+// smooth is the weight of a new second in the impact shown.
 const smooth = 0.1
 
-// leastShare is the least share of its nodes' time that a job is named for; less would be said as 0 %.
+// leastShare is the smallest share of its nodes' time for which a job is named; less would read as 0 %.
 const leastShare = 0.005
 
-// addImpact says which jobs wait on a slow node, and how much of the time of their nodes there
-// goes into it: the operations' time beyond what the peers take, one operation of a node at a time.
+// addImpact lists the jobs that wait for a slow node, with the share of their nodes' time that they lose: the
+// operations' time beyond what the peers take.
 func (d *Detectors) addImpact(v *anomaly.Verdict) {
 	if v.Level < anomaly.Doubt || len(v.Impact) > 0 {
 		return
 	}
-	sums := d.clients[topology.ForwarderID(v.Node)]
-	ratios := d.seenBy.Ratio(v.Node)
-	if node, ok := d.slow.Node(v.Node); ok && d.clock[v.Node] {
+	sums := d.clients.of[topology.ForwarderID(v.Node)]
+	ratios := d.byClient.Ratio(v.Node)
+	if node, ok := d.slow.Node(v.Node); ok && d.ownClock[v.Node] {
 		ratios = node.Ratio
 	}
 	if sums == nil {
 		return
 	}
-	if d.lost[v.Node] == nil {
-		d.lost[v.Node] = map[topology.JobID]float64{}
+	if d.clients.lost[v.Node] == nil {
+		d.clients.lost[v.Node] = map[topology.JobID]float64{}
 	}
-	lost := d.lost[v.Node]
+	lost := d.clients.lost[v.Node]
 	for job, j := range sums.jobs {
 		seconds := 0.0
 		for c, r := range ratios {

@@ -78,7 +78,7 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 			0.03)})
 		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio,
 			0.0)})
-		w.clients["fwd1"] = sums
+		w.clients.of["fwd1"] = sums
 		o := w.observation(&collector.Frame{Node: "fwd1", Role: topology.Forwarder, Samples: tc.forwarder})
 		if got := o.Lost / o.Packets; o.Serving != tc.serving || math.Abs(got-tc.lost) > 1e-9 {
 			t.Errorf("%s: %v in service, %v lost, want %v and %v", tc.name, o.Serving, got, tc.serving, tc.lost)

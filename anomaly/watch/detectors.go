@@ -17,40 +17,44 @@ import (
 	"fairway/tsdb/window"
 )
 
-// Detectors are the detectors over the newest second of a running machine. Where a forwarder has no
-// clock of its own in its service (diod), the time that its clients saw stands in for its
-// execution times, weighted by their operations.
+// Detectors judge the newest second of a running machine. A forwarder that does not report the times of its own
+// service (diod) is judged by the times that its clients saw, weighted by their operations.
 type Detectors struct {
 	board *window.Board
 	set   failslow.Settings
 
-	mu      sync.Mutex // guards everything that follows
-	slow    *failslow.Detector
-	others  *interference.Detector
-	seenBy  *clientslow.Detector      // of forwarders without a clock of their own
-	seen    map[topology.NodeID]int64 // newest second taken, Unix ms
-	clients map[topology.ForwarderID]*clientSums
-	lost    map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
-	obs     []failslow.Observation
-	inside  map[topology.NodeID]float64 // newest seconds in the server, where it has no clock of its own
-	clocked []failslow.Observation      // as obs, without what only clients saw
-	byEyes  []failslow.Observation      // those that only clients saw
-	said    []anomaly.Verdict
-	silence silence
-	targets *targetslow.Detector
-	points  []targetslow.Point       // of storage and metadata servers in this second
-	clock   map[topology.NodeID]bool // forwarders that tell their own execution times
-	toldAt  time.Time                // when the jobs were last told
+	mu       sync.Mutex               // guards everything that follows
+	slow     *failslow.Detector       // forwarders that report their own execution times, and all canaries
+	byClient *clientslow.Detector     // the other forwarders
+	targets  *targetslow.Detector     // storage and metadata servers
+	others   *interference.Detector   // what else explains a slow second
+	silence  silence                  // forwarders that report nothing
+	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
+	clients  clients
+	seen     map[topology.NodeID]int64 // newest second taken, Unix ms
+	jobsAt   time.Time                 // when the detectors last got the jobs
+	second   second
 }
 
-// NewDetectors looks at the frames on board.
+// second is what was read of the newest second. Its memory is used again in the next one.
+type second struct {
+	rows      []failslow.Observation
+	clocked   []failslow.Observation      // rows, without the times that only clients saw
+	byClients []failslow.Observation      // rows with times that only clients saw
+	inside    map[topology.NodeID]float64 // mean seconds in the server, where it reports that and no more
+	points    []targetslow.Point          // of storage and metadata servers
+	verdicts  []anomaly.Verdict
+}
+
+// NewDetectors judges the frames on board.
 func NewDetectors(board *window.Board, slow failslow.Settings, others interference.Settings) *Detectors {
-	return &Detectors{board: board, set: slow, slow: failslow.New(slow), others: interference.New(others),
-		seenBy: clientslow.New(slow.FalseAlarmEvery), seen: map[topology.NodeID]int64{},
-		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), silence: silence{heard: map[topology.NodeID]int64{},
-			quiet: map[topology.NodeID]int64{}}, inside: map[topology.NodeID]float64{},
-		clock: map[topology.NodeID]bool{}, clients: map[topology.ForwarderID]*clientSums{},
-		lost: map[topology.NodeID]map[topology.JobID]float64{}}
+	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
+		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
+		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
+		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
+		clients: clients{of: map[topology.ForwarderID]*clientSums{},
+			lost: map[topology.NodeID]map[topology.JobID]float64{}},
+		second: second{inside: map[topology.NodeID]float64{}}}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -74,34 +78,34 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	defer d.mu.Unlock()
 	d.takeJobs(now, m)
 	d.sumClients(now, m)
-	d.obs, d.points = d.obs[:0], d.points[:0]
-	clear(d.inside)
+	d.second.rows, d.second.points = d.second.rows[:0], d.second.points[:0]
+	clear(d.second.inside)
 	d.board.Layer(topology.Forwarder, func(n *window.Node) {
 		if d.isNew(n, now) {
 			d.silence.take(&n.Frame, now.Unix())
-			d.obs = append(d.obs, d.observation(&n.Frame))
+			d.second.rows = append(d.second.rows, d.observation(&n.Frame))
 		}
 	})
 	for _, servers := range []topology.Role{topology.Storage, topology.Metadata} {
 		d.board.Layer(servers, func(n *window.Node) {
 			if d.isNew(n, now) {
-				d.points = appendPoints(d.points, &n.Frame)
+				d.second.points = appendPoints(d.second.points, &n.Frame)
 			}
 		})
 	}
-	// The board has no order; the detector's answers must not depend on it.
-	slices.SortFunc(d.obs, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
+	// The window has no order, and verdicts must not depend on it.
+	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
-	d.said = d.failSlow(now)
-	for i := range d.said {
-		d.addImpact(&d.said[i])
+	d.second.verdicts = d.failSlow(now)
+	for i := range d.second.verdicts {
+		d.addImpact(&d.second.verdicts[i])
 	}
 	d.boundExec()
 	read, write := d.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
-	d.said = append(d.said, d.others.Second(now, d.obs, layer)...)
-	d.said = append(d.said, d.judgeTargets(now)...)
-	d.said = append(d.said, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
+	d.second.verdicts = append(d.second.verdicts, d.others.Second(now, d.second.rows, layer)...)
+	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now)...)
+	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
 			if f.Node() == n {
 				used++
@@ -109,7 +113,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		}
 		return used
 	})...)
-	return d.said
+	return d.second.verdicts
 }
 
 // isNew reports whether a node's newest second was not taken yet and is fresh; from then on it is taken.
@@ -124,36 +128,36 @@ func (d *Detectors) isNew(n *window.Node, now time.Time) bool {
 	return true
 }
 
-// failSlow asks the one detector of forwarders with a clock of their own, and the other of those
-// that only their clients see; of these the first still judges the canaries.
+// failSlow judges forwarders that report their own execution times by these, and the others by their clients' times.
+// The canaries of all of them are judged alike.
 func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
-	d.clocked, d.byEyes = d.clocked[:0], d.byEyes[:0]
-	eyes := map[topology.NodeID]bool{}
-	for _, o := range d.obs {
-		if !d.clock[o.Node] {
-			d.byEyes = append(d.byEyes, o)
-			eyes[o.Node] = true
+	d.second.clocked, d.second.byClients = d.second.clocked[:0], d.second.byClients[:0]
+	unclocked := map[topology.NodeID]bool{}
+	for _, o := range d.second.rows {
+		if !d.ownClock[o.Node] {
+			d.second.byClients = append(d.second.byClients, o)
+			unclocked[o.Node] = true
 			for c := range o.Class {
 				o.Class[c].Exec = math.NaN()
 			}
 		}
-		d.clocked = append(d.clocked, o)
+		d.second.clocked = append(d.second.clocked, o)
 	}
-	said := slices.DeleteFunc(append(d.said[:0], d.slow.Second(now, d.clocked)...), func(v anomaly.Verdict) bool {
-		return eyes[v.Node] && v.Level < anomaly.Doubt // it saw no service, and so no health
+	out := append(d.second.verdicts[:0], d.slow.Second(now, d.second.clocked)...)
+	out = slices.DeleteFunc(out, func(v anomaly.Verdict) bool {
+		return unclocked[v.Node] && v.Level < anomaly.Doubt // without service times no clean second can be seen
 	})
-	for _, v := range d.seenBy.Second(now, d.byEyes) {
-		if i := slices.IndexFunc(said, func(o anomaly.Verdict) bool { return o.Node == v.Node }); i < 0 {
-			said = append(said, v)
-		} else if v.Level > said[i].Level {
-			said[i] = v
+	for _, v := range d.byClient.Second(now, d.second.byClients) {
+		if i := slices.IndexFunc(out, func(o anomaly.Verdict) bool { return o.Node == v.Node }); i < 0 {
+			out = append(out, v)
+		} else if v.Level > out[i].Level {
+			out[i] = v
 		}
 	}
-	return said
+	return out
 }
 
-// A link that is full loses packets, and nothing is wrong with it: beyond fullLink of its peak up to fullLoss
-// of them are not held against it.
+// A healthy link loses packets when it is full: beyond fullLink of its peak up to fullLoss of them do not count.
 const (
 	fullLink = 0.5
 	fullLoss = 0.01
@@ -161,11 +165,11 @@ const (
 
 func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	inFlight := valueOr(f, collector.InFlight, math.NaN())
-	// Where nobody counts what waits alone, all that is in flight bounds it.
+	// A source that does not count the waiting requests alone bounds them by all that are in flight.
 	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, inFlight)}
-	sums := d.clients[topology.ForwarderID(f.Node)]
+	sums := d.clients.of[topology.ForwarderID(f.Node)]
 	if t, ok := f.Value(collector.ServerTime); ok {
-		d.inside[f.Node] = t
+		d.second.inside[f.Node] = t
 	}
 	if serving := inFlight - o.QueueLen; serving > 0 {
 		o.Serving = serving
@@ -175,8 +179,8 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
 		k.Wait, k.Exec = valueOr(f, m.wait, math.NaN()), valueOr(f, m.exec, math.NaN())
 		if !math.IsNaN(k.Exec) {
-			d.clock[f.Node] = true
-		} else if !d.clock[f.Node] && sums != nil && sums.ops[c] > 0 {
+			d.ownClock[f.Node] = true
+		} else if !d.ownClock[f.Node] && sums != nil && sums.ops[c] > 0 {
 			k.Exec = sums.took[c] / sums.ops[c]
 		}
 	}
@@ -190,13 +194,13 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	return o
 }
 
-// boundExec takes from the time that clients saw what was not spent in the server: what waits in a
-// client or on the way holds none of the server's threads. All classes together held as many as were in service; of
-// a server that does not tell how many nobody can say who holds its threads.
+// boundExec reduces the times that clients saw to the part spent in the server: a request that waits in a client or
+// on the way holds no thread of the server. All classes together held as many threads as requests were in service;
+// of a server that does not report those, the holders of its threads are unknown.
 func (d *Detectors) boundExec() {
-	for i := range d.obs {
-		o := &d.obs[i]
-		if d.clock[o.Node] {
+	for i := range d.second.rows {
+		o := &d.second.rows[i]
+		if d.ownClock[o.Node] {
 			continue
 		}
 		ops, held := 0.0, 0.0
@@ -209,9 +213,9 @@ func (d *Detectors) boundExec() {
 			}
 		}
 		scale := math.NaN()
-		if t, ok := d.inside[o.Node]; ok {
+		if t, ok := d.second.inside[o.Node]; ok {
 			in := t * ops
-			if o.Serving > 0 { // the others of its queue wait
+			if o.Serving > 0 { // the other requests of its queue wait
 				in = min(in, o.Serving)
 			}
 			scale = min(1, in/held)
@@ -229,14 +233,14 @@ func valueOr(f *collector.Frame, m collector.Metric, absent float64) float64 {
 	return absent
 }
 
-// tellEvery is how often the detector hears which forwarders serve which job.
-const tellEvery = 10 * time.Second
+// jobsEvery is how often the detectors get the jobs and the forwarders that serve them.
+const jobsEvery = 10 * time.Second
 
 func (d *Detectors) takeJobs(now time.Time, m *Machine) {
-	if len(m.Jobs) == 0 || now.Sub(d.toldAt) < tellEvery {
+	if len(m.Jobs) == 0 || now.Sub(d.jobsAt) < jobsEvery {
 		return
 	}
-	d.toldAt = now
+	d.jobsAt = now
 	jobs := make([]failslow.Job, 0, len(m.Jobs))
 	for _, j := range m.Jobs {
 		at := map[topology.NodeID]bool{}
@@ -253,14 +257,14 @@ func (d *Detectors) takeJobs(now time.Time, m *Machine) {
 	d.others.Jobs(jobs)
 }
 
-// Due lists the nodes that want a canary probe now, those under suspicion and the others.
+// Due lists the nodes that are due for a canary probe, those under suspicion and the others.
 func (d *Detectors) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.slow.Due(now)
 }
 
-// Asked tells to which nodes one was sent.
+// Asked notes the nodes to which a canary was sent.
 func (d *Detectors) Asked(now time.Time, nodes []topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,7 +273,7 @@ func (d *Detectors) Asked(now time.Time, nodes []topology.NodeID) {
 	}
 }
 
-// Probe takes what a canary saw.
+// Probe takes the result of a canary.
 func (d *Detectors) Probe(now time.Time, p failslow.Probe) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

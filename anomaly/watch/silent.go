@@ -10,48 +10,48 @@ import (
 	"fairway/collector/topology"
 )
 
-// silence watches for forwarders that no longer tell what they serve: dead, hung or cut off.
+// silence watches for forwarders that no longer report what they serve: dead, hung or cut off.
 type silence struct {
-	heard map[topology.NodeID]int64 // newest second with service figures, Unix
+	last  map[topology.NodeID]int64 // newest second with service figures, Unix
 	quiet map[topology.NodeID]int64 // since when, of those that are or were silent
 	order []topology.NodeID
 }
 
 const (
-	// silentAfter is longer than a restart of an agent or of a diod takes, seconds.
+	// silentAfter is longer than an agent or diod takes to restart, seconds.
 	silentAfter = 15
-	// afterSilence is how long a forwarder that is heard again is said to be well, seconds.
+	// afterSilence is how long a forwarder that reports again gets clean verdicts, seconds.
 	afterSilence = 900
 )
 
-// served are the metrics of which a forwarder at work always tells one.
+// served are the metrics of which a forwarder at work always reports one.
 var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadBytes,
 	collector.WriteBytes}
 
-// take notes that a forwarder was heard. Its agent may live on without it: that is not being heard.
+// take notes that a forwarder reports what it serves. Frames of an agent that outlives it do not count.
 func (s *silence) take(f *collector.Frame, now int64) {
 	if !slices.ContainsFunc(served, func(m collector.Metric) bool { _, ok := f.Value(m); return ok }) {
 		return
 	}
-	if s.heard[f.Node] == 0 {
+	if s.last[f.Node] == 0 {
 		s.order = append(s.order, f.Node)
 		slices.Sort(s.order)
 	}
-	s.heard[f.Node] = now
+	s.last[f.Node] = now
 }
 
-// verdicts accuse those that have fallen silent while most of the layer is heard: else it is the collector
-// that hears nothing. used says how many compute nodes are mapped to a forwarder.
+// verdicts accuse the forwarders that stopped reporting while most of the layer reports: otherwise the fault is the
+// collector's. used counts the compute nodes that are mapped to a forwarder.
 func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out []anomaly.Verdict) {
 	t, fresh := now.Unix(), 0
-	for _, at := range s.heard {
+	for _, at := range s.last {
 		if t-at <= silentAfter/3 {
 			fresh++
 		}
 	}
-	most := fresh > 0 && 2*fresh >= len(s.heard)
+	most := fresh > 0 && 2*fresh >= len(s.last)
 	for _, n := range s.order {
-		at := s.heard[n]
+		at := s.last[n]
 		since := s.quiet[n]
 		switch {
 		case t-at > silentAfter && most:
@@ -60,7 +60,7 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 				s.quiet[n] = at
 			}
 			begun := time.Unix(since, 0).UTC()
-			sentence := fmt.Sprintf("%s has not told its collector anything since %s, while %s", n,
+			sentence := fmt.Sprintf("%s has not reported since %s, while %s", n,
 				begun.Format("15:04:05"),
 				counted(fresh, "other forwarder does", "other forwarders do"))
 			if clients := used(n); clients > 0 {
@@ -80,7 +80,7 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 	return out
 }
 
-// counted is a number of things and what is said of them.
+// counted is a number with the words for one or for more.
 func counted(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one

@@ -50,7 +50,7 @@ func TestSilentForwarder(t *testing.T) {
 	if said := live(silentAfter, 1); len(said) != 0 {
 		t.Errorf("after %d s: %q", silentAfter, said)
 	}
-	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") ||
+	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not reported") ||
 		!strings.Contains(said[0], "2 compute nodes are mapped to it") {
 		t.Errorf("it is silent: %q", said)
 	}
@@ -66,7 +66,7 @@ func TestSilentForwarder(t *testing.T) {
 	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if said := live(5, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not told") {
+	if said := live(5, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not reported") {
 		t.Errorf("after a restart of the daemon: %q", said)
 	}
 	if said := live(5); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {

@@ -32,14 +32,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Why a saved state is not taken up. The detectors then begin anew.
+// Reasons why a saved state is not used. The detectors then begin anew.
 var (
 	ErrStateDamaged = errors.New("the saved state of the detectors is damaged")
 	ErrStateNewer   = errors.New("the saved state of the detectors is of another version")
 	ErrStateOld     = errors.New("the saved state of the detectors is too old")
 )
 
-// savedState is what outlives a restart. What interference is going on shows itself again in seconds.
+// savedState is what outlives a restart, by the names of the file. Interference shows itself again in seconds.
 type savedState struct {
 	SavedAt  time.Time
 	FailSlow []byte
@@ -50,7 +50,7 @@ type savedState struct {
 	Quiet    map[topology.NodeID]int64
 }
 
-// State is what the detectors have learnt, and the evidence so far, for LoadState after a restart.
+// State returns what the detectors have learnt, and the evidence so far, for LoadState after a restart.
 func (d *Detectors) State(now time.Time) ([]byte, error) {
 	body, err := d.encode(now)
 	if err != nil {
@@ -67,12 +67,12 @@ func (d *Detectors) State(now time.Time) ([]byte, error) {
 func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := savedState{SavedAt: now.UTC(), Clock: d.clock, Heard: d.silence.heard, Quiet: d.silence.quiet}
+	s := savedState{SavedAt: now.UTC(), Clock: d.ownClock, Heard: d.silence.last, Quiet: d.silence.quiet}
 	var err error
 	if s.FailSlow, err = d.slow.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	if s.Clients, err = d.seenBy.MarshalBinary(); err != nil {
+	if s.Clients, err = d.byClient.MarshalBinary(); err != nil {
 		return nil, err
 	}
 	if s.Targets, err = d.targets.MarshalBinary(); err != nil {
@@ -83,8 +83,8 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// LoadState takes up a saved state, unless it is older than maxAge. On an error the detectors are as they
-// were: ErrStateDamaged, ErrStateNewer, ErrStateOld, those of from.
+// LoadState continues from a saved state that is not older than maxAge. On an error the detectors are as they were.
+// Errors: ErrStateDamaged, ErrStateNewer, ErrStateOld, and those of from.
 func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duration) (age time.Duration, err error) {
 	body, err := readState(from)
 	if err != nil {
@@ -107,16 +107,16 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		targets.UnmarshalBinary(s.Targets)); err != nil {
 		return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
-	d.slow, d.seenBy, d.targets = slow, seenBy, targets
-	maps.Copy(d.clock, s.Clock)
+	d.slow, d.byClient, d.targets = slow, seenBy, targets
+	maps.Copy(d.ownClock, s.Clock)
 	for n, at := range s.Heard {
 		if s.SavedAt.Unix()-at <= silentAfter {
-			at = now.Unix() // while the daemon was away it heard nobody
+			at = now.Unix() // no forwarder could report while the daemon was down
 		}
-		d.silence.heard[n] = at
+		d.silence.last[n] = at
 	}
 	maps.Copy(d.silence.quiet, s.Quiet)
-	d.silence.order = slices.Sorted(maps.Keys(d.silence.heard))
+	d.silence.order = slices.Sorted(maps.Keys(d.silence.last))
 	return age, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"fairway/collector"
 )
 
-// appendPoints takes what a storage or metadata server told of its own service times: each class of
-// operations is compared among the servers of that role.
+// appendPoints takes the service times that a storage or metadata server reports: each class of operations is
+// compared among the servers of that role.
 func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point {
 	for _, c := range []struct {
 		metric collector.Metric
@@ -25,15 +25,15 @@ func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point 
 	return to
 }
 
-// judgeTargets compares the servers of the back end; of one that is slow in several classes the worst
-// counts.
+// judgeTargets compares the servers of the back end. A server that is slow in several classes gets one verdict, on
+// the worst of them.
 func (d *Detectors) judgeTargets(now time.Time) []anomaly.Verdict {
-	// The board's order is none; answers must not depend on it.
-	slices.SortFunc(d.points, func(a, b targetslow.Point) int {
+	// The window has no order, and verdicts must not depend on it.
+	slices.SortFunc(d.second.points, func(a, b targetslow.Point) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Group, b.Group))
 	})
 	var out []anomaly.Verdict
-	for _, v := range d.targets.Take(now, d.points) { // in order of targets
+	for _, v := range d.targets.Take(now, d.second.points) { // in order of targets
 		switch last := len(out) - 1; {
 		case last < 0 || out[last].Node != v.Node:
 			out = append(out, v)
