@@ -1,5 +1,5 @@
-// Package anomaly judges: what is wrong with a node, since when, how sure, on what evidence, and
-// whether the slowness has another explanation (a neighbour, the back end).
+// Package anomaly defines findings: what is wrong with a node, since when, how certainly and on what evidence, or what
+// else explains its slowness (a neighbour, the back end). The tracker leads each finding through its states.
 package anomaly
 
 import (
@@ -9,10 +9,10 @@ import (
 	"fairway/collector/topology"
 )
 
-// Kind is what a finding says of its subject.
+// Kind is what is wrong.
 type Kind string
 
-// The kinds of findings. FailSlow accuses the node itself; the others explain a slowness away.
+// The kinds of findings. FailSlow and ForwarderSilent accuse the node itself; the others explain its slowness.
 const (
 	FailSlow        Kind = "fail_slow"
 	N1Pin           Kind = "n1_pin"
@@ -21,10 +21,10 @@ const (
 	BrownoutAll     Kind = "brownout_all"
 	BrownoutPool    Kind = "brownout_pool"
 	ForwarderSilent Kind = "silent"
-	TargetSlow      Kind = "target_slow" // a storage target or metadata server; nobody excludes it here
+	TargetSlow      Kind = "target_slow" // a storage target or metadata server; it is never excluded
 )
 
-// State is where a finding is in its life.
+// State is the state of a finding.
 type State string
 
 // The states of a finding.
@@ -37,7 +37,7 @@ const (
 	Dismissed State = "dismissed"
 )
 
-// Finding is what a detector says of a node, and how far that has come.
+// Finding is what a detector concludes about a node, and the state of that.
 type Finding struct {
 	ID         string          `json:"id"`
 	Node       topology.NodeID `json:"node"` // Everywhere for the back end as a whole
@@ -46,27 +46,27 @@ type Finding struct {
 	Since      time.Time       `json:"since"`
 	Changed    time.Time       `json:"changed"`
 	Confidence float64         `json:"confidence"` // 0..1
-	// Sentence is the finding in words an operator can repeat, with its numbers.
+	// Sentence is the finding in a sentence with its numbers.
 	Sentence string             `json:"sentence"`
 	Evidence map[string]float64 `json:"evidence,omitempty"`
 	Jobs     []topology.JobID   `json:"jobs,omitempty"`
-	// Impact says how much of the jobs' time goes into it, where that is known.
+	// Impact lists the jobs that lose time by it, where that is known.
 	Impact []Impact `json:"impact,omitempty"`
 	Class  string   `json:"class,omitempty"` // read, write or meta where only one is slow
 	Score  float64  `json:"score,omitempty"` // the detector's, in its own unit
-	Model  string   `json:"model,omitempty"` // version of what judged
-	// Why is the reason of the newest change, Held why the policy does not exclude the node.
+	Model  string   `json:"model,omitempty"` // version of the detector's model
+	// Why is the reason of the newest change, Held the reason why the policy does not exclude the node.
 	Why  string `json:"why,omitempty"`
 	Held string `json:"held,omitempty"`
 	// Owner has acknowledged the finding; ExcludedBy is ByPolicy or a person, while it is excluded.
 	Owner string `json:"owner,omitempty"`
-	// Silenced is until when it calls nobody: it is followed and shown as before, and does not stand
-	// among what needs a person. It ends early when the finding is confirmed or excluded.
+	// Silenced is until when it does not alert: it is followed and shown as before, but is not listed among what
+	// needs a person. A silence ends early when the finding is confirmed or excluded.
 	Silenced   time.Time `json:"silenced_until,omitzero"`
 	ExcludedBy string    `json:"excluded_by,omitempty"`
-	// Steps are the states that it has been in, the oldest first, at most maxSteps: the newest ones.
+	// Steps are the newest maxSteps states that it has been in, the oldest first.
 	Steps []Step `json:"steps,omitempty"`
-	// Stage is how far probation has come; Relapses counts how often it ended badly.
+	// Stage is the stage of probation; Relapses counts the probations that failed.
 	Stage    Stage `json:"stage,omitempty"`
 	Relapses int   `json:"relapses,omitempty"`
 }
@@ -80,13 +80,13 @@ type Step struct {
 // maxSteps bounds the steps of a finding that relapses again and again.
 const maxSteps = 12
 
-// Silent says that a finding calls nobody at now.
+// Silent reports whether a finding does not alert at now.
 func (f *Finding) Silent(now time.Time) bool { return now.Before(f.Silenced) }
 
-// Everywhere stands for the node of a finding about the whole back end.
+// Everywhere is the node of a finding about the whole back end.
 const Everywhere topology.NodeID = "*"
 
-// ByPolicy is who excludes a forwarder that no person excluded.
+// ByPolicy is named as the one who excluded a forwarder that no person excluded.
 const ByPolicy = "policy"
 
 // Stage is a part of probation.
@@ -98,31 +98,31 @@ const (
 	StageJob    Stage = "first job"
 )
 
-// Impact is one job behind a slow node.
+// Impact is a job that a slow node delays.
 type Impact struct {
 	Job topology.JobID `json:"job"`
-	// Share is the part of the job's nodes' time that went into waiting for the node's slowness, 0..1.
+	// Share is the part of its nodes' time that the job loses by the node's slowness, 0..1.
 	Share float64 `json:"share"`
 }
 
-// Open says that a finding is neither returned nor dismissed.
+// Open reports whether a finding is neither returned nor dismissed.
 func (f *Finding) Open() bool { return f.State != Returned && f.State != Dismissed }
 
-// Accuses says that a kind holds the node itself responsible; only such a node is ever excluded.
+// Accuses reports whether a kind holds the node itself responsible; only such a node is ever excluded.
 func (k Kind) Accuses() bool { return k == FailSlow || k == ForwarderSilent }
 
-// Level is which way what was seen of a node in one second points.
+// Level is what one second of a node is evidence of.
 type Level uint8
 
-// The levels. Silence is not health: a second in which nothing could be seen is Unseen.
+// The levels. Absent evidence is not health: a second in which nothing could be seen is Unseen.
 const (
 	Unseen Level = iota
-	Clean        // what was seen is what the model expects
+	Clean        // as the model expects
 	Doubt        // the test leans towards the finding
-	Alarm        // the test has declared
+	Alarm        // the test has decided
 )
 
-// Verdict is what a detector says of one node and kind in one second.
+// Verdict is what a detector concludes about one node and kind in one second.
 type Verdict struct {
 	Node       topology.NodeID
 	Kind       Kind
@@ -137,7 +137,7 @@ type Verdict struct {
 	Impact     []Impact
 }
 
-// Change is one step in the life of a finding, with what was known at that instant.
+// Change is one change of a finding, with what was known at that instant.
 type Change struct {
 	Finding Finding   `json:"finding"` // after the change
 	From    State     `json:"from,omitempty"`
@@ -147,7 +147,7 @@ type Change struct {
 	Frozen  *Frozen   `json:"frozen,omitempty"`
 }
 
-// Frozen is the evidence as it was when a finding changed, kept for ever.
+// Frozen is the evidence as it was when a finding changed. It is kept for ever.
 type Frozen struct {
 	// Series are the node's last seconds by metric, Peers the median over the other forwarders' means of the
 	// last ten seconds.
@@ -163,8 +163,8 @@ type Value struct {
 	Value      float64 `json:"v"`
 }
 
-// Digits is a ratio or a time as sentences say it: two digits, from 100 on a whole number, never a
-// power of ten; x >= 0.0001.
+// Digits writes a ratio or a time for a sentence: two digits, from 100 on a whole number, never a power of ten;
+// x >= 0.0001.
 func Digits(x float64) string {
 	if x >= 99.5 {
 		return strconv.FormatFloat(x, 'f', 0, 64)

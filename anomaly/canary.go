@@ -29,7 +29,7 @@ type CanaryTook struct {
 	Stat  *float64 `json:"stat_seconds"`
 }
 
-// String is what the audit shows of it.
+// String writes a canary for the audit.
 func (c *Canary) String() string {
 	if c.Error != "" {
 		return "failed: " + c.Error

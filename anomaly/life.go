@@ -20,7 +20,7 @@ func (f *Finding) enter(now time.Time, to State, why string) {
 		f.Held = ""
 	}
 	if to == Confirmed || to == Excluded {
-		f.Silenced = time.Time{} // another finding than the one that was silenced
+		f.Silenced = time.Time{} // graver than the finding that was silenced
 	}
 	if to != Excluded && !(to == Probation && f.Stage == StageCanary) {
 		f.ExcludedBy = ""
@@ -69,9 +69,9 @@ func (t *Tracker) advance(now time.Time, k *track, pool *Pool) (changes []Change
 	return changes
 }
 
-// next is the one step that a finding can take now.
+// next is the step that a finding can take now.
 func (t *Tracker) next(now time.Time, k *track, pool *Pool) (Change, bool) {
-	if by, out := pool.Excluded[k.Node]; out && k.Kind.Accuses() && !k.withheld() {
+	if by, out := pool.Excluded[k.Node]; out && k.Kind.Accuses() && !k.drained() {
 		k.ExcludedBy = by
 		return t.move(now, k, Excluded, "it was excluded by "+by), true
 	}
@@ -88,8 +88,8 @@ func (t *Tracker) next(now time.Time, k *track, pool *Pool) (Change, bool) {
 	return Change{}, false
 }
 
-// withheld says that the tracker takes the node for excluded.
-func (k *track) withheld() bool {
+// drained reports whether the tracker takes the node for excluded.
+func (k *track) drained() bool {
 	return k.State == Excluded || k.State == Probation && k.Stage == StageCanary
 }
 
@@ -132,8 +132,8 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	return t.move(now, k, Excluded, "findings.mode is auto"), true
 }
 
-// held says why the policy may not exclude one more forwarder; empty when it may. Of nothing that
-// a detector says does this depend.
+// held returns why the policy may not exclude one more forwarder; "" when it may. It does not depend on any
+// detector.
 func (t *Tracker) held(pool *Pool) string {
 	out := len(pool.Excluded)
 	most := max(1, int(math.Floor(t.set.MaxExcluded*float64(pool.Forwarders))))
@@ -153,7 +153,7 @@ func (t *Tracker) held(pool *Pool) string {
 	return ""
 }
 
-// hold is how long an exclusion lasts at least after so many relapses.
+// hold is the shortest time of an exclusion after so many relapses.
 func (s Settings) hold(relapses int) time.Duration {
 	h := s.Hold
 	for range relapses {
@@ -164,8 +164,7 @@ func (s Settings) hold(relapses int) time.Duration {
 	return h
 }
 
-// Next says what an open finding waits for, and from when on where that is known; empty for one that is
-// closed.
+// Next returns what an open finding waits for, and from when on where that is known; "" for a closed one.
 func (s Settings) Next(f *Finding) (words string, from time.Time) {
 	switch {
 	case f.State == Suspect:
@@ -194,7 +193,7 @@ func (t *Tracker) ofExcluded(now time.Time, k *track, pool *Pool) (Change, bool)
 		k.Stage = StageJob
 		return t.move(now, k, Probation, "its exclusion was ended"), true
 	}
-	// Who was excluded by a person is returned by one.
+	// A forwarder that a person excluded is returned by a person.
 	k.ExcludedBy = by
 	if k.ExcludedBy != ByPolicy || now.Sub(k.Changed) < t.set.hold(k.Relapses) ||
 		now.Sub(k.bad) < time.Duration(t.set.ClearSeconds)*time.Second {
@@ -222,7 +221,7 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 		delete(pool.Excluded, k.Node)
 		why := "its canary probes passed"
 		if !k.probed {
-			why = fmt.Sprintf("nobody probes it, and %s passed without an alarm", age.Round(time.Second))
+			why = fmt.Sprintf("it gets no canaries, and %s passed without an alarm", age.Round(time.Second))
 		}
 		return t.move(now, k, Probation, why), true
 	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses ||
@@ -232,8 +231,8 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 	return Change{}, false
 }
 
-// passed says that canary I/O has shown nothing. Where nobody probes, this stage can show little: a
-// forwarder that is withheld has no load, and its first job is watched for the whole trial.
+// passed reports whether canary I/O has shown nothing wrong. Without canaries this stage can show little: an excluded
+// forwarder has no load, and its first job is watched for the whole trial.
 func (t *Tracker) passed(k *track, age time.Duration) bool {
 	if k.probed {
 		return k.passes >= t.set.ProbePasses

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Mode says whether findings may withhold a forwarder by themselves.
+// Mode says whether findings may exclude a forwarder without a person.
 type Mode string
 
 // The modes.
@@ -14,7 +14,7 @@ const (
 	ModeAuto    Mode = "auto"    // a confirmed fail-slow forwarder is excluded, within the floors
 )
 
-// Settings are the hysteresis of a finding's life and the floors that no detector can cross.
+// Settings are the rules by which findings change state, and the limits that no detector can cross.
 // Counts of seconds are of seconds with evidence; durations are of the clock.
 type Settings struct {
 	Mode Mode `toml:"mode"`
@@ -24,10 +24,10 @@ type Settings struct {
 	ConfirmSeconds int `toml:"confirm_seconds"`
 	// ClearSeconds without doubt, in which the node was seen at work, end it.
 	ClearSeconds int `toml:"clear_seconds"`
-	// ForgetAfter ends a suspicion of which nothing more is seen.
+	// ForgetAfter ends a suspicion without further evidence.
 	ForgetAfter time.Duration `toml:"forget_after"`
 	// Hold is the least time of an exclusion by policy; it doubles with each relapse up to HoldMost,
-	// which is also the longest that a policy withholds a forwarder before it is tried again.
+	// which is also the longest time until the policy tries a forwarder again.
 	Hold     time.Duration `toml:"hold"`
 	HoldMost time.Duration `toml:"hold_most"`
 	// ProbePasses canary probes in a row must pass before a first job.
@@ -43,7 +43,7 @@ type Settings struct {
 	HealthyFloor int `toml:"healthy_floor"`
 }
 
-// DefaultSettings only show.
+// DefaultSettings show findings and exclude nothing.
 func DefaultSettings() Settings {
 	return Settings{
 		Mode: ModeObserve, SuspectSeconds: 3, ConfirmSeconds: 5, ClearSeconds: 60, ForgetAfter: 15 * time.Minute,
@@ -52,7 +52,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Validate says which setting is out of its range.
+// Validate returns an error that names a setting out of its range.
 func (s Settings) Validate() error {
 	if s.Mode != ModeObserve && s.Mode != ModeAuto {
 		return fmt.Errorf("mode = %q: want observe or auto", s.Mode)

@@ -10,10 +10,9 @@ import (
 	"fairway/collector/topology"
 )
 
-// Tracker leads every finding through its life: suspect, confirmed, excluded, probation, returned,
-// or dismissed by a person. It has no clock and no I/O: Step is called once a second with what the
-// detectors said, and every change is returned to whoever keeps the journal. Its methods must not
-// be called concurrently.
+// Tracker leads every finding through its states: suspect, confirmed, excluded, probation, returned, or dismissed by a
+// person. It has no clock and no I/O: Step is called once a second with the detectors' verdicts and returns the
+// changes for the journal. Its methods must not be called concurrently.
 type Tracker struct {
 	set    Settings
 	made   int
@@ -33,7 +32,7 @@ type subject struct {
 type track struct {
 	Finding
 	alarm, clean int
-	certain      bool      // its words are an alarm's
+	certain      bool      // its sentence is an alarm's
 	seen         time.Time // newest second with evidence either way
 	bad          time.Time // newest second of doubt or alarm
 	passes       int       // canary probes passed in a row
@@ -51,16 +50,15 @@ const (
 	doubtGap = 30 * time.Second
 )
 
-// Pool is how many forwarders there are to withhold from.
+// Pool is the forwarders of which some may be excluded.
 type Pool struct {
 	Forwarders int
 	Healthy    int // that may carry new work and are not excluded
-	// Excluded says by whom each excluded forwarder is withheld; ByPolicy is the tracker itself.
+	// Excluded names who excluded each excluded forwarder; ByPolicy is the tracker itself.
 	Excluded map[topology.NodeID]string
 }
 
-// NewTracker makes a tracker that takes up the findings of a journal, in the order in which they
-// were made.
+// NewTracker makes a tracker that continues with the findings of a journal, in the order in which they were made.
 func NewTracker(set Settings, findings []Finding) *Tracker {
 	t := &Tracker{set: set, open: map[subject]*track{}, muted: map[subject]time.Time{}, doubts: map[subject]doubt{}}
 	for _, f := range findings {
@@ -107,8 +105,7 @@ func (t *Tracker) Findings(closedSince time.Time) []Finding {
 	return out
 }
 
-// Suspected lists the nodes that a canary probe should look at more often: under suspicion or
-// excluded, and not cleared yet.
+// Suspected lists the nodes that should get canaries more often: under suspicion or excluded, and not cleared yet.
 func (t *Tracker) Suspected() []topology.NodeID {
 	var out []topology.NodeID
 	for s := range t.open {
@@ -126,8 +123,8 @@ func (k *track) copy() Finding {
 	return f
 }
 
-// Step takes one second: what the detectors said of it, one verdict a node and kind at most, and
-// the pool as it is. It returns what changed, in order.
+// Step takes one second: its verdicts, at most one for a node and kind, and the pool as it is. It returns what
+// changed, in order.
 func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 	var changes []Change
 	for i := range verdicts {
@@ -145,7 +142,7 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 	return changes
 }
 
-// subjects are the open ones in a fixed order: who was found first is excluded first.
+// subjects are the open ones in a fixed order: the first one found is excluded first.
 func (t *Tracker) subjects() []subject {
 	return slices.SortedFunc(maps.Keys(t.open), func(a, b subject) int {
 		x, y := t.open[a], t.open[b]
@@ -195,7 +192,7 @@ func (t *Tracker) suspect(now time.Time, v *Verdict) Change {
 	return t.move(now, k, Suspect, "the detector's test leans towards it")
 }
 
-// take counts one second of evidence and keeps the newest words about it.
+// take counts one second of evidence and keeps its sentence and numbers.
 func (k *track) take(now time.Time, v *Verdict) {
 	switch v.Level {
 	case Unseen:
@@ -210,7 +207,7 @@ func (k *track) take(now time.Time, v *Verdict) {
 	}
 	k.clean, k.seen, k.bad = 0, now, now
 	if v.Level == Doubt && k.certain {
-		return // an alarm's words are not weakened by a doubt after it
+		return // a doubt after an alarm does not replace its sentence
 	}
 	k.Confidence, k.Score, k.Class, k.Model = v.Confidence, v.Score, v.Class, v.Model
 	k.Sentence, k.Evidence, k.Impact = v.Sentence, v.Evidence, v.Impact
@@ -220,7 +217,7 @@ func (k *track) take(now time.Time, v *Verdict) {
 	}
 }
 
-// Probe takes the outcome of one canary probe of a node with an open finding.
+// Probe takes the outcome of one canary of a node with an open finding.
 func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 	for s, k := range t.open {
 		if s.node != node || !s.kind.Accuses() {
@@ -248,7 +245,7 @@ func (t *Tracker) move(now time.Time, k *track, to State, why string) Change {
 	return c
 }
 
-// Adopt takes up what a person did to an open finding: its owner, its silence, or its end.
+// Adopt takes what a person did to an open finding: its owner, its silence, or its end.
 func (t *Tracker) Adopt(f Finding) {
 	s := subject{f.Node, f.Kind}
 	k := t.open[s]
@@ -261,7 +258,7 @@ func (t *Tracker) Adopt(f Finding) {
 		t.muted[s] = f.Changed.Add(t.set.Mute)
 		delete(t.open, s)
 		t.close(f)
-	case f.State == k.State: // a silence ends with the state that it was for
+	case f.State == k.State: // a silence holds for the state in which it was asked for
 		k.Silenced = f.Silenced
 	}
 }
