@@ -48,6 +48,11 @@ var bans = []struct{ from, banned, why string }{
 	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
 	{"webui", "fairway/tsdb/history/archive", "DuckDB is the daemon's; the API asks an interface"},
 	{"anomaly", "fairway/tsdb/history/archive", "a judge gets rows, not a database"},
+	{"anomaly", "fairway/remap", "a judge hands findings to a recorder; it excludes nothing itself"},
+	{"anomaly", "fairway/tsdb/engine", "live readers read tsdb/window, others the contract of tsdb"},
+	{"remap", "fairway/tsdb/engine", "live readers read tsdb/window, others the contract of tsdb"},
+	{"webui", "fairway/tsdb/engine", "live readers read tsdb/window, others the contract of tsdb"},
+	{"remap/situation", "fairway/remap/desk", "a situation shows what the desk knows; it decides nothing"},
 	{"tsdb/history/iolog", "fairway/", "the schema is rows; who makes and who keeps them import it"},
 }
 
