@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/webui/api"
 )
 
@@ -100,7 +101,7 @@ func ParseAddress(text string) (Address, error) {
 		a.At = ""
 	}
 	if page == pageHistory && a.At == "" {
-		a.At = "-" + replayBack.String()
+		a.At = "-" + ReplayBack.String()
 	}
 	for _, p := range []struct{ name, text string }{{"at", a.At}, {"from", a.From}, {"to", a.To}} {
 		if _, ok := addressTime(p.text, time.Time{}); p.text != "" && !ok {
@@ -146,4 +147,18 @@ func (a Address) String() string {
 		path += "?" + q.Encode()
 	}
 	return path
+}
+
+// AtForwarder is the address of a forwarder's screen.
+func AtForwarder(id topology.ForwarderID) Address { return Address{Page: "forwarders", ID: string(id)} }
+
+// AtFinding is the address of a finding's screen.
+func AtFinding(id string) Address { return Address{Page: "findings", ID: id} }
+
+// AtPlan is the address of a plan's screen.
+func AtPlan(id string) Address { return Address{Page: "plans", ID: id} }
+
+// AtJob is the address of a job's screen, or of a part of it.
+func AtJob(id topology.JobID, part string) Address {
+	return Address{Page: "jobs", ID: string(id), Part: part}
 }

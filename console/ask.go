@@ -1,138 +1,156 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/anomaly"
-	"fairway/collector/topology"
 	"fairway/webui/api"
 )
 
-// askTimeout bounds every request a page makes, but that for a canary: it is answered when the
-// canary is, which may be as slow as the longest probe.timeout.
+// askTimeout bounds every request of a screen, except for a canary: that is answered when the canary is, which
+// may be as slow as the longest probe.timeout.
 const (
 	askTimeout    = 10 * time.Second
 	canaryTimeout = 70 * time.Second
 )
 
-// asker turns calls of the Backend into commands whose answers say which request they were.
-type asker struct {
-	ctx     context.Context
-	backend Backend
-	now     func() time.Time
+// Server is whom screens ask: requests end with Ctx, Clock says when they were sent.
+type Server struct {
+	Backend
+	Ctx   context.Context
+	Clock func() time.Time
 }
 
-// logged is an answer of any kind.
-type logged interface{ request() Request }
-
-// answer is what came back from one request.
-type answer[T any] struct {
-	req   Request
-	value T
+// Request is one request that this console sent.
+type Request struct {
+	At   time.Time
+	Call string
+	Took time.Duration
+	Err  error
 }
 
-func (a answer[T]) request() Request { return a.req }
+// Logged is an answer of any kind.
+type Logged interface{ Sent() Request }
 
-func ask[T any](k *asker, call string, f func(context.Context) (T, error)) tea.Cmd {
-	return askWithin(k, askTimeout, call, f)
+// Answer is what came back from one request.
+type Answer[T any] struct {
+	Request
+	Value T
 }
 
-func askWithin[T any](k *asker, within time.Duration, call string, f func(context.Context) (T, error)) tea.Cmd {
+// Sent is the request.
+func (a Answer[T]) Sent() Request { return a.Request }
+
+// Ask makes a call of the Backend a command whose answer says which request it was.
+func Ask[T any](s *State, call string, f func(context.Context) (T, error)) tea.Cmd {
+	return AskWithin(s, askTimeout, call, f)
+}
+
+// AskWithin is Ask with another limit of time.
+func AskWithin[T any](s *State, within time.Duration, call string, f func(context.Context) (T, error)) tea.Cmd {
+	k := s.Server
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(k.ctx, within)
+		ctx, cancel := context.WithTimeout(k.Ctx, within)
 		defer cancel()
-		start := k.now()
+		start := k.Clock()
 		v, err := f(ctx)
-		return answer[T]{Request{At: start, Call: call, Took: k.now().Sub(start), Err: err}, v}
+		return Answer[T]{Request{At: start, Call: call, Took: k.Clock().Sub(start), Err: err}, v}
 	}
 }
 
-func (k *asker) forwarder(id topology.ForwarderID) tea.Cmd {
-	return ask(k, "forwarder "+string(id),
-		func(ctx context.Context) (api.ForwarderDetail, error) { return k.backend.Forwarder(ctx, id) })
+// again is how often a screen asks again for what does not change every second.
+const again = 10 * time.Second
+
+// EverySecond is a Load's Again of what changes every second.
+const EverySecond = time.Nanosecond
+
+// Load is one thing that a screen shows and asks for now and then.
+type Load[T any] struct {
+	Value  T
+	Have   bool
+	Err    error
+	Again  time.Duration // how old an answer may become; 0 is ten seconds
+	call   string        // the question; answers to an earlier one are ignored
+	asking bool
+	asked  time.Time
 }
 
-func (k *asker) canary(id topology.ForwarderID) tea.Cmd {
-	return askWithin(k, canaryTimeout, "canary through "+string(id),
-		func(ctx context.Context) (anomaly.Canary, error) { return k.backend.Canary(ctx, id) })
-}
+// Of says that the value answers this question.
+func (l *Load[T]) Of(call string) bool { return l.Have && l.call == call }
 
-func (k *asker) plans() tea.Cmd {
-	return ask(k, "plans", func(ctx context.Context) ([]api.PlanRow, error) { return k.backend.Plans(ctx) })
-}
+// Asking says that an answer is awaited.
+func (l *Load[T]) Asking() bool { return l.asking }
 
-func (k *asker) past(at time.Time) tea.Cmd {
-	get := ask(k, "overview at "+at.UTC().Format(time.RFC3339),
-		func(ctx context.Context) (api.Overview, error) { return k.backend.OverviewAt(ctx, at) })
-	return func() tea.Msg { return pastMsg{get().(answer[api.Overview]), at} }
-}
+// Expire lets the next Refresh ask.
+func (l *Load[T]) Expire() { l.asking, l.asked = false, time.Time{} }
 
-func (k *asker) forwarderAt(id topology.ForwarderID, at time.Time) tea.Cmd {
-	return ask(k, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339),
-		func(ctx context.Context) (api.ForwarderDetail, error) { return k.backend.ForwarderAt(ctx, id, at) })
-}
-
-func (k *asker) jobs() tea.Cmd {
-	return ask(k, "jobs", func(ctx context.Context) ([]api.JobRow, error) { return k.backend.Jobs(ctx) })
-}
-
-func (k *asker) job(id topology.JobID) tea.Cmd {
-	return ask(k, "job "+string(id), func(ctx context.Context) (api.JobView, error) { return k.backend.Job(ctx, id) })
-}
-
-func (k *asker) plan(id string) tea.Cmd {
-	return ask(k, "plan "+id, func(ctx context.Context) (api.PlanView, error) { return k.backend.Plan(ctx, id) })
-}
-
-// decided is the answer to something that was asked to change.
-type decided struct{ api.PlanView }
-
-func (k *asker) decide(call string, f func(context.Context) (api.PlanView, error)) tea.Cmd {
-	return ask(k, call, func(ctx context.Context) (decided, error) {
-		v, err := f(ctx)
-		return decided{v}, err
-	})
-}
-
-func (k *asker) propose(m api.ManualRemap) tea.Cmd {
-	return k.decide("propose remap to "+string(m.To),
-		func(ctx context.Context) (api.PlanView, error) { return k.backend.Propose(ctx, m) })
-}
-
-func (k *asker) approve(id, hash, reason string) tea.Cmd {
-	return k.decide("approve "+id, func(ctx context.Context) (api.PlanView, error) {
-		return k.backend.Approve(ctx, id, hash,
-			reason)
-	})
-}
-
-func (k *asker) reject(id, reason string) tea.Cmd {
-	return k.decide("reject "+id, func(ctx context.Context) (api.PlanView,
-		error) {
-		return k.backend.Reject(ctx, id, reason)
-	})
-}
-
-func (k *asker) rollBack(id, reason string) tea.Cmd {
-	return k.decide("roll back "+id, func(ctx context.Context) (api.PlanView,
-		error) {
-		return k.backend.RollBack(ctx, id, reason)
-	})
-}
-
-func (k *asker) stop(id string) tea.Cmd {
-	return k.decide("stop "+id, func(ctx context.Context) (api.PlanView, error) {
-		return k.backend.Stop(ctx, id, "stopped from the terminal")
-	})
-}
-
-// log keeps the newest requests.
-func (s *State) log(r Request) {
-	s.Requests = append(s.Requests, r)
-	if over := len(s.Requests) - maxRequests; over > 0 {
-		s.Requests = append(s.Requests[:0], s.Requests[over:]...)
+// Refresh asks when the question is a new one or the answer is old. A server that does not answer is asked again
+// every second.
+func (l *Load[T]) Refresh(s *State, call string, f func(context.Context) (T, error)) tea.Cmd {
+	lost := errors.Is(l.Err, api.ErrUnreachable)
+	if call == l.call && (l.asking || !lost && s.Now.Sub(l.asked) < cmp.Or(l.Again, again)) {
+		return nil
 	}
+	l.call, l.asking, l.asked = call, true, s.Now
+	return Ask(s, call, f)
+}
+
+// Take keeps an answer if it is one to this question, and says whether there is a new value.
+func (l *Load[T]) Take(msg tea.Msg) bool {
+	a, ok := msg.(Answer[T])
+	if !ok || a.Call != l.call {
+		return false
+	}
+	l.asking = false
+	if l.Err = a.Err; l.Err == nil {
+		l.Value, l.Have = a.Value, true
+	}
+	return l.Err == nil
+}
+
+// Missing is the body of a screen that has nothing to show yet, or was refused.
+func (l *Load[T]) Missing(s *State, what string, w int) []string {
+	if l.Err == nil {
+		return []string{"", clip(" Asking for "+what+".", w)}
+	}
+	return s.Failed(l.Err, w)
+}
+
+// MissingOf is Missing of one of those that a list shows: where it is not found, it leads to the list.
+func (l *Load[T]) MissingOf(s *State, what string, list Action, w int) []string {
+	lines := l.Missing(s, what, w)
+	if errors.Is(l.Err, api.ErrNotFound) {
+		lines = append(lines, clip(" "+s.Key(list)+" lists those that are kept.", w))
+	}
+	return lines
+}
+
+// Old is a line that says why a value is not newer; none where it is.
+func (l *Load[T]) Old(s *State, as string, w int) []string {
+	if l.Err == nil {
+		return nil
+	}
+	return []string{s.Bold(clip(" "+as+": "+clean(l.Err.Error()), w))}
+}
+
+// Failed is the body of a screen that could not be read: why, and what to do about it.
+func (s *State) Failed(err error, w int) []string {
+	return append([]string{""}, paragraphs(w, clean(err.Error()), s.Advice(err))...)
+}
+
+// Advice says what to do about an error of a read.
+func (s *State) Advice(err error) string {
+	switch {
+	case errors.Is(err, api.ErrNotFound):
+		return "The server does not know it, or no longer; " + s.Key(actGo) + " finds what it knows."
+	case errors.Is(err, api.ErrNotAllowed):
+		return "Ask an admin of the site for the viewer role, or sign in with --token-file."
+	case errors.Is(err, api.ErrUnreachable):
+		return "Asking again with the next second."
+	}
+	return s.Key(actRequests) + " shows the requests that were sent."
 }

@@ -20,9 +20,9 @@ const auditRows = 500
 // lets through.
 type auditPage struct {
 	query   api.AuditQuery
-	entries load[[]api.AuditEntry]
+	entries Load[[]api.AuditEntry]
 	cursor  int
-	typing  *input
+	typing  *Input
 	refused string // why what was typed is no filter
 }
 
@@ -30,114 +30,112 @@ func newAuditPage(a Address) *auditPage {
 	return &auditPage{query: api.AuditQuery{Actor: a.Actor, Subject: a.Subject, From: a.From, To: a.To, Limit: auditRows}}
 }
 
-func (p *auditPage) name() string { return onAudit }
+func (p *auditPage) Name() string { return onAudit }
 
-func (p *auditPage) address(*State) Address {
+func (p *auditPage) Address(*State) Address {
 	return Address{Page: "audit", Actor: p.query.Actor, Subject: p.query.Subject, From: p.query.From, To: p.query.To}
 }
 
 // refresh asks for what was done up to the second shown.
-func (p *auditPage) refresh(s *State, k *asker) tea.Cmd {
+func (p *auditPage) Refresh(s *State) tea.Cmd {
 	q := p.query
-	if r := s.replay; r != nil {
-		end := r.at.Add(time.Second)
+	if s.Replays() {
+		end := s.Past.Add(time.Second)
 		if to, ok := auditMoment(q.To, s.Now); !ok || to.After(end) {
 			q.To = end.UTC().Format(time.RFC3339)
 		}
 	}
 	call := strings.TrimSpace("audit " + auditText(q, time.UTC))
-	return p.entries.refresh(s, k, call,
-		func(ctx context.Context) ([]api.AuditEntry, error) { return k.backend.Audit(ctx, q) })
+	return p.entries.Refresh(s, call,
+		func(ctx context.Context) ([]api.AuditEntry, error) { return s.Server.Audit(ctx, q) })
 }
 
-func (p *auditPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.entries.take(msg)
-	p.cursor = max(0, min(p.cursor, len(p.entries.value)-1))
+func (p *auditPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.entries.Take(msg)
+	p.cursor = max(0, min(p.cursor, len(p.entries.Value)-1))
 	return nil
 }
 
-func (p *auditPage) field() *input { return p.typing }
+func (p *auditPage) Field() *Input { return p.typing }
 
 // typed asks anew with the filter typed; one that cannot be read stays open.
-func (p *auditPage) typed(s *State, k *asker, ok bool) tea.Cmd {
+func (p *auditPage) Typed(s *State, ok bool) tea.Cmd {
 	p.refused = ""
 	if !ok {
 		p.typing = nil
 		return nil
 	}
-	q, err := parseAuditFilter(p.typing.text, s.Now)
+	q, err := parseAuditFilter(p.typing.Text, s.Now)
 	if err != nil {
 		p.refused = err.Error()
 		return nil
 	}
 	p.typing, p.cursor = nil, 0
 	if q != p.query {
-		p.query, p.entries.have = q, false
+		p.query, p.entries.Have = q, false
 	}
-	return p.refresh(s, k)
+	return p.Refresh(s)
 }
 
-func (p *auditPage) act(s *State, ask *asker, a action) tea.Cmd {
-	rows := p.entries.value
+func (p *auditPage) Act(s *State, a Action) tea.Cmd {
+	rows := p.entries.Value
 	switch a {
 	case actFilter:
-		p.typing = &input{label: "filter (actor= subject= from= to=):", text: auditText(p.query, time.Local)}
+		p.typing = &Input{Label: "filter (actor= subject= from= to=):", Text: auditText(p.query, time.Local)}
 	case actOpen:
 		if p.cursor < len(rows) {
-			if page := s.pageOfSubject(rows[p.cursor].Subject); page != nil {
-				return s.open(ask, page)
+			if at, ok := addressOf(s, rows[p.cursor].Subject); ok {
+				return s.Host.Open(at)
 			}
 		}
 		s.Note = "there is nothing to open"
 	default:
-		p.cursor = max(0, min(p.cursor+steps[a], len(rows)-1))
+		p.cursor = a.Moved(p.cursor, len(rows))
 	}
 	return nil
 }
 
-// pageOfSubject is the page of what an entry of the audit is about; nil where it has none.
-func (s *State) pageOfSubject(subject string) page {
+// addressOf is the screen of what an entry of the audit is about, where it has one.
+func addressOf(s *State, subject string) (Address, bool) {
 	switch {
 	case strings.HasPrefix(subject, "P-"):
-		return newPlanPage(subject)
+		return AtPlan(subject), true
 	case strings.HasPrefix(subject, "F-"):
-		return newFindingPage(subject)
-	case s.forwarder(topology.ForwarderID(subject)) != nil:
-		return newForwarderPage(subject)
+		return AtFinding(subject), true
+	case s.Forwarder(topology.ForwarderID(subject)) != nil:
+		return AtForwarder(topology.ForwarderID(subject)), true
 	}
-	return nil
+	return Address{}, false
 }
 
-func (p *auditPage) title(s *State, _ int) string {
+func (p *auditPage) Title(s *State, _ int) string {
 	switch text := auditText(p.query, time.Local); {
 	case text != "":
 		return " audit   " + clean(text)
-	case len(p.entries.value) == auditRows:
-		return " audit   the newest; " + s.key(actFilter) + " filters, fairway audit has all"
+	case len(p.entries.Value) == auditRows:
+		return " audit   the newest; " + s.Key(actFilter) + " filters, fairway audit has all"
 	}
 	return " audit   who did what, newest first"
 }
 
-func (p *auditPage) body(s *State, w, h int) []string {
-	rows := p.entries.value
-	if !p.entries.have && p.refused == "" {
-		return p.entries.missing(s, "the audit", w)
+func (p *auditPage) Body(s *State, w, h int) []string {
+	rows := p.entries.Value
+	if !p.entries.Have && p.refused == "" {
+		return p.entries.Missing(s, "the audit", w)
 	}
 	var lines []string
 	if p.refused != "" {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" "+clean(p.refused), w)))
+		lines = append(lines, s.Bold(clip(" "+clean(p.refused), w)))
 	}
-	if p.entries.err != nil {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as it was: "+clean(p.entries.err.Error()), w)))
-	}
+	lines = append(lines, p.entries.Old(s, "as it was", w)...)
 	if len(rows) == 0 {
 		text := "Nothing was done here yet. What is proposed, approved, applied, rolled back or excluded is kept " +
 			"here for ever."
 		if filter := auditText(p.query, time.Local); filter != "" {
-			text = "No entry matches " + clean(filter) + ". A name must be whole: press " + s.key(actFilter) +
+			text = "No entry matches " + clean(filter) + ". A name must be whole: press " + s.Key(actFilter) +
 				" to change the filter."
 		}
-		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
+		return append(append(lines, ""), paragraphs(w, text)...)
 	}
 	if p.query != (api.AuditQuery{Limit: auditRows}) {
 		text := fmt.Sprintf(" %d match", len(rows))
@@ -159,9 +157,9 @@ func (p *auditPage) body(s *State, w, h int) []string {
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	var under []string
 	if reason := clean(rows[p.cursor].Reason); reason != "" && h-len(lines) > 6 {
-		under = append([]string{rule(w)}, indent(wrap(reason, max(1, w-2)), w)...)
+		under = append([]string{rule(w)}, paragraphs(w, reason)...)
 	}
-	lines = append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines)-len(under), "", func(i int) string {
+	lines = append(lines, Lines(s.Palette, len(rows), p.cursor, w, h-len(lines)-len(under), "", func(i int) string {
 		r := &rows[i]
 		return line(strconv.FormatUint(r.Seq, 10), moment(r.At, s.Now), clean(r.Actor), clean(r.Action),
 			clean(r.Subject), clean(r.Result), clean(r.Reason))

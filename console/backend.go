@@ -1,5 +1,3 @@
-// Package console is the terminal face: bubbletea pages over a small Backend, which webui/client is. What they show
-// are the values of webui/api.
 package console
 
 import (

@@ -38,7 +38,7 @@ const calendarOf = "month"
 // figure 3), the newest first.
 type calendarPage struct {
 	span   CalendarSpan
-	view   load[api.OccupancyView]
+	view   Load[api.OccupancyView]
 	cursor int
 }
 
@@ -47,40 +47,39 @@ func newCalendarPage(span string) *calendarPage {
 	return &calendarPage{span: CalendarSpans[max(0, i)]}
 }
 
-func (p *calendarPage) name() string           { return onCalendar }
-func (p *calendarPage) address(*State) Address { return Address{Page: "occupancy", Span: p.span.Name} }
+func (p *calendarPage) Name() string           { return onCalendar }
+func (p *calendarPage) Address(*State) Address { return Address{Page: "occupancy", Span: p.span.Name} }
 
 // refresh asks again as soon as the newest bucket may look different.
-func (p *calendarPage) refresh(s *State, k *asker) tea.Cmd {
+func (p *calendarPage) Refresh(s *State) tea.Cmd {
 	span := p.span
-	p.view.again = max(loadAgain, span.Bucket/60)
-	return p.view.refresh(s, k, "occupancy of "+span.Words, func(ctx context.Context) (api.OccupancyView, error) {
-		return k.backend.Occupancy(ctx, span.Range, span.Bucket)
+	p.view.Again = max(10*time.Second, span.Bucket/60)
+	return p.view.Refresh(s, "occupancy of "+span.Words, func(ctx context.Context) (api.OccupancyView, error) {
+		return s.Server.Occupancy(ctx, span.Range, span.Bucket)
 	})
 }
 
-func (p *calendarPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.view.take(msg)
+func (p *calendarPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.view.Take(msg)
 	return nil
 }
 
-func (p *calendarPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *calendarPage) Act(s *State, a Action) tea.Cmd {
 	rows := p.rows()
 	switch a {
 	case actMetric:
 		i := slices.Index(CalendarSpans, p.span)
 		p.span, p.cursor = CalendarSpans[(i+1)%len(CalendarSpans)], 0
-		p.view.have = false
-		return p.refresh(s, ask)
+		p.view.Have = false
+		return p.Refresh(s)
 	case actOpen:
-		if p.cursor >= len(rows) || s.newest.At.IsZero() {
+		if p.cursor >= len(rows) || s.Newest.At.IsZero() {
 			s.Note = "there is nothing to replay"
 			return nil
 		}
-		s.home()
-		return s.replayAt(ask, rows[p.cursor].at)
+		return s.Host.ReplayAt(rows[p.cursor].at)
 	default:
-		p.cursor = max(0, min(p.cursor+steps[a], len(rows)-1))
+		p.cursor = a.Moved(p.cursor, len(rows))
 	}
 	return nil
 }
@@ -93,7 +92,7 @@ type calendarRow struct {
 
 // rows are the buckets from the first that has data to the newest, the newest first.
 func (p *calendarPage) rows() (rows []calendarRow) {
-	v := &p.view.value
+	v := &p.view.Value
 	if v.BucketMillis <= 0 {
 		return nil
 	}
@@ -111,7 +110,7 @@ func (p *calendarPage) rows() (rows []calendarRow) {
 }
 
 // table is what an export holds.
-func (p *calendarPage) table(*State) [][]string {
+func (p *calendarPage) Table(*State) [][]string {
 	out := [][]string{{"FROM", "FORWARDERS", "MIN %", "AVG %", "MAX %", "IMBALANCE %"}}
 	for _, r := range p.rows() {
 		line := []string{r.at.UTC().Format(time.RFC3339), "0", "", "", "", ""}
@@ -124,39 +123,35 @@ func (p *calendarPage) table(*State) [][]string {
 	return out
 }
 
-func (p *calendarPage) title(*State, int) string { return " occupancy over " + p.span.Words }
+func (p *calendarPage) Title(*State, int) string { return " occupancy over " + p.span.Words }
 
-func (p *calendarPage) body(s *State, w, h int) []string {
-	if !p.view.have {
-		return p.view.missing(s, "the occupancy of "+p.span.Words, w)
+func (p *calendarPage) Body(s *State, w, h int) []string {
+	if !p.view.Have {
+		return p.view.Missing(s, "the occupancy of "+p.span.Words, w)
 	}
-	v, rows := &p.view.value, p.rows()
+	v, rows := &p.view.Value, p.rows()
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	about := fmt.Sprintf(
 		"Share of seconds in which a forwarder moved %s %% of its peak or more: the least, the mean and the most "+
 			"over the forwarders that reported.", ratio(&v.Threshold))
-	lines := indent(wrap(about, max(1, w-2)), w)
+	lines := paragraphs(w, about)
 	if n := len(v.NoPeak); n > 0 {
 		lines = append(lines,
-			indent(
-				wrap(
-					fmt.Sprintf(
-						"Not counted because their peak is not known: %d of the forwarders. Set peak_bytes_per_sec "+
-							"in fairwayd.toml.", n), max(1, w-2)), w)...)
+			paragraphs(w, fmt.Sprintf(
+				"Not counted because their peak is not known: %d of the forwarders. Set peak_bytes_per_sec "+
+					"in fairwayd.toml.", n))...)
 	}
-	if p.view.err != nil {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as it was: "+clean(p.view.err.Error()), w)))
-	}
+	lines = append(lines, p.view.Old(s, "as it was", w)...)
 	if len(rows) == 0 {
 		text := "No second is stored in this range yet. The calendar fills as data arrives: does an agent run on " +
 			"each forwarder? 'fairway doctor' says."
-		return append(append(lines, ""), indent(wrap(text, max(1, w-2)), w)...)
+		return append(append(lines, ""), paragraphs(w, text)...)
 	}
 	cells := max(10, min(100, w-56))
 	head := " " + left(p.stamp(rows[0].at, true), 17) + right("NODES", 6) + right("MIN", 5) + right("AVG", 5) +
 		right("MAX", 5) + right("IMBAL", 7) + "  0" + right("100 %", cells-1)
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
-	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "",
+	lines = append(lines, s.Bold(clip(head, w)))
+	return append(lines, Lines(s.Palette, len(rows), p.cursor, w, h-len(lines), "",
 		func(i int) string { return p.line(&rows[i], cells) })...)
 }
 

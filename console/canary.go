@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -11,14 +12,14 @@ import (
 )
 
 // refuses says why an action is not possible here and now; the server decides again for itself.
-func (p *forwarderPage) refuses(s *State, a action) string {
+func (p *forwarderPage) Refuses(s *State, a Action) string {
 	switch {
 	case a != actCanary:
-		return p.judging.refuses(s, a)
-	case s.replay != nil:
+		return p.judging.Refuses(s, a)
+	case s.Replays():
 		return "actions are off in a replay"
-	case s.stale():
-		return "the data on screen is too old to decide by (" + ageWords(s) + ")"
+	case s.Stale():
+		return s.TooOld()
 	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
 		return fmt.Sprintf("a canary needs the role operator; you are %s", orMissing(s.Shown.Role))
 	case p.probe:
@@ -28,8 +29,8 @@ func (p *forwarderPage) refuses(s *State, a action) string {
 }
 
 // askCanary sends a canary once the question has been answered.
-func (p *forwarderPage) askCanary(s *State, ask *asker) tea.Cmd {
-	if why := p.refuses(s, actCanary); why != "" {
+func (p *forwarderPage) askCanary(s *State) tea.Cmd {
+	if why := p.Refuses(s, actCanary); why != "" {
 		p.asked = question{}
 		s.Note = "refused: " + why
 		return nil
@@ -37,34 +38,36 @@ func (p *forwarderPage) askCanary(s *State, ask *asker) tea.Cmd {
 	if !p.asked.again(s, actCanary) {
 		s.Note = fmt.Sprintf(
 			"Send a canary through %s: one small write, read and stat. %s again does it, any other key does not.",
-			clean(string(p.id)), s.key(actCanary))
+			clean(string(p.id)), s.Key(actCanary))
 		return nil
 	}
 	p.probe = true
 	s.Note = "a canary is under way through " + clean(string(p.id))
-	return ask.canary(p.id)
+	id := p.id
+	return AskWithin(s, canaryTimeout, "canary through "+string(id),
+		func(ctx context.Context) (anomaly.Canary, error) { return s.Server.Canary(ctx, id) })
 }
 
 // probed takes what a canary found.
-func (p *forwarderPage) probed(s *State, a answer[anomaly.Canary]) {
+func (p *forwarderPage) probed(s *State, a Answer[anomaly.Canary]) {
 	p.probe = false
-	switch c := a.value; {
-	case a.req.Err != nil:
-		s.Note = "refused: " + clean(a.req.Err.Error())
+	switch c := a.Value; {
+	case a.Err != nil:
+		s.Note = "refused: " + clean(a.Err.Error())
 	case c.Forwarder != p.id: // asked for on another forwarder's page
 	case c.Error != "":
-		p.detail.Canary = &c
+		p.detail.Value.Canary = &c
 		s.Note = "the canary failed; its line says how"
 	default:
-		p.detail.Canary = &c
+		p.detail.Value.Canary = &c
 		s.Note = "the canary came back"
 	}
 }
 
 // canary is what the newest one found, beside the middle of the other forwarders'.
 func (p *forwarderPage) canary(s *State, w int) []string {
-	c := p.detail.Canary
-	if c == nil || s.replay != nil {
+	c := p.detail.Value.Canary
+	if c == nil || s.Replays() {
 		return nil
 	}
 	parts := []string{clock(c.At)}
@@ -87,4 +90,17 @@ func (p *forwarderPage) canary(s *State, w int) []string {
 		parts = append(parts, api.Counted(c.PeersOf, "peer"))
 	}
 	return labelledLines("CANARY", wrapItems(parts, max(1, w-12)), w)
+}
+
+func (p *forwarderPage) Twin(s *State, a Action) string {
+	id := clean(string(p.id))
+	switch r := s.Forwarder(p.id); {
+	case a == actCanary:
+		return "fairway canary " + id
+	case a == actExclude && r != nil && r.State == api.StateExcluded:
+		return "fairway return " + id
+	case a == actExclude:
+		return "fairway exclude " + id
+	}
+	return ""
 }

@@ -21,8 +21,8 @@ import (
 type domainsPage struct {
 	id      topology.JobID
 	query   api.DomainsQuery
-	domains load[api.DomainsView]
-	edit    *input
+	domains Load[api.DomainsView]
+	edit    *Input
 	top     int
 }
 
@@ -30,9 +30,9 @@ func newDomainsPage(id string, q api.DomainsQuery) *domainsPage {
 	return &domainsPage{id: topology.JobID(id), query: q}
 }
 
-func (p *domainsPage) name() string  { return onDomains }
-func (p *domainsPage) field() *input { return p.edit }
-func (p *domainsPage) address(*State) Address {
+func (p *domainsPage) Name() string  { return onDomains }
+func (p *domainsPage) Field() *Input { return p.edit }
+func (p *domainsPage) Address(*State) Address {
 	return Address{Page: "jobs", ID: string(p.id), Part: partDomains, Domains: p.query}
 }
 
@@ -40,20 +40,20 @@ func (p *domainsPage) call() string {
 	return strings.TrimSpace("file domains of " + string(p.id) + " " + p.query.Values().Encode())
 }
 
-func (p *domainsPage) refresh(s *State, k *asker) tea.Cmd {
+func (p *domainsPage) Refresh(s *State) tea.Cmd {
 	query := p.query
-	return p.domains.refresh(s, k, p.call(),
-		func(ctx context.Context) (api.DomainsView, error) { return k.backend.Domains(ctx, p.id, query) })
+	return p.domains.Refresh(s, p.call(),
+		func(ctx context.Context) (api.DomainsView, error) { return s.Server.Domains(ctx, p.id, query) })
 }
 
-func (p *domainsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.domains.take(msg)
+func (p *domainsPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.domains.Take(msg)
 	return nil
 }
 
 // typed reads "servers=8 stripe_size=1048576 aggregators=16"; an empty line takes all back.
-func (p *domainsPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
-	text := p.edit.text
+func (p *domainsPage) Typed(s *State, ok bool) tea.Cmd {
+	text := p.edit.Text
 	p.edit = nil
 	if !ok {
 		return nil
@@ -76,25 +76,25 @@ func (p *domainsPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
 	}
 	q.File = p.query.File
 	p.query, p.top = q, 0
-	return p.refresh(s, ask)
+	return p.Refresh(s)
 }
 
-func (p *domainsPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *domainsPage) Act(s *State, a Action) tea.Cmd {
 	switch a {
 	case actOpen:
-		return s.open(ask, newJobPage(string(p.id)))
+		return s.Host.Open(AtJob(p.id, ""))
 	case actMetric:
-		n := len(p.domains.value.Files)
+		n := len(p.domains.Value.Files)
 		if n < 2 {
 			s.Note = "there is no other shared file"
 			return nil
 		}
 		p.query.File, p.top = (p.query.File+1)%n, 0
-		return p.refresh(s, ask)
+		return p.Refresh(s)
 	case actEdit:
 		given := p.query
 		given.File = 0
-		p.edit = &input{label: "servers= stripe_size= aggregators=", text: strings.ReplaceAll(given.Values().Encode(),
+		p.edit = &Input{Label: "servers= stripe_size= aggregators=", Text: strings.ReplaceAll(given.Values().Encode(),
 			"&", " ")}
 	default:
 		p.top += steps[a] // kept in range where it is drawn
@@ -102,11 +102,11 @@ func (p *domainsPage) act(s *State, ask *asker, a action) tea.Cmd {
 	return nil
 }
 
-func (p *domainsPage) title(*State, int) string { return " file domains of job " + clean(string(p.id)) }
+func (p *domainsPage) Title(*State, int) string { return " file domains of job " + clean(string(p.id)) }
 
-func (p *domainsPage) table(*State) [][]string {
+func (p *domainsPage) Table(*State) [][]string {
 	out := [][]string{{"method", "server", "conflicts", "lock_requests"}}
-	for _, m := range p.domains.value.Methods {
+	for _, m := range p.domains.Value.Methods {
 		for i := range m.Conflicts {
 			out = append(out, []string{string(m.Method), strconv.Itoa(i), strconv.FormatInt(m.Conflicts[i], 10),
 				strconv.FormatInt(m.LockRequests[i], 10)})
@@ -115,26 +115,20 @@ func (p *domainsPage) table(*State) [][]string {
 	return out
 }
 
-func (p *domainsPage) body(s *State, w, h int) []string {
-	if !p.domains.have || p.domains.call != p.call() {
-		return p.domains.missing(s, "the shared files of job "+clean(string(p.id)), w)
+func (p *domainsPage) Body(s *State, w, h int) []string {
+	if !p.domains.Have || !p.domains.Of(p.call()) {
+		return p.domains.Missing(s, "the shared files of job "+clean(string(p.id)), w)
 	}
-	v := &p.domains.value
+	v := &p.domains.Value
 	var lines []string
-	if p.domains.err != nil {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.domains.err.Error()), w)))
-	}
+	lines = append(lines, p.domains.Old(s, "as they were", w)...)
 	if len(v.Files) == 0 {
 		lines = append(lines,
-			indent(
-				wrap(
-					"No file of this job was written by several processes, as far as its logs and its profile tell: "+
-						"there is nothing to divide.", max(1, w-2)), w)...)
+			paragraphs(w, "No file of this job was written by several processes, as far as its logs and its profile tell: "+
+				"there is nothing to divide.")...)
 		return append(lines,
-			indent(
-				wrap(
-					"Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's "+
-						"Darshan log.", max(1, w-2)), w)...)
+			paragraphs(w, "Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's "+
+				"Darshan log.")...)
 	}
 	f := &v.Files[v.File]
 	which := ""
@@ -149,15 +143,15 @@ func (p *domainsPage) body(s *State, w, h int) []string {
 			labelled("", "press e and type servers=N", w)...)
 	}
 	lines = append(lines, labelled("ASSUMED", strings.Join(v.Assumed, "; "), w)...)
-	return scroll(append(lines, p.advised(s, w)...), &p.top, h)
+	return Scroll(append(lines, p.advised(s, w)...), &p.top, h)
 }
 
 // advised is what follows from a case: the advice and what it rests on.
 func (p *domainsPage) advised(s *State, w int) []string {
-	v := &p.domains.value
+	v := &p.domains.Value
 	var lines []string
 	for _, l := range labelled("ADVICE", v.Advice.Why, w) {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, l))
+		lines = append(lines, s.Bold(l))
 	}
 	if v.Caveat != "" {
 		lines = append(lines, labelled("!!", v.Caveat, w)...)
@@ -192,7 +186,7 @@ func (p *domainsPage) advised(s *State, w int) []string {
 
 // stripes draws who writes the first stripes under each method.
 func (p *domainsPage) stripes(s *State, w int) []string {
-	v := &p.domains.value
+	v := &p.domains.Value
 	n := min(v.Window.Stripes, max(8, w-18))
 	at := max(0, min(v.Window.Cut-n/2, v.Window.Stripes-n))
 	from := v.Window.First + int64(at)
@@ -216,13 +210,13 @@ const serverRows = 64
 
 // servers lists conflicts and lock requests of each server, method by method.
 func (p *domainsPage) servers(s *State, w int) []string {
-	v := &p.domains.value
+	v := &p.domains.Value
 	wide := max(9, (w-9)/len(v.Methods))
 	head := " " + left("SERVER", 7)
 	for i := range v.Methods {
 		head += right(string(v.Methods[i].Method), wide)
 	}
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(head, w))}
+	lines := []string{s.Bold(clip(head, w))}
 	for k := range min(v.Case.Servers, serverRows) {
 		line := " " + left(strconv.Itoa(k), 7)
 		for i := range v.Methods {

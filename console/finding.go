@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,28 +18,23 @@ import (
 // when it last changed.
 type findingPage struct {
 	judging
-	id     string
-	view   api.FindingView
-	have   bool
-	err    error
-	asking bool
-	asked  time.Time
-	top    int // first line shown
+	id   string
+	view Load[api.FindingView]
+	top  int // first line shown
 }
 
 func newFindingPage(id string) *findingPage { return &findingPage{id: id} }
 
-func (p *findingPage) name() string           { return onFinding }
-func (p *findingPage) address(*State) Address { return Address{Page: "findings", ID: p.id} }
+func (p *findingPage) Name() string           { return onFinding }
+func (p *findingPage) Address(*State) Address { return Address{Page: "findings", ID: p.id} }
 
 // refresh asks for the life again when the finding has changed since, and now and then.
-func (p *findingPage) refresh(s *State, ask *asker) tea.Cmd {
-	f := p.shown(s)
-	if p.asking || p.have && (f == nil || f.Changed.Equal(p.view.Changed)) && s.Now.Sub(p.asked) < 10*time.Second {
-		return nil
+func (p *findingPage) Refresh(s *State) tea.Cmd {
+	if f := p.shown(s); p.view.Have && !p.view.Asking() && f != nil && !f.Changed.Equal(p.view.Value.Changed) {
+		p.view.Expire()
 	}
-	p.asking, p.asked = true, s.Now
-	return ask.finding(p.id)
+	return p.view.Refresh(s, "finding "+p.id,
+		func(ctx context.Context) (api.FindingView, error) { return s.Server.Finding(ctx, p.id) })
 }
 
 // shown is the finding in the shown second; nil once it has left the list.
@@ -51,29 +47,23 @@ func (p *findingPage) shown(s *State) *anomaly.Finding {
 }
 
 func (p *findingPage) newest(s *State) *anomaly.Finding {
-	if f := p.shown(s); f != nil && !f.Changed.Before(p.view.Changed) {
+	if f := p.shown(s); f != nil && !f.Changed.Before(p.view.Value.Changed) {
 		return f
 	}
-	return &p.view.Finding
+	return &p.view.Value.Finding
 }
 
-func (p *findingPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
-	if a, ok := msg.(answer[api.FindingView]); ok {
-		p.asking = false
-		if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
-			p.view, p.have = a.value, true
-		}
-		return nil
-	}
-	p.judging.answer(s, msg)
-	if _, ok := msg.(answer[judged]); ok && !p.asking {
-		p.asking = true
-		return ask.finding(p.id)
+func (p *findingPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.view.Take(msg)
+	p.judging.Answer(s, msg)
+	if _, ok := msg.(Answer[judged]); ok {
+		p.view.Expire()
+		return p.Refresh(s)
 	}
 	return nil
 }
 
-func (p *findingPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *findingPage) Act(s *State, a Action) tea.Cmd {
 	f := p.newest(s)
 	if f.ID == "" {
 		s.Note = "the finding is not known yet"
@@ -84,16 +74,16 @@ func (p *findingPage) act(s *State, ask *asker, a action) tea.Cmd {
 		return nil
 	}
 	if a == actOpen {
-		if s.forwarder(topology.ForwarderID(f.Node)) == nil {
+		if s.Forwarder(topology.ForwarderID(f.Node)) == nil {
 			s.Note = subject(f.Node) + " has no page"
 			return nil
 		}
-		return s.open(ask, newForwarderPage(string(f.Node)))
+		return s.Host.Open(AtForwarder(topology.ForwarderID(f.Node)))
 	}
-	return p.judge(s, ask, a, f)
+	return p.judge(s, a, f)
 }
 
-func (p *findingPage) title(s *State, _ int) string {
+func (p *findingPage) Title(s *State, _ int) string {
 	f := p.newest(s)
 	if f.ID == "" {
 		return " finding " + clean(p.id)
@@ -102,18 +92,15 @@ func (p *findingPage) title(s *State, _ int) string {
 	if f.Open() && f.Silent(s.Now) {
 		return title + "SILENT for another " + age(f.Silenced.Sub(s.Now))
 	}
-	return title + fmt.Sprintf("%s for %s", strings.ToUpper(stateWords(f)), age(s.asOf().Sub(f.Changed)))
+	return title + fmt.Sprintf("%s for %s", strings.ToUpper(stateWords(f)), age(s.AsOf().Sub(f.Changed)))
 }
 
-func (p *findingPage) body(s *State, w, h int) []string {
-	switch {
-	case !p.have && p.err != nil:
-		return s.notListed(p.err, actFindings, w)
-	case !p.have:
-		return []string{"", " Asking for " + clean(p.id) + "."}
+func (p *findingPage) Body(s *State, w, h int) []string {
+	if !p.view.Have {
+		return p.view.MissingOf(s, clean(p.id), actFindings, w)
 	}
 	f := p.newest(s)
-	lines := append([]string{""}, indent(wrap(clean(f.Sentence), max(1, w-2)), w)...)
+	lines := append([]string{""}, paragraphs(w, clean(f.Sentence))...)
 	lines = append(lines, "", clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s", f.Confidence,
 		f.Score, orMissing(f.Model), clock(f.Since)), w))
 	for _, i := range f.Impact {
@@ -122,38 +109,27 @@ func (p *findingPage) body(s *State, w, h int) []string {
 	}
 	if f.Open() && f.Silent(s.Now) {
 		lines = append(lines,
-			indent(wrap(fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before",
-				moment(f.Silenced, s.Now)), max(1, w-2)), w)...)
+			paragraphs(w, fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before",
+				moment(f.Silenced, s.Now)))...)
 	}
 	if f.Held != "" {
-		lines = append(lines, indent(wrap("not excluded: "+clean(f.Held), max(1, w-2)), w)...)
+		lines = append(lines, paragraphs(w, "not excluded: "+clean(f.Held))...)
 	}
 	if next := NextCommand(f); next != "" {
-		for _, l := range indent(wrap("next: "+s.nextKey(f)+"   or "+next, max(1, w-2)), w) {
-			lines = append(lines, s.Palette.paint(s.Palette.bold, l))
+		for _, l := range paragraphs(w, "next: "+nextKey(s, f)+"   or "+next) {
+			lines = append(lines, s.Bold(l))
 		}
 	}
 	lines = append(lines, rule(w))
 	lines = append(lines, p.life(s, w)...)
 	lines = append(lines, rule(w))
-	return scroll(append(lines, p.evidence(w)...), &p.top, h)
-}
-
-// nextKey is the key that does what NextCommand says.
-func (s *State) nextKey(f *anomaly.Finding) string {
-	if f.State == anomaly.Suspect || f.State == anomaly.Probation && f.Stage == anomaly.StageJob {
-		return s.key(actAck) + " acknowledge"
-	}
-	if f.State == anomaly.Confirmed {
-		return s.key(actExclude) + " withhold it"
-	}
-	return s.key(actExclude) + " take it back"
+	return Scroll(append(lines, p.evidence(w)...), &p.top, h)
 }
 
 // life are the newest changes.
 func (p *findingPage) life(_ *State, w int) []string {
 	const shown = 8
-	changes := p.view.Changes
+	changes := p.view.Value.Changes
 	var lines []string
 	if over := len(changes) - shown; over > 0 {
 		lines = append(lines, clip(fmt.Sprintf(" : %s; fairway findings %s shows all", api.Counted(over, "earlier change"),
@@ -176,8 +152,8 @@ func (p *findingPage) life(_ *State, w int) []string {
 func (p *findingPage) evidence(w int) []string {
 	var frozen *anomaly.Frozen
 	var at time.Time
-	for i := range p.view.Changes {
-		if c := &p.view.Changes[i]; c.Frozen != nil && len(c.Frozen.Series) > 0 {
+	for i := range p.view.Value.Changes {
+		if c := &p.view.Value.Changes[i]; c.Frozen != nil && len(c.Frozen.Series) > 0 {
 			frozen, at = c.Frozen, c.At
 		}
 	}
@@ -228,4 +204,15 @@ func quantity(metric string, v float64) string {
 		return millis(&v) + " ms"
 	}
 	return number(v)
+}
+
+func (p *findingPage) Twin(s *State, a Action) string { return findingTwin(p.newest(s), a) }
+
+// findingTwin is the command of what both pages of findings do.
+func findingTwin(f *anomaly.Finding, a Action) string {
+	if verb := map[Action]string{actAck: "ack", actDismiss: "dismiss", actSilence: "silence"}[a]; verb != "" &&
+		f != nil {
+		return "fairway findings " + verb + " " + clean(f.ID)
+	}
+	return ""
 }

@@ -249,3 +249,59 @@ func bar(done float64, w int) string {
 	n := max(0, min(w, int(done*float64(w)+0.5)))
 	return "[" + strings.Repeat("#", n) + strings.Repeat("-", w-n) + "]"
 }
+
+// indent sets lines one column in.
+func indent(lines []string, w int) []string {
+	for i, l := range lines {
+		lines[i] = clip(" "+l, w)
+	}
+	return lines
+}
+
+// paragraphs wraps texts into lines that begin one column in.
+func paragraphs(w int, texts ...string) (lines []string) {
+	for _, text := range texts {
+		lines = append(lines, indent(wrap(text, max(1, w-2)), w)...)
+	}
+	return lines
+}
+
+// labelled wraps a text behind a label.
+func labelled(label, text string, w int) []string {
+	return labelledLines(label, wrap(text, max(1, w-12)), w)
+}
+
+// labelledLines puts a label before the first of lines.
+func labelledLines(label string, text []string, w int) []string {
+	var lines []string
+	for _, l := range text {
+		lines = append(lines, clip(" "+left(label, 10)+l, w))
+		label = ""
+	}
+	return lines
+}
+
+// orMissing is a text from outside, or the sign for a missing one.
+func orMissing(s string) string {
+	if s == "" {
+		return missing
+	}
+	return clean(s)
+}
+
+// rule is a line across the screen.
+func rule(w int) string { return " " + strings.Repeat("-", max(0, w-2)) }
+
+// volume is bytes in the largest decimal unit that leaves a digit before the point.
+func volume(v float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	i := 0
+	for v >= 1000 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", v)
+	}
+	return number(v) + " " + units[i]
+}

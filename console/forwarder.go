@@ -1,7 +1,7 @@
 package console
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,10 +22,7 @@ const sparkSpan = 5 * time.Minute
 type forwarderPage struct {
 	judging
 	id     topology.ForwarderID
-	detail api.ForwarderDetail
-	have   bool
-	err    error
-	asking bool
+	detail Load[api.ForwarderDetail]
 	cursor topology.NodeID
 	asked  question
 	probe  bool  // a canary is under way
@@ -45,69 +42,67 @@ const (
 	panelStorage
 )
 
-func newForwarderPage(id string) *forwarderPage { return &forwarderPage{id: topology.ForwarderID(id)} }
-
-func (p *forwarderPage) name() string           { return onForwarder }
-func (p *forwarderPage) address(*State) Address { return Address{Page: "forwarders", ID: string(p.id)} }
-
-func (p *forwarderPage) refresh(s *State, ask *asker) tea.Cmd {
-	if p.asking {
-		return nil
-	}
-	p.asking = true
-	if s.replay != nil {
-		return ask.forwarderAt(p.id, s.replay.at)
-	}
-	return ask.forwarder(p.id)
+func newForwarderPage(id string) *forwarderPage {
+	return &forwarderPage{id: topology.ForwarderID(id), detail: Load[api.ForwarderDetail]{Again: EverySecond}}
 }
 
-func (p *forwarderPage) answer(s *State, _ *asker, msg tea.Msg) tea.Cmd {
-	if c, ok := msg.(answer[anomaly.Canary]); ok {
+func (p *forwarderPage) Name() string           { return onForwarder }
+func (p *forwarderPage) Address(*State) Address { return Address{Page: "forwarders", ID: string(p.id)} }
+
+func (p *forwarderPage) Refresh(s *State) tea.Cmd {
+	id, at := p.id, s.Past
+	if p.detail.Asking() {
+		return nil
+	}
+	if !s.Replays() {
+		return p.detail.Refresh(s, "forwarder "+string(id),
+			func(ctx context.Context) (api.ForwarderDetail, error) { return s.Server.Forwarder(ctx, id) })
+	}
+	p.detail.Expire()
+	return p.detail.Refresh(s, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339),
+		func(ctx context.Context) (api.ForwarderDetail, error) { return s.Server.ForwarderAt(ctx, id, at) })
+}
+
+func (p *forwarderPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	if c, ok := msg.(Answer[anomaly.Canary]); ok {
 		p.probed(s, c)
 		return nil
 	}
-	a, ok := msg.(answer[api.ForwarderDetail])
-	if !ok {
-		p.judging.answer(s, msg)
-		return nil
-	}
-	p.asking = false
-	if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
-		p.detail, p.have = a.value, true
-	}
+	p.detail.Take(msg)
+	p.judging.Answer(s, msg)
 	return nil
 }
 
-func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *forwarderPage) Act(s *State, a Action) tea.Cmd {
 	switch a {
 	case actCanary:
-		return p.askCanary(s, ask)
+		return p.askCanary(s)
 	case actApprove:
 		return p.approve(s)
 	case actExclude:
-		if why := p.refuses(s, a); why != "" {
+		if why := p.Refuses(s, a); why != "" {
 			s.Note = "refused: " + why
 			return nil
 		}
-		row := s.forwarder(p.id)
+		row := s.Forwarder(p.id)
 		if row == nil {
-			s.Note = "refused: " + clean(string(p.id)) + " is not in the picture"
+			s.Note = "refused: " + clean(string(p.id)) + " is not in the snapshot"
 			return nil
 		}
-		p.withhold(ask, row)
+		p.withhold(s, row)
 	case actPropose:
 		if p.client() < 0 {
-			return s.open(ask, newProposePage(p.id, nil))
+			return s.Host.Propose(p.id, "", nil)
 		}
-		return s.open(ask, newProposePage(p.id, []topology.NodeID{p.cursor}))
+		return s.Host.Propose(p.id, "", []topology.NodeID{p.cursor})
 	case actJobsHere, actStorage:
-		want := map[action]panel{actJobsHere: panelJobs, actStorage: panelStorage}[a]
+		want := map[Action]panel{actJobsHere: panelJobs, actStorage: panelStorage}[a]
 		if p.panel == want {
 			want = panelClients
 		}
 		p.panel = want
 	case actOpen, actWhy:
-		return p.openChosen(s, ask, a)
+		return p.openChosen(s, a)
 	default:
 		p.move(a)
 	}
@@ -115,8 +110,8 @@ func (p *forwarderPage) act(s *State, ask *asker, a action) tea.Cmd {
 }
 
 // unask takes a question back when another key comes.
-func (p *forwarderPage) unask(a action) {
-	p.judging.unask(a)
+func (p *forwarderPage) Unask(a Action) {
+	p.judging.Unask(a)
 	if a != p.asked.act {
 		p.asked = question{}
 	}
@@ -124,11 +119,11 @@ func (p *forwarderPage) unask(a action) {
 
 // client is the place of the chosen compute node; -1 while none is.
 func (p *forwarderPage) client() int {
-	return slices.IndexFunc(p.detail.ClientNodes, func(c api.ClientRow) bool { return c.ID == p.cursor })
+	return slices.IndexFunc(p.detail.Value.ClientNodes, func(c api.ClientRow) bool { return c.ID == p.cursor })
 }
 
 // move moves the cursor of the list that has it.
-func (p *forwarderPage) move(a action) {
+func (p *forwarderPage) move(a Action) {
 	if steps[a] == 0 {
 		return
 	}
@@ -139,10 +134,10 @@ func (p *forwarderPage) move(a action) {
 			p.job, p.chose = rows[max(0, min(at+steps[a], len(rows)-1))].job, true
 		}
 	case panelStorage:
-		p.target = max(0, min(p.target+steps[a], len(p.detail.Storage.Rows)-1))
+		p.target = max(0, min(p.target+steps[a], len(p.detail.Value.Storage.Rows)-1))
 	default:
 		// Above the first client nobody is selected: p then moves all of them.
-		clients := p.detail.ClientNodes
+		clients := p.detail.Value.ClientNodes
 		if next := min(p.client()+steps[a], len(clients)-1); next < 0 {
 			p.cursor = ""
 		} else {
@@ -153,42 +148,42 @@ func (p *forwarderPage) move(a action) {
 
 // openChosen opens the job that is chosen, or says why: of a job its logs, else the open finding's
 // evidence.
-func (p *forwarderPage) openChosen(s *State, ask *asker, a action) tea.Cmd {
+func (p *forwarderPage) openChosen(s *State, a Action) tea.Cmd {
 	job := topology.JobID("")
 	if rows, _ := p.jobsHere(); p.panel == panelJobs && len(rows) > 0 {
 		job = rows[p.jobAt(rows)].job
 	} else if at := p.client(); p.panel == panelClients && at >= 0 {
-		job = p.detail.ClientNodes[at].Job
+		job = p.detail.Value.ClientNodes[at].Job
 	}
 	switch {
 	case job != "" && a == actWhy:
-		return s.open(ask, newWhyPage(string(job)))
+		return s.Host.Open(AtJob(job, partWhy))
 	case job != "":
-		return s.open(ask, newJobPage(string(job)))
+		return s.Host.Open(AtJob(job, ""))
 	case a == actOpen && p.panel == panelJobs && p.chose:
 		s.Note = "what these nodes run is not known"
 		return nil
 	case a == actOpen:
-		s.Note = "no job is chosen: " + s.key(actJobsHere) + " goes to the jobs here"
+		s.Note = "no job is chosen: " + s.Key(actJobsHere) + " goes to the jobs here"
 		return nil
 	}
 	for _, f := range openFindings(s.Shown.Findings) {
 		if f.Node == p.id.Node() {
-			return s.open(ask, newFindingPage(f.ID))
+			return s.Host.Open(AtFinding(f.ID))
 		}
 	}
-	s.Note = "no finding is open here: nothing is known to be wrong; with a job chosen (" + s.key(actJobsHere) +
+	s.Note = "no finding is open here: nothing is known to be wrong; with a job chosen (" + s.Key(actJobsHere) +
 		") it is asked of the job"
 	return nil
 }
 
-func (p *forwarderPage) title(s *State, _ int) string {
+func (p *forwarderPage) Title(s *State, _ int) string {
 	title := " " + clean(string(p.id))
-	r := s.forwarder(p.id)
+	r := s.Forwarder(p.id)
 	if r == nil {
 		return title
 	}
-	title += "   " + strings.ToUpper(string(s.standing(r)))
+	title += "   " + strings.ToUpper(string(s.Standing(r)))
 	switch {
 	case r.State == remap.ForwarderStale && r.LastSeen.IsZero():
 		title += ", never seen"
@@ -199,7 +194,7 @@ func (p *forwarderPage) title(s *State, _ int) string {
 		title += "   rack " + clean(r.Rack)
 	}
 	title += fmt.Sprintf("   serves %s", api.Counted(r.Clients, "compute node"))
-	if nodes := p.detail.ClientNodes; len(nodes) > 0 {
+	if nodes := p.detail.Value.ClientNodes; len(nodes) > 0 {
 		ids := make([]topology.NodeID, len(nodes))
 		for i := range nodes {
 			ids[i] = nodes[i].ID
@@ -209,12 +204,9 @@ func (p *forwarderPage) title(s *State, _ int) string {
 	return title
 }
 
-func (p *forwarderPage) body(s *State, w, h int) []string {
-	if !p.have {
-		if p.err != nil {
-			return s.failed(p.err, w)
-		}
-		return []string{"", " Asking for " + clean(string(p.id)) + "."}
+func (p *forwarderPage) Body(s *State, w, h int) []string {
+	if !p.detail.Have {
+		return p.detail.Missing(s, clean(string(p.id)), w)
 	}
 	lines := p.load(s, w)
 	lines = append(lines, p.findings(s, w)...)
@@ -230,17 +222,4 @@ func (p *forwarderPage) body(s *State, w, h int) []string {
 	}
 	lines = append(lines, p.behind(s, w, room)...)
 	return append(lines, p.clients(s, w, h-len(lines))...)
-}
-
-// adviceFor says what to do about an error of a read.
-func (s *State) adviceFor(err error) string {
-	switch {
-	case errors.Is(err, api.ErrNotFound):
-		return "The server does not know it, or no longer; " + s.key(actGo) + " finds what it knows."
-	case errors.Is(err, api.ErrNotAllowed):
-		return "Ask an admin of the site for the viewer role, or sign in with --token-file."
-	case errors.Is(err, api.ErrUnreachable):
-		return "Asking again with the next second."
-	}
-	return s.key(actRequests) + " shows the requests that were sent."
 }

@@ -7,12 +7,12 @@ import (
 
 // life is how far the open finding has come and what it waits for, and what was found before.
 func (p *forwarderPage) life(s *State, w int) []string {
-	l := p.detail.Life
+	l := p.detail.Value.Life
 	if l == nil {
 		return nil
 	}
 	var steps []string
-	if s.replay == nil {
+	if !s.Replays() {
 		steps = []string{"healthy"}
 		for _, one := range l.Steps {
 			steps = append(steps, fmt.Sprintf("%s %s", clean(string(one.State)), moment(one.At, s.Now)))

@@ -18,7 +18,7 @@ type jobLoad struct {
 }
 
 func (l *jobLoad) moved() float64 {
-	if v := sum(l.read, l.write); v != nil {
+	if v := Sum(l.read, l.write); v != nil {
 		return *v
 	}
 	return 0
@@ -26,8 +26,8 @@ func (l *jobLoad) moved() float64 {
 
 // jobsHere adds the clients up by job, the most bytes first; total is all of their bytes.
 func (p *forwarderPage) jobsHere() (all []*jobLoad, total float64) {
-	for i := range p.detail.ClientNodes {
-		c := &p.detail.ClientNodes[i]
+	for i := range p.detail.Value.ClientNodes {
+		c := &p.detail.Value.ClientNodes[i]
 		at := slices.IndexFunc(all, func(l *jobLoad) bool { return l.job == c.Job })
 		if at < 0 {
 			at = len(all)
@@ -35,9 +35,9 @@ func (p *forwarderPage) jobsHere() (all []*jobLoad, total float64) {
 		}
 		l := all[at]
 		l.nodes++
-		l.read, l.write, l.meta = sum(l.read, c.ReadBytesPerSec), sum(l.write, c.WriteBytesPerSec),
-			sum(l.meta, c.MetaOpsPerSec)
-		if v := sum(c.ReadBytesPerSec, c.WriteBytesPerSec); v != nil {
+		l.read, l.write, l.meta = Sum(l.read, c.ReadBytesPerSec), Sum(l.write, c.WriteBytesPerSec),
+			Sum(l.meta, c.MetaOpsPerSec)
+		if v := Sum(c.ReadBytesPerSec, c.WriteBytesPerSec); v != nil {
 			total += *v
 		}
 	}
@@ -64,7 +64,7 @@ const (
 // behind is jobs and storage in short, above the clients: side by side where there is room, else only
 // what the height leaves.
 func (p *forwarderPage) behind(s *State, w, room int) []string {
-	if s.stale() {
+	if s.Stale() {
 		return nil
 	}
 	if w >= wideBehind {
@@ -102,20 +102,20 @@ func (p *forwarderPage) jobs(s *State, w, h int, cursor bool) []string {
 	}
 	line := func(i int) string {
 		l := *all[i]
-		share := part(sum(l.read, l.write), total)
-		if s.stale() {
+		share := Part(Sum(l.read, l.write), total)
+		if s.Stale() {
 			l.read, l.write, l.meta, share = nil, nil, nil, nil
 		}
 		return " " + left(orMissing(string(l.job)), 14) + right(mega(l.read), 8) + right(mega(l.write), 8) +
 			right(count(l.meta), 8) + right(strconv.Itoa(l.nodes), 7) + right(ratio(share), 8)
 	}
-	return s.listed(head, len(all), p.jobAt(all), w, h, cursor, actJobsHere, line)
+	return listed(s, head, len(all), p.jobAt(all), w, h, cursor, actJobsHere, line)
 }
 
 // storage lists what the forwarder asks of storage in h lines; with the cursor it is the list that has the
 // keys.
 func (p *forwarderPage) storage(s *State, w, h int, cursor bool) []string {
-	v := &p.detail.Storage
+	v := &p.detail.Value.Storage
 	if len(v.Rows) == 0 {
 		return []string{clip(" BACKEND   "+orMissing(v.Unknown), w)}
 	}
@@ -126,10 +126,10 @@ func (p *forwarderPage) storage(s *State, w, h int, cursor bool) []string {
 	head := " " + left(name, 22) + right(req, 7) + right("MB/s", 8) + right("LATms", 8) + right("peers", 8)
 	line := func(i int) string {
 		r := v.Rows[i]
-		if s.stale() {
+		if s.Stale() {
 			r = api.StorageRow{Target: r.Target}
 		}
-		moved := mega(sum(r.ReadBytesPerSec, r.WriteBytesPerSec))
+		moved := mega(Sum(r.ReadBytesPerSec, r.WriteBytesPerSec))
 		if r.Estimated && moved != missing {
 			moved = "~" + moved
 		}
@@ -137,22 +137,22 @@ func (p *forwarderPage) storage(s *State, w, h int, cursor bool) []string {
 			right(millis(r.LatencySeconds), 8) + right(millis(r.PeersLatency), 8)
 	}
 	p.target = min(p.target, len(v.Rows)-1)
-	return s.listed(head, len(v.Rows), p.target, w, h, cursor, actStorage, line)
+	return listed(s, head, len(v.Rows), p.target, w, h, cursor, actStorage, line)
 }
 
 // listed draws a list with its heading in h lines: with the cursor all that there is to scroll, else its
 // first rows and which key shows the others, on a line of its own or, where there is none, in the heading.
-func (s *State) listed(head string, n, at, w, h int, cursor bool, more action, line func(int) string) []string {
-	bold := func(head string) []string { return []string{s.Palette.paint(s.Palette.bold, clip(head, w))} }
+func listed(s *State, head string, n, at, w, h int, cursor bool, more Action, line func(int) string) []string {
+	bold := func(head string) []string { return []string{s.Bold(clip(head, w))} }
 	if cursor {
-		return append(bold(head), s.scrolled(n, at, w, h-1, "; "+s.key(more)+" goes back", line)...)
+		return append(bold(head), Lines(s.Palette, n, at, w, h-1, "; "+s.Key(more)+" goes back", line)...)
 	}
 	rows, left := n, ""
 	if n > h-1 {
 		if rows = h - 1; rows > 2 {
 			rows--
 		}
-		left = fmt.Sprintf(" : %d more (%s)", n-rows, s.key(more))
+		left = fmt.Sprintf(" : %d more (%s)", n-rows, s.Key(more))
 	}
 	if rows <= 2 {
 		head, left = head+left, ""
@@ -169,24 +169,24 @@ func (s *State) listed(head string, n, at, w, h int, cursor bool, more action, l
 
 // clients lists the compute nodes with their rates.
 func (p *forwarderPage) clients(s *State, w, h int) []string {
-	all := p.detail.ClientNodes
+	all := p.detail.Value.ClientNodes
 	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(heading, w))}
+	lines := []string{s.Bold(clip(heading, w))}
 	if len(all) == 0 {
-		if s.replay != nil {
-			return append(lines, clip(" No compute node is known to have used it then; "+s.key(actHelp)+
+		if s.Replays() {
+			return append(lines, clip(" No compute node is known to have used it then; "+s.Key(actHelp)+
 				" says what is not kept.", w))
 		}
 		return append(lines, clip(" No compute node is seen to use this forwarder.", w))
 	}
-	at, old := p.client(), s.stale()
+	at, old := p.client(), s.Stale()
 	hide := func(v *float64) *float64 {
 		if old {
 			return nil
 		}
 		return v
 	}
-	return append(lines, s.scrolled(len(all), at, w, h-1, "", func(i int) string {
+	return append(lines, Lines(s.Palette, len(all), at, w, h-1, "", func(i int) string {
 		c := &all[i]
 		return " " + left(clean(string(c.ID)), 14) + right(mega(hide(c.ReadBytesPerSec)), 8) +
 			right(mega(hide(c.WriteBytesPerSec)), 8) +

@@ -10,8 +10,8 @@ import (
 
 // load draws read and write as sparklines, then the numbers of this second against the peers'.
 func (p *forwarderPage) load(s *State, w int) []string {
-	d := &p.detail
-	r := s.forwarder(p.id)
+	d := &p.detail.Value
+	r := s.Forwarder(p.id)
 	if r == nil {
 		r = &d.ForwarderRow
 	}
@@ -22,22 +22,22 @@ func (p *forwarderPage) load(s *State, w int) []string {
 	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
 		points := d.Series[m.metric]
 		top := largest(points, d.PeakBytesPerSec/100)
-		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.value(r, m.now))+" MB/s", 11))
+		head := fmt.Sprintf(" %s %s  ", m.label, right(mega(s.Value(r, m.now))+" MB/s", 11))
 		end := s.Shown.At.Add(time.Second)
 		foot := fmt.Sprintf("  5 min, top %s%s", mega(&top), peers(mega(d.PeersMedian[m.metric])))
 		lines = append(lines, clip(head+sparkline(points, end, sparkSpan, top, min(60, w-1-len(head)-len(foot)))+foot,
 			w))
 	}
 	items := []string{
-		"queue " + count(s.value(r, r.QueueLen)) + peers(count(d.PeersMedian["queue_len"])),
-		"md wait " + millis(s.value(r, r.MetaWaitSeconds)) + " ms" + peers(millis(d.PeersMedian["meta_wait"])),
-		"md ops " + count(s.value(r, r.MetaOpsPerSec)) + "/s",
-		"in server " + millis(s.value(r, r.ServerTime)) + " ms" + peers(millis(d.PeersMedian["server_time"])),
-		"errors " + count(s.value(r, r.ErrorsPerSec)) + "/s",
-		"occupancy " + ratio(s.value(r, r.Occupancy)) + "%",
+		"queue " + count(s.Value(r, r.QueueLen)) + peers(count(d.PeersMedian["queue_len"])),
+		"md wait " + millis(s.Value(r, r.MetaWaitSeconds)) + " ms" + peers(millis(d.PeersMedian["meta_wait"])),
+		"md ops " + count(s.Value(r, r.MetaOpsPerSec)) + "/s",
+		"in server " + millis(s.Value(r, r.ServerTime)) + " ms" + peers(millis(d.PeersMedian["server_time"])),
+		"errors " + count(s.Value(r, r.ErrorsPerSec)) + "/s",
+		"occupancy " + ratio(s.Value(r, r.Occupancy)) + "%",
 	}
 	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil &&
-		s.standing(r) != remap.ForwarderStale {
+		s.Standing(r) != remap.ForwarderStale {
 		items = append(items, fmt.Sprintf("threads %s/%s busy", count(busy), count(all)))
 	}
 	for _, l := range wrapItems(append(items, p.waiting(s, r)...), w-1) {
@@ -48,7 +48,7 @@ func (p *forwarderPage) load(s *State, w int) []string {
 
 // waiting says how many times as long as in service requests wait, where the forwarder tells both.
 func (p *forwarderPage) waiting(s *State, r *api.ForwarderRow) (items []string) {
-	if s.standing(r) == remap.ForwarderStale {
+	if s.Standing(r) == remap.ForwarderStale {
 		return nil
 	}
 	times := func(wait, exec *float64) *float64 {
@@ -60,12 +60,12 @@ func (p *forwarderPage) waiting(s *State, r *api.ForwarderRow) (items []string) 
 	}
 	name := "wait/exec "
 	for _, class := range []string{"write", "read"} {
-		own := times(latest(p.detail.Series[class+"_wait"]), latest(p.detail.Series[class+"_exec"]))
+		own := times(latest(p.detail.Value.Series[class+"_wait"]), latest(p.detail.Value.Series[class+"_exec"]))
 		if own == nil {
 			continue
 		}
 		items = append(items, fmt.Sprintf("%s%s %sx%s", name, class, number(*own),
-			peers(count(times(p.detail.PeersMedian[class+"_wait"], p.detail.PeersMedian[class+"_exec"])))))
+			peers(count(times(p.detail.Value.PeersMedian[class+"_wait"], p.detail.Value.PeersMedian[class+"_exec"])))))
 		name = ""
 	}
 	return items
@@ -103,14 +103,14 @@ func (p *forwarderPage) findings(s *State, w int) []string {
 		if f.Node != p.id.Node() {
 			continue
 		}
-		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.asOf().Sub(f.Since)),
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, age(s.AsOf().Sub(f.Since)),
 			f.Confidence, f.Sentence)
 		for _, l := range wrap(clean(text), w-2) {
 			lines = append(lines, " "+l)
 		}
 	}
-	if r := s.forwarder(p.id); r != nil && r.Plan != "" {
-		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it ("+s.key(actPlans)+" lists the plans).", w))
+	if r := s.Forwarder(p.id); r != nil && r.Plan != "" {
+		lines = append(lines, clip(" Plan "+clean(r.Plan)+" touches it ("+s.Key(actPlans)+" lists the plans).", w))
 	}
 	return lines
 }

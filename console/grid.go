@@ -44,7 +44,7 @@ func (p *overviewPage) grid(s *State, w, h int) []string {
 	}
 	if n > shown {
 		out = append(out, clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or %s for a table", shown, n,
-			s.key(actTable)), w))
+			s.Key(actTable)), w))
 	}
 	return out
 }
@@ -95,7 +95,7 @@ func (p *overviewPage) gridRow(s *State, from, to, cursor, w int) string {
 	for i := from; i < to; i++ {
 		r := &s.Shown.Forwarders[i]
 		flush(i == cursor)
-		symbol, m := level(r, s.metric), mark(s.standing(r), r.Plan != "")
+		symbol, m := level(r, p.metric), Mark(s.Standing(r), r.Plan != "")
 		if m == '?' || m == 'x' { // no level: the mark takes its place
 			symbol, m = m, ' '
 		} else {
@@ -130,9 +130,9 @@ func (p *overviewPage) legend(s *State, w int) string {
 	r := p.cursorRow(s)
 	at := ""
 	if r.ID != "" {
-		at = "[ ] " + clean(string(r.ID)) + " " + string(s.standing(&r))
+		at = "[ ] " + clean(string(r.ID)) + " " + string(s.Standing(&r))
 	}
-	text := " . idle  0-9 tenths of " + metrics[s.metric].full +
+	text := " . idle  0-9 tenths of " + metrics[p.metric].full +
 		"  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
 	if w < 110 {
 		text = " . idle 0-9 tenths !suspect xexcluded ddedicated >plan ?stale"
@@ -144,21 +144,21 @@ func (p *overviewPage) legend(s *State, w int) string {
 // panels draws the hottest forwarders beside what needs a person.
 func (p *overviewPage) panels(s *State, w, h int) []string {
 	lw := 67
-	cols := pick(hottestColumns)
+	cols := Pick(ForwarderColumns(s), hottest...)
 	title := " HOTTEST"
-	if s.filter != "" {
-		title += fmt.Sprintf(" of %d matching \"%s\"", len(s.rows()), s.filter)
+	if p.filter != "" {
+		title += fmt.Sprintf(" of %d matching \"%s\"", len(p.rows(s)), p.filter)
 	}
-	sorted := s.sort.column
-	for _, c := range columns {
-		if c.name == s.sort.column {
-			sorted = c.title
+	sorted := p.sort.Column
+	for _, c := range ForwarderColumns(s) {
+		if c.Name == p.sort.Column {
+			sorted = c.Title
 		}
 	}
-	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", heading(cols, s.sort)},
-		s.listLines(cols, lw, h-2, p.listCursor(s))...)
+	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", Heading(cols, p.sort)},
+		p.lines(s, cols, lw, h-2, p.listCursor(s))...)
 	rightSide := []string{"NEEDS YOU"}
-	all := s.needs()
+	all := needs(s)
 	if len(all) == 0 {
 		rightSide = append(rightSide, "nothing")
 	}
@@ -174,7 +174,7 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 		}
 		line := ends(head, tail, rw)
 		if p.panel == panelNeeds && i == p.need {
-			line = s.selected(line, rw)
+			line = Selected(s.Palette, line, rw)
 		}
 		rightSide = append(rightSide, line)
 	}

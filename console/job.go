@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,82 +20,69 @@ import (
 // jobPage is one job: its load, its forwarders, what was decided for it and what it did.
 type jobPage struct {
 	id     topology.JobID
-	job    api.JobView
-	have   bool
-	err    error
-	asking bool
-	asked  time.Time
-	runs   load[api.JobRuns]
+	job    Load[api.JobView]
+	runs   Load[api.JobRuns]
 	cursor int // in the forwarders
 }
 
 // jobEvery is how often the page asks: the server counts all bytes of the layer for it.
 const jobEvery = 2 * time.Second
 
-func newJobPage(id string) *jobPage { return &jobPage{id: topology.JobID(id)} }
-
-func (p *jobPage) name() string           { return onJob }
-func (p *jobPage) address(*State) Address { return Address{Page: "jobs", ID: string(p.id)} }
-
-func (p *jobPage) refresh(s *State, ask *asker) tea.Cmd {
-	runs := askRuns(&p.runs, s, ask, p.id)
-	if p.asking || p.have && s.Now.Sub(p.asked) < jobEvery {
-		return runs
-	}
-	p.asking, p.asked = true, s.Now
-	return tea.Batch(ask.job(p.id), runs)
+func newJobPage(id string) *jobPage {
+	return &jobPage{id: topology.JobID(id), job: Load[api.JobView]{Again: jobEvery}}
 }
 
-func (p *jobPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.runs.take(msg)
-	a, ok := msg.(answer[api.JobView])
-	if !ok {
-		return nil
-	}
-	p.asking = false
-	if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
-		p.job, p.have = a.value, true
-		p.cursor = max(0, min(p.cursor, len(p.job.Forwarders)-1))
-	}
+func (p *jobPage) Name() string           { return onJob }
+func (p *jobPage) Address(*State) Address { return Address{Page: "jobs", ID: string(p.id)} }
+
+func (p *jobPage) Refresh(s *State) tea.Cmd {
+	return tea.Batch(askRuns(&p.runs, s, p.id), p.job.Refresh(s, "job "+string(p.id),
+		func(ctx context.Context) (api.JobView, error) { return s.Server.Job(ctx, p.id) }))
+}
+
+func (p *jobPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.runs.Take(msg)
+	p.job.Take(msg)
+	p.cursor = max(0, min(p.cursor, len(p.job.Value.Forwarders)-1))
 	return nil
 }
 
 func (p *jobPage) forwarders() []topology.ForwarderID {
-	return slices.Sorted(maps.Keys(p.job.Forwarders))
+	return slices.Sorted(maps.Keys(p.job.Value.Forwarders))
 }
 
-func (p *jobPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *jobPage) Act(s *State, a Action) tea.Cmd {
 	on := p.forwarders()
 	switch a {
 	case actOpen:
 		if p.cursor < len(on) {
-			return s.open(ask, newForwarderPage(string(on[p.cursor])))
+			return s.Host.Open(AtForwarder(on[p.cursor]))
 		}
 		s.Note = "no forwarder of this job is observed"
 	case actWhy:
-		return s.open(ask, newWhyPage(string(p.id)))
+		return s.Host.Open(AtJob(p.id, partWhy))
 	case actDomains:
-		return s.open(ask, newDomainsPage(string(p.id), api.DomainsQuery{}))
+		return s.Host.Open(AtJob(p.id, partDomains))
 	case actRuns:
-		return s.open(ask, newRunsPage(string(p.id), ""))
+		return s.Host.Open(AtJob(p.id, partRuns))
 	case actPropose:
 		if p.cursor >= len(on) {
 			s.Note = "no forwarder of this job is observed: there would be no way back"
 			return nil
 		}
-		return s.open(ask, newProposeJobPage(on[p.cursor], p.id, p.job.Nodes))
+		return s.Host.Propose(on[p.cursor], p.id, p.job.Value.Nodes)
 	default:
-		p.cursor = max(0, min(p.cursor+steps[a], len(on)-1))
+		p.cursor = a.Moved(p.cursor, len(on))
 	}
 	return nil
 }
 
-func (p *jobPage) title(s *State, _ int) string {
+func (p *jobPage) Title(s *State, _ int) string {
 	title := " job " + clean(string(p.id))
-	if !p.have {
+	if !p.job.Have {
 		return title
 	}
-	j := &p.job
+	j := &p.job.Value
 	title += fmt.Sprintf("  %s  user %s  %s", orMissing(j.App), orMissing(j.User), api.Counted(j.NodeCount, "node"))
 	if j.End.IsZero() {
 		return title + "  running " + age(s.Now.Sub(j.Start))
@@ -102,21 +90,11 @@ func (p *jobPage) title(s *State, _ int) string {
 	return title + fmt.Sprintf("  ended %s after %s", moment(j.End, s.Now), age(j.End.Sub(j.Start)))
 }
 
-func orMissing(s string) string {
-	if s == "" {
-		return missing
+func (p *jobPage) Body(s *State, w, h int) []string {
+	if !p.job.Have {
+		return p.job.MissingOf(s, "job "+clean(string(p.id)), actJobs, w)
 	}
-	return clean(s)
-}
-
-func (p *jobPage) body(s *State, w, h int) []string {
-	if !p.have {
-		if p.err != nil {
-			return s.notListed(p.err, actJobs, w)
-		}
-		return []string{"", " Asking for job " + clean(string(p.id)) + "."}
-	}
-	j := &p.job
+	j := &p.job.Value
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, clip(fmt.Sprintf(format, args...), w)) }
 	if j.End.IsZero() {
@@ -157,11 +135,11 @@ const roomForWhere = 5
 
 // like is where the job stands among the runs like it, and what it waited for.
 func (p *jobPage) like(w int) []string {
-	v := &p.runs.value
+	v := &p.runs.Value
 	switch {
-	case !p.runs.have && p.runs.err != nil:
-		return []string{clip(" LIKE IT   could not be read: "+clean(p.runs.err.Error()), w)}
-	case !p.runs.have:
+	case !p.runs.Have && p.runs.Err != nil:
+		return []string{clip(" LIKE IT   could not be read: "+clean(p.runs.Err.Error()), w)}
+	case !p.runs.Have:
 		return nil
 	case len(v.Runs) == 0:
 		return labelled("LIKE IT", "no other ended run of it by this user on as many nodes is in the history yet", w)
@@ -234,7 +212,7 @@ func phases(f *history.Profile, ran time.Duration, note string, w int) string {
 
 // soFar is what a running job has done since it is watched.
 func (p *jobPage) soFar(s *State, w int) []string {
-	j := &p.job
+	j := &p.job.Value
 	f := j.SoFar
 	if f == nil {
 		return labelled("SO FAR", "not known: none of its nodes has been heard yet", w)
@@ -254,7 +232,7 @@ func (p *jobPage) soFar(s *State, w int) []string {
 
 // did is the profile of a run that has ended, and of one that runs what it has done so far.
 func (p *jobPage) did(s *State, w int) []string {
-	j := &p.job
+	j := &p.job.Value
 	switch {
 	case j.End.IsZero():
 		return p.soFar(s, w)
@@ -282,20 +260,6 @@ func (p *jobPage) did(s *State, w int) []string {
 	return append(lines, waited(f, w)...)
 }
 
-// labelled wraps a text behind a label.
-func labelled(label, text string, w int) []string {
-	return labelledLines(label, wrap(text, max(1, w-12)), w)
-}
-
-func labelledLines(label string, text []string, w int) []string {
-	var lines []string
-	for _, l := range text {
-		lines = append(lines, clip(" "+left(label, 10)+l, w))
-		label = ""
-	}
-	return lines
-}
-
 // phaseStrip draws a run from its start to its end: W writes, R reads, B both, m metadata only.
 func phaseStrip(phases []history.Phase, ran time.Duration, w int) string {
 	strip := []byte(strings.Repeat(".", w))
@@ -321,20 +285,6 @@ func phaseStrip(phases []history.Phase, ran time.Duration, w int) string {
 	return string(strip)
 }
 
-// volume is bytes in the largest decimal unit that leaves a digit before the point.
-func volume(v float64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
-	i := 0
-	for v >= 1000 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%.0f B", v)
-	}
-	return number(v) + " " + units[i]
-}
-
 // decisionLines is what the policy said at the job's start, every rule it tried.
 func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 	if a == nil {
@@ -353,7 +303,7 @@ func decisionLines(s *State, a *dispatch.Answer, w int) []string {
 	}
 	lines := labelled("DECISION", head, w)
 	for i := range lines {
-		lines[i] = s.Palette.paint(s.Palette.bold, lines[i])
+		lines[i] = s.Bold(lines[i])
 	}
 	for i := range d.Reasons {
 		mark := "ok  "
@@ -386,13 +336,13 @@ func (p *jobPage) where(s *State, w, h int) []string {
 	}
 	lines := []string{s.Palette.paint(s.Palette.bold,
 		clip(" FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)", w))}
-	return append(lines, s.scrolled(len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
+	return append(lines, Lines(s.Palette, len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + left(clean(string(on[i])), 13)
-		if r := s.forwarder(on[i]); r != nil {
-			line += " " + left(string(s.standing(r)), 10) + right(strconv.Itoa(p.job.Forwarders[on[i]]), 7) +
-				right(mega(s.value(r, r.ReadBytesPerSec)), 7) +
-				right(mega(s.value(r, r.WriteBytesPerSec)), 7) + right(count(s.value(r, r.QueueLen)), 7) +
-				right(millis(s.value(r, r.MetaWaitSeconds)), 7)
+		if r := s.Forwarder(on[i]); r != nil {
+			line += " " + left(string(s.Standing(r)), 10) + right(strconv.Itoa(p.job.Value.Forwarders[on[i]]), 7) +
+				right(mega(s.Value(r, r.ReadBytesPerSec)), 7) +
+				right(mega(s.Value(r, r.WriteBytesPerSec)), 7) + right(count(s.Value(r, r.QueueLen)), 7) +
+				right(millis(s.Value(r, r.MetaWaitSeconds)), 7)
 		}
 		return line
 	})...)

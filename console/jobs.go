@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -8,12 +9,12 @@ import (
 )
 
 // jobsList lists the running jobs, then those that ended last.
-var jobsList = &listing[api.JobRow]{
-	page: onJobs, addr: Address{Page: "jobs"}, ask: (*asker).jobs, noun: "job",
-	head: " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
-	empty: "No job is known. The batch system tells by 'fairway hook dispatch' and 'fairway hook end' in its prolog " +
+var jobsList = &Listing[api.JobRow]{
+	Screen: onJobs, At: Address{Page: "jobs"}, Ask: func(ctx context.Context, b Backend) ([]api.JobRow, error) { return b.Jobs(ctx) }, Noun: "job",
+	Head: " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
+	Empty: "No job is known. The batch system tells by 'fairway hook dispatch' and 'fairway hook end' in its prolog " +
 		"and epilog.",
-	title: func(_ *State, rows []api.JobRow) string {
+	Title: func(_ *State, rows []api.JobRow) string {
 		running := 0
 		for i := range rows {
 			if rows[i].End.IsZero() {
@@ -26,7 +27,7 @@ var jobsList = &listing[api.JobRow]{
 		}
 		return fmt.Sprintf(" jobs   %d running, %s", running, ended)
 	},
-	line: func(s *State, r *api.JobRow) string {
+	Line: func(s *State, r *api.JobRow) string {
 		ended, ran := "running", s.Now.Sub(r.Start)
 		if !r.End.IsZero() {
 			ended, ran = moment(r.End, s.Now), r.End.Sub(r.Start)
@@ -35,5 +36,5 @@ var jobsList = &listing[api.JobRow]{
 			right(strconv.Itoa(r.NodeCount), 8) +
 			right(moment(r.Start, s.Now), 14) + right(age(ran), 8) + "  " + ended
 	},
-	open: func(r *api.JobRow) page { return newJobPage(string(r.ID)) },
+	Open: func(r *api.JobRow) Address { return AtJob(r.ID, "") },
 }

@@ -24,7 +24,7 @@ type judging struct {
 
 // reasoned is a reason being typed, and what is sent with it.
 type reasoned struct {
-	input
+	Input
 	what string
 	send func(reason string) tea.Cmd
 	// confirm is what is asked once before it is sent: it changes what jobs can get. "" sends at once.
@@ -34,26 +34,26 @@ type reasoned struct {
 	sendLong func(long time.Duration, reason string) tea.Cmd
 }
 
-func (j *judging) field() *input {
+func (j *judging) Field() *Input {
 	if j.reason == nil {
 		return nil
 	}
-	return &j.reason.input
+	return &j.reason.Input
 }
 
 // typed sends what was asked with its reason.
-func (j *judging) typed(s *State, _ *asker, ok bool) tea.Cmd {
+func (j *judging) Typed(s *State, ok bool) tea.Cmd {
 	if !ok {
 		j.reason = nil
 		return nil
 	}
 	r := j.reason
-	reason := strings.TrimSpace(r.text)
+	reason := strings.TrimSpace(r.Text)
 	if r.long {
 		return j.silence(r, reason)
 	}
 	if n := len([]rune(reason)); n < reasonLetters {
-		r.label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, reasonLetters)
+		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, reasonLetters)
 		return nil
 	}
 	j.reason = nil
@@ -74,14 +74,14 @@ type confirmed struct {
 }
 
 func (c *confirmed) ask(s *State) {
-	s.Note = fmt.Sprintf("%s %s does it, any other key does not.", c.text, s.key(actApprove))
+	s.Note = fmt.Sprintf("%s %s does it, any other key does not.", c.text, s.Key(actApprove))
 }
 
 // approve does what waits for it.
 func (j *judging) approve(s *State) tea.Cmd {
-	switch why := j.refuses(s, actExclude); {
+	switch why := j.Refuses(s, actExclude); {
 	case j.waits == nil:
-		s.Note = "refused: nothing waits for it; " + s.key(actExclude) + " says first what, and why"
+		s.Note = "refused: nothing waits for it; " + s.Key(actExclude) + " says first what, and why"
 	case why != "":
 		j.waits = nil
 		s.Note = "refused: " + why
@@ -96,7 +96,7 @@ func (j *judging) approve(s *State) tea.Cmd {
 }
 
 // unask takes a question back when another key comes.
-func (j *judging) unask(a action) {
+func (j *judging) Unask(a Action) {
 	if a != actApprove {
 		j.waits = nil
 	}
@@ -104,26 +104,26 @@ func (j *judging) unask(a action) {
 
 // refuses says why something cannot be said of a finding or a forwarder here and now; the server decides
 // again for itself.
-func (j *judging) refuses(s *State, a action) string {
+func (j *judging) Refuses(s *State, a Action) string {
 	switch a {
 	case actAck, actSilence, actDismiss, actExclude:
 	default:
 		return ""
 	}
 	switch {
-	case s.replay != nil:
+	case s.Replays():
 		return "actions are off in a replay"
 	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
 		return fmt.Sprintf("it needs the role operator; you are %s", orMissing(s.Shown.Role))
-	case a == actExclude && s.stale():
-		return "the data on screen is too old to decide by (" + ageWords(s) + ")"
+	case a == actExclude && s.Stale():
+		return s.TooOld()
 	}
 	return ""
 }
 
 func (j *judging) askWhy(what string, send func(string) tea.Cmd) {
 	j.reason = &reasoned{what: what, send: send}
-	j.reason.label = fmt.Sprintf("%s (%d letters or more):", what, reasonLetters)
+	j.reason.Label = fmt.Sprintf("%s (%d letters or more):", what, reasonLetters)
 }
 
 // askFirst asks why, and then once whether.
@@ -137,7 +137,7 @@ func (j *judging) silence(r *reasoned, text string) tea.Cmd {
 	first, why, _ := strings.Cut(text, " ")
 	long, err := readLong(first)
 	if err != nil {
-		r.label = r.what + " (" + err.Error() + "):"
+		r.Label = r.what + " (" + err.Error() + "):"
 		return nil
 	}
 	j.reason = nil
@@ -161,10 +161,10 @@ func readLong(text string) (time.Duration, error) {
 // excludeFor is how long a key withholds a forwarder; the command takes any time.
 const excludeFor = 4 * time.Hour
 
-func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.Cmd {
+func (j *judging) judge(s *State, a Action, f *anomaly.Finding) tea.Cmd {
 	fwd := topology.ForwarderID(f.Node)
-	row := s.forwarder(fwd)
-	if why := j.refuses(s, a); why != "" {
+	row := s.Forwarder(fwd)
+	if why := j.Refuses(s, a); why != "" {
 		s.Note = "refused: " + why
 		return nil
 	}
@@ -172,23 +172,23 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 	case actApprove:
 		return j.approve(s)
 	case actAck:
-		return ask.judge("acknowledge "+f.ID, func(ctx context.Context) error {
-			_, err := ask.backend.Acknowledge(ctx, f.ID, "")
+		return say(s, "acknowledge "+f.ID, func(ctx context.Context) error {
+			_, err := s.Server.Acknowledge(ctx, f.ID, "")
 			return err
 		})
 	case actSilence:
 		j.reason = &reasoned{long: true, what: "Silence " + clean(f.ID) + " for how long, and why",
 			sendLong: func(long time.Duration, why string) tea.Cmd {
-				return ask.judge("silence "+f.ID, func(ctx context.Context) error {
-					_, err := ask.backend.Silence(ctx, f.ID, long, why)
+				return say(s, "silence "+f.ID, func(ctx context.Context) error {
+					_, err := s.Server.Silence(ctx, f.ID, long, why)
 					return err
 				})
 			}}
-		j.reason.text, j.reason.label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
+		j.reason.Text, j.reason.Label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
 	case actDismiss:
 		j.askWhy("Why is "+clean(f.ID)+" no fault", func(why string) tea.Cmd {
-			return ask.judge("dismiss "+f.ID, func(ctx context.Context) error {
-				_, err := ask.backend.Dismiss(ctx, f.ID, why)
+			return say(s, "dismiss "+f.ID, func(ctx context.Context) error {
+				_, err := s.Server.Dismiss(ctx, f.ID, why)
 				return err
 			})
 		})
@@ -197,24 +197,24 @@ func (j *judging) judge(s *State, ask *asker, a action, f *anomaly.Finding) tea.
 			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
 			return nil
 		}
-		j.withhold(ask, row)
+		j.withhold(s, row)
 	case actPropose:
 		if row == nil {
 			s.Note = "refused: " + subject(f.Node) + " is no forwarder"
 			return nil
 		}
-		return s.open(ask, newProposePage(fwd, nil))
+		return s.Host.Propose(fwd, "", nil)
 	}
 	return nil
 }
 
 // withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
-func (j *judging) withhold(ask *asker, row *api.ForwarderRow) {
+func (j *judging) withhold(s *State, row *api.ForwarderRow) {
 	fwd := row.ID
 	if row.State == remap.ForwarderExcluded {
 		j.askFirst("Back into allocation with "+clean(string(fwd)), "Jobs get it again.", func(why string) tea.Cmd {
-			return ask.judge("return "+string(fwd), func(ctx context.Context) error {
-				_, err := ask.backend.Return(ctx, fwd, why)
+			return say(s, "return "+string(fwd), func(ctx context.Context) error {
+				_, err := s.Server.Return(ctx, fwd, why)
 				return err
 			})
 		})
@@ -222,8 +222,8 @@ func (j *judging) withhold(ask *asker, row *api.ForwarderRow) {
 	}
 	j.askFirst(fmt.Sprintf("Withhold %s from allocation for 4 h", clean(string(fwd))),
 		"No job gets it, nobody is moved.", func(why string) tea.Cmd {
-			return ask.judge("exclude "+string(fwd), func(ctx context.Context) error {
-				_, err := ask.backend.Exclude(ctx, fwd, excludeFor, why)
+			return say(s, "exclude "+string(fwd), func(ctx context.Context) error {
+				_, err := s.Server.Exclude(ctx, fwd, excludeFor, why)
 				return err
 			})
 		})
@@ -232,19 +232,15 @@ func (j *judging) withhold(ask *asker, row *api.ForwarderRow) {
 // judged is the answer to something said about a finding.
 type judged struct{ what string }
 
-func (k *asker) judge(call string, f func(context.Context) error) tea.Cmd {
-	return ask(k, call, func(ctx context.Context) (judged, error) { return judged{call}, f(ctx) })
+func say(s *State, call string, f func(context.Context) error) tea.Cmd {
+	return Ask(s, call, func(ctx context.Context) (judged, error) { return judged{call}, f(ctx) })
 }
 
-func (k *asker) finding(id string) tea.Cmd {
-	return ask(k, "finding "+id, func(ctx context.Context) (api.FindingView, error) { return k.backend.Finding(ctx, id) })
-}
-
-func (j *judging) answer(s *State, msg tea.Msg) {
-	if a, ok := msg.(answer[judged]); ok {
-		s.Note = "done: " + clean(a.value.what)
-		if a.req.Err != nil {
-			s.Note = "refused: " + clean(a.req.Err.Error())
+func (j *judging) Answer(s *State, msg tea.Msg) {
+	if a, ok := msg.(Answer[judged]); ok {
+		s.Note = "done: " + clean(a.Value.what)
+		if a.Err != nil {
+			s.Note = "refused: " + clean(a.Err.Error())
 		}
 	}
 }

@@ -2,74 +2,11 @@ package console
 
 import (
 	"slices"
-
-	"fairway/remap"
-)
-
-// action is what a key asks for; pages see actions, never keys, so that keys can be changed in
-// this table alone.
-type action string
-
-// The actions.
-const (
-	actUp       action = "up"
-	actDown     action = "down"
-	actLeft     action = "left"
-	actRight    action = "right"
-	actPageUp   action = "page-up"
-	actPageDown action = "page-down"
-	actOpen     action = "open"
-	actBack     action = "back"
-	actPanel    action = "panel"
-	actOverview action = "overview"
-	actJobs     action = "jobs"
-	actPlans    action = "plans"
-	actAudit    action = "audit"
-	actLogs     action = "logs"
-	actCalendar action = "calendar"
-	actWhatIf   action = "what-if"
-	actWhy      action = "why"
-	actDomains  action = "domains"
-	actRuns     action = "runs"
-	actOp       action = "direction"
-	actEdit     action = "edit"
-	actFindings action = "findings"
-	actAck      action = "acknowledge"
-	actDismiss  action = "dismiss"
-	actSilence  action = "silence"
-	actExclude  action = "exclude"
-	actCanary   action = "canary"
-	actJobsHere action = "jobs-here"
-	actStorage  action = "backend"
-	actNext     action = "next"
-	actMetric   action = "metric"
-	actTable    action = "table"
-	actFilter   action = "filter"
-	actSortPrev action = "sort-left"
-	actSortNext action = "sort-right"
-	actReverse  action = "reverse"
-	actPause    action = "pause"
-	actLive     action = "live"
-	actPropose  action = "propose"
-	actForce    action = "force"
-	actApprove  action = "approve"
-	actReject   action = "reject"
-	actRollBack action = "roll-back"
-	actStop     action = "stop"
-	actAll      action = "all"
-	actEvidence action = "evidence"
-	actCopy     action = "copy"
-	actExport   action = "export"
-	actGo       action = "go"
-	actRequests action = "requests"
-	actHelp     action = "help"
-	actUpOrQuit action = "up-or-quit"
-	actQuit     action = "quit"
 )
 
 // binding is one line of the key table.
 type binding struct {
-	act  action
+	act  Action
 	keys []string // as bubbletea names them
 	show string   // as people name them
 	does string
@@ -78,28 +15,6 @@ type binding struct {
 	// changes says that the key changes the machine. Such a key is upper case and asks once.
 	changes bool
 }
-
-const (
-	onOverview  = "overview"
-	onForwarder = "forwarder"
-	onPlans     = "plans"
-	onPlan      = "plan"
-	onJobs      = "jobs"
-	onJob       = "job"
-	onAudit     = "audit"
-	onFindings  = "findings"
-	onFinding   = "finding"
-	onPropose   = "propose"
-	onLogs      = "logs"
-	onCalendar  = "calendar"
-	onWhy       = "why"
-	onDomains   = "domains"
-	onRuns      = "runs"
-	onShares    = "shares"
-	onPattern   = "pattern"
-	onHelp      = "help"
-	onRequests  = "requests"
-)
 
 var (
 	onLists   = []string{onOverview, onLogs, onRuns}
@@ -261,42 +176,17 @@ var keyTable = []binding{
 
 func (b *binding) works(page string) bool { return b.on == nil || slices.Contains(b.on, page) }
 
-// refuser is a page that knows what is refused just now; its bottom line leaves that out.
-type refuser interface {
-	refuses(s *State, a action) string
-}
-
-// waits reports whether a page is of a plan that waits for a person: then approving is offered, and why it
-// is refused just now is said when it is tried.
-func waits(p page) bool {
-	plan, ok := p.(*planPage)
-	return !ok || !plan.have || plan.plan.State == remap.Proposed
-}
-
-// hints is the bottom line of a page: the table's order until the width is used up.
-func hints(s *State, p page, w int) string {
-	r, _ := p.(refuser)
-	line, room := "", 0
-	for i := range s.keys.table {
-		if b := &s.keys.table[i]; b.act == actHelp && b.show != "" {
-			room = len("  " + b.show + " " + b.hint)
-		}
-	}
-	for i := range s.keys.table {
-		b := &s.keys.table[i]
-		if b.hint == "" || b.show == "" || !b.works(p.name()) || r != nil && r.refuses(s, b.act) != "" &&
-			(b.act != actApprove || !waits(p)) {
-			continue
-		}
-		item := b.show + " " + b.hint
-		if line != "" {
-			item = "  " + item
-		}
-		// Help always fits, so that what was left out can be found.
-		if len(line)+len(item) > w-1-room && b.act != actHelp {
-			continue
-		}
-		line += item
-	}
-	return " " + line
+// replayTable are the keys of a replay; they come before every page's own.
+var replayTable = []binding{
+	{act: actStepBack, keys: []string{"left"}, show: "left", does: "a second back", hint: "1 s"},
+	{act: actStepOn, keys: []string{"right"}, show: "right", does: "a second on", hint: ""},
+	{act: actMinuteBack, keys: []string{"shift+left", "{"}, show: "shift-left {", does: "a minute back", hint: "1 min"},
+	{act: actMinuteOn, keys: []string{"shift+right", "}"}, show: "shift-right }", does: "a minute on", hint: ""},
+	{act: actMarkBack, keys: []string{"["}, show: "[",
+		does: "to the mark before: a finding, plan or exclusion that changed", hint: "marks"},
+	{act: actMarkOn, keys: []string{"]"}, show: "]", does: "to the next mark", hint: ""},
+	{act: actFaster, keys: []string{"+", "="}, show: "+", does: "run faster", hint: "speed"},
+	{act: actSlower, keys: []string{"-"}, show: "-", does: "run slower", hint: ""},
+	{act: actPause, keys: []string{" "}, show: "space", does: "run or stand still", hint: "run/stop"},
+	{act: actLive, keys: []string{"L", "H"}, show: "L", does: "live again", hint: "live"},
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"fairway/collector"
-	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -36,46 +35,4 @@ func level(r *api.ForwarderRow, metric int) byte {
 		return r.Levels[metric]
 	}
 	return '-' // of a server that does not send it
-}
-
-func part(v *float64, of float64) *float64 {
-	if v == nil || of <= 0 {
-		return nil
-	}
-	p := *v / of
-	return &p
-}
-
-// sum adds what is known; nil when nothing is.
-func sum(values ...*float64) *float64 {
-	var total *float64
-	for _, v := range values {
-		if v == nil {
-			continue
-		}
-		if total == nil {
-			total = new(float64)
-		}
-		*total += *v
-	}
-	return total
-}
-
-// mark is the sign of a forwarder's standing in its cell; planned says that a waiting plan touches it.
-func mark(st remap.ForwarderState, planned bool) byte {
-	switch st {
-	case remap.ForwarderStale:
-		return '?'
-	case remap.ForwarderExcluded:
-		return 'x'
-	case remap.ForwarderSuspect:
-		return '!'
-	}
-	if planned {
-		return '>'
-	}
-	if st == remap.ForwarderDedicated {
-		return 'd'
-	}
-	return ' '
 }

@@ -1,96 +1,77 @@
 package console
 
 import (
-	"fmt"
+	"context"
 
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// listing is what one list page shows: its objects and how a line of them looks.
-type listing[T any] struct {
-	page  string // as in the key table
-	addr  Address
-	ask   func(*asker) tea.Cmd // answered with answer[[]T]
-	head  string
-	line  func(s *State, row *T) string
-	title func(s *State, rows []T) string
-	// open makes the page of a row; nil where rows have none.
-	open func(row *T) page
-	// noun is what the rows are; empty says what to do while there is none.
-	noun, empty string
+// Listing is what a list shows: its objects and how a line of them looks.
+type Listing[T any] struct {
+	Screen string // as in the key table
+	At     Address
+	Ask    func(ctx context.Context, b Backend) ([]T, error)
+	Head   string
+	Line   func(s *State, row *T) string
+	Title  func(s *State, rows []T) string
+	Open   func(row *T) Address
+	// Noun is what the rows are; Empty says what to do while there are none.
+	Noun, Empty string
 }
 
-// listPage is one list: the rows in the server's order, a cursor, enter opens.
-type listPage[T any] struct {
-	of     *listing[T]
-	rows   []T
-	have   bool
-	err    error
-	asking bool
+// List is one list: the rows in the server's order, a cursor, enter opens.
+type List[T any] struct {
+	of     *Listing[T]
+	rows   Load[[]T]
 	cursor int
 }
 
-func listOf[T any](of *listing[T]) *listPage[T] { return &listPage[T]{of: of} }
-
-func (p *listPage[T]) name() string           { return p.of.page }
-func (p *listPage[T]) address(*State) Address { return p.of.addr }
-
-func (p *listPage[T]) refresh(_ *State, ask *asker) tea.Cmd {
-	if p.asking {
-		return nil
-	}
-	p.asking = true
-	return p.of.ask(ask)
+// NewList makes the screen of a list.
+func NewList[T any](of *Listing[T]) *List[T] {
+	return &List[T]{of: of, rows: Load[[]T]{Again: EverySecond}}
 }
 
-func (p *listPage[T]) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	a, ok := msg.(answer[[]T])
-	if !ok {
-		return nil
-	}
-	p.asking = false
-	if p.err = a.req.Err; p.err == nil {
-		p.rows, p.have = a.value, true
-		p.cursor = max(0, min(p.cursor, len(p.rows)-1))
-	}
+func (p *List[T]) Name() string           { return p.of.Screen }
+func (p *List[T]) Address(*State) Address { return p.of.At }
+
+func (p *List[T]) Refresh(s *State) tea.Cmd {
+	return p.rows.Refresh(s, p.of.Noun+"s",
+		func(ctx context.Context) ([]T, error) { return p.of.Ask(ctx, s.Server) })
+}
+
+func (p *List[T]) Answer(_ *State, msg tea.Msg) tea.Cmd {
+	p.rows.Take(msg)
+	p.cursor = max(0, min(p.cursor, len(p.rows.Value)-1))
 	return nil
 }
 
-func (p *listPage[T]) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *List[T]) Act(s *State, a Action) tea.Cmd {
 	switch {
-	case a == actOpen && p.cursor < len(p.rows) && p.of.open != nil:
-		if page := p.of.open(&p.rows[p.cursor]); page != nil {
-			return s.open(ask, page)
-		}
+	case a == actOpen && p.cursor < len(p.rows.Value):
+		return s.Host.Open(p.of.Open(&p.rows.Value[p.cursor]))
 	case a == actOpen:
-		s.Note = "there is no " + p.of.noun + " to open"
+		s.Note = "there is no " + p.of.Noun + " to open"
 	default:
-		p.cursor = max(0, min(p.cursor+steps[a], len(p.rows)-1))
+		p.cursor = a.Moved(p.cursor, len(p.rows.Value))
 	}
 	return nil
 }
 
-func (p *listPage[T]) title(s *State, _ int) string {
-	if !p.have {
-		return " " + p.of.noun + "s" // how many is not known
+func (p *List[T]) Title(s *State, _ int) string {
+	if !p.rows.Have {
+		return " " + p.of.Noun + "s" // how many is not known
 	}
-	return p.of.title(s, p.rows)
+	return p.of.Title(s, p.rows.Value)
 }
 
-func (p *listPage[T]) body(s *State, w, h int) []string {
+func (p *List[T]) Body(s *State, w, h int) []string {
+	rows := p.rows.Value
 	switch {
-	case !p.have && p.err != nil:
-		return s.failed(p.err, w)
-	case !p.have:
-		return []string{"", fmt.Sprintf(" Asking for the %ss.", p.of.noun)}
-	case len(p.rows) == 0:
-		lines := []string{""}
-		for _, l := range wrap(p.of.empty, max(1, w-2)) {
-			lines = append(lines, clip(" "+l, w))
-		}
-		return lines
+	case !p.rows.Have:
+		return p.rows.Missing(s, "the "+p.of.Noun+"s", w)
+	case len(rows) == 0:
+		return append([]string{""}, paragraphs(w, p.of.Empty)...)
 	}
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(p.of.head, w))}
-	return append(lines, s.scrolled(len(p.rows), p.cursor, w, h-1, "",
-		func(i int) string { return p.of.line(s, &p.rows[i]) })...)
+	return append([]string{s.Bold(clip(p.of.Head, w))},
+		Lines(s.Palette, len(rows), p.cursor, w, h-1, "", func(i int) string { return p.of.Line(s, &rows[i]) })...)
 }

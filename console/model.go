@@ -1,7 +1,8 @@
+// Package console is the terminal face: a bubbletea model over screens, which show the values of webui/api and
+// ask a small Backend, which webui/client is.
 package console
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -12,52 +13,7 @@ import (
 	"fairway/webui/api"
 )
 
-// page is one screen. The root model owns pages and gives them actions and answers; a page gives
-// back commands and lines, never another model.
-type page interface {
-	name() string // as in the key table
-	address(s *State) Address
-	// refresh asks for what the page shows; called when it opens and after each new second.
-	refresh(s *State, ask *asker) tea.Cmd
-	// answer takes what refresh and act asked for.
-	answer(s *State, ask *asker, msg tea.Msg) tea.Cmd
-	act(s *State, ask *asker, a action) tea.Cmd
-	title(s *State, w int) string
-	body(s *State, w, h int) []string
-}
-
-// typist is a page with a field: while field is not nil keys are text.
-type typist interface {
-	field() *input
-	// typed ends the field: ok is false when it was left by escape.
-	typed(s *State, ask *asker, ok bool) tea.Cmd
-}
-
-// input is one line being typed, of at most so many bytes; 0 is maxInput.
-type input struct {
-	label, text string
-	most        int
-}
-
-// maxInput bounds a typed line; the server takes reasons of this length.
-const maxInput = 500
-
-func (in *input) key(k tea.KeyMsg) {
-	switch {
-	case k.Type == tea.KeyBackspace:
-		if r := []rune(in.text); len(r) > 0 {
-			in.text = string(r[:len(r)-1])
-		}
-	case k.Type == tea.KeyCtrlU:
-		in.text = ""
-	case (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt:
-		if text := in.text + clean(string(k.Runes)); len(text) <= cmp.Or(in.most, maxInput) {
-			in.text = text
-		}
-	}
-}
-
-// Messages between the pages, the watch and the root model.
+// Messages of the watch and of the clock.
 type (
 	overviewMsg struct {
 		overview api.Overview
@@ -67,70 +23,55 @@ type (
 	tickMsg struct{ at time.Time }
 )
 
-// OverviewMsg tells the model of a new overview, or why there is none, at a time of its own clock.
+// OverviewMsg gives the model a new overview, or the reason why there is none, at a time of its own clock.
 func OverviewMsg(o api.Overview, err error, at time.Time) tea.Msg { return overviewMsg{o, err, at} }
 
-// open puts a page on top. It happens at once, not by a message: the next key may be there already.
-func (s *State) open(ask *asker, p page) tea.Cmd {
-	s.pages = append(s.pages, p)
-	return p.refresh(s, ask)
-}
+// maxRequests is how many requests the log keeps.
+const maxRequests = 200
 
-// back leaves the top page, unless it is the first.
-func (s *State) back(ask *asker) tea.Cmd {
-	if len(s.pages) > 1 {
-		s.pages = s.pages[:len(s.pages)-1]
-	}
-	return s.page().refresh(s, ask)
-}
-
-// home goes back to the overview.
-func (s *State) home() { s.pages = s.pages[:1] }
-
-// Model is the root: it routes messages to the top page and keeps what all pages share.
+// Model is the root: it routes messages to the top screen and keeps what all screens share.
 type Model struct {
-	state *State
-	ask   *asker
-	copy  func(string) // puts text on the operator's clipboard
-	now   func() time.Time
-	w, h  int
-	// drawn is the newest view; it is drawn again only after something it shows has changed.
+	state    *State
+	overview *overviewPage
+	screens  []Screen // the last one is shown
+	keys     *Keys
+	replay   Replay
+	// first is the second of the past that the address named, to be shown once there is a newest one.
+	first      time.Time
+	firstSpeed int
+	requests   []Request // oldest first, at most maxRequests
+	copy       func(string)
+	w, h       int
+	// drawn is the newest view; it is drawn again only after something that it shows has changed.
 	drawn string
 	same  bool
 }
 
-// NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock,
-// clip puts text on the operator's clipboard.
+// NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock, clip puts text on
+// the operator's clipboard.
 func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now func() time.Time,
 	clip func(string)) *Model {
-	s := &State{Palette: p, Now: now(), keys: DefaultKeys(), sort: sorting{column: columnOccupancy}}
-	for i, m := range metrics {
-		if m.name == first.Metric {
-			s.metric = i
-		}
-	}
-	s.filter = first.Filter
-	parseSort(&s.sort, columns, first.Sort)
-	s.pages = []page{&overviewPage{asTable: first.View == "table", cursor: topology.ForwarderID(first.Sel)}}
+	m := &Model{keys: DefaultKeys(), copy: clip, overview: newOverviewPage(first)}
+	m.state = &State{Palette: p, Now: now(), Host: m, Server: Server{Backend: b, Ctx: ctx, Clock: now}}
+	m.screens = []Screen{m.overview}
 	if at, ok := addressTime(first.At, now()); ok {
-		s.first = at
-		s.firstSpeed = replaySpeedOf(first.Speed)
+		m.first, m.firstSpeed = at, SpeedOf(first.Speed)
 	}
-	if p := pageOf(first); p != nil {
-		s.pages = append(s.pages, p)
+	if p := screenOf(first); p != nil {
+		m.screens = append(m.screens, p)
 	}
-	return &Model{state: s, ask: &asker{ctx: ctx, backend: b, now: now}, copy: clip, now: now}
+	return m
 }
 
-// pageOf makes the page of an address; nil for the overview, which is always there.
-func pageOf(a Address) page {
+// screenOf makes the screen of an address; nil for the overview, which is always there.
+func screenOf(a Address) Screen {
 	switch {
 	case a.Page == "forwarders":
 		return newForwarderPage(a.ID)
 	case a.Page == "plans" && a.ID != "":
 		return newPlanPage(a.ID)
 	case a.Page == "plans":
-		return listOf(plansList)
+		return NewList(plansList)
 	case a.Page == "findings" && a.ID != "":
 		return newFindingPage(a.ID)
 	case a.Page == "findings":
@@ -144,7 +85,7 @@ func pageOf(a Address) page {
 	case a.Page == "jobs" && a.ID != "":
 		return newJobPage(a.ID)
 	case a.Page == "jobs":
-		return listOf(jobsList)
+		return NewList(jobsList)
 	case a.Page == "audit":
 		return newAuditPage(a)
 	case a.Page == "occupancy":
@@ -159,10 +100,11 @@ func pageOf(a Address) page {
 	return nil
 }
 
-// Init starts the clock and loads the first page.
-func (m *Model) Init() tea.Cmd {
-	return tea.Batch(m.tick(), m.state.page().refresh(m.state, m.ask))
-}
+// Use gives the console other keys than the default ones.
+func (m *Model) Use(k *Keys) { m.keys = k }
+
+// Init starts the clock and loads the first screen.
+func (m *Model) Init() tea.Cmd { return tea.Batch(m.tick(), m.Refresh()) }
 
 // tick comes once a second so that ages grow when no data comes.
 func (m *Model) tick() tea.Cmd {
@@ -173,64 +115,120 @@ func (m *Model) tick() tea.Cmd {
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	s := m.state
 	m.same = false
+	if sent, ok := msg.(Logged); ok {
+		m.log(sent.Sent())
+		s.Now = s.Server.Clock()
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
-		return m, nil
 	case overviewMsg:
-		s.take(msg.overview, msg.err, msg.at)
-		if msg.err != nil || s.Paused {
-			return m, nil
-		}
-		if at := s.first; !at.IsZero() && !s.newest.At.IsZero() {
-			s.first = time.Time{}
-			cmd := s.replayAt(m.ask, at)
-			if s.replay != nil { // the address may be of a second to come
-				s.replay.speed = s.firstSpeed
-			}
-			return m, cmd
-		}
-		return m, s.page().refresh(s, m.ask)
+		return m, m.take(msg)
 	case tickMsg:
 		// While data comes every second, it brings the time with it.
-		if m.same = s.fresh(msg.at); !m.same {
+		if m.same = s.Fresh(msg.at); !m.same {
 			s.Now = msg.at
 		}
-		return m, tea.Batch(m.tick(), s.replayTick(m.ask))
+		return m, tea.Batch(m.tick(), m.replay.Tick(s))
 	case exportedMsg:
 		s.Note = msg.words()
-		return m, nil
-	case marksMsg:
-		s.log(msg.request())
-		s.takeMarks(msg)
-		return m, nil
-	case pastMsg:
-		s.log(msg.request())
-		s.Now = m.now()
-		return m, s.takePast(m.ask, msg)
+	case MarksMsg:
+		m.replay.TakeMarks(s, msg)
+	case PastMsg:
+		return m, m.replay.Take(s, msg)
 	case tea.KeyMsg:
-		s.Now = m.now()
-		return m, m.keys(msg)
-	case logged:
-		s.log(msg.request())
-		s.Now = m.now()
+		s.Now = s.Server.Clock()
+		return m, m.typed(msg)
+	default:
+		return m, m.top().Answer(s, msg)
 	}
-	return m, s.page().answer(s, m.ask, msg)
+	return m, nil
 }
 
-// View draws the top page.
+// take shows a new overview, or the past that the first address named.
+func (m *Model) take(msg overviewMsg) tea.Cmd {
+	s := m.state
+	s.Take(msg.overview, msg.err, msg.at)
+	if msg.err != nil || s.Paused {
+		return nil
+	}
+	if at := m.first; !at.IsZero() && !s.Newest.At.IsZero() {
+		m.first = time.Time{}
+		cmd := m.replay.Start(s, at)
+		m.replay.SetSpeed(m.firstSpeed)
+		return cmd
+	}
+	return m.Refresh()
+}
+
+// log keeps the newest requests.
+func (m *Model) log(r Request) {
+	m.requests = append(m.requests, r)
+	if over := len(m.requests) - maxRequests; over > 0 {
+		m.requests = append(m.requests[:0], m.requests[over:]...)
+	}
+}
+
+// View draws the top screen.
 func (m *Model) View() string {
 	if !m.same {
-		m.drawn, m.same = View(m.state, m.w, m.h), true
+		m.drawn, m.same = m.draw(), true
 	}
 	return m.drawn
 }
 
-// keys takes apart what a slow line or a fast hand delivered as one: each letter is a key of its
-// own. Pasted text is only for fields; on a page it would press every key in it.
-func (m *Model) keys(k tea.KeyMsg) tea.Cmd {
-	t, ok := m.state.page().(typist)
-	if ok && t.field() != nil {
+func (m *Model) top() Screen { return m.screens[len(m.screens)-1] }
+
+// put puts a screen on top; nil is the overview, which is the first.
+func (m *Model) put(p Screen) tea.Cmd {
+	if p == nil {
+		m.screens = m.screens[:1]
+		return nil
+	}
+	m.screens = append(m.screens, p)
+	return m.Refresh()
+}
+
+// Open puts the screen of an address on top.
+func (m *Model) Open(a Address) tea.Cmd { return m.put(screenOf(a)) }
+
+// Replace does it in place of the screen on top.
+func (m *Model) Replace(a Address) tea.Cmd {
+	m.screens = m.screens[:max(1, len(m.screens)-1)]
+	return m.Open(a)
+}
+
+// Propose opens a proposal for clients of a forwarder.
+func (m *Model) Propose(from topology.ForwarderID, job topology.JobID, nodes []topology.NodeID) tea.Cmd {
+	return m.put(newProposePage(from, job, nodes))
+}
+
+// Back leaves the top screen, unless it is the first.
+func (m *Model) Back() tea.Cmd {
+	m.screens = m.screens[:max(1, len(m.screens)-1)]
+	return m.Refresh()
+}
+
+// Refresh asks again for what the top screen shows.
+func (m *Model) Refresh() tea.Cmd { return m.top().Refresh(m.state) }
+
+// ReplayAt shows a second of the past on the overview.
+func (m *Model) ReplayAt(at time.Time) tea.Cmd {
+	m.screens = m.screens[:1]
+	return m.replay.Start(m.state, at)
+}
+
+// Height is how many lines the terminal has.
+func (m *Model) Height() int { return m.h }
+
+// Key is what the key of an action is called on the screen shown.
+func (m *Model) Key(a Action) string { return m.keys.name(m.top().Name(), a) }
+
+// typed takes apart what a slow line or a fast hand delivered as one: each letter is a key of its own. Pasted text
+// is only for fields; on a screen it would press every key in it.
+func (m *Model) typed(k tea.KeyMsg) tea.Cmd {
+	t, ok := m.top().(Typist)
+	if ok && t.Field() != nil {
 		return m.key(k)
 	}
 	if k.Paste {
@@ -251,108 +249,103 @@ func (m *Model) keys(k tea.KeyMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// key gives a key to the field being typed in, or to the shared actions, or to the page.
+// key gives a key to the field being typed in, or to the replay, or to the shared actions, or to the screen.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	s := m.state
-	if t, ok := s.page().(typist); ok && k.Type != tea.KeyCtrlC {
-		if in := t.field(); in != nil {
+	if t, ok := m.top().(Typist); ok && k.Type != tea.KeyCtrlC {
+		if in := t.Field(); in != nil {
 			switch k.Type {
 			case tea.KeyEnter, tea.KeyTab:
-				return t.typed(s, m.ask, true)
+				return t.Typed(s, true)
 			case tea.KeyEsc:
-				return t.typed(s, m.ask, false)
+				return t.Typed(s, false)
 			}
-			in.key(k)
+			in.Key(k)
 			return nil
 		}
 	}
 	s.Note = ""
-	if s.replay != nil {
-		if cmd, done := s.replayKey(m.ask, k.String()); done {
+	if s.Replays() {
+		if cmd, done := m.replay.Act(s, m.keys.inReplay(k.String())); done {
 			return cmd
 		}
 	}
-	a := s.keys.actionOf(s.page().name(), k.String())
-	if q, ok := s.page().(questioner); ok {
-		q.unask(a)
+	a := m.keys.actionOf(m.top().Name(), k.String())
+	if q, ok := m.top().(Questioner); ok {
+		q.Unask(a)
 	}
-	if s.replay != nil && acts[a] {
-		s.Note = "refused: actions are off in a replay; " + s.key(actLive) + " goes back to live"
+	if s.Replays() && acts[a] {
+		s.Note = "refused: actions are off in a replay; " + s.Key(actLive) + " goes back to live"
 		return nil
 	}
-	if cmd, done := m.shared(a); done {
-		return cmd
-	}
-	return s.page().act(s, m.ask, a)
+	return m.do(a)
 }
 
-// shared does the actions that mean the same on every page.
-func (m *Model) shared(a action) (cmd tea.Cmd, done bool) {
+// places are the actions that open a screen.
+var places = map[Action]Address{actOverview: {Page: "overview"}, actPlans: {Page: "plans"}, actFindings: {Page: "findings"},
+	actJobs: {Page: "jobs"}, actAudit: {Page: "audit"}, actCalendar: {Page: "occupancy", Span: calendarOf},
+	actLogs: {Page: "logs"}}
+
+// do does an action: one that means the same on every screen, or the screen's own.
+func (m *Model) do(a Action) tea.Cmd {
 	s := m.state
+	if at, ok := places[a]; ok {
+		return m.Open(at)
+	}
 	switch a {
 	case actQuit:
-		return tea.Quit, true
+		return tea.Quit
 	case actUpOrQuit:
-		if len(s.pages) == 1 {
-			return tea.Quit, true
+		if len(m.screens) == 1 {
+			return tea.Quit
 		}
-		return s.back(m.ask), true
+		return m.Back()
 	case actBack:
-		return s.back(m.ask), true
-	case actOverview:
-		s.home()
-		return nil, true
-	case actPlans:
-		return s.open(m.ask, listOf(plansList)), true
-	case actFindings:
-		return s.open(m.ask, &findingsPage{}), true
-	case actJobs:
-		return s.open(m.ask, listOf(jobsList)), true
-	case actAudit:
-		return s.open(m.ask, newAuditPage(Address{})), true
-	case actCalendar:
-		return s.open(m.ask, newCalendarPage(calendarOf)), true
-	case actLogs:
-		return s.open(m.ask, newLogsPage(Address{})), true
+		return m.Back()
 	case actWhatIf:
-		on := topology.ForwarderID("")
-		if f, ok := s.page().(*forwarderPage); ok {
-			on = f.id
+		at := Address{Page: "whatif"}
+		if on := m.top().Address(s); on.Page == "forwarders" {
+			at.Forwarder = on.ID
 		}
-		return s.open(m.ask, newSharesPage("", on)), true
+		return m.Open(at)
 	case actHistory:
-		return s.startReplay(m.ask), true
+		return m.replay.Start(s, time.Time{})
 	case actNext:
-		return s.nextNeed(m.ask), true
+		return m.overview.Next(s, len(m.screens) > 1)
 	case actHelp:
-		return s.open(m.ask, &helpPage{of: s.page().name()}), true
+		return m.put(&helpPage{of: m.top().Name(), keys: m.keys})
 	case actGo:
-		return s.open(m.ask, newGoPage()), true
+		return m.put(newGoPage(m))
 	case actRequests:
-		return s.open(m.ask, &requestsPage{}), true
+		return m.put(&requestsPage{sent: &m.requests})
 	case actPause:
 		if s.Paused {
-			s.live()
+			s.Live()
 		} else {
 			s.Paused = !s.Received.IsZero()
 		}
-		return nil, true
 	case actLive:
-		s.live()
-		return nil, true
+		s.Live()
 	case actExport:
-		return s.export(), true
+		return export(s, m.top())
 	case actCopy:
-		a := s.page().address(s)
-		if s.replay != nil {
-			a.At = s.replay.at.UTC().Format(time.RFC3339)
-			if s.replay.speed > 0 {
-				a.Speed = strconv.Itoa(s.replay.speed)
-			}
-		}
-		text := a.String()
-		s.Note = "copied " + text
-		return func() tea.Msg { m.copy(text); return nil }, true
+		return m.copyAddress()
+	default:
+		return m.top().Act(s, a)
 	}
-	return nil, false
+	return nil
+}
+
+// copyAddress puts the address of what is shown on the clipboard.
+func (m *Model) copyAddress() tea.Cmd {
+	a := m.top().Address(m.state)
+	if past := m.state.Past; !past.IsZero() {
+		a.At = past.UTC().Format(time.RFC3339)
+		if n := m.replay.Speed(); n > 0 {
+			a.Speed = strconv.Itoa(n)
+		}
+	}
+	text := a.String()
+	m.state.Note = "copied " + text
+	return func() tea.Msg { m.copy(text); return nil }
 }

@@ -10,7 +10,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
-	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
@@ -27,27 +26,38 @@ const (
 // overviewPage is the whole layer at a glance: the grid with the hottest forwarders and what needs
 // a person, or one table.
 type overviewPage struct {
+	metric    int
+	sort      Sorting
+	filter    string
 	asTable   bool
 	panel     int
 	cursor    topology.ForwarderID // "" is the first forwarder
 	need      int
-	filtering *input
+	filtering *Input
 	// perRow and small are what the last drawn size allows; moving up and down needs them.
 	perRow int
 	small  bool
 }
 
-func (p *overviewPage) name() string                           { return onOverview }
-func (p *overviewPage) refresh(*State, *asker) tea.Cmd         { return nil }
-func (p *overviewPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
-func (p *overviewPage) field() *input                          { return p.filtering }
+func newOverviewPage(a Address) *overviewPage {
+	p := &overviewPage{sort: Sorting{Column: ByOccupancy}, filter: a.Filter, asTable: a.View == "table",
+		cursor: topology.ForwarderID(a.Sel)}
+	p.metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.name == a.Metric }))
+	ParseSort(&p.sort, ForwarderColumns(&State{}), a.Sort)
+	return p
+}
+
+func (p *overviewPage) Name() string                           { return onOverview }
+func (p *overviewPage) Refresh(*State) tea.Cmd                 { return nil }
+func (p *overviewPage) Answer(*State, tea.Msg) tea.Cmd         { return nil }
+func (p *overviewPage) Field() *Input                          { return p.filtering }
 func (p *overviewPage) selected(s *State) topology.ForwarderID { return p.cursorRow(s).ID }
 
-// table is all that a list can show of the forwarders that match the filter.
-func (p *overviewPage) table(s *State) [][]string { return texts(s, columns, s.rows()) }
+// Table is all that a list can show of the forwarders that match the filter.
+func (p *overviewPage) Table(s *State) [][]string { return Texts(ForwarderColumns(s), p.rows(s)) }
 
-func (p *overviewPage) address(s *State) Address {
-	a := Address{Page: "overview", Metric: metrics[s.metric].name, Sort: s.sort.String(), Filter: s.filter,
+func (p *overviewPage) Address(s *State) Address {
+	a := Address{Page: "overview", Metric: metrics[p.metric].name, Sort: p.sort.String(), Filter: p.filter,
 		Sel: string(p.cursor)}
 	if p.asTable {
 		a.View = "table"
@@ -56,21 +66,21 @@ func (p *overviewPage) address(s *State) Address {
 }
 
 // typed ends the filter: enter keeps it, escape takes it away.
-func (p *overviewPage) typed(s *State, _ *asker, ok bool) tea.Cmd {
-	s.filter = ""
+func (p *overviewPage) Typed(s *State, ok bool) tea.Cmd {
+	p.filter = ""
 	if ok {
-		s.filter = strings.TrimSpace(p.filtering.text)
+		p.filter = strings.TrimSpace(p.filtering.Text)
 	}
 	p.filtering = nil
 	return nil
 }
 
 func (p *overviewPage) cursorRow(s *State) api.ForwarderRow {
-	if r := s.forwarder(p.cursor); r != nil {
+	if r := s.Forwarder(p.cursor); r != nil {
 		return *r
 	}
 	if p.asTable || p.small || p.panel == panelList {
-		if rows := s.rows(); len(rows) > 0 {
+		if rows := p.rows(s); len(rows) > 0 {
 			return *rows[0]
 		}
 	}
@@ -80,68 +90,109 @@ func (p *overviewPage) cursorRow(s *State) api.ForwarderRow {
 	return api.ForwarderRow{}
 }
 
-func (p *overviewPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *overviewPage) Act(s *State, a Action) tea.Cmd {
 	switch a {
 	case actMetric:
-		s.setMetric(s.metric + 1)
+		p.metric = (p.metric + 1) % len(metrics)
 	case actTable:
 		p.asTable = !p.asTable
 	case actPanel:
 		p.panel = (p.panel + 1) % panelCount
 	case actFilter:
-		p.filtering = &input{label: "filter:", text: s.filter}
+		p.filtering = &Input{Label: "filter:", Text: p.filter}
 	case actReverse:
-		s.sort.reverse = !s.sort.reverse
+		p.sort.Reverse = !p.sort.Reverse
 	case actSortPrev:
-		stepSort(&s.sort, p.columns(), -1)
+		StepSort(&p.sort, p.columns(s), -1)
 	case actSortNext:
-		stepSort(&s.sort, p.columns(), 1)
+		StepSort(&p.sort, p.columns(s), 1)
 	case actOpen:
 		if p.panel == panelNeeds && !p.asTable {
-			return s.openNeed(ask, p.need)
+			return p.openNeed(s)
 		}
-		return p.onSelected(s, ask, func(id topology.ForwarderID) page { return newForwarderPage(string(id)) })
+		return p.onSelected(s, func(id topology.ForwarderID) tea.Cmd { return s.Host.Open(AtForwarder(id)) })
 	case actPropose:
-		return p.onSelected(s, ask, func(id topology.ForwarderID) page { return newProposePage(id, nil) })
+		return p.onSelected(s, func(id topology.ForwarderID) tea.Cmd { return s.Host.Propose(id, "", nil) })
 	default:
 		p.move(s, a)
 	}
 	return nil
 }
 
-func (p *overviewPage) columns() []column[api.ForwarderRow] {
+func (p *overviewPage) columns(s *State) []Column[api.ForwarderRow] {
 	if p.asTable || p.small {
-		return columns
+		return ForwarderColumns(s)
 	}
-	return pick(hottestColumns)
+	return Pick(ForwarderColumns(s), hottest...)
 }
 
-func (p *overviewPage) onSelected(s *State, ask *asker, make func(topology.ForwarderID) page) tea.Cmd {
+// hottest are the columns of the list beside the grid.
+var hottest = []string{"node", ByOccupancy, "read", "write", "queue", "mdwait", "job"}
+
+// rows are the forwarders of the list: filtered and in order.
+func (p *overviewPage) rows(s *State) []*api.ForwarderRow {
+	rows := make([]*api.ForwarderRow, 0, len(s.Shown.Forwarders))
+	for i := range s.Shown.Forwarders {
+		if r := &s.Shown.Forwarders[i]; p.matches(r) {
+			rows = append(rows, r)
+		}
+	}
+	SortForwarders(s, rows, p.sort)
+	return rows
+}
+
+func (p *overviewPage) matches(r *api.ForwarderRow) bool {
+	f := strings.ToLower(p.filter)
+	for _, t := range []string{string(r.ID), string(r.State), string(r.TopJob), r.Rack} {
+		if strings.Contains(strings.ToLower(t), f) {
+			return true
+		}
+	}
+	return false
+}
+
+// lines draws at most h lines of the list; selected is the forwarder under the cursor, "" for none. What does not
+// fit is counted in the last line.
+func (p *overviewPage) lines(s *State, cols []Column[api.ForwarderRow], w, h int, selected topology.ForwarderID) []string {
+	rows := p.rows(s)
+	if len(rows) == 0 && h > 0 {
+		text := " No forwarder is known yet: does an agent run on each of them?"
+		if p.filter != "" {
+			text = " No forwarder matches \"" + p.filter + "\"; press " + s.Key(actFilter) + " to change the filter."
+		}
+		return []string{clip(text, w)}
+	}
+	at := slices.IndexFunc(rows, func(r *api.ForwarderRow) bool { return r.ID == selected })
+	return Lines(s.Palette, len(rows), at, w, h, ", or filter with "+s.Key(actFilter),
+		func(i int) string { return ForwarderLine(s, rows[i], cols) })
+}
+
+func (p *overviewPage) onSelected(s *State, open func(topology.ForwarderID) tea.Cmd) tea.Cmd {
 	id := p.selected(s)
 	if id == "" {
 		s.Note = "no forwarder is selected: none is known yet"
 		return nil
 	}
-	return s.open(ask, make(id))
+	return open(id)
 }
 
 // move moves the cursor: in the grid by place, in the list by its order, among the needs by line.
-func (p *overviewPage) move(s *State, a action) {
+func (p *overviewPage) move(s *State, a Action) {
 	steps := steps
 	if p.panel == panelNeeds && !p.asTable && !p.small {
-		p.need = max(0, min(p.need+steps[a], len(s.needs())-1))
+		p.need = max(0, min(p.need+steps[a], len(needs(s))-1))
 		return
 	}
 	ids := make([]topology.ForwarderID, 0, len(s.Shown.Forwarders))
 	if p.panel == panelList || p.asTable || p.small {
-		for _, r := range s.rows() {
+		for _, r := range p.rows(s) {
 			ids = append(ids, r.ID)
 		}
 	} else {
 		for _, r := range s.Shown.Forwarders {
 			ids = append(ids, r.ID)
 		}
-		steps = map[action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow,
+		steps = map[Action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow,
 			actPageDown: 5 * p.perRow}
 	}
 	if len(ids) == 0 || steps[a] == 0 {
@@ -155,7 +206,7 @@ func (p *overviewPage) move(s *State, a action) {
 	}
 }
 
-func (p *overviewPage) title(s *State, w int) string {
+func (p *overviewPage) Title(s *State, w int) string {
 	o := &s.Shown
 	if o.Machine == "" {
 		return " fairway"
@@ -173,34 +224,32 @@ func (p *overviewPage) title(s *State, w int) string {
 		title += "   " + clean(o.User) + " (" + clean(o.Role) + ")"
 	}
 	return title + fmt.Sprintf("   findings %d   plans waiting %d   %s help", len(openFindings(o.Findings)),
-		len(o.Waiting), s.key(actHelp))
+		len(o.Waiting), s.Key(actHelp))
 }
 
-func (p *overviewPage) body(s *State, w, h int) []string {
+func (p *overviewPage) Body(s *State, w, h int) []string {
 	if s.Received.IsZero() && errors.Is(s.Lost, api.ErrNotAllowed) {
-		return append([]string{""}, indent(wrap(s.adviceFor(s.Lost), max(1, w-2)), w)...)
+		return append([]string{""}, paragraphs(w, s.Advice(s.Lost))...)
 	}
 	if s.Received.IsZero() && s.Lost != nil {
 		return append([]string{""},
-			indent(
-				wrap(
-					"Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or "+
-						"FAIRWAY_ADDR.", max(1, w-2)), w)...)
+			paragraphs(w, "Does fairwayd run on this host? If it listens elsewhere: --addr unix:/path or https://host, or "+
+				"FAIRWAY_ADDR.")...)
 	}
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
 	}
-	screen := h + 2 + len(s.banners(w))
+	screen := s.Host.Height()
 	p.small = w < gridWidth || screen < gridHeight
-	lines := []string{clip(s.summary(w), w)}
+	lines := []string{clip(p.summary(s, w), w)}
 	if p.small {
 		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, screen, gridWidth,
 			gridHeight), w))
 	}
 	if p.asTable || p.small {
-		cols := tableColumns(w)
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, s.sort), w)))
-		return append(lines, s.listLines(cols, w, h-len(lines), p.selected(s))...)
+		cols := ForwarderColumnsIn(s, w)
+		lines = append(lines, s.Bold(clip(Heading(cols, p.sort), w)))
+		return append(lines, p.lines(s, cols, w, h-len(lines), p.selected(s))...)
 	}
 	lines = append(lines, rule(w))
 	lines = append(lines, p.grid(s, w, h-12)...)
@@ -209,22 +258,11 @@ func (p *overviewPage) body(s *State, w, h int) []string {
 		lines = append(lines, p.panels(s, w, h-len(lines)-1)...)
 		return append(lines, rule(w))
 	}
-	cols := pick([]string{"node", "occ", "queue", "mdwait", "job"})
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, s.sort), w)))
-	list := s.listLines(cols, w, h-len(lines)-1, p.listCursor(s))
+	cols := Pick(ForwarderColumns(s), "node", ByOccupancy, "queue", "mdwait", "job")
+	lines = append(lines, s.Bold(clip(Heading(cols, p.sort), w)))
+	list := p.lines(s, cols, w, h-len(lines)-1, p.listCursor(s))
 	lines = append(lines, list...)
-	return append(lines, s.nextLine(w))
-}
-
-// tableColumns are the columns that fit a width.
-func tableColumns(w int) []column[api.ForwarderRow] {
-	switch {
-	case w >= 110:
-		return columns
-	case w >= 78:
-		return pick(narrowColumns)
-	}
-	return pick(tinyColumns)
+	return append(lines, nextLine(s, w))
 }
 
 func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
@@ -235,10 +273,10 @@ func (p *overviewPage) listCursor(s *State) topology.ForwarderID {
 }
 
 // summary counts the layer in one line.
-func (s *State) summary(w int) string {
-	if s.stale() {
+func (p *overviewPage) summary(s *State, w int) string {
+	if s.Stale() {
 		return fmt.Sprintf(" %s, nothing newer is known of them | colour: %s (%s)",
-			api.Counted(len(s.Shown.Forwarders), "forwarder"), metrics[s.metric].title, s.key(actMetric))
+			api.Counted(len(s.Shown.Forwarders), "forwarder"), metrics[p.metric].title, s.Key(actMetric))
 	}
 	n := map[remap.ForwarderState]int{}
 	var moved, peak float64
@@ -246,12 +284,12 @@ func (s *State) summary(w int) string {
 		r := &s.Shown.Forwarders[i]
 		n[r.State]++
 		peak += r.PeakBytesPerSec
-		if v := sum(s.value(r, r.ReadBytesPerSec), s.value(r, r.WriteBytesPerSec)); v != nil {
+		if v := Sum(s.Value(r, r.ReadBytesPerSec), s.Value(r, r.WriteBytesPerSec)); v != nil {
 			moved += *v
 		}
 	}
 	rate := bandwidth(moved, peak)
-	m := metrics[s.metric].title
+	m := metrics[p.metric].title
 	if w < 110 {
 		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d? | %s | %s", len(s.Shown.Forwarders),
 			n[remap.ForwarderOK]+n[remap.ForwarderDedicated],
@@ -265,7 +303,7 @@ func (s *State) summary(w int) string {
 	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)",
 		api.Counted(len(s.Shown.Forwarders), "forwarder"),
 		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect],
-		n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.key(actMetric))
+		n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.Key(actMetric))
 }
 
 // bandwidth is what moves now, of the layer's peak where that is known, in the unit that fits.
@@ -283,27 +321,27 @@ func bandwidth(moved, peak float64) string {
 // need is one line of NEEDS YOU.
 type need struct {
 	id, what, sure, tail string
-	page                 func() page
+	at                   Address
 }
 
 // needs lists what waits for a person: open findings, waiting plans, silent forwarders.
-func (s *State) needs() []need {
+func needs(s *State) []need {
 	var out []need
 	for _, f := range openFindings(s.Shown.Findings) {
-		if f.Silent(s.asOf()) {
+		if f.Silent(s.AsOf()) {
 			continue // until then it calls nobody
 		}
 		out = append(out, need{
 			id: clean(f.ID), what: subject(f.Node) + " " + findingTitle(&f),
-			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.asOf().Sub(f.Since)),
+			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", age(s.AsOf().Sub(f.Since)),
 				stateWords(&f)),
-			page: func() page { return newFindingPage(f.ID) },
+			at: AtFinding(f.ID),
 		})
 	}
 	for _, w := range s.Shown.Waiting {
 		out = append(out, need{
-			id: clean(w.ID), what: clean(w.Title), tail: fmt.Sprintf("waits %s", age(s.asOf().Sub(w.Created))),
-			page: func() page { return newPlanPage(w.ID) },
+			id: clean(w.ID), what: clean(w.Title), tail: fmt.Sprintf("waits %s", age(s.AsOf().Sub(w.Created))),
+			at: AtPlan(w.ID),
 		})
 	}
 	stale := make([]string, 0, 4)
@@ -328,44 +366,33 @@ func (s *State) needs() []need {
 			tail = "never seen"
 		}
 		out = append(out, need{id: fmt.Sprintf("%d stale:", len(stale)), what: strings.Join(stale, " "), tail: tail,
-			page: func() page { return newForwarderPage(first) }})
+			at: AtForwarder(topology.ForwarderID(first))})
 	}
 	return out
 }
 
-func openFindings(all []anomaly.Finding) []anomaly.Finding {
-	var out []anomaly.Finding
-	for _, f := range all {
-		if f.State != anomaly.Returned && f.State != anomaly.Dismissed {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func (s *State) openNeed(ask *asker, i int) tea.Cmd {
-	all := s.needs()
-	if i < 0 || i >= len(all) {
+func (p *overviewPage) openNeed(s *State) tea.Cmd {
+	all := needs(s)
+	if p.need < 0 || p.need >= len(all) {
 		s.Note = "nothing needs you"
 		return nil
 	}
-	return s.open(ask, all[i].page())
+	return s.Host.Open(all[p.need].at)
 }
 
-// nextNeed opens the next thing that needs a person, each press one further.
-func (s *State) nextNeed(ask *asker) tea.Cmd {
-	o := s.pages[0].(*overviewPage)
-	if len(s.pages) > 1 {
-		o.need = (o.need + 1) % max(1, len(s.needs()))
+// Next opens the next thing that needs a person, on says one further than the last.
+func (p *overviewPage) Next(s *State, on bool) tea.Cmd {
+	if on {
+		p.need = (p.need + 1) % max(1, len(needs(s)))
 	} else {
-		o.need = min(o.need, max(0, len(s.needs())-1))
+		p.need = min(p.need, max(0, len(needs(s))-1))
 	}
-	return s.openNeed(ask, o.need)
+	return p.openNeed(s)
 }
 
 // nextLine is NEEDS YOU in one line.
-func (s *State) nextLine(w int) string {
-	all := s.needs()
+func nextLine(s *State, w int) string {
+	all := needs(s)
 	if len(all) == 0 {
 		return clip(" nothing needs you", w)
 	}
@@ -373,11 +400,11 @@ func (s *State) nextLine(w int) string {
 	if len(all) > 1 {
 		more = fmt.Sprintf(", %d more", len(all)-1)
 	}
-	open := fmt.Sprintf(" (%s to open%s)", s.key(actNext), more)
+	open := fmt.Sprintf(" (%s to open%s)", s.Key(actNext), more)
 	what, tail := fmt.Sprintf(" next: %s %s ", all[0].id, all[0].what), strings.TrimSpace(all[0].tail)
 	if sure := all[0].sure; ansi.StringWidth(what+sure+tail+open) <= w { // what is wrong comes before how sure that is
 		what += sure
 	}
 	what += tail
-	return s.Palette.paint(s.Palette.bold, clip(clip(what, max(0, w-len(open)))+open, w))
+	return s.Bold(clip(clip(what, max(0, w-len(open)))+open, w))
 }

@@ -31,8 +31,8 @@ const maxSet = 16 << 10
 // the bandwidth they use together.
 type patternPage struct {
 	set     string // JSON as fairway periodic reads it
-	pattern load[api.PatternView]
-	edit    *input
+	pattern Load[api.PatternView]
+	edit    *Input
 	top     int
 }
 
@@ -43,71 +43,70 @@ func newPatternPage(set string) *patternPage {
 	return &patternPage{set: set}
 }
 
-func (p *patternPage) name() string           { return onPattern }
-func (p *patternPage) address(*State) Address { return Address{Page: "whatif", Set: p.set} }
-func (p *patternPage) field() *input          { return p.edit }
+func (p *patternPage) Name() string           { return onPattern }
+func (p *patternPage) Address(*State) Address { return Address{Page: "whatif", Set: p.set} }
+func (p *patternPage) Field() *Input          { return p.edit }
 
-func (p *patternPage) refresh(s *State, k *asker) tea.Cmd {
-	if p.pattern.have && p.pattern.err == nil && p.pattern.call == p.call() {
+func (p *patternPage) Refresh(s *State) tea.Cmd {
+	if p.pattern.Have && p.pattern.Err == nil && p.pattern.Of(p.call()) {
 		return nil // it depends on nothing but the question
 	}
 	set := p.set
-	return p.pattern.refresh(s, k, p.call(),
-		func(ctx context.Context) (api.PatternView, error) { return k.backend.Pattern(ctx, set) })
+	return p.pattern.Refresh(s, p.call(),
+		func(ctx context.Context) (api.PatternView, error) { return s.Server.Pattern(ctx, set) })
 }
 
 func (p *patternPage) call() string { return "pattern of " + p.set }
 
-func (p *patternPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.pattern.take(msg)
+func (p *patternPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.pattern.Take(msg)
 	return nil
 }
 
-func (p *patternPage) typed(s *State, ask *asker, ok bool) tea.Cmd {
-	text := strings.TrimSpace(p.edit.text)
+func (p *patternPage) Typed(s *State, ok bool) tea.Cmd {
+	text := strings.TrimSpace(p.edit.Text)
 	p.edit = nil
 	if !ok || text == "" {
 		return nil
 	}
 	p.set, p.top = text, 0
-	return p.refresh(s, ask)
+	return p.Refresh(s)
 }
 
-func (p *patternPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *patternPage) Act(s *State, a Action) tea.Cmd {
 	switch a {
 	case actPanel:
-		s.pages = s.pages[:len(s.pages)-1]
-		return s.open(ask, newSharesPage("", ""))
+		return s.Host.Replace(Address{Page: "whatif"})
 	case actEdit:
-		p.edit = &input{label: "set:", text: p.set, most: maxSet}
+		p.edit = &Input{Label: "set:", Text: p.set, Most: maxSet}
 	default:
 		p.top += steps[a] // kept in range where it is drawn
 	}
 	return nil
 }
 
-func (p *patternPage) title(*State, int) string { return " what if: staggered I/O" }
+func (p *patternPage) Title(*State, int) string { return " what if: staggered I/O" }
 
-func (p *patternPage) body(s *State, w, h int) []string {
-	if p.pattern.err != nil {
-		lines := p.pattern.missing(s, "", w)
-		return append(lines, clip(" "+s.key(actEdit)+" changes the set, as fairway periodic reads it.", w))
+func (p *patternPage) Body(s *State, w, h int) []string {
+	if p.pattern.Err != nil {
+		lines := p.pattern.Missing(s, "", w)
+		return append(lines, clip(" "+s.Key(actEdit)+" changes the set, as fairway periodic reads it.", w))
 	}
-	if !p.pattern.have || p.pattern.call != p.call() {
-		return p.pattern.missing(s, "a pattern", w)
+	if !p.pattern.Have || !p.pattern.Of(p.call()) {
+		return p.pattern.Missing(s, "a pattern", w)
 	}
-	v := &p.pattern.value
+	v := &p.pattern.Value
 	lines := []string{
 		clip(fmt.Sprintf(" a pattern of %.0f s, repeated; nothing is changed anywhere", v.T), w),
-		s.Palette.paint(s.Palette.bold, clip(" "+left("", 34)+right("SYSEFFICIENCY %", 16)+right("DILATION", 10), w)),
+		s.Bold(clip(" "+left("", 34)+right("SYSEFFICIENCY %", 16)+right("DILATION", 10), w)),
 		clip(" "+left("with the pattern", 34)+right(ratio(&v.SysEfficiency), 16)+right(number(v.Dilation), 10), w),
 		clip(" "+left("bandwidth shared fairly, no plan", 34)+right(ratio(&v.Unplanned.SysEfficiency), 16)+
 			right(number(v.Unplanned.Dilation), 10), w),
 	}
 	bound := fmt.Sprintf("no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end",
 		ratio(&v.KnapsackBound), ratio(&v.UpperBound))
-	lines = append(append(lines, indent(wrap(bound, max(1, w-2)), w)...), "")
-	return scroll(append(lines, p.gantt(s, w)...), &p.top, h)
+	lines = append(append(lines, paragraphs(w, bound)...), "")
+	return Scroll(append(lines, p.gantt(s, w)...), &p.top, h)
 }
 
 // curveRows is the height of the bandwidth curve.
@@ -116,7 +115,7 @@ const curveRows = 5
 // gantt draws the bandwidth in use and below it each application: a digit is the tenth of the
 // bandwidth it can have, - is computation.
 func (p *patternPage) gantt(s *State, w int) []string {
-	v := &p.pattern.value
+	v := &p.pattern.Value
 	widest := len("B = 0.001 GB/s")
 	for _, a := range v.Apps {
 		widest = max(widest, min(20, len(clean(a.Name))))
@@ -130,7 +129,7 @@ func (p *patternPage) gantt(s *State, w int) []string {
 			used[c] += bw
 		}
 		app := &v.Set.Apps[i]
-		rows[i] = " " + left(clean(a.Name), widest) + " |" + s.tenths(io, min(app.Procs*v.Set.Link, v.Set.Bandwidth),
+		rows[i] = " " + left(clean(a.Name), widest) + " |" + tenths(s.Palette, io, min(app.Procs*v.Set.Link, v.Set.Bandwidth),
 			computing(a.Instances, app.Work, v.T, columns)) + "|"
 	}
 	var lines []string
@@ -156,7 +155,7 @@ func (p *patternPage) gantt(s *State, w int) []string {
 }
 
 // tenths draws bandwidths as the grid does levels, and a computation where there is none.
-func (s *State) tenths(io []float64, most float64, computes []bool) string {
+func tenths(p *Palette, io []float64, most float64, computes []bool) string {
 	var b strings.Builder
 	look := ""
 	for c, bw := range io {
@@ -164,20 +163,20 @@ func (s *State) tenths(io []float64, most float64, computes []bool) string {
 		switch {
 		case bw > most*1e-9:
 			l := min(9, int(bw/most*10))
-			next, symbol = s.Palette.level[l], byte('0'+l)
+			next, symbol = p.level[l], byte('0'+l)
 		case computes[c]:
 			symbol = '-'
 		}
 		if next != look {
 			if b.WriteString(next); next == "" {
-				b.WriteString(s.Palette.reset)
+				b.WriteString(p.reset)
 			}
 			look = next
 		}
 		b.WriteByte(symbol)
 	}
 	if look != "" {
-		b.WriteString(s.Palette.reset)
+		b.WriteString(p.reset)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,12 +24,9 @@ const (
 // planPage is one plan: what it changes, what is checked, who must say yes, how far it is.
 type planPage struct {
 	id     string
-	plan   api.PlanView
-	have   bool
-	err    error
-	asking bool
+	plan   Load[api.PlanView]
 	focus  int
-	reason input
+	reason Input
 	all    bool
 	// evidence says that what the desk knew is shown instead of the plan.
 	evidence bool
@@ -39,13 +37,13 @@ type planPage struct {
 }
 
 func newPlanPage(id string) *planPage {
-	return &planPage{id: id, reason: input{label: "Reason:"}}
+	return &planPage{id: id, plan: Load[api.PlanView]{Again: EverySecond}, reason: Input{Label: "Reason:"}}
 }
 
-func (p *planPage) name() string           { return onPlan }
-func (p *planPage) address(*State) Address { return Address{Page: "plans", ID: p.id} }
+func (p *planPage) Name() string           { return onPlan }
+func (p *planPage) Address(*State) Address { return Address{Page: "plans", ID: p.id} }
 
-func (p *planPage) field() *input {
+func (p *planPage) Field() *Input {
 	if p.focus == focusReason {
 		return &p.reason
 	}
@@ -53,60 +51,54 @@ func (p *planPage) field() *input {
 }
 
 // typed ends the reason; both ways keep the text, so that a slip of a finger loses nothing.
-func (p *planPage) typed(*State, *asker, bool) tea.Cmd {
+func (p *planPage) Typed(*State, bool) tea.Cmd {
 	p.focus = focusCancel
 	return nil
 }
 
-func (p *planPage) refresh(_ *State, ask *asker) tea.Cmd {
-	if p.asking {
-		return nil
-	}
-	p.asking = true
-	return ask.plan(p.id)
+func (p *planPage) Refresh(s *State) tea.Cmd {
+	return p.plan.Refresh(s, "plan "+p.id,
+		func(ctx context.Context) (api.PlanView, error) { return s.Server.Plan(ctx, p.id) })
 }
 
-func (p *planPage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
-	switch a := msg.(type) {
-	case answer[api.PlanView]:
-		p.asking = false
-		if p.err = a.req.Err; p.err == nil && a.value.ID == p.id {
-			p.show(a.value)
-		}
-	case answer[decided]:
-		return p.decided(s, ask, a)
+func (p *planPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	if a, ok := msg.(Answer[decided]); ok {
+		return p.decided(s, a)
+	}
+	if was, had := p.plan.Value, p.plan.Have; p.plan.Take(msg) {
+		p.changed(&was, had)
 	}
 	return nil
 }
 
-// show takes a new view of the plan. A preview that changed while its approval was half way asks
-// to be read again: the question is dropped.
-func (p *planPage) show(v api.PlanView) {
+// changed looks at a new view of the plan. A preview that changed while its approval was half way asks to be read
+// again: the question is dropped.
+func (p *planPage) changed(was *api.PlanView, had bool) {
+	v := &p.plan.Value
 	switch {
 	case v.State != remap.Proposed:
 		p.changes = nil // nothing is approved any more by what it was
-	case p.have && v.PreviewHash != p.plan.PreviewHash:
-		p.changes = diff(previewLines(&p.plan), previewLines(&v))
+	case had && v.PreviewHash != was.PreviewHash:
+		p.changes = diff(previewLines(was), previewLines(v))
 		p.asked = question{}
 	}
-	p.plan, p.have = v, true
 }
 
 // decided takes the answer to a key that changes something.
-func (p *planPage) decided(s *State, ask *asker, a answer[decided]) tea.Cmd {
-	switch err := a.req.Err; {
+func (p *planPage) decided(s *State, a Answer[decided]) tea.Cmd {
+	switch err := a.Err; {
 	case err == nil:
 		p.changes = nil
-		p.reason.text = "" // it was said of this step, not of the next
-		p.plan, p.have = a.value.PlanView, true
-		s.Note = a.req.Call + ": accepted"
+		p.reason.Text = "" // it was said of this step, not of the next
+		p.plan.Value, p.plan.Have = a.Value.PlanView, true
+		s.Note = a.Call + ": accepted"
 	case errors.Is(err, api.ErrChanged):
 		s.Note = "nothing was applied: the plan changed under you; read it again"
 	default:
 		s.Note = "refused: " + err.Error()
 	}
-	p.asking = false
-	return p.refresh(s, ask)
+	p.plan.Expire()
+	return p.Refresh(s)
 }
 
 func previewLines(v *api.PlanView) []string {
@@ -133,10 +125,10 @@ func diff(was, is []string) []string {
 	return out
 }
 
-func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *planPage) Act(s *State, a Action) tea.Cmd {
 	switch a {
 	case actOpen:
-		return s.back(ask) // the focus is on Cancel whenever a key arrives here
+		return s.Host.Back() // the focus is on Cancel whenever a key arrives here
 	case actPanel:
 		p.focus = focusReason
 	case actEvidence:
@@ -149,7 +141,7 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 	case actUp, actDown, actPageUp, actPageDown:
 		p.top += steps[a] // kept in range where it is drawn
 	case actApprove, actRollBack:
-		if why := p.refuses(s, a); why != "" {
+		if why := p.Refuses(s, a); why != "" {
 			s.Note = "refused: " + why
 			return nil
 		}
@@ -157,33 +149,33 @@ func (p *planPage) act(s *State, ask *asker, a action) tea.Cmd {
 			s.Note = p.question(s, a)
 			return nil
 		}
-		return p.send(ask, a)
+		return p.send(s, a)
 	case actReject, actStop:
-		if why := p.refuses(s, a); why != "" {
+		if why := p.Refuses(s, a); why != "" {
 			s.Note = "refused: " + why
 			return nil
 		}
-		return p.send(ask, a)
+		return p.send(s, a)
 	}
 	return nil
 }
 
 // unask takes a question back when another key comes.
-func (p *planPage) unask(a action) {
+func (p *planPage) Unask(a Action) {
 	if a != p.asked.act {
 		p.asked = question{}
 	}
 }
 
-func (p *planPage) question(s *State, a action) string {
-	what := "Approve " + p.id + ": " + moving(len(p.plan.Moves))
+func (p *planPage) question(s *State, a Action) string {
+	what := "Approve " + p.id + ": " + moving(len(p.plan.Value.Moves))
 	if a == actRollBack {
 		what = "Roll back " + p.id + ": 1 compute node goes back to where it was"
-		if n := len(p.plan.Moves); n != 1 {
+		if n := len(p.plan.Value.Moves); n != 1 {
 			what = fmt.Sprintf("Roll back %s: %d compute nodes go back to where they were", p.id, n)
 		}
 	}
-	return fmt.Sprintf("%s. %s again does it, any other key does not.", what, s.key(a))
+	return fmt.Sprintf("%s. %s again does it, any other key does not.", what, s.Key(a))
 }
 
 // moving says how many compute nodes a plan moves.
@@ -194,27 +186,42 @@ func moving(n int) string {
 	return fmt.Sprintf("%d compute nodes change their forwarder", n)
 }
 
-func (p *planPage) send(ask *asker, a action) tea.Cmd {
-	reason := strings.TrimSpace(p.reason.text)
+func (p *planPage) send(s *State, a Action) tea.Cmd {
+	id, hash, reason := p.id, p.plan.Value.PreviewHash, strings.TrimSpace(p.reason.Text)
 	switch a {
 	case actApprove:
-		return ask.approve(p.id, p.plan.PreviewHash, reason)
+		return decide(s, "approve "+id,
+			func(ctx context.Context) (api.PlanView, error) { return s.Server.Approve(ctx, id, hash, reason) })
 	case actReject:
-		return ask.reject(p.id, reason)
+		return decide(s, "reject "+id,
+			func(ctx context.Context) (api.PlanView, error) { return s.Server.Reject(ctx, id, reason) })
 	case actStop:
-		return ask.stop(p.id)
+		return decide(s, "stop "+id, func(ctx context.Context) (api.PlanView, error) {
+			return s.Server.Stop(ctx, id, "stopped from the terminal")
+		})
 	}
-	return ask.rollBack(p.id, reason)
+	return decide(s, "roll back "+id,
+		func(ctx context.Context) (api.PlanView, error) { return s.Server.RollBack(ctx, id, reason) })
+}
+
+// decided is the answer to a request for a change.
+type decided struct{ api.PlanView }
+
+func decide(s *State, call string, f func(context.Context) (api.PlanView, error)) tea.Cmd {
+	return Ask(s, call, func(ctx context.Context) (decided, error) {
+		v, err := f(ctx)
+		return decided{v}, err
+	})
 }
 
 // refuses says why an action is not possible here and now; the server decides again for itself.
-func (p *planPage) refuses(s *State, a action) string {
-	st := p.plan.State
-	if !slices.Contains([]action{actApprove, actReject, actRollBack, actStop}, a) {
+func (p *planPage) Refuses(s *State, a Action) string {
+	st := p.plan.Value.State
+	if !slices.Contains([]Action{actApprove, actReject, actRollBack, actStop}, a) {
 		return ""
 	}
 	switch {
-	case !p.have:
+	case !p.plan.Have:
 		return "the plan is not on screen yet"
 	case a == actRollBack:
 		if !slices.Contains([]remap.PlanState{remap.Approved, remap.Applying, remap.Applied, remap.Verified,
@@ -229,32 +236,25 @@ func (p *planPage) refuses(s *State, a action) string {
 		return ""
 	case st != remap.Proposed:
 		return fmt.Sprintf("it is %s, not waiting for a person", words(st))
-	case a == actApprove && s.stale():
-		return "the data on screen is too old to decide by (" + ageWords(s) + ")"
-	case a == actApprove && p.plan.MayApprove != "":
-		return p.plan.MayApprove
+	case a == actApprove && s.Stale():
+		return s.TooOld()
+	case a == actApprove && p.plan.Value.MayApprove != "":
+		return p.plan.Value.MayApprove
 	}
-	if n := len([]rune(strings.TrimSpace(p.reason.text))); n < reasonLetters && a == actApprove {
-		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, reasonLetters, s.key(actPanel))
+	if n := len([]rune(strings.TrimSpace(p.reason.Text))); n < reasonLetters && a == actApprove {
+		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, reasonLetters, s.Key(actPanel))
 	}
 	return ""
-}
-
-func ageWords(s *State) string {
-	if s.Shown.At.IsZero() {
-		return "none yet"
-	}
-	return "since " + clock(s.Shown.At)
 }
 
 // words is a plan's state as people write it.
 func words(st remap.PlanState) string { return strings.ReplaceAll(string(st), "_", " ") }
 
-func (p *planPage) title(s *State, w int) string {
-	if !p.have {
+func (p *planPage) Title(s *State, w int) string {
+	if !p.plan.Have {
 		return " " + clean(p.id)
 	}
-	v := &p.plan
+	v := &p.plan.Value
 	title, by := " "+clean(v.ID)+"  "+strings.ToUpper(words(v.State)),
 		"  proposed by "+clean(v.Proposer)+" "+clock(v.Created)
 	if v.State != remap.Proposed {
@@ -267,18 +267,15 @@ func (p *planPage) title(s *State, w int) string {
 	return title + by + expires
 }
 
-func (p *planPage) body(s *State, w, h int) []string {
-	if !p.have {
-		if p.err != nil {
-			return s.notListed(p.err, actPlans, w)
-		}
-		return []string{"", " Asking for plan " + clean(p.id) + "."}
+func (p *planPage) Body(s *State, w, h int) []string {
+	if !p.plan.Have {
+		return p.plan.MissingOf(s, "plan "+clean(p.id), actPlans, w)
 	}
 	foot, text := p.buttons(s, w), p.text
 	if p.evidence {
 		text = p.evidenceLines
 	}
-	return append(scroll(text(s, w), &p.top, max(0, h-len(foot))), foot...)
+	return append(Scroll(text(s, w), &p.top, max(0, h-len(foot))), foot...)
 }
 
 // shownMoves is how many changes are listed before `d` is pressed.
@@ -286,7 +283,7 @@ const shownMoves = 4
 
 // text is the plan in words: what it changes, checks, needs, and what became of it.
 func (p *planPage) text(s *State, w int) []string {
-	v := &p.plan
+	v := &p.plan.Value
 	var lines []string
 	say := func(label, text string) {
 		for i, l := range wrap(clean(text), w-12) {
@@ -315,7 +312,7 @@ func (p *planPage) text(s *State, w int) []string {
 		}
 	}
 	if n < len(v.Lines) {
-		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.key(actAll)))
+		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.Key(actAll)))
 	}
 	say("WHY", v.Reason)
 	if v.Expected != "" {
@@ -336,7 +333,7 @@ func (p *planPage) text(s *State, w int) []string {
 		sign := map[remap.CheckLevel]string{remap.Green: "ok", remap.Amber: "!!", remap.Red: "XX"}[c.Level]
 		line := " " + left(label, 10) + left(sign, 3) + clean(c.Text)
 		if c.Level != remap.Green {
-			line = s.Palette.paint(s.Palette.bold, clip(line, w))
+			line = s.Bold(clip(line, w))
 		}
 		lines = append(lines, clip(line, w))
 	}
@@ -376,7 +373,7 @@ func tried(n int) string {
 }
 
 func (p *planPage) needs() string {
-	v := &p.plan
+	v := &p.plan.Value
 	text := "1 approval"
 	if v.Needs > 1 {
 		text = fmt.Sprintf("%d approvals, %d given", v.Needs, len(v.Approvals))
@@ -389,7 +386,7 @@ func (p *planPage) needs() string {
 
 // progress is what the moves came to, in a line, and every failure in its own.
 func (p *planPage) progress(s *State, w int) []string {
-	v := &p.plan
+	v := &p.plan.Value
 	if slices.Contains([]remap.PlanState{remap.Proposed, remap.Rejected, remap.Expired}, v.State) {
 		return nil
 	}
@@ -416,7 +413,7 @@ func (p *planPage) progress(s *State, w int) []string {
 			ok+failed, n, ok, retry, failed, verified,
 			bar(float64(ok+failed)/float64(max(1, n)), 20)))
 	}
-	lines[1] = s.Palette.paint(s.Palette.bold, clip(lines[1], w))
+	lines[1] = s.Bold(clip(lines[1], w))
 	if v.Error != "" {
 		for _, l := range wrap(clean(v.Error), w-2) {
 			lines = append(lines, " "+l)
@@ -434,34 +431,42 @@ func (p *planPage) progress(s *State, w int) []string {
 // buttons are the reason and what can be pressed; Cancel is where the focus is.
 func (p *planPage) buttons(s *State, w int) []string {
 	pal := s.Palette
-	if p.plan.State != remap.Proposed {
+	if p.plan.Value.State != remap.Proposed {
 		can := ""
-		if p.refuses(s, actStop) == "" {
-			can += "     " + s.key(actStop) + " stop after this batch"
+		if p.Refuses(s, actStop) == "" {
+			can += "     " + s.Key(actStop) + " stop after this batch"
 		}
-		if p.refuses(s, actRollBack) == "" {
-			can += "     " + s.key(actRollBack) + " roll back (shift)"
+		if p.Refuses(s, actRollBack) == "" {
+			can += "     " + s.Key(actRollBack) + " roll back (shift)"
 		}
 		lines := []string{rule(w), " " + pal.paint(pal.reverse, "[ Close ]") + clip(can, w-11)}
-		if p.refuses(s, actRollBack) == "" {
+		if p.Refuses(s, actRollBack) == "" {
 			lines = slices.Insert(lines, 1,
-				p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.key(actPanel)), w))
+				p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.Key(actPanel)), w))
 		}
 		return lines
 	}
 	return []string{
 		rule(w),
 		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", reasonLetters,
-			s.key(actPanel)), w),
-		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.key(actApprove)+" approve (shift)     "+
-			s.key(actReject)+" reject", w-11),
+			s.Key(actPanel)), w),
+		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.Key(actApprove)+" approve (shift)     "+
+			s.Key(actReject)+" reject", w-11),
 	}
 }
 
 // reasonLine is what was typed as the reason, or the room for it.
 func (p *planPage) reasonLine(label string, w int) string {
-	if p.reason.text == "" {
+	if p.reason.Text == "" {
 		return clip(label+strings.Repeat("_", max(3, min(30, w-1-len(label)))), w)
 	}
-	return clip(label+p.reason.text, w)
+	return clip(label+p.reason.Text, w)
+}
+
+func (p *planPage) Twin(_ *State, a Action) string {
+	verb := map[Action]string{actApprove: "approve", actReject: "reject", actRollBack: "rollback", actAll: "show"}[a]
+	if verb == "" {
+		return ""
+	}
+	return "fairway plan " + verb + " " + clean(p.id)
 }

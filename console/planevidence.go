@@ -14,12 +14,12 @@ import (
 // evidenceLines are what the desk knew when the plan was proposed, or last approved: the forwarders that
 // it touches as they were then beside what they are now, and the open findings about them.
 func (p *planPage) evidenceLines(s *State, w int) []string {
-	f := &p.plan.Frozen
+	f := &p.plan.Value.Frozen
 	if f.At.IsZero() {
 		return labelled("EVIDENCE", "none was kept with this plan", w)
 	}
 	when := "proposed"
-	if len(p.plan.Approvals) > 0 {
+	if len(p.plan.Value.Approvals) > 0 {
 		when = "last approved"
 	}
 	lines := labelled("EVIDENCE", fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
@@ -29,7 +29,7 @@ func (p *planPage) evidenceLines(s *State, w int) []string {
 	if !wide {
 		head = " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW"
 	}
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
+	lines = append(lines, s.Bold(clip(head, w)))
 	ids := slices.Sorted(maps.Keys(f.Forwarders))
 	for _, id := range ids {
 		lines = append(lines, clip(p.thenAndNow(s, id, f.Forwarders[id], wide), w))
@@ -40,13 +40,13 @@ func (p *planPage) evidenceLines(s *State, w int) []string {
 			continue
 		}
 		found = true
-		lines = append(lines, labelled(clean(one.ID), subject(one.Node)+" "+s.stateOf(&one)+": "+clean(one.Sentence),
+		lines = append(lines, labelled(clean(one.ID), subject(one.Node)+" "+stateOf(s, &one)+": "+clean(one.Sentence),
 			w)...)
 	}
 	if !found {
 		lines = append(lines, labelled("FINDINGS", "none is open about these forwarders now", w)...)
 	}
-	return append(lines, clip(" Rates in MB/s, occupancy of the hour before. "+s.key(actEvidence)+
+	return append(lines, clip(" Rates in MB/s, occupancy of the hour before. "+s.Key(actEvidence)+
 		" goes back to the plan.", w))
 }
 
@@ -61,15 +61,15 @@ func (p *planPage) thenAndNow(s *State, id topology.ForwarderID, then remap.Froz
 	}
 	line := " " + left(clean(string(id)), 13) + " " + left(clean(string(then.State)), 9) + right(mega(read), 6) +
 		right(mega(write), 7) + right(ratio(occupancy), 7) + right(strconv.Itoa(then.Clients), 7)
-	now := s.forwarder(id)
+	now := s.Forwarder(id)
 	if now == nil {
 		return line + "   gone from the machine"
 	}
-	line += "   " + left(string(s.standing(now)), 9)
+	line += "   " + left(string(s.Standing(now)), 9)
 	if !wide {
 		return line
 	}
-	return line + right(mega(s.value(now, now.ReadBytesPerSec)), 6) + right(mega(s.value(now, now.WriteBytesPerSec)),
+	return line + right(mega(s.Value(now, now.ReadBytesPerSec)), 6) + right(mega(s.Value(now, now.WriteBytesPerSec)),
 		7) +
-		right(ratio(s.value(now, now.Occupancy)), 7) + right(strconv.Itoa(now.Clients), 7)
+		right(ratio(s.Value(now, now.Occupancy)), 7) + right(strconv.Itoa(now.Clients), 7)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 
 	"fairway/remap"
@@ -8,14 +9,14 @@ import (
 )
 
 // plansList lists the plans, the newest first as the server gives them.
-var plansList = &listing[api.PlanRow]{
-	page: onPlans, addr: Address{Page: "plans"}, ask: (*asker).plans, noun: "plan",
-	head:  " PLAN         STATE          AGE  EXPIRES   WHAT",
-	empty: "No plan was ever proposed here. p on a forwarder or a client proposes one.",
-	title: func(s *State, _ []api.PlanRow) string {
+var plansList = &Listing[api.PlanRow]{
+	Screen: onPlans, At: Address{Page: "plans"}, Ask: func(ctx context.Context, b Backend) ([]api.PlanRow, error) { return b.Plans(ctx) }, Noun: "plan",
+	Head:  " PLAN         STATE          AGE  EXPIRES   WHAT",
+	Empty: "No plan was ever proposed here. p on a forwarder or a client proposes one.",
+	Title: func(s *State, _ []api.PlanRow) string {
 		return fmt.Sprintf(" plans   %d waiting for a person", len(s.Shown.Waiting))
 	},
-	line: func(s *State, r *api.PlanRow) string {
+	Line: func(s *State, r *api.PlanRow) string {
 		expires := ""
 		if r.State == remap.Proposed {
 			expires = age(r.Expires.Sub(s.Now))
@@ -23,5 +24,5 @@ var plansList = &listing[api.PlanRow]{
 		return " " + left(clean(r.ID), 12) + " " + left(clean(words(r.State)), 13) + right(age(s.Now.Sub(r.Created)),
 			5) + right(expires, 9) + "   " + clean(r.Title)
 	},
-	open: func(r *api.PlanRow) page { return newPlanPage(r.ID) },
+	Open: func(r *api.PlanRow) Address { return AtPlan(r.ID) },
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,62 +21,59 @@ type proposePage struct {
 	all    bool
 	job    topology.JobID // whose nodes are meant; "" is anybody's
 	only   []topology.NodeID
-	err    error
-	asking bool
+	on     Load[api.ForwarderDetail]
 	cursor topology.ForwarderID
 	order  []topology.ForwarderID // of the list, as it was first shown
 	force  bool
-	reason *input // while it is typed
+	reason *Input // while it is typed
 	sent   bool
 }
 
-// newProposePage proposes for some clients of a forwarder; no nodes means all of them.
-func newProposePage(from topology.ForwarderID, nodes []topology.NodeID) *proposePage {
-	return &proposePage{from: from, nodes: nodes, all: len(nodes) == 0}
+// newProposePage proposes for clients of a forwarder: those nodes, or those of a job, or all.
+func newProposePage(from topology.ForwarderID, job topology.JobID, nodes []topology.NodeID) *proposePage {
+	p := &proposePage{from: from, job: job, all: job != "" || len(nodes) == 0}
+	if job != "" {
+		p.only = nodes
+	} else {
+		p.nodes = nodes
+	}
+	return p
 }
 
-// newProposeJobPage proposes for those nodes of a job that use a forwarder.
-func newProposeJobPage(from topology.ForwarderID, job topology.JobID, nodes []topology.NodeID) *proposePage {
-	return &proposePage{from: from, all: true, job: job, only: nodes}
-}
-
-func (p *proposePage) name() string           { return onPropose }
-func (p *proposePage) address(*State) Address { return Address{Page: "forwarders", ID: string(p.from)} }
-func (p *proposePage) field() *input          { return p.reason }
+func (p *proposePage) Name() string           { return onPropose }
+func (p *proposePage) Address(*State) Address { return Address{Page: "forwarders", ID: string(p.from)} }
+func (p *proposePage) Field() *Input          { return p.reason }
 
 // refresh asks once for the clients; the proposal is about those on screen, even if more come.
-func (p *proposePage) refresh(_ *State, ask *asker) tea.Cmd {
-	if !p.all || len(p.nodes) > 0 || p.asking {
+func (p *proposePage) Refresh(s *State) tea.Cmd {
+	if !p.all || len(p.nodes) > 0 || p.on.Asking() {
 		return nil
 	}
-	p.asking = true
-	return ask.forwarder(p.from)
+	p.on.Expire()
+	return p.on.Refresh(s, "forwarder "+string(p.from),
+		func(ctx context.Context) (api.ForwarderDetail, error) { return s.Server.Forwarder(ctx, p.from) })
 }
 
-func (p *proposePage) answer(s *State, ask *asker, msg tea.Msg) tea.Cmd {
-	switch a := msg.(type) {
-	case answer[api.ForwarderDetail]:
-		p.asking = false
-		if p.err = a.req.Err; p.err == nil && a.value.ID == p.from && len(p.nodes) == 0 {
-			for _, c := range a.value.ClientNodes {
-				if p.job == "" || slices.Contains(p.only, c.ID) {
-					p.nodes = append(p.nodes, c.ID)
-				}
+func (p *proposePage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	if p.on.Take(msg) && len(p.nodes) == 0 {
+		for _, c := range p.on.Value.ClientNodes {
+			if p.job == "" || slices.Contains(p.only, c.ID) {
+				p.nodes = append(p.nodes, c.ID)
 			}
 		}
-	case answer[decided]:
+	}
+	if a, ok := msg.(Answer[decided]); ok {
 		p.sent = false
-		if a.req.Err != nil {
-			s.Note = "refused: " + a.req.Err.Error()
+		if a.Err != nil {
+			s.Note = "refused: " + a.Err.Error()
 			return nil
 		}
-		s.back(ask)
-		return s.open(ask, newPlanPage(a.value.ID))
+		return s.Host.Replace(AtPlan(a.Value.ID))
 	}
 	return nil
 }
 
-func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
+func (p *proposePage) Act(s *State, a Action) tea.Cmd {
 	targets := p.targets(s)
 	at := slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor })
 	switch {
@@ -91,7 +89,7 @@ func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
 		s.Note = "the proposal is under way"
 	case a == actOpen:
 		p.cursor = targets[max(at, 0)].ID
-		p.reason = &input{label: fmt.Sprintf("Why to %s (%d letters or more):", p.cursor, reasonLetters)}
+		p.reason = &Input{Label: fmt.Sprintf("Why to %s (%d letters or more):", p.cursor, reasonLetters)}
 	case steps[a] != 0 && len(targets) > 0:
 		p.cursor = targets[max(0, min(max(at, 0)+steps[a], len(targets)-1))].ID
 	}
@@ -99,18 +97,20 @@ func (p *proposePage) act(s *State, _ *asker, a action) tea.Cmd {
 }
 
 // typed sends the proposal. A proposal changes nothing: it waits for an approval.
-func (p *proposePage) typed(s *State, ask *asker, ok bool) tea.Cmd {
+func (p *proposePage) Typed(s *State, ok bool) tea.Cmd {
 	if !ok {
 		p.reason = nil
 		return nil
 	}
-	reason := strings.TrimSpace(p.reason.text)
+	reason := strings.TrimSpace(p.reason.Text)
 	if n := len([]rune(reason)); n < reasonLetters {
-		p.reason.label = fmt.Sprintf("Why to %s (%d of %d letters):", p.cursor, n, reasonLetters)
+		p.reason.Label = fmt.Sprintf("Why to %s (%d of %d letters):", p.cursor, n, reasonLetters)
 		return nil
 	}
 	p.reason, p.sent = nil, true
-	return ask.propose(api.ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force})
+	m := api.ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force}
+	return decide(s, "propose remap to "+string(m.To),
+		func(ctx context.Context) (api.PlanView, error) { return s.Server.Propose(ctx, m) })
 }
 
 // targets are the forwarders that clients can go to, in the order of their load when the list was
@@ -145,7 +145,7 @@ func (p *proposePage) place(id topology.ForwarderID) int {
 
 // shareOfPeak is how much of its peak a forwarder moves now, or bytes/s where its peak is not known.
 func shareOfPeak(r *api.ForwarderRow) float64 {
-	v := sum(r.ReadBytesPerSec, r.WriteBytesPerSec)
+	v := Sum(r.ReadBytesPerSec, r.WriteBytesPerSec)
 	switch {
 	case v == nil:
 		return 0
@@ -155,20 +155,20 @@ func shareOfPeak(r *api.ForwarderRow) float64 {
 	return *v
 }
 
-func (p *proposePage) title(*State, int) string {
+func (p *proposePage) Title(*State, int) string {
 	return " propose a remap from " + clean(string(p.from))
 }
 
-func (p *proposePage) body(s *State, w, h int) []string {
+func (p *proposePage) Body(s *State, w, h int) []string {
 	what := fmt.Sprintf(" %d compute nodes leave %s", len(p.nodes), clean(string(p.from))) // one is named below
 	if p.job != "" {
 		what = fmt.Sprintf(" %d compute nodes of job %s leave %s", len(p.nodes), clean(string(p.job)),
 			clean(string(p.from)))
 	}
 	switch {
-	case p.err != nil:
-		return s.failed(p.err, w)
-	case p.asking:
+	case p.on.Err != nil:
+		return s.Failed(p.on.Err, w)
+	case p.on.Asking() && len(p.nodes) == 0:
 		what = " Asking which compute nodes use " + clean(string(p.from)) + "."
 	case len(p.nodes) == 1:
 		what = " " + clean(string(p.nodes[0])) + " leaves " + clean(string(p.from))
@@ -183,12 +183,12 @@ func (p *proposePage) body(s *State, w, h int) []string {
 	if len(targets) == 0 {
 		return append(lines, clip(" No healthy forwarder is left to go to.", w))
 	}
-	cols := pick([]string{"node", "state", "occ", "read", "write", "queue", "mdwait", "clients"})
+	cols := Pick(ForwarderColumns(s), "node", "state", "occ", "read", "write", "queue", "mdwait", "clients")
 	if w < 66 {
-		cols = pick(tinyColumns)
+		cols = Pick(cols, tinyForwarders...)
 	}
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, sorting{}), w)))
+	lines = append(lines, s.Bold(clip(Heading(cols, Sorting{}), w)))
 	at := max(0, slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor }))
-	return append(lines, s.scrolled(len(targets), at, w, h-len(lines), "",
-		func(i int) string { return s.row(targets[i], cols) })...)
+	return append(lines, Lines(s.Palette, len(targets), at, w, h-len(lines), "",
+		func(i int) string { return ForwarderLine(s, targets[i], cols) })...)
 }

@@ -15,7 +15,7 @@ func TestTargetsKeepTheirOrder(t *testing.T) {
 		b := mb * 1e6
 		return api.ForwarderRow{ID: id, State: state, WriteBytesPerSec: &b, PeakBytesPerSec: 1e9}
 	}
-	p, s := newProposePage("a", nil), &State{}
+	p, s := newProposePage("a", "", nil), &State{}
 	order := func(rows ...api.ForwarderRow) (ids string) {
 		s.Shown.Forwarders = rows
 		for _, r := range p.targets(s) {

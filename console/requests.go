@@ -8,26 +8,29 @@ import (
 )
 
 // requestsPage is the log of what this console asked of the server, the newest first.
-type requestsPage struct{ top int }
+type requestsPage struct {
+	sent *[]Request
+	top  int
+}
 
-func (p *requestsPage) name() string                           { return onRequests }
-func (p *requestsPage) address(*State) Address                 { return Address{Page: "overview"} }
-func (p *requestsPage) refresh(*State, *asker) tea.Cmd         { return nil }
-func (p *requestsPage) answer(*State, *asker, tea.Msg) tea.Cmd { return nil }
-func (p *requestsPage) title(*State, int) string               { return " requests this console sent" }
+func (p *requestsPage) Name() string                   { return onRequests }
+func (p *requestsPage) Address(*State) Address         { return Address{Page: "overview"} }
+func (p *requestsPage) Refresh(*State) tea.Cmd         { return nil }
+func (p *requestsPage) Answer(*State, tea.Msg) tea.Cmd { return nil }
+func (p *requestsPage) Title(*State, int) string       { return " requests this console sent" }
 
-func (p *requestsPage) act(s *State, _ *asker, a action) tea.Cmd {
-	p.top = max(0, min(p.top+steps[a], len(s.Requests)-1))
+func (p *requestsPage) Act(_ *State, a Action) tea.Cmd {
+	p.top = a.Moved(p.top, len(*p.sent))
 	return nil
 }
 
-func (p *requestsPage) body(s *State, w, h int) []string {
-	if len(s.Requests) == 0 {
+func (p *requestsPage) Body(s *State, w, h int) []string {
+	if len((*p.sent)) == 0 {
 		return []string{"", clip(" None yet: the overview comes by itself, over one live connection.", w)}
 	}
-	lines := []string{s.Palette.paint(s.Palette.bold, clip(" TIME      TOOK    REQUEST", w))}
-	for i := len(s.Requests) - 1 - p.top; i >= 0 && len(lines) < h; i-- {
-		r := &s.Requests[i]
+	lines := []string{s.Bold(clip(" TIME      TOOK    REQUEST", w))}
+	for i := len((*p.sent)) - 1 - p.top; i >= 0 && len(lines) < h; i-- {
+		r := &(*p.sent)[i]
 		result := "ok"
 		if r.Err != nil {
 			result = clean(r.Err.Error())

@@ -47,7 +47,7 @@ func TestJobsTitleCountsNoneAsNone(t *testing.T) {
 		" jobs   1 running, none that ended is known": {running},
 		" jobs   1 running, 1 that ended last":        {running, ended},
 	} {
-		if got := jobsList.title(nil, rows); got != want {
+		if got := jobsList.Title(nil, rows); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

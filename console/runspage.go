@@ -19,61 +19,64 @@ import (
 const runsRows = 200
 
 // askRuns asks for the runs like a job; several pages show them.
-func askRuns(l *load[api.JobRuns], s *State, k *asker, id topology.JobID) tea.Cmd {
-	return l.refresh(s, k, "runs like "+string(id),
-		func(ctx context.Context) (api.JobRuns, error) { return k.backend.JobRuns(ctx, id, runsRows) })
+func askRuns(l *Load[api.JobRuns], s *State, id topology.JobID) tea.Cmd {
+	return l.Refresh(s, "runs like "+string(id),
+		func(ctx context.Context) (api.JobRuns, error) { return s.Server.JobRuns(ctx, id, runsRows) })
 }
 
 // runsPage lists the ended runs that are like a job.
 type runsPage struct {
 	id     topology.JobID
-	runs   load[api.JobRuns]
-	sort   sorting
+	runs   Load[api.JobRuns]
+	sort   Sorting
 	cursor int
 }
 
 func newRunsPage(id, sort string) *runsPage {
-	p := &runsPage{id: topology.JobID(id), sort: sorting{column: "started"}}
-	parseSort(&p.sort, runColumns, sort)
+	p := &runsPage{id: topology.JobID(id), sort: Sorting{Column: "started"}}
+	ParseSort(&p.sort, runColumns(time.Time{}), sort)
 	return p
 }
 
 // numbered makes a column of runs that sorts by a number.
-func numbered(name, title string, width int, text func(s *State, r *api.RunRow) string,
-	v func(*api.RunRow) *float64) column[api.RunRow] {
-	return column[api.RunRow]{name: name, title: title, width: width, text: text, number: v}
+func numbered(name, title string, width int, text func(r *api.RunRow) string,
+	v func(*api.RunRow) *float64) Column[api.RunRow] {
+	return Column[api.RunRow]{Name: name, Title: title, Width: width, Text: text, Number: v}
 }
 
 func pointer(v float64) *float64 { return &v }
 
-var runColumns = []column[api.RunRow]{
-	{name: "job", title: "JOB", width: 10, text: func(_ *State, r *api.RunRow) string { return clean(string(r.Job)) }},
-	numbered("started", "STARTED", 14, func(s *State, r *api.RunRow) string { return moment(r.Start, s.Now) },
-		func(r *api.RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
-	numbered("ran", "RAN", 8, func(_ *State, r *api.RunRow) string { return age(r.End.Sub(r.Start)) },
-		func(r *api.RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
-	numbered("read", "READ", 9, func(_ *State, r *api.RunRow) string { return volume(r.ReadBytes) },
-		func(r *api.RunRow) *float64 { return &r.ReadBytes }),
-	numbered("written", "WRITTEN", 9, func(_ *State, r *api.RunRow) string { return volume(r.WriteBytes) },
-		func(r *api.RunRow) *float64 { return &r.WriteBytes }),
-	numbered("io", "I/O TIME", 10, func(_ *State, r *api.RunRow) string { return seconds(r.IOSeconds) },
-		func(r *api.RunRow) *float64 { return &r.IOSeconds }),
-	numbered("bw", "MB/s", 8, func(_ *State, r *api.RunRow) string { return mega(r.BytesPerSec) },
-		func(r *api.RunRow) *float64 { return r.BytesPerSec }),
-	numbered("md", "MD/s", 8, func(_ *State, r *api.RunRow) string { return count(r.MetaOpsPerSec) },
-		func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
-	numbered("waited", "WAITED", 13, func(_ *State, r *api.RunRow) string { return longestWait(r.Waits) },
-		func(r *api.RunRow) *float64 {
-			if len(r.Waits) == 0 {
-				return nil
-			}
-			return &r.Waits[0].Share
-		}),
-	{name: "mode", title: " MODE", width: 7,
-		text: func(_ *State, r *api.RunRow) string { return " " + orMissing(string(r.Mode)) }},
-	{name: "remapped", title: "MOVED BY", width: 10, text: func(_ *State, r *api.RunRow) string { return moved(r) }},
-	{name: "forwarders", title: "FORWARDERS", width: 80,
-		text: func(_ *State, r *api.RunRow) string { return forwardersText(r.Forwarders) }},
+// runColumns are all columns of runs.
+func runColumns(now time.Time) []Column[api.RunRow] {
+	return []Column[api.RunRow]{
+		{Name: "job", Title: "JOB", Width: 10, Text: func(r *api.RunRow) string { return clean(string(r.Job)) }},
+		numbered("started", "STARTED", 14, func(r *api.RunRow) string { return moment(r.Start, now) },
+			func(r *api.RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
+		numbered("ran", "RAN", 8, func(r *api.RunRow) string { return age(r.End.Sub(r.Start)) },
+			func(r *api.RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
+		numbered("read", "READ", 9, func(r *api.RunRow) string { return volume(r.ReadBytes) },
+			func(r *api.RunRow) *float64 { return &r.ReadBytes }),
+		numbered("written", "WRITTEN", 9, func(r *api.RunRow) string { return volume(r.WriteBytes) },
+			func(r *api.RunRow) *float64 { return &r.WriteBytes }),
+		numbered("io", "I/O TIME", 10, func(r *api.RunRow) string { return seconds(r.IOSeconds) },
+			func(r *api.RunRow) *float64 { return &r.IOSeconds }),
+		numbered("bw", "MB/s", 8, func(r *api.RunRow) string { return mega(r.BytesPerSec) },
+			func(r *api.RunRow) *float64 { return r.BytesPerSec }),
+		numbered("md", "MD/s", 8, func(r *api.RunRow) string { return count(r.MetaOpsPerSec) },
+			func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
+		numbered("waited", "WAITED", 13, func(r *api.RunRow) string { return longestWait(r.Waits) },
+			func(r *api.RunRow) *float64 {
+				if len(r.Waits) == 0 {
+					return nil
+				}
+				return &r.Waits[0].Share
+			}),
+		{Name: "mode", Title: " MODE", Width: 7,
+			Text: func(r *api.RunRow) string { return " " + orMissing(string(r.Mode)) }},
+		{Name: "remapped", Title: "MOVED BY", Width: 10, Text: func(r *api.RunRow) string { return moved(r) }},
+		{Name: "forwarders", Title: "FORWARDERS", Width: 80,
+			Text: func(r *api.RunRow) string { return forwardersText(r.Forwarders) }},
+	}
 }
 
 // moved is the plan that moved a run; "no", or missing where nobody knows.
@@ -119,75 +122,75 @@ func seconds(v float64) string {
 
 // runColumnsOf are the columns that fit a width; how fast runs were that only work on metadata is told
 // in operations.
-func runColumnsOf(w int, metaOnly bool) []column[api.RunRow] {
+func runColumnsOf(now time.Time, w int, metaOnly bool) []Column[api.RunRow] {
 	rate, other := "bw", "md"
 	if metaOnly {
 		rate, other = other, rate
 	}
 	switch {
 	case w >= 118:
-		return slices.DeleteFunc(slices.Clone(runColumns), func(c column[api.RunRow]) bool { return c.name == other })
+		return slices.DeleteFunc(runColumns(now), func(c Column[api.RunRow]) bool { return c.Name == other })
 	case w >= 78:
-		return pickOf(runColumns, []string{"job", "started", "read", "written", "io", rate, "mode", "remapped"})
+		return Pick(runColumns(now), "job", "started", "read", "written", "io", rate, "mode", "remapped")
 	}
-	return pickOf(runColumns, []string{"job", "started", "written", "io", rate, "remapped"})
+	return Pick(runColumns(now), "job", "started", "written", "io", rate, "remapped")
 }
 
-func (p *runsPage) name() string { return onRuns }
+func (p *runsPage) Name() string { return onRuns }
 
-func (p *runsPage) address(*State) Address {
+func (p *runsPage) Address(*State) Address {
 	return Address{Page: "jobs", ID: string(p.id), Part: partRuns, Sort: p.sort.String()}
 }
 
-func (p *runsPage) refresh(s *State, k *asker) tea.Cmd { return askRuns(&p.runs, s, k, p.id) }
+func (p *runsPage) Refresh(s *State) tea.Cmd { return askRuns(&p.runs, s, p.id) }
 
-func (p *runsPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.runs.take(msg)
+func (p *runsPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.runs.Take(msg)
 	return nil
 }
 
 func (p *runsPage) rows(s *State) []*api.RunRow {
-	rows := make([]*api.RunRow, len(p.runs.value.Runs))
+	rows := make([]*api.RunRow, len(p.runs.Value.Runs))
 	for i := range rows {
-		rows[i] = &p.runs.value.Runs[i]
+		rows[i] = &p.runs.Value.Runs[i]
 	}
-	sortRows(s, rows, runColumns, p.sort)
+	Sort(rows, runColumns(s.Now), p.sort)
 	return rows
 }
 
-func (p *runsPage) table(s *State) [][]string { return texts(s, runColumns, p.rows(s)) }
+func (p *runsPage) Table(s *State) [][]string { return Texts(runColumns(s.Now), p.rows(s)) }
 
-func (p *runsPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *runsPage) Act(s *State, a Action) tea.Cmd {
 	rows := p.rows(s)
 	switch a {
 	case actSortPrev:
-		stepSort(&p.sort, runColumnsOf(200, p.runs.value.MetaOnly), -1)
+		StepSort(&p.sort, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), -1)
 	case actSortNext:
-		stepSort(&p.sort, runColumnsOf(200, p.runs.value.MetaOnly), 1)
+		StepSort(&p.sort, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), 1)
 	case actReverse:
-		p.sort.reverse = !p.sort.reverse
+		p.sort.Reverse = !p.sort.Reverse
 	case actOpen:
 		if p.cursor >= len(rows) {
 			s.Note = "there is no run to open"
 			return nil
 		}
-		return s.open(ask, newJobPage(string(rows[p.cursor].Job)))
+		return s.Host.Open(AtJob(rows[p.cursor].Job, ""))
 	default:
-		p.cursor = max(0, min(p.cursor+steps[a], len(rows)-1))
+		p.cursor = a.Moved(p.cursor, len(rows))
 	}
 	return nil
 }
 
-func (p *runsPage) title(*State, int) string { return " runs like job " + clean(string(p.id)) }
+func (p *runsPage) Title(*State, int) string { return " runs like job " + clean(string(p.id)) }
 
-func (p *runsPage) body(s *State, w, h int) []string {
-	if !p.runs.have {
-		return p.runs.missing(s, "the runs like job "+clean(string(p.id)), w)
+func (p *runsPage) Body(s *State, w, h int) []string {
+	if !p.runs.Have {
+		return p.runs.Missing(s, "the runs like job "+clean(string(p.id)), w)
 	}
-	v, rows := &p.runs.value, p.rows(s)
+	v, rows := &p.runs.Value, p.rows(s)
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	if len(rows) == 0 {
-		return append([]string{""}, indent(wrap(noRunsLike(v), max(1, w-2)), w)...)
+		return append([]string{""}, paragraphs(w, noRunsLike(v))...)
 	}
 	head := fmt.Sprintf("%s of %s by %s on %s", api.Counted(v.All, "ended run"), orMissing(v.App), orMissing(v.User),
 		api.Counted(v.Nodes, "node"))
@@ -199,14 +202,12 @@ func (p *runsPage) body(s *State, w, h int) []string {
 		rate = "MD/s"
 	}
 	lines := []string{clip(" "+head+". "+rate+" and I/O TIME: while it did I/O.", w)}
-	if p.runs.err != nil {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.runs.err.Error()), w)))
-	}
+	lines = append(lines, p.runs.Old(s, "as they were", w)...)
 	lines = append(lines, comparison(v, w)...)
-	cols := runColumnsOf(w, v.MetaOnly)
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(heading(cols, p.sort), w)))
-	return append(lines, s.scrolled(len(rows), p.cursor, w, h-len(lines), "",
-		func(i int) string { return " " + cells(s, rows[i], cols) })...)
+	cols := runColumnsOf(s.Now, w, v.MetaOnly)
+	lines = append(lines, s.Bold(clip(Heading(cols, p.sort), w)))
+	return append(lines, Lines(s.Palette, len(rows), p.cursor, w, h-len(lines), "",
+		func(i int) string { return " " + Cells(rows[i], cols) })...)
 }
 
 func noRunsLike(v *api.JobRuns) string {

@@ -23,7 +23,7 @@ var sharePolicies = []string{"size-fair", "job-fair", "user-fair", "user-size-fa
 type sharesPage struct {
 	policy    string
 	forwarder topology.ForwarderID // "" is all of them
-	shares    load[api.SharesView]
+	shares    Load[api.SharesView]
 	cursor    int
 }
 
@@ -34,60 +34,59 @@ func newSharesPage(policy string, f topology.ForwarderID) *sharesPage {
 	return &sharesPage{policy: policy, forwarder: f}
 }
 
-func (p *sharesPage) name() string { return onShares }
+func (p *sharesPage) Name() string { return onShares }
 
-func (p *sharesPage) address(*State) Address {
+func (p *sharesPage) Address(*State) Address {
 	return Address{Page: "whatif", Policy: p.policy, Forwarder: string(p.forwarder)}
 }
 
-func (p *sharesPage) refresh(s *State, k *asker) tea.Cmd {
+func (p *sharesPage) Refresh(s *State) tea.Cmd {
 	policy := p.policy
-	return p.shares.refresh(s, k, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
-		func(ctx context.Context) (api.SharesView, error) { return k.backend.Shares(ctx, policy, p.forwarder) })
+	return p.shares.Refresh(s, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
+		func(ctx context.Context) (api.SharesView, error) { return s.Server.Shares(ctx, policy, p.forwarder) })
 }
 
-func (p *sharesPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.shares.take(msg)
+func (p *sharesPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.shares.Take(msg)
 	return nil
 }
 
-func (p *sharesPage) act(s *State, ask *asker, a action) tea.Cmd {
-	jobs := p.shares.value.Jobs
+func (p *sharesPage) Act(s *State, a Action) tea.Cmd {
+	jobs := p.shares.Value.Jobs
 	switch a {
 	case actMetric:
 		p.policy = sharePolicies[(slices.Index(sharePolicies, p.policy)+1)%len(sharePolicies)]
-		return p.refresh(s, ask)
+		return p.Refresh(s)
 	case actPanel:
-		s.pages = s.pages[:len(s.pages)-1]
-		return s.open(ask, newPatternPage(""))
+		return s.Host.Replace(Address{Page: "whatif", Set: examplePattern})
 	case actOpen:
 		if p.cursor >= len(jobs) {
 			s.Note = "there is no job to open"
 			return nil
 		}
-		return s.open(ask, newJobPage(string(jobs[p.cursor].Job)))
+		return s.Host.Open(AtJob(jobs[p.cursor].Job, ""))
 	default:
-		p.cursor = max(0, min(p.cursor+steps[a], len(jobs)-1))
+		p.cursor = a.Moved(p.cursor, len(jobs))
 	}
 	return nil
 }
 
-func (p *sharesPage) table(*State) [][]string {
-	title, weight := weightOf(&p.shares.value)
+func (p *sharesPage) Table(*State) [][]string {
+	title, weight := weightOf(&p.shares.Value)
 	out := [][]string{{"job", "user", "group", title, "share"}}
-	if p.shares.value.InForce != nil {
+	if p.shares.Value.InForce != nil {
 		out[0] = append(out[0], "global %", "reach %", "gets %")
 	}
-	for i := range p.shares.value.Jobs {
-		j := &p.shares.value.Jobs[i]
+	for i := range p.shares.Value.Jobs {
+		j := &p.shares.Value.Jobs[i]
 		row := []string{clean(string(j.Job)), clean(j.User), clean(j.Group), weight(j),
 			strconv.FormatFloat(j.Share, 'g', -1, 64)}
-		out = append(out, append(row, partsOf(&p.shares.value, j)...))
+		out = append(out, append(row, partsOf(&p.shares.Value, j)...))
 	}
 	return out
 }
 
-func (p *sharesPage) title(*State, int) string {
+func (p *sharesPage) Title(*State, int) string {
 	title := " what if: shares under " + clean(p.policy)
 	if p.forwarder != "" {
 		title += " on " + clean(string(p.forwarder))
@@ -95,17 +94,15 @@ func (p *sharesPage) title(*State, int) string {
 	return title
 }
 
-func (p *sharesPage) body(s *State, w, h int) []string {
-	if !p.shares.have {
-		return p.shares.missing(s, "the shares", w)
+func (p *sharesPage) Body(s *State, w, h int) []string {
+	if !p.shares.Have {
+		return p.shares.Missing(s, "the shares", w)
 	}
-	v := &p.shares.value
+	v := &p.shares.Value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
 	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", api.Counted(len(v.Jobs), "running job"), clean(v.Policy))
 	lines := []string{clip(about, w)}
-	if p.shares.err != nil {
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(" as they were: "+clean(p.shares.err.Error()), w)))
-	}
+	lines = append(lines, p.shares.Old(s, "as they were", w)...)
 	if len(v.Jobs) == 0 {
 		return append(lines, clip(" No job runs here now.", w))
 	}
@@ -124,8 +121,8 @@ func (p *sharesPage) body(s *State, w, h int) []string {
 		}
 	}
 	bars := max(0, w-len(head)-6)
-	lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
-	return append(lines, s.scrolled(len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
+	lines = append(lines, s.Bold(clip(head, w)))
+	return append(lines, Lines(s.Palette, len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
 		j := &v.Jobs[i]
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
 		line := " " + left(clean(string(j.Job)), 12) + left(orMissing(j.User), 10) + left(orMissing(j.Group), 10) +

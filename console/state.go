@@ -8,50 +8,29 @@ import (
 	"fairway/webui/api"
 )
 
-// State is everything a screen is drawn from; View adds only the terminal's size.
+// State is what all screens share; View adds only the terminal's size.
 type State struct {
 	Now time.Time // of the newest event
-	// Shown is the overview on screen, Received when it came by the local clock; Received is zero
-	// before the first one.
+	// Shown is the overview on screen, Received when it came by the local clock; Received is zero before the
+	// first one. Newest is the newest overview, which is another one while the console is paused.
 	Shown    api.Overview
 	Received time.Time
+	Newest   api.Overview
+	came     time.Time
 	// Lost says why the server cannot be reached, LostSince since when; nil while it can.
 	Lost      error
 	LostSince time.Time
 	Paused    bool
-	// Note is the last answer to a key press, on the bottom line until the next one.
-	Note     string
-	Requests []Request // oldest first, at most maxRequests
-	Palette  *Palette
-
-	keys   *Keys
-	metric int
-	sort   sorting
-	filter string
-	pages  []page    // the last one is shown
-	replay *replay   // nil while live
-	first  time.Time // to be shown once there is a picture: an address named a second of the past
-	// firstSpeed is how fast it then runs.
-	firstSpeed int
-	newest     api.Overview
-	came       time.Time
+	Past      time.Time // the second that a replay shows; zero while live
+	// Note is the answer to the last key press, on the bottom line until the next one.
+	Note    string
+	Palette *Palette
+	Host    Host
+	Server  Server
 }
 
-// maxRequests is how many requests the log keeps.
-const maxRequests = 200
-
-// Request is one request this console sent.
-type Request struct {
-	At   time.Time
-	Call string
-	Took time.Duration
-	Err  error
-}
-
-func (s *State) page() page { return s.pages[len(s.pages)-1] }
-
-// take shows a new overview, or notes that there is none.
-func (s *State) take(o api.Overview, err error, at time.Time) {
+// Take shows a new overview, or notes that there is none.
+func (s *State) Take(o api.Overview, err error, at time.Time) {
 	s.Now = at
 	if err != nil {
 		if s.Lost == nil {
@@ -61,26 +40,29 @@ func (s *State) take(o api.Overview, err error, at time.Time) {
 		return
 	}
 	s.Lost, s.LostSince = nil, time.Time{}
-	s.newest, s.came = o, at
+	s.Newest, s.came = o, at
 	if !s.Paused {
-		s.live()
+		s.Live()
 	}
 }
 
-// live puts the newest overview on screen.
-func (s *State) live() {
-	s.Paused, s.replay = false, nil
-	s.Shown, s.Received = s.newest, s.came
+// Live puts the newest overview on screen.
+func (s *State) Live() {
+	s.Paused, s.Past = false, time.Time{}
+	s.Show(s.Newest, s.came)
 }
 
-// setMetric shows another metric.
-func (s *State) setMetric(i int) {
-	s.metric = i % len(metrics)
+// Show puts an overview on screen.
+func (s *State) Show(o api.Overview, received time.Time) {
+	s.Shown, s.Received = o, received
 }
 
-// age is how old the shown second is, counted from its end; the server's clock says how old it was
-// when it came, ours how long ago that is.
-func (s *State) age() time.Duration {
+// Replays says that a second of the past is shown.
+func (s *State) Replays() bool { return !s.Past.IsZero() }
+
+// Age is how old the shown second is, counted from its end; the server's clock says how old it was when it
+// came, ours how long ago that is.
+func (s *State) Age() time.Duration {
 	if s.Received.IsZero() || s.Shown.At.IsZero() {
 		return 0
 	}
@@ -91,29 +73,38 @@ func (s *State) age() time.Duration {
 	return max(0, then) + max(0, s.Now.Sub(s.Received))
 }
 
-// fresh says that data came a moment ago and nothing else on screen depends on the clock.
-func (s *State) fresh(now time.Time) bool {
+// Fresh says that data came a moment ago and nothing else on screen depends on the clock.
+func (s *State) Fresh(now time.Time) bool {
 	return s.Lost == nil && !s.Paused && !s.Received.IsZero() && now.Sub(s.Received) < 1500*time.Millisecond
 }
 
-// asOf is the time that ages are of: now, or the second that a replay shows.
-func (s *State) asOf() time.Time {
-	if s.replay != nil {
-		return s.replay.at
+// AsOf is the time that ages are of: now, or the second that a replay shows.
+func (s *State) AsOf() time.Time {
+	if s.Replays() {
+		return s.Past
 	}
 	return s.Now
 }
 
-// stale says that the shown numbers are too old to be believed or acted on.
-func (s *State) stale() bool {
-	if s.replay != nil {
+// Stale says that the shown numbers are too old to be believed or acted on.
+func (s *State) Stale() bool {
+	if s.Replays() {
 		return s.Shown.At.IsZero()
 	}
-	return s.Received.IsZero() || s.Shown.At.IsZero() || s.age() > remap.StaleAfter
+	return s.Received.IsZero() || s.Shown.At.IsZero() || s.Age() > remap.StaleAfter
 }
 
-// forwarder finds a row of the shown overview.
-func (s *State) forwarder(id topology.ForwarderID) *api.ForwarderRow {
+// TooOld says since when there is no data, where it is too old to decide by.
+func (s *State) TooOld() string {
+	since := "none yet"
+	if !s.Shown.At.IsZero() {
+		since = "since " + clock(s.Shown.At)
+	}
+	return "the data on screen is too old to decide by (" + since + ")"
+}
+
+// Forwarder finds a row of the shown overview.
+func (s *State) Forwarder(id topology.ForwarderID) *api.ForwarderRow {
 	for i := range s.Shown.Forwarders {
 		if s.Shown.Forwarders[i].ID == id {
 			return &s.Shown.Forwarders[i]
@@ -122,18 +113,27 @@ func (s *State) forwarder(id topology.ForwarderID) *api.ForwarderRow {
 	return nil
 }
 
-// standing is a forwarder's state; once the data stops every one of them is stale.
-func (s *State) standing(r *api.ForwarderRow) remap.ForwarderState {
-	if s.stale() {
+// Standing is a forwarder's state; once the data stops every one of them is stale.
+func (s *State) Standing(r *api.ForwarderRow) remap.ForwarderState {
+	if s.Stale() {
 		return remap.ForwarderStale
 	}
 	return remap.ForwarderState(clean(string(r.State)))
 }
 
-// value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
-func (s *State) value(r *api.ForwarderRow, v *float64) *float64 {
-	if s.standing(r) == remap.ForwarderStale {
+// Value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
+func (s *State) Value(r *api.ForwarderRow, v *float64) *float64 {
+	if s.Standing(r) == remap.ForwarderStale {
 		return nil
 	}
 	return v
 }
+
+// Key is what the key of an action is called on the screen shown.
+func (s *State) Key(a Action) string { return s.Host.Key(a) }
+
+// Refused notes why a key does nothing.
+func (s *State) Refused(why string) { s.Note = "refused: " + why }
+
+// Bold paints a line that stands out.
+func (s *State) Bold(line string) string { return s.Palette.paint(s.Palette.bold, line) }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"fairway/remap"
-	"fairway/webui/api"
 )
 
 // strip is the time that a replay's line shows, with what the journal says happened in it.
@@ -33,43 +31,42 @@ const (
 	stripRenew = time.Minute
 )
 
-// marksMsg is an answer about a stretch of the past.
-type marksMsg struct {
-	answer[[]remap.Mark]
+// MarksMsg is an answer about a stretch of the past.
+type MarksMsg struct {
+	Answer[[]remap.Mark]
 	from, to time.Time
 }
 
 // readMarks asks for what happened around the second shown, when the line does not show that yet.
-func (s *State) readMarks(k *asker) tea.Cmd {
-	r := s.replay
-	if r == nil {
+func (r *Replay) readMarks(s *State) tea.Cmd {
+	if !s.Replays() {
 		return nil
 	}
-	t, live := &r.strip, s.newest.At.Add(time.Second)
-	if t.asking || !t.from.IsZero() && !r.at.Before(t.from) && live.Sub(t.to) < stripRenew {
+	t, live := &r.strip, s.Newest.At.Add(time.Second)
+	if t.asking || !t.from.IsZero() && !s.Past.Before(t.from) && live.Sub(t.to) < stripRenew {
 		return nil
 	}
-	ago := live.Sub(r.at)
+	ago := live.Sub(s.Past)
 	span := ago + time.Hour
 	if i := slices.IndexFunc(stripSpans, func(d time.Duration) bool { return ago < d }); i >= 0 {
 		span = stripSpans[i]
 	}
 	t.asking = true
 	from := live.Add(-span)
-	get := ask(k, "marks from "+from.UTC().Format(time.RFC3339), func(ctx context.Context) ([]remap.Mark, error) {
-		return k.backend.Marks(ctx, from, live, stripMarks)
+	get := Ask(s, "marks from "+from.UTC().Format(time.RFC3339), func(ctx context.Context) ([]remap.Mark, error) {
+		return s.Server.Marks(ctx, from, live, stripMarks)
 	})
-	return func() tea.Msg { return marksMsg{get().(answer[[]remap.Mark]), from, live} }
+	return func() tea.Msg { return MarksMsg{get().(Answer[[]remap.Mark]), from, live} }
 }
 
-// takeMarks keeps them. Starts and ends of jobs are left out: there are too many to jump along.
-func (s *State) takeMarks(m marksMsg) {
-	if s.replay == nil {
+// TakeMarks keeps them. Starts and ends of jobs are left out: there are too many to jump along.
+func (r *Replay) TakeMarks(s *State, m MarksMsg) {
+	if !s.Replays() {
 		return
 	}
-	t := &s.replay.strip
-	t.asking, t.from, t.to, t.err = false, m.from, m.to, m.req.Err
-	t.marks = slices.DeleteFunc(slices.Clone(m.value), func(m remap.Mark) bool { return markSign(&m) == 0 })
+	t := &r.strip
+	t.asking, t.from, t.to, t.err = false, m.from, m.to, m.Err
+	t.marks = slices.DeleteFunc(slices.Clone(m.Value), func(m remap.Mark) bool { return markSign(&m) == 0 })
 }
 
 // markSign is how a mark looks on the line; 0 for one that is not shown.
@@ -86,16 +83,16 @@ func markSign(m *remap.Mark) byte {
 }
 
 // goToMark jumps to the nearest mark in a direction and says what it is.
-func (s *State) goToMark(ask *asker, on bool) tea.Cmd {
+func (r *Replay) goToMark(s *State, on bool) tea.Cmd {
 	var best *remap.Mark
-	t := &s.replay.strip
+	t := &r.strip
 	for i := range t.marks {
 		switch at := t.marks[i].At.Truncate(time.Second); {
-		case on && at.After(s.replay.at):
+		case on && at.After(s.Past):
 			if best == nil {
 				best = &t.marks[i]
 			}
-		case !on && at.Before(s.replay.at):
+		case !on && at.Before(s.Past):
 			best = &t.marks[i]
 		}
 	}
@@ -103,36 +100,37 @@ func (s *State) goToMark(ask *asker, on bool) tea.Cmd {
 		side := map[bool]string{true: "after this", false: "before this"}[on]
 		s.Note = "nothing is marked " + side + " on the line"
 		if !on && !t.from.IsZero() {
-			s.Note += "; " + s.keys.replayName(actMinuteBack) + " goes back further than " + moment(t.from, t.to)
+			s.Note += "; " + s.Key(actMinuteBack) + " goes back further than " + moment(t.from, t.to)
 		}
 		return nil
 	}
-	cmd := s.goTo(ask, best.At)
+	cmd := r.GoTo(s, best.At)
 	s.Note = strings.TrimSpace(best.ID + " " + best.Text)
 	return cmd
 }
 
-// line draws the strip: how fast it runs, how far from now, and the time around it with its marks.
-func (r *replay) line(live time.Time, w int) string {
-	text := fmt.Sprintf(" x%d  live is %s ahead", r.speed, age(live.Sub(r.at)))
+// Line draws the strip: how fast it runs, how far from now, and the time around it with its marks.
+func (r *Replay) Line(s *State, w int) string {
+	live := s.Newest.At
+	text := fmt.Sprintf(" x%d  live is %s ahead", r.speed, age(live.Sub(s.Past)))
 	t := &r.strip
 	switch {
 	case r.missing != nil:
-		return clip(fmt.Sprintf(" %s could not be read: %s", moment(r.at, live), clean(r.missing.Error())), w)
+		return clip(fmt.Sprintf(" %s could not be read: %s", moment(s.Past, live), clean(r.missing.Error())), w)
 	case t.from.IsZero():
 		return clip(text+"  reading what happened around it", w)
 	case t.err != nil:
 		return clip(text+"  what happened around it could not be read: "+clean(t.err.Error()), w)
 	}
 	from, to, legend := "  "+moment(t.from, live)+" |", "| "+clock(t.to), ""
-	if w >= gridWidth+30 {
+	if w >= 110 {
 		legend = "   ! finding  P plan  x excluded  > here"
 	}
 	cells := w - 1 - ansi.StringWidth(text+from+to+legend)
 	if cells < 10 {
 		return clip(text, w)
 	}
-	return text + from + t.draw(r.at, cells) + to + legend
+	return text + from + t.draw(s.Past, cells) + to + legend
 }
 
 // draw is the time in w cells. Where several marks share one, the gravest is shown.
@@ -151,34 +149,3 @@ func (t *strip) draw(at time.Time, w int) string {
 	line[column(at)] = '>'
 	return string(line)
 }
-
-// banners are the lines between the title and the page: what is wrong with the connection, and which
-// second of the past is shown.
-func (s *State) banners(w int) (lines []string) {
-	if s.Lost != nil {
-		what := "No connection"
-		if errors.Is(s.Lost, api.ErrNotAllowed) {
-			what = "Refused"
-		}
-		text := fmt.Sprintf("%s since %s, trying again: %s", what, clock(s.LostSince), clean(s.Lost.Error()))
-		said := indent(wrap(text, max(1, w-2)), w)
-		for _, l := range said[:min(2, len(said))] { // what it is about stands at the end of the second
-			lines = append(lines, s.Palette.paint(s.Palette.bold, l))
-		}
-	}
-	if s.replay == nil {
-		return lines
-	}
-	lines = append(lines, s.replay.line(s.newest.At, w))
-	if !replayed[s.page().name()] {
-		text := fmt.Sprintf(
-			" This page is of now, not of %s: it is not kept. The overview, forwarders, findings and the audit are.",
-			moment(s.replay.at, s.newest.At))
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(text, w)))
-	}
-	return lines
-}
-
-// replayed are the pages that show the past in a replay, and those that are of no time.
-var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onCalendar: true,
-	onHelp: true, onRequests: true, "go": true}

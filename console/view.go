@@ -1,12 +1,14 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // The smallest terminal that holds the grid.
@@ -15,25 +17,21 @@ const (
 	gridHeight = 24
 )
 
-// View draws the state's top page as exactly h lines of at most w columns.
-func View(s *State, w, h int) string {
+// draw draws the top screen as exactly h lines of at most w columns.
+func (m *Model) draw() string {
+	s, p, w, h := m.state, m.top(), m.w, m.h
 	if w < 1 || h < 1 {
 		return ""
 	}
-	p := s.page()
-	lines := []string{s.titleLine(p.title(s, w), w)}
-	room := h - 2
-	above := s.banners(w)
-	lines = append(lines, above...)
-	room -= len(above)
-	if room > 0 {
-		body := p.body(s, w, room)
+	lines := append([]string{titleLine(s, m.freshness, p.Title(s, w), w)}, m.banners()...)
+	if room := h - 1 - len(lines); room > 0 {
+		body := p.Body(s, w, room)
 		lines = append(lines, body[:min(len(body), room)]...)
 	}
 	for len(lines) < h-1 {
 		lines = append(lines, "")
 	}
-	below := s.bottomLines(p, w)
+	below := m.bottom()
 	below = below[max(0, len(below)-h):]
 	lines = append(lines[:h-len(below)], below...)
 	for i, line := range lines {
@@ -47,9 +45,9 @@ func View(s *State, w, h int) string {
 }
 
 // titleLine is the first line of every screen: what it is, and how old its data is.
-func (s *State) titleLine(title string, w int) string {
+func titleLine(s *State, fresh func() (string, string), title string, w int) string {
 	p := s.Palette
-	status, look := s.freshness()
+	status, look := fresh()
 	if s.Shown.Simulated {
 		title = " SIMULATED" + title
 	}
@@ -61,17 +59,17 @@ func (s *State) titleLine(title string, w int) string {
 }
 
 // freshness says how old the data is, and how loudly.
-func (s *State) freshness() (text, look string) {
-	p := s.Palette
-	switch a := s.age(); {
+func (m *Model) freshness() (text, look string) {
+	s, p := m.state, m.state.Palette
+	switch a := s.Age(); {
 	case s.Received.IsZero() && s.Lost != nil:
 		return "NO DATA yet", p.bad
 	case s.Received.IsZero():
 		return "connecting", ""
 	case s.Shown.At.IsZero():
 		return "NO DATA yet: no agent has reported", p.bad
-	case s.replay != nil:
-		return s.replay.status(s.newest.At), p.bad
+	case s.Replays():
+		return m.replay.Status(s), p.bad
 	case s.Paused:
 		return fmt.Sprintf("PAUSED at %s (%s ago)", clock(s.Shown.At), age(a)), p.bad
 	case a > remap.StaleAfter:
@@ -83,32 +81,117 @@ func (s *State) freshness() (text, look string) {
 	}
 }
 
+// banners are the lines between the title and the screen: what is wrong with the connection, and which second of
+// the past is shown.
+func (m *Model) banners() (lines []string) {
+	s, w := m.state, m.w
+	if s.Lost != nil {
+		what := "No connection"
+		if errors.Is(s.Lost, api.ErrNotAllowed) {
+			what = "Refused"
+		}
+		text := paragraphs(w, fmt.Sprintf("%s since %s, trying again: %s", what, clock(s.LostSince), clean(s.Lost.Error())))
+		for _, l := range text[:min(2, len(text))] { // what it is about stands at the end of the second
+			lines = append(lines, s.Bold(l))
+		}
+	}
+	if !s.Replays() {
+		return lines
+	}
+	lines = append(lines, m.replay.Line(s, w))
+	if !replayed[m.top().Name()] {
+		text := fmt.Sprintf(
+			" This page is of now, not of %s: it is not kept. The overview, forwarders, findings and the audit are.",
+			moment(s.Past, s.Newest.At))
+		lines = append(lines, s.Bold(clip(text, w)))
+	}
+	return lines
+}
+
+// replayed are the screens that show the past in a replay, and those that are of no time.
+var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onCalendar: true,
+	onHelp: true, onRequests: true, onGo: true}
+
 // mostNoted is how many lines an answer or a question may take at the bottom.
 const mostNoted = 3
 
-// bottomLines are a page's input, the last answer, or the keys that work here. A long answer lies over
-// the end of the page until the next key: how it ends, such as which key does it, matters most.
-func (s *State) bottomLines(p page, w int) []string {
-	if t, ok := p.(typist); ok {
-		if in := t.field(); in != nil {
-			text := clip(" "+in.label+" "+tail(in.text, max(8, w-len(in.label)-4)), max(0, w-1))
+// bottom is a screen's input, the last answer, or the keys that work here. A long answer lies over the end of the
+// screen until the next key: how it ends, such as which key does it, matters most.
+func (m *Model) bottom() []string {
+	s, w := m.state, m.w
+	if t, ok := m.top().(Typist); ok {
+		if in := t.Field(); in != nil {
+			text := clip(" "+in.Label+" "+tail(in.Text, max(8, w-len(in.Label)-4)), max(0, w-1))
 			return []string{text + s.Palette.paint(s.Palette.reverse, "_")}
 		}
 	}
 	if s.Note != "" {
-		lines := indent(wrap(clean(s.Note), max(1, w-2)), w)
+		lines := paragraphs(w, clean(s.Note))
 		if len(lines) > mostNoted {
 			lines = append(lines[:mostNoted-1], clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")), w))
 		}
 		for i := range lines {
-			lines[i] = s.Palette.paint(s.Palette.bold, lines[i])
+			lines[i] = s.Bold(lines[i])
 		}
 		return lines
 	}
-	if s.replay != nil {
-		return []string{s.Palette.paint(s.Palette.dim, s.replayHints(w))}
+	line := replayHints(m.keys, w)
+	if !s.Replays() {
+		line = hints(s, m.keys, m.top(), w)
 	}
-	return []string{s.Palette.paint(s.Palette.dim, hints(s, p, w))}
+	return []string{s.Palette.paint(s.Palette.dim, line)}
+}
+
+// waits reports whether a page is of a plan that waits for a person: then approving is offered, and why it
+// is refused just now is said when it is tried.
+func waits(p Screen) bool {
+	plan, ok := p.(*planPage)
+	return !ok || !plan.plan.Have || plan.plan.Value.State == remap.Proposed
+}
+
+// hints is the bottom line of a page: the table's order until the width is used up.
+func hints(s *State, keys *Keys, p Screen, w int) string {
+	r, _ := p.(Refuser)
+	line, room := "", 0
+	for i := range keys.table {
+		if b := &keys.table[i]; b.act == actHelp && b.show != "" {
+			room = len("  " + b.show + " " + b.hint)
+		}
+	}
+	for i := range keys.table {
+		b := &keys.table[i]
+		if b.hint == "" || b.show == "" || !b.works(p.Name()) || r != nil && r.Refuses(s, b.act) != "" &&
+			(b.act != actApprove || !waits(p)) {
+			continue
+		}
+		item := b.show + " " + b.hint
+		if line != "" {
+			item = "  " + item
+		}
+		// Help always fits, so that what was left out can be found.
+		if len(line)+len(item) > w-1-room && b.act != actHelp {
+			continue
+		}
+		line += item
+	}
+	return " " + line
+}
+
+// replayHints is the bottom line of a replay.
+func replayHints(keys *Keys, w int) string {
+	key := func(a Action) string { return keys.replayName(a) }
+	if w < 88 {
+		return clip(fmt.Sprintf(" %s 1s  %s 1min  %s marks  %s speed  %s run/stop  %s live  actions off",
+			key(actStepBack), key(actMinuteBack),
+			key(actMarkBack), key(actFaster), key(actPause), key(actLive)), w)
+	}
+	var items []string
+	for i := range keys.replay {
+		if b := &keys.replay[i]; b.hint != "" && b.show != "" {
+			items = append(items, b.show+" "+b.hint)
+		}
+	}
+	return clip(" "+strings.Join(items, "  ")+"   actions are off", w)
 }
 
 // tail keeps the last w columns of what is being typed, where the cursor is.
@@ -119,6 +202,3 @@ func tail(text string, w int) string {
 	}
 	return string(r)
 }
-
-// rule is a line across the screen.
-func rule(w int) string { return " " + strings.Repeat("-", max(0, w-2)) }

@@ -18,52 +18,52 @@ import (
 // whyPage explains a job from its logs: the verdict with its numbers, and the critical files.
 type whyPage struct {
 	id    topology.JobID
-	cause load[api.JobCause]
+	cause Load[api.JobCause]
 	top   int
 }
 
 func newWhyPage(id string) *whyPage { return &whyPage{id: topology.JobID(id)} }
 
-func (p *whyPage) name() string { return onWhy }
-func (p *whyPage) address(*State) Address {
+func (p *whyPage) Name() string { return onWhy }
+func (p *whyPage) Address(*State) Address {
 	return Address{Page: "jobs", ID: string(p.id), Part: partWhy}
 }
 
-func (p *whyPage) refresh(s *State, k *asker) tea.Cmd {
-	return p.cause.refresh(s, k, "why "+string(p.id),
-		func(ctx context.Context) (api.JobCause, error) { return k.backend.Cause(ctx, p.id) })
+func (p *whyPage) Refresh(s *State) tea.Cmd {
+	return p.cause.Refresh(s, "why "+string(p.id),
+		func(ctx context.Context) (api.JobCause, error) { return s.Server.Cause(ctx, p.id) })
 }
 
-func (p *whyPage) answer(_ *State, _ *asker, msg tea.Msg) tea.Cmd {
-	p.cause.take(msg)
+func (p *whyPage) Answer(s *State, msg tea.Msg) tea.Cmd {
+	p.cause.Take(msg)
 	return nil
 }
 
-func (p *whyPage) act(s *State, ask *asker, a action) tea.Cmd {
+func (p *whyPage) Act(s *State, a Action) tea.Cmd {
 	switch a {
 	case actOpen:
-		return s.open(ask, newJobPage(string(p.id)))
+		return s.Host.Open(AtJob(p.id, ""))
 	case actDomains:
-		return s.open(ask, newDomainsPage(string(p.id), api.DomainsQuery{}))
+		return s.Host.Open(AtJob(p.id, partDomains))
 	}
 	p.top += steps[a] // kept in range where it is drawn
 	return nil
 }
 
-func (p *whyPage) title(*State, int) string {
+func (p *whyPage) Title(*State, int) string {
 	return " why job " + clean(string(p.id)) + "'s I/O took as long as it did"
 }
 
-func (p *whyPage) body(s *State, w, h int) []string {
-	if !p.cause.have && errors.Is(p.cause.err, api.ErrNotFound) {
+func (p *whyPage) Body(s *State, w, h int) []string {
+	if !p.cause.Have && errors.Is(p.cause.Err, api.ErrNotFound) {
 		text := "No log of this job is in the archive, so what its I/O waited for is not known. 'fairway import " +
-			"PATH' on the daemon's host takes its Darshan logs in; " + s.key(actOpen) + " opens the job."
-		return append([]string{""}, indent(wrap(text, max(1, w-2)), w)...)
+			"PATH' on the daemon's host takes its Darshan logs in; " + s.Key(actOpen) + " opens the job."
+		return append([]string{""}, paragraphs(w, text)...)
 	}
-	if !p.cause.have {
-		return p.cause.missing(s, "the logs of job "+clean(string(p.id)), w)
+	if !p.cause.Have {
+		return p.cause.Missing(s, "the logs of job "+clean(string(p.id)), w)
 	}
-	v := &p.cause.value
+	v := &p.cause.Value
 	var lines []string
 	if len(v.Forwarders) > 0 {
 		names := make([]string, len(v.Forwarders))
@@ -76,18 +76,18 @@ func (p *whyPage) body(s *State, w, h int) []string {
 		l := &v.Logs[i]
 		head := fmt.Sprintf(" %s  %s  %s, %s long", orMissing(l.App), api.Counted(l.Procs, "process"),
 			moment(l.Start, s.Now), age(l.End.Sub(l.Start)))
-		lines = append(lines, s.Palette.paint(s.Palette.bold, clip(head, w)))
-		lines = append(lines, s.direction("reads", l.Read, w)...)
-		lines = append(lines, s.direction("writes", l.Write, w)...)
+		lines = append(lines, s.Bold(clip(head, w)))
+		lines = append(lines, direction(s, "reads", l.Read, w)...)
+		lines = append(lines, direction(s, "writes", l.Write, w)...)
 	}
-	return scroll(lines, &p.top, h)
+	return Scroll(lines, &p.top, h)
 }
 
 // criticalRows is how many critical files are listed, the longest first.
 const criticalRows = 20
 
 // direction is the reads or the writes of one program run.
-func (s *State) direction(op string, a *rootcause.Answer, w int) []string {
+func direction(s *State, op string, a *rootcause.Answer, w int) []string {
 	if a == nil {
 		return []string{clip(" no "+op, w), ""}
 	}

@@ -1,0 +1,126 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// ByOccupancy is the column by which forwarders are listed first.
+const ByOccupancy = "occ"
+
+// The columns of a list of forwarders that is too narrow for all.
+var (
+	narrowForwarders = []string{"node", "state", "occ", "read", "write", "queue", "mdwait", "clients", "job"}
+	tinyForwarders   = []string{"node", "state", "occ", "read", "write", "queue"}
+)
+
+// ForwarderColumns are the columns of a list of forwarders, in the order in which a wide list shows them.
+func ForwarderColumns(s *State) []Column[api.ForwarderRow] {
+	number := func(name, title string, width int, text func(*float64) string,
+		of func(*api.ForwarderRow) *float64) Column[api.ForwarderRow] {
+		return Column[api.ForwarderRow]{Name: name, Title: title, Width: width, Number: of,
+			Text: func(r *api.ForwarderRow) string { return text(s.Value(r, of(r))) }}
+	}
+	return []Column[api.ForwarderRow]{
+		{Name: "node", Title: "NODE", Width: 10, Text: func(r *api.ForwarderRow) string { return clean(string(r.ID)) }},
+		{Name: "state", Title: "STATE", Width: 10,
+			Text: func(r *api.ForwarderRow) string { return string(s.Standing(r)) }},
+		number(ByOccupancy, "OCC", 5, ratio, func(r *api.ForwarderRow) *float64 { return r.Occupancy }),
+		number("read", "READ", 7, mega, func(r *api.ForwarderRow) *float64 { return r.ReadBytesPerSec }),
+		number("write", "WRITE", 7, mega, func(r *api.ForwarderRow) *float64 { return r.WriteBytesPerSec }),
+		number("queue", "QUEUE", 7, count, func(r *api.ForwarderRow) *float64 { return r.QueueLen }),
+		number("mdwait", "MDms", 7, millis, func(r *api.ForwarderRow) *float64 { return r.MetaWaitSeconds }),
+		number("md", "MD/s", 7, count, func(r *api.ForwarderRow) *float64 { return r.MetaOpsPerSec }),
+		number("server", "SRVms", 7, millis, func(r *api.ForwarderRow) *float64 { return r.ServerTime }),
+		number("err", "ERR/s", 7, count, func(r *api.ForwarderRow) *float64 { return r.ErrorsPerSec }),
+		{Name: "clients", Title: "CN", Width: 6, Text: func(r *api.ForwarderRow) string { return strconv.Itoa(r.Clients) },
+			Number: func(r *api.ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
+		{Name: "job", Title: "TOP JOB (share)", Width: 20,
+			Text: func(r *api.ForwarderRow) string { return s.topJob(r) }},
+	}
+}
+
+func (s *State) topJob(r *api.ForwarderRow) string {
+	switch {
+	case r.TopJob == "" || s.Standing(r) == remap.ForwarderStale:
+		return missing
+	case r.TopJobShare == nil:
+		return clean(string(r.TopJob))
+	}
+	return clean(string(r.TopJob)) + " (" + ratio(r.TopJobShare) + "%)"
+}
+
+// ForwarderColumnsIn are the columns that fit a width.
+func ForwarderColumnsIn(s *State, w int) []Column[api.ForwarderRow] {
+	switch {
+	case w >= 110:
+		return ForwarderColumns(s)
+	case w >= 78:
+		return Pick(ForwarderColumns(s), narrowForwarders...)
+	}
+	return Pick(ForwarderColumns(s), tinyForwarders...)
+}
+
+// ForwarderLine is one forwarder as a line of a list.
+func ForwarderLine(s *State, r *api.ForwarderRow, cols []Column[api.ForwarderRow]) string {
+	return string(Mark(s.Standing(r), r.Plan != "")) + Cells(r, cols)
+}
+
+// SortForwarders puts them in an order; those alike in it by what they move.
+func SortForwarders(s *State, rows []*api.ForwarderRow, o Sorting) {
+	moved := func(r *api.ForwarderRow) float64 {
+		if v := Sum(r.ReadBytesPerSec, r.WriteBytesPerSec); v != nil {
+			return *v
+		}
+		return 0
+	}
+	slices.SortStableFunc(rows, func(a, b *api.ForwarderRow) int { return cmp.Compare(moved(b), moved(a)) })
+	Sort(rows, ForwarderColumns(s), o)
+}
+
+// Mark is the sign of a forwarder's standing in its cell; planned says that a waiting plan touches it.
+func Mark(st remap.ForwarderState, planned bool) byte {
+	switch st {
+	case remap.ForwarderStale:
+		return '?'
+	case remap.ForwarderExcluded:
+		return 'x'
+	case remap.ForwarderSuspect:
+		return '!'
+	}
+	if planned {
+		return '>'
+	}
+	if st == remap.ForwarderDedicated {
+		return 'd'
+	}
+	return ' '
+}
+
+// Sum adds what is known; nil when nothing is.
+func Sum(values ...*float64) *float64 {
+	var total *float64
+	for _, v := range values {
+		if v == nil {
+			continue
+		}
+		if total == nil {
+			total = new(float64)
+		}
+		*total += *v
+	}
+	return total
+}
+
+// Part is a value in parts of another.
+func Part(v *float64, of float64) *float64 {
+	if v == nil || of <= 0 {
+		return nil
+	}
+	p := *v / of
+	return &p
+}
