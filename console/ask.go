@@ -65,8 +65,8 @@ func AskWithin[T any](s *State, within time.Duration, call string, f func(contex
 // again is how often a screen asks again for what does not change every second.
 const again = 10 * time.Second
 
-// EverySecond is a Load's Again of what changes every second.
-const EverySecond = time.Nanosecond
+// EverySecond is a Load's Again of what is asked for with each new second.
+const EverySecond time.Duration = -1
 
 // Load is one thing that a screen shows and asks for now and then.
 type Load[T any] struct {
