@@ -6,29 +6,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/wire"
 )
 
-// A segment file is records without anything between them; a record is
-//
-//	4 bytes  length of the message, little-endian
-//	4 bytes  CRC-32C of the next field and the message
-//	8 bytes  sequence number
-//	…        the message, as it goes over the wire
-const recordHeader = 16
-
+// A segment file is records (appendlog) without anything between them. A record's number is the message's sequence
+// number, its payload the message as it goes over the wire.
 const segmentSuffix = ".spool"
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-var errCorrupt = errors.New("corrupt record")
 
 // segment is one file; it holds the messages first..last, none while last < first.
 type segment struct {
@@ -52,43 +42,25 @@ func (g *segment) remove() error { return errors.Join(g.file.Close(), os.Remove(
 
 func appendRecord(dst []byte, m *wire.Frames) ([]byte, error) {
 	from := len(dst)
-	b, err := wire.Append(append(dst, make([]byte, recordHeader)...), m)
+	b, err := wire.Append(append(dst, make([]byte, appendlog.HeadBytes)...), m)
 	if err != nil {
 		return dst, err
 	}
-	head, body := b[from:from+recordHeader], b[from+recordHeader:]
-	binary.LittleEndian.PutUint32(head, uint32(len(body)))
-	binary.LittleEndian.PutUint64(head[8:], m.Seq)
-	binary.LittleEndian.PutUint32(head[4:], crc32.Checksum(b[from+8:], castagnoli))
+	appendlog.Seal(b[from:], m.Seq)
 	return b, nil
 }
 
 // readRecord reads the record at off of a file of the given size into buf, grown as needed; n is
-// its length. Errors wrap errCorrupt, or are the file's own.
+// its length. Errors wrap appendlog.ErrTorn, or are the file's own.
 func readRecord(f io.ReaderAt, off, size int64, buf []byte) (seq uint64, msg []byte, n int64, err error) {
-	buf = slices.Grow(buf[:0], recordHeader)[:recordHeader]
-	if size-off < recordHeader {
-		return 0, buf, 0, fmt.Errorf("%w: %d bytes left at byte %d are no header", errCorrupt, size-off, off)
+	seq, msg, err = appendlog.ReadRecord(io.NewSectionReader(f, off, size-off), wire.MaxMessageBytes, buf)
+	if errors.Is(err, io.EOF) { // room in a file says that there is a record
+		err = fmt.Errorf("%w: zeros", appendlog.ErrTorn)
 	}
-	if _, err = f.ReadAt(buf, off); err != nil {
-		return 0, buf, 0, err
+	if err != nil {
+		err = fmt.Errorf("at byte %d: %w", off, err)
 	}
-	length := int64(binary.LittleEndian.Uint32(buf))
-	sum := binary.LittleEndian.Uint32(buf[4:])
-	seq = binary.LittleEndian.Uint64(buf[8:])
-	if length > wire.MaxMessageBytes || length > size-off-recordHeader {
-		return 0, buf, 0, fmt.Errorf("%w at byte %d: a message of %d bytes in a file of %d", errCorrupt, off, length,
-			size)
-	}
-	crc := crc32.Update(0, castagnoli, buf[8:recordHeader])
-	buf = slices.Grow(buf[:0], int(length))[:length]
-	if _, err = f.ReadAt(buf, off+recordHeader); err != nil {
-		return 0, buf, 0, err
-	}
-	if crc = crc32.Update(crc, castagnoli, buf); crc != sum {
-		return 0, buf, 0, fmt.Errorf("%w at byte %d: CRC %08x, want %08x", errCorrupt, off, crc, sum)
-	}
-	return seq, buf, recordHeader + length, nil
+	return seq, msg, appendlog.HeadBytes + int64(len(msg)), err
 }
 
 // recover finds the segments of an earlier run and cuts off what a crash left torn.
@@ -133,9 +105,9 @@ func (s *Spool) scan(g *segment) error {
 		seq, buf, n, err := readRecord(g.file, g.size, st.Size(), s.buf)
 		s.buf = buf
 		if err == nil && seq != g.last+1 {
-			err = fmt.Errorf("%w: message %d after %d", errCorrupt, seq, g.last)
+			err = fmt.Errorf("%w: message %d after %d", appendlog.ErrTorn, seq, g.last)
 		}
-		if errors.Is(err, errCorrupt) {
+		if errors.Is(err, appendlog.ErrTorn) {
 			s.log.Warn("a spool segment ends in a record that is not whole; cutting it off", "file", g.path, "bytes",
 				st.Size()-g.size, "err", err)
 			return g.file.Truncate(g.size)
@@ -172,7 +144,7 @@ const ackedBytes = 12
 func readAcked(f io.ReaderAt) uint64 {
 	var b [ackedBytes]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil ||
-		crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) {
+		appendlog.Sum(b[:8]) != binary.LittleEndian.Uint32(b[8:]) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b[:])
@@ -181,7 +153,7 @@ func readAcked(f io.ReaderAt) uint64 {
 func writeAcked(f io.WriterAt, seq uint64) error {
 	var b [ackedBytes]byte
 	binary.LittleEndian.PutUint64(b[:], seq)
-	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
+	binary.LittleEndian.PutUint32(b[8:], appendlog.Sum(b[:8]))
 	_, err := f.WriteAt(b[:], 0)
 	return err
 }

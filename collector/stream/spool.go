@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/collector/wire"
 )
 
@@ -37,7 +37,7 @@ type Spool struct {
 	segBytes int64
 	instance string
 	log      *slog.Logger
-	lock     *os.File
+	lock     io.Closer
 	ackFile  *os.File
 	more     chan struct{} // holds one token when something was appended
 
@@ -84,11 +84,10 @@ func (s *Spool) open() (err error) {
 	if err = os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	if s.lock, err = os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return err
-	}
-	if err = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if s.lock, err = appendlog.Lock(filepath.Join(s.dir, "lock"), 0o600); errors.Is(err, appendlog.ErrLocked) {
 		return fmt.Errorf("another agent uses it: %w", err)
+	} else if err != nil {
+		return err
 	}
 	if s.instance, err = readInstance(filepath.Join(s.dir, "instance")); err != nil {
 		return err
@@ -375,7 +374,8 @@ func (s *Spool) closeFiles() {
 	for _, g := range s.segments {
 		g.file.Close()
 	}
-	for _, f := range []io.Closer{s.lock, s.ackFile} {
-		f.Close() // a nil *os.File answers an error, nothing more
+	s.ackFile.Close() // a nil *os.File answers an error, nothing more
+	if s.lock != nil {
+		s.lock.Close()
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/remap"
-	"fairway/remap/journal"
 )
 
 // KeepFeedFile writes the feed to path whenever the list changes and often enough that its lease
@@ -83,5 +83,5 @@ func ReplaceFile(path string, b []byte, mode os.FileMode) (err error) {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return journal.SyncDir(filepath.Dir(path))
+	return appendlog.SyncDir(filepath.Dir(path))
 }

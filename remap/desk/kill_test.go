@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
@@ -18,7 +19,7 @@ import (
 )
 
 // onDisk is a new journal on a file.
-func onDisk(f journal.File) *journal.Journal {
+func onDisk(f appendlog.Handle) *journal.Journal {
 	j, _, _ := journal.OnFile(f, strings.NewReader(""), nil)
 	return j
 }

@@ -8,10 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"time"
+
+	"fairway/collector/appendlog"
 )
 
 // Verify checks every record, CRC and link of the journal at path without locking or
@@ -203,4 +204,4 @@ func (c *link) next(line []byte) (*Record, error) {
 	return rec, nil
 }
 
-func crcOf(body []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) }
+func crcOf(body []byte) string { return fmt.Sprintf("%08x", appendlog.Sum(body)) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/collector/appendlog"
 	"fairway/remap/journal/journaltest"
 )
 
@@ -17,7 +18,7 @@ import (
 func batches(t testing.TB, rng *rand.Rand, n int) (content []byte, starts []int) {
 	t.Helper()
 	k := &journaltest.Disk{Left: -1, Syncs: -1}
-	j := &Journal{file: k}
+	j := &Journal{file: appendlog.On(k, 0)}
 	for range n {
 		starts = append(starts, len(k.Data))
 		recs := make([]*Record, 1+rng.IntN(4))

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"fairway/collector/appendlog"
 )
 
 // Journal is an append-only file of records, one JSON object a line:
@@ -25,20 +25,10 @@ import (
 // batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.
 type Journal struct {
-	file    File
+	file    *appendlog.File
 	seq     uint64
 	prev    [sha256.Size]byte
-	size    int64
 	catalog *catalog // nil: records cannot be read back
-	broken  error    // after a failed write nothing more is taken: what is on disk is not known
-}
-
-// File is what a journal needs of an *os.File; tests put a failing one in its place.
-type File interface {
-	io.Writer
-	Sync() error
-	Truncate(size int64) error
-	Close() error
 }
 
 // Summary is what reading a whole journal found.
@@ -56,13 +46,8 @@ type Summary struct {
 // ErrDamaged is wrapped by every error that names a bad record.
 var ErrDamaged = errors.New("journal is damaged")
 
-// ErrLocked says that another process has the journal open.
-var ErrLocked = errors.New("journal is in use by another process")
-
 // maxRecordBytes bounds one line: a plan over 40,960 nodes needs about 4 MB.
 const maxRecordBytes = 64 << 20
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type journalLine struct {
 	CRC    string          `json:"crc"`
@@ -72,15 +57,15 @@ type journalLine struct {
 
 // Open opens or makes the journal at path, locks it, hands every record in order to replay
 // and moves an unfinished last batch to a file beside it, which Summary reports. It fails with
-// ErrLocked, or with ErrDamaged naming the record; then nothing was changed.
+// appendlog.ErrLocked, or with ErrDamaged naming the record; then nothing was changed.
 func Open(path string, replay func(*Record) error) (*Journal, Summary, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	file, f, err := appendlog.OpenFile(path)
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open journal: %w", err)
 	}
-	j, sum, err := startJournal(f, path, replay)
+	j, sum, err := startJournal(file, f, path, replay)
 	if err != nil {
-		f.Close()
+		file.Close()
 		return nil, sum, err
 	}
 	return j, sum, nil
@@ -88,16 +73,14 @@ func Open(path string, replay func(*Record) error) (*Journal, Summary, error) {
 
 // OnFile continues the journal whose content is src on file, which the caller has locked. It returns the bytes
 // of whole batches, behind which file goes on. The records cannot be read back.
-func OnFile(file File, src io.Reader, replay func(*Record) error) (*Journal, int64, error) {
+func OnFile(file appendlog.Handle, src io.Reader, replay func(*Record) error) (*Journal, int64, error) {
 	c := chain{name: "journal"}
 	err := c.read(src, replay)
-	return &Journal{file: file, seq: c.seq, prev: c.prev, size: c.size}, c.size, err
+	return &Journal{file: appendlog.On(file, c.size), seq: c.seq, prev: c.prev}, c.size, err
 }
 
-func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal, Summary, error) {
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, Summary{}, fmt.Errorf("%s: %w", path, ErrLocked)
-	}
+func startJournal(file *appendlog.File, f *os.File, path string, replay func(*Record) error) (*Journal, Summary,
+	error) {
 	c := chain{name: path}
 	x := newCatalog(f)
 	if err := c.read(f, func(r *Record) error {
@@ -112,14 +95,11 @@ func startJournal(f *os.File, path string, replay func(*Record) error) (*Journal
 		if sum.Kept, err = c.keep(f); err != nil {
 			return nil, sum, fmt.Errorf("%s: keep the unfinished record %d in a file beside it: %w", path, c.seq+1, err)
 		}
-		if err := f.Truncate(c.size); err != nil {
-			return nil, sum, fmt.Errorf("%s: cut off the unfinished record %d: %w", path, c.seq+1, err)
-		}
 	}
-	if err := errors.Join(f.Sync(), SyncDir(filepath.Dir(path))); err != nil {
+	if err := file.Settle(path, c.size, c.torn > 0); err != nil {
 		return nil, sum, fmt.Errorf("open journal %s: %w", path, err)
 	}
-	return &Journal{file: f, seq: c.seq, prev: c.prev, size: c.size, catalog: x}, sum, nil
+	return &Journal{file: file, seq: c.seq, prev: c.prev, catalog: x}, sum, nil
 }
 
 // keep copies what is to be cut off to a file and returns its path. The name follows from the content:
@@ -135,24 +115,14 @@ func (c *chain) keep(f *os.File) (string, error) {
 		return "", err
 	}
 	_, err = to.Write(b)
-	return path, errors.Join(err, to.Sync(), to.Close(), SyncDir(filepath.Dir(path)))
-}
-
-// SyncDir forces the entries of a directory to disk.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return path, errors.Join(err, to.Sync(), to.Close(), appendlog.SyncDir(filepath.Dir(path)))
 }
 
 // Append numbers the records, writes them and returns when they are on disk. On an error none of
 // them counts: they are cut off again, and where that fails too the journal takes nothing more.
 func (j *Journal) Append(recs ...*Record) error {
-	if j.broken != nil {
-		return j.broken
+	if err := j.Broken(); err != nil {
+		return err
 	}
 	var buf bytes.Buffer
 	seq, prev := j.seq, j.prev
@@ -168,16 +138,12 @@ func (j *Journal) Append(recs ...*Record) error {
 		}
 		prev = hash
 		buf.Write(line)
-		r.end = j.size + int64(buf.Len())
+		r.end = j.file.Size() + int64(buf.Len())
 	}
-	if _, err := j.file.Write(buf.Bytes()); err != nil {
-		return j.fail("write", err, j.file.Truncate(j.size))
+	if err := j.file.Append(buf.Bytes()); err != nil {
+		return fmt.Errorf("journal: %w", err)
 	}
-	if err := j.file.Sync(); err != nil {
-		// After a failed fsync the kernel may have dropped the pages: believe nothing.
-		return j.fail("fsync", err, errors.New("unknown content"))
-	}
-	j.seq, j.prev, j.size = seq, prev, j.size+int64(buf.Len())
+	j.seq, j.prev = seq, prev
 	if j.catalog != nil {
 		for _, r := range recs {
 			j.catalog.add(r, r.end)
@@ -186,19 +152,16 @@ func (j *Journal) Append(recs ...*Record) error {
 	return nil
 }
 
-func (j *Journal) fail(op string, err, undo error) error {
-	if undo == nil {
-		return fmt.Errorf("journal: %s: %w (nothing was done; free the disk)", op, err)
-	}
-	j.broken = fmt.Errorf("journal: %s: %w (nothing more is taken; look at the disk, then restart fairwayd)", op, err)
-	return j.broken
-}
-
 // Records returns the number of records.
 func (j *Journal) Records() uint64 { return j.seq }
 
 // Broken returns why the journal takes no more records until it is opened again; nil while it does.
-func (j *Journal) Broken() error { return j.broken }
+func (j *Journal) Broken() error {
+	if err := j.file.Broken(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
 
 // Close releases the file and its lock.
 func (j *Journal) Close() error { return j.file.Close() }

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/remap/journal/journaltest"
 )
 
@@ -121,7 +121,7 @@ func TestOneProcessHoldsTheJournal(t *testing.T) {
 	}
 	defer j.Close()
 	_, _, err = Open(path, func(*Record) error { return nil })
-	wantFailure(t, err, ErrLocked, path)
+	wantFailure(t, err, appendlog.ErrLocked, path)
 	if sum, err := Verify(path); err != nil || sum.Records != 1 {
 		t.Errorf("verifying beside the holder: %+v, %v", sum, err)
 	}
@@ -130,7 +130,7 @@ func TestOneProcessHoldsTheJournal(t *testing.T) {
 func TestAFullDiskLosesNothingAndTheNextRecordFits(t *testing.T) {
 	k := &journaltest.Disk{Left: -1, Syncs: -1}
 	full := &journaltest.FullDisk{Disk: k}
-	j := &Journal{file: full}
+	j := &Journal{file: appendlog.On(full, 0)}
 	rec := func() *Record { return &Record{Kind: StepStop, Plan: "P-000001"} }
 	if err := j.Append(rec()); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAFullDiskLosesNothingAndTheNextRecordFits(t *testing.T) {
 	}
 }
 
-func crcText(body []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) }
+func crcText(body []byte) string { return fmt.Sprintf("%08x", appendlog.Sum(body)) }
 
 func hashText(line []byte) string {
 	_, rest, _ := strings.Cut(string(line), `"hash":"`)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"fairway/collector/appendlog"
 )
 
 // Block files: one per hour, a header and then blocks in the order in which they were sealed.
@@ -186,7 +187,7 @@ func newFileHeader() []byte {
 	h := make([]byte, fileHeader)
 	copy(h, fileMagic)
 	binary.LittleEndian.PutUint16(h[4:], fileVersion)
-	binary.LittleEndian.PutUint32(h[8:], crc32.Checksum(h[:8], castagnoli))
+	binary.LittleEndian.PutUint32(h[8:], appendlog.Sum(h[:8]))
 	return h
 }
 
@@ -198,7 +199,7 @@ func checkFileHeader(f io.ReaderAt, path string, size int64) error {
 	if _, err := f.ReadAt(h, 0); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	if string(h[:4]) != fileMagic || crc32.Checksum(h[:8], castagnoli) != binary.LittleEndian.Uint32(h[8:]) {
+	if string(h[:4]) != fileMagic || appendlog.Sum(h[:8]) != binary.LittleEndian.Uint32(h[8:]) {
 		return fmt.Errorf("%w: the file's header is not that of a block file", errDamaged)
 	}
 	if v := binary.LittleEndian.Uint16(h[4:]); v > fileVersion {

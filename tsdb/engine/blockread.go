@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"math/bits"
 	"slices"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
 )
 
@@ -223,7 +223,7 @@ func (r *frameReader) vouch(f *frame, fm *frameMetric) error {
 	if err := r.readAt(f, fm, r.data, 0); err != nil {
 		return err
 	}
-	if crc32.Checksum(r.data, castagnoli) != fm.sum {
+	if appendlog.Sum(r.data) != fm.sum {
 		return fmt.Errorf("%w: directory of %s has a wrong checksum", errDamaged, fm.metric)
 	}
 	r.vouched = fm
@@ -496,7 +496,7 @@ func (e *entry) cut(data []byte) ([]byte, error) {
 // checkedData takes the checksum from behind a column's bytes and compares it.
 func checkedData(b []byte) ([]byte, error) {
 	data, sum := b[:len(b)-4], b[len(b)-4:]
-	if crc32.Checksum(data, castagnoli) != binary.LittleEndian.Uint32(sum) {
+	if appendlog.Sum(data) != binary.LittleEndian.Uint32(sum) {
 		return nil, fmt.Errorf("%w: its data has a wrong checksum", errDamaged)
 	}
 	return data, nil

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"math"
 	"slices"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
 )
 
@@ -195,7 +195,7 @@ func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns
 		mw.entries = append(mw.entries, w.scratch...)
 	} else {
 		mw.data = append(mw.data, w.scratch...)
-		mw.data = binary.LittleEndian.AppendUint32(mw.data, crc32.Checksum(w.scratch, castagnoli))
+		mw.data = binary.LittleEndian.AppendUint32(mw.data, appendlog.Sum(w.scratch))
 	}
 	mw.entries[at] = flags
 }
@@ -331,7 +331,7 @@ func chunkSum(start int64, m collector.Metric, chunk int, body []byte) uint32 {
 	binary.LittleEndian.PutUint64(place[:], uint64(start))
 	binary.LittleEndian.PutUint32(place[8:], uint32(chunk))
 	place[12] = byte(m)
-	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, body)
+	return appendlog.Sum(place[:], body)
 }
 
 // finish returns the whole block, which is valid until the next.
@@ -366,10 +366,10 @@ func (w *blockWriter) finish() []byte {
 		out = binary.LittleEndian.AppendUint64(out, uint64(at))
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(mw.data)))
-		out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(mw.directory(), castagnoli))
+		out = binary.LittleEndian.AppendUint32(out, appendlog.Sum(mw.directory()))
 		at += 4*(w.chunks+1) + len(mw.index) + len(mw.data)
 	}
-	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, castagnoli))
+	out = binary.LittleEndian.AppendUint32(out, appendlog.Sum(out))
 	for _, mw := range w.metrics {
 		if mw == nil {
 			continue

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"fairway/collector/appendlog"
 )
 
 // files is the part of a file system the engine uses. The tests put a faulty one in its place:
@@ -115,29 +117,16 @@ func (osFiles) Rename(from, to string) error { return os.Rename(from, to) }
 
 func (osFiles) Remove(path string) error { return os.Remove(path) }
 
-func (osFiles) SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func (osFiles) SyncDir(dir string) error { return appendlog.SyncDir(dir) }
 
-// lockDir takes the store's directory for this process. The lock goes with the process, however it
-// ends.
+// lockDir takes the store's directory for this process.
 func lockDir(dir string) (io.Closer, error) {
-	path := filepath.Join(dir, "LOCK")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	lock, err := appendlog.Lock(filepath.Join(dir, "LOCK"), 0o640)
+	if errors.Is(err, appendlog.ErrLocked) {
+		return nil, fmt.Errorf("open store %s: %w; stop that one or choose another directory", dir, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("lock store: %w", err)
+		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil,
-			fmt.Errorf(
-				"store %s is in use by another process (%s is locked: %w); stop that one or choose another directory",
-				dir, path, err)
-	}
-	return f, nil
+	return lock, nil
 }

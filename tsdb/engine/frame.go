@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 )
 
 // errDamaged says that bytes of a block are not what was written. What they held is left out of
@@ -67,7 +67,7 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 	}
 	metrics, limits := int(binary.LittleEndian.Uint16(head[36:])), int(binary.LittleEndian.Uint16(head[38:]))
 	sum := blockFixed + 8*limits + perMetric*metrics
-	if sum+4 > len(head) || crc32.Checksum(head[:sum], castagnoli) != binary.LittleEndian.Uint32(head[sum:]) {
+	if sum+4 > len(head) || appendlog.Sum(head[:sum]) != binary.LittleEndian.Uint32(head[sum:]) {
 		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
 	}
 	if v > blockVersion {

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
 )
 
@@ -138,7 +138,7 @@ func logOf(version int, payloads ...[]byte) []byte {
 	}
 	header := logHeader(1, 1)
 	binary.LittleEndian.PutUint16(header[4:], uint16(version))
-	binary.LittleEndian.PutUint32(header[24:], crc32.Checksum(header[:24], castagnoli))
+	binary.LittleEndian.PutUint32(header[24:], appendlog.Sum(header[:24]))
 	out := header
 	if version == 1 { // without pages
 		out = header[:logHeaderSize]

@@ -4,16 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"fairway/collector/appendlog"
 )
 
-// Log segments: a page with a header, then records of a 16-byte head and a payload, each from the begin of a page
+// Log segments: a page with a header, then records (appendlog), each from the begin of a page
 // (docs/store-format.md). A page is written once but for zeros, so that no write that a power cut tears hits what
 // was answered, and goes to the device past the page cache.
 const (
@@ -21,15 +22,13 @@ const (
 	logVersion    = 3
 	logHeaderSize = 28 // magic, version u16, zero u16, first record's number u64, next block's id u64, CRC u32
 	logPage       = 4096
-	recordHead    = 16 // payload length u32, CRC of number and payload u32, number u64
+	recordHead    = appendlog.HeadBytes
 	maxRecord     = 64 << 20
 	// logRoom is how many records like the one that needs room a file grows by, up to maxLogRoom bytes: writing
 	// over zeros changes no metadata, which is half of the cost.
 	logRoom    = 128
 	maxLogRoom = 1 << 20
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // writeLog appends records to numbered segment files. The committer owns it.
 type writeLog struct {
@@ -91,9 +90,7 @@ func listSegments(dir string) ([]uint64, error) {
 // add makes what a recordWriter wrote into buf the next record; block ids are those its rows belong to. The log
 // owns buf from then on.
 func (l *writeLog) add(buf []byte, blocks []uint64) {
-	binary.LittleEndian.PutUint32(buf, uint32(len(buf)-recordHead))
-	binary.LittleEndian.PutUint64(buf[8:], l.next)
-	binary.LittleEndian.PutUint32(buf[4:], crc32.Checksum(buf[8:], castagnoli))
+	appendlog.Seal(buf, l.next)
 	l.next++
 	end := len(buf)
 	buf = buf[:(end+logPage-1)/logPage*logPage]
@@ -213,7 +210,7 @@ func logHeader(first, wholeFrom uint64) []byte {
 	binary.LittleEndian.PutUint16(h[4:], logVersion)
 	binary.LittleEndian.PutUint64(h[8:], first)
 	binary.LittleEndian.PutUint64(h[16:], wholeFrom)
-	binary.LittleEndian.PutUint32(h[24:], crc32.Checksum(h[:24], castagnoli))
+	binary.LittleEndian.PutUint32(h[24:], appendlog.Sum(h[:24]))
 	return h
 }
 

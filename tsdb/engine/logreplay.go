@@ -5,14 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math/bits"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
 )
 
@@ -56,7 +55,7 @@ func readSegment(path string, header func(version int, first, block uint64),
 	if _, err := io.ReadFull(s.r, head); err != nil {
 		return 0, true, nil // the file was made and its header not yet written
 	}
-	if string(head[:4]) != logMagic || crc32.Checksum(head[:24], castagnoli) != binary.LittleEndian.Uint32(head[24:]) {
+	if string(head[:4]) != logMagic || appendlog.Sum(head[:24]) != binary.LittleEndian.Uint32(head[24:]) {
 		return 0, true, nil
 	}
 	if s.version = int(binary.LittleEndian.Uint16(head[4:])); s.version > logVersion {
@@ -90,39 +89,8 @@ func (s *segment) toPage() {
 
 // record reads a record. io.EOF says that the log ends here; any other error that no whole record is here.
 func (s *segment) record() (number uint64, payload []byte, err error) {
-	var h [recordHead]byte
-	if _, err := io.ReadFull(s.r, h[:]); err != nil {
-		return 0, nil, err
-	}
-	size := binary.LittleEndian.Uint32(h[:])
-	if h == [recordHead]byte{} && s.version > 1 {
-		return 0, nil, io.EOF // room for more
-	}
-	if size > maxRecord {
-		return 0, nil, fmt.Errorf("%w: a record of %d bytes", errDamaged, size)
-	}
-	if s.buf, err = readUpTo(s.r, s.buf[:0], int(size)); err != nil {
-		return 0, nil, io.ErrUnexpectedEOF
-	}
-	if crc32.Update(crc32.Checksum(h[8:], castagnoli), castagnoli, s.buf) != binary.LittleEndian.Uint32(h[4:]) {
-		return 0, nil, fmt.Errorf("%w: wrong checksum", errDamaged)
-	}
-	return binary.LittleEndian.Uint64(h[8:]), s.buf, nil
-}
-
-// readUpTo reads exactly n bytes into buf, growing it with what really arrives, so that a wrong
-// length cannot make it allocate more than the file holds.
-func readUpTo(r io.Reader, buf []byte, n int) ([]byte, error) {
-	const step = 1 << 20
-	for len(buf) < n {
-		at := len(buf)
-		k := min(n-at, step)
-		buf = slices.Grow(buf, k)[:at+k]
-		if _, err := io.ReadFull(r, buf[at:]); err != nil {
-			return buf, err
-		}
-	}
-	return buf, nil
+	number, s.buf, err = appendlog.ReadRecord(s.r, maxRecord, s.buf)
+	return number, s.buf, err
 }
 
 // replay rebuilds the open blocks from the log's segments and readies the log for new records.

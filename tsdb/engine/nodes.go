@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 )
@@ -135,7 +135,7 @@ func saveNodes(fsys files, dir string, entries []nodeEntry) error {
 		buf = binary.LittleEndian.AppendUint32(buf, uint32(i))
 		buf = binary.LittleEndian.AppendUint64(buf, e.metrics)
 		buf = append(buf, e.name...)
-		binary.LittleEndian.PutUint32(buf[at:], crc32.Checksum(buf[at+4:], castagnoli))
+		binary.LittleEndian.PutUint32(buf[at:], appendlog.Sum(buf[at+4:]))
 	}
 	return replaceFile(fsys, filepath.Join(dir, nodesFile), buf)
 }
@@ -197,7 +197,7 @@ func loadNodes(path string) (*nodeTable, []Damage, error) {
 		e := nodeEntry{name: topology.NodeID(rest[head:size]), role: topology.Role(rest[5]),
 			metrics: binary.LittleEndian.Uint64(rest[10:])}
 		number := int(binary.LittleEndian.Uint32(rest[6:]))
-		if crc32.Checksum(rest[4:size], castagnoli) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
+		if appendlog.Sum(rest[4:size]) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
 			damages = append(damages, Damage{path, int64(at), "wrong checksum",
 				fmt.Sprintf("the name of node number %d", len(t.entries))})
 			e = nodeEntry{}

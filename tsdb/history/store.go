@@ -7,17 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 )
 
@@ -27,11 +25,9 @@ import (
 //
 // All methods may be called concurrently. Predictions never wait for the disk.
 type Store struct {
-	write sync.Mutex // held while appending; guards file and size
-	file  *os.File
-	size  int64
-	// broken is the first failure to write: what is on disk is not known then, so nothing more is taken.
-	broken error
+	write sync.Mutex // held while appending; guards log
+	log   *appendlog.File
+	file  *os.File // of log, for reading
 
 	mu      sync.RWMutex // guards everything that follows
 	idx     index
@@ -74,35 +70,27 @@ const maxRecordBytes = 8 << 20
 // maxDamaged bounds the list of damaged records.
 const maxDamaged = 100
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// ErrLocked says that another process has the history open.
-var ErrLocked = errors.New("history is in use by another process")
-
 // ErrDamaged is wrapped by every error that names a bad record.
 var ErrDamaged = errors.New("history record is damaged")
 
 // Open reads the history at path, or makes it. A damaged record is skipped and listed: the other
-// runs still predict.
+// runs still predict. Errors wrap appendlog.ErrLocked where another process has it open.
 func Open(path string) (*Store, Summary, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	log, f, err := appendlog.OpenFile(path)
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
-	s := &Store{file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
+	s := &Store{log: log, file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
 		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{},
 		earlier: map[topology.JobID][]int64{}}
 	sum, err := s.load(path)
 	if err != nil {
-		return nil, sum, errors.Join(err, f.Close())
+		return nil, sum, errors.Join(err, log.Close())
 	}
 	return s, sum, nil
 }
 
 func (s *Store) load(path string) (sum Summary, err error) {
-	if err := syscall.Flock(int(s.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return sum, fmt.Errorf("%s: %w", path, ErrLocked)
-	}
 	whole, torn, err := scan(s.file, func(line int, at int64, b []byte) error {
 		r, err := decode(b)
 		if err != nil {
@@ -117,25 +105,12 @@ func (s *Store) load(path string) (sum Summary, err error) {
 	if err != nil {
 		return sum, fmt.Errorf("read history %s: %w", path, err)
 	}
-	if s.size, sum.TornBytes = whole, torn; torn > 0 {
-		if err := s.file.Truncate(whole); err != nil {
-			return sum, fmt.Errorf("%s: cut off an unfinished record: %w", path, err)
-		}
-	}
-	if err := errors.Join(s.file.Sync(), syncDir(filepath.Dir(path))); err != nil {
+	sum.TornBytes = torn
+	if err := s.log.Settle(path, whole, torn > 0); err != nil {
 		return sum, fmt.Errorf("open history %s: %w", path, err)
 	}
 	sum.Runs, sum.Running = len(s.ended), len(s.running)
 	return sum, nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // scan shows every whole line with its number and place, and says where the last one ends and how
@@ -179,7 +154,7 @@ func encode(r *Run) ([]byte, error) {
 		return nil, fmt.Errorf("%w: job %s: record of %d bytes is larger than %d", ErrInvalid, r.Job, len(body),
 			maxRecordBytes)
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, castagnoli), body), nil
+	return fmt.Appendf(nil, "%08x %s\n", appendlog.Sum(body), body), nil
 }
 
 func decode(line []byte) (r Run, err error) {
@@ -193,7 +168,7 @@ func decode(line []byte) (r Run, err error) {
 		return r, fmt.Errorf("%w: CRC %q", ErrDamaged, line[:crcDigits])
 	}
 	want := uint32(sum[0])<<24 | uint32(sum[1])<<16 | uint32(sum[2])<<8 | uint32(sum[3])
-	if got := crc32.Checksum(body, castagnoli); got != want {
+	if got := appendlog.Sum(body); got != want {
 		return r, fmt.Errorf("%w: CRC is %08x, its bytes give %08x", ErrDamaged, want, got)
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -294,27 +269,15 @@ func (s *Store) append(runs ...Run) error {
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	if s.broken != nil {
-		return s.broken
-	}
-	if _, err := s.file.Write(buf); err != nil {
-		err = fmt.Errorf("history: write: %w (nothing was recorded)", err)
-		if undo := s.file.Truncate(s.size); undo != nil {
-			s.broken = err
-		}
-		return err
-	}
-	if err := s.file.Sync(); err != nil {
-		// After a failed fsync the kernel may have dropped the pages: believe nothing.
-		s.broken = fmt.Errorf("history: fsync: %w (nothing more is taken; free the disk, then restart fairwayd)", err)
-		return s.broken
+	at := s.log.Size()
+	if err := s.log.Append(buf); err != nil {
+		return fmt.Errorf("history: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range runs {
-		s.take(&runs[i], s.size+offsets[i])
+		s.take(&runs[i], at+offsets[i])
 	}
-	s.size += int64(len(buf))
 	return nil
 }
 
@@ -322,10 +285,7 @@ func (s *Store) append(runs ...Run) error {
 func (s *Store) Close() error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	if s.broken == nil {
-		s.broken = os.ErrClosed
-	}
-	return s.file.Close()
+	return s.log.Close()
 }
 
 // Predict returns what a job of key k will do by its latest run; ok is false without one.
@@ -466,7 +426,7 @@ func (s *Store) Recent(limit int) ([]Run, error) {
 // Each shows every ended run in the order of the file, until visit returns an error.
 func (s *Store) Each(visit func(Run) error) error {
 	s.write.Lock()
-	size := s.size
+	size := s.log.Size()
 	s.write.Unlock()
 	_, _, err := scan(io.NewSectionReader(s.file, 0, size), func(_ int, _ int64, b []byte) error {
 		r, err := decode(b)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 )
 
@@ -140,7 +141,7 @@ func TestStoreSurvivesEveryCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	s, _ := open(t, path)
 	must(t, s.End(run(0, "A", 1e10)))
-	first := s.size
+	first := s.log.Size()
 	must(t, s.End(run(1, "A", 1e10)))
 	must(t, s.Close())
 	whole, err := os.ReadFile(path)
@@ -186,7 +187,7 @@ func TestStoreSkipsAndNamesADamagedRecord(t *testing.T) {
 func TestStoreIsLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	open(t, path)
-	if _, _, err := Open(path); !errors.Is(err, ErrLocked) {
+	if _, _, err := Open(path); !errors.Is(err, appendlog.ErrLocked) {
 		t.Errorf("a second opening: %v", err)
 	}
 }

@@ -18,11 +18,13 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"fairway/collector/appendlog"
 )
 
 // ErrBusy means that another process imports into the archive.
@@ -33,7 +35,7 @@ const commitName = "COMMIT"
 // store is the archive's directory, held for writing.
 type store struct {
 	dir  string
-	lock *os.File
+	lock io.Closer
 }
 
 // openStore creates the directory where needed, takes its lock and finishes what a killed import left.
@@ -41,18 +43,13 @@ func openStore(dir string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
-	if err != nil {
+	lock, err := appendlog.Lock(filepath.Join(dir, "lock"), 0o640)
+	if errors.Is(err, appendlog.ErrLocked) {
+		return nil, fmt.Errorf("archive %s: %w", dir, ErrBusy)
+	} else if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("archive %s: %w", dir, ErrBusy)
-		}
-		return nil, fmt.Errorf("archive: lock %s: %w", f.Name(), err)
-	}
-	s := &store{dir: dir, lock: f}
+	s := &store{dir: dir, lock: lock}
 	if err := s.recover(); err != nil {
 		s.close()
 		return nil, err

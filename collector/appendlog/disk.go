@@ -1,0 +1,64 @@
+// Package appendlog is what every append-only file of fairway is made of: records that a CRC-32C tells from a damaged
+// or unfinished one, the cutting of a torn end, the lock that keeps a second process away, and the order of writes
+// and fsyncs. It is below all of its users, and so in collector: the agent's spool is one of them, beside the remote
+// stores' spool, the embedded store's log, the job history and the journal.
+//
+// Two framings share these rules. A log for programs has binary records (Seal, ReadRecord); a log that people read,
+// such as the journal, has lines of text, each with the checksum of its own.
+package appendlog
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"syscall"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Sum is the CRC-32C of parts, one after the other.
+func Sum(parts ...[]byte) uint32 {
+	sum := uint32(0)
+	for _, p := range parts {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	return sum
+}
+
+// ErrLocked says that another process has a log open.
+var ErrLocked = errors.New("in use by another process")
+
+// Lock makes the file at path where there is none and takes it for this process. The lock goes with the process,
+// however it ends.
+func Lock(path string, mode os.FileMode) (io.Closer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func lock(f *os.File) error {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
+		}
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
