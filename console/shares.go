@@ -100,7 +100,8 @@ func (p *sharesPage) Body(s *State, w, h int) []string {
 	}
 	v := &p.shares.Value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
-	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", api.Counted(len(v.Jobs), "running job"), clean(v.Policy))
+	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", api.Counted(len(v.Jobs), "running job"),
+		clean(v.Policy))
 	lines := []string{clip(about, w)}
 	lines = append(lines, p.shares.Old(s, "as they were", w)...)
 	if len(v.Jobs) == 0 {
@@ -134,7 +135,7 @@ func (p *sharesPage) Body(s *State, w, h int) []string {
 	})...)
 }
 
-// inForce says how relays share now, in at most so many lines.
+// inForce says how queues share now, in at most so many lines.
 func inForce(says []string, w, most int) (lines []string) {
 	for _, text := range says {
 		for i, line := range wrap(clean(text), w-3) {
@@ -148,7 +149,7 @@ func inForce(says []string, w, most int) (lines []string) {
 	return lines[:min(len(lines), most)]
 }
 
-// partsOf are a job's parts of what all relays do, in percent: by the policy in force, as far as the placement
+// partsOf are a job's parts of what all queues do, in percent: by the policy in force, as far as the placement
 // of its work allows, and what it had. Missing where it has no work.
 func partsOf(v *api.SharesView, j *api.ShareRow) []string {
 	if v.InForce == nil {

@@ -174,7 +174,7 @@ func (s *Server) routes() []route {
 			doc{summary: "a named analysis; further parameters are its own", out: iolog.Result{}}},
 
 		{get, "/api/v1/shares", remap.Viewer, everyDoor, s.getShares,
-			doc{summary: "what a sharing policy would give the running jobs, and what relays share by now",
+			doc{summary: "what a sharing policy would give the running jobs, and what queues share by now",
 				out: api.SharesView{},
 				params: []param{{"policy", "such as size-fair (without it) or group-user-size-fair"},
 					{"forwarder", "only jobs with a node on it"}}}},

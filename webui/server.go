@@ -38,7 +38,7 @@ type Config struct {
 	Mounts rootcause.Mounts
 	// Priority is a running job's for policies that divide by it; nil: it is not known.
 	Priority func(*remap.Job) float64
-	// Gathering is what relays share by now; nil, or false: they are told no global shares.
+	// Gathering is what queues share by now; nil, or false: they are told no global shares.
 	Gathering func() (tables.Gathering, bool)
 	Store     tsdb.Store
 	Desk      *desk.Desk  // nil: no plans

@@ -151,7 +151,7 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 	b.says("Shares under job-fair")
 }
 
-// What relays share by now stands beside the what-if: sentences, and three columns.
+// What queues share by now stands beside the what-if: sentences, and three columns.
 func TestSharesInForceInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	v := tables.Gathering{

@@ -43,7 +43,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	go func() { streamed <- client.Run(streamCtx) }()
 
 	runner := newRunner(c, log)
-	if c.Orders.Enabled && c.Orders.By != byFwdMount { // the mount's own source says its route
+	if c.Orders.Enabled && c.Orders.By != byMount9p { // the mount's own source says its route
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
 	runner.Emit = spooler(client, log)

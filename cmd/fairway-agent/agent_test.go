@@ -128,14 +128,20 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"role = compute\n":                                    "agent.toml:1",
 		"[source.diod]\nadr = \"h:1\"\n":                      `did you mean "source.diod.addr"?`,
 		"[source.diod]\nenabled = true\nworkers = 0\n":        "source.diod.workers = 0",
-		"[orders]\nenabled = true\n": "orders.enabled by fwdmount needs " +
-			"source.fwdmount.enabled",
-		"[orders]\nenabled = true\nby = \"magic\"\n":     `orders.by = "magic"`,
-		"[orders]\nenabled = true\nby = \"lnetroute\"\n": "orders.lnet.net and orders.forwarders",
-		"[orders]\nenabled = true\nby = \"mount\"\n":     "orders.mount.point, orders.mount.type and orders.forwarders",
-		"[orders]\nenabled = true\nby = \"relay\"\n":     "orders.relay: listen, forwarder and addr",
-		"[spool]\nmax_bytes = 7\n":                       "spool.max_bytes = 7",
-		"[source.procfs]\nskip_links = \"lo\"\n":         "agent.toml",
+		"[orders]\nenabled = true\n": "orders.enabled by mount9p needs " +
+			"source.mount.enabled",
+		"[orders]\nenabled = true\nby = \"magic\"\n": `orders.by = "magic"`,
+		"[orders]\nenabled = true\nby = \"lnet\"\n":  "orders.lnet.net and orders.forwarders",
+		"[orders]\nenabled = true\nby = \"remount\"\n": "orders.remount.point, orders.remount.type and " +
+			"orders.forwarders",
+		"[orders]\nenabled = true\nby = \"tcpproxy\"\n": "orders.tcpproxy: listen, forwarder and addr",
+		"[orders]\nenabled = true\nby = \"relay\"\n":    `orders.by = "relay": it is called "tcpproxy" now`,
+		"[orders]\nenabled = true\nby = \"mount\"\n":    `orders.by = "mount": it is called "remount" now`,
+		"[source.relay]\ntables = true\n":               `agent.toml:1: unknown setting "source.relay" (it is called "source.queue" now)`,
+		"[orders.mount]\npoint = \"/pfs\"\n":            `it is called "orders.remount" now`,
+		"[source.fwdmount]\nenabled = true\n":           `it is called "source.mount" now`,
+		"[spool]\nmax_bytes = 7\n":                      "spool.max_bytes = 7",
+		"[source.procfs]\nskip_links = \"lo\"\n":        "agent.toml",
 	} {
 		_, _, err := parseConfig("agent.toml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "configuration") {
@@ -324,12 +330,12 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 	if h := handlers(c); len(h) != 0 {
 		t.Errorf("without a mount there are handlers: %v", h)
 	}
-	c.Source.FwdMount.Enabled = true
+	c.Source.Mount.Enabled = true
 	if h := handlers(c); h[wire.OrderRemap] != nil || h[wire.OrderRoute] == nil {
 		t.Errorf("by default a node can be moved, or not be asked: %v", h)
 	}
 	c.Orders.Enabled = true
-	c.Source.FwdMount.Control = filepath.Join(t.TempDir(), "nobody")
+	c.Source.Mount.Control = filepath.Join(t.TempDir(), "nobody")
 	remap := handlers(c)[wire.OrderRemap]
 	for body, want := range map[string]string{
 		"{":                                   "order 7: body",
@@ -341,10 +347,10 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
-	c.Orders.By, c.Orders.Relay = byRelay, RelayOpt{Listen: "127.0.0.1:0", Forwarder: "fwd1", Addr: "127.0.0.1:1"}
+	c.Orders.By, c.Orders.Proxy = byTCPProxy, ProxyOpt{Listen: "127.0.0.1:0", Forwarder: "fwd1", Addr: "127.0.0.1:1"}
 	if answer, err := handlers(c)[wire.OrderRoute](t.Context(), wire.Order{}); err != nil ||
 		!strings.Contains(string(answer), "fwd1") {
-		t.Errorf("the relay's route: %s, %v", answer, err)
+		t.Errorf("the proxy's route: %s, %v", answer, err)
 	}
 }
 
@@ -405,7 +411,7 @@ func BenchmarkCompute(b *testing.B) {
 	control := os.Getenv("FAIRWAY_BENCH_MOUNT")
 	more := ""
 	if control != "" {
-		more = fmt.Sprintf("[source.fwdmount]\nenabled = true\ncontrol = %q\n", control)
+		more = fmt.Sprintf("[source.mount]\nenabled = true\ncontrol = %q\n", control)
 	}
 	overhead(b, more)
 }

@@ -42,17 +42,17 @@ type SpoolConfig struct {
 
 // Sources are the things an agent can read, each with its own table.
 type Sources struct {
-	FwdMount FwdMount `toml:"fwdmount"`
-	Diod     Diod     `toml:"diod"`
-	Relay    Relay    `toml:"relay"`
-	Procfs   Procfs   `toml:"procfs"`
-	Lustre   Lustre   `toml:"lustre"`
-	LNet     LNet     `toml:"lnet"`
-	LWFS     LWFS     `toml:"lwfs"`
+	Mount  Mount  `toml:"mount"`
+	Diod   Diod   `toml:"diod"`
+	Queue  Queue  `toml:"queue"`
+	Procfs Procfs `toml:"procfs"`
+	Lustre Lustre `toml:"lustre"`
+	LNet   LNet   `toml:"lnet"`
+	LWFS   LWFS   `toml:"lwfs"`
 }
 
-// FwdMount is the remappable mount of a compute node.
-type FwdMount struct {
+// Mount is the fairway-mount of a compute node.
+type Mount struct {
 	Enabled bool   `toml:"enabled" help:"Read this compute node's fairway-mount: its programs' I/O, its forwarder."`
 	Control string `toml:"control" help:"The mount's control socket."`
 }
@@ -67,11 +67,11 @@ type Diod struct {
 	PIDFile     string   `toml:"pid_file" help:"File with diod's process ID, for its CPU time; empty: not measured."`
 }
 
-// Relay is the fairway-queue in front of a forwarding node.
-type Relay struct {
+// Queue is the fairway-queue in front of a forwarding node.
+type Queue struct {
 	Enabled     bool     `toml:"enabled" help:"Read this node's fairway-queue: clients, which diod cannot see."`
 	Control     string   `toml:"control" help:"Control socket of the queue (fairway-queue serve --control)."`
-	Tables      bool     `toml:"tables" help:"Give it the daemon's tables of jobs ([relay] there)."`
+	Tables      bool     `toml:"tables" help:"Give it the daemon's tables of jobs ([queue] there)."`
 	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
 }
 
@@ -109,13 +109,13 @@ func defaultConfig() Config {
 		Role: topology.Compute.String(), LogLevel: "info",
 		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
-		Orders: Orders{By: byFwdMount, Relay: RelayOpt{Listen: "127.0.0.1:564"},
-			Mount: MountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
+		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
+			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
 		Source: Sources{
-			FwdMount: FwdMount{Control: "/run/fairway-mount/control"},
+			Mount: Mount{Control: "/run/fairway-mount/control"},
 			Diod: Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers,
 				SkipClients: []string{}},
-			Relay: Relay{Control: "/run/fairway/relay.sock", SkipClients: []string{}},
+			Queue: Queue{Control: "/run/fairway/queue.sock", SkipClients: []string{}},
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
@@ -174,11 +174,17 @@ func (c *Config) validate() error {
 		return fmt.Errorf("source.diod.workers = %d: want 1 to 1024", d.Workers)
 	case d.Enabled && d.Addr == "":
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
-	case c.Source.Relay.Tables && !c.Source.Relay.Enabled:
+	case c.Source.Queue.Tables && !c.Source.Queue.Enabled:
 		return errors.New(
-			"source.relay.tables needs source.relay.enabled: who is connected must be seen where shares are set")
+			"source.queue.tables needs source.queue.enabled: who is connected must be seen where shares are set")
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}
 	return c.validateOrders()
+}
+
+// Renamed returns the new name of settings that have had another one.
+func (c *Config) Renamed() map[string]string {
+	return map[string]string{"source.relay": "source.queue", "source.fwdmount": "source.mount",
+		"orders.relay": "orders.tcpproxy", "orders.mount": "orders.remount"}
 }

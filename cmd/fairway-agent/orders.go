@@ -9,50 +9,50 @@ import (
 	"log/slog"
 	"net/http"
 
-	"fairway/collector/source/mount"
 	"fairway/collector/source/queue"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
 	"fairway/remap/node/lnet"
+	"fairway/remap/node/mount9p"
 	"fairway/remap/node/remount"
 	"fairway/remap/node/tcpproxy"
 )
 
 // The ways in which a node changes its forwarder.
 const (
-	byFwdMount  = "fwdmount"
-	byRelay     = "relay"
-	byLNetRoute = "lnetroute"
-	byMount     = "mount"
+	byMount9p  = "mount9p"
+	byTCPProxy = "tcpproxy"
+	byLNet     = "lnet"
+	byRemount  = "remount"
 )
 
 // Orders says what the daemon may have done here.
 type Orders struct {
-	Enabled bool     `toml:"enabled" help:"Carry out the daemon's remap orders."`
-	By      string   `toml:"by" help:"How this node is moved: fwdmount, relay, lnetroute or mount."`
-	Relay   RelayOpt `toml:"relay"`
-	LNet    LNetOpt  `toml:"lnet"`
-	Mount   MountOpt `toml:"mount"`
+	Enabled bool       `toml:"enabled" help:"Carry out the daemon's remap orders."`
+	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet or remount."`
+	Proxy   ProxyOpt   `toml:"tcpproxy"`
+	LNet    LNetOpt    `toml:"lnet"`
+	Remount RemountOpt `toml:"remount"`
 	// Forwarders are named in the mover's own words.
 	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its gateway or export."`
 }
 
-// RelayOpt is for by = "relay".
-type RelayOpt struct {
+// ProxyOpt is for by = "tcpproxy".
+type ProxyOpt struct {
 	Listen    string `toml:"listen" help:"HOST:PORT of this node that clients connect to."`
 	Forwarder string `toml:"forwarder" help:"Name of the forwarder that it leads to at first."`
 	Addr      string `toml:"addr" help:"That forwarder's file service, HOST:PORT."`
 }
 
-// LNetOpt is for by = "lnetroute".
+// LNetOpt is for by = "lnet".
 type LNetOpt struct {
 	Net string `toml:"net" help:"The file system's LNet network, such as o2ib1."`
 }
 
-// MountOpt is for by = "mount".
-type MountOpt struct {
+// RemountOpt is for by = "remount".
+type RemountOpt struct {
 	Point   string `toml:"point" help:"Where the file system is mounted."`
 	Type    string `toml:"type" help:"Type of the file system for mount -t: nfs, nfs4, 9p, dvs."`
 	Options string `toml:"options" help:"Options for mount -o; empty: none."`
@@ -64,25 +64,29 @@ func (c *Config) validateOrders() error {
 		return nil
 	}
 	switch o.By {
-	case byFwdMount:
-		if !c.Source.FwdMount.Enabled {
+	case byMount9p:
+		if !c.Source.Mount.Enabled {
 			return errors.New(
-				"orders.enabled by fwdmount needs source.fwdmount.enabled: it has the mount's control socket")
+				"orders.enabled by mount9p needs source.mount.enabled: it has the mount's control socket")
 		}
-	case byRelay:
-		if o.Relay.Listen == "" || o.Relay.Forwarder == "" || o.Relay.Addr == "" {
-			return errors.New("orders.relay: listen, forwarder and addr are required")
+	case byTCPProxy:
+		if o.Proxy.Listen == "" || o.Proxy.Forwarder == "" || o.Proxy.Addr == "" {
+			return errors.New("orders.tcpproxy: listen, forwarder and addr are required")
 		}
-	case byLNetRoute:
+	case byLNet:
 		if o.LNet.Net == "" || len(o.Forwarders) == 0 {
 			return errors.New("orders.lnet.net and orders.forwarders are required")
 		}
-	case byMount:
-		if o.Mount.Point == "" || o.Mount.Type == "" || len(o.Forwarders) == 0 {
-			return errors.New("orders.mount.point, orders.mount.type and orders.forwarders are required")
+	case byRemount:
+		if o.Remount.Point == "" || o.Remount.Type == "" || len(o.Forwarders) == 0 {
+			return errors.New("orders.remount.point, orders.remount.type and orders.forwarders are required")
 		}
 	default:
-		return fmt.Errorf("orders.by = %q: want %s, %s, %s or %s", o.By, byFwdMount, byRelay, byLNetRoute, byMount)
+		was := map[string]string{"fwdmount": byMount9p, "relay": byTCPProxy, "lnetroute": byLNet, "mount": byRemount}
+		if is := was[o.By]; is != "" {
+			return fmt.Errorf("orders.by = %q: it is called %q now", o.By, is)
+		}
+		return fmt.Errorf("orders.by = %q: want %s, %s, %s or %s", o.By, byMount9p, byTCPProxy, byLNet, byRemount)
 	}
 	return nil
 }
@@ -99,33 +103,22 @@ func (o *Orders) forwarders() map[topology.ForwarderID]string {
 func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err error) {
 	o := &c.Orders
 	switch {
-	case o.Enabled && o.By == byRelay:
-		r, err := tcpproxy.Start(tcpproxy.Options{Listen: o.Relay.Listen,
-			Forwarder: topology.ForwarderID(o.Relay.Forwarder), Addr: o.Relay.Addr, Log: log})
+	case o.Enabled && o.By == byTCPProxy:
+		r, err := tcpproxy.Start(tcpproxy.Options{Listen: o.Proxy.Listen,
+			Forwarder: topology.ForwarderID(o.Proxy.Forwarder), Addr: o.Proxy.Addr, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
 		return r, r, nil
-	case o.Enabled && o.By == byLNetRoute:
+	case o.Enabled && o.By == byLNet:
 		return &lnet.Mover{Net: o.LNet.Net, Gateways: o.forwarders()}, nil, nil
-	case o.Enabled && o.By == byMount:
-		return &remount.Mover{Point: o.Mount.Point, Type: o.Mount.Type, Options: o.Mount.Options,
+	case o.Enabled && o.By == byRemount:
+		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
 			Sources: o.forwarders()}, nil, nil
-	case c.Source.FwdMount.Enabled:
-		return mountSocket(c.Source.FwdMount.Control), nil, nil
+	case c.Source.Mount.Enabled:
+		return mount9p.Mover{Socket: c.Source.Mount.Control}, nil, nil
 	}
 	return nil, nil, nil
-}
-
-// mountSocket is a fairway-mount behind its control socket.
-type mountSocket string
-
-func (s mountSocket) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
-	return mount.Remap(ctx, string(s), o)
-}
-
-func (s mountSocket) Route(ctx context.Context) (wire.RouteAnswer, error) {
-	return mount.Route(ctx, string(s))
 }
 
 // handlers are the orders that this agent carries out.
@@ -134,14 +127,14 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 	if moves != nil {
 		out = node.Handlers(moves, c.Orders.Enabled)
 	}
-	if r := c.Source.Relay; r.Tables {
-		for kind, door := range map[string][2]string{
+	if r := c.Source.Queue; r.Tables {
+		for kind, at := range map[string][2]string{
 			wire.OrderShare:  {http.MethodPut, "/table"},
 			wire.OrderGlobal: {http.MethodPut, "/global"},
 			wire.OrderReport: {http.MethodGet, "/report"},
 		} {
 			out[kind] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-				answer, err := queue.Ask(ctx, r.Control, door[0], door[1], o.Body)
+				answer, err := queue.Ask(ctx, r.Control, at[0], at[1], o.Body)
 				if kind != wire.OrderReport {
 					answer = nil
 				}

@@ -21,18 +21,18 @@ import (
 // newSources makes the sources that are switched on. The order counts: of a metric that two of them
 // report, the first one's value is taken.
 func newSources(c Config) (out []collector.Source) {
-	if s := c.Source.FwdMount; s.Enabled {
+	if s := c.Source.Mount; s.Enabled {
 		out = append(out, mount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
 		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Workers: s.Workers,
-			Skip: nodeIDs(s.SkipClients), Behind: c.Source.Relay.Enabled}
+			Skip: nodeIDs(s.SkipClients), Behind: c.Source.Queue.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}
 		out = append(out, diod.New(opt))
 	}
-	if s := c.Source.Relay; s.Enabled {
+	if s := c.Source.Queue; s.Enabled {
 		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
 	}
 	if s := c.Source.Lustre; s.Enabled {

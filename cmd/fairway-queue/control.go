@@ -18,12 +18,12 @@ import (
 	"fairway/remap/queue"
 )
 
-// openControl answers on a unix socket that only the relay's own user and root may use: GET /stats,
+// openControl answers on a unix socket that only the queue's own user and root may use: GET /stats,
 // GET /report, GET /clients, PUT /table with a table, and PUT /global with shares of an all-gather.
-func openControl(path string, r *queue.Relay) (io.Closer, error) {
+func openControl(path string, r *queue.Queue) (io.Closer, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		c.Close()
-		return nil, fmt.Errorf("control socket %s: another relay answers there", path)
+		return nil, fmt.Errorf("control socket %s: another queue answers there", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -75,10 +75,10 @@ func openControl(path string, r *queue.Relay) (io.Closer, error) {
 func newShare() *cobra.Command {
 	return &cobra.Command{
 		Use:   "share SOCKET TABLE.json",
-		Short: "Give a running relay another policy and other jobs, at once",
+		Short: "Give a running queue another policy and other jobs, at once",
 		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\n" +
 			"\"clients\":[ADDRESS],\"nodes\":[NAME]}]}; an empty policy serves in the order of arrival.",
-		Example: "  fairway-queue share /run/fairway/relay.sock table.json",
+		Example: "  fairway-queue share /run/fairway/queue.sock table.json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			t, err := readTable(a[1])
@@ -97,15 +97,15 @@ func newShare() *cobra.Command {
 func newStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status SOCKET",
-		Short: "Print how a running relay shares and what it has done for each job, as JSON",
-		Long: "by is how requests are served: global (shares of an all-gather over all relays), local (this relay's " +
+		Short: "Print how a running queue shares and what it has done for each job, as JSON",
+		Long: "by is how requests are served: global (shares of an all-gather over all queues), local (this queue's " +
 			"jobs\n" +
 			"by its table's policy) or arrival (in their order). Of each job: requests, bytes, cost (bytes, and 32 " +
 			"KiB for\n" +
 			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and " +
 			"connections.\n" +
 			"Clients in no job are under \"\".",
-		Example: "  fairway-queue status /run/fairway/relay.sock",
+		Example: "  fairway-queue status /run/fairway/queue.sock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return ask(cmd.Context(), a[0], http.MethodGet, "/report", nil, cmd.OutOrStdout())
@@ -113,7 +113,7 @@ func newStatus() *cobra.Command {
 	}
 }
 
-// ask sends one request to a relay's control socket and copies the answer.
+// ask sends one request to a queue's control socket and copies the answer.
 func ask(ctx context.Context, socket, method, path string, body []byte, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -15,9 +15,9 @@ import (
 	"fairway/collector/p9"
 )
 
-// TestRelaysARealForwarder passes a file through a relay to a real diod, changes the policy under way
+// TestQueuesARealForwarder passes a file through a queue to a real diod, changes the policy under way
 // and looks at the counts, all through the program's own commands.
-func TestRelaysARealForwarder(t *testing.T) {
+func TestQueuesARealForwarder(t *testing.T) {
 	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
@@ -46,7 +46,7 @@ func TestRelaysARealForwarder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Create(t.Context(), "through-the-relay", uint32(os.O_RDWR), 0o600,
+	if err := file.Create(t.Context(), "through-the-queue", uint32(os.O_RDWR), 0o600,
 		uint32(os.Getegid())); err != nil {
 		t.Fatal(err)
 	}
@@ -83,15 +83,15 @@ func TestRelaysARealForwarder(t *testing.T) {
 		t.Errorf("a policy that does not exist exits with %d", code)
 	}
 	if code := execute(t.Context(), []string{"status", filepath.Join(dir, "nobody")}); code != program.Unreachable {
-		t.Errorf("a relay that does not run exits with %d", code)
+		t.Errorf("a queue that does not run exits with %d", code)
 	}
 	if code := execute(t.Context(), []string{"serve", "--control", control, "127.0.0.1:0",
 		"127.0.0.1:1"}); code != program.Failed {
-		t.Errorf("a second relay on the same socket exits with %d", code)
+		t.Errorf("a second queue on the same socket exits with %d", code)
 	}
 	stop()
 	if code := <-ended; code != 0 {
-		t.Errorf("the relay exits with %d", code)
+		t.Errorf("the queue exits with %d", code)
 	}
 }
 
@@ -109,7 +109,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// dial connects once the relay listens.
+// dial connects once the queue listens.
 func dial(t *testing.T, addr string) *p9.Client {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -22,7 +22,7 @@ func newServe() *cobra.Command {
 	var window int
 	c := &cobra.Command{
 		Use:   "serve LISTEN FORWARDER",
-		Short: "Relay clients of LISTEN (HOST:PORT) to FORWARDER (HOST:PORT) until a signal",
+		Short: "Queue clients of LISTEN (HOST:PORT) to FORWARDER (HOST:PORT) until a signal",
 		Long: "Clients connect to LISTEN as they would to the forwarder. Without a table requests are served in the\n" +
 			"order of their arrival; 'fairway-queue share' gives it one later.",
 		Args: cobra.ExactArgs(2),
@@ -86,7 +86,7 @@ func serve(ctx context.Context, listen, forwarder, control string, window int, t
 		}
 		defer door.Close()
 	}
-	log.Info("relaying", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
+	log.Info("queueing", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
 	return r.Serve(ctx, l)
 }
 

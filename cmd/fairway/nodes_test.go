@@ -20,12 +20,12 @@ func TestNodeWithoutItsForwarder(t *testing.T) {
 		!strings.Contains(list.String(), "none (fwd3 lost)") {
 		t.Errorf("nodes: %v\n%s", err, &list)
 	}
-	sick := []collector.SourceStatus{{Name: "procfs"}, {Name: "fwdmount", Failures: 7, Err: "no answer from fwd3"}}
+	sick := []collector.SourceStatus{{Name: "procfs"}, {Name: "mount", Failures: 7, Err: "no answer from fwd3"}}
 	if err := printNode(&one, api.NodeView{NodeRow: n, Sources: sick}); err != nil ||
 		!strings.Contains(one.String(), "no forwarder: fwd3 does not answer its mount") ||
 		strings.Contains(one.String(), "uses fwd3") ||
 		!strings.Contains(one.String(),
-			"source fwdmount fails (7 times since the agent's start): no answer from fwd3") ||
+			"source mount fails (7 times since the agent's start): no answer from fwd3") ||
 		strings.Contains(one.String(), "procfs") {
 		t.Errorf("node: %v\n%s", err, &one)
 	}

@@ -46,7 +46,7 @@ type Config struct {
 	Dispatch      Dispatch              `toml:"dispatch"`
 	Slurm         Slurm                 `toml:"slurm"`
 	Driver        Driver                `toml:"driver"`
-	Relay         tables.Settings       `toml:"relay"`
+	Queue         tables.Settings       `toml:"queue"`
 	Mounts        rootcause.Mounts      `toml:"mount"`
 	Nodes         []topology.Node       `toml:"node"`
 	// Default is the site's fixed mapping: compute node to forwarder.
@@ -84,11 +84,10 @@ type Driver struct {
 
 // The kinds of driver.
 const (
-	driverNone     = "none"
-	driverAgents   = "agents"
-	driverFwdmount = "fwdmount" // the same, where every agent has a mount
-	driverExec     = "exec"
-	driverSim      = "sim"
+	driverNone   = "none"
+	driverAgents = "agents"
+	driverExec   = "exec"
+	driverSim    = "sim"
 )
 
 // defaultConfig is closed: the socket and this host only, nobody but root writes, nothing is moved.
@@ -110,7 +109,7 @@ func defaultConfig() Config {
 		Probe:         defaultProbe(),
 		Findings:      anomaly.DefaultSettings(),
 		Dispatch:      Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
-		Relay:         tables.Defaults(),
+		Queue:         tables.Defaults(),
 		Slurm:         Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
 		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
 			Timeout: fan.Timeout},
@@ -157,9 +156,9 @@ func (c *Config) validate() error {
 		return bad("state_dir = %q: want an absolute path", c.StateDir)
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
-	case !slices.Contains([]string{driverNone, driverAgents, driverFwdmount, driverExec, driverSim}, c.Driver.Kind):
-		return bad("driver.kind = %q: want %s, %s, %s, %s or %s", c.Driver.Kind, driverNone, driverAgents,
-			driverFwdmount, driverExec, driverSim)
+	case !slices.Contains([]string{driverNone, driverAgents, driverExec, driverSim}, c.Driver.Kind):
+		return bad("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind, driverNone,
+			driverAgents, driverExec, driverSim)
 	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:
 		return bad("driver.command is empty: the kind exec needs one")
 	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:
@@ -203,13 +202,13 @@ func (c *Config) validate() error {
 	if err := c.Dispatch.validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
-	if err := c.Relay.Validate(); err != nil {
-		return fmt.Errorf("%w: relay.%w", program.ErrSettings, err)
+	if err := c.Queue.Validate(); err != nil {
+		return fmt.Errorf("%w: queue.%w", program.ErrSettings, err)
 	}
-	if c.Relay.ByPriority() && len(c.Slurm.Jobs) == 0 {
+	if c.Queue.ByPriority() && len(c.Slurm.Jobs) == 0 {
 		return bad(
-			"relay.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",
-			c.Relay.Policy)
+			"queue.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",
+			c.Queue.Policy)
 	}
 	if err := c.Mounts.Check(); err != nil {
 		return bad("[[mount]] %v", err)
@@ -258,3 +257,6 @@ func (c *Config) forwarderAddrs() func(topology.ForwarderID) (string, bool) {
 		return addr, ok
 	}
 }
+
+// Renamed returns the new name of settings that have had another one.
+func (c *Config) Renamed() map[string]string { return map[string]string{"relay": "queue"} }

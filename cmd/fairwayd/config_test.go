@@ -30,18 +30,21 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"wrong type", "name = \"x\"\n[desk]\nbig_plan = \"many\"\n", []string{"f.toml", "big_plan"}},
 		{"wrong duration", "[desk]\nproposal_ttl = \"15 parsecs\"\n", []string{"f.toml", "parsecs"}},
 		{"out of range", "[desk]\nproposal_ttl = \"1ms\"\n", []string{"desk.proposal_ttl = 1ms", "1s"}},
-		{"unknown driver", "[driver]\nkind = \"magic\"\n", []string{"driver.kind", "magic", "fwdmount"}},
+		{"unknown driver", "[driver]\nkind = \"magic\"\n",
+			[]string{"driver.kind", "magic", "fwdmount is called agents now"}},
 		{"unknown policy", "[dispatch]\npolicy = \"luck\"\n", []string{"dispatch.policy", "luck", "dfra"}},
 		{"negative threshold", "[dispatch]\nv_min_bytes = -1.0\n", []string{"dispatch.v_min_bytes = -1"}},
 		{"misspelt threshold", "[dispatch]\nv_min_byte = 1.0\n",
 			[]string{"f.toml:2", `did you mean "dispatch.v_min_bytes"`}},
-		{"priorities that nobody says", "[relay]\npolicy = \"priority-fair\"\n",
-			[]string{"relay.policy", "priority-fair", "slurm.jobs"}},
+		{"priorities that nobody reports", "[queue]\npolicy = \"priority-fair\"\n",
+			[]string{"queue.policy", "priority-fair", "slurm.jobs"}},
 		{"priority of a QOS",
-			"[slurm]\njobs = [\"squeue\"]\n[relay]\npolicy = \"priority-fair\"\npriority_from = " +
-				"\"qos\"\n[relay.qos]\nhigh = 0.0\n", []string{"relay.qos.high = 0"}},
-		{"misspelt source of priorities", "[relay]\npriority_form = \"qos\"\n",
-			[]string{"f.toml:2", `did you mean "relay.priority_from"`}},
+			"[slurm]\njobs = [\"squeue\"]\n[queue]\npolicy = \"priority-fair\"\npriority_from = " +
+				"\"qos\"\n[queue.qos]\nhigh = 0.0\n", []string{"queue.qos.high = 0"}},
+		{"misspelt source of priorities", "[queue]\npriority_form = \"qos\"\n",
+			[]string{"f.toml:2", `did you mean "queue.priority_from"`}},
+		{"a table's former name", "[relay]\npolicy = \"size-fair\"\n",
+			[]string{"f.toml:2", "relay.policy", `it is called "queue.policy" now`}},
 		{"misspelt key of a mount", "[[mount]]\npoint = \"/lus\"\nfile_sytem = \"snx1\"\n",
 			[]string{"f.toml:3", "mount.file_sytem"}},
 		{"mount without a file system", "[[mount]]\npoint = \"/lus\"\n", []string{"[[mount]]", "/lus", "file_system"}},
@@ -100,7 +103,7 @@ const sample = `name = "hpc1"
 self_approval = true
 proposal_ttl = "20m"
 [driver]
-kind = "fwdmount"
+kind = "agents"
 [[node]]
 id = "fwd1"
 role = "forwarder"

@@ -99,9 +99,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.findings.WriteMetrics}
-	sharing := tables.New(tables.Config{Settings: conf.Relay, Situation: d.situation.Situation, Order: d.agents.Order,
+	sharing := tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
 		Log: log})
-	if conf.Relay.Policy != "" {
+	if conf.Queue.Policy != "" {
 		meters = append(meters, sharing.WriteMetrics)
 	}
 	if d.canaries != nil {
@@ -175,7 +175,7 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 	c := d.conf.Driver
 	fan := driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout}
 	switch c.Kind {
-	case driverAgents, driverFwdmount:
+	case driverAgents:
 		return agent.New(d.agents, d.conf.forwarderAddrs(), fan), nil
 	case driverSim:
 		// A simulated machine takes the orders of real agents; its forwarders have no address.

@@ -44,7 +44,7 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	topo := m.Machine()
 	d.forwarders = len(topo.ByRole(topology.Forwarder))
 	d.conf.Name, d.conf.Nodes, d.conf.Default, d.conf.Simulated = topo.Name, topo.Nodes, topo.Default, true
-	d.conf.Driver.Kind = driverFwdmount
+	d.conf.Driver.Kind = driverAgents
 	d.conf.Dispatch.FwdPeakBW, d.conf.Dispatch.CNPeakBW = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
 	d.senses = []func(context.Context) error{func(ctx context.Context) error { return d.simulate(ctx, m, dir) }}
 	return fmt.Sprintf("a SIMULATED machine of %d nodes runs", len(topo.Nodes)), nil

@@ -89,7 +89,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		return "", err
 	}
 	if tb.Root() {
-		d.conf.Driver.Kind = driverFwdmount
+		d.conf.Driver.Kind = driverAgents
 		d.conf.Slurm.Jobs = tb.SlurmArgv("squeue", "--json")
 		d.conf.Listen.Agents = net.JoinHostPort(tb.HostAddr().String(), "7118")
 		agents.DaemonURL = "ws://" + d.conf.Listen.Agents

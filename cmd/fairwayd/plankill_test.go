@@ -33,7 +33,7 @@ self_approval = true
 two_persons = false
 verify_within = "8s"
 [driver]
-kind = "fwdmount"
+kind = "agents"
 timeout = "1s"
 [[node]]
 id = "fwd1"

@@ -27,7 +27,7 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 	}
 	wantNode(t, d, "cn000", func(n api.NodeView) bool {
 		for _, s := range n.Sources {
-			if s.Name == "fwdmount" && strings.Contains(s.Err, "/pfs") && strings.Contains(s.Err, "fwd000 at ") {
+			if s.Name == "mount" && strings.Contains(s.Err, "/pfs") && strings.Contains(s.Err, "fwd000 at ") {
 				return n.LastSeen.After(lost.LastSeen.Add(2 * time.Second))
 			}
 		}

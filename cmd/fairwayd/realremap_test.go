@@ -85,7 +85,7 @@ func newRealLayer(t *testing.T) (*testbed.Testbed, *realDaemon) {
 	agents := l.Addr().String()
 	l.Close()
 	var conf strings.Builder
-	conf.WriteString("[desk]\nself_approval = true\ntwo_persons = false\n[driver]\nkind = \"fwdmount\"\n")
+	conf.WriteString("[desk]\nself_approval = true\ntwo_persons = false\n[driver]\nkind = \"agents\"\n")
 	for _, n := range tb.Machine().Nodes {
 		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
 	}

@@ -185,7 +185,7 @@ var settings = []setting{
 	{"slurm.zone", "Where its times are that name no zone, such as Europe/Berlin; Local: this host's."},
 	{"driver.kind",
 		"How compute nodes are told to move: none (refuse), agents (orders to their agents, each in the way its " +
-			"[orders] says), fwdmount (the same), exec (a command of the site's), or sim (orders to a simulated " +
+			"[orders] says), exec (a command of the site's), or sim (orders to a simulated " +
 			"machine)."},
 	{"driver.command",
 		"The command of the kind exec, a word an argument; it gets JSON on standard input (docs/drivers.md). " +
@@ -194,25 +194,26 @@ var settings = []setting{
 	{"driver.tries", "Tries per order."},
 	{"driver.backoff", "Wait before the second try; doubles with each further one."},
 	{"driver.timeout", "Longest wait for the answer to one try."},
-	{"relay.policy",
+	{"queue.policy",
 		"Policy by which the fairway-queues in front of forwarders share them among jobs, such as size-fair " +
-			"(docs/shares.md); empty: they are told nothing. Their agents must have source.relay.tables."},
-	{"relay.idle",
+			"(docs/shares.md); empty: they get none. Their agents must have source.queue.tables."},
+	{"queue.idle",
 		"Who uses what idle jobs leave: inside (the same user first, then the same group) or flat (everybody)."},
-	{"relay.lease",
-		"How long a relay keeps the policy without hearing from this daemon; then it serves in the order of arrival. " +
-			"It hears three times in a lease, and whenever its jobs change."},
-	{"relay.lambda",
-		"How often what the relays served is gathered and each is told its part of the global shares (lambda-delayed " +
-			"fairness), 50ms to 1m; 0: shares are local, each relay's own. A relay that is not told for three of " +
+	{"queue.lease",
+		"How long a queue keeps the policy without a table from this daemon; then it serves in the order of arrival. " +
+			"It gets one three times in a lease, and whenever its jobs change."},
+	{"queue.lambda",
+		"How often what the queues served is gathered and each gets its part of the global shares (lambda-delayed " +
+			"fairness), 50ms to 1m; 0: shares are local, each queue's own. A queue that gets none for three of " +
 			"them, or 3 s, goes back to its local shares."},
-	{"relay.forwarders", "Forwarders that have a relay, as patterns; none: every forwarder."},
-	{"relay.priority_from",
+	{"queue.forwarders", "Forwarders that have a queue, as patterns; none: every forwarder."},
+	{"queue.priority_from",
 		"Where a policy that divides by priority (priority-fair) takes a job's from, as slurm.jobs prints it: " +
-			"scheduler (the number that the batch system schedules by) or qos (relay.qos)."},
-	{"relay.default_priority",
-		"Priority of a job of which the batch system says none, has not said it yet, or whose QOS is not in relay.qos."},
-	{"relay.qos", "Priority of the jobs of each quality of service, above 0: high = 4."},
+			"scheduler (the number that the batch system schedules by) or qos (queue.qos)."},
+	{"queue.default_priority",
+		"Priority of a job whose priority the batch system does not or not yet report, or whose QOS is not in " +
+			"queue.qos."},
+	{"queue.qos", "Priority of the jobs of each quality of service, above 0: high = 4."},
 	{"probe.mounts",
 		"Forwarders that are probed by file I/O: forwarder = folder of this host that is mounted through it."},
 	{"access.groups",

@@ -141,7 +141,7 @@ func priorityOf(conf *Config) func(*remap.Job) float64 {
 	if len(conf.Slurm.Jobs) == 0 {
 		return nil
 	}
-	return conf.Relay.Priorities.Of
+	return conf.Queue.Priorities.Of
 }
 
 // expected are the jobs that wait and have a start planned.

@@ -62,7 +62,7 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	agents := l.Addr().String()
 	l.Close()
 	var conf strings.Builder
-	conf.WriteString("[desk]\nmode = \"auto\"\nplans_per_minute = 100\n[driver]\nkind = \"fwdmount\"\n" +
+	conf.WriteString("[desk]\nmode = \"auto\"\nplans_per_minute = 100\n[driver]\nkind = \"agents\"\n" +
 		fmt.Sprintf("[slurm]\njobs = [\"%s\"]\nevery = \"10s\"\n", strings.Join(tb.SlurmArgv("squeue", "--json"),
 			`", "`)) +
 		"[dispatch]\nv_min_bytes = 2e7\nn_min = 1.0\nf = 1.0\n")

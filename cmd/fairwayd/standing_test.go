@@ -19,7 +19,7 @@ import (
 // job's plan is approved at once under it, on record, and waits for a person without it.
 func TestStandingApproval(t *testing.T) {
 	t.Parallel() // it mostly waits
-	conf := "[driver]\nkind = \"fwdmount\"\n[dispatch]\nf = 1.0\nn_min = 1.0\n[default_mapping]\n"
+	conf := "[driver]\nkind = \"agents\"\n[dispatch]\nf = 1.0\nn_min = 1.0\n[default_mapping]\n"
 	for i := range 6 {
 		conf += fmt.Sprintf("cn%d = \"fwd1\"\n", i)
 	}

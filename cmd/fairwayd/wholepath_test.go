@@ -26,8 +26,8 @@ import (
 	"fairway/tsdb/engine"
 )
 
-// relays are the streams that bring the machine's frames, each those of its share of the nodes.
-const relays = 16
+// speakers are the streams that bring the machine's frames, each those of its share of the nodes.
+const speakers = 16
 
 // TestWholePath streams a machine of TaihuLight's size at 1 Hz into a real daemon, through spools
 // and WebSockets to the log, the live picture that a page watches, and whatever detects. It prints
@@ -61,7 +61,7 @@ func TestWholePath(t *testing.T) {
 		m.Step(at)
 	}
 	shown := watchLive(t, d)
-	machine := newRelays(t, d)
+	machine := newAgents(t, d)
 	before, begun := d.cpu(), time.Now()
 	worst, lag, perMinute := time.Duration(0), 0.0, []string{}
 	for n := range int(span.Seconds()) {
@@ -113,32 +113,32 @@ func watchLive(t *testing.T, d *realDaemon) *atomic.Int64 {
 	return &seen
 }
 
-// relaySet is the machine's streams.
-type relaySet struct {
-	spools  [relays]*stream.Spool
-	clients [relays]*stream.Client
+// agentSet is the machine's streams.
+type agentSet struct {
+	spools  [speakers]*stream.Spool
+	clients [speakers]*stream.Client
 	frames  int
-	parts   [relays][]collector.Frame
+	parts   [speakers][]collector.Frame
 	counts  map[topology.NodeID]int64 // frames with samples, by node
 	first   int64
 	last    int64
 }
 
-func newRelays(t *testing.T, d *realDaemon) *relaySet {
+func newAgents(t *testing.T, d *realDaemon) *agentSet {
 	t.Helper()
-	s := &relaySet{counts: map[topology.NodeID]int64{}}
+	s := &agentSet{counts: map[topology.NodeID]int64{}}
 	quiet := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	t.Cleanup(func() { cancel(); wait.Wait() })
-	for i := range relays {
-		spool, err := stream.OpenSpool(filepath.Join(t.TempDir(), fmt.Sprint("relay", i)), 0, quiet)
+	for i := range speakers {
+		spool, err := stream.OpenSpool(filepath.Join(t.TempDir(), fmt.Sprint("agent", i)), 0, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.spools[i] = spool
 		s.clients[i] = &stream.Client{URL: "ws://" + d.addr, Token: agentSecret,
-			Node: topology.NodeID(fmt.Sprint("relay", i)), Spool: spool, Log: quiet}
+			Node: topology.NodeID(fmt.Sprint("agent", i)), Spool: spool, Log: quiet}
 		wait.Go(func() {
 			if err := s.clients[i].Run(ctx); err != nil {
 				t.Error(err)
@@ -149,13 +149,13 @@ func newRelays(t *testing.T, d *realDaemon) *relaySet {
 	return s
 }
 
-// send spools one second, each relay its share.
-func (s *relaySet) send(t *testing.T, frames []collector.Frame) {
+// send spools one second, each agent its share.
+func (s *agentSet) send(t *testing.T, frames []collector.Frame) {
 	for i := range s.parts {
 		s.parts[i] = s.parts[i][:0]
 	}
 	for i := range frames {
-		k := i * relays / len(frames)
+		k := i * speakers / len(frames)
 		s.parts[k] = append(s.parts[k], frames[i])
 		s.counts[frames[i].Node]++
 	}
@@ -171,25 +171,25 @@ func (s *relaySet) send(t *testing.T, frames []collector.Frame) {
 	}
 }
 
-func (s *relaySet) pending() (n uint64) {
+func (s *agentSet) pending() (n uint64) {
 	for _, spool := range s.spools {
 		n += spool.Pending()
 	}
 	return n
 }
 
-func (s *relaySet) drain(t *testing.T) {
+func (s *agentSet) drain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i, c := range s.clients {
 		if err := c.Drain(ctx); err != nil || s.spools[i].Dropped() > 0 {
-			t.Fatalf("relay %d: %v, %d dropped", i, err, s.spools[i].Dropped())
+			t.Fatalf("agent %d: %v, %d dropped", i, err, s.spools[i].Dropped())
 		}
 	}
 }
 
 // check opens the store that the daemon left and counts every node's seconds.
-func (s *relaySet) check(t *testing.T, d *realDaemon) {
+func (s *agentSet) check(t *testing.T, d *realDaemon) {
 	t.Helper()
 	begun := time.Now()
 	db, err := engine.Open(filepath.Join(filepath.Dir(d.conf), "state", "store"),

@@ -39,7 +39,7 @@ type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
 
-// NoAnswer marks a daemon, mount or relay that does not answer.
+// NoAnswer marks a daemon, mount or queue that does not answer.
 func NoAnswer(err error) error { return unreachableError{err} }
 
 // Main runs a program until it ends or is told to by a signal, and ends the process with its exit code.

@@ -27,6 +27,23 @@ func ReadSettings(path, fallback string) (string, []byte, error) {
 	return path, text, nil
 }
 
+// Renamed is implemented by settings that have had other names: the new name of each old one, which may be a table.
+type Renamed interface{ Renamed() map[string]string }
+
+// renamed returns the new name of a key that an earlier version read; empty for one that none did.
+func renamed(c any, key string) string {
+	r, ok := c.(Renamed)
+	if !ok {
+		return ""
+	}
+	for was, is := range r.Renamed() {
+		if rest, ok := strings.CutPrefix(key, was); ok && (rest == "" || rest[0] == '.') {
+			return is + rest
+		}
+	}
+	return ""
+}
+
 // ParseSettings reads TOML over the defaults in c, a pointer to a struct. A key that c has no field for
 // is an error with its line, and with the known setting that is spelt nearly so; list is the command
 // that prints the known ones.
@@ -41,7 +58,9 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 	var unknown []error
 	for _, key := range meta.Undecoded() {
 		hint := fmt.Sprintf("%s lists the known ones", list)
-		if near := nearest(key.String(), known); near != "" {
+		if now := renamed(c, key.String()); now != "" {
+			hint = fmt.Sprintf("it is called %q now", now)
+		} else if near := nearest(key.String(), known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (%s)", ErrSettings, path, LineOf(text, key),

@@ -34,7 +34,7 @@ type Limits struct {
 	MessageBytes int64   `toml:"message_bytes"`
 }
 
-// DefaultLimits lets a relay of the largest machine through, and an hour of one node's spool.
+// DefaultLimits lets an agent that speaks for the largest machine through, and an hour of one node's spool.
 func DefaultLimits() Limits {
 	return Limits{Nodes: 65536, SamplesPerFrame: 256, FramesPerSec: 131072, BurstSeconds: 60,
 		MessageBytes: wire.MaxMessageBytes}
@@ -91,7 +91,7 @@ type Hub struct {
 	stopping chan struct{} // closed by Close
 
 	mu      sync.Mutex                      // guards everything that follows
-	routes  map[topology.NodeID]*connection // who reaches a node: its agent, or the relay that brought its last frame
+	routes  map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
 	open    map[*connection]struct{}
 	senders map[string]*sender // by the token's name
 	closed  bool
@@ -160,7 +160,7 @@ func (h *Hub) forget(c *connection) {
 func (h *Hub) speaks(c *connection, n topology.NodeID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// A node's own agent is never displaced by a relay that reports on it.
+	// A node's own agent is never displaced by another agent that reports on it.
 	if old := h.routes[n]; old == nil || old.hello.Node != n || c.hello.Node == n {
 		h.routes[n] = c
 	}

@@ -20,7 +20,7 @@ import (
 	"fairway/collector/wire"
 )
 
-// An agent may speak for many nodes, as a relay or a simulated machine does: what it cannot carry out at once
+// An agent may speak for many nodes, as a simulated machine does: what it cannot carry out at once
 // waits, and nothing is refused.
 func TestOrdersWaitForTheirAgent(t *testing.T) {
 	const nodes = 10 * wire.MaxOrders

@@ -25,7 +25,7 @@ func Passing(kind string) bool { return kind == OrderReport || kind == OrderGlob
 // RemapOrder says what must be so when it is answered: the node's mount uses Forwarder. A mount
 // that does already answers OK and changes nothing.
 type RemapOrder struct {
-	Node      topology.NodeID      `json:"node"` // a relay speaks for many; an agent refuses another node's
+	Node      topology.NodeID      `json:"node"` // one agent may speak for many nodes; else it refuses another node's
 	Forwarder topology.ForwarderID `json:"forwarder"`
 	Addr      string               `json:"addr"` // HOST:PORT of its file service
 	// Force cuts off a dead or hung forwarder instead of draining it first.

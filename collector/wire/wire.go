@@ -115,7 +115,7 @@ type Message interface{ kind() Kind }
 
 // Hello opens a connection, agent to daemon.
 type Hello struct {
-	Node topology.NodeID // who speaks; a relay or the simulator names itself, not its nodes
+	Node topology.NodeID // the agent that speaks; one that speaks for others, such as the simulator, names itself
 	Role topology.Role
 	// FirstSeq is the first sequence number that the agent holds unacknowledged, and so the first
 	// it will send; numbers start at 1 and grow by 1.

@@ -31,7 +31,7 @@ type Fake struct {
 	Calls []string
 	// Foreign, when set, is the name of everything that comes from users' logs and jobs.
 	Foreign  string
-	Gathered bool // relays share by global shares
+	Gathered bool // queues share by global shares
 	MetaJob  bool // the running job and those like it only work on metadata
 	// NoCanary, when set, is why no canary is sent.
 	NoCanary error

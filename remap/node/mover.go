@@ -1,6 +1,6 @@
 // Package node is the compute node's end of a remap: what an agent does when it is ordered to use
-// another forwarder. Each way of doing it is a folder beside this one (relay, lnetroute, mount);
-// fairway-mount's own is collector/source/mount.
+// another forwarder. Each way of doing it is a folder below this one: mount9p, tcpproxy, lnet and remount. tbf, beside
+// them, limits what jobs take from Lustre servers.
 package node
 
 import (

@@ -27,7 +27,7 @@ const (
 
 // conn is one client's connection and the one to the forwarder behind it.
 type conn struct {
-	relay      *Relay
+	queue      *Queue
 	client, up net.Conn
 	from       netip.Addr
 	name       topology.NodeID // the address as text where it has none
@@ -36,7 +36,7 @@ type conn struct {
 
 	replyBy time.Time // the deadline that client has; fromForwarder's own
 
-	// Guarded by Relay.mu.
+	// Guarded by Queue.mu.
 	lane    int
 	waiting int      // in the queue
 	held    int      // waiting, and chosen but not written yet
@@ -47,10 +47,10 @@ type conn struct {
 // flight is a request at the forwarder; old is the tag that a Tflush flushes.
 type flight struct{ old uint16 }
 
-func newConn(r *Relay, client, up net.Conn) *conn {
+func newConn(r *Queue, client, up net.Conn) *conn {
 	from := clientAddr(client)
 	return &conn{
-		relay: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
+		queue: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), flights: map[uint16]flight{},
 	}
 }
@@ -129,7 +129,7 @@ func (c *conn) fromClient(ctx context.Context) error {
 			}
 			together = append(together, frame)
 		}
-		for full := c.relay.enqueue(c, together); full; full = c.relay.full(c) {
+		for full := c.queue.enqueue(c, together); full; full = c.queue.full(c) {
 			select {
 			case <-c.room:
 			case <-ctx.Done():
@@ -143,7 +143,7 @@ func (c *conn) fromClient(ctx context.Context) error {
 func (c *conn) toForwarder(ctx context.Context) error {
 	var chosen, writing net.Buffers
 	for {
-		if chosen = c.relay.chosen(c, chosen); len(chosen) == 0 {
+		if chosen = c.queue.chosen(c, chosen); len(chosen) == 0 {
 			select {
 			case <-c.wake:
 			case <-ctx.Done():
@@ -179,7 +179,7 @@ func (c *conn) fromForwarder(context.Context) error {
 			}
 			replies = frame
 		}
-		c.relay.answered(c, replies)
+		c.queue.answered(c, replies)
 		if err := c.reply(replies); err != nil {
 			return err
 		}

@@ -21,10 +21,10 @@ import (
 	"fairway/remap/queue/tables"
 )
 
-// twoRelays are two forwarders that do 8,000 requests a second each, behind relays that a Sender tells. Job 1
+// twoQueues are two forwarders that do 8,000 requests a second each, behind queues that a Sender tells. Job 1
 // has four nodes, two at each; jobs 2 and 3 have two nodes, at one forwarder each (Figure 5 of the paper).
-type twoRelays struct {
-	relays map[topology.NodeID]*queue.Relay
+type twoQueues struct {
+	queues map[topology.NodeID]*queue.Queue
 	pipes  map[topology.NodeID]func(from string, ctx context.Context)
 	cut    atomic.Bool // f1 cannot be reached
 	sender *tables.Sender
@@ -40,8 +40,8 @@ var places = []struct {
 	{"3", "eve", map[string]topology.ForwarderID{"10.0.2.1": "f1", "10.0.2.2": "f1"}},
 }
 
-func newTwoRelays(ctx context.Context, all *sync.WaitGroup, lambda time.Duration) *twoRelays {
-	w := &twoRelays{relays: map[topology.NodeID]*queue.Relay{},
+func newTwoQueues(ctx context.Context, all *sync.WaitGroup, lambda time.Duration) *twoQueues {
+	w := &twoQueues{queues: map[topology.NodeID]*queue.Queue{},
 		pipes: map[topology.NodeID]func(string, context.Context){}}
 	m := &topology.Machine{Name: "test", Default: topology.Mapping{}}
 	for i, f := range []topology.NodeID{"f0", "f1"} {
@@ -49,7 +49,7 @@ func newTwoRelays(ctx context.Context, all *sync.WaitGroup, lambda time.Duration
 		fwd, p := queue.NewForwarder(), queue.NewPipes()
 		r := queue.New(queue.Config{Seed: uint64(i + 1),
 			Dial: func(ctx context.Context) (net.Conn, error) { return queue.DialFwd(fwd, ctx) }})
-		w.relays[f] = r
+		w.queues[f] = r
 		all.Go(func() { _ = r.Serve(ctx, p) })
 		w.pipes[f] = func(from string, ctx context.Context) {
 			queue.KeepWriting(ctx, queue.DialPipes(p, from), 32,
@@ -76,12 +76,12 @@ func newTwoRelays(ctx context.Context, all *sync.WaitGroup, lambda time.Duration
 	return w
 }
 
-// order is what the agent and the relay's control socket do.
-func (w *twoRelays) order(_ context.Context, n topology.NodeID, o wire.Order) (wire.OrderResult, error) {
+// order is what the agent and the queue's control socket do.
+func (w *twoQueues) order(_ context.Context, n topology.NodeID, o wire.Order) (wire.OrderResult, error) {
 	if n == "f1" && w.cut.Load() {
 		return wire.OrderResult{}, errors.New("no agent connected")
 	}
-	r, body := w.relays[n], strings.NewReader(string(o.Body))
+	r, body := w.queues[n], strings.NewReader(string(o.Body))
 	switch o.Kind {
 	case wire.OrderReport:
 		b, err := json.Marshal(r.Report())
@@ -101,7 +101,7 @@ func (w *twoRelays) order(_ context.Context, n topology.NodeID, o wire.Order) (w
 }
 
 // begin starts the clients of a job that use a forwarder.
-func (w *twoRelays) begin(ctx context.Context, all *sync.WaitGroup, job int, f topology.ForwarderID) {
+func (w *twoQueues) begin(ctx context.Context, all *sync.WaitGroup, job int, f topology.ForwarderID) {
 	for n, at := range places[job].nodes {
 		if at == f {
 			all.Go(func() { w.pipes[f.Node()](n, ctx) })
@@ -110,9 +110,9 @@ func (w *twoRelays) begin(ctx context.Context, all *sync.WaitGroup, job int, f t
 }
 
 // parts are what jobs 1 to 3 have of all bytes during d.
-func (w *twoRelays) parts(d time.Duration) (out [3]float64) {
+func (w *twoQueues) parts(d time.Duration) (out [3]float64) {
 	bytes := func(sign float64) {
-		for _, r := range w.relays {
+		for _, r := range w.queues {
 			for i, j := range places {
 				out[i] += sign * float64(r.Stats()[j.job].Bytes)
 			}
@@ -128,7 +128,7 @@ func (w *twoRelays) parts(d time.Duration) (out [3]float64) {
 	return out
 }
 
-// TestGlobalShares: by the second interval of 50 ms the shares are global; a relay that cannot be reached goes
+// TestGlobalShares: by the second interval of 50 ms the shares are global; a queue that cannot be reached goes
 // back to its local shares after a while, and so does the other that is then alone; and where the placement does
 // not allow the global shares that is said.
 func TestGlobalShares(t *testing.T) {
@@ -137,7 +137,7 @@ func TestGlobalShares(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		defer func() { stop(); all.Wait(); time.Sleep(time.Second) }() // the forwarders end what they have
-		w := newTwoRelays(ctx, &all, lambda)
+		w := newTwoQueues(ctx, &all, lambda)
 		first, stopFirst := context.WithCancel(ctx)
 		defer stopFirst()
 		want := func(what string, got [3]float64, within float64, want ...float64) {
@@ -158,13 +158,13 @@ func TestGlobalShares(t *testing.T) {
 				t.Errorf("it says %s, want %q", text, why)
 			}
 			for i := range by {
-				if got := w.relays[topology.NodeID(fmt.Sprint("f", i))].Report().By; got != by[i] ||
-					v.Relays[i].By != by[i] && v.Relays[i].Why == "" {
-					t.Errorf("f%d serves by %s and is shown by %+v, want %s", i, got, v.Relays[i], by[i])
+				if got := w.queues[topology.NodeID(fmt.Sprint("f", i))].Report().By; got != by[i] ||
+					v.Queues[i].By != by[i] && v.Queues[i].Why == "" {
+					t.Errorf("f%d serves by %s and is shown by %+v, want %s", i, got, v.Queues[i], by[i])
 				}
 			}
 		}
-		time.Sleep(2*time.Second + time.Millisecond) // the relays know their jobs
+		time.Sleep(2*time.Second + time.Millisecond) // the queues know their jobs
 		w.begin(ctx, &all, 0, "f0")
 		w.begin(first, &all, 0, "f1")
 		w.begin(ctx, &all, 1, "f0")

@@ -11,9 +11,9 @@ import (
 	"fairway/remap/policy/strictjson"
 )
 
-// Report is what a relay says of itself for an all-gather. Its counters only grow while it runs.
+// Report is what a queue says of itself for an all-gather. Its counters only grow while it runs.
 type Report struct {
-	UpSeconds float64 `json:"up_seconds"` // of the relay: the clock of all other figures
+	UpSeconds float64 `json:"up_seconds"` // of the queue: the clock of all other figures
 	// By says how requests are served now.
 	By By `json:"by"`
 	// WaitedSeconds is for how long any request waited.
@@ -24,8 +24,8 @@ type Report struct {
 // By is a way of choosing the next request.
 type By string
 
-// The ways: by the shares of an all-gather over all relays, by those that the policy gives among this
-// relay's jobs, and in the order of arrival.
+// The ways: by the shares of an all-gather over all queues, by those that the policy gives among this
+// queue's jobs, and in the order of arrival.
 const (
 	ByGlobal  By = "global"
 	ByLocal   By = "local"
@@ -33,7 +33,7 @@ const (
 )
 
 // Report says what was done so far, and how.
-func (r *Relay) Report() Report {
+func (r *Queue) Report() Report {
 	jobs := r.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *sharing) by() By {
 	return ByLocal
 }
 
-// Global is a relay's part of an all-gather (section 3.1): its own shares by job, under "" those of clients
+// Global is a queue's part of an all-gather (section 3.1): its own shares by job, under "" those of clients
 // in no job. A job of the table that is not among them has its local share.
 type Global struct {
 	// HoldSeconds is how long they hold; without others until then shares are local again.
@@ -100,7 +100,7 @@ func (h *held) end() {
 const maxHold = 3600
 
 // Gathered serves by global shares for a while. Without a policy in force they wait for one.
-func (r *Relay) Gathered(g Global) error {
+func (r *Queue) Gathered(g Global) error {
 	if err := g.check(); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *Relay) Gathered(g Global) error {
 }
 
 // alone goes back to local shares when nobody has gathered for too long.
-func (r *Relay) alone(count uint64, seconds float64) {
+func (r *Queue) alone(count uint64, seconds float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.global.count != count {
@@ -132,7 +132,7 @@ func (r *Relay) alone(count uint64, seconds float64) {
 }
 
 // reweigh takes global shares that have changed, for the requests that wait already too. r.mu is held.
-func (r *Relay) reweigh() {
+func (r *Queue) reweigh() {
 	s := *r.sharing
 	s.weigh(r.global.shares)
 	r.sharing = &s

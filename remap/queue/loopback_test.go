@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkLoopback is a diod on this machine with nothing slow in front of it, which clients of two
-// addresses write through the relay: what a policy comes to, and the total against the same relay in the order of
+// addresses write through the queue: what a policy comes to, and the total against the same queue in the order of
 // arrival, when the processor is all there is. Each job has 16 requests on their way: with a window of as many they
 // are all at the forwarder and nothing is left to choose from, so smaller windows are measured too. waits is the part
 // of the time in which a job had requests waiting here. Turns of a fifth of a second are taken in random order, so
@@ -100,14 +100,14 @@ type (
 )
 
 // writeThrough keeps four writers busy on one connection from an address.
-func writeThrough(b *testing.B, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, name string) {
+func writeThrough(b *testing.B, ctx context.Context, tb *testbed.Testbed, queue string, from netip.Addr, name string) {
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
-	conn, err := d.DialContext(ctx, "tcp", relay)
+	conn, err := d.DialContext(ctx, "tcp", queue)
 	if err != nil {
 		b.Error(err)
 		return
 	}
-	c, err := p9.NewClient(ctx, conn, relay, 65536)
+	c, err := p9.NewClient(ctx, conn, queue, 65536)
 	if err != nil {
 		b.Error(err)
 		return

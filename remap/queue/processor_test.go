@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkProcessor is what choosing costs when there is nothing but the processor: a forwarder that answers at once,
-// clients that always have more to ask, all of them and the relay in this process. What is compared is this relay under
-// a policy with this relay in the order of arrival, and with the clients at the forwarder without a relay. They take
+// clients that always have more to ask, all of them and the queue in this process. What is compared is this queue under
+// a policy with this queue in the order of arrival, and with the clients at the forwarder without a queue. They take
 // turns of a tenth of a second in random order, so that a change of the machine meets all of them.
 //
 // of-fifo is the requests per second of processor time as a share of those in the order of arrival: what the total
@@ -55,13 +55,13 @@ func benchmarkProcessor(b *testing.B, size int) {
 			}
 		}
 	}
-	turns := []string{"fifo", "size-fair", "job-fair", "no-relay"}
+	turns := []string{"fifo", "size-fair", "job-fair", "no-queue"}
 	sum := map[string]spent{}
 	b.ResetTimer()
 	for range b.N {
 		for _, k := range rand.Perm(len(turns)) {
 			g := through
-			if turns[k] == "no-relay" {
+			if turns[k] == "no-queue" {
 				g = direct
 			} else if table.Policy = turns[k]; table.Policy == "fifo" {
 				table.Policy = ""
@@ -81,7 +81,7 @@ func benchmarkProcessor(b *testing.B, size int) {
 	for _, t := range turns {
 		s := sum[t]
 		b.ReportMetric(s.requests/s.processor*fifo.processor/fifo.requests, "of-fifo-"+t)
-		if t != "no-relay" {
+		if t != "no-queue" {
 			b.ReportMetric(s.big/(s.requests-s.big), "ratio-"+t)
 		}
 	}
@@ -97,7 +97,7 @@ func (s spent) plus(t spent) spent {
 }
 
 // turn lets the clients behind a gate work for a tenth of a second.
-func turn(r *Relay, g *gate) spent {
+func turn(r *Queue, g *gate) spent {
 	g.open(true)
 	time.Sleep(20 * time.Millisecond)
 	asked, served, before := g.asked(), r.Stats()["big"].Requests, processorTime()

@@ -1,234 +1,380 @@
+// Package queue stands in front of a forwarder's 9P2000.L service and decides whose request goes
+// next: it keeps requests in a queue for each job and serves them by the tokens of a sharing policy
+// (package share; Karrels et al., ThemisIO, sections 3 and 4). Clients connect to the queue as to the
+// forwarder; each connection has one of its own behind it, and messages pass unchanged and, within a
+// connection, in their order.
+//
+// The queue lets only as many requests at once into the forwarder as keep it busy (the window), so
+// that they wait here, where order can be chosen, and not there.
 package queue
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
-	"fairway/remap/policy/share"
+	"fairway/collector/source/queue"
+	"fairway/collector/topology"
 )
 
-// request is one 9P message on its way to the forwarder.
-type request struct {
-	conn  *conn
-	frame []byte
-	cost  int
-	seq   uint64 // order of arrival
+// DefaultWindow keeps a diod of 8 worker threads busy while answers are on their way. Fewer cost throughput where
+// processors are the bottleneck (a tenth of it with 8). More would wait at the forwarder, where nobody chooses: a job
+// whose requests all fit in there never has one waiting here, and so gets less than its share (BenchmarkLoopback).
+const DefaultWindow = 16
+
+// Config is what a queue needs; Dial is required.
+type Config struct {
+	// Dial connects to the forwarder.
+	Dial func(context.Context) (net.Conn, error)
+	// Name tells the node that an address belongs to, empty where that is not known; nil: none is asked.
+	Name func(context.Context, netip.Addr) topology.NodeID
+	// Window is how many requests may be at the forwarder at once; DefaultWindow if 0.
+	Window int
+	// Seed of the draws.
+	Seed uint64
+	Log  *slog.Logger // discarded if nil
 }
 
-// What a request costs, in bytes moved: so much for itself, and its data. diod on a machine of two
-// cores takes 97 us for a Tgetattr and about 160 us for 64 KiB of data.
-const requestCost = 32 << 10
+// Queue is one queue. Its methods may be called from any goroutine.
+type Queue struct {
+	cfg    Config
+	random *rand.Rand // used under mu
 
-// quantum is what one token lets a job do. Requests of 64 KiB, the most diod takes, fit one token;
-// what is left of it stays with the job while it has requests, so that jobs share bytes, not messages.
-const quantum = requestCost + 64<<10
-
-// together is how many requests of one connection, one after the other in its job's queue, go on one
-// choice: they leave in one write, as in the order of arrival. What they cost beyond the job's credit it
-// owes, and pays with its next tokens before it is served again; so shares stay those of the tokens. It
-// owes no more than a few tokens and one request.
-const (
-	together = 8
-	maxOwed  = 4 * quantum
-)
-
-// 9P2000.L: size[4] type[1] tag[2], then the fields of the type.
-const (
-	headerBytes = 7
-	tFlush      = 108
-	rFlush      = tFlush + 1
-	tRead       = 116
-	tWrite      = 118
-	readCount   = headerBytes + 4 + 8 // fid[4] offset[8] count[4]
-	writeData   = headerBytes + 4 + 8 + 4
-)
-
-// cost is what a message makes the forwarder do.
-func cost(frame []byte) int {
-	switch {
-	case frame[4] == tWrite:
-		return requestCost + max(len(frame)-writeData, 0)
-	case frame[4] == tRead && len(frame) >= readCount+4:
-		return requestCost + int(min(binary.LittleEndian.Uint32(frame[readCount:]), maxFrame))
-	}
-	return requestCost
+	mu       sync.Mutex // guards everything below, and what conn says
+	sharing  *sharing
+	lease    *time.Timer // ends the policy; nil: it holds for ever
+	tables   uint64      // counts them, so that a late lease knows that it is not its own
+	global   held        // shares of an all-gather
+	queue    *laneQueue
+	inFlight int
+	arrived  uint64
+	conns    map[*conn]bool
+	served   map[string]*Served // by job
+	byLane   []*Served          // the same by lane
+	begun    time.Time
+	waited   time.Duration // with something waiting, in queues before this one
 }
 
-// queue holds requests by job and says which goes next. It is not safe for concurrent use.
-type laneQueue struct {
-	lanes   []lane
-	lottery *share.Lottery // nil: order of arrival, everything in lane 0
-	random  *rand.Rand
-	current int // lane that still has credit, or goes on
-	length  int
-	from    *conn // whose requests go on, and how many may
-	more    int
-
-	since  time.Time // when something began to wait, while it does
-	waited time.Duration
+// Served is what a queue has done for a job.
+type Served struct {
+	Requests int64 `json:"requests"`
+	// Bytes are those of reads asked for and writes sent.
+	Bytes int64 `json:"bytes"`
+	// Cost is what the forwarder had to do for it, bytes: Bytes, and 32 KiB for each request.
+	Cost int64 `json:"cost"`
+	// WaitedSeconds is for how long any of its requests waited here.
+	WaitedSeconds float64 `json:"waited_seconds"`
+	// Waiting and Connections are those of now.
+	Waiting     int `json:"waiting"`
+	Connections int `json:"connections"`
 }
 
-// lane is one job's requests in their order. Its credit is what its last tokens have left, bytes; below 0
-// it is what the job owes.
-type lane struct {
-	waiting []request // from head on
-	head    int
-	credit  int
-	since   time.Time // when it began to wait, while it does
-	waited  time.Duration
-}
-
-func newQueue(s *sharing, random *rand.Rand) *laneQueue {
-	q := &laneQueue{lanes: make([]lane, len(s.jobs)), random: random}
-	q.choose(s)
-	return q
-}
-
-// choose serves what waits by the shares of s from now on, which has the same jobs.
-func (q *laneQueue) choose(s *sharing) {
-	switch {
-	case s.policy == nil:
-		q.lottery = nil
-		return
-	case s.weights != nil:
-		q.lottery = share.NewLottery(share.Policy{share.Size}, s.weights, share.Flat)
-	default:
-		q.lottery = share.NewLottery(s.policy, s.jobs, s.idle)
+// New makes a queue that serves in the order of arrival until Share is called.
+func New(cfg Config) *Queue {
+	if cfg.Window == 0 {
+		cfg.Window = DefaultWindow
 	}
-	for i := range q.lanes {
-		q.lottery.Work(i, !q.lanes[i].empty())
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-}
-
-// waits is how long each lane, and any, has had something to wait so far. In the order of arrival lanes are
-// not kept apart, and of each nothing is known.
-func (q *laneQueue) waits(now time.Time) (each []time.Duration, any time.Duration) {
-	each = make([]time.Duration, len(q.lanes))
-	for i := range q.lanes {
-		if q.lottery == nil {
-			break
-		}
-		each[i] = q.lanes[i].waited
-		if !q.lanes[i].empty() {
-			each[i] += now.Sub(q.lanes[i].since)
-		}
-	}
-	if any = q.waited; q.length > 0 {
-		any += now.Sub(q.since)
-	}
-	return each, any
-}
-
-func (q *laneQueue) push(job int, r request) {
-	if q.lottery == nil {
-		job = 0
-	} else {
-		q.lottery.Work(job, true)
-	}
-	l := &q.lanes[job]
-	if l.empty() {
-		l.since = time.Now()
-		if q.length == 0 {
-			q.since = l.since
-		}
-	}
-	l.waiting = append(l.waiting, r)
-	q.length++
-}
-
-// emptied notes that nothing of a lane waits any more; q.length says whether of others something does.
-func (q *laneQueue) emptied(l *lane) {
-	now := time.Now()
-	l.waited += now.Sub(l.since)
-	if q.length == 0 {
-		q.waited += now.Sub(q.since)
-	}
-}
-
-// pop takes the next request; false when there is none.
-func (q *laneQueue) pop() (r request, found bool) {
-	if q.length == 0 {
-		return request{}, false
-	}
-	q.length--
-	if q.lottery == nil {
-		l := &q.lanes[0]
-		r := l.pop()
-		if l.empty() {
-			q.emptied(l)
-		}
-		return r, true
-	}
-	l := &q.lanes[q.current]
-	if q.more > 0 && l.credit > -maxOwed && !l.empty() && l.waiting[l.head].conn == q.from {
-		q.more--
-		return q.take(l), true
-	}
-	for l.empty() || l.credit < l.waiting[l.head].cost {
-		q.current, _ = q.lottery.Draw(q.random.Float64()) // somebody has work: length was not 0
-		l = &q.lanes[q.current]
-		l.credit += quantum
-	}
-	q.from, q.more = l.waiting[l.head].conn, together-1
-	return q.take(l), true
-}
-
-// take takes the first request of the current lane, which is l.
-func (q *laneQueue) take(l *lane) request {
-	r := l.pop()
-	l.credit -= r.cost
-	if l.empty() {
-		l.credit = min(l.credit, quantum) // the rest of a token is kept; nobody saves more for later
-		q.lottery.Work(q.current, false)
-		q.emptied(l)
+	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{},
+		served: map[string]*Served{}, begun: time.Now()}
+	if err := r.Share(Table{}); err != nil {
+		panic(err) // the empty table is sound
 	}
 	return r
 }
 
-func (l *lane) empty() bool { return l.head == len(l.waiting) }
-
-func (l *lane) pop() request {
-	r := l.waiting[l.head]
-	l.waiting[l.head] = request{}
-	l.head++
-	switch {
-	case l.empty():
-		l.waiting, l.head = l.waiting[:0], 0
-	case l.head >= 1024 && l.head*2 > len(l.waiting):
-		n := copy(l.waiting, l.waiting[l.head:])
-		clear(l.waiting[n:])
-		l.waiting, l.head = l.waiting[:n], 0
+// Share changes policy and jobs at once, for the requests that wait already too.
+func (r *Queue) Share(t Table) error {
+	s, err := t.compile()
+	if err != nil {
+		return err
 	}
-	return r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLease()
+	r.tables++
+	if table := r.tables; t.LeaseSeconds > 0 {
+		r.lease = time.AfterFunc(time.Duration(t.LeaseSeconds*float64(time.Second)),
+			func() { r.lapse(table, t.LeaseSeconds) })
+	}
+	r.use(s)
+	return nil
 }
 
-// drop removes and returns every request that out says.
-func (q *laneQueue) drop(out func(request) bool) (dropped []request) {
-	for i := range q.lanes {
-		l := &q.lanes[i]
-		if l.empty() {
+// endLease stops a lease that is running. r.mu is held.
+func (r *Queue) endLease() {
+	if r.lease != nil {
+		r.lease.Stop()
+	}
+}
+
+// lapse ends a policy whose lease was not renewed. Its jobs stay, for the counts.
+func (r *Queue) lapse(table uint64, seconds float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tables != table {
+		return // a newer one came while this waited
+	}
+	s := *r.sharing
+	s.policy = nil
+	r.use(&s)
+	r.cfg.Log.Warn("no new table came within the lease; requests are served in the order of their arrival",
+		"lease_seconds", seconds)
+}
+
+// use serves by s from now on. r.mu is held.
+func (r *Queue) use(s *sharing) {
+	var waiting []request
+	if r.queue != nil {
+		each, any := r.queue.waits(time.Now())
+		for i, s := range r.byLane {
+			s.WaitedSeconds += each[i].Seconds()
+		}
+		r.waited += any
+		waiting = r.queue.drop(func(request) bool { return true })
+	}
+	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
+	s.weigh(r.global.shares)
+	r.sharing, r.queue = s, newQueue(s, r.random)
+	old := r.served
+	r.served, r.byLane = make(map[string]*Served, len(s.jobs)), r.byLane[:0]
+	for _, j := range s.jobs {
+		if r.served[j.Name] = old[j.Name]; r.served[j.Name] == nil {
+			r.served[j.Name] = &Served{}
+		}
+		r.byLane = append(r.byLane, r.served[j.Name])
+	}
+	for c := range r.conns {
+		c.lane = s.of(c)
+	}
+	for _, q := range waiting {
+		r.queue.push(q.conn.lane, q)
+	}
+}
+
+// Clients lists who is connected, by name: what the forwarder behind cannot know.
+func (r *Queue) Clients() []queue.Client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[topology.NodeID]int{}
+	for c := range r.conns {
+		n[c.name]++
+	}
+	out := make([]queue.Client, 0, len(n))
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		out = append(out, queue.Client{Node: name, Connections: n[name]})
+	}
+	return out
+}
+
+// Stats says what was done for each job so far; clients in no job are under "".
+func (r *Queue) Stats() map[string]Served {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]Served, len(r.served))
+	for name, s := range r.served {
+		out[name] = *s
+	}
+	each, _ := r.queue.waits(time.Now())
+	for i, j := range r.sharing.jobs {
+		s := out[j.Name]
+		s.WaitedSeconds += each[i].Seconds()
+		out[j.Name] = s
+	}
+	for c := range r.conns {
+		name := r.sharing.jobs[c.lane].Name
+		s := out[name]
+		s.Connections++
+		s.Waiting += c.waiting
+		out[name] = s
+	}
+	return out
+}
+
+// Serve takes connections from l until ctx ends, and returns when all of them have ended. It owns l.
+func (r *Queue) Serve(ctx context.Context, l net.Listener) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.endLease()
+		r.global.end()
+	}()
+	for {
+		client, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, new(*net.OpError)) && !errors.Is(err, net.ErrClosed):
+			r.cfg.Log.Error("accept", "err", err) // out of descriptors, perhaps: others may end
+			time.Sleep(acceptPause)
 			continue
+		case err != nil:
+			return fmt.Errorf("accept: %w", err)
 		}
-		kept := l.waiting[:0]
-		for _, r := range l.waiting[l.head:] {
-			if out(r) {
-				dropped = append(dropped, r)
-				q.length--
-			} else {
-				kept = append(kept, r)
+		all.Go(func() {
+			if err := r.pass(ctx, client); err != nil && ctx.Err() == nil {
+				r.cfg.Log.Info("connection ended", "client", client.RemoteAddr(), "err", err)
 			}
-		}
-		clear(l.waiting[len(kept):])
-		l.waiting, l.head = kept, 0
-		if !l.empty() {
-			continue
-		}
-		q.emptied(l)
-		if q.lottery != nil {
-			l.credit = min(l.credit, quantum)
-			q.lottery.Work(i, false)
+		})
+	}
+}
+
+const acceptPause = 100 * time.Millisecond
+
+// pass serves one client until either side ends.
+func (r *Queue) pass(ctx context.Context, client net.Conn) error {
+	defer client.Close()
+	up, err := r.cfg.Dial(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to the forwarder: %w", err)
+	}
+	defer up.Close()
+	c := newConn(r, client, up)
+	if r.cfg.Name != nil {
+		if name := r.cfg.Name(ctx, c.from); name != "" {
+			c.name = name
 		}
 	}
-	return dropped
+	r.mu.Lock()
+	c.lane = r.sharing.of(c)
+	r.conns[c] = true
+	r.mu.Unlock()
+	defer r.forget(c)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() { client.Close(); up.Close() })
+	defer stop()
+	var parts sync.WaitGroup
+	for _, part := range []func(context.Context) error{c.fromClient, c.toForwarder, c.fromForwarder} {
+		parts.Go(func() { cancel(part(ctx)) })
+	}
+	parts.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// forget drops what waits of a connection that ended and frees its places at the forwarder.
+func (r *Queue) forget(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
+	r.queue.drop(func(q request) bool { return q.conn == c })
+	r.inFlight -= len(c.flights)
+	c.flights = nil
+	r.pump()
+}
+
+// enqueue takes requests from a client, and says that it has as many here as it may have.
+func (r *Queue) enqueue(c *conn, together [][]byte) (full bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, frame := range together {
+		r.arrived++
+		r.queue.push(c.lane, request{conn: c, frame: frame, cost: cost(frame), seq: r.arrived})
+	}
+	c.waiting += len(together)
+	c.held += len(together)
+	r.pump()
+	return c.held >= maxWaiting
+}
+
+// full says that a client has as many requests here as it may have.
+func (r *Queue) full(c *conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return c.held >= maxWaiting
+}
+
+// chosen takes what is to be written to c's forwarder, and the room of what was written before, which
+// it then uses for the next.
+func (r *Queue) chosen(c *conn, written [][]byte) [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.held -= len(written); c.held < maxWaiting && c.held+len(written) >= maxWaiting {
+		notify(c.room)
+	}
+	out := c.out
+	clear(written)
+	c.out = written[:0]
+	return out
+}
+
+// answered frees the places of requests whose replies have come, which are whole messages.
+func (r *Queue) answered(c *conn, replies []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for ; len(replies) > 0; replies = replies[binary.LittleEndian.Uint32(replies):] {
+		tag := binary.LittleEndian.Uint16(replies[5:])
+		f, found := c.flights[tag]
+		if !found {
+			continue
+		}
+		delete(c.flights, tag)
+		r.inFlight--
+		// A flushed request has no reply of its own once the flush has one.
+		if _, left := c.flights[f.old]; left && replies[4] == rFlush {
+			delete(c.flights, f.old)
+			r.inFlight--
+		}
+	}
+	r.pump()
+}
+
+// pump sends as many requests as there are places for. r.mu is held.
+func (r *Queue) pump() {
+	for r.inFlight < r.cfg.Window {
+		q, found := r.queue.pop()
+		if !found {
+			return
+		}
+		c := q.conn
+		f := flight{}
+		if q.frame[4] == tFlush && len(q.frame) >= headerBytes+2 {
+			f.old = binary.LittleEndian.Uint16(q.frame[headerBytes:])
+		}
+		tag := binary.LittleEndian.Uint16(q.frame[5:])
+		if _, twice := c.flights[tag]; !twice { // a client that repeats a tag in use has one reply for both
+			r.inFlight++
+		}
+		c.flights[tag] = f
+		c.waiting--
+		if c.out = append(c.out, q.frame); len(c.out) == 1 {
+			notify(c.wake)
+		}
+		s := r.byLane[c.lane]
+		s.Requests++
+		s.Bytes += int64(q.cost - requestCost)
+		s.Cost += int64(q.cost)
+	}
+}
+
+// clientAddr is where a connection comes from; not valid where that is no IP address.
+func clientAddr(c net.Conn) netip.Addr {
+	a, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Addr().Unmap()
 }

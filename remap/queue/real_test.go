@@ -17,11 +17,11 @@ import (
 	"fairway/collector/topology"
 )
 
-// layer is a real forwarder with five compute nodes whose mounts go through a relay: four nodes are of
+// layer is a real forwarder with five compute nodes whose mounts go through a queue: four nodes are of
 // the job "big", one is of the job "small".
 type layer struct {
 	tb    *testbed.Testbed
-	relay *Relay
+	queue *Queue
 	jobs  Table
 }
 
@@ -53,14 +53,14 @@ func newLayer(t testing.TB, linkBytesPerSec float64) *layer {
 			t.Error(err)
 		}
 	})
-	l := &layer{tb: tb, relay: New(Config{Dial: func(ctx context.Context) (net.Conn, error) {
+	l := &layer{tb: tb, queue: New(Config{Dial: func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", tb.ForwarderAddr("fwd000"))
 	}})}
 	l.serve(t, cfg.MountProgram)
 	return l
 }
 
-// serve starts the relay beside the nodes and moves every mount from the forwarder to it.
+// serve starts the queue beside the nodes and moves every mount from the forwarder to it.
 func (l *layer) serve(t testing.TB, mount string) {
 	listener, err := net.Listen("tcp", netip.AddrPortFrom(l.tb.HostAddr(), 0).String())
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *layer) serve(t testing.TB, mount string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- l.relay.Serve(ctx, listener) }()
+	go func() { done <- l.queue.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -88,21 +88,21 @@ func (l *layer) serve(t testing.TB, mount string) {
 		job := &l.jobs.Jobs[i/4]
 		job.Clients = append(job.Clients, addr)
 	}
-	if err := l.relay.Share(l.jobs); err != nil {
+	if err := l.queue.Share(l.jobs); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// moveMount sends a mount to the relay; a mount that has just begun opens its socket a moment later.
-func moveMount(t testing.TB, mount, socket, relay string) {
+// moveMount sends a mount to the queue; a mount that has just begun opens its socket a moment later.
+func moveMount(t testing.TB, mount, socket, queue string) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		out, err := exec.Command(mount, "remap", socket, relay, "fwd000").CombinedOutput()
+		out, err := exec.Command(mount, "remap", socket, queue, "fwd000").CombinedOutput()
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("move the mount at %s to the relay: %v\n%s", socket, err, out)
+			t.Fatalf("move the mount at %s to the queue: %v\n%s", socket, err, out)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (l *layer) load(t testing.TB, writers map[string]int) (stop func()) {
 func (l *layer) awaitQueue(t testing.TB, jobs ...string) {
 	t.Helper()
 	for end, seen := time.Now().Add(30*time.Second), 0; seen < 3; time.Sleep(200 * time.Millisecond) {
-		stats, busy := l.relay.Stats(), true
+		stats, busy := l.queue.Stats(), true
 		for _, j := range jobs {
 			busy = busy && stats[j].Waiting > 0
 		}
@@ -145,13 +145,13 @@ func (l *layer) awaitQueue(t testing.TB, jobs ...string) {
 // measure says what each job moved in d, bytes/s, under a policy.
 func (l *layer) measure(t testing.TB, policy string, d time.Duration) (big, small float64) {
 	l.jobs.Policy = policy
-	if err := l.relay.Share(l.jobs); err != nil {
+	if err := l.queue.Share(l.jobs); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond) // what is in flight belongs to the policy before
-	before, from := l.relay.Stats(), time.Now()
+	before, from := l.queue.Stats(), time.Now()
 	time.Sleep(d)
-	after, took := l.relay.Stats(), time.Since(from).Seconds()
+	after, took := l.queue.Stats(), time.Since(from).Seconds()
 	return float64(after["big"].Bytes-before["big"].Bytes) / took,
 		float64(after["small"].Bytes-before["small"].Bytes) / took
 }

@@ -93,7 +93,7 @@ type SharesView struct {
 	Policy    string               `json:"policy"` // with every level in it
 	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
 	Jobs      []ShareRow           `json:"jobs"` // the largest share first
-	// InForce is what relays share by now; nil where they are told no global shares.
+	// InForce is what queues share by now; nil where they are told no global shares.
 	InForce *tables.Gathering `json:"in_force,omitempty"`
 }
 

@@ -117,7 +117,7 @@ const weight = jobs => (jobs[0]?.priority ? 'priority' : 'nodes');
 /** A set as JSON, an application a line. @param {any} set */
 const lines = set => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').replaceAll('},{', '},\n  {');
 
-/** What relays share by now, as columns: heading, a job's value in percent, and what it means.
+/** What queues share by now, as columns: heading, a job's value in percent, and what it means.
  * @param {any} force @returns {[string, (j: any) => string, string][]} */
 const parts = force => {
   if (!force) return [];
@@ -125,9 +125,9 @@ const parts = force => {
   const value = (/** @type {string} */ name) => (/** @type {any} */ j) =>
     of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-';
   return [
-    ['GLOBAL %', value('share'), 'of what all relays do, by the policy in force'],
+    ['GLOBAL %', value('share'), 'of what all queues do, by the policy in force'],
     ['REACH %', value('reachable'), 'as far as the forwarders that the job uses allow'],
-    ['GETS %', value('got'), 'of what all relays did in the last intervals'],
+    ['GETS %', value('got'), 'of what all queues did in the last intervals'],
   ];
 };
 

@@ -75,7 +75,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 			"pid_file": tb.pidFile(n.id),
 		}
 	case mounted:
-		sources["fwdmount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}
+		sources["mount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}
 	}
 	// Different phases spread the agents over the second, but early in it: what they say is fresh.
 	phase := time.Duration(i%16) * 5 * time.Millisecond

@@ -37,8 +37,8 @@ type Options struct {
 	UID  uint32            // the user to attach as
 	Hz   int               // queue samples a second; 0 is DefaultQueueHz
 	Skip []topology.NodeID // clients that are no compute nodes: collectors, monitors
-	// Behind says that a relay stands in front: its address is the only client, and routes and connections
-	// are left to the relay's own source.
+	// Behind says that a queue stands in front: its address is the only client, and routes and connections
+	// are left to the queue's own source.
 	Behind bool
 	// Workers is how many threads diod has for each tree (its --nwthreads); 0 is DefaultWorkers.
 	Workers int

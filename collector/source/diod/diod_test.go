@@ -155,8 +155,8 @@ func TestThreeFieldLine(t *testing.T) {
 	}
 }
 
-// Behind a relay every connection is the relay's: neither routes nor connections are diod's to tell.
-func TestBehindARelay(t *testing.T) {
+// Behind a queue every connection is the queue's: neither routes nor connections are diod's to tell.
+func TestBehindAQueue(t *testing.T) {
 	s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Behind: true},
 		func(context.Context) (control, error) { return fixture{trees(1)}, nil })
 	defer s.Close()

@@ -10,7 +10,6 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/collector/wire"
 )
 
 // key names one counter of a report: a job ("" for all), a class and a field.
@@ -56,7 +55,7 @@ var _ collector.Source = (*Source)(nil)
 func New(node topology.NodeID, socket string) *Source { return &Source{node: node, socket: socket} }
 
 // Name is the source's name in the configuration.
-func (s *Source) Name() string { return "fwdmount" }
+func (s *Source) Name() string { return "mount" }
 
 // Close has nothing to release: each tick is a connection of its own.
 func (s *Source) Close() error { return nil }
@@ -183,26 +182,4 @@ func sum(ops map[string]Op) Share {
 		to.Nanos += o.Nanos
 	}
 	return s
-}
-
-// Remap carries out an order of the daemon at the mount behind a control socket and answers with what
-// the mount says then. Repeating it is harmless.
-func Remap(ctx context.Context, socket string, o wire.RemapOrder) (wire.RouteAnswer, error) {
-	q := Request{Op: "remap", Addr: o.Addr, Forwarder: o.Forwarder}
-	if o.Force {
-		q.Op = "force"
-	}
-	return answer(Ask(ctx, socket, q))
-}
-
-// Route asks the mount which forwarder it uses.
-func Route(ctx context.Context, socket string) (wire.RouteAnswer, error) {
-	return answer(Ask(ctx, socket, Request{Op: "stats"}))
-}
-
-func answer(r Response, err error) (wire.RouteAnswer, error) {
-	if err != nil {
-		return wire.RouteAnswer{}, err
-	}
-	return wire.RouteAnswer{Forwarder: r.Report.Forwarder, Generation: r.Report.Generation}, nil
 }

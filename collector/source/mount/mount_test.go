@@ -16,7 +16,6 @@ import (
 	"fairway/collector"
 	"fairway/collector/sourcetest"
 	"fairway/collector/topology"
-	"fairway/collector/wire"
 )
 
 func value(r collector.Reading, m collector.Metric) float64 {
@@ -143,25 +142,6 @@ func serveMount(t *testing.T, answer func(Request) string) string {
 		}
 	}()
 	return socket
-}
-
-func TestOrders(t *testing.T) {
-	var got Request
-	socket := serveMount(t, func(q Request) string {
-		if got = q; q.Addr == "bad" {
-			return `{"error":"no such forwarder","report":{"mount_point":"/pfs"}}`
-		}
-		return `{"report":{"forwarder":"fwd2","generation":4}}`
-	})
-	a, err := Remap(t.Context(), socket, wire.RemapOrder{Node: "cn01", Forwarder: "fwd2", Addr: "h:1", Force: true})
-	if err != nil || a != (wire.RouteAnswer{Forwarder: "fwd2", Generation: 4}) || got.Op != "force" ||
-		got.Addr != "h:1" {
-		t.Errorf("answer %+v, %v to %+v", a, err, got)
-	}
-	if _, err := Remap(t.Context(), socket, wire.RemapOrder{Addr: "bad"}); err == nil ||
-		!strings.Contains(err.Error(), "/pfs") || !strings.Contains(err.Error(), "no such forwarder") {
-		t.Errorf("a refusal reads %v", err)
-	}
 }
 
 func TestNoMount(t *testing.T) {

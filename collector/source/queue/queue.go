@@ -1,6 +1,6 @@
 // Package queue speaks with the fairway-queue of a forwarding node through its control socket: which
-// clients it has, and the table of jobs that it serves by. The forwarder behind a relay sees the
-// relay's address only, so its routes and connections come from here.
+// clients it has, and the table of jobs that it serves by. The forwarder behind a queue sees the
+// queue's address only, so its routes and connections come from here.
 //
 // It fills connections and the routes of the clients. One tick is one request on a unix socket.
 package queue
@@ -21,46 +21,46 @@ import (
 	"fairway/collector/topology"
 )
 
-// Client is a node that is connected to a relay.
+// Client is a node that is connected to a queue.
 type Client struct {
 	Node        topology.NodeID `json:"node"`
 	Connections int             `json:"connections"`
 }
 
-// ErrRefused says that a relay answered and did not do what it was asked.
+// ErrRefused says that a queue answered and did not do what it was asked.
 var ErrRefused = errors.New("refused")
 
 // maxAnswer bounds an answer, bytes.
 const maxAnswer = 16 << 20
 
-// Ask sends one request to the control socket of a relay: GET /stats, /report or
-// /clients, or PUT /table or /global. What the relay refuses wraps ErrRefused; all else is about reaching it.
+// Ask sends one request to the control socket of a queue: GET /stats, /report or
+// /clients, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about reaching it.
 func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}}}
-	q, err := http.NewRequestWithContext(ctx, method, "http://relay"+path, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(ctx, method, "http://queue"+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("relay at %s: %w", socket, err)
+		return nil, fmt.Errorf("queue at %s: %w", socket, err)
 	}
 	a, err := client.Do(q)
 	if err != nil {
-		return nil, fmt.Errorf("relay at %s: %w", socket, err)
+		return nil, fmt.Errorf("queue at %s: %w", socket, err)
 	}
 	defer a.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("relay at %s: %w", socket, err)
+		return nil, fmt.Errorf("queue at %s: %w", socket, err)
 	}
 	if a.StatusCode >= http.StatusMultipleChoices {
-		return nil, fmt.Errorf("relay at %s: %w: %s", socket, ErrRefused,
+		return nil, fmt.Errorf("queue at %s: %w: %s", socket, ErrRefused,
 			bytes.TrimSpace(answer[:min(len(answer), 4<<10)]))
 	}
 	return answer, nil
 }
 
-// Source reads one relay's clients once a second.
+// Source reads one queue's clients once a second.
 type Source struct {
 	node   topology.NodeID
 	socket string
@@ -69,7 +69,7 @@ type Source struct {
 
 var _ collector.Source = (*Source)(nil)
 
-// New makes the source of the relay in front of a forwarding node. Clients to skip are no compute nodes:
+// New makes the source of the queue in front of a forwarding node. Clients to skip are no compute nodes:
 // collectors and monitors; the node itself and localhost always are left out.
 func New(node topology.NodeID, socket string, skip ...topology.NodeID) *Source {
 	s := &Source{node: node, socket: socket, skip: map[topology.NodeID]bool{"localhost": true, node: true}}
@@ -80,12 +80,12 @@ func New(node topology.NodeID, socket string, skip ...topology.NodeID) *Source {
 }
 
 // Name is the source's name in the configuration.
-func (s *Source) Name() string { return "relay" }
+func (s *Source) Name() string { return "queue" }
 
 // Close has nothing to release: each tick is a connection of its own.
 func (s *Source) Close() error { return nil }
 
-// Read asks the relay who is connected. A node whose relay does not run has no data.
+// Read asks the queue who is connected. A node whose queue does not run has no data.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	answer, err := Ask(ctx, s.socket, http.MethodGet, "/clients", nil)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
@@ -96,7 +96,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	}
 	var clients []Client
 	if err := json.Unmarshal(answer, &clients); err != nil {
-		return fmt.Errorf("relay at %s: clients: %w", s.socket, err)
+		return fmt.Errorf("queue at %s: clients: %w", s.socket, err)
 	}
 	n := 0
 	for _, c := range clients {

@@ -11,12 +11,12 @@ import (
 	"fairway/collector"
 )
 
-// A relay's clients become routes and connections; who is no compute node is left out.
+// A queue's clients become routes and connections; who is no compute node is left out.
 func TestSource(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	src := New("fwd1", socket, "monitor")
 	if err := src.Read(t.Context(), &collector.Reading{}); !errors.Is(err, collector.ErrNoData) {
-		t.Errorf("no relay runs: %v", err)
+		t.Errorf("no queue runs: %v", err)
 	}
 	l, err := net.Listen("unix", socket)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package tbf writes jobs' shares as rules of Lustre's token bucket filter (NRS-TBF by JobID): the
-// servers themselves then hold each job to its rate. A rule is a ceiling, so unlike a relay it gives
+// servers themselves then hold each job to its rate. A rule is a ceiling, so unlike a queue it gives
 // idle shares to nobody until the rates are written again; write them from the allocation under
 // opportunity fairness, not from the bare shares, where demands are known.
 //

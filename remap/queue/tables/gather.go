@@ -18,7 +18,7 @@ import (
 	"fairway/remap/queue"
 )
 
-// gatherer is the all-gather of section 3.1 (Karrels et al., ThemisIO): every lambda each relay says what it
+// gatherer is the all-gather of section 3.1 (Karrels et al., ThemisIO): every lambda each queue says what it
 // served and for whom requests waited, and is told its part of the global shares.
 type gatherer struct {
 	policy share.Policy
@@ -35,7 +35,7 @@ type gatherer struct {
 	missed uint64
 }
 
-// member is a relay as rounds know it.
+// member is a queue as rounds know it.
 type member struct {
 	last     *queue.Report // nil: none yet, or it began anew
 	worked   bool          // something always waited in an interval, so that capacity is known
@@ -49,14 +49,14 @@ func newGatherer(c *Config) gatherer {
 	return gatherer{policy: p, idle: c.Idle, lambda: c.Lambda, log: c.Log, members: map[topology.ForwarderID]*member{}}
 }
 
-// knows takes the tables that relays serve by.
+// knows takes the tables that queues serve by.
 func (g *gatherer) knows(tables map[topology.ForwarderID]queue.Table) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.tables = tables
 }
 
-// gatherAtOnce is how many relays are spoken with together.
+// gatherAtOnce is how many queues are spoken with together.
 const gatherAtOnce = 64
 
 func (s *Sender) gatherEvery(ctx context.Context, lambda time.Duration) {
@@ -72,11 +72,11 @@ func (s *Sender) gatherEvery(ctx context.Context, lambda time.Duration) {
 	}
 }
 
-// answerWithin is how long a relay has for an answer: half an interval, or where that is short as long as a busy
+// answerWithin is how long a queue has for an answer: half an interval, or where that is short as long as a busy
 // machine may take. A round that lasts longer than an interval is followed by the next one at once.
 func answerWithin(lambda time.Duration) time.Duration { return max(lambda/2, 500*time.Millisecond) }
 
-// round is one all-gather. Relays that do not answer in time are not in it: the others divide
+// round is one all-gather. Queues that do not answer in time are not in it: the others divide
 // among themselves, and those left alone go back to their local shares.
 func (s *Sender) round(ctx context.Context) {
 	g := &s.gather
@@ -103,7 +103,7 @@ func (s *Sender) round(ctx context.Context) {
 	g.show(at, tables, answers, names, reports, round)
 }
 
-// answer is what a relay said of itself, or why it did not.
+// answer is what a queue said of itself, or why it did not.
 type answer struct {
 	report queue.Report
 	err    error
@@ -141,7 +141,7 @@ func (s *Sender) tellAll(ctx context.Context, names []topology.ForwarderID, repo
 	})
 }
 
-// holdFor is how long a relay keeps global shares without others: a round or two may be lost.
+// holdFor is how long a queue keeps global shares without others: a round or two may be lost.
 func holdFor(lambda time.Duration) time.Duration { return max(3*lambda, 3*time.Second) }
 
 // each calls do for 0 to n-1, some of them together, and waits.
@@ -161,7 +161,7 @@ func (g *gatherer) missedOne() {
 	g.missed++
 }
 
-// reports are what the relays did since the round before, of those that were in both.
+// reports are what the queues did since the round before, of those that were in both.
 func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table,
 	answers map[topology.ForwarderID]answer) (names []topology.ForwarderID, reports []share.Report) {
 	maps.DeleteFunc(g.members, func(f topology.ForwarderID, _ *member) bool { _, still := tables[f]; return !still })
@@ -193,19 +193,19 @@ func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table,
 	return names, reports
 }
 
-// heard says once that a relay has fallen silent, and that it is back.
+// heard says once that a queue has fallen silent, and that it is back.
 func (g *gatherer) heard(f topology.ForwarderID, m *member, err error) {
 	switch {
 	case err != nil && m.silent == nil:
-		g.log.Warn("a relay is not in the all-gather; it shares by its local shares until it is heard again",
+		g.log.Warn("a queue is not in the all-gather; it shares by its local shares until it is heard again",
 			"forwarder", f, "err", err)
 	case err == nil && m.silent != nil:
-		g.log.Info("relay is in the all-gather again", "forwarder", f)
+		g.log.Info("queue is in the all-gather again", "forwarder", f)
 	}
 	m.silent = err
 }
 
-// A relay at which something waited for most of an interval does what it can; how much that is is a mean that
+// A queue at which something waited for most of an interval does what it can; how much that is is a mean that
 // forgets in about five intervals. Of a forwarder that hangs nothing is left in the end: with numbers without a meaning
 // there is no dividing.
 const (
@@ -254,15 +254,15 @@ func (g *gatherer) writeMetrics(w io.Writer) {
 	if g.shown.Reachable {
 		reachable = 1
 	}
-	for _, r := range g.shown.Relays {
+	for _, r := range g.shown.Queues {
 		if r.By != queue.ByGlobal {
 			silent++
 		}
 	}
-	fmt.Fprintf(w, "fairway_relay_gather_rounds_total %d\n", g.rounds)
-	fmt.Fprintf(w, "fairway_relay_gather_lost_total %d\n", g.missed)
-	fmt.Fprintf(w, "fairway_relay_gather_reachable %d\n", reachable)
-	fmt.Fprintf(w, "fairway_relay_gather_local %d\n", silent)
+	fmt.Fprintf(w, "fairway_queue_gather_rounds_total %d\n", g.rounds)
+	fmt.Fprintf(w, "fairway_queue_gather_lost_total %d\n", g.missed)
+	fmt.Fprintf(w, "fairway_queue_gather_reachable %d\n", reachable)
+	fmt.Fprintf(w, "fairway_queue_gather_local %d\n", silent)
 	least := math.NaN()
 	for _, j := range g.shown.Jobs {
 		if x := j.Reachable / j.Share; j.Share > 0 && !(x >= least) {
@@ -270,6 +270,6 @@ func (g *gatherer) writeMetrics(w io.Writer) {
 		}
 	}
 	if !math.IsNaN(least) {
-		fmt.Fprintf(w, "fairway_relay_gather_least %g\n", least)
+		fmt.Fprintf(w, "fairway_queue_gather_least %g\n", least)
 	}
 }

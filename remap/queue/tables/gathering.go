@@ -12,7 +12,7 @@ import (
 	"fairway/remap/queue"
 )
 
-// Gathering is the all-gather as people see it. Shares are parts of what all relays together do.
+// Gathering is the all-gather as people see it. Shares are parts of what all queues together do.
 type Gathering struct {
 	Policy        string    `json:"policy"`
 	LambdaSeconds float64   `json:"lambda_seconds"`
@@ -20,10 +20,10 @@ type Gathering struct {
 	// Reachable says whether every job can have its share, Why why not.
 	Reachable bool   `json:"reachable"`
 	Why       string `json:"why,omitempty"`
-	// Says is all that in sentences, and what there is to say of single relays.
+	// Says is all that in sentences, and what there is to say of single queues.
 	Says   []string        `json:"says"`
 	Jobs   []GatheredJob   `json:"jobs"` // those with work, the largest share first
-	Relays []GatheredRelay `json:"relays"`
+	Queues []GatheredQueue `json:"queues"`
 }
 
 // GatheredJob is one job's part; clients in no job are without a name.
@@ -39,8 +39,8 @@ type GatheredJob struct {
 	Forwarders []topology.ForwarderID `json:"forwarders"` // where it has work
 }
 
-// GatheredRelay is one relay: how it serves, and why that is not by global shares.
-type GatheredRelay struct {
+// GatheredQueue is one queue: how it serves, and why that is not by global shares.
+type GatheredQueue struct {
 	Forwarder topology.ForwarderID `json:"forwarder"`
 	By        queue.By             `json:"by"` // what it said last; empty when it does not answer
 	Why       string               `json:"why,omitempty"`
@@ -56,7 +56,7 @@ func (s *Sender) Gathering() (Gathering, bool) {
 func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]queue.Table,
 	answers map[topology.ForwarderID]answer, names []topology.ForwarderID, reports []share.Report, round share.Round) {
 	v := Gathering{Policy: g.policy.String(), LambdaSeconds: g.lambda.Seconds(), At: at, Reachable: round.Reachable,
-		Why: round.Why, Jobs: []GatheredJob{}, Relays: []GatheredRelay{}}
+		Why: round.Why, Jobs: []GatheredJob{}, Queues: []GatheredQueue{}}
 	total := 0.0
 	for _, f := range names {
 		for _, x := range g.members[f].served {
@@ -79,7 +79,7 @@ func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]queue.Tabl
 	}
 	slices.SortStableFunc(v.Jobs, func(a, b GatheredJob) int { return cmp.Compare(b.Share, a.Share) })
 	for _, f := range slices.Sorted(maps.Keys(tables)) {
-		v.Relays = append(v.Relays, relayOf(f, answers[f], len(names)))
+		v.Queues = append(v.Queues, queueOf(f, answers[f], len(names)))
 	}
 	v.Says = v.sentences()
 	g.mu.Lock()
@@ -88,8 +88,8 @@ func (g *gatherer) show(at time.Time, tables map[topology.ForwarderID]queue.Tabl
 	g.rounds++
 }
 
-func relayOf(f topology.ForwarderID, a answer, inRound int) GatheredRelay {
-	r := GatheredRelay{Forwarder: f, By: a.report.By}
+func queueOf(f topology.ForwarderID, a answer, inRound int) GatheredQueue {
+	r := GatheredQueue{Forwarder: f, By: a.report.By}
 	switch {
 	case a.err != nil:
 		r.By, r.Why = "", fmt.Sprintf("does not answer (%v); its jobs have their local shares there", a.err)
@@ -103,12 +103,12 @@ func relayOf(f topology.ForwarderID, a answer, inRound int) GatheredRelay {
 	return r
 }
 
-// maxRemarks is of how many relays something is said; the rest is counted.
+// maxRemarks is of how many queues something is said; the rest is counted.
 const maxRemarks = 3
 
 func (v *Gathering) sentences() []string {
 	global, remarks := 0, []string{}
-	for _, r := range v.Relays {
+	for _, r := range v.Queues {
 		if r.By == queue.ByGlobal {
 			global++
 		}
@@ -116,8 +116,8 @@ func (v *Gathering) sentences() []string {
 			remarks = append(remarks, fmt.Sprintf("%s %s", r.Forwarder, r.Why))
 		}
 	}
-	out := []string{fmt.Sprintf("in force: %s, %d of %d relays serve by global shares, gathered every %g s", v.Policy,
-		global, len(v.Relays), v.LambdaSeconds)}
+	out := []string{fmt.Sprintf("in force: %s, %d of %d queues serve by global shares, gathered every %g s", v.Policy,
+		global, len(v.Queues), v.LambdaSeconds)}
 	switch {
 	case len(v.Jobs) == 0:
 		out = append(out, "no job has work now")
@@ -127,7 +127,7 @@ func (v *Gathering) sentences() []string {
 		out = append(out, "the global shares cannot be reached: "+v.Why)
 	}
 	if n := len(remarks) - maxRemarks; n > 0 {
-		remarks = append(remarks[:maxRemarks], fmt.Sprintf("and %d further relays are not served by global shares", n))
+		remarks = append(remarks[:maxRemarks], fmt.Sprintf("and %d further queues are not served by global shares", n))
 	}
 	return append(out, remarks...)
 }

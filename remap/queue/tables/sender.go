@@ -27,18 +27,18 @@ type Config struct {
 	Log   *slog.Logger // nil: discard
 }
 
-// Sender gives every relay its table when it changes, and again before its lease ends. One goroutine
+// Sender gives every queue its table when it changes, and again before its lease ends. One goroutine
 // calls Run.
 type Sender struct {
 	cfg        Config
-	relays     map[topology.ForwarderID]*told
+	queues     map[topology.ForwarderID]*told
 	seed       int64 // keeps the order ids of two lives of the daemon apart
 	next       atomic.Uint64
 	sent, lost atomic.Uint64
 	gather     gatherer
 }
 
-// told is what a relay was told last.
+// told is what a queue was told last.
 type told struct {
 	table  []byte    // that it took; nil: none yet
 	tried  time.Time // when it was last sent one, with whatever success
@@ -50,7 +50,7 @@ func New(cfg Config) *Sender {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sender{cfg: cfg, relays: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(),
+	return &Sender{cfg: cfg, queues: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(),
 		gather: newGatherer(&cfg)}
 }
 
@@ -87,18 +87,18 @@ func (s *Sender) Run(ctx context.Context) {
 // look sends the tables that are due at now, and waits for their answers.
 func (s *Sender) look(ctx context.Context, now time.Time) {
 	tables := Of(s.cfg.Situation(), &s.cfg.Settings)
-	for f := range s.relays {
+	for f := range s.queues {
 		if _, still := tables[f]; !still {
-			delete(s.relays, f)
+			delete(s.queues, f)
 		}
 	}
 	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for f, t := range tables {
-		r := s.relays[f]
+		r := s.queues[f]
 		if r == nil {
 			r = &told{}
-			s.relays[f] = r
+			s.queues[f] = r
 		}
 		body, err := json.Marshal(t)
 		if err != nil {
@@ -116,7 +116,7 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 	}
 	all.Wait()
 	taken := map[topology.ForwarderID]queue.Table{}
-	for f, r := range s.relays {
+	for f, r := range s.queues {
 		if r.table != nil {
 			taken[f] = tables[f]
 		}
@@ -124,7 +124,7 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 	s.gather.knows(taken)
 }
 
-// due says whether a relay is to be told: another table than it took at once, the same again when renew has
+// due says whether a queue is to be told: another table than it took at once, the same again when renew has
 // passed, and sooner after an order that failed.
 func (r *told) due(table []byte, now time.Time, renew time.Duration) bool {
 	switch {
@@ -142,14 +142,14 @@ func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t qu
 		if !r.failed {
 			r.failed = true
 			s.cfg.Log.Warn(
-				"a relay was not told its jobs; it keeps its table until the lease ends, and serves in the order of "+
+				"a queue was not told its jobs; it keeps its table until the lease ends, and serves in the order of "+
 					"arrival then", "forwarder", f, "err", err)
 		}
 		return
 	}
 	s.sent.Add(1)
 	if r.table == nil || r.failed {
-		s.cfg.Log.Info("relay told its jobs", "forwarder", f, "policy", t.Policy, "jobs", len(t.Jobs))
+		s.cfg.Log.Info("queue told its jobs", "forwarder", f, "policy", t.Policy, "jobs", len(t.Jobs))
 	}
 	r.table, r.failed = body, false
 }
@@ -171,7 +171,7 @@ func (s *Sender) order(ctx context.Context, f topology.ForwarderID, kind string,
 
 // WriteMetrics writes what was sent in Prometheus text format.
 func (s *Sender) WriteMetrics(w io.Writer) {
-	fmt.Fprintf(w, "fairway_relay_tables_total{result=\"taken\"} %d\n", s.sent.Load())
-	fmt.Fprintf(w, "fairway_relay_tables_total{result=\"failed\"} %d\n", s.lost.Load())
+	fmt.Fprintf(w, "fairway_queue_tables_total{result=\"taken\"} %d\n", s.sent.Load())
+	fmt.Fprintf(w, "fairway_queue_tables_total{result=\"failed\"} %d\n", s.lost.Load())
 	s.gather.writeMetrics(w)
 }

@@ -1,4 +1,4 @@
-// Package tables keeps the relays in front of forwarders supplied with the table of jobs that share
+// Package tables keeps the queues in front of forwarders supplied with the table of jobs that share
 // them: which nodes are whose, under which policy, and for how long that holds without news.
 package tables
 
@@ -17,16 +17,16 @@ import (
 	"fairway/remap/queue"
 )
 
-// Settings say what relays are told.
+// Settings say what queues are told.
 type Settings struct {
-	// Policy is a sharing policy's name; empty: no relay is told anything.
+	// Policy is a sharing policy's name; empty: no queue is told anything.
 	Policy string     `toml:"policy"`
 	Idle   share.Idle `toml:"idle"`
-	// Lease is how long a relay keeps the policy without hearing more.
+	// Lease is how long a queue keeps the policy without hearing more.
 	Lease time.Duration `toml:"lease"`
-	// Lambda is how often the relays' jobs are gathered and their global shares divided; 0: shares are local.
+	// Lambda is how often the queues' jobs are gathered and their global shares divided; 0: shares are local.
 	Lambda time.Duration `toml:"lambda"`
-	// Forwarders are patterns (path.Match) of those that have a relay; none means every forwarder.
+	// Forwarders are patterns (path.Match) of those that have a queue; none means every forwarder.
 	Forwarders []string `toml:"forwarders"`
 	Priorities
 }
@@ -64,7 +64,7 @@ func (p *Priorities) validate() error {
 		return fmt.Errorf("priority_from = %q: want %s or %s", p.From, FromScheduler, FromQOS)
 	}
 	if p.From == FromQOS && len(p.QOS) == 0 {
-		return errors.New("priority_from = \"qos\": relay.qos names no quality of service and its priority")
+		return errors.New("priority_from = \"qos\": queue.qos names no quality of service and its priority")
 	}
 	if !(p.Default > 0 && p.Default <= share.MaxWeight) {
 		return fmt.Errorf("default_priority = %g: want above 0 to %g", p.Default, share.MaxWeight)
@@ -129,7 +129,7 @@ func (s *Settings) has(f topology.ForwarderID) bool {
 	})
 }
 
-// Of makes the table of every forwarder that has a relay: the running jobs with those of their nodes that
+// Of makes the table of every forwarder that has a queue: the running jobs with those of their nodes that
 // use it, or would by the default mapping where nothing is observed of the node. A job's size is that of
 // all its nodes. Of two jobs on one node, the older one is taken for it.
 func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {

@@ -69,7 +69,7 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := queue.ReadTable(strings.NewReader(string(b))); err != nil {
-		t.Errorf("a relay refuses %s: %v", b, err)
+		t.Errorf("a queue refuses %s: %v", b, err)
 	}
 	c.Forwarders = []string{"f[1-9]"}
 	if got := Of(site(), &c); len(got) != 1 || len(got["f1"].Jobs) != 0 {
@@ -119,7 +119,7 @@ func TestSettings(t *testing.T) {
 		"policy":           func(s *Settings) { s.Policy = "node-fair" },
 		"priority_from":    func(s *Settings) { s.From = "age" },
 		"default_priority": func(s *Settings) { s.Default = 0 },
-		"relay.qos names":  func(s *Settings) { s.From = FromQOS },
+		"queue.qos names":  func(s *Settings) { s.From = FromQOS },
 		"qos.high":         func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
 		"idle":             func(s *Settings) { s.Idle = "no" },
 		"lease":            func(s *Settings) { s.Lease = time.Second },
@@ -134,7 +134,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A relay hears of a change within a second, of none three times in a lease, and soon again after an order
+// A queue hears of a change within a second, of none three times in a lease, and soon again after an order
 // that failed; one without an agent does not keep the others waiting.
 func TestSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSender(t *testing.T) {
 				return wire.OrderResult{}, errors.New("no agent connected")
 			}
 			heard = append(heard, fmt.Sprintf("%.0f:%s", time.Since(begun).Seconds(), text(table)))
-			return wire.OrderResult{OK: !broken, Err: "the relay does not run"}, nil
+			return wire.OrderResult{OK: !broken, Err: "the queue does not run"}, nil
 		}
 		s := New(c)
 		ctx, cancel := context.WithCancel(t.Context())

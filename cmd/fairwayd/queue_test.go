@@ -24,9 +24,9 @@ import (
 	"fairway/remap/queue"
 )
 
-// TestDaemonSharesAForwarder runs the daemon, an agent and a relay in front of a real diod, tells the
-// daemon of two jobs of four nodes and one, and wants the relay to serve them 4:1 under size-fair and 1:1
-// under job-fair, the daemon to see the nodes behind the relay, and the policy to outlive the daemon for
+// TestDaemonSharesAForwarder runs the daemon, an agent and a queue in front of a real diod, tells the
+// daemon of two jobs of four nodes and one, and wants the queue to serve them 4:1 under size-fair and 1:1
+// under job-fair, the daemon to see the nodes behind the queue, and the policy to outlive the daemon for
 // its lease. Nodes are addresses of this host, and are called so.
 func TestDaemonSharesAForwarder(t *testing.T) {
 	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
@@ -58,9 +58,9 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 		mapping += fmt.Sprintf("%q = \"fwd000\"\n", address(i))
 	}
 	d := newRealDaemon(t,
-		fmt.Sprintf("[relay]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s",
+		fmt.Sprintf("[queue]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s",
 			policy, nodes, mapping))
-	socket, listen := filepath.Join(dir, "relay"), freeAddr(t)
+	socket, listen := filepath.Join(dir, "queue"), freeAddr(t)
 	// A window of one: the next request is always chosen here and never by diod.
 	log := background(t, "fairway-queue", "serve", "--control", socket, "--window", "1", listen,
 		tb.ForwarderAddr("fwd000"))
@@ -70,14 +70,14 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 		fmt.Sprintf(
 			"node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
 				"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = "+
-				"%d\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
+				"%d\n[source.queue]\nenabled = true\ncontrol = %q\ntables = true\n",
 			d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))
 	background(t, "fairway-agent", "--config", conf)
 
 	ctx, stop := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { stop(); clients.Wait() })
-	wait(t, "the relay listens", func() bool { return stats(socket) != nil })
+	wait(t, "the queue listens", func() bool { return stats(socket) != nil })
 	for i := range 5 {
 		writers := 4
 		if i == 4 {
@@ -85,11 +85,11 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 		}
 		clients.Go(func() { writeFrom(t, ctx, tb, listen, address(i), writers, fmt.Sprint(policy, i)) })
 	}
-	// What the daemon observes are the nodes, not the relay.
+	// What the daemon observes are the nodes, not the queue.
 	var mapped struct {
 		Observed map[string]string `json:"observed_mapping"`
 	}
-	wait(t, "the daemon sees the nodes behind the relay", func() bool {
+	wait(t, "the daemon sees the nodes behind the queue", func() bool {
 		mapped.Observed = nil
 		return d.ask("/api/v1/machine", "", nil, &mapped) == nil && len(mapped.Observed) == 5 &&
 			mapped.Observed[address(4).String()] == "fwd000"
@@ -104,7 +104,7 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 			t.Fatal(err)
 		}
 	}
-	wait(t, "the relay knows both jobs", func() bool {
+	wait(t, "the queue knows both jobs", func() bool {
 		s := stats(socket)
 		return s["big"].Connections == 4 &&
 			s["small"].Connections == 1
@@ -177,7 +177,7 @@ func wait(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// stats asks a relay what it did; nil while it does not answer.
+// stats asks a queue what it did; nil while it does not answer.
 func stats(socket string) (s map[string]queue.Served) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -188,15 +188,15 @@ func stats(socket string) (s map[string]queue.Served) {
 }
 
 // writeFrom keeps writers busy on one connection from an address until ctx ends.
-func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, relay string, from netip.Addr, writers int,
+func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, queue string, from netip.Addr, writers int,
 	name string) {
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
-	conn, err := d.DialContext(ctx, "tcp", relay)
+	conn, err := d.DialContext(ctx, "tcp", queue)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	c, err := p9.NewClient(ctx, conn, relay, 65536)
+	c, err := p9.NewClient(ctx, conn, queue, 65536)
 	if err != nil {
 		t.Error(err)
 		return

@@ -159,7 +159,7 @@ func twoJobs(policy string) Table {
 	return j
 }
 
-// bench runs a relay over a forwarder for a second and a half, in which that does 12,000 requests, and says
+// bench runs a queue over a forwarder for a second and a half, in which that does 12,000 requests, and says
 // what each job was served. Everything happens in the test's own time.
 func bench(t *testing.T, table Table, run func(ctx context.Context, p *pipes)) (stats map[string]Served, f *forwarder) {
 	t.Helper()

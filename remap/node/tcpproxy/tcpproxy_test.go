@@ -45,7 +45,7 @@ func service(t *testing.T, name string) (addr string) {
 	return l.Addr().String()
 }
 
-func start(t *testing.T, f topology.ForwarderID, addr string) *Relay {
+func start(t *testing.T, f topology.ForwarderID, addr string) *Proxy {
 	t.Helper()
 	r, err := Start(Options{Listen: "127.0.0.1:0", Forwarder: f, Addr: addr})
 	if err != nil {
@@ -55,8 +55,8 @@ func start(t *testing.T, f topology.ForwarderID, addr string) *Relay {
 	return r
 }
 
-// client connects to a relay and returns who answers.
-func client(t *testing.T, r *Relay) (net.Conn, *bufio.Reader, string) {
+// client connects to a proxy and returns who answers.
+func client(t *testing.T, r *Proxy) (net.Conn, *bufio.Reader, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", r.ListenAddr())
 	if err != nil {
@@ -74,12 +74,12 @@ func client(t *testing.T, r *Relay) (net.Conn, *bufio.Reader, string) {
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, func(t *testing.T) drivertest.Subject {
 		addrs := map[topology.ForwarderID]string{"fwd1": service(t, "fwd1"), "fwd2": service(t, "fwd2")}
-		relays, handlers := map[topology.NodeID]*Relay{}, map[topology.NodeID]map[string]stream.OrderHandler{}
+		proxys, handlers := map[topology.NodeID]*Proxy{}, map[topology.NodeID]map[string]stream.OrderHandler{}
 		var moves []remap.Move
 		for i := range 12 {
 			n := topology.NodeID(fmt.Sprintf("cn%d", i))
-			relays[n] = start(t, "fwd1", addrs["fwd1"])
-			handlers[n] = node.Handlers(relays[n], true)
+			proxys[n] = start(t, "fwd1", addrs["fwd1"])
+			handlers[n] = node.Handlers(proxys[n], true)
 			moves = append(moves, remap.Move{Node: n, From: "fwd1", To: "fwd2"})
 		}
 		agents := drivertest.NewAgents(handlers)
@@ -91,7 +91,7 @@ func TestConformance(t *testing.T) {
 			// Whom a client of the node is really answered by.
 			At: func(t *testing.T) topology.Mapping {
 				at := topology.Mapping{}
-				for n, r := range relays {
+				for n, r := range proxys {
 					c, _, name := client(t, r)
 					c.Close()
 					at[n] = topology.ForwarderID(name)
@@ -99,7 +99,7 @@ func TestConformance(t *testing.T) {
 				return at
 			},
 			Changes: func() (n int) {
-				for _, r := range relays {
+				for _, r := range proxys {
 					a, _ := r.Route(t.Context())
 					n += int(a.Generation) - 1
 				}

@@ -17,7 +17,7 @@ import (
 	"fairway/webui/api"
 )
 
-// twoServers are two diods, each behind a relay whose agent the daemon reaches. The job "wide" has four nodes, two at
+// twoServers are two diods, each behind a queue whose agent the daemon reaches. The job "wide" has four nodes, two at
 // each; "narrow" has two at the first. Each node asks for more than there is.
 type twoServers struct {
 	t       *testing.T
@@ -46,7 +46,7 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	conf := fmt.Sprintf("[relay]\npolicy = \"size-fair\"\nlambda = %q\n", lambda)
+	conf := fmt.Sprintf("[queue]\npolicy = \"size-fair\"\nlambda = %q\n", lambda)
 	mapping := "[default_mapping]\n"
 	for i := range 2 {
 		conf += fmt.Sprintf("[[node]]\nid = \"fwd%03d\"\nrole = \"forwarder\"\n", i)
@@ -72,10 +72,10 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 		write(t, agent,
 			fmt.Sprintf(
 				"node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
-					"[source.procfs]\nenabled = false\n[source.relay]\nenabled = true\ncontrol = %q\ntables = true\n",
+					"[source.procfs]\nenabled = false\n[source.queue]\nenabled = true\ncontrol = %q\ntables = true\n",
 				name, w.d.addr, secret, filepath.Join(dir, "spool"+string(name)), w.sockets[i]))
 		background(t, "fairway-agent", "--config", agent)
-		wait(t, "the relay listens", func() bool { return stats(w.sockets[i]) != nil })
+		wait(t, "the queue listens", func() bool { return stats(w.sockets[i]) != nil })
 		for _, n := range wideAndNarrow {
 			if n.forwarder == i {
 				clients.Go(func() { writeFrom(t, ctx, tb, listen, address(n.node), 8, fmt.Sprint("gather", n.node)) })
@@ -93,7 +93,7 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 			t.Fatal(err)
 		}
 	}
-	wait(t, "the relays know the jobs", func() bool {
+	wait(t, "the queues know the jobs", func() bool {
 		return stats(w.sockets[0])["narrow"].Connections == 2 && stats(w.sockets[1])["wide"].Connections == 2
 	})
 	return w
@@ -145,8 +145,8 @@ func TestGlobalSharesOfTwoServers(t *testing.T) {
 		w := newTwoServers(t, "500ms")
 		wait(t, "global shares are in force", func() bool {
 			v := w.shown().InForce
-			return v != nil && len(v.Relays) == 2 && v.Relays[0].By == queue.ByGlobal &&
-				v.Relays[1].By == queue.ByGlobal && len(v.Jobs) == 2
+			return v != nil && len(v.Queues) == 2 && v.Queues[0].By == queue.ByGlobal &&
+				v.Queues[1].By == queue.ByGlobal && len(v.Jobs) == 2
 		})
 		// How near it comes is a measurement (docs/shares.md). Two servers and all their clients on one machine that is
 		// busy with other things are never equally fast for long: here it must be far from the 5 of local shares.

@@ -1,5 +1,5 @@
 // Package tcpproxy moves compute nodes whose file service is reached by TCP: clients on the node connect
-// to a port of the node itself, and the relay there passes their bytes on to one forwarder. A move
+// to a port of the node itself, and the proxy there passes their bytes on to one forwarder. A move
 // drops the connections and sends the new ones to the new forwarder; the client must connect again
 // by itself, as NFS, 9P and most file services do.
 package tcpproxy
@@ -19,7 +19,7 @@ import (
 	"fairway/remap/node"
 )
 
-// Options say where a relay listens and where it leads at first.
+// Options say where a proxy listens and where it leads at first.
 type Options struct {
 	Listen    string // HOST:PORT, on this node
 	Forwarder topology.ForwarderID
@@ -27,8 +27,8 @@ type Options struct {
 	Log       *slog.Logger // nil: discard
 }
 
-// Relay passes connections on. All methods may be called concurrently.
-type Relay struct {
+// Proxy passes connections on. All methods may be called concurrently.
+type Proxy struct {
 	log      *slog.Logger
 	listener net.Listener
 	running  sync.WaitGroup
@@ -42,7 +42,7 @@ type Relay struct {
 	pairs      map[*pair]struct{}
 }
 
-var _ node.Mover = (*Relay)(nil)
+var _ node.Mover = (*Proxy)(nil)
 
 // pair is a client's connection and the one to the forwarder.
 type pair struct{ client, server net.Conn }
@@ -56,18 +56,18 @@ func (p *pair) close() {
 const dialWithin = 5 * time.Second
 
 // Start listens. The caller must Close.
-func Start(o Options) (*Relay, error) {
+func Start(o Options) (*Proxy, error) {
 	if o.Forwarder == "" {
-		return nil, errors.New("relay: the name of its first forwarder is missing")
+		return nil, errors.New("proxy: the name of its first forwarder is missing")
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
-		return nil, fmt.Errorf("relay: address of %s: %w", o.Forwarder, err)
+		return nil, fmt.Errorf("proxy: address of %s: %w", o.Forwarder, err)
 	}
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("relay: %w", err)
+		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	r := &Relay{log: o.Log, listener: l, forwarder: o.Forwarder, addr: o.Addr, generation: 1,
+	r := &Proxy{log: o.Log, listener: l, forwarder: o.Forwarder, addr: o.Addr, generation: 1,
 		pairs: map[*pair]struct{}{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -78,10 +78,10 @@ func Start(o Options) (*Relay, error) {
 }
 
 // ListenAddr is where clients connect.
-func (r *Relay) ListenAddr() string { return r.listener.Addr().String() }
+func (r *Proxy) ListenAddr() string { return r.listener.Addr().String() }
 
 // Close ends every connection and waits.
-func (r *Relay) Close() error {
+func (r *Proxy) Close() error {
 	r.stop()
 	err := r.listener.Close()
 	r.mu.Lock()
@@ -93,14 +93,14 @@ func (r *Relay) Close() error {
 	return err
 }
 
-func (r *Relay) accept() {
+func (r *Proxy) accept() {
 	for {
 		c, err := r.listener.Accept()
 		if r.ctx.Err() != nil {
 			return
 		}
 		if err != nil { // out of descriptors, most often: it passes
-			r.log.Warn("relay: a connection was not accepted", "err", err)
+			r.log.Warn("proxy: a connection was not accepted", "err", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-r.ctx.Done():
@@ -112,11 +112,11 @@ func (r *Relay) accept() {
 }
 
 // serve passes one client's bytes on until either side ends.
-func (r *Relay) serve(client net.Conn) {
+func (r *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	p, err := r.connect(client)
 	if err != nil {
-		r.log.Warn("relay: the forwarder does not answer", "err", err)
+		r.log.Warn("proxy: the forwarder does not answer", "err", err)
 		return
 	}
 	var both sync.WaitGroup
@@ -130,7 +130,7 @@ func (r *Relay) serve(client net.Conn) {
 }
 
 // connect dials the forwarder of the moment; when that has changed meanwhile, the next one.
-func (r *Relay) connect(client net.Conn) (*pair, error) {
+func (r *Proxy) connect(client net.Conn) (*pair, error) {
 	for {
 		r.mu.Lock()
 		addr, generation := r.addr, r.generation
@@ -174,7 +174,7 @@ func pass(to, from net.Conn) {
 
 // Move drops every connection and leads new ones to o.Forwarder. A forwarder that does not answer is
 // refused, and nothing changes.
-func (r *Relay) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
+func (r *Proxy) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
 	r.mu.Lock()
 	there := r.forwarder == o.Forwarder && r.addr == o.Addr
 	r.mu.Unlock()
@@ -198,14 +198,14 @@ func (r *Relay) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 }
 
 // Route says where new connections lead.
-func (r *Relay) Route(context.Context) (wire.RouteAnswer, error) {
+func (r *Proxy) Route(context.Context) (wire.RouteAnswer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return wire.RouteAnswer{Forwarder: r.forwarder, Generation: r.generation}, nil
 }
 
 // Connections counts what is being passed on now.
-func (r *Relay) Connections() int {
+func (r *Proxy) Connections() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.pairs)
