@@ -148,19 +148,28 @@ func (p *findingPage) life(_ *State, w int) []string {
 	return lines
 }
 
-// evidence draws the frozen series of the newest change, with the peers' middle beside them.
+// evidence draws the newest frozen series, with the peers' median beside them.
 func (p *findingPage) evidence(w int) []string {
 	var frozen *anomaly.Frozen
 	var at time.Time
+	var missing []string
 	for i := range p.view.Value.Changes {
-		if c := &p.view.Value.Changes[i]; c.Frozen != nil && len(c.Frozen.Series) > 0 {
+		c := &p.view.Value.Changes[i]
+		missing = nil
+		if c.Frozen != nil {
+			missing = c.Frozen.Missing
+		}
+		if c.Frozen != nil && len(c.Frozen.Series) > 0 {
 			frozen, at = c.Frozen, c.At
 		}
 	}
-	if frozen == nil {
-		return nil
+	if len(missing) > 0 {
+		missing = []string{clip(" EVIDENCE missing: the store did not answer in time for "+strings.Join(missing, ", "), w)}
 	}
-	lines := []string{clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' middle",
+	if frozen == nil {
+		return missing
+	}
+	lines := []string{clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' median",
 		clock(at)), w)}
 	names := make([]string, 0, len(frozen.Series))
 	for n := range frozen.Series {
@@ -189,7 +198,7 @@ func (p *findingPage) evidence(w int) []string {
 		lines = append(lines, clip(head+sparkline(points, at, 2*time.Minute, top,
 			max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
 	}
-	return lines
+	return append(lines, missing...)
 }
 
 // quantity writes a value in the unit that its metric's name tells.

@@ -112,7 +112,9 @@ export async function findingPage(app, id) {
       ),
     );
     const last = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series && Object.keys(c.frozen.series).length);
-    setText(at, last ? `Evidence as it was at ${clock(last.at)}` : 'No evidence was kept');
+    const missing = v.changes.at(-1)?.frozen?.missing ?? [];
+    const kept = last ? `Evidence as it was at ${clock(last.at)}` : 'No evidence was kept';
+    setText(at, missing.length ? `${kept}. The store did not answer in time for ${missing.join(', ')}.` : kept);
     evidence.replaceChildren(
       ...Object.entries(last?.frozen.series ?? {})
         .sort()
