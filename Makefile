@@ -2,6 +2,8 @@
 GO      ?= go
 BIN     := bin
 PROGS   := fairway fairwayd fairway-agent fairway-mount fairway-queue
+# The demo is built beside the programs that it starts, and not installed.
+DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -11,15 +13,15 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # where there is a C++ compiler.
 build:
 	@mkdir -p $(BIN)
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out fairwayd,$(PROGS)))
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out fairwayd,$(PROGS)) $(DEMO))
 	@CGO_ENABLED=$$(if command -v c++ >/dev/null; then echo 1; else echo 0; fi) \
 	  $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/fairwayd
 
-# SIM=1 shows a simulated machine of TaihuLight's size; DEMO_FLAGS are further ones of 'fairwayd demo'.
+# SIM=1 shows a simulated machine of TaihuLight's size; DEMO_FLAGS are further ones of fairway-demo.
 demo:
 	@.ci/deps demo
 	@$(MAKE) --no-print-directory build
-	@$(BIN)/fairwayd demo $(if $(SIM),--sim) $(DEMO_FLAGS)
+	@$(BIN)/fairway-demo $(if $(SIM),--sim) $(DEMO_FLAGS)
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }

@@ -132,10 +132,6 @@ func TestImportsPointUpstream(t *testing.T) {
 			if here := roomOf(dir); roomOf(to) > here {
 				t.Errorf("%s imports %s, which comes after it: %s", file, p, rooms[here].why)
 			}
-			// until fairway-demo is a program of its own
-			if dir == "cmd/fairwayd" && within(to, "cmd/fairway-demo") {
-				continue
-			}
 			if within(to, "cmd") && to != "cmd/program" && programOf(to) != programOf(dir) {
 				t.Errorf("%s imports the program %s", file, p)
 			}

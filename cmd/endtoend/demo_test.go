@@ -39,7 +39,7 @@ var bin string
 
 // programs builds what a release holds, once.
 var programs = sync.OnceValue(func() error {
-	for _, p := range []string{"fairway", "fairway-agent", "fairway-mount", "fairwayd"} {
+	for _, p := range []string{"fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairwayd"} {
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "fairway/cmd/"+p)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s: %w\n%s", p, err, out)
@@ -81,8 +81,8 @@ func startDemo(t *testing.T, flags ...string) *demo {
 	}
 	d := &demo{mark: "FAIRWAY_TEST_MARK=" + rand.Text(), tmp: t.TempDir()}
 	d.terminal = openTerminal(t, d.mark, "TMPDIR="+d.tmp)
-	d.run(fmt.Sprintf("%s demo --http 127.0.0.1:0 --slow-after 0 %s; echo ended with $?",
-		filepath.Join(bin, "fairwayd"), strings.Join(flags, " ")))
+	d.run(fmt.Sprintf("%s --http 127.0.0.1:0 --slow-after 0 %s; echo ended with $?",
+		filepath.Join(bin, "fairway-demo"), strings.Join(flags, " ")))
 	said := d.log(browserLine)
 	d.url = said[1]
 	d.socket = d.log(socketLine)[1]

@@ -127,7 +127,7 @@ func newImport(config *string) *cobra.Command {
 			if im.Read, err = readLog(zone); err != nil {
 				return program.BadUsage(err)
 			}
-			im.Progress = progressTo(c.ErrOrStderr(), isTerminal(os.Stderr))
+			im.Progress = progressTo(c.ErrOrStderr(), program.IsTerminal(os.Stderr))
 			report, err := im.Import(c.Context(), args...)
 			if errors.Is(err, archive.ErrBusy) {
 				return err

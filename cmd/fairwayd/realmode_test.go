@@ -36,7 +36,7 @@ func TestModesOfRealPrograms(t *testing.T) {
 				BytesPerSec: 8 << 20,
 				BurstFiles:  50, FilesPerSec: 50, Period: 2 * time.Second, Duration: 4 * time.Second}
 			argv := append([]string{"env", "SLURM_JOB_ID=" + id, fmt.Sprint("SLURM_PROCID=", rank),
-				fmt.Sprint("SLURM_NTASKS=", len(nodes))}, ioArgv(binary(t, "fairwayd"), spec)...)
+				fmt.Sprint("SLURM_NTASKS=", len(nodes))}, spec.Argv(binary(t, "fairway-demo"))...)
 			go func() {
 				out, err := tb.Exec(t.Context(), n, argv...)
 				if err != nil {

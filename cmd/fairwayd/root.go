@@ -39,8 +39,6 @@ func newRoot() *cobra.Command {
 		newMigrate(&path),
 		newImport(&path),
 		newQuery(&path),
-		newDemo(),
-		newDemoIO(),
 		newToken(),
 		newHashPassword(),
 	)

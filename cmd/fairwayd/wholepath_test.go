@@ -57,7 +57,7 @@ func TestWholePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now().Truncate(time.Second)
-	for at := now.Add(-simWarmUp); at.Before(now); at = at.Add(time.Second) {
+	for at := now.Add(-3 * time.Minute); at.Before(now); at = at.Add(time.Second) {
 		m.Step(at)
 	}
 	shown := watchLive(t, d)

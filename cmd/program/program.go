@@ -112,3 +112,9 @@ func plain(c *cobra.Command, args []string, err error) error {
 func see(c *cobra.Command, err error) error {
 	return BadUsage(fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
 }
+
+// IsTerminal reports whether f is a terminal, or another device of characters.
+func IsTerminal(f *os.File) bool {
+	fi, err := f.Stat()
+	return err == nil && fi.Mode()&os.ModeCharDevice != 0
+}

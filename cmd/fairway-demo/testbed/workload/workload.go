@@ -224,3 +224,15 @@ func wait(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
+
+// Argv is the command line of a rank of the program: fairway-demo rank with a flag for each field.
+func (s *Spec) Argv(fairwayDemo string) []string {
+	argv := []string{fairwayDemo, "rank", "--mode", string(s.Mode), "--name", s.Name,
+		"--burst", fmt.Sprint(s.BurstBytes), "--block", fmt.Sprint(s.BlockBytes), "--rate", fmt.Sprint(s.BytesPerSec),
+		"--files", fmt.Sprint(s.BurstFiles), "--files-rate", fmt.Sprint(s.FilesPerSec),
+		"--period", s.Period.String(), "--for", s.Duration.String()}
+	if s.ReadBack {
+		argv = append(argv, "--read-back")
+	}
+	return argv
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +15,8 @@ import (
 
 	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/testbed"
-	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/webui/client"
 )
 
 // realFaults are injected into a forwarder of the demo one by one. The forwarder and the class must be
@@ -125,10 +124,11 @@ func TestRealLayerWithoutFaultsIsNotAccused(t *testing.T) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 
-// faultDemo is the demo with its daemon in this process, and what its findings have said.
+// faultDemo is the demo and what its findings have reported.
 type faultDemo struct {
 	*demo
 	t         *testing.T
+	api       *client.Client
 	accused   []string // findings of everybody but the faulty forwarder, suspects too
 	convicted []string // of these the confirmed
 	slow      topology.NodeID
@@ -144,12 +144,15 @@ type faultDemo struct {
 }
 
 func newFaultDemo(t *testing.T) *faultDemo {
-	fairwayd := demoPrograms(t)
-	d := &demo{demoOptions: demoOptions{forwarders: 4, computeNodes: 8, noConsole: true, http: "127.0.0.1:0",
-		programs: filepath.Dir(fairwayd)},
-		conf: defaultConfig(), token: rand.Text(), self: fairwayd}
-	d.conf.Findings.Trial = time.Minute // else the return takes ten
-	keep := os.Getenv("FAIRWAY_KEEP")   // a folder in which the store and the journal remain
+	program := built(t, "fairway-demo")
+	d, err := newDemo(options{forwarders: 4, computeNodes: 8, noConsole: true, http: "127.0.0.1:0",
+		programs: filepath.Dir(program)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.self = program
+	d.conf.table("findings")["trial"] = "1m" // else the return takes ten
+	keep := os.Getenv("FAIRWAY_KEEP")        // a folder in which the store and the journal remain
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		stop()
@@ -160,19 +163,23 @@ func newFaultDemo(t *testing.T) *faultDemo {
 	if _, err := d.startTestbed(ctx); err != nil {
 		t.Fatal(err)
 	}
+	state := filepath.Join(d.dir, "state")
 	if keep != "" {
-		d.conf.StateDir = filepath.Join(keep, filepath.Base(t.Name()))
+		state = filepath.Join(keep, filepath.Base(t.Name()))
+		d.conf["state_dir"] = state
 	}
 	warmUp := faultWarmUp
 	if learnt := os.Getenv("FAIRWAY_LEARNT"); learnt != "" {
-		state, err := os.ReadFile(learnt)
+		text, err := os.ReadFile(learnt)
+		if err == nil {
+			err = errors.Join(os.MkdirAll(state, 0o700), os.WriteFile(filepath.Join(state, "detectors"), text, 0o600))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(d.conf.StateDir, "detectors"), string(state))
 		warmUp = learntWarmUp
 	}
-	if err := d.startDaemon(); err != nil {
+	if err := d.startDaemon(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, begin := range d.senses {
@@ -183,12 +190,17 @@ func newFaultDemo(t *testing.T) *faultDemo {
 	if err := d.awaitFirstSecond(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return &faultDemo{demo: d, t: t, warmUp: warmUp}
+	c, err := client.New("unix:"+d.socket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &faultDemo{demo: d, t: t, api: c, warmUp: warmUp}
 }
 
 // checkShown wants the confirmed finding in what the operator's command prints.
 func (d *faultDemo) checkShown() {
-	text, err := exec.CommandContext(d.t.Context(), binary(d.t, "fairway"), "--addr", "unix:"+d.conf.Listen.Socket,
+	text, err := exec.CommandContext(d.t.Context(), built(d.t, "fairway"), "--addr", "unix:"+d.socket,
 		"--json", "findings").Output()
 	var list []anomaly.Finding
 	if err == nil {
@@ -237,15 +249,18 @@ func (d *faultDemo) watch(within time.Duration, done func() bool) {
 }
 
 func (d *faultDemo) look(now time.Time) {
-	d.daemon.board.Visit(func(f *collector.Frame) {
-		reads, _ := f.Value(collector.ReadOps)
-		writes, _ := f.Value(collector.WriteOps)
-		meta, _ := f.Value(collector.MetaOps)
-		if f.Node == d.slow && max(reads, writes, meta) >= 2 && now.UnixMilli()-f.TimeMillis < 3000 {
+	if d.slow != "" {
+		n, err := d.api.Node(d.t.Context(), d.slow)
+		most := max(n.Values["read_ops"], n.Values["write_ops"], n.Values["meta_ops"])
+		if err == nil && most >= 2 && now.Sub(n.LastSeen) < 3*time.Second {
 			d.load++
 		}
-	})
-	for _, f := range d.daemon.findings.Findings() {
+	}
+	findings, err := d.api.Findings(d.t.Context())
+	if err != nil {
+		d.t.Logf("the findings are not known at %s: %v", now.Format("15:04:05"), err)
+	}
+	for _, f := range findings {
 		switch {
 		case !f.Kind.Accuses():
 		case f.Node == d.slow && f.Changed.After(d.begun) && (f.Kind == d.kind || d.newest.ID == ""):

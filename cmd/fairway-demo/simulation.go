@@ -43,9 +43,15 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	}
 	topo := m.Machine()
 	d.forwarders = len(topo.ByRole(topology.Forwarder))
-	d.conf.Name, d.conf.Nodes, d.conf.Default, d.conf.Simulated = topo.Name, topo.Nodes, topo.Default, true
-	d.conf.Driver.Kind = driverAgents
-	d.conf.Dispatch.FwdPeakBW, d.conf.Dispatch.CNPeakBW = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
+	d.conf["name"], d.conf["node"], d.conf["default_mapping"], d.conf["simulated"] = topo.Name, topo.Nodes, topo.Default,
+		true
+	d.conf.table("driver")["kind"] = "agents"
+	limits := d.conf.table("dispatch")
+	limits["fwd_peak_bw"], limits["cn_peak_bw"] = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
+	d.conf.table("slurm")["jobs"] = []string{"cat", filepath.Join(dir, jobsFile)}
+	if err := importPast(filepath.Join(dir, "state"), m.Past(now, simPastRuns)); err != nil {
+		return "", err
+	}
 	d.senses = []func(context.Context) error{func(ctx context.Context) error { return d.simulate(ctx, m, dir) }}
 	return fmt.Sprintf("a SIMULATED machine of %d nodes runs", len(topo.Nodes)), nil
 }
@@ -66,14 +72,11 @@ func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) 
 		}
 	}
 	agent := stream.Client{
-		URL: "unix://" + d.conf.Listen.Socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool,
+		URL: "unix://" + d.socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool,
 		Log:    d.log,
 		Orders: map[string]stream.OrderHandler{wire.OrderRemap: runner.Remap, wire.OrderRoute: runner.Route},
 	}
-	if err := d.importPast(ctx, m.Past(time.Now(), simPastRuns)); err != nil {
-		return err
-	}
-	d.tasks.Go(func() { d.tellJobs(ctx, runner) })
+	d.tasks.Go(func() { d.runBatch(ctx, runner) })
 	d.tasks.Go(func() {
 		if err := runner.Run(ctx); err != nil {
 			d.log.Error("the simulated machine stopped", "err", err)

@@ -9,14 +9,14 @@ import (
 	"fairway/cmd/fairway-demo/testbed/workload"
 )
 
-func TestDemoIOArgvSaysTheWholeSpec(t *testing.T) {
+func TestRankArgvSaysTheWholeSpec(t *testing.T) {
 	dir := t.TempDir()
 	s := workload.Spec{Mode: workload.FilePerProcess, Name: "app", BurstBytes: 3000, BlockBytes: 1000, BytesPerSec: 1e9,
 		BurstFiles: 7, FilesPerSec: 2.5, ReadBack: true, Period: time.Minute, Duration: 300 * time.Millisecond}
 	t.Setenv("SLURM_PROCID", "1")
 	t.Setenv("SLURM_NTASKS", "2")
-	c := newDemoIO()
-	c.SetArgs(append(ioArgv("fairwayd", s)[2:], "--dir", dir))
+	c := newRank()
+	c.SetArgs(append(s.Argv("fairway-demo")[2:], "--dir", dir))
 	c.SetContext(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Execute() }()

@@ -12,12 +12,12 @@ import (
 	"fairway/cmd/fairway-demo/testbed/workload"
 )
 
-// newDemoIO is one rank of a demo job: what sbatch and srun start on a compute node.
-func newDemoIO() *cobra.Command {
+// newRank is one rank of a demo job: what sbatch and srun start on a compute node.
+func newRank() *cobra.Command {
 	s := workload.Spec{Ranks: 1}
 	var dir, mode string
 	c := &cobra.Command{
-		Use:    "demo-io",
+		Use:    "rank",
 		Short:  "Be one rank of a program that does I/O (rank and size from SLURM_PROCID and SLURM_NTASKS)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
@@ -48,16 +48,4 @@ func newDemoIO() *cobra.Command {
 	f.DurationVar(&s.Period, "period", 10*time.Second, "from the start of one burst to that of the next")
 	f.DurationVar(&s.Duration, "for", time.Hour, "how long to run")
 	return c
-}
-
-// ioArgv is the command line of newDemoIO for a program.
-func ioArgv(fairwayd string, s workload.Spec) []string {
-	argv := []string{fairwayd, "demo-io", "--mode", string(s.Mode), "--name", s.Name,
-		"--burst", fmt.Sprint(s.BurstBytes), "--block", fmt.Sprint(s.BlockBytes), "--rate", fmt.Sprint(s.BytesPerSec),
-		"--files", fmt.Sprint(s.BurstFiles), "--files-rate", fmt.Sprint(s.FilesPerSec),
-		"--period", s.Period.String(), "--for", s.Duration.String()}
-	if s.ReadBack {
-		argv = append(argv, "--read-back")
-	}
-	return argv
 }

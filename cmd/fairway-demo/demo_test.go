@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,17 +21,42 @@ import (
 
 // demoArgs is a small demo with a port of its own.
 func demoArgs(more ...string) []string {
-	return append([]string{"demo", "--http", "127.0.0.1:0", "--forwarders", "2", "--nodes", "4", "--slow-after",
+	return append([]string{"--http", "127.0.0.1:0", "--forwarders", "2", "--nodes", "4", "--slow-after",
 		"500ms"}, more...)
 }
 
-// demoPrograms builds what the demo runs and returns fairwayd.
-func demoPrograms(t *testing.T) string {
-	t.Helper()
-	for _, p := range []string{"fairway", "fairway-agent", "fairway-mount"} {
-		binary(t, p)
+// bin is where TestMain has the programs built when a test asks for them.
+var bin string
+
+func TestMain(m *testing.M) {
+	var err error
+	if bin, err = os.MkdirTemp("", "fairway-bin"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	return binary(t, "fairwayd")
+	code := m.Run()
+	os.RemoveAll(bin)
+	os.Exit(code)
+}
+
+// build makes what the demo runs, once.
+var build = sync.OnceValue(func() error {
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin+"/", "fairway/cmd/fairway",
+		"fairway/cmd/fairway-agent", "fairway/cmd/fairway-mount", "fairway/cmd/fairwayd", "fairway/cmd/fairway-demo").
+		CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// built returns the path of one of the programs.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(bin, name)
 }
 
 func TestDemoRunsAndLeavesNothing(t *testing.T) {
@@ -43,14 +69,14 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 		{"loopback", demoArgs("--no-console", "--loopback"), func() string {
 			return strings.Join(testbed.Missing(testbed.Config{Loopback: true}), " ")
 		}},
-		{"simulated", []string{"demo", "--sim", "--no-console", "--http", "127.0.0.1:0"}, func() string { return "" }},
+		{"simulated", []string{"--sim", "--no-console", "--http", "127.0.0.1:0"}, func() string { return "" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if why := c.skip(); why != "" {
 				t.Skipf("skipped: needs %s", why)
 			}
 			tmp := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), demoPrograms(t), c.args...)
+			cmd := exec.CommandContext(t.Context(), built(t, "fairway-demo"), c.args...)
 			cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
@@ -68,7 +94,7 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 					socket = m[1]
 				}
 			}
-			nodes, err := exec.CommandContext(t.Context(), binary(t, "fairway"), "--addr", "unix:"+socket, "nodes",
+			nodes, err := exec.CommandContext(t.Context(), built(t, "fairway"), "--addr", "unix:"+socket, "nodes",
 				"--role", "forwarder").CombinedOutput()
 			if err != nil || !strings.Contains(string(nodes), "fwd001") {
 				t.Errorf("fairway nodes: %v\n%s", err, nodes)
@@ -113,7 +139,7 @@ func TestDemoConsoleIsLeftByQ(t *testing.T) {
 		return string(out) // "no server running" once the demo has ended
 	}
 	t.Cleanup(func() { _ = exec.Command(tmux, "-S", server, "kill-server").Run() })
-	run(append([]string{"new-session", "-d", "-x", "120", "-y", "36", "-P", "-F", "#{pane_pid}", "--", demoPrograms(t)},
+	run(append([]string{"new-session", "-d", "-x", "120", "-y", "36", "-P", "-F", "#{pane_pid}", "--", built(t, "fairway-demo")},
 		demoArgs()...)...)
 	pid, err := strconv.Atoi(strings.TrimSpace(run("list-panes", "-F", "#{pane_pid}")))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const (
 	// demoDir holds the daemon's files, in the testbed's directory.
-	demoDir = "fairwayd"
+	demoDir = "demo"
 	// demoLinkBytesPerSec is a forwarder's peak in the demo, low enough that two processors carry the
 	// whole machine and the daemon, the agents and the console beside it.
 	demoLinkBytesPerSec = 25e6
@@ -78,24 +78,25 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if err := d.prepare(dir); err != nil {
 		return "", err
 	}
-	d.conf.Name, d.conf.Nodes, d.conf.Default = "demo", m.Nodes, m.Default
-	d.conf.Desk.HealthyFloor = 1
-	limits := &d.conf.Dispatch.Config // a job of the demo is a large one there
-	limits.FwdPeakBW, limits.CNPeakBW, limits.VMinBytes, limits.NMin = demoLinkBytesPerSec, demoNodeBytesPerSec, 200e6,
-		2
-	d.conf.Probe.Export, d.conf.Probe.UID = tb.Attach(), uint32(os.Geteuid())
+	d.conf["name"], d.conf["node"], d.conf["default_mapping"] = "demo", m.Nodes, m.Default
+	d.conf.table("desk")["healthy_floor"] = 1
+	limits := d.conf.table("dispatch") // a job of the demo is a large one there
+	limits["fwd_peak_bw"], limits["cn_peak_bw"] = demoLinkBytesPerSec, demoNodeBytesPerSec
+	limits["v_min_bytes"], limits["n_min"] = 200e6, 2
+	d.conf.table("probe")["export"], d.conf.table("probe")["uid"] = tb.Attach(), os.Geteuid()
 	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}
 	if err := os.WriteFile(agents.TokenFile, []byte(d.token+"\n"), 0o600); err != nil {
 		return "", err
 	}
 	if tb.Root() {
-		d.conf.Driver.Kind = driverAgents
-		d.conf.Slurm.Jobs = tb.SlurmArgv("squeue", "--json")
-		d.conf.Listen.Agents = net.JoinHostPort(tb.HostAddr().String(), "7118")
-		agents.DaemonURL = "ws://" + d.conf.Listen.Agents
+		d.conf.table("driver")["kind"] = "agents"
+		d.conf.table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")
+		door := net.JoinHostPort(tb.HostAddr().String(), "7118")
+		d.conf.table("listen")["agents"] = door
+		agents.DaemonURL = "ws://" + door
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
 	} else {
-		agents.DaemonURL = "unix://" + d.conf.Listen.Socket
+		agents.DaemonURL = "unix://" + d.socket
 		what = fmt.Sprintf("%d forwarders run on loopback (as root there are compute nodes, mounts and Slurm too)",
 			d.forwarders)
 	}
@@ -131,7 +132,7 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 		}
 		first += nodes
 		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids,
-			Argv: ioArgv(d.self, s)}); err != nil {
+			Argv: s.Argv(d.self)}); err != nil {
 			return err
 		}
 	}

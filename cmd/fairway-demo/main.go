@@ -1,0 +1,53 @@
+// Command fairway-demo shows fairway at work on this machine: it starts a real forwarding layer, or a simulated one,
+// then the programs that a site would run, and opens the console. It leaves nothing behind.
+package main
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
+)
+
+// version is set by the linker (-X main.version=...).
+var version = "dev"
+
+func main() { program.Main(execute) }
+
+// execute is main without the process, so that tests can call it.
+func execute(ctx context.Context, args []string) int {
+	return program.Code(program.Run(ctx, newRoot(), args))
+}
+
+func newRoot() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:     "fairway-demo",
+		Short:   "Start a forwarding layer on this machine, watch it, and open the console; leaves nothing behind",
+		Version: version,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			// A closed terminal must end the demo as an interrupt does.
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP)
+			defer stop()
+			return run(ctx, o, c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.forwarders, "forwarders", 8, "forwarding nodes")
+	f.IntVar(&o.computeNodes, "nodes", 16, "compute nodes")
+	f.BoolVar(&o.simulated, "sim", false, "a simulated machine of TaihuLight's size instead of a real forwarding layer")
+	f.BoolVar(&o.loopback, "loopback", false, "as without root: forwarders on ports of 127.0.0.1, no compute nodes")
+	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
+	f.StringVar(&o.http, "http", "127.0.0.1:7117",
+		"where browsers reach the demo; another port is taken if this one is in use")
+	f.DurationVar(&o.slowAfter, "slow-after", time.Minute,
+		"when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never")
+	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
+	c.AddCommand(newRank())
+	return program.Strict(c)
+}
