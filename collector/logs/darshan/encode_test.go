@@ -18,6 +18,8 @@ type testLog struct {
 	names   []testName
 	modules []testModule
 	text    string // command line and mounts
+	// head is the job as the format has it: user, times, processes, job ID; nil is one of its own.
+	head []uint64
 }
 
 type testName struct {
@@ -80,6 +82,9 @@ func (l *testLog) job() []byte {
 	values := []uint64{1001, 1700000000, 1700000009, 4, 4242}
 	if l.large() {
 		values = []uint64{1001, 1700000000, 250000000, 1700000009, 750000000, 4, 4242}
+	}
+	if l.head != nil {
+		values = l.head
 	}
 	b := l.ints(values...)
 	notes := make([]byte, 1024)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTracesOfRealLogsAreTheUpstreamParsers compares every traced operation with darshan-dxt-parser.
-func TestTracesOfRealLogsAreTheUpstreamParsers(t *testing.T) {
+// TestTracesAreTheUpstreamParsers compares every traced operation with darshan-dxt-parser.
+func TestTracesAreTheUpstreamParsers(t *testing.T) {
 	for _, want := range sampleLogs(t, "darshan/expected/*.dxt.txt.gz") {
 		base := strings.TrimSuffix(filepath.Base(want), ".dxt.txt.gz")
 		f, err := os.Open(want)
@@ -33,7 +33,7 @@ func TestTracesOfRealLogsAreTheUpstreamParsers(t *testing.T) {
 				upstream = append(upstream, strings.Join(f[:8], " "))
 			}
 		}
-		got := traced(t, filepath.Join(samples, "darshan", base+".darshan"))
+		got := traced(t, filepath.Join(filepath.Dir(want), "..", base+".darshan"))
 		if len(got) != len(upstream) || len(got) == 0 {
 			t.Errorf("%s: %d operations, want %d", base, len(got), len(upstream))
 			continue

@@ -288,10 +288,11 @@ var real = map[string]int{"phillips.log.gz": 4285, "sample.slurm": 11, "scontrol
 	"squeue_out.json": 1,
 	"xdmod_input_accounting-logs-with-job-arrays.log": 4, "xdmod_input_accounting-logs.log": 4}
 
+// TestRealFiles reads every line of real files, where there are some.
 func TestRealFiles(t *testing.T) {
-	dir := "../../../../shared/data/slurm"
+	dir := realSamples
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no real files at %s", dir)
+		return // TestSamples reads samples of the same forms
 	}
 	for name, least := range real {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -323,22 +324,22 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-// TestJobOfTheJoin: the Darshan logs of this job begin inside its steps.
-func TestJobOfTheJoin(t *testing.T) {
-	b, err := os.ReadFile("../../../../shared/data/slurm/sample.slurm")
+// TestStepsOfTheJob: the job's program runs inside its step.
+func TestStepsOfTheJob(t *testing.T) {
+	b, err := os.ReadFile("testdata/wave.slurm")
 	if err != nil {
-		t.Skip("no real files: ", err)
+		t.Fatal(err)
 	}
-	got, err := readAll(t, string(b), Options{Zone: time.FixedZone("PDT", -7*3600)})
+	got, err := readAll(t, string(b), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range got {
-		if j.Step == "" && (j.Start.Unix() != 1490000342 || len(j.Nodes) != 128) {
+		if j.Step == "" && (j.Start.Unix() != waveStart || len(j.Nodes) != 8) {
 			t.Errorf("starts %d on %d nodes", j.Start.Unix(), len(j.Nodes))
 		}
-		if j.Step == "6" && (j.Start.Unix() > 1490000867 || j.End.Unix() < 1490000983) {
-			t.Errorf("step 6 runs from %d to %d", j.Start.Unix(), j.End.Unix())
+		if j.Step == "0" && (j.Start.Unix() > 1600000000 || j.End.Unix() < 1600000119) {
+			t.Errorf("step 0 runs from %d to %d", j.Start.Unix(), j.End.Unix())
 		}
 	}
 }
