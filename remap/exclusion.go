@@ -6,7 +6,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// Exclusion withholds a forwarder from allocation until its lease ends.
+// Exclusion keeps a forwarder out of allocation until its lease ends.
 type Exclusion struct {
 	Forwarder topology.ForwarderID `json:"forwarder"`
 	Reason    string               `json:"reason"`
@@ -16,7 +16,7 @@ type Exclusion struct {
 }
 
 // Feed is what the allocator reads. A reader that has no newer one at ValidUntil goes back to the
-// default mapping: a list that nobody renews must not withhold forwarders for ever.
+// default mapping: a list that nobody renews must not exclude forwarders for ever.
 type Feed struct {
 	// Generation grows by one with every change of the list.
 	Generation uint64      `json:"generation"`

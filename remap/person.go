@@ -22,7 +22,7 @@ func (r Role) Includes(need Role) bool {
 	return rank[r] > 0 && rank[r] >= rank[need]
 }
 
-// Person is who asks: the name and role that the door established, and the door.
+// Person is who asks: the name and role that the listener established, and how they came in.
 type Person struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
@@ -44,7 +44,7 @@ type Request struct {
 	Ledger *Ledger
 }
 
-// Answer is a person's word on a plan.
+// Answer is a person's decision about a plan.
 type Answer struct {
 	Key    string // idempotency key; empty: none
 	Hash   string // of the preview that the person saw; for approvals

@@ -11,7 +11,7 @@ import (
 	"fairway/tsdb/window"
 )
 
-// Situation is one immutable picture of the machine at an instant. Deciders and operators look at
+// Situation is one immutable snapshot of the machine at an instant. Deciders and operators look at
 // the same one.
 type Situation struct {
 	At       time.Time                               `json:"at"`

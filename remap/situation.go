@@ -45,7 +45,7 @@ const (
 type SituationParts struct {
 	At       time.Time
 	Machine  *topology.Machine
-	Index    *topology.Index // of Machine; nil: made anew
+	Index    *topology.Index // of Machine; nil: it is made
 	Routes   map[topology.NodeID]window.Route
 	Load     map[topology.ForwarderID]Load
 	Findings []anomaly.Finding
@@ -54,7 +54,7 @@ type SituationParts struct {
 	Jobs     []Job
 }
 
-// BuildSituation makes the one picture that deciders and operators share.
+// BuildSituation makes the snapshot that deciders and operators share.
 func BuildSituation(p SituationParts) *Situation {
 	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index, Observed: window.Mapping(p.Routes), Routes: p.Routes,
 		Clients: map[topology.ForwarderID]int{}, Load: p.Load, Findings: p.Findings, Excluded: p.Excluded,
@@ -115,7 +115,7 @@ func (s *Situation) Accused(id topology.ForwarderID) (f anomaly.Finding, ok bool
 	return f, ok
 }
 
-// MayCarry says whether no finding that is more than a suspicion speaks against giving a forwarder
+// MayCarry says whether no finding that is more than a suspicion prevents giving a forwarder
 // new work.
 func (s *Situation) MayCarry(id topology.ForwarderID) bool {
 	f, accused := s.Accused(id)

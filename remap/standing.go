@@ -12,10 +12,10 @@ const (
 	ModeAuto    Mode = "auto"    // plans of policies are approved by rule, within the guard rails
 )
 
-// ViaPolicy is the door of a policy: what proposes under it may be approved by rule.
+// ViaPolicy is Person.Via of a policy: its proposals may be approved by rule.
 const ViaPolicy = "policy"
 
-// ViaRule is the door of an approval that no person gave in that moment.
+// ViaRule is Person.Via of an approval by rule: nobody gave it in that moment.
 const ViaRule = "rule"
 
 // Standing is a person's yes to every plan of a policy for an application, given beforehand.
@@ -24,7 +24,7 @@ type Standing struct {
 	App    string    `json:"app"`
 	User   string    `json:"user,omitempty"` // empty: of every user
 	By     string    `json:"by"`
-	Via    string    `json:"via,omitempty"` // the door that By came through
+	Via    string    `json:"via,omitempty"` // the listener that By came through
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`

@@ -339,7 +339,7 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 	remap := handlers(c)[wire.OrderRemap]
 	for body, want := range map[string]string{
 		"{":                                   "order 7: body",
-		`{"forwarder":"fwd2"}`:                "both must be said",
+		`{"forwarder":"fwd2"}`:                "both are required",
 		`{"forwarder":"fwd2","addr":"h:564"}`: "nobody",
 	} {
 		if _, err := remap(t.Context(), wire.Order{ID: "7", Body: []byte(body)}); err == nil ||

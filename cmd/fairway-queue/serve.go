@@ -79,12 +79,12 @@ func serve(ctx context.Context, listen, forwarder, control string, window int, t
 		return err
 	}
 	if control != "" {
-		door, err := openControl(control, r)
+		socket, err := openControl(control, r)
 		if err != nil {
 			l.Close()
 			return err
 		}
-		defer door.Close()
+		defer socket.Close()
 	}
 	log.Info("queueing", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
 	return r.Serve(ctx, l)

@@ -61,7 +61,7 @@ func TestOfflinePolicies(t *testing.T) {
 			"|\nb   |" + strings.Repeat(" ", 36) + strings.Repeat("█", 36) + "|\nall |" + strings.Repeat("█", 72) +
 			"| of 1 GB/s\n"},
 		{[]string{"shares", "--policy", "priority-fair"}, table, 2, `in.json: jobs[0].priority: missing`},
-		{[]string{"shares", "--policy", "node-fair"}, table, 2, `"node" is none of`},
+		{[]string{"shares", "--policy", "node-fair"}, table, 2, `"node" is not one of`},
 		{[]string{"shares", "--policy", "size-fair", "--idle", "x"}, table, 2, `neither inside nor flat`},
 		{[]string{"shares"}, table, 2, "policy"},
 		{[]string{"shares", "--policy", "size-fair"}, `{"job":[]}`, 2, `unknown field "job"`},

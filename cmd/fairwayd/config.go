@@ -227,7 +227,7 @@ func (c *Config) validateNodes() error {
 				"%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata",
 				program.ErrSettings, n.ID)
 		case roles[n.ID] != topology.RoleUnknown:
-			return fmt.Errorf("%w: [[node]] %s stands there twice", program.ErrSettings, n.ID)
+			return fmt.Errorf("%w: [[node]] %s is listed twice", program.ErrSettings, n.ID)
 		}
 		roles[n.ID] = n.Role
 	}

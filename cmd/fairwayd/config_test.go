@@ -53,7 +53,7 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"unknown level", "log_level = \"loud\"\n", []string{"log_level", "loud"}},
 		{"unknown role", "[[node]]\nid = \"f\"\nrole = \"forwader\"\n", []string{"[[node]] f", "role"}},
 		{"a node twice", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\n[[node]]\nid = \"f\"\nrole = \"compute\"\n",
-			[]string{"f stands there twice"}},
+			[]string{"f is listed twice"}},
 		{"mapping to a compute node", "[[node]]\nid = \"c\"\nrole = \"compute\"\n[default_mapping]\nd = \"c\"\n",
 			[]string{"default_mapping", "d =", "compute"}},
 		{"relative directory", "state_dir = \"x\"\n", []string{"state_dir", "absolute"}},

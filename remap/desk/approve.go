@@ -9,7 +9,7 @@ import (
 	"fairway/remap/journal"
 )
 
-// Approve says yes to the preview behind a.Hash. With the last yes that the plan needs it is
+// Approve approves the preview behind a.Hash. With the last approval that the plan needs it is
 // applied. Errors: ErrNotFound, ErrChanged (with what changed), ErrNotAllowed, ErrState,
 // ErrInvalid (reason), ErrConflict.
 func (d *answers) Approve(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
@@ -26,7 +26,7 @@ func (d *answers) Approve(ctx context.Context, by remap.Person, id string, a rem
 	return d.approve(ctx, by, &v, a)
 }
 
-// approve says yes to a preview that was made just now.
+// approve approves a preview that was made just now.
 func (d *answers) approve(ctx context.Context, by remap.Person, v *remap.Preview, a remap.Answer) (remap.Plan, error) {
 	frozen := d.cfg.Situation().Freeze(v.Plan.Moves)
 	return d.act(ctx, by, remap.ActApprove, v.Plan.ID, a, func(e *entry, now time.Time) (*journal.Record, error) {
@@ -43,7 +43,7 @@ func (d *answers) approve(ctx context.Context, by remap.Person, v *remap.Preview
 	})
 }
 
-// mayApproveNow is every rule between a person's yes and the record of it.
+// mayApproveNow is every rule between a person's approval and the record of it.
 func (d *answers) mayApproveNow(by remap.Person, e *entry, v *remap.Preview, hash string, at time.Time) error {
 	set, plans := &d.cfg.Settings, &d.rec.state.plans
 	if !at.Before(e.Expires) {
@@ -97,7 +97,7 @@ func (d *answers) sinceShown(v *remap.Preview, hash string) string {
 	return "the approval is for another preview; read it again"
 }
 
-// approvals counts the different people who said yes to the same preview.
+// approvals counts the different people who approved the same preview.
 func approvals(e *entry, hash string) int {
 	people := map[string]bool{}
 	for _, a := range e.Approvals {

@@ -16,7 +16,7 @@ import (
 type CanarySender interface {
 	// May returns why no canary would be sent through a forwarder at now; nil: one would.
 	May(now time.Time, f topology.ForwarderID) error
-	// Send sends one for a person and waits for its result. A canary that failed is no error.
+	// Send sends one for a person and waits for its result. A canary that failed is not an error.
 	Send(now time.Time, f topology.ForwarderID, by string) (anomaly.Canary, error)
 }
 
@@ -45,7 +45,7 @@ func NewCanaries(d *Desk, sender CanarySender) *Canaries {
 // Ask sends one canary through a forwarder for a person, and returns what it found. It is in the journal before it
 // is sent, and again with its result. Once begun it completes though ctx may end, and the same request by its key
 // has the same answer. Errors: ErrNotAllowed, ErrInvalid (not a forwarder of the machine), ErrConflict, and ErrState
-// where the limits do not allow one now or no way to the forwarder is known. A canary that failed is no error:
+// where the limits do not allow one now or no way to the forwarder is known. A canary that failed is not an error:
 // its result says so.
 func (c *Canaries) Ask(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) (anomaly.Canary,
 	error) {

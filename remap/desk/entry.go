@@ -78,7 +78,7 @@ func (e *entry) step(r *journal.Record) {
 	}
 }
 
-// merge adds results; the newer word on a node replaces the older.
+// merge adds results; the newer result of a node replaces the older.
 func merge(have []remap.Result, at map[topology.NodeID]int, news []remap.Result) []remap.Result {
 	for _, r := range news {
 		if i, ok := at[r.Node]; ok {
@@ -125,7 +125,7 @@ func (e *entry) open() []remap.Move {
 	return moves
 }
 
-// unseen returns the moves that are done by the driver's word and not yet observed.
+// unseen returns the moves that the driver reports as done and that are not yet observed.
 func (e *entry) unseen() []remap.Move {
 	results, at := e.Results, e.results
 	if e.Goal != "" {
@@ -140,7 +140,7 @@ func (e *entry) unseen() []remap.Move {
 	return moves
 }
 
-// result returns the newest word on a node in the direction the plan is going.
+// result returns the newest result of a node in the direction the plan is going.
 func (e *entry) result(n topology.NodeID) (remap.Result, bool) {
 	results, at := e.Results, e.results
 	if e.Goal != "" {

@@ -80,7 +80,7 @@ func (d *exclusions) publish() {
 	d.feed.Store(&f)
 }
 
-// Exclude withholds a forwarder from allocation for ttl, or renews its lease. It moves nobody.
+// Exclude keeps a forwarder out of allocation for ttl, or renews its lease. It moves nobody.
 // Errors: ErrNotAllowed, ErrInvalid (forwarder, reason, ttl), ErrState when too few forwarders
 // would be left, ErrConflict.
 func (d *exclusions) Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,

@@ -160,7 +160,7 @@ func (d *findings) judgeFinding(ctx context.Context, by remap.Person, verb remap
 func (d *findings) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal.Record, error) {
 	var recs []*journal.Record
 	out := maps.Clone(d.rec.state.exclusions.of)
-	had := map[string]bool{} // findings of this batch: withheld the node by policy
+	had := map[string]bool{} // findings of this batch: had the node excluded by policy
 	for i := range changes {
 		c := &changes[i]
 		id, f := c.Finding.ID, topology.ForwarderID(c.Finding.Node)

@@ -124,7 +124,7 @@ func (d *answers) askDriver(ctx context.Context, v *remap.Preview) {
 		return
 	}
 	v.Lines = append(v.Lines, lines...)
-	v.Checks = append(v.Checks, oneCheck("driver", remap.Green, "the nodes can be told")...)
+	v.Checks = append(v.Checks, oneCheck("driver", remap.Green, "the nodes can be reached")...)
 }
 
 // shownPreviews is how many previews of a plan are remembered to say what changed since.

@@ -22,7 +22,7 @@ type run struct {
 	unrecorded bool
 }
 
-// event is what a run tells the owning goroutine: one result, or its end.
+// event is what a run reports to the owning goroutine: one result, or its end.
 type event struct {
 	plan   string
 	result remap.Result
@@ -73,7 +73,7 @@ func (d *runs) start(e *entry) {
 	}()
 }
 
-// inSight says whether the nodes still to be moved have been heard of since the desk was opened, or
+// inSight says whether the nodes still to be moved have reported since the desk was opened, or
 // have had their time for it: right after a restart no agent is connected yet.
 func (d *runs) inSight(e *entry) bool {
 	if time.Since(d.opened) > d.cfg.Settings.VerifyWithin {
@@ -154,7 +154,7 @@ func (d *runs) take(first event) {
 		if e.end {
 			ends = append(ends, e)
 		} else if r := d.of[e.plan]; !r.stopped || e.result.OK {
-			// What fails in a run that was stopped says nothing: it was cut off.
+			// What fails in a run that was stopped is not a result: it was cut off.
 			e.result.At = e.result.At.UTC()
 			byPlan[e.plan] = append(byPlan[e.plan], e.result)
 		}
@@ -244,7 +244,7 @@ func (d *runs) lacking(e *entry, what string, err error) string {
 	return text
 }
 
-// observe compares what the driver said with what the collector sees, and only then believes it.
+// observe compares what the driver reported with what the collector observes; only both together verify a move.
 func (d *runs) observe(e *entry, now time.Time) {
 	waiting := e.unseen()
 	if len(waiting) > 0 {
@@ -285,7 +285,7 @@ func (d *runs) observe(e *entry, now time.Time) {
 			names = append(names, string(m.Node))
 		}
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Partial, Error: fmt.Sprintf(
-			"done by the nodes' word, but not observed within %s: %s", d.cfg.Settings.VerifyWithin, shorten(names))})
+			"reported as done, but not observed within %s: %s", d.cfg.Settings.VerifyWithin, shorten(names))})
 	}
 }
 

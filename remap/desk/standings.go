@@ -135,7 +135,7 @@ func (d *standings) Revoke(ctx context.Context, by remap.Person, id string, a re
 	})
 }
 
-// stillHeld says whether who gave a standing approval may still give it. Where the door does not know a
+// stillHeld says whether who gave a standing approval may still give it. Where the listener does not know a
 // person's role between sign-ins it holds, and note says so.
 func (d *standings) stillHeld(s *remap.Standing) (lapsed, note string) {
 	if d.cfg.RoleOf == nil {

@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Desk    *desk.Desk
 	History *history.Store
-	// Situation returns the present picture.
+	// Situation returns the present situation.
 	Situation func() *remap.Situation
 	// Frames shows the newest frame of every node; a frame is valid only during the call.
 	Frames func(visit func(*collector.Frame))
@@ -93,7 +93,7 @@ type job struct {
 	watched time.Time
 	meter   *history.Meter
 	on      []topology.ForwarderID
-	files   map[topology.NodeID]nodeFiles // of the nodes that said so
+	files   map[topology.NodeID]nodeFiles // of the nodes that reported them
 	answer  *Answer                       // nil after a restart
 
 	standing Standing // as the batch system listed it last
@@ -154,7 +154,7 @@ func (d *Dispatcher) Running() []remap.Job {
 	return out
 }
 
-// Job returns a job that runs or has ended; ok is false for one never heard of.
+// Job returns a job that runs or has ended; ok is false for an unknown one.
 func (d *Dispatcher) Job(id topology.JobID) (history.Run, bool, error) { return d.cfg.History.Job(id) }
 
 // Decided returns what the policy answered at a running job's start; nil where it was not asked
@@ -171,7 +171,7 @@ func (d *Dispatcher) Decided(id topology.JobID) *Answer {
 }
 
 // SoFar returns what a running job has done since it is watched, and since when that is; nil where it
-// is not, or not yet. Its I/O mode is told only where the files of most of its nodes are known.
+// is not, or not yet. Its I/O mode is known only where the files of most of its nodes are known.
 func (d *Dispatcher) SoFar(id topology.JobID) (*history.Profile, time.Time) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -218,7 +218,7 @@ func (r *Request) check(s *remap.Situation) error {
 	seen := make(map[topology.NodeID]bool, len(r.Nodes))
 	for _, n := range r.Nodes {
 		if seen[n] {
-			return bad("nodes: %q stands there twice", n)
+			return bad("nodes: %q is listed twice", n)
 		}
 		seen[n] = true
 		if _, known := s.Machine.Default[n]; known {
@@ -232,7 +232,7 @@ func (r *Request) check(s *remap.Situation) error {
 }
 
 // Dispatch decides for a job that is about to start and puts the plan, if there is one, on the desk.
-// The same job again gets the same answer. That the desk does not take the plan is no error: the job
+// The same job again gets the same answer. A plan that the desk refuses is not an error: the job
 // starts on its default mapping, and the answer says why. Errors: remap.ErrInvalid, and those of the
 // disk; then nothing was done.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
@@ -332,7 +332,7 @@ func (d *Dispatcher) newest(ctx context.Context, a Answer) (Answer, error) {
 	return a, err
 }
 
-// endOverlapping ends the jobs whose nodes start another one: nobody told their end.
+// endOverlapping ends the jobs whose nodes start another one: nobody reported their end.
 func (d *Dispatcher) endOverlapping(ctx context.Context, r *Request) error {
 	var over []topology.JobID
 	d.mu.RLock()
@@ -346,7 +346,7 @@ func (d *Dispatcher) endOverlapping(ctx context.Context, r *Request) error {
 	}
 	d.mu.RUnlock()
 	for _, id := range over {
-		d.log.Warn("a job's end was never told; it ends now, because its nodes start another", "job", id, "starts",
+		d.log.Warn("a job's end was never reported; it ends now, because its nodes start another", "job", id, "starts",
 			r.Job)
 		if _, err := d.End(ctx, id); err != nil {
 			return err

@@ -427,7 +427,7 @@ func TestBadRequestsNameTheField(t *testing.T) {
 		"nodes: a job has at least one":              {Job: "1"},
 		`nodes: "f0" is not a compute node of test`:  {Job: "1", Nodes: []topology.NodeID{"f0"}},
 		`nodes: "c77" is not a compute node of test`: {Job: "1", Nodes: []topology.NodeID{"c77"}},
-		`nodes: "c1" stands there twice`:             {Job: "1", Nodes: []topology.NodeID{"c1", "c1"}},
+		`nodes: "c1" is listed twice`:                {Job: "1", Nodes: []topology.NodeID{"c1", "c1"}},
 		"longer than 400 bytes":                      {Job: "1", App: strings.Repeat("x", 500), Nodes: cns(0, 1)},
 	} {
 		if _, err := s.d.Dispatch(t.Context(), r); !errors.Is(err, remap.ErrInvalid) ||

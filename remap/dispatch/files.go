@@ -35,7 +35,7 @@ func (s *seen) addFiles(n topology.NodeID, samples []collector.Sample) {
 	s.files[n] = f
 }
 
-// noteFiles keeps the newest word of each node: it is about the whole run.
+// noteFiles keeps the newest report of each node: it is about the whole run.
 func (j *job) noteFiles(v *seen) {
 	if j.files == nil {
 		j.files = v.files
@@ -47,7 +47,7 @@ func (j *job) noteFiles(v *seen) {
 }
 
 // modeOf is how a run's nodes shared the files of its main direction; "" where fewer than half of those
-// that did I/O tell of files, or only one does. Nodes that share a file have the same least one, nodes
+// that did I/O report files, or only one does. Nodes that share a file have the same least one, nodes
 // with files of their own have not; of nodes that share some only part may have it, which is N-M too.
 func modeOf(files map[topology.NodeID]nodeFiles, p *history.Profile) history.Mode {
 	nodes, most := 0, 0.0

@@ -31,8 +31,8 @@ type Standing struct {
 
 // Reconciled says what a comparison with the batch system's list changed.
 type Reconciled struct {
-	Began []topology.JobID `json:"began"` // ran, and nobody had told
-	Ended []topology.JobID `json:"ended"` // were gone, and nobody had told
+	Began []topology.JobID `json:"began"` // ran, and nobody had reported it
+	Ended []topology.JobID `json:"ended"` // were gone, and nobody had reported it
 	// Again are ended jobs whose plans are taken back once more: the first time failed.
 	Again []topology.JobID `json:"again"`
 }
@@ -88,7 +88,7 @@ func (d *Dispatcher) Reconcile(ctx context.Context, asked time.Time, list []List
 	return r, err
 }
 
-// TakeBackAgain is that part of Reconcile which needs no list: it takes the plans of jobs whose end was told back
+// TakeBackAgain is that part of Reconcile which needs no list: it takes the plans of jobs whose end was reported back
 // once more, where that failed. It is called instead of Reconcile while there is no list.
 func (d *Dispatcher) TakeBackAgain(ctx context.Context, now time.Time) ([]topology.JobID, error) {
 	return d.takeBackAgain(ctx, now, func(p *remap.Plan) (bool, error) {

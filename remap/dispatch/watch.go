@@ -121,7 +121,7 @@ type seen struct {
 	files    map[topology.NodeID]nodeFiles
 }
 
-// add counts a node's newest second. A node that tells how long its operations took waits for its
+// add counts a node's newest second. A node that reports how long its operations took waits for its
 // forwarder while any is under way: by Little's law their number is their rate times their duration,
 // and a node cannot wait for more than all of its time.
 func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
@@ -129,7 +129,7 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	t.Nodes++
 	var rate, took [3]float64 // reads, writes, metadata
 	var known [3]bool
-	told := false // of operations at all
+	seen := false // of operations at all
 	bytes := 0.0
 	for _, v := range f.Samples {
 		switch v.Metric {
@@ -140,11 +140,11 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 			t.Write += v.Value
 			bytes += v.Value
 		case collector.ReadOps:
-			rate[0], told = v.Value, true
+			rate[0], seen = v.Value, true
 		case collector.WriteOps:
-			rate[1], told = v.Value, true
+			rate[1], seen = v.Value, true
 		case collector.MetaOps:
-			rate[2], told = v.Value, true
+			rate[2], seen = v.Value, true
 		case collector.ClientRead:
 			took[0], known[0] = v.Value, true
 		case collector.ClientWrite:
@@ -164,7 +164,7 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 		}
 		waits += rate[i] * took[i]
 	}
-	if told && on != "" {
+	if seen && on != "" {
 		if t.Waiting == nil {
 			t.Waiting = map[topology.ForwarderID]float64{}
 		}
@@ -217,7 +217,7 @@ func (d *Dispatcher) profile(ctx context.Context) time.Duration {
 	return wait
 }
 
-// finish builds one profile, and tells the ledgers of the job's plans.
+// finish builds one profile and puts it into the ledgers of the job's plans.
 func (d *Dispatcher) finish(ctx context.Context, r history.Run) error {
 	p, err := history.Build(ctx, d.cfg.Seconds, r)
 	if err != nil {

@@ -20,7 +20,7 @@ type Subject struct {
 	Moves []remap.Move
 	// At returns which forwarder the nodes use, as the machine itself shows it.
 	At func(t *testing.T) topology.Mapping
-	// Changes counts the real changes of mapping that the machine has seen; nil: it cannot tell.
+	// Changes counts the real changes of mapping that the machine has seen; nil: it does not count.
 	Changes func() int
 	// Break makes one node fail until it is mended; nil: cannot be done here.
 	Break, Mend func(t *testing.T, n topology.NodeID)

@@ -156,7 +156,7 @@ func lineStarts(b []byte) func(yield func([]byte) bool) {
 }
 
 // intact returns the record that b begins with and the bytes of its line without the newline; nil
-// where there is none or its CRC is wrong. Links are not looked at.
+// where no record begins or its CRC is wrong. Links are not checked.
 func intact(b []byte) (*Record, int) {
 	var l journalLine
 	in := json.NewDecoder(bytes.NewReader(b))

@@ -49,7 +49,7 @@ func (x *catalog) add(r *Record, end int64) {
 	x.newest[r.subject()] = r.Seq
 }
 
-// last returns the number of the newest record that may be wanted, 0 where there is none.
+// last returns the number of the newest record that may be wanted; 0: no record is.
 func (x *catalog) last(w *Wanted) uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -20,7 +20,7 @@ import (
 //
 //	{"crc":"<CRC-32C of record, 8 hex digits>","hash":"<SHA-256 of previous hash and record>","record":{...}}
 //
-// The CRC tells a damaged record from a good one, the chain of hashes shows an edited, removed or
+// The CRC shows a damaged record, the chain of hashes shows an edited, removed or
 // inserted one (a cut-off end only to whoever kept the last hash). The records of one Append are a
 // batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.

@@ -39,7 +39,7 @@ type reader struct {
 	next         int64      // where the last read ended
 	last         time.Time  // when it began
 	streak       int        // reads that followed each other
-	block        *block     // nil when there is none
+	block        *block     // nil: no block
 	used, wasted int        // blocks
 }
 
@@ -157,7 +157,7 @@ func (b *block) read(ctx context.Context, fid *p9.Fid) (n int, err error) {
 	return readAt(ctx, fid, memory(), b.off)
 }
 
-// readAt reads; the end of the file is no error.
+// readAt reads; the end of the file is not an error.
 func readAt(ctx context.Context, fid *p9.Fid, buf []byte, off int64) (int, error) {
 	n, err := fid.ReadAt(ctx, buf, off)
 	if err == io.EOF {

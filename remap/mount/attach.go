@@ -86,7 +86,7 @@ const (
 )
 
 // detach unmounts what attach has mounted; used says that files are open. The kernel may hold a file that has just been
-// closed for some milliseconds more, and tells of it later: it is tried again. Files that stay open may be those of
+// closed for some milliseconds more, and reports it later: it is tried again. Files that stay open may be those of
 // another mount name space, of which the kernel takes no notice here: it is busy all the same, unless despite says that
 // they do not count.
 func detach(mountPoint string, used func() bool, despite bool) (err error) {

@@ -26,7 +26,7 @@ type control struct {
 
 const (
 	maxRequest   = 4 << 10         // bytes of a request line
-	idleTimeout  = time.Minute     // a connection that says nothing is closed
+	idleTimeout  = time.Minute     // an idle connection is closed
 	orderTimeout = 2 * time.Minute // a remap, with its drain
 )
 
@@ -111,7 +111,7 @@ func (c *control) answer(line []byte) report.Response {
 		}
 		return r
 	}
-	return refuse(fmt.Errorf("op: %q is none of stats, remap, force", q.Op))
+	return refuse(fmt.Errorf("op: %q is not one of stats, remap, force", q.Op))
 }
 
 func (c *control) close() {

@@ -32,7 +32,7 @@ type device struct {
 	pipes   *pipes
 
 	mu     sync.Mutex               // guards what follows
-	reads  map[uint64]chan struct{} // closed when the kernel tells of a signal
+	reads  map[uint64]chan struct{} // closed when the kernel reports a signal
 	closed bool                     // fd and from may be others' now
 }
 
@@ -110,7 +110,7 @@ func (d *device) loop() {
 			d.lost()
 			return
 		}
-		// What only tells something is answered at once, and not by ever more threads.
+		// A notice is answered at once, and not by ever more threads.
 		if kind := header(request).Opcode; left == 0 && kind != opcodeForget && kind != opcodeBatchForget {
 			d.loops.Go(d.loop)
 		}
@@ -171,7 +171,7 @@ func (d *device) handle(request []byte) {
 	}
 }
 
-// interrupt reports whether a read is under way that it has told of a signal.
+// interrupt reports whether a read is under way that it has passed a signal to.
 func (d *device) interrupt(unique uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

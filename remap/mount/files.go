@@ -9,7 +9,7 @@ import (
 	report "fairway/collector/source/mount"
 )
 
-// maxFiles bounds the files that are told apart of a job on this node, in each direction.
+// maxFiles bounds the files that are distinguished of a job on this node, in each direction.
 const maxFiles = 1024
 
 // fileSet is the files that a job read, or wrote.

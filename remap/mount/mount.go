@@ -220,7 +220,7 @@ func (m *Mount) transfer(ctx context.Context, op opKind, n *int,
 	return errno
 }
 
-// errnoOf is what a program is told: the server's errno, EINTR for an operation whose caller was killed, ENOTCONN
+// errnoOf is what a program gets: the server's errno, EINTR for an operation whose caller was killed, ENOTCONN
 // when the mount is ending, EIO for everything that should not happen.
 func errnoOf(err error) syscall.Errno {
 	refused := (*p9.Error)(nil)

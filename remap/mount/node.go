@@ -165,7 +165,7 @@ func fill(out *fuse.Attr, a p9.Attr) {
 	}
 }
 
-// blockSize is what programs are told to read and write at once, bytes.
+// blockSize is what programs are advised to read and write at once, bytes.
 const blockSize = 128 << 10
 
 var (

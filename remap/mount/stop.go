@@ -56,7 +56,7 @@ func (d *device) readNothing() error {
 	return nil
 }
 
-// wakeThreads makes this process's threads begin again the system calls they wait in, and so look anew at what a
+// wakeThreads makes this process's threads begin again the system calls they wait in, and so look again at what a
 // descriptor stands for. The signal is the one with which Go's runtime stops its threads for a moment, at any time.
 func wakeThreads() error {
 	threads, err := os.ReadDir("/proc/self/task")

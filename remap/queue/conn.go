@@ -89,7 +89,7 @@ func next(r *bufio.Reader) (int, error) {
 	}
 	n := binary.LittleEndian.Uint32(head)
 	if n < headerBytes || n > maxFrame {
-		return 0, fmt.Errorf("a message of %d bytes is none of 9P (%d to %d)", n, headerBytes, maxFrame)
+		return 0, fmt.Errorf("a message of %d bytes is not 9P (want %d to %d)", n, headerBytes, maxFrame)
 	}
 	return int(n), nil
 }
@@ -113,7 +113,7 @@ func atHand(r *bufio.Reader) bool {
 		return false
 	}
 	n, err := next(r)
-	return err != nil || n <= r.Buffered() // what is wrong with it is said by reading it
+	return err != nil || n <= r.Buffered() // reading it returns what is wrong with it
 }
 
 // fromClient queues the client's requests, those that came together at once.

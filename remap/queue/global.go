@@ -75,7 +75,7 @@ func (g *Global) check() error {
 	}
 	for name, s := range g.Shares {
 		if !(s >= 0 && s <= 1) {
-			return fmt.Errorf("shares.%s: %g is no share, want 0 to 1", name, s)
+			return fmt.Errorf("shares.%s: %g is not a share, want 0 to 1", name, s)
 		}
 	}
 	return nil

@@ -146,7 +146,7 @@ func (q *laneQueue) emptied(l *lane) {
 	}
 }
 
-// pop takes the next request; false when there is none.
+// pop takes the next request; false when nothing waits.
 func (q *laneQueue) pop() (r request, found bool) {
 	if q.length == 0 {
 		return request{}, false

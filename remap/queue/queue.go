@@ -37,7 +37,7 @@ const DefaultWindow = 16
 type Config struct {
 	// Dial connects to the forwarder.
 	Dial func(context.Context) (net.Conn, error)
-	// Name tells the node that an address belongs to, empty where that is not known; nil: none is asked.
+	// Name returns the node that an address belongs to, empty where that is not known; nil: no name is looked up.
 	Name func(context.Context, netip.Addr) topology.NodeID
 	// Window is how many requests may be at the forwarder at once; DefaultWindow if 0.
 	Window int

@@ -83,7 +83,7 @@ type Report struct {
 
 // Path is what the kernel counts of a TCP connection, in segments that carry data.
 type Path struct {
-	Connection uint64 `json:"connection"` // the how manieth of the mount it is, from 1; 0: not counted
+	Connection uint64 `json:"connection"` // the Nth of the mount since its start, from 1; 0: not counted
 	Sent       uint64 `json:"sent"`
 	Resent     uint64 `json:"resent"` // of these: sent again
 	Received   uint64 `json:"received"`

@@ -1,5 +1,5 @@
 // Package exec moves compute nodes by a command of the site's own, run beside fairwayd. The command
-// is one word an argument, never a shell's line; what is to be done comes as JSON on its standard
+// is a list of arguments, no shell reads it; the request comes as JSON on its standard
 // input, and it answers with one JSON object a line on its standard output.
 //
 //	in:   {"verb":"apply","plan":"P-000001","moves":[{"node":"cn1","from":"fwd1","to":"fwd2"}]}
@@ -37,7 +37,7 @@ type Driver struct {
 
 var _ remap.Driver = (*Driver)(nil)
 
-// New returns a driver over a command, whose first word is an absolute path or found in PATH.
+// New returns a driver over a command, whose first element is an absolute path or found in PATH.
 func New(argv []string, fan driver.Fan) (*Driver, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("the exec driver has no command (set driver.command)")
@@ -71,7 +71,7 @@ const (
 	maxErrors = 4 << 10
 )
 
-// run runs the command once and shows every line. The error ends with what it said on standard error.
+// run runs the command once and shows every line. The error ends with its standard error.
 func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 	in, err := json.Marshal(q)
 	if err != nil {
@@ -88,8 +88,8 @@ func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Stdin = bytes.NewReader(in)
-	said := &head{}
-	c.Stderr = said
+	errs := &head{}
+	c.Stderr = errs
 	pipe, out := io.Pipe()
 	c.Stdout = out
 	var read sync.WaitGroup
@@ -108,7 +108,7 @@ func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 		return nil
 	}
 	err = fmt.Errorf("%s %s: %w", d.argv[0], q.Verb, err)
-	if words := strings.TrimSpace(said.String()); words != "" {
+	if words := strings.TrimSpace(errs.String()); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
 	return err
@@ -138,7 +138,7 @@ func lines(in io.Reader, visit func(answer)) (bad error) {
 	return bad
 }
 
-// head keeps the first bytes of what was said.
+// head keeps the first bytes that are written.
 type head struct{ bytes.Buffer }
 
 func (h *head) Write(p []byte) (int, error) {
@@ -171,7 +171,7 @@ func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Re
 }
 
 // moveAll runs the command, and again for the moves that were not made, with back-off. A move of
-// which the last run says nothing has failed.
+// which the last run has no result has failed.
 func (d *Driver) moveAll(ctx context.Context, q request, report func(remap.Result)) error {
 	begun, wait := time.Now(), d.fan.Backoff
 	for try := 1; len(q.Moves) > 0; try++ {
@@ -180,7 +180,7 @@ func (d *Driver) moveAll(ctx context.Context, q request, report func(remap.Resul
 		}
 		open := make(map[topology.NodeID]string, len(q.Moves)) // and why
 		for _, m := range q.Moves {
-			open[m.Node] = "the command said nothing of it"
+			open[m.Node] = "the command reported no result"
 		}
 		result := func(n topology.NodeID, why string) {
 			report(remap.Result{Node: n, OK: why == "", Tries: try, Error: why, At: time.Now(),

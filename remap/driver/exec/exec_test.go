@@ -125,7 +125,7 @@ func TestConformance(t *testing.T) {
 
 func TestEveryMoveIsAccountedFor(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
-		{"mute.cn1", "the command said nothing of it"},
+		{"mute.cn1", "the command reported no result"},
 		{"break.cn1", "no answer from the node"},
 	} {
 		dir, d, moves := site(t, 3)

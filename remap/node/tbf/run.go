@@ -55,7 +55,7 @@ func (r *Runner) Preview(ctx context.Context, shares map[string]float64) ([][]st
 }
 
 // Apply makes the shares true and returns the commands that it ran. On an error, which names the command
-// and says what lctl said, those before it hold.
+// and has lctl's message; the rules before it hold.
 func (r *Runner) Apply(ctx context.Context, shares map[string]float64) (done [][]string, err error) {
 	commands, err := r.Preview(ctx, shares)
 	if err != nil {

@@ -51,7 +51,7 @@ type Cycle struct {
 	User    string `json:"user"`
 	Project string `json:"project,omitempty"`
 	Nodes   int    `json:"nodes"`
-	// Job is the newest run that tells of it, Runs how many do, Cycles how many cycles they have.
+	// Job is the newest run that shows it, Runs how many do, Cycles how many cycles they have.
 	Job    topology.JobID `json:"job"`
 	End    time.Time      `json:"end"` // of that run
 	Runs   int            `json:"runs"`
@@ -69,7 +69,7 @@ type Cycle struct {
 }
 
 // Of groups runs by application, user, project and size, and judges each group by all its runs. The
-// order is that of the newest run, the newest first. Runs without a profile tell nothing and are left out.
+// order is that of the newest run, the newest first. Runs without a profile are left out.
 func Of(runs []history.Run, lim Limits) []Cycle {
 	groups := map[history.Key][]history.Run{}
 	for _, r := range runs {

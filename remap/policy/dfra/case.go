@@ -205,7 +205,7 @@ func (r Run) check() error {
 		}
 	}
 	if !slices.Contains([]Mode{"", ModeNN, ModeN1, Mode11, ModeNM}, r.Mode) {
-		return fmt.Errorf("mode: %q is none of N-N, N-1, 1-1, N-M", r.Mode)
+		return fmt.Errorf("mode: %q is not one of N-N, N-1, 1-1, N-M", r.Mode)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func distinct(field string, ids []topology.ForwarderID) error {
 			return fmt.Errorf("%s[%d]: empty name", field, i)
 		}
 		if seen[id] {
-			return fmt.Errorf("%s[%d]: %s stands there twice", field, i, id)
+			return fmt.Errorf("%s[%d]: %s is listed twice", field, i, id)
 		}
 		seen[id] = true
 	}

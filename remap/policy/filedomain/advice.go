@@ -43,7 +43,7 @@ func sum(v []int64) (all int64) {
 	return all
 }
 
-// Window is a run of stripes of a region, of which a picture shows the owners.
+// Window is a run of stripes of a region, as a chart of the owners shows it.
 type Window struct {
 	// First counts from the region's first stripe.
 	First   int64 `json:"first"`
@@ -102,7 +102,7 @@ func Advise(c Case) Advice { return Choose(c, Compare(c, Window{})) }
 
 // Choose names, of a case's comparison, the method with the fewest lock conflicts, then the most
 // aggregators, then the earlier in the paper; the hints match the number of aggregators to the servers,
-// which is what group-cyclic needs and what ROMIO can be told.
+// which is what group-cyclic needs and what ROMIO's hints can express.
 func Choose(c Case, compared []Comparison) Advice {
 	type score struct {
 		conflicts int64

@@ -61,7 +61,7 @@ func (c Case) Check() error {
 	case c.Aggregators < 1 || c.Aggregators > maxAggregators:
 		return fmt.Errorf("aggregators: %d is not in 1..%d", c.Aggregators, maxAggregators)
 	case !slices.Contains(methods, c.Method):
-		return fmt.Errorf("method: %q is none of %v", c.Method, methods)
+		return fmt.Errorf("method: %q is not one of %v", c.Method, methods)
 	case c.stripes() > maxStripes:
 		return fmt.Errorf("end: the region has %d stripes, more than the %d that are taken at once", c.stripes(),
 			maxStripes)

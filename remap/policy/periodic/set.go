@@ -8,7 +8,7 @@
 //     earlier in the list;
 //   - a first instance fills the intervals with most free bandwidth first, the earlier of equal ones;
 //     its computation must then fit the largest gap that its I/O leaves in the cyclic pattern;
-//   - a pattern in which an application never runs is no result;
+//   - a pattern in which an application never runs is not a result;
 //   - the smallest pattern length tried is a parameter.
 //
 // Times are seconds, volumes GB, bandwidths GB/s.

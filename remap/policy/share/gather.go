@@ -54,7 +54,7 @@ type Round struct {
 	Why       string
 }
 
-// nearly is what a job may miss of its share before it is said that it cannot be reached: reports are
+// nearly is what a job may miss of its share before the share counts as out of reach: reports are
 // measurements.
 const nearly = 0.05
 

@@ -64,7 +64,7 @@ func newDrum(m *matrix) drum {
 	return d
 }
 
-// Work tells whether a job has requests waiting; saying the same twice changes nothing.
+// Work sets whether a job has requests waiting; setting the same twice changes nothing.
 func (l *Lottery) Work(job int, has bool) {
 	last := len(l.levels) - 1
 	if (l.levels[last].working[job] > 0) == has {

@@ -54,7 +54,7 @@ func ParsePolicy(name string) (Policy, error) {
 		r, known := rank[level]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("policy %q: %q is none of group, user, job, size, priority", name, word)
+			return nil, fmt.Errorf("policy %q: %q is not one of group, user, job, size, priority", name, word)
 		case slices.Contains(p, level):
 			return nil, fmt.Errorf("policy %q: level %s comes twice", name, level)
 		case len(p) > 0 && rank[p[len(p)-1]] >= r:

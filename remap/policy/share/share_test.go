@@ -50,10 +50,10 @@ func TestParsePolicy(t *testing.T) {
 		}
 	}
 	for name, why := range map[string]string{
-		"": "-fair", "fair": "-fair", "job": "-fair", "-fair": "none of", "Job-fair": "none of",
-		"node-fair": "none of", "job-job-fair": "twice", "user-user-fair": "twice", "size-user-fair": "inside",
-		"user-group-fair": "inside", "job-size-fair": "inside", "then-job-fair": "none of",
-		"user-then-then-job-fair": "none of", "user-then-fair": "needs a level", "user--job-fair": "none of",
+		"": "-fair", "fair": "-fair", "job": "-fair", "-fair": "not one of", "Job-fair": "not one of",
+		"node-fair": "not one of", "job-job-fair": "twice", "user-user-fair": "twice", "size-user-fair": "inside",
+		"user-group-fair": "inside", "job-size-fair": "inside", "then-job-fair": "not one of",
+		"user-then-then-job-fair": "not one of", "user-then-fair": "needs a level", "user--job-fair": "not one of",
 	} {
 		if p, err := ParsePolicy(name); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q gave %v, %v, want an error with %q", name, p, err, why)

@@ -1,6 +1,6 @@
 // Package sharedfiles finds the files that several processes of a job wrote (mode N-1 or N-M, or
 // collective MPI-IO), in its I/O logs or in its profile, and makes a case of each for package filedomain.
-// What the records do not tell is assumed, and said.
+// What the records do not have is assumed, and listed as an assumption.
 package sharedfiles
 
 import (
@@ -13,7 +13,7 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// How a file was written, as far as its records tell.
+// How a file was written, as far as its records show.
 const (
 	Collective  = "collective MPI-IO"
 	Independent = "independent MPI-IO"
@@ -23,13 +23,13 @@ const (
 
 // File is one file that several processes wrote.
 type File struct {
-	Name string `json:"name"` // "" where only a profile tells of it
+	Name string `json:"name"` // "" where only a profile shows it
 	App  string `json:"app"`
 	// Procs is how many of the program's processes used the file; of a profile, how many nodes did I/O.
 	Procs   int64  `json:"procs"`
 	Bytes   int64  `json:"bytes"` // written
 	Through string `json:"through"`
-	// StripeSize, bytes, and Servers, over which the file is striped; nil where the records do not tell.
+	// StripeSize, bytes, and Servers, over which the file is striped; nil where the records do not have it.
 	StripeSize *int64 `json:"stripe_size"`
 	Servers    *int   `json:"servers"`
 	// From is "log" or "profile".
@@ -78,7 +78,7 @@ func fromLog(r *iolog.JobFile, app, name string) File {
 	return f
 }
 
-// FromProfile is the shared file that a run's profile tells of, if its mode says that there is one. While the
+// FromProfile is the shared file that a run's profile shows, if its mode is one of a shared file. While the
 // run goes on nobody has counted which of its nodes write: all of them are taken.
 func FromProfile(r *history.Run) []File {
 	p := r.Profile
@@ -95,7 +95,7 @@ func FromProfile(r *history.Run) []File {
 	return []File{{App: r.App, Procs: int64(writers), Bytes: int64(p.WriteBytes), Through: NotKnown, From: "profile"}}
 }
 
-// Given overrides what the records tell, and fills in what they do not; 0 is not given.
+// Given overrides the records and fills in what they do not have; 0 is not given.
 type Given struct {
 	Servers     int
 	StripeSize  int64
@@ -111,7 +111,7 @@ const (
 	MaxStripes = 1 << 20
 )
 
-// Case makes the question for package filedomain and says what of it the records do not tell. It fails
+// Case makes the question for package filedomain and lists what the records do not have. It fails
 // where nothing says on how many servers the file lies, or a given value is out of range.
 func Case(f *File, g Given) (c filedomain.Case, assumed []string, err error) {
 	assume := func(format string, args ...any) { assumed = append(assumed, fmt.Sprintf(format, args...)) }
@@ -124,7 +124,7 @@ func Case(f *File, g Given) (c filedomain.Case, assumed []string, err error) {
 		c.StripeSize = *f.StripeSize
 	default:
 		c.StripeSize = stripe
-		assume("stripes of 1 MiB, Lustre's default: no record tells of the file's")
+		assume("stripes of 1 MiB, Lustre's default: no record has the file's")
 	}
 	switch {
 	case g.Servers != 0:
@@ -134,12 +134,12 @@ func Case(f *File, g Given) (c filedomain.Case, assumed []string, err error) {
 		c.Servers = *f.Servers
 	case g.MachineServers > 0:
 		c.Servers = g.MachineServers
-		assume("%d servers, all storage targets of the machine: no record tells over how many the file is striped",
+		assume("%d servers, all storage targets of the machine: no record has how many the file is striped over",
 			c.Servers)
 	default:
 		return c, assumed,
 			fmt.Errorf(
-				"no record tells over how many servers %s is striped, and no storage node is configured: say it with "+
+				"no record has how many servers %s is striped over, and no storage node is configured: say it with "+
 					"servers=N (on Lustre: lfs getstripe -c FILE)", cmp.Or(f.Name, "the file"))
 	}
 	switch {

@@ -19,7 +19,7 @@ import (
 )
 
 // gatherer is the all-gather of section 3.1 (Karrels et al., ThemisIO): every lambda each queue says what it
-// served and for whom requests waited, and is told its part of the global shares.
+// served and whose requests waited, and gets its part of the global shares.
 type gatherer struct {
 	policy share.Policy
 	idle   share.Idle
@@ -37,7 +37,7 @@ type gatherer struct {
 
 // member is a queue as rounds know it.
 type member struct {
-	last     *queue.Report // nil: none yet, or it began anew
+	last     *queue.Report // nil: none yet, or the queue restarted
 	worked   bool          // something always waited in an interval, so that capacity is known
 	capacity float64       // cost per second then; 0 is a forwarder that hangs
 	served   map[string]float64
@@ -103,7 +103,7 @@ func (s *Sender) round(ctx context.Context) {
 	g.show(at, tables, answers, names, reports, round)
 }
 
-// answer is what a queue said of itself, or why it did not.
+// answer is a queue's report, or why there is none.
 type answer struct {
 	report queue.Report
 	err    error
@@ -172,14 +172,14 @@ func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table,
 			m = &member{served: map[string]float64{}}
 			g.members[f] = m
 		}
-		if g.heard(f, m, a.err); a.err != nil {
+		if g.note(f, m, a.err); a.err != nil {
 			m.last = nil
 			continue
 		}
 		last := m.last
 		m.last = &a.report
 		if last == nil || a.report.UpSeconds <= last.UpSeconds || a.report.WaitedSeconds < last.WaitedSeconds {
-			continue // it has just begun, or anew
+			continue // it has just started or restarted
 		}
 		r := m.since(f, tables[f], last)
 		names, reports = append(names, f), append(reports, r)
@@ -193,11 +193,11 @@ func (g *gatherer) reports(tables map[topology.ForwarderID]queue.Table,
 	return names, reports
 }
 
-// heard says once that a queue has fallen silent, and that it is back.
-func (g *gatherer) heard(f topology.ForwarderID, m *member, err error) {
+// note logs once that a queue has fallen silent, and that it is back.
+func (g *gatherer) note(f topology.ForwarderID, m *member, err error) {
 	switch {
 	case err != nil && m.silent == nil:
-		g.log.Warn("a queue is not in the all-gather; it shares by its local shares until it is heard again",
+		g.log.Warn("a queue is not in the all-gather; it shares by its local shares until it answers again",
 			"forwarder", f, "err", err)
 	case err == nil && m.silent != nil:
 		g.log.Info("queue is in the all-gather again", "forwarder", f)

@@ -42,11 +42,11 @@ type GatheredJob struct {
 // GatheredQueue is one queue: how it serves, and why that is not by global shares.
 type GatheredQueue struct {
 	Forwarder topology.ForwarderID `json:"forwarder"`
-	By        queue.By             `json:"by"` // what it said last; empty when it does not answer
+	By        queue.By             `json:"by"` // as last reported; empty when it does not answer
 	Why       string               `json:"why,omitempty"`
 }
 
-// Gathering says how the newest round came out; false while there is none.
+// Gathering returns the result of the newest round; false before the first.
 func (s *Sender) Gathering() (Gathering, bool) {
 	s.gather.mu.Lock()
 	defer s.gather.mu.Unlock()
@@ -103,7 +103,7 @@ func queueOf(f topology.ForwarderID, a answer, inRound int) GatheredQueue {
 	return r
 }
 
-// maxRemarks is of how many queues something is said; the rest is counted.
+// maxRemarks is how many queues are named with a remark; the rest is counted.
 const maxRemarks = 3
 
 func (v *Gathering) sentences() []string {

@@ -20,7 +20,7 @@ import (
 // Config is what a Sender works with.
 type Config struct {
 	Settings
-	// Situation returns the present picture.
+	// Situation returns the present situation.
 	Situation func() *remap.Situation
 	// Order reaches the agent of a forwarding node.
 	Order func(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
@@ -31,15 +31,15 @@ type Config struct {
 // calls Run.
 type Sender struct {
 	cfg        Config
-	queues     map[topology.ForwarderID]*told
+	queues     map[topology.ForwarderID]*sent
 	seed       int64 // keeps the order ids of two lives of the daemon apart
 	next       atomic.Uint64
 	sent, lost atomic.Uint64
 	gather     gatherer
 }
 
-// told is what a queue was told last.
-type told struct {
+// sent is what a queue was sent last.
+type sent struct {
 	table  []byte    // that it took; nil: none yet
 	tried  time.Time // when it was last sent one, with whatever success
 	failed bool      // the last order, which was logged
@@ -50,7 +50,7 @@ func New(cfg Config) *Sender {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sender{cfg: cfg, queues: map[topology.ForwarderID]*told{}, seed: time.Now().UnixNano(),
+	return &Sender{cfg: cfg, queues: map[topology.ForwarderID]*sent{}, seed: time.Now().UnixNano(),
 		gather: newGatherer(&cfg)}
 }
 
@@ -97,7 +97,7 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 	for f, t := range tables {
 		r := s.queues[f]
 		if r == nil {
-			r = &told{}
+			r = &sent{}
 			s.queues[f] = r
 		}
 		body, err := json.Marshal(t)
@@ -111,7 +111,7 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			s.tell(ctx, f, r, t, body)
+			s.send(ctx, f, r, t, body)
 		})
 	}
 	all.Wait()
@@ -124,9 +124,9 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 	s.gather.knows(taken)
 }
 
-// due says whether a queue is to be told: another table than it took at once, the same again when renew has
+// due says whether a queue gets its table: another one than it took at once, the same again when renew has
 // passed, and sooner after an order that failed.
-func (r *told) due(table []byte, now time.Time, renew time.Duration) bool {
+func (r *sent) due(table []byte, now time.Time, renew time.Duration) bool {
 	switch {
 	case r.table != nil && !bytes.Equal(r.table, table):
 		return true
@@ -136,20 +136,21 @@ func (r *told) due(table []byte, now time.Time, renew time.Duration) bool {
 	return now.Sub(r.tried) >= renew // never tried is long ago
 }
 
-func (s *Sender) tell(ctx context.Context, f topology.ForwarderID, r *told, t queue.Table, body []byte) {
+func (s *Sender) send(ctx context.Context, f topology.ForwarderID, r *sent, t queue.Table, body []byte) {
 	if _, err := s.order(ctx, f, wire.OrderShare, body, orderWithin); err != nil {
 		s.lost.Add(1)
 		if !r.failed {
 			r.failed = true
 			s.cfg.Log.Warn(
-				"a queue was not told its jobs; it keeps its table until the lease ends, and serves in the order of "+
-					"arrival then", "forwarder", f, "err", err)
+				"a queue did not take its table; it keeps the one before until the lease ends, then serves in the "+
+					"order of "+
+					"arrival", "forwarder", f, "err", err)
 		}
 		return
 	}
 	s.sent.Add(1)
 	if r.table == nil || r.failed {
-		s.cfg.Log.Info("queue told its jobs", "forwarder", f, "policy", t.Policy, "jobs", len(t.Jobs))
+		s.cfg.Log.Info("queue took its table", "forwarder", f, "policy", t.Policy, "jobs", len(t.Jobs))
 	}
 	r.table, r.failed = body, false
 }

@@ -17,12 +17,12 @@ import (
 	"fairway/remap/queue"
 )
 
-// Settings say what queues are told.
+// Settings are what queues are given.
 type Settings struct {
-	// Policy is a sharing policy's name; empty: no queue is told anything.
+	// Policy is a sharing policy's name; empty: no queue gets a table.
 	Policy string     `toml:"policy"`
 	Idle   share.Idle `toml:"idle"`
-	// Lease is how long a queue keeps the policy without hearing more.
+	// Lease is how long a queue keeps the policy without another table.
 	Lease time.Duration `toml:"lease"`
 	// Lambda is how often the queues' jobs are gathered and their global shares divided; 0: shares are local.
 	Lambda time.Duration `toml:"lambda"`
@@ -83,7 +83,7 @@ func (s *Settings) ByPriority() bool {
 	return err == nil && slices.Contains(p, share.Priority)
 }
 
-// Defaults tells nobody anything.
+// Defaults give no queue a table.
 func Defaults() Settings {
 	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Lambda: time.Second, Forwarders: []string{},
 		Priorities: Priorities{From: FromScheduler, QOS: map[string]float64{}, Default: 1}}
@@ -116,7 +116,7 @@ func (s *Settings) Validate() error {
 	}
 	for _, p := range s.Forwarders {
 		if _, err := path.Match(p, ""); err != nil {
-			return errors.Join(fmt.Errorf("forwarders: %q is no pattern", p), err)
+			return errors.Join(fmt.Errorf("forwarders: %q is not a pattern", p), err)
 		}
 	}
 	return nil

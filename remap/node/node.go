@@ -56,7 +56,7 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 			return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
 		}
 		if r.Forwarder == "" || r.Addr == "" {
-			return nil, fmt.Errorf("order %s: forwarder %q at %q: both must be said", o.ID, r.Forwarder, r.Addr)
+			return nil, fmt.Errorf("order %s: forwarder %q at %q: both are required", o.ID, r.Forwarder, r.Addr)
 		}
 		return call(ctx, func(ctx context.Context) (wire.RouteAnswer, error) { return m.Move(ctx, r) })
 	}
@@ -101,13 +101,13 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 var ErrNoRoute = errors.New("no forwarder is in use")
 
 // Command runs one program and returns its standard output; tests put another in its place. Each
-// word is an argument as it stands: no shell reads it.
+// word is one argument: no shell reads it.
 type Command func(ctx context.Context, argv ...string) ([]byte, error)
 
-// maxOutput bounds what is kept of a program's words.
+// maxOutput bounds what is kept of a program's output.
 const maxOutput = 1 << 20
 
-// Exec runs a program on this node. Its error names the program and ends with what it said.
+// Exec runs a program on this node. Its error names the program and ends with the program's message.
 func Exec(ctx context.Context, argv ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.WaitDelay = time.Second

@@ -1,4 +1,4 @@
-// Package remount moves compute nodes by mounting their file system anew from another server: for
+// Package remount moves compute nodes by mounting their file system from another server: for
 // kernel clients of 9P, NFS or DVS, which cannot change their server while they are mounted.
 //
 //	umount /pfs
@@ -79,7 +79,8 @@ func (m *Mover) Route(context.Context) (wire.RouteAnswer, error) {
 	f, ok := node.ByAddress(m.Sources, source)
 	if !ok {
 		return wire.RouteAnswer{},
-			fmt.Errorf("%s is mounted from %s, which is no known forwarder's (set it in [orders.forwarders])", m.Point,
+			fmt.Errorf("%s is mounted from %s, which belongs to no known forwarder (set it in [orders.forwarders])",
+				m.Point,
 				source)
 	}
 	return wire.RouteAnswer{Forwarder: f}, nil
@@ -91,7 +92,7 @@ func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 	want, ok := m.Sources[o.Forwarder]
 	if !ok {
 		return wire.RouteAnswer{},
-			fmt.Errorf("what is mounted from %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
+			fmt.Errorf("no source for %s: set it in [orders.forwarders]", o.Forwarder)
 	}
 	was, err := m.mounted()
 	if err != nil {

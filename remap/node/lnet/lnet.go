@@ -123,7 +123,7 @@ func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 	want, ok := m.Gateways[o.Forwarder]
 	if !ok {
 		return wire.RouteAnswer{},
-			fmt.Errorf("the gateway of %s is not known on this node (set it in [orders.forwarders])", o.Forwarder)
+			fmt.Errorf("no gateway for %s: set it in [orders.forwarders]", o.Forwarder)
 	}
 	routes, err := m.table(ctx)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestCommands(t *testing.T) {
 		{"there at a lower priority, among others",
 			[]route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"], priority: 10},
 				{gateway: gateways["fwd3"], priority: 10}}, "fwd2", ""},
-		{"a router that is none of ours stays", []route{{gateway: "10.9.9.9@tcp"}, {gateway: gateways["fwd1"]}}, "fwd2",
+		{"a router that is not ours stays", []route{{gateway: "10.9.9.9@tcp"}, {gateway: gateways["fwd1"]}}, "fwd2",
 			""},
 		{"the new route is refused", []route{{gateway: gateways["fwd1"]}}, "fwd2", "add"},
 		{"the old route is refused to go", []route{{gateway: gateways["fwd1"]}}, "fwd2", "del"},

@@ -1,5 +1,5 @@
 // Package agent moves compute nodes whose file system is a fairway-mount: it sends an order to
-// the agent of each node, and the agent tells the mount.
+// the agent of each node, and the agent moves the node.
 package agent
 
 import (
@@ -38,7 +38,7 @@ type Driver struct {
 
 var _ remap.Driver = (*Driver)(nil)
 
-// New returns a driver over agents; addr tells the forwarders' addresses.
+// New returns a driver over agents; addr returns the forwarders' addresses.
 func New(agents Orderer, addr func(topology.ForwarderID) (string, bool), fan driver.Fan) *Driver {
 	return &Driver{agents: agents, addr: addr, fan: fan, seed: time.Now().UnixNano()}
 }
