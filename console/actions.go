@@ -100,8 +100,11 @@ const (
 // steps are how far the keys of movement go in a list or a text.
 var steps = map[Action]int{actUp: -1, actDown: 1, actPageUp: -10, actPageDown: 10}
 
+// Step is how far a key of movement goes; 0 for others.
+func (a Action) Step() int { return steps[a] }
+
 // Moved is where a key of movement leads from a place in a list of n; other keys stay.
-func (a Action) Moved(at, n int) int { return max(0, min(at+steps[a], n-1)) }
+func (a Action) Moved(at, n int) int { return max(0, min(at+a.Step(), n-1)) }
 
 // acts are the actions that a replay refuses: what is shown is not what would be changed.
 var acts = map[Action]bool{actPropose: true, actForce: true, actApprove: true, actReject: true, actRollBack: true,

@@ -162,3 +162,6 @@ func AtPlan(id string) Address { return Address{Page: "plans", ID: id} }
 func AtJob(id topology.JobID, part string) Address {
 	return Address{Page: "jobs", ID: string(id), Part: part}
 }
+
+// ReplayBack is how long ago a replay begins.
+const ReplayBack = time.Minute

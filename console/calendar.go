@@ -3,10 +3,8 @@ package console
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -177,16 +175,4 @@ func (p *calendarPage) line(r *calendarRow, cells int) string {
 	return " " + left(p.stamp(r.at, false), 17) + right(strconv.Itoa(l.Nodes), 6) + right(ratio(&l.Min), 5) +
 		right(ratio(&l.Mean), 5) + right(ratio(&l.Max), 5) +
 		right(ratio(&l.Imbalance), 7) + "  " + rangeBar(l.Min, l.Mean, l.Max, cells)
-}
-
-// rangeBar draws the least, the mean and the most of shares 0..1 in w cells: |---*----|.
-func rangeBar(least, mean, most float64, w int) string {
-	at := func(v float64) int { return max(0, min(w-1, int(math.Round(v*float64(w-1))))) }
-	line := []byte(strings.Repeat(" ", w))
-	for i := at(least); i <= at(most); i++ {
-		line[i] = '-'
-	}
-	line[at(least)], line[at(most)] = '|', '|'
-	line[at(mean)] = '*'
-	return strings.TrimRight(string(line), " ")
 }

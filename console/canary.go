@@ -104,3 +104,6 @@ func (p *forwarderPage) Twin(s *State, a Action) string {
 	}
 	return ""
 }
+
+// Hides leaves out what is refused.
+func (p *forwarderPage) Hides(s *State, a Action) bool { return p.Refuses(s, a) != "" }

@@ -97,7 +97,7 @@ func (p *domainsPage) Act(s *State, a Action) tea.Cmd {
 		p.edit = &Input{Label: "servers= stripe_size= aggregators=", Text: strings.ReplaceAll(given.Values().Encode(),
 			"&", " ")}
 	default:
-		p.top += steps[a] // kept in range where it is drawn
+		p.top += a.Step() // kept in range where it is drawn
 	}
 	return nil
 }

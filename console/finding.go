@@ -69,8 +69,8 @@ func (p *findingPage) Act(s *State, a Action) tea.Cmd {
 		s.Note = "the finding is not known yet"
 		return nil
 	}
-	if steps[a] != 0 {
-		p.top += steps[a] // kept in range where it is drawn
+	if a.Step() != 0 {
+		p.top += a.Step() // kept in range where it is drawn
 		return nil
 	}
 	if a == actOpen {

@@ -56,8 +56,8 @@ func (p *findingsPage) Act(s *State, a Action) tea.Cmd {
 	switch {
 	case a == actOpen:
 		return s.Host.Open(AtFinding(rows[at].ID))
-	case steps[a] != 0:
-		p.cursor = rows[max(0, min(at+steps[a], len(rows)-1))].ID
+	case a.Step() != 0:
+		p.cursor = rows[max(0, min(at+a.Step(), len(rows)-1))].ID
 		return nil
 	}
 	return p.judge(s, a, &rows[at])

@@ -11,8 +11,6 @@ import (
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
-
-	"fairway/webui/api"
 )
 
 // missing is how a value that is not known looks; it can never be confused with a 0.
@@ -212,42 +210,6 @@ func moment(t, now time.Time) string {
 		return clock(t)
 	}
 	return t.Local().Format("Jan 02 15:04")
-}
-
-// sparkSteps are the heights of a sparkline in characters every terminal has.
-const sparkSteps = "_.-=*#"
-
-// sparkline draws the last w seconds before end, one column a bucket holding the largest value of
-// its seconds; a second without a point leaves a gap.
-func sparkline(points []api.Point, end time.Time, span time.Duration, top float64, w int) string {
-	if w <= 0 || top <= 0 {
-		return strings.Repeat(" ", max(0, w))
-	}
-	peak := make([]float64, w)
-	for i := range peak {
-		peak[i] = -1
-	}
-	start, width := end.Add(-span).UnixMilli(), float64(span.Milliseconds())/float64(w)
-	for _, p := range points {
-		i := int(math.Floor(float64(p.TimeMillis-start) / width))
-		if i >= 0 && i < w && p.Value > peak[i] {
-			peak[i] = p.Value
-		}
-	}
-	line := make([]byte, w)
-	for i, v := range peak {
-		line[i] = ' '
-		if v >= 0 {
-			line[i] = sparkSteps[min(len(sparkSteps)-1, int(v/top*float64(len(sparkSteps))))]
-		}
-	}
-	return string(line)
-}
-
-// bar is a progress bar of w columns, 0..1.
-func bar(done float64, w int) string {
-	n := max(0, min(w, int(done*float64(w)+0.5)))
-	return "[" + strings.Repeat("#", n) + strings.Repeat("-", w-n) + "]"
 }
 
 // indent sets lines one column in.

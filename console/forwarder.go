@@ -112,9 +112,7 @@ func (p *forwarderPage) Act(s *State, a Action) tea.Cmd {
 // unask takes a question back when another key comes.
 func (p *forwarderPage) Unask(a Action) {
 	p.judging.Unask(a)
-	if a != p.asked.act {
-		p.asked = question{}
-	}
+	p.asked.Unask(a)
 }
 
 // client is the place of the chosen compute node; -1 while none is.
@@ -124,21 +122,21 @@ func (p *forwarderPage) client() int {
 
 // move moves the cursor of the list that has it.
 func (p *forwarderPage) move(a Action) {
-	if steps[a] == 0 {
+	if a.Step() == 0 {
 		return
 	}
 	switch p.panel {
 	case panelJobs:
 		rows, _ := p.jobsHere()
 		if at := p.jobAt(rows); len(rows) > 0 {
-			p.job, p.chose = rows[max(0, min(at+steps[a], len(rows)-1))].job, true
+			p.job, p.chose = rows[max(0, min(at+a.Step(), len(rows)-1))].job, true
 		}
 	case panelStorage:
-		p.target = max(0, min(p.target+steps[a], len(p.detail.Value.Storage.Rows)-1))
+		p.target = max(0, min(p.target+a.Step(), len(p.detail.Value.Storage.Rows)-1))
 	default:
 		// Above the first client nobody is selected: p then moves all of them.
 		clients := p.detail.Value.ClientNodes
-		if next := min(p.client()+steps[a], len(clients)-1); next < 0 {
+		if next := min(p.client()+a.Step(), len(clients)-1); next < 0 {
 			p.cursor = ""
 		} else {
 			p.cursor = clients[next].ID

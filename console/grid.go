@@ -200,3 +200,9 @@ func (p *overviewPage) panels(s *State, w, h int) []string {
 	}
 	return out
 }
+
+// The smallest terminal that holds the grid.
+const (
+	gridWidth  = 80
+	gridHeight = 24
+)

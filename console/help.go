@@ -46,7 +46,7 @@ func (p *helpPage) Act(s *State, a Action) tea.Cmd {
 		p.typing = &Input{Label: "a key or a word:", Text: p.find}
 		return nil
 	}
-	p.top = max(0, p.top+steps[a])
+	p.top = max(0, p.top+a.Step())
 	return nil
 }
 

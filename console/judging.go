@@ -52,8 +52,8 @@ func (j *judging) Typed(s *State, ok bool) tea.Cmd {
 	if r.long {
 		return j.silence(r, reason)
 	}
-	if n := len([]rune(reason)); n < reasonLetters {
-		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, reasonLetters)
+	if n := len([]rune(reason)); n < remap.ReasonLetters {
+		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, remap.ReasonLetters)
 		return nil
 	}
 	j.reason = nil
@@ -123,7 +123,7 @@ func (j *judging) Refuses(s *State, a Action) string {
 
 func (j *judging) askWhy(what string, send func(string) tea.Cmd) {
 	j.reason = &reasoned{what: what, send: send}
-	j.reason.Label = fmt.Sprintf("%s (%d letters or more):", what, reasonLetters)
+	j.reason.Label = fmt.Sprintf("%s (%d letters or more):", what, remap.ReasonLetters)
 }
 
 // askFirst asks why, and then once whether.
@@ -244,3 +244,6 @@ func (j *judging) Answer(s *State, msg tea.Msg) {
 		}
 	}
 }
+
+// Hides leaves out what is refused.
+func (j *judging) Hides(s *State, a Action) bool { return j.Refuses(s, a) != "" }

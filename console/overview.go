@@ -178,9 +178,9 @@ func (p *overviewPage) onSelected(s *State, open func(topology.ForwarderID) tea.
 
 // move moves the cursor: in the grid by place, in the list by its order, among the needs by line.
 func (p *overviewPage) move(s *State, a Action) {
-	steps := steps
+	step := a.Step()
 	if p.panel == panelNeeds && !p.asTable && !p.small {
-		p.need = max(0, min(p.need+steps[a], len(needs(s))-1))
+		p.need = max(0, min(p.need+step, len(needs(s))-1))
 		return
 	}
 	ids := make([]topology.ForwarderID, 0, len(s.Shown.Forwarders))
@@ -192,14 +192,14 @@ func (p *overviewPage) move(s *State, a Action) {
 		for _, r := range s.Shown.Forwarders {
 			ids = append(ids, r.ID)
 		}
-		steps = map[Action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow,
-			actPageDown: 5 * p.perRow}
+		step = map[Action]int{actUp: -p.perRow, actDown: p.perRow, actLeft: -1, actRight: 1, actPageUp: -5 * p.perRow,
+			actPageDown: 5 * p.perRow}[a]
 	}
-	if len(ids) == 0 || steps[a] == 0 {
+	if len(ids) == 0 || step == 0 {
 		return
 	}
 	at := slices.Index(ids, p.selected(s))
-	if next := at + steps[a]; next >= 0 && next < len(ids) {
+	if next := at + step; next >= 0 && next < len(ids) {
 		p.cursor = ids[next]
 	} else if a == actPageUp || a == actPageDown || at < 0 {
 		p.cursor = ids[max(0, min(next, len(ids)-1))]
@@ -239,11 +239,11 @@ func (p *overviewPage) Body(s *State, w, h int) []string {
 	if s.Received.IsZero() {
 		return []string{"", " Waiting for the first second from the server."}
 	}
-	screen := s.Host.Height()
-	p.small = w < gridWidth || screen < gridHeight
+	height := s.Host.Height()
+	p.small = w < gridWidth || height < gridHeight
 	lines := []string{clip(p.summary(s, w), w)}
 	if p.small {
-		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, screen, gridWidth,
+		lines = append(lines, clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, height, gridWidth,
 			gridHeight), w))
 	}
 	if p.asTable || p.small {

@@ -9,9 +9,14 @@ import (
 	"fairway/webui/api"
 )
 
+// console is one without screens, whose keys are all n.
+type console struct{ Host }
+
+func (console) Key(Action) string { return "n" }
+
 func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	then := time.Unix(10000, 0)
-	s := &State{Now: then.Add(time.Hour), Past: then, Palette: NewPalette(NoAttributes), Host: host{}}
+	s := &State{Now: then.Add(time.Hour), Past: then, Palette: NewPalette(NoAttributes), Host: console{}}
 	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow,
 		State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
 	s.Shown.Waiting = []api.PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}

@@ -80,7 +80,7 @@ func (p *patternPage) Act(s *State, a Action) tea.Cmd {
 	case actEdit:
 		p.edit = &Input{Label: "set:", Text: p.set, Most: maxSet}
 	default:
-		p.top += steps[a] // kept in range where it is drawn
+		p.top += a.Step() // kept in range where it is drawn
 	}
 	return nil
 }
@@ -152,33 +152,6 @@ func (p *patternPage) gantt(s *State, w int) []string {
 	axis := " " + left("", widest) + "  " + ends("0 s", fmt.Sprintf("%.0f s", v.T), columns)
 	return append(lines, clip(axis, w), "",
 		clip(" 0-9 tenths of what an application can use   - it computes   # all together", w))
-}
-
-// tenths draws bandwidths as the grid does levels, and a computation where there is none.
-func tenths(p *Palette, io []float64, most float64, computes []bool) string {
-	var b strings.Builder
-	look := ""
-	for c, bw := range io {
-		next, symbol := "", byte(' ')
-		switch {
-		case bw > most*1e-9:
-			l := min(9, int(bw/most*10))
-			next, symbol = p.level[l], byte('0'+l)
-		case computes[c]:
-			symbol = '-'
-		}
-		if next != look {
-			if b.WriteString(next); next == "" {
-				b.WriteString(p.reset)
-			}
-			look = next
-		}
-		b.WriteByte(symbol)
-	}
-	if look != "" {
-		b.WriteString(p.reset)
-	}
-	return b.String()
 }
 
 // computing are the columns in whose middle an application computes; a computation may run over the

@@ -13,8 +13,6 @@ import (
 	"fairway/webui/api"
 )
 
-const reasonLetters = remap.ReasonLetters
-
 // The fields of the plan page that can hold the focus. Cancel holds it first: Enter leaves the page.
 const (
 	focusCancel = iota
@@ -139,7 +137,7 @@ func (p *planPage) Act(s *State, a Action) tea.Cmd {
 		p.all = !p.all
 		p.top = 0
 	case actUp, actDown, actPageUp, actPageDown:
-		p.top += steps[a] // kept in range where it is drawn
+		p.top += a.Step() // kept in range where it is drawn
 	case actApprove, actRollBack:
 		if why := p.Refuses(s, a); why != "" {
 			s.Note = "refused: " + why
@@ -160,12 +158,7 @@ func (p *planPage) Act(s *State, a Action) tea.Cmd {
 	return nil
 }
 
-// unask takes a question back when another key comes.
-func (p *planPage) Unask(a Action) {
-	if a != p.asked.act {
-		p.asked = question{}
-	}
-}
+func (p *planPage) Unask(a Action) { p.asked.Unask(a) }
 
 func (p *planPage) question(s *State, a Action) string {
 	what := "Approve " + p.id + ": " + moving(len(p.plan.Value.Moves))
@@ -241,8 +234,8 @@ func (p *planPage) Refuses(s *State, a Action) string {
 	case a == actApprove && p.plan.Value.MayApprove != "":
 		return p.plan.Value.MayApprove
 	}
-	if n := len([]rune(strings.TrimSpace(p.reason.Text))); n < reasonLetters && a == actApprove {
-		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, reasonLetters, s.Key(actPanel))
+	if n := len([]rune(strings.TrimSpace(p.reason.Text))); n < remap.ReasonLetters && a == actApprove {
+		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, remap.ReasonLetters, s.Key(actPanel))
 	}
 	return ""
 }
@@ -448,7 +441,7 @@ func (p *planPage) buttons(s *State, w int) []string {
 	}
 	return []string{
 		rule(w),
-		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", reasonLetters,
+		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", remap.ReasonLetters,
 			s.Key(actPanel)), w),
 		" " + pal.paint(pal.reverse, "[ Cancel ]") + clip("     "+s.Key(actApprove)+" approve (shift)     "+
 			s.Key(actReject)+" reject", w-11),
@@ -469,4 +462,13 @@ func (p *planPage) Twin(_ *State, a Action) string {
 		return ""
 	}
 	return "fairway plan " + verb + " " + clean(p.id)
+}
+
+// Hides leaves out what is refused, except for the approval of a plan that waits for a person: why it is refused now
+// is said when it is tried.
+func (p *planPage) Hides(s *State, a Action) bool {
+	if a == actApprove && (!p.plan.Have || p.plan.Value.State == remap.Proposed) {
+		return false
+	}
+	return p.Refuses(s, a) != ""
 }

@@ -89,9 +89,9 @@ func (p *proposePage) Act(s *State, a Action) tea.Cmd {
 		s.Note = "the proposal is under way"
 	case a == actOpen:
 		p.cursor = targets[max(at, 0)].ID
-		p.reason = &Input{Label: fmt.Sprintf("Why to %s (%d letters or more):", p.cursor, reasonLetters)}
-	case steps[a] != 0 && len(targets) > 0:
-		p.cursor = targets[max(0, min(max(at, 0)+steps[a], len(targets)-1))].ID
+		p.reason = &Input{Label: fmt.Sprintf("Why to %s (%d letters or more):", p.cursor, remap.ReasonLetters)}
+	case a.Step() != 0 && len(targets) > 0:
+		p.cursor = targets[max(0, min(max(at, 0)+a.Step(), len(targets)-1))].ID
 	}
 	return nil
 }
@@ -103,8 +103,8 @@ func (p *proposePage) Typed(s *State, ok bool) tea.Cmd {
 		return nil
 	}
 	reason := strings.TrimSpace(p.reason.Text)
-	if n := len([]rune(reason)); n < reasonLetters {
-		p.reason.Label = fmt.Sprintf("Why to %s (%d of %d letters):", p.cursor, n, reasonLetters)
+	if n := len([]rune(reason)); n < remap.ReasonLetters {
+		p.reason.Label = fmt.Sprintf("Why to %s (%d of %d letters):", p.cursor, n, remap.ReasonLetters)
 		return nil
 	}
 	p.reason, p.sent = nil, true

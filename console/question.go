@@ -21,3 +21,10 @@ func (q *question) again(s *State, a Action) bool {
 	*q = question{a, s.Now}
 	return false
 }
+
+// Unask takes the question back unless a answers it.
+func (q *question) Unask(a Action) {
+	if a != q.act {
+		*q = question{}
+	}
+}

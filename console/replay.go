@@ -20,9 +20,7 @@ type Replay struct {
 	strip   strip
 }
 
-// ReplayBack is how long ago a replay begins, replaySpeeds how fast it may run.
-const ReplayBack = time.Minute
-
+// replaySpeeds are how fast a replay may run.
 var replaySpeeds = []int{0, 1, 2, 5, 10, 30, 60}
 
 // SpeedOf reads an address's speed; an unknown one stands still.

@@ -6,25 +6,13 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/collector/topology"
 	"fairway/webui/api"
 )
 
 // host is a console without screens.
-type host struct{}
+type host struct{ Host }
 
-func (host) Open(Address) tea.Cmd    { return nil }
-func (host) Replace(Address) tea.Cmd { return nil }
-func (host) Back() tea.Cmd           { return nil }
-func (host) Refresh() tea.Cmd        { return nil }
-func (host) ReplayAt(time.Time) tea.Cmd {
-	return nil
-}
-func (host) Height() int       { return 24 }
-func (host) Key(Action) string { return "n" }
-func (host) Propose(topology.ForwarderID, topology.JobID, []topology.NodeID) tea.Cmd {
-	return nil
-}
+func (host) Refresh() tea.Cmd { return nil }
 
 func TestReplayRunsAtItsSpeedAndNeverAheadOfTheAnswers(t *testing.T) {
 	start := time.Unix(1000, 0)

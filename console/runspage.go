@@ -257,32 +257,3 @@ func standing(of *api.Spread, less, more, like string, text func(float64) string
 	return fmt.Sprintf("%s%s: %s than %d of %d%s, median %s", text(*of.This), unit, how, than, of.Runs, like,
 		text(of.Median))
 }
-
-// boxPlot draws |--[==|==]--| from the least to the most value in w cells, with o where the job stands.
-func boxPlot(s *api.Spread, w int) string {
-	from, to := s.Min, s.Max
-	if s.This != nil {
-		from, to = min(from, *s.This), max(to, *s.This)
-	}
-	at := func(v float64) int {
-		if to <= from {
-			return w / 2
-		}
-		return max(0, min(w-1, int((v-from)/(to-from)*float64(w-1)+0.5)))
-	}
-	line := []byte(strings.Repeat(" ", w))
-	fill := func(a, b float64, c byte) {
-		for i := at(a); i <= at(b); i++ {
-			line[i] = c
-		}
-	}
-	fill(s.Min, s.Max, '-')
-	line[at(s.Min)], line[at(s.Max)] = '|', '|'
-	fill(s.Q1, s.Q3, '=')
-	line[at(s.Q1)], line[at(s.Q3)] = '[', ']'
-	line[at(s.Median)] = '|'
-	if s.This != nil {
-		line[at(*s.This)] = 'o'
-	}
-	return string(line)
-}

@@ -40,6 +40,8 @@ type Questioner interface {
 // Refuser is a screen that knows what is refused now; its bottom line leaves that out.
 type Refuser interface {
 	Refuses(s *State, a Action) string
+	// Hides says that the bottom line leaves a key out.
+	Hides(s *State, a Action) bool
 }
 
 // Twinned is a screen whose actions are commands too.

@@ -11,12 +11,6 @@ import (
 	"fairway/webui/api"
 )
 
-// The smallest terminal that holds the grid.
-const (
-	gridWidth  = 80
-	gridHeight = 24
-)
-
 // draw draws the top screen as exactly h lines of at most w columns.
 func (m *Model) draw() string {
 	s, p, w, h := m.state, m.top(), m.w, m.h
@@ -142,13 +136,6 @@ func (m *Model) bottom() []string {
 	return []string{s.Palette.paint(s.Palette.dim, line)}
 }
 
-// waits reports whether a page is of a plan that waits for a person: then approving is offered, and why it
-// is refused just now is said when it is tried.
-func waits(p Screen) bool {
-	plan, ok := p.(*planPage)
-	return !ok || !plan.plan.Have || plan.plan.Value.State == remap.Proposed
-}
-
 // hints is the bottom line of a page: the table's order until the width is used up.
 func hints(s *State, keys *Keys, p Screen, w int) string {
 	r, _ := p.(Refuser)
@@ -160,8 +147,7 @@ func hints(s *State, keys *Keys, p Screen, w int) string {
 	}
 	for i := range keys.table {
 		b := &keys.table[i]
-		if b.hint == "" || b.show == "" || !b.works(p.Name()) || r != nil && r.Refuses(s, b.act) != "" &&
-			(b.act != actApprove || !waits(p)) {
+		if b.hint == "" || b.show == "" || !b.works(p.Name()) || r != nil && r.Hides(s, b.act) {
 			continue
 		}
 		item := b.show + " " + b.hint

@@ -46,7 +46,7 @@ func (p *whyPage) Act(s *State, a Action) tea.Cmd {
 	case actDomains:
 		return s.Host.Open(AtJob(p.id, partDomains))
 	}
-	p.top += steps[a] // kept in range where it is drawn
+	p.top += a.Step() // kept in range where it is drawn
 	return nil
 }
 
