@@ -78,10 +78,12 @@ func programOf(pkg string) string {
 	return name
 }
 
+// set holds the positions of what goFiles parsed.
+var set = token.NewFileSet()
+
 // goFiles parses every Go file of the module and calls visit with its folder below the root.
 func goFiles(t *testing.T, visit func(dir, file string, lines int, f *ast.File)) {
 	t.Helper()
-	set := token.NewFileSet()
 	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -3,7 +3,7 @@ package console_test
 import (
 	"testing"
 
-	"fairway/console"
+	"fairway/console/screen"
 )
 
 // The audit is filtered in the page and by its address; the address means the same tomorrow.
@@ -18,7 +18,7 @@ func TestAuditIsFiltered(t *testing.T) {
 	if s.copied != want {
 		t.Errorf("copied %q, want %q", s.copied, want)
 	}
-	a, err := console.ParseAddress("https://fairway.site" + s.copied)
+	a, err := screen.ParseAddress("https://fairway.site" + s.copied)
 	if err != nil || a.String() != want {
 		t.Fatalf("%s is read as %+v, %v", s.copied, a, err)
 	}
@@ -50,11 +50,11 @@ func TestAnAuditFilterThatIsNone(t *testing.T) {
 		s.sees("P-000142")
 	}
 	for _, bad := range []string{"/audit?from=noon", "/audit?to=-2", "/audit?from=11:42"} {
-		if _, err := console.ParseAddress(bad); err == nil {
+		if _, err := screen.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for an address", bad)
 		}
 	}
-	if a, err := console.ParseAddress("/audit?from=-2h&subject=P-000142"); err != nil || a.From != "-2h" ||
+	if a, err := screen.ParseAddress("/audit?from=-2h&subject=P-000142"); err != nil || a.From != "-2h" ||
 		a.Subject != "P-000142" {
 		t.Errorf("%+v, %v", a, err)
 	}

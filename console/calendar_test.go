@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"fairway/console"
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
@@ -24,7 +24,7 @@ func TestCalendarGoesThroughItsSpans(t *testing.T) {
 	s.sees("the last day, by hour", ">2026-11-21 10:00")
 	s.press("enter") // what was then
 	s.sees("REPLAY 10:00:00")
-	a, err := console.ParseAddress("https://fairway.site/occupancy?span=day")
+	a, err := screen.ParseAddress("https://fairway.site/occupancy?span=day")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
@@ -18,8 +19,8 @@ type exportedMsg struct {
 }
 
 // export writes the screen's table to a new file in the directory that the console was started in.
-func export(s *State, p Screen) tea.Cmd {
-	e, ok := p.(Exporter)
+func export(s *screen.State, p screen.Screen) tea.Cmd {
+	e, ok := p.(screen.Exporter)
 	if !ok {
 		s.Note = "there is no table to export here"
 		return nil

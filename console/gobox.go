@@ -9,26 +9,34 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/screen/whatif"
+	"fairway/console/table"
 )
 
 // goPage is the go box: type a part of a name, enter opens the first hit.
 type goPage struct {
 	model *Model
-	under Screen // the screen below
-	query *Input
+	under screen.Screen // the screen below
+	query *screen.Input
 }
 
-func newGoPage(m *Model) *goPage { return &goPage{model: m, under: m.top(), query: &Input{Label: ":"}} }
+func newGoPage(m *Model) *goPage {
+	return &goPage{model: m, under: m.top(), query: &screen.Input{Label: ":"}}
+}
 
-func (p *goPage) Name() string                   { return onGo }
-func (p *goPage) Address(*State) Address         { return Address{Page: "overview"} }
-func (p *goPage) Refresh(*State) tea.Cmd         { return nil }
-func (p *goPage) Answer(*State, tea.Msg) tea.Cmd { return nil }
-func (p *goPage) Act(*State, Action) tea.Cmd     { return nil }
-func (p *goPage) Title(*State, int) string       { return " go to a forwarder, job, plan, screen or action" }
-func (p *goPage) Field() *Input                  { return p.query }
+func (p *goPage) Name() string                             { return screen.OnGo }
+func (p *goPage) Address(*screen.State) screen.Address     { return screen.Address{Page: "overview"} }
+func (p *goPage) Refresh(*screen.State) tea.Cmd            { return nil }
+func (p *goPage) Answer(*screen.State, tea.Msg) tea.Cmd    { return nil }
+func (p *goPage) Act(*screen.State, screen.Action) tea.Cmd { return nil }
+func (p *goPage) Title(*screen.State, int) string {
+	return " go to a forwarder, job, plan, screen or action"
+}
+func (p *goPage) Field() *screen.Input { return p.query }
 
-func (p *goPage) Typed(s *State, ok bool) tea.Cmd {
+func (p *goPage) Typed(s *screen.State, ok bool) tea.Cmd {
 	hits := p.hits(s)
 	if !ok || p.query.Text == "" {
 		return s.Host.Back()
@@ -51,21 +59,21 @@ func (p *goPage) Typed(s *State, ok bool) tea.Cmd {
 // hit is one answer of the go box: with its key and the command that does the same.
 type hit struct {
 	name, about, key, twin string
-	at                     Address
-	act                    Action // instead of an address
-	refused                string // why it would not be done
+	at                     screen.Address
+	act                    screen.Action // instead of an address
+	refused                string        // why it would not be done
 }
 
 // actions are what the screen below can do, or why it does not now.
-func (p *goPage) actions(s *State) (out []hit) {
-	if p.under == Screen(p.model.overview) {
+func (p *goPage) actions(s *screen.State) (out []hit) {
+	if p.under == screen.Screen(p.model.overview) {
 		return nil
 	}
-	r, _ := p.under.(Refuser)
-	cmd, _ := p.under.(Twinned)
+	r, _ := p.under.(screen.Refuser)
+	cmd, _ := p.under.(screen.Twinned)
 	for i := range p.model.keys.table {
 		b := &p.model.keys.table[i]
-		if b.on == nil || b.hint == "" || !b.works(p.under.Name()) || shared[b.act] || b.act == actOpen {
+		if b.on == nil || b.hint == "" || !b.works(p.under.Name()) || shared[b.act] || b.act == screen.ActOpen {
 			continue
 		}
 		h := hit{name: b.hint, about: b.does, key: b.show, act: b.act}
@@ -75,7 +83,7 @@ func (p *goPage) actions(s *State) (out []hit) {
 		if r != nil {
 			h.refused = r.Refuses(s, b.act)
 		}
-		if s.Replays() && acts[b.act] {
+		if s.Replays() && screen.ChangesMachine[b.act] {
 			h.refused = "actions are off in a replay"
 		}
 		if h.refused != "" {
@@ -87,57 +95,59 @@ func (p *goPage) actions(s *State) (out []hit) {
 }
 
 // shared are the actions of every screen that the key table lists for some.
-var shared = map[Action]bool{actBack: true, actUpOrQuit: true, actCopy: true, actHistory: true, actWhatIf: true}
+var shared = map[screen.Action]bool{screen.ActBack: true, screen.ActUpOrQuit: true, screen.ActCopy: true,
+	screen.ActHistory: true, screen.ActWhatIf: true}
 
 // known are the screens and what the overview names.
-func (p *goPage) known(s *State) []hit {
-	place := func(name, about string, act Action, twin string) hit {
+func (p *goPage) known(s *screen.State) []hit {
+	place := func(name, about string, act screen.Action, twin string) hit {
 		return hit{name: name, about: about, key: s.Key(act), twin: twin, act: act}
 	}
 	all := []hit{
-		place("overview", "the whole layer", actOverview, "fairway top"),
-		place("plans", "all plans", actPlans, "fairway plans"),
-		place("findings", "what is wrong", actFindings, "fairway findings"),
-		place("jobs", "running and ended jobs", actJobs, "fairway jobs"),
-		place("audit", "who did what", actAudit, "fairway audit"),
-		place("calendar", "how busy the forwarders were, day by day", actCalendar, "fairway occupancy"),
-		place("logs", "jobs of low bandwidth", actLogs, "fairway query low-bandwidth"),
-		{name: "what if: shares", about: "what a sharing policy gives each job", key: s.Key(actWhatIf),
-			twin: "fairway shares", at: Address{Page: "whatif"}},
+		place("overview", "the whole layer", screen.ActOverview, "fairway top"),
+		place("plans", "all plans", screen.ActPlans, "fairway plans"),
+		place("findings", "what is wrong", screen.ActFindings, "fairway findings"),
+		place("jobs", "running and ended jobs", screen.ActJobs, "fairway jobs"),
+		place("audit", "who did what", screen.ActAudit, "fairway audit"),
+		place("calendar", "how busy the forwarders were, day by day", screen.ActCalendar, "fairway occupancy"),
+		place("logs", "jobs of low bandwidth", screen.ActLogs, "fairway query low-bandwidth"),
+		{name: "what if: shares", about: "what a sharing policy gives each job", key: s.Key(screen.ActWhatIf),
+			twin: "fairway shares", at: screen.Address{Page: "whatif"}},
 		{name: "what if: staggered I/O", about: "a pattern for periodic applications",
-			key:  s.Key(actWhatIf) + " " + p.model.keys.name(onShares, actPanel),
-			twin: "fairway periodic", at: Address{Page: "whatif", Set: examplePattern}},
-		place("requests", "what this console sent", actRequests, ""),
-		place("help", "all keys of the overview", actHelp, "fairway --help"),
+			key:  s.Key(screen.ActWhatIf) + " " + p.model.keys.name(screen.OnShares, screen.ActPanel),
+			twin: "fairway periodic", at: screen.Address{Page: "whatif", Set: whatif.ExamplePattern}},
+		place("requests", "what this console sent", screen.ActRequests, ""),
+		place("help", "all keys of the overview", screen.ActHelp, "fairway --help"),
 	}
-	for _, f := range openFindings(s.Shown.Findings) {
-		all = append(all, hit{name: clean(f.ID), about: subject(f.Node) + " " + findingTitle(&f),
-			twin: "fairway findings " + clean(f.ID), at: AtFinding(f.ID)})
+	for _, f := range screen.OpenFindings(s.Shown.Findings) {
+		all = append(all, hit{name: chart.Clean(f.ID), about: screen.Subject(f.Node) + " " + screen.FindingTitle(&f),
+			twin: "fairway findings " + chart.Clean(f.ID), at: screen.AtFinding(f.ID)})
 	}
 	for _, w := range s.Shown.Waiting {
-		all = append(all, hit{name: clean(w.ID), about: clean(w.Title), twin: "fairway plan show " + clean(w.ID),
-			at: AtPlan(w.ID)})
+		all = append(all, hit{name: chart.Clean(w.ID), about: chart.Clean(w.Title),
+			twin: "fairway plan show " + chart.Clean(w.ID),
+			at:   screen.AtPlan(w.ID)})
 	}
 	jobs := map[topology.JobID]bool{}
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
-		id := clean(string(r.ID))
+		id := chart.Clean(string(r.ID))
 		if j := r.TopJob; j != "" && !jobs[j] {
 			jobs[j] = true
-			all = append(all, hit{name: clean(string(j)), about: "job, the largest on " + id,
-				twin: "fairway job " + clean(string(j)), at: AtJob(j, "")})
+			all = append(all, hit{name: chart.Clean(string(j)), about: "job, the largest on " + id,
+				twin: "fairway job " + chart.Clean(string(j)), at: screen.AtJob(j, "")})
 		}
-		all = append(all, hit{name: id, about: string(r.State), key: s.Key(actOpen), twin: "fairway node " + id,
-			at: AtForwarder(r.ID)})
+		all = append(all, hit{name: id, about: string(r.State), key: s.Key(screen.ActOpen), twin: "fairway node " + id,
+			at: screen.AtForwarder(r.ID)})
 	}
 	return all
 }
 
 // hits are the actions, screens, forwarders and waiting plans whose name holds the query's letters in order; those
 // that start with it come first.
-func (p *goPage) hits(s *State) []hit {
+func (p *goPage) hits(s *screen.State) []hit {
 	query := strings.ToLower(strings.TrimSpace(p.query.Text))
-	if opener := []rune(s.Key(actGo)); len(opener) == 1 && !unicode.IsLetter(opener[0]) {
+	if opener := []rune(s.Key(screen.ActGo)); len(opener) == 1 && !unicode.IsLetter(opener[0]) {
 		query = strings.TrimLeft(query, string(opener)) // typed twice
 	}
 	all := append(p.actions(s), p.known(s)...)
@@ -162,9 +172,10 @@ var recorded = regexp.MustCompile(`^(p-[0-9]{6,}|f-[0-9]{4,})$`)
 
 func recordOf(id string) hit {
 	if strings.HasPrefix(id, "P-") {
-		return hit{name: id, about: "plan, of which nothing waits", twin: "fairway plan show " + id, at: AtPlan(id)}
+		return hit{name: id, about: "plan, of which nothing waits", twin: "fairway plan show " + id,
+			at: screen.AtPlan(id)}
 	}
-	return hit{name: id, about: "finding, not open", twin: "fairway findings " + id, at: AtFinding(id)}
+	return hit{name: id, about: "finding, not open", twin: "fairway findings " + id, at: screen.AtFinding(id)}
 }
 
 // fuzzy says whether name holds the letters of query in this order.
@@ -179,10 +190,10 @@ func fuzzy(name, query string) bool {
 	return true
 }
 
-func (p *goPage) Body(s *State, w, h int) []string {
+func (p *goPage) Body(s *screen.State, w, h int) []string {
 	about := max(30, w-62)
-	lines := []string{s.Palette.paint(s.Palette.bold,
-		clip(" "+left("NAME", 18)+left("", about)+left("KEY", 7)+"COMMAND", w))}
+	lines := []string{s.Palette.Paint(s.Palette.Bold,
+		chart.Clip(" "+chart.Left("NAME", 18)+chart.Left("", about)+chart.Left("KEY", 7)+"COMMAND", w))}
 	hits := p.hits(s)
 	if len(hits) == 0 {
 		return append(lines, " Nothing has these letters in its name; escape goes back.")
@@ -191,9 +202,10 @@ func (p *goPage) Body(s *State, w, h int) []string {
 		if len(lines) == h-1 && len(hits) > i+1 {
 			return append(lines, " : more; type further letters")
 		}
-		line := clip(" "+left(one.name, 18)+left(one.about, about-1)+" "+left(one.key, 7)+one.twin, w)
+		line := chart.Clip(" "+chart.Left(one.name, 18)+chart.Left(one.about, about-1)+" "+chart.Left(one.key, 7)+
+			one.twin, w)
 		if i == 0 {
-			line = Selected(s.Palette, line, w)
+			line = table.Selected(s.Palette, line, w)
 		}
 		lines = append(lines, line)
 	}

@@ -4,6 +4,10 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/table"
 )
 
 // helpPage lists the keys that work on the page it was called from, out of the key table.
@@ -12,19 +16,19 @@ type helpPage struct {
 	keys   *Keys
 	top    int
 	find   string
-	typing *Input
+	typing *screen.Input
 }
 
-func (p *helpPage) Name() string                   { return onHelp }
-func (p *helpPage) Address(*State) Address         { return Address{Page: "overview"} }
-func (p *helpPage) Refresh(*State) tea.Cmd         { return nil }
-func (p *helpPage) Answer(*State, tea.Msg) tea.Cmd { return nil }
-func (p *helpPage) Title(*State, int) string       { return " keys on this screen (" + p.of + ")" }
+func (p *helpPage) Name() string                          { return screen.OnHelp }
+func (p *helpPage) Address(*screen.State) screen.Address  { return screen.Address{Page: "overview"} }
+func (p *helpPage) Refresh(*screen.State) tea.Cmd         { return nil }
+func (p *helpPage) Answer(*screen.State, tea.Msg) tea.Cmd { return nil }
+func (p *helpPage) Title(*screen.State, int) string       { return " keys on this screen (" + p.of + ")" }
 
-func (p *helpPage) Field() *Input { return p.typing }
+func (p *helpPage) Field() *screen.Input { return p.typing }
 
-// typed ends the search: enter keeps it, escape takes it away.
-func (p *helpPage) Typed(s *State, ok bool) tea.Cmd {
+// Typed ends the search: enter keeps it, escape takes it away.
+func (p *helpPage) Typed(s *screen.State, ok bool) tea.Cmd {
 	p.find, p.top = "", 0
 	if ok {
 		p.find = strings.TrimSpace(p.typing.Text)
@@ -41,16 +45,16 @@ func (p *helpPage) searched() string {
 	return strings.ToLower(p.find)
 }
 
-func (p *helpPage) Act(s *State, a Action) tea.Cmd {
-	if a == actFilter {
-		p.typing = &Input{Label: "a key or a word:", Text: p.find}
+func (p *helpPage) Act(s *screen.State, a screen.Action) tea.Cmd {
+	if a == screen.ActFilter {
+		p.typing = &screen.Input{Label: "a key or a word:", Text: p.find}
 		return nil
 	}
 	p.top = max(0, p.top+a.Step())
 	return nil
 }
 
-func (p *helpPage) Body(s *State, w, h int) []string {
+func (p *helpPage) Body(s *screen.State, w, h int) []string {
 	lines := []string{""}
 	find := p.searched()
 	for i := range p.keys.table {
@@ -61,26 +65,26 @@ func (p *helpPage) Body(s *State, w, h int) []string {
 		}
 		does, look := b.does, ""
 		if b.changes {
-			does, look = does+"  CHANGES THE MACHINE", s.Palette.bold
+			does, look = does+"  CHANGES THE MACHINE", s.Palette.Bold
 		}
-		for i, l := range wrap(does, max(1, w-14)) {
+		for i, l := range chart.Wrap(does, max(1, w-14)) {
 			if i > 0 {
 				keys = ""
 			}
-			lines = append(lines, s.Palette.paint(look, clip(" "+left(keys, 12)+l, w)))
+			lines = append(lines, s.Palette.Paint(look, chart.Clip(" "+chart.Left(keys, 12)+l, w)))
 		}
 	}
 	if replayed[p.of] || s.Replays() {
-		lines = append(lines, "", " In a replay ("+s.Key(actHistory)+"):")
+		lines = append(lines, "", " In a replay ("+s.Key(screen.ActHistory)+"):")
 		for i := range p.keys.replay {
 			b := &p.keys.replay[i]
 			if b.show == "" || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
 				continue
 			}
-			lines = append(lines, clip(" "+left(b.show, 14)+b.does, w))
+			lines = append(lines, chart.Clip(" "+chart.Left(b.show, 14)+b.does, w))
 		}
 		for _, gap := range s.Shown.NotKept {
-			for _, l := range wrap("of the second shown, "+gap, w-2) {
+			for _, l := range chart.Wrap("of the second shown, "+gap, w-2) {
 				lines = append(lines, " "+strings.TrimSpace(l))
 			}
 		}
@@ -89,10 +93,11 @@ func (p *helpPage) Body(s *State, w, h int) []string {
 		"dedicated, > touched by a waiting plan, ? stale. " +
 		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s " +
 		"(1e6). " +
-		"A lower-case key never changes the machine, except " + p.keys.name(onPlan, actStop) + ", which stops an apply."
+		"A lower-case key never changes the machine, except " + p.keys.name(screen.OnPlan, screen.ActStop) +
+		", which stops an apply."
 	lines = append(lines, "")
-	for _, l := range wrap(text, w-2) {
+	for _, l := range chart.Wrap(text, w-2) {
 		lines = append(lines, " "+strings.TrimSpace(l))
 	}
-	return Scroll(lines, &p.top, h)
+	return table.Scroll(lines, &p.top, h)
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"fairway/console/chart"
+	"fairway/console/screen"
 )
 
 // Keys are the keys of one console: the key table, and that of a replay, with what a person changed.
@@ -42,19 +45,19 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 				refuse(name, "%q is no key; a key is one letter or sign, or one of %s, or ctrl+ and a letter", one,
 					strings.Join(slices.Sorted(maps.Keys(namedKeys)), " "))
 			}
-			if keys[i] == quitKey && Action(name) != actQuit {
+			if keys[i] == quitKey && screen.Action(name) != screen.ActQuit {
 				refuse(name, "ctrl+c always quits and cannot mean anything else")
 			}
 		}
-		if Action(name) == actQuit && !slices.Contains(keys, quitKey) {
+		if screen.Action(name) == screen.ActQuit && !slices.Contains(keys, quitKey) {
 			keys = append(keys, quitKey)
 		}
-		if !k.set(Action(name), keys) {
+		if !k.set(screen.Action(name), keys) {
 			refuse(name, "there is no such action; fairway keys lists them")
 			continue
 		}
 		if i := slices.IndexFunc(keys, func(key string) bool { return !capital(key) }); i >= 0 &&
-			changesMachine(Action(name)) {
+			changesMachine(screen.Action(name)) {
 			refuse(name, "%q is no capital letter; %s changes the machine, and no lower-case key ever does",
 				wishes[name][i], name)
 		}
@@ -70,7 +73,7 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 const quitKey = "ctrl+c"
 
 // set gives an action its keys wherever it stands; false: there is no such action.
-func (k *Keys) set(a Action, keys []string) (found bool) {
+func (k *Keys) set(a screen.Action, keys []string) (found bool) {
 	for _, table := range [][]binding{k.table, k.replay} {
 		for i := range table {
 			if b := &table[i]; b.act == a {
@@ -85,7 +88,7 @@ func (k *Keys) set(a Action, keys []string) (found bool) {
 // clashes names the keys that mean two things on one page, where a wish has part in it. A replay's
 // keys come before a page's own: only what clashes by default may.
 func (k *Keys) clashes(wishes map[string][]string) (bad []error) {
-	type pair struct{ a, b Action }
+	type pair struct{ a, b screen.Action }
 	meant := map[pair]bool{}
 	twice(keyTable, replayTable, func(_ string, x, y *binding) { meant[pair{x.act, y.act}] = true })
 	said := map[pair]bool{}
@@ -146,7 +149,7 @@ func twice(table, replay []binding, visit func(key string, x, y *binding)) {
 }
 
 // changesMachine says whether an action changes the machine.
-func changesMachine(a Action) bool {
+func changesMachine(a screen.Action) bool {
 	return slices.ContainsFunc(keyTable, func(b binding) bool { return b.act == a && b.changes })
 }
 
@@ -198,7 +201,7 @@ func keyName(key string) string {
 }
 
 // actionOf finds what a key means on a page; "" when it means nothing there.
-func (k *Keys) actionOf(page, key string) Action {
+func (k *Keys) actionOf(page, key string) screen.Action {
 	for i := range k.table {
 		if b := &k.table[i]; b.works(page) && slices.Contains(b.keys, key) {
 			return b.act
@@ -217,7 +220,7 @@ func (k *Keys) shownOn(page string, b *binding) string {
 }
 
 // inReplay finds what a key means in a replay, on every page; "" where it is the page's own.
-func (k *Keys) inReplay(key string) Action {
+func (k *Keys) inReplay(key string) screen.Action {
 	for i := range k.replay {
 		if b := &k.replay[i]; slices.Contains(b.keys, key) {
 			return b.act
@@ -227,7 +230,7 @@ func (k *Keys) inReplay(key string) Action {
 }
 
 // name is how the first key of an action is called on a page, or on any page that has it.
-func (k *Keys) name(page string, a Action) string {
+func (k *Keys) name(page string, a screen.Action) string {
 	text := ""
 	for i := range k.table {
 		if b := &k.table[i]; b.act == a && len(b.keys) > 0 {
@@ -242,7 +245,7 @@ func (k *Keys) name(page string, a Action) string {
 }
 
 // replayName is how an action's key is called in a replay, the shortest where it has several.
-func (k *Keys) replayName(a Action) string {
+func (k *Keys) replayName(a screen.Action) string {
 	short := ""
 	for i := range k.replay {
 		if b := &k.replay[i]; b.act == a {
@@ -253,7 +256,7 @@ func (k *Keys) replayName(a Action) string {
 			}
 		}
 	}
-	return cmp.Or(short, missing)
+	return cmp.Or(short, chart.Missing)
 }
 
 // KeyRow is what one action's keys are.

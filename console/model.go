@@ -10,6 +10,16 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/screen/audit"
+	"fairway/console/screen/finding"
+	"fairway/console/screen/forwarder"
+	"fairway/console/screen/job"
+	"fairway/console/screen/overview"
+	"fairway/console/screen/plan"
+	"fairway/console/screen/replay"
+	"fairway/console/screen/whatif"
 	"fairway/webui/api"
 )
 
@@ -31,15 +41,15 @@ const maxRequests = 200
 
 // Model is the root: it routes messages to the top screen and keeps what all screens share.
 type Model struct {
-	state    *State
-	overview *overviewPage
-	screens  []Screen // the last one is shown
+	state    *screen.State
+	overview *overview.Screen
+	screens  []screen.Screen // the last one is shown
 	keys     *Keys
-	replay   Replay
+	replay   replay.Replay
 	// first is the second of the past that the address named, to be shown once there is a newest one.
 	first      time.Time
 	firstSpeed int
-	requests   []Request // oldest first, at most maxRequests
+	requests   []screen.Request // oldest first, at most maxRequests
 	copy       func(string)
 	w, h       int
 	// drawn is the newest view; it is drawn again only after something that it shows has changed.
@@ -49,13 +59,13 @@ type Model struct {
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock, clip puts text on
 // the operator's clipboard.
-func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now func() time.Time,
+func NewModel(ctx context.Context, b screen.Backend, first screen.Address, p *chart.Palette, now func() time.Time,
 	clip func(string)) *Model {
-	m := &Model{keys: DefaultKeys(), copy: clip, overview: newOverviewPage(first)}
-	m.state = &State{Palette: p, Now: now(), Host: m, Server: Server{Backend: b, Ctx: ctx, Clock: now}}
-	m.screens = []Screen{m.overview}
-	if at, ok := addressTime(first.At, now()); ok {
-		m.first, m.firstSpeed = at, SpeedOf(first.Speed)
+	m := &Model{keys: DefaultKeys(), copy: clip, overview: overview.New(first)}
+	m.state = &screen.State{Palette: p, Now: now(), Host: m, Server: screen.Server{Backend: b, Ctx: ctx, Clock: now}}
+	m.screens = []screen.Screen{m.overview}
+	if at, ok := screen.AddressTime(first.At, now()); ok {
+		m.first, m.firstSpeed = at, replay.SpeedOf(first.Speed)
 	}
 	if p := screenOf(first); p != nil {
 		m.screens = append(m.screens, p)
@@ -64,38 +74,38 @@ func NewModel(ctx context.Context, b Backend, first Address, p *Palette, now fun
 }
 
 // screenOf makes the screen of an address; nil for the overview, which is always there.
-func screenOf(a Address) Screen {
+func screenOf(a screen.Address) screen.Screen {
 	switch {
 	case a.Page == "forwarders":
-		return newForwarderPage(a.ID)
+		return forwarder.New(a.ID)
 	case a.Page == "plans" && a.ID != "":
-		return newPlanPage(a.ID)
+		return plan.New(a.ID)
 	case a.Page == "plans":
-		return NewList(plansList)
+		return screen.NewList(plan.List)
 	case a.Page == "findings" && a.ID != "":
-		return newFindingPage(a.ID)
+		return finding.New(a.ID)
 	case a.Page == "findings":
-		return &findingsPage{}
-	case a.Page == "jobs" && a.Part == partWhy:
-		return newWhyPage(a.ID)
-	case a.Page == "jobs" && a.Part == partDomains:
-		return newDomainsPage(a.ID, a.Domains)
-	case a.Page == "jobs" && a.Part == partRuns:
-		return newRunsPage(a.ID, a.Sort)
+		return &finding.List{}
+	case a.Page == "jobs" && a.Part == screen.PartWhy:
+		return job.NewWhy(a.ID)
+	case a.Page == "jobs" && a.Part == screen.PartDomains:
+		return job.NewDomains(a.ID, a.Domains)
+	case a.Page == "jobs" && a.Part == screen.PartRuns:
+		return job.NewRuns(a.ID, a.Sort)
 	case a.Page == "jobs" && a.ID != "":
-		return newJobPage(a.ID)
+		return job.New(a.ID)
 	case a.Page == "jobs":
-		return NewList(jobsList)
+		return screen.NewList(job.List)
 	case a.Page == "audit":
-		return newAuditPage(a)
+		return audit.New(a)
 	case a.Page == "occupancy":
-		return newCalendarPage(a.Span)
+		return replay.NewCalendar(a.Span)
 	case a.Page == "logs":
-		return newLogsPage(a)
+		return job.NewLogs(a)
 	case a.Page == "whatif" && a.Set != "":
-		return newPatternPage(a.Set)
+		return whatif.NewPattern(a.Set)
 	case a.Page == "whatif":
-		return newSharesPage(a.Policy, topology.ForwarderID(a.Forwarder))
+		return whatif.NewShares(a.Policy, topology.ForwarderID(a.Forwarder))
 	}
 	return nil
 }
@@ -115,7 +125,7 @@ func (m *Model) tick() tea.Cmd {
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	s := m.state
 	m.same = false
-	if sent, ok := msg.(Logged); ok {
+	if sent, ok := msg.(screen.Logged); ok {
 		m.log(sent.Sent())
 		s.Now = s.Server.Clock()
 	}
@@ -132,9 +142,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Batch(m.tick(), m.replay.Tick(s))
 	case exportedMsg:
 		s.Note = msg.words()
-	case MarksMsg:
+	case replay.MarksMsg:
 		m.replay.TakeMarks(s, msg)
-	case PastMsg:
+	case replay.PastMsg:
 		return m, m.replay.Take(s, msg)
 	case tea.KeyMsg:
 		s.Now = s.Server.Clock()
@@ -162,7 +172,7 @@ func (m *Model) take(msg overviewMsg) tea.Cmd {
 }
 
 // log keeps the newest requests.
-func (m *Model) log(r Request) {
+func (m *Model) log(r screen.Request) {
 	m.requests = append(m.requests, r)
 	if over := len(m.requests) - maxRequests; over > 0 {
 		m.requests = append(m.requests[:0], m.requests[over:]...)
@@ -177,10 +187,10 @@ func (m *Model) View() string {
 	return m.drawn
 }
 
-func (m *Model) top() Screen { return m.screens[len(m.screens)-1] }
+func (m *Model) top() screen.Screen { return m.screens[len(m.screens)-1] }
 
 // put puts a screen on top; nil is the overview, which is the first.
-func (m *Model) put(p Screen) tea.Cmd {
+func (m *Model) put(p screen.Screen) tea.Cmd {
 	if p == nil {
 		m.screens = m.screens[:1]
 		return nil
@@ -190,17 +200,17 @@ func (m *Model) put(p Screen) tea.Cmd {
 }
 
 // Open puts the screen of an address on top.
-func (m *Model) Open(a Address) tea.Cmd { return m.put(screenOf(a)) }
+func (m *Model) Open(a screen.Address) tea.Cmd { return m.put(screenOf(a)) }
 
 // Replace does it in place of the screen on top.
-func (m *Model) Replace(a Address) tea.Cmd {
+func (m *Model) Replace(a screen.Address) tea.Cmd {
 	m.screens = m.screens[:max(1, len(m.screens)-1)]
 	return m.Open(a)
 }
 
 // Propose opens a proposal for clients of a forwarder.
 func (m *Model) Propose(from topology.ForwarderID, job topology.JobID, nodes []topology.NodeID) tea.Cmd {
-	return m.put(newProposePage(from, job, nodes))
+	return m.put(plan.NewProposal(from, job, nodes))
 }
 
 // Back leaves the top screen, unless it is the first.
@@ -222,12 +232,12 @@ func (m *Model) ReplayAt(at time.Time) tea.Cmd {
 func (m *Model) Height() int { return m.h }
 
 // Key is what the key of an action is called on the screen shown.
-func (m *Model) Key(a Action) string { return m.keys.name(m.top().Name(), a) }
+func (m *Model) Key(a screen.Action) string { return m.keys.name(m.top().Name(), a) }
 
 // typed takes apart what a slow line or a fast hand delivered as one: each letter is a key of its own. Pasted text
 // is only for fields; on a screen it would press every key in it.
 func (m *Model) typed(k tea.KeyMsg) tea.Cmd {
-	t, ok := m.top().(Typist)
+	t, ok := m.top().(screen.Typist)
 	if ok && t.Field() != nil {
 		return m.key(k)
 	}
@@ -252,7 +262,7 @@ func (m *Model) typed(k tea.KeyMsg) tea.Cmd {
 // key gives a key to the field being typed in, or to the replay, or to the shared actions, or to the screen.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	s := m.state
-	if t, ok := m.top().(Typist); ok && k.Type != tea.KeyCtrlC {
+	if t, ok := m.top().(screen.Typist); ok && k.Type != tea.KeyCtrlC {
 		if in := t.Field(); in != nil {
 			switch k.Type {
 			case tea.KeyEnter, tea.KeyTab:
@@ -271,64 +281,66 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		}
 	}
 	a := m.keys.actionOf(m.top().Name(), k.String())
-	if q, ok := m.top().(Questioner); ok {
+	if q, ok := m.top().(screen.Questioner); ok {
 		q.Unask(a)
 	}
-	if s.Replays() && acts[a] {
-		s.Note = "refused: actions are off in a replay; " + s.Key(actLive) + " goes back to live"
+	if s.Replays() && screen.ChangesMachine[a] {
+		s.Note = "refused: actions are off in a replay; " + s.Key(screen.ActLive) + " goes back to live"
 		return nil
 	}
 	return m.do(a)
 }
 
 // places are the actions that open a screen.
-var places = map[Action]Address{actOverview: {Page: "overview"}, actPlans: {Page: "plans"}, actFindings: {Page: "findings"},
-	actJobs: {Page: "jobs"}, actAudit: {Page: "audit"}, actCalendar: {Page: "occupancy", Span: calendarOf},
-	actLogs: {Page: "logs"}}
+var places = map[screen.Action]screen.Address{screen.ActOverview: {Page: "overview"}, screen.ActPlans: {Page: "plans"},
+	screen.ActFindings: {Page: "findings"},
+	screen.ActJobs:     {Page: "jobs"}, screen.ActAudit: {Page: "audit"},
+	screen.ActCalendar: {Page: "occupancy", Span: replay.CalendarOf},
+	screen.ActLogs:     {Page: "logs"}}
 
 // do does an action: one that means the same on every screen, or the screen's own.
-func (m *Model) do(a Action) tea.Cmd {
+func (m *Model) do(a screen.Action) tea.Cmd {
 	s := m.state
 	if at, ok := places[a]; ok {
 		return m.Open(at)
 	}
 	switch a {
-	case actQuit:
+	case screen.ActQuit:
 		return tea.Quit
-	case actUpOrQuit:
+	case screen.ActUpOrQuit:
 		if len(m.screens) == 1 {
 			return tea.Quit
 		}
 		return m.Back()
-	case actBack:
+	case screen.ActBack:
 		return m.Back()
-	case actWhatIf:
-		at := Address{Page: "whatif"}
+	case screen.ActWhatIf:
+		at := screen.Address{Page: "whatif"}
 		if on := m.top().Address(s); on.Page == "forwarders" {
 			at.Forwarder = on.ID
 		}
 		return m.Open(at)
-	case actHistory:
+	case screen.ActHistory:
 		return m.replay.Start(s, time.Time{})
-	case actNext:
+	case screen.ActNext:
 		return m.overview.Next(s, len(m.screens) > 1)
-	case actHelp:
+	case screen.ActHelp:
 		return m.put(&helpPage{of: m.top().Name(), keys: m.keys})
-	case actGo:
+	case screen.ActGo:
 		return m.put(newGoPage(m))
-	case actRequests:
+	case screen.ActRequests:
 		return m.put(&requestsPage{sent: &m.requests})
-	case actPause:
+	case screen.ActPause:
 		if s.Paused {
 			s.Live()
 		} else {
 			s.Paused = !s.Received.IsZero()
 		}
-	case actLive:
+	case screen.ActLive:
 		s.Live()
-	case actExport:
+	case screen.ActExport:
 		return export(s, m.top())
-	case actCopy:
+	case screen.ActCopy:
 		return m.copyAddress()
 	default:
 		return m.top().Act(s, a)

@@ -8,14 +8,16 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/console"
+	"fairway/console/chart"
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
 // A replay shows the past, refuses every action, and goes back to the newest second.
 // newScriptAt is an operator who opens an address.
-func newScriptAt(t *testing.T, a console.Address) *script {
+func newScriptAt(t *testing.T, a screen.Address) *script {
 	s := newScript(t, 240, 120, 36)
-	s.model = console.NewModel(t.Context(), s.fake, a, console.NewPalette(console.NoAttributes),
+	s.model = console.NewModel(t.Context(), s.fake, a, chart.NewPalette(chart.NoAttributes),
 		func() time.Time { return s.now }, func(text string) { s.copied = text })
 	s.send(tea.WindowSizeMsg{Width: 120, Height: 36})
 	return s
@@ -73,7 +75,7 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 
 // An address with a time opens the past as soon as there is a picture.
 func TestAnAddressOfThePast(t *testing.T) {
-	a, err := console.ParseAddress("https://fairway.site/forwarders/fwd113?at=2026-11-21T11:42:00Z")
+	a, err := screen.ParseAddress("https://fairway.site/forwarders/fwd113?at=2026-11-21T11:42:00Z")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func TestAnAddressOfHistory(t *testing.T) {
 		"/overview?at=-26h&speed=7":                  {"REPLAY Nov 20 10:04", "x0  live is 1d ahead", "Nov 14 12:04 |"},
 		"/findings?at=2027-01-01T00:00:00Z&speed=10": {"LIVE 12:04:30", "this is live again"},
 	} {
-		a, err := console.ParseAddress(text)
+		a, err := screen.ParseAddress(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,12 +14,14 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/console/chart"
 	_ "fairway/console/early"
-	"fairway/webui/api" // before bubbletea's initialisation
+	"fairway/console/screen" // before bubbletea's initialisation
+	"fairway/webui/api"
 )
 
 // Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys.
-func Run(ctx context.Context, b Backend, first Address, colors Colors, keys *Keys) (err error) {
+func Run(ctx context.Context, b screen.Backend, first screen.Address, colors chart.Colors, keys *Keys) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, err := openTerminal()
@@ -27,7 +29,7 @@ func Run(ctx context.Context, b Backend, first Address, colors Colors, keys *Key
 		return err
 	}
 	defer func() { err = errors.Join(err, t.restore()) }()
-	c := &canvas{Model: NewModel(ctx, b, first, NewPalette(colors), time.Now, t.copy), paint: t.paint}
+	c := &canvas{Model: NewModel(ctx, b, first, chart.NewPalette(colors), time.Now, t.copy), paint: t.Paint}
 	c.Use(keys)
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
 	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/console/chart"
+	"fairway/console/screen"
 )
 
 func TestOnlyWhatChangedIsWritten(t *testing.T) {
@@ -29,7 +32,8 @@ func TestFramesComeWhenSomethingChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drawn []string
 		frames, asked := 0, 0
-		m := NewModel(t.Context(), nil, Address{Page: "overview"}, NewPalette(NoAttributes), time.Now, func(string) {})
+		m := NewModel(t.Context(), nil, screen.Address{Page: "overview"}, chart.NewPalette(chart.NoAttributes),
+			time.Now, func(string) {})
 		c := &canvas{Model: m, paint: func(lines, _ []string, _ int) { drawn, frames = lines, frames+1 }}
 		send := func(msg tea.Msg) { c.Update(msg); c.View() }
 		var wait time.Duration

@@ -13,7 +13,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"fairway/console"
+	"fairway/console/chart"
 	"fairway/console/consoletest"
+	"fairway/console/screen"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -30,12 +32,12 @@ type script struct {
 }
 
 func newScript(t *testing.T, forwarders, w, h int) *script {
-	return newScriptColors(t, forwarders, w, h, console.NoAttributes)
+	return newScriptColors(t, forwarders, w, h, chart.NoAttributes)
 }
 
-func newScriptColors(t *testing.T, forwarders, w, h int, c console.Colors) *script {
+func newScriptColors(t *testing.T, forwarders, w, h int, c chart.Colors) *script {
 	s := &script{t: t, now: noon, fake: consoletest.New(forwarders, 7, noon)}
-	s.model = console.NewModel(t.Context(), s.fake, console.Address{Page: "overview"}, console.NewPalette(c),
+	s.model = console.NewModel(t.Context(), s.fake, screen.Address{Page: "overview"}, chart.NewPalette(c),
 		func() time.Time { return s.now }, func(text string) { s.copied = text })
 	s.send(tea.WindowSizeMsg{Width: w, Height: h})
 	return s
@@ -269,7 +271,7 @@ func TestWhatIsNotKnownIsNotCalledANode(t *testing.T) {
 		{"plans", "P-999999", "4 lists those that are kept."},
 		{"jobs", "99999", "2 lists those that are kept."},
 	} {
-		s := newScriptAt(t, console.Address{Page: c.page, ID: c.id})
+		s := newScriptAt(t, screen.Address{Page: c.page, ID: c.id})
 		s.second()
 		s.sees("not found", "The server does not know it, or no longer; : finds what it knows.", c.lists)
 		s.lacks("part of the machine")
@@ -353,11 +355,11 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
 	s.press("m", "g", ">", "/", "suspect", "enter", "y")
-	a, err := console.ParseAddress("https://fairway.site" + s.copied)
+	a, err := screen.ParseAddress("https://fairway.site" + s.copied)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (console.Address{Page: "overview", Metric: "bw", View: "table", Sort: "read",
+	if want := (screen.Address{Page: "overview", Metric: "bw", View: "table", Sort: "read",
 		Filter: "suspect"}); a != want {
 		t.Errorf("%s is %+v", s.copied, a)
 	}
@@ -380,7 +382,7 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 		if s.press("y"); s.copied != c.want {
 			t.Errorf("%q copied %q, want %q", c.keys, s.copied, c.want)
 		}
-		if a, err := console.ParseAddress(c.want); err != nil || a.String() != c.want {
+		if a, err := screen.ParseAddress(c.want); err != nil || a.String() != c.want {
 			t.Errorf("%s is read as %+v, %v", c.want, a, err)
 		}
 	}
@@ -395,7 +397,7 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 	}
 	for _, bad := range []string{"/overview?at=noon", "/jobs/9/domains?servers=-1", "/jobs/9/domains?file=x",
 		"/jobs/9/else", "/nonsense", "/plans/a/b", "/forwarders", ":%"} {
-		if _, err := console.ParseAddress(bad); err == nil {
+		if _, err := screen.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for an address", bad)
 		}
 	}

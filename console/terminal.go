@@ -63,8 +63,8 @@ func (t *terminal) Write(b []byte) (int, error) {
 	return t.out.Write(b)
 }
 
-// paint brings lines to a screen of w columns; shown is what is there, nil when that is not known.
-func (t *terminal) paint(lines, shown []string, w int) {
+// Paint brings lines to a screen of w columns; shown is what is there, nil when that is not known.
+func (t *terminal) Paint(lines, shown []string, w int) {
 	// A terminal that is gone ends the program by its signal; until then there is nobody to tell.
 	_, _ = t.Write(frame(lines, shown, w))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/console/chart"
+	"fairway/console/screen"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -29,27 +31,27 @@ func (m *Model) draw() string {
 	below = below[max(0, len(below)-h):]
 	lines = append(lines[:h-len(below)], below...)
 	for i, line := range lines {
-		line = harmless(line)
+		line = chart.Harmless(line)
 		lines[i] = line
 		if ansi.StringWidth(line) > w {
-			lines[i] = ansi.Truncate(line, w, "") + s.Palette.reset
+			lines[i] = ansi.Truncate(line, w, "") + s.Palette.Reset
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
 // titleLine is the first line of every screen: what it is, and how old its data is.
-func titleLine(s *State, fresh func() (string, string), title string, w int) string {
+func titleLine(s *screen.State, fresh func() (string, string), title string, w int) string {
 	p := s.Palette
 	status, look := fresh()
 	if s.Shown.Simulated {
 		title = " SIMULATED" + title
 	}
 	if room := w - len(status) - 2; ansi.StringWidth(title) > room {
-		title = clip(title, max(0, room))
+		title = chart.Clip(title, max(0, room))
 	}
 	gap := strings.Repeat(" ", max(0, w-1-ansi.StringWidth(title)-len(status)))
-	return p.paint(p.bold, title) + gap + p.paint(look, status)
+	return p.Paint(p.Bold, title) + gap + p.Paint(look, status)
 }
 
 // freshness says how old the data is, and how loudly.
@@ -57,21 +59,21 @@ func (m *Model) freshness() (text, look string) {
 	s, p := m.state, m.state.Palette
 	switch a := s.Age(); {
 	case s.Received.IsZero() && s.Lost != nil:
-		return "NO DATA yet", p.bad
+		return "NO DATA yet", p.Bad
 	case s.Received.IsZero():
 		return "connecting", ""
 	case s.Shown.At.IsZero():
-		return "NO DATA yet: no agent has reported", p.bad
+		return "NO DATA yet: no agent has reported", p.Bad
 	case s.Replays():
-		return m.replay.Status(s), p.bad
+		return m.replay.Status(s), p.Bad
 	case s.Paused:
-		return fmt.Sprintf("PAUSED at %s (%s ago)", clock(s.Shown.At), age(a)), p.bad
+		return fmt.Sprintf("PAUSED at %s (%s ago)", chart.Clock(s.Shown.At), chart.Age(a)), p.Bad
 	case a > remap.StaleAfter:
-		return "NO DATA since " + clock(s.Shown.At), p.bad
+		return "NO DATA since " + chart.Clock(s.Shown.At), p.Bad
 	case a > remap.LateAfter:
-		return fmt.Sprintf("LIVE %s late %s", clock(s.Shown.At), age(a)), p.reverse
+		return fmt.Sprintf("LIVE %s late %s", chart.Clock(s.Shown.At), chart.Age(a)), p.Reverse
 	default:
-		return fmt.Sprintf("LIVE %s age %.1fs", clock(s.Shown.At), a.Seconds()), ""
+		return fmt.Sprintf("LIVE %s age %.1fs", chart.Clock(s.Shown.At), a.Seconds()), ""
 	}
 }
 
@@ -84,7 +86,8 @@ func (m *Model) banners() (lines []string) {
 		if errors.Is(s.Lost, api.ErrNotAllowed) {
 			what = "Refused"
 		}
-		text := paragraphs(w, fmt.Sprintf("%s since %s, trying again: %s", what, clock(s.LostSince), clean(s.Lost.Error())))
+		text := chart.Paragraphs(w, fmt.Sprintf("%s since %s, trying again: %s", what, chart.Clock(s.LostSince),
+			chart.Clean(s.Lost.Error())))
 		for _, l := range text[:min(2, len(text))] { // what it is about stands at the end of the second
 			lines = append(lines, s.Bold(l))
 		}
@@ -96,15 +99,16 @@ func (m *Model) banners() (lines []string) {
 	if !replayed[m.top().Name()] {
 		text := fmt.Sprintf(
 			" This page is of now, not of %s: it is not kept. The overview, forwarders, findings and the audit are.",
-			moment(s.Past, s.Newest.At))
-		lines = append(lines, s.Bold(clip(text, w)))
+			chart.Moment(s.Past, s.Newest.At))
+		lines = append(lines, s.Bold(chart.Clip(text, w)))
 	}
 	return lines
 }
 
 // replayed are the screens that show the past in a replay, and those that are of no time.
-var replayed = map[string]bool{onOverview: true, onForwarder: true, onFindings: true, onAudit: true, onCalendar: true,
-	onHelp: true, onRequests: true, onGo: true}
+var replayed = map[string]bool{screen.OnOverview: true, screen.OnForwarder: true, screen.OnFindings: true,
+	screen.OnAudit: true, screen.OnCalendar: true,
+	screen.OnHelp: true, screen.OnRequests: true, screen.OnGo: true}
 
 // mostNoted is how many lines an answer or a question may take at the bottom.
 const mostNoted = 3
@@ -113,16 +117,17 @@ const mostNoted = 3
 // screen until the next key: how it ends, such as which key does it, matters most.
 func (m *Model) bottom() []string {
 	s, w := m.state, m.w
-	if t, ok := m.top().(Typist); ok {
+	if t, ok := m.top().(screen.Typist); ok {
 		if in := t.Field(); in != nil {
-			text := clip(" "+in.Label+" "+tail(in.Text, max(8, w-len(in.Label)-4)), max(0, w-1))
-			return []string{text + s.Palette.paint(s.Palette.reverse, "_")}
+			text := chart.Clip(" "+in.Label+" "+tail(in.Text, max(8, w-len(in.Label)-4)), max(0, w-1))
+			return []string{text + s.Palette.Paint(s.Palette.Reverse, "_")}
 		}
 	}
 	if s.Note != "" {
-		lines := paragraphs(w, clean(s.Note))
+		lines := chart.Paragraphs(w, chart.Clean(s.Note))
 		if len(lines) > mostNoted {
-			lines = append(lines[:mostNoted-1], clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")), w))
+			lines = append(lines[:mostNoted-1], chart.Clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")),
+				w))
 		}
 		for i := range lines {
 			lines[i] = s.Bold(lines[i])
@@ -133,15 +138,15 @@ func (m *Model) bottom() []string {
 	if !s.Replays() {
 		line = hints(s, m.keys, m.top(), w)
 	}
-	return []string{s.Palette.paint(s.Palette.dim, line)}
+	return []string{s.Palette.Paint(s.Palette.Dim, line)}
 }
 
 // hints is the bottom line of a page: the table's order until the width is used up.
-func hints(s *State, keys *Keys, p Screen, w int) string {
-	r, _ := p.(Refuser)
+func hints(s *screen.State, keys *Keys, p screen.Screen, w int) string {
+	r, _ := p.(screen.Refuser)
 	line, room := "", 0
 	for i := range keys.table {
-		if b := &keys.table[i]; b.act == actHelp && b.show != "" {
+		if b := &keys.table[i]; b.act == screen.ActHelp && b.show != "" {
 			room = len("  " + b.show + " " + b.hint)
 		}
 	}
@@ -155,7 +160,7 @@ func hints(s *State, keys *Keys, p Screen, w int) string {
 			item = "  " + item
 		}
 		// Help always fits, so that what was left out can be found.
-		if len(line)+len(item) > w-1-room && b.act != actHelp {
+		if len(line)+len(item) > w-1-room && b.act != screen.ActHelp {
 			continue
 		}
 		line += item
@@ -165,11 +170,11 @@ func hints(s *State, keys *Keys, p Screen, w int) string {
 
 // replayHints is the bottom line of a replay.
 func replayHints(keys *Keys, w int) string {
-	key := func(a Action) string { return keys.replayName(a) }
+	key := func(a screen.Action) string { return keys.replayName(a) }
 	if w < 88 {
-		return clip(fmt.Sprintf(" %s 1s  %s 1min  %s marks  %s speed  %s run/stop  %s live  actions off",
-			key(actStepBack), key(actMinuteBack),
-			key(actMarkBack), key(actFaster), key(actPause), key(actLive)), w)
+		return chart.Clip(fmt.Sprintf(" %s 1s  %s 1min  %s marks  %s speed  %s run/stop  %s live  actions off",
+			key(screen.ActStepBack), key(screen.ActMinuteBack),
+			key(screen.ActMarkBack), key(screen.ActFaster), key(screen.ActPause), key(screen.ActLive)), w)
 	}
 	var items []string
 	for i := range keys.replay {
@@ -177,7 +182,7 @@ func replayHints(keys *Keys, w int) string {
 			items = append(items, b.show+" "+b.hint)
 		}
 	}
-	return clip(" "+strings.Join(items, "  ")+"   actions are off", w)
+	return chart.Clip(" "+strings.Join(items, "  ")+"   actions are off", w)
 }
 
 // tail keeps the last w columns of what is being typed, where the cursor is.

@@ -14,7 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"fairway/collector/topology"
-	"fairway/console"
+
+	"fairway/console/chart"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -154,12 +155,12 @@ func nodes(n int) (out []topology.NodeID) {
 // Colours may group cells; they must not carry a fact of their own.
 func TestColorsCarryNoFact(t *testing.T) {
 	plain := ""
-	for _, c := range []console.Colors{console.NoAttributes, console.NoColors, console.Colors16, console.Colors256,
-		console.TrueColor} {
+	for _, c := range []chart.Colors{chart.NoAttributes, chart.NoColors, chart.Colors16, chart.Colors256,
+		chart.TrueColor} {
 		s := newScriptColors(t, 240, 120, 36, c)
 		s.second()
 		text := ansi.Strip(s.view())
-		if c == console.NoAttributes {
+		if c == chart.NoAttributes {
 			plain = text
 			if s.view() != text {
 				t.Error("a dumb terminal got a control sequence")
@@ -167,7 +168,7 @@ func TestColorsCarryNoFact(t *testing.T) {
 		} else if text != plain {
 			t.Errorf("colours %d change the text", c)
 		}
-		if c == console.NoColors && (strings.Contains(s.view(), ";48;") || strings.Contains(s.view(), "\x1b[0;3")) {
+		if c == chart.NoColors && (strings.Contains(s.view(), ";48;") || strings.Contains(s.view(), "\x1b[0;3")) {
 			t.Error("NO_COLOR got a colour")
 		}
 	}
@@ -176,12 +177,12 @@ func TestColorsCarryNoFact(t *testing.T) {
 func TestColorsOf(t *testing.T) {
 	for _, c := range []struct {
 		env  string
-		want console.Colors
+		want chart.Colors
 	}{
-		{"TERM=dumb COLORTERM=truecolor", console.NoAttributes}, {"TERM=xterm-256color NO_COLOR=1", console.NoColors},
-		{"TERM=xterm-256color", console.Colors256}, {"TERM=xterm", console.Colors16},
-		{"TERM=xterm COLORTERM=truecolor", console.TrueColor},
-		{"", console.Colors16}, {"TERM=screen", console.Colors256},
+		{"TERM=dumb COLORTERM=truecolor", chart.NoAttributes}, {"TERM=xterm-256color NO_COLOR=1", chart.NoColors},
+		{"TERM=xterm-256color", chart.Colors256}, {"TERM=xterm", chart.Colors16},
+		{"TERM=xterm COLORTERM=truecolor", chart.TrueColor},
+		{"", chart.Colors16}, {"TERM=screen", chart.Colors256},
 	} {
 		get := func(name string) string {
 			for _, v := range strings.Fields(c.env) {
@@ -191,7 +192,7 @@ func TestColorsOf(t *testing.T) {
 			}
 			return ""
 		}
-		if got := console.ColorsOf(get); got != c.want {
+		if got := chart.ColorsOf(get); got != c.want {
 			t.Errorf("%q: %d, want %d", c.env, got, c.want)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/console"
+	"fairway/console/chart"
 	"fairway/console/consoletest"
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
@@ -25,8 +27,8 @@ func BenchmarkSecond(b *testing.B) {
 		b.Fatal(err)
 	}
 	newModel := func() tea.Model {
-		var m tea.Model = console.NewModel(b.Context(), fake, console.Address{Page: "overview"},
-			console.NewPalette(console.Colors256), time.Now, func(string) {})
+		var m tea.Model = console.NewModel(b.Context(), fake, screen.Address{Page: "overview"},
+			chart.NewPalette(chart.Colors256), time.Now, func(string) {})
 		m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 		return m
 	}

@@ -13,6 +13,8 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console"
+	"fairway/console/chart"
+	"fairway/console/screen"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -25,7 +27,7 @@ type face struct {
 
 func newFace(t *testing.T, s *site, address string) *face {
 	t.Helper()
-	a, err := console.ParseAddress(address)
+	a, err := screen.ParseAddress(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,7 @@ func newFace(t *testing.T, s *site, address string) *face {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	f := &face{t, console.NewModel(t.Context(), c, a, console.NewPalette(console.NoAttributes), time.Now,
+	f := &face{t, console.NewModel(t.Context(), c, a, chart.NewPalette(chart.NoAttributes), time.Now,
 		func(string) {})}
 	f.send(tea.WindowSizeMsg{Width: 160, Height: 60})
 	o, err := c.Overview(t.Context())

@@ -11,7 +11,8 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
+
+	"fairway/console/screen"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -158,7 +159,7 @@ func printFinding(w io.Writer, v api.FindingView) error {
 		}
 		fmt.Fprintf(w, "  %s  %-22s by %s: %s\n", c.At.Local().Format("15:04:05"), state, by, c.Why)
 	}
-	if next := console.NextCommand(&v.Finding); next != "" {
+	if next := screen.NextCommand(&v.Finding); next != "" {
 		fmt.Fprintln(w, "next:", next)
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/console"
+
+	"fairway/console/screen/replay"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -20,7 +21,7 @@ import (
 func newOccupancy(o *options) *cobra.Command {
 	var name string
 	var names []string
-	for _, s := range console.CalendarSpans {
+	for _, s := range replay.CalendarSpans {
 		names = append(names, s.Name)
 	}
 	c := &cobra.Command{
@@ -32,7 +33,7 @@ func newOccupancy(o *options) *cobra.Command {
 			if i < 0 {
 				return program.BadUsage(fmt.Errorf("--span %s: there are %s", name, strings.Join(names, ", ")))
 			}
-			span := console.CalendarSpans[i]
+			span := replay.CalendarSpans[i]
 			return show(o, c, func(ctx context.Context, cl *client.Client) (api.OccupancyView, error) {
 				return cl.Occupancy(ctx, span.Range, span.Bucket)
 			}, printOccupancy)

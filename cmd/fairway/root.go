@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/console"
+
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
@@ -62,7 +63,7 @@ func newRoot() *cobra.Command {
 		Use:   "fairway",
 		Short: "Watch the I/O forwarding layer and move compute nodes between forwarders",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, console.Address{Page: "overview"}) },
+		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, screen.Address{Page: "overview"}) },
 	}
 	addr := os.Getenv("FAIRWAY_ADDR")
 	if addr == "" {

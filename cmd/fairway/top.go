@@ -11,6 +11,8 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/console"
+	"fairway/console/chart"
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
@@ -19,7 +21,7 @@ func newTop(o *options) *cobra.Command {
 		Use:   "top",
 		Short: "Show the console (also what fairway does without a command)",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, console.Address{Page: "overview"}) },
+		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, screen.Address{Page: "overview"}) },
 	}
 }
 
@@ -30,7 +32,7 @@ func newOpen(o *options) *cobra.Command {
 		Example: "  fairway open /forwarders/fwd113\n  fairway open 'https://fairway.site/overview?metric=queue'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, err := console.ParseAddress(args[0])
+			a, err := screen.ParseAddress(args[0])
 			if err != nil {
 				return err
 			}
@@ -50,7 +52,7 @@ func newReplay(o *options) *cobra.Command {
 			if err != nil {
 				return program.BadUsage(err)
 			}
-			return o.show(c, console.Address{Page: "overview", At: at.UTC().Format(time.RFC3339)})
+			return o.show(c, screen.Address{Page: "overview", At: at.UTC().Format(time.RFC3339)})
 		},
 	}
 }
@@ -76,7 +78,7 @@ func pastMoment(args []string, now time.Time) (time.Time, error) {
 }
 
 // show runs the console on the terminal; with --json it prints the overview instead.
-func (o *options) show(c *cobra.Command, a console.Address) error {
+func (o *options) show(c *cobra.Command, a screen.Address) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
@@ -101,5 +103,5 @@ func (o *options) show(c *cobra.Command, a console.Address) error {
 	if err != nil {
 		return err
 	}
-	return console.Run(c.Context(), cl, a, console.ColorsOf(os.Getenv), keys)
+	return console.Run(c.Context(), cl, a, chart.ColorsOf(os.Getenv), keys)
 }

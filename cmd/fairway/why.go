@@ -10,7 +10,8 @@ import (
 
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
-	"fairway/console"
+
+	"fairway/console/screen/job"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -62,7 +63,7 @@ func printCause(w io.Writer, v api.JobCause) error {
 }
 
 func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
-	fmt.Fprintf(w, "\n%s\n%s\n", name, console.CriticalStrip(a.Critical, stripCells))
+	fmt.Fprintf(w, "\n%s\n%s\n", name, job.CriticalStrip(a.Critical, stripCells))
 	for _, r := range a.Reasons {
 		mark := "  "
 		if r.Cause {
@@ -71,7 +72,7 @@ func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
 		fmt.Fprintf(w, "%s %s\n", mark, printable(r.Text))
 	}
 	rows := [][]string{}
-	for _, c := range console.LongestCritical(a.Critical, shownCritical) {
+	for _, c := range job.LongestCritical(a.Critical, shownCritical) {
 		rows = append(rows, []string{printable(c.Name), fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive),
 			fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)})
 	}

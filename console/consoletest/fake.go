@@ -13,7 +13,8 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/console"
+
+	"fairway/console/screen"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -40,7 +41,7 @@ type Fake struct {
 	Verify remap.PlanState
 }
 
-var _ console.Backend = (*Fake)(nil)
+var _ screen.Backend = (*Fake)(nil)
 
 // New makes a layer of n forwarders, the same for the same seed, at a fixed time.
 func New(n int, seed uint64, at time.Time) *Fake {

@@ -1,0 +1,271 @@
+// Package chart draws text for a terminal: widths, numbers and times as people read them, colours, and plots in
+// characters that every terminal has.
+package chart
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Missing is how a value that is not known looks; it can never be confused with a 0.
+const Missing = "-"
+
+// Clean makes text that came from outside safe for a terminal: no control character survives, so
+// no finding, reason or job name can move the cursor or change the title.
+func Clean(s string) string {
+	s = ansi.Strip(s)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// looks are the only control sequences that a screen holds.
+var looks = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Harmless is the last gate before the terminal: should a page have forgotten to clean a text from
+// outside, nothing but looks gets through.
+func Harmless(line string) string {
+	suspicious := false
+	for i := 0; i < len(line) && !suspicious; i++ {
+		b := line[i]
+		suspicious = b >= 0x7f || b < ' ' && (b != '\x1b' || i+1 == len(line) || line[i+1] != '[')
+	}
+	if !suspicious {
+		return line
+	}
+	var out strings.Builder
+	for len(line) > 0 {
+		at := looks.FindStringIndex(line)
+		if at == nil {
+			at = []int{len(line), len(line)}
+		}
+		out.WriteString(Clean(line[:at[0]]))
+		out.WriteString(line[at[0]:at[1]])
+		line = line[at[1]:]
+	}
+	return out.String()
+}
+
+// Clip shortens text to w columns and says so with two dots.
+func Clip(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if ansi.StringWidth(s) <= w {
+		return s
+	}
+	if w <= 2 {
+		return ansi.Truncate(s, w, "")
+	}
+	return ansi.Truncate(s, w, "..")
+}
+
+// Left pads or clips text to exactly w columns.
+func Left(s string, w int) string {
+	s = Clip(s, w)
+	return s + strings.Repeat(" ", max(0, w-ansi.StringWidth(s)))
+}
+
+// Right is left, aligned to the right.
+func Right(s string, w int) string {
+	s = Clip(s, w)
+	return strings.Repeat(" ", max(0, w-ansi.StringWidth(s))) + s
+}
+
+// Ends puts a at the left and b at the right end of a line of w columns; a gives way.
+func Ends(a, b string, w int) string {
+	return Left(a, w-ansi.StringWidth(b)) + b
+}
+
+// Wrap breaks text at spaces into lines of at most w columns.
+func Wrap(s string, w int) []string {
+	if w < 1 {
+		return nil
+	}
+	return strings.Split(ansi.Wrap(s, w, ""), "\n")
+}
+
+// WrapItems sets items side by side in lines of at most w columns; none is broken unless it is longer
+// than a line.
+func WrapItems(items []string, w int) (lines []string) {
+	line := ""
+	for _, one := range items {
+		switch {
+		case line == "":
+			line = one
+		case ansi.StringWidth(line)+3+ansi.StringWidth(one) <= w:
+			line += "   " + one
+		default:
+			lines = append(lines, line)
+			line = one
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	for i := 0; i < len(lines); i++ {
+		if ansi.StringWidth(lines[i]) > w {
+			lines = slices.Replace(lines, i, i+1, Wrap(lines[i], w)...)
+		}
+	}
+	return lines
+}
+
+// Mega is bytes/s as MB/s (1e6), without decimals above 10.
+func Mega(v *float64) string {
+	if v == nil {
+		return Missing
+	}
+	return Number(*v / 1e6)
+}
+
+// Ratio is 0..1 as percent without its sign.
+func Ratio(v *float64) string {
+	if v == nil {
+		return Missing
+	}
+	return Fixed(*v*100, 0)
+}
+
+// Count is a plain number.
+func Count(v *float64) string {
+	if v == nil {
+		return Missing
+	}
+	return Number(*v)
+}
+
+// Millis is seconds as milliseconds.
+func Millis(v *float64) string {
+	if v == nil {
+		return Missing
+	}
+	return Number(*v * 1e3)
+}
+
+// Number shows one decimal below 10 and none above: digits that move every second tell nothing and
+// cost bytes on the wire.
+func Number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return Missing
+	case a == 0:
+		return "0"
+	case a < 9.95:
+		return Fixed(v, 1)
+	case a < 1e6:
+		return Fixed(v, 0)
+	}
+	return strings.Replace(fmt.Sprintf("%.1e", v), "e+0", "e+", 1)
+}
+
+// Fixed is a number of 0 or 1 decimals. It rounds halves away from 0, as the browser does and
+// strconv does not: the same value reads the same in both faces.
+func Fixed(v float64, decimals int) string {
+	if decimals == 0 {
+		return strconv.FormatFloat(math.Round(v), 'f', 0, 64)
+	}
+	// the only halves of a tenth that a float64 holds
+	if _, part := math.Modf(math.Abs(v)); part == 0.25 || part == 0.75 {
+		v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
+
+// Age is a duration as operators say it: 4s, 3m, 2h10m, 5d.
+func Age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02d", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Clock is a time of day in the operator's zone; nothing for the zero time.
+func Clock(t time.Time) string {
+	if t.IsZero() {
+		return Missing
+	}
+	return t.Local().Format("15:04:05")
+}
+
+// Moment is a time of day, or day and time when it is not of the last 20 hours.
+func Moment(t, now time.Time) string {
+	if t.IsZero() || now.Sub(t).Abs() < 20*time.Hour {
+		return Clock(t)
+	}
+	return t.Local().Format("Jan 02 15:04")
+}
+
+// indent sets lines one column in.
+func indent(lines []string, w int) []string {
+	for i, l := range lines {
+		lines[i] = Clip(" "+l, w)
+	}
+	return lines
+}
+
+// Paragraphs wraps texts into lines that begin one column in.
+func Paragraphs(w int, texts ...string) (lines []string) {
+	for _, text := range texts {
+		lines = append(lines, indent(Wrap(text, max(1, w-2)), w)...)
+	}
+	return lines
+}
+
+// Labelled wraps a text behind a label.
+func Labelled(label, text string, w int) []string {
+	return LabelledLines(label, Wrap(text, max(1, w-12)), w)
+}
+
+// LabelledLines puts a label before the first of lines.
+func LabelledLines(label string, text []string, w int) []string {
+	var lines []string
+	for _, l := range text {
+		lines = append(lines, Clip(" "+Left(label, 10)+l, w))
+		label = ""
+	}
+	return lines
+}
+
+// OrMissing is a text from outside, or the sign for a missing one.
+func OrMissing(s string) string {
+	if s == "" {
+		return Missing
+	}
+	return Clean(s)
+}
+
+// Rule is a line across the screen.
+func Rule(w int) string { return " " + strings.Repeat("-", max(0, w-2)) }
+
+// Volume is bytes in the largest decimal unit that leaves a digit before the point.
+func Volume(v float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	i := 0
+	for v >= 1000 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", v)
+	}
+	return Number(v) + " " + units[i]
+}

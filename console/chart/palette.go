@@ -1,0 +1,95 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Ramp is the colour of each tenth of a level, dark to light: ten even steps of cividis (Nuñez,
+// Anderton and Renslow 2018), which colour-blind readers see in the same order. Both faces use it.
+var Ramp = [10][3]uint8{
+	{0, 34, 78}, {18, 53, 112}, {59, 73, 108}, {87, 93, 109}, {112, 113, 115},
+	{138, 134, 120}, {165, 156, 116}, {195, 179, 105}, {225, 204, 85}, {254, 232, 56},
+}
+
+// ramp256 is the Ramp in xterm's 256 colours.
+var ramp256 = [10]int{17, 24, 60, 242, 245, 144, 179, 185, 221, 227}
+
+// ramp16 is what 16 colours allow: the digits carry the level, the colour only groups them.
+var ramp16 = [10]int{44, 44, 44, 46, 46, 46, 47, 47, 103, 103}
+
+// darkSteps are the numbers of ramp steps that need white digits: in true colours, in 256 and in 16.
+const (
+	darkSteps    = 5
+	darkSteps256 = 4
+	darkSteps16  = 3
+)
+
+// Colors says how much a terminal can show.
+type Colors int
+
+// The kinds of terminals. Every fact on every screen survives NoAttributes.
+const (
+	NoAttributes Colors = iota // TERM=dumb: plain text
+	NoColors                   // NO_COLOR: bold, dim and reverse only
+	Colors16
+	Colors256
+	TrueColor
+)
+
+// ColorsOf reads the usual environment variables.
+func ColorsOf(getenv func(string) string) Colors {
+	term := getenv("TERM")
+	switch {
+	case term == "dumb":
+		return NoAttributes
+	case getenv("NO_COLOR") != "":
+		return NoColors
+	case getenv("COLORTERM") == "truecolor", getenv("COLORTERM") == "24bit":
+		return TrueColor
+	case strings.Contains(term, "256color"), strings.HasPrefix(term, "tmux"), strings.HasPrefix(term, "screen"):
+		return Colors256
+	}
+	return Colors16
+}
+
+// Palette holds the control sequence of every look, made once: building one per cell would cost
+// more than the rest of a view.
+type Palette struct {
+	Level                          [10]string
+	Reset, Bold, Dim, Reverse, Bad string
+}
+
+// NewPalette makes the sequences for one kind of terminal.
+func NewPalette(c Colors) *Palette {
+	p := &Palette{}
+	if c == NoAttributes {
+		return p
+	}
+	p.Reset, p.Bold, p.Dim, p.Reverse = "\x1b[m", "\x1b[1m", "\x1b[2m", "\x1b[7m"
+	p.Bad = "\x1b[1;7m"
+	dark := map[Colors]int{TrueColor: darkSteps, Colors256: darkSteps256, Colors16: darkSteps16}[c]
+	for i := range p.Level {
+		digit := 97
+		if i >= dark {
+			digit = 30
+		}
+		switch c {
+		case Colors16:
+			p.Level[i] = fmt.Sprintf("\x1b[0;%d;%dm", digit, ramp16[i])
+		case Colors256:
+			p.Level[i] = fmt.Sprintf("\x1b[0;%d;48;5;%dm", digit, ramp256[i])
+		case TrueColor:
+			p.Level[i] = fmt.Sprintf("\x1b[0;%d;48;2;%d;%d;%dm", digit, Ramp[i][0], Ramp[i][1], Ramp[i][2])
+		}
+	}
+	return p
+}
+
+// Paint wraps text in a look; an empty text stays empty.
+func (p *Palette) Paint(look, text string) string {
+	if look == "" || text == "" {
+		return text
+	}
+	return look + text + p.Reset
+}

@@ -1,0 +1,104 @@
+package screen
+
+import (
+	"context"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// Viewer is what pages read with. Errors wrap those of webui/api.
+type Viewer interface {
+	// Watch calls update with every new overview (1 Hz, the newest only for a slow reader) until
+	// ctx ends. While the server cannot be reached it calls update with the last overview and an
+	// error that wraps ErrUnreachable, and keeps trying. (GET /api/v1/live, topic "overview")
+	Watch(ctx context.Context, update func(api.Overview, error))
+	Forwarder(ctx context.Context, id topology.ForwarderID) (api.ForwarderDetail, error) // GET /api/v1/forwarders/{id}
+	Plans(ctx context.Context) ([]api.PlanRow, error)                                    // GET /api/v1/plans
+	Plan(ctx context.Context, id string) (api.PlanView, error)                           // GET /api/v1/plans/{id}
+}
+
+// Actor is what pages act with. Every call carries its own idempotency key on the wire.
+type Actor interface {
+	Propose(ctx context.Context, m api.ManualRemap) (api.PlanView, error) // POST /api/v1/plans
+	// Approve fails with ErrChanged when the preview behind hash is no longer what would happen.
+	Approve(ctx context.Context, id, hash, reason string) (api.PlanView, error) // POST /api/v1/plans/{id}/approve
+	Reject(ctx context.Context, id, reason string) (api.PlanView, error)        // POST /api/v1/plans/{id}/reject
+	RollBack(ctx context.Context, id, reason string) (api.PlanView, error)      // POST /api/v1/plans/{id}/rollback
+	// Stop ends an apply after the orders under way.
+	Stop(ctx context.Context, id, reason string) (api.PlanView, error) // POST /api/v1/plans/{id}/stop
+}
+
+// Past shows the layer as it was in the second that began at at. (?at= of the live routes)
+type Past interface {
+	OverviewAt(ctx context.Context, at time.Time) (api.Overview, error)
+	ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail, error)
+	// Marks lists what the journal says happened in [from, to), the oldest first. (GET /api/v1/marks)
+	Marks(ctx context.Context, from, to time.Time, limit int) ([]remap.Mark, error)
+	// Occupancy is how busy the forwarders were in the last span, by buckets, without the single
+	// forwarders. (GET /api/v1/occupancy)
+	Occupancy(ctx context.Context, span, bucket time.Duration) (api.OccupancyView, error)
+}
+
+// Records is what pages look up: jobs, and who did what.
+type Records interface {
+	// GET /api/v1/jobs, those that run and those that ended last
+	Jobs(ctx context.Context) ([]api.JobRow, error)
+	Job(ctx context.Context, id topology.JobID) (api.JobView, error) // GET /api/v1/jobs/{id}
+	// JobRuns compares a job with the runs like it, of which the newest limit are listed.
+	JobRuns(ctx context.Context, id topology.JobID, limit int) (api.JobRuns, error) // GET /api/v1/jobs/{id}/runs
+	Audit(ctx context.Context, q api.AuditQuery) ([]api.AuditEntry, error)          // GET /api/v1/audit, newest first
+}
+
+// Judge is what pages say of findings with.
+type Judge interface {
+	Finding(ctx context.Context, id string) (api.FindingView, error)             // GET /api/v1/findings/{id}
+	Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/ack
+	Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error)     // POST /api/v1/findings/{id}/dismiss
+	// Silence keeps a finding from calling anybody for so long; 0 ends that.
+	// POST /api/v1/findings/{id}/silence
+	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error)
+}
+
+// Excluder is what pages withhold forwarders with. Nobody is moved by it.
+type Excluder interface {
+	// PUT /api/v1/exclusions/{node}
+	Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error)
+	// DELETE /api/v1/exclusions/{node}
+	Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error)
+}
+
+// Prober is what pages send canaries with.
+type Prober interface {
+	// Canary sends one canary and waits for what it finds. ErrConflict: the limits stand against it, or
+	// no way to the forwarder is known.
+	Canary(ctx context.Context, f topology.ForwarderID) (anomaly.Canary, error) // POST /api/v1/forwarders/{id}/canary
+}
+
+// Explainer is what pages ask of the I/O-log archive and of the policies; nothing is changed by it.
+type Explainer interface {
+	// GET /api/v1/jobs/{id}/rootcause
+	Cause(ctx context.Context, id topology.JobID) (api.JobCause, error)
+	// GET /api/v1/archive/low-bandwidth; op is read or write
+	SlowJobs(ctx context.Context, op string, all bool) ([]api.SlowJob, error)
+	Shares(ctx context.Context, policy string, on topology.ForwarderID) (api.SharesView, error) // GET /api/v1/shares
+	// GET /api/v1/periodic; set is JSON
+	Pattern(ctx context.Context, set string) (api.PatternView, error)
+	// GET /api/v1/jobs/{id}/domains
+	Domains(ctx context.Context, id topology.JobID, q api.DomainsQuery) (api.DomainsView, error)
+}
+
+// Backend is all of them.
+type Backend interface {
+	Viewer
+	Past
+	Records
+	Actor
+	Judge
+	Excluder
+	Prober
+	Explainer
+}

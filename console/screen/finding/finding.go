@@ -1,0 +1,240 @@
+// Package finding shows what is wrong: the list of findings, and one with its evidence.
+package finding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/table"
+	"fairway/webui/api"
+)
+
+// Screen is one finding: its sentence, its life, whom it hits, and the evidence as it was
+// when it last changed.
+type Screen struct {
+	screen.Judging
+	id   string
+	view screen.Load[api.FindingView]
+	top  int // first line shown
+}
+
+func New(id string) *Screen { return &Screen{id: id} }
+
+func (p *Screen) Name() string { return screen.OnFinding }
+func (p *Screen) Address(*screen.State) screen.Address {
+	return screen.Address{Page: "findings", ID: p.id}
+}
+
+// Refresh asks for the life again when the finding has changed since, and now and then.
+func (p *Screen) Refresh(s *screen.State) tea.Cmd {
+	if f := p.shown(s); p.view.Have && !p.view.Asking() && f != nil && !f.Changed.Equal(p.view.Value.Changed) {
+		p.view.Expire()
+	}
+	return p.view.Refresh(s, "finding "+p.id,
+		func(ctx context.Context) (api.FindingView, error) { return s.Server.Finding(ctx, p.id) })
+}
+
+// shown is the finding in the shown second; nil once it has left the list.
+func (p *Screen) shown(s *screen.State) *anomaly.Finding {
+	i := slices.IndexFunc(s.Shown.Findings, func(f anomaly.Finding) bool { return f.ID == p.id })
+	if i < 0 {
+		return nil
+	}
+	return &s.Shown.Findings[i]
+}
+
+func (p *Screen) newest(s *screen.State) *anomaly.Finding {
+	if f := p.shown(s); f != nil && !f.Changed.Before(p.view.Value.Changed) {
+		return f
+	}
+	return &p.view.Value.Finding
+}
+
+func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
+	p.view.Take(msg)
+	p.Judging.Answer(s, msg)
+	if _, ok := msg.(screen.Answer[screen.Judged]); ok {
+		p.view.Expire()
+		return p.Refresh(s)
+	}
+	return nil
+}
+
+func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
+	f := p.newest(s)
+	if f.ID == "" {
+		s.Note = "the finding is not known yet"
+		return nil
+	}
+	if a.Step() != 0 {
+		p.top += a.Step() // kept in range where it is drawn
+		return nil
+	}
+	if a == screen.ActOpen {
+		if s.Forwarder(topology.ForwarderID(f.Node)) == nil {
+			s.Note = screen.Subject(f.Node) + " has no page"
+			return nil
+		}
+		return s.Host.Open(screen.AtForwarder(topology.ForwarderID(f.Node)))
+	}
+	return p.Judge(s, a, f)
+}
+
+func (p *Screen) Title(s *screen.State, _ int) string {
+	f := p.newest(s)
+	if f.ID == "" {
+		return " finding " + chart.Clean(p.id)
+	}
+	title := fmt.Sprintf(" %s   %s   %s   ", chart.Clean(f.ID), screen.Subject(f.Node), screen.FindingTitle(f))
+	if f.Open() && f.Silent(s.Now) {
+		return title + "SILENT for another " + chart.Age(f.Silenced.Sub(s.Now))
+	}
+	return title + fmt.Sprintf("%s for %s", strings.ToUpper(screen.StateWords(f)), chart.Age(s.AsOf().Sub(f.Changed)))
+}
+
+func (p *Screen) Body(s *screen.State, w, h int) []string {
+	if !p.view.Have {
+		return p.view.MissingOf(s, chart.Clean(p.id), screen.ActFindings, w)
+	}
+	f := p.newest(s)
+	lines := append([]string{""}, chart.Paragraphs(w, chart.Clean(f.Sentence))...)
+	lines = append(lines, "", chart.Clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s",
+		f.Confidence,
+		f.Score, chart.OrMissing(f.Model), chart.Clock(f.Since)), w))
+	for _, i := range f.Impact {
+		lines = append(lines, chart.Clip(fmt.Sprintf(" job %s waits here for %s of its nodes' time",
+			chart.Clean(string(i.Job)),
+			screen.EstimatedShare(i.Share)), w))
+	}
+	if f.Open() && f.Silent(s.Now) {
+		lines = append(lines,
+			chart.Paragraphs(w,
+				fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before",
+					chart.Moment(f.Silenced, s.Now)))...)
+	}
+	if f.Held != "" {
+		lines = append(lines, chart.Paragraphs(w, "not excluded: "+chart.Clean(f.Held))...)
+	}
+	if next := screen.NextCommand(f); next != "" {
+		for _, l := range chart.Paragraphs(w, "next: "+screen.NextKey(s, f)+"   or "+next) {
+			lines = append(lines, s.Bold(l))
+		}
+	}
+	lines = append(lines, chart.Rule(w))
+	lines = append(lines, p.life(s, w)...)
+	lines = append(lines, chart.Rule(w))
+	return table.Scroll(append(lines, p.evidence(w)...), &p.top, h)
+}
+
+// life are the newest changes.
+func (p *Screen) life(_ *screen.State, w int) []string {
+	const shown = 8
+	changes := p.view.Value.Changes
+	var lines []string
+	if over := len(changes) - shown; over > 0 {
+		lines = append(lines, chart.Clip(fmt.Sprintf(" : %s; fairway findings %s shows all",
+			api.Counted(over, "earlier change"),
+			chart.Clean(p.id)), w))
+		changes = changes[over:]
+	}
+	for i := range changes {
+		c := &changes[i]
+		by := "tracker"
+		if c.By != "" {
+			by = chart.Clean(c.By)
+		}
+		lines = append(lines, chart.Clip(" "+chart.Left(chart.Clock(c.At), 10)+chart.Left(screen.StateWords(&c.Finding),
+			12)+chart.Left(by, 12)+chart.Clean(c.Why),
+			w))
+	}
+	return lines
+}
+
+// evidence draws the newest frozen series, with the peers' median beside them.
+func (p *Screen) evidence(w int) []string {
+	var frozen *anomaly.Frozen
+	var at time.Time
+	var missing []string
+	for i := range p.view.Value.Changes {
+		c := &p.view.Value.Changes[i]
+		missing = nil
+		if c.Frozen != nil {
+			missing = c.Frozen.Missing
+		}
+		if c.Frozen != nil && len(c.Frozen.Series) > 0 {
+			frozen, at = c.Frozen, c.At
+		}
+	}
+	if len(missing) > 0 {
+		missing = []string{chart.Clip(" EVIDENCE missing: the store did not answer in time for "+
+			strings.Join(missing, ", "), w)}
+	}
+	if frozen == nil {
+		return missing
+	}
+	lines := []string{chart.Clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' median",
+		chart.Clock(at)), w)}
+	names := make([]string, 0, len(frozen.Series))
+	for n := range frozen.Series {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	tails, widest := map[string]string{}, 0
+	for _, n := range names {
+		series := frozen.Series[n]
+		tails[n] = "  then " + quantity(n, series[len(series)-1].Value)
+		if peer, ok := frozen.Peers[n]; ok {
+			tails[n] += ", peers " + quantity(n, peer)
+		}
+		widest = max(widest, len(tails[n]))
+	}
+	for _, n := range names {
+		points := make([]api.Point, 0, len(frozen.Series[n]))
+		for _, v := range frozen.Series[n] {
+			points = append(points, api.Point(v))
+		}
+		top := 0.0
+		for _, v := range points {
+			top = max(top, v.Value)
+		}
+		head := " " + chart.Left(n, 12)
+		lines = append(lines, chart.Clip(head+chart.Sparkline(points, at, 2*time.Minute, top,
+			max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
+	}
+	return append(lines, missing...)
+}
+
+// quantity writes a value in the unit that its metric's name tells.
+func quantity(metric string, v float64) string {
+	switch {
+	case strings.HasSuffix(metric, "_bytes"):
+		return chart.Mega(&v) + " MB/s"
+	case strings.HasSuffix(metric, "_ops"):
+		return chart.Count(&v) + "/s"
+	case strings.HasSuffix(metric, "_exec"), strings.HasSuffix(metric, "_wait"), strings.HasSuffix(metric, "_time"),
+		strings.HasPrefix(metric, "probe_"):
+		return chart.Millis(&v) + " ms"
+	}
+	return chart.Number(v)
+}
+
+func (p *Screen) Twin(s *screen.State, a screen.Action) string { return findingTwin(p.newest(s), a) }
+
+// findingTwin is the command of what both pages of findings do.
+func findingTwin(f *anomaly.Finding, a screen.Action) string {
+	if verb := map[screen.Action]string{screen.ActAck: "ack", screen.ActDismiss: "dismiss",
+		screen.ActSilence: "silence"}[a]; verb != "" &&
+		f != nil {
+		return "fairway findings " + verb + " " + chart.Clean(f.ID)
+	}
+	return ""
+}

@@ -1,0 +1,184 @@
+package finding
+
+import (
+	"fmt"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/table"
+)
+
+// List lists what is wrong, out of the shown second: it is as fresh as the overview.
+type List struct {
+	screen.Judging
+	all    bool // also those closed within an hour
+	cursor string
+}
+
+func (p *List) Name() string                         { return screen.OnFindings }
+func (p *List) Address(*screen.State) screen.Address { return screen.Address{Page: "findings"} }
+func (p *List) Refresh(*screen.State) tea.Cmd        { return nil }
+
+func (p *List) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
+	p.Judging.Answer(s, msg)
+	return nil
+}
+
+func (p *List) rows(s *screen.State) []anomaly.Finding {
+	if p.all {
+		return s.Shown.Findings
+	}
+	return screen.OpenFindings(s.Shown.Findings)
+}
+
+// at is the cursor's row; 0 when its finding is gone from the list.
+func (p *List) at(rows []anomaly.Finding) int {
+	for i := range rows {
+		if rows[i].ID == p.cursor {
+			return i
+		}
+	}
+	return 0
+}
+
+func (p *List) Act(s *screen.State, a screen.Action) tea.Cmd {
+	rows := p.rows(s)
+	if a == screen.ActPanel {
+		p.all = !p.all
+		return nil
+	}
+	if len(rows) == 0 {
+		s.Note = "there is no finding"
+		return nil
+	}
+	at := p.at(rows)
+	switch {
+	case a == screen.ActOpen:
+		return s.Host.Open(screen.AtFinding(rows[at].ID))
+	case a.Step() != 0:
+		p.cursor = rows[max(0, min(at+a.Step(), len(rows)-1))].ID
+		return nil
+	}
+	return p.Judge(s, a, &rows[at])
+}
+
+func (p *List) Title(s *screen.State, _ int) string {
+	open := len(screen.OpenFindings(s.Shown.Findings))
+	title := fmt.Sprintf(" findings   %d open", open)
+	if n := p.silent(s); n > 0 {
+		title += fmt.Sprintf(", %d silent", n)
+	}
+	if p.all {
+		title += fmt.Sprintf(", %d closed within an hour", len(s.Shown.Findings)-open)
+	}
+	return title
+}
+
+// silent counts the open findings that call nobody.
+func (p *List) silent(s *screen.State) (n int) {
+	for _, f := range screen.OpenFindings(s.Shown.Findings) {
+		if f.Silent(s.Now) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *List) Body(s *screen.State, w, h int) []string {
+	rows := p.rows(s)
+	if s.Received.IsZero() {
+		return []string{"", chart.Clip(" Nothing is known yet: no second has come from the server.", w)}
+	}
+	if len(rows) == 0 {
+		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need " +
+			"some minutes of data first. " + s.Key(screen.ActPanel) + " shows those closed within an hour."
+		return append([]string{""}, chart.Paragraphs(w, text)...)
+	}
+	lines := []string{s.Bold(chart.Clip(findingHead(w), w))}
+	at := p.at(rows)
+	under := chart.Paragraphs(w, chart.Clean(rows[at].Sentence))
+	lines = append(lines, table.Lines(s.Palette, len(rows), at, w, max(1, h-len(under)-2), "",
+		func(i int) string { return findingLine(s, &rows[i], w) })...)
+	return append(append(lines, chart.Rule(w)), under...)
+}
+
+// wideFindings is the width from which a line has room for its impact, planFindings for its plan.
+const (
+	wideFindings = 110
+	planFindings = 78
+)
+
+// findingHead are the columns' names, each as wide as its column.
+func findingHead(w int) string {
+	head := " " + chart.Left("ID", 8) + chart.Left("SUBJECT", 10) + chart.Left("WHAT", whatWidth(w)) +
+		chart.Right("SINCE", 6) + "  CONF  "
+	if w >= wideFindings {
+		head += chart.Left("IMPACT", 26)
+	}
+	head += chart.Left("STATE", 12) + chart.Left("OWNER", 9)
+	if w >= planFindings {
+		head += "PLAN"
+	}
+	return head
+}
+
+func whatWidth(w int) int {
+	if w >= wideFindings {
+		return 26
+	}
+	return 17
+}
+
+func findingLine(s *screen.State, f *anomaly.Finding, w int) string {
+	line := " " + chart.Left(chart.Clean(f.ID), 8) + chart.Left(screen.Subject(f.Node), 10) +
+		chart.Left(screen.FindingTitle(f), whatWidth(w)) +
+		chart.Right(chart.Age(s.AsOf().Sub(f.Since)), 6) +
+		fmt.Sprintf("  %.2f  ", f.Confidence)
+	if w >= wideFindings {
+		line += chart.Left(impact(f), 26)
+	}
+	line += chart.Left(screen.StateOf(s, f), 12) + chart.Left(chart.OrMissing(f.Owner), 9)
+	if w >= planFindings {
+		line += planOf(s, f)
+	}
+	return line
+}
+
+// planOf is the waiting plan that touches a finding's node.
+func planOf(s *screen.State, f *anomaly.Finding) string {
+	r := s.Forwarder(topology.ForwarderID(f.Node))
+	switch {
+	case r == nil:
+		return chart.Missing
+	case r.Plan == "":
+		return "none"
+	}
+	return chart.Clean(r.Plan)
+}
+
+// impact is who suffers and how much; missing where no job is known behind the node.
+func impact(f *anomaly.Finding) string {
+	if len(f.Impact) == 0 {
+		return chart.Missing
+	}
+	most := f.Impact[0].Share
+	for _, i := range f.Impact {
+		most = max(most, i.Share)
+	}
+	if len(f.Impact) == 1 {
+		return fmt.Sprintf("1 job, %s of its time", screen.EstimatedShare(most))
+	}
+	return fmt.Sprintf("%d jobs, %s of run time", len(f.Impact), screen.EstimatedShare(most))
+}
+
+func (p *List) Twin(s *screen.State, a screen.Action) string {
+	rows := p.rows(s)
+	if len(rows) == 0 {
+		return ""
+	}
+	return findingTwin(&rows[p.at(rows)], a)
+}

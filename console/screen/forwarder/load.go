@@ -1,0 +1,123 @@
+package forwarder
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// load draws read and write as sparklines, then the numbers of this second against the peers'.
+func (p *Screen) load(s *screen.State, w int) []string {
+	d := &p.detail.Value
+	r := s.Forwarder(p.id)
+	if r == nil {
+		r = &d.ForwarderRow
+	}
+	var lines []string
+	for _, m := range []struct {
+		label, metric string
+		now           *float64
+	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
+		points := d.Series[m.metric]
+		top := largest(points, d.PeakBytesPerSec/100)
+		head := fmt.Sprintf(" %s %s  ", m.label, chart.Right(chart.Mega(s.Value(r, m.now))+" MB/s", 11))
+		end := s.Shown.At.Add(time.Second)
+		foot := fmt.Sprintf("  5 min, top %s%s", chart.Mega(&top), peers(chart.Mega(d.PeersMedian[m.metric])))
+		lines = append(lines, chart.Clip(head+chart.Sparkline(points, end, sparkSpan, top,
+			min(60, w-1-len(head)-len(foot)))+foot,
+			w))
+	}
+	items := []string{
+		"queue " + chart.Count(s.Value(r, r.QueueLen)) + peers(chart.Count(d.PeersMedian["queue_len"])),
+		"md wait " + chart.Millis(s.Value(r, r.MetaWaitSeconds)) + " ms" +
+			peers(chart.Millis(d.PeersMedian["meta_wait"])),
+		"md ops " + chart.Count(s.Value(r, r.MetaOpsPerSec)) + "/s",
+		"in server " + chart.Millis(s.Value(r, r.ServerTime)) + " ms" +
+			peers(chart.Millis(d.PeersMedian["server_time"])),
+		"errors " + chart.Count(s.Value(r, r.ErrorsPerSec)) + "/s",
+		"occupancy " + chart.Ratio(s.Value(r, r.Occupancy)) + "%",
+	}
+	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil &&
+		s.Standing(r) != remap.ForwarderStale {
+		items = append(items, fmt.Sprintf("threads %s/%s busy", chart.Count(busy), chart.Count(all)))
+	}
+	for _, l := range chart.WrapItems(append(items, p.waiting(s, r)...), w-1) {
+		lines = append(lines, " "+l)
+	}
+	return lines
+}
+
+// waiting says how many times as long as in service requests wait, where the forwarder tells both.
+func (p *Screen) waiting(s *screen.State, r *api.ForwarderRow) (items []string) {
+	if s.Standing(r) == remap.ForwarderStale {
+		return nil
+	}
+	times := func(wait, exec *float64) *float64 {
+		if wait == nil || exec == nil || *exec <= 0 {
+			return nil
+		}
+		v := *wait / *exec
+		return &v
+	}
+	name := "wait/exec "
+	for _, class := range []string{"write", "read"} {
+		own := times(latest(p.detail.Value.Series[class+"_wait"]), latest(p.detail.Value.Series[class+"_exec"]))
+		if own == nil {
+			continue
+		}
+		items = append(items, fmt.Sprintf("%s%s %sx%s", name, class, chart.Number(*own),
+			peers(chart.Count(times(p.detail.Value.PeersMedian[class+"_wait"],
+				p.detail.Value.PeersMedian[class+"_exec"])))))
+		name = ""
+	}
+	return items
+}
+
+// latest is a series' newest value; nil without one.
+func latest(points []api.Point) *float64 {
+	if len(points) == 0 {
+		return nil
+	}
+	return &points[len(points)-1].Value
+}
+
+// peers says what the median of the other forwarders is, where it is known.
+func peers(median string) string {
+	if median == chart.Missing {
+		return ""
+	}
+	return " (peers " + median + ")"
+}
+
+// largest is the largest value of a series, at least floor.
+func largest(points []api.Point, floor float64) float64 {
+	top := max(floor, 1)
+	for _, p := range points {
+		top = max(top, p.Value)
+	}
+	return top
+}
+
+// findings are the open ones of this node with their evidence, and the plan that touches it.
+func (p *Screen) findings(s *screen.State, w int) []string {
+	var lines []string
+	for _, f := range screen.OpenFindings(s.Shown.Findings) {
+		if f.Node != p.id.Node() {
+			continue
+		}
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, chart.Age(s.AsOf().Sub(f.Since)),
+			f.Confidence, f.Sentence)
+		for _, l := range chart.Wrap(chart.Clean(text), w-2) {
+			lines = append(lines, " "+l)
+		}
+	}
+	if r := s.Forwarder(p.id); r != nil && r.Plan != "" {
+		lines = append(lines, chart.Clip(" Plan "+chart.Clean(r.Plan)+" touches it ("+s.Key(screen.ActPlans)+
+			" lists the plans).", w))
+	}
+	return lines
+}

@@ -1,0 +1,254 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/table"
+	"fairway/remap/policy/sharedfiles"
+	"fairway/webui/api"
+)
+
+// Domains compares the ways of dividing a job's shared file and advises hints.
+type Domains struct {
+	id      topology.JobID
+	query   api.DomainsQuery
+	domains screen.Load[api.DomainsView]
+	edit    *screen.Input
+	top     int
+}
+
+func NewDomains(id string, q api.DomainsQuery) *Domains {
+	return &Domains{id: topology.JobID(id), query: q}
+}
+
+func (p *Domains) Name() string         { return screen.OnDomains }
+func (p *Domains) Field() *screen.Input { return p.edit }
+func (p *Domains) Address(*screen.State) screen.Address {
+	return screen.Address{Page: "jobs", ID: string(p.id), Part: screen.PartDomains, Domains: p.query}
+}
+
+func (p *Domains) call() string {
+	return strings.TrimSpace("file domains of " + string(p.id) + " " + p.query.Values().Encode())
+}
+
+func (p *Domains) Refresh(s *screen.State) tea.Cmd {
+	query := p.query
+	return p.domains.Refresh(s, p.call(),
+		func(ctx context.Context) (api.DomainsView, error) { return s.Server.Domains(ctx, p.id, query) })
+}
+
+func (p *Domains) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
+	p.domains.Take(msg)
+	return nil
+}
+
+// Typed reads "servers=8 stripe_size=1048576 aggregators=16"; an empty line takes all back.
+func (p *Domains) Typed(s *screen.State, ok bool) tea.Cmd {
+	text := p.edit.Text
+	p.edit = nil
+	if !ok {
+		return nil
+	}
+	given, err := url.ParseQuery(strings.Join(strings.Fields(text), "&"))
+	if err == nil {
+		for name := range given {
+			if !slices.Contains([]string{"servers", "stripe_size", "aggregators"}, name) {
+				err = fmt.Errorf("%q: want servers=N, stripe_size=BYTES, aggregators=N, any of them", name)
+			}
+		}
+	}
+	q, bad := api.ParseDomainsQuery(given)
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		s.Note = chart.Clean(err.Error())
+		return nil
+	}
+	q.File = p.query.File
+	p.query, p.top = q, 0
+	return p.Refresh(s)
+}
+
+func (p *Domains) Act(s *screen.State, a screen.Action) tea.Cmd {
+	switch a {
+	case screen.ActOpen:
+		return s.Host.Open(screen.AtJob(p.id, ""))
+	case screen.ActMetric:
+		n := len(p.domains.Value.Files)
+		if n < 2 {
+			s.Note = "there is no other shared file"
+			return nil
+		}
+		p.query.File, p.top = (p.query.File+1)%n, 0
+		return p.Refresh(s)
+	case screen.ActEdit:
+		given := p.query
+		given.File = 0
+		p.edit = &screen.Input{Label: "servers= stripe_size= aggregators=",
+			Text: strings.ReplaceAll(given.Values().Encode(),
+				"&", " ")}
+	default:
+		p.top += a.Step() // kept in range where it is drawn
+	}
+	return nil
+}
+
+func (p *Domains) Title(*screen.State, int) string {
+	return " file domains of job " + chart.Clean(string(p.id))
+}
+
+func (p *Domains) Table(*screen.State) [][]string {
+	out := [][]string{{"method", "server", "conflicts", "lock_requests"}}
+	for _, m := range p.domains.Value.Methods {
+		for i := range m.Conflicts {
+			out = append(out, []string{string(m.Method), strconv.Itoa(i), strconv.FormatInt(m.Conflicts[i], 10),
+				strconv.FormatInt(m.LockRequests[i], 10)})
+		}
+	}
+	return out
+}
+
+func (p *Domains) Body(s *screen.State, w, h int) []string {
+	if !p.domains.Have || !p.domains.Of(p.call()) {
+		return p.domains.Missing(s, "the shared files of job "+chart.Clean(string(p.id)), w)
+	}
+	v := &p.domains.Value
+	var lines []string
+	lines = append(lines, p.domains.Old(s, "as they were", w)...)
+	if len(v.Files) == 0 {
+		lines = append(lines,
+			chart.Paragraphs(w,
+				"No file of this job was written by several processes, as far as its logs and its profile tell: "+
+					"there is nothing to divide.")...)
+		return append(lines,
+			chart.Paragraphs(w,
+				"Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's "+
+					"Darshan log.")...)
+	}
+	f := &v.Files[v.File]
+	which := ""
+	if n := len(v.Files) + v.Left; n > 1 {
+		which = fmt.Sprintf("  (%d of %d shared files, the most bytes first)", v.File+1, n)
+	}
+	lines = append(lines, chart.Labelled("FILE", chart.OrMissing(f.Name)+which, w)...)
+	lines = append(lines, chart.Labelled("WRITTEN",
+		fmt.Sprintf("%s by %s of %s, through %s", chart.Volume(float64(f.Bytes)),
+			api.Counted(f.Procs, "process"), chart.OrMissing(f.App), throughWords(f.Through)), w)...)
+	if v.Problem != "" {
+		return append(append(lines, chart.Labelled("MISSING", chart.Clean(v.Problem), w)...),
+			chart.Labelled("", "press e and type servers=N", w)...)
+	}
+	lines = append(lines, chart.Labelled("ASSUMED", strings.Join(v.Assumed, "; "), w)...)
+	return table.Scroll(append(lines, p.advised(s, w)...), &p.top, h)
+}
+
+// advised is what follows from a case: the advice and what it rests on.
+func (p *Domains) advised(s *screen.State, w int) []string {
+	v := &p.domains.Value
+	var lines []string
+	for _, l := range chart.Labelled("ADVICE", v.Advice.Why, w) {
+		lines = append(lines, s.Bold(l))
+	}
+	if v.Caveat != "" {
+		lines = append(lines, chart.Labelled("!!", v.Caveat, w)...)
+	}
+	for i, name := range slices.Sorted(maps.Keys(v.Advice.Hints)) {
+		label := ""
+		if i == 0 {
+			label = "HINTS"
+		}
+		lines = append(lines, chart.Labelled(label, name+"="+v.Advice.Hints[name]+"  "+v.Advice.Effects[name], w)...)
+	}
+	lines = append(lines, s.Palette.Paint(s.Palette.Bold,
+		chart.Clip(" "+chart.Left("METHOD", 15)+chart.Right("CONFLICTS", 11)+chart.Right("ON ONE", 9)+
+			chart.Right("LOCKS", 11)+chart.Right("ON ONE", 9)+
+			chart.Right("REQUESTS", 11)+chart.Right("WRITERS", 9), w)))
+	for i := range v.Methods {
+		m := &v.Methods[i]
+		line := " " + chart.Left(string(m.Method), 15) + chart.Right(strconv.FormatInt(m.TotalConflicts(), 10), 11) +
+			chart.Right(strconv.FormatInt(slices.Max(m.Conflicts), 10), 9) +
+			chart.Right(strconv.FormatInt(m.TotalLocks(), 10),
+				11) +
+			chart.Right(strconv.FormatInt(slices.Max(m.LockRequests), 10), 9) +
+			chart.Right(strconv.FormatInt(m.Requests, 10), 11) +
+			chart.Right(strconv.Itoa(m.AggregatorsUsed), 9)
+		lines = append(lines, chart.Clip(line, w))
+	}
+	lines = append(lines,
+		chart.Clip(" over all servers and on the worst one; a conflict: a server's next stripe has another writer", w))
+	lines = append(lines, p.stripes(s, w)...)
+	lines = append(lines, p.servers(s, w)...)
+	twin, _ := json.Marshal(v.Case) // it came as JSON
+	return append(lines, chart.Labelled("CASE", "other numbers: e here, or 'fairway filedomain CASE.json' with "+
+		string(twin),
+		w)...)
+}
+
+// stripes draws who writes the first stripes under each method.
+func (p *Domains) stripes(s *screen.State, w int) []string {
+	v := &p.domains.Value
+	n := min(v.Window.Stripes, max(8, w-18))
+	at := max(0, min(v.Window.Cut-n/2, v.Window.Stripes-n))
+	from := v.Window.First + int64(at)
+	lines := []string{s.Palette.Paint(s.Palette.Bold,
+		chart.Clip(fmt.Sprintf(" STRIPES        %d to %d: a letter a writer, in turn, / where writers meet", from,
+			from+int64(n)-1), w))}
+	for i := range v.Methods {
+		row := make([]byte, n)
+		for k, own := range v.Methods[i].Owners[at : at+n] {
+			if row[k] = '/'; len(own) == 1 {
+				row[k] = 'a' + byte(own[0]%26)
+			}
+		}
+		lines = append(lines, chart.Clip(" "+chart.Left(string(v.Methods[i].Method), 15)+string(row), w))
+	}
+	return lines
+}
+
+// serverRows is how many servers are listed.
+const serverRows = 64
+
+// servers lists conflicts and lock requests of each server, method by method.
+func (p *Domains) servers(s *screen.State, w int) []string {
+	v := &p.domains.Value
+	wide := max(9, (w-9)/len(v.Methods))
+	head := " " + chart.Left("SERVER", 7)
+	for i := range v.Methods {
+		head += chart.Right(string(v.Methods[i].Method), wide)
+	}
+	lines := []string{s.Bold(chart.Clip(head, w))}
+	for k := range min(v.Case.Servers, serverRows) {
+		line := " " + chart.Left(strconv.Itoa(k), 7)
+		for i := range v.Methods {
+			m := &v.Methods[i]
+			line += chart.Right(fmt.Sprintf("%d/%d", m.Conflicts[k], m.LockRequests[k]), wide)
+		}
+		lines = append(lines, chart.Clip(line, w))
+	}
+	said := " conflicts/locks"
+	if v.Case.Servers > serverRows {
+		said += fmt.Sprintf("; the first %d of %d servers", serverRows, v.Case.Servers)
+	}
+	return append(lines, chart.Clip(said, w))
+}
+
+// throughWords is what a shared file was written through, in a sentence.
+func throughWords(through string) string {
+	if through == sharedfiles.NotKnown {
+		return "what is not known"
+	}
+	return through
+}

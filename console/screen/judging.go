@@ -1,0 +1,251 @@
+package screen
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// Judging is what the pages of findings and of a forwarder do to one: acknowledge, dismiss, withhold,
+// take back. Nobody is moved by any of it.
+type Judging struct {
+	reason *reasoned
+	waits  *confirmed
+}
+
+// reasoned is a reason being typed, and what is sent with it.
+type reasoned struct {
+	Input
+	what string
+	send func(reason string) tea.Cmd
+	// confirm is what is asked once before it is sent: it changes what jobs can get. "" sends at once.
+	confirm string
+	// long says that how long stands before the reason, which may then be short; sendLong takes it.
+	long     bool
+	sendLong func(long time.Duration, reason string) tea.Cmd
+}
+
+func (j *Judging) Field() *Input {
+	if j.reason == nil {
+		return nil
+	}
+	return &j.reason.Input
+}
+
+// Typed sends what was asked with its reason.
+func (j *Judging) Typed(s *State, ok bool) tea.Cmd {
+	if !ok {
+		j.reason = nil
+		return nil
+	}
+	r := j.reason
+	reason := strings.TrimSpace(r.Text)
+	if r.long {
+		return j.silence(r, reason)
+	}
+	if n := len([]rune(reason)); n < remap.ReasonLetters {
+		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, remap.ReasonLetters)
+		return nil
+	}
+	j.reason = nil
+	if r.confirm == "" {
+		return r.send(reason)
+	}
+	j.waits = &confirmed{Question: Question{ActApprove, s.Now}, text: r.confirm,
+		send: func() tea.Cmd { return r.send(reason) }}
+	j.waits.ask(s)
+	return nil
+}
+
+// confirmed is what waits for the one capital key that does it.
+type confirmed struct {
+	Question
+	text string
+	send func() tea.Cmd
+}
+
+func (c *confirmed) ask(s *State) {
+	s.Note = fmt.Sprintf("%s %s does it, any other key does not.", c.text, s.Key(ActApprove))
+}
+
+// Approve does what waits for it.
+func (j *Judging) Approve(s *State) tea.Cmd {
+	switch why := j.Refuses(s, ActExclude); {
+	case j.waits == nil:
+		s.Note = "refused: nothing waits for it; " + s.Key(ActExclude) + " says first what, and why"
+	case why != "":
+		j.waits = nil
+		s.Note = "refused: " + why
+	case !j.waits.Again(s, ActApprove):
+		j.waits.ask(s)
+	default:
+		send := j.waits.send
+		j.waits = nil
+		return send()
+	}
+	return nil
+}
+
+// Unask takes a question back when another key comes.
+func (j *Judging) Unask(a Action) {
+	if a != ActApprove {
+		j.waits = nil
+	}
+}
+
+// Refuses says why something cannot be said of a finding or a forwarder here and now; the server decides
+// again for itself.
+func (j *Judging) Refuses(s *State, a Action) string {
+	switch a {
+	case ActAck, ActSilence, ActDismiss, ActExclude:
+	default:
+		return ""
+	}
+	switch {
+	case s.Replays():
+		return "actions are off in a replay"
+	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
+		return fmt.Sprintf("it needs the role operator; you are %s", chart.OrMissing(s.Shown.Role))
+	case a == ActExclude && s.Stale():
+		return s.TooOld()
+	}
+	return ""
+}
+
+func (j *Judging) askWhy(what string, send func(string) tea.Cmd) {
+	j.reason = &reasoned{what: what, send: send}
+	j.reason.Label = fmt.Sprintf("%s (%d letters or more):", what, remap.ReasonLetters)
+}
+
+// askFirst asks why, and then once whether.
+func (j *Judging) askFirst(what, means string, send func(string) tea.Cmd) {
+	j.askWhy("Why: "+strings.ToLower(what[:1])+what[1:], send)
+	j.reason.confirm = what + "? " + means
+}
+
+// silence sends what was asked with how long, and the reason behind it.
+func (j *Judging) silence(r *reasoned, text string) tea.Cmd {
+	first, why, _ := strings.Cut(text, " ")
+	long, err := readLong(first)
+	if err != nil {
+		r.Label = r.what + " (" + err.Error() + "):"
+		return nil
+	}
+	j.reason = nil
+	return r.sendLong(long, strings.TrimSpace(why))
+}
+
+// readLong reads how long something is to be: 30m, 4h, 2d, 1h30m, or 0.
+func readLong(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	long, err := time.ParseDuration(text)
+	if err != nil || long < 0 {
+		return 0, fmt.Errorf("%q is no time such as 30m, 4h or 2d", text)
+	}
+	return long, nil
+}
+
+// excludeFor is how long a key withholds a forwarder; the command takes any time.
+const excludeFor = 4 * time.Hour
+
+func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding) tea.Cmd {
+	fwd := topology.ForwarderID(f.Node)
+	row := s.Forwarder(fwd)
+	if why := j.Refuses(s, a); why != "" {
+		s.Note = "refused: " + why
+		return nil
+	}
+	switch a {
+	case ActApprove:
+		return j.Approve(s)
+	case ActAck:
+		return say(s, "acknowledge "+f.ID, func(ctx context.Context) error {
+			_, err := s.Server.Acknowledge(ctx, f.ID, "")
+			return err
+		})
+	case ActSilence:
+		j.reason = &reasoned{long: true, what: "Silence " + chart.Clean(f.ID) + " for how long, and why",
+			sendLong: func(long time.Duration, why string) tea.Cmd {
+				return say(s, "silence "+f.ID, func(ctx context.Context) error {
+					_, err := s.Server.Silence(ctx, f.ID, long, why)
+					return err
+				})
+			}}
+		j.reason.Text, j.reason.Label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
+	case ActDismiss:
+		j.askWhy("Why is "+chart.Clean(f.ID)+" no fault", func(why string) tea.Cmd {
+			return say(s, "dismiss "+f.ID, func(ctx context.Context) error {
+				_, err := s.Server.Dismiss(ctx, f.ID, why)
+				return err
+			})
+		})
+	case ActExclude:
+		if row == nil {
+			s.Note = "refused: " + Subject(f.Node) + " is no forwarder"
+			return nil
+		}
+		j.Withhold(s, row)
+	case ActPropose:
+		if row == nil {
+			s.Note = "refused: " + Subject(f.Node) + " is no forwarder"
+			return nil
+		}
+		return s.Host.Propose(fwd, "", nil)
+	}
+	return nil
+}
+
+// Withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
+func (j *Judging) Withhold(s *State, row *api.ForwarderRow) {
+	fwd := row.ID
+	if row.State == remap.ForwarderExcluded {
+		j.askFirst("Back into allocation with "+chart.Clean(string(fwd)), "Jobs get it again.",
+			func(why string) tea.Cmd {
+				return say(s, "return "+string(fwd), func(ctx context.Context) error {
+					_, err := s.Server.Return(ctx, fwd, why)
+					return err
+				})
+			})
+		return
+	}
+	j.askFirst(fmt.Sprintf("Withhold %s from allocation for 4 h", chart.Clean(string(fwd))),
+		"No job gets it, nobody is moved.", func(why string) tea.Cmd {
+			return say(s, "exclude "+string(fwd), func(ctx context.Context) error {
+				_, err := s.Server.Exclude(ctx, fwd, excludeFor, why)
+				return err
+			})
+		})
+}
+
+// Judged is the answer to something said about a finding.
+type Judged struct{ what string }
+
+func say(s *State, call string, f func(context.Context) error) tea.Cmd {
+	return Ask(s, call, func(ctx context.Context) (Judged, error) { return Judged{call}, f(ctx) })
+}
+
+func (j *Judging) Answer(s *State, msg tea.Msg) {
+	if a, ok := msg.(Answer[Judged]); ok {
+		s.Note = "done: " + chart.Clean(a.Value.what)
+		if a.Err != nil {
+			s.Note = "refused: " + chart.Clean(a.Err.Error())
+		}
+	}
+}
+
+// Hides leaves out what is refused.
+func (j *Judging) Hides(s *State, a Action) bool { return j.Refuses(s, a) != "" }

@@ -1,0 +1,213 @@
+package overview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/console/table"
+)
+
+// gridLabel is the width of a row's number with its spaces.
+const gridLabel = 5
+
+// cellsPerRow fits whole dozens into a width; a wide terminal has room for each row's largest
+// level as well.
+func cellsPerRow(w int) int {
+	room := w - gridLabel - 2
+	if w >= 120 {
+		room -= len("    row max 9")
+	}
+	return max(12, room/2/12*12)
+}
+
+// grid draws the cells of all forwarders, at most h rows, the cursor's row among them.
+func (p *Screen) grid(s *screen.State, w, h int) []string {
+	rows := s.Shown.Forwarders
+	p.perRow = cellsPerRow(w)
+	n := (len(rows) + p.perRow - 1) / p.perRow
+	cursor := -1
+	id := p.selected(s)
+	for i := range rows {
+		if rows[i].ID == id {
+			cursor = i
+		}
+	}
+	h = max(1, h)
+	shown := min(n, h)
+	if n > h {
+		shown = max(1, h-1)
+	}
+	first := table.Window(max(cursor, 0)/p.perRow, n, shown)
+	var out []string
+	for r := first; r < first+shown; r++ {
+		out = append(out, p.gridRow(s, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
+	}
+	if n > shown {
+		out = append(out, chart.Clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or %s for a table", shown,
+			n,
+			s.Key(screen.ActTable)), w))
+	}
+	return out
+}
+
+// gridRow draws the cells from..to-1. The control sequence of a level is written only where it
+// changes, which keeps a row that changes every second cheap on the wire.
+func (p *Screen) gridRow(s *screen.State, from, to, cursor, w int) string {
+	var b strings.Builder
+	b.Grow(512)
+	fmt.Fprintf(&b, " %03d ", from)
+	look, top, extra := "", byte('-'), 0
+	pal := s.Palette
+	set := func(next string) {
+		if next != look {
+			if next == "" {
+				next = pal.Reset
+			}
+			b.WriteString(next)
+			look = next
+			if look == pal.Reset {
+				look = ""
+			}
+		}
+	}
+	pending := byte(0) // the mark of the cell before, not yet written
+	flush := func(opens bool) {
+		switch {
+		case opens && (pending == ' ' || pending == 0):
+			if pending == 0 {
+				extra++
+			}
+			set("")
+			b.WriteByte('[')
+		case opens:
+			set("")
+			b.WriteByte(pending)
+			b.WriteByte('[')
+			extra++
+		case pending == '!':
+			set(pal.Bad)
+			b.WriteByte(pending)
+		case pending != 0:
+			set("")
+			b.WriteByte(pending)
+		}
+		pending = 0
+	}
+	for i := from; i < to; i++ {
+		r := &s.Shown.Forwarders[i]
+		flush(i == cursor)
+		symbol, m := level(r, p.metric), screen.Mark(s.Standing(r), r.Plan != "")
+		if m == '?' || m == 'x' { // no level: the mark takes its place
+			symbol, m = m, ' '
+		} else {
+			top = max(top, symbol) // '-', '.' and the digits follow each other
+		}
+		if symbol >= '0' && symbol <= '9' {
+			set(pal.Level[symbol-'0'])
+		} else {
+			set("")
+		}
+		b.WriteByte(symbol)
+		pending = m
+		if i == cursor {
+			set("")
+			b.WriteByte(m)
+			b.WriteByte(']')
+			pending = 0
+			extra++
+		}
+	}
+	flush(false)
+	set("")
+	if w >= 120 {
+		pad := (p.perRow-(to-from))*2 + 4 - extra
+		fmt.Fprintf(&b, "%*srow max %c", max(1, pad), "", top)
+	}
+	return b.String()
+}
+
+// legend explains the cells and names the one under the cursor.
+func (p *Screen) legend(s *screen.State, w int) string {
+	r := p.cursorRow(s)
+	at := ""
+	if r.ID != "" {
+		at = "[ ] " + chart.Clean(string(r.ID)) + " " + string(s.Standing(&r))
+	}
+	text := " . idle  0-9 tenths of " + metrics[p.metric].full +
+		"  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
+	if w < 110 {
+		text = " . idle 0-9 tenths !suspect xexcluded ddedicated >plan ?stale"
+		at = "[ ] " + chart.Clean(string(r.ID))
+	}
+	return chart.Ends(text, at+" ", w)
+}
+
+// panels draws the hottest forwarders beside what needs a person.
+func (p *Screen) panels(s *screen.State, w, h int) []string {
+	lw := 67
+	cols := table.Pick(screen.ForwarderColumns(s), hottest...)
+	title := " HOTTEST"
+	if p.filter != "" {
+		title += fmt.Sprintf(" of %d matching \"%s\"", len(p.rows(s)), p.filter)
+	}
+	sorted := p.sort.Column
+	for _, c := range screen.ForwarderColumns(s) {
+		if c.Name == p.sort.Column {
+			sorted = c.Title
+		}
+	}
+	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", table.Heading(cols, p.sort)},
+		p.lines(s, cols, lw, h-2, p.listCursor(s))...)
+	rightSide := []string{"NEEDS YOU"}
+	all := needs(s)
+	if len(all) == 0 {
+		rightSide = append(rightSide, "nothing")
+	}
+	rw := w - lw - 4
+	for i, n := range all {
+		if i == h-3 && len(all) > h-2 {
+			rightSide = append(rightSide, fmt.Sprintf(": %d more", len(all)-i))
+			break
+		}
+		head, tail := chart.Left(n.id, max(8, len(n.id)))+"  "+n.what, " "+n.sure+n.tail
+		if ansi.StringWidth(head+tail) > rw {
+			tail = " " + n.tail // what is wrong comes before how sure that is
+		}
+		line := chart.Ends(head, tail, rw)
+		if p.panel == panelNeeds && i == p.need {
+			line = table.Selected(s.Palette, line, rw)
+		}
+		rightSide = append(rightSide, line)
+	}
+	pal := s.Palette
+	var out []string
+	for i := 0; i < max(len(leftSide), len(rightSide)); i++ {
+		l, r := "", ""
+		if i < len(leftSide) {
+			l = leftSide[i]
+		}
+		if i < len(rightSide) {
+			r = rightSide[i]
+		}
+		bold := i == 0 || i == 1
+		line := chart.Left(l, lw)
+		if bold {
+			line = pal.Paint(pal.Bold, line)
+		}
+		if i == 0 {
+			r = pal.Paint(pal.Bold, r)
+		}
+		out = append(out, strings.TrimRight(line+" | "+r, " "))
+	}
+	return out
+}
+
+// The smallest terminal that holds the grid.
+const (
+	gridWidth  = 80
+	gridHeight = 24
+)

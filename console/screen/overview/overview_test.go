@@ -1,0 +1,32 @@
+package overview
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/webui/api"
+)
+
+// console is one without screens, whose keys are all n.
+type console struct{ screen.Host }
+
+func (console) Key(screen.Action) string { return "n" }
+
+func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
+	then := time.Unix(10000, 0)
+	s := &screen.State{Now: then.Add(time.Hour), Past: then, Palette: chart.NewPalette(chart.NoAttributes),
+		Host: console{}}
+	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow,
+		State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
+	s.Shown.Waiting = []api.PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}
+	if got := needs(s); got[0].tail != "  4m confirmed" || got[1].tail != "waits 1m" {
+		t.Errorf("%q, %q", got[0].tail, got[1].tail)
+	}
+	if got := nextLine(s, 80); !strings.HasSuffix(got, "(n to open, 1 more)") {
+		t.Errorf("where a line is short, how to open it goes first: %q", got)
+	}
+}

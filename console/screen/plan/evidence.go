@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// evidenceLines are what the desk knew when the plan was proposed, or last approved: the forwarders that
+// it touches as they were then beside what they are now, and the open findings about them.
+func (p *Screen) evidenceLines(s *screen.State, w int) []string {
+	f := &p.plan.Value.Frozen
+	if f.At.IsZero() {
+		return chart.Labelled("EVIDENCE", "none was kept with this plan", w)
+	}
+	when := "proposed"
+	if len(p.plan.Value.Approvals) > 0 {
+		when = "last approved"
+	}
+	lines := chart.Labelled("EVIDENCE",
+		fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
+			chart.Moment(f.At, s.Now), when, api.Counted(f.Healthy, "forwarder"), f.Idle), w)
+	head := " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW        READ  WRITE   OCC%     CN"
+	wide := w >= len(head)
+	if !wide {
+		head = " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW"
+	}
+	lines = append(lines, s.Bold(chart.Clip(head, w)))
+	ids := slices.Sorted(maps.Keys(f.Forwarders))
+	for _, id := range ids {
+		lines = append(lines, chart.Clip(p.thenAndNow(s, id, f.Forwarders[id], wide), w))
+	}
+	found := false
+	for _, one := range screen.OpenFindings(s.Shown.Findings) {
+		if !slices.Contains(ids, topology.ForwarderID(one.Node)) {
+			continue
+		}
+		found = true
+		lines = append(lines, chart.Labelled(chart.Clean(one.ID), screen.Subject(one.Node)+" "+screen.StateOf(s, &one)+
+			": "+chart.Clean(one.Sentence),
+			w)...)
+	}
+	if !found {
+		lines = append(lines, chart.Labelled("FINDINGS", "none is open about these forwarders now", w)...)
+	}
+	return append(lines, chart.Clip(" Rates in MB/s, occupancy of the hour before. "+s.Key(screen.ActEvidence)+
+		" goes back to the plan.", w))
+}
+
+// thenAndNow is one touched forwarder.
+func (p *Screen) thenAndNow(s *screen.State, id topology.ForwarderID, then remap.FrozenForwarder, wide bool) string {
+	read, write, occupancy := &then.Load.ReadBytesPerSec, &then.Load.WriteBytesPerSec, &then.Load.Occupancy
+	if then.State == remap.ForwarderStale || then.Load.LastSeen.IsZero() { // its numbers were old then, or none
+		read, write, occupancy = nil, nil, nil
+	}
+	if then.Load.PeakBytesPerSec == 0 { // without a peak no second counts as occupied
+		occupancy = nil
+	}
+	line := " " + chart.Left(chart.Clean(string(id)), 13) + " " + chart.Left(chart.Clean(string(then.State)), 9) +
+		chart.Right(chart.Mega(read), 6) +
+		chart.Right(chart.Mega(write), 7) + chart.Right(chart.Ratio(occupancy), 7) +
+		chart.Right(strconv.Itoa(then.Clients), 7)
+	now := s.Forwarder(id)
+	if now == nil {
+		return line + "   gone from the machine"
+	}
+	line += "   " + chart.Left(string(s.Standing(now)), 9)
+	if !wide {
+		return line
+	}
+	return line + chart.Right(chart.Mega(s.Value(now, now.ReadBytesPerSec)), 6) +
+		chart.Right(chart.Mega(s.Value(now, now.WriteBytesPerSec)),
+			7) +
+		chart.Right(chart.Ratio(s.Value(now, now.Occupancy)), 7) + chart.Right(strconv.Itoa(now.Clients), 7)
+}
