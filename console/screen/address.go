@@ -24,17 +24,25 @@ type Address struct {
 	Sel    string // overview: the forwarder under the cursor
 	At     string // a second of the past, RFC 3339 or -15m before now; "" is live
 	Speed  string // of the replay that begins there, seconds a second: 1, 2, 5, 10, 30 or 60; "" stands still
-	// Logs: reads or writes, and whether also of jobs that are not slow.
-	Op  string
-	All bool
-	// What if: shares under a policy, on a forwarder, or the set of a pattern.
-	Policy, Forwarder, Set string
-	// Audit: who did it, to what, and when; From and To are RFC 3339, or -2h before now.
-	Actor, Subject, From, To string
-	Span                     string // occupancy: hour, day or month
+	Span   string // occupancy: hour, day or month
+	Logs
+	WhatIf
+	AuditFilter
 	// File domains of a job: which file, and what is given.
 	Domains api.DomainsQuery
 }
+
+// Logs says which I/O logs are listed: reads or writes, and whether also of jobs that are not slow.
+type Logs struct {
+	Op  string
+	All bool
+}
+
+// WhatIf is what is asked: shares under a policy, on a forwarder, or the set of a pattern.
+type WhatIf struct{ Policy, Forwarder, Set string }
+
+// AuditFilter is who did it, to what, and when; From and To are RFC 3339, or -2h before now.
+type AuditFilter struct{ Actor, Subject, From, To string }
 
 // The pages of a job beside its own: its explanation, the ended runs like it, and the
 // domains of its shared files.

@@ -37,8 +37,8 @@ func New(a screen.Address) *Screen {
 func (p *Screen) Name() string { return screen.OnAudit }
 
 func (p *Screen) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "audit", Actor: p.query.Actor, Subject: p.query.Subject, From: p.query.From,
-		To: p.query.To}
+	return screen.Address{Page: "audit", AuditFilter: screen.AuditFilter{Actor: p.query.Actor, Subject: p.query.Subject,
+		From: p.query.From, To: p.query.To}}
 }
 
 // Refresh asks for what was done up to the second shown.

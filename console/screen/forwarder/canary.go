@@ -67,8 +67,7 @@ func (p *Screen) probed(s *screen.State, a screen.Answer[anomaly.Canary]) {
 }
 
 // canary is what the newest one found, beside the middle of the other forwarders'.
-func (p *Screen) canary(s *screen.State, w int) []string {
-	c := p.detail.Value.Canary
+func canary(s *screen.State, c *anomaly.Canary, w int) []string {
 	if c == nil || s.Replays() {
 		return nil
 	}

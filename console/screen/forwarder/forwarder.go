@@ -212,9 +212,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		return p.detail.Missing(s, chart.Clean(string(p.id)), w)
 	}
 	lines := p.load(s, w)
-	lines = append(lines, p.findings(s, w)...)
-	lines = append(lines, p.life(s, w)...)
-	lines = append(lines, p.canary(s, w)...)
+	lines = append(lines, findings(s, p.id, w)...)
+	lines = append(lines, life(s, p.detail.Value.Life, w)...)
+	lines = append(lines, canary(s, p.detail.Value.Canary, w)...)
 	lines = append(lines, chart.Rule(w))
 	room := h - len(lines)
 	switch p.panel {

@@ -6,11 +6,11 @@ import (
 
 	"fairway/console/chart"
 	"fairway/console/screen"
+	"fairway/webui/api"
 )
 
 // life is how far the open finding has come and what it waits for, and what was found before.
-func (p *Screen) life(s *screen.State, w int) []string {
-	l := p.detail.Value.Life
+func life(s *screen.State, l *api.ForwarderLife, w int) []string {
 	if l == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap"
@@ -103,10 +104,10 @@ func largest(points []api.Point, floor float64) float64 {
 }
 
 // findings are the open ones of this node with their evidence, and the plan that touches it.
-func (p *Screen) findings(s *screen.State, w int) []string {
+func findings(s *screen.State, id topology.ForwarderID, w int) []string {
 	var lines []string
 	for _, f := range screen.OpenFindings(s.Shown.Findings) {
-		if f.Node != p.id.Node() {
+		if f.Node != id.Node() {
 			continue
 		}
 		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, chart.Age(s.AsOf().Sub(f.Since)),
@@ -115,7 +116,7 @@ func (p *Screen) findings(s *screen.State, w int) []string {
 			lines = append(lines, " "+l)
 		}
 	}
-	if r := s.Forwarder(p.id); r != nil && r.Plan != "" {
+	if r := s.Forwarder(id); r != nil && r.Plan != "" {
 		lines = append(lines, chart.Clip(" Plan "+chart.Clean(r.Plan)+" touches it ("+s.Key(screen.ActPlans)+
 			" lists the plans).", w))
 	}

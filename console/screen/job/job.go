@@ -1,5 +1,5 @@
-// Package job shows jobs: the list, one with its load, why its I/O took so long, the runs like it, its file domains,
-// and jobs of low bandwidth.
+// Package job shows jobs: the list, one with its load, why its I/O took so long, the runs like it, its file
+// domains, and jobs of low bandwidth.
 package job
 
 import (

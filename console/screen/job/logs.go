@@ -82,7 +82,7 @@ func slowColumnsOf(w int) []table.Column[api.SlowJob] {
 func (p *Logs) Name() string { return screen.OnLogs }
 
 func (p *Logs) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "logs", Op: p.op, All: p.all, Sort: p.sort.String()}
+	return screen.Address{Page: "logs", Logs: screen.Logs{Op: p.op, All: p.all}, Sort: p.sort.String()}
 }
 
 func (p *Logs) Refresh(s *screen.State) tea.Cmd {

@@ -139,7 +139,7 @@ var hottest = []string{"node", screen.ByOccupancy, "read", "write", "queue", "md
 func (p *Screen) rows(s *screen.State) []*api.ForwarderRow {
 	rows := make([]*api.ForwarderRow, 0, len(s.Shown.Forwarders))
 	for i := range s.Shown.Forwarders {
-		if r := &s.Shown.Forwarders[i]; p.matches(r) {
+		if r := &s.Shown.Forwarders[i]; matches(r, p.filter) {
 			rows = append(rows, r)
 		}
 	}
@@ -147,8 +147,8 @@ func (p *Screen) rows(s *screen.State) []*api.ForwarderRow {
 	return rows
 }
 
-func (p *Screen) matches(r *api.ForwarderRow) bool {
-	f := strings.ToLower(p.filter)
+func matches(r *api.ForwarderRow, filter string) bool {
+	f := strings.ToLower(filter)
 	for _, t := range []string{string(r.ID), string(r.State), string(r.TopJob), r.Rack} {
 		if strings.Contains(strings.ToLower(t), f) {
 			return true

@@ -48,7 +48,7 @@ func NewPattern(set string) *Pattern {
 
 func (p *Pattern) Name() string { return screen.OnPattern }
 func (p *Pattern) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "whatif", Set: p.set}
+	return screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Set: p.set}}
 }
 func (p *Pattern) Field() *screen.Input { return p.edit }
 

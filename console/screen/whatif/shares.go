@@ -41,7 +41,7 @@ func NewShares(policy string, f topology.ForwarderID) *Shares {
 func (p *Shares) Name() string { return screen.OnShares }
 
 func (p *Shares) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "whatif", Policy: p.policy, Forwarder: string(p.forwarder)}
+	return screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Policy: p.policy, Forwarder: string(p.forwarder)}}
 }
 
 func (p *Shares) Refresh(s *screen.State) tea.Cmd {
@@ -62,7 +62,7 @@ func (p *Shares) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.policy = sharePolicies[(slices.Index(sharePolicies, p.policy)+1)%len(sharePolicies)]
 		return p.Refresh(s)
 	case screen.ActPanel:
-		return s.Host.Replace(screen.Address{Page: "whatif", Set: ExamplePattern})
+		return s.Host.Replace(screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Set: ExamplePattern}})
 	case screen.ActOpen:
 		if p.cursor >= len(jobs) {
 			s.Note = "there is no job to open"

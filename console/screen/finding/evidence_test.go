@@ -1,16 +1,17 @@
-package console
+package finding
 
 import (
 	"strings"
 	"testing"
 
 	"fairway/anomaly"
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
 // Evidence that the store did not give in time is named, with or without what came.
 func TestMissingEvidenceIsNamed(t *testing.T) {
-	p := &findingPage{view: Load[api.FindingView]{Value: api.FindingView{Changes: []anomaly.Change{{
+	p := &Screen{view: screen.Load[api.FindingView]{Value: api.FindingView{Changes: []anomaly.Change{{
 		Frozen: &anomaly.Frozen{Missing: []string{"read_bytes", "write_exec"}}}}}}}
 	want := "the store did not answer in time for read_bytes, write_exec"
 	if got := p.evidence(120); len(got) != 1 || !strings.Contains(got[0], want) {
