@@ -154,8 +154,12 @@ func (r *evidenceRead) one(ctx context.Context, m collector.Metric) metricRead {
 func (g *metricRead) put(out map[topology.NodeID]*anomaly.Frozen) {
 	name := g.metric.String()
 	for _, s := range g.own {
+		f := out[s.Node]
+		if f == nil {
+			continue
+		}
 		for _, p := range s.Points {
-			out[s.Node].Series[name] = append(out[s.Node].Series[name], anomaly.Value(p))
+			f.Series[name] = append(f.Series[name], anomaly.Value(p))
 		}
 	}
 	for n, f := range out {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -244,14 +245,17 @@ func TestAnotherFindingEndsNoExclusion(t *testing.T) {
 	}
 }
 
-// busyStore asks the desk while evidence is read.
+// busyStore asks the desk while evidence is read, and counts when it does not answer meanwhile.
 type busyStore struct {
 	tsdb.Store
-	ask func() error
+	ask               func(context.Context) error
+	reads, unanswered *atomic.Int32
 }
 
 func (b busyStore) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
-	if err := b.ask(); err != nil {
+	b.reads.Add(1)
+	if err := b.ask(ctx); err != nil {
+		b.unanswered.Add(1)
 		return nil, err
 	}
 	return b.Store.Select(ctx, q)
@@ -259,23 +263,48 @@ func (b busyStore) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, err
 
 func TestTheDeskWaitsForNoEvidence(t *testing.T) {
 	s := newSite(t, anomaly.ModeObserve)
-	var err error
 	s.desk.Close()
-	s.reads = busyStore{s.store, func() error {
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		if _, err = s.desk.Plans(ctx, 0); err != nil {
-			t.Errorf("the desk is not free while evidence is read: %v", err)
-		}
+	store := busyStore{s.store, func(ctx context.Context) error {
+		_, err := s.desk.Plans(ctx, 0)
 		return err
-	}}
+	}, &atomic.Int32{}, &atomic.Int32{}}
+	s.reads = store
 	s.open()
 	s.step(6, alarm("fwd1"))
 	if _, err := s.Dismiss(t.Context(), olga, "F-0001", remap.Answer{Reason: why}); err != nil {
 		t.Error(err)
+	}
+	if store.reads.Load() == 0 || store.unanswered.Load() > 0 {
+		t.Errorf("the desk did not answer during %d of %d reads of evidence", store.unanswered.Load(), store.reads.Load())
+	}
+}
+
+// What a person did to findings while the detectors' changes of them were under way stays: a dismissed one is not
+// confirmed and excludes nothing, an acknowledged one keeps its owner.
+func TestAPersonsWordStaysUnderTheDetectors(t *testing.T) {
+	s := newSite(t, anomaly.ModeAuto)
+	s.step(1, alarm("fwd1"), alarm("fwd2"))
+	var late []anomaly.Change
+	for _, f := range s.Findings() {
+		c := anomaly.Change{Finding: f, From: f.State, At: s.now, Why: "the alarm held"}
+		c.Finding.State, c.Finding.ExcludedBy = anomaly.Excluded, anomaly.ByPolicy
+		late = append(late, c)
+	}
+	if _, err := s.Dismiss(t.Context(), olga, "F-0001", remap.Answer{Reason: why}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acknowledge(t.Context(), olga, "F-0002", remap.Answer{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.desk.RecordFindings(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.desk.Findings(t.Context())
+	if err != nil || all[0].State != anomaly.Dismissed || all[1].State != anomaly.Excluded || all[1].Owner != "olga" {
+		t.Errorf("the findings are %+v, %v", all, err)
+	}
+	if feed := s.desk.Feed().Exclusions; len(feed) != 1 || feed[0].Forwarder != "fwd2" {
+		t.Errorf("the feed is %+v, want fwd2 alone", feed)
 	}
 }
 
