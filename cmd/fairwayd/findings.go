@@ -14,7 +14,7 @@ import (
 	"fairway/remap/situation"
 )
 
-// Feed says where the list of exclusions is kept besides the API.
+// Feed says which file has the list of exclusions, besides the API.
 type Feed struct {
 	File string `toml:"file"`
 }
@@ -46,7 +46,7 @@ func (s DetectorState) validate() error {
 
 func (d *daemon) detectorState() string { return filepath.Join(d.conf.StateDir, "detectors") }
 
-// loadDetectors takes up what the detectors knew. Without it they begin anew, and the log says why.
+// loadDetectors continues from the saved state of the detectors. Without it they begin anew, and the log says why.
 func (d *daemon) loadDetectors() {
 	f, err := os.Open(d.detectorState())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (d *daemon) keepDetectors(ctx context.Context) {
 	}
 }
 
-// openFindings continues with the findings of the journal and sets the detectors before the live frames.
+// openFindings continues with the findings of the journal.
 func (d *daemon) openFindings(ctx context.Context) (err error) {
 	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, d.conf.Interference)
 	d.loadDetectors()

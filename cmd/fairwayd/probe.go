@@ -13,7 +13,7 @@ import (
 	"fairway/remap/desk"
 )
 
-// Probe says how canary I/O reaches the forwarders; without export and mounts there is none.
+// Probe says how canary I/O reaches the forwarders; without export and mounts no canaries are sent.
 type Probe struct {
 	Export  string                          `toml:"export"`
 	File    string                          `toml:"file"`
@@ -46,7 +46,7 @@ func (p *Probe) validate() error {
 	return nil
 }
 
-// way is how a forwarder is probed: through its mount where one is named, else by 9P.
+// way is how a canary reaches a forwarder: through its mount where one is named, else by 9P.
 func (p *Probe) way(addr func(topology.ForwarderID) (string, bool)) func(topology.NodeID) (probe.Way, bool) {
 	return func(n topology.NodeID) (probe.Way, bool) {
 		f := topology.ForwarderID(n)
@@ -80,7 +80,7 @@ func (d *daemon) runProbe(ctx context.Context) {
 	}
 }
 
-// canary is the newest canary of a forwarder; nil where none is known.
+// canary is the newest canary of a forwarder; nil without one.
 func (d *daemon) canary(f topology.ForwarderID) *anomaly.Canary {
 	if d.canaries == nil {
 		return nil

@@ -56,7 +56,7 @@ type Builder struct {
 func New(cfg Config) *Builder { return &Builder{cfg: cfg} }
 
 const (
-	learnEvery           = 2 * time.Second        // forwarders seen only in routes are found this late
+	learnEvery           = 2 * time.Second        // a forwarder that only routes name is found within this time
 	situationEvery       = 100 * time.Millisecond // one situation serves all who ask within this time,
 	situationShare       = 100                    // or within this many times what it took to build,
 	situationAtMost      = 1500 * time.Millisecond
@@ -86,7 +86,7 @@ func (b *Builder) SetFindings(findings func() []anomaly.Finding) {
 	b.findings = findings
 }
 
-// Machine returns the configured nodes and those that were learned.
+// Machine returns the configured nodes and those that were learned from frames and routes.
 func (b *Builder) Machine() *topology.Machine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +190,7 @@ func (b *Builder) Peaks() map[topology.NodeID]float64 {
 	return out
 }
 
-// Racks returns where the nodes stand, as far as that is known.
+// Racks returns the racks of the nodes, where they are known.
 func (b *Builder) Racks() map[topology.NodeID]string {
 	out := map[topology.NodeID]string{}
 	for _, n := range b.Machine().Nodes {
@@ -201,7 +201,7 @@ func (b *Builder) Racks() map[topology.NodeID]string {
 	return out
 }
 
-// Role returns what layer a node belongs to, as far as that is known.
+// Role returns the layer of a node, where it is known.
 func (b *Builder) Role(id topology.NodeID) topology.Role {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -224,7 +224,7 @@ func (b *Builder) KeepOccupancy(ctx context.Context, setPeaks func(bytesPerSec m
 			setPeaks(b.Peaks(), tsdb.DefaultThreshold)
 		}
 		if err := b.countOccupancy(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			b.cfg.Log.Warn("occupancy could not be read; the last known one is shown", "err", err)
+			b.cfg.Log.Warn("the forwarders' occupancy could not be read; the last one is shown", "err", err)
 		}
 		select {
 		case <-ctx.Done():
