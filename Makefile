@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test build man install lint fuzz clean
+.PHONY: demo test quick build man install lint fuzz clean
 
 # The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
 # where there is a C++ compiler.
@@ -27,11 +27,22 @@ lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	@dead=$$($(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
+	@if command -v codespell >/dev/null; then codespell -q 3 -L tread --ignore-regex '\b[A-Za-z]+[a-z][A-Z]\w*' \
+	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
+	  else echo "not installed: codespell; spelling is not checked"; fi
 
+# Everything: what is skipped, and why, is printed at the end.
 test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
-	$(GO) test -race -timeout 15m ./...
+	@.ci/suite -race -timeout 15m ./...
+
+# Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
+quick:
+	$(GO) build ./...
+	$(GO) vet ./...
+	@$(GO) test -short $$($(GO) list ./... | grep -vxFf .ci/slow)
 
 # Man pages, from the programs' own commands.
 man:

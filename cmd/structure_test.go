@@ -233,3 +233,96 @@ func TestFilesStayShort(t *testing.T) {
 		}
 	})
 }
+
+// methodsOf and fieldsOf are the most that a type may have before it is two things.
+const (
+	methodsOf = 25
+	fieldsOf  = 15
+)
+
+// largeTypes may have more, for the reason given.
+var largeTypes = map[string]string{
+	"cmd/fairway.ioJSON":           "Darshan's record of a file, field by field",
+	"collector/logs/darshan.IO":    "Darshan's record of a file, field by field",
+	"collector/logs/lmt.Reading":   "a row of LMT's tables",
+	"collector/logs/slurm.Job":     "a job as the batch system describes it",
+	"collector/logs/slurm.jobJSON": "the same in the batch system's own JSON",
+	"collector/p9.Attr":            "9P2000.L's Rgetattr",
+	"collector/p9.Fid":             "a method for each message of 9P2000.L",
+	"tsdb/history/iolog.Job":       "a table's columns",
+	"tsdb/history/iolog.JobFile":   "a table's columns",
+	"webui/client.Client":          "a method for each route of the API",
+	"cmd/fairwayd.Config":          "a table of the configuration file each",
+	"remap/journal.Record":         "what a line of the journal may hold",
+	"webui/api.ForwarderRow":       "a forwarder's row, column by column",
+	"remap.Plan":                   "a plan as data",
+	"anomaly.Finding":              "a finding as data",
+	"console.Address":              "what an address may hold",
+	// still to be divided
+	"anomaly/failslow.Detector": "", "cmd/fairway-demo/testbed.Testbed": "", "cmd/fairwayd.daemon": "",
+	"collector/p9.Client":                     "",
+	"console.forwarderPage":                   "",
+	"console.overviewPage":                    "",
+	"console/consoletest.Fake":                "",
+	"remap/dispatch.Dispatcher":               "",
+	"remap/mount.node":                        "",
+	"tsdb/engine.DB":                          "",
+	"webui.Server":                            "",
+	"webui/live.Picture":                      "",
+	"anomaly/failslow.node":                   "",
+	"anomaly/recorded.Trace":                  "",
+	"anomaly/scenariotest.Score":              "",
+	"cmd/fairway-demo/simmachine.Machine":     "",
+	"cmd/fairway-demo/simmachine.computeNode": "",
+	"cmd/fairway-demo/simmachine.forwarder":   "",
+	"cmd/fairway-demo/testbed.Config":         "",
+	"collector/ingest.connection":             "",
+	"collector/p9.call":                       "",
+	"collector/stream.Spool":                  "",
+	"remap/backtest.Result":                   "",
+	"remap/backtest.sim":                      "",
+	"remap/mount.link":                        "",
+	"webui.Config":                            "",
+}
+
+func TestTypesAreOneThing(t *testing.T) {
+	methods, fields := map[string]int{}, map[string]int{}
+	goFiles(t, func(dir, file string, _ int, f *ast.File) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.FuncDecl:
+				if x.Recv != nil {
+					recv := x.Recv.List[0].Type
+					if star, ok := recv.(*ast.StarExpr); ok {
+						recv = star.X
+					}
+					if index, ok := recv.(*ast.IndexExpr); ok {
+						recv = index.X
+					}
+					methods[dir+"."+recv.(*ast.Ident).Name]++
+				}
+				return false
+			case *ast.TypeSpec:
+				if s, ok := x.Type.(*ast.StructType); ok {
+					for _, field := range s.Fields.List {
+						fields[dir+"."+x.Name.Name] += max(1, len(field.Names))
+					}
+				}
+			}
+			return true
+		})
+	})
+	for name, n := range methods {
+		if _, known := largeTypes[name]; n > methodsOf && !known {
+			t.Errorf("%s has %d methods, more than %d: it is two things", name, n, methodsOf)
+		}
+	}
+	for name, n := range fields {
+		if _, known := largeTypes[name]; n > fieldsOf && !known {
+			t.Errorf("%s has %d fields, more than %d: it is two things", name, n, fieldsOf)
+		}
+	}
+}

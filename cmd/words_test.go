@@ -1,0 +1,127 @@
+package cmd
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// forbidden are the words that the glossary replaces, with what is said instead.
+var forbidden = []struct{ words, instead string }{
+	{`tells?|told|heard|said`, "reports, reported, last seen"},
+	{`is none|is no [a-z]+|what is no[t ]? ?known`, "no X, not known, unknown, missing, not a X"},
+	{`must be said`, "is required"},
+	{`stands? there twice`, "is listed twice"},
+	{`calls nobody|nobody says`, "does not alert"},
+	{`middle`, "median"},
+	{`capital`, "wealth"},
+	{`withh(old|olds|eld|olding)`, "drain, exclude"},
+	{`doors?`, "listener"},
+	{`the how manieth`, "the Nth"},
+}
+
+// allowed are the places where such a word is the right one.
+var allowed = regexp.MustCompile(`(?i)capital letter|lower or capital|CAPITAL`)
+
+// allowance is how many there may still be in a room.
+var allowance = map[string]int{
+	"collector": 113, "tsdb": 85, "anomaly": 180, "remap": 230, "webui": 310, "console": 110, "cmd": 130, "docs": 75,
+	"README.md": 2, "CONTRIBUTING.md": 2,
+}
+
+// lines calls visit with every line of the Go, JavaScript and Markdown files of the tree.
+func lines(t *testing.T, visit func(file string, n int, line string)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && p != ".." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "uplot") {
+			return filepath.SkipDir
+		}
+		switch filepath.Ext(name) {
+		case ".go", ".js", ".md":
+		default:
+			return nil
+		}
+		f, err := os.Open(p)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		file := filepath.ToSlash(strings.TrimPrefix(p, ".."+string(filepath.Separator)))
+		s := bufio.NewScanner(f)
+		s.Buffer(nil, 1<<20)
+		for n := 1; s.Scan(); n++ {
+			visit(file, n, s.Text())
+		}
+		return s.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWordsOfTheGlossary(t *testing.T) {
+	type rule struct {
+		word    *regexp.Regexp
+		instead string
+	}
+	var rules []rule
+	for _, f := range forbidden {
+		rules = append(rules, rule{regexp.MustCompile(`(?i)\b(` + f.words + `)\b`), f.instead})
+	}
+	found := map[string][]string{}
+	seen := 0
+	lines(t, func(file string, n int, line string) {
+		seen++
+		if file == "cmd/words_test.go" || file == "CHANGELOG.md" {
+			return
+		}
+		line = allowed.ReplaceAllString(line, "")
+		room, _, _ := strings.Cut(file, "/")
+		for _, r := range rules {
+			for _, word := range r.word.FindAllString(line, -1) {
+				found[room] = append(found[room], file+": "+word+" (say: "+r.instead+")")
+			}
+		}
+	})
+	if seen == 0 {
+		t.Fatal("no line was read: the test looks at the wrong tree")
+	}
+	for room, all := range found {
+		if len(all) > allowance[room] {
+			t.Errorf("%s has %d words that the glossary replaces, more than %d:\n%s", room, len(all), allowance[room],
+				strings.Join(all[max(0, len(all)-20):], "\n"))
+		}
+	}
+}
+
+// columns is the widest that a line may be; a tab counts four.
+const columns = 120
+
+func TestLinesFitTheScreen(t *testing.T) {
+	wide := map[string]int{}
+	lines(t, func(file string, n int, line string) {
+		if filepath.Ext(file) == ".md" {
+			return // tables
+		}
+		if w := len([]rune(line)) + 3*strings.Count(line, "\t"); w > columns {
+			wide[file]++
+		}
+	})
+	for file, n := range wide {
+		t.Logf("%s has %d lines over %d columns", file, n, columns)
+	}
+	if len(wide) > wideFiles {
+		t.Errorf("%d files have lines over %d columns, more than %d", len(wide), columns, wideFiles)
+	}
+}
+
+// wideFiles is how many files may still have such lines.
+const wideFiles = 200
