@@ -217,38 +217,47 @@ func TestFromAround(t *testing.T) {
 	}
 }
 
-// A real log of 24 targets with a real record of 24 targets: of another file system and day, so its times
-// are moved. Every target is found by its number, and what is said of the busiest is in the record.
-func TestRealLogWithRealRecord(t *testing.T) {
-	const data = "../../../shared/data/"
-	read := func(path string) *iolog.Log {
-		b, err := os.ReadFile(data + path)
-		if err != nil {
-			t.Skip("no sample logs beside the repository: ", err)
-		}
+// A log of a file on eight targets with a record of 24: every target is found by its number, and what is said of the
+// busiest is in the record.
+func TestLogWithRecordOfServers(t *testing.T) {
+	b, err := os.ReadFile("../../collector/logs/darshan/testdata/darshan/wave-3.10.darshan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(b []byte) *iolog.Log {
 		l, err := logread.Read(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), 1, logread.Options{})
 		if err != nil {
-			t.Fatal(path, err)
+			t.Fatal(err)
 		}
 		return l
 	}
-	l, servers := read("darshan/sample.darshan"), read("lmt/snx11025_2018-01-28.sqlite3")
-	move := l.Jobs[0].Start.Sub(servers.OSTs[0].Time)
+	l := read(b)
+	var rows bytes.Buffer
+	rows.WriteString("OST_NAME,TIMESTAMP,READ_BYTES,WRITE_BYTES\n")
+	for k := range 30 {
+		for i := range 24 {
+			fmt.Fprintf(&rows, "snx1-OST%04x,%s,%d,%d\n", i,
+				l.Jobs[0].Start.Add(time.Duration(5*k)*time.Second).UTC().Format(
+					time.DateTime), k*1e6, k*(i+1)*1e8)
+		}
+	}
+	servers := read(rows.Bytes())
 	most, peak := map[string]float64{}, 0.0
 	for i := range servers.OSTs {
 		o := &servers.OSTs[i]
-		o.Time = o.Time.Add(move)
 		most[o.Target] = max(most[o.Target], (o.BytesRead+o.BytesWritten)/o.Seconds)
 		peak = max(peak, most[o.Target])
 	}
 	j := FromLog(&l.Jobs[0], l.JobFiles, map[int64]string{l.Files[0].ID: l.Files[0].Path}, Write)
-	j.FromAround(l, iolog.Around{OSTs: servers.OSTs, PeakBytesPerSec: map[string]float64{"snx11025": peak}})
+	j.FromAround(l, iolog.Around{OSTs: servers.OSTs, PeakBytesPerSec: map[string]float64{"snx1": peak}})
 	a := explained(t, j)
 	for _, s := range a.Verdict {
 		t.Log(s)
 	}
 	c := reason(t, a, "osts")
-	if len(most) != 24 || !strings.Contains(c.Text, "knows 24 storage targets") || c.Value <= 0 || c.Value > 1 {
+	if len(most) != 24 || !strings.Contains(c.Text, "knows 8 storage targets") ||
+		!strings.Contains(c.Text, "snx1-OST0015") ||
+		c.Value <= 0 || c.Value > 1 {
 		t.Errorf("%d targets recorded: %+v", len(most), c)
 	}
 }

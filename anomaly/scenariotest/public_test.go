@@ -21,7 +21,7 @@ var publicTraces = []string{"pub-a", "pub-b", "pub-c"}
 func publicDir(t *testing.T, trace string) string {
 	dir := filepath.Join("..", "..", "..", "shared", "failslow", trace)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the recorded traces are not here:", err)
+		t.Skip("skipped: the public traces are not beside the repository:", err)
 	}
 	return dir
 }

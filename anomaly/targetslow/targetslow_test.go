@@ -83,7 +83,7 @@ func TestFewPeersSayNothing(t *testing.T) {
 func TestPerseusDisks(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "shared", "data", "traces", "perseus")
 	if _, err := os.Stat(root); err != nil {
-		t.Skipf("skipped: the recorded disks are not here: %v", err)
+		t.Skipf("skipped: the disks of the Perseus study are not beside the repository: %v", err)
 	}
 	labels, err := os.ReadFile(filepath.Join(root, "slow_drive_info.csv"))
 	if err != nil {

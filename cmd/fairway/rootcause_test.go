@@ -66,16 +66,16 @@ func TestRootcauseRefuses(t *testing.T) {
 }
 
 func TestRootcauseOfALog(t *testing.T) {
-	log := "../../../shared/data/darshan/sample.darshan"
+	log := "../../collector/logs/darshan/testdata/darshan/wave-3.10.darshan"
 	b, err := os.ReadFile(log)
 	if err != nil {
-		t.Skipf("no sample logs beside the repository: %v", err)
+		t.Fatal(err)
 	}
 	for name, stdin := range map[string][]byte{log: nil, "-": b} {
 		out, code, err := execute(t, stdin, "rootcause", "--op", "write", name)
 		var a rootcause.Answer
-		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.Bytes != 2199023259968 ||
-			a.Factors.OSTs != 24 || len(a.Critical) != 1 {
+		if code != program.Done || json.Unmarshal([]byte(out), &a) != nil || a.Bytes != 64<<30+600 ||
+			a.Factors.OSTs != 8 || len(a.Critical) != 1 {
 			t.Errorf("%s: exit code %d, %v, %s", name, code, err, out)
 		}
 	}
@@ -84,10 +84,8 @@ func TestRootcauseOfALog(t *testing.T) {
 // The record of the storage servers at a job's time joins its verdict; what cannot be joined or read is said with its
 // file, line or flag, and nothing is printed.
 func TestRootcauseWithLMT(t *testing.T) {
-	const log = "../../../shared/data/darshan/sample.darshan" // 24 targets below /scratch2, 2017-03-20
-	if _, err := os.Stat(log); err != nil {
-		t.Skipf("no sample logs beside the repository: %v", err)
-	}
+	// 8 targets below /scratch2, 2020-09-13
+	const log = "../../collector/logs/darshan/testdata/darshan/wave-3.10.darshan"
 	out, _, err := execute(t, nil, "darshan", log)
 	var head struct {
 		Job struct{ Start, End time.Time }
@@ -121,7 +119,7 @@ func TestRootcauseWithLMT(t *testing.T) {
 		write(strings.Replace(rows("snx1", head.Job.Start), ",0,", ",zero,", 1))
 	out, code, err := execute(t, nil, "rootcause", "--op", "write", log, "--zone", "UTC", "--lmt", good)
 	if code != program.Done || !strings.Contains(out,
-		"The servers' record knows 24 storage targets of the job; the busiest, snx1-OST") {
+		"The servers' record knows 8 storage targets of the job; the busiest, snx1-OST") {
 		t.Errorf("exit code %d, %v, %s", code, err, out)
 	}
 	for want, args := range map[string][]string{

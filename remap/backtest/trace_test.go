@@ -83,12 +83,12 @@ func TestRealList(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "data", "traces")
 	list, err := os.Open(filepath.Join(dir, "taihulight_jobs_2018.csv"))
 	if err != nil {
-		t.Skipf("skipped: the shared data are not here: %v", err)
+		t.Skipf("skipped: the published list of jobs is not beside the repository: %v", err)
 	}
 	defer list.Close()
 	in, err := os.Open(filepath.Join(dir, "mira-summaries_2017-02-14_2018-02-15.csv.gz"))
 	if err != nil {
-		t.Skipf("skipped: %v", err)
+		t.Skipf("skipped: the published summaries of jobs are not beside the repository: %v", err)
 	}
 	defer in.Close()
 	z, err := gzip.NewReader(in)

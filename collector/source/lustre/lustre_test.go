@@ -7,7 +7,9 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -219,18 +221,29 @@ func TestBadLinesCostThemselves(t *testing.T) {
 	}
 }
 
-// TestRealFiles reads counters of real systems: every line is understood, and known figures come out.
-func TestRealFiles(t *testing.T) {
-	root := filepath.Join("..", "..", "..", "shared", "data", "lustre")
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("no real files here: %v", err)
-	}
+// rpcs and params are what the trees of the other tests lack: tables of a client's requests and of a server's blocks,
+// and a dump of lctl get_param.
+const (
+	rpcs = "snapshot_time:         1510950459.5 (secs.usecs)\nread RPCs in flight:  1\nwrite RPCs in flight: 2\n" +
+		"pending write pages:  3\npending read pages:   4\n\n\t\t\tread\t\t\twrite\npages per rpc         rpcs   % " +
+		"cum % |" +
+		"       rpcs   % cum %\n1:\t\t         2  50  50   |          1  25  25\n2:\t\t         2  50 100   |        " +
+		"  3  75 100\n"
+	params = "health_check=healthy\nobdfilter.fs-OST0000.stats=\nsnapshot_time             1510950459.5 secs.usecs\n" +
+		"read_bytes                2 samples [bytes] 4096 4096 8192\nobdfilter.fs-OST0000.job_stats=\njob_stats:\n" +
+		"- job_id:          24\n  snapshot_time:   1\n  write_bytes:     { samples: 10, unit: bytes, min: 1, max: 2, " +
+		"sum: 40960 }\n"
+)
+
+// readTree reads every file of a tree by its name.
+func readTree(t *testing.T, tree fs.FS) map[string]int {
+	t.Helper()
 	read := map[string]int{}
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		b, err := os.ReadFile(p)
+		b, err := fs.ReadFile(tree, p)
 		if err != nil {
 			return err
 		}
@@ -252,32 +265,18 @@ func TestRealFiles(t *testing.T) {
 		read[kind]++
 		return nil
 	})
-	if err != nil || read["stats"] < 10 || read["rpc"] < 5 || read["jobs"] < 3 {
-		t.Errorf("read %v, %v", read, err)
-	}
-	b, err := os.ReadFile(filepath.Join(root, "hpe_2.10/proc/fs/lustre/obdfilter/lustrefs-OST0000/stats"))
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	stats, _ := ParseStats(b)
-	for _, s := range stats {
-		if s.Name == "statfs" && s.Samples != 35359+124430 {
-			t.Errorf("statfs, which stands there twice, has %d samples", s.Samples)
-		}
-	}
-	var in collector.Reading
-	in.Now = time.Unix(1, 0)
-	if err := New(os.DirFS(filepath.Join(root, "hpe_2.10"))).Read(context.Background(), &in); err != nil {
-		t.Errorf("the whole tree: %v", err)
-	}
-	b, err = os.ReadFile(filepath.Join(root, "whamcloud", "valid.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	params := 0
+	return read
+}
+
+// readParams reads a dump of parameters and returns how many of them are counters.
+func readParams(t *testing.T, b []byte) (counters int) {
+	t.Helper()
 	for _, p := range ParseParams(b) {
 		if strings.HasSuffix(p.Path, ".stats") || strings.HasSuffix(p.Path, ".md_stats") {
-			params++
+			counters++
 			if _, err := ParseStats(p.Value); err != nil {
 				t.Errorf("%s: %v", p.Path, err)
 			}
@@ -288,9 +287,78 @@ func TestRealFiles(t *testing.T) {
 			}
 		}
 	}
-	if params == 0 {
-		t.Error("no stats parameter was found")
+	return counters
+}
+
+// TestFiles reads every line of the tests' own trees and, where counters of real systems lie beside the repository, of
+// these; there the tests' lines have the shape of real ones.
+func TestFiles(t *testing.T) {
+	ours := fstest.MapFS{"proc/fs/lustre/osc/fs-OST0000-osc-ff01/rpc_stats": file(rpcs)}
+	maps.Copy(ours, client[1])
+	maps.Copy(ours, server[1])
+	if read := readTree(t, ours); read["stats"] < 5 || read["rpc"] != 1 || read["jobs"] != 1 {
+		t.Errorf("read %v", read)
 	}
+	if n := readParams(t, []byte(params)); n != 1 {
+		t.Errorf("%d counters among the parameters", n)
+	}
+	root := filepath.Join("..", "..", "..", "shared", "data", "lustre")
+	if _, err := os.Stat(root); err != nil {
+		return
+	}
+	real := os.DirFS(root)
+	if read := readTree(t, real); read["stats"] < 10 || read["rpc"] < 5 || read["jobs"] < 3 {
+		t.Errorf("read %v of real systems", read)
+	}
+	known := shapes(t, real)
+	for shape := range shapes(t, ours) {
+		if !known[shape] {
+			t.Errorf("no real file has a line such as %q", shape)
+		}
+	}
+	b, err := fs.ReadFile(real, "hpe_2.10/proc/fs/lustre/obdfilter/lustrefs-OST0000/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, _ := ParseStats(b)
+	for _, s := range stats {
+		if s.Name == "statfs" && s.Samples != 35359+124430 {
+			t.Errorf("statfs, which is listed twice, has %d samples", s.Samples)
+		}
+	}
+	var in collector.Reading
+	in.Now = time.Unix(1, 0)
+	if err := New(os.DirFS(filepath.Join(root, "hpe_2.10"))).Read(context.Background(), &in); err != nil {
+		t.Errorf("the whole tree: %v", err)
+	}
+	if b, err = fs.ReadFile(real, "whamcloud/valid.txt"); err != nil || readParams(t, b) == 0 {
+		t.Errorf("no counters among the parameters, %v", err)
+	}
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// shapes are the lines of a tree's counters without their numbers and widths of columns.
+func shapes(t *testing.T, tree fs.FS) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	err := fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
+		if name := path.Base(p); err != nil || d.IsDir() || name != "stats" && name != "md_stats" &&
+			name != "rpc_stats" {
+			return err
+		}
+		b, err := fs.ReadFile(tree, p)
+		for line := range strings.Lines(string(b)) {
+			if !strings.HasPrefix(line, "snapshot_time") { // its unit changed with the versions
+				out[strings.Join(strings.Fields(digits.ReplaceAllString(line, "0")), " ")] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func TestNoLustre(t *testing.T) {

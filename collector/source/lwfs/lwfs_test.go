@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -187,15 +188,63 @@ func TestClientTrace(t *testing.T) {
 	}
 }
 
-func TestRealTrace(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "shared", "data", "beacon")
-	b, err := os.ReadFile(filepath.Join(dir, "LWFS_server_data_example.dev_hosts.txt"))
-	if err != nil {
-		t.Skipf("no real trace here: %v", err)
+const compID = "CABID=`/bin/cal_cabid`\necho \"cabid: $CABID\"\n" +
+	"if [ $CABID -eq 0 ] && [ $MIDPID -eq 0 ]; then\n\tln -s /etc/lwfs/lwfs_gio001.vol /etc/lwfs/lwfs.vol\n" +
+	"if [ $CABID -eq 0 ] && [ $MIDPID -eq 1 ]; then\n\tln -s /etc/lwfs/lwfs_gio001.vol /etc/lwfs/lwfs.vol\n" +
+	"if [ $CABID -eq 1 ] && [ $MIDPID -eq 3 ]; then\n\tln -s /etc/lwfs/lwfs_gio002.vol /etc/lwfs/lwfs.vol\n"
+
+// TestWholeTrace reads every line of a trace and of the text that says which forwarder serves which cabinet, and of
+// real ones where these lie beside the repository; there the samples have the shape of the real lines.
+func TestWholeTrace(t *testing.T) {
+	ours := []byte(sample(1, 100, 2, 30, 4) + sample(2, 0, 0, 0, 0))
+	if lines := readTrace(t, ours); lines != 14 {
+		t.Errorf("%d lines of trace", lines)
 	}
-	lines, zone := 0, time.FixedZone("", 8*3600)
-	for _, line := range bytes.Split(b, []byte("\n")) {
-		l, ok, err := ParseLine(line, zone)
+	m, err := ParseCompID([]byte(compID))
+	if err != nil || len(m) != 3 || m[Quarter{0, 1}] != "gio001" || m[Quarter{1, 3}] != "gio002" {
+		t.Errorf("quarters %v, %v", m, err)
+	}
+	if q := QuarterOf(1023); q != (Quarter{0, 3}) {
+		t.Errorf("node 1023 stands in %v", q)
+	}
+	if id, ok := ComputeID("172.1.2.3"); !ok || id != 1024+16+3 {
+		t.Errorf("172.1.2.3 is node %d", id)
+	}
+	dir := filepath.Join("..", "..", "..", "shared", "data", "beacon")
+	real, err := os.ReadFile(filepath.Join(dir, "LWFS_server_data_example.dev_hosts.txt"))
+	if err != nil {
+		return
+	}
+	if lines := readTrace(t, real); lines < 1820 {
+		t.Errorf("%d lines of the real trace", lines)
+	}
+	digits := regexp.MustCompile(`[0-9.]+`)
+	known := string(digits.ReplaceAll(real, []byte("0")))
+	for line := range bytes.Lines(digits.ReplaceAll(ours, []byte("0"))) {
+		if !strings.Contains(known, string(line)) {
+			t.Errorf("the real trace has no line such as %q", line)
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "COMPID_CabinetID"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err = ParseCompID(b)
+	names := map[string]int{}
+	for _, f := range m {
+		names[string(f)]++
+	}
+	if err != nil || len(m) != 165 || len(names) != 83 || m[Quarter{0, 0}] != "gio081" {
+		t.Errorf("%d quarters on %d forwarders, %v", len(m), len(names), err)
+	}
+}
+
+// readTrace reads every line of a trace of ten o'clock in UTC and returns how many are the server's.
+func readTrace(t *testing.T, b []byte) (lines int) {
+	t.Helper()
+	zone := time.FixedZone("", 8*3600)
+	for line := range bytes.Lines(b) {
+		l, ok, err := ParseLine(bytes.TrimSuffix(line, []byte("\n")), zone)
 		if err != nil {
 			t.Error(err)
 		}
@@ -206,27 +255,7 @@ func TestRealTrace(t *testing.T) {
 			}
 		}
 	}
-	if lines < 1820 {
-		t.Errorf("%d lines of trace", lines)
-	}
-	b, err = os.ReadFile(filepath.Join(dir, "COMPID_CabinetID"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := ParseCompID(b)
-	names := map[string]int{}
-	for _, f := range m {
-		names[string(f)]++
-	}
-	if err != nil || len(m) != 165 || len(names) != 83 || m[Quarter{0, 0}] != "gio081" {
-		t.Errorf("%d quarters on %d forwarders, %v", len(m), len(names), err)
-	}
-	if q := QuarterOf(1023); q != (Quarter{0, 3}) {
-		t.Errorf("node 1023 stands in %v", q)
-	}
-	if id, ok := ComputeID("172.1.2.3"); !ok || id != 1024+16+3 {
-		t.Errorf("172.1.2.3 is node %d", id)
-	}
+	return lines
 }
 
 func FuzzLine(f *testing.F) {

@@ -3,9 +3,7 @@ package archive
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -148,20 +146,14 @@ func TestNoArchiveIsNoRuns(t *testing.T) {
 	}
 }
 
-// TestRunOfTheRealJob: VPIC-IO on Edison, 2 TiB by 2,048 processes on 128 nodes into one shared file.
-func TestRunOfTheRealJob(t *testing.T) {
-	const data = "../../../../shared/data/"
-	paths := []string{data + "darshan/sample.darshan", data + "slurm/sample.slurm"}
-	if slices.ContainsFunc(paths, func(p string) bool { _, err := os.Stat(p); return err != nil }) {
-		t.Skip("no sample logs beside the repository")
-	}
-	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Skip(err)
-	}
+// TestRunOfALoggedJob: 64 GiB by 64 processes on 8 nodes into one shared file, known from its Darshan log and from
+// what the batch system says of its nodes.
+func TestRunOfALoggedJob(t *testing.T) {
+	const logs = "../../../collector/logs/"
+	paths := []string{logs + "darshan/testdata/darshan/wave-3.10.darshan", logs + "slurm/testdata/wave.slurm"}
 	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), Read: func(_ context.Context, in Input) (*iolog.Log,
 		error) {
-		return logread.Read(in.Content, in.ID, logread.Options{Zone: zone})
+		return logread.Read(in.Content, in.ID, logread.Options{Zone: time.UTC})
 	}}
 	if r, err := im.Import(t.Context(), paths...); err != nil || r.Imported != 2 {
 		t.Fatalf("%+v %v", r, err)
@@ -172,8 +164,8 @@ func TestRunOfTheRealJob(t *testing.T) {
 	}
 	r, p := runs[0], runs[0].Profile
 	t.Logf("%+v\n%+v", r, p)
-	if r.Job != "4478544" || r.Nodes != 128 || r.App != "vpicio_uni" || p.Mode != history.ModeN1 ||
-		p.WriteBytes != 2199023259968 || p.IONodes != 128 {
+	if r.Job != "7700001" || r.Nodes != 8 || r.App != "wave_mpi" || p.Mode != history.ModeN1 ||
+		p.WriteBytes != 64<<30+600 || p.IONodes != 8 {
 		t.Errorf("%+v %+v", r, p)
 	}
 	learned(t, im.Dir, 1)
