@@ -17,30 +17,18 @@ const (
 // Settings are the rules by which findings change state, and the limits that no detector can cross.
 // Counts of seconds are of seconds with evidence; durations are of the clock.
 type Settings struct {
-	Mode Mode `toml:"mode"`
-	// SuspectSeconds of doubt make a suspicion; one second of alarm does too.
-	SuspectSeconds int `toml:"suspect_seconds"`
-	// ConfirmSeconds of alarm confirm it.
-	ConfirmSeconds int `toml:"confirm_seconds"`
-	// ClearSeconds without doubt, in which the node was seen at work, end it.
-	ClearSeconds int `toml:"clear_seconds"`
-	// ForgetAfter ends a suspicion without further evidence.
-	ForgetAfter time.Duration `toml:"forget_after"`
-	// Hold is the least time of an exclusion by policy; it doubles with each relapse up to HoldMost,
-	// which is also the longest time until the policy tries a forwarder again.
-	Hold     time.Duration `toml:"hold"`
-	HoldMost time.Duration `toml:"hold_most"`
-	// ProbePasses canary probes in a row must pass before a first job.
-	ProbePasses int `toml:"probe_passes"`
-	// Trial is how long a forwarder is watched after its exclusion.
-	Trial time.Duration `toml:"trial"`
-	// Mute is how long a dismissed finding is not made again.
-	Mute time.Duration `toml:"mute"`
-	// MaxExcluded is the largest share of the forwarders that may be excluded at once by policy,
-	// 0..1; one may be where the share is less than one forwarder.
-	MaxExcluded float64 `toml:"max_excluded"`
-	// HealthyFloor is the smallest number of healthy forwarders that a policy must leave.
-	HealthyFloor int `toml:"healthy_floor"`
+	Mode           Mode          `toml:"mode" help:"observe (people exclude) or auto (fail-slow forwarders drain)."`
+	SuspectSeconds int           `toml:"suspect_seconds" help:"Seconds of doubt, or one of alarm, to suspect."`
+	ConfirmSeconds int           `toml:"confirm_seconds" help:"Seconds of alarm that confirm a suspicion."`
+	ClearSeconds   int           `toml:"clear_seconds" help:"Seconds at work without doubt that end it."`
+	ForgetAfter    time.Duration `toml:"forget_after" help:"How long a suspicion without further evidence is kept."`
+	Hold           time.Duration `toml:"hold" help:"Least time of an exclusion by policy; doubles with each relapse."`
+	HoldMost       time.Duration `toml:"hold_most" help:"Longest time that hold grows to."`
+	ProbePasses    int           `toml:"probe_passes" help:"Canaries in a row that must pass before a first job."`
+	Trial          time.Duration `toml:"trial" help:"How long a forwarder is watched after its exclusion."`
+	Mute           time.Duration `toml:"mute" help:"How long a dismissed finding is not made again."`
+	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share excluded at once by policy; at least one."`
+	HealthyFloor   int           `toml:"healthy_floor" help:"Least number of healthy forwarders a policy must leave."`
 }
 
 // DefaultSettings show findings and exclude nothing.

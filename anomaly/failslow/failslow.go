@@ -14,19 +14,19 @@ import (
 type Settings struct {
 	// FalseAlarmEvery is the mean time between two false alarms of one healthy node that the
 	// sequential test promises, under the conditions that docs/detection.md names.
-	FalseAlarmEvery time.Duration `toml:"false_alarm_every"`
+	FalseAlarmEvery time.Duration `toml:"false_alarm_every" help:"Mean time between two false alarms of a forwarder."`
 	// LearnFor is how many seconds of a node must have been seen before its own offset is believed.
-	LearnFor time.Duration `toml:"learn_for"`
+	LearnFor time.Duration `toml:"learn_for" help:"How long a forwarder is watched before its offset counts."`
 	// PeakBytesPerSec is what a forwarder can move; 0 learns it from the fleet.
-	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
+	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec" help:"Peak of a forwarder, bytes/s; 0: by the fleet."`
 	// Threads is how many requests a forwarder serves at once.
-	Threads float64 `toml:"threads"`
+	Threads float64 `toml:"threads" help:"Requests that a forwarder serves at once."`
 	// IdleProbeEvery and SuspectProbeEvery space the canaries of one node.
-	IdleProbeEvery time.Duration `toml:"idle_probe_every"`
+	IdleProbeEvery time.Duration `toml:"idle_probe_every" help:"Least time between canaries where no load is."`
 	// ProbeBusy has nodes with load probed as often as idle ones: then canaries through a loaded node are
 	// compared with canaries through others with as much load, and not with those through idle ones.
-	ProbeBusy         bool          `toml:"probe_busy"`
-	SuspectProbeEvery time.Duration `toml:"suspect_probe_every"`
+	ProbeBusy         bool          `toml:"probe_busy" help:"Whether forwarders with load get canaries as often."`
+	SuspectProbeEvery time.Duration `toml:"suspect_probe_every" help:"Least time between canaries of a suspect."`
 }
 
 // DefaultSettings promise a false alarm of a node in 500 days.

@@ -16,21 +16,14 @@ import (
 // Settings are the bounds from which something is named. The zero value is not useful; begin with
 // DefaultSettings.
 type Settings struct {
-	// Threads is how many requests a forwarder serves at once.
-	Threads float64 `toml:"threads"`
-	// PinnedExec is the service time of a write that waits for a lock rather than for the back end,
-	// seconds; PinnedWait the time that requests behind it wait at least.
-	PinnedExec float64 `toml:"pinned_exec_seconds"`
-	PinnedWait float64 `toml:"pinned_wait_seconds"`
-	// StormShare is the share of the threads that serve metadata in a metadata storm, StormOps the
-	// operations a second below which it is none.
-	StormShare float64 `toml:"storm_share"`
-	StormOps   float64 `toml:"storm_ops"`
-	// FullShare of the peak bandwidth for FullSeconds is a node that is full.
-	FullShare   float64 `toml:"full_share"`
-	FullSeconds int     `toml:"full_seconds"`
-	// BackendRatio is how many times its usual time a pool, or the layer, takes in a brown-out.
-	BackendRatio float64 `toml:"backend_ratio"`
+	Threads      float64 `toml:"threads" help:"Requests that a forwarder serves at once."`
+	PinnedExec   float64 `toml:"pinned_exec_seconds" help:"Service time from which a write waits for a lock, seconds."`
+	PinnedWait   float64 `toml:"pinned_wait_seconds" help:"Least wait of the requests behind such writes, seconds."`
+	StormShare   float64 `toml:"storm_share" help:"Share of the threads on metadata in a metadata storm, 0 to 1."`
+	StormOps     float64 `toml:"storm_ops" help:"Metadata operations a second from which it is a storm."`
+	FullShare    float64 `toml:"full_share" help:"Share of its peak at which a forwarder is full, 0 to 1."`
+	FullSeconds  int     `toml:"full_seconds" help:"Seconds it must be full to be named."`
+	BackendRatio float64 `toml:"backend_ratio" help:"Service time in a brown-out, as a multiple of the usual."`
 }
 
 // DefaultSettings fit a forwarder of 16 threads.

@@ -12,12 +12,9 @@ import (
 // Mount says which file system is mounted where, and through which forwarders: what joins the paths of a
 // log with the storage servers' names and with the forwarders.
 type Mount struct {
-	// Point is the mount point as the logs have it, absolute.
-	Point string `toml:"point"`
-	// FileSystem is its name in the servers' record (LMT): the part of a target's name before -OST.
-	FileSystem string `toml:"file_system"`
-	// Forwarders are patterns (path.Match) of those that serve it; none: every one.
-	Forwarders []string `toml:"forwarders"`
+	Point      string   `toml:"point" help:"The mount point as the logs have it, absolute."`
+	FileSystem string   `toml:"file_system" help:"Its name in the servers' record (LMT): what precedes -OST."`
+	Forwarders []string `toml:"forwarders" help:"Patterns of the forwarders that serve it; empty: all."`
 }
 
 // Mounts are a site's. The one with the longest point that holds a path counts. Where none does, a mount is

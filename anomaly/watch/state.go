@@ -96,7 +96,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	}
 	age = now.Sub(s.SavedAt)
 	if age > maxAge || age < -skew {
-		return age, fmt.Errorf("%w: it was saved at %s, %s ago; at most %s may pass (detector_state.max_age)",
+		return age, fmt.Errorf("%w: it was saved at %s, %s ago; at most %s may pass",
 			ErrStateOld, s.SavedAt.Format(time.RFC3339), age.Round(time.Second), maxAge)
 	}
 	d.mu.Lock()

@@ -17,26 +17,26 @@ import (
 
 // Access says who may do what. root and the daemon's own user may do everything on the socket.
 type Access struct {
-	Anonymous    remap.Role            `toml:"anonymous"`
-	SecureCookie bool                  `toml:"secure_cookie"`
-	Groups       map[string]remap.Role `toml:"groups"`
-	Tokens       []Token               `toml:"token"`
-	Accounts     []Account             `toml:"account"`
-	Proxy        []Proxy               `toml:"proxy"` // at most one
+	Anonymous    remap.Role            `toml:"anonymous" help:"Role of a request without sign-in: viewer; empty: none."`
+	SecureCookie bool                  `toml:"secure_cookie" help:"Whether cookies need TLS; set it behind a TLS proxy."`
+	Groups       map[string]remap.Role `toml:"groups" help:"Role by Unix group, on the socket; root is an admin."`
+	Tokens       []Token               `toml:"token" help:"Bearer tokens; fairwayd token makes one."`
+	Accounts     []Account             `toml:"account" help:"People who sign in with a password."`
+	Proxy        []Proxy               `toml:"proxy" help:"At most one reverse proxy that signs people in."`
 	OIDC         OIDC                  `toml:"oidc"`
 }
 
 // OIDC is an OpenID Connect provider that people sign in at; without an issuer there is none.
 type OIDC struct {
-	Issuer      string                `toml:"issuer"`
-	ClientID    string                `toml:"client_id"`
-	SecretFile  string                `toml:"client_secret_file"`
-	URL         string                `toml:"url"`
-	Scopes      []string              `toml:"scopes"`
-	NameClaim   string                `toml:"name_claim"`
-	GroupsClaim string                `toml:"groups_claim"`
-	Default     remap.Role            `toml:"default"`
-	Roles       map[string]remap.Role `toml:"roles"`
+	Issuer      string                `toml:"issuer" help:"Address of the OpenID Connect provider; empty: no provider."`
+	ClientID    string                `toml:"client_id" help:"fairway's client ID at the provider."`
+	SecretFile  string                `toml:"client_secret_file" help:"File (0600) with the client's secret, if any."`
+	URL         string                `toml:"url" help:"The console as browsers reach it, such as https://fairway.site."`
+	Scopes      []string              `toml:"scopes" help:"Scopes besides openid: those that bring the two claims."`
+	NameClaim   string                `toml:"name_claim" help:"Claim of the ID token with a person's name."`
+	GroupsClaim string                `toml:"groups_claim" help:"Claim with a person's groups, a list or one."`
+	Default     remap.Role            `toml:"default" help:"Role without a group of roles; empty: refused."`
+	Roles       map[string]remap.Role `toml:"roles" help:"Role by group of the provider; of several the largest counts."`
 }
 
 // forWeb reads the client's secret.
@@ -58,29 +58,29 @@ func (o *OIDC) forWeb() (*webui.OIDC, error) {
 
 // Token is a machine's or an agent's key.
 type Token struct {
-	Name   string     `toml:"name"`
-	Role   remap.Role `toml:"role"`
-	SHA256 string     `toml:"sha256,omitempty"` // of the secret, hex
-	File   string     `toml:"file,omitempty"`   // that holds the secret
-	Nodes  []string   `toml:"nodes,omitempty"`
-	// Limits of an agent's token; what is not set is ingest.DefaultLimits.
-	Limits *ingest.Limits `toml:"limits,omitempty"`
+	Name   string     `toml:"name" help:"Its name in the journal."`
+	Role   remap.Role `toml:"role" help:"viewer, operator, admin, agent or scheduler (reports jobs only)."`
+	SHA256 string     `toml:"sha256,omitempty" help:"SHA-256 of the secret, hex; or:"`
+	File   string     `toml:"file,omitempty" help:"File (0600) with the secret."`
+	Nodes  []string   `toml:"nodes,omitempty" help:"Patterns of the nodes an agent may speak for; empty: all."`
+	// What is not set is ingest.DefaultLimits.
+	Limits *ingest.Limits `toml:"limits,omitempty" help:"Limits of an agent."`
 }
 
 // Account is a person who signs in with a password.
 type Account struct {
-	Name string     `toml:"name"`
-	Role remap.Role `toml:"role"`
-	Hash string     `toml:"hash"`
+	Name string     `toml:"name" help:"The person's name."`
+	Role remap.Role `toml:"role" help:"viewer, operator or admin."`
+	Hash string     `toml:"hash" help:"Hash of the password, by fairwayd hash-password."`
 }
 
 // Proxy is a reverse proxy that has signed people in.
 type Proxy struct {
-	From         []netip.Prefix        `toml:"from"`
-	UserHeader   string                `toml:"user_header"`
-	GroupsHeader string                `toml:"groups_header,omitempty"`
-	Roles        map[string]remap.Role `toml:"roles,omitempty"`
-	Default      remap.Role            `toml:"default,omitempty"`
+	From         []netip.Prefix        `toml:"from" help:"Address ranges it connects from."`
+	UserHeader   string                `toml:"user_header" help:"Header with a person's name."`
+	GroupsHeader string                `toml:"groups_header,omitempty" help:"Header with the person's groups."`
+	Roles        map[string]remap.Role `toml:"roles,omitempty" help:"Role by group."`
+	Default      remap.Role            `toml:"default,omitempty" help:"Role without such a group; empty: refused."`
 }
 
 // forWeb turns the settings into what the server checks; it reads the tokens' files.

@@ -22,64 +22,61 @@ import (
 	"fairway/tsdb/remote"
 )
 
-// Config is the daemon's file. settings.go has what `fairwayd config` says of each setting.
+// Config is the daemon's file. The help tags are what `fairwayd config` prints above each setting.
 type Config struct {
-	Name     string `toml:"name"`
-	StateDir string `toml:"state_dir"`
-	LogLevel string `toml:"log_level"`
+	Name     string `toml:"name" help:"The machine's name, on every screen."`
+	StateDir string `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
+	LogLevel string `toml:"log_level" help:"debug, info, warn or error."`
 
-	// Simulated marks every screen: the frames come from a model of a machine.
-	Simulated bool `toml:"simulated"`
+	Simulated bool `toml:"simulated" help:"Whether the frames come from a simulated machine; screens then show it."`
 
-	Listen        Listen                `toml:"listen"`
-	Access        Access                `toml:"access"`
-	Store         Store                 `toml:"store"`
-	Archive       Archive               `toml:"archive"`
-	Forwarder     Forwarder             `toml:"forwarder"`
-	Desk          desk.Settings         `toml:"desk"`
-	Detector      failslow.Settings     `toml:"detector"`
-	DetectorState DetectorState         `toml:"detector_state"`
-	Interference  interference.Settings `toml:"interference"`
-	Findings      anomaly.Settings      `toml:"findings"`
-	Probe         Probe                 `toml:"probe"`
-	Feed          Feed                  `toml:"feed"`
-	Dispatch      Dispatch              `toml:"dispatch"`
-	Slurm         Slurm                 `toml:"slurm"`
-	Driver        Driver                `toml:"driver"`
-	Queue         tables.Settings       `toml:"queue"`
-	Mounts        rootcause.Mounts      `toml:"mount"`
-	Nodes         []topology.Node       `toml:"node"`
-	// Default is the site's fixed mapping: compute node to forwarder.
-	Default topology.Mapping `toml:"default_mapping"`
+	Listen       Listen                `toml:"listen"`
+	Access       Access                `toml:"access"`
+	Store        Store                 `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
+	Archive      Archive               `toml:"archive"`
+	Forwarder    Forwarder             `toml:"forwarder"`
+	Desk         desk.Settings         `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
+	Detector     failslow.Settings     `toml:"detector" help:"How slow forwarders are found; docs/detection.md."`
+	Interference interference.Settings `toml:"interference" help:"Which jobs disturb each other; docs/detection.md."`
+	Findings     anomaly.Settings      `toml:"findings" help:"What findings lead to; the desk's limits hold as well."`
+	Probe        Probe                 `toml:"probe" help:"Canary I/O through the forwarders; docs/findings.md."`
+	Feed         Feed                  `toml:"feed"`
+	Dispatch     Dispatch              `toml:"dispatch" help:"Which forwarders a job gets; sources: docs/decide.md."`
+	Slurm        Slurm                 `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
+	Driver       Driver                `toml:"driver"`
+	Queue        tables.Settings       `toml:"queue" help:"Shares of the jobs at each forwarder; docs/shares.md."`
+	Mounts       rootcause.Mounts      `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
+	Nodes        []topology.Node       `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
+	Default      topology.Mapping      `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
 }
 
 // Listen says where the daemon can be reached.
 type Listen struct {
-	Socket string   `toml:"socket"`
-	HTTP   string   `toml:"http"`
-	Agents string   `toml:"agents"`
-	Hosts  []string `toml:"hosts"`
+	Socket string   `toml:"socket" help:"Unix socket of the console and of local commands; empty: no socket."`
+	HTTP   string   `toml:"http" help:"HOST:PORT for browsers, terminals and agents; beyond this host behind TLS."`
+	Agents string   `toml:"agents" help:"HOST:PORT of a further listener, for agents alone; empty: no such listener."`
+	Hosts  []string `toml:"hosts" help:"Further host names of listen.http; requests under other names are refused."`
 }
 
 // Archive says what goes into the I/O-log archive, and from it into the history, by itself.
 type Archive struct {
-	Forwarders bool `toml:"forwarders"`
-	History    bool `toml:"history"`
+	Forwarders bool `toml:"forwarders" help:"Whether each day's seconds of the forwarders go into the I/O-log archive."`
+	History    bool `toml:"history" help:"Whether jobs of the archive go into the history of predictions."`
 }
 
 // Forwarder holds what is true of every forwarder that is not described by itself.
 type Forwarder struct {
-	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec"`
+	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec" help:"Peak of a forwarder in a direction, bytes/s; 0: unknown."`
 }
 
 // Driver says how compute nodes are told to move.
 type Driver struct {
-	Kind     string        `toml:"kind"`
-	Command  []string      `toml:"command"`
-	Parallel int           `toml:"parallel"`
-	Tries    int           `toml:"tries"`
-	Backoff  time.Duration `toml:"backoff"`
-	Timeout  time.Duration `toml:"timeout"`
+	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command) or sim."`
+	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
+	Parallel int           `toml:"parallel" help:"Orders under way together."`
+	Tries    int           `toml:"tries" help:"Tries per order."`
+	Backoff  time.Duration `toml:"backoff" help:"Wait before the second try; doubles with each further one."`
+	Timeout  time.Duration `toml:"timeout" help:"Longest wait for the answer to one try."`
 }
 
 // The kinds of driver.
@@ -102,15 +99,14 @@ func defaultConfig() Config {
 		Archive:  Archive{Forwarders: true, History: true},
 		Access: Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
-		Desk:          desk.DefaultSettings(),
-		Detector:      failslow.DefaultSettings(),
-		DetectorState: DetectorState{SaveEvery: time.Minute, MaxAge: time.Hour},
-		Interference:  interference.DefaultSettings(),
-		Probe:         defaultProbe(),
-		Findings:      anomaly.DefaultSettings(),
-		Dispatch:      Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
-		Queue:         tables.Defaults(),
-		Slurm:         Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
+		Desk:         desk.DefaultSettings(),
+		Detector:     failslow.DefaultSettings(),
+		Interference: interference.DefaultSettings(),
+		Probe:        defaultProbe(),
+		Findings:     anomaly.DefaultSettings(),
+		Dispatch:     Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
+		Queue:        tables.Defaults(),
+		Slurm:        Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
 		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
 			Timeout: fan.Timeout},
 	}
@@ -131,11 +127,7 @@ const defaultPath = "/etc/fairway/fairwayd.toml"
 
 func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
 	c := defaultConfig()
-	known := make([]string, len(settings))
-	for i, s := range settings {
-		known[i] = s.key
-	}
-	meta, err := program.ParseSettings(path, text, &c, known, "fairwayd config")
+	meta, err := program.ParseSettings(path, text, &c, program.KnownSettings(&c), "fairwayd config")
 	if err != nil {
 		return Config{}, meta, err
 	}
@@ -180,9 +172,6 @@ func (c *Config) validate() error {
 	}
 	if err := c.Detector.Validate(); err != nil {
 		return fmt.Errorf("%w: detector.%w", program.ErrSettings, err)
-	}
-	if err := c.DetectorState.validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Interference.Validate(); err != nil {
 		return fmt.Errorf("%w: interference.%w", program.ErrSettings, err)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"fairway/cmd/program"
 	"fairway/remap"
 )
 
@@ -77,11 +79,7 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 	}
 }
 
-func TestEverySettingIsExplained(t *testing.T) {
-	explained := map[string]bool{}
-	for _, s := range settings {
-		explained[s.key] = true
-	}
+func TestEverySettingHasHelp(t *testing.T) {
 	var walk func(typ reflect.Type, prefix string)
 	walk = func(typ reflect.Type, prefix string) {
 		for _, f := range reflect.VisibleFields(typ) {
@@ -90,8 +88,12 @@ func TestEverySettingIsExplained(t *testing.T) {
 			case f.Anonymous: // its fields follow
 			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type, key+".")
-			case !explained[key]:
-				t.Errorf("setting %q has no line in settings.go", key)
+			case f.Tag.Get("help") == "" || f.Tag.Get("toml") == "":
+				t.Errorf("setting %q of %s has no help", key, typ)
+			}
+			if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct &&
+				f.Type.Elem() != reflect.TypeFor[netip.Prefix]() {
+				walk(f.Type.Elem(), key+".")
 			}
 		}
 	}
@@ -136,7 +138,8 @@ func TestConfigIsPrintedAsAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := printConfig(&out, &c, []byte(text), meta); err != nil {
+		def := defaultConfig()
+		if err := program.PrintSettings(&out, &c, &def, []byte(text), meta); err != nil {
 			t.Fatal(err)
 		}
 		golden := filepath.Join("testdata", "config-"+name+".toml")

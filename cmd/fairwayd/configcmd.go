@@ -1,9 +1,9 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
 )
 
 func newConfig(path *string) *cobra.Command {
@@ -12,16 +12,16 @@ func newConfig(path *string) *cobra.Command {
 		Short: "Print the effective configuration, every setting explained",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			conf, meta, err := loadConfig(*path)
+			file, text, err := program.ReadSettings(*path, defaultPath)
 			if err != nil {
 				return err
 			}
-			file := *path
-			if file == "" {
-				file = defaultPath
+			conf, meta, err := parseConfig(file, text)
+			if err != nil {
+				return err
 			}
-			text, _ := os.ReadFile(file) // only for line numbers
-			return printConfig(c.OutOrStdout(), &conf, text, meta)
+			def := defaultConfig()
+			return program.PrintSettings(c.OutOrStdout(), &conf, &def, text, meta)
 		},
 	}
 }

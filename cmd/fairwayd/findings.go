@@ -16,7 +16,7 @@ import (
 
 // Feed says which file has the list of exclusions, besides the API.
 type Feed struct {
-	File string `toml:"file"`
+	File string `toml:"file" help:"File of the exclusions for a scheduler's plug-in, absolute; empty: no file."`
 }
 
 func (f Feed) validate() error {
@@ -26,23 +26,12 @@ func (f Feed) validate() error {
 	return nil
 }
 
-// DetectorState says how the detectors' state outlives a restart.
-type DetectorState struct {
-	SaveEvery time.Duration `toml:"save_every"`
-	MaxAge    time.Duration `toml:"max_age"`
-}
-
-func (s DetectorState) validate() error {
-	for _, v := range []struct {
-		name        string
-		value, most time.Duration
-	}{{"save_every", s.SaveEvery, time.Hour}, {"max_age", s.MaxAge, 30 * 24 * time.Hour}} {
-		if v.value < time.Second || v.value > v.most {
-			return fmt.Errorf("detector_state.%s = %s: want 1s to %s", v.name, v.value, v.most)
-		}
-	}
-	return nil
-}
+const (
+	// saveDetectorsEvery bounds the evidence that a kill costs; a save takes milliseconds.
+	saveDetectorsEvery = time.Minute
+	// detectorsMaxAge is how old a saved state may be at a start: what is usual changes with the jobs.
+	detectorsMaxAge = time.Hour
+)
 
 func (d *daemon) detectorState() string { return filepath.Join(d.conf.StateDir, "detectors") }
 
@@ -55,7 +44,7 @@ func (d *daemon) loadDetectors() {
 	var age time.Duration
 	if err == nil {
 		defer f.Close()
-		age, err = d.detectors.LoadState(f, time.Now(), d.conf.DetectorState.MaxAge)
+		age, err = d.detectors.LoadState(f, time.Now(), detectorsMaxAge)
 	}
 	if err != nil {
 		d.log.Warn("the detectors begin anew: their saved state cannot be used", "file", d.detectorState(), "err", err)
@@ -66,7 +55,7 @@ func (d *daemon) loadDetectors() {
 
 // keepDetectors saves what the detectors know every so often, and once more when ctx ends.
 func (d *daemon) keepDetectors(ctx context.Context) {
-	tick := time.NewTicker(d.conf.DetectorState.SaveEvery)
+	tick := time.NewTicker(saveDetectorsEvery)
 	defer tick.Stop()
 	for ended := false; !ended; {
 		select {

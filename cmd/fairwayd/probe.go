@@ -15,12 +15,12 @@ import (
 
 // Probe says how canary I/O reaches the forwarders; without export and mounts no canaries are sent.
 type Probe struct {
-	Export  string                          `toml:"export"`
-	File    string                          `toml:"file"`
-	UID     uint32                          `toml:"uid"`
-	Bytes   int                             `toml:"bytes"`
-	Timeout time.Duration                   `toml:"timeout"`
-	Mounts  map[topology.ForwarderID]string `toml:"mounts"`
+	Export  string                          `toml:"export" help:"9P attach name where canaries may write; empty: none."`
+	File    string                          `toml:"file" help:"The canary's file there; the forwarder's name is added."`
+	UID     uint32                          `toml:"uid" help:"User ID that owns it."`
+	Bytes   int                             `toml:"bytes" help:"Bytes that a canary writes and reads."`
+	Timeout time.Duration                   `toml:"timeout" help:"When a canary without an answer is ended."`
+	Mounts  map[topology.ForwarderID]string `toml:"mounts" help:"Canaries by file: forwarder = its mounted directory."`
 }
 
 func defaultProbe() Probe {

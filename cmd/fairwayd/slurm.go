@@ -15,10 +15,10 @@ import (
 
 // Slurm says how the batch system is asked which jobs there are.
 type Slurm struct {
-	Jobs    []string      `toml:"jobs"`
-	Every   time.Duration `toml:"every"`
-	Timeout time.Duration `toml:"timeout"`
-	Zone    string        `toml:"zone"`
+	Jobs    []string      `toml:"jobs" help:"Command that lists jobs, such as [\"squeue\", \"--json\"]; empty: hooks."`
+	Every   time.Duration `toml:"every" help:"How often it is run, 10s to 1h."`
+	Timeout time.Duration `toml:"timeout" help:"When it is ended without an answer."`
+	Zone    string        `toml:"zone" help:"Zone of its times, such as Europe/Berlin; Local: this host's."`
 }
 
 func (s *Slurm) validate() error {

@@ -21,30 +21,30 @@ import (
 
 // Store says how frames are kept.
 type Store struct {
-	Kind       string        `toml:"kind"`
-	Sync       time.Duration `toml:"sync"`
-	Keep       time.Duration `toml:"keep"`
-	KeepBytes  int64         `toml:"keep_bytes"`
-	Keep10s    time.Duration `toml:"keep_10s"`
-	Keep5m     time.Duration `toml:"keep_5m"`
-	SpoolBytes int64         `toml:"spool_bytes"`
+	Kind       string        `toml:"kind" help:"embedded (in state_dir), influx or victoria (on a server)."`
+	Sync       time.Duration `toml:"sync" help:"Longest wait of frames for the disk, and so for their acknowledgement."`
+	Keep       time.Duration `toml:"keep" help:"How long the embedded store keeps seconds, such as 720h; 0: for ever."`
+	KeepBytes  int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
+	Keep10s    time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
+	Keep5m     time.Duration `toml:"keep_5m" help:"The same for means of 5 min, made from those of 10 s."`
+	SpoolBytes int64         `toml:"spool_bytes" help:"Bytes on disk that may wait for a server; then the oldest go."`
 	Influx     Influx        `toml:"influx"`
 	Victoria   Victoria      `toml:"victoria"`
 }
 
 // Influx is an InfluxDB server.
 type Influx struct {
-	URL       string `toml:"url"`
-	Org       string `toml:"org"`
-	Bucket    string `toml:"bucket"`
-	TokenFile string `toml:"token_file"`
+	URL       string `toml:"url" help:"Address of InfluxDB, such as http://127.0.0.1:8086."`
+	Org       string `toml:"org" help:"Its organization; not needed for InfluxDB 1.8."`
+	Bucket    string `toml:"bucket" help:"Its bucket; database/retention for InfluxDB 1.8."`
+	TokenFile string `toml:"token_file" help:"File with its token (1.8: user:password), mode 0600; empty: no token."`
 }
 
 // Victoria is a VictoriaMetrics server or cluster.
 type Victoria struct {
-	WriteURL  string `toml:"write_url"`
-	ReadURL   string `toml:"read_url"`
-	TokenFile string `toml:"token_file"`
+	WriteURL  string `toml:"write_url" help:"What comes before /api/v2/write, such as http://127.0.0.1:8428."`
+	ReadURL   string `toml:"read_url" help:"What comes before /api/v1/query; of a cluster another address."`
+	TokenFile string `toml:"token_file" help:"File with its bearer token, mode 0600; empty: no token."`
 }
 
 // The kinds of store.

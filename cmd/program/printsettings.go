@@ -16,7 +16,7 @@ import (
 // KnownSettings lists the dotted names of the settings of c, a pointer to a struct, in the order of its fields: a
 // field with a toml tag is a setting, or a table of them.
 func KnownSettings(c any) (names []string) {
-	walk("", reflect.ValueOf(c).Elem(), func(s setting) { names = append(names, s.key) })
+	walk("", "", reflect.ValueOf(c).Elem(), func(s setting) { names = append(names, s.key) })
 	return names
 }
 
@@ -24,19 +24,25 @@ func KnownSettings(c any) (names []string) {
 // help tag says of it and, where the file with that text set it, behind it the line and the default.
 func PrintSettings(w io.Writer, c, defaults any, text []byte, meta toml.MetaData) error {
 	was := map[string]reflect.Value{}
-	walk("", reflect.ValueOf(defaults).Elem(), func(s setting) { was[s.key] = s.value })
+	walk("", "", reflect.ValueOf(defaults).Elem(), func(s setting) { was[s.key] = s.value })
 	var b bytes.Buffer
 	var failed error
 	table := ""
-	walk("", reflect.ValueOf(c).Elem(), func(s setting) {
+	walk("", "", reflect.ValueOf(c).Elem(), func(s setting) {
 		at := max(0, strings.LastIndexByte(s.key, '.'))
 		b.WriteByte('\n')
 		if head := s.key[:at]; !s.isTable() && head != table {
 			table = head
+			if s.table != "" {
+				fmt.Fprintf(&b, "# %s\n", s.table)
+			}
 			fmt.Fprintf(&b, "[%s]\n", table)
 		}
 		for _, line := range wrap(s.help, 100) {
 			fmt.Fprintf(&b, "# %s\n", line)
+		}
+		for _, line := range s.entryHelp() {
+			fmt.Fprintf(&b, "#   %s\n", line)
 		}
 		if s.isTable() {
 			failed = errors.Join(failed, printTable(&b, s.key, s.value))
@@ -58,6 +64,7 @@ func PrintSettings(w io.Writer, c, defaults any, text []byte, meta toml.MetaData
 // setting is one key with its value.
 type setting struct {
 	key, help string
+	table     string // help of the table that it is in
 	value     reflect.Value
 }
 
@@ -67,8 +74,27 @@ func (s *setting) isTable() bool {
 	return t.Kind() == reflect.Map || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
 }
 
+// entryHelp has a line for each field of an entry, where the setting is a list of structs.
+func (s *setting) entryHelp() (lines []string) {
+	t := s.value.Type()
+	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(t.Elem()) {
+		if help := f.Tag.Get("help"); help != "" {
+			name, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
+			lines = append(lines, name+": "+help)
+			if f.Type.Kind() == reflect.Pointer { // a table in the entry
+				keys := KnownSettings(reflect.New(f.Type.Elem()).Interface())
+				lines[len(lines)-1] += " Keys: " + strings.Join(keys, ", ") + "."
+			}
+		}
+	}
+	return lines
+}
+
 // walk visits the settings of a struct: its own, then those of its tables, and last what is the site's.
-func walk(table string, v reflect.Value, visit func(setting)) {
+func walk(table, help string, v reflect.Value, visit func(setting)) {
 	var tables, sites []func()
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name := f.Tag.Get("toml")
@@ -76,12 +102,12 @@ func walk(table string, v reflect.Value, visit func(setting)) {
 			continue
 		}
 		key := strings.TrimPrefix(table+"."+name, ".")
-		s := setting{key: key, help: f.Tag.Get("help"), value: v.FieldByIndex(f.Index)}
+		s := setting{key: key, help: f.Tag.Get("help"), table: help, value: v.FieldByIndex(f.Index)}
 		switch {
 		case s.isTable():
 			sites = append(sites, func() { visit(s) })
 		case f.Type.Kind() == reflect.Struct:
-			tables = append(tables, func() { walk(s.key, s.value, visit) })
+			tables = append(tables, func() { walk(s.key, s.help, s.value, visit) })
 		default:
 			visit(s)
 		}

@@ -13,9 +13,15 @@ type printed struct {
 	Inner struct {
 		Wait  time.Duration     `toml:"wait" help:"How long."`
 		Words map[string]string `toml:"words" help:"The site's words."`
-	} `toml:"inner"`
+	} `toml:"inner" help:"What is inside."`
 	Hidden int
-	Share  float64 `toml:"share" help:"0..1."`
+	Entry  []struct {
+		ID    string `toml:"id" help:"Its ID."`
+		Limit *struct {
+			Most int `toml:"most"`
+		} `toml:"limit,omitempty" help:"Limits."`
+	} `toml:"entry" help:"Entries."`
+	Share float64 `toml:"share" help:"0..1."`
 }
 
 func TestPrintSettings(t *testing.T) {
@@ -26,7 +32,7 @@ func TestPrintSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := KnownSettings(&c); !slices.Equal(got, []string{"name", "share", "inner.wait", "inner.words"}) {
+	if got := KnownSettings(&c); !slices.Equal(got, []string{"name", "share", "inner.wait", "inner.words", "entry"}) {
 		t.Errorf("known: %q", got)
 	}
 	var b bytes.Buffer
@@ -40,12 +46,18 @@ name = "b" # line 1; default "a"
 # 0..1.
 share = 1.0
 
+# What is inside.
 [inner]
 # How long.
 wait = "2s" # line 3; default "0s"
 
 # The site's words.
 # [inner.words] has no entry
+
+# Entries.
+#   id: Its ID.
+#   limit: Limits. Keys: most.
+# [entry] has no entry
 `
 	if b.String() != want {
 		t.Errorf("got %s\nwant %s", &b, want)
@@ -53,7 +65,7 @@ wait = "2s" # line 3; default "0s"
 	c.Inner.Words = map[string]string{"x": "y"}
 	b.Reset()
 	if err := PrintSettings(&b, &c, &def, nil, meta); err != nil ||
-		!strings.HasSuffix(b.String(), "[inner.words]\nx = \"y\"\n") {
+		!strings.Contains(b.String(), "[inner.words]\nx = \"y\"\n") {
 		t.Errorf("%v, %s", err, &b)
 	}
 }

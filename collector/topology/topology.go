@@ -66,13 +66,12 @@ func (r *Role) UnmarshalText(b []byte) error {
 
 // Node is one machine of the site.
 type Node struct {
-	ID   NodeID `json:"id" toml:"id"`
-	Role Role   `json:"role" toml:"role"`
-	Rack string `json:"rack,omitempty" toml:"rack"`
-	// Addr is where the node's file service listens, HOST:PORT; forwarders only.
-	Addr string `json:"addr,omitempty" toml:"addr"`
-	// PeakBytesPerSec is the node's peak bandwidth in one direction, bytes/s; 0 is not known.
-	PeakBytesPerSec float64 `json:"peak_bytes_per_sec,omitempty" toml:"peak_bytes_per_sec"`
+	ID   NodeID `json:"id" toml:"id" help:"Its name."`
+	Role Role   `json:"role" toml:"role" help:"compute, forwarder, storage or metadata."`
+	Rack string `json:"rack,omitempty" toml:"rack" help:"Where it stands."`
+	Addr string `json:"addr,omitempty" toml:"addr" help:"HOST:PORT of a forwarder's file service."`
+	// In one direction.
+	PeakBytesPerSec float64 `json:"peak_bytes_per_sec,omitempty" toml:"peak_bytes_per_sec" help:"Bytes/s; 0: not known."`
 }
 
 // Mapping says which forwarder each compute node uses. A node that is absent has no known

@@ -11,31 +11,18 @@ import (
 
 // Settings are the rules of the desk that a site may change.
 type Settings struct {
-	// Mode says how far the desk goes by itself.
-	Mode remap.Mode `toml:"mode"`
-	// PlansPerMinute bounds what is approved by rule.
-	PlansPerMinute int `toml:"plans_per_minute"`
-	// ProposalTTL is how long a proposal waits for approvals.
-	ProposalTTL time.Duration `toml:"proposal_ttl"`
-	// ApprovalTTL is how long an approved plan may wait for its start.
-	ApprovalTTL time.Duration `toml:"approval_ttl"`
-	// VerifyWithin is how long the collector may take to see the new mapping.
-	VerifyWithin time.Duration `toml:"verify_within"`
-	// SelfApproval lets the proposer approve; for sites where one operator works alone.
-	SelfApproval bool `toml:"self_approval"`
-	// TwoPersons asks for a second approval of big or doubtful plans.
-	TwoPersons bool `toml:"two_persons"`
-	// BigPlan is the number of moves above which a plan needs two approvals.
-	BigPlan int `toml:"big_plan"`
-	// HealthyFloor is the smallest number of healthy forwarders that must be left for everybody.
-	HealthyFloor int `toml:"healthy_floor"`
-	// MaxExcluded is the largest share of the forwarders that may be excluded at once, 0..1; one may
-	// be where the share is less than one forwarder.
-	MaxExcluded float64 `toml:"max_excluded"`
-	// FeedLease is how long a reader may rely on the list of exclusions it read.
-	FeedLease time.Duration `toml:"feed_lease"`
-	// MaxApplying is how many plans may be applied or rolled back at once.
-	MaxApplying int `toml:"max_applying"`
+	Mode           remap.Mode    `toml:"mode" help:"observe (no plan runs), approve (people do) or auto (rules do)."`
+	PlansPerMinute int           `toml:"plans_per_minute" help:"Most plans approved by rule in a minute; others wait."`
+	ProposalTTL    time.Duration `toml:"proposal_ttl" help:"How long a proposal waits for approvals."`
+	ApprovalTTL    time.Duration `toml:"approval_ttl" help:"How long an approved plan may wait for its start."`
+	VerifyWithin   time.Duration `toml:"verify_within" help:"How long a new mapping may take to be seen."`
+	SelfApproval   bool          `toml:"self_approval" help:"Whether its proposer may approve a plan."`
+	TwoPersons     bool          `toml:"two_persons" help:"Whether big or doubtful plans need two approvals."`
+	BigPlan        int           `toml:"big_plan" help:"Moves above which a plan is big."`
+	HealthyFloor   int           `toml:"healthy_floor" help:"Least number of healthy forwarders that a plan must leave."`
+	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share of forwarders excluded at once; at least one."`
+	FeedLease      time.Duration `toml:"feed_lease" help:"How long an exclusion feed holds without a newer one."`
+	MaxApplying    int           `toml:"max_applying" help:"Plans that may be applied at once; a roll back never waits."`
 }
 
 // DefaultSettings are closed where they have a choice.

@@ -16,32 +16,32 @@ import (
 type Config struct {
 	// VMinBytes is the least I/O volume of the last run that makes a job worth more forwarders, bytes,
 	// exclusive; default 20 GB (DFRA section 4).
-	VMinBytes float64 `json:"v_min_bytes" toml:"v_min_bytes"`
+	VMinBytes float64 `json:"v_min_bytes" toml:"v_min_bytes" help:"I/O volume above which a job may scale out, bytes."`
 	// NMin is the least number of compute nodes doing I/O, inclusive; default F (DFRA section 4).
-	NMin float64 `json:"n_min" toml:"n_min"`
+	NMin float64 `json:"n_min" toml:"n_min" help:"Least compute nodes doing I/O to scale out; 0: f."`
 	// WMetadata bounds the mean number of metadata operations waiting at a forwarder: below it a job
 	// may scale out, above it the job is metadata-heavy; default 32, twice TaihuLight's pool of 16
 	// threads (DFRA section 4).
-	WMetadata float64 `json:"w_metadata" toml:"w_metadata"`
+	WMetadata float64 `json:"w_metadata" toml:"w_metadata" help:"Metadata queue of a metadata-heavy job."`
 	// FwdPeakBW and CNPeakBW are the peak bandwidths of one forwarder and one compute node, bytes/s;
 	// F is their quotient where it is not given.
-	FwdPeakBW float64 `json:"fwd_peak_bw" toml:"fwd_peak_bw"`
-	CNPeakBW  float64 `json:"cn_peak_bw" toml:"cn_peak_bw"`
+	FwdPeakBW float64 `json:"fwd_peak_bw" toml:"fwd_peak_bw" help:"Peak of a forwarder, bytes/s; 0: [forwarder]'s."`
+	CNPeakBW  float64 `json:"cn_peak_bw" toml:"cn_peak_bw" help:"Peak of a compute node, bytes/s; 0: not known."`
 	// F is how many compute nodes doing I/O one forwarder can carry; default FwdPeakBW/CNPeakBW, else
 	// 32 (DFRA section 4).
-	F float64 `json:"f" toml:"f"`
+	F float64 `json:"f" toml:"f" help:"Compute nodes a forwarder carries; 0: by the peaks, else 32."`
 	// DefaultRatio is the site's compute nodes per forwarder, used only for a job whose default
 	// forwarders are not known; default 512 (DFRA section 2.1).
-	DefaultRatio float64 `json:"default_ratio" toml:"default_ratio"`
+	DefaultRatio float64 `json:"default_ratio" toml:"default_ratio" help:"Compute nodes per forwarder, if unknown."`
 	// HighBW and HighIOPS make a job high-bandwidth or high-IOPS, bytes/s and 1/s, inclusive. The
 	// paper's values were in a lost footnote, so 0 means that the rule is off.
-	HighBW   float64 `json:"high_bw" toml:"high_bw"`
-	HighIOPS float64 `json:"high_iops" toml:"high_iops"`
+	HighBW   float64 `json:"high_bw" toml:"high_bw" help:"Peak bytes/s from which a job disturbs others; 0: never."`
+	HighIOPS float64 `json:"high_iops" toml:"high_iops" help:"Operations a second from which it does; 0: never."`
 	// LowBW, LowIOPS and LowMeta are what a running neighbour must not exceed, in all three, to count
 	// as quiet; bytes/s, 1/s, waiting operations.
-	LowBW   float64 `json:"low_bw" toml:"low_bw"`
-	LowIOPS float64 `json:"low_iops" toml:"low_iops"`
-	LowMeta float64 `json:"low_meta" toml:"low_meta"`
+	LowBW   float64 `json:"low_bw" toml:"low_bw" help:"A neighbour is quiet up to so many bytes/s,"`
+	LowIOPS float64 `json:"low_iops" toml:"low_iops" help:"so many reads and writes a second,"`
+	LowMeta float64 `json:"low_meta" toml:"low_meta" help:"and so many metadata operations waiting."`
 }
 
 // Mode is how a job's processes share files (DFRA section 2.1).

@@ -19,26 +19,19 @@ import (
 
 // Settings are what queues are given.
 type Settings struct {
-	// Policy is a sharing policy's name; empty: no queue gets a table.
-	Policy string     `toml:"policy"`
-	Idle   share.Idle `toml:"idle"`
-	// Lease is how long a queue keeps the policy without another table.
-	Lease time.Duration `toml:"lease"`
-	// Lambda is how often the queues' jobs are gathered and their global shares divided; 0: shares are local.
-	Lambda time.Duration `toml:"lambda"`
-	// Forwarders are patterns (path.Match) of those that have a queue; none means every forwarder.
-	Forwarders []string `toml:"forwarders"`
+	Policy     string        `toml:"policy" help:"Sharing policy of the fairway-queues (docs/shares.md); empty: none."`
+	Idle       share.Idle    `toml:"idle" help:"Who uses what idle jobs leave: inside (user, then group) or flat."`
+	Lease      time.Duration `toml:"lease" help:"How long a queue keeps the policy without a newer table."`
+	Lambda     time.Duration `toml:"lambda" help:"How often global shares are divided, 50ms to 1m; 0: local shares."`
+	Forwarders []string      `toml:"forwarders" help:"Patterns of the forwarders that have a queue; empty: all."`
 	Priorities
 }
 
 // Priorities say what a job's priority is where a policy divides by it.
 type Priorities struct {
-	// From is FromScheduler or FromQOS.
-	From string `toml:"priority_from"`
-	// QOS are the priorities of qualities of service, by name.
-	QOS map[string]float64 `toml:"qos"`
-	// Default is the priority of a job of which the batch system says none, or a QOS that is not in QOS.
-	Default float64 `toml:"default_priority"`
+	From    string             `toml:"priority_from" help:"What priority-fair divides by: scheduler or qos."`
+	QOS     map[string]float64 `toml:"qos" help:"Priority by quality of service, above 0: high = 4."`
+	Default float64            `toml:"default_priority" help:"Priority of a job without one."`
 }
 
 // Where priorities come from: the number that the batch system schedules by, or the job's quality of service.
