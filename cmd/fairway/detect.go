@@ -42,7 +42,11 @@ DIR as such a trace, to be judged with other settings, kept or sent.`,
 				return program.BadUsage(err)
 			}
 			set.Occupancy = set.Occupancy || o.json
-			out := bufio.NewWriter(c.OutOrStdout())
+			to := c.OutOrStdout()
+			if o.json {
+				to = raw(to)
+			}
+			out := bufio.NewWriter(to)
 			lines := json.NewEncoder(out)
 			emit := func(e recorded.Event) error { return lines.Encode(e) }
 			if !o.json {

@@ -38,7 +38,7 @@ func newFiledomain() *cobra.Command {
 			if err := c.Check(); err != nil {
 				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+			return json.NewEncoder(raw(cmd.OutOrStdout())).Encode(struct {
 				filedomain.Answer
 				Advice filedomain.Advice `json:"advice"`
 			}{filedomain.Divide(c), filedomain.Advise(c)})

@@ -108,7 +108,7 @@ func newLMT() *cobra.Command {
 // jsonLines reads the named files one after the other and prints what read gives it. Bad files and lines
 // are said on standard error and do not stop the rest; the error at the end has the code for bad input.
 func jsonLines(cmd *cobra.Command, names []string, read func(name string, print func(any) error) error) error {
-	w := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
+	w := bufio.NewWriterSize(raw(cmd.OutOrStdout()), 64<<10)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	failed := 0

@@ -131,12 +131,12 @@ func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart boo
 		return err
 	}
 	for _, c := range v.Cycles {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", printable(c.App), printable(c.User),
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", c.App, c.User,
 			api.Counted(c.Nodes, "node"), c.Why)
 	}
 	for _, name := range v.LeftOut {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n",
-			printable(name))
+			name)
 	}
 	if v.Set == nil {
 		return fmt.Errorf("%w: %s", api.ErrNotFound, v.Problem)

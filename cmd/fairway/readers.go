@@ -68,7 +68,7 @@ func newLustre() *cobra.Command {
 		Example: "  lctl get_param '*.*.job_stats' | fairway lustre -",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e := json.NewEncoder(cmd.OutOrStdout())
+			e := json.NewEncoder(raw(cmd.OutOrStdout()))
 			return eachInput(cmd, args, func(name string, b []byte) error {
 				params := lustre.ParseParams(b)
 				if len(params) == 0 {
@@ -163,7 +163,7 @@ func newLwfs() *cobra.Command {
 		Example: "  fairway lwfs --utc-offset 8h dev_hosts.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := bufio.NewWriter(cmd.OutOrStdout())
+			w := bufio.NewWriter(raw(cmd.OutOrStdout()))
 			e := json.NewEncoder(w)
 			at := time.FixedZone("", int(zone.Seconds()))
 			err := eachInput(cmd, args, func(_ string, b []byte) error {

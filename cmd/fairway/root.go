@@ -5,12 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-
 	"fairway/console/screen"
 	"fairway/webui/api"
 )
@@ -22,7 +22,7 @@ func main() { program.Main(run) }
 
 // run is main without the process, so that tests can call it.
 func run(ctx context.Context, args []string) int {
-	root := newRoot()
+	root := newRootOn(os.Stdout, os.Stderr)
 	err := program.Run(ctx, root, args)
 	if isHook(root, args) {
 		return program.Done // even where its own command line is wrong: Slurm would requeue the job
@@ -55,6 +55,14 @@ type options struct {
 	addr      string
 	tokenFile string
 	json      bool
+}
+
+// newRootOn makes the commands, which print to out and say what failed to errs.
+func newRootOn(out, errs io.Writer) *cobra.Command {
+	root := newRoot()
+	root.SetOut(&plain{to: out})
+	root.SetErr(&plain{to: errs})
+	return root
 }
 
 func newRoot() *cobra.Command {

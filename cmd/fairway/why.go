@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ func printCause(w io.Writer, v api.JobCause) error {
 		fmt.Fprintf(w, "forwarders: %v\n", v.Forwarders)
 	}
 	for _, l := range v.Logs {
-		fmt.Fprintf(w, "%s  %s  %s\n", printable(l.App), api.Counted(l.Procs, "process"), stamp(l.Start))
+		fmt.Fprintf(w, "%s  %s  %s\n", l.App, api.Counted(l.Procs, "process"), stamp(l.Start))
 		for _, d := range []struct {
 			name string
 			a    *rootcause.Answer
@@ -69,23 +68,13 @@ func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
 		if r.Cause {
 			mark = "!!"
 		}
-		fmt.Fprintf(w, "%s %s\n", mark, printable(r.Text))
+		fmt.Fprintf(w, "%s %s\n", mark, r.Text)
 	}
 	rows := [][]string{}
 	for _, c := range job.LongestCritical(a.Critical, shownCritical) {
-		rows = append(rows, []string{printable(c.Name), fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive),
+		rows = append(rows, []string{c.Name, fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive),
 			fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)})
 	}
 	fmt.Fprintln(w)
 	return printTable(w, []string{"CRITICAL FILE", "FROM s", "EXCLUSIVE s", "OF I/O TIME"}, rows)
-}
-
-// printable keeps escape sequences of users' file names from the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
 }
