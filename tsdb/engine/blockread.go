@@ -475,29 +475,3 @@ func (r *frameReader) readData(f *frame, m collector.Metric, e *entry) ([]byte, 
 	}
 	return data, err
 }
-
-// allData reads the data of all columns of a metric.
-func (f *frame) allData(fm *frameMetric) ([]byte, error) {
-	data := make([]byte, fm.dataBytes)
-	if _, err := f.file.ReadAt(data, f.offset+fm.dataAt(f.chunks)); err != nil && len(data) > 0 {
-		return nil, readError(f, err)
-	}
-	return data, nil
-}
-
-// cut returns an entry's part of what allData read.
-func (e *entry) cut(data []byte) ([]byte, error) {
-	if int64(e.dataAt)+int64(e.dataLen)+4 > int64(len(data)) {
-		return nil, fmt.Errorf("%w: its data lies outside the block", errDamaged)
-	}
-	return checkedData(data[e.dataAt:][:e.dataLen+4])
-}
-
-// checkedData takes the checksum from behind a column's bytes and compares it.
-func checkedData(b []byte) ([]byte, error) {
-	data, sum := b[:len(b)-4], b[len(b)-4:]
-	if appendlog.Sum(data) != binary.LittleEndian.Uint32(sum) {
-		return nil, fmt.Errorf("%w: its data has a wrong checksum", errDamaged)
-	}
-	return data, nil
-}

@@ -1,5 +1,5 @@
-// Package engine is the embedded store: a write-ahead log, blocks of two minutes, and down-sampled tiers of them, in one
-// directory. docs/store-format.md describes its files.
+// Package engine is the embedded store: a write-ahead log, blocks of two minutes, and down-sampled tiers of them, in
+// one directory. docs/store-format.md describes its files.
 package engine
 
 import (
@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairway/collector"
@@ -61,94 +60,23 @@ type Options struct {
 // DB is the embedded engine: a directory with a write-ahead log and sealed blocks, and the open
 // blocks in memory. docs/store-format.md describes the files.
 type DB struct {
-	opts Options
-	dir  string
-	log  *slog.Logger
-	fs   files
-	lock io.Closer
-
-	view atomic.Pointer[view]
-	// live has every node's newest row, by node number / 64.
-	live    atomic.Pointer[[]*liveChunk]
-	numbers sync.Map // topology.NodeID -> int, the node's number
-	indexes indexCache
-	closed  atomic.Bool
-
-	saving  sync.Mutex // held while the dictionary of names is written
-	sealing sync.Mutex // held while a block is sealed, and guards scratch, late and torn
-	scratch sealScratch
-
-	tiers []*tier   // set by Open
-	late  lateSpans // of tiers that were made before rows that are sealed or about to be
-	torn  bool      // the tiers' newest blocks were looked at for what a power cut left
-
-	committing sync.Mutex // held by who commits; guards wal and nextCommit
-	nextCommit time.Time  // the earliest time of the next commit
-
-	mu        sync.Mutex // guards what follows
-	table     *nodeTable
-	rec       *recordWriter // nil while the log is replayed
-	cut       [][]byte      // finished records that the committer has not taken
-	spare     []byte        // a buffer for the next one; nil without
-	recBlocks []uint64      // blocks named by cut and rec
-	row       rowBuffer
-	lastNode  int // the node of the frame before, whose follower is likely the next
-	nextBlock uint64
-	layouts   map[string]*layout
-	newest    *layout // that layoutFor returned last
-	round     *round  // the commit that what is appended now will be part of
-	unsynced  int     // bytes handed to the committer and not yet durable
-	damages   []Damage
-	reported  map[Damage]bool
-	limits    map[topology.NodeID]float64 // bytes/s from which a second is occupied
-	useCount  int64                       // of blocks by appends
-	rotate    bool                        // the next commit begins a new log segment
-	room      chan struct{}               // closed when a block was sealed
-	sealErr   error                       // why the newest attempt failed
-	// checked are the blocks that were read in full to see whether the log is still needed; only
-	// Open uses it.
-	checked map[*frame]*[]Damage
-	// wholeFrom is the block id from which on the log has all rows; only Open uses it.
-	wholeFrom uint64
-
-	wal      *writeLog
-	kick     chan struct{}
-	sealKick chan struct{}
-	stop     chan struct{}
-	done     sync.WaitGroup
-}
-
-// view is an immutable list of what readers look at.
-type view struct {
-	open  []*openBlock // by start, then id
-	files []*blockFile // by hour
-}
-
-// round is one group commit; err is set before done is closed.
-type round struct {
-	done chan struct{}
-	err  error
+	*base
+	lock    io.Closer
+	head    *head
+	commits *committer
+	sealer  *sealer
+	tiers   *tierSet
+	running sync.WaitGroup
 }
 
 // Open opens the store in a directory, makes it where there is none, and replays its log. It fails
 // when another process has it open, when a file was written by a newer version, or when the
 // directory cannot be read or written; damaged data is left out, logged and listed by Damages.
 func Open(dir string, opts Options) (*DB, error) {
-	if opts.SyncInterval == 0 {
-		opts.SyncInterval = time.Second
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	if opts.Log == nil {
-		opts.Log = slog.Default()
-	}
-	if opts.fs == nil {
-		opts.fs = osFiles{}
-	}
 	if opts.Keep5m > 0 && opts.Keep10s <= 0 {
 		return nil, errors.New("open store: the tier of 5 min is made from that of 10 s, which is not kept")
 	}
+	b := newBase(dir, opts)
 	wal := filepath.Join(dir, "wal")
 	for _, d := range []string{wal, filepath.Join(dir, blocksDir)} {
 		if err := os.MkdirAll(d, 0o750); err != nil {
@@ -159,50 +87,32 @@ func Open(dir string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{
-		opts: opts, dir: dir, log: opts.Log, fs: opts.fs, lock: lock,
-		layouts: map[string]*layout{},
-		wal:     &writeLog{fs: opts.fs, dir: wal},
-		kick:    make(chan struct{}, 1), sealKick: make(chan struct{}, 1), stop: make(chan struct{}),
-		room: make(chan struct{}), reported: map[Damage]bool{}, checked: map[*frame]*[]Damage{},
-		round: &round{done: make(chan struct{})},
-	}
-	db.view.Store(&view{})
-	db.live.Store(&[]*liveChunk{})
+	h := newHead(b)
+	c := &committer{base: b, head: h, wal: &writeLog{fs: b.fs, dir: wal}, kick: make(chan struct{}, 1)}
+	ts := &tierSet{base: b, head: h, commits: c}
+	s := &sealer{base: b, head: h, commits: c, tiers: ts, kick: make(chan struct{}, 1), room: make(chan struct{})}
+	db := &DB{base: b, lock: lock, head: h, commits: c, sealer: s, tiers: ts}
 	if err := db.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), lock.Close())
 	}
-	db.done.Add(2)
-	go db.commits()
-	go db.seals()
+	db.running.Go(c.run)
+	db.running.Go(s.run)
 	return db, nil
 }
 
 func (db *DB) load() error {
-	table, damages, err := loadNodes(filepath.Join(db.dir, nodesFile))
-	if err != nil {
+	if err := db.head.nodes.load(db.base); err != nil {
 		return err
 	}
-	db.table = table
-	for _, d := range damages {
-		db.damaged(d)
-	}
-	for i, e := range table.entries {
-		if e.name != "" {
-			db.numbers.Store(e.name, i)
-		}
-	}
-	db.growLive()
-	if err := db.loadFiles(); err != nil {
+	if err := db.head.blocks.load(); err != nil {
 		return err
 	}
-	if err := db.openTiers(); err != nil {
+	if err := db.tiers.open(); err != nil {
 		return err
 	}
-	if err := db.replay(); err != nil {
+	if err := replay(db.head, db.commits.wal); err != nil {
 		return err
 	}
-	db.checked = nil
 	dirs := []string{"", "wal", blocksDir}
 	for _, dir := range append(dirs, tierDirs(db.dir)...) { // a file that a crash left may have an unsynced name
 		dir = filepath.Join(db.dir, dir)
@@ -210,35 +120,13 @@ func (db *DB) load() error {
 			return err
 		}
 	}
-	db.rec = &recordWriter{}
-	db.rec.reset(nil)
+	db.head.pending.rec = &recordWriter{}
+	db.head.pending.rec.reset(nil)
 	return nil
 }
 
 // Damages lists what was found damaged and left out since Open.
-func (db *DB) Damages() []Damage {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return append([]Damage(nil), db.damages...)
-}
-
-// damaged notes and logs a damage; the caller holds mu or is Open.
-func (db *DB) damaged(d Damage) {
-	const keep = 1000
-	if db.reported[d] || len(db.damages) == keep {
-		return
-	}
-	db.reported[d] = true
-	db.damages = append(db.damages, d)
-	db.log.Error("the store has a damaged file; the rest is used", "damage", d.String())
-}
-
-// report notes a damage that a reader met.
-func (db *DB) report(d Damage) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.damaged(d)
-}
+func (db *DB) Damages() []Damage { return db.damages.all() }
 
 // Append implements Store. It waits for the next group fsync; the samples are visible to readers
 // before that. A frame without a usable name or time is refused with an error that names it; the
@@ -247,27 +135,27 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	db.mu.Lock()
+	db.head.mu.Lock()
 	if db.closed.Load() {
-		db.mu.Unlock()
+		db.head.mu.Unlock()
 		return tsdb.ErrClosed
 	}
-	if db.unsynced+len(db.rec.buf) > maxUnsynced {
-		db.mu.Unlock()
+	if db.head.pending.unsynced+len(db.head.pending.rec.buf) > maxUnsynced {
+		db.head.mu.Unlock()
 		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does",
 			maxUnsynced>>20)
 	}
-	if err := db.waitForRoom(ctx); err != nil {
-		db.mu.Unlock()
+	if err := db.sealer.waitForRoom(ctx); err != nil {
+		db.head.mu.Unlock()
 		return err
 	}
-	refused := db.write(frames)
-	r := db.round
-	db.mu.Unlock()
-	if ctx.Done() == nil && db.commitNow() {
+	refused := db.head.write(frames)
+	r := db.head.round
+	db.head.mu.Unlock()
+	if ctx.Done() == nil && db.commits.tryNow() {
 		return errors.Join(refused, r.err)
 	}
-	nudge(db.kick)
+	nudge(db.commits.kick)
 	select {
 	case <-r.done:
 		return errors.Join(refused, r.err)
@@ -276,186 +164,28 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 	}
 }
 
-// nudge wakes the goroutine that waits for c, unless it has been nudged already.
-func nudge(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// waitForRoom waits until the sealer has kept up; the caller holds mu, also after it.
-func (db *DB) waitForRoom(ctx context.Context) error {
-	for {
-		if db.closed.Load() {
-			return tsdb.ErrClosed
-		}
-		open := len(db.view.Load().open)
-		if open > keepOpen {
-			nudge(db.sealKick)
-		}
-		if open <= maxOpen {
-			return nil
-		}
-		if db.sealErr != nil {
-			return fmt.Errorf("append: %d blocks wait to be sealed: %w", open, db.sealErr)
-		}
-		room := db.room
-		db.mu.Unlock()
-		var err error
-		select {
-		case <-room:
-		case <-db.stop:
-			err = tsdb.ErrClosed
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		db.mu.Lock()
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// commits is the committer: it makes what was appended durable, at most once per SyncInterval.
-func (db *DB) commits() {
-	defer db.done.Done()
-	for {
-		select {
-		case <-db.kick:
-		case <-db.stop:
-			return
-		}
-		db.committing.Lock()
-		wait := time.Until(db.nextCommit)
-		db.committing.Unlock()
-		if wait > 0 {
-			select {
-			case <-time.After(wait):
-			case <-db.stop:
-				return
-			}
-		}
-		db.committing.Lock()
-		db.commit()
-		db.committing.Unlock()
-	}
-}
-
-// commitNow commits in the appender's goroutine when that need not wait for another commit: where one stream brings
-// all rows of a second, waking the committer would cost as much as taking them. Only for an append that cannot be
-// called off, for a disk may hang.
-func (db *DB) commitNow() bool {
-	if !db.committing.TryLock() {
-		return false
-	}
-	defer db.committing.Unlock()
-	if db.closed.Load() || time.Until(db.nextCommit) > 0 {
-		return false
-	}
-	db.commit()
-	return true
-}
-
-// commit writes and syncs everything appended so far and answers those who wait for it; the caller holds committing.
-func (db *DB) commit() {
-	defer func() { db.nextCommit = time.Now().Add(db.opts.SyncInterval) }()
-	db.mu.Lock()
-	r := db.round
-	db.round = &round{done: make(chan struct{})}
-	db.cutRecord()
-	for _, rec := range db.cut {
-		db.wal.add(rec, db.recBlocks)
-	}
-	clear(db.cut)
-	db.cut, db.recBlocks = db.cut[:0], db.recBlocks[:0]
-	rotate, taken := db.rotate, db.unsynced
-	db.rotate = false
-	db.wal.nextBlock = db.nextBlock + 1
-	db.mu.Unlock()
-
-	if r.err = db.saveNames(); r.err == nil && rotate {
-		r.err = db.wal.rotate()
-	}
-	var spare []byte
-	if r.err == nil {
-		spare, r.err = db.wal.flush()
-	}
-	if r.err == nil {
-		if err := db.wal.forget(db.isOpen); err != nil {
-			db.log.Warn("an old log segment stays", "error", err)
-		}
-	}
-	db.mu.Lock()
-	if r.err == nil {
-		db.unsynced -= taken
-		if cap(spare) <= cutRecord {
-			db.spare = spare
-		}
-	} else {
-		db.log.Error("appended samples are not durable yet", "error", r.err)
-	}
-	db.mu.Unlock()
-	close(r.done)
-}
-
-// isOpen says whether an open block with this id still has rows that only the log keeps.
-func (db *DB) isOpen(id uint64) bool {
-	return slices.ContainsFunc(db.view.Load().open, func(b *openBlock) bool { return b.id == id })
-}
-
-// saveNames makes the dictionary on disk as new as the one in memory.
-func (db *DB) saveNames() error {
-	db.saving.Lock()
-	defer db.saving.Unlock()
-	db.mu.Lock()
-	names := db.table.unsaved()
-	db.mu.Unlock()
-	if names == nil {
-		return nil
-	}
-	err := saveNodes(db.fs, db.dir, names)
-	if err != nil {
-		db.mu.Lock()
-		db.table.changed = true
-		db.mu.Unlock()
-	}
-	return err
-}
-
 // Close implements Store: it makes everything durable and releases the directory.
 func (db *DB) Close() error {
-	db.mu.Lock()
+	db.head.mu.Lock()
 	if db.closed.Load() {
-		db.mu.Unlock()
+		db.head.mu.Unlock()
 		return tsdb.ErrClosed
 	}
 	db.closed.Store(true)
-	db.mu.Unlock()
+	db.head.mu.Unlock()
 	close(db.stop)
-	db.done.Wait()
-	db.committing.Lock()
-	defer db.committing.Unlock()
-	db.mu.Lock()
-	r := db.round
-	db.mu.Unlock()
-	db.commit()
-	err := errors.Join(r.err, db.wal.close())
-	for _, f := range db.view.Load().files {
+	db.running.Wait()
+	db.commits.mu.Lock()
+	defer db.commits.mu.Unlock()
+	db.head.mu.Lock()
+	r := db.head.round
+	db.head.mu.Unlock()
+	db.commits.commit()
+	err := errors.Join(r.err, db.commits.wal.close())
+	for _, f := range db.head.blocks.view.Load().files {
 		err = errors.Join(err, f.close())
 	}
 	return errors.Join(err, db.lock.Close())
-}
-
-// check returns ErrClosed after Close.
-func (db *DB) check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if db.closed.Load() {
-		return tsdb.ErrClosed
-	}
-	return nil
 }
 
 // Nodes implements Store.
@@ -463,13 +193,69 @@ func (db *DB) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
 	if err := db.check(ctx); err != nil {
 		return nil, err
 	}
-	return db.nodeInfos(), nil
+	db.head.mu.Lock()
+	entries := slices.Clone(db.head.nodes.entries)
+	db.head.mu.Unlock()
+	return nodeInfos(entries), nil
 }
 
-// number returns a node's number, -1 for a name the store does not know.
-func (db *DB) number(name topology.NodeID) int {
-	if i, ok := db.numbers.Load(name); ok {
-		return i.(int)
+// Hours lists the hours, as their Unix seconds, that the store may have samples of, ascending.
+func (db *DB) Hours(ctx context.Context) ([]int64, error) {
+	if err := db.check(ctx); err != nil {
+		return nil, err
 	}
-	return -1
+	v := db.head.blocks.view.Load()
+	var out []int64
+	for _, f := range v.files {
+		out = append(out, f.hour)
+	}
+	for _, b := range v.open {
+		out = append(out, floorDiv(b.start, fileSeconds)*fileSeconds)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// SetPeaks says what the nodes' peak bandwidths are and the share of it from which a second is
+// occupied (0 is DefaultThreshold). Blocks that are sealed from now on count such seconds in their
+// index, which makes Occupancy with the same figures fast; any other figures give the same answers
+// from the data.
+func (db *DB) SetPeaks(peakBytesPerSec map[topology.NodeID]float64, threshold float64) {
+	if threshold == 0 {
+		threshold = tsdb.DefaultThreshold
+	}
+	limits := make(map[topology.NodeID]float64, len(peakBytesPerSec))
+	for node, peak := range peakBytesPerSec {
+		limits[node] = threshold * peak
+	}
+	db.head.mu.Lock()
+	defer db.head.mu.Unlock()
+	db.head.limits = limits
+}
+
+// Flush seals every open block.
+func (db *DB) Flush(ctx context.Context) error {
+	for {
+		if err := db.check(ctx); err != nil {
+			return err
+		}
+		if err := db.sealer.next(true); err != nil {
+			if errors.Is(err, errNothingToSeal) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// Tiers lists, oldest first, the stretches of [fromMillis, toMillis) of which only buckets are left.
+func (db *DB) Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error) {
+	from, to := secondRange(fromMillis, toMillis)
+	parts, err := db.tiers.parts(from, to, 0)
+	var out []tsdb.Tier
+	for _, p := range parts {
+		out = append(out, tsdb.Tier{BucketMillis: p.tier.seconds * 1000, FromMillis: p.from * p.tier.seconds * 1000,
+			ToMillis: p.to * p.tier.seconds * 1000})
+	}
+	return out, err
 }

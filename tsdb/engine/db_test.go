@@ -267,48 +267,6 @@ func checkChild(t *testing.T, db *engine.DB, secs int64) {
 	}
 }
 
-func TestLatest(t *testing.T) {
-	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Microsecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	v := db.View([]topology.NodeID{"a", "b", "c"}, []collector.Metric{collector.WriteBytes, collector.ReadBytes})
-	now := time.Now().Unix()
-	put := func(node topology.NodeID, sec int64, samples ...collector.Sample) {
-		t.Helper()
-		if err := db.Append(context.Background(),
-			[]collector.Frame{{Node: node, TimeMillis: sec * 1000, Samples: samples}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := func(node int, sec int64, w, r float64) {
-		t.Helper()
-		times, vals := make([]int64, 3), make([]float64, 6)
-		v.Latest(times, vals)
-		same := func(a, b float64) bool { return a == b || a != a && b != b }
-		if times[node] != sec*1000 || !same(vals[2*node], w) || !same(vals[2*node+1], r) {
-			t.Errorf("node %d: got %d %v %v, want %d %v %v", node, times[node], vals[2*node], vals[2*node+1], sec*1000,
-				w, r)
-		}
-	}
-	nan := math.NaN()
-	want(0, 0, nan, nan)
-	put("a", now-5, collector.Sample{Metric: collector.ReadBytes, Value: 4})
-	want(0, now-5, nan, 4)
-	put("a", now-4, collector.Sample{Metric: collector.ReadBytes, Value: 5},
-		collector.Sample{Metric: collector.WriteBytes, Value: 6})
-	want(0, now-4, 6, 5)
-	put("a", now-3600, collector.Sample{Metric: collector.ReadBytes, Value: 1}) // late: not the latest
-	want(0, now-4, 6, 5)
-	put("a", now-3, collector.Sample{Metric: collector.WriteBytes, Value: 8})
-	want(0, now-3, 8, nan)
-	put("a", now+86400, collector.Sample{Metric: collector.WriteBytes, Value: 9}) // the clock jumps
-	put("a", now-2, collector.Sample{Metric: collector.WriteBytes, Value: 10})    // and is set right
-	want(0, now-2, 10, nan)
-	want(1, 0, nan, nan)
-}
-
 // TestOccupancyOfRowsInTwoBlocks: a block counts the occupied seconds that it knows of; bytes written that came in
 // a later block of the span make more.
 func TestOccupancyOfRowsInTwoBlocks(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 )
 
 // RetainForTest applies the retention settings as the sealer does.
-func (db *DB) RetainForTest(now time.Time) { db.retain(now) }
+func (db *DB) RetainForTest(now time.Time) { db.sealer.retain(now) }
 
 // unsynced leaves out the fsyncs, to tell what they cost and where a test does without.
 type unsynced struct{ osFiles }

@@ -19,11 +19,11 @@ import (
 func (db *DB) abandon() {
 	db.closed.Store(true)
 	close(db.stop)
-	db.done.Wait()
-	if db.wal.file != nil {
-		db.wal.file.Close()
+	db.running.Wait()
+	if db.commits.wal.file != nil {
+		db.commits.wal.file.Close()
 	}
-	for _, f := range db.view.Load().files {
+	for _, f := range db.head.blocks.view.Load().files {
 		f.close()
 	}
 	db.lock.Close()
@@ -254,8 +254,9 @@ func TestABlocksNumberIsNotGivenAgain(t *testing.T) {
 			db = open()
 			defer db.Close()
 			out, err := db.Select(context.Background(),
-				tsdb.Query{Nodes: []topology.NodeID{"n1"}, Metric: collector.ReadBytes, FromMillis: (killStart + 601) * 1000,
-					ToMillis: 1 << 50})
+				tsdb.Query{Nodes: []topology.NodeID{"n1"}, Metric: collector.ReadBytes,
+					FromMillis: (killStart + 601) * 1000,
+					ToMillis:   1 << 50})
 			if err != nil || len(out) != 1 || out[0].Points[0].Value != 7 {
 				t.Errorf("an answered value is gone: %v %v", out, err)
 			}

@@ -37,7 +37,8 @@ func Check(dir string, repair bool) (*CheckReport, error) {
 	}
 	defer lock.Close()
 	rep := &CheckReport{}
-	table, damages, err := loadNodes(filepath.Join(dir, nodesFile))
+	var table nodeTable
+	damages, err := table.read(filepath.Join(dir, nodesFile))
 	if err != nil {
 		return rep, err
 	}

@@ -20,11 +20,10 @@ import (
 // sampleBlock is a small sealed block to start from.
 func sampleBlock() []byte {
 	b := newOpenBlock(1, 1_700_000_400, 70)
-	db := &DB{layouts: map[string]*layout{}, table: &nodeTable{entries: make([]nodeEntry, 70)}}
-	db.opts.Now = nil
+	layouts := layoutSet{all: map[string]*layout{}}
 	for node := range 70 {
 		metrics := []collector.Metric{collector.ReadOps, collector.ReadBytes, collector.MetaWait}
-		n, rows := b.ensure(node, db.layoutFor(nil, metrics))
+		n, rows := b.ensure(node, layouts.of(nil, metrics))
 		for sec := range 119 + node%2 {
 			if node%9 > 0 || sec == 0 {
 				var next []uint64
@@ -115,7 +114,7 @@ func FuzzLog(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, b := range db.view.Load().open {
+		for _, b := range db.head.blocks.view.Load().open {
 			encodeBlock(b, func(int) float64 { return 0 }, &sealScratch{})
 			for i := range 3 {
 				if n, rows := b.node(i); n != nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // recordWriter collects the rows of one log record, behind the room for the record's head. It is protected by the
-// DB's mutex.
+// head's lock.
 type recordWriter struct {
 	buf    []byte
 	block  *openBlock // context; nil at the start of a record

@@ -15,19 +15,6 @@ import (
 	"fairway/tsdb/engine/column"
 )
 
-// Damage is one thing that a reader found wrong with a file of the store, and what it cost.
-type Damage struct {
-	File   string `json:"file"`
-	Offset int64  `json:"offset"`
-	What   string `json:"what"`
-	Lost   string `json:"lost"`
-}
-
-// String returns the damage as one line for a log or a report.
-func (d Damage) String() string {
-	return fmt.Sprintf("%s at byte %d: %s; lost: %s", d.File, d.Offset, d.What, d.Lost)
-}
-
 // ErrNewerFormat says that a file was written by a newer version of the program.
 var ErrNewerFormat = errors.New("written by a newer version")
 
@@ -94,33 +81,33 @@ func (s *segment) record() (number uint64, payload []byte, err error) {
 }
 
 // replay rebuilds the open blocks from the log's segments and readies the log for new records.
-func (db *DB) replay() error {
-	dir := filepath.Join(db.dir, "wal")
-	numbers, err := listSegments(dir)
+func replay(h *head, wal *writeLog) error {
+	numbers, err := listSegments(wal.dir)
 	if err != nil {
 		return fmt.Errorf("list the write-ahead log: %w", err)
 	}
 	next, known := uint64(0), false
-	rep := replayer{db: db, blocks: map[uint64]*openBlock{}, broken: map[*openBlock]bool{}}
+	rep := replayer{head: h, wal: wal, open: map[uint64]*openBlock{}, broken: map[*openBlock]bool{},
+		checked: map[*frame]*[]Damage{}}
 	for i, number := range numbers {
-		path := filepath.Join(dir, segmentName(number))
+		path := filepath.Join(wal.dir, segmentName(number))
 		rep.seen = nil
 		intact, torn, err := readSegment(path, func(version int, first, block uint64) {
 			if version < 3 {
 				block = max(block, 1) - 1 // it was one more, and told nothing of what is whole
 			} else if !known {
-				db.wholeFrom = block
+				rep.wholeFrom = block
 			}
 			if !known {
 				next, known = first, true
 			}
-			db.nextBlock = max(db.nextBlock, block)
+			h.nextBlock = max(h.nextBlock, block)
 		}, func(version int, n uint64, payload []byte) error {
 			if n < next {
 				return nil // was written again after a failed fsync
 			}
 			if n > next {
-				db.damaged(Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1),
+				h.damages.report(Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1),
 					"the rows of these records and the changes that build on them"})
 				rep.distrust()
 			}
@@ -129,7 +116,7 @@ func (db *DB) replay() error {
 				if errors.Is(err, ErrNewerFormat) || errors.Is(err, errCannotReplay) {
 					return err
 				}
-				db.damaged(Damage{path, 0, fmt.Sprintf("record %d: %v", n, err),
+				h.damages.report(Damage{path, 0, fmt.Sprintf("record %d: %v", n, err),
 					"the rest of this record's rows and the changes that build on them"})
 				rep.distrust()
 			}
@@ -139,26 +126,28 @@ func (db *DB) replay() error {
 			return err
 		}
 		if torn && i == len(numbers)-1 {
-			db.log.Info(
+			h.log.Info(
 				"the log's newest segment ends in an unfinished record, as after a crash; it was never answered",
 				"file", path, "intact_bytes", intact)
 		}
 		// What was read may be in memory only, if its writer was killed before an fsync. New records
 		// build on it.
-		if err := syncFile(db.fs, path); err != nil {
+		if err := syncFile(h.fs, path); err != nil {
 			return err
 		}
-		db.wal.segments = append(db.wal.segments, logSegment{number, rep.seen})
-		db.wal.segment = number
+		wal.segments = append(wal.segments, logSegment{number, rep.seen})
+		wal.segment = number
 	}
-	db.wal.next = max(next, 1)
-	db.showReplayed()
+	wal.next = max(next, 1)
+	rep.showReplayed()
 	if !known {
-		if err := db.idsFromBlocks(); err != nil {
+		highest, err := h.blocks.highestID()
+		if err != nil {
 			return err
 		}
+		h.nextBlock = max(h.nextBlock, highest)
 	}
-	db.wal.wholeFrom = db.nextBlock + 1
+	wal.wholeFrom = h.nextBlock + 1
 	return nil
 }
 
@@ -174,35 +163,26 @@ func syncFile(fsys files, path string) error {
 	return nil
 }
 
-// idsFromBlocks finds the highest block id in use where the log cannot tell.
-func (db *DB) idsFromBlocks() error {
-	for _, file := range db.view.Load().files {
-		frames, err := file.frames()
-		if err != nil {
-			return err
-		}
-		for _, f := range frames {
-			db.nextBlock = max(db.nextBlock, f.id)
-		}
-	}
-	return nil
-}
-
 // errCannotReplay says that something other than the log kept it from being replayed.
 var errCannotReplay = errors.New("the write-ahead log cannot be replayed")
 
-// replayer applies records to the DB's open blocks.
+// replayer applies records to the head's open blocks.
 type replayer struct {
-	db     *DB
-	blocks map[uint64]*openBlock // by id; nil for one whose rows are in a sealed block
-	seen   []uint64              // ids in this segment
+	head *head
+	wal  *writeLog
+	open map[uint64]*openBlock // by id; nil for one whose rows are in a sealed block
+	seen []uint64              // ids in this segment
+	// wholeFrom is the block id from which on the log has all rows.
+	wholeFrom uint64
+	// checked are the blocks that were read in full to see whether the log is still needed.
+	checked map[*frame]*[]Damage
 	// broken are blocks of which a record is missing: their differences have no base any more, so
 	// only rows written in full are still taken.
 	broken map[*openBlock]bool
 }
 
 func (p *replayer) distrust() {
-	for _, b := range p.blocks {
+	for _, b := range p.open {
 		if b != nil {
 			p.broken[b] = true
 		}
@@ -230,7 +210,7 @@ func (p *replayer) apply(version int, payload []byte) error {
 		if !have {
 			return fmt.Errorf("log record: rows before a block was chosen, at byte %d", r.at)
 		}
-		known := p.db.nodeCount()
+		known := len(p.head.nodes.entries)
 		if op == opSame {
 			if arg > uint64(known-cursor) {
 				return fmt.Errorf("log record: a run of %d nodes from node %d, but %d are known", arg, cursor, known)
@@ -278,14 +258,14 @@ func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
 	if sec >= BlockSeconds || start > maxSecond || start < minSecond {
 		return nil, 0, fmt.Errorf("log record: second %d of a block at %d", sec, start)
 	}
-	p.db.wal.noteBlocks(&p.seen, []uint64{id})
-	b, known := p.blocks[id]
+	p.wal.noteBlocks(&p.seen, []uint64{id})
+	b, known := p.open[id]
 	if !known {
-		if b, err = p.db.replayedBlock(id, start); err != nil {
+		if b, err = p.replayedBlock(id, start); err != nil {
 			return nil, 0, fmt.Errorf("%w: %w", errCannotReplay, err)
 		}
-		p.blocks[id] = b
-		if b != nil && id < p.db.wholeFrom {
+		p.open[id] = b
+		if b != nil && id < p.wholeFrom {
 			p.broken[b] = true // its first rows were in a sealed block, which is gone
 		}
 	}
@@ -345,7 +325,7 @@ func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
 	if n != nil {
 		_, rows := b.node(node)
 		newest := newestOf(rows)
-		copy(next[:], p.db.thereAt(b, n, newest, newest))
+		copy(next[:], p.head.thereAt(b, n, newest, newest))
 	}
 	for ; mask != 0; mask &= mask - 1 {
 		slot := bits.TrailingZeros64(mask)
@@ -356,12 +336,12 @@ func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
 	if n == nil {
 		return nil
 	}
-	row := &p.db.row
+	row := &p.head.row
 	row.reset()
 	for slot, m := range n.layout.metrics {
 		row.add(m, next[slot])
 	}
-	p.db.writeRow(p.db.chunkOf(node), b, node, sec)
+	p.head.writeRow(p.head.nodes.chunkOf(node), b, node, sec)
 	return nil
 }
 
@@ -371,7 +351,7 @@ func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 	if err != nil {
 		return err
 	}
-	row := &p.db.row
+	row := &p.head.row
 	row.reset()
 	if count > maxColumns {
 		return fmt.Errorf("log record: a row of %d metrics", count)
@@ -391,14 +371,14 @@ func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 		row.add(collector.Metric(m), v)
 	}
 	if b != nil && count > 0 {
-		p.db.writeRow(p.db.chunkOf(node), b, node, sec)
+		p.head.writeRow(p.head.nodes.chunkOf(node), b, node, sec)
 	}
 	return nil
 }
 
 // showReplayed makes the newest row of every node its latest.
-func (db *DB) showReplayed() {
-	for _, b := range db.view.Load().open {
+func (p *replayer) showReplayed() {
+	for _, b := range p.head.blocks.view.Load().open {
 		for i, chunk := range *b.chunks.Load() {
 			for k := range chunk.nodes {
 				n := &chunk.nodes[k]
@@ -406,11 +386,57 @@ func (db *DB) showReplayed() {
 					continue
 				}
 				sec, node := newestOf(&chunk.rows[k]), i*chunkNodes+k
-				c := db.chunkOf(node)
+				c := p.head.nodes.chunkOf(node)
 				c.mu.Lock()
-				c.show(db, b, n, node, sec, db.thereAt(b, n, sec, sec))
+				c.show(b, n, node, p.head.thereAt(b, n, sec, sec))
 				c.mu.Unlock()
 			}
 		}
 	}
+}
+
+// sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block that is damaged
+// is dropped if the log still has all its rows, as after a crash while it was written; else what is readable of it
+// stays.
+func (p *replayer) sealedThrough(start int64) (uint64, error) {
+	v := p.head.blocks.view.Load()
+	through := uint64(0)
+	for _, s := range v.files {
+		if s.hour != floorDiv(start, fileSeconds)*fileSeconds {
+			continue
+		}
+		frames, err := s.frames()
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range frames {
+			if f.start != start {
+				continue
+			}
+			if p.checked[f] == nil {
+				if err := syncFile(p.head.fs, f.path); err != nil {
+					return 0, err
+				}
+				damages := checkFrame(f)
+				p.checked[f] = &damages
+			}
+			if len(*p.checked[f]) > 0 && f.id >= p.wholeFrom {
+				s.drop(f)
+				continue
+			}
+			through = max(through, f.id)
+		}
+	}
+	return through, nil
+}
+
+// replayedBlock opens the block of an id found in the log; nil says that its rows are sealed.
+func (p *replayer) replayedBlock(id uint64, start int64) (*openBlock, error) {
+	p.head.nextBlock = max(p.head.nextBlock, id)
+	if through, err := p.sealedThrough(start); err != nil || id <= through {
+		return nil, err
+	}
+	b := p.head.addBlock(id, start)
+	b.last = p.head.opts.Now().Unix()
+	return b, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"fairway/collector"
 	"fairway/collector/appendlog"
@@ -31,7 +33,8 @@ type nodeEntry struct {
 	metrics uint64 // bit m: metric m was seen
 }
 
-// nodeTable numbers nodes in order of appearance. The DB's mutex guards it.
+// nodeTable numbers nodes in order of appearance. The head's lock guards it; numbers and chunks may be read
+// without.
 type nodeTable struct {
 	entries []nodeEntry
 	byName  map[topology.NodeID]int
@@ -41,6 +44,10 @@ type nodeTable struct {
 	// free is, by role, the next number in the group of 64 that the role's new nodes go to; the
 	// nodes of a layer lie together in blocks, so that reading one layer reads few chunks.
 	free map[topology.Role]int
+	last int // the node of the frame before, whose follower is likely the next
+
+	numbers sync.Map                     // topology.NodeID -> int
+	chunks  atomic.Pointer[[]*nodeChunk] // by number / 64
 }
 
 // follower is a frame that came behind another node's: of these alone the usual frame is told, without a look at
@@ -51,8 +58,6 @@ type follower struct {
 	node  int32
 	role  topology.Role
 }
-
-func (db *DB) nodeCount() int { return len(db.table.entries) }
 
 // foretold returns the number of the node that comes behind prev, where name and role are those of last time.
 func (t *nodeTable) foretold(name topology.NodeID, role topology.Role, prev int) (int, bool) {
@@ -68,6 +73,39 @@ func (t *nodeTable) foretell(prev, node int, role topology.Role) {
 	if prev < len(t.next) {
 		t.next[prev] = follower{name: t.entries[node].name, node: int32(node), roles: t.roles, role: role}
 	}
+}
+
+// of returns the number of a frame's node, which it adds when it is new.
+func (t *nodeTable) of(f *collector.Frame, sec int64) (int, error) {
+	if sec < minSecond || sec >= maxSecond {
+		return 0, fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2242; it is left out", f.Node,
+			f.TimeMillis)
+	}
+	if node, ok := t.foretold(f.Node, f.Role, t.last); ok {
+		t.last = node
+		return node, nil
+	}
+	if f.Node == "" || len(f.Node) > maxName {
+		return 0, fmt.Errorf("append: a node name of %d bytes (1 to %d are allowed); its frame is left out",
+			len(f.Node), maxName)
+	}
+	node, ok := t.byName[f.Node]
+	if !ok {
+		if len(t.entries) >= maxNodes {
+			return 0, fmt.Errorf("append: node %q would be number %d, the most is %d; its frame is left out", f.Node,
+				len(t.entries)+1, maxNodes)
+		}
+		node = t.add(f.Node, f.Role)
+		t.grow()
+		t.numbers.Store(f.Node, node)
+	}
+	if e := &t.entries[node]; e.role != f.Role && f.Role != topology.RoleUnknown {
+		e.role, t.changed = f.Role, true
+		t.roles++
+	}
+	t.foretell(t.last, node, f.Role)
+	t.last = node
+	return node, nil
 }
 
 func (t *nodeTable) add(name topology.NodeID, role topology.Role) int {
@@ -93,35 +131,6 @@ func (t *nodeTable) unsaved() []nodeEntry {
 	}
 	t.changed = false
 	return slices.Clone(t.entries)
-}
-
-// nodeInfos lists the nodes for Nodes.
-func (db *DB) nodeInfos() []tsdb.NodeInfo {
-	db.mu.Lock()
-	entries := slices.Clone(db.table.entries)
-	db.mu.Unlock()
-	out := make([]tsdb.NodeInfo, 0, len(entries))
-	for _, e := range entries {
-		info := tsdb.NodeInfo{Node: e.name, Role: e.role}
-		if e.metrics>>collector.RetiredBacklogLen&1 != 0 {
-			e.metrics |= 1<<collector.QueueLen | 1<<collector.InFlight
-		}
-		for m := range collector.Metrics() {
-			if e.metrics>>m&1 != 0 {
-				info.Metrics = append(info.Metrics, m)
-			}
-		}
-		if e.name != "" && info.Metrics != nil {
-			out = append(out, info)
-		}
-	}
-	slices.SortFunc(out, func(a, b tsdb.NodeInfo) int {
-		if a.Node < b.Node {
-			return -1
-		}
-		return 1
-	})
-	return out
 }
 
 // saveNodes replaces the dictionary's file.
@@ -164,24 +173,103 @@ func replaceFile(fsys files, path string, data []byte) error {
 	return nil
 }
 
-// loadNodes reads the dictionary. A damaged record costs that node's name and is reported; its
+func (t *nodeTable) note(node int, metrics []collector.Metric) {
+	e := &t.entries[node]
+	for _, m := range metrics {
+		if e.metrics>>m&1 == 0 {
+			e.metrics |= 1 << m
+			t.changed = true
+		}
+	}
+}
+
+// number returns a node's number, -1 for a name the store does not know.
+func (t *nodeTable) number(name topology.NodeID) int {
+	if i, ok := t.numbers.Load(name); ok {
+		return i.(int)
+	}
+	return -1
+}
+
+// nodeInfos lists the nodes that have a value, sorted by name.
+func nodeInfos(entries []nodeEntry) []tsdb.NodeInfo {
+	out := make([]tsdb.NodeInfo, 0, len(entries))
+	for _, e := range entries {
+		info := tsdb.NodeInfo{Node: e.name, Role: e.role}
+		if e.metrics>>collector.RetiredBacklogLen&1 != 0 {
+			e.metrics |= 1<<collector.QueueLen | 1<<collector.InFlight
+		}
+		for m := range collector.Metrics() {
+			if e.metrics>>m&1 != 0 {
+				info.Metrics = append(info.Metrics, m)
+			}
+		}
+		if e.name != "" && info.Metrics != nil {
+			out = append(out, info)
+		}
+	}
+	slices.SortFunc(out, func(a, b tsdb.NodeInfo) int {
+		if a.Node < b.Node {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// grow makes room for every node.
+func (t *nodeTable) grow() {
+	old := *t.chunks.Load()
+	if len(old)*chunkNodes >= len(t.entries) {
+		return
+	}
+	grown := append([]*nodeChunk(nil), old...)
+	for len(grown)*chunkNodes < len(t.entries) {
+		grown = append(grown, &nodeChunk{})
+	}
+	t.chunks.Store(&grown)
+}
+
+// chunkOf returns the chunk of a node that is known.
+func (t *nodeTable) chunkOf(node int) *nodeChunk { return (*t.chunks.Load())[node/chunkNodes] }
+
+// load reads the dictionary of a store's directory.
+func (t *nodeTable) load(b *base) error {
+	damages, err := t.read(filepath.Join(b.dir, nodesFile))
+	if err != nil {
+		return err
+	}
+	for _, d := range damages {
+		b.damages.report(d)
+	}
+	for i, e := range t.entries {
+		if e.name != "" {
+			t.numbers.Store(e.name, i)
+		}
+	}
+	t.chunks.Store(&[]*nodeChunk{})
+	t.grow()
+	return nil
+}
+
+// read reads the dictionary. A damaged record costs that node's name and is reported; its
 // number stays taken.
-func loadNodes(path string) (*nodeTable, []Damage, error) {
-	t := &nodeTable{byName: map[topology.NodeID]int{}, free: map[topology.Role]int{}}
+func (t *nodeTable) read(path string) ([]Damage, error) {
+	t.byName, t.free = map[topology.NodeID]int{}, map[topology.Role]int{}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the node names: %w", err)
+		return nil, fmt.Errorf("read the node names: %w", err)
 	}
 	if len(data) < nodesHeader || string(data[:4]) != nodesMagic {
-		return nil, nil,
+		return nil,
 			fmt.Errorf("%s is not a dictionary of node names (%d bytes, it begins with %q); restore it from a backup",
 				path, len(data), data[:min(4, len(data))])
 	}
 	if v := binary.LittleEndian.Uint16(data[4:]); v > nodesVersion {
-		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, v, nodesVersion,
+		return nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, v, nodesVersion,
 			ErrNewerFormat)
 	}
 	var damages []Damage
@@ -209,5 +297,5 @@ func loadNodes(path string) (*nodeTable, []Damage, error) {
 		t.next = append(t.next, follower{})
 		at += size
 	}
-	return t, damages, nil
+	return damages, nil
 }

@@ -28,20 +28,20 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 		q.Threshold = tsdb.DefaultThreshold
 	}
 	from, to := secondRange(q.FromMillis, q.ToMillis)
-	spans, err := db.view.Load().spans(from, to)
+	spans, err := db.head.blocks.view.Load().spans(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("occupancy: %w", err)
 	}
 	nodes := make([]occupancyOf, len(q.Nodes))
 	for i, name := range q.Nodes {
-		nodes[i] = occupancyOf{node: db.number(name), from: from, to: to, step: stepSeconds(q.BucketMillis),
+		nodes[i] = occupancyOf{node: db.head.nodes.number(name), from: from, to: to, step: stepSeconds(q.BucketMillis),
 			limit: q.Threshold * q.PeakBytesPerSec[name]}
 	}
-	parts, err := db.tierParts(from, to, stepSeconds(q.BucketMillis))
+	parts, err := db.tiers.parts(from, to, stepSeconds(q.BucketMillis))
 	if err != nil {
 		return nil, fmt.Errorf("occupancy: %w", err)
 	}
-	r := db.reader()
+	r := db.head.reader()
 	for i := range parts {
 		for k := range nodes {
 			if o := &nodes[k]; o.node >= 0 && o.limit > 0 {

@@ -41,7 +41,7 @@ func (l *layout) slotOf(m collector.Metric) int {
 	return int(l.slot[m])
 }
 
-// openNode is one node's rows in an open block. The lock of the node's liveChunk guards it until its block is
+// openNode is one node's rows in an open block. The lock of the node's nodeChunk guards it until its block is
 // closed; then nothing changes any more.
 type openNode struct {
 	layout *layout // nil before the first row
@@ -89,7 +89,7 @@ type copied struct {
 }
 
 // copy takes the rows of a node; false where it has none of metric m.
-func (b *openBlock) copy(c *liveChunk, node int, m collector.Metric, dst *copied) (slot int, ok bool) {
+func (b *openBlock) copy(c *nodeChunk, node int, m collector.Metric, dst *copied) (slot int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, rows := b.node(node)
@@ -109,7 +109,7 @@ func (b *openBlock) copy(c *liveChunk, node int, m collector.Metric, dst *copied
 }
 
 // has says whether a node has a column of metric m.
-func (b *openBlock) has(c *liveChunk, node int, m collector.Metric) bool {
+func (b *openBlock) has(c *nodeChunk, node int, m collector.Metric) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, _ := b.node(node)
@@ -172,7 +172,7 @@ type openBlock struct {
 	chunks atomic.Pointer[[]*openChunk] // by node number / 64; nil where no node has rows
 	cells  cells
 
-	// Protected by the DB's mutex:
+	// The head's lock guards what follows:
 	last   int64  // Unix seconds by the DB's clock of the newest append
 	used   int64  // counts appends of all blocks
 	round  *round // the commit of its newest row; nil where all rows are durable in the log
@@ -215,7 +215,7 @@ func (b *openBlock) chunk(i int) *openChunk {
 }
 
 // ensure returns the node's rows with a column for every metric of l, making or widening them; l begins with the
-// layout it replaces. The caller holds the lock of the node's liveChunk.
+// layout it replaces. The caller holds the lock of the node's nodeChunk.
 func (b *openBlock) ensure(i int, l *layout) (*openNode, *column.Mask) {
 	c := b.chunk(i)
 	n := &c.nodes[i%chunkNodes]

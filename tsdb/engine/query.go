@@ -57,18 +57,20 @@ func (v *view) spans(from, to int64) ([]span, error) {
 
 // reader reads spans for one query. Damaged pieces are reported and left out.
 type reader struct {
-	db   *DB
-	fr   frameReader
-	over column.Column
-	open copied // an open node's rows
-	err  error  // reading failed for another reason than damage
+	nodes   *nodeTable
+	damages *damageList
+	fr      frameReader
+	over    column.Column
+	open    copied // an open node's rows
+	err     error  // reading failed for another reason than damage
 }
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-func (db *DB) reader() *reader {
+// reader returns a reader of the store's blocks; release gives it back.
+func (h *head) reader() *reader {
 	r := readers.Get().(*reader)
-	r.db, r.err, r.fr.shared = db, nil, &db.indexes
+	r.nodes, r.damages, r.err, r.fr.shared = h.nodes, &h.damages, nil, &h.blocks.indexes
 	return r
 }
 
@@ -82,7 +84,7 @@ func (r *reader) release() error {
 		r.fr.indexes[i] = cachedIndex{}
 	}
 	r.fr.vouched, r.fr.keep = nil, false
-	r.db, r.fr.shared = nil, nil
+	r.nodes, r.damages, r.fr.shared = nil, nil, nil
 	readers.Put(r)
 	if errors.Is(err, os.ErrClosed) {
 		return tsdb.ErrClosed
@@ -92,7 +94,8 @@ func (r *reader) release() error {
 
 func (r *reader) failed(f *frame, err error) {
 	if errors.Is(err, errDamaged) {
-		r.db.report(Damage{f.path, f.offset, err.Error(), fmt.Sprintf("these values in the %d s from %d", BlockSeconds,
+		r.damages.report(Damage{f.path, f.offset, err.Error(), fmt.Sprintf("these values in the %d s from %d",
+			BlockSeconds,
 			f.start)})
 		return
 	}
@@ -117,7 +120,7 @@ func (r *reader) column(s *span, node int, m collector.Metric, c *column.Column)
 		ok = ok || found
 	}
 	for _, b := range s.open {
-		slot, found := b.copy(r.db.chunkOf(node), node, m, &r.open)
+		slot, found := b.copy(r.nodes.chunkOf(node), node, m, &r.open)
 		if !found {
 			continue
 		}
@@ -159,7 +162,7 @@ const (
 // only looks whether a node's line in the index is all that the span has of the metric.
 func (r *reader) only(s *span, node int, m collector.Metric) (e entry, is found) {
 	for _, b := range s.open {
-		if b.has(r.db.chunkOf(node), node, m) {
+		if b.has(r.nodes.chunkOf(node), node, m) {
 			return e, foundValues
 		}
 	}

@@ -49,32 +49,11 @@ func (m *machine) names(role topology.Role) (out []topology.NodeID) {
 	return out
 }
 
-// BenchmarkReads measures what the live pages and detectors read, on the full machine: the newest
-// second of the forwarders, a frame of the heat-map, one node's hour, a day's occupancy.
+// BenchmarkReads measures what the pages read of the past: one node's hour, a day's occupancy.
 func BenchmarkReads(b *testing.B) {
-	b.Run("live", func(b *testing.B) {
-		m := openMachine(b, "full", 36000, 130)
-		db := openStore(b, b.TempDir())
-		defer db.Close()
-		ctx := context.Background()
-		for s := range m.secs {
-			if err := db.Append(ctx, m.next(b, s)); err != nil {
-				b.Fatal(err)
-			}
-		}
-		read := func(nodes []topology.NodeID, metrics []collector.Metric) func() {
-			v, times, values := db.View(nodes, metrics), make([]int64, len(nodes)),
-				make([]float64, len(nodes)*len(metrics))
-			return func() { v.Latest(times, values) }
-		}
-		for b.Loop() {
-			perOp(b, "us/latest-240x8", time.Microsecond, read(m.names(topology.Forwarder), machineMetrics[:]))
-			perOp(b, "ms/heatmap-41488", time.Millisecond, read(m.names(topology.RoleUnknown), machineMetrics[:1]))
-		}
-	})
 	b.Run("day", func(b *testing.B) {
 		const day = 86400
-		m := openMachine(b, "fnday", 0, day)
+		m := openMachine(b, "fnday", day)
 		db := openStore(b, b.TempDir())
 		defer db.Close()
 		nodes, peaks := m.names(topology.Forwarder), map[topology.NodeID]float64{}
@@ -120,7 +99,7 @@ func BenchmarkReads(b *testing.B) {
 func BenchmarkRecovery(b *testing.B) {
 	for _, set := range []string{"full", "fullbusy"} {
 		b.Run(set, func(b *testing.B) {
-			m := openMachine(b, set, 36000, 130)
+			m := openMachine(b, set, 130)
 			dir := b.TempDir()
 			db := openStore(b, dir)
 			ctx := context.Background()
@@ -178,7 +157,7 @@ func ask(b *testing.B, api *promapi.API, path string, form url.Values) {
 // the answer as JSON, and prints the ratio of CPU times.
 func BenchmarkPromQLAgainstPrometheus(b *testing.B) {
 	const secs = 7200
-	m := openMachine(b, "fnday", 36000, secs)
+	m := openMachine(b, "fnday", secs)
 	db := openStore(b, filepath.Join(b.TempDir(), "ours"))
 	defer db.Close()
 	m.fill(b, db, func() uint64 { return 0 })

@@ -70,19 +70,19 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 		return nil, fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
 	}
 	from, to := secondRange(q.FromMillis, q.ToMillis)
-	spans, err := db.view.Load().spans(from, to)
+	spans, err := db.head.blocks.view.Load().spans(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("select: %w", err)
 	}
 	nodes := make([]nodeSelection, len(q.Nodes))
 	for i, name := range q.Nodes {
-		nodes[i].node = db.number(name)
+		nodes[i].node = db.head.nodes.number(name)
 	}
 	const few = 8 // nodes, whose columns leave room for those of others
-	r := db.reader()
+	r := db.head.reader()
 	r.fr.keep = len(q.Nodes) <= few
 	sel := selection{r: r, metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
-	parts, err := db.tierParts(from, to, sel.step)
+	parts, err := db.tiers.parts(from, to, sel.step)
 	if err != nil {
 		sel.r.release()
 		return nil, fmt.Errorf("select: %w", err)

@@ -50,15 +50,25 @@ type tier struct {
 
 func (t *tier) blockSpan() int64 { return t.seconds * BlockSeconds }
 
-// openTiers lists the files of the levels that the options want.
-func (db *DB) openTiers() error {
-	for i, keep := range []time.Duration{db.opts.Keep10s, db.opts.Keep5m} {
+// tierSet is the levels that a store keeps. The sealer's lock guards it, but for what readers take of the levels.
+type tierSet struct {
+	*base
+	head    *head
+	commits *committer
+	levels  []*tier   // set by open
+	late    lateSpans // of tiers that were made before rows that are sealed or about to be
+	torn    bool      // the tiers' newest blocks were looked at for what a power cut left
+}
+
+// open lists the files of the levels that the options want.
+func (ts *tierSet) open() error {
+	for i, keep := range []time.Duration{ts.opts.Keep10s, ts.opts.Keep5m} {
 		if keep <= 0 {
 			continue
 		}
 		t := &tier{seconds: tierLevels[i], keep: keep}
 		for f := range figures {
-			dir := t.dir(db.dir, f)
+			dir := t.dir(ts.dir, f)
 			if err := os.MkdirAll(dir, 0o750); err != nil {
 				return err
 			}
@@ -68,17 +78,17 @@ func (db *DB) openTiers() error {
 			}
 			v := &view{}
 			for _, start := range starts {
-				v.files = append(v.files, db.tierFile(t, f, start))
+				v.files = append(v.files, ts.file(t, f, start))
 			}
 			t.views[f].Store(v)
 		}
-		db.tiers = append(db.tiers, t)
+		ts.levels = append(ts.levels, t)
 	}
-	late, damages, err := loadLate(db.dir)
+	late, damages, err := loadLate(ts.dir)
 	for _, d := range damages {
-		db.damaged(d)
+		ts.damages.report(d)
 	}
-	db.late = late
+	ts.late = late
 	return err
 }
 
@@ -101,9 +111,9 @@ func tierDirs(root string) (out []string) {
 	return out
 }
 
-func (db *DB) tierFile(t *tier, f figure, start int64) *blockFile {
-	return &blockFile{hour: start, path: filepath.Join(t.dir(db.dir, f), blockFileName(start)), fs: db.fs,
-		report: db.report}
+func (ts *tierSet) file(t *tier, f figure, start int64) *blockFile {
+	return &blockFile{hour: start, path: filepath.Join(t.dir(ts.dir, f), blockFileName(start)), fs: ts.fs,
+		report: ts.damages.report}
 }
 
 // made says how many blocks of a span (its start in buckets) the tier has.
@@ -115,17 +125,17 @@ func (t *tier) made(start int64) (int, error) {
 	return len(spans[0].frames), nil
 }
 
-// makeTiers brings the tiers up to date. Only the sealer calls it.
-func (db *DB) makeTiers(now time.Time) error {
-	if err := db.dropTorn(); err != nil {
+// update brings the tiers up to date. Only the sealer calls it.
+func (ts *tierSet) update(now time.Time) error {
+	if err := ts.dropTorn(); err != nil {
 		return err
 	}
-	for level, t := range db.tiers {
-		for _, start := range db.tierSpans(t, level) {
+	for level, t := range ts.levels {
+		for _, start := range ts.spansOf(t, level) {
 			if now.Unix() < start+t.blockSpan()+tierDelay {
 				continue
 			}
-			if err := db.bringUp(level, start); err != nil {
+			if err := ts.bringUp(level, start); err != nil {
 				return fmt.Errorf("tier of %d s from %d: %w", t.seconds, start, err)
 			}
 		}
@@ -134,37 +144,37 @@ func (db *DB) makeTiers(now time.Time) error {
 }
 
 // bringUp makes one span of a tier where it is missing or older than late rows.
-func (db *DB) bringUp(level int, start int64) error {
-	t := db.tiers[level]
+func (ts *tierSet) bringUp(level int, start int64) error {
+	t := ts.levels[level]
 	n, err := t.made(start / t.seconds)
 	if err != nil {
 		return err
 	}
-	late := db.late.has(t, start)
+	late := ts.late.has(t, start)
 	if n > 0 && !late {
 		return nil
 	}
-	if err := db.makeTier(t, level, start, uint64(n+1)); err != nil || !late {
+	if err := ts.makeSpan(t, level, start, uint64(n+1)); err != nil || !late {
 		return err
 	}
-	return db.setLate(db.late.without(t, start))
+	return ts.setLate(ts.late.without(t, start))
 }
 
 // dropTorn looks, once, for blocks at the ends of a tier's files that a power cut kept from being whole; they are
 // made again. The log has no rows of tiers to tell. A block is synced before the next is written, so it is at the end
 // of the newest file, or of one in which late rows had a span made again.
-func (db *DB) dropTorn() error {
-	if db.torn {
+func (ts *tierSet) dropTorn() error {
+	if ts.torn {
 		return nil
 	}
-	for _, t := range db.tiers {
+	for _, t := range ts.levels {
 		for f := range figures {
 			list := t.views[f].Load().files
 			for i, file := range list {
 				again := func(s lateSpan) bool {
 					return s.seconds == t.seconds && floorDiv(s.start/t.seconds, fileSeconds)*fileSeconds == file.hour
 				}
-				if i < len(list)-1 && !slices.ContainsFunc(slices.Collect(maps.Keys(db.late)), again) {
+				if i < len(list)-1 && !slices.ContainsFunc(slices.Collect(maps.Keys(ts.late)), again) {
 					continue
 				}
 				if err := file.dropTornEnd(); err != nil {
@@ -173,7 +183,7 @@ func (db *DB) dropTorn() error {
 			}
 		}
 	}
-	db.torn = true
+	ts.torn = true
 	return nil
 }
 
@@ -192,11 +202,11 @@ func (b *blockFile) dropTornEnd() error {
 	return nil
 }
 
-// tierSpans lists the spans, by their start in seconds, that there is a source for.
-func (db *DB) tierSpans(t *tier, level int) (out []int64) {
-	files, unit := db.view.Load().files, int64(1)
+// spansOf lists the spans, by their start in seconds, that there is a source for.
+func (ts *tierSet) spansOf(t *tier, level int) (out []int64) {
+	files, unit := ts.head.blocks.view.Load().files, int64(1)
 	if level > 0 {
-		files, unit = db.tiers[level-1].views[figSum].Load().files, db.tiers[level-1].seconds
+		files, unit = ts.levels[level-1].views[figSum].Load().files, ts.levels[level-1].seconds
 	}
 	for _, f := range files {
 		from := floorDiv(f.hour*unit, t.blockSpan()) * t.blockSpan()
@@ -208,22 +218,20 @@ func (db *DB) tierSpans(t *tier, level int) (out []int64) {
 	return slices.Compact(out)
 }
 
-// makeTier writes one block of every figure.
-func (db *DB) makeTier(t *tier, level int, start int64, id uint64) error {
+// makeSpan writes one block of every figure.
+func (ts *tierSet) makeSpan(t *tier, level int, start int64, id uint64) error {
 	var src tierSource
 	var err error
 	if level == 0 {
-		src, err = newSecondsSource(db, start, t)
+		src, err = newSecondsSource(ts.head, start, t)
 	} else {
-		src, err = newTierSource(db, db.tiers[level-1], start, t)
+		src, err = newTierSource(ts.head, ts.levels[level-1], start, t)
 	}
 	if err != nil {
 		return err
 	}
 	defer src.release()
-	db.mu.Lock()
-	entries, limits := db.table.entries[:len(db.table.entries):len(db.table.entries)], db.limits
-	db.mu.Unlock()
+	entries, limits := ts.head.known()
 	var writers [figures]*blockWriter
 	for f := range writers {
 		writers[f] = newBlockWriter(start/t.seconds, id)
@@ -247,26 +255,26 @@ func (db *DB) makeTier(t *tier, level int, start int64, id uint64) error {
 	if err := src.failed(); err != nil {
 		return err
 	}
-	if err := db.saveNames(); err != nil {
+	if err := ts.commits.saveNames(); err != nil {
 		return err
 	}
 	for f, w := range writers {
-		if err := db.tierBlock(t, figure(f), start/t.seconds, w.finish()); err != nil {
+		if err := ts.addBlock(t, figure(f), start/t.seconds, w.finish()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tierBlock appends a block to the file it belongs to, adding that to the view where it is new.
-func (db *DB) tierBlock(t *tier, f figure, start int64, block []byte) error {
+// addBlock appends a block to the file it belongs to, adding that to the view where it is new.
+func (ts *tierSet) addBlock(t *tier, f figure, start int64, block []byte) error {
 	at := floorDiv(start, fileSeconds) * fileSeconds
 	v := t.views[f].Load()
 	i, found := slices.BinarySearchFunc(v.files, at, func(b *blockFile, at int64) int { return int(b.hour - at) })
 	if found {
 		return v.files[i].add(block)
 	}
-	file := db.tierFile(t, f, at)
+	file := ts.file(t, f, at)
 	if err := file.add(block); err != nil {
 		return err
 	}

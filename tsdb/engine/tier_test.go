@@ -117,12 +117,12 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 	retain := func(after time.Duration) {
 		t.Helper()
 		at := time.Unix(now.Add(int64(after.Seconds())), 0)
-		db.sealing.Lock()
-		defer db.sealing.Unlock()
-		if err := db.makeTiers(at); err != nil {
+		db.sealer.mu.Lock()
+		defer db.sealer.mu.Unlock()
+		if err := db.tiers.update(at); err != nil {
 			t.Fatal(err)
 		}
-		db.retain(at)
+		db.sealer.retain(at)
 	}
 	check := func(what string, steps ...int64) {
 		t.Helper()
@@ -136,18 +136,19 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 		}
 	}
 	retain(20 * time.Hour) // half of it is gone
-	if first := db.rawFrom(); first <= tierBase || first >= tierBase+12*3600 {
+	if first := db.head.blocks.rawFrom(); first <= tierBase || first >= tierBase+12*3600 {
 		t.Fatalf("seconds from %d on are left, want the later part", first-tierBase)
 	}
 	check("half seconds, half tier", 10, 60, 300, 3600)
 	retain(30 * time.Hour)
-	if len(db.view.Load().files) > 0 {
+	if len(db.head.blocks.view.Load().files) > 0 {
 		t.Fatal("seconds are left")
 	}
 	reopen()
 	check("10 s tier", 10, 60, 300, 3600)
-	if got, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{"a"}, Metric: collector.ReadBytes,
-		FromMillis: tierBase * 1000, ToMillis: end * 1000}); err != nil || len(got) > 0 {
+	if got, err := db.Select(context.Background(),
+		tsdb.Query{Nodes: []topology.NodeID{"a"}, Metric: collector.ReadBytes,
+			FromMillis: tierBase * 1000, ToMillis: end * 1000}); err != nil || len(got) > 0 {
 		t.Errorf("seconds that are gone are answered: %v %v", got, err)
 	}
 	retain(40 * 24 * time.Hour)
@@ -166,9 +167,9 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 // remakeTiers does what the sealer does once a minute.
 func remakeTiers(t *testing.T, db *DB, now int64) {
 	t.Helper()
-	db.sealing.Lock()
-	defer db.sealing.Unlock()
-	if err := db.makeTiers(time.Unix(now, 0)); err != nil {
+	db.sealer.mu.Lock()
+	defer db.sealer.mu.Unlock()
+	if err := db.tiers.update(time.Unix(now, 0)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -195,16 +196,17 @@ func TestLateRowsReachTheTier(t *testing.T) {
 			db = tierStore(t, dir, &now, 240*time.Hour)
 		}
 		remakeTiers(t, db, now.Load())
-		if len(db.late) > 0 {
-			t.Errorf("made again, and still noted: %v", db.late)
+		if len(db.tiers.late) > 0 {
+			t.Errorf("made again, and still noted: %v", db.tiers.late)
 		}
 		now.Add(300 * 3600)
-		db.sealing.Lock()
-		db.retain(time.Unix(now.Load(), 0))
-		db.sealing.Unlock()
+		db.sealer.mu.Lock()
+		db.sealer.retain(time.Unix(now.Load(), 0))
+		db.sealer.mu.Unlock()
 		for _, step := range []int64{10, 300} {
 			got, err := db.Select(context.Background(),
-				tsdb.Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: tsdb.AggMax, StepMillis: step * 1000,
+				tsdb.Query{Nodes: []topology.NodeID{"b"}, Metric: collector.ReadBytes, Agg: tsdb.AggMax,
+					StepMillis: step * 1000,
 					FromMillis: tierBase * 1000, ToMillis: (tierBase + 300) * 1000})
 			if err != nil || len(got) != 1 || got[0].Points[len(got[0].Points)-1].Value != 77777 {
 				t.Errorf("killed %v, step %d: got %v %v", killed, step, got, err)
@@ -242,11 +244,11 @@ func TestATornTierIsMadeAgain(t *testing.T) {
 	defer db.Close()
 	remakeTiers(t, db, now.Load())
 	remakeTiers(t, db, now.Load())
-	rep, err := db.tiers[0].made((tierBase + 9*3600) / 10)
+	rep, err := db.tiers.levels[0].made((tierBase + 9*3600) / 10)
 	if err != nil || rep != 1 {
 		t.Errorf("%d blocks of the torn span: %v", rep, err)
 	}
-	if file := db.tiers[0].views[figSum].Load().files; len(file) > 0 {
+	if file := db.tiers.levels[0].views[figSum].Load().files; len(file) > 0 {
 		frames, err := file[len(file)-1].frames()
 		if err != nil {
 			t.Fatal(err)
@@ -267,9 +269,9 @@ func TestTheListOfLateSpans(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, tiersDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	db := &DB{dir: dir, fs: osFiles{}}
+	ts := &tierSet{base: newBase(dir, Options{})}
 	want := lateSpans{{10, 1200}: true, {300, 36000}: true}
-	if err := db.setLate(want); err != nil {
+	if err := ts.setLate(want); err != nil {
 		t.Fatal(err)
 	}
 	got, damages, err := loadLate(dir)
@@ -300,13 +302,13 @@ func TestRowsOlderThanTheSecondsLeaveTheTierAlone(t *testing.T) {
 	const end = tierBase + 10*3600
 	want := tierAnswers(t, db, 10, end)
 	sealer := func() {
-		db.sealing.Lock()
-		defer db.sealing.Unlock()
+		db.sealer.mu.Lock()
+		defer db.sealer.mu.Unlock()
 		at := time.Unix(now.Load(), 0)
-		if err := db.makeTiers(at); err != nil {
+		if err := db.tiers.update(at); err != nil {
 			t.Fatal(err)
 		}
-		db.retain(at)
+		db.sealer.retain(at)
 	}
 	now.Add(60 * 3600)
 	sealer()

@@ -35,45 +35,45 @@ func (l lateSpans) without(t *tier, start int64) lateSpans {
 
 // noteLate remembers durably that tiers of a second that are made will not tell all: rows of it are about to be
 // sealed, and then the log lets go of them.
-func (db *DB) noteLate(second int64) error {
+func (ts *tierSet) noteLate(second int64) error {
 	next := lateSpans{}
-	for _, t := range db.tiers {
+	for _, t := range ts.levels {
 		start := floorDiv(second, t.blockSpan()) * t.blockSpan()
-		if n, err := t.made(start / t.seconds); (n > 0 || err != nil) && !db.late.has(t, start) {
+		if n, err := t.made(start / t.seconds); (n > 0 || err != nil) && !ts.late.has(t, start) {
 			next[lateSpan{t.seconds, start}] = true
 		}
 	}
 	if len(next) == 0 {
 		return nil
 	}
-	maps.Copy(next, db.late)
-	return db.setLate(next)
+	maps.Copy(next, ts.late)
+	return ts.setLate(next)
 }
 
 // removed says that retention has removed the seconds of a span and left its tier. Rows that come after that can
 // not be added to the tier's buckets: what a bucket has of their seconds is not known any more.
-func (db *DB) removed(second int64) (bool, error) {
+func (ts *tierSet) removed(second int64) (bool, error) {
 	hour := floorDiv(second, fileSeconds) * fileSeconds
-	if len(db.tiers) == 0 || slices.ContainsFunc(db.view.Load().files,
+	if len(ts.levels) == 0 || slices.ContainsFunc(ts.head.blocks.view.Load().files,
 		func(f *blockFile) bool { return f.hour == hour }) {
 		return false, nil
 	}
-	t := db.tiers[0]
+	t := ts.levels[0]
 	n, err := t.made(floorDiv(second, t.blockSpan()) * BlockSeconds)
 	return n > 0, err
 }
 
 // setLate writes the list and then takes it over.
-func (db *DB) setLate(next lateSpans) error {
+func (ts *tierSet) setLate(next lateSpans) error {
 	var buf bytes.Buffer
 	fmt.Fprintf(&buf, "%s %d\n", lateMagic, lateVersion)
 	for _, s := range slices.SortedFunc(maps.Keys(next), func(a, b lateSpan) int { return int(a.start - b.start) }) {
 		fmt.Fprintf(&buf, "%d %d\n", s.seconds, s.start)
 	}
-	if err := replaceFile(db.fs, filepath.Join(db.dir, tiersDir, lateFile), buf.Bytes()); err != nil {
+	if err := replaceFile(ts.fs, filepath.Join(ts.dir, tiersDir, lateFile), buf.Bytes()); err != nil {
 		return err
 	}
-	db.late = next
+	ts.late = next
 	return nil
 }
 

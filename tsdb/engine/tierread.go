@@ -1,27 +1,12 @@
 package engine
 
 import (
-	"math"
 	"slices"
 
 	"fairway/collector"
 	"fairway/tsdb"
 	"fairway/tsdb/engine/column"
 )
-
-// rawFrom is the first second that is answered from seconds: what is older was removed by retention
-// and is answered from the tiers.
-func (db *DB) rawFrom() int64 {
-	v := db.view.Load()
-	first := int64(math.MaxInt64)
-	if len(v.files) > 0 {
-		first = v.files[0].hour
-	}
-	for _, b := range v.open {
-		first = min(first, b.start)
-	}
-	return first
-}
 
 // tierPart is a stretch of time that one tier answers, in whole buckets.
 type tierPart struct {
@@ -30,11 +15,11 @@ type tierPart struct {
 	spans    [figures][]span
 }
 
-// tierParts cuts [from, to) into what the tiers answer, oldest first. A tier answers only steps that
+// parts cuts [from, to) into what the tiers answer, oldest first. A tier answers only steps that
 // are multiples of its buckets; step 0 is one bucket for all.
-func (db *DB) tierParts(from, to, step int64) (out []tierPart, err error) {
-	to = min(to, db.rawFrom())
-	for _, t := range db.tiers {
+func (ts *tierSet) parts(from, to, step int64) (out []tierPart, err error) {
+	to = min(to, ts.head.blocks.rawFrom())
+	for _, t := range ts.levels {
 		files := t.views[figSum].Load().files
 		if len(files) == 0 || from >= to {
 			continue
@@ -110,16 +95,4 @@ func (o *occupancyOf) addTier(r *reader, p *tierPart) {
 			}
 		})
 	}
-}
-
-// Tiers lists, oldest first, the stretches of [fromMillis, toMillis) of which only buckets are left.
-func (db *DB) Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error) {
-	from, to := secondRange(fromMillis, toMillis)
-	parts, err := db.tierParts(from, to, 0)
-	var out []tsdb.Tier
-	for _, p := range parts {
-		out = append(out, tsdb.Tier{BucketMillis: p.tier.seconds * 1000, FromMillis: p.from * p.tier.seconds * 1000,
-			ToMillis: p.to * p.tier.seconds * 1000})
-	}
-	return out, err
 }

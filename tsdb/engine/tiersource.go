@@ -26,12 +26,12 @@ type secondsSource struct {
 	write   column.Column
 }
 
-func newSecondsSource(db *DB, start int64, t *tier) (*secondsSource, error) {
-	spans, err := db.view.Load().spans(start, start+t.blockSpan())
+func newSecondsSource(h *head, start int64, t *tier) (*secondsSource, error) {
+	spans, err := h.blocks.view.Load().spans(start, start+t.blockSpan())
 	if err != nil {
 		return nil, err
 	}
-	return &secondsSource{r: db.reader(), spans: spans, start: start, seconds: t.seconds}, nil
+	return &secondsSource{r: h.reader(), spans: spans, start: start, seconds: t.seconds}, nil
 }
 
 func (s *secondsSource) failed() error { return s.r.err }
@@ -112,7 +112,7 @@ type coarserSource struct {
 	cols   [figures]column.Column
 }
 
-func newTierSource(db *DB, fine *tier, start int64, t *tier) (*coarserSource, error) {
+func newTierSource(h *head, fine *tier, start int64, t *tier) (*coarserSource, error) {
 	s := &coarserSource{fine: fine, start: start / fine.seconds, factor: t.seconds / fine.seconds}
 	for f := range figures {
 		var err error
@@ -120,7 +120,7 @@ func newTierSource(db *DB, fine *tier, start int64, t *tier) (*coarserSource, er
 			return nil, err
 		}
 	}
-	s.r = db.reader()
+	s.r = h.reader()
 	return s, nil
 }
 
