@@ -30,7 +30,7 @@ func (s ForwarderState) Healthy() bool {
 // Ages at which news is called late and stale.
 const (
 	LateAfter  = 3 * time.Second
-	StaleAfter = 10 * time.Second
+	StaleAfter = window.DefaultStaleAfter
 )
 
 // idleShare is the share of its peak below which a forwarder counts as idle; idleBytesPerSec stands

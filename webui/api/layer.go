@@ -19,7 +19,10 @@ type Overview struct {
 	User   string    `json:"user"`
 	Role   string    `json:"role"` // viewer, operator, admin
 	// Simulated is true when the frames come from simmachine: every screen then says so.
-	Simulated    bool              `json:"simulated"`
+	Simulated bool `json:"simulated"`
+	// LateAfter and StaleAfter are the ages at which a second is called late and its numbers are not shown any more.
+	LateAfter    float64           `json:"late_after_seconds"`
+	StaleAfter   float64           `json:"stale_after_seconds"`
 	ComputeNodes int               `json:"compute_nodes"`
 	Jobs         *int              `json:"jobs,omitempty"` // running now; nil when no batch system is known
 	Forwarders   []ForwarderRow    `json:"forwarders"`

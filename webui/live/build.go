@@ -53,7 +53,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	if old == nil || old.Machine != s.Machine {
 		p.forwarders, p.compute = newPlaces(s.Machine, topology.Forwarder), len(s.Machine.ByRole(topology.Compute))
 	}
-	o := api.Overview{
+	o := api.Overview{LateAfter: remap.LateAfter.Seconds(), StaleAfter: remap.StaleAfter.Seconds(),
 		Machine: s.Machine.Name, Simulated: p.cfg.Simulated, ComputeNodes: p.compute,
 		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings, Waiting: []api.PlanRow{},
 	}

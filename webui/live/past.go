@@ -78,6 +78,7 @@ func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 		return moment{}, err
 	}
 	o := api.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated,
+		LateAfter: s.Overview.LateAfter, StaleAfter: s.Overview.StaleAfter,
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
 		Waiting: []api.PlanRow{}}
 	m := moment{overview: o, mapping: topology.Mapping{}}

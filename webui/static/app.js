@@ -35,6 +35,10 @@ export const app = {
   ask: confirmOnce,
   keysChanged: () => drawKeys(),
   paused: false,
+  /** How long ago the shown second ended, ms; NaN before the first one. */
+  age: () => Math.max(0, app.now() - Date.parse(app.overview?.at ?? '') - 1000),
+  /** Whether what is shown is young enough to decide by. */
+  fresh: () => app.age() <= app.overview?.stale_after_seconds * 1000,
   may: () => app.session.role === 'operator' || app.session.role === 'admin',
 };
 
@@ -316,7 +320,7 @@ export const calls = (f, now) => isOpen(f) && !(Date.parse(f.silenced_until) > n
 /** @param {any} f */
 export const isOpen = f => !['returned', 'dismissed'].includes(f.state);
 
-/** How old the picture is, and how that is said. @param {any} o @returns {{kind: string, text: string}} */
+/** How old the shown second is, in words. @param {any} o @returns {{kind: string, text: string}} */
 function ageOf(o) {
   const lost = connected ? '' : '  disconnected, trying again';
   if (!o)
@@ -329,9 +333,9 @@ function ageOf(o) {
   const end = at + 1000,
     ms = Math.max(0, app.now() - end);
   const name = o.machine ? `${o.machine}  ` : '';
-  if (ms > 10000) return { kind: 'nodata', text: `${name}NO DATA since ${clock(end)}${lost}` };
+  if (ms > o.stale_after_seconds * 1000) return { kind: 'nodata', text: `${name}NO DATA since ${clock(end)}${lost}` };
   const word = app.paused ? 'PAUSED' : 'LIVE';
-  if (ms > 3000) return { kind: 'late', text: `${name}${word} ${clock(at)}  late ${age(ms)}${lost}` };
+  if (ms > o.late_after_seconds * 1000) return { kind: 'late', text: `${name}${word} ${clock(at)}  late ${age(ms)}${lost}` };
   return { kind: connected ? '' : 'late', text: `${name}${word} ${clock(at)}  age ${(ms / 1000).toFixed(1)}s${lost}` };
 }
 

@@ -257,7 +257,7 @@ export function reasonForm(app, done) {
  */
 export function refusal(app, fresh) {
   if (!app.may()) return 'Refused: only operators do that. Sign in with i.';
-  return fresh && !(app.now() - Date.parse(app.overview?.at ?? '') < 10_000)
+  return fresh && !app.fresh()
     ? 'Refused: the data on screen is too old to decide by.'
     : '';
 }

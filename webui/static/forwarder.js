@@ -13,9 +13,6 @@ import { metricOf } from './metrics.js?v=__V__';
 /** How much of the past is shown, and how many seconds a point stands for. @type {Record<string, [number, number]>} */
 const spans = { '5m': [300, 1], '1h': [3600, 15], '6h': [6 * 3600, 60], '24h': [24 * 3600, 300] };
 
-/** Seconds after which a number is old. */
-const STALE = 10;
-
 /** @type {import('./table.js').Column[]} */
 const clientColumns = [
   { name: 'client', head: 'CLIENT', text: r => r.id },
@@ -178,8 +175,9 @@ export async function forwarderPage(app, id) {
     return openFindings()[0];
   }
 
-  /** No second has come for so long that what stands here is no more. */
-  const silent = () => !app.at() && app.now() - Date.parse(app.overview?.at ?? '') > 1000 * (STALE + 1);
+  /** No second has come for so long that the numbers here are too old. */
+  const silent = () => !app.at() && !app.fresh();
+  const staleAfter = () => app.overview?.stale_after_seconds ?? Infinity;
 
   function drawFacts() {
     const finding = openFinding();
@@ -198,7 +196,7 @@ export async function forwarderPage(app, id) {
     const newest = (/** @type {string} */ m) => {
       const { shown_unit: unit, factor: k } = metricOf[m];
       const p = d.series[m]?.at(-1);
-      return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - STALE ? '-' : `${number(p.v * k)} ${unit}`;
+      return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - staleAfter() ? '-' : `${number(p.v * k)} ${unit}`;
     };
     const threads = (/** @type {string} */ m) =>
       newest(m)
@@ -308,7 +306,7 @@ export async function forwarderPage(app, id) {
   }
   /** One small write, read and stat through this forwarder; the server keeps the limits. */
   async function canary() {
-    if (!(app.now() - Date.parse(app.overview?.at ?? '') < 1000 * STALE))
+    if (!app.fresh())
       return app.note('Refused: the data on screen is too old to decide by.');
     if (!(await app.ask(`Send a canary through ${id}: one small write, read and stat?`, 'C', 'Send'))) return;
     app.note(`A canary is under way through ${id}.`);
@@ -351,7 +349,7 @@ export async function forwarderPage(app, id) {
           .catch(() => {}); // the next minute's asking says it
       }
       // After a silence agents send what they kept meanwhile: read it when it has come.
-      if (live && now() - charts.end > STALE) ticks = 60 - 6;
+      if (live && now() - charts.end > staleAfter()) ticks = 60 - 6;
       if (++ticks % 60 === 0 || (!live && ticks % step === 0)) {
         get(address())
           .then(all => {
