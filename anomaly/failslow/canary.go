@@ -188,8 +188,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 	var r [classes]float64
 	all, at := true, d.level(n)
-	// how slow the back end is nobody else tells
-	blind := d.pools > calmPools && !(d.witnessed[Read] && d.witnessed[Write])
+	// canaries are spread over all pools, what tells of the back end may not be
+	blind := d.pools > calmPools
 	for c := range classes {
 		u := &at.Usual[c]
 		if !known(p.Took[c]) || u.Count < judgeAfter {
@@ -197,7 +197,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		} else {
 			r[c] = math.Log(p.Took[c]) - at.usual(Class(c), d.commonOf(c)) - n.habit(c)
 			if blind && c != int(Meta) {
-				r[c] = d.forgiven(r[c], d.lately[c])
+				r[c] = d.forgiven(r[c], d.commonOf(c))
 			}
 		}
 		if known(p.Took[c]) && !blind && (crowd || !n.doubted() && n.top() <= noExample) {
@@ -216,7 +216,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 
 // commonOf is the common factor that canaries of a class meet.
 func (d *Detector) commonOf(c int) float64 {
-	if c >= int(Meta) {
+	if c >= int(Meta) || !d.witnessed[c] { // what jobs share is not what canaries meet
 		return 0
 	}
 	return d.lately[c]

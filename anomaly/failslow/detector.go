@@ -1,6 +1,7 @@
 package failslow
 
 import (
+	"hash/maphash"
 	"iter"
 	"math"
 	"time"
@@ -46,6 +47,7 @@ func New(set Settings) *Detector {
 // Jobs tells which forwarders serve which job from now on. It may never be called.
 func (d *Detector) Jobs(jobs []Job) {
 	d.jobs = map[*node][][]*node{}
+	keys := map[*node]int64{}
 	for _, j := range jobs {
 		all := make([]*node, len(j.Nodes))
 		for i, id := range j.Nodes {
@@ -53,9 +55,17 @@ func (d *Detector) Jobs(jobs []Job) {
 		}
 		for _, n := range all {
 			d.jobs[n] = append(d.jobs[n], all)
+			keys[n] += int64(maphash.String(jobSeed, string(j.ID)))
+		}
+	}
+	for _, n := range d.order {
+		if key := keys[n]; key != n.jobsKey {
+			n.jobsKey, n.jobsSince = key, d.now
 		}
 	}
 }
+
+var jobSeed = maphash.MakeSeed()
 
 // peers are the other forwarders of a node's jobs, each once.
 func (d *Detector) peers(n *node) iter.Seq[*node] {
@@ -179,14 +189,20 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 		}
 		s := &n.now
 		s.seen[c], s.ops[c], s.size[c], s.log[c] = true, k.Ops, k.Bytes/k.Ops, math.Log(k.Exec)
-		if s.size[c] > smallRequest || !d.model.Sizes[c].usual(s.size[c]) {
+		if s.size[c] > smallRequest || !d.model.Sizes[c].usual(s.size[c], s.ops[c]) {
 			s.regime[c] = large
+		} else {
+			s.quiet[c] = n.noteQuiet(c, k.Ops) && d.now-d.began > coldFor && d.model.Sizes[c].background(k.Ops)
 		}
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
 		if s.known[c] {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
 			if !n.Alarm && s.ops[c] >= 5 {
-				d.residuals[c][s.regime[c]] = append(d.residuals[c][s.regime[c]], s.residual[c])
+				group := s.regime[c]
+				if group == small && !s.quiet[c] && d.now-d.began > coldFor {
+					group = large // some job's, with its pools in them
+				}
+				d.residuals[c][group] = append(d.residuals[c][group], s.residual[c])
 			}
 		}
 	}
@@ -214,9 +230,9 @@ func (d *Detector) findCommon() {
 			d.residuals[c][small] = all // its room is used again
 			if len(all) < 2 {
 				d.common[c] *= 0.8
-				continue
+			} else {
+				d.common[c] = max(0, nth(all, (len(all)-1)/2))
 			}
-			d.common[c] = max(0, nth(all, (len(all)-1)/2))
 		}
 		d.lately[c] += (d.common[c] - d.lately[c]) / 10
 	}
@@ -268,6 +284,9 @@ func (d *Detector) learn(n *node) {
 		d.model.teach(Class(c), s.size[c], s.util, s.log[c], n.index)
 		if s.known[c] {
 			r := s.residual[c] - d.common[c]
+			if !s.quiet[c] {
+				n.Streams[c].follow(math.Log(s.size[c]))
+			}
 			if s.regime[c] == small {
 				d.model.teachNoise(Class(c), s.ops[c], r)
 			}

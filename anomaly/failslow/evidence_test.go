@@ -149,10 +149,11 @@ func TestABackgroundWithAJobsRequestsInItIsNone(t *testing.T) {
 	} {
 		var z sizes
 		for range 5000 {
-			z.usual(c.draw())
+			z.usual(c.draw(), 100)
 		}
-		if !z.usual(c.usual) || z.usual(c.others) != c.want {
-			t.Errorf("%s: %g is usual: %v, %g: %v", c.name, c.usual, z.usual(c.usual), c.others, z.usual(c.others))
+		if !z.usual(c.usual, 100) || z.usual(c.others, 100) != c.want {
+			t.Errorf("%s: %g is usual: %v, %g: %v", c.name, c.usual, z.usual(c.usual, 100), c.others,
+				z.usual(c.others, 100))
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // shortDoubt is what a short block may be wrong by beyond its noise, log time, by kind.
-var shortDoubt = [kinds]float64{background: 0.12, compared: 0.2, streamed: 0.3}
+var shortDoubt = [kinds]float64{background: 0.12, compared: 0.2, past: 0.25, streamed: 0.3}
 
 // best is the surest kind of evidence in a block.
 func best(e *[kinds]estimate) int {
@@ -56,7 +56,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 			continue
 		}
 		regime := s.regime[c]
-		n.shown[c][regime].add(d.now, s.residual[c]-d.common[c], s.size[c])
+		n.shown[c][regime].add(d.now, s.log[c], s.size[c], s.ops[c])
 		r, kind := d.ownPart(n, c)
 		sigma := d.model.sigma(c, s.ops[c])
 		n.ratio[c] += (r - n.ratio[c]) / ratioSeconds
@@ -67,10 +67,16 @@ func (d *Detector) collect(n *node, o *Observation) {
 	d.collectMeta(n, o)
 }
 
+// atPeak is the share of the peak from which a forwarder's requests may take as long as they do.
+const atPeak = 0.85
+
 // ownPart is the part of a residual that nothing but the node explains, and how sure that is.
 func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
 	s := &n.now
 	r = s.residual[c] - d.common[c]
+	if s.quiet[c] && d.witnessed[c] {
+		return d.forgiven(r, d.common[c]), background // every node has it, whatever its jobs do
+	}
 	level, sure, alone := d.jobLevel(n, c)
 	if sure {
 		n.sure[c] = d.now
@@ -79,13 +85,23 @@ func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
 		level = max(level, d.backend-max(0, d.common[c]))
 	}
 	r = spared(r, level)
-	switch {
-	case s.regime[c] == large && sure:
-		return r, compared
-	case s.regime[c] == large:
-		return r, streamed
+	if s.util >= atPeak && n.Waited == d.now { // it moves what a forwarder can
+		r = min(r, 0)
 	}
-	return d.forgiven(r, d.common[c]), background
+	if s.regime[c] == small {
+		r = d.forgiven(r, d.common[c])
+	}
+	switch {
+	case s.quiet[c]:
+		return r, background
+	case sure:
+		return r, compared
+	case d.settled(n, c):
+		return r, past
+	case s.regime[c] == small && len(d.jobs[n]) == 0:
+		return r, background
+	}
+	return r, streamed
 }
 
 // forgiven is the residual of a background, or of a canary, without what slow storage pools may add to it beyond
@@ -169,7 +185,7 @@ func (d *Detector) closeLone(n *node, bet float64) {
 		return
 	}
 	most := 0.4 * d.limit
-	if d.now-n.sure[c] < blockSeconds {
+	if d.now-n.sure[c] < blockSeconds && d.common[c] < calmCommon && d.pools < calmPools {
 		most = d.limit + 3
 	}
 	n.Tests[readSlow+int(c)].Bet(d.now, bet, most)
@@ -200,7 +216,8 @@ func (d *Detector) closeLong(n *node) {
 	for c := range Meta {
 		other := 1 - c
 		switch {
-		case b.streamed[c]: // a job's habit or the node's: enough for a canary, not for an accusation
+		// a job's habit or the node's: enough for a canary, not for an accusation
+		case b.streamed[c] || n.kind[c] == past:
 			d.oneClass(n, c, b.mean, 0.4*d.limit)
 		case n.age[c] == d.now && (b.streamed[other] || d.now-n.age[other] <= carryFor):
 			d.oneClass(n, c, b.mean, d.limit+3)
@@ -256,15 +273,24 @@ func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt 
 }
 
 // carriedDoubt is what a long block may be wrong by beyond its noise, log time, by kind.
-var carriedDoubt = [kinds]float64{background: 0.052, compared: 0.12}
+var carriedDoubt = [kinds]float64{background: 0.052, compared: 0.12, past: 0.2}
+
+// comparedMargin is what one class may be slower than through the other forwarders of its jobs, log.
+const comparedMargin = 0.15
 
 // oneClass bets on one class being slow while the other is not.
 func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
-	variance := 0.1 * 0.1
+	variance, margin := 0.1*0.1, 0.0
+	if n.kind[c] != background && d.now == n.age[c] {
+		margin = comparedMargin
+	}
+	if d.common[c] > calmCommon || d.pools > calmPools {
+		most = min(most, 0.4*d.limit) // what a slow back end adds to a mixture is not the same on each
+	}
 	if e := n.carried[c]; d.now == n.age[c] {
 		variance = e.variance() + oneDoubt*oneDoubt
 	}
-	bet := Against(mean[c]-max(0, mean[1-c]), variance, 0.15)
+	bet := Against(mean[c]-margin-max(0, mean[1-c]), variance, 0.15)
 	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -2*oneMost, oneMost), most)
 }
 

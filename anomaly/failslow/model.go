@@ -29,27 +29,42 @@ type model struct {
 
 // sizes is how large the requests of the layer's background are, log bytes: a second whose mean is another one has
 // requests of jobs in it.
-type sizes struct{ Mean, Spread, Count float64 }
+type sizes struct{ Mean, Spread, Count, Ops, OpsSpread float64 }
 
 const (
 	sizesFrom = 300   // seconds of nodes, before that nothing is unusual
 	sizesMost = 20000 // of which the newest count
 	sizesNear = 0.15  // log: as far from the mean is always usual
 	sizesWide = 3     // and so many times the mean distance
+	opsWide   = 1     // log: where the mean distance of the operations a second is more, jobs make them
+	opsFar    = 4     // mean distances above the mean, a job makes them
 )
 
 // usual says that a second's mean request size is the background's, and learns of it.
-func (z *sizes) usual(size float64) bool {
+func (z *sizes) usual(size, ops float64) bool {
 	x := math.Log(size)
 	if z.Count == 0 {
 		z.Mean = x
+	}
+	if z.Ops == 0 { // or a state of before
+		z.Ops = math.Log(ops)
 	}
 	off := x - z.Mean
 	ok := z.Count < sizesFrom || math.Abs(off) <= max(sizesNear, sizesWide*z.Spread)
 	z.Count = min(z.Count+1, sizesMost)
 	z.Mean += clip(off, -0.3, 0.3) / z.Count
 	z.Spread += (min(math.Abs(off), 1) - z.Spread) / z.Count
+	busier := math.Log(ops) - z.Ops
+	z.Ops += busier / z.Count
+	z.OpsSpread += (math.Abs(busier) - z.OpsSpread) / z.Count
 	return ok
+}
+
+// background says that so many small requests are no job's: those of the layer are all about as large and about as
+// many.
+func (z *sizes) background(ops float64) bool {
+	return z.Count >= sizesFrom && z.Spread < sizesNear && z.OpsSpread < opsWide &&
+		math.Log(ops)-z.Ops < opsFar*z.OpsSpread
 }
 
 // noise is the running mean of absolute residuals.

@@ -18,6 +18,7 @@ const (
 const (
 	background = iota // small requests that every node always has
 	compared          // what jobs stream, against what their other forwarders need for it in the same seconds
+	past              // what jobs stream, against what the node needs for it since these jobs run
 	streamed          // what jobs stream, against what the fleet needs: their habits are in it
 	kinds
 )
@@ -41,6 +42,31 @@ func (o *offset) teach(r float64) {
 	o.Mean = max(-offsetMost, min(offsetMost, o.Mean))
 }
 
+const (
+	quietFalls, quietRises = 0.1, 1.0 / 3000 // shares of the way in a second
+	quietMost              = 2.5             // times the quiet operations are no more than chance
+)
+
+// noteQuiet says that so many small requests are what the node always has, and learns of it.
+func (n *node) noteQuiet(c int, ops float64) bool {
+	q := &n.Quiet[c]
+	switch {
+	case *q == 0:
+		*q = ops
+	case ops < *q:
+		*q += quietFalls * (ops - *q)
+	default:
+		*q += quietRises * (ops - *q)
+	}
+	return ops <= quietMost**q
+}
+
+// follow takes a value that is no residual.
+func (o *offset) follow(x float64) {
+	o.Count = min(o.Count+1, offsetFast)
+	o.Mean += (x - o.Mean) / o.Count
+}
+
 // estimate is a weighted mean of clipped residuals.
 type estimate struct{ Sum, Weight float64 }
 
@@ -58,41 +84,44 @@ const octaves = 8 // of request sizes, from 32 KiB
 
 // node is what is kept of one forwarder. What begins with a capital letter is saved.
 type node struct {
-	ID      topology.NodeID
-	Seen    int64
-	Back    int64 // when it last came back after a silence
-	Probed  int64 // newest canary
-	Asked   int64 // newest canary asked for
-	Offset  [2][regimes]offset
-	Tests   [testCount]Test
-	Meta    metaState
-	Canary  [classes]offset
-	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
-	CapAt   float64             // share of the peak at which the node was saturated lately
-	Alarm   bool
-	Since   int64 // of the alarm's first evidence
-	Cause   int   // the test that declared
-	Load    float64
-	Waited  int64 // newest second in which requests waited
-	loads   [loadedFor]recent
-	index   int
-	visited int64 // see Detector.peers
-	row     int   // of the newest second
-	level   anomaly.Level
-	short   [2][kinds]estimate // of this block
-	long    [2][kinds]estimate // of this long block
-	shown   [2][regimes]shown
-	sure    [2]int64    // newest second compared with enough forwarders of its jobs
-	carried [2]estimate // the newest long block with something in it
-	age     [2]int64    // of carried
-	kind    [2]int      // of carried
-	spent   [2]float64  // log capital that was won with carried after its block
-	cap     estimate
-	flow    [2]flow
-	burst   burst
-	now     second
-	ratio   [classes]float64 // running log ratio, for sentences and the console
-	through [2]float64       // the same of its canaries
+	ID                 topology.NodeID
+	Seen               int64
+	Back               int64 // when it last came back after a silence
+	Probed             int64 // newest canary
+	Asked              int64 // newest canary asked for
+	Offset             [2][regimes]offset
+	Tests              [testCount]Test
+	Meta               metaState
+	Canary             [classes]offset
+	Freely             [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
+	CapAt              float64             // share of the peak at which the node was saturated lately
+	Alarm              bool
+	Since              int64 // of the alarm's first evidence
+	Cause              int   // the test that declared
+	Load               float64
+	Waited             int64 // newest second in which requests waited
+	loads              [loadedFor]recent
+	index              int
+	visited            int64 // see Detector.peers
+	row                int   // of the newest second
+	level              anomaly.Level
+	short              [2][kinds]estimate // of this block
+	long               [2][kinds]estimate // of this long block
+	shown              [2][regimes]shown
+	Streams            [2]offset  // log bytes of what jobs stream
+	Quiet              [2]float64 // operations a second of a class while no job makes any
+	jobsSince, jobsKey int64
+	sure               [2]int64    // newest second compared with enough forwarders of its jobs
+	carried            [2]estimate // the newest long block with something in it
+	age                [2]int64    // of carried
+	kind               [2]int      // of carried
+	spent              [2]float64  // log capital that was won with carried after its block
+	cap                estimate
+	flow               [2]flow
+	burst              burst
+	now                second
+	ratio              [classes]float64 // running log ratio, for sentences and the console
+	through            [2]float64       // the same of its canaries
 }
 
 // second is what was made of a node's newest row.
@@ -102,6 +131,7 @@ type second struct {
 	residual [2]float64 // without common factor; the node's offset removed
 	expected [2]float64
 	known    [2]bool
+	quiet    [2]bool // small requests, as many as without jobs
 	util     float64
 	ops      [2]float64
 	size     [2]float64

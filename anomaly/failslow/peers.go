@@ -2,11 +2,11 @@ package failslow
 
 import "math"
 
-// shown is what a node showed lately of one class and regime: its residual without the common factor, over about
-// shownSeconds, and the size of its newest requests.
+// shown is what a node showed lately of one class and regime: log of its execution time and its operations a second,
+// over about shownSeconds, and the size of its newest requests.
 type shown struct {
-	at         int64
-	mean, size float64
+	at              int64
+	mean, size, ops float64
 }
 
 const (
@@ -14,16 +14,24 @@ const (
 	// shownFor is how long it is compared with: where all wait for the slowest, the others have long been done.
 	shownFor = 30
 	// What a comparison with the other forwarders of a node's jobs takes.
-	amongLeast = 2   // that stream like it
-	amongMost  = 8   // with so many it is sure enough
-	amongNear  = 0.7 // log of how much the sizes may differ
+	amongLeast = 2    // that stream like it
+	amongMost  = 8    // with so many it is sure enough
+	amongNear  = 0.35 // log of how much the sizes may differ, of those that accuse
+	excuseNear = 1    // and of those that excuse
+	// busyAlike is the least share of the node's operations that one that accuses serves: whoever is slow serves fewer
+	// than the others, and who serves hardly any does not work for the job now.
+	busyAlike = 0.5
+	// What a node's own past takes to accuse it: seconds for which its jobs are the same, seconds that taught its
+	// habit, and log of how much the sizes may differ from the usual.
+	pastJobs, pastHabit, pastNear = 300, 120, 0.25
 )
 
-func (s *shown) add(now int64, residual, size float64) {
+func (s *shown) add(now int64, log, size, ops float64) {
 	if now-s.at > shownFor {
-		s.mean = residual
+		s.mean, s.ops = log, ops
 	}
-	s.mean += (residual - s.mean) / shownSeconds
+	s.mean += (log - s.mean) / shownSeconds
+	s.ops += (ops - s.ops) / shownSeconds
 	s.at, s.size = now, size
 }
 
@@ -36,19 +44,34 @@ func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) 
 	sure, alone = len(jobs) > 0, len(jobs) == 0 && regime == large
 	level = math.Inf(-1)
 	for _, job := range jobs {
-		found := 0
+		found, near := 0, 0
 		for _, p := range job {
 			s := &p.shown[c][regime]
-			if p == n || p.Alarm || s.at == 0 || d.now-s.at > shownFor || math.Abs(math.Log(s.size/size)) > amongNear {
+			if p == n || p.Alarm || s.at == 0 || d.now-s.at > shownFor || math.Abs(math.Log(s.size/size)) > excuseNear {
 				continue
 			}
-			level = max(level, s.mean)
+			if math.Abs(math.Log(s.size/size)) <= amongNear && s.ops >= busyAlike*n.now.ops[c] {
+				near++
+			}
+			// Not at its own utilisation: few may have taught what is usual there, and those may be its job's.
+			usual, ok := d.model.expect(c, s.size, n.now.util, d.need())
+			if !ok {
+				usual = n.now.expected[c]
+			}
+			level = max(level, s.mean-usual-d.common[c])
 			if found++; found == amongMost {
 				break
 			}
 		}
-		sure = sure && found >= amongLeast
+		sure = sure && near >= amongLeast
 		alone = alone || found == 0
 	}
 	return level, sure, alone
+}
+
+// settled says that the node does for its jobs what it did long enough to have a habit of it: who is slower in both
+// classes than that habit, while no job began, is not held back by a job's requests.
+func (d *Detector) settled(n *node, c Class) bool {
+	return len(d.jobs[n]) > 0 && d.now-n.jobsSince >= pastJobs && n.Offset[c][n.now.regime[c]].Count >= pastHabit &&
+		math.Abs(math.Log(n.now.size[c])-n.Streams[c].Mean) < pastNear && d.backend < slowPool
 }

@@ -136,13 +136,13 @@ func TestSlowForwarderHoldsBackItsJob(t *testing.T) {
 	}
 }
 
-// TestScoreOfLoops plays closed loops: layers of FAIRWAY_NODES forwarders (8), FAIRWAY_SEEDS (2) from seed
+// TestScoreOfLoops plays closed loops: layers of FAIRWAY_NODES forwarders (8), FAIRWAY_SEEDS (20) from seed
 // FAIRWAY_FIRST (101) on.
 func TestScoreOfLoops(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")
 	}
-	nodes, count, first := number("FAIRWAY_NODES", 8), number("FAIRWAY_SEEDS", 2), number("FAIRWAY_FIRST", 101)
+	nodes, count, first := number("FAIRWAY_NODES", 8), number("FAIRWAY_SEEDS", 20), number("FAIRWAY_FIRST", 101)
 	var all Score
 	for seed := first; seed < first+count; seed++ {
 		s := DrawLoops(uint64(seed), nodes)
@@ -155,6 +155,9 @@ func TestScoreOfLoops(t *testing.T) {
 	}
 	for _, f := range all.NotFound {
 		t.Log("missed:", f)
+	}
+	if all.Precision() < 0.95 || all.Recall() < 0.8 {
+		t.Errorf("precision %.2f, recall %.2f", all.Precision(), all.Recall())
 	}
 }
 
