@@ -10,50 +10,52 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
-// getOpenAPI answers the API's description, made from the table of routes, so that it cannot
+// openAPI answers the API's description, made from the table of routes, so that it cannot
 // differ from what is served.
-func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ who) error {
-	return writeJSON(w, openAPI(s.gate.routes, s.cfg.Version))
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, describe(s.site.Routes, s.version))
 }
 
 type object = map[string]any
 
-func openAPI(routes []route, version string) object {
+func describe(routes []access.Route, version string) object {
 	if version == "" {
 		version = "devel"
 	}
 	k := schemas{object{}}
-	refuse := object{"description": "refused: " + api.ContentType,
-		"content": object{api.ContentType: object{"schema": k.of(reflect.TypeFor[api.Document]())}}}
+	refuse := object{"description": "refused: " + api.ProblemType,
+		"content": object{api.ProblemType: object{"schema": k.of(reflect.TypeFor[api.Problem]())}}}
 	paths := object{}
 	for i := range routes {
 		t := &routes[i]
-		item, ok := paths[t.path].(object)
+		about := docs[t.Method+" "+t.Path]
+		item, ok := paths[t.Path].(object)
 		if !ok {
 			item = object{}
-			paths[t.path] = item
+			paths[t.Path] = item
 		}
-		answer := object{"description": t.doc.summary}
-		if t.doc.out != nil {
-			answer["content"] = object{"application/json": object{"schema": k.of(reflect.TypeOf(t.doc.out))}}
+		answer := object{"description": about.summary}
+		if about.out != nil {
+			answer["content"] = object{"application/json": object{"schema": k.of(reflect.TypeOf(about.out))}}
 		}
-		need := string(t.need)
+		need := string(t.Need)
 		if need == "" {
 			need = "anybody"
 		}
-		op := object{"summary": t.doc.summary, "x-role": need, "x-doors": doorNames(t.doors),
+		op := object{"summary": about.summary, "x-role": need, "x-listeners": t.On.Names(),
 			"responses": object{"200": answer, "default": refuse}}
-		if p := parameters(t); len(p) > 0 {
+		if p := parameters(t, about.params); len(p) > 0 {
 			op["parameters"] = p
 		}
-		if t.doc.in != nil {
+		if about.in != nil {
 			op["requestBody"] = object{"required": true,
-				"content": object{"application/json": object{"schema": k.of(reflect.TypeOf(t.doc.in))}}}
+				"content": object{"application/json": object{"schema": k.of(reflect.TypeOf(about.in))}}}
 		}
-		item[strings.ToLower(t.method)] = op
+		item[strings.ToLower(t.Method)] = op
 	}
 	return object{
 		"openapi": "3.1.0",
@@ -62,33 +64,24 @@ func openAPI(routes []route, version string) object {
 		"paths": paths,
 		"components": object{"schemas": k.named, "securitySchemes": object{
 			"bearer": object{"type": "http", "scheme": "bearer"},
-			"cookie": object{"type": "apiKey", "in": "cookie", "name": cookieName},
+			"cookie": object{"type": "apiKey", "in": "cookie", "name": access.CookieName},
 		}},
 		"security": []object{{}, {"bearer": []string{}}, {"cookie": []string{}}},
 	}
 }
 
-func doorNames(set Door) (names []string) {
-	for d := DoorUnix; d <= DoorIngest; d <<= 1 {
-		if set&d != 0 {
-			names = append(names, d.String())
-		}
-	}
-	return names
-}
-
-func parameters(t *route) (list []object) {
-	for _, part := range strings.Split(t.path, "/") {
+func parameters(t *access.Route, query []param) (list []object) {
+	for _, part := range strings.Split(t.Path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			list = append(list, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true,
 				"schema": object{"type": "string"}})
 		}
 	}
-	for _, p := range t.doc.params {
+	for _, p := range query {
 		list = append(list, object{"name": p.name, "in": "query", "description": p.about,
 			"schema": object{"type": "string"}})
 	}
-	if t.writes() {
+	if t.Keyed() {
 		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": true,
 			"schema":      object{"type": "string", "minLength": 1, "maxLength": 200},
 			"description": "the same key with the same body is answered alike; with another body it is refused"})

@@ -1,14 +1,13 @@
-// Package webui is the browser face and the HTTP API: one gate decides who may do what, the live
-// feed carries the picture to both faces, and the static pages are served from the binary.
+// Package webui serves the HTTP API and the browser's pages: one handler file a noun, a table of routes behind the
+// gate of webui/access, and the live feed, which carries the newest snapshot to every client.
 package webui
 
 import (
 	"context"
 	"errors"
-	"iter"
+	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,65 +17,87 @@ import (
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
-	"fairway/remap/journal"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb"
+	"fairway/webui/access"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
-// Config is what a server works with. Without any setting nobody can reach it.
+// Config is what a server works with. Every part is required but those of Options.
 type Config struct {
-	// Hosts are further names under which browsers may reach the TCP door (localhost and loopback
-	// addresses always count).
-	Hosts  []string
-	Access Access
-	// BrowserURL is where browsers reach the TCP door, for the links that sign in; "": there is none.
-	BrowserURL string
-
+	Access  access.Config
 	Picture *live.Picture
+	Store   tsdb.Store
+	Desk    *desk.Desk
+	Ingest  *ingest.Hub
+	Jobs    *dispatch.Dispatcher
+	// Review lets persons judge findings by these Findings rules.
+	Review   *desk.Review
+	Findings anomaly.Settings
+	// Gathering is what queues share now; false where they get no global shares.
+	Gathering func() (tables.Gathering, bool)
+	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on.
+	PromQL http.Handler
+	Options
+}
+
+// Options are the parts that a daemon may lack.
+type Options struct {
+	// Hosts are further names under which browsers may reach the TCP listener (localhost and loopback
+	// addresses always count).
+	Hosts []string
+	// BrowserURL is where browsers reach the TCP listener, for the links that sign in; "" without one.
+	BrowserURL string
 	// Mounts join the paths of I/O logs with file systems and forwarders.
 	Mounts rootcause.Mounts
 	// Priority is a running job's for policies that divide by it; nil: it is not known.
 	Priority func(*remap.Job) float64
-	// Gathering is what queues share by now; nil, or false: they are told no global shares.
-	Gathering func() (tables.Gathering, bool)
-	Store     tsdb.Store
-	Desk      *desk.Desk  // nil: no plans
-	Ingest    *ingest.Hub // nil: no agents
 	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
-	Driver live.Observer
-	// Jobs takes the batch system's word; nil: no jobs.
-	Jobs    *dispatch.Dispatcher
+	Driver  live.Observer
 	Archive Archive // nil: no I/O-log archive
-	// Findings are the rules of a finding's life.
-	Findings anomaly.Settings
-	// Review lets persons judge findings; nil: they cannot be acknowledged or dismissed.
-	Review *desk.Review
 	// Canaries sends canary probes; nil: there is no way to any forwarder.
 	Canaries *desk.Canaries
-	// Audit shows the desk's records, the newest first; nil: no audit.
-	Audit func(journal.Wanted) iter.Seq2[*journal.Record, error]
-	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on; nil: no PromQL.
-	PromQL http.Handler
 	// Metrics write further counters to /metrics.
 	Metrics []MetricsWriter
 	Version string
 	Log     *slog.Logger // nil: discard
 }
 
-// Server answers requests through its doors while Run makes the picture.
+// Server answers requests on its listeners while Run makes the snapshots.
 type Server struct {
-	cfg   Config
-	log   *slog.Logger
-	gate  *gate
-	hub   *hub
-	grids *live.Grids
-	stats *serverStats
-	files *staticFiles
+	log     *slog.Logger
+	gate    *access.Gate
+	site    access.Site
+	feed    *feed
+	picture *live.Picture
+	desk    *desk.Desk
+	stats   *serverStats
+	meters  []MetricsWriter
+	files   *staticFiles
+	version string
+	archive bool // there is one
+}
 
-	// Of the goroutine that publishes: which feed the listeners have, and until when that is enough.
-	fedGeneration uint64
-	feedAgain     time.Time
+// handlers are the nouns of the API.
+type handlers struct {
+	signIn     *access.SignIn
+	health     health
+	agents     agents
+	layer      layer
+	forwarders forwarders
+	replay     replay
+	series     series
+	findings   findings
+	exclusions exclusions
+	jobs       *jobs
+	causes     causes
+	domains    domains
+	archives   archives
+	whatif     whatif
+	plans      plans
+	standing   standing
+	audits     audits
 }
 
 // New checks cfg; an error names the setting of Access that is wrong.
@@ -84,58 +105,84 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Picture == nil || cfg.Store == nil {
-		return nil, errors.New("webui: BUG: a server needs a picture and a store")
+	if cfg.Picture == nil || cfg.Store == nil || cfg.Desk == nil || cfg.Ingest == nil || cfg.Jobs == nil ||
+		cfg.Review == nil || cfg.Gathering == nil || cfg.PromQL == nil {
+		return nil, errors.New("webui: BUG: a part of the server is missing")
 	}
 	files, err := loadStatic()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, hub: newHub(), stats: newServerStats(), files: files,
-		grids: live.NewGrids(cfg.Picture)}
-	hosts := append([]string{"localhost", "127.0.0.1", "[::1]"}, cfg.Hosts...)
-	if s.gate, err = newGate(cfg.Access, hosts, s.routes()); err != nil {
+	gate, err := access.NewGate(cfg.Access, append([]string{"localhost", "127.0.0.1", "[::1]"}, cfg.Hosts...))
+	if err != nil {
 		return nil, err
 	}
+	stats := newServerStats()
+	grids := live.NewGrids(cfg.Picture)
+	s := &Server{log: cfg.Log, gate: gate, picture: cfg.Picture, desk: cfg.Desk, stats: stats, files: files,
+		meters: append([]MetricsWriter{cfg.Ingest.WriteMetrics}, cfg.Metrics...), version: cfg.Version,
+		archive: cfg.Archive != nil,
+		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
+			took: stats.publish, log: cfg.Log}}
+	s.site = access.Site{Routes: s.routes(newHandlers(&cfg, s, grids)), Pages: files.serve, Answered: stats.answered,
+		Log: cfg.Log}
 	return s, nil
 }
 
-// Door returns the HTTP server for listeners of one kind. The caller serves and shuts it down;
+func newHandlers(cfg *Config, s *Server, grids *live.Grids) *handlers {
+	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
+	return &handlers{
+		signIn: &access.SignIn{Gate: s.gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
+			Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log},
+		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk},
+		agents: agents{cfg.Ingest},
+		layer:  layer{cfg.Picture},
+		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,
+			canaries: cfg.Canaries},
+		replay:     replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
+		series:     series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},
+		findings:   findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review},
+		exclusions: exclusions{cfg.Desk},
+		jobs:       jobs,
+		causes:     causes{archive: cfg.Archive, jobs: jobs, records: cfg.Desk.History, mounts: cfg.Mounts},
+		domains:    domains{archive: cfg.Archive, jobs: jobs},
+		archives:   archives{cfg.Archive},
+		whatif: whatif{picture: cfg.Picture, jobs: cfg.Jobs, priority: cfg.Priority,
+			gathering: cfg.Gathering},
+		plans:    plans{cfg.Desk},
+		standing: standing{cfg.Desk},
+		audits:   audits{cfg.Desk.History},
+	}
+}
+
+// archived answers what only an archive knows.
+func (s *Server) archived(h access.Handler) access.Handler {
+	if s.archive {
+		return h
+	}
+	return func(http.ResponseWriter, *http.Request, access.Caller) error {
+		return fmt.Errorf("%w: this daemon keeps no I/O-log archive", api.ErrUnreachable)
+	}
+}
+
+// HTTP returns the HTTP server for listeners of one kind. The caller serves and shuts it down;
 // websockets end with Run, so that Shutdown need not wait for them.
-func (s *Server) Door(kind Door) *http.Server {
+func (s *Server) HTTP(kind access.Listener) *http.Server {
 	return &http.Server{
-		Handler: s.gate.handler(kind, s),
-		// A body that trickles in is not waited for for ever; the answer's side is in statusRecorder.
+		Handler: s.gate.Handler(kind, &s.site),
+		// A body that trickles in is not waited for for ever; the gate bounds the answer's side.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
-		ConnContext:    withPeer,
+		ConnContext:    access.WithPeer,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
-// signInPath returns the path of a page that signs its first visitor in, once, within codeLife.
-func (s *Server) signInPath(name string, role remap.Role) string {
-	return "/#signin=" + s.gate.sessions.oneTimeCode(name, role)
-}
-
-// Run makes the picture and feeds it to the consoles until ctx ends. It returns when every
+// Run makes the snapshots and feeds them to the consoles until ctx ends. It returns when every
 // goroutine of it has ended and the live feeds are closed.
 func (s *Server) Run(ctx context.Context) {
 	var wait sync.WaitGroup
-	wait.Go(func() { s.hub.run(ctx) })
-	wait.Go(func() { s.cfg.Picture.Run(ctx, s.cfg.Desk, s.publish) })
+	wait.Go(func() { s.feed.run(ctx) })
+	wait.Go(func() { s.picture.Run(ctx, s.desk, s.feed.publish) })
 	wait.Wait()
-}
-
-// securityHeaders go out with every answer. Nothing is loaded from elsewhere, nothing is framed.
-func securityHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' blob: data:",
-		"connect-src 'self'", "font-src 'self'", "manifest-src 'self'",
-		"base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
-	}, "; "))
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }

@@ -76,7 +76,7 @@ func TestHookFailsOpen(t *testing.T) {
 			[]string{"dispatch", "--addr",
 				slurmDaemon(t, func(w http.ResponseWriter,
 					r *http.Request) {
-					api.Write(w, r, api.ErrSignIn)
+					api.WriteProblem(w, r, api.ErrSignIn)
 				})}, "not signed in"},
 		{"an answer that is no JSON", slurmEnv,
 			[]string{"dispatch", "--addr",

@@ -2,8 +2,6 @@ package api
 
 import (
 	"time"
-
-	"fairway/remap"
 )
 
 // AuditEntry is one line of the append-only record of who did what.
@@ -34,12 +32,4 @@ type Allow struct {
 	User   string `json:"user,omitempty"` // empty: of every user
 	TTL    string `json:"ttl"`            // how long, such as "720h"
 	Reason string `json:"reason"`
-}
-
-// SignInLink is an address that signs its first visitor in, once.
-type SignInLink struct {
-	Address string     `json:"address"`
-	Name    string     `json:"name"`
-	Role    remap.Role `json:"role"`
-	Until   time.Time  `json:"until"`
 }

@@ -42,6 +42,16 @@ type JobView struct {
 	Profile *history.Profile `json:"profile"`
 }
 
+// ProfileView is what a job did.
+type ProfileView struct {
+	JobRow
+	Served []topology.ForwarderID `json:"served_by"` // forwarders, over the run
+	// Pending says that the job has ended and its profile is being made.
+	Pending bool `json:"pending"`
+	// Profile is null for a job that runs, or of which nothing was collected.
+	Profile *history.Profile `json:"profile"`
+}
+
 // Neighbour is a job that shares forwarders with another one, now.
 type Neighbour struct {
 	Job              topology.JobID         `json:"job"`

@@ -164,3 +164,19 @@ type NodeView struct {
 	NodeRow
 	Sources []collector.SourceStatus `json:"sources"`
 }
+
+// MachineView is the site with its mappings.
+type MachineView struct {
+	topology.Machine
+	Generation uint32           `json:"generation"` // changes with the list of nodes
+	Observed   topology.Mapping `json:"observed_mapping"`
+	Simulated  bool             `json:"simulated"`
+}
+
+// Readiness says whether the daemon does its work.
+type Readiness struct {
+	Ready      bool      `json:"ready"`
+	Picture    time.Time `json:"picture"` // when the newest one was made
+	Newest     time.Time `json:"newest"`  // second of data; zero before the first
+	Forwarders int       `json:"forwarders"`
+}

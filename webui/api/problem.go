@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// ContentType of a problem document.
-const ContentType = "application/problem+json"
+// ProblemType is the content type of a problem document (RFC 9457).
+const ProblemType = "application/problem+json"
 
-// Document is the body of every refusal.
-type Document struct {
+// Problem is the body of every refusal.
+type Problem struct {
 	Type     string `json:"type"` // "about:blank": title and status say it all
 	Title    string `json:"title"`
 	Status   int    `json:"status"`
@@ -20,7 +20,7 @@ type Document struct {
 	Instance string `json:"instance,omitempty"`
 }
 
-// The refusals of the door itself, each a kind of one of the console's.
+// The refusals of the gate, each a kind of one of the errors above.
 var (
 	// ErrSignIn says that signing in would help.
 	ErrSignIn   = fmt.Errorf("%w: not signed in", ErrNotAllowed)
@@ -65,13 +65,13 @@ func statusOf(err error) (status int, code string) {
 	return http.StatusInternalServerError, "internal"
 }
 
-// Write answers a request with err as a problem document.
-func Write(w http.ResponseWriter, r *http.Request, err error) {
+// WriteProblem answers a request with err as a problem document.
+func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	status, code := statusOf(err)
-	w.Header().Set("Content-Type", ContentType)
+	w.Header().Set("Content-Type", ProblemType)
 	w.WriteHeader(status)
-	// The client is gone when this fails; there is nobody left to tell.
-	_ = json.NewEncoder(w).Encode(Document{
+	// The client is gone when this fails.
+	_ = json.NewEncoder(w).Encode(Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
 		Detail: err.Error(), Instance: r.URL.Path,
 	})
@@ -79,7 +79,7 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 
 // Error turns an answered problem back into the error it stands for. A status outside the table
 // becomes a plain error.
-func (d Document) Error() error {
+func (d Problem) Error() error {
 	text := d.Detail
 	if text == "" {
 		text = fmt.Sprintf("the server answered %d %s without saying why", d.Status, http.StatusText(d.Status))

@@ -15,8 +15,8 @@ func TestEachRefusalSurvivesTheWire(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		sent := fmt.Errorf("plan P-7: %w: fwd3 went stale", kind)
-		Write(w, httptest.NewRequest("POST", "/api/v1/plans/P-7/approve", nil), sent)
-		var d Document
+		WriteProblem(w, httptest.NewRequest("POST", "/api/v1/plans/P-7/approve", nil), sent)
+		var d Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil {
 			t.Fatal(err)
 		}
@@ -24,14 +24,14 @@ func TestEachRefusalSurvivesTheWire(t *testing.T) {
 		if !errors.Is(got, kind) || got.Error() != sent.Error() {
 			t.Errorf("%v arrived as %v", sent, got)
 		}
-		if w.Header().Get("Content-Type") != ContentType || d.Instance != "/api/v1/plans/P-7/approve" {
+		if w.Header().Get("Content-Type") != ProblemType || d.Instance != "/api/v1/plans/P-7/approve" {
 			t.Errorf("header %v, document %+v", w.Header(), d)
 		}
 	}
 }
 
 func TestAServerFailureIsNoRefusal(t *testing.T) {
-	err := Document{Status: 500, Detail: "disk full"}.Error()
+	err := Problem{Status: 500, Detail: "disk full"}.Error()
 	for _, e := range table {
 		if errors.Is(err, e.err) {
 			t.Errorf("a 500 became %v", e.err)

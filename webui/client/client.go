@@ -336,9 +336,9 @@ func (c *Client) header() http.Header {
 
 // refusal reads a problem document; an answer that is none, as a proxy sends it, keeps its status.
 func refusal(resp *http.Response, body []byte) error {
-	d := api.Document{}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ContentType) || json.Unmarshal(body, &d) != nil {
-		d = api.Document{}
+	d := api.Problem{}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ProblemType) || json.Unmarshal(body, &d) != nil {
+		d = api.Problem{}
 	}
 	d.Status = resp.StatusCode
 	return d.Error()

@@ -181,7 +181,7 @@ func write[T any](h *Handler, mux *http.ServeMux, route string, f func(*http.Req
 
 func answer(w http.ResponseWriter, r *http.Request, v any, err error) {
 	if err != nil {
-		api.Write(w, r, err)
+		api.WriteProblem(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

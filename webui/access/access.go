@@ -1,4 +1,6 @@
-package webui
+// Package access is the gate of the HTTP API: who a request is from, what that person or machine may do, and how
+// people sign in.
+package access
 
 import (
 	"crypto/sha256"
@@ -18,9 +20,9 @@ import (
 	"fairway/webui/api"
 )
 
-// Access says who people and machines are and what they may. The zero value lets root and the
+// Config says who people and machines are and what they may. The zero value lets root and the
 // daemon's own user do everything on the unix socket, and nobody else anything.
-type Access struct {
+type Config struct {
 	// Anonymous is what a request by TCP without any sign-in may do, and an unknown user of the
 	// unix socket: remap.Viewer or "" (nothing).
 	Anonymous remap.Role
@@ -70,27 +72,27 @@ type Proxy struct {
 	Default      remap.Role
 }
 
-// who is what the gate found out about a request.
-type who struct {
+// Caller is what the gate found out about a request.
+type Caller struct {
 	remap.Person
-	remote  string
-	speaker *ingest.Speaker // of an agent's token
+	Remote  string
+	Speaker *ingest.Speaker // of an agent's token
+	Expires time.Time       // of the session
+	Session string          // its cookie
 	cookie  bool            // the browser sends the proof by itself, so its origin must be checked
-	expires time.Time       // of the session
-	session string          // its cookie
 }
 
 // identities turns a request's proof into who it is.
 type identities struct {
-	access   Access
+	conf     Config
 	groups   map[uint32]remap.Role
 	tokens   map[[sha256.Size]byte]*Token
 	sessions *sessions
 	own      uint32
 }
 
-func newIdentities(a Access) (*identities, error) {
-	id := &identities{access: a, groups: map[uint32]remap.Role{}, tokens: map[[sha256.Size]byte]*Token{},
+func newIdentities(a Config) (*identities, error) {
+	id := &identities{conf: a, groups: map[uint32]remap.Role{}, tokens: map[[sha256.Size]byte]*Token{},
 		own: uint32(os.Geteuid())}
 	if a.Anonymous != "" && a.Anonymous != remap.Viewer {
 		return nil, fmt.Errorf("access.anonymous = %q: nobody may act without a name; want %q or \"\"", a.Anonymous,
@@ -146,34 +148,34 @@ func groupID(name string) (uint32, error) {
 
 // identify says who a request is from; the proof that is hardest to send by mistake counts first.
 // A proof that is wrong is refused even where none would be needed.
-func (id *identities) identify(r *http.Request, d Door) (who, error) {
-	w := who{remote: r.RemoteAddr}
-	if d == DoorUnix {
-		w.remote = "unix"
+func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
+	w := Caller{Remote: r.RemoteAddr}
+	if d == UnixSocket {
+		w.Remote = "unix"
 	}
 	if auth := r.Header.Get("Authorization"); auth != "" {
 		return id.byToken(w, auth)
 	}
 	switch d {
-	case DoorUnix:
+	case UnixSocket:
 		return id.byPeer(w, r)
-	case DoorTCP:
-		if p := id.access.Proxy; p != nil && p.trusts(r) {
+	case TCP:
+		if p := id.conf.Proxy; p != nil && p.trusts(r) {
 			return p.identify(w, r)
 		}
-		if c, err := r.Cookie(cookieName); err == nil {
+		if c, err := r.Cookie(CookieName); err == nil {
 			if s, ok := id.sessions.find(c.Value); ok {
 				w.Person = remap.Person{Name: s.name, Role: s.role, Via: "session"}
-				w.cookie, w.expires, w.session = true, s.expires, c.Value
+				w.cookie, w.Expires, w.Session = true, s.expires, c.Value
 				return w, nil
 			}
 		}
-		w.Person = remap.Person{Role: id.access.Anonymous, Via: "anonymous"}
+		w.Person = remap.Person{Role: id.conf.Anonymous, Via: "anonymous"}
 	}
 	return w, nil
 }
 
-func (id *identities) byToken(w who, auth string) (who, error) {
+func (id *identities) byToken(w Caller, auth string) (Caller, error) {
 	secret, ok := strings.CutPrefix(auth, "Bearer ")
 	if !ok { // as InfluxDB's clients write it
 		secret, ok = strings.CutPrefix(auth, "Token ")
@@ -185,17 +187,17 @@ func (id *identities) byToken(w who, auth string) (who, error) {
 	}
 	w.Person = remap.Person{Name: t.Name, Role: t.Role, Via: "token"}
 	if t.Role == RoleAgent {
-		w.speaker = &ingest.Speaker{Name: t.Name, Nodes: t.Nodes, Limits: t.Limits}
+		w.Speaker = &ingest.Speaker{Name: t.Name, Nodes: t.Nodes, Limits: t.Limits}
 	}
 	return w, nil
 }
 
-func (id *identities) byPeer(w who, r *http.Request) (who, error) {
+func (id *identities) byPeer(w Caller, r *http.Request) (Caller, error) {
 	p, ok := r.Context().Value(peerKey{}).(*peer)
 	if !ok {
 		return w, fmt.Errorf("%w: the kernel did not say who is at the other end of the socket", api.ErrSignIn)
 	}
-	w.Person = remap.Person{Name: userName(p.uid), Role: id.access.Anonymous, Via: "unix"}
+	w.Person = remap.Person{Name: userName(p.uid), Role: id.conf.Anonymous, Via: "unix"}
 	if p.uid == 0 || p.uid == id.own {
 		w.Role = remap.Admin
 		return w, nil
@@ -238,7 +240,7 @@ func (p *Proxy) trusts(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(a.Addr().Unmap()) })
 }
 
-func (p *Proxy) identify(w who, r *http.Request) (who, error) {
+func (p *Proxy) identify(w Caller, r *http.Request) (Caller, error) {
 	w.Person = remap.Person{Name: r.Header.Get(p.UserHeader), Role: p.Default, Via: "proxy"}
 	w.cookie = true // the proxy's cookie
 	if w.Name == "" {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"fairway/collector/topology"
+	"fairway/webui/access"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -16,20 +18,20 @@ type FlowView struct {
 	Left int `json:"left"`
 }
 
-func (s *Server) getFlow(w http.ResponseWriter, r *http.Request, _ who) error {
+func (h *layer) flow(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	limit, err := parseLimit(r)
 	if err != nil {
 		return err
 	}
-	v := FlowView{Flow: s.cfg.Picture.Flow()}
+	v := FlowView{Flow: h.picture.Flow()}
 	if j := r.URL.Query().Get("job"); j != "" {
 		v.Flow = v.OfJob(topology.JobID(j))
 	}
 	v.Left = max(0, len(v.Links)-limit) + max(0, len(v.Storage)-limit)
 	v.Links, v.Storage = v.Links[:min(limit, len(v.Links))], v.Storage[:min(limit, len(v.Storage))]
-	return writeJSON(w, v)
+	return api.WriteJSON(w, v)
 }
 
-func (s *Server) getInterference(w http.ResponseWriter, _ *http.Request, _ who) error {
-	return writeJSON(w, s.cfg.Picture.Interference(s.cfg.Picture.Flow(), mostJobs))
+func (h *layer) interference(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, h.picture.Interference(h.picture.Flow(), mostJobs))
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"fairway/webui/access"
+
 	"github.com/VictoriaMetrics/metrics"
 )
 
@@ -73,23 +75,20 @@ func newServerStats() *serverStats {
 	return s
 }
 
-func (s *serverStats) answered(t *route, status int, took time.Duration) {
-	s.set.GetOrCreateCounter(fmt.Sprintf("fairway_http_requests_total{route=%q,code=\"%d\"}", t.method+" "+t.path,
+func (s *serverStats) answered(t *access.Route, status int, took time.Duration) {
+	s.set.GetOrCreateCounter(fmt.Sprintf("fairway_http_requests_total{route=%q,code=\"%d\"}", t.Method+" "+t.Path,
 		status)).Inc()
-	if !t.upgrades() && t.need != RoleAgent && t.path != exclusionsPath {
+	if t.Kind&(access.WebSocket|access.Long) == 0 {
 		s.seconds.observe(took.Seconds())
 	}
 }
 
-// getMetrics answers /metrics.
-func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request, _ who) error {
+// counters answers /metrics.
+func (s *Server) counters(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	s.stats.set.WritePrometheus(w)
-	s.hub.writeMetrics(w)
-	if s.cfg.Ingest != nil {
-		s.cfg.Ingest.WriteMetrics(w)
-	}
-	for _, write := range s.cfg.Metrics {
+	s.feed.writeMetrics(w)
+	for _, write := range s.meters {
 		write(w)
 	}
 	metrics.WriteProcessMetrics(w)

@@ -1,4 +1,4 @@
-package webui
+package access
 
 import (
 	"context"
@@ -11,23 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Door is how a request came in.
-type Door uint8
+// Listener is where a request came in, or a set of listeners.
+type Listener uint8
 
-// The kinds of doors.
+// The kinds of listeners.
 const (
-	DoorUnix   Door = 1 << iota // the socket on this host, by peer credentials
-	DoorTCP                     // browsers, terminals and machines
-	DoorIngest                  // agents alone
+	UnixSocket Listener = 1 << iota // the socket on this host, by peer credentials
+	TCP                             // browsers, terminals and machines
+	IngestPort                      // agents alone
+
+	Everywhere = UnixSocket | TCP // but where agents alone are
 )
 
-func (d Door) String() string {
-	switch d {
-	case DoorUnix:
+// Names lists the listeners of a set.
+func (l Listener) Names() (names []string) {
+	for one := UnixSocket; one <= IngestPort; one <<= 1 {
+		if l&one != 0 {
+			names = append(names, one.String())
+		}
+	}
+	return names
+}
+
+func (l Listener) String() string {
+	switch l {
+	case UnixSocket:
 		return "unix"
-	case DoorTCP:
+	case TCP:
 		return "tcp"
-	case DoorIngest:
+	case IngestPort:
 		return "ingest"
 	}
 	return "none"
@@ -41,8 +53,8 @@ type peer struct {
 
 type peerKey struct{}
 
-// withPeer notes the peer's credentials once per connection.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
+// WithPeer notes the peer's credentials once per connection (http.Server.ConnContext).
+func WithPeer(ctx context.Context, c net.Conn) context.Context {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return ctx

@@ -1,4 +1,4 @@
-package webui
+package access
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // RoleNow is the role that a person who came through a door (remap.Person.Via) has at present, "" for
 // none. known is false for people whom the reverse proxy or the OpenID Connect provider vouches for: what
 // they may is known when they come again.
-func (a *Access) RoleNow(name, via string) (role remap.Role, known bool) {
+func (a *Config) RoleNow(name, via string) (role remap.Role, known bool) {
 	switch via {
 	case "unix":
 		return a.unixRole(name)
@@ -39,7 +39,7 @@ func (a *Access) RoleNow(name, via string) (role remap.Role, known bool) {
 
 // unixRole is what a user of this host may on the unix socket; not known while the directory does not answer, nor of
 // a user whom it has no name for.
-func (a *Access) unixRole(name string) (role remap.Role, known bool) {
+func (a *Config) unixRole(name string) (role remap.Role, known bool) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return "", errors.As(err, new(user.UnknownUserError)) && !nameless.MatchString(name)

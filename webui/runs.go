@@ -11,6 +11,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/history"
+	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/live"
 )
@@ -21,7 +22,7 @@ const (
 	maxRuns     = 500
 )
 
-func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error {
+func (h *jobs) runs(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	limit := defaultRuns
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -30,15 +31,11 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 		}
 		limit = n
 	}
-	jobs, err := s.jobs()
+	run, err := h.run(topology.JobID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
-	run, err := s.run(topology.JobID(r.PathValue("id")))
-	if err != nil {
-		return err
-	}
-	like, all, err := jobs.Like(&run, limit+1) // one may be the job itself
+	like, all, err := h.known.Like(&run, limit+1) // one may be the job itself
 	if err != nil {
 		return err
 	}
@@ -52,8 +49,8 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 	like = like[:min(limit, len(like))]
 	var since time.Time
 	if run.End.IsZero() {
-		run.Profile, since = jobs.SoFar(run.Job)
-		run.Forwarders = s.observedForwarders(run.NodeList)
+		run.Profile, since = h.known.SoFar(run.Job)
+		run.Forwarders = h.observedForwarders(run.NodeList)
 	}
 	for i := range like {
 		v.Runs = append(v.Runs, runRow(&like[i]))
@@ -63,11 +60,11 @@ func (s *Server) getJobRuns(w http.ResponseWriter, r *http.Request, _ who) error
 		this.Partial = run.End.IsZero() && since.Sub(run.Start) > watchSlack
 		v.This = &this
 	}
-	if err := s.remapped(r, &v); err != nil {
+	if err := h.remapped(r, &v); err != nil {
 		return err
 	}
 	v.Compare()
-	return writeJSON(w, v)
+	return api.WriteJSON(w, v)
 }
 
 // watchSlack is how long after its start a job is usually seen first.
@@ -92,7 +89,7 @@ func runRow(r *history.Run) api.RunRow {
 }
 
 // remapped says of each run whether a plan moved it.
-func (s *Server) remapped(r *http.Request, v *api.JobRuns) error {
+func (h *jobs) remapped(r *http.Request, v *api.JobRuns) error {
 	rows := map[topology.JobID][]*api.RunRow{}
 	wanted := map[topology.JobID]bool{}
 	note := func(row *api.RunRow) {
@@ -104,15 +101,7 @@ func (s *Server) remapped(r *http.Request, v *api.JobRuns) error {
 	if v.This != nil {
 		note(v.This)
 	}
-	if s.cfg.Desk == nil {
-		for _, list := range rows {
-			for _, row := range list {
-				row.Remapped = nil
-			}
-		}
-		return nil
-	}
-	plans, err := s.cfg.Desk.OfJobs(r.Context(), wanted)
+	plans, err := h.desk.OfJobs(r.Context(), wanted)
 	if err != nil {
 		return fromDesk(err)
 	}

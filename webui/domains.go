@@ -10,8 +10,15 @@ import (
 	"fairway/remap/policy/filedomain"
 	"fairway/remap/policy/sharedfiles"
 	"fairway/tsdb/history"
+	"fairway/webui/access"
 	"fairway/webui/api"
 )
+
+// domains advises how a file that several processes of a job wrote is divided. Nothing is changed.
+type domains struct {
+	archive Archive
+	jobs    *jobs
+}
 
 const (
 	maxShared = 100 // files of an answer
@@ -19,22 +26,21 @@ const (
 	shownStripes = 256
 )
 
-// getDomains advises how a file that several processes of a job wrote is divided. Nothing is changed.
-func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error {
+func (h *domains) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	q, err := api.ParseDomainsQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	id := topology.JobID(r.PathValue("id"))
-	run, err := s.run(id)
+	run, err := h.jobs.run(id)
 	known := err == nil
 	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}
-	if jobs, err := s.jobs(); err == nil && known && run.End.IsZero() {
-		run.Profile, _ = jobs.SoFar(id)
+	if known && run.End.IsZero() {
+		run.Profile, _ = h.jobs.known.SoFar(id)
 	}
-	files, logs, err := s.sharedFiles(r.Context(), id, &run)
+	files, logs, err := h.sharedFiles(r.Context(), id, &run)
 	if err != nil {
 		return err
 	}
@@ -46,25 +52,25 @@ func (s *Server) getDomains(w http.ResponseWriter, r *http.Request, _ who) error
 		Methods: []filedomain.Comparison{}}
 	v.Files = files[:min(len(files), maxShared)]
 	if len(files) == 0 {
-		return writeJSON(w, v)
+		return api.WriteJSON(w, v)
 	}
 	if q.File >= len(v.Files) {
 		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", api.ErrInvalid, q.File,
 			len(v.Files))
 	}
-	if err := s.compare(&v, q, run.Nodes); err != nil {
+	if err := h.compare(&v, q, run.Nodes); err != nil {
 		return err
 	}
-	return writeJSON(w, v)
+	return api.WriteJSON(w, v)
 }
 
 // sharedFiles are what a job's logs tell of, or its profile where there is no log.
-func (s *Server) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File,
+func (h *domains) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File,
 	logs int, err error) {
-	if a, err := s.archive(); err == nil {
+	if h.archive != nil {
 		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 		defer cancel()
-		all, err := a.JobLogs(ctx, id)
+		all, err := h.archive.JobLogs(ctx, id)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -76,13 +82,11 @@ func (s *Server) sharedFiles(ctx context.Context, id topology.JobID, run *histor
 }
 
 // compare fills in what follows from the chosen file.
-func (s *Server) compare(v *api.DomainsView, q api.DomainsQuery, nodes int) error {
+func (h *domains) compare(v *api.DomainsView, q api.DomainsQuery, nodes int) error {
 	v.File = q.File
 	f := &v.Files[v.File]
 	given := sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: nodes}
-	if m := s.cfg.Picture.Snapshot().Situation.Machine; m != nil {
-		given.MachineServers = len(m.ByRole(topology.Storage))
-	}
+	given.MachineServers = len(h.jobs.picture.Snapshot().Situation.Machine.ByRole(topology.Storage))
 	c, assumed, err := sharedfiles.Case(f, given)
 	if err != nil {
 		if q.Servers+q.Aggregators > 0 || q.StripeSize > 0 {

@@ -1,4 +1,4 @@
-package webui
+package access
 
 import (
 	"crypto/rand"
@@ -27,7 +27,7 @@ type Account struct {
 }
 
 const (
-	cookieName   = "fairway_session"
+	CookieName   = "fairway_session"
 	sessionLife  = 12 * time.Hour
 	codeLife     = 10 * time.Minute
 	maxSessions  = 4096

@@ -7,15 +7,29 @@ import (
 	"strconv"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/history"
+	"fairway/webui/access"
 	"fairway/webui/api"
+	"fairway/webui/live"
 )
+
+// replay answers the past: what happened when, and the cells of one second.
+type replay struct {
+	picture *live.Picture
+	grids   *live.Grids
+	jobs    interface {
+		Ended(limit int) ([]history.Run, error)
+		Job(id topology.JobID) (history.Run, bool, error)
+	}
+}
 
 // markSpan is what is listed when nobody says from when.
 const markSpan = time.Hour
 
-// getMarks lists what happened in a range: the points that a replay jumps to and a plot shows.
-func (s *Server) getMarks(w http.ResponseWriter, r *http.Request, _ who) error {
+// marks lists what happened in a range: the points that a replay jumps to and a plot shows.
+func (h *replay) marks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	limit, err := parseLimit(r)
 	if err != nil {
 		return err
@@ -24,33 +38,30 @@ func (s *Server) getMarks(w http.ResponseWriter, r *http.Request, _ who) error {
 	if err != nil {
 		return err
 	}
-	marks, err := s.cfg.Picture.Marks(from, to)
+	marks, err := h.picture.Marks(from, to)
 	if err != nil {
 		return err
 	}
-	jobs, err := s.jobMarks(from, to)
+	jobs, err := h.jobMarks(from, to)
 	if err != nil {
 		return err
 	}
 	marks = append(marks, jobs...)
 	slices.SortStableFunc(marks, func(a, b remap.Mark) int { return a.At.Compare(b.At) })
-	return writeJSON(w, marks[max(0, len(marks)-limit):])
+	return api.WriteJSON(w, marks[max(0, len(marks)-limit):])
 }
 
 // markJobs is how many ended jobs are looked at for marks.
 const markJobs = 500
 
 // jobMarks lists the starts and ends of jobs, with the forwarders that served them.
-func (s *Server) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
-	if s.cfg.Jobs == nil {
-		return nil, nil
-	}
-	runs, err := s.cfg.Jobs.Ended(markJobs)
+func (h *replay) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
+	runs, err := h.jobs.Ended(markJobs)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range s.cfg.Picture.Snapshot().Situation.Jobs {
-		if run, ok, err := s.cfg.Jobs.Job(j.ID); err == nil && ok {
+	for _, j := range h.picture.Snapshot().Situation.Jobs {
+		if run, ok, err := h.jobs.Job(j.ID); err == nil && ok {
 			runs = append(runs, run)
 		}
 	}
@@ -67,8 +78,8 @@ func (s *Server) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
 	return marks, nil
 }
 
-// getGrid answers the cells of all compute nodes in one past second, as the live feed's frames are.
-func (s *Server) getGrid(w http.ResponseWriter, r *http.Request, _ who) error {
+// grid answers the cells of all compute nodes in one past second, as the live feed's frames are.
+func (h *replay) grid(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	at, err := past(r)
 	if err != nil {
 		return err
@@ -81,14 +92,14 @@ func (s *Server) getGrid(w http.ResponseWriter, r *http.Request, _ who) error {
 	case at.IsZero():
 		return fmt.Errorf("%w: at is missing; the present comes over /api/v1/live", api.ErrInvalid)
 	}
-	frame, err := s.grids.FrameAt(r.Context(), metric, at)
+	frame, err := h.grids.FrameAt(r.Context(), metric, at)
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Length", strconv.Itoa(len(frame)))
-	h.Set("Cache-Control", "no-store")
+	head := w.Header()
+	head.Set("Content-Type", "application/octet-stream")
+	head.Set("Content-Length", strconv.Itoa(len(frame)))
+	head.Set("Cache-Control", "no-store")
 	_, _ = w.Write(frame) // the reader is gone when this fails
 	return nil
 }

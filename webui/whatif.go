@@ -13,18 +13,32 @@ import (
 	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/share"
+	"fairway/remap/queue/tables"
+	"fairway/tsdb/history"
+	"fairway/webui/access"
 	"fairway/webui/api"
+	"fairway/webui/live"
 )
 
-// getShares divides among the jobs that run now.
-func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error {
+// whatif answers what policies would do; nothing is changed anywhere.
+type whatif struct {
+	picture interface{ Snapshot() *live.Snapshot }
+	jobs    interface {
+		Ended(limit int) ([]history.Run, error)
+	}
+	priority  func(*remap.Job) float64 // nil: not known
+	gathering func() (tables.Gathering, bool)
+}
+
+// shares divides among the jobs that run now.
+func (h *whatif) shares(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	q := r.URL.Query()
 	p, err := share.ParsePolicy(cmp.Or(q.Get("policy"), "size-fair"))
 	if err != nil {
 		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	byPriority := slices.Contains(p, share.Priority)
-	if byPriority && s.cfg.Priority == nil {
+	if byPriority && h.priority == nil {
 		return fmt.Errorf(
 			"%w: policy %s: jobs' priorities are the batch system's, which this daemon does not ask (slurm.jobs); "+
 				"fairway shares takes them from a file", api.ErrInvalid, p)
@@ -32,10 +46,10 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 	v := api.SharesView{Policy: p.String(), Forwarder: topology.ForwarderID(q.Get("forwarder")),
 		Jobs: []api.ShareRow{}}
 	var jobs []share.Job
-	for _, j := range jobsOn(s.cfg.Picture.Snapshot().Situation, v.Forwarder) {
+	for _, j := range jobsOn(h.picture.Snapshot().Situation, v.Forwarder) {
 		row := api.ShareRow{Job: j.ID, User: j.User, Group: j.Project, Nodes: len(j.Nodes)}
 		if byPriority {
-			row.Priority = s.cfg.Priority(&j)
+			row.Priority = h.priority(&j)
 		}
 		v.Jobs = append(v.Jobs, row)
 		jobs = append(jobs, share.Job{Name: string(j.ID), User: j.User, Group: j.Project,
@@ -45,12 +59,10 @@ func (s *Server) getShares(w http.ResponseWriter, r *http.Request, _ who) error 
 		v.Jobs[i].Share = x
 	}
 	slices.SortStableFunc(v.Jobs, func(a, b api.ShareRow) int { return cmp.Compare(b.Share, a.Share) })
-	if s.cfg.Gathering != nil {
-		if g, ok := s.cfg.Gathering(); ok {
-			v.InForce = &g
-		}
+	if g, ok := h.gathering(); ok {
+		v.InForce = &g
 	}
-	return writeJSON(w, v)
+	return api.WriteJSON(w, v)
 }
 
 // jobsOn are the running jobs with a node that uses a forwarder; all of them for none.
@@ -66,19 +78,15 @@ func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
 // cycleRuns is how many of the newest runs are looked at for periodic applications.
 const cycleRuns = 1000
 
-// getCycles finds the periodic applications of the history, and makes a set of them. B and b, GB/s, are
+// cycles finds the periodic applications of the history, and makes a set of them. B and b, GB/s, are
 // the bandwidth of the I/O system (default: all forwarders' peaks) and of a compute node (its configured
 // peak, or the most that a node of these applications moved).
-func (s *Server) getCycles(w http.ResponseWriter, r *http.Request, _ who) error {
-	jobs, err := s.jobs()
+func (h *whatif) cycles(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	runs, err := h.jobs.Ended(cycleRuns)
 	if err != nil {
 		return err
 	}
-	runs, err := jobs.Ended(cycleRuns)
-	if err != nil {
-		return err
-	}
-	m := shared(s.cfg.Picture.Snapshot().Situation.Machine)
+	m := shared(h.picture.Snapshot().Situation.Machine)
 	for name, to := range map[string]*float64{"B": &m.BytesPerSec, "b": &m.NodeBytesPerSec} {
 		text := r.URL.Query().Get(name)
 		if text == "" {
@@ -97,7 +105,7 @@ func (s *Server) getCycles(w http.ResponseWriter, r *http.Request, _ who) error 
 	} else {
 		v.Set = &set
 	}
-	return writeJSON(w, v)
+	return api.WriteJSON(w, v)
 }
 
 // shared is what the machine's jobs share, as far as it is configured.
@@ -118,8 +126,8 @@ func shared(m *topology.Machine) (out cycles.Machine) {
 // second of work.
 const maxPatternWork = 1e7
 
-// getPeriodic plans the I/O of the applications in the question; nothing is changed anywhere.
-func (s *Server) getPeriodic(w http.ResponseWriter, r *http.Request, _ who) error {
+// periodic plans the I/O of the applications in the question; nothing is changed anywhere.
+func (h *whatif) periodic(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	text := r.URL.Query().Get("set")
 	if text == "" {
 		return fmt.Errorf("%w: set: a JSON object as fairway periodic reads it is missing", api.ErrInvalid)
@@ -137,6 +145,6 @@ func (s *Server) getPeriodic(w http.ResponseWriter, r *http.Request, _ who) erro
 	if err != nil {
 		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", api.ErrInvalid, err)
 	}
-	return writeJSON(w, api.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime),
+	return api.WriteJSON(w, api.PatternView{Pattern: p, Unplanned: periodic.FairShare(set, set.TMin*set.KPrime),
 		Set: set})
 }

@@ -12,8 +12,17 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/webui/access"
 	"fairway/webui/api"
+	"fairway/webui/live"
 )
+
+// series answers what the store keeps.
+type series struct {
+	picture *live.Picture
+	store   tsdb.Store
+	promQL  http.Handler
+}
 
 // Bounds of one answer.
 const (
@@ -21,51 +30,28 @@ const (
 	maxSeriesPoints = 2_000_000
 )
 
-// SeriesAnswer is one metric of some nodes. A gap is one point without a value, at the first
-// missing step; a node without data in the range has no series.
-type SeriesAnswer struct {
-	Metric     string       `json:"metric"`
-	FromMillis int64        `json:"from_ms"`
-	ToMillis   int64        `json:"to_ms"`
-	StepMillis int64        `json:"step_ms"`
-	Agg        string       `json:"agg"`
-	Series     []NodeSeries `json:"series"`
+func catalogue(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, api.Metrics())
 }
 
-// NodeSeries is one node's part.
-type NodeSeries struct {
-	Node   topology.NodeID `json:"node"`
-	Points []GapPoint      `json:"points"`
-}
-
-// GapPoint is one step; a nil value says that nothing is known from there on until the next point.
-type GapPoint struct {
-	TimeMillis int64    `json:"t"`
-	Value      *float64 `json:"v"`
-}
-
-func (s *Server) getCatalogue(w http.ResponseWriter, _ *http.Request, _ who) error {
-	return writeJSON(w, api.Metrics())
-}
-
-func (s *Server) getSeries(w http.ResponseWriter, r *http.Request, _ who) error {
+func (h *series) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	q, err := parseSeries(r)
 	if err != nil {
 		return err
 	}
-	series, err := s.cfg.Store.Select(r.Context(), q)
+	series, err := h.store.Select(r.Context(), q)
 	if err != nil {
 		return err
 	}
-	a := SeriesAnswer{Metric: q.Metric.String(), FromMillis: q.FromMillis, ToMillis: q.ToMillis,
-		StepMillis: q.StepMillis, Agg: string(q.Agg), Series: []NodeSeries{}}
+	a := api.SeriesAnswer{Metric: q.Metric.String(), FromMillis: q.FromMillis, ToMillis: q.ToMillis,
+		StepMillis: q.StepMillis, Agg: string(q.Agg), Series: []api.NodeSeries{}}
 	for _, one := range series {
-		a.Series = append(a.Series, NodeSeries{Node: one.Node, Points: withGaps(one.Points, q.StepMillis)})
+		a.Series = append(a.Series, api.NodeSeries{Node: one.Node, Points: withGaps(one.Points, q.StepMillis)})
 	}
 	if r.URL.Query().Get("format") == "csv" {
 		return writeSeriesCSV(w, a)
 	}
-	return writeJSON(w, a)
+	return api.WriteJSON(w, a)
 }
 
 func parseSeries(r *http.Request) (q tsdb.Query, err error) {
@@ -107,18 +93,18 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 }
 
 // withGaps puts a point without value where steps are missing between two points.
-func withGaps(points []tsdb.Point, step int64) []GapPoint {
-	out := make([]GapPoint, 0, len(points)+8)
+func withGaps(points []tsdb.Point, step int64) []api.GapPoint {
+	out := make([]api.GapPoint, 0, len(points)+8)
 	for i := range points {
 		if i > 0 && points[i].TimeMillis-points[i-1].TimeMillis > step {
-			out = append(out, GapPoint{TimeMillis: points[i-1].TimeMillis + step})
+			out = append(out, api.GapPoint{TimeMillis: points[i-1].TimeMillis + step})
 		}
-		out = append(out, GapPoint{TimeMillis: points[i].TimeMillis, Value: &points[i].Value})
+		out = append(out, api.GapPoint{TimeMillis: points[i].TimeMillis, Value: &points[i].Value})
 	}
 	return out
 }
 
-func writeSeriesCSV(w http.ResponseWriter, a SeriesAnswer) error {
+func writeSeriesCSV(w http.ResponseWriter, a api.SeriesAnswer) error {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.Metric+".csv"))
 	out := csv.NewWriter(w)
@@ -136,7 +122,7 @@ func writeSeriesCSV(w http.ResponseWriter, a SeriesAnswer) error {
 	return nil // the reader is gone when Flush failed
 }
 
-func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) error {
+func (h *series) occupancy(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	from, to, err := parseRange(r, 24*time.Hour)
 	if err != nil {
 		return err
@@ -156,7 +142,7 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 	a := api.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis,
 		Threshold: q.Threshold,
 		Nodes:     []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
-	for _, n := range s.cfg.Picture.Snapshot().Machine.ByRole(topology.Forwarder) {
+	for _, n := range h.picture.Snapshot().Machine.ByRole(topology.Forwarder) {
 		if n.PeakBytesPerSec <= 0 {
 			a.NoPeak = append(a.NoPeak, n.ID)
 			continue
@@ -169,7 +155,7 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 			cells, maxSeriesPoints)
 	}
 	if len(q.Nodes) > 0 {
-		if a.Nodes, err = s.cfg.Store.Occupancy(r.Context(), q); err != nil {
+		if a.Nodes, err = h.store.Occupancy(r.Context(), q); err != nil {
 			return err
 		}
 	}
@@ -177,18 +163,11 @@ func (s *Server) getOccupancy(w http.ResponseWriter, r *http.Request, _ who) err
 	if r.URL.Query().Get("nodes") == "0" {
 		a.Nodes = []tsdb.NodeOccupancy{}
 	}
-	return writeJSON(w, a)
+	return api.WriteJSON(w, a)
 }
 
-// promPath is where Prometheus's HTTP API is. Its POST asks like its GET and changes nothing.
-const promPath = "/prometheus/api/v1/{call...}"
-
-// promQL hands a question in PromQL on.
-func (s *Server) promQL(w http.ResponseWriter, r *http.Request, _ who) error {
-	if s.cfg.PromQL == nil {
-		http.NotFound(w, r)
-		return nil
-	}
-	http.StripPrefix("/prometheus", s.cfg.PromQL).ServeHTTP(w, r)
+// prometheus hands a question in PromQL on.
+func (h *series) prometheus(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	http.StripPrefix("/prometheus", h.promQL).ServeHTTP(w, r)
 	return nil
 }

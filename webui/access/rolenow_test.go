@@ -1,4 +1,4 @@
-package webui
+package access
 
 import (
 	"os/user"
@@ -12,7 +12,7 @@ func TestRoleNow(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: this user has no name: ", err)
 	}
-	a := Access{Tokens: []Token{{Name: "ops", Role: remap.Operator}},
+	a := Config{Tokens: []Token{{Name: "ops", Role: remap.Operator}},
 		Accounts: []Account{{Name: "olga", Role: remap.Operator}}}
 	for _, c := range []struct {
 		name, via string

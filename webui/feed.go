@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/live"
 )
@@ -46,13 +48,14 @@ const (
 	liveBuffer = 256 << 10
 )
 
-// liveFrame is one message for many clients. The user's own part of a JSON message is put between
-// head and tail when it is written.
+// liveFrame is one message for many clients: the whole message, or what comes before and after the members of its
+// overview that name the client's person.
 type liveFrame struct {
-	topic      string
-	binary     bool
-	head, tail []byte
-	personal   bool
+	topic  string
+	binary bool
+	whole  []byte
+	before []byte // of a personal message: up to the overview's {
+	after  []byte // the overview's other members, and the end
 }
 
 // hub feeds the newest picture to every client. One goroutine owns the table of clients; a client
@@ -156,51 +159,62 @@ func (h *hub) writeMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, "fairway_live_stalled_total", h.stalled.Load())
 }
 
+// feed is the live feed: it makes frames of each snapshot and serves the clients that listen.
+type feed struct {
+	*hub
+	picture *live.Picture
+	desk    interface{ Feed() remap.Feed }
+	grids   *live.Grids
+	open    func(cookie string) bool // whether a session is open
+	took    *histogram               // from snapshot to every client's queue
+	log     *slog.Logger
+
+	// Of the goroutine that publishes: which exclusions the listeners have, and until when that is enough.
+	fedGeneration uint64
+	feedAgain     time.Time
+}
+
 // publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
-func (s *Server) publish(snap *live.Snapshot, plansChanged bool) {
+func (h *feed) publish(snap *live.Snapshot, plansChanged bool) {
 	begun := time.Now()
-	frames := s.messages(nil, api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
-	if len(s.hub.wanted(topicOverview)) > 0 {
-		frames = s.messages(frames, overviewMessage(snap, begun))
+	frames := h.messages(nil, api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
+	if len(h.wanted(topicOverview)) > 0 {
+		frames = h.overview(frames, snap, begun)
 	}
 	if plansChanged {
-		frames = s.messages(frames, api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
+		frames = h.messages(frames, api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
 	}
-	if len(s.hub.wanted(topicFindings)) > 0 {
-		frames = s.messages(frames, findingsMessage(snap, begun))
+	if len(h.wanted(topicFindings)) > 0 {
+		frames = h.messages(frames, findingsMessage(snap, begun))
 	}
-	frames = s.feedFrames(frames, begun)
-	for _, id := range s.hub.wanted(topicForwarder) {
+	frames = h.exclusionFrames(frames, begun)
+	for _, id := range h.wanted(topicForwarder) {
 		// A forwarder that is gone has no news; its page says so when it is loaded again.
-		if d, err := s.cfg.Picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
-			frames = s.messages(frames, api.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
+		if d, err := h.picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
+			frames = h.messages(frames, api.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
 				Forwarder: &d})
 		}
 	}
-	for _, name := range s.hub.wanted(topicGrid) {
+	for _, name := range h.wanted(topicGrid) {
 		if i := gridMetric(name); i >= 0 {
-			frames = append(frames, liveFrame{topic: topicGrid + name, binary: true, head: s.grids.Frame(snap, i)})
+			frames = append(frames, liveFrame{topic: topicGrid + name, binary: true, whole: h.grids.Frame(snap, i)})
 		}
 	}
-	s.hub.publish(frames)
-	s.stats.publish.observe(time.Since(begun).Seconds())
+	h.hub.publish(frames)
+	h.took.observe(time.Since(begun).Seconds())
 }
 
-// feedFrames adds the feed when the listeners need it anew.
-func (s *Server) feedFrames(frames []liveFrame, now time.Time) []liveFrame {
-	if s.cfg.Desk == nil || len(s.hub.wanted(topicExclude)) == 0 {
+// exclusionFrames adds the exclusions when the listeners need them anew.
+func (h *feed) exclusionFrames(frames []liveFrame, now time.Time) []liveFrame {
+	if len(h.wanted(topicExclude)) == 0 {
 		return frames
 	}
-	f := s.cfg.Desk.Feed()
-	if f.Generation == s.fedGeneration && !now.After(s.feedAgain) {
+	f := h.desk.Feed()
+	if f.Generation == h.fedGeneration && !now.After(h.feedAgain) {
 		return frames
 	}
-	s.fedGeneration, s.feedAgain = f.Generation, now.Add(f.ValidUntil.Sub(now)/3)
-	return s.messages(frames, feedMessage(f, now))
-}
-
-func overviewMessage(snap *live.Snapshot, now time.Time) api.LiveMessage {
-	return api.LiveMessage{Topic: topicOverview, Now: now.UTC(), Overview: &snap.Overview}
+	h.fedGeneration, h.feedAgain = f.Generation, now.Add(f.ValidUntil.Sub(now)/3)
+	return h.messages(frames, feedMessage(f, now))
 }
 
 func findingsMessage(snap *live.Snapshot, now time.Time) api.LiveMessage {
@@ -216,30 +230,60 @@ func gridMetric(name string) int {
 }
 
 // messages adds a message, encoded once for everybody. One that cannot be encoded (a number that is
-// none) is missing from the feed and said in the log: a screen must not take the daemon with it.
-func (s *Server) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
+// not a number) is missing from the feed and in the log: a screen must not take the daemon with it.
+func (h *feed) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
 	b, err := json.Marshal(m)
 	if err != nil {
-		s.log.Error("BUG: a message of the live feed cannot be encoded and is left out", "topic", m.Topic, "err", err)
+		h.unencoded(m.Topic, err)
 		return frames
 	}
-	f := liveFrame{topic: m.Topic, head: b}
-	if m.Overview != nil { // leave a gap for who is looking
-		const gap = `"user":"","role":"",`
-		head, tail, ok := strings.Cut(string(b), gap)
-		if !ok {
-			panic("BUG: the overview no longer begins with its user and role")
-		}
-		f.head, f.tail, f.personal = []byte(head), []byte(tail), true
+	return append(frames, liveFrame{topic: m.Topic, whole: b})
+}
+
+// overview adds the overview, which each client gets with its own name and role: JSON objects that are encoded
+// apart, the message around the overview, the person (once a connection) and the rest of the overview, are joined
+// member by member.
+func (h *feed) overview(frames []liveFrame, snap *live.Snapshot, now time.Time) []liveFrame {
+	around, err := json.Marshal(api.LiveMessage{Topic: topicOverview, Now: now.UTC()})
+	if err != nil {
+		h.unencoded(topicOverview, err)
+		return frames
 	}
-	return append(frames, f)
+	rest, err := json.Marshal(struct {
+		*api.Overview
+		User string `json:"user,omitempty"` // these two hide the overview's own
+		Role string `json:"role,omitempty"`
+	}{Overview: &snap.Overview})
+	if err != nil {
+		h.unencoded(topicOverview, err)
+		return frames
+	}
+	return append(frames, liveFrame{topic: topicOverview,
+		before: append(around[:len(around)-1], `,"overview":{`...),
+		after:  append(rest[1:], '}')})
+}
+
+func (h *feed) unencoded(topic string, err error) {
+	h.log.Error("BUG: a message of the live feed cannot be encoded and is left out", "topic", topic, "err", err)
+}
+
+// personMembers are the members of a JSON object that say who somebody is, and the comma after them.
+func personMembers(p remap.Person) ([]byte, error) {
+	b, err := json.Marshal(struct {
+		User string     `json:"user"`
+		Role remap.Role `json:"role"`
+	}{p.Name, p.Role})
+	if err != nil {
+		return nil, err
+	}
+	return append(b[1:len(b)-1], ','), nil
 }
 
 // liveClient is one listener. Its slots hold the newest frame of each topic it asked for.
 type liveClient struct {
 	ws     *websocket.Conn
 	topics []string
-	self   []byte // `"user":"olga","role":"operator",`
+	person []byte // personMembers of who listens
 	gap    time.Duration
 	// session is the cookie that the listener came with, signedOut is closed when that session ends.
 	session   string
@@ -285,13 +329,13 @@ var liveUpgrader = websocket.Upgrader{
 	CheckOrigin:     func(*http.Request) bool { return true }, // the gate has checked it, with who asks
 }
 
-// getLive serves one listener until it goes.
-func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
+// serve serves one listener until it goes.
+func (h *feed) serve(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	topics, err := parseTopics(r.URL.Query().Get("topics"))
 	if err != nil {
 		return err
 	}
-	if s.hub.clients.Load() >= maxLive {
+	if h.clients.Load() >= maxLive {
 		return fmt.Errorf("%w: %d consoles are connected already", api.ErrUnreachable, maxLive)
 	}
 	ws, err := liveUpgrader.Upgrade(w, r, nil)
@@ -303,54 +347,55 @@ func (s *Server) getLive(w http.ResponseWriter, r *http.Request, by who) error {
 		_ = b.SetWriteBuffer(liveBuffer) // without it the kernel's own bound holds
 	}
 	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1),
-		session: by.session, signedOut: make(chan struct{})}
+		session: by.Session, signedOut: make(chan struct{})}
 	if r.URL.Query().Get("background") == "1" {
 		c.gap = backgroundGap
 	}
-	name, _ := json.Marshal(by.Name)
-	c.self = fmt.Appendf(nil, `"user":%s,"role":%q,`, name, by.Role)
+	if c.person, err = personMembers(by.Person); err != nil {
+		return nil // unreachable: a name and a role are text
+	}
 	select {
-	case s.hub.join <- c:
-	case <-s.hub.stopped:
+	case h.join <- c:
+	case <-h.stopped:
 		return nil
 	}
-	if _, ok := s.gate.sessions.find(by.session); by.session != "" && !ok {
-		s.hub.ended(by.session) // it ended while this listener came
+	if by.Session != "" && !h.open(by.Session) {
+		h.ended(by.Session) // it ended while this listener came
 	}
-	s.first(c)
+	h.first(c)
 	gone := make(chan struct{})
 	go func() { defer close(gone); c.read() }()
-	sent, err := c.write(gone, by.expires)
-	s.hub.sent.Add(sent)
+	sent, err := c.write(gone, by.Expires)
+	h.sent.Add(sent)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.hub.stalled.Add(1)
-		s.log.Warn("a console is let go: it has not read for "+liveWriteTime.String(), "user", by.Name, "from",
-			by.remote, "topics", strings.Join(topics, ","))
+		h.stalled.Add(1)
+		h.log.Warn("a console is let go: it has not read for "+liveWriteTime.String(), "user", by.Name, "from",
+			by.Remote, "topics", strings.Join(topics, ","))
 	}
 	ws.Close()
 	<-gone
 	select {
-	case s.hub.leave <- c:
-	case <-s.hub.stopped:
+	case h.leave <- c:
+	case <-h.stopped:
 	}
 	return nil
 }
 
 // first puts the present picture in a new client's slots, so that it need not wait for the next.
-func (s *Server) first(c *liveClient) {
-	snap, now := s.cfg.Picture.Snapshot(), time.Now()
+func (h *feed) first(c *liveClient) {
+	snap, now := h.picture.Snapshot(), time.Now()
 	var frames []liveFrame
 	for _, t := range c.topics {
 		name, isGrid := strings.CutPrefix(t, topicGrid)
 		switch {
 		case t == topicOverview:
-			frames = s.messages(frames, overviewMessage(snap, now))
+			frames = h.overview(frames, snap, now)
 		case t == topicFindings:
-			frames = s.messages(frames, findingsMessage(snap, now))
-		case t == topicExclude && s.cfg.Desk != nil:
-			frames = s.messages(frames, feedMessage(s.cfg.Desk.Feed(), now))
+			frames = h.messages(frames, findingsMessage(snap, now))
+		case t == topicExclude:
+			frames = h.messages(frames, feedMessage(h.desk.Feed(), now))
 		case isGrid:
-			frames = append(frames, liveFrame{topic: t, binary: true, head: s.grids.Frame(snap, gridMetric(name))})
+			frames = append(frames, liveFrame{topic: t, binary: true, whole: h.grids.Frame(snap, gridMetric(name))})
 		}
 	}
 	for i := range frames {
@@ -445,14 +490,14 @@ func (c *liveClient) send(f *liveFrame) error {
 	if f.binary {
 		kind = websocket.BinaryMessage
 	}
-	if !f.personal {
-		return c.ws.WriteMessage(kind, f.head)
+	if f.before == nil {
+		return c.ws.WriteMessage(kind, f.whole)
 	}
 	w, err := c.ws.NextWriter(kind)
 	if err != nil {
 		return err
 	}
-	for _, part := range [][]byte{f.head, c.self, f.tail} {
+	for _, part := range [][]byte{f.before, c.person, f.after} {
 		if _, err := w.Write(part); err != nil {
 			return err
 		}

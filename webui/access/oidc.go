@@ -1,4 +1,4 @@
-package webui
+package access
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type OIDC struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string // "" is a public client
-	// URL is the console as browsers reach it; the provider sends people back to OIDCCallback below it.
+	// URL is the console as browsers reach it; the provider sends people back to OIDCBackPath below it.
 	URL    string
 	Scopes []string // openid is always asked for
 	// NameClaim is the claim that a person is called by here, GroupsClaim the one with the groups that
@@ -40,14 +40,14 @@ type OIDC struct {
 	Default                remap.Role
 }
 
-// OIDCCallback is the path that the provider must know as the redirect address.
-const OIDCCallback = "/api/v1/oidc/callback"
+// OIDCBackPath is the path that the provider must know as the redirect address.
+const OIDCBackPath = "/api/v1/oidc/callback"
 
 const (
-	oidcStart   = "/api/v1/oidc/start"
-	oidcCookie  = "fairway_oidc" // carries state, nonce and verifier through one sign-in
-	oidcTimeout = 10 * time.Second
-	oidcBytes   = 1 << 20 // of one answer of the provider
+	OIDCStartPath = "/api/v1/oidc/start"
+	oidcCookie    = "fairway_oidc" // carries state, nonce and verifier through one sign-in
+	oidcTimeout   = 10 * time.Second
+	oidcBytes     = 1 << 20 // of one answer of the provider
 )
 
 // provider is the other side of a sign-in. What it publishes of itself is read at the first one, so
@@ -136,21 +136,21 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config
 	}
 	return p.found, &oauth2.Config{ClientID: p.conf.ClientID, ClientSecret: p.conf.ClientSecret,
 		Endpoint:    p.found.Endpoint(),
-		RedirectURL: strings.TrimSuffix(p.conf.URL, "/") + OIDCCallback,
+		RedirectURL: strings.TrimSuffix(p.conf.URL, "/") + OIDCBackPath,
 		Scopes:      append([]string{oidc.ScopeOpenID}, p.conf.Scopes...)}, nil
 }
 
-func (s *Server) signInProvider() (*provider, error) {
-	if s.gate.oidc == nil {
+func (s *SignIn) provider() (*provider, error) {
+	if s.Gate.oidc == nil {
 		return nil, fmt.Errorf("%w: this server has no sign-in provider ([access.oidc])", api.ErrNotFound)
 	}
-	return s.gate.oidc, nil
+	return s.Gate.oidc, nil
 }
 
-// getOIDCStart sends a browser to the provider. What must come back with it is in a cookie of its own,
+// OIDCStart sends a browser to the provider. What must come back with it is in a cookie of its own,
 // so nothing is kept here for visitors who never return.
-func (s *Server) getOIDCStart(w http.ResponseWriter, r *http.Request, _ who) error {
-	p, err := s.signInProvider()
+func (s *SignIn) OIDCStart(w http.ResponseWriter, r *http.Request, _ Caller) error {
+	p, err := s.provider()
 	if err != nil {
 		return err
 	}
@@ -161,40 +161,38 @@ func (s *Server) getOIDCStart(w http.ResponseWriter, r *http.Request, _ who) err
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	// The way back begins at the provider: Lax cookies come along, Strict ones would not.
 	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Value: strings.Join([]string{state, nonce, verifier}, "."),
-		Path: OIDCCallback, MaxAge: int(codeLife.Seconds()),
+		Path: OIDCBackPath, MaxAge: int(codeLife.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.secure})
 	http.Redirect(w, r, conf.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)),
 		http.StatusSeeOther)
 	return nil
 }
 
-// getOIDCCallback takes a browser back and, if everything fits, opens a session as a password would.
-func (s *Server) getOIDCCallback(w http.ResponseWriter, r *http.Request, by who) error {
-	p, err := s.signInProvider()
+// OIDCBack takes a browser back and, if everything fits, opens a session as a password would.
+func (s *SignIn) OIDCBack(w http.ResponseWriter, r *http.Request, by Caller) error {
+	p, err := s.provider()
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Path: OIDCCallback, MaxAge: -1, HttpOnly: true,
+	http.SetCookie(w, &http.Cookie{Name: oidcCookie, Path: OIDCBackPath, MaxAge: -1, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: p.secure})
 	found, err := s.byOIDC(p, r)
 	var cookie string
 	if err == nil {
-		cookie, err = s.gate.sessions.start(found)
+		cookie, err = s.Gate.sessions.start(found)
 	}
 	if err != nil {
-		s.log.Warn("a sign-in was refused", "issuer", p.conf.Issuer, "remote", by.remote, "err", err)
+		s.Log.Warn("a sign-in was refused", "issuer", p.conf.Issuer, "remote", by.Remote, "err", err)
 		return s.notSignedIn(w, r, err)
 	}
-	open, _ := s.gate.sessions.find(cookie)
-	http.SetCookie(w, s.cookie(cookie, open.expires))
-	s.log.Info("signed in", "name", open.name, "role", open.role, "remote", by.remote, "issuer", p.conf.Issuer)
+	s.opened(w, by, cookie)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
 
 // byOIDC checks the whole answer: that this browser asked for it, that the provider gave it to us and
 // now, and that the person has a role.
-func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
+func (s *SignIn) byOIDC(p *provider, r *http.Request) (session, error) {
 	q := r.URL.Query()
 	c, err := r.Cookie(oidcCookie)
 	if err != nil {
@@ -210,7 +208,7 @@ func (s *Server) byOIDC(p *provider, r *http.Request) (session, error) {
 		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", api.ErrSignIn, p.host(), e,
 			q.Get("error_description"))
 	}
-	if err := s.gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together
+	if err := s.Gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together
 		return session{}, err
 	}
 	ctx := oidc.ClientContext(r.Context(), p.client)
@@ -281,11 +279,11 @@ func (o *OIDC) person(claims map[string]any) (session, error) {
 
 var refusedPage = template.Must(template.New("").Parse(
 	`<!doctype html><html lang="en"><meta charset="utf-8"><title>not signed in - fairway</title>
-<h1>You are not signed in</h1><p>{{.}}</p><p><a href="` + oidcStart + `">Try again</a> or go to <a href="/">the console</a>.</p></html>
+<h1>You are not signed in</h1><p>{{.}}</p><p><a href="` + OIDCStartPath + `">Try again</a> or go to <a href="/">the console</a>.</p></html>
 `))
 
 // notSignedIn shows a person why; a program gets the problem document of every other route.
-func (s *Server) notSignedIn(w http.ResponseWriter, r *http.Request, err error) error {
+func (s *SignIn) notSignedIn(w http.ResponseWriter, r *http.Request, err error) error {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		return err
 	}
@@ -293,7 +291,7 @@ func (s *Server) notSignedIn(w http.ResponseWriter, r *http.Request, err error) 
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(api.Status(err))
 	if err := refusedPage.Execute(w, err.Error()); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		s.log.Debug("the page of a refused sign-in was not sent", "err", err)
+		s.Log.Debug("the page of a refused sign-in was not sent", "err", err)
 	}
 	return nil
 }

@@ -1,0 +1,56 @@
+package access
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// writeWithin is how long one piece of an answer may wait for its reader.
+const writeWithin = 5 * time.Minute
+
+// statusRecorder remembers the status for the metrics, and ends an answer that nobody reads.
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusRecorder) WriteHeader(code int) {
+	s.status = code
+	s.patience()
+	s.ResponseWriter.WriteHeader(code)
+}
+
+func (s *statusRecorder) Write(b []byte) (int, error) {
+	s.patience()
+	return s.ResponseWriter.Write(b)
+}
+
+// patience begins the wait anew. Only a test's writer has no deadlines.
+func (s *statusRecorder) patience() {
+	_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(writeWithin))
+}
+
+// Hijack hands the connection to a WebSocket.
+func (s *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	s.status = http.StatusSwitchingProtocols
+	return http.NewResponseController(s.ResponseWriter).Hijack()
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// securityHeaders go out with every answer. Nothing is loaded from elsewhere, nothing is framed.
+func securityHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", strings.Join([]string{
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' blob: data:",
+		"connect-src 'self'", "font-src 'self'", "manifest-src 'self'",
+		"base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
+	}, "; "))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}

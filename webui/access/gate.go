@@ -1,0 +1,213 @@
+package access
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// Handler answers a request of a caller whom the gate has let in. What it refuses becomes a problem document.
+type Handler func(w http.ResponseWriter, r *http.Request, by Caller) error
+
+// Route is one line of the authorization table: what, on which listeners, by whom at least.
+type Route struct {
+	Method, Path string
+	Need         remap.Role // "" is anybody, even nobody
+	On           Listener   // a set
+	Handle       Handler
+	// Kind is what else the gate and the counters must know.
+	Kind RouteKind
+}
+
+// RouteKind is a set of properties of a route.
+type RouteKind uint8
+
+// The kinds of routes.
+const (
+	// Repeatable is a POST that may be sent twice without harm: it needs no idempotency key.
+	Repeatable RouteKind = 1 << iota
+	// WebSocket is an upgrade: a browser sends it cookies from any page.
+	WebSocket
+	// Long is a request that waits on purpose: its time says nothing about the server.
+	Long
+)
+
+// Keyed says that a route changes something, so that it needs an idempotency key.
+func (t *Route) Keyed() bool { return t.Method != http.MethodGet && t.Kind&Repeatable == 0 }
+
+// Gate is the one place where requests are let in or refused.
+type Gate struct {
+	*identities
+	hosts []string
+	oidc  *provider // nil: none
+	cross *http.CrossOriginProtection
+}
+
+// NewGate checks the configuration; an error names the setting that is wrong. hosts are the names of this server.
+func NewGate(c Config, hosts []string) (*Gate, error) {
+	id, err := newIdentities(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProvider(c.OIDC, hosts)
+	if err != nil {
+		return nil, err
+	}
+	return &Gate{identities: id, oidc: p, hosts: hosts, cross: http.NewCrossOriginProtection()}, nil
+}
+
+// Site is what the gate guards.
+type Site struct {
+	Routes []Route
+	// Pages answers what no route takes outside of /api, for browsers.
+	Pages http.HandlerFunc
+	// Answered hears of each answered request, for the counters.
+	Answered func(t *Route, status int, took time.Duration)
+	Log      *slog.Logger
+}
+
+// Handler builds the mux of one kind of listener: routes of other listeners do not exist there.
+func (g *Gate) Handler(l Listener, s *Site) http.Handler {
+	mux := http.NewServeMux()
+	for i := range s.Routes {
+		t := &s.Routes[i]
+		if t.On&l == 0 {
+			continue
+		}
+		mux.HandleFunc(t.Method+" "+t.Path, func(w http.ResponseWriter, r *http.Request) {
+			begun, rec := time.Now(), w.(*statusRecorder)
+			if err := g.pass(rec, r, l, t); err != nil {
+				if api.Status(err) == http.StatusInternalServerError {
+					s.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+				}
+				api.WriteProblem(rec, r, err)
+			}
+			s.Answered(t, rec.status, time.Since(begun))
+		})
+	}
+	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		w := &statusRecorder{ResponseWriter: to, status: http.StatusOK}
+		securityHeaders(w.Header())
+		if l == TCP && !g.knownHost(r.Host) {
+			api.WriteProblem(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts",
+				api.ErrNotAllowed, r.Host))
+			return
+		}
+		if _, pattern := mux.Handler(r); pattern == "" {
+			s.noRoute(w, r, l)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// pass lets a request through to its handler, or says why not.
+func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route) error {
+	by, err := g.identify(r, l)
+	if err != nil && t.Need != "" {
+		return err
+	}
+	if err := mayUse(by, t); err != nil {
+		return err
+	}
+	if err := g.sameOrigin(r, by, t); err != nil {
+		return err
+	}
+	if t.Keyed() {
+		if k := r.Header.Get("Idempotency-Key"); k == "" || len(k) > 200 {
+			return fmt.Errorf("%w: %s %s needs an Idempotency-Key header of 1 to 200 letters", api.ErrInvalid,
+				t.Method, t.Path)
+		}
+	}
+	return t.Handle(w, r, by)
+}
+
+// mayUse compares roles; nothing else in the program does.
+func mayUse(by Caller, t *Route) error {
+	allowed := t.Need == "" || by.Role.Includes(t.Need)
+	switch t.Need {
+	case RoleAgent:
+		allowed = by.Role == RoleAgent
+	case RoleScheduler: // an operator may do by hand what the hooks do
+		allowed = by.Role == RoleScheduler || by.Role.Includes(remap.Operator)
+	}
+	switch {
+	case allowed:
+		return nil
+	case by.Name == "":
+		return fmt.Errorf("%w: %s %s needs the role %s; sign in, use a bearer token, or use the unix socket on the "+
+			"server's host", api.ErrSignIn, t.Method, t.Path, t.Need)
+	}
+	return fmt.Errorf("%w: %s %s needs the role %s, %s has %q (by %s)", api.ErrNotAllowed, t.Method, t.Path, t.Need,
+		by.Name, by.Role, by.Via)
+}
+
+// sameOrigin refuses what another site's page sends in a visitor's name. A proof that a browser
+// sends by itself (a cookie, the proxy's) needs an Origin on writes and WebSockets.
+func (g *Gate) sameOrigin(r *http.Request, by Caller, t *Route) error {
+	if err := g.cross.Check(r); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrNotAllowed, err)
+	}
+	reads := t.Method == http.MethodGet && t.Kind&WebSocket == 0
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		if by.cookie && !reads {
+			return fmt.Errorf("%w: no Origin header; with a cookie one is needed to %s %s", api.ErrNotAllowed,
+				t.Method, t.Path)
+		}
+		return nil
+	}
+	if u, err := url.Parse(origin); !reads && (err != nil || u.Host == "" || u.Host != r.Host) {
+		return fmt.Errorf("%w: origin %q is not %q", api.ErrNotAllowed, origin, r.Host)
+	}
+	return nil
+}
+
+// knownHost keeps a name that somebody else points at this address from being read as ours.
+func (g *Gate) knownHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	return slices.ContainsFunc(g.hosts, func(h string) bool {
+		return strings.EqualFold(strings.Trim(h, "[]"), strings.Trim(name, "[]"))
+	})
+}
+
+// noRoute answers what no route takes: pages of the console by their address, or a problem.
+func (s *Site) noRoute(w http.ResponseWriter, r *http.Request, l Listener) {
+	other := slices.ContainsFunc(s.Routes, func(t Route) bool {
+		return t.On&l != 0 && t.Method != r.Method && pathFits(t.Path, r.URL.Path)
+	})
+	switch {
+	case other:
+		api.WriteProblem(w, r, fmt.Errorf("%w: %s %s", api.ErrMethod, r.Method, r.URL.Path))
+	case l == TCP && r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/"):
+		s.Pages(w, r)
+	default:
+		api.WriteProblem(w, r, fmt.Errorf("%s %s: %w on this listener; see /api/v1/openapi.json", r.Method, r.URL.Path,
+			api.ErrNotFound))
+	}
+}
+
+// pathFits compares a path with a pattern of net/http without its wildcards' names.
+func pathFits(pattern, path string) bool {
+	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && !strings.HasPrefix(a[i], "{") {
+			return false
+		}
+	}
+	return true
+}

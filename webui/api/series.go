@@ -1,0 +1,26 @@
+package api
+
+import "fairway/collector/topology"
+
+// SeriesAnswer is one metric of some nodes. A gap is one point without a value, at the first
+// missing step; a node without data in the range has no series.
+type SeriesAnswer struct {
+	Metric     string       `json:"metric"`
+	FromMillis int64        `json:"from_ms"`
+	ToMillis   int64        `json:"to_ms"`
+	StepMillis int64        `json:"step_ms"`
+	Agg        string       `json:"agg"`
+	Series     []NodeSeries `json:"series"`
+}
+
+// NodeSeries is one node's part.
+type NodeSeries struct {
+	Node   topology.NodeID `json:"node"`
+	Points []GapPoint      `json:"points"`
+}
+
+// GapPoint is one step; a nil value says that nothing is known from there on until the next point.
+type GapPoint struct {
+	TimeMillis int64    `json:"t"`
+	Value      *float64 `json:"v"`
+}

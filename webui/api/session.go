@@ -1,0 +1,37 @@
+package api
+
+import (
+	"time"
+
+	"fairway/remap"
+)
+
+// Session is who a request is from, and what the page needs to know before it shows anything.
+type Session struct {
+	Name    string     `json:"name"`
+	Role    remap.Role `json:"role"`
+	Via     string     `json:"via"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Machine string     `json:"machine"`
+	Version string     `json:"version"`
+	// CanSignIn says that there are accounts; HowTo tells how to get a role without one.
+	CanSignIn bool `json:"can_sign_in"`
+	// SignInAt is the host of the OpenID Connect provider; empty without one.
+	SignInAt string `json:"sign_in_at,omitempty"`
+	HowTo    string `json:"how_to"`
+}
+
+// SignIn is the body of POST /api/v1/session: a name and password, or a one-time code.
+type SignIn struct {
+	Name     string `json:"name,omitempty"`
+	Password string `json:"password,omitempty"`
+	Code     string `json:"code,omitempty"`
+}
+
+// SignInLink is an address that signs its first visitor in, once.
+type SignInLink struct {
+	Address string     `json:"address"`
+	Name    string     `json:"name"`
+	Role    remap.Role `json:"role"`
+	Until   time.Time  `json:"until"`
+}

@@ -1,0 +1,115 @@
+package webui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/remap"
+	"fairway/remap/journal"
+	"fairway/webui/access"
+	"fairway/webui/api"
+	"fairway/webui/live"
+)
+
+// findings answers what the detectors found, and takes what persons say of it.
+type findings struct {
+	picture interface{ Snapshot() *live.Snapshot }
+	records records
+	review  interface {
+		Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
+		Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
+		Silence(ctx context.Context, by remap.Person, id string, d time.Duration, a remap.Answer) (anomaly.Finding, error)
+	}
+}
+
+func (h *findings) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	all := slices.Clone(h.picture.Snapshot().Overview.Findings)
+	switch state := r.URL.Query().Get("state"); state {
+	case "":
+	case "open":
+		all = slices.DeleteFunc(all, func(f anomaly.Finding) bool { return !f.Open() })
+	default:
+		return fmt.Errorf("%w: state %q; there is open", api.ErrInvalid, state)
+	}
+	if all == nil {
+		all = []anomaly.Finding{}
+	}
+	return api.WriteJSON(w, all)
+}
+
+// get answers one finding with its whole life, from the journal.
+func (h *findings) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	v, err := h.finding(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, v)
+}
+
+func (h *findings) finding(ctx context.Context, id string) (v api.FindingView, err error) {
+	err = h.records.visit(ctx, journal.Wanted{Subject: id}, func(rec *journal.Record) bool {
+		if rec.Finding != nil {
+			v.Changes = append(v.Changes, *rec.Finding)
+		}
+		return true
+	})
+	slices.Reverse(v.Changes)
+	if n := len(v.Changes); n > 0 {
+		v.Finding = v.Changes[n-1].Finding
+	}
+	if err == nil && len(v.Changes) == 0 {
+		err = fmt.Errorf("finding %q: %w", id, api.ErrNotFound)
+	}
+	// Between two changes its words and numbers follow the detector.
+	for _, f := range h.picture.Snapshot().Overview.Findings {
+		if f.ID == id && !f.Changed.Before(v.Changed) {
+			v.Finding = f
+		}
+	}
+	return v, err
+}
+
+func (h *findings) acknowledge(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	return h.answer(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
+		return h.review.Acknowledge(r.Context(), by.Person, id, a)
+	})
+}
+
+func (h *findings) dismiss(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	return h.answer(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
+		return h.review.Dismiss(r.Context(), by.Person, id, a)
+	})
+}
+
+func (h *findings) silence(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	var in api.Silence
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	long, err := time.ParseDuration(in.For)
+	if err != nil {
+		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", api.ErrInvalid, in.For)
+	}
+	f, err := h.review.Silence(r.Context(), by.Person, r.PathValue("id"), long, answerOf(r, in.Reason))
+	if err != nil {
+		return fromDesk(err)
+	}
+	return api.WriteJSON(w, f)
+}
+
+func (h *findings) answer(w http.ResponseWriter, r *http.Request,
+	say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
+	var in api.Decision
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	f, err := say(r.PathValue("id"), answerOf(r, in.Reason))
+	if err != nil {
+		return fromDesk(err)
+	}
+	return api.WriteJSON(w, f)
+}

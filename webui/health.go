@@ -1,0 +1,74 @@
+package webui
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"fairway/webui/access"
+	"fairway/webui/api"
+	"fairway/webui/live"
+)
+
+// health answers whether the daemon is well.
+type health struct {
+	picture *live.Picture
+	driver  live.Observer // nil: remaps cannot be applied
+	ingest  interface{ StoreErr() error }
+	desk    interface{ Unrecorded() error }
+}
+
+func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+	return nil
+}
+
+func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	snap := h.picture.Snapshot()
+	age := time.Since(snap.Made)
+	if age > 5*time.Second {
+		return fmt.Errorf("%w: no picture has been made for %s", api.ErrUnreachable, age.Round(time.Second))
+	}
+	return api.WriteJSON(w, api.Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At,
+		Forwarders: len(snap.Overview.Forwarders)})
+}
+
+func (h *health) checks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, append(h.picture.Checks(r.Context(), h.driver), h.disks()))
+}
+
+// disks says whether what comes in and what is decided can be written down.
+func (h *health) disks() api.Check {
+	c := api.Check{Name: "disks", Level: api.CheckOK,
+		Text: "the store keeps the frames, the journal takes records"}
+	var bad []string
+	if err := h.ingest.StoreErr(); err != nil {
+		bad = append(bad, fmt.Sprintf("the store does not keep the frames, the agents hold them back: %v", err))
+	}
+	if err := h.desk.Unrecorded(); err != nil {
+		bad = append(bad, fmt.Sprintf("nothing can be decided or moved: %v", err))
+	}
+	if len(bad) > 0 {
+		c.Level, c.Text = api.CheckFailed, strings.Join(bad, "; ")
+		c.Fix = "free the disk of state_dir (df, fairwayd fsck); the log says when it goes on"
+	}
+	return c
+}
+
+func profile(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	switch name := r.PathValue("profile"); name {
+	case "profile":
+		pprof.Profile(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	case "cmdline":
+		pprof.Cmdline(w, r)
+	default:
+		pprof.Handler(name).ServeHTTP(w, r)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package webui
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/desk"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
+	"fairway/webui/access"
+	"fairway/webui/api"
+	"fairway/webui/live"
+)
+
+// jobs answers what runs, what ran, and takes the batch system's word.
+type jobs struct {
+	known   *dispatch.Dispatcher
+	picture *live.Picture
+	desk    *desk.Desk
+}
+
+func jobRow(r *history.Run) api.JobRow {
+	nodes := r.NodeList
+	if nodes == nil {
+		nodes = []topology.NodeID{}
+	}
+	return api.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes,
+		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
+}
+
+func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	limit, err := parseLimit(r)
+	if err != nil {
+		return err
+	}
+	rows := []api.JobRow{}
+	switch state := r.URL.Query().Get("state"); state {
+	case "", "running", "ended", "all":
+		if state != "ended" {
+			jobs := h.picture.Snapshot().Situation.Jobs
+			for _, j := range jobs[:min(limit, len(jobs))] {
+				rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes)})
+			}
+		}
+		if state == "ended" || state == "all" {
+			if rows, err = h.ended(rows, limit); err != nil {
+				return err
+			}
+		}
+	default:
+		return fmt.Errorf("%w: state=%q; there are running, ended and all", api.ErrInvalid, state)
+	}
+	return api.WriteJSON(w, rows)
+}
+
+// ended adds those that ended last, the newest first, up to limit rows.
+func (h *jobs) ended(rows []api.JobRow, limit int) ([]api.JobRow, error) {
+	runs, err := h.known.Ended(limit)
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs[:min(len(runs), max(0, limit-len(rows)))] {
+		rows = append(rows, jobRow(&runs[i]))
+	}
+	return rows, nil
+}
+
+func (h *jobs) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	id := topology.JobID(r.PathValue("id"))
+	v := api.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
+		Neighbours: []api.Neighbour{}}
+	run, err := h.run(id)
+	if err != nil {
+		return err
+	}
+	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(&run), run.Forwarders, run.Pending, run.Profile
+	v.Decision = h.known.Decided(id)
+	if run.End.IsZero() {
+		v.SoFar, v.WatchedSince = h.known.SoFar(id)
+		v.Neighbours = neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id)
+		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
+		sit := h.picture.Snapshot().Situation
+		for _, n := range v.Nodes {
+			if f, ok := sit.Observed[n]; ok {
+				v.Forwarders[f]++
+			}
+		}
+	}
+	plans, err := h.desk.OfJob(r.Context(), id)
+	if err != nil {
+		return fromDesk(err)
+	}
+	for i := range plans {
+		v.Plans = append(v.Plans, plans[i].ID)
+	}
+	return api.WriteJSON(w, v)
+}
+
+// run finds a job that runs, or its newest ended run.
+func (h *jobs) run(id topology.JobID) (history.Run, error) {
+	run, ok, err := h.known.Job(id)
+	if err == nil && !ok {
+		err = fmt.Errorf("job %q: %w; neither runs nor is in the history", id, api.ErrNotFound)
+	}
+	return run, err
+}
+
+func (h *jobs) profile(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	run, err := h.run(topology.JobID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, api.ProfileView{JobRow: jobRow(&run), Served: run.Forwarders, Pending: run.Pending,
+		Profile: run.Profile})
+}
+
+func (h *jobs) dispatch(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	var in dispatch.Request
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	a, err := h.known.Dispatch(r.Context(), in)
+	if err != nil {
+		return fromDesk(err)
+	}
+	return api.WriteJSON(w, a)
+}
+
+func (h *jobs) end(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	e, err := h.known.End(r.Context(), topology.JobID(r.PathValue("id")))
+	if err != nil {
+		return fromDesk(err)
+	}
+	return api.WriteJSON(w, e)
+}
+
+// observedForwarders are those that nodes use now.
+func (h *jobs) observedForwarders(nodes []topology.NodeID) (out []topology.ForwarderID) {
+	sit := h.picture.Snapshot().Situation
+	for _, n := range nodes {
+		if f, ok := sit.Observed[n]; ok && !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

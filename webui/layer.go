@@ -1,0 +1,84 @@
+package webui
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/webui/access"
+	"fairway/webui/api"
+	"fairway/webui/live"
+)
+
+// layer answers the machine and its newest second.
+type layer struct{ picture *live.Picture }
+
+func (h *layer) machine(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	snap := h.picture.Snapshot()
+	v := api.MachineView{Machine: *snap.Machine, Generation: snap.Generation, Observed: snap.Situation.Observed,
+		Simulated: snap.Overview.Simulated}
+	if v.Nodes == nil {
+		v.Nodes = []topology.Node{}
+	}
+	if v.Default == nil {
+		v.Default = topology.Mapping{}
+	}
+	return api.WriteJSON(w, v)
+}
+
+func (h *layer) overview(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	at, err := past(r)
+	if err != nil {
+		return err
+	}
+	o := h.picture.Snapshot().Overview
+	if !at.IsZero() {
+		if o, err = h.picture.OverviewAt(r.Context(), at); err != nil {
+			return err
+		}
+	}
+	o.User, o.Role = by.Name, string(by.Role)
+	return api.WriteJSON(w, o)
+}
+
+func (h *layer) nodes(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	q := r.URL.Query()
+	keep := func(topology.Node) bool { return true }
+	if text := q.Get("role"); text != "" {
+		role, ok := topology.ParseRole(text)
+		if !ok {
+			return fmt.Errorf("%w: role %q; there are compute, forwarder, storage and metadata", api.ErrInvalid,
+				text)
+		}
+		keep = func(n topology.Node) bool { return n.Role == role }
+	}
+	if q.Get("names") == "1" {
+		names := []topology.NodeID{}
+		for _, n := range h.picture.Snapshot().Machine.Nodes {
+			if keep(n) {
+				names = append(names, n.ID)
+			}
+		}
+		return api.WriteJSON(w, names)
+	}
+	rows := h.picture.Nodes(keep)
+	if health := q.Get("health"); health != "" {
+		rows = slices.DeleteFunc(rows, func(n api.NodeRow) bool { return string(n.State) != health })
+	}
+	return api.WriteJSON(w, rows)
+}
+
+func (h *layer) node(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	id := topology.NodeID(r.PathValue("id"))
+	rows := h.picture.Nodes(func(n topology.Node) bool { return n.ID == id })
+	if len(rows) == 0 {
+		return fmt.Errorf("node %q: %w", id, api.ErrNotFound)
+	}
+	v := api.NodeView{NodeRow: rows[0], Sources: h.picture.Sources(id)}
+	if v.Sources == nil {
+		v.Sources = []collector.SourceStatus{}
+	}
+	return api.WriteJSON(w, v)
+}

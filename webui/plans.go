@@ -1,0 +1,81 @@
+package webui
+
+import (
+	"context"
+	"net/http"
+
+	"fairway/remap"
+	"fairway/remap/desk"
+	"fairway/webui/access"
+	"fairway/webui/api"
+	"fairway/webui/live"
+)
+
+// plans answers plans and takes decisions on them.
+type plans struct{ desk *desk.Desk }
+
+func (h *plans) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	limit, err := parseLimit(r)
+	if err != nil {
+		return err
+	}
+	plans, err := h.desk.Plans(r.Context(), limit)
+	if err != nil {
+		return fromDesk(err)
+	}
+	rows := make([]api.PlanRow, 0, len(plans))
+	for i := range plans {
+		rows = append(rows, live.PlanRow(&plans[i]))
+	}
+	return api.WriteJSON(w, rows)
+}
+
+func (h *plans) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	return h.write(w, r, by, r.PathValue("id"))
+}
+
+// write answers a plan as the caller sees it now.
+func (h *plans) write(w http.ResponseWriter, r *http.Request, by access.Caller, id string) error {
+	v, err := h.desk.Preview(r.Context(), by.Person, id)
+	if err != nil {
+		return fromDesk(err)
+	}
+	p := api.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks,
+		Needs: v.Needs, MayApprove: v.MayApprove,
+		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
+	return api.WriteJSON(w, p)
+}
+
+func (h *plans) propose(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	var in api.ManualRemap
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	p, err := h.desk.Propose(r.Context(), by.Person, remap.Request{
+		Key: r.Header.Get("Idempotency-Key"), Moves: remap.MoveAll(in.Nodes, in.To), Reason: in.Reason, Force: in.Force,
+	})
+	if err != nil {
+		return fromDesk(err)
+	}
+	w.Header().Set("Location", "/api/v1/plans/"+p.ID)
+	return h.write(w, r, by, p.ID)
+}
+
+// decision is one of the desk's methods that answer a plan.
+type decision func(d *desk.Desk, ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
+
+func (h *plans) decide(say decision) access.Handler {
+	return func(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+		var in api.Decision
+		if err := api.ReadJSON(w, r, &in); err != nil {
+			return err
+		}
+		id := r.PathValue("id")
+		a := answerOf(r, in.Reason)
+		a.Hash = in.PreviewHash
+		if _, err := say(h.desk, r.Context(), by.Person, id, a); err != nil {
+			return fromDesk(err)
+		}
+		return h.write(w, r, by, id)
+	}
+}

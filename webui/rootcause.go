@@ -1,0 +1,142 @@
+package webui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"fairway/anomaly/rootcause"
+	"fairway/collector/topology"
+	"fairway/remap/journal"
+	"fairway/tsdb/history"
+	"fairway/tsdb/history/iolog"
+	"fairway/webui/access"
+	"fairway/webui/api"
+)
+
+// causes explains jobs' I/O times from their logs.
+type causes struct {
+	archive Archive
+	jobs    *jobs
+	records records
+	mounts  rootcause.Mounts
+}
+
+func (h *causes) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
+	defer cancel()
+	id := topology.JobID(r.PathValue("id"))
+	logs, err := h.archive.JobLogs(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(logs) == 0 {
+		return fmt.Errorf("job %q: %w: no log of it is in the archive", id, api.ErrNotFound)
+	}
+	run, err := h.jobs.run(id)
+	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
+		return err
+	}
+	if run.Forwarders == nil && run.End.IsZero() {
+		run.Forwarders = h.jobs.observedForwarders(run.NodeList)
+	}
+	v := api.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []api.LogCause{}}
+	for i := range logs {
+		cause, err := h.explain(ctx, &logs[i], &run)
+		if err != nil {
+			return err
+		}
+		v.Logs = append(v.Logs, cause)
+	}
+	return api.WriteJSON(w, v)
+}
+
+func (h *causes) explain(ctx context.Context, l *iolog.Log, run *history.Run) (api.LogCause, error) {
+	j := &l.Jobs[0]
+	records, err := h.troubles(ctx, run.Forwarders, j.Start, j.End)
+	if err != nil {
+		return api.LogCause{}, err
+	}
+	around, err := h.archive.Around(ctx, j)
+	if err != nil {
+		return api.LogCause{}, err
+	}
+	names := map[int64]string{}
+	for _, f := range l.Files {
+		names[f.ID] = f.Path
+	}
+	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
+	for op, to := range map[rootcause.Op]**rootcause.Answer{rootcause.Read: &c.Read, rootcause.Write: &c.Write} {
+		job := rootcause.FromLog(j, l.JobFiles, names, op)
+		if len(job.Files) == 0 {
+			continue
+		}
+		job.Records, job.Mounts = records, h.mounts
+		job.FromAround(l, around)
+		answer := rootcause.Explain(job, rootcause.Defaults())
+		answer.Keep(maxCritical)
+		*to = &answer
+	}
+	return c, nil
+}
+
+// troubles are what is known against the job's forwarders while it ran, on the job's own clock.
+func (h *causes) troubles(ctx context.Context, forwarders []topology.ForwarderID, start,
+	end time.Time) ([]rootcause.Record, error) {
+	used := map[topology.NodeID]bool{}
+	for _, f := range forwarders {
+		used[f.Node()] = true
+	}
+	if len(used) == 0 {
+		return nil, nil
+	}
+	now := time.Now()
+	findings, err := h.jobs.desk.Findings(ctx)
+	if err != nil {
+		return nil, fromDesk(err)
+	}
+	out := rootcause.FromFindings(findings, used, start, now)
+	for n := range used {
+		spans, err := h.excluded(ctx, topology.ForwarderID(n), start, end, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, spans...)
+	}
+	return out, nil
+}
+
+// withheld are the times between start and end for which a forwarder was excluded. A renewal is no
+// new exclusion.
+func (h *causes) excluded(ctx context.Context, f topology.ForwarderID, start, end,
+	now time.Time) (out []rootcause.Record, err error) {
+	var steps []*journal.Record
+	err = h.records.visit(ctx, journal.Wanted{Subject: string(f)}, func(r *journal.Record) bool {
+		if r.Exclusion != nil {
+			steps = append(steps, r)
+		}
+		return true
+	})
+	var since time.Time
+	until := func(t time.Time) {
+		if !since.IsZero() && since.Before(end) && t.After(start) {
+			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld,
+				Start: since.Sub(start).Seconds(), End: t.Sub(start).Seconds()})
+		}
+		since = time.Time{}
+	}
+	for _, r := range slices.Backward(steps) {
+		switch {
+		case r.Kind == journal.StepReturn:
+			until(r.At)
+		case since.IsZero():
+			since = r.At
+		}
+	}
+	until(now)
+	return out, err
+}
