@@ -107,7 +107,7 @@ func TestRootCause(t *testing.T) {
 	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
 	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
 		Nodes: s.machine.topo.Default.Clients("fwd003")})
-	s.server.cfg.Audit = func(w journal.Wanted) iter.Seq2[*journal.Record, error] {
+	s.server.nouns.causes.records = func(w journal.Wanted) iter.Seq2[*journal.Record, error] {
 		records := []journal.Record{
 			{Kind: journal.StepExclude, At: logStart.Add(5 * time.Second),
 				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},
@@ -152,6 +152,6 @@ func TestArchiveQuestions(t *testing.T) {
 	f("/api/v1/archive/sql?q=SELECT+1&limit=0", operatorSecret, 400, "limit")
 	f("/api/v1/archive/sql?q=DROP+VIEW+job", operatorSecret, 400, "only SELECT")
 	f("/api/v1/archive/sql?q=SELECT+1", viewerSecret, 403, "operator")
-	s.server.cfg.Archive = nil
+	s = newSite(t, siteOptions{noArchive: true})
 	f("/api/v1/archive/top-apps", viewerSecret, 503, api.ErrUnreachable.Error())
 }

@@ -15,6 +15,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
+	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
@@ -57,7 +58,7 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 		{"of a viewer", viewerSecret, "/approve", yes, 403, "not_allowed"},
 	} {
 		res, b := s.post("/api/v1/plans/"+p.ID+c.path, c.secret, c.body)
-		var d api.Document
+		var d api.Problem
 		if err := json.Unmarshal(b, &d); err != nil || res.StatusCode != c.status || d.Code != c.code ||
 			d.Detail == "" {
 			t.Errorf("approval %s: %d %s, want %d %s", c.name, res.StatusCode, b, c.status, c.code)
@@ -127,10 +128,10 @@ func TestBadRequestsAreProblems(t *testing.T) {
 		{"/api/v1/nothing", 404, "nothing"},
 	} {
 		res, b := s.ask("GET", c.path, viewerSecret, nil)
-		var d api.Document
+		var d api.Problem
 		err := json.Unmarshal(b, &d)
 		if err != nil || res.StatusCode != c.status || d.Status != c.status || !strings.Contains(d.Detail, c.says) ||
-			res.Header.Get("Content-Type") != api.ContentType {
+			res.Header.Get("Content-Type") != api.ProblemType {
 			t.Errorf("GET %s: %d %s", c.path, res.StatusCode, b)
 		}
 	}
@@ -152,7 +153,7 @@ func TestGapsAreExplicit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a := get[SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=threads&from=%d", base.UnixMilli()))
+	a := get[api.SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=threads&from=%d", base.UnixMilli()))
 	var shape []string
 	for _, p := range a.Series[0].Points {
 		v := "-"
@@ -194,7 +195,7 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 	for path, item := range api["paths"].(map[string]any) {
 		op, ok := item.(map[string]any)["get"].(map[string]any)
 		if !ok || strings.Contains(ids.Replace(path), "{") || op["x-role"] == "agent" || path == "/api/v1/live" ||
-			path == oidcStart || path == OIDCCallback {
+			path == access.OIDCStartPath || path == access.OIDCBackPath {
 			continue
 		}
 		res, b := s.ask("GET", ids.Replace(path)+query[path], operatorSecret, nil)

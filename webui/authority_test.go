@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"fairway/remap"
+	"fairway/webui/access"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables in docs")
@@ -23,21 +24,15 @@ const authorityDoc = "../docs/access.md"
 
 var authorityLine = regexp.MustCompile(`^\| (\w+) (/\S*) \| (\w+) \| ([\w ]+) \|$`)
 
-func authorityTable(routes []route) string {
+func authorityTable(routes []access.Route) string {
 	var b strings.Builder
 	for i := range routes {
 		t := &routes[i]
-		var doors []string
-		for _, d := range []Door{DoorUnix, DoorTCP, DoorIngest} {
-			if t.doors&d != 0 {
-				doors = append(doors, d.String())
-			}
-		}
-		need := string(t.need)
+		need := string(t.Need)
 		if need == "" {
 			need = "anybody"
 		}
-		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", t.method, t.path, need, strings.Join(doors, " "))
+		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", t.Method, t.Path, need, strings.Join(t.On.Names(), " "))
 	}
 	return b.String()
 }
@@ -56,7 +51,7 @@ var allowedRoles = map[string][]string{
 type caller struct {
 	name  string
 	role  string
-	door  Door
+	on    access.Listener
 	dress func(*http.Request)
 }
 
@@ -66,7 +61,7 @@ func callers(s *site) []caller {
 	}
 	peerOf := func(uid, gid uint32) func(*http.Request) {
 		return func(r *http.Request) {
-			*r = *r.WithContext(context.WithValue(r.Context(), peerKey{}, &peer{uid: uid, gid: gid}))
+			*r = *r.WithContext(access.WithCredentials(r.Context(), uid, gid))
 		}
 	}
 	proxied := func(user, groups string) func(*http.Request) {
@@ -78,43 +73,39 @@ func callers(s *site) []caller {
 		}
 	}
 	cookie := func(role remap.Role) func(*http.Request) {
-		code := s.server.gate.sessions.oneTimeCode("carl", role)
-		value, err := s.server.gate.sessions.redeem(code)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		value := s.signIn("carl", role)
 		return func(r *http.Request) {
-			r.AddCookie(&http.Cookie{Name: cookieName, Value: value})
+			r.AddCookie(&http.Cookie{Name: access.CookieName, Value: value})
 			r.Header.Set("Origin", "http://"+r.Host)
 		}
 	}
 	return []caller{
-		{"nobody by tcp", "", DoorTCP, func(*http.Request) {}},
-		{"viewer's token", "viewer", DoorTCP, bearer(viewerSecret)},
-		{"operator's token", "operator", DoorTCP, bearer(operatorSecret)},
-		{"admin's token", "admin", DoorTCP, bearer(adminSecret)},
-		{"agent's token", "agent", DoorTCP, bearer(agentSecret)},
-		{"hook's token", "scheduler", DoorTCP, bearer(hookSecret)},
-		{"operator's token", "operator", DoorUnix, bearer(operatorSecret)},
-		{"agent's token", "agent", DoorIngest, bearer(agentSecret)},
-		{"admin's token", "admin", DoorIngest, bearer(adminSecret)},
-		{"root", "admin", DoorUnix, peerOf(0, 0)},
-		{"member of ops", "operator", DoorUnix, peerOf(4242, 7001)},
-		{"member of slurm", "scheduler", DoorUnix, peerOf(4242, 7002)},
-		{"stranger on the host", "", DoorUnix, peerOf(4242, 9999)},
-		{"nobody by unix", "", DoorUnix, func(*http.Request) {}},
-		{"proxy's operator", "operator", DoorTCP, proxied("pia", "staff, hpc-ops")},
-		{"proxy's guest", "viewer", DoorTCP, proxied("gus", "staff")},
-		{"session of a viewer", "viewer", DoorTCP, cookie(remap.Viewer)},
-		{"session of an operator", "operator", DoorTCP, cookie(remap.Operator)},
+		{"nobody by tcp", "", access.TCP, func(*http.Request) {}},
+		{"viewer's token", "viewer", access.TCP, bearer(viewerSecret)},
+		{"operator's token", "operator", access.TCP, bearer(operatorSecret)},
+		{"admin's token", "admin", access.TCP, bearer(adminSecret)},
+		{"agent's token", "agent", access.TCP, bearer(agentSecret)},
+		{"hook's token", "scheduler", access.TCP, bearer(hookSecret)},
+		{"operator's token", "operator", access.UnixSocket, bearer(operatorSecret)},
+		{"agent's token", "agent", access.IngestPort, bearer(agentSecret)},
+		{"admin's token", "admin", access.IngestPort, bearer(adminSecret)},
+		{"root", "admin", access.UnixSocket, peerOf(0, 0)},
+		{"member of ops", "operator", access.UnixSocket, peerOf(4242, 7001)},
+		{"member of slurm", "scheduler", access.UnixSocket, peerOf(4242, 7002)},
+		{"stranger on the host", "", access.UnixSocket, peerOf(4242, 9999)},
+		{"nobody by unix", "", access.UnixSocket, func(*http.Request) {}},
+		{"proxy's operator", "operator", access.TCP, proxied("pia", "staff, hpc-ops")},
+		{"proxy's guest", "viewer", access.TCP, proxied("gus", "staff")},
+		{"session of a viewer", "viewer", access.TCP, cookie(remap.Viewer)},
+		{"session of an operator", "operator", access.TCP, cookie(remap.Operator)},
 	}
 }
 
 func authoritySite(t *testing.T) *site {
-	return newSite(t, siteOptions{access: func(a *Access) {
+	return newSite(t, siteOptions{access: func(a *access.Config) {
 		a.Anonymous = ""
-		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": RoleScheduler}
-		a.Proxy = &Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, UserHeader: "X-Remote-User",
+		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": access.RoleScheduler}
+		a.Proxy = &access.Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, UserHeader: "X-Remote-User",
 			GroupsHeader: "X-Remote-Groups",
 			Roles:        map[string]remap.Role{"hpc-ops": remap.Operator}, Default: remap.Viewer}
 	}})
@@ -131,8 +122,8 @@ func TestAuthorityTable(t *testing.T) {
 		t.Fatalf("%s has no place for the table", authorityDoc)
 	}
 	old, tail, _ := strings.Cut(rest, "<!-- end -->\n")
-	const title = "| call | role | doors |\n|---|---|---|\n"
-	if want := title + authorityTable(s.server.gate.routes); old != want {
+	const title = "| call | role | listeners |\n|---|---|---|\n"
+	if want := title + authorityTable(s.server.site.Routes); old != want {
 		if !*update {
 			t.Fatalf(
 				"%s does not have the routes as they are; read what changed, then go test ./webui -run Authority "+
@@ -163,7 +154,7 @@ func TestAuthorityTable(t *testing.T) {
 var wildcard = regexp.MustCompile(`\{[^}]+\}`)
 
 // tryRoute makes one call and compares whether it was let in.
-func tryRoute(t *testing.T, s *site, c caller, method, path, need, doors string) {
+func tryRoute(t *testing.T, s *site, c caller, method, path, need, on string) {
 	t.Helper()
 	path = wildcard.ReplaceAllString(path, "cmdline") // no such plan, node or job; a profile that ends at once
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader("{}"))
@@ -172,13 +163,13 @@ func tryRoute(t *testing.T, s *site, c caller, method, path, need, doors string)
 	w := httptest.NewRecorder()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s.server.gate.handler(c.door, s.server).ServeHTTP(w, r.WithContext(ctx))
-	what := fmt.Sprintf("%s %s by %s (%s, %s)", method, path, c.name, c.role, c.door)
-	if !strings.Contains(" "+doors+" ", " "+c.door.String()+" ") {
+	s.server.HTTP(c.on).Handler.ServeHTTP(w, r.WithContext(ctx))
+	what := fmt.Sprintf("%s %s by %s (%s, %s)", method, path, c.name, c.role, c.on)
+	if !strings.Contains(" "+on+" ", " "+c.on.String()+" ") {
 		// any other address is a page of the console
 		page := strings.HasPrefix(w.Header().Get("Content-Type"), "text/html")
 		if w.Code < 400 && !page {
-			t.Errorf("%s: %d through a door that the table does not have", what, w.Code)
+			t.Errorf("%s: %d on a listener that the table does not have", what, w.Code)
 		}
 		return
 	}
@@ -223,7 +214,7 @@ func TestForeignOrigins(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", c.site)
 		}
 		w := httptest.NewRecorder()
-		s.server.gate.handler(DoorTCP, s.server).ServeHTTP(w, r)
+		s.server.HTTP(access.TCP).Handler.ServeHTTP(w, r)
 		if w.Code != c.want {
 			t.Errorf("%s: %d, want %d: %s", c.name, w.Code, c.want, w.Body)
 		}
@@ -234,7 +225,7 @@ func TestForeignOrigins(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://rebound.example/api/v1/overview", nil)
 	session.dress(r)
 	w := httptest.NewRecorder()
-	if s.server.gate.handler(DoorTCP, s.server).ServeHTTP(w, r); w.Code != http.StatusForbidden {
+	if s.server.HTTP(access.TCP).Handler.ServeHTTP(w, r); w.Code != http.StatusForbidden {
 		t.Errorf("a name that points here but is not ours: %d", w.Code)
 	}
 }

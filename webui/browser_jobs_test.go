@@ -227,7 +227,7 @@ func TestSeriesInTheBrowser(t *testing.T) {
 		t.Fatalf("%v, saved %.300s", err, body)
 	}
 	from := time.Now().Add(-time.Hour).Truncate(15 * time.Second)
-	most := get[SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d",
+	most := get[api.SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d",
 		from.UnixMilli())).Series[0].Points
 	k := slices.Index(rows[0], "read_bytes_max")
 	if got, want := rows[2][k], fmt.Sprint(*most[1].Value); got != want && js[float64](b, got) != *most[1].Value {

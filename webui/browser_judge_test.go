@@ -35,7 +35,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 		t.Error("a viewer is asked for reasons")
 	}
 
-	b.open("http://" + s.tcp + s.server.signInPath("olga", remap.Operator))
+	b.open("http://" + s.tcp + s.server.gate.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
 	b.open("http://" + s.tcp + "/forwarders/fwd001")
 	b.says("healthy -> suspect")

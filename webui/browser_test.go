@@ -192,7 +192,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	s.run(120)
 	b := newTab(t, 1280, 800)
 	begun := time.Now()
-	b.open("http://" + s.tcp + s.server.signInPath("olga", remap.Operator))
+	b.open("http://" + s.tcp + s.server.gate.SignInPath("olga", remap.Operator))
 	b.frames(1)
 	t.Logf("first data %v after the address was opened; first paint %.0f ms", time.Since(begun).Round(time.Millisecond),
 		js[float64](b,
@@ -229,7 +229,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.says("You cannot approve: you proposed it")
 	b.shot("plan-proposer")
 	// Somebody else approves, with the page open.
-	b.open("http://" + s.tcp + s.server.signInPath("sam", remap.Operator))
+	b.open("http://" + s.tcp + s.server.gate.SignInPath("sam", remap.Operator))
 	b.says("sam (operator)")
 	b.frames(1)
 	b.key("n")

@@ -183,7 +183,7 @@ func TestGuide(t *testing.T) {
 	if err != nil && !*update {
 		t.Fatal(err)
 	}
-	b.open("http://" + s.tcp + s.server.signInPath("olga", remap.Operator))
+	b.open("http://" + s.tcp + s.server.gate.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
 	b.key("t") // dark
 	b.key("t") // light

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,8 @@ import (
 	"fairway/tsdb/engine"
 	"fairway/tsdb/history"
 	"fairway/tsdb/window"
+	"fairway/webui/access"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -222,7 +225,7 @@ func (d *detector) Verdicts(now time.Time, m *watch.Machine) []anomaly.Verdict {
 }
 
 type siteOptions struct {
-	access     func(*Access)
+	access     func(*access.Config)
 	forwarders int
 	compute    int
 	simulated  bool
@@ -232,6 +235,7 @@ type siteOptions struct {
 	log        *slog.Logger
 	steady     bool // every second has the same numbers
 	gathering  func() (tables.Gathering, bool)
+	noArchive  bool
 }
 
 func newSite(t testing.TB, o siteOptions) *site {
@@ -283,29 +287,43 @@ func newSite(t testing.TB, o siteOptions) *site {
 	s.picture = live.New(live.Config{Board: s.board, Situation: s.situation, Store: s.store, Simulated: o.simulated,
 		Journal: s.desk.Since, JobsKnown: s.history.Known, JobsAt: s.jobsAt, Canary: s.newestCanary})
 	s.ingest = ingest.New(ingest.Config{Store: s.store, Observe: s.take})
-	access := Access{Anonymous: remap.Viewer, Tokens: []Token{
-		{Name: "agents", Role: RoleAgent, SHA256: HashToken(agentSecret)},
-		{Name: "vic", Role: remap.Viewer, SHA256: HashToken(viewerSecret)},
-		{Name: "slurm", Role: RoleScheduler, SHA256: HashToken(hookSecret)},
-		{Name: "olga", Role: remap.Operator, SHA256: HashToken(operatorSecret)},
-		{Name: "ada", Role: remap.Admin, SHA256: HashToken(adminSecret)},
+	people := access.Config{Anonymous: remap.Viewer, Tokens: []access.Token{
+		{Name: "agents", Role: access.RoleAgent, SHA256: access.HashToken(agentSecret)},
+		{Name: "vic", Role: remap.Viewer, SHA256: access.HashToken(viewerSecret)},
+		{Name: "slurm", Role: access.RoleScheduler, SHA256: access.HashToken(hookSecret)},
+		{Name: "olga", Role: remap.Operator, SHA256: access.HashToken(operatorSecret)},
+		{Name: "ada", Role: remap.Admin, SHA256: access.HashToken(adminSecret)},
 	}}
 	if o.access != nil {
-		o.access(&access)
+		o.access(&people)
 	}
-	s.server, err = New(Config{Access: access, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest,
-		Jobs: s.jobs, Findings: s.loop.Settings(), Review: desk.NewReview(s.desk, s.loop),
-		Canaries: desk.NewCanaries(s.desk, s.canary), Archive: fakeArchive{}, Gathering: o.gathering,
-		Version: "test", Log: o.log, Audit: s.desk.History})
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.open(dir)
+	s.tcp = tcp.Addr().String()
+	if people.OIDC != nil {
+		people.OIDC.URL = "http://" + s.tcp
+	}
+	if o.gathering == nil {
+		o.gathering = func() (v tables.Gathering, ok bool) { return v, false }
+	}
+	options := Options{Canaries: desk.NewCanaries(s.desk, s.canary), Archive: fakeArchive{}, Version: "test", Log: o.log}
+	if o.noArchive {
+		options.Archive = nil
+	}
+	s.server, err = New(Config{Access: people, Picture: s.picture, Store: s.store, Desk: s.desk, Ingest: s.ingest,
+		Jobs: s.jobs, Findings: s.loop.Settings(), Review: desk.NewReview(s.desk, s.loop), Gathering: o.gathering,
+		PromQL: http.NotFoundHandler(), Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.open(dir, tcp)
 	return s
 }
 
 // open serves the doors and ends everything with the test, in the daemon's order.
-func (s *site) open(dir string) {
+func (s *site) open(dir string, tcp net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	var wait sync.WaitGroup
@@ -313,17 +331,12 @@ func (s *site) open(dir string) {
 	wait.Go(func() { s.jobs.Run(ctx) })
 	wait.Go(func() { s.canary.Run(ctx) })
 	s.unix = filepath.Join(dir, "s")
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	local, err := net.Listen("unix", s.unix)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.tcp = tcp.Addr().String()
-	s.http = s.server.Door(DoorTCP)
-	other := s.server.Door(DoorUnix)
+	s.http = s.server.HTTP(access.TCP)
+	other := s.server.HTTP(access.UnixSocket)
 	wait.Go(func() { s.http.Serve(tcp) })
 	wait.Go(func() { other.Serve(local) })
 	s.t.Cleanup(func() {
@@ -501,4 +514,18 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		}
 	}
 	t.Fatalf("never: %s", what)
+}
+
+// signIn signs a person in by a one-time code and returns the session's cookie.
+func (s *site) signIn(name string, role remap.Role) (cookie string) {
+	s.t.Helper()
+	_, code, _ := strings.Cut(s.server.gate.SignInPath(name, role), "=")
+	res, b := s.ask("POST", "/api/v1/session", "", api.SignIn{Code: code}, "Origin", "http://"+s.tcp)
+	for _, c := range res.Cookies() {
+		if c.Name == access.CookieName {
+			return c.Value
+		}
+	}
+	s.t.Fatalf("%s is not signed in: %d %s", name, res.StatusCode, b)
+	return ""
 }

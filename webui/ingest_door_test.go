@@ -14,6 +14,7 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
+	"fairway/webui/access"
 )
 
 // agentConn speaks the agents' language by hand.
@@ -105,7 +106,7 @@ func TestAWrongTokenIsNamed(t *testing.T) {
 
 // A token for some nodes does not say where the others are: a false route would verify a plan.
 func TestAnAgentSpeaksForItsOwnRoutes(t *testing.T) {
-	s := newSite(t, siteOptions{access: func(a *Access) { a.Tokens[0].Nodes = []string{"c00001", "fwd000"} }})
+	s := newSite(t, siteOptions{access: func(a *access.Config) { a.Tokens[0].Nodes = []string{"c00001", "fwd000"} }})
 	a := dialIngest(t, s, "c00001")
 	for i, c := range []struct {
 		role  topology.Role
@@ -134,7 +135,7 @@ func TestAnAgentSpeaksForItsOwnRoutes(t *testing.T) {
 func TestLimitsArePerToken(t *testing.T) {
 	limits := ingest.DefaultLimits()
 	limits.Nodes, limits.FramesPerSec, limits.BurstSeconds = 3, 1, 10
-	s := newSite(t, siteOptions{access: func(a *Access) { a.Tokens[0].Limits = limits }})
+	s := newSite(t, siteOptions{access: func(a *access.Config) { a.Tokens[0].Limits = limits }})
 	one, two := dialIngest(t, s, "fwd001"), dialIngest(t, s, "fwd002")
 	say := func(a *agentConn, nodes ...topology.NodeID) wire.Message {
 		t.Helper()

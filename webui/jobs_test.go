@@ -59,15 +59,15 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 		rows := get[[]api.JobRow](s, "/api/v1/jobs")
 		return len(rows) == 1 && rows[0].ID == "8"
 	})
-	if p := get[ProfileView](s, "/api/v1/jobs/7/profile"); p.Profile == nil || p.Profile.WriteBytes != 1e12 {
+	if p := get[api.ProfileView](s, "/api/v1/jobs/7/profile"); p.Profile == nil || p.Profile.WriteBytes != 1e12 {
 		t.Errorf("profile %+v", p)
 	}
 	if res, b := s.post("/api/v1/jobs/8/end", hookSecret, nil); res.StatusCode != 200 ||
 		!strings.Contains(string(b), `"known":true`) {
 		t.Errorf("end: %d %s", res.StatusCode, b)
 	}
-	eventually(t, "the profile is there", func() bool { return !get[ProfileView](s, "/api/v1/jobs/8/profile").Pending })
-	if p := get[ProfileView](s, "/api/v1/jobs/8/profile"); p.Profile == nil || p.Profile.Coverage <= 0 ||
+	eventually(t, "the profile is there", func() bool { return !get[api.ProfileView](s, "/api/v1/jobs/8/profile").Pending })
+	if p := get[api.ProfileView](s, "/api/v1/jobs/8/profile"); p.Profile == nil || p.Profile.Coverage <= 0 ||
 		p.Profile.From != history.FromCollectors {
 		t.Errorf("profile %+v", p.Profile)
 	}

@@ -16,6 +16,7 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/webui/access"
 )
 
 // postLines sends lines as another collector would.
@@ -72,8 +73,8 @@ func TestInfluxClientWritesHere(t *testing.T) {
 
 func TestLinesThatAreRefused(t *testing.T) {
 	limits := ingest.Limits{Nodes: 3, SamplesPerFrame: 4, FramesPerSec: 10, BurstSeconds: 1, MessageBytes: 4096}
-	s := newSite(t, siteOptions{access: func(a *Access) {
-		a.Tokens = append(a.Tokens, Token{Name: "telegraf", Role: RoleAgent, SHA256: HashToken("telegraf-secret"),
+	s := newSite(t, siteOptions{access: func(a *access.Config) {
+		a.Tokens = append(a.Tokens, access.Token{Name: "telegraf", Role: access.RoleAgent, SHA256: access.HashToken("telegraf-secret"),
 			Nodes: []string{"n*"}, Limits: limits})
 	}})
 	now := time.Now().UnixNano()
@@ -121,8 +122,8 @@ func TestLinesThatAreRefused(t *testing.T) {
 func TestFloodIsIsolated(t *testing.T) {
 	limits := ingest.DefaultLimits()
 	limits.FramesPerSec, limits.BurstSeconds = 1, 5
-	s := newSite(t, siteOptions{access: func(a *Access) {
-		a.Tokens = append(a.Tokens, Token{Name: "flood", Role: RoleAgent, SHA256: HashToken("flood-secret"),
+	s := newSite(t, siteOptions{access: func(a *access.Config) {
+		a.Tokens = append(a.Tokens, access.Token{Name: "flood", Role: access.RoleAgent, SHA256: access.HashToken("flood-secret"),
 			Limits: limits})
 	}})
 	busy := 0

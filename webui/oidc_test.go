@@ -23,6 +23,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"fairway/remap"
+	"fairway/webui/access"
+	"fairway/webui/api"
 )
 
 // issuer is a provider with real keys and signed tokens: go-oidc's own test server with the two pages
@@ -114,17 +116,15 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 		"id_token": oidctest.SignIDToken(i.keys[i.key], "published", oidc.RS256, string(b))})
 }
 
-func oidcSite(t *testing.T, i *issuer) *site {
-	var access *Access
-	s := newSite(t, siteOptions{access: func(a *Access) {
-		a.OIDC = &OIDC{Issuer: i.url, ClientID: "fairway", ClientSecret: oidcSecret, URL: "http://127.0.0.1",
+func oidcSite(t *testing.T, i *issuer) *site { return oidcSiteAt(t, i.url) }
+
+// oidcSiteAt is a site whose people sign in at an issuer's address.
+func oidcSiteAt(t *testing.T, issuer string) *site {
+	return newSite(t, siteOptions{access: func(a *access.Config) {
+		a.OIDC = &access.OIDC{Issuer: issuer, ClientID: "fairway", ClientSecret: oidcSecret,
 			Scopes: []string{"groups"}, NameClaim: "preferred_username", GroupsClaim: "groups",
 			Roles: map[string]remap.Role{"hpc-ops": remap.Operator, "hpc-root": remap.Admin, "users": remap.Viewer}}
-		access = a
 	}})
-	access.OIDC = nil
-	s.server.gate.oidc.conf.URL = "http://" + s.tcp // known once it listens
-	return s
 }
 
 // browse goes where the server sends it, as a browser does, and returns where that ends.
@@ -157,7 +157,7 @@ func newJar(t *testing.T) http.CookieJar {
 }
 
 // who reads the session that a jar's cookies give.
-func (s *site) who(jar http.CookieJar) (v Session) {
+func (s *site) who(jar http.CookieJar) (v api.Session) {
 	s.t.Helper()
 	res, err := (&http.Client{Jar: jar}).Get("http://" + s.tcp + "/api/v1/session")
 	if err != nil {
@@ -215,7 +215,7 @@ func TestSignInAtAProvider(t *testing.T) {
 			}
 			i.mu.Unlock()
 			jar := newJar(t)
-			res, body := browse(t, jar, "http://"+s.tcp+oidcStart)
+			res, body := browse(t, jar, "http://"+s.tcp+access.OIDCStartPath)
 			v := s.who(jar)
 			if c.role != "" {
 				if v.Role != c.role || v.Name != "olga" || v.Via != "session" || v.Expires == nil ||
@@ -254,29 +254,29 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 		return u
 	}
 	mine, other := newJar(t), newJar(t)
-	back := step(mine, step(mine, "http://"+s.tcp+oidcStart).String()).String()
+	back := step(mine, step(mine, "http://"+s.tcp+access.OIDCStartPath).String()).String()
 	for name, c := range map[string]struct {
 		jar  http.CookieJar
 		says string
 	}{"a browser that asked for nothing": {newJar(t), "did not begin a sign-in"},
 		"a browser that asked for something else": {other, "(state)"}} {
 		if c.jar == other {
-			step(other, "http://"+s.tcp+oidcStart)
+			step(other, "http://"+s.tcp+access.OIDCStartPath)
 		}
 		if res, body := browse(t, c.jar, back); res.StatusCode != http.StatusUnauthorized ||
 			!strings.Contains(body, c.says) || s.who(c.jar).Name != "" {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
 		}
 	}
-	flow := mine.Cookies(&url.URL{Scheme: "http", Host: s.tcp, Path: OIDCCallback})
-	if len(flow) != 1 || flow[0].Name != oidcCookie {
+	flow := mine.Cookies(&url.URL{Scheme: "http", Host: s.tcp, Path: access.OIDCBackPath})
+	if len(flow) != 1 || flow[0].Name != "fairway_oidc" {
 		t.Fatalf("cookies of the sign-in: %v", flow)
 	}
 	if _, body := browse(t, mine, back); s.who(mine).Name != "olga" {
 		t.Fatalf("the one who asked is not signed in: %s", body)
 	}
-	mine.SetCookies(&url.URL{Scheme: "http", Host: s.tcp, Path: OIDCCallback},
-		[]*http.Cookie{{Name: oidcCookie, Value: flow[0].Value, Path: OIDCCallback}})
+	mine.SetCookies(&url.URL{Scheme: "http", Host: s.tcp, Path: access.OIDCBackPath},
+		[]*http.Cookie{{Name: "fairway_oidc", Value: flow[0].Value, Path: access.OIDCBackPath}})
 	if res, body := browse(t, mine, back); res.StatusCode != http.StatusUnauthorized ||
 		!strings.Contains(body, "did not take the code") {
 		t.Errorf("the same answer again: %d %s", res.StatusCode, body)
@@ -286,9 +286,8 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 // A provider that is away refuses the sign-in with its name, for programs as a problem document.
 func TestProviderAway(t *testing.T) {
 	i := newIssuer(t)
-	s := oidcSite(t, i)
-	s.server.gate.oidc.conf.Issuer = i.url + "/nowhere"
-	res, b := s.ask("GET", oidcStart, "", nil)
+	s := oidcSiteAt(t, i.url+"/nowhere")
+	res, b := s.ask("GET", access.OIDCStartPath, "", nil)
 	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(b), "/nowhere") ||
 		!strings.Contains(res.Header.Get("Content-Type"), "problem") {
 		t.Errorf("%d %s", res.StatusCode, b)
@@ -296,8 +295,8 @@ func TestProviderAway(t *testing.T) {
 	if v := s.who(newJar(t)); v.SignInAt == "" {
 		t.Errorf("the page is not told of the provider: %+v", v)
 	}
-	s.server.gate.oidc = nil
-	if res, b := s.ask("GET", oidcStart, "", nil); res.StatusCode != http.StatusNotFound {
+	s = newSite(t, siteOptions{})
+	if res, b := s.ask("GET", access.OIDCStartPath, "", nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("without a provider: %d %s", res.StatusCode, b)
 	}
 }
@@ -315,6 +314,6 @@ func TestSignInButton(t *testing.T) {
 	b.shot("sign-in-oidc")
 	b.until("the button is pressed",
 		fmt.Sprintf("(() => { const a = document.querySelector('dialog a[href=%q]'); a?.click(); return a; })()",
-			oidcStart))
+			access.OIDCStartPath))
 	b.until("the page knows who came", `document.body && document.body.innerText.includes("olga (operator)")`)
 }

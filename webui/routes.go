@@ -18,22 +18,31 @@ const (
 )
 
 const (
-	here   = access.UnixSocket
-	web    = access.TCP
-	every  = access.Everywhere
-	all    = access.Everywhere | access.IngestPort
-	again  = access.Repeatable
-	socket = access.WebSocket
-	long   = access.Long
+	here      = access.UnixSocket
+	web       = access.TCP
+	every     = access.Everywhere
+	everyPort = access.Everywhere | access.IngestPort
+	again     = access.Repeatable
+	socket    = access.WebSocket
+	long      = access.Long
 )
+
+// row is an access.Route whose fields the table writes without their names.
+type row struct {
+	Method, Path string
+	Need         remap.Role
+	On           access.Listener
+	Handle       access.Handler
+	Kind         access.RouteKind
+}
 
 // routes is the authorization table and the API's table of contents: method, path, role, listeners, handler, kind.
 // docs describes each.
-func (s *Server) routes(h *handlers) []access.Route {
+func (s *Server) routes(h *handlers) (all []access.Route) {
 	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
-	return []access.Route{
-		{get, "/healthz", nobody, all, alive, 0},
-		{get, "/readyz", nobody, all, h.health.ready, 0},
+	for _, r := range []row{
+		{get, "/healthz", nobody, everyPort, alive, 0},
+		{get, "/readyz", nobody, everyPort, h.health.ready, 0},
 		{get, "/metrics", viewer, every, s.counters, 0},
 		{get, "/debug/pprof/{profile}", admin, here, profile, 0},
 
@@ -47,8 +56,8 @@ func (s *Server) routes(h *handlers) []access.Route {
 		{get, access.OIDCBackPath, nobody, web, h.signIn.OIDCBack, 0},
 
 		{get, "/api/v1/live", viewer, every, s.feed.serve, socket},
-		{get, "/api/v1/ingest", agent, all, h.agents.stream, long},
-		{post, "/api/v2/write", agent, all, h.agents.lines, again | long},
+		{get, "/api/v1/ingest", agent, everyPort, h.agents.stream, long},
+		{post, "/api/v2/write", agent, everyPort, h.agents.lines, again | long},
 
 		{get, "/api/v1/machine", viewer, every, h.layer.machine, 0},
 		{get, "/api/v1/checks", operator, every, h.health.checks, 0},
@@ -103,5 +112,8 @@ func (s *Server) routes(h *handlers) []access.Route {
 		{post, "/api/v1/standing", operator, every, h.standing.allow, 0},
 		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, 0},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, 0},
+	} {
+		all = append(all, access.Route(r))
 	}
+	return all
 }

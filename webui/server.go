@@ -69,6 +69,7 @@ type Server struct {
 	log     *slog.Logger
 	gate    *access.Gate
 	site    access.Site
+	nouns   *handlers
 	feed    *feed
 	picture *live.Picture
 	desk    *desk.Desk
@@ -124,7 +125,8 @@ func New(cfg Config) (*Server, error) {
 		archive: cfg.Archive != nil,
 		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
 			took: stats.publish, log: cfg.Log}}
-	s.site = access.Site{Routes: s.routes(newHandlers(&cfg, s, grids)), Pages: files.serve, Answered: stats.answered,
+	s.nouns = newHandlers(&cfg, s, grids)
+	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Answered: stats.answered,
 		Log: cfg.Log}
 	return s, nil
 }

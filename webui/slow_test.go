@@ -15,6 +15,8 @@ import (
 
 	"fairway/remap"
 	"fairway/remap/journal"
+	"fairway/webui/access"
+	"fairway/webui/api"
 )
 
 // pipes is a listener whose connections a test hands in.
@@ -36,37 +38,38 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
-		handle        func(http.ResponseWriter, *http.Request, who) error
+		handle        func(http.ResponseWriter, *http.Request, access.Caller) error
 	}{
 		{"a body that trickles",
 			"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{",
-			func(w http.ResponseWriter, r *http.Request, _ who) error {
+			func(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 				var v struct{}
-				return readJSON(w, r, &v)
+				return api.ReadJSON(w, r, &v)
 			}},
 		{"a body that nobody wants",
 			"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nIdempotency-Key: k\r\n\r\n{",
-			func(w http.ResponseWriter, _ *http.Request, _ who) error {
-				return writeJSON(w, 1)
+			func(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+				return api.WriteJSON(w, 1)
 			}},
 		{"an answer that nobody reads",
 			"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nIdempotency-Key: k\r\n\r\n",
-			func(w http.ResponseWriter, _ *http.Request, _ who) error {
+			func(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
 				_, err := w.Write(bytes.Repeat([]byte("x"), 1<<20))
 				return err
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &Server{log: slog.New(slog.DiscardHandler), stats: newServerStats()}
-				var err error
-				s.gate, err = newGate(Access{Anonymous: remap.Viewer}, []string{"localhost"},
-					[]route{{http.MethodPost, "/x", remap.Viewer, DoorTCP, c.handle, doc{}}})
+				gate, err := access.NewGate(access.Config{Anonymous: remap.Viewer}, []string{"localhost"})
 				if err != nil {
 					t.Fatal(err)
 				}
+				log := slog.New(slog.DiscardHandler)
+				s := &Server{log: log, gate: gate, site: access.Site{Log: log, Answered: newServerStats().answered,
+					Routes: []access.Route{{Method: http.MethodPost, Path: "/x", Need: remap.Viewer, On: access.TCP,
+						Handle: c.handle}}}}
 				gone := make(chan struct{})
-				server, l := s.Door(DoorTCP), make(pipes)
+				server, l := s.HTTP(access.TCP), make(pipes)
 				server.ConnState = func(_ net.Conn, state http.ConnState) {
 					if state == http.StateClosed {
 						close(gone)
@@ -94,7 +97,7 @@ func TestSlowPeersAreNotWaitedForForEver(t *testing.T) {
 // TestTheAuditEndsWithItsAsker goes away while the journal is read.
 func TestTheAuditEndsWithItsAsker(t *testing.T) {
 	read := 0
-	s := &Server{cfg: Config{Audit: func(journal.Wanted) iter.Seq2[*journal.Record, error] {
+	all := records(func(journal.Wanted) iter.Seq2[*journal.Record, error] {
 		return func(yield func(*journal.Record, error) bool) {
 			for range 1000 {
 				if read++; !yield(&journal.Record{}, nil) {
@@ -102,9 +105,9 @@ func TestTheAuditEndsWithItsAsker(t *testing.T) {
 				}
 			}
 		}
-	}}}
+	})
 	ctx, leave := context.WithCancel(t.Context())
-	err := s.audit(ctx, journal.Wanted{}, func(*journal.Record) bool {
+	err := all.visit(ctx, journal.Wanted{}, func(*journal.Record) bool {
 		if read == 3 {
 			leave()
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/webui/access"
+
 	"github.com/gorilla/websocket"
 )
 
@@ -26,11 +28,11 @@ type audience struct {
 }
 
 // listen opens a stream of the live feed through a door, as a console does.
-func (s *site) listen(topics string, door Door) *websocket.Conn {
+func (s *site) listen(topics string, door access.Listener) *websocket.Conn {
 	s.t.Helper()
 	d := websocket.Dialer{HandshakeTimeout: 30 * time.Second,
 		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if door == DoorUnix {
+			if door == access.UnixSocket {
 				return (&net.Dialer{}).DialContext(ctx, "unix", s.unix)
 			}
 			return (&net.Dialer{}).DialContext(ctx, "tcp", s.tcp)
@@ -134,9 +136,9 @@ func TestOneThatStopsReading(t *testing.T) {
 	a := &audience{came: make(chan struct{}, 1), got: map[string]int{}}
 	var reading sync.WaitGroup
 	for i := range n {
-		topics, door := "overview", DoorUnix
+		topics, door := "overview", access.UnixSocket
 		if i%2 == 1 {
-			topics, door = "overview,plans,grid:bw", DoorTCP
+			topics, door = "overview,plans,grid:bw", access.TCP
 		}
 		if i == 1 {
 			topics = everything // so that the daemon makes the same frames before and after
@@ -151,13 +153,13 @@ func TestOneThatStopsReading(t *testing.T) {
 	}
 	was50, was99 := a.late()
 	heap := heapInUse()
-	s.listen(everything, DoorTCP) // and nobody reads it
-	dropped, since, full := s.server.hub.dropped.Load(), 0, 0
-	for s.server.hub.stalled.Load() == 0 {
+	s.listen(everything, access.TCP) // and nobody reads it
+	dropped, since, full := s.server.feed.dropped.Load(), 0, 0
+	for s.server.feed.stalled.Load() == 0 {
 		if since++; since == 200 {
 			t.Fatal("one that does not read is never let go")
 		}
-		if s.server.hub.dropped.Load() > dropped {
+		if s.server.feed.dropped.Load() > dropped {
 			full++ // its buffers are: from here on a daemon that waited for it would stand still
 		}
 		a.second(s, n)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"fairway/webui"
+	"fairway/webui/access"
 	"fairway/webui/client"
 )
 
@@ -49,9 +49,9 @@ func (d *demo) prepare(dir string) error {
 	d.conf["state_dir"] = filepath.Join(dir, "state")
 	d.conf.table("listen")["socket"] = d.socket
 	d.conf.table("access")["token"] = []settings{
-		{"name": "demo-agents", "role": webui.RoleAgent, "sha256": webui.HashToken(d.token)}}
+		{"name": "demo-agents", "role": access.RoleAgent, "sha256": access.HashToken(d.token)}}
 	d.conf.table("access")["account"] = []settings{
-		{"name": demoPerson, "role": "operator", "hash": webui.HashPassword(d.password)}}
+		{"name": demoPerson, "role": "operator", "hash": access.HashPassword(d.password)}}
 	// One person tries everything out here.
 	d.conf.table("desk")["self_approval"], d.conf.table("desk")["two_persons"] = true, false
 	return nil

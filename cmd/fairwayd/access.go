@@ -12,7 +12,7 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/ingest"
 	"fairway/remap"
-	"fairway/webui"
+	"fairway/webui/access"
 )
 
 // Access says who may do what. root and the daemon's own user may do everything on the socket.
@@ -40,11 +40,11 @@ type OIDC struct {
 }
 
 // forWeb reads the client's secret.
-func (o *OIDC) forWeb() (*webui.OIDC, error) {
+func (o *OIDC) forWeb() (*access.OIDC, error) {
 	if o.Issuer == "" {
 		return nil, nil
 	}
-	w := &webui.OIDC{Issuer: o.Issuer, ClientID: o.ClientID, URL: o.URL, Scopes: o.Scopes, NameClaim: o.NameClaim,
+	w := &access.OIDC{Issuer: o.Issuer, ClientID: o.ClientID, URL: o.URL, Scopes: o.Scopes, NameClaim: o.NameClaim,
 		GroupsClaim: o.GroupsClaim, Default: o.Default, Roles: o.Roles}
 	if o.SecretFile == "" {
 		return w, nil
@@ -84,8 +84,8 @@ type Proxy struct {
 }
 
 // forWeb turns the settings into what the server checks; it reads the tokens' files.
-func (a *Access) forWeb() (webui.Access, error) {
-	w := webui.Access{Anonymous: a.Anonymous, Groups: a.Groups, SecureCookie: a.SecureCookie}
+func (a *Access) forWeb() (access.Config, error) {
+	w := access.Config{Anonymous: a.Anonymous, Groups: a.Groups, SecureCookie: a.SecureCookie}
 	var err error
 	if w.OIDC, err = a.OIDC.forWeb(); err != nil {
 		return w, err
@@ -100,13 +100,13 @@ func (a *Access) forWeb() (webui.Access, error) {
 			if err != nil {
 				return w, fmt.Errorf("%w: [[access.token]] %q: %w", program.ErrSettings, t.Name, err)
 			}
-			sum = webui.HashToken(secret)
+			sum = access.HashToken(secret)
 		}
-		w.Tokens = append(w.Tokens, webui.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes,
+		w.Tokens = append(w.Tokens, access.Token{Name: t.Name, Role: t.Role, SHA256: sum, Nodes: t.Nodes,
 			Limits: t.limits()})
 	}
 	for _, p := range a.Accounts {
-		w.Accounts = append(w.Accounts, webui.Account{Name: p.Name, Role: p.Role, Hash: p.Hash})
+		w.Accounts = append(w.Accounts, access.Account{Name: p.Name, Role: p.Role, Hash: p.Hash})
 	}
 	switch len(a.Proxy) {
 	case 0:
@@ -117,7 +117,7 @@ func (a *Access) forWeb() (webui.Access, error) {
 				fmt.Errorf("%w: [[access.proxy]]: from and user_header are needed, or anybody could say who they are",
 					program.ErrSettings)
 		}
-		w.Proxy = &webui.Proxy{From: p.From, UserHeader: p.UserHeader, GroupsHeader: p.GroupsHeader, Roles: p.Roles,
+		w.Proxy = &access.Proxy{From: p.From, UserHeader: p.UserHeader, GroupsHeader: p.GroupsHeader, Roles: p.Roles,
 			Default: p.Default}
 	default:
 		return w, fmt.Errorf("%w: %d times [[access.proxy]], at most one", program.ErrSettings, len(a.Proxy))

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"fairway/remap"
-	"fairway/webui"
+	"fairway/webui/access"
 )
 
 func TestAccessErrorsNameTheEntry(t *testing.T) {
@@ -21,21 +21,21 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 	}
 	short := filepath.Join(dir, "short")
 	write(t, short, "secret\n")
-	sum := webui.HashToken("x")
+	sum := access.HashToken("x")
 	for _, c := range []struct {
 		name   string
-		access Access
+		given  Access
 		words  []string
 	}{
-		{"token without a secret", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent}}},
+		{"token without a secret", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent}}},
 			[]string{`"a"`, "sha256 or file"}},
-		{"token with two", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, SHA256: sum, File: short}}},
+		{"token with two", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, SHA256: sum, File: short}}},
 			[]string{`"a"`, "sha256 or file"}},
-		{"token file that others read", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, File: open}}},
+		{"token file that others read", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, File: open}}},
 			[]string{open, "chmod 600"}},
-		{"short token", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, File: short}}},
+		{"short token", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, File: short}}},
 			[]string{short, "6 letters"}},
-		{"missing file", Access{Tokens: []Token{{Name: "a", Role: webui.RoleAgent, File: "/nonexistent"}}},
+		{"missing file", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, File: "/nonexistent"}}},
 			[]string{"/nonexistent"}},
 		{"unknown role", Access{Tokens: []Token{{Name: "a", Role: "king", SHA256: sum}}}, []string{`"a"`, "king"}},
 		{"anonymous operator", Access{Anonymous: remap.Operator}, []string{"anonymous", "operator"}},
@@ -57,7 +57,7 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conf := testConf(t)
-			conf.Access = c.access
+			conf.Access = c.given
 			d, err := openDaemon(conf, slog.New(slog.DiscardHandler))
 			if err == nil {
 				d.Close()
@@ -88,7 +88,7 @@ func TestTokenCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(secret) < minSecret || len(c.Access.Tokens) != 1 || c.Access.Tokens[0].SHA256 != webui.HashToken(secret) {
+	if len(secret) < minSecret || len(c.Access.Tokens) != 1 || c.Access.Tokens[0].SHA256 != access.HashToken(secret) {
 		t.Errorf("secret %q, tokens %+v", secret, c.Access.Tokens)
 	}
 }

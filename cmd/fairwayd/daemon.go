@@ -64,7 +64,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	access, err := conf.Access.forWeb()
+	people, err := conf.Access.forWeb()
 	if err != nil {
 		return d, err
 	}
@@ -89,7 +89,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			d.board.Take(frames, now)
 			shown.Arrived()
 		}})
-	if err := d.openDesk(access.RoleNow); err != nil {
+	if err := d.openDesk(people.RoleNow); err != nil {
 		return d, err
 	}
 	if err := d.openJobs(); err != nil {
@@ -110,15 +110,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if store.writeMetrics != nil {
 		meters = append(meters, store.writeMetrics)
 	}
-	d.web, err = webui.New(webui.Config{
-		Hosts: conf.Listen.Hosts, Access: access, BrowserURL: d.browserURL(), Picture: shown, Store: d.store,
-		Desk: d.desk, Driver: d.observer(), Ingest: d.agents, Jobs: d.jobs, Findings: d.findings.Settings(),
-		Review: desk.NewReview(d.desk, d.findings), Canaries: d.asked(),
-		Archive: archiveOf(conf), Priority: priorityOf(conf), Gathering: sharing.Gathering, Mounts: conf.Mounts,
-		PromQL: promapi.New(promapi.Config{Store: d.store, Log: log, Racks: d.situation.Racks,
-			Peaks: d.situation.Peaks}),
-		Audit: d.desk.History, Metrics: meters, Version: version, Log: log,
-	})
+	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
+		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
+		Gathering: sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
+			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
+		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
+			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
+			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}

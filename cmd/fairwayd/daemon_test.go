@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/webui"
+	"fairway/webui/access"
 )
 
 // testConf is a daemon's configuration below a new directory, on a port of the system's choice.
@@ -46,7 +46,7 @@ func health(t *testing.T, d *daemon) {
 	}}}
 	defer sock.CloseIdleConnections()
 	for url, client := range map[string]*http.Client{"http://unix/healthz": &sock,
-		"http://" + d.addr(webui.DoorTCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
+		"http://" + d.addr(access.TCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
 		resp, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
@@ -90,8 +90,8 @@ func TestStartErrorsAreClear(t *testing.T) {
 		spoil func(t *testing.T, c *Config)
 		words []string
 	}{
-		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.addr(webui.DoorTCP) },
-			[]string{"listen.http", "in use", d.addr(webui.DoorTCP)}},
+		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.addr(access.TCP) },
+			[]string{"listen.http", "in use", d.addr(access.TCP)}},
 		{"socket in use", func(_ *testing.T, c *Config) { c.Listen.Socket = running.Listen.Socket },
 			[]string{"listen.socket", "another fairwayd"}},
 		{"not a socket", func(t *testing.T, c *Config) {

@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"time"
 
-	"fairway/webui"
+	"fairway/webui/access"
 )
 
 // openDoor is an address that was taken and, once the daemon answers there, its server.
 type openDoor struct {
-	kind     webui.Door
+	kind     access.Listener
 	listener net.Listener
 	server   *http.Server
 }
@@ -25,12 +25,12 @@ type openDoor struct {
 func (d *daemon) listen() error {
 	for _, l := range []struct {
 		setting, addr string
-		kind          webui.Door
+		kind          access.Listener
 		open          func(string) (net.Listener, error)
 	}{
-		{"listen.http", d.conf.Listen.HTTP, webui.DoorTCP, listenTCP},
-		{"listen.agents", d.conf.Listen.Agents, webui.DoorIngest, listenTCP},
-		{"listen.socket", d.conf.Listen.Socket, webui.DoorUnix, listenSocket},
+		{"listen.http", d.conf.Listen.HTTP, access.TCP, listenTCP},
+		{"listen.agents", d.conf.Listen.Agents, access.IngestPort, listenTCP},
+		{"listen.socket", d.conf.Listen.Socket, access.UnixSocket, listenSocket},
 	} {
 		if l.addr == "" {
 			continue
@@ -45,7 +45,7 @@ func (d *daemon) listen() error {
 }
 
 // addr is where a door answers; "" where there is none.
-func (d *daemon) addr(kind webui.Door) string {
+func (d *daemon) addr(kind access.Listener) string {
 	for _, o := range d.doors {
 		if o.kind == kind {
 			return o.listener.Addr().String()
@@ -59,7 +59,7 @@ func (d *daemon) browserURL() string {
 	if at := d.conf.Access.OIDC.URL; at != "" {
 		return strings.TrimSuffix(at, "/")
 	}
-	host, port, err := net.SplitHostPort(d.addr(webui.DoorTCP))
+	host, port, err := net.SplitHostPort(d.addr(access.TCP))
 	if err != nil {
 		return ""
 	}
@@ -112,7 +112,7 @@ func listenSocket(path string) (net.Listener, error) {
 // serve answers on every address that was taken.
 func (d *daemon) serve() {
 	for _, o := range d.doors {
-		o.server = d.web.Door(o.kind)
+		o.server = d.web.HTTP(o.kind)
 		d.tasks.Go(func() {
 			if err := o.server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) &&
 				!errors.Is(err, net.ErrClosed) {

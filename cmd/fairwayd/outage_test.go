@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/webui"
+	"fairway/webui/api"
 )
 
 // TestKilledDaemonLosesNoSecond kills the daemon with kill -9 while agents stream, keeps it away,
@@ -69,7 +69,7 @@ func valueOf(node, second int) float64 { return float64(1e6*(node+1) + second) }
 // checkSeconds wants n seconds from first on, each once and with its value.
 func checkSeconds(t *testing.T, d *realDaemon, node topology.NodeID, first int64, n int, want func(int) float64) {
 	t.Helper()
-	var got webui.SeriesAnswer
+	var got api.SeriesAnswer
 	path := fmt.Sprintf("/api/v1/series?node=%s&metric=read_bytes&step=1s&from=%d&to=%d", node, first-5000,
 		first+int64(n+5)*1000)
 	if err := d.ask(path, "", nil, &got); err != nil {

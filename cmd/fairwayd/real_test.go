@@ -20,7 +20,7 @@ import (
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/webui"
+	"fairway/webui/access"
 )
 
 // binary builds one of the module's programs once and returns its path.
@@ -105,7 +105,7 @@ func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 		fmt.Sprintf(
 			"state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\nagents = %q\n[store]\nsync = "+
 				"\"50ms\"\n[[access.token]]\nname = \"agents\"\nrole = \"agent\"\nsha256 = %q\n%s",
-			filepath.Join(dir, "state"), d.socket, d.addr, agents, webui.HashToken(agentSecret), more))
+			filepath.Join(dir, "state"), d.socket, d.addr, agents, access.HashToken(agentSecret), more))
 	t.Cleanup(func() {
 		d.kill()
 		d.log.Close()

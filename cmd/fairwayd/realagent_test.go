@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"fairway/collector/topology"
-	"fairway/webui"
 	"fairway/webui/api"
 )
 
@@ -90,7 +89,7 @@ func storedSeconds(t *testing.T, d *realDaemon, node topology.NodeID, from, to t
 		t.Fatalf("nodes are %+v", rows)
 	}
 	for name := range rows[0].Values {
-		var got webui.SeriesAnswer
+		var got api.SeriesAnswer
 		path := fmt.Sprintf("/api/v1/series?node=%s&metric=%s&step=1s&from=%d&to=%d", node, name,
 			from.Add(-5*time.Second).UnixMilli(), to.Add(5*time.Second).UnixMilli())
 		if err := d.ask(path, "", nil, &got); err != nil {

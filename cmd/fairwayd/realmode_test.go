@@ -9,7 +9,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
-	"fairway/webui"
+	"fairway/webui/api"
 )
 
 // TestModesOfRealPrograms runs the testbed's programs on the real forwarding layer, each as a job of
@@ -53,7 +53,7 @@ func TestModesOfRealPrograms(t *testing.T) {
 		if err := d.ask("/api/v1/jobs/"+id+"/end", "end"+id, struct{}{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		var v webui.ProfileView
+		var v api.ProfileView
 		for end := time.Now().Add(soon); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
 			if err := d.ask("/api/v1/jobs/"+id+"/profile", "", nil, &v); err != nil || time.Now().After(end) {
 				t.Fatalf("job %s has no profile: %+v, %v", id, v, err)

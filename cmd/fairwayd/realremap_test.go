@@ -14,7 +14,6 @@ import (
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/webui"
 	"fairway/webui/api"
 )
 
@@ -138,7 +137,7 @@ func wantReporting(t *testing.T, d *realDaemon, forwarders ...topology.NodeID) {
 
 func wantObserved(t *testing.T, d *realDaemon, want topology.Mapping) {
 	t.Helper()
-	var m webui.MachineView
+	var m api.MachineView
 	for end := time.Now().Add(soon); fmt.Sprint(m.Observed) != fmt.Sprint(want); time.Sleep(50 * time.Millisecond) {
 		if err := d.ask("/api/v1/machine", "", nil, &m); err != nil {
 			t.Fatal(err)

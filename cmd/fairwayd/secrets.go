@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/webui"
+	"fairway/webui/access"
 )
 
 func newToken() *cobra.Command {
@@ -22,7 +22,7 @@ func newToken() *cobra.Command {
 			_, err := fmt.Fprintf(c.OutOrStdout(),
 				"# The secret, shown once, for its owner:\n#   %s\n[[access.token]]\nname = %q\nrole = %q\nsha256 = "+
 					"%q\n",
-				secret, args[0], args[1], webui.HashToken(secret))
+				secret, args[0], args[1], access.HashToken(secret))
 			return err
 		},
 	}
@@ -39,7 +39,7 @@ func newHashPassword() *cobra.Command {
 			if password == "" {
 				return errors.Join(errors.New("no password on standard input"), err)
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), webui.HashPassword(password))
+			_, err = fmt.Fprintln(c.OutOrStdout(), access.HashPassword(password))
 			return err
 		},
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fairway/remap"
-	"fairway/webui"
+	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
@@ -38,7 +38,7 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 	}{{"a link that another one ended", before.Address, 401}, {"a link", link.Address, 200},
 		{"a used link", link.Address, 401}} {
 		_, code, _ := strings.Cut(c.address, "#signin=")
-		body, err := json.Marshal(webui.SignIn{Code: code})
+		body, err := json.Marshal(api.SignIn{Code: code})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s webui.Session
+		var s api.Session
 		err = json.NewDecoder(resp.Body).Decode(&s)
 		resp.Body.Close()
 		if resp.StatusCode != c.status || c.status == 200 &&
@@ -84,7 +84,7 @@ func TestAnyOperator(t *testing.T) {
 	}{
 		{Access{}, false},
 		{Access{Anonymous: remap.Viewer, Groups: map[string]remap.Role{"staff": remap.Viewer,
-			"slurm": webui.RoleScheduler}, Tokens: []Token{{Role: webui.RoleAgent}}}, false},
+			"slurm": access.RoleScheduler}, Tokens: []Token{{Role: access.RoleAgent}}}, false},
 		{Access{Groups: map[string]remap.Role{"ops": remap.Operator}}, true},
 		{Access{Tokens: []Token{{Role: remap.Admin}}}, true},
 		{Access{Accounts: []Account{{Role: remap.Operator}}}, true},

@@ -13,7 +13,6 @@ import (
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/webui"
 	"fairway/webui/api"
 )
 
@@ -108,7 +107,7 @@ func (s *slurmSite) run(name string, writes int) (id topology.JobID, printed str
 }
 
 // profile waits for a job's profile.
-func (s *slurmSite) profile(id topology.JobID) (v webui.ProfileView) {
+func (s *slurmSite) profile(id topology.JobID) (v api.ProfileView) {
 	s.Helper()
 	for end := time.Now().Add(soon); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
 		if err := s.d.ask("/api/v1/jobs/"+string(id)+"/profile", "", nil, &v); err != nil || time.Now().After(end) {

@@ -63,7 +63,12 @@ func WithPeer(ctx context.Context, c net.Conn) context.Context {
 	if err != nil {
 		return ctx // nobody: the gate refuses
 	}
-	return context.WithValue(ctx, peerKey{}, p)
+	return WithCredentials(ctx, p.uid, p.gid, p.groups...)
+}
+
+// WithCredentials notes who is at the other end of the unix socket.
+func WithCredentials(ctx context.Context, uid, gid uint32, groups ...uint32) context.Context {
+	return context.WithValue(ctx, peerKey{}, &peer{uid: uid, gid: gid, groups: groups})
 }
 
 func peerOf(c *net.UnixConn) (*peer, error) {
