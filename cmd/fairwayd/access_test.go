@@ -23,9 +23,9 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 	write(t, short, "secret\n")
 	sum := access.HashToken("x")
 	for _, c := range []struct {
-		name   string
-		given  Access
-		words  []string
+		name  string
+		given Access
+		words []string
 	}{
 		{"token without a secret", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent}}},
 			[]string{`"a"`, "sha256 or file"}},
