@@ -267,7 +267,6 @@ var largeTypes = map[string]string{
 	"remap/dispatch.Dispatcher":               "",
 	"remap/mount.node":                        "",
 	"tsdb/engine.DB":                          "",
-	"webui.Server":                            "",
 	"webui/live.Picture":                      "",
 	"anomaly/failslow.node":                   "",
 	"anomaly/recorded.Trace":                  "",
@@ -282,7 +281,6 @@ var largeTypes = map[string]string{
 	"remap/backtest.Result":                   "",
 	"remap/backtest.sim":                      "",
 	"remap/mount.link":                        "",
-	"webui.Config":                            "",
 }
 
 func TestTypesAreOneThing(t *testing.T) {

@@ -107,7 +107,7 @@ func TestRootCause(t *testing.T) {
 	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
 	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
 		Nodes: s.machine.topo.Default.Clients("fwd003")})
-	s.server.nouns.causes.records = func(w journal.Wanted) iter.Seq2[*journal.Record, error] {
+	s.server.nouns.archives.records = func(w journal.Wanted) iter.Seq2[*journal.Record, error] {
 		records := []journal.Record{
 			{Kind: journal.StepExclude, At: logStart.Add(5 * time.Second),
 				Exclusion: &remap.Exclusion{Forwarder: "fwd003"}},

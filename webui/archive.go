@@ -8,14 +8,20 @@ import (
 	"strconv"
 	"time"
 
+	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
-// archives answers questions about I/O logs in SQL.
-type archives struct{ archive Archive }
+// archives answers questions about I/O logs in SQL, and explains jobs' I/O times from them.
+type archives struct {
+	archive Archive
+	jobs    *jobs
+	records records
+	mounts  rootcause.Mounts
+}
 
 // Archive answers questions about the site's I/O logs.
 type Archive interface {

@@ -5,17 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/gorilla/websocket"
 
 	"fairway/collector/topology"
@@ -56,107 +53,6 @@ type liveFrame struct {
 	whole  []byte
 	before []byte // of a personal message: up to the overview's {
 	after  []byte // the overview's other members, and the end
-}
-
-// hub feeds the newest picture to every client. One goroutine owns the table of clients; a client
-// that reads too slowly finds only the newest frame of each topic, and the lost ones are counted.
-type hub struct {
-	join, leave chan *liveClient
-	signOut     chan string // cookies of sessions that have ended
-	frames      chan []liveFrame
-	stopped     chan struct{}
-	topics      atomic.Pointer[map[string]int] // what anybody listens to
-	clients     atomic.Int64
-	sent        atomic.Uint64
-	dropped     atomic.Uint64
-	stalled     atomic.Uint64 // listeners let go because they did not read
-}
-
-func newHub() *hub {
-	h := &hub{join: make(chan *liveClient), leave: make(chan *liveClient), signOut: make(chan string),
-		frames: make(chan []liveFrame, 4), stopped: make(chan struct{})}
-	h.topics.Store(&map[string]int{})
-	return h
-}
-
-// run owns the clients until ctx ends, then closes them.
-func (h *hub) run(ctx context.Context) {
-	clients := map[*liveClient]struct{}{}
-	defer close(h.stopped)
-	for {
-		select {
-		case c := <-h.join:
-			clients[c] = struct{}{}
-		case c := <-h.leave:
-			delete(clients, c)
-		case cookie := <-h.signOut:
-			for c := range clients {
-				if c.session == cookie {
-					close(c.signedOut)
-					delete(clients, c)
-				}
-			}
-		case frames := <-h.frames:
-			for c := range clients {
-				for i := range frames {
-					if c.wants(frames[i].topic) && !c.put(&frames[i]) {
-						h.dropped.Add(1)
-					}
-				}
-			}
-			continue
-		case <-ctx.Done():
-			for c := range clients {
-				c.ws.Close()
-			}
-			return
-		}
-		topics := map[string]int{}
-		for c := range clients {
-			for _, t := range c.topics {
-				topics[t]++
-			}
-		}
-		h.topics.Store(&topics)
-		h.clients.Store(int64(len(clients)))
-	}
-}
-
-// ended closes the feeds of a session that has ended.
-func (h *hub) ended(cookie string) {
-	if cookie == "" {
-		return // who shows none has no session
-	}
-	select {
-	case h.signOut <- cookie:
-	case <-h.stopped:
-	}
-}
-
-// wanted lists the topics with a prefix that somebody listens to.
-func (h *hub) wanted(prefix string) (names []string) {
-	for t := range *h.topics.Load() {
-		if name, ok := strings.CutPrefix(t, prefix); ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// publish hands frames to the owner; when it is behind, the oldest picture is not worth waiting for.
-func (h *hub) publish(frames []liveFrame) {
-	select {
-	case h.frames <- frames:
-	default:
-		h.dropped.Add(uint64(len(frames)))
-	}
-}
-
-func (h *hub) writeMetrics(w io.Writer) {
-	metrics.WriteGaugeUint64(w, "fairway_live_clients", uint64(h.clients.Load()))
-	metrics.WriteCounterUint64(w, "fairway_live_sent_total", h.sent.Load())
-	metrics.WriteCounterUint64(w, "fairway_live_dropped_total", h.dropped.Load())
-	metrics.WriteCounterUint64(w, "fairway_live_stalled_total", h.stalled.Load())
 }
 
 // feed is the live feed: it makes frames of each snapshot and serves the clients that listen.
@@ -279,50 +175,6 @@ func personMembers(p remap.Person) ([]byte, error) {
 	return append(b[1:len(b)-1], ','), nil
 }
 
-// liveClient is one listener. Its slots hold the newest frame of each topic it asked for.
-type liveClient struct {
-	ws     *websocket.Conn
-	topics []string
-	person []byte // personMembers of who listens
-	gap    time.Duration
-	// session is the cookie that the listener came with, signedOut is closed when that session ends.
-	session   string
-	signedOut chan struct{}
-
-	mu    sync.Mutex // guards everything that follows
-	slots map[string]*liveFrame
-	wake  chan struct{}
-}
-
-func (c *liveClient) wants(topic string) bool {
-	return topic == topicBeat || slices.Contains(c.topics, topic)
-}
-
-// put makes f the newest frame of its topic; false when one that was not sent yet is lost by that.
-func (c *liveClient) put(f *liveFrame) bool {
-	c.mu.Lock()
-	_, lost := c.slots[f.topic]
-	c.slots[f.topic] = f
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-	return !lost || f.topic == topicBeat
-}
-
-func (c *liveClient) take() []*liveFrame {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make([]*liveFrame, 0, len(c.slots))
-	for _, f := range c.slots {
-		out = append(out, f)
-	}
-	clear(c.slots)
-	slices.SortFunc(out, func(a, b *liveFrame) int { return strings.Compare(a.topic, b.topic) })
-	return out
-}
-
 var liveUpgrader = websocket.Upgrader{
 	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10,
 	WriteBufferPool: &sync.Pool{},
@@ -425,82 +277,4 @@ func parseTopics(text string) ([]string, error) {
 		}
 	}
 	return topics, nil
-}
-
-// read keeps the connection's end in sight; nothing that a client says here is heeded.
-func (c *liveClient) read() {
-	c.ws.SetReadLimit(4 << 10)
-	extend := func(string) error { return c.ws.SetReadDeadline(time.Now().Add(liveSilent)) }
-	extend("")
-	c.ws.SetPongHandler(extend)
-	for {
-		if _, _, err := c.ws.NextReader(); err != nil {
-			return
-		}
-	}
-}
-
-// write sends what is newest until the client goes, its session ends, or it does not read; it returns
-// the number of frames sent and why one could not be.
-func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64, err error) {
-	ping := time.NewTicker(livePing)
-	defer ping.Stop()
-	over := func() {
-		msg := websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the session has ended; sign in again")
-		_ = c.ws.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second)) // it ends either way
-	}
-	for {
-		select {
-		case <-gone:
-			return sent, nil
-		case <-c.signedOut:
-			over()
-			return sent, nil
-		case <-ping.C:
-			if !expires.IsZero() && time.Now().After(expires) {
-				over()
-				return sent, nil
-			}
-			if err := c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(liveWriteTime)); err != nil {
-				return sent, err
-			}
-			continue
-		case <-c.wake:
-		}
-		for _, f := range c.take() {
-			if err := c.send(f); err != nil {
-				return sent, err
-			}
-			sent++
-		}
-		if c.gap > 0 {
-			select {
-			case <-time.After(c.gap):
-			case <-c.signedOut:
-			case <-gone:
-				return sent, nil
-			}
-		}
-	}
-}
-
-func (c *liveClient) send(f *liveFrame) error {
-	c.ws.SetWriteDeadline(time.Now().Add(liveWriteTime))
-	kind := websocket.TextMessage
-	if f.binary {
-		kind = websocket.BinaryMessage
-	}
-	if f.before == nil {
-		return c.ws.WriteMessage(kind, f.whole)
-	}
-	w, err := c.ws.NextWriter(kind)
-	if err != nil {
-		return err
-	}
-	for _, part := range [][]byte{f.before, c.person, f.after} {
-		if _, err := w.Write(part); err != nil {
-			return err
-		}
-	}
-	return w.Close()
 }

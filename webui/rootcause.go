@@ -18,15 +18,8 @@ import (
 	"fairway/webui/api"
 )
 
-// causes explains jobs' I/O times from their logs.
-type causes struct {
-	archive Archive
-	jobs    *jobs
-	records records
-	mounts  rootcause.Mounts
-}
-
-func (h *causes) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+// rootCause explains a job's I/O time from its logs.
+func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
 	defer cancel()
 	id := topology.JobID(r.PathValue("id"))
@@ -55,7 +48,7 @@ func (h *causes) get(w http.ResponseWriter, r *http.Request, _ access.Caller) er
 	return api.WriteJSON(w, v)
 }
 
-func (h *causes) explain(ctx context.Context, l *iolog.Log, run *history.Run) (api.LogCause, error) {
+func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run) (api.LogCause, error) {
 	j := &l.Jobs[0]
 	records, err := h.troubles(ctx, run.Forwarders, j.Start, j.End)
 	if err != nil {
@@ -85,7 +78,7 @@ func (h *causes) explain(ctx context.Context, l *iolog.Log, run *history.Run) (a
 }
 
 // troubles are what is known against the job's forwarders while it ran, on the job's own clock.
-func (h *causes) troubles(ctx context.Context, forwarders []topology.ForwarderID, start,
+func (h *archives) troubles(ctx context.Context, forwarders []topology.ForwarderID, start,
 	end time.Time) ([]rootcause.Record, error) {
 	used := map[topology.NodeID]bool{}
 	for _, f := range forwarders {
@@ -112,7 +105,7 @@ func (h *causes) troubles(ctx context.Context, forwarders []topology.ForwarderID
 
 // withheld are the times between start and end for which a forwarder was excluded. A renewal is no
 // new exclusion.
-func (h *causes) excluded(ctx context.Context, f topology.ForwarderID, start, end,
+func (h *archives) excluded(ctx context.Context, f topology.ForwarderID, start, end,
 	now time.Time) (out []rootcause.Record, err error) {
 	var steps []*journal.Record
 	err = h.records.visit(ctx, journal.Wanted{Subject: string(f)}, func(r *journal.Record) bool {

@@ -68,6 +68,7 @@ type Options struct {
 type Server struct {
 	log     *slog.Logger
 	gate    *access.Gate
+	signIn  *access.SignIn
 	site    access.Site
 	nouns   *handlers
 	feed    *feed
@@ -82,7 +83,6 @@ type Server struct {
 
 // handlers are the nouns of the API.
 type handlers struct {
-	signIn     *access.SignIn
 	health     health
 	agents     agents
 	layer      layer
@@ -92,7 +92,6 @@ type handlers struct {
 	findings   findings
 	exclusions exclusions
 	jobs       *jobs
-	causes     causes
 	domains    domains
 	archives   archives
 	whatif     whatif
@@ -125,17 +124,17 @@ func New(cfg Config) (*Server, error) {
 		archive: cfg.Archive != nil,
 		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
 			took: stats.publish, log: cfg.Log}}
-	s.nouns = newHandlers(&cfg, s, grids)
+	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
+		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log}
+	s.nouns = newHandlers(&cfg, grids)
 	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Answered: stats.answered,
 		Log: cfg.Log}
 	return s, nil
 }
 
-func newHandlers(cfg *Config, s *Server, grids *live.Grids) *handlers {
+func newHandlers(cfg *Config, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
 	return &handlers{
-		signIn: &access.SignIn{Gate: s.gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
-			Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log},
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk},
 		agents: agents{cfg.Ingest},
 		layer:  layer{cfg.Picture},
@@ -146,9 +145,8 @@ func newHandlers(cfg *Config, s *Server, grids *live.Grids) *handlers {
 		findings:   findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review},
 		exclusions: exclusions{cfg.Desk},
 		jobs:       jobs,
-		causes:     causes{archive: cfg.Archive, jobs: jobs, records: cfg.Desk.History, mounts: cfg.Mounts},
 		domains:    domains{archive: cfg.Archive, jobs: jobs},
-		archives:   archives{cfg.Archive},
+		archives:   archives{archive: cfg.Archive, jobs: jobs, records: cfg.Desk.History, mounts: cfg.Mounts},
 		whatif: whatif{picture: cfg.Picture, jobs: cfg.Jobs, priority: cfg.Priority,
 			gathering: cfg.Gathering},
 		plans:    plans{cfg.Desk},
