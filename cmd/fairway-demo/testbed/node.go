@@ -136,16 +136,6 @@ func (n *node) setUp(ctx context.Context, etc string, isForwarder bool) error {
 	return err
 }
 
-// Command returns a command that will run on a node, with argv taken literally. It is not started:
-// set its Stdin, Stdout or Dir and call Run on the result. Without root it runs beside this process.
-func (tb *Testbed) Command(ctx context.Context, id topology.NodeID, argv ...string) (*NodeCommand, error) {
-	n, err := tb.find(id)
-	if err != nil {
-		return nil, err
-	}
-	return n.command(ctx, argv...)
-}
-
 // NodeCommand is an exec.Cmd whose process belongs to a node.
 type NodeCommand struct {
 	*exec.Cmd
