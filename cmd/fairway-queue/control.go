@@ -76,7 +76,8 @@ func newShare() *cobra.Command {
 	return &cobra.Command{
 		Use:   "share SOCKET TABLE.json",
 		Short: "Give a running queue another policy and other jobs, at once",
-		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\n" +
+		Long: "TABLE.json is {\"policy\",\"idle\",\"lease_seconds\",\"jobs\":[{\"job\",\"user\",\"group\",\"size\"," +
+			"\"priority\",\n" +
 			"\"clients\":[ADDRESS],\"nodes\":[NAME]}]}; an empty policy serves in the order of arrival.",
 		Example: "  fairway-queue share /run/fairway/queue.sock table.json",
 		Args:    cobra.ExactArgs(2),

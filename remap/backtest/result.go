@@ -30,6 +30,11 @@ type Result struct {
 	// Against is the comparison with the fixed mapping; nil for that itself.
 	Against *Against `json:"against_ffm,omitempty"`
 
+	played
+}
+
+// played is what a result was computed from.
+type played struct {
 	seconds []float64 // by job
 	jobs    []*job
 }
@@ -74,7 +79,8 @@ const (
 )
 
 func (s *sim) result() *Result {
-	r := &Result{Policy: s.policy.Name, PeakInUse: s.peak, Checked: s.checked, Right: s.right, jobs: s.jobs}
+	r := &Result{Policy: s.policy.Name, PeakInUse: s.peak, Checked: s.checked, Right: s.right,
+		played: played{jobs: s.jobs}}
 	if span := s.last.Sub(s.events[0].at).Seconds(); span > 0 {
 		r.MeanInUse = s.usedTime / span
 	}

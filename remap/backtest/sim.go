@@ -26,12 +26,17 @@ type sim struct {
 	latest map[history.Key]*known
 	looks  int
 
+	usage
+	checked int // predictions that could be checked, and those that were right
+	right   int
+}
+
+// usage counts the forwarders in use.
+type usage struct {
 	used     int // forwarders with a job now
 	peak     int
 	usedTime float64 // forwarder-seconds
 	last     time.Time
-	checked  int // predictions that could be checked, and those that were right
-	right    int
 }
 
 // forwarder is one forwarder during the replay.

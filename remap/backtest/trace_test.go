@@ -12,7 +12,10 @@ import (
 )
 
 // The rows have an index before the first named column, as pandas writes it.
-const summarySample = `darshan_app,darshan_nprocs,darshan_tot_bytes_read_posix,darshan_tot_bytes_written_posix,darshan_tot_opens_posix,darshan_tot_stats_posix,darshan_walltime,darshan_biggest_write_api_files,darshan_biggest_read_api_files,darshan_max_bytes_written_posix,darshan_max_bytes_read_posix
+const summarySample = `darshan_app,darshan_nprocs,darshan_tot_bytes_read_posix,` +
+	`darshan_tot_bytes_written_posix,darshan_tot_opens_posix,darshan_tot_stats_posix,darshan_walltime,` +
+	`darshan_biggest_write_api_files,darshan_biggest_read_api_files,darshan_max_bytes_written_posix,` +
+	`darshan_max_bytes_read_posix
 0,/bin/a,64,0.0,6.4e10,128,0,100,64,0,1e9,0
 1,/bin/a,64,0.0,6.4e10,128,0,100,1,0,1e9,0
 2,/bin/b,64,1e9,0,1,0,100,0,1,0,1e9

@@ -65,6 +65,7 @@ type Answer struct {
 
 // Dispatcher knows the running jobs. All methods may be called concurrently.
 type Dispatcher struct {
+	contenders
 	cfg Config
 	log *slog.Logger
 	due chan struct{} // a profile is due
@@ -78,9 +79,6 @@ type Dispatcher struct {
 	at   map[topology.NodeID]topology.JobID // the running job of a node
 	// ended are the jobs whose last seconds may still come in, until their profile is made.
 	ended map[topology.JobID]*job
-	// Other jobs that want forwarders: requests that wait for their decision, and jobs that wait for nodes.
-	arrived  map[topology.JobID]*Request
-	expected []Expected // by their start
 }
 
 // job is a running job as the dispatcher sees it.
@@ -106,7 +104,7 @@ func New(cfg Config) *Dispatcher {
 	}
 	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{},
 		at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{},
-		arrived: map[topology.JobID]*Request{}}
+		contenders: contenders{arrived: map[topology.JobID]*Request{}}}
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"fairway/collector/topology"
@@ -25,28 +26,35 @@ const (
 	togetherMost = 16
 )
 
+// contenders are other jobs that want forwarders: requests that wait for their decision, and jobs that wait for nodes.
+type contenders struct {
+	mu       sync.Mutex // guards what follows
+	arrived  map[topology.JobID]*Request
+	expected []Expected // by their start
+}
+
 // Expect takes the batch system's list of waiting jobs, for policies that arbitrate.
-func (d *Dispatcher) Expect(waiting []Expected) {
+func (c *contenders) Expect(waiting []Expected) {
 	waiting = slices.Clone(waiting)
 	slices.SortFunc(waiting, func(a, b Expected) int {
 		return cmp.Or(a.Start.Compare(b.Start),
 			cmp.Compare(a.Job, b.Job))
 	})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.expected = waiting
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected = waiting
 }
 
 // arrive notes a request that waits for its decision; leave ends that.
-func (d *Dispatcher) arrive(r *Request) (leave func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.arrived[r.Job] = r
+func (c *contenders) arrive(r *Request) (leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.arrived[r.Job] = r
 	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.arrived[r.Job] == r {
-			delete(d.arrived, r.Job)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.arrived[r.Job] == r {
+			delete(c.arrived, r.Job)
 		}
 	}
 }
@@ -60,8 +68,11 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 			out = append(out, dfra.Rival{Job: j, History: []dfra.Run{*Past(&p.Run)}})
 		}
 	}
-	here := make([]*Request, 0, len(d.arrived))
-	for _, r := range d.arrived {
+	c := &d.contenders
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	here := make([]*Request, 0, len(c.arrived))
+	for _, r := range c.arrived {
 		here = append(here, r)
 	}
 	slices.SortFunc(here, func(a, b *Request) int { return cmp.Compare(a.Job, b.Job) })
@@ -72,11 +83,11 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 				history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
 		}
 	}
-	for _, e := range d.expected {
+	for _, e := range c.expected {
 		if e.Start.After(s.At.Add(togetherFor)) {
 			break
 		}
-		if e.Job != own && d.jobs[e.Job] == nil && d.arrived[e.Job] == nil {
+		if e.Job != own && d.jobs[e.Job] == nil && c.arrived[e.Job] == nil {
 			// Its nodes are not known yet: as many forwarders as they need at least.
 			add(dfra.Job{App: e.App, User: e.User, Project: e.Project, Nodes: dfra.NodeCount(e.Nodes)},
 				history.Key{User: e.User, App: e.App, Project: e.Project, Nodes: e.Nodes})

@@ -23,7 +23,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	profiled := make(chan struct{})
-	go func() { defer close(profiled); d.keepProfiles(ctx) }()
+	go func() { defer close(profiled); profiler{d}.run(ctx) }()
 	for {
 		select {
 		case <-ctx.Done():
@@ -186,10 +186,13 @@ func (j *job) note(v *seen, now time.Time) {
 		MetaQueue: max(j.live.MetaQueue, v.metaWait/float64(max(1, len(j.on))))}
 }
 
-// keepProfiles builds the profiles that are due, a while after each job's end.
-func (d *Dispatcher) keepProfiles(ctx context.Context) {
+// profiler builds the profiles of jobs that have ended.
+type profiler struct{ *Dispatcher }
+
+// run builds the profiles that are due, a while after each job's end.
+func (d profiler) run(ctx context.Context) {
 	for {
-		wait := d.profile(ctx)
+		wait := d.buildDue(ctx)
 		next := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -202,8 +205,8 @@ func (d *Dispatcher) keepProfiles(ctx context.Context) {
 	}
 }
 
-// profile builds what is due and says when to look again.
-func (d *Dispatcher) profile(ctx context.Context) time.Duration {
+// buildDue builds what is due and says when to look again.
+func (d profiler) buildDue(ctx context.Context) time.Duration {
 	wait := time.Minute
 	for _, r := range d.cfg.History.Pending() {
 		if due := time.Until(r.End.Add(history.Settle)); due > 0 {
@@ -218,7 +221,7 @@ func (d *Dispatcher) profile(ctx context.Context) time.Duration {
 }
 
 // finish builds one profile and puts it into the ledgers of the job's plans.
-func (d *Dispatcher) finish(ctx context.Context, r history.Run) error {
+func (d profiler) finish(ctx context.Context, r history.Run) error {
 	p, err := history.Build(ctx, d.cfg.Seconds, r)
 	if err != nil {
 		return err

@@ -53,31 +53,41 @@ type session struct {
 // link is the mount's connection to its one forwarder. Operations enter and leave it; a remap closes
 // the gate, waits until nobody is inside, and swaps the session.
 type link struct {
-	tree string // what is attached at the forwarder
-	uid  uint32
-	log  *slog.Logger
+	dialer
+	lifetime
 
-	turn        chan struct{} // holds a token through a remap or reconnect: one at a time
+	turn chan struct{} // holds a token through a remap or reconnect: one at a time
+
+	mu      sync.Mutex // guards everything below
+	cur     *session   // nil while lost
+	target  Target
+	gen     uint64
+	gate    bool // closed: operations wait
+	inside  int
+	changed chan struct{} // closed and replaced whenever a waiter should look again
+	handles map[*handle]struct{}
+	closed  bool
+	forces  int                     // forced remaps that wait for their turn
+	giveUp  context.CancelCauseFunc // ends what has the turn; nil when nobody has
+}
+
+// dialer is what every session of a link is made with.
+type dialer struct {
+	tree        string // what is attached at the forwarder
+	uid         uint32
+	log         *slog.Logger
 	connections atomic.Uint64 // made so far
+}
 
-	mu       sync.Mutex // guards everything below
-	cur      *session   // nil while lost
-	target   Target
-	gen      uint64
-	gate     bool // closed: operations wait
-	inside   int
-	changed  chan struct{} // closed and replaced whenever a waiter should look again
-	handles  map[*handle]struct{}
-	closed   bool
-	forces   int                     // forced remaps that wait for their turn
-	giveUp   context.CancelCauseFunc // ends what has the turn; nil when nobody has
+// lifetime ends with the link.
+type lifetime struct {
 	watchers sync.WaitGroup
 	end      context.Context // done when the link is closed
 	stop     context.CancelFunc
 }
 
 func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.Logger) (*link, error) {
-	l := &link{tree: tree, uid: uid, log: log, target: t, gen: 1, turn: make(chan struct{}, 1),
+	l := &link{dialer: dialer{tree: tree, uid: uid, log: log}, target: t, gen: 1, turn: make(chan struct{}, 1),
 		changed: make(chan struct{}), handles: map[*handle]struct{}{}}
 	l.end, l.stop = context.WithCancel(context.Background())
 	s, err := l.connect(ctx, t)

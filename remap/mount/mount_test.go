@@ -129,7 +129,8 @@ two"
 	`)
 	if _, err := exec.LookPath("git"); err == nil {
 		run(t, at, "sh", "-ec", `git init -q repo; cd repo; for i in 1 2 3 4 5; do echo $i > $i; done; git add .
-			git -c user.name=a -c user.email=a@b commit -qm first; git gc -q; git fsck --strict; git clone -q . ../clone; cmp 5 ../clone/5`)
+			git -c user.name=a -c user.email=a@b commit -qm first; git gc -q; git fsck --strict
+			git clone -q . ../clone; cmp 5 ../clone/5`)
 	}
 	for i := range 2000 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-%05d", i)), nil, 0o644); err != nil {

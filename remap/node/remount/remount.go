@@ -128,8 +128,8 @@ func (m *Mover) back(ctx context.Context, was string) error {
 	defer cancel()
 	err := m.mount(ctx, was)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf(
-			"nothing is mounted at %s now: %s did not come back within %s; mount it by hand or remap the node again: %w", m.Point, was, backWithin, err)
+		return fmt.Errorf("nothing is mounted at %s now: %s did not come back within %s; mount it by hand or remap "+
+			"the node again: %w", m.Point, was, backWithin, err)
 	}
 	return err
 }

@@ -205,7 +205,8 @@ func TestReadCaseNamesTheField(t *testing.T) {
 
 func FuzzReadCase(f *testing.F) {
 	f.Add(
-		`{"job":{"app":"a","nodes":4,"default_forwarders":["f1"]},"history":[{"app":"a","nodes":4,"end":1,"io_nodes":1e300}],"forwarders":{"idle":["f2"]}}`)
+		`{"job":{"app":"a","nodes":4,"default_forwarders":["f1"]},` +
+			`"history":[{"app":"a","nodes":4,"end":1,"io_nodes":1e300}],"forwarders":{"idle":["f2"]}}`)
 	f.Fuzz(func(t *testing.T, in string) {
 		c, err := ReadCase(strings.NewReader(in))
 		if err != nil {

@@ -172,7 +172,8 @@ func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 	}
 	// 16 aggregators deal 1024 stripes of 6 servers in turn: every server meets another one each time but
 	// for its first stripe. 12 of them meet two each, in turn.
-	if want := "stripes dealt in turn: 1018 conflicts with 16 aggregators, 1018 with 12"; a.Effects["cb_nodes"] != want {
+	want := "stripes dealt in turn: 1018 conflicts with 16 aggregators, 1018 with 12"
+	if a.Effects["cb_nodes"] != want {
 		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
 	}
 	for hint := range a.Hints {

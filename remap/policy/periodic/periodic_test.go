@@ -257,9 +257,11 @@ func TestReadSet(t *testing.T) {
 // Whatever set is taken gives a valid pattern or none.
 func FuzzSet(f *testing.F) {
 	f.Add(
-		`{"procs":640,"b":0.01,"B":3.0,"kprime":2,"eps":0.1,"apps":[{"name":"x","w":10,"vol":5,"beta":64},{"name":"y","w":1,"vol":15,"beta":400}]}`)
+		`{"procs":640,"b":0.01,"B":3.0,"kprime":2,"eps":0.1,"apps":[` +
+			`{"name":"x","w":10,"vol":5,"beta":64},{"name":"y","w":1,"vol":15,"beta":400}]}`)
 	f.Add(
-		`{"procs":10,"b":1,"B":1,"kprime":3,"eps":0.5,"tmin":40,"apps":[{"name":"x","w":1e-3,"vol":5,"beta":1},{"name":"y","w":9,"vol":15,"beta":4}]}`)
+		`{"procs":10,"b":1,"B":1,"kprime":3,"eps":0.5,"tmin":40,"apps":[` +
+			`{"name":"x","w":1e-3,"vol":5,"beta":1},{"name":"y","w":9,"vol":15,"beta":4}]}`)
 	f.Fuzz(func(t *testing.T, in string) {
 		s, err := ReadSet(strings.NewReader(in))
 		if err != nil {
