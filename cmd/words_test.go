@@ -29,7 +29,7 @@ var allowed = regexp.MustCompile(`(?i)capital letter|lower or capital|CAPITAL`)
 
 // allowance is how many there may still be in a room.
 var allowance = map[string]int{
-	"collector": 113, "tsdb": 85, "anomaly": 180, "remap": 230, "webui": 310, "console": 110, "cmd": 130, "docs": 75,
+	"collector": 113, "tsdb": 85, "anomaly": 180, "remap": 0, "webui": 310, "console": 110, "cmd": 130, "docs": 75,
 	"README.md": 2, "CONTRIBUTING.md": 2,
 }
 
@@ -107,12 +107,18 @@ const columns = 120
 
 func TestLinesFitTheScreen(t *testing.T) {
 	wide := map[string]int{}
+	narrow := []string{"remap", "cmd/fairway-queue", "cmd/fairway-mount"} // rooms without an allowance
 	lines(t, func(file string, n int, line string) {
 		if filepath.Ext(file) == ".md" {
 			return // tables
 		}
 		if w := len([]rune(line)) + 3*strings.Count(line, "\t"); w > columns {
 			wide[file]++
+			for _, room := range narrow {
+				if within(file, room) {
+					t.Errorf("%s:%d has %d columns, more than %d", file, n, w, columns)
+				}
+			}
 		}
 	})
 	for file, n := range wide {

@@ -144,7 +144,7 @@ func (s *sim) learn(j *job) {
 		s.latest[j.run.Key()] = k
 	} else {
 		s.checked++
-		if history.Told(k.run.run.Profile, j.run.Profile) {
+		if history.Hit(k.run.run.Profile, j.run.Profile) {
 			s.right++
 		}
 	}

@@ -251,7 +251,7 @@ func TestApprovalIsForWhatWasShown(t *testing.T) {
 		m.set(func() { m.at["cn0"] = "fwd0"; m.late = 5 * time.Second })
 		_, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
 		wantErr(t, err, remap.ErrChanged, "fresh is amber", "needs 2 approvals")
-		m.set(func() { m.late = time.Second }) // an age alone is no change
+		m.set(func() { m.late = time.Second }) // an age alone is not a change
 		if _, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
 			t.Fatal(err)
 		}
@@ -482,7 +482,7 @@ func TestAfterARestartThePlanWaitsForItsAgents(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		wantState(t, d, p.ID, remap.Applying)
 		if m.orders != 0 {
-			t.Errorf("%d orders before the node was heard of", m.orders)
+			t.Errorf("%d orders before the node reported", m.orders)
 		}
 		m.set(func() { m.blind["cn0"] = false })
 		time.Sleep(2 * time.Second)

@@ -58,14 +58,14 @@ func TestSinceShowsOnlyWhatIsNew(t *testing.T) {
 	})
 }
 
-// TestAFullDiskIsSaidAndGoneOn lets a proposal expire on a full disk: the desk says that it cannot write,
+// TestAFullDiskIsReportedOnce lets a proposal expire on a full disk: the desk says that it cannot write,
 // in the log once, and goes on when there is room.
-func TestAFullDiskIsSaidAndGoneOn(t *testing.T) {
+func TestAFullDiskIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
+		var text bytes.Buffer
 		m, full := newTestMachine(8, 4), &journaltest.FullDisk{Disk: &journaltest.Disk{Left: -1, Syncs: -1}}
 		d := start(Config{Settings: DefaultSettings(), Driver: m, Situation: m.situation,
-			Log: slog.New(slog.NewTextHandler(&said, nil))}, newState(), onDisk(full))
+			Log: slog.New(slog.NewTextHandler(&text, nil))}, newState(), onDisk(full))
 		p := propose(t, d, olga, ask(0, ""))
 		set := func(v bool) {
 			if err := d.do(t.Context(), func() error { full.Full = v; return nil }); err != nil {
@@ -85,8 +85,8 @@ func TestAFullDiskIsSaidAndGoneOn(t *testing.T) {
 			t.Errorf("with room again: %v", err)
 		}
 		d.Close()
-		if n := strings.Count(said.String(), "not recorded"); n != 1 {
-			t.Errorf("the log says it %d times:\n%.600s", n, said.String())
+		if n := strings.Count(text.String(), "not recorded"); n != 1 {
+			t.Errorf("the log says it %d times:\n%.600s", n, text.String())
 		}
 	})
 }
@@ -118,9 +118,9 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 			remap.Title(&p) != "cn3 -> fwd3" {
 			t.Errorf("the whole of what has ended is %+v", p)
 		}
-		var said strings.Builder
-		d.WriteMetrics(&said)
-		if text := said.String(); !strings.Contains(text, `state="expired"} 3`) ||
+		var text strings.Builder
+		d.WriteMetrics(&text)
+		if text := text.String(); !strings.Contains(text, `state="expired"} 3`) ||
 			!strings.Contains(text, `state="rejected"} 1`) || strings.Contains(text, "proposed") {
 			t.Errorf("counted are\n%s", text)
 		}
@@ -143,18 +143,18 @@ func TestAScrapeDoesNotWaitForAHungDisk(t *testing.T) {
 		go func() {
 			<-hung.Hangs
 			time.Sleep(90 * time.Second)
-			var said strings.Builder
-			d.WriteMetrics(&said)
-			if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 90\n") ||
+			var text strings.Builder
+			d.WriteMetrics(&text)
+			if text := text.String(); !strings.Contains(text, "fairway_journal_write_seconds 90\n") ||
 				!strings.Contains(text, "fairway_journal_records 0\n") {
 				t.Errorf("while the disk hangs:\n%s", text)
 			}
 			close(hung.GoOn)
 		}()
 		propose(t, d, olga, ask(0, ""))
-		var said strings.Builder
-		d.WriteMetrics(&said)
-		if text := said.String(); !strings.Contains(text, "fairway_journal_write_seconds 0\n") ||
+		var text strings.Builder
+		d.WriteMetrics(&text)
+		if text := text.String(); !strings.Contains(text, "fairway_journal_write_seconds 0\n") ||
 			!strings.Contains(text, "fairway_journal_records 1\n") {
 			t.Errorf("afterwards:\n%s", text)
 		}

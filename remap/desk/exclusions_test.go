@@ -23,7 +23,7 @@ func TestExclusionsAreLeasedAndKeepTheFloor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id := <-changed; id != FeedChanged {
-			t.Errorf("watchers were told of %q", id)
+			t.Errorf("watchers got %q", id)
 		}
 		if _, err := d.Exclude(ctx, olga, "fwd1", time.Hour, remap.Answer{Key: "k", Reason: why}); err != nil ||
 			d.Feed().Generation != 1 {

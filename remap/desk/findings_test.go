@@ -30,7 +30,7 @@ var (
 
 const why = "its array is being rebuilt"
 
-// script is a detector that says what the test tells it to.
+// script is a detector that says what the test wants.
 type script struct{ verdicts []anomaly.Verdict }
 
 func (s *script) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict { return s.verdicts }
@@ -275,7 +275,8 @@ func TestTheDeskWaitsForNoEvidence(t *testing.T) {
 		t.Error(err)
 	}
 	if store.reads.Load() == 0 || store.unanswered.Load() > 0 {
-		t.Errorf("the desk did not answer during %d of %d reads of evidence", store.unanswered.Load(), store.reads.Load())
+		t.Errorf("the desk did not answer during %d of %d reads of evidence", store.unanswered.Load(),
+			store.reads.Load())
 	}
 }
 

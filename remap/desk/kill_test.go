@@ -79,7 +79,7 @@ func story(t *testing.T, d *Desk, m *testMachine) (answered remap.PlanState) {
 	return answered
 }
 
-// TestKillAtEveryStep kills the daemon at every record of a plan's life: before it, in the middle,
+// TestKillAtEveryStep kills the daemon at every record of a plan's life: before it, within it,
 // with its last byte unwritten, and after it but before the fsync. Whatever is answered must hold
 // after the restart, and no move may be made twice.
 func TestKillAtEveryStep(t *testing.T) {

@@ -19,10 +19,10 @@ type Settings struct {
 	SelfApproval   bool          `toml:"self_approval" help:"Whether its proposer may approve a plan."`
 	TwoPersons     bool          `toml:"two_persons" help:"Whether big or doubtful plans need two approvals."`
 	BigPlan        int           `toml:"big_plan" help:"Moves above which a plan is big."`
-	HealthyFloor   int           `toml:"healthy_floor" help:"Least number of healthy forwarders that a plan must leave."`
-	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share of forwarders excluded at once; at least one."`
+	HealthyFloor   int           `toml:"healthy_floor" help:"Fewest healthy forwarders that a plan must leave."`
+	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share of forwarders excluded at once, or one."`
 	FeedLease      time.Duration `toml:"feed_lease" help:"How long an exclusion feed holds without a newer one."`
-	MaxApplying    int           `toml:"max_applying" help:"Plans that may be applied at once; a roll back never waits."`
+	MaxApplying    int           `toml:"max_applying" help:"Plans that may be applied at once; roll backs never wait."`
 }
 
 // DefaultSettings are closed where they have a choice.

@@ -169,7 +169,7 @@ func TestStandingApprovals(t *testing.T) {
 
 func errOf2(_ remap.Standing, err error) error { return err }
 
-// A standing approval holds while its giver is an operator. Where only the next sign-in tells, it holds and the audit
+// A standing approval holds while its giver is an operator. Where only the next sign-in shows it, it holds; the audit
 // says that nobody looked.
 func TestAStandingApprovalHoldsWhileItsGiverHasTheRole(t *testing.T) {
 	m := newTestMachine(8, 4)
@@ -209,17 +209,17 @@ func TestAStandingApprovalHoldsWhileItsGiverHasTheRole(t *testing.T) {
 		if len(p.Approvals) != 1 || lapsed() != "" {
 			t.Fatalf("of somebody whose role is not known: %+v, lapsed %q", p.Approvals, lapsed())
 		}
-		said := ""
+		reason := ""
 		for r, err := range d.History(journal.Wanted{Subject: p.ID}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Kind == journal.StepApprove {
-				said = r.Reason
+				reason = r.Reason
 			}
 		}
-		if !strings.Contains(said, "known at the next sign-in only") {
-			t.Errorf("the audit says %q", said)
+		if !strings.Contains(reason, "known at the next sign-in only") {
+			t.Errorf("the audit says %q", reason)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestModeIsHowNodesShareFiles(t *testing.T) {
 			history.ModeN1},
 		{"one node", []nodeFiles{w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 1}, ""},
 		{"most nodes have no mount", []nodeFiles{w(1, 7), w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
-		{"nobody says", nil, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
+		{"no report", nil, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
 	} {
 		files := map[topology.NodeID]nodeFiles{}
 		for i, f := range c.files {

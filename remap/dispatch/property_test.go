@@ -213,7 +213,7 @@ func (l *life) replays(want []remap.Plan) {
 	defer desk.Close()
 	got, err := desk.Plans(l.t.Context(), 0)
 	if err != nil || !bytes.Equal(fmt.Append(nil, brief(got)), fmt.Append(nil, brief(want))) {
-		l.t.Errorf("the replayed journal says %v, the desk said %v, %v", brief(got), brief(want), err)
+		l.t.Errorf("the replayed journal says %v, the desk had %v, %v", brief(got), brief(want), err)
 	}
 }
 

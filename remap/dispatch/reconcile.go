@@ -89,7 +89,7 @@ func (d *Dispatcher) Reconcile(ctx context.Context, asked time.Time, list []List
 }
 
 // TakeBackAgain is that part of Reconcile which needs no list: it takes the plans of jobs whose end was reported back
-// once more, where that failed. It is called instead of Reconcile while there is no list.
+// once more, where that failed. It is called instead of Reconcile while the list is missing.
 func (d *Dispatcher) TakeBackAgain(ctx context.Context, now time.Time) ([]topology.JobID, error) {
 	return d.takeBackAgain(ctx, now, func(p *remap.Plan) (bool, error) {
 		run, known, err := d.cfg.History.Job(p.Job)

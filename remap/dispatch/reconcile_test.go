@@ -78,7 +78,7 @@ func TestReconcileTakesBackWhatTheEndCouldNot(t *testing.T) {
 	testTakesBackAgain(t, func(t *testing.T, s *site) []topology.JobID { return s.reconcile(t).Again })
 }
 
-// Without a list of the batch system too, for the end was told.
+// Without a list of the batch system too, for the end was reported.
 func TestPlansAreTakenBackAgainWithoutAList(t *testing.T) {
 	testTakesBackAgain(t, func(t *testing.T, s *site) []topology.JobID {
 		runs := len(s.d.Running())

@@ -10,7 +10,7 @@ import (
 	"fairway/remap"
 )
 
-// A day at the desk, told record by record; each hour afterwards is asked for.
+// A day at the desk, record by record; each hour is asked for afterwards.
 func TestTimelineTellsEveryHour(t *testing.T) {
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	h := func(hours float64) time.Time { return day.Add(time.Duration(hours * float64(time.Hour))) }
@@ -94,7 +94,7 @@ func TestTimelineTellsEveryHour(t *testing.T) {
 	}
 }
 
-// Moves are bounded: the older ones go, and times before them are said to be unknown.
+// Moves are bounded: the older ones go, and times before them are reported as unknown.
 func TestTimelineGivesUpOldMoves(t *testing.T) {
 	tl := NewTimeline()
 	tl.count = maxPastMoves - 2
@@ -112,7 +112,7 @@ func TestTimelineGivesUpOldMoves(t *testing.T) {
 }
 
 // The moves of plans in force are bounded: the oldest plan's go, and once such a plan moves nodes, the times
-// before are said to be unknown.
+// before are reported as unknown.
 func TestTimelineGivesUpTheMovesOfOldPlans(t *testing.T) {
 	tl, at := NewTimeline(), time.Unix(1e9, 0)
 	never := func(topology.NodeID) time.Time { return time.Time{} }

@@ -13,7 +13,7 @@ import (
 )
 
 // readMany reads a file from front to back with more readers than there are pipes and blocks, again and again until
-// meanwhile is over: reads wait for tags then, blocks are thrown away, and for many reads there is no pipe.
+// meanwhile is over: reads wait for tags then, blocks are thrown away, and many reads have no pipe.
 func readMany(t *testing.T, m *Mount, dir string, flags int, meanwhile func()) {
 	want := append(randomFile(t, dir, 32), "the end"...)
 	if err := os.WriteFile(filepath.Join(dir, "f"), want, 0o644); err != nil {
@@ -118,7 +118,7 @@ func TestManyReadAheadOffAServerThatDies(t *testing.T) {
 	})
 }
 
-// TestManyReadAheadLeave has programs killed in the middle of the file, with a read and a block under way: what those
+// TestManyReadAheadLeave has programs killed halfway through the file, with a read and a block under way: what those
 // had comes back.
 func TestManyReadAheadLeave(t *testing.T) {
 	m, dir, _ := startMount(t, 1)

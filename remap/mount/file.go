@@ -17,7 +17,7 @@ import (
 // keepFlags are the open flags that a server must see and that are safe to repeat at a reopen.
 const keepFlags = syscall.O_ACCMODE | syscall.O_APPEND | syscall.O_SYNC | syscall.O_DSYNC
 
-// openFlags tell the kernel to pass each read and write on at once, writes to different parts of a file
+// openFlags make the kernel pass each read and write on at once, writes to different parts of a file
 // side by side.
 const openFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
 

@@ -57,7 +57,7 @@ func awaitWaiting(t *testing.T, m *Mount) {
 	})
 }
 
-// TestSignalsDoNotFailIO interrupts a thread in the middle of a write, of a read and of a stat with a signal that
+// TestSignalsDoNotFailIO interrupts a thread within a write, of a read and of a stat with a signal that
 // it survives, such as a timer's: no file system may show it EINTR for that.
 func TestSignalsDoNotFailIO(t *testing.T) {
 	m, _, fwd := startMount(t, 1)
@@ -103,7 +103,7 @@ func TestSignalsDoNotFailIO(t *testing.T) {
 }
 
 // TestKillEndsAWait kills a program that waits for a hung forwarder and was interrupted before: the
-// kernel tells of the first signal only.
+// kernel reports the first signal only.
 func TestKillEndsAWait(t *testing.T) {
 	m, dir, fwd := startMount(t, 1)
 	randomFile(t, dir, 10)

@@ -182,7 +182,7 @@ func (d *device) fromBlock(b *block, dest []byte, unique uint64) (pipe *p9.Pipe,
 }
 
 // fillPipe reads into a pipe behind the answer's header. At the end of the file, where that header
-// says too much, the data comes to r.dest and there is no pipe.
+// says too much, the data comes to r.dest and the pipe is nil.
 func (d *device) fillPipe(ctx context.Context, s *session, r *lateRead, unique uint64) (*p9.Pipe, int, error) {
 	fid, err := r.h.at(ctx, s)
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *device) fillPipe(ctx context.Context, s *session, r *lateRead, unique u
 }
 
 // fill reads size bytes into a pipe behind head, when that leaves keep pipes. At the end of the file the
-// data comes to what short returns and there is no pipe.
+// data comes to what short returns and the pipe is nil.
 func (p *pipes) fill(ctx context.Context, fid *p9.Fid, keep int, head []byte, size int, off int64,
 	short func() []byte) (pipe *p9.Pipe, n int, err error) {
 	if pipe = p.take(keep); pipe == nil {

@@ -56,18 +56,18 @@ func (s *shell) begin(line string, args ...any) {
 
 func (s *shell) ended() string {
 	s.t.Helper()
-	said := ""
+	words := ""
 	within(s.t, "a program in another mount name space", func() {
-		for !strings.HasPrefix(said[strings.LastIndex(said, "\n")+1:], "|") {
+		for !strings.HasPrefix(words[strings.LastIndex(words, "\n")+1:], "|") {
 			line, err := s.out.ReadString('\n')
 			if err != nil {
 				s.t.Error(err)
 				return
 			}
-			said = strings.TrimSuffix(said+"\n"+line, "\n")
+			words = strings.TrimSuffix(words+"\n"+line, "\n")
 		}
 	})
-	return strings.TrimSpace(said)
+	return strings.TrimSpace(words)
 }
 
 func (s *shell) run(line string, args ...any) string {
@@ -92,12 +92,12 @@ func TestUnmountBesideACopy(t *testing.T) {
 	m, _, _ := startMount(t, 1)
 	at := m.opt.MountPoint
 	s := elsewhere(t)
-	if said := s.run("echo there >%s/x && cat %[1]s/x", at); said != "there\n|0" {
-		t.Fatalf("the copy does not work: %s", said)
+	if words := s.run("echo there >%s/x && cat %[1]s/x", at); words != "there\n|0" {
+		t.Fatalf("the copy does not work: %s", words)
 	}
 	unmounted(t, m, false)
-	if said := s.run("LC_ALL=C stat %s", at); !strings.Contains(said, "not connected") {
-		t.Errorf("the copy after the unmount: %s", said)
+	if words := s.run("LC_ALL=C stat %s", at); !strings.Contains(words, "not connected") {
+		t.Errorf("the copy after the unmount: %s", words)
 	}
 	if _, err := os.Stat(m.opt.Control); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the control socket: %v", err)
@@ -111,8 +111,8 @@ func TestUnmountAfterAnUnmountOutside(t *testing.T) {
 	if err := unix.Unmount(m.opt.MountPoint, 0); err != nil {
 		t.Fatal(err)
 	}
-	if said := s.run("echo there >%s/x", m.opt.MountPoint); said != "|0" {
-		t.Errorf("the copy after umount here: %s", said)
+	if words := s.run("echo there >%s/x", m.opt.MountPoint); words != "|0" {
+		t.Errorf("the copy after umount here: %s", words)
 	}
 	unmounted(t, m, true)
 }
@@ -128,8 +128,8 @@ func TestFilesOpenInACopy(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(m.opt.MountPoint, "x")); err != nil {
 		t.Errorf("after an unmount that was refused: %v", err)
 	}
-	if said := s.run("echo written >&3 && exec 3>&-"); said != "|0" {
-		t.Errorf("the program in the other name space: %s", said)
+	if words := s.run("echo written >&3 && exec 3>&-"); words != "|0" {
+		t.Errorf("the program in the other name space: %s", words)
 	}
 	unmounted(t, m, false)
 	if got, err := os.ReadFile(filepath.Join(dir, "x")); err != nil || string(got) != "written\n" {
@@ -162,8 +162,8 @@ func TestUnmountAnswersRequestsOfACopy(t *testing.T) {
 	case <-time.After(4 * wakeEvery):
 	}
 	fwd[0].cmd.Process.Signal(syscall.SIGCONT)
-	if said := s.ended(); said != "|0" {
-		t.Errorf("a write under way in another name space: %s", said)
+	if words := s.ended(); words != "|0" {
+		t.Errorf("a write under way in another name space: %s", words)
 	}
 	within(t, "the unmount", func() {
 		if err := <-ended; err != nil {
@@ -183,7 +183,7 @@ func TestUnmountBesideACopyOfAHungForwarder(t *testing.T) {
 	s.begin("LC_ALL=C stat %s/x", m.opt.MountPoint)
 	awaitWaiting(t, m)
 	unmounted(t, m, true)
-	if said := s.ended(); !strings.Contains(said, "not connected") {
-		t.Errorf("a request at a hung forwarder: %s", said)
+	if words := s.ended(); !strings.Contains(words, "not connected") {
+		t.Errorf("a request at a hung forwarder: %s", words)
 	}
 }

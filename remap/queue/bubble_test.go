@@ -1,6 +1,6 @@
 package queue
 
-// What tests of queues together with those who tell them need: forwarders and clients in the test's own time.
+// What tests of queues together with their senders need: forwarders and clients in the test's own time.
 var (
 	NewPipes     = newPipes
 	DialPipes    = (*pipes).dial

@@ -21,7 +21,7 @@ import (
 	"fairway/remap/queue/tables"
 )
 
-// twoQueues are two forwarders that do 8,000 requests a second each, behind queues that a Sender tells. Job 1
+// twoQueues are two forwarders that do 8,000 requests a second each, behind queues that a Sender serves. Job 1
 // has four nodes, two at each; jobs 2 and 3 have two nodes, at one forwarder each (Figure 5 of the paper).
 type twoQueues struct {
 	queues map[topology.NodeID]*queue.Queue
@@ -130,7 +130,7 @@ func (w *twoQueues) parts(d time.Duration) (out [3]float64) {
 
 // TestGlobalShares: by the second interval of 50 ms the shares are global; a queue that cannot be reached goes
 // back to its local shares after a while, and so does the other that is then alone; and where the placement does
-// not allow the global shares that is said.
+// not allow the global shares that is reported.
 func TestGlobalShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lambda = 50 * time.Millisecond

@@ -32,23 +32,23 @@ func TestLease(t *testing.T) {
 				t.Errorf("the policy is %q, want %q", got, text)
 			}
 		}
-		tell := func() {
+		renew := func() {
 			t.Helper()
 			if err := r.Share(table); err != nil {
 				t.Fatal(err)
 			}
 		}
-		tell()
+		renew()
 		want(59*time.Second, "size-fair")
-		tell()
+		renew()
 		want(59*time.Second, "size-fair")
 		want(2*time.Second, share.Policy(nil).String())
 		if _, there := r.Stats()["big"]; !there {
 			t.Error("the jobs went with the policy")
 		}
-		tell()
+		renew()
 		table.LeaseSeconds = 0
-		tell()
+		renew()
 		want(24*time.Hour, "size-fair")
 		for _, bad := range []float64{-1, 1e12} {
 			table.LeaseSeconds = bad

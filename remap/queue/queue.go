@@ -370,7 +370,7 @@ func (r *Queue) pump() {
 	}
 }
 
-// clientAddr is where a connection comes from; not valid where that is no IP address.
+// clientAddr is where a connection comes from; not valid where that is not an IP address.
 func clientAddr(c net.Conn) netip.Addr {
 	a, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {

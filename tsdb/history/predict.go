@@ -61,9 +61,9 @@ type outcome struct {
 
 func outcomeOf(p *Profile) outcome { return outcome{volume: p.VolumeBytes(), mode: p.Mode} }
 
-// Told says whether the run before predicted this one: its volume within Deviation, and the mode
+// Hit says whether the run before predicted this one: its volume within Deviation, and the mode
 // where both are known.
-func Told(before, now *Profile) bool { return outcomeOf(now).told(outcomeOf(before)) }
+func Hit(before, now *Profile) bool { return outcomeOf(now).told(outcomeOf(before)) }
 
 func (o outcome) told(before outcome) bool {
 	if before.mode != "" && o.mode != "" && before.mode != o.mode {

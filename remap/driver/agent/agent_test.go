@@ -128,7 +128,7 @@ func TestPreviewNamesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestManyNodesWithFailures tells 16,384 nodes, of which one in a hundred fails, and wants every
+// TestManyNodesWithFailures orders 16,384 nodes, of which one in a hundred fails, and wants every
 // one accounted for.
 func TestManyNodesWithFailures(t *testing.T) {
 	const n = 16384

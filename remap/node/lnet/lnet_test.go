@@ -30,7 +30,7 @@ var gateways = map[topology.ForwarderID]string{"fwd1": "10.0.0.1@tcp", "fwd2": "
 type kernel struct {
 	mu     sync.Mutex // guards everything that follows
 	routes []route
-	said   []string // every command that changes something
+	orders []string // every command that changes something
 	refuse string   // commands with this word fail
 }
 
@@ -58,7 +58,7 @@ func (k *kernel) lnetctl(ctx context.Context, argv ...string) ([]byte, error) {
 		}
 		return []byte(text), nil
 	}
-	k.said = append(k.said, line)
+	k.orders = append(k.orders, line)
 	at := -1
 	for i, r := range k.routes {
 		if r.gateway == flags["--gateway"] {
@@ -111,7 +111,7 @@ func TestConformance(t *testing.T) {
 			},
 			Changes: func() (n int) {
 				for _, k := range kernels {
-					n += len(k.said)
+					n += len(k.orders)
 				}
 				return n
 			},
@@ -120,7 +120,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestCommands is the golden text of what the kernel is told.
+// TestCommands is the golden text of what the kernel gets.
 func TestCommands(t *testing.T) {
 	var text strings.Builder
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestCommands(t *testing.T) {
 		k := &kernel{routes: c.routes, refuse: c.refuse}
 		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl}
 		_, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: c.to, Addr: "-"})
-		fmt.Fprintf(&text, "# %s\n%s", c.name, strings.Join(append(k.said, ""), "\n"))
+		fmt.Fprintf(&text, "# %s\n%s", c.name, strings.Join(append(k.orders, ""), "\n"))
 		if err != nil {
 			fmt.Fprintln(&text, "error:", err)
 		}

@@ -29,7 +29,7 @@ var sources = map[topology.ForwarderID]string{"fwd1": "10.0.0.1:/export", "fwd2"
 type kernel struct {
 	mu     sync.Mutex // guards everything that follows
 	source string     // at /pfs; empty: nothing
-	said   []string
+	orders []string
 	refuse string
 }
 
@@ -37,7 +37,7 @@ func (k *kernel) run(ctx context.Context, argv ...string) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	line := strings.Join(argv, " ")
-	k.said = append(k.said, line)
+	k.orders = append(k.orders, line)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -115,7 +115,7 @@ func TestConformance(t *testing.T) {
 			},
 			Changes: func() (n int) {
 				for _, k := range kernels {
-					n += len(k.said)
+					n += len(k.orders)
 				}
 				return n
 			},
@@ -130,7 +130,7 @@ func TestCommands(t *testing.T) {
 		at     string
 		order  wire.RemapOrder
 		refuse string
-		said   string
+		orders string
 		end    string
 		err    string
 	}{
@@ -152,7 +152,7 @@ func TestCommands(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := &kernel{source: c.at, refuse: c.refuse}
 			a, err := k.mover().Move(t.Context(), c.order)
-			if got := strings.Join(k.said, "; "); got != c.said || k.source != c.end {
+			if got := strings.Join(k.orders, "; "); got != c.orders || k.source != c.end {
 				t.Errorf("it says %q and ends at %s", got, k.source)
 			}
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || err == nil &&

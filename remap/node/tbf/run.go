@@ -81,7 +81,7 @@ func (r *Runner) lctl(ctx context.Context, argv []string) ([]byte, error) {
 }
 
 // filtering reads `lctl get_param ost.OSS.ost_io.nrs_policies`: whether the token bucket filter is in force
-// for the regular requests. Of which kind it is the list does not tell; where it is not by JobID, lctl
+// for the regular requests. The list does not have the kind; where it is not by JobID, lctl
 // refuses our rules, and the site's stay.
 func filtering(text string) bool {
 	regular, _, _ := strings.Cut(text, "high_priority_requests:")

@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 			c.History[0].Mode = ModeN1
 			c.Neighbours = neighbour(nil, nil)
 		}, Default, 1, "volume", "history volume! io-nodes metadata interference"},
-		{"a job elsewhere is no neighbour", func(c *Case) {
+		{"a job elsewhere is not a neighbour", func(c *Case) {
 			small(c)
 			c.Neighbours = []Neighbour{{Job: "1", Forwarders: ids("fwd", 1, 1), History: &Run{Mode: ModeN1}}}
 		}, Default, 1, "volume", "history volume! io-nodes metadata interference"},
@@ -152,11 +152,11 @@ func TestReasonsCountOneAsOne(t *testing.T) {
 	reasons := Decide(c).Reasons
 	c.Job.DefaultForwarders, c.Job.Nodes, c.History[0].Nodes = []topology.ForwarderID{}, 1, 1
 	reasons = append(reasons, Decide(c).Reasons...)
-	var said []string
+	var words []string
 	for _, r := range reasons {
-		said = append(said, r.Text)
+		words = append(words, r.Text)
 	}
-	all := strings.Join(said, "; ")
+	all := strings.Join(words, "; ")
 	for _, want := range []string{"1 compute node did I/O", "S = ceil(1 I/O node / F 1) = 1 forwarder (",
 		"1 idle healthy forwarder ("} {
 		if !strings.Contains(all, want) {

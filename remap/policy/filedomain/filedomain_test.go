@@ -196,16 +196,16 @@ func TestAdviceMatchesAggregatorsToServers(t *testing.T) {
 
 func TestAdviceCountsOneAsOne(t *testing.T) {
 	a := Advise(Case{End: 3 << 20, StripeSize: 2 << 20, Servers: 1, Aggregators: 2, Method: Even})
-	said := a.Why
+	words := a.Why
 	for _, e := range a.Effects {
-		said += "; " + e
+		words += "; " + e
 	}
 	if want := "stripes dealt in turn: 1 conflict with 2 aggregators"; !strings.HasPrefix(a.Effects["cb_nodes"], want) {
 		t.Errorf("cb_nodes: %s", a.Effects["cb_nodes"])
 	}
 	if wrong := regexp.MustCompile(`\b1 (lock )?(conflicts|aggregators|servers|whole stripes)`).FindString(
-		said); wrong != "" {
-		t.Errorf("%q in %s", wrong, said)
+		words); wrong != "" {
+		t.Errorf("%q in %s", wrong, words)
 	}
 }
 

@@ -30,7 +30,7 @@ var mpiCase = Case{End: ranks * blocks * blockBytes, StripeSize: 64 << 10, Serve
 func TestHintsAreTakenByROMIO(t *testing.T) {
 	writer := buildWriter(t)
 	advised := Advise(mpiCase).Hints
-	// All ranks are on one machine, where ROMIO takes one aggregator unless it is told otherwise.
+	// All ranks are on one machine, where ROMIO takes one aggregator unless hints differ.
 	everywhere := map[string]string{"cb_config_list": "*:*"}
 
 	plain := map[string]string{"cb_nodes": fmt.Sprint(mpiCase.Aggregators), "romio_cb_write": "enable"}

@@ -272,7 +272,7 @@ func FuzzSet(f *testing.F) {
 			n += s.TMin * s.KPrime / s.cycle(a)
 		}
 		if n > 1e4 || s.Eps < .01 || s.KPrime > 20 {
-			return // would take long, tells nothing more
+			return // would take long and show nothing more
 		}
 		p, err := Schedule(s)
 		if err != nil {

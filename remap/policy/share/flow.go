@@ -6,7 +6,7 @@ type flow struct {
 	places   []Place
 	need     []float64 // job -> what is not placed yet
 	room     []float64 // server -> what is not used yet
-	rounding []float64 // job -> what of need is no more than rounding
+	rounding []float64 // job -> what of need is only rounding
 	on       [][]float64
 	uses     [][]edge // job -> where it appears
 	jobLevel []int

@@ -26,7 +26,7 @@ type Work struct {
 }
 
 // What a job can take at a server that gives it more. Where its requests waited for most of the interval
-// there is no telling: as much as there is. Else it would have had as many more turns as the time that it
+// it is unknown: as much as there is. Else it would have had as many more turns as the time that it
 // waited leaves room for, and a little more, for it may grow.
 const (
 	backlogged = 0.8

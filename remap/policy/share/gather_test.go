@@ -121,7 +121,7 @@ func TestGatherSaysWhyNot(t *testing.T) {
 	r = Gather(p, Inside, []Report{one, two})
 	trickle := .1 / .8 * growth
 	near(t, "with a trickle", r.Reached, []float64{.25 + trickle/4, .25 + trickle/4, .5 - trickle/2}, 1e-9)
-	// A job with little to do leaves its share to the others, and that is no failure.
+	// A job with little to do leaves its share to the others, and that is not a failure.
 	two.Jobs = []Work{{Job: c, Served: .2, Waited: 0}, {Job: a, Served: 1, Waited: 1}}
 	r = Gather(p, Inside, []Report{one, two})
 	near(t, "shares with demand", r.Shares, []float64{(2 - .22) / 4, (2 - .22) / 4, .11}, 1e-12)
@@ -154,7 +154,7 @@ func TestAServerThatDoesNextToNothing(t *testing.T) {
 		case r := <-round:
 			near(t, fmt.Sprintf("beside a server of %g", capacity), r.Server[1], []float64{1}, 1e-9)
 		case <-time.After(20 * time.Second):
-			t.Fatalf("beside a server of %g there is no end", capacity)
+			t.Fatalf("beside a server of %g the end is missing", capacity)
 		}
 	}
 }

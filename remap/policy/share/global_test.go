@@ -24,7 +24,7 @@ func TestFigure5(t *testing.T) {
 	near(t, "local", Shares(p, []Job{one, two}), []float64{2. / 3, 1. / 3}, 1e-15)
 	r := Gather(p, Inside, []Report{busy("a", one, two), busy("b", one, three)})
 	if !r.Reachable {
-		t.Error("the global shares are said to be out of reach:", r.Why)
+		t.Error("the global shares are reported out of reach:", r.Why)
 	}
 	near(t, "global", r.Reached, []float64{.5, .25, .25}, 1e-12)
 	const local = reserve / 6 // of the reserve, job 1 has two thirds
@@ -38,7 +38,7 @@ func TestGlobalOutOfReach(t *testing.T) {
 	// Job 0 alone on one of two servers can have half of the whole, not less; the others share a server.
 	s := Global([]float64{.25, .5, .25}, [][]int{{0}, {1, 2}})
 	if s.Reachable {
-		t.Error("said to be reachable")
+		t.Error("reported as reachable")
 	}
 	near(t, "reached", s.Reached, []float64{.5, 1. / 3, 1. / 6}, 1e-12)
 	if fmt.Sprint(s.Crowded, s.Servers) != "[1 2] [1]" {

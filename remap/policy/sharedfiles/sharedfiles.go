@@ -172,7 +172,7 @@ func Caveat(f *File) string {
 		return "It was written by independent MPI-IO: hints act on collective calls alone, such as MPI_File_write_all."
 	case NotKnown:
 		return "How it was written is not known: hints act on collective MPI-IO alone. A Darshan log of the job " +
-			"tells (fairway import)."
+			"has it (fairway import)."
 	}
 	return ""
 }

@@ -103,7 +103,7 @@ func (s *Sender) round(ctx context.Context) {
 	g.show(at, tables, answers, names, reports, round)
 }
 
-// answer is a queue's report, or why there is none.
+// answer is a queue's report, or why it is missing.
 type answer struct {
 	report queue.Report
 	err    error
@@ -207,7 +207,7 @@ func (g *gatherer) note(f topology.ForwarderID, m *member, err error) {
 
 // A queue at which something waited for most of an interval does what it can; how much that is is a mean that
 // forgets in about five intervals. Of a forwarder that hangs nothing is left in the end: with numbers without a meaning
-// there is no dividing.
+// nothing can be divided.
 const (
 	saturated = 0.8
 	forget    = 0.2

@@ -79,7 +79,7 @@ func TestAForwarderThatHangsForLong(t *testing.T) {
 			WaitedSeconds: at,
 			Jobs:          map[string]queue.Served{"a": {Cost: min(int64(second), 5) * 1e9, WaitedSeconds: at}}}}})
 		if c := g.members["hangs"].capacity; second == 5 && c != 1e9 || second == 200 && c != 0 {
-			t.Errorf("after %d s it is said to do %g a second", second, c)
+			t.Errorf("after %d s it is taken to do %g a second", second, c)
 		}
 	}
 }

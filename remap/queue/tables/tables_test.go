@@ -139,7 +139,7 @@ func TestSettings(t *testing.T) {
 func TestSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var heard []string
+		var got []string
 		jobs, broken := []remap.Job{}, true
 		begun := time.Now()
 		c := Config{Settings: Defaults(), Situation: func() *remap.Situation {
@@ -161,7 +161,7 @@ func TestSender(t *testing.T) {
 			if n == "f1" {
 				return wire.OrderResult{}, errors.New("no agent connected")
 			}
-			heard = append(heard, fmt.Sprintf("%.0f:%s", time.Since(begun).Seconds(), text(table)))
+			got = append(got, fmt.Sprintf("%.0f:%s", time.Since(begun).Seconds(), text(table)))
 			return wire.OrderResult{OK: !broken, Err: "the queue does not run"}, nil
 		}
 		s := New(c)
@@ -181,8 +181,8 @@ func TestSender(t *testing.T) {
 		cancel()
 		<-done
 		want := []string{"0:", "5:", "10:", "15:", "31:1/1[c0]", "51:1/1[c0]", "56:"}
-		if !slices.Equal(heard, want) {
-			t.Errorf("f0 heard %q, want %q", heard, want)
+		if !slices.Equal(got, want) {
+			t.Errorf("f0 got %q, want %q", got, want)
 		}
 		var out strings.Builder
 		s.WriteMetrics(&out)
