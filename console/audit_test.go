@@ -34,14 +34,14 @@ func TestAuditIsFiltered(t *testing.T) {
 	s.sees("who did what, newest first", "P-000142", "fwd059", "P-000140")
 }
 
-// What is no filter is refused where it is typed, and says why.
+// What is not a filter is refused where it is typed, with the reason.
 func TestAnAuditFilterThatIsNone(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
 	for typed, why := range map[string]string{
 		"sam":              `"sam": say of what, such as actor=sam`,
-		"from=yesterday":   "from=yesterday is no time such as 11:42",
-		"actor=sam to=4pm": "to=4pm is no time",
+		"from=yesterday":   "from=yesterday is not a time such as 11:42",
+		"actor=sam to=4pm": "to=4pm is not a time",
 		"who=sam":          `"who=sam": say of what`,
 	} {
 		s.press("1", "5", "/", typed, "enter")

@@ -50,7 +50,7 @@ func TestACanaryIsRefused(t *testing.T) {
 		{"to a viewer", func(s *script) {
 			s.fake.Do(func(o *api.Overview) { o.Role = "viewer" })
 			s.second()
-		}, "refused: a canary needs the role operator; you are viewer"},
+		}, "refused: canary needs the role operator, olga is \"viewer\""},
 		{"on old data", func(s *script) {
 			s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
 			s.pass(12 * time.Second)
@@ -71,11 +71,11 @@ func TestACanaryIsRefused(t *testing.T) {
 	s := atForwarder(t)
 	s.fake.Do(func(o *api.Overview) { o.Role = "viewer" })
 	s.second()
-	if strings.Contains(s.screen(), "C canary probe") {
+	if strings.Contains(s.screen(), "C canary") {
 		t.Errorf("a viewer is offered a canary:\n%s", s.screen())
 	}
 	s.press(":", "canary")
-	s.sees("refused: a canary needs the role operator")
+	s.sees("refused: canary needs the role operator")
 }
 
 // j, o and w of a forwarder's page: its jobs, its storage targets, and why.

@@ -22,7 +22,7 @@ type exportedMsg struct {
 func export(s *screen.State, p screen.Screen) tea.Cmd {
 	e, ok := p.(screen.Exporter)
 	if !ok {
-		s.Note = "there is no table to export here"
+		s.Note = "no table to export here"
 		return nil
 	}
 	rows := e.Table(s)

@@ -10,16 +10,16 @@ import (
 	"fairway/webui/api"
 )
 
-func TestAForwarderIsWithheldOnItsPage(t *testing.T) {
+func TestAForwarderIsExcludedOnItsScreen(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
 	s.press("H", "enter", "e")
 	s.sees("refused: actions are off in a replay")
 	s.press("L", "e")
-	s.sees("Why: withhold fwd000 from allocation for 4 h")
+	s.sees("Why: exclude fwd000 from allocation for 4 h")
 	s.press("its disk is dying", "enter")
 	s.sees(
-		"Withhold fwd000 from allocation for 4 h? No job gets it, nobody is moved. A does it, any other key does not.")
+		"Exclude fwd000 from allocation for 4 h? No job gets it, nobody is moved. A does it, any other key does not.")
 	for _, other := range []string{"down", "enter", "a", "2"} { // any other key takes the question back
 		s.press("wait", other, "wait", "A")
 		s.asked()
@@ -38,7 +38,7 @@ func TestAForwarderIsWithheldOnItsPage(t *testing.T) {
 	s.asked("exclude fwd000")
 }
 
-// Who may not decide is told so by the key, and not after a reason was typed.
+// Who may not decide learns it from the key, and not after typing a reason.
 func TestAViewerIsNotAskedForReasons(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.fake.Do(func(o *api.Overview) { o.Role = "viewer" })
@@ -46,11 +46,11 @@ func TestAViewerIsNotAskedForReasons(t *testing.T) {
 	s.press("3")
 	for _, key := range []string{"a", "s", "x", "e"} {
 		s.press(key)
-		s.sees("refused: it needs the role operator; you are viewer")
+		s.sees("needs the role operator, olga is \"viewer\"")
 	}
 	s.asked()
 	s.press(":", "silence")
-	s.sees("refused: it needs the role operator; you are viewer")
+	s.sees("refused: silence needs the role operator")
 }
 
 func TestFindingsAreJudgedByKeys(t *testing.T) {
@@ -87,13 +87,13 @@ func TestAFindingIsSilencedForATimeThatIsAsked(t *testing.T) {
 	s.send(tea.KeyMsg{Type: tea.KeyCtrlU})
 	s.press("soon", "enter")
 	s.asked()
-	s.sees(`"soon" is no time such as 30m, 4h or 2d`)
+	s.sees(`"soon" is not a time such as 30m, 4h or 2d`)
 	s.send(tea.KeyMsg{Type: tea.KeyCtrlU})
 	s.press("2d its array rebuilds", "enter")
 	s.asked("silence 48h0m0s F-0091")
 	s.second()
 	s.sees("1 open, 1 silent", "silent 2d")
-	s.press("1", "n") // it calls nobody
+	s.press("1", "n") // it does not alert
 	s.sees(" fwd049   STALE")
 	s.press("1", "3", "s", "esc")
 	s.asked("silence 48h0m0s F-0091")

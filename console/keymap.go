@@ -29,7 +29,7 @@ func (e *KeyError) Error() string { return e.Action + ": " + e.Why }
 
 // Remap gives actions, by their names, other keys than the default ones, on every page where the
 // action is; an empty list takes its keys away. What cannot be is refused, each as a KeyError and all
-// of them joined: an action or key that there is not, a key that means two things on one page, and
+// of them joined: an unknown action or key, a key that means two things on one page, and
 // for an action that changes the machine anything but a capital letter.
 func Remap(wishes map[string][]string) (*Keys, error) {
 	k := DefaultKeys()
@@ -42,7 +42,7 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 		for i, one := range wishes[name] {
 			var ok bool
 			if keys[i], ok = keyNamed(one); !ok {
-				refuse(name, "%q is no key; a key is one letter or sign, or one of %s, or ctrl+ and a letter", one,
+				refuse(name, "%q is not a key; a key is one letter or sign, or one of %s, or ctrl+ and a letter", one,
 					strings.Join(slices.Sorted(maps.Keys(namedKeys)), " "))
 			}
 			if keys[i] == quitKey && screen.Action(name) != screen.ActQuit {
@@ -53,12 +53,12 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 			keys = append(keys, quitKey)
 		}
 		if !k.set(screen.Action(name), keys) {
-			refuse(name, "there is no such action; fairway keys lists them")
+			refuse(name, "no such action; fairway keys lists them")
 			continue
 		}
 		if i := slices.IndexFunc(keys, func(key string) bool { return !capital(key) }); i >= 0 &&
 			changesMachine(screen.Action(name)) {
-			refuse(name, "%q is no capital letter; %s changes the machine, and no lower-case key ever does",
+			refuse(name, "%q is not a capital letter; %s changes the machine, and no lower-case key ever does",
 				wishes[name][i], name)
 		}
 	}
@@ -72,7 +72,7 @@ func Remap(wishes map[string][]string) (*Keys, error) {
 // quitKey always quits, so that nobody is shut in.
 const quitKey = "ctrl+c"
 
-// set gives an action its keys wherever it stands; false: there is no such action.
+// set gives an action its keys wherever it is bound; false: no such action.
 func (k *Keys) set(a screen.Action, keys []string) (found bool) {
 	for _, table := range [][]binding{k.table, k.replay} {
 		for i := range table {
@@ -91,13 +91,13 @@ func (k *Keys) clashes(wishes map[string][]string) (bad []error) {
 	type pair struct{ a, b screen.Action }
 	meant := map[pair]bool{}
 	twice(keyTable, replayTable, func(_ string, x, y *binding) { meant[pair{x.act, y.act}] = true })
-	said := map[pair]bool{}
+	named := map[pair]bool{}
 	twice(k.table, k.replay, func(key string, x, y *binding) {
 		p := pair{x.act, y.act}
-		if meant[p] || said[p] {
+		if meant[p] || named[p] {
 			return
 		}
-		said[p] = true
+		named[p] = true
 		who, other := x, y
 		if _, wished := wishes[string(x.act)]; !wished {
 			who, other = y, x
@@ -168,7 +168,7 @@ var namedKeys = map[string]string{"space": " ", "enter": "enter", "tab": "tab", 
 	"f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4", "f5": "f5", "f6": "f6", "f7": "f7", "f8": "f8", "f9": "f9",
 	"f10": "f10", "f11": "f11", "f12": "f12"}
 
-// keyNamed is a key as bubbletea names it; false: there is no such key.
+// keyNamed is a key as bubbletea names it; false for an unknown key.
 func keyNamed(text string) (string, bool) {
 	if key, ok := namedKeys[text]; ok {
 		return key, true

@@ -31,10 +31,10 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 		action string
 		says   string
 	}{
-		{map[string][]string{"frobnicate": {"F"}}, "frobnicate", "there is no such action"},
-		{map[string][]string{"next": {"blah"}}, "next", `"blah" is no key`},
-		{map[string][]string{"next": {""}}, "next", `"" is no key`},
-		{map[string][]string{"next": {"ctrl+i"}}, "next", `"ctrl+i" is no key`},
+		{map[string][]string{"frobnicate": {"F"}}, "frobnicate", "no such action"},
+		{map[string][]string{"next": {"blah"}}, "next", `"blah" is not a key`},
+		{map[string][]string{"next": {""}}, "next", `"" is not a key`},
+		{map[string][]string{"next": {"ctrl+i"}}, "next", `"ctrl+i" is not a key`},
 		{map[string][]string{"next": {"ctrl+c"}}, "next", "ctrl+c always quits"},
 		{map[string][]string{"next": {"m"}}, "next", `"m" is bound twice: it also means metric`},
 		{map[string][]string{"why": {"p"}}, "why",
@@ -42,10 +42,10 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 		{map[string][]string{"next": {"N"}, "copy": {"N"}}, "next", `"N" is bound twice: it also means copy`},
 		{map[string][]string{"propose": {"{"}}, "propose", `"{" is bound twice: it also means minute-back`},
 		{map[string][]string{"faster": {"?"}}, "faster", `"?" is bound twice: it also means help`},
-		{map[string][]string{"approve": {"a"}}, "approve", `"a" is no capital letter; approve changes the machine`},
-		{map[string][]string{"canary": {"C", "c"}}, "canary", `"c" is no capital letter`},
-		{map[string][]string{"roll-back": {"f5"}}, "roll-back", `"f5" is no capital letter`},
-		{map[string][]string{"approve": {"enter"}}, "approve", `"enter" is no capital letter`},
+		{map[string][]string{"approve": {"a"}}, "approve", `"a" is not a capital letter; approve changes the machine`},
+		{map[string][]string{"canary": {"C", "c"}}, "canary", `"c" is not a capital letter`},
+		{map[string][]string{"roll-back": {"f5"}}, "roll-back", `"f5" is not a capital letter`},
+		{map[string][]string{"approve": {"enter"}}, "approve", `"enter" is not a capital letter`},
 	} {
 		_, err := console.Remap(c.wishes)
 		var bad *console.KeyError
@@ -85,15 +85,15 @@ func TestRemappedKeysActAndAreShown(t *testing.T) {
 	s.sees("colour: occupancy")
 	s.press("right", "right", "right", "enter", "C", "wait", "C")
 	s.asked()
-	s.sees("K canary probe")
+	s.sees("K canary")
 	s.press("K")
 	s.sees("K again does it")
 	s.press("wait", "K")
 	s.asked("canary fwd003")
 	s.press("?")
-	s.sees(" K           canary probe", "CHANGES THE MACHINE", "f1 ?")
+	s.sees(" K           canary:", "CHANGES THE MACHINE", "f1 ?")
 	s.press("esc", "G", "canary")
-	s.sees("canary probe", " K      fairway canary fwd003")
+	s.sees("canary", " K      fairway canary fwd003")
 	s.press("esc", "N")
 	s.sees(" fwd049   STALE")
 }

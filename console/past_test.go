@@ -73,7 +73,7 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 	s.sees("LIVE 12:04:30")
 }
 
-// An address with a time opens the past as soon as there is a picture.
+// An address with a time opens the past as soon as there is a newest second.
 func TestAnAddressOfThePast(t *testing.T) {
 	a, err := screen.ParseAddress("https://fairway.site/forwarders/fwd113?at=2026-11-21T11:42:00Z")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestAnAddressOfHistory(t *testing.T) {
 	}
 }
 
-// A forwarder that was never heard of, or not yet then, has no time since which it is silent.
+// A forwarder that has not reported yet has no time of its last report.
 func TestForwarderThatWasNeverHeardOfSaysSo(t *testing.T) {
 	s := newScript(t, 60, 120, 36)
 	s.fake.Do(func(o *api.Overview) {

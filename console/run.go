@@ -52,7 +52,7 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 	return err
 }
 
-// sizes tells of the terminal's size, now and whenever it changes, until ctx ends.
+// sizes reports the terminal's size, now and whenever it changes, until ctx ends.
 func (t *terminal) sizes(ctx context.Context, send func(tea.Msg)) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

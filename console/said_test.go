@@ -68,7 +68,7 @@ func TestAReasonIsSaidOfOneStep(t *testing.T) {
 	s.sees("ENDED     by olga at 12:04:31: it got no faster")
 }
 
-// Somebody else's approval changes the preview; that is no change to read before an approval.
+// Somebody else's approval changes the preview; that is not a change to read before an approval.
 func TestAnApprovedPlanHasNotChanged(t *testing.T) {
 	s := atPlan(t)
 	s.fake.ChangePlan("P-000001", func(p *api.PlanView) { p.PreviewHash, p.Lines = "hash-2", p.Lines[1:] })

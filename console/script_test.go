@@ -251,7 +251,7 @@ func TestRollBackWorksDuringApply(t *testing.T) {
 	s.sees("ROLLED BACK", "rolled back 6/6  ok 6")
 }
 
-// A plan that is still rolling back has not ended: who asked for it is said, not that it is over.
+// A plan that is still rolling back has not ended: the screen names who asked for it, not an end.
 func TestARollBackUnderWayHasNotEnded(t *testing.T) {
 	s := atPlan(t)
 	s.press("tab", "because it is slow", "enter", "A", "wait", "A")
@@ -261,7 +261,7 @@ func TestARollBackUnderWayHasNotEnded(t *testing.T) {
 	s.lacks("ENDED")
 }
 
-// Each page says of what is not known where to look for it; nothing but a node is part of the machine.
+// Each screen says where to look for what is missing; nothing but a node is part of the machine.
 func TestWhatIsNotKnownIsNotCalledANode(t *testing.T) {
 	for _, c := range []struct {
 		page, id, lists string
@@ -347,7 +347,7 @@ func TestPauseKeepsThePicture(t *testing.T) {
 	s.press("L")
 	s.sees("LIVE 12:04:30")
 	if s.screen() == before {
-		t.Error("live again shows the old picture")
+		t.Error("live again shows the old second")
 	}
 }
 

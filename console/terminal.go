@@ -65,7 +65,7 @@ func (t *terminal) Write(b []byte) (int, error) {
 
 // Paint brings lines to a screen of w columns; shown is what is there, nil when that is not known.
 func (t *terminal) Paint(lines, shown []string, w int) {
-	// A terminal that is gone ends the program by its signal; until then there is nobody to tell.
+	// A terminal that is gone ends the program by its signal; until then nobody reads it.
 	_, _ = t.Write(frame(lines, shown, w))
 }
 

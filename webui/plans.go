@@ -41,7 +41,7 @@ func (h *plans) write(w http.ResponseWriter, r *http.Request, by access.Caller, 
 		return fromDesk(err)
 	}
 	p := api.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks,
-		Needs: v.Needs, MayApprove: v.MayApprove,
+		Needs: v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	return api.WriteJSON(w, p)
 }

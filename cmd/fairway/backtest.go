@@ -196,7 +196,7 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		fmt.Fprintf(w, "; left out for want of free compute nodes: %d more", first.Unplaced)
 	}
 	if first.Checked > 0 {
-		fmt.Fprintf(w, "; the last run told the next one within 20 %% in %.1f %% of %s",
+		fmt.Fprintf(w, "; the last run predicted the next one within 20 %% in %.1f %% of %s",
 			100*float64(first.Right)/float64(first.Checked), api.Counted(first.Checked, "case"))
 	}
 	fmt.Fprint(w, "\n\n")

@@ -48,7 +48,8 @@ func TestBacktestOfACSV(t *testing.T) {
 		t.Errorf("the bad row is not named: %q", warned)
 	}
 	if out, _, err = fairway("backtest", "--csv", file); err != nil ||
-		!strings.Contains(out, "2 jobs replayed; the last run told the next one within 20 % in 100.0 % of 1 case\n") {
+		!strings.Contains(out,
+			"2 jobs replayed; the last run predicted the next one within 20 % in 100.0 % of 1 case\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	single := filepath.Join(t.TempDir(), "single.csv")

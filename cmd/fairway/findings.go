@@ -52,7 +52,7 @@ func newFindings(o *options) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "also those that were closed within an hour")
 	c.AddCommand(newFindingVerb(o, "ack", "Say that you look after a finding", (*client.Client).Acknowledge),
 		newSilence(o),
-		newFindingVerb(o, "dismiss", "Say that a finding is no fault; it is not made again for a day",
+		newFindingVerb(o, "dismiss", "Say that a finding is not a fault; it is not made again for a day",
 			(*client.Client).Dismiss))
 	return c
 }
@@ -170,7 +170,7 @@ func newExclude(o *options) *cobra.Command {
 	var ttl time.Duration
 	c := &cobra.Command{
 		Use:   "exclude FORWARDER --reason TEXT",
-		Short: "Withhold a forwarder from allocation; nobody is moved",
+		Short: "Exclude a forwarder from allocation; nobody is moved",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
@@ -178,7 +178,7 @@ func newExclude(o *options) *cobra.Command {
 				if err != nil || o.json {
 					return orJSON(c.OutOrStdout(), e, err)
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is withheld from allocation until %s\n", e.Forwarder,
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is excluded from allocation until %s\n", e.Forwarder,
 					e.Until.Local().Format("2006-01-02 15:04:05"))
 				return err
 			})

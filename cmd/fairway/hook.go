@@ -29,11 +29,11 @@ const (
 	hookAsks = 20 * time.Millisecond
 )
 
-// newHook is the door of Slurm: PrologSlurmctld and EpilogSlurmctld.
+// newHook is what Slurm calls: PrologSlurmctld and EpilogSlurmctld.
 func newHook(o *options) *cobra.Command {
 	var within time.Duration
 	c := &cobra.Command{
-		Use: "hook", Short: "Tell of a job's start and end, as Slurm's PrologSlurmctld and EpilogSlurmctld",
+		Use: "hook", Short: "Report a job's start and end, as Slurm's PrologSlurmctld and EpilogSlurmctld",
 		Long: "Both hooks read the job from SLURM_* variables, end within --within, and always exit with 0: Slurm\n" +
 			"would requeue the job otherwise. Whatever happens to fairwayd, the job starts, on its default mapping.",
 		Args: cobra.NoArgs,
@@ -42,7 +42,7 @@ func newHook(o *options) *cobra.Command {
 		},
 	}
 	c.PersistentFlags().DurationVar(&within, "within", hookWithin, "longest that the job waits")
-	verb := func(name, short string, tell func(context.Context, *client.Client, func(string) string,
+	verb := func(name, short string, report func(context.Context, *client.Client, func(string) string,
 		io.Writer) error) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error {
@@ -50,7 +50,7 @@ func newHook(o *options) *cobra.Command {
 				defer hang.Stop()
 				ctx, cancel := context.WithTimeout(c.Context(), within)
 				defer cancel()
-				if err := o.tell(ctx, tell, c.OutOrStdout()); err != nil {
+				if err := o.report(ctx, report, c.OutOrStdout()); err != nil {
 					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
 				}
 				return nil
@@ -75,14 +75,14 @@ func isHook(root *cobra.Command, args []string) bool {
 	return false
 }
 
-func (o *options) tell(ctx context.Context, tell func(context.Context, *client.Client, func(string) string,
+func (o *options) report(ctx context.Context, report func(context.Context, *client.Client, func(string) string,
 	io.Writer) error, out io.Writer) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	return tell(ctx, cl, os.Getenv, out)
+	return report(ctx, cl, os.Getenv, out)
 }
 
 // slurmJob reads the job that Slurm's controller put into the environment of its prolog. The

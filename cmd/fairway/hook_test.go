@@ -78,7 +78,7 @@ func TestHookFailsOpen(t *testing.T) {
 					r *http.Request) {
 					api.WriteProblem(w, r, api.ErrSignIn)
 				})}, "not signed in"},
-		{"an answer that is no JSON", slurmEnv,
+		{"an answer that is not JSON", slurmEnv,
 			[]string{"dispatch", "--addr",
 				slurmDaemon(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) })},
 			"not what this version"},
@@ -99,7 +99,7 @@ func TestHookFailsOpen(t *testing.T) {
 			case "no verb":
 				within = nil
 			// these answer, on a busy machine late
-			case "a daemon that refuses", "an answer that is no JSON", "a plan that never comes to an end":
+			case "a daemon that refuses", "an answer that is not JSON", "a plan that never comes to an end":
 				within[1] = "5s"
 			}
 			out, took := hook(t, c.env, append(c.args, within...)...)

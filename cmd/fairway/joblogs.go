@@ -86,7 +86,7 @@ func newLMT() *cobra.Command {
 				return err
 			}
 			if interval <= 0 {
-				return program.BadUsage(fmt.Errorf("--interval %s is no time between readings", interval))
+				return program.BadUsage(fmt.Errorf("--interval %s is not a time between readings", interval))
 			}
 			return jsonLines(cmd, args, func(name string, print func(any) error) error {
 				in, size, done, err := openSeekable(cmd, name)
@@ -106,7 +106,7 @@ func newLMT() *cobra.Command {
 }
 
 // jsonLines reads the named files one after the other and prints what read gives it. Bad files and lines
-// are said on standard error and do not stop the rest; the error at the end has the code for bad input.
+// are reported on standard error and do not stop the rest; the error at the end has the code for bad input.
 func jsonLines(cmd *cobra.Command, names []string, read func(name string, print func(any) error) error) error {
 	w := bufio.NewWriterSize(raw(cmd.OutOrStdout()), 64<<10)
 	e := json.NewEncoder(w)

@@ -38,13 +38,13 @@ func (k *keyList) UnmarshalTOML(v any) error {
 		for _, one := range v {
 			text, ok := one.(string)
 			if !ok {
-				return fmt.Errorf("%v is no key; want \"C\" or [\"C\", \"f5\"]", one)
+				return fmt.Errorf("%v is not a key; want \"C\" or [\"C\", \"f5\"]", one)
 			}
 			*k = append(*k, text)
 		}
 		return nil
 	}
-	return fmt.Errorf("%v is no key; want \"C\" or [\"C\", \"f5\"]", v)
+	return fmt.Errorf("%v is not a key; want \"C\" or [\"C\", \"f5\"]", v)
 }
 
 // consolePath is the file that is read, and whether somebody named it.
@@ -114,7 +114,7 @@ func newKeys(o *options) *cobra.Command {
 		Short: "Print the console's keys as its settings file has them, every action with what it does",
 		Long: "Prints every action of the terminal console with its keys, as the table [keys] of its settings file:\n" +
 			"the file that FAIRWAY_CONSOLE names, else fairway/console.toml in your configuration directory\n" +
-			"(~/.config), else " + siteConsole + ". What is wrong with the file is told with its line.",
+			"(~/.config), else " + siteConsole + ". Errors in the file are reported with their line.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			k, path, err := readKeys()

@@ -39,11 +39,11 @@ func TestKeysOfAFile(t *testing.T) {
 
 func TestKeysThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"[keys]\ncanary = \"c\"\n":             `console.toml:2: keys.canary: "c" is no capital letter; canary changes the machine`,
+		"[keys]\ncanary = \"c\"\n":             `console.toml:2: keys.canary: "c" is not a capital letter; canary changes the machine`,
 		"[keys]\n\nnext = \"m\"\n":             `console.toml:3: keys.next: "m" is bound twice: it also means metric`,
-		"[keys]\nfrobnicate = \"F\"\n":         `console.toml:2: keys.frobnicate: there is no such action`,
-		"[keys]\nnext = 7\n":                   `7 is no key; want "C" or`,
-		"[keys]\nnext = [7]\n":                 `7 is no key; want "C" or`,
+		"[keys]\nfrobnicate = \"F\"\n":         `console.toml:2: keys.frobnicate: no such action`,
+		"[keys]\nnext = 7\n":                   `7 is not a key; want "C" or`,
+		"[keys]\nnext = [7]\n":                 `7 is not a key; want "C" or`,
 		"[keys]\nnext = \"N\"\nnext = \"M\"\n": "console.toml:3: ",
 		"[kees]\nnext = \"N\"\n":               `unknown setting "kees`,
 	} {

@@ -45,7 +45,7 @@ func (f *lmtFlags) parsed() (rootcause.Mounts, error) {
 	return out, nil
 }
 
-// Of the peak of a target only readings in the usual interval tell, and only over a longer time.
+// Of the peak of a target only readings in the usual interval count, and only over a longer time.
 const (
 	peakAtLeast, peakAtMost = 1.0, 7.5 // seconds of a reading
 	peakOver                = time.Hour
@@ -106,7 +106,7 @@ func (f *lmtFlags) addRecord(cmd *cobra.Command, job *rootcause.Job, l *iolog.Lo
 			all, day(r.first), day(r.last), day(r.from), day(r.to))
 	}
 	if r.last.Sub(r.first) < peakOver {
-		clear(r.around.PeakBytesPerSec) // what such a short time shows is no peak
+		clear(r.around.PeakBytesPerSec) // what such a short time shows is not a peak
 	}
 	if job.FromAround(l, r.around); job.Storage.Unjoined != "" {
 		return fmt.Errorf("--lmt %s: %s (--mount POINT=FILESYSTEM)", all, job.Storage.Unjoined)

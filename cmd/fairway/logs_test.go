@@ -79,7 +79,7 @@ func TestDarshanGoesOnAfterABadLog(t *testing.T) {
 	for _, says := range []string{`old: header at byte 0: unsupported version "1.4"`, "torn: HEATMAP at byte ",
 		"missing: no such file", "15 of 25 logs"} {
 		if !strings.Contains(bad, says) {
-			t.Errorf("%q is not said in %s", says, bad)
+			t.Errorf("%q is not in %s", says, bad)
 		}
 	}
 }

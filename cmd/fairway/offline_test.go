@@ -74,17 +74,17 @@ func TestOfflinePolicies(t *testing.T) {
 		{[]string{"detect"}, "no directory", 2, "in.json is no directory"},
 	} {
 		code, out, errs := offline(t, c.input, c.args...)
-		said := out
+		got := out
 		if c.code != 0 {
-			said = errs
+			got = errs
 			if out != "" {
 				t.Errorf("%v failed and printed %s", c.args, out)
 			}
 		} else if strings.HasPrefix(c.say, `"`) && !json.Valid([]byte(out)) {
 			t.Errorf("%v printed no JSON: %s", c.args, out)
 		}
-		if code != c.code || !strings.Contains(said, c.say) {
-			t.Errorf("%v exits with %d, want %d; says %s, want %s", c.args, code, c.code, said, c.say)
+		if code != c.code || !strings.Contains(got, c.say) {
+			t.Errorf("%v exits with %d, want %d; says %s, want %s", c.args, code, c.code, got, c.say)
 		}
 	}
 	if code := run(context.Background(), []string{"shares", "--policy", "size-fair", "/nonexistent"}); code != 2 {
@@ -92,8 +92,8 @@ func TestOfflinePolicies(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said with its name, line and field, what is wrong with a flag with the flag; nothing is
-// printed.
+// What is wrong with a file is reported with its name, line and field, what is wrong with a flag with the flag; nothing
+// is printed.
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	const jobs, set, domains = "{\"jobs\":[\n{\"job\":\"1\",\"size\":4}]}",
 		"{\"procs\":8,\"b\":1,\"B\":1,\n\"apps\":[{\"name\":\"a\",\"w\":1,\"vol\":1,\"beta\":1}]}",

@@ -118,7 +118,7 @@ func schedule(s periodic.Set) (periodic.Pattern, periodic.Unplanned, error) {
 	return p, periodic.FairShare(s, s.TMin*s.KPrime), nil
 }
 
-// historicPattern plans the periodic applications of the daemon's history. What is not periodic is said
+// historicPattern plans the periodic applications of the daemon's history. What is not periodic is named
 // on standard error with its reason.
 func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart bool) error {
 	cl, err := o.connect()

@@ -15,7 +15,7 @@ import (
 	"fairway/webui/api"
 )
 
-// What the daemon's history holds is planned; what is not periodic is said, and a history without any is
+// What the daemon's history holds is planned; what is not periodic is named, and a history without any is
 // an error of its own.
 func TestPeriodicFromHistory(t *testing.T) {
 	found := []cycles.Cycle{}

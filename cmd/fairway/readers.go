@@ -21,7 +21,7 @@ import (
 // maxFileBytes bounds one file given to an offline reader.
 const maxFileBytes = 256 << 20
 
-// eachInput reads the named files one after the other and hands each to read; bad ones are said and do
+// eachInput reads the named files one after the other and hands each to read; bad ones are named and do
 // not stop the rest.
 func eachInput(cmd *cobra.Command, names []string, read func(name string, b []byte) error) error {
 	failed := 0
@@ -62,7 +62,7 @@ func newLustre() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lustre FILE...",
 		Short: "Print what is understood of Lustre and LNet counter files, as JSON lines",
-		Long: "The kind of a file is told by its content: " + lustreKinds + ",\n" +
+		Long: "The kind of a file is recognized by its content: " + lustreKinds + ",\n" +
 			"of which parameters of other kinds are passed over. Files may be compressed by gzip; \"-\" reads " +
 			"standard input.",
 		Example: "  lctl get_param '*.*.job_stats' | fairway lustre -",
@@ -114,7 +114,7 @@ func lustreParams(e *json.Encoder, name string, params []lustre.Param) error {
 	return errors.Join(bad...)
 }
 
-// lustreFile prints one file or parameter, told by its content.
+// lustreFile prints one file or parameter, recognized by its content.
 func lustreFile(e *json.Encoder, line lustreLine, b []byte) error {
 	start := bytes.TrimSpace(b)
 	first, _, _ := bytes.Cut(start, []byte("\n"))

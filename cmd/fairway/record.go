@@ -28,7 +28,7 @@ const (
 	// recordChunk is what is asked for at once, recordNodes of how many nodes: an answer stays small.
 	recordChunk = 5 * time.Minute
 	recordNodes = 200
-	// recordLag is how old the newest recorded second is: by then every agent has told it.
+	// recordLag is how old the newest recorded second is: by then every agent has reported it.
 	recordLag = 5 * time.Second
 )
 
@@ -37,7 +37,7 @@ type column struct {
 	name    string
 	metric  collector.Metric
 	seconds bool // written in microseconds
-	count   bool // of what is not told there was none
+	count   bool // what is not reported did not happen
 }
 
 var sampleColumns = []column{

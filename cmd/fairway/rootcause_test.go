@@ -81,7 +81,7 @@ func TestRootcauseOfALog(t *testing.T) {
 	}
 }
 
-// The record of the storage servers at a job's time joins its verdict; what cannot be joined or read is said with its
+// The record of the storage servers at a job's time joins its verdict; what cannot be joined or read is named with its
 // file, line or flag, and nothing is printed.
 func TestRootcauseWithLMT(t *testing.T) {
 	// 8 targets below /scratch2, 2020-09-13
@@ -139,7 +139,7 @@ func TestRootcauseWithLMT(t *testing.T) {
 	}
 	if out, code, err := execute(t, nil, "rootcause", log, "--zone", "UTC", "--lmt", good, "--lmt", other, "--mount",
 		"/scratch2=snx2"); code != program.Done || !strings.Contains(out, "snx2-OST") {
-		t.Errorf("with the mount said: exit code %d, %v", code, err)
+		t.Errorf("with the mount given: exit code %d, %v", code, err)
 	}
 	if _, code, err := execute(t, []byte(`{"files":[]}`), "rootcause", "-", "--lmt", good); code != program.Usage ||
 		!strings.Contains(err.Error(), "on which day") {

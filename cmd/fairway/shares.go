@@ -89,7 +89,7 @@ func newShares() *cobra.Command {
 	return c
 }
 
-// maxRPCs bounds what a server is said to do, RPC/s.
+// maxRPCs bounds what a server is assumed to do, RPC/s.
 const maxRPCs = 1e9
 
 // printTBF writes the commands that give a server without rules the answer's shares, for a person to

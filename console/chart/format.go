@@ -154,7 +154,7 @@ func Millis(v *float64) string {
 	return Number(*v * 1e3)
 }
 
-// Number shows one decimal below 10 and none above: digits that move every second tell nothing and
+// Number shows one decimal below 10 and none above: digits that move every second inform nobody and
 // cost bytes on the wire.
 func Number(v float64) string {
 	switch a := math.Abs(v); {

@@ -56,7 +56,7 @@ func Bar(done float64, w int) string {
 	return "[" + strings.Repeat("#", n) + strings.Repeat("-", w-n) + "]"
 }
 
-// Tenths draws bandwidths as the grid does levels, and a computation where there is none.
+// Tenths draws bandwidths as the grid does levels, and a computation elsewhere.
 func Tenths(p *Palette, io []float64, most float64, computes []bool) string {
 	var b strings.Builder
 	look := ""

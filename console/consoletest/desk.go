@@ -59,6 +59,8 @@ func (f *Fake) view(p *api.PlanView) api.PlanView {
 	if v.Proposer == f.overview.User {
 		v.MayApprove = "you proposed it"
 	}
+	by := remap.Person{Name: f.overview.User, Role: remap.Role(f.overview.Role)}
+	v.Options = remap.PlanOptions(by, v.State, v.MayApprove)
 	v.Lines, v.Results = slices.Clone(p.Lines), slices.Clone(p.Results)
 	return v
 }

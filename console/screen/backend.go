@@ -24,7 +24,7 @@ type Viewer interface {
 // Actor is what pages act with. Every call carries its own idempotency key on the wire.
 type Actor interface {
 	Propose(ctx context.Context, m api.ManualRemap) (api.PlanView, error) // POST /api/v1/plans
-	// Approve fails with ErrChanged when the preview behind hash is no longer what would happen.
+	// Approve fails with ErrChanged when the preview behind hash has changed since.
 	Approve(ctx context.Context, id, hash, reason string) (api.PlanView, error) // POST /api/v1/plans/{id}/approve
 	Reject(ctx context.Context, id, reason string) (api.PlanView, error)        // POST /api/v1/plans/{id}/reject
 	RollBack(ctx context.Context, id, reason string) (api.PlanView, error)      // POST /api/v1/plans/{id}/rollback
@@ -63,7 +63,7 @@ type Judge interface {
 	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error)
 }
 
-// Excluder is what pages withhold forwarders with. Nobody is moved by it.
+// Excluder is what screens exclude forwarders with. Nobody is moved by it.
 type Excluder interface {
 	// PUT /api/v1/exclusions/{node}
 	Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error)

@@ -16,7 +16,7 @@ import (
 	"fairway/webui/api"
 )
 
-// Judging is what the pages of findings and of a forwarder do to one: acknowledge, dismiss, withhold,
+// Judging is what the pages of findings and of a forwarder do to one: acknowledge, dismiss, exclude,
 // take back. Nobody is moved by any of it.
 type Judging struct {
 	reason *reasoned
@@ -80,7 +80,7 @@ func (c *confirmed) ask(s *State) {
 
 // Approve does what waits for it.
 func (j *Judging) Approve(s *State) tea.Cmd {
-	switch why := j.Refuses(s, ActExclude); {
+	switch why := RefusesForwarder(s, ActExclude); {
 	case j.waits == nil:
 		s.Note = "refused: nothing waits for it; " + s.Key(ActExclude) + " says first what, and why"
 	case why != "":
@@ -103,23 +103,51 @@ func (j *Judging) Unask(a Action) {
 	}
 }
 
-// Refuses says why something cannot be said of a finding or a forwarder here and now; the server decides
-// again for itself.
-func (j *Judging) Refuses(s *State, a Action) string {
-	switch a {
-	case ActAck, ActSilence, ActDismiss, ActExclude:
-	default:
+// Refuses says why something cannot be done with a finding or its forwarder here and now; the server decides again
+// for itself. f is nil without a finding.
+func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding) string {
+	act, judges := map[Action]remap.Action{ActAck: remap.ActAcknowledge, ActSilence: remap.ActSilence,
+		ActDismiss: remap.ActDismiss}[a]
+	switch {
+	case !judges && a != ActExclude && a != ActPropose:
+		return ""
+	case f == nil || f.ID == "":
+		return "no finding is here"
+	case !judges && s.Forwarder(topology.ForwarderID(f.Node)) == nil:
+		return Subject(f.Node) + " is not a forwarder"
+	case !judges:
+		return RefusesForwarder(s, a)
+	}
+	if s.Replays() {
+		return inReplay
+	}
+	options := remap.FindingOptions(s.person(), f)
+	return options.WhyNot[act]
+}
+
+const inReplay = "actions are off in a replay"
+
+// RefusesForwarder says why nobody, or not this person, can do something with a forwarder.
+func RefusesForwarder(s *State, a Action) string {
+	act, ok := map[Action]remap.Action{ActExclude: remap.ActExclude, ActCanary: remap.ActCanary}[a]
+	if !ok {
 		return ""
 	}
+	options := remap.ForwarderOptions(s.person(), true, nil)
 	switch {
 	case s.Replays():
-		return "actions are off in a replay"
-	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
-		return fmt.Sprintf("it needs the role operator; you are %s", chart.OrMissing(s.Shown.Role))
-	case a == ActExclude && s.Stale():
+		return inReplay
+	case options.WhyNot[act] != "":
+		return options.WhyNot[act]
+	case s.Stale():
 		return s.TooOld()
 	}
 	return ""
+}
+
+// person is who looks at the screen.
+func (s *State) person() remap.Person {
+	return remap.Person{Name: s.Shown.User, Role: remap.Role(s.Shown.Role)}
 }
 
 func (j *Judging) askWhy(what string, send func(string) tea.Cmd) {
@@ -154,18 +182,16 @@ func readLong(text string) (time.Duration, error) {
 	}
 	long, err := time.ParseDuration(text)
 	if err != nil || long < 0 {
-		return 0, fmt.Errorf("%q is no time such as 30m, 4h or 2d", text)
+		return 0, fmt.Errorf("%q is not a time such as 30m, 4h or 2d", text)
 	}
 	return long, nil
 }
 
-// excludeFor is how long a key withholds a forwarder; the command takes any time.
+// excludeFor is how long a key excludes a forwarder; the command takes any time.
 const excludeFor = 4 * time.Hour
 
 func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding) tea.Cmd {
-	fwd := topology.ForwarderID(f.Node)
-	row := s.Forwarder(fwd)
-	if why := j.Refuses(s, a); why != "" {
+	if why := j.Refuses(s, a, f); why != "" {
 		s.Note = "refused: " + why
 		return nil
 	}
@@ -187,30 +213,22 @@ func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding) tea.Cmd {
 			}}
 		j.reason.Text, j.reason.Label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
 	case ActDismiss:
-		j.askWhy("Why is "+chart.Clean(f.ID)+" no fault", func(why string) tea.Cmd {
+		j.askWhy("Why is "+chart.Clean(f.ID)+" not a fault", func(why string) tea.Cmd {
 			return say(s, "dismiss "+f.ID, func(ctx context.Context) error {
 				_, err := s.Server.Dismiss(ctx, f.ID, why)
 				return err
 			})
 		})
 	case ActExclude:
-		if row == nil {
-			s.Note = "refused: " + Subject(f.Node) + " is no forwarder"
-			return nil
-		}
-		j.Withhold(s, row)
+		j.Exclude(s, s.Forwarder(topology.ForwarderID(f.Node)))
 	case ActPropose:
-		if row == nil {
-			s.Note = "refused: " + Subject(f.Node) + " is no forwarder"
-			return nil
-		}
-		return s.Host.Propose(fwd, "", nil)
+		return s.Host.Propose(topology.ForwarderID(f.Node), "", nil)
 	}
 	return nil
 }
 
-// Withhold asks why a forwarder is withheld from allocation or, if it is, taken back.
-func (j *Judging) Withhold(s *State, row *api.ForwarderRow) {
+// Exclude asks why a forwarder is excluded from allocation or, if it is, returned.
+func (j *Judging) Exclude(s *State, row *api.ForwarderRow) {
 	fwd := row.ID
 	if row.State == remap.ForwarderExcluded {
 		j.askFirst("Back into allocation with "+chart.Clean(string(fwd)), "Jobs get it again.",
@@ -222,7 +240,7 @@ func (j *Judging) Withhold(s *State, row *api.ForwarderRow) {
 			})
 		return
 	}
-	j.askFirst(fmt.Sprintf("Withhold %s from allocation for 4 h", chart.Clean(string(fwd))),
+	j.askFirst(fmt.Sprintf("Exclude %s from allocation for 4 h", chart.Clean(string(fwd))),
 		"No job gets it, nobody is moved.", func(why string) tea.Cmd {
 			return say(s, "exclude "+string(fwd), func(ctx context.Context) error {
 				_, err := s.Server.Exclude(ctx, fwd, excludeFor, why)
@@ -231,7 +249,7 @@ func (j *Judging) Withhold(s *State, row *api.ForwarderRow) {
 		})
 }
 
-// Judged is the answer to something said about a finding.
+// Judged is the answer to a decision about a finding.
 type Judged struct{ what string }
 
 func say(s *State, call string, f func(context.Context) error) tea.Cmd {
@@ -246,6 +264,3 @@ func (j *Judging) Answer(s *State, msg tea.Msg) {
 		}
 	}
 }
-
-// Hides leaves out what is refused.
-func (j *Judging) Hides(s *State, a Action) bool { return j.Refuses(s, a) != "" }

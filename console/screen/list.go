@@ -53,7 +53,7 @@ func (p *List[T]) Act(s *State, a Action) tea.Cmd {
 	case a == ActOpen && p.cursor < len(p.rows.Value):
 		return s.Host.Open(p.of.Open(&p.rows.Value[p.cursor]))
 	case a == ActOpen:
-		s.Note = "there is no " + p.of.Noun + " to open"
+		s.Note = "no " + p.of.Noun + " to open"
 	default:
 		p.cursor = a.Moved(p.cursor, len(p.rows.Value))
 	}

@@ -49,7 +49,7 @@ type Refuser interface {
 
 // Twinned is a screen whose actions are commands too.
 type Twinned interface {
-	// Twin is the command that does what an action does here; "" where there is none.
+	// Twin is the command that does what an action does here; "" without one.
 	Twin(s *State, a Action) string
 }
 

@@ -30,7 +30,7 @@ type State struct {
 	Server  Server
 }
 
-// Take shows a new overview, or notes that there is none.
+// Take shows a new overview, or notes why none came.
 func (s *State) Take(o api.Overview, err error, at time.Time) {
 	s.Now = at
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *State) Stale() bool {
 	return s.Received.IsZero() || s.Shown.At.IsZero() || s.Age() > remap.StaleAfter
 }
 
-// TooOld says since when there is no data, where it is too old to decide by.
+// TooOld says since when data is missing, where it is too old to decide by.
 func (s *State) TooOld() string {
 	since := "none yet"
 	if !s.Shown.At.IsZero() {

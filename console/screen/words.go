@@ -77,12 +77,12 @@ func NextKey(s *State, f *anomaly.Finding) string {
 		return s.Key(ActAck) + " acknowledge"
 	}
 	if f.State == anomaly.Confirmed {
-		return s.Key(ActExclude) + " withhold it"
+		return s.Key(ActExclude) + " exclude it"
 	}
-	return s.Key(ActExclude) + " take it back"
+	return s.Key(ActExclude) + " return it"
 }
 
-// StateOf is a finding's state, or for how long it calls nobody.
+// StateOf is a finding's state, or for how long it does not alert.
 func StateOf(s *State, f *anomaly.Finding) string {
 	if f.Open() && f.Silent(s.Now) {
 		return "silent " + chart.Age(f.Silenced.Sub(s.Now))

@@ -190,7 +190,7 @@ func Scroll(lines []string, top *int, h int) []string {
 	return lines
 }
 
-// Selected marks the line under the cursor: reverse video, and a sign where there is none.
+// Selected marks the line under the cursor: reverse video, and a sign without it.
 func Selected(p *chart.Palette, line string, w int) string {
 	if p.Reverse == "" {
 		return ">" + chart.Clip(line, w-1)[min(1, len(line)):]

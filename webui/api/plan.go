@@ -31,6 +31,8 @@ type PlanView struct {
 	Needs    int    `json:"needs"` // approvals, those given included
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
+	// Options is what the caller may do with the plan.
+	Options remap.Options `json:"options"`
 }
 
 // ManualRemap asks for a plan made by a person.

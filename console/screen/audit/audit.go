@@ -27,7 +27,7 @@ type Screen struct {
 	entries screen.Load[[]api.AuditEntry]
 	cursor  int
 	typing  *screen.Input
-	refused string // why what was typed is no filter
+	refused string // why the text typed is not a filter
 }
 
 func New(a screen.Address) *Screen {
@@ -93,7 +93,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 				return s.Host.Open(at)
 			}
 		}
-		s.Note = "there is nothing to open"
+		s.Note = "nothing to open"
 	default:
 		p.cursor = a.Moved(p.cursor, len(rows))
 	}
@@ -217,7 +217,7 @@ func parseAuditFilter(text string, now time.Time) (api.AuditQuery, error) {
 		}
 		at, ok := auditMoment(*place, now)
 		if !ok {
-			return q, fmt.Errorf("%s=%s is no time such as 11:42, 2026-11-21 11:42 or -2h", name, *place)
+			return q, fmt.Errorf("%s=%s is not a time such as 11:42, 2026-11-21 11:42 or -2h", name, *place)
 		}
 		*place = at.UTC().Format(time.RFC3339)
 	}

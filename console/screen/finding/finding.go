@@ -118,7 +118,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	if f.Open() && f.Silent(s.Now) {
 		lines = append(lines,
 			chart.Paragraphs(w,
-				fmt.Sprintf("silent until %s: it calls nobody, unless it is confirmed or excluded before",
+				fmt.Sprintf("silent until %s: it does not alert, unless it is confirmed or excluded before",
 					chart.Moment(f.Silenced, s.Now)))...)
 	}
 	if f.Held != "" {
@@ -213,7 +213,7 @@ func (p *Screen) evidence(w int) []string {
 	return append(lines, missing...)
 }
 
-// quantity writes a value in the unit that its metric's name tells.
+// quantity writes a value in the unit of its metric's name.
 func quantity(metric string, v float64) string {
 	switch {
 	case strings.HasSuffix(metric, "_bytes"):
@@ -238,3 +238,11 @@ func findingTwin(f *anomaly.Finding, a screen.Action) string {
 	}
 	return ""
 }
+
+// Refuses says why something cannot be done with the finding now.
+func (p *Screen) Refuses(s *screen.State, a screen.Action) string {
+	return p.Judging.Refuses(s, a, p.newest(s))
+}
+
+// Hides leaves out what is refused.
+func (p *Screen) Hides(s *screen.State, a screen.Action) bool { return p.Refuses(s, a) != "" }

@@ -52,7 +52,7 @@ func (p *List) Act(s *screen.State, a screen.Action) tea.Cmd {
 		return nil
 	}
 	if len(rows) == 0 {
-		s.Note = "there is no finding"
+		s.Note = "no finding is here"
 		return nil
 	}
 	at := p.at(rows)
@@ -78,7 +78,7 @@ func (p *List) Title(s *screen.State, _ int) string {
 	return title
 }
 
-// silent counts the open findings that call nobody.
+// silent counts the open findings that do not alert.
 func (p *List) silent(s *screen.State) (n int) {
 	for _, f := range screen.OpenFindings(s.Shown.Findings) {
 		if f.Silent(s.Now) {
@@ -182,3 +182,15 @@ func (p *List) Twin(s *screen.State, a screen.Action) string {
 	}
 	return findingTwin(&rows[p.at(rows)], a)
 }
+
+// Refuses says why something cannot be done with the chosen finding now.
+func (p *List) Refuses(s *screen.State, a screen.Action) string {
+	rows := p.rows(s)
+	if len(rows) == 0 {
+		return p.Judging.Refuses(s, a, nil)
+	}
+	return p.Judging.Refuses(s, a, &rows[p.at(rows)])
+}
+
+// Hides leaves out what is refused.
+func (p *List) Hides(s *screen.State, a screen.Action) bool { return p.Refuses(s, a) != "" }

@@ -9,25 +9,15 @@ import (
 	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
-	"fairway/remap"
 	"fairway/webui/api"
 )
 
 // Refuses says why an action is not possible here and now; the server decides again for itself.
 func (p *Screen) Refuses(s *screen.State, a screen.Action) string {
-	switch {
-	case a != screen.ActCanary:
-		return p.Judging.Refuses(s, a)
-	case s.Replays():
-		return "actions are off in a replay"
-	case s.Stale():
-		return s.TooOld()
-	case !remap.Role(s.Shown.Role).Includes(remap.Operator):
-		return fmt.Sprintf("a canary needs the role operator; you are %s", chart.OrMissing(s.Shown.Role))
-	case p.probe:
+	if a == screen.ActCanary && p.canaryOut {
 		return "a canary is under way"
 	}
-	return ""
+	return screen.RefusesForwarder(s, a)
 }
 
 // askCanary sends a canary once the question has been answered.
@@ -43,16 +33,16 @@ func (p *Screen) askCanary(s *screen.State) tea.Cmd {
 			chart.Clean(string(p.id)), s.Key(screen.ActCanary))
 		return nil
 	}
-	p.probe = true
+	p.canaryOut = true
 	s.Note = "a canary is under way through " + chart.Clean(string(p.id))
 	id := p.id
 	return screen.AskWithin(s, screen.CanaryTimeout, "canary through "+string(id),
 		func(ctx context.Context) (anomaly.Canary, error) { return s.Server.Canary(ctx, id) })
 }
 
-// probed takes what a canary found.
-func (p *Screen) probed(s *screen.State, a screen.Answer[anomaly.Canary]) {
-	p.probe = false
+// sent takes what a canary found.
+func (p *Screen) sent(s *screen.State, a screen.Answer[anomaly.Canary]) {
+	p.canaryOut = false
 	switch c := a.Value; {
 	case a.Err != nil:
 		s.Note = "refused: " + chart.Clean(a.Err.Error())
@@ -66,7 +56,7 @@ func (p *Screen) probed(s *screen.State, a screen.Answer[anomaly.Canary]) {
 	}
 }
 
-// canary is what the newest one found, beside the middle of the other forwarders'.
+// canary is what the newest one found, beside the median of the other forwarders.
 func canary(s *screen.State, c *anomaly.Canary, w int) []string {
 	if c == nil || s.Replays() {
 		return nil
@@ -87,7 +77,7 @@ func canary(s *screen.State, c *anomaly.Canary, w int) []string {
 	case c.Error != "":
 		parts = append(parts, "FAILED: "+chart.Clean(c.Error))
 	case c.PeersOf == 0:
-		parts = append(parts, "no other forwarder was probed yet")
+		parts = append(parts, "no other forwarder has had a canary yet")
 	default:
 		parts = append(parts, api.Counted(c.PeersOf, "peer"))
 	}

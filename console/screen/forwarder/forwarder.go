@@ -24,13 +24,13 @@ const sparkSpan = 5 * time.Minute
 // Screen is one forwarder: its load against its peers, its clients, its findings.
 type Screen struct {
 	screen.Judging
-	id     topology.ForwarderID
-	detail screen.Load[api.ForwarderDetail]
-	cursor topology.NodeID
-	asked  screen.Question
-	probe  bool  // a canary is under way
-	panel  panel // which list has the cursor
-	job    topology.JobID
+	id        topology.ForwarderID
+	detail    screen.Load[api.ForwarderDetail]
+	cursor    topology.NodeID
+	asked     screen.Question
+	canaryOut bool  // a canary is under way
+	panel     panel // which list has the cursor
+	job       topology.JobID
 	// chose says that job was moved to: "" is then the row of the nodes without a job.
 	chose  bool
 	target int
@@ -70,7 +70,7 @@ func (p *Screen) Refresh(s *screen.State) tea.Cmd {
 
 func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 	if c, ok := msg.(screen.Answer[anomaly.Canary]); ok {
-		p.probed(s, c)
+		p.sent(s, c)
 		return nil
 	}
 	p.detail.Take(msg)
@@ -94,7 +94,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 			s.Note = "refused: " + chart.Clean(string(p.id)) + " is not in the snapshot"
 			return nil
 		}
-		p.Withhold(s, row)
+		p.Exclude(s, row)
 	case screen.ActPropose:
 		if p.client() < 0 {
 			return s.Host.Propose(p.id, "", nil)

@@ -148,7 +148,7 @@ func (p *Screen) storage(s *screen.State, w, h int, cursor bool) []string {
 }
 
 // listed draws a list with its heading in h lines: with the cursor all that there is to scroll, else its
-// first rows and which key shows the others, on a line of its own or, where there is none, in the heading.
+// first rows and which key shows the others, on a line of its own or, without one, in the heading.
 func listed(s *screen.State, head string, n, at, w, h int, cursor bool, more screen.Action,
 	line func(int) string) []string {
 	bold := func(head string) []string { return []string{s.Bold(chart.Clip(head, w))} }

@@ -52,7 +52,7 @@ func (p *Screen) load(s *screen.State, w int) []string {
 	return lines
 }
 
-// waiting says how many times as long as in service requests wait, where the forwarder tells both.
+// waiting says how many times as long as in service requests wait, where the forwarder reports both.
 func (p *Screen) waiting(s *screen.State, r *api.ForwarderRow) (items []string) {
 	if s.Standing(r) == remap.ForwarderStale {
 		return nil

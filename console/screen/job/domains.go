@@ -89,7 +89,7 @@ func (p *Domains) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActMetric:
 		n := len(p.domains.Value.Files)
 		if n < 2 {
-			s.Note = "there is no other shared file"
+			s.Note = "no other shared file"
 			return nil
 		}
 		p.query.File, p.top = (p.query.File+1)%n, 0
@@ -131,11 +131,11 @@ func (p *Domains) Body(s *screen.State, w, h int) []string {
 	if len(v.Files) == 0 {
 		lines = append(lines,
 			chart.Paragraphs(w,
-				"No file of this job was written by several processes, as far as its logs and its profile tell: "+
+				"No file of this job was written by several processes, as far as its logs and its profile show: "+
 					"there is nothing to divide.")...)
 		return append(lines,
 			chart.Paragraphs(w,
-				"Counters of nodes cannot tell one shared file from many: 'fairway import PATH' reads the job's "+
+				"Counters of nodes do not distinguish one shared file from many: 'fairway import PATH' reads the job's "+
 					"Darshan log.")...)
 	}
 	f := &v.Files[v.File]
@@ -238,17 +238,17 @@ func (p *Domains) servers(s *screen.State, w int) []string {
 		}
 		lines = append(lines, chart.Clip(line, w))
 	}
-	said := " conflicts/locks"
+	text := " conflicts/locks"
 	if v.Case.Servers > serverRows {
-		said += fmt.Sprintf("; the first %d of %d servers", serverRows, v.Case.Servers)
+		text += fmt.Sprintf("; the first %d of %d servers", serverRows, v.Case.Servers)
 	}
-	return append(lines, chart.Clip(said, w))
+	return append(lines, chart.Clip(text, w))
 }
 
 // throughWords is what a shared file was written through, in a sentence.
 func throughWords(through string) string {
 	if through == sharedfiles.NotKnown {
-		return "what is not known"
+		return "an unknown way"
 	}
 	return through
 }

@@ -116,14 +116,14 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, neighbourLines(j.Neighbours, w)...)
 	}
 	if j.Decision != nil || j.End.IsZero() { // an ended job's is in the audit
-		said := decisionLines(s, j.Decision, w)
-		if room := max(2, h-len(lines)-roomForWhere); len(said) > room {
-			more := len(said) - room + 1
-			said = append(said[:room-1],
+		decided := decisionLines(s, j.Decision, w)
+		if room := max(2, h-len(lines)-roomForWhere); len(decided) > room {
+			more := len(decided) - room + 1
+			decided = append(decided[:room-1],
 				chart.Clip(fmt.Sprintf("           : %s; a higher terminal or 'fairway job %s' shows all",
 					api.Counted(more, "more line"), chart.Clean(string(j.ID))), w))
 		}
-		lines = append(lines, said...)
+		lines = append(lines, decided...)
 	}
 	if len(j.Plans) > 0 {
 		add(" PLANS     %s", chart.Clean(strings.Join(j.Plans, " ")))
@@ -160,7 +160,7 @@ func (p *Screen) like(w int) []string {
 // waited is what a run's nodes waited for.
 func waited(f *history.Profile, w int) []string {
 	if len(f.Waits) == 0 {
-		return chart.Labelled("WAITED", "not known: its nodes did not tell how long operations took", w)
+		return chart.Labelled("WAITED", "not known: its nodes did not report how long operations took", w)
 	}
 	var parts []string
 	few := f.Waits[:min(4, len(f.Waits))]
@@ -226,7 +226,7 @@ func (p *Screen) soFar(s *screen.State, w int) []string {
 	j := &p.job.Value
 	f := j.SoFar
 	if f == nil {
-		return chart.Labelled("SO FAR", "not known: none of its nodes has been heard yet", w)
+		return chart.Labelled("SO FAR", "not known: none of its nodes has reported yet", w)
 	}
 	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", chart.Volume(f.ReadBytes),
 		chart.Volume(f.WriteBytes),
@@ -299,7 +299,7 @@ func phaseStrip(phases []history.Phase, ran time.Duration, w int) string {
 	return string(strip)
 }
 
-// decisionLines is what the policy said at the job's start, every rule it tried.
+// decisionLines is what the policy decided at the job's start, every rule it tried.
 func decisionLines(s *screen.State, a *dispatch.Answer, w int) []string {
 	if a == nil {
 		return []string{chart.Clip(" DECISION  not known: no policy was asked for this job since the daemon's start",

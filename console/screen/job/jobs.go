@@ -15,7 +15,8 @@ var List = &screen.Listing[api.JobRow]{
 	Screen: screen.OnJobs, At: screen.Address{Page: "jobs"},
 	Ask: func(ctx context.Context, b screen.Backend) ([]api.JobRow, error) { return b.Jobs(ctx) }, Noun: "job",
 	Head: " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
-	Empty: "No job is known. The batch system tells by 'fairway hook dispatch' and 'fairway hook end' in its prolog " +
+	Empty: "No job is known. The batch system reports jobs by 'fairway hook dispatch' and 'fairway hook end' in its " +
+		"prolog " +
 		"and epilog.",
 	Title: func(_ *screen.State, rows []api.JobRow) string {
 		running := 0

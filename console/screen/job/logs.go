@@ -124,7 +124,7 @@ func (p *Logs) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.sort.Reverse = !p.sort.Reverse
 	case screen.ActOpen:
 		if p.cursor >= len(rows) {
-			s.Note = "there is no job to explain"
+			s.Note = "no job to explain"
 			return nil
 		}
 		return s.Host.Open(screen.AtJob(rows[p.cursor].Job, screen.PartWhy))

@@ -123,8 +123,8 @@ func seconds(v float64) string {
 	return chart.Age(time.Duration(v * float64(time.Second)))
 }
 
-// runColumnsOf are the columns that fit a width; how fast runs were that only work on metadata is told
-// in operations.
+// runColumnsOf are the columns that fit a width; the speed of runs that only work on metadata is
+// counted in operations.
 func runColumnsOf(now time.Time, w int, metaOnly bool) []table.Column[api.RunRow] {
 	rate, other := "bw", "md"
 	if metaOnly {
@@ -174,7 +174,7 @@ func (p *Runs) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.sort.Reverse = !p.sort.Reverse
 	case screen.ActOpen:
 		if p.cursor >= len(rows) {
-			s.Note = "there is no run to open"
+			s.Note = "no run to open"
 			return nil
 		}
 		return s.Host.Open(screen.AtJob(rows[p.cursor].Job, ""))
@@ -217,7 +217,7 @@ func (p *Runs) Body(s *screen.State, w, h int) []string {
 func noRunsLike(v *api.JobRuns) string {
 	return fmt.Sprintf(
 		"No other ended run of %s by %s on %s is in the history with a profile, so there is nothing to compare with "+
-			"yet. The batch system's hooks tell of runs; 'fairway import' brings older ones from their logs.",
+			"yet. The batch system's hooks report runs; 'fairway import' brings older ones from their logs.",
 		chart.OrMissing(v.App), chart.OrMissing(v.User), api.Counted(v.Nodes, "node"))
 }
 

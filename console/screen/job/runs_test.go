@@ -7,7 +7,7 @@ import (
 	"fairway/webui/api"
 )
 
-// Runs that move next to no bytes for each metadata operation are told in operations, others in bytes.
+// Runs that move next to no bytes for each metadata operation are counted in operations, others in bytes.
 func TestRunsOnMetadataAreToldInOperations(t *testing.T) {
 	run := func(bytes, ops, seconds float64) api.RunRow {
 		rate, did := bytes/seconds, ops/seconds

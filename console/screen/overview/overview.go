@@ -339,7 +339,7 @@ func needs(s *screen.State) []need {
 	var out []need
 	for _, f := range screen.OpenFindings(s.Shown.Findings) {
 		if f.Silent(s.AsOf()) {
-			continue // until then it calls nobody
+			continue // until then it does not alert
 		}
 		out = append(out, need{
 			id: chart.Clean(f.ID), what: screen.Subject(f.Node) + " " + screen.FindingTitle(&f),

@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func (p *Screen) decided(s *screen.State, a screen.Answer[decided]) tea.Cmd {
 	switch err := a.Err; {
 	case err == nil:
 		p.changes = nil
-		p.reason.Text = "" // it was said of this step, not of the next
+		p.reason.Text = "" // it was of this step, not of the next
 		p.plan.Value, p.plan.Have = a.Value.PlanView, true
 		s.Note = a.Call + ": accepted"
 	case errors.Is(err, api.ErrChanged):
@@ -214,35 +215,26 @@ func decide(s *screen.State, call string, f func(context.Context) (api.PlanView,
 	})
 }
 
-// Refuses says why an action is not possible here and now; the server decides again for itself.
+// actions are those of plans that keys ask for.
+var actions = map[screen.Action]remap.Action{screen.ActApprove: remap.ActApprove, screen.ActReject: remap.ActReject,
+	screen.ActStop: remap.ActStop, screen.ActRollBack: remap.ActRollBack}
+
+// Refuses says why an action is not possible here and now: what the server sent with the plan, and what it cannot know.
 func (p *Screen) Refuses(s *screen.State, a screen.Action) string {
-	st := p.plan.Value.State
-	if !slices.Contains([]screen.Action{screen.ActApprove, screen.ActReject, screen.ActRollBack, screen.ActStop}, a) {
-		return ""
-	}
+	act, ok := actions[a]
+	v := &p.plan.Value
 	switch {
+	case !ok:
+		return ""
 	case !p.plan.Have:
 		return "the plan is not on screen yet"
-	case a == screen.ActRollBack:
-		if !slices.Contains([]remap.PlanState{remap.Approved, remap.Applying, remap.Applied, remap.Verified,
-			remap.Partial, remap.Failed}, st) {
-			return fmt.Sprintf("it is %s; there is nothing to roll back", words(st))
-		}
-		return ""
-	case a == screen.ActStop:
-		if st != remap.Applying {
-			return fmt.Sprintf("it is %s, not being applied", words(st))
-		}
-		return ""
-	case st != remap.Proposed:
-		return fmt.Sprintf("it is %s, not waiting for a person", words(st))
+	case !v.Options.Permits(act):
+		return cmp.Or(v.Options.WhyNot[act], "the server does not offer it")
 	case a == screen.ActApprove && s.Stale():
 		return s.TooOld()
-	case a == screen.ActApprove && p.plan.Value.MayApprove != "":
-		return p.plan.Value.MayApprove
 	}
-	if n := len([]rune(strings.TrimSpace(p.reason.Text))); n < remap.ReasonLetters && a == screen.ActApprove {
-		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, remap.ReasonLetters,
+	if n, least := len([]rune(strings.TrimSpace(p.reason.Text))), v.Options.ReasonLetters[act]; n < least {
+		return fmt.Sprintf("the reason has %d of at least %d letters; %s goes to it", n, least,
 			s.Key(screen.ActPanel))
 	}
 	return ""
@@ -434,15 +426,19 @@ func (p *Screen) progress(s *screen.State, w int) []string {
 func (p *Screen) buttons(s *screen.State, w int) []string {
 	pal := s.Palette
 	if p.plan.Value.State != remap.Proposed {
-		can := ""
-		if p.Refuses(s, screen.ActStop) == "" {
-			can += "     " + s.Key(screen.ActStop) + " stop after this batch"
-		}
-		if p.Refuses(s, screen.ActRollBack) == "" {
-			can += "     " + s.Key(screen.ActRollBack) + " roll back (shift)"
+		can, moves := "", false
+		for _, one := range []struct {
+			act  screen.Action
+			does string
+		}{{screen.ActReject, " reject"}, {screen.ActStop, " stop after this batch"},
+			{screen.ActRollBack, " roll back (shift)"}} {
+			if p.Refuses(s, one.act) == "" {
+				can += "     " + s.Key(one.act) + one.does
+				moves = moves || one.act != screen.ActStop
+			}
 		}
 		lines := []string{chart.Rule(w), " " + pal.Paint(pal.Reverse, "[ Close ]") + chart.Clip(can, w-11)}
-		if p.Refuses(s, screen.ActRollBack) == "" {
+		if moves {
 			lines = slices.Insert(lines, 1,
 				p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.Key(screen.ActPanel)), w))
 		}
@@ -476,7 +472,7 @@ func (p *Screen) Twin(_ *screen.State, a screen.Action) string {
 }
 
 // Hides leaves out what is refused, except for the approval of a plan that waits for a person: why it is refused now
-// is said when it is tried.
+// is shown when it is tried.
 func (p *Screen) Hides(s *screen.State, a screen.Action) bool {
 	if a == screen.ActApprove && (!p.plan.Have || p.plan.Value.State == remap.Proposed) {
 		return false

@@ -49,7 +49,7 @@ type PastMsg struct {
 // Start leaves the live screen for a second of the past; the zero time is a minute ago.
 func (r *Replay) Start(s *screen.State, at time.Time) tea.Cmd {
 	if s.Newest.At.IsZero() {
-		s.Note = "there is no past yet: nothing has been reported"
+		s.Note = "no past yet: nothing has been reported"
 		return nil
 	}
 	if at.IsZero() {

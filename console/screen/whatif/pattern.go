@@ -162,7 +162,7 @@ func (p *Pattern) gantt(s *screen.State, w int) []string {
 		chart.Clip(" 0-9 tenths of what an application can use   - it computes   # all together", w))
 }
 
-// computing are the columns in whose middle an application computes; a computation may run over the
+// computing are the columns in whose midst an application computes; a computation may run over the
 // pattern's end to its beginning.
 func computing(instances []periodic.Instance, work, length float64, columns int) []bool {
 	out := make([]bool, columns)

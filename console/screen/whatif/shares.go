@@ -65,7 +65,7 @@ func (p *Shares) Act(s *screen.State, a screen.Action) tea.Cmd {
 		return s.Host.Replace(screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Set: ExamplePattern}})
 	case screen.ActOpen:
 		if p.cursor >= len(jobs) {
-			s.Note = "there is no job to open"
+			s.Note = "no job to open"
 			return nil
 		}
 		return s.Host.Open(screen.AtJob(jobs[p.cursor].Job, ""))
