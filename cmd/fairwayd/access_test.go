@@ -92,3 +92,24 @@ func TestTokenCommand(t *testing.T) {
 		t.Errorf("secret %q, tokens %+v", secret, c.Access.Tokens)
 	}
 }
+
+// TestAnyOperator: one role that may act, wherever it is given, is enough.
+func TestAnyOperator(t *testing.T) {
+	for _, c := range []struct {
+		access Access
+		want   bool
+	}{
+		{Access{}, false},
+		{Access{Anonymous: remap.Viewer, Groups: map[string]remap.Role{"staff": remap.Viewer,
+			"slurm": access.RoleScheduler}, Tokens: []Token{{Role: access.RoleAgent}}}, false},
+		{Access{Groups: map[string]remap.Role{"ops": remap.Operator}}, true},
+		{Access{Tokens: []Token{{Role: remap.Admin}}}, true},
+		{Access{Accounts: []Account{{Role: remap.Operator}}}, true},
+		{Access{Proxy: []Proxy{{Roles: map[string]remap.Role{"ops": remap.Operator}}}}, true},
+		{Access{OIDC: OIDC{Roles: map[string]remap.Role{"ops": remap.Operator}}}, true},
+	} {
+		if got := c.access.anyOperator(); got != c.want {
+			t.Errorf("%+v: %v", c.access, got)
+		}
+	}
+}

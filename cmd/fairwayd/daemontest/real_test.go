@@ -1,4 +1,4 @@
-package main
+package daemontest
 
 import (
 	"bytes"
@@ -247,6 +247,16 @@ func (a *testAgent) second(t *testing.T, ms int64, value float64) {
 	}
 	a.mu.Unlock()
 	if err := a.spool.Append([]collector.Frame{f}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package daemontest
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"fairway/remap"
-	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
@@ -74,25 +73,4 @@ func (d *realDaemon) logged() string {
 		d.t.Fatal(err)
 	}
 	return string(text)
-}
-
-// TestAnyOperator: one role that may act, wherever it is given, is enough.
-func TestAnyOperator(t *testing.T) {
-	for _, c := range []struct {
-		access Access
-		want   bool
-	}{
-		{Access{}, false},
-		{Access{Anonymous: remap.Viewer, Groups: map[string]remap.Role{"staff": remap.Viewer,
-			"slurm": access.RoleScheduler}, Tokens: []Token{{Role: access.RoleAgent}}}, false},
-		{Access{Groups: map[string]remap.Role{"ops": remap.Operator}}, true},
-		{Access{Tokens: []Token{{Role: remap.Admin}}}, true},
-		{Access{Accounts: []Account{{Role: remap.Operator}}}, true},
-		{Access{Proxy: []Proxy{{Roles: map[string]remap.Role{"ops": remap.Operator}}}}, true},
-		{Access{OIDC: OIDC{Roles: map[string]remap.Role{"ops": remap.Operator}}}, true},
-	} {
-		if got := c.access.anyOperator(); got != c.want {
-			t.Errorf("%+v: %v", c.access, got)
-		}
-	}
 }
