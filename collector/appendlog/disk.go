@@ -1,4 +1,4 @@
-// Package appendlog is what every append-only file of fairway is made of: records that a CRC-32C tells from a damaged
+// Package appendlog is what every append-only file of fairway is made of: records whose CRC-32C shows a damaged
 // or unfinished one, the cutting of a torn end, the lock that keeps a second process away, and the order of writes
 // and fsyncs. It is below all of its users, and so in collector: the agent's spool is one of them, beside the remote
 // stores' spool, the embedded store's log, the job history and the journal.
@@ -30,7 +30,7 @@ func Sum(parts ...[]byte) uint32 {
 // ErrLocked says that another process has a log open.
 var ErrLocked = errors.New("in use by another process")
 
-// Lock makes the file at path where there is none and takes it for this process. The lock goes with the process,
+// Lock makes the file at path where it is missing and takes it for this process. The lock goes with the process,
 // however it ends.
 func Lock(path string, mode os.FileMode) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)

@@ -32,9 +32,9 @@ func (r *rowBuffer) add(m collector.Metric, v uint64) {
 // mostBits is the greatest value from outside, without a sign, shifted as floatBits compares it.
 var mostBits = math.Float64bits(collector.MaxValue) << 1
 
-// floatBits is the engine's form of a value from outside: what is no value (collector.IsValue) is not known, and
+// floatBits is the engine's form of a value from outside: what collector.IsValue rejects is absent, and
 // there is one zero. It has no branch that depends on whether a value is 0, which nobody can foretell. Magnitudes
-// of float64 are in the order of their bits, those of what is no number come last.
+// of float64 are in the order of their bits, not-a-numbers come last.
 func floatBits(v float64) uint64 {
 	bits := math.Float64bits(v)
 	switch {

@@ -143,7 +143,7 @@ func (o *openColumns) readInts(slot int, c *column.Column, w *column.Whole) (col
 	return columnVaried, 0
 }
 
-// spread writes the value of every second, 0 where there is none.
+// spread writes the value of every second, 0 where it is missing.
 func (o *openColumns) spread(vals []int64, w *column.Whole) {
 	from, v := 0, int64(0)
 	for i, next := range vals {

@@ -442,7 +442,7 @@ func (r *frameReader) column(f *frame, m collector.Metric, node int, c *column.C
 	return true, nil
 }
 
-// relatedColumn reads a column that another one is told from; nil where it is constant or absent.
+// relatedColumn reads a column that another one is predicted from; nil where it is constant or absent.
 func (r *frameReader) relatedColumn(f *frame, m collector.Metric, node int, c *column.Column) (*column.Column, error) {
 	e, err := r.entry(f, m, node)
 	if e == nil || err != nil || e.kind != columnVaried {

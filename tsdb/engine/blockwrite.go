@@ -106,7 +106,7 @@ type nodeColumns struct {
 	whole [collector.MetricCount]column.Whole
 }
 
-// varied returns a column that others may be told from.
+// varied returns a column that others may be predicted from.
 func (n *nodeColumns) varied(m collector.Metric) *column.Whole {
 	if m == collector.MetricNone || n.kind[m] == columnNone || n.kind[m] == columnConstant {
 		return nil
@@ -201,7 +201,7 @@ func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns
 }
 
 // occupied counts the seconds in which the node moved at least limit bytes; ok is false where the
-// minima and maxima tell as much.
+// minima and maxima say as much.
 func (w *blockWriter) occupied(n *nodeColumns, limit float64) (number, seconds byte, ok bool) {
 	if limit <= 0 {
 		return 0, 0, false

@@ -138,12 +138,12 @@ func TestDamageCostsWhatItHitsAndIsReported(t *testing.T) {
 		db.Close()
 	}
 	if columns < 50 {
-		t.Errorf("only %d of about 150 changed bytes cost no more than a column and the one told from it", columns)
+		t.Errorf("only %d of about 150 changed bytes cost no more than a column and the one predicted from it", columns)
 	}
 }
 
 // TestDamageUnderLateRowsCostsWhatItHits changes one byte at a time of a sealed block while the log has a late row of
-// its seconds and nothing of the block itself: the log is no reason to drop it.
+// its seconds and nothing of the block itself, which is not dropped because the log has a row.
 func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
 	dir := t.TempDir()
 	fillStore(t, dir)
@@ -184,7 +184,7 @@ func TestDamageUnderLateRowsCostsWhatItHits(t *testing.T) {
 		db.Close()
 	}
 	if hit < 10 {
-		t.Errorf("only %d changed bytes cost no more than a column and the one told from it", hit)
+		t.Errorf("only %d changed bytes cost no more than a column and the one predicted from it", hit)
 	}
 }
 

@@ -46,7 +46,7 @@ type Options struct {
 	Log *slog.Logger // nil is slog.Default()
 	// RetentionAge removes seconds that are older, an hour at a time; 0 keeps them.
 	RetentionAge time.Duration
-	// RetentionBytes removes the oldest hours while the blocks take more; 0 is no limit.
+	// RetentionBytes removes the oldest hours while the blocks take more; 0: unlimited.
 	RetentionBytes int64
 	// Keep10s and Keep5m keep down-sampled tiers for so long: per 10 s and per 5 min and metric the
 	// sum, the count, the least, the greatest, and the seconds at or above the threshold of the peak.
@@ -69,7 +69,7 @@ type DB struct {
 	running sync.WaitGroup
 }
 
-// Open opens the store in a directory, makes it where there is none, and replays its log. It fails
+// Open opens the store in a directory, makes it where it is missing, and replays its log. It fails
 // when another process has it open, when a file was written by a newer version, or when the
 // directory cannot be read or written; damaged data is left out, logged and listed by Damages.
 func Open(dir string, opts Options) (*DB, error) {

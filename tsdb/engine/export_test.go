@@ -8,7 +8,7 @@ import (
 // RetainForTest applies the retention settings as the sealer does.
 func (db *DB) RetainForTest(now time.Time) { db.sealer.retain(now) }
 
-// unsynced leaves out the fsyncs, to tell what they cost and where a test does without.
+// unsynced leaves out the fsyncs, to measure their cost and for tests that do without.
 type unsynced struct{ osFiles }
 
 type unsyncedFile struct{ file }

@@ -46,7 +46,7 @@ const (
 	maxBlockHeader = blockFixed + 8*maxLimits + blockMetric*256 + 4
 )
 
-// readFrame reads the header of the block at an offset of a file. io.EOF says that there is none,
+// readFrame reads the header of the block at an offset of a file. io.EOF says that the file ends there,
 // errDamaged that it is not intact, ErrNewerFormat that this program is too old for it.
 func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, error) {
 	if offset == fileSize {

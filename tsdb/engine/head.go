@@ -40,7 +40,7 @@ func (h *head) known() (entries []nodeEntry, limits map[topology.NodeID]float64)
 	return h.nodes.entries[:len(h.nodes.entries):len(h.nodes.entries)], h.limits
 }
 
-// blockFor returns the open block that begins at start, opening one where there is none.
+// blockFor returns the open block that begins at start, opening one where it is missing.
 func (h *head) blockFor(start int64) *openBlock {
 	v := h.blocks.view.Load()
 	for i := len(v.open) - 1; i >= 0; i-- {

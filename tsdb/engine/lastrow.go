@@ -13,7 +13,7 @@ type nodeChunk struct {
 	blocks  [chunkNodes]uint64  // the id of the open block that the row is the newest of
 	layouts [chunkNodes]*layout // nil before the first row
 	width   int                 // columns that a row has room for
-	vals    []float64           // not a number where there is no value
+	vals    []float64           // not a number where a value is missing
 }
 
 // show keeps the newest row of n in its block. The caller holds the lock.

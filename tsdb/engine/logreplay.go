@@ -94,7 +94,7 @@ func replay(h *head, wal *writeLog) error {
 		rep.seen = nil
 		intact, torn, err := readSegment(path, func(version int, first, block uint64) {
 			if version < 3 {
-				block = max(block, 1) - 1 // it was one more, and told nothing of what is whole
+				block = max(block, 1) - 1 // it was one more, and had nothing of what is whole
 			} else if !known {
 				rep.wholeFrom = block
 			}

@@ -50,7 +50,7 @@ type nodeTable struct {
 	chunks  atomic.Pointer[[]*nodeChunk] // by number / 64
 }
 
-// follower is a frame that came behind another node's: of these alone the usual frame is told, without a look at
+// follower is a frame that came behind another node's: the usual frame is recognized by these alone, without a look at
 // what else is known of its node.
 type follower struct {
 	name  topology.NodeID

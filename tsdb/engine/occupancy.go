@@ -19,7 +19,7 @@ type occupancyOf struct {
 }
 
 // Occupancy implements Store. It takes no lock that a writer holds, and reads values only where
-// the index cannot tell.
+// the index does not suffice.
 func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.NodeOccupancy, error) {
 	if err := db.check(ctx); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (o *occupancyOf) add(r *reader, s *span) {
 	}
 }
 
-// fromIndex tells a whole span's seconds from its lines in the index; ok is false where it cannot.
+// fromIndex counts a whole span's seconds by its lines in the index; ok is false where it cannot.
 func (o *occupancyOf) fromIndex(read, write *entry) (occupied, seconds int64, ok bool) {
 	if read.stats.Count != write.stats.Count && read.stats.Count*write.stats.Count != 0 ||
 		read.stats.Count == write.stats.Count && read.stats.Count < BlockSeconds {

@@ -116,7 +116,7 @@ func (b *openBlock) has(c *nodeChunk, node int, m collector.Metric) bool {
 	return n != nil && n.layout.slotOf(m) >= 0
 }
 
-// column writes the column's 120 values into dst, absentBits where there is none.
+// column writes the column's 120 values into dst, absentBits where a value is missing.
 func (c *copied) column(slot int, dst *[BlockSeconds]uint64) {
 	v, at := absentBits, 0
 	for sec, row, ok := c.stream.next(); ok; sec, row, ok = c.stream.next() {
@@ -248,7 +248,7 @@ func (n *openNode) insert(rows *column.Mask, sec int, vals []uint64) {
 }
 
 // exactInt returns the integer that a value is; ok is false for a fraction, an infinity, a negative
-// zero or one from 2^53 on, where float64 no longer tells neighbours apart, and i is then 0.
+// zero or one from 2^53 on, where neighbouring integers have one float64, and i is then 0.
 func exactInt(v uint64) (i int64, ok bool) {
 	f := math.Float64frombits(v)
 	i = int64(f)

@@ -150,7 +150,7 @@ func overlay(c, over *column.Column) {
 	c.Present = c.Present.Or(over.Present)
 }
 
-// found is what the index alone tells of a column.
+// found is how much of a column the index alone has.
 type found uint8
 
 const (

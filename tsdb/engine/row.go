@@ -17,7 +17,7 @@ const (
 	rowSlack = 8
 )
 
-const maxInt = 1 << 53 // from here on float64 no longer tells neighbours apart
+const maxInt = 1 << 53 // from here on neighbouring integers have one float64
 
 // lowBytes masks the bytes of an integer of a code.
 var lowBytes = [16]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, math.MaxUint64}
@@ -64,7 +64,7 @@ func putValues(dst []byte, at int, slots []uint64) (codes uint64, end int) {
 	return codes, at
 }
 
-// rowSize returns how many bytes the row at the begin of b has; ok is false where b is none or ends inside it.
+// rowSize returns how many bytes the row at the begin of b has; ok is false where b does not begin with a whole one.
 func rowSize(b []byte) (size int, ok bool) {
 	if len(b) == 0 || int(b[0]) > maxColumns {
 		return 0, false

@@ -23,7 +23,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// drawingCost is the CPU time that drawing the frames takes, which is no part of the store's.
+// drawingCost is the CPU time that drawing the frames takes, which the store's does not include.
 func (m *machine) drawingCost(b *testing.B) time.Duration {
 	before := cpu()
 	for s := range m.secs {

@@ -33,7 +33,7 @@ func (l lateSpans) without(t *tier, start int64) lateSpans {
 	return next
 }
 
-// noteLate remembers durably that tiers of a second that are made will not tell all: rows of it are about to be
+// noteLate remembers durably that existing tiers of a second will lack rows: some of it are about to be
 // sealed, and then the log lets go of them.
 func (ts *tierSet) noteLate(second int64) error {
 	next := lateSpans{}
@@ -102,7 +102,7 @@ func loadLate(dir string) (lateSpans, []Damage, error) {
 	for line := range bytes.Lines(rest) {
 		var s lateSpan
 		if _, err := fmt.Sscanf(string(line), "%d %d\n", &s.seconds, &s.start); err != nil {
-			return out, damaged(len(data)-len(rest), fmt.Sprintf("a line that is no span: %.40q", line)), nil
+			return out, damaged(len(data)-len(rest), fmt.Sprintf("not a span: line %.40q", line)), nil
 		}
 		out[s] = true
 	}

@@ -71,7 +71,7 @@ type second struct {
 	// waiting is the mean number of metadata operations that were under way, by Little's law: their
 	// rate times their mean duration.
 	waiting float64
-	timed   bool // some node told the duration, or that there was none
+	timed   bool // some node reported the duration, or that it did nothing
 }
 
 type builder struct {

@@ -19,7 +19,7 @@ import (
 // Allocation", FAST'19, section 2.1).
 type Mode string
 
-// The I/O modes; the empty mode is not known. Counters of nodes cannot tell N-N from N-1: that comes
+// The I/O modes; the empty mode is unknown. Counters of nodes cannot distinguish N-N from N-1: that comes
 // from mounts and logs, which know files.
 const (
 	ModeNN Mode = "N-N"
@@ -46,7 +46,7 @@ type Run struct {
 	Profile    *Profile               `json:"profile,omitempty"` // nil: nothing is known of its I/O
 }
 
-// Profile is what a run did to the file system. What is not known is absent.
+// Profile is what a run did to the file system. Unknown values are absent.
 type Profile struct {
 	ReadBytes  float64 `json:"read_bytes"`
 	WriteBytes float64 `json:"write_bytes"`

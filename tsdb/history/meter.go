@@ -28,7 +28,7 @@ type Tick struct {
 	Nodes                  int     // that reported
 	Read, Write, Ops, Meta float64
 	PeakNode               float64 // bytes/s of the busiest node
-	// Timed counts the nodes that told how long their operations took, Waiting how many of them were
+	// Timed counts the nodes that reported how long their operations took, Waiting how many of them were
 	// waiting for a forwarder, on average.
 	Timed   int
 	Waiting map[topology.ForwarderID]float64
@@ -129,7 +129,7 @@ func (m *Meter) Profile() *Profile {
 	return &p
 }
 
-// Waits says which forwarders the run waited for, the longest first; nil where no node told how long
+// Waits says which forwarders the run waited for, the longest first; nil where no node reported how long
 // its operations took.
 func (m *Meter) Waits() []Wait {
 	if m.timed == 0 {

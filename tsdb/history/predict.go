@@ -9,7 +9,7 @@ import (
 // Deviation is how far a prediction may be off to count as right: 20 % (FAST'19, section 6.1).
 const Deviation = 0.2
 
-// Accuracy counts how often the last run told the next one, over the runs that could be predicted.
+// Accuracy counts how often the last run predicted the next one, over the runs that could be predicted.
 // Published figures for the same rule on the same machine differ widely (90.3 % in FAST'19, 39.5 %
 // in "AIOT", IPDPS'22), so only a site's own is worth showing.
 type Accuracy struct {
@@ -61,11 +61,11 @@ type outcome struct {
 
 func outcomeOf(p *Profile) outcome { return outcome{volume: p.VolumeBytes(), mode: p.Mode} }
 
-// Hit says whether the run before predicted this one: its volume within Deviation, and the mode
+// Hit reports whether the run before predicted this one: its volume within Deviation, and the mode
 // where both are known.
-func Hit(before, now *Profile) bool { return outcomeOf(now).told(outcomeOf(before)) }
+func Hit(before, now *Profile) bool { return outcomeOf(now).predictedBy(outcomeOf(before)) }
 
-func (o outcome) told(before outcome) bool {
+func (o outcome) predictedBy(before outcome) bool {
 	if before.mode != "" && o.mode != "" && before.mode != o.mode {
 		return false
 	}
@@ -91,7 +91,7 @@ func (x *index) learn(r *Run, place int64) {
 	now.end, now.at = r.End.UnixNano(), place
 	at := sort.Search(len(s.past), func(i int) bool { return s.past[i].end > now.end })
 	verdict := func(before, after outcome, n int) {
-		right := after.told(before)
+		right := after.predictedBy(before)
 		s.own.count(right, n)
 		x.site.count(right, n)
 	}

@@ -46,7 +46,7 @@ type span struct {
 	start    int64
 }
 
-// beginning tells the runs of one job number apart.
+// beginning identifies one of the runs of a job number.
 type beginning struct {
 	job  topology.JobID
 	nano int64
@@ -349,7 +349,7 @@ func byStart(runs map[topology.JobID]Run) []Run {
 	})
 }
 
-// Job returns a job that runs or has just ended, else its newest ended run; ok is false for a job never heard of.
+// Job returns a job that runs or has just ended, else its newest ended run; ok is false for an unknown job.
 func (s *Store) Job(id topology.JobID) (r Run, ok bool, err error) {
 	s.mu.RLock()
 	r, here := s.running[id]
@@ -399,7 +399,7 @@ func (s *Store) At(t time.Time) ([]Run, error) {
 	return runs, nil
 }
 
-// Known says that some job was ever heard of.
+// Known reports whether the history has any job.
 func (s *Store) Known() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -72,7 +72,7 @@ func TestStoreKeepsRunsOverRestart(t *testing.T) {
 		t.Errorf("job %+v, %v, %v", got, ok, err)
 	}
 	if _, ok, err := s.Job("9"); ok || err != nil {
-		t.Errorf("a job never heard of: %v, %v", ok, err)
+		t.Errorf("an unknown job: %v, %v", ok, err)
 	}
 	if got, err := s.Recent(10); err != nil || len(got) != 1 || got[0].Job != r.Job {
 		t.Errorf("recent %+v, %v", got, err)
@@ -388,7 +388,7 @@ func TestStoreKnowsTheRunsOfAPastSecond(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	s, _ := open(t, path)
 	if s.Known() {
-		t.Error("jobs are known before any was told of")
+		t.Error("jobs are known before the first one")
 	}
 	nodes := []topology.NodeID{"c1", "c2"}
 	begin := func(job string, from time.Duration) Run {

@@ -62,7 +62,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Sent tells the client's errors apart: those that no repetition would mend, those after which the
+// Sent sorts the client's errors: those that no repetition would mend, those after which the
 // server wants a pause, and the others.
 func Sent(err error) error {
 	var e *influxhttp.Error

@@ -45,7 +45,7 @@ type Progress struct {
 	Elapsed          time.Duration
 }
 
-// Options say where the copy's place is kept and who is told of progress.
+// Options say where the copy's place is kept and who gets the progress.
 type Options struct {
 	// State is a file that remembers how far the copy came; "" starts from the beginning. It is
 	// removed when the copy is complete.

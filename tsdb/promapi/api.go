@@ -22,7 +22,7 @@ import (
 	"fairway/tsdb"
 )
 
-// Config says what the API tells of the nodes and how much a query may take.
+// Config is what the API knows of the nodes and how much a query may take.
 type Config struct {
 	Store tsdb.Store
 	Log   *slog.Logger // nil: discard
@@ -157,7 +157,7 @@ func classify(err error) (kind string, code int) {
 	return "execution", http.StatusUnprocessableEntity
 }
 
-// evaluated is a query's result with what the engine said about it.
+// evaluated is a query's result with the engine's warnings.
 type evaluated struct {
 	data            any
 	warnings, infos []string

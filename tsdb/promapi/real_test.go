@@ -68,8 +68,8 @@ func realPrometheus(t *testing.T) string {
 	l.Close()
 	cmd := exec.Command(program, "--config.file", conf, "--storage.tsdb.path", data, "--web.listen-address", addr,
 		"--storage.tsdb.retention.time", "100y", "--query.lookback-delta", "10s", "--log.level", "error")
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestDashboard(t *testing.T) {
 		for _, target := range p.Targets {
 			for _, name := range regexp.MustCompile(`fairway_\w+`).FindAllString(target.Expr, -1) {
 				if known.Data[name] == nil {
-					t.Errorf("%s: there is no series %s", p.Title, name)
+					t.Errorf("%s: series %s is missing", p.Title, name)
 				}
 			}
 			expr := strings.NewReplacer("$forwarder", ".*", "$top", "10", "$__range", "5m").Replace(target.Expr)

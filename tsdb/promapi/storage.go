@@ -164,7 +164,7 @@ func (q *querier) read(ctx context.Context, g *group, from, to int64,
 		return out, err
 	}
 	const step = occupancyStepSeconds * 1000
-	from = (from + step - 1) / step * step // a sample tells of the two minutes that end there
+	from = (from + step - 1) / step * step // a sample is of the two minutes that end there
 	list, err := q.store.Occupancy(ctx, tsdb.OccupancyQuery{
 		Nodes: nodes, FromMillis: from - step, ToMillis: (to - 1) / step * step, BucketMillis: step,
 		PeakBytesPerSec: q.cfg.peaks(), Threshold: q.cfg.Threshold,

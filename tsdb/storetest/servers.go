@@ -117,6 +117,6 @@ func answers(t *testing.T, url, log string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	said, err := os.ReadFile(log)
-	t.Fatalf("%s does not answer; its log (%v): %s", url, err, said)
+	output, err := os.ReadFile(log)
+	t.Fatalf("%s does not answer; its log (%v): %s", url, err, output)
 }

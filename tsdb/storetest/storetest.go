@@ -24,7 +24,7 @@ type Factory func(t *testing.T) (open func() tsdb.Store)
 func Run(t *testing.T, f Factory) { run(t, f, 0) }
 
 // RunDigits runs the suite on a store whose server keeps only so many significant digits of a
-// value that is no integer below 10^15, and those only among values of like size.
+// value that is not an integer below 10^15, and those only among values of like size.
 func RunDigits(t *testing.T, f Factory, digits int) { run(t, f, digits) }
 
 func run(t *testing.T, f Factory, digits int) {

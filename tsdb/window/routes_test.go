@@ -13,8 +13,8 @@ import (
 
 var t0 = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// say is one observer's frame: the word of cn1's mount (generation > 0), or a forwarder's list.
-type say struct {
+// report is one observer's frame: the word of cn1's mount (generation > 0), or a forwarder's list.
+type report struct {
 	second  int
 	fwd     topology.ForwarderID
 	gen     uint64
@@ -23,7 +23,7 @@ type say struct {
 	arrives int               // second of arrival; 0: at the frame's end
 }
 
-func (s say) frame() collector.Frame {
+func (s report) frame() collector.Frame {
 	f := collector.Frame{Node: "cn1", Role: topology.Compute,
 		TimeMillis: t0.Add(time.Duration(s.second) * time.Second).UnixMilli(), RoutesComplete: true}
 	if s.gen > 0 {
@@ -61,51 +61,51 @@ func (r Route) String() string {
 func TestRoutes(t *testing.T) {
 	cn1 := []topology.NodeID{"cn1"}
 	for _, c := range []struct {
-		name string
-		said []say
-		at   int
-		want string
+		name    string
+		reports []report
+		at      int
+		want    string
 	}{
-		{"nobody has said anything", nil, 5, ""},
-		{"the mount alone", []say{{second: 0, fwd: "a", gen: 1}}, 2, "a gen 1 by m at 1"},
-		{"a forwarder alone", []say{{second: 0, fwd: "a", lists: cn1}}, 2, "a gen 0 by f at 1"},
-		{"both agree", []say{{second: 0, fwd: "a", gen: 1}, {second: 1, fwd: "a", lists: cn1}}, 2,
+		{"nothing was reported", nil, 5, ""},
+		{"the mount alone", []report{{second: 0, fwd: "a", gen: 1}}, 2, "a gen 1 by m at 1"},
+		{"a forwarder alone", []report{{second: 0, fwd: "a", lists: cn1}}, 2, "a gen 0 by f at 1"},
+		{"both agree", []report{{second: 0, fwd: "a", gen: 1}, {second: 1, fwd: "a", lists: cn1}}, 2,
 			"a gen 1 by mf at 2"},
 		{"the mount left and its old forwarder still lists it",
-			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a", lists: cn1}},
+			[]report{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a", lists: cn1}},
 			2,
 			"b gen 2 by m at 2 lingering a"},
 		{"the old forwarder no longer lists it",
-			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a"}}, 2,
+			[]report{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", gen: 2}, {second: 1, fwd: "a"}}, 2,
 			"b gen 2 by m at 2"},
-		{"a mount's older second is no news",
-			[]say{{second: 3, fwd: "b", gen: 2}, {second: 1, fwd: "a", gen: 1, arrives: 4}}, 4, "b gen 2 by m at 4"},
+		{"a mount's older second changes nothing",
+			[]report{{second: 3, fwd: "b", gen: 2}, {second: 1, fwd: "a", gen: 1, arrives: 4}}, 4, "b gen 2 by m at 4"},
 		{"in one second the newer generation wins",
-			[]say{{second: 3, fwd: "b", gen: 2}, {second: 3, fwd: "a", gen: 1}}, 4, "b gen 2 by m at 4"},
+			[]report{{second: 3, fwd: "b", gen: 2}, {second: 3, fwd: "a", gen: 1}}, 4, "b gen 2 by m at 4"},
 		{"a mount started anew counts from the beginning",
-			[]say{{second: 3, fwd: "b", gen: 7}, {second: 5, fwd: "a", gen: 1}}, 6, "a gen 1 by m at 6"},
+			[]report{{second: 3, fwd: "b", gen: 7}, {second: 5, fwd: "a", gen: 1}}, 6, "a gen 1 by m at 6"},
 		{"without a mount the connection that began last is the route",
-			[]say{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", lists: cn1},
+			[]report{{second: 0, fwd: "a", lists: cn1}, {second: 1, fwd: "b", lists: cn1},
 				{second: 2, fwd: "a", lists: cn1}}, 3,
 			"b gen 0 by f at 2 lingering a"},
 		{"a mount without an answer is still set to its forwarder",
-			[]say{{second: 0, fwd: "a", gen: 2}, {second: 1, fwd: "a", gen: 2, lost: true}}, 2,
+			[]report{{second: 0, fwd: "a", gen: 2}, {second: 1, fwd: "a", gen: 2, lost: true}}, 2,
 			"a gen 2 by m at 2 lost"},
 		{"a mount that was moved off a dead forwarder has one again",
-			[]say{{second: 0, fwd: "a", gen: 2, lost: true}, {second: 1, fwd: "b", gen: 3}}, 2, "b gen 3 by m at 2"},
-		{"old news are stale", []say{{second: 0, fwd: "a", gen: 1}}, 12, "a gen 1 by m at 1 stale"},
+			[]report{{second: 0, fwd: "a", gen: 2, lost: true}, {second: 1, fwd: "b", gen: 3}}, 2, "b gen 3 by m at 2"},
+		{"old news are stale", []report{{second: 0, fwd: "a", gen: 1}}, 12, "a gen 1 by m at 1 stale"},
 		{"a silent mount's node is where a forwarder lists it",
-			[]say{{second: 0, fwd: "a", gen: 1}, {second: 14, fwd: "b", lists: cn1}}, 15, "b gen 0 by f at 15"},
+			[]report{{second: 0, fwd: "a", gen: 1}, {second: 14, fwd: "b", lists: cn1}}, 15, "b gen 0 by f at 15"},
 		{"of two silent observers the mount is shown",
-			[]say{{second: 0, fwd: "a", gen: 1}, {second: 3, fwd: "b", lists: cn1}}, 30, "a gen 1 by m at 1 stale"},
+			[]report{{second: 0, fwd: "a", gen: 1}, {second: 3, fwd: "b", lists: cn1}}, 30, "a gen 1 by m at 1 stale"},
 		{"a replayed spool is as old as it is",
-			[]say{{second: 0, fwd: "a", gen: 1, arrives: 60}}, 60, "a gen 1 by m at 1 stale"},
+			[]report{{second: 0, fwd: "a", gen: 1, arrives: 60}}, 60, "a gen 1 by m at 1 stale"},
 		{"a clock that is ahead does not make news of the future",
-			[]say{{second: 50, fwd: "a", gen: 1, arrives: 2}}, 20, "a gen 1 by m at 2 stale"},
+			[]report{{second: 50, fwd: "a", gen: 1, arrives: 2}}, 20, "a gen 1 by m at 2 stale"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTracker(0)
-			for _, s := range c.said {
+			for _, s := range c.reports {
 				arrives := s.arrives
 				if arrives == 0 {
 					arrives = s.second + 1

@@ -138,7 +138,7 @@ const (
 
 var scales = [...]float64{unitOne: 1, unitMicro: 1e6, unitNano: 1e9, unitNone: 1}
 
-// Related are columns of the same node and span, measured, that a column may be told from: the
+// Related are columns of the same node and span, measured, that a column may be predicted from: the
 // operations that its bytes or waits belong to. Either may be nil. Decoding needs the same ones.
 type Related struct{ First, Second *Column }
 
@@ -266,7 +266,7 @@ func (s *Stats) leastCoded(coded int, scale float64) int64 {
 // factor is fromRelated's, in units per related one.
 func (s *Stats) factor(related Stats, scale float64) int64 { return whole(s.Sum * scale / related.Sum) }
 
-// whole rounds to an integer, to 0 what is no sensible one.
+// whole rounds to an integer, to 0 what has no sensible one.
 func whole(x float64) int64 {
 	if x != x || x > 1<<53 || x < -1<<53 {
 		return 0

@@ -72,7 +72,7 @@ func TestBigArchive(t *testing.T) {
 		one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM jobfile)"))
 	for _, a := range iolog.Analyses {
 		q := iolog.Question{Analysis: a}
-		if a.Name == "neighbours" { // of a job in the middle, or there is nothing to do
+		if a.Name == "neighbours" { // of a job between others, or there is nothing to do
 			q.Params = map[string]string{"job": fmt.Sprint(one(t, dir,
 				"SELECT job_id FROM job ORDER BY start_time LIMIT 1 OFFSET 50000")[0])}
 		}

@@ -43,7 +43,7 @@ func TestAround(t *testing.T) {
 	}
 	dir := archiveOf(t, servers(testDay),
 		run(1, "10", start, file(1, 0, 60, 1000, 5, 6)),
-		// another program of the same job is no neighbour
+		// another program of the same job is not a neighbour
 		run(2, "10", start, file(2, 0, 60, 9000, 5)),
 		run(3, "11", start.Add(-5*time.Minute), file(13, 0, 400, 600, 6, 7)), // 100 s into it
 		run(4, "12", start.Add(-5*time.Minute), file(14, 0, 200, 5000, 6)),   // it wrote before

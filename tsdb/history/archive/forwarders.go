@@ -160,7 +160,7 @@ func (k *forwarderDay) rows(ctx context.Context, node topology.NodeID) ([]iolog.
 }
 
 // Keep adds complete days to the archive, soon after each midnight, until ctx ends.
-func Keep(ctx context.Context, dir string, store tsdb.Store, said func(days int, err error)) {
+func Keep(ctx context.Context, dir string, store tsdb.Store, report func(days int, err error)) {
 	const back = 7 // days that a daemon may have been away
 	wait := time.NewTimer(time.Minute)
 	defer wait.Stop()
@@ -171,7 +171,7 @@ func Keep(ctx context.Context, dir string, store tsdb.Store, said func(days int,
 		case now := <-wait.C:
 			days, err := KeepForwarders(ctx, dir, store, now, back)
 			if ctx.Err() == nil && (days > 0 || err != nil && !errors.Is(err, ErrBusy)) {
-				said(days, err)
+				report(days, err)
 			}
 			wait.Reset(time.Hour)
 		}

@@ -19,7 +19,7 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// ErrNotALog is what a reader answers to a file that is no I/O log at all; such files are passed over.
+// ErrNotALog is what a reader answers to a file that is not an I/O log at all; such files are passed over.
 var ErrNotALog = errors.New("not an I/O log")
 
 // Input is one file to read.

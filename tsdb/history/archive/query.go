@@ -115,7 +115,7 @@ func named(params map[string]any) []driver.NamedValue {
 	return out
 }
 
-// openReader makes an empty database with a view for every table, and then closes its doors.
+// openReader makes an empty database with a view for every table, and then locks it against the host's files.
 func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Conn, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

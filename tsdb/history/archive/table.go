@@ -81,7 +81,7 @@ func (t *table) declare() string {
 	return s.String() + "day DATE"
 }
 
-// values writes one row into dst, which has a place for every column and the day. What is not known
+// values writes one row into dst, which has a place for every column and the day. An unknown value
 // becomes NULL.
 func (t *table) values(dst []driver.Value, row reflect.Value, day time.Time) {
 	for i := range t.columns {

@@ -38,7 +38,7 @@ func ParseQuestion(args []string) (Question, error) {
 	for _, arg := range args[1:] {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok {
-			return Question{}, fmt.Errorf("%w: %q is no parameter=value", ErrQuery, arg)
+			return Question{}, fmt.Errorf("%w: %q: want parameter=value", ErrQuery, arg)
 		}
 		q.Params[name] = value
 	}
@@ -58,7 +58,7 @@ func WriteAnalyses(w io.Writer) error {
 	return t.Flush()
 }
 
-// WriteTable prints a result in columns; what is not known is "-".
+// WriteTable prints a result in columns; a missing value is "-".
 func (r Result) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(r.Columns, "\t"))
@@ -77,7 +77,7 @@ func (r Result) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// WriteCSV prints a result as CSV; what is not known is empty.
+// WriteCSV prints a result as CSV; a missing value is empty.
 func (r Result) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(r.Columns); err != nil {

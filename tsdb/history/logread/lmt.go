@@ -9,7 +9,7 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// looksLikeLMT tells LMT's database and rows of it by their first bytes. Strings of its agents carry no
+// looksLikeLMT recognizes LMT's database and rows of it by their first bytes. Strings of its agents carry no
 // time and are no history.
 func looksLikeLMT(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
@@ -39,7 +39,7 @@ func LMT(in *io.SectionReader, o Options) (*iolog.Log, error) {
 	return l, nil
 }
 
-// OST is the row of a reading; ok is false where it tells of no interval of a storage target.
+// OST is the row of a reading; ok is false where it has no interval of a storage target.
 func OST(r *lmt.Reading) (row iolog.OST, ok bool) {
 	d := r.Delta
 	if r.Kind != "ost" || d == nil || d.Reset || d.ReadBytes == nil && d.WriteBytes == nil {

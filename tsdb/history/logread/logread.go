@@ -1,5 +1,5 @@
 // Package logread turns the files that instruments leave behind into rows of package iolog. What a file
-// is, its first bytes tell.
+// is, follows from its first bytes.
 package logread
 
 import (
@@ -15,7 +15,7 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// ErrUnknown is the error of a file that is no log of a known kind.
+// ErrUnknown is the error of a file that is not a log of a known kind.
 var ErrUnknown = errors.New("not an I/O log")
 
 // Options are what the files themselves do not say.
@@ -24,7 +24,7 @@ type Options struct {
 	Zone *time.Location
 }
 
-// headBytes is how much of a file tells its kind.
+// headBytes is how much of a file its kind follows from.
 const headBytes = 4096
 
 // Read reads one file; id becomes the column log of its rows. What could be read of a damaged log is

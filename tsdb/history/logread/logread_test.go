@@ -241,7 +241,7 @@ func TestSlurm(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	// The same, compressed; what is cut off is said, and other compressed text is no log.
+	// The same, compressed; a file that is cut off is an error, and other compressed text is not a log.
 	squeeze := func(text string) string {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)

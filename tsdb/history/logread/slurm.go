@@ -12,7 +12,7 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// looksLikeSlurm tells sacct's and scontrol's output from other text by its first bytes.
+// looksLikeSlurm recognizes sacct's and scontrol's output by its first bytes.
 func looksLikeSlurm(head []byte) bool {
 	head = bytes.TrimLeft(head, "\xef\xbb\xbf \t\r\n")
 	line, _, _ := bytes.Cut(head, []byte("\n"))
