@@ -184,6 +184,10 @@ func (m *machine) run(j *machineJob) {
 	if doing && (at == 0 || at == j.io-1) {
 		opens = 4 // each node opens its files at the begin and closes them at the end
 	}
+	if j.wasDoing = doing; m.size.onlyForwarders {
+		m.runUnseen(j, opens)
+		return
+	}
 	for n := j.from; n < j.to; n++ {
 		var v [8]float64
 		if doing {
@@ -200,11 +204,24 @@ func (m *machine) run(j *machineJob) {
 				m.carry(m.size.forwarders+(n+m.second)%m.size.storage, &v)
 			}
 		}
-		if !m.size.onlyForwarders {
-			m.set(n, m.size.compute, v)
-		}
+		m.set(n, m.size.compute, v)
 	}
-	j.wasDoing = doing
+}
+
+// runUnseen draws what a job's nodes move over each forwarder, where the nodes themselves are not sent.
+func (m *machine) runUnseen(j *machineJob, opens float64) {
+	if !j.wasDoing {
+		return
+	}
+	for n := j.from; n < j.to; {
+		forwarder := n * m.size.forwarders / m.size.compute
+		next := min(j.to, ((forwarder+1)*m.size.compute+m.size.forwarders-1)/m.size.forwarders)
+		nodes := float64(next - n)
+		v := [8]float64{2: m.draw(nodes * j.read), 3: m.draw(nodes * j.write), 5: m.draw(nodes * opens)}
+		v[0], v[1] = v[2]*float64(j.opBytes), v[3]*float64(j.opBytes)
+		m.carry(forwarder, &v)
+		n = next
+	}
 }
 
 // carry adds a node's second to a server's.
