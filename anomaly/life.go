@@ -11,7 +11,7 @@ import (
 
 // enter puts a finding into a state at now.
 func (f *Finding) enter(now time.Time, to State, why string) {
-	if f.State != to { // a stage of probation is no step
+	if f.State != to { // stages of probation are not listed
 		f.Steps = append(slices.Clip(f.Steps), Step{to, now})
 		f.Steps = f.Steps[max(0, len(f.Steps)-maxSteps):]
 	}

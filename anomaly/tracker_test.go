@@ -81,7 +81,7 @@ func slow(node topology.NodeID, l Level) Verdict {
 		Impact:   []Impact{{Job: "88231", Share: 0.12}}}
 }
 
-// A silence calls nobody until its time, and not longer than the finding stays what it was.
+// A silence lasts until its time, and not longer than the finding keeps its state.
 func TestASilenceEndsWithWhatItWasFor(t *testing.T) {
 	tr := NewTracker(DefaultSettings(), nil)
 	now := time.Unix(1_000_000, 0)
@@ -310,8 +310,8 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// TestASmallSiteMayExcludeOne: a tenth of four forwarders is none, and yet one may be excluded; of a share of 0 none
-// is.
+// TestASmallSiteMayExcludeOne: a tenth of four forwarders is less than one, and one may be excluded; with a share of
+// 0 not even that.
 func TestASmallSiteMayExcludeOne(t *testing.T) {
 	for share, want := range map[float64]int{0.1: 1, 0: 0} {
 		set := quick()

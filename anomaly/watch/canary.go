@@ -83,7 +83,7 @@ func (c *Canaries) May(now time.Time, f topology.ForwarderID) error {
 
 // Send sends one canary through a forwarder within the limits that hold for all of them, and waits for its
 // result. The detectors do not see it: they rest on canaries sent by rule. by is the person who asked. A canary
-// that failed is no error. Errors: those of May, and ErrEnding.
+// that failed returns without an error: its result says so. Errors: those of May, and ErrEnding.
 func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anomaly.Canary, error) {
 	results, refused := make(chan anomaly.Canary, 1), make(chan error, 1)
 	select {

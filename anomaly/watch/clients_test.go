@@ -55,7 +55,7 @@ func TestEveryJobOfANodeCounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsInServiceDoesNotWait: a server that counts both in its queue tells which requests have no worker.
+// TestWhatIsInServiceDoesNotWait: a server that reports both shows which requests have no worker.
 // Clients' losses are summed by their forwarder, and a full link may lose some.
 func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 	const peak = 100e6
@@ -87,8 +87,8 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 }
 
 // TestWaitingOutsideIsNoStorm: a metadata storm holds the server's threads. Operations that wait in busy
-// compute nodes, or on the way, do not; nor do those that wait for others, or that the server spends on writes. Of a
-// server that does not tell what it holds nothing is said.
+// compute nodes, or on the way, do not; nor do those that wait for others, or that the server spends on writes. A
+// server that does not report what it holds gets no verdict.
 func TestWaitingOutsideIsNoStorm(t *testing.T) {
 	metas := samples(collector.MetaOps, 900.0, collector.ClientMeta, 9e-3)
 	both := append(samples(collector.WriteOps, 300.0, collector.WriteBytes, 3e7, collector.ClientWrite, 36e-3),
@@ -104,7 +104,7 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 		{"outside", metas, 0, 0.2, 0, false, false},
 		{"behind others of its queue", metas, 0, 7.2, 5, false, false},
 		{"beside writes that hold as much as there is", both, 300, 6.5, 0, false, false},
-		{"a server that does not tell", metas, 0, 0, 0, true, false},
+		{"a server that does not report it", metas, 0, 0, 0, true, false},
 	} {
 		board := window.NewBoard(0)
 		w := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())

@@ -16,8 +16,8 @@ import (
 	"fairway/tsdb/window"
 )
 
-// TestSilentForwarder: a forwarder whose agent lives on but has nothing to tell of it is named within
-// seconds, also over a restart, and cleared when it is back; a collector that hears nothing accuses nobody.
+// TestSilentForwarder: a forwarder whose agent lives on but reports nothing of it is named within
+// seconds, also over a restart, and cleared when it is back; a collector without any reports accuses none of them.
 func TestSilentForwarder(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
 	s := &Machine{}
@@ -26,7 +26,7 @@ func TestSilentForwarder(t *testing.T) {
 		return NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
 	}
 	w := watch()
-	live := func(seconds int, dead ...int) (said []string) {
+	live := func(seconds int, dead ...int) (verdicts []string) {
 		for range seconds {
 			now = now.Add(time.Second)
 			for n := range 4 {
@@ -37,26 +37,27 @@ func TestSilentForwarder(t *testing.T) {
 				}
 				board.Take([]collector.Frame{f}, now)
 			}
-			said = said[:0]
+			verdicts = verdicts[:0]
 			for _, v := range w.Verdicts(now, s) {
 				if v.Kind == anomaly.ForwarderSilent {
-					said = append(said, fmt.Sprint(v.Node, v.Level, v.Sentence))
+					verdicts = append(verdicts, fmt.Sprint(v.Node, v.Level, v.Sentence))
 				}
 			}
 		}
-		return said
+		return verdicts
 	}
 	live(60)
-	if said := live(silentAfter, 1); len(said) != 0 {
-		t.Errorf("after %d s: %q", silentAfter, said)
+	if verdicts := live(silentAfter, 1); len(verdicts) != 0 {
+		t.Errorf("after %d s: %q", silentAfter, verdicts)
 	}
-	if said := live(1, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not reported") ||
-		!strings.Contains(said[0], "2 compute nodes are mapped to it") {
-		t.Errorf("it is silent: %q", said)
+	if verdicts := live(1, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 has not reported") ||
+		!strings.Contains(verdicts[0], "2 compute nodes are mapped to it") {
+		t.Errorf("it is silent: %q", verdicts)
 	}
 	delete(s.Mapping, "cn2")
-	if said := live(1, 1, 2, 3); len(said) != 1 || !strings.HasSuffix(said[0], "; 1 compute node is mapped to it") {
-		t.Errorf("one compute node is left: %q", said)
+	if verdicts := live(1, 1, 2, 3); len(verdicts) != 1 ||
+		!strings.HasSuffix(verdicts[0], "; 1 compute node is mapped to it") {
+		t.Errorf("one compute node is left: %q", verdicts)
 	}
 	saved, err := w.State(now)
 	if err != nil {
@@ -66,11 +67,11 @@ func TestSilentForwarder(t *testing.T) {
 	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if said := live(5, 1); len(said) != 1 || !strings.Contains(said[0], "f1 has not reported") {
-		t.Errorf("after a restart of the daemon: %q", said)
+	if verdicts := live(5, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 has not reported") {
+		t.Errorf("after a restart of the daemon: %q", verdicts)
 	}
-	if said := live(5); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {
-		t.Errorf("it is back: %q", said)
+	if verdicts := live(5); len(verdicts) != 1 || verdicts[0] != fmt.Sprint("f1", anomaly.Clean) {
+		t.Errorf("it is back: %q", verdicts)
 	}
 	if saved, err = w.State(now); err != nil {
 		t.Fatal(err)
@@ -80,11 +81,11 @@ func TestSilentForwarder(t *testing.T) {
 	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if said := live(8, 2); len(said) != 1 || said[0] != fmt.Sprint("f1", anomaly.Clean) {
-		t.Errorf("the daemon was away for ten minutes, and the agent of f2 comes back last: %q", said)
+	if verdicts := live(8, 2); len(verdicts) != 1 || verdicts[0] != fmt.Sprint("f1", anomaly.Clean) {
+		t.Errorf("the daemon was away for ten minutes, and the agent of f2 comes back last: %q", verdicts)
 	}
 	live(1)
-	if said := live(2*silentAfter, 0, 1, 2); len(said) != 0 {
-		t.Errorf("three of four unheard at once: %q", said)
+	if verdicts := live(2*silentAfter, 0, 1, 2); len(verdicts) != 0 {
+		t.Errorf("three of four silent at once: %q", verdicts)
 	}
 }

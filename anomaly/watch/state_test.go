@@ -14,8 +14,8 @@ import (
 	"fairway/tsdb/window"
 )
 
-// eyes is a layer of diods, which only their clients see: eight forwarders with a client each.
-type eyes struct {
+// diods are a layer that only its clients see: eight forwarders with a client each.
+type diods struct {
 	*Detectors
 	t     *testing.T
 	board *window.Board
@@ -23,8 +23,8 @@ type eyes struct {
 	now   time.Time
 }
 
-func newEyes(t *testing.T, now time.Time) *eyes {
-	e := &eyes{t: t, board: window.NewBoard(0),
+func newDiods(t *testing.T, now time.Time) *diods {
+	e := &diods{t: t, board: window.NewBoard(0),
 		m: &Machine{}, now: now}
 	e.m.Mapping = topology.Mapping{}
 	e.Detectors = NewDetectors(e.board, failslow.DefaultSettings(), interference.DefaultSettings())
@@ -33,7 +33,7 @@ func newEyes(t *testing.T, now time.Time) *eyes {
 
 // live lets seconds pass, in which writes through f1 take slow seconds and those of the others 4 ms, and
 // returns after how many an alarm went off; 0 for none.
-func (e *eyes) live(seconds int, slow float64) int {
+func (e *diods) live(seconds int, slow float64) int {
 	e.t.Helper()
 	for i := range seconds {
 		e.now = e.now.Add(time.Second)
@@ -64,15 +64,15 @@ func (e *eyes) live(seconds int, slow float64) int {
 	return 0
 }
 
-// TestRestartKeepsTheEvidence: a daemon that is restarted in the middle of a fault accuses as soon as one
+// TestRestartKeepsTheEvidence: a daemon that is restarted during a fault accuses as soon as one
 // that was not, and one that has lost its state does not.
 func TestRestartKeepsTheEvidence(t *testing.T) {
 	begun := time.Unix(1_800_000_000, 0)
-	whole := newEyes(t, begun)
+	whole := newDiods(t, begun)
 	whole.live(200, 4e-3)
 	uncut := whole.live(200, 10e-3)
 
-	cut := newEyes(t, begun)
+	cut := newDiods(t, begun)
 	cut.live(200, 4e-3)
 	if at := cut.live(uncut-3, 10e-3); uncut < 6 || at != 0 {
 		t.Fatalf("alarms after %d and %d s", uncut, at)
@@ -81,14 +81,14 @@ func TestRestartKeepsTheEvidence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := newEyes(t, cut.now.Add(20*time.Second)) // the restart takes that long
+	again := newDiods(t, cut.now.Add(20*time.Second)) // the restart takes that long
 	if age, err := again.LoadState(bytes.NewReader(saved), again.now, time.Hour); err != nil || age != 20*time.Second {
 		t.Fatal(age, err)
 	}
 	if at := again.live(200, 10e-3); at == 0 || at > 5 {
 		t.Errorf("with its evidence the alarm came %d s after the restart, without one 3 s later", at)
 	}
-	if at := newEyes(t, cut.now.Add(20*time.Second)).live(5, 10e-3); at != 0 {
+	if at := newDiods(t, cut.now.Add(20*time.Second)).live(5, 10e-3); at != 0 {
 		t.Error("without its evidence it needs no longer: this test shows nothing")
 	}
 }
@@ -96,7 +96,7 @@ func TestRestartKeepsTheEvidence(t *testing.T) {
 // TestUnfitStateIsRefused: what is damaged, of another version, too old or of the future is not taken up, and
 // the detectors are as they were.
 func TestUnfitStateIsRefused(t *testing.T) {
-	e := newEyes(t, time.Unix(1_800_000_000, 0))
+	e := newDiods(t, time.Unix(1_800_000_000, 0))
 	e.live(100, 4e-3)
 	good, err := e.State(e.now)
 	if err != nil {
@@ -122,7 +122,7 @@ func TestUnfitStateIsRefused(t *testing.T) {
 		{"of the future", good, -time.Hour, ErrStateOld},
 		{"good", good, time.Hour, nil},
 	} {
-		fresh := newEyes(t, e.now)
+		fresh := newDiods(t, e.now)
 		_, err := fresh.LoadState(bytes.NewReader(tc.file), e.now.Add(tc.age), time.Hour)
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
@@ -133,9 +133,9 @@ func TestUnfitStateIsRefused(t *testing.T) {
 	}
 }
 
-// TestOwnClockSetBackBlindsNobody: what was seen before the daemon's clock was set back is no reason not to look.
-func TestOwnClockSetBackBlindsNobody(t *testing.T) {
-	e := newEyes(t, time.Unix(1_800_000_000, 0))
+// TestOwnClockSetBack: seconds taken before the daemon's clock was set back do not hide the new ones.
+func TestOwnClockSetBack(t *testing.T) {
+	e := newDiods(t, time.Unix(1_800_000_000, 0))
 	e.live(200, 4e-3)
 	e.now = e.now.Add(-time.Hour)
 	if at := e.live(60, 10e-3); at == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSlowStorageServer: of six storage servers the one whose service is three times as slow is named, in one
-// finding though it is slow in two classes, and it is nothing that is withheld from allocation.
+// finding though it is slow in two classes, and it is not excluded from allocation.
 func TestSlowStorageServer(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
 	w := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
