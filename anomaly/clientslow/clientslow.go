@@ -101,7 +101,7 @@ type class struct {
 	Usual     [levels]habit
 	Now       int     // the level of the newest second
 	Margin    float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
-	Capital   float64
+	Capital   float64 // log wealth of a failslow.SequentialTest
 	Start     int64
 	Ratio     float64 // smoothed log ratio to the peers
 	Took      float64 // smoothed log latency
@@ -159,7 +159,7 @@ func (s *spread) sigma() float64 { return max(noise, 1.25*s.Mean) }
 // New makes a detector whose healthy nodes are accused once in every on average; see
 // failslow.Settings.FalseAlarmEvery.
 func New(every time.Duration) *Detector {
-	d := &Detector{limit: math.Log(max(every.Seconds(), 1)), nodes: map[topology.NodeID]*node{}}
+	d := &Detector{limit: failslow.Threshold(every, time.Second, 1), nodes: map[topology.NodeID]*node{}}
 	return d
 }
 
@@ -251,15 +251,17 @@ func (d *Detector) bet(n *node, c int) bool {
 	x -= s.Margin
 	by := max(slowBy, min(s.Slower, mostBy)) // of the seconds before this one
 	s.Slower += slowerRate * (x - s.Slower)
-	bet := max(lowest, min((by*x-by*by/2)/variance, most)) * min(1, s.Ops/manyOps)
+	bet := max(lowest, min(failslow.Against(x, variance, by), most)) * min(1, s.Ops/manyOps)
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
 		s.Ratio, s.Took = s.Log-peers, s.Log
 	}
-	s.Capital = min(d.limit+3, max(0, s.Capital+bet))
+	before, wealth := s.Capital, failslow.SequentialTest{Log: s.Capital}
+	wealth.Bet(d.now, bet, d.limit+3)
+	s.Capital = wealth.Log
 	// What teaches is decided by the seconds before, never by this one.
 	h := &s.Usual[s.Now]
-	if n.Alarm || s.Capital-bet > d.limit*(newBelow+(teachBelow-newBelow)*min(1, h.N/memory)) {
+	if n.Alarm || before > d.limit*(newBelow+(teachBelow-newBelow)*min(1, h.N/memory)) {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))

@@ -22,10 +22,7 @@ const (
 	// times a second shows an instant of one now and then.
 	calmBacklog = 0.5
 	// suspicion is the log capital from which a node is probed as a suspect.
-	suspicion = 1.0
-	// noExample is the log capital from which a node's canaries teach nobody. It is more than one canary may win while
-	// some take long by chance: that it was slow must not decide whether it counts.
-	noExample  = 2.0
+	suspicion  = 1.0
 	readyAfter = 10 // canaries of a class before their noise is measured
 	judgeAfter = 40 // and before any is judged
 	// mostNoise is what one canary counts at most as noise, log. Where that makes the noise wideTail times
@@ -34,9 +31,6 @@ const (
 	mostNoise  = 2
 	wideTail   = 1.5
 	leastSigma = 0.08 // log: nobody knows the noise of canaries better
-	// calmPools is the log of how many times its usual time the mean storage pool may take without a doubt in
-	// what canaries say.
-	calmPools = 0.1
 )
 
 // loadLevels are the shares of the peak, in bytes or operations, from which a node has the next level of load.
@@ -85,7 +79,7 @@ func (f *follow) teach(common, longer, weight float64) {
 // level is the place in canaryLayer of a canary that is sent through a node now.
 func (d *Detector) level(n *node) *canaryLevel {
 	load, k := n.loadLately(d.now), 0
-	if !d.set.ProbeBusy && load < loadLevels[2] {
+	if !d.set.ProbeBusy && load < canaryBusy {
 		return &d.canaries.Level[0]
 	}
 	for k < len(loadLevels) && load >= loadLevels[k] {
@@ -182,7 +176,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		return
 	}
 	n.Probed = now.Unix()
-	crowd := d.canaries.suspects > max(2, len(d.order)/4) // when so many are slow at once it is not they
+	// when so many are slow at once it is not they
+	crowd := float64(d.canaries.suspects) > max(crowdLeast, crowdShare*float64(len(d.order)))
 	if max(math.Abs(d.common[Read]), math.Abs(d.common[Write])) > calmCommon {
 		return // the whole layer is slow: nothing to compare with
 	}
@@ -233,18 +228,18 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 	for c := range 2 {
 		n.through[c] += (r[c] - n.through[c]) / 3
 	}
-	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+0.05*0.05
+	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+canaryDoubt*canaryDoubt
 	if min(r[Read], r[Write]) < 0.3*both {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
-	most := d.limit + 3
+	most := d.limit + overThreshold
 	win := func(plain float64, of ...Class) float64 {
 		if crowd {
 			return 0
 		}
 		return l.most(plain, of...)
 	}
-	bet := clip(Against(both, variance, 0.2), -1, win(6, Read, Write))
+	bet := clip(Against(both, variance, canarySlow), -1, win(6, Read, Write))
 	// What canaries show is another observation than what load does: a bet on either multiplies the same capital.
 	for _, t := range []int{canary, joint, mild} {
 		n.Tests[t].Bet(d.now, bet, most)
@@ -253,7 +248,7 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 	if r[Write] < 0 {
 		one = r[Read] + r[Write]/2
 	}
-	variance = sr*sr + sw*sw + 0.05*0.05
+	variance = sr*sr + sw*sw + canaryDoubt*canaryDoubt
 	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, win(4.5, Read, Write)), most)
 	one = r[Write] - max(0, r[Read])
 	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, win(4.5, Read, Write)), most)

@@ -58,9 +58,9 @@ func (d *Detector) collectCap(n *node, o *Observation) {
 	if t := &n.Tests[capped]; t.Log > 0 && n.CapAt > 0 {
 		switch { // it moves what its link was thought to hold back
 		case s.util > pastCap*n.CapAt:
-			t.Bet(d.now, -1, d.limit+3)
+			t.Bet(d.now, -1, d.limit+overThreshold)
 		case n.Alarm && s.util > nearCap*n.CapAt && k.Wait < backlog:
-			t.Bet(d.now, -0.5, d.limit+3)
+			t.Bet(d.now, -0.5, d.limit+overThreshold)
 		}
 	}
 	if k.Wait < backlog {
@@ -200,5 +200,5 @@ func (d *Detector) closeCap(n *node) {
 		bet = min(bet, max(0, mostByPeers*d.limit-n.burst.gain))
 	}
 	n.burst.gain += max(0, bet)
-	n.Tests[capped].Bet(d.now, bet, d.limit+3)
+	n.Tests[capped].Bet(d.now, bet, d.limit+overThreshold)
 }

@@ -41,7 +41,7 @@ type Detector struct {
 // New makes a detector that knows nothing yet.
 func New(set Settings) *Detector {
 	return &Detector{set: set, nodes: map[topology.NodeID]*node{}, peak: peak{fixed: set.PeakBytesPerSec},
-		limit: math.Log(set.FalseAlarmEvery.Seconds() / blockSeconds * testCount)}
+		limit: Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}
 }
 
 // Jobs tells which forwarders serve which job from now on. It may never be called.
@@ -152,11 +152,9 @@ func (d *Detector) node(id topology.NodeID) *node {
 func (d *Detector) need() int { return min(teachers, max(1, len(d.order))) }
 
 const (
-	absurdOps  = 1e7 // operations a second: a counter that was reset
-	silentFor  = 20  // seconds without a row after which a node is taken for restarted
-	coldFor    = 300 // seconds after a restart in which reads are not held against a node
-	fewOps     = 2
-	calmCommon = 0.3
+	absurdOps = 1e7 // operations a second: a counter that was reset
+	silentFor = 20  // seconds without a row after which a node is taken for restarted
+	fewOps    = 2
 )
 
 // read turns a row into residuals against the fleet.
@@ -192,14 +190,14 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 		if s.size[c] > smallRequest || !d.model.Sizes[c].usual(s.size[c], s.ops[c]) {
 			s.regime[c] = large
 		} else {
-			s.quiet[c] = n.noteQuiet(c, k.Ops) && d.now-d.began > coldFor && d.model.Sizes[c].background(k.Ops)
+			s.quiet[c] = n.noteQuiet(c, k.Ops) && float64(d.now-d.began) > coldFor && d.model.Sizes[c].background(k.Ops)
 		}
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
 		if s.known[c] {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
 			if !n.Alarm && s.ops[c] >= 5 {
 				group := s.regime[c]
-				if group == small && !s.quiet[c] && d.now-d.began > coldFor {
+				if group == small && !s.quiet[c] && float64(d.now-d.began) > coldFor {
 					group = large // some job's, with its pools in them
 				}
 				d.residuals[c][group] = append(d.residuals[c][group], s.residual[c])
@@ -220,7 +218,7 @@ func (n *node) own(c, regime int) float64 {
 func (d *Detector) findCommon() {
 	for c := range d.residuals {
 		all := d.residuals[c][small]
-		d.witnessed[c] = len(all) >= 4
+		d.witnessed[c] = float64(len(all)) >= max(witnesses, 1)
 		if d.witnessed[c] {
 			d.common[c] = nth(all, len(all)/2)
 			d.layer[c] = d.common[c]
@@ -290,7 +288,7 @@ func (d *Detector) learn(n *node) {
 			if s.regime[c] == small {
 				d.model.teachNoise(Class(c), s.ops[c], r)
 			}
-			if Class(c) != Read || d.now-n.Back > coldFor {
+			if Class(c) != Read || float64(d.now-n.Back) > coldFor {
 				n.Offset[c][s.regime[c]].teach(r + n.own(c, s.regime[c]))
 			}
 		}

@@ -220,12 +220,12 @@ func TestBetsDoNotPayOnHealthyNodes(t *testing.T) {
 		bet  func(x, variance float64) float64
 	}{
 		{"sudden", func(x, v float64) float64 {
-			return clip(Against(x, v+shortDoubt[background]*shortDoubt[background], 0.4), -0.12, 4) - floorFee(v,
-				shortDoubt[background]*shortDoubt[background], 0.4,
+			return clip(Against(x, v+backgroundDoubt*backgroundDoubt, 0.4), -0.12, 4) - floorFee(v,
+				backgroundDoubt*backgroundDoubt, 0.4,
 				-0.12)
 		}},
 		{"mild", func(x, v float64) float64 {
-			return clip(Against(x, v+carriedDoubt[background]*carriedDoubt[background], 0.1), -longMost,
+			return clip(Against(x, v+longBackgroundDoubt*longBackgroundDoubt, 0.1), -longMost,
 				longMost)
 		}},
 	} {

@@ -10,20 +10,18 @@ const (
 	blockSeconds = 5
 	longSeconds  = 10
 	metaSeconds  = 30
-	// carryFor is how long a class that was not seen speaks through what it last showed.
-	carryFor = 300
 	// ratioSeconds is the memory of what a sentence says: shorter than what the worst faults take to be found.
 	ratioSeconds = 6
 )
 
-// What a long block can win at most, log capital.
-const (
-	longMost = 2
-	oneMost  = 1
-)
+// shortDoubt is what a short block may be wrong by beyond its noise, and longDoubt what a long one, by kind.
+func shortDoubt(kind int) float64 {
+	return [kinds]float64{backgroundDoubt, comparedDoubt, pastDoubt, streamedDoubt}[kind]
+}
 
-// shortDoubt is what a short block may be wrong by beyond its noise, log time, by kind.
-var shortDoubt = [kinds]float64{background: 0.12, compared: 0.2, past: 0.25, streamed: 0.3}
+func longDoubt(kind int) float64 {
+	return [kinds]float64{longBackgroundDoubt, longComparedDoubt, longPastDoubt, longStreamedDoubt}[kind]
+}
 
 // best is the surest kind of evidence in a block.
 func best(e *[kinds]estimate) int {
@@ -35,16 +33,6 @@ func best(e *[kinds]estimate) int {
 	return streamed
 }
 
-// What estimates may be wrong by beyond their noise, log time: bets are made against that much doubt.
-const (
-	// streamDoubt is that of a class whose background is hidden by streaming jobs for a long time.
-	streamDoubt = 0.26
-	oneDoubt    = 0.087
-	// wellDelta is the slowness against which an accused node's health is weighed, log time: below half of
-	// it the accusation loses.
-	wellDelta = 0.3
-)
-
 // collect adds the node's newest second to its blocks.
 func (d *Detector) collect(n *node, o *Observation) {
 	s := &n.now
@@ -52,7 +40,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 		if !s.seen[c] || !s.known[c] {
 			continue
 		}
-		if c == Read && n.Back != 0 && d.now-n.Back < coldFor {
+		if c == Read && n.Back != 0 && float64(d.now-n.Back) < coldFor {
 			continue
 		}
 		regime := s.regime[c]
@@ -66,9 +54,6 @@ func (d *Detector) collect(n *node, o *Observation) {
 	d.collectCap(n, o)
 	d.collectMeta(n, o)
 }
-
-// atPeak is the share of the peak from which a forwarder's requests may take as long as they do.
-const atPeak = 0.85
 
 // ownPart is the part of a residual that nothing but the node explains, and how sure that is.
 func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
@@ -137,14 +122,14 @@ func (d *Detector) judge(n *node) {
 func (d *Detector) closeShort(n *node) {
 	defer d.closeCap(n)
 	worst, classes, streams := math.Inf(1), 0, 0
-	least := -0.12
+	least := -shortLoses
 	if n.Alarm { // it is to be seen that it is well again
-		least = -0.5
+		least = -alarmLoses
 	}
 	fee := 0.0
 	for c := range 2 {
 		kind := best(&n.short[c])
-		e, doubt := &n.short[c][kind], shortDoubt[kind]
+		e, doubt := &n.short[c][kind], shortDoubt(kind)
 		if kind == streamed {
 			streams++
 		}
@@ -152,24 +137,24 @@ func (d *Detector) closeShort(n *node) {
 			continue
 		}
 		classes++
-		worst = min(worst, Against(e.mean(), e.variance()+doubt*doubt, 0.4))
-		fee = max(fee, floorFee(e.variance(), doubt*doubt, 0.4, least))
+		worst = min(worst, Against(e.mean(), e.variance()+doubt*doubt, suddenSlow))
+		fee = max(fee, floorFee(e.variance(), doubt*doubt, suddenSlow, least))
 	}
 	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
 	// if only now and then.
-	if streams == 2 && n.Tests[sudden].Log > 0.7*d.limit {
+	if streams == 2 && n.Tests[sudden].Log > streamCeiling*d.limit {
 		worst = min(worst, 0)
 	}
 	if classes == 2 {
-		bet, most := clip(worst, least, 4)-fee, d.limit+3
+		bet, most := clip(worst, least, shortWins)-fee, d.limit+overThreshold
 		n.Tests[sudden].Bet(d.now, bet, most)
 		if streams == 2 { // one unlucky canary must not be enough beside jobs' habits
-			most = 0.4 * d.limit
+			most = jointCeiling * d.limit
 		}
 		n.Tests[joint].Bet(d.now, bet, most)
 	}
 	if classes == 1 {
-		d.closeLone(n, clip(worst, least, 4)-fee)
+		d.closeLone(n, clip(worst, least, shortWins)-fee)
 	}
 	n.short = [2][kinds]estimate{}
 }
@@ -181,12 +166,13 @@ func (d *Detector) closeLone(n *node, bet float64) {
 	if best(&n.short[Read]) == streamed && n.short[Read][streamed].Weight == 0 {
 		c = Write
 	}
-	if other := n.shown[1-c]; d.now-max(other[small].at, other[large].at) < carryFor && d.now-d.began > carryFor {
+	if other := n.shown[1-c]; float64(d.now-max(other[small].at, other[large].at)) < carryFor &&
+		float64(d.now-d.began) > carryFor {
 		return
 	}
-	most := 0.4 * d.limit
+	most := loneCeiling * d.limit
 	if d.now-n.sure[c] < blockSeconds && d.common[c] < calmCommon && d.pools < calmPools {
-		most = d.limit + 3
+		most = d.limit + overThreshold
 	}
 	n.Tests[readSlow+int(c)].Bet(d.now, bet, most)
 }
@@ -205,22 +191,22 @@ func (d *Detector) closeLong(n *node) {
 	if !b.fresh || math.IsInf(b.worst, 0) {
 		return
 	}
-	if b.streamed[Read] && b.streamed[Write] && n.Tests[mild].Log > 0.7*d.limit { // as in closeShort
+	if b.streamed[Read] && b.streamed[Write] && n.Tests[mild].Log > streamCeiling*d.limit { // as in closeShort
 		b.most = 0
 	}
 	bet := clip(b.worst, -longMost, b.most)
 	for c := range n.spent {
 		n.spent[c] += max(0, bet)
 	}
-	n.Tests[mild].Bet(d.now, bet, d.limit+3)
+	n.Tests[mild].Bet(d.now, bet, d.limit+overThreshold)
 	for c := range Meta {
 		other := 1 - c
 		switch {
 		// a job's habit or the node's: enough for a canary, not for an accusation
 		case b.streamed[c] || n.kind[c] == past:
-			d.oneClass(n, c, b.mean, 0.4*d.limit)
-		case n.age[c] == d.now && (b.streamed[other] || d.now-n.age[other] <= carryFor):
-			d.oneClass(n, c, b.mean, d.limit+3)
+			d.oneClass(n, c, b.mean, loneCeiling*d.limit)
+		case n.age[c] == d.now && (b.streamed[other] || float64(d.now-n.age[other]) <= carryFor):
+			d.oneClass(n, c, b.mean, d.limit+overThreshold)
 		}
 	}
 }
@@ -237,13 +223,13 @@ func (d *Detector) takeLong(n *node) longBlock {
 		// The offset is itself known only so well.
 		b.mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
-		bet := Against(b.mean[c], variance, 0.1)
+		bet := Against(b.mean[c], variance, mildSlow)
 		if bet > 0 && !b.streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
 			bet = max(0, bet-n.spent[c])
 		}
 		b.worst = min(b.worst, bet)
 		if n.Alarm { // what is hardly slower than its peers is not what was accused
-			b.worst = min(b.worst, Against(b.mean[c], variance, wellDelta))
+			b.worst = min(b.worst, Against(b.mean[c], variance, wellSlow))
 		}
 	}
 	return b
@@ -261,36 +247,30 @@ func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt 
 		b.fresh = true
 	}
 	switch {
-	case n.carried[c].Weight > 0 && d.now-n.age[c] <= carryFor:
+	case n.carried[c].Weight > 0 && float64(d.now-n.age[c]) <= carryFor:
 		if n.Offset[c][small].Count < d.set.LearnFor.Seconds() && n.kind[c] == background {
 			b.most = 0 // too young to accuse; not to be found well
 		}
-		return n.carried[c], carriedDoubt[n.kind[c]]
+		return n.carried[c], longDoubt(n.kind[c])
 	case stream.Weight > 0:
 		b.streamed[c], b.fresh = true, true
 	}
-	return stream, streamDoubt
+	return stream, longStreamedDoubt
 }
-
-// carriedDoubt is what a long block may be wrong by beyond its noise, log time, by kind.
-var carriedDoubt = [kinds]float64{background: 0.052, compared: 0.12, past: 0.2}
-
-// comparedMargin is what one class may be slower than through the other forwarders of its jobs, log.
-const comparedMargin = 0.15
 
 // oneClass bets on one class being slow while the other is not.
 func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
-	variance, margin := 0.1*0.1, 0.0
+	variance, margin := oneCarriedDoubt*oneCarriedDoubt, 0.0
 	if n.kind[c] != background && d.now == n.age[c] {
 		margin = comparedMargin
 	}
 	if d.common[c] > calmCommon || d.pools > calmPools {
-		most = min(most, 0.4*d.limit) // what a slow back end adds to a mixture is not the same on each
+		most = min(most, loneCeiling*d.limit) // what a slow back end adds to a mixture is not the same on each
 	}
 	if e := n.carried[c]; d.now == n.age[c] {
 		variance = e.variance() + oneDoubt*oneDoubt
 	}
-	bet := Against(mean[c]-margin-max(0, mean[1-c]), variance, 0.15)
+	bet := Against(mean[c]-margin-max(0, mean[1-c]), variance, oneSlow)
 	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -2*oneMost, oneMost), most)
 }
 
@@ -305,14 +285,14 @@ func (d *Detector) decide(n *node) {
 	switch {
 	case score >= 1 && !n.Alarm:
 		n.Alarm, n.Cause, n.Since = true, top, n.Tests[top].Start
-	case n.Alarm && score < 0.1:
+	case n.Alarm && score < releaseBelow:
 		n.Alarm = false
 	}
 	v := anomaly.Verdict{Node: n.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score}
 	switch {
 	case n.Alarm:
 		v.Level = anomaly.Alarm
-	case score >= 0.3:
+	case score >= doubtFrom:
 		v.Level = anomaly.Doubt
 	case n.Seen != d.now:
 		n.level = anomaly.Unseen

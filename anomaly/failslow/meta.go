@@ -57,9 +57,9 @@ func (d *Detector) closeMeta(n *node) {
 			d.meta.All /= 2
 		}
 	}
-	if d.meta.All > 500 {
+	if d.meta.All > metaMuch {
 		usual := min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10))
-		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -4, 4), d.limit+3)
+		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -4, 4), d.limit+overThreshold)
 	}
 	if n.Tests[metaSlow].Log < 2 {
 		m.Count = min(m.Count+1, 100)

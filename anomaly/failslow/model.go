@@ -36,8 +36,6 @@ const (
 	sizesMost = 20000 // of which the newest count
 	sizesNear = 0.15  // log: as far from the mean is always usual
 	sizesWide = 3     // and so many times the mean distance
-	opsWide   = 1     // log: where the mean distance of the operations a second is more, jobs make them
-	opsFar    = 4     // mean distances above the mean, a job makes them
 )
 
 // usual says that a second's mean request size is the background's, and learns of it.

@@ -44,7 +44,6 @@ func (o *offset) teach(r float64) {
 
 const (
 	quietFalls, quietRises = 0.1, 1.0 / 3000 // shares of the way in a second
-	quietMost              = 2.5             // times the quiet operations are no more than chance
 )
 
 // noteQuiet says that so many small requests are what the node always has, and learns of it.
@@ -58,7 +57,7 @@ func (n *node) noteQuiet(c int, ops float64) bool {
 	default:
 		*q += quietRises * (ops - *q)
 	}
-	return ops <= quietMost**q
+	return ops <= quietMost*(*q)
 }
 
 // follow takes a value that is no residual.
@@ -90,7 +89,7 @@ type node struct {
 	Probed             int64 // newest canary
 	Asked              int64 // newest canary asked for
 	Offset             [2][regimes]offset
-	Tests              [testCount]Test
+	Tests              [testCount]SequentialTest
 	Meta               metaState
 	Canary             [classes]offset
 	Freely             [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size

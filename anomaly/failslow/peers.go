@@ -11,23 +11,11 @@ type shown struct {
 
 const (
 	shownSeconds = 4
-	// shownFor is how long it is compared with: where all wait for the slowest, the others have long been done.
-	shownFor = 30
-	// What a comparison with the other forwarders of a node's jobs takes.
-	amongLeast = 2    // that stream like it
-	amongMost  = 8    // with so many it is sure enough
-	amongNear  = 0.35 // log of how much the sizes may differ, of those that accuse
-	excuseNear = 1    // and of those that excuse
-	// busyAlike is the least share of the node's operations that one that accuses serves: whoever is slow serves fewer
-	// than the others, and who serves hardly any does not work for the job now.
-	busyAlike = 0.5
-	// What a node's own past takes to accuse it: seconds for which its jobs are the same, seconds that taught its
-	// habit, and log of how much the sizes may differ from the usual.
-	pastJobs, pastHabit, pastNear = 300, 120, 0.25
+	amongMost    = 8 // forwarders of a job that are looked at: with so many it is sure enough
 )
 
 func (s *shown) add(now int64, log, size, ops float64) {
-	if now-s.at > shownFor {
+	if float64(now-s.at) > shownFor {
 		s.mean, s.ops = log, ops
 	}
 	s.mean += (log - s.mean) / shownSeconds
@@ -47,7 +35,8 @@ func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) 
 		found, near := 0, 0
 		for _, p := range job {
 			s := &p.shown[c][regime]
-			if p == n || p.Alarm || s.at == 0 || d.now-s.at > shownFor || math.Abs(math.Log(s.size/size)) > excuseNear {
+			if p == n || p.Alarm || s.at == 0 || float64(d.now-s.at) > shownFor ||
+				math.Abs(math.Log(s.size/size)) > excuseNear {
 				continue
 			}
 			if math.Abs(math.Log(s.size/size)) <= amongNear && s.ops >= busyAlike*n.now.ops[c] {
@@ -63,7 +52,7 @@ func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) 
 				break
 			}
 		}
-		sure = sure && near >= amongLeast
+		sure = sure && float64(near) >= amongLeast
 		alone = alone || found == 0
 	}
 	return level, sure, alone
@@ -72,6 +61,7 @@ func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) 
 // settled says that the node does for its jobs what it did long enough to have a habit of it: who is slower in both
 // classes than that habit, while no job began, is not held back by a job's requests.
 func (d *Detector) settled(n *node, c Class) bool {
-	return len(d.jobs[n]) > 0 && d.now-n.jobsSince >= pastJobs && n.Offset[c][n.now.regime[c]].Count >= pastHabit &&
+	return len(d.jobs[n]) > 0 && float64(d.now-n.jobsSince) >= pastJobs &&
+		n.Offset[c][n.now.regime[c]].Count >= pastHabit &&
 		math.Abs(math.Log(n.now.size[c])-n.Streams[c].Mean) < pastNear && d.backend < slowPool
 }

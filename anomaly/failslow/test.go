@@ -1,12 +1,11 @@
 package failslow
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
-// The sequential tests of a node. Each keeps the logarithm of a capital that is bet against the node's
-// health: it is multiplied by a factor whose mean is at most 1 while the node is healthy, and begins
-// again at 1 when it falls below. By Ville's inequality for e-detectors (Shin, Ramdas and Rinaldo,
-// "E-detectors: a nonparametric framework for sequential change detection") the mean time until the
-// capital of a healthy node passes 1/alpha is at least 1/alpha bets.
+// The sequential tests of a node.
 const (
 	sudden   = iota // both classes, blocks of 5 s: dead slow, lossy, in bursts
 	mild            // both classes, blocks of 10 s, and canaries: a little slower, or more and more
@@ -19,14 +18,25 @@ const (
 	testCount
 )
 
-// Test is one capital.
-type Test struct {
-	Log   float64
-	Start int64 // when it last left 1
+// SequentialTest is a betting e-process: a wealth that is bet again and again against an observation being healthy. It
+// is multiplied by a factor whose mean is at most 1 while that is so, and begins again at 1 when it falls below. By
+// Ville's inequality for e-detectors (Shin, Ramdas and Rinaldo, "E-detectors: a nonparametric framework for sequential
+// change detection") the mean time until the wealth of what is healthy passes a threshold is at least that many bets.
+// Forwarders by their own clock, forwarders by their clients' and storage targets are judged by it alike.
+type SequentialTest struct {
+	Log   float64 // of the wealth
+	Start int64   // when it last left 1
 }
 
-// Bet multiplies the capital, which it does not raise above most.
-func (t *Test) Bet(now int64, log, most float64) {
+// Threshold is the log wealth at which a test accuses, for a false alarm once in every on average: of so many tests
+// that bet once in an interval.
+func Threshold(every, interval time.Duration, tests int) float64 {
+	const least = 10 // wealth: less is no evidence, however often one may err
+	return math.Log(max(float64(tests)*every.Seconds()/interval.Seconds(), least))
+}
+
+// Bet multiplies the wealth, which it does not raise above most.
+func (t *SequentialTest) Bet(now int64, log, most float64) {
 	if t.Log <= 0 {
 		t.Log = 0
 		if log > 0 {

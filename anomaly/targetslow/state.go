@@ -24,7 +24,7 @@ type state struct {
 type saved struct {
 	Group string
 	ID    topology.NodeID
-	Tests [tests]failslow.Test
+	Tests [tests]failslow.SequentialTest
 	Alarm bool
 	Since int64
 	Ratio float64

@@ -73,7 +73,7 @@ type subject struct {
 }
 
 type target struct {
-	tests  [tests]failslow.Test
+	tests  [tests]failslow.SequentialTest
 	blocks [tests]block
 	alarm  bool
 	since  int64
@@ -105,7 +105,7 @@ func (b *block) add(now int64, r float64, seconds int64) (mean, variance float64
 }
 
 // top is the test with the most capital.
-func (t *target) top() *failslow.Test {
+func (t *target) top() *failslow.SequentialTest {
 	if t.tests[mild].Log > t.tests[sudden].Log {
 		return &t.tests[mild]
 	}
@@ -115,7 +115,7 @@ func (t *target) top() *failslow.Test {
 // New makes a detector that accuses a healthy target once in every on average, if its points come every
 // interval; see docs/detection.md for what that rests on.
 func New(every, interval time.Duration) *Detector {
-	return &Detector{limit: math.Log(max(tests*every.Seconds()/(blockPoints*max(interval.Seconds(), 1e-3)), 10)),
+	return &Detector{limit: failslow.Threshold(every, blockPoints*max(interval, time.Millisecond), tests),
 		targets: map[subject]*target{}, groups: map[string][]int{}}
 }
 
