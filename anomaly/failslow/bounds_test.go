@@ -89,6 +89,50 @@ func TestCanariesOfACrowdAccuseNobody(t *testing.T) {
 	}
 }
 
+// TestACrowdIsCleared: however many are under suspicion, a forwarder whose canaries are fast is cleared by them.
+func TestACrowdIsCleared(t *testing.T) {
+	const nodes = 16
+	l, d := newLayer(nodes), New(DefaultSettings())
+	fast := [3]float64{4e-3, 5e-3, 1e-3}
+	for s := range 900 {
+		d.Second(time.Unix(l.now, 0), l.next(nil))
+		d.Probe(time.Unix(l.now, 0), Probe{l.rows[s%nodes].Node, fast})
+	}
+	for i := range nodes / 2 {
+		n := d.node(l.rows[i].Node)
+		n.Tests[canary].Log, n.Alarm, n.level = d.limit+overThreshold, true, anomaly.Alarm
+	}
+	well := d.node(l.rows[0].Node)
+	seconds := 0
+	for ; well.Alarm && seconds < 900; seconds++ {
+		d.Second(time.Unix(l.now, 0), nil) // without load
+		d.Due(time.Unix(l.now, 0))
+		if l.now++; seconds%10 == 0 {
+			d.Probe(time.Unix(l.now, 0), Probe{well.ID, fast})
+		}
+	}
+	if seconds > 600 {
+		t.Errorf("accused for %d s more, want at most 600", seconds)
+	}
+}
+
+// TestUnjudgedSecondsAreCounted: nobody knows yet what requests of that size need.
+func TestUnjudgedSecondsAreCounted(t *testing.T) {
+	l, d := newLayer(8), New(DefaultSettings())
+	for range 100 {
+		d.Second(time.Unix(l.now, 0), l.next(nil))
+	}
+	before := d.unknown
+	d.Second(time.Unix(l.now, 0), l.next(func(n int, o *Observation) {
+		if n == 0 {
+			o.Class[Read].Bytes = 4e6 * o.Class[Read].Ops
+		}
+	}))
+	if d.unknown != before+1 || !(d.Unjudged() > 0) {
+		t.Errorf("%d seconds more are not judged (%.3f), want 1", d.unknown-before, d.Unjudged())
+	}
+}
+
 // TestACappedNodeIsSaidByItsCap: not by what it happens to move when somebody reads of it.
 func TestACappedNodeIsSaidByItsCap(t *testing.T) {
 	d, n := quiet()

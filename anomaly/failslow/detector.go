@@ -36,6 +36,8 @@ type Detector struct {
 	limit     float64               // log capital at which a node is accused
 	meta      metaLayer
 	canaries  canaryLayer
+	// seconds of a class of a node, and those without an expectation
+	served, unknown uint64
 }
 
 // New makes a detector that knows nothing yet.
@@ -90,6 +92,10 @@ func (d *Detector) peers(n *node) iter.Seq[*node] {
 func (d *Detector) Backend(worst, mean float64) {
 	d.backend, d.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
 }
+
+// Unjudged is the share of the seconds with reads or writes, a class of a node each, for which nobody had shown what
+// such requests need: the detector could not judge them.
+func (d *Detector) Unjudged() float64 { return float64(d.unknown) / float64(max(d.served, 1)) }
 
 // Common returns the factor by which the whole layer is slower in the newest second than the model
 // expects, of reads and writes, as the background of four nodes or more shows it.
@@ -193,7 +199,10 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 			s.quiet[c] = n.noteQuiet(c, k.Ops) && float64(d.now-d.began) > coldFor && d.model.Sizes[c].background(k.Ops)
 		}
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
-		if s.known[c] {
+		d.served++
+		if !s.known[c] {
+			d.unknown++
+		} else {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
 			if !n.Alarm && s.ops[c] >= 5 {
 				group := s.regime[c]
