@@ -77,10 +77,13 @@ func ForwarderLine(s *State, r *api.ForwarderRow, cols []table.Column[api.Forwar
 // SortForwarders puts them in an order; those alike in it by what they move.
 func SortForwarders(s *State, rows []*api.ForwarderRow, o table.Sorting) {
 	moved := func(r *api.ForwarderRow) float64 {
-		if v := Sum(r.ReadBytesPerSec, r.WriteBytesPerSec); v != nil {
-			return *v
+		all := 0.0
+		for _, v := range [...]*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
+			if v != nil {
+				all += *v
+			}
 		}
-		return 0
+		return all
 	}
 	slices.SortStableFunc(rows, func(a, b *api.ForwarderRow) int { return cmp.Compare(moved(b), moved(a)) })
 	table.Sort(rows, ForwarderColumns(s), o)

@@ -39,7 +39,10 @@ func FindingTitle(f *anomaly.Finding) string {
 
 // EstimatedShare is an estimated share in percent: a little is not nothing.
 func EstimatedShare(v float64) string {
-	if v > 0 && v < 0.005 {
+	switch {
+	case v == 0:
+		return "0%"
+	case v < 0.005:
 		return "<1%"
 	}
 	return fmt.Sprintf("~%.0f%%", 100*v)

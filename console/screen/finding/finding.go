@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/anomaly"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -188,12 +189,15 @@ func (p *Screen) evidence(w int) []string {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	tails, widest := map[string]string{}, 0
+	labels, tails, labelled, widest := map[string]string{}, map[string]string{}, 12, 0
 	for _, n := range names {
 		series := frozen.Series[n]
-		tails[n] = "  then " + quantity(n, series[len(series)-1].Value)
+		label, then := quantity(n, series[len(series)-1].Value)
+		labels[n], tails[n] = label, "  then "+then
+		labelled = max(labelled, len(label)+1)
 		if peer, ok := frozen.Peers[n]; ok {
-			tails[n] += ", peers " + quantity(n, peer)
+			_, text := quantity(n, peer)
+			tails[n] += ", peers " + text
 		}
 		widest = max(widest, len(tails[n]))
 	}
@@ -206,25 +210,27 @@ func (p *Screen) evidence(w int) []string {
 		for _, v := range points {
 			top = max(top, v.Value)
 		}
-		head := " " + chart.Left(n, 12)
+		head := " " + chart.Left(labels[n], labelled)
 		lines = append(lines, chart.Clip(head+chart.Sparkline(points, at, 2*time.Minute, top,
 			max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
 	}
 	return append(lines, missing...)
 }
 
-// quantity writes a value in the unit of its metric's name.
-func quantity(metric string, v float64) string {
-	switch {
-	case strings.HasSuffix(metric, "_bytes"):
-		return chart.Mega(&v) + " MB/s"
-	case strings.HasSuffix(metric, "_ops"):
-		return chart.Count(&v) + "/s"
-	case strings.HasSuffix(metric, "_exec"), strings.HasSuffix(metric, "_wait"), strings.HasSuffix(metric, "_time"),
-		strings.HasPrefix(metric, "probe_"):
-		return chart.Millis(&v) + " ms"
+// quantity writes a value as the catalogue says: its label, and the value in the unit of screens.
+func quantity(metric string, v float64) (label, text string) {
+	m, ok := collector.ParseMetric(metric)
+	if !ok { // of a newer server
+		return chart.Clean(metric), chart.Number(v)
 	}
-	return chart.Number(v)
+	info := m.Info()
+	unit := info.Unit.Info()
+	if unit.Digits == 0 {
+		text = chart.Fixed(v*unit.Scale, 0)
+	} else {
+		text = chart.Number(v * unit.Scale)
+	}
+	return info.Label, strings.TrimSpace(text + " " + unit.Shown)
 }
 
 func (p *Screen) Twin(s *screen.State, a screen.Action) string { return findingTwin(p.newest(s), a) }

@@ -253,7 +253,7 @@ const wideComparison = 100
 // standing says in words how a job's value compares.
 func standing(of *api.Spread, less, more, like string, text func(float64) string, unit string) string {
 	if of.This == nil {
-		return fmt.Sprintf("of this run not known in full; median of %d%s: %s", of.Runs, like, text(of.Median))
+		return fmt.Sprintf("this run: not known in full; median of %d%s: %s", of.Runs, like, text(of.Median))
 	}
 	how, than := more, of.Below
 	if of.Above > of.Below {
