@@ -5,26 +5,6 @@ import (
 	"slices"
 )
 
-// PlanState is where a plan is in its life.
-type PlanState string
-
-// The states of a plan. Rejected, Expired, RolledBack and Restored are final; a Partial or Failed
-// plan can be completed or rolled back.
-const (
-	Proposed    PlanState = "proposed"
-	Approved    PlanState = "approved" // waits for its turn
-	Rejected    PlanState = "rejected"
-	Expired     PlanState = "expired"
-	Applying    PlanState = "applying"
-	Applied     PlanState = "applied"  // the driver reports it, the collector has not observed it yet
-	Verified    PlanState = "verified" // the collector observed every move
-	Partial     PlanState = "partial"
-	Failed      PlanState = "failed"
-	RollingBack PlanState = "rolling_back"
-	Restored    PlanState = "restored" // taken back at the job's end
-	RolledBack  PlanState = "rolled_back"
-)
-
 // step is one legal change in a plan's life: by an action of a person, or by the desk itself where by is empty.
 type step struct {
 	by   Action
@@ -77,18 +57,4 @@ func (s PlanState) Refuses(a Action) string {
 		return fmt.Sprintf("it is %s, %s", s, st.instead)
 	}
 	return fmt.Sprintf("%s is not a step of a plan", a)
-}
-
-// Final says that nothing can happen to a plan any more.
-func (s PlanState) Final() bool { return len(next[s]) == 0 }
-
-// Holds says that a plan's nodes are, or may be, away from where they were because of it.
-func (s PlanState) Holds() bool { return !s.Final() && s != Proposed }
-
-// Moving says that orders of the plan are or may be on their way.
-func (s PlanState) Moving() bool { return s == Approved || s == Applying || s == RollingBack }
-
-// Moved says whether a plan in this state has moved nodes, or may have.
-func (s PlanState) Moved() bool {
-	return !slices.Contains([]PlanState{Proposed, Approved, Rejected, Expired}, s)
 }

@@ -13,6 +13,8 @@ type Preview struct {
 	Needs  int      `json:"needs"` // approvals
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
+	// Frozen is the part of the situation that the preview was made of.
+	Frozen Frozen `json:"-"`
 	// Options is what the caller may do with the plan.
 	Options Options `json:"options"`
 }

@@ -14,6 +14,7 @@ import (
 type answers struct {
 	cfg       *Config
 	rec       *recorder
+	plans     *plans
 	runs      *runs
 	standings *standings
 
@@ -74,22 +75,6 @@ func (d *answers) Stop(ctx context.Context, by remap.Person, id string, a remap.
 	return d.act(ctx, by, remap.ActStop, id, a, func(*entry, time.Time) (*journal.Record, error) {
 		return &journal.Record{Kind: journal.StepStop}, nil
 	})
-}
-
-// answered looks up whether this very answer was given before.
-func (d *answers) answered(ctx context.Context, by remap.Person, verb remap.Action, id string,
-	a remap.Answer) (p remap.Plan, again bool, err error) {
-	if a.Key == "" {
-		return remap.Plan{}, false, nil
-	}
-	st := d.rec.state
-	err = d.rec.do(ctx, func() error {
-		if _, again, err = st.keys.used(by, a.Key, answerDigest(verb, id, a)); again && err == nil {
-			p = st.plans.whole(st.plans.of[id])
-		}
-		return err
-	})
-	return p, again, err
 }
 
 func answerDigest(verb remap.Action, id string, a remap.Answer) string {

@@ -13,31 +13,32 @@ import (
 // applied. Errors: ErrNotFound, ErrChanged (with what changed), ErrNotAllowed, ErrState,
 // ErrInvalid (reason), ErrConflict.
 func (d *answers) Approve(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.approve(ctx, by, id, a, nil)
+}
+
+// approve is Approve of a preview that was made just now, or of a new one where shown is nil.
+func (d *answers) approve(ctx context.Context, by remap.Person, id string, a remap.Answer,
+	shown *remap.Preview) (remap.Plan, error) {
 	if err := mayAsk(by, remap.ActApprove, id, a); err != nil {
 		return remap.Plan{}, err
 	}
-	if p, again, err := d.answered(ctx, by, remap.ActApprove, id, a); again || err != nil {
-		return p, err
+	if shown == nil {
+		v, err := d.preview(ctx, by, id)
+		if err != nil {
+			return remap.Plan{}, err
+		}
+		shown = &v
 	}
-	v, err := d.preview(ctx, by, id)
-	if err != nil {
-		return remap.Plan{}, err
-	}
-	return d.approve(ctx, by, &v, a)
-}
-
-// approve approves a preview that was made just now.
-func (d *answers) approve(ctx context.Context, by remap.Person, v *remap.Preview, a remap.Answer) (remap.Plan, error) {
-	frozen := d.cfg.Situation().Freeze(v.Plan.Moves)
-	return d.act(ctx, by, remap.ActApprove, v.Plan.ID, a, func(e *entry, now time.Time) (*journal.Record, error) {
-		if err := d.mayApproveNow(by, e, v, a.Hash, now); err != nil {
+	return d.act(ctx, by, remap.ActApprove, id, a, func(e *entry, now time.Time) (*journal.Record, error) {
+		given := approvals(e, a.Hash)
+		if err := d.mayApproveNow(by, e, shown, a.Hash, now); err != nil {
 			return nil, err
 		}
-		r := &journal.Record{Kind: journal.StepApprove, Frozen: &frozen,
+		r := &journal.Record{Kind: journal.StepApprove, Frozen: &shown.Frozen,
 			Approval: &remap.Approval{By: by.Name, Via: by.Via, At: now, Hash: a.Hash, Reason: a.Reason}}
-		if approvals(e, a.Hash)+1 >= v.Needs {
+		if given+1 >= shown.Needs {
 			start := now.Add(d.cfg.Settings.ApprovalTTL)
-			r.State, r.Moves, r.Expires = remap.Approved, v.Plan.Moves, &start
+			r.State, r.Moves, r.Expires = remap.Approved, shown.Plan.Moves, &start
 		}
 		return r, nil
 	})
@@ -72,7 +73,7 @@ func (d *answers) mayApproveNow(by remap.Person, e *entry, v *remap.Preview, has
 			return fmt.Errorf("plan %s: %w: %s", e.ID, remap.ErrState, c.Text)
 		}
 	}
-	owners, _ := plans.dedicated()
+	owners := d.plans.Owners()
 	targets := remap.Targets(v.Plan.Moves)
 	for _, f := range targets {
 		if job, owned := owners[f]; owned && job != v.Plan.Job {

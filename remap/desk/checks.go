@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -137,4 +138,15 @@ func checkFloor(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 		return oneCheck("floor", remap.Red, text)
 	}
 	return oneCheck("floor", remap.Green, text)
+}
+
+// age writes a duration as screens do: "0.4s", "12s", "4m".
+func age(d time.Duration) string {
+	switch {
+	case d < remap.LateAfter:
+		return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	}
+	return fmt.Sprintf("%.0fm", d.Minutes())
 }

@@ -70,7 +70,8 @@ func start(cfg Config, s *state, j *journal.Journal) *Desk {
 		runs: newRuns(&cfg, rec)}
 	d.findings = &findings{cfg: &cfg, rec: rec}
 	d.standings = &standings{cfg: &cfg, rec: rec}
-	d.answers = &answers{cfg: &cfg, rec: rec, runs: d.runs, standings: d.standings, shown: map[string][]remap.Preview{}}
+	d.answers = &answers{cfg: &cfg, rec: rec, plans: d.plans, runs: d.runs, standings: d.standings,
+		shown: map[string][]remap.Preview{}}
 	rec.recorded = d.publish
 	d.plans.publish()
 	d.exclusions.publish()

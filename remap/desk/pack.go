@@ -3,6 +3,7 @@ package desk
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -61,4 +62,13 @@ func (p packer) whole(e *entry) remap.Plan {
 	}
 	c.Moves, c.Results, c.Undo, c.Frozen = b.Moves, b.Results, b.Undo, b.Frozen
 	return c
+}
+
+// get returns the plan or ErrNotFound.
+func (t *planTable) get(id string) (*entry, error) {
+	e, ok := t.of[id]
+	if !ok {
+		return nil, fmt.Errorf("plan %q: %w", id, remap.ErrNotFound)
+	}
+	return e, nil
 }

@@ -22,7 +22,18 @@ type plans struct {
 // publish shows the plans' dedications and counts to those who do not wait for the owner.
 func (p *plans) publish() {
 	t := &p.rec.state.plans
-	owners, claims := t.dedicated()
+	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
+	for e := range t.unfinished {
+		if !e.Dedicated {
+			continue
+		}
+		for _, m := range e.Moves {
+			claims[m.To] = e.Job
+			if e.State.Holds() {
+				owners[m.To] = e.Job
+			}
+		}
+	}
 	count := maps.Clone(t.count)
 	p.owners.Store(&owners)
 	p.claims.Store(&claims)

@@ -3,9 +3,7 @@ package desk
 import (
 	"fmt"
 	"slices"
-	"time"
 
-	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
 )
@@ -27,15 +25,6 @@ func planID(n int) string { return fmt.Sprintf("P-%06d", n) }
 
 // nextID names the next plan.
 func (t *planTable) nextID() string { return planID(len(t.order) + 1) }
-
-// get returns the plan or ErrNotFound.
-func (t *planTable) get(id string) (*entry, error) {
-	e, ok := t.of[id]
-	if !ok {
-		return nil, fmt.Errorf("plan %q: %w", id, remap.ErrNotFound)
-	}
-	return e, nil
-}
 
 // check says why a record does not follow from the state and a draft of the batch before it.
 func (t *planTable) check(r *journal.Record, d *draft) error {
@@ -79,53 +68,4 @@ func (t *planTable) take(r *journal.Record) {
 		t.open = slices.DeleteFunc(t.open, func(id string) bool { return id == e.ID })
 		t.pack(e)
 	}
-}
-
-// unfinished visits the plans that can still change, the oldest first.
-func (t *planTable) unfinished(visit func(*entry) bool) {
-	for _, id := range t.open {
-		if !visit(t.of[id]) {
-			return
-		}
-	}
-}
-
-// newest visits all plans, the newest first.
-func (t *planTable) newest(visit func(*entry) bool) {
-	for _, id := range slices.Backward(t.order) {
-		if !visit(t.of[id]) {
-			return
-		}
-	}
-}
-
-// dedicated returns the forwarders that plans have dedicated to a job, and with them those that proposed plans would
-// dedicate.
-func (t *planTable) dedicated() (owners, claims map[topology.ForwarderID]topology.JobID) {
-	owners, claims = map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
-	for e := range t.unfinished {
-		if !e.Dedicated {
-			continue
-		}
-		for _, m := range e.Moves {
-			claims[m.To] = e.Job
-			if e.State.Holds() {
-				owners[m.To] = e.Job
-			}
-		}
-	}
-	return owners, claims
-}
-
-// ruledSince counts the plans that were approved by rule since then.
-func (t *planTable) ruledSince(then time.Time) (n int) {
-	for e := range t.newest {
-		if e.Created.Before(then) {
-			return n // older ones were approved when they were proposed, if by rule
-		}
-		if slices.ContainsFunc(e.Approvals, func(a remap.Approval) bool { return a.Via == remap.ViaRule }) {
-			n++
-		}
-	}
-	return n
 }

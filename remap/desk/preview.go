@@ -21,6 +21,7 @@ func (d *answers) Preview(ctx context.Context, by remap.Person, id string) (rema
 	return v, err
 }
 
+// preview looks at a plan beside the others in the present situation, and asks the driver.
 func (d *answers) preview(ctx context.Context, by remap.Person, id string) (remap.Preview, error) {
 	var p remap.Plan
 	var others []remap.Plan
@@ -35,29 +36,16 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 	if err != nil {
 		return remap.Preview{}, err
 	}
-	v := makePreview(p, d.cfg.Situation(), others, &d.cfg.Settings)
-	if p.State == remap.Proposed {
-		d.askDriver(ctx, &v)
-	}
-	seal(&v)
-	v.MayApprove = mayApprove(by, &v, &d.cfg.Settings)
-	if p.State == remap.Proposed {
-		d.remember(v)
-	}
-	return v, nil
-}
-
-// makePreview is the pure part of a preview: what the plan would do in situation s beside the
-// other plans of the desk.
-func makePreview(p remap.Plan, s *remap.Situation, others []remap.Plan, set *Settings) remap.Preview {
+	s, set := d.cfg.Situation(), &d.cfg.Settings
 	p.Moves = slices.Clone(p.Moves)
 	if p.State == remap.Proposed {
 		for i, m := range p.Moves {
 			p.Moves[i].From = s.Observed[m.Node]
 		}
 	}
-	v := remap.Preview{Plan: p, Title: remap.Title(&p), Lines: moveLines(p.Moves)}
+	v := remap.Preview{Plan: p, Title: remap.Title(&p)}
 	targets := remap.Targets(p.Moves)
+	v.Lines = moveLines(p.Moves)
 	v.Checks = slices.Concat(
 		checkFresh(targets, s),
 		checkTargets(targets, p, s),
@@ -66,8 +54,17 @@ func makePreview(p remap.Plan, s *remap.Situation, others []remap.Plan, set *Set
 		checkFloor(targets, p, s, set),
 		checkOthers(p, others),
 	)
+	v.Frozen = s.Freeze(p.Moves)
 	v.Needs = approvalsNeeded(v, set)
-	return v
+	if p.State == remap.Proposed {
+		d.askDriver(ctx, &v)
+	}
+	seal(&v)
+	v.MayApprove = mayApprove(by, &v, set)
+	if p.State == remap.Proposed {
+		d.remember(v)
+	}
+	return v, nil
 }
 
 // seal computes the hash once every check is there. Only what matters for the decision goes in: the

@@ -73,7 +73,7 @@ func (d *answers) approveByRule(ctx context.Context, p remap.Plan) (remap.Plan, 
 		slices.ContainsFunc(v.Checks, func(c remap.Check) bool { return c.Level != remap.Green }) {
 		return p, err
 	}
-	approved, err := d.approve(ctx, rule, &v, remap.Answer{Hash: v.Hash, Reason: remap.ShortenReason(reason)})
+	approved, err := d.approve(ctx, rule, p.ID, remap.Answer{Hash: v.Hash, Reason: remap.ShortenReason(reason)}, &v)
 	if errors.Is(err, remap.ErrState) || errors.Is(err, remap.ErrChanged) {
 		return p, nil // something came in between: the plan waits for a person
 	}

@@ -3,7 +3,6 @@ package desk
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -59,17 +58,6 @@ func orUnknown(f topology.ForwarderID) string {
 		return "(not known)"
 	}
 	return string(f)
-}
-
-// age writes a duration as screens do: "0.4s", "12s", "4m".
-func age(d time.Duration) string {
-	switch {
-	case d < remap.LateAfter:
-		return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0fs", d.Seconds())
-	}
-	return fmt.Sprintf("%.0fm", d.Minutes())
 }
 
 // diff says in words how a preview differs from an older one.

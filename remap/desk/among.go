@@ -2,6 +2,8 @@ package desk
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -53,4 +55,35 @@ func (t *planTable) moving() (plans []remap.Plan) {
 		}
 	}
 	return plans
+}
+
+// unfinished visits the plans that can still change, the oldest first.
+func (t *planTable) unfinished(visit func(*entry) bool) {
+	for _, id := range t.open {
+		if !visit(t.of[id]) {
+			return
+		}
+	}
+}
+
+// newest visits all plans, the newest first.
+func (t *planTable) newest(visit func(*entry) bool) {
+	for _, id := range slices.Backward(t.order) {
+		if !visit(t.of[id]) {
+			return
+		}
+	}
+}
+
+// ruledSince counts the plans that were approved by rule since then.
+func (t *planTable) ruledSince(then time.Time) (n int) {
+	for e := range t.newest {
+		if e.Created.Before(then) {
+			return n // older ones were approved when they were proposed, if by rule
+		}
+		if slices.ContainsFunc(e.Approvals, func(a remap.Approval) bool { return a.Via == remap.ViaRule }) {
+			n++
+		}
+	}
+	return n
 }

@@ -1,0 +1,41 @@
+package remap
+
+import (
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// Frozen is the part of a situation that a plan touches, kept with the plan for ever.
+type Frozen struct {
+	At         time.Time                                `json:"at"`
+	Healthy    int                                      `json:"healthy"`
+	Idle       int                                      `json:"idle"`
+	Forwarders map[topology.ForwarderID]FrozenForwarder `json:"forwarders,omitempty"`
+	Generation map[topology.NodeID]uint64               `json:"generation,omitempty"` // of the mounts, where reported
+}
+
+// FrozenForwarder is one touched forwarder at that instant.
+type FrozenForwarder struct {
+	State   ForwarderState `json:"state"`
+	Load    Load           `json:"load"`
+	Clients int            `json:"clients"`
+}
+
+// Freeze keeps what the situation says of the forwarders and nodes of moves.
+func (s *Situation) Freeze(moves []Move) Frozen {
+	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{},
+		Generation: map[topology.NodeID]uint64{}}
+	f.Healthy, f.Idle = s.Healthy()
+	for _, m := range moves {
+		for _, id := range []topology.ForwarderID{m.From, m.To} {
+			if _, done := f.Forwarders[id]; !done && id != "" {
+				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Load: s.Load[id], Clients: s.Clients[id]}
+			}
+		}
+		if g := s.Routes[m.Node].Generation; g > 0 {
+			f.Generation[m.Node] = g
+		}
+	}
+	return f
+}
