@@ -117,7 +117,7 @@ func (h *archives) excluded(ctx context.Context, f topology.ForwarderID, start, 
 	var since time.Time
 	until := func(t time.Time) {
 		if !since.IsZero() && since.Before(end) && t.After(start) {
-			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Withheld,
+			out = append(out, rootcause.Record{Layer: topology.Forwarder, Node: string(f), What: rootcause.Excluded,
 				Start: since.Sub(start).Seconds(), End: t.Sub(start).Seconds()})
 		}
 		since = time.Time{}

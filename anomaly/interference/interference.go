@@ -77,7 +77,7 @@ func New(set Settings) *Detector {
 	return &Detector{set: set, nodes: map[topology.NodeID]*node{}}
 }
 
-// Jobs tells which forwarders serve which job from now on. It may never be called.
+// Jobs sets which forwarders serve which job from now on. It need not be called.
 func (d *Detector) Jobs(jobs []failslow.Job) {
 	d.jobs = map[topology.NodeID][]failslow.Job{}
 	for _, j := range jobs {

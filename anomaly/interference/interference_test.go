@@ -11,8 +11,8 @@ import (
 	"fairway/collector/topology"
 )
 
-// said plays seconds of one row for each of three nodes and returns what was open in the last.
-func said(d *Detector, seconds int, row func(n int) failslow.Observation, layer Layer) (out []string) {
+// verdicts plays seconds of one row for each of three nodes and returns what was open in the last.
+func verdicts(d *Detector, seconds int, row func(n int) failslow.Observation, layer Layer) (out []string) {
 	d.now = 1_600_000_000
 	for range seconds {
 		var rows []failslow.Observation
@@ -86,8 +86,8 @@ func TestNames(t *testing.T) {
 		d := New(DefaultSettings())
 		d.Jobs([]failslow.Job{{ID: "j1", Nodes: []topology.NodeID{"f0", "f1"}},
 			{ID: "j2", Nodes: []topology.NodeID{"f0", "f1", "f2"}}, {ID: "j3", Nodes: []topology.NodeID{"f0"}}})
-		said(d, 40, healthy, layer)
-		if got := fmt.Sprint(said(d, 30, tc.row, tc.layer)); got != tc.want {
+		verdicts(d, 40, healthy, layer)
+		if got := fmt.Sprint(verdicts(d, 30, tc.row, tc.layer)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
@@ -119,15 +119,15 @@ func TestSentenceOutlivesTheStorm(t *testing.T) {
 func TestPools(t *testing.T) {
 	d := New(DefaultSettings())
 	calm := Layer{Pools: []float64{9e-4, 9e-4, 9e-4, 9e-4}}
-	said(d, 60, healthy, calm)
+	verdicts(d, 60, healthy, calm)
 	one := Layer{Pools: []float64{9e-4, 40e-4, 9e-4, 9e-4}}
-	got := fmt.Sprint(said(d, 20, healthy, one))
+	got := fmt.Sprint(verdicts(d, 20, healthy, one))
 	if worst, mean := d.Pools(); got != "[* brownout_pool]" || worst < 3 || mean < 1.6 || mean > 2 {
 		t.Error(got, worst, mean)
 	}
-	said(d, 30, healthy, calm)
+	verdicts(d, 30, healthy, calm)
 	all := Layer{Pools: []float64{27e-4, 27e-4, 27e-4, 27e-4}}
-	if got := fmt.Sprint(said(d, 20, healthy, all)); got != fmt.Sprintf("[* %s]", anomaly.BrownoutAll) {
+	if got := fmt.Sprint(verdicts(d, 20, healthy, all)); got != fmt.Sprintf("[* %s]", anomaly.BrownoutAll) {
 		t.Error(got)
 	}
 }
@@ -153,25 +153,25 @@ func TestCountersOverAGapNameNothing(t *testing.T) {
 	}
 }
 
-// TestBackendRatioIsItsBound: the whole layer, or the median pool, at just below the ratio is no brown-out.
+// TestBackendRatioIsItsBound: the whole layer, or the median pool, at just below the ratio does not count as a brown-out.
 func TestBackendRatioIsItsBound(t *testing.T) {
 	for _, c := range []struct {
 		times float64
 		want  int
 	}{{1.55, 0}, {1.7, 1}} {
 		d := New(DefaultSettings())
-		if got := said(d, 40, healthy, Layer{Read: c.times, Write: c.times}); len(got) != c.want {
+		if got := verdicts(d, 40, healthy, Layer{Read: c.times, Write: c.times}); len(got) != c.want {
 			t.Errorf("the layer takes %g times as long: %v", c.times, got)
 		}
 		d = New(DefaultSettings())
-		said(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
+		verdicts(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
 		p := 9e-4 * c.times
-		if got := said(d, 40, healthy, Layer{Pools: []float64{p, p, p}}); len(got) != c.want {
+		if got := verdicts(d, 40, healthy, Layer{Pools: []float64{p, p, p}}); len(got) != c.want {
 			t.Errorf("the pools take %g times as long: %v", c.times, got)
 		}
 		d = New(DefaultSettings())
-		said(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
-		if got := said(d, 40, healthy, Layer{Pools: []float64{9e-4, p, 9e-4}}); len(got) != c.want {
+		verdicts(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
+		if got := verdicts(d, 40, healthy, Layer{Pools: []float64{9e-4, p, 9e-4}}); len(got) != c.want {
 			t.Errorf("one pool takes %g times as long: %v", c.times, got)
 		}
 	}

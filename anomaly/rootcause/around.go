@@ -40,7 +40,7 @@ func onTheWay(j *Job, a *Answer, lim Limits) []Clause {
 		share := shared / a.IOTime
 		out = append(out, Clause{
 			Rule: string(k.what), Value: Known(share), Limit: Known(lim.Shadow),
-			Cause: share >= lim.Shadow && k.what != Withheld,
+			Cause: share >= lim.Shadow && k.what != Excluded,
 			Text:  sentence(records[0], shared, share),
 		})
 	}
@@ -104,7 +104,7 @@ func sentence(r Record, shared, share float64) string {
 	switch r.What {
 	case anomaly.FailSlow:
 		s.WriteString("was fail-slow")
-	case Withheld:
+	case Excluded:
 		s.WriteString("was excluded from allocation")
 	case anomaly.N1Pin, anomaly.MetaStorm, anomaly.HighBandwidth:
 		s.WriteString(pinned(r))

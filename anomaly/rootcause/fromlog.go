@@ -76,7 +76,7 @@ func share(part, whole int64) Known {
 	return min(1, max(0, Known(part)/Known(whole)))
 }
 
-// Summarise is the explanation of one direction as the archive keeps it; what is not known is NaN.
+// Summarise is the explanation of one direction as the archive keeps it; NaN where unknown.
 func Summarise(j *iolog.Job, rows []iolog.JobFile, op Op) iolog.Factors {
 	a := Explain(FromLog(j, rows, nil, op), Defaults())
 	out := iolog.Factors{

@@ -30,7 +30,7 @@ func (m Mounts) Check() error {
 		case !path.IsAbs(point) || path.Clean(point) != point:
 			return fmt.Errorf("number %d: point = %q: want an absolute path without a slash at its end", i+1, point)
 		case seen[point]:
-			return fmt.Errorf("%s stands there twice", point)
+			return fmt.Errorf("%s is listed twice", point)
 		case m[i].FileSystem == "" || strings.ContainsAny(m[i].FileSystem, "/ "):
 			return fmt.Errorf(
 				"%s: file_system = %q: want the name before -OST in the servers' record, such as snx11025", point,
@@ -39,7 +39,7 @@ func (m Mounts) Check() error {
 		seen[point] = true
 		for _, f := range m[i].Forwarders {
 			if _, err := path.Match(f, ""); err != nil {
-				return fmt.Errorf("%s: forwarders: %q is no pattern", point, f)
+				return fmt.Errorf("%s: forwarders: %q is not a pattern", point, f)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (m Mounts) through(name, forwarder string) bool {
 }
 
 // fileSystem is what is mounted at a point; recorded are the file systems of the servers' record. Empty where
-// neither the settings nor a name tells.
+// neither the settings nor a name shows it.
 func (m Mounts) fileSystem(point string, recorded []string) string {
 	if mount := m.of(point); mount != nil {
 		return mount.FileSystem

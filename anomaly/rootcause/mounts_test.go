@@ -54,18 +54,18 @@ func TestForwardersOfOtherFileSystemsAreNoCause(t *testing.T) {
 			End: 10})
 	}
 	a := explained(t, j)
-	said := strings.Join(a.Verdict, "\n")
-	if !strings.Contains(said, "fwd10 was fail-slow") || strings.Contains(said, "fwd20") {
-		t.Error(said)
+	text := strings.Join(a.Verdict, "\n")
+	if !strings.Contains(text, "fwd10 was fail-slow") || strings.Contains(text, "fwd20") {
+		t.Error(text)
 	}
 	j.Mounts = nil
-	if said := strings.Join(explained(t, j).Verdict, "\n"); !strings.Contains(said, "fwd20") {
-		t.Error("without settings every forwarder counts: " + said)
+	if text := strings.Join(explained(t, j).Verdict, "\n"); !strings.Contains(text, "fwd20") {
+		t.Error("without settings every forwarder counts: " + text)
 	}
 }
 
 // Each process has a file of its own on one target; the file on the slow one is the last to end and alone is critical.
-// The others tell what is usual, and the calendar when it was.
+// The others show what is usual, and the calendar when it was.
 func TestSlowTargetUnderAFileForEachProcess(t *testing.T) {
 	j := Job{Procs: 8, Storage: Storage{Begun: time.Date(2018, 1, 28, 8, 0, 0, 0, time.UTC)}}
 	for i := range 8 {
@@ -110,7 +110,7 @@ func TestWhatIsNotJoinedIsSaid(t *testing.T) {
 		osts   []int32
 		says   string
 	}{
-		{nil, []int32{3}, "which of snx1, snx2 is mounted there has to be said"},
+		{nil, []int32{3}, "which of snx1, snx2 is mounted there is not set"},
 		{Mounts{{Point: "/scratch1", FileSystem: "snx3"}}, []int32{3},
 			"below /scratch1 on snx3, and the record is of snx1, snx2"},
 		{nil, nil, "does not name the storage targets"},
@@ -121,8 +121,8 @@ func TestWhatIsNotJoinedIsSaid(t *testing.T) {
 		j := FromLog(&l.Jobs[0], l.JobFiles, map[int64]string{1: "/scratch1/a"}, Write)
 		j.Mounts = c.mounts
 		j.FromAround(l, around)
-		if said := strings.Join(explained(t, j).Verdict, "\n"); !strings.Contains(said, c.says) {
-			t.Errorf("%+v: %s\nwant %q", c.mounts, said, c.says)
+		if text := strings.Join(explained(t, j).Verdict, "\n"); !strings.Contains(text, c.says) {
+			t.Errorf("%+v: %s\nwant %q", c.mounts, text, c.says)
 		}
 	}
 }

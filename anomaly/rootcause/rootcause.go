@@ -26,7 +26,7 @@ func Unknown() Known { return Known(math.NaN()) }
 // OK says whether the number is known.
 func (k Known) OK() bool { return finite(float64(k)) }
 
-// MarshalJSON writes null for what is not known.
+// MarshalJSON writes null for an unknown number.
 func (k Known) MarshalJSON() ([]byte, error) {
 	if !k.OK() {
 		return []byte("null"), nil
@@ -73,7 +73,7 @@ type Record struct {
 	Layer topology.Role `json:"layer"`
 	// Node is the forwarder's or target's name.
 	Node string `json:"node"`
-	// What is a kind of finding, or Withheld for a forwarder that was excluded from allocation.
+	// What is a kind of finding, or Excluded for a forwarder that was excluded from allocation.
 	What anomaly.Kind `json:"what"`
 	// Start and End are seconds on the job's own clock; End may lie after the job's end.
 	Start float64 `json:"start"`
@@ -84,8 +84,8 @@ type Record struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Withheld is a Record's What for a forwarder that allocation had excluded.
-const Withheld anomaly.Kind = "excluded"
+// Excluded is a Record's What for a forwarder that allocation had excluded.
+const Excluded anomaly.Kind = "excluded"
 
 // Job is everything that is judged.
 type Job struct {

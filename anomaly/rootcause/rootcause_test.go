@@ -184,11 +184,11 @@ func TestVerdicts(t *testing.T) {
 		t.Errorf("App1: %+v", c)
 	}
 	if has(a, "small") || has(a, "procs-per-ost") || has(a, "one-process") {
-		t.Errorf("clauses on what is not known: %q", a.Verdict)
+		t.Errorf("clauses on unknown numbers: %q", a.Verdict)
 	}
 	if a := Explain(Job{Files: []File{file("a", 0, 3), file("b", 0, 3)}, Procs: Unknown()},
 		Limits{Dominant: 1}); !has(a, "none") {
-		t.Errorf("no cause must be said: %q", a.Verdict)
+		t.Errorf("the absence of a cause is missing: %q", a.Verdict)
 	}
 	if a := Explain(Job{}, Defaults()); len(a.Verdict) != 1 || a.Bandwidth.OK() {
 		t.Errorf("no files: %+v", a)
@@ -205,7 +205,7 @@ func TestRecordsOnTheWay(t *testing.T) {
 			Text: "writes 9 times its peers."},
 		{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: 6, End: 8},
 		{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: 29, End: 400},
-		{Layer: topology.Forwarder, Node: "fwd2", What: Withheld, Start: -5, End: 400},
+		{Layer: topology.Forwarder, Node: "fwd2", What: Excluded, Start: -5, End: 400},
 		{Layer: topology.Forwarder, Node: "fwd3", What: anomaly.N1Pin, Start: 0, End: 3, Neighbour: "88260"},
 		{Layer: topology.Forwarder, Node: "fwd4", What: anomaly.FailSlow, Start: 10, End: 20},
 		{Layer: topology.Storage, Node: "OST0001", What: anomaly.FailSlow, Start: 0, End: 30},
@@ -227,14 +227,14 @@ func TestRecordsOnTheWay(t *testing.T) {
 			t.Errorf("%s: %v s, want %v", node, got[node], want)
 		}
 	}
-	if _, said := got["fwd4"]; said {
+	if _, named := got["fwd4"]; named {
 		t.Error("fwd4 was slow only while nothing was read or written")
 	}
 	if c := reason(t, a, string(anomaly.N1Pin)); !c.Cause || !strings.Contains(c.Text, "pinned by job 88260") {
 		t.Errorf("%+v", c)
 	}
-	if c := reason(t, a, string(Withheld)); c.Cause {
-		t.Errorf("an exclusion is no cause by itself: %+v", c)
+	if c := reason(t, a, string(Excluded)); c.Cause {
+		t.Errorf("an exclusion counts as a cause: %+v", c)
 	}
 }
 
@@ -258,14 +258,14 @@ func TestFindingsBecomeRecords(t *testing.T) {
 	}
 	got = append(got, Record{Layer: topology.Storage, Node: "OST0003", What: anomaly.TargetSlow, Start: 0, End: 6},
 		Record{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.ForwarderSilent, Start: 0, End: 3})
-	said := strings.Join(Explain(Job{Files: []File{file("a", 0, 10)}, Procs: Unknown(), Records: got},
+	text := strings.Join(Explain(Job{Files: []File{file("a", 0, 10)}, Procs: Unknown(), Records: got},
 		Defaults()).Verdict, "\n")
 	for _, want := range []string{"fwd1 was fail-slow for 10 s of the I/O time (100 %)",
 		"pinned by job 8 with a storm of metadata operations for 8 s",
 		"The back end as a whole was slow behind the forwarders for 5 s",
 		"Storage target OST0003 was slower than its peers for 6 s", "fwd1 did not report for 3 s"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("no %q in:\n%s", want, said)
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
 }

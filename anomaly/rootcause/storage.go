@@ -74,7 +74,7 @@ func (j *Job) FromAround(l *iolog.Log, a iolog.Around) {
 		return
 	case fs == "":
 		j.Storage.Unjoined = fmt.Sprintf(
-			"the job's files lie below %s, and which of %s is mounted there has to be said", mount, all)
+			"the job's files lie below %s, and which of %s is mounted there is not set", mount, all)
 		return
 	case !slices.Contains(recorded, fs):
 		j.Storage.Unjoined = fmt.Sprintf("the job's files lie below %s on %s, and the record is of %s", mount, fs, all)
@@ -246,7 +246,7 @@ func (t *targets) whose(u *use) string {
 		}
 	}
 	if most == nil {
-		return text + ", and no log tells whose the rest was"
+		return text + ", and no log shows whose the rest was"
 	}
 	return fmt.Sprintf("%s, job %s (%s) moved %s there", text, most.Job, most.App, size(most.Bytes))
 }
@@ -392,7 +392,7 @@ func meanRates(loads []Load) map[float64]float64 {
 	return sum
 }
 
-// Targets that a job spreads its files over get equal work. minPeers of them tell what is usual; one that did at
+// Targets that a job spreads its files over get equal work. minPeers of them show what is usual; one that did at
 // least sameWork of the usual at no more than lim.Slow of the usual rate was slow. Both are ours.
 const (
 	minPeers = 4

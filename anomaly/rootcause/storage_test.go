@@ -91,7 +91,7 @@ func TestSaturatedTargetAndWhoFillsIt(t *testing.T) {
 	noneOf(t, a, "ost-hot", "ost-slow")
 
 	j.Storage.Neighbours = nil
-	if c := reason(t, explained(t, j), "ost-saturated"); !strings.Contains(c.Text, "no log tells whose") {
+	if c := reason(t, explained(t, j), "ost-saturated"); !strings.Contains(c.Text, "no log shows whose") {
 		t.Errorf("%+v", c)
 	}
 	j.Storage.Peak = 0
@@ -217,7 +217,7 @@ func TestFromAround(t *testing.T) {
 	}
 }
 
-// A log of a file on eight targets with a record of 24: every target is found by its number, and what is said of the
+// A log of a file on eight targets with a record of 24: every target is found by its number, and what is reported of the
 // busiest is in the record.
 func TestLogWithRecordOfServers(t *testing.T) {
 	b, err := os.ReadFile("../../collector/logs/darshan/testdata/darshan/wave-3.10.darshan")

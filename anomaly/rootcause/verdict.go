@@ -13,8 +13,8 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 			Text: fmt.Sprintf("No I/O time: none of the %d files was in I/O for any length of time.", len(j.Files))}}
 	}
 	out := []Clause{ioTime(a, lim), bandwidth(a, lim)}
-	add := func(c Clause, said bool) {
-		if said {
+	add := func(c Clause, holds bool) {
+		if holds {
 			out = append(out, c)
 		}
 	}
