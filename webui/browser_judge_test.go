@@ -42,7 +42,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.frames(3)
 	b.says("healthy -> suspect") // the feed must not take it away
 	b.key("e")
-	b.says("Why: withhold fwd001 from allocation for 4 h")
+	b.says("Why: exclude fwd001 from allocation for 4 h")
 	b.key("broken" + enter)
 	b.says("(6 of 10 letters)")
 	b.key(escape)
@@ -50,19 +50,19 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.key("e")
 	b.key("its disk is dying" + enter)
 	b.until("it asks once, with the focus on Cancel",
-		"document.querySelector('dialog[open]')?.innerText.includes('Withhold fwd001') && "+
+		"document.querySelector('dialog[open]')?.innerText.includes('Exclude fwd001') && "+
 			"document.activeElement.textContent === 'Cancel'")
-	b.shot("withhold")
+	b.shot("exclude")
 	b.key(enter)
 	b.says("Nothing was sent")
 	if excluded() {
-		t.Fatal("enter withheld a forwarder")
+		t.Fatal("enter excluded a forwarder")
 	}
 	b.key("e")
 	b.key("its disk is dying" + enter)
 	b.until("it asks again", "document.querySelector('dialog[open]')")
 	b.key("A")
-	eventually(t, "it is withheld", excluded)
+	eventually(t, "it is excluded", excluded)
 	b.says("fwd001  EXCLUDED")
 	b.key("w")
 	b.says("Life")

@@ -42,11 +42,12 @@ func (h *findings) list(w http.ResponseWriter, r *http.Request, _ access.Caller)
 }
 
 // get answers one finding with its whole life, from the journal.
-func (h *findings) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *findings) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	v, err := h.finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
+	v.Options = remap.FindingOptions(by.Person, &v.Finding)
 	return api.WriteJSON(w, v)
 }
 

@@ -22,7 +22,7 @@ type forwarders struct {
 	canaries *desk.Canaries   // nil: no way to send any
 }
 
-func (h *forwarders) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *forwarders) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	at, err := past(r)
 	if err != nil {
 		return err
@@ -40,7 +40,19 @@ func (h *forwarders) get(w http.ResponseWriter, r *http.Request, _ access.Caller
 	if d.Life, err = h.life(r.Context(), id, at); err != nil {
 		return err
 	}
+	if at.IsZero() {
+		o := h.desk.ForwarderOptions(by.Person, h.picture.Snapshot().Situation, h.noCanary)(id)
+		d.Options = &o
+	}
 	return api.WriteJSON(w, d)
+}
+
+// noCanary says why no canary can be sent through a forwarder; empty: one can, within the sender's limits.
+func (h *forwarders) noCanary(topology.ForwarderID) string {
+	if h.canaries == nil {
+		return "this daemon knows no way to send canaries; set probe.export or probe.mounts in its file"
+	}
+	return ""
 }
 
 // life is what is known of a forwarder's findings; of the past only those that had ended by then.
@@ -72,9 +84,8 @@ func (h *forwarders) life(ctx context.Context, id topology.ForwarderID, at time.
 
 // canary sends one canary through a forwarder and answers what it found.
 func (h *forwarders) canary(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	if h.canaries == nil {
-		return fmt.Errorf("%w: this daemon knows no way to send canaries; set probe.export or probe.mounts in its file",
-			api.ErrConflict)
+	if why := h.noCanary(""); why != "" {
+		return fmt.Errorf("%w: %s", api.ErrConflict, why)
 	}
 	var in api.Decision
 	if err := api.ReadJSON(w, r, &in); err != nil {

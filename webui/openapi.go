@@ -152,7 +152,13 @@ func (k schemas) fields(t reflect.Type, props object, required *[]string) {
 		switch {
 		case name == "-" || !f.IsExported():
 		case f.Anonymous && name == "":
-			k.fields(f.Type, props, required)
+			inner := f.Type
+			if needs := required; inner.Kind() == reflect.Pointer { // absent as a whole where it is nil
+				inner, needs = inner.Elem(), &[]string{}
+				k.fields(inner, props, needs)
+				continue
+			}
+			k.fields(inner, props, required)
 		default:
 			if name == "" {
 				name = f.Name

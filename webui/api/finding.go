@@ -2,11 +2,13 @@ package api
 
 import (
 	"fairway/anomaly"
+	"fairway/remap"
 )
 
 // FindingView is one finding with its life, the oldest change first.
 type FindingView struct {
 	anomaly.Finding
+	remap.Options
 	Changes []anomaly.Change `json:"changes"`
 }
 

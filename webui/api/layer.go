@@ -72,6 +72,8 @@ type ForwarderRow struct {
 // ForwarderDetail is one forwarder with its clients and its last minutes.
 type ForwarderDetail struct {
 	ForwarderRow
+	// Options are the caller's; nil of the past and in the live feed, which is the same for everybody.
+	*remap.Options
 	ClientNodes []ClientRow         `json:"client_nodes"`
 	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
 	PeersMedian map[string]*float64 `json:"peers_median"`

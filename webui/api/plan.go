@@ -19,7 +19,8 @@ type PlanRow struct {
 // PlanView is one plan with its preview, checks and progress.
 type PlanView struct {
 	remap.Plan
-	Title string `json:"title"`
+	remap.Options        // what the caller may do with the plan
+	Title         string `json:"title"`
 	// PreviewHash binds an approval to what the approver saw.
 	PreviewHash string        `json:"preview_hash"`
 	Lines       []string      `json:"lines"` // what each move does, in words
@@ -31,8 +32,6 @@ type PlanView struct {
 	Needs    int    `json:"needs"` // approvals, those given included
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
-	// Options is what the caller may do with the plan.
-	Options remap.Options `json:"options"`
 }
 
 // ManualRemap asks for a plan made by a person.

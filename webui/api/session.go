@@ -19,6 +19,8 @@ type Session struct {
 	// SignInAt is the host of the OpenID Connect provider; empty without one.
 	SignInAt string `json:"sign_in_at,omitempty"`
 	HowTo    string `json:"how_to"`
+	// ReasonLetters is the shortest reason where one is required.
+	ReasonLetters int `json:"reason_letters"`
 }
 
 // SignIn is the body of POST /api/v1/session: a name and password, or a one-time code.

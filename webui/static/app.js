@@ -335,7 +335,8 @@ function ageOf(o) {
   const name = o.machine ? `${o.machine}  ` : '';
   if (ms > o.stale_after_seconds * 1000) return { kind: 'nodata', text: `${name}NO DATA since ${clock(end)}${lost}` };
   const word = app.paused ? 'PAUSED' : 'LIVE';
-  if (ms > o.late_after_seconds * 1000) return { kind: 'late', text: `${name}${word} ${clock(at)}  late ${age(ms)}${lost}` };
+  if (ms > o.late_after_seconds * 1000)
+    return { kind: 'late', text: `${name}${word} ${clock(at)}  late ${age(ms)}${lost}` };
   return { kind: connected ? '' : 'late', text: `${name}${word} ${clock(at)}  age ${(ms / 1000).toFixed(1)}s${lost}` };
 }
 

@@ -180,9 +180,6 @@ export async function findingPage(app, id) {
   };
 }
 
-/** As the server wants it. */
-const REASON = 10;
-
 /**
  * A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.
  * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted
@@ -200,7 +197,7 @@ export function reasonForm(app, done) {
     );
   /** @type {((text: string) => Promise<any>)|null} null from it: nothing was sent */
   let send = null;
-  let least = REASON,
+  let least = 0,
     what = '';
   function close() {
     form.hidden = true;
@@ -234,13 +231,13 @@ export function reasonForm(app, done) {
     /**
      * @param {string} text
      * @param {(text: string) => Promise<any>} f
-     * @param {{least?: number, value?: string, hint?: string}} [o]
+     * @param {{least?: number, value?: string, hint?: string}} o least: letters, as the server says
      */
-    ask(text, f, o = {}) {
+    ask(text, f, o) {
       what = text;
       send = f;
-      least = o.least ?? REASON;
-      setText(label, `${text} (${o.hint ?? `${REASON} letters or more, kept in the audit`})`);
+      least = o.least ?? 0;
+      setText(label, `${text} (${o.hint ?? `${least ? `${least} letters or more, ` : ''}kept in the audit`})`);
       reason.setAttribute('aria-label', text);
       reason.value = o.value ?? '';
       form.hidden = false;
@@ -257,34 +254,39 @@ export function reasonForm(app, done) {
  */
 export function refusal(app, fresh) {
   if (!app.may()) return 'Refused: only operators do that. Sign in with i.';
-  return fresh && !app.fresh()
-    ? 'Refused: the data on screen is too old to decide by.'
-    : '';
+  return fresh && !app.fresh() ? 'Refused: the data on screen is too old to decide by.' : '';
 }
 
 /**
- * Withholds a forwarder from allocation or takes it back: why, and then once whether.
+ * Excludes a forwarder from allocation or takes it back: why, and then once whether.
  * @param {import('./app.js').App} app @param {ReturnType<typeof reasonForm>} form @param {string} node
+ * @param {any} o what may be done with it
  */
-export function withhold(app, form, node) {
+export function exclude(app, form, node, o) {
   const no = refusal(app, true);
   if (no) return app.note(no);
-  const back = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === node)?.state === 'excluded',
+  const back = o.can.includes('return'),
     path = `/api/v1/exclusions/${encodeURIComponent(node)}`;
-  const what = back ? `back into allocation with ${node}` : `withhold ${node} from allocation for 4 h`;
-  form.ask(`Why: ${what}`, async reason => {
-    if (
-      !(await app.ask(
-        `${what[0].toUpperCase()}${what.slice(1)}? ${back ? 'Jobs get it again.' : 'No job gets it, nobody is moved.'}`,
-        'A',
-        back ? 'Take back' : 'Withhold',
-      ))
-    )
-      return null;
-    return back
-      ? write('DELETE', `${path}?reason=${encodeURIComponent(reason)}`)
-      : write('PUT', path, { reason, ttl: '4h' });
-  });
+  if (!back && !o.can.includes('exclude')) return app.note(`Refused: ${o.why_not.exclude}.`);
+  const what = back ? `back into allocation with ${node}` : `exclude ${node} from allocation for 4 h`;
+  form.ask(
+    `Why: ${what}`,
+    async reason => {
+      if (
+        !(await app.ask(
+          `${what[0].toUpperCase()}${what.slice(1)}? ` +
+            `${back ? 'Jobs get it again.' : 'No job gets it, nobody is moved.'}`,
+          'A',
+          back ? 'Take back' : 'Exclude',
+        ))
+      )
+        return null;
+      return back
+        ? write('DELETE', `${path}?reason=${encodeURIComponent(reason)}`)
+        : write('PUT', path, { reason, ttl: '4h' });
+    },
+    { least: o.reason_letters[back ? 'return' : 'exclude'] },
+  );
 }
 
 /**
@@ -293,36 +295,45 @@ export function withhold(app, form, node) {
  */
 function actions(app, current, done) {
   const form = reasonForm(app, done);
-  /** Does something with the chosen finding, if he may. @param {(f: any) => any} f */
-  const to = f => () => {
+  /**
+   * Does something with the chosen finding, if the server permits it.
+   * @param {string} verb of the server's; '' where it is not the finding's
+   * @param {(f: any) => any} f with the finding and what may be done with it
+   */
+  const to = (verb, f) => async () => {
     const one = current(),
       no = refusal(app);
-    if (!one) app.note('There is no finding.');
-    else if (no) app.note(no);
-    else f(one);
+    if (!one) return app.note('No finding is chosen.');
+    if (no) return app.note(no);
+    try {
+      const v = verb ? await get(`/api/v1/findings/${encodeURIComponent(one.id)}`) : one;
+      if (verb && !v.can.includes(verb)) return app.note(`Refused: ${v.why_not[verb]}.`);
+      await f(v);
+    } catch (err) {
+      app.note(`Refused: ${/** @type {Error} */ (err).message}`);
+    }
   };
   return {
     form: form.form,
     keys: /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */ ({
       a: [
         'acknowledge',
-        to(async f => {
-          try {
-            await post(`/api/v1/findings/${f.id}/ack`, { reason: '' });
-            app.note(`${f.id} is yours.`);
-            await done?.();
-          } catch (err) {
-            app.note(`Refused: ${/** @type {Error} */ (err).message}`);
-          }
+        to('acknowledge', async f => {
+          await post(`/api/v1/findings/${f.id}/ack`, { reason: '' });
+          app.note(`${f.id} is yours.`);
+          await done?.();
         }),
       ],
       e: [
-        'withhold...',
-        to(f => (f.node === '*' ? app.note('The back end cannot be withheld.') : withhold(app, form, f.node))),
+        'exclude...',
+        to('', async f => {
+          if (f.node === '*') return app.note('The back end cannot be excluded.');
+          exclude(app, form, f.node, await get(`/api/v1/forwarders/${encodeURIComponent(f.node)}?series=0`));
+        }),
       ],
       s: [
         'silence for...',
-        to(f =>
+        to('silence', f =>
           form.ask(
             `Silence ${f.id} for how long, and why`,
             text => {
@@ -338,7 +349,11 @@ function actions(app, current, done) {
       ],
       x: [
         'not a fault...',
-        to(f => form.ask(`Why is ${f.id} no fault`, reason => post(`/api/v1/findings/${f.id}/dismiss`, { reason }))),
+        to('dismiss', f =>
+          form.ask(`Why is ${f.id} not a fault`, reason => post(`/api/v1/findings/${f.id}/dismiss`, { reason }), {
+            least: f.reason_letters.dismiss,
+          }),
+        ),
       ],
       p: [
         'propose',

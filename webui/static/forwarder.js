@@ -5,7 +5,7 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import { reasonForm, withhold } from './findings.js?v=__V__';
+import { exclude, reasonForm } from './findings.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
 import { metricOf } from './metrics.js?v=__V__';
@@ -150,7 +150,10 @@ export async function forwarderPage(app, id) {
     caption: `storage targets that ${id} asks, the slow ones first`,
   });
   const noStorage = h('p.empty');
-  const why = reasonForm(app);
+  const why = reasonForm(app, async () => {
+    d = await get(address());
+    drawFacts();
+  });
   const el = h(
     'div',
     null,
@@ -175,6 +178,8 @@ export async function forwarderPage(app, id) {
     return openFindings()[0];
   }
 
+  /** What changes what may be done here. */
+  const standing = () => `${d.state} ${openFinding()?.state}`;
   /** No second has come for so long that the numbers here are too old. */
   const silent = () => !app.at() && !app.fresh();
   const staleAfter = () => app.overview?.stale_after_seconds ?? Infinity;
@@ -196,7 +201,9 @@ export async function forwarderPage(app, id) {
     const newest = (/** @type {string} */ m) => {
       const { shown_unit: unit, factor: k } = metricOf[m];
       const p = d.series[m]?.at(-1);
-      return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - staleAfter() ? '-' : `${number(p.v * k)} ${unit}`;
+      return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - staleAfter()
+        ? '-'
+        : `${number(p.v * k)} ${unit}`;
     };
     const threads = (/** @type {string} */ m) =>
       newest(m)
@@ -306,8 +313,9 @@ export async function forwarderPage(app, id) {
   }
   /** One small write, read and stat through this forwarder; the server keeps the limits. */
   async function canary() {
-    if (!app.fresh())
-      return app.note('Refused: the data on screen is too old to decide by.');
+    if (!app.fresh()) return app.note('Refused: the data on screen is too old to decide by.');
+    if (!d.can?.includes('canary'))
+      return app.note(`Refused: ${d.why_not?.canary ?? 'a canary goes out now, not in the past'}.`);
     if (!(await app.ask(`Send a canary through ${id}: one small write, read and stat?`, 'C', 'Send'))) return;
     app.note(`A canary is under way through ${id}.`);
     try {
@@ -322,7 +330,7 @@ export async function forwarderPage(app, id) {
   drawMarks();
   requestAnimationFrame(() => charts.draw());
   let ticks = 0,
-    judged = openFinding()?.state;
+    judged = standing();
   return {
     title: id,
     el,
@@ -336,9 +344,11 @@ export async function forwarderPage(app, id) {
     },
     message(m) {
       if (!m.forwarder) return;
-      d = { life: d.life, ...m.forwarder }; // the feed does not tell the life
+      // the feed has neither the life nor what the person may do
+      const { life, can, why_not, reason_letters } = d;
+      d = { life, can, why_not, reason_letters, ...m.forwarder };
       drawFacts();
-      const state = openFinding()?.state;
+      const state = standing();
       if (state !== judged) {
         judged = state;
         get(address())
@@ -383,7 +393,7 @@ export async function forwarderPage(app, id) {
               `${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`,
           ),
       ],
-      e: ['withhold...', () => withhold(app, why, id)],
+      e: ['exclude...', () => exclude(app, why, id, d)],
       w: [
         'why',
         () => {

@@ -6,10 +6,22 @@ import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 
-const REASON = 10; // letters that the server asks for at least: to propose and to approve, not to roll back
-const WRITE = `Write a reason of ${REASON} letters or more first.`;
-/** @param {HTMLInputElement} field */
-const enough = field => [...field.value.trim()].length >= REASON;
+/**
+ * A rule for a reason: at least so many letters, as the server says.
+ * @param {import('./app.js').App} app @param {HTMLInputElement} field
+ * @param {() => number} least
+ */
+function reasonRule(app, field, least) {
+  const write = () => `Write a reason of ${least()} letters or more first.`;
+  const enough = () => [...field.value.trim()].length >= least();
+  field.addEventListener('input', () => enough() && app.unnote(write()));
+  return () => {
+    if (enough()) return true;
+    app.note(write());
+    field.focus();
+    return false;
+  };
+}
 
 /** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app) {
@@ -86,7 +98,6 @@ export async function planPage(app, id) {
       id: 'reason',
       maxlength: 500,
       autocomplete: 'off',
-      input: () => enough(reason) && app.unnote(WRITE),
       keydown: (/** @type {KeyboardEvent} */ e) => {
         if (e.key === 'Enter') {
           e.preventDefault();
@@ -95,6 +106,9 @@ export async function planPage(app, id) {
       },
     })
   );
+  /** Whether the server permits an action, and why not. @param {string} verb @returns {boolean} */
+  const can = verb => p.can.includes(verb);
+  const hasReason = reasonRule(app, reason, () => p.reason_letters.approve ?? 0);
   const label = h('label', { for: 'reason' }),
     field = h('div.field', null, label, reason);
   const cancel = h(
@@ -118,8 +132,9 @@ export async function planPage(app, id) {
   const yes = button('A approve (shift)', approve),
     no = button('x reject', reject),
     back = button('B roll back (shift)', rollBack),
-    stop = button('s stop after this batch', stopIt);
-  const actions = h('div.actions', null, cancel, yes, no, stop, back);
+    stop = button('s stop after this batch', stopIt),
+    more = button('c complete: move the rest', complete);
+  const actions = h('div.actions', null, cancel, yes, no, stop, more, back);
   const refused = h('p.dim'),
     picture = h('div');
   let map = planMap(app, p),
@@ -194,19 +209,21 @@ export async function planPage(app, id) {
       map = planMap(app, p);
       picture.replaceChildren(map.el);
     }
-    const may = app.may();
-    field.hidden = !may || !(open || moving || ['verified', 'partial', 'failed'].includes(p.state));
-    setText(label, open ? `Reason (kept in the audit, ${REASON} letters or more):` : 'Reason (kept in the audit):');
-    yes.hidden = no.hidden = !open || !may;
-    stop.hidden = p.state !== 'applying' || !may;
-    back.hidden = !may || !['applying', 'applied', 'verified', 'partial', 'failed'].includes(p.state);
-    /** @type {HTMLButtonElement} */ (yes).disabled = busy || p.may_approve !== '';
+    const least = p.reason_letters.approve;
+    field.hidden = !p.can.length;
+    setText(label, `Reason (kept in the audit${least ? `, ${least} letters or more to approve` : ''}):`);
+    no.hidden = !can('reject');
+    yes.hidden = !can('approve') && no.hidden; // whoever may reject is shown why not approve
+    stop.hidden = !can('stop');
+    more.hidden = !can('complete');
+    back.hidden = !can('rollback');
+    /** @type {HTMLButtonElement} */ (yes).disabled = busy || !can('approve');
     setText(
       refused,
-      !may && (open || moving)
+      !app.may() && (open || moving)
         ? "Only operators decide here. Sign in with i, or use fairway on the server's host."
-        : open && p.may_approve
-          ? `You cannot approve: ${p.may_approve}.`
+        : open && !can('approve')
+          ? `You cannot approve: ${p.why_not.approve}.`
           : '',
     );
     app.keysChanged();
@@ -277,15 +294,9 @@ export async function planPage(app, id) {
       cancel.focus();
     }
   }
-  function hasReason() {
-    if (enough(reason)) return true;
-    app.note(WRITE);
-    reason.focus();
-    return false;
-  }
   async function approve() {
     if (yes.hidden) return;
-    if (p.may_approve) return app.note(`You cannot approve: ${p.may_approve}.`);
+    if (!can('approve')) return app.note(`You cannot approve: ${p.why_not.approve}.`);
     if (!hasReason()) return;
     const shown = p.preview_hash;
     if (
@@ -298,14 +309,17 @@ export async function planPage(app, id) {
       say('approve', { preview_hash: shown, reason: reason.value.trim() });
   }
   function reject() {
-    if (!no.hidden && hasReason()) say('reject', { reason: reason.value.trim() });
+    if (can('reject')) say('reject', { reason: reason.value.trim() });
+  }
+  function complete() {
+    if (can('complete')) say('complete', { reason: reason.value.trim() });
   }
   function stopIt() {
-    if (!stop.hidden) say('stop', { reason: reason.value.trim() || 'stopped by hand' });
+    if (can('stop')) say('stop', { reason: reason.value.trim() || 'stopped by hand' });
   }
   async function rollBack() {
     // the safe way asks for no reason; one that is given is kept
-    if (back.hidden) return;
+    if (!can('rollback')) return;
     if (await app.ask(`${p.id}: every node that was moved goes back to where it came from.`, 'B', 'Roll back'))
       say('rollback', { reason: reason.value.trim() });
   }
@@ -357,6 +371,7 @@ export async function planPage(app, id) {
       if (!yes.hidden) k.A = ['approve', approve];
       if (!no.hidden) k.x = ['reject', reject];
       if (!stop.hidden) k.s = ['stop after this batch', stopIt];
+      if (!more.hidden) k.c = ['complete', complete];
       if (!back.hidden) k.B = ['roll back', rollBack];
       return k;
     },
@@ -420,7 +435,6 @@ export async function proposePage(app, q) {
       id: 'why',
       maxlength: 500,
       autocomplete: 'off',
-      input: () => enough(reason) && app.unnote(WRITE),
       keydown: (/** @type {KeyboardEvent} */ e) => {
         if (e.key === 'Enter') {
           e.preventDefault();
@@ -429,6 +443,7 @@ export async function proposePage(app, q) {
       },
     })
   );
+  const hasReason = reasonRule(app, reason, () => app.session.reason_letters);
   const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
   const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
   const error = h('p.error', { role: 'alert', hidden: true }),
@@ -444,7 +459,12 @@ export async function proposePage(app, q) {
     ),
     h('div.clients', null, targets.el),
     chosen,
-    h('div.field', null, h('label', { for: 'why' }, `Reason (kept in the audit, ${REASON} letters or more):`), reason),
+    h(
+      'div.field',
+      null,
+      h('label', { for: 'why' }, `Reason (kept in the audit, ${app.session.reason_letters} letters or more):`),
+      reason,
+    ),
     h('div.field', null, h('label', null, force, ' force: cut a dead forwarder off instead of draining it')),
     error,
     h('div.actions', null, h('button', { type: 'button', click: () => history.back() }, 'Cancel'), send),
@@ -476,10 +496,7 @@ export async function proposePage(app, q) {
   }
   async function propose() {
     error.hidden = true;
-    if (!enough(reason)) {
-      app.note(WRITE);
-      return reason.focus();
-    }
+    if (!hasReason()) return;
     send.disabled = true;
     try {
       const p = await post('/api/v1/plans', {
