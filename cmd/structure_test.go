@@ -270,8 +270,6 @@ var largeTypes = map[string]string{
 	"console.forwarderPage":                   "",
 	"console.overviewPage":                    "",
 	"console/consoletest.Fake":                "",
-	"tsdb/engine.DB":                          "",
-	"webui/live.Picture":                      "",
 	"anomaly/failslow.node":                   "",
 	"anomaly/recorded.Trace":                  "",
 	"anomaly/scenariotest.Score":              "",
@@ -281,7 +279,6 @@ var largeTypes = map[string]string{
 	"cmd/fairway-demo/testbed.Config":         "",
 	"collector/ingest.connection":             "",
 	"collector/p9.call":                       "",
-	"collector/stream.Spool":                  "",
 }
 
 func TestTypesAreOneThing(t *testing.T) {

@@ -89,7 +89,6 @@ func (s *Spool) recover() error {
 		if err := s.scan(g); err != nil {
 			return err
 		}
-		s.bytes += g.size
 		s.last = max(s.last, g.last, first-1)
 	}
 	return nil

@@ -34,7 +34,6 @@ const (
 type Spool struct {
 	dir      string
 	maxBytes int64
-	segBytes int64
 	instance string
 	log      *slog.Logger
 	lock     io.Closer
@@ -43,8 +42,7 @@ type Spool struct {
 
 	mu       sync.Mutex // guards everything that follows
 	segments []*segment // oldest first; the last one is being written
-	bytes    int64
-	last     uint64 // newest sequence number given out
+	last     uint64     // newest sequence number given out
 	acked    uint64
 	dropped  uint64
 	cursor   cursor
@@ -70,8 +68,7 @@ func OpenSpool(dir string, maxBytes int64, log *slog.Logger) (*Spool, error) {
 		return nil, fmt.Errorf("spool %s: size of %d bytes is less than %d", dir, maxBytes, MinSpoolBytes)
 	}
 	s := &Spool{
-		dir: dir, maxBytes: maxBytes, segBytes: min(maxBytes/segmentsPerSpool, maxSegmentBytes),
-		log: log, more: make(chan struct{}, 1),
+		dir: dir, maxBytes: maxBytes, log: log, more: make(chan struct{}, 1),
 	}
 	if err := s.open(); err != nil {
 		s.closeFiles()
@@ -145,12 +142,12 @@ func (s *Spool) append(frames []collector.Frame) error {
 	if err != nil {
 		return err
 	}
-	if active := s.active(); active.size > 0 && active.size+int64(len(b)) > s.segBytes {
+	if active := s.active(); active.size > 0 && active.size+int64(len(b)) > segmentBytes(s.maxBytes) {
 		if err := s.rotate(); err != nil {
 			return err
 		}
 	}
-	for s.bytes+int64(len(b)) > s.maxBytes && len(s.segments) > 1 {
+	for s.size()+int64(len(b)) > s.maxBytes && len(s.segments) > 1 {
 		s.dropOldest()
 	}
 	active := s.active()
@@ -164,9 +161,11 @@ func (s *Spool) append(frames []collector.Frame) error {
 	s.last++
 	active.last = s.last
 	active.size += int64(n)
-	s.bytes += int64(n)
 	return nil
 }
+
+// segmentBytes is the size from which a segment of a spool is followed by another one.
+func segmentBytes(spool int64) int64 { return min(spool/segmentsPerSpool, maxSegmentBytes) }
 
 func (s *Spool) active() *segment { return s.segments[len(s.segments)-1] }
 
@@ -198,7 +197,6 @@ func (s *Spool) dropOldest() {
 // remove forgets the oldest segment.
 func (s *Spool) remove(old *segment) {
 	s.segments = s.segments[1:]
-	s.bytes -= old.size
 	if s.cursor.seg == old {
 		s.cursor = cursor{}
 	}
@@ -351,7 +349,14 @@ func (s *Spool) Sync() error {
 func (s *Spool) Bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.bytes
+	return s.size()
+}
+
+func (s *Spool) size() (n int64) {
+	for _, g := range s.segments {
+		n += g.size
+	}
+	return n
 }
 
 // Close ends the spool's use; what it holds stays for the next OpenSpool.

@@ -117,7 +117,7 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 		ids[i], cell[n.ID] = n.ID, i
 	}
 	for _, of := range m.metrics {
-		err := g.p.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
+		err := g.p.past.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
 			i := cell[n]
 			if v := p.Value / c.full(i, m, full); math.IsNaN(c.next[i]) {
 				c.next[i] = v

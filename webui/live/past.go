@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"fairway/anomaly"
@@ -21,27 +22,37 @@ var pastMetrics = collector.ShownAs(topology.Forwarder, collector.InList)
 // timelineMargin is how long a record may be on its way to the journal.
 const timelineMargin = 2 * time.Second
 
+// past is what a picture shows of seconds that are over, out of the store and the journal.
+type past struct {
+	cfg *Config
+
+	mu      sync.Mutex // guards the rest
+	of      *journal.Timeline
+	records uint64    // that it has taken
+	until   time.Time // it knows what was journaled before then
+}
+
 // timeline returns what the journal says of at; nil where none is kept. What was journaled stays, so
 // of the journal only what was written since the last reading is read.
-func (p *Picture) timeline(at time.Time) (*journal.Timeline, error) {
+func (p *past) timeline(at time.Time) (*journal.Timeline, error) {
 	if p.cfg.Journal == nil {
 		return nil, nil
 	}
-	p.past.mu.Lock()
-	defer p.past.mu.Unlock()
-	if at.Before(p.past.until) {
-		return p.past.of, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.Before(p.until) {
+		return p.of, nil
 	}
-	if p.past.of == nil {
-		p.past.of = journal.NewTimeline()
+	if p.of == nil {
+		p.of = journal.NewTimeline()
 	}
-	begun, t := time.Now(), p.past.of
+	begun, t := time.Now(), p.of
 	var err error
-	if p.past.records, err = p.cfg.Journal(p.past.records,
+	if p.records, err = p.cfg.Journal(p.records,
 		func(r *journal.Record) error { t.Take(r); return nil }); err != nil {
 		return nil, fmt.Errorf("the past of findings and plans: %w", err)
 	}
-	p.past.until = begun.Add(-timelineMargin)
+	p.until = begun.Add(-timelineMargin)
 	return t, nil
 }
 
@@ -57,23 +68,22 @@ type moment struct {
 // since. NotKept says what is not known of that second. Errors wrap console.ErrInvalid for a time to
 // come.
 func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
-	m, err := p.at(ctx, at)
+	m, err := p.past.at(ctx, p.Snapshot(), at)
 	return m.overview, err
 }
 
-func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
-	s := p.Snapshot()
+func (p *past) at(ctx context.Context, s *Snapshot, at time.Time) (moment, error) {
 	if at.After(s.Made) {
 		return moment{}, fmt.Errorf("%w: %s is not past", api.ErrInvalid, at.UTC().Format(time.RFC3339))
 	}
 	at = at.Truncate(time.Second).UTC()
 	end := at.Add(time.Second) // of the second shown: then it was news
-	past, err := p.timeline(end)
+	timeline, err := p.timeline(end)
 	if err != nil {
 		return moment{}, err
 	}
 	nodes := s.Machine.ByRole(topology.Forwarder)
-	rows, err := p.pastRows(ctx, nodes, at)
+	rows, err := p.rows(ctx, nodes, at)
 	if err != nil {
 		return moment{}, err
 	}
@@ -82,13 +92,13 @@ func (p *Picture) at(ctx context.Context, at time.Time) (moment, error) {
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
 		Waiting: []api.PlanRow{}}
 	m := moment{overview: o, mapping: topology.Mapping{}}
-	m.mapping = p.recall(&m.overview, s, past, end)
+	m.mapping = recall(&m.overview, s, timeline, end)
 	return m, p.recallJobs(ctx, &m)
 }
 
-// pastRows are the forwarders' newest numbers at the end of the second, and their occupancy of the
+// rows are the forwarders' newest numbers at the end of the second, and their occupancy of the
 // hour before.
-func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.Time) ([]api.ForwarderRow, error) {
+func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([]api.ForwarderRow, error) {
 	ids := make([]topology.NodeID, len(nodes))
 	place := make(map[topology.NodeID]int, len(nodes))
 	peaks := make(map[topology.NodeID]float64, len(nodes))
@@ -127,7 +137,7 @@ func (p *Picture) pastRows(ctx context.Context, nodes []topology.Node, at time.T
 }
 
 // newest shows each node's newest point of the last seconds: as live, it counts until it is stale.
-func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector.Metric, at time.Time,
+func (p *past) newest(ctx context.Context, ids []topology.NodeID, m collector.Metric, at time.Time,
 	visit func(topology.NodeID, tsdb.Point)) error {
 	series, err := p.cfg.Store.Select(ctx,
 		tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(),
@@ -145,7 +155,7 @@ func (p *Picture) newest(ctx context.Context, ids []topology.NodeID, m collector
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
 // what is not known. It returns the mapping of that time.
-func (p *Picture) recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Time) topology.Mapping {
+func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Time) topology.Mapping {
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
 	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},
 		Owner: map[topology.ForwarderID]topology.JobID{}}
@@ -208,7 +218,7 @@ func orZero(v *float64) float64 {
 // console.ErrNotFound.
 func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail,
 	error) {
-	m, err := p.at(ctx, at)
+	m, err := p.past.at(ctx, p.Snapshot(), at)
 	if err != nil {
 		return api.ForwarderDetail{}, err
 	}
@@ -221,7 +231,7 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 	d := api.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]api.Point{},
 		PeersMedian: peersMedian(o.Forwarders, id),
 		Storage:     api.StorageView{Rows: []api.StorageRow{}, Unknown: "not kept of the past"}}
-	if d.ClientNodes, err = p.pastClients(ctx, m.mapping.Clients(id), o.At); err != nil {
+	if d.ClientNodes, err = p.past.clients(ctx, m.mapping.Clients(id), o.At); err != nil {
 		return d, err
 	}
 	for i := range d.ClientNodes {
@@ -232,7 +242,7 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 
 // Marks returns what the journal says happened in [from, to), the oldest first.
 func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
-	t, err := p.timeline(to)
+	t, err := p.past.timeline(to)
 	if err != nil || t == nil {
 		return []remap.Mark{}, err
 	}
@@ -243,7 +253,7 @@ func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
 var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps,
 	collector.ClientRead, collector.ClientWrite, collector.ReadOps, collector.WriteOps}
 
-func (p *Picture) pastClients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]api.ClientRow, error) {
+func (p *past) clients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]api.ClientRow, error) {
 	rows := make([]api.ClientRow, len(ids))
 	if len(ids) == 0 {
 		return rows, nil

@@ -12,7 +12,7 @@ import (
 
 // recallJobs names each forwarder's largest job of that second. The store keeps no shares of jobs, but what
 // each compute node did and, in the history, which job had it: a job did what its nodes did.
-func (p *Picture) recallJobs(ctx context.Context, m *moment) error {
+func (p *past) recallJobs(ctx context.Context, m *moment) error {
 	o := &m.overview
 	if p.cfg.JobsAt == nil || p.cfg.JobsKnown == nil || !p.cfg.JobsKnown() {
 		o.NotKept = append(o.NotKept, "jobs: no batch system tells of them, so top jobs are not known")

@@ -9,7 +9,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,12 +56,7 @@ type Picture struct {
 	log  *slog.Logger
 	kick chan struct{}
 	snap atomic.Pointer[Snapshot]
-	past struct {
-		mu      sync.Mutex // guards the rest
-		of      *journal.Timeline
-		records uint64    // that it has taken
-		until   time.Time // it knows what was journaled before then
-	}
+	past past
 
 	// What follows belongs to Run.
 	desk       *desk.Desk
@@ -77,6 +71,7 @@ func New(cfg Config) *Picture {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Picture{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1)}
+	p.past.cfg = &p.cfg
 	p.snap.Store(p.build(nil))
 	return p
 }
