@@ -33,7 +33,7 @@ type (
 	tickMsg struct{ at time.Time }
 )
 
-// OverviewMsg gives the model a new overview, or the reason why there is none, at a time of its own clock.
+// OverviewMsg gives the model a new overview, or the reason why none came, at a time of its own clock.
 func OverviewMsg(o api.Overview, err error, at time.Time) tea.Msg { return overviewMsg{o, err, at} }
 
 // maxRequests is how many requests the log keeps.

@@ -103,11 +103,11 @@ func TestAFindingIsReadToItsEnd(t *testing.T) {
 	s.second()
 	s.press("3", "enter")
 	s.sees("more lines; move down")
-	s.lacks("write service")
+	s.lacks("write service  ")
 	for range 9 {
 		s.press("down")
 	}
-	s.sees("write service", "then 34 ms")
+	s.sees("write service  ", "then 34 ms")
 }
 
 // The go box opens a plan that waits no more by its whole number, and keeps what it cannot find.

@@ -185,7 +185,7 @@ func answer(w http.ResponseWriter, r *http.Request, v any, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the client is gone: nobody is left to tell
+	_ = json.NewEncoder(w).Encode(v) // the client is gone: nobody is left to read it
 }
 
 // live sends each new overview, and a beat in every second without one.
