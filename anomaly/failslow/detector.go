@@ -199,12 +199,16 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 			s.quiet[c] = n.noteQuiet(c, k.Ops) && float64(d.now-d.began) > coldFor && d.model.Sizes[c].background(k.Ops)
 		}
 		s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, d.need())
+		if !s.known[c] {
+			s.expected[c], s.known[c] = d.model.expect(Class(c), s.size[c], s.util, 1)
+			s.guess[c] = s.known[c]
+		}
 		d.served++
 		if !s.known[c] {
 			d.unknown++
 		} else {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
-			if !n.Alarm && s.ops[c] >= 5 {
+			if !n.Alarm && s.ops[c] >= 5 && !s.guess[c] {
 				group := s.regime[c]
 				if group == small && !s.quiet[c] && float64(d.now-d.began) > coldFor {
 					group = large // some job's, with its pools in them

@@ -48,8 +48,12 @@ func (d *Detector) collect(n *node, o *Observation) {
 		r, kind := d.ownPart(n, c)
 		sigma := d.model.sigma(c, s.ops[c])
 		n.ratio[c] += (r - n.ratio[c]) / ratioSeconds
-		n.short[c][kind].add(r, sigma, [regimes]float64{0.6, 1.2}[regime])
-		n.long[c][kind].add(r, sigma, [regimes]float64{0, 0.6}[regime])
+		short, long := streamShort, streamLong
+		if kind == background {
+			short, long = backgroundShort, 0
+		}
+		n.short[c][kind].add(r, sigma, short)
+		n.long[c][kind].add(r, sigma, long)
 	}
 	d.collectCap(n, o)
 	d.collectMeta(n, o)
@@ -59,7 +63,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
 	s := &n.now
 	r = s.residual[c] - d.common[c]
-	if s.quiet[c] && d.witnessed[c] {
+	if s.quiet[c] && d.witnessed[c] && !s.guess[c] {
 		return d.forgiven(r, d.common[c]), background // every node has it, whatever its jobs do
 	}
 	level, sure, alone := d.jobLevel(n, c)
@@ -77,13 +81,13 @@ func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
 		r = d.forgiven(r, d.common[c])
 	}
 	switch {
-	case s.quiet[c]:
+	case s.quiet[c] && !s.guess[c]:
 		return r, background
 	case sure:
 		return r, compared
 	case d.settled(n, c):
 		return r, past
-	case s.regime[c] == small && len(d.jobs[n]) == 0:
+	case s.regime[c] == small && len(d.jobs[n]) == 0 && !s.guess[c]:
 		return r, background
 	}
 	return r, streamed

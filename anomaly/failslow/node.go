@@ -130,6 +130,7 @@ type second struct {
 	residual [2]float64 // without common factor; the node's offset removed
 	expected [2]float64
 	known    [2]bool
+	guess    [2]bool // too few taught what is expected: only the same jobs' and the node's own past can be compared
 	quiet    [2]bool // small requests, as many as without jobs
 	util     float64
 	ops      [2]float64

@@ -28,7 +28,10 @@ func (s *shown) add(now int64, log, size, ops float64) {
 // enough of them, and alone says that a job has none.
 func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) {
 	regime, size := n.now.regime[c], n.now.size[c]
-	jobs := d.jobs[n]
+	jobs, need := d.jobs[n], d.need()
+	if n.now.guess[c] {
+		need = 1
+	}
 	sure, alone = len(jobs) > 0, len(jobs) == 0 && regime == large
 	level = math.Inf(-1)
 	for _, job := range jobs {
@@ -43,7 +46,7 @@ func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) 
 				near++
 			}
 			// Not at its own utilisation: few may have taught what is usual there, and those may be its job's.
-			usual, ok := d.model.expect(c, s.size, n.now.util, d.need())
+			usual, ok := d.model.expect(c, s.size, n.now.util, need)
 			if !ok {
 				usual = n.now.expected[c]
 			}

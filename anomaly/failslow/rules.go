@@ -21,9 +21,9 @@ var (
 	longBackgroundDoubt, longComparedDoubt, longPastDoubt, longStreamedDoubt float64
 	oneDoubt, oneCarriedDoubt, canaryDoubt                                   float64
 
-	shortWins, shortLoses, alarmLoses, longMost, oneMost    float64
-	streamCeiling, jointCeiling, loneCeiling, overThreshold float64
-	doubtFrom, releaseBelow                                 float64
+	backgroundShort, streamShort, streamLong, shortWins, shortLoses, alarmLoses, longMost, oneMost float64
+	streamCeiling, jointCeiling, loneCeiling, overThreshold                                        float64
+	doubtFrom, releaseBelow                                                                        float64
 
 	carryFor, shownFor, amongLeast, amongNear, excuseNear, busyAlike float64
 	pastJobs, pastHabit, pastNear, comparedMargin, atPeak            float64
@@ -60,6 +60,10 @@ func Rules() []Rule {
 		{"one_carried_doubt", 0.1, "log", "the same, where the class spoke in an earlier block", 0, &oneCarriedDoubt},
 		{"canary_doubt", 0.05, "log", "error of a canary beyond its noise", 0, &canaryDoubt},
 
+		{"background_short", 0.6, "log", "at least that much of a background's residual counts in a short block", 0,
+			&backgroundShort},
+		{"stream_short", 1.2, "log", "the same of what jobs stream", 0, &streamShort},
+		{"stream_long", 0.6, "log", "the same in a long block", 0, &streamLong},
 		{"short_wins", 4, "log wealth", "most that a short block wins", never, &shortWins},
 		{"short_loses", 0.12, "log wealth", "most that a short block loses, so that bursts add up", never, &shortLoses},
 		{"alarm_loses", 0.5, "log wealth", "the same of an accused node, which is to be cleared", never, &alarmLoses},
