@@ -99,7 +99,7 @@ func Rules() []Rule {
 			&comparedMargin},
 		{"at_peak", 0.85, "of the peak", "from which a node's requests may wait and take long", never, &atPeak},
 
-		{"quiet_most", 2.5, "times", "as many small requests as ever while no job makes any are no job's", never,
+		{"quiet_most", 5, "times", "as many small requests as ever while no job makes any are no job's", never,
 			&quietMost},
 		{"ops_wide", 1, "log", "distance of the nodes' small operations from their mean above which jobs make them",
 			never,
