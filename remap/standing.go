@@ -8,7 +8,7 @@ type Mode string
 // The modes.
 const (
 	ModeObserve Mode = "observe" // plans are proposed, none is applied
-	ModeApprove Mode = "approve" // a person says yes, for a plan or for an application once and for all
+	ModeApprove Mode = "approve" // a person approves, a plan or once and for all an application
 	ModeAuto    Mode = "auto"    // plans of policies are approved by rule, within the guard rails
 )
 

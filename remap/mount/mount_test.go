@@ -366,7 +366,7 @@ func TestCountsByJob(t *testing.T) {
 
 func TestControlSocketRefusals(t *testing.T) {
 	m, _, _ := startMount(t, 1)
-	for want, q := range map[string]report.Request{"none of": {Op: "dance"}, "addr": {Op: "remap", Addr: "nowhere"},
+	for want, q := range map[string]report.Request{"not one of": {Op: "dance"}, "addr": {Op: "remap", Addr: "nowhere"},
 		"forwarder": {Op: "remap", Addr: "127.0.0.1:1"}} {
 		if _, err := report.Ask(t.Context(), m.opt.Control, q); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", q, err)

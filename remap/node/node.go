@@ -20,7 +20,7 @@ import (
 
 // Mover changes the forwarder of the node that it runs on. One call at a time is made.
 type Mover interface {
-	// Move makes it true that the node uses o.Forwarder, and answers with what is so then. A node that
+	// Move makes the node use o.Forwarder and answers with the route that it then has. A node that
 	// uses it already is left alone. On an error the node uses what it used before, as far as can be.
 	Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error)
 	// Route says which forwarder the node uses.
@@ -63,7 +63,7 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 	return out
 }
 
-// Source reports a mover's route once a second, so that a move is verified by what is so and not by
+// Source reports a mover's route once a second, so that a move is verified by what is observed and not by
 // what was answered.
 type Source struct {
 	name string

@@ -134,12 +134,13 @@ func Case(f *File, g Given) (c filedomain.Case, assumed []string, err error) {
 		c.Servers = *f.Servers
 	case g.MachineServers > 0:
 		c.Servers = g.MachineServers
-		assume("%d servers, all storage targets of the machine: no record has how many the file is striped over",
+		assume("%d servers, all storage targets of the machine: no record has the number that the file is striped over",
 			c.Servers)
 	default:
 		return c, assumed,
 			fmt.Errorf(
-				"no record has how many servers %s is striped over, and no storage node is configured: say it with "+
+				"no record has the number of servers that %s is striped over, and no storage node is "+
+					"configured: say it with "+
 					"servers=N (on Lustre: lfs getstripe -c FILE)", cmp.Or(f.Name, "the file"))
 	}
 	switch {
