@@ -13,8 +13,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/collector"
 	"fairway/collector/topology"
-
 	"fairway/console/chart"
 	"fairway/remap"
 	"fairway/webui/api"
@@ -221,7 +221,7 @@ func FuzzScreensFit(f *testing.F) {
 					r := &o.Forwarders[i]
 					r.ID, r.TopJob, r.Rack, r.State = topology.ForwarderID(text), topology.JobID(text), text,
 						remap.ForwarderState(text)
-					r.ReadBytesPerSec = nil
+					r.Values.Set(collector.ReadBytes, nil)
 				}
 			}
 			for i := range o.Findings {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"fairway/collector"
 	"fairway/webui/api"
 )
 
@@ -24,7 +25,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
 	row := func(when string) string {
 		o := get[api.Overview](s, "/api/v1/overview?at="+when)
-		return fmt.Sprintf("%s %s", mega(*o.Forwarders[2].ReadBytesPerSec), mega(*o.Forwarders[2].WriteBytesPerSec))
+		return fmt.Sprintf("%s %s", mega(*o.Forwarders[2].Value(collector.ReadBytes)), mega(*o.Forwarders[2].Value(collector.WriteBytes)))
 	}
 	shows := func(when string) {
 		t.Helper()

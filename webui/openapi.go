@@ -103,6 +103,8 @@ func (k schemas) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.TypeFor[json.RawMessage]():
 		return object{}
+	case reflect.TypeFor[api.Values]():
+		return object{"type": "object", "additionalProperties": object{"type": "number"}}
 	case reflect.TypeFor[rootcause.Known]():
 		return object{"type": []string{"number", "null"}}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/history"
@@ -112,13 +113,13 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		if len(o.Findings) > 0 {
 			got = o.Findings[0].State
 		}
-		if got != c.finding || o.Forwarders[1].State != c.state || o.Forwarders[1].ReadBytesPerSec == nil ||
+		if got != c.finding || o.Forwarders[1].State != c.state || o.Forwarders[1].Value(collector.ReadBytes) == nil ||
 			o.Forwarders[1].Clients != 4 || len(o.NotKept) == 0 || !o.At.Equal(since.Add(c.after)) {
 			t.Errorf("%s after: finding %q, %+v, not kept %q", c.after, got, o.Forwarders[1], o.NotKept)
 		}
 	}
 	if o := get[api.Overview](s, at("/api/v1/overview",
-		since.Add(-time.Hour))); o.Forwarders[1].State != api.StateStale || o.Forwarders[1].ReadBytesPerSec != nil {
+		since.Add(-time.Hour))); o.Forwarders[1].State != api.StateStale || o.Forwarders[1].Value(collector.ReadBytes) != nil {
 		t.Errorf("an hour before the first second: %+v", o.Forwarders[1])
 	}
 	d := get[api.ForwarderDetail](s, at("/api/v1/forwarders/fwd001", since))

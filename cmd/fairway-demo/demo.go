@@ -15,6 +15,7 @@ import (
 
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/program"
+	"fairway/collector"
 	"fairway/webui/client"
 )
 
@@ -164,7 +165,7 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 		o, err := c.Overview(ctx)
 		seen := 0
 		for _, f := range o.Forwarders {
-			if f.WriteBytesPerSec != nil {
+			if f.Value(collector.WriteBytes) != nil {
 				seen++
 			}
 		}

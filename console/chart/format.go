@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"fairway/collector"
 )
 
 // Missing is how a value that is not known looks; it can never be confused with a 0.
@@ -152,6 +154,18 @@ func Millis(v *float64) string {
 		return Missing
 	}
 	return Number(*v * 1e3)
+}
+
+// Metric is a value of a metric in its unit on screens.
+func Metric(m collector.Metric, v *float64) string {
+	if v == nil {
+		return Missing
+	}
+	u := m.Info().Unit.Info()
+	if u.Digits == 0 {
+		return Fixed(*v*u.Scale, 0)
+	}
+	return Number(*v * u.Scale)
 }
 
 // Number shows one decimal below 10 and none above: digits that move every second inform nobody and

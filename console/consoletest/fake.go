@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector"
 	"fairway/collector/topology"
-
 	"fairway/console/screen"
 	"fairway/remap"
 	"fairway/webui/api"
@@ -70,24 +70,36 @@ func (f *Fake) forwarder(i int, at time.Time) api.ForwarderRow {
 		Rack:     fmt.Sprint(i / 32),
 		LastSeen: at, PeakBytesPerSec: 2.5e9, Clients: 16}
 	zero := 0.0
-	r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec,
-		r.ErrorsPerSec = &zero, &zero, &zero, &zero, &zero, &zero, &zero
+	r.Occupancy = &zero
+	for _, m := range api.ListedMetrics {
+		if m != collector.ServerTime {
+			r.Values.Set(m, &zero)
+		}
+	}
 	switch {
 	case i%50 == 49:
 		r.State = api.StateStale
 		r.LastSeen = at.Add(-3 * time.Minute)
-		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec, r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec,
-			r.ErrorsPerSec = nil, nil, nil, nil, nil, nil, nil
+		r.Occupancy, r.Values = nil, api.Values{}
 	case i%60 == 59:
 		r.State = api.StateExcluded
 	case i%2 == 1:
 		r.State = api.StateOK
 		r.TopJob, r.TopJobShare = topology.JobID(fmt.Sprint(88000+i)), f.upTo(1)
-		r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec = f.upTo(1), f.upTo(1.2e9), f.upTo(1.2e9)
-		r.QueueLen, r.MetaWaitSeconds, r.MetaOpsPerSec, r.ServerTime = f.upTo(64), f.upTo(0.09), f.upTo(4000),
-			f.upTo(0.03)
+		f.busy(&r)
+		r.Values.Set(collector.MetaOps, f.upTo(4000))
+		r.Values.Set(collector.ServerTime, f.upTo(0.03))
 	}
 	return r
+}
+
+// busy draws the numbers that change every second.
+func (f *Fake) busy(r *api.ForwarderRow) {
+	r.Occupancy = f.upTo(1)
+	r.Values.Set(collector.ReadBytes, f.upTo(1.2e9))
+	r.Values.Set(collector.WriteBytes, f.upTo(1.2e9))
+	r.Values.Set(collector.QueueLen, f.upTo(64))
+	r.Values.Set(collector.MetaWait, f.upTo(0.09))
 }
 
 func (f *Fake) upTo(top float64) *float64 {
@@ -133,17 +145,17 @@ func (f *Fake) Step(at time.Time, typical bool) {
 			r.LastSeen = at
 			if !typical {
 				r.State = api.StateOK
-				r.Occupancy, r.ReadBytesPerSec, r.WriteBytesPerSec = f.upTo(1), f.upTo(1.2e9), f.upTo(1.2e9)
-				r.QueueLen, r.MetaWaitSeconds = f.upTo(64), f.upTo(0.09)
+				f.busy(r)
 				continue
 			}
 			if r.State == api.StateIdle {
 				continue
 			}
-			for _, v := range []**float64{&r.ReadBytesPerSec, &r.WriteBytesPerSec, &r.QueueLen, &r.MetaWaitSeconds} {
-				if *v != nil && f.random.IntN(2) == 0 {
-					next := **v * (0.9 + 0.2*f.random.Float64())
-					*v = &next
+			for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.QueueLen,
+				collector.MetaWait} {
+				if v := r.Value(m); v != nil && f.random.IntN(2) == 0 {
+					next := *v * (0.9 + 0.2*f.random.Float64())
+					r.Values.Set(m, &next)
 				}
 			}
 			if r.Occupancy != nil {

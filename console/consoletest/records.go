@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
@@ -141,10 +142,10 @@ func (f *Fake) OverviewAt(_ context.Context, at time.Time) (api.Overview, error)
 	o.At, o.Findings, o.Waiting = at, nil, nil
 	o.NotKept = []string{"clients: those of now"}
 	for i := range o.Forwarders {
-		for _, v := range []**float64{&o.Forwarders[i].ReadBytesPerSec, &o.Forwarders[i].WriteBytesPerSec} {
-			if *v != nil {
-				half := **v / 2
-				*v = &half
+		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes} {
+			if v := o.Forwarders[i].Value(m); v != nil {
+				half := *v / 2
+				o.Forwarders[i].Values.Set(m, &half)
 			}
 		}
 	}

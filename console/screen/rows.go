@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/collector"
 	"fairway/console/chart"
 	"fairway/console/table"
 	"fairway/remap"
@@ -27,25 +28,24 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 		return table.Column[api.ForwarderRow]{Name: name, Title: title, Width: width, Number: of,
 			Text: func(r *api.ForwarderRow) string { return text(s.Value(r, of(r))) }}
 	}
-	return []table.Column[api.ForwarderRow]{
+	columns := []table.Column[api.ForwarderRow]{
 		{Name: "node", Title: "NODE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return chart.Clean(string(r.ID)) }},
 		{Name: "state", Title: "STATE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return string(s.Standing(r)) }},
 		number(ByOccupancy, "OCC", 5, chart.Ratio, func(r *api.ForwarderRow) *float64 { return r.Occupancy }),
-		number("read", "READ", 7, chart.Mega, func(r *api.ForwarderRow) *float64 { return r.ReadBytesPerSec }),
-		number("write", "WRITE", 7, chart.Mega, func(r *api.ForwarderRow) *float64 { return r.WriteBytesPerSec }),
-		number("queue", "QUEUE", 7, chart.Count, func(r *api.ForwarderRow) *float64 { return r.QueueLen }),
-		number("mdwait", "MDms", 7, chart.Millis, func(r *api.ForwarderRow) *float64 { return r.MetaWaitSeconds }),
-		number("md", "MD/s", 7, chart.Count, func(r *api.ForwarderRow) *float64 { return r.MetaOpsPerSec }),
-		number("server", "SRVms", 7, chart.Millis, func(r *api.ForwarderRow) *float64 { return r.ServerTime }),
-		number("err", "ERR/s", 7, chart.Count, func(r *api.ForwarderRow) *float64 { return r.ErrorsPerSec }),
-		{Name: "clients", Title: "CN", Width: 6,
-			Text:   func(r *api.ForwarderRow) string { return strconv.Itoa(r.Clients) },
-			Number: func(r *api.ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
-		{Name: "job", Title: "TOP JOB (share)", Width: 20,
-			Text: func(r *api.ForwarderRow) string { return s.topJob(r) }},
 	}
+	for _, m := range api.ListedMetrics {
+		row := m.Info()
+		columns = append(columns, number(row.Column, row.Head, 7,
+			func(v *float64) string { return chart.Metric(m, v) },
+			func(r *api.ForwarderRow) *float64 { return r.Value(m) }))
+	}
+	return append(columns, table.Column[api.ForwarderRow]{Name: "clients", Title: "CN", Width: 6,
+		Text:   func(r *api.ForwarderRow) string { return strconv.Itoa(r.Clients) },
+		Number: func(r *api.ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
+		table.Column[api.ForwarderRow]{Name: "job", Title: "TOP JOB (share)", Width: 20,
+			Text: func(r *api.ForwarderRow) string { return s.topJob(r) }})
 }
 
 func (s *State) topJob(r *api.ForwarderRow) string {
@@ -78,7 +78,7 @@ func ForwarderLine(s *State, r *api.ForwarderRow, cols []table.Column[api.Forwar
 func SortForwarders(s *State, rows []*api.ForwarderRow, o table.Sorting) {
 	moved := func(r *api.ForwarderRow) float64 {
 		all := 0.0
-		for _, v := range [...]*float64{r.ReadBytesPerSec, r.WriteBytesPerSec} {
+		for _, v := range [...]*float64{r.Value(collector.ReadBytes), r.Value(collector.WriteBytes)} {
 			if v != nil {
 				all += *v
 			}

@@ -47,23 +47,17 @@ const (
 
 // ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
 type ForwarderRow struct {
-	ID               topology.ForwarderID `json:"id"`
-	State            remap.ForwarderState `json:"state"`
-	Rack             string               `json:"rack,omitempty"`
-	LastSeen         time.Time            `json:"last_seen"`
-	PeakBytesPerSec  float64              `json:"peak_bytes_per_sec"`
-	Occupancy        *float64             `json:"occupancy"` // 0..1, last hour
-	ReadBytesPerSec  *float64             `json:"read_bytes_per_sec"`
-	WriteBytesPerSec *float64             `json:"write_bytes_per_sec"`
-	QueueLen         *float64             `json:"queue_len"`
-	MetaWaitSeconds  *float64             `json:"meta_wait_seconds"`
-	ServerTime       *float64             `json:"server_time_seconds"`
-	MetaOpsPerSec    *float64             `json:"meta_ops_per_sec"`
-	ErrorsPerSec     *float64             `json:"errors_per_sec"`
-	Clients          int                  `json:"clients"`
-	TopJob           topology.JobID       `json:"top_job,omitempty"`
-	TopJobShare      *float64             `json:"top_job_share,omitempty"` // 0..1 of bytes
-	Plan             string               `json:"plan,omitempty"`          // waiting plan that touches it
+	ID              topology.ForwarderID `json:"id"`
+	State           remap.ForwarderState `json:"state"`
+	Rack            string               `json:"rack,omitempty"`
+	LastSeen        time.Time            `json:"last_seen"`
+	PeakBytesPerSec float64              `json:"peak_bytes_per_sec"`
+	Occupancy       *float64             `json:"occupancy"` // 0..1, last hour
+	Values          Values               `json:"values"`
+	Clients         int                  `json:"clients"`
+	TopJob          topology.JobID       `json:"top_job,omitempty"`
+	TopJobShare     *float64             `json:"top_job_share,omitempty"` // 0..1 of bytes
+	Plan            string               `json:"plan,omitempty"`          // waiting plan that touches it
 	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it,
 	// '-' without a value.
 	Levels string `json:"levels"`

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"fairway/collector"
+	"fairway/collector/topology"
 )
 
 // The levels of a heat map's cell besides 0 to 9, which are tenths of full scale.
@@ -37,34 +40,96 @@ func NextLevel(shown byte, share float64) byte {
 	return want
 }
 
-// ForwarderScales are what the cells of forwarders can show, in the order of ForwarderRow.Levels: occupancy, then the
-// scales of the catalogue.
-var ForwarderScales = []string{"occ", "bw", "queue", "mdwait", "err"}
+// Scale is what the cells of a heat map can show: one metric, or some that are added up.
+type Scale struct {
+	Name    string // in addresses
+	Label   string
+	Metrics []collector.Metric
+	// Full is the value of ten tenths; Peak says that a node's peak bandwidth is it where that is known.
+	Full float64
+	Peak bool
+}
+
+// ScalesOf are the scales of a layer's heat map, from the catalogue.
+func ScalesOf(role topology.Role) (scales []Scale) {
+	for _, m := range collector.ShownAs(role, collector.InScale) {
+		row := m.Info()
+		i := slices.IndexFunc(scales, func(s Scale) bool { return s.Name == row.Scale })
+		if i < 0 {
+			i = len(scales)
+			scales = append(scales, Scale{Name: row.Scale, Label: row.Label, Full: row.Full, Peak: row.Unit == collector.BytesPerSec})
+		}
+		scales[i].Metrics = append(scales[i].Metrics, m)
+	}
+	for i, s := range scales {
+		if len(s.Metrics) > 1 {
+			scales[i].Label = sums[s.Name]
+		}
+	}
+	return scales
+}
+
+// sums labels the scales to which several metrics add up.
+var sums = map[string]string{"bw": "bandwidth", "latency": "latency"}
+
+// FullText is full scale as people read it.
+func (s *Scale) FullText() string {
+	if s.Peak {
+		return "its peak"
+	}
+	u := s.Metrics[0].Info().Unit.Info()
+	return fmt.Sprintf("%g %s", s.Full*u.Scale, u.Shown)
+}
+
+var forwarderScales = ScalesOf(topology.Forwarder)
+
+// ForwarderScales names what the cells of forwarders can show, in the order of ForwarderRow.Levels: occupancy, then
+// the scales of the catalogue.
+var ForwarderScales = func() []string {
+	names := []string{"occ"}
+	for _, s := range forwarderScales {
+		names = append(names, s.Name)
+	}
+	return names
+}()
 
 // SetLevels gives a row its levels, as they follow the shown ones; "" where none are shown yet.
 func (r *ForwarderRow) SetLevels(shown string) {
-	of := func(v *float64, full float64) float64 {
-		if v == nil || full <= 0 {
-			return math.NaN()
-		}
-		return *v / full
-	}
-	moved := of(r.ReadBytesPerSec, r.PeakBytesPerSec)
-	if w := of(r.WriteBytesPerSec, r.PeakBytesPerSec); math.IsNaN(moved) {
-		moved = w
-	} else if !math.IsNaN(w) {
-		moved += w
-	}
 	next := make([]byte, 0, len(ForwarderScales))
-	for i, share := range [...]float64{of(r.Occupancy, 1), moved, of(r.QueueLen, collector.QueueLen.Info().Full),
-		of(r.MetaWaitSeconds, collector.MetaWait.Info().Full), of(r.ErrorsPerSec, collector.Errors.Info().Full)} {
+	add := func(share float64) {
 		before := byte(LevelUnknown)
-		if i < len(shown) {
+		if i := len(next); i < len(shown) {
 			before = levelOf(shown[i])
 		}
 		next = append(next, levelSign(NextLevel(before, share)))
 	}
+	if r.Occupancy == nil {
+		add(math.NaN())
+	} else {
+		add(*r.Occupancy)
+	}
+	for i := range forwarderScales {
+		add(r.share(&forwarderScales[i]))
+	}
 	r.Levels = string(next)
+}
+
+// share is the row's part of a scale's full scale, NaN where it is not known.
+func (r *ForwarderRow) share(s *Scale) float64 {
+	full, sum := s.Full, math.NaN()
+	if s.Peak {
+		full = r.PeakBytesPerSec
+	}
+	for _, m := range s.Metrics {
+		switch v := r.Value(m); {
+		case v == nil || full <= 0:
+		case math.IsNaN(sum):
+			sum = *v / full
+		default:
+			sum += *v / full
+		}
+	}
+	return sum
 }
 
 // levelSign is how a row writes a level.

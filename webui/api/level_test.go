@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"fairway/collector"
 )
 
 // A shown level stays while the value is near it, and follows one that moves away.
@@ -26,13 +28,16 @@ func TestAShownLevelStaysAtABorder(t *testing.T) {
 
 func TestARowHasALevelForEachScale(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
-	r := ForwarderRow{PeakBytesPerSec: 1e9, Occupancy: v(0), WriteBytesPerSec: v(0.52e9), QueueLen: v(640),
-		MetaWaitSeconds: v(0.05)}
+	r := ForwarderRow{PeakBytesPerSec: 1e9, Occupancy: v(0)}
+	r.Values.Set(collector.WriteBytes, v(0.52e9))
+	r.Values.Set(collector.QueueLen, v(640))
+	r.Values.Set(collector.MetaWait, v(0.05))
 	if r.SetLevels(""); r.Levels != ".595-" || len(r.Levels) != len(ForwarderScales) {
 		t.Errorf("levels %q", r.Levels)
 	}
-	r.ReadBytesPerSec, r.ErrorsPerSec = v(0.06e9), v(1)
-	r.MetaWaitSeconds = v(0.049)
+	r.Values.Set(collector.ReadBytes, v(0.06e9))
+	r.Values.Set(collector.Errors, v(1))
+	r.Values.Set(collector.MetaWait, v(0.049))
 	if r.SetLevels(r.Levels); r.Levels != ".5951" {
 		t.Errorf("a second later: levels %q", r.Levels)
 	}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -9,9 +11,11 @@ import (
 type Metric struct {
 	Name  string `json:"name"` // in series and in rows of nodes
 	Label string `json:"label"`
-	Head  string `json:"head,omitempty"` // of a column
-	Help  string `json:"help"`
-	Unit  string `json:"unit"` // of values
+	// Column is the name of its column in addresses of lists, Head the column's title.
+	Column string `json:"column,omitempty"`
+	Head   string `json:"head,omitempty"`
+	Help   string `json:"help"`
+	Unit   string `json:"unit"` // of values
 	// A value times Factor is in the unit on screens, with Digits after the point below 10.
 	ShownUnit string  `json:"shown_unit"`
 	Factor    float64 `json:"factor"`
@@ -22,7 +26,9 @@ type Metric struct {
 	// Of are the operations that values belong to.
 	Of    []collector.Metric `json:"of,omitempty"`
 	Chart string             `json:"chart,omitempty"` // metrics of one word are drawn into one chart
-	Scale string             `json:"scale,omitempty"` // the heat-map scale to which it adds
+	// Scale names the heat-map scale to which it adds, ScaleLabel is the scale's label.
+	Scale      string `json:"scale,omitempty"`
+	ScaleLabel string `json:"scale_label,omitempty"`
 	// Layers says where the layers that report it show it: series, list, scale, evidence.
 	Layers map[topology.Role][]string `json:"layers"`
 }
@@ -32,9 +38,12 @@ func Metrics() []Metric {
 	rows := []Metric{}
 	for _, m := range collector.Catalogue() {
 		u := m.Unit.Info()
-		row := Metric{Name: m.Name, Label: m.Label, Head: m.Head, Help: m.Help, Unit: u.Name, ShownUnit: u.Shown,
+		row := Metric{Name: m.Name, Label: m.Label, Column: m.Column, Head: m.Head, Help: m.Help, Unit: u.Name, ShownUnit: u.Shown,
 			Factor: u.Scale, Digits: u.Digits, Full: m.Full, MoreIsWorse: m.MoreIsWorse, Chart: m.Chart, Scale: m.Scale,
 			Layers: map[topology.Role][]string{}}
+		if row.Scale != "" {
+			row.ScaleLabel = cmp.Or(sums[row.Scale], row.Label)
+		}
 		for _, of := range m.Of {
 			if of != collector.MetricNone {
 				row.Of = append(row.Of, of)

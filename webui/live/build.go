@@ -135,36 +135,14 @@ func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Ti
 }
 
 // rowValues is where the numbers of one forwarder's line lie.
-type rowValues [7]float64
+type rowValues [len(api.Values{})]float64
 
 // fill points a line at the values of a second; what is not a number is left out.
 func (r *rowValues) fill(row *api.ForwarderRow, samples []collector.Sample) {
 	for _, s := range samples {
-		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-			continue
-		}
-		switch s.Metric {
-		case collector.ReadBytes:
-			r[0] = s.Value
-			row.ReadBytesPerSec = &r[0]
-		case collector.WriteBytes:
-			r[1] = s.Value
-			row.WriteBytesPerSec = &r[1]
-		case collector.QueueLen:
-			r[2] = s.Value
-			row.QueueLen = &r[2]
-		case collector.MetaWait:
-			r[3] = s.Value
-			row.MetaWaitSeconds = &r[3]
-		case collector.ServerTime:
-			r[4] = s.Value
-			row.ServerTime = &r[4]
-		case collector.MetaOps:
-			r[5] = s.Value
-			row.MetaOpsPerSec = &r[5]
-		case collector.Errors:
-			r[6] = s.Value
-			row.ErrorsPerSec = &r[6]
+		if i, ok := api.PlaceOf(s.Metric); ok && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			r[i] = s.Value
+			row.Values[i] = &r[i]
 		}
 	}
 }

@@ -135,26 +135,17 @@ func meanLatency(read, write, readOps, writeOps float64) *float64 {
 // peersMedian is the median of each column over the other forwarders that are healthy and not
 // idle: what a busy one looks like.
 func peersMedian(rows []api.ForwarderRow, me topology.ForwarderID) map[string]*float64 {
-	columns := map[string]func(*api.ForwarderRow) *float64{
-		"read_bytes":  func(r *api.ForwarderRow) *float64 { return r.ReadBytesPerSec },
-		"write_bytes": func(r *api.ForwarderRow) *float64 { return r.WriteBytesPerSec },
-		"queue_len":   func(r *api.ForwarderRow) *float64 { return r.QueueLen },
-		"meta_wait":   func(r *api.ForwarderRow) *float64 { return r.MetaWaitSeconds },
-		"server_time": func(r *api.ForwarderRow) *float64 { return r.ServerTime },
-		"meta_ops":    func(r *api.ForwarderRow) *float64 { return r.MetaOpsPerSec },
-		"errors":      func(r *api.ForwarderRow) *float64 { return r.ErrorsPerSec },
-	}
-	out := make(map[string]*float64, len(columns))
-	for name, get := range columns {
+	out := make(map[string]*float64, len(api.ListedMetrics))
+	for place, m := range api.ListedMetrics {
 		var all []float64
 		for i := range rows {
 			r := &rows[i]
-			if v := get(r); v != nil && r.ID != me &&
+			if v := r.Values[place]; v != nil && r.ID != me &&
 				(r.State == api.StateOK || r.State == api.StateDedicated) {
 				all = append(all, *v)
 			}
 		}
-		out[name] = median(all)
+		out[m.String()] = median(all)
 	}
 	return out
 }

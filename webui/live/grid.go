@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,30 +33,15 @@ const (
 )
 
 // GridMetric is a scale of the compute grid.
-type GridMetric struct {
-	Name    string
-	metrics []collector.Metric // one, or two that are added up
-	// full is ten tenths where the node's peak does not say it.
-	full float64
-	peak bool // the node's peak bandwidth is full scale
-}
+type GridMetric api.Scale
 
 // GridMetrics are the scales of the compute grid; the index is the frame's metric byte.
-var GridMetrics = gridMetrics()
-
-// gridMetrics takes the scales of compute nodes from the catalogue.
-func gridMetrics() (scales []GridMetric) {
-	for _, m := range collector.ShownAs(topology.Compute, collector.InScale) {
-		row := m.Info()
-		i := slices.IndexFunc(scales, func(s GridMetric) bool { return s.Name == row.Scale })
-		if i < 0 {
-			i = len(scales)
-			scales = append(scales, GridMetric{Name: row.Scale, full: row.Full, peak: row.Unit == collector.BytesPerSec})
-		}
-		scales[i].metrics = append(scales[i].metrics, m)
+var GridMetrics = func() (scales []GridMetric) {
+	for _, s := range api.ScalesOf(topology.Compute) {
+		scales = append(scales, GridMetric(s))
 	}
 	return scales
-}
+}()
 
 // Grids makes grid frames. It keeps the shown levels, so that a value on a border between two
 // steps does not flicker; one per Picture, for one goroutine at a time.
@@ -116,7 +100,7 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	for i, n := range c.nodes {
 		ids[i], cell[n.ID] = n.ID, i
 	}
-	for _, of := range m.metrics {
+	for _, of := range m.Metrics {
 		err := g.p.past.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
 			i := cell[n]
 			if v := p.Value / c.full(i, m, full); math.IsNaN(c.next[i]) {
@@ -137,15 +121,15 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 
 // scale is ten tenths of a grid: the peak that all nodes share, where the metric goes by it.
 func (m *GridMetric) scale(nodes []topology.Node) float64 {
-	if p := samePeak(nodes); m.peak && p > 0 {
+	if p := samePeak(nodes); m.Peak && p > 0 {
 		return p
 	}
-	return m.full
+	return m.Full
 }
 
 // full is ten tenths of one cell.
 func (c *grid) full(i int, m *GridMetric, all float64) float64 {
-	if p := c.nodes[i].PeakBytesPerSec; m.peak && p > 0 {
+	if p := c.nodes[i].PeakBytesPerSec; m.Peak && p > 0 {
 		return p
 	}
 	return all
@@ -159,10 +143,10 @@ func (c *grid) forget() {
 
 // sum adds up the samples that the grid shows; not a number without any.
 func (m *GridMetric) sum(samples []collector.Sample) float64 {
-	total, left := 0.0, len(m.metrics)
+	total, left := 0.0, len(m.Metrics)
 	for i := range samples {
 		s := &samples[i]
-		if s.Metric != m.metrics[0] && s.Metric != m.metrics[len(m.metrics)-1] {
+		if s.Metric != m.Metrics[0] && s.Metric != m.Metrics[len(m.Metrics)-1] {
 			continue
 		}
 		total, left = total+s.Value, left-1
@@ -170,7 +154,7 @@ func (m *GridMetric) sum(samples []collector.Sample) float64 {
 			return total
 		}
 	}
-	if left == len(m.metrics) {
+	if left == len(m.Metrics) {
 		return math.NaN()
 	}
 	return total

@@ -56,7 +56,7 @@ func TestNodesThatJoinAreShown(t *testing.T) {
 	s := p.build(p.Snapshot())
 	cells := func() []byte { return g.Frame(s, 0)[gridHeader:] }
 	before := cells()
-	if before[0] != api.LevelUnknown || before[1] != api.LevelIdle || s.Overview.Forwarders[0].ReadBytesPerSec != nil {
+	if before[0] != api.LevelUnknown || before[1] != api.LevelIdle || s.Overview.Forwarders[0].Value(collector.ReadBytes) != nil {
 		t.Fatalf("before they report: cells %v, forwarder %+v", before[:2], s.Overview.Forwarders[0])
 	}
 	samples := []collector.Sample{{Metric: collector.ReadBytes, Value: 5e5}}
@@ -69,10 +69,10 @@ func TestNodesThatJoinAreShown(t *testing.T) {
 		t.Errorf("the new node's cell is %d, or another cell changed", after[0])
 	}
 	s = p.build(s)
-	if v := s.Overview.Forwarders[0].ReadBytesPerSec; v == nil || *v != 5e5 {
+	if v := s.Overview.Forwarders[0].Value(collector.ReadBytes); v == nil || *v != 5e5 {
 		t.Errorf("the new forwarder's line is %+v", s.Overview.Forwarders[0])
 	}
-	if v := s.Overview.Forwarders[1].WriteBytesPerSec; v == nil || *v != 1 {
+	if v := s.Overview.Forwarders[1].Value(collector.WriteBytes); v == nil || *v != 1 {
 		t.Errorf("the first forwarder's line is %+v", s.Overview.Forwarders[1])
 	}
 }
@@ -83,7 +83,7 @@ func BenchmarkNewestSecond(b *testing.B) {
 	rows := make([]api.ForwarderRow, 240)
 	b.ReportAllocs()
 	for b.Loop() {
-		if at := p.readForwarders(rows, sit.At); at.IsZero() || *rows[239].ErrorsPerSec == 0 {
+		if at := p.readForwarders(rows, sit.At); at.IsZero() || *rows[239].Value(collector.Errors) == 0 {
 			b.Fatalf("the newest second is %s, the last line %+v", at, rows[239])
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // pastMetrics are what a row of the overview shows.
-var pastMetrics = collector.ShownAs(topology.Forwarder, collector.InList)
+var pastMetrics = api.ListedMetrics
 
 // timelineMargin is how long a record may be on its way to the journal.
 const timelineMargin = 2 * time.Second
@@ -162,8 +162,8 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 	for i := range o.Forwarders {
 		if r := &o.Forwarders[i]; !r.LastSeen.IsZero() {
 			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec,
-				ReadBytesPerSec: orZero(r.ReadBytesPerSec), WriteBytesPerSec: orZero(r.WriteBytesPerSec),
-				MetaOpsPerSec: orZero(r.MetaOpsPerSec)}
+				ReadBytesPerSec: orZero(r.Value(collector.ReadBytes)), WriteBytesPerSec: orZero(r.Value(collector.WriteBytes)),
+				MetaOpsPerSec: orZero(r.Value(collector.MetaOps))}
 		}
 	}
 	waits := map[topology.ForwarderID]string{}

@@ -8,7 +8,7 @@ import { isOpen } from './app.js?v=__V__';
 import { exclude, reasonForm } from './findings.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
-import { metricOf } from './metrics.js?v=__V__';
+import { metricOf, shownAs } from './metrics.js?v=__V__';
 
 /** How much of the past is shown, and how many seconds a point stands for. @type {Record<string, [number, number]>} */
 const spans = { '5m': [300, 1], '1h': [3600, 15], '6h': [6 * 3600, 60], '24h': [24 * 3600, 300] };
@@ -230,10 +230,9 @@ export async function forwarderPage(app, id) {
           `${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}` +
           `${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`,
       ],
-      ['read', newest('read_bytes') + peers('read_bytes')],
-      ['write', newest('write_bytes') + peers('write_bytes')],
-      ['queue', newest('queue_len') + peers('queue_len')],
-      ['metadata', `${newest('meta_ops')}, wait ${newest('meta_wait')}${peers('meta_wait')}`],
+      .../** @type {[string, string][]} */ (
+        shownAs('forwarder', 'list').map(m => [m.label, newest(m.name) + peers(m.name)])
+      ),
     ];
     if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
     if (d.state === 'stale')

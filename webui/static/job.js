@@ -9,6 +9,7 @@ import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { valueOf } from './metrics.js?v=__V__';
 
 /**
  * @param {import('./app.js').App} app
@@ -38,16 +39,22 @@ export async function jobPage(app, id, toRuns) {
         name: 'all',
         head: 'ALL MB/s',
         num: true,
-        text: r => mega(sum(r.row?.read_bytes_per_sec, r.row?.write_bytes_per_sec)),
-        value: r => sum(r.row?.read_bytes_per_sec, r.row?.write_bytes_per_sec),
+        text: r => mega(sum(valueOf(r.row, 'read_bytes'), valueOf(r.row, 'write_bytes'))),
+        value: r => sum(valueOf(r.row, 'read_bytes'), valueOf(r.row, 'write_bytes')),
       },
-      { name: 'queue', head: 'QUEUE', num: true, text: r => number(r.row?.queue_len), value: r => r.row?.queue_len },
+      {
+        name: 'queue',
+        head: 'QUEUE',
+        num: true,
+        text: r => number(valueOf(r.row, 'queue_len')),
+        value: r => valueOf(r.row, 'queue_len'),
+      },
       {
         name: 'mdwait',
         head: 'MDWAIT ms',
         num: true,
-        text: r => millis(r.row?.meta_wait_seconds),
-        value: r => r.row?.meta_wait_seconds,
+        text: r => millis(valueOf(r.row, 'meta_wait')),
+        value: r => valueOf(r.row, 'meta_wait'),
       },
     ],
     {

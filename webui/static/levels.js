@@ -1,4 +1,5 @@
 // Marks and colours: the same tables as the terminal (console/level.go, palette.go). Levels come from the server.
+import { scalesOf } from './metrics.js?v=__V__';
 
 /** Ten even steps of cividis, dark to light. @type {[number, number, number][]} */
 export const ramp = [
@@ -21,19 +22,11 @@ export const IDLE = -1,
 /** What the grid of forwarders can show, in the order of a row's levels. */
 export const metrics = [
   { name: 'occ', title: 'occupancy', full: 'busy all of the last hour' },
-  { name: 'bw', title: 'bandwidth', full: 'its peak' },
-  { name: 'queue', title: 'queue', full: '64 waiting' },
-  { name: 'mdwait', title: 'metadata wait', full: '100 ms' },
-  { name: 'err', title: 'errors', full: '10 a second' },
+  ...scalesOf('forwarder').map(s => ({ name: s.name, title: s.title, full: s.peak ? 'its peak' : s.full(undefined) })),
 ];
 
 /** What the compute grid can show: the feed's name and how its full scale is written. */
-export const computeMetrics = [
-  { name: 'bw', title: 'bandwidth', full: (/** @type {number} */ v) => `${(v / 1e6).toFixed(0)} MB/s` },
-  { name: 'mdops', title: 'metadata operations', full: (/** @type {number} */ v) => `${v} a second` },
-  { name: 'latency', title: 'latency', full: (/** @type {number} */ v) => `${v * 1e3} ms` },
-  { name: 'err', title: 'errors', full: (/** @type {number} */ v) => `${v} a second` },
-];
+export const computeMetrics = scalesOf('compute');
 
 /** The level of a character of a row's levels. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {

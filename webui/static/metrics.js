@@ -2,8 +2,9 @@
 import { missing, number } from './format.js?v=__V__';
 
 /**
- * @typedef {{name: string, label: string, head?: string, help: string, shown_unit: string, factor: number, digits:
- * number, full?: number, chart?: string, scale?: string, layers: Record<string, string[]>}} Metric
+ * @typedef {{name: string, label: string, column?: string, head?: string, help: string, unit: string, shown_unit: string,
+ * factor: number, digits: number, full?: number, chart?: string, scale?: string, scale_label?: string,
+ * layers: Record<string, string[]>}} Metric
  */
 const answer = await fetch('/api/v1/metrics');
 if (!answer.ok) throw new Error(`the catalogue of metrics: HTTP ${answer.status}`);
@@ -27,3 +28,31 @@ export const shownAs = (layer, place) => catalogue.filter(m => m.layers[layer]?.
 /** A value in its unit on screens. @param {Metric} m @param {number|null|undefined} v */
 export const shown = (m, v) =>
   v === null || v === undefined ? missing : m.digits ? number(v * m.factor) : (v * m.factor).toFixed(0);
+
+/** The value of a metric in a forwarder's row. @param {any} r @param {string} name @returns {number|undefined} */
+export const valueOf = (r, name) => r?.values?.[name];
+
+/** A column of a metric in a list of forwarders. @param {Metric} m @returns {import('./table.js').Column} */
+const columnOf = m => ({
+  name: m.column ?? m.name,
+  head: m.head ?? m.name,
+  title: m.shown_unit ? `${m.label}, ${m.shown_unit}` : m.label,
+  num: true,
+  text: r => shown(m, valueOf(r, m.name)),
+  value: r => valueOf(r, m.name),
+});
+
+/** The columns of a list of forwarders that the catalogue has. */
+export const listed = shownAs('forwarder', 'list').map(columnOf);
+
+/**
+ * The scales of a layer's heat map: the name in addresses, the label, and how full scale is written.
+ * @param {string} layer
+ */
+export const scalesOf = layer =>
+  [...Map.groupBy(shownAs(layer, 'scale'), m => m.scale ?? '').values()].map(([m]) => ({
+    name: m.scale ?? '',
+    title: m.scale_label ?? m.label,
+    peak: m.unit === 'bytes/s',
+    full: (/** @type {number|undefined} */ v) => `${shown(m, v ?? m.full)} ${m.shown_unit}`,
+  }));

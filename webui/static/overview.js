@@ -1,7 +1,7 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, kindWords, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { age, clock, counted, kindWords, mega, number, ratio, sum } from './format.js?v=__V__';
 import { IDLE, UNKNOWN, computeMetrics, digit, levelOf, mark, metrics } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -9,6 +9,7 @@ import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { calls } from './app.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
+import { listed, valueOf } from './metrics.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
 export const columns = [
@@ -22,62 +23,7 @@ export const columns = [
     text: r => ratio(r.occupancy),
     value: r => r.occupancy,
   },
-  {
-    name: 'read',
-    head: 'READ',
-    title: 'MB/s',
-    num: true,
-    text: r => mega(r.read_bytes_per_sec),
-    value: r => r.read_bytes_per_sec,
-  },
-  {
-    name: 'write',
-    head: 'WRITE',
-    title: 'MB/s',
-    num: true,
-    text: r => mega(r.write_bytes_per_sec),
-    value: r => r.write_bytes_per_sec,
-  },
-  {
-    name: 'queue',
-    head: 'QUEUE',
-    title: 'requests waiting',
-    num: true,
-    text: r => number(r.queue_len),
-    value: r => r.queue_len,
-  },
-  {
-    name: 'mdwait',
-    head: 'MDWAIT',
-    title: 'metadata wait, ms',
-    num: true,
-    text: r => millis(r.meta_wait_seconds),
-    value: r => r.meta_wait_seconds,
-  },
-  {
-    name: 'server',
-    head: 'INSRV',
-    title: 'time in server, ms',
-    num: true,
-    text: r => millis(r.server_time_seconds),
-    value: r => r.server_time_seconds,
-  },
-  {
-    name: 'mdops',
-    head: 'MD/S',
-    title: 'metadata operations a second',
-    num: true,
-    text: r => number(r.meta_ops_per_sec),
-    value: r => r.meta_ops_per_sec,
-  },
-  {
-    name: 'err',
-    head: 'ERR',
-    title: 'errors a second',
-    num: true,
-    text: r => number(r.errors_per_sec),
-    value: r => r.errors_per_sec,
-  },
+  ...listed,
   { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
   {
     name: 'job',
@@ -107,7 +53,7 @@ export function summary(o) {
   let bytes = null,
     peak = 0;
   for (const r of o.forwarders) {
-    bytes = sum(bytes, sum(r.read_bytes_per_sec, r.write_bytes_per_sec));
+    bytes = sum(bytes, sum(valueOf(r, 'read_bytes'), valueOf(r, 'write_bytes')));
     peak += r.peak_bytes_per_sec || 0;
   }
   const [unit, scale] = Math.max(bytes ?? 0, peak) < 1e10 ? ['MB/s', 1e6] : ['GB/s', 1e9]; // as the terminal chooses
@@ -179,7 +125,7 @@ function forwardersPage(app, q, asTable) {
     open: i => app.go(`/forwarders/${o.forwarders[i].id}`),
     tip: i => {
       const r = o.forwarders[i];
-      return `${r.id}  ${r.state}  read ${mega(r.read_bytes_per_sec)}  write ${mega(r.write_bytes_per_sec)} MB/s`;
+      return `${r.id}  ${r.state}  read ${mega(valueOf(r, 'read_bytes'))}  write ${mega(valueOf(r, 'write_bytes'))} MB/s`;
     },
   });
   const table = new Table(asTable ? columns : columns.filter(c => hottest.includes(c.name)), {
@@ -187,7 +133,7 @@ function forwardersPage(app, q, asTable) {
     go: r => `/forwarders/${r.id}`,
     sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'),
     reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
-    tie: r => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0),
+    tie: r => (valueOf(r, 'read_bytes') ?? 0) + (valueOf(r, 'write_bytes') ?? 0),
     sorted: remember,
     caption: asTable ? 'forwarders' : 'the hottest forwarders',
   });

@@ -5,6 +5,7 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
+import { valueOf } from './metrics.js?v=__V__';
 
 /**
  * A rule for a reason: at least so many letters, as the server says.
@@ -422,8 +423,8 @@ export async function proposePage(app, q) {
         name: 'bw',
         head: 'MB/s',
         num: true,
-        text: r => mega((r.read_bytes_per_sec ?? NaN) + (r.write_bytes_per_sec ?? NaN)),
-        value: r => (r.read_bytes_per_sec ?? 0) + (r.write_bytes_per_sec ?? 0),
+        text: r => mega((valueOf(r, 'read_bytes') ?? NaN) + (valueOf(r, 'write_bytes') ?? NaN)),
+        value: r => (valueOf(r, 'read_bytes') ?? 0) + (valueOf(r, 'write_bytes') ?? 0),
       },
       { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
     ],

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -19,29 +20,31 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		r = &d.ForwarderRow
 	}
 	var lines []string
-	for _, m := range []struct {
-		label, metric string
-		now           *float64
-	}{{"READ ", "read_bytes", r.ReadBytesPerSec}, {"WRITE", "write_bytes", r.WriteBytesPerSec}} {
-		points := d.Series[m.metric]
+	var items []string
+	for _, m := range api.ListedMetrics {
+		row, now := m.Info(), s.Value(r, r.Value(m))
+		peers := peers(chart.Metric(m, d.PeersMedian[m.String()]))
+		unit := " " + row.Unit.Info().Shown
+		switch row.Unit {
+		case collector.Requests:
+			unit = ""
+		case collector.OpsPerSec, collector.PerSec:
+			unit = "/s"
+		}
+		if row.Unit != collector.BytesPerSec {
+			items = append(items, row.Column+" "+chart.Metric(m, now)+unit+peers)
+			continue
+		}
+		points := d.Series[m.String()]
 		top := largest(points, d.PeakBytesPerSec/100)
-		head := fmt.Sprintf(" %s %s  ", m.label, chart.Right(chart.Mega(s.Value(r, m.now))+" MB/s", 11))
+		head := fmt.Sprintf(" %-5s %s  ", row.Head, chart.Right(chart.Metric(m, now)+unit, 11))
 		end := s.Shown.At.Add(time.Second)
-		foot := fmt.Sprintf("  5 min, top %s%s", chart.Mega(&top), peers(chart.Mega(d.PeersMedian[m.metric])))
+		foot := fmt.Sprintf("  5 min, top %s%s", chart.Metric(m, &top), peers)
 		lines = append(lines, chart.Clip(head+chart.Sparkline(points, end, sparkSpan, top,
-			min(60, w-1-len(head)-len(foot)))+foot,
-			w))
+			min(60, w-1-len(head)-len(foot)))+foot, w))
 	}
-	items := []string{
-		"queue " + chart.Count(s.Value(r, r.QueueLen)) + peers(chart.Count(d.PeersMedian["queue_len"])),
-		"md wait " + chart.Millis(s.Value(r, r.MetaWaitSeconds)) + " ms" +
-			peers(chart.Millis(d.PeersMedian["meta_wait"])),
-		"md ops " + chart.Count(s.Value(r, r.MetaOpsPerSec)) + "/s",
-		"in server " + chart.Millis(s.Value(r, r.ServerTime)) + " ms" +
-			peers(chart.Millis(d.PeersMedian["server_time"])),
-		"errors " + chart.Count(s.Value(r, r.ErrorsPerSec)) + "/s",
-		"occupancy " + chart.Ratio(s.Value(r, r.Occupancy)) + "%",
-	}
+	items = append(items,
+		"occupancy "+chart.Ratio(s.Value(r, r.Occupancy))+"%")
 	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil &&
 		s.Standing(r) != remap.ForwarderStale {
 		items = append(items, fmt.Sprintf("threads %s/%s busy", chart.Count(busy), chart.Count(all)))

@@ -13,6 +13,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -357,10 +358,10 @@ func (p *Screen) where(s *screen.State, w, h int) []string {
 		if r := s.Forwarder(on[i]); r != nil {
 			line += " " + chart.Left(string(s.Standing(r)), 10) +
 				chart.Right(strconv.Itoa(p.job.Value.Forwarders[on[i]]), 7) +
-				chart.Right(chart.Mega(s.Value(r, r.ReadBytesPerSec)), 7) +
-				chart.Right(chart.Mega(s.Value(r, r.WriteBytesPerSec)), 7) +
-				chart.Right(chart.Count(s.Value(r, r.QueueLen)), 7) +
-				chart.Right(chart.Millis(s.Value(r, r.MetaWaitSeconds)), 7)
+				chart.Right(chart.Mega(s.Value(r, r.Value(collector.ReadBytes))), 7) +
+				chart.Right(chart.Mega(s.Value(r, r.Value(collector.WriteBytes))), 7) +
+				chart.Right(chart.Count(s.Value(r, r.Value(collector.QueueLen))), 7) +
+				chart.Right(chart.Millis(s.Value(r, r.Value(collector.MetaWait))), 7)
 		}
 		return line
 	})...)

@@ -1,9 +1,7 @@
 package overview
 
 import (
-	"fmt"
-
-	"fairway/collector"
+	"fairway/collector/topology"
 	"fairway/webui/api"
 )
 
@@ -15,19 +13,13 @@ type metric struct {
 }
 
 // metrics are those of api.ForwarderScales.
-var metrics = []metric{
-	{"occ", "occupancy", "the last hour"},
-	{"bw", "bandwidth", "its peak"},
-	{"queue", "queue", full(collector.QueueLen, "waiting")},
-	{"mdwait", "metadata wait", full(collector.MetaWait, "ms")},
-	{"err", "errors", full(collector.Errors, "a second")},
-}
-
-// full is a metric's full scale with its unit.
-func full(m collector.Metric, unit string) string {
-	row := m.Info()
-	return fmt.Sprintf("%g %s", row.Full*row.Unit.Info().Scale, unit)
-}
+var metrics = func() []metric {
+	all := []metric{{"occ", "occupancy", "the last hour"}}
+	for _, s := range api.ScalesOf(topology.Forwarder) {
+		all = append(all, metric{s.Name, s.Label, s.FullText()})
+	}
+	return all
+}()
 
 // level is the level of a forwarder's cell: a digit, '.' or '-'.
 func level(r *api.ForwarderRow, metric int) byte {

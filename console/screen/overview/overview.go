@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -294,7 +295,7 @@ func (p *Screen) summary(s *screen.State, w int) string {
 		r := &s.Shown.Forwarders[i]
 		n[r.State]++
 		peak += r.PeakBytesPerSec
-		if v := screen.Sum(s.Value(r, r.ReadBytesPerSec), s.Value(r, r.WriteBytesPerSec)); v != nil {
+		if v := screen.Sum(s.Value(r, r.Value(collector.ReadBytes)), s.Value(r, r.Value(collector.WriteBytes))); v != nil {
 			moved += *v
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -75,8 +76,8 @@ func (p *Screen) thenAndNow(s *screen.State, id topology.ForwarderID, then remap
 	if !wide {
 		return line
 	}
-	return line + chart.Right(chart.Mega(s.Value(now, now.ReadBytesPerSec)), 6) +
-		chart.Right(chart.Mega(s.Value(now, now.WriteBytesPerSec)),
+	return line + chart.Right(chart.Mega(s.Value(now, now.Value(collector.ReadBytes))), 6) +
+		chart.Right(chart.Mega(s.Value(now, now.Value(collector.WriteBytes))),
 			7) +
 		chart.Right(chart.Ratio(s.Value(now, now.Occupancy)), 7) + chart.Right(strconv.Itoa(now.Clients), 7)
 }

@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -150,7 +151,7 @@ func (p *Proposal) place(id topology.ForwarderID) int {
 
 // shareOfPeak is how much of its peak a forwarder moves now, or bytes/s where its peak is not known.
 func shareOfPeak(r *api.ForwarderRow) float64 {
-	v := screen.Sum(r.ReadBytesPerSec, r.WriteBytesPerSec)
+	v := screen.Sum(r.Value(collector.ReadBytes), r.Value(collector.WriteBytes))
 	switch {
 	case v == nil:
 		return 0

@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/screen"
 	"fairway/remap"
@@ -14,7 +15,9 @@ import (
 func TestTargetsKeepTheirOrder(t *testing.T) {
 	row := func(id topology.ForwarderID, state remap.ForwarderState, mb float64) api.ForwarderRow {
 		b := mb * 1e6
-		return api.ForwarderRow{ID: id, State: state, WriteBytesPerSec: &b, PeakBytesPerSec: 1e9}
+		r := api.ForwarderRow{ID: id, State: state, PeakBytesPerSec: 1e9}
+		r.Values.Set(collector.WriteBytes, &b)
+		return r
 	}
 	p, s := NewProposal("a", "", nil), &screen.State{}
 	order := func(rows ...api.ForwarderRow) (ids string) {
