@@ -25,7 +25,8 @@ func TestReplayInTheBrowser(t *testing.T) {
 	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
 	row := func(when string) string {
 		o := get[api.Overview](s, "/api/v1/overview?at="+when)
-		return fmt.Sprintf("%s %s", mega(*o.Forwarders[2].Value(collector.ReadBytes)), mega(*o.Forwarders[2].Value(collector.WriteBytes)))
+		return fmt.Sprintf("%s %s", mega(*o.Forwarders[2].Value(collector.ReadBytes)),
+			mega(*o.Forwarders[2].Value(collector.WriteBytes)))
 	}
 	shows := func(when string) {
 		t.Helper()
@@ -75,7 +76,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("fwd001  SUSPECT")
 	b.until("its metadata is in operations",
-		`/METADATA\s*[\d.]+ ops\/s, wait [\d.]+ ms/i.test(document.querySelector('#page').innerText)`)
+		`/METADATA OPERATIONS\s*[\d.]+ ops\/s/i.test(document.querySelector('#page').innerText)`)
 	b.key("n")
 	b.says("F-0001  fwd001  confirmed")
 	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))

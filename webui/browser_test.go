@@ -312,7 +312,7 @@ func TestBrowserAtFullSize(t *testing.T) {
 	b.key("t")
 	b.shot("overview-240-light")
 	b.key("g")
-	b.says("INSRV")
+	b.says("SRVms")
 	b.shot("table-240")
 	b.open("http://" + s.tcp + "/overview?view=compute")
 	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"40960\"]')")

@@ -113,10 +113,10 @@ var twoFaces = []struct {
 	columns                 [][2]string
 }{
 	{"overview", "/overview", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"},
-		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDWAIT", "MDms"}}},
+		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDms", "MDms"}}},
 	{"table", "/overview?view=table", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"},
-		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDWAIT", "MDms"},
-		{"INSRV", "SRVms"}, {"MD/S", "MD/s"}, {"ERR", "ERR/s"}, {"CLIENTS", "CN"}}},
+		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDms", "MDms"},
+		{"SRVms", "SRVms"}, {"MD/s", "MD/s"}, {"ERR/s", "ERR/s"}, {"CLIENTS", "CN"}}},
 	{"forwarder", "/forwarders/fwd001", "/forwarders/fwd001", "CLIENT", 4,
 		[][2]string{{"READ MB/s", "READ"}, {"WRITE MB/s", "WRITE"}, {"MD/S", "MD/s"}, {"LATENCY ms", "LATms"}}},
 	{"jobs", "/jobs", "/jobs", "JOB", 2, [][2]string{{"NODES", "NODES"}}},

@@ -148,7 +148,7 @@ func guidePages(slow topology.ForwarderID, finding, plan string, job topology.Jo
 			"document.querySelector('canvas')?.dataset.redrawMs", true, ""},
 		{"compute", "/overview?view=compute", []string{"1024 compute nodes"},
 			"document.querySelector('canvas[data-cells=\"1024\"]')", false, ""},
-		{"table", "/overview?view=table", []string{"INSRV"}, "", false, ""},
+		{"table", "/overview?view=table", []string{"SRVms"}, "", false, ""},
 		{"jobs", "/jobs", []string{string(job)}, "", false, ""},
 		{"findings", "/findings", []string{finding}, "", false, ""},
 		{"plans", "/plans", []string{plan}, "", false, ""},

@@ -119,7 +119,8 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		}
 	}
 	if o := get[api.Overview](s, at("/api/v1/overview",
-		since.Add(-time.Hour))); o.Forwarders[1].State != api.StateStale || o.Forwarders[1].Value(collector.ReadBytes) != nil {
+		since.Add(-time.Hour))); o.Forwarders[1].State != api.StateStale ||
+		o.Forwarders[1].Value(collector.ReadBytes) != nil {
 		t.Errorf("an hour before the first second: %+v", o.Forwarders[1])
 	}
 	d := get[api.ForwarderDetail](s, at("/api/v1/forwarders/fwd001", since))

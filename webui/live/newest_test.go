@@ -56,7 +56,8 @@ func TestNodesThatJoinAreShown(t *testing.T) {
 	s := p.build(p.Snapshot())
 	cells := func() []byte { return g.Frame(s, 0)[gridHeader:] }
 	before := cells()
-	if before[0] != api.LevelUnknown || before[1] != api.LevelIdle || s.Overview.Forwarders[0].Value(collector.ReadBytes) != nil {
+	if before[0] != api.LevelUnknown || before[1] != api.LevelIdle ||
+		s.Overview.Forwarders[0].Value(collector.ReadBytes) != nil {
 		t.Fatalf("before they report: cells %v, forwarder %+v", before[:2], s.Overview.Forwarders[0])
 	}
 	samples := []collector.Sample{{Metric: collector.ReadBytes, Value: 5e5}}

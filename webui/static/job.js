@@ -51,7 +51,7 @@ export async function jobPage(app, id, toRuns) {
       },
       {
         name: 'mdwait',
-        head: 'MDWAIT ms',
+        head: 'MDms',
         num: true,
         text: r => millis(valueOf(r.row, 'meta_wait')),
         value: r => valueOf(r.row, 'meta_wait'),
