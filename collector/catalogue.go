@@ -14,8 +14,7 @@ type Info struct {
 	Name   string // in files, URLs and the API
 	Unit   Unit
 	Label  string // on pages and in charts
-	Column string // its column in addresses of lists, where one shows the metric
-	Head   string // the column's title, up to six letters
+	Column Column // where a list shows the metric
 	Help   string // a line for documentation and for PromQL's metadata
 	// Full is full scale of a heat map, in the unit; of bytes/s a node's peak bandwidth counts where it is known.
 	// 0 is none.
@@ -31,6 +30,12 @@ type Info struct {
 	Scale string
 	// What each layer shows of it; 0 where no source of the layer reports it.
 	Forwarder, Compute, Storage, Metadata Place
+}
+
+// Column is a metric's column in lists.
+type Column struct {
+	Name  string `json:"name"`  // in addresses
+	Title string `json:"title"` // up to six letters
 }
 
 // Place says where a layer's pages show a metric that its nodes report.
@@ -109,15 +114,15 @@ const listed = Kept | InList
 
 // catalogue has the rows in the order in which lists and pages show them.
 var catalogue = []Info{
-	{Metric: ReadBytes, Name: "read_bytes", Unit: BytesPerSec, Label: "read", Column: "read", Head: "READ",
+	{Metric: ReadBytes, Name: "read_bytes", Unit: BytesPerSec, Label: "read", Column: Column{"read", "READ"},
 		Help: "File data read: served by a forwarder or server, used by a compute node.",
 		Full: 1e9, Of: reads, Chart: "data", Scale: "bw",
 		Forwarder: listed | InScale | Evidence, Compute: listed | InScale, Storage: Kept},
-	{Metric: WriteBytes, Name: "write_bytes", Unit: BytesPerSec, Label: "write", Column: "write", Head: "WRITE",
+	{Metric: WriteBytes, Name: "write_bytes", Unit: BytesPerSec, Label: "write", Column: Column{"write", "WRITE"},
 		Help: "File data written: served by a forwarder or server, used by a compute node.",
 		Full: 1e9, Of: writes, Chart: "data", Scale: "bw",
 		Forwarder: listed | InScale | Evidence, Compute: listed | InScale, Storage: Kept},
-	{Metric: QueueLen, Name: "queue_len", Unit: Requests, Label: "queue", Column: "queue", Head: "QUEUE",
+	{Metric: QueueLen, Name: "queue_len", Unit: Requests, Label: "queue", Column: Column{"queue", "QUEUE"},
 		Help: "Requests waiting, not in service; the mean over the second where it is sampled more often.",
 		Full: 64, MoreIsWorse: true, Of: moves, Chart: "queue", Scale: "queue",
 		Forwarder: listed | InScale | Evidence, Storage: Kept, Metadata: Kept},
@@ -134,15 +139,15 @@ var catalogue = []Info{
 		Forwarder: Kept, Compute: Kept, Storage: Kept},
 	{Metric: WriteOps, Name: "write_ops", Unit: OpsPerSec, Label: "writes", Help: "Writes completed.",
 		Forwarder: Kept, Compute: Kept, Storage: Kept},
-	{Metric: MetaWait, Name: "meta_wait", Unit: Seconds, Label: "metadata wait", Column: "mdwait", Head: "MDms",
+	{Metric: MetaWait, Name: "meta_wait", Unit: Seconds, Label: "metadata wait", Column: Column{"mdwait", "MDms"},
 		Help: "Mean time in the queue of the metadata requests served in this second.",
 		Full: 0.1, MoreIsWorse: true, Of: metas, Chart: "wait", Scale: "mdwait",
 		Forwarder: listed | InScale | Evidence, Storage: Kept, Metadata: Kept},
-	{Metric: MetaOps, Name: "meta_ops", Unit: OpsPerSec, Label: "metadata operations", Column: "md", Head: "MD/s",
+	{Metric: MetaOps, Name: "meta_ops", Unit: OpsPerSec, Label: "metadata operations", Column: Column{"md", "MD/s"},
 		Help: "Metadata operations completed.",
 		Full: 1000, Chart: "metadata", Scale: "mdops",
 		Forwarder: listed | Evidence, Compute: listed | InScale, Metadata: Kept},
-	{Metric: ServerTime, Name: "server_time", Unit: Seconds, Label: "time in server", Column: "server", Head: "SRVms",
+	{Metric: ServerTime, Name: "server_time", Unit: Seconds, Label: "time in server", Column: Column{"server", "SRVms"},
 		Help: "Mean time in the server over all classes, by Little's law: mean requests in flight over " +
 			"completions.",
 		MoreIsWorse: true, Of: moves, Chart: "wait", Forwarder: listed | Evidence},
@@ -172,7 +177,7 @@ var catalogue = []Info{
 	{Metric: ClientMeta, Name: "client_meta", Unit: Seconds, Label: "metadata, as clients saw it",
 		Help:        "Mean time that a metadata operation took as its compute node saw it.",
 		MoreIsWorse: true, Of: metas, Chart: "clients", Forwarder: Kept, Compute: Kept},
-	{Metric: Errors, Name: "errors", Unit: PerSec, Label: "errors", Column: "err", Head: "ERR/s", Help: "Failed operations.",
+	{Metric: Errors, Name: "errors", Unit: PerSec, Label: "errors", Column: Column{"err", "ERR/s"}, Help: "Failed operations.",
 		Full: 10, MoreIsWorse: true, Chart: "errors", Scale: "err",
 		Forwarder: listed | InScale, Compute: Kept | InScale},
 	{Metric: Retransmits, Name: "retransmits", Unit: PerSec, Label: "retransmits",

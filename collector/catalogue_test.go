@@ -94,8 +94,8 @@ func TestCatalogueHasEveryMetric(t *testing.T) {
 		if (row.Forwarder|row.Compute)&InScale != 0 && (row.Scale == "" || row.Full <= 0) {
 			t.Errorf("%s is on a heat map and has no scale or full scale", row.Name)
 		}
-		if row.Forwarder&InList != 0 && (row.Head == "" || row.Column == "") || len(row.Head) > 6 {
-			t.Errorf("%s has the column title %q", row.Name, row.Head)
+		if row.Forwarder&InList != 0 && (row.Column.Title == "" || row.Column.Name == "") || len(row.Column.Title) > 6 {
+			t.Errorf("%s has the column %q", row.Name, row.Column)
 		}
 	}
 	if rows := Catalogue(); len(rows) != len(seen) {

@@ -37,7 +37,7 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 	}
 	for _, m := range api.ListedMetrics {
 		row := m.Info()
-		columns = append(columns, number(row.Column, row.Head, 7,
+		columns = append(columns, number(row.Column.Name, row.Column.Title, 7,
 			func(v *float64) string { return chart.Metric(m, v) },
 			func(r *api.ForwarderRow) *float64 { return r.Value(m) }))
 	}

@@ -9,13 +9,11 @@ import (
 
 // Metric is a metric's row of the catalogue, as faces show it.
 type Metric struct {
-	Name  string `json:"name"` // in series and in rows of nodes
-	Label string `json:"label"`
-	// Column is the name of its column in addresses of lists, Head the column's title.
-	Column string `json:"column,omitempty"`
-	Head   string `json:"head,omitempty"`
-	Help   string `json:"help"`
-	Unit   string `json:"unit"` // of values
+	Name   string           `json:"name"` // in series and in rows of nodes
+	Label  string           `json:"label"`
+	Column collector.Column `json:"column,omitzero"` // of lists
+	Help   string           `json:"help"`
+	Unit   string           `json:"unit"` // of values
 	// A value times Factor is in the unit on screens, with Digits after the point below 10.
 	ShownUnit string  `json:"shown_unit"`
 	Factor    float64 `json:"factor"`
@@ -38,7 +36,7 @@ func Metrics() []Metric {
 	rows := []Metric{}
 	for _, m := range collector.Catalogue() {
 		u := m.Unit.Info()
-		row := Metric{Name: m.Name, Label: m.Label, Column: m.Column, Head: m.Head, Help: m.Help, Unit: u.Name, ShownUnit: u.Shown,
+		row := Metric{Name: m.Name, Label: m.Label, Column: m.Column, Help: m.Help, Unit: u.Name, ShownUnit: u.Shown,
 			Factor: u.Scale, Digits: u.Digits, Full: m.Full, MoreIsWorse: m.MoreIsWorse, Chart: m.Chart, Scale: m.Scale,
 			Layers: map[topology.Role][]string{}}
 		if row.Scale != "" {

@@ -2,7 +2,7 @@
 import { missing, number } from './format.js?v=__V__';
 
 /**
- * @typedef {{name: string, label: string, column?: string, head?: string, help: string, unit: string, shown_unit: string,
+ * @typedef {{name: string, label: string, column?: {name: string, title: string}, help: string, unit: string, shown_unit: string,
  * factor: number, digits: number, full?: number, chart?: string, scale?: string, scale_label?: string,
  * layers: Record<string, string[]>}} Metric
  */
@@ -34,8 +34,8 @@ export const valueOf = (r, name) => r?.values?.[name];
 
 /** A column of a metric in a list of forwarders. @param {Metric} m @returns {import('./table.js').Column} */
 const columnOf = m => ({
-  name: m.column ?? m.name,
-  head: m.head ?? m.name,
+  name: m.column?.name ?? m.name,
+  head: m.column?.title ?? m.name,
   title: m.shown_unit ? `${m.label}, ${m.shown_unit}` : m.label,
   num: true,
   text: r => shown(m, valueOf(r, m.name)),

@@ -32,12 +32,12 @@ func (p *Screen) load(s *screen.State, w int) []string {
 			unit = "/s"
 		}
 		if row.Unit != collector.BytesPerSec {
-			items = append(items, row.Column+" "+chart.Metric(m, now)+unit+peers)
+			items = append(items, row.Column.Name+" "+chart.Metric(m, now)+unit+peers)
 			continue
 		}
 		points := d.Series[m.String()]
 		top := largest(points, d.PeakBytesPerSec/100)
-		head := fmt.Sprintf(" %-5s %s  ", row.Head, chart.Right(chart.Metric(m, now)+unit, 11))
+		head := fmt.Sprintf(" %-5s %s  ", row.Column.Title, chart.Right(chart.Metric(m, now)+unit, 11))
 		end := s.Shown.At.Add(time.Second)
 		foot := fmt.Sprintf("  5 min, top %s%s", chart.Metric(m, &top), peers)
 		lines = append(lines, chart.Clip(head+chart.Sparkline(points, end, sparkSpan, top,
