@@ -8,6 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -133,4 +134,29 @@ func TestThePlansEvidence(t *testing.T) {
 	s.press("e", "e")
 	s.sees("CHANGE    6 compute nodes")
 	s.asked()
+}
+
+// TestAForwarderOffersWhatTheServerPermits: a limit that only the server knows is shown before the key is pressed.
+func TestAForwarderOffersWhatTheServerPermits(t *testing.T) {
+	s := atForwarder(t)
+	s.sees("e exclude...")
+	s.fake.ForwarderOptions = &remap.Options{Can: []remap.Action{remap.ActCanary},
+		WhyNot: map[remap.Action]string{remap.ActExclude: "3 of 3 forwarders that may be excluded are"}}
+	s.now = s.now.Add(time.Second)
+	s.second()
+	s.lacks("e exclude...")
+	s.press("e")
+	s.sees("refused: 3 of 3 forwarders that may be excluded are")
+}
+
+// TestTheServerSaysWhenDataIsTooOld: a site whose seconds come late is not stale at the default age.
+func TestTheServerSaysWhenDataIsTooOld(t *testing.T) {
+	s := newScript(t, 240, 120, 36)
+	s.fake.Do(func(o *api.Overview) { o.LateAfter, o.StaleAfter = 20, 30 })
+	s.second()
+	s.pass(15 * time.Second)
+	s.sees("LIVE 12:04:30 age ")
+	s.now = s.now.Add(20 * time.Second)
+	s.press("wait", "x")
+	s.sees("NO DATA since 12:04:30")
 }

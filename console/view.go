@@ -9,7 +9,6 @@ import (
 
 	"fairway/console/chart"
 	"fairway/console/screen"
-	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -68,9 +67,9 @@ func (m *Model) freshness() (text, look string) {
 		return m.replay.Status(s), p.Bad
 	case s.Paused:
 		return fmt.Sprintf("PAUSED at %s (%s ago)", chart.Clock(s.Shown.At), chart.Age(a)), p.Bad
-	case a > remap.StaleAfter:
+	case a > s.StaleAfter():
 		return "NO DATA since " + chart.Clock(s.Shown.At), p.Bad
-	case a > remap.LateAfter:
+	case a > s.LateAfter():
 		return fmt.Sprintf("LIVE %s late %s", chart.Clock(s.Shown.At), chart.Age(a)), p.Reverse
 	default:
 		return fmt.Sprintf("LIVE %s age %.1fs", chart.Clock(s.Shown.At), a.Seconds()), ""

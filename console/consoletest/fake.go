@@ -36,7 +36,9 @@ type Fake struct {
 	MetaJob  bool // the running job and those like it only work on metadata
 	// NoCanary, when set, is why no canary is sent.
 	NoCanary error
-	canary   *anomaly.Canary
+	// ForwarderOptions is what may be done with every forwarder; nil sends none.
+	ForwarderOptions *remap.Options
+	canary           *anomaly.Canary
 	// Verify is how far an approved plan goes by itself: remap.Applying, Applied, Verified or Partial.
 	Verify remap.PlanState
 }
@@ -220,7 +222,7 @@ func (f *Fake) Forwarder(_ context.Context, id topology.ForwarderID) (api.Forwar
 		if r.ID != id {
 			continue
 		}
-		d := api.ForwarderDetail{ForwarderRow: r, Series: map[string][]api.Point{},
+		d := api.ForwarderDetail{ForwarderRow: r, Options: f.ForwarderOptions, Series: map[string][]api.Point{},
 			PeersMedian: map[string]*float64{}}
 		for i := range 4 {
 			v := 25e6 * float64(i)

@@ -42,6 +42,9 @@ func (f *Fake) finding(verb, id string, rule func(*anomaly.Finding)) (anomaly.Fi
 func (f *Fake) Finding(_ context.Context, id string) (api.FindingView, error) {
 	g, err := f.finding("", id, func(*anomaly.Finding) {})
 	v := api.FindingView{Finding: g}
+	f.mu.Lock()
+	v.Options = remap.FindingOptions(remap.Person{Name: f.overview.User, Role: remap.Role(f.overview.Role)}, &g)
+	f.mu.Unlock()
 	if err != nil {
 		return v, err
 	}

@@ -80,7 +80,7 @@ func (c *confirmed) ask(s *State) {
 
 // Approve does what waits for it.
 func (j *Judging) Approve(s *State) tea.Cmd {
-	switch why := RefusesForwarder(s, ActExclude); {
+	switch why := RefusesForwarder(s, ActExclude, nil, nil); {
 	case j.waits == nil:
 		s.Note = "refused: nothing waits for it; " + s.Key(ActExclude) + " says first what, and why"
 	case why != "":
@@ -104,8 +104,8 @@ func (j *Judging) Unask(a Action) {
 }
 
 // Refuses says why something cannot be done with a finding or its forwarder here and now; the server decides again
-// for itself. f is nil without a finding.
-func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding) string {
+// for itself. f is nil without a finding, sent is what the server sent with the finding, nil where it is not known.
+func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding, sent *remap.Options) string {
 	act, judges := map[Action]remap.Action{ActAck: remap.ActAcknowledge, ActSilence: remap.ActSilence,
 		ActDismiss: remap.ActDismiss}[a]
 	switch {
@@ -116,10 +116,13 @@ func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding) string {
 	case !judges && s.Forwarder(topology.ForwarderID(f.Node)) == nil:
 		return Subject(f.Node) + " is not a forwarder"
 	case !judges:
-		return RefusesForwarder(s, a)
+		return RefusesForwarder(s, a, s.Forwarder(topology.ForwarderID(f.Node)), nil)
 	}
 	if s.Replays() {
 		return inReplay
+	}
+	if sent != nil {
+		return sent.WhyNot[act]
 	}
 	options := remap.FindingOptions(s.person(), f)
 	return options.WhyNot[act]
@@ -127,18 +130,26 @@ func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding) string {
 
 const inReplay = "actions are off in a replay"
 
-// RefusesForwarder says why nobody, or not this person, can do something with a forwarder.
-func RefusesForwarder(s *State, a Action) string {
+// RefusesForwarder says why nobody, or not this person, can do something with a forwarder. sent is what the server sent
+// with it, nil where that is not known; row is nil for an unknown one.
+func RefusesForwarder(s *State, a Action, row *api.ForwarderRow, sent *remap.Options) string {
 	act, ok := map[Action]remap.Action{ActExclude: remap.ActExclude, ActCanary: remap.ActCanary}[a]
 	if !ok {
 		return ""
 	}
-	options := remap.ForwarderOptions(s.person(), true, nil)
+	excluded := row != nil && row.State == remap.ForwarderExcluded
+	if act == remap.ActExclude && excluded {
+		act = remap.ActReturn
+	}
+	if sent == nil {
+		options := remap.ForwarderOptions(s.person(), excluded, nil)
+		sent = &options
+	}
 	switch {
 	case s.Replays():
 		return inReplay
-	case options.WhyNot[act] != "":
-		return options.WhyNot[act]
+	case sent.WhyNot[act] != "":
+		return sent.WhyNot[act]
 	case s.Stale():
 		return s.TooOld()
 	}
@@ -190,8 +201,9 @@ func readLong(text string) (time.Duration, error) {
 // excludeFor is how long a key excludes a forwarder; the command takes any time.
 const excludeFor = 4 * time.Hour
 
-func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding) tea.Cmd {
-	if why := j.Refuses(s, a, f); why != "" {
+// Judge does what a key asks of a finding.
+func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding, sent *remap.Options) tea.Cmd {
+	if why := j.Refuses(s, a, f, sent); why != "" {
 		s.Note = "refused: " + why
 		return nil
 	}

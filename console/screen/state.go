@@ -92,7 +92,21 @@ func (s *State) Stale() bool {
 	if s.Replays() {
 		return s.Shown.At.IsZero()
 	}
-	return s.Received.IsZero() || s.Shown.At.IsZero() || s.Age() > remap.StaleAfter
+	return s.Received.IsZero() || s.Shown.At.IsZero() || s.Age() > s.StaleAfter()
+}
+
+// LateAfter is the age at which the server calls a second late, StaleAfter that at which its numbers are hidden.
+func (s *State) LateAfter() time.Duration { return limit(s.Shown.LateAfter, remap.LateAfter) }
+
+// StaleAfter is described at LateAfter.
+func (s *State) StaleAfter() time.Duration { return limit(s.Shown.StaleAfter, remap.StaleAfter) }
+
+// limit is what the server sent, or what holds before it has sent anything.
+func limit(seconds float64, before time.Duration) time.Duration {
+	if seconds <= 0 {
+		return before
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // TooOld says since when data is missing, where it is too old to decide by.

@@ -16,6 +16,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
+	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -87,7 +88,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		}
 		return s.Host.Open(screen.AtForwarder(topology.ForwarderID(f.Node)))
 	}
-	return p.Judge(s, a, f)
+	return p.Judge(s, a, f, p.sent())
 }
 
 func (p *Screen) Title(s *screen.State, _ int) string {
@@ -247,7 +248,15 @@ func findingTwin(f *anomaly.Finding, a screen.Action) string {
 
 // Refuses says why something cannot be done with the finding now.
 func (p *Screen) Refuses(s *screen.State, a screen.Action) string {
-	return p.Judging.Refuses(s, a, p.newest(s))
+	return p.Judging.Refuses(s, a, p.newest(s), p.sent())
+}
+
+// sent is what the server sent as possible with the finding, nil before it came.
+func (p *Screen) sent() *remap.Options {
+	if o := &p.view.Value.Options; o.Can != nil || o.WhyNot != nil {
+		return o
+	}
+	return nil
 }
 
 // Hides leaves out what is refused.

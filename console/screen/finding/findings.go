@@ -63,7 +63,7 @@ func (p *List) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.cursor = rows[max(0, min(at+a.Step(), len(rows)-1))].ID
 		return nil
 	}
-	return p.Judge(s, a, &rows[at])
+	return p.Judge(s, a, &rows[at], nil)
 }
 
 func (p *List) Title(s *screen.State, _ int) string {
@@ -187,9 +187,9 @@ func (p *List) Twin(s *screen.State, a screen.Action) string {
 func (p *List) Refuses(s *screen.State, a screen.Action) string {
 	rows := p.rows(s)
 	if len(rows) == 0 {
-		return p.Judging.Refuses(s, a, nil)
+		return p.Judging.Refuses(s, a, nil, nil)
 	}
-	return p.Judging.Refuses(s, a, &rows[p.at(rows)])
+	return p.Judging.Refuses(s, a, &rows[p.at(rows)], nil)
 }
 
 // Hides leaves out what is refused.

@@ -17,7 +17,7 @@ func (p *Screen) Refuses(s *screen.State, a screen.Action) string {
 	if a == screen.ActCanary && p.canaryOut {
 		return "a canary is under way"
 	}
-	return screen.RefusesForwarder(s, a)
+	return screen.RefusesForwarder(s, a, s.Forwarder(p.id), p.detail.Value.Options)
 }
 
 // askCanary sends a canary once the question has been answered.
