@@ -62,7 +62,7 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 	if log := d.logged(); !strings.Contains(log, "a sign-in link was made") {
 		t.Errorf("the log has no line of the link:\n%s", log)
 	}
-	d.fairway(5, "by TCP", "by this door", "sign-in-link", "--addr", "http://"+d.addr)
+	d.fairway(5, "by TCP", "on this listener", "sign-in-link", "--addr", "http://"+d.addr)
 }
 
 // logged is the daemon's log so far.
