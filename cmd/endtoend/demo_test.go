@@ -83,8 +83,8 @@ func startDemo(t *testing.T, flags ...string) *demo {
 	d.terminal = openTerminal(t, d.mark, "TMPDIR="+d.tmp)
 	d.run(fmt.Sprintf("%s --http 127.0.0.1:0 --slow-after 0 %s; echo ended with $?",
 		filepath.Join(bin, "fairway-demo"), strings.Join(flags, " ")))
-	said := d.log(browserLine)
-	d.url = said[1]
+	printed := d.log(browserLine)
+	d.url = printed[1]
 	d.socket = d.log(socketLine)[1]
 	return d
 }

@@ -77,7 +77,7 @@ func newRunner(c Config, log *slog.Logger) *collector.Runner {
 
 // spooler keeps frames for the daemon, each with a word on the stream itself.
 func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
-	said := ""
+	shown := ""
 	one := make([]collector.Frame, 1)
 	return func(f *collector.Frame) {
 		state := client.State()
@@ -91,10 +91,10 @@ func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
 		if err != nil {
 			text = err.Error()
 		}
-		if text != said && text != "" {
+		if text != shown && text != "" {
 			log.Error("a second was lost", "err", err)
 		}
-		said = text
+		shown = text
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // settings is the daemon's configuration file, as far as the demo has other values than the defaults.
 type settings map[string]any
 
-// table returns a table of the file, made where there is none.
+// table returns a table of the file, made if it is missing.
 func (s settings) table(name string) settings {
 	t, ok := s[name].(settings)
 	if !ok {

@@ -112,7 +112,7 @@ func TestRealLayerWithoutFaultsIsNotAccused(t *testing.T) {
 	}
 	long, err := time.ParseDuration(os.Getenv("FAIRWAY_CALM"))
 	if err != nil {
-		t.Skip("skipped: takes as long as it is told; set FAIRWAY_CALM=1h")
+		t.Skip("skipped: takes long; set FAIRWAY_CALM=1h")
 	}
 	d := newFaultDemo(t)
 	d.watch(long, func() bool { return false })

@@ -91,9 +91,9 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if tb.Root() {
 		d.conf.table("driver")["kind"] = "agents"
 		d.conf.table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")
-		door := net.JoinHostPort(tb.HostAddr().String(), "7118")
-		d.conf.table("listen")["agents"] = door
-		agents.DaemonURL = "ws://" + door
+		addr := net.JoinHostPort(tb.HostAddr().String(), "7118")
+		d.conf.table("listen")["agents"] = addr
+		agents.DaemonURL = "ws://" + addr
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
 	} else {
 		agents.DaemonURL = "unix://" + d.socket
@@ -176,13 +176,13 @@ func demoMapping(forwarders, computeNodes int) topology.Mapping {
 	return m
 }
 
-// demoHooks tell the demo's daemon, whose socket is in the testbed's directory, of each job's start and end.
+// demoHooks report each job's start and end to the demo's daemon, whose socket is in the testbed's directory.
 func demoHooks(fairway string) map[string][]string {
-	tell := func(verb string) []string {
+	report := func(verb string) []string {
 		return []string{"sh", "-c", `exec "$0" hook "$1" --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway,
 			verb}
 	}
-	return map[string][]string{"PrologSlurmctld": tell("dispatch"), "EpilogSlurmctld": tell("end")}
+	return map[string][]string{"PrologSlurmctld": report("dispatch"), "EpilogSlurmctld": report("end")}
 }
 
 // submitAgain submits a job again whenever it has ended, until ctx ends.

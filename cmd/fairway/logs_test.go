@@ -106,7 +106,7 @@ func TestSacctAndLMTLines(t *testing.T) {
 		`{"job":"8"}` + "\n"; out != want {
 		t.Errorf("%s, want %s", out, want)
 	}
-	if code != program.Usage || !strings.Contains(bad, `line 3: JobID: "x" is no job`) {
+	if code != program.Usage || !strings.Contains(bad, `line 3: JobID: "x" is not a job ID`) {
 		t.Errorf("code %d, %s", code, bad)
 	}
 	out, bad,

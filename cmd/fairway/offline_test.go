@@ -71,7 +71,7 @@ func TestOfflinePolicies(t *testing.T) {
 		{[]string{"filedomain"}, file, 0, `"aggregators_used":4`},
 		{[]string{"filedomain"}, strings.Replace(file, "group", "cycle", 1), 2, "in.json: method"},
 		{[]string{"lwfs"}, "no trace\n", 2, "in.json: no line of an LWFS trace"},
-		{[]string{"detect"}, "no directory", 2, "in.json is no directory"},
+		{[]string{"detect"}, "no directory", 2, "in.json is not a directory"},
 	} {
 		code, out, errs := offline(t, c.input, c.args...)
 		got := out

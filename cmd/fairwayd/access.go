@@ -26,7 +26,7 @@ type Access struct {
 	OIDC         OIDC                  `toml:"oidc"`
 }
 
-// OIDC is an OpenID Connect provider that people sign in at; without an issuer there is none.
+// OIDC is an OpenID Connect provider that people sign in at, if it has an issuer.
 type OIDC struct {
 	Issuer      string                `toml:"issuer" help:"Address of the OpenID Connect provider; empty: no provider."`
 	ClientID    string                `toml:"client_id" help:"fairway's client ID at the provider."`

@@ -69,7 +69,7 @@ type Forwarder struct {
 	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec" help:"Peak of a forwarder in a direction, bytes/s; 0: unknown."`
 }
 
-// Driver says how compute nodes are told to move.
+// Driver says how compute nodes are moved.
 type Driver struct {
 	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command) or sim."`
 	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`

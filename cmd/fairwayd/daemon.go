@@ -48,11 +48,11 @@ type daemon struct {
 	findings  *watch.Loop
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
-	doors     []*openDoor
+	listeners []*openListener
 
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
-	failed chan error // a door that closed by itself
+	failed chan error // a listener that closed by itself
 }
 
 // openDaemon starts everything; on an error what was started is ended again.
@@ -161,7 +161,7 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool)) (err
 	return nil
 }
 
-// observer is the driver for those who only ask; nil where there is none.
+// observer is the driver for those who only ask; nil without one.
 func (d *daemon) observer() live.Observer {
 	if d.conf.Driver.Kind == driverNone {
 		return nil
@@ -204,7 +204,7 @@ const shutdownWithin = 5 * time.Second
 // Close ends the parts in the reverse order of their start.
 func (d *daemon) Close() error {
 	var errs []error
-	for _, o := range d.doors {
+	for _, o := range d.listeners {
 		_ = o.listener.Close() // its server closes it a second time
 	}
 	// The desk goes before the agents: an order that is cut off then stays open, and the next start
@@ -218,7 +218,7 @@ func (d *daemon) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownWithin)
 	defer cancel()
-	for _, o := range d.doors {
+	for _, o := range d.listeners {
 		if o.server == nil {
 			continue
 		}

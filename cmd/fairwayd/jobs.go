@@ -64,7 +64,7 @@ func (d *daemon) openJobs() error {
 	return nil
 }
 
-// jobsKnown says that the batch system has told of a job. The picture is made before the history is
+// jobsKnown says that the batch system has reported a job. The view is made before the history is
 // opened; nobody can ask before that.
 func (d *daemon) jobsKnown() bool { return d.history != nil && d.history.Known() }
 

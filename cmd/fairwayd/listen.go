@@ -14,8 +14,8 @@ import (
 	"fairway/webui/access"
 )
 
-// openDoor is an address that was taken and, once the daemon answers there, its server.
-type openDoor struct {
+// openListener is an address that was taken and, once the daemon answers there, its server.
+type openListener struct {
 	kind     access.Listener
 	listener net.Listener
 	server   *http.Server
@@ -39,14 +39,14 @@ func (d *daemon) listen() error {
 		if err != nil {
 			return fmt.Errorf("%s = %q: %w", l.setting, l.addr, err)
 		}
-		d.doors = append(d.doors, &openDoor{kind: l.kind, listener: listener})
+		d.listeners = append(d.listeners, &openListener{kind: l.kind, listener: listener})
 	}
 	return nil
 }
 
-// addr is where a door answers; "" where there is none.
+// addr is where a kind of listener answers; "" without one.
 func (d *daemon) addr(kind access.Listener) string {
-	for _, o := range d.doors {
+	for _, o := range d.listeners {
 		if o.kind == kind {
 			return o.listener.Addr().String()
 		}
@@ -111,7 +111,7 @@ func listenSocket(path string) (net.Listener, error) {
 
 // serve answers on every address that was taken.
 func (d *daemon) serve() {
-	for _, o := range d.doors {
+	for _, o := range d.listeners {
 		o.server = d.web.HTTP(o.kind)
 		d.tasks.Go(func() {
 			if err := o.server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) &&

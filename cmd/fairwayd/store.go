@@ -102,7 +102,7 @@ func (s *Store) validateServer(kind string) error {
 // openedStore is a store with what only some kinds can do.
 type openedStore struct {
 	migrate.Source
-	// setPeaks tells the store by what to count occupancy ahead.
+	// setPeaks gives the store the peaks by which it counts occupancy ahead.
 	setPeaks     func(bytesPerSec map[topology.NodeID]float64, threshold float64)
 	writeMetrics func(io.Writer)
 }
@@ -148,7 +148,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 	return openedStore{Source: db, setPeaks: db.SetPeaks}, nil
 }
 
-// serverToken reads a server's token; "" is none.
+// serverToken reads a server's token; "" without a file.
 func serverToken(path string) (string, error) {
 	if path == "" {
 		return "", nil

@@ -18,7 +18,7 @@ import (
 const Env = "FAIRWAY_MAN"
 
 // Write writes a page for a program and each of its commands, and checks that every command says in
-// one line what it does, starts it with a capital, and does not end it with a full stop.
+// one line what it does, starts it with a capital letter, and does not end it with a full stop.
 func Write(t *testing.T, root *cobra.Command, section string) {
 	t.Helper()
 	dir := os.Getenv(Env)
@@ -55,7 +55,7 @@ func check(t *testing.T, c *cobra.Command) {
 	case c.Short == "":
 		t.Errorf("%s does not say what it does", name)
 	case strings.HasSuffix(c.Short, "."), c.Short[:1] != strings.ToUpper(c.Short[:1]):
-		t.Errorf("%s: %q: want a capital at the start and no full stop at the end", name, c.Short)
+		t.Errorf("%s: %q: want a capital letter at the start and no full stop at the end", name, c.Short)
 	}
 	for _, sub := range c.Commands() {
 		if !sub.Hidden && sub.Name() != "completion" && sub.Name() != "help" {

@@ -42,7 +42,7 @@ func (e unreachableError) Unwrap() error { return e.error }
 // NoAnswer marks a daemon, mount or queue that does not answer.
 func NoAnswer(err error) error { return unreachableError{err} }
 
-// Main runs a program until it ends or is told to by a signal, and ends the process with its exit code.
+// Main runs a program until it ends or a signal ends it, and ends the process with its exit code.
 func Main(run func(ctx context.Context, args []string) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
@@ -99,11 +99,11 @@ func strictArgs(c *cobra.Command) {
 
 // plain says in words what cobra says of the number of arguments: with their names, as the help has them.
 func plain(c *cobra.Command, args []string, err error) error {
-	said := err.Error()
+	text := err.Error()
 	switch {
-	case strings.HasPrefix(said, "unknown command") && !c.HasSubCommands():
+	case strings.HasPrefix(text, "unknown command") && !c.HasSubCommands():
 		return fmt.Errorf("'%s' takes no arguments, and got %q", c.CommandPath(), args[0])
-	case strings.HasPrefix(said, "accepts "), strings.HasPrefix(said, "requires at "):
+	case strings.HasPrefix(text, "accepts "), strings.HasPrefix(text, "requires at "):
 		return fmt.Errorf("want '%s', got %d arguments", strings.TrimSuffix(c.UseLine(), " [flags]"), len(args))
 	}
 	return err

@@ -95,7 +95,7 @@ func LineOf(text []byte, key toml.Key) int {
 	return 0
 }
 
-// nearest is the known name that is at most three letters away from a wrong one; empty if there is none.
+// nearest is the known name that is at most three letters away from a wrong one; empty if all are further away.
 func nearest(wrong string, known []string) string {
 	best, least := "", 4
 	for _, k := range known {

@@ -8,24 +8,24 @@ import (
 )
 
 // Changes are the jobs that began, in the order of their start, and those that ended since the last
-// call: what a scheduler's prolog and epilog would tell. The first call tells of every running job.
+// call: what a scheduler's prolog and epilog would report. The first call lists every running job.
 func (m *Machine) Changes() (began []Job, ended []topology.JobID) {
 	running := make(map[topology.JobID]bool, len(m.jobs))
 	for _, j := range m.jobs {
-		if running[j.id] = true; !m.told[j.id] {
+		if running[j.id] = true; !m.listed[j.id] {
 			began = append(began, m.describe(j))
 		}
 	}
-	for id := range m.told {
+	for id := range m.listed {
 		if !running[id] {
 			ended = append(ended, id)
 		}
 	}
-	m.told = running
+	m.listed = running
 	return began, ended
 }
 
-// PastRun is a run of before the machine's first second, as its accounting and its I/O logs would tell
+// PastRun is a run of before the machine's first second, as its accounting and its I/O logs would show
 // of it. Volumes are bytes, peaks 1/s.
 type PastRun struct {
 	Job

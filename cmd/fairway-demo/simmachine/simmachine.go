@@ -38,7 +38,7 @@ type Config struct {
 	// JobSeconds is the mean length of a job.
 	JobSeconds float64
 	// RepeatSizes makes a program's jobs come in three sizes, as people repeat them: then a job has had runs
-	// like it, which Past tells. Without it every job has a size of its own.
+	// like it, which Past makes up. Without it every job has a size of its own.
 	RepeatSizes bool
 }
 
@@ -74,7 +74,7 @@ type Machine struct {
 	fwds    []forwarder
 	jobs    []*job
 	nextJob int
-	told    map[topology.JobID]bool // by Changes
+	listed  map[topology.JobID]bool // by Changes
 	free    []bool                  // compute nodes without a job
 	freeN   int
 	faults  []Fault

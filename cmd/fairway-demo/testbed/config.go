@@ -37,7 +37,7 @@ type Config struct {
 	// Slurm adds a scheduler node with slurmctld and a slurmd on each compute node. Needs root.
 	Slurm bool
 	// Hooks are the controller's own programs, an argv each under its key of slurm.conf (PrologSlurmctld,
-	// EpilogSlurmctld). They are told the testbed's directory in TESTBED; what they say is in hooks.log.
+	// EpilogSlurmctld). TESTBED is the testbed's directory; what they print is in hooks.log.
 	Hooks map[string][]string
 	// Root builds the nodes of namespaces; it is true whenever the process is root unless
 	// Loopback asks for the other form.
@@ -47,7 +47,7 @@ type Config struct {
 	StateDir string
 }
 
-// The bounds of a testbed: past them one machine is no longer a sensible place for it.
+// The bounds of a testbed: past them one machine cannot sensibly hold it.
 const (
 	maxForwarders   = 64
 	maxComputeNodes = 512

@@ -90,7 +90,7 @@ func answers(ctx context.Context, addr, attach string) error {
 const loopbackPort = 5640
 
 // loopbackBlock is the first of some thousand addresses of this machine's loopback network, drawn by lot: a port
-// found free on 127.0.0.1 may be anybody's a moment later, and whoever asks cannot tell whose forwarder answers.
+// found free on 127.0.0.1 may be anybody's a moment later, and whoever asks does not know whose forwarder answers.
 func loopbackBlock() netip.Addr {
 	block := 1 + rand.Uint32N(1<<12-2)
 	return netip.AddrFrom4([4]byte{127, byte(block >> 4), byte(block << 4), 1})

@@ -107,7 +107,7 @@ func (tb *Testbed) Inject(ctx context.Context, f Fault) error {
 }
 
 // Clear switches a fault off (its Amount does not matter) and returns when the forwarder is as it
-// was. A fault that is not on is no error.
+// was. A fault that is not on is not an error.
 func (tb *Testbed) Clear(ctx context.Context, f Fault) error {
 	tb.faultMu.Lock()
 	defer tb.faultMu.Unlock()

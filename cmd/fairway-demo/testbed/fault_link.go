@@ -19,7 +19,7 @@ func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSe
 	return func(ctx context.Context) error { return tb.shape(ctx, n, tb.cfg.LinkBytesPerSec) }, nil
 }
 
-// shape caps both directions of a node's link by a token bucket; 0 is no cap.
+// shape caps both directions of a node's link by a token bucket; 0: without a cap.
 func (tb *Testbed) shape(ctx context.Context, n *node, bytesPerSec float64) error {
 	// The bucket holds 5 ms of the rate, and always some of the 64 KiB packets that a veth carries.
 	burst := max(256<<10, int(bytesPerSec/200))

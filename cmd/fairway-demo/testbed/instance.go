@@ -13,7 +13,7 @@ import (
 )
 
 // instance is the directory of one testbed. Its owner holds a lock on the file "lock" as long as
-// it lives, so that others can tell a running testbed from the leavings of a dead one.
+// it lives, so that others can distinguish a running testbed from the leavings of a dead one.
 type instance struct {
 	name string // unique on this machine; with a suffix of seven bytes still a link's name
 	dir  string

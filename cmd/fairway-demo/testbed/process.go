@@ -82,7 +82,7 @@ func (p *process) awaitReady(ctx context.Context, check func(context.Context) er
 	}
 }
 
-// signal sends a signal; a program that has ended gets none, which is no error.
+// signal sends a signal; a program that has ended gets none, without an error.
 func (p *process) signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %s to %s: %w", s, p.what, err)

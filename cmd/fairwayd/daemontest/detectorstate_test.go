@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDetectorsGoOnAfterARestart: the daemon saves its detectors when it is told to end, takes them up at its
+// TestDetectorsGoOnAfterARestart: the daemon saves its detectors when it ends, takes them up at its
 // next start, and says so when it cannot.
 func TestDetectorsGoOnAfterARestart(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestDetectorsGoOnAfterARestart(t *testing.T) {
 		}
 		d.cmd = nil
 	}
-	said := func(what string) {
+	logged := func(what string) {
 		t.Helper()
 		text, err := os.ReadFile(d.log.Name())
 		if err != nil || !strings.Contains(string(text), what) {
@@ -36,12 +36,12 @@ func TestDetectorsGoOnAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.start()
-	said("the detectors go on from their saved state")
+	logged("the detectors go on from their saved state")
 	restart()
 	if err := os.WriteFile(state, b[:len(b)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.start()
-	said("the detectors begin anew")
-	said("the saved state of the detectors is damaged")
+	logged("the detectors begin anew")
+	logged("the saved state of the detectors is damaged")
 }

@@ -24,8 +24,8 @@ import (
 	"fairway/remap/queue"
 )
 
-// TestDaemonSharesAForwarder runs the daemon, an agent and a queue in front of a real diod, tells the
-// daemon of two jobs of four nodes and one, and wants the queue to serve them 4:1 under size-fair and 1:1
+// TestDaemonSharesAForwarder runs the daemon, an agent and a queue in front of a real diod, reports
+// two jobs of four nodes and one, and wants the queue to serve them 4:1 under size-fair and 1:1
 // under job-fair, the daemon to see the nodes behind the queue, and the policy to outlive the daemon for
 // its lease. Nodes are addresses of this host, and are called so.
 func TestDaemonSharesAForwarder(t *testing.T) {
@@ -167,7 +167,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// wait gives up after a minute, so that a busy machine is no failure.
+// wait gives up after a minute, so that a busy machine is not a failure.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {

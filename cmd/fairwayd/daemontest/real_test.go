@@ -80,7 +80,7 @@ func newRealDaemon(t *testing.T, more string) *realDaemon {
 	return newRealDaemonAt(t, "", more)
 }
 
-// newRealDaemonAt is newRealDaemon with a further door for agents.
+// newRealDaemonAt is newRealDaemon with a further listener for agents.
 func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fairwayd") // short, for the socket

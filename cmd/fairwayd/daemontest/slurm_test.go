@@ -48,7 +48,7 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	t.Cleanup(func() {
 		if t.Failed() {
 			text, _ := os.ReadFile(filepath.Join(tb.LogDir(), "hooks.log"))
-			t.Logf("the hooks said:\n%s", text)
+			t.Logf("the hooks printed:\n%s", text)
 		}
 		if err := tb.Close(); err != nil {
 			t.Error(err)

@@ -100,7 +100,7 @@ func rememberRun(t *testing.T, path string) {
 	}
 }
 
-// dispatch tells the daemon that a job of ROMS of wei is about to start.
+// dispatch reports to the daemon that a job of ROMS of wei is about to start.
 func (d *realDaemon) dispatch(job topology.JobID, nodes ...topology.NodeID) (a dispatch.Answer) {
 	d.t.Helper()
 	if err := d.ask("/api/v1/dispatch", "start"+string(job), dispatch.Request{Job: job, User: "wei", App: "ROMS",

@@ -217,7 +217,7 @@ var jobID = regexp.MustCompile(`^([0-9]+)(?:_([0-9]+|\[[^\]]*\]))?(\+[0-9]+)?(?:
 func (j *Job) setID(text string) error {
 	m := jobID.FindStringSubmatch(text)
 	if m == nil {
-		return fmt.Errorf("%q is no job", clip(text))
+		return fmt.Errorf("%q is not a job ID", clip(text))
 	}
 	j.ArrayTask, j.Step = m[2], m[4]
 	if j.Step != "" {

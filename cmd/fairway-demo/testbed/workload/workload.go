@@ -1,5 +1,5 @@
 // Package workload is the I/O of a parallel program, one rank a compute node: bursts of reading and
-// writing with computing in between, in the modes that I/O profiles tell apart. All ranks keep to
+// writing with computing in between, in the modes that I/O profiles distinguish. All ranks keep to
 // the wall clock, so they burst together without talking to each other.
 package workload
 
@@ -61,7 +61,7 @@ const (
 func (s *Spec) Check() error {
 	switch {
 	case !slices.Contains(Modes, s.Mode):
-		return fmt.Errorf("workload: mode %q is none of %v", s.Mode, Modes)
+		return fmt.Errorf("workload: unknown mode %q, want one of %v", s.Mode, Modes)
 	case s.Name == "":
 		return errors.New("workload: no name")
 	case s.Ranks < 1 || s.Rank < 0 || s.Rank >= s.Ranks:
