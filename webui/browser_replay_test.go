@@ -116,7 +116,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/history?at=" + at(0) + "&speed=10")
 	b.says("x10")
 	b.open("http://" + s.tcp + "/overview?at=yesterday")
-	b.says("is no time")
+	b.says("is not a time")
 }
 
 // A line of the calendar opens the second that it begins with, by its key and by a click.

@@ -36,6 +36,9 @@ type tab struct {
 // be one.
 func newTab(t *testing.T, width, height int64) *tab {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser takes some seconds a test")
+	}
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("FAIRWAY_REQUIRE_BROWSER") == "1" || os.Getenv("CI") == "true" && os.Geteuid() == 0 {
@@ -269,7 +272,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 				`(() => { const f = document.querySelector('main form'); f.elements.actor.value = %q; f.elements.from.value = %q; f.requestSubmit(); return true; })()`, actor, from))
 	}
 	filter("nobody", "soon")
-	b.says("from: soon is no time")
+	b.says("from: soon is not a time")
 	filter("nobody", "-2h")
 	b.says("A name must be whole")
 	b.until("the filter is in the address", "location.search === '?actor=nobody&from=-2h'")
@@ -318,7 +321,7 @@ func TestBrowserAtFullSize(t *testing.T) {
 	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"40960\"]')")
 	b.shot("compute-41k")
 	b.open("http://" + s.tcp + "/forwarders/fwd171")
-	b.says("never heard of")
+	b.says("never seen")
 	b.shot("forwarder-silent")
 }
 
@@ -329,7 +332,7 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 		"/overview": "Start fairway-agent", "/plans": "press p to propose", "/findings": "minutes of data",
 		"/jobs": "fairway hook", "/audit": "kept here for ever",
 		"/occupancy": "fills as data arrives", "/forwarders/nosuch": "no such forwarding node",
-		"/nonsense": "no address of this console",
+		"/nonsense": "not an address of this console",
 	} {
 		b.mu.Lock()
 		b.expect = append(b.expect, "404")

@@ -101,7 +101,7 @@ var docs = map[string]doc{
 	"POST /api/v1/findings/{id}/silence": {
 		summary: "keep it from calling anybody for a while; it is followed and shown as before", in: api.Silence{},
 		out: anomaly.Finding{}},
-	"POST /api/v1/findings/{id}/dismiss": {summary: "say that it is no fault, and why", in: api.Decision{},
+	"POST /api/v1/findings/{id}/dismiss": {summary: "say that it is not a fault, and why", in: api.Decision{},
 		out: anomaly.Finding{}},
 	"GET /api/v1/exclusions": {summary: "forwarders excluded from allocation, on a lease", out: remap.Feed{},
 		params: []param{{"generation", "wait until the list is another one than this, at most half a lease"}}},

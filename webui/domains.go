@@ -64,7 +64,7 @@ func (h *domains) get(w http.ResponseWriter, r *http.Request, _ access.Caller) e
 	return api.WriteJSON(w, v)
 }
 
-// sharedFiles are what a job's logs tell of, or its profile where there is no log.
+// sharedFiles are those of a job's logs, or of its profile where it has no log.
 func (h *domains) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File,
 	logs int, err error) {
 	if h.archive != nil {

@@ -43,7 +43,7 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 	at := func(ago time.Duration) string { return "?at=" + now.Add(-ago).UTC().Format(time.RFC3339) }
 	if o := get[api.Overview](s, "/api/v1/overview"+at(time.Minute)); o.Jobs != nil ||
 		o.Forwarders[1].TopJob != "" || !strings.Contains(strings.Join(o.NotKept, " "), "no batch system") {
-		t.Errorf("nobody tells of jobs: %v %q, %q", o.Jobs, o.Forwarders[1].TopJob, o.NotKept)
+		t.Errorf("no batch system: %v %q, %q", o.Jobs, o.Forwarders[1].TopJob, o.NotKept)
 	}
 	nodes := s.machine.topo.Default.Clients("fwd001")
 	for _, r := range []history.Run{

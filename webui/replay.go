@@ -25,7 +25,7 @@ type replay struct {
 	}
 }
 
-// markSpan is what is listed when nobody says from when.
+// markSpan is what is listed without a start.
 const markSpan = time.Hour
 
 // marks lists what happened in a range: the points that a replay jumps to and a plot shows.

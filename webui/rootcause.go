@@ -103,7 +103,7 @@ func (h *archives) troubles(ctx context.Context, forwarders []topology.Forwarder
 	return out, nil
 }
 
-// withheld are the times between start and end for which a forwarder was excluded. A renewal is no
+// excluded are the times between start and end for which a forwarder was excluded. A renewal is not a
 // new exclusion.
 func (h *archives) excluded(ctx context.Context, f topology.ForwarderID, start, end,
 	now time.Time) (out []rootcause.Record, err error) {

@@ -56,7 +56,7 @@ type Options struct {
 	// Driver asks compute nodes where they are, for the checks; nil: remaps cannot be applied.
 	Driver  live.Observer
 	Archive Archive // nil: no I/O-log archive
-	// Canaries sends canary probes; nil: there is no way to any forwarder.
+	// Canaries sends canary probes; nil: without a way to forwarders.
 	Canaries *desk.Canaries
 	// Metrics write further counters to /metrics.
 	Metrics []MetricsWriter

@@ -43,7 +43,7 @@ type Config struct {
 // RoleAgent is the role of a token that brings frames and takes orders, and may nothing else.
 const RoleAgent remap.Role = "agent"
 
-// RoleScheduler is the role of the batch system's hooks: they tell of jobs, and may nothing else.
+// RoleScheduler is the role of the batch system's hooks: they report jobs, and may nothing else.
 const RoleScheduler remap.Role = "scheduler"
 
 // Token is a bearer token. Only its SHA-256 is kept.
@@ -180,7 +180,7 @@ func (id *identities) byToken(w Caller, auth string) (Caller, error) {
 	if !ok { // as InfluxDB's clients write it
 		secret, ok = strings.CutPrefix(auth, "Token ")
 	}
-	// Looking up the hash tells an eavesdropper of time nothing about the secret.
+	// How long the look-up of the hash takes says nothing about the secret.
 	t := id.tokens[sha256.Sum256([]byte(strings.TrimSpace(secret)))]
 	if !ok || t == nil {
 		return w, fmt.Errorf("%w: the bearer token is not known here", api.ErrSignIn)
@@ -222,7 +222,7 @@ func userName(uid uint32) string {
 	return "uid" + strconv.Itoa(int(uid))
 }
 
-// validate refuses roles that a person cannot have: a wrong word must not be found out at the door.
+// validate refuses roles that a person cannot have: a wrong word must not be found out at a sign-in.
 func (p *Proxy) validate() error {
 	if p.Default != "" && !p.Default.Includes(remap.Viewer) {
 		return fmt.Errorf("access.proxy.default = %q: want viewer, operator, admin or nothing", p.Default)

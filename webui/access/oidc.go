@@ -205,7 +205,7 @@ func (s *SignIn) byOIDC(p *provider, r *http.Request) (session, error) {
 			api.ErrSignIn)
 	}
 	if e := q.Get("error"); e != "" {
-		return session{}, fmt.Errorf("%w: %s said %.100q: %.300q", api.ErrSignIn, p.host(), e,
+		return session{}, fmt.Errorf("%w: %s answered %.100q: %.300q", api.ErrSignIn, p.host(), e,
 			q.Get("error_description"))
 	}
 	if err := s.Gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together

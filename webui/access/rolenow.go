@@ -11,8 +11,8 @@ import (
 	"fairway/remap"
 )
 
-// RoleNow is the role that a person who came through a door (remap.Person.Via) has at present, "" for
-// none. known is false for people whom the reverse proxy or the OpenID Connect provider vouches for: what
+// RoleNow is the role that a person who came by a way (remap.Person.Via) has at present, "" without
+// one. known is false for people whom the reverse proxy or the OpenID Connect provider vouches for: what
 // they may is known when they come again.
 func (a *Config) RoleNow(name, via string) (role remap.Role, known bool) {
 	switch via {

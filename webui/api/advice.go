@@ -35,7 +35,7 @@ type DomainsView struct {
 	// Case is nil where Files is empty or Problem says what is missing.
 	Case    *filedomain.Case `json:"case"`
 	Problem string           `json:"problem,omitempty"`
-	// Assumed says what of the case no record tells, Caveat why hints may do nothing.
+	// Assumed says what of the case no record has, Caveat why hints may do nothing.
 	Assumed []string                `json:"assumed"`
 	Caveat  string                  `json:"caveat,omitempty"`
 	Methods []filedomain.Comparison `json:"methods"`
@@ -44,7 +44,7 @@ type DomainsView struct {
 	Advice *filedomain.Advice `json:"advice"`
 }
 
-// DomainsQuery chooses a file and says what the records do not tell; 0 is not said.
+// DomainsQuery chooses a file and says what the records do not; 0 is not given.
 type DomainsQuery struct {
 	File        int // in the list of files, from 0
 	Servers     int
@@ -72,7 +72,7 @@ func ParseDomainsQuery(v url.Values) (q DomainsQuery, err error) {
 			return 0
 		}
 		if n, err = strconv.ParseInt(text, 10, bits); err != nil || n < 0 {
-			n, err = 0, fmt.Errorf("%w: %s=%q is no count; want a whole number from 0 on", ErrInvalid, name, text)
+			n, err = 0, fmt.Errorf("%w: %s=%q is not a count; want a whole number from 0 on", ErrInvalid, name, text)
 		}
 		return n
 	}
@@ -93,7 +93,7 @@ type SharesView struct {
 	Policy    string               `json:"policy"` // with every level in it
 	Forwarder topology.ForwarderID `json:"forwarder,omitempty"`
 	Jobs      []ShareRow           `json:"jobs"` // the largest share first
-	// InForce is what queues share by now; nil where they are told no global shares.
+	// InForce is what queues share by now; nil where they get no global shares.
 	InForce *tables.Gathering `json:"in_force,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type OccupancyView struct {
 }
 
 // SlowJob is a program run of low bandwidth from the archive of I/O logs, with the factors that
-// contribute to it (IOMiner, section II-D). A nil pointer is a value that the log does not tell.
+// contribute to it (IOMiner, section II-D). A nil pointer is a value that the log does not have.
 type SlowJob struct {
 	Job         topology.JobID `json:"job_id"`
 	App         string         `json:"app"`

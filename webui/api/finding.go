@@ -12,13 +12,13 @@ type FindingView struct {
 	Changes []anomaly.Change `json:"changes"`
 }
 
-// Exclude asks that a forwarder be withheld from allocation.
+// Exclude asks that a forwarder be kept out of allocation.
 type Exclude struct {
 	Reason string `json:"reason"`
 	TTL    string `json:"ttl"` // how long, such as "4h"
 }
 
-// Silence asks that a finding calls nobody for a while; "0s" ends that.
+// Silence asks that a finding does not alert for a while; "0s" ends that.
 type Silence struct {
 	For    string `json:"for"` // such as "4h", 1m to 168h
 	Reason string `json:"reason"`

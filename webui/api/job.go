@@ -23,7 +23,7 @@ type JobView struct {
 	Plans      []string                     `json:"plans"`      // newest first
 	// Served are the forwarders over the run, known at its end.
 	Served []topology.ForwarderID `json:"served_by"`
-	// The newest second over all its nodes; nil where none of them is heard.
+	// The newest second over all its nodes; nil where none of them reports.
 	ReadBytesPerSec  *float64 `json:"read_bytes_per_sec"`
 	WriteBytesPerSec *float64 `json:"write_bytes_per_sec"`
 	MetaOpsPerSec    *float64 `json:"meta_ops_per_sec"`
@@ -33,7 +33,7 @@ type JobView struct {
 	WatchedSince time.Time        `json:"watched_since,omitzero"`
 	// Neighbours are the jobs on a running job's forwarders that move bytes there now, the most first.
 	Neighbours []Neighbour `json:"neighbours"`
-	// Decision is what the policy said at the job's start; nil when it was not asked since the
+	// Decision is what the policy decided at the job's start; nil when it was not asked since the
 	// daemon's own start.
 	Decision *dispatch.Answer `json:"decision"`
 	// Profile is nil for a job that runs, or of which nothing was collected; Pending says that it is

@@ -16,7 +16,7 @@ const (
 )
 
 // NextLevel is the level of a share of full scale, NaN for an unknown one. A shown level stays until the value is 3/4
-// of a step away from its middle, so that a value on a border between two steps does not flicker. LevelUnknown stands
+// of a step away from its centre, so that a value on a border between two steps does not flicker. LevelUnknown stands
 // for a cell that shows none yet.
 func NextLevel(shown byte, share float64) byte {
 	if math.IsNaN(share) {
@@ -34,7 +34,7 @@ func NextLevel(shown byte, share float64) byte {
 	case shown == LevelIdle || want == LevelIdle:
 		return want
 	}
-	if middle := (float64(shown) + 0.5) / 10; math.Abs(min(share, 1)-middle) < 0.075 {
+	if centre := (float64(shown) + 0.5) / 10; math.Abs(min(share, 1)-centre) < 0.075 {
 		return shown
 	}
 	return want

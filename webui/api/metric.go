@@ -18,7 +18,7 @@ type Metric struct {
 	ShownUnit string  `json:"shown_unit"`
 	Factor    float64 `json:"factor"`
 	Digits    int     `json:"digits"`
-	// Full is full scale on heat maps; of bytes/s a node's peak counts where it is known. 0 is none.
+	// Full is full scale on heat maps; of bytes/s a node's peak counts where it is known. 0: no full scale.
 	Full        float64 `json:"full,omitempty"`
 	MoreIsWorse bool    `json:"more_is_worse,omitempty"`
 	// Of are the operations that values belong to.

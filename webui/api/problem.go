@@ -50,7 +50,7 @@ var table = []struct {
 	{ErrUnreachable, http.StatusGatewayTimeout, "unreachable"},
 }
 
-// Status is what the API answers err with: 500 for a failure that is no refusal.
+// Status is what the API answers err with: 500 for a failure.
 func Status(err error) int {
 	status, _ := statusOf(err)
 	return status

@@ -14,7 +14,7 @@ type Session struct {
 	Expires *time.Time `json:"expires,omitempty"`
 	Machine string     `json:"machine"`
 	Version string     `json:"version"`
-	// CanSignIn says that there are accounts; HowTo tells how to get a role without one.
+	// CanSignIn says that there are accounts; HowTo says how to get a role without one.
 	CanSignIn bool `json:"can_sign_in"`
 	// SignInAt is the host of the OpenID Connect provider; empty without one.
 	SignInAt string `json:"sign_in_at,omitempty"`

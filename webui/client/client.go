@@ -175,12 +175,12 @@ func (c *Client) Plans(ctx context.Context) ([]api.PlanRow, error) {
 	return get[[]api.PlanRow](ctx, c, nil, "plans")
 }
 
-// Plan returns one plan with its preview; ErrNotFound when there is none.
+// Plan returns one plan with its preview; ErrNotFound.
 func (c *Client) Plan(ctx context.Context, id string) (api.PlanView, error) {
 	return get[api.PlanView](ctx, c, nil, "plans", id)
 }
 
-// Audit returns what was done, the newest first; ErrInvalid for a time that is none.
+// Audit returns what was done, the newest first; ErrInvalid for what is not a time.
 func (c *Client) Audit(ctx context.Context, q api.AuditQuery) ([]api.AuditEntry, error) {
 	query := url.Values{}
 	for name, text := range map[string]string{"actor": q.Actor, "subject": q.Subject, "from": q.From, "to": q.To} {
@@ -220,7 +220,7 @@ func (c *Client) Stop(ctx context.Context, id, reason string) (api.PlanView, err
 }
 
 // SignInLink makes an address that signs the caller in at the browser, once; by the unix socket only.
-// Errors: ErrNotAllowed, ErrNotFound (not this door), ErrConflict (no address for browsers).
+// Errors: ErrNotAllowed, ErrNotFound (not on this listener), ErrConflict (no address for browsers).
 func (c *Client) SignInLink(ctx context.Context) (api.SignInLink, error) {
 	return send[api.SignInLink](ctx, c, nil, "sign-in-link")
 }
@@ -231,13 +231,13 @@ func get[T any](ctx context.Context, c *Client, query url.Values, parts ...strin
 	return v, err
 }
 
-// Dispatch tells that a job is about to start and returns what was decided for it; the same job again
+// Dispatch reports that a job is about to start and returns what was decided for it; the same job again
 // gets the same answer, with its plan's present state. Errors: ErrInvalid, ErrNotAllowed.
 func (c *Client) Dispatch(ctx context.Context, r dispatch.Request) (dispatch.Answer, error) {
 	return send[dispatch.Answer](ctx, c, r, "dispatch")
 }
 
-// EndJob tells that a job has ended. It is safe to repeat. Errors: ErrNotAllowed.
+// EndJob reports that a job has ended. It is safe to repeat. Errors: ErrNotAllowed.
 func (c *Client) EndJob(ctx context.Context, id topology.JobID) (dispatch.Ended, error) {
 	return send[dispatch.Ended](ctx, c, nil, "jobs", string(id), "end")
 }
@@ -334,7 +334,7 @@ func (c *Client) header() http.Header {
 	return h
 }
 
-// refusal reads a problem document; an answer that is none, as a proxy sends it, keeps its status.
+// refusal reads a problem document; another answer, as a proxy sends it, keeps its status.
 func refusal(resp *http.Response, body []byte) error {
 	d := api.Problem{}
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ProblemType) || json.Unmarshal(body, &d) != nil {

@@ -17,7 +17,7 @@ func (c *Client) Findings(ctx context.Context) ([]anomaly.Finding, error) {
 	return get[[]anomaly.Finding](ctx, c, nil, "findings")
 }
 
-// Finding returns one finding with its life; ErrNotFound when there is none.
+// Finding returns one finding with its life; ErrNotFound.
 func (c *Client) Finding(ctx context.Context, id string) (api.FindingView, error) {
 	return get[api.FindingView](ctx, c, nil, "findings", id)
 }
@@ -27,7 +27,7 @@ func (c *Client) Acknowledge(ctx context.Context, id, reason string) (anomaly.Fi
 	return send[anomaly.Finding](ctx, c, api.Decision{Reason: reason}, "findings", id, "ack")
 }
 
-// Dismiss says that a finding is no fault. Errors: ErrNotAllowed, ErrNotFound, ErrInvalid (reason).
+// Dismiss says that a finding is not a fault. Errors: ErrNotAllowed, ErrNotFound, ErrInvalid (reason).
 func (c *Client) Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error) {
 	return send[anomaly.Finding](ctx, c, api.Decision{Reason: reason}, "findings", id, "dismiss")
 }
@@ -43,7 +43,7 @@ func (c *Client) Exclusions(ctx context.Context) (remap.Feed, error) {
 	return get[remap.Feed](ctx, c, nil, "exclusions")
 }
 
-// Exclude withholds a forwarder for ttl. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (the floor).
+// Exclude keeps a forwarder out of allocation for ttl. Errors: ErrNotAllowed, ErrInvalid, ErrConflict (the floor).
 func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration,
 	reason string) (remap.Exclusion, error) {
 	return write[remap.Exclusion](ctx, c, http.MethodPut, api.Exclude{Reason: reason, TTL: ttl.String()}, nil,

@@ -29,8 +29,8 @@ const (
 	nameAtMost = 6
 )
 
-// Checks looks at the installation as a whole: are nodes heard, are their clocks right, do their
-// sources work, is the mapping known, can nodes be asked through driver. A nil driver is none.
+// Checks looks at the installation as a whole: do nodes report, are their clocks right, do their
+// sources work, is the mapping known, can nodes be asked through driver. driver may be nil.
 func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	s, now := p.Snapshot(), time.Now()
 	r := readHealth(p, now)
@@ -41,7 +41,7 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 
 // health is what the newest frames say of the agents.
 type health struct {
-	heard   map[topology.NodeID]bool // within the time after which data is stale
+	reports map[topology.NodeID]bool // within the time after which data is stale
 	off     map[topology.NodeID]time.Duration
 	failing map[string][]topology.NodeID // by source and error
 }
@@ -52,7 +52,7 @@ func readHealth(p *Picture, now time.Time) health {
 		if now.Sub(f.Arrived) > remap.StaleAfter {
 			return
 		}
-		h.heard[f.Node] = true
+		h.reports[f.Node] = true
 		// A frame describes the second that begins at its time and is sent when that is over.
 		if f.Ahead > clockLimit || f.Ahead < -2*clockLimit {
 			h.off[f.Node] = f.Ahead
@@ -71,14 +71,14 @@ func agentsCheck(s *Snapshot, h health) api.Check {
 	c := api.Check{Name: "agents", Level: api.CheckOK}
 	var silent []topology.NodeID
 	for _, n := range s.Machine.Nodes {
-		if !h.heard[n.ID] && (n.Role == topology.Forwarder || n.Role == topology.Compute) {
+		if !h.reports[n.ID] && (n.Role == topology.Forwarder || n.Role == topology.Compute) {
 			silent = append(silent, n.ID)
 		}
 	}
-	c.Text = fmt.Sprintf("%d of %d nodes were heard in the last %s", len(h.heard), len(s.Machine.Nodes),
+	c.Text = fmt.Sprintf("%d of %d nodes reported in the last %s", len(h.reports), len(s.Machine.Nodes),
 		remap.StaleAfter)
 	switch {
-	case len(h.heard) == 0:
+	case len(h.reports) == 0:
 		c.Level, c.Fix = api.CheckFailed,
 			"start fairway-agent on the forwarding nodes; 'fairway-agent check' says what keeps one from reaching "+
 				"the daemon"
@@ -92,8 +92,8 @@ func agentsCheck(s *Snapshot, h health) api.Check {
 func clocksCheck(h health) api.Check {
 	c := api.Check{Name: "clocks", Level: api.CheckOK,
 		Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
-	if len(h.heard) == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no node is heard"
+	if len(h.reports) == 0 {
+		c.Level, c.Text = api.CheckUnknown, "no node reports"
 		return c
 	}
 	if len(h.off) == 0 {
@@ -119,8 +119,8 @@ func clocksCheck(h health) api.Check {
 
 func sourcesCheck(h health) api.Check {
 	c := api.Check{Name: "sources", Level: api.CheckOK, Text: "every source of every agent answers"}
-	if len(h.heard) == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no node is heard"
+	if len(h.reports) == 0 {
+		c.Level, c.Text = api.CheckUnknown, "no node reports"
 		return c
 	}
 	if len(h.failing) == 0 {
@@ -165,7 +165,7 @@ func mappingCheck(s *Snapshot) api.Check {
 	switch len(compute) {
 	case 0:
 		c.Level, c.Text = api.CheckUnknown, "no compute node is known"
-		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, tells which exist"
+		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, shows which exist"
 		return c
 	case 1:
 		c.Text = "the forwarder of the only compute node is observed"

@@ -87,7 +87,7 @@ func fillClient(row *api.ClientRow, f *collector.Frame) {
 		value(collector.ReadOps), value(collector.WriteOps))
 }
 
-// valueOf is a metric's value, not a number where there is none.
+// valueOf is a metric's value, not a number where it is not known.
 func valueOf(samples []collector.Sample, m collector.Metric) float64 {
 	if v, ok := collector.SampleOf(samples, m); ok {
 		return v
@@ -96,7 +96,7 @@ func valueOf(samples []collector.Sample, m collector.Metric) float64 {
 }
 
 // Load sums the newest second of compute nodes: bytes/s read and written, and metadata operations/s;
-// nil where none of them is heard.
+// nil where none of them reports.
 func (p *Picture) Load(nodes []topology.NodeID) (read, write, meta *float64) {
 	oldest := oldestShown(p.Snapshot().Made)
 	add := func(sum **float64, f *collector.Frame, m collector.Metric) {
@@ -193,7 +193,7 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 	return rows
 }
 
-// Sources returns what a node's agent last said of its own sources.
+// Sources returns what a node's agent last reported of its own sources.
 func (p *Picture) Sources(n topology.NodeID) []collector.SourceStatus {
 	f, _ := p.cfg.Board.Frame(n)
 	return f.Sources

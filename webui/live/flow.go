@@ -29,9 +29,9 @@ type Link struct {
 	Forwarder        topology.ForwarderID `json:"forwarder"`
 	ReadBytesPerSec  float64              `json:"read_bytes_per_sec"`
 	WriteBytesPerSec float64              `json:"write_bytes_per_sec"`
-	// Nodes are the job's compute nodes observed there, where the batch system told of the job.
+	// Nodes are the job's compute nodes observed there, where the batch system reported the job.
 	Nodes int `json:"nodes"`
-	// By is who counted the bytes: the compute nodes, or the forwarder where they tell nothing of jobs.
+	// By is who counted the bytes: the compute nodes, or the forwarder where they count no jobs.
 	By string `json:"by,omitempty"`
 }
 
@@ -66,11 +66,11 @@ func (p *Picture) Flow() Flow { return p.Snapshot().flow() }
 
 func (p *Picture) countFlow(s *Snapshot) Flow {
 	c := flowCount{situation: s.Situation, oldest: oldestShown(s.Made),
-		links: map[way]*Link{}, heard: map[topology.ForwarderID]bool{}, told: map[topology.ForwarderID][]Link{},
+		links: map[way]*Link{}, byNodes: map[topology.ForwarderID]bool{}, byForwarder: map[topology.ForwarderID][]Link{},
 		stored: map[topology.JobID]map[topology.NodeID]*StorageLink{}}
 	p.cfg.Board.Visit(c.frame)
-	for f, links := range c.told {
-		if c.heard[f] {
+	for f, links := range c.byForwarder {
+		if c.byNodes[f] {
 			continue // the mounts say the same, node by node
 		}
 		for _, l := range links {
@@ -106,13 +106,13 @@ func (p *Picture) countFlow(s *Snapshot) Flow {
 
 // flowCount adds up one second's frames.
 type flowCount struct {
-	situation *remap.Situation
-	oldest    int64
-	links     map[way]*Link
-	told      map[topology.ForwarderID][]Link // by forwarders
-	stored    map[topology.JobID]map[topology.NodeID]*StorageLink
-	servers   int
-	heard     map[topology.ForwarderID]bool // compute nodes told of bytes there
+	situation   *remap.Situation
+	oldest      int64
+	links       map[way]*Link
+	byForwarder map[topology.ForwarderID][]Link // by forwarders
+	stored      map[topology.JobID]map[topology.NodeID]*StorageLink
+	servers     int
+	byNodes     map[topology.ForwarderID]bool // compute nodes counted bytes there
 }
 
 func (c *flowCount) link(j topology.JobID, f topology.ForwarderID) *Link {
@@ -140,11 +140,11 @@ func (c *flowCount) frame(f *collector.Frame) {
 				l := c.link(j.Job, on)
 				l.ReadBytesPerSec, l.WriteBytesPerSec, l.By = l.ReadBytesPerSec+read, l.WriteBytesPerSec+write,
 					byClients
-				c.heard[on] = true
+				c.byNodes[on] = true
 			}
 		case topology.Forwarder:
 			on := topology.ForwarderID(f.Node)
-			c.told[on] = append(c.told[on], Link{Job: j.Job, Forwarder: on, ReadBytesPerSec: read,
+			c.byForwarder[on] = append(c.byForwarder[on], Link{Job: j.Job, Forwarder: on, ReadBytesPerSec: read,
 				WriteBytesPerSec: write, By: byForwarder})
 		case topology.Storage:
 			if c.stored[j.Job] == nil {

@@ -56,7 +56,7 @@ func (p *past) timeline(at time.Time) (*journal.Timeline, error) {
 	return t, nil
 }
 
-// moment is what can be told of one past second.
+// moment is what is known of one past second.
 type moment struct {
 	overview api.Overview
 	mapping  topology.Mapping
@@ -187,11 +187,11 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 		}
 		since := func(n topology.NodeID) time.Time { return now.Situation.Routes[n].Since }
 		mapping, all = past.Mapping(now.Situation.Observed, since, last)
-		said := "clients: those of now, less what plans have moved since; moves by other hands are not known"
+		note := "clients: those of now, less what plans have moved since; moves by other hands are not known"
 		if !all {
-			said = "clients: moves so long ago are no longer at hand, so they may be wrong"
+			note = "clients: moves so long ago are no longer at hand, so they may be wrong"
 		}
-		o.NotKept = append(o.NotKept, said)
+		o.NotKept = append(o.NotKept, note)
 	}
 	parts.Findings = o.Findings
 	sit := remap.BuildSituation(parts)

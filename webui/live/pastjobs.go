@@ -15,7 +15,7 @@ import (
 func (p *past) recallJobs(ctx context.Context, m *moment) error {
 	o := &m.overview
 	if p.cfg.JobsAt == nil || p.cfg.JobsKnown == nil || !p.cfg.JobsKnown() {
-		o.NotKept = append(o.NotKept, "jobs: no batch system tells of them, so top jobs are not known")
+		o.NotKept = append(o.NotKept, "jobs: no batch system reports them, so top jobs are not known")
 		return nil
 	}
 	jobs, err := p.cfg.JobsAt(o.At)

@@ -29,14 +29,14 @@ type Config struct {
 	Situation func() *remap.Situation
 	Store     tsdb.Store // for the series of a forwarder's page
 	Simulated bool
-	// JobsKnown says that the batch system tells of jobs, so that none is none; JobsAt lists those that
-	// ran in a past second, with their nodes. nil: nobody tells.
+	// JobsKnown says that the batch system reports jobs, so that an empty list means no job; JobsAt lists those that
+	// ran in a past second, with their nodes. nil: not known.
 	JobsKnown func() bool
 	JobsAt    func(time.Time) ([]remap.Job, error)
 	// Journal visits the desk's records after a number in order, and returns the last one's (desk.Desk.Since);
 	// nil: a replay knows no findings and no plans.
 	Journal func(after uint64, visit func(*journal.Record) error) (last uint64, err error)
-	// Canary returns a forwarder's newest canary, nil where there is none; nil: nobody sends any.
+	// Canary returns a forwarder's newest canary, nil without one; nil: no canaries are sent.
 	Canary func(topology.ForwarderID) *anomaly.Canary
 	Log    *slog.Logger // nil: discard
 }
@@ -87,7 +87,7 @@ func (p *Picture) Arrived() {
 // Snapshot returns the newest picture; never nil.
 func (p *Picture) Snapshot() *Snapshot { return p.snap.Load() }
 
-// Run makes snapshots until ctx ends and tells publish of each, and of changed plans. publish is
+// Run makes snapshots until ctx ends and hands each to publish, and whether plans changed. publish is
 // called from Run's goroutine. desk may be nil.
 func (p *Picture) Run(ctx context.Context, desk *desk.Desk, publish func(s *Snapshot, plansChanged bool)) {
 	p.desk = desk

@@ -11,12 +11,12 @@ import (
 )
 
 // storage is what a forwarder asks of storage in the newest second: its own side of each target where it
-// tells of them, else its jobs' shares at the servers.
+// counts them, else its jobs' shares at the servers.
 func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView {
 	oldest := oldestShown(s.Made)
 	var own []collector.TargetSamples
 	others := map[topology.TargetID][]float64{}
-	told, heard, servers := false, false, false
+	counts, reports, servers := false, false, false
 	p.cfg.Board.Layer(topology.Storage, func(f *window.Node) {
 		servers = servers || f.TimeMillis >= oldest && len(f.Jobs) > 0
 	})
@@ -24,8 +24,8 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 		if f.TimeMillis < oldest {
 			return
 		}
-		heard = heard || f.Node == id.Node()
-		told = told || f.Node == id.Node() && tellsTargets(&f.Frame)
+		reports = reports || f.Node == id.Node()
+		counts = counts || f.Node == id.Node() && hasTargets(&f.Frame)
 		for _, t := range f.Targets {
 			if f.Node == id.Node() {
 				own = append(own, collector.TargetSamples{Target: t.Target, Samples: slices.Clone(t.Samples)})
@@ -36,9 +36,9 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 	})
 	if len(own) == 0 {
 		v := api.StorageView{Rows: []api.StorageRow{}, Unknown: "not reported by this layer"}
-		if !heard {
-			v.Unknown = "nothing is heard of the forwarder"
-		} else if told {
+		if !reports {
+			v.Unknown = "the forwarder does not report"
+		} else if counts {
 			v.Unknown = "no request to a storage target in this second"
 		} else if servers {
 			p.addServers(&v, id, oldest)
@@ -59,14 +59,14 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 	return v
 }
 
-// tellsTargets says that a node's agent reads the client's side of storage targets, so that none in its
-// frame is none asked.
-func tellsTargets(f *collector.Frame) bool {
+// hasTargets says that a node's agent reads the client's side of storage targets, so that none in its
+// frame was not asked for.
+func hasTargets(f *collector.Frame) bool {
 	return len(f.Targets) > 0 || slices.ContainsFunc(f.Sources,
 		func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
 }
 
-// addServers follows the forwarder's jobs to the storage servers that tell of jobs.
+// addServers follows the forwarder's jobs to the storage servers that count by job.
 func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest int64) {
 	at := map[topology.NodeID]*api.StorageRow{}
 	for _, l := range p.Flow().Storage {

@@ -186,7 +186,7 @@ function toLive() {
 }
 
 async function toPast() {
-  if (!newest || !(Date.parse(newest.at) > 0)) return note('There is no past yet: nothing has been reported.');
+  if (!newest || !(Date.parse(newest.at) > 0)) return note('No past yet: nothing has been reported.');
   go(
     `${location.pathname}${location.search ? `${location.search}&` : '?'}at=` +
       `${new Date(Date.parse(newest.at) - 60000).toISOString().slice(0, 19)}Z`,
@@ -235,7 +235,7 @@ function lostPage(path) {
       h(
         'p.empty',
         null,
-        `/${path} is no address of this console. `,
+        `/${path} is not an address of this console. `,
         h('a', { href: '/overview' }, 'Overview'),
         ', ',
         h('a', { href: '/plans' }, 'plans'),

@@ -191,7 +191,7 @@ export class Charts {
     g.strokeStyle = g.fillStyle = colour;
     g.font = `bold ${11 * ratio}px ui-monospace, monospace`;
     g.setLineDash([3 * ratio, 3 * ratio]);
-    let said = -Infinity; // marks close together have one letter
+    let lettered = -Infinity; // marks close together have one letter
     for (const m of this.marks) {
       const x = u.valToPos(Date.parse(m.at) / 1000, 'x', true);
       if (x < left || x > left + width) continue;
@@ -199,8 +199,8 @@ export class Charts {
       g.moveTo(x, top);
       g.lineTo(x, top + height);
       g.stroke();
-      if (x - said >= 9 * ratio)
-        g.fillText(glyph(m), Math.min((said = x) + 2 * ratio, left + width - 10 * ratio), top + 10 * ratio);
+      if (x - lettered >= 9 * ratio)
+        g.fillText(glyph(m), Math.min((lettered = x) + 2 * ratio, left + width - 10 * ratio), top + 10 * ratio);
     }
     g.restore();
   }

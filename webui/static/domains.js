@@ -137,7 +137,8 @@ export async function domainsPage(app, id, q) {
       w: ['why', () => app.go(`${path}/why`)],
       m: [
         'next file',
-        () => (v.files.length > 1 ? to((v.file + 1) % v.files.length, []) : app.note('There is no other shared file.')),
+        () =>
+          v.files.length > 1 ? to((v.file + 1) % v.files.length, []) : app.note('The job has no other shared file.'),
       ],
       e: ['servers, stripes', () => inputs[0].focus()],
       ...exportKeys(
@@ -148,7 +149,7 @@ export async function domainsPage(app, id, q) {
             m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]),
           ),
         ],
-        () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('There is no picture on this page now.')),
+        () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('This page shows no picture now.')),
       ),
     },
   };
@@ -159,8 +160,9 @@ const nothing = () => [
   h(
     'p.empty',
     null,
-    'No file of this job was written by several processes, as far as its logs and its profile tell: there is ' +
-      'nothing to divide. Counters of nodes cannot tell one shared file from many: fairway import PATH, on the ' +
+    'No file of this job was written by several processes, as far as its logs and its profile show: ' +
+      'nothing to divide. Counters of nodes cannot distinguish one shared file from many: fairway import PATH, ' +
+      'on the ' +
       "daemon's host, reads the job's Darshan log.",
   ),
 ];

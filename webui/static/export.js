@@ -96,7 +96,7 @@ export async function saveSVG(name, svg) {
 }
 
 /**
- * The two keys of a page that can be exported; without pictures there is no PNG.
+ * The two keys of a page that can be exported; without a picture it has no PNG.
  * @param {string} name @param {() => any[][]} rows @param {() => any} [picture]
  * @returns {Record<string, [string, () => void]>}
  */

@@ -290,7 +290,7 @@ export function exclude(app, form, node, o) {
 }
 
 /**
- * What can be said of a finding; a reason is typed in a form that opens below.
+ * What can be done with a finding; a reason is typed in a form that opens below.
  * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done]
  */
 function actions(app, current, done) {

@@ -32,7 +32,8 @@ export function flowPicture(f, app, job) {
       null,
       job
         ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.`
-        : "No job moves bytes this second, or nobody tells of jobs: mounts tell when the job's number is in their " +
+        : "No job moves bytes this second, or jobs are not known: mounts report them when the job's number is " +
+            'in their ' +
             'environment, forwarders and Lustre servers by their own counters.',
     );
   const byJob = totals(links, l => l.job),
@@ -81,14 +82,14 @@ export function flowPicture(f, app, job) {
           ? app.go(`/forwarders/${id}`)
           : undefined,
   });
-  const said = [
+  const lines = [
     f.storage_unknown && `The flow stops at the forwarder: ${f.storage_unknown}.`,
     [...bands.values()].some(b => b.estimated) &&
       'Dashed and ~ are estimated: what a job moves at a server is measured, and split over its forwarders as its ' +
         'bytes are there.',
     f.left && `Left out: ${counted(f.left, 'smaller link')}.`,
   ].filter(Boolean);
-  return h('div', null, h('div.scroll', null, /** @type {any} */ (svg)), ...said.map(t => h('p.dim', null, t)));
+  return h('div', null, h('div.scroll', null, /** @type {any} */ (svg)), ...lines.map(t => h('p.dim', null, t)));
 }
 
 /** The same numbers as a table. */
@@ -194,7 +195,7 @@ const CELL = 20,
 export async function matrixPage(app, q) {
   const share = q.get('metric') === 'share',
     picture = h('div'),
-    said = h('p.dim');
+    line = h('p.dim');
   const value = (/** @type {any} */ c) => (share ? c.share : c.pressure);
   const table = new Table(
     [
@@ -240,7 +241,7 @@ export async function matrixPage(app, q) {
     table.update(m.cells.filter((/** @type {any} */ c) => c.job !== c.by));
     alone.hidden = !m.jobs.length || table.rows.length > 0;
     setText(
-      said,
+      line,
       [
         m.jobs.length
           ? 'A row is a job, a column one that it meets on its forwarders; digits are tenths, . is below a ' +
@@ -273,7 +274,7 @@ export async function matrixPage(app, q) {
       'div',
       null,
       h('h1', null, `Interference of jobs, ${name}, now`),
-      said,
+      line,
       picture,
       h('h2', null, 'Pairs'),
       alone,

@@ -240,7 +240,7 @@ export async function forwarderPage(app, id) {
         'no data',
         Date.parse(d.last_seen) > 0
           ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.`
-          : `never heard of. Is fairway-agent running on ${id}?`,
+          : `never seen. Is fairway-agent running on ${id}?`,
       ]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
     for (const f of openFindings())
@@ -256,7 +256,7 @@ export async function forwarderPage(app, id) {
         'p proposes to move them',
     );
     const targets = d.storage?.rows ?? [];
-    setText(noStorage, `Not known: ${d.storage?.unknown || 'nobody says it'}.`);
+    setText(noStorage, `Not known: ${d.storage?.unknown || 'nothing reports it'}.`);
     noStorage.hidden = targets.length > 0;
     storage.el.hidden = targets.length === 0;
     storage.update(targets);
@@ -268,11 +268,11 @@ export async function forwarderPage(app, id) {
   }
 
   function drawMarks() {
-    const said = live
+    const shown = live
       ? 'the last five minutes, every second'
       : `the last ${span}; a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
     what.replaceChildren(
-      `Shown: ${said} (z for ${next()}).`,
+      `Shown: ${shown} (z for ${next()}).`,
       ...charts.marks
         .slice(-6)
         .flatMap(m => [
@@ -426,7 +426,7 @@ export async function forwarderPage(app, id) {
   };
 }
 
-/** What a canary found, beside the middle of the other forwarders'. @param {any} c */
+/** What a canary found, beside the median of the other forwarders'. @param {any} c */
 function canaryWords(c) {
   const one = (/** @type {string} */ name) => {
     const p = c.peers[`${name}_seconds`];

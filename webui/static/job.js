@@ -89,7 +89,7 @@ export async function jobPage(app, id, toRuns) {
   const noForwarder = h(
       'p.empty',
       null,
-      "No forwarder of its nodes is observed. Mounts and forwarders' lists of connections tell.",
+      "No forwarder of its nodes is observed. Mounts and forwarders' lists of connections show them.",
     ),
     noNeighbour = h('p.dim', null, 'No other job moves bytes on its forwarders now.');
   const here = h(
@@ -241,9 +241,7 @@ export async function jobPage(app, id, toRuns) {
               ],
         () => {
           const svg = el.querySelector('svg');
-          return svg
-            ? saveSVG(`job-${id}`, /** @type {any} */ (svg))
-            : app.note('There is no picture on this page now.');
+          return svg ? saveSVG(`job-${id}`, /** @type {any} */ (svg)) : app.note('This page shows no picture now.');
         },
       ),
     },
@@ -253,7 +251,7 @@ export async function jobPage(app, id, toRuns) {
 /** What a running job has done since it is watched. @param {any} j @param {number} now */
 function soFar(j, now) {
   const p = j.so_far;
-  if (!p) return 'not known: none of its nodes has been heard yet';
+  if (!p) return 'not known: none of its nodes has reported yet';
   const late = Date.parse(j.watched_since) - Date.parse(j.start),
     seen = (now - Date.parse(j.watched_since)) / 1000;
   return (
@@ -263,7 +261,7 @@ function soFar(j, now) {
   );
 }
 
-/** What the policy said at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */
+/** What the policy decided at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */
 function decision(a, ended) {
   const head = h('h2', null, 'Decision');
   if (!a)

@@ -166,7 +166,7 @@ function auditForm(app, q) {
         })
       ),
   );
-  const said = h('span.dim', { role: 'status' });
+  const status = h('span.dim', { role: 'status' });
   return h(
     'form.field.audit',
     {
@@ -178,7 +178,8 @@ function auditForm(app, q) {
           const text = i.value.trim(),
             value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
           if (value === null)
-            return void (said.textContent = `${i.name}: ${text} is no time such as 11:42, 2026-11-21 11:42 or -2h.`);
+            return void (status.textContent =
+              `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 ` + `or -2h.`);
           if (value) next.set(i.name, value);
         }
         app.go(`/audit${next.size ? `?${next}` : ''}`);
@@ -186,7 +187,7 @@ function auditForm(app, q) {
     },
     ...inputs.flatMap(i => [h('label', null, i.name, ' ', i)]),
     h('button', { type: 'submit' }, 'filter'),
-    said,
+    status,
   );
 }
 

@@ -11,7 +11,7 @@ export class Live {
     this.topics = ['overview', 'plans'];
     this.tries = 0;
     this.timer = 0;
-    this.heard = 0;
+    this.seen = 0;
     this.background = document.hidden;
     document.addEventListener('visibilitychange', () => {
       this.background = document.hidden;
@@ -19,7 +19,7 @@ export class Live {
     });
     // A connection that died without a word is noticed by the beat that does not come.
     setInterval(() => {
-      if (!this.ws || performance.now() - this.heard <= (this.background ? 20000 : 6000)) return;
+      if (!this.ws || performance.now() - this.seen <= (this.background ? 20000 : 6000)) return;
       this.tries++;
       this.on.state(false);
       this.connect();
@@ -43,10 +43,10 @@ export class Live {
     const ws = new WebSocket(url);
     ws.binaryType = 'arraybuffer';
     this.ws = ws;
-    this.heard = performance.now();
+    this.seen = performance.now();
     ws.onmessage = e => {
       if (ws !== this.ws) return;
-      this.heard = performance.now();
+      this.seen = performance.now();
       if (this.tries > 0 || ws !== old) this.on.state(true);
       this.tries = 0;
       if (e.data instanceof ArrayBuffer) {

@@ -80,7 +80,7 @@ export async function logsPage(app, q) {
       group: r => r.app,
       kept: kept => {
         table.update(kept);
-        said.textContent = `${kept.length} of ${counted(rows.length, 'job')}`;
+        shown.textContent = `${kept.length} of ${counted(rows.length, 'job')}`;
       },
       picked: id => {
         table.selected = id;
@@ -89,7 +89,7 @@ export async function logsPage(app, q) {
       },
     },
   );
-  const said = h('span');
+  const shown = h('span');
   plot.update(rows);
   const legend = plot.groups.slice(0, hues.length - 1).map(g => h('span', null, mark(plot.hue(g)), ` ${g}`));
   if (plot.groups.length >= hues.length)
@@ -103,7 +103,7 @@ export async function logsPage(app, q) {
     h('h1', null, `Low ${op} bandwidth`),
     h('p.dim', null, `${where}; drag along an axis to keep a range`),
     rows.length
-      ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, said, ...legend))
+      ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, shown, ...legend))
       : h(
           'p.empty',
           null,

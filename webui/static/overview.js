@@ -208,9 +208,9 @@ function forwardersPage(app, q, asTable) {
   }
 
   function drawLine() {
-    const said = [...summary(o), ...(asTable ? [] : [`colour: ${metrics[m].title} (m)`])];
-    while (line.children.length > said.length) line.lastChild?.remove();
-    said.forEach((text, i) => setText(line.children[i] ?? line.appendChild(h('span')), text));
+    const texts = [...summary(o), ...(asTable ? [] : [`colour: ${metrics[m].title} (m)`])];
+    while (line.children.length > texts.length) line.lastChild?.remove();
+    texts.forEach((text, i) => setText(line.children[i] ?? line.appendChild(h('span')), text));
   }
 
   /** @param {number} [width] */
@@ -401,13 +401,13 @@ function computePage(app, q) {
     pick: i => {
       cursor = i;
       draw();
-      tell();
+      report();
     },
     open: openNode,
-    tip: i => `${names[i] ?? `cell ${i}`}  ${said(i)}`,
+    tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
   });
   const el = h('div', null, line, grid.el, legend, where);
-  const said = (/** @type {number} */ i) => {
+  const textOf = (/** @type {number} */ i) => {
     const c = frame?.cells[i];
     return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
   };
@@ -427,14 +427,14 @@ function computePage(app, q) {
     if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
     else app.note(`${n}: its forwarder is not known`);
   }
-  function tell() {
-    setText(where, `${names[cursor] ?? ''}  ${said(cursor)}  (enter opens its forwarder)`);
+  function report() {
+    setText(where, `${names[cursor] ?? ''}  ${textOf(cursor)}  (enter opens its forwarder)`);
   }
   /** @param {number} by */
   const move = by => {
     cursor = Math.max(0, Math.min((frame?.cells.length ?? 1) - 1, cursor + by));
     draw();
-    tell();
+    report();
   };
   const resized = () => draw();
   addEventListener('resize', resized);
@@ -476,7 +476,7 @@ function computePage(app, q) {
       if (generation !== g.generation) {
         generation = g.generation;
         names = await get('/api/v1/nodes?role=compute&names=1');
-        tell();
+        report();
       }
     },
     keys: {

@@ -23,7 +23,7 @@ export function s(tag, attrs, ...children) {
   return el;
 }
 
-/** Colours that people with colour blindness can tell apart (Okabe and Ito); the last is for all the rest. */
+/** Colours that people with colour blindness distinguish (Okabe and Ito); the last is for all the rest. */
 export const hues = ['#e69f00', '#56b4e9', '#009e73', '#d55e00', '#cc79a7', '#0072b2', '#8b95a5'];
 
 const W = 1000,

@@ -30,7 +30,7 @@ export async function plansPage(app) {
     [
       { name: 'id', head: 'PLAN', text: r => r.id },
       { name: 'title', head: 'WHAT', text: r => r.title, wrap: true },
-      { name: 'state', head: 'STATE', text: r => said(r.state) },
+      { name: 'state', head: 'STATE', text: r => stateWords(r.state) },
       {
         name: 'created',
         head: 'PROPOSED',
@@ -80,7 +80,7 @@ export async function plansPage(app) {
 }
 
 /** @param {string} state */
-const said = state => state.replaceAll('_', ' ');
+const stateWords = state => state.replaceAll('_', ' ');
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function planPage(app, id) {
@@ -164,7 +164,7 @@ export async function planPage(app, id) {
     setText(
       meta,
       `proposed by ${p.proposer} ${clock(p.created)}   ` +
-        `${said(p.state)}` +
+        `${stateWords(p.state)}` +
         `${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`,
     );
     const lines = all
@@ -251,7 +251,7 @@ export async function planPage(app, id) {
     const words = {
       approved: `approved; waits for its turn`,
       applying: `applying ${results.length}/${n}  ok ${ok}  retry ${retry}  failed ${failed}`,
-      applied: `told ${ok} of ${n}; seen by the collector ${seen} of ${n}`,
+      applied: `sent to ${ok} of ${n}; seen by the collector ${seen} of ${n}`,
       verified: `verified ${seen} of ${n} at ${clock(p.changed)}`,
       partial: `partly applied: ${ok} of ${n}, failed ${failed}`,
       failed: `failed: ${p.error || `${failed} of ${n}`}`,

@@ -85,7 +85,7 @@ export class Replay {
     this.timer ??= window.setInterval(() => this.tick(), 1000);
     await this.goTo(Number.isNaN(at) ? now - BACK : at, true);
     if (Number.isNaN(at) && q.has('at'))
-      this.on.note(`at=${q.get('at')} is no time: want 2026-11-21T11:42:00Z, or -15m; this is a minute ago.`);
+      this.on.note(`at=${q.get('at')} is not a time: want 2026-11-21T11:42:00Z, or -15m; this is a minute ago.`);
   }
 
   end() {

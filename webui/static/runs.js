@@ -47,7 +47,7 @@ export function runsPart(id) {
       'p.dim',
       null,
       'No other ended run of it by this user on as many nodes is in the history with a profile yet. The batch ' +
-        "system's hooks tell of runs; fairway import brings older ones from their logs.",
+        "system's hooks report runs; fairway import brings older ones from their logs.",
     );
   const el = h('section', { 'aria-label': 'runs like it' }, head, boxes, none, table.el);
   return {
@@ -130,5 +130,5 @@ export function waited(p) {
     .slice(0, 4);
   return w.length
     ? `for ${w.map((/** @type {any} */ x) => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time`
-    : 'not known: its nodes did not tell how long operations took';
+    : 'not known: its nodes did not report how long operations took';
 }

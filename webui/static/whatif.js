@@ -42,7 +42,7 @@ export async function whatIfPage(app, q) {
   const found = h('div.dim');
   const fromHistory = async () => {
     const v = await get('/api/v1/cycles');
-    const told = h(
+    const list = h(
       'details',
       { open: v.cycles.length <= 6 },
       h('summary', null, `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`),
@@ -55,7 +55,7 @@ export async function whatIfPage(app, q) {
       ),
     );
     found.replaceChildren(
-      v.cycles.length ? told : 'The history has no profile of a run yet.',
+      v.cycles.length ? list : 'The history has no profile of a run yet.',
       v.problem ? h('p.error', { role: 'alert' }, v.problem) : '',
     );
     if (v.set) {
@@ -200,7 +200,7 @@ const W = 1000,
 
 /** @param {any} v @returns {HTMLElement[]} */
 function pattern(v) {
-  // A name keeps what tells it from the others: its beginning and its end.
+  // A name keeps what distinguishes it from the others: its beginning and its end.
   const short = (/** @type {string} */ t) => (t.length > 36 ? `${t.slice(0, 20)}..${t.slice(-14)}` : t);
   const left = 16 + LETTER * Math.max(14, ...v.apps.map((/** @type {any} */ a) => short(a.name).length));
   const x = (/** @type {number} */ t) => left + ((W - left) * t) / v.T;
