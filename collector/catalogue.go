@@ -213,6 +213,8 @@ var catalogue = []Info{
 		Forwarder: Kept, Storage: Kept, Metadata: Kept},
 	{Metric: Connections, Name: "connections", Label: "connections", Help: "Clients connected.",
 		Forwarder: Kept, Metadata: Kept},
+	{Metric: OpenHandles, Name: "open_handles", Label: "open handles", Chart: "handles", Forwarder: Kept,
+		Help: "Files and directories that clients hold on the forwarder, the agent's own few included."},
 	{Metric: ProbeRead, Name: "probe_read", Unit: Seconds, Label: "canary read",
 		Help: "Time that a canary's read took.", MoreIsWorse: true, Forwarder: Kept | Evidence},
 	{Metric: ProbeWrite, Name: "probe_write", Unit: Seconds, Label: "canary write",

@@ -48,6 +48,7 @@ const (
 	RetiredBacklogLen
 	PathLossRatio
 	InFlight
+	OpenHandles
 	metricEnd
 )
 

@@ -5,7 +5,7 @@
 // service, sampled 20 times a second and averaged), queue_len (of those the ones for which no worker thread of
 // their tree is free), server_time (by Little's law: mean requests in flight
 // over completion rate), meta_wait (a timed getattr a second in each tree's own worker pool),
-// connections, the routes of its clients, each job's share where jobs attach to .../jobs/ID, and,
+// connections, open_handles, the routes of its clients, each job's share where jobs attach to .../jobs/ID, and,
 // where the process is known, cpu_seconds. diod does not tell latencies by class: waits and exec times
 // of reads and writes stay absent. Overhead: about 90 small requests a second.
 package diod
@@ -205,12 +205,14 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 	q := l.takeQueue()
 	s.rates.Begin(at)
 	var total [counters]float64
+	handles := uint64(0)
 	known := complete && s.rates.Seconds() > 0
 	for i := range s.pools {
 		p := &s.pools[i]
 		if p.tree == ownPool || p.tree == "ctl" {
 			continue
 		}
+		handles += p.fids
 		perSec, ok := s.poolRates(l, p)
 		if !ok {
 			known = false
@@ -232,6 +234,7 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 	}
 	into.Resets += s.rates.Resets
 	if known {
+		into.Add(collector.OpenHandles, float64(handles))
 		for _, m := range reported {
 			into.Add(m.metric, total[m.c])
 		}

@@ -85,6 +85,7 @@ func TestConformance(t *testing.T) {
 		Want: []collector.Metric{
 			collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps, collector.MetaOps,
 			collector.QueueLen, collector.InFlight, collector.ServerTime, collector.MetaWait, collector.Connections,
+			collector.OpenHandles,
 		},
 	})
 }
