@@ -115,7 +115,8 @@ func (p *goPage) known(s *screen.State) []hit {
 			twin: "fairway shares", at: screen.Address{Page: "whatif"}},
 		{name: "what if: staggered I/O", about: "a pattern for periodic applications",
 			key:  s.Key(screen.ActWhatIf) + " " + p.model.keys.name(screen.OnShares, screen.ActPanel),
-			twin: "fairway periodic", at: screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Set: whatif.ExamplePattern}}},
+			twin: "fairway periodic", at: screen.Address{Page: "whatif",
+				WhatIf: screen.WhatIf{Set: whatif.ExamplePattern}}},
 		place("requests", "what this console sent", screen.ActRequests, ""),
 		place("help", "all keys of the overview", screen.ActHelp, "fairway --help"),
 	}

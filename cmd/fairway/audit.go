@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/console/chart"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -38,8 +39,9 @@ func newAudit(o *options) *cobra.Command {
 func printAudit(w io.Writer, entries []api.AuditEntry) error {
 	rows := make([][]string, 0, len(entries))
 	for _, e := range entries {
-		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), stamp(e.At), e.Actor, orDash(e.From), e.Action,
-			e.Subject, orDash(e.Result), e.Reason})
+		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), stamp(e.At), e.Actor, chart.OrMissing(e.From),
+			e.Action,
+			e.Subject, chart.OrMissing(e.Result), e.Reason})
 	}
 	return printTable(w, []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
 }

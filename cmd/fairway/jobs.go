@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
+	"fairway/console/chart"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
 	"fairway/webui/client"
@@ -35,7 +36,8 @@ func newJobs(o *options) *cobra.Command {
 func printJobs(w io.Writer, jobs []api.JobRow) error {
 	rows := make([][]string, 0, len(jobs))
 	for _, j := range jobs {
-		rows = append(rows, []string{string(j.ID), orDash(j.App), orDash(j.User), strconv.Itoa(j.NodeCount),
+		rows = append(rows, []string{string(j.ID), chart.OrMissing(j.App), chart.OrMissing(j.User),
+			strconv.Itoa(j.NodeCount),
 			stamp(j.Start), stamp(j.End)})
 	}
 	return printTable(w, []string{"JOB", "APPLICATION", "USER", "NODES", "STARTED", "ENDED"}, rows)
@@ -76,7 +78,8 @@ type jobAndRuns struct {
 }
 
 func printJob(w io.Writer, j jobAndRuns) error {
-	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, orDash(j.App), orDash(j.User),
+	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, chart.OrMissing(j.App),
+		chart.OrMissing(j.User),
 		api.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
 		fmt.Fprintf(w, "%s on %s\n", api.Counted(j.Forwarders[f], "node"), f)
@@ -122,7 +125,8 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 	fmt.Fprintf(w,
 		"%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% "+
 			"reported\n",
-		when, f.ReadBytes, f.WriteBytes, f.MetaOps, orDash(string(f.Mode)), who, f.IOSeconds, f.PeakBytesPerSec,
+		when, f.ReadBytes, f.WriteBytes, f.MetaOps, chart.OrMissing(string(f.Mode)), who, f.IOSeconds,
+		f.PeakBytesPerSec,
 		api.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
@@ -179,7 +183,7 @@ func printRuns(w io.Writer, v *api.JobRuns) error {
 			rate = strconv.FormatFloat(*v/unit, 'f', 1, 64)
 		}
 		rows = append(rows, []string{string(r.Job), stamp(r.Start), strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9,
-			'f', 1, 64), orDash(string(r.Mode)),
+			'f', 1, 64), chart.OrMissing(string(r.Mode)),
 			strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by})
 	}
 	return printTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", title, "FORWARDERS", "MOVED BY"}, rows)

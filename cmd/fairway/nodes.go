@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/collector/topology"
+	"fairway/console/chart"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -47,7 +48,7 @@ func forwarderOf(n api.NodeRow) string {
 	if n.Lost {
 		return fmt.Sprintf("none (%s lost)", n.Forwarder)
 	}
-	return orDash(string(n.Forwarder))
+	return chart.OrMissing(string(n.Forwarder))
 }
 
 // rate is a value in another unit, "-" where it is not known.
@@ -57,13 +58,6 @@ func rate(values map[string]float64, name string, unit float64) string {
 		return "-"
 	}
 	return strconv.FormatFloat(v/unit, 'f', 1, 64)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func newNode(o *options) *cobra.Command {
@@ -81,7 +75,7 @@ func newNode(o *options) *cobra.Command {
 
 func printNode(w io.Writer, n api.NodeView) error {
 	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State,
-		n.LastSeen.Local().Format("2006-01-02 15:04:05"))
+		stamp(n.LastSeen))
 	switch {
 	case n.Lost:
 		fmt.Fprintf(w, "no forwarder: %s does not answer its mount, operations wait (mapping generation %d)\n",

@@ -22,6 +22,7 @@ func TestNodeWithoutItsForwarder(t *testing.T) {
 	}
 	sick := []collector.SourceStatus{{Name: "procfs"}, {Name: "mount", Failures: 7, Err: "no answer from fwd3"}}
 	if err := printNode(&one, api.NodeView{NodeRow: n, Sources: sick}); err != nil ||
+		!strings.Contains(one.String(), "last seen -\n") ||
 		!strings.Contains(one.String(), "no forwarder: fwd3 does not answer its mount") ||
 		strings.Contains(one.String(), "uses fwd3") ||
 		!strings.Contains(one.String(),

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Ramp is the colour of each tenth of a level, dark to light: ten even steps of cividis (Nuñez,
-// Anderton and Renslow 2018), which colour-blind readers see in the same order. Both faces use it.
-var Ramp = [10][3]uint8{
+// ramp is the colour of each tenth of a level, dark to light: ten even steps of cividis (Nuñez,
+// Anderton and Renslow 2018), which colour-blind readers see in the same order. The browser has the same.
+var ramp = [10][3]uint8{
 	{0, 34, 78}, {18, 53, 112}, {59, 73, 108}, {87, 93, 109}, {112, 113, 115},
 	{138, 134, 120}, {165, 156, 116}, {195, 179, 105}, {225, 204, 85}, {254, 232, 56},
 }
 
-// ramp256 is the Ramp in xterm's 256 colours.
+// ramp256 is the ramp in xterm's 256 colours.
 var ramp256 = [10]int{17, 24, 60, 242, 245, 144, 179, 185, 221, 227}
 
 // ramp16 is what 16 colours allow: the digits carry the level, the colour only groups them.
@@ -80,7 +80,7 @@ func NewPalette(c Colors) *Palette {
 		case Colors256:
 			p.Level[i] = fmt.Sprintf("\x1b[0;%d;48;5;%dm", digit, ramp256[i])
 		case TrueColor:
-			p.Level[i] = fmt.Sprintf("\x1b[0;%d;48;2;%d;%d;%dm", digit, Ramp[i][0], Ramp[i][1], Ramp[i][2])
+			p.Level[i] = fmt.Sprintf("\x1b[0;%d;48;2;%d;%d;%dm", digit, ramp[i][0], ramp[i][1], ramp[i][2])
 		}
 	}
 	return p

@@ -295,7 +295,8 @@ func (p *Screen) summary(s *screen.State, w int) string {
 		r := &s.Shown.Forwarders[i]
 		n[r.State]++
 		peak += r.PeakBytesPerSec
-		if v := screen.Sum(s.Value(r, r.Value(collector.ReadBytes)), s.Value(r, r.Value(collector.WriteBytes))); v != nil {
+		if v := screen.Sum(s.Value(r, r.Value(collector.ReadBytes)),
+			s.Value(r, r.Value(collector.WriteBytes))); v != nil {
 			moved += *v
 		}
 	}
