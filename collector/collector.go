@@ -68,8 +68,8 @@ type Frame struct {
 	TimeMillis int64        `json:"time_ms"`
 	Samples    []Sample     `json:"samples"`
 	Jobs       []JobSamples `json:"jobs,omitempty"`
-	// Targets are the storage targets to which the node sent requests in this second; nil where it tells
-	// nothing of targets.
+	// Targets are the storage targets to which the node sent requests in this second; nil where it reports
+	// no targets.
 	Targets []TargetSamples `json:"targets,omitempty"`
 	Routes  []Route         `json:"routes,omitempty"`
 	Sources []SourceStatus  `json:"sources,omitempty"`

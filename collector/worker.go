@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// order tells a worker to read for one tick.
+// order asks a worker to read for one tick.
 type order struct {
 	ctx context.Context
 	now time.Time

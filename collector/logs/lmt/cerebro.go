@@ -125,7 +125,7 @@ func counts(f []string, to ...**uint64) error {
 		}
 		n, err := strconv.ParseUint(f[i], 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no count", clip(f[i]))
+			return fmt.Errorf("%q is not a count", clip(f[i]))
 		}
 		*p = &n
 	}
@@ -135,7 +135,7 @@ func counts(f []string, to ...**uint64) error {
 func percent(s string) (*float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0 && v <= 1e6) {
-		return nil, fmt.Errorf("%q is no percentage", clip(s))
+		return nil, fmt.Errorf("%q is not a percentage", clip(s))
 	}
 	return &v, nil
 }

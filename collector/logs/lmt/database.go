@@ -213,5 +213,5 @@ func count(v value) (*uint64, error) {
 			return &n, nil
 		}
 	}
-	return nil, fmt.Errorf("%v is no count", v)
+	return nil, fmt.Errorf("%v is not a count", v)
 }

@@ -16,7 +16,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// Reading is what one target said at one time. What is not known is absent.
+// Reading is what one target reported at one time. Unknown values are absent.
 type Reading struct {
 	Kind string `json:"kind"` // "ost", "mdt", "router"
 	// Target is the name in Lustre; Index its number there (the hexadecimal digits of the name), which is
@@ -219,7 +219,7 @@ func (c *clock) read(s string) (time.Time, error) {
 	s = strings.Replace(s, "T", " ", 1)
 	t, err := time.ParseInLocation(layout, s, c.zone)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time (want %s)", clip(s), layout)
+		return time.Time{}, fmt.Errorf("%q is not a time (want %s)", clip(s), layout)
 	}
 	best := t
 	for _, shift := range []time.Duration{-time.Hour, 0, time.Hour} {

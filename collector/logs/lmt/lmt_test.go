@@ -133,8 +133,8 @@ func TestCerebro(t *testing.T) {
 		"ost: 2;h;1;2;a-OST0000;1":                "2 fields, want 15",
 		"ost: 2;h":                                "2 fields",
 		"mdt: 3;h;x;2":                            "percentage",
-		"router: 1.0;h;1;2;lots":                  "no count",
-		"ost: 2;h;1;2" + strings.Repeat(";x", 15): "no count",
+		"router: 1.0;h;1;2;lots":                  "not a count",
+		"ost: 2;h;1;2" + strings.Repeat(";x", 15): "not a count",
 	} {
 		if _, _, err := ParseCerebro(line); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", line, err, says)

@@ -186,7 +186,7 @@ func (s *scan) tree(n uint32, depth int) error {
 	if kind == 5 {
 		first = head + 12
 	} else if kind != 13 {
-		return fmt.Errorf("%w: page %d is no part of a table (type %d)", errDamaged, n, kind)
+		return fmt.Errorf("%w: page %d is not part of a table (type %d)", errDamaged, n, kind)
 	}
 	if first+2*cells > len(b) {
 		return fmt.Errorf("%w: page %d has %d cells", errDamaged, n, cells)

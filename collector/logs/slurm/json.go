@@ -44,7 +44,7 @@ func (n *num) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// set takes a number's text; what is no number is not known.
+// set takes a number's text; what is not a number is unknown.
 func (n *num) set(s string) {
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
 		*n = num{v, true}
@@ -299,7 +299,7 @@ func jsonError(d *json.Decoder, err error) error {
 // jobs reads the list.
 func (c *collected) jobs(d *json.Decoder, in *budget) error {
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return errors.Join(err, fmt.Errorf("jobs is no list"))
+		return errors.Join(err, fmt.Errorf("jobs is not a list"))
 	}
 	for n := 0; d.More(); n++ {
 		in.left = maxLine

@@ -94,7 +94,7 @@ func setRawID(j *Job, s string, _ *time.Location) error {
 	base, _, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(base, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no number", clip(s))
+		return fmt.Errorf("%q is not a number", clip(s))
 	}
 	j.RawID = n
 	if j.ID == "" {
@@ -127,7 +127,7 @@ func readSacct(b *bufio.Reader, o Options, c *collected) error {
 		return s.job(n, line)
 	})
 	if err == nil && c.hopeless() {
-		err = errors.New("none of the first lines is a job; this is no output of sacct -P")
+		err = errors.New("none of the first lines is a job; this is not output of sacct -P")
 	}
 	return err
 }

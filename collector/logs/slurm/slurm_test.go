@@ -167,7 +167,7 @@ func TestJSONRefusals(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"jobs":[{"job_id":1},`:                        "JSON at byte",
 		`{"nodes":[]}`:                                  "want the output of sacct --json",
-		`{"jobs":7}`:                                    "no list",
+		`{"jobs":7}`:                                    "not a list",
 		`{"jobs":[{"job_id":1,"nodes":"a[1-"}]}`:        "job 1: nodes",
 		`{"jobs":[{"job_id":1,"start_time":-5}]}`:       "start_time",
 		`{"jobs":[{"job_id":1,"name":5},{"job_id":2}]}`: "jobs[0]",

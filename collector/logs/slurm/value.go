@@ -31,13 +31,13 @@ func parseTime(s string, zone *time.Location) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time (want 2006-01-02T15:04:05)", clip(s))
+	return time.Time{}, fmt.Errorf("%q is not a time (want 2006-01-02T15:04:05)", clip(s))
 }
 
-// epoch reads seconds since 1970; 0 is no time.
+// epoch reads seconds since 1970; 0 is unknown.
 func epoch(n int64) (time.Time, error) {
 	if n < 0 || n > 253402300799 {
-		return time.Time{}, fmt.Errorf("%d is no time in seconds", n)
+		return time.Time{}, fmt.Errorf("%d is not a time in seconds", n)
 	}
 	if n == 0 {
 		return time.Time{}, nil
@@ -45,12 +45,12 @@ func epoch(n int64) (time.Time, error) {
 	return time.Unix(n, 0).UTC(), nil
 }
 
-// parseDuration reads [D-]HH:MM:SS[.mmm] or MM:SS; nil for a limit that is no number.
+// parseDuration reads [D-]HH:MM:SS[.mmm] or MM:SS; nil for a limit that is not a number.
 func parseDuration(s string) (*int64, error) {
 	if unknown(s) || s == "UNLIMITED" || s == "Partition_Limit" {
 		return nil, nil
 	}
-	bad := fmt.Errorf("%q is no duration (want [D-]HH:MM:SS)", clip(s))
+	bad := fmt.Errorf("%q is not a duration (want [D-]HH:MM:SS)", clip(s))
 	clock, days := s, int64(0)
 	if d, rest, ok := strings.Cut(s, "-"); ok {
 		n, err := strconv.ParseUint(d, 10, 20)
@@ -97,7 +97,7 @@ func scaled(s string, kilo float64) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0) || v*scale >= 1<<62 {
-		return 0, fmt.Errorf("%q is no number", clip(s))
+		return 0, fmt.Errorf("%q is not a number", clip(s))
 	}
 	return int64(v * scale), nil
 }
@@ -139,7 +139,7 @@ func parseExit(s string) (code, signal *int64, err error) {
 	a, b, _ := strings.Cut(s, ":")
 	n, err := strconv.ParseInt(a, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%q is no exit code", clip(s))
+		return nil, nil, fmt.Errorf("%q is not an exit code", clip(s))
 	}
 	if k, err := strconv.ParseInt(b, 10, 64); err == nil && k != 0 {
 		signal = &k

@@ -99,7 +99,7 @@ func (l *link) close() error {
 	return err
 }
 
-// sampleQueue reads the gauge until the link ends. A reading that fails is no sample; Read says why.
+// sampleQueue reads the gauge until the link ends. A reading that fails gives no sample; Read says why.
 func (l *link) sampleQueue() {
 	for l.control.Wait(l.ctx) {
 		text, ok, err := l.control.Look()

@@ -44,7 +44,7 @@ func (s *Source) disks(into *collector.Reading) error {
 		w, ok2 := decimal(f[sectorsWritten])
 		busy, ok3 := decimal(f[busyMillis])
 		if !ok1 || !ok2 || !ok3 {
-			return fmt.Errorf("a counter of %s is no number", name)
+			return fmt.Errorf("a counter of %s is not a number", name)
 		}
 		s.rates.AddTo(&read, key{kind: disk, name: name, field: 0}, r*sectorBytes)
 		s.rates.AddTo(&write, key{kind: disk, name: name, field: 1}, w*sectorBytes)
@@ -93,7 +93,7 @@ func (s *Source) links(into *collector.Reading) error {
 		r, ok1 := decimal(counters[0])
 		t, ok2 := decimal(counters[transmitted])
 		if !ok1 || !ok2 {
-			return fmt.Errorf("a counter of %s is no number", ifname)
+			return fmt.Errorf("a counter of %s is not a number", ifname)
 		}
 		s.rates32.AddTo(&rx, key{kind: link, name: ifname, field: 0}, r)
 		s.rates32.AddTo(&tx, key{kind: link, name: ifname, field: 1}, t)
