@@ -130,4 +130,4 @@ func TestLinesFitTheScreen(t *testing.T) {
 }
 
 // wideFiles is how many files may still have such lines.
-const wideFiles = 200
+const wideFiles = 85

@@ -128,7 +128,8 @@ func (d *demo) findPrograms() error {
 	for _, name := range []string{"fairwayd", "fairway", "fairway-agent", "fairway-mount"} {
 		if _, err := os.Stat(d.program(name)); err != nil {
 			return fmt.Errorf(
-				"the demo needs %s beside fairway-demo: run make build (or name its folder by --programs): %w", name, err)
+				"the demo needs %s beside fairway-demo: run make build (or name its folder by --programs): %w", name,
+				err)
 		}
 	}
 	return nil

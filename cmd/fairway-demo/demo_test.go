@@ -139,7 +139,8 @@ func TestDemoConsoleIsLeftByQ(t *testing.T) {
 		return string(out) // "no server running" once the demo has ended
 	}
 	t.Cleanup(func() { _ = exec.Command(tmux, "-S", server, "kill-server").Run() })
-	run(append([]string{"new-session", "-d", "-x", "120", "-y", "36", "-P", "-F", "#{pane_pid}", "--", built(t, "fairway-demo")},
+	run(append([]string{"new-session", "-d", "-x", "120", "-y", "36", "-P", "-F", "#{pane_pid}", "--",
+		built(t, "fairway-demo")},
 		demoArgs()...)...)
 	pid, err := strconv.Atoi(strings.TrimSpace(run("list-panes", "-F", "#{pane_pid}")))
 	if err != nil {

@@ -43,7 +43,8 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	}
 	topo := m.Machine()
 	d.forwarders = len(topo.ByRole(topology.Forwarder))
-	d.conf["name"], d.conf["node"], d.conf["default_mapping"], d.conf["simulated"] = topo.Name, topo.Nodes, topo.Default,
+	d.conf["name"], d.conf["node"], d.conf["default_mapping"], d.conf["simulated"] = topo.Name, topo.Nodes,
+		topo.Default,
 		true
 	d.conf.table("driver")["kind"] = "agents"
 	limits := d.conf.table("dispatch")

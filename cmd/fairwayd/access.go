@@ -18,7 +18,7 @@ import (
 // Access says who may do what. root and the daemon's own user may do everything on the socket.
 type Access struct {
 	Anonymous    remap.Role            `toml:"anonymous" help:"Role of a request without sign-in: viewer; empty: none."`
-	SecureCookie bool                  `toml:"secure_cookie" help:"Whether cookies need TLS; set it behind a TLS proxy."`
+	SecureCookie bool                  `toml:"secure_cookie" help:"Whether cookies need TLS; set behind a TLS proxy."`
 	Groups       map[string]remap.Role `toml:"groups" help:"Role by Unix group, on the socket; root is an admin."`
 	Tokens       []Token               `toml:"token" help:"Bearer tokens; fairwayd token makes one."`
 	Accounts     []Account             `toml:"account" help:"People who sign in with a password."`
@@ -31,12 +31,12 @@ type OIDC struct {
 	Issuer      string                `toml:"issuer" help:"Address of the OpenID Connect provider; empty: no provider."`
 	ClientID    string                `toml:"client_id" help:"fairway's client ID at the provider."`
 	SecretFile  string                `toml:"client_secret_file" help:"File (0600) with the client's secret, if any."`
-	URL         string                `toml:"url" help:"The console as browsers reach it, such as https://fairway.site."`
+	URL         string                `toml:"url" help:"The console for browsers, such as https://fairway.site."`
 	Scopes      []string              `toml:"scopes" help:"Scopes besides openid: those that bring the two claims."`
 	NameClaim   string                `toml:"name_claim" help:"Claim of the ID token with a person's name."`
 	GroupsClaim string                `toml:"groups_claim" help:"Claim with a person's groups, a list or one."`
 	Default     remap.Role            `toml:"default" help:"Role without a group of roles; empty: refused."`
-	Roles       map[string]remap.Role `toml:"roles" help:"Role by group of the provider; of several the largest counts."`
+	Roles       map[string]remap.Role `toml:"roles" help:"Role by the provider's group; the largest of several counts."`
 }
 
 // forWeb reads the client's secret.

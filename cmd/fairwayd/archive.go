@@ -116,8 +116,8 @@ func newImport(config *string) *cobra.Command {
 		Short: "Read I/O logs into the archive, each once",
 		Long: "Reads every Darshan log, Slurm accounting file and LMT file below the paths into the archive (Parquet " +
 			"by day).\n" +
-			"What was read before is passed over; what cannot be read is listed and does not stop the rest. It may be\n" +
-			"killed at any point and started again. The daemon may run.",
+			"What was read before is passed over; what cannot be read is listed and does not stop the rest. It\n" +
+			"may be killed at any point and started again. The daemon may run.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error

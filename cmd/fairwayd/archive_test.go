@@ -46,7 +46,8 @@ func TestImportAndQuerySamples(t *testing.T) {
 		}
 	}
 	out, err := command(t, "query", "--csv", "--dir", dir,
-		"SELECT app, job_id, bytes_written, write_osts, write_procs_per_ost FROM job WHERE job_id = '7700001' AND exe LIKE '%--steps 64' AND "+
+		"SELECT app, job_id, bytes_written, write_osts, write_procs_per_ost FROM job WHERE job_id = '7700001' AND "+
+			"exe LIKE '%--steps 64' AND "+
 			"bytes_written > 0")
 	if err != nil || !strings.Contains(out, "wave_mpi,7700001,68719477336,8,8") {
 		t.Errorf("%v %s", err, out)

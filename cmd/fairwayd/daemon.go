@@ -133,7 +133,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		log.Info(
 			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+
 				"configuration: "+
-				`[access.groups] GROUP = "operator"; 'fairway sign-in-link' then lets its members act in the browser too`,
+				`[access.groups] GROUP = "operator"; 'fairway sign-in-link' then lets its members act in browsers too`,
 			"socket", conf.Listen.Socket, "browser", d.browserURL())
 	}
 	return d, nil

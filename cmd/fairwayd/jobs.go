@@ -13,7 +13,7 @@ import (
 
 // Dispatch says how a job's forwarders are decided.
 type Dispatch struct {
-	Policy    string        `toml:"policy" help:"What decides a job's forwarders: dfra, mckp or avoid (docs/decide.md)."`
+	Policy    string        `toml:"policy" help:"What decides a job's forwarders: dfra, mckp or avoid."`
 	HarmBound float64       `toml:"harm_bound" help:"How much slower than by default mckp may make a job: 0.05 is 5 %."`
 	LiveAfter time.Duration `toml:"live_after" help:"How long a neighbour is watched before that counts."`
 	dfra.Config
