@@ -66,7 +66,7 @@ const (
 	// marginRate is how fast a class learns its margin, a second at work, and mostMargin bounds it: what is more
 	// is no habit.
 	marginRate, mostMargin = 0.01, 0.4
-	// doubtAt is the share of the capital of an alarm from which a node is in doubt; release ends it.
+	// doubtAt is the share of the wealth of an alarm from which a node is in doubt; release ends it.
 	doubtAt, release = 0.5, 0.1
 	// From teachBelow on its seconds teach no more, and while a habit is new already from newBelow on: it would follow
 	// a mild fault before that is found. An old one may follow what drifts by itself.
@@ -76,7 +76,7 @@ const (
 // Detector compares forwarders second by second. It has no clock; its methods must not be called
 // concurrently.
 type Detector struct {
-	limit    float64 // log capital of an alarm
+	limit    float64 // log wealth of an alarm
 	nodes    map[topology.NodeID]*node
 	order    []topology.NodeID
 	now      int64

@@ -49,7 +49,7 @@ func (s *swing) inflation(own *swing) float64 {
 }
 
 // remember lets a healthy second of a class, x from what it is used to, teach how long such differences last. Seconds
-// without work between count as if they were not there: the capital does not see them either.
+// without work between count as if they were not there: the wealth does not see them either.
 func (d *Detector) remember(s *class, c int, x, sigma float64) {
 	x = max(-outlier*sigma, min(x, outlier*sigma))
 	s.Lately += horizon * (x - s.Lately)

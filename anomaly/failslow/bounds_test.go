@@ -58,7 +58,7 @@ func TestAnAccusationLosesBelowHalfOfWellDelta(t *testing.T) {
 			d.closeLong(n)
 		}
 		if lost := n.Tests[mild].Log < d.limit-1; lost != want {
-			t.Errorf("%g slower: the capital is %.1f of %.1f, lost %v", mean, n.Tests[mild].Log, d.limit, lost)
+			t.Errorf("%g slower: the wealth is %.1f of %.1f, lost %v", mean, n.Tests[mild].Log, d.limit, lost)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	// calmBacklog is how many requests may have waited in the mean of a second: a server that is looked at many
 	// times a second shows an instant of one now and then.
 	calmBacklog = 0.5
-	// suspicion is the log capital from which a node is probed as a suspect.
+	// suspicion is the log wealth from which a node is probed as a suspect.
 	suspicion  = 1.0
 	readyAfter = 10 // canaries of a class before their noise is measured
 	judgeAfter = 40 // and before any is judged
@@ -183,7 +183,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 	var r [classes]float64
 	all, at := true, d.level(n)
-	// canaries are spread over all pools, what tells of the back end may not be
+	// canaries are spread over all pools, what shows how slow the back end is may not be
 	blind := d.pools > calmPools
 	for c := range classes {
 		u := &at.Usual[c]
@@ -240,7 +240,7 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 		return l.most(plain, of...)
 	}
 	bet := clip(Against(both, variance, canarySlow), -1, win(6, Read, Write))
-	// What canaries show is another observation than what load does: a bet on either multiplies the same capital.
+	// What canaries show is another observation than what load does: a bet on either multiplies the same wealth.
 	for _, t := range []int{canary, joint, mild} {
 		n.Tests[t].Bet(d.now, bet, most)
 	}
@@ -294,7 +294,7 @@ func (d *Detector) Asked(now time.Time, id topology.NodeID) {
 	}
 }
 
-// top is the largest capital.
+// top is the largest wealth.
 func (n *node) top() float64 {
 	top := 0.0
 	for i := range n.Tests {

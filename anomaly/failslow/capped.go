@@ -37,7 +37,7 @@ type burst struct {
 	length  int
 	pending float64 // what the newest says, NaN for nothing
 	byPeers bool    // only the peers say that it is not the job
-	gain    float64 // log capital that this burst has won
+	gain    float64 // log wealth that this burst has won
 }
 
 // mostByPeers is how much of an accusation one burst can win that is a burst of large requests only by

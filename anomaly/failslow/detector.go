@@ -33,7 +33,7 @@ type Detector struct {
 	rows      []*node               // of this second, by row
 	heard     []int64               // newest second with a row, by node
 	residuals [2][regimes][]float64 // of this second
-	limit     float64               // log capital at which a node is accused
+	limit     float64               // log wealth at which a node is accused
 	meta      metaLayer
 	canaries  canaryLayer
 	// seconds of a class of a node, and those without an expectation

@@ -63,12 +63,12 @@ func TestAYoungNodeIsFoundWell(t *testing.T) {
 }
 
 // TestCanariesCountBesideLoad: what is always a little slower is so for canaries, too; and what load and canaries show
-// one after the other makes one capital.
+// one after the other makes one wealth.
 func TestCanariesCountBesideLoad(t *testing.T) {
 	healthy, slow := [classes]float64{}, [classes]float64{0.8, 0.8, 0}
 	for _, c := range []struct {
 		took              [classes]float64
-		sudden, mild, all float64 // capitals after it, from 8
+		sudden, mild, all float64 // wealths after it, from 8
 	}{{healthy, 8, 7, 7}, {slow, 8, 14, 14}} {
 		d, n := quiet()
 		for _, i := range []int{sudden, mild, joint} {

@@ -114,7 +114,7 @@ type node struct {
 	carried            [2]estimate // the newest long block with something in it
 	age                [2]int64    // of carried
 	kind               [2]int      // of carried
-	spent              [2]float64  // log capital that was won with carried after its block
+	spent              [2]float64  // log wealth that was won with carried after its block
 	cap                estimate
 	flow               [2]flow
 	burst              burst

@@ -22,7 +22,7 @@ import (
 
 // detectTargets judges targets.csv[.gz] of dir: rx, target, group and cost_us, the mean microseconds of an
 // operation (or, of rates, of a number of bytes that is the same for the whole group). Its rows are in order
-// of rx. ok is false where there is none.
+// of rx. ok is false without one.
 func detectTargets(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary,
 	bad func(*RowError)) (ok bool, err error) {
 	t, err := openTable(dir, "targets.csv", []string{"rx", "target", "group?", "cost_us"}, func(e *RowError) {
@@ -108,7 +108,7 @@ func (r *targetReplay) judge(next int64) error {
 }
 
 // detectLogs judges the storage targets by the Darshan logs (*.darshan) of dir, in the order in which their jobs
-// ended. ok is false where there is none. A log that cannot be read is left out and counted.
+// ended. ok is false without one. A log that cannot be read is left out and counted.
 func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary,
 	bad func(*RowError)) (ok bool, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.darshan"))

@@ -17,8 +17,7 @@ const (
 // FromLog makes one interval of points of one job's log: for each storage target the time that a byte took
 // in files that lie on it alone, against files of the same job whose requests are about as large (within an
 // octave). A file over several targets is theirs together and says nothing of one. The points are ratios to
-// the middle of those, so that jobs can follow each other in one group; where fewer than four targets can be
-// compared there is none.
+// the median of those, so that jobs can follow each other in one group; fewer than four targets are not compared.
 func FromLog(l *iolog.Log) []Point {
 	mounts := map[int64]string{}
 	for i := range l.Files {

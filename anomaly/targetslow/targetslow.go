@@ -39,7 +39,7 @@ const (
 	most = 0.6
 	// mostBet and leastBet bound what a block says, log.
 	mostBet, leastBet = 2, -1
-	// doubtAt is the share of the capital of an alarm from which a target is in doubt; release ends it.
+	// doubtAt is the share of the wealth of an alarm from which a target is in doubt; release ends it.
 	doubtAt, release = 0.5, 0.1
 )
 
@@ -57,7 +57,7 @@ var rules = [tests]struct{ tolerated, slowBy, doubt float64 }{sudden: {0.4, 0.15
 // Detector compares targets interval by interval. It has no clock; its methods must not be called
 // concurrently.
 type Detector struct {
-	limit    float64 // log capital of an alarm
+	limit    float64 // log wealth of an alarm
 	targets  map[subject]*target
 	order    []subject
 	groups   map[string][]int // of the points of this interval
@@ -104,7 +104,7 @@ func (b *block) add(now int64, r float64, seconds int64) (mean, variance float64
 	return mean, variance, true
 }
 
-// top is the test with the most capital.
+// top is the test with the most wealth.
 func (t *target) top() *failslow.SequentialTest {
 	if t.tests[mild].Log > t.tests[sudden].Log {
 		return &t.tests[mild]
@@ -153,7 +153,7 @@ func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
 	return d.verdicts
 }
 
-// medianWithout is the middle of sorted values without one of them, x.
+// medianWithout is the median of sorted values without one of them, x.
 func medianWithout(sorted []float64, x float64) float64 {
 	at, _ := slices.BinarySearch(sorted, x)
 	get := func(i int) float64 {
