@@ -348,7 +348,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if worst == int(own) {
 		v.Class = failslow.Meta.String()
 		v.Sentence = fmt.Sprintf(
-			"a stat through %s takes %s ms since %s, against %s through its peers, though hardly a request is before it",
+			"a stat through %s takes %s ms since %s, against %s through its peers, "+
+				"though hardly a request is before it",
 			id, milliseconds(s.Took), v.Since.Format("15:04:05"), milliseconds(s.Took-s.Ratio))
 		return
 	}

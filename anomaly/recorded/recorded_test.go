@@ -16,7 +16,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-const header = "rx,ts,node,r_bytes,w_bytes,r_ops,w_ops,m_ops,qlen,r_wait_us,w_wait_us,m_wait_us,r_exe_us,w_exe_us,m_exe_us\n"
+const header = "rx,ts,node,r_bytes,w_bytes,r_ops,w_ops,m_ops,qlen," +
+	"r_wait_us,w_wait_us,m_wait_us,r_exe_us,w_exe_us,m_exe_us\n"
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
@@ -98,9 +99,11 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 func TestOptionalFilesJoinTheirSecond(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "samples.csv.gz", header+
-		"100,100,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n100,100,f2,1600,1600,1,1,3,0,5,5,5,500,500,9\n115,115,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n")
+		"100,100,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n100,100,f2,1600,1600,1,1,3,0,5,5,5,500,500,9\n"+
+		"115,115,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n")
 	write(t, dir, "hist.csv",
-		"rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f2,m,2,1,0,0,0,0,0,0\n100,f2,x,2,1,0,0,0,0,0,0\n115,f1,r,0,1,0,0,0,0,0,0\n")
+		"rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f2,m,2,1,0,0,0,0,0,0\n"+
+			"100,f2,x,2,1,0,0,0,0,0,0\n115,f1,r,0,1,0,0,0,0,0,0\n")
 	write(t, dir, "backend.csv", "rx,pool0_us,pool1_us,mds_us\n100,900,1800,190\n")
 	write(t, dir, "probe.csv", "rx,node,read1m_us,write1m_us,stat_us\n100,f1,2000,2100,300\n")
 	write(t, dir, "nodes.csv", "node,group,rack,default_service\nf1,A,0,1\nf2,A,0,0\n")
