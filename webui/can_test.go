@@ -3,7 +3,6 @@ package webui
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"fairway/remap"
 	"fairway/webui/api"
@@ -13,7 +12,7 @@ import (
 func TestWhatMayBeDoneIsServed(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(0)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	eventually(t, "routes are shown", func() bool { return len(s.picture.Snapshot().Situation.Routes) == 32 })
 	_, b := s.post("/api/v1/plans", operatorSecret, api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"),
 		To: "fwd002", Reason: "fwd001 is slow today"})
 	p := decode[api.PlanView](t, b)

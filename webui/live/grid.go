@@ -1,10 +1,12 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +56,8 @@ type Grids struct {
 type grid struct {
 	generation uint32
 	*places
+	full  float64   // ten tenths of a cell
+	peaks []float64 // the same of each cell, where nodes differ; else nil
 	shown []byte
 	next  []float64 // share of full scale; NaN is not known
 }
@@ -68,22 +72,21 @@ func (g *Grids) Frame(s *Snapshot, metric int) []byte {
 	m := &GridMetrics[metric]
 	c := g.of[metric]
 	if c == nil || c.generation != s.Generation {
-		c = newGrid(s)
+		c = newGrid(s, m)
 		g.of[metric] = c
 	}
-	full := m.scale(c.nodes)
 	c.forget()
 	c.follow(g.p.cfg.Board)
 	oldest := oldestShown(s.Made)
 	g.p.cfg.Board.Layer(topology.Compute, func(n *window.Node) {
 		if i := c.of(n); i >= 0 && n.TimeMillis >= oldest {
-			c.next[i] = m.sum(n.Samples) / c.full(i, m, full)
+			c.next[i] = m.sum(n.Samples) / c.fullOf(i)
 		}
 	})
 	for i, share := range c.next {
 		c.shown[i] = api.NextLevel(c.shown[i], share)
 	}
-	return appendGrid(metric, s.Generation, s.Made, full, c.shown)
+	return appendGrid(metric, s.Generation, s.Made, c.full, c.shown)
 }
 
 // FrameAt makes the frame of one metric as it was in the second that began at at, out of the store.
@@ -93,8 +96,8 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 		return nil, fmt.Errorf("%w: %s is not past", api.ErrInvalid, at.UTC().Format(time.RFC3339))
 	}
 	at = at.Truncate(time.Second)
-	m, c := &GridMetrics[metric], newGrid(s)
-	full := m.scale(c.nodes)
+	m := &GridMetrics[metric]
+	c := newGrid(s, m)
 	c.forget()
 	ids, cell := make([]topology.NodeID, len(c.nodes)), make(map[topology.NodeID]int, len(c.nodes))
 	for i, n := range c.nodes {
@@ -103,7 +106,7 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	for _, of := range m.Metrics {
 		err := g.p.past.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
 			i := cell[n]
-			if v := p.Value / c.full(i, m, full); math.IsNaN(c.next[i]) {
+			if v := p.Value / c.fullOf(i); math.IsNaN(c.next[i]) {
 				c.next[i] = v
 			} else {
 				c.next[i] += v
@@ -116,7 +119,7 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	for i, share := range c.next {
 		c.shown[i] = api.NextLevel(api.LevelUnknown, share)
 	}
-	return appendGrid(metric, s.Generation, at, full, c.shown), nil
+	return appendGrid(metric, s.Generation, at, c.full, c.shown), nil
 }
 
 // scale is ten tenths of a grid: the peak that all nodes share, where the metric goes by it.
@@ -127,12 +130,12 @@ func (m *GridMetric) scale(nodes []topology.Node) float64 {
 	return m.Full
 }
 
-// full is ten tenths of one cell.
-func (c *grid) full(i int, m *GridMetric, all float64) float64 {
-	if p := c.nodes[i].PeakBytesPerSec; m.Peak && p > 0 {
-		return p
+// fullOf is ten tenths of one cell.
+func (c *grid) fullOf(i int) float64 {
+	if c.peaks == nil {
+		return c.full
 	}
-	return all
+	return c.peaks[i]
 }
 
 func (c *grid) forget() {
@@ -144,9 +147,10 @@ func (c *grid) forget() {
 // sum adds up the samples that the grid shows; not a number without any.
 func (m *GridMetric) sum(samples []collector.Sample) float64 {
 	total, left := 0.0, len(m.Metrics)
+	first, last := m.Metrics[0], m.Metrics[left-1] // the usual scale has one or two
 	for i := range samples {
 		s := &samples[i]
-		if s.Metric != m.Metrics[0] && s.Metric != m.Metrics[len(m.Metrics)-1] {
+		if s.Metric != first && s.Metric != last && (len(m.Metrics) < 3 || !slices.Contains(m.Metrics, s.Metric)) {
 			continue
 		}
 		total, left = total+s.Value, left-1
@@ -160,8 +164,13 @@ func (m *GridMetric) sum(samples []collector.Sample) float64 {
 	return total
 }
 
-func newGrid(s *Snapshot) *grid {
+func newGrid(s *Snapshot, m *GridMetric) *grid {
 	c := &grid{generation: s.Generation, places: newPlaces(s.Machine, topology.Compute)}
+	if c.full = m.scale(c.nodes); m.Peak && samePeak(c.nodes) == 0 {
+		for _, n := range c.nodes {
+			c.peaks = append(c.peaks, cmp.Or(max(0, n.PeakBytesPerSec), c.full))
+		}
+	}
 	c.next, c.shown = make([]float64, len(c.nodes)), make([]byte, len(c.nodes))
 	for i := range c.shown {
 		c.shown[i] = api.LevelUnknown
