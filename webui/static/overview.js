@@ -125,7 +125,8 @@ function forwardersPage(app, q, asTable) {
     open: i => app.go(`/forwarders/${o.forwarders[i].id}`),
     tip: i => {
       const r = o.forwarders[i];
-      return `${r.id}  ${r.state}  read ${mega(valueOf(r, 'read_bytes'))}  write ${mega(valueOf(r, 'write_bytes'))} MB/s`;
+      const [read, write] = ['read_bytes', 'write_bytes'].map(m => mega(valueOf(r, m)));
+      return `${r.id}  ${r.state}  read ${read}  write ${write} MB/s`;
     },
   });
   const table = new Table(asTable ? columns : columns.filter(c => hottest.includes(c.name)), {
