@@ -24,7 +24,8 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 	s.run(0)
 	eventually(t, "an overview with every forwarder reporting", func() bool {
 		o := get[api.Overview](s, "/api/v1/overview")
-		return len(o.Forwarders) == 8 && o.Forwarders[7].Value(collector.ReadBytes) != nil && o.Forwarders[0].Clients == 4
+		return len(o.Forwarders) == 8 && o.Forwarders[7].Value(collector.ReadBytes) != nil &&
+			o.Forwarders[0].Clients == 4
 	})
 	ask := api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
 		Reason: "fwd001 is slow today"}

@@ -105,7 +105,8 @@ func authoritySite(t *testing.T) *site {
 	return newSite(t, siteOptions{access: func(a *access.Config) {
 		a.Anonymous = ""
 		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": access.RoleScheduler}
-		a.Proxy = &access.Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, UserHeader: "X-Remote-User",
+		a.Proxy = &access.Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")},
+			UserHeader:   "X-Remote-User",
 			GroupsHeader: "X-Remote-Groups",
 			Roles:        map[string]remap.Role{"hpc-ops": remap.Operator}, Default: remap.Viewer}
 	}})

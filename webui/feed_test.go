@@ -41,7 +41,8 @@ func TestOverviewWithHostileNames(t *testing.T) {
 		m := decode[api.LiveMessage](t, bytes.Join([][]byte{frames[0].before, person, frames[0].after}, nil))
 		clean := func(text string) string { return string(bytes.ToValidUTF8([]byte(text), []byte("\ufffd"))) }
 		if o := m.Overview; m.Topic != topicOverview || o == nil || o.User != clean(p.Name) ||
-			o.Role != clean(string(p.Role)) || o.Machine != clean(hostile) || string(o.Forwarders[0].ID) != clean(hostile) {
+			o.Role != clean(string(p.Role)) || o.Machine != clean(hostile) ||
+			string(o.Forwarders[0].ID) != clean(hostile) {
 			t.Errorf("%+v has %+v", p, o)
 		}
 	}

@@ -308,7 +308,8 @@ func newSite(t testing.TB, o siteOptions) *site {
 	if o.gathering == nil {
 		o.gathering = func() (v tables.Gathering, ok bool) { return v, false }
 	}
-	options := Options{Canaries: desk.NewCanaries(s.desk, s.canary), Archive: fakeArchive{}, Version: "test", Log: o.log}
+	options := Options{Canaries: desk.NewCanaries(s.desk, s.canary), Archive: fakeArchive{}, Version: "test",
+		Log: o.log}
 	if o.noArchive {
 		options.Archive = nil
 	}

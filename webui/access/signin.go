@@ -26,7 +26,8 @@ type SignIn struct {
 }
 
 func (s *SignIn) session(by Caller) api.Session {
-	v := api.Session{ReasonLetters: remap.ReasonLetters, Name: by.Name, Role: by.Role, Via: by.Via, Machine: s.Machine(), Version: s.Version,
+	v := api.Session{ReasonLetters: remap.ReasonLetters, Name: by.Name, Role: by.Role, Via: by.Via,
+		Machine: s.Machine(), Version: s.Version,
 		CanSignIn: len(s.Gate.sessions.accounts) > 0,
 		HowTo: "On the server's host run 'fairway' (its unix socket knows you), or 'fairway sign-in-link' to " +
 			"sign in here; or ask an administrator for an account."}

@@ -57,7 +57,8 @@ func ScalesOf(role topology.Role) (scales []Scale) {
 		i := slices.IndexFunc(scales, func(s Scale) bool { return s.Name == row.Scale })
 		if i < 0 {
 			i = len(scales)
-			scales = append(scales, Scale{Name: row.Scale, Label: row.Label, Full: row.Full, Peak: row.Unit == collector.BytesPerSec})
+			scales = append(scales, Scale{Name: row.Scale, Label: row.Label, Full: row.Full,
+				Peak: row.Unit == collector.BytesPerSec})
 		}
 		scales[i].Metrics = append(scales[i].Metrics, m)
 	}

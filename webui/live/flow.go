@@ -66,8 +66,9 @@ func (p *Picture) Flow() Flow { return p.Snapshot().flow() }
 
 func (p *Picture) countFlow(s *Snapshot) Flow {
 	c := flowCount{situation: s.Situation, oldest: oldestShown(s.Made),
-		links: map[way]*Link{}, byNodes: map[topology.ForwarderID]bool{}, byForwarder: map[topology.ForwarderID][]Link{},
-		stored: map[topology.JobID]map[topology.NodeID]*StorageLink{}}
+		links: map[way]*Link{}, byNodes: map[topology.ForwarderID]bool{},
+		byForwarder: map[topology.ForwarderID][]Link{},
+		stored:      map[topology.JobID]map[topology.NodeID]*StorageLink{}}
 	p.cfg.Board.Visit(c.frame)
 	for f, links := range c.byForwarder {
 		if c.byNodes[f] {

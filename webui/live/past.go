@@ -162,8 +162,9 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 	for i := range o.Forwarders {
 		if r := &o.Forwarders[i]; !r.LastSeen.IsZero() {
 			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec,
-				ReadBytesPerSec: orZero(r.Value(collector.ReadBytes)), WriteBytesPerSec: orZero(r.Value(collector.WriteBytes)),
-				MetaOpsPerSec: orZero(r.Value(collector.MetaOps))}
+				ReadBytesPerSec:  orZero(r.Value(collector.ReadBytes)),
+				WriteBytesPerSec: orZero(r.Value(collector.WriteBytes)),
+				MetaOpsPerSec:    orZero(r.Value(collector.MetaOps))}
 		}
 	}
 	waits := map[topology.ForwarderID]string{}

@@ -28,8 +28,10 @@ func (p *past) recallJobs(ctx context.Context, m *moment) error {
 	quiet := map[topology.ForwarderID]bool{} // most are in most seconds: their clients need not be read
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]
-		quiet[r.ID] = r.State == api.StateStale || (r.Value(collector.ReadBytes) != nil || r.Value(collector.WriteBytes) != nil) &&
-			orZero(r.Value(collector.ReadBytes))+orZero(r.Value(collector.WriteBytes))+orZero(r.Value(collector.MetaOps)) == 0
+		quiet[r.ID] = r.State == api.StateStale ||
+			(r.Value(collector.ReadBytes) != nil || r.Value(collector.WriteBytes) != nil) &&
+				orZero(r.Value(collector.ReadBytes))+orZero(r.Value(collector.WriteBytes))+
+					orZero(r.Value(collector.MetaOps)) == 0
 	}
 	nodes := make([]topology.NodeID, 0, len(m.jobs))
 	for n, job := range m.jobs {

@@ -3,7 +3,8 @@ import { missing, number } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, label: string, column?: {name: string, title: string}, help: string, unit: string,
- * shown_unit: string, factor: number, digits: number, full?: number, chart?: string, scale?: string, scale_label?: string,
+ * shown_unit: string, factor: number, digits: number, full?: number, chart?: string, scale?: string, scale_label?:
+ * string,
  * layers: Record<string, string[]>}} Metric
  */
 const answer = await fetch('/api/v1/metrics');
