@@ -279,7 +279,8 @@ func (o *OIDC) person(claims map[string]any) (session, error) {
 
 var refusedPage = template.Must(template.New("").Parse(
 	`<!doctype html><html lang="en"><meta charset="utf-8"><title>not signed in - fairway</title>
-<h1>You are not signed in</h1><p>{{.}}</p><p><a href="` + OIDCStartPath + `">Try again</a> or go to <a href="/">the console</a>.</p></html>
+<h1>You are not signed in</h1><p>{{.}}</p><p><a href="` + OIDCStartPath + `">Try again</a> or go to
+<a href="/">the console</a>.</p></html>
 `))
 
 // notSignedIn shows a person why; a program gets the problem document of every other route.
