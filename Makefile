@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test quick build man install lint fuzz clean
+.PHONY: demo test quick build man install lint fuzz clean bench-detect
 
 # The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
 # where there is a C++ compiler.
@@ -43,6 +43,11 @@ quick:
 	$(GO) build ./...
 	$(GO) vet ./...
 	@$(GO) test -short $$($(GO) list ./... | grep -vxFf .ci/slow)
+
+# How well slow forwarders are found (docs/benchmark.md).
+bench-detect:
+	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops' ./anomaly/scenariotest
+	FAIRWAY_NODES=80 FAIRWAY_SEEDS=4 $(GO) test -count=1 -v -run 'ScoreOfLoops' ./anomaly/scenariotest
 
 # Man pages, from the programs' own commands.
 man:
