@@ -115,7 +115,7 @@ func oldestShown(now time.Time) int64 { return now.Add(-remap.StaleAfter - time.
 func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Time {
 	p.forwarders.follow(p.cfg.Board)
 	newest, latest := int64(0), now.Add(maxAhead).UnixMilli()
-	values := make([]rowValues, len(rows)) // one allocation for all rows
+	values := newRowValues(len(rows)) // one allocation for all rows
 	p.cfg.Board.Layer(topology.Forwarder, func(n *window.Node) {
 		i := p.forwarders.of(n)
 		if i < 0 {
@@ -125,7 +125,7 @@ func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Ti
 			newest = n.TimeMillis
 		}
 		if rows[i].State != api.StateStale {
-			values[i].fill(&rows[i], n.Samples)
+			values.fill(i, &rows[i], n.Samples)
 		}
 	})
 	if newest == 0 {
@@ -134,15 +134,18 @@ func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Ti
 	return time.UnixMilli(newest).UTC()
 }
 
-// rowValues is where the numbers of one forwarder's line lie.
-type rowValues [len(api.Values{})]float64
+// rowValues is where the numbers of forwarders' lines lie.
+type rowValues []float64
 
-// fill points a line at the values of a second; what is not a number is left out.
-func (r *rowValues) fill(row *api.ForwarderRow, samples []collector.Sample) {
+func newRowValues(rows int) rowValues { return make(rowValues, rows*len(api.ListedMetrics)) }
+
+// fill points line k at the values of a second; what is not a number is left out.
+func (r rowValues) fill(k int, row *api.ForwarderRow, samples []collector.Sample) {
+	room := r[k*len(api.ListedMetrics):][:len(api.ListedMetrics)]
 	for _, s := range samples {
-		if i, ok := api.PlaceOf(s.Metric); ok && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
-			r[i] = s.Value
-			row.Values[i] = &r[i]
+		if i, ok := api.PlaceOf(s.Metric); ok && collector.IsValue(s.Value) {
+			room[i] = s.Value
+			row.Values[i] = &room[i]
 		}
 	}
 }

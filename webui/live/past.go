@@ -102,7 +102,7 @@ func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([
 	ids := make([]topology.NodeID, len(nodes))
 	place := make(map[topology.NodeID]int, len(nodes))
 	peaks := make(map[topology.NodeID]float64, len(nodes))
-	rows, values := make([]api.ForwarderRow, len(nodes)), make([]rowValues, len(nodes))
+	rows, values := make([]api.ForwarderRow, len(nodes)), newRowValues(len(nodes))
 	for i, n := range nodes {
 		ids[i], place[n.ID], peaks[n.ID] = n.ID, i, n.PeakBytesPerSec
 		rows[i] = api.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec}
@@ -114,7 +114,7 @@ func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([
 			if seen := time.UnixMilli(newest.TimeMillis).UTC().Add(time.Second); seen.After(row.LastSeen) {
 				row.LastSeen = seen
 			}
-			values[i].fill(row, []collector.Sample{{Metric: m, Value: newest.Value}})
+			values.fill(i, row, []collector.Sample{{Metric: m, Value: newest.Value}})
 		})
 		if err != nil {
 			return nil, err
