@@ -41,7 +41,8 @@ func lines(t *testing.T, visit func(file string, n int, line string)) {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && p != ".." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "uplot") {
+		if d.IsDir() && p != ".." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" ||
+			name == "uplot") {
 			return filepath.SkipDir
 		}
 		switch filepath.Ext(name) {

@@ -38,7 +38,8 @@ func TestWhatCannotBeRemapped(t *testing.T) {
 		{map[string][]string{"next": {"ctrl+c"}}, "next", "ctrl+c always quits"},
 		{map[string][]string{"next": {"m"}}, "next", `"m" is bound twice: it also means metric`},
 		{map[string][]string{"why": {"p"}}, "why",
-			`"p" is bound twice: it also means propose (propose another forwarder for the selected client, or for all of a forwarder) on the page forwarder`},
+			"\"p\" is bound twice: it also means propose (propose another forwarder for the selected " +
+				"client, or for all of a forwarder) on the page forwarder"},
 		{map[string][]string{"next": {"N"}, "copy": {"N"}}, "next", `"N" is bound twice: it also means copy`},
 		{map[string][]string{"propose": {"{"}}, "propose", `"{" is bound twice: it also means minute-back`},
 		{map[string][]string{"faster": {"?"}}, "faster", `"?" is bound twice: it also means help`},

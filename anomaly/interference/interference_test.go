@@ -153,7 +153,8 @@ func TestCountersOverAGapNameNothing(t *testing.T) {
 	}
 }
 
-// TestBackendRatioIsItsBound: the whole layer, or the median pool, at just below the ratio does not count as a brown-out.
+// TestBackendRatioIsItsBound: the whole layer, or the median pool, at just below the ratio does not count as a
+// brown-out.
 func TestBackendRatioIsItsBound(t *testing.T) {
 	for _, c := range []struct {
 		times float64

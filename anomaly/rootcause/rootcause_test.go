@@ -335,10 +335,12 @@ func TestReadLongText(t *testing.T) {
 
 func FuzzReadJob(f *testing.F) {
 	f.Add(
-		`{"files":[{"name":"a","start":0,"end":10,"bytes":5,"small":0.5,"nonconsec":0,"procs":8,"osts":[1,"x"],"collective":false}]}`)
+		"{\"files\":[{\"name\":\"a\",\"start\":0,\"end\":10,\"bytes\":5,\"small\":0.5,\"nonconsec\":0," +
+			"\"procs\":8,\"osts\":[1,\"x\"],\"collective\":false}]}")
 	f.Add(`{"files":[ {"name":"a\u00e9","start":1.5e3,"end":01,"bytes":-0,"small":0.5} , {"start":1,"end":2} ] } `)
 	f.Add(
-		`{"procs":3,"files":[{"start":1,"end":2,"collective":true,"small":null},{"start":1,"end":2,"collective":null,"osts":null}]}`)
+		"{\"procs\":3,\"files\":[{\"start\":1,\"end\":2,\"collective\":true,\"small\":null},{\"start\":1," +
+			"\"end\":2,\"collective\":null,\"osts\":null}]}")
 	f.Add(`{"files":[{"start":1.,"end":2},{"start":.5,"end":+2}]}`)
 	f.Add(`{"files":[{"name":"a","start":-1e308,"end":1e308}],"procs":null}`)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -217,8 +217,8 @@ func TestFromAround(t *testing.T) {
 	}
 }
 
-// A log of a file on eight targets with a record of 24: every target is found by its number, and what is reported of the
-// busiest is in the record.
+// A log of a file on eight targets with a record of 24: every target is found by its number, and what is reported of
+// the busiest is in the record.
 func TestLogWithRecordOfServers(t *testing.T) {
 	b, err := os.ReadFile("../../collector/logs/darshan/testdata/darshan/wave-3.10.darshan")
 	if err != nil {

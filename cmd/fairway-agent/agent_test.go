@@ -137,11 +137,12 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"[orders]\nenabled = true\nby = \"tcpproxy\"\n": "orders.tcpproxy: listen, forwarder and addr",
 		"[orders]\nenabled = true\nby = \"relay\"\n":    `orders.by = "relay": it is called "tcpproxy" now`,
 		"[orders]\nenabled = true\nby = \"mount\"\n":    `orders.by = "mount": it is called "remount" now`,
-		"[source.relay]\ntables = true\n":               `agent.toml:1: unknown setting "source.relay" (it is called "source.queue" now)`,
-		"[orders.mount]\npoint = \"/pfs\"\n":            `it is called "orders.remount" now`,
-		"[source.fwdmount]\nenabled = true\n":           `it is called "source.mount" now`,
-		"[spool]\nmax_bytes = 7\n":                      "spool.max_bytes = 7",
-		"[source.procfs]\nskip_links = \"lo\"\n":        "agent.toml",
+		"[source.relay]\ntables = true\n": "agent.toml:1: unknown setting \"source.relay\" (it is " +
+			"called \"source.queue\" now)",
+		"[orders.mount]\npoint = \"/pfs\"\n":     `it is called "orders.remount" now`,
+		"[source.fwdmount]\nenabled = true\n":    `it is called "source.mount" now`,
+		"[spool]\nmax_bytes = 7\n":               "spool.max_bytes = 7",
+		"[source.procfs]\nskip_links = \"lo\"\n": "agent.toml",
 	} {
 		_, _, err := parseConfig("agent.toml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "configuration") {

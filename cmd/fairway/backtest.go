@@ -39,7 +39,8 @@ func newBacktest(o *options) *cobra.Command {
 		Short: "Replay a history of jobs through every policy, and say who would have gained or lost",
 		Long: "Replays jobs through ffm (the fixed mapping), dfra, mckp and avoid on a modelled machine, without a " +
 			"daemon.\n" +
-			"The jobs come from a CSV (job, user, app, nodes, start, end, volume_bytes, io_nodes, mode, ...), from a\n" +
+			"The jobs come from a CSV (job, user, app, nodes, start, end, volume_bytes, io_nodes, mode, " +
+			"...), from a\n" +
 			"daemon's history, or from TaihuLight's job list of 2018 with the I/O of Darshan summaries.",
 		Example: "  fairway backtest --csv jobs.csv\n" +
 			"  fairway backtest --taihulight taihulight_jobs_2018.csv --darshan edison-summaries.csv.gz --slow 4",

@@ -71,8 +71,10 @@ func TestBacktestOfACSV(t *testing.T) {
 
 func TestDecideByEveryPolicy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "case.json")
-	text := `{"config":{},"job":{"app":"A","user":"u","nodes":512,"default_forwarders":["f1"]},"history":[{"app":"A","user":"u","nodes":512,"end":1,` +
-		`"volume_bytes":1e12,"io_nodes":256,"mode":"N-N","meta_queue":1}],"forwarders":{"idle":["a","b","c"],"anomalous":["f1","a"]},"neighbours":[]}`
+	text := "{\"config\":{},\"job\":{\"app\":\"A\",\"user\":\"u\",\"nodes\":512,\"default_forwarders\":[\"f1\"]}," +
+		"\"history\":[{\"app\":\"A\",\"user\":\"u\",\"nodes\":512,\"end\":1," +
+		"\"volume_bytes\":1e12,\"io_nodes\":256,\"mode\":\"N-N\",\"meta_queue\":1}]," +
+		"\"forwarders\":{\"idle\":[\"a\",\"b\",\"c\"],\"anomalous\":[\"f1\",\"a\"]},\"neighbours\":[]}"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ func newDarshan() *cobra.Command {
 		Short: "Print Darshan I/O logs, as JSON or counter by counter",
 		Long: "One JSON document a line and log: the job, its mounts, modules, files with what went through each\n" +
 			"interface, and derived figures. With --counters, the tab-separated lines of darshan-parser. A log that\n" +
-			"cannot be read is named on standard error with the place of the damage; the others are printed, and the\n" +
+			"cannot be read is named on standard error with the place of the damage; the others are " +
+			"printed, and the\n" +
 			"exit code is 2 at the end. Times are seconds since the job's start, sizes bytes. \"-\" reads standard " +
 			"input.",
 		Example: "  fairway darshan job.darshan\n  fairway darshan --counters job.darshan | grep POSIX_BYTES",

@@ -24,14 +24,20 @@ func newDetect(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "detect DIR",
 		Short: "Find fail-slow forwarders in a recorded trace (docs/detection.md)",
-		Long: `Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] and probe.csv[.gz]
-from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds of the column rx), or with
---json one object a line with the jobs, the sentence and the confidence too. targets.csv[.gz] and Darshan logs (*.darshan)
-in DIR are judged for slow storage targets (target_slow), with or without samples. With --occupancy, and always in JSON,
-each day (UTC) ends with the occupancy of every forwarder and of the layer (node *).
+		Long: "Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] " +
+			"and probe.csv[.gz]\n" +
+			"from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds " +
+			"of the column rx), or with\n" +
+			"--json one object a line with the jobs, the sentence and the confidence too. targets.csv[.gz] and " +
+			"Darshan logs (*.darshan)\n" +
+			"in DIR are judged for slow storage targets (target_slow), with or without samples. With " +
+			"--occupancy, and always in JSON,\n" +
+			`each day (UTC) ends with the occupancy of every forwarder and of the layer (node *).
 
-With --live nothing is judged: the newest seconds of the running site (--last) are taken out of its daemon and written into
-DIR as such a trace, to be judged with other settings, kept or sent.`,
+` +
+			"With --live nothing is judged: the newest seconds of the running site (--last) are taken out of " +
+			"its daemon and written into\n" +
+			`DIR as such a trace, to be judged with other settings, kept or sent.`,
 		Example: "  fairway detect /data/trace-2026-11-20 > events.csv\n  fairway detect --live --last 6h ./trace",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

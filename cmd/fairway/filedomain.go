@@ -22,8 +22,9 @@ func newFiledomain() *cobra.Command {
 			"and\n" +
 			"prints each aggregator's requests, lock conflicts for each server, lock requests and advised hints.\n" +
 			"Methods: even, aligned, stripe-size, static-cyclic, group-cyclic, transpose. \"-\" reads standard input.",
-		Example: `  echo '{"start":0,"end":1073741824,"stripe_size":1048576,"servers":8,"aggregators":16,"method":"group-cyclic"}' |
-    fairway filedomain -`,
+		Example: "  echo '{\"start\":0,\"end\":1073741824,\"stripe_size\":1048576,\"servers\":8,\"aggregators\":16," +
+			"\"method\":\"group-cyclic\"}' |\n" +
+			`    fairway filedomain -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := openInput(cmd, args[0])

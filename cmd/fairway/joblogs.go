@@ -39,7 +39,8 @@ func newSacct() *cobra.Command {
 		Use:   "sacct FILE...",
 		Short: "Print what is understood of Slurm's job records, as JSON lines",
 		Long: "A line for each job and step of `sacct -P` (with a header line, or in XDMoD's order of fields), of\n" +
-			"`sacct --json`, `squeue --json` and slurmrestd of every version since 21.08, and of `scontrol show job`.\n" +
+			"`sacct --json`, `squeue --json` and slurmrestd of every version since 21.08, and of `scontrol " +
+			"show job`.\n" +
 			"Node lists are expanded. Files may be compressed by gzip; \"-\" reads standard input.",
 		Example: "  sacct -P -o JobID,User,Account,State,Start,End,NNodes,NodeList,JobName | fairway sacct --zone " +
 			"Europe/Berlin -",

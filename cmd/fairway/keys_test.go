@@ -39,7 +39,8 @@ func TestKeysOfAFile(t *testing.T) {
 
 func TestKeysThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"[keys]\ncanary = \"c\"\n":             `console.toml:2: keys.canary: "c" is not a capital letter; canary changes the machine`,
+		"[keys]\ncanary = \"c\"\n": "console.toml:2: keys.canary: \"c\" is not a capital letter; canary " +
+			"changes the machine",
 		"[keys]\n\nnext = \"m\"\n":             `console.toml:3: keys.next: "m" is bound twice: it also means metric`,
 		"[keys]\nfrobnicate = \"F\"\n":         `console.toml:2: keys.frobnicate: no such action`,
 		"[keys]\nnext = 7\n":                   `7 is not a key; want "C" or`,

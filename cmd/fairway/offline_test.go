@@ -42,8 +42,9 @@ func offline(t *testing.T, input string, args ...string) (code int, out, errs st
 func TestOfflinePolicies(t *testing.T) {
 	const (
 		table = `{"jobs":[{"job":"J1","user":"a","group":"g","size":4},{"job":"J2","user":"b","group":"g","size":1}]}`
-		set   = `{"procs":200,"b":0.01,"B":1,"kprime":2,"eps":0.01,"apps":[{"name":"a","w":10,"vol":10,"beta":100},{"name":"b","w":10,"vol":10,"beta":100}]}`
-		file  = `{"start":0,"end":1048576,"stripe_size":65536,"servers":4,"aggregators":4,"method":"group-cyclic"}`
+		set   = "{\"procs\":200,\"b\":0.01,\"B\":1,\"kprime\":2,\"eps\":0.01,\"apps\":[{\"name\":\"a\",\"w\":10," +
+			"\"vol\":10,\"beta\":100},{\"name\":\"b\",\"w\":10,\"vol\":10,\"beta\":100}]}"
+		file = `{"start":0,"end":1048576,"stripe_size":65536,"servers":4,"aggregators":4,"method":"group-cyclic"}`
 	)
 	for _, c := range []struct {
 		args  []string

@@ -28,10 +28,12 @@ func newPeriodic(o *options) *cobra.Command {
 			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} " +
 			"(seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
-			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With --from-history the\n" +
+			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With " +
+			"--from-history the\n" +
 			"daemon says which applications of its history are periodic, and why others are not; the pattern is\n" +
 			"then of those, with the time at which each should start.",
-		Example: `  echo '{"procs":640,"b":0.01,"B":3,"apps":[{"name":"turbulence","w":76.8,"vol":235.8,"beta":64}]}' | fairway periodic --chart -`,
+		Example: "  echo '{\"procs\":640,\"b\":0.01,\"B\":3,\"apps\":[{\"name\":\"turbulence\",\"w\":76.8," +
+			"\"vol\":235.8,\"beta\":64}]}' | fairway periodic --chart -",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case fromHistory && len(args) != 0:

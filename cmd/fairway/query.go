@@ -65,7 +65,8 @@ func newImport(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import PATH...",
 		Short: "Read I/O logs (Darshan, Slurm, LMT) into the archive, each once",
-		Long: "Runs the fairwayd installed beside this command: it reads every log below the paths that was not read\n" +
+		Long: "Runs the fairwayd installed beside this command: it reads every log below the paths that was not " +
+			"read\n" +
 			"before, lists what cannot be read, and may be killed and started again at any point. This is IOMiner's\n" +
 			"init_stores (Wang et al., Algorithm 1).",
 		Example: "  fairway import /var/log/darshan /var/log/slurm/sacct-2026-11.txt.gz\n  fairway import --dir " +

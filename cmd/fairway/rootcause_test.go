@@ -30,7 +30,8 @@ func execute(t *testing.T, stdin []byte, args ...string) (string, int, error) {
 
 func TestRootcauseOfIntervals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.json")
-	text := `{"files":[{"name":"File1","start":0,"end":10,"bytes":7},{"name":"File2","start":6,"end":12},{"name":"File3","start":4,"end":8},{"name":"File4","start":16,"end":18}]}`
+	text := "{\"files\":[{\"name\":\"File1\",\"start\":0,\"end\":10,\"bytes\":7},{\"name\":\"File2\",\"start\":6," +
+		"\"end\":12},{\"name\":\"File3\",\"start\":4,\"end\":8},{\"name\":\"File4\",\"start\":16,\"end\":18}]}"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,10 @@ func newShares() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shares --policy POLICY TABLE.json",
 		Short: "Work out each job's share of a forwarder under a sharing policy",
-		Long: "The policy-driven shares of ThemisIO (Karrels et al., Fine-grained Policy-driven I/O Sharing for Burst\n" +
-			"Buffers). Reads {\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"active\",\"demand\"}],\"capacity\",\n" +
+		Long: "The policy-driven shares of ThemisIO (Karrels et al., Fine-grained Policy-driven I/O Sharing for " +
+			"Burst\n" +
+			"Buffers). Reads {\"jobs\":[{\"job\",\"user\",\"group\",\"size\",\"priority\",\"active\"," +
+			"\"demand\"}],\"capacity\",\n" +
 			"\"servers\"} (size in compute nodes; demand, and capacity of a server, in bytes/s) and prints shares, 0 " +
 			"to 1,\n" +
 			"and segments of [0,1]; with demands the allocation under opportunity fairness; with servers\n" +

@@ -186,9 +186,10 @@ func newQuery(config *string) *cobra.Command {
 	var dir string
 	var asJSON, asCSV bool
 	c := &cobra.Command{
-		Use:     "query [NAME [parameter=value...] | SQL]",
-		Short:   "Ask the archive: a named analysis, or SQL; without arguments, list the analyses",
-		Example: "  fairwayd query top-apps op=write n=5\n  fairwayd query 'SELECT app, count(*) FROM job GROUP BY app'",
+		Use:   "query [NAME [parameter=value...] | SQL]",
+		Short: "Ask the archive: a named analysis, or SQL; without arguments, list the analyses",
+		Example: "  fairwayd query top-apps op=write n=5\n  fairwayd query 'SELECT app, count(*) FROM job GROUP BY " +
+			"app'",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return iolog.WriteAnalyses(c.OutOrStdout())

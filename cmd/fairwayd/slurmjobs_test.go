@@ -13,11 +13,20 @@ import (
 func TestJobsOfABatchSystemsList(t *testing.T) {
 	var jobs []slurm.Job
 	text := `{"jobs":[
-	 {"job_id":11,"array_job_id":10,"array_task_id":2,"job_state":"RUNNING","user_name":"ann","name":"run.sh","comment":"app=ROMS","account":"phys","nodes":"cn[1-2]","node_count":2,"start_time":1790000000,"qos":"high","priority":{"set":true,"infinite":false,"number":4321}},
-	 {"job_id":12,"job_state":"CONFIGURING","user_name":"ann","name":"b","nodes":"cn3","node_count":1,"start_time":1790000000,"qos":"low","priority":17},
-	 {"job_id":13,"job_state":"COMPLETED","user_name":"ann","name":"c","account":"(null)","nodes":"cn4","node_count":1,"start_time":1790000000,"end_time":1790000060},
-	 {"job_id":14,"job_state":"PENDING","user_name":"bob","name":"d","nodes":"","node_count":8,"start_time":1790000100},
-	 {"job_id":15,"job_state":"PENDING","user_name":"bob","name":"e","nodes":"","node_count":8,"start_time":0}]}`
+` +
+		"\t {\"job_id\":11,\"array_job_id\":10,\"array_task_id\":2,\"job_state\":\"RUNNING\"," +
+		"\"user_name\":\"ann\",\"name\":\"run.sh\",\"comment\":\"app=ROMS\",\"account\":\"phys\"," +
+		"\"nodes\":\"cn[1-2]\",\"node_count\":2,\"start_time\":1790000000,\"qos\":\"high\"," +
+		"\"priority\":{\"set\":true,\"infinite\":false,\"number\":4321}},\n" +
+		"\t {\"job_id\":12,\"job_state\":\"CONFIGURING\",\"user_name\":\"ann\",\"name\":\"b\"," +
+		"\"nodes\":\"cn3\",\"node_count\":1,\"start_time\":1790000000,\"qos\":\"low\",\"priority\":17},\n" +
+		"\t {\"job_id\":13,\"job_state\":\"COMPLETED\",\"user_name\":\"ann\",\"name\":\"c\"," +
+		"\"account\":\"(null)\",\"nodes\":\"cn4\",\"node_count\":1,\"start_time\":1790000000," +
+		"\"end_time\":1790000060},\n" +
+		"\t {\"job_id\":14,\"job_state\":\"PENDING\",\"user_name\":\"bob\",\"name\":\"d\",\"nodes\":\"\"," +
+		"\"node_count\":8,\"start_time\":1790000100},\n" +
+		"\t {\"job_id\":15,\"job_state\":\"PENDING\",\"user_name\":\"bob\",\"name\":\"e\",\"nodes\":\"\"," +
+		"\"node_count\":8,\"start_time\":0}]}"
 	if err := slurm.Read(strings.NewReader(text), slurm.Options{},
 		func(j *slurm.Job) error { jobs = append(jobs, *j); return nil }); err != nil {
 		t.Fatal(err)

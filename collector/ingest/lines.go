@@ -166,7 +166,8 @@ func (p *sender) refuses(f *collector.Frame, by *Speaker, now time.Time) (code w
 	case at.After(now.Add(maxAhead)) || now.Sub(at) > maxLineAge:
 		return wire.RejectMalformed,
 			fmt.Sprintf(
-				"node %s has a line of %s, more than an hour from now; look at its clock and at the precision parameter", f.Node, at.UTC().Format(time.RFC3339))
+				"node %s has a line of %s, more than an hour from now; look at its clock and at the "+
+					"precision parameter", f.Node, at.UTC().Format(time.RFC3339))
 	case len(f.Samples) > p.limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples),
 			p.limits.SamplesPerFrame)

@@ -110,7 +110,8 @@ func gathered() *tables.Gathering {
 		Policy: "size-fair", LambdaSeconds: 1, Reachable: false, Says: []string{
 			"in force: size-fair, 2 of 3 queues serve by global shares, gathered every 1 s",
 			"the global shares cannot be reached: 88231 should have 84.2 % of all forwarders together and can have " +
-				"50.0 %: they have more work than is done only at fwd017, 1 of 2 forwarders, with 50.0 % of what all do",
+				"50.0 %: they have more work than is done only at fwd017, 1 of 2 forwarders, with 50.0 % " +
+				"of what all do",
 			"fwd200 does not answer (order report to fwd200: no agent connected); its jobs have their local shares " +
 				"there",
 		},

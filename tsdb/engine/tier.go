@@ -161,8 +161,8 @@ func (ts *tierSet) bringUp(level int, start int64) error {
 }
 
 // dropTorn looks, once, for blocks at the ends of a tier's files that a power cut kept from being whole; they are
-// made again. The log has no rows of tiers to make them from. A block is synced before the next is written, so it is at the end
-// of the newest file, or of one in which late rows had a span made again.
+// made again. The log has no rows of tiers to make them from. A block is synced before the next is written, so it is at
+// the end of the newest file, or of one in which late rows had a span made again.
 func (ts *tierSet) dropTorn() error {
 	if ts.torn {
 		return nil

@@ -92,7 +92,8 @@ func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.M
 func (s *Store) known(ctx context.Context) (out []remote.Known, err error) {
 	const farFuture = 9_000_000_000_000 // a clock ahead must not hide its node
 	flux := fmt.Sprintf(
-		`from(bucket: %s) |> range(start: 1970-01-01T00:00:00Z, stop: %s) |> filter(fn: (r) => r._measurement == %s) |> last() |> keep(columns: ["_time", "_field", "node", "role"])`,
+		"from(bucket: %s) |> range(start: 1970-01-01T00:00:00Z, stop: %s) |> filter(fn: (r) => "+
+			"r._measurement == %s) |> last() |> keep(columns: [\"_time\", \"_field\", \"node\", \"role\"])",
 		literal(s.bucket), instant(farFuture), literal(remote.Measurement))
 	err = s.rows(ctx, flux, func(r *query.FluxRecord) {
 		m, ok := collector.ParseMetric(r.Field())

@@ -19,7 +19,8 @@ import (
 
 func open(t *testing.T) *engine.DB {
 	t.Helper()
-	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
+	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Nanosecond,
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

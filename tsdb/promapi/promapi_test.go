@@ -88,18 +88,24 @@ func TestQueries(t *testing.T) {
 		// in the gap
 		{"query", at(`fairway_read_bytes_per_second{node="f2"}`, "1700000740"), `{"resultType":"vector","result":[]}`},
 		{"query", at(`fairway_read_bytes_per_second{node="f1",rack="r1"}`, "1700000740"),
-			`{"resultType":"vector","result":[{"metric":{"__name__":"fairway_read_bytes_per_second","node":"f1","rack":"r1","role":"forwarder"},"value":[1700000740,"340"]}]}`},
+			"{\"resultType\":\"vector\",\"result\":[{\"metric\":{\"__name__\":\"fairway_read_bytes_per_seco" +
+				"nd\",\"node\":\"f1\",\"rack\":\"r1\",\"role\":\"forwarder\"},\"value\":[1700000740,\"340\"]}]}"},
 		{"query", at(`count_over_time(fairway_read_bytes_per_second{node="f2"}[10m])`, "1700000999"),
-			`{"resultType":"vector","result":[{"metric":{"node":"f2","rack":"r2","role":"forwarder"},"value":[1700000999,"540"]}]}`},
+			"{\"resultType\":\"vector\",\"result\":[{\"metric\":{\"node\":\"f2\",\"rack\":\"r2\"," +
+				"\"role\":\"forwarder\"},\"value\":[1700000999,\"540\"]}]}"},
 		{"query", at(`fairway_occupancy_ratio`, "1700000640"),
-			`{"resultType":"vector","result":[{"metric":{"__name__":"fairway_occupancy_ratio","node":"f1","rack":"r1","role":"forwarder"},"value":[1700000640,"0"]},` +
-				`{"metric":{"__name__":"fairway_occupancy_ratio","node":"f2","rack":"r2","role":"forwarder"},"value":[1700000640,"1"]}]}`},
+			"{\"resultType\":\"vector\",\"result\":[{\"metric\":{\"__name__\":\"fairway_occupancy_ratio\"," +
+				"\"node\":\"f1\",\"rack\":\"r1\",\"role\":\"forwarder\"},\"value\":[1700000640,\"0\"]}," +
+				"{\"metric\":{\"__name__\":\"fairway_occupancy_ratio\",\"node\":\"f2\",\"rack\":\"r2\"," +
+				"\"role\":\"forwarder\"},\"value\":[1700000640,\"1\"]}]}"},
 		{"query", at(`avg_over_time(fairway_occupancy_ratio{node="f2"}[10m])`, "1700001000"),
-			`{"resultType":"vector","result":[{"metric":{"node":"f2","rack":"r2","role":"forwarder"},"value":[1700001000,"1"]}]}`},
+			"{\"resultType\":\"vector\",\"result\":[{\"metric\":{\"node\":\"f2\",\"rack\":\"r2\"," +
+				"\"role\":\"forwarder\"},\"value\":[1700001000,\"1\"]}]}"},
 		{"query", at(`1+1`, "1700001000"), `{"resultType":"scalar","result":[1700001000,"2"]}`},
 		{"query_range", url.Values{"query": {`max(fairway_read_bytes_per_second{node=~"f1|c1"})`},
 			"start": {"1700000400"}, "end": {"1700000460"}, "step": {"30s"}},
-			`{"resultType":"matrix","result":[{"metric":{},"values":[[1700000400,"5"],[1700000430,"30"],[1700000460,"60"]]}]}`},
+			"{\"resultType\":\"matrix\",\"result\":[{\"metric\":{},\"values\":[[1700000400,\"5\"]," +
+				"[1700000430,\"30\"],[1700000460,\"60\"]]}]}"},
 		{"labels", nil, `["__name__","node","rack","role"]`},
 		{"label/node/values", url.Values{"match[]": {`{role="forwarder"}`}}, `["f1","f2"]`},
 		{"label/__name__/values", nil,
@@ -107,7 +113,8 @@ func TestQueries(t *testing.T) {
 		{"series", url.Values{"match[]": {`fairway_meta_wait_seconds{node="c1"}`}},
 			`[{"__name__":"fairway_meta_wait_seconds","node":"c1","rack":"r1","role":"compute"}]`},
 		{"metadata", url.Values{"metric": {"fairway_meta_wait_seconds"}},
-			`{"fairway_meta_wait_seconds":[{"type":"gauge","help":"Mean time in the queue of the metadata requests served in this second.","unit":"seconds"}]}`},
+			"{\"fairway_meta_wait_seconds\":[{\"type\":\"gauge\",\"help\":\"Mean time in the queue of the " +
+				"metadata requests served in this second.\",\"unit\":\"seconds\"}]}"},
 	} {
 		code, body := ask(t, s, c.path, c.form)
 		var got struct{ Data json.RawMessage }

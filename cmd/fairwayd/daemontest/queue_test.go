@@ -68,7 +68,8 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	write(t, secret, agentSecret)
 	write(t, conf,
 		fmt.Sprintf(
-			"node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
+			"node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = "+
+				"%q\n[spool]\ndir = %q\n"+
 				"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = "+
 				"%d\n[source.queue]\nenabled = true\ncontrol = %q\ntables = true\n",
 			d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))

@@ -91,7 +91,8 @@ func (s *slurmSite) run(name string, writes int) (id topology.JobID, printed str
 	s.Helper()
 	socket := strings.ReplaceAll(s.tb.MountSocket("cn000"), "cn000", "$(hostname)")
 	script := fmt.Sprintf(
-		`%s status %s | grep '"forwarder"'; for i in $(seq %d); do dd if=/dev/zero of=/pfs/%s.$(hostname).$i bs=256k count=80 2>/dev/null || exit 1; sleep 1; done`,
+		"%s status %s | grep '\"forwarder\"'; for i in $(seq %d); do dd if=/dev/zero "+
+			"of=/pfs/%s.$(hostname).$i bs=256k count=80 2>/dev/null || exit 1; sleep 1; done",
 		binary(s.T, "fairway-mount"), socket, writes, name)
 	id, err := s.tb.Submit(s.Context(), testbed.Job{Name: name, Nodes: 2, NodeList: []topology.NodeID{"cn000", "cn001"},
 		Argv: []string{"sh", "-c", script}})

@@ -68,10 +68,14 @@ func samples() map[string]sample {
 		"squeue-21.08.json": {jobs: 1, like: "squeue_out.json",
 			text: fmt.Sprintf(`{"meta":{"Slurm":{"release":"21.08.5"}},
 "errors":[],"jobs":[{"account":"ocean","array_job_id":0,"array_task_id":null,"array_task_string":"","cluster":"wave",
-"comment":"","command":"/home/ann/wave.sh","eligible_time":%d,"end_time":%d,"exit_code":0,"group_id":5000,"job_id":7700001,
-"job_state":"COMPLETED","name":"wave","node_count":8,"nodes":"%s","cpus":512,"partition":"batch","priority":1000,
-"qos":"normal","start_time":%d,"submit_time":%d,"time_limit":30,"tres_alloc_str":"%s","user_id":5001,"user_name":"ann"}]}
-`, waveSubmit, waveEnd, waveNodes, waveStart, waveSubmit, waveTRES)},
+`+
+				"\"comment\":\"\",\"command\":\"/home/ann/wave.sh\",\"eligible_time\":%d,\"end_time\":%d,"+
+				"\"exit_code\":0,\"group_id\":5000,\"job_id\":7700001,\n"+
+				"\"job_state\":\"COMPLETED\",\"name\":\"wave\",\"node_count\":8,\"nodes\":\"%s\","+
+				"\"cpus\":512,\"partition\":\"batch\",\"priority\":1000,\n"+
+				"\"qos\":\"normal\",\"start_time\":%d,\"submit_time\":%d,\"time_limit\":30,"+
+				"\"tres_alloc_str\":\"%s\",\"user_id\":5001,\"user_name\":\"ann\"}]}\n", waveSubmit, waveEnd, waveNodes,
+				waveStart, waveSubmit, waveTRES)},
 		"slurmrestd-24.05.json": {jobs: 1, like: "slurmrestd_24.05_0.0.41_slurm-job-running.json",
 			text: `{"jobs":[{"account":"ocean","array_job_id":` + set(0) +
 				`,"array_task_id":{"set":false,"infinite":false,"number":0},"cluster":"wave","comment":"","cpus":` +

@@ -43,7 +43,8 @@ func summary(j *Job) string {
 		at(j.Start), at(j.End), n(j.ElapsedSeconds), n(j.LimitSeconds), n(j.NodeCount), len(j.Nodes), n(j.ExitCode))
 }
 
-const line = "%s|1234|cl|p|q|acc|grp|100|ann|1000|2024-05-01T10:00:00|2024-05-01T10:00:00|2024-05-01T10:00:05|%s|%s|%s|%s|3|36|36|%s||%s|%s|%s|%s\n"
+const line = "%s|1234|cl|p|q|acc|grp|100|ann|1000|2024-05-01T10:00:00|2024-05-01T10:00:00|2024-05-01T10:00:05|%s|%s|%s|" +
+	"%s|3|36|36|%s||%s|%s|%s|%s\n"
 
 func TestSacctWithoutHeader(t *testing.T) {
 	for _, c := range []struct{ text, want string }{

@@ -106,7 +106,8 @@ func TestPathLoss(t *testing.T) {
 // TestForwarderGone: the mount goes on answering, and the error names what is without what.
 func TestForwarderGone(t *testing.T) {
 	s := New("cn01", serveMount(t, func(Request) string {
-		return `{"report":{"mount_point":"/pfs","forwarder":"fwd3","addr":"10.0.0.7:564","generation":2,"connected":false}}`
+		return "{\"report\":{\"mount_point\":\"/pfs\",\"forwarder\":\"fwd3\",\"addr\":\"10.0.0.7:564\"," +
+			"\"generation\":2,\"connected\":false}}"
 	}))
 	var r collector.Reading
 	err := s.Read(t.Context(), &r)
@@ -193,11 +194,15 @@ func TestConformance(t *testing.T) {
 		First: fstest.MapFS{
 			"report.json": {
 				Data: []byte(
-					`{"started":"2026-01-01T00:00:00Z","connected":true,"forwarder":"f","ops":{"read":{"count":1,"bytes":10,"nanos":1000},"write":{"count":1,"bytes":10,"nanos":1000},"open":{"count":1,"nanos":10}}}`)}},
+					"{\"started\":\"2026-01-01T00:00:00Z\",\"connected\":true,\"forwarder\":\"f\"," +
+						"\"ops\":{\"read\":{\"count\":1,\"bytes\":10,\"nanos\":1000},\"write\":{\"count\":1," +
+						"\"bytes\":10,\"nanos\":1000},\"open\":{\"count\":1,\"nanos\":10}}}")}},
 		Second: fstest.MapFS{
 			"report.json": {
 				Data: []byte(
-					`{"started":"2026-01-01T00:00:00Z","connected":true,"forwarder":"f","ops":{"read":{"count":9,"bytes":90,"nanos":9000},"write":{"count":9,"bytes":90,"nanos":9000},"open":{"count":9,"nanos":90}}}`)}},
+					"{\"started\":\"2026-01-01T00:00:00Z\",\"connected\":true,\"forwarder\":\"f\"," +
+						"\"ops\":{\"read\":{\"count\":9,\"bytes\":90,\"nanos\":9000},\"write\":{\"count\":9," +
+						"\"bytes\":90,\"nanos\":9000},\"open\":{\"count\":9,\"nanos\":90}}}")}},
 		Want: []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.ReadOps, collector.WriteOps,
 			collector.MetaOps, collector.ClientRead, collector.ClientWrite, collector.ClientMeta},
 	})

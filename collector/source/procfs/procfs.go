@@ -2,8 +2,8 @@
 // and the NFS server.
 //
 // It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
-// and link_tx_bytes over the physical links; psi_io_some and psi_io_full; and what package nfs does. Overhead: five small files, about 0.2 ms
-// of CPU a second.
+// and link_tx_bytes over the physical links; psi_io_some and psi_io_full; and what package nfs does. Overhead: five
+// small files, about 0.2 ms of CPU a second.
 package procfs
 
 import (

@@ -55,8 +55,10 @@ func tree(n int) fstest.MapFS {
    7 0 loop0 1 1 99999 1 1 1 99999 1 0 900 7 0 0 0 0
 `, 8*n, 16*n, 100*n, 8*n, 16*n, 100*n, 2*n, 4*n, 250*n),
 		"net/dev": f(`Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo: %d 7 0 0 0 0 0 0 %d 7 0 0 0 0 0 0
+`+
+			" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo "+
+			"colls carrier compressed\n"+
+			`    lo: %d 7 0 0 0 0 0 0 %d 7 0 0 0 0 0 0
 enp1s0f0np0:%d 7 0 0 0 0 0 0 %d 7 0 0 0 0 0 0
   eth1: %d 7 0 0 0 0 0 0 %d 7 0 0 0 0 0 0
 `, 9000*n, 9000*n, 1000*n, 200*n, 50*n, 70*n),

@@ -23,7 +23,9 @@ func TestSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer,
-		status := `[{"node":"cn1","connections":2},{"node":"monitor","connections":1},{"node":"localhost","connections":1},{"node":"fwd1","connections":1},{"node":"cn2","connections":1}]`, 200
+		status := "[{\"node\":\"cn1\",\"connections\":2},{\"node\":\"monitor\",\"connections\":1},"+
+		"{\"node\":\"localhost\",\"connections\":1},{\"node\":\"fwd1\",\"connections\":1},"+
+		"{\"node\":\"cn2\",\"connections\":1}]", 200
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		fmt.Fprint(w, answer)

@@ -135,7 +135,8 @@ func (p *Domains) Body(s *screen.State, w, h int) []string {
 					"there is nothing to divide.")...)
 		return append(lines,
 			chart.Paragraphs(w,
-				"Counters of nodes do not distinguish one shared file from many: 'fairway import PATH' reads the job's "+
+				"Counters of nodes do not distinguish one shared file from many: 'fairway import PATH' "+
+					"reads the job's "+
 					"Darshan log.")...)
 	}
 	f := &v.Files[v.File]

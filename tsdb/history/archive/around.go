@@ -61,10 +61,14 @@ func with(params map[string]any, name string, value any) map[string]any {
 // come of them. What a target read or wrote is one number: a row lacks both or none.
 const loadsSQL = `WITH near AS (
   SELECT target, fs, time, seconds, coalesce(bytes_read, 0) + coalesce(bytes_written, 0) AS bytes FROM ost
-  WHERE day BETWEEN $from::DATE - 1 AND $to::DATE AND time < $to::TIMESTAMP AND time > $from::TIMESTAMP - INTERVAL 1 HOUR
-    AND epoch(time) + seconds > epoch($from::TIMESTAMP) AND seconds > 0),
-width AS (SELECT greatest(5, 5 * ceil((epoch($to::TIMESTAMP) - epoch($from::TIMESTAMP)) * count(DISTINCT target) / 5 / $rows::DOUBLE)) AS w FROM near)
-SELECT min(time) AS start, target, fs, sum(seconds) AS seconds, sum(bytes) AS bytes
+` +
+	"  WHERE day BETWEEN $from::DATE - 1 AND $to::DATE AND time < $to::TIMESTAMP AND time > $from::TIMESTAMP - " +
+	"INTERVAL 1 HOUR\n" +
+	`    AND epoch(time) + seconds > epoch($from::TIMESTAMP) AND seconds > 0),
+` +
+	"width AS (SELECT greatest(5, 5 * ceil((epoch($to::TIMESTAMP) - epoch($from::TIMESTAMP)) * count(DISTINCT " +
+	"target) / 5 / $rows::DOUBLE)) AS w FROM near)\n" +
+	`SELECT min(time) AS start, target, fs, sum(seconds) AS seconds, sum(bytes) AS bytes
 FROM near, width GROUP BY target, fs, floor(epoch(time) / w) ORDER BY target, start`
 
 // peaksSQL is the most that a target moved on the day of the job's end, up to that, and the two days before,
@@ -81,11 +85,18 @@ const neighboursSQL = `WITH mine AS (SELECT day, log, job_id FROM job WHERE day 
 targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile JOIN mine USING (day, log)),
 others AS (SELECT o.day, o.log, o.job_id, o.app, epoch(o.start_time) AS begun FROM job o JOIN mine m
   ON o.job_id <> m.job_id AND o.start_time < $to::TIMESTAMP AND o.end_time > $from::TIMESTAMP),
-used AS (SELECT o.day, o.log, o.job_id, o.app, f.file, (f.bytes_read + f.bytes_written) / len(f.osts) AS bytes, unnest(f.osts) AS ost
-  FROM jobfile f JOIN others o USING (day, log)
-  WHERE o.begun + least(f.read_start, f.write_start) < epoch($to::TIMESTAMP) AND o.begun + greatest(f.read_end, f.write_end) > epoch($from::TIMESTAMP)),
-most AS (SELECT day, log, any_value(job_id) AS job_id, any_value(app) AS app, ost, sum(bytes) AS bytes, arg_max(file, bytes) AS file
-  FROM used WHERE ost IN (SELECT ost FROM targets) GROUP BY day, log, ost
+` +
+	"used AS (SELECT o.day, o.log, o.job_id, o.app, f.file, (f.bytes_read + f.bytes_written) / len(f.osts) AS " +
+	"bytes, unnest(f.osts) AS ost\n" +
+	`  FROM jobfile f JOIN others o USING (day, log)
+` +
+	"  WHERE o.begun + least(f.read_start, f.write_start) < epoch($to::TIMESTAMP) AND o.begun + " +
+	"greatest(f.read_end, f.write_end) > epoch($from::TIMESTAMP)),\n" +
+	"most AS (SELECT day, log, any_value(job_id) AS job_id, any_value(app) AS app, ost, sum(bytes) AS bytes, " +
+	"arg_max(file, bytes) AS file\n" +
+	`  FROM used WHERE ost IN (SELECT ost FROM targets) GROUP BY day, log, ost
   QUALIFY row_number() OVER (PARTITION BY ost ORDER BY sum(bytes) DESC, log) <= 3)
-SELECT job_id, app, (SELECT any_value(mount) FROM file WHERE file.day = most.day AND file.file = most.file) AS mount, ost, bytes
-FROM most ORDER BY ost, bytes DESC, log`
+` +
+	"SELECT job_id, app, (SELECT any_value(mount) FROM file WHERE file.day = most.day AND file.file = " +
+	"most.file) AS mount, ost, bytes\n" +
+	`FROM most ORDER BY ost, bytes DESC, log`

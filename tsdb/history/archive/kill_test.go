@@ -61,7 +61,9 @@ func TestKilledImports(t *testing.T) {
 	run1(t, Importer{Dir: dir}, from)
 	got := one(t, dir,
 		`SELECT (SELECT count(*) FROM job), (SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM jobfile),
-		(SELECT count(DISTINCT (log, file)) FROM jobfile), (SELECT count(*) FROM read), (SELECT count(*) FROM jobfile LEFT JOIN job USING (log) WHERE job.log IS NULL)`)
+`+
+			"\t\t(SELECT count(DISTINCT (log, file)) FROM jobfile), (SELECT count(*) FROM read), (SELECT "+
+			"count(*) FROM jobfile LEFT JOIN job USING (log) WHERE job.log IS NULL)")
 	if want := []any{int64(60), int64(60), int64(180), int64(180), int64(60), int64(0)}; !slices.Equal(got, want) {
 		t.Errorf("after %d kills: %v, want %v", killed, got, want)
 	}

@@ -20,17 +20,23 @@ import (
 // several accounts of a job the one that knows its user counts. own, all and users are how a log's
 // bytes were shared: in files of one process, in files of all, and how many processes had a part.
 const runsQuery = `WITH batch AS (
-  SELECT job_id, coalesce(nullif(app, ''), name, '') AS app, coalesce(user, '') AS user, coalesce(account, '') AS account,
-    coalesce(node_count, len(nodes)) AS node_count, nodes, start_time, end_time
+` +
+	"  SELECT job_id, coalesce(nullif(app, ''), name, '') AS app, coalesce(user, '') AS user, coalesce(account," +
+	" '') AS account,\n" +
+	`    coalesce(node_count, len(nodes)) AS node_count, nodes, start_time, end_time
   FROM slurm WHERE end_time > start_time
   QUALIFY row_number() OVER (PARTITION BY job_id, start_time ORDER BY user <> '' DESC, end_time DESC) = 1),
 logs AS (
-  SELECT b.*, j.log, j.app AS exe, j.uid, j.procs, j.partial, j.bytes_read, j.bytes_written, j.reads + j.writes AS ops, coalesce(j.meta_ops, 0) AS meta_ops, j.meta_seconds,
-    coalesce(j.read_io_seconds, 0) + coalesce(j.write_io_seconds, 0) AS io_seconds,
+` +
+	"  SELECT b.*, j.log, j.app AS exe, j.uid, j.procs, j.partial, j.bytes_read, j.bytes_written, j.reads + " +
+	"j.writes AS ops, coalesce(j.meta_ops, 0) AS meta_ops, j.meta_seconds,\n" +
+	`    coalesce(j.read_io_seconds, 0) + coalesce(j.write_io_seconds, 0) AS io_seconds,
     greatest(coalesce(j.read_bytes_per_sec, 0), coalesce(j.write_bytes_per_sec, 0)) AS bytes_per_sec
   FROM batch b JOIN job j ON j.job_id = b.job_id
-    AND j.start_time < b.end_time + INTERVAL 2 MINUTE AND coalesce(j.end_time, j.start_time) > b.start_time - INTERVAL 2 MINUTE),
-shared AS (
+` +
+	"    AND j.start_time < b.end_time + INTERVAL 2 MINUTE AND coalesce(j.end_time, j.start_time) > " +
+	"b.start_time - INTERVAL 2 MINUTE),\n" +
+	`shared AS (
   SELECT l.log, sum(f.bytes) FILTER (f.procs <= 1) AS own, count(*) FILTER (f.procs <= 1) AS own_files,
     sum(f.bytes) FILTER (f.procs > 1 AND f.procs >= l.procs) AS everybody, sum(least(f.procs, l.procs)) AS users
   FROM (SELECT log, procs, bytes_read + bytes_written AS bytes FROM jobfile WHERE bytes_read + bytes_written > 0) f

@@ -77,8 +77,10 @@ var Analyses = []Analysis{
 		Name: "top-apps", Does: "Applications by bytes moved, with their share of all (III-C1)",
 		Params: with(direction("both"), Param{Name: "n", Default: "10", Does: "how many", kind: number}),
 		SQL: `WITH moved AS (
-  SELECT app, CASE $op::VARCHAR WHEN 'read' THEN bytes_read WHEN 'write' THEN bytes_written ELSE bytes_read + bytes_written END AS bytes
-  FROM job WHERE ` + inPeriod + `)
+` +
+			"  SELECT app, CASE $op::VARCHAR WHEN 'read' THEN bytes_read WHEN 'write' THEN bytes_written ELSE " +
+			"bytes_read + bytes_written END AS bytes\n" +
+			`  FROM job WHERE ` + inPeriod + `)
 SELECT app, count(*) AS jobs, sum(bytes) AS bytes, sum(bytes) / nullif(sum(sum(bytes)) OVER (), 0) AS share
 FROM moved GROUP BY app ORDER BY bytes DESC, app LIMIT $n::BIGINT`,
 	},
@@ -88,9 +90,11 @@ FROM moved GROUP BY app ORDER BY bytes DESC, app LIMIT $n::BIGINT`,
 		Name: "read-ratio", Does: "Jobs by the share of their bytes that is read (III-C3, P_read), in bins",
 		Params: with(Param{Name: "bins", Default: "100", Does: "how many bins between 0 and 1", kind: number}),
 		SQL: `WITH r AS (
-  SELECT bytes_read / (bytes_read + bytes_written) AS read_ratio FROM job WHERE bytes_read + bytes_written > 0 AND ` + inPeriod + `)
-SELECT floor(read_ratio * $bins::DOUBLE) / $bins::DOUBLE AS read_ratio_from, count(*) AS jobs, count(*) / sum(count(*)) OVER () AS share
-FROM r GROUP BY 1 ORDER BY 1`,
+  SELECT bytes_read / (bytes_read + bytes_written) AS read_ratio FROM job WHERE bytes_read + bytes_written > 0 AND ` + inPeriod + ")\n" +
+			"SELECT floor(read_ratio * $bins::DOUBLE) / $bins::DOUBLE AS read_ratio_from, count(*) AS jobs," +
+			" count(*) / " +
+			"sum(count(*)) OVER () AS share\n" +
+			`FROM r GROUP BY 1 ORDER BY 1`,
 	},
 	{
 		Name: "sharing",
@@ -110,10 +114,14 @@ FROM j GROUP BY pattern ORDER BY jobs DESC, pattern`,
 		Does:   "Jobs by scale (One, Small <= 1024, Medium <= 8192, Large processes) and I/O middleware (III-E)",
 		Params: with(),
 		SQL: `WITH j AS (
-  SELECT CASE WHEN procs <= 1 THEN 1 WHEN procs <= 1024 THEN 2 WHEN procs <= 8192 THEN 3 ELSE 4 END AS scale, * FROM job WHERE ` + inPeriod + `)
+` +
+			"  SELECT CASE WHEN procs <= 1 THEN 1 WHEN procs <= 1024 THEN 2 WHEN procs <= 8192 THEN 3 ELSE 4 " +
+			"END AS scale, * FROM job WHERE " + inPeriod + `)
 SELECT ['One', 'Small', 'Medium', 'Large'][scale] AS scale, count(*) AS jobs,
-  count(*) FILTER (uses_posix AND NOT uses_mpiio) AS posix, count(*) FILTER (uses_mpiio AND NOT uses_collective) AS mpiio_independent,
-  count(*) FILTER (uses_collective) AS mpiio_collective, count(*) FILTER (uses_stdio) AS stdio,
+` +
+			"  count(*) FILTER (uses_posix AND NOT uses_mpiio) AS posix, count(*) FILTER (uses_mpiio AND " +
+			"NOT uses_collective) AS mpiio_independent,\n" +
+			`  count(*) FILTER (uses_collective) AS mpiio_collective, count(*) FILTER (uses_stdio) AS stdio,
   count(*) FILTER (uses_mpiio) / count(*) AS mpiio_share
 FROM j GROUP BY j.scale ORDER BY j.scale`,
 	},
@@ -125,20 +133,26 @@ FROM j GROUP BY j.scale ORDER BY j.scale`,
 			Param{Name: "count", Default: "1", Does: "the default stripe count", kind: number},
 			Param{Name: "offset", Default: "-1", Does: "the default stripe offset", kind: number}),
 		SQL: `WITH striped AS (
-  SELECT log, max(stripe_size <> $size::BIGINT OR stripe_count <> $count::BIGINT OR coalesce(stripe_offset <> $offset::BIGINT, false)) AS custom,
-    max(stripe_count) AS widest
+` +
+			"  SELECT log, max(stripe_size <> $size::BIGINT OR stripe_count <> $count::BIGINT OR " +
+			"coalesce(stripe_offset <> $offset::BIGINT, false)) AS custom,\n" +
+			`    max(stripe_count) AS widest
   FROM jobfile WHERE stripe_count IS NOT NULL
-    AND ($from::TIMESTAMP IS NULL OR day >= $from::DATE) AND ($to::TIMESTAMP IS NULL OR day <= $to::DATE) GROUP BY log)
-SELECT custom, count(*) AS jobs, count(*) / sum(count(*)) OVER () AS share, max(widest) AS widest_stripe_count
-FROM striped JOIN job USING (log) WHERE ` + inPeriod + ` GROUP BY custom ORDER BY custom DESC`,
+` +
+			"    AND ($from::TIMESTAMP IS NULL OR day >= $from::DATE) AND ($to::TIMESTAMP IS NULL OR day <= " +
+			"$to::DATE) GROUP BY log)\n" +
+			"SELECT custom, count(*) AS jobs, count(*) / sum(count(*)) OVER () AS share, max(widest) AS " +
+			"widest_stripe_count\n" +
+			`FROM striped JOIN job USING (log) WHERE ` + inPeriod + ` GROUP BY custom ORDER BY custom DESC`,
 	},
 	{
 		Name: "request-sizes", Does: "Requests by size, in Darshan's ten bins",
 		Params: with(direction("both")),
 		SQL: `WITH per_bin AS (
-  SELECT generate_subscripts(size_reads, 1) AS bin, unnest(size_reads) AS r, unnest(size_writes) AS w FROM job WHERE ` + inPeriod + `)
-SELECT ['0-100 B', '100 B-1 KiB', '1-10 KiB', '10-100 KiB', '100 KiB-1 MiB', '1-4 MiB', '4-10 MiB', '10-100 MiB', '100 MiB-1 GiB', '1 GiB+'][bin] AS size,
-  sum(CASE $op::VARCHAR WHEN 'read' THEN r WHEN 'write' THEN w ELSE r + w END) AS requests,
+  SELECT generate_subscripts(size_reads, 1) AS bin, unnest(size_reads) AS r, unnest(size_writes) AS w FROM job WHERE ` + inPeriod + ")\n" +
+			"SELECT ['0-100 B', '100 B-1 KiB', '1-10 KiB', '10-100 KiB', '100 KiB-1 MiB', '1-4 MiB', '4-10 MiB', " +
+			"'10-100 MiB', '100 MiB-1 GiB', '1 GiB+'][bin] AS size,\n" +
+			`  sum(CASE $op::VARCHAR WHEN 'read' THEN r WHEN 'write' THEN w ELSE r + w END) AS requests,
   sum(CASE $op::VARCHAR WHEN 'read' THEN r WHEN 'write' THEN w ELSE r + w END)
     / nullif(sum(sum(CASE $op::VARCHAR WHEN 'read' THEN r WHEN 'write' THEN w ELSE r + w END)) OVER (), 0) AS share
 FROM per_bin GROUP BY bin ORDER BY bin`,
@@ -161,12 +175,16 @@ FROM per_bin GROUP BY bin ORDER BY bin`,
     CASE $op::VARCHAR WHEN 'read' THEN read_collective ELSE write_collective END AS collective,
     CASE $op::VARCHAR WHEN 'read' THEN read_osts ELSE write_osts END AS osts,
     CASE $op::VARCHAR WHEN 'read' THEN read_procs_per_ost ELSE write_procs_per_ost END AS procs_per_ost,
-    CASE $op::VARCHAR WHEN 'read' THEN read_longest_share ELSE write_longest_share END AS longest_share) u WHERE ` + inPeriod + `),
-nodes AS (SELECT job_id, max(node_count) AS node_count FROM slurm GROUP BY job_id)
-SELECT job_id, app, procs, node_count, start_time, bytes, io_seconds, bytes_per_sec, small, nonconsec, collective, osts, procs_per_ost, longest_share, log
-FROM d LEFT JOIN nodes USING (job_id)
-WHERE bytes_per_sec < $max_bytes_per_sec::DOUBLE AND procs > $min_procs::DOUBLE AND bytes >= procs * $min_bytes_per_proc::DOUBLE
-ORDER BY bytes_per_sec, log LIMIT $n::BIGINT`,
+    CASE $op::VARCHAR WHEN 'read' THEN read_longest_share ELSE write_longest_share END AS longest_share) u WHERE ` + inPeriod + "),\n" +
+			`nodes AS (SELECT job_id, max(node_count) AS node_count FROM slurm GROUP BY job_id)
+` +
+			"SELECT job_id, app, procs, node_count, start_time, bytes, io_seconds, bytes_per_sec, small, nonconsec, " +
+			"collective, osts, procs_per_ost, longest_share, log\n" +
+			`FROM d LEFT JOIN nodes USING (job_id)
+` +
+			"WHERE bytes_per_sec < $max_bytes_per_sec::DOUBLE AND procs > $min_procs::DOUBLE AND bytes >= procs * " +
+			"$min_bytes_per_proc::DOUBLE\n" +
+			`ORDER BY bytes_per_sec, log LIMIT $n::BIGINT`,
 	},
 	{
 		Name: "neighbours",
@@ -178,15 +196,21 @@ ORDER BY bytes_per_sec, log LIMIT $n::BIGINT`,
 targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile JOIN mine USING (day, log)),
 others AS (SELECT DISTINCT o.log, o.day, o.job_id, o.app, o.start_time, o.end_time FROM job o JOIN mine m
   ON o.job_id <> $job::VARCHAR AND o.start_time < m.end_time AND o.end_time > m.start_time),
-shared AS (SELECT o.job_id, o.app, o.start_time, o.end_time, bytes_read / len(osts) AS r, bytes_written / len(osts) AS w, unnest(osts) AS ost
-  FROM jobfile JOIN others o USING (day, log))
-SELECT job_id, app, count(DISTINCT ost) AS shared_osts, sum(r) AS bytes_read_there, sum(w) AS bytes_written_there, min(start_time) AS start_time, max(end_time) AS end_time
-FROM shared WHERE ost IN (SELECT ost FROM targets) GROUP BY job_id, app ORDER BY sum(r) + sum(w) DESC, job_id LIMIT $n::BIGINT`,
+` +
+			"shared AS (SELECT o.job_id, o.app, o.start_time, o.end_time, bytes_read / len(osts) AS r, " +
+			"bytes_written / len(osts) AS w, unnest(osts) AS ost\n" +
+			`  FROM jobfile JOIN others o USING (day, log))
+` +
+			"SELECT job_id, app, count(DISTINCT ost) AS shared_osts, sum(r) AS bytes_read_there, sum(w) AS " +
+			"bytes_written_there, min(start_time) AS start_time, max(end_time) AS end_time\n" +
+			"FROM shared WHERE ost IN (SELECT ost FROM targets) GROUP BY job_id, app ORDER BY sum(r) + sum(w) " +
+			"DESC, job_id LIMIT $n::BIGINT",
 	},
 	{
 		Name: "bad-logs", Does: "Files that could not be read, or only in part",
 		Params: []Param{{Name: "n", Default: "1000", Does: "how many", kind: number}},
-		SQL:    `SELECT imported, path, bad, problem FROM read WHERE problem <> '' ORDER BY imported DESC, path LIMIT $n::BIGINT`,
+		SQL: "SELECT imported, path, bad, problem FROM read WHERE problem <> '' ORDER BY imported DESC, path " +
+			"LIMIT $n::BIGINT",
 	},
 }
 
@@ -196,10 +220,14 @@ func ratio(name, column, does string) Analysis {
 		Name: name, Does: does, Params: with(direction("both")),
 		SQL: strings.ReplaceAll(`WITH counted AS (
   SELECT CASE $op::VARCHAR WHEN 'read' THEN @_reads WHEN 'write' THEN @_writes ELSE @_reads + @_writes END AS part,
-    CASE $op::VARCHAR WHEN 'read' THEN posix_reads WHEN 'write' THEN posix_writes ELSE posix_reads + posix_writes END AS total
-  FROM job WHERE `+inPeriod+`),
-q AS (SELECT [p / 20 FOR p IN range(21)] AS place, quantile_cont(part / total, [p / 20 FOR p IN range(21)]) AS ratios FROM counted WHERE total > 0)
-SELECT unnest(place) * 100 AS percentile, unnest(ratios) AS ratio FROM q`, "@", column),
+`+
+			"    CASE $op::VARCHAR WHEN 'read' THEN posix_reads WHEN 'write' THEN posix_writes ELSE "+
+			"posix_reads + posix_writes END AS total\n"+
+			`  FROM job WHERE `+inPeriod+`),
+`+
+			"q AS (SELECT [p / 20 FOR p IN range(21)] AS place, quantile_cont(part / total, [p / 20 FOR p "+
+			"IN range(21)]) AS ratios FROM counted WHERE total > 0)\n"+
+			`SELECT unnest(place) * 100 AS percentile, unnest(ratios) AS ratio FROM q`, "@", column),
 	}
 }
 

@@ -223,8 +223,10 @@ func TestSlurm(t *testing.T) {
 		return Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1, Options{})
 	}
 	l, err := read("JobID|JobIDRaw|User|JobName|Partition|Account|State|Submit|Start|End|NNodes|NodeList\n" +
-		"100_2|102|wei|ocean|batch|phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|3|n[01-03]\n" +
-		"100_2.batch|102.batch||batch||phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|1|n01\n")
+		"100_2|102|wei|ocean|batch|phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|" +
+		"2026-11-20T11:00:00|3|n[01-03]\n" +
+		"100_2.batch|102.batch||batch||phys|COMPLETED|2026-11-20T09:00:00|2026-11-20T10:00:00|" +
+		"2026-11-20T11:00:00|1|n01\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,14 +253,16 @@ func TestSlurm(t *testing.T) {
 		return b.String()
 	}
 	dump := strings.Repeat(
-		"102|102|c|p|q|a|g|1|wei|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", 500)
+		"102|102|c|p|q|a|g|1|wei|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|"+
+			"2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", 500)
 	if l, err := read(squeeze(dump)); err != nil || len(l.Slurm) != 500 || l.Problem != "" || l.Kind != "slurm" {
 		t.Errorf("a compressed dump: %v", err)
 	}
 	var noisy strings.Builder // so that half of the compressed bytes is half of the jobs
 	for i := range 2000 {
 		fmt.Fprintf(&noisy,
-			"%d|%d|c|p|q|a|g|1|u%x|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", i+1, i+1, i*i*2654435761)
+			"%d|%d|c|p|q|a|g|1|u%x|1000|2026-11-20T09:00:00|2026-11-20T09:00:00|2026-11-20T10:00:00|"+
+				"2026-11-20T11:00:00|01:00:00|0:0|COMPLETED|1|1|1|0n||||n1|x\n", i+1, i+1, i*i*2654435761)
 	}
 	cut := squeeze(noisy.String())
 	if l, err := read(cut[:len(cut)/2]); err != nil || len(l.Slurm) == 0 || l.Problem == "" {
