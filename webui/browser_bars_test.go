@@ -112,7 +112,11 @@ func measuring(t *testing.T) *tab {
 	}
 	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
 		page.AddScriptToEvaluateOnNewDocumentParams{Source: `
-		new MutationObserver((_, o) => { if (!document.documentElement?.dataset.frames) return; o.disconnect(); requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => { window.firstData = performance.now(); }; c.port2.postMessage(0); }); }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-frames'] });`})
+` +
+			"\t\tnew MutationObserver((_, o) => { if (!document.documentElement?.dataset.frames) return; " +
+			"o.disconnect(); requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = " +
+			"() => { window.firstData = performance.now(); }; c.port2.postMessage(0); }); }).observe(document, " +
+			"{ subtree: true, attributes: true, attributeFilter: ['data-frames'] });"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +148,10 @@ func load(t *testing.T, table *bars) {
 		data = append(data, js[float64](b, "window.firstData"))
 	}
 	files := js[[]map[string]any](b,
-		`[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.name.includes('/static/') || e.entryType === 'navigation').map((e) => ({ name: e.name.replace(/.*\/static\/|\?.*/g, ''), bytes: e.encodedBodySize, plain: e.decodedBodySize }))`)
+		"[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filte"+
+			"r((e) => e.name.includes('/static/') || e.entryType === 'navigation').map((e) => ({ name: "+
+			"e.name.replace(/.*\\/static\\/|\\?.*/g, ''), bytes: e.encodedBodySize, plain: e.decodedBodySize "+
+			"}))")
 	sum, plain := 0.0, 0.0
 	for _, f := range files {
 		sum, plain = sum+f["bytes"].(float64), plain+f["plain"].(float64)
@@ -167,9 +174,14 @@ func redraw(t *testing.T, table *bars) {
 	b.frames(1)
 	js[bool](b,
 		fmt.Sprintf(
-			`(() => { (async () => { const { GridView } = await import('/static/grid.js?v=%s'); const g = new GridView({ label: 'bars', pick() {}, open() {} }); document.body.prepend(g.el);
-		window.drawn = (times) => { const out = [], levels = new Int8Array(40960); g.layout(levels.length, 1408, 640, true);
-			for (let k = 0; k < times; k++) { for (let i = 0; i < levels.length; i++) levels[i] = (i * 7 + k * 3 + (i >> 5)) %% 12 - 2; const begun = performance.now(); g.draw({ levels }, k); g.canvas.getContext('2d').getImageData(0, 0, 1, 1); out.push(performance.now() - begun); } return out; }; })(); return true; })()`, s.server.files.version))
+			"(() => { (async () => { const { GridView } = await import('/static/grid.js?v=%s'); const g = "+
+				"new GridView({ label: 'bars', pick() {}, open() {} }); document.body.prepend(g.el);\n"+
+				"\t\twindow.drawn = (times) => { const out = [], levels = new Int8Array(40960); "+
+				"g.layout(levels.length, 1408, 640, true);\n"+
+				"\t\t\tfor (let k = 0; k < times; k++) { for (let i = 0; i < levels.length; i++) levels[i] = "+
+				"(i * 7 + k * 3 + (i >> 5)) %% 12 - 2; const begun = performance.now(); g.draw({ levels }, k); "+
+				"g.canvas.getContext('2d').getImageData(0, 0, 1, 1); out.push(performance.now() - begun); } "+
+				"return out; }; })(); return true; })()", s.server.files.version))
 	b.until("the module is here", "window.drawn")
 	js[[]float64](b, "window.drawn(50)") // compiled by now
 	before := b.work()
@@ -186,7 +198,11 @@ func tickToPixels(t *testing.T, table *bars) {
 	b.open("http://" + s.tcp + "/overview?metric=bw")
 	b.frames(1)
 	js[bool](b,
-		`(() => { window.late = []; new MutationObserver(() => { const sent = Date.parse(document.documentElement.dataset.sent); requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => window.late.push(Date.now() - sent); c.port2.postMessage(0); }); }).observe(document.documentElement, { attributes: true, attributeFilter: ['data-frames'] }); return true; })()`)
+		"(() => { window.late = []; new MutationObserver(() => { const sent = "+
+			"Date.parse(document.documentElement.dataset.sent); requestAnimationFrame(() => { const c = new "+
+			"MessageChannel(); c.port1.onmessage = () => window.late.push(Date.now() - sent); "+
+			"c.port2.postMessage(0); }); }).observe(document.documentElement, { attributes: true, "+
+			"attributeFilter: ['data-frames'] }); return true; })()")
 	before := b.work()
 	// Looking costs the page time, so it is done once a second.
 	for tick := time.NewTicker(time.Second); js[int](b, "window.late.length") < 15; {

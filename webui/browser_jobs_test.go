@@ -19,8 +19,10 @@ import (
 func (b *tab) watchSaving() {
 	b.t.Helper()
 	js[bool](b,
-		`(() => { window.savedFile = null; const real = window.realURL ??= URL.createObjectURL; HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
-		URL.createObjectURL = (blob) => { blob.arrayBuffer().then((a) => { window.savedFile = { kind: blob.type, body: [...new Uint8Array(a)] }; }); return real.call(URL, blob); }; return true; })()`)
+		"(() => { window.savedFile = null; const real = window.realURL ??= URL.createObjectURL; "+
+			"HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };\n"+
+			"\t\tURL.createObjectURL = (blob) => { blob.arrayBuffer().then((a) => { window.savedFile = { kind: "+
+			"blob.type, body: [...new Uint8Array(a)] }; }); return real.call(URL, blob); }; return true; })()")
 }
 
 func (b *tab) saved(key string) (name, kind string, body []byte) {
@@ -49,9 +51,14 @@ func (b *tab) png(name string) {
 	}
 	b.until("the picture is not blank",
 		fmt.Sprintf(
-			`(() => { if (window.pngState?.of !== %q) { const st = window.pngState = { of: %q }, i = new Image(); i.onload = () => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0);
-		const d = g.getImageData(0, 0, c.width, c.height).data, seen = new Set(); for (let k = 0; k < d.length; k += 4) seen.add(d[k] << 16 | d[k + 1] << 8 | d[k + 2]); st.colours = seen.size; };
-		i.src = URL.createObjectURL(new Blob([new Uint8Array(window.savedFile.body)], { type: 'image/png' })); } return window.pngState.colours > 1; })()`, name, name))
+			"(() => { if (window.pngState?.of !== %q) { const st = window.pngState = { of: %q }, i = new "+
+				"Image(); i.onload = () => { const c = document.createElement('canvas'); c.width = i.width; "+
+				"c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0);\n"+
+				"\t\tconst d = g.getImageData(0, 0, c.width, c.height).data, seen = new Set(); for (let k = 0; "+
+				"k < d.length; k += 4) seen.add(d[k] << 16 | d[k + 1] << 8 | d[k + 2]); st.colours = seen.size;"+
+				" };\n"+
+				"\t\ti.src = URL.createObjectURL(new Blob([new Uint8Array(window.savedFile.body)], { type: "+
+				"'image/png' })); } return window.pngState.colours > 1; })()", name, name))
 }
 
 // table checks that the saved CSV begins with the rows of the page's table with a caption, cell by cell.
@@ -61,8 +68,11 @@ func (b *tab) table(name, caption string) [][]string {
 	b.watchSaving()
 	onScreen := js[[][]string](b,
 		fmt.Sprintf(
-			`(() => { const t = [...document.querySelectorAll('main table')].find((t) => t.caption?.textContent === %q), rows = [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
-		document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'E', bubbles: true })); return rows; })()`, caption))
+			"(() => { const t = [...document.querySelectorAll('main table')].find((t) => "+
+				"t.caption?.textContent === %q), rows = [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) "+
+				"=> c.textContent));\n"+
+				"\t\tdocument.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'E', bubbles: true "+
+				"})); return rows; })()", caption))
 	got, kind, body := b.saved("E")
 	rows, err := csv.NewReader(strings.NewReader(string(body))).ReadAll()
 	if err != nil || got != name || kind != "text/csv" || len(onScreen) == 0 || len(rows) < 1+len(onScreen) {
@@ -195,7 +205,8 @@ func TestPlanMapInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/plans/" + plans[0].ID)
 	b.says("Map, before and after")
 	b.until("the map has both sides",
-		`(() => { const t = document.querySelector('.sankey')?.textContent ?? ''; return t.includes('fwd001  -20 of 32 clients') && t.includes('fwd006  +20 = 52 clients'); })()`)
+		"(() => { const t = document.querySelector('.sankey')?.textContent ?? ''; return "+
+			"t.includes('fwd001  -20 of 32 clients') && t.includes('fwd006  +20 = 52 clients'); })()")
 	b.shot("plan-map")
 	b.png(plans[0].ID + ".png")
 	if _, _, body := b.exported("E"); strings.Count(string(body), ",fwd001,fwd006,") != 20 {
@@ -227,8 +238,9 @@ func TestSeriesInTheBrowser(t *testing.T) {
 		t.Fatalf("%v, saved %.300s", err, body)
 	}
 	from := time.Now().Add(-time.Hour).Truncate(15 * time.Second)
-	most := get[api.SeriesAnswer](s, fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d",
-		from.UnixMilli())).Series[0].Points
+	most := get[api.SeriesAnswer](s,
+		fmt.Sprintf("/api/v1/series?node=fwd001&metric=read_bytes&step=15s&agg=max&from=%d",
+			from.UnixMilli())).Series[0].Points
 	k := slices.Index(rows[0], "read_bytes_max")
 	if got, want := rows[2][k], fmt.Sprint(*most[1].Value); got != want && js[float64](b, got) != *most[1].Value {
 		t.Errorf("the second point's most is %s, the store says %s", got, want)

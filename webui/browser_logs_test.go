@@ -24,8 +24,10 @@ func TestLogsInTheBrowser(t *testing.T) {
 	// The upper half of the first axis holds the faster jobs; its scale is logarithmic.
 	b.until("a range is dragged",
 		`(() => { const hit = document.querySelectorAll('.parallel .hit')[0], r = hit.getBoundingClientRect();
-		const e = (type, y) => hit.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: r.x + 5, clientY: y, bubbles: true }));
-		hit.setPointerCapture = () => {}; hit.hasPointerCapture = () => true;
+`+
+			"\t\tconst e = (type, y) => hit.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: r.x "+
+			"+ 5, clientY: y, bubbles: true }));\n"+
+			`		hit.setPointerCapture = () => {}; hit.hasPointerCapture = () => true;
 		e('pointerdown', r.y + 1); e('pointermove', r.y + r.height / 2); return true; })()`)
 	b.until("lines outside the range fade",
 		"document.querySelectorAll('.parallel .line.off').length > 3 && document.querySelectorAll('.parallel "+

@@ -32,7 +32,10 @@ func TestReplayInTheBrowser(t *testing.T) {
 		t.Helper()
 		b.until("the row of "+when,
 			fmt.Sprintf(
-				`document.documentElement.hasAttribute('data-past') && [...document.querySelectorAll('tbody tr')].some(tr => tr.children[0].textContent.startsWith('fwd002') && [3,4].map(i => tr.children[i]?.textContent).join(' ') === %q)`, row(when)))
+				"document.documentElement.hasAttribute('data-past') && "+
+					"[...document.querySelectorAll('tbody tr')].some(tr => "+
+					"tr.children[0].textContent.startsWith('fwd002') && [3,4].map(i => "+
+					"tr.children[i]?.textContent).join(' ') === %q)", row(when)))
 		b.until("the address of "+when, fmt.Sprintf("decodeURIComponent(location.search).includes('at=%s')", when))
 	}
 	b.open("http://" + s.tcp + "/overview?view=table&at=" + at(-time.Minute))
@@ -44,7 +47,10 @@ func TestReplayInTheBrowser(t *testing.T) {
 	for _, width := range []int64{1280, 420} {
 		b.do(chromedp.EmulateViewport(width, 800))
 		b.until(fmt.Sprintf("the strip stands alone at %d", width),
-			`(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3) && strip.right <= page.right && [...document.querySelectorAll('#replay *')].every((e) => e.getBoundingClientRect().right <= page.right))(['nav', '#replay', 'body'].map((q) => document.querySelector(q).getBoundingClientRect()))`)
+			"(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3) && "+
+				"strip.right <= page.right && [...document.querySelectorAll('#replay *')].every((e) => "+
+				"e.getBoundingClientRect().right <= page.right))(['nav', '#replay', 'body'].map((q) => "+
+				"document.querySelector(q).getBoundingClientRect()))")
 	}
 	b.do(chromedp.EmulateViewport(1280, 800))
 	b.key("}")
@@ -101,7 +107,8 @@ func TestReplayInTheBrowser(t *testing.T) {
 	// An address opened twice at once has one banner.
 	js[bool](b,
 		fmt.Sprintf(
-			`(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')), dispatchEvent(new PopStateEvent('popstate')))`, at(0)))
+			"(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')),"+
+				" dispatchEvent(new PopStateEvent('popstate')))", at(0)))
 	b.says("Actions are off")
 	b.says("F-0001")
 	if n := js[int](b, "document.querySelectorAll('#replay').length"); n != 1 {
@@ -156,6 +163,8 @@ func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	b.open("http://" + s.tcp + "/plans/P-000001")
 	b.says("1 compute node changes forwarder")
 	js[any](b,
-		`void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', 'format.js')).then((m) => { window.said = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => m.counted(n, x))).join(', '); })`)
+		"void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', "+
+			"'format.js')).then((m) => { window.said = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => "+
+			"m.counted(n, x))).join(', '); })")
 	b.until("the counts are said", "window.said === '0 jobs, 0 processes, 1 job, 1 process, 2 jobs, 2 processes'")
 }

@@ -269,7 +269,8 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	filter := func(actor, from string) {
 		js[bool](b,
 			fmt.Sprintf(
-				`(() => { const f = document.querySelector('main form'); f.elements.actor.value = %q; f.elements.from.value = %q; f.requestSubmit(); return true; })()`, actor, from))
+				"(() => { const f = document.querySelector('main form'); f.elements.actor.value = %q; "+
+					"f.elements.from.value = %q; f.requestSubmit(); return true; })()", actor, from))
 	}
 	filter("nobody", "soon")
 	b.says("from: soon is not a time")
@@ -352,14 +353,18 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 	b.open("http://" + s.tcp + "/overview")
 	b.frames(1)
 	js[bool](b,
-		`(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/plans') ? new Promise((ok) => { window.answer = () => ok(real(...a)); }) : real(...a)); return true; })()`)
+		"(() => { const real = window.fetch; window.fetch = (...a) => "+
+			"(String(a[0]).startsWith('/api/v1/plans') ? new Promise((ok) => { window.answer = () => "+
+			"ok(real(...a)); }) : real(...a)); return true; })()")
 	b.key("4")
 	b.says("Opening /plans: the server has not answered yet")
 	js[bool](b, "(window.answer(), true)")
 	b.says("No plan yet")
 	b.until("the note is gone", "!document.getElementById('note').classList.contains('on')")
 	js[bool](b,
-		`(() => { const real = window.fetch; window.fetch = (...a) => (String(a[0]).startsWith('/api/v1/audit') ? Promise.reject(new Error('no route')) : real(...a)); return true; })()`)
+		"(() => { const real = window.fetch; window.fetch = (...a) => "+
+			"(String(a[0]).startsWith('/api/v1/audit') ? Promise.reject(new Error('no route')) : real(...a)); "+
+			"return true; })()")
 	b.key("5")
 	b.says("Check that fairwayd runs")
 	b.says("Press r to try again")

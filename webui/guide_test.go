@@ -254,11 +254,15 @@ func (b *tab) fits(page string) {
 		b.t.Helper()
 		js[bool](b, "(dispatchEvent(new Event('resize')), true)")
 		got := js[map[string]float64](b,
-			`(() => { const d = document.documentElement; return { wide: d.scrollWidth - innerWidth, bar: document.querySelector('#bar nav').offsetHeight, keys: document.getElementById('keys').offsetHeight, wide_at: innerWidth }; })()`)
+			"(() => { const d = document.documentElement; return { wide: d.scrollWidth - innerWidth, bar: "+
+				"document.querySelector('#bar nav').offsetHeight, keys: "+
+				"document.getElementById('keys').offsetHeight, wide_at: innerWidth }; })()")
 		if got["wide"] > 0 {
 			b.t.Errorf("%s, %s: %v pixels do not fit: %s", page, what, got["wide"],
 				js[string](b,
-					`[...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .clients')).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)).join(' | ')`))
+					"[...document.querySelectorAll('main *, header *')].filter((e) => "+
+						"e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, "+
+						".clients')).slice(0, 3).map((e) => e.outerHTML.slice(0, 120)).join(' | ')"))
 		}
 		if got["wide_at"] >= 1280 && got["bar"] > 30 {
 			b.t.Errorf("%s, %s: the bar wraps, %v pixels high", page, what, got["bar"])
@@ -285,20 +289,34 @@ func (b *tab) fits(page string) {
 
 // contrastOf lists texts whose contrast is below 4.5, WCAG 2.1's level AA (section 1.4.3).
 const contrastOf = `(() => {
-	const rgb = (c) => (c.match(/[\d.]+/g) ?? []).map(Number), lum = ([r, g, b]) => [r, g, b].map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
-	const under = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255, 255]; };
-	const low = new Set();
+` +
+	"\tconst rgb = (c) => (c.match(/[\\d.]+/g) ?? []).map(Number), lum = ([r, g, b]) => [r, g, b].map((v) => { " +
+	"v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }).reduce((s, v, i) => s + v * " +
+	"[0.2126, 0.7152, 0.0722][i], 0);\n" +
+	"\tconst under = (e) => { for (; e; e = e.parentElement) { const c = " +
+	"rgb(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255," +
+	" 255]; };\n" +
+	`	const low = new Set();
 	for (const e of document.querySelectorAll('header *, main *:not(svg *), footer *, #banner')) {
-		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.offsetParent || e.closest('.sr, .skip, :disabled')) continue;
-		const a = lum(rgb(getComputedStyle(e).color)), b = lum(under(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-		if (ratio < 4.5) low.add(e.tagName + '.' + e.className + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 20));
-	}
+` +
+	"\t\tif (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.offsetParent || " +
+	"e.closest('.sr, .skip, :disabled')) continue;\n" +
+	"\t\tconst a = lum(rgb(getComputedStyle(e).color)), b = lum(under(e)), ratio = (Math.max(a, b) + 0.05) / " +
+	"(Math.min(a, b) + 0.05);\n" +
+	"\t\tif (ratio < 4.5) low.add(e.tagName + '.' + e.className + ' ' + ratio.toFixed(1) + ' ' + " +
+	"e.textContent.slice(0, 20));\n" +
+	`	}
 	for (const e of document.querySelectorAll('main svg text, dialog *')) {
 		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
-		const before = e.previousElementSibling, on = e.classList.contains('on') && getComputedStyle(before).fill; // a letter on a coloured cell
-		const a = lum(rgb(e.closest('svg') ? getComputedStyle(e).fill : getComputedStyle(e).color)), b = lum(on && on !== 'none' ? rgb(on) : under(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-		if (ratio < 4.5) low.add(e.tagName + '.' + (e.getAttribute('class') ?? '') + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 20));
-	}
+` +
+	"\t\tconst before = e.previousElementSibling, on = e.classList.contains('on') && " +
+	"getComputedStyle(before).fill; // a letter on a coloured cell\n" +
+	"\t\tconst a = lum(rgb(e.closest('svg') ? getComputedStyle(e).fill : getComputedStyle(e).color)), b = " +
+	"lum(on && on !== 'none' ? rgb(on) : under(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);" +
+	"\n" +
+	"\t\tif (ratio < 4.5) low.add(e.tagName + '.' + (e.getAttribute('class') ?? '') + ' ' + ratio.toFixed(1) + " +
+	"' ' + e.textContent.slice(0, 20));\n" +
+	`	}
 	return [...low].slice(0, 5).join('; ');
 })()`
 

@@ -66,7 +66,8 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 		!strings.Contains(string(b), `"known":true`) {
 		t.Errorf("end: %d %s", res.StatusCode, b)
 	}
-	eventually(t, "the profile is there", func() bool { return !get[api.ProfileView](s, "/api/v1/jobs/8/profile").Pending })
+	eventually(t, "the profile is there",
+		func() bool { return !get[api.ProfileView](s, "/api/v1/jobs/8/profile").Pending })
 	if p := get[api.ProfileView](s, "/api/v1/jobs/8/profile"); p.Profile == nil || p.Profile.Coverage <= 0 ||
 		p.Profile.From != history.FromCollectors {
 		t.Errorf("profile %+v", p.Profile)

@@ -74,8 +74,9 @@ func TestInfluxClientWritesHere(t *testing.T) {
 func TestLinesThatAreRefused(t *testing.T) {
 	limits := ingest.Limits{Nodes: 3, SamplesPerFrame: 4, FramesPerSec: 10, BurstSeconds: 1, MessageBytes: 4096}
 	s := newSite(t, siteOptions{access: func(a *access.Config) {
-		a.Tokens = append(a.Tokens, access.Token{Name: "telegraf", Role: access.RoleAgent, SHA256: access.HashToken("telegraf-secret"),
-			Nodes: []string{"n*"}, Limits: limits})
+		a.Tokens = append(a.Tokens, access.Token{Name: "telegraf", Role: access.RoleAgent,
+			SHA256: access.HashToken("telegraf-secret"),
+			Nodes:  []string{"n*"}, Limits: limits})
 	}})
 	now := time.Now().UnixNano()
 	line := func(node string, at int64) string { return fmt.Sprintf("errors,host=%s value=1 %d\n", node, at) }
@@ -123,7 +124,8 @@ func TestFloodIsIsolated(t *testing.T) {
 	limits := ingest.DefaultLimits()
 	limits.FramesPerSec, limits.BurstSeconds = 1, 5
 	s := newSite(t, siteOptions{access: func(a *access.Config) {
-		a.Tokens = append(a.Tokens, access.Token{Name: "flood", Role: access.RoleAgent, SHA256: access.HashToken("flood-secret"),
+		a.Tokens = append(a.Tokens, access.Token{Name: "flood", Role: access.RoleAgent,
+			SHA256: access.HashToken("flood-secret"),
 			Limits: limits})
 	}})
 	busy := 0

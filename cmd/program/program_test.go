@@ -69,7 +69,8 @@ func TestSettingsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"name = \"a\"\n[store]\nkep = 3\n": "configuration: f.toml:3: unknown setting \"store.kep\" (did you " +
 			"mean \"store.keep\"?)",
-		"\nentirely_different = 1\n":            `configuration: f.toml:2: unknown setting "entirely_different" (tool config lists the known ones)`,
+		"\nentirely_different = 1\n": "configuration: f.toml:2: unknown setting \"entirely_different\" " +
+			"(tool config lists the known ones)",
 		"name = \"a\"\n[store]\nkeep = \"x\"\n": `configuration: f.toml: toml: line 3 (last key "store.keep"): incompatible types`,
 		"name = \n":                             "configuration: f.toml:1: ",
 		"[other]\nx = 1\n":                      `configuration: f.toml:`,

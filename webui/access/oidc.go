@@ -77,7 +77,8 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 			func(h string) bool { return strings.Trim(h, "[]") == parsed.Hostname() }) {
 			return nil,
 				fmt.Errorf(
-					"access.oidc.url = %q: %q is not in listen.hosts, so browsers that come back there would be refused", u.text, parsed.Hostname())
+					"access.oidc.url = %q: %q is not in listen.hosts, so browsers that come back there "+
+						"would be refused", u.text, parsed.Hostname())
 		}
 	}
 	if conf.ClientID == "" || conf.NameClaim == "" {

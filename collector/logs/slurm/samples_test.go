@@ -92,11 +92,15 @@ func samples() map[string]sample {
 "array":{"job_id":0,"task_id":{"set":false,"infinite":false,"number":0},"task":""},"cluster":"wave","exit_code":%s,
 "group":"ocean","job_id":7700001,"name":"wave","nodes":"%s","partition":"batch","priority":%s,"qos":"normal",
 "state":{"current":["COMPLETED"],"reason":"None"},"steps":[{"time":{"elapsed":180,"start":%s,"end":%s},"exit_code":%s,
-"nodes":{"count":8,"range":"%s","list":["nid00011"]},"state":["COMPLETED"],"step":{"id":"7700001.0","name":"wave_mpi"},
-"tres":{"allocated":[{"type":"cpu","name":"","id":1,"count":512}]}}],
+`+
+				"\"nodes\":{\"count\":8,\"range\":\"%s\",\"list\":[\"nid00011\"]},\"state\":[\"COMPLETED\"],"+
+				"\"step\":{\"id\":\"7700001.0\",\"name\":\"wave_mpi\"},\n"+
+				`"tres":{"allocated":[{"type":"cpu","name":"","id":1,"count":512}]}}],
 "time":{"elapsed":200,"eligible":%d,"end":%d,"start":%d,"submission":%d,"limit":%s},
-"tres":{"allocated":[{"type":"cpu","name":"","id":1,"count":512},{"type":"energy","name":"","id":3,"count":-2}]},"user":"ann"}]}
-`, exit, waveNodes, set(1000), set(waveStart+30), set(waveEnd), exit, waveNodes, waveSubmit, waveEnd, waveStart, waveSubmit,
+`+
+				"\"tres\":{\"allocated\":[{\"type\":\"cpu\",\"name\":\"\",\"id\":1,\"count\":512},"+
+				"{\"type\":\"energy\",\"name\":\"\",\"id\":3,\"count\":-2}]},\"user\":\"ann\"}]}\n", exit, waveNodes,
+			set(1000), set(waveStart+30), set(waveEnd), exit, waveNodes, waveSubmit, waveEnd, waveStart, waveSubmit,
 			set(30))},
 		"wave.slurm": {jobs: 3, like: "sample.slurm", text: "{" + strings.Join([]string{
 			member("7700001.extern", "2020-09-13T12:26:00", "2020-09-13T12:29:20", names),
