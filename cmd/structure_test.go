@@ -272,7 +272,6 @@ var largeTypes = map[string]string{
 	"console/consoletest.Fake":                "",
 	"anomaly/failslow.node":                   "",
 	"anomaly/recorded.Trace":                  "",
-	"anomaly/scenariotest.Score":              "",
 	"cmd/fairway-demo/simmachine.Machine":     "",
 	"cmd/fairway-demo/simmachine.computeNode": "",
 	"cmd/fairway-demo/simmachine.forwarder":   "",

@@ -1,6 +1,3 @@
-// Package scenariotest gives the detectors layers to judge whose truth is known: a scenario, written as
-// text or drawn from a seed, is played second by second by a small model of forwarders, and what the
-// detectors said is scored against it.
 package scenariotest
 
 import (
