@@ -35,7 +35,8 @@ func (b *sharedBrowser) start(path string) (context.Context, error) {
 	}
 	b.ends = append(b.ends, func() { os.RemoveAll(profile) })
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
+		chromedp.UserDataDir(profile), chromedp.Env("TMPDIR="+profile), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), opts...)
 	b.ends = append(b.ends, cancel)

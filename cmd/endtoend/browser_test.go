@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,14 @@ type page struct {
 // openBrowser starts a browser with a fresh profile.
 func openBrowser(t *testing.T, url string) *page {
 	t.Helper()
+	profile, err := os.MkdirTemp("", "c") // short: sockets lie below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(profile) })
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
+		chromedp.UserDataDir(profile), chromedp.Env("TMPDIR="+profile), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-component-update", true))
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
