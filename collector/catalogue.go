@@ -17,7 +17,7 @@ type Info struct {
 	Column Column // where a list shows the metric
 	Help   string // a line for documentation and for PromQL's metadata
 	// Full is full scale of a heat map, in the unit; of bytes/s a node's peak bandwidth counts where it is known.
-	// 0 is none.
+	// 0: none.
 	Full float64
 	// MoreIsWorse says that a large value is trouble, and not work done.
 	MoreIsWorse bool
@@ -80,7 +80,7 @@ const (
 // UnitInfo says how values of a unit are written.
 type UnitInfo struct {
 	Name  string  // in documentation
-	Prom  string  // the word at the end of PromQL's names; "" is no word
+	Prom  string  // the word at the end of PromQL's names; "": none
 	Shown string  // on screens
 	Scale float64 // from the unit to the shown one
 	// Digits after the point for shown values below 10; larger ones have none.

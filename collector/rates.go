@@ -3,7 +3,7 @@ package collector
 import "time"
 
 // DefaultMaxGap is the longest time between two readings of a counter that still makes a rate of
-// the second just ended; over a longer one the mean would tell of other seconds.
+// the second just ended; over a longer one the mean would be of other seconds.
 const DefaultMaxGap = 2500 * time.Millisecond
 
 // Rates turns snapshots of cumulative counters, each known by a key, into increases per second.

@@ -97,7 +97,7 @@ func (r *Runner) nextTick(now time.Time) time.Time {
 }
 
 // following is the tick after the one at last. Of a clock that was slewed back a little no second is
-// repeated; one that was set back is followed at once: seconds said twice are better than none.
+// repeated; one that was set back is followed at once: seconds reported twice are better than none.
 func (r *Runner) following(last, now time.Time) time.Time {
 	next := last.Add(r.Interval)
 	if now.After(last) || next.Sub(now.Round(0)) > 2*r.Interval {

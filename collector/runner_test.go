@@ -158,7 +158,7 @@ func TestMissingSubjectIsSaidOnceAndNoFailure(t *testing.T) {
 			t.Errorf("%d frames, %v, %+v", len(frames), err, frames)
 		}
 		if strings.Count(log, "nothing to read") != 1 {
-			t.Errorf("want it said once:\n%s", log)
+			t.Errorf("want it logged once:\n%s", log)
 		}
 	})
 }
@@ -221,7 +221,7 @@ func TestTicksFollowTheClock(t *testing.T) {
 		now, want time.Time
 	}{
 		{last.Add(2 * time.Millisecond), last.Add(time.Second)},
-		{last.Add(-20 * time.Millisecond), last.Add(time.Second)}, // slewed: the second is not said twice
+		{last.Add(-20 * time.Millisecond), last.Add(time.Second)}, // slewed: the second is not reported twice
 		{last.Add(90 * time.Second), last.Add(91 * time.Second)},  // slept through
 		{last.Add(-time.Hour), last.Add(-time.Hour + time.Second)},
 	} {

@@ -33,7 +33,7 @@ type worker struct {
 	arrived  bool
 	failures uint64
 	resets   uint64
-	said     string // the last state logged, so that a lasting failure is logged once
+	logged   string // the last state logged, so that a lasting failure is logged once
 }
 
 func newWorker(s Source, log *slog.Logger) *worker {
@@ -97,10 +97,10 @@ func (w *worker) status(at time.Time) SourceStatus {
 }
 
 func (w *worker) say(state string) {
-	if state == w.said {
+	if state == w.logged {
 		return
 	}
-	w.said = state
+	w.logged = state
 	switch {
 	case state == "":
 		w.log.Info("source is well again", "source", w.source.Name())

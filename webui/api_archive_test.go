@@ -96,15 +96,15 @@ func TestRootCause(t *testing.T) {
 		!strings.HasPrefix(w.Critical[1].Name, "file 0") || w.Factors.ProcsPerOST != 64 {
 		t.Errorf("%+v", w)
 	}
-	if said := strings.Join(w.Verdict, "\n"); !strings.Contains(said,
+	if text := strings.Join(w.Verdict, "\n"); !strings.Contains(text,
 		"snx-OST0014 was saturated for 5 s of the I/O time (42 %)") ||
-		!strings.Contains(said, "job 12 (vpic) moved 31 GB there") {
-		t.Errorf("%s", said)
+		!strings.Contains(text, "job 12 (vpic) moved 31 GB there") {
+		t.Errorf("%s", text)
 	}
 	if res, _ := s.ask("GET", "/api/v1/jobs/10/rootcause", viewerSecret, nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a job without a log: %d", res.StatusCode)
 	}
-	// A forwarder that was withheld while the job ran is said, for as long as the job did I/O.
+	// A forwarder that was excluded while the job ran is named, for as long as the job did I/O.
 	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
 		Nodes: s.machine.topo.Default.Clients("fwd003")})
 	s.server.nouns.archives.records = func(w journal.Wanted) iter.Seq2[*journal.Record, error] {
@@ -126,10 +126,10 @@ func TestRootCause(t *testing.T) {
 		}
 	}
 	v = get[api.JobCause](s, "/api/v1/jobs/9/rootcause")
-	said := strings.Join(v.Logs[0].Write.Verdict, "\n")
-	if !strings.Contains(said, "fwd003 was excluded from allocation for 6 s of the I/O time") ||
-		strings.Contains(said, "fwd004") {
-		t.Errorf("forwarders %v: %s", v.Forwarders, said)
+	text := strings.Join(v.Logs[0].Write.Verdict, "\n")
+	if !strings.Contains(text, "fwd003 was excluded from allocation for 6 s of the I/O time") ||
+		strings.Contains(text, "fwd004") {
+		t.Errorf("forwarders %v: %s", v.Forwarders, text)
 	}
 }
 

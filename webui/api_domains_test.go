@@ -46,7 +46,7 @@ func TestFileDomains(t *testing.T) {
 	}
 }
 
-// Without a log the profile of a run tells, and what it does not tell is said.
+// Without a log the profile of a run is used, and what it lacks is named.
 func TestFileDomainsOfARunWithoutALog(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	end := time.Now().Add(-time.Minute).Truncate(time.Second)

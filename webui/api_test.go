@@ -239,7 +239,7 @@ func conforms(api, schema map[string]any, v any, at string) string {
 				return ""
 			}
 		}
-		return at + " is none of the choices"
+		return at + " is not among the choices"
 	}
 	kinds, _ := schema["type"].([]any)
 	if one, ok := schema["type"].(string); ok {

@@ -80,12 +80,12 @@ func (b *tab) work() (w work) {
 // since is the work of each of n rounds after an earlier count.
 func (w work) since(before work, n int) string {
 	d := func(a, b float64) float64 { return max(0, a-b) / float64(n) }
-	said := fmt.Sprintf("%.1f", d(w.all, before.all))
+	text := fmt.Sprintf("%.1f", d(w.all, before.all))
 	// what is evaluated counts as neither
 	if script, layout := d(w.script, before.script), d(w.layout, before.layout); script+layout > 0.1 {
-		said += fmt.Sprintf(" (script %.1f, layout %.1f)", script, layout)
+		text += fmt.Sprintf(" (script %.1f, layout %.1f)", script, layout)
 	}
-	return said
+	return text
 }
 
 // TestBarsInTheBrowser prints what the browser's bars are measured by, as one table: bytes of the first

@@ -92,7 +92,7 @@ func (b *tab) table(name, caption string) [][]string {
 	return rows
 }
 
-// jobSite has six jobs that write, one of them told by the batch system and decided.
+// jobSite has six jobs that write, one of them known from the batch system and decided.
 func jobSite(t *testing.T) *site {
 	s := newSite(t, siteOptions{forwarders: 8, compute: 256, desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
 	s.run(20)
@@ -215,7 +215,7 @@ func TestPlanMapInTheBrowser(t *testing.T) {
 }
 
 // A forwarder's series over an hour have their least and most, the finding is marked, and peers that
-// are all idle are said to be.
+// are all idle are called so.
 func TestSeriesInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := newSite(t, siteOptions{})

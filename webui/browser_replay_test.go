@@ -67,7 +67,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	if strings.Contains(js[string](b, "location.pathname"), "propose") {
 		t.Error("a plan could be proposed in the past")
 	}
-	// It runs, and faster when told to; the page is another one with the same second.
+	// It runs, and faster on request; the page is another one with the same second.
 	b.key(" ")
 	b.until("it runs", fmt.Sprintf("Date.parse(new URLSearchParams(location.search).get('at')) > %d",
 		since.UnixMilli()))
@@ -77,7 +77,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.until("it stands", "!new URLSearchParams(location.search).has('speed')")
 	b.key("1")
 	b.until("the overview of the past", "document.querySelector('canvas') && location.search.includes('at=')")
-	b.says("what is not known of then")
+	b.says("not known of that time")
 	b.shot("replay-overview")
 	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("fwd001  SUSPECT")
@@ -139,17 +139,17 @@ func TestTheCalendarOpensThePastInTheBrowser(t *testing.T) {
 	} {
 		b.open("http://" + s.tcp + "/occupancy")
 		b.until("the newest line is chosen", "document.querySelector('tbody tr')?.classList.contains('sel')")
-		said := js[string](b, fmt.Sprintf("document.querySelectorAll('tbody tr')[%d].children[0].textContent", row))
+		shown := js[string](b, fmt.Sprintf("document.querySelectorAll('tbody tr')[%d].children[0].textContent", row))
 		do()
-		b.until("the past of "+said,
+		b.until("the past of "+shown,
 			fmt.Sprintf(
 				"location.pathname === '/overview' && new Date(new "+
-					"URLSearchParams(location.search).get('at')).toTimeString().startsWith('%s:00')", said))
+					"URLSearchParams(location.search).get('at')).toTimeString().startsWith('%s:00')", shown))
 		b.says("REPLAY")
 	}
 }
 
-// One thing is not said as many, in the browser as in the terminal.
+// One thing is not written as many, in the browser as in the terminal.
 func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s := newSite(t, siteOptions{})
@@ -164,7 +164,7 @@ func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	b.says("1 compute node changes forwarder")
 	js[any](b,
 		"void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', "+
-			"'format.js')).then((m) => { window.said = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => "+
+			"'format.js')).then((m) => { window.counts = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => "+
 			"m.counted(n, x))).join(', '); })")
-	b.until("the counts are said", "window.said === '0 jobs, 0 processes, 1 job, 1 process, 2 jobs, 2 processes'")
+	b.until("the counts are right", "window.counts === '0 jobs, 0 processes, 1 job, 1 process, 2 jobs, 2 processes'")
 }

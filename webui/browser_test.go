@@ -42,7 +42,7 @@ func newTab(t *testing.T, width, height int64) *tab {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("FAIRWAY_REQUIRE_BROWSER") == "1" || os.Getenv("CI") == "true" && os.Geteuid() == 0 {
-			t.Fatal("FAIRWAY_REQUIRE_BROWSER=1 or CI=true, but there is no chromium: apt-get install chromium")
+			t.Fatal("FAIRWAY_REQUIRE_BROWSER=1 or CI=true, but chromium is missing: apt-get install chromium")
 		}
 		t.Skip("no chromium here (apt-get install chromium)")
 	}
@@ -177,7 +177,7 @@ func (b *tab) frames(n int) {
 	b.until(fmt.Sprintf("%d live frames", n), fmt.Sprintf("Number(document.documentElement.dataset.frames) >= %d", n))
 }
 
-// noNote is said at once, not after the time for which notes stay.
+// noNote is shown at once, not after the time for which notes stay.
 func (b *tab) noNote() {
 	b.t.Helper()
 	if js[bool](b, "document.getElementById('note').classList.contains('on')") {
@@ -404,7 +404,7 @@ func TestBrowserHearsNothing(t *testing.T) {
 	const read = "[...document.querySelectorAll('dt')].map((e) => (e.textContent === 'read' ? " +
 		"e.nextSibling.textContent : '')).join('')"
 	b.until("it reads something", "/^[0-9]/.test("+read+")")
-	js[bool](b, "(window.heard = WebSocket, window.WebSocket = class { close() {} }, true)")
+	js[bool](b, "(window.real = WebSocket, window.WebSocket = class { close() {} }, true)")
 	js[bool](b, "(document.dispatchEvent(new Event('visibilitychange')), true)") // connects anew, to nothing
 	b.says("disconnected, trying again")
 	b.says("NO DATA since")
@@ -414,7 +414,7 @@ func TestBrowserHearsNothing(t *testing.T) {
 	const asked = "performance.getEntriesByType('resource').filter((e) => " +
 		"e.name.includes('/api/v1/forwarders/')).length"
 	before := js[int](b, asked)
-	js[bool](b, "(window.WebSocket = window.heard, true)")
+	js[bool](b, "(window.WebSocket = window.real, true)")
 	b.until("it reads something again", "/^[0-9]/.test("+read+")")
 	b.until("the missed seconds are read", fmt.Sprintf("%s > %d", asked, before))
 }

@@ -71,12 +71,12 @@ func TestChecksOfAnEmptySite(t *testing.T) {
 	}
 	for _, name := range []string{"clocks", "sources", "mapping"} {
 		if c := got[name]; c.Level != api.CheckUnknown {
-			t.Errorf("%s: %+v, want unknown: nothing was heard", name, c)
+			t.Errorf("%s: %+v, want unknown: nothing was reported", name, c)
 		}
 	}
 }
 
-// A disk that takes nothing more is told to the operator.
+// A disk that takes nothing more is reported to the operator.
 func TestChecksTellOfTheDisks(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	if c := checks(t, s)["disks"]; c.Level != api.CheckOK {

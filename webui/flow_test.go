@@ -22,7 +22,7 @@ func TestFlowAndInterference(t *testing.T) {
 			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: read},
 				{Metric: collector.WriteBytes, Value: write}}}
 	}
-	tell := func(frames ...collector.Frame) {
+	report := func(frames ...collector.Frame) {
 		now := time.Now()
 		for i := range frames {
 			f := &frames[i]
@@ -46,7 +46,7 @@ func TestFlowAndInterference(t *testing.T) {
 		{Node: "fwd001", Role: topology.Forwarder},
 		{Node: "fwd002", Role: topology.Forwarder, Jobs: []collector.JobSamples{job("c", 5e6, 0)}},
 	}
-	tell(frames...)
+	report(frames...)
 	s.findMu.Lock()
 	s.find = []anomaly.Finding{{ID: "F-0007", Node: "fwd001", Kind: anomaly.HighBandwidth, State: anomaly.Confirmed,
 		Jobs: []topology.JobID{"b"}}}
@@ -75,11 +75,11 @@ func TestFlowAndInterference(t *testing.T) {
 		t.Errorf("of job a: %s", got)
 	}
 	storage := []collector.Frame{{Node: "oss1", Role: topology.Storage}}
-	tell(append(frames, storage...)...)
-	eventually(t, "a server without shares is no way on",
+	report(append(frames, storage...)...)
+	eventually(t, "a server without shares leads no further",
 		func() bool { return strings.HasPrefix(flow(""), links+"the storage servers report no shares") })
 	storage[0].Jobs = []collector.JobSamples{job("a", 0, 40e6), job("b", 50e6, 0), job("z", 1e6, 0)}
-	tell(append(frames, storage...)...)
+	report(append(frames, storage...)...)
 	eventually(t, "job shares of a server go on from the forwarder", func() bool {
 		return flow("") == links+
 			"b>fwd001>oss1 50+0 false; a>fwd000>oss1 0+30 true; a>fwd001>oss1 0+10 true; z>>oss1 1+0 false; "

@@ -88,7 +88,7 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 	return s, slow
 }
 
-// tellJobs tells of the simulated jobs as a batch system does; the largest has run before.
+// tellJobs reports the simulated jobs as a batch system does; the largest has run before.
 func (s *site) tellJobs() (largest topology.JobID) {
 	s.t.Helper()
 	s.machine.mu.Lock()

@@ -323,7 +323,7 @@ func newSite(t testing.TB, o siteOptions) *site {
 	return s
 }
 
-// open serves the doors and ends everything with the test, in the daemon's order.
+// open serves the listeners and ends everything with the test, in the daemon's order.
 func (s *site) open(dir string, tcp net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -443,7 +443,7 @@ func (s *site) run(past int) {
 	s.t.Cleanup(func() { close(stop); <-done })
 }
 
-// ask sends one request by TCP; body may be nil. secret "" is no token.
+// ask sends one request by TCP; body may be nil. secret "": no token.
 func (s *site) ask(method, path, secret string, body any, headers ...string) (*http.Response, []byte) {
 	s.t.Helper()
 	var in io.Reader

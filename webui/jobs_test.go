@@ -14,7 +14,7 @@ import (
 	"fairway/webui/api"
 )
 
-// TestAJobThroughTheSchedulersDoor tells of a job's start and end as the batch system's hooks do.
+// TestAJobThroughTheSchedulersDoor reports a job's start and end as the batch system's hooks do.
 func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	s := newSite(t, siteOptions{})
 	s.run(1)

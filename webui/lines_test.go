@@ -142,6 +142,6 @@ func TestFloodIsIsolated(t *testing.T) {
 		}
 	}
 	if busy == 0 {
-		t.Error("the flood was never told to wait")
+		t.Error("the flood never had to wait")
 	}
 }

@@ -229,7 +229,7 @@ func TestSignInAtAProvider(t *testing.T) {
 				t.Errorf("%+v, status %d, want %d and %q: %s", v, res.StatusCode, c.status, c.says, body)
 			}
 			if strings.Contains(body, oidcSecret) || strings.Contains(body, "\x1b") {
-				t.Errorf("the page tells too much: %q", body)
+				t.Errorf("the page shows too much: %q", body)
 			}
 		})
 	}
@@ -293,7 +293,7 @@ func TestProviderAway(t *testing.T) {
 		t.Errorf("%d %s", res.StatusCode, b)
 	}
 	if v := s.who(newJar(t)); v.SignInAt == "" {
-		t.Errorf("the page is not told of the provider: %+v", v)
+		t.Errorf("the page does not know the provider: %+v", v)
 	}
 	s = newSite(t, siteOptions{})
 	if res, b := s.ask("GET", access.OIDCStartPath, "", nil); res.StatusCode != http.StatusNotFound {

@@ -27,12 +27,12 @@ type audience struct {
 	delays []time.Duration // from the making of a message to its arrival
 }
 
-// listen opens a stream of the live feed through a door, as a console does.
-func (s *site) listen(topics string, door access.Listener) *websocket.Conn {
+// listen opens a stream of the live feed through a listener, as a console does.
+func (s *site) listen(topics string, by access.Listener) *websocket.Conn {
 	s.t.Helper()
 	d := websocket.Dialer{HandshakeTimeout: 30 * time.Second,
 		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if door == access.UnixSocket {
+			if by == access.UnixSocket {
 				return (&net.Dialer{}).DialContext(ctx, "unix", s.unix)
 			}
 			return (&net.Dialer{}).DialContext(ctx, "tcp", s.tcp)
@@ -112,7 +112,7 @@ func (a *audience) second(s *site, n int) {
 	}
 }
 
-// late is the middle and the 99th percentile of the delays since it was asked last.
+// late is the median and the 99th percentile of the delays since it was asked last.
 func (a *audience) late() (p50, p99 time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,14 +136,14 @@ func TestOneThatStopsReading(t *testing.T) {
 	a := &audience{came: make(chan struct{}, 1), got: map[string]int{}}
 	var reading sync.WaitGroup
 	for i := range n {
-		topics, door := "overview", access.UnixSocket
+		topics, by := "overview", access.UnixSocket
 		if i%2 == 1 {
-			topics, door = "overview,plans,grid:bw", access.TCP
+			topics, by = "overview,plans,grid:bw", access.TCP
 		}
 		if i == 1 {
 			topics = everything // so that the daemon makes the same frames before and after
 		}
-		conn := s.listen(topics, door)
+		conn := s.listen(topics, by)
 		reading.Go(func() { a.read(conn) })
 	}
 	a.second(s, n)

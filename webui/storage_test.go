@@ -39,7 +39,7 @@ func storageWords(v api.StorageView) string {
 // the numbers are worked out by hand.
 func TestStorageOfAForwarder(t *testing.T) {
 	s := newSite(t, siteOptions{})
-	tell := func(frames ...collector.Frame) {
+	report := func(frames ...collector.Frame) {
 		now := time.Now()
 		for i := range frames {
 			f := &frames[i]
@@ -72,7 +72,7 @@ func TestStorageOfAForwarder(t *testing.T) {
 			return got == words
 		})
 	}
-	tell(fwd(0), fwd(1))
+	report(fwd(0), fwd(1))
 	want("fwd000", "not reported by this layer")
 
 	both := target("OST43", 100, 40e6, 0.038)
@@ -81,7 +81,7 @@ func TestStorageOfAForwarder(t *testing.T) {
 			Value: 0.002})
 	idle := fwd(3)
 	idle.Sources = []collector.SourceStatus{{Name: "lustre"}}
-	tell(fwd(0, target("OST44", 50, 90e6, 0.010), both), fwd(1, target("OST43", 10, 1e6, 0.009)),
+	report(fwd(0, target("OST44", 50, 90e6, 0.010), both), fwd(1, target("OST43", 10, 1e6, 0.009)),
 		fwd(2, target("OST43", 10, 1e6, 0.011), target("OST44", 1, 1, 0.008)), idle)
 	// (100 * 38 + 300 * 2) / 400 ms; the peers' medians of two and of one
 	want("fwd000", "OST44 50/s -+90 MB/s 10 ms (8) false; OST43 400/s 20+40 MB/s 11 ms (10) false; forwarder")
@@ -91,7 +91,7 @@ func TestStorageOfAForwarder(t *testing.T) {
 		return collector.Frame{Node: topology.NodeID(id), Role: topology.Storage, Jobs: jobs,
 			Samples: []collector.Sample{{Metric: collector.WriteExec, Value: exec}}}
 	}
-	tell(fwd(0), fwd(1), fwd(2), collector.Frame{Node: "c00000", Role: topology.Compute, Jobs: job("a", 0, 30e6)},
+	report(fwd(0), fwd(1), fwd(2), collector.Frame{Node: "c00000", Role: topology.Compute, Jobs: job("a", 0, 30e6)},
 		collector.Frame{Node: "c00004", Role: topology.Compute, Jobs: job("a", 0, 10e6)},
 		server("oss0", 0.004, job("a", 0, 40e6)), server("oss1", 0.002, nil))
 	want("fwd000", "oss0 -/s 0+30 MB/s 4 ms (2) true; servers")

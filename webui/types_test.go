@@ -62,7 +62,7 @@ func typeScript(t *testing.T) (node, tsc string) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		missing("there is no cache directory: " + err.Error())
+		missing("no cache directory: " + err.Error())
 	}
 	home := filepath.Join(cache, "fairway", "types", "node_modules", "typescript")
 	var have, want struct {

@@ -18,7 +18,7 @@ import (
 const twoWriters = "{\"procs\":200,\"b\":0.01,\"B\":1,\"kprime\":2,\"eps\":0.01,\"apps\":[{\"name\":\"a\",\"w\":10,\"vol\":10," +
 	"\"beta\":100},{\"name\":\"b\",\"w\":10,\"vol\":10,\"beta\":100}]}"
 
-// startTwo tells of two jobs, of three nodes and of one.
+// startTwo reports two jobs, of three nodes and of one.
 func startTwo(t *testing.T, s *site) {
 	t.Helper()
 	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })

@@ -32,7 +32,7 @@ const (
 	memory     = 900
 	// sizeRange is by how much request sizes of peers may differ, log: a factor of two.
 	sizeRange = 0.7
-	// fewPeers are too few for a middle.
+	// fewPeers are too few for a median.
 	fewPeers = 2
 	// slowBy is the log factor that is bet on at least (1.5 times as long); where the last seconds were slower by more,
 	// that is bet on, up to mostBy (3.3 times), and slowerRate is how fast it follows.
@@ -64,7 +64,7 @@ const (
 	// calmQueue is how many requests a forwarder may have before such a stat waits for its turn.
 	calmQueue = 4
 	// marginRate is how fast a class learns its margin, a second at work, and mostMargin bounds it: what is more
-	// is no habit.
+	// is not a habit.
 	marginRate, mostMargin = 0.01, 0.4
 	// doubtAt is the share of the wealth of an alarm from which a node is in doubt; release ends it.
 	doubtAt, release = 0.5, 0.1

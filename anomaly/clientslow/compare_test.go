@@ -143,7 +143,7 @@ func TestAlarmHolds(t *testing.T) {
 		t.Errorf("eight good seconds ended the alarm: %+v", v)
 	}
 	if v, _ := play(120, 1, true); v != nil {
-		t.Errorf("while it only reads, of which nothing was said, it is judged: %+v", v)
+		t.Errorf("while it only reads, which asks for no judgement, it is judged: %+v", v)
 	}
 	if v, _ := play(40, 1, false); v == nil || v.Level != anomaly.Clean {
 		t.Errorf("after forty seconds as quick as its peers: %+v", v)

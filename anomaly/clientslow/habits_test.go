@@ -99,8 +99,8 @@ func TestHabitsOfWorkAccuseNobody(t *testing.T) {
 			if c.scatter != nil {
 				scatter = c.scatter()
 			}
-			if said := accusedFor(seed, scatter, c.at); said != "" {
-				t.Errorf("%s: seed %d: %s", c.name, seed, said)
+			if sentence := accusedFor(seed, scatter, c.at); sentence != "" {
+				t.Errorf("%s: seed %d: %s", c.name, seed, sentence)
 			}
 		}
 	}

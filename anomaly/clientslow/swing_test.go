@@ -198,7 +198,7 @@ func TestSlowSecondsThatFollowEachOther(t *testing.T) {
 			t.Logf("%s: of %d mild faults each are found %v", w, seeds, mild)
 		}
 		if w.scatter != 0.4 || w.minutes > 0 {
-			continue // told, not asked
+			continue // given, not asked for
 		}
 		if later > 0 || w.rho < 0.8 && first > 0 {
 			t.Errorf("%s: healthy forwarders are accused", w)

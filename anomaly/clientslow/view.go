@@ -16,9 +16,9 @@ type view struct {
 type seen struct{ size, log float64 }
 
 const (
-	// sizeStep is how finely sizes are told apart to choose peers, log.
+	// sizeStep is how finely sizes are distinguished to choose peers, log.
 	sizeStep = 0.1
-	// mostPeers are enough for a middle.
+	// mostPeers are enough for a median.
 	mostPeers = 256
 )
 
@@ -57,7 +57,7 @@ func (v *view) common(own float64) float64 {
 	return all[m]
 }
 
-// peers is the middle of what the clients of other forwarders saw of a class lately, at requests of
+// peers is the median of what the clients of other forwarders saw of a class lately, at requests of
 // about the same size.
 func (v *view) peers(me *class) (float64, bool) {
 	step := int(math.Round(me.Size / sizeStep))

@@ -256,7 +256,7 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, win(3, Meta)), most)
 }
 
-// doubted says that what a node shows is no example for others.
+// doubted says that what a node shows is not an example for others.
 func (n *node) doubted() bool { return n.Alarm || n.level == anomaly.Doubt }
 
 // suspect says that a node is to be looked at more often.
@@ -265,7 +265,7 @@ func (d *Detector) suspect(n *node) bool {
 }
 
 // Due lists the nodes that want a canary now: those under suspicion every SuspectProbeEvery, and those without load
-// (Settings.ProbeBusy: all others) every IdleProbeEvery. A node is listed again until Asked tells that one was sent.
+// (Settings.ProbeBusy: all others) every IdleProbeEvery. A node is listed again until Asked reports that one was sent.
 func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	t := now.Unix()
 	d.canaries.suspects = 0
@@ -287,7 +287,7 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	return suspects, idle
 }
 
-// Asked tells that a canary was sent to a node, whether or not anything will come of it. What came is told with Probe.
+// Asked records that a canary was sent to a node, whatever its outcome. Probe takes the outcome.
 func (d *Detector) Asked(now time.Time, id topology.NodeID) {
 	if n := d.nodes[id]; n != nil {
 		n.Asked = now.Unix()

@@ -140,7 +140,7 @@ func octave(size float64) int {
 }
 
 // stretched says that the streamed requests themselves take longer than on a full but healthy node; byPast
-// that the fleet does not tell: what it needs for small writes has its shared files in it.
+// that the fleet does not show: what it needs for small writes has its shared files in it.
 func (d *Detector) stretched(n *node, c Class, byPast bool) bool {
 	s := &n.now
 	full := s.size[c] * d.set.Threads / d.peak.value()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWhatALinkHoldsBack: the forwarders of a job, from 1 on, serve reads of 128 kB in bursts; those on which requests
-// wait move less than the others. Whether that is their link or the job is told by how many wait, and by whether what
+// wait move less than the others. Whether that is their link or the job follows from how many wait, and by whether what
 // they move then stays the same.
 func TestWhatALinkHoldsBack(t *testing.T) {
 	const from, every, lasts, size = 600, 100, 25, 128e3

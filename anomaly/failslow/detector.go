@@ -31,7 +31,7 @@ type Detector struct {
 	jobs      map[*node][][]*node   // the forwarders of each of a node's jobs, itself among them
 	visit     int64                 // see peers
 	rows      []*node               // of this second, by row
-	heard     []int64               // newest second with a row, by node
+	lastSeen  []int64               // newest second with a row, by node
 	residuals [2][regimes][]float64 // of this second
 	limit     float64               // log wealth at which a node is accused
 	meta      metaLayer
@@ -46,7 +46,7 @@ func New(set Settings) *Detector {
 		limit: Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}
 }
 
-// Jobs tells which forwarders serve which job from now on. It may never be called.
+// Jobs sets which forwarders serve which job from now on. It may never be called.
 func (d *Detector) Jobs(jobs []Job) {
 	d.jobs = map[*node][][]*node{}
 	keys := map[*node]int64{}
@@ -87,7 +87,7 @@ func (d *Detector) peers(n *node) iter.Seq[*node] {
 	}
 }
 
-// Backend tells how many times their usual time the slowest storage pool and the mean pool take now, from
+// Backend sets how many times their usual time the slowest storage pool and the mean pool take now, from
 // whoever watches the back end; 1 is normal. It may never be called.
 func (d *Detector) Backend(worst, mean float64) {
 	d.backend, d.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
@@ -133,9 +133,9 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 			d.collect(n, &obs[i])
 		}
 		d.judge(n)
-		d.heard[n.index] = d.now
+		d.lastSeen[n.index] = d.now
 	}
-	for i, at := range d.heard {
+	for i, at := range d.lastSeen {
 		if at != d.now {
 			d.judge(d.order[i])
 		}
@@ -149,7 +149,7 @@ func (d *Detector) node(id topology.NodeID) *node {
 		n = &node{ID: id, index: len(d.order)}
 		d.nodes[id] = n
 		d.order = append(d.order, n)
-		d.heard = append(d.heard, 0)
+		d.lastSeen = append(d.lastSeen, 0)
 	}
 	return n
 }

@@ -106,7 +106,7 @@ func TestLoadAndCanariesMakeOneCapital(t *testing.T) {
 }
 
 // TestCanariesFollowTheLayerByTheirOwnShare: a canary of large requests is slowed by less than the background, whose
-// common factor the layer tells. Neither during such times nor after them does a healthy one look slow.
+// common factor the layer shows. Neither during such times nor after them does a healthy one look slow.
 func TestCanariesFollowTheLayerByTheirOwnShare(t *testing.T) {
 	for _, share := range []float64{0.2, 0.5, 0.9} {
 		r := rand.New(rand.NewPCG(5, 5))
@@ -133,7 +133,7 @@ func TestCanariesFollowTheLayerByTheirOwnShare(t *testing.T) {
 }
 
 // TestABackgroundWithAJobsRequestsInItIsNone: where all backgrounds ask for as much at a time, a second whose mean is
-// another has a job in it; where they do not, nobody can tell.
+// another has a job in it; where they do not, nothing can be known.
 func TestABackgroundWithAJobsRequestsInItIsNone(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for _, c := range []struct {

@@ -266,7 +266,7 @@ func BenchmarkSecond(b *testing.B) {
 }
 
 // TestNoisyCanariesAccuseNobody: on a busy machine canaries take several times as long as usual now and then.
-// What they cannot tell is not said, and requests that wait before them are not held against a node.
+// What they cannot show is not reported, and requests that wait before them are not held against a node.
 func TestNoisyCanariesAccuseNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	l, d := newLayer(4), New(DefaultSettings())

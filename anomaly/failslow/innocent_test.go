@@ -14,7 +14,7 @@ func stream(o *Observation, c Class, times float64) {
 }
 
 // TestWhatAJobDoesIsNotTheNodes: jobs stream on six of thirteen forwarders, on fwd d slower by a half to three times.
-// What that says is no more than suspicion.
+// That alone makes a suspicion only.
 func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
 	const from = 600
 	for _, c := range []struct {

@@ -1,7 +1,7 @@
 package failslow
 
 // Metadata operations have a tail so heavy that their mean says nothing: most are answered from memory
-// within microseconds, a few wait for the metadata server. What tells a slow node from a slow server is
+// within microseconds, a few wait for the metadata server. What distinguishes a slow node from a slow server is
 // the share of quick answers, counted in seconds with few operations, in which no job floods it.
 const (
 	quietMeta = 30 // operations a second

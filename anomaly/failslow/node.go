@@ -60,7 +60,7 @@ func (n *node) noteQuiet(c int, ops float64) bool {
 	return ops <= quietMost*(*q)
 }
 
-// follow takes a value that is no residual.
+// follow takes a value that is not a residual.
 func (o *offset) follow(x float64) {
 	o.Count = min(o.Count+1, offsetFast)
 	o.Mean += (x - o.Mean) / o.Count

@@ -8,7 +8,7 @@ type Rule struct {
 	Value float64
 	Unit  string
 	Why   string
-	// Without is the value with which the rule says nothing; not a number where there is no detector without it.
+	// Without is the value with which the rule says nothing; not a number where the detector needs it.
 	Without float64
 	at      *float64
 }
@@ -108,7 +108,7 @@ func Rules() []Rule {
 		{"calm_common", 0.3, "log", "common factor above which nobody learns and one class accuses nobody", never,
 			&calmCommon},
 		{"calm_pools", 0.1, "log", "the same of the mean storage pool", never, &calmPools},
-		{"witnesses", 4, "nodes", "whose background tells how slow the back end is", 0, &witnesses},
+		{"witnesses", 4, "nodes", "whose background shows how slow the back end is", 0, &witnesses},
 		{"cold_for", 300, "s", "after a start in which caches are cold and quiet rates not known", 0, &coldFor},
 
 		{"crowd_share", 0.25, "of the nodes", "under suspicion above which canaries clear and do not accuse", never,
@@ -128,7 +128,7 @@ func init() {
 	}
 }
 
-// Ablate takes a rule out until restore is called; ok is false where there is no detector without it. It is for
+// Ablate takes a rule out until restore is called; ok is false where the detector needs it. It is for
 // measuring, while no detector runs.
 func (r *Rule) Ablate() (restore func(), ok bool) {
 	*r.at = r.Without

@@ -56,6 +56,6 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak,
 		s.PeakOps, s.Meta, s.Canary, s.Nodes, nodes
 	d.peak.fixed = fixed
-	d.jobs, d.heard = nil, make([]int64, len(nodes))
+	d.jobs, d.lastSeen = nil, make([]int64, len(nodes))
 	return nil
 }

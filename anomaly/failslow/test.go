@@ -31,7 +31,7 @@ type SequentialTest struct {
 // Threshold is the log wealth at which a test accuses, for a false alarm once in every on average: of so many tests
 // that bet once in an interval.
 func Threshold(every, interval time.Duration, tests int) float64 {
-	const least = 10 // wealth: less is no evidence, however often one may err
+	const least = 10 // wealth: less is not evidence, however often one may err
 	return math.Log(max(float64(tests)*every.Seconds()/interval.Seconds(), least))
 }
 

@@ -87,7 +87,7 @@ type Occupancy struct {
 	Layer           *tsdb.LayerOccupancy `json:"layer,omitempty"`
 }
 
-// finish answers the day: each forwarder, then the layer. Without a peak there is no occupancy.
+// finish answers the day: each forwarder, then the layer. Without a peak the occupancy is not known.
 func (o *occupancy) finish(peak float64) (out []Event) {
 	if peak <= 0 {
 		return nil

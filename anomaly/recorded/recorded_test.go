@@ -272,7 +272,7 @@ func TestLogsOfATrace(t *testing.T) {
 }
 
 // TestDamagedFiles: an optional file that breaks off does not end the run, and the error says where; a row from another
-// time is left out; of two files of one name the plain one is read; gzip data under a plain name is told.
+// time is left out; of two files of one name the plain one is read; gzip data under a plain name is reported.
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	var rows, hists strings.Builder

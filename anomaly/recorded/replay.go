@@ -40,7 +40,7 @@ type Replay struct {
 	open     map[subject]Event
 	emit     func(Event) error
 	failed   error
-	said     map[subject]int64 // newest second of what goes on
+	reported map[subject]int64 // newest second of what goes on
 	nextJob  int
 	jobs     []Job
 	verdicts []anomaly.Verdict
@@ -52,7 +52,7 @@ func NewReplay(set Settings, site Site, emit func(Event) error) *Replay {
 	slices.SortStableFunc(site.Jobs, func(a, b Job) int { return cmp.Compare(a.Start, b.Start) })
 	return &Replay{set: set, site: site, emit: emit, seen: map[topology.NodeID]bool{}, slow: failslow.New(set.FailSlow),
 		others: interference.New(set.Interference), tracker: anomaly.NewTracker(set.Life, nil),
-		excluded: map[topology.NodeID]string{}, open: map[subject]Event{}, said: map[subject]int64{}}
+		excluded: map[topology.NodeID]string{}, open: map[subject]Event{}, reported: map[subject]int64{}}
 }
 
 // Second takes the next second. Its error is that of emit.
@@ -86,7 +86,7 @@ func (r *Replay) events(now int64) {
 			continue
 		}
 		key := subject{v.Node, v.Kind}
-		if r.said[key] == 0 {
+		if r.reported[key] == 0 {
 			kind, detail := eventType(v)
 			e := Event{Type: kind, Node: v.Node, Start: now, Detail: detail, Sentence: v.Sentence,
 				Confidence: v.Confidence}
@@ -95,13 +95,13 @@ func (r *Replay) events(now int64) {
 			}
 			r.open[key] = e
 		}
-		r.said[key] = now
+		r.reported[key] = now
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(r.said), func(a, b subject) int {
+	for _, key := range slices.SortedFunc(maps.Keys(r.reported), func(a, b subject) int {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.kind, b.kind))
 	}) {
-		if r.said[key] != now {
-			delete(r.said, key)
+		if r.reported[key] != now {
+			delete(r.reported, key)
 			r.end(key, now)
 		}
 	}
@@ -118,7 +118,7 @@ func eventType(v *anomaly.Verdict) (kind, detail string) {
 	return "interference", string(v.Kind)
 }
 
-// schedule tells the detectors which jobs run now.
+// schedule gives the detectors the jobs that run now.
 func (r *Replay) schedule(now int64) {
 	changed := false
 	kept := r.jobs[:0]

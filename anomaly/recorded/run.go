@@ -56,7 +56,7 @@ type Summary struct {
 }
 
 // Detect judges the trace in dir and gives each event to emit when it ends, those still open at the end
-// of the trace last. bad is told of each row that cannot be used.
+// of the trace last. bad gets each row that cannot be used.
 func Detect(ctx context.Context, dir string, set Settings, emit func(Event) error, bad func(*RowError)) (sum Summary,
 	err error) {
 	if info, err := os.Stat(dir); err != nil {

@@ -53,7 +53,7 @@ var sampleColumns = []string{"rx", "node", "r_bytes", "r_ops", "r_wait_us", "r_e
 
 const poolCount = 8
 
-// Open opens the trace in dir. bad is told of every row that cannot be used.
+// Open opens the trace in dir. bad gets every row that cannot be used.
 func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{},
 		ended: map[*table]bool{}, bad: bad,

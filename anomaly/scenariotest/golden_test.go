@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Each testdata/*.scenario is played and what was said of it compared with *.golden: kind, node, when
+// Each testdata/*.scenario is played and what was reported of it compared with *.golden: kind, node, when
 // and, of accusations, the sentence.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.scenario")

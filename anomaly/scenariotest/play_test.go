@@ -6,7 +6,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// Play plays a scenario to the detectors and returns what they said and what was true.
+// Play plays a scenario to the detectors and returns what they reported and what was true.
 func Play(s *Scenario, set recorded.Settings) (events []recorded.Event, labels []Label) {
 	l := NewLayer(s)
 	index := map[topology.NodeID]int{}

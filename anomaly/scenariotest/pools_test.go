@@ -44,7 +44,7 @@ func TestASlowStoragePoolAccusesNobody(t *testing.T) {
 }
 
 // TestSlowReadsAmongItsJobsForwarders: reads that a job streams without an end are slow through one of its forwarders;
-// the others of the job tell, also while a storage pool is slow and where no idle forwarder has a canary to compare
+// the others of the job show it, also while a storage pool is slow and where no idle forwarder has a canary to compare
 // with.
 func TestSlowReadsAmongItsJobsForwarders(t *testing.T) {
 	if testing.Short() {

@@ -59,7 +59,7 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		order = append(order, k)
 	}
 	if len(targets) != len(order) {
-		return fmt.Errorf("%w: a target is there twice", ErrState)
+		return fmt.Errorf("%w: a target is listed twice", ErrState)
 	}
 	d.targets, d.order = targets, order
 	return nil

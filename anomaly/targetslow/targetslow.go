@@ -21,7 +21,7 @@ const Model = "targetslow-1"
 type Point struct {
 	Target topology.NodeID
 	// Group are the targets that are each other's peers (a pool, the disks of a host); it names the
-	// operations too where several classes are told apart.
+	// operations too where several classes are distinguished.
 	Group string
 	// Cost is the mean seconds of an operation or, of rates, the seconds of a byte: only its ratio to
 	// the peers' counts.
@@ -29,7 +29,7 @@ type Point struct {
 }
 
 const (
-	// fewPeers are too few for a middle.
+	// fewPeers are too few for a median.
 	fewPeers = 3
 	// blockPoints make one bet of the test sudden, and of the test mild when they span blockSeconds:
 	// what lasts for minutes is chance as well.

@@ -126,7 +126,7 @@ func codeOf(err error) wire.RejectCode {
 	return wire.RejectMalformed
 }
 
-// refused tells the agent why and keeps it for the log. The writer may still be at work, so the
+// refused sends the agent the reason and keeps it for the log. The writer may still be at work, so the
 // close message carries the reason's short form and the Reject goes first where it can.
 func (c *connection) refused(err error) {
 	c.hub.stats.rejected.Add(1)

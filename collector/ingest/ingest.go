@@ -1,4 +1,4 @@
-// Package ingest is the door through which agents bring their frames and take their orders: one
+// Package ingest is the listener at which agents bring their frames and take their orders: one
 // WebSocket an agent, binary messages of collector/wire.
 //
 // A message is acknowledged when the store has made it durable, so what was acknowledged survives
@@ -75,7 +75,7 @@ type Appender interface {
 // Config is what a hub works with.
 type Config struct {
 	Store Appender
-	// Observe is told of every good message before it is stored; it must not keep the frames.
+	// Observe gets every good message before it is stored; it must not keep the frames.
 	Observe func(frames []collector.Frame, now time.Time)
 	// Role knows the role of a node whose line does not say it; nil: not known.
 	Role func(topology.NodeID) topology.Role
@@ -167,7 +167,7 @@ func (h *Hub) speaks(c *connection, n topology.NodeID) {
 }
 
 // Order sends an order to the agent of a node and waits for its answer, ctx or the connection's
-// end. An agent that refuses answers OK false, which is no error here. Errors wrap ErrNoAgent,
+// end. An agent that refuses answers OK false, which is not an error here. Errors wrap ErrNoAgent,
 // ctx's error, or say that the connection was lost before the answer: then it is not known whether
 // the order was carried out, and it may be repeated under the same ID.
 func (h *Hub) Order(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error) {

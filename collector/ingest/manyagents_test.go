@@ -174,7 +174,7 @@ func TestManyAgentsAreToldAtOnce(t *testing.T) {
 			failed++
 		}
 	}
-	t.Logf("%d agents told in %s, %d of them failed after 3 tries each", n, took.Round(time.Millisecond), failed)
+	t.Logf("%d agents ordered in %s, %d of them failed after 3 tries each", n, took.Round(time.Millisecond), failed)
 }
 
 // startAgents starts the process of the agents and waits until all are connected.
@@ -201,6 +201,6 @@ func startAgents(t *testing.T, url string, n int) {
 		}
 	})
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the agents said %q, %v", line, err)
+		t.Fatalf("the agents answered %q, %v", line, err)
 	}
 }

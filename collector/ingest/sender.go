@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	forgetSilent = time.Hour // a node that is no longer heard of gives its place to another
+	forgetSilent = time.Hour // a node not seen for so long gives its place to another
 	// maxPause is how long a connection is left unread because its token brings too much; who would have
 	// to wait longer is sent away.
 	maxPause = 10 * time.Second
@@ -70,7 +70,7 @@ func (p *sender) busy(wait time.Duration) Busy {
 }
 
 // admits says why the token may not bring one more node; why is empty when it may. A node that it brings
-// already is heard of.
+// already is known.
 func (p *sender) admits(n topology.NodeID, by *Speaker, now time.Time) (code wire.RejectCode, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +92,8 @@ func (p *sender) hasPlace(now time.Time) bool {
 	if len(p.nodes) < p.limits.Nodes {
 		return true
 	}
-	for n, heard := range p.nodes {
-		if now.Sub(heard) > forgetSilent {
+	for n, seen := range p.nodes {
+		if now.Sub(seen) > forgetSilent {
 			delete(p.nodes, n)
 		}
 	}

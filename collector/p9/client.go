@@ -77,7 +77,7 @@ type Client struct {
 	noAt    bool  // the server has no Trenameat and Tunlinkat
 	filling *call // whose buffer or pipe the reader is at; nil for none
 
-	socket  syscall.RawConn // nil when conn is no socket of the kernel
+	socket  syscall.RawConn // nil when conn is not a socket of the kernel
 	pipes   []*Pipe         // empty ones, guarded by mu
 	piping  atomic.Int32    // how many pieces may be on their way into pipes
 	noPipes atomic.Bool     // what the network delivers does not fit into pipes
@@ -356,7 +356,7 @@ func (c *Client) readAll() {
 	c.closePipes()
 }
 
-// inbox reads from a connection as much at once as it is told to.
+// inbox reads from a connection as much at once as its limit allows.
 type inbox struct {
 	client *Client
 	limit  int // bytes; 0 for none

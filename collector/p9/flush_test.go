@@ -16,7 +16,7 @@ type asked struct {
 	old  uint16 // of a flush
 }
 
-// scripted connects a client to a server that answers only what the test tells it to.
+// scripted connects a client to a server that answers only what the test asks for.
 func scripted(t *testing.T) (c *Client, got <-chan asked, reply func(kind uint8, tag uint16)) {
 	near, far := net.Pipe()
 	c, got = scriptedOver(t, near, far)
@@ -29,7 +29,7 @@ func answered(kind uint8, tag uint16, body ...byte) []byte {
 	return append(append(b, kind, byte(tag), byte(tag>>8)), body...)
 }
 
-// scriptedOver has the server at the far end of a connection say its version; all else is told to got.
+// scriptedOver has the server at the far end of a connection say its version; all else goes to got.
 func scriptedOver(t *testing.T, near, far net.Conn) (c *Client, got <-chan asked) {
 	requests := make(chan asked, 4*maxInFlight)
 	go func() {

@@ -60,7 +60,7 @@ func controlFile(t *testing.T, addr string) ([]byte, error) {
 	return attach(t, addr, "ctl").ReadFile(t.Context(), 1<<20, "tpools")
 }
 
-// A refusal is the server's word on one file: it is told each time, and the connection stays.
+// A refusal is the server's word on one file: it is returned each time, and the connection stays.
 func TestPollerIsRefused(t *testing.T) {
 	addr, _, _ := startDiod(t)
 	p, err := DialPoller(t.Context(), addr, "ctl", "nosuchfile", uint32(os.Getuid()))

@@ -90,7 +90,7 @@ func (r *Runner) start(ctx context.Context, now time.Time, n topology.NodeID, ev
 	return true
 }
 
-// ErrNow is wrapped by every refusal of Ask: the limits stand against a probe now, or there is no way.
+// ErrNow is wrapped by every refusal of Ask: the limits stand against a probe now, or no way is known.
 var ErrNow = errors.New("no canary is sent now")
 
 // May says why no probe of a node would be started at now for a person; nil: one would.

@@ -1,5 +1,5 @@
 // Package sourcetest is the conformance suite that every live source passes: what is absent stays
-// absent, nothing is ever negative, bad input is named, and a source ends when it is told to.
+// absent, nothing is ever negative, bad input is named, and a source ends when it is closed.
 package sourcetest
 
 import (
@@ -102,7 +102,7 @@ func sane(t *testing.T, r collector.Reading) {
 			case s.Value < 0 || math.IsNaN(s.Value) || math.IsInf(s.Value, 0):
 				t.Errorf("%s: %v = %v", where, s.Metric, s.Value)
 			case seen[s.Metric]:
-				t.Errorf("%s: %v is there twice", where, s.Metric)
+				t.Errorf("%s: %v is listed twice", where, s.Metric)
 			}
 			seen[s.Metric] = true
 		}

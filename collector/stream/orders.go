@@ -106,7 +106,7 @@ func (d *desk) remember(o wire.Order, r *wire.OrderResult) {
 	}
 }
 
-// answer never waits: where nobody sends, the daemon asks again and is told from memory.
+// answer never waits: where nobody sends, the daemon asks again and is answered from memory.
 func (d *desk) answer(r wire.OrderResult) {
 	select {
 	case d.results <- r:

@@ -39,7 +39,7 @@ func (s *session) write(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			// A close message lets the daemon tell a stop from a crash.
+			// A close message distinguishes a stop from a crash.
 			bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "agent stops")
 			return s.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
 		case <-s.c.Spool.More():

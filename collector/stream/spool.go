@@ -206,7 +206,7 @@ func (s *Spool) remove(old *segment) {
 }
 
 // Next returns the first message after a sequence number, in buf grown as needed; ok is false when
-// there is none yet. Messages that cannot be read any more are dropped and counted.
+// none has come yet. Messages that cannot be read any more are dropped and counted.
 func (s *Spool) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

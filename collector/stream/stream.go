@@ -211,7 +211,7 @@ func (c *Client) session(ctx context.Context, t target) (worked bool, err error)
 	reader.Go(func() { cancel(s.read(ctx)) })
 	err = s.write(sctx)
 	if cause := context.Cause(sctx); cause != nil {
-		err = cause // what the reader saw tells more than a write to a dead connection
+		err = cause // what the reader saw explains more than a write to a dead connection
 	}
 	cancel(nil)
 	conn.Close()
@@ -235,7 +235,7 @@ func (c *Client) lost(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		text = err.Error()
 	}
-	if c.state.Connected || c.state.Err != text { // a lasting absence is said once
+	if c.state.Connected || c.state.Err != text { // a lasting absence is logged once
 		c.Log.Warn("the daemon is away; seconds go to the spool", "err", text)
 	}
 	c.state.Connected, c.state.Err = false, text

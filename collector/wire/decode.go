@@ -19,7 +19,7 @@ const maxInterned = 1 << 17
 // per connection. The zero value is ready.
 type Decoder struct {
 	// Dropped counts the samples left out because their metric is unknown here or their value
-	// is none (collector.IsValue).
+	// is not a value (collector.IsValue).
 	Dropped uint64
 
 	names   map[string]string

@@ -175,7 +175,7 @@ func (e *encoder) ownName(what, s, own string) {
 	e.b = append(e.b, s...)
 }
 
-// samples leaves out what no reader could use: what is no value (collector.IsValue) and metric
+// samples leaves out what no reader could use: what is not a value (collector.IsValue) and metric
 // numbers that do not fit.
 func (e *encoder) samples(ss []collector.Sample) {
 	n := 0
@@ -204,7 +204,7 @@ func sendable(s collector.Sample) bool {
 	return s.Metric != collector.MetricNone && s.Metric <= metricMask && collector.IsValue(s.Value)
 }
 
-// unixMilli maps the zero time, which is no instant anybody means, to 0.
+// unixMilli maps the zero time, which is not an instant anybody means, to 0.
 func unixMilli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

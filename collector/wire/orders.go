@@ -18,7 +18,7 @@ const (
 	OrderGlobal = "global"
 )
 
-// Passing says that an order of a kind tells of a moment: who needs it again asks again under another ID, and
+// Passing says that an order of a kind is about a moment: who needs it again asks again under another ID, and
 // nobody keeps its answer.
 func Passing(kind string) bool { return kind == OrderReport || kind == OrderGlobal }
 

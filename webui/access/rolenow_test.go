@@ -26,7 +26,7 @@ func TestRoleNow(t *testing.T) {
 		{me.Username, "unix", remap.Admin, true}, // the daemon's own user
 		{"nobody-of-that-name", "unix", "", true},
 		{"uid4711", "unix", "", false},
-		{"olga", "proxy", "", true}, // there is no proxy any more
+		{"olga", "proxy", "", true}, // the proxy is gone
 		{"olga", "elsewhere", "", false},
 	} {
 		if role, known := a.RoleNow(c.name, c.via); role != c.role || known != c.known {

@@ -65,7 +65,7 @@ func TestUnusedCodesAreForgotten(t *testing.T) {
 	})
 }
 
-// A role that only machines have, given to a proxy's people, was a panic at the agents' door.
+// A role that only machines have, given to a proxy's people, was a panic at the agents' listener.
 func TestProxyRolesArePeoples(t *testing.T) {
 	for _, p := range []Proxy{{Default: RoleAgent}, {Default: "oprator"},
 		{Roles: map[string]remap.Role{"ops": RoleAgent}}} {

@@ -151,7 +151,7 @@ type NodeRow struct {
 	Generation uint64               `json:"generation,omitempty"`
 	// Lost says that the node's mount gets no answer from that forwarder: it has none now.
 	Lost bool `json:"lost,omitempty"`
-	// Values are the samples of that second by metric name; what is not known is absent.
+	// Values are the samples of that second by metric name; an unknown value is absent.
 	Values map[string]float64 `json:"values"`
 }
 

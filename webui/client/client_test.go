@@ -185,7 +185,7 @@ type event struct {
 	err error
 }
 
-// The feed survives the daemon: its loss is told with the last overview, and it comes back by
+// The feed survives the daemon: its loss comes with the last overview, and it comes back by
 // itself.
 func TestWatchSurvivesARestart(t *testing.T) {
 	fake := consoletest.New(8, 1, noon)

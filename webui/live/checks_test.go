@@ -40,14 +40,14 @@ func TestMappingCheck(t *testing.T) {
 		t.Errorf("one node: %s", got)
 	}
 	if got := driverCheck(t.Context(), s,
-		told{"cn1": "fwd1"}).Text; got != "asked 1 compute node, and it says what is observed" {
+		placed{"cn1": "fwd1"}).Text; got != "asked 1 compute node, and it says what is observed" {
 		t.Errorf("one node asked: %s", got)
 	}
 }
 
-// told is a driver whose nodes say where they are.
-type told topology.Mapping
+// placed is a driver whose nodes report where they are.
+type placed topology.Mapping
 
-func (d told) Observe(context.Context, []topology.NodeID) (topology.Mapping, error) {
+func (d placed) Observe(context.Context, []topology.NodeID) (topology.Mapping, error) {
 	return topology.Mapping(d), nil
 }

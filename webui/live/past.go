@@ -65,7 +65,7 @@ type moment struct {
 
 // OverviewAt is the layer as it was in the second that began at at: numbers out of the store,
 // findings, exclusions and plans out of the journal, and the mapping of now less what plans have moved
-// since. NotKept says what is not known of that second. Errors wrap console.ErrInvalid for a time to
+// since. NotKept lists what is missing of that second. Errors wrap console.ErrInvalid for a time to
 // come.
 func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
 	m, err := p.past.at(ctx, p.Snapshot(), at)
@@ -154,7 +154,7 @@ func (p *past) newest(ctx context.Context, ids []topology.NodeID, m collector.Me
 }
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
-// what is not known. It returns the mapping of that time.
+// what is missing. It returns the mapping of that time.
 func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Time) topology.Mapping {
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
 	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},

@@ -9,7 +9,7 @@ import (
 )
 
 // Bytes name a forwarder's top job; where none move, metadata operations do. What does nothing is not
-// named: it may be over, and its mounts only not have said so yet.
+// named: it may be over, and its mounts only not have reported it yet.
 func TestTopJobDoesMost(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobs  map[topology.JobID]work

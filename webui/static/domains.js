@@ -176,7 +176,7 @@ function about(v) {
     [
       'written',
       `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ` +
-        `${f.through === 'not known' ? 'what is not known' : f.through}`,
+        `${f.through}`,
     ],
   ];
   if (v.problem) lines.push(['missing', v.problem]);

@@ -19,7 +19,7 @@ function totals(links, of) {
 }
 
 /**
- * The flow as a picture, with what is not known of it.
+ * The flow as a picture, with what is missing of it.
  * @param {any} f
  * @param {import('./app.js').App} app
  * @param {string} [job] the one that it is about

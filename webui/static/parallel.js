@@ -63,7 +63,7 @@ export class Parallel {
     return PAD + (i * (W - 2 * PAD)) / Math.max(1, this.axes.length - 1);
   }
 
-  /** Height of a value; what is not known lies below the axis. @param {number} i @param {number|null} v */
+  /** Height of a value; an unknown value lies below the axis. @param {number} i @param {number|null} v */
   y(i, v) {
     if (v === null) return TOP + H + LOST;
     const [lo, hi] = this.scale[i],

@@ -61,12 +61,12 @@ export class Replay {
     this.text = h('strong', { role: 'status' });
     this.ends = [h('span'), h('span')];
     this.flags = h('div.flags', { 'aria-hidden': true });
-    this.unknown = h('details', null, h('summary', null, 'what is not known of then'), h('ul'));
+    this.unknown = h('details', null, h('summary', null, 'not known of that time'), h('ul'));
     this.el = h(
       'div',
       { id: 'replay', role: 'region', 'aria-label': 'replay' },
       h(
-        'div.said',
+        'div.facts',
         null,
         this.text,
         h('span', null, 'Actions are off.'),

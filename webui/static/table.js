@@ -143,7 +143,7 @@ export class Table {
     return this.shown.find(r => this.o.id(r) === this.selected) ?? this.shown[0];
   }
 
-  /** The heads and every row that passes the filter, in the order shown, as texts; what is not known is empty. */
+  /** The heads and every row that passes the filter, in the order shown, as texts; an unknown value is empty. */
   all() {
     return [
       this.columns.map(c => c.head),
@@ -169,7 +169,7 @@ export function rowKeys(move, hint = '') {
   return { ArrowUp: ['', up], k: ['', up], ArrowDown: [hint, down], j: [hint, down] };
 }
 
-/** Largest first; what is not known last. @param {any} a @param {any} b */
+/** Largest first; unknown values last. @param {any} a @param {any} b */
 function compare(a, b) {
   const na = a === null || a === undefined,
     nb = b === null || b === undefined;

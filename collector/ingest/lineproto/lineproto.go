@@ -164,7 +164,7 @@ func withoutDomain(name string) topology.NodeID {
 	return topology.NodeID(name)
 }
 
-// fields collects the line's samples and counts what is no metric.
+// fields collects the line's samples and counts what is not a metric.
 func (p *parser) fields(measurement string) (unknown int, err error) {
 	for {
 		k, v, err := p.dec.NextField()

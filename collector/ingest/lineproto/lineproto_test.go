@@ -40,7 +40,7 @@ func TestLinesOfOtherCollectors(t *testing.T) {
 			"f1/unknown@1700000000 meta_ops=4 read_ops=5;f2/unknown@1700000000 meta_ops=6"},
 		"node goes before":    {"fairway,host=a,hostname=b,node=c errors=1", "c/unknown@1700000000 errors=1"},
 		"an address is whole": {"fairway,host=10.0.0.1 errors=1", "10.0.0.1/unknown@1700000000 errors=1"},
-		"what is no metric": {"cpu,host=a usage_idle=99.5,read_bytes=3\nfairway,host=a errors=1,version=\"x\",up=t",
+		"what is not a metric": {"cpu,host=a usage_idle=99.5,read_bytes=3\nfairway,host=a errors=1,version=\"x\",up=t",
 			"a/unknown@1700000000 errors=1"},
 		"quoted and escaped": {`fairway,host=a\ b,note=x\=y errors=1`, "a b/unknown@1700000000 errors=1"},
 		"nothing":            {"", ""},

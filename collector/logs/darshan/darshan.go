@@ -18,7 +18,7 @@ import (
 // ErrVersion is the error of a log in a format that is not known.
 var ErrVersion = errors.New("unsupported version")
 
-// ErrNotDarshan is the error of a file that is no Darshan log at all.
+// ErrNotDarshan is the error of a file that is not a Darshan log at all.
 var ErrNotDarshan = errors.New("not a Darshan log")
 
 // ErrTooLarge is the error of a log with more names or files than are kept in memory.
@@ -150,7 +150,7 @@ type Header struct {
 }
 
 // Mount finds the file system of a path: the longest mount point that is the path itself or a
-// directory above it. ok is false where there is none.
+// directory above it. ok is false without one.
 func (h *Header) Mount(path string) (m Mount, ok bool) {
 	best := -1
 	for i := range h.Mounts {

@@ -168,7 +168,7 @@ func (r *Reader) section(b []byte, what string) (section, error) {
 // readJob reads the job region.
 func (r *Reader) readJob() error {
 	if r.job.length <= 0 {
-		return errors.New("there is no job data")
+		return errors.New("the job data is missing")
 	}
 	in := r.open(r.job)
 	b := make([]byte, maxJobBytes)

@@ -60,7 +60,7 @@ type RankBins struct {
 }
 
 // Read reads a whole log of size bytes. With an error it returns what could be read, nil only when
-// there is no header: a damaged region does not hide the others.
+// no header is found: a damaged region does not hide the others.
 func Read(in io.ReaderAt, size int64) (*Log, error) {
 	r, err := NewReader(in, size)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // nameTable holds the paths of a log, one after the other, each after its length, in pieces of memory that
-// never move: a table that grew as a whole would at times be there twice.
+// never move: a table that grew as a whole would at times exist twice.
 type nameTable struct {
 	at     map[uint64]uint32 // piece, and place in it in the low 20 bits
 	pieces [][]byte

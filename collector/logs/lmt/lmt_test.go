@@ -97,7 +97,7 @@ func TestBadRowsDoNotStopTheRest(t *testing.T) {
 	for _, says := range []string{"line 3: TIMESTAMP", "line 4: READ_BYTES", "line 5: 1 fields, want 4",
 		"line 6: OST_NAME"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q is not said in %v", says, err)
+			t.Errorf("%q is missing in %v", says, err)
 		}
 	}
 	for _, b := range []string{"hello\n", "\x89HDF\r\n\x1a\n and more of it"} {

@@ -114,7 +114,7 @@ func (r *rows) header(line string) bool {
 	return false
 }
 
-// row reads one row. A field that cannot be read is said and left out; without target or time there is no
+// row reads one row. A field that cannot be read is reported and left out; without target or time it is not a
 // reading.
 func (r *rows) row(line string) (*Reading, *LineError) {
 	fields := strings.Split(line, r.comma)

@@ -179,7 +179,7 @@ func (s *sacct) job(n int, line string) bool {
 		}
 	}
 	if j.ID == "" {
-		return true // said above
+		return true // reported above
 	}
 	if !j.ended() {
 		j.End = time.Time{}

@@ -146,7 +146,7 @@ func Read(in io.Reader, o Options, each func(*Job) error) error {
 	return errors.Join(c.all(), err)
 }
 
-// skipSpace returns the first byte that is no white space, unread; 0 at the end of the input.
+// skipSpace returns the first byte that is not white space, unread; 0 at the end of the input.
 func skipSpace(b *bufio.Reader) (byte, error) {
 	for {
 		c, err := b.ReadByte()

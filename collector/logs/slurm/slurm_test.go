@@ -94,7 +94,7 @@ func TestSacctWithHeader(t *testing.T) {
 	}
 }
 
-// TestBadLinesDoNotStopTheRest: each is said with line, job and field.
+// TestBadLinesDoNotStopTheRest: each is reported with line, job and field.
 func TestBadLinesDoNotStopTheRest(t *testing.T) {
 	text := "JobID|Start|NodeList|User\n1|yesterday|n1|ann\n2|2024-05-01T10:00:05|n[1-|bob\nthree|||\n4|\n5|2024-05-01T10:00:05|n5|eve\n"
 	got, err := readAll(t, text, Options{})
@@ -108,7 +108,7 @@ func TestBadLinesDoNotStopTheRest(t *testing.T) {
 	for _, says := range []string{"line 2: job 1: Start: ", "line 3: job 2: NodeList: ", `line 4: JobID: "three"`,
 		"line 5: 2 fields, want 4"} {
 		if !strings.Contains(err.Error(), says) {
-			t.Errorf("%q is not said in: %v", says, err)
+			t.Errorf("%q is missing in: %v", says, err)
 		}
 	}
 }

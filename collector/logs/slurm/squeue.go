@@ -25,9 +25,9 @@ func Ask(ctx context.Context, argv []string, timeout time.Duration, o Options) (
 	defer cancel()
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.WaitDelay = time.Second
-	var out, said limited
-	out.left, said.left = maxAnswer, 400
-	c.Stdout, c.Stderr = &out, &said
+	var out, messages limited
+	out.left, messages.left = maxAnswer, 400
+	c.Stdout, c.Stderr = &out, &messages
 	if err = c.Run(); ctx.Err() != nil {
 		err = fmt.Errorf("no answer within %s: %w", timeout, ctx.Err())
 	}
@@ -46,7 +46,7 @@ func Ask(ctx context.Context, argv []string, timeout time.Duration, o Options) (
 	if err == nil {
 		return jobs, nil
 	}
-	if words := strings.TrimSpace(said.String()); words != "" {
+	if words := strings.TrimSpace(messages.String()); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
 	return nil, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)

@@ -102,7 +102,7 @@ func scaled(s string, kilo float64) (int64, error) {
 	return int64(v * scale), nil
 }
 
-// parseMemory reads "31000Mn" (per node), "3000Mc" (per CPU), "2.50G"; 0 is none, and 2^31 MB is what some
+// parseMemory reads "31000Mn" (per node), "3000Mc" (per CPU), "2.50G"; 0: none, and 2^31 MB is what some
 // versions print for none.
 func parseMemory(s string) (*Memory, error) {
 	if unknown(s) {

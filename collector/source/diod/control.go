@@ -17,7 +17,7 @@ type control interface {
 	ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error)
 	// Wait waits until it is time for the next Look; false says that ctx has ended or Close was called.
 	Wait(ctx context.Context) bool
-	// Look returns tpools as it was a moment ago without waiting; ok is false when there is none yet.
+	// Look returns tpools as it was a moment ago without waiting; ok is false before the first.
 	Look() (text []byte, ok bool, err error)
 	// Attach opens an exported tree or a folder below one.
 	Attach(ctx context.Context, tree string) (anchor, error)

@@ -6,7 +6,7 @@
 // their tree is free), server_time (by Little's law: mean requests in flight
 // over completion rate), meta_wait (a timed getattr a second in each tree's own worker pool),
 // connections, open_handles, the routes of its clients, each job's share where jobs attach to .../jobs/ID, and,
-// where the process is known, cpu_seconds. diod does not tell latencies by class: waits and exec times
+// where the process is known, cpu_seconds. diod does not report latencies by class: waits and exec times
 // of reads and writes stay absent. Overhead: about 90 small requests a second.
 package diod
 
@@ -27,7 +27,7 @@ import (
 // DefaultQueueHz is how often the queue gauge is sampled.
 const DefaultQueueHz = 20
 
-// DefaultWorkers is how many threads diod gives each tree unless it is told otherwise.
+// DefaultWorkers is how many threads diod gives each tree by default.
 const DefaultWorkers = 16
 
 // Options say where a diod is.
@@ -111,7 +111,7 @@ func (s *Source) Close() error {
 	return l.close()
 }
 
-// connected returns the link to diod, made anew where there is none.
+// connected returns the link to diod, made anew if needed.
 func (s *Source) connected(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	l, done := s.link, s.done
@@ -327,7 +327,7 @@ func (s *Source) readCPU(into *collector.Reading) error {
 	ticks, err := s.cpuTicks.read(s.opt.Proc, pid)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it ended; the control tree tells
+			return nil // it ended; the control tree reports it
 		}
 		return err
 	}

@@ -156,7 +156,7 @@ func TestThreeFieldLine(t *testing.T) {
 	}
 }
 
-// Behind a queue every connection is the queue's: neither routes nor connections are diod's to tell.
+// Behind a queue every connection is the queue's: neither routes nor connections are diod's to report.
 func TestBehindAQueue(t *testing.T) {
 	s := newSource(Options{Addr: "fwd1:564", Node: "fwd1", Behind: true},
 		func(context.Context) (control, error) { return fixture{trees(1)}, nil })
@@ -165,8 +165,8 @@ func TestBehindAQueue(t *testing.T) {
 	if err := s.Read(t.Context(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if _, told := collector.SampleOf(r.Samples, collector.Connections); told || len(r.Routes) != 0 || r.RoutesComplete {
-		t.Errorf("routes %v, connections told: %v", r.Routes, told)
+	if _, reported := collector.SampleOf(r.Samples, collector.Connections); reported || len(r.Routes) != 0 || r.RoutesComplete {
+		t.Errorf("routes %v, connections reported: %v", r.Routes, reported)
 	}
 }
 

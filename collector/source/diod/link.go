@@ -200,7 +200,7 @@ func (l *link) findExports(ctx context.Context) {
 	}
 	text, err := l.control.ReadFile(ctx, "exports", nil)
 	if err != nil {
-		return // the trees in use tell, too
+		return // the trees in use report it, too
 	}
 	l.exports = map[string]bool{}
 	for _, tree := range parseExports(text) {

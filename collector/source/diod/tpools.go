@@ -213,7 +213,7 @@ func queueOf(text []byte, perTree func(tree []byte, queued uint64)) {
 	}
 }
 
-// jobOf tells the job whose tree it is: one that ends in /jobs/ID.
+// jobOf returns the job whose tree it is: one that ends in /jobs/ID.
 func jobOf(tree string) (topology.JobID, bool) {
 	dir, id := path.Split(tree)
 	if id == "" || path.Base(dir) != "jobs" {

@@ -140,7 +140,7 @@ func ParseParams(b []byte) []Param {
 	return out
 }
 
-// isPath tells a parameter's path from a line of a value.
+// isPath distinguishes a parameter's path from a line of a value.
 func isPath(b []byte) bool {
 	if len(b) == 0 || b[0] == ' ' || b[0] == '-' || b[0] == '\t' {
 		return false

@@ -25,7 +25,7 @@ func badLine(n int, line []byte, why string) error {
 }
 
 // ParseStats reads a "stats" file of llite, osc, mdc, obdfilter, mdt or a service. Lines of time and
-// empty ones are passed over; a name that stands there twice is added up. With a bad line it returns
+// empty ones are passed over; a name that is listed twice is added up. With a bad line it returns
 // the others and an error that names it.
 func ParseStats(b []byte) ([]Stat, error) {
 	var out []Stat

@@ -10,7 +10,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// maxTargets bounds the storage targets that a client tells of in a second: those with the most
+// maxTargets bounds the storage targets that a client reports in a second: those with the most
 // requests.
 const maxTargets = 256
 

@@ -5,7 +5,7 @@
 // read_exec, write_exec and meta_exec: the trace holds latency histograms in decade buckets, so a mean
 // is that of the buckets' geometric middles and good to about a factor of two. The trace has no bytes.
 // A server writes a sample after every 1000 operations, not at fixed times: a second without a sample
-// has no values, and a rate is that since the sample before; after a gap in reading there is none. A tick reads what
+// has no values, and a rate is that since the sample before; after a gap in reading it is absent. A tick reads what
 // was appended: about 2 microseconds a line.
 package lwfs
 

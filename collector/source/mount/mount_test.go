@@ -85,7 +85,7 @@ func TestPathLoss(t *testing.T) {
 	s := New("cn01", "unused")
 	for i, c := range []struct {
 		path Path
-		want float64 // -1: not told
+		want float64 // -1: not reported
 	}{
 		{Path{Connection: 1, Sent: 100, Received: 100}, -1},
 		{Path{Connection: 1, Sent: 1000, Received: 1200, Resent: 30, Disordered: 10}, 40.0 / 2000},

@@ -44,8 +44,8 @@ type Share struct {
 // Files says in two numbers which files a job uses on a node, so that those of many nodes can be
 // compared: nodes that share a file have the same least one, nodes with files of their own have not.
 type Files struct {
-	Count uint64 `json:"count"` // files told apart, at most 1024
-	Least uint64 `json:"least"` // least HashFile of them; 0: there is none
+	Count uint64 `json:"count"` // different files, at most 1024
+	Least uint64 `json:"least"` // least HashFile of them; 0: none
 }
 
 // BigFile is what must go through one open file, bytes, for it to count: a log line does not make a

@@ -179,7 +179,7 @@ func (r *Reader) Server(into *collector.Reading) error {
 }
 
 // metaOps sums the operations that ask something of the file system besides data; version 4's
-// bookkeeping of file handles and clients is none.
+// bookkeeping of file handles and clients does not count.
 func metaOps(v3 *nfs.V3Stats, v4 *nfs.V4Ops) uint64 {
 	return v3.GetAttr + v3.SetAttr + v3.Lookup + v3.Access + v3.ReadLink + v3.Create + v3.MkDir + v3.SymLink +
 		v3.MkNod + v3.Remove + v3.RmDir + v3.Rename + v3.Link + v3.ReadDir + v3.ReadDirPlus + v3.FsStat + v3.Commit +

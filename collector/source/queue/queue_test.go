@@ -11,7 +11,7 @@ import (
 	"fairway/collector"
 )
 
-// A queue's clients become routes and connections; who is no compute node is left out.
+// A queue's clients become routes and connections; who is not a compute node is left out.
 func TestSource(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	src := New("fwd1", socket, "monitor")
