@@ -25,7 +25,8 @@ var forbidden = []struct{ words, instead string }{
 }
 
 // allowed are the places where such a word is the right one.
-var allowed = regexp.MustCompile(`(?i)capital letters?|lower or capital|CAPITAL|(in|from|into) the middle|'middle'|\bs\.Heard|\bHeard( +map|:)`)
+var allowed = regexp.MustCompile(`(?i)capital letters?|lower or capital|CAPITAL|` +
+	`(in|from|into) the middle|'middle'|\bs\.Heard|\bHeard( +map|:)`)
 
 // allowance is how many there may still be in a room.
 var allowance = map[string]int{}
@@ -128,4 +129,4 @@ func TestLinesFitTheScreen(t *testing.T) {
 }
 
 // wideFiles is how many files may still have such lines.
-const wideFiles = 85
+const wideFiles = 4

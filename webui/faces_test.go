@@ -102,7 +102,8 @@ func under(line string, from, to int) string {
 }
 
 // browserTables are the page's tables as a person reads them: rows of title and text.
-const browserTables = "JSON.stringify([...document.querySelectorAll('#page table')].filter((t) => t.tHead).map((t) => " +
+const browserTables = "" +
+	"JSON.stringify([...document.querySelectorAll('#page table')].filter((t) => t.tHead).map((t) => " +
 	"[...t.tBodies[0].rows].filter((r) => r.cells.length === t.tHead.rows[0].cells.length)\n" +
 	"  .map((r) => Object.fromEntries([...r.cells].map((c, i) => " +
 	"[t.tHead.rows[0].cells[i].textContent.replace(/ [v^]$/, ''), c.textContent.trim()])))))"

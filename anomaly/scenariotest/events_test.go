@@ -43,7 +43,8 @@ func readEvents(t *testing.T, file string) (out []recorded.Event) {
 	return out
 }
 
-// TestScoreOfEvents scores another detector: FAIRWAY_EVENTS is its events.csv for the public trace FAIRWAY_TRACE (pub-a).
+// TestScoreOfEvents scores another detector: FAIRWAY_EVENTS is its events.csv for the public trace FAIRWAY_TRACE
+// (pub-a).
 func TestScoreOfEvents(t *testing.T) {
 	file, trace := os.Getenv("FAIRWAY_EVENTS"), os.Getenv("FAIRWAY_TRACE")
 	if file == "" {

@@ -419,15 +419,12 @@ func (c *Client) receive(w *call, r *bufio.Reader, kind uint8, body int, direct 
 	if _, err := io.ReadFull(r, w.reply); err != nil {
 		return err
 	}
-	switch kind {
-	case w.want:
+	_, err := answer(w.op, kind, w.want-1, w.reply)
+	if refused := (*Error)(nil); errors.As(err, &refused) {
+		w.err = refused
 		return nil
-	case rLerror:
-		d := decoder{b: w.reply}
-		w.err = &Error{w.op, syscall.Errno(d.u32())}
-		return d.err
 	}
-	return fmt.Errorf("%s: the server answered with message type %d, not %d", w.op, kind, w.want)
+	return err
 }
 
 // receiveData reads an Rread's data straight into the caller's buffer or pipe.

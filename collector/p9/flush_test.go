@@ -3,8 +3,10 @@ package p9
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 )
@@ -143,4 +145,24 @@ func TestATagIsTakenUntilItsFlushIsAnswered(t *testing.T) {
 			t.Errorf("%d tags are free, want 1", n)
 		}
 	})
+}
+
+// nfs-ganesha answers an error with Rerror's number and Rlerror's body; the connection is fine then, as Linux's own
+// client takes it.
+func TestAnErrorUnderRerrorsNumberIsARefusal(t *testing.T) {
+	near, far := net.Pipe()
+	c, got := scriptedOver(t, near, far)
+	defer c.Close()
+	for _, kind := range []uint8{rLerror, rError} {
+		w := &call{op: "walk", want: tWalk + 1}
+		if err := c.begin(t.Context(), w, c.request().b, nil); err != nil {
+			t.Fatal(err)
+		}
+		far.Write(answered(kind, (<-got).tag, 2, 0, 0, 0))
+		<-w.ready
+		var refused *Error
+		if !errors.As(w.err, &refused) || refused.Errno != syscall.ENOENT {
+			t.Errorf("message type %d: %v, want ENOENT", kind, w.err)
+		}
+	}
 }

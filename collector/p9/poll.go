@@ -125,13 +125,19 @@ func (p *Poller) ask(conn net.Conn, op string, kind uint8) (*decoder, error) {
 	return answer(op, head[4], kind, body)
 }
 
+// answer is the body of a reply to a request of kind. An Error is the server's refusal; any other error means that
+// the server does not keep to the protocol.
 func answer(op string, got, kind uint8, body []byte) (*decoder, error) {
 	d := &decoder{b: body}
 	switch got {
 	case kind + 1:
 		return d, nil
-	case rLerror:
-		return nil, &Error{Op: op, Errno: syscall.Errno(d.u32())}
+	case rLerror, rError:
+		errno := syscall.Errno(d.u32())
+		if d.err != nil {
+			return nil, d.err
+		}
+		return nil, &Error{Op: op, Errno: errno}
 	}
 	return nil, fmt.Errorf("%s is answered with a message of type %d", op, got)
 }

@@ -9,6 +9,7 @@ import (
 // Message types of 9P2000.L; a reply is its request plus one.
 const (
 	rLerror     = 7
+	rError      = 107 // with Rlerror's body: nfs-ganesha's errors
 	tStatfs     = 8
 	tLopen      = 12
 	tLcreate    = 14

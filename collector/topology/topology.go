@@ -71,7 +71,7 @@ type Node struct {
 	Rack string `json:"rack,omitempty" toml:"rack" help:"Where it stands."`
 	Addr string `json:"addr,omitempty" toml:"addr" help:"HOST:PORT of a forwarder's file service."`
 	// In one direction.
-	PeakBytesPerSec float64 `json:"peak_bytes_per_sec,omitempty" toml:"peak_bytes_per_sec" help:"Bytes/s; 0: not known."`
+	PeakBytesPerSec float64 `json:"peak_bytes_per_sec,omitempty" toml:"peak_bytes_per_sec" help:"Bytes/s; 0: unknown."`
 }
 
 // Mapping says which forwarder each compute node uses. A node that is absent has no known

@@ -11,7 +11,8 @@ import (
 
 // plainOrder are the fields of `sacct -P` output without a header line, in the order that XDMoD asks for.
 // The job's name is last because it may hold the separator.
-const plainOrder = "JobID|JobIDRaw|Cluster|Partition|QOS|Account|Group|GID|User|UID|Submit|Eligible|Start|End|Elapsed|" +
+const plainOrder = "" +
+	"JobID|JobIDRaw|Cluster|Partition|QOS|Account|Group|GID|User|UID|Submit|Eligible|Start|End|Elapsed|" +
 	"ExitCode|State|NNodes|NCPUS|ReqCPUS|ReqMem|ReqTRES|AllocTRES|Timelimit|NodeList|JobName"
 
 // setter reads one field into a job.

@@ -165,7 +165,8 @@ func TestBehindAQueue(t *testing.T) {
 	if err := s.Read(t.Context(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if _, reported := collector.SampleOf(r.Samples, collector.Connections); reported || len(r.Routes) != 0 || r.RoutesComplete {
+	_, reported := collector.SampleOf(r.Samples, collector.Connections)
+	if reported || len(r.Routes) != 0 || r.RoutesComplete {
 		t.Errorf("routes %v, connections reported: %v", r.Routes, reported)
 	}
 }

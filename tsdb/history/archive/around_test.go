@@ -69,7 +69,8 @@ func TestAround(t *testing.T) {
 		t.Errorf("peaks %v", a.PeakBytesPerSec)
 	}
 	got := fmt.Sprint(a.Neighbours)
-	if want := "[{13 app13 /lus/5 5 45} {13 app13 /lus/5 6 445} {11 app11 /lus/3 6 300} {16 app16 /lus/8 6 2}]"; got != want {
+	want := "[{13 app13 /lus/5 5 45} {13 app13 /lus/5 6 445} {11 app11 /lus/3 6 300} {16 app16 /lus/8 6 2}]"
+	if got != want {
 		t.Errorf("neighbours\n%s, want\n%s", got, want)
 	}
 	j.Start, j.End = start.AddDate(0, 1, 0), start.AddDate(0, 1, 1)

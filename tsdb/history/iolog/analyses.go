@@ -90,7 +90,8 @@ FROM moved GROUP BY app ORDER BY bytes DESC, app LIMIT $n::BIGINT`,
 		Name: "read-ratio", Does: "Jobs by the share of their bytes that is read (III-C3, P_read), in bins",
 		Params: with(Param{Name: "bins", Default: "100", Does: "how many bins between 0 and 1", kind: number}),
 		SQL: `WITH r AS (
-  SELECT bytes_read / (bytes_read + bytes_written) AS read_ratio FROM job WHERE bytes_read + bytes_written > 0 AND ` + inPeriod + ")\n" +
+  SELECT bytes_read / (bytes_read + bytes_written) AS read_ratio FROM job
+  WHERE bytes_read + bytes_written > 0 AND ` + inPeriod + ")\n" +
 			"SELECT floor(read_ratio * $bins::DOUBLE) / $bins::DOUBLE AS read_ratio_from, count(*) AS jobs," +
 			" count(*) / " +
 			"sum(count(*)) OVER () AS share\n" +
@@ -149,7 +150,8 @@ FROM j GROUP BY j.scale ORDER BY j.scale`,
 		Name: "request-sizes", Does: "Requests by size, in Darshan's ten bins",
 		Params: with(direction("both")),
 		SQL: `WITH per_bin AS (
-  SELECT generate_subscripts(size_reads, 1) AS bin, unnest(size_reads) AS r, unnest(size_writes) AS w FROM job WHERE ` + inPeriod + ")\n" +
+  SELECT generate_subscripts(size_reads, 1) AS bin, unnest(size_reads) AS r, unnest(size_writes) AS w FROM job
+  WHERE ` + inPeriod + ")\n" +
 			"SELECT ['0-100 B', '100 B-1 KiB', '1-10 KiB', '10-100 KiB', '100 KiB-1 MiB', '1-4 MiB', '4-10 MiB', " +
 			"'10-100 MiB', '100 MiB-1 GiB', '1 GiB+'][bin] AS size,\n" +
 			`  sum(CASE $op::VARCHAR WHEN 'read' THEN r WHEN 'write' THEN w ELSE r + w END) AS requests,
@@ -175,7 +177,8 @@ FROM per_bin GROUP BY bin ORDER BY bin`,
     CASE $op::VARCHAR WHEN 'read' THEN read_collective ELSE write_collective END AS collective,
     CASE $op::VARCHAR WHEN 'read' THEN read_osts ELSE write_osts END AS osts,
     CASE $op::VARCHAR WHEN 'read' THEN read_procs_per_ost ELSE write_procs_per_ost END AS procs_per_ost,
-    CASE $op::VARCHAR WHEN 'read' THEN read_longest_share ELSE write_longest_share END AS longest_share) u WHERE ` + inPeriod + "),\n" +
+    CASE $op::VARCHAR WHEN 'read' THEN read_longest_share ELSE write_longest_share END AS longest_share) u
+  WHERE ` + inPeriod + "),\n" +
 			`nodes AS (SELECT job_id, max(node_count) AS node_count FROM slurm GROUP BY job_id)
 ` +
 			"SELECT job_id, app, procs, node_count, start_time, bytes, io_seconds, bytes_per_sec, small, nonconsec, " +
