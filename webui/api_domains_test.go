@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"net/http"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/policy/filedomain"
 	"fairway/tsdb/history"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestFileDomains(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	v := get[api.DomainsView](s, "/api/v1/jobs/9/domains")
 	if len(v.Files) != 1 || v.Files[0].Name != "/scratch/out" || v.Case == nil || v.Case.Servers != 1 ||
 		v.Case.Aggregators != 64 || v.Case.End != 14e9 || len(v.Methods) != 6 || v.Advice == nil || v.Caveat == "" {
@@ -40,7 +41,7 @@ func TestFileDomains(t *testing.T) {
 		"/api/v1/jobs/9/domains?aggregators=99999999": http.StatusBadRequest,
 		"/api/v1/jobs/10/domains":                     http.StatusNotFound,
 	} {
-		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != want {
+		if res, b := s.Ask("GET", path, simsite.ViewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 		}
 	}
@@ -48,10 +49,10 @@ func TestFileDomains(t *testing.T) {
 
 // Without a log the profile of a run is used, and what it lacks is named.
 func TestFileDomainsOfARunWithoutALog(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	end := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for job, mode := range map[topology.JobID]history.Mode{"21": history.ModeN1, "22": history.ModeNN} {
-		err := s.history.End(history.Run{Job: job, User: "wei", App: "wrf", Nodes: 8, Start: end.Add(-time.Hour),
+		err := s.History.End(history.Run{Job: job, User: "wei", App: "wrf", Nodes: 8, Start: end.Add(-time.Hour),
 			End: end,
 			Profile: &history.Profile{Mode: mode, WriteBytes: 6e9, IONodes: 8, IOSeconds: 60, Coverage: 1,
 				From: "csv"}})

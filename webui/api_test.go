@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -20,16 +21,16 @@ import (
 )
 
 func TestRemapFromProposalToVerified(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
 	eventually(t, "an overview with every forwarder reporting", func() bool {
 		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Forwarders) == 8 && o.Forwarders[7].Value(collector.ReadBytes) != nil &&
 			o.Forwarders[0].Clients == 4
 	})
-	ask := api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+	ask := api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001"), To: "fwd002",
 		Reason: "fwd001 is slow today"}
-	res, b := s.post("/api/v1/plans", operatorSecret, ask)
+	res, b := post(s, "/api/v1/plans", simsite.OperatorSecret, ask)
 	if res.StatusCode != 200 {
 		t.Fatalf("propose: %d %s", res.StatusCode, b)
 	}
@@ -52,20 +53,20 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 		status             int
 		code               string
 	}{
-		{"by the proposer", operatorSecret, "/approve", yes, 403, "not_allowed"},
-		{"of another preview", adminSecret, "/approve",
+		{"by the proposer", simsite.OperatorSecret, "/approve", yes, 403, "not_allowed"},
+		{"of another preview", simsite.AdminSecret, "/approve",
 			api.Decision{PreviewHash: "0000", Reason: "agreed with olga"}, 412, "changed"},
-		{"without a reason", adminSecret, "/approve", api.Decision{PreviewHash: p.PreviewHash}, 400, "invalid"},
-		{"of a viewer", viewerSecret, "/approve", yes, 403, "not_allowed"},
+		{"without a reason", simsite.AdminSecret, "/approve", api.Decision{PreviewHash: p.PreviewHash}, 400, "invalid"},
+		{"of a viewer", simsite.ViewerSecret, "/approve", yes, 403, "not_allowed"},
 	} {
-		res, b := s.post("/api/v1/plans/"+p.ID+c.path, c.secret, c.body)
+		res, b := post(s, "/api/v1/plans/"+p.ID+c.path, c.secret, c.body)
 		var d api.Problem
 		if err := json.Unmarshal(b, &d); err != nil || res.StatusCode != c.status || d.Code != c.code ||
 			d.Detail == "" {
 			t.Errorf("approval %s: %d %s, want %d %s", c.name, res.StatusCode, b, c.status, c.code)
 		}
 	}
-	if res, b := s.post("/api/v1/plans/"+p.ID+"/approve", adminSecret, yes); res.StatusCode != 200 {
+	if res, b := post(s, "/api/v1/plans/"+p.ID+"/approve", simsite.AdminSecret, yes); res.StatusCode != 200 {
 		t.Fatalf("approve: %d %s", res.StatusCode, b)
 	}
 	eventually(t, "the collector saw the moves", func() bool {
@@ -82,32 +83,33 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 }
 
 func TestIdempotencyKey(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	one := api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	one := api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001"), To: "fwd002",
 		Reason: "fwd001 is slow today"}
 	other := one
 	other.To = "fwd003"
-	if res, b := s.ask("POST", "/api/v1/plans", operatorSecret, one); res.StatusCode != 400 ||
+	if res, b := s.Ask("POST", "/api/v1/plans", simsite.OperatorSecret, one); res.StatusCode != 400 ||
 		!strings.Contains(string(b), "Idempotency-Key") {
 		t.Errorf("without a key: %d %s", res.StatusCode, b)
 	}
 	var first, again api.PlanView
-	_, b := s.ask("POST", "/api/v1/plans", operatorSecret, one, "Idempotency-Key", "a")
+	_, b := s.Ask("POST", "/api/v1/plans", simsite.OperatorSecret, one, "Idempotency-Key", "a")
 	json.Unmarshal(b, &first)
-	_, b = s.ask("POST", "/api/v1/plans", operatorSecret, one, "Idempotency-Key", "a")
+	_, b = s.Ask("POST", "/api/v1/plans", simsite.OperatorSecret, one, "Idempotency-Key", "a")
 	json.Unmarshal(b, &again)
 	if first.ID == "" || first.ID != again.ID {
 		t.Errorf("the same request twice made %q and %q", first.ID, again.ID)
 	}
-	if res, b := s.ask("POST", "/api/v1/plans", operatorSecret, other, "Idempotency-Key", "a"); res.StatusCode != 409 {
+	if res, b := s.Ask("POST", "/api/v1/plans", simsite.OperatorSecret, other, "Idempotency-Key",
+		"a"); res.StatusCode != 409 {
 		t.Errorf("another body under the same key: %d %s", res.StatusCode, b)
 	}
 }
 
 func TestBadRequestsAreProblems(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	for _, c := range []struct {
 		path   string
 		status int
@@ -128,7 +130,7 @@ func TestBadRequestsAreProblems(t *testing.T) {
 		{"/api/v1/live?topics=weather", 400, "weather"},
 		{"/api/v1/nothing", 404, "nothing"},
 	} {
-		res, b := s.ask("GET", c.path, viewerSecret, nil)
+		res, b := s.Ask("GET", c.path, simsite.ViewerSecret, nil)
 		var d api.Problem
 		err := json.Unmarshal(b, &d)
 		if err != nil || res.StatusCode != c.status || d.Status != c.status || !strings.Contains(d.Detail, c.says) ||
@@ -136,10 +138,10 @@ func TestBadRequestsAreProblems(t *testing.T) {
 			t.Errorf("GET %s: %d %s", c.path, res.StatusCode, b)
 		}
 	}
-	if res, b := s.ask("PUT", "/api/v1/plans", operatorSecret, nil); res.StatusCode != 405 {
+	if res, b := s.Ask("PUT", "/api/v1/plans", simsite.OperatorSecret, nil); res.StatusCode != 405 {
 		t.Errorf("PUT: %d %s", res.StatusCode, b)
 	}
-	if res, b := s.post("/api/v1/plans", operatorSecret,
+	if res, b := post(s, "/api/v1/plans", simsite.OperatorSecret,
 		map[string]any{"nodes": []string{}, "speed": 1}); res.StatusCode != 400 ||
 		!strings.Contains(string(b), "speed") {
 		t.Errorf("unknown field: %d %s", res.StatusCode, b)
@@ -147,10 +149,10 @@ func TestBadRequestsAreProblems(t *testing.T) {
 }
 
 func TestGapsAreExplicit(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	base := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for _, i := range []int{0, 1, 5, 6} {
-		if err := s.store.Append(t.Context(), s.machine.frames(base.Add(time.Duration(i)*time.Second))); err != nil {
+		if err := s.Store.Append(t.Context(), s.Machine.Frames(base.Add(time.Duration(i)*time.Second))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +168,7 @@ func TestGapsAreExplicit(t *testing.T) {
 	if got := strings.Join(shape, " "); got != "0=16 1=16 2=- 5=16 6=16" {
 		t.Errorf("points %s", got)
 	}
-	if _, b := s.ask("GET", fmt.Sprintf("/api/v1/series?format=csv&node=fwd001&metric=threads&from=%d",
+	if _, b := s.Ask("GET", fmt.Sprintf("/api/v1/series?format=csv&node=fwd001&metric=threads&from=%d",
 		base.UnixMilli()), "", nil); !strings.Contains(string(b), ",fwd001,16\n") {
 		t.Errorf("csv: %s", b)
 	}
@@ -174,16 +176,16 @@ func TestGapsAreExplicit(t *testing.T) {
 
 // TestOpenAPIDescribesTheHandlers asks every GET and compares what comes with what is promised.
 func TestOpenAPIDescribesTheHandlers(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(3)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	if _, b := s.post("/api/v1/plans", operatorSecret,
-		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001"), To: "fwd002",
+	s := simsite.New(t, simsite.Options{})
+	s.Run(3)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	if _, b := post(s, "/api/v1/plans", simsite.OperatorSecret,
+		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001"), To: "fwd002",
 			Reason: "fwd001 is slow today"}); !strings.Contains(string(b), "P-000001") {
 		t.Fatalf("%s", b)
 	}
-	s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
-		Nodes: s.machine.topo.Default.Clients("fwd003")})
+	post(s, "/api/v1/dispatch", simsite.HookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
+		Nodes: s.Machine.Topo.Default.Clients("fwd003")})
 	api := get[map[string]any](s, "/api/v1/openapi.json")
 	if api["openapi"] != "3.1.0" {
 		t.Fatalf("openapi %v", api["openapi"])
@@ -199,7 +201,7 @@ func TestOpenAPIDescribesTheHandlers(t *testing.T) {
 			path == access.OIDCStartPath || path == access.OIDCBackPath {
 			continue
 		}
-		res, b := s.ask("GET", ids.Replace(path)+query[path], operatorSecret, nil)
+		res, b := s.Ask("GET", ids.Replace(path)+query[path], simsite.OperatorSecret, nil)
 		if res.StatusCode != 200 {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 			continue
@@ -289,12 +291,12 @@ func conforms(api, schema map[string]any, v any, at string) string {
 }
 
 func TestHealthAndMetrics(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
-	s.ask("GET", "/api/v1/overview", "", nil)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
+	s.Ask("GET", "/api/v1/overview", "", nil)
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": `"ready":true`,
 		"/metrics": `fairway_http_request_seconds_bucket{le="+Inf"}`} {
-		if res, b := s.ask("GET", path, "", nil); res.StatusCode != http.StatusOK ||
+		if res, b := s.Ask("GET", path, "", nil); res.StatusCode != http.StatusOK ||
 			!strings.Contains(string(b), want) {
 			t.Errorf("GET %s: %d %.300s", path, res.StatusCode, b)
 		}
@@ -303,7 +305,7 @@ func TestHealthAndMetrics(t *testing.T) {
 
 // TestCatalogueOfMetrics: everybody can read it, and it has what a page needs of each metric.
 func TestCatalogueOfMetrics(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	rows := get[[]api.Metric](s, "/api/v1/metrics")
 	if len(rows) != len(collector.Catalogue()) || rows[0].Name != "read_bytes" || rows[0].ShownUnit != "MB/s" ||
 		rows[0].Factor != 1e-6 || !slices.Equal(rows[0].Layers[topology.Forwarder],

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap"
 	"fairway/webui/access"
 )
@@ -55,7 +56,7 @@ type caller struct {
 	dress func(*http.Request)
 }
 
-func callers(s *site) []caller {
+func callers(s *simsite.Site) []caller {
 	bearer := func(secret string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret) }
 	}
@@ -73,7 +74,7 @@ func callers(s *site) []caller {
 		}
 	}
 	cookie := func(role remap.Role) func(*http.Request) {
-		value := s.signIn("carl", role)
+		value := signIn(s, "carl", role)
 		return func(r *http.Request) {
 			r.AddCookie(&http.Cookie{Name: access.CookieName, Value: value})
 			r.Header.Set("Origin", "http://"+r.Host)
@@ -81,14 +82,14 @@ func callers(s *site) []caller {
 	}
 	return []caller{
 		{"nobody by tcp", "", access.TCP, func(*http.Request) {}},
-		{"viewer's token", "viewer", access.TCP, bearer(viewerSecret)},
-		{"operator's token", "operator", access.TCP, bearer(operatorSecret)},
-		{"admin's token", "admin", access.TCP, bearer(adminSecret)},
-		{"agent's token", "agent", access.TCP, bearer(agentSecret)},
-		{"hook's token", "scheduler", access.TCP, bearer(hookSecret)},
-		{"operator's token", "operator", access.UnixSocket, bearer(operatorSecret)},
-		{"agent's token", "agent", access.IngestPort, bearer(agentSecret)},
-		{"admin's token", "admin", access.IngestPort, bearer(adminSecret)},
+		{"viewer's token", "viewer", access.TCP, bearer(simsite.ViewerSecret)},
+		{"operator's token", "operator", access.TCP, bearer(simsite.OperatorSecret)},
+		{"admin's token", "admin", access.TCP, bearer(simsite.AdminSecret)},
+		{"agent's token", "agent", access.TCP, bearer(simsite.AgentSecret)},
+		{"hook's token", "scheduler", access.TCP, bearer(simsite.HookSecret)},
+		{"operator's token", "operator", access.UnixSocket, bearer(simsite.OperatorSecret)},
+		{"agent's token", "agent", access.IngestPort, bearer(simsite.AgentSecret)},
+		{"admin's token", "admin", access.IngestPort, bearer(simsite.AdminSecret)},
 		{"root", "admin", access.UnixSocket, peerOf(0, 0)},
 		{"member of ops", "operator", access.UnixSocket, peerOf(4242, 7001)},
 		{"member of slurm", "scheduler", access.UnixSocket, peerOf(4242, 7002)},
@@ -101,8 +102,8 @@ func callers(s *site) []caller {
 	}
 }
 
-func authoritySite(t *testing.T) *site {
-	return newSite(t, siteOptions{access: func(a *access.Config) {
+func authoritySite(t *testing.T) *simsite.Site {
+	return simsite.New(t, simsite.Options{Access: func(a *access.Config) {
 		a.Anonymous = ""
 		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": access.RoleScheduler}
 		a.Proxy = &access.Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")},
@@ -124,7 +125,7 @@ func TestAuthorityTable(t *testing.T) {
 	}
 	old, tail, _ := strings.Cut(rest, "<!-- end -->\n")
 	const title = "| call | role | listeners |\n|---|---|---|\n"
-	if want := title + authorityTable(s.server.site.Routes); old != want {
+	if want := title + authorityTable(s.Server.Routes()); old != want {
 		if !*update {
 			t.Fatalf(
 				"%s does not have the routes as they are; read what changed, then go test ./webui -run Authority "+
@@ -155,7 +156,7 @@ func TestAuthorityTable(t *testing.T) {
 var wildcard = regexp.MustCompile(`\{[^}]+\}`)
 
 // tryRoute makes one call and compares whether it was let in.
-func tryRoute(t *testing.T, s *site, c caller, method, path, need, on string) {
+func tryRoute(t *testing.T, s *simsite.Site, c caller, method, path, need, on string) {
 	t.Helper()
 	path = wildcard.ReplaceAllString(path, "cmdline") // no such plan, node or job; a profile that ends at once
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader("{}"))
@@ -164,7 +165,7 @@ func tryRoute(t *testing.T, s *site, c caller, method, path, need, on string) {
 	w := httptest.NewRecorder()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s.server.HTTP(c.on).Handler.ServeHTTP(w, r.WithContext(ctx))
+	s.Server.HTTP(c.on).Handler.ServeHTTP(w, r.WithContext(ctx))
 	what := fmt.Sprintf("%s %s by %s (%s, %s)", method, path, c.name, c.role, c.on)
 	if !strings.Contains(" "+on+" ", " "+c.on.String()+" ") {
 		// any other address is a page of the console
@@ -215,7 +216,7 @@ func TestForeignOrigins(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", c.site)
 		}
 		w := httptest.NewRecorder()
-		s.server.HTTP(access.TCP).Handler.ServeHTTP(w, r)
+		s.Server.HTTP(access.TCP).Handler.ServeHTTP(w, r)
 		if w.Code != c.want {
 			t.Errorf("%s: %d, want %d: %s", c.name, w.Code, c.want, w.Body)
 		}
@@ -226,7 +227,7 @@ func TestForeignOrigins(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://rebound.example/api/v1/overview", nil)
 	session.dress(r)
 	w := httptest.NewRecorder()
-	if s.server.HTTP(access.TCP).Handler.ServeHTTP(w, r); w.Code != http.StatusForbidden {
+	if s.Server.HTTP(access.TCP).Handler.ServeHTTP(w, r); w.Code != http.StatusForbidden {
 		t.Errorf("a name that points here but is not ours: %d", w.Code)
 	}
 }

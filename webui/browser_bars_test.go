@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
@@ -124,8 +126,8 @@ func measuring(t *testing.T) *tab {
 }
 
 func load(t *testing.T, table *bars) {
-	s := newSite(t, siteOptions{forwarders: 240, compute: 40960, simulated: true})
-	s.tick(time.Now().Add(-2 * time.Second)) // one second is enough: the machine's own work is not the page's
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 40960, Simulated: true})
+	s.Tick(time.Now().Add(-2 * time.Second)) // one second is enough: the machine's own work is not the page's
 	b := measuring(t)
 	if _, err := chromedp.Call(b.ctx, network.SetCacheDisabled,
 		network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
@@ -137,7 +139,7 @@ func load(t *testing.T, table *bars) {
 	for range loads {
 		b.open("about:blank")
 		before := b.work()
-		b.open("http://" + s.tcp + "/overview?metric=bw")
+		b.open("http://" + s.TCP + "/overview?metric=bw")
 		b.until("the first picture is painted",
 			"window.firstData && document.querySelector('canvas')?.dataset.redrawMs && "+
 				"performance.getEntriesByName('first-contentful-paint').length")
@@ -167,10 +169,10 @@ func load(t *testing.T, table *bars) {
 
 // redraw draws 40,960 other cells each time, and reads a pixel back so that the raster is done too.
 func redraw(t *testing.T, table *bars) {
-	s := newSite(t, siteOptions{})
-	s.tick(time.Now())
+	s := simsite.New(t, simsite.Options{})
+	s.Tick(time.Now())
 	b := measuring(t)
-	b.open("http://" + s.tcp + "/overview")
+	b.open("http://" + s.TCP + "/overview")
 	b.frames(1)
 	js[bool](b,
 		fmt.Sprintf(
@@ -181,7 +183,7 @@ func redraw(t *testing.T, table *bars) {
 				"\t\t\tfor (let k = 0; k < times; k++) { for (let i = 0; i < levels.length; i++) levels[i] = "+
 				"(i * 7 + k * 3 + (i >> 5)) %% 12 - 2; const begun = performance.now(); g.draw({ levels }, k); "+
 				"g.canvas.getContext('2d').getImageData(0, 0, 1, 1); out.push(performance.now() - begun); } "+
-				"return out; }; })(); return true; })()", s.server.files.version))
+				"return out; }; })(); return true; })()", s.Server.FilesVersion()))
 	b.until("the module is here", "window.drawn")
 	js[[]float64](b, "window.drawn(50)") // compiled by now
 	before := b.work()
@@ -191,11 +193,11 @@ func redraw(t *testing.T, table *bars) {
 
 // tickToPixels has few compute nodes: only the forwarders go over the wire here.
 func tickToPixels(t *testing.T, table *bars) {
-	s := newSite(t, siteOptions{forwarders: 240, compute: 480, simulated: true})
-	s.run(0)
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 480, Simulated: true})
+	s.Run(0)
 	b := measuring(t)
 	// A frame is painted when the second animation frame after its message begins.
-	b.open("http://" + s.tcp + "/overview?metric=bw")
+	b.open("http://" + s.TCP + "/overview?metric=bw")
 	b.frames(1)
 	js[bool](b,
 		"(() => { window.late = []; new MutationObserver(() => { const sent = "+

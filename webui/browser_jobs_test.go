@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/csv"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
@@ -93,17 +94,18 @@ func (b *tab) table(name, caption string) [][]string {
 }
 
 // jobSite has six jobs that write, one of them known from the batch system and decided.
-func jobSite(t *testing.T) *site {
-	s := newSite(t, siteOptions{forwarders: 8, compute: 256, desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
-	s.run(20)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 256 })
+func jobSite(t *testing.T) *simsite.Site {
+	s := simsite.New(t, simsite.Options{Forwarders: 8, Compute: 256,
+		Desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
+	s.Run(20)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 256 })
 	var nodes []topology.NodeID
 	for i := 40; i < 80; i++ {
 		nodes = append(nodes, topology.NodeID(fmt.Sprintf("c%05d", i)))
 	}
 	queue := 1.0
 	end := time.Now().Add(-time.Hour)
-	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: 40, Start: end.Add(-time.Hour),
+	err := s.History.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: 40, Start: end.Add(-time.Hour),
 		End: end,
 		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 40, MetaQueue: &queue, Coverage: 1, IOSeconds: 600,
 			PeakBytesPerSec: 3e9, From: "test",
@@ -112,8 +114,9 @@ func jobSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "88201", User: "wei", App: "ROMS",
-		Nodes: nodes}); res.StatusCode != 200 {
+	if res, b := post(s, "/api/v1/dispatch", simsite.HookSecret,
+		dispatch.Request{Job: "88201", User: "wei", App: "ROMS",
+			Nodes: nodes}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	eventually(t, "the job is seen", func() bool {
@@ -126,7 +129,7 @@ func jobSite(t *testing.T) *site {
 func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := jobSite(t)
-	b.open("http://" + s.tcp + "/jobs/88201")
+	b.open("http://" + s.TCP + "/jobs/88201")
 	b.says("job 88201  ROMS  user wei  40 nodes")
 	b.says("by policy dfra")
 	for _, rule := range get[api.JobView](s, "/api/v1/jobs/88201").Decision.Decision.Reasons {
@@ -140,11 +143,11 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.until("the boxes are drawn", "document.querySelectorAll('svg.spread').length === 2")
 	b.shot("job")
 	b.png("job-88201.png")
-	b.open("http://" + s.tcp + "/jobs/7")
+	b.open("http://" + s.TCP + "/jobs/7")
 	b.says("wrote 1.0 TB")
 	b.until("phases are drawn", "document.querySelectorAll('.strip .piece').length >= 2")
 	b.shot("job-ended")
-	b.open("http://" + s.tcp + "/overview?view=flow")
+	b.open("http://" + s.TCP + "/overview?view=flow")
 	b.until("the flow is drawn", "document.querySelectorAll('.sankey .band').length >= 6")
 	b.shot("flow")
 	b.table("flow.csv", "what jobs move over forwarders")
@@ -155,39 +158,39 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.table("interference.csv", "pairs of jobs on the same forwarders")
 	b.png("interference.png")
 	// The other pages with tables and pictures.
-	b.open("http://" + s.tcp + "/overview?view=table&sort=-node")
+	b.open("http://" + s.TCP + "/overview?view=table&sort=-node")
 	b.frames(2)
 	b.table("forwarders.csv", "forwarders")
 	b.key("g")
 	b.until("the grid is drawn", "document.querySelector('canvas')?.dataset.redrawMs")
 	b.png("forwarders.png")
-	b.open("http://" + s.tcp + "/overview?view=compute")
+	b.open("http://" + s.TCP + "/overview?view=compute")
 	b.until("the grid is drawn", "document.querySelector('canvas[data-cells=\"256\"]')")
 	b.png("compute.png")
 	if _, _, body := b.exported("E"); strings.Count(string(body), "\n") != 257 ||
 		!strings.Contains(string(body), "c00255,") {
 		t.Errorf("the compute nodes are saved as %.200s", body)
 	}
-	b.open("http://" + s.tcp + "/forwarders/fwd001")
+	b.open("http://" + s.TCP + "/forwarders/fwd001")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.png("fwd001.png")
 	if _, _, body := b.exported("E"); !strings.HasPrefix(string(body), "time,") ||
 		strings.Count(string(body), "\n") < 15 {
 		t.Errorf("the series are saved as %.200s", body)
 	}
-	b.open("http://" + s.tcp + "/occupancy")
+	b.open("http://" + s.TCP + "/occupancy")
 	b.until("the calendar is drawn", "document.querySelector('canvas')")
 	b.png("occupancy.png")
 	if _, _, body := b.exported("E"); !strings.Contains(string(body), "fwd007 %") {
 		t.Errorf("the calendar is saved as %.200s", body)
 	}
-	b.open("http://" + s.tcp + "/whatif")
+	b.open("http://" + s.TCP + "/whatif")
 	b.until("the pattern is drawn", "document.querySelector('.gantt')")
 	b.png("pattern.png")
 	if _, _, body := b.exported("E"); !strings.Contains(string(body), "88201,wei,") {
 		t.Errorf("shares are saved as %.200s", body)
 	}
-	b.open("http://" + s.tcp + "/jobs")
+	b.open("http://" + s.TCP + "/jobs")
 	b.says("88201")
 	b.table("jobs.csv", "jobs that run, and those that ended last")
 }
@@ -196,13 +199,13 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 func TestPlanMapInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := jobSite(t)
-	if res, body := s.post("/api/v1/plans", operatorSecret,
-		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:20], To: "fwd006",
+	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
+		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:20], To: "fwd006",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	plans := get[[]api.PlanRow](s, "/api/v1/plans")
-	b.open("http://" + s.tcp + "/plans/" + plans[0].ID)
+	b.open("http://" + s.TCP + "/plans/" + plans[0].ID)
 	b.says("Map, before and after")
 	b.until("the map has both sides",
 		"(() => { const t = document.querySelector('.sankey')?.textContent ?? ''; return "+
@@ -218,14 +221,14 @@ func TestPlanMapInTheBrowser(t *testing.T) {
 // are all idle are called so.
 func TestSeriesInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
-	s := newSite(t, siteOptions{})
-	s.run(150)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(150)
 	eventually(t, "clients are shown", func() bool {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	s.accuseInThePast()
-	b.open("http://" + s.tcp + "/forwarders/fwd001?span=1h")
+	accuseInThePast(s)
+	b.open("http://" + s.TCP + "/forwarders/fwd001?span=1h")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.says("a point is the mean of 15 s")
 	b.says("F-0001 suspect")
@@ -245,9 +248,9 @@ func TestSeriesInTheBrowser(t *testing.T) {
 	if got, want := rows[2][k], fmt.Sprint(*most[1].Value); got != want && js[float64](b, got) != *most[1].Value {
 		t.Errorf("the second point's most is %s, the store says %s", got, want)
 	}
-	s.machine.mu.Lock()
-	s.machine.typical = 0
-	s.machine.mu.Unlock()
+	s.Machine.Mu.Lock()
+	s.Machine.Typical = 0
+	s.Machine.Mu.Unlock()
 	b.key("z")
 	b.until("six hours", "location.search.includes('span=6h')")
 	b.says("all peers idle")

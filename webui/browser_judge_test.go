@@ -1,7 +1,9 @@
-package webui
+package webui_test
 
 import (
 	"testing"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/chromedp/chromedp"
 
@@ -15,18 +17,18 @@ const escape = "\u001b"
 // What a person says of a forwarder in the browser: why, then once whether; and nothing before that.
 func TestJudgingInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s := newSite(t, siteOptions{})
-	s.run(60)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(60)
 	eventually(t, "clients are shown", func() bool {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	s.accuseInThePast()
+	accuseInThePast(s)
 	eventually(t, "the picture shows it",
 		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Findings) == 1 })
-	excluded := func() bool { return len(s.desk.Excluded()) > 0 }
+	excluded := func() bool { return len(s.Desk.Excluded()) > 0 }
 
-	b.open("http://" + s.tcp + "/findings")
+	b.open("http://" + s.TCP + "/findings")
 	b.says("F-0001")
 	b.until("the row that keys act on is marked", "document.querySelector('main tr.sel')?.innerText.includes('F-0001')")
 	b.key("e")
@@ -35,9 +37,9 @@ func TestJudgingInTheBrowser(t *testing.T) {
 		t.Error("a viewer is asked for reasons")
 	}
 
-	b.open("http://" + s.tcp + s.server.gate.SignInPath("olga", remap.Operator))
+	b.open("http://" + s.TCP + s.Server.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
-	b.open("http://" + s.tcp + "/forwarders/fwd001")
+	b.open("http://" + s.TCP + "/forwarders/fwd001")
 	b.says("healthy -> suspect")
 	b.frames(3)
 	b.says("healthy -> suspect") // the feed must not take it away
@@ -77,10 +79,10 @@ func TestJudgingInTheBrowser(t *testing.T) {
 // The go box finds what the terminal's finds, the best first, and does what a key of the page does.
 func TestGoBoxInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s := newSite(t, siteOptions{})
-	s.run(60)
-	s.accuseInThePast()
-	b.open("http://" + s.tcp + "/overview")
+	s := simsite.New(t, simsite.Options{})
+	s.Run(60)
+	accuseInThePast(s)
+	b.open("http://" + s.TCP + "/overview")
 	b.says("F-0001")
 	first := func(typed, says string) {
 		t.Helper()
@@ -108,9 +110,9 @@ func TestGoBoxInTheBrowser(t *testing.T) {
 func TestWhyWithoutALogInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	b.expect = []string{"404"}
-	s := newSite(t, siteOptions{})
-	s.run(1)
-	b.open("http://" + s.tcp + "/jobs/nosuch/why")
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
+	b.open("http://" + s.TCP + "/jobs/nosuch/why")
 	b.says("No log of this job is in the archive")
 	b.says("fairway import PATH")
 }

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/console"
 	"fairway/webui/api"
 )
@@ -34,18 +35,18 @@ var facePages = map[string]string{
 // TestBothFacesKnowTheSameKeys holds each page's keys of the terminal against the browser's help.
 func TestBothFacesKnowTheSameKeys(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s := newSite(t, siteOptions{})
-	s.run(120)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(120)
 	startTwo(t, s)
-	since := s.accuseInThePast()
-	if res, body := s.post("/api/v1/plans", operatorSecret,
-		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
+	since := accuseInThePast(s)
+	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
+		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	rows := console.DefaultKeys().Table()
 	for page, path := range facePages {
-		has := b.keysOf("http://" + s.tcp + path)
+		has := b.keysOf("http://" + s.TCP + path)
 		var lacks []string
 		for _, r := range rows {
 			if !r.Replay && slices.Contains(r.On, page) {
@@ -60,7 +61,7 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 			}
 		}
 	}
-	has := b.keysOf(fmt.Sprintf("http://%s/overview?at=%s", s.tcp, since.UTC().Format(time.RFC3339)))
+	has := b.keysOf(fmt.Sprintf("http://%s/overview?at=%s", s.TCP, since.UTC().Format(time.RFC3339)))
 	for _, r := range rows {
 		if r.Replay || r.On == nil {
 			for _, key := range missingKeys(r.Keys, has) {

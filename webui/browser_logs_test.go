@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/webui/api"
 )
 
 // The way of a question: slow jobs as lines, a range on one axis, one job, its critical path.
 func TestLogsInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
-	s := newSite(t, siteOptions{})
-	s.run(2)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	b.open("http://" + s.tcp + "/logs")
+	s := simsite.New(t, simsite.Options{})
+	s.Run(2)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	b.open("http://" + s.TCP + "/logs")
 	b.says("40 of 40 jobs")
 	if n := js[int](b, "document.querySelectorAll('.parallel .line').length"); n != 40 {
 		t.Errorf("%d lines, want 40", n)
@@ -48,9 +49,9 @@ func TestLogsInTheBrowser(t *testing.T) {
 // From a job's explanation to how its shared file could be divided, with other numbers, and back.
 func TestFileDomainsInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
-	s := newSite(t, siteOptions{})
-	s.run(2)
-	b.open("http://" + s.tcp + "/jobs/9/why")
+	s := simsite.New(t, simsite.Options{})
+	s.Run(2)
+	b.open("http://" + s.TCP + "/jobs/9/why")
 	b.says("Why job 9")
 	b.key("d")
 	b.says("File domains of job 9")

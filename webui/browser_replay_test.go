@@ -1,10 +1,12 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/chromedp/chromedp"
 
@@ -15,13 +17,13 @@ import (
 // The past in the browser: its address, its keys, its banner, and that no number of now stands in it.
 func TestReplayInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s := newSite(t, siteOptions{})
-	s.run(300)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(300)
 	eventually(t, "clients are shown", func() bool {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	since := s.accuseInThePast()
+	since := accuseInThePast(s)
 	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
 	row := func(when string) string {
 		o := get[api.Overview](s, "/api/v1/overview?at="+when)
@@ -38,7 +40,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 					"tr.children[i]?.textContent).join(' ') === %q)", row(when)))
 		b.until("the address of "+when, fmt.Sprintf("decodeURIComponent(location.search).includes('at=%s')", when))
 	}
-	b.open("http://" + s.tcp + "/overview?view=table&at=" + at(-time.Minute))
+	b.open("http://" + s.TCP + "/overview?view=table&at=" + at(-time.Minute))
 	b.says("REPLAY")
 	b.says("Actions are off")
 	shows(at(-time.Minute))
@@ -79,21 +81,21 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.until("the overview of the past", "document.querySelector('canvas') && location.search.includes('at=')")
 	b.says("not known of that time")
 	b.shot("replay-overview")
-	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
+	b.open("http://" + s.TCP + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("fwd001  SUSPECT")
 	b.until("its metadata is in operations",
 		`/METADATA OPERATIONS\s*[\d.]+ ops\/s/i.test(document.querySelector('#page').innerText)`)
 	b.key("n")
 	b.says("F-0001  fwd001  confirmed")
-	b.open("http://" + s.tcp + "/forwarders/fwd001?at=" + at(20*time.Second))
+	b.open("http://" + s.TCP + "/forwarders/fwd001?at=" + at(20*time.Second))
 	b.says("Clients (4)")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.shot("replay-forwarder")
-	b.open("http://" + s.tcp + "/findings?at=" + at(-time.Second))
+	b.open("http://" + s.TCP + "/findings?at=" + at(-time.Second))
 	b.says("No finding.")
-	b.open("http://" + s.tcp + "/findings/F-0001?at=" + at(2*time.Second))
+	b.open("http://" + s.TCP + "/findings/F-0001?at=" + at(2*time.Second))
 	b.says("F-0001  fwd001  suspect")
-	b.open("http://" + s.tcp + "/overview?view=compute&at=" + at(0))
+	b.open("http://" + s.TCP + "/overview?view=compute&at=" + at(0))
 	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"32\"]')")
 	b.shot("replay-compute")
 	b.key("4")
@@ -120,24 +122,24 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.says("Hottest")
 	b.key("H")
 	b.says("live is 1m ahead")
-	b.open("http://" + s.tcp + "/history?at=" + at(0) + "&speed=10")
+	b.open("http://" + s.TCP + "/history?at=" + at(0) + "&speed=10")
 	b.says("x10")
-	b.open("http://" + s.tcp + "/overview?at=yesterday")
+	b.open("http://" + s.TCP + "/overview?at=yesterday")
 	b.says("is not a time")
 }
 
 // A line of the calendar opens the second that it begins with, by its key and by a click.
 func TestTheCalendarOpensThePastInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s := newSite(t, siteOptions{})
-	s.run(300)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(300)
 	for row, do := range map[int]func(){
 		1: func() { b.key("j"); b.key(enter) },
 		2: func() {
 			b.until("it is clicked", "(() => { document.querySelectorAll('tbody tr')[2].click(); return true; })()")
 		},
 	} {
-		b.open("http://" + s.tcp + "/occupancy")
+		b.open("http://" + s.TCP + "/occupancy")
 		b.until("the newest line is chosen", "document.querySelector('tbody tr')?.classList.contains('sel')")
 		shown := js[string](b, fmt.Sprintf("document.querySelectorAll('tbody tr')[%d].children[0].textContent", row))
 		do()
@@ -152,15 +154,15 @@ func TestTheCalendarOpensThePastInTheBrowser(t *testing.T) {
 // One thing is not written as many, in the browser as in the terminal.
 func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s := newSite(t, siteOptions{})
-	s.run(120)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(120)
 	startTwo(t, s)
-	if res, body := s.post("/api/v1/plans", operatorSecret,
-		api.ManualRemap{Nodes: s.machine.topo.Default.Clients("fwd001")[:1], To: "fwd000",
+	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
+		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
-	b.open("http://" + s.tcp + "/plans/P-000001")
+	b.open("http://" + s.TCP + "/plans/P-000001")
 	b.says("1 compute node changes forwarder")
 	js[any](b,
 		"void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', "+

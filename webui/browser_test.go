@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -191,11 +193,11 @@ const (
 )
 
 func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(120)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(120)
 	b := newTab(t, 1280, 800)
 	begun := time.Now()
-	b.open("http://" + s.tcp + s.server.gate.SignInPath("olga", remap.Operator))
+	b.open("http://" + s.TCP + s.Server.SignInPath("olga", remap.Operator))
 	b.frames(1)
 	t.Logf("first data %v after the address was opened; first paint %.0f ms", time.Since(begun).Round(time.Millisecond),
 		js[float64](b,
@@ -232,7 +234,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.says("You cannot approve: you proposed it")
 	b.shot("plan-proposer")
 	// Somebody else approves, with the page open.
-	b.open("http://" + s.tcp + s.server.gate.SignInPath("sam", remap.Operator))
+	b.open("http://" + s.TCP + s.Server.SignInPath("sam", remap.Operator))
 	b.says("sam (operator)")
 	b.frames(1)
 	b.key("n")
@@ -249,7 +251,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.shot("plan-confirm")
 	b.key(enter)
 	b.until("Enter did not approve", "!document.querySelector('dialog[open]')")
-	if p, err := s.desk.Plan(t.Context(), "P-000001"); err != nil || p.State != remap.Proposed {
+	if p, err := s.Desk.Plan(t.Context(), "P-000001"); err != nil || p.State != remap.Proposed {
 		t.Fatalf("after Enter the plan is %s (%v)", p.State, err)
 	}
 	b.key("A")
@@ -263,7 +265,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 		"[...document.querySelectorAll('dt')].some((e) => e.textContent === 'approved' && "+
 			"e.nextSibling.textContent.startsWith('sam (olga is right'))")
 	b.shot("plan-verified")
-	b.open("http://" + s.tcp + "/audit")
+	b.open("http://" + s.TCP + "/audit")
 	b.says("approve")
 	b.shot("audit")
 	filter := func(actor, from string) {
@@ -277,14 +279,14 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	filter("nobody", "-2h")
 	b.says("A name must be whole")
 	b.until("the filter is in the address", "location.search === '?actor=nobody&from=-2h'")
-	p, err := s.desk.Plan(t.Context(), "P-000001")
+	p, err := s.Desk.Plan(t.Context(), "P-000001")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.open("http://" + s.tcp + "/forwarders/" + string(p.Moves[0].To))
+	b.open("http://" + s.TCP + "/forwarders/" + string(p.Moves[0].To))
 	b.says(string(p.Moves[0].Node))
 	// Back goes without a reason, as in the terminal.
-	b.open("http://" + s.tcp + "/plans/P-000001")
+	b.open("http://" + s.TCP + "/plans/P-000001")
 	b.says("B roll back (shift)")
 	b.key("B")
 	b.until("it asks once",
@@ -297,16 +299,16 @@ func TestBrowserAtFullSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("41,000 nodes take a while")
 	}
-	s := newSite(t, siteOptions{forwarders: 240, compute: 40960, simulated: true})
-	s.findMu.Lock()
-	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd113", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 40960, Simulated: true})
+	s.FindMu.Lock()
+	s.Find = []anomaly.Finding{{ID: "F-0091", Node: "fwd113", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
 		Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97,
 		Sentence: "write service time 9.8x its peers at equal load, 240 of 252 s"}}
-	s.findMu.Unlock()
-	s.machine.silent["fwd171"], s.machine.silent["fwd172"] = true, true
-	s.run(0)
+	s.FindMu.Unlock()
+	s.Machine.Silent["fwd171"], s.Machine.Silent["fwd172"] = true, true
+	s.Run(0)
 	b := newTab(t, 1440, 900)
-	b.open("http://" + s.tcp + "/overview?metric=bw")
+	b.open("http://" + s.TCP + "/overview?metric=bw")
 	b.frames(3)
 	b.says("240 forwarders:")
 	b.says("2 stale")
@@ -318,16 +320,16 @@ func TestBrowserAtFullSize(t *testing.T) {
 	b.key("g")
 	b.says("SRVms")
 	b.shot("table-240")
-	b.open("http://" + s.tcp + "/overview?view=compute")
+	b.open("http://" + s.TCP + "/overview?view=compute")
 	b.until("the compute grid is drawn", "document.querySelector('canvas[data-cells=\"40960\"]')")
 	b.shot("compute-41k")
-	b.open("http://" + s.tcp + "/forwarders/fwd171")
+	b.open("http://" + s.TCP + "/forwarders/fwd171")
 	b.says("never seen")
 	b.shot("forwarder-silent")
 }
 
 func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
-	s := newSite(t, siteOptions{empty: true})
+	s := simsite.New(t, simsite.Options{Empty: true})
 	b := newTab(t, 1100, 700)
 	for path, says := range map[string]string{
 		"/overview": "Start fairway-agent", "/plans": "press p to propose", "/findings": "minutes of data",
@@ -338,7 +340,7 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 		b.mu.Lock()
 		b.expect = append(b.expect, "404")
 		b.mu.Unlock()
-		b.open("http://" + s.tcp + path)
+		b.open("http://" + s.TCP + path)
 		b.says(says)
 		b.shot("empty-" + strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"))
 	}
@@ -347,10 +349,10 @@ func TestBrowserEmptyStatesSayWhatToDo(t *testing.T) {
 // A page that the server is slow to answer says that it waits, and one that cannot be read says what to
 // do; the go box knows the pages that have no number.
 func TestBrowserWaitsAndFails(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(2)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(2)
 	b := newTab(t, 1100, 700)
-	b.open("http://" + s.tcp + "/overview")
+	b.open("http://" + s.TCP + "/overview")
 	b.frames(1)
 	js[bool](b,
 		"(() => { const real = window.fetch; window.fetch = (...a) => "+
@@ -379,14 +381,14 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 }
 
 func TestBrowserLosesTheServer(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
 	b := newTab(t, 1100, 700)
 	b.expect = []string{"ERR_CONNECTION_REFUSED", "WebSocket connection"}
-	b.open("http://" + s.tcp + "/overview")
+	b.open("http://" + s.TCP + "/overview")
 	b.frames(2)
-	s.http.Close()
-	s.stop() // ends the live feeds
+	s.HTTP.Close()
+	s.Stop() // ends the live feeds
 	b.says("disconnected, trying again")
 	b.says("NO DATA since")
 	b.says("look whether fairwayd runs")
@@ -396,10 +398,10 @@ func TestBrowserLosesTheServer(t *testing.T) {
 // A server that stops without a word, as one that hangs: the page says that it lost it, and takes the
 // numbers of a forwarder away.
 func TestBrowserHearsNothing(t *testing.T) {
-	s := newSite(t, siteOptions{steady: true})
-	s.run(2)
+	s := simsite.New(t, simsite.Options{Steady: true})
+	s.Run(2)
 	b := newTab(t, 1100, 700)
-	b.open("http://" + s.tcp + "/forwarders/fwd001")
+	b.open("http://" + s.TCP + "/forwarders/fwd001")
 	b.frames(2)
 	const read = "[...document.querySelectorAll('dt')].map((e) => (e.textContent === 'read' ? " +
 		"e.nextSibling.textContent : '')).join('')"

@@ -1,10 +1,11 @@
-package webui
+package webui_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap/journal"
 	"fairway/webui/api"
 )
@@ -12,11 +13,11 @@ import (
 // A canary by the API writes, reads and stats a real file; its limits and its role hold, and who
 // asked for it and what it found is in the audit and on the forwarder's page.
 func TestACanaryByTheAPI(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
 	eventually(t, "the picture has the forwarders",
 		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Forwarders) == 8 })
-	res, b := s.post("/api/v1/forwarders/fwd001/canary", operatorSecret, api.Decision{})
+	res, b := post(s, "/api/v1/forwarders/fwd001/canary", simsite.OperatorSecret, api.Decision{})
 	if res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
@@ -30,12 +31,13 @@ func TestACanaryByTheAPI(t *testing.T) {
 		status       int
 		says         string
 	}{
-		{"/api/v1/forwarders/fwd001/canary", operatorSecret, 409, "at most one in 10s"},
-		{"/api/v1/forwarders/fwd002/canary", viewerSecret, 403, "needs the role operator"},
-		{"/api/v1/forwarders/fwd007/canary", operatorSecret, 409, "no way to fwd007 is known; set probe.export"},
-		{"/api/v1/forwarders/c00001/canary", operatorSecret, 400, "not a forwarding node"},
+		{"/api/v1/forwarders/fwd001/canary", simsite.OperatorSecret, 409, "at most one in 10s"},
+		{"/api/v1/forwarders/fwd002/canary", simsite.ViewerSecret, 403, "needs the role operator"},
+		{"/api/v1/forwarders/fwd007/canary", simsite.OperatorSecret, 409,
+			"no way to fwd007 is known; set probe.export"},
+		{"/api/v1/forwarders/c00001/canary", simsite.OperatorSecret, 400, "not a forwarding node"},
 	} {
-		if res, b := s.post(c.path, c.secret, api.Decision{}); res.StatusCode != c.status ||
+		if res, b := post(s, c.path, c.secret, api.Decision{}); res.StatusCode != c.status ||
 			!strings.Contains(string(b), c.says) {
 			t.Errorf("POST %s: %d %s, want %d with %q", c.path, res.StatusCode, b, c.status, c.says)
 		}

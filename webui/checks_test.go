@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/json"
@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/webui/api"
 )
 
-func checks(t *testing.T, s *site) map[string]api.Check {
+func checks(t *testing.T, s *simsite.Site) map[string]api.Check {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.tcp+"/api/v1/checks", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.TCP+"/api/v1/checks", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+operatorSecret)
+	req.Header.Set("Authorization", "Bearer "+simsite.OperatorSecret)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +37,12 @@ func checks(t *testing.T, s *site) map[string]api.Check {
 }
 
 func TestChecksNameWhatIsWrong(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.machine.silent["fwd003"] = true
-	s.run(0)
-	eventually(t, "routes are observed", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	s := simsite.New(t, simsite.Options{})
+	s.Machine.Silent["fwd003"] = true
+	s.Run(0)
+	eventually(t, "routes are observed", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
 	now := time.Now()
-	s.board.Take([]collector.Frame{
+	s.Board.Take([]collector.Frame{
 		{Node: "fwd001", Role: topology.Forwarder, TimeMillis: now.Add(30 * time.Second).UnixMilli()},
 		{Node: "c00001", Role: topology.Compute, TimeMillis: now.UnixMilli(),
 			Sources: []collector.SourceStatus{{Name: "procfs", Err: "diskstats: line 3: 4 fields"}}},
@@ -65,7 +66,7 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 }
 
 func TestChecksOfAnEmptySite(t *testing.T) {
-	got := checks(t, newSite(t, siteOptions{empty: true}))
+	got := checks(t, simsite.New(t, simsite.Options{Empty: true}))
 	if c := got["agents"]; c.Level != api.CheckFailed || !strings.Contains(c.Fix, "fairway-agent") {
 		t.Errorf("agents: %+v", c)
 	}
@@ -78,12 +79,12 @@ func TestChecksOfAnEmptySite(t *testing.T) {
 
 // A disk that takes nothing more is reported to the operator.
 func TestChecksTellOfTheDisks(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	if c := checks(t, s)["disks"]; c.Level != api.CheckOK {
 		t.Errorf("while all is well: %+v", c)
 	}
 	a := dialIngest(t, s, "fwd001")
-	if err := s.store.Close(); err != nil {
+	if err := s.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	a.send(second("fwd001", 1), 0)

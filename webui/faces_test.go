@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -25,13 +27,13 @@ type face struct {
 	model tea.Model
 }
 
-func newFace(t *testing.T, s *site, address string) *face {
+func newFace(t *testing.T, s *simsite.Site, address string) *face {
 	t.Helper()
 	a, err := screen.ParseAddress(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New("http://"+s.tcp, viewerSecret)
+	c, err := client.New("http://"+s.TCP, simsite.ViewerSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,19 +139,19 @@ var twoFaces = []struct {
 // machine does the same in every second, and compares the numbers.
 func TestBothFacesAgree(t *testing.T) {
 	b := newTab(t, 1600, 1200)
-	s := newSite(t, siteOptions{steady: true})
-	s.findMu.Lock()
-	s.find = []anomaly.Finding{{ID: "F-0091", Node: "fwd003", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+	s := simsite.New(t, simsite.Options{Steady: true})
+	s.FindMu.Lock()
+	s.Find = []anomaly.Finding{{ID: "F-0091", Node: "fwd003", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
 		Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97, Sentence: "write service time 9.8x its peers"}}
-	s.findMu.Unlock()
-	s.run(3)
+	s.FindMu.Unlock()
+	s.Run(3)
 	startTwo(t, s)
-	if res, body := s.post("/api/v1/plans", operatorSecret, api.ManualRemap{Nodes: []topology.NodeID{"c00004"},
+	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{Nodes: []topology.NodeID{"c00004"},
 		To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	for _, c := range twoFaces {
-		b.open("http://" + s.tcp + c.browser)
+		b.open("http://" + s.TCP + c.browser)
 		b.frames(1)
 		b.until(fmt.Sprintf("%d rows of %s", c.rows, c.name),
 			fmt.Sprintf(`JSON.parse(%s).flat().filter((r) => %q in r).length >= %d`, browserTables, c.key, c.rows))
@@ -192,7 +194,7 @@ func compareRow(t *testing.T, f *face, page, name string, nth int, row map[strin
 }
 
 // sameSentences compares the numbers that stand in sentences: where both faces say it, they say the same.
-func sameSentences(t *testing.T, b *tab, s *site) {
+func sameSentences(t *testing.T, b *tab, s *simsite.Site) {
 	t.Helper()
 	for _, c := range []struct{ path, words string }{
 		{"/overview", `[\d.]+ of [\d.]+ [MG]B/s`},
@@ -202,7 +204,7 @@ func sameSentences(t *testing.T, b *tab, s *site) {
 		{"/jobs/9/why", `[\d.]+ GB in [\d.]+ s of I/O, [\d.]+ [kMG]B/s`},
 		{"/whatif", `no schedule computes more than \d+ % of the machine here, and \d+ % if`},
 	} {
-		b.open("http://" + s.tcp + c.path)
+		b.open("http://" + s.TCP + c.path)
 		b.frames(1)
 		words := regexp.MustCompile(c.words)
 		b.until("it says "+c.words, fmt.Sprintf("/%s/s.test(document.querySelector('#page').textContent)",

@@ -15,7 +15,7 @@ import (
 // hostile is a name that would end a JSON string, a member or a message that is put together as text.
 const hostile = "x\"user\":\"\",\"role\":\"\",\\ }]\x00\u2028\xff\a"
 
-func decode[T any](t *testing.T, b []byte) (v T) {
+func decodeMessage(t *testing.T, b []byte) (v api.LiveMessage) {
 	t.Helper()
 	if err := json.Unmarshal(b, &v); err != nil {
 		t.Fatalf("%v in %.500q", err, b)
@@ -38,7 +38,7 @@ func TestOverviewWithHostileNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := decode[api.LiveMessage](t, bytes.Join([][]byte{frames[0].before, person, frames[0].after}, nil))
+		m := decodeMessage(t, bytes.Join([][]byte{frames[0].before, person, frames[0].after}, nil))
 		clean := func(text string) string { return string(bytes.ToValidUTF8([]byte(text), []byte("\ufffd"))) }
 		if o := m.Overview; m.Topic != topicOverview || o == nil || o.User != clean(p.Name) ||
 			o.Role != clean(string(p.Role)) || o.Machine != clean(hostile) ||

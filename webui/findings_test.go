@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
+	"fairway/webui"
 
 	"github.com/gorilla/websocket"
 
@@ -26,19 +29,19 @@ func (a accuse) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict {
 }
 
 func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	s.says.Detector = accuse("fwd001")
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	s.Says.Detector = accuse("fwd001")
 	now := time.Now().Add(-10 * time.Second)
 	for i := range 7 {
-		if err := s.loop.Step(t.Context(), now.Add(time.Duration(i)*time.Second)); err != nil {
+		if err := s.Loop.Step(t.Context(), now.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.findMu.Lock()
-	s.find = s.loop.Findings()
-	s.findMu.Unlock()
+	s.FindMu.Lock()
+	s.Find = s.Loop.Findings()
+	s.FindMu.Unlock()
 	eventually(t, "the overview shows the finding and its forwarder as suspect", func() bool {
 		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
@@ -53,20 +56,21 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		body         any
 		status       int
 	}{
-		{"/api/v1/findings/F-0001/ack", viewerSecret, api.Decision{}, 403},
-		{"/api/v1/findings/F-0009/ack", operatorSecret, api.Decision{}, 404},
-		{"/api/v1/findings/F-0001/dismiss", operatorSecret, api.Decision{Reason: "no"}, 400},
-		{"/api/v1/findings/F-0001/silence", viewerSecret, api.Silence{For: "4h"}, 403},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, api.Silence{For: "soon"}, 400},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, api.Silence{For: "1000h"}, 400},
-		{"/api/v1/findings/F-0009/silence", operatorSecret, api.Silence{For: "4h"}, 404},
-		{"/api/v1/findings/F-0001/silence", operatorSecret, api.Silence{For: "4h", Reason: "its array rebuilds"},
+		{"/api/v1/findings/F-0001/ack", simsite.ViewerSecret, api.Decision{}, 403},
+		{"/api/v1/findings/F-0009/ack", simsite.OperatorSecret, api.Decision{}, 404},
+		{"/api/v1/findings/F-0001/dismiss", simsite.OperatorSecret, api.Decision{Reason: "no"}, 400},
+		{"/api/v1/findings/F-0001/silence", simsite.ViewerSecret, api.Silence{For: "4h"}, 403},
+		{"/api/v1/findings/F-0001/silence", simsite.OperatorSecret, api.Silence{For: "soon"}, 400},
+		{"/api/v1/findings/F-0001/silence", simsite.OperatorSecret, api.Silence{For: "1000h"}, 400},
+		{"/api/v1/findings/F-0009/silence", simsite.OperatorSecret, api.Silence{For: "4h"}, 404},
+		{"/api/v1/findings/F-0001/silence", simsite.OperatorSecret,
+			api.Silence{For: "4h", Reason: "its array rebuilds"},
 			200},
-		{"/api/v1/findings/F-0001/ack", operatorSecret, api.Decision{}, 200},
-		{"/api/v1/findings/F-0001/dismiss", operatorSecret, api.Decision{Reason: "its array is being rebuilt"},
+		{"/api/v1/findings/F-0001/ack", simsite.OperatorSecret, api.Decision{}, 200},
+		{"/api/v1/findings/F-0001/dismiss", simsite.OperatorSecret, api.Decision{Reason: "its array is being rebuilt"},
 			200},
 	} {
-		if res, b := s.post(c.path, c.secret, c.body); res.StatusCode != c.status {
+		if res, b := post(s, c.path, c.secret, c.body); res.StatusCode != c.status {
 			t.Errorf("POST %s: %d %s, want %d", c.path, res.StatusCode, b, c.status)
 		}
 	}
@@ -86,15 +90,15 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 // TestANumberThatIsNoneDoesNotEndTheFeed gives a finding a score that JSON cannot hold: the findings
 // are missing, the rest of the feed goes on.
 func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	accuse := func(findings ...anomaly.Finding) {
-		s.findMu.Lock()
-		defer s.findMu.Unlock()
-		s.find = findings
+		s.FindMu.Lock()
+		defer s.FindMu.Unlock()
+		s.Find = findings
 	}
 	accuse(anomaly.Finding{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Suspect,
 		Score: math.NaN()})
-	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview,findings", nil)
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.TCP+"/api/v1/live?topics=overview,findings", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,23 +115,23 @@ func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 			}
 		}
 	}
-	s.run(0)
+	s.Run(0)
 	eventually(t, "the picture has the finding",
-		func() bool { return len(s.picture.Snapshot().Overview.Findings) == 1 })
-	await(topicBeat)
+		func() bool { return len(s.Picture.Snapshot().Overview.Findings) == 1 })
+	await(webui.TopicBeat)
 	accuse()
-	await(topicFindings)
+	await(webui.TopicFindings)
 }
 
 func TestExclusionsFeed(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
 	feed := get[remap.Feed](s, "/api/v1/exclusions")
 	if feed.Generation != 0 || feed.Exclusions == nil || time.Until(feed.ValidUntil) < 50*time.Second {
 		t.Fatalf("the first feed is %+v", feed)
 	}
-	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=exclusions,findings", nil)
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.TCP+"/api/v1/live?topics=exclusions,findings", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,14 +144,15 @@ func TestExclusionsFeed(t *testing.T) {
 		body                 any
 		status               int
 	}{
-		{"PUT", path, viewerSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"}, 403},
-		{"PUT", path, operatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "soon"}, 400},
-		{"PUT", "/api/v1/exclusions/fwd999", operatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"},
+		{"PUT", path, simsite.ViewerSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"}, 403},
+		{"PUT", path, simsite.OperatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "soon"}, 400},
+		{"PUT", "/api/v1/exclusions/fwd999", simsite.OperatorSecret,
+			api.Exclude{Reason: "its disk is dying", TTL: "4h"},
 			400},
-		{"DELETE", path, operatorSecret, nil, 404},
-		{"PUT", path, operatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"}, 200},
+		{"DELETE", path, simsite.OperatorSecret, nil, 404},
+		{"PUT", path, simsite.OperatorSecret, api.Exclude{Reason: "its disk is dying", TTL: "4h"}, 200},
 	} {
-		if res, b := s.ask(c.method, c.path, c.secret, c.body, "Idempotency-Key",
+		if res, b := s.Ask(c.method, c.path, c.secret, c.body, "Idempotency-Key",
 			fmt.Sprint("k", i)); res.StatusCode != c.status {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, res.StatusCode, b, c.status)
 		}
@@ -161,8 +166,8 @@ func TestExclusionsFeed(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("who waited for a change is still waiting")
 	}
-	s.awaitFeed(ws, 1)
-	req, _ := http.NewRequest("GET", "http://"+s.tcp+"/api/v1/exclusions", nil)
+	awaitFeed(s, ws, 1)
+	req, _ := http.NewRequest("GET", "http://"+s.TCP+"/api/v1/exclusions", nil)
 	req.Header.Set("If-None-Match", `"1"`)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil || res.StatusCode != http.StatusNotModified || res.Header.Get("ETag") != `"1"` {
@@ -173,7 +178,7 @@ func TestExclusionsFeed(t *testing.T) {
 		time.Until(until) < 50*time.Second {
 		t.Errorf("a 304 renews the lease to %q", res.Header.Get("Fairway-Valid-Until"))
 	}
-	if res, b := s.ask("DELETE", path+"?reason=disk+replaced+today", operatorSecret, nil, "Idempotency-Key",
+	if res, b := s.Ask("DELETE", path+"?reason=disk+replaced+today", simsite.OperatorSecret, nil, "Idempotency-Key",
 		"r"); res.StatusCode != 200 {
 		t.Errorf("return: %d %s", res.StatusCode, b)
 	}
@@ -183,20 +188,20 @@ func TestExclusionsFeed(t *testing.T) {
 }
 
 // awaitFeed reads live messages until one has the feed of a generation.
-func (s *site) awaitFeed(ws *websocket.Conn, generation uint64) {
-	s.t.Helper()
+func awaitFeed(s *simsite.Site, ws *websocket.Conn, generation uint64) {
+	s.T.Helper()
 	for range 50 {
 		_, b, err := ws.ReadMessage()
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 		var m api.LiveMessage
 		if err := json.Unmarshal(b, &m); err != nil {
-			s.t.Fatal(fmt.Errorf("%s: %w", b, err))
+			s.T.Fatal(fmt.Errorf("%s: %w", b, err))
 		}
 		if m.Exclusions != nil && m.Exclusions.Generation == generation {
 			return
 		}
 	}
-	s.t.Errorf("no message with generation %d", generation)
+	s.T.Errorf("no message with generation %d", generation)
 }

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
+	"fairway/webui"
 
 	"fairway/anomaly"
 	"fairway/collector"
@@ -16,7 +19,7 @@ import (
 // Two jobs on two forwarders: job a writes 30 by fwd000 and 10 by fwd001, job b reads 60 by fwd001.
 // The numbers are worked out by hand.
 func TestFlowAndInterference(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	job := func(id string, read, write float64) collector.JobSamples {
 		return collector.JobSamples{Job: topology.JobID(id),
 			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: read},
@@ -29,12 +32,12 @@ func TestFlowAndInterference(t *testing.T) {
 			f.TimeMillis = now.Add(-time.Second).UnixMilli()
 			if f.Role == topology.Compute {
 				f.RoutesComplete, f.Routes = true,
-					[]collector.Route{{Client: f.Node, Forwarder: s.machine.routes[f.Node]}}
+					[]collector.Route{{Client: f.Node, Forwarder: s.Machine.Routes[f.Node]}}
 			} else {
 				f.Samples = []collector.Sample{{Metric: collector.ReadBytes, Value: 1}}
 			}
 		}
-		s.take(frames, now)
+		s.Take(frames, now)
 	}
 	frames := []collector.Frame{
 		{Node: "c00000", Role: topology.Compute, Jobs: []collector.JobSamples{job("a", 0, 20e6)}},
@@ -47,12 +50,12 @@ func TestFlowAndInterference(t *testing.T) {
 		{Node: "fwd002", Role: topology.Forwarder, Jobs: []collector.JobSamples{job("c", 5e6, 0)}},
 	}
 	report(frames...)
-	s.findMu.Lock()
-	s.find = []anomaly.Finding{{ID: "F-0007", Node: "fwd001", Kind: anomaly.HighBandwidth, State: anomaly.Confirmed,
+	s.FindMu.Lock()
+	s.Find = []anomaly.Finding{{ID: "F-0007", Node: "fwd001", Kind: anomaly.HighBandwidth, State: anomaly.Confirmed,
 		Jobs: []topology.JobID{"b"}}}
-	s.findMu.Unlock()
+	s.FindMu.Unlock()
 	flow := func(query string) string {
-		f := get[FlowView](s, "/api/v1/flow"+query)
+		f := get[webui.FlowView](s, "/api/v1/flow"+query)
 		var out []string
 		for _, l := range f.Links {
 			out = append(out, fmt.Sprintf("%s>%s %.0f+%.0f %s", l.Job, l.Forwarder, l.ReadBytesPerSec/1e6,
@@ -94,7 +97,7 @@ func TestFlowAndInterference(t *testing.T) {
 		"bb": {60.0 / 70, 60}, "cc": {1, 5},
 	} {
 		if c := got[pair]; math.Abs(c.Share-want[0]) > 1e-9 || c.Pressure == nil ||
-			math.Abs(*c.Pressure-want[1]*1e6/forwarderPeak) > 1e-9 {
+			math.Abs(*c.Pressure-want[1]*1e6/simsite.ForwarderPeak) > 1e-9 {
 			t.Errorf("%s: %+v, want %v", pair, c, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -40,7 +42,7 @@ const (
 
 // guideSite is a seeded simulated machine of 24 forwarders with twelve minutes behind it, in the last
 // three of which its busiest forwarder is slow. Real detectors watched it, real policies decided.
-func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
+func guideSite(t *testing.T) (s *simsite.Site, slow topology.ForwarderID) {
 	c := simmachine.TaihuLight(1)
 	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage, c.JobSeconds = "hpc1", 1024, 24, 16, 16, 3600
 	c.StorageBytesPerSec, c.MetaOpsPerSec = 2e9, 100e3
@@ -49,16 +51,17 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = newSite(t, siteOptions{sim: m, simulated: true, desk: func(set *desk.Settings) { set.HealthyFloor = 4 }})
-	s.says.Detector = watch.NewDetectors(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	s = simsite.New(t, simsite.Options{Sim: m, Simulated: true,
+		Desk: func(set *desk.Settings) { set.HealthyFloor = 4 }})
+	s.Says.Detector = watch.NewDetectors(s.Board, failslow.DefaultSettings(), interference.DefaultSettings())
 	now := time.Now().Truncate(time.Second)
 	work := map[topology.ForwarderID]float64{}
 	for t0 := now.Add(-guidePast); t0.Before(time.Now().Add(-2 * time.Second)); t0 = t0.Add(time.Second) {
 		at := t0.Add(time.Second)
-		s.past.Store(&at)
-		frames := s.machine.frames(t0)
-		s.board.Take(frames, at)
-		if err := s.store.Append(t.Context(), frames); err != nil {
+		s.Past.Store(&at)
+		frames := s.Machine.Frames(t0)
+		s.Board.Take(frames, at)
+		if err := s.Store.Append(t.Context(), frames); err != nil {
 			t.Fatal(err)
 		}
 		for i := range frames {
@@ -66,12 +69,12 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 				work[topology.ForwarderID(frames[i].Node)] += min(read, 1e8) + 1
 			}
 		}
-		if err := s.loop.Step(t.Context(), at); err != nil {
+		if err := s.Loop.Step(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
-		s.findMu.Lock()
-		s.find = s.loop.Findings()
-		s.findMu.Unlock()
+		s.FindMu.Lock()
+		s.Find = s.Loop.Findings()
+		s.FindMu.Unlock()
 		if slow == "" && t0.After(now.Add(guideHealth-guidePast)) {
 			for f, w := range work {
 				if slow == "" || w > work[slow] || w == work[slow] && f < slow {
@@ -83,17 +86,17 @@ func guideSite(t *testing.T) (s *site, slow topology.ForwarderID) {
 			}
 		}
 	}
-	s.past.Store(nil)
-	s.run(0)
+	s.Past.Store(nil)
+	s.Run(0)
 	return s, slow
 }
 
 // tellJobs reports the simulated jobs as a batch system does; the largest has run before.
-func (s *site) tellJobs() (largest topology.JobID) {
-	s.t.Helper()
-	s.machine.mu.Lock()
-	jobs := s.machine.sim.Jobs()
-	s.machine.mu.Unlock()
+func tellJobs(s *simsite.Site) (largest topology.JobID) {
+	s.T.Helper()
+	s.Machine.Mu.Lock()
+	jobs := s.Machine.Sim.Jobs()
+	s.Machine.Mu.Unlock()
 	most := 0
 	for i, j := range jobs {
 		if len(j.Nodes) > len(jobs[most].Nodes) {
@@ -102,18 +105,18 @@ func (s *site) tellJobs() (largest topology.JobID) {
 	}
 	queue, end := 0.4, time.Now().Add(-5*time.Hour)
 	j := jobs[most]
-	err := s.history.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes),
+	err := s.History.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes),
 		Start: end.Add(-time.Hour), End: end,
 		Profile: &history.Profile{WriteBytes: 5.8e11, IONodes: len(j.Nodes), MetaQueue: &queue, Coverage: 1,
 			IOSeconds: 700, PeakBytesPerSec: 3e9, From: "collectors"}})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	jobs = append(slices.Delete(slices.Clone(jobs), most, most+1), j) // it comes last and finds what is free
 	for _, j := range jobs {
-		if _, err := s.jobs.Dispatch(context.Background(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
+		if _, err := s.Jobs.Dispatch(context.Background(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
 			Nodes: j.Nodes}); err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 	}
 	return j.ID
@@ -166,16 +169,16 @@ func TestGuide(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s, slow := guideSite(t)
 	finding := ""
-	for _, f := range s.loop.Findings() {
+	for _, f := range s.Loop.Findings() {
 		if f.Node == slow.Node() && f.Kind.Accuses() && f.Open() {
 			finding = f.ID
 		}
 	}
 	if finding == "" {
-		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, guidePast-guideHealth, s.loop.Findings())
+		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, guidePast-guideHealth, s.Loop.Findings())
 	}
-	eventually(t, "routes are known", func() bool { return len(s.situation().Observed) == 1024 })
-	job := s.tellJobs()
+	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
+	job := tellJobs(s)
 	var plans []api.PlanRow
 	eventually(t, "the policy proposes",
 		func() bool { plans = get[[]api.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })
@@ -183,12 +186,12 @@ func TestGuide(t *testing.T) {
 	if err != nil && !*update {
 		t.Fatal(err)
 	}
-	b.open("http://" + s.tcp + s.server.gate.SignInPath("olga", remap.Operator))
+	b.open("http://" + s.TCP + s.Server.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
 	b.key("t") // dark
 	b.key("t") // light
 	for _, p := range guidePages(slow, finding, plans[len(plans)-1].ID, job) {
-		b.open("http://" + s.tcp + p.path)
+		b.open("http://" + s.TCP + p.path)
 		b.frames(1)
 		for _, text := range p.says {
 			b.says(text)

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/gorilla/websocket"
 
@@ -23,10 +25,10 @@ type agentConn struct {
 	ws *websocket.Conn
 }
 
-func dialIngest(t *testing.T, s *site, node topology.NodeID) *agentConn {
+func dialIngest(t *testing.T, s *simsite.Site, node topology.NodeID) *agentConn {
 	t.Helper()
-	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest",
-		http.Header{"Authorization": {"Bearer " + agentSecret}})
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.TCP+"/api/v1/ingest",
+		http.Header{"Authorization": {"Bearer " + simsite.AgentSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func second(node topology.NodeID, seq uint64) *wire.Frames {
 // A truncated frame ends its own connection, with a reason that names the field; the neighbour's
 // seconds are taken as before.
 func TestATruncatedFrameEndsItsConnectionAlone(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	bad, good := dialIngest(t, s, "fwd001"), dialIngest(t, s, "fwd002")
 	bad.send(second("fwd001", 1), 3)
 	var reject *wire.Reject
@@ -96,8 +98,8 @@ func TestATruncatedFrameEndsItsConnectionAlone(t *testing.T) {
 }
 
 func TestAWrongTokenIsNamed(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	_, res, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/ingest",
+	s := simsite.New(t, simsite.Options{})
+	_, res, err := websocket.DefaultDialer.Dial("ws://"+s.TCP+"/api/v1/ingest",
 		http.Header{"Authorization": {"Bearer wrong"}})
 	if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a wrong token: %v, %v", res, err)
@@ -106,7 +108,10 @@ func TestAWrongTokenIsNamed(t *testing.T) {
 
 // A token for some nodes does not say where the others are: a false route would verify a plan.
 func TestAnAgentSpeaksForItsOwnRoutes(t *testing.T) {
-	s := newSite(t, siteOptions{access: func(a *access.Config) { a.Tokens[0].Nodes = []string{"c00001", "fwd000"} }})
+	s := simsite.New(t, simsite.Options{Access: func(a *access.Config) {
+		a.Tokens[0].Nodes = []string{"c00001",
+			"fwd000"}
+	}})
 	a := dialIngest(t, s, "c00001")
 	for i, c := range []struct {
 		role  topology.Role
@@ -135,7 +140,7 @@ func TestAnAgentSpeaksForItsOwnRoutes(t *testing.T) {
 func TestLimitsArePerToken(t *testing.T) {
 	limits := ingest.DefaultLimits()
 	limits.Nodes, limits.FramesPerSec, limits.BurstSeconds = 3, 1, 10
-	s := newSite(t, siteOptions{access: func(a *access.Config) { a.Tokens[0].Limits = limits }})
+	s := simsite.New(t, simsite.Options{Access: func(a *access.Config) { a.Tokens[0].Limits = limits }})
 	one, two := dialIngest(t, s, "fwd001"), dialIngest(t, s, "fwd002")
 	say := func(a *agentConn, nodes ...topology.NodeID) wire.Message {
 		t.Helper()

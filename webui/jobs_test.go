@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
@@ -16,32 +17,32 @@ import (
 
 // TestAJobThroughTheSchedulersDoor reports a job's start and end as the batch system's hooks do.
 func TestAJobThroughTheSchedulersDoor(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(1)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	nodes := s.machine.topo.Default.Clients("fwd001")
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	nodes := s.Machine.Topo.Default.Clients("fwd001")
 	queue := 1.0
 	end := time.Now().Add(-time.Hour)
-	err := s.history.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: len(nodes), Start: end.Add(-time.Hour),
+	err := s.History.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: len(nodes), Start: end.Add(-time.Hour),
 		End:     end,
 		Profile: &history.Profile{WriteBytes: 1e12, IONodes: len(nodes), MetaQueue: &queue, Coverage: 1, From: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := dispatch.Request{Job: "8", User: "wei", App: "ROMS", Nodes: nodes}
-	for secret, want := range map[string]int{"": http.StatusUnauthorized, viewerSecret: http.StatusForbidden,
-		agentSecret: http.StatusForbidden} {
-		if res, b := s.post("/api/v1/dispatch", secret, ask); res.StatusCode != want {
+	for secret, want := range map[string]int{"": http.StatusUnauthorized, simsite.ViewerSecret: http.StatusForbidden,
+		simsite.AgentSecret: http.StatusForbidden} {
+		if res, b := post(s, "/api/v1/dispatch", secret, ask); res.StatusCode != want {
 			t.Errorf("dispatch by %q: %d %s", secret, res.StatusCode, b)
 		}
 	}
 	for _, path := range []string{"/api/v1/plans", "/api/v1/plans/P-000001/approve"} {
-		if res, b := s.post(path, hookSecret, api.Decision{}); res.StatusCode != http.StatusForbidden {
+		if res, b := post(s, path, simsite.HookSecret, api.Decision{}); res.StatusCode != http.StatusForbidden {
 			t.Errorf("the hook at %s: %d %s", path, res.StatusCode, b)
 		}
 	}
 	var a dispatch.Answer
-	res, b := s.post("/api/v1/dispatch", hookSecret, ask)
+	res, b := post(s, "/api/v1/dispatch", simsite.HookSecret, ask)
 	if err := json.Unmarshal(b, &a); err != nil || res.StatusCode != 200 || a.Prediction.Depth != 1 ||
 		a.Policy != "dfra" {
 		t.Fatalf("%d %s", res.StatusCode, b)
@@ -62,7 +63,7 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	if p := get[api.ProfileView](s, "/api/v1/jobs/7/profile"); p.Profile == nil || p.Profile.WriteBytes != 1e12 {
 		t.Errorf("profile %+v", p)
 	}
-	if res, b := s.post("/api/v1/jobs/8/end", hookSecret, nil); res.StatusCode != 200 ||
+	if res, b := post(s, "/api/v1/jobs/8/end", simsite.HookSecret, nil); res.StatusCode != 200 ||
 		!strings.Contains(string(b), `"known":true`) {
 		t.Errorf("end: %d %s", res.StatusCode, b)
 	}
@@ -77,16 +78,16 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/api/v1/jobs/99": 404, "/api/v1/jobs/99/profile": 404,
 		"/api/v1/jobs?state=x": 400, "/api/v1/jobs?limit=0": 400} {
-		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != want {
+		if res, b := s.Ask("GET", path, simsite.ViewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 		}
 	}
-	if res, b := s.post("/api/v1/dispatch", hookSecret,
+	if res, b := post(s, "/api/v1/dispatch", simsite.HookSecret,
 		map[string]any{"job": "9", "nodes": []string{"nowhere"}}); res.StatusCode != 400 ||
 		!strings.Contains(string(b), "nowhere") {
 		t.Errorf("an unknown node: %d %s", res.StatusCode, b)
 	}
-	if res, b := s.post("/api/v1/dispatch", hookSecret, map[string]any{"jobb": "9"}); res.StatusCode != 400 ||
+	if res, b := post(s, "/api/v1/dispatch", simsite.HookSecret, map[string]any{"jobb": "9"}); res.StatusCode != 400 ||
 		!strings.Contains(string(b), "jobb") {
 		t.Errorf("an unknown key: %d %s", res.StatusCode, b)
 	}
@@ -95,14 +96,14 @@ func TestAJobThroughTheSchedulersDoor(t *testing.T) {
 // TestDispatchIsQuick prints how long a dispatch takes over HTTP, with a history and a machine of 240
 // forwarders and 4,096 compute nodes.
 func TestDispatchIsQuick(t *testing.T) {
-	s := newSite(t, siteOptions{forwarders: 240, compute: 4096})
-	s.run(0)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 4096 })
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 4096})
+	s.Run(0)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 4096 })
 	took := make([]time.Duration, 0, 40)
 	for i := range cap(took) {
-		nodes := s.machine.topo.Default.Clients(s.machine.topo.Default[s.machine.topo.Nodes[240+i*17*5].ID])
+		nodes := s.Machine.Topo.Default.Clients(s.Machine.Topo.Default[s.Machine.Topo.Nodes[240+i*17*5].ID])
 		begun := time.Now()
-		res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "j", App: fmt.Sprint("a", i),
+		res, b := post(s, "/api/v1/dispatch", simsite.HookSecret, dispatch.Request{Job: "j", App: fmt.Sprint("a", i),
 			Nodes: nodes})
 		took = append(took, time.Since(begun))
 		var a dispatch.Answer

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
+
 	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
 
 	"fairway/collector"
@@ -20,27 +22,27 @@ import (
 )
 
 // postLines sends lines as another collector would.
-func (s *site) postLines(secret, query string, body []byte, headers ...string) (*http.Response, string) {
-	s.t.Helper()
-	r, err := http.NewRequest("POST", "http://"+s.tcp+"/api/v2/write?org=o&bucket=b&"+query, bytes.NewReader(body))
+func postLines(s *simsite.Site, secret, query string, body []byte, headers ...string) (*http.Response, string) {
+	s.T.Helper()
+	r, err := http.NewRequest("POST", "http://"+s.TCP+"/api/v2/write?org=o&bucket=b&"+query, bytes.NewReader(body))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Token "+secret)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	res, b := s.do(http.DefaultClient, r)
+	res, b := s.Do(http.DefaultClient, r)
 	return res, string(b)
 }
 
-func (s *site) stored(node topology.NodeID, m collector.Metric) (values []float64) {
-	s.t.Helper()
+func stored(s *simsite.Site, node topology.NodeID, m collector.Metric) (values []float64) {
+	s.T.Helper()
 	now := time.Now()
-	out, err := s.store.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m,
+	out, err := s.Store.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{node}, Metric: m,
 		FromMillis: now.Add(-time.Hour).UnixMilli(), ToMillis: now.Add(time.Hour).UnixMilli()})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	for _, series := range out {
 		for _, p := range series.Points {
@@ -52,8 +54,8 @@ func (s *site) stored(node topology.NodeID, m collector.Metric) (values []float6
 
 // TestInfluxClientWritesHere sends points with InfluxData's own client.
 func TestInfluxClientWritesHere(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	c := influxdb2.NewClientWithOptions("http://"+s.tcp, agentSecret,
+	s := simsite.New(t, simsite.Options{})
+	c := influxdb2.NewClientWithOptions("http://"+s.TCP, simsite.AgentSecret,
 		influxdb2.DefaultOptions().SetUseGZip(true).SetPrecision(time.Millisecond))
 	defer c.Close()
 	now := time.Now()
@@ -62,18 +64,18 @@ func TestInfluxClientWritesHere(t *testing.T) {
 	if err := c.WriteAPIBlocking("o", "b").WritePoint(context.Background(), p); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(s.stored("oss1", collector.ReadBytes),
-		s.stored("oss1", collector.QueueLen)); got != "[12.5] [3]" {
+	if got := fmt.Sprint(stored(s, "oss1", collector.ReadBytes),
+		stored(s, "oss1", collector.QueueLen)); got != "[12.5] [3]" {
 		t.Errorf("stored %s", got)
 	}
-	if f, ok := s.board.Frame("oss1"); !ok || f.Role != topology.Storage {
+	if f, ok := s.Board.Frame("oss1"); !ok || f.Role != topology.Storage {
 		t.Errorf("the picture has %+v %v", f, ok)
 	}
 }
 
 func TestLinesThatAreRefused(t *testing.T) {
 	limits := ingest.Limits{Nodes: 3, SamplesPerFrame: 4, FramesPerSec: 10, BurstSeconds: 1, MessageBytes: 4096}
-	s := newSite(t, siteOptions{access: func(a *access.Config) {
+	s := simsite.New(t, simsite.Options{Access: func(a *access.Config) {
 		a.Tokens = append(a.Tokens, access.Token{Name: "telegraf", Role: access.RoleAgent,
 			SHA256: access.HashToken("telegraf-secret"),
 			Nodes:  []string{"n*"}, Limits: limits})
@@ -97,13 +99,13 @@ func TestLinesThatAreRefused(t *testing.T) {
 		if c.query == "gzip" {
 			headers = []string{"Content-Encoding", "gzip"}
 		}
-		res, b := s.postLines("telegraf-secret", c.query, []byte(c.body), headers...)
+		res, b := postLines(s, "telegraf-secret", c.query, []byte(c.body), headers...)
 		if res.StatusCode != c.status || !strings.Contains(b, c.says) {
 			t.Errorf("%s: %d %s, want %d with %q", c.name, res.StatusCode, b, c.status, c.says)
 		}
 	}
 	for node, want := range map[topology.NodeID]int{"n1": 1, "n2": 1, "n3": 1, "n4": 0, "fwd1": 0} {
-		if got := s.stored(node, collector.Errors); len(got) != want {
+		if got := stored(s, node, collector.Errors); len(got) != want {
 			t.Errorf("%s: stored %v, want %d", node, got, want)
 		}
 	}
@@ -111,10 +113,10 @@ func TestLinesThatAreRefused(t *testing.T) {
 	z := gzip.NewWriter(&bomb)
 	z.Write(make([]byte, 1<<20))
 	z.Close()
-	if res, b := s.postLines("telegraf-secret", "", bomb.Bytes(), "Content-Encoding", "gzip"); res.StatusCode != 413 {
+	if res, b := postLines(s, "telegraf-secret", "", bomb.Bytes(), "Content-Encoding", "gzip"); res.StatusCode != 413 {
 		t.Errorf("a gzip bomb of %d bytes: %d %s", bomb.Len(), res.StatusCode, b)
 	}
-	if res, _ := s.postLines(viewerSecret, "", []byte(line("n1", now))); res.StatusCode != 403 {
+	if res, _ := postLines(s, simsite.ViewerSecret, "", []byte(line("n1", now))); res.StatusCode != 403 {
 		t.Errorf("a viewer's token: %d", res.StatusCode)
 	}
 }
@@ -123,21 +125,21 @@ func TestLinesThatAreRefused(t *testing.T) {
 func TestFloodIsIsolated(t *testing.T) {
 	limits := ingest.DefaultLimits()
 	limits.FramesPerSec, limits.BurstSeconds = 1, 5
-	s := newSite(t, siteOptions{access: func(a *access.Config) {
+	s := simsite.New(t, simsite.Options{Access: func(a *access.Config) {
 		a.Tokens = append(a.Tokens, access.Token{Name: "flood", Role: access.RoleAgent,
 			SHA256: access.HashToken("flood-secret"),
 			Limits: limits})
 	}})
 	busy := 0
 	for i := range 20 {
-		res, b := s.postLines("flood-secret", "", fmt.Appendf(nil, "errors,host=x%d value=1", i))
+		res, b := postLines(s, "flood-secret", "", fmt.Appendf(nil, "errors,host=x%d value=1", i))
 		switch {
 		case res.StatusCode == 429 && res.Header.Get("Retry-After") == "1" && strings.Contains(b, "flood"):
 			busy++
 		case res.StatusCode != 204:
 			t.Fatalf("%d %s", res.StatusCode, b)
 		}
-		if res, b := s.postLines(agentSecret, "", []byte("errors,host=good value=1")); res.StatusCode != 204 {
+		if res, b := postLines(s, simsite.AgentSecret, "", []byte("errors,host=good value=1")); res.StatusCode != 204 {
 			t.Fatalf("the honest sender: %d %s", res.StatusCode, b)
 		}
 	}

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"crypto"
@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
@@ -116,11 +118,11 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 		"id_token": oidctest.SignIDToken(i.keys[i.key], "published", oidc.RS256, string(b))})
 }
 
-func oidcSite(t *testing.T, i *issuer) *site { return oidcSiteAt(t, i.url) }
+func oidcSite(t *testing.T, i *issuer) *simsite.Site { return oidcSiteAt(t, i.url) }
 
 // oidcSiteAt is a site whose people sign in at an issuer's address.
-func oidcSiteAt(t *testing.T, issuer string) *site {
-	return newSite(t, siteOptions{access: func(a *access.Config) {
+func oidcSiteAt(t *testing.T, issuer string) *simsite.Site {
+	return simsite.New(t, simsite.Options{Access: func(a *access.Config) {
 		a.OIDC = &access.OIDC{Issuer: issuer, ClientID: "fairway", ClientSecret: oidcSecret,
 			Scopes: []string{"groups"}, NameClaim: "preferred_username", GroupsClaim: "groups",
 			Roles: map[string]remap.Role{"hpc-ops": remap.Operator, "hpc-root": remap.Admin, "users": remap.Viewer}}
@@ -157,15 +159,15 @@ func newJar(t *testing.T) http.CookieJar {
 }
 
 // who reads the session that a jar's cookies give.
-func (s *site) who(jar http.CookieJar) (v api.Session) {
-	s.t.Helper()
-	res, err := (&http.Client{Jar: jar}).Get("http://" + s.tcp + "/api/v1/session")
+func who(s *simsite.Site, jar http.CookieJar) (v api.Session) {
+	s.T.Helper()
+	res, err := (&http.Client{Jar: jar}).Get("http://" + s.TCP + "/api/v1/session")
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(&v); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return v
 }
@@ -215,8 +217,8 @@ func TestSignInAtAProvider(t *testing.T) {
 			}
 			i.mu.Unlock()
 			jar := newJar(t)
-			res, body := browse(t, jar, "http://"+s.tcp+access.OIDCStartPath)
-			v := s.who(jar)
+			res, body := browse(t, jar, "http://"+s.TCP+access.OIDCStartPath)
+			v := who(s, jar)
 			if c.role != "" {
 				if v.Role != c.role || v.Name != "olga" || v.Via != "session" || v.Expires == nil ||
 					res.Request.URL.Path != "/" {
@@ -254,28 +256,28 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 		return u
 	}
 	mine, other := newJar(t), newJar(t)
-	back := step(mine, step(mine, "http://"+s.tcp+access.OIDCStartPath).String()).String()
+	back := step(mine, step(mine, "http://"+s.TCP+access.OIDCStartPath).String()).String()
 	for name, c := range map[string]struct {
 		jar  http.CookieJar
 		says string
 	}{"a browser that asked for nothing": {newJar(t), "did not begin a sign-in"},
 		"a browser that asked for something else": {other, "(state)"}} {
 		if c.jar == other {
-			step(other, "http://"+s.tcp+access.OIDCStartPath)
+			step(other, "http://"+s.TCP+access.OIDCStartPath)
 		}
 		if res, body := browse(t, c.jar, back); res.StatusCode != http.StatusUnauthorized ||
-			!strings.Contains(body, c.says) || s.who(c.jar).Name != "" {
+			!strings.Contains(body, c.says) || who(s, c.jar).Name != "" {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
 		}
 	}
-	flow := mine.Cookies(&url.URL{Scheme: "http", Host: s.tcp, Path: access.OIDCBackPath})
+	flow := mine.Cookies(&url.URL{Scheme: "http", Host: s.TCP, Path: access.OIDCBackPath})
 	if len(flow) != 1 || flow[0].Name != "fairway_oidc" {
 		t.Fatalf("cookies of the sign-in: %v", flow)
 	}
-	if _, body := browse(t, mine, back); s.who(mine).Name != "olga" {
+	if _, body := browse(t, mine, back); who(s, mine).Name != "olga" {
 		t.Fatalf("the one who asked is not signed in: %s", body)
 	}
-	mine.SetCookies(&url.URL{Scheme: "http", Host: s.tcp, Path: access.OIDCBackPath},
+	mine.SetCookies(&url.URL{Scheme: "http", Host: s.TCP, Path: access.OIDCBackPath},
 		[]*http.Cookie{{Name: "fairway_oidc", Value: flow[0].Value, Path: access.OIDCBackPath}})
 	if res, body := browse(t, mine, back); res.StatusCode != http.StatusUnauthorized ||
 		!strings.Contains(body, "did not take the code") {
@@ -287,16 +289,16 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 func TestProviderAway(t *testing.T) {
 	i := newIssuer(t)
 	s := oidcSiteAt(t, i.url+"/nowhere")
-	res, b := s.ask("GET", access.OIDCStartPath, "", nil)
+	res, b := s.Ask("GET", access.OIDCStartPath, "", nil)
 	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(b), "/nowhere") ||
 		!strings.Contains(res.Header.Get("Content-Type"), "problem") {
 		t.Errorf("%d %s", res.StatusCode, b)
 	}
-	if v := s.who(newJar(t)); v.SignInAt == "" {
+	if v := who(s, newJar(t)); v.SignInAt == "" {
 		t.Errorf("the page does not know the provider: %+v", v)
 	}
-	s = newSite(t, siteOptions{})
-	if res, b := s.ask("GET", access.OIDCStartPath, "", nil); res.StatusCode != http.StatusNotFound {
+	s = simsite.New(t, simsite.Options{})
+	if res, b := s.Ask("GET", access.OIDCStartPath, "", nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("without a provider: %d %s", res.StatusCode, b)
 	}
 }
@@ -306,8 +308,8 @@ func TestSignInButton(t *testing.T) {
 	b := newTab(t, 1000, 700)
 	i := newIssuer(t)
 	s := oidcSite(t, i)
-	s.run(1)
-	b.open("http://" + s.tcp + "/overview")
+	s.Run(1)
+	b.open("http://" + s.TCP + "/overview")
 	b.frames(1)
 	b.key("i")
 	b.says("Sign in at " + strings.TrimPrefix(i.url, "http://"))

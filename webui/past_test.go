@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -16,25 +17,25 @@ import (
 )
 
 // accuseInThePast lets the judge find fwd001 slow from 40 s ago on, and writes it to the journal.
-func (s *site) accuseInThePast() (since time.Time) {
-	s.t.Helper()
-	s.says.Detector = accuse("fwd001")
+func accuseInThePast(s *simsite.Site) (since time.Time) {
+	s.T.Helper()
+	s.Says.Detector = accuse("fwd001")
 	since = time.Now().Truncate(time.Second).Add(-40 * time.Second)
 	for i := range 7 {
-		if err := s.loop.Step(s.t.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
-			s.t.Fatal(err)
+		if err := s.Loop.Step(s.T.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
+			s.T.Fatal(err)
 		}
 	}
-	s.findMu.Lock()
-	s.find = s.loop.Findings()
-	s.findMu.Unlock()
+	s.FindMu.Lock()
+	s.Find = s.Loop.Findings()
+	s.FindMu.Unlock()
 	return since
 }
 
 // A past second has the jobs that ran in it: on each forwarder the largest, and on its page each client's.
 func TestThePastHasItsOwnTopJobs(t *testing.T) {
-	s := newSite(t, siteOptions{steady: true})
-	s.run(120)
+	s := simsite.New(t, simsite.Options{Steady: true})
+	s.Run(120)
 	eventually(t, "clients are shown", func() bool {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
@@ -45,14 +46,14 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 		o.Forwarders[1].TopJob != "" || !strings.Contains(strings.Join(o.NotKept, " "), "no batch system") {
 		t.Errorf("no batch system: %v %q, %q", o.Jobs, o.Forwarders[1].TopJob, o.NotKept)
 	}
-	nodes := s.machine.topo.Default.Clients("fwd001")
+	nodes := s.Machine.Topo.Default.Clients("fwd001")
 	for _, r := range []history.Run{
 		{Job: "41", Nodes: 2, NodeList: nodes[:2], Start: now.Add(-100 * time.Second)},
 		{Job: "42", Nodes: 2, NodeList: nodes[2:], Start: now.Add(-100 * time.Second)},
 		{Job: "43", Nodes: 4, NodeList: nodes, Start: now.Add(-30 * time.Second)}, // the history may know an end late
 	} {
 		r.User, r.App = "wei", "ROMS"
-		if err := s.history.Begin(r); err != nil {
+		if err := s.History.Begin(r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Job == "43" {
@@ -60,7 +61,7 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 		}
 		r.End = now.Add(-40 * time.Second)
 		// 42's profile is still to be made
-		for _, end := range []func(history.Run) error{s.history.Stop, s.history.End}[:map[topology.JobID]int{"41": 2,
+		for _, end := range []func(history.Run) error{s.History.Stop, s.History.End}[:map[topology.JobID]int{"41": 2,
 			"42": 1}[r.Job]] {
 			if err := end(r); err != nil {
 				t.Fatal(err)
@@ -92,13 +93,13 @@ func TestThePastHasItsOwnTopJobs(t *testing.T) {
 }
 
 func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
-	s := newSite(t, siteOptions{steady: true}) // else fwd001 is idle in one of ten seconds
-	s.run(120)
+	s := simsite.New(t, simsite.Options{Steady: true}) // else fwd001 is idle in one of ten seconds
+	s.Run(120)
 	eventually(t, "clients are shown", func() bool {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	since := s.accuseInThePast()
+	since := accuseInThePast(s)
 	at := func(path string, when time.Time) string {
 		return path + "?at=" + when.UTC().Format(time.RFC3339)
 	}
@@ -134,7 +135,7 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		!strings.HasPrefix(marks[1].Text, "confirmed") {
 		t.Errorf("marks %+v", marks)
 	}
-	res, b := s.ask("GET", at("/api/v1/grid", since)+"&metric=bw", viewerSecret, nil)
+	res, b := s.Ask("GET", at("/api/v1/grid", since)+"&metric=bw", simsite.ViewerSecret, nil)
 	if res.StatusCode != 200 || len(b) != 28+32 || int64(binary.LittleEndian.Uint64(b[8:])) != since.UnixMilli() {
 		t.Fatalf("grid: %d, %d bytes", res.StatusCode, len(b))
 	}
@@ -155,7 +156,7 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		"/api/v1/overview?at=2999-01-01T00:00:00Z":       "not past", "/api/v1/marks?from=now&to=-1h": "not before",
 		"/api/v1/marks?limit=0": "limit",
 	} {
-		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != 400 ||
+		if res, b := s.Ask("GET", path, simsite.ViewerSecret, nil); res.StatusCode != 400 ||
 			!strings.Contains(string(b), want) {
 			t.Errorf("%s: %d %s, want %q", path, res.StatusCode, b, want)
 		}

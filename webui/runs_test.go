@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
@@ -16,15 +17,16 @@ import (
 // A job that runs is placed among the ended runs like it, with what it waited for and who its
 // neighbours are; when it has ended it is one of them.
 func TestAJobBesideTheRunsLikeIt(t *testing.T) {
-	s := newSite(t, siteOptions{forwarders: 4, compute: 64, desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
-	s.run(5)
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 64 })
-	nodes := s.machine.topo.Default.Clients("fwd001")
+	s := simsite.New(t, simsite.Options{Forwarders: 4, Compute: 64,
+		Desk: func(set *desk.Settings) { set.HealthyFloor = 1 }})
+	s.Run(5)
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 64 })
+	nodes := s.Machine.Topo.Default.Clients("fwd001")
 	ended := time.Now().Add(-48 * time.Hour).Truncate(time.Second).UTC()
 	add := func(job string, n int, seconds float64, from string) {
 		t.Helper()
 		ended = ended.Add(time.Hour)
-		err := s.history.End(history.Run{Job: topology.JobID(job), User: "wei", App: "ROMS", Nodes: n,
+		err := s.History.End(history.Run{Job: topology.JobID(job), User: "wei", App: "ROMS", Nodes: n,
 			Start: ended.Add(-50 * time.Minute), End: ended,
 			Forwarders: []topology.ForwarderID{"fwd001"},
 			Profile:    &history.Profile{WriteBytes: 6e11, IOSeconds: seconds, From: from}})
@@ -38,12 +40,12 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	add("logs", len(nodes), 600, history.FromDarshan)
 	add("smaller", len(nodes)/2, 1, history.FromCollectors)
 
-	if res, b := s.post("/api/v1/dispatch", hookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
+	if res, b := post(s, "/api/v1/dispatch", simsite.HookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",
 		Nodes: nodes}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	eventually(t, "it is watched", func() bool {
-		s.run(1)
+		s.Run(1)
 		v := get[api.JobView](s, "/api/v1/jobs/9")
 		return v.SoFar != nil && v.SoFar.VolumeBytes() > 0
 	})
@@ -72,7 +74,7 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 		few.IOSeconds.Runs != 2 {
 		t.Errorf("two of %d: %d", few.All, len(few.Runs))
 	}
-	if res, b := s.post("/api/v1/jobs/9/end", hookSecret, nil); res.StatusCode != 200 {
+	if res, b := post(s, "/api/v1/jobs/9/end", simsite.HookSecret, nil); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, b)
 	}
 	eventually(t, "its profile is there",
@@ -87,7 +89,7 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/api/v1/jobs/99/runs": 404, "/api/v1/jobs/9/runs?limit=0": 400,
 		"/api/v1/jobs/9/runs?limit=501": 400, "/api/v1/jobs/9/runs?limit=x": 400} {
-		if res, b := s.ask("GET", path, viewerSecret, nil); res.StatusCode != want {
+		if res, b := s.Ask("GET", path, simsite.ViewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
 		}
 	}

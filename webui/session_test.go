@@ -1,10 +1,12 @@
-package webui
+package webui_test
 
 import (
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
 
 	"github.com/gorilla/websocket"
 
@@ -14,16 +16,16 @@ import (
 
 // Signing out closes the feeds of that session, at once and with a word, and no other's.
 func TestSigningOutEndsTheFeeds(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
 	signIn := func(name string) string {
 		t.Helper()
-		return s.signIn(name, remap.Operator)
+		return signIn(s, name, remap.Operator)
 	}
 	watch := func(cookie, query string) *websocket.Conn {
 		t.Helper()
-		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.tcp+"/api/v1/live?topics=overview"+query,
-			http.Header{"Cookie": {access.CookieName + "=" + cookie}, "Origin": {"http://" + s.tcp}})
+		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.TCP+"/api/v1/live?topics=overview"+query,
+			http.Header{"Cookie": {access.CookieName + "=" + cookie}, "Origin": {"http://" + s.TCP}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,9 +34,9 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 	}
 	cookie := signIn("olga")
 	here, hidden, there := watch(cookie, ""), watch(cookie, "&background=1"), watch(signIn("sam"), "")
-	eventually(t, "three listen", func() bool { return s.server.feed.clients.Load() == 3 })
-	if res, b := s.ask("DELETE", "/api/v1/session", "", nil, "Cookie", access.CookieName+"="+cookie, "Origin",
-		"http://"+s.tcp); res.StatusCode != 200 {
+	eventually(t, "three listen", func() bool { return s.Server.Clients() == 3 })
+	if res, b := s.Ask("DELETE", "/api/v1/session", "", nil, "Cookie", access.CookieName+"="+cookie, "Origin",
+		"http://"+s.TCP); res.StatusCode != 200 {
 		t.Fatalf("signing out: %d %s", res.StatusCode, b)
 	}
 	for name, ws := range map[string]*websocket.Conn{"the feed": here, "a hidden tab's feed": hidden} {

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/webui/access"
 
 	"github.com/gorilla/websocket"
@@ -28,21 +29,21 @@ type audience struct {
 }
 
 // listen opens a stream of the live feed through a listener, as a console does.
-func (s *site) listen(topics string, by access.Listener) *websocket.Conn {
-	s.t.Helper()
+func listen(s *simsite.Site, topics string, by access.Listener) *websocket.Conn {
+	s.T.Helper()
 	d := websocket.Dialer{HandshakeTimeout: 30 * time.Second,
 		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			if by == access.UnixSocket {
-				return (&net.Dialer{}).DialContext(ctx, "unix", s.unix)
+				return (&net.Dialer{}).DialContext(ctx, "unix", s.Unix)
 			}
-			return (&net.Dialer{}).DialContext(ctx, "tcp", s.tcp)
+			return (&net.Dialer{}).DialContext(ctx, "tcp", s.TCP)
 		}}
-	conn, _, err := d.Dial("ws://"+s.tcp+"/api/v1/live?topics="+topics,
-		http.Header{"Authorization": {"Bearer " + viewerSecret}})
+	conn, _, err := d.Dial("ws://"+s.TCP+"/api/v1/live?topics="+topics,
+		http.Header{"Authorization": {"Bearer " + simsite.ViewerSecret}})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	s.t.Cleanup(func() { conn.Close() })
+	s.T.Cleanup(func() { conn.Close() })
 	return conn
 }
 
@@ -90,12 +91,12 @@ const patience = time.Minute
 
 // second lets the machine's next second arrive and waits until each of n streams has read it. Only
 // then comes the next one: how fast this computer is decides nothing.
-func (a *audience) second(s *site, n int) {
-	s.t.Helper()
+func (a *audience) second(s *simsite.Site, n int) {
+	s.T.Helper()
 	now := time.Now()
 	now = now.Truncate(time.Second).Add(time.Second)
 	time.Sleep(time.Until(now))
-	s.tick(now.Add(-time.Second))
+	s.Tick(now.Add(-time.Second))
 	at := now.Add(-time.Second).UTC().Format(time.RFC3339)
 	for end := time.After(patience); ; {
 		a.mu.Lock()
@@ -107,7 +108,7 @@ func (a *audience) second(s *site, n int) {
 		select {
 		case <-a.came:
 		case <-end:
-			s.t.Fatalf("%d of %d streams have the second %s after %s", got, n, at, patience)
+			s.T.Fatalf("%d of %d streams have the second %s after %s", got, n, at, patience)
 		}
 	}
 }
@@ -132,7 +133,8 @@ func TestOneThatStopsReading(t *testing.T) {
 	const n, alone = 400, 15
 	const everything = "overview,plans,grid:bw,grid:mdops,grid:latency,grid:err"
 	logged := &logLines{}
-	s := newSite(t, siteOptions{forwarders: 240, compute: 2400, log: slog.New(slog.NewTextHandler(logged, nil))})
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 2400,
+		Log: slog.New(slog.NewTextHandler(logged, nil))})
 	a := &audience{came: make(chan struct{}, 1), got: map[string]int{}}
 	var reading sync.WaitGroup
 	for i := range n {
@@ -143,7 +145,7 @@ func TestOneThatStopsReading(t *testing.T) {
 		if i == 1 {
 			topics = everything // so that the daemon makes the same frames before and after
 		}
-		conn := s.listen(topics, by)
+		conn := listen(s, topics, by)
 		reading.Go(func() { a.read(conn) })
 	}
 	a.second(s, n)
@@ -153,13 +155,13 @@ func TestOneThatStopsReading(t *testing.T) {
 	}
 	was50, was99 := a.late()
 	heap := heapInUse()
-	s.listen(everything, access.TCP) // and nobody reads it
-	dropped, since, full := s.server.feed.dropped.Load(), 0, 0
-	for s.server.feed.stalled.Load() == 0 {
+	listen(s, everything, access.TCP) // and nobody reads it
+	dropped, since, full := s.Server.Dropped(), 0, 0
+	for s.Server.Stalled() == 0 {
 		if since++; since == 200 {
 			t.Fatal("one that does not read is never let go")
 		}
-		if s.server.feed.dropped.Load() > dropped {
+		if s.Server.Dropped() > dropped {
 			full++ // its buffers are: from here on a daemon that waited for it would stand still
 		}
 		a.second(s, n)
@@ -179,7 +181,7 @@ func TestOneThatStopsReading(t *testing.T) {
 	if text := logged.String(); !strings.Contains(text, "it has not read for") || !strings.Contains(text, "user=vic") {
 		t.Errorf("the log does not say who was let go and why: %s", text)
 	}
-	s.stop() // ends the feeds
+	s.Stop() // ends the feeds
 	reading.Wait()
 }
 

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/webui/api"
@@ -38,7 +39,7 @@ func storageWords(v api.StorageView) string {
 // What a forwarder asks of storage: by its own counters, by the servers' shares of jobs, or not known;
 // the numbers are worked out by hand.
 func TestStorageOfAForwarder(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	report := func(frames ...collector.Frame) {
 		now := time.Now()
 		for i := range frames {
@@ -46,11 +47,11 @@ func TestStorageOfAForwarder(t *testing.T) {
 			f.TimeMillis = now.Add(-time.Second).UnixMilli()
 			if f.Role == topology.Compute {
 				f.RoutesComplete, f.Routes = true,
-					[]collector.Route{{Client: f.Node, Forwarder: s.machine.routes[f.Node]}}
+					[]collector.Route{{Client: f.Node, Forwarder: s.Machine.Routes[f.Node]}}
 			}
 			f.Samples = append(f.Samples, collector.Sample{Metric: collector.QueueLen, Value: 1})
 		}
-		s.take(frames, now)
+		s.Take(frames, now)
 	}
 	job := func(id string, read, write float64) []collector.JobSamples {
 		return []collector.JobSamples{{Job: topology.JobID(id),
@@ -105,8 +106,8 @@ func TestStorageOfAForwarder(t *testing.T) {
 
 // A forwarder's page has the life of its open finding and the earlier ones, from the journal.
 func TestTheLifeOfAForwarder(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(0)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(0)
 	eventually(t, "the picture has the forwarders",
 		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Forwarders) == 8 })
 	life := func() *api.ForwarderLife {
@@ -115,12 +116,12 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 	if l := life(); l == nil || len(l.Steps) != 0 || l.Earlier != 0 || l.Last != nil || l.Next != "" {
 		t.Errorf("of a healthy one: %+v", l)
 	}
-	s.says.Detector = accuse("fwd001")
+	s.Says.Detector = accuse("fwd001")
 	now := time.Now().Add(-10 * time.Second)
 	step := func(n int) {
 		for range n {
 			now = now.Add(time.Second)
-			if err := s.loop.Step(t.Context(), now); err != nil {
+			if err := s.Loop.Step(t.Context(), now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -134,7 +135,7 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 	if l := life(); len(l.Steps) != 2 || l.Steps[1].State != anomaly.Confirmed || l.Next != "a person excludes" {
 		t.Errorf("confirmed: %+v", l)
 	}
-	if res, b := s.post("/api/v1/findings/F-0001/dismiss", operatorSecret,
+	if res, b := post(s, "/api/v1/findings/F-0001/dismiss", simsite.OperatorSecret,
 		api.Decision{Reason: "its array is being rebuilt"}); res.StatusCode != 200 {
 		t.Fatalf("%s", b)
 	}

@@ -1,4 +1,4 @@
-package webui
+package webui_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/periodic"
@@ -19,13 +20,13 @@ const twoWriters = "{\"procs\":200,\"b\":0.01,\"B\":1,\"kprime\":2,\"eps\":0.01,
 	"\"beta\":100},{\"name\":\"b\",\"w\":10,\"vol\":10,\"beta\":100}]}"
 
 // startTwo reports two jobs, of three nodes and of one.
-func startTwo(t *testing.T, s *site) {
+func startTwo(t *testing.T, s *simsite.Site) {
 	t.Helper()
-	eventually(t, "routes are known", func() bool { return len(s.board.Routes(time.Now())) == 32 })
-	nodes := s.machine.topo.Default.Clients("fwd001")
+	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	nodes := s.Machine.Topo.Default.Clients("fwd001")
 	for i, j := range []dispatch.Request{{Job: "8", User: "wei", App: "ROMS", Nodes: nodes[:3]},
 		{Job: "9", User: "ann", App: "WRF", Nodes: nodes[3:4]}} {
-		if res, b := s.post("/api/v1/dispatch", hookSecret, j); res.StatusCode != 200 {
+		if res, b := post(s, "/api/v1/dispatch", simsite.HookSecret, j); res.StatusCode != 200 {
 			t.Fatalf("job %d: %d %s", i, res.StatusCode, b)
 		}
 	}
@@ -33,8 +34,8 @@ func startTwo(t *testing.T, s *site) {
 }
 
 func TestSharesOfRunningJobs(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(1)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
 	startTwo(t, s)
 	if v := get[api.SharesView](s, "/api/v1/shares"); v.Policy != "size-fair" || v.Jobs[0].Job != "8" ||
 		v.Jobs[0].Share != .75 || v.Jobs[1].Share != .25 {
@@ -48,14 +49,14 @@ func TestSharesOfRunningJobs(t *testing.T) {
 		t.Errorf("a forwarder without jobs: %+v", v)
 	}
 	for _, policy := range []string{"node-fair", "priority-fair"} {
-		if res, b := s.ask("GET", "/api/v1/shares?policy="+policy, operatorSecret, nil); res.StatusCode != 400 {
+		if res, b := s.Ask("GET", "/api/v1/shares?policy="+policy, simsite.OperatorSecret, nil); res.StatusCode != 400 {
 			t.Errorf("%s: %d %s", policy, res.StatusCode, b)
 		}
 	}
 }
 
 func TestPeriodicWhatIf(t *testing.T) {
-	s := newSite(t, siteOptions{})
+	s := simsite.New(t, simsite.Options{})
 	v := get[api.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(twoWriters))
 	if v.T != 20 || v.SysEfficiency != .5 || len(v.Apps) != 2 || v.Set.TMin != 20 || v.Unplanned.Dilation < 1.4 {
 		t.Errorf("two that take turns: %+v", v)
@@ -66,7 +67,7 @@ func TestPeriodicWhatIf(t *testing.T) {
 		strings.Replace(twoWriters, `"w":10,"vol":10`, `"w":0.01,"vol":0.01`, 1):              "",
 		strings.Replace(twoWriters, `"kprime":2,"eps":0.01`, `"kprime":1000,"eps":0.0001`, 1): "raise eps",
 	} {
-		res, b := s.ask("GET", "/api/v1/periodic?set="+url.QueryEscape(set), operatorSecret, nil)
+		res, b := s.Ask("GET", "/api/v1/periodic?set="+url.QueryEscape(set), simsite.OperatorSecret, nil)
 		if (res.StatusCode == 200) != (says == "") || !strings.Contains(string(b), says) {
 			t.Errorf("%s: %d %s", set, res.StatusCode, b)
 		}
@@ -74,7 +75,7 @@ func TestPeriodicWhatIf(t *testing.T) {
 }
 
 // periodicRuns puts two applications that write every 100 s into the history, and one that does when it likes.
-func periodicRuns(t *testing.T, s *site) {
+func periodicRuns(t *testing.T, s *simsite.Site) {
 	t.Helper()
 	begun := time.Now().Add(-time.Hour)
 	for i, app := range []string{"ocean", "ice", "loose"} {
@@ -87,7 +88,7 @@ func periodicRuns(t *testing.T, s *site) {
 				at += float64(k*k%7) * 100
 			}
 		}
-		if err := s.history.End(history.Run{Job: topology.JobID("p" + app), User: "wei", App: app, Nodes: 4,
+		if err := s.History.End(history.Run{Job: topology.JobID("p" + app), User: "wei", App: app, Nodes: 4,
 			Start: begun, End: begun.Add(time.Duration(i+1) * time.Minute), Profile: p}); err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +96,8 @@ func periodicRuns(t *testing.T, s *site) {
 }
 
 func TestCyclesFromHistory(t *testing.T) {
-	s := newSite(t, siteOptions{})
-	s.run(1)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
 	if v := get[api.CyclesView](s, "/api/v1/cycles"); v.Set != nil ||
 		!strings.Contains(v.Problem, "no run with a profile yet") {
 		t.Errorf("an empty history: %+v", v)
@@ -121,7 +122,7 @@ func TestCyclesFromHistory(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for _, bad := range []string{"B=0", "b=x", "B=NaN"} {
-		if res, b := s.ask("GET", "/api/v1/cycles?"+bad, operatorSecret, nil); res.StatusCode != 400 {
+		if res, b := s.Ask("GET", "/api/v1/cycles?"+bad, simsite.OperatorSecret, nil); res.StatusCode != 400 {
 			t.Errorf("%s: %d %s", bad, res.StatusCode, b)
 		}
 	}
@@ -129,10 +130,10 @@ func TestCyclesFromHistory(t *testing.T) {
 
 func TestWhatIfInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
-	s := newSite(t, siteOptions{})
-	s.run(1)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
 	startTwo(t, s)
-	b.open("http://" + s.tcp + "/whatif")
+	b.open("http://" + s.TCP + "/whatif")
 	b.says("Shares under size-fair")
 	b.until("two bars, three to one",
 		`(() => { const w = [...document.querySelectorAll('.share')].map((r) => Number(r.getAttribute('width'))); return w.length === 2 && Math.abs(w[0] / w[1] - 3) < .01; })()`)
@@ -160,13 +161,13 @@ func TestSharesInForceInTheBrowser(t *testing.T) {
 		Says: []string{"in force: size-fair", "the global shares cannot be reached: 8 is crowded"},
 		Jobs: []tables.GatheredJob{{Job: "8", Share: .75, Reachable: .5, Got: .493}},
 	}
-	s := newSite(t, siteOptions{gathering: func() (tables.Gathering, bool) { return v, true }})
-	s.run(1)
+	s := simsite.New(t, simsite.Options{Gathering: func() (tables.Gathering, bool) { return v, true }})
+	s.Run(1)
 	startTwo(t, s)
 	if got := get[api.SharesView](s, "/api/v1/shares"); got.InForce == nil || got.InForce.Jobs[0].Got != .493 {
 		t.Errorf("%+v", got.InForce)
 	}
-	b.open("http://" + s.tcp + "/whatif")
+	b.open("http://" + s.TCP + "/whatif")
 	b.says("in force: size-fair")
 	b.until("the job with work has its parts, the other none",
 		`(() => { const text = [...document.querySelectorAll('table.shares tbody tr')].map((r) => [...r.cells].map((c) => c.textContent).join(' ').trim()); return text[0].endsWith('75.0 75.0 50.0 49.3') && text[1].endsWith('25.0 - - -'); })()`)

@@ -1,0 +1,40 @@
+package webui
+
+import (
+	"iter"
+
+	"fairway/remap"
+	"fairway/remap/journal"
+	"fairway/webui/access"
+)
+
+// What tests outside of the package look at.
+const (
+	TopicFindings = topicFindings
+	TopicBeat     = topicBeat
+)
+
+// SignInPath is an address that signs a person in, once.
+func (s *Server) SignInPath(name string, role remap.Role) string {
+	return s.gate.SignInPath(name, role)
+}
+
+// Routes are the API's.
+func (s *Server) Routes() []access.Route { return s.site.Routes }
+
+// FilesVersion is in the addresses of the pages' modules.
+func (s *Server) FilesVersion() string { return s.files.version }
+
+// Clients, Dropped and Stalled count the live feed's streams, their lost frames and those that were let go.
+func (s *Server) Clients() int64 { return s.feed.clients.Load() }
+
+// Dropped is described at Clients.
+func (s *Server) Dropped() uint64 { return s.feed.dropped.Load() }
+
+// Stalled is described at Clients.
+func (s *Server) Stalled() uint64 { return s.feed.stalled.Load() }
+
+// Records replaces the journal that causes are explained with.
+func (s *Server) Records(read func(journal.Wanted) iter.Seq2[*journal.Record, error]) {
+	s.nouns.archives.records = read
+}
