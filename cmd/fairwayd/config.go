@@ -13,6 +13,7 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/program"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/desk"
@@ -95,8 +96,9 @@ func defaultConfig() Config {
 		StateDir: "/var/lib/fairway",
 		LogLevel: "info",
 		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
-		Store:    Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
-		Archive:  Archive{Forwarders: true, History: true},
+		Store: Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, Oldest: ingest.DefaultOldest,
+			SpoolBytes: remote.DefaultSpoolBytes},
+		Archive: Archive{Forwarders: true, History: true},
 		Access: Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
 		Desk:         desk.DefaultSettings(),
@@ -226,6 +228,15 @@ func (c *Config) validateNodes() error {
 		}
 	}
 	return nil
+}
+
+// roles are those of the configured nodes.
+func (c *Config) roles() map[topology.NodeID]topology.Role {
+	out := make(map[topology.NodeID]topology.Role, len(c.Nodes))
+	for _, n := range c.Nodes {
+		out[n.ID] = n.Role
+	}
+	return out
 }
 
 // machine is the configured part of the machine.

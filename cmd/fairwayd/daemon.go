@@ -84,7 +84,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
 		Simulated: conf.Simulated,
 		Journal:   d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
-	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role,
+	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.roles(),
+		Oldest: conf.Store.Oldest,
 		Observe: func(frames []collector.Frame, now time.Time) {
 			d.board.Take(frames, now)
 			shown.Arrived()

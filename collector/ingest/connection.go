@@ -108,6 +108,10 @@ func (c *connection) greet() error {
 	if !ok {
 		return wire.Reject{Code: wire.RejectMalformed, Text: fmt.Sprintf("first message is %T, want a hello", m)}
 	}
+	if !topology.CleanName(string(hello.Node)) || !topology.CleanName(hello.Instance) {
+		return wire.Reject{Code: wire.RejectMalformed, Text: fmt.Sprintf("hello of %q: its name has control characters",
+			hello.Node)}
+	}
 	if code, why := c.sender.admits(hello.Node, &c.by, time.Now()); why != "" {
 		return wire.Reject{Code: code, Text: why}
 	}
@@ -258,8 +262,15 @@ func (c *connection) check(m *wire.Frames) error {
 	now := time.Now()
 	had := len(m.Frames)
 	first := wire.Reject{Seq: m.Seq}
+	newest, foreign := newestOf(m.Frames, now), 0
+	for i := range m.Frames {
+		foreign += c.hub.bind(&m.Frames[i])
+	}
+	if foreign > 0 {
+		c.hub.stats.foreignRoutes.Add(uint64(foreign))
+	}
 	m.Frames = slices.DeleteFunc(m.Frames, func(f collector.Frame) bool {
-		code, why := c.refuses(&f, now)
+		code, why := c.refuses(&f, newest, now)
 		if why != "" && first.Code == 0 {
 			first.Code, first.Text = code, why
 		}
@@ -279,13 +290,16 @@ func (c *connection) check(m *wire.Frames) error {
 }
 
 // refuses says why a frame cannot be taken; why is empty when it can.
-func (c *connection) refuses(f *collector.Frame, now time.Time) (code wire.RejectCode, why string) {
+func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (code wire.RejectCode, why string) {
+	if why := c.hub.wrongTime(f, newest, now); why != "" {
+		return wire.RejectMalformed, why
+	}
+	name := unclean(f)
 	switch {
 	case f.Node == "":
 		return wire.RejectMalformed, "a frame without a node's name"
-	case f.TimeMillis < 0 || f.TimeMillis > now.Add(maxAhead).UnixMilli():
-		return wire.RejectMalformed, fmt.Sprintf("node %s says it is %s; its clock is wrong (run chrony or ntpd there)",
-			f.Node, time.UnixMilli(f.TimeMillis).UTC().Format(time.RFC3339))
+	case name != "":
+		return wire.RejectMalformed, fmt.Sprintf("node %q: the name %q has control characters", f.Node, name)
 	case len(f.Samples) > c.by.Limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples),
 			c.by.Limits.SamplesPerFrame)
@@ -294,6 +308,9 @@ func (c *connection) refuses(f *collector.Frame, now time.Time) (code wire.Rejec
 			f.Node, c.by.Name)
 	}
 	if code, why = c.sender.admits(f.Node, &c.by, now); why != "" {
+		return code, why
+	}
+	if code, why = c.sender.admitsClients(f, now); why != "" {
 		return code, why
 	}
 	if _, known := c.nodes[f.Node]; !known {

@@ -79,7 +79,11 @@ type Config struct {
 	Observe func(frames []collector.Frame, now time.Time)
 	// Role knows the role of a node whose line does not say it; nil: not known.
 	Role func(topology.NodeID) topology.Role
-	Log  *slog.Logger // nil: discard
+	// Roles are those of the configured nodes; what a frame says of its node's role counts only for others.
+	Roles map[topology.NodeID]topology.Role
+	// Oldest is the age from which frames are refused; 0: none is too old.
+	Oldest time.Duration
+	Log    *slog.Logger // nil: discard
 }
 
 // Hub holds the agents' connections. All methods may be called concurrently.
@@ -87,8 +91,10 @@ type Hub struct {
 	cfg   Config
 	stats Stats
 	// refusing is why the store did not keep the newest frames; nil when it did.
-	refusing atomic.Pointer[error]
-	stopping chan struct{} // closed by Close
+	refusing   atomic.Pointer[error]
+	appends    appends
+	stopping   chan struct{} // closed by Close
+	forwarders bool          // some are configured, so that no other node is one
 
 	mu      sync.Mutex                      // guards everything that follows
 	routes  map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
@@ -109,8 +115,12 @@ func New(cfg Config) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
+	h := &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
 		senders: map[string]*sender{}, stopping: make(chan struct{})}
+	for _, r := range cfg.Roles {
+		h.forwarders = h.forwarders || r == topology.Forwarder
+	}
+	return h
 }
 
 // An agent proves itself by a token, which no browser sends by itself; a page never speaks here.
@@ -184,19 +194,6 @@ func (h *Hub) Order(ctx context.Context, node topology.NodeID, o wire.Order) (wi
 		return res, fmt.Errorf("order %s to %s: %w", o.ID, node, err)
 	}
 	return res, nil
-}
-
-// append has the store keep frames and notes whether it does.
-func (h *Hub) append(ctx context.Context, frames []collector.Frame) error {
-	err := h.cfg.Store.Append(ctx, frames)
-	switch {
-	case err == nil:
-		h.refusing.Store(nil)
-	case ctx.Err() == nil: // else it is the sender who went
-		h.stats.storeErrors.Add(1)
-		h.refusing.Store(&err)
-	}
-	return err
 }
 
 // StoreErr returns why the store did not keep the newest frames; nil when all is well. Agents keep

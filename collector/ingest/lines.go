@@ -83,6 +83,7 @@ func (h *Hub) keep(r *http.Request, frames []collector.Frame) error {
 	var shown []collector.Frame
 	for i := range frames {
 		f := &frames[i]
+		h.bind(f)
 		if f.Role == topology.RoleUnknown && h.cfg.Role != nil {
 			f.Role = h.cfg.Role(f.Node)
 		}
@@ -171,6 +172,9 @@ func (p *sender) refuses(f *collector.Frame, by *Speaker, now time.Time) (code w
 	case len(f.Samples) > p.limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples),
 			p.limits.SamplesPerFrame)
+	}
+	if !topology.CleanName(string(f.Node)) {
+		return wire.RejectMalformed, fmt.Sprintf("node %q: the name has control characters", f.Node)
 	}
 	return p.admits(f.Node, by, now)
 }

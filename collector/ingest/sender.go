@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 const (
 	forgetSilent = time.Hour // a node not seen for so long gives its place to another
+	sweepEvery   = time.Minute
 	// maxPause is how long a connection is left unread because its token brings too much; who would have
 	// to wait longer is sent away.
 	maxPause = 10 * time.Second
@@ -23,10 +25,12 @@ type sender struct {
 	limits Limits
 	room   chan struct{} // a place per request under way
 
-	mu     sync.Mutex // guards everything that follows
-	nodes  map[topology.NodeID]time.Time
-	tokens float64 // frames that may still come; below 0 they are promised to who waits
-	filled time.Time
+	mu    sync.Mutex // guards everything that follows
+	nodes members
+	// clients are those that its forwarders list.
+	clients members
+	tokens  float64 // frames that may still come; below 0 they are promised to who waits
+	filled  time.Time
 }
 
 // sender finds a token's state, which lives as long as the hub.
@@ -36,7 +40,7 @@ func (h *Hub) sender(by *Speaker) *sender {
 	p := h.senders[by.Name]
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
-			nodes:  map[topology.NodeID]time.Time{},
+			nodes: newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p
 	}
@@ -74,28 +78,38 @@ func (p *sender) busy(wait time.Duration) Busy {
 func (p *sender) admits(n topology.NodeID, by *Speaker, now time.Time) (code wire.RejectCode, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, known := p.nodes[n]; !known {
-		if !by.mayBe(n) {
-			return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", by.Name, n)
-		}
-		if !p.hasPlace(now) {
-			return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", n, by.Name,
-				len(p.nodes))
-		}
+	if _, known := p.nodes.seen[n]; !known && !by.mayBe(n) {
+		return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", by.Name, n)
 	}
-	p.nodes[n] = now
+	if !p.nodes.take(n, now) {
+		return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", n, by.Name,
+			len(p.nodes.seen))
+	}
 	return 0, ""
 }
 
-// hasPlace says whether there is room for one more node.
-func (p *sender) hasPlace(now time.Time) bool {
-	if len(p.nodes) < p.limits.Nodes {
-		return true
-	}
-	for n, seen := range p.nodes {
-		if now.Sub(seen) > forgetSilent {
-			delete(p.nodes, n)
+// members are names and when each was last seen, at most so many at a time.
+type members struct {
+	most  int
+	seen  map[topology.NodeID]time.Time
+	swept time.Time
+}
+
+func newMembers(most int) members { return members{most: most, seen: map[topology.NodeID]time.Time{}} }
+
+// take notes a name; false where a new one has no room. Silent ones are forgotten for it, looked for once a
+// minute: a flood of new names must not cost a search each.
+func (m *members) take(n topology.NodeID, now time.Time) bool {
+	if _, known := m.seen[n]; !known && len(m.seen) >= m.most {
+		if now.Sub(m.swept) < sweepEvery {
+			return false
+		}
+		m.swept = now
+		maps.DeleteFunc(m.seen, func(_ topology.NodeID, seen time.Time) bool { return now.Sub(seen) > forgetSilent })
+		if len(m.seen) >= m.most {
+			return false
 		}
 	}
-	return len(p.nodes) < p.limits.Nodes
+	m.seen[n] = now
+	return true
 }

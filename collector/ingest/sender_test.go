@@ -58,7 +58,7 @@ func TestNodesArePerToken(t *testing.T) {
 			t.Errorf("%d: %s is answered %v %q, want %v", i, c.node, code, why, c.want)
 		}
 	}
-	if len(p.nodes) != 2 {
-		t.Errorf("%d nodes are kept", len(p.nodes))
+	if len(p.nodes.seen) != 2 {
+		t.Errorf("%d nodes are kept", len(p.nodes.seen))
 	}
 }

@@ -219,7 +219,7 @@ func encodeBlock(b *openBlock, limit func(node int) float64, s *sealScratch) []b
 	w := &s.writer
 	w.reset(b.start, b.id)
 	for i, chunk := range *b.chunks.Load() {
-		for slot := range chunk.nodes {
+		for slot := range chunk.size() {
 			if n := &chunk.nodes[slot]; n.layout != nil {
 				s.open.load(b, n, chunk.rows[slot])
 				w.add(slot, &s.open, &s.columns, limit(i*chunkNodes+slot))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,8 +39,10 @@ func (bs *blocks) change(edit func(v *view)) {
 // add lists an open block.
 func (bs *blocks) add(b *openBlock) {
 	bs.change(func(v *view) {
-		v.open = append(slices.Clone(v.open), b)
-		slices.SortStableFunc(v.open, func(a, b *openBlock) int { return int(a.start - b.start) })
+		i, _ := slices.BinarySearchFunc(v.open, b.start+1, func(o *openBlock, start int64) int {
+			return cmp.Compare(o.start, start)
+		})
+		v.open = slices.Insert(slices.Clone(v.open), i, b)
 	})
 }
 

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,13 +146,12 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does",
 			maxUnsynced>>20)
 	}
-	if err := db.sealer.waitForRoom(ctx); err != nil {
-		db.head.mu.Unlock()
-		return err
-	}
-	refused := db.head.write(frames)
+	refused, err := db.write(ctx, frames)
 	r := db.head.round
 	db.head.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if ctx.Done() == nil && db.commits.tryNow() {
 		return errors.Join(refused, r.err)
 	}
@@ -162,6 +162,41 @@ func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
 	case <-ctx.Done():
 		return fmt.Errorf("append: not known to be durable: %w", ctx.Err())
 	}
+}
+
+// write takes the frames span by span, so that frames of many spans never have more blocks open than others' do; the
+// caller holds the head's lock. What one commit after another takes is durable with the last of them.
+func (db *DB) write(ctx context.Context, frames []collector.Frame) (refused, err error) {
+	for first := true; first || len(frames) > 0; first = false {
+		n := spanLength(frames)
+		if n < len(frames) && first {
+			frames = slices.Clone(frames)
+			slices.SortStableFunc(frames,
+				func(a, b collector.Frame) int { return cmp.Compare(a.TimeMillis, b.TimeMillis) })
+			n = spanLength(frames)
+		}
+		if err := db.sealer.waitForRoom(ctx, frames[:n]); err != nil {
+			return refused, err
+		}
+		refused = errors.Join(refused, db.head.write(frames[:n]))
+		frames = frames[n:]
+	}
+	return refused, nil
+}
+
+// spanLength returns how many of the first frames are of one block's span.
+func spanLength(frames []collector.Frame) int {
+	if len(frames) == 0 {
+		return 0
+	}
+	const span = BlockSeconds * 1000
+	from := floorDiv(frames[0].TimeMillis, span) * span
+	for i := range frames {
+		if t := frames[i].TimeMillis; t < from || t >= from+span {
+			return i
+		}
+	}
+	return len(frames)
 }
 
 // Close implements Store: it makes everything durable and releases the directory.

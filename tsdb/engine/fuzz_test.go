@@ -19,7 +19,7 @@ import (
 
 // sampleBlock is a small sealed block to start from.
 func sampleBlock() []byte {
-	b := newOpenBlock(1, 1_700_000_400, 70)
+	b := newOpenBlock(1, 1_700_000_400)
 	layouts := layoutSet{all: map[string]*layout{}}
 	for node := range 70 {
 		metrics := []collector.Metric{collector.ReadOps, collector.ReadBytes, collector.MetaWait}

@@ -56,9 +56,18 @@ func (h *head) blockFor(start int64) *openBlock {
 	return b
 }
 
+// takes says whether a block is open that takes rows of a time.
+func (h *head) takes(millis int64) bool {
+	start := floorDiv(millis, BlockSeconds*1000) * BlockSeconds
+	return slices.ContainsFunc(h.blocks.view.Load().open, func(b *openBlock) bool {
+		return b.start == start &&
+			!b.closed
+	})
+}
+
 // addBlock opens a block.
 func (h *head) addBlock(id uint64, start int64) *openBlock {
-	b := newOpenBlock(id, start, len(h.nodes.entries))
+	b := newOpenBlock(id, start)
 	h.blocks.add(b)
 	return b
 }

@@ -91,7 +91,7 @@ func replay(h *head, wal *writeLog) error {
 		checked: map[*frame]*[]Damage{}}
 	for i, number := range numbers {
 		path := filepath.Join(wal.dir, segmentName(number))
-		rep.seen = nil
+		rep.path, rep.seen, rep.noted = path, nil, map[uint64]struct{}{}
 		intact, torn, err := readSegment(path, func(version int, first, block uint64) {
 			if version < 3 {
 				block = max(block, 1) - 1 // it was one more, and had nothing of what is whole
@@ -139,6 +139,7 @@ func replay(h *head, wal *writeLog) error {
 		wal.segment = number
 	}
 	wal.next = max(next, 1)
+	rep.reportSkipped()
 	rep.showReplayed()
 	if !known {
 		highest, err := h.blocks.highestID()
@@ -171,7 +172,12 @@ type replayer struct {
 	head *head
 	wal  *writeLog
 	open map[uint64]*openBlock // by id; nil for one whose rows are in a sealed block
+	path string                // of this segment
 	seen []uint64              // ids in this segment
+	// noted are the ids in seen.
+	noted map[uint64]struct{}
+	// skipped are the blocks whose rows are left out, because the log has more open ones than any writer keeps.
+	skipped skippedBlocks
 	// wholeFrom is the block id from which on the log has all rows.
 	wholeFrom uint64
 	// checked are the blocks that were read in full to see whether the log is still needed.
@@ -258,7 +264,10 @@ func (p *replayer) context(r *recordReader) (*openBlock, int, error) {
 	if sec >= BlockSeconds || start > maxSecond || start < minSecond {
 		return nil, 0, fmt.Errorf("log record: second %d of a block at %d", sec, start)
 	}
-	p.wal.noteBlocks(&p.seen, []uint64{id})
+	if _, noted := p.noted[id]; !noted {
+		p.noted[id] = struct{}{}
+		p.seen = append(p.seen, id)
+	}
 	b, known := p.open[id]
 	if !known {
 		if b, err = p.replayedBlock(id, start); err != nil {
@@ -277,6 +286,10 @@ func (p *replayer) same(b *openBlock, node, end, sec int) {
 	chunks := *b.chunks.Load()
 	for end = min(end, len(chunks)*chunkNodes); node < end; {
 		c := chunks[node/chunkNodes]
+		if c == nil {
+			node = (node/chunkNodes + 1) * chunkNodes
+			continue
+		}
 		for k := node % chunkNodes; k < chunkNodes && node < end; k, node = k+1, node+1 {
 			if rows := &c.rows[k]; *rows != (column.Mask{}) && sec > newestOf(rows) {
 				rows.Set(sec)
@@ -380,7 +393,7 @@ func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 func (p *replayer) showReplayed() {
 	for _, b := range p.head.blocks.view.Load().open {
 		for i, chunk := range *b.chunks.Load() {
-			for k := range chunk.nodes {
+			for k := range chunk.size() {
 				n := &chunk.nodes[k]
 				if n.layout == nil {
 					continue
@@ -435,6 +448,9 @@ func (p *replayer) replayedBlock(id uint64, start int64) (*openBlock, error) {
 	p.head.nextBlock = max(p.head.nextBlock, id)
 	if through, err := p.sealedThrough(start); err != nil || id <= through {
 		return nil, err
+	}
+	if !p.makeRoom(start) {
+		return nil, nil
 	}
 	b := p.head.addBlock(id, start)
 	b.last = p.head.opts.Now().Unix()

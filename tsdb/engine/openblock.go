@@ -56,6 +56,14 @@ type openChunk struct {
 	rows  [chunkNodes]column.Mask // the seconds that each node reported
 }
 
+// size is how many places for nodes there are, none without a chunk.
+func (c *openChunk) size() int {
+	if c == nil {
+		return 0
+	}
+	return chunkNodes
+}
+
 // lateRows are values by second that count instead of what the stream says of that second. A row that stands in
 // it does not change.
 type lateRows [BlockSeconds]*lateRow
@@ -169,7 +177,7 @@ func (b *openBlock) row(n *openNode, sec int, dst []uint64, scratch []byte) []by
 type openBlock struct {
 	id     uint64                       // counts open blocks over the life of the store; names the instance in the log
 	start  int64                        // Unix seconds
-	chunks atomic.Pointer[[]*openChunk] // by node number / 64; nil where no node has rows
+	chunks atomic.Pointer[[]*openChunk] // by node number / 64; an element is nil where no node has rows
 	cells  cells
 
 	// The head's lock guards what follows:
@@ -179,12 +187,9 @@ type openBlock struct {
 	closed bool   // takes no more rows: it is being sealed
 }
 
-func newOpenBlock(id uint64, start int64, nodes int) *openBlock {
+func newOpenBlock(id uint64, start int64) *openBlock {
 	b := &openBlock{id: id, start: start}
 	b.chunks.Store(&[]*openChunk{})
-	if nodes > 0 {
-		b.chunk(nodes - 1)
-	}
 	return b
 }
 
@@ -195,22 +200,28 @@ func (b *openBlock) node(i int) (*openNode, *column.Mask) {
 		return nil, nil
 	}
 	c := list[i/chunkNodes]
+	if c == nil {
+		return nil, nil
+	}
 	if n := &c.nodes[i%chunkNodes]; n.layout != nil {
 		return n, &c.rows[i%chunkNodes]
 	}
 	return nil, nil
 }
 
-// chunk returns a node's chunk, made where it is new.
+// chunk returns a node's chunk, made where it is new: a block of a few late rows must not cost what one of the whole
+// machine does.
 func (b *openBlock) chunk(i int) *openChunk {
 	list := *b.chunks.Load()
-	if i/chunkNodes >= len(list) {
-		list = slices.Clone(list)
-		for i/chunkNodes >= len(list) {
-			list = append(list, &openChunk{})
-		}
-		b.chunks.Store(&list)
+	if i/chunkNodes < len(list) && list[i/chunkNodes] != nil {
+		return list[i/chunkNodes]
 	}
+	list = append(make([]*openChunk, 0, max(len(list), i/chunkNodes+1)), list...)
+	for i/chunkNodes >= len(list) {
+		list = append(list, nil)
+	}
+	list[i/chunkNodes] = &openChunk{}
+	b.chunks.Store(&list)
 	return list[i/chunkNodes]
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector"
 	"fairway/tsdb"
 )
 
@@ -168,8 +169,9 @@ func (s *sealer) drop(b *openBlock) {
 	s.room = make(chan struct{})
 }
 
-// waitForRoom waits until the sealer has kept up; the caller holds the head's lock, also after it.
-func (s *sealer) waitForRoom(ctx context.Context) error {
+// waitForRoom waits until the sealer has kept up, unless the block of these frames, which are of one span, is open; the
+// caller holds the head's lock, also after it.
+func (s *sealer) waitForRoom(ctx context.Context, frames []collector.Frame) error {
 	for {
 		if s.closed.Load() {
 			return tsdb.ErrClosed
@@ -178,7 +180,7 @@ func (s *sealer) waitForRoom(ctx context.Context) error {
 		if open > keepOpen {
 			nudge(s.kick)
 		}
-		if open <= maxOpen {
+		if open <= maxOpen || len(frames) == 0 || open <= 2*maxOpen && s.head.takes(frames[0].TimeMillis) {
 			return nil
 		}
 		if s.err != nil {

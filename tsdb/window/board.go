@@ -56,6 +56,7 @@ func NewBoard(staleAfter time.Duration) *Board {
 func (b *Board) Take(frames []collector.Frame, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.tracker.sweep(now)
 	for i := range frames {
 		f := &frames[i]
 		b.tracker.observe(f, now)

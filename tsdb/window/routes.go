@@ -35,6 +35,38 @@ type tracker struct {
 	nodes      map[topology.NodeID]*evidence
 	list       []*evidence                                            // those of nodes
 	clients    map[topology.ForwarderID]map[topology.NodeID]*evidence // those with a listed claim
+	swept      time.Time
+}
+
+// Evidence that is older than forgetAfter is dropped, every sweepEvery.
+const (
+	forgetAfter = time.Hour
+	sweepEvery  = time.Minute
+)
+
+// sweep forgets what was not reported for long: names that a sender made up must not stay.
+func (t *tracker) sweep(now time.Time) {
+	if now.Sub(t.swept) < sweepEvery && !now.Before(t.swept) {
+		return
+	}
+	t.swept = now
+	old := func(c *claim) bool { return now.Sub(c.at) > forgetAfter }
+	for i := len(t.list) - 1; i >= 0; i-- { // forget puts the last one, which was looked at, in the place of another
+		e := t.list[i]
+		e.listed = slices.DeleteFunc(e.listed, func(c claim) bool {
+			if !old(&c) {
+				return false
+			}
+			delete(t.clients[c.forwarder], e.node)
+			if len(t.clients[c.forwarder]) == 0 {
+				delete(t.clients, c.forwarder)
+			}
+			return true
+		})
+		if len(e.listed) == 0 && old(&e.mount) {
+			t.forget(e)
+		}
+	}
 }
 
 // evidence is everything that was reported of one compute node's route.

@@ -170,3 +170,26 @@ func TestNamesAreOrderedByTheirNumbers(t *testing.T) {
 		t.Errorf("order is %s", got)
 	}
 }
+
+// TestRoutesAreForgotten lets evidence grow old: an hour later nothing of it is kept.
+func TestRoutesAreForgotten(t *testing.T) {
+	b := NewBoard(0)
+	take := func(s report) {
+		f := s.frame()
+		b.Take([]collector.Frame{f}, t0.Add(time.Duration(s.second+1)*time.Second))
+	}
+	names := []topology.NodeID{"cn1"}
+	for i := range 1000 {
+		names = append(names, topology.NodeID(fmt.Sprint("made-up", i)))
+	}
+	take(report{second: 0, fwd: "a", lists: names})
+	take(report{second: 3000, fwd: "b", gen: 1}) // cn1's mount
+	take(report{second: 3700, fwd: "c", lists: []topology.NodeID{"cn2"}})
+	if got := b.Routes(t0.Add(3701 * time.Second)); len(got) != 2 || got["cn1"].Forwarder != "b" ||
+		got["cn2"].Forwarder != "c" {
+		t.Errorf("routes are %v", got)
+	}
+	if n, f := len(b.tracker.nodes), len(b.tracker.clients); n != 2 || f != 1 {
+		t.Errorf("%d nodes and %d forwarders' lists are kept", n, f)
+	}
+}

@@ -1,0 +1,178 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+const (
+	// DefaultOldest is how old a frame may be: longer than an agent's spool holds by default.
+	DefaultOldest = 7 * 24 * time.Hour
+	// maxSpread is how far the times of one message may be apart: an agent sends a second's frames together.
+	maxSpread = time.Hour
+	// slowAppend is how long the store may take for a message before the log says so.
+	slowAppend = 5 * time.Second
+)
+
+// newestOf returns the newest time of frames that is not in the future.
+func newestOf(frames []collector.Frame, now time.Time) (millis int64) {
+	last := now.Add(maxAhead).UnixMilli()
+	for i := range frames {
+		if t := frames[i].TimeMillis; t > millis && t <= last {
+			millis = t
+		}
+	}
+	return millis
+}
+
+// wrongTime says why a frame's time cannot be taken; empty when it can.
+func (h *Hub) wrongTime(f *collector.Frame, newest int64, now time.Time) string {
+	at := func() string { return time.UnixMilli(f.TimeMillis).UTC().Format(time.RFC3339) }
+	switch {
+	case f.TimeMillis < 0 || f.TimeMillis > now.Add(maxAhead).UnixMilli():
+		return fmt.Sprintf("node %q says it is %s; its clock is wrong (run chrony or ntpd there)", f.Node, at())
+	case h.cfg.Oldest > 0 && f.TimeMillis < now.Add(-h.cfg.Oldest).UnixMilli():
+		return fmt.Sprintf(
+			"node %q has a frame of %s, more than limits.oldest_frame = %s ago; its clock is wrong, or its "+
+				"spool is older than that", f.Node, at(), h.cfg.Oldest)
+	case f.TimeMillis < newest-maxSpread.Milliseconds():
+		return fmt.Sprintf(
+			"node %q has a frame of %s in a message with frames of %s; a message's frames are at most %s apart",
+			f.Node, at(), time.UnixMilli(newest).UTC().Format(time.RFC3339), maxSpread)
+	}
+	return ""
+}
+
+// unclean returns the first name in a frame with a character that a terminal would obey; empty without one.
+func unclean(f *collector.Frame) string {
+	if !topology.CleanName(string(f.Node)) {
+		return string(f.Node)
+	}
+	for i := range f.Jobs {
+		if !topology.CleanName(string(f.Jobs[i].Job)) {
+			return string(f.Jobs[i].Job)
+		}
+	}
+	for i := range f.Routes {
+		r := &f.Routes[i]
+		if !topology.CleanName(string(r.Client)) {
+			return string(r.Client)
+		}
+		if !topology.CleanName(string(r.Forwarder)) {
+			return string(r.Forwarder)
+		}
+	}
+	for i := range f.Sources {
+		if !topology.CleanName(f.Sources[i].Name) {
+			return f.Sources[i].Name
+		}
+	}
+	for i := range f.Targets {
+		if !topology.CleanName(string(f.Targets[i].Target)) {
+			return string(f.Targets[i].Target)
+		}
+	}
+	return ""
+}
+
+// bind makes a frame one of the role that its node is configured with, and takes out the routes that it may not
+// report: only a forwarder lists clients, and only its own. Where forwarders are configured, no other node is one.
+func (h *Hub) bind(f *collector.Frame) (left int) {
+	role, known := h.cfg.Roles[f.Node]
+	switch {
+	case known:
+		f.Role = role
+	case f.Role == topology.Forwarder && h.forwarders:
+		f.Role = topology.RoleUnknown
+	}
+	if len(f.Routes) == 0 {
+		return 0
+	}
+	had := len(f.Routes)
+	foreign := func(r collector.Route) bool { return r.Forwarder.Node() != f.Node }
+	if f.Role != topology.Forwarder {
+		f.RoutesComplete = false
+		foreign = func(r collector.Route) bool { return r.Client != f.Node }
+	}
+	f.Routes = slices.DeleteFunc(f.Routes, foreign)
+	return had - len(f.Routes)
+}
+
+// appends is what the store has not answered yet.
+type appends struct {
+	waiting atomic.Int64
+	// since is when the first of those came that wait now, or when the newest answer came; Unix nanoseconds.
+	since atomic.Int64
+	slow  atomic.Uint64
+}
+
+// watch begins an append; what it returns ends it. One that takes long is logged while it does.
+func (h *Hub) watch(frames []collector.Frame) (done func(err error)) {
+	a := &h.appends
+	if a.waiting.Add(1) == 1 {
+		a.since.Store(time.Now().UnixNano())
+	}
+	begun := time.Now()
+	line := time.AfterFunc(slowAppend, func() {
+		a.slow.Add(1)
+		h.cfg.Log.Warn("the store is slow: a message has not been made durable yet; agents keep theirs meanwhile",
+			"waiting_for", slowAppend, "frames", len(frames), "messages_waiting", a.waiting.Load())
+	})
+	return func(err error) {
+		if !line.Stop() {
+			h.cfg.Log.Warn("the slow message was answered", "took", time.Since(begun).Round(time.Millisecond), "err",
+				err)
+		}
+		if err == nil {
+			a.since.Store(time.Now().UnixNano())
+		}
+		a.waiting.Add(-1)
+	}
+}
+
+// Stalled is how long messages have been waiting for the store without any being made durable; 0 when none waits.
+func (h *Hub) Stalled() time.Duration {
+	if h.appends.waiting.Load() == 0 {
+		return 0
+	}
+	return max(time.Since(time.Unix(0, h.appends.since.Load())), 0)
+}
+
+// append has the store keep frames and notes whether it does.
+func (h *Hub) append(ctx context.Context, frames []collector.Frame) error {
+	done := h.watch(frames)
+	err := h.cfg.Store.Append(ctx, frames)
+	done(err)
+	switch {
+	case err == nil:
+		h.refusing.Store(nil)
+	case ctx.Err() == nil: // else it is the sender who went
+		h.stats.storeErrors.Add(1)
+		h.refusing.Store(&err)
+	}
+	return err
+}
+
+// admitsClients says why a forwarder's list is too long for its token: its clients are counted apart from the nodes
+// that the token speaks for, up to the same number.
+func (p *sender) admitsClients(f *collector.Frame, now time.Time) (code wire.RejectCode, why string) {
+	if f.Role != topology.Forwarder || len(f.Routes) == 0 {
+		return 0, ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range f.Routes {
+		if !p.clients.take(f.Routes[i].Client, now) {
+			return wire.RejectLimit, fmt.Sprintf("forwarder %s: the lists of token %q name %d clients already",
+				f.Node, p.name, len(p.clients.seen))
+		}
+	}
+	return 0, ""
+}

@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+func boundsHub() (*Hub, *connection) {
+	h := New(Config{Oldest: DefaultOldest, Roles: map[topology.NodeID]topology.Role{"cn1": topology.Compute,
+		"fwd1": topology.Forwarder}})
+	by := Speaker{Name: "agents", Limits: DefaultLimits()}
+	return h, newConnection(h, nil, by, "test")
+}
+
+// TestFramesOfWrongTimes refuses frames of a message one by one and keeps the rest.
+func TestFramesOfWrongTimes(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name string
+		ago  []time.Duration
+		left int
+	}{
+		{"a spool of five days", []time.Duration{5 * 24 * time.Hour}, 1},
+		{"older than a spool lives", []time.Duration{8 * 24 * time.Hour}, 0},
+		{"1970", []time.Duration{time.Duration(now.UnixNano())}, 0},
+		{"two hours ahead", []time.Duration{-2 * time.Hour, 0}, 1},
+		{"far from the message's newest", []time.Duration{0, 30 * time.Minute, 2 * time.Hour, 3 * time.Hour}, 2},
+	} {
+		_, conn := boundsHub()
+		m := wire.Frames{Seq: 7}
+		for _, ago := range c.ago {
+			m.Frames = append(m.Frames, collector.Frame{Node: "cn1", TimeMillis: now.Add(-ago).UnixMilli()})
+		}
+		err := conn.check(&m)
+		if len(m.Frames) != c.left || (err == nil) != (c.left > 0) {
+			t.Errorf("%s: %d frames are left, want %d; %v", c.name, len(m.Frames), c.left, err)
+		}
+	}
+	h, conn := boundsHub()
+	h.cfg.Oldest = 0 // an import
+	m := wire.Frames{Seq: 1, Frames: []collector.Frame{{Node: "cn1", TimeMillis: 1000}}}
+	if err := conn.check(&m); err != nil || len(m.Frames) != 1 {
+		t.Errorf("without a bound: %v", err)
+	}
+}
+
+// TestRolesAndListsAreBound lets a compute node claim to be a forwarder, and a forwarder list another's clients.
+func TestRolesAndListsAreBound(t *testing.T) {
+	list := func(forwarder topology.ForwarderID, clients ...topology.NodeID) (out []collector.Route) {
+		for _, n := range clients {
+			out = append(out, collector.Route{Client: n, Forwarder: forwarder})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name   string
+		frame  collector.Frame
+		role   topology.Role
+		routes int
+	}{
+		{"a forwarder's list", collector.Frame{Node: "fwd1", Role: topology.Forwarder, RoutesComplete: true,
+			Routes: list("fwd1", "cn1", "cn2")}, topology.Forwarder, 2},
+		{"a compute node that claims to be one", collector.Frame{Node: "cn1", Role: topology.Forwarder,
+			RoutesComplete: true,
+			Routes:         list("cn1", "cn2", "cn3")}, topology.Compute, 0},
+		{"a node that is not configured", collector.Frame{Node: "x", Role: topology.Forwarder, RoutesComplete: true,
+			Routes: list("x", "cn2")}, topology.RoleUnknown, 0},
+		{"a list of another forwarder", collector.Frame{Node: "fwd1", Role: topology.Forwarder,
+			Routes: list("fwd2", "cn2")}, topology.Forwarder, 0},
+		{"a mount's own route", collector.Frame{Node: "cn1", Role: topology.Compute,
+			Routes: list("fwd1", "cn1", "cn2")},
+			topology.Compute, 1},
+	} {
+		_, conn := boundsHub()
+		c.frame.TimeMillis = time.Now().UnixMilli()
+		m := wire.Frames{Seq: 1, Frames: []collector.Frame{c.frame}}
+		if err := conn.check(&m); err != nil {
+			t.Fatal(err)
+		}
+		f := m.Frames[0]
+		if f.Role != c.role || len(f.Routes) != c.routes || f.RoutesComplete && f.Role != topology.Forwarder {
+			t.Errorf("%s: role %s, routes %v", c.name, f.Role, f.Routes)
+		}
+	}
+}
+
+// TestClientsCountAgainstTheToken lists more clients than the token may have nodes.
+func TestClientsCountAgainstTheToken(t *testing.T) {
+	_, conn := boundsHub()
+	conn.sender.clients.most = 100
+	for i := range 5 {
+		f := collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: time.Now().UnixMilli()}
+		for n := range 60 {
+			f.Routes = append(f.Routes, collector.Route{Client: topology.NodeID(fmt.Sprint("n", i, "-", n)),
+				Forwarder: "fwd1"})
+		}
+		err := conn.check(&wire.Frames{Seq: 1, Frames: []collector.Frame{f}})
+		if (err == nil) != (i == 0) || err != nil && !strings.Contains(err.Error(), "clients") {
+			t.Errorf("list %d: %v", i, err)
+		}
+	}
+	if n := len(conn.sender.clients.seen); n != 100 {
+		t.Errorf("%d clients are kept", n)
+	}
+}
+
+// TestNamesAreClean refuses frames with names that a terminal would obey.
+func TestNamesAreClean(t *testing.T) {
+	for _, name := range []string{"cn\x1b[2J", "cn\n1", "cn\u009b1m", "cn\u202e1", "cn\xff", "cn\x7f"} {
+		id := topology.NodeID(name)
+		for what, f := range map[string]collector.Frame{
+			"node": {Node: id}, "job": {Node: "cn1", Jobs: []collector.JobSamples{{Job: topology.JobID(name)}}},
+			"source": {Node: "cn1", Sources: []collector.SourceStatus{{Name: name}}},
+			"forwarder": {Node: "cn1", Routes: []collector.Route{{Client: "cn1",
+				Forwarder: topology.ForwarderID(name)}}},
+		} {
+			_, conn := boundsHub()
+			f.TimeMillis = time.Now().UnixMilli()
+			err := conn.check(&wire.Frames{Seq: 1, Frames: []collector.Frame{f}})
+			if err == nil || !strings.Contains(err.Error(), "control") || !topology.CleanName(err.Error()) {
+				t.Errorf("%s %q: %v", what, name, err)
+			}
+		}
+		if !topology.CleanName(topology.Clean(name)) {
+			t.Errorf("%q is not clean after Clean", name)
+		}
+	}
+	if !topology.CleanName("forwärder 3, 計算") {
+		t.Error("letters of other languages are refused")
+	}
+}
