@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/remap/alert"
 	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/live"
@@ -19,6 +20,7 @@ type health struct {
 	driver  live.Observer // nil: remaps cannot be applied
 	ingest  interface{ StoreErr() error }
 	desk    interface{ Unrecorded() error }
+	alerts  alerts
 }
 
 func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
@@ -38,7 +40,34 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) 
 }
 
 func (h *health) checks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	return api.WriteJSON(w, append(h.picture.Checks(r.Context(), h.driver), h.disks()))
+	return api.WriteJSON(w, append(h.picture.Checks(r.Context(), h.driver), h.disks(), h.called()))
+}
+
+// called says whether somebody is called when something needs a person.
+func (h *health) called() api.Check {
+	c := api.Check{Name: "alerts", Level: api.CheckOK}
+	var receivers []alert.Status
+	if h.alerts.sender != nil {
+		receivers, _ = h.alerts.sender.Status()
+	}
+	if len(receivers) == 0 {
+		c.Level, c.Text = api.CheckWarned, "nobody is called when a forwarder is slow: findings wait on a screen"
+		c.Fix = "add [[alert.receiver]] to the daemon's settings (docs/alerts.md)"
+		return c
+	}
+	var names, bad []string
+	for _, r := range receivers {
+		names = append(names, r.Receiver)
+		if r.Error != "" {
+			bad = append(bad, fmt.Sprintf("%s does not take alerts (%d wait): %s", r.Receiver, r.Waiting, r.Error))
+		}
+	}
+	c.Text = "alerts go to " + strings.Join(names, ", ")
+	if len(bad) > 0 {
+		c.Level, c.Text = api.CheckFailed, strings.Join(bad, "; ")
+		c.Fix = "mend the receiver or its settings; 'fairway alerts test' tries them all"
+	}
+	return c
 }
 
 // disks says whether what comes in and what is decided can be written down.

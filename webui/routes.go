@@ -111,6 +111,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/standing", viewer, every, h.standing.list, 0},
 		{post, "/api/v1/standing", operator, every, h.standing.allow, 0},
 		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, 0},
+		{get, "/api/v1/alerts", viewer, every, h.health.alerts.get, 0},
+		{post, "/api/v1/alerts/test", operator, every, h.health.alerts.test, 0},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, 0},
 	} {
 		all = append(all, access.Route(r))

@@ -15,6 +15,7 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/ingest"
 	"fairway/remap"
+	"fairway/remap/alert"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/queue/tables"
@@ -58,6 +59,8 @@ type Options struct {
 	Archive Archive // nil: no I/O-log archive
 	// Canaries sends canary probes; nil: without a way to forwarders.
 	Canaries *desk.Canaries
+	// Alerts calls people; nil: nobody is called.
+	Alerts *alert.Sender
 	// Metrics write further counters to /metrics.
 	Metrics []MetricsWriter
 	Version string
@@ -135,7 +138,8 @@ func New(cfg Config) (*Server, error) {
 func newHandlers(cfg *Config, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
 	return &handlers{
-		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk},
+		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
+			alerts: alerts{cfg.Alerts}},
 		agents: agents{cfg.Ingest},
 		layer:  layer{cfg.Picture},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,

@@ -93,6 +93,7 @@ func newRoot() *cobra.Command {
 		newPlans(o),
 		newPlan(o),
 		newStanding(o),
+		newAlerts(o),
 		newRemap(o),
 		newFindings(o),
 		newExclude(o),

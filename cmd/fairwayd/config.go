@@ -16,6 +16,7 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/alert"
 	"fairway/remap/desk"
 	"fairway/remap/driver"
 	"fairway/remap/policy/dfra"
@@ -42,6 +43,7 @@ type Config struct {
 	Findings     anomaly.Settings      `toml:"findings" help:"What findings lead to; the desk's limits hold as well."`
 	Probe        Probe                 `toml:"probe" help:"Canary I/O through the forwarders; docs/findings.md."`
 	Feed         Feed                  `toml:"feed"`
+	Alert        alert.Settings        `toml:"alert" help:"Who is called; docs/alerts.md."`
 	Dispatch     Dispatch              `toml:"dispatch" help:"Which forwarders a job gets; sources: docs/decide.md."`
 	Slurm        Slurm                 `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
 	Driver       Driver                `toml:"driver"`
@@ -186,6 +188,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Feed.validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Alert.Validate(); err != nil {
+		return fmt.Errorf("%w: alert.%w", program.ErrSettings, err)
 	}
 	if err := c.Slurm.validate(); err != nil {
 		return err

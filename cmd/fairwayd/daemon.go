@@ -15,6 +15,7 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/alert"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
@@ -111,12 +112,19 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if store.writeMetrics != nil {
 		meters = append(meters, store.writeMetrics)
 	}
+	calls, err := alert.New(alert.Config{Settings: conf.Alert, Journal: d.desk, Site: conf.Name,
+		Path: filepath.Join(conf.StateDir, "alerts"), BaseURL: d.browserURL(), User: d.userOf, Log: log})
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	meters = append(meters, calls.WriteMetrics)
 	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
 		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
 		Gathering: sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
+			Alerts:  calls,
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
@@ -128,6 +136,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.tasks.Go(func() { d.keepJobs(ctx) })
 	d.runFindings(ctx)
+	d.tasks.Go(func() { calls.Run(ctx) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	d.serve()
 	if !conf.Access.anyOperator() {

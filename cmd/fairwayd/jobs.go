@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
@@ -67,6 +68,15 @@ func (d *daemon) openJobs() error {
 // jobsKnown says that the batch system has reported a job. The view is made before the history is
 // opened; nobody can ask before that.
 func (d *daemon) jobsKnown() bool { return d.history != nil && d.history.Known() }
+
+// userOf returns the user of a job; empty: unknown.
+func (d *daemon) userOf(id topology.JobID) string {
+	run, _, err := d.jobs.Job(id)
+	if err != nil {
+		return ""
+	}
+	return run.User
+}
 
 // jobsAt lists the jobs that ran in a past second, with their nodes.
 func (d *daemon) jobsAt(at time.Time) ([]remap.Job, error) {

@@ -131,6 +131,9 @@ func (r *recorder) History(w journal.Wanted) iter.Seq2[*journal.Record, error] {
 	return r.journal.History(w)
 }
 
+// Records returns the number of records in the journal.
+func (r *recorder) Records() uint64 { return r.records.Load() }
+
 // Since is journal.Journal.Since of the desk's journal.
 func (r *recorder) Since(n uint64, visit func(*journal.Record) error) (uint64, error) {
 	return r.journal.Since(n, visit)
