@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/collector/logs/slurm"
-	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
@@ -29,20 +27,26 @@ const (
 	hookAsks = 20 * time.Millisecond
 )
 
-// newHook is what Slurm calls: PrologSlurmctld and EpilogSlurmctld.
+// newHook is what batch systems call when a job starts and ends.
 func newHook(o *options) *cobra.Command {
 	var within time.Duration
+	var g given
 	c := &cobra.Command{
-		Use: "hook", Short: "Report a job's start and end, as Slurm's PrologSlurmctld and EpilogSlurmctld",
-		Long: "Both hooks read the job from SLURM_* variables, end within --within, and always exit with 0: Slurm\n" +
-			"would requeue the job otherwise. Whatever happens to fairwayd, the job starts, on its default mapping.",
+		Use: "hook", Short: "Report a job's start and end, from a batch system's prologue and epilogue",
+		Long: "Both hooks read the job from the environment that Slurm, PBS, LSF or Flux gives them (docs/slurm.md), " +
+			"or\n" +
+			"from their flags. They end within --within and always exit with 0: the batch system would requeue the " +
+			"job\n" +
+			"otherwise. Whatever happens to fairwayd, the job starts, on its default mapping.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return program.BadUsage(errors.New("hook needs a verb: dispatch or end"))
 		},
 	}
-	c.PersistentFlags().DurationVar(&within, "within", hookWithin, "longest that the job waits")
-	verb := func(name, short string, report func(context.Context, *client.Client, func(string) string,
+	f := c.PersistentFlags()
+	f.DurationVar(&within, "within", hookWithin, "longest that the job waits")
+	f.StringVar(&g.job, "job", "", "the job's ID; the environment's without it")
+	verb := func(name, short string, report func(context.Context, *client.Client, *given,
 		io.Writer) error) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error {
@@ -50,17 +54,21 @@ func newHook(o *options) *cobra.Command {
 				defer hang.Stop()
 				ctx, cancel := context.WithTimeout(c.Context(), within)
 				defer cancel()
-				if err := o.report(ctx, report, c.OutOrStdout()); err != nil {
+				if err := o.report(ctx, report, &g, c.OutOrStdout()); err != nil {
 					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
 				}
 				return nil
 			}}
 	}
-	c.AddCommand(
-		verb("dispatch", "A job is about to start: have its forwarders decided, and wait until its nodes have moved",
-			o.dispatch),
-		verb("end", "A job has ended: have its nodes moved back", o.end),
-	)
+	start := verb("dispatch",
+		"A job is about to start: have its forwarders decided, and wait until its nodes have moved",
+		o.dispatch)
+	f = start.Flags()
+	f.StringVar(&g.user, "user", "", "its user; the environment's without it")
+	f.StringVar(&g.name, "name", "", "its name; the environment's without it")
+	f.StringVar(&g.account, "account", "", "its account or project; the environment's without it")
+	f.StringVar(&g.nodes, "nodes", "", "its nodes, such as cn[001-004],cn007; the environment's without it")
+	c.AddCommand(start, verb("end", "A job has ended: have its nodes moved back", o.end))
 	return c
 }
 
@@ -75,36 +83,19 @@ func isHook(root *cobra.Command, args []string) bool {
 	return false
 }
 
-func (o *options) report(ctx context.Context, report func(context.Context, *client.Client, func(string) string,
-	io.Writer) error, out io.Writer) error {
+func (o *options) report(ctx context.Context, report func(context.Context, *client.Client, *given, io.Writer) error,
+	g *given, out io.Writer) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	return report(ctx, cl, os.Getenv, out)
-}
-
-// slurmJob reads the job that Slurm's controller put into the environment of its prolog. The
-// application is the job's name, or what "app=..." in its comment says.
-func slurmJob(env func(string) string) (r dispatch.Request, err error) {
-	r = dispatch.Request{Job: topology.JobID(env("SLURM_JOB_ID")), User: env("SLURM_JOB_USER"),
-		App: slurm.Application(env("SLURM_JOB_NAME"), env("SLURM_JOB_COMMENT")), Project: env("SLURM_JOB_ACCOUNT")}
-	if r.Project == "(null)" { // as Slurm writes a job without an account
-		r.Project = ""
-	}
-	if r.Job == "" {
-		return r, errors.New("SLURM_JOB_ID is not set: this is not Slurm's environment")
-	}
-	if r.Nodes, err = topology.ParseHostList(env("SLURM_JOB_NODELIST")); err != nil {
-		return r, fmt.Errorf("SLURM_JOB_NODELIST: %w", err)
-	}
-	return r, nil
+	return report(ctx, cl, g, out)
 }
 
 // dispatch has a job decided and waits while its nodes are being moved.
-func (o *options) dispatch(ctx context.Context, cl *client.Client, env func(string) string, out io.Writer) error {
-	r, err := slurmJob(env)
+func (o *options) dispatch(ctx context.Context, cl *client.Client, g *given, out io.Writer) error {
+	r, err := jobOfHook(os.Getenv, g)
 	if err != nil {
 		return err
 	}
@@ -142,10 +133,11 @@ func decided(a *dispatch.Answer) string {
 }
 
 // end has a job's mapping taken back.
-func (o *options) end(ctx context.Context, cl *client.Client, env func(string) string, out io.Writer) error {
-	id := topology.JobID(env("SLURM_JOB_ID"))
+func (o *options) end(ctx context.Context, cl *client.Client, g *given, out io.Writer) error {
+	r, _ := knownJob(os.Getenv, g)
+	id := r.Job
 	if id == "" {
-		return errors.New("SLURM_JOB_ID is not set: this is not Slurm's environment")
+		return errNoJob
 	}
 	e, err := cl.EndJob(ctx, id)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestHookFailsOpen(t *testing.T) {
 		{"a plan that never comes to an end", slurmEnv,
 			[]string{"dispatch", "--addr", slurmDaemon(t, answer(dispatch.Answer{Plan: "P-1", State: "applying"}))},
 			"P-1 is still applying"},
-		{"no Slurm", nil, []string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_ID is not set"},
+		{"no Slurm", nil, []string{"dispatch", "--addr", "unix:" + stop}, "none of SLURM_JOB_ID, PBS_JOBID"},
 		{"a bad host list", append(slurmEnv[:1:1], "SLURM_JOB_NODELIST=cn[1-"),
 			[]string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_NODELIST: bad host list"},
 		{"a bad flag", slurmEnv, []string{"dispatch", "--adr", "x"}, "unknown flag"},

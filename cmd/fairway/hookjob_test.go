@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"fairway/collector/topology"
+	"fairway/remap/dispatch"
+)
+
+// TestJobsOfBatchSystems: the environments that batch systems give their prologues, as their manuals have them.
+func TestJobsOfBatchSystems(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "nodes")
+	if err := os.WriteFile(hosts, []byte("cn2\ncn2\ncn1\ncn1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	two := []topology.NodeID{"cn2", "cn1"}
+	for name, c := range map[string]struct {
+		env  string
+		args given
+		want dispatch.Request
+		err  string
+	}{
+		"slurm": {env: strings.Join(slurmEnv, "|"), want: dispatch.Request{Job: "12", User: "wei", App: "ROMS",
+			Nodes: []topology.NodeID{"cn01", "cn02"}}},
+		"pbs": {env: "PBS_JOBID=12[3].server|PBS_JOBNAME=roms.sh|PBS_O_LOGNAME=wei|PBS_ACCOUNT=sea|PBS_NODEFILE=" +
+			hosts,
+			want: dispatch.Request{Job: "12[3]", User: "wei", App: "roms.sh", Project: "sea", Nodes: two}},
+		"torque's arguments": {args: given{job: "12", user: "wei", name: "roms", account: "sea", nodes: "cn2,cn1"},
+			want: dispatch.Request{Job: "12", User: "wei", App: "roms", Project: "sea", Nodes: two}},
+		"arguments before the environment": {env: "PBS_JOBID=12.server|PBS_JOBNAME=a|PBS_NODEFILE=/nowhere",
+			args: given{name: "b", nodes: "cn1"},
+			want: dispatch.Request{Job: "12", App: "b", Nodes: []topology.NodeID{"cn1"}}},
+		"pbs without a node file": {env: "PBS_JOBID=12.server", err: "PBS_NODEFILE: is not set"},
+		"lsf": {env: "LSB_JOBID=12|LSB_JOBINDEX=0|LSB_MCPU_HOSTS=cn2 16 cn1 16|LSFUSER=wei|LSB_JOBNAME=roms|" +
+			"LSB_PROJECT_NAME=sea",
+			want: dispatch.Request{Job: "12", User: "wei", App: "roms", Project: "sea", Nodes: two}},
+		"lsf's array": {env: "LSB_JOBID=12|LSB_JOBINDEX=3|LSB_HOSTS=cn2 cn2 cn1|USER=wei",
+			want: dispatch.Request{Job: "12[3]", User: "wei", Nodes: two}},
+		"lsf's host file": {env: "LSB_JOBID=12|LSB_DJOB_HOSTFILE=" + hosts,
+			want: dispatch.Request{Job: "12", Nodes: two}},
+		"lsf's half pairs": {env: "LSB_JOBID=12|LSB_MCPU_HOSTS=cn2 16 cn1", err: "LSB_MCPU_HOSTS: 3 words"},
+		"flux": {env: "FLUX_JOB_ID=ƒ2oLkTLb|FLUX_JOB_USERID=0|SLURM_JOB_ID=7", args: given{nodes: "cn2,cn1"},
+			want: dispatch.Request{Job: "ƒ2oLkTLb", User: "root", Nodes: two}},
+		"flux without nodes": {env: "FLUX_JOB_ID=ƒ2oLkTLb", err: "flux jobs -no {nodelist}"},
+		"nothing":            {err: "none of SLURM_JOB_ID, PBS_JOBID, LSB_JOBID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{}
+			for _, pair := range strings.Split(c.env, "|") {
+				k, v, _ := strings.Cut(pair, "=")
+				env[k] = v
+			}
+			got, err := jobOfHook(func(k string) string { return env[k] }, &c.args)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v (%v), want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestHookOfPBS runs the program with PBS's environment, as its prologue would.
+func TestHookOfPBS(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "nodes")
+	if err := os.WriteFile(hosts, []byte("cn2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got dispatch.Request
+	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewDecoder(r.Body).Decode(&got)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"job":"12","policy":"dfra"}`))
+	})
+	out, _ := hook(t, []string{"PBS_JOBID=12.server", "PBS_NODEFILE=" + hosts}, "dispatch", "--addr", addr, "--user",
+		"wei")
+	if got.Job != "12" || got.User != "wei" || len(got.Nodes) != 1 || !strings.Contains(out, "keeps its default") {
+		t.Errorf("sent %+v: %s", got, out)
+	}
+}
