@@ -48,11 +48,12 @@ const (
 	InList
 	InScale  // part of a scale of the layer's heat map
 	Evidence // kept with a finding on such a node
+	Rare     // only some kinds of the layer's nodes report it: a list shows it where one does
 )
 
 // Words names the places.
 func (p Place) Words() (words []string) {
-	for i, word := range [...]string{"series", "list", "scale", "evidence"} {
+	for i, word := range [...]string{"series", "list", "scale", "evidence", "rare"} {
 		if p>>i&1 != 0 {
 			words = append(words, word)
 		}
@@ -122,6 +123,11 @@ var catalogue = []Info{
 		Help: "File data written: served by a forwarder or server, used by a compute node.",
 		Full: 1e9, Of: writes, Chart: "data", Scale: "bw",
 		Forwarder: listed | InScale | Evidence, Compute: listed | InScale, Storage: Kept},
+	{Metric: RoutedBytes, Name: "routed_bytes", Unit: BytesPerSec, Label: "routed", Column: Column{"routed", "ROUTED"},
+		Help: "Data that a router forwarded, both directions together: it does not know what of it is read and what " +
+			"written.",
+		Full: 1e9, Chart: "data", Scale: "bw",
+		Forwarder: listed | InScale | Evidence | Rare},
 	{Metric: QueueLen, Name: "queue_len", Unit: Requests, Label: "queue", Column: Column{"queue", "QUEUE"},
 		Help: "Requests waiting, not in service; the mean over the second where it is sampled more often.",
 		Full: 64, MoreIsWorse: true, Of: moves, Chart: "queue", Scale: "queue",

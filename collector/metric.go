@@ -49,6 +49,7 @@ const (
 	PathLossRatio
 	InFlight
 	OpenHandles
+	RoutedBytes
 	metricEnd
 )
 

@@ -116,7 +116,8 @@ func TestTheListsOfAForwarder(t *testing.T) {
 	s = newScript(t, 240, 120, 36)
 	s.second()
 	s.press("right", "enter", "w")
-	s.sees("fwd001   OK", "STATE     healthy   history: no earlier finding", "BACKEND   not reported by this layer",
+	s.sees("fwd001   BUSY 69 %", "STATE     healthy   history: no earlier finding",
+		"BACKEND   not reported by this layer",
 		"no finding is open here: nothing is known to be wrong")
 }
 
@@ -125,7 +126,7 @@ func TestThePlansEvidence(t *testing.T) {
 	s := atPlan(t)
 	s.press("e")
 	s.sees("EVIDENCE  as it was at 12:04:31, when the plan was proposed: 231 forwarders healthy, 126 of them idle",
-		"fwd001        ok          900    812", "FINDINGS  none is open")
+		"fwd001        busy 68 %   900    812", "FINDINGS  none is open")
 	s.fake.Do(func(o *api.Overview) { o.Findings[0].Node = "fwd001" })
 	s.second()
 	s.sees("F-0091    fwd001 suspect: write service time 9.8x")

@@ -407,9 +407,9 @@ func TestGoBoxOpensTheFirstHit(t *testing.T) {
 	s := newScript(t, 240, 120, 36)
 	s.second()
 	s.press(":", "fwd113", "enter")
-	s.sees(" fwd113   OK", "CLIENT")
+	s.sees(" fwd113   BUSY 53 %", "CLIENT")
 	s.press(":", "f2c", "esc")
-	s.sees(" fwd113   OK")
+	s.sees(" fwd113   BUSY 53 %")
 	s.press("n")
 	s.sees(" fwd049   STALE") // after the finding comes, here, the silent forwarder
 	s.press("q", "q")

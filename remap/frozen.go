@@ -11,6 +11,7 @@ type Frozen struct {
 	At         time.Time                                `json:"at"`
 	Healthy    int                                      `json:"healthy"`
 	Idle       int                                      `json:"idle"`
+	Unknown    int                                      `json:"unknown,omitempty"` // forwarders of unknown load
 	Forwarders map[topology.ForwarderID]FrozenForwarder `json:"forwarders,omitempty"`
 	Generation map[topology.NodeID]uint64               `json:"generation,omitempty"` // of the mounts, where reported
 }
@@ -18,6 +19,7 @@ type Frozen struct {
 // FrozenForwarder is one touched forwarder at that instant.
 type FrozenForwarder struct {
 	State   ForwarderState `json:"state"`
+	Busy    *float64       `json:"busy"` // share of the peak, 0..1; null where it was not known
 	Load    Load           `json:"load"`
 	Clients int            `json:"clients"`
 }
@@ -27,10 +29,13 @@ func (s *Situation) Freeze(moves []Move) Frozen {
 	f := Frozen{At: s.At, Forwarders: map[topology.ForwarderID]FrozenForwarder{},
 		Generation: map[topology.NodeID]uint64{}}
 	f.Healthy, f.Idle = s.Healthy()
+	f.Unknown = s.Unknown()
 	for _, m := range moves {
 		for _, id := range []topology.ForwarderID{m.From, m.To} {
 			if _, done := f.Forwarders[id]; !done && id != "" {
-				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Load: s.Load[id], Clients: s.Clients[id]}
+				load := s.Load[id]
+				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Busy: load.Busy(), Load: load,
+					Clients: s.Clients[id]}
 			}
 		}
 		if g := s.Routes[m.Node].Generation; g > 0 {

@@ -27,15 +27,20 @@ type Situation struct {
 	Jobs     []Job                                   `json:"jobs,omitempty"`
 }
 
-// Load is what a forwarder carries at a situation's instant.
+// Load is what a forwarder carries at a situation's instant. A nil pointer is a value that is not known, and null
+// in JSON.
 type Load struct {
 	LastSeen         time.Time `json:"last_seen"`
-	ReadBytesPerSec  float64   `json:"read_bytes_per_sec"`
-	WriteBytesPerSec float64   `json:"write_bytes_per_sec"`
-	MetaOpsPerSec    float64   `json:"meta_ops_per_sec"`
-	Occupancy        float64   `json:"occupancy"` // 0..1
-	Connections      int       `json:"connections"`
-	PeakBytesPerSec  float64   `json:"peak_bytes_per_sec,omitempty"` // of one direction; 0 is not known
+	ReadBytesPerSec  *float64  `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64  `json:"write_bytes_per_sec"`
+	// RoutedBytesPerSec is what a router forwards, both directions together; only routers report it.
+	RoutedBytesPerSec *float64 `json:"routed_bytes_per_sec,omitempty"`
+	// DataOpsPerSec are reads and writes, which stand in for bytes where those are not reported.
+	DataOpsPerSec   *float64 `json:"data_ops_per_sec,omitempty"`
+	MetaOpsPerSec   *float64 `json:"meta_ops_per_sec"`
+	Occupancy       *float64 `json:"occupancy"` // 0..1
+	Connections     int      `json:"connections"`
+	PeakBytesPerSec float64  `json:"peak_bytes_per_sec,omitempty"` // of one direction; 0 is not known
 }
 
 // Job is a run on a set of compute nodes.

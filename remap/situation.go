@@ -1,6 +1,7 @@
 package remap
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,13 +17,22 @@ type ForwarderState string
 const (
 	ForwarderIdle      ForwarderState = "idle"
 	ForwarderOK        ForwarderState = "ok"
+	ForwarderUnknown   ForwarderState = "unknown" // it reports, but not what it moves
 	ForwarderDedicated ForwarderState = "dedicated"
 	ForwarderSuspect   ForwarderState = "suspect"
 	ForwarderExcluded  ForwarderState = "excluded"
 	ForwarderStale     ForwarderState = "stale" // no news: whatever was known is old
 )
 
-// Healthy says whether a forwarder of this standing may carry new work.
+// Text is the standing as screens write it: of one that carries work how much of its peak, where that is known.
+func (s ForwarderState) Text(busy *float64) string {
+	if s == ForwarderOK && busy != nil {
+		return fmt.Sprintf("busy %.0f %%", 100**busy)
+	}
+	return string(s)
+}
+
+// Healthy says whether a forwarder of this standing may carry new work. One whose load is not known may be full.
 func (s ForwarderState) Healthy() bool {
 	return s == ForwarderIdle || s == ForwarderOK || s == ForwarderDedicated
 }
@@ -31,14 +41,6 @@ func (s ForwarderState) Healthy() bool {
 const (
 	LateAfter  = 3 * time.Second
 	StaleAfter = window.DefaultStaleAfter
-)
-
-// idleShare is the share of its peak below which a forwarder counts as idle; idleBytesPerSec stands
-// in where the peak is not known.
-const (
-	idleShare       = 0.01
-	idleBytesPerSec = 1e6
-	idleMetaOps     = 10 // a storm of metadata moves no bytes and is work all the same
 )
 
 // SituationParts is what a Situation is made of; the maps are taken over, not copied.
@@ -83,14 +85,7 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 	if _, ok := s.Owner[id]; ok {
 		return ForwarderDedicated
 	}
-	idleBelow := idleBytesPerSec
-	if load.PeakBytesPerSec > 0 {
-		idleBelow = idleShare * load.PeakBytesPerSec
-	}
-	if load.ReadBytesPerSec+load.WriteBytesPerSec < idleBelow && load.MetaOpsPerSec < idleMetaOps {
-		return ForwarderIdle
-	}
-	return ForwarderOK
+	return load.state()
 }
 
 // IsForwarder reports whether a node is a forwarding node of the machine.
@@ -134,6 +129,16 @@ func (s *Situation) Healthy() (healthy, idle int) {
 		}
 	}
 	return healthy, idle
+}
+
+// Unknown counts the forwarders that report but not what they move.
+func (s *Situation) Unknown() (n int) {
+	for _, f := range s.Index.Forwarders() {
+		if s.State(f) == ForwarderUnknown {
+			n++
+		}
+	}
+	return n
 }
 
 // ForEverybody counts the healthy forwarders that are dedicated to no job, without those that a plan

@@ -28,9 +28,10 @@ func (f *Fake) AddPlan(m api.ManualRemap, proposer string) api.PlanView {
 	p.Plan = remap.Plan{ID: fmt.Sprintf("P-%06d", len(f.plans)+1), Reason: m.Reason, Proposer: proposer, Created: at,
 		Expires: at.Add(15 * time.Minute),
 		State:   remap.Proposed, Changed: at, Force: m.Force, Moves: remap.MoveAll(m.Nodes, m.To)}
+	read, write, occupancy, busy := 900e6, 812e6, 0.8, 0.6848
 	p.Frozen = remap.Frozen{At: at, Healthy: 231, Idle: 126, Forwarders: map[topology.ForwarderID]remap.FrozenForwarder{
-		"fwd001": {State: remap.ForwarderOK, Clients: 16, Load: remap.Load{LastSeen: at, ReadBytesPerSec: 900e6,
-			WriteBytesPerSec: 812e6, Occupancy: 0.8, PeakBytesPerSec: 2.5e9}},
+		"fwd001": {State: remap.ForwarderOK, Busy: &busy, Clients: 16, Load: remap.Load{LastSeen: at,
+			ReadBytesPerSec: &read, WriteBytesPerSec: &write, Occupancy: &occupancy, PeakBytesPerSec: 2.5e9}},
 		m.To: {State: remap.ForwarderIdle, Clients: 16, Load: remap.Load{LastSeen: at, PeakBytesPerSec: 2.5e9}},
 	}}
 	for i := range p.Moves {

@@ -74,7 +74,7 @@ func (f *Fake) forwarder(i int, at time.Time) api.ForwarderRow {
 	zero := 0.0
 	r.Occupancy = &zero
 	for _, m := range api.ListedMetrics {
-		if m != collector.ServerTime {
+		if m != collector.ServerTime && m.Info().Forwarder&collector.Rare == 0 {
 			r.Values.Set(m, &zero)
 		}
 	}
@@ -102,6 +102,8 @@ func (f *Fake) busy(r *api.ForwarderRow) {
 	r.Values.Set(collector.WriteBytes, f.upTo(1.2e9))
 	r.Values.Set(collector.QueueLen, f.upTo(64))
 	r.Values.Set(collector.MetaWait, f.upTo(0.09))
+	load := remap.LoadOf(r.Value, r.LastSeen, r.PeakBytesPerSec)
+	r.Busy = load.Busy()
 }
 
 func (f *Fake) upTo(top float64) *float64 {

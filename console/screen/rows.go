@@ -32,11 +32,15 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 		{Name: "node", Title: "NODE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return chart.Clean(string(r.ID)) }},
 		{Name: "state", Title: "STATE", Width: 10,
-			Text: func(r *api.ForwarderRow) string { return string(s.Standing(r)) }},
+			Text: func(r *api.ForwarderRow) string { return s.StandingText(r) }},
 		number(ByOccupancy, "OCC", 5, chart.Ratio, func(r *api.ForwarderRow) *float64 { return r.Occupancy }),
 	}
 	for _, m := range api.ListedMetrics {
 		row := m.Info()
+		if row.Forwarder&collector.Rare != 0 && !slices.ContainsFunc(s.Shown.Forwarders,
+			func(r api.ForwarderRow) bool { return r.Value(m) != nil }) {
+			continue
+		}
 		columns = append(columns, number(row.Column.Name, row.Column.Title, 7,
 			func(v *float64) string { return chart.Metric(m, v) },
 			func(r *api.ForwarderRow) *float64 { return r.Value(m) }))
@@ -78,7 +82,8 @@ func ForwarderLine(s *State, r *api.ForwarderRow, cols []table.Column[api.Forwar
 func SortForwarders(s *State, rows []*api.ForwarderRow, o table.Sorting) {
 	moved := func(r *api.ForwarderRow) float64 {
 		all := 0.0
-		for _, v := range [...]*float64{r.Value(collector.ReadBytes), r.Value(collector.WriteBytes)} {
+		for _, v := range [...]*float64{r.Value(collector.ReadBytes), r.Value(collector.WriteBytes),
+			r.Value(collector.RoutedBytes)} {
 			if v != nil {
 				all += *v
 			}

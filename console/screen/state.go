@@ -136,6 +136,9 @@ func (s *State) Standing(r *api.ForwarderRow) remap.ForwarderState {
 	return remap.ForwarderState(chart.Clean(string(r.State)))
 }
 
+// StandingText is the standing as lists write it.
+func (s *State) StandingText(r *api.ForwarderRow) string { return s.Standing(r).Text(r.Busy) }
+
 // Value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
 func (s *State) Value(r *api.ForwarderRow, v *float64) *float64 {
 	if s.Standing(r) == remap.ForwarderStale {

@@ -52,6 +52,8 @@ func checkTargets(targets []topology.ForwarderID, p remap.Plan, s *remap.Situati
 			c.Level, c.Text = remap.Red, remap.Accusation(&f)
 		case accused:
 			c.Level, c.Text = remap.Amber, remap.Accusation(&f)
+		case s.State(id) == remap.ForwarderUnknown:
+			c.Level, c.Text = remap.Amber, fmt.Sprintf("what %s moves is not known: it may be full", id)
 		default:
 			healthy = append(healthy, string(id))
 			continue
@@ -133,6 +135,9 @@ func checkFloor(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 		_, idle := s.Healthy()
 		text = fmt.Sprintf("healthy forwarders for everybody %d -> %d (floor %d), idle %d", now, left, set.HealthyFloor,
 			idle)
+	}
+	if n := s.Unknown(); n > 0 {
+		text += fmt.Sprintf("; not counted: %d of unknown load", n)
 	}
 	if left < set.HealthyFloor {
 		return oneCheck("floor", remap.Red, text)

@@ -101,7 +101,7 @@ func (s *site) situation() *remap.Situation {
 	for i := range 20 {
 		id := topology.ForwarderID(fmt.Sprintf("fwd%d", i))
 		p.Machine.Nodes = append(p.Machine.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder})
-		p.Load[id] = remap.Load{LastSeen: time.Now(), WriteBytesPerSec: 1e9}
+		p.Load[id] = remap.Load{LastSeen: time.Now(), ReadBytesPerSec: new(0.0), WriteBytesPerSec: new(1e9)}
 	}
 	if s.Loop != nil {
 		p.Findings = s.Findings()

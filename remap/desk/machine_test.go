@@ -73,7 +73,8 @@ func (m *testMachine) situation() *remap.Situation {
 		p.Excluded[f] = why
 	}
 	for _, f := range m.start {
-		p.Load[f] = remap.Load{LastSeen: now.Add(-m.late)}
+		p.Load[f] = remap.Load{LastSeen: now.Add(-m.late), ReadBytesPerSec: new(0.0),
+			WriteBytesPerSec: new(0.0), MetaOpsPerSec: new(0.0)}
 	}
 	for n, f := range m.at {
 		if !m.blind[n] {

@@ -148,6 +148,9 @@ func quietest(s *remap.Situation, claims map[topology.ForwarderID]topology.JobID
 		if st := s.State(f); st != remap.ForwarderIdle && st != remap.ForwarderOK {
 			continue
 		}
+		if load := s.Load[f]; !load.Known() {
+			continue // what it moves is not known: it may be full
+		}
 		if !ok || s.Load[f].Connections < s.Load[best].Connections {
 			best, ok = f, true
 		}

@@ -26,15 +26,17 @@ import (
 // machine is a site in memory: 8 compute nodes on 2 forwarders, and spare ones. It is also the
 // driver, and what the collectors see.
 type machine struct {
-	mu     sync.Mutex // guards everything that follows
-	at     topology.Mapping
-	topo   *topology.Machine
-	busy   map[topology.ForwarderID]bool
-	finds  []anomaly.Finding
-	frames []collector.Frame
-	desk   *desk.Desk
-	jobs   func() []remap.Job
-	deaf   bool // no node follows an order
+	mu   sync.Mutex // guards everything that follows
+	at   topology.Mapping
+	topo *topology.Machine
+	busy map[topology.ForwarderID]bool
+	// unknown are the forwarders whose agents report nothing of what they move.
+	unknown map[topology.ForwarderID]bool
+	finds   []anomaly.Finding
+	frames  []collector.Frame
+	desk    *desk.Desk
+	jobs    func() []remap.Job
+	deaf    bool // no node follows an order
 }
 
 func (m *machine) refuse(deaf bool) {
@@ -75,9 +77,13 @@ func (m *machine) situation() *remap.Situation {
 	p := remap.SituationParts{At: now, Machine: m.topo, Routes: map[topology.NodeID]window.Route{},
 		Load: map[topology.ForwarderID]remap.Load{}, Findings: m.finds}
 	for _, n := range m.topo.ByRole(topology.Forwarder) {
-		l := remap.Load{LastSeen: now}
+		l := remap.Load{LastSeen: now, ReadBytesPerSec: new(0.0), WriteBytesPerSec: new(0.0),
+			MetaOpsPerSec: new(0.0)}
+		if m.unknown[topology.ForwarderID(n.ID)] {
+			l = remap.Load{LastSeen: now}
+		}
 		if m.busy[topology.ForwarderID(n.ID)] {
-			l.WriteBytesPerSec = 1e9
+			l.WriteBytesPerSec = new(1e9)
 		}
 		p.Load[topology.ForwarderID(n.ID)] = l
 	}
@@ -349,7 +355,11 @@ func TestASlowDefaultForwarderIsReplaced(t *testing.T) {
 	if err != nil || p.Dedicated || len(p.Moves) != 2 || p.Moves[0] != (remap.Move{Node: "c2", From: "f0", To: "f2"}) {
 		t.Errorf("%+v, %v; %+v", p.Moves, err, a)
 	}
-	m.finds[0].State = anomaly.Suspect
+	m.unknown = map[topology.ForwarderID]bool{"f1": true, "f2": true}
+	if a := s.dispatch(t, "3", "NEW", cns(2, 4)); a.Plan != "" {
+		t.Errorf("a forwarder of unknown load was handed out: %+v", a)
+	}
+	m.unknown, m.finds[0].State = nil, anomaly.Suspect
 	if a := s.dispatch(t, "2", "NEW", cns(0, 2)); a.Plan != "" {
 		t.Errorf("a suspicion moved a job: %+v", a)
 	}

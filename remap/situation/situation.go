@@ -168,14 +168,11 @@ func (b *Builder) makeLocked(now time.Time) *remap.Situation {
 }
 
 func (b *Builder) load(f *collector.Frame, n topology.Node, clients int, now time.Time) remap.Load {
-	l := remap.Load{LastSeen: time.UnixMilli(f.TimeMillis + 1000), Connections: clients,
-		PeakBytesPerSec: n.PeakBytesPerSec, Occupancy: b.occupancy[n.ID]}
-	if l.LastSeen.After(now) {
-		l.LastSeen = now
+	l := remap.LoadOfFrame(f, n.PeakBytesPerSec, now)
+	l.Connections = clients
+	if share, counted := b.occupancy[n.ID]; counted {
+		l.Occupancy = &share
 	}
-	l.ReadBytesPerSec, _ = f.Value(collector.ReadBytes)
-	l.MetaOpsPerSec, _ = f.Value(collector.MetaOps)
-	l.WriteBytesPerSec, _ = f.Value(collector.WriteBytes)
 	return l
 }
 

@@ -59,7 +59,8 @@ func TestASituationHasWhatIsKnown(t *testing.T) {
 		}
 		s := b.Situation()
 		l := s.Load["fwd1"]
-		if l.WriteBytesPerSec != 5e8 || l.PeakBytesPerSec != 2e9 || l.Occupancy != 0.25 || l.Connections != 1 ||
+		if *l.WriteBytesPerSec != 5e8 || l.ReadBytesPerSec != nil || l.PeakBytesPerSec != 2e9 || *l.Occupancy != 0.25 ||
+			l.Connections != 1 ||
 			!l.LastSeen.Equal(now) {
 			t.Errorf("the load of fwd1 is %+v", l)
 		}

@@ -43,6 +43,7 @@ const (
 	StateDedicated = remap.ForwarderDedicated
 	StateIdle      = remap.ForwarderIdle
 	StateOK        = remap.ForwarderOK
+	StateUnknown   = remap.ForwarderUnknown
 )
 
 // ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
@@ -53,11 +54,13 @@ type ForwarderRow struct {
 	LastSeen        time.Time            `json:"last_seen"`
 	PeakBytesPerSec float64              `json:"peak_bytes_per_sec"`
 	Occupancy       *float64             `json:"occupancy"` // 0..1, last hour
-	Values          Values               `json:"values"`
-	Clients         int                  `json:"clients"`
-	TopJob          topology.JobID       `json:"top_job,omitempty"`
-	TopJobShare     *float64             `json:"top_job_share,omitempty"` // 0..1 of bytes
-	Plan            string               `json:"plan,omitempty"`          // waiting plan that touches it
+	// Busy is what it moves as a share of its peak, 0..1.
+	Busy        *float64       `json:"busy"`
+	Values      Values         `json:"values"`
+	Clients     int            `json:"clients"`
+	TopJob      topology.JobID `json:"top_job,omitempty"`
+	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes
+	Plan        string         `json:"plan,omitempty"`          // waiting plan that touches it
 	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it,
 	// '-' without a value.
 	Levels string `json:"levels"`

@@ -27,7 +27,8 @@ type Metric struct {
 	// Scale names the heat-map scale to which it adds, ScaleLabel is the scale's label.
 	Scale      string `json:"scale,omitempty"`
 	ScaleLabel string `json:"scale_label,omitempty"`
-	// Layers says where the layers that report it show it: series, list, scale, evidence.
+	// Layers says where the layers that report it show it: series, list, scale, evidence; rare of a metric that lists
+	// show only where one of their nodes reports it.
 	Layers map[topology.Role][]string `json:"layers"`
 }
 

@@ -101,8 +101,11 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	if !seen {
 		row.LastSeen = time.Time{}
 	}
+	if row.State != api.StateStale {
+		row.Busy = load.Busy()
+	}
 	if n.PeakBytesPerSec > 0 && seen { // without a peak no second can count as occupied
-		row.Occupancy = &load.Occupancy
+		row.Occupancy = load.Occupancy
 	}
 	return row
 }

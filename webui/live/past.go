@@ -161,10 +161,8 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 		Owner: map[topology.ForwarderID]topology.JobID{}}
 	for i := range o.Forwarders {
 		if r := &o.Forwarders[i]; !r.LastSeen.IsZero() {
-			parts.Load[r.ID] = remap.Load{LastSeen: r.LastSeen, PeakBytesPerSec: r.PeakBytesPerSec,
-				ReadBytesPerSec:  orZero(r.Value(collector.ReadBytes)),
-				WriteBytesPerSec: orZero(r.Value(collector.WriteBytes)),
-				MetaOpsPerSec:    orZero(r.Value(collector.MetaOps))}
+			load := remap.LoadOf(r.Value, r.LastSeen, r.PeakBytesPerSec)
+			parts.Load[r.ID], r.Busy = load, load.Busy()
 		}
 	}
 	waits := map[topology.ForwarderID]string{}
@@ -205,13 +203,6 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 		r.State, r.Plan, r.Clients = sit.State(r.ID), waits[r.ID], clients[r.ID]
 	}
 	return mapping
-}
-
-func orZero(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before

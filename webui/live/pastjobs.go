@@ -81,3 +81,10 @@ func ownersOf(jobs []remap.Job) map[topology.NodeID]topology.JobID {
 	}
 	return owners
 }
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}

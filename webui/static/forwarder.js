@@ -6,7 +6,7 @@ import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 import { exclude, reasonForm } from './findings.js?v=__V__';
-import { glyph } from './levels.js?v=__V__';
+import { glyph, standing } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
 import { metricOf, shownAs } from './metrics.js?v=__V__';
 
@@ -179,7 +179,7 @@ export async function forwarderPage(app, id) {
   }
 
   /** What changes what may be done here. */
-  const standing = () => `${d.state} ${openFinding()?.state}`;
+  const judgedBy = () => `${d.state} ${openFinding()?.state}`;
   /** No second has come for so long that the numbers here are too old. */
   const silent = () => !app.at() && !app.fresh();
   const staleAfter = () => app.overview?.stale_after_seconds ?? Infinity;
@@ -190,7 +190,7 @@ export async function forwarderPage(app, id) {
       med = d.peers_median;
     setText(
       title,
-      `${id}  ${silent() ? 'STALE' : d.state.toUpperCase()}` +
+      `${id}  ${silent() ? 'STALE' : standing(d.state, d.busy).toUpperCase()}` +
         `${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`,
     );
     const busy = app.overview?.forwarders.some(
@@ -231,7 +231,9 @@ export async function forwarderPage(app, id) {
           `${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`,
       ],
       .../** @type {[string, string][]} */ (
-        shownAs('forwarder', 'list').map(m => [m.label, newest(m.name) + peers(m.name)])
+        shownAs('forwarder', 'list')
+          .filter(m => !m.layers.forwarder?.includes('rare') || d.series[m.name])
+          .map(m => [m.label, newest(m.name) + peers(m.name)])
       ),
     ];
     if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
@@ -329,7 +331,7 @@ export async function forwarderPage(app, id) {
   drawMarks();
   requestAnimationFrame(() => charts.draw());
   let ticks = 0,
-    judged = standing();
+    judged = judgedBy();
   return {
     title: id,
     el,
@@ -347,7 +349,7 @@ export async function forwarderPage(app, id) {
       const { life, can, why_not, reason_letters } = d;
       d = { life, can, why_not, reason_letters, ...m.forwarder };
       drawFacts();
-      const state = standing();
+      const state = judgedBy();
       if (state !== judged) {
         judged = state;
         get(address())

@@ -34,6 +34,13 @@ export function levelOf(r, metric) {
   return sign === '.' ? IDLE : sign === '-' ? UNKNOWN : Number(sign);
 }
 
+/**
+ * A standing as lists write it: of one that carries work how much of its peak.
+ * @param {string} state @param {number|null|undefined} busy
+ */
+export const standing = (state, busy) =>
+  state === 'ok' && busy !== null && busy !== undefined ? `busy ${(100 * busy).toFixed(0)} %` : state;
+
 /** The second column of a cell. @param {any} r */
 export function mark(r) {
   switch (r.state) {

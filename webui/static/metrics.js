@@ -1,5 +1,5 @@
 // The catalogue of metrics, as the server has it.
-import { missing, number } from './format.js?v=__V__';
+import { mega, missing, number, sum } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, label: string, column?: {name: string, title: string}, help: string, unit: string,
@@ -33,12 +33,23 @@ export const shown = (m, v) =>
 /** The value of a metric in a forwarder's row. @param {any} r @param {string} name @returns {number|undefined} */
 export const valueOf = (r, name) => r?.values?.[name];
 
+/** What a forwarder moves, bytes/s; null where nothing of it is known. @param {any} r @returns {number|null} */
+export const moved = r =>
+  sum(sum(valueOf(r, 'read_bytes') ?? null, valueOf(r, 'write_bytes') ?? null), valueOf(r, 'routed_bytes') ?? null);
+
+/** The parts of it, in MB/s. @param {any} r */
+export const rates = r =>
+  valueOf(r, 'routed_bytes') === undefined
+    ? `read ${mega(valueOf(r, 'read_bytes'))}  write ${mega(valueOf(r, 'write_bytes'))}`
+    : `routed ${mega(valueOf(r, 'routed_bytes'))}`;
+
 /** A column of a metric in a list of forwarders. @param {Metric} m @returns {import('./table.js').Column} */
 const columnOf = m => ({
   name: m.column?.name ?? m.name,
   head: m.column?.title ?? m.name,
   title: m.shown_unit ? `${m.label}, ${m.shown_unit}` : m.label,
   num: true,
+  rare: m.layers.forwarder?.includes('rare'),
   text: r => shown(m, valueOf(r, m.name)),
   value: r => valueOf(r, m.name),
 });

@@ -1,20 +1,20 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, kindWords, mega, number, ratio, sum } from './format.js?v=__V__';
-import { IDLE, UNKNOWN, computeMetrics, digit, levelOf, mark, metrics } from './levels.js?v=__V__';
+import { age, clock, counted, kindWords, number, ratio, sum } from './format.js?v=__V__';
+import { IDLE, UNKNOWN, computeMetrics, digit, levelOf, mark, metrics, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { calls } from './app.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
-import { listed, valueOf } from './metrics.js?v=__V__';
+import { listed, moved, rates } from './metrics.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
 export const columns = [
   { name: 'node', head: 'NODE', text: r => r.id + mark(r) },
-  { name: 'state', head: 'STATE', text: r => r.state },
+  { name: 'state', head: 'STATE', text: r => standing(r.state, r.busy) },
   {
     name: 'occ',
     head: 'OCC',
@@ -47,13 +47,14 @@ export function summary(o) {
     ['suspect', n('suspect')],
     ['excluded', n('excluded')],
     ['stale', n('stale')],
+    ['unknown', n('unknown')],
   ]
     .filter(([w, k]) => k || w === 'busy')
     .map(([w, k]) => `${k} ${w}`);
   let bytes = null,
     peak = 0;
   for (const r of o.forwarders) {
-    bytes = sum(bytes, sum(valueOf(r, 'read_bytes'), valueOf(r, 'write_bytes')));
+    bytes = sum(bytes, moved(r));
     peak += r.peak_bytes_per_sec || 0;
   }
   const [unit, scale] = Math.max(bytes ?? 0, peak) < 1e10 ? ['MB/s', 1e6] : ['GB/s', 1e9]; // as the terminal chooses
@@ -125,8 +126,7 @@ function forwardersPage(app, q, asTable) {
     open: i => app.go(`/forwarders/${o.forwarders[i].id}`),
     tip: i => {
       const r = o.forwarders[i];
-      const [read, write] = ['read_bytes', 'write_bytes'].map(m => mega(valueOf(r, m)));
-      return `${r.id}  ${r.state}  read ${read}  write ${write} MB/s`;
+      return `${r.id}  ${standing(r.state, r.busy)}  ${rates(r)} MB/s`;
     },
   });
   const table = new Table(asTable ? columns : columns.filter(c => hottest.includes(c.name)), {
@@ -134,7 +134,7 @@ function forwardersPage(app, q, asTable) {
     go: r => `/forwarders/${r.id}`,
     sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'),
     reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
-    tie: r => (valueOf(r, 'read_bytes') ?? 0) + (valueOf(r, 'write_bytes') ?? 0),
+    tie: r => moved(r) ?? 0,
     sorted: remember,
     caption: asTable ? 'forwarders' : 'the hottest forwarders',
   });

@@ -3,6 +3,7 @@
 import { h } from './h.js?v=__V__';
 import { counted, missing, ratio } from './format.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
+import { standing } from './levels.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 
 const unknown = '(not known)';
@@ -39,7 +40,7 @@ export function planMap(app, p) {
       row = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === id);
     return {
       id,
-      state: f?.state ?? row?.state,
+      state: f ? standing(f.state, f.busy) : row && standing(row.state, row.busy),
       before: f?.clients,
       after: f ? f.clients - (leave.get(id) ?? 0) + (come.get(id) ?? 0) : undefined,
       change: (come.get(id) ?? 0) - (leave.get(id) ?? 0),

@@ -4,8 +4,9 @@ import { age, clock, counted, mega, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { standing } from './levels.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
-import { valueOf } from './metrics.js?v=__V__';
+import { moved } from './metrics.js?v=__V__';
 
 /**
  * A rule for a reason: at least so many letters, as the server says.
@@ -417,14 +418,14 @@ export async function proposePage(app, q) {
   const targets = new Table(
     [
       { name: 'node', head: 'TO', text: r => r.id },
-      { name: 'state', head: 'STATE', text: r => r.state },
+      { name: 'state', head: 'STATE', text: r => standing(r.state, r.busy) },
       { name: 'occ', head: 'OCC %', num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
       {
         name: 'bw',
         head: 'MB/s',
         num: true,
-        text: r => mega((valueOf(r, 'read_bytes') ?? NaN) + (valueOf(r, 'write_bytes') ?? NaN)),
-        value: r => (valueOf(r, 'read_bytes') ?? 0) + (valueOf(r, 'write_bytes') ?? 0),
+        text: r => mega(moved(r)),
+        value: r => moved(r) ?? 0,
       },
       { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
     ],

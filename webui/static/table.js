@@ -4,7 +4,8 @@ import { missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
- * boolean, title?: string}} Column
+ * boolean, title?: string, rare?: boolean}} Column
+ * A rare column is shown only while a row has a value there.
  */
 export class Table {
   /**
@@ -13,7 +14,8 @@ export class Table {
    * reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) => number}} o
    */
   constructor(columns, o) {
-    this.columns = columns;
+    this.every = columns;
+    this.columns = columns.filter(c => !c.rare);
     this.o = o;
     this.sort = o.sort ?? columns[0].name;
     this.reverse = o.reverse ?? false;
@@ -75,6 +77,12 @@ export class Table {
   /** @param {any[]} rows */
   update(rows) {
     this.rows = rows;
+    const columns = this.every.filter(c => !c.rare || rows.some(r => c.value?.(r) !== undefined));
+    if (columns.length !== this.columns.length) {
+      this.columns = columns;
+      this.body.replaceChildren();
+      this.drawHead();
+    }
     const col = this.columns.find(c => c.name === this.sort) ?? this.columns[0];
     const value = col.value ?? col.text;
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);

@@ -256,13 +256,8 @@ func (s *Site) Situation() *remap.Situation {
 		if !ok {
 			continue
 		}
-		l := remap.Load{LastSeen: time.UnixMilli(f.TimeMillis + 1000), PeakBytesPerSec: n.PeakBytesPerSec}
-		if l.LastSeen.After(now) {
-			l.LastSeen = now
-		}
-		l.ReadBytesPerSec, _ = f.Value(collector.ReadBytes)
-		l.WriteBytesPerSec, _ = f.Value(collector.WriteBytes)
-		l.Occupancy = min(1, (l.ReadBytesPerSec+l.WriteBytesPerSec)/ForwarderPeak)
+		l := remap.LoadOfFrame(&f, n.PeakBytesPerSec, now)
+		l.Occupancy = l.Busy()
 		parts.Load[topology.ForwarderID(n.ID)] = l
 	}
 	s.FindMu.Lock()

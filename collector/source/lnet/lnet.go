@@ -1,8 +1,8 @@
 // Package lnet reads a node's LNet, Lustre's network: how much it received, sent and routed, what it
 // dropped, and how many messages wait for credits.
 //
-// It fills link_rx_bytes and link_tx_bytes (routed bytes count on both sides), errors (errors and
-// drops) and, where the peers can be read (as root), queue_len, the messages that wait for a peer's
+// It fills routed_bytes on a router, link_rx_bytes and link_tx_bytes (routed bytes count on both sides), errors (errors
+// and drops) and, where the peers can be read (as root), queue_len, the messages that wait for a peer's
 // credits. A tick reads one or two small files: about 20 microseconds.
 package lnet
 
@@ -155,6 +155,9 @@ func (s *Source) rates(st Stats, into *collector.Reading) {
 	if routed, ok := s.bytes.Rate("route", st.RoutedBytes); ok {
 		rx.Add(routed)
 		tx.Add(routed)
+		if st.Routed > 0 { // only routers route
+			into.Add(collector.RoutedBytes, routed)
+		}
 	}
 	s.counts.AddTo(&errs, "errors", st.Errors)
 	s.counts.AddTo(&errs, "drops", st.Dropped)

@@ -186,7 +186,7 @@ func (p *Screen) Title(s *screen.State, _ int) string {
 	if r == nil {
 		return title
 	}
-	title += "   " + strings.ToUpper(string(s.Standing(r)))
+	title += "   " + strings.ToUpper(s.StandingText(r))
 	switch {
 	case r.State == remap.ForwarderStale && r.LastSeen.IsZero():
 		title += ", never seen"

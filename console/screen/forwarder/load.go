@@ -23,6 +23,10 @@ func (p *Screen) load(s *screen.State, w int) []string {
 	var items []string
 	for _, m := range api.ListedMetrics {
 		row, now := m.Info(), s.Value(r, r.Value(m))
+		points := d.Series[m.String()]
+		if row.Forwarder&collector.Rare != 0 && now == nil && len(points) == 0 {
+			continue
+		}
 		peers := peers(chart.Metric(m, d.PeersMedian[m.String()]))
 		unit := " " + row.Unit.Info().Shown
 		switch row.Unit {
@@ -35,7 +39,6 @@ func (p *Screen) load(s *screen.State, w int) []string {
 			items = append(items, row.Column.Name+" "+chart.Metric(m, now)+unit+peers)
 			continue
 		}
-		points := d.Series[m.String()]
 		top := largest(points, d.PeakBytesPerSec/100)
 		head := fmt.Sprintf(" %-5s %s  ", row.Column.Title, chart.Right(chart.Metric(m, now)+unit, 11))
 		end := s.Shown.At.Add(time.Second)

@@ -356,7 +356,7 @@ func (p *Screen) where(s *screen.State, w, h int) []string {
 	return append(lines, table.Lines(s.Palette, len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + chart.Left(chart.Clean(string(on[i])), 13)
 		if r := s.Forwarder(on[i]); r != nil {
-			line += " " + chart.Left(string(s.Standing(r)), 10) +
+			line += " " + chart.Left(s.StandingText(r), 10) +
 				chart.Right(strconv.Itoa(p.job.Value.Forwarders[on[i]]), 7) +
 				chart.Right(chart.Mega(s.Value(r, r.Value(collector.ReadBytes))), 7) +
 				chart.Right(chart.Mega(s.Value(r, r.Value(collector.WriteBytes))), 7) +

@@ -135,7 +135,7 @@ func (p *Screen) legend(s *screen.State, w int) string {
 	r := p.cursorRow(s)
 	at := ""
 	if r.ID != "" {
-		at = "[ ] " + chart.Clean(string(r.ID)) + " " + string(s.Standing(&r))
+		at = "[ ] " + chart.Clean(string(r.ID)) + " " + s.StandingText(&r)
 	}
 	text := " . idle  0-9 tenths of " + metrics[p.metric].full +
 		"  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"

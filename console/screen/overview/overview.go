@@ -296,26 +296,29 @@ func (p *Screen) summary(s *screen.State, w int) string {
 		n[r.State]++
 		peak += r.PeakBytesPerSec
 		if v := screen.Sum(s.Value(r, r.Value(collector.ReadBytes)),
-			s.Value(r, r.Value(collector.WriteBytes))); v != nil {
+			s.Value(r, r.Value(collector.WriteBytes)), s.Value(r, r.Value(collector.RoutedBytes))); v != nil {
 			moved += *v
 		}
 	}
-	rate := bandwidth(moved, peak)
+	rate, unknown := bandwidth(moved, peak), ""
+	if k := n[remap.ForwarderUnknown]; k > 0 { // what these move is in no sum
+		unknown = fmt.Sprintf(" %d unknown", k)
+	}
 	m := metrics[p.metric].title
 	if w < 110 {
-		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d? | %s | %s", len(s.Shown.Forwarders),
+		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d?%s | %s | %s", len(s.Shown.Forwarders),
 			n[remap.ForwarderOK]+n[remap.ForwarderDedicated],
 			n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale],
-			rate, m)
+			unknown, rate, m)
 	}
 	jobs := ""
 	if s.Shown.Jobs != nil {
 		jobs = api.Counted(*s.Shown.Jobs, "job") + " | "
 	}
-	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale | %s%s | colour: %s (%s)",
+	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale%s | %s%s | colour: %s (%s)",
 		api.Counted(len(s.Shown.Forwarders), "forwarder"),
 		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect],
-		n[remap.ForwarderExcluded], n[remap.ForwarderStale], jobs, rate, m, s.Key(screen.ActMetric))
+		n[remap.ForwarderExcluded], n[remap.ForwarderStale], unknown, jobs, rate, m, s.Key(screen.ActMetric))
 }
 
 // bandwidth is what moves now, of the layer's peak where that is known, in the unit that fits.

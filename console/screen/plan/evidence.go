@@ -25,9 +25,12 @@ func (p *Screen) evidenceLines(s *screen.State, w int) []string {
 	if len(p.plan.Value.Approvals) > 0 {
 		when = "last approved"
 	}
-	lines := chart.Labelled("EVIDENCE",
-		fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
-			chart.Moment(f.At, s.Now), when, api.Counted(f.Healthy, "forwarder"), f.Idle), w)
+	text := fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
+		chart.Moment(f.At, s.Now), when, api.Counted(f.Healthy, "forwarder"), f.Idle)
+	if f.Unknown > 0 {
+		text += fmt.Sprintf(", %d of unknown load", f.Unknown)
+	}
+	lines := chart.Labelled("EVIDENCE", text, w)
 	head := " FORWARDER     THEN       READ  WRITE   OCC%     CN   NOW        READ  WRITE   OCC%     CN"
 	wide := w >= len(head)
 	if !wide {
@@ -57,14 +60,15 @@ func (p *Screen) evidenceLines(s *screen.State, w int) []string {
 
 // thenAndNow is one touched forwarder.
 func (p *Screen) thenAndNow(s *screen.State, id topology.ForwarderID, then remap.FrozenForwarder, wide bool) string {
-	read, write, occupancy := &then.Load.ReadBytesPerSec, &then.Load.WriteBytesPerSec, &then.Load.Occupancy
+	read, write, occupancy := then.Load.ReadBytesPerSec, then.Load.WriteBytesPerSec, then.Load.Occupancy
 	if then.State == remap.ForwarderStale || then.Load.LastSeen.IsZero() { // its numbers were old then, or none
 		read, write, occupancy = nil, nil, nil
 	}
 	if then.Load.PeakBytesPerSec == 0 { // without a peak no second counts as occupied
 		occupancy = nil
 	}
-	line := " " + chart.Left(chart.Clean(string(id)), 13) + " " + chart.Left(chart.Clean(string(then.State)), 9) +
+	line := " " + chart.Left(chart.Clean(string(id)), 13) + " " + chart.Left(chart.Clean(then.State.Text(then.Busy)),
+		9) +
 		chart.Right(chart.Mega(read), 6) +
 		chart.Right(chart.Mega(write), 7) + chart.Right(chart.Ratio(occupancy), 7) +
 		chart.Right(strconv.Itoa(then.Clients), 7)
@@ -72,7 +76,7 @@ func (p *Screen) thenAndNow(s *screen.State, id topology.ForwarderID, then remap
 	if now == nil {
 		return line + "   gone from the machine"
 	}
-	line += "   " + chart.Left(string(s.Standing(now)), 9)
+	line += "   " + chart.Left(s.StandingText(now), 9)
 	if !wide {
 		return line
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -119,13 +120,16 @@ func (p *Proposal) Typed(s *screen.State, ok bool) tea.Cmd {
 		func(ctx context.Context) (api.PlanView, error) { return s.Server.Propose(ctx, m) })
 }
 
+// targetStates are the standings of forwarders that a person may send clients to.
+var targetStates = []remap.ForwarderState{remap.ForwarderOK, remap.ForwarderIdle, remap.ForwarderUnknown}
+
 // targets are the forwarders that clients can go to, in the order of their load when the list was
 // first shown: a row must never change under a key that is already on its way.
 func (p *Proposal) targets(s *screen.State) []*api.ForwarderRow {
 	var out []*api.ForwarderRow
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
-		if r.ID != p.from && (r.State == remap.ForwarderOK || r.State == remap.ForwarderIdle) {
+		if r.ID != p.from && slices.Contains(targetStates, r.State) {
 			out = append(out, r)
 		}
 	}
@@ -151,10 +155,10 @@ func (p *Proposal) place(id topology.ForwarderID) int {
 
 // shareOfPeak is how much of its peak a forwarder moves now, or bytes/s where its peak is not known.
 func shareOfPeak(r *api.ForwarderRow) float64 {
-	v := screen.Sum(r.Value(collector.ReadBytes), r.Value(collector.WriteBytes))
+	v := screen.Sum(r.Value(collector.ReadBytes), r.Value(collector.WriteBytes), r.Value(collector.RoutedBytes))
 	switch {
 	case v == nil:
-		return 0
+		return math.Inf(1)
 	case r.PeakBytesPerSec > 0:
 		return *v / r.PeakBytesPerSec
 	}
