@@ -17,11 +17,12 @@ build:
 	@CGO_ENABLED=$$(if command -v c++ >/dev/null; then echo 1; else echo 0; fi) \
 	  $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/fairwayd
 
-# SIM=1 shows a simulated machine of TaihuLight's size; DEMO_FLAGS are further ones of fairway-demo.
+# SIM=1 shows a simulated machine of TaihuLight's size, LAYER=nfs nfs-ganesha gateways in front of back ends instead of
+# diod forwarders; DEMO_FLAGS are further ones of fairway-demo.
 demo:
 	@.ci/deps demo
 	@$(MAKE) --no-print-directory build
-	@$(BIN)/fairway-demo $(if $(SIM),--sim) $(DEMO_FLAGS)
+	@$(BIN)/fairway-demo $(if $(SIM),--sim) $(if $(LAYER),--layer $(LAYER)) $(DEMO_FLAGS)
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }

@@ -152,7 +152,7 @@ var catalogue = []Info{
 	{Metric: MetaOps, Name: "meta_ops", Unit: OpsPerSec, Label: "metadata operations", Column: Column{"md", "MD/s"},
 		Help: "Metadata operations completed.",
 		Full: 1000, Chart: "metadata", Scale: "mdops",
-		Forwarder: listed | Evidence, Compute: listed | InScale, Metadata: Kept},
+		Forwarder: listed | Evidence, Compute: listed | InScale, Storage: Kept, Metadata: Kept},
 	{Metric: ServerTime, Name: "server_time", Unit: Seconds, Label: "time in server", Column: Column{"server", "SRVms"},
 		Help: "Mean time in the server over all classes, by Little's law: mean requests in flight over " +
 			"completions.",
@@ -171,7 +171,7 @@ var catalogue = []Info{
 		MoreIsWorse: true, Of: writes, Chart: "service", Forwarder: Kept | Evidence, Storage: Kept},
 	{Metric: MetaExec, Name: "meta_exec", Unit: Seconds, Label: "metadata service",
 		Help:        "Mean time in service of the metadata requests served in this second.",
-		MoreIsWorse: true, Of: metas, Chart: "service", Forwarder: Kept | Evidence, Metadata: Kept},
+		MoreIsWorse: true, Of: metas, Chart: "service", Forwarder: Kept | Evidence, Storage: Kept, Metadata: Kept},
 	{Metric: ClientRead, Name: "client_read", Unit: Seconds, Label: "read, as clients saw it",
 		Help: "Mean time that a read took as its compute node saw it.",
 		Full: 0.1, MoreIsWorse: true, Of: reads, Chart: "clients", Scale: "latency",
@@ -219,7 +219,7 @@ var catalogue = []Info{
 	{Metric: Threads, Name: "threads", Label: "threads", Help: "Worker threads.",
 		Forwarder: Kept, Storage: Kept, Metadata: Kept},
 	{Metric: Connections, Name: "connections", Label: "connections", Help: "Clients connected.",
-		Forwarder: Kept, Metadata: Kept},
+		Forwarder: Kept, Storage: Kept, Metadata: Kept},
 	{Metric: OpenHandles, Name: "open_handles", Label: "open handles", Chart: "handles", Forwarder: Kept,
 		Help: "Files and directories that clients hold on the forwarder, the agent's own few included."},
 	{Metric: ProbeRead, Name: "probe_read", Unit: Seconds, Label: "canary read",
@@ -228,8 +228,12 @@ var catalogue = []Info{
 		Help: "Time that a canary's write took.", MoreIsWorse: true, Forwarder: Kept | Evidence},
 	{Metric: ProbeMeta, Name: "probe_meta", Unit: Seconds, Label: "canary metadata",
 		Help: "Time that a canary's getattr took.", MoreIsWorse: true, Forwarder: Kept | Evidence},
+	{Metric: AnswerTime, Name: "answer_time", Unit: Seconds, Label: "answer to the agent",
+		Help: "Time that a server took to answer for its statistics: long while its process is stopped or " +
+			"starved.",
+		MoreIsWorse: true, Chart: "answer", Forwarder: Kept | Evidence, Storage: Kept},
 	{Metric: CPUSeconds, Name: "cpu_seconds", Unit: CPUs, Label: "CPU",
-		Help: "CPU time of the node's file service.", Forwarder: Kept},
+		Help: "CPU time of the node's file service.", Forwarder: Kept, Storage: Kept},
 }
 
 // ofJobs are the rows of the metrics of a job's share alone, from FilesRead down.

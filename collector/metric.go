@@ -50,6 +50,7 @@ const (
 	InFlight
 	OpenHandles
 	RoutedBytes
+	AnswerTime
 	metricEnd
 )
 

@@ -32,6 +32,7 @@ func secondFrame(ctx context.Context, c Config, log *slog.Logger) (f collector.F
 			f = *got
 			f.Samples, f.Jobs = slices.Clone(got.Samples), slices.Clone(got.Jobs)
 			f.Routes, f.Sources = slices.Clone(got.Routes), slices.Clone(got.Sources)
+			f.Targets = slices.Clone(got.Targets)
 			cancel()
 		}
 	}

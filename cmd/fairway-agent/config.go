@@ -11,6 +11,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/collector/source/diod"
+	"fairway/collector/source/ganesha"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 )
@@ -42,13 +43,14 @@ type SpoolConfig struct {
 
 // Sources are the things an agent can read, each with its own table.
 type Sources struct {
-	Mount  Mount  `toml:"mount"`
-	Diod   Diod   `toml:"diod"`
-	Queue  Queue  `toml:"queue"`
-	Procfs Procfs `toml:"procfs"`
-	Lustre Lustre `toml:"lustre"`
-	LNet   LNet   `toml:"lnet"`
-	LWFS   LWFS   `toml:"lwfs"`
+	Mount   Mount   `toml:"mount"`
+	Diod    Diod    `toml:"diod"`
+	Ganesha Ganesha `toml:"ganesha"`
+	Queue   Queue   `toml:"queue"`
+	Procfs  Procfs  `toml:"procfs"`
+	Lustre  Lustre  `toml:"lustre"`
+	LNet    LNet    `toml:"lnet"`
+	LWFS    LWFS    `toml:"lwfs"`
 }
 
 // Mount is the fairway-mount of a compute node.
@@ -65,6 +67,16 @@ type Diod struct {
 	UID         uint32   `toml:"uid" help:"User number to attach as."`
 	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
 	PIDFile     string   `toml:"pid_file" help:"File with diod's process ID, for its CPU time; empty: not measured."`
+}
+
+// Ganesha is the nfs-ganesha of a gateway, or of the server behind gateways.
+type Ganesha struct {
+	Enabled     bool     `toml:"enabled" help:"Read an nfs-ganesha by D-Bus: a gateway, or the server behind them."`
+	Bus         string   `toml:"bus" help:"Socket of the D-Bus that it is on."`
+	Addr        string   `toml:"addr" help:"Where it serves 9P, HOST:PORT, to time a getattr each second; empty: none."`
+	Export      string   `toml:"export" help:"Tag or path of the export whose root is asked."`
+	UID         uint32   `toml:"uid" help:"User number to attach as."`
+	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
 }
 
 // Queue is the fairway-queue in front of a forwarding node.
@@ -115,7 +127,8 @@ func defaultConfig() Config {
 			Mount: Mount{Control: "/run/fairway-mount/control"},
 			Diod: Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers,
 				SkipClients: []string{}},
-			Queue: Queue{Control: "/run/fairway/queue.sock", SkipClients: []string{}},
+			Ganesha: Ganesha{Bus: ganesha.DefaultBus, SkipClients: []string{}},
+			Queue:   Queue{Control: "/run/fairway/queue.sock", SkipClients: []string{}},
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
@@ -174,6 +187,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("source.diod.workers = %d: want 1 to 1024", d.Workers)
 	case d.Enabled && d.Addr == "":
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
+	case c.Source.Ganesha.Enabled && c.Source.Ganesha.Addr != "" && c.Source.Ganesha.Export == "":
+		return errors.New("source.ganesha.export is empty: want the tag or path of an export at source.ganesha.addr")
 	case c.Source.Queue.Tables && !c.Source.Queue.Enabled:
 		return errors.New(
 			"source.queue.tables needs source.queue.enabled: who is connected must be seen where shares are set")

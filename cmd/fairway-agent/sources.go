@@ -9,6 +9,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/source/diod"
+	"fairway/collector/source/ganesha"
 	"fairway/collector/source/lnet"
 	"fairway/collector/source/lustre"
 	"fairway/collector/source/lwfs"
@@ -31,6 +32,11 @@ func newSources(c Config) (out []collector.Source) {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}
 		out = append(out, diod.New(opt))
+	}
+	if s := c.Source.Ganesha; s.Enabled {
+		out = append(out, ganesha.New(ganesha.Options{Bus: s.Bus, Node: topology.NodeID(c.Node),
+			Forwarder: c.Role == topology.Forwarder.String(), Skip: nodeIDs(s.SkipClients), Addr: s.Addr,
+			Export: s.Export, UID: s.UID}))
 	}
 	if s := c.Source.Queue; s.Enabled {
 		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))

@@ -26,6 +26,8 @@ type options struct {
 	noConsole                bool
 	http                     string
 	slowAfter                time.Duration
+	layer                    string // of a testbed.Layer
+	fault                    string // KIND@NODE; "" is the layer's own
 	programs                 string // the folder of the other programs
 }
 

@@ -27,18 +27,18 @@ var realFaults = []struct {
 	class string // the only right one; empty: any
 	kind  anomaly.Kind
 }{
-	{"slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 10}, "",
+	{"slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Node: "fwd000", Amount: demoLinkBytesPerSec / 10}, "",
 		anomaly.FailSlow},
-	{"slow-link-50", testbed.Fault{Kind: testbed.SlowLink, Forwarder: "fwd000", Amount: demoLinkBytesPerSec / 2}, "",
+	{"slow-link-50", testbed.Fault{Kind: testbed.SlowLink, Node: "fwd000", Amount: demoLinkBytesPerSec / 2}, "",
 		anomaly.FailSlow},
-	{"packet-loss", testbed.Fault{Kind: testbed.PacketLoss, Forwarder: "fwd000", Amount: 0.05}, "", anomaly.FailSlow},
-	{"starved-cpu", testbed.Fault{Kind: testbed.StarvedCPU, Forwarder: "fwd000", Amount: 0.02}, "", anomaly.FailSlow},
-	{"stop-go-10", testbed.Fault{Kind: testbed.StopGo, Forwarder: "fwd000", Amount: 0.9}, "", anomaly.FailSlow},
-	{"stop-go-50", testbed.Fault{Kind: testbed.StopGo, Forwarder: "fwd000", Amount: 0.5}, "", anomaly.FailSlow},
-	{"slow-data", testbed.Fault{Kind: testbed.SlowData, Forwarder: "fwd001", Amount: 0.02}, "", anomaly.FailSlow},
-	{"slow-meta", testbed.Fault{Kind: testbed.SlowMeta, Forwarder: "fwd002", Amount: 0.01}, "meta", anomaly.FailSlow},
-	{"kill", testbed.Fault{Kind: testbed.Kill, Forwarder: "fwd000"}, "", anomaly.ForwarderSilent},
-	{"hang", testbed.Fault{Kind: testbed.Hang, Forwarder: "fwd000"}, "", anomaly.ForwarderSilent},
+	{"packet-loss", testbed.Fault{Kind: testbed.PacketLoss, Node: "fwd000", Amount: 0.05}, "", anomaly.FailSlow},
+	{"starved-cpu", testbed.Fault{Kind: testbed.StarvedCPU, Node: "fwd000", Amount: 0.02}, "", anomaly.FailSlow},
+	{"stop-go-10", testbed.Fault{Kind: testbed.StopGo, Node: "fwd000", Amount: 0.9}, "", anomaly.FailSlow},
+	{"stop-go-50", testbed.Fault{Kind: testbed.StopGo, Node: "fwd000", Amount: 0.5}, "", anomaly.FailSlow},
+	{"slow-data", testbed.Fault{Kind: testbed.SlowData, Node: "fwd001", Amount: 0.02}, "", anomaly.FailSlow},
+	{"slow-meta", testbed.Fault{Kind: testbed.SlowMeta, Node: "fwd002", Amount: 0.01}, "meta", anomaly.FailSlow},
+	{"kill", testbed.Fault{Kind: testbed.Kill, Node: "fwd000"}, "", anomaly.ForwarderSilent},
+	{"hang", testbed.Fault{Kind: testbed.Hang, Node: "fwd000"}, "", anomaly.ForwarderSilent},
 }
 
 const (
@@ -74,7 +74,7 @@ func TestRealFaultsAreFound(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			d.begin(f.fault.Forwarder.Node(), f.kind)
+			d.begin(f.fault.Node, f.kind)
 			d.watch(faultWithin, func() bool { return !d.confirmed.IsZero() })
 			if d.confirmed.IsZero() {
 				t.Error("it was not confirmed")

@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/program"
 )
 
@@ -41,12 +43,16 @@ func newRoot() *cobra.Command {
 	f.IntVar(&o.forwarders, "forwarders", 8, "forwarding nodes")
 	f.IntVar(&o.computeNodes, "nodes", 16, "compute nodes")
 	f.BoolVar(&o.simulated, "sim", false, "a simulated machine of TaihuLight's size instead of a real forwarding layer")
+	f.StringVar(&o.layer, "layer", string(testbed.Diod),
+		"diod: forwarders with the file system; nfs: nfs-ganesha gateways in front of back ends (needs root)")
 	f.BoolVar(&o.loopback, "loopback", false, "as without root: forwarders on ports of 127.0.0.1, no compute nodes")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117",
 		"where browsers reach the demo; another port is taken if this one is in use")
 	f.DurationVar(&o.slowAfter, "slow-after", time.Minute,
 		"when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never")
+	f.StringVar(&o.fault, "fault", "", fmt.Sprintf("how which node becomes slow, such as slow-data@be000 or "+
+		"slow-link@fwd001; kinds: %v (default: one of the layer's own)", testbed.FaultKinds()))
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
 	c.AddCommand(newRank())
 	return program.Strict(c)

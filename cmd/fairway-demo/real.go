@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,8 +51,8 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cfg := testbed.Config{Forwarders: d.forwarders, ComputeNodes: d.computeNodes, Loopback: d.loopback,
-		Mapping: demoMapping(d.forwarders, d.computeNodes)}
+	cfg := testbed.Config{Layer: testbed.Layer(d.layer), Forwarders: d.forwarders, ComputeNodes: d.computeNodes,
+		Loopback: d.loopback, Mapping: demoMapping(d.forwarders, d.computeNodes)}
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
 		cfg.Hooks = demoHooks(d.program("fairway"))
@@ -70,6 +71,12 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	d.tb = tb
 	d.atEnd(tb.Close)
 	m := tb.Machine()
+	if d.fault == "" {
+		d.fault = d.ownFault(tb)
+	}
+	if _, err := parseFault(d.fault, m); err != nil {
+		return "", err
+	}
 	// Beside the nodes' folders: it goes with the testbed.
 	dir := filepath.Join(filepath.Dir(tb.LogDir()), demoDir)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -95,6 +102,10 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		d.conf.table("listen")["agents"] = addr
 		agents.DaemonURL = "ws://" + addr
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
+		if servers, _ := tb.BackEnds(); len(servers) > 0 {
+			what = fmt.Sprintf("%d nfs-ganesha gateways in front of %d back ends, and %d compute nodes run%s",
+				d.forwarders, len(servers), d.computeNodes, scheduler)
+		}
 	} else {
 		agents.DaemonURL = "unix://" + d.socket
 		what = fmt.Sprintf("%d forwarders run on loopback (as root there are compute nodes, mounts and Slurm too)",
@@ -120,6 +131,10 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 			break
 		}
 		s := j.spec
+		if d.layer == string(testbed.NFS) { // every request crosses two servers, on the same processors
+			s.BurstBytes, s.BytesPerSec = s.BurstBytes/2, s.BytesPerSec/2
+			s.BurstFiles, s.FilesPerSec = s.BurstFiles/5, s.FilesPerSec/5
+		}
 		setUnset(&s.BurstBytes, 1)
 		setUnset(&s.BurstFiles, 1)
 		s.Ranks, s.BlockBytes, s.Duration = nodes, 256<<10, demoJobTime
@@ -214,14 +229,37 @@ func setUnset[T int | int64](field *T, value T) {
 	}
 }
 
-// slowOne makes one forwarder slow after a while: its data calls, as a sick disk array would; where
-// the machine cannot do that, all of it by stopping it now and then.
+// ownFault is what becomes slow without --fault: a forwarder of the first job. One with the file system has
+// slow data calls, as by a sick disk array; a gateway is slow to send, and its back end is well.
+func (d *demo) ownFault(tb *testbed.Testbed) string {
+	third := topology.NodeID(fmt.Sprintf("cn%03d", min(2, d.computeNodes-1))) // a node of the first job
+	kind := testbed.SlowData
+	if d.layer == string(testbed.NFS) {
+		kind = testbed.SlowSend
+	}
+	return fmt.Sprintf("%s@%s", kind, tb.Machine().Default[third])
+}
+
+// parseFault reads KIND@NODE.
+func parseFault(text string, m topology.Machine) (testbed.Fault, error) {
+	kind, node, _ := strings.Cut(text, "@")
+	n, ok := m.Node(topology.NodeID(node))
+	if !slices.Contains(testbed.FaultKinds(), testbed.FaultKind(kind)) || !ok || n.Role == topology.Compute {
+		return testbed.Fault{}, fmt.Errorf("fault %q: want KIND@NODE with a kind of %v and a forwarder or back end",
+			text, testbed.FaultKinds())
+	}
+	return testbed.Fault{Kind: testbed.FaultKind(kind), Node: n.ID}, nil
+}
+
+// slowOne makes one node slow after a while; where the machine cannot do it in that way, by stopping it now and then.
 func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
 	if d.slowAfter == 0 {
 		return
 	}
-	third := topology.NodeID(fmt.Sprintf("cn%03d", min(2, d.computeNodes-1))) // a node of the first job
-	f := testbed.Fault{Kind: testbed.SlowData, Forwarder: tb.Machine().Default[third]}
+	f, err := parseFault(d.fault, tb.Machine())
+	if err != nil {
+		return // startTestbed has refused it
+	}
 	d.tasks.Go(func() {
 		select {
 		case <-ctx.Done():
@@ -230,14 +268,14 @@ func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
 		}
 		err := tb.Inject(ctx, f)
 		if errors.Is(err, errors.ErrUnsupported) {
-			d.log.Warn("the slowness is made by stopping diod", "err", err)
+			d.log.Warn("the slowness is made by stopping the file service", "err", err)
 			f.Kind = testbed.StopGo
 			err = tb.Inject(ctx, f)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.Error("no forwarder was made slow", "err", err)
+			d.log.Error("nothing was made slow", "err", err)
 			return
 		}
-		d.log.Info("one forwarder is slow now", "forwarder", f.Forwarder, "how", f.Kind)
+		d.log.Info("one node is slow now", "node", f.Node, "how", f.Kind)
 	})
 }

@@ -65,7 +65,7 @@ type Client struct {
 	addr  string
 	conn  net.Conn
 	msize uint32 // negotiated: the largest message either side sends
-	tags  chan uint16
+	tags  *tags
 
 	writing chan struct{} // holds a token while a message is being written: whole messages, one by one
 
@@ -143,11 +143,8 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 	if msize == 0 {
 		msize = 1 << 20
 	}
-	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: make(chan uint16, maxInFlight),
+	c := &Client{addr: addr, conn: conn, msize: min(msize, maxMessage), tags: newTags(),
 		writing: make(chan struct{}, 1), calls: map[uint16]*call{}, done: make(chan struct{})}
-	for t := range uint16(maxInFlight) {
-		c.tags <- t
-	}
 	if s, ok := conn.(syscall.Conn); ok {
 		c.socket, _ = s.SyscallConn()
 	}
@@ -247,7 +244,7 @@ func (c *Client) start(ctx context.Context, w *call) error {
 	w.ready = make(chan struct{})
 	if w.tag != noTag {
 		select {
-		case w.tag = <-c.tags:
+		case w.tag = <-c.tags.free:
 		case <-ctx.Done():
 			return fmt.Errorf("%s at %s: %w", w.op, c.addr, context.Cause(ctx))
 		case <-c.done:
@@ -327,7 +324,7 @@ func (c *Client) finish(tag uint16) {
 	delete(c.calls, tag)
 	c.mu.Unlock()
 	if tag != noTag {
-		c.tags <- tag
+		c.tags.free <- tag
 	}
 }
 
@@ -393,6 +390,10 @@ func (c *Client) readOne(in *inbox, r *bufio.Reader) error {
 	w := c.calls[tag]
 	if w == nil {
 		c.mu.Unlock()
+		if c.tags.came(tag) {
+			_, err := r.Discard(body)
+			return err
+		}
 		return fmt.Errorf("the server answered tag %d, which was not asked", tag)
 	}
 	direct := !w.gone && (w.into != nil || w.pipe != nil) && kind == tRead+1

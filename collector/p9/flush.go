@@ -48,12 +48,16 @@ func (c *Client) flush(w *call) bool {
 	}
 	c.mu.Lock()
 	w.flushing = false
-	over := err == nil || c.calls[w.tag] != w
+	unanswered := c.calls[w.tag] == w
+	over := err == nil || !unanswered
 	if over {
 		delete(c.calls, w.tag)
 	}
 	c.mu.Unlock()
-	if over {
+	switch {
+	case over && unanswered:
+		c.tags.retire(w.tag)
+	case over:
 		c.finish(w.tag)
 	}
 	return over

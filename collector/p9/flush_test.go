@@ -141,7 +141,7 @@ func TestATagIsTakenUntilItsFlushIsAnswered(t *testing.T) {
 		if a := <-got; a.tag != flush.tag && a.tag != last.tag {
 			t.Errorf("the next call has tag %d", a.tag)
 		}
-		if n := len(c.tags); n != 1 {
+		if n := len(c.tags.free); n != 1 {
 			t.Errorf("%d tags are free, want 1", n)
 		}
 	})
@@ -165,4 +165,43 @@ func TestAnErrorUnderRerrorsNumberIsARefusal(t *testing.T) {
 			t.Errorf("message type %d: %v, want ENOENT", kind, w.err)
 		}
 	}
+}
+
+// nfs-ganesha may answer a request that it was asked to forget and says it did. That spoils nothing, and
+// is never taken for another request's answer.
+func TestALateAnswerIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, got, reply := scripted(t)
+		defer c.Close()
+		last := fill(t, c, got, 1) // one tag is left, for the flush
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.wait(ctx, last)
+		synctest.Wait()
+		flush := <-got
+		if flush.kind != tFlush || flush.old != last.tag {
+			t.Fatalf("the server was asked %+v, want to forget %d", flush, last.tag)
+		}
+		reply(tFlush+1, flush.tag)
+		synctest.Wait()
+		for range 2 {
+			next := &call{op: "clunk", want: tClunk + 1}
+			if err := c.begin(t.Context(), next, c.request().b, nil); err != nil {
+				t.Fatal(err)
+			}
+			if <-got; next.tag == last.tag {
+				t.Errorf("tag %d is used again, and its late answer would be the new request's", last.tag)
+			}
+		}
+		reply(tClunk+1, last.tag)
+		synctest.Wait()
+		if err := c.err; err != nil {
+			t.Errorf("a late answer ended the connection: %v", err)
+		}
+		reply(tClunk+1, last.tag) // once
+		synctest.Wait()
+		if c.err == nil {
+			t.Error("a second answer was taken")
+		}
+	})
 }

@@ -158,7 +158,7 @@ func TestBy9P(t *testing.T) {
 			t.Fatalf("%+v, %v", took, err)
 		}
 	}
-	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.SlowData, Forwarder: "fwd000",
+	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.SlowData, Node: "fwd000",
 		Amount: 0.05}); err != nil {
 		t.Skipf("no fault: %v", err)
 	}

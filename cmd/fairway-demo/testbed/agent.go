@@ -22,7 +22,7 @@ type Agents struct {
 	TokenFile string // "" sends none
 }
 
-// StartAgents starts an agent on every forwarder and compute node (without root: on every
+// StartAgents starts an agent on every forwarder, back end and compute node (without root: on every
 // forwarder) and waits until each has opened its spool, which it does when its configuration is
 // sound. Whether the daemon hears them is the daemon's to say.
 func (tb *Testbed) StartAgents(ctx context.Context, a Agents) error {
@@ -65,8 +65,16 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	i, isForwarder := tb.forwarderIndex(topology.ForwarderID(n.id))
 	// the disks are the machine's
 	role, sources := topology.Compute, table{"procfs": table{"skip_disks": []string{"*"}}}
-	mounted := !isForwarder && tb.cfg.MountProgram != ""
+	mounted := !isForwarder && !tb.isBackEnd(n.id) && tb.cfg.MountProgram != ""
 	switch {
+	case tb.cfg.Layer == NFS && (isForwarder || tb.isBackEnd(n.id)):
+		g := table{"enabled": true, "bus": tb.BusSocket(n.id), "skip_clients": []string{hostName}}
+		role = topology.Storage
+		if isForwarder {
+			role = topology.Forwarder
+			g["addr"], g["export"] = tb.ForwarderAddr(topology.ForwarderID(n.id)), tb.Attach()
+		}
+		sources["ganesha"] = g
 	case isForwarder:
 		role = topology.Forwarder
 		sources["diod"] = table{

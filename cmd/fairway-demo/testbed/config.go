@@ -11,12 +11,27 @@ import (
 	"fairway/collector/topology"
 )
 
+// Layer is the kind of forwarding layer that a testbed has.
+type Layer string
+
+// The layers.
+const (
+	// Diod forwarders have the file system themselves.
+	Diod Layer = "diod"
+	// NFS forwarders are nfs-ganesha gateways, clients of back ends with the file system.
+	NFS Layer = "nfs"
+)
+
 // Config says what to start. The zero value of every field has a default.
 type Config struct {
+	Layer Layer // Diod if ""
+	// BackEnds is the number of servers behind the gateways of the layer NFS, 2 if 0; they take the gateways in turn.
+	BackEnds int
 	// Forwarders and ComputeNodes are the numbers of nodes; 2 and 4 if 0.
 	Forwarders, ComputeNodes int
 	// ForwarderName and ComputeName are the node names with one %d verb: "fwd%03d", "cn%03d".
 	ForwarderName, ComputeName string
+	backEndName                string
 	// Mapping is the default mapping; without it consecutive compute nodes share a forwarder.
 	Mapping topology.Mapping
 	// Subnet holds every address of the testbed. Without it a free part of 198.18.0.0/15 (the
@@ -51,6 +66,7 @@ type Config struct {
 const (
 	maxForwarders   = 64
 	maxComputeNodes = 512
+	maxBackEnds     = 16
 )
 
 var nodeNameFormat = regexp.MustCompile(`^[a-z][a-z0-9-]*%0?[0-9]?d$`)
@@ -62,6 +78,11 @@ func (c *Config) fill() error {
 	setDefault(&c.ComputeNodes, 4)
 	setDefault(&c.ForwarderName, "fwd%03d")
 	setDefault(&c.ComputeName, "cn%03d")
+	setDefault(&c.backEndName, "be%03d")
+	setDefault(&c.Layer, Diod)
+	if c.Layer == NFS {
+		setDefault(&c.BackEnds, min(2, c.Forwarders))
+	}
 	setDefault(&c.SizeBytes, 2<<30)
 	setDefault(&c.Threads, 8)
 	setDefault(&c.StateDir, defaultStateDir(c.Root))
@@ -78,6 +99,15 @@ func (c *Config) fill() error {
 		return fmt.Errorf(
 			"testbed: compute node name %q is not letters and one verb such as cn%%03d (12 characters at most)",
 			c.ComputeName)
+	case c.Layer != Diod && c.Layer != NFS:
+		return fmt.Errorf("testbed: no layer is called %q (there are %s and %s)", c.Layer, Diod, NFS)
+	case c.Layer == NFS && !c.Root:
+		return fmt.Errorf("testbed: the layer %s needs root (a node is a set of namespaces)", NFS)
+	case c.Layer == Diod && c.BackEnds != 0:
+		return fmt.Errorf("testbed: the layer %s has no back ends: its forwarders have the file system", Diod)
+	case c.BackEnds < 0 || c.BackEnds > min(maxBackEnds, c.Forwarders):
+		return fmt.Errorf("testbed: %d back ends; 1 to %d are possible, no more than forwarders", c.BackEnds,
+			maxBackEnds)
 	case c.forwarder(0).Node() == c.compute(0):
 		return fmt.Errorf("testbed: forwarders and compute nodes are both named %q", c.ComputeName)
 	case c.Slurm && !c.Root:
@@ -132,6 +162,28 @@ func (c *Config) forwarder(i int) topology.ForwarderID {
 	return topology.ForwarderID(fmt.Sprintf(c.ForwarderName, i))
 }
 
+// backEnd is a server behind the gateways.
+func (c *Config) backEnd(i int) topology.NodeID {
+	return topology.NodeID(fmt.Sprintf(c.backEndName, i))
+}
+
+// backEndOf is the back end of a gateway: they take turns, so that neighbours have different ones.
+func (c *Config) backEndOf(gateway int) topology.NodeID { return c.backEnd(gateway % c.BackEnds) }
+
+// hasFiles says whether a node has the file system itself.
+func (c *Config) hasFiles(id topology.NodeID) bool {
+	n, name := c.Forwarders, func(i int) topology.NodeID { return c.forwarder(i).Node() }
+	if c.Layer == NFS {
+		n, name = c.BackEnds, c.backEnd
+	}
+	for i := range n {
+		if name(i) == id {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *Config) compute(i int) topology.NodeID {
 	return topology.NodeID(fmt.Sprintf(c.ComputeName, i))
 }
@@ -139,7 +191,7 @@ func (c *Config) compute(i int) topology.NodeID {
 // hostBits is the number of address bits the nodes, the host and the scheduler need.
 func (c *Config) hostBits() int {
 	bits := 8
-	for 1<<bits < c.Forwarders+c.ComputeNodes+firstNodeAddr+1 {
+	for 1<<bits < c.Forwarders+c.ComputeNodes+c.BackEnds+firstNodeAddr+1 {
 		bits++
 	}
 	return bits

@@ -18,7 +18,7 @@ const diodPort = 564
 // msize is the largest message that diod 1.0 accepts, bytes.
 const msize = 65536
 
-// startForwarders starts a diod on every forwarder and waits until all of them speak.
+// startForwarders starts the file service of every forwarder and waits until all of them speak.
 func (tb *Testbed) startForwarders(ctx context.Context) error {
 	var forwarders []*node
 	first := loopbackBlock()
@@ -34,7 +34,20 @@ func (tb *Testbed) startForwarders(ctx context.Context) error {
 		}
 		forwarders = append(forwarders, n)
 	}
-	return eachNode(forwarders, func(n *node) error { return tb.startDiod(ctx, n) })
+	return eachNode(forwarders, func(n *node) error { return tb.startForwarder(ctx, n) })
+}
+
+// startForwarder starts one forwarder's file service, with its link as configured, and waits until it answers.
+func (tb *Testbed) startForwarder(ctx context.Context, n *node) error {
+	if tb.cfg.LinkBytesPerSec > 0 {
+		if err := tb.shape(ctx, n, tb.cfg.LinkBytesPerSec); err != nil {
+			return err
+		}
+	}
+	if tb.cfg.Layer == NFS {
+		return tb.startGateway(ctx, n)
+	}
+	return tb.startDiod(ctx, n)
 }
 
 // startDiod starts the diod of one forwarder and waits until it answers a 9P version request.
@@ -52,14 +65,7 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	tb.mu.Lock()
-	tb.diods[f] = p
-	tb.mu.Unlock()
-	if tb.cfg.LinkBytesPerSec > 0 {
-		if err := tb.shape(ctx, n, tb.cfg.LinkBytesPerSec); err != nil {
-			return err
-		}
-	}
+	tb.setService(n, p)
 	if err := p.awaitReady(ctx, func(ctx context.Context) error {
 		return answers(ctx, addr,
 			tb.Attach())
@@ -67,6 +73,13 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 		return err
 	}
 	return tb.writePIDFile(n, p)
+}
+
+// setService makes a process the file service of its node.
+func (tb *Testbed) setService(n *node, p *process) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	tb.services[n.id] = p
 }
 
 // answers checks that a 9P server lets a client attach to its file system and look at it.

@@ -39,12 +39,15 @@ type fabric struct {
 
 // startNodes powers the fabric, the forwarders, the compute nodes and the scheduler on.
 func (tb *Testbed) startNodes(context.Context) error {
-	names := make([]topology.NodeID, 0, tb.cfg.Forwarders+tb.cfg.ComputeNodes+1)
+	names := make([]topology.NodeID, 0, tb.cfg.Forwarders+tb.cfg.ComputeNodes+tb.cfg.BackEnds+1)
 	for i := range tb.cfg.Forwarders {
 		names = append(names, tb.cfg.forwarder(i).Node())
 	}
 	for i := range tb.cfg.ComputeNodes {
 		names = append(names, tb.cfg.compute(i))
+	}
+	for i := range tb.cfg.BackEnds {
+		names = append(names, tb.cfg.backEnd(i))
 	}
 	if tb.cfg.Slurm {
 		names = append(names, schedulerName)
@@ -109,8 +112,7 @@ func (tb *Testbed) startFabric(ctx context.Context) error {
 	return eachNode(members, func(n *node) error {
 		_, err := n.execInput(ctx, fmt.Sprintf("link set lo up\naddr add %s/%d dev eth0\nlink set eth0 up\n",
 			n.addr, tb.net.subnet.Bits()), "ip", "-batch", "-")
-		_, isForwarder := tb.forwarderIndex(topology.ForwarderID(n.id))
-		return errors.Join(err, n.setUp(ctx, etc, isForwarder))
+		return errors.Join(err, n.setUp(ctx, etc, tb.cfg.hasFiles(n.id)))
 	})
 }
 

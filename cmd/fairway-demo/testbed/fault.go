@@ -11,34 +11,37 @@ import (
 	"fairway/collector/topology"
 )
 
-// FaultKind is one way of making a forwarder slow or dead.
+// FaultKind is one way of making a forwarder or back end slow or dead.
 type FaultKind string
 
 // The faults, and what Fault.Amount means for each.
 const (
-	// SlowLink caps the forwarder's link in both directions. Amount: bytes/s; 20e6 if 0.
+	// SlowLink caps the node's link in both directions. Amount: bytes/s; 20e6 if 0.
 	SlowLink FaultKind = "slow-link"
-	// PacketLoss drops packets that reach the forwarder. Amount: share 0..1; 0.02 if 0.
+	// PacketLoss drops packets that reach the node. Amount: share 0..1; 0.02 if 0.
 	PacketLoss FaultKind = "packet-loss"
-	// StarvedCPU leaves diod a part of one processor. Amount: share 0..1; 0.05 if 0.
+	// StarvedCPU leaves the file service a part of one processor. Amount: share 0..1; 0.05 if 0.
 	StarvedCPU FaultKind = "starved-cpu"
-	// StopGo stops diod for a part of every 100 ms. Amount: share 0..1; 0.9 if 0.
+	// StopGo stops the file service for a part of every 100 ms. Amount: share 0..1; 0.9 if 0.
 	StopGo FaultKind = "stop-go"
-	// SlowData delays every pread and pwrite of diod. Amount: seconds; 0.02 if 0.
+	// SlowData delays every pread and pwrite, of a node that has the file system. Amount: seconds; 0.02 if 0.
 	SlowData FaultKind = "slow-data"
-	// SlowMeta delays every open, stat, unlink, mkdir and rmdir of diod. Amount: seconds; 0.005 if 0.
+	// SlowMeta delays every open, stat, unlink, mkdir and rmdir, of such a node. Amount: seconds; 0.005 if 0.
 	SlowMeta FaultKind = "slow-meta"
-	// Kill kills diod; clearing it starts another.
+	// SlowSend delays every message that the file service sends. Amount: seconds; 0.002 if 0.
+	SlowSend FaultKind = "slow-send"
+	// Kill kills the file service; clearing it starts another. A back end is not killed: its gateways would fail
+	// every request from then on, until they are restarted too.
 	Kill FaultKind = "kill"
-	// Hang stops diod without ending it.
+	// Hang stops the file service without ending it.
 	Hang FaultKind = "hang"
 )
 
-// Fault is one fault of one forwarder.
+// Fault is one fault of one forwarder or back end.
 type Fault struct {
-	Kind      FaultKind
-	Forwarder topology.ForwarderID
-	Amount    float64 // how bad, in the kind's unit; 0 is the kind's default
+	Kind   FaultKind
+	Node   topology.NodeID
+	Amount float64 // how bad, in the kind's unit; 0 is the kind's default
 }
 
 // faultKinds says how each kind is switched on. A starter returns how to switch the fault off.
@@ -52,7 +55,8 @@ var faultKinds = map[FaultKind]struct {
 	StopGo:     {0.9, 0.01, 0.99, (*Testbed).stopGo},
 	SlowData:   {0.02, 1e-5, 10, (*Testbed).slowData},
 	SlowMeta:   {0.005, 1e-5, 10, (*Testbed).slowMeta},
-	Kill:       {0, 0, 0, (*Testbed).killDiod},
+	SlowSend:   {0.002, 1e-5, 10, (*Testbed).slowSend},
+	Kill:       {0, 0, 0, (*Testbed).killService},
 	Hang:       {0, 0, 0, (*Testbed).hang},
 }
 
@@ -85,40 +89,40 @@ func (tb *Testbed) Inject(ctx context.Context, f Fault) error {
 	if f.Amount < kind.least || f.Amount > kind.most {
 		return fmt.Errorf("inject %s: amount %g is not within %g to %g", f.Kind, f.Amount, kind.least, kind.most)
 	}
-	n, err := tb.find(f.Forwarder.Node())
+	n, err := tb.find(f.Node)
 	if err != nil {
 		return fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
 	tb.faultMu.Lock()
 	defer tb.faultMu.Unlock()
-	if on := tb.faultOn(f.Forwarder, f.Kind); on >= 0 {
-		return fmt.Errorf("inject: %s already has %s", f.Forwarder, f.Kind)
+	if on := tb.faultOn(f.Node, f.Kind); on >= 0 {
+		return fmt.Errorf("inject: %s already has %s", f.Node, f.Kind)
 	}
-	diod := tb.diod(f.Forwarder)
-	if diod == nil {
-		return fmt.Errorf("inject %s: %s is not a forwarder", f.Kind, f.Forwarder)
+	p := tb.service(f.Node)
+	if p == nil {
+		return fmt.Errorf("inject %s: %s is not a forwarder or back end", f.Kind, f.Node)
 	}
-	off, err := kind.start(tb, ctx, n, diod, f.Amount)
+	off, err := kind.start(tb, ctx, n, p, f.Amount)
 	if err != nil {
-		return fmt.Errorf("inject %s into %s: %w", f.Kind, f.Forwarder, err)
+		return fmt.Errorf("inject %s into %s: %w", f.Kind, f.Node, err)
 	}
 	tb.faults = append(tb.faults, activeFault{f, off})
 	return nil
 }
 
-// Clear switches a fault off (its Amount does not matter) and returns when the forwarder is as it
+// Clear switches a fault off (its Amount does not matter) and returns when the node is as it
 // was. A fault that is not on is not an error.
 func (tb *Testbed) Clear(ctx context.Context, f Fault) error {
 	tb.faultMu.Lock()
 	defer tb.faultMu.Unlock()
-	i := tb.faultOn(f.Forwarder, f.Kind)
+	i := tb.faultOn(f.Node, f.Kind)
 	if i < 0 {
 		return nil
 	}
 	off := tb.faults[i].off
 	tb.faults = slices.Delete(tb.faults, i, i+1)
 	if err := off(ctx); err != nil {
-		return fmt.Errorf("clear %s of %s: %w", f.Kind, f.Forwarder, err)
+		return fmt.Errorf("clear %s of %s: %w", f.Kind, f.Node, err)
 	}
 	return nil
 }
@@ -134,7 +138,7 @@ func (tb *Testbed) Faults() []Fault {
 	return out
 }
 
-// clearFaults switches off what would outlive the nodes or keep them from ending; a killed diod stays dead.
+// clearFaults switches off what would outlive the nodes or keep them from ending; what was killed stays dead.
 func (tb *Testbed) clearFaults(ctx context.Context) error {
 	var errs []error
 	for _, f := range tb.Faults() {
@@ -146,33 +150,38 @@ func (tb *Testbed) clearFaults(ctx context.Context) error {
 }
 
 // faultOn returns the place of a fault that is on, or -1.
-func (tb *Testbed) faultOn(id topology.ForwarderID, kind FaultKind) int {
-	return slices.IndexFunc(tb.faults, func(a activeFault) bool { return a.Forwarder == id && a.Kind == kind })
+func (tb *Testbed) faultOn(id topology.NodeID, kind FaultKind) int {
+	return slices.IndexFunc(tb.faults, func(a activeFault) bool { return a.Node == id && a.Kind == kind })
 }
 
-// diod returns the running or last diod of a forwarder, nil for another name.
-func (tb *Testbed) diod(f topology.ForwarderID) *process {
+// service returns the running or last file service of a forwarder or back end, nil for another name.
+func (tb *Testbed) service(id topology.NodeID) *process {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
-	return tb.diods[f]
+	return tb.services[id]
 }
 
-func (tb *Testbed) killDiod(_ context.Context, n *node, diod *process, _ float64) (func(context.Context) error, error) {
-	diod.kill()
-	return func(ctx context.Context) error { return tb.startDiod(ctx, n) }, nil
+func (tb *Testbed) killService(_ context.Context, n *node, p *process, _ float64) (func(context.Context) error,
+	error) {
+	if tb.isBackEnd(n.id) {
+		return nil, fmt.Errorf("%w: the gateways of a killed back end do not recover (hang it instead)",
+			errors.ErrUnsupported)
+	}
+	p.kill()
+	return func(ctx context.Context) error { return tb.startForwarder(ctx, n) }, nil
 }
 
-func (tb *Testbed) hang(_ context.Context, _ *node, diod *process, _ float64) (func(context.Context) error, error) {
-	if err := diod.signal(syscall.SIGSTOP); err != nil {
+func (tb *Testbed) hang(_ context.Context, _ *node, p *process, _ float64) (func(context.Context) error, error) {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
-	return func(context.Context) error { return diod.signal(syscall.SIGCONT) }, nil
+	return func(context.Context) error { return p.signal(syscall.SIGCONT) }, nil
 }
 
 // stopGoCycle is the period of StopGo.
 const stopGoCycle = 100 * time.Millisecond
 
-func (tb *Testbed) stopGo(_ context.Context, _ *node, diod *process, share float64) (func(context.Context) error,
+func (tb *Testbed) stopGo(_ context.Context, _ *node, p *process, share float64) (func(context.Context) error,
 	error) {
 	stopped := time.Duration(share * float64(stopGoCycle))
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -183,7 +192,7 @@ func (tb *Testbed) stopGo(_ context.Context, _ *node, diod *process, share float
 				sig  syscall.Signal
 				hold time.Duration
 			}{{syscall.SIGSTOP, stopped}, {syscall.SIGCONT, stopGoCycle - stopped}} {
-				if diod.signal(phase.sig) != nil {
+				if p.signal(phase.sig) != nil {
 					return
 				}
 				select {
@@ -197,6 +206,6 @@ func (tb *Testbed) stopGo(_ context.Context, _ *node, diod *process, share float
 	return func(context.Context) error {
 		close(end)
 		<-ended
-		return diod.signal(syscall.SIGCONT)
+		return p.signal(syscall.SIGCONT)
 	}, nil
 }

@@ -13,42 +13,60 @@ import (
 	"syscall"
 )
 
-func (tb *Testbed) slowData(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error,
+func (tb *Testbed) slowData(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
 	error) {
-	return tb.slowCalls(ctx, n, diod, "pread64,pwrite64,preadv,pwritev", seconds)
+	if !tb.cfg.hasFiles(n.id) {
+		return nil, errNoFiles
+	}
+	return tb.slowCalls(ctx, n, p, "pread64,pwrite64,preadv,pwritev", seconds)
 }
 
-func (tb *Testbed) slowMeta(ctx context.Context, n *node, diod *process, seconds float64) (func(context.Context) error,
+func (tb *Testbed) slowMeta(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
 	error) {
-	return tb.slowCalls(ctx, n, diod, "openat,lstat,newfstatat,unlink,mkdir,rmdir", seconds)
+	if !tb.cfg.hasFiles(n.id) {
+		return nil, errNoFiles
+	}
+	calls := "openat,lstat,newfstatat,unlink,mkdir,rmdir"
+	if tb.cfg.Layer == NFS { // by file handle, and relative to directories
+		calls += ",open_by_handle_at,unlinkat,mkdirat,fstat,statx"
+	}
+	return tb.slowCalls(ctx, n, p, calls, seconds)
 }
 
-// slowCalls delays the named system calls of a diod: strace stops each at its entry. Nothing else
+var errNoFiles = fmt.Errorf("%w: a gateway has no file system (slow its back end, or what it sends)",
+	errors.ErrUnsupported)
+
+func (tb *Testbed) slowSend(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
+	error) {
+	return tb.slowCalls(ctx, n, p, "sendmsg,sendto,write,writev", seconds)
+}
+
+// slowCalls delays the named system calls of a file service: strace stops each at its entry. Nothing else
 // of the program changes, and the end of strace ends it.
-func (tb *Testbed) slowCalls(ctx context.Context, n *node, diod *process, calls string,
+func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *process, calls string,
 	seconds float64) (func(context.Context) error, error) {
-	by, err := traced(diod.pid())
+	by, err := traced(p.pid())
 	if err != nil {
 		return nil, err
 	}
 	if by != 0 {
 		return nil, fmt.Errorf("%s is traced by process %d already: clear its other fault of system calls first",
-			diod.what, by)
+			p.what, by)
 	}
 	if _, err := lookProgram("strace"); err != nil {
 		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
 	}
-	p, err := tb.launch(tb.local(), "strace."+string(n.id), "strace", "-f", "-q", "-o", "/dev/null", "-e",
+	tracer, err := tb.launch(tb.local(), "strace."+string(n.id), "strace", "-f", "-q", "-o", "/dev/null", "-e",
 		"trace="+calls,
-		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6), "-p", strconv.Itoa(diod.pid()))
+		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6), "-p", strconv.Itoa(p.pid()))
 	if err != nil {
 		return nil, err
 	}
-	off := func(context.Context) error { return p.terminate() }
-	err = p.awaitReady(ctx, func(context.Context) error {
-		by, err := traced(diod.pid())
+	off := func(context.Context) error { return tracer.terminate() }
+	err = tracer.awaitReady(ctx, func(context.Context) error {
+		by, err := traced(p.pid())
 		if err == nil && by == 0 {
-			err = errors.New("not every thread of diod is traced yet")
+			err = errors.New("not every thread is traced yet")
 		}
 		return err
 	})

@@ -66,12 +66,12 @@ func put(dir, file, value string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
 }
 
-// starve puts a diod into a control group with a quota, and back.
-func (tb *Testbed) starve(_ context.Context, n *node, diod *process, share float64) (func(context.Context) error,
+// starve puts a file service into a control group with a quota, and back.
+func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64) (func(context.Context) error,
 	error) {
 	for _, c := range cpuControllers {
 		if c.usable() {
-			off, err := tb.starveIn(c, n, diod, share)
+			off, err := tb.starveIn(c, n, p, share)
 			if err != nil {
 				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 			}
@@ -81,9 +81,9 @@ func (tb *Testbed) starve(_ context.Context, n *node, diod *process, share float
 	return nil, fmt.Errorf("%w: the machine has no cpu control groups", errors.ErrUnsupported)
 }
 
-func (tb *Testbed) starveIn(c cpuController, n *node, diod *process, share float64) (func(context.Context) error,
+func (tb *Testbed) starveIn(c cpuController, n *node, p *process, share float64) (func(context.Context) error,
 	error) {
-	before, err := c.of(diod.pid())
+	before, err := c.of(p.pid())
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +93,14 @@ func (tb *Testbed) starveIn(c cpuController, n *node, diod *process, share float
 		return nil, err
 	}
 	off := func(context.Context) error {
-		err := put(before, "cgroup.procs", strconv.Itoa(diod.pid()))
+		err := put(before, "cgroup.procs", strconv.Itoa(p.pid()))
 		if errors.Is(err, syscall.ESRCH) {
 			err = nil // killed in the meantime
 		}
 		return errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
 	if err := errors.Join(c.limit(parent, group, share),
-		put(group, "cgroup.procs", strconv.Itoa(diod.pid()))); err != nil {
+		put(group, "cgroup.procs", strconv.Itoa(p.pid()))); err != nil {
 		return nil, errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
 	return off, nil

@@ -7,16 +7,20 @@ import (
 	"math"
 )
 
-// slowLink replaces the base speed of a forwarder's link, and puts it back.
+// slowLink replaces the base speed of a node's link, and puts it back.
 func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSec float64) (func(context.Context) error,
 	error) {
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}
-	if err := tb.shape(ctx, n, bytesPerSec); err != nil {
-		return nil, errors.Join(err, tb.shape(ctx, n, tb.cfg.LinkBytesPerSec))
+	base := tb.cfg.LinkBytesPerSec
+	if tb.isBackEnd(n.id) {
+		base = 0
 	}
-	return func(ctx context.Context) error { return tb.shape(ctx, n, tb.cfg.LinkBytesPerSec) }, nil
+	if err := tb.shape(ctx, n, bytesPerSec); err != nil {
+		return nil, errors.Join(err, tb.shape(ctx, n, base))
+	}
+	return func(ctx context.Context) error { return tb.shape(ctx, n, base) }, nil
 }
 
 // shape caps both directions of a node's link by a token bucket; 0: without a cap.

@@ -121,7 +121,7 @@ func testFaults(t *testing.T, tb *Testbed, faults ...Fault) {
 	}
 	healthy(t, "at first")
 	for _, f := range faults {
-		f.Forwarder = "fwd000"
+		f.Node = "fwd000"
 		t.Run(string(f.Kind), func(t *testing.T) {
 			if err := tb.Inject(t.Context(), f); errors.Is(err, errors.ErrUnsupported) {
 				t.Skipf("skipped: %v", err)
@@ -149,7 +149,7 @@ func testFaults(t *testing.T, tb *Testbed, faults ...Fault) {
 
 func TestFaultOfOneForwarderSparesTheOther(t *testing.T) {
 	tb := start(t, Config{Forwarders: 2, ComputeNodes: 1, SizeBytes: 64 << 20})
-	if err := tb.Inject(t.Context(), Fault{Kind: SlowLink, Forwarder: "fwd000", Amount: 2e6}); err != nil {
+	if err := tb.Inject(t.Context(), Fault{Kind: SlowLink, Node: "fwd000", Amount: 2e6}); err != nil {
 		t.Fatal(err)
 	}
 	slow, healthy := measure(t, tb.ForwarderAddr("fwd000"), tb.Attach()),
@@ -163,7 +163,7 @@ func TestBaseLinkSpeedIsKeptAndRestored(t *testing.T) {
 	const base = 30e6
 	tb := start(t, Config{Forwarders: 1, ComputeNodes: 1, SizeBytes: 64 << 20, LinkBytesPerSec: base})
 	addr := tb.ForwarderAddr("fwd000")
-	f := Fault{Kind: SlowLink, Forwarder: "fwd000", Amount: 3e6}
+	f := Fault{Kind: SlowLink, Node: "fwd000", Amount: 3e6}
 	if err := tb.Inject(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
@@ -188,17 +188,17 @@ func TestWrongFaultsAreRefused(t *testing.T) {
 		f    Fault
 		want string
 	}{
-		{Fault{Kind: "rust", Forwarder: "fwd000"}, `"rust"`},
-		{Fault{Kind: Hang, Forwarder: "fwd999"}, `"fwd999"`},
-		{Fault{Kind: Hang, Forwarder: "cn000"}, "not a forwarder"},
-		{Fault{Kind: StopGo, Forwarder: "fwd000", Amount: 3}, "3 is not within"},
-		{Fault{Kind: SlowLink, Forwarder: "fwd000"}, "no links"},
+		{Fault{Kind: "rust", Node: "fwd000"}, `"rust"`},
+		{Fault{Kind: Hang, Node: "fwd999"}, `"fwd999"`},
+		{Fault{Kind: Hang, Node: "cn000"}, "not a forwarder or back end"},
+		{Fault{Kind: StopGo, Node: "fwd000", Amount: 3}, "3 is not within"},
+		{Fault{Kind: SlowLink, Node: "fwd000"}, "no links"},
 	} {
 		if err := tb.Inject(t.Context(), c.f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want one that says %s", c.f, err, c.want)
 		}
 	}
-	if err := tb.Clear(t.Context(), Fault{Kind: Hang, Forwarder: "fwd000"}); err != nil {
+	if err := tb.Clear(t.Context(), Fault{Kind: Hang, Node: "fwd000"}); err != nil {
 		t.Errorf("clearing what is not on: %v", err)
 	}
 }

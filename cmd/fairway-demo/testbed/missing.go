@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -18,7 +19,18 @@ func (e *MissingError) Error() string {
 // Missing returns the Debian packages that a testbed of this configuration needs and that are not
 // installed, sorted.
 func Missing(cfg Config) []string {
-	programs := [][2]string{{"diod", "diod"}, {"env", "coreutils"}}
+	programs := [][2]string{{"env", "coreutils"}}
+	if cfg.Layer == NFS {
+		programs = append(programs, [2]string{"ganesha.nfsd", "nfs-ganesha"}, [2]string{"dbus-daemon", "dbus-daemon"})
+		for fsal, pack := range map[string]string{"libfsalvfs.so": "nfs-ganesha-vfs",
+			"libfsalproxy_v4.so": "nfs-ganesha-proxy-v4"} {
+			if found, _ := filepath.Glob(filepath.Join("/usr/lib/*/ganesha", fsal)); len(found) == 0 {
+				programs = append(programs, [2]string{fsal, pack}) // on no path: it is missing
+			}
+		}
+	} else {
+		programs = append(programs, [2]string{"diod", "diod"})
+	}
 	if os.Geteuid() == 0 && !cfg.Loopback {
 		programs = append(programs, [2]string{"ip", "iproute2"}, [2]string{"tc", "iproute2"})
 	}

@@ -21,7 +21,7 @@ import (
 type node struct {
 	id   topology.NodeID
 	addr netip.Addr
-	port uint16 // of the diod; forwarders only
+	port uint16 // of the file service; forwarders only
 	root bool   // false: the node is only a name, programs start beside this process
 
 	base *thread
@@ -110,9 +110,9 @@ func (n *node) enter(f func() error) error {
 	return <-result
 }
 
-// setUp gives the node its name, its own /proc and the testbed's hosts and nsswitch files. Only a
-// forwarder keeps the file system itself; the others have to go through one.
-func (n *node) setUp(ctx context.Context, etc string, isForwarder bool) error {
+// setUp gives the node its name, its own /proc and the testbed's hosts and nsswitch files. Only a node that serves
+// the file system itself keeps it; the others have to go through one.
+func (n *node) setUp(ctx context.Context, etc string, hasFiles bool) error {
 	err := n.enter(func() error {
 		if err := unix.Sethostname([]byte(n.id)); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (n *node) setUp(ctx context.Context, etc string, isForwarder bool) error {
 				return fmt.Errorf("give node %s its /etc/%s: %w", n.id, file, err)
 			}
 		}
-		if isForwarder {
+		if hasFiles {
 			return nil
 		}
 		return unix.Unmount(exportDir, unix.MNT_DETACH)

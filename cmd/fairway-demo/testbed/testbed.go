@@ -6,6 +6,9 @@
 // is on it with one address, where a daemon can listen. Without root the forwarders are diods on
 // addresses of the loopback network.
 //
+// In the layer NFS a forwarder is an nfs-ganesha gateway that has no file system itself: it serves 9P to compute nodes
+// and is an NFSv4.1 client of one of several back ends, nodes of their own with nfs-ganesha over the same directory.
+//
 // Everything lives as long as the process that started it: namespaces, mounts and processes die
 // with it even when it is killed, and what is left in one directory is removed by the next Sweep.
 package testbed
@@ -40,9 +43,10 @@ type Testbed struct {
 	slurm *slurm                   // nil without Slurm
 	start map[string]time.Duration // what each step of Start took
 
-	mu     sync.Mutex // guards everything that follows
-	diods  map[topology.ForwarderID]*process
-	closed bool
+	mu sync.Mutex // guards everything that follows
+	// services are the newest file service of every forwarder and back end.
+	services map[topology.NodeID]*process
+	closed   bool
 
 	faultMu sync.Mutex // guards faults, and lets one fault at a time be switched
 	faults  []activeFault
@@ -63,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Testbed, error) {
 	}
 	tb := &Testbed{
 		cfg: cfg, inst: inst, start: map[string]time.Duration{},
-		diods: map[topology.ForwarderID]*process{},
+		services: map[topology.NodeID]*process{},
 	}
 	if err := tb.up(ctx); err != nil {
 		return nil, errors.Join(err, tb.Close())
@@ -80,6 +84,7 @@ func (tb *Testbed) up(ctx context.Context) error {
 		{"file system", tb.startFilesystem},
 		{"nodes", tb.startNodes},
 		{"fabric", tb.startFabric},
+		{"back ends", tb.startBackEnds},
 		{"forwarders", tb.startForwarders},
 		{"mounts", tb.startMounts},
 		{"scheduler", tb.startSlurm},
@@ -125,8 +130,8 @@ func (tb *Testbed) Close() error {
 		n.wait()
 	}
 	tb.mu.Lock()
-	loose := make([]*process, 0, len(tb.diods))
-	for _, p := range tb.diods {
+	loose := make([]*process, 0, len(tb.services))
+	for _, p := range tb.services {
 		loose = append(loose, p)
 	}
 	tb.mu.Unlock()
@@ -160,10 +165,13 @@ func (tb *Testbed) Machine() topology.Machine {
 	for i := range tb.cfg.ComputeNodes {
 		m.Nodes = append(m.Nodes, topology.Node{ID: tb.cfg.compute(i), Role: topology.Compute})
 	}
+	for i := range tb.cfg.BackEnds {
+		m.Nodes = append(m.Nodes, topology.Node{ID: tb.cfg.backEnd(i), Role: topology.Storage})
+	}
 	return m
 }
 
-// ForwarderAddr is where a forwarder's diod listens, HOST:PORT; empty for an unknown forwarder.
+// ForwarderAddr is where a forwarder's file service listens, HOST:PORT; empty for an unknown forwarder.
 func (tb *Testbed) ForwarderAddr(f topology.ForwarderID) string {
 	n, err := tb.find(f.Node())
 	if err != nil {
@@ -184,7 +192,10 @@ func (tb *Testbed) forwarderIndex(f topology.ForwarderID) (int, bool) {
 
 // Attach is the attach name of the file system at every forwarder.
 func (tb *Testbed) Attach() string {
-	if tb.cfg.Root {
+	switch {
+	case tb.cfg.Layer == NFS:
+		return gatewayTag
+	case tb.cfg.Root:
 		return exportDir
 	}
 	return tb.Dir()

@@ -98,6 +98,9 @@ func TestConfigIsRefusedWithItsReason(t *testing.T) {
 		{Config{Loopback: true, Slurm: true}, "Slurm needs root"},
 		{Config{Mapping: topology.Mapping{"cn000": "nobody"}}, `"nobody"`},
 		{Config{Dir: "relative"}, `"relative"`},
+		{Config{Layer: "dvs"}, `"dvs"`},
+		{Config{Layer: NFS, Loopback: true}, "needs root"},
+		{Config{BackEnds: 2}, "has no back ends"},
 	} {
 		if err := c.cfg.fill(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want one that says %s", c.cfg, err, c.want)
@@ -164,7 +167,7 @@ func (tb *Testbed) processes(t *testing.T) []string {
 			pids = append(pids, filepath.Base(p))
 		}
 	}
-	for _, d := range tb.diods {
+	for _, d := range tb.services {
 		pids = append(pids, fmt.Sprint(d.pid()))
 	}
 	return pids
@@ -198,10 +201,10 @@ func mounts(t *testing.T) string {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	for _, loopback := range []bool{false, true} {
-		t.Run(fmt.Sprintf("loopback=%v", loopback), func(t *testing.T) {
+	for _, cfg := range []Config{{}, {Loopback: true}, {Layer: NFS}} {
+		t.Run(fmt.Sprintf("loopback=%v%s", cfg.Loopback, cfg.Layer), func(t *testing.T) {
 			mountsBefore := mounts(t)
-			cfg := Config{Loopback: loopback, StateDir: filepath.Join(t.TempDir(), "state")}
+			cfg.StateDir = filepath.Join(t.TempDir(), "state")
 			tb := start(t, cfg)
 			pids := tb.processes(t)
 			if len(alive(pids)) == 0 {

@@ -18,7 +18,7 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 	tb, d := newRealLayer(t)
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"})
 	wantNode(t, d, "cn000", func(n api.NodeView) bool { return !n.Lost && n.Forwarder == "fwd000" })
-	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.Kill, Forwarder: "fwd000"}); err != nil {
+	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.Kill, Node: "fwd000"}); err != nil {
 		t.Fatal(err)
 	}
 	lost := wantNode(t, d, "cn000", func(n api.NodeView) bool { return n.Lost })

@@ -1,0 +1,66 @@
+package ganesha
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+
+	"github.com/prometheus/procfs"
+)
+
+// established is the state of a TCP connection in /proc/net/tcp.
+const established = 1
+
+// maxConnections bounds what is read of a process's network.
+const maxConnections = 1 << 16
+
+// readConnections lists the established TCP connections of a process's network.
+func readConnections(proc string, pid int) ([]connection, error) {
+	fs, err := procfs.NewFS(filepath.Join(proc, strconv.Itoa(pid)))
+	if err != nil {
+		return nil, fmt.Errorf("connections of process %d: %w", pid, err)
+	}
+	four, err := fs.NetTCP()
+	if err != nil {
+		return nil, fmt.Errorf("connections of process %d: %w", pid, err)
+	}
+	six, err := fs.NetTCP6()
+	if err != nil {
+		return nil, fmt.Errorf("connections of process %d: %w", pid, err)
+	}
+	var out []connection
+	for _, lines := range []procfs.NetTCP{four, six} {
+		for _, l := range lines {
+			local, ok := addrPort(l.LocalAddr, l.LocalPort)
+			remote, also := addrPort(l.RemAddr, l.RemPort)
+			if l.St == established && ok && also && len(out) < maxConnections {
+				out = append(out, connection{local, remote})
+			}
+		}
+	}
+	return out, nil
+}
+
+func addrPort(ip net.IP, port uint64) (netip.AddrPort, bool) {
+	a, ok := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(a, uint16(port)), ok && port <= 1<<16-1
+}
+
+// readUsage returns the CPU time of a process in seconds, and how many threads it has.
+func readUsage(proc string, pid int) (cpu float64, threads int, err error) {
+	fs, err := procfs.NewFS(proc)
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := fs.Proc(pid)
+	if err != nil {
+		return 0, 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	st, err := p.Stat()
+	if err != nil {
+		return 0, 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return st.CPUTime(), st.NumThreads, nil
+}
