@@ -3,9 +3,7 @@ package webui
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"strconv"
 
 	"fairway/collector/ingest"
 	"fairway/collector/wire"
@@ -31,8 +29,7 @@ func (h *agents) lines(w http.ResponseWriter, r *http.Request, by access.Caller)
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case errors.As(err, &busy):
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Wait.Seconds()))))
-		return fmt.Errorf("%w: %s", api.ErrTooOften, busy.Text)
+		return api.Later{Err: fmt.Errorf("%w: %s", api.ErrTooOften, busy.Text), After: busy.Wait}
 	case !errors.As(err, &refusal):
 		return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}

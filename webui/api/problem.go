@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 )
 
 // ProblemType is the content type of a problem document (RFC 9457).
@@ -65,10 +68,22 @@ func statusOf(err error) (status int, code string) {
 	return http.StatusInternalServerError, "internal"
 }
 
+// Later is a refusal that ends by itself: Retry-After says when.
+type Later struct {
+	Err   error
+	After time.Duration
+}
+
+func (l Later) Error() string { return l.Err.Error() }
+func (l Later) Unwrap() error { return l.Err }
+
 // WriteProblem answers a request with err as a problem document.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	status, code := statusOf(err)
 	w.Header().Set("Content-Type", ProblemType)
+	if later := (Later{}); errors.As(err, &later) {
+		w.Header().Set("Retry-After", strconv.Itoa(max(int(math.Ceil(later.After.Seconds())), 1)))
+	}
 	w.WriteHeader(status)
 	// The client is gone when this fails.
 	_ = json.NewEncoder(w).Encode(Problem{

@@ -1,0 +1,269 @@
+// Package budget accounts for what one caller takes: queries and reads of the past under way, live feeds, sessions and
+// tries to sign in. Each has a number for everybody, a number for one caller, and places that only operators and the
+// unix socket get, so that a crowd at the other listeners never keeps out those who have to act.
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"fairway/webui/api"
+)
+
+// Settings are the limits; every refusal by one of them is counted.
+type Settings struct {
+	Queries      int           `toml:"queries" help:"PromQL queries under way together; one place is the operators'."`
+	QuerySamples int           `toml:"query_samples" help:"Samples that all of them together may hold in memory."`
+	Archive      int           `toml:"archive_queries" help:"Questions to the I/O-log archive under way together."`
+	ArchiveBytes int64         `toml:"archive_bytes" help:"Memory of one such question, bytes."`
+	Reads        int           `toml:"reads" help:"Requests for past seconds under way together."`
+	Wait         time.Duration `toml:"wait" help:"Longest wait of a query or read for its turn; then it is refused."`
+	AnswerBytes  int64         `toml:"answer_bytes" help:"Bytes of one answer to a query."`
+	Feeds        int           `toml:"feeds" help:"Live feeds open together."`
+	FeedsEach    int           `toml:"feeds_each" help:"Live feeds of one caller: a name, or an address without one."`
+	FeedsKept    int           `toml:"feeds_kept" help:"Feeds of those that only operators and the unix socket get."`
+	Sessions     int           `toml:"sessions" help:"People signed in together."`
+	SessionsEach int           `toml:"sessions_each" help:"Sessions of one person; a further one ends the oldest."`
+	SignIns      int           `toml:"sign_ins" help:"Tries a minute to sign in under one name from one address."`
+	SignInsFrom  int           `toml:"sign_ins_from" help:"Tries a minute to sign in from one address, of all names."`
+}
+
+// Defaults suit a site of some hundred people.
+func Defaults() Settings {
+	return Settings{Queries: 4, QuerySamples: 5_000_000, Archive: 2, ArchiveBytes: 512 << 20, Reads: 16,
+		Wait: 10 * time.Second, AnswerBytes: 32 << 20, Feeds: 1024, FeedsEach: 64, FeedsKept: 64, Sessions: 4096,
+		SessionsEach: 8, SignIns: 5, SignInsFrom: 20}
+}
+
+// Validate names the setting that is wrong.
+func (s *Settings) Validate() error {
+	for _, n := range []struct {
+		name        string
+		value, from int64
+	}{
+		{"queries", int64(s.Queries), 2}, {"query_samples", int64(s.QuerySamples), 10_000},
+		{"archive_queries", int64(s.Archive), 2}, {"archive_bytes", s.ArchiveBytes, 64 << 20},
+		{"reads", int64(s.Reads), 2}, {"wait", int64(s.Wait), 0}, {"answer_bytes", s.AnswerBytes, 1 << 10},
+		{"feeds", int64(s.Feeds), 2}, {"feeds_each", int64(s.FeedsEach), 1}, {"feeds_kept", int64(s.FeedsKept), 1},
+		{"sessions", int64(s.Sessions), 1}, {"sessions_each", int64(s.SessionsEach), 1},
+		{"sign_ins", int64(s.SignIns), 1}, {"sign_ins_from", int64(s.SignInsFrom), 1},
+	} {
+		if n.value < n.from {
+			return fmt.Errorf("%s = %d: want at least %d", n.name, n.value, n.from)
+		}
+	}
+	if s.FeedsKept >= s.Feeds {
+		return fmt.Errorf("feeds_kept = %d: want fewer than feeds = %d", s.FeedsKept, s.Feeds)
+	}
+	return nil
+}
+
+// Kind is what a caller takes a place of, or is refused.
+type Kind int
+
+// The kinds; the last ones are counted only.
+const (
+	Queries Kind = iota
+	Archive
+	Reads
+	Feeds
+	Sessions
+	SignIns
+	Answers
+	kinds
+)
+
+var kindNames = [kinds]string{"queries", "archive_queries", "reads", "feeds", "sessions", "sign_ins", "answer_bytes"}
+
+// Rank is who gets a place before others.
+type Rank int
+
+// The ranks, the least first.
+const (
+	Others Rank = iota
+	Socket
+	Operators
+)
+
+// Who asks: a name, or an address where there is none, and the rank.
+type Who struct {
+	Key  string
+	Rank Rank
+}
+
+// Budget holds what is taken. All methods may be called concurrently.
+type Budget struct {
+	settings Settings
+
+	mu    sync.Mutex // guards everything that follows
+	pools [Feeds + 1]pool
+	// refused counts refusals by kind.
+	refused [kinds]uint64
+}
+
+// pool is the places of one kind.
+type pool struct {
+	all, each, kept int
+	queue           int // callers that may wait; 0: none
+	taken           int
+	by              map[string]int
+	waiting         []*waiter // in order of their coming
+}
+
+type waiter struct {
+	who  Who
+	turn chan struct{} // closed when it has its place
+}
+
+// New returns a budget of which nothing is taken.
+func New(s Settings) *Budget {
+	b := &Budget{settings: s}
+	places := func(all, each, kept, queue int) pool {
+		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{}}
+	}
+	// Half of what works for everybody is the most for one; a dashboard asks for all of its panels at once.
+	b.pools[Queries] = places(s.Queries, s.Queries/2, 1, 16*s.Queries)
+	b.pools[Archive] = places(s.Archive, s.Archive-1, 1, 8*s.Archive)
+	b.pools[Reads] = places(s.Reads, s.Reads/2, max(s.Reads/8, 1), 16*s.Reads)
+	b.pools[Feeds] = places(s.Feeds, s.FeedsEach, s.FeedsKept, 0)
+	return b
+}
+
+// Settings returns the limits.
+func (b *Budget) Settings() Settings { return b.settings }
+
+// Take takes a place, waiting for it where the kind has a queue; release gives it back. An error is a refusal for the
+// caller, or that of ctx.
+func (b *Budget) Take(ctx context.Context, kind Kind, who Who) (release func(), err error) {
+	b.mu.Lock()
+	p := &b.pools[kind]
+	if p.fits(who) {
+		p.take(who)
+		b.mu.Unlock()
+		return b.release(kind, who), nil
+	}
+	if len(p.waiting) >= p.queue || p.queued(who) >= max(p.queue/2, 1) || b.settings.Wait <= 0 {
+		err := b.refuse(kind, p.full(kind, who), time.Second)
+		b.mu.Unlock()
+		return nil, err
+	}
+	w := &waiter{who: who, turn: make(chan struct{})}
+	p.waiting = append(p.waiting, w)
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, b.settings.Wait)
+	defer cancel()
+	select {
+	case <-w.turn:
+		return b.release(kind, who), nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(p.waiting, w)
+	if i < 0 { // its turn came meanwhile
+		return b.release(kind, who), nil
+	}
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, ctx.Err()
+	}
+	return nil, b.refuse(kind, p.full(kind, who), b.settings.Wait)
+}
+
+// release returns the function that gives a place back, once.
+func (b *Budget) release(kind Kind, who Who) func() {
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		p := &b.pools[kind]
+		p.taken--
+		if p.by[who.Key]--; p.by[who.Key] <= 0 {
+			delete(p.by, who.Key)
+		}
+		p.next()
+	})
+}
+
+// next gives free places to who waits, higher ranks first.
+func (p *pool) next() {
+	for rank := Operators; rank >= Others; rank-- {
+		p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
+			if w.who.Rank != rank || !p.fits(w.who) {
+				return false
+			}
+			p.take(w.who)
+			close(w.turn)
+			return true
+		})
+	}
+}
+
+func (p *pool) take(who Who) {
+	p.taken++
+	p.by[who.Key]++
+}
+
+// fits says whether a caller gets a place now.
+func (p *pool) fits(who Who) bool { return p.by[who.Key] < p.each && p.taken < p.forRank(who.Rank) }
+
+// forRank is how many places a rank may fill: the socket's users have half of the kept ones.
+func (p *pool) forRank(rank Rank) int {
+	switch rank {
+	case Operators:
+		return p.all
+	case Socket:
+		return p.all - p.kept/2
+	}
+	return p.all - p.kept
+}
+
+func (p *pool) queued(who Who) (n int) {
+	for _, w := range p.waiting {
+		if w.who.Key == who.Key {
+			n++
+		}
+	}
+	return n
+}
+
+// full says which limit is reached.
+func (p *pool) full(kind Kind, who Who) string {
+	if p.by[who.Key] >= p.each {
+		return fmt.Sprintf("%s has %d %s under way already, the most for one caller", who.Key, p.by[who.Key],
+			kindNames[kind])
+	}
+	return fmt.Sprintf("%d %s are under way already (limits.%s = %d)", p.taken, kindNames[kind], kindNames[kind], p.all)
+}
+
+// Refuse counts a refusal and words it; the caller may come back after a time.
+func (b *Budget) Refuse(kind Kind, why string, after time.Duration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refuse(kind, why, after)
+}
+
+func (b *Budget) refuse(kind Kind, why string, after time.Duration) error {
+	b.refused[kind]++
+	return api.Later{Err: fmt.Errorf("%w: %s; come back in %s", api.ErrTooOften, why, after.Round(time.Second)),
+		After: after}
+}
+
+// WriteMetrics writes what is taken and what was refused in Prometheus text format.
+func (b *Budget) WriteMetrics(w io.Writer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k := range b.pools {
+		metrics.WriteGaugeUint64(w, fmt.Sprintf("fairway_limit_in_use{limit=%q}", kindNames[k]),
+			uint64(b.pools[k].taken))
+	}
+	for k, n := range b.refused {
+		metrics.WriteCounterUint64(w, fmt.Sprintf("fairway_limit_refusals_total{limit=%q}", kindNames[k]), n)
+	}
+}
