@@ -35,7 +35,6 @@ const (
 
 const (
 	maxTopics     = 16
-	maxLive       = 1024 // clients
 	liveWriteTime = 10 * time.Second
 	livePing      = 20 * time.Second
 	liveSilent    = 60 * time.Second
@@ -186,9 +185,6 @@ func (h *feed) serve(w http.ResponseWriter, r *http.Request, by access.Caller) e
 	topics, err := parseTopics(r.URL.Query().Get("topics"))
 	if err != nil {
 		return err
-	}
-	if h.clients.Load() >= maxLive {
-		return fmt.Errorf("%w: %d consoles are connected already", api.ErrUnreachable, maxLive)
 	}
 	ws, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {

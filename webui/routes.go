@@ -25,6 +25,9 @@ const (
 	again     = access.Repeatable
 	socket    = access.WebSocket
 	long      = access.Long
+	query     = access.Query
+	archived  = access.Archived
+	seconds   = access.Past
 )
 
 // row is an access.Route whose fields the table writes without their names.
@@ -55,25 +58,25 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, access.OIDCStartPath, nobody, web, s.signIn.OIDCStart, 0},
 		{get, access.OIDCBackPath, nobody, web, s.signIn.OIDCBack, 0},
 
-		{get, "/api/v1/live", viewer, every, s.feed.serve, socket},
+		{get, "/api/v1/live", viewer, every, s.feed.serve, socket | access.Feed},
 		{get, "/api/v1/ingest", agent, everyPort, h.agents.stream, long},
 		{post, "/api/v2/write", agent, everyPort, h.agents.lines, again | long},
 
 		{get, "/api/v1/machine", viewer, every, h.layer.machine, 0},
 		{get, "/api/v1/checks", operator, every, h.health.checks, 0},
 		{get, "/api/v1/overview", viewer, every, h.layer.overview, 0},
-		{get, "/api/v1/marks", viewer, every, h.replay.marks, 0},
-		{get, "/api/v1/grid", viewer, every, h.replay.grid, 0},
+		{get, "/api/v1/marks", viewer, every, h.replay.marks, seconds},
+		{get, "/api/v1/grid", viewer, every, h.replay.grid, seconds},
 		{get, "/api/v1/nodes", viewer, every, h.layer.nodes, 0},
 		{get, "/api/v1/nodes/{id}", viewer, every, h.layer.node, 0},
 		{get, "/api/v1/forwarders/{id}", viewer, every, h.forwarders.get, 0},
 		{post, "/api/v1/forwarders/{id}/canary", operator, every, h.forwarders.canary, 0},
 		{get, "/api/v1/flow", viewer, every, h.layer.flow, 0},
 		{get, "/api/v1/interference", viewer, every, h.layer.interference, 0},
-		{get, "/api/v1/series", viewer, every, h.series.get, 0},
-		{get, "/api/v1/occupancy", viewer, every, h.series.occupancy, 0},
-		{get, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, 0},
-		{post, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, again}, // asks as its GET does
+		{get, "/api/v1/series", viewer, every, h.series.get, seconds},
+		{get, "/api/v1/occupancy", viewer, every, h.series.occupancy, seconds},
+		{get, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, query},
+		{post, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, again | query}, // asks as its GET does
 
 		{get, "/api/v1/findings", viewer, every, h.findings.list, 0},
 		{get, "/api/v1/findings/{id}", viewer, every, h.findings.get, 0},
@@ -86,15 +89,15 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 
 		{get, "/api/v1/jobs", viewer, every, h.jobs.list, 0},
 		{get, "/api/v1/jobs/{id}", viewer, every, h.jobs.get, 0},
-		{get, "/api/v1/jobs/{id}/runs", viewer, every, h.jobs.runs, 0},
-		{get, "/api/v1/jobs/{id}/profile", viewer, every, h.jobs.profile, 0},
+		{get, "/api/v1/jobs/{id}/runs", viewer, every, h.jobs.runs, seconds},
+		{get, "/api/v1/jobs/{id}/profile", viewer, every, h.jobs.profile, seconds},
 		{post, "/api/v1/dispatch", scheduler, every, h.jobs.dispatch, 0},
 		{post, "/api/v1/jobs/{id}/end", scheduler, every, h.jobs.end, 0},
-		{get, "/api/v1/jobs/{id}/rootcause", viewer, every, s.archived(h.archives.rootCause), 0},
-		{get, "/api/v1/jobs/{id}/domains", viewer, every, h.domains.get, 0},
+		{get, "/api/v1/jobs/{id}/rootcause", viewer, every, s.archived(h.archives.rootCause), archived},
+		{get, "/api/v1/jobs/{id}/domains", viewer, every, h.domains.get, archived},
 		{get, "/api/v1/archive", viewer, every, listAnalyses, 0},
-		{get, "/api/v1/archive/sql", operator, every, s.archived(h.archives.sql), 0},
-		{get, "/api/v1/archive/{name}", viewer, every, s.archived(h.archives.named), 0},
+		{get, "/api/v1/archive/sql", operator, every, s.archived(h.archives.sql), archived},
+		{get, "/api/v1/archive/{name}", viewer, every, s.archived(h.archives.named), archived},
 		{get, "/api/v1/shares", viewer, every, h.whatif.shares, 0},
 		{get, "/api/v1/cycles", viewer, every, h.whatif.cycles, 0},
 		{get, "/api/v1/periodic", viewer, every, h.whatif.periodic, 0},
@@ -113,7 +116,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, 0},
 		{get, "/api/v1/alerts", viewer, every, h.health.alerts.get, 0},
 		{post, "/api/v1/alerts/test", operator, every, h.health.alerts.test, 0},
-		{get, "/api/v1/audit", viewer, every, h.audits.get, 0},
+		{get, "/api/v1/audit", viewer, every, h.audits.get, seconds},
 	} {
 		all = append(all, access.Route(r))
 	}

@@ -35,7 +35,24 @@ func archiveDir(named, config string) (string, error) {
 
 // archiveOf answers questions about the daemon's own archive.
 func archiveOf(c *Config) webui.Archive {
-	return archive.NewReader(filepath.Join(c.StateDir, "archive"))
+	limits := archive.Limits{MemoryBytes: c.Limits.ArchiveBytes, AnswerBytes: c.Limits.AnswerBytes}
+	var child []string
+	if self != "" {
+		child = []string{self, askCommand}
+	}
+	return archive.NewReader(filepath.Join(c.StateDir, "archive"), limits, child)
+}
+
+// askCommand answers one question to the archive for the daemon, which starts it.
+const askCommand = "answer-archive"
+
+func newAnswer() *cobra.Command {
+	return &cobra.Command{
+		Use: askCommand, Hidden: true, Args: cobra.NoArgs, Short: "Answer a question of the daemon to the archive",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return archive.Answer(c.Context(), c.InOrStdin(), c.OutOrStdout())
+		},
+	}
 }
 
 // keepForwarders copies the forwarders' days into the archive until ctx ends.

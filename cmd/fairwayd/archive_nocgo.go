@@ -23,6 +23,7 @@ func (d *daemon) keepForwarders(context.Context) {}
 func (d *daemon) keepHistory(context.Context) {}
 
 func newImport(*string) *cobra.Command { return withoutArchive("import PATH...") }
+func newAnswer() *cobra.Command        { return withoutArchive("answer-archive") }
 func newQuery(*string) *cobra.Command  { return withoutArchive("query [NAME | SQL]") }
 
 func withoutArchive(use string) *cobra.Command {

@@ -22,6 +22,7 @@ import (
 	"fairway/remap/policy/dfra"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb/remote"
+	"fairway/webui/access/budget"
 )
 
 // Config is the daemon's file. The help tags are what `fairwayd config` prints above each setting.
@@ -29,11 +30,13 @@ type Config struct {
 	Name     string `toml:"name" help:"The machine's name, on every screen."`
 	StateDir string `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
 	LogLevel string `toml:"log_level" help:"debug, info, warn or error."`
+	Memory   int64  `toml:"memory_bytes" help:"Memory aimed at; 0: 9/10 of the control group's or machine's."`
 
 	Simulated bool `toml:"simulated" help:"Whether the frames come from a simulated machine; screens then show it."`
 
 	Listen       Listen                `toml:"listen"`
 	Access       Access                `toml:"access"`
+	Limits       budget.Settings       `toml:"limits" help:"What callers may take; refusals are counted in /metrics."`
 	Store        Store                 `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
 	Archive      Archive               `toml:"archive"`
 	Forwarder    Forwarder             `toml:"forwarder"`
@@ -103,6 +106,7 @@ func defaultConfig() Config {
 		Archive: Archive{Forwarders: true, History: true},
 		Access: Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
+		Limits:       budget.Defaults(),
 		Desk:         desk.DefaultSettings(),
 		Detector:     failslow.DefaultSettings(),
 		Interference: interference.DefaultSettings(),
@@ -162,6 +166,8 @@ func (c *Config) validate() error {
 	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
 		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout,
 			c.Driver.Backoff)
+	case c.Memory < 0 || c.Memory > 0 && c.Memory < minMemory:
+		return bad("memory_bytes = %d: want at least %d, or 0", c.Memory, int64(minMemory))
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
@@ -170,6 +176,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Store.validate(); err != nil {
 		return err
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return fmt.Errorf("%w: limits.%w", program.ErrSettings, err)
 	}
 	if err := c.Desk.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)

@@ -69,6 +69,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err != nil {
 		return d, err
 	}
+	people.Limits = conf.Limits
 	// The addresses come before the files: most often it is there that a second daemon is noticed.
 	if err := d.listen(); err != nil {
 		return d, err
@@ -121,6 +122,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
 		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
 		Gathering: sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
+			MaxSamples: conf.Limits.QuerySamples / conf.Limits.Queries, MaxBytes: conf.Limits.AnswerBytes,
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),

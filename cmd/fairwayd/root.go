@@ -13,7 +13,13 @@ import (
 // version is set by the linker (-X main.version=...).
 var version = "dev"
 
-func main() { program.Main(execute) }
+// self is this program's file, for the processes that the daemon starts of it; empty in tests.
+var self string
+
+func main() {
+	self = "/proc/self/exe"
+	program.Main(execute)
+}
 
 // execute is main without the process, so that tests can call it.
 func execute(ctx context.Context, args []string) int {
@@ -39,6 +45,7 @@ func newRoot() *cobra.Command {
 		newMigrate(&path),
 		newImport(&path),
 		newQuery(&path),
+		newAnswer(),
 		newToken(),
 		newHashPassword(),
 	)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -32,6 +33,7 @@ type Config struct {
 	Threshold float64                            // of peak, 0..1; 0 is tsdb.DefaultThreshold
 
 	MaxSamples int           // a query may hold; 0 is 50 million, Prometheus's default
+	MaxBytes   int64         // of an answer; 0 is 32 MiB
 	Timeout    time.Duration // of a query; 0 is 30 s
 	// Lookback is how far back an instant looks for a sample; 0 is 10 s, for there is one a second
 	// and a gap should be seen.
@@ -71,6 +73,9 @@ func New(cfg Config) *API {
 	if cfg.MaxSamples == 0 {
 		cfg.MaxSamples = 50_000_000
 	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 32 << 20
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 30 * time.Second
 	}
@@ -80,7 +85,7 @@ func New(cfg Config) *API {
 	a := &API{cfg: cfg, parser: parser.NewParser(parser.Options{}), mux: http.NewServeMux()}
 	a.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: cfg.Log, MaxSamples: cfg.MaxSamples, Timeout: cfg.Timeout, LookbackDelta: cfg.Lookback,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultStep.Milliseconds() },
 		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: a.parser,
 	})
 	for path, h := range map[string]func(*http.Request) (any, error){
@@ -168,7 +173,11 @@ type queryData struct {
 	Result     parser.Value     `json:"result"`
 }
 
-func (a *API) run(r *http.Request, make func(opts promql.QueryOpts) (promql.Query, error)) (any, error) {
+func (a *API) run(r *http.Request, start, end time.Time,
+	make func(opts promql.QueryOpts) (promql.Query, error)) (any, error) {
+	if err := a.check(r.FormValue("query"), start, end); err != nil {
+		return nil, err
+	}
 	lookback, err := duration(r, "lookback_delta", 0)
 	if err != nil {
 		return nil, err
@@ -188,19 +197,25 @@ func (a *API) run(r *http.Request, make func(opts promql.QueryOpts) (promql.Quer
 	if res.Err != nil {
 		return nil, res.Err
 	}
+	if err := a.fits(res.Value); err != nil {
+		return nil, err
+	}
 	warnings, infos := res.Warnings.AsStrings(r.FormValue("query"), 10, 10)
 	data, err := json.Marshal(queryData{res.Value.Type(), res.Value}) // before Close takes the value back
 	return evaluated{json.RawMessage(data), warnings, infos}, err
 }
 
-func (a *API) storage() storage.Queryable { return queryable{a.cfg.Store, &a.cfg} }
+// storage is what one query reads from.
+func (a *API) storage() storage.Queryable {
+	return queryable{store: a.cfg.Store, cfg: &a.cfg, room: new(atomic.Int64)}
+}
 
 func (a *API) query(r *http.Request) (any, error) {
 	at, err := instant(r, "time", time.Now())
 	if err != nil {
 		return nil, err
 	}
-	return a.run(r, func(opts promql.QueryOpts) (promql.Query, error) {
+	return a.run(r, at, at, func(opts promql.QueryOpts) (promql.Query, error) {
 		return a.engine.NewInstantQuery(r.Context(), a.storage(), opts, r.FormValue("query"), at)
 	})
 }
@@ -233,7 +248,7 @@ func (a *API) queryRange(r *http.Request) (any, error) {
 					"exceeded maximum resolution of %d points per timeseries. Try decreasing the query resolution "+
 						"(?step=XX)", maxSteps)}
 	}
-	return a.run(r, func(opts promql.QueryOpts) (promql.Query, error) {
+	return a.run(r, start, end, func(opts promql.QueryOpts) (promql.Query, error) {
 		return a.engine.NewRangeQuery(r.Context(), a.storage(), opts, r.FormValue("query"), start, end, step)
 	})
 }
@@ -255,8 +270,8 @@ func (a *API) series(r *http.Request) (any, error) {
 	if len(sets) == 0 {
 		return nil, badRequest{errors.New("no match[] parameter provided")}
 	}
-	q := &querier{queryable: queryable{a.cfg.Store, &a.cfg}}
-	out := []labels.Labels{}
+	q := &querier{queryable: queryable{store: a.cfg.Store, cfg: &a.cfg}}
+	out, size := []labels.Labels{}, int64(0)
 	for _, set := range sets {
 		groups, err := q.match(r.Context(), set)
 		if err != nil {
@@ -265,6 +280,10 @@ func (a *API) series(r *http.Request) (any, error) {
 		for _, g := range groups {
 			for _, w := range g.series {
 				out = append(out, w.labels)
+				w.labels.Range(func(l labels.Label) { size += int64(len(l.Name)+len(l.Value)) + labelBytes })
+			}
+			if err := a.tooLong(size); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -281,7 +300,7 @@ func (a *API) collect(r *http.Request, one func(q *querier, set []*labels.Matche
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}
 	}
-	q := &querier{queryable: queryable{a.cfg.Store, &a.cfg}}
+	q := &querier{queryable: queryable{store: a.cfg.Store, cfg: &a.cfg}}
 	out := []string{}
 	for _, set := range sets {
 		names, err := one(q, set)

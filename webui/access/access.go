@@ -17,6 +17,7 @@ import (
 
 	"fairway/collector/ingest"
 	"fairway/remap"
+	"fairway/webui/access/budget"
 	"fairway/webui/api"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	OIDC *OIDC
 	// SecureCookie marks cookies for TLS only; set it behind a proxy that speaks TLS.
 	SecureCookie bool
+	// Limits are what callers may take; the zero value is budget.Defaults.
+	Limits budget.Settings
 }
 
 // RoleAgent is the role of a token that brings frames and takes orders, and may nothing else.

@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"fairway/remap"
+	"fairway/webui/access/budget"
 	"fairway/webui/api"
 )
 
@@ -38,7 +40,28 @@ const (
 	WebSocket
 	// Long is a request that waits on purpose: its time says nothing about the server.
 	Long
+	// Query is answered by PromQL, Archived from the I/O-log archive, Past from the store's seconds, Feed for as long
+	// as the caller listens: each takes a place of the caller's budget.
+	Query
+	Archived
+	Past
+	Feed
 )
+
+// takes is what a route takes a place of; false where it takes none.
+func (t *Route) takes() (budget.Kind, bool) {
+	switch {
+	case t.Kind&Query != 0:
+		return budget.Queries, true
+	case t.Kind&Archived != 0:
+		return budget.Archive, true
+	case t.Kind&Past != 0:
+		return budget.Reads, true
+	case t.Kind&Feed != 0:
+		return budget.Feeds, true
+	}
+	return 0, false
+}
 
 // Keyed says that a route changes something, so that it needs an idempotency key.
 func (t *Route) Keyed() bool { return t.Method != http.MethodGet && t.Kind&Repeatable == 0 }
@@ -48,11 +71,20 @@ type Gate struct {
 	*identities
 	hosts []string
 	oidc  *provider // nil: none
-	cross *http.CrossOriginProtection
+	// Budget is what callers may take.
+	Budget *budget.Budget
+	cross  *http.CrossOriginProtection
 }
 
 // NewGate checks the configuration; an error names the setting that is wrong. hosts are the names of this server.
 func NewGate(c Config, hosts []string) (*Gate, error) {
+	if c.Limits == (budget.Settings{}) {
+		c.Limits = budget.Defaults()
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return nil, fmt.Errorf("limits.%w", err)
+	}
+	limits := budget.New(c.Limits)
 	id, err := newIdentities(c)
 	if err != nil {
 		return nil, err
@@ -61,7 +93,7 @@ func NewGate(c Config, hosts []string) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Gate{identities: id, oidc: p, hosts: hosts, cross: http.NewCrossOriginProtection()}, nil
+	return &Gate{identities: id, oidc: p, hosts: hosts, Budget: limits, cross: http.NewCrossOriginProtection()}, nil
 }
 
 // Site is what the gate guards.
@@ -127,7 +159,47 @@ func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route
 				t.Method, t.Path)
 		}
 	}
+	if kind, takes := t.takes(); takes {
+		release, err := g.Budget.Take(r.Context(), kind, whoAsks(by, l))
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	return t.Handle(w, r, by)
+}
+
+// whoAsks is whose budget a request is of: a person's or token's, else the address's that it came from.
+func whoAsks(by Caller, l Listener) budget.Who {
+	who := budget.Who{Key: by.Name, Rank: budget.Others}
+	switch {
+	case by.Role.Includes(remap.Operator):
+		who.Rank = budget.Operators
+	case l == UnixSocket:
+		who.Rank = budget.Socket
+	}
+	if who.Key == "" {
+		who.Key = addressOf(by.Remote)
+	}
+	return who
+}
+
+// addressOf is a remote address without its port; of IPv6 the network of one site's host, which has as many addresses
+// as it likes.
+func addressOf(remote string) string {
+	a, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := a.Addr().Unmap().WithZone("")
+	if ip.Is4() || ip.IsLoopback() {
+		return ip.String()
+	}
+	p, err := ip.Prefix(64)
+	if err != nil {
+		return ip.String()
+	}
+	return p.String()
 }
 
 // mayUse compares roles; nothing else in the program does.

@@ -303,7 +303,7 @@ func TestJobLogsComeBack(t *testing.T) {
 	from, dir := t.TempDir(), t.TempDir()
 	logs(t, from, 5)
 	run1(t, Importer{Dir: dir}, from)
-	r := NewReader(dir)
+	r := NewReader(dir, Limits{}, nil)
 	got, err := r.JobLogs(t.Context(), "1002")
 	if err != nil || len(got) != 1 {
 		t.Fatal(len(got), err)
@@ -320,7 +320,7 @@ func TestJobLogsComeBack(t *testing.T) {
 	if got, err := r.JobLogs(t.Context(), "no such job"); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
-	if got, err := NewReader(filepath.Join(dir, "nowhere")).JobLogs(t.Context(), "1"); err != nil || len(got) != 0 {
+	if got, err := NewReader(filepath.Join(dir, "nowhere"), Limits{}, nil).JobLogs(t.Context(), "1"); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
 }

@@ -14,7 +14,7 @@ const maxLoads = 200_000
 
 // Around returns what the storage targets did while a job of a log ran.
 func (r *Reader) Around(ctx context.Context, j *iolog.Job) (a iolog.Around, err error) {
-	err = r.inTurn(ctx, func() error {
+	err = r.inTurn(ctx, func(ctx context.Context) error {
 		a, err = around(ctx, r.dir, j)
 		return err
 	})

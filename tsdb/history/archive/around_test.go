@@ -53,7 +53,7 @@ func TestAround(t *testing.T) {
 		run(7, "15", start, file(17, 1, 2, 1, 6)), run(8, "16", start, file(18, 1, 2, 2, 6)),
 	)
 	j := iolog.Job{Log: 1, JobID: "10", Start: start, End: start.Add(10 * time.Minute)}
-	a, err := NewReader(dir).Around(t.Context(), &j)
+	a, err := NewReader(dir, Limits{}, nil).Around(t.Context(), &j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAround(t *testing.T) {
 		t.Errorf("neighbours\n%s, want\n%s", got, want)
 	}
 	j.Start, j.End = start.AddDate(0, 1, 0), start.AddDate(0, 1, 1)
-	if a, err := NewReader(dir).Around(t.Context(), &j); err != nil || len(a.OSTs) != 0 {
+	if a, err := NewReader(dir, Limits{}, nil).Around(t.Context(), &j); err != nil || len(a.OSTs) != 0 {
 		t.Errorf("a job of another time: %v %v", a, err)
 	}
 }

@@ -33,13 +33,15 @@ func Query(ctx context.Context, dir, query string, params map[string]any, limit 
 
 func tryQuery(ctx context.Context, dir, query string, params map[string]any, limit int) (iolog.Result, error) {
 	res := iolog.Result{Rows: [][]any{}}
+	most := limitsOf(ctx).AnswerBytes
+	bytes := answer{left: most, all: most}
 	err := each(ctx, dir, query, params, &res.Columns, func(row []any) error {
 		if limit > 0 && len(res.Rows) == limit {
 			res.Cut = true
 			return io.EOF
 		}
 		res.Rows = append(res.Rows, slices.Clone(row))
-		return nil
+		return bytes.take(row)
 	})
 	return res, err
 }
@@ -131,7 +133,7 @@ func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Con
 		return nil, nil, fmt.Errorf("archive: %w", err)
 	}
 	conn := c.(*duckdb.Conn)
-	if _, err := conn.ExecContext(ctx, prepare(dir), nil); err != nil {
+	if _, err := conn.ExecContext(ctx, prepare(dir, limitsOf(ctx)), nil); err != nil {
 		conn.Close()
 		db.Close()
 		return nil, nil, fmt.Errorf("archive %s: %w", dir, err)
@@ -139,14 +141,15 @@ func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Con
 	return db, conn, nil
 }
 
-// memoryLimit bounds one query; it writes nothing to disk, so one that needs more is refused.
-const memoryLimit = "2GB"
-
 // prepare is the SQL before the user's: the views, then no file outside the archive, no extension, no
 // way to change either.
-func prepare(dir string) string {
+func prepare(dir string, l Limits) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "SET memory_limit = '%s'; SET temp_directory = '';\n", memoryLimit)
+	// Nothing is written to disk: a query that needs more is refused.
+	fmt.Fprintf(&s, "SET memory_limit = '%dB'; SET temp_directory = '';\n", l.MemoryBytes)
+	if l.Threads > 0 {
+		fmt.Fprintf(&s, "SET threads = %d;\n", l.Threads)
+	}
 	s.WriteString("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;\n")
 	for _, t := range tables {
 		parts := filepath.Join(dir, t.name, "day=*", "*.parquet")

@@ -14,16 +14,25 @@ import (
 
 // Reader answers the questions of a daemon's many clients, two at a time.
 type Reader struct {
-	dir  string
-	turn chan struct{}
+	dir    string
+	limits Limits
+	child  []string
+	turn   chan struct{}
 }
 
-// NewReader makes a reader of the archive in dir, which need not exist yet.
-func NewReader(dir string) *Reader { return &Reader{dir: dir, turn: make(chan struct{}, 2)} }
+// NewReader makes a reader of the archive in dir, which need not exist yet. SQL is answered by the command child, which
+// calls Answer; nil: in this process.
+func NewReader(dir string, l Limits, child []string) *Reader {
+	return &Reader{dir: dir, limits: l, child: child, turn: make(chan struct{}, 2)}
+}
 
 // Ask answers a question with at most limit rows.
 func (r *Reader) Ask(ctx context.Context, q iolog.Question, limit int) (res iolog.Result, err error) {
-	err = r.inTurn(ctx, func() error {
+	err = r.inTurn(ctx, func(ctx context.Context) error {
+		if q.Analysis.Name == "" && r.child != nil {
+			res, err = askChild(ctx, r.child, asked{Dir: r.dir, SQL: q.SQL, Limit: limit, Limits: r.limits})
+			return err
+		}
 		res, err = Ask(ctx, r.dir, q, limit)
 		return err
 	})
@@ -36,7 +45,7 @@ func (r *Reader) JobLogs(ctx context.Context, job topology.JobID) (logs []iolog.
 	if _, err := os.Stat(r.dir); os.IsNotExist(err) {
 		return nil, nil
 	}
-	err = r.inTurn(ctx, func() error {
+	err = r.inTurn(ctx, func(ctx context.Context) error {
 		jobs, err := scan[iolog.Job](ctx, r.dir, jobTable, "job_id = $job ORDER BY start_time, log",
 			map[string]any{"job": string(job)})
 		if err != nil {
@@ -60,12 +69,12 @@ func (r *Reader) JobLogs(ctx context.Context, job topology.JobID) (logs []iolog.
 	return logs, err
 }
 
-// inTurn waits for a place: a question takes both CPUs and up to memoryLimit.
-func (r *Reader) inTurn(ctx context.Context, f func() error) error {
+// inTurn waits for a place: a question takes both CPUs and up to its limit of memory.
+func (r *Reader) inTurn(ctx context.Context, f func(context.Context) error) error {
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
-		return f()
+		return f(WithLimits(ctx, r.limits))
 	case <-ctx.Done():
 		return fmt.Errorf("archive: waiting behind other questions: %w", ctx.Err())
 	}

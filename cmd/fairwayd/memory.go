@@ -1,0 +1,71 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const minMemory = 128 << 20
+
+// aimAt makes the collector of garbage work harder as the daemon's memory comes near a limit: the setting's, else
+// GOMEMLIMIT's, else nine tenths of what the control group or the machine has.
+func aimAt(setting int64, log *slog.Logger) {
+	if os.Getenv("GOMEMLIMIT") != "" && setting == 0 {
+		return
+	}
+	limit, of := setting, "memory_bytes"
+	if limit == 0 {
+		have, from := availableMemory("/")
+		if have == 0 {
+			return
+		}
+		limit, of = have/10*9, from
+	}
+	debug.SetMemoryLimit(max(limit, minMemory))
+	log.Info("memory aimed at", "megabytes", max(limit, minMemory)>>20, "of", of)
+}
+
+// availableMemory is the least limit of this process's control groups, or the machine's memory; 0 where neither is
+// known. root is where the host's file systems are.
+func availableMemory(root string) (bytes int64, from string) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err == nil {
+		bytes, from = int64(info.Totalram)*int64(info.Unit), "machine"
+	}
+	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return bytes, from
+	}
+	for line := range strings.Lines(string(groups)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		at, name := path.Join(root, "sys/fs/cgroup"), "memory.max"
+		switch {
+		case parts[1] == "": // version 2
+		case strings.Contains(","+parts[1]+",", ",memory,"):
+			at, name = path.Join(at, "memory"), "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		// Every group above bounds, too. Inside a container the path may be the host's, and only the top is seen.
+		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
+			text, err := os.ReadFile(path.Join(at, dir, name))
+			n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+			if err == nil && bad == nil && n > 0 && (bytes == 0 || n < bytes) {
+				bytes, from = n, "control group"
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return bytes, from
+}
