@@ -18,9 +18,12 @@ import (
 type health struct {
 	picture *live.Picture
 	driver  live.Observer // nil: remaps cannot be applied
-	ingest  interface{ StoreErr() error }
-	desk    interface{ Unrecorded() error }
-	alerts  alerts
+	ingest  interface {
+		StoreErr() error
+		Stalled() time.Duration
+	}
+	desk   interface{ Unrecorded() error }
+	alerts alerts
 }
 
 func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
@@ -34,6 +37,9 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) 
 	age := time.Since(snap.Made)
 	if age > 5*time.Second {
 		return fmt.Errorf("%w: no picture has been made for %s", api.ErrUnreachable, age.Round(time.Second))
+	}
+	if bad := h.unkept(); len(bad) > 0 {
+		return fmt.Errorf("%w: %s", api.ErrUnreachable, strings.Join(bad, "; "))
 	}
 	return api.WriteJSON(w, api.Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At,
 		Forwarders: len(snap.Overview.Forwarders)})
@@ -74,18 +80,30 @@ func (h *health) called() api.Check {
 func (h *health) disks() api.Check {
 	c := api.Check{Name: "disks", Level: api.CheckOK,
 		Text: "the store keeps the frames, the journal takes records"}
-	var bad []string
-	if err := h.ingest.StoreErr(); err != nil {
-		bad = append(bad, fmt.Sprintf("the store does not keep the frames, the agents hold them back: %v", err))
-	}
-	if err := h.desk.Unrecorded(); err != nil {
-		bad = append(bad, fmt.Sprintf("nothing can be decided or moved: %v", err))
-	}
+	bad := h.unkept()
 	if len(bad) > 0 {
 		c.Level, c.Text = api.CheckFailed, strings.Join(bad, "; ")
 		c.Fix = "free the disk of state_dir (df, fairwayd fsck); the log says when it goes on"
 	}
 	return c
+}
+
+// stalledAfter is how long messages may wait for the store, one of which is answered twice a second.
+const stalledAfter = 10 * time.Second
+
+// unkept is what cannot be written down now; nothing where all is well.
+func (h *health) unkept() (bad []string) {
+	if err := h.ingest.StoreErr(); err != nil {
+		bad = append(bad, fmt.Sprintf("the store does not keep the frames, the agents hold them back: %v", err))
+	}
+	if age := h.ingest.Stalled(); age > stalledAfter {
+		bad = append(bad, fmt.Sprintf("the store has made no frames durable for %s, and some wait",
+			age.Round(time.Second)))
+	}
+	if err := h.desk.Unrecorded(); err != nil {
+		bad = append(bad, fmt.Sprintf("nothing can be decided or moved: %v", err))
+	}
+	return bad
 }
 
 func profile(w http.ResponseWriter, r *http.Request, _ access.Caller) error {

@@ -76,7 +76,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/series", viewer, every, h.series.get, seconds},
 		{get, "/api/v1/occupancy", viewer, every, h.series.occupancy, seconds},
 		{get, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, query},
-		{post, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, again | query}, // asks as its GET does
+		// asks as its GET does
+		{post, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, again | query},
 
 		{get, "/api/v1/findings", viewer, every, h.findings.list, 0},
 		{get, "/api/v1/findings/{id}", viewer, every, h.findings.get, 0},

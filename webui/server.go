@@ -123,7 +123,8 @@ func New(cfg Config) (*Server, error) {
 	stats := newServerStats()
 	grids := live.NewGrids(cfg.Picture)
 	s := &Server{log: cfg.Log, gate: gate, picture: cfg.Picture, desk: cfg.Desk, stats: stats, files: files,
-		meters: append([]MetricsWriter{cfg.Ingest.WriteMetrics, gate.Budget.WriteMetrics}, cfg.Metrics...), version: cfg.Version,
+		meters:  append([]MetricsWriter{cfg.Ingest.WriteMetrics, gate.Budget.WriteMetrics}, cfg.Metrics...),
+		version: cfg.Version,
 		archive: cfg.Archive != nil,
 		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
 			took: stats.publish, log: cfg.Log}}

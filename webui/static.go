@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -124,10 +125,24 @@ func (s *staticFiles) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	status := http.StatusOK
+	if !found && !isPage(r.URL.Path) {
+		status = http.StatusNotFound // the page says so, too
+	}
 	body := f.plain
 	if f.gzip != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
 		body = f.gzip
 	}
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // the reader is gone when this fails
+}
+
+// pages are the first words of the console's addresses, as app.js has them.
+var pages = []string{"", "overview", "forwarders", "propose", "plans", "audit", "findings", "jobs", "logs", "whatif",
+	"occupancy", "history"}
+
+func isPage(path string) bool {
+	word, _, _ := strings.Cut(strings.Trim(path, "/"), "/")
+	return slices.Contains(pages, word)
 }

@@ -6,35 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
 	queuesource "fairway/collector/source/queue"
+	"fairway/collector/unixsocket"
 	"fairway/remap/queue"
 )
 
 // openControl answers on a unix socket that only the queue's own user and root may use: GET /stats,
 // GET /report, GET /clients, PUT /table with a table, and PUT /global with shares of an all-gather.
 func openControl(path string, r *queue.Queue) (io.Closer, error) {
-	if c, err := net.Dial("unix", path); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("control socket %s: another queue answers there", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	l, err := net.Listen("unix", path)
+	l, err := unixsocket.Listen(path, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("control socket: %w", err)
+		return nil, fmt.Errorf("control socket %s: %w", path, err)
 	}
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, v any) {
@@ -67,7 +55,8 @@ func openControl(path string, r *queue.Queue) (io.Closer, error) {
 		}
 		return r.Gathered(g)
 	})
-	s := &http.Server{Handler: mux, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go s.Serve(l) // ends with Close
 	return s, nil
 }

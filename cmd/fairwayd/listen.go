@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
+	"fairway/collector/unixsocket"
 	"fairway/webui/access"
 )
 
@@ -80,33 +80,17 @@ func listenTCP(addr string) (net.Listener, error) {
 	return l, err
 }
 
-// listenSocket takes a unix socket; one left behind by a killed daemon is removed, one that
-// somebody answers on is not.
+// listenSocket takes a unix socket. Everybody may connect: who asks is known from the kernel and decides what is
+// answered.
 func listenSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		c.Close()
+	l, err := unixsocket.Listen(path, 0o666)
+	if errors.Is(err, unixsocket.ErrAnswers) {
 		return nil, errors.New("another fairwayd answers there")
 	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, errors.New("there is a file that is not a socket")
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	// Everybody may connect: who asks is known from the kernel and decides what is answered.
-	if err := os.Chmod(path, 0o666); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
+	return l, err
 }
 
 // serve answers on every address that was taken.

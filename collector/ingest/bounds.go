@@ -82,26 +82,29 @@ func unclean(f *collector.Frame) string {
 	return ""
 }
 
-// bind makes a frame one of the role that its node is configured with, and takes out the routes that it may not
-// report: only a forwarder lists clients, and only its own. Where forwarders are configured, no other node is one.
-func (h *Hub) bind(f *collector.Frame) (left int) {
-	role, known := h.cfg.Roles[f.Node]
-	switch {
-	case known:
+// bind makes a frame one of the role that its node is configured with. Where forwarders are configured, no other node
+// is one.
+func (h *Hub) bind(f *collector.Frame) {
+	if role, known := h.cfg.Roles[f.Node]; known {
 		f.Role = role
-	case f.Role == topology.Forwarder && h.forwarders:
+	} else if f.Role == topology.Forwarder && h.forwarders {
 		f.Role = topology.RoleUnknown
 	}
-	if len(f.Routes) == 0 {
-		return 0
-	}
-	had := len(f.Routes)
-	foreign := func(r collector.Route) bool { return r.Forwarder.Node() != f.Node }
+}
+
+// ownRoutes takes out the routes that a frame's node cannot know, and counts them: a forwarder lists its own clients,
+// any other node has its own route.
+func ownRoutes(f *collector.Frame) int {
 	if f.Role != topology.Forwarder {
 		f.RoutesComplete = false
-		foreign = func(r collector.Route) bool { return r.Client != f.Node }
 	}
-	f.Routes = slices.DeleteFunc(f.Routes, foreign)
+	had := len(f.Routes)
+	f.Routes = slices.DeleteFunc(f.Routes, func(r collector.Route) bool {
+		if f.Role == topology.Forwarder {
+			return r.Forwarder.Node() != f.Node
+		}
+		return r.Client != f.Node
+	})
 	return had - len(f.Routes)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -263,19 +262,22 @@ func (c *connection) check(m *wire.Frames) error {
 	had := len(m.Frames)
 	first := wire.Reject{Seq: m.Seq}
 	newest, foreign := newestOf(m.Frames, now), 0
+	kept := m.Frames[:0]
 	for i := range m.Frames {
-		foreign += c.hub.bind(&m.Frames[i])
+		f := &m.Frames[i]
+		c.hub.bind(f)
+		code, why := c.refuses(f, newest, now)
+		if why == "" {
+			foreign += ownRoutes(f)
+			kept = append(kept, *f)
+		} else if first.Code == 0 {
+			first.Code, first.Text = code, why
+		}
 	}
+	m.Frames = kept
 	if foreign > 0 {
 		c.hub.stats.foreignRoutes.Add(uint64(foreign))
 	}
-	m.Frames = slices.DeleteFunc(m.Frames, func(f collector.Frame) bool {
-		code, why := c.refuses(&f, newest, now)
-		if why != "" && first.Code == 0 {
-			first.Code, first.Text = code, why
-		}
-		return why != ""
-	})
 	left := had - len(m.Frames)
 	if left == 0 {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	report "fairway/collector/source/mount"
+	"fairway/collector/unixsocket"
 )
 
 // control answers on the mount's unix socket: one JSON request a line, one JSON response a line. Only
@@ -32,18 +32,9 @@ const (
 
 // listen opens the socket, replacing one that nobody listens on any more.
 func listen(path string, m *Mount) (*control, error) {
-	if conn, err := net.Dial("unix", path); err == nil {
-		conn.Close()
-		return nil, fmt.Errorf("control socket %s: another mount answers there", path)
-	}
-	os.Remove(path)
-	l, err := net.Listen("unix", path)
+	l, err := unixsocket.Listen(path, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("control socket: %w", err)
+		return nil, fmt.Errorf("control socket %s: %w", path, err)
 	}
 	c := &control{m: m, listener: l}
 	c.end, c.stop = context.WithCancel(context.Background())

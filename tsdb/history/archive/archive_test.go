@@ -320,7 +320,8 @@ func TestJobLogsComeBack(t *testing.T) {
 	if got, err := r.JobLogs(t.Context(), "no such job"); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
-	if got, err := NewReader(filepath.Join(dir, "nowhere"), Limits{}, nil).JobLogs(t.Context(), "1"); err != nil || len(got) != 0 {
+	if got, err := NewReader(filepath.Join(dir, "nowhere"), Limits{}, nil).JobLogs(t.Context(), "1"); err != nil ||
+		len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
 }

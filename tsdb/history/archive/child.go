@@ -69,8 +69,9 @@ func askChild(ctx context.Context, command []string, q asked) (iolog.Result, err
 		if context.Cause(ctx) == context.DeadlineExceeded {
 			return iolog.Result{}, ctx.Err()
 		}
-		return iolog.Result{}, fmt.Errorf("%w: it was ended: it needs more than %d MB of memory, or cannot be answered (%v)",
-			iolog.ErrQuery, q.Limits.MemoryBytes>>20, ended)
+		return iolog.Result{},
+			fmt.Errorf("%w: it was ended: it needs more than %d MB of memory, or cannot be answered (%v)",
+				iolog.ErrQuery, q.Limits.MemoryBytes>>20, ended)
 	}
 	return a.Result, nil
 }

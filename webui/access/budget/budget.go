@@ -92,7 +92,7 @@ const (
 	Operators
 )
 
-// Who asks: a name, or an address where there is none, and the rank.
+// Who asks: a name, or an address without one, and the rank.
 type Who struct {
 	Key  string
 	Rank Rank
