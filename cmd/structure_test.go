@@ -269,7 +269,6 @@ var largeTypes = map[string]string{
 	"collector/p9.Client":                     "",
 	"console.forwarderPage":                   "",
 	"console.overviewPage":                    "",
-	"console/consoletest.Fake":                "",
 	"anomaly/failslow.node":                   "",
 	"anomaly/recorded.Trace":                  "",
 	"cmd/fairway-demo/simmachine.Machine":     "",

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"fairway/console"
-	"fairway/webui/api"
 )
 
 func remapped(t *testing.T, wishes map[string][]string) *console.Keys {
@@ -20,7 +19,7 @@ func remapped(t *testing.T, wishes map[string][]string) *console.Keys {
 
 // withKeys is an operator in front of a console that answers to other keys.
 func withKeys(t *testing.T, wishes map[string][]string) *script {
-	s := newScript(t, 240, 120, 36)
+	s := newScript(t, 8, 120, 36)
 	s.model.(*console.Model).Use(remapped(t, wishes))
 	return s
 }
@@ -75,43 +74,48 @@ func TestTheDefaultKeysAreAWish(t *testing.T) {
 }
 
 func TestRemappedKeysActAndAreShown(t *testing.T) {
-	s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"},
-		"help": {"f1", "?"}, "go": {"G"}, "metric": {}})
-	s.second()
-	s.sees("f1 ? help", "N next", "colour: occupancy (-)")
-	if strings.Contains(s.screen(), "m metric") || strings.Contains(s.screen(), ": go") {
-		t.Errorf("keys that are gone are shown:\n%s", s.screen())
-	}
-	s.press("m", "n", ":")
-	s.sees("colour: occupancy")
-	s.press("right", "right", "right", "enter", "C", "wait", "C")
-	s.asked()
-	s.sees("K canary")
-	s.press("K")
-	s.sees("K again does it")
-	s.press("wait", "K")
-	s.asked("canary fwd003")
-	s.press("?")
-	s.sees(" K           canary:", "CHANGES THE MACHINE", "f1 ?")
-	s.press("esc", "G", "canary")
-	s.sees("canary", " K      fairway canary fwd003")
-	s.press("esc", "N")
-	s.sees(" fwd049   STALE")
+	atNoon(t, func(t *testing.T) {
+		s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"},
+			"help": {"f1", "?"}, "go": {"G"}, "metric": {}})
+		s.accuse()
+		s.sees("f1 ? help", "N next", "colour: occupancy (-)")
+		if strings.Contains(s.screen(), "m metric") || strings.Contains(s.screen(), ": go") {
+			t.Errorf("keys that are gone are shown:\n%s", s.screen())
+		}
+		s.press("m", "n", ":")
+		s.sees("colour: occupancy")
+		s.press("right", "right", "enter", "C", "wait", "C")
+		s.asked()
+		s.sees("K canary")
+		s.press("K")
+		s.sees("K again does it")
+		s.press("wait", "K")
+		s.asked("canary fwd002")
+		s.press("?")
+		s.sees(" K           canary:", "CHANGES THE MACHINE", "f1 ?")
+		s.press("esc", "G", "canary")
+		s.sees("canary", " K      fairway canary fwd002")
+		s.press("esc", "N")
+		s.sees(" F-0001 ")
+	})
 }
 
 // A remapped console keeps what the default one promises: an approval asks once, by its own key.
 func TestARemappedApprovalAsksOnce(t *testing.T) {
-	s := withKeys(t, map[string][]string{"approve": {"Y"}, "reject": {"n"}, "next": {"N"}})
-	s.fake.AddPlan(api.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"}, "sam")
-	s.second()
-	s.press("4", "enter", "tab", "because it is slow", "enter")
-	s.sees("Y approve (shift)", "n reject")
-	s.press("A", "wait", "A")
-	s.asked()
-	s.press("Y")
-	s.sees("Y again does it")
-	s.press("wait", "Y")
-	s.asked("approve P-000001")
+	atNoon(t, func(t *testing.T) {
+		s := withKeys(t, map[string][]string{"approve": {"Y"}, "reject": {"n"}, "next": {"N"}})
+		s.second()
+		s.propose("fwd004")
+		s.look()
+		s.press("4", "enter", "tab", "because it is slow", "enter")
+		s.sees("Y approve (shift)", "n reject")
+		s.press("A", "wait", "A")
+		s.asked()
+		s.press("Y")
+		s.sees("Y again does it")
+		s.press("wait", "Y")
+		s.asked("approve P-000001")
+	})
 }
 
 // Whatever a person wishes, no lower-case key changes the machine: every letter as every action.

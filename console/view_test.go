@@ -4,20 +4,19 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
-	"fairway/collector"
-	"fairway/collector/topology"
 	"fairway/console/chart"
-	"fairway/remap"
-	"fairway/webui/api"
+	"fairway/console/screen"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden screens")
@@ -50,128 +49,144 @@ func golden(t *testing.T, name, screen string) {
 	}
 }
 
-var sizes = []struct{ w, h int }{{120, 36}, {80, 24}, {72, 20}, {200, 50}}
+var sizes = []struct{ w, h int }{{120, 36}, {80, 24}}
 
-func TestScreens(t *testing.T) {
-	screens := []struct {
-		name string
-		keys []string
-		do   func(*script)
-	}{
-		{"overview", nil, nil},
-		{"overview-cursor", []string{"right", "right", "right", "m"}, nil},
-		{"table", []string{"g", ">", "r"}, nil},
-		{"filter", []string{"/", "s", "u", "s", "enter"}, nil},
-		{"simulated", nil, func(s *script) {
-			s.fake.Do(func(o *api.Overview) { o.Simulated = true })
-			s.second()
-			s.sees("SIMULATED")
-		}},
-		{"no-data", nil, func(s *script) {
-			s.fake.Lose(fmt.Errorf("%w: connection refused", api.ErrUnreachable))
-			s.pass(12 * time.Second)
-		}},
-		{"late", nil, func(s *script) { s.pass(5 * time.Second) }},
-		{"forwarder", []string{"right", "right", "right", "enter", "down", "down"}, nil},
-		{"forwarder-jobs", []string{"right", "right", "right", "enter", "j", "down"}, nil},
-		{"forwarder-backend", []string{"right", "right", "right", "enter", "o", "down"}, nil},
-		{"forwarder-quiet", []string{"right", "enter"}, nil},
-		{"forwarder-canary", []string{"right", "right", "right", "enter", "C", "wait", "C"}, nil},
-		{"propose", []string{"right", "right", "right", "p", "down"}, nil},
-		{"replay", []string{"H", "left", "{", "+", "+"}, nil},
-		{"replay-forwarder", []string{"H", "right", "right", "enter", "p"}, nil},
-		{"jobs", []string{"2", "down"}, nil},
-		{"job", []string{"2", "enter", "down"}, nil},
-		{"job-ended", []string{"2", "down", "enter"}, nil},
-		{"runs", []string{"2", "enter", "u", "down"}, nil},
-		{"job-metadata", []string{"2", "enter", "down"}, func(s *script) { s.fake.MetaJob = true }},
-		{"runs-metadata", []string{"2", "enter", "u", "down"}, func(s *script) { s.fake.MetaJob = true }},
-		{"runs-none", []string{"2", "down", "enter", "u"}, nil},
-		{"job-propose", []string{"2", "enter", "p"}, nil},
-		{"audit", []string{"5", "down"}, nil},
-		{"audit-filter", []string{"5", "/", "actor=sam from=11:00", "enter"}, nil},
-		{"audit-filter-refused", []string{"5", "/", "sam", "enter"}, nil},
-		{"calendar", []string{"6", "down"}, nil},
-		{"logs", []string{"7", "down"}, nil},
-		{"logs-all-reads", []string{"7", "w", "a", ">", "r"}, nil},
-		{"why", []string{"7", "enter"}, nil},
-		{"why-unknown", []string{"7", "down", "enter"}, nil},
-		{"domains", []string{"7", "enter", "d"}, nil},
-		{"domains-given", []string{"2", "enter", "d", "m", "e", "servers=5 aggregators=3", "enter", "down", "down"},
-			nil},
-		{"domains-missing", []string{"2", "enter", "d", "m"}, nil},
-		{"domains-none", []string{"2", "down", "enter", "d"}, nil},
-		{"shares", []string{"8"}, nil},
-		{"shares-by-user", []string{"right", "enter", "8", "m", "m"}, nil},
-		{"shares-in-force", nil, func(s *script) { s.fake.Gathered = true; s.press("8") }},
-		{"pattern", []string{"8", "tab"}, nil},
-		{"pattern-refused", []string{"8", "tab", "e", "x", "enter"}, nil},
-		{"findings", []string{"3"}, nil},
-		{"findings-silence", []string{"3", "s"}, nil},
-		{"findings-silent", nil, func(s *script) {
-			s.press("3", "s", "its array rebuilds", "enter")
-			s.fake.Do(func(o *api.Overview) { o.Forwarders[3].Plan = "P-000001" })
-			s.second()
-		}},
-		{"finding", []string{"3", "enter"}, nil},
-		{"finding-dismiss", []string{"3", "enter", "x", "no"}, nil},
-		{"plans", []string{"4"}, nil},
-		{"plan", []string{"4", "enter"}, nil},
-		{"plan-evidence", []string{"4", "enter", "e"}, nil},
-		{"plan-all", []string{"4", "enter", "d"}, nil},
-		{"plan-approved", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"}, nil},
-		{"plan-partial", []string{"4", "enter", "tab", "because it is slow", "enter", "A", "wait", "A"},
-			func(s *script) { s.fake.Verify = remap.Partial }},
-		{"help", []string{"?"}, nil},
-		{"go-action", []string{"4", "enter", ":", "ap"}, nil},
-		{"help-find", []string{"?", "/", "plan"}, nil},
-		{"go", []string{":", "fwd11"}, nil},
-		{"requests", []string{"4", "@"}, nil},
+// shot is a screen that a golden file keeps: of an address, after some keys.
+type shot struct {
+	name, address string
+	keys          []string
+}
+
+// take compares a screen in every size.
+func (s *script) take(c shot) {
+	s.t.Helper()
+	a, err := screen.ParseAddress(c.address)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	for _, sc := range screens {
-		for _, size := range sizes {
-			t.Run(fmt.Sprintf("%s-%dx%d", sc.name, size.w, size.h), func(t *testing.T) {
-				s := newScript(t, 240, size.w, size.h)
-				s.fake.AddPlan(api.ManualRemap{Nodes: nodes(6), To: "fwd200", Reason: "fwd001 is slow today"},
-					"sam")
-				s.second()
-				if sc.do != nil {
-					sc.do(s)
-				}
-				s.press(sc.keys...)
-				golden(t, fmt.Sprintf("%s-%dx%d", sc.name, size.w, size.h), s.screen())
-			})
-		}
+	for _, size := range sizes {
+		s.show(layout{w: size.w, h: size.h, open: a})
+		s.look()
+		s.press(c.keys...)
+		golden(s.t, fmt.Sprintf("%s-%dx%d", c.name, size.w, size.h), s.screen())
 	}
 }
 
-func nodes(n int) (out []topology.NodeID) {
-	for i := range n {
-		out = append(out, topology.NodeID(fmt.Sprintf("c%d", i+1)))
-	}
-	return out
+// The screens of a machine of which one forwarder is slow, as the daemon's own detectors found it.
+func TestScreens(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := layout{slow: true, w: 120, h: 36}.start(t)
+		s.seconds(3)
+		o := s.site.Picture.Snapshot().Overview
+		finding, job := "", string(s.largest)
+		for _, f := range o.Findings {
+			if f.Kind.Accuses() && f.Open() {
+				finding = f.ID
+			}
+		}
+		for _, c := range []shot{
+			{"overview", "/overview", nil},
+			{"overview-cursor", "/overview", []string{"right", "right", "right", "m"}},
+			{"table", "/overview?view=table", []string{">", "r"}},
+			{"filter", "/overview", []string{"/", "s", "l", "o", "enter"}},
+			{"forwarder", "/forwarders/fwd006", []string{"down", "down"}},
+			{"forwarder-jobs", "/forwarders/fwd006", []string{"j", "down"}},
+			{"forwarder-quiet", "/forwarders/fwd020", nil},
+			{"propose", "/forwarders/fwd006", []string{"p", "down"}},
+			{"replay", "/overview", []string{"H", "left", "{", "+", "+"}},
+			{"replay-forwarder", "/forwarders/fwd006", []string{"H", "p"}},
+			{"jobs", "/jobs", []string{"down"}},
+			{"job", "/jobs/" + job, []string{"down"}},
+			{"runs", "/jobs/" + job + "/runs", []string{"down"}},
+			{"job-propose", "/jobs/" + job, []string{"p"}},
+			{"audit", "/audit", []string{"down"}},
+			{"audit-filter", "/audit", []string{"/", "actor=dfra from=11:00", "enter"}},
+			{"audit-filter-refused", "/audit", []string{"/", "sam", "enter"}},
+			{"calendar", "/occupancy", []string{"m", "down"}},
+			{"logs", "/logs", []string{"down"}},
+			{"logs-all-reads", "/logs", []string{"w", "a", ">", "r"}},
+			{"why", "/jobs/9/why", nil},
+			{"why-unknown", "/jobs/10/why", nil},
+			{"domains", "/jobs/9/domains", nil},
+			{"shares", "/whatif", nil},
+			{"pattern", "/whatif", []string{"tab"}},
+			{"pattern-refused", "/whatif", []string{"tab", "e", "x", "enter"}},
+			{"findings", "/findings", nil},
+			{"findings-silence", "/findings", []string{"s"}},
+			{"finding", "/findings/" + finding, nil},
+			{"finding-dismiss", "/findings/" + finding, []string{"x", "no"}},
+			{"plans", "/plans", nil},
+			{"plan", "/plans", []string{"enter"}},
+			{"plan-evidence", "/plans", []string{"enter", "e"}},
+			{"plan-all", "/plans", []string{"enter", "d"}},
+			{"help", "/overview", []string{"?"}},
+			{"help-find", "/overview", []string{"?", "/", "plan"}},
+			{"go", "/overview", []string{":", "fwd01"}},
+			{"go-action", "/plans", []string{"enter", ":", "ap"}},
+			{"requests", "/plans", []string{"@"}},
+		} {
+			s.take(c)
+		}
+		if _, err := s.site.Canary.Send(time.Now(), "fwd008", "olga"); err != nil {
+			t.Fatal(err)
+		}
+		s.take(shot{"forwarder-canary", "/forwarders/fwd008", nil})
+		s.show(layout{w: 120, h: 36, open: screen.Address{Page: "findings"}})
+		s.look()
+		s.press("s", "its array rebuilds", "enter")
+		s.second()
+		s.take(shot{"findings-silent", "/findings", nil})
+		s.show(layout{w: 120, h: 36, open: screen.Address{Page: "plans"}})
+		s.look()
+		s.press("enter")
+		s.approve()
+		s.take(shot{"plan-approved", "/plans", []string{"enter"}})
+	})
+}
+
+// A layer of full size, in the terminals that a console is seen in, and in one that is too small.
+func TestTheOverviewOfAFullLayer(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := newScript(t, 240, 120, 36)
+		s.accuse()
+		for _, size := range []struct{ w, h int }{{160, 48}, {120, 36}, {80, 24}, {72, 20}} {
+			s.show(layout{w: size.w, h: size.h})
+			s.look()
+			golden(t, fmt.Sprintf("full-%dx%d", size.w, size.h), s.screen())
+		}
+		s.show(layout{w: 80, h: 24})
+		s.pass(5 * time.Second)
+		golden(t, "late-80x24", s.screen())
+		s.lose(true)
+		s.pass(7 * time.Second)
+		golden(t, "no-data-80x24", s.screen())
+	})
 }
 
 // Colours may group cells; they must not carry a fact of their own.
 func TestColorsCarryNoFact(t *testing.T) {
-	plain := ""
-	for _, c := range []chart.Colors{chart.NoAttributes, chart.NoColors, chart.Colors16, chart.Colors256,
-		chart.TrueColor} {
-		s := newScriptColors(t, 240, 120, 36, c)
-		s.second()
-		text := ansi.Strip(s.view())
-		if c == chart.NoAttributes {
-			plain = text
-			if s.view() != text {
-				t.Error("a dumb terminal got a control sequence")
+	atNoon(t, func(t *testing.T) {
+		plain := ""
+		s := newScript(t, 16, 120, 36)
+		s.accuse()
+		for _, c := range []chart.Colors{chart.NoAttributes, chart.NoColors, chart.Colors16, chart.Colors256,
+			chart.TrueColor} {
+			s.show(layout{w: 120, h: 36, colors: c})
+			s.look()
+			text := ansi.Strip(s.view())
+			if c == chart.NoAttributes {
+				plain = text
+				if s.view() != text {
+					t.Error("a dumb terminal got a control sequence")
+				}
+			} else if text != plain {
+				t.Errorf("colours %d change the text", c)
 			}
-		} else if text != plain {
-			t.Errorf("colours %d change the text", c)
+			if c == chart.NoColors && (strings.Contains(s.view(), ";48;") || strings.Contains(s.view(), "\x1b[0;3")) {
+				t.Error("NO_COLOR got a colour")
+			}
 		}
-		if c == chart.NoColors && (strings.Contains(s.view(), ";48;") || strings.Contains(s.view(), "\x1b[0;3")) {
-			t.Error("NO_COLOR got a colour")
-		}
-	}
+	})
 }
 
 func TestColorsOf(t *testing.T) {
@@ -201,50 +216,52 @@ func TestColorsOf(t *testing.T) {
 // Whatever a server says, no screen is wider or higher than the terminal and nothing that came
 // from outside reaches the terminal as a control sequence.
 func FuzzScreensFit(f *testing.F) {
-	for seed := range uint64(40) {
-		f.Add(seed, uint8(60+seed*9), uint8(5+seed*3), "name\x1b]0;owned\x07\n\t\u202e漢字")
+	for seed := range uint64(12) {
+		f.Add(seed, uint8(60+seed*29), uint8(5+seed*9), "name\x1b]0;owned\x07\n\t\u202e漢字")
 	}
 	keys := []string{"g", "m", "enter", "4", "p", "?", "@", ":", "tab", "down", "right", "backspace", "/", "esc",
-		"space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "q1", "7", "8", "w", "o", "j", "C", "s", "2",
+		"space", "A", "x", "B", "d", "n", "<", "r", "f", "3", "a", "e", "1", "7", "8", "w", "o", "j", "C", "s", "2",
 		"5", "6", "u", "H", "[", "C", "o", "j", "s", "w"}
 	f.Fuzz(func(t *testing.T, seed uint64, w8, h8 uint8, text string) {
-		random := rand.New(rand.NewPCG(seed, 2))
-		w, h := 20+int(w8)*280/255, 5+int(h8)*95/255
-		s := newScript(t, random.IntN(400), w, h)
-		s.fake.Foreign = text
-		s.fake.AddPlan(api.ManualRemap{Nodes: nodes(random.IntN(200)), To: topology.ForwarderID(text),
-			Reason: text}, text)
-		s.fake.Do(func(o *api.Overview) {
-			o.Machine, o.User = text, text
-			for i := range o.Forwarders {
-				if random.IntN(9) == 0 {
-					r := &o.Forwarders[i]
-					r.ID, r.TopJob, r.Rack, r.State = topology.ForwarderID(text), topology.JobID(text), text,
-						remap.ForwarderState(text)
-					r.Values.Set(collector.ReadBytes, nil)
+		atNoon(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 2))
+			w, h := 20+int(w8)*280/255, 5+int(h8)*95/255
+			s := newScript(t, 1+random.IntN(40), w, h)
+			s.accuse()
+			s.wire.mangle = func(v any) any { return mangled(v, text, random) }
+			for range 40 {
+				if random.IntN(3) == 0 {
+					s.look()
 				}
-			}
-			for i := range o.Findings {
-				o.Findings[i].Sentence, o.Findings[i].ID, o.Findings[i].Node = text, text, topology.NodeID(text)
+				s.press(keys[random.IntN(len(keys))])
+				if random.IntN(20) == 0 {
+					s.refuse(errors.New(text))
+					s.pass(time.Duration(random.IntN(20)) * time.Second)
+					s.refuse(nil)
+				}
+				check(t, s.view(), w, h)
 			}
 		})
-		if random.IntN(3) > 0 {
-			s.second()
-		}
-		for range random.IntN(8) {
-			key := keys[random.IntN(len(keys))]
-			if key == "q1" { // quitting ends a script
-				key = "1"
-			}
-			s.press(key)
-			if random.IntN(6) == 0 {
-				s.fake.Lose(errors.New(text))
-				s.pass(time.Duration(random.IntN(20)) * time.Second)
-			}
-			check(t, s.view(), w, h)
-		}
-		check(t, s.view(), w, h)
 	})
+}
+
+// mangled puts text in place of some of the strings that the server answers, at any depth.
+func mangled(v any, text string, random *rand.Rand) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = mangled(v[i], text, random)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			v[k] = mangled(v[k], text, random)
+		}
+	case string:
+		if _, err := time.Parse(time.RFC3339, v); err != nil && random.IntN(4) == 0 {
+			return text
+		}
+	}
+	return v
 }
 
 func check(t *testing.T, screen string, w, h int) {

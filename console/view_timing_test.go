@@ -7,18 +7,23 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/console"
 	"fairway/console/chart"
-	"fairway/console/consoletest"
 	"fairway/console/screen"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // BenchmarkSecond is what one second costs the console: the message is decoded, taken and drawn.
 func BenchmarkSecond(b *testing.B) {
-	fake := consoletest.New(240, 7, noon)
-	fake.Step(noon, true)
-	o, err := fake.Overview(b.Context())
+	site := simsite.New(b, simsite.Options{Forwarders: 240, Compute: 960})
+	for range 2 {
+		site.Second()
+	}
+	c := client.Over(site.Dial, simsite.ViewerSecret)
+	defer c.Close()
+	o, err := c.Overview(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -27,7 +32,7 @@ func BenchmarkSecond(b *testing.B) {
 		b.Fatal(err)
 	}
 	newModel := func() tea.Model {
-		var m tea.Model = console.NewModel(b.Context(), fake, screen.Address{Page: "overview"},
+		var m tea.Model = console.NewModel(b.Context(), c, screen.Address{Page: "overview"},
 			chart.NewPalette(chart.Colors256), time.Now, func(string) {})
 		m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 		return m

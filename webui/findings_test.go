@@ -14,25 +14,15 @@ import (
 	"github.com/gorilla/websocket"
 
 	"fairway/anomaly"
-	"fairway/anomaly/watch"
-	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
 )
-
-// accuse is a detector that accuses one forwarder.
-type accuse topology.NodeID
-
-func (a accuse) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict {
-	return []anomaly.Verdict{{Node: topology.NodeID(a), Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.9,
-		Model: "m1", Sentence: "slow"}}
-}
 
 func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	s := simsite.New(t, simsite.Options{})
 	s.Run(0)
 	eventually(t, "routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
-	s.Says.Detector = accuse("fwd001")
+	s.Says.Detector = simsite.Accuse("fwd001")
 	now := time.Now().Add(-10 * time.Second)
 	for i := range 7 {
 		if err := s.Loop.Step(t.Context(), now.Add(time.Duration(i)*time.Second)); err != nil {

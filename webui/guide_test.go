@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,108 +18,17 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
-	"fairway/anomaly/watch"
-	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/remap"
-	"fairway/remap/desk"
-	"fairway/remap/dispatch"
-	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
 const (
 	guideDoc    = "../docs/guide.md"
 	guideImages = "../docs/img"
-	guidePast   = 12 * time.Minute
-	guideHealth = 9 * time.Minute // of it, before a forwarder becomes slow
-	maxPicture  = 150 << 10       // bytes
+	maxPicture  = 150 << 10 // bytes
 )
-
-// guideSite is a seeded simulated machine of 24 forwarders with twelve minutes behind it, in the last
-// three of which its busiest forwarder is slow. Real detectors watched it, real policies decided.
-func guideSite(t *testing.T) (s *simsite.Site, slow topology.ForwarderID) {
-	c := simmachine.TaihuLight(1)
-	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage, c.JobSeconds = "hpc1", 1024, 24, 16, 16, 3600
-	c.StorageBytesPerSec, c.MetaOpsPerSec = 2e9, 100e3
-	c.ForwarderBytesPerSec, c.ComputeBytesPerSec, c.Busy = 9e7, 1e6, 0.95 // I/O takes its time and fills no forwarder
-	m, err := simmachine.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = simsite.New(t, simsite.Options{Sim: m, Simulated: true,
-		Desk: func(set *desk.Settings) { set.HealthyFloor = 4 }})
-	s.Says.Detector = watch.NewDetectors(s.Board, failslow.DefaultSettings(), interference.DefaultSettings())
-	now := time.Now().Truncate(time.Second)
-	work := map[topology.ForwarderID]float64{}
-	for t0 := now.Add(-guidePast); t0.Before(time.Now().Add(-2 * time.Second)); t0 = t0.Add(time.Second) {
-		at := t0.Add(time.Second)
-		s.Past.Store(&at)
-		frames := s.Machine.Frames(t0)
-		s.Board.Take(frames, at)
-		if err := s.Store.Append(t.Context(), frames); err != nil {
-			t.Fatal(err)
-		}
-		for i := range frames {
-			if read, ok := frames[i].Value(1); ok && frames[i].Role == topology.Forwarder {
-				work[topology.ForwarderID(frames[i].Node)] += min(read, 1e8) + 1
-			}
-		}
-		if err := s.Loop.Step(t.Context(), at); err != nil {
-			t.Fatal(err)
-		}
-		s.FindMu.Lock()
-		s.Find = s.Loop.Findings()
-		s.FindMu.Unlock()
-		if slow == "" && t0.After(now.Add(guideHealth-guidePast)) {
-			for f, w := range work {
-				if slow == "" || w > work[slow] || w == work[slow] && f < slow {
-					slow = f
-				}
-			}
-			if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: t0}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	s.Past.Store(nil)
-	s.Run(0)
-	return s, slow
-}
-
-// tellJobs reports the simulated jobs as a batch system does; the largest has run before.
-func tellJobs(s *simsite.Site) (largest topology.JobID) {
-	s.T.Helper()
-	s.Machine.Mu.Lock()
-	jobs := s.Machine.Sim.Jobs()
-	s.Machine.Mu.Unlock()
-	most := 0
-	for i, j := range jobs {
-		if len(j.Nodes) > len(jobs[most].Nodes) {
-			most = i
-		}
-	}
-	queue, end := 0.4, time.Now().Add(-5*time.Hour)
-	j := jobs[most]
-	err := s.History.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes),
-		Start: end.Add(-time.Hour), End: end,
-		Profile: &history.Profile{WriteBytes: 5.8e11, IONodes: len(j.Nodes), MetaQueue: &queue, Coverage: 1,
-			IOSeconds: 700, PeakBytesPerSec: 3e9, From: "collectors"}})
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	jobs = append(slices.Delete(slices.Clone(jobs), most, most+1), j) // it comes last and finds what is free
-	for _, j := range jobs {
-		if _, err := s.Jobs.Dispatch(context.Background(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
-			Nodes: j.Nodes}); err != nil {
-			s.T.Fatal(err)
-		}
-	}
-	return j.ID
-}
 
 // guidePage is one picture of the guide, or a page that is looked at only.
 type guidePage struct {
@@ -167,7 +75,8 @@ func guidePages(slow topology.ForwarderID, finding, plan string, job topology.Jo
 // the guide says of it, in every size and theme, without an error and without what does not fit.
 func TestGuide(t *testing.T) {
 	b := newTab(t, 1280, 800)
-	s, slow := guideSite(t)
+	s, slow := simsite.NewSlow(t, simsite.Options{})
+	s.Run(0)
 	finding := ""
 	for _, f := range s.Loop.Findings() {
 		if f.Node == slow.Node() && f.Kind.Accuses() && f.Open() {
@@ -175,10 +84,10 @@ func TestGuide(t *testing.T) {
 		}
 	}
 	if finding == "" {
-		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, guidePast-guideHealth, s.Loop.Findings())
+		t.Fatalf("%s is slow for %s and nobody found it: %+v", slow, simsite.SlowFor, s.Loop.Findings())
 	}
 	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
-	job := tellJobs(s)
+	job := s.TellJobs(1000)
 	var plans []api.PlanRow
 	eventually(t, "the policy proposes",
 		func() bool { plans = get[[]api.PlanRow](s, "/api/v1/plans"); return len(plans) > 0 })

@@ -19,7 +19,7 @@ import (
 // accuseInThePast lets the judge find fwd001 slow from 40 s ago on, and writes it to the journal.
 func accuseInThePast(s *simsite.Site) (since time.Time) {
 	s.T.Helper()
-	s.Says.Detector = accuse("fwd001")
+	s.Says.Detector = simsite.Accuse("fwd001")
 	since = time.Now().Truncate(time.Second).Add(-40 * time.Second)
 	for i := range 7 {
 		if err := s.Loop.Step(s.T.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {

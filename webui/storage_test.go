@@ -116,7 +116,7 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 	if l := life(); l == nil || len(l.Steps) != 0 || l.Earlier != 0 || l.Last != nil || l.Next != "" {
 		t.Errorf("of a healthy one: %+v", l)
 	}
-	s.Says.Detector = accuse("fwd001")
+	s.Says.Detector = simsite.Accuse("fwd001")
 	now := time.Now().Add(-10 * time.Second)
 	step := func(n int) {
 		for range n {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/cmd/program"
 	"fairway/collector/topology"
-	"fairway/console/consoletest"
 	"fairway/remap"
 	"fairway/remap/desk"
 )
@@ -31,33 +31,47 @@ func command(t *testing.T, args ...string) (string, int) {
 }
 
 func TestCommandsOnADaemon(t *testing.T) {
-	addr := daemon(t, consoletest.New(240, 7, time.Now()))
+	s, slow := simsite.NewSlow(t, simsite.Options{})
+	s.Run(0)
+	job := string(s.TellJobs(1))
+	flags := as(t, s, simsite.OperatorSecret)
+	run := func(line string) (string, int) { return command(t, append(flags, strings.Fields(line)...)...) }
+	for range 200 { // until the daemon shows the second in which the job runs
+		if out, _ := run("jobs"); strings.Contains(out, job) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	finding := ""
+	for _, f := range s.Loop.Findings() {
+		if f.Kind.Accuses() && f.Open() {
+			finding = f.ID
+		}
+	}
 	for _, c := range []struct {
 		args string
 		code int
 		says []string
 	}{
-		{"jobs", program.Done, []string{"JOB", "88231", "ROMS", "wei", "480"}},
-		{"job 88231", program.Done, []string{"240 nodes on fwd002", "plans P-000142", "volume 58 GB > 20 GB",
-			"upgrade by policy dfra",
-			"so far read 3e+09 B", "waited for fwd002 12 %", "41 ended runs like it", "I/O time: least",
-			"above 32 and below 9 of 41", "neighbour 88260 LAMMPS", "P-000093"}},
-		{"job 88190", program.Done, []string{"mode N-N", "64 nodes did I/O"}},
+		{"jobs", program.Done, []string{"JOB", job}},
+		{"job " + job, program.Done, []string{"nodes on fwd", "by policy dfra", "1 ended run like it"}},
+		{"job 87012", program.Done, []string{"nodes did I/O"}},
 		{"job 1", program.NotFound, []string{`job "1"`}},
 		{"job", program.Usage, []string{"fairway job --help"}},
 		{"plans", program.Done, []string{"PLAN", "STATE"}},
 		{"plan show P-9", program.NotFound, []string{"P-9"}},
-		{"audit", program.Done, []string{"excluded", "disk errors since the night"}},
+		{"exclude " + string(slow) + " --reason its-disk-is-dying", program.Done, nil},
+		{"audit", program.Done, []string{"exclude", "its-disk-is-dying"}},
 		{"audit --actor nobody", program.Done, []string{"SEQ"}},
-		{"occupancy", program.Done, []string{"MIN %", "not counted"}},
+		{"occupancy", program.Done, []string{"MIN %"}},
 		{"occupancy --span year", program.Usage, []string{"hour, day, month"}},
-		{"canary fwd003", program.Done, []string{"fwd003 ms", "write   41", "peers: 117 forwarders"}},
-		{"findings silence F-0091 --for 2h", program.Done, []string{"suspect, silent until "}},
+		{"canary fwd008", program.Done, []string{"fwd008 ms", "write "}},
+		{"findings silence " + finding + " --for 2h", program.Done, []string{", silent until "}},
 		{"findings silence", program.Usage, []string{"fairway findings silence --help"}},
 		{"canary", program.Usage, []string{"fairway canary --help"}},
 		{"jobs --colour", program.Usage, []string{"--colour"}},
 	} {
-		out, code := command(t, append([]string{"--addr", addr}, strings.Fields(c.args)...)...)
+		out, code := run(c.args)
 		if code != c.code {
 			t.Errorf("fairway %s: exit code %d, want %d\n%s", c.args, code, c.code, out)
 		}
@@ -67,12 +81,12 @@ func TestCommandsOnADaemon(t *testing.T) {
 			}
 		}
 	}
-	out, _ := command(t, "--addr", addr, "--json", "job", "88231")
+	out, _ := run("--json job " + job)
 	var v struct {
 		ID         string         `json:"id"`
 		Forwarders map[string]int `json:"forwarders"`
 	}
-	if err := json.Unmarshal([]byte(out), &v); err != nil || v.ID != "88231" || v.Forwarders["fwd003"] != 40 {
+	if err := json.Unmarshal([]byte(out), &v); err != nil || v.ID != job || len(v.Forwarders) == 0 {
 		t.Errorf("--json: %v\n%.300s", err, out)
 	}
 	if out, code := command(t, "--addr", "unix:"+filepath.Join(t.TempDir(), "nobody"),

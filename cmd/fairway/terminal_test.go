@@ -2,10 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
+	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/fairway-demo/simsite"
 
-	"fairway/cmd/fairway/clienttest"
-	"fairway/console/consoletest"
+	"github.com/creack/pty"
 )
 
 // meterBars says that this run may judge by the clock: on a quiet machine, at the real pace.
@@ -62,29 +59,34 @@ type terminal struct {
 	last  time.Time     // of the newest byte
 }
 
-// daemon serves a fake on a unix socket and returns its address.
-func daemon(t *testing.T, fake *consoletest.Fake) string {
+// daemon is a site that lives in real time, with a past of some seconds.
+func daemon(t *testing.T, o simsite.Options) *simsite.Site {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "d.sock")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &http.Server{Handler: clienttest.NewHandler(ctx, fake)}
-	var wait sync.WaitGroup
-	wait.Go(func() { _ = s.Serve(l) })
-	t.Cleanup(func() { cancel(); s.Close(); wait.Wait() })
-	return "unix:" + path
+	s := simsite.New(t, o)
+	s.Run(5)
+	return s
 }
 
-func startTerminal(t *testing.T, addr string, args ...string) *terminal {
+// as returns the flags of a person, whose token a file has.
+func as(t *testing.T, s *simsite.Site, secret string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--addr", "http://" + s.TCP, "--token-file", file}
+}
+
+// full is a layer of full size.
+func full() simsite.Options { return simsite.Options{Forwarders: 240, Compute: 960} }
+
+func startTerminal(t *testing.T, flags []string, args ...string) *terminal {
 	t.Helper()
 	path, err := buildOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, append([]string{"--addr", addr}, args...)...)
+	cmd := exec.Command(path, append(flags, args...)...)
 	cmd.Env = []string{"TERM=xterm-256color", "HOME=" + t.TempDir(), "TZ=UTC"}
 	x := &terminal{t: t, cmd: cmd, start: time.Now(), done: make(chan struct{})}
 	if x.pty, err = pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
@@ -172,7 +174,7 @@ func (x *terminal) quit() {
 // A terminal that answers nothing must not be asked anything: bubbletea's own package
 // initialisation would ask for the background and freeze every command for 5 s. See console/early.
 func TestAMuteTerminalIsNotAsked(t *testing.T) {
-	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	x.mu.Lock()
 	out, first := string(x.out), x.first
@@ -189,27 +191,32 @@ func TestAMuteTerminalIsNotAsked(t *testing.T) {
 }
 
 func TestWire(t *testing.T) {
+	machine := simmachine.TaihuLight(1)
+	machine.Compute = 3840
 	for _, c := range []struct {
 		name    string
 		typical bool
 		bar     int // bytes a second of data
 	}{{"typical", true, 4000}, {"every cell changing", false, 14000}} {
 		t.Run(c.name, func(t *testing.T) {
-			seconds, pace := 6, 150*time.Millisecond
+			seconds := 5
 			if meterBars {
-				seconds, pace = 20, time.Second
+				seconds = 20
 			}
-			at := time.Now()
-			fake := consoletest.New(240, 7, at)
-			x := startTerminal(t, daemon(t, fake))
+			o := full()
+			if c.typical {
+				m, err := simmachine.New(machine)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o = simsite.Options{Sim: m}
+			}
+			x := startTerminal(t, as(t, daemon(t, o), simsite.ViewerSecret))
 			x.sees("240 forwarders")
-			x.quiet()
+			time.Sleep(2 * time.Second)
 			before, begun := x.bytes(), time.Now()
 			used := cpu(t, x.cmd.Process.Pid)
-			for i := range seconds {
-				fake.Step(at.Add(time.Duration(i+1)*time.Second), c.typical)
-				time.Sleep(pace)
-			}
+			time.Sleep(time.Duration(seconds) * time.Second)
 			used = cpu(t, x.cmd.Process.Pid) - used
 			perSecond := (x.bytes() - before) / seconds
 			took := time.Since(begun)
@@ -274,7 +281,7 @@ func TestKeyToRedraw(t *testing.T) {
 	if meterBars {
 		presses = 200
 	}
-	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	x.quiet()
 	var waits []time.Duration
@@ -301,7 +308,7 @@ func TestKeyToRedraw(t *testing.T) {
 
 // A signal ends the console and gives the terminal back as it was.
 func TestASignalEndsIt(t *testing.T) {
-	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -314,24 +321,25 @@ func TestASignalEndsIt(t *testing.T) {
 
 // The whole way through the real binary: propose on a row, see that it waits for somebody else.
 func TestProposeOnATerminal(t *testing.T) {
-	fake := consoletest.New(8, 7, time.Now())
-	x := startTerminal(t, daemon(t, fake), "open", "/forwarders/fwd003")
-	x.sees("fwd003-c0")
+	s := daemon(t, simsite.Options{})
+	x := startTerminal(t, as(t, s, simsite.OperatorSecret), "open", "/forwarders/fwd003")
+	x.sees("c00012")
 	x.press("p")
 	x.sees("4 compute nodes leave")
 	x.press("\r")
-	x.sees("Why to fwd000")
+	x.sees("Why to fwd00")
 	x.press("fwd003 is too slow\r")
 	x.sees("you proposed it")
 	x.quit()
-	if got := fake.Asked(); !slices.Equal(got, []string{"propose fwd000"}) {
-		t.Errorf("asked %q", got)
+	out, _ := command(t, append(as(t, s, simsite.ViewerSecret), "--json", "plans")...)
+	if strings.Count(out, `"state": "proposed"`) != 1 {
+		t.Errorf("not one plan waits:\n%s", out)
 	}
 }
 
 // A smaller window is drawn anew, in its own size.
 func TestAnotherSizeIsDrawnAnew(t *testing.T) {
-	x := startTerminal(t, daemon(t, consoletest.New(240, 7, time.Now())))
+	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	if err := pty.Setsize(x.pty, &pty.Winsize{Rows: 20, Cols: 72}); err != nil {
 		t.Fatal(err)
@@ -342,7 +350,7 @@ func TestAnotherSizeIsDrawnAnew(t *testing.T) {
 }
 
 func TestAddressWithoutServerIsSaid(t *testing.T) {
-	x := startTerminal(t, "unix:"+filepath.Join(t.TempDir(), "nobody.sock"))
+	x := startTerminal(t, []string{"--addr", "unix:" + filepath.Join(t.TempDir(), "nobody.sock")})
 	x.sees("No connection since")
 	x.sees("does not answer")
 	x.quit()

@@ -68,12 +68,23 @@ func New(addr, token string) (*Client, error) {
 		}
 		c.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
 	}
+	c.connect(dial)
+	return c, nil
+}
+
+// Over makes a client of the daemon that dial connects to, as to one in the same process.
+func Over(dial func(context.Context) (net.Conn, error), token string) *Client {
+	c := &Client{name: "in this process", token: token, base: url.URL{Scheme: "http", Host: "localhost"}}
+	c.connect(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
+	return c
+}
+
+func (c *Client) connect(dial func(context.Context, string, string) (net.Conn, error)) {
 	c.http = &http.Client{Transport: &http.Transport{
 		DialContext: dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: c.base.Scheme == "https",
 	}}
 	c.dialer = &websocket.Dialer{NetDialContext: dial, HandshakeTimeout: dialTimeout}
-	return c, nil
 }
 
 func unixDial(d *net.Dialer, path string) func(context.Context, string, string) (net.Conn, error) {

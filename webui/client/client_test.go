@@ -8,42 +8,53 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"fairway/cmd/fairway/clienttest"
-	"fairway/collector/topology"
-	"fairway/console/consoletest"
+	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-// serve starts a fake daemon on a unix socket and makes its client.
-func serve(t *testing.T, fake *consoletest.Fake) (*client.Client, *clienttest.Handler) {
+// serve starts a site and makes clients of it: of olga, an operator, and of ada, an admin. Keys are the idempotency
+// keys of the writes.
+func serve(t *testing.T) (site *simsite.Site, olga, ada *client.Client, keys func() []string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "d.sock")
-	h := clienttest.NewHandler(t.Context(), fake)
-	listen(t, path, h)
-	return dial(t, "unix:"+path), h
+	var mu sync.Mutex
+	var seen []string
+	site = simsite.New(t, simsite.Options{Offline: true, Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if k := r.Header.Get("Idempotency-Key"); k != "" {
+				mu.Lock()
+				seen = append(seen, k)
+				mu.Unlock()
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	olga, ada = client.Over(site.Dial, simsite.OperatorSecret), client.Over(site.Dial, simsite.AdminSecret)
+	t.Cleanup(olga.Close)
+	t.Cleanup(ada.Close)
+	seconds(site, 3)
+	return site, olga, ada, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
 }
 
-func listen(t *testing.T, path string, h http.Handler) *http.Server {
-	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
+// seconds lets some seconds come in a bubble of synctest.
+func seconds(s *simsite.Site, n int) {
+	for range n {
+		s.Second()
+		time.Sleep(300 * time.Millisecond)
+		synctest.Wait()
 	}
-	s := &http.Server{Handler: h}
-	var wait sync.WaitGroup
-	wait.Go(func() { _ = s.Serve(l) })
-	t.Cleanup(func() { s.Close(); wait.Wait() })
-	return s
 }
 
 func dial(t *testing.T, addr string) *client.Client {
@@ -57,46 +68,58 @@ func dial(t *testing.T, addr string) *client.Client {
 }
 
 func TestAPlanFromProposalToRollBack(t *testing.T) {
-	fake := consoletest.New(8, 1, noon)
-	c, h := serve(t, fake)
-	ctx := t.Context()
-	mine, err := c.Propose(ctx, api.ManualRemap{Nodes: []topology.NodeID{"c1"}, To: "fwd002",
-		Reason: "fwd001 is slow today"})
-	if err != nil || mine.State != remap.Proposed || mine.MayApprove == "" {
-		t.Fatalf("%+v, %v", mine, err)
-	}
-	if _, err = c.Approve(ctx, mine.ID, mine.PreviewHash, "because it is slow"); !errors.Is(err,
-		api.ErrNotAllowed) {
-		t.Errorf("the proposer approved: %v", err)
-	}
-	other := fake.AddPlan(api.ManualRemap{Nodes: []topology.NodeID{"c2"}, To: "fwd002"}, "sam")
-	if _, err = c.Approve(ctx, other.ID, "old hash", "because it is slow"); !errors.Is(err, api.ErrChanged) ||
-		!strings.Contains(err.Error(), "fwd200 went stale") {
-		t.Errorf("an old preview was approved: %v", err)
-	}
-	if v, err := c.Approve(ctx, other.ID, other.PreviewHash, "because it is slow"); err != nil ||
-		v.State != remap.Verified {
-		t.Errorf("%+v, %v", v, err)
-	}
-	if _, err := c.Reject(ctx, other.ID, "too late now"); !errors.Is(err, api.ErrConflict) {
-		t.Errorf("a verified plan was rejected: %v", err)
-	}
-	if v, err := c.RollBack(ctx, other.ID, "it did not help"); err != nil || v.State != remap.RolledBack {
-		t.Errorf("%+v, %v", v, err)
-	}
-	if _, err := c.Plan(ctx, "P-999"); !errors.Is(err, api.ErrNotFound) {
-		t.Errorf("a plan that is not there: %v", err)
-	}
-	if _, err := c.Forwarder(ctx, "../overview"); !errors.Is(err, api.ErrNotFound) {
-		t.Errorf("a name with a slash left its place in the path: %v", err)
-	}
-	seen := map[string]bool{}
-	for _, k := range h.Keys() {
-		if len(k) < 20 || seen[k] {
-			t.Errorf("idempotency keys %q: each write needs its own", h.Keys())
+	synctest.Test(t, func(t *testing.T) {
+		site, olga, ada, keys := serve(t)
+		ctx := t.Context()
+		ask := api.ManualRemap{Nodes: site.Machine.Topo.Default.Clients("fwd001"), To: "fwd002",
+			Reason: "fwd001 is slow today"}
+		mine, err := olga.Propose(ctx, ask)
+		if err != nil || mine.State != remap.Proposed || mine.MayApprove == "" {
+			t.Fatalf("%+v, %v", mine, err)
 		}
-		seen[k] = true
-	}
+		if _, err = olga.Approve(ctx, mine.ID, mine.PreviewHash, "because it is slow"); !errors.Is(err,
+			api.ErrNotAllowed) {
+			t.Errorf("the proposer approved: %v", err)
+		}
+		ask.Nodes, ask.To = site.Machine.Topo.Default.Clients("fwd003"), "fwd004"
+		other, err := ada.Propose(ctx, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = olga.Approve(ctx, other.ID, "old hash", "because it is slow"); !errors.Is(err, api.ErrChanged) {
+			t.Errorf("an old preview was approved: %v", err)
+		}
+		if _, err := olga.Approve(ctx, other.ID, other.PreviewHash, "because it is slow"); err != nil {
+			t.Errorf("approve: %v", err)
+		}
+		seconds(site, 4)
+		if v, err := olga.Plan(ctx, other.ID); err != nil || v.State != remap.Verified {
+			t.Errorf("%+v, %v", v, err)
+		}
+		if _, err := olga.Reject(ctx, other.ID, "too late now"); !errors.Is(err, api.ErrConflict) {
+			t.Errorf("a verified plan was rejected: %v", err)
+		}
+		if _, err := olga.RollBack(ctx, other.ID, "it did not help"); err != nil {
+			t.Errorf("roll back: %v", err)
+		}
+		seconds(site, 4)
+		if v, err := olga.Plan(ctx, other.ID); err != nil || v.State != remap.RolledBack {
+			t.Errorf("%+v, %v", v, err)
+		}
+		if _, err := olga.Plan(ctx, "P-999"); !errors.Is(err, api.ErrNotFound) {
+			t.Errorf("a plan that is not there: %v", err)
+		}
+		if _, err := olga.Forwarder(ctx, "../overview"); !errors.Is(err, api.ErrNotFound) {
+			t.Errorf("a name with a slash left its place in the path: %v", err)
+		}
+		seen := map[string]bool{}
+		for _, k := range keys() {
+			if len(k) < 20 || seen[k] {
+				t.Errorf("idempotency keys %q: each write needs its own", keys())
+			}
+			seen[k] = true
+		}
+	})
 }
 
 // A connection that breaks before the answer says nothing of the write: it is repeated under the
@@ -188,49 +211,70 @@ type event struct {
 // The feed survives the daemon: its loss comes with the last overview, and it comes back by
 // itself.
 func TestWatchSurvivesARestart(t *testing.T) {
-	fake := consoletest.New(8, 1, noon)
-	path := filepath.Join(t.TempDir(), "d.sock")
-	first, stop := context.WithCancel(t.Context())
-	server := listen(t, path, clienttest.NewHandler(first, fake))
-	c := dial(t, "unix:"+path)
-	ctx, cancel := context.WithCancel(t.Context())
-	events := make(chan event)
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		c.Watch(ctx, func(o api.Overview, err error) {
-			select {
-			case events <- event{o.At, err}:
-			case <-ctx.Done():
+	synctest.Test(t, func(t *testing.T) {
+		site, _, _, _ := serve(t)
+		var mu sync.Mutex
+		away, open := false, []net.Conn{}
+		c := client.Over(func(ctx context.Context) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if away {
+				return nil, errors.New("connection refused")
 			}
+			conn, err := site.Dial(ctx)
+			open = append(open, conn)
+			return conn, err
+		}, simsite.ViewerSecret)
+		defer c.Close()
+		restart := func(goes bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			away = goes
+			for _, conn := range open {
+				conn.Close()
+			}
+			open = nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var last event
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			c.Watch(ctx, func(o api.Overview, err error) {
+				mu.Lock()
+				last = event{o.At, err}
+				mu.Unlock()
+			})
 		})
+		defer wait.Wait()
+		defer cancel()
+		newest := func() event {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return last
+		}
+		seconds(site, 1)
+		first := newest()
+		if first.err != nil || first.at.IsZero() {
+			t.Fatalf("%+v", first)
+		}
+		seconds(site, 1)
+		second := newest()
+		if second.err != nil || !second.at.Equal(first.at.Add(time.Second)) {
+			t.Fatalf("%+v after %+v", second, first)
+		}
+		restart(true)
+		seconds(site, 3)
+		if e := newest(); !errors.Is(e.err, api.ErrUnreachable) || !e.at.Equal(second.at) ||
+			!strings.Contains(e.err.Error(), "connection refused") {
+			t.Fatalf("lost: %+v, want the last overview and why", e)
+		}
+		restart(false)
+		seconds(site, 8)
+		if e := newest(); e.err != nil || e.at.Before(second.at.Add(5*time.Second)) {
+			t.Errorf("back with %+v", e)
+		}
 	})
-	defer wait.Wait()
-	defer cancel()
-	if e := <-events; e.err != nil || !e.at.Equal(noon.Add(-time.Second)) {
-		t.Fatalf("%+v", e)
-	}
-	fake.Step(noon.Add(time.Second), true)
-	if e := <-events; e.err != nil || !e.at.Equal(noon) {
-		t.Fatalf("%+v", e)
-	}
-	stop() // the feeds
-	server.Close()
-	e := <-events
-	if !errors.Is(e.err, api.ErrUnreachable) || !e.at.Equal(noon) {
-		t.Fatalf("lost: %+v, want the last overview and why", e)
-	}
-	listen(t, path, clienttest.NewHandler(t.Context(), fake))
-	for e = range events {
-		if e.err == nil {
-			break
-		}
-		if !errors.Is(e.err, api.ErrUnreachable) || !strings.Contains(e.err.Error(), path) {
-			t.Errorf("while away: %v", e.err)
-		}
-	}
-	if !e.at.Equal(noon) {
-		t.Errorf("back with %v", e.at)
-	}
 }
 
 func TestWatchSaysARefusal(t *testing.T) {

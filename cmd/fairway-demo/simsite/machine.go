@@ -22,6 +22,7 @@ type Machine struct {
 	Routes topology.Mapping
 	Gens   map[topology.NodeID]uint64
 	Silent map[topology.NodeID]bool
+	Broken map[topology.NodeID]bool // compute nodes that no move reaches
 	rand   *rand.Rand
 	Slow   time.Duration // of one move
 	Steady bool
@@ -35,7 +36,8 @@ const ForwarderPeak = 2.5e9
 
 func newMachine(forwarders, compute int) *Machine {
 	m := &Machine{Topo: &topology.Machine{Name: "hpc1", Default: topology.Mapping{}}, Routes: topology.Mapping{},
-		Gens: map[topology.NodeID]uint64{}, Silent: map[topology.NodeID]bool{}, rand: rand.New(rand.NewPCG(1, 2))}
+		Gens: map[topology.NodeID]uint64{}, Silent: map[topology.NodeID]bool{}, Broken: map[topology.NodeID]bool{},
+		rand: rand.New(rand.NewPCG(1, 2))}
 	m.Typical = min(8e7, 0.8*ForwarderPeak*float64(forwarders)/float64(compute))
 	for i := range forwarders {
 		m.Topo.Nodes = append(m.Topo.Nodes, topology.Node{ID: topology.NodeID(fmt.Sprintf("fwd%03d", i)),
@@ -59,7 +61,8 @@ func (m *Machine) Frames(t time.Time) (frames []collector.Frame) {
 	defer m.Mu.Unlock()
 	sec := t.Truncate(time.Second)
 	if m.Sim != nil {
-		return cloneFrames(m.Sim.Step(sec.Add(time.Second)))
+		frames = cloneFrames(m.Sim.Step(sec.Add(time.Second)))
+		return slices.DeleteFunc(frames, func(f collector.Frame) bool { return m.Silent[f.Node] })
 	}
 	wave, noise := float64(sec.Unix())/20, func(int) float64 { return 0.8 + 0.4*m.rand.Float64() }
 	if m.Steady {
@@ -138,6 +141,11 @@ func (m *Machine) move(ctx context.Context, p remap.Plan, report func(remap.Resu
 			return ctx.Err()
 		}
 		m.Mu.Lock()
+		if m.Broken[v.Node] {
+			m.Mu.Unlock()
+			report(remap.Result{Node: v.Node, Tries: 3, At: time.Now(), Error: "mount does not answer"})
+			continue
+		}
 		m.Routes[v.Node] = want(v)
 		m.Gens[v.Node]++
 		if m.Sim != nil {

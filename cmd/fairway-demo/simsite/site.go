@@ -72,6 +72,7 @@ type Listeners struct {
 	Unix string // path
 	HTTP *http.Server
 	Stop context.CancelFunc // of the server's Run
+	pipes
 }
 
 // Time is what a site believes of now.
@@ -107,6 +108,10 @@ type Options struct {
 	Steady     bool // every second has the same numbers
 	Gathering  func() (tables.Gathering, bool)
 	NoArchive  bool
+	Mute       topology.NodeID                 // never reports
+	Wrap       func(http.Handler) http.Handler // around what the server answers by TCP and Dial
+	// nothing listens: Dial alone reaches the server, as in a bubble of synctest
+	Offline bool
 }
 
 // New starts a site that ends with the test.
@@ -121,13 +126,13 @@ func New(t testing.TB, o Options) *Site {
 	if o.Sim != nil {
 		s.Machine.Sim, s.Machine.Topo, s.Machine.Routes = o.Sim, o.Sim.Machine(), o.Sim.Machine().Default.Clone()
 	}
-	s.Machine.Steady = o.Steady
+	s.Machine.Steady, s.Machine.Silent[o.Mute] = o.Steady, true
 	if o.Empty {
 		s.Machine.Topo.Nodes = nil
 	}
 	var err error
 	if s.Store, err = engine.Open(filepath.Join(dir, "store"),
-		engine.Options{SyncInterval: 50 * time.Millisecond}); err != nil {
+		engine.Options{SyncInterval: 2 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	set := desk.DefaultSettings()
@@ -170,11 +175,13 @@ func New(t testing.TB, o Options) *Site {
 	if o.Access != nil {
 		o.Access(&people)
 	}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var tcp net.Listener
+	if !o.Offline {
+		if tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		s.TCP = tcp.Addr().String()
 	}
-	s.TCP = tcp.Addr().String()
 	if people.OIDC != nil {
 		people.OIDC.URL = "http://" + s.TCP
 	}
@@ -194,27 +201,33 @@ func New(t testing.TB, o Options) *Site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.open(dir, tcp)
+	s.open(dir, tcp, o.Wrap)
 	return s
 }
 
 // open serves the listeners and ends everything with the test, in the daemon's order.
-func (s *Site) open(dir string, tcp net.Listener) {
+func (s *Site) open(dir string, tcp net.Listener, wrap func(http.Handler) http.Handler) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Stop = cancel
 	var wait sync.WaitGroup
 	wait.Go(func() { s.Server.Run(ctx) })
 	wait.Go(func() { s.Jobs.Run(ctx) })
 	wait.Go(func() { s.Canary.Run(ctx) })
-	s.Unix = filepath.Join(dir, "s")
-	local, err := net.Listen("unix", s.Unix)
-	if err != nil {
-		s.T.Fatal(err)
+	s.HTTP, s.pipes = s.Server.HTTP(access.TCP), pipes(make(chan net.Conn))
+	if wrap != nil {
+		s.HTTP.Handler = wrap(s.HTTP.Handler)
 	}
-	s.HTTP = s.Server.HTTP(access.TCP)
 	other := s.Server.HTTP(access.UnixSocket)
-	wait.Go(func() { s.HTTP.Serve(tcp) })
-	wait.Go(func() { other.Serve(local) })
+	wait.Go(func() { s.HTTP.Serve(s.pipes) })
+	if tcp != nil {
+		s.Unix = filepath.Join(dir, "s")
+		local, err := net.Listen("unix", s.Unix)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		wait.Go(func() { s.HTTP.Serve(tcp) })
+		wait.Go(func() { other.Serve(local) })
+	}
 	s.T.Cleanup(func() {
 		cancel()
 		s.Ingest.Close()
