@@ -29,6 +29,7 @@ type options struct {
 	layer                    string // of a testbed.Layer
 	fault                    string // KIND@NODE; "" is the layer's own
 	programs                 string // the folder of the other programs
+	site                     *siteOptions
 }
 
 // demo is a daemon and what it watches. Its parts end in the reverse order of their start.
@@ -75,8 +76,11 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	start := d.startTestbed
-	if d.simulated {
+	switch {
+	case d.simulated:
 		start = d.startSimulation
+	case d.site != nil:
+		start = d.startSite
 	}
 	what, err := start(ctx)
 	if err != nil {
@@ -164,11 +168,15 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, firstSecondWithin)
 	defer cancel()
+	first := collector.WriteBytes
+	if d.site != nil {
+		first = collector.LinkRxBytes // a router knows no writes
+	}
 	for {
 		o, err := c.Overview(ctx)
 		seen := 0
 		for _, f := range o.Forwarders {
-			if f.Value(collector.WriteBytes) != nil {
+			if f.Value(first) != nil {
 				seen++
 			}
 		}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/fairway-demo/sitefiles"
+	"fairway/cmd/fairway-demo/sitefiles/format"
+	"fairway/cmd/fairway-demo/sitefiles/model"
+)
+
+// siteOptions are the flags of a site in files.
+type siteOptions struct {
+	seed    uint64
+	load    float64
+	groups  int
+	large   bool
+	release string
+	dir     string
+	orders  bool
+	alone   bool
+}
+
+// newSite is the command that runs a site in files, and those that change it while it runs.
+func newSite() *cobra.Command {
+	o := options{}
+	s := siteOptions{}
+	c := &cobra.Command{
+		Use:   "site",
+		Short: "A site with LNet routers, modelled in files that fairway reads as a real one's; opens the console",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.site = &s
+			if s.alone {
+				return runSiteAlone(c.Context(), s, c.OutOrStdout())
+			}
+			return run(c.Context(), o, c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.dir, "dir", "", "folder of the site's files (default: one that goes at the end)")
+	f.Uint64Var(&s.seed, "seed", 1, "draws what happens")
+	f.Float64Var(&s.load, "load", 0.6, "data asked for, as a share of what the routers pass")
+	f.IntVar(&s.groups, "groups", 0, "static routes: groups of clients with routers of their own; 0: all use all")
+	f.BoolVar(&s.large, "large", false, "1,000 clients, 16 routers, 32 servers; 8 of the clients have files")
+	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
+	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
+	f.BoolVar(&s.alone, "alone", false, "only the site and its files, no other program")
+	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
+	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
+	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
+	c.AddCommand(newSiteLnetctl(), newSiteFault(), newSiteMend(), newSiteTrick(), newSiteTruth())
+	return c
+}
+
+// newSiteLnetctl is a node's lnetctl: it ends as that would.
+func newSiteLnetctl() *cobra.Command {
+	return &cobra.Command{
+		Use: "lnetctl DIR NODE ...", Short: "A node's lnetctl", Hidden: true, DisableFlagParsing: true,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := sitefiles.NewAsker(args[0]).Lnetctl(c.Context(), args[1], args[2:])
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(os.Stdout, a.Out)
+			fmt.Fprint(os.Stderr, a.Err)
+			if a.Code != 0 {
+				os.Exit(a.Code)
+			}
+			return nil
+		},
+	}
+}
+
+func newSiteFault() *cobra.Command {
+	return &cobra.Command{
+		Use:   "fault DIR KIND NODE [VALUE]",
+		Short: fmt.Sprintf("Break a node of a running site: %v; VALUE is the share that is left", model.FaultKinds()),
+		Args:  cobra.RangeArgs(3, 4),
+		RunE: func(c *cobra.Command, args []string) error {
+			f := model.Fault{Kind: args[1], Node: args[2]}
+			if len(args) == 4 {
+				var err error
+				if f.Value, err = strconv.ParseFloat(args[3], 64); err != nil {
+					return err
+				}
+			}
+			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/fault", f, nil)
+		},
+	}
+}
+
+func newSiteMend() *cobra.Command {
+	return &cobra.Command{
+		Use: "mend DIR NODE", Short: "End every fault of a node", Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/mend", model.Fault{Node: args[1]}, nil)
+		},
+	}
+}
+
+func newSiteTrick() *cobra.Command {
+	return &cobra.Command{
+		Use:   "trick DIR [NODE MODE [COMMAND]]",
+		Short: "Make a node's lnetctl busy, hang, ignore or lie; without NODE all are honest again",
+		Args:  cobra.RangeArgs(1, 4),
+		RunE: func(c *cobra.Command, args []string) error {
+			var t sitefiles.Trick
+			for i, into := range []*string{nil, &t.Node, &t.Mode, &t.Command} {
+				if i > 0 && i < len(args) {
+					*into = args[i]
+				}
+			}
+			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/trick", t, nil)
+		},
+	}
+}
+
+func newSiteTruth() *cobra.Command {
+	return &cobra.Command{
+		Use: "truth DIR", Short: "What the model knows and no file shows (JSON)", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var text json.RawMessage
+			if err := sitefiles.NewAsker(args[0]).Ask(c.Context(), "/truth", nil, &text); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
+			return err
+		},
+	}
+}
+
+// startSite starts the model; the daemon and the agents find its files.
+func (d *demo) startSite(context.Context) (what string, err error) {
+	o := d.site
+	dir := o.dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "fairway-site"); err != nil {
+			return "", err
+		}
+		d.atEnd(func() error { return os.RemoveAll(dir) })
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	site, err := o.build(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := d.prepare(dir); err != nil {
+		return "", err
+	}
+	if err := d.configureSite(site, dir); err != nil {
+		return "", err
+	}
+	d.forwarders = site.Model().Routers
+	d.senses = []func(context.Context) error{func(ctx context.Context) error {
+		d.tasks.Go(func() { d.keep(ctx, "the site", site.Run(ctx)) })
+		d.tasks.Go(func() { d.keep(ctx, "the site's socket", site.Serve(ctx)) })
+		return d.siteAgents(ctx, site)
+	}}
+	return o.what(site, dir), nil
+}
+
+func (o *siteOptions) what(site *sitefiles.Site, dir string) string {
+	m := site.Model()
+	return fmt.Sprintf("a MODELLED site of %d clients, %d routers and %d servers lives in %s", m.Clients, m.Routers,
+		m.OSS+m.MDS, dir)
+}
+
+// build builds the site that the flags describe.
+func (o *siteOptions) build(dir string) (*sitefiles.Site, error) {
+	opt := sitefiles.Options{Model: model.Small(o.seed), Dir: dir}
+	if o.large {
+		const withFiles = 8
+		opt.Model, opt.Clients = model.Large(o.seed), withFiles
+	}
+	opt.Model.Load, opt.Model.Groups = o.load, o.groups
+	var err error
+	if opt.Release, err = format.ParseRelease(o.release); err != nil {
+		return nil, err
+	}
+	return sitefiles.New(opt, time.Now())
+}
+
+// runSiteAlone runs the site without fairway's programs, until ctx ends.
+func runSiteAlone(ctx context.Context, o siteOptions, out io.Writer) error {
+	if o.dir == "" {
+		return errors.New("site --alone needs --dir: nothing else would know where the files are")
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return err
+	}
+	site, err := o.build(o.dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, o.what(site, o.dir))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- site.Serve(ctx) }()
+	err = site.Run(ctx)
+	stop()
+	return errors.Join(err, <-served)
+}
+
+func (d *demo) keep(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		d.log.Error(what+" stopped", "err", err)
+	}
+}
+
+// configureSite writes the agents' configurations and what the daemon knows of the machine.
+func (d *demo) configureSite(site *sitefiles.Site, dir string) error {
+	token := filepath.Join(dir, "agents.token")
+	if err := os.WriteFile(token, []byte(d.token+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := site.Configure(sitefiles.Agents{URL: "unix://" + d.socket, TokenFile: token, Orders: d.site.orders,
+		Lnetctl: []string{d.self, "site", "lnetctl", dir}}); err != nil {
+		return err
+	}
+	d.conf["name"], d.conf["simulated"], d.conf["node"] = "site", true, site.Machine()
+	d.conf.table("driver")["kind"] = "agents"
+	return nil
+}
+
+// siteAgents starts an agent a node.
+func (d *demo) siteAgents(ctx context.Context, site *sitefiles.Site) error {
+	for _, n := range site.Nodes() {
+		log, err := os.OpenFile(filepath.Join(d.dir, "agent-"+n.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND,
+			0o600)
+		if err != nil {
+			return err
+		}
+		c := exec.CommandContext(ctx, d.program("fairway-agent"), "--config", site.ConfigOf(n.Name))
+		c.Stdout, c.Stderr = log, log
+		c.Env = append(os.Environ(), "PATH="+site.PathOf(n.Name)+":"+os.Getenv("PATH"))
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+		c.WaitDelay = endWithin
+		if err := errors.Join(c.Start(), log.Close()); err != nil {
+			return err
+		}
+		d.tasks.Go(func() { d.keep(ctx, "the agent of "+n.Name, c.Wait()) })
+	}
+	return nil
+}

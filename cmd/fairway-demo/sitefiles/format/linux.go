@@ -1,0 +1,74 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"fairway/cmd/fairway-demo/sitefiles/model"
+)
+
+// SchedStat is a thread's schedstat: on a processor and waiting for one, ns, and how often it ran.
+func SchedStat(ran, waited time.Duration, slices uint64) string {
+	return fmt.Sprintf("%d %d %d\n", ran.Nanoseconds(), waited.Nanoseconds(), slices)
+}
+
+// Pressure is a file of /proc/pressure; full is left out where the kernel has no such line.
+func Pressure(some time.Duration, rate float64, full bool) string {
+	line := fmt.Sprintf("avg10=%.2f avg60=%.2f avg300=%.2f total=%d\n", 100*rate, 100*rate, 100*rate,
+		some.Microseconds())
+	if full {
+		return "some " + line + "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+	}
+	return "some " + line
+}
+
+// NetDev is /proc/net/dev.
+func NetDev(links []*model.NI) string {
+	var b strings.Builder
+	b.WriteString("Inter-|   Receive                                                |  Transmit\n")
+	b.WriteString(" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo " +
+		"colls carrier compressed\n")
+	row := func(name string, in, out uint64) {
+		fmt.Fprintf(&b, "%6s: %7d %7d %4d %4d %4d %5d %10d %9d %8d %7d %4d %4d %4d %5d %7d %10d\n", name, in, in/1400,
+			0, 0, 0, 0, 0, 0, out, out/1400, 0, 0, 0, 0, 0, 0)
+	}
+	row("lo", 1664039, 1664039)
+	for _, ni := range links {
+		row(ni.Link, ni.InBytes, ni.OutBytes)
+	}
+	return b.String()
+}
+
+// CPUStat is /proc/stat of a node whose only work is its network's.
+func CPUStat(c model.CPU, up time.Duration, booted time.Time) string {
+	const tick = 10 * time.Millisecond
+	work := int64(c.Ran / tick)
+	idle := max(0, int64(up/tick)*int64(c.Cores)-work)
+	var b strings.Builder
+	fmt.Fprintf(&b, "cpu  %d %d %d %d %d %d %d %d %d %d\n", 0, 0, work/2, idle, 0, 0, work-work/2, 0, 0, 0)
+	for i := range int64(c.Cores) {
+		n := int64(c.Cores)
+		fmt.Fprintf(&b, "cpu%d %d %d %d %d %d %d %d %d %d %d\n", i, 0, 0, work/2/n, idle/n, 0, 0, (work-work/2)/n, 0, 0,
+			0)
+	}
+	fmt.Fprintf(&b, "intr 0\nctxt %d\nbtime %d\nprocesses 2810\nprocs_running 1\nprocs_blocked 0\n", c.Slices,
+		booted.Unix())
+	return b.String()
+}
+
+// Infiniband are the files of one port: bytes are counted in words of four.
+func Infiniband(in, out uint64, rateBits float64) map[string]string {
+	const word = 4
+	return map[string]string{
+		"counters/port_rcv_data":      fmt.Sprintf("%d\n", in/word),
+		"counters/port_xmit_data":     fmt.Sprintf("%d\n", out/word),
+		"counters/port_xmit_wait":     "0\n",
+		"counters/symbol_error":       "0\n",
+		"counters/link_downed":        "0\n",
+		"counters/port_rcv_errors":    "0\n",
+		"counters/port_xmit_discards": "0\n",
+		"rate":                        fmt.Sprintf("%.4g Gb/sec (4X EDR)\n", rateBits/1e9),
+		"state":                       "4: ACTIVE\n",
+	}
+}

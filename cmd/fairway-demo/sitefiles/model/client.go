@@ -1,0 +1,170 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Front is a client's file system as its programs use it.
+type Front struct {
+	Imports []*Import // a row a target; the metadata target is the last
+	Ops     Stats     // llite's
+	Job     *Job      // that runs on the node; nil: no job
+	rng     *rand.Rand
+}
+
+// Import is a client's side of one target.
+type Import struct {
+	Target   *Target
+	Stats    Stats // osc's or mdc's
+	InFlight int
+	// Pages are its calls by the power of two of 4 KiB that they move; reads and writes.
+	Pages [2][11]uint64
+	since time.Duration
+}
+
+// Job is a program on several clients.
+type Job struct {
+	ID      string
+	Clients []int // indexes of the clients
+	Begin   time.Duration
+	End     time.Duration // 0: never
+	Mix     Mix
+}
+
+// Mix is what a job asks for.
+type Mix struct {
+	Depth    int           // calls that a client keeps under way
+	Think    time.Duration // mean, between a call's answer and the next
+	Reads    float64       // share of the data calls that read
+	Metadata float64       // share of all calls that are metadata
+	Sizes    []Size        // of the data calls
+	On, Off  time.Duration // it works for On, then not for Off; Off 0: always
+}
+
+// Size is a size of calls and how often it is drawn.
+type Size struct {
+	Bytes  int
+	Weight float64
+}
+
+// mean is the mean size of a data call, bytes.
+func (m Mix) mean() float64 {
+	var sum, weights float64
+	for _, z := range m.Sizes {
+		sum += float64(z.Bytes) * z.Weight
+		weights += z.Weight
+	}
+	return sum / weights
+}
+
+// start begins a job on its clients.
+func (s *Site) start(j *Job) {
+	for _, i := range j.Clients {
+		c := s.clients[i]
+		if c.Front.Job != nil {
+			c.Front.Job.End = min(s.now, endOf(c.Front.Job)) // one job a node
+		}
+		c.Front.Job = j
+		for range j.Mix.Depth {
+			s.after(draw(c.Front.rng, j.Mix.Think+10*time.Millisecond), func() { s.slot(c, j) })
+		}
+	}
+}
+
+func endOf(j *Job) time.Duration {
+	if j.End == 0 {
+		return math.MaxInt64
+	}
+	return j.End
+}
+
+// slot makes one of a client's calls and comes back for the next.
+func (s *Site) slot(c *Node, j *Job) {
+	if c.Front.Job != j || s.now >= endOf(j) {
+		if c.Front.Job == j {
+			c.Front.Job = nil
+		}
+		return
+	}
+	if on := j.Mix.On; j.Mix.Off > 0 && (s.now-j.Begin)%(on+j.Mix.Off) >= on {
+		next := j.Begin + ((s.now-j.Begin)/(on+j.Mix.Off)+1)*(on+j.Mix.Off)
+		s.at(next, func() { s.slot(c, j) })
+		return
+	}
+	f := c.Front
+	r := &RPC{client: c, job: j}
+	mdt := len(f.Imports) - 1
+	if f.rng.Float64() < j.Mix.Metadata {
+		r.Op = [...]Op{Open, Close, Getattr, Getattr, Create, Unlink}[f.rng.IntN(6)]
+		r.import_ = f.Imports[mdt]
+	} else {
+		r.Op = Write
+		if f.rng.Float64() < j.Mix.Reads {
+			r.Op = Read
+		}
+		r.Size = pick(f.rng, j.Mix.Sizes)
+		r.import_ = f.Imports[f.rng.IntN(mdt)]
+	}
+	r.done = func() { s.after(draw(f.rng, j.Mix.Think), func() { s.slot(c, j) }) }
+	calls{s}.call(r)
+}
+
+func pick(rng *rand.Rand, sizes []Size) int {
+	total := 0.0
+	for _, z := range sizes {
+		total += z.Weight
+	}
+	at := rng.Float64() * total
+	for _, z := range sizes {
+		if at -= z.Weight; at < 0 {
+			return z.Bytes
+		}
+	}
+	return sizes[len(sizes)-1].Bytes
+}
+
+// draw draws from an exponential distribution.
+func draw(rng *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(rng.ExpFloat64() * float64(mean))
+}
+
+// logNormal draws with mean 1.
+func logNormal(rng *rand.Rand, spread float64) float64 {
+	return math.Exp(rng.NormFloat64()*spread - spread*spread/2)
+}
+
+// answered is a call's end at its client.
+func (s calls) answered(r *RPC) {
+	im := r.import_
+	im.InFlight--
+	took := micros(s.now - r.sent)
+	im.Stats.Of("req_waittime", "usec").Add(took)
+	if r.Op == Ping {
+		im.Stats.Of("obd_ping", "usec").Add(took)
+		return
+	}
+	ops := &r.client.Front.Ops
+	if r.Op.Data() {
+		im.Stats.Of(r.Op.String()+"_bytes", "bytes").Add(uint64(r.Size))
+		pages := 0
+		for k := r.Size / page; k > 1 && pages < len(im.Pages[0])-1; k /= 2 {
+			pages++
+		}
+		im.Pages[r.Op][pages]++
+		ops.Of(r.Op.String()+"_bytes", "bytes").Add(uint64(r.Size))
+	}
+	if name, unit := serviceName(r.Op); unit == "usec" {
+		im.Stats.Of(name, unit).Add(took)
+	}
+	ops.Of(r.Op.String(), "usecs").Add(took)
+	r.done()
+}
+
+// ping keeps an import that is not used from being taken for dead.
+func (s calls) ping(c *Node, im *Import) {
+	const every = 25 * time.Second
+	s.after(every, func() { s.ping(c, im) })
+	s.call(&RPC{Op: Ping, client: c, import_: im, job: &Job{}})
+}

@@ -1,0 +1,94 @@
+package model
+
+import "time"
+
+// engine is the order of what happens: a heap of events by time, then by the order they were asked for.
+type engine struct {
+	now time.Duration // since the site's start
+	seq uint64
+	q   []event
+}
+
+type event struct {
+	at  time.Duration
+	seq uint64
+	do  func()
+}
+
+func (a event) before(b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+
+// after calls do when d has passed.
+func (e *engine) after(d time.Duration, do func()) { e.at(e.now+max(d, 0), do) }
+
+func (e *engine) at(t time.Duration, do func()) {
+	e.seq++
+	e.q = append(e.q, event{max(t, e.now), e.seq, do})
+	i := len(e.q) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !e.q[i].before(e.q[up]) {
+			break
+		}
+		e.q[i], e.q[up] = e.q[up], e.q[i]
+		i = up
+	}
+}
+
+func (e *engine) pop() event {
+	first := e.q[0]
+	last := len(e.q) - 1
+	e.q[0] = e.q[last]
+	e.q[last] = event{}
+	e.q = e.q[:last]
+	for i := 0; ; {
+		least := i
+		for _, c := range [2]int{2*i + 1, 2*i + 2} {
+			if c < last && e.q[c].before(e.q[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return first
+		}
+		e.q[i], e.q[least] = e.q[least], e.q[i]
+		i = least
+	}
+}
+
+// run lets everything happen that is due until t.
+func (e *engine) run(t time.Duration) {
+	for len(e.q) > 0 && e.q[0].at <= t {
+		next := e.pop()
+		e.now = next.at
+		next.do()
+	}
+	e.now = max(e.now, t)
+}
+
+// line is something that serves one thing after another: a direction of a link, a processor.
+type line struct {
+	free time.Duration
+	busy time.Duration // time in service since the start
+}
+
+// serve puts a service of length d at the line's end and returns when it is over.
+func (l *line) serve(now, d time.Duration) time.Duration {
+	l.free = max(l.free, now) + d
+	l.busy += d
+	return l.free
+}
+
+// lanes are several equal lines with one queue, such as the disks of a target.
+type lanes []line
+
+// serve takes the lane that is free first; it returns when the service begins and ends.
+func (s lanes) serve(now, d time.Duration) (begins, ends time.Duration) {
+	best := 0
+	for i := range s {
+		if s[i].free < s[best].free {
+			best = i
+		}
+	}
+	begins = max(s[best].free, now)
+	return begins, s[best].serve(now, d)
+}
