@@ -51,6 +51,10 @@ const (
 	OpenHandles
 	RoutedBytes
 	AnswerTime
+	RoutedOps
+	TransitTime
+	BuffersFreeRatio
+	TxWaiting
 	metricEnd
 )
 

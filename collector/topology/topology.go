@@ -7,6 +7,7 @@ package topology
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // NodeID is the host name of any node of the machine, without domain.
@@ -15,8 +16,11 @@ type NodeID string
 // ForwarderID is the host name of a forwarding node. Every ForwarderID is also a NodeID.
 type ForwarderID string
 
-// TargetID names a storage target (OST) or metadata target.
+// TargetID names a storage target (OST) or metadata target, or by its NID a peer on Lustre's network.
 type TargetID string
+
+// IsNID says that the target is a peer on Lustre's network, such as 10.1.0.4@o2ib.
+func (t TargetID) IsNID() bool { return strings.Contains(string(t), "@") }
 
 // JobID is the batch system's identifier of a job, as text ("88231", "88231_4").
 type JobID string

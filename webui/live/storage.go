@@ -16,7 +16,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 	oldest := oldestShown(s.Made)
 	var own []collector.TargetSamples
 	others := map[topology.TargetID][]float64{}
-	counts, reports, servers := false, false, false
+	counts, reports, servers, router := false, false, false, false
 	p.cfg.Board.Layer(topology.Storage, func(f *window.Node) {
 		servers = servers || f.TimeMillis >= oldest && len(f.Jobs) > 0
 	})
@@ -25,8 +25,14 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 			return
 		}
 		reports = reports || f.Node == id.Node()
+		if _, routes := f.Value(collector.RoutedBytes); routes && f.Node == id.Node() {
+			router = true
+		}
 		counts = counts || f.Node == id.Node() && hasTargets(&f.Frame)
 		for _, t := range f.Targets {
+			if t.Target.IsNID() {
+				continue // a peer or a router of its network
+			}
 			if f.Node == id.Node() {
 				own = append(own, collector.TargetSamples{Target: t.Target, Samples: slices.Clone(t.Samples)})
 			} else if v := latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite); v != nil {
@@ -38,6 +44,8 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 		v := api.StorageView{Rows: []api.StorageRow{}, Unknown: "not reported by this layer"}
 		if !reports {
 			v.Unknown = "the forwarder does not report"
+		} else if router {
+			v.Unknown = "a router forwards messages and does not know for which storage target"
 		} else if counts {
 			v.Unknown = "no request to a storage target in this second"
 		} else if servers {
@@ -62,8 +70,9 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 // hasTargets says that a node's agent reads the client's side of storage targets, so that none in its
 // frame was not asked for.
 func hasTargets(f *collector.Frame) bool {
-	return len(f.Targets) > 0 || slices.ContainsFunc(f.Sources,
-		func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
+	return slices.ContainsFunc(f.Targets, func(t collector.TargetSamples) bool { return !t.Target.IsNID() }) ||
+		slices.ContainsFunc(f.Sources,
+			func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
 }
 
 // addServers follows the forwarder's jobs to the storage servers that count by job.

@@ -1,117 +1,62 @@
-// Package lnet reads a node's LNet, Lustre's network: how much it received, sent and routed, what it
-// dropped, and how many messages wait for credits.
+// Package lnet reads a node's LNet, Lustre's network: what it received, sent and routed, what it dropped, and which
+// messages wait for what.
 //
-// It fills routed_bytes on a router, link_rx_bytes and link_tx_bytes (routed bytes count on both sides), errors (errors
-// and drops) and, where the peers can be read (as root), queue_len, the messages that wait for a peer's
-// credits. A tick reads one or two small files: about 20 microseconds.
+// It fills link_rx_bytes and link_tx_bytes (routed bytes count on both sides), errors (errors and drops) and, where the
+// peers can be read, queue_len and tx_waiting, the messages that wait for credits to be sent with. On a router it
+// fills routed_bytes, routed_ops, in_flight (the messages in it, sampled 20 times a second), transit_time (by Little's
+// law) and buffers_free_ratio, and for each peer with messages on their way or waiting in_flight, tx_waiting and
+// queue_len (those of its own messages that wait to be received). On other nodes the peers that are routers are
+// reported so: what a sender has on its way through each. Lustre up to 2.10 lets everybody read its files, later ones
+// root alone.
+//
+// A tick reads three small files, the sampler three more each time, about 15 microseconds each; peers is a system call
+// for each of its lines and is read once a second, of a node with more than 4,000 peers every ten seconds.
 package lnet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"strconv"
+	"slices"
+	"sync"
+	"syscall"
 
 	"fairway/collector"
+	"fairway/collector/topology"
 )
 
 // roots are where releases put LNet's files: up to 2.10, and later.
 var roots = []string{"proc/sys/lnet", "sys/kernel/debug/lnet"}
 
-// Stats are the counters since LNet was started, in the order of the file. Counts are 32 bits wide
-// and wrap; lengths are bytes.
-type Stats struct {
-	MsgsAlloc     uint64 `json:"msgs_alloc"`
-	MsgsMax       uint64 `json:"msgs_max"`
-	Errors        uint64 `json:"errors"`
-	Sent          uint64 `json:"sent"`
-	Received      uint64 `json:"received"`
-	Routed        uint64 `json:"routed"`
-	Dropped       uint64 `json:"dropped"`
-	SentBytes     uint64 `json:"sent_bytes"`
-	ReceivedBytes uint64 `json:"received_bytes"`
-	RoutedBytes   uint64 `json:"routed_bytes"`
-	DropsBytes    uint64 `json:"dropped_bytes"`
-}
-
-// ParseStats reads the stats file: one line of eleven numbers.
-func ParseStats(b []byte) (Stats, error) {
-	f := bytes.Fields(b)
-	var n [11]uint64
-	if len(f) != len(n) {
-		return Stats{}, fmt.Errorf("%d numbers, not %d", len(f), len(n))
-	}
-	for i := range f {
-		var err error
-		if n[i], err = strconv.ParseUint(string(f[i]), 10, 64); err != nil {
-			return Stats{}, fmt.Errorf("number %d: %w", i+1, err)
-		}
-	}
-	return Stats{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10]}, nil
-}
-
-// Peer is one line of the peers file.
-type Peer struct {
-	NID     string `json:"nid"`
-	State   string `json:"state"`        // NA, up or down
-	Credits int    `json:"credits"`      // to send with now; below 0 that many messages wait
-	Queued  uint64 `json:"queued_bytes"` // bytes
-}
-
-// ParsePeers reads the peers file: a heading, then nid refs state last max rtr min tx min queue. With a
-// bad line it returns the others and an error that names it.
-func ParsePeers(b []byte) ([]Peer, error) {
-	var out []Peer
-	var bad error
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
-		f := bytes.Fields(line)
-		if len(f) == 0 || n == 1 && string(f[0]) == "nid" {
-			continue
-		}
-		p, err := parsePeer(f)
-		if err != nil {
-			if bad == nil {
-				bad = fmt.Errorf("line %d: %w", n, err)
-			}
-			continue
-		}
-		out = append(out, p)
-	}
-	return out, bad
-}
-
-func parsePeer(f [][]byte) (Peer, error) {
-	if len(f) != 10 {
-		return Peer{}, fmt.Errorf("%d columns, not 10", len(f))
-	}
-	tx, err := strconv.Atoi(string(f[7]))
-	if err != nil {
-		return Peer{}, fmt.Errorf("tx credits: %w", err)
-	}
-	queued, err := strconv.ParseUint(string(f[9]), 10, 64)
-	if err != nil {
-		return Peer{}, fmt.Errorf("queue: %w", err)
-	}
-	return Peer{string(f[0]), string(f[2]), tx, queued}, nil
-}
+// Limits of the table of peers.
+const (
+	manyPeers   = 4000 // more of them are read every manyEvery ticks only
+	manyEvery   = 10
+	mostTargets = 256 // peers that one second reports
+)
 
 // Source reads LNet once a second.
 type Source struct {
 	fsys   fs.FS
 	counts collector.Rates[string]
 	bytes  collector.Rates[string]
+
+	skip  int // ticks until the peers are read again
+	rtrs  map[string]bool
+	peers []Peer
+
+	mu      sync.Mutex // guards what follows
+	sampler *sampler   // of a router
+	closed  bool
 }
 
 var _ collector.Source = (*Source)(nil)
 
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
-	s := &Source{fsys: root}
+	s := &Source{fsys: root, rtrs: map[string]bool{}}
 	s.counts.Wrap32 = true
 	return s
 }
@@ -119,45 +64,130 @@ func New(root fs.FS) *Source {
 // Name is "lnet".
 func (s *Source) Name() string { return "lnet" }
 
-// Close has nothing to release.
-func (s *Source) Close() error { return nil }
+// Close ends the sampling.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.sampler != nil {
+		s.sampler.end()
+		s.sampler = nil
+	}
+	return nil
+}
 
-// Read reads the counters and, where it may, the peers.
+// retries is how often a table is read again that changed while it was read.
+const retries = 2
+
+// read reads a whole file. A table from which a line was taken while it was read gives ESTALE.
+func (s *Source) read(name string) (b []byte, err error) {
+	for range 1 + retries {
+		if b, err = fs.ReadFile(s.fsys, name); !errors.Is(err, syscall.ESTALE) {
+			return b, err
+		}
+	}
+	return nil, fmt.Errorf("%s: the table changed each time while it was read; it is not known in this second: %w",
+		name,
+		err)
+}
+
+// Read reads the counters and, where it may, the peers. What one file does not give costs its own values.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	var refused error
 	for _, root := range roots {
 		name := path.Join(root, "stats")
-		b, err := fs.ReadFile(s.fsys, name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		b, err := s.read(name)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			refused = err
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
 			return err
 		}
 		st, err := ParseStats(b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.rates(st, into)
-		return s.peers(path.Join(root, "peers"), into)
+		return s.readAll(root, st, into)
 	}
-	return fmt.Errorf("%w: no readable LNet below %v", collector.ErrNoData, roots)
+	if refused != nil {
+		return fmt.Errorf("LNet's counters: %w; run the agent as root, from Lustre 2.12 on they are for root only",
+			refused)
+	}
+	return fmt.Errorf("%w: no LNet below %v", collector.ErrNoData, roots)
 }
 
-func (s *Source) rates(st Stats, into *collector.Reading) {
+func (s *Source) readAll(root string, st Stats, into *collector.Reading) error {
+	routes, err := s.routes(root)
+	router := st.Routed > 0
+	if routes != nil {
+		router = *routes
+	}
+	perSecond := s.rates(st, router, into)
+	waiting, known, bad := s.readPeers(root, router, into)
+	g, sampled := s.gauges(root, router)
+	if router && s.bytes.Seconds() > 0 { // else they are of more than the second
+		waiting += emitGauges(g, perSecond, into)
+	}
+	if known {
+		into.Add(collector.QueueLen, waiting)
+	}
+	return errors.Join(err, bad, sampled)
+}
+
+// routes says whether the node routes; nil where that is not known. The routers that it sends through are noted.
+func (s *Source) routes(root string) (*bool, error) {
+	name := path.Join(root, "routes")
+	b, err := s.read(name)
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	routing, routes, err := ParseRoutes(b)
+	if err != nil && routes == nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	clear(s.rtrs)
+	for _, r := range routes {
+		s.rtrs[r.Router] = true
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return &routing, err
+}
+
+// unlessAbsent forgets the errors of a file that is not there or for root alone.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// rates reports the counters; perSecond is the messages routed a second, not a number where that is not known.
+func (s *Source) rates(st Stats, router bool, into *collector.Reading) (perSecond float64) {
 	s.counts.Begin(into.Now)
 	s.bytes.Begin(into.Now)
 	var rx, tx, errs collector.Total
 	s.bytes.AddTo(&rx, "recv", st.ReceivedBytes)
 	s.bytes.AddTo(&tx, "send", st.SentBytes)
-	if routed, ok := s.bytes.Rate("route", st.RoutedBytes); ok {
+	routed, ok := s.bytes.Rate("route", st.RoutedBytes)
+	messages, counted := s.counts.Rate("routed", st.Routed)
+	if ok {
 		rx.Add(routed)
 		tx.Add(routed)
-		if st.Routed > 0 { // only routers route
-			into.Add(collector.RoutedBytes, routed)
-		}
+	}
+	if router && ok {
+		into.Add(collector.RoutedBytes, routed)
+	}
+	if router && counted {
+		into.Add(collector.RoutedOps, messages)
+		perSecond = messages
 	}
 	s.counts.AddTo(&errs, "errors", st.Errors)
 	s.counts.AddTo(&errs, "drops", st.Dropped)
@@ -165,21 +195,94 @@ func (s *Source) rates(st Stats, into *collector.Reading) {
 	into.AddTotal(collector.LinkTxBytes, &tx)
 	into.AddTotal(collector.Errors, &errs)
 	into.Resets += s.counts.Resets + s.bytes.Resets
+	return perSecond
 }
 
-func (s *Source) peers(name string, into *collector.Reading) error {
-	b, err := fs.ReadFile(s.fsys, name)
+// readPeers reports who waits for whom: waiting are the messages that wait for a peer's credit.
+func (s *Source) readPeers(root string, router bool, into *collector.Reading) (waiting float64, known bool, err error) {
+	if s.skip > 0 {
+		s.skip--
+		return 0, false, nil
+	}
+	name := path.Join(root, "peers")
+	b, err := s.read(name)
 	if err != nil {
-		return nil // absent or for root only: then the queue is not known
+		return 0, false, unlessAbsent(err)
 	}
-	peers, err := ParsePeers(b)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if s.peers, err = ParsePeers(b); err != nil {
+		return 0, false, fmt.Errorf("%s: %w", name, err)
 	}
-	waiting := 0
-	for _, p := range peers {
-		waiting += max(0, -p.Credits)
+	if len(s.peers) > manyPeers {
+		s.skip = manyEvery - 1
 	}
-	into.Add(collector.QueueLen, float64(waiting))
-	return nil
+	for i := range s.peers {
+		waiting += float64(s.peers[i].Waiting())
+	}
+	into.Add(collector.TxWaiting, waiting)
+	s.targets(router, into)
+	return waiting, true, nil
+}
+
+// targets reports the peers that something is on its way to or waits for; of a node that is not a router its routers,
+// whatever is on its way through them.
+func (s *Source) targets(router bool, into *collector.Reading) {
+	listed := s.peers[:0]
+	for _, p := range s.peers {
+		if s.rtrs[p.NID] || router && (p.InFlight() > 0 || p.RtrCredits < 0) {
+			listed = append(listed, p)
+		}
+	}
+	if len(listed) > mostTargets {
+		slices.SortFunc(listed, func(a, b Peer) int { return b.Waiting() + b.InFlight() - a.Waiting() - a.InFlight() })
+		listed = listed[:mostTargets]
+	}
+	for i := range listed {
+		p := &listed[i]
+		into.Targets = append(into.Targets, collector.TargetSamples{Target: topology.TargetID(p.NID),
+			Samples: []collector.Sample{{Metric: collector.InFlight, Value: float64(p.InFlight())},
+				{Metric: collector.TxWaiting, Value: float64(p.Waiting())},
+				{Metric: collector.QueueLen, Value: float64(max(0, -p.RtrCredits))}}})
+	}
+}
+
+// gauges returns what was sampled since the last tick; a router's sampling begins with its first tick.
+func (s *Source) gauges(root string, router bool) (gauges, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return gauges{}, nil
+	case !router:
+		if s.sampler != nil {
+			s.sampler.end()
+			s.sampler = nil
+		}
+		return gauges{}, nil
+	case s.sampler == nil || s.sampler.root != root:
+		if s.sampler != nil {
+			s.sampler.end()
+		}
+		s.sampler = newSampler(s, root)
+		return gauges{}, nil
+	}
+	return s.sampler.take()
+}
+
+// emitGauges reports a router's gauges and returns the messages that wait for a buffer or an interface.
+func emitGauges(g gauges, perSecond float64, into *collector.Reading) (waiting float64) {
+	if g.samples > 0 {
+		inside := g.inside / g.samples
+		into.Add(collector.InFlight, inside)
+		if perSecond > 0 {
+			into.Add(collector.TransitTime, inside/perSecond)
+		}
+	}
+	if g.pools > 0 {
+		into.Add(collector.BuffersFreeRatio, g.free/g.pools)
+		waiting += g.noBuffer / g.pools
+	}
+	if g.nis > 0 {
+		waiting += g.noCredit / g.nis
+	}
+	return waiting
 }

@@ -1,12 +1,18 @@
 package lnet
 
 import (
+	"errors"
+	"io"
 	"io/fs"
+	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"fairway/collector"
@@ -34,20 +40,169 @@ func TestRates(t *testing.T) {
 	}
 	f := collector.Frame{Samples: r.Samples}
 	for m, want := range map[collector.Metric]float64{collector.LinkRxBytes: 2200, collector.LinkTxBytes: 2050,
-		collector.Errors: 5 + 1, collector.QueueLen: 3} {
+		collector.Errors: 5 + 1, collector.QueueLen: 3, collector.TxWaiting: 3} {
 		if v, ok := f.Value(m); !ok || v != want {
 			t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
 		}
 	}
 }
 
+// A router's tree: two pools, one of them starved, a client that waits for a credit and one whose messages wait.
+func router(stats, peers string) fstest.MapFS {
+	fsys := tree(stats, peers)
+	for name, text := range map[string]string{
+		"routes": "Routing enabled\nnet      hops prio   state router\n",
+		"buffers": "pages count credits     min\n    0   512     500     470\n    1  4096    4096    4000\n" +
+			"  256   256     -3     -20\n",
+		"nis": "nid                      status alive refs peer  rtr   max    tx   min\n0@lo                     down" +
+			"     0    2    0    0     0     0     0\n10.1.0.4@o2ib              up     0    3    8    0   256    -2" +
+			"   -9\n"} {
+		fsys["sys/kernel/debug/lnet/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
 func TestConformance(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Suite{
 		New:    func(fsys fs.FS) collector.Source { return New(fsys) },
-		First:  tree("0 28 10 10 10 10 10 100 200 1000 0", peers),
-		Second: tree("0 28 11 50 90 10 13 150 400 3000 7", peers),
-		Want:   []collector.Metric{collector.LinkRxBytes, collector.LinkTxBytes, collector.Errors},
+		First:  router("5 28 10 10 10 10 10 100 200 1000 0", peers),
+		Second: router("5 28 11 50 90 110 13 150 400 3000 7", peers),
+		Want: []collector.Metric{collector.LinkRxBytes, collector.LinkTxBytes, collector.Errors, collector.RoutedBytes,
+			collector.RoutedOps, collector.InFlight, collector.TransitTime, collector.BuffersFreeRatio,
+			collector.TxWaiting, collector.QueueLen},
+		// Sampled beside the tick: what they do not give is absent.
+		Tolerated: []string{"sys/kernel/debug/lnet/buffers", "sys/kernel/debug/lnet/nis"},
 	})
+}
+
+// A router's gauges are means of what was sampled; its load is what it routes.
+func TestRouter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := router("5 28 0 10 10 10 0 100 200 1000 0", peers)
+		s := New(fsys)
+		defer s.Close()
+		var r collector.Reading
+		for range 2 {
+			r = collector.Reading{Now: time.Now()}
+			if err := s.Read(t.Context(), &r); err != nil {
+				t.Fatal(err)
+			}
+			fsys["sys/kernel/debug/lnet/stats"] = &fstest.MapFile{Data: []byte("5 28 0 10 10 1010 0 100 200 51000 0")}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		f := collector.Frame{Samples: r.Samples}
+		for m, want := range map[collector.Metric]float64{collector.RoutedBytes: 50000, collector.RoutedOps: 1000,
+			collector.InFlight: 5, collector.TransitTime: 0.005, collector.BuffersFreeRatio: 0, collector.TxWaiting: 3,
+			collector.QueueLen: 3 + 3 + 2} {
+			if v, ok := f.Value(m); !ok || math.Abs(v-want) > 1e-9 {
+				t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
+			}
+		}
+		if len(r.Targets) != 2 || r.Targets[0].Target != "10.0.0.1@o2ib" ||
+			r.Targets[0].Samples[0] != (collector.Sample{Metric: collector.InFlight, Value: 11}) {
+			t.Errorf("peers %+v", r.Targets)
+		}
+	})
+}
+
+// A node that sends through routers reports what is on its way through each, and that it routes nothing itself.
+func TestSender(t *testing.T) {
+	fsys := tree("0 28 0 1 1 0 0 100 200 0 0", peers)
+	fsys["sys/kernel/debug/lnet/routes"] = &fstest.MapFile{
+		Data: []byte("Routing disabled\nnet hops prio state router\n" +
+			"tcp     4294967295     0      up 10.0.0.2@o2ib\n")}
+	var r collector.Reading
+	if err := New(fsys).Read(t.Context(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Targets) != 1 || r.Targets[0].Target != "10.0.0.2@o2ib" || r.Targets[0].Samples[0].Value != 3 {
+		t.Errorf("routers %+v", r.Targets)
+	}
+}
+
+// kernel reads as the kernel's tables are read: one line each time, EINVAL for a buffer that is too short, and ESTALE
+// where the table changed between two lines.
+type kernel struct {
+	fstest.MapFS
+	stale int // readings that fail yet
+}
+
+type oneLine struct {
+	fs.File
+	k    *kernel
+	text string
+}
+
+func (k *kernel) Open(name string) (fs.File, error) {
+	f, err := k.MapFS.Open(name)
+	if err != nil || path.Base(name) != "peers" {
+		return f, err
+	}
+	b, err := fs.ReadFile(k.MapFS, name)
+	return &oneLine{f, k, string(b)}, err
+}
+
+// ReadFile reads as os.ReadFile does of a file of size 0: with at least 512 bytes of room.
+func (k *kernel) ReadFile(name string) ([]byte, error) {
+	f, err := k.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	room := make([]byte, 512)
+	for {
+		n, err := f.Read(room)
+		all = append(all, room[:n]...)
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return all, &fs.PathError{Op: "read", Path: name, Err: err}
+		}
+	}
+}
+
+func (f *oneLine) Read(b []byte) (int, error) {
+	line, rest, _ := strings.Cut(f.text, "\n")
+	switch {
+	case line == "":
+		return 0, io.EOF
+	case f.k.stale > 0 && !strings.HasPrefix(line, "nid"):
+		f.k.stale--
+		return 0, syscall.ESTALE
+	case len(b) <= len(line):
+		return 0, syscall.EINVAL
+	}
+	f.text = rest
+	return copy(b, line+"\n"), nil
+}
+
+// A table that changed while it was read is read again; one that never holds still costs the peers alone, and says so.
+func TestATableThatChanges(t *testing.T) {
+	for stale, want := range map[int]bool{0: true, 2: true, 3: false} {
+		var r collector.Reading
+		err := New(&kernel{tree("0 28 0 1 1 0 2 100 200 0 0", peers), stale}).Read(t.Context(), &r)
+		f := collector.Frame{Samples: r.Samples}
+		if _, known := f.Value(collector.QueueLen); known != want || want != (err == nil) ||
+			!want && !strings.Contains(err.Error(), "changed each time") {
+			t.Errorf("%d stale: waiting known %v, %v", stale, known, err)
+		}
+	}
+}
+
+type forRoot struct{ fstest.MapFS }
+
+func (forRoot) ReadFile(name string) ([]byte, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+}
+
+func TestNotRoot(t *testing.T) {
+	var r collector.Reading
+	if err := New(forRoot{}).Read(t.Context(), &r); err == nil || errors.Is(err, collector.ErrNoData) ||
+		!strings.Contains(err.Error(), "as root") {
+		t.Error(err)
+	}
 }
 
 func TestBadInputIsNamed(t *testing.T) {
@@ -78,5 +233,12 @@ func TestStats(t *testing.T) {
 
 func FuzzPeers(f *testing.F) {
 	f.Add([]byte(peers))
-	f.Fuzz(func(_ *testing.T, b []byte) { ParsePeers(b); ParseStats(b) })
+	f.Add([]byte("Routing enabled\nnet hops prio state router\ntcp -1 0 up 10.0.0.2@o2ib\n"))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		ParsePeers(b)
+		ParseStats(b)
+		ParseNIs(b)
+		ParseBuffers(b)
+		ParseRoutes(b)
+	})
 }
