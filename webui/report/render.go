@@ -1,0 +1,193 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	texttemplate "text/template"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/remap"
+)
+
+var (
+	//go:embed report.html
+	htmlText string
+	//go:embed report.md.tmpl
+	markdownText string
+
+	page = template.Must(template.New("report").Funcs(template.FuncMap(words)).Funcs(template.FuncMap{
+		"volume": volumeChart, "slow": slowChart}).Parse(htmlText))
+	markdown = texttemplate.Must(texttemplate.New("report").Funcs(words).Parse(markdownText))
+)
+
+// words are the functions that both forms use.
+var words = texttemplate.FuncMap{
+	"bytes": bytesText, "count": countText, "span": spanText, "percent": func(x float64) string {
+		return fmt.Sprintf("%.1f %%", 100*x)
+	},
+	"day": func(t time.Time) string { return t.Format("2006-01-02 15:04 MST") },
+	"kind": func(k anomaly.Kind) string {
+		return remap.KindWords(k)
+	},
+	"name": func(s string) string {
+		if s == "" {
+			return "(unknown)"
+		}
+		return s
+	},
+	"top":  func(all []Use) []Use { return all[:min(len(all), shown)] },
+	"more": func(all []Use) int { return max(0, len(all)-shown) },
+	"line": func(s string) string { // in a table of Markdown
+		return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ", "<", "&lt;").Replace(s)
+	},
+	"table": func(title string, all []Use) useTable { return useTable{title, all} },
+}
+
+type useTable struct {
+	Title string
+	All   []Use
+}
+
+// shown is how many rows of users, projects and applications are listed.
+const shown = 20
+
+// HTML writes the report as one page that opens from a file, with its pictures in it.
+func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
+
+// Markdown writes the report for a wiki or a terminal.
+func (r *Report) Markdown(w io.Writer) error { return markdown.Execute(w, r) }
+
+func bytesText(b float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if b >= u.size {
+			return fmt.Sprintf("%.3g %s", b/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f B", b)
+}
+
+func countText(x float64) string {
+	switch {
+	case x >= 1e9:
+		return fmt.Sprintf("%.3g G", x/1e9)
+	case x >= 1e6:
+		return fmt.Sprintf("%.3g M", x/1e6)
+	case x >= 1e4:
+		return fmt.Sprintf("%.3g k", x/1e3)
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+func spanText(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%.1f days", d.Hours()/24)
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%.1f h", d.Hours())
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%.1f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+// The charts' size in units of their view box.
+const (
+	chartWidth, chartHeight = 960.0, 160.0
+	chartLeft, chartBottom  = 60.0, 18.0
+)
+
+// volumeChart draws read and written bytes a second, step by step.
+func volumeChart(r *Report) template.HTML {
+	steps, seconds := r.Layer.Steps, float64(r.Layer.StepSeconds)
+	most := 0.0
+	for _, s := range steps {
+		most = max(most, s.ReadBytes+s.WriteBytes)
+	}
+	if most == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="Read and written by all forwarders">`,
+		chartLeft+chartWidth, chartHeight+chartBottom)
+	scale := (chartHeight - 10) / most
+	width := chartWidth / float64(len(steps))
+	for i, s := range steps {
+		x, w, rd := chartLeft+float64(i)*width, s.WriteBytes*scale, s.ReadBytes*scale
+		fmt.Fprintf(&b, `<rect class="w" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, chartHeight-w,
+			math.Max(width-.5, .5), w)
+		fmt.Fprintf(&b, `<rect class="r" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, chartHeight-w-rd,
+			math.Max(width-.5, .5), rd)
+	}
+	fmt.Fprintf(&b, `<text x="0" y="12">%s/s</text><text x="0" y="%g">0</text>`, bytesText(most/seconds), chartHeight)
+	b.WriteString(r.axis())
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) // numbers and this file's words only
+}
+
+// maxSlowRows bounds the chart of slow forwarders; the table has all of them.
+const maxSlowRows = 30
+
+// slowChart draws when each forwarder was slow.
+func slowChart(r *Report) template.HTML {
+	var nodes []string
+	for _, f := range r.Findings {
+		if !slices.Contains(nodes, f.Node) && len(nodes) < maxSlowRows {
+			nodes = append(nodes, f.Node)
+		}
+	}
+	if len(nodes) == 0 {
+		return ""
+	}
+	const row = 16.0
+	height := row * float64(len(nodes))
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="When forwarders were slow">`, chartLeft+chartWidth,
+		height+chartBottom)
+	span := r.To.Sub(r.From).Seconds()
+	for i, n := range nodes {
+		y := float64(i) * row
+		fmt.Fprintf(&b, `<text x="0" y="%g">%s</text>`, y+12, template.HTMLEscapeString(n))
+		for _, f := range r.Findings {
+			if f.Node != n {
+				continue
+			}
+			begin := max(0, f.Since.Sub(r.From).Seconds())
+			class := "s"
+			if f.Excluded {
+				class = "x"
+			}
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g"><title>%s</title></rect>`, class,
+				chartLeft+begin/span*chartWidth, y+2, math.Max(2, f.Seconds/span*chartWidth), row-4,
+				template.HTMLEscapeString(f.ID+": "+f.Sentence))
+		}
+	}
+	fmt.Fprintf(&b, `<g transform="translate(0 %g)">%s</g></svg>`, height-chartHeight, r.axis())
+	return template.HTML(b.String()) // names are escaped above
+}
+
+// axis marks the days below a chart, at most eight of them.
+func (r *Report) axis() string {
+	days := int(r.To.Sub(r.From).Hours()/24) + 1
+	every := (days + 7) / 8
+	var b strings.Builder
+	y, m, d := r.From.Date()
+	for t := time.Date(y, m, d, 0, 0, 0, 0, r.From.Location()); t.Before(r.To); t = t.AddDate(0, 0, every) {
+		if t.Before(r.From) {
+			continue
+		}
+		x := chartLeft + t.Sub(r.From).Seconds()/r.To.Sub(r.From).Seconds()*chartWidth
+		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text x="%.1f" y="%g">%s</text>`, x, x, chartHeight, x+3,
+			chartHeight+13, t.Format("Mon 2 Jan"))
+	}
+	return b.String()
+}
