@@ -15,7 +15,10 @@ import (
 type records func(journal.Wanted) iter.Seq2[*journal.Record, error]
 
 // audits answers who did what.
-type audits struct{ records records }
+type audits struct {
+	records records
+	report  reports
+}
 
 // visit shows the wanted records until f wants no more or the client goes.
 func (all records) visit(ctx context.Context, w journal.Wanted, f func(*journal.Record) (more bool)) error {

@@ -7,6 +7,7 @@ import (
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 	"fairway/webui/live"
+	"fairway/webui/report"
 )
 
 // doc is what the OpenAPI document says of a route. in and out are values of the Go types of the
@@ -160,6 +161,10 @@ var docs = map[string]doc{
 	"GET /api/v1/alerts":               {summary: "who is called, and how delivery goes", out: api.Alerts{}},
 	"POST /api/v1/alerts/test": {summary: "send a test alert to every receiver; answers how delivery went before",
 		out: api.Alerts{}},
+	"GET /api/v1/report": {
+		summary: "who used the forwarders, what was slow, what was moved; the last seven days without a range",
+		out:     report.Report{}, params: append([]param{{"format", "html or markdown; JSON without it"}},
+			rangeParams...)},
 	"GET /api/v1/standing": {summary: "standing approvals in force, oldest first", out: []remap.Standing{}},
 	"POST /api/v1/standing": {summary: "approve beforehand what policies propose for an application",
 		in: api.Allow{}, out: remap.Standing{}},

@@ -117,6 +117,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, 0},
 		{get, "/api/v1/alerts", viewer, every, h.health.alerts.get, 0},
 		{post, "/api/v1/alerts/test", operator, every, h.health.alerts.test, 0},
+		{get, "/api/v1/report", viewer, every, h.audits.report.get, seconds},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, seconds},
 	} {
 		all = append(all, access.Route(r))

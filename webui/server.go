@@ -20,6 +20,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb"
+	"fairway/tsdb/history"
 	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/live"
@@ -59,6 +60,8 @@ type Options struct {
 	Archive Archive // nil: no I/O-log archive
 	// Canaries sends canary probes; nil: without a way to forwarders.
 	Canaries *desk.Canaries
+	// Runs shows every ended run of the history, for reports; nil without a history.
+	Runs func(visit func(history.Run) error) error
 	// Alerts calls people; nil: nobody is called.
 	Alerts *alert.Sender
 	// Metrics write further counters to /metrics.
@@ -156,7 +159,9 @@ func newHandlers(cfg *Config, grids *live.Grids) *handlers {
 			gathering: cfg.Gathering},
 		plans:    plans{cfg.Desk},
 		standing: standing{cfg.Desk},
-		audits:   audits{cfg.Desk.History},
+		audits: audits{records: cfg.Desk.History, report: reports{picture: cfg.Picture, store: cfg.Store,
+			desk: cfg.Desk,
+			runs: cfg.Runs, version: cfg.Version}},
 	}
 }
 

@@ -100,6 +100,7 @@ func newRoot() *cobra.Command {
 		newReturn(o),
 		newCanary(o),
 		newAudit(o),
+		newReport(o),
 		newOccupancy(o),
 		newSignInLink(o),
 		newDoctor(o),

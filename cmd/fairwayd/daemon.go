@@ -126,7 +126,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
-			Alerts:  calls,
+			Alerts: calls, Runs: d.history.Each,
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)

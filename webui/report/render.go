@@ -186,7 +186,8 @@ func (r *Report) axis() string {
 			continue
 		}
 		x := chartLeft + t.Sub(r.From).Seconds()/r.To.Sub(r.From).Seconds()*chartWidth
-		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text x="%.1f" y="%g">%s</text>`, x, x, chartHeight, x+3,
+		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text x="%.1f" y="%g">%s</text>`, x, x, chartHeight,
+			x+3,
 			chartHeight+13, t.Format("Mon 2 Jan"))
 	}
 	return b.String()

@@ -5,6 +5,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -130,7 +131,7 @@ type Record struct {
 // Sources are what a report is made from.
 type Sources struct {
 	Site, Version string
-	// Runs shows every ended run.
+	// Runs shows every ended run; nil without a history.
 	Runs func(visit func(history.Run) error) error
 	// Records shows the journal's records of the period, the newest first.
 	Records func(journal.Wanted) iter.Seq2[*journal.Record, error]
@@ -163,6 +164,9 @@ func Make(ctx context.Context, s Sources, from, to, now time.Time) (*Report, err
 
 // use adds up the runs. A run counts where it ended, as batch systems account.
 func (r *Report) use(ctx context.Context, s Sources) error {
+	if s.Runs == nil {
+		return errors.New("no history of jobs is kept")
+	}
 	by := [3]map[string]*Use{{}, {}, {}}
 	err := s.Runs(func(run history.Run) error {
 		if run.End.Before(r.From) || !run.End.Before(r.To) {

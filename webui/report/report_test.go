@@ -44,9 +44,10 @@ func sources(t testing.TB, seed uint64) (Sources, []history.Run) {
 	var frames []collector.Frame
 	for sec := range 120 {
 		at := monday.Add(26*time.Hour + time.Duration(sec)*time.Second)
-		frames = append(frames, collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: at.UnixMilli(), Samples: []collector.Sample{
-			{Metric: collector.ReadBytes, Value: 1e6}, {Metric: collector.WriteBytes, Value: 2e6},
-			{Metric: collector.MetaOps, Value: 10}}})
+		frames = append(frames, collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: at.UnixMilli(),
+			Samples: []collector.Sample{
+				{Metric: collector.ReadBytes, Value: 1e6}, {Metric: collector.WriteBytes, Value: 2e6},
+				{Metric: collector.MetaOps, Value: 10}}})
 	}
 	if err := store.Append(t.Context(), frames); err != nil {
 		t.Fatal(err)
@@ -55,7 +56,8 @@ func sources(t testing.TB, seed uint64) (Sources, []history.Run) {
 	for i := range 500 {
 		end := monday.Add(time.Duration(rnd.IntN(9*24*3600)-24*3600) * time.Second)
 		r := history.Run{Job: topology.JobID(fmt.Sprint(i)), User: fmt.Sprint("u", rnd.IntN(30)), App: "app<b>|x",
-			Project: []string{"", "sea", "air"}[rnd.IntN(3)], Nodes: 1 + rnd.IntN(64), Start: end.Add(-time.Hour), End: end,
+			Project: []string{"", "sea", "air"}[rnd.IntN(3)], Nodes: 1 + rnd.IntN(64), Start: end.Add(-time.Hour),
+			End:        end,
 			Forwarders: []topology.ForwarderID{"fwd1", "fwd2"}}
 		if rnd.IntN(5) > 0 {
 			r.Profile = &history.Profile{ReadBytes: rnd.Float64() * 1e12, WriteBytes: 1e9, MetaOps: 1000, IOSeconds: 60}
@@ -65,7 +67,8 @@ func sources(t testing.TB, seed uint64) (Sources, []history.Run) {
 	step := func(state anomaly.State, after time.Duration) anomaly.Step {
 		return anomaly.Step{State: state, At: monday.Add(after)}
 	}
-	slow := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Returned, Since: monday.Add(26 * time.Hour),
+	slow := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Returned,
+		Since:   monday.Add(26 * time.Hour),
 		Changed: monday.Add(27 * time.Hour), Sentence: "fwd1 is 10x slow <script>", Why: "healthy again",
 		Impact: []anomaly.Impact{{Job: "7", Share: .77}}, Steps: []anomaly.Step{step(anomaly.Suspect, 26*time.Hour),
 			step(anomaly.Confirmed, 26*time.Hour+30*time.Second), step(anomaly.Returned, 27*time.Hour)}}
@@ -76,9 +79,11 @@ func sources(t testing.TB, seed uint64) (Sources, []history.Run) {
 	suspicion := anomaly.Finding{ID: "F-3", Node: "fwd3", Kind: anomaly.FailSlow, State: anomaly.Suspect,
 		Since: monday.Add(40 * time.Hour), Steps: []anomaly.Step{step(anomaly.Suspect, 40*time.Hour)}}
 	old := anomaly.Finding{ID: "F-0", Node: "fwd4", Kind: anomaly.TargetSlow, State: anomaly.Confirmed,
-		Since: monday.Add(-24 * time.Hour), Sentence: "since last week", Steps: []anomaly.Step{step(anomaly.Confirmed, -23*time.Hour)}}
+		Since: monday.Add(-24 * time.Hour), Sentence: "since last week",
+		Steps: []anomaly.Step{step(anomaly.Confirmed, -23*time.Hour)}}
 	record := func(at time.Duration, f anomaly.Finding) *journal.Record {
-		return &journal.Record{At: monday.Add(at), Kind: journal.StepFinding, Plan: f.ID, Finding: &anomaly.Change{Finding: f}}
+		return &journal.Record{At: monday.Add(at), Kind: journal.StepFinding, Plan: f.ID,
+			Finding: &anomaly.Change{Finding: f}}
 	}
 	earlier := slow
 	earlier.State = anomaly.Confirmed
@@ -134,7 +139,8 @@ func TestReport(t *testing.T) {
 	if r.Record != (Record{Suspected: 3, Confirmed: 2, Dismissed: 1, Returned: 1, ToConfirm: 50}) {
 		t.Errorf("the detectors' record is %+v", r.Record)
 	}
-	if len(r.Findings) != 3 || r.Findings[0].ID != "F-0" || r.Findings[0].Seconds != 7*86400 || r.Findings[1].Seconds != 3600 {
+	if len(r.Findings) != 3 || r.Findings[0].ID != "F-0" || r.Findings[0].Seconds != 7*86400 ||
+		r.Findings[1].Seconds != 3600 {
 		t.Errorf("findings %+v", r.Findings)
 	}
 	if len(r.Plans) != 1 || r.Plans[0].ID != "P-1" || len(r.Missing) != 1 {
@@ -172,7 +178,8 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Findings) != 3 || !strings.Contains(strings.Join(r.Missing, ";"), "the runs of jobs could not be read: the disk failed") {
+	if len(r.Findings) != 3 || !strings.Contains(strings.Join(r.Missing, ";"),
+		"the runs of jobs could not be read: the disk failed") {
 		t.Errorf("%d findings, missing %q", len(r.Findings), r.Missing)
 	}
 }
