@@ -47,6 +47,10 @@ var docs = map[string]doc{
 	"GET /api/v1/oidc/start": {summary: "sign in at the site's OpenID Connect provider: a redirect there"},
 	"GET /api/v1/oidc/callback": {summary: "the way back from the provider; opens a session",
 		params: []param{{"code", "the provider's"}, {"state", "ours"}}},
+	"GET /api/v1/sessions": {summary: "open sessions: an admin's view of all, else your own",
+		out: []api.OpenSession{}},
+	"DELETE /api/v1/sessions/{id}": {summary: "end a session: your own, or anybody's as an admin",
+		out: []api.OpenSession{}},
 	"DELETE /api/v1/session": {summary: "sign out", out: api.Session{}},
 	"GET /api/v1/live": {summary: "live feed (WebSocket)",
 		params: []param{

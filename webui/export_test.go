@@ -16,7 +16,11 @@ const (
 
 // SignInPath is an address that signs a person in, once.
 func (s *Server) SignInPath(name string, role remap.Role) string {
-	return s.gate.SignInPath(name, role)
+	path, err := s.gate.SignInPath(name, role)
+	if err != nil {
+		panic(err)
+	}
+	return path
 }
 
 // Routes are the API's.

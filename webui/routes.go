@@ -54,6 +54,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/session", nobody, every, s.signIn.Get, 0},
 		{post, "/api/v1/session", nobody, web, s.signIn.Post, again},
 		{del, "/api/v1/session", nobody, web, s.signIn.Delete, again},
+		{get, "/api/v1/sessions", viewer, every, s.signIn.List, 0},
+		{del, "/api/v1/sessions/{id}", viewer, every, s.signIn.Revoke, again},
 		{post, "/api/v1/sign-in-link", viewer, here, s.signIn.PostLink, 0},
 		{get, access.OIDCStartPath, nobody, web, s.signIn.OIDCStart, 0},
 		{get, access.OIDCBackPath, nobody, web, s.signIn.OIDCBack, 0},

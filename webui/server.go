@@ -133,6 +133,7 @@ func New(cfg Config) (*Server, error) {
 			took: stats.publish, log: cfg.Log}}
 	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
 		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log}
+	gate.OnEnded(s.feed.ended)
 	s.nouns = newHandlers(&cfg, grids)
 	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Answered: stats.answered,
 		Log: cfg.Log}

@@ -103,6 +103,7 @@ func newRoot() *cobra.Command {
 		newReport(o),
 		newOccupancy(o),
 		newSignInLink(o),
+		newSessions(o),
 		newDoctor(o),
 		newHook(o),
 		newKeys(o),

@@ -94,7 +94,7 @@ type identities struct {
 	own      uint32
 }
 
-func newIdentities(a Config) (*identities, error) {
+func newIdentities(a Config, limits *budget.Budget) (*identities, error) {
 	id := &identities{conf: a, groups: map[uint32]remap.Role{}, tokens: map[[sha256.Size]byte]*Token{},
 		own: uint32(os.Geteuid())}
 	if a.Anonymous != "" && a.Anonymous != remap.Viewer {
@@ -133,7 +133,7 @@ func newIdentities(a Config) (*identities, error) {
 		}
 	}
 	var err error
-	id.sessions, err = newSessions(a.Accounts)
+	id.sessions, err = newSessions(a.Accounts, limits)
 	return id, err
 }
 

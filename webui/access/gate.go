@@ -85,7 +85,7 @@ func NewGate(c Config, hosts []string) (*Gate, error) {
 		return nil, fmt.Errorf("limits.%w", err)
 	}
 	limits := budget.New(c.Limits)
-	id, err := newIdentities(c)
+	id, err := newIdentities(c, limits)
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,8 @@ func (s *SignIn) OIDCBack(w http.ResponseWriter, r *http.Request, by Caller) err
 	found, err := s.byOIDC(p, r)
 	var cookie string
 	if err == nil {
-		cookie, err = s.Gate.sessions.start(found)
+		found.by, found.from = "provider", addressOf(by.Remote)
+		cookie = s.Gate.sessions.start(found)
 	}
 	if err != nil {
 		s.Log.Warn("a sign-in was refused", "issuer", p.conf.Issuer, "remote", by.Remote, "err", err)
@@ -209,7 +210,7 @@ func (s *SignIn) byOIDC(p *provider, r *http.Request) (session, error) {
 		return session{}, fmt.Errorf("%w: %s answered %.100q: %.300q", api.ErrSignIn, p.host(), e,
 			q.Get("error_description"))
 	}
-	if err := s.Gate.sessions.mayTry("sign-in " + parts[0]); err != nil { // of everybody together
+	if err := s.Gate.sessions.tries.provider(addressOf(r.RemoteAddr)); err != nil {
 		return session{}, err
 	}
 	ctx := oidc.ClientContext(r.Context(), p.client)

@@ -1,20 +1,19 @@
 package access
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
-	"crypto/subtle"
-	"encoding/base64"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/argon2"
-
 	"fairway/remap"
+	"fairway/webui/access/budget"
 	"fairway/webui/api"
 )
 
@@ -26,72 +25,29 @@ type Account struct {
 	Hash string
 }
 
+// CookieName is the cookie of a session.
 const (
-	CookieName   = "fairway_session"
-	sessionLife  = 12 * time.Hour
-	codeLife     = 10 * time.Minute
-	maxSessions  = 4096
-	maxName      = 255
-	signInWindow = time.Minute
-	// Within it, of one name and of everybody together.
-	signInTries, allSignInTries = 5, 100
+	CookieName  = "fairway_session"
+	sessionLife = 12 * time.Hour
+	codeLife    = 10 * time.Minute
+	maxCodes    = 1024
+	maxName     = 255
 )
-
-// The cost of argon2id: RFC 9106's second recommended option, with half its memory for login nodes.
-const (
-	argonTime, argonMemoryKiB, argonThreads = 3, 32 << 10, 4
-	argonSalt, argonKey                     = 16, 32
-)
-
-// HashPassword makes the line that an account is configured with.
-func HashPassword(password string) string {
-	salt := make([]byte, argonSalt)
-	rand.Read(salt) // never fails (crypto/rand)
-	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemoryKiB, argonThreads, argonKey)
-	b := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime, argonThreads,
-		b.EncodeToString(salt), b.EncodeToString(key))
-}
-
-var errHash = errors.New("not an argon2id hash as made by fairwayd hash-password")
-
-type passwordHash struct {
-	version, memory, time int
-	threads               uint8
-	salt, key             []byte
-}
-
-func parseHash(text string) (h passwordHash, err error) {
-	parts := strings.Split(text, "$")
-	if len(parts) != 6 || parts[1] != "argon2id" {
-		return h, errHash
-	}
-	if _, err := fmt.Sscanf(parts[2], "v=%d", &h.version); err != nil || h.version != argon2.Version {
-		return h, errHash
-	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.threads); err != nil ||
-		h.memory < 8 || h.memory > 1<<20 || h.time < 1 || h.time > 64 || h.threads < 1 {
-		return h, errHash
-	}
-	var err1, err2 error
-	h.salt, err1 = base64.RawStdEncoding.DecodeString(parts[4])
-	h.key, err2 = base64.RawStdEncoding.DecodeString(parts[5])
-	if err1 != nil || err2 != nil || len(h.key) < 16 || len(h.salt) < 8 {
-		return h, errHash
-	}
-	return h, nil
-}
-
-func (h *passwordHash) matches(password string) bool {
-	key := argon2.IDKey([]byte(password), h.salt, uint32(h.time), uint32(h.memory), h.threads, uint32(len(h.key)))
-	return subtle.ConstantTimeCompare(key, h.key) == 1
-}
 
 // session is one signed-in browser.
 type session struct {
 	name    string
 	role    remap.Role
+	by      string // password, link or provider
+	from    string // address at sign-in
+	begun   time.Time
 	expires time.Time
+}
+
+// idOf names a session to people: it says nothing about the cookie.
+func idOf(cookie string) string {
+	sum := sha256.Sum256([]byte(cookie))
+	return hex.EncodeToString(sum[:6])
 }
 
 // sessions are the signed-in browsers, the one-time codes, and the tries to sign in. They live in
@@ -99,12 +55,15 @@ type session struct {
 type sessions struct {
 	accounts map[string]account
 	nobody   passwordHash // checked for unknown names, so that they take as long
-	hashing  sync.Mutex   // one at a time: each takes 32 MiB and every core
+	limits   *budget.Budget
+	tries    *tries
+	hashing  lanes
+	// ended hears of the cookies of sessions that others ended.
+	ended func(cookie string)
 
 	mu    sync.Mutex // guards everything that follows
 	open  map[string]session
 	codes map[string]session
-	tries map[string][]time.Time
 }
 
 type account struct {
@@ -112,9 +71,9 @@ type account struct {
 	hash passwordHash
 }
 
-func newSessions(accounts []Account) (*sessions, error) {
-	s := &sessions{accounts: map[string]account{}, open: map[string]session{}, codes: map[string]session{},
-		tries: map[string][]time.Time{}}
+func newSessions(accounts []Account, limits *budget.Budget) (*sessions, error) {
+	s := &sessions{accounts: map[string]account{}, limits: limits, tries: newTries(limits), hashing: newLanes(),
+		ended: func(string) {}, open: map[string]session{}, codes: map[string]session{}}
 	for _, a := range accounts {
 		h, err := parseHash(a.Hash)
 		if err != nil {
@@ -132,6 +91,7 @@ func newSessions(accounts []Account) (*sessions, error) {
 	return s, nil
 }
 
+// find returns an open session.
 func (s *sessions) find(cookie string) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,60 +103,69 @@ func (s *sessions) find(cookie string) (session, bool) {
 	return found, ok
 }
 
-// signIn checks a password and opens a session. Errors wrap problem.ErrSignIn or ErrTooOften.
-func (s *sessions) signIn(name, password string) (cookie string, err error) {
-	if err := s.mayTry(name); err != nil {
+// signIn checks a password and opens a session. from is the address, device what knownDevice says of it. Errors wrap
+// api.ErrSignIn or ErrTooOften.
+func (s *sessions) signIn(ctx context.Context, name, password, from, device string) (cookie string, err error) {
+	if len(name) > maxName {
+		return "", fmt.Errorf("%w: the name or the password is wrong", api.ErrSignIn)
+	}
+	if err := s.tries.password(name, from, device); err != nil {
 		return "", err
 	}
 	a, known := s.accounts[name]
 	if !known {
 		a.hash = s.nobody
 	}
-	s.hashing.Lock()
+	leave, err := s.hashing.enter(ctx, device != "")
+	if err != nil {
+		return "", s.limits.Refuse(budget.SignIns, "too many passwords are being checked", time.Second)
+	}
 	right := a.hash.matches(password)
-	s.hashing.Unlock()
+	leave()
 	if !known || !right {
 		return "", fmt.Errorf("%w: the name or the password is wrong", api.ErrSignIn)
 	}
-	return s.start(session{name: name, role: a.role})
+	return s.start(session{name: name, role: a.role, by: "password", from: from}), nil
 }
 
-// mayTry bounds the tries of everybody together, which also bounds what argon2id may cost, and those
-// per name. Only a try that the first lets through is remembered, so that no flood of names can make
-// the table large or push out what is known of another name.
-func (s *sessions) mayTry(name string) error {
-	if len(name) > maxName {
-		return fmt.Errorf("%w: the name or the password is wrong", api.ErrSignIn)
-	}
+// start opens a session. Where a person or everybody has too many, the oldest of that person, or of the one with most,
+// ends: who signs in now is let in.
+func (s *sessions) start(n session) (cookie string) {
+	n.begun = time.Now()
+	n.expires = n.begun.Add(sessionLife)
+	cookie = rand.Text() + rand.Text()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, all := time.Now(), 0
-	for n, tries := range s.tries {
-		recent := slices.DeleteFunc(tries, func(t time.Time) bool { return now.Sub(t) >= signInWindow })
-		all += len(recent)
-		if s.tries[n] = recent; len(recent) == 0 {
-			delete(s.tries, n)
+	maps.DeleteFunc(s.open, func(_ string, old session) bool { return n.begun.After(old.expires) })
+	count := map[string]int{}
+	for _, o := range s.open {
+		count[o.name]++
+	}
+	gone := ""
+	switch {
+	case count[n.name] >= s.limits.Settings().SessionsEach:
+		gone = s.oldest(func(o session) bool { return o.name == n.name })
+	case len(s.open) >= s.limits.Settings().Sessions:
+		most := slices.Max(slices.Collect(maps.Values(count)))
+		gone = s.oldest(func(o session) bool { return count[o.name] == most })
+	}
+	delete(s.open, gone)
+	s.open[cookie] = n
+	s.mu.Unlock()
+	if gone != "" {
+		_ = s.limits.Refuse(budget.Sessions, "", 0) // counted, not refused
+		s.ended(gone)
+	}
+	return cookie
+}
+
+// oldest is the cookie of the session that began first of some; the caller holds the lock.
+func (s *sessions) oldest(of func(session) bool) (cookie string) {
+	for c, o := range s.open {
+		if of(o) && (cookie == "" || o.begun.Before(s.open[cookie].begun)) {
+			cookie = c
 		}
 	}
-	if of := len(s.tries[name]); of >= signInTries || all >= allSignInTries {
-		return fmt.Errorf("%w: %d tries to sign in within a minute, %d of them as %q; wait one", api.ErrTooOften,
-			all, of, name)
-	}
-	s.tries[name] = append(s.tries[name], now)
-	return nil
-}
-
-func (s *sessions) start(n session) (cookie string, err error) {
-	n.expires = time.Now().Add(sessionLife)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.open, func(_ string, old session) bool { return time.Now().After(old.expires) })
-	if len(s.open) >= maxSessions {
-		return "", fmt.Errorf("%w: %d people are signed in", api.ErrTooOften, len(s.open))
-	}
-	cookie = rand.Text() + rand.Text()
-	s.open[cookie] = n
-	return cookie, nil
+	return cookie
 }
 
 func (s *sessions) end(cookie string) {
@@ -205,18 +174,52 @@ func (s *sessions) end(cookie string) {
 	delete(s.open, cookie)
 }
 
-// oneTimeCode makes a code that opens one session. It ends the one that name had before, so that there
-// are never more than people with a role.
-func (s *sessions) oneTimeCode(name string, role remap.Role) string {
+// list returns the open sessions of a person, of everybody for "", the newest first.
+func (s *sessions) list(name, current string) []api.OpenSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.codes, func(_ string, c session) bool { return c.name == name || time.Now().After(c.expires) })
-	code := rand.Text() + rand.Text()
-	s.codes[code] = session{name: name, role: role, expires: time.Now().Add(codeLife)}
-	return code
+	out := []api.OpenSession{}
+	for c, o := range s.open {
+		if (name == "" || o.name == name) && time.Now().Before(o.expires) {
+			out = append(out, api.OpenSession{ID: idOf(c), Name: o.name, Role: o.role, By: o.by, From: o.from,
+				Begun: o.begun.UTC(), Expires: o.expires.UTC(), Current: c == current})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.OpenSession) int {
+		return cmp.Or(b.Begun.Compare(a.Begun), cmp.Compare(a.ID, b.ID))
+	})
+	return out
 }
 
-func (s *sessions) redeem(code string) (cookie string, err error) {
+// byID finds a session; false without one.
+func (s *sessions) byID(id string) (cookie string, found session, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, o := range s.open {
+		if idOf(c) == id {
+			return c, o, true
+		}
+	}
+	return "", session{}, false
+}
+
+// oneTimeCode makes a code that opens one session. It ends the one that name had before, so that there
+// are never more than names.
+func (s *sessions) oneTimeCode(name string, role remap.Role) (code string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(s.codes, func(_ string, c session) bool { return c.name == name || now.After(c.expires) })
+	if len(s.codes) >= maxCodes {
+		return "", s.limits.Refuse(budget.SignIns, fmt.Sprintf("%d links are not used yet", len(s.codes)), codeLife)
+	}
+	code = rand.Text() + rand.Text()
+	s.codes[code] = session{name: name, role: role, by: "link", expires: now.Add(codeLife)}
+	return code, nil
+}
+
+// redeem opens the session of a one-time code, once.
+func (s *sessions) redeem(code, from string) (cookie string, err error) {
 	s.mu.Lock()
 	n, ok := s.codes[code]
 	delete(s.codes, code)
@@ -225,5 +228,6 @@ func (s *sessions) redeem(code string) (cookie string, err error) {
 		return "", fmt.Errorf("%w: this link was used already or is older than %s; ask for a new one",
 			api.ErrSignIn, codeLife)
 	}
-	return s.start(n)
+	n.from = from
+	return s.start(n), nil
 }

@@ -59,9 +59,10 @@ func (s *SignIn) Post(w http.ResponseWriter, r *http.Request, by Caller) error {
 	var cookie string
 	var err error
 	if in.Code != "" {
-		cookie, err = s.Gate.sessions.redeem(in.Code)
+		cookie, err = s.Gate.sessions.redeem(in.Code, addressOf(by.Remote))
 	} else {
-		cookie, err = s.Gate.sessions.signIn(in.Name, in.Password)
+		cookie, err = s.Gate.sessions.signIn(r.Context(), in.Name, in.Password, addressOf(by.Remote),
+			knownDevice(r, in.Name))
 	}
 	if err != nil {
 		s.Log.Warn("a sign-in was refused", "name", in.Name, "remote", by.Remote, "err", err)
@@ -74,6 +75,9 @@ func (s *SignIn) Post(w http.ResponseWriter, r *http.Request, by Caller) error {
 func (s *SignIn) opened(w http.ResponseWriter, by Caller, cookie string) Caller {
 	found, _ := s.Gate.sessions.find(cookie)
 	http.SetCookie(w, s.cookie(cookie, found.expires))
+	device := s.cookie(newDevice(found.name), time.Now().Add(deviceLife))
+	device.Name, device.Path = deviceCookie, "/api/v1/session"
+	http.SetCookie(w, device)
 	s.Log.Info("signed in", "name", found.name, "role", found.role, "remote", by.Remote)
 	return Caller{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"}, Expires: found.expires}
 }
@@ -83,16 +87,26 @@ func (s *SignIn) PostLink(w http.ResponseWriter, _ *http.Request, by Caller) err
 	if s.BrowserURL == "" {
 		return fmt.Errorf("%w: this daemon has no address for browsers; set listen.http", api.ErrConflict)
 	}
-	link := api.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife),
-		Address: s.BrowserURL + s.Gate.SignInPath(by.Name, by.Role)}
+	if err := s.Gate.sessions.tries.link(by.Name); err != nil {
+		return err
+	}
+	path, err := s.Gate.SignInPath(by.Name, by.Role)
+	if err != nil {
+		return err
+	}
+	link := api.SignInLink{Name: by.Name, Role: by.Role, Until: time.Now().Add(codeLife), Address: s.BrowserURL + path}
 	s.Log.Info("a sign-in link was made", "name", by.Name, "role", by.Role, "via", by.Via)
 	return api.WriteJSON(w, link)
 }
 
 // SignInPath returns the path of a page that signs its first visitor in, once, within ten minutes.
-func (g *Gate) SignInPath(name string, role remap.Role) string {
-	return "/#signin=" + g.sessions.oneTimeCode(name, role)
+func (g *Gate) SignInPath(name string, role remap.Role) (string, error) {
+	code, err := g.sessions.oneTimeCode(name, role)
+	return "/#signin=" + code, err
 }
+
+// OnEnded has fn hear of the cookies of sessions that gave way to others.
+func (g *Gate) OnEnded(fn func(cookie string)) { g.sessions.ended = fn }
 
 // HasSession says whether a cookie opens a session now.
 func (g *Gate) HasSession(cookie string) bool {

@@ -23,6 +23,18 @@ type Session struct {
 	ReasonLetters int `json:"reason_letters"`
 }
 
+// OpenSession is one signed-in browser.
+type OpenSession struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Role    remap.Role `json:"role"`
+	By      string     `json:"by"`   // password, link or provider
+	From    string     `json:"from"` // the address that it was opened from
+	Begun   time.Time  `json:"begun"`
+	Expires time.Time  `json:"expires"`
+	Current bool       `json:"current,omitempty"` // the asking browser's own
+}
+
 // SignIn is the body of POST /api/v1/session: a name and password, or a one-time code.
 type SignIn struct {
 	Name     string `json:"name,omitempty"`

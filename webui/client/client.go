@@ -354,3 +354,13 @@ func refusal(resp *http.Response, body []byte) error {
 	d.Status = resp.StatusCode
 	return d.Error()
 }
+
+// Sessions lists the open sessions in browsers: an admin's view of all, else the caller's own.
+func (c *Client) Sessions(ctx context.Context) ([]api.OpenSession, error) {
+	return get[[]api.OpenSession](ctx, c, nil, "sessions")
+}
+
+// EndSession ends a session and returns those that are left. Errors: ErrNotFound.
+func (c *Client) EndSession(ctx context.Context, id string) ([]api.OpenSession, error) {
+	return write[[]api.OpenSession](ctx, c, http.MethodDelete, nil, nil, "sessions", id)
+}

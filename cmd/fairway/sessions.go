@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"fairway/webui/api"
+	"fairway/webui/client"
+)
+
+func newSessions(o *options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sessions",
+		Short: "List or end the browsers that are signed in",
+		Long: "List the browsers that are signed in: an admin sees all of them, everybody else their own.\n" +
+			"A person has a few at a time; signing in once more ends the oldest.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.OpenSession, error) {
+				return cl.Sessions(ctx)
+			}, printSessions)
+		},
+	}
+	c.AddCommand(&cobra.Command{
+		Use:     "end ID",
+		Short:   "End a session, and the live feeds that it has open",
+		Example: "  fairway sessions end 1f0c2a9be4d7",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, a []string) error {
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.OpenSession, error) {
+				return cl.EndSession(ctx, a[0])
+			}, printSessions)
+		},
+	})
+	return c
+}
+
+func printSessions(w io.Writer, all []api.OpenSession) error {
+	rows := make([][]string, 0, len(all))
+	for _, s := range all {
+		rows = append(rows, []string{s.ID, s.Name, string(s.Role), s.By, s.From, stamp(s.Begun), stamp(s.Expires)})
+	}
+	return printTable(w, []string{"ID", "NAME", "ROLE", "BY", "FROM", "BEGUN", "UNTIL"}, rows)
+}
