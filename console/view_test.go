@@ -127,10 +127,6 @@ func TestScreens(t *testing.T) {
 		} {
 			s.take(c)
 		}
-		if _, err := s.site.Canary.Send(time.Now(), "fwd008", "olga"); err != nil {
-			t.Fatal(err)
-		}
-		s.take(shot{"forwarder-canary", "/forwarders/fwd008", nil})
 		s.show(layout{w: 120, h: 36, open: screen.Address{Page: "findings"}})
 		s.look()
 		s.press("s", "its array rebuilds", "enter")

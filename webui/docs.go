@@ -67,6 +67,9 @@ var docs = map[string]doc{
 		summary: "is the installation well: agents, clocks, sources, mapping, driver", out: []api.Check{}},
 	"GET /api/v1/overview": {summary: "the newest second of every forwarder, or a past one",
 		out: api.Overview{}, params: atParam},
+	"GET /api/v1/trend": {
+		summary: "the last 15 minutes of the layer, and the last 5 of how long each forwarder's clients waited",
+		out:     api.Trend{}},
 	"GET /api/v1/marks": {
 		summary: "when findings, plans and exclusions changed and jobs began and ended, oldest first; the last hour " +
 			"without a range", out: []remap.Mark{}, params: append(pageParams, rangeParams...)},

@@ -43,6 +43,11 @@ func (h *layer) overview(w http.ResponseWriter, r *http.Request, by access.Calle
 	return api.WriteJSON(w, o)
 }
 
+// trend is the layer's last minutes.
+func (h *layer) trend(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, h.picture.Trend())
+}
+
 func (h *layer) nodes(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	q := r.URL.Query()
 	keep := func(topology.Node) bool { return true }

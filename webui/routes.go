@@ -67,6 +67,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/machine", viewer, every, h.layer.machine, 0},
 		{get, "/api/v1/checks", operator, every, h.health.checks, 0},
 		{get, "/api/v1/overview", viewer, every, h.layer.overview, 0},
+		{get, "/api/v1/trend", viewer, every, h.layer.trend, 0},
 		{get, "/api/v1/marks", viewer, every, h.replay.marks, seconds},
 		{get, "/api/v1/grid", viewer, every, h.replay.grid, seconds},
 		{get, "/api/v1/nodes", viewer, every, h.layer.nodes, 0},

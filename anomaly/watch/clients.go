@@ -49,6 +49,7 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 			d.clients.of[fwd] = sums
 		}
 		sums.add(&f.Frame)
+		d.trend.counted(&f.Frame)
 	})
 }
 

@@ -34,6 +34,7 @@ type Detectors struct {
 	seen     map[topology.NodeID]int64 // newest second taken, Unix ms
 	jobsAt   time.Time                 // when the detectors last got the jobs
 	second   second
+	trend    trend
 }
 
 // second is what was read of the newest second. Its memory is used again in the next one.
@@ -54,7 +55,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
 			lost: map[topology.NodeID]map[topology.JobID]float64{}},
-		second: second{inside: map[topology.NodeID]float64{}}}
+		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend()}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -100,6 +101,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	for i := range d.second.verdicts {
 		d.addImpact(&d.second.verdicts[i])
 	}
+	d.takeTrend(now)
 	d.boundExec()
 	read, write := d.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/anomaly/watch"
@@ -46,6 +47,7 @@ type daemon struct {
 	history   *history.Store
 	jobs      *dispatch.Dispatcher
 	detectors *watch.Detectors
+	judging   atomic.Pointer[watch.Detectors] // the same, for readers that are there before
 	findings  *watch.Loop
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
@@ -85,7 +87,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Board:           d.board, Store: d.store, Log: log})
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
 		Simulated: conf.Simulated,
-		Journal:   d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary, Log: log})
+		Journal:   d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
+		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.roles(),
 		Oldest: conf.Store.Oldest,
 		Observe: func(frames []collector.Frame, now time.Time) {

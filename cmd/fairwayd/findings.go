@@ -77,6 +77,7 @@ func (d *daemon) keepDetectors(ctx context.Context) {
 func (d *daemon) openFindings(ctx context.Context) (err error) {
 	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, d.conf.Interference)
 	d.loadDetectors()
+	d.judging.Store(d.detectors)
 	d.findings, err = watch.New(ctx, watch.Config{Settings: d.desk.Settings().Bound(d.conf.Findings),
 		Machine: func() *watch.Machine {
 			return situation.ForWatch(d.situation.Situation(), d.desk.Feed().Exclusions)

@@ -27,7 +27,9 @@ type Overview struct {
 	Jobs         *int              `json:"jobs,omitempty"` // running now; nil when no batch system is known
 	Forwarders   []ForwarderRow    `json:"forwarders"`
 	Findings     []anomaly.Finding `json:"findings"`
-	Waiting      []PlanRow         `json:"waiting"` // plans that need a person
+	// Now is the mean of the layer's last ten seconds; nil of the past and where nothing judges it.
+	Now     *LayerNow `json:"now,omitempty"`
+	Waiting []PlanRow `json:"waiting"` // plans that need a person
 	// NotKept says, of a past second, what of it is not known and where the rest comes from.
 	NotKept []string `json:"not_kept,omitempty"`
 }
@@ -55,8 +57,13 @@ type ForwarderRow struct {
 	PeakBytesPerSec float64              `json:"peak_bytes_per_sec"`
 	Occupancy       *float64             `json:"occupancy"` // 0..1, last hour
 	// Busy is what it moves as a share of its peak, 0..1.
-	Busy        *float64       `json:"busy"`
-	Values      Values         `json:"values"`
+	Busy   *float64 `json:"busy"`
+	Values Values   `json:"values"`
+	// Latency is how long an operation took its clients in the last ten seconds, Slow how many times as long its
+	// clients wait as those of its peers do, by the slowest kind of operations, SlowOp: read, write or meta.
+	Latency     *float64       `json:"latency_seconds"`
+	Slow        *float64       `json:"slow"`
+	SlowOp      string         `json:"slow_op,omitempty"`
 	Clients     int            `json:"clients"`
 	TopJob      topology.JobID `json:"top_job,omitempty"`
 	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes

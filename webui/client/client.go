@@ -114,6 +114,11 @@ func (c *Client) Overview(ctx context.Context) (api.Overview, error) {
 	return get[api.Overview](ctx, c, nil, "overview")
 }
 
+// Trend returns the last minutes of the layer and of each forwarder's clients.
+func (c *Client) Trend(ctx context.Context) (api.Trend, error) {
+	return get[api.Trend](ctx, c, nil, "trend")
+}
+
 // Forwarder returns one forwarder; ErrNotFound when the machine has no such one.
 func (c *Client) Forwarder(ctx context.Context, id topology.ForwarderID) (api.ForwarderDetail, error) {
 	return get[api.ForwarderDetail](ctx, c, nil, "forwarders", string(id))

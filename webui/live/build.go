@@ -72,6 +72,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
 	p.addPlans(&o, rows)
+	addWaits(p.cfg.detectors(), &o)
 	setLevels(old, o.Forwarders)
 	s.Overview = o
 	return s

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/watch"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/desk"
@@ -38,7 +39,9 @@ type Config struct {
 	Journal func(after uint64, visit func(*journal.Record) error) (last uint64, err error)
 	// Canary returns a forwarder's newest canary, nil without one; nil: no canaries are sent.
 	Canary func(topology.ForwarderID) *anomaly.Canary
-	Log    *slog.Logger // nil: discard
+	// Detectors compare forwarders; nil, or nil returned: how long clients wait is not known.
+	Detectors func() *watch.Detectors
+	Log       *slog.Logger // nil: discard
 }
 
 // How the frames of one second become one snapshot.

@@ -85,12 +85,19 @@ type Time struct {
 }
 
 // Detector lets a test say who is slow while the server runs.
-type Detector struct{ watch.Detector }
+type Detector struct {
+	watch.Detector // nil: nobody is accused
+	real           *watch.Detectors
+}
 
 // Verdicts are those of the detector that the test has put there.
 func (d *Detector) Verdicts(now time.Time, m *watch.Machine) []anomaly.Verdict {
-	if d.Detector == nil {
+	real := d.real.Verdicts(now, m)
+	switch d.Detector {
+	case nil:
 		return nil
+	case d.real:
+		return real
 	}
 	return d.Detector.Verdicts(now, m)
 }
@@ -150,20 +157,20 @@ func New(t testing.TB, o Options) *Site {
 	s.Jobs = dispatch.New(dispatch.Config{Desk: s.Desk, History: s.History, Situation: s.Situation,
 		Frames: s.Board.Visit, Seconds: s.Store,
 		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
-	s.Says = &Detector{}
+	s.Says = &Detector{real: watch.NewDetectors(s.Board, failslow.DefaultSettings(), interference.DefaultSettings())}
 	if s.Loop, err = watch.New(context.Background(), watch.Config{Settings: anomaly.DefaultSettings(), Recorder: s.Desk,
 		Machine: func() *watch.Machine {
 			return situation.ForWatch(s.Situation(), s.Desk.Feed().Exclusions)
 		}, Detector: s.Says, Store: s.Store}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	s.Canary = watch.NewCanaries(s.Loop, watch.NewDetectors(s.Board, failslow.DefaultSettings(),
-		interference.DefaultSettings()), s.Store.Append, probe.DefaultLimits(),
+	s.Canary = watch.NewCanaries(s.Loop, s.Says.real, s.Store.Append, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {
 			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 		})
 	s.Picture = live.New(live.Config{Board: s.Board, Situation: s.Situation, Store: s.Store, Simulated: o.Simulated,
-		Journal: s.Desk.Since, JobsKnown: s.History.Known, JobsAt: s.jobsAt, Canary: s.newestCanary})
+		Journal: s.Desk.Since, JobsKnown: s.History.Known, JobsAt: s.jobsAt, Canary: s.newestCanary,
+		Detectors: func() *watch.Detectors { return s.Says.real }})
 	s.Ingest = ingest.New(ingest.Config{Store: s.Store, Observe: s.Take})
 	people := access.Config{Anonymous: remap.Viewer, Tokens: []access.Token{
 		{Name: "agents", Role: access.RoleAgent, SHA256: access.HashToken(AgentSecret)},

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/topology"
@@ -39,7 +37,7 @@ func NewSlow(t testing.TB, o Options) (s *Site, slow topology.ForwarderID) {
 	o.Sim, o.Simulated = m, true
 	o.Desk = func(set *desk.Settings) { set.HealthyFloor = 4 }
 	s = New(t, o)
-	s.Says.Detector = watch.NewDetectors(s.Board, failslow.DefaultSettings(), interference.DefaultSettings())
+	s.Says.Detector = s.Says.real
 	now := time.Now().Truncate(time.Second)
 	work := map[topology.ForwarderID]float64{}
 	for t0 := now.Add(-SlowPast); t0.Before(time.Now().Add(-2 * time.Second)); t0 = t0.Add(time.Second) {

@@ -1,0 +1,241 @@
+package watch
+
+import (
+	"math"
+	"time"
+
+	"fairway/anomaly/failslow"
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+const (
+	// trendSeconds is how much of the layer's past is kept, waitSeconds how much of each forwarder's.
+	trendSeconds = 15 * 60
+	waitSeconds  = 5 * 60
+	// TrendStep is the step of what Trend returns, seconds.
+	TrendStep = 5
+)
+
+// Second is the layer in one second, or the mean of some. What was not reported is NaN.
+type Second struct {
+	Read, Write float64 // bytes/s through all forwarders
+	Meta        float64 // metadata operations/s
+	Waiting     float64 // requests that wait at forwarders
+	P50, P95    float64 // of the time that an operation took its client, s
+}
+
+// Wait is how long the clients of a forwarder wait.
+type Wait struct {
+	Took float64 // mean of their operations, s; NaN without one
+	// Slow is how many times as long that is as for the peers' clients, by the slowest class of operations, lately;
+	// NaN where nothing can be compared.
+	Slow  float64
+	Class failslow.Class // the slowest
+}
+
+// trend is the newest past of the layer. It is guarded by the detectors' mutex.
+type trend struct {
+	newest  int64 // Unix second
+	seconds [trendSeconds]Second
+	waits   map[topology.ForwarderID]*[waitSeconds]Wait
+	took    [tookSteps]float64 // operations of this second by how long they took
+}
+
+// The steps of the distribution of how long operations take: 10 us and 8 % more a step reach 100 s.
+const (
+	tookSteps = 210
+	tookLeast = 1e-5
+	tookStep  = 0.077 // log
+)
+
+func newTrend() trend { return trend{waits: map[topology.ForwarderID]*[waitSeconds]Wait{}} }
+
+// count takes operations of a client.
+func (t *trend) count(ops, seconds float64) {
+	if ops > 0 && seconds > 0 {
+		i := int(math.Log(seconds/ops/tookLeast) / tookStep)
+		t.took[max(0, min(tookSteps-1, i))] += ops
+	}
+}
+
+// part is the time below which a share of the second's operations were.
+func (t *trend) part(share float64) float64 {
+	all := 0.0
+	for _, n := range t.took {
+		all += n
+	}
+	if all == 0 {
+		return math.NaN()
+	}
+	below := 0.0
+	for i, n := range t.took {
+		if below += n; below >= share*all {
+			return tookLeast * math.Exp((float64(i)+0.5)*tookStep)
+		}
+	}
+	return math.NaN()
+}
+
+// advance empties the seconds between the newest one and that at now.
+func (t *trend) advance(now int64) {
+	nan := math.NaN()
+	for s := max(t.newest+1, now-trendSeconds+1); s <= now; s++ {
+		t.seconds[s%trendSeconds] = Second{nan, nan, nan, nan, nan, nan}
+		for _, w := range t.waits {
+			w[s%waitSeconds] = Wait{Took: nan, Slow: nan}
+		}
+	}
+	t.newest = max(t.newest, now)
+}
+
+// takeTrend adds the newest second to the past; called after the detectors have judged it.
+func (d *Detectors) takeTrend(now time.Time) {
+	t := &d.trend
+	at := now.Unix()
+	t.advance(at)
+	sec := &t.seconds[at%trendSeconds]
+	add := func(to *float64, v float64) {
+		if math.IsNaN(*to) {
+			*to = 0
+		}
+		*to += v
+	}
+	for i := range d.second.rows {
+		o := &d.second.rows[i]
+		add(&sec.Read, o.Class[failslow.Read].Bytes)
+		add(&sec.Write, o.Class[failslow.Write].Bytes)
+		add(&sec.Meta, o.Class[failslow.Meta].Ops)
+		if !math.IsNaN(o.QueueLen) {
+			add(&sec.Waiting, o.QueueLen)
+		}
+		id := topology.ForwarderID(o.Node)
+		w := t.waits[id]
+		if w == nil {
+			w = new([waitSeconds]Wait)
+			for k := range w {
+				w[k] = Wait{Took: math.NaN(), Slow: math.NaN()}
+			}
+			t.waits[id] = w
+		}
+		w[at%waitSeconds] = d.wait(id)
+	}
+	sec.P50, sec.P95 = t.part(0.5), t.part(0.95)
+	clear(t.took[:])
+}
+
+// wait is how long the clients of a forwarder waited in the newest second.
+func (d *Detectors) wait(id topology.ForwarderID) Wait {
+	w := Wait{Took: math.NaN(), Slow: math.NaN()}
+	sums := d.clients.of[id]
+	if sums == nil {
+		return w
+	}
+	ops, took := 0.0, 0.0
+	for c := range sums.ops {
+		ops += sums.ops[c]
+		took += sums.took[c]
+	}
+	if ops > 0 {
+		w.Took = took / ops
+	}
+	ratios := d.byClient.Ratio(id.Node())
+	if node, ok := d.slow.Node(id.Node()); ok && d.ownClock[id.Node()] {
+		ratios = node.Ratio
+	}
+	for c, r := range ratios {
+		if r > 0 && sums.ops[c] > 0 && !(w.Slow >= r) {
+			w.Slow, w.Class = r, failslow.Class(c)
+		}
+	}
+	return w
+}
+
+// lately is over how many seconds the numbers beside a trend are meant: I/O comes in bursts.
+const lately = 10
+
+// Trend is the layer's past in steps, the oldest first, and when the newest step ended; now is the mean of the last
+// ten seconds.
+func (d *Detectors) Trend() (steps []Second, now Second, end time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &d.trend
+	last := t.newest - t.newest%TrendStep // steps do not move with the seconds
+	for s := last - trendSeconds + TrendStep; s <= last-TrendStep; s += TrendStep {
+		steps = append(steps, t.mean(s+1, s+TrendStep))
+	}
+	return steps, t.mean(t.newest-lately+1, t.newest), time.Unix(last, 0)
+}
+
+// mean is that of the known seconds from..to.
+func (t *trend) mean(from, to int64) Second {
+	var sum, n [6]float64
+	for s := max(from, 0); s <= to; s++ {
+		v := &t.seconds[s%trendSeconds]
+		for i, x := range [...]float64{v.Read, v.Write, v.Meta, v.Waiting, v.P50, v.P95} {
+			if !math.IsNaN(x) {
+				sum[i] += x
+				n[i]++
+			}
+		}
+	}
+	m := func(i int) float64 { return sum[i] / n[i] } // NaN of none
+	return Second{m(0), m(1), m(2), m(3), m(4), m(5)}
+}
+
+// Waits are each forwarder's last minutes in steps, the oldest first, with the mean of the last ten seconds at the end.
+func (d *Detectors) Waits() map[topology.ForwarderID][]Wait {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &d.trend
+	last := t.newest - t.newest%TrendStep
+	out := make(map[topology.ForwarderID][]Wait, len(t.waits))
+	for id, w := range t.waits {
+		steps := make([]Wait, 0, waitSeconds/TrendStep)
+		for s := last - waitSeconds + TrendStep; s <= last-TrendStep; s += TrendStep {
+			steps = append(steps, meanWait(w, s+1, s+TrendStep))
+		}
+		out[id] = append(steps, meanWait(w, t.newest-lately+1, t.newest))
+	}
+	return out
+}
+
+// Now is each forwarder's mean of the last ten seconds.
+func (d *Detectors) Now() map[topology.ForwarderID]Wait {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[topology.ForwarderID]Wait, len(d.trend.waits))
+	for id, w := range d.trend.waits {
+		out[id] = meanWait(w, d.trend.newest-lately+1, d.trend.newest)
+	}
+	return out
+}
+
+// meanWait is the mean of what took time, and the newest ratio, which is smoothed already.
+func meanWait(w *[waitSeconds]Wait, from, to int64) Wait {
+	m := Wait{Took: math.NaN(), Slow: math.NaN()}
+	sum, n := 0.0, 0.0
+	for s := max(from, 0); s <= to; s++ {
+		v := &w[s%waitSeconds]
+		if !math.IsNaN(v.Took) {
+			sum += v.Took
+			n++
+		}
+		if !math.IsNaN(v.Slow) {
+			m.Slow, m.Class = v.Slow, v.Class
+		}
+	}
+	if n > 0 {
+		m.Took = sum / n
+	}
+	return m
+}
+
+// counted notes how long the operations of a compute node's second took.
+func (t *trend) counted(f *collector.Frame) {
+	for _, m := range classOf {
+		if ops, took, ok := spent(f.Samples, m.ops, m.client); ok {
+			t.count(ops, took)
+		}
+	}
+}
