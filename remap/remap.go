@@ -36,11 +36,13 @@ type Load struct {
 	// RoutedBytesPerSec is what a router forwards, both directions together; only routers report it.
 	RoutedBytesPerSec *float64 `json:"routed_bytes_per_sec,omitempty"`
 	// DataOpsPerSec are reads and writes, which stand in for bytes where those are not reported.
-	DataOpsPerSec   *float64 `json:"data_ops_per_sec,omitempty"`
-	MetaOpsPerSec   *float64 `json:"meta_ops_per_sec"`
-	Occupancy       *float64 `json:"occupancy"` // 0..1
-	Connections     int      `json:"connections"`
-	PeakBytesPerSec float64  `json:"peak_bytes_per_sec,omitempty"` // of one direction; 0 is not known
+	DataOpsPerSec *float64 `json:"data_ops_per_sec,omitempty"`
+	MetaOpsPerSec *float64 `json:"meta_ops_per_sec"`
+	Occupancy     *float64 `json:"occupancy"` // 0..1
+	Connections   int      `json:"connections"`
+	// BackEnd is the one server that a gateway is a client of; "" where it has several, or none of its own.
+	BackEnd         topology.NodeID `json:"back_end,omitempty"`
+	PeakBytesPerSec float64         `json:"peak_bytes_per_sec,omitempty"` // of one direction; 0 is not known
 }
 
 // Job is a run on a set of compute nodes.

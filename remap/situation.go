@@ -117,6 +117,21 @@ func (s *Situation) MayCarry(id topology.ForwarderID) bool {
 	return !accused || f.State == anomaly.Suspect || f.State == anomaly.Probation
 }
 
+// SickBehind returns the confirmed finding that a forwarder's one back end is slow: no forwarder in front of it is to
+// blame, and none of them is a place to go.
+func (s *Situation) SickBehind(id topology.ForwarderID) (f anomaly.Finding, ok bool) {
+	server := s.Load[id].BackEnd
+	if server == "" {
+		return f, false
+	}
+	for _, g := range s.Findings {
+		if g.Node == server && g.Kind == anomaly.TargetSlow && g.State == anomaly.Confirmed {
+			return g, true
+		}
+	}
+	return f, false
+}
+
 // Healthy counts the forwarders that may carry new work, and how many of them are idle.
 func (s *Situation) Healthy() (healthy, idle int) {
 	for _, f := range s.Index.Forwarders() {

@@ -91,11 +91,14 @@ type node struct {
 	Class [classes]class
 	Alarm bool
 	Since int64
+
+	behind topology.NodeID // the server that it is a client of; "" is not known
 }
 
 // class is one operation class of a forwarder.
 type class struct {
 	At        int64   // newest second seen
+	excused   bool    // that second says nothing of the node
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
 	Ops       float64 // and how many there were
 	Usual     [levels]habit
@@ -194,6 +197,7 @@ func (d *Detector) read(o *failslow.Observation) {
 		d.order = append(d.order, o.Node)
 		slices.Sort(d.order)
 	}
+	n.behind = o.Behind
 	all := 0.0
 	for c := range o.Class {
 		all += max(0, o.Class[c].Ops)
@@ -205,11 +209,12 @@ func (d *Detector) read(o *failslow.Observation) {
 		}
 		s := &n.Class[c]
 		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
-		s.Ops, s.Now = k.Ops, levelOf(all-k.Ops)
+		s.Ops, s.Now, s.excused = k.Ops, levelOf(all-k.Ops), o.Excused[c]
 	}
 	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen+o.Serving < calmQueue {
 		s := &n.Class[own]
 		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
+		s.excused = o.Excused[failslow.Meta]
 	}
 	if o.Packets >= fewPackets {
 		s := &n.Class[lossy]
@@ -222,7 +227,7 @@ func (d *Detector) read(o *failslow.Observation) {
 func (d *Detector) bet(n *node, c int) bool {
 	s := &n.Class[c]
 	peers, some := d.views[c].peers(s)
-	if !some {
+	if !some || s.excused {
 		return false
 	}
 	x := s.Log - peers
@@ -230,6 +235,9 @@ func (d *Detector) bet(n *node, c int) bool {
 	s.Took += (s.Log - s.Took) / 10
 	usual, known, ok := s.usual()
 	common := d.views[c].common(s.Log - usual)
+	if alike, some := d.views[c].behind(n.behind, s.Log-usual); some {
+		common = max(common, alike)
+	}
 	switch {
 	case !ok:
 		x -= margin
@@ -317,6 +325,22 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 		}
 	}
 	return r
+}
+
+// Slower is by how much longer than it is used to a node's operations of each class took in the newest second, and
+// last a stat of its own agent, log; not a number where none was seen or nothing is usual yet.
+func (d *Detector) Slower(id topology.NodeID) (x [own + 1]float64) {
+	n := d.nodes[id]
+	for c := range x {
+		x[c] = math.NaN()
+		if n == nil || n.Class[c].At != d.now {
+			continue
+		}
+		if usual, _, ok := n.Class[c].usual(); ok {
+			x[c] = n.Class[c].Log - usual
+		}
+	}
+	return x
 }
 
 var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats", "packets"}

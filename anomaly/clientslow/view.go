@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"fairway/collector/topology"
 )
 
 // view is one class of the whole layer in one second, gathered once for all nodes.
 type view struct {
-	lately  []seen            // nodes that were at work within peerAge, by size
-	changes []float64         // by how much each is slower than it is used to, log, sorted
+	lately  []seen    // nodes that were at work within peerAge, by size
+	changes []float64 // by how much each is slower than it is used to, log, sorted
+	// alike are the changes of the nodes behind each server, sorted.
+	alike   map[topology.NodeID][]float64
 	windows map[int][]float64 // sorted logs of the nodes whose requests are about as large, by step of size
 }
 
@@ -25,6 +29,7 @@ const (
 func (v *view) gather(d *Detector, c int) {
 	v.lately, v.changes = v.lately[:0], v.changes[:0]
 	clear(v.windows)
+	clear(v.alike)
 	if v.windows == nil {
 		v.windows = map[int][]float64{}
 	}
@@ -36,10 +41,37 @@ func (v *view) gather(d *Detector, c int) {
 		v.lately = append(v.lately, seen{s.Size, s.Log})
 		if usual, _, ok := s.usual(); ok {
 			v.changes = append(v.changes, s.Log-usual)
+			if behind := d.nodes[id].behind; behind != "" && d.now-s.At <= alikeAge {
+				if v.alike == nil {
+					v.alike = map[topology.NodeID][]float64{}
+				}
+				v.alike[behind] = append(v.alike[behind], s.Log-usual)
+			}
 		}
 	}
 	slices.SortFunc(v.lately, func(a, b seen) int { return cmp.Compare(a.size, b.size) })
 	slices.Sort(v.changes)
+	for _, all := range v.alike {
+		slices.Sort(all)
+	}
+}
+
+// alikeAge is how old what another node behind the same server showed may be, seconds.
+const alikeAge = 5
+
+// behind is by how much the other nodes behind the same server are slower than they are used to, log: what slows all of
+// them is the server's, or the way's to it.
+func (v *view) behind(server topology.NodeID, own float64) (more float64, ok bool) {
+	all := v.alike[server]
+	at, found := slices.BinarySearch(all, own)
+	if !found || len(all) < 2 {
+		return 0, false
+	}
+	m := (len(all) - 2) / 2 // of the others the median, or the smaller of two
+	if m >= at {
+		m++
+	}
+	return all[m], true
 }
 
 // common is by how much the others are slower than they are used to, log: what slows everybody is

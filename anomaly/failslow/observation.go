@@ -44,6 +44,10 @@ type Observation struct {
 	// Packets is how many went between the node and its clients, as these saw it, and Lost how many of them
 	// did not arrive as they were sent; 0 packets where that is not known.
 	Packets, Lost float64
+	// Behind is the one server that the node is a client of itself; "" where it has several or none. Excused are the
+	// classes whose second that server explains: they say nothing of the node.
+	Behind  topology.NodeID
+	Excused [classes]bool
 	// Spans is how many seconds the counters cover; 0 and 1 mean one. A reader that knows of a gap
 	// says so here, the detector finds out by itself what is out of all proportion.
 	Spans float64

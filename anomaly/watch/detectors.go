@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/backend"
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
@@ -27,6 +28,7 @@ type Detectors struct {
 	slow     *failslow.Detector       // forwarders that report their own execution times, and all canaries
 	byClient *clientslow.Detector     // the other forwarders
 	targets  *targetslow.Detector     // storage and metadata servers
+	backEnds *backend.Detector        // servers behind gateways
 	others   *interference.Detector   // what else explains a slow second
 	silence  silence                  // forwarders that report nothing
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
@@ -44,6 +46,7 @@ type second struct {
 	byClients []failslow.Observation      // rows with times that only clients saw
 	inside    map[topology.NodeID]float64 // mean seconds in the server, where it reports that and no more
 	points    []targetslow.Point          // of storage and metadata servers
+	servers   []backend.Second            // of back ends
 	verdicts  []anomaly.Verdict
 }
 
@@ -51,6 +54,7 @@ type second struct {
 func NewDetectors(board *window.Board, slow failslow.Settings, others interference.Settings) *Detectors {
 	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
+		backEnds: backend.New(slow.FalseAlarmEvery),
 		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
 		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
@@ -97,6 +101,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	// The window has no order, and verdicts must not depend on it.
 	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
+	d.takeBackEnds(now)
 	d.second.verdicts = d.failSlow(now)
 	for i := range d.second.verdicts {
 		d.addImpact(&d.second.verdicts[i])
@@ -107,6 +112,9 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
 	d.second.verdicts = append(d.second.verdicts, d.others.Second(now, d.second.rows, layer)...)
 	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now)...)
+	if len(d.second.servers) > 0 {
+		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())
+	}
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
 			if f.Node() == n {
@@ -146,7 +154,14 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 		d.second.clocked = append(d.second.clocked, o)
 	}
 	out := append(d.second.verdicts[:0], d.slow.Second(now, d.second.clocked)...)
+	server := map[topology.NodeID]topology.NodeID{}
+	for i := range d.second.rows {
+		server[d.second.rows[i].Node] = d.second.rows[i].Behind
+	}
 	out = slices.DeleteFunc(out, func(v anomaly.Verdict) bool {
+		if v.Level >= anomaly.Doubt && d.backEnds.Sick(server[v.Node]) {
+			return true // canaries go through to it
+		}
 		return unclocked[v.Node] && v.Level < anomaly.Doubt // without service times no clean second can be seen
 	})
 	for _, v := range d.byClient.Second(now, d.second.byClients) {
@@ -173,6 +188,7 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	if t, ok := f.Value(collector.ServerTime); ok {
 		d.second.inside[f.Node] = t
 	}
+	o.Behind = behind(f)
 	if serving := inFlight - o.QueueLen; serving > 0 {
 		o.Serving = serving
 	}

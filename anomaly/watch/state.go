@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/anomaly/backend"
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/targetslow"
@@ -45,6 +46,7 @@ type savedState struct {
 	FailSlow []byte
 	Clients  []byte
 	Targets  []byte
+	BackEnds []byte
 	Clock    map[topology.NodeID]bool
 	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet    map[topology.NodeID]int64
@@ -78,6 +80,9 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	if s.Targets, err = d.targets.MarshalBinary(); err != nil {
 		return nil, err
 	}
+	if s.BackEnds, err = d.backEnds.MarshalBinary(); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	err = gob.NewEncoder(&b).Encode(s)
 	return b.Bytes(), err
@@ -103,11 +108,12 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	defer d.mu.Unlock()
 	slow, seenBy, targets := failslow.New(d.set), clientslow.New(d.set.FalseAlarmEvery),
 		targetslow.New(d.set.FalseAlarmEvery, time.Second)
+	backEnds := backend.New(d.set.FalseAlarmEvery)
 	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients),
-		targets.UnmarshalBinary(s.Targets)); err != nil {
+		targets.UnmarshalBinary(s.Targets), backEnds.UnmarshalBinary(s.BackEnds)); err != nil {
 		return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
-	d.slow, d.byClient, d.targets = slow, seenBy, targets
+	d.slow, d.byClient, d.targets, d.backEnds = slow, seenBy, targets, backEnds
 	maps.Copy(d.ownClock, s.Clock)
 	for n, at := range s.Heard {
 		if s.SavedAt.Unix()-at <= silentAfter {

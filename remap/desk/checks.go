@@ -71,6 +71,30 @@ func checkTargets(targets []topology.ForwarderID, p remap.Plan, s *remap.Situati
 	return checks
 }
 
+// checkBackEnds asks that nobody is sent to where a back end is slow: from one forwarder of it to another that helps
+// nobody.
+func checkBackEnds(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation) (checks []remap.Check) {
+	for _, id := range targets {
+		f, sick := s.SickBehind(id)
+		if !sick {
+			continue
+		}
+		c := remap.Check{Name: "back end of " + string(id), Level: remap.Amber,
+			Text: fmt.Sprintf("%s is behind %s: %s", f.Node, id, remap.Accusation(&f))}
+		for _, m := range p.Moves {
+			if m.To == id && m.From != "" && s.Load[m.From].BackEnd == f.Node {
+				c.Level = remap.Red
+				c.Text = fmt.Sprintf("%s is behind %s and %s alike: %s; a move between them helps nobody", f.Node,
+					m.From,
+					id, remap.Accusation(&f))
+				break
+			}
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
 func oneCheck(name string, level remap.CheckLevel, text string) []remap.Check {
 	return []remap.Check{{Name: name, Level: level, Text: text}}
 }

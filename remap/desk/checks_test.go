@@ -29,6 +29,33 @@ func TestChecksSayWhatATargetIsAccusedOf(t *testing.T) {
 	}
 }
 
+func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
+	s := &remap.Situation{
+		Findings: []anomaly.Finding{{ID: "F-0007", Node: "be1", Kind: anomaly.TargetSlow, State: anomaly.Confirmed}},
+		Load: map[topology.ForwarderID]remap.Load{"gw1": {BackEnd: "be1"}, "gw2": {BackEnd: "be2"},
+			"gw3": {BackEnd: "be1"}}}
+	for _, c := range []struct {
+		from, to topology.ForwarderID
+		level    remap.CheckLevel
+		says     string
+	}{
+		{"gw1", "gw3", remap.Red,
+			"be1 is behind gw1 and gw3 alike: be1 is confirmed: slower than its peers (F-0007); a " +
+				"move between them helps nobody"},
+		{"gw2", "gw3", remap.Amber, "be1 is behind gw3: be1 is confirmed: slower than its peers (F-0007)"},
+		{"gw1", "gw2", "", ""},
+	} {
+		p := remap.Plan{Moves: []remap.Move{{Node: "c1", From: c.from, To: c.to}}}
+		got := checkBackEnds(remap.Targets(p.Moves), p, s)
+		if c.says == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || got[0].Level != c.level || got[0].Text != c.says {
+			t.Errorf("%s to %s: %+v, want %s %q", c.from, c.to, got, c.level, c.says)
+		}
+	}
+}
+
 // The way of a move must be seen in 80 columns, however many nodes go it.
 func TestMovesInWords(t *testing.T) {
 	var moves []remap.Move

@@ -49,6 +49,7 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 	v.Checks = slices.Concat(
 		checkFresh(targets, s),
 		checkTargets(targets, p, s),
+		checkBackEnds(targets, p, s),
 		checkAlone(targets, p, s),
 		checkSources(p, s),
 		checkFloor(targets, p, s, set),

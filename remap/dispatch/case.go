@@ -79,16 +79,17 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
 // load that no other job uses or has claimed, those that nobody uses by default first. Anomalous
-// are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, or
-// dedicated to another job.
+// are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, dedicated
+// to another job, or in front of a back end that is confirmed slow.
 func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool,
 	claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
 	var shared []topology.ForwarderID
 	for _, f := range s.Index.Forwarders() {
 		owner, claimed := claims[f]
+		_, sick := s.SickBehind(f)
 		switch state := s.State(f); {
 		case !slices.Contains(own, f):
-			if state == remap.ForwarderIdle && !used[f] && !claimed {
+			if state == remap.ForwarderIdle && !used[f] && !claimed && !sick {
 				if s.Index.InService(f) {
 					shared = append(shared, f)
 				} else {
@@ -97,7 +98,7 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 			}
 		case state == remap.ForwarderExcluded || state == remap.ForwarderStale || claimed && owner != id:
 			p.Anomalous = append(p.Anomalous, f)
-		case state == remap.ForwarderSuspect && !s.MayCarry(f):
+		case sick || state == remap.ForwarderSuspect && !s.MayCarry(f):
 			p.Anomalous = append(p.Anomalous, f)
 		}
 	}
@@ -146,6 +147,9 @@ func quietest(s *remap.Situation, claims map[topology.ForwarderID]topology.JobID
 			continue
 		}
 		if st := s.State(f); st != remap.ForwarderIdle && st != remap.ForwarderOK {
+			continue
+		}
+		if _, sick := s.SickBehind(f); sick {
 			continue
 		}
 		if load := s.Load[f]; !load.Known() {

@@ -32,6 +32,7 @@ type machine struct {
 	busy map[topology.ForwarderID]bool
 	// unknown are the forwarders whose agents report nothing of what they move.
 	unknown map[topology.ForwarderID]bool
+	behind  map[topology.ForwarderID]topology.NodeID // the forwarders' back ends
 	finds   []anomaly.Finding
 	frames  []collector.Frame
 	desk    *desk.Desk
@@ -85,6 +86,7 @@ func (m *machine) situation() *remap.Situation {
 		if m.busy[topology.ForwarderID(n.ID)] {
 			l.WriteBytesPerSec = new(1e9)
 		}
+		l.BackEnd = m.behind[topology.ForwarderID(n.ID)]
 		p.Load[topology.ForwarderID(n.ID)] = l
 	}
 	for n, f := range m.at {
@@ -362,6 +364,23 @@ func TestASlowDefaultForwarderIsReplaced(t *testing.T) {
 	m.unknown, m.finds[0].State = nil, anomaly.Suspect
 	if a := s.dispatch(t, "2", "NEW", cns(0, 2)); a.Plan != "" {
 		t.Errorf("a suspicion moved a job: %+v", a)
+	}
+}
+
+// A job behind a sick back end goes to a forwarder in front of another one, or stays where it is.
+func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
+	m := newMachine(8, 2, 2)
+	m.behind = map[topology.ForwarderID]topology.NodeID{"f0": "be0", "f1": "be1", "f2": "be0", "f3": "be1"}
+	m.finds = []anomaly.Finding{{ID: "F-1", Node: "be0", Kind: anomaly.TargetSlow, State: anomaly.Confirmed}}
+	s := newSite(t, m, remap.ModeApprove)
+	a := s.dispatch(t, "1", "NEW", cns(2, 6)) // half on f0, half on f1
+	p, err := s.desk.Plan(t.Context(), a.Plan)
+	if err != nil || len(p.Moves) != 2 || p.Moves[0] != (remap.Move{Node: "c2", From: "f0", To: "f3"}) {
+		t.Errorf("%+v, %v; %+v; want c2 and c3 on f3, which is in front of be1", p.Moves, err, a)
+	}
+	m.busy["f3"] = true
+	if a := s.dispatch(t, "2", "NEW", cns(0, 2)); a.Plan != "" {
+		t.Errorf("moved within the sick back end: %+v", a)
 	}
 }
 

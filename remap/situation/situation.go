@@ -170,6 +170,9 @@ func (b *Builder) makeLocked(now time.Time) *remap.Situation {
 func (b *Builder) load(f *collector.Frame, n topology.Node, clients int, now time.Time) remap.Load {
 	l := remap.LoadOfFrame(f, n.PeakBytesPerSec, now)
 	l.Connections = clients
+	if len(f.Targets) == 1 && !f.Targets[0].Target.IsNID() {
+		l.BackEnd = topology.NodeID(f.Targets[0].Target)
+	}
 	if share, counted := b.occupancy[n.ID]; counted {
 		l.Occupancy = &share
 	}

@@ -54,6 +54,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 		return v
 	}
 	v := api.StorageView{By: api.StorageByForwarder}
+	served := serverLatency(p.cfg.Board, oldest)
 	for _, t := range own {
 		row := api.StorageRow{Target: string(t.Target), RequestsPerSec: sumOf(t.Samples, collector.ReadOps,
 			collector.WriteOps),
@@ -61,6 +62,9 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 			WriteBytesPerSec: sumOf(t.Samples, collector.WriteBytes),
 			LatencySeconds:   latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite),
 			PeersLatency:     median(others[t.Target])}
+		if here, ok := served[topology.NodeID(t.Target)]; ok && row.LatencySeconds == nil { // it reports itself
+			row.LatencySeconds, row.PeersLatency = &here, othersLatency(served, topology.NodeID(t.Target))
+		}
 		v.Rows = append(v.Rows, row)
 	}
 	sortStorage(v.Rows)
@@ -71,8 +75,9 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 // frame was not asked for.
 func hasTargets(f *collector.Frame) bool {
 	return slices.ContainsFunc(f.Targets, func(t collector.TargetSamples) bool { return !t.Target.IsNID() }) ||
-		slices.ContainsFunc(f.Sources,
-			func(s collector.SourceStatus) bool { return s.Name == "lustre" && s.Err == "" })
+		slices.ContainsFunc(f.Sources, func(s collector.SourceStatus) bool {
+			return (s.Name == "lustre" || s.Name == "ganesha") && s.Err == ""
+		})
 }
 
 // addServers follows the forwarder's jobs to the storage servers that count by job.
@@ -97,8 +102,21 @@ func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest
 		return
 	}
 	v.By, v.Unknown = api.StorageByServers, ""
+	latency := serverLatency(p.cfg.Board, oldest)
+	for n, row := range at {
+		if own, ok := latency[n]; ok {
+			row.LatencySeconds = &own
+		}
+		row.PeersLatency = othersLatency(latency, n)
+		v.Rows = append(v.Rows, *row)
+	}
+	sortStorage(v.Rows)
+}
+
+// serverLatency is the mean time in service of each storage server's reads and writes.
+func serverLatency(board *window.Board, oldest int64) map[topology.NodeID]float64 {
 	latency := map[topology.NodeID]float64{}
-	p.cfg.Board.Layer(topology.Storage, func(f *window.Node) {
+	board.Layer(topology.Storage, func(f *window.Node) {
 		if f.TimeMillis < oldest {
 			return
 		}
@@ -106,20 +124,18 @@ func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest
 			latency[f.Node] = *t
 		}
 	})
-	for n, row := range at {
-		if own, ok := latency[n]; ok {
-			row.LatencySeconds = &own
+	return latency
+}
+
+// othersLatency is the median of the other servers.
+func othersLatency(latency map[topology.NodeID]float64, n topology.NodeID) *float64 {
+	var others []float64
+	for m, t := range latency {
+		if m != n {
+			others = append(others, t)
 		}
-		var others []float64
-		for m, t := range latency {
-			if m != n {
-				others = append(others, t)
-			}
-		}
-		row.PeersLatency = median(others)
-		v.Rows = append(v.Rows, *row)
 	}
-	sortStorage(v.Rows)
+	return median(others)
 }
 
 // slowTimes is how many times as long as for its peers a target's answers take when it comes first.
