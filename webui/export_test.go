@@ -3,7 +3,6 @@ package webui
 import (
 	"iter"
 
-	"fairway/remap"
 	"fairway/remap/journal"
 	"fairway/webui/access"
 )
@@ -14,20 +13,8 @@ const (
 	TopicBeat     = topicBeat
 )
 
-// SignInPath is an address that signs a person in, once.
-func (s *Server) SignInPath(name string, role remap.Role) string {
-	path, err := s.gate.SignInPath(name, role)
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
-
 // Routes are the API's.
 func (s *Server) Routes() []access.Route { return s.site.Routes }
-
-// FilesVersion is in the addresses of the pages' modules.
-func (s *Server) FilesVersion() string { return s.files.version }
 
 // Clients, Dropped and Stalled count the live feed's streams, their lost frames and those that were let go.
 func (s *Server) Clients() int64 { return s.feed.clients.Load() }

@@ -50,7 +50,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // signIn signs a person in by a one-time code and returns the session's cookie.
 func signIn(s *simsite.Site, name string, role remap.Role) (cookie string) {
 	s.T.Helper()
-	_, code, _ := strings.Cut(s.Server.SignInPath(name, role), "=")
+	_, code, _ := strings.Cut(s.SignInPath(name, role), "=")
 	res, b := s.Ask("POST", "/api/v1/session", "", api.SignIn{Code: code}, "Origin", "http://"+s.TCP)
 	for _, c := range res.Cookies() {
 		if c.Name == access.CookieName {

@@ -16,22 +16,6 @@ import (
 	"fairway/webui/api"
 )
 
-// accuseInThePast lets the judge find fwd001 slow from 40 s ago on, and writes it to the journal.
-func accuseInThePast(s *simsite.Site) (since time.Time) {
-	s.T.Helper()
-	s.Says.Detector = simsite.Accuse("fwd001")
-	since = time.Now().Truncate(time.Second).Add(-40 * time.Second)
-	for i := range 7 {
-		if err := s.Loop.Step(s.T.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
-			s.T.Fatal(err)
-		}
-	}
-	s.FindMu.Lock()
-	s.Find = s.Loop.Findings()
-	s.FindMu.Unlock()
-	return since
-}
-
 // A past second has the jobs that ran in it: on each forwarder the largest, and on its page each client's.
 func TestThePastHasItsOwnTopJobs(t *testing.T) {
 	s := simsite.New(t, simsite.Options{Steady: true})
@@ -99,7 +83,7 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	since := accuseInThePast(s)
+	since := s.AccuseInThePast()
 	at := func(path string, when time.Time) string {
 		return path + "?at=" + when.UTC().Format(time.RFC3339)
 	}

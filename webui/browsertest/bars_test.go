@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"fmt"
@@ -175,15 +175,15 @@ func redraw(t *testing.T, table *bars) {
 	b.open("http://" + s.TCP + "/overview")
 	b.frames(1)
 	js[bool](b,
-		fmt.Sprintf(
-			"(() => { (async () => { const { GridView } = await import('/static/grid.js?v=%s'); const g = "+
-				"new GridView({ label: 'bars', pick() {}, open() {} }); document.body.prepend(g.el);\n"+
-				"\t\twindow.drawn = (times) => { const out = [], levels = new Int8Array(40960); "+
-				"g.layout(levels.length, 1408, 640, true);\n"+
-				"\t\t\tfor (let k = 0; k < times; k++) { for (let i = 0; i < levels.length; i++) levels[i] = "+
-				"(i * 7 + k * 3 + (i >> 5)) %% 12 - 2; const begun = performance.now(); g.draw({ levels }, k); "+
-				"g.canvas.getContext('2d').getImageData(0, 0, 1, 1); out.push(performance.now() - begun); } "+
-				"return out; }; })(); return true; })()", s.Server.FilesVersion()))
+		"(() => { (async () => { const { GridView } = await import('/static/grid.js' + "+
+			"new URL(document.querySelector('script[src]').src).search); const g = "+
+			"new GridView({ label: 'bars', pick() {}, open() {} }); document.body.prepend(g.el);\n"+
+			"\t\twindow.drawn = (times) => { const out = [], levels = new Int8Array(40960); "+
+			"g.layout(levels.length, 1408, 640, true);\n"+
+			"\t\t\tfor (let k = 0; k < times; k++) { for (let i = 0; i < levels.length; i++) levels[i] = "+
+			"(i * 7 + k * 3 + (i >> 5)) % 12 - 2; const begun = performance.now(); g.draw({ levels }, k); "+
+			"g.canvas.getContext('2d').getImageData(0, 0, 1, 1); out.push(performance.now() - begun); } "+
+			"return out; }; })(); return true; })()")
 	b.until("the module is here", "window.drawn")
 	js[[]float64](b, "window.drawn(50)") // compiled by now
 	before := b.work()

@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"encoding/csv"
@@ -227,7 +227,7 @@ func TestSeriesInTheBrowser(t *testing.T) {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	accuseInThePast(s)
+	s.AccuseInThePast()
 	b.open("http://" + s.TCP + "/forwarders/fwd001?span=1h")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.says("a point is the mean of 15 s")

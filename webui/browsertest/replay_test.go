@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	since := accuseInThePast(s)
+	since := s.AccuseInThePast()
 	at := func(d time.Duration) string { return since.Add(d).UTC().Format(time.RFC3339) }
 	row := func(when string) string {
 		o := get[api.Overview](s, "/api/v1/overview?at="+when)
@@ -156,7 +156,7 @@ func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s := simsite.New(t, simsite.Options{})
 	s.Run(120)
-	startTwo(t, s)
+	s.StartTwo()
 	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
 		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {

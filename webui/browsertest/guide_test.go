@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	guideDoc    = "../docs/guide.md"
-	guideImages = "../docs/img"
+	guideDoc    = "../../docs/guide.md"
+	guideImages = "../../docs/img"
 	maxPicture  = 150 << 10 // bytes
 )
 
@@ -95,7 +95,7 @@ func TestGuide(t *testing.T) {
 	if err != nil && !*update {
 		t.Fatal(err)
 	}
-	b.open("http://" + s.TCP + s.Server.SignInPath("olga", remap.Operator))
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
 	b.key("t") // dark
 	b.key("t") // light
@@ -148,7 +148,7 @@ func (b *tab) picture(name, scroll string, doc []byte) {
 		_, err = os.Stat(file)
 	}
 	if err != nil {
-		b.t.Errorf("%v; go test ./webui -run Guide -update takes it", err)
+		b.t.Errorf("%v; go test ./webui/browsertest -run Guide -update takes it", err)
 	}
 }
 
@@ -236,7 +236,7 @@ const contrastOf = `(() => {
 var screenBlock = regexp.MustCompile(`(?s)<!-- screen ([\w-]+) -->\n.*?<!-- end -->\n`)
 
 // terminalDoc is the page about the terminal.
-const terminalDoc = "../docs/terminal.md"
+const terminalDoc = "../../docs/terminal.md"
 
 // The terminal's screens in the documents are those that the terminal's tests compare with.
 func TestGuideShowsTheTerminalsScreens(t *testing.T) {
@@ -244,7 +244,7 @@ func TestGuideShowsTheTerminalsScreens(t *testing.T) {
 		n := 0
 		keepBlocks(t, file, screenBlock, func(name string) string {
 			n++
-			screen, err := os.ReadFile(filepath.Join("../console/testdata", name+".txt"))
+			screen, err := os.ReadFile(filepath.Join("../../console/testdata", name+".txt"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -302,6 +302,6 @@ func keepBlocks(t *testing.T, file string, blocks *regexp.Regexp, want func(name
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is not as the terminal is; go test ./webui -run Guide -update", file)
+		t.Errorf("%s is not as the terminal is; go test ./webui/browsertest -run Guide -update", file)
 	}
 }

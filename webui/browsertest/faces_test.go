@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"encoding/json"
@@ -145,7 +145,7 @@ func TestBothFacesAgree(t *testing.T) {
 		Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97, Sentence: "write service time 9.8x its peers"}}
 	s.FindMu.Unlock()
 	s.Run(3)
-	startTwo(t, s)
+	s.StartTwo()
 	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{Nodes: []topology.NodeID{"c00004"},
 		To: "fwd000", Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)

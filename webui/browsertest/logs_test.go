@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 		return get[api.Overview](s,
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
-	accuseInThePast(s)
+	s.AccuseInThePast()
 	eventually(t, "the picture shows it",
 		func() bool { return len(get[api.Overview](s, "/api/v1/overview").Findings) == 1 })
 	excluded := func() bool { return len(s.Desk.Excluded()) > 0 }
@@ -37,7 +37,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 		t.Error("a viewer is asked for reasons")
 	}
 
-	b.open("http://" + s.TCP + s.Server.SignInPath("olga", remap.Operator))
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
 	b.open("http://" + s.TCP + "/forwarders/fwd001")
 	b.says("healthy -> suspect")
@@ -81,7 +81,7 @@ func TestGoBoxInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s := simsite.New(t, simsite.Options{})
 	s.Run(60)
-	accuseInThePast(s)
+	s.AccuseInThePast()
 	b.open("http://" + s.TCP + "/overview")
 	b.says("F-0001")
 	first := func(typed, says string) {

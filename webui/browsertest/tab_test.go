@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"context"
@@ -197,7 +197,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	s.Run(120)
 	b := newTab(t, 1280, 800)
 	begun := time.Now()
-	b.open("http://" + s.TCP + s.Server.SignInPath("olga", remap.Operator))
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 	b.frames(1)
 	t.Logf("first data %v after the address was opened; first paint %.0f ms", time.Since(begun).Round(time.Millisecond),
 		js[float64](b,
@@ -234,7 +234,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.says("You cannot approve: you proposed it")
 	b.shot("plan-proposer")
 	// Somebody else approves, with the page open.
-	b.open("http://" + s.TCP + s.Server.SignInPath("sam", remap.Operator))
+	b.open("http://" + s.TCP + s.SignInPath("sam", remap.Operator))
 	b.says("sam (operator)")
 	b.frames(1)
 	b.key("n")

@@ -1,4 +1,4 @@
-package webui_test
+package browsertest_test
 
 import (
 	"fmt"
@@ -37,8 +37,8 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 	b := newTab(t, 1280, 800)
 	s := simsite.New(t, simsite.Options{})
 	s.Run(120)
-	startTwo(t, s)
-	since := accuseInThePast(s)
+	s.StartTwo()
+	since := s.AccuseInThePast()
 	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
 		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {

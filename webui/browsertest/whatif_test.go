@@ -1,0 +1,63 @@
+package browsertest_test
+
+import (
+	"testing"
+
+	"fairway/cmd/fairway-demo/simsite"
+	"fairway/remap/queue/tables"
+	"fairway/webui/api"
+)
+
+func TestWhatIfInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
+	s.StartTwo()
+	b.open("http://" + s.TCP + "/whatif")
+	b.says("Shares under size-fair")
+	b.until("two bars, three to one",
+		`(() => { const w = [...document.querySelectorAll('.share')].map((r) => Number(r.getAttribute('width')));
+			return w.length === 2 && Math.abs(w[0] / w[1] - 3) < .01; })()`)
+	b.until("the pattern is drawn",
+		"document.querySelectorAll('.gantt .io').length > 20 && document.querySelectorAll('.gantt .cap').length === 1")
+	// The line of the bandwidth in use never crosses the system's.
+	b.until("the bandwidth stays below the line",
+		`(() => { const cap = document.querySelector('.gantt .cap').y1.baseVal.value;
+			return [...document.querySelector('.gantt .used').getAttribute('d')
+				.matchAll(/[ML]\S+ (\S+?)(?=L|$)/g)].every((m) => Number(m[1]) >= cap - .2); })()`)
+	b.shot("whatif")
+	s.PeriodicRuns()
+	b.until("the history is asked",
+		`(() => { const x = [...document.querySelectorAll('button')].find((x) => x.textContent === 'from history');
+			if (x) x.click(); return !!x; })()`)
+	b.until("its applications are drawn, and why one is not",
+		`document.querySelector('.gantt')?.textContent.includes('ocean') &&
+			document.body.textContent.includes('loose of wei on 4 nodes: not periodic')`)
+	b.shot("whatif-history")
+	b.key("m")
+	b.says("Shares under job-fair")
+}
+
+// What queues share by now stands beside the what-if: sentences, and three columns.
+func TestSharesInForceInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	v := tables.Gathering{
+		Policy: "size-fair", LambdaSeconds: 1,
+		Says: []string{"in force: size-fair", "the global shares cannot be reached: 8 is crowded"},
+		Jobs: []tables.GatheredJob{{Job: "8", Share: .75, Reachable: .5, Got: .493}},
+	}
+	s := simsite.New(t, simsite.Options{Gathering: func() (tables.Gathering, bool) { return v, true }})
+	s.Run(1)
+	s.StartTwo()
+	if got := get[api.SharesView](s, "/api/v1/shares"); got.InForce == nil || got.InForce.Jobs[0].Got != .493 {
+		t.Errorf("%+v", got.InForce)
+	}
+	b.open("http://" + s.TCP + "/whatif")
+	b.says("in force: size-fair")
+	b.until("the job with work has its parts, the other none",
+		`(() => { const text = [...document.querySelectorAll('table.shares tbody tr')].map((r) =>
+			[...r.cells].map((c) => c.textContent).join(' ').trim());
+			return text[0].endsWith('75.0 75.0 50.0 49.3') && text[1].endsWith('25.0 - - -'); })()`)
+	b.until("what is wrong is seen as wrong", `document.querySelector('p.error')?.textContent.includes('8 is crowded')`)
+	b.shot("whatif-in-force")
+}
