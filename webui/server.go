@@ -190,7 +190,9 @@ func (s *Server) HTTP(kind access.Listener) *http.Server {
 }
 
 // SignInPath is an address that signs a person in, once.
-func (s *Server) SignInPath(name string, role remap.Role) (string, error) { return s.gate.SignInPath(name, role) }
+func (s *Server) SignInPath(name string, role remap.Role) (string, error) {
+	return s.gate.SignInPath(name, role)
+}
 
 // Run makes the snapshots and feeds them to the consoles until ctx ends. It returns when every
 // goroutine of it has ended and the live feeds are closed.

@@ -48,7 +48,7 @@ func (s *Site) StartTwo() {
 			s.T.Fatalf("job %d: %d %s", i, res.StatusCode, b)
 		}
 	}
-	s.until("both jobs run", func() bool { return len(s.Situation().Jobs) == 2 })
+	s.until("both jobs run", func() bool { return len(s.Picture.Snapshot().Situation.Jobs) == 2 })
 }
 
 // PeriodicRuns puts two applications that write every 100 s into the history, and one that does when it likes.
