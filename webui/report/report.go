@@ -200,16 +200,19 @@ func (r *Report) use(ctx context.Context, s Sources) error {
 	return err
 }
 
-// stepOf divides a period into at most 200 steps of whole hours.
+// stepOf divides a period into at most 200 steps, whose bounds are those of minutes, hours or days.
 func stepOf(span time.Duration) time.Duration {
-	return max(time.Hour, (span/200).Truncate(time.Hour)+time.Hour)
+	for _, step := range []time.Duration{time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+		2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour} {
+		if span <= 200*step {
+			return step
+		}
+	}
+	return 24 * time.Hour
 }
 
 func (r *Report) layer(ctx context.Context, s Sources) error {
 	step := stepOf(r.To.Sub(r.From))
-	if r.To.Sub(r.From) <= 200*time.Hour {
-		step = time.Hour
-	}
 	l := &r.Layer
 	l.Forwarders, l.StepSeconds = len(s.Forwarders), int(step.Seconds())
 	if len(s.Forwarders) == 0 {

@@ -183,3 +183,58 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		t.Errorf("%d findings, missing %q", len(r.Findings), r.Missing)
 	}
 }
+
+// BenchmarkReport is a month of 240 forwarders with 100,000 runs of jobs.
+func BenchmarkReport(b *testing.B) {
+	from, to := monday.AddDate(0, 0, -30), monday
+	store, err := engine.Open(b.TempDir(), engine.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	var forwarders []topology.NodeID
+	for i := range 240 {
+		forwarders = append(forwarders, topology.NodeID(fmt.Sprintf("fwd%03d", i)))
+	}
+	for at := from; at.Before(to); at = at.Add(time.Hour) { // a minute of each hour: the blocks are all there
+		var frames []collector.Frame
+		for sec := range 60 {
+			for _, f := range forwarders {
+				frames = append(frames, collector.Frame{Node: f, Role: topology.Forwarder,
+					TimeMillis: at.Add(time.Duration(sec) * time.Second).UnixMilli(), Samples: []collector.Sample{
+						{Metric: collector.ReadBytes, Value: 1e6}, {Metric: collector.WriteBytes, Value: 2e6},
+						{Metric: collector.MetaOps, Value: 10}}})
+			}
+		}
+		if err := store.Append(b.Context(), frames); err != nil {
+			b.Fatal(err)
+		}
+	}
+	jobs, _, err := history.Open(b.TempDir() + "/history")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer jobs.Close()
+	_, err = jobs.Import(b.Context(), func(yield func(history.Run, error) bool) {
+		for i := range 100_000 {
+			end := from.Add(time.Duration(i) * to.Sub(from) / 100_000)
+			if !yield(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: fmt.Sprint("u", i%300),
+				App:     fmt.Sprint("a", i%900),
+				Project: fmt.Sprint("p", i%50), Nodes: 1 + i%64, Start: end.Add(-time.Hour), End: end,
+				Profile: &history.Profile{ReadBytes: 1e9, WriteBytes: 1e9, MetaOps: 1000, IOSeconds: 60, From: "csv"}},
+				nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := Sources{Site: "hpc1", Runs: jobs.Each, Records: records(), Store: store, Forwarders: forwarders}
+	for b.Loop() {
+		r, err := Make(b.Context(), s, from, to, to)
+		if err != nil || r.Total.Runs != 100_000 {
+			b.Fatalf("%v: %+v", err, r.Total)
+		}
+	}
+}
