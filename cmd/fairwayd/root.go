@@ -41,6 +41,7 @@ func newRoot() *cobra.Command {
 		newRun(&path),
 		newConfig(&path),
 		newBackup(&path),
+		newRestore(&path),
 		newFsck(&path),
 		newMigrate(&path),
 		newImport(&path),

@@ -196,12 +196,12 @@ func BenchmarkReport(b *testing.B) {
 	for i := range 240 {
 		forwarders = append(forwarders, topology.NodeID(fmt.Sprintf("fwd%03d", i)))
 	}
-	for at := from; at.Before(to); at = at.Add(time.Hour) { // a minute of each hour: the blocks are all there
+	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
 		var frames []collector.Frame
-		for sec := range 60 {
+		for sec := 0; sec < 24*3600; sec += 900 { // each hour has its block
 			for _, f := range forwarders {
 				frames = append(frames, collector.Frame{Node: f, Role: topology.Forwarder,
-					TimeMillis: at.Add(time.Duration(sec) * time.Second).UnixMilli(), Samples: []collector.Sample{
+					TimeMillis: day.Add(time.Duration(sec) * time.Second).UnixMilli(), Samples: []collector.Sample{
 						{Metric: collector.ReadBytes, Value: 1e6}, {Metric: collector.WriteBytes, Value: 2e6},
 						{Metric: collector.MetaOps, Value: 10}}})
 			}
@@ -217,7 +217,7 @@ func BenchmarkReport(b *testing.B) {
 	defer jobs.Close()
 	_, err = jobs.Import(b.Context(), func(yield func(history.Run, error) bool) {
 		for i := range 100_000 {
-			end := from.Add(time.Duration(i) * to.Sub(from) / 100_000)
+			end := from.Add(time.Duration(i) * (to.Sub(from) / 100_000))
 			if !yield(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: fmt.Sprint("u", i%300),
 				App:     fmt.Sprint("a", i%900),
 				Project: fmt.Sprint("p", i%50), Nodes: 1 + i%64, Start: end.Add(-time.Hour), End: end,
