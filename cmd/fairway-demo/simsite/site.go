@@ -164,7 +164,9 @@ func New(t testing.TB, o Options) *Site {
 		}, Detector: s.Says, Store: s.Store}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	s.Canary = watch.NewCanaries(s.Loop, s.Says.real, s.Store.Append, probe.DefaultLimits(),
+	limits := probe.DefaultLimits()
+	limits.AtOnce = 1 // of two that end in the same instant either could be the newest
+	s.Canary = watch.NewCanaries(s.Loop, s.Says.real, s.Store.Append, limits,
 		func(n topology.NodeID) (probe.Way, bool) {
 			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 		})
