@@ -13,6 +13,8 @@ type Exclusion struct {
 	By        string               `json:"by"`
 	Since     time.Time            `json:"since"`
 	Until     time.Time            `json:"until"`
+	// Drain is what became of its traffic; nil where nodes are not made to avoid it. It is not in the journal.
+	Drain *Drain `json:"drain,omitempty"`
 }
 
 // Feed is what the allocator reads. A reader that has no newer one at ValidUntil goes back to the

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"path/filepath"
 
 	"fairway/collector/source/queue"
 	"fairway/collector/stream"
@@ -111,7 +113,8 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 		}
 		return r, r, nil
 	case o.Enabled && o.By == byLNet:
-		return &lnet.Mover{Net: o.LNet.Net, Gateways: o.forwarders()}, nil, nil
+		return &lnet.Mover{Net: o.LNet.Net, Gateways: o.forwarders(),
+			Journal: filepath.Join(c.Spool.Dir, "lnet-changes.json")}, nil, nil
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
 			Sources: o.forwarders()}, nil, nil
@@ -126,6 +129,13 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 	out := map[string]stream.OrderHandler{}
 	if moves != nil {
 		out = node.Handlers(moves, c.Orders.Enabled)
+	}
+	router, _ := moves.(*lnet.Mover)
+	if router == nil && c.Source.LNet.Enabled {
+		router = &lnet.Mover{} // it counts peers' messages, which verifies the moves of others
+	}
+	if router != nil {
+		maps.Copy(out, router.Handlers(c.Orders.Enabled && c.Orders.By == byLNet))
 	}
 	if r := c.Source.Queue; r.Tables {
 		for kind, at := range map[string][2]string{

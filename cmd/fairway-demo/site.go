@@ -237,7 +237,7 @@ func (d *demo) configureSite(site *sitefiles.Site, dir string) error {
 		return err
 	}
 	d.conf["name"], d.conf["simulated"], d.conf["node"] = "site", true, site.Machine()
-	d.conf.table("driver")["kind"] = "agents"
+	d.conf.table("driver")["kind"], d.conf.table("driver")["drain"] = "agents", d.site.orders
 	return nil
 }
 

@@ -190,6 +190,35 @@ func newExclude(o *options) *cobra.Command {
 	return c
 }
 
+// newExclusions lists the forwarders that are excluded, and what became of their traffic.
+func newExclusions(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "exclusions",
+		Short: "List the excluded forwarders, and what became of their traffic",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
+				f, err := cl.Exclusions(ctx)
+				if err != nil || o.json {
+					return orJSON(c.OutOrStdout(), f, err)
+				}
+				w := c.OutOrStdout()
+				if len(f.Exclusions) == 0 {
+					fmt.Fprintln(w, "no forwarder is excluded")
+				}
+				for _, e := range f.Exclusions {
+					fmt.Fprintf(w, "%s  by %s until %s: %s\n", e.Forwarder, e.By,
+						e.Until.Local().Format("2006-01-02 15:04:05"), e.Reason)
+					if e.Drain != nil {
+						fmt.Fprintf(w, "  %s\n", e.Drain)
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
 func newReturn(o *options) *cobra.Command {
 	var reason string
 	c := &cobra.Command{

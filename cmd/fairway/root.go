@@ -97,6 +97,7 @@ func newRoot() *cobra.Command {
 		newRemap(o),
 		newFindings(o),
 		newExclude(o),
+		newExclusions(o),
 		newReturn(o),
 		newCanary(o),
 		newAudit(o),

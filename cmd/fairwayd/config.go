@@ -83,6 +83,7 @@ type Driver struct {
 	Tries    int           `toml:"tries" help:"Tries per order."`
 	Backoff  time.Duration `toml:"backoff" help:"Wait before the second try; doubles with each further one."`
 	Timeout  time.Duration `toml:"timeout" help:"Longest wait for the answer to one try."`
+	Drain    bool          `toml:"drain" help:"Nodes with LNet prefer other routers than excluded ones; kind agents."`
 }
 
 // The kinds of driver.
@@ -159,6 +160,8 @@ func (c *Config) validate() error {
 	case !slices.Contains([]string{driverNone, driverAgents, driverExec, driverSim}, c.Driver.Kind):
 		return bad("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind, driverNone,
 			driverAgents, driverExec, driverSim)
+	case c.Driver.Drain && c.Driver.Kind != driverAgents:
+		return bad("driver.drain needs driver.kind = %q: the nodes' agents change their routes", driverAgents)
 	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:
 		return bad("driver.command is empty: the kind exec needs one")
 	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:

@@ -21,6 +21,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
 	"fairway/remap/driver/agent"
+	"fairway/remap/driver/drain"
 	"fairway/remap/driver/exec"
 	"fairway/remap/journal"
 	"fairway/remap/queue/tables"
@@ -95,7 +96,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			d.board.Take(frames, now)
 			shown.Arrived()
 		}})
-	if err := d.openDesk(people.RoleNow); err != nil {
+	drains := d.newDrains()
+	if err := d.openDesk(people.RoleNow, drains); err != nil {
 		return d, err
 	}
 	if err := d.openJobs(); err != nil {
@@ -137,6 +139,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
 	d.tasks.Go(func() { sharing.Run(ctx) })
+	if drains != nil {
+		d.tasks.Go(func() { drains.Run(ctx) })
+	}
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.tasks.Go(func() { d.keepJobs(ctx) })
@@ -154,14 +159,14 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	return d, nil
 }
 
-func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool)) (err error) {
+func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drains *drain.Drains) (err error) {
 	if d.driver, err = d.newDriver(); err != nil {
 		return err
 	}
 	path := d.journal()
 	desk, sum, err := desk.Open(desk.Config{
 		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.situation.Situation, RoleOf: roleOf,
-		Log: d.log,
+		Drain: drainOf(drains), Log: d.log,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
 )
@@ -41,7 +42,9 @@ type Config struct {
 	// RoleOf returns the role that a person who came through a listener (Person.Via) has at present; known is
 	// false where only the next sign-in shows it. nil: it is never known. It may be called from any goroutine.
 	RoleOf func(name, via string) (role remap.Role, known bool)
-	Log    *slog.Logger // nil: discard
+	// Drain says what became of an excluded forwarder's traffic; nil: nobody makes nodes avoid it.
+	Drain func(topology.ForwarderID) *remap.Drain
+	Log   *slog.Logger // nil: discard
 }
 
 // tickEvery is how often expiry, waiting plans and observations are looked at.

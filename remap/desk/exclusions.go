@@ -55,6 +55,12 @@ type exclusions struct {
 // Feed returns the exclusions in force, on a lease from now.
 func (d *exclusions) Feed() remap.Feed {
 	f := *d.feed.Load()
+	if d.cfg.Drain != nil {
+		f.Exclusions = slices.Clone(f.Exclusions)
+		for i := range f.Exclusions {
+			f.Exclusions[i].Drain = d.cfg.Drain(f.Exclusions[i].Forwarder)
+		}
+	}
 	f.ValidUntil = time.Now().UTC().Add(d.cfg.Settings.FeedLease)
 	return f
 }

@@ -1,13 +1,12 @@
-// Package lnet moves compute nodes that reach their file system's network through LNet routers:
-// the router that is to be used gets the best priority (0), and the one that was used before goes.
+// Package lnet is the end of a remap on nodes that reach another net through LNet routers: clients, and the servers,
+// which choose the router of all bulk data. There are three ways:
 //
-// It speaks to the kernel through lnetctl:
+//   - Avoid puts the routes over a router behind the others, on every node that has one: the router drains.
+//   - Steer prefers one router for what goes to single nodes or a net, by a rule (udsp, Lustre 2.15 and later).
+//   - Move without rules replaces the node's own route. On a client that moves its requests and what rides in them (up
+//     to 16 KiB); the servers still choose the router of the data.
 //
-//	lnetctl route show --net o2ib1 --verbose
-//	lnetctl route add --net o2ib1 --gateway 10.0.0.2@tcp --priority 0
-//	lnetctl route del --net o2ib1 --gateway 10.0.0.1@tcp
-//
-// The new route is there before the old one goes, so that the net is reachable all the time.
+// It speaks to the kernel through lnetctl, and keeps a journal of what it changed, so that exactly that is undone.
 package lnet
 
 import (
@@ -16,6 +15,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -28,6 +28,10 @@ type Mover struct {
 	// Gateways are the forwarders' network ids, such as 10.0.0.1@tcp. Routes over others are left alone.
 	Gateways map[topology.ForwarderID]string
 	Run      node.Command // nil: mover.Exec
+	Journal  string       // the file that says what was changed; empty: it is not kept
+
+	mu   sync.Mutex // guards the kernel's tables and kept
+	kept kept
 }
 
 var _ node.Mover = (*Mover)(nil)
@@ -35,6 +39,7 @@ var _ node.Mover = (*Mover)(nil)
 // route is one line of the kernel's table.
 type route struct {
 	gateway  string
+	hops     int
 	priority int
 	down     bool
 }
@@ -44,12 +49,30 @@ func (m *Mover) lnetctl(ctx context.Context, args ...string) ([]byte, error) {
 	if run == nil {
 		run = node.Exec
 	}
-	return run(ctx, append([]string{"lnetctl", "route"}, args...)...)
+	return run(ctx, append([]string{"lnetctl"}, args...)...)
+}
+
+func (m *Mover) forwarderOf(gateway string) (topology.ForwarderID, bool) {
+	return node.ByAddress(m.Gateways, gateway)
+}
+
+// dropsAsymmetric says whether the node drops what comes over a router that it has no route over.
+func (m *Mover) dropsAsymmetric(ctx context.Context) (bool, error) {
+	out, err := m.lnetctl(ctx, "global", "show")
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); key == "drop_asym_route" {
+			return strings.TrimSpace(value) != "0", nil
+		}
+	}
+	return false, nil // older releases have no such setting
 }
 
 // table reads the routes over known gateways.
 func (m *Mover) table(ctx context.Context) ([]route, error) {
-	out, err := m.lnetctl(ctx, "show", "--net", m.Net, "--verbose")
+	out, err := m.lnetctl(ctx, "route", "show", "--net", m.Net, "--verbose")
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +105,15 @@ func parseRoutes(text string) (routes []route, err error) {
 		switch value = strings.TrimSpace(value); key {
 		case "gateway":
 			r.gateway = value
-		case "priority":
-			if r.priority, err = strconv.Atoi(value); err != nil {
-				return nil, fmt.Errorf("line %d: priority %q is not a number", n+1, value)
+		case "hop", "priority":
+			v, err := strconv.Atoi(value)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %s %q is not a number", n+1, key, value)
+			}
+			if key == "hop" {
+				r.hops = v
+			} else {
+				r.priority = v
 			}
 		case "state":
 			r.down = value == "down"
@@ -137,19 +166,19 @@ func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 		// A route's priority cannot be changed: one over the same gateway goes first.
 		for _, r := range routes {
 			if r.gateway == want {
-				if _, err := m.lnetctl(ctx, "del", "--net", m.Net, "--gateway", want); err != nil {
+				if _, err := m.lnetctl(ctx, "route", "del", "--net", m.Net, "--gateway", want); err != nil {
 					return wire.RouteAnswer{}, err
 				}
 			}
 		}
-		if _, err := m.lnetctl(ctx, "add", "--net", m.Net, "--gateway", want, "--priority", "0"); err != nil {
+		if _, err := m.lnetctl(ctx, "route", "add", "--net", m.Net, "--gateway", want, "--priority", "0"); err != nil {
 			return wire.RouteAnswer{}, err
 		}
 	}
 	var errs []error
 	for _, r := range routes {
 		if r.gateway != want {
-			if _, err := m.lnetctl(ctx, "del", "--net", m.Net, "--gateway", r.gateway); err != nil {
+			if _, err := m.lnetctl(ctx, "route", "del", "--net", m.Net, "--gateway", r.gateway); err != nil {
 				errs = append(errs, err)
 			}
 		}

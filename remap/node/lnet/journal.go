@@ -1,0 +1,88 @@
+package lnet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// kept is what the mover has changed and has to give back.
+type kept struct {
+	// Routes are the routes whose priority was lowered, by gateway.
+	Routes map[string]keptRoute `json:"routes"`
+	// Rules are the rules that were added, by their destination; the value is the router's.
+	Rules map[string]string `json:"rules"`
+}
+
+// keptRoute is a route as it was, and its priority since.
+type keptRoute struct {
+	Hops     int `json:"hops"`
+	Priority int `json:"priority"`
+	Lowered  int `json:"lowered"`
+}
+
+// open reads the journal at the first order.
+func (m *Mover) open() error {
+	if m.kept.Routes != nil {
+		return nil
+	}
+	k := kept{Routes: map[string]keptRoute{}, Rules: map[string]string{}}
+	if m.Journal != "" {
+		b, err := os.ReadFile(m.Journal)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return err
+		default:
+			if err := json.Unmarshal(b, &k); err != nil {
+				return fmt.Errorf(
+					"%s: %w; it says which routes were changed: compare it with lnetctl route show, then "+
+						"remove it", m.Journal, err)
+			}
+		}
+	}
+	m.kept = k
+	return nil
+}
+
+// keep changes the journal, on disk first.
+func (m *Mover) keep(change func(*kept)) error {
+	next := kept{Routes: map[string]keptRoute{}, Rules: map[string]string{}}
+	for g, r := range m.kept.Routes {
+		next.Routes[g] = r
+	}
+	for d, r := range m.kept.Rules {
+		next.Rules[d] = r
+	}
+	change(&next)
+	if m.Journal != "" {
+		if err := writeFile(m.Journal, next); err != nil {
+			return fmt.Errorf("the journal of changed routes: %w; nothing was changed", err)
+		}
+	}
+	m.kept = next
+	return nil
+}
+
+// writeFile writes a file that a crash leaves old or new.
+func writeFile(name string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	part := name + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, name)
+}

@@ -1,0 +1,227 @@
+package lnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fairway/collector/wire"
+)
+
+// rule is one selection policy of the user, as lnetctl shows it.
+type rule struct {
+	index         int
+	src, dst, rte string
+}
+
+// rules reads the kernel's list.
+func (m *Mover) rules(ctx context.Context) ([]rule, error) {
+	out, err := m.lnetctl(ctx, "udsp", "show")
+	if err != nil {
+		return nil, fmt.Errorf("this LNet has no rules for single nodes (Lustre 2.15 and later have): %w", err)
+	}
+	var all []rule
+	for line := range strings.Lines(string(out)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
+		if key, ok := strings.CutPrefix(key, "- "); ok && key == "idx" {
+			i, err := strconv.Atoi(value)
+			if err != nil {
+				return nil, fmt.Errorf("lnetctl udsp show: index %q is not a number", value)
+			}
+			all = append(all, rule{index: i})
+		}
+		if !ok || len(all) == 0 {
+			continue
+		}
+		switch r := &all[len(all)-1]; key {
+		case "src":
+			r.src = value
+		case "dst":
+			r.dst = value
+		case "rte":
+			r.rte = value
+		}
+	}
+	return all, nil
+}
+
+// Steer makes the node send what goes to o.To over one forwarder, by a rule for each; without a forwarder it takes its
+// own rules for them away. A destination that somebody else's rule covers is not touched: the kernel keeps one list of
+// preferred routers a destination, and adding or deleting any rule of it clears the list.
+func (m *Mover) Steer(ctx context.Context, o wire.SteerOrder) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.steer(ctx, o)
+}
+
+func (m *Mover) steer(ctx context.Context, o wire.SteerOrder) error {
+	if err := m.open(); err != nil {
+		return err
+	}
+	rte := ""
+	if o.Forwarder != "" {
+		gateway, ok := m.Gateways[o.Forwarder]
+		if !ok {
+			return fmt.Errorf("no gateway for %s: set it in [orders.forwarders]", o.Forwarder)
+		}
+		var err error
+		if rte, err = m.primary(ctx, gateway); err != nil {
+			return err
+		}
+	}
+	for _, dst := range o.To {
+		if err := m.steerOne(ctx, dst, rte); err != nil {
+			return fmt.Errorf("%s: %w", dst, err)
+		}
+	}
+	return nil
+}
+
+func (m *Mover) steerOne(ctx context.Context, dst, rte string) error {
+	rules, err := m.rules(ctx)
+	if err != nil {
+		return err
+	}
+	have := m.kept.Rules[dst]
+	there := false
+	for _, r := range rules {
+		switch ours := have != "" && r.dst == dst && r.rte == have; {
+		case ours && have == rte:
+			there = true
+		case ours:
+			if _, err := m.lnetctl(ctx, "udsp", "del", "--idx", strconv.Itoa(r.index)); err != nil {
+				return err
+			}
+		case covers(r.dst, dst) && rte != "":
+			return fmt.Errorf("rule %d (%s over %s) is somebody else's and covers it: nothing was changed", r.index,
+				r.dst,
+				r.rte)
+		}
+	}
+	if there {
+		return nil
+	}
+	if rte == "" {
+		return m.keep(func(k *kept) { delete(k.Rules, dst) })
+	}
+	if err := m.keep(func(k *kept) { k.Rules[dst] = rte }); err != nil {
+		return err
+	}
+	if _, err := m.lnetctl(ctx, "udsp", "add", "--dst", dst, "--rte", rte); err != nil {
+		return errors.Join(err, m.keep(func(k *kept) { delete(k.Rules, dst) }))
+	}
+	rules, err = m.rules(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(rules, func(r rule) bool { return r.dst == dst && r.rte == rte }) {
+		return fmt.Errorf("lnetctl reported success, but a rule for %s over %s is missing", dst, rte)
+	}
+	return nil
+}
+
+// covers says whether a rule's destination could stand for one of ours: the same, its whole net, or a pattern of its
+// net.
+func covers(pattern, dst string) bool {
+	if pattern == dst || pattern == "" || pattern == "NA" {
+		return pattern == dst
+	}
+	_, net, _ := strings.Cut(dst, "@")
+	if net == "" {
+		net = dst
+	}
+	addr, itsNet, ok := strings.Cut(pattern, "@")
+	if !ok {
+		return pattern == net
+	}
+	return itsNet == net && strings.ContainsAny(addr, "[*")
+}
+
+// primary finds the identifier that rules know a gateway by: with discovery it may be one of another net.
+func (m *Mover) primary(ctx context.Context, gateway string) (string, error) {
+	out, err := m.lnetctl(ctx, "peer", "show", "--nid", gateway)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if strings.TrimPrefix(key, "- ") == "primary nid" {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("lnetctl peer show has no primary nid of %s", gateway)
+}
+
+// Look answers what a plan has to know of this node's LNet.
+func (m *Mover) Look(ctx context.Context) (wire.LookAnswer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := wire.LookAnswer{Net: m.Net}
+	out, err := m.lnetctl(ctx, "net", "show")
+	if err != nil {
+		return a, err
+	}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if value = strings.TrimSpace(value); key == "- nid" && !strings.HasSuffix(value, "@lo") {
+			a.NIDs = append(a.NIDs, value)
+		}
+	}
+	_, err = m.rules(ctx)
+	a.Rules = err == nil
+	return a, nil
+}
+
+// Traffic counts the messages of peers of this node, a router: data that they sent or took, and their requests.
+func (m *Mover) Traffic(ctx context.Context, o wire.TrafficOrder) (wire.TrafficAnswer, error) {
+	a := wire.TrafficAnswer{Peers: map[string]wire.PeerTraffic{}}
+	for _, nid := range o.NIDs {
+		out, err := m.lnetctl(ctx, "peer", "show", "--nid", nid, "-v", "2")
+		if err != nil {
+			return a, err
+		}
+		t, err := parseReceived(string(out))
+		if err != nil {
+			return a, fmt.Errorf("lnetctl peer show of %s: %w", nid, err)
+		}
+		a.Peers[nid] = t
+	}
+	return a, nil
+}
+
+// parseReceived reads the messages that came from a peer by kind. A REPLY carries written data and an ACK answers read
+// data; a PUT is a request.
+func parseReceived(text string) (t wire.PeerTraffic, err error) {
+	inside, found := false, 0
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
+		if value == "" {
+			inside = key == "received_stats"
+			continue
+		}
+		if !inside {
+			continue
+		}
+		n, err := strconv.ParseUint(value, 10, 32)
+		if err != nil {
+			return t, fmt.Errorf("%s: %q is not a count", key, value)
+		}
+		switch key {
+		case "put":
+			t.Requests += n
+			found++
+		case "reply", "ack":
+			t.Data += n
+			found++
+		}
+	}
+	if found == 0 {
+		return t, errors.New("no counts by kind (Lustre 2.11 and later have them)")
+	}
+	return t, nil
+}
