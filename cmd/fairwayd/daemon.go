@@ -194,7 +194,14 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 	fan := driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout}
 	switch c.Kind {
 	case driverAgents:
-		return agent.New(d.agents, d.conf.forwarderAddrs(), fan), nil
+		a := agent.New(d.agents, d.conf.forwarderAddrs(), fan)
+		a.SetRouters(func() (out []topology.NodeID) {
+			for _, n := range d.situation.Situation().Machine.ByRole(topology.Forwarder) {
+				out = append(out, n.ID)
+			}
+			return out
+		})
+		return a, nil
 	case driverSim:
 		// A simulated machine takes the orders of real agents; its forwarders have no address.
 		return agent.New(d.agents, func(f topology.ForwarderID) (string, bool) {

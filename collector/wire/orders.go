@@ -41,4 +41,14 @@ type RouteOrder struct {
 type RouteAnswer struct {
 	Forwarder  topology.ForwarderID `json:"forwarder"`
 	Generation uint64               `json:"generation"` // remaps since the mount's start
+	// Way is how the node is moved; empty: an agent that does not say.
+	Way string `json:"way,omitempty"`
 }
+
+// The ways in which agents move nodes.
+const (
+	WayMount   = "mount9p"
+	WayProxy   = "tcpproxy"
+	WayLNet    = "lnet"
+	WayRemount = "remount"
+)

@@ -27,7 +27,8 @@ type Mover interface {
 	Route(ctx context.Context) (wire.RouteAnswer, error)
 }
 
-// Handlers are the orders that a mover carries out; without mayMove it only says the route.
+// Handlers are the orders that a mover carries out; without mayMove it only says the route. A mover with a method Way
+// answers with the way in which it moves nodes, which plans show.
 func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 	one := make(chan struct{}, 1) // held by the call under way
 	call := func(ctx context.Context, f func(context.Context) (wire.RouteAnswer, error)) (json.RawMessage, error) {
@@ -40,6 +41,9 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 		a, err := f(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if w, ok := m.(interface{ Way() string }); ok {
+			a.Way = w.Way()
 		}
 		return json.Marshal(a)
 	}

@@ -1,5 +1,5 @@
-// Package agent moves compute nodes whose file system is a fairway-mount: it sends an order to
-// the agent of each node, and the agent moves the node.
+// Package agent moves compute nodes by an order to the agent of each: the agent moves the node in the way that it is
+// configured for.
 package agent
 
 import (
@@ -34,6 +34,8 @@ type Driver struct {
 	fan  driver.Fan
 	seed int64         // keeps the order ids of two lives of the daemon apart
 	next atomic.Uint64 // of the order ids
+	// routers are those whose messages verify the moves of nodes with LNet; nil: they are not verified here.
+	routers func() []topology.NodeID
 }
 
 var _ remap.Driver = (*Driver)(nil)
@@ -44,7 +46,7 @@ func New(agents Orderer, addr func(topology.ForwarderID) (string, bool), fan dri
 }
 
 // Preview fails for the first move whose node has no agent or whose target has no address.
-func (d *Driver) Preview(_ context.Context, p remap.Plan) ([]string, error) {
+func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 	for _, m := range p.Moves {
 		if _, ok := d.addr(m.To); !ok {
 			return nil, fmt.Errorf("%s -> %s: the address of %s is not configured (set addr of its [[node]])", m.Node,
@@ -54,25 +56,53 @@ func (d *Driver) Preview(_ context.Context, p remap.Plan) ([]string, error) {
 			return nil, fmt.Errorf("%s -> %s: no agent of %s is connected", m.Node, m.To, m.Node)
 		}
 	}
-	how := "each mount finishes what is in flight, reopens its files at the new forwarder, and goes on"
-	if p.Force {
-		how = "forced: each mount drops its forwarder at once and repeats what it had asked of it; a hung forwarder " +
-			"must be fenced first"
+	var how []string
+	for _, way := range d.ways(ctx, p.Moves) {
+		how = append(how, sentenceOf(way, p.Force))
 	}
-	return []string{how}, nil
+	return how, nil
 }
 
 // Apply orders every node of p to its new forwarder.
 func (d *Driver) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
-	return d.each(ctx, p, p.Moves, report)
+	if d.routers == nil {
+		return d.each(ctx, p, p.Moves, report, nil)
+	}
+	var mu sync.Mutex
+	var lnet []*moved
+	to := map[topology.NodeID]remap.Move{}
+	for _, m := range p.Moves {
+		to[m.Node] = m
+	}
+	ways := map[topology.NodeID]string{}
+	err := d.each(ctx, p, p.Moves, func(r remap.Result) {
+		mu.Lock()
+		if r.OK && ways[r.Node] == wire.WayLNet {
+			lnet = append(lnet, &moved{move: to[r.Node], result: r})
+			mu.Unlock()
+			return
+		}
+		mu.Unlock()
+		report(r)
+	}, func(n topology.NodeID, way string) {
+		mu.Lock()
+		defer mu.Unlock()
+		ways[n] = way
+	})
+	if len(lnet) > 0 {
+		d.verify(ctx, lnet, report)
+	}
+	return err
 }
 
 // Restore orders every node of p back to its old forwarder.
 func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
-	return d.each(ctx, p, driver.Back(p.Moves), report)
+	return d.each(ctx, p, driver.Back(p.Moves), report, nil)
 }
 
-func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, report func(remap.Result)) error {
+// each orders nodes; answered, unless nil, gets the way in which each was moved.
+func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, report func(remap.Result),
+	answered func(topology.NodeID, string)) error {
 	return d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
 		addr, ok := d.addr(m.To)
 		if !ok {
@@ -82,6 +112,9 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 			Addr: addr, Force: p.Force})
 		if err == nil && got.Forwarder != m.To {
 			err = fmt.Errorf("the mount of %s says that it uses %s, not %s", m.Node, got.Forwarder, m.To)
+		}
+		if err == nil && answered != nil {
+			answered(m.Node, got.Way)
 		}
 		return err
 	}, report)

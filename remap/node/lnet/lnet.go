@@ -132,6 +132,9 @@ func best(routes []route) (b route, ok bool) {
 	return b, ok
 }
 
+// Way is how it moves the node.
+func (*Mover) Way() string { return wire.WayLNet }
+
 // Route says over which forwarder the net is reached.
 func (m *Mover) Route(ctx context.Context) (wire.RouteAnswer, error) {
 	routes, err := m.table(ctx)

@@ -24,6 +24,9 @@ func (m Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, e
 	return m.ask(ctx, q)
 }
 
+// Way is how it moves the node.
+func (Mover) Way() string { return wire.WayMount }
+
 // Route asks the mount which forwarder it uses.
 func (m Mover) Route(ctx context.Context) (wire.RouteAnswer, error) {
 	return m.ask(ctx, mount.Request{Op: "stats"})

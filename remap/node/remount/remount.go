@@ -67,6 +67,9 @@ func (m *Mover) mounted() (string, error) {
 // unescape reads the kernel's way of writing blanks in names.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
+// Way is how it moves the node.
+func (*Mover) Way() string { return wire.WayRemount }
+
 // Route says from which forwarder the file system is mounted.
 func (m *Mover) Route(context.Context) (wire.RouteAnswer, error) {
 	source, err := m.mounted()

@@ -197,6 +197,9 @@ func (r *Proxy) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 	return wire.RouteAnswer{Forwarder: r.forwarder, Generation: r.generation}, nil
 }
 
+// Way is how it moves the node.
+func (*Proxy) Way() string { return wire.WayProxy }
+
 // Route says where new connections lead.
 func (r *Proxy) Route(context.Context) (wire.RouteAnswer, error) {
 	r.mu.Lock()

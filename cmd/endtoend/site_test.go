@@ -1,0 +1,241 @@
+package endtoend
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/remap"
+)
+
+// site is a running site in files with the programs of a release on it.
+type site struct {
+	t   *testing.T
+	dir string
+}
+
+// startSite starts the site, the daemon and an agent a node, and waits for the first second.
+func startSite(t *testing.T, flags ...string) *site {
+	t.Helper()
+	if err := programs(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "fairway-site") // short, for the sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, dir: dir}
+	c := exec.Command(filepath.Join(bin, "fairway-demo"), append([]string{"site", "--dir", dir, "--no-console",
+		"--http", "127.0.0.1:0"}, flags...)...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = c.Stdout
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		for range lines { // it prints what it ends
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("the site ended with %v", err)
+		}
+		if t.Failed() {
+			text, _ := os.ReadFile(filepath.Join(dir, "fairwayd.log"))
+			t.Logf("the daemon's log ends:\n%s", text[max(0, len(text)-4000):])
+		}
+		os.RemoveAll(dir)
+	})
+	var printed []string
+	for line := range lines {
+		if printed = append(printed, line); strings.HasPrefix(line, "first second shown") {
+			go func() {
+				for range lines { // so that it never waits for a reader
+				}
+			}()
+			return s
+		}
+	}
+	t.Fatalf("the site ended by itself:\n%s", strings.Join(printed, "\n"))
+	return nil
+}
+
+// run runs one of the programs and returns what it printed.
+func (s *site) run(program string, args ...string) []byte {
+	s.t.Helper()
+	ctx, stop := context.WithTimeout(s.t.Context(), patience)
+	defer stop()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, program), args...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (s *site) fairway(args ...string) []byte {
+	s.t.Helper()
+	return s.run("fairway", append([]string{"--addr", "unix:" + filepath.Join(s.dir, "fairwayd.sock")}, args...)...)
+}
+
+func (s *site) demo(verb string, args ...string) []byte {
+	s.t.Helper()
+	return s.run("fairway-demo", append([]string{"site", verb, s.dir}, args...)...)
+}
+
+// truth is what the model knows of its routers.
+type truth struct {
+	Seconds float64
+	Dropped uint64
+	Routers map[string]struct{ Bytes float64 }
+}
+
+func (s *site) truth() (t truth) {
+	s.t.Helper()
+	if err := json.Unmarshal(s.demo("truth"), &t); err != nil {
+		s.t.Fatal(err)
+	}
+	return t
+}
+
+// traffic is what crosses the routers in a few of the model's seconds: all bytes a second, and one router's share.
+func (s *site) traffic(router string) (perSecond, share float64) {
+	s.t.Helper()
+	const seconds = 5
+	a := s.truth()
+	b := a
+	for b.Seconds < a.Seconds+seconds {
+		time.Sleep(200 * time.Millisecond)
+		b = s.truth()
+	}
+	var all, mine float64
+	for r := range b.Routers {
+		d := b.Routers[r].Bytes - a.Routers[r].Bytes
+		all += d
+		if r == router {
+			mine = d
+		}
+	}
+	return all / (b.Seconds - a.Seconds), mine / all
+}
+
+// tables are the routes of every node that has some, in an order of their own.
+func (s *site) tables() string {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "nodes", "*", "sys", "kernel", "debug", "lnet", "routes"))
+	if err != nil || len(files) == 0 {
+		s.t.Fatal(files, err)
+	}
+	var all strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		rows := strings.Split(string(text), "\n")
+		slices.Sort(rows)
+		fmt.Fprintf(&all, "%s\n%s\n", name, strings.Join(rows, "\n"))
+	}
+	return all.String()
+}
+
+// drain waits until the drain of the one excluded router is in a state, and returns it.
+func (s *site) drain(want remap.DrainState) remap.Drain {
+	s.t.Helper()
+	var last []byte
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+		var f remap.Feed
+		last = s.fairway("--json", "exclusions")
+		if err := json.Unmarshal(last, &f); err != nil {
+			s.t.Fatal(err)
+		}
+		if len(f.Exclusions) == 1 && f.Exclusions[0].Drain != nil && f.Exclusions[0].Drain.State == want {
+			return *f.Exclusions[0].Drain
+		}
+	}
+	s.t.Fatalf("no drain is %s:\n%s", want, last)
+	return remap.Drain{}
+}
+
+// restored waits until every table is as it was.
+func (s *site) restored(was string) {
+	s.t.Helper()
+	got := ""
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+		if got = s.tables(); got == was {
+			return
+		}
+	}
+	s.t.Errorf("after the return the tables are\n%s\nthey were\n%s", got, was)
+}
+
+// TestSlowRouterIsDrained: a router at a tenth of its speed is excluded, every node of both ends avoids it, its traffic
+// goes to the others, the jobs are as fast as before, nothing is dropped, and on its return every table is as it was.
+func TestSlowRouterIsDrained(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := startSite(t)
+	was, dropped := s.tables(), s.truth().Dropped
+	healthy, share := s.traffic("rtr2")
+	if share < 0.15 {
+		t.Fatalf("rtr2 has %.2f of the bytes of a healthy site", share)
+	}
+	s.demo("fault", "link", "rtr2", "0.1")
+	s.fairway("exclude", "rtr2", "--reason", "it is slow on its link")
+	d := s.drain(remap.Drained)
+	if d.Nodes != 11 || d.Done != 11 {
+		t.Errorf("%d of %d nodes avoid it, want 11 of 11", d.Done, d.Nodes)
+	}
+	again, share := s.traffic("rtr2")
+	if share > 0.01 || again < 0.95*healthy {
+		t.Errorf("%.3f of the bytes cross the drained router; %.0f MB/s in all, %.0f before", share, again/1e6,
+			healthy/1e6)
+	}
+	if now := s.truth().Dropped; now != dropped {
+		t.Errorf("%d messages were dropped", now-dropped)
+	}
+	s.demo("mend", "rtr2")
+	s.fairway("return", "rtr2", "--reason", "its link is well again")
+	s.restored(was)
+	if _, share := s.traffic("rtr2"); share < 0.15 {
+		t.Errorf("rtr2 has %.2f of the bytes after its return", share)
+	}
+}
+
+// TestLyingLnetctlIsNotBelieved: where one server's lnetctl lies, every node reports that it avoids the router, and its
+// traffic shows that it does not.
+func TestLyingLnetctlIsNotBelieved(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := startSite(t)
+	was := s.tables()
+	s.demo("trick", "oss1", "lie", "route")
+	s.fairway("exclude", "rtr3", "--reason", "to be looked at")
+	d := s.drain(remap.DrainFailed)
+	if d.Done != d.Nodes || d.Share == nil || *d.Share < 0.01 {
+		t.Errorf("%+v: want all nodes done, and a share", d)
+	}
+	if !strings.Contains(string(s.fairway("exclusions")), "of the routers' bytes cross it") {
+		t.Errorf("the command prints\n%s", s.fairway("exclusions"))
+	}
+	s.demo("trick")
+	s.demo("trick", "mds1", "busy", "route")
+	s.fairway("return", "rtr3", "--reason", "it was looked at")
+	time.Sleep(2 * time.Second) // the node that refuses is asked again
+	s.demo("trick")
+	s.restored(was)
+}
