@@ -170,7 +170,7 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 	defer cancel()
 	first := collector.WriteBytes
 	if d.site != nil {
-		first = collector.LinkRxBytes // a router knows no writes
+		first = collector.RoutedBytes // a router knows no writes
 	}
 	for {
 		o, err := c.Overview(ctx)
