@@ -16,7 +16,7 @@ import (
 // attach mounts a file system that this process answers for. It returns the device its requests come
 // from. Without root fusermount3 does it.
 func attach(mountPoint, source string) (device int, err error) {
-	options := fmt.Sprintf("default_permissions,max_read=%d", maxIO)
+	options := fmt.Sprintf("max_read=%d", maxIO)
 	if os.Getuid() != 0 {
 		return attachAsUser(mountPoint, options+",subtype=fairway,fsname="+optionEscape.Replace(source))
 	}

@@ -30,7 +30,7 @@ var (
 
 // OpendirHandle opens the directory.
 func (n *node) OpendirHandle(ctx context.Context, _ uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	h := &handle{node: n, flags: syscall.O_RDONLY | syscall.O_DIRECTORY}
+	h := &handle{node: n, uid: n.m.userOf(ctx), flags: syscall.O_RDONLY | syscall.O_DIRECTORY}
 	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
 		_, err := h.at(ctx, s)
 		return err

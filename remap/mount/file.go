@@ -24,6 +24,7 @@ const openFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
 // handle is one open file or directory. A remap opens it again at the new forwarder.
 type handle struct {
 	node   *node
+	uid    uint32 // who opened it
 	flags  uint32
 	reader *reader         // nil when the file is not read ahead
 	bytes  [2]atomic.Int64 // opRead, opWrite: that went through
@@ -74,9 +75,9 @@ var (
 
 // Open opens the file. Every read and write goes to the forwarder at once (direct I/O).
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	h := &handle{node: n, flags: flags & keepFlags}
+	h := &handle{node: n, uid: n.m.userOf(ctx), flags: flags & keepFlags}
 	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
-		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC))
+		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC), false)
 		h.session, h.fid = s, fid
 		return err
 	})
@@ -96,10 +97,10 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 // Create creates and opens a file.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode,
 	fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
-	h := &handle{flags: flags & keepFlags}
+	h := &handle{uid: n.m.userOf(ctx), flags: flags & keepFlags}
 	errno = n.m.do(ctx, opCreate, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
-			uid, gid := caller(ctx)
+			gid := callersGroup(ctx)
 			fid, err := dir.Walk(ctx)
 			if err != nil {
 				return err
@@ -112,7 +113,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 				fid.ClunkLater()
 				return err
 			}
-			a, err := n.m.own(ctx, fid, uid)
+			a, err := fid.GetAttr(ctx)
 			if err != nil {
 				fid.ClunkLater()
 				return err

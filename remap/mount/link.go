@@ -43,10 +43,14 @@ var (
 			"it holds may still land when it wakes)")
 )
 
-// session is one connection to a forwarder with the tree's root.
+// session is what a mount has open at one forwarder: a connection for its own user and, where that is root, a second
+// one for everybody else. diod takes a connection that root has attached on for one whose client has checked
+// permissions already, and checks none on it, whoever asks.
 type session struct {
 	client *p9.Client
-	root   *p9.Fid
+	others *p9.Client // client, where that is not root's
+	root   *p9.Fid    // of the mount's own user
+	users  *users
 	number uint64 // of the mount's connections, from 1
 }
 
@@ -96,6 +100,7 @@ func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.L
 	}
 	l.cur = s
 	l.watch(s)
+	l.watchers.Go(l.sweep)
 	return l, nil
 }
 
@@ -107,12 +112,41 @@ func (l *link) connect(ctx context.Context, t Target) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forwarder %s: %w", t.Forwarder, err)
 	}
-	root, err := c.Attach(ctx, l.tree, l.uid)
+	others := c
+	if l.uid == 0 {
+		if others, err = p9.Dial(ctx, t.Addr, 0); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("forwarder %s: %w", t.Forwarder, err)
+		}
+	}
+	all := newUsers(c, others, l.tree)
+	own, err := all.enter(ctx, l.uid) // and never leaves
 	if err != nil {
 		c.Close()
+		others.Close()
 		return nil, fmt.Errorf("forwarder %s at %s: %w", t.Forwarder, t.Addr, err)
 	}
-	return &session{c, root, l.connections.Add(1)}, nil
+	return &session{client: c, others: others, root: own.root, users: all, number: l.connections.Add(1)}, nil
+}
+
+// close ends the session's connections.
+func (s *session) close() {
+	s.client.Close()
+	s.others.Close()
+}
+
+// path is what the network has done for the session.
+func (s *session) path() (sum p9.Path, ok bool) {
+	sum, ok = s.client.Path()
+	if s.others == s.client || !ok {
+		return sum, ok
+	}
+	more, ok := s.others.Path()
+	sum.Sent += more.Sent
+	sum.Resent += more.Resent
+	sum.Received += more.Received
+	sum.Disordered += more.Disordered
+	return sum, ok
 }
 
 // signal wakes every waiter; the caller holds mu.
@@ -193,8 +227,12 @@ func (l *link) behind(f func(s *session)) bool {
 // watch notices when a session's connection ends without anybody using it.
 func (l *link) watch(s *session) {
 	l.watchers.Go(func() {
-		<-s.client.Done()
+		select {
+		case <-s.client.Done():
+		case <-s.others.Done():
+		}
 		l.lose(s)
+		s.close() // half a session is none
 	})
 }
 
@@ -219,7 +257,7 @@ func (l *link) close() {
 	l.mu.Unlock()
 	l.stop()
 	if s != nil {
-		s.client.Close()
+		s.close()
 	}
 	l.turn <- struct{}{} // a remap or reconnect under way ends first, and may have installed a session
 	l.mu.Lock()
@@ -227,7 +265,7 @@ func (l *link) close() {
 	l.mu.Unlock()
 	<-l.turn
 	if s != nil {
-		s.client.Close()
+		s.close()
 	}
 	l.watchers.Wait()
 }

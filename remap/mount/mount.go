@@ -190,7 +190,7 @@ func (m *Mount) Report() report.Report {
 	cur := l.cur
 	l.mu.Unlock()
 	if cur != nil {
-		if p, ok := cur.client.Path(); ok {
+		if p, ok := cur.path(); ok {
 			r.Path = report.Path{Connection: cur.number, Sent: p.Sent, Resent: p.Resent, Received: p.Received,
 				Disordered: p.Disordered}
 		}

@@ -31,6 +31,12 @@ type diod struct {
 
 func startDiod(t testing.TB, dir, name string) diod {
 	t.Helper()
+	return startDiodWith(t, dir, name, false)
+}
+
+// startDiodWith starts one that has the host's table of users, or knows of each only his number, with further options.
+func startDiodWith(t testing.TB, dir, name string, table bool, more ...string) diod {
+	t.Helper()
 	bin, err := exec.LookPath("diod")
 	if err != nil {
 		bin = "/usr/sbin/diod"
@@ -45,8 +51,11 @@ func startDiod(t testing.TB, dir, name string) diod {
 	addr := l.Addr().String()
 	l.Close()
 	d := diod{Target: Target{topology.ForwarderID(name), addr}}
-	args := []string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "-N", "--nwthreads", "8", "-l", addr,
-		"-e", dir, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}
+	args := append([]string{"--ignore-signal=PIPE", bin, "-f", "-c", "/dev/null", "-n", "--nwthreads", "8", "-l", addr,
+		"-e", dir, "-e", "ctl", "-L", filepath.Join(t.TempDir(), "log")}, more...)
+	if !table {
+		args = append(args, "-N")
+	}
 	if os.Getuid() != 0 {
 		args = append(args, "-u", fmt.Sprint(os.Getuid()))
 	}

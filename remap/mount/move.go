@@ -155,7 +155,7 @@ func (l *link) swap(ctx context.Context, s *session, t Target, gen uint64, force
 	l.gate = true
 	l.mu.Unlock()
 	if force && old != nil {
-		old.client.Close() // operations in flight fail, come out, and repeat at the new forwarder
+		old.close() // operations in flight fail, come out, and repeat at the new forwarder
 	}
 	files, err := l.prepare(ctx, s)
 	l.mu.Lock()
@@ -167,12 +167,12 @@ func (l *link) swap(ctx context.Context, s *session, t Target, gen uint64, force
 	l.signal()
 	l.mu.Unlock()
 	if err != nil {
-		s.client.Close()
+		s.close()
 		return 0, err
 	}
 	l.watch(s)
 	if old != nil {
-		old.client.Close()
+		old.close()
 	}
 	return lost, nil
 }
@@ -262,7 +262,7 @@ func (files reopened) install(s *session) (lost int) {
 
 // open opens the handle's file at a session. A file that is not there any more is ESTALE.
 func (h *handle) open(ctx context.Context, s *session) (*p9.Fid, error) {
-	fid, err := h.node.openAt(ctx, s, h.flags)
+	fid, err := h.node.openAt(asUser(ctx, h.uid), s, h.flags, true)
 	if errors.Is(err, syscall.ENOENT) {
 		err = &p9.Error{Op: "reopen after remap", Errno: syscall.ESTALE}
 	}

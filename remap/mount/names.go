@@ -25,15 +25,14 @@ func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.Entry
 	create func(dir *p9.Fid, gid uint32) error) (inode *fs.Inode, errno syscall.Errno) {
 	errno = n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
 		return n.with(ctx, s, func(dir *p9.Fid) error {
-			uid, gid := caller(ctx)
-			if err := create(dir, gid); err != nil && !already(err, retry, syscall.EEXIST) {
+			if err := create(dir, callersGroup(ctx)); err != nil && !already(err, retry, syscall.EEXIST) {
 				return err
 			}
 			fid, err := dir.Walk(ctx, name)
 			if err != nil {
 				return err
 			}
-			a, err := n.m.own(ctx, fid, uid)
+			a, err := fid.GetAttr(ctx)
 			if err != nil {
 				fid.ClunkLater()
 				return err
@@ -45,23 +44,12 @@ func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.Entry
 	return inode, errno
 }
 
-// own gives a new file to the user who made it and reads its attributes; the server made it as the
-// mount's user.
-func (m *Mount) own(ctx context.Context, fid *p9.Fid, uid uint32) (p9.Attr, error) {
-	if uid != m.link.uid {
-		if err := fid.SetAttr(ctx, p9.SetAttr{Valid: p9.SetUID, UID: uid}); err != nil {
-			return p9.Attr{}, err
-		}
-	}
-	return fid.GetAttr(ctx)
-}
-
-// caller is the user and group that asked for an operation.
-func caller(ctx context.Context) (uid, gid uint32) {
+// callersGroup is the group of who asked for an operation, which a new file gets.
+func callersGroup(ctx context.Context) uint32 {
 	if c, ok := fuse.FromContext(ctx); ok {
-		return c.Uid, c.Gid
+		return c.Gid
 	}
-	return 0, 0
+	return 0
 }
 
 // Mkdir makes a directory.

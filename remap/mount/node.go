@@ -13,8 +13,8 @@ import (
 	"fairway/collector/p9"
 )
 
-// node is one file or directory that the kernel knows. Its place in the tree is the Inode's; its fid
-// at the current session is walked to when first needed and kept.
+// node is one file or directory that the kernel knows. Its place in the tree is the Inode's; each user's fid of it at
+// the current session is walked to when first needed and kept.
 type node struct {
 	fs.Inode
 	m *Mount
@@ -22,48 +22,81 @@ type node struct {
 	changes atomic.Uint64 // counts what has changed the file's data through this mount
 
 	mu    sync.Mutex // guards everything below
-	ref   *ref       // nil until walked to
+	refs  []*ref     // one a user, for those who walked here
 	opens int        // open handles
 	spare *spare     // the name of a file that was removed while open
 }
 
-// ref is a counted fid of a node, good for one session and one state of the names.
+// ref is a counted fid of a node, good for one user, one session and one state of the names.
 type ref struct {
 	fid     *p9.Fid
+	user    *user
 	session *session
 	names   uint64 // Mount.names when it was walked to
-	uses    int    // guarded by node.mu; one of them is the node's own while node.ref points here
+	uses    int    // guarded by node.mu; one of them is the node's own while node.refs holds it
 }
 
-// acquire returns a fid of the node at the session, to be given back with release.
+// acquire returns a fid of the node at the session for the operation's user, to be given back with release.
 func (n *node) acquire(ctx context.Context, s *session) (*ref, error) {
-	names := n.m.names.Load()
+	names, uid := n.m.names.Load(), n.m.userOf(ctx)
 	n.mu.Lock()
-	if r := n.ref; r != nil && r.session == s && r.names == names {
-		r.uses++
-		n.mu.Unlock()
-		return r, nil
+	for _, r := range n.refs {
+		if r.user.uid == uid && r.session == s && r.names == names {
+			r.uses++
+			n.mu.Unlock()
+			r.user.touch()
+			return r, nil
+		}
 	}
 	n.mu.Unlock()
-	fid, err := n.walk(ctx, s)
+	u, err := s.users.enter(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
-	return n.keep(&ref{fid: fid, session: s, names: names, uses: 1}), nil
+	defer s.users.leave(u)
+	fid, err := u.root.Walk(ctx, n.path()...)
+	if err != nil {
+		return nil, err
+	}
+	return n.keep(&ref{fid: fid, user: u, session: s, names: names, uses: 1}), nil
 }
 
-// keep makes r the node's own fid and leaves one use with the caller.
+// keep makes r the node's own fid of its user and leaves one use with the caller. Fids of sessions that are over go.
 func (n *node) keep(r *ref) *ref {
-	n.mu.Lock()
-	old := n.ref
-	n.ref = r
-	r.uses++
-	n.mu.Unlock()
-	if old != nil {
-		n.release(old)
+	if !r.user.keeps(n, true) {
+		return r // not kept
 	}
+	n.take(func(old *ref) bool { return old.user.uid == r.user.uid || old.session != r.session }, r)
 	return r
 }
+
+// take takes the refs that fit out of the node and adds one, if it is given.
+func (n *node) take(fits func(*ref) bool, add *ref) (found bool) {
+	var gone []*ref
+	n.mu.Lock()
+	kept := n.refs[:0]
+	for _, r := range n.refs {
+		if fits(r) {
+			gone = append(gone, r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	clear(n.refs[len(kept):])
+	n.refs = kept
+	if add != nil {
+		add.uses++
+		n.refs = append(n.refs, add)
+	}
+	n.mu.Unlock()
+	for _, r := range gone {
+		n.release(r)
+	}
+	return len(gone) > 0
+}
+
+// forgetOf gives the fids of a user back.
+func (n *node) forgetOf(u *user) { n.take(func(r *ref) bool { return r.user == u }, nil) }
 
 // release gives a use back; the last one clunks the fid.
 func (n *node) release(r *ref) {
@@ -76,33 +109,42 @@ func (n *node) release(r *ref) {
 	}
 }
 
-// walk goes from the root to the node's present path.
+// walk goes to the node's present path from the root of the operation's user.
 func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
-	return s.root.Walk(ctx, n.path()...)
+	u, err := s.users.enter(ctx, n.m.userOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer s.users.leave(u)
+	return u.root.Walk(ctx, n.path()...)
 }
 
-// openAt walks to the node and opens it with flags that are safe to repeat.
-func (n *node) openAt(ctx context.Context, s *session, flags uint32) (*p9.Fid, error) {
+// openAt walks to the node and opens it with flags that are safe to repeat; again says that a program has it open
+// already.
+func (n *node) openAt(ctx context.Context, s *session, flags uint32, again bool) (*p9.Fid, error) {
 	fid, err := n.walk(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := fid.Open(ctx, flags); err != nil {
+	open := func() error { return fid.Open(ctx, flags) }
+	if again {
+		err = n.asOwner(ctx, fid, open)
+	} else {
+		err = open()
+	}
+	if err != nil {
 		fid.ClunkLater()
 		return nil, err
 	}
 	return fid, nil
 }
 
-// OnForget gives the fid back when the kernel forgets the file.
+// OnForget gives the fids back when the kernel forgets the file.
 func (n *node) OnForget() {
-	n.mu.Lock()
-	r := n.ref
-	n.ref = nil
-	n.mu.Unlock()
-	if r != nil {
-		n.release(r)
-	}
+	n.take(func(r *ref) bool {
+		r.user.keeps(n, false)
+		return true
+	}, nil)
 }
 
 // with runs f with the node's fid; a fid whose path went away under it (renamed by another client) is
@@ -124,18 +166,7 @@ func (n *node) with(ctx context.Context, s *session, f func(*p9.Fid) error) erro
 
 // stale drops the node's kept fid after an ENOENT, which may be about its own path; it reports whether
 // there was one older than this operation.
-func (n *node) stale(r *ref) bool {
-	n.mu.Lock()
-	mine := n.ref == r
-	if mine {
-		n.ref = nil
-	}
-	n.mu.Unlock()
-	if mine {
-		n.release(r)
-	}
-	return mine
-}
+func (n *node) stale(r *ref) bool { return n.take(func(kept *ref) bool { return kept == r }, nil) }
 
 // child makes the inode of a file that was just walked to by name or created, keeping its fid; without a fid there is
 // none to keep. A file that is known by that name keeps its inode: a new one would only be dropped for it, and its fid
@@ -150,9 +181,21 @@ func (n *node) child(ctx context.Context, s *session, name string, fid *p9.Fid, 
 	}
 	inode := n.NewInode(ctx, c, attr)
 	if fid != nil {
-		c.release(c.keep(&ref{fid: fid, session: s, names: n.m.names.Load(), uses: 1}))
+		c.keepWalked(ctx, s, fid)
 	}
 	return inode
+}
+
+// keepWalked makes a fid that was walked to from another node the node's own.
+func (n *node) keepWalked(ctx context.Context, s *session, fid *p9.Fid) {
+	names := n.m.names.Load()
+	u, err := s.users.enter(ctx, n.m.userOf(ctx))
+	if err != nil {
+		fid.ClunkLater()
+		return
+	}
+	n.release(n.keep(&ref{fid: fid, user: u, session: s, names: names, uses: 1}))
+	s.users.leave(u)
 }
 
 // fill turns 9P attributes into the kernel's.
@@ -187,9 +230,6 @@ var (
 	_ fs.NodeOpendirHandler = (*node)(nil)
 	_ fs.NodeAccesser       = (*node)(nil)
 )
-
-// Access says yes: the kernel has checked the permissions already (default_permissions).
-func (n *node) Access(context.Context, uint32) syscall.Errno { return 0 }
 
 // Lookup finds a name in the directory.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
@@ -250,6 +290,9 @@ func (n *node) attributes(ctx context.Context, fid *p9.Fid, out *fuse.AttrOut) e
 // Getattr reads the attributes.
 func (n *node) Getattr(ctx context.Context, fh fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	return n.m.do(ctx, opGetattr, func(ctx context.Context, s *session, _ int) error {
+		if h, open := fh.(*handle); open {
+			ctx = asUser(ctx, h.uid)
+		}
 		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error { return n.attributes(ctx, fid, out) })
 	})
 }
@@ -259,8 +302,20 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 	set := setAttr(in)
 	defer n.changes.Add(1)
 	return n.m.do(ctx, opSetattr, func(ctx context.Context, s *session, _ int) error {
+		h, open := fh.(*handle)
+		writes := open && set.Valid&p9.SetSize != 0 && h.flags&syscall.O_ACCMODE != syscall.O_RDONLY
+		if writes {
+			ctx = asUser(ctx, h.uid) // who opened the file may have given it to another
+		}
 		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error {
-			if err := fid.SetAttr(ctx, set); err != nil {
+			change := func() error { return fid.SetAttr(ctx, set) }
+			var err error
+			if writes {
+				err = n.asOwner(ctx, fid, change)
+			} else {
+				err = change()
+			}
+			if err != nil {
 				return err
 			}
 			return n.attributes(ctx, fid, out)

@@ -22,6 +22,7 @@ const removedPrefix = ".fairway-removed-"
 type spare struct {
 	dir  *node
 	name string
+	uid  uint32 // who removed the file, and so may remove this name
 }
 
 // opened keeps a handle of the node until it is released.
@@ -42,7 +43,7 @@ func (n *node) released(ctx context.Context) {
 	}
 	n.mu.Unlock()
 	if gone != nil {
-		gone.dir.remove(ctx, opUnlink, gone.name, false)
+		gone.dir.remove(asUser(ctx, gone.uid), opUnlink, gone.name, false)
 	}
 }
 
@@ -79,7 +80,7 @@ func (n *node) keepOpen(ctx context.Context, s *session, dir *p9.Fid, name strin
 	case gone != nil:
 		return back, &p9.Error{Op: "remove " + name, Errno: syscall.EBUSY}
 	}
-	gone = &spare{n, fmt.Sprintf("%s%016x", removedPrefix, rand.Uint64())}
+	gone = &spare{n, fmt.Sprintf("%s%016x", removedPrefix, rand.Uint64()), n.m.userOf(ctx)}
 	err = c.with(ctx, s, func(file *p9.Fid) error { return dir.Link(ctx, file, gone.name) })
 	if errors.As(err, new(*p9.Error)) {
 		return back, nil

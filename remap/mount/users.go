@@ -1,0 +1,256 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"fairway/collector/p9"
+)
+
+// Every user of the node attaches at the forwarder as himself and has a tree of fids of his own, so that permissions,
+// access lists, quotas, ownership and the squashing of root are the server's to decide. Which groups a user is in is
+// the server's knowledge, too: the protocol has no field for them.
+
+const (
+	// maxUsers bounds the attaches of a mount: what a server keeps for them. Whoever has been idle longest gives way.
+	maxUsers = 1024
+	// idleFor is how long a user's attach and fids are kept without use.
+	idleFor = 10 * time.Minute
+	// sweepEvery is how often idle ones are looked for.
+	sweepEvery = time.Minute
+)
+
+// users are the attaches of one session.
+type users struct {
+	root, others *p9.Client // see session
+	tree         string
+
+	mu sync.Mutex // guards everything below, and the users' uses, gone and nodes
+	by map[uint32]*user
+}
+
+// user is one user's attach.
+type user struct {
+	of    *users
+	uid   uint32
+	used  atomic.Int64 // Unix nanoseconds
+	ready chan struct{}
+	// Set before ready is closed.
+	root *p9.Fid
+	err  error
+
+	uses  int                // walks from the root under way
+	gone  bool               // dropped
+	nodes map[*node]struct{} // that keep a fid of this user
+}
+
+func newUsers(root, others *p9.Client, tree string) *users {
+	return &users{root: root, others: others, tree: tree, by: map[uint32]*user{}}
+}
+
+// attach attaches on the connection for a user.
+func (p *users) attach(ctx context.Context, uid uint32) (*p9.Fid, error) {
+	if uid == 0 {
+		return p.root.Attach(ctx, p.tree, uid)
+	}
+	return p.others.Attach(ctx, p.tree, uid)
+}
+
+// enter returns a user's attach, made now if there is none; leave ends its use.
+func (p *users) enter(ctx context.Context, uid uint32) (*user, error) {
+	for {
+		u, mine, err := p.find(uid)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			u.root, u.err = p.attach(ctx, uid)
+			if u.err != nil {
+				p.drop(u)
+			}
+			close(u.ready)
+		}
+		select {
+		case <-u.ready:
+		case <-ctx.Done():
+			p.leave(u)
+			return nil, context.Cause(ctx)
+		}
+		if u.err == nil {
+			return u, nil
+		}
+		p.leave(u)
+		// Who attached may have given up for a reason of his own.
+		if refused := (*p9.Error)(nil); mine || errors.As(u.err, &refused) ||
+			errors.As(u.err, new(*p9.TransportError)) {
+			return nil, u.err
+		}
+	}
+}
+
+// find counts a use of a user's attach; mine says that the caller is to make it.
+func (p *users) find(uid uint32) (u *user, mine bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u = p.by[uid]
+	if u == nil {
+		if len(p.by) >= maxUsers && !p.giveWay() {
+			return nil, false, &p9.Error{Op: "attach", Errno: syscall.EUSERS}
+		}
+		u = &user{of: p, uid: uid, ready: make(chan struct{}), nodes: map[*node]struct{}{}}
+		p.by[uid], mine = u, true
+	}
+	u.uses++
+	u.touch()
+	return u, mine, nil
+}
+
+func (p *users) leave(u *user) {
+	p.mu.Lock()
+	u.uses--
+	p.mu.Unlock()
+}
+
+func (u *user) touch() { u.used.Store(time.Now().UnixNano()) }
+
+// giveWay drops whoever has been idle longest; false when nobody is idle. The caller holds mu.
+func (p *users) giveWay() bool {
+	var oldest *user
+	for _, u := range p.by {
+		if u.uses == 0 && (oldest == nil || u.used.Load() < oldest.used.Load()) {
+			oldest = u
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.gone = true
+	delete(p.by, oldest.uid)
+	go oldest.giveBack() // nodes have locks of their own
+	return true
+}
+
+// drop takes an attach out of use.
+func (p *users) drop(u *user) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u.gone = true
+	if p.by[u.uid] == u {
+		delete(p.by, u.uid)
+	}
+}
+
+// sweep drops those who have been idle since before.
+func (p *users) sweep(before time.Time) {
+	var idle []*user
+	p.mu.Lock()
+	for uid, u := range p.by {
+		if u.uses == 0 && u.used.Load() < before.UnixNano() {
+			u.gone = true
+			delete(p.by, uid)
+			idle = append(idle, u)
+		}
+	}
+	p.mu.Unlock()
+	for _, u := range idle {
+		u.giveBack()
+	}
+}
+
+// giveBack gives the fids of a user who is gone back to the server.
+func (u *user) giveBack() {
+	u.of.mu.Lock()
+	nodes := u.nodes
+	u.nodes = nil
+	u.of.mu.Unlock()
+	for n := range nodes {
+		n.forgetOf(u)
+	}
+	if u.root != nil {
+		u.root.ClunkLater()
+	}
+}
+
+// keeps notes that a node keeps a fid of the user, or no more; false when the user is gone.
+func (u *user) keeps(n *node, does bool) bool {
+	u.of.mu.Lock()
+	defer u.of.mu.Unlock()
+	if u.gone {
+		return false
+	}
+	if does {
+		u.nodes[n] = struct{}{}
+	} else {
+		delete(u.nodes, n)
+	}
+	return true
+}
+
+// sweep drops idle users until the link ends.
+func (l *link) sweep() {
+	t := time.NewTicker(sweepEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-l.end.Done():
+			return
+		case now := <-t.C:
+			l.mu.Lock()
+			s := l.cur
+			l.mu.Unlock()
+			if s != nil {
+				s.users.sweep(now.Add(-idleFor))
+			}
+		}
+	}
+}
+
+type uidKey struct{}
+
+// asUser makes an operation another user's than the caller's.
+func asUser(ctx context.Context, uid uint32) context.Context {
+	return context.WithValue(ctx, uidKey{}, uid)
+}
+
+// userOf is whose operation it is: the caller's, and the mount's own without one.
+func (m *Mount) userOf(ctx context.Context) uint32 {
+	if uid, ok := ctx.Value(uidKey{}).(uint32); ok {
+		return uid
+	}
+	if c, ok := fuse.FromContext(ctx); ok {
+		return c.Uid
+	}
+	return m.link.uid
+}
+
+// ownersBits are the owner's permissions to read and write.
+const ownersBits = 0o600
+
+// asOwner runs f. A program may go on with an open file whose mode denies its owner what it was opened for (a new file
+// of mode 0444 that is being written), but a server that opens or truncates it anew asks the mode: for the time of f
+// the owner gives himself the permission. f's error stays when he is not the owner.
+func (n *node) asOwner(ctx context.Context, fid *p9.Fid, f func() error) error {
+	err := f()
+	if !errors.Is(err, syscall.EACCES) {
+		return err
+	}
+	a, e := fid.GetAttr(ctx)
+	if e != nil || a.UID != n.m.userOf(ctx) || a.Mode&ownersBits == ownersBits {
+		return err
+	}
+	mode := a.Mode & 0o7777
+	if fid.SetAttr(ctx, p9.SetAttr{Valid: p9.SetMode, Mode: mode | ownersBits}) != nil {
+		return err
+	}
+	err = f()
+	if e := fid.SetAttr(ctx, p9.SetAttr{Valid: p9.SetMode, Mode: mode}); e != nil {
+		n.m.opt.Log.Warn("the mode of a file could not be set back", "mode", mode, "err", e)
+	}
+	return err
+}
