@@ -21,7 +21,8 @@ const (
 	BrownoutAll     Kind = "brownout_all"
 	BrownoutPool    Kind = "brownout_pool"
 	ForwarderSilent Kind = "silent"
-	TargetSlow      Kind = "target_slow" // a storage target or metadata server; it is never excluded
+	SecondSpeaker   Kind = "second_speaker" // somebody else speaks for the node: an intruder, or a second agent
+	TargetSlow      Kind = "target_slow"    // a storage target or metadata server; it is never excluded
 )
 
 // State is the state of a finding.

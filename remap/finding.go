@@ -13,6 +13,7 @@ func KindWords(k anomaly.Kind) string {
 		anomaly.MetaStorm: "metadata storm", anomaly.HighBandwidth: "one job fills it",
 		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
 		anomaly.ForwarderSilent: "silent",
+		anomaly.SecondSpeaker:   "a second agent speaks for it",
 		anomaly.TargetSlow:      "slower than its peers",
 	}
 	if w := words[k]; w != "" {

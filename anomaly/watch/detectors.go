@@ -14,6 +14,7 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
 )
@@ -21,8 +22,9 @@ import (
 // Detectors judge the newest second of a running machine. A forwarder that does not report the times of its own
 // service (diod) is judged by the times that its clients saw, weighted by their operations.
 type Detectors struct {
-	board *window.Board
-	set   failslow.Settings
+	board     *window.Board
+	set       failslow.Settings
+	intruders func(since time.Time) []ingest.Intruder
 
 	mu       sync.Mutex               // guards everything that follows
 	slow     *failslow.Detector       // forwarders that report their own execution times, and all canaries
@@ -59,7 +61,8 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
 			lost: map[topology.NodeID]map[topology.JobID]float64{}},
-		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend()}
+		intruders: func(time.Time) []ingest.Intruder { return nil },
+		second:    second{inside: map[topology.NodeID]float64{}}, trend: newTrend()}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -123,6 +126,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		}
 		return used
 	})...)
+	d.second.verdicts = append(d.second.verdicts, speakerVerdicts(d.intruders(now.Add(-speakerFor)))...)
 	return d.second.verdicts
 }
 

@@ -76,6 +76,7 @@ func (d *daemon) keepDetectors(ctx context.Context) {
 // openFindings continues with the findings of the journal.
 func (d *daemon) openFindings(ctx context.Context) (err error) {
 	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, d.conf.Interference)
+	d.detectors.Speakers(d.agents.Intruders)
 	d.loadDetectors()
 	d.judging.Store(d.detectors)
 	d.findings, err = watch.New(ctx, watch.Config{Settings: d.desk.Settings().Bound(d.conf.Findings),

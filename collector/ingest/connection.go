@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -38,6 +39,8 @@ type connection struct {
 
 	out    chan []byte
 	ended  chan struct{}
+	heard  atomic.Uint64  // messages and pongs
+	busy   atomic.Bool    // a message is being taken
 	stored chan *inFlight // in the order of arrival
 	room   chan struct{}  // a place per message in flight
 	orders chan struct{}  // a place per order that the agent has
@@ -115,8 +118,11 @@ func (c *connection) greet() error {
 		return wire.Reject{Code: code, Text: why}
 	}
 	c.hello = hello
+	if err := c.hub.claim(c); err != nil {
+		c.hello.Node = "" // the refusal is written here: there is no writer yet
+		return err
+	}
 	c.nodes[hello.Node] = struct{}{}
-	c.hub.speaks(c, hello.Node)
 	c.hub.cfg.Log.Info("agent connected", "node", hello.Node, "role", hello.Role, "token", c.by.Name, "remote",
 		c.remote, "first_seq", hello.FirstSeq)
 	return nil
@@ -166,8 +172,12 @@ func (c *connection) send(msg []byte) bool {
 
 // read takes messages until the connection ends; a wire.Reject says why the agent is refused.
 func (c *connection) read(ctx context.Context, wait *sync.WaitGroup) error {
-	c.ws.SetPongHandler(func(string) error { return c.ws.SetReadDeadline(time.Now().Add(silentAfter)) })
+	c.ws.SetPongHandler(func(string) error {
+		c.heard.Add(1)
+		return c.ws.SetReadDeadline(time.Now().Add(silentAfter))
+	})
 	for {
+		c.busy.Store(false)
 		c.ws.SetReadDeadline(time.Now().Add(silentAfter))
 		_, msg, err := c.ws.ReadMessage()
 		if errors.Is(err, websocket.ErrReadLimit) {
@@ -177,6 +187,8 @@ func (c *connection) read(ctx context.Context, wait *sync.WaitGroup) error {
 		if err != nil {
 			return err
 		}
+		c.heard.Add(1)
+		c.busy.Store(true)
 		d := c.decoder()
 		before := d.Dropped
 		m, err := d.Decode(msg)
@@ -315,10 +327,11 @@ func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (c
 	if code, why = c.sender.admitsClients(f, now); why != "" {
 		return code, why
 	}
-	if _, known := c.nodes[f.Node]; !known {
-		c.nodes[f.Node] = struct{}{}
-		c.hub.speaks(c, f.Node)
+	if owner := c.hub.ownerBeside(c, f.Node); owner != nil {
+		c.hub.intruded(c, owner, f.Node)
+		return wire.RejectForbidden, fmt.Sprintf("node %s: its own agent is connected, from %s", f.Node, owner.remote)
 	}
+	c.nodes[f.Node] = struct{}{}
 	return 0, ""
 }
 

@@ -96,12 +96,13 @@ type Hub struct {
 	stopping   chan struct{} // closed by Close
 	forwarders bool          // some are configured, so that no other node is one
 
-	mu      sync.Mutex                      // guards everything that follows
-	routes  map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
-	open    map[*connection]struct{}
-	senders map[string]*sender // by the token's name
-	closed  bool
-	wait    sync.WaitGroup
+	mu        sync.Mutex                      // guards everything that follows
+	routes    map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
+	open      map[*connection]struct{}
+	senders   map[string]*sender // by the token's name
+	intruders map[topology.NodeID]*Intruder
+	closed    bool
+	wait      sync.WaitGroup
 }
 
 // ErrNoAgent says that no agent of the node is connected.
@@ -116,7 +117,7 @@ func New(cfg Config) *Hub {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
-		senders: map[string]*sender{}, stopping: make(chan struct{})}
+		senders: map[string]*sender{}, intruders: map[topology.NodeID]*Intruder{}, stopping: make(chan struct{})}
 	for _, r := range cfg.Roles {
 		h.forwarders = h.forwarders || r == topology.Forwarder
 	}
@@ -163,16 +164,6 @@ func (h *Hub) forget(c *connection) {
 		if h.routes[n] == c {
 			delete(h.routes, n)
 		}
-	}
-}
-
-// speaks notes that c brings the frames of a node, and so reaches it.
-func (h *Hub) speaks(c *connection, n topology.NodeID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	// A node's own agent is never displaced by another agent that reports on it.
-	if old := h.routes[n]; old == nil || old.hello.Node != n || c.hello.Node == n {
-		h.routes[n] = c
 	}
 }
 

@@ -14,6 +14,7 @@ type Stats struct {
 	bytes, droppedSamples atomic.Uint64
 	rejected, storeErrors atomic.Uint64
 	refusedFrames         atomic.Uint64
+	secondSpeakers        atomic.Uint64
 	foreignRoutes         atomic.Uint64
 	orders, ordersFailed  atomic.Uint64
 	lines, badLines       atomic.Uint64
@@ -29,6 +30,7 @@ func (h *Hub) WriteMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, "fairway_ingest_bytes_total", s.bytes.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_dropped_samples_total", s.droppedSamples.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_refused_frames_total", s.refusedFrames.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_second_speakers_total", s.secondSpeakers.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_foreign_routes_total", s.foreignRoutes.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_slow_appends_total", h.appends.slow.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_rejected_total", s.rejected.Load())

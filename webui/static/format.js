@@ -70,4 +70,5 @@ export const kindWords = kind =>
     brownout_all: 'back end slow',
     brownout_pool: 'back-end pool slow',
     target_slow: 'slower than its peers',
+    second_speaker: 'a second agent speaks for it',
   })[kind] ?? kind.replaceAll('_', ' ');

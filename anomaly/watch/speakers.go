@@ -1,0 +1,29 @@
+package watch
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/ingest"
+)
+
+// speakerFor is how long a second speaker that was refused counts as present: longer than an agent waits between tries.
+const speakerFor = time.Minute
+
+// speakerVerdicts report whoever spoke for a node whose own agent is connected. Nothing of what he brought was taken.
+func speakerVerdicts(intruders []ingest.Intruder) (out []anomaly.Verdict) {
+	for _, i := range intruders {
+		out = append(out, anomaly.Verdict{Node: i.Node, Kind: anomaly.SecondSpeaker, Level: anomaly.Alarm,
+			Since:      i.First,
+			Confidence: 1, Score: float64(i.Times), Model: "speaker-1",
+			Evidence: map[string]float64{"refused": float64(i.Times)},
+			Sentence: fmt.Sprintf(
+				"%s with the token %q says it is %s, whose own agent is connected from %s; refused %s",
+				i.Remote, i.Token, i.Node, i.Owner, counted(int(i.Times), "time", "times"))})
+	}
+	return out
+}
+
+// Speakers has the detectors ask who has spoken for others' nodes since a time. It is called before the first second.
+func (d *Detectors) Speakers(of func(since time.Time) []ingest.Intruder) { d.intruders = of }
