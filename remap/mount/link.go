@@ -232,7 +232,7 @@ func (l *link) watch(s *session) {
 		case <-s.others.Done():
 		}
 		l.lose(s)
-		s.close() // half a session is none
+		s.close() // both connections or neither
 	})
 }
 

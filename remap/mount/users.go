@@ -62,7 +62,7 @@ func (p *users) attach(ctx context.Context, uid uint32) (*p9.Fid, error) {
 	return p.others.Attach(ctx, p.tree, uid)
 }
 
-// enter returns a user's attach, made now if there is none; leave ends its use.
+// enter returns a user's attach, made now if it is missing; leave ends its use.
 func (p *users) enter(ctx context.Context, uid uint32) (*user, error) {
 	for {
 		u, mine, err := p.find(uid)
