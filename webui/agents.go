@@ -3,6 +3,7 @@ package webui
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"fairway/collector/ingest"
@@ -12,11 +13,32 @@ import (
 )
 
 // agents takes frames from agents and lines from others' collectors.
-type agents struct{ ingest *ingest.Hub }
+type agents struct {
+	ingest *ingest.Hub
+	gate   *access.Gate
+	log    *slog.Logger
+}
 
 func (h *agents) stream(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	h.ingest.Serve(w, r, *by.Speaker)
 	return nil
+}
+
+// enrol answers a node's own token to whoever has a join token for it. A node whose agent is connected has one already.
+func (h *agents) enrol(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	var ask api.Enrolment
+	if err := api.ReadJSON(w, r, &ask); err != nil {
+		return err
+	}
+	if h.ingest.HasAgent(ask.Node) {
+		return fmt.Errorf("%w: the agent of %s is connected; stop it before it is enrolled anew", api.ErrNotAllowed, ask.Node)
+	}
+	token, err := h.gate.Enrol(by, ask.Node)
+	if err != nil {
+		return err
+	}
+	h.log.Info("a node has enrolled", "node", ask.Node, "by", by.Name, "remote", by.Remote)
+	return api.WriteJSON(w, api.Enrolled{Node: ask.Node, Token: token})
 }
 
 // lines is InfluxDB's v2 write API, for others' collectors.

@@ -40,11 +40,12 @@ func authorityTable(routes []access.Route) string {
 
 // allowedRoles is the meaning of the table's third column, written out once more.
 var allowedRoles = map[string][]string{
-	"anybody":   {"", "viewer", "operator", "admin", "agent", "scheduler"},
+	"anybody":   {"", "viewer", "operator", "admin", "agent", "scheduler", "join"},
 	"viewer":    {"viewer", "operator", "admin"},
 	"operator":  {"operator", "admin"},
 	"admin":     {"admin"},
 	"agent":     {"agent"},
+	"join":      {"join"},
 	"scheduler": {"scheduler", "operator", "admin"},
 }
 

@@ -134,18 +134,18 @@ func New(cfg Config) (*Server, error) {
 	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
 		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log}
 	gate.OnEnded(s.feed.ended)
-	s.nouns = newHandlers(&cfg, grids)
+	s.nouns = newHandlers(&cfg, gate, grids)
 	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Answered: stats.answered,
 		Log: cfg.Log}
 	return s, nil
 }
 
-func newHandlers(cfg *Config, grids *live.Grids) *handlers {
+func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
 	return &handlers{
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
 			alerts: alerts{cfg.Alerts}},
-		agents: agents{cfg.Ingest},
+		agents: agents{cfg.Ingest, gate, cfg.Log},
 		layer:  layer{cfg.Picture},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,
 			canaries: cfg.Canaries},

@@ -39,7 +39,7 @@ type connection struct {
 
 	out    chan []byte
 	ended  chan struct{}
-	heard  atomic.Uint64  // messages and pongs
+	lives  atomic.Uint64  // messages and pongs
 	busy   atomic.Bool    // a message is being taken
 	stored chan *inFlight // in the order of arrival
 	room   chan struct{}  // a place per message in flight
@@ -119,7 +119,7 @@ func (c *connection) greet() error {
 	}
 	c.hello = hello
 	if err := c.hub.claim(c); err != nil {
-		c.hello.Node = "" // the refusal is written here: there is no writer yet
+		c.hello.Node = "" // the writer has not started: the refusal is written at once
 		return err
 	}
 	c.nodes[hello.Node] = struct{}{}
@@ -173,7 +173,7 @@ func (c *connection) send(msg []byte) bool {
 // read takes messages until the connection ends; a wire.Reject says why the agent is refused.
 func (c *connection) read(ctx context.Context, wait *sync.WaitGroup) error {
 	c.ws.SetPongHandler(func(string) error {
-		c.heard.Add(1)
+		c.lives.Add(1)
 		return c.ws.SetReadDeadline(time.Now().Add(silentAfter))
 	})
 	for {
@@ -187,7 +187,7 @@ func (c *connection) read(ctx context.Context, wait *sync.WaitGroup) error {
 		if err != nil {
 			return err
 		}
-		c.heard.Add(1)
+		c.lives.Add(1)
 		c.busy.Store(true)
 		d := c.decoder()
 		before := d.Dropped
@@ -410,6 +410,10 @@ func (c *connection) write() {
 			c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
 			err = c.ws.WriteMessage(websocket.BinaryMessage, msg)
 		case <-ping.C:
+			if c.by.Valid != nil && !c.by.Valid() {
+				err = errNoLongerValid
+				break
+			}
 			err = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWithin))
 		case <-c.ended:
 			c.flush()
@@ -435,64 +439,5 @@ func (c *connection) flush() {
 		default:
 			return
 		}
-	}
-}
-
-var errLost = errors.New("the connection was lost before the answer")
-
-func (c *connection) order(ctx context.Context, o wire.Order) (wire.OrderResult, error) {
-	if o.Deadline.IsZero() {
-		o.Deadline, _ = ctx.Deadline()
-	}
-	msg, err := wire.Append(nil, o)
-	if err != nil {
-		return wire.OrderResult{}, err
-	}
-	select { // one agent may speak for many nodes; what it cannot take yet waits here
-	case c.orders <- struct{}{}:
-		defer func() { <-c.orders }()
-	case <-c.ended:
-		return wire.OrderResult{}, errLost
-	case <-ctx.Done():
-		return wire.OrderResult{}, ctx.Err()
-	}
-	answer := make(chan wire.OrderResult, 1)
-	c.mu.Lock()
-	_, twice := c.answers[o.ID]
-	if !twice {
-		c.answers[o.ID] = answer
-	}
-	c.mu.Unlock()
-	if twice {
-		return wire.OrderResult{}, errors.New("the same order is under way already")
-	}
-	defer func() {
-		c.mu.Lock()
-		delete(c.answers, o.ID)
-		c.mu.Unlock()
-	}()
-	if !c.send(msg) {
-		return wire.OrderResult{}, errors.New("the agent does not take what is sent to it")
-	}
-	select {
-	case res := <-answer:
-		return res, nil
-	case <-c.ended:
-		return wire.OrderResult{}, errLost
-	case <-ctx.Done():
-		return wire.OrderResult{}, ctx.Err()
-	}
-}
-
-func (c *connection) answered(res wire.OrderResult) {
-	c.mu.Lock()
-	answer := c.answers[res.ID]
-	c.mu.Unlock()
-	if answer == nil {
-		return // nobody waits any more
-	}
-	select {
-	case answer <- res:
-	default: // answered twice
 	}
 }

@@ -46,6 +46,8 @@ type Speaker struct {
 	Name   string
 	Nodes  []string
 	Limits Limits
+	// Valid says whether the proof still holds; nil: always. A connection ends soon after it does not.
+	Valid func() bool
 }
 
 func (s *Speaker) mayBe(n topology.NodeID) bool {
@@ -201,6 +203,14 @@ func (h *Hub) Connected(node topology.NodeID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.routes[node] != nil
+}
+
+// HasAgent says whether a node's own agent is connected.
+func (h *Hub) HasAgent(node topology.NodeID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.routes[node]
+	return c != nil && c.hello.Node == node
 }
 
 // Close ends every connection and waits for them.

@@ -67,12 +67,12 @@ func (h *Hub) ownerBeside(c *connection, n topology.NodeID) *connection {
 
 // alive reports whether the agent at the other end answers, or is being listened to.
 func (c *connection) alive() bool {
-	before := c.heard.Load()
+	before := c.lives.Load()
 	if c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWithin)) != nil {
 		return false
 	}
 	for end := time.Now().Add(aliveWithin); time.Now().Before(end); time.Sleep(aliveLook) {
-		if c.heard.Load() != before || c.busy.Load() {
+		if c.lives.Load() != before || c.busy.Load() {
 			return true
 		}
 		select {
@@ -84,7 +84,7 @@ func (c *connection) alive() bool {
 	return false
 }
 
-// intruded notes who spoke for another's node. Where there is no room the one whose last time is longest ago goes.
+// intruded notes who spoke for another's node. Where all places are taken the one whose last time is longest ago goes.
 func (h *Hub) intruded(c, owner *connection, n topology.NodeID) {
 	h.stats.secondSpeakers.Add(1)
 	now := time.Now()

@@ -83,12 +83,12 @@ func TestSecondSpeakerIsRefused(t *testing.T) {
 	if a, ok := own.acked(1, "cn5").(wire.Ack); !ok {
 		t.Fatalf("the agent itself was not taken: %v", a)
 	}
-	heard := make(chan wire.Message, 8)
+	received := make(chan wire.Message, 8)
 	go func() { // an agent reads, and so answers pings
 		for m := own.next(); m != nil; m = own.next() {
-			heard <- m
+			received <- m
 		}
-		close(heard)
+		close(received)
 	}()
 	if len(hub.Intruders(begun)) != 0 {
 		t.Errorf("one agent alone: %+v", hub.Intruders(begun))
@@ -112,7 +112,7 @@ func TestSecondSpeakerIsRefused(t *testing.T) {
 	}
 	go hub.Order(t.Context(), "cn5", wire.Order{ID: "o-1", Kind: wire.OrderRoute,
 		Deadline: time.Now().Add(time.Minute)})
-	if o, ok := (<-heard).(wire.Order); !ok || o.ID != "o-1" {
+	if o, ok := (<-received).(wire.Order); !ok || o.ID != "o-1" {
 		t.Errorf("the node's own agent got %+v, want the order", o)
 	}
 	// The same agent again, after a break that the daemon has not noticed.
@@ -120,7 +120,7 @@ func TestSecondSpeakerIsRefused(t *testing.T) {
 	if a, ok := again.acked(2, "cn5").(wire.Ack); !ok {
 		t.Errorf("the agent came back and got %+v", a)
 	}
-	if _, open := <-heard; open {
+	if _, open := <-received; open {
 		t.Error("its first connection is still open")
 	}
 	// Nobody reads for this connection, as when its node has lost power: another instance takes its place.

@@ -41,6 +41,8 @@ type Config struct {
 	SecureCookie bool
 	// Limits are what callers may take; the zero value is budget.Defaults.
 	Limits budget.Settings
+	// Enrolment makes and checks nodes' own tokens; nil: nodes have none.
+	Enrolment *Enrolment
 }
 
 // RoleAgent is the role of a token that brings frames and takes orders, and may nothing else.
@@ -82,6 +84,7 @@ type Caller struct {
 	Speaker *ingest.Speaker // of an agent's token
 	Expires time.Time       // of the session
 	Session string          // its cookie
+	Join    string          // the nodes that a join token is for, as a pattern
 	cookie  bool            // the browser sends the proof by itself, so its origin must be checked
 }
 
@@ -111,8 +114,13 @@ func newIdentities(a Config, limits *budget.Budget) (*identities, error) {
 		}
 		id.groups[gid] = role
 	}
+	names := map[string]bool{}
 	for i := range a.Tokens {
 		t := a.Tokens[i]
+		if names[t.Name] {
+			return nil, fmt.Errorf("token %q is listed twice: limits, the journal and revocation go by its name", t.Name)
+		}
+		names[t.Name] = true
 		sum, err := hex.DecodeString(t.SHA256)
 		if err != nil || len(sum) != sha256.Size {
 			return nil, fmt.Errorf("token %q: sha256 is not 64 hex digits", t.Name)
@@ -159,6 +167,10 @@ func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 	if auth := r.Header.Get("Authorization"); auth != "" {
 		return id.byToken(w, auth)
 	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		leaf := r.TLS.VerifiedChains[0][0]
+		return byCertificate(w, leaf.DNSNames, leaf.NotAfter)
+	}
 	switch d {
 	case UnixSocket:
 		return id.byPeer(w, r)
@@ -183,8 +195,12 @@ func (id *identities) byToken(w Caller, auth string) (Caller, error) {
 	if !ok { // as InfluxDB's clients write it
 		secret, ok = strings.CutPrefix(auth, "Token ")
 	}
+	secret = strings.TrimSpace(secret)
+	if strings.HasPrefix(secret, nodePrefix+".") || strings.HasPrefix(secret, joinPrefix+".") {
+		return id.byNodeToken(w, secret)
+	}
 	// How long the look-up of the hash takes says nothing about the secret.
-	t := id.tokens[sha256.Sum256([]byte(strings.TrimSpace(secret)))]
+	t := id.tokens[sha256.Sum256([]byte(secret))]
 	if !ok || t == nil {
 		return w, fmt.Errorf("%w: the bearer token is not known here", api.ErrSignIn)
 	}

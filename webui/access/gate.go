@@ -206,6 +206,8 @@ func addressOf(remote string) string {
 func mayUse(by Caller, t *Route) error {
 	allowed := t.Need == "" || by.Role.Includes(t.Need)
 	switch t.Need {
+	case RoleJoin:
+		allowed = by.Role == RoleJoin
 	case RoleAgent:
 		allowed = by.Role == RoleAgent
 	case RoleScheduler: // an operator may do by hand what the hooks do

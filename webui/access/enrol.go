@@ -1,0 +1,206 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/collector/ingest"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// A node's credential is a token that names the node and when it was issued, and proves both by an HMAC under a secret
+// that only the daemon has: there is no list of tokens, and one of cn5 is worth nothing for cn6.
+
+// Enrolment is what nodes' tokens are made and checked with.
+type Enrolment struct {
+	// Secrets returns the secrets; the first one signs, all of them verify.
+	Secrets func() ([]string, error)
+	// Revoked returns up to when a node's tokens are refused; the zero time for none.
+	Revoked func(node topology.NodeID) (time.Time, error)
+}
+
+const (
+	nodePrefix = "fwn1" // a node's token: fwn1.NODE.ISSUED.MAC
+	joinPrefix = "fwj1" // a join token: fwj1.PATTERN.UNTIL.MAC
+	// maxToken bounds what is looked at, bytes.
+	maxToken = 1024
+	// nodeSpread is how far the daemon's clock may have been set back since a token was issued.
+	nodeSpread = time.Hour
+)
+
+// RoleJoin is the role of a join token: it gets a node its own token, and may nothing else.
+const RoleJoin remap.Role = "join"
+
+var errNoEnrolment = errors.New("[access.enrolment] has no secret_file: nodes have no tokens of their own here")
+
+// sign makes a token of a kind for a name and a time.
+func sign(secret, prefix, name string, at time.Time) string {
+	head := prefix + "." + base64.RawURLEncoding.EncodeToString([]byte(name)) + "." + strconv.FormatInt(at.Unix(), 36)
+	return head + "." + mac(secret, head)
+}
+
+func mac(secret, head string) string {
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write([]byte("fairway " + head))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// open checks a token of a kind and returns what it says.
+func (e *Enrolment) open(token, prefix string) (name string, at time.Time, err error) {
+	bad := fmt.Errorf("%w: the token is not one of this daemon's", api.ErrSignIn)
+	if e == nil || e.Secrets == nil {
+		return "", at, errNoEnrolment
+	}
+	parts := strings.Split(token, ".")
+	if len(token) > maxToken || len(parts) != 4 || parts[0] != prefix {
+		return "", at, bad
+	}
+	secrets, err := e.Secrets()
+	if err != nil {
+		return "", at, err
+	}
+	head, known := token[:strings.LastIndexByte(token, '.')], false
+	for _, s := range secrets {
+		if hmac.Equal([]byte(mac(s, head)), []byte(parts[3])) {
+			known = true
+		}
+	}
+	if !known {
+		return "", at, bad
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	unix, err2 := strconv.ParseInt(parts[2], 36, 64)
+	if err != nil || err2 != nil {
+		return "", at, bad
+	}
+	return string(text), time.Unix(unix, 0), nil
+}
+
+// signer is the secret that new tokens are made with.
+func (e *Enrolment) signer() (string, error) {
+	if e == nil || e.Secrets == nil {
+		return "", errNoEnrolment
+	}
+	s, err := e.Secrets()
+	if err == nil && len(s) == 0 {
+		err = errNoEnrolment
+	}
+	if err != nil {
+		return "", err
+	}
+	return s[0], nil
+}
+
+// NodeToken makes a node's token.
+func (e *Enrolment) NodeToken(n topology.NodeID, now time.Time) (string, error) {
+	if n == "" || len(n) > maxName || !topology.CleanName(string(n)) {
+		return "", fmt.Errorf("%w: node %q: want a name of 1 to %d letters without control characters", api.ErrInvalid, n,
+			maxName)
+	}
+	s, err := e.signer()
+	if err != nil {
+		return "", err
+	}
+	return sign(s, nodePrefix, string(n), now), nil
+}
+
+// JoinToken makes a token with which nodes whose names fit a pattern get their own until it ends.
+func (e *Enrolment) JoinToken(pattern string, until time.Time) (string, error) {
+	if _, err := path.Match(pattern, "x"); err != nil || pattern == "" || len(pattern) > maxName {
+		return "", fmt.Errorf("%w: pattern %q: want one such as cn*", api.ErrInvalid, pattern)
+	}
+	s, err := e.signer()
+	if err != nil {
+		return "", err
+	}
+	return sign(s, joinPrefix, pattern, until), nil
+}
+
+// node returns whose a token is; an error says why it is refused.
+func (e *Enrolment) node(token string, now time.Time) (topology.NodeID, error) {
+	name, issued, err := e.open(token, nodePrefix)
+	if err != nil {
+		return "", err
+	}
+	n := topology.NodeID(name)
+	if issued.After(now.Add(nodeSpread)) {
+		return "", fmt.Errorf("%w: the token of node %s was issued in the future", api.ErrSignIn, n)
+	}
+	until, err := e.Revoked(n)
+	if err == nil && !until.IsZero() && !issued.After(until) {
+		err = fmt.Errorf("%w: the token of node %s is revoked; fairwayd enroll makes another", api.ErrSignIn, n)
+	}
+	return n, err
+}
+
+// join returns the pattern of nodes that a join token is for.
+func (e *Enrolment) join(token string, now time.Time) (pattern string, err error) {
+	pattern, until, err := e.open(token, joinPrefix)
+	if err == nil && now.After(until) {
+		err = fmt.Errorf("%w: the join token has ended %s", api.ErrSignIn, until.UTC().Format(time.RFC3339))
+	}
+	return pattern, err
+}
+
+// exactly is the pattern that only a name fits.
+func exactly(n topology.NodeID) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(string(n))
+}
+
+// ofNode makes a caller the agent of one node; valid says whether it still is.
+func ofNode(w Caller, n topology.NodeID, via string, valid func() bool) Caller {
+	w.Person = remap.Person{Name: "node " + string(n), Role: RoleAgent, Via: via}
+	limits := ingest.DefaultLimits()
+	limits.FramesPerSec = nodeFrames
+	w.Speaker = &ingest.Speaker{Name: w.Name, Nodes: []string{exactly(n)}, Limits: limits, Valid: valid}
+	return w
+}
+
+// nodeFrames is how many frames a second one node may bring: its spool is replayed as fast as that.
+const nodeFrames = 1024
+
+// byNodeToken is the agent of a node with a token of its own, or whoever has a join token.
+func (id *identities) byNodeToken(w Caller, token string) (Caller, error) {
+	e, now := id.conf.Enrolment, time.Now()
+	if strings.HasPrefix(token, joinPrefix+".") {
+		pattern, err := e.join(token, now)
+		if err != nil {
+			return w, err
+		}
+		w.Person, w.Join = remap.Person{Name: "join " + pattern, Role: RoleJoin, Via: "token"}, pattern
+		return w, nil
+	}
+	n, err := e.node(token, now)
+	if err != nil {
+		return w, err
+	}
+	return ofNode(w, n, "node token", func() bool {
+		_, err := e.node(token, time.Now())
+		return err == nil
+	}), nil
+}
+
+// Enrol gives a node its own token, to whoever has a join token for it.
+func (g *Gate) Enrol(by Caller, n topology.NodeID) (token string, err error) {
+	if ok, err := path.Match(by.Join, string(n)); !ok || err != nil {
+		return "", fmt.Errorf("%w: the join token is for %s, not for %q", api.ErrNotAllowed, by.Join, n)
+	}
+	return g.conf.Enrolment.NodeToken(n, time.Now())
+}
+
+// byCertificate is the agent of the node that a client certificate names.
+func byCertificate(w Caller, names []string, end time.Time) (Caller, error) {
+	if len(names) != 1 || names[0] == "" {
+		return w, fmt.Errorf("%w: the client certificate has %d names, want the node's alone", api.ErrSignIn, len(names))
+	}
+	return ofNode(w, topology.NodeID(names[0]), "certificate", func() bool { return time.Now().Before(end) }), nil
+}
