@@ -31,7 +31,8 @@ func (h *agents) enrol(w http.ResponseWriter, r *http.Request, by access.Caller)
 		return err
 	}
 	if h.ingest.HasAgent(ask.Node) {
-		return fmt.Errorf("%w: the agent of %s is connected; stop it before it is enrolled anew", api.ErrNotAllowed, ask.Node)
+		return fmt.Errorf("%w: the agent of %s is connected; stop it before it is enrolled anew", api.ErrNotAllowed,
+			ask.Node)
 	}
 	token, err := h.gate.Enrol(by, ask.Node)
 	if err != nil {

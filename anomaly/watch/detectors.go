@@ -14,7 +14,6 @@ import (
 	"fairway/anomaly/interference"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
-	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
 )
@@ -22,9 +21,8 @@ import (
 // Detectors judge the newest second of a running machine. A forwarder that does not report the times of its own
 // service (diod) is judged by the times that its clients saw, weighted by their operations.
 type Detectors struct {
-	board     *window.Board
-	set       failslow.Settings
-	intruders func(since time.Time) []ingest.Intruder
+	board *window.Board
+	set   failslow.Settings
 
 	mu       sync.Mutex               // guards everything that follows
 	slow     *failslow.Detector       // forwarders that report their own execution times, and all canaries
@@ -61,8 +59,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
 			lost: map[topology.NodeID]map[topology.JobID]float64{}},
-		intruders: func(time.Time) []ingest.Intruder { return nil },
-		second:    second{inside: map[topology.NodeID]float64{}}, trend: newTrend()}
+		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend()}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -126,7 +123,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		}
 		return used
 	})...)
-	d.second.verdicts = append(d.second.verdicts, speakerVerdicts(d.intruders(now.Add(-speakerFor)))...)
+	d.second.verdicts = append(d.second.verdicts, d.silence.speakerVerdicts(now)...)
 	return d.second.verdicts
 }
 

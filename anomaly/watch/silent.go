@@ -7,14 +7,17 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 )
 
-// silence watches for forwarders that no longer report what they serve: dead, hung or cut off.
+// silence watches for forwarders that no longer report what they serve: dead, hung or cut off; and for nodes of which
+// another one reports.
 type silence struct {
-	last  map[topology.NodeID]int64 // newest second with service figures, Unix
-	quiet map[topology.NodeID]int64 // since when, of those that are or were silent
-	order []topology.NodeID
+	intruders func(since time.Time) []ingest.Intruder // nil: nobody knows
+	last      map[topology.NodeID]int64               // newest second with service figures, Unix
+	quiet     map[topology.NodeID]int64               // since when, of those that are or were silent
+	order     []topology.NodeID
 }
 
 const (

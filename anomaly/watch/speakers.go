@@ -12,8 +12,11 @@ import (
 const speakerFor = time.Minute
 
 // speakerVerdicts report whoever spoke for a node whose own agent is connected. Nothing of what he brought was taken.
-func speakerVerdicts(intruders []ingest.Intruder) (out []anomaly.Verdict) {
-	for _, i := range intruders {
+func (s *silence) speakerVerdicts(now time.Time) (out []anomaly.Verdict) {
+	if s.intruders == nil {
+		return nil
+	}
+	for _, i := range s.intruders(now.Add(-speakerFor)) {
 		out = append(out, anomaly.Verdict{Node: i.Node, Kind: anomaly.SecondSpeaker, Level: anomaly.Alarm,
 			Since:      i.First,
 			Confidence: 1, Score: float64(i.Times), Model: "speaker-1",
@@ -26,4 +29,4 @@ func speakerVerdicts(intruders []ingest.Intruder) (out []anomaly.Verdict) {
 }
 
 // Speakers has the detectors ask who has spoken for others' nodes since a time. It is called before the first second.
-func (d *Detectors) Speakers(of func(since time.Time) []ingest.Intruder) { d.intruders = of }
+func (d *Detectors) Speakers(of func(since time.Time) []ingest.Intruder) { d.silence.intruders = of }

@@ -24,6 +24,7 @@ type Access struct {
 	Accounts     []Account             `toml:"account" help:"People who sign in with a password."`
 	Proxy        []Proxy               `toml:"proxy" help:"At most one reverse proxy that signs people in."`
 	OIDC         OIDC                  `toml:"oidc"`
+	Enrolment    Enrolment             `toml:"enrolment"`
 }
 
 // OIDC is an OpenID Connect provider that people sign in at, if it has an issuer.

@@ -73,6 +73,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	people.Limits = conf.Limits
+	people.Enrolment = conf.enrolment(log)
 	// The addresses come before the files: most often it is there that a second daemon is noticed.
 	if err := d.listen(); err != nil {
 		return d, err

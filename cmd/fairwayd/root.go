@@ -48,6 +48,8 @@ func newRoot() *cobra.Command {
 		newQuery(&path),
 		newAnswer(),
 		newToken(),
+		newTokens(&path),
+		newEnroll(&path),
 		newHashPassword(),
 	)
 	return program.Strict(root)

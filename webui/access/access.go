@@ -118,7 +118,8 @@ func newIdentities(a Config, limits *budget.Budget) (*identities, error) {
 	for i := range a.Tokens {
 		t := a.Tokens[i]
 		if names[t.Name] {
-			return nil, fmt.Errorf("token %q is listed twice: limits, the journal and revocation go by its name", t.Name)
+			return nil, fmt.Errorf("token %q is listed twice: limits, the journal and revocation go by its name",
+				t.Name)
 		}
 		names[t.Name] = true
 		sum, err := hex.DecodeString(t.SHA256)

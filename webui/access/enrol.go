@@ -18,7 +18,7 @@ import (
 )
 
 // A node's credential is a token that names the node and when it was issued, and proves both by an HMAC under a secret
-// that only the daemon has: there is no list of tokens, and one of cn5 is worth nothing for cn6.
+// that only the daemon has: no tokens are listed, and one of cn5 is worth nothing for cn6.
 
 // Enrolment is what nodes' tokens are made and checked with.
 type Enrolment struct {
@@ -103,7 +103,8 @@ func (e *Enrolment) signer() (string, error) {
 // NodeToken makes a node's token.
 func (e *Enrolment) NodeToken(n topology.NodeID, now time.Time) (string, error) {
 	if n == "" || len(n) > maxName || !topology.CleanName(string(n)) {
-		return "", fmt.Errorf("%w: node %q: want a name of 1 to %d letters without control characters", api.ErrInvalid, n,
+		return "", fmt.Errorf("%w: node %q: want a name of 1 to %d letters without control characters", api.ErrInvalid,
+			n,
 			maxName)
 	}
 	s, err := e.signer()
@@ -200,7 +201,8 @@ func (g *Gate) Enrol(by Caller, n topology.NodeID) (token string, err error) {
 // byCertificate is the agent of the node that a client certificate names.
 func byCertificate(w Caller, names []string, end time.Time) (Caller, error) {
 	if len(names) != 1 || names[0] == "" {
-		return w, fmt.Errorf("%w: the client certificate has %d names, want the node's alone", api.ErrSignIn, len(names))
+		return w, fmt.Errorf("%w: the client certificate has %d names, want the node's alone", api.ErrSignIn,
+			len(names))
 	}
 	return ofNode(w, topology.NodeID(names[0]), "certificate", func() bool { return time.Now().Before(end) }), nil
 }

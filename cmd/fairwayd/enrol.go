@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
+	"fairway/collector/topology"
+	"fairway/webui/access"
+)
+
+// Enrolment says what nodes' own tokens are made with.
+type Enrolment struct {
+	SecretFile string `toml:"secret_file" help:"Secret (0600) behind nodes' tokens; fairwayd enroll makes it."`
+}
+
+// revokedFile has a line for each node whose tokens are revoked: its name and up to when, in Unix seconds.
+const revokedFile = "revoked-nodes"
+
+// forWeb returns what makes and checks nodes' tokens; nil without a secret's file.
+func (c *Config) enrolment(log *slog.Logger) *access.Enrolment {
+	path := c.Access.Enrolment.SecretFile
+	if path == "" {
+		return nil
+	}
+	secrets := &watched[[]string]{paths: []string{path}, log: log,
+		read: func() ([]string, error) { return readSecrets(path) }}
+	revoked := &watched[map[topology.NodeID]time.Time]{paths: []string{c.revoked()}, log: log,
+		read: func() (map[topology.NodeID]time.Time, error) { return readRevoked(c.revoked()) }}
+	return &access.Enrolment{Secrets: secrets.get, Revoked: func(n topology.NodeID) (time.Time, error) {
+		all, err := revoked.get()
+		return all[n], err
+	}}
+}
+
+func (c *Config) revoked() string { return filepath.Join(c.StateDir, revokedFile) }
+
+// readSecrets reads one secret a line; the first one makes new tokens.
+func readSecrets(path string) (out []string, err error) {
+	text, err := readPrivate(path)
+	if err != nil {
+		return nil, fmt.Errorf("access.enrolment.secret_file: %w", err)
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if len(line) < minSecret {
+			return nil,
+				fmt.Errorf("access.enrolment.secret_file: %s has a line of %d letters, a secret has at least %d",
+					path, len(line), minSecret)
+		}
+		out = append(out, line)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("access.enrolment.secret_file: %s is empty; fairwayd enroll --rotate writes a secret",
+			path)
+	}
+	return out, nil
+}
+
+// readRevoked reads the list of revoked nodes; one that is not there is empty. A bad line is an error: a revocation
+// that is passed over lets somebody in.
+func readRevoked(path string) (map[topology.NodeID]time.Time, error) {
+	out := map[topology.NodeID]time.Time{}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, parseRevoked(b, path, out)
+}
+
+func parseRevoked(b []byte, path string, out map[topology.NodeID]time.Time) error {
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	for n := 1; lines.Scan(); n++ {
+		f := strings.Fields(lines.Text())
+		if len(f) == 0 {
+			continue
+		}
+		unix, err := int64(0), error(nil)
+		if len(f) == 2 {
+			unix, err = strconv.ParseInt(f[1], 10, 64)
+		}
+		if len(f) != 2 || err != nil {
+			return fmt.Errorf("%s:%d: %q: want a node's name and Unix seconds", path, n, lines.Text())
+		}
+		if at := time.Unix(unix, 0); at.After(out[topology.NodeID(f[0])]) {
+			out[topology.NodeID(f[0])] = at
+		}
+	}
+	return lines.Err()
+}
+
+func newEnroll(path *string) *cobra.Command {
+	var join, dir string
+	var lasts time.Duration
+	var rotate bool
+	c := &cobra.Command{
+		Use: "enroll [NODE...]",
+		Short: "Make the tokens of nodes' agents, each good for its node alone, or a join token by which agents get " +
+			"theirs",
+		RunE: func(c *cobra.Command, nodes []string) error {
+			conf, _, err := loadConfig(*path)
+			if err != nil {
+				return err
+			}
+			if join == "" && len(nodes) == 0 && !rotate {
+				return program.BadUsage(errors.New("no node is named; name some, or use --join PATTERN"))
+			}
+			made, err := conf.haveSecret(rotate)
+			if err != nil {
+				return err
+			}
+			if made != "" {
+				fmt.Fprintf(c.ErrOrStderr(), "made %s; the daemon's user must be able to read it\n", made)
+			}
+			e := conf.enrolment(nil)
+			if join != "" {
+				token, err := e.JoinToken(join, time.Now().Add(lasts))
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(c.OutOrStdout(), token)
+			}
+			for _, n := range nodes {
+				if err := enrol(c.OutOrStdout(), e, topology.NodeID(n), dir); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&join, "join", "", "print a join token for nodes whose names fit this pattern, such as 'cn*'")
+	f.DurationVar(&lasts, "for", time.Hour, "how long the join token lasts")
+	f.StringVar(&dir, "dir", "", "write each node's token to DIR/NODE.token instead of printing it")
+	f.BoolVar(&rotate, "rotate", false,
+		"put a new secret first; the old ones verify until their lines are taken out of the file")
+	return c
+}
+
+// haveSecret makes the file of the secret where there is none, or puts a new one in front. It returns the path of a
+// file that was made.
+func (c *Config) haveSecret(rotate bool) (made string, err error) {
+	path := c.Access.Enrolment.SecretFile
+	if path == "" {
+		return "", fmt.Errorf("%w: access.enrolment.secret_file is not set: say where the secret is kept",
+			program.ErrSettings)
+	}
+	old, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		made = path
+	case err != nil:
+		return "", err
+	case !rotate:
+		return "", nil
+	}
+	part := path + ".part"
+	defer os.Remove(part)
+	if err := os.WriteFile(part, append([]byte(rand.Text()+rand.Text()+"\n"), old...), 0o600); err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(path); err == nil {
+		if err := sameOwner(part, info); err != nil {
+			return "", err
+		}
+	}
+	return made, os.Rename(part, path)
+}
+
+func enrol(w io.Writer, e *access.Enrolment, n topology.NodeID, dir string) error {
+	token, err := e.NodeToken(n, time.Now())
+	if err != nil {
+		return err
+	}
+	if dir == "" {
+		_, err = fmt.Fprintln(w, token)
+		return err
+	}
+	if n != topology.NodeID(filepath.Base(string(n))) {
+		return fmt.Errorf("node %q: its name is no file name; leave --dir out", n)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, string(n)+".token"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, token)
+	return errors.Join(err, f.Close())
+}
+
+func newTokens(path *string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tokens",
+		Short: "List the tokens of the configuration and the nodes whose own tokens are revoked",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			conf, _, err := loadConfig(*path)
+			if err != nil {
+				return err
+			}
+			return conf.listTokens(c.OutOrStdout())
+		},
+	}
+	c.AddCommand(&cobra.Command{
+		Use:   "revoke NODE...",
+		Short: "Refuse the tokens that these nodes have been given until now; the daemon notices within 20 s",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, nodes []string) error {
+			conf, _, err := loadConfig(*path)
+			if err != nil {
+				return err
+			}
+			return conf.revoke(nodes, time.Now())
+		},
+	})
+	return c
+}
+
+func (c *Config) listTokens(w io.Writer) error {
+	revoked, err := readRevoked(c.revoked())
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOKEN\tROLE\tNODES")
+	for i := range c.Access.Tokens {
+		k := &c.Access.Tokens[i]
+		nodes := strings.Join(k.Nodes, " ")
+		if nodes == "" && k.Role == access.RoleAgent {
+			nodes = "every node"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", topology.Clean(k.Name), k.Role, topology.Clean(nodes))
+	}
+	if f := c.Access.Enrolment.SecretFile; f != "" {
+		fmt.Fprintf(t, "nodes' own\tagent\teach its node (secret in %s)\n", topology.Clean(f))
+	}
+	for _, n := range slices.Sorted(maps.Keys(revoked)) {
+		fmt.Fprintf(t, "node %s\trevoked\tissued until %s\n", topology.Clean(string(n)),
+			revoked[n].UTC().Format(time.RFC3339))
+	}
+	return t.Flush()
+}
+
+// revoke appends to the list. The file is the daemon's, whoever calls.
+func (c *Config) revoke(nodes []string, now time.Time) error {
+	for _, n := range nodes {
+		if len(strings.Fields(n)) != 1 || strings.TrimSpace(n) != n || !topology.CleanName(n) {
+			return fmt.Errorf("node %q: want a node's name", n)
+		}
+	}
+	info, err := os.Stat(c.StateDir)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(c.revoked(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, n := range nodes {
+		fmt.Fprintf(&b, "%s %d\n", n, now.Unix())
+	}
+	_, err = f.WriteString(b.String())
+	return errors.Join(err, f.Sync(), f.Close(), sameOwner(c.revoked(), info))
+}
+
+// sameOwner gives a file to who owns another one, where root has made it.
+func sameOwner(path string, as fs.FileInfo) error {
+	st, ok := as.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Chown(path, int(st.Uid), int(st.Gid))
+}
