@@ -76,7 +76,7 @@ func readSecrets(path string) (out []string, err error) {
 	return out, nil
 }
 
-// readRevoked reads the list of revoked nodes; one that is not there is empty. A bad line is an error: a revocation
+// readRevoked reads the list of revoked nodes; without a file nobody is. A bad line is an error: a revocation
 // that is passed over lets somebody in.
 func readRevoked(path string) (map[topology.NodeID]time.Time, error) {
 	out := map[topology.NodeID]time.Time{}
@@ -159,7 +159,7 @@ func newEnroll(path *string) *cobra.Command {
 	return c
 }
 
-// haveSecret makes the file of the secret where there is none, or puts a new one in front. It returns the path of a
+// haveSecret makes the file of the secret where it is missing, or puts a new one in front. It returns the path of a
 // file that was made.
 func (c *Config) haveSecret(rotate bool) (made string, err error) {
 	path := c.Access.Enrolment.SecretFile
@@ -199,7 +199,7 @@ func enrol(w io.Writer, e *access.Enrolment, n topology.NodeID, dir string) erro
 		return err
 	}
 	if n != topology.NodeID(filepath.Base(string(n))) {
-		return fmt.Errorf("node %q: its name is no file name; leave --dir out", n)
+		return fmt.Errorf("node %q: its name cannot be a file's; leave --dir out", n)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, string(n)+".token"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

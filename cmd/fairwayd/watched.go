@@ -52,7 +52,7 @@ func (w *watched[T]) load() {
 	case !w.good:
 		w.err = err
 	case w.log != nil:
-		w.log.Error("files have changed and cannot be used; what they said before still holds", "err", err)
+		w.log.Error("files have changed and cannot be used; their former content still holds", "err", err)
 	}
 }
 
