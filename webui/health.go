@@ -24,6 +24,8 @@ type health struct {
 	}
 	desk   interface{ Unrecorded() error }
 	alerts alerts
+	// encryption says what is in clear text; nil: it is not known.
+	encryption func() api.Check
 }
 
 func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
@@ -46,7 +48,11 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) 
 }
 
 func (h *health) checks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	return api.WriteJSON(w, append(h.picture.Checks(r.Context(), h.driver), h.disks(), h.called()))
+	all := append(h.picture.Checks(r.Context(), h.driver), h.disks(), h.called())
+	if h.encryption != nil {
+		all = append(all, h.encryption())
+	}
+	return api.WriteJSON(w, all)
 }
 
 // called says whether somebody is called when something needs a person.

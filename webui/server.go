@@ -64,6 +64,8 @@ type Options struct {
 	Runs func(visit func(history.Run) error) error
 	// Alerts calls people; nil: nobody is called.
 	Alerts *alert.Sender
+	// Encryption says what is in clear text; nil: it is not known.
+	Encryption func() api.Check
 	// Metrics write further counters to /metrics.
 	Metrics []MetricsWriter
 	Version string
@@ -144,7 +146,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
 	return &handlers{
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
-			alerts: alerts{cfg.Alerts}},
+			alerts: alerts{cfg.Alerts}, encryption: cfg.Encryption},
 		agents: agents{cfg.Ingest, gate, cfg.Log},
 		layer:  layer{cfg.Picture},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,

@@ -2,16 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
-	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -31,7 +25,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	if stopMover != nil {
 		defer stopMover.Close()
 	}
-	client, err := newClient(c, log)
+	client, err := newClient(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -98,33 +92,17 @@ func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
 	}
 }
 
-func newClient(c Config, log *slog.Logger) (*stream.Client, error) {
+func newClient(ctx context.Context, c Config, log *slog.Logger) (*stream.Client, error) {
 	role, _ := topology.ParseRole(c.Role) // validated
 	client := &stream.Client{
 		URL: c.Daemon.URL, Node: topology.NodeID(c.Node), Role: role, Log: log,
 	}
-	if f := c.Daemon.TokenFile; f != "" {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return nil, fmt.Errorf("%w: daemon.token_file: %w", program.ErrSettings, err)
-		}
-		if client.Token = strings.TrimSpace(string(b)); client.Token == "" {
-			return nil, fmt.Errorf("%w: daemon.token_file: %s is empty", program.ErrSettings, f)
-		}
+	var err error
+	if client.TLS, err = c.Daemon.tlsConfig(); err != nil {
+		return nil, err
 	}
-	if f := c.Daemon.CAFile; f != "" {
-		pem, err := os.ReadFile(f)
-		if err != nil {
-			return nil, fmt.Errorf("%w: daemon.ca_file: %w", program.ErrSettings, err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: daemon.ca_file: %s holds no certificate", program.ErrSettings, f)
-		}
-		client.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	}
-	if client.Token != "" && strings.HasPrefix(c.Daemon.URL, "ws://") && !loopback(c.Daemon.URL) {
-		log.Warn("the token crosses the network in clear text: use wss", "daemon", c.Daemon.URL)
+	if client.Token, err = c.token(ctx, client.TLS); err != nil {
+		return nil, err
 	}
 	spool, err := stream.OpenSpool(c.Spool.Dir, c.Spool.MaxBytes, log)
 	if err != nil {
@@ -132,9 +110,4 @@ func newClient(c Config, log *slog.Logger) (*stream.Client, error) {
 	}
 	client.Spool = spool
 	return client, nil
-}
-
-func loopback(url string) bool {
-	host := strings.TrimPrefix(url, "ws://")
-	return strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "localhost") || strings.HasPrefix(host, "[::1]")
 }

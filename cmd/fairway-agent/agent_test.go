@@ -166,7 +166,7 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 // TestPrintedConfigurationReadsBack: what `config` prints is a file that means the same, and every
 // setting is explained.
 func TestPrintedConfigurationReadsBack(t *testing.T) {
-	file := writeConfig(t, "ws://h:1", "x",
+	file := writeConfig(t, "wss://h:1", "x",
 		"[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
 	var out, errs bytes.Buffer
 	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs); code != program.Done {

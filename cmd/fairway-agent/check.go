@@ -90,7 +90,7 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 		}
 		fmt.Fprintf(t, "source %s\t%v\t%s\n", s.Name, s.Duration.Round(10*time.Microsecond), state)
 	}
-	client, err := newClient(c, quiet)
+	client, err := newClient(ctx, c, quiet)
 	if err == nil {
 		defer client.Spool.Close()
 		begun := time.Now()

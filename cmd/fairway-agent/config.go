@@ -32,7 +32,12 @@ type Config struct {
 type Daemon struct {
 	URL       string `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
 	TokenFile string `toml:"token_file" help:"File with this agent's token; empty: no token."`
+	JoinFile  string `toml:"join_file" help:"File with a join token, by which a missing token_file is made; or empty."`
 	CAFile    string `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
+
+	Certificate string `toml:"certificate" help:"This node's own certificate (PEM) for wss; empty: it has a token."`
+	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
+	ClearText   bool   `toml:"clear_text" help:"Whether ws:// may lead beyond this host."`
 }
 
 // SpoolConfig says where seconds wait while the daemon is away.
@@ -194,6 +199,9 @@ func (c *Config) validate() error {
 			"source.queue.tables needs source.queue.enabled: who is connected must be seen where shares are set")
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
+	}
+	if err := c.Daemon.validate(); err != nil {
+		return err
 	}
 	return c.validateOrders()
 }

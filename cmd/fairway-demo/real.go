@@ -100,6 +100,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		d.conf.table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")
 		addr := net.JoinHostPort(tb.HostAddr().String(), "7118")
 		d.conf.table("listen")["agents"] = addr
+		d.conf.table("listen")["clear_text"] = true // the bridge is the demo's own
 		agents.DaemonURL = "ws://" + addr
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
 		if servers, _ := tb.BackEnds(); len(servers) > 0 {

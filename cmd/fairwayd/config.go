@@ -62,6 +62,9 @@ type Listen struct {
 	HTTP   string   `toml:"http" help:"HOST:PORT for browsers, terminals and agents; beyond this host behind TLS."`
 	Agents string   `toml:"agents" help:"HOST:PORT of a further listener, for agents alone; empty: no such listener."`
 	Hosts  []string `toml:"hosts" help:"Further host names of listen.http; requests under other names are refused."`
+
+	ClearText bool `toml:"clear_text" help:"Whether listeners beyond this host may do without TLS."`
+	TLS       TLS  `toml:"tls"`
 }
 
 // Archive says what goes into the I/O-log archive, and from it into the history, by itself.
@@ -176,6 +179,9 @@ func (c *Config) validate() error {
 	}
 	if _, err := c.logLevel(); err != nil {
 		return bad("%v", err)
+	}
+	if err := c.Listen.validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Store.validate(); err != nil {
 		return err

@@ -31,6 +31,7 @@ import (
 	"fairway/tsdb/promapi"
 	"fairway/tsdb/window"
 	"fairway/webui"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -53,6 +54,7 @@ type daemon struct {
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
 	listeners []*openListener
+	keys      *watched[keys] // nil: no TLS
 
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
@@ -74,6 +76,10 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	people.Limits = conf.Limits
 	people.Enrolment = conf.enrolment(log)
+	if d.keys, err = conf.Listen.TLS.watch(log); err != nil {
+		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	people.SecureCookie = people.SecureCookie || d.keys != nil
 	// The addresses come before the files: most often it is there that a second daemon is noticed.
 	if err := d.listen(); err != nil {
 		return d, err
@@ -132,7 +138,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
-			Alerts: calls, Runs: d.history.Each,
+			Encryption: func() api.Check { return encryptionCheck(&conf.Listen, d.keys, time.Now()) },
+			Alerts:     calls, Runs: d.history.Each,
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)

@@ -69,6 +69,9 @@ func (d *daemon) browserURL() string {
 			host = d.conf.Listen.Hosts[0]
 		}
 	}
+	if d.keys != nil {
+		return "https://" + net.JoinHostPort(host, port)
+	}
 	return "http://" + net.JoinHostPort(host, port)
 }
 
@@ -98,11 +101,25 @@ func (d *daemon) serve() {
 	for _, o := range d.listeners {
 		o.server = d.web.HTTP(o.kind)
 		d.tasks.Go(func() {
-			if err := o.server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) &&
+			if err := d.serveOn(o); !errors.Is(err, http.ErrServerClosed) &&
 				!errors.Is(err, net.ErrClosed) {
 				d.failed <- fmt.Errorf("serving %s: %w", o.listener.Addr(), err)
 			}
 		})
 		d.log.Info("listening", "addr", o.listener.Addr().String())
 	}
+}
+
+// serveOn answers on one address, over TCP by TLS where there is a certificate. Agents speak WebSocket alone, people
+// HTTP/2 too.
+func (d *daemon) serveOn(o *openListener) error {
+	switch {
+	case d.keys == nil || o.kind == access.UnixSocket:
+		return o.server.Serve(o.listener)
+	case o.kind == access.IngestPort:
+		o.server.TLSConfig = serverTLS(d.keys, "http/1.1")
+	default:
+		o.server.TLSConfig = serverTLS(d.keys, "h2", "http/1.1")
+	}
+	return o.server.ServeTLS(o.listener, "", "")
 }

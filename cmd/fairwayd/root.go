@@ -48,6 +48,7 @@ func newRoot() *cobra.Command {
 		newQuery(&path),
 		newAnswer(),
 		newToken(),
+		newCertificate(),
 		newTokens(&path),
 		newEnroll(&path),
 		newHashPassword(),

@@ -179,7 +179,7 @@ func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 		if p := id.conf.Proxy; p != nil && p.trusts(r) {
 			return p.identify(w, r)
 		}
-		if c, err := r.Cookie(CookieName); err == nil {
+		if c, err := r.Cookie(id.cookieName()); err == nil {
 			if s, ok := id.sessions.find(c.Value); ok {
 				w.Person = remap.Person{Name: s.name, Role: s.role, Via: "session"}
 				w.cookie, w.Expires, w.Session = true, s.expires, c.Value
@@ -274,4 +274,12 @@ func (p *Proxy) identify(w Caller, r *http.Request) (Caller, error) {
 		}
 	}
 	return w, nil
+}
+
+// cookieName is the name of the cookie of a session.
+func (id *identities) cookieName() string {
+	if id.conf.SecureCookie {
+		return SecureCookieName
+	}
+	return CookieName
 }

@@ -27,7 +27,10 @@ type Account struct {
 
 // CookieName is the cookie of a session.
 const (
-	CookieName  = "fairway_session"
+	CookieName = "fairway_session"
+	// SecureCookieName is its name where there is TLS: a browser takes it from this server alone, over TLS alone.
+	SecureCookieName = "__Host-" + CookieName
+
 	sessionLife = 12 * time.Hour
 	codeLife    = 10 * time.Minute
 	maxCodes    = 1024

@@ -115,13 +115,13 @@ func (g *Gate) HasSession(cookie string) bool {
 }
 
 func (s *SignIn) cookie(value string, expires time.Time) *http.Cookie {
-	return &http.Cookie{Name: CookieName, Value: value, Path: "/", Expires: expires, HttpOnly: true,
+	return &http.Cookie{Name: s.Gate.cookieName(), Value: value, Path: "/", Expires: expires, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: s.Gate.conf.SecureCookie}
 }
 
 // Delete signs out.
 func (s *SignIn) Delete(w http.ResponseWriter, r *http.Request, by Caller) error {
-	if c, err := r.Cookie(CookieName); err == nil {
+	if c, err := r.Cookie(s.Gate.cookieName()); err == nil {
 		s.Gate.sessions.end(c.Value)
 		s.Ended(c.Value)
 	}

@@ -90,7 +90,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	var b bytes.Buffer
 	err := toml.NewEncoder(&b).Encode(table{
 		"node": string(n.id), "role": role.String(), "phase": phase.String(),
-		"daemon": table{"url": a.DaemonURL, "token_file": a.TokenFile},
+		"daemon": table{"url": a.DaemonURL, "token_file": a.TokenFile, "clear_text": true},
 		"spool":  table{"dir": tb.spoolDir(n.id)},
 		"orders": table{"enabled": mounted},
 		"source": sources,

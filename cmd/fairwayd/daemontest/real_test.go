@@ -103,7 +103,7 @@ func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 	}
 	write(t, d.conf,
 		fmt.Sprintf(
-			"state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\nagents = %q\n[store]\nsync = "+
+			"state_dir = %q\n[listen]\nsocket = %q\nhttp = %q\nagents = %q\nclear_text = true\n[store]\nsync = "+
 				"\"50ms\"\n[[access.token]]\nname = \"agents\"\nrole = \"agent\"\nsha256 = %q\n%s",
 			filepath.Join(dir, "state"), d.socket, d.addr, agents, access.HashToken(agentSecret), more))
 	t.Cleanup(func() {

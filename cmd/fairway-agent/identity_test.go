@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSecretFilesAreTheOwnersAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	for _, c := range []struct {
+		mode os.FileMode
+		text string
+		want string // in the error; empty: taken
+	}{
+		{0o600, "secret\n", ""}, {0o400, "secret", ""}, {0o640, "secret", "chmod 600"}, {0o604, "secret", "chmod 600"},
+		{0o600, " \n", "empty"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readSecret("daemon.token_file", path)
+		if c.want == "" && (err != nil || got != "secret") || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("mode %v, %q: %q, %v", c.mode, c.text, got, err)
+		}
+		os.Remove(path)
+	}
+}
+
+func TestClearTextStaysOnThisHost(t *testing.T) {
+	for url, ok := range map[string]bool{"unix:///run/s": true, "wss://fairway.site": true, "ws://127.0.0.1:7118": true,
+		"ws://localhost:1": true, "ws://[::1]:1": true, "ws://10.0.0.1:1": false, "ws://localhost.site:1": false,
+		"ws://127.evil.site:1": false} {
+		if err := (&Daemon{URL: url}).validate(); (err == nil) != ok {
+			t.Errorf("%s: %v", url, err)
+		}
+		if err := (&Daemon{URL: url, ClearText: true}).validate(); err != nil {
+			t.Errorf("%s, allowed: %v", url, err)
+		}
+	}
+	if err := (&Daemon{URL: "unix:///s", Certificate: "c"}).validate(); err == nil {
+		t.Error("a certificate without a key was taken")
+	}
+}
