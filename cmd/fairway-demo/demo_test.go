@@ -65,7 +65,9 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 		args []string
 		skip func() string
 	}{
-		{"real", demoArgs("--no-console"), cannotBuildNodes},
+		{"real", demoArgs("--no-console"), func() string { return cannotBuildNodes(testbed.Diod) }},
+		{"gateways", demoArgs("--no-console", "--layer", "nfs"),
+			func() string { return cannotBuildNodes(testbed.NFS) }},
 		{"loopback", demoArgs("--no-console", "--loopback"), func() string {
 			return strings.Join(testbed.Missing(testbed.Config{Loopback: true}), " ")
 		}},
@@ -122,15 +124,15 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func cannotBuildNodes() string {
+func cannotBuildNodes(layer testbed.Layer) string {
 	if os.Geteuid() != 0 {
 		return "root"
 	}
-	return strings.Join(testbed.Missing(testbed.Config{Slurm: true}), " ")
+	return strings.Join(testbed.Missing(testbed.Config{Layer: layer, Slurm: true}), " ")
 }
 
 func TestDemoConsoleIsLeftByQ(t *testing.T) {
-	if why := cannotBuildNodes(); why != "" {
+	if why := cannotBuildNodes(testbed.Diod); why != "" {
 		t.Skipf("skipped: needs %s", why)
 	}
 	tmux, err := exec.LookPath("tmux")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,14 +20,17 @@ import (
 	"fairway/webui/client"
 )
 
-// realFaults are injected into a forwarder of the demo one by one. The forwarder and the class must be
-// named rightly; a fault of the whole node may show in any class that its jobs use.
-var realFaults = []struct {
+// realFault is injected into a node of the demo. The node and the class must be named rightly; a fault of the whole
+// node may show in any class that its jobs use.
+type realFault struct {
 	name  string
 	fault testbed.Fault
 	class string // the only right one; empty: any
 	kind  anomaly.Kind
-}{
+}
+
+// realFaults are those of forwarders that have the file system.
+var realFaults = []realFault{
 	{"slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Node: "fwd000", Amount: demoLinkBytesPerSec / 10}, "",
 		anomaly.FailSlow},
 	{"slow-link-50", testbed.Fault{Kind: testbed.SlowLink, Node: "fwd000", Amount: demoLinkBytesPerSec / 2}, "",
@@ -41,6 +45,25 @@ var realFaults = []struct {
 	{"hang", testbed.Fault{Kind: testbed.Hang, Node: "fwd000"}, "", anomaly.ForwarderSilent},
 }
 
+// gatewayFaults are those of gateways and of a back end, which must not be taken for each other's.
+var gatewayFaults = []realFault{
+	{"gateway-slow-link-10", testbed.Fault{Kind: testbed.SlowLink, Node: "fwd000", Amount: demoLinkBytesPerSec / 10},
+		"",
+		anomaly.FailSlow},
+	{"gateway-starved-cpu", testbed.Fault{Kind: testbed.StarvedCPU, Node: "fwd000", Amount: 0.02}, "",
+		anomaly.FailSlow},
+	{"gateway-stop-go", testbed.Fault{Kind: testbed.StopGo, Node: "fwd000", Amount: 0.9}, "", anomaly.FailSlow},
+	{"gateway-slow-send", testbed.Fault{Kind: testbed.SlowSend, Node: "fwd001", Amount: 0.002}, "", anomaly.FailSlow},
+	{"gateway-kill", testbed.Fault{Kind: testbed.Kill, Node: "fwd000"}, "", anomaly.ForwarderSilent},
+	{"gateway-hang", testbed.Fault{Kind: testbed.Hang, Node: "fwd000"}, "", anomaly.ForwarderSilent},
+	{"backend-slow-data", testbed.Fault{Kind: testbed.SlowData, Node: "be000", Amount: 0.02}, "", anomaly.TargetSlow},
+	{"backend-slow-meta", testbed.Fault{Kind: testbed.SlowMeta, Node: "be000", Amount: 0.01}, "meta",
+		anomaly.TargetSlow},
+	{"backend-stop-go", testbed.Fault{Kind: testbed.StopGo, Node: "be000", Amount: 0.8}, "", anomaly.TargetSlow},
+	{"backend-slow-link", testbed.Fault{Kind: testbed.SlowLink, Node: "be000", Amount: demoLinkBytesPerSec / 10}, "",
+		anomaly.TargetSlow},
+}
+
 const (
 	faultWarmUp  = 75 * time.Second  // the detectors learn what is usual
 	learntWarmUp = 20 * time.Second  // they know it already
@@ -52,8 +75,15 @@ const (
 // agents and mounts, and wants the right forwarder confirmed, nobody else accused, and the forwarder
 // returned after the fault; -short does not wait for that. -run TestRealFaultsAreFound/slow-data chooses one.
 // FAIRWAY_LEARNT names a saved state of the detectors, of an earlier run, from which they go on.
-func TestRealFaultsAreFound(t *testing.T) {
-	if why := cannotBuildNodes(); why != "" {
+func TestRealFaultsAreFound(t *testing.T) { findFaults(t, testbed.Diod, realFaults) }
+
+// TestRealGatewayFaultsAreFound does so on nfs-ganesha gateways and their back ends: a sick back end must be named
+// itself, none of its gateways be accused, and no plan lead from one of them to another.
+func TestRealGatewayFaultsAreFound(t *testing.T) { findFaults(t, testbed.NFS, gatewayFaults) }
+
+func findFaults(t *testing.T, layer testbed.Layer, faults []realFault) {
+	t.Helper()
+	if why := cannotBuildNodes(layer); why != "" {
 		t.Skipf("skipped: needs %s", why)
 	}
 	if os.Getenv("FAIRWAY_LONG") != "1" {
@@ -62,9 +92,9 @@ func TestRealFaultsAreFound(t *testing.T) {
 	table := []string{
 		"fault          | suspect | confirmed | of load | class | innocent: suspected | confirmed | returned | what " +
 			"it says"}
-	for _, f := range realFaults {
+	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			d := newFaultDemo(t)
+			d := newFaultDemo(t, layer)
 			d.watch(d.warmUp, func() bool { return false })
 			if len(d.convicted) > 0 {
 				t.Errorf("accused before any fault: %v", d.convicted)
@@ -83,11 +113,12 @@ func TestRealFaultsAreFound(t *testing.T) {
 			} else {
 				d.checkShown()
 			}
+			d.checkPlans()
 			if err := d.tb.Clear(t.Context(), f.fault); err != nil {
 				t.Fatal(err)
 			}
 			returned := "-"
-			if !testing.Short() {
+			if !testing.Short() && f.kind != anomaly.TargetSlow {
 				returned = d.awaitReturn()
 			}
 			if len(d.convicted) > 0 {
@@ -107,14 +138,15 @@ func TestRealFaultsAreFound(t *testing.T) {
 // TestRealLayerWithoutFaultsIsNotAccused runs the demo's mixed load without any fault for FAIRWAY_CALM
 // (such as 1h).
 func TestRealLayerWithoutFaultsIsNotAccused(t *testing.T) {
-	if why := cannotBuildNodes(); why != "" {
+	layer := testbed.Layer(cmp.Or(os.Getenv("FAIRWAY_LAYER"), string(testbed.Diod)))
+	if why := cannotBuildNodes(layer); why != "" {
 		t.Skipf("skipped: needs %s", why)
 	}
 	long, err := time.ParseDuration(os.Getenv("FAIRWAY_CALM"))
 	if err != nil {
 		t.Skip("skipped: takes long; set FAIRWAY_CALM=1h")
 	}
-	d := newFaultDemo(t)
+	d := newFaultDemo(t, layer)
 	d.watch(long, func() bool { return false })
 	t.Logf("%s under mixed load: %d suspected, %d confirmed", long, len(d.accused), len(d.convicted))
 	if len(d.convicted) > 0 {
@@ -143,9 +175,10 @@ type faultDemo struct {
 	words               string // as it was confirmed
 }
 
-func newFaultDemo(t *testing.T) *faultDemo {
+func newFaultDemo(t *testing.T, layer testbed.Layer) *faultDemo {
 	program := built(t, "fairway-demo")
-	d, err := newDemo(options{forwarders: 4, computeNodes: 8, noConsole: true, http: "127.0.0.1:0",
+	d, err := newDemo(options{layer: string(layer), forwarders: 4, computeNodes: 8, noConsole: true,
+		http:     "127.0.0.1:0",
 		programs: filepath.Dir(program)})
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +244,26 @@ func (d *faultDemo) checkShown() {
 	}
 }
 
+// checkPlans wants no plan that moves a node to a forwarder behind the faulty back end.
+func (d *faultDemo) checkPlans() {
+	_, of := d.tb.BackEnds()
+	plans, err := d.api.Plans(d.t.Context())
+	if err != nil {
+		d.t.Error(err)
+	}
+	for _, row := range plans {
+		p, err := d.api.Plan(d.t.Context(), row.ID)
+		if err != nil {
+			d.t.Error(err)
+		}
+		for _, m := range p.Moves {
+			if p.Created.After(d.begun) && of[m.To] == d.slow {
+				d.t.Errorf("plan %s moves %s to %s, which is in front of the slow %s", p.ID, m.Node, m.To, d.slow)
+			}
+		}
+	}
+}
+
 // awaitReturn waits until the fault's finding is closed, and says how long that took.
 func (d *faultDemo) awaitReturn() string {
 	over := time.Now()
@@ -262,7 +315,7 @@ func (d *faultDemo) look(now time.Time) {
 	}
 	for _, f := range findings {
 		switch {
-		case !f.Kind.Accuses():
+		case !f.Kind.Accuses() && f.Kind != anomaly.TargetSlow:
 		case f.Node == d.slow && f.Changed.After(d.begun) && (f.Kind == d.kind || d.newest.ID == ""):
 			d.newest = f
 			if d.suspect.IsZero() {

@@ -133,7 +133,7 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 		}
 		s := j.spec
 		if d.layer == string(testbed.NFS) { // every request crosses two servers, on the same processors
-			s.BurstBytes, s.BytesPerSec = s.BurstBytes/2, s.BytesPerSec/2
+			s.BytesPerSec /= 2
 			s.BurstFiles, s.FilesPerSec = s.BurstFiles/5, s.FilesPerSec/5
 		}
 		setUnset(&s.BurstBytes, 1)

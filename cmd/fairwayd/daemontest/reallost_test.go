@@ -15,7 +15,7 @@ import (
 // both, the node has no forwarder, its neighbours do, and it can still be moved off the dead one.
 func TestMountWithoutItsForwarder(t *testing.T) {
 	t.Parallel() // it mostly waits
-	tb, d := newRealLayer(t)
+	tb, d := newRealLayer(t, testbed.Config{})
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"})
 	wantNode(t, d, "cn000", func(n api.NodeView) bool { return !n.Lost && n.Forwarder == "fwd000" })
 	if err := tb.Inject(t.Context(), testbed.Fault{Kind: testbed.Kill, Node: "fwd000"}); err != nil {

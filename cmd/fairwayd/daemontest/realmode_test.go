@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/fairway-demo/testbed/workload"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
@@ -16,7 +17,7 @@ import (
 // its own on two nodes, and wants the profile to know how they shared their files.
 func TestModesOfRealPrograms(t *testing.T) {
 	t.Parallel() // it mostly waits
-	tb, d := newRealLayer(t)
+	tb, d := newRealLayer(t, testbed.Config{})
 	wantObserved(t, d, tb.Machine().Default)
 	for i, c := range []struct {
 		mode workload.Mode

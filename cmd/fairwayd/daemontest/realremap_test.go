@@ -22,7 +22,19 @@ import (
 // daemon; and takes the move back. Nobody's word counts but what the collectors observe.
 func TestRemapOnTheRealForwardingLayer(t *testing.T) {
 	t.Parallel() // it mostly waits
-	tb, d := newRealLayer(t)
+	remapOn(t, testbed.Config{})
+}
+
+// TestRemapBetweenGateways is the same on nfs-ganesha gateways, from one in front of a back end to one in front of
+// another.
+func TestRemapBetweenGateways(t *testing.T) {
+	t.Parallel()
+	remapOn(t, testbed.Config{Layer: testbed.NFS})
+}
+
+func remapOn(t *testing.T, cfg testbed.Config) {
+	t.Helper()
+	tb, d := newRealLayer(t, cfg)
 	wantObserved(t, d, topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"})
 	wantReporting(t, d, "fwd000", "fwd001")
 	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
@@ -58,9 +70,9 @@ func TestRemapOnTheRealForwardingLayer(t *testing.T) {
 }
 
 // newRealLayer starts a testbed with mounts and agents, and a daemon that they report to.
-func newRealLayer(t *testing.T) (*testbed.Testbed, *realDaemon) {
+func newRealLayer(t *testing.T, cfg testbed.Config) (*testbed.Testbed, *realDaemon) {
 	t.Helper()
-	cfg := testbed.Config{Forwarders: 2, ComputeNodes: 4}
+	cfg.Forwarders, cfg.ComputeNodes = 2, 4
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}
@@ -124,13 +136,12 @@ func wantPlan(t *testing.T, d *realDaemon, id string, want remap.PlanState) {
 	}
 }
 
-// wantReporting waits for the first second of those forwarders: without it nobody may move nodes to or from them.
+// wantReporting waits until it is known what those forwarders move: without that nobody may move nodes to them.
 func wantReporting(t *testing.T, d *realDaemon, forwarders ...topology.NodeID) {
 	t.Helper()
 	for _, f := range forwarders {
 		wantNode(t, d, string(f), func(n api.NodeView) bool {
-			return n.State != remap.ForwarderStale &&
-				!n.LastSeen.IsZero()
+			return n.State != remap.ForwarderStale && n.State != remap.ForwarderUnknown && !n.LastSeen.IsZero()
 		})
 	}
 }
