@@ -34,9 +34,11 @@ const (
 func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	s, now := p.Snapshot(), time.Now()
 	r := readHealth(p, now)
-	return []api.Check{
-		agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), peaksCheck(s), mappingCheck(s), driverCheck(ctx, s, driver),
+	checks := []api.Check{agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), peaksCheck(s), mappingCheck(s)}
+	if len(r.behind) > 0 {
+		checks = append(checks, backEndsCheck(r))
 	}
+	return append(checks, driverCheck(ctx, s, driver))
 }
 
 // health is what the newest frames say of the agents.
@@ -44,10 +46,13 @@ type health struct {
 	reports map[topology.NodeID]bool // within the time after which data is stale
 	off     map[topology.NodeID]time.Duration
 	failing map[string][]topology.NodeID // by source and error
+	behind  map[topology.NodeID]int      // gateways of each back end
+	storage map[topology.NodeID]bool     // storage servers that report
 }
 
 func readHealth(p *Picture, now time.Time) health {
-	h := health{map[topology.NodeID]bool{}, map[topology.NodeID]time.Duration{}, map[string][]topology.NodeID{}}
+	h := health{map[topology.NodeID]bool{}, map[topology.NodeID]time.Duration{}, map[string][]topology.NodeID{},
+		map[topology.NodeID]int{}, map[topology.NodeID]bool{}}
 	p.cfg.Board.All(func(f *window.Node) {
 		if now.Sub(f.Arrived) > remap.StaleAfter {
 			return
@@ -57,7 +62,13 @@ func readHealth(p *Picture, now time.Time) health {
 		if f.Ahead > clockLimit || f.Ahead < -2*clockLimit {
 			h.off[f.Node] = f.Ahead
 		}
+		h.storage[f.Node] = f.Role == topology.Storage
 		for _, src := range f.Sources {
+			if src.Name == "ganesha" && f.Role == topology.Forwarder {
+				for _, t := range f.Targets {
+					h.behind[topology.NodeID(t.Target)]++
+				}
+			}
 			if src.Err != "" {
 				key := src.Name + ": " + src.Err
 				h.failing[key] = append(h.failing[key], f.Node)
@@ -189,6 +200,26 @@ func mappingCheck(s *Snapshot) api.Check {
 		c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
 			len(unseen), len(compute), some(unseen))
 		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's"
+	}
+	return c
+}
+
+// backEndsCheck says whether the servers behind gateways report themselves.
+func backEndsCheck(h health) api.Check {
+	gateways := 0
+	var silent []topology.NodeID
+	for n, count := range h.behind {
+		if gateways += count; !h.storage[n] {
+			silent = append(silent, n)
+		}
+	}
+	c := api.Check{Name: "back ends", Level: api.CheckOK, Text: fmt.Sprintf("%s in front of %s; every back end reports",
+		api.Counted(gateways, "gateway"), api.Counted(len(h.behind), "back end"))}
+	if len(silent) > 0 {
+		c.Level, c.Text = api.CheckWarned,
+			"back ends of gateways do not report, so a slow one is taken for its gateways: "+
+				some(silent)
+		c.Fix = `run fairway-agent there, with role = "storage" and [source.ganesha]`
 	}
 	return c
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/window"
@@ -50,4 +52,37 @@ type placed topology.Mapping
 
 func (d placed) Observe(context.Context, []topology.NodeID) (topology.Mapping, error) {
 	return topology.Mapping(d), nil
+}
+
+// A back end without an agent would be taken for its gateways when it is slow.
+func TestBackEndsCheck(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		reports bool
+		level   api.CheckLevel
+		says    string
+	}{
+		{"all report", true, api.CheckOK, "2 gateways in front of 2 back ends"},
+		{"one does not", false, api.CheckWarned, "do not report, so a slow one is taken for its gateways: be2"},
+	} {
+		b := window.NewBoard(0)
+		now := time.Now()
+		second := now.Add(-time.Second).UnixMilli()
+		gateway := func(id topology.NodeID, back topology.TargetID) collector.Frame {
+			return collector.Frame{Node: id, Role: topology.Forwarder, TimeMillis: second,
+				Sources: []collector.SourceStatus{{Name: "ganesha"}},
+				Targets: []collector.TargetSamples{{Target: back}}}
+		}
+		frames := []collector.Frame{gateway("gw1", "be1"), gateway("gw2", "be2"),
+			{Node: "be1", Role: topology.Storage, TimeMillis: second}}
+		if c.reports {
+			frames = append(frames, collector.Frame{Node: "be2", Role: topology.Storage, TimeMillis: second})
+		}
+		b.Take(frames, now)
+		got := backEndsCheck(readHealth(&Picture{cfg: Config{Board: b}}, now))
+		if got.Level != c.level || !strings.Contains(got.Text, c.says) ||
+			(got.Level != api.CheckOK) != (got.Fix != "") {
+			t.Errorf("%s: %+v, want %s with %q", c.name, got, c.level, c.says)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // layer starts gateways in front of a back end; the test is skipped where it cannot.
-func layer(t *testing.T) *testbed.Testbed {
+func layer(t testing.TB) *testbed.Testbed {
 	t.Helper()
 	cfg := testbed.Config{Layer: testbed.NFS, Forwarders: 1, ComputeNodes: 1, SizeBytes: 64 << 20}
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
@@ -41,7 +42,7 @@ func layer(t *testing.T) *testbed.Testbed {
 func on(tb *testbed.Testbed, id topology.NodeID) *Source {
 	s := New(Options{Bus: tb.BusSocket(id), Node: id, Forwarder: id != "be000"})
 	s.connections = func(int) ([]connection, error) { return nil, nil }
-	s.usage = func(int) (float64, int, error) { return 0, 1, nil }
+	s.cpuTime = func(int) (float64, error) { return 0, nil }
 	return s
 }
 
@@ -167,7 +168,7 @@ func TestMissingBusIsSaid(t *testing.T) {
 	}
 }
 
-func TestConnectionsAndUsageOfAProcess(t *testing.T) {
+func TestConnectionsAndCPUTimeOfAProcess(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +190,43 @@ func TestConnectionsAndUsageOfAProcess(t *testing.T) {
 	if !found {
 		t.Errorf("%v to %v is not among %d connections", c.LocalAddr(), l.Addr(), len(conns))
 	}
-	if _, threads, err := readUsage("/proc", os.Getpid()); err != nil || threads < 1 {
-		t.Errorf("%d threads, %v", threads, err)
+	if v, err := readCPUTime("/proc", os.Getpid()); err != nil || v < 0 || v > 1e6 {
+		t.Errorf("CPU time %v s, %v", v, err)
 	}
+}
+
+// BenchmarkTick is one look at a gateway that has served 9P, and the CPU time of its ganesha.
+func BenchmarkTick(b *testing.B) {
+	tb := layer(b)
+	c, err := p9.Dial(b.Context(), tb.ForwarderAddr("fwd000"), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	root, err := c.Attach(b.Context(), tb.Attach(), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := root.GetAttr(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	s := on(tb, "fwd000")
+	defer s.Close()
+	usage := func() float64 {
+		text, err := tb.Exec(b.Context(), "fwd000", "sh", "-c", "cat /proc/$(pidof ganesha.nfsd)/stat")
+		f := strings.Fields(string(text))
+		if err != nil || len(f) < 15 {
+			b.Fatalf("%s, %v", text, err)
+		}
+		user, _ := strconv.ParseFloat(f[13], 64)
+		system, _ := strconv.ParseFloat(f[14], 64)
+		return (user + system) / 100
+	}
+	before := usage()
+	for b.Loop() {
+		if err := s.Read(b.Context(), &collector.Reading{Now: time.Now()}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(1e3*(usage()-before)/float64(b.N), "server-ms/op")
 }
