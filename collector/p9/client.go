@@ -177,6 +177,13 @@ func (c *Client) Addr() string { return c.addr }
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
+// Err says why the connection ended; nil while it lives.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // Close ends the connection; requests in flight fail with a TransportError.
 func (c *Client) Close() error {
 	c.fail(net.ErrClosed)

@@ -52,6 +52,7 @@ type session struct {
 	root   *p9.Fid    // of the mount's own user
 	users  *users
 	number uint64 // of the mount's connections, from 1
+	since  time.Time
 }
 
 // link is the mount's connection to its one forwarder. Operations enter and leave it; a remap closes
@@ -73,6 +74,7 @@ type link struct {
 	closed  bool
 	forces  int                     // forced remaps that wait for their turn
 	giveUp  context.CancelCauseFunc // ends what has the turn; nil when nobody has
+	pause   time.Duration           // before the next attempt to reconnect
 }
 
 // dialer is what every session of a link is made with.
@@ -126,13 +128,22 @@ func (l *link) connect(ctx context.Context, t Target) (*session, error) {
 		others.Close()
 		return nil, fmt.Errorf("forwarder %s at %s: %w", t.Forwarder, t.Addr, err)
 	}
-	return &session{client: c, others: others, root: own.root, users: all, number: l.connections.Add(1)}, nil
+	return &session{client: c, others: others, root: own.root, users: all, number: l.connections.Add(1),
+		since: time.Now()}, nil
 }
 
 // close ends the session's connections.
 func (s *session) close() {
 	s.client.Close()
 	s.others.Close()
+}
+
+// err says why one of the connections ended; nil while both live.
+func (s *session) err() error {
+	if err := s.client.Err(); err != nil {
+		return err
+	}
+	return s.others.Err()
 }
 
 // path is what the network has done for the session.

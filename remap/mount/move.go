@@ -63,15 +63,20 @@ func (l *link) lose(s *session) {
 	}
 	l.cur = nil
 	if !l.gate {
-		l.log.Warn("forwarder lost; operations wait", "forwarder", l.target.Forwarder, "addr", l.target.Addr)
+		l.log.Warn("forwarder lost; operations wait", "forwarder", l.target.Forwarder, "addr", l.target.Addr,
+			"err", s.err())
 	}
-	gen := l.gen
-	l.watchers.Go(func() { l.reconnect(gen) })
+	// A connection that dies young may die of the request that is repeated on the next one.
+	if l.pause = min(2*l.pause, reconnectMost); time.Since(s.since) > reconnectMost || l.pause == 0 {
+		l.pause = reconnectFirst
+	}
+	gen, pause := l.gen, l.pause
+	l.watchers.Go(func() { l.reconnect(gen, pause) })
 }
 
 // reconnect tries the lost forwarder again until it answers, a remap replaces it or the link ends.
-func (l *link) reconnect(gen uint64) {
-	for pause := reconnectFirst; ; pause = min(2*pause, reconnectMost) {
+func (l *link) reconnect(gen uint64, pause time.Duration) {
+	for ; ; pause = min(2*pause, reconnectMost) {
 		select {
 		case <-l.end.Done():
 			return
