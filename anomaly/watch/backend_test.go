@@ -69,9 +69,11 @@ func (g *gateways) run(seconds int) {
 				collector.AnswerTime, g.took(1e-3)))
 			f.Targets = []collector.TargetSamples{{Target: topology.TargetID(behind)}}
 			for k := range 2 {
-				wait := g.took((3e-3 + 1.2e-3*g.times(behind)) * g.times(id))
-				add(topology.NodeID(fmt.Sprintf("cn%d", 2*i+k)), topology.Compute, samples(collector.WriteOps, perNode,
-					collector.WriteBytes, perNode*size, collector.ClientWrite, wait))
+				cn := topology.NodeID(fmt.Sprintf("cn%d", 2*i+k))
+				own := g.times(cn) // it waits for each request before the next
+				wait := g.took((3e-3 + 1.2e-3*g.times(behind)) * g.times(id) * own)
+				add(cn, topology.Compute, samples(collector.WriteOps, perNode/own, collector.WriteBytes, perNode*size/own,
+					collector.ClientWrite, wait))
 			}
 		}
 		g.now = g.now.Add(time.Second)
@@ -90,7 +92,7 @@ func TestAGatewayAndItsBackEndAreKeptApart(t *testing.T) {
 		by   float64
 		want string
 	}{
-		{"be0", 15, "be0 target_slow"}, {"gw0", 5, "gw0 fail_slow"}, {"", 0, ""},
+		{"be0", 15, "be0 target_slow"}, {"gw0", 5, "gw0 fail_slow"}, {"", 0, ""}, {"cn0", 10, ""},
 	} {
 		t.Run(string(c.slow), func(t *testing.T) {
 			for seed := range uint64(3) {

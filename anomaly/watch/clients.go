@@ -14,6 +14,7 @@ import (
 // clients are what compute nodes saw of the forwarders.
 type clients struct {
 	of   map[topology.ForwarderID]*clientSums
+	slow slowClients
 	lost map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
 }
 
@@ -34,6 +35,7 @@ type jobSums struct {
 // sumClients adds up the compute nodes' seconds by the forwarder that each of them uses.
 func (d *Detectors) sumClients(now time.Time, m *Machine) {
 	clear(d.clients.of)
+	d.clients.slow.begin()
 	oldest := now.Add(-fresh).UnixMilli()
 	d.board.Layer(topology.Compute, func(f *window.Node) {
 		if f.TimeMillis < oldest {
@@ -48,16 +50,18 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
 			d.clients.of[fwd] = sums
 		}
-		sums.add(&f.Frame)
+		sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame))
 		d.trend.counted(&f.Frame)
 	})
+	d.clients.slow.compare()
 }
 
 // segmentBytes is the payload of a full packet on most networks: it weighs one client's loss against another's.
 const segmentBytes = 1448
 
-// add takes one compute node's second.
-func (c *clientSums) add(f *collector.Frame) {
+// add takes one compute node's second; the times of those of its classes that are slow on this node alone say nothing
+// of the forwarder.
+func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 	if loss, ok := f.Value(collector.PathLossRatio); ok {
 		read, write := valueOr(f, collector.ReadBytes, 0), valueOr(f, collector.WriteBytes, 0)
 		packets := (read+write)/segmentBytes + valueOr(f, collector.MetaOps, 0)
@@ -68,6 +72,9 @@ func (c *clientSums) add(f *collector.Frame) {
 	for i, m := range classOf {
 		if ops, t, ok := spent(f.Samples, m.ops, m.client); ok {
 			took[i] = t
+			if alone[i] {
+				continue
+			}
 			c.ops[i] += ops
 			c.took[i] += t
 		}

@@ -39,7 +39,7 @@ func TestEveryJobOfANodeCounts(t *testing.T) {
 			map[topology.JobID][3]float64{"a": {0, 0.125, 0}, "b": {0, 0.375, 0}}},
 	} {
 		sums := clientSums{jobs: map[topology.JobID]*jobSums{}}
-		sums.add(&collector.Frame{Node: "cn1", Role: topology.Compute, Samples: whole, Jobs: tc.jobs})
+		sums.add(&collector.Frame{Node: "cn1", Role: topology.Compute, Samples: whole, Jobs: tc.jobs}, [3]bool{})
 		for id, want := range tc.want {
 			got := sums.jobs[id]
 			if got == nil || got.nodes != 1 {
@@ -75,9 +75,9 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 		w := NewDetectors(window.NewBoard(0), set, interference.DefaultSettings())
 		sums := &clientSums{}
 		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio,
-			0.03)})
+			0.03)}, [3]bool{})
 		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio,
-			0.0)})
+			0.0)}, [3]bool{})
 		w.clients.of["fwd1"] = sums
 		o := w.observation(&collector.Frame{Node: "fwd1", Role: topology.Forwarder, Samples: tc.forwarder})
 		if got := o.Lost / o.Packets; o.Serving != tc.serving || math.Abs(got-tc.lost) > 1e-9 {
