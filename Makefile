@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test quick build man install lint fuzz clean bench-detect
+.PHONY: demo test quick build man install lint fuzz clean bench-detect attack
 
 # The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
 # where there is a C++ compiler.
@@ -45,6 +45,11 @@ quick:
 	$(GO) build ./...
 	$(GO) vet ./...
 	@$(GO) test -short $$($(GO) list ./... | grep -vxFf .ci/slow)
+
+# What hostile nodes, users and visitors get from a real daemon beside a simulated machine of full size, as a table, and
+# what a state directory damaged at random a thousand times costs (docs/security.md). Minutes.
+attack:
+	FAIRWAY_ATTACK=full $(GO) test -count=1 -timeout 60m -v ./cmd/attack
 
 # How well slow forwarders are found (docs/benchmark.md).
 bench-detect:

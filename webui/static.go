@@ -142,7 +142,7 @@ func (s *staticFiles) serve(w http.ResponseWriter, r *http.Request) {
 var pages = []string{"", "overview", "forwarders", "propose", "plans", "audit", "findings", "jobs", "logs", "whatif",
 	"occupancy", "history"}
 
-func isPage(path string) bool {
-	word, _, _ := strings.Cut(strings.Trim(path, "/"), "/")
+func isPage(address string) bool {
+	word, _, _ := strings.Cut(strings.Trim(path.Clean("/"+address), "/"), "/")
 	return slices.Contains(pages, word)
 }

@@ -206,6 +206,8 @@ func (r *Request) check(s *remap.Situation) error {
 	switch {
 	case r.Job == "":
 		return fmt.Errorf("%w: job: it has no number", remap.ErrInvalid)
+	case !topology.CleanName(string(r.Job)):
+		return fmt.Errorf("%w: job: %q has control characters", remap.ErrInvalid, r.Job)
 	case len(r.Nodes) == 0:
 		return bad("nodes: a job has at least one compute node")
 	case len(r.Nodes) > maxNodes:
@@ -239,6 +241,8 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if err := r.check(s); err != nil {
 		return Answer{}, err
 	}
+	// Users choose these: a job that is named so still starts.
+	r.User, r.App, r.Project = topology.Clean(r.User), topology.Clean(r.App), topology.Clean(r.Project)
 	defer d.arrive(&r)()
 	d.deciding.Lock()
 	defer d.deciding.Unlock()

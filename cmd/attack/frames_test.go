@@ -1,0 +1,179 @@
+package attack
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/collector/wire"
+)
+
+// got is how the daemon answered a message.
+func got(m any, err error) string {
+	switch m := m.(type) {
+	case wire.Ack:
+		return "taken"
+	case wire.Reject:
+		return "refused"
+	default:
+		_ = m
+		return fmt.Sprintf("no answer (%v)", err)
+	}
+}
+
+// TestAttackFarHours sends one message whose 65,000 frames are each of another hour since 1970, by the token of one
+// compute node; then messages as far apart as they may be. After kill -9 the daemon is ready again.
+func TestAttackFarHours(t *testing.T) {
+	s := newSite(t, "")
+	evil := s.agent(t, oneSecret, "cn1", topology.Compute)
+	attack(t, s, "65,000 frames, each in another hour", func() string {
+		var times []int64
+		for i := range 65_000 {
+			times = append(times, int64(i)*7_200_000+1000)
+		}
+		m, err := evil.send(frames("cn1", topology.Compute, times...), 20*time.Second)
+		if r, ok := m.(wire.Reject); !ok || !strings.Contains(r.Text, "oldest_frame") {
+			t.Errorf("answered %v, %v", m, err)
+		}
+		return got(m, err)
+	})
+	attack(t, s, "messages of frames in every two minutes of an hour, of every hour of a week", func() string {
+		taken, hours := 0, 20
+		if long {
+			hours = 160
+		}
+		for h := range hours {
+			var times []int64
+			newest := time.Now().Add(-time.Duration(h) * time.Hour).UnixMilli()
+			for i := range 3000 { // in an order that would open each block again and again
+				times = append(times, newest-int64(i%29)*120_000-int64(i))
+			}
+			m, err := evil.send(frames("cn1", topology.Compute, times...), 30*time.Second)
+			if _, ok := m.(wire.Ack); !ok {
+				t.Errorf("answered %v, %v", m, err)
+				return got(m, err)
+			}
+			taken++
+		}
+		return fmt.Sprintf("%d messages kept", taken)
+	})
+	s.kill()
+	if took := s.start(); took > 20*time.Second {
+		t.Errorf("after kill -9 the daemon was ready after %s", took)
+	}
+}
+
+// TestAttackRoles lets a compute node say that it is a forwarder with six clients.
+func TestAttackRoles(t *testing.T) {
+	s := newSite(t, "")
+	many := s.agent(t, manySecret, "fwd1", topology.Forwarder)
+	list := func(node string, clients ...string) []collector.Frame {
+		f := frames(topology.NodeID(node), topology.Forwarder, time.Now().UnixMilli())
+		f[0].RoutesComplete = true
+		for _, c := range clients {
+			f[0].Routes = append(f[0].Routes,
+				collector.Route{Client: topology.NodeID(c), Forwarder: topology.ForwarderID(node)})
+		}
+		return f
+	}
+	clients := []string{"cn2", "cn3", "cn4"}
+	if m, err := many.send(list("fwd1", clients...), 10*time.Second); got(m, err) != "taken" {
+		t.Fatal(m, err)
+	}
+	evil := s.agent(t, oneSecret, "cn1", topology.Forwarder)
+	attack(t, s, "a compute node that says it is a forwarder", func() string {
+		m, err := evil.send(list("cn1", "cn2", "cn3", "cn4", "fwd2", "fwd3", "fwd4"), 10*time.Second)
+		if m2, err := many.send(list("fwd1", clients...), 10*time.Second); got(m2, err) != "taken" {
+			t.Error(m2, err)
+		}
+		time.Sleep(1500 * time.Millisecond) // a snapshot is made each second
+		for node, at := range s.observed() {
+			if at == "cn1" {
+				t.Errorf("%s is shown on cn1", node)
+			}
+		}
+		return got(m, err)
+	})
+}
+
+// TestAttackRoutes names a million clients in lists of a forwarder.
+func TestAttackRoutes(t *testing.T) {
+	s := newSite(t, "")
+	evil := s.agent(t, manySecret, "fwd1", topology.Forwarder)
+	lists := 5
+	if long {
+		lists = 24
+	}
+	attack(t, s, "lists of 50,000 more clients each", func() string {
+		refused := 0
+		for i := range lists {
+			f := frames("fwd1", topology.Forwarder, time.Now().UnixMilli())
+			for n := range 50_000 {
+				f[0].Routes = append(f[0].Routes,
+					collector.Route{Client: topology.NodeID(fmt.Sprint("x", i, "-", n)), Forwarder: "fwd1"})
+			}
+			m, err := evil.send(f, 20*time.Second)
+			if r, ok := m.(wire.Reject); ok && strings.Contains(r.Text, "clients") {
+				refused++
+			} else if err != nil {
+				t.Errorf("list %d: %v", i, err)
+				break
+			}
+		}
+		if refused != lists-1 {
+			t.Errorf("%d of %d lists were refused, want all but one", refused, lists)
+		}
+		return fmt.Sprintf("%d of %d refused", refused, lists)
+	})
+}
+
+// TestAttackNames brings names that would write to an operator's terminal, in frames and as an operator's words.
+func TestAttackNames(t *testing.T) {
+	s := newSite(t, "")
+	const escape = "\x1b]0;owned\x07\x1b[2J"
+	evil := s.agent(t, manySecret, "cn3", topology.Compute)
+	attack(t, s, "names with escape sequences", func() string {
+		refused := 0
+		for _, f := range []collector.Frame{
+			{Node: "cn9" + escape}, {Node: "cn3", Jobs: []collector.JobSamples{{Job: "7" + escape}}},
+			{Node: "cn3", Sources: []collector.SourceStatus{{Name: escape, Err: escape}}},
+			{Node: "cn3", Routes: []collector.Route{{Client: "cn3", Forwarder: "f" + escape}}},
+		} {
+			f.Role, f.TimeMillis = topology.Compute, time.Now().UnixMilli()
+			m, err := evil.send([]collector.Frame{f}, 10*time.Second)
+			if r, ok := m.(wire.Reject); ok && strings.Contains(r.Text, "control") &&
+				!strings.Contains(r.Text, "\x1b") {
+				refused++
+			} else {
+				t.Errorf("answered %v, %v", m, err)
+			}
+		}
+		// What a source says of its failure, and a job's name, are text.
+		f := frames("cn3", topology.Compute, time.Now().UnixMilli())
+		f[0].Sources = []collector.SourceStatus{{Name: "diod", Err: "bad" + escape}}
+		if m, err := evil.send(f, 10*time.Second); got(m, err) != "taken" {
+			t.Error(m, err)
+		}
+		if a := s.askLocal("POST", "/api/v1/dispatch",
+			`{"job":"17","nodes":["cn3"],"user":"u\u001b[2J","app":"a\u001b]0;owned\u0007"}`); a.code != 200 {
+			t.Errorf("dispatch: %d %s", a.code, a.body)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		fairway := binary(t, "fairway")
+		for _, args := range [][]string{{"nodes"}, {"node", "cn3"}, {"jobs"}, {"job", "17"}, {"node", "x" + escape},
+			{"job", escape}, {"audit"}, {"doctor"}, {"top", "--once"}} {
+			c := exec.Command(fairway, append(args, "--socket", s.socket)...)
+			c.Env = append(os.Environ(), "NO_COLOR=1", "FAIRWAY_SOCKET="+s.socket)
+			out, _ := c.CombinedOutput()
+			if strings.ContainsAny(string(out), "\x1b\x07") {
+				t.Errorf("fairway %q writes %q", args, out)
+			}
+		}
+		return fmt.Sprintf("%d of 4 refused", refused)
+	})
+}
