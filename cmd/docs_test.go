@@ -65,3 +65,31 @@ func TestAlertRules(t *testing.T) {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }
+
+// TestSecurityNamesItsTests: every test that docs/security.md names as a proof exists, in the package that it says.
+func TestSecurityNamesItsTests(t *testing.T) {
+	text, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, named := "", 0
+	for _, word := range regexp.MustCompile("`[a-z]+(?:/[a-z]+)*`|\\bTest[A-Z]\\w+").FindAllString(string(text), -1) {
+		if strings.HasPrefix(word, "`") {
+			dir = strings.Trim(word, "`")
+			continue
+		}
+		named++
+		files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
+		found := false
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			found = found || err == nil && strings.Contains(string(b), "func "+word+"(")
+		}
+		if err != nil || !found {
+			t.Errorf("docs/security.md: %s has no %s", dir, word)
+		}
+	}
+	if named < 20 {
+		t.Errorf("docs/security.md names %d tests", named)
+	}
+}

@@ -1,6 +1,7 @@
 package webui_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"fairway/remap"
 	"fairway/webui/access"
+	"fairway/webui/api"
 )
 
 // Signing out closes the feeds of that session, at once and with a word, and no other's.
@@ -55,5 +57,45 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 		if _, _, err := there.ReadMessage(); err != nil {
 			t.Fatalf("another's feed: %v", err)
 		}
+	}
+}
+
+// A person sees and ends their own sessions, an admin everybody's.
+func TestSessionsAreListedAndEnded(t *testing.T) {
+	s := simsite.New(t, simsite.Options{})
+	olga, sam := signIn(s, "olga", remap.Operator), signIn(s, "sam", remap.Viewer)
+	root := signIn(s, "root", remap.Admin)
+	ask := func(method, path, cookie string) (int, []api.OpenSession) {
+		t.Helper()
+		res, b := s.Ask(method, path, "", nil, "Cookie", access.CookieName+"="+cookie, "Origin", "http://"+s.TCP)
+		var out []api.OpenSession
+		if res.StatusCode == 200 {
+			if err := json.Unmarshal(b, &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return res.StatusCode, out
+	}
+	_, mine := ask("GET", "/api/v1/sessions", sam)
+	if len(mine) != 1 || mine[0].Name != "sam" || !mine[0].Current || mine[0].By != "link" ||
+		mine[0].From != "127.0.0.1" {
+		t.Fatalf("sam sees %+v", mine)
+	}
+	_, all := ask("GET", "/api/v1/sessions", root)
+	if len(all) != 3 {
+		t.Fatalf("an admin sees %+v", all)
+	}
+	for _, o := range all {
+		if o.Name == "olga" {
+			if code, _ := ask("DELETE", "/api/v1/sessions/"+o.ID, sam); code != 404 {
+				t.Errorf("sam ends olga's session: %d", code)
+			}
+			if code, left := ask("DELETE", "/api/v1/sessions/"+o.ID, root); code != 200 || len(left) != 2 {
+				t.Errorf("an admin ends olga's session: %d, %d are left", code, len(left))
+			}
+		}
+	}
+	if _, seen := ask("GET", "/api/v1/sessions", olga); len(seen) != 0 {
+		t.Errorf("olga, whose session was ended, sees %+v", seen)
 	}
 }

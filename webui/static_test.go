@@ -25,8 +25,10 @@ func TestUnknownAddressesAreNotFound(t *testing.T) {
 	if want := slices.Sorted(slices.Values(pages)); !slices.Equal(found, want) {
 		t.Errorf("app.js has the pages %q, the server %q", found, want)
 	}
-	for path, want := range map[string]int{"/": 200, "/overview?at=-1m": 200, "/jobs/17/why": 200, "/wp-admin.php": 404,
-		"/overviews": 404, "/overview/../../x": 404, "/.env": 404, "/static/app.js": 200, "/static/none.js": 404, "/findings/": 200} {
+	for path, want := range map[string]int{"/": 200, "/overview?at=-1m": 200, "/jobs/17/why": 200,
+		"/wp-admin.php": 404, "/overviews": 404, "/overview/../../x": 404, "/.env": 404, "/static/app.js": 200,
+		"/static/none.js": 404,
+		"/findings/":      200} {
 		w := httptest.NewRecorder()
 		files.serve(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != want {

@@ -192,8 +192,8 @@ func TestDamagedStates(t *testing.T) {
 		s.kill()
 	}
 	t.Logf(
-		"%d files damaged at random, one a start: %d opened, %d refused by name, longest %s, at most %d MB, %.1f of %d "+
-			"seconds missing in the mean", count, opened, refused, worst.Round(time.Millisecond), most>>20,
+		"%d files damaged at random, one a start: %d opened, %d refused by name, longest %s, at most %d MB, %.1f of "+
+			"%d seconds missing in the mean", count, opened, refused, worst.Round(time.Millisecond), most>>20,
 		float64(missing)/max(float64(opened), 1), 2*len(seconds))
 	if most > 500<<20 {
 		t.Errorf("a damaged state took %d MB", most>>20)

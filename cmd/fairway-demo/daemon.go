@@ -48,6 +48,7 @@ func (d *demo) prepare(dir string) error {
 	d.password = strings.ToLower(rand.Text()[:10])
 	d.conf["state_dir"] = filepath.Join(dir, "state")
 	d.conf.table("listen")["socket"] = d.socket
+	d.conf.table("access")["anonymous"] = "viewer" // whoever can reach this host's loopback may look at the demo
 	d.conf.table("access")["token"] = []settings{
 		{"name": "demo-agents", "role": access.RoleAgent, "sha256": access.HashToken(d.token)}}
 	d.conf.table("access")["account"] = []settings{

@@ -15,7 +15,6 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/remap/alert"
 	"fairway/remap/desk"
 	"fairway/remap/driver"
@@ -108,7 +107,7 @@ func defaultConfig() Config {
 		Store: Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, Oldest: ingest.DefaultOldest,
 			SpoolBytes: remote.DefaultSpoolBytes},
 		Archive: Archive{Forwarders: true, History: true},
-		Access: Access{Anonymous: remap.Viewer, OIDC: OIDC{Scopes: []string{"profile", "groups"},
+		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
 		Limits:       budget.Defaults(),
 		Desk:         desk.DefaultSettings(),

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"fairway/cmd/program"
-	"fairway/remap"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -173,7 +172,7 @@ func TestDefaultsAreClosed(t *testing.T) {
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.Anonymous != remap.Viewer ||
+	if !strings.HasPrefix(c.Listen.HTTP, "127.0.0.1:") || c.Access.Anonymous != "" ||
 		len(c.Access.Tokens)+len(c.Access.Groups)+len(c.Access.Accounts)+len(c.Access.Proxy) > 0 ||
 		c.Driver.Kind != driverNone || c.Desk.SelfApproval || !c.Desk.TwoPersons {
 		t.Errorf("defaults are open: %+v", c)

@@ -44,7 +44,7 @@ func TestWholePath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newRealDaemon(t, "[forwarder]\npeak_bytes_per_sec = 2.5e9\n")
+	d := newRealDaemon(t, "[access]\nanonymous = \"viewer\"\n[forwarder]\npeak_bytes_per_sec = 2.5e9\n")
 	d.kill()
 	conf, err := os.ReadFile(d.conf)
 	if err != nil {
