@@ -12,7 +12,7 @@ func TestAuditIsFiltered(t *testing.T) {
 		s := newScript(t, 8, 120, 36)
 		s.second()
 		s.propose("fwd004")
-		s.press("1", "enter", "e", "disk errors since the night", "enter", "wait", "A")
+		s.press(":", "fwd000", "enter", "e", "disk errors since the night", "enter", "wait", "A")
 		s.press("5", "/", "actor=olga from=11:00", "enter")
 		s.sees("actor=olga from=2026-11-21 11:00:00", "1 match", "fwd000")
 		s.lacks("P-000001")

@@ -137,7 +137,7 @@ func TestAForwarderOffersWhatTheServerPermits(t *testing.T) {
 		s := layout{Options: simsite.Options{Forwarders: 8, Compute: 32,
 			Desk: func(set *desk.Settings) { set.MaxExcluded = 0.1 }}, w: 120, h: 36}.start(t)
 		s.second()
-		s.press("enter")
+		s.press(":", "fwd000", "enter")
 		s.sees("e exclude...")
 		s.press("e", "its disk is dying", "enter", "wait", "A")
 		s.asked("exclude fwd000")

@@ -24,7 +24,7 @@ func TestAForwarderIsExcludedOnItsScreen(t *testing.T) {
 		for _, other := range []string{"down", "enter", "a", "2"} { // any other key takes the question back
 			s.press("wait", other, "wait", "A")
 			s.asked()
-			s.press("1", "enter", "e", "its disk is dying", "enter")
+			s.press(":", "fwd000", "enter", "e", "its disk is dying", "enter")
 		}
 		s.press("A") // typed ahead: the question was not read
 		s.asked()

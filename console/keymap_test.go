@@ -78,13 +78,13 @@ func TestRemappedKeysActAndAreShown(t *testing.T) {
 		s := withKeys(t, map[string][]string{"canary": {"K"}, "approve": {"Y"}, "panel": {"tab", "f2"}, "next": {"N"},
 			"help": {"f1", "?"}, "go": {"G"}, "metric": {}})
 		s.accuse()
-		s.sees("f1 ? help", "N next", "colour: occupancy (-)")
+		s.sees("f1 ? help", "N next", "vSLOW")
 		if strings.Contains(s.screen(), "m metric") || strings.Contains(s.screen(), ": go") {
 			t.Errorf("keys that are gone are shown:\n%s", s.screen())
 		}
 		s.press("m", "n", ":")
-		s.sees("colour: occupancy")
-		s.press("right", "right", "enter", "C", "wait", "C")
+		s.sees("vSLOW")
+		s.press("G", "fwd002", "enter", "C", "wait", "C")
 		s.asked()
 		s.sees("K canary")
 		s.press("K")

@@ -62,6 +62,8 @@ var keyTable = []binding{
 		hint: "not a fault", on: []string{screen.OnFindings, screen.OnFinding}},
 	{act: screen.ActApprove, keys: []string{"A"}, show: "A", does: "approve this plan (asks once)", hint: "approve",
 		on: []string{screen.OnPlan}, changes: true},
+	{act: screen.ActApprove, keys: []string{"A"}, show: "A", does: "open the plan that waits, to read and approve it",
+		hint: "", on: []string{screen.OnOverview}, changes: true},
 	{act: screen.ActApprove, keys: []string{"A"}, show: "A",
 		does: "do what e has asked about: exclude the forwarder, or return it",
 		on:   []string{screen.OnForwarder, screen.OnFindings, screen.OnFinding}, changes: true},

@@ -146,6 +146,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.replay.TakeMarks(s, msg)
 	case replay.PastMsg:
 		return m, m.replay.Take(s, msg)
+	case tea.MouseMsg:
+		s.Now = s.Server.Clock()
+		return m, pointed(m, msg)
 	case tea.KeyMsg:
 		s.Now = s.Server.Clock()
 		return m, m.typed(msg)
@@ -153,6 +156,39 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.top().Answer(s, msg)
 	}
 	return m, nil
+}
+
+// wheelLines is how far the wheel goes.
+const wheelLines = 3
+
+// pointed takes the mouse: the wheel moves as the arrows do, a click goes to the screen on top.
+func pointed(m *Model, msg tea.MouseMsg) tea.Cmd {
+	if msg.Action != tea.MouseActionPress {
+		return nil
+	}
+	if t, ok := m.top().(screen.Typist); ok && t.Field() != nil {
+		return nil // what is being typed stays
+	}
+	if q, ok := m.top().(screen.Questioner); ok {
+		q.Unask(screen.ActNone)
+	}
+	m.state.Note = ""
+	switch msg.Button {
+	case tea.MouseButtonWheelUp, tea.MouseButtonWheelDown:
+		act := map[tea.MouseButton]screen.Action{tea.MouseButtonWheelUp: screen.ActUp,
+			tea.MouseButtonWheelDown: screen.ActDown}[msg.Button]
+		var all []tea.Cmd
+		for range wheelLines {
+			all = append(all, m.top().Act(m.state, act))
+		}
+		return tea.Batch(all...)
+	case tea.MouseButtonLeft:
+		c, ok := m.top().(screen.Clicker)
+		if y := msg.Y - 1 - len(m.banners()); ok && y >= 0 && msg.Y < m.h-1 {
+			return c.Click(m.state, msg.X, y)
+		}
+	}
+	return nil
 }
 
 // take shows a new overview, or the past that the first address named.

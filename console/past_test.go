@@ -12,7 +12,7 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		s := newScript(t, 8, 120, 36)
 		s.second()
-		s.press("enter", "e", "disk errors since the night", "enter", "wait", "A", "1")
+		s.press(":", "fwd000", "enter", "e", "disk errors since the night", "enter", "wait", "A", "1")
 		s.asked("exclude fwd000")
 		s.accuse()
 		s.seconds(90)

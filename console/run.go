@@ -29,7 +29,9 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 		return err
 	}
 	defer func() { err = errors.Join(err, t.restore()) }()
-	c := &canvas{Model: NewModel(ctx, b, first, chart.NewPalette(colors), time.Now, t.copy), paint: t.Paint}
+	palette := chart.NewPalette(colors)
+	palette.Blocks = chart.BlocksOf(os.Getenv)
+	c := &canvas{Model: NewModel(ctx, b, first, palette, time.Now, t.copy), paint: t.Paint}
 	c.Use(keys)
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
 	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to

@@ -237,7 +237,7 @@ func TestALostServerIsSaidAndForgotten(t *testing.T) {
 		s.sees("No connection since 12:04:31, trying again: fairwayd does not answer: connection refused",
 			"LIVE 12:04:30")
 		s.pass(11 * time.Second)
-		s.sees("NO DATA since 12:04:30", "nothing newer is known")
+		s.sees("NO DATA since 12:04:30", "What is wrong is not known")
 		if strings.Contains(s.screen(), "MB/s |") || strings.Contains(s.screen(), " of 20 GB/s") {
 			t.Errorf("an old number is shown as if it were new:\n%s", s.screen())
 		}
@@ -249,12 +249,15 @@ func TestALostServerIsSaidAndForgotten(t *testing.T) {
 	})
 }
 
+// boxes is how many lines at the top have ages, which go on.
+const boxes = 6
+
 func TestPauseKeepsThePicture(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		s := newScript(t, 8, 120, 36)
 		s.second()
 		s.press("space")
-		below := func() string { _, rest, _ := strings.Cut(s.screen(), "\n"); return rest }
+		below := func() string { return strings.Join(strings.Split(s.screen(), "\n")[boxes:], "\n") }
 		before := below()
 		s.machine(func(m *simsite.Machine) { m.Typical *= 2 })
 		s.second()
@@ -279,7 +282,7 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (screen.Address{Page: "overview", Metric: "bw", View: "table", Sort: "read",
+		if want := (screen.Address{Page: "overview", Metric: "occ", View: "table", Sort: "read",
 			Filter: "fwd003"}); a != want {
 			t.Errorf("%s is %+v", s.copied, a)
 		}
@@ -307,7 +310,7 @@ func TestCopiedAddressOpensTheSameScreen(t *testing.T) {
 			}
 		}
 		s.press("1", "H", "y")
-		if s.copied != "/overview?at=2026-11-21T12%3A03%3A30Z&filter=fwd003&metric=bw&sort=read&view=table" {
+		if s.copied != "/overview?at=2026-11-21T12%3A03%3A30Z&filter=fwd003&metric=occ&sort=read&view=table" {
 			t.Errorf("a replay copied %q", s.copied)
 		}
 		s.press("L", "/")
@@ -376,7 +379,7 @@ func TestExportIsATableAndOverwritesNothing(t *testing.T) {
 		s.sees("wrote 1 row to " + file)
 		b, err := os.ReadFile(file)
 		if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 3 ||
-			lines[1] != "fwd005,stale,,,,,,,,,4," {
+			lines[1] != "fwd005,stale,silent,,,,,,,,,,,4," {
 			t.Errorf("%v %q", err, b)
 		}
 		s.press("E")

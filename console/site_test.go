@@ -38,6 +38,7 @@ type script struct {
 	wire    *wire
 	model   tea.Model
 	copied  string
+	palette *chart.Palette
 	quit    bool
 	largest topology.JobID // of a slow site
 }
@@ -192,7 +193,8 @@ func (l layout) start(t *testing.T) *script {
 
 // show opens another terminal on the same daemon.
 func (s *script) show(l layout) {
-	s.model = console.NewModel(s.t.Context(), s.server, l.open, chart.NewPalette(l.colors), time.Now,
+	s.palette = chart.NewPalette(l.colors)
+	s.model = console.NewModel(s.t.Context(), s.server, l.open, s.palette, time.Now,
 		func(text string) { s.copied = text })
 	s.send(tea.WindowSizeMsg{Width: l.w, Height: l.h})
 }
@@ -382,3 +384,6 @@ func (s *script) machine(change func(*simsite.Machine)) {
 	defer s.site.Machine.Mu.Unlock()
 	change(s.site.Machine)
 }
+
+// blocks gives the terminal block graphics.
+func (s *script) blocks() { s.palette.Blocks = true }

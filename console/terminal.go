@@ -22,10 +22,12 @@ type terminal struct {
 }
 
 // What the console asks of a terminal, and takes back: the alternate screen, no cursor, and marks
-// around pasted text.
+// around pasted text, and clicks and the wheel of the mouse.
 const (
-	takeScreen = ansi.SetAltScreenSaveCursorMode + ansi.HideCursor + ansi.SetBracketedPasteMode
-	giveScreen = ansi.ResetBracketedPasteMode + ansi.ShowCursor + ansi.ResetAltScreenSaveCursorMode
+	takeScreen = ansi.SetAltScreenSaveCursorMode + ansi.HideCursor + ansi.SetBracketedPasteMode +
+		ansi.SetNormalMouseMode + ansi.SetSgrExtMouseMode
+	giveScreen = ansi.ResetSgrExtMouseMode + ansi.ResetNormalMouseMode + ansi.ResetBracketedPasteMode +
+		ansi.ShowCursor + ansi.ResetAltScreenSaveCursorMode
 )
 
 // openTerminal takes the terminal; where standard input is something else, the process's own is read.

@@ -127,6 +127,10 @@ func TestScreens(t *testing.T) {
 		} {
 			s.take(c)
 		}
+		s.show(layout{w: 160, h: 48})
+		s.blocks()
+		s.look()
+		golden(t, "overview-blocks-160x48", s.screen())
 		s.show(layout{w: 120, h: 36, open: screen.Address{Page: "findings"}})
 		s.look()
 		s.press("s", "its array rebuilds", "enter")

@@ -184,6 +184,19 @@ func Number(v float64) string {
 	return strings.Replace(fmt.Sprintf("%.1e", v), "e+0", "e+", 1)
 }
 
+// Thousands is a count in as few letters as it takes: 812, 3.6k, 41k.
+func Thousands(v *float64) string {
+	switch {
+	case v == nil:
+		return Missing
+	case *v >= 1e6:
+		return Number(*v/1e6) + "M"
+	case *v >= 1e3:
+		return Number(*v/1e3) + "k"
+	}
+	return Number(*v)
+}
+
 // Fixed is a number of 0 or 1 decimals. It rounds halves away from 0, as the browser does and
 // strconv does not: the same value reads the same in both faces.
 func Fixed(v float64, decimals int) string {

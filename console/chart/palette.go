@@ -1,8 +1,13 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
 )
 
 // ramp is the colour of each tenth of a level, dark to light: ten even steps of cividis (Nuñez,
@@ -58,7 +63,35 @@ func ColorsOf(getenv func(string) string) Colors {
 type Palette struct {
 	Level                          [10]string
 	Reset, Bold, Dim, Reverse, Bad string
+	// Slow, Suspect and Well are the looks of a forwarder's state, Accent that of what a key does and Frame that of
+	// what is around the facts; they group what its words and signs say already.
+	Slow, Suspect, Well, Accent, Frame string
+	// Blocks says that the terminal has block graphics and round corners.
+	Blocks bool
 }
+
+// BlocksOf reads from the usual environment variables whether a terminal shows more than ASCII.
+func BlocksOf(getenv func(string) string) bool {
+	if term := getenv("TERM"); term == "dumb" || term == "linux" || term == "" {
+		return false
+	}
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+}
+
+// look is the control sequence of a style, made once: rendering one for each cell costs more than the rest of a view.
+func look(r *lipgloss.Renderer, color string, bold bool) string {
+	style := r.NewStyle().Foreground(lipgloss.Color(color)).Bold(bold)
+	before, _, _ := strings.Cut(style.Render("x"), "x")
+	return before
+}
+
+// paints are the colours of the states in 256 colours; they differ on a light and on a dark background, and for
+// those who do not see red or green.
+var paints = struct{ slow, suspect, well, accent, frame string }{"203", "214", "37", "75", "245"}
+
+// paints16 are the same in 16 colours.
+var paints16 = struct{ slow, suspect, well, accent, frame string }{"9", "3", "6", "12", "8"}
 
 // NewPalette makes the sequences for one kind of terminal.
 func NewPalette(c Colors) *Palette {
@@ -68,6 +101,19 @@ func NewPalette(c Colors) *Palette {
 	}
 	p.Reset, p.Bold, p.Dim, p.Reverse = "\x1b[m", "\x1b[1m", "\x1b[2m", "\x1b[7m"
 	p.Bad = "\x1b[1;7m"
+	if profile, ok := map[Colors]termenv.Profile{Colors16: termenv.ANSI, Colors256: termenv.ANSI256,
+		TrueColor: termenv.ANSI256}[c]; ok {
+		r := lipgloss.NewRenderer(io.Discard)
+		r.SetColorProfile(profile)
+		of := paints
+		if c == Colors16 {
+			of = paints16
+		}
+		p.Slow, p.Suspect, p.Well = look(r, of.slow, true), look(r, of.suspect, true), look(r, of.well, false)
+		p.Accent, p.Frame = look(r, of.accent, true), look(r, of.frame, false)
+	} else {
+		p.Slow, p.Suspect, p.Accent = p.Bold, p.Bold, p.Bold
+	}
 	dark := map[Colors]int{TrueColor: darkSteps, Colors256: darkSteps256, Colors16: darkSteps16}[c]
 	for i := range p.Level {
 		digit := 97

@@ -5,6 +5,7 @@ type Action string
 
 // The actions.
 const (
+	ActNone     Action = ""
 	ActUp       Action = "up"
 	ActDown     Action = "down"
 	ActLeft     Action = "left"

@@ -16,6 +16,7 @@ type Viewer interface {
 	// ctx ends. While the server cannot be reached it calls update with the last overview and an
 	// error that wraps ErrUnreachable, and keeps trying. (GET /api/v1/live, topic "overview")
 	Watch(ctx context.Context, update func(api.Overview, error))
+	Trend(ctx context.Context) (api.Trend, error)                                        // GET /api/v1/trend
 	Forwarder(ctx context.Context, id topology.ForwarderID) (api.ForwarderDetail, error) // GET /api/v1/forwarders/{id}
 	Plans(ctx context.Context) ([]api.PlanRow, error)                                    // GET /api/v1/plans
 	Plan(ctx context.Context, id string) (api.PlanView, error)                           // GET /api/v1/plans/{id}

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"fairway/collector"
 	"fairway/console/chart"
@@ -12,13 +15,16 @@ import (
 	"fairway/webui/api"
 )
 
-// ByOccupancy is the column by which forwarders are listed first.
-const ByOccupancy = "occ"
+// BySlowness is the column by which forwarders are listed first.
+const BySlowness = "slow"
+
+// Graph is the column with the last minutes, which is drawn and not exported.
+const Graph = "graph"
 
 // The columns of a list of forwarders that is too narrow for all.
 var (
-	narrowForwarders = []string{"node", "state", "occ", "read", "write", "queue", "mdwait", "clients", "job"}
-	TinyForwarders   = []string{"node", "state", "occ", "read", "write", "queue"}
+	narrowForwarders = []string{"node", "slow", "graph", "took", "moves", "queue", "occ", "job"}
+	TinyForwarders   = []string{"node", "slow", "took", "moves", "queue", "occ"}
 )
 
 // ForwarderColumns are the columns of a list of forwarders, in the order in which a wide list shows them.
@@ -33,7 +39,16 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 			Text: func(r *api.ForwarderRow) string { return chart.Clean(string(r.ID)) }},
 		{Name: "state", Title: "STATE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return s.StandingText(r) }},
-		number(ByOccupancy, "OCC", 5, chart.Ratio, func(r *api.ForwarderRow) *float64 { return r.Occupancy }),
+		{Name: BySlowness, Title: "SLOW", Width: 8,
+			Number: func(r *api.ForwarderRow) *float64 { return slowness(s, r) },
+			Text:   func(r *api.ForwarderRow) string { return slowText(s, r) }},
+		{Name: Graph, Title: " 5 MIN, PEERS " + lowest(s), Width: slowWidth + 3,
+			Text: func(r *api.ForwarderRow) string {
+				return "  " + s.Palette.SlowGraph(SlowMinutes(s, r), slowWidth, s.SignLook(" !"))
+			}},
+		number("took", "LATms", 6, chart.Millis, func(r *api.ForwarderRow) *float64 { return r.Latency }),
+		number("moves", "MB/s", 6, chart.Mega, func(r *api.ForwarderRow) *float64 { return moved(r) }),
+		number("occ", "OCC", 5, chart.Ratio, func(r *api.ForwarderRow) *float64 { return r.Occupancy }),
 	}
 	for _, m := range api.ListedMetrics {
 		row := m.Info()
@@ -49,10 +64,11 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 		Text:   func(r *api.ForwarderRow) string { return strconv.Itoa(r.Clients) },
 		Number: func(r *api.ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
 		table.Column[api.ForwarderRow]{Name: "job", Title: "TOP JOB (share)", Width: 20,
-			Text: func(r *api.ForwarderRow) string { return s.topJob(r) }})
+			Text: func(r *api.ForwarderRow) string { return s.TopJob(r) }})
 }
 
-func (s *State) topJob(r *api.ForwarderRow) string {
+// TopJob is the job that does most there.
+func (s *State) TopJob(r *api.ForwarderRow) string {
 	switch {
 	case r.TopJob == "" || s.Standing(r) == remap.ForwarderStale:
 		return chart.Missing
@@ -73,44 +89,76 @@ func ForwarderColumnsIn(s *State, w int) []table.Column[api.ForwarderRow] {
 	return table.Pick(ForwarderColumns(s), TinyForwarders...)
 }
 
+// signed is how much of a line of a forwarder has the colour of its state: its sign, its name and how slow it is.
+const signed = 3 + 10 + 8
+
 // ForwarderLine is one forwarder as a line of a list.
 func ForwarderLine(s *State, r *api.ForwarderRow, cols []table.Column[api.ForwarderRow]) string {
-	return string(Mark(s.Standing(r), r.Plan != "")) + table.Cells(r, cols)
+	sign := s.Sign(r)
+	line := " " + sign + table.Cells(r, cols)
+	look := s.SignLook(sign)
+	if look == "" {
+		return line
+	}
+	// The state's colour ends where the graph begins.
+	head := ansi.Truncate(line, signed, "")
+	return s.Palette.Paint(look, head) + strings.TrimPrefix(line, head)
+}
+
+// slowText is how slow a forwarder is, or why that is not known.
+func slowText(s *State, r *api.ForwarderRow) string {
+	if v := s.Value(r, r.Slow); v != nil {
+		return chart.Times(v)
+	}
+	if s.Stale() {
+		return chart.Missing
+	}
+	switch r.State {
+	case remap.ForwarderStale:
+		return "silent"
+	case remap.ForwarderExcluded:
+		return "drained"
+	case remap.ForwarderIdle:
+		return "idle"
+	}
+	return chart.Missing // it works, and nothing can be compared
+}
+
+// slowWidth is how wide the graph of how slow a forwarder is.
+const slowWidth = 15
+
+// lowest is the step of that graph on which a forwarder is among its peers.
+func lowest(s *State) string {
+	if s.Palette == nil {
+		return ""
+	}
+	one := 1.0
+	return s.Palette.SlowGraph([]*float64{&one}, 1, "")
+}
+
+// SlowMinutes is what that graph shows; nothing of a replay, whose minutes are others.
+func SlowMinutes(s *State, r *api.ForwarderRow) []*float64 {
+	if s.Replays() {
+		return nil
+	}
+	return s.Trend.Slow(r.ID)
+}
+
+// moved is what a forwarder moves, bytes/s.
+func moved(r *api.ForwarderRow) *float64 {
+	return Sum(r.Value(collector.ReadBytes), r.Value(collector.WriteBytes), r.Value(collector.RoutedBytes))
 }
 
 // SortForwarders puts them in an order; those alike in it by what they move.
 func SortForwarders(s *State, rows []*api.ForwarderRow, o table.Sorting) {
-	moved := func(r *api.ForwarderRow) float64 {
-		all := 0.0
-		for _, v := range [...]*float64{r.Value(collector.ReadBytes), r.Value(collector.WriteBytes),
-			r.Value(collector.RoutedBytes)} {
-			if v != nil {
-				all += *v
-			}
+	known := func(r *api.ForwarderRow) float64 {
+		if v := moved(r); v != nil {
+			return *v
 		}
-		return all
+		return -1
 	}
-	slices.SortStableFunc(rows, func(a, b *api.ForwarderRow) int { return cmp.Compare(moved(b), moved(a)) })
+	slices.SortStableFunc(rows, func(a, b *api.ForwarderRow) int { return cmp.Compare(known(b), known(a)) })
 	table.Sort(rows, ForwarderColumns(s), o)
-}
-
-// Mark is the sign of a forwarder's standing in its cell; planned says that a waiting plan touches it.
-func Mark(st remap.ForwarderState, planned bool) byte {
-	switch st {
-	case remap.ForwarderStale:
-		return '?'
-	case remap.ForwarderExcluded:
-		return 'x'
-	case remap.ForwarderSuspect:
-		return '!'
-	}
-	if planned {
-		return '>'
-	}
-	if st == remap.ForwarderDedicated {
-		return 'd'
-	}
-	return ' '
 }
 
 // Sum adds what is known; nil when nothing is.

@@ -40,6 +40,11 @@ type Questioner interface {
 	Unask(a Action)
 }
 
+// Clicker is a screen that takes clicks, at a column and a line of its body.
+type Clicker interface {
+	Click(s *State, x, y int) tea.Cmd
+}
+
 // Refuser is a screen that knows what is refused now; its bottom line leaves that out.
 type Refuser interface {
 	Refuses(s *State, a Action) string

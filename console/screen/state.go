@@ -26,6 +26,7 @@ type State struct {
 	// Note is the answer to the last key press, on the bottom line until the next one.
 	Note    string
 	Palette *chart.Palette
+	Trend   Trend
 	Host    Host
 	Server  Server
 }
@@ -42,6 +43,7 @@ func (s *State) Take(o api.Overview, err error, at time.Time) {
 	}
 	s.Lost, s.LostSince = nil, time.Time{}
 	s.Newest, s.came = o, at
+	s.Trend.take(&o)
 	if !s.Paused {
 		s.Live()
 	}

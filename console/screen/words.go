@@ -37,6 +37,11 @@ func FindingTitle(f *anomaly.Finding) string {
 	return chart.Clean(remap.KindWords(f.Kind))
 }
 
+// At says at which operations something is slow.
+func At(op string) string {
+	return map[string]string{"read": " at reading", "write": " at writing", "meta": " at metadata"}[op]
+}
+
 // EstimatedShare is an estimated share in percent: a little is not nothing.
 func EstimatedShare(v float64) string {
 	switch {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"fairway/console/chart"
 	"fairway/webui/api"
 )
@@ -190,10 +192,8 @@ func Scroll(lines []string, top *int, h int) []string {
 	return lines
 }
 
-// Selected marks the line under the cursor: reverse video, and a sign without it.
+// Selected marks the line under the cursor: a sign, and reverse video where there is.
 func Selected(p *chart.Palette, line string, w int) string {
-	if p.Reverse == "" {
-		return ">" + chart.Clip(line, w-1)[min(1, len(line)):]
-	}
-	return p.Paint(p.Reverse, chart.Left(line, w))
+	line = ansi.Strip(line)
+	return p.Paint(p.Reverse, chart.Left(">"+line[min(1, len(line)):], w))
 }

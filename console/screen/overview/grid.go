@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
@@ -42,9 +40,10 @@ func (p *Screen) grid(s *screen.State, w, h int) []string {
 		shown = max(1, h-1)
 	}
 	first := table.Window(max(cursor, 0)/p.perRow, n, shown)
+	chosen := chosenPlan(s)
 	var out []string
 	for r := first; r < first+shown; r++ {
-		out = append(out, p.gridRow(s, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
+		out = append(out, p.gridRow(s, chosen, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
 	}
 	if n > shown {
 		out = append(out, chart.Clip(fmt.Sprintf(" : %d of %d rows; move down for the others, or %s for a table", shown,
@@ -54,9 +53,19 @@ func (p *Screen) grid(s *screen.State, w, h int) []string {
 	return out
 }
 
+// chosenPlan is the plan whose forwarders are marked: that of the first thing that needs a person.
+func chosenPlan(s *screen.State) string {
+	for _, n := range needs(s) {
+		if n.plan != "" {
+			return n.plan
+		}
+	}
+	return ""
+}
+
 // gridRow draws the cells from..to-1. The control sequence of a level is written only where it
 // changes, which keeps a row that changes every second cheap on the wire.
-func (p *Screen) gridRow(s *screen.State, from, to, cursor, w int) string {
+func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int) string {
 	var b strings.Builder
 	b.Grow(512)
 	fmt.Fprintf(&b, " %03d ", from)
@@ -89,7 +98,7 @@ func (p *Screen) gridRow(s *screen.State, from, to, cursor, w int) string {
 			b.WriteByte('[')
 			extra++
 		case pending == '!':
-			set(pal.Bad)
+			set(pal.Slow)
 			b.WriteByte(pending)
 		case pending != 0:
 			set("")
@@ -100,11 +109,18 @@ func (p *Screen) gridRow(s *screen.State, from, to, cursor, w int) string {
 	for i := from; i < to; i++ {
 		r := &s.Shown.Forwarders[i]
 		flush(i == cursor)
-		symbol, m := level(r, p.metric), screen.Mark(s.Standing(r), r.Plan != "")
-		if m == '?' || m == 'x' { // no level: the mark takes its place
+		sign := s.Sign(r)
+		symbol, m := level(s, r, p.metric), sign[1]
+		switch {
+		case sign[0] == '?':
+			symbol = '?' // suspect: its level is in its line
+		case m == '?' || m == 'x': // no level: the mark takes its place
 			symbol, m = m, ' '
-		} else {
+		default:
 			top = max(top, symbol) // '-', '.' and the digits follow each other
+			if m == ' ' && r.Plan != "" && r.Plan == chosen {
+				m = '>'
+			}
 		}
 		if symbol >= '0' && symbol <= '9' {
 			set(pal.Level[symbol-'0'])
@@ -138,72 +154,12 @@ func (p *Screen) legend(s *screen.State, w int) string {
 		at = "[ ] " + chart.Clean(string(r.ID)) + " " + s.StandingText(&r)
 	}
 	text := " . idle  0-9 tenths of " + metrics[p.metric].full +
-		"  ! suspect  x excluded  d dedicated  > plan waiting  ? stale"
+		"  ! slow  ?! suspect  x drained  d dedicated  > plan  ? silent"
 	if w < 110 {
-		text = " . idle 0-9 tenths !suspect xexcluded ddedicated >plan ?stale"
+		text = " . idle 0-9 slowness ! slow ?! suspect x drained > plan ? silent"
 		at = "[ ] " + chart.Clean(string(r.ID))
 	}
 	return chart.Ends(text, at+" ", w)
-}
-
-// panels draws the hottest forwarders beside what needs a person.
-func (p *Screen) panels(s *screen.State, w, h int) []string {
-	lw := 67
-	cols := table.Pick(screen.ForwarderColumns(s), hottest...)
-	title := " HOTTEST"
-	if p.filter != "" {
-		title += fmt.Sprintf(" of %d matching \"%s\"", len(p.rows(s)), p.filter)
-	}
-	sorted := p.sort.Column
-	for _, c := range screen.ForwarderColumns(s) {
-		if c.Name == p.sort.Column {
-			sorted = c.Title
-		}
-	}
-	leftSide := append([]string{title + " by " + sorted + "  (MB/s, ms)", table.Heading(cols, p.sort)},
-		p.lines(s, cols, lw, h-2, p.listCursor(s))...)
-	rightSide := []string{"NEEDS YOU"}
-	all := needs(s)
-	if len(all) == 0 {
-		rightSide = append(rightSide, "nothing")
-	}
-	rw := w - lw - 4
-	for i, n := range all {
-		if i == h-3 && len(all) > h-2 {
-			rightSide = append(rightSide, fmt.Sprintf(": %d more", len(all)-i))
-			break
-		}
-		head, tail := chart.Left(n.id, max(8, len(n.id)))+"  "+n.what, " "+n.sure+n.tail
-		if ansi.StringWidth(head+tail) > rw {
-			tail = " " + n.tail // what is wrong comes before how sure that is
-		}
-		line := chart.Ends(head, tail, rw)
-		if p.panel == panelNeeds && i == p.need {
-			line = table.Selected(s.Palette, line, rw)
-		}
-		rightSide = append(rightSide, line)
-	}
-	pal := s.Palette
-	var out []string
-	for i := 0; i < max(len(leftSide), len(rightSide)); i++ {
-		l, r := "", ""
-		if i < len(leftSide) {
-			l = leftSide[i]
-		}
-		if i < len(rightSide) {
-			r = rightSide[i]
-		}
-		bold := i == 0 || i == 1
-		line := chart.Left(l, lw)
-		if bold {
-			line = pal.Paint(pal.Bold, line)
-		}
-		if i == 0 {
-			r = pal.Paint(pal.Bold, r)
-		}
-		out = append(out, strings.TrimRight(line+" | "+r, " "))
-	}
-	return out
 }
 
 // The smallest terminal that holds the grid.

@@ -1,7 +1,10 @@
 package overview
 
 import (
+	"math"
+
 	"fairway/collector/topology"
+	"fairway/console/screen"
 	"fairway/webui/api"
 )
 
@@ -12,18 +15,31 @@ type metric struct {
 	full  string // what ten tenths are
 }
 
-// metrics are those of api.ForwarderScales.
+// metrics are how slow a forwarder is, and api.ForwarderScales.
 var metrics = func() []metric {
-	all := []metric{{"occ", "occupancy", "the last hour"}}
+	all := []metric{{"slow", "slowness", "50 times its peers, log scale"}, {"occ", "occupancy", "the last hour"}}
 	for _, s := range api.ScalesOf(topology.Forwarder) {
 		all = append(all, metric{s.Name, s.Label, s.FullText()})
 	}
 	return all
 }()
 
+// columns are what lists are ordered by when the grid shows a metric.
+var columns = map[string]string{"slow": screen.BySlowness, "occ": "occ", "bw": "moves", "queue": "queue",
+	"mdwait": "mdwait", "err": "errors"}
+
 // level is the level of a forwarder's cell: a digit, '.' or '-'.
-func level(r *api.ForwarderRow, metric int) byte {
-	if metric < len(r.Levels) {
+func level(s *screen.State, r *api.ForwarderRow, metric int) byte {
+	if metric == 0 {
+		switch v := s.Value(r, r.Slow); {
+		case v != nil:
+			return '0' + byte(max(0, min(9, math.Round(9*math.Log(max(1, *v))/math.Log(50)))))
+		case s.Accused(r.ID) != nil:
+			return '-'
+		}
+		return '.'
+	}
+	if metric--; metric < len(r.Levels) {
 		return r.Levels[metric]
 	}
 	return '-' // of a server that does not send it

@@ -6,24 +6,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/x/ansi"
 
-	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
-	"fairway/remap"
 	"fairway/webui/api"
 )
 
 // The panels of the overview that can hold the cursor.
 const (
-	panelGrid = iota
-	panelList
+	panelList = iota
+	panelGrid
 	panelNeeds
 	panelCount
 )
@@ -42,25 +38,37 @@ type Screen struct {
 	// perRow and small are what the last drawn size allows; moving up and down needs them.
 	perRow int
 	small  bool
+	// rowsAt and gridAt are the lines where the list and the grid begin, 0 without one; first is the first row shown.
+	rowsAt, gridAt, first int
 }
 
 func New(a screen.Address) *Screen {
-	p := &Screen{sort: table.Sorting{Column: screen.ByOccupancy}, filter: a.Filter, asTable: a.View == "table",
+	p := &Screen{sort: table.Sorting{Column: screen.BySlowness}, filter: a.Filter, asTable: a.View == "table",
 		cursor: topology.ForwarderID(a.Sel)}
 	p.metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.name == a.Metric }))
+	if c := columns[metrics[p.metric].name]; c != "" {
+		p.sort.Column = c
+	}
 	table.ParseSort(&p.sort, screen.ForwarderColumns(&screen.State{}), a.Sort)
 	return p
 }
 
 func (p *Screen) Name() string                                  { return screen.OnOverview }
-func (p *Screen) Refresh(*screen.State) tea.Cmd                 { return nil }
-func (p *Screen) Answer(*screen.State, tea.Msg) tea.Cmd         { return nil }
+func (p *Screen) Refresh(s *screen.State) tea.Cmd               { return s.Trend.Refresh(s) }
 func (p *Screen) Field() *screen.Input                          { return p.filtering }
 func (p *Screen) selected(s *screen.State) topology.ForwarderID { return p.cursorRow(s).ID }
 
+// Answer takes the minutes before.
+func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
+	s.Trend.Answer(msg)
+	return nil
+}
+
 // Table is all that a list can show of the forwarders that match the filter.
 func (p *Screen) Table(s *screen.State) [][]string {
-	return table.Texts(screen.ForwarderColumns(s), p.rows(s))
+	cols := slices.DeleteFunc(screen.ForwarderColumns(s),
+		func(c table.Column[api.ForwarderRow]) bool { return c.Name == screen.Graph })
+	return table.Texts(cols, p.rows(s))
 }
 
 func (p *Screen) Address(s *screen.State) screen.Address {
@@ -86,13 +94,8 @@ func (p *Screen) cursorRow(s *screen.State) api.ForwarderRow {
 	if r := s.Forwarder(p.cursor); r != nil {
 		return *r
 	}
-	if p.asTable || p.small || p.panel == panelList {
-		if rows := p.rows(s); len(rows) > 0 {
-			return *rows[0]
-		}
-	}
-	if len(s.Shown.Forwarders) > 0 {
-		return s.Shown.Forwarders[0]
+	if rows := p.rows(s); len(rows) > 0 {
+		return *rows[0]
 	}
 	return api.ForwarderRow{}
 }
@@ -101,6 +104,11 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	switch a {
 	case screen.ActMetric:
 		p.metric = (p.metric + 1) % len(metrics)
+		if c := columns[metrics[p.metric].name]; c != "" {
+			p.sort = table.Sorting{Column: c}
+		}
+	case screen.ActApprove:
+		return openPlan(s)
 	case screen.ActTable:
 		p.asTable = !p.asTable
 	case screen.ActPanel:
@@ -127,14 +135,8 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 }
 
 func (p *Screen) columns(s *screen.State) []table.Column[api.ForwarderRow] {
-	if p.asTable || p.small {
-		return screen.ForwarderColumns(s)
-	}
-	return table.Pick(screen.ForwarderColumns(s), hottest...)
+	return screen.ForwarderColumns(s)
 }
-
-// hottest are the columns of the list beside the grid.
-var hottest = []string{"node", screen.ByOccupancy, "read", "write", "queue", "mdwait", "job"}
 
 // rows are the forwarders of the list: filtered and in order.
 func (p *Screen) rows(s *screen.State) []*api.ForwarderRow {
@@ -172,6 +174,7 @@ func (p *Screen) lines(s *screen.State, cols []table.Column[api.ForwarderRow], w
 		return []string{chart.Clip(text, w)}
 	}
 	at := slices.IndexFunc(rows, func(r *api.ForwarderRow) bool { return r.ID == selected })
+	p.first = table.Window(max(at, 0), len(rows), max(0, h-1))
 	return table.Lines(s.Palette, len(rows), at, w, h, ", or filter with "+s.Key(screen.ActFilter),
 		func(i int) string { return screen.ForwarderLine(s, rows[i], cols) })
 }
@@ -188,12 +191,12 @@ func (p *Screen) onSelected(s *screen.State, open func(topology.ForwarderID) tea
 // move moves the cursor: in the grid by place, in the list by its order, among the needs by line.
 func (p *Screen) move(s *screen.State, a screen.Action) {
 	step := a.Step()
-	if p.panel == panelNeeds && !p.asTable && !p.small {
+	if p.panel == panelNeeds && !p.asTable {
 		p.need = max(0, min(p.need+step, len(needs(s))-1))
 		return
 	}
 	ids := make([]topology.ForwarderID, 0, len(s.Shown.Forwarders))
-	if p.panel == panelList || p.asTable || p.small {
+	if p.panel != panelGrid || p.gridAt == 0 {
 		for _, r := range p.rows(s) {
 			ids = append(ids, r.ID)
 		}
@@ -216,26 +219,80 @@ func (p *Screen) move(s *screen.State, a screen.Action) {
 	}
 }
 
+// state is the layer's health in some words, and their look.
+func state(s *screen.State) (text, look string) {
+	slow, suspect, silent := 0, 0, 0
+	for i := range s.Shown.Forwarders {
+		switch s.Sign(&s.Shown.Forwarders[i]) {
+		case " !":
+			slow++
+		case "?!":
+			suspect++
+		case " ?":
+			silent++
+		}
+	}
+	pal := s.Palette
+	var words []string
+	for _, c := range []struct {
+		n          int
+		what, look string
+	}{{slow, "slow", pal.Slow}, {suspect, "suspect", pal.Suspect}, {silent, "silent", pal.Suspect}} {
+		if c.n == 0 {
+			continue
+		}
+		if look == "" {
+			look = c.look
+		}
+		if len(words) == 0 {
+			words = append(words, fmt.Sprintf("%s %s", api.Counted(c.n, "forwarder"), c.what))
+		} else {
+			words = append(words, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(words) == 0 {
+		return "healthy", pal.Well
+	}
+	return strings.Join(words, ", "), look
+}
+
 func (p *Screen) Title(s *screen.State, w int) string {
 	o := &s.Shown
 	if o.Machine == "" {
 		return " fairway"
 	}
-	if w < 110 {
-		who := chart.Clean(o.Role)
-		if o.User != "" {
-			who = chart.Clean(o.User) + "/" + who
+	title := " " + chart.Clean(o.Machine) + "  "
+	text, look := state(s)
+	if s.Stale() {
+		text, look = "not known", ""
+	}
+	// The look ends before the rest, which is bold again.
+	title += s.Palette.Paint(look, text) + s.Palette.Bold
+	if n := len(o.Waiting); n > 0 {
+		title += "  " + api.Counted(n, "plan") + " " + map[bool]string{true: "waits", false: "wait"}[n == 1]
+		if w >= 110 {
+			title += " for you"
 		}
-		return fmt.Sprintf(" %s  %s  %s %s", chart.Clean(o.Machine), who,
-			api.Counted(len(screen.OpenFindings(o.Findings)), "finding"), api.Counted(len(o.Waiting), "plan"))
 	}
-	title := " fairway  " + chart.Clean(o.Machine)
-	if o.User != "" {
+	switch {
+	case w < 110 && o.User != "":
+		title += "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role)
+	case o.User != "":
 		title += "   " + chart.Clean(o.User) + " (" + chart.Clean(o.Role) + ")"
+	default:
+		title += "  " + chart.Clean(o.Role)
 	}
-	return title + fmt.Sprintf("   findings %d   plans waiting %d   %s help", len(screen.OpenFindings(o.Findings)),
-		len(o.Waiting), s.Key(screen.ActHelp))
+	if w >= 110 {
+		title += "   " + s.Key(screen.ActHelp) + " help"
+	}
+	return title
 }
+
+// The heights of the boxes at the top, frames included, and from how many forwarders on the grid is drawn.
+const (
+	boxHeight = 5
+	gridFrom  = 16
+)
 
 func (p *Screen) Body(s *screen.State, w, h int) []string {
 	if s.Received.IsZero() && errors.Is(s.Lost, api.ErrNotAllowed) {
@@ -252,175 +309,77 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	}
 	height := s.Host.Height()
 	p.small = w < gridWidth || height < gridHeight
-	lines := []string{chart.Clip(p.summary(s, w), w)}
+	p.rowsAt, p.gridAt = 0, 0
+	var lines []string
+	if w >= 120 && height >= 30 {
+		left := w * 56 / 100
+		lines = append(lines, chart.Beside(s.Palette.Box("machine, 15 min", strip(s, left-2), left, boxHeight), left,
+			s.Palette.Box("NEEDS YOU", p.needLines(s, w-left-2, boxHeight-2), w-left, boxHeight))...)
+	} else {
+		lines = append(lines, shortStrip(s, w))
+		most := 3
+		if p.small {
+			most = 2
+		}
+		for _, l := range p.needLines(s, w-1, most) {
+			lines = append(lines, " "+l)
+		}
+	}
 	if p.small {
 		lines = append(lines, chart.Clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, height, gridWidth,
 			gridHeight), w))
 	}
-	if p.asTable || p.small {
-		cols := screen.ForwarderColumnsIn(s, w)
-		lines = append(lines, s.Bold(chart.Clip(table.Heading(cols, p.sort), w)))
-		return append(lines, p.lines(s, cols, w, h-len(lines), p.selected(s))...)
+	if !p.asTable && !p.small && len(s.Shown.Forwarders) >= gridFrom {
+		p.gridAt = len(lines)
+		lines = append(lines, p.grid(s, w, h/3)...)
+		lines = append(lines, p.legend(s, w))
 	}
-	lines = append(lines, chart.Rule(w))
-	lines = append(lines, p.grid(s, w, h-12)...)
-	lines = append(lines, p.legend(s, w), chart.Rule(w))
-	if w >= 120 {
-		lines = append(lines, p.panels(s, w, h-len(lines)-1)...)
-		return append(lines, chart.Rule(w))
+	cols := screen.ForwarderColumnsIn(s, w)
+	tw := w
+	beside := w >= 120 && !p.asTable
+	if beside {
+		cols = table.Pick(screen.ForwarderColumns(s), "node", screen.BySlowness, "graph", "took", "moves", "queue",
+			"job")
+		tw = min(w-46, 88)
 	}
-	cols := table.Pick(screen.ForwarderColumns(s), "node", screen.ByOccupancy, "queue", "mdwait", "job")
-	lines = append(lines, s.Bold(chart.Clip(table.Heading(cols, p.sort), w)))
-	list := p.lines(s, cols, w, h-len(lines)-1, p.listCursor(s))
-	lines = append(lines, list...)
-	return append(lines, nextLine(s, w))
+	head := s.Bold(chart.Clip("  "+table.Heading(cols, p.sort), tw))
+	p.rowsAt = len(lines) + 1
+	rows := append([]string{head}, p.lines(s, cols, tw, h-len(lines)-1, p.selected(s))...)
+	if !beside {
+		return append(lines, rows...)
+	}
+	side := p.detail(s, w-tw-3, h-len(lines))
+	edge := " | "
+	if s.Palette.Blocks {
+		edge = " │ "
+	}
+	for i := range side {
+		side[i] = s.Palette.Paint(s.Palette.Frame, edge) + side[i]
+	}
+	return append(lines, chart.Beside(rows, tw, side)...)
 }
 
-func (p *Screen) listCursor(s *screen.State) topology.ForwarderID {
-	if p.panel == panelList {
-		return p.selected(s)
-	}
-	return ""
-}
-
-// summary counts the layer in one line.
-func (p *Screen) summary(s *screen.State, w int) string {
-	if s.Stale() {
-		return fmt.Sprintf(" %s, nothing newer is known of them | colour: %s (%s)",
-			api.Counted(len(s.Shown.Forwarders), "forwarder"), metrics[p.metric].title, s.Key(screen.ActMetric))
-	}
-	n := map[remap.ForwarderState]int{}
-	var moved, peak float64
-	for i := range s.Shown.Forwarders {
-		r := &s.Shown.Forwarders[i]
-		n[r.State]++
-		peak += r.PeakBytesPerSec
-		if v := screen.Sum(s.Value(r, r.Value(collector.ReadBytes)),
-			s.Value(r, r.Value(collector.WriteBytes)), s.Value(r, r.Value(collector.RoutedBytes))); v != nil {
-			moved += *v
+// Click selects what lies under the mouse; once more opens it.
+func (p *Screen) Click(s *screen.State, x, y int) tea.Cmd {
+	id := topology.ForwarderID("")
+	rows := p.rows(s)
+	first := p.first
+	switch {
+	case p.rowsAt > 0 && y >= p.rowsAt && first+y-p.rowsAt < len(rows):
+		id = rows[first+y-p.rowsAt].ID
+	case p.gridAt > 0 && y >= p.gridAt && y < p.rowsAt-2 && x >= gridLabel:
+		if i := (y-p.gridAt)*p.perRow + (x-gridLabel)/2; i < len(s.Shown.Forwarders) {
+			id = s.Shown.Forwarders[i].ID
 		}
+	case y < 4 || p.gridAt > 0 && y < p.gridAt:
+		return p.openNeed(s)
 	}
-	rate, unknown := bandwidth(moved, peak), ""
-	if k := n[remap.ForwarderUnknown]; k > 0 { // what these move is in no sum
-		unknown = fmt.Sprintf(" %d unknown", k)
-	}
-	m := metrics[p.metric].title
-	if w < 110 {
-		return fmt.Sprintf(" %d: %d busy %d idle %d! %dx %d?%s | %s | %s", len(s.Shown.Forwarders),
-			n[remap.ForwarderOK]+n[remap.ForwarderDedicated],
-			n[remap.ForwarderIdle], n[remap.ForwarderSuspect], n[remap.ForwarderExcluded], n[remap.ForwarderStale],
-			unknown, rate, m)
-	}
-	jobs := ""
-	if s.Shown.Jobs != nil {
-		jobs = api.Counted(*s.Shown.Jobs, "job") + " | "
-	}
-	return fmt.Sprintf(" %s: %d busy %d idle %d suspect %d excluded %d stale%s | %s%s | colour: %s (%s)",
-		api.Counted(len(s.Shown.Forwarders), "forwarder"),
-		n[remap.ForwarderOK]+n[remap.ForwarderDedicated], n[remap.ForwarderIdle], n[remap.ForwarderSuspect],
-		n[remap.ForwarderExcluded], n[remap.ForwarderStale], unknown, jobs, rate, m, s.Key(screen.ActMetric))
-}
-
-// bandwidth is what moves now, of the layer's peak where that is known, in the unit that fits.
-func bandwidth(moved, peak float64) string {
-	unit, scale := "MB/s", 1e6
-	if max(moved, peak) >= 1e10 {
-		unit, scale = "GB/s", 1e9
-	}
-	if peak <= 0 {
-		return chart.Number(moved/scale) + " " + unit
-	}
-	return chart.Number(moved/scale) + " of " + chart.Number(peak/scale) + " " + unit
-}
-
-// need is one line of NEEDS YOU.
-type need struct {
-	id, what, sure, tail string
-	at                   screen.Address
-}
-
-// needs lists what waits for a person: open findings, waiting plans, silent forwarders.
-func needs(s *screen.State) []need {
-	var out []need
-	for _, f := range screen.OpenFindings(s.Shown.Findings) {
-		if f.Silent(s.AsOf()) {
-			continue // until then it does not alert
-		}
-		out = append(out, need{
-			id: chart.Clean(f.ID), what: screen.Subject(f.Node) + " " + screen.FindingTitle(&f),
-			sure: fmt.Sprintf("conf %.2f ", f.Confidence), tail: fmt.Sprintf("%4s %s", chart.Age(s.AsOf().Sub(f.Since)),
-				screen.StateWords(&f)),
-			at: screen.AtFinding(f.ID),
-		})
-	}
-	for _, w := range s.Shown.Waiting {
-		out = append(out, need{
-			id: chart.Clean(w.ID), what: chart.Clean(w.Title),
-			tail: fmt.Sprintf("waits %s", chart.Age(s.AsOf().Sub(w.Created))),
-			at:   screen.AtPlan(w.ID),
-		})
-	}
-	stale := make([]string, 0, 4)
-	since := time.Time{}
-	first := ""
-	for i := range s.Shown.Forwarders {
-		r := &s.Shown.Forwarders[i]
-		if r.State != remap.ForwarderStale {
-			continue
-		}
-		if first == "" {
-			first = string(r.ID)
-		}
-		stale = append(stale, chart.Clean(string(r.ID)))
-		if since.IsZero() || r.LastSeen.Before(since) {
-			since = r.LastSeen
-		}
-	}
-	if len(stale) > 0 {
-		tail := "since " + chart.Clock(since)
-		if since.IsZero() {
-			tail = "never seen"
-		}
-		out = append(out, need{id: fmt.Sprintf("%d stale:", len(stale)), what: strings.Join(stale, " "), tail: tail,
-			at: screen.AtForwarder(topology.ForwarderID(first))})
-	}
-	return out
-}
-
-func (p *Screen) openNeed(s *screen.State) tea.Cmd {
-	all := needs(s)
-	if p.need < 0 || p.need >= len(all) {
-		s.Note = "nothing needs you"
+	if id == "" {
 		return nil
 	}
-	return s.Host.Open(all[p.need].at)
-}
-
-// Next opens the next thing that needs a person, on says one further than the last.
-func (p *Screen) Next(s *screen.State, on bool) tea.Cmd {
-	if on {
-		p.need = (p.need + 1) % max(1, len(needs(s)))
-	} else {
-		p.need = min(p.need, max(0, len(needs(s))-1))
+	if id == p.selected(s) {
+		return s.Host.Open(screen.AtForwarder(id))
 	}
-	return p.openNeed(s)
-}
-
-// nextLine is NEEDS YOU in one line.
-func nextLine(s *screen.State, w int) string {
-	all := needs(s)
-	if len(all) == 0 {
-		return chart.Clip(" nothing needs you", w)
-	}
-	more := ""
-	if len(all) > 1 {
-		more = fmt.Sprintf(", %d more", len(all)-1)
-	}
-	open := fmt.Sprintf(" (%s to open%s)", s.Key(screen.ActNext), more)
-	what, tail := fmt.Sprintf(" next: %s %s ", all[0].id, all[0].what), strings.TrimSpace(all[0].tail)
-	if sure := all[0].sure; ansi.StringWidth(what+sure+tail+open) <= w { // what is wrong comes before how sure that is
-		what += sure
-	}
-	what += tail
-	return s.Bold(chart.Clip(chart.Clip(what, max(0, w-len(open)))+open, w))
+	p.cursor = id
+	return nil
 }

@@ -198,7 +198,7 @@ func (p *Proposal) Body(s *screen.State, w, h int) []string {
 	if w < 66 {
 		cols = table.Pick(cols, screen.TinyForwarders...)
 	}
-	lines = append(lines, s.Bold(chart.Clip(table.Heading(cols, table.Sorting{}), w)))
+	lines = append(lines, s.Bold(chart.Clip("  "+table.Heading(cols, table.Sorting{}), w)))
 	at := max(0, slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor }))
 	return append(lines, table.Lines(s.Palette, len(targets), at, w, h-len(lines), "",
 		func(i int) string { return screen.ForwarderLine(s, targets[i], cols) })...)

@@ -1,0 +1,191 @@
+package overview
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"fairway/collector"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/webui/api"
+)
+
+// gauge is one number of the layer with its last fifteen minutes.
+type gauge struct {
+	name, value string
+	of          func(*api.LayerNow) *float64
+}
+
+// bandwidth is in the unit that fits.
+func bandwidth(v *float64) string {
+	if v != nil && *v >= 1e10 {
+		return chart.Number(*v/1e9) + " GB/s"
+	}
+	return chart.Mega(v) + " MB/s"
+}
+
+// gauges are the machine strip's: what moves, metadata, how long clients wait, what waits.
+func gauges(now *api.LayerNow) []gauge {
+	return []gauge{
+		{"write", bandwidth(now.WriteBytesPerSec), func(n *api.LayerNow) *float64 { return n.WriteBytesPerSec }},
+		{"read", bandwidth(now.ReadBytesPerSec), func(n *api.LayerNow) *float64 { return n.ReadBytesPerSec }},
+		{"metadata", chart.Thousands(now.MetaOpsPerSec) + "/s",
+			func(n *api.LayerNow) *float64 { return n.MetaOpsPerSec }},
+		{"waiting", chart.Thousands(now.Waiting), func(n *api.LayerNow) *float64 { return n.Waiting }},
+		{"wait p50", chart.Millis(now.P50) + " ms", func(n *api.LayerNow) *float64 { return n.P50 }},
+		{"wait p95", chart.Millis(now.P95) + " ms", func(n *api.LayerNow) *float64 { return n.P95 }},
+	}
+}
+
+// now is the mean of the last ten seconds; nothing of data that is too old.
+func now(s *screen.State) *api.LayerNow {
+	if s.Shown.Now == nil || s.Stale() {
+		return &api.LayerNow{}
+	}
+	return s.Shown.Now
+}
+
+// graph is the last fifteen minutes of one; latencies are drawn on a log scale.
+func (g *gauge) graph(s *screen.State, w int) string {
+	if s.Replays() {
+		return strings.Repeat(" ", max(0, w)) // those minutes are of now
+	}
+	values := s.Trend.Layer(g.of)
+	top := 0.0
+	for _, v := range values {
+		if v != nil {
+			top = max(top, *v)
+		}
+	}
+	if strings.HasPrefix(g.name, "wait p") {
+		values = slices.Clone(values)
+		least := math.Inf(1)
+		for _, v := range values {
+			if v != nil && *v > 0 {
+				least = min(least, *v)
+			}
+		}
+		for i, v := range values {
+			if v != nil && *v > 0 {
+				log := math.Log(*v/least) + 0.2
+				values[i] = &log
+			}
+		}
+		top = math.Log(top/least) + 0.4
+	}
+	return s.Palette.Graph(values, top*1.001, w)
+}
+
+// strip draws the machine in a box of w columns and three lines, on one time axis.
+func strip(s *screen.State, w int) []string {
+	all := gauges(now(s))
+	half := (w - 5) / 2
+	cell := func(g *gauge, w int) string {
+		label := fmt.Sprintf("%s %s ", chart.Left(g.name, 8), chart.Right(g.value, 9))
+		return label + s.Palette.Paint(s.Palette.Accent, g.graph(s, w-len(label)))
+	}
+	side := " | "
+	if s.Palette.Blocks {
+		side = " │ "
+	}
+	side = s.Palette.Paint(s.Palette.Frame, side)
+	var out []string
+	for i := 0; i < len(all); i += 2 {
+		out = append(out, " "+chart.Left(cell(&all[i], half), half)+side+cell(&all[i+1], half))
+	}
+	return out
+}
+
+// shortStrip is the machine in one line.
+func shortStrip(s *screen.State, w int) string {
+	n := now(s)
+	all := gauges(n)
+	peak := 0.0
+	for i := range s.Shown.Forwarders {
+		peak += s.Shown.Forwarders[i].PeakBytesPerSec
+	}
+	moves := screen.Sum(n.ReadBytesPerSec, n.WriteBytesPerSec)
+	texts := []string{"moves ", " " + rate(moves, peak), "  md ", " " + chart.Thousands(n.MetaOpsPerSec), "  p95 ",
+		" " + chart.Millis(n.P95) + " ms"}
+	room := w - 1 - len(strings.Join(texts, ""))
+	parts := []gauge{{"moves", "", func(n *api.LayerNow) *float64 {
+		return screen.Sum(n.ReadBytesPerSec, n.WriteBytesPerSec)
+	}}, all[2], all[5]}
+	line := " "
+	for i := range parts {
+		wide := room / 3
+		if i == 0 {
+			wide += room % 3
+		}
+		line += texts[2*i] + s.Palette.Paint(s.Palette.Accent, parts[i].graph(s, max(4, wide))) + texts[2*i+1]
+	}
+	return chart.Clip(line, w)
+}
+
+// rate is what moves, of the layer's peak where that is known, in the unit that fits.
+func rate(moved *float64, peak float64) string {
+	if moved == nil {
+		return "- MB/s"
+	}
+	unit, scale := "MB/s", 1e6
+	if max(*moved, peak) >= 1e10 {
+		unit, scale = "GB/s", 1e9
+	}
+	if peak <= 0 {
+		return chart.Number(*moved/scale) + " " + unit
+	}
+	return chart.Number(*moved/scale) + "/" + chart.Number(peak/scale) + " " + unit
+}
+
+// detail draws the forwarder under the cursor in w columns.
+func (p *Screen) detail(s *screen.State, w, h int) []string {
+	r := p.cursorRow(s)
+	if r.ID == "" || h < 4 {
+		return nil
+	}
+	pal := s.Palette
+	sign := s.Sign(&r)
+	f := s.Accused(r.ID)
+	head := chart.Clean(string(r.ID)) + "  " + s.StandingText(&r)
+	if f != nil {
+		what, numbers := sentence(s, f)
+		if head = what + numbers; len(head)+3 > w {
+			head = what
+		}
+	}
+	out := []string{pal.Paint(s.SignLook(sign), chart.Clip(sign+" "+head, w))}
+	add := func(label, text string) {
+		out = append(out, chart.Clip(" "+chart.Left(label, 9)+text, w))
+	}
+	if f != nil {
+		add("finding", fmt.Sprintf("%s %s for %s, %s", chart.Clean(f.ID), screen.StateOf(s, f),
+			chart.Age(s.AsOf().Sub(f.Since)), api.Counted(r.Clients, "node")))
+		add("victims", victims(f))
+	} else {
+		add("serves", api.Counted(r.Clients, "compute node"))
+	}
+	add("slow", pal.SlowGraph(screen.SlowMinutes(s, &r), max(8, w-24), s.SignLook(" !"))+" "+
+		chart.Times(s.Value(&r, r.Slow))+
+		", 5 min")
+	if l := s.Value(&r, r.Latency); l != nil && r.Slow != nil {
+		peers := *l / *r.Slow
+		add("latency", fmt.Sprintf("%s ms; peers take %s ms", chart.Millis(l), chart.Millis(&peers)))
+	} else {
+		add("latency", "no client does I/O through it now")
+	}
+	value := func(m collector.Metric) string { return chart.Metric(m, s.Value(&r, r.Value(m))) }
+	add("moves", fmt.Sprintf("read %s, write %s MB/s; queue %s; occupancy %s %%", value(collector.ReadBytes),
+		value(collector.WriteBytes), value(collector.QueueLen), chart.Ratio(s.Value(&r, r.Occupancy))))
+	if r.TopJob != "" {
+		add("top job", s.TopJob(&r))
+	}
+	if r.Plan != "" {
+		add("plan", chart.Clean(r.Plan)+" waits: "+s.Key(screen.ActApprove))
+	}
+	keys := fmt.Sprintf("%s page   %s move its jobs   %s why", s.Key(screen.ActOpen), s.Key(screen.ActPropose),
+		s.Key(screen.ActWhy))
+	out = append(out, "", pal.Paint(pal.Accent, chart.Clip(" "+keys, w)))
+	return out[:min(len(out), h)]
+}
