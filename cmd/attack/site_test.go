@@ -114,6 +114,11 @@ func newSite(t *testing.T, more string) *site {
 			"[[node]]\nid = \"fwd%d\"\nrole = \"forwarder\"\n[[node]]\nid = \"cn%d\"\nrole = \"compute\"\n",
 			i+1, i+1)
 	}
+	if long { // the forwarders of the machine beside it
+		for _, f := range bigMachine(t).Machine().ByRole(topology.Forwarder) {
+			conf += fmt.Sprintf("[[node]]\nid = %q\nrole = \"forwarder\"\n", f.ID)
+		}
+	}
 	conf += "[default_mapping]\ncn1 = \"fwd1\"\ncn2 = \"fwd2\"\ncn3 = \"fwd3\"\ncn4 = \"fwd4\"\n"
 	if !long && os.Getenv("FAIRWAY_ATTACKED") == "" {
 		conf += "[limits]\nwait = \"1s\"\n"

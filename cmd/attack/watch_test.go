@@ -180,14 +180,21 @@ func frames(node topology.NodeID, role topology.Role, millis ...int64) (out []co
 	return out
 }
 
-// fullMachine streams a machine of TaihuLight's size until done is closed.
-func (s *site) fullMachine(t *testing.T, done chan struct{}) {
+// bigMachine is a machine of TaihuLight's size.
+func bigMachine(t *testing.T) *simmachine.Machine {
 	t.Helper()
-	const speakers = 16
 	m, err := simmachine.New(simmachine.TaihuLight(1))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// fullMachine streams a machine of TaihuLight's size until done is closed.
+func (s *site) fullMachine(t *testing.T, done chan struct{}) {
+	t.Helper()
+	const speakers = 16
+	m := bigMachine(t)
 	var agents []*agent
 	for i := range speakers {
 		agents = append(agents, s.agent(t, manySecret, topology.NodeID(fmt.Sprint("speaker", i)), topology.Compute))

@@ -1,9 +1,13 @@
 package ingest
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/collector"
@@ -134,4 +138,41 @@ func TestNamesAreClean(t *testing.T) {
 	if !topology.CleanName("forwärder 3, 計算") {
 		t.Error("letters of other languages are refused")
 	}
+}
+
+// hanging is a store whose disk takes nothing until it is let go.
+type hanging struct{ let chan struct{} }
+
+func (h hanging) Append(context.Context, []collector.Frame) error { <-h.let; return nil }
+
+// TestASlowStoreIsNoticed lets the store take a quarter of a minute: the log says so meanwhile, and for how long
+// nothing was made durable is known.
+func TestASlowStoreIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := hanging{make(chan struct{})}
+		h := New(Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if h.Stalled() != 0 {
+			t.Error("stalled without a message")
+		}
+		done := make(chan error)
+		go func() { done <- h.append(t.Context(), []collector.Frame{{Node: "cn1"}}) }()
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if log.Len() > 0 || h.Stalled() != 4*time.Second {
+			t.Errorf("after 4 s: stalled for %s, %s", h.Stalled(), log.String())
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "the store is slow") || h.Stalled() != 15*time.Second {
+			t.Errorf("after 15 s: stalled for %s, %s", h.Stalled(), log.String())
+		}
+		close(store.let)
+		if err := <-done; err != nil || h.Stalled() != 0 || !strings.Contains(log.String(), "was answered") {
+			t.Errorf("%v; stalled for %s, %s", err, h.Stalled(), log.String())
+		}
+		if n := h.appends.slow.Load(); n != 1 {
+			t.Errorf("%d slow appends are counted", n)
+		}
+	})
 }
