@@ -51,11 +51,16 @@ type Finding struct {
 	Sentence string             `json:"sentence"`
 	Evidence map[string]float64 `json:"evidence,omitempty"`
 	Jobs     []topology.JobID   `json:"jobs,omitempty"`
-	// Impact lists the jobs that lose time by it, where that is known.
+	// Impact lists the jobs that lose time by it, where that is known, or have lost some since the finding began.
 	Impact []Impact `json:"impact,omitempty"`
-	Class  string   `json:"class,omitempty"` // read, write or meta where only one is slow
-	Score  float64  `json:"score,omitempty"` // the detector's, in its own unit
-	Model  string   `json:"model,omitempty"` // version of the detector's model
+	// Nodes are all nodes where a job is seen to do the same; empty for a finding about Node alone.
+	Nodes []topology.NodeID `json:"nodes,omitempty"`
+	// Times counts how often it was seen, from the second time on; Again is since when this time.
+	Times int       `json:"times,omitempty"`
+	Again time.Time `json:"again,omitzero"`
+	Class string    `json:"class,omitempty"` // read, write or meta where only one is slow
+	Score float64   `json:"score,omitempty"` // the detector's, in its own unit
+	Model string    `json:"model,omitempty"` // version of the detector's model
 	// Why is the reason of the newest change, Held the reason why the policy does not exclude the node.
 	Why  string `json:"why,omitempty"`
 	Held string `json:"held,omitempty"`
@@ -104,6 +109,8 @@ type Impact struct {
 	Job topology.JobID `json:"job"`
 	// Share is the part of its nodes' time that the job loses by the node's slowness, 0..1.
 	Share float64 `json:"share"`
+	// CostSeconds is what the job has lost by it so far: Share, added up over the seconds.
+	CostSeconds float64 `json:"cost_seconds,omitempty"`
 }
 
 // Open reports whether a finding is neither returned nor dismissed.
@@ -111,6 +118,9 @@ func (f *Finding) Open() bool { return f.State != Returned && f.State != Dismiss
 
 // Accuses reports whether a kind holds the node itself responsible; only such a node is ever excluded.
 func (k Kind) Accuses() bool { return k == FailSlow || k == ForwarderSilent }
+
+// OfJob reports whether a kind is what a job does: on as many nodes as it does it, it is one finding.
+func (k Kind) OfJob() bool { return k == N1Pin || k == MetaStorm || k == HighBandwidth }
 
 // Level is what one second of a node is evidence of.
 type Level uint8
@@ -136,6 +146,7 @@ type Verdict struct {
 	Sentence   string
 	Evidence   map[string]float64
 	Impact     []Impact
+	Culprits   []topology.JobID // the jobs that cause it; none for one that accuses the node
 }
 
 // Change is one change of a finding, with what was known at that instant.
@@ -171,4 +182,17 @@ func Digits(x float64) string {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// ClassWords says what a forwarder is slow at, by a finding's class.
+func ClassWords(class string) string {
+	switch class {
+	case "read":
+		return "reading"
+	case "write":
+		return "writing"
+	case "meta":
+		return "metadata"
+	}
+	return "reading and writing"
 }

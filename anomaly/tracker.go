@@ -22,10 +22,20 @@ type Tracker struct {
 	doubts map[subject]doubt // seconds of doubt about nodes without a finding
 }
 
-// subject is what a finding is about; there is at most one open one of each.
+// subject is what a finding is about; there is at most one open one of each. What a job does is about the job, on
+// whichever nodes it does it.
 type subject struct {
 	node topology.NodeID
 	kind Kind
+	job  topology.JobID
+}
+
+// subjectOf is the subject of a kind of finding on a node, caused by jobs.
+func subjectOf(n topology.NodeID, k Kind, culprits []topology.JobID) subject {
+	if k.OfJob() && len(culprits) > 0 {
+		return subject{kind: k, job: culprits[0]}
+	}
+	return subject{node: n, kind: k}
 }
 
 // track is an open finding with the seconds counted for its next step.
@@ -37,6 +47,11 @@ type track struct {
 	bad          time.Time // newest second of doubt or alarm
 	passes       int       // canary probes passed in a row
 	probed       bool      // since the newest change
+	about        subject
+	took         time.Time // newest second taken
+	// What jobs had lost before the second at hurtAt.
+	hurtAt time.Time
+	costs  map[topology.JobID]float64
 }
 
 type doubt struct {
@@ -66,10 +81,10 @@ func NewTracker(set Settings, findings []Finding) *Tracker {
 		if _, err := fmt.Sscanf(f.ID, "F-%d", &n); err == nil {
 			t.made = max(t.made, n)
 		}
-		s := subject{f.Node, f.Kind}
+		s := subjectOf(f.Node, f.Kind, f.Jobs)
 		switch {
 		case f.Open():
-			t.open[s] = &track{Finding: f, seen: f.Changed}
+			t.open[s] = &track{Finding: f, seen: f.Changed, about: s}
 		case f.State == Dismissed:
 			t.muted[s] = f.Changed.Add(set.Mute)
 			t.close(f)
@@ -120,6 +135,7 @@ func (t *Tracker) Suspected() []topology.NodeID {
 func (k *track) copy() Finding {
 	f := k.Finding
 	f.Evidence = maps.Clone(f.Evidence)
+	f.Impact = slices.Clone(f.Impact)
 	return f
 }
 
@@ -129,11 +145,11 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 	var changes []Change
 	for i := range verdicts {
 		v := &verdicts[i]
-		s := subject{v.Node, v.Kind}
+		s := t.subject(v)
 		if k := t.open[s]; k != nil {
 			k.take(now, v)
 		} else if t.suspicious(now, s, v) {
-			changes = append(changes, t.suspect(now, v))
+			changes = append(changes, t.suspect(now, s, v))
 		}
 	}
 	for _, s := range t.subjects() {
@@ -146,7 +162,8 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 func (t *Tracker) subjects() []subject {
 	return slices.SortedFunc(maps.Keys(t.open), func(a, b subject) int {
 		x, y := t.open[a], t.open[b]
-		return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(a.node, b.node), cmp.Compare(a.kind, b.kind))
+		return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(a.node, b.node), cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.job, b.job))
 	})
 }
 
@@ -180,16 +197,61 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 	return true
 }
 
-func (t *Tracker) suspect(now time.Time, v *Verdict) Change {
+// subject is what a verdict is about: of a node that the open finding of a job lists already it is that job, so that a
+// second in which another is suspected more makes no other finding.
+func (t *Tracker) subject(v *Verdict) subject {
+	s := subjectOf(v.Node, v.Kind, v.Culprits)
+	if t.open[s] != nil || !v.Kind.OfJob() {
+		return s
+	}
+	for other, k := range t.open {
+		if other.kind == v.Kind && (k.Node == v.Node || slices.Contains(k.Nodes, v.Node)) {
+			return other
+		}
+	}
+	return s
+}
+
+// returnsWithin is the longest pause after which what a job does is the same finding again: bursts of I/O are minutes
+// apart.
+const returnsWithin = 10 * time.Minute
+
+// again takes up a finding that was over for a while; nil without one.
+func (t *Tracker) again(now time.Time, s subject) *track {
+	if !s.kind.OfJob() {
+		return nil
+	}
+	for i, f := range slices.Backward(t.closed) {
+		if f.State != Returned || now.Sub(f.Changed) > returnsWithin || subjectOf(f.Node, f.Kind, f.Jobs) != s {
+			continue
+		}
+		t.closed = slices.Delete(t.closed, i, i+1)
+		f.Times, f.Again = max(1, f.Times)+1, now
+		return &track{Finding: f, about: s}
+	}
+	return nil
+}
+
+func (t *Tracker) suspect(now time.Time, s subject, v *Verdict) Change {
+	if k := t.again(now, s); k != nil {
+		t.open[s] = k
+		k.take(now, v)
+		return t.move(now, k, Suspect, fmt.Sprintf("it is seen again, for the %s time", ordinal(k.Times)))
+	}
 	t.made++
 	since := v.Since
 	if since.IsZero() || since.After(now) {
 		since = now
 	}
-	k := &track{Finding: Finding{ID: fmt.Sprintf("F-%04d", t.made), Node: v.Node, Kind: v.Kind, Since: since}}
-	t.open[subject{v.Node, v.Kind}] = k
+	k := &track{Finding: Finding{ID: fmt.Sprintf("F-%04d", t.made), Node: v.Node, Kind: v.Kind, Since: since},
+		about: s}
+	t.open[s] = k
 	k.take(now, v)
-	return t.move(now, k, Suspect, "the detector's test leans towards it")
+	why := "it is slower than its peers for longer than chance explains"
+	if v.Kind.OfJob() || v.Kind == ForwarderSilent {
+		why = "it is seen for the first time"
+	}
+	return t.move(now, k, Suspect, why)
 }
 
 // take counts one second of evidence and keeps its sentence and numbers.
@@ -202,19 +264,93 @@ func (k *track) take(now time.Time, v *Verdict) {
 		k.seen = now
 		return
 	case Alarm:
-		k.alarm++
+		if !k.took.Equal(now) { // not once a node
+			k.alarm++
+		}
 		k.certain = true
 	}
+	k.took = now
 	k.clean, k.seen, k.bad = 0, now, now
 	if v.Level == Doubt && k.certain {
 		return // a doubt after an alarm does not replace its sentence
 	}
 	k.Confidence, k.Score, k.Class, k.Model = v.Confidence, v.Score, v.Class, v.Model
-	k.Sentence, k.Evidence, k.Impact = v.Sentence, v.Evidence, v.Impact
-	k.Jobs = nil
-	for _, i := range v.Impact {
-		k.Jobs = append(k.Jobs, i.Job)
+	k.hurt(now, v.Impact)
+	switch {
+	case k.about.job != "": // it is about this one
+		if len(k.Jobs) == 0 {
+			k.Jobs = v.Culprits
+		}
+	case v.Kind.OfJob():
+		k.Jobs = v.Culprits
+	default:
+		k.Jobs = nil
+		for _, i := range v.Impact {
+			k.Jobs = append(k.Jobs, i.Job)
+		}
 	}
+	if len(v.Culprits) > 0 && v.Node != k.Node && !slices.Contains(k.Nodes, v.Node) {
+		if len(k.Nodes) == 0 {
+			k.Nodes = []topology.NodeID{k.Node}
+		}
+		k.Nodes = append(slices.Clip(k.Nodes), v.Node)
+		slices.Sort(k.Nodes)
+	}
+	if v.Node == k.Node || k.Sentence == "" {
+		k.Sentence, k.Evidence = v.Sentence, v.Evidence
+	}
+}
+
+// hurt counts what jobs lose in this second. Those that lose nothing now stay listed with what they have lost. Several
+// nodes may hurt a job in one second: the most counts.
+func (k *track) hurt(now time.Time, impact []Impact) {
+	before := k.Impact
+	if !k.hurtAt.Equal(now) {
+		k.hurtAt, k.costs = now, map[topology.JobID]float64{}
+		for _, i := range before {
+			k.costs[i.Job] = i.CostSeconds
+		}
+		k.Impact = nil
+	} else {
+		k.Impact = slices.Clone(before)
+	}
+	for _, i := range impact {
+		at := slices.IndexFunc(k.Impact, func(o Impact) bool { return o.Job == i.Job })
+		if at < 0 {
+			at = len(k.Impact)
+			k.Impact = append(k.Impact, Impact{Job: i.Job})
+		}
+		o := &k.Impact[at]
+		o.Share = max(o.Share, i.Share)
+		o.CostSeconds = k.costs[i.Job] + o.Share
+	}
+	for _, i := range before {
+		if i.CostSeconds >= 0.5 && !slices.ContainsFunc(k.Impact, func(o Impact) bool { return o.Job == i.Job }) {
+			k.Impact = append(k.Impact, Impact{Job: i.Job, CostSeconds: i.CostSeconds})
+		}
+	}
+	slices.SortStableFunc(k.Impact, func(a, b Impact) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.CostSeconds, a.CostSeconds),
+			cmp.Compare(a.Job, b.Job))
+	})
+	k.Impact = k.Impact[:min(len(k.Impact), mostHurt)]
+}
+
+// mostHurt bounds the jobs that a finding lists.
+const mostHurt = 32
+
+// ordinal is a small number as people count: 2nd, 3rd, 4th.
+func ordinal(n int) string {
+	switch {
+	case n%100/10 == 1:
+	case n%10 == 1:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
 }
 
 // Probe takes the outcome of one canary of a node with an open finding.
@@ -239,7 +375,7 @@ func (t *Tracker) move(now time.Time, k *track, to State, why string) Change {
 	k.alarm, k.clean, k.passes, k.probed, k.seen = 0, 0, 0, false, now
 	c.Finding = k.copy()
 	if !k.Open() {
-		delete(t.open, subject{k.Node, k.Kind})
+		delete(t.open, k.about)
 		t.close(c.Finding)
 	}
 	return c
@@ -247,7 +383,12 @@ func (t *Tracker) move(now time.Time, k *track, to State, why string) Change {
 
 // Adopt takes what a person did to an open finding: its owner, its silence, or its end.
 func (t *Tracker) Adopt(f Finding) {
-	s := subject{f.Node, f.Kind}
+	s := subjectOf(f.Node, f.Kind, f.Jobs)
+	for about, k := range t.open {
+		if k.ID == f.ID {
+			s = about
+		}
+	}
 	k := t.open[s]
 	if k == nil || k.ID != f.ID {
 		return

@@ -207,7 +207,7 @@ func TestObserveNeverExcludes(t *testing.T) {
 	b := newBench(t, quick())
 	b.say(100, slow("fwd1", Alarm))
 	b.wantStates("suspect", "confirmed")
-	if f := b.Findings(b.now)[0]; !strings.Contains(f.Held, "observe") {
+	if f := b.Findings(b.now)[0]; !strings.Contains(f.Held, "you decide") {
 		t.Errorf("it does not say why: %q", f.Held)
 	}
 	b.pool.Excluded["fwd1"] = "olga"

@@ -393,14 +393,13 @@ func (d *Detector) explain(id topology.NodeID, n *node, worst int, v *anomaly.Ve
 		}
 	}
 	slices.SortFunc(gateways, cmp.Compare[string])
-	at := v.Since.Format("15:04:05")
 	v.Evidence = map[string]float64{"score": v.Score, "gateways": float64(len(gateways))}
 	what := [...]string{"a read", "a write", "a metadata operation", "a request of the agent"}
 	if worst < classes {
 		v.Class = failslow.Class(worst).String()
 		v.Evidence["took_seconds"], v.Evidence["usual_seconds"] = math.Exp(n.took[worst]), math.Exp(n.before[worst])
-		v.Sentence = fmt.Sprintf("%s takes %s ms for %s since %s, usually %s%s", id, milliseconds(n.took[worst]),
-			what[worst], at, usually(n.before[worst]), waiting(gateways))
+		v.Sentence = fmt.Sprintf("%s takes %s ms for %s, usually %s%s", id, milliseconds(n.took[worst]),
+			what[worst], usually(n.before[worst]), waiting(gateways))
 		return
 	}
 	c := worst - classes
@@ -409,9 +408,9 @@ func (d *Detector) explain(id topology.NodeID, n *node, worst int, v *anomaly.Ve
 	}
 	v.Evidence["gateways_ratio"] = math.Exp(n.slower[worst])
 	v.Sentence = fmt.Sprintf(
-		"%s through every gateway of %s takes %s times as long as before since %s, through those of "+
+		"%s through every gateway of %s takes %s times as long as before, through those of "+
 			"other back ends it does not: the server or the way to it is slow", what[c], id,
-		anomaly.Digits(math.Exp(max(0, n.slower[worst]))), at)
+		anomaly.Digits(math.Exp(max(0, n.slower[worst]))))
 	if n.answer > stopped {
 		v.Evidence["answer_seconds"] = n.answer
 		v.Sentence += fmt.Sprintf("; its process takes %s ms to answer its agent: it is stopped or starved",

@@ -363,8 +363,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 		if p := 100 * lossOf(s.Took-s.Ratio); p >= 0.05 {
 			peers = fmt.Sprintf("%.1g%%", p)
 		}
-		v.Sentence = fmt.Sprintf("%.2g%% of the packets between %s and its clients are lost since %s, %s of its peers'",
-			100*lossOf(s.Took), id, v.Since.Format("15:04:05"), peers)
+		v.Sentence = fmt.Sprintf("%s loses %.2g%% of the packets between it and its clients, its peers %s", id,
+			100*lossOf(s.Took), peers)
 		return
 	}
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
@@ -372,9 +372,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if worst == int(own) {
 		v.Class = failslow.Meta.String()
 		v.Sentence = fmt.Sprintf(
-			"a stat through %s takes %s ms since %s, against %s through its peers, "+
-				"though hardly a request is before it",
-			id, milliseconds(s.Took), v.Since.Format("15:04:05"), milliseconds(s.Took-s.Ratio))
+			"%s is %sx slow at metadata: a stat takes %s ms, peers %s, though hardly a request is before it",
+			id, anomaly.Digits(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
 		return
 	}
 	v.Class = failslow.Class(worst).String()
@@ -388,16 +387,15 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 		if r > 1.5 {
 			slow++
 		} else if c != worst {
-			others += "; " + classNames[c] + " are normal"
+			others += "; " + anomaly.ClassWords(failslow.Class(c).String()) + " is normal"
 		}
 	}
 	if slow > 1 {
 		v.Class = ""
 	}
 	v.Sentence = fmt.Sprintf(
-		"%s through %s take its clients %s times as long as those of its peers since %s (%s ms against %s)%s",
-		classNames[worst], id, anomaly.Digits(ratios[worst]), v.Since.Format("15:04:05"), milliseconds(s.Took),
-		milliseconds(s.Took-s.Ratio), others)
+		"%s is %sx slow at %s: %s ms, peers %s%s", id, anomaly.Digits(ratios[worst]),
+		anomaly.ClassWords(failslow.Class(worst).String()), milliseconds(s.Took), milliseconds(s.Took-s.Ratio), others)
 }
 
 // milliseconds is a time, given as log seconds, as sentences say it.

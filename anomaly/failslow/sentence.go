@@ -21,46 +21,37 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	v.Confidence = min(0.99, v.Score/1.3)
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
-	since := v.Since.Format("15:04:05")
 	const visible = 0.1 // log ratio of what load shows; below it canaries alone have accused
 	switch {
 	case top == readSlow && n.ratio[Read] < visible, top == writeSlow && n.ratio[Write] < visible:
 		v.Class = Class(top - readSlow).String()
 		v.Sentence = fmt.Sprintf(
-			"canary %ss through %s take longer than through its peers since %s; those of the other class do not",
-			v.Class, n.ID, since)
+			"%s is slow at canary %ss, those of the other class take as long as through its peers", n.ID, v.Class)
 		return
 	}
 	switch top {
 	case readSlow:
 		v.Class = Read.String()
-		v.Sentence = fmt.Sprintf(
-			"reads on %s take %s times as long as on its peers at the same load since %s; writes are normal", n.ID,
-			anomaly.Digits(r), since)
+		v.Sentence = fmt.Sprintf("%s is %sx slow at reading, for its load; writing is normal", n.ID, anomaly.Digits(r))
 	case writeSlow:
 		v.Class = Write.String()
-		v.Sentence = fmt.Sprintf(
-			"writes on %s take %s times as long as on its peers at the same load since %s; reads are normal", n.ID,
-			anomaly.Digits(w), since)
+		v.Sentence = fmt.Sprintf("%s is %sx slow at writing, for its load; reading is normal", n.ID, anomaly.Digits(w))
 	case metaSlow:
 		v.Class = Meta.String()
-		v.Sentence = fmt.Sprintf("metadata operations on %s are seldom answered at once since %s, unlike on its peers",
-			n.ID, since)
+		v.Sentence = fmt.Sprintf("%s is slow at metadata: it seldom answers at once, unlike its peers", n.ID)
 	case capped:
-		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait, since %s", n.ID,
-			100*n.CapAt, since)
+		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait", n.ID, 100*n.CapAt)
 	case canary:
 		if min(n.ratio[Read], n.ratio[Write]) < visible {
 			v.Sentence = fmt.Sprintf(
-				"canary reads through %s take %s times and writes %s times as long as through its peers since %s", n.ID,
-				anomaly.Digits(math.Exp(n.through[Read])), anomaly.Digits(math.Exp(n.through[Write])), since)
+				"%s is slow at canaries: reads %sx and writes %sx as long as through its peers", n.ID,
+				anomaly.Digits(math.Exp(n.through[Read])), anomaly.Digits(math.Exp(n.through[Write])))
 			return
 		}
 		fallthrough // what its load shows says more
 	default:
-		v.Sentence = fmt.Sprintf(
-			"reads on %s take %s times and writes %s times as long as on its peers at the same load since %s", n.ID,
-			anomaly.Digits(r), anomaly.Digits(w), since)
+		v.Sentence = fmt.Sprintf("%s is %sx slow at reading and %sx at writing, for its load", n.ID, anomaly.Digits(r),
+			anomaly.Digits(w))
 	}
 }
 

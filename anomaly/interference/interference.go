@@ -245,29 +245,27 @@ func (d *Detector) name(n *node, k int) {
 			who += " or "
 		}
 		who += string(j)
-		v.Impact = append(v.Impact, anomaly.Impact{Job: j})
+		v.Culprits = append(v.Culprits, j)
 	}
 	if who == "" {
 		who = "a job that is not known"
 	}
-	at := since.Format("15:04:05")
 	switch k {
 	case pinned:
 		v.Sentence = fmt.Sprintf(
-			"%s is pinned by %s: writes to one shared file hold its threads for %.0f ms each since %s; what gets a "+
-				"thread is served as ever", n.id, who, 1e3*n.newest[k], at)
+			"%s is pinned by %s: writes to one shared file hold its threads for %.0f ms each; what gets a "+
+				"thread is served as ever", n.id, who, 1e3*n.newest[k])
 		v.Evidence = map[string]float64{"write_exec_seconds": n.newest[k]}
 	case storm:
 		v.Sentence = fmt.Sprintf(
-			"%s serves %.0f metadata operations a second for %s since %s; they take %.0f%% of its threads' time", n.id,
-			n.newest[k], who, at, 100*n.held.share)
+			"%s serves %.0f metadata operations a second for %s; they take %.0f%% of its threads' time", n.id,
+			n.newest[k], who, 100*n.held.share)
 		if n.held.wait > noticed {
 			v.Sentence += fmt.Sprintf(", and reads and writes wait %.0f ms for a thread", 1e3*n.held.wait)
 		}
 		v.Evidence = map[string]float64{"meta_ops": n.newest[k], "meta_thread_share": n.held.share}
 	case full:
-		v.Sentence = fmt.Sprintf("%s is filled by %s: %.0f%% of its peak bandwidth since %s", n.id, who,
-			100*n.newest[k], at)
+		v.Sentence = fmt.Sprintf("%s is filled by %s: %.0f%% of its peak bandwidth", n.id, who, 100*n.newest[k])
 		v.Evidence = map[string]float64{"share_of_peak": n.newest[k]}
 	}
 	d.verdicts = append(d.verdicts, v)

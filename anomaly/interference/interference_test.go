@@ -24,8 +24,8 @@ func verdicts(d *Detector, seconds int, row func(n int) failslow.Observation, la
 		out = out[:0]
 		for _, v := range d.Second(time.Unix(d.now+1, 0), rows, layer) {
 			jobs := ""
-			for _, i := range v.Impact {
-				jobs += " " + string(i.Job)
+			for _, i := range v.Culprits {
+				jobs += " " + string(i)
 			}
 			out = append(out, fmt.Sprint(v.Node, " ", v.Kind, jobs))
 		}

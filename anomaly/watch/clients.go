@@ -159,6 +159,9 @@ func (d *Detectors) addImpact(v *anomaly.Verdict) {
 		lost[job] += smooth * (share - lost[job])
 	}
 	for job, share := range lost {
+		if slices.Contains(v.Culprits, job) {
+			continue // it waits for itself
+		}
 		if sums.jobs[job] == nil {
 			if share *= 1 - smooth; share < 0.001 {
 				delete(lost, job)

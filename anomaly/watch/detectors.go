@@ -111,6 +111,11 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	read, write := d.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
 	d.second.verdicts = append(d.second.verdicts, d.others.Second(now, d.second.rows, layer)...)
+	for i := range d.second.verdicts {
+		if len(d.second.verdicts[i].Culprits) > 0 {
+			d.addImpact(&d.second.verdicts[i])
+		}
+	}
 	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now)...)
 	if len(d.second.servers) > 0 {
 		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())

@@ -63,8 +63,7 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 				s.quiet[n] = at
 			}
 			begun := time.Unix(since, 0).UTC()
-			sentence := fmt.Sprintf("%s has not reported since %s, while %s", n,
-				begun.Format("15:04:05"),
+			sentence := fmt.Sprintf("%s does not report, while %s", n,
 				counted(fresh, "other forwarder does", "other forwarders do"))
 			if clients := used(n); clients > 0 {
 				sentence += "; " + counted(clients, "compute node is mapped to it", "compute nodes are mapped to it")

@@ -50,7 +50,7 @@ func TestSilentForwarder(t *testing.T) {
 	if verdicts := live(silentAfter, 1); len(verdicts) != 0 {
 		t.Errorf("after %d s: %q", silentAfter, verdicts)
 	}
-	if verdicts := live(1, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 has not reported") ||
+	if verdicts := live(1, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 does not report") ||
 		!strings.Contains(verdicts[0], "2 compute nodes are mapped to it") {
 		t.Errorf("it is silent: %q", verdicts)
 	}
@@ -67,7 +67,7 @@ func TestSilentForwarder(t *testing.T) {
 	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if verdicts := live(5, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 has not reported") {
+	if verdicts := live(5, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 does not report") {
 		t.Errorf("after a restart of the daemon: %q", verdicts)
 	}
 	if verdicts := live(5); len(verdicts) != 1 || verdicts[0] != fmt.Sprint("f1", anomaly.Clean) {

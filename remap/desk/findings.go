@@ -99,8 +99,8 @@ func (x *findingTable) merge(changes []anomaly.Change) []anomaly.Change {
 	for _, c := range changes {
 		if i, ok := x.at[c.Finding.ID]; ok {
 			have := &x.of[i]
-			if !have.Open() {
-				continue
+			if !have.Open() && !(have.State == anomaly.Returned && c.From == anomaly.Returned) {
+				continue // what returned may be seen again, what a person dismissed may not
 			}
 			c.Finding.Owner = have.Owner
 			if begins := c.From != c.Finding.State; !begins || c.Finding.State != anomaly.Confirmed &&

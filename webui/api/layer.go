@@ -28,10 +28,17 @@ type Overview struct {
 	Forwarders   []ForwarderRow    `json:"forwarders"`
 	Findings     []anomaly.Finding `json:"findings"`
 	// Now is the mean of the layer's last ten seconds; nil of the past and where nothing judges it.
-	Now     *LayerNow `json:"now,omitempty"`
-	Waiting []PlanRow `json:"waiting"` // plans that need a person
+	Now *LayerNow `json:"now,omitempty"`
+	Todo
 	// NotKept says, of a past second, what of it is not known and where the rest comes from.
 	NotKept []string `json:"not_kept,omitempty"`
+}
+
+// Todo is what waits for a person.
+type Todo struct {
+	Waiting []PlanRow `json:"waiting"` // plans
+	// Needs are the findings that hurt somebody, who suffers most first, and the plans.
+	Needs []Need `json:"needs"`
 }
 
 // ForwarderState is a forwarder's standing.

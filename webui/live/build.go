@@ -55,7 +55,8 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	}
 	o := api.Overview{LateAfter: remap.LateAfter.Seconds(), StaleAfter: remap.StaleAfter.Seconds(),
 		Machine: s.Machine.Name, Simulated: p.cfg.Simulated, ComputeNodes: p.compute,
-		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings, Waiting: []api.PlanRow{},
+		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings,
+		Todo: api.Todo{Waiting: []api.PlanRow{}},
 	}
 	if o.Findings == nil {
 		o.Findings = []anomaly.Finding{}
@@ -72,6 +73,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
 	p.addPlans(&o, rows)
+	o.Needs = needs(sit, p.plans, now)
 	addWaits(p.cfg.detectors(), &o)
 	setLevels(old, o.Forwarders)
 	s.Overview = o

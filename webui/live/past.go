@@ -90,7 +90,7 @@ func (p *past) at(ctx context.Context, s *Snapshot, at time.Time) (moment, error
 	o := api.Overview{Machine: s.Machine.Name, At: at, Simulated: p.cfg.Simulated,
 		LateAfter: s.Overview.LateAfter, StaleAfter: s.Overview.StaleAfter,
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
-		Waiting: []api.PlanRow{}}
+		Todo: api.Todo{Waiting: []api.PlanRow{}, Needs: []api.Need{}}}
 	m := moment{overview: o, mapping: topology.Mapping{}}
 	m.mapping = recall(&m.overview, s, timeline, end)
 	return m, p.recallJobs(ctx, &m)

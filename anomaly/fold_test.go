@@ -1,0 +1,78 @@
+package anomaly
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+)
+
+// What one job does on several forwarders is one finding; when it comes back it is the same one, with a count; what it
+// costs others adds up and is not forgotten.
+func TestOneFindingForWhatAJobDoes(t *testing.T) {
+	b := newBench(t, quick())
+	storm := func(n topology.NodeID) Verdict {
+		return Verdict{Node: n, Kind: MetaStorm, Level: Alarm, Culprits: []topology.JobID{"7"}, Sentence: "7 floods",
+			Impact: []Impact{{Job: "5", Share: 0.5}}}
+	}
+	b.say(8, storm("fwd1"), storm("fwd2"))
+	all := b.Findings(b.now)
+	if len(all) != 1 || len(all[0].Nodes) != 2 || len(all[0].Jobs) != 1 || all[0].Jobs[0] != "7" {
+		t.Fatalf("%+v", all)
+	}
+	if i := all[0].Impact; len(i) != 1 || i[0].CostSeconds != 4 || i[0].Share != 0.5 {
+		t.Errorf("eight seconds at a half cost four, on two nodes as on one: %+v", i)
+	}
+	b.say(40)
+	if b.Findings(b.now.Add(-time.Hour))[0].Open() {
+		t.Fatal("it is over")
+	}
+	b.say(3, storm("fwd3"))
+	all = b.Findings(b.now.Add(-time.Hour))
+	if len(all) != 1 || all[0].ID != "F-0001" || all[0].Times != 2 || all[0].State != Suspect ||
+		all[0].Impact[0].CostSeconds != 5.5 {
+		t.Errorf("the same again: %+v", all)
+	}
+	b.say(40)
+	b.now = b.now.Add(returnsWithin)
+	b.say(3, storm("fwd1"))
+	if all = b.Findings(b.now.Add(-time.Minute)); len(all) != 1 || all[0].ID != "F-0002" || all[0].Times != 0 {
+		t.Errorf("a storm of another hour: %+v", all)
+	}
+}
+
+// clockTime is a time of day as text.
+var clockTime = regexp.MustCompile(`\b\d{1,2}:\d{2}\b`)
+
+// Faces write times in their reader's zone: no sentence has one.
+func TestReasonsHoldNoClockTimes(t *testing.T) {
+	b := newBench(t, quick())
+	for _, c := range append(b.say(30, slow("fwd1", Alarm)), b.say(60)...) {
+		if clockTime.MatchString(c.Why + c.Finding.Held + c.Finding.Sentence) {
+			t.Errorf("%q %q %q", c.Why, c.Finding.Held, c.Finding.Sentence)
+		}
+	}
+}
+
+// No detector writes a time of day into its sentence.
+func TestDetectorsWriteNoClockTimes(t *testing.T) {
+	read := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if read++; strings.Contains(string(b), "15:04") {
+			t.Errorf("%s formats a time of day", path)
+		}
+		return err
+	})
+	if err != nil || read < 20 {
+		t.Fatalf("%d files, %v", read, err)
+	}
+}

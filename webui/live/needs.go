@@ -1,0 +1,204 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// needs are what waits for a person at now: findings that hurt somebody, who suffers most first, then the plans that
+// belong to none of them. A finding that somebody looks after or has silenced is not among them.
+func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
+	out, used := []api.Need{}, map[string]bool{}
+	var clients map[topology.ForwarderID]map[topology.JobID]int // counted once somebody asks
+	jobs := make(map[topology.JobID]*remap.Job, len(sit.Jobs))
+	for i := range sit.Jobs {
+		jobs[sit.Jobs[i].ID] = &sit.Jobs[i]
+	}
+	for i := range sit.Findings {
+		f := &sit.Findings[i]
+		if !urgent(f, sit, now) {
+			continue
+		}
+		n := api.Need{Finding: f.ID, Node: f.Node, State: api.NeedState(f), What: f.Sentence, Times: f.Times,
+			Since: f.Since.UTC(), Victims: []api.Victim{}}
+		if clients == nil {
+			clients = clientsByJob(sit)
+		}
+		on := clients[topology.ForwarderID(f.Node)]
+		for _, hurt := range f.Impact {
+			v := api.Victim{Job: hurt.Job, Share: hurt.Share, CostSeconds: hurt.CostSeconds, Waiting: on[hurt.Job]}
+			if j := jobs[hurt.Job]; j != nil {
+				v.App, v.User, v.Nodes = j.App, j.User, len(j.Nodes)
+			} else if v.Share == 0 {
+				continue // it has ended
+			}
+			v.Write()
+			n.Victims = append(n.Victims, v)
+		}
+		n.Remedy = remedy(f, plans, sit)
+		if n.Plan = n.Remedy.Plan; n.Plan != "" {
+			used[n.Plan] = true
+		}
+		out = append(out, n)
+	}
+	slices.SortStableFunc(out, func(a, b api.Need) int {
+		return cmp.Or(cmp.Compare(gravity(&b), gravity(&a)), a.Since.Compare(b.Since))
+	})
+	for i := range plans {
+		if p := &plans[i]; !used[p.ID] {
+			n := api.Need{Plan: p.ID, State: "plan", What: remap.Title(p), Since: p.Created.UTC(),
+				Victims: []api.Victim{}, Remedy: &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A",
+					Text: moveText(p, sit)}}
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// urgent says that a finding hurts somebody and nobody does anything about it yet.
+func urgent(f *anomaly.Finding, sit *remap.Situation, now time.Time) bool {
+	switch {
+	case f.State != anomaly.Suspect && f.State != anomaly.Confirmed, f.Owner != "", f.Silent(now):
+		return false
+	case f.Kind == anomaly.ForwarderSilent:
+		return sit.Clients[topology.ForwarderID(f.Node)] > 0
+	}
+	return slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
+}
+
+// gravity orders needs: confirmed before suspected, then by the time that nodes lose in each second.
+func gravity(n *api.Need) float64 {
+	sum := 0.0
+	for _, v := range n.Victims {
+		sum += v.Share*float64(max(1, v.Waiting)) + min(v.CostSeconds, 1e6)*1e-9
+	}
+	switch n.State {
+	case "slow", "silent":
+		sum += 1e9
+	case "suspect":
+		sum -= 1e9
+	}
+	return sum
+}
+
+// clientsByJob counts the nodes of each job behind each forwarder.
+func clientsByJob(sit *remap.Situation) map[topology.ForwarderID]map[topology.JobID]int {
+	out := map[topology.ForwarderID]map[topology.JobID]int{}
+	for i := range sit.Jobs {
+		for _, n := range sit.Jobs[i].Nodes {
+			id, ok := sit.Observed[n]
+			if !ok {
+				continue
+			}
+			if out[id] == nil {
+				out[id] = map[topology.JobID]int{}
+			}
+			out[id][sit.Jobs[i].ID]++
+		}
+	}
+	return out
+}
+
+// remedy is what helps against a finding: a waiting plan that moves nodes away, else what a person may do.
+func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.Remedy {
+	for i := range plans {
+		p := &plans[i]
+		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return m.From.Node() == f.Node }) {
+			return &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A", Text: moveText(p, sit)}
+		}
+	}
+	switch {
+	case f.Kind.Accuses() && f.State == anomaly.Confirmed:
+		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move its nodes elsewhere, or drain it (e)"}
+	case f.Kind.OfJob():
+		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move the nodes that wait elsewhere"}
+	}
+	return &api.Remedy{Action: api.ActLook, Key: "enter", Text: "look at its evidence"}
+}
+
+// moveText says what a plan moves where, and what is known of where.
+func moveText(p *remap.Plan, sit *remap.Situation) string {
+	nodes := make([]string, len(p.Moves))
+	for i, m := range p.Moves {
+		nodes[i] = string(m.Node)
+	}
+	targets := remap.Targets(p.Moves)
+	to := api.Counted(len(targets), "forwarder")
+	if len(targets) == 1 {
+		to = fmt.Sprintf("%s (%s)", targets[0], sit.State(targets[0]))
+	}
+	return fmt.Sprintf("move %s to %s", shortNodes(nodes), to)
+}
+
+// shortNodes lists nodes as batch systems do: cn[002-003,007].
+func shortNodes(names []string) string {
+	if len(names) == 0 {
+		return "no node"
+	}
+	names = slices.Sorted(slices.Values(names))
+	var out []string
+	for i := 0; i < len(names); {
+		head, first := splitName(names[i])
+		group, from, last := []string{}, first, first
+		add := func() {
+			if from == last {
+				group = append(group, from)
+			} else {
+				group = append(group, from+"-"+last)
+			}
+		}
+		k := i + 1
+		for ; k < len(names) && first != ""; k++ {
+			h, d := splitName(names[k])
+			if h != head || len(d) != len(first) {
+				break
+			}
+			if d != next(last) {
+				add()
+				from = d
+			}
+			last = d
+		}
+		if k == i+1 {
+			out = append(out, names[i])
+		} else {
+			add()
+			out = append(out, head+"["+strings.Join(group[:min(len(group), 4)], ",")+more(len(group)-4)+"]")
+		}
+		i = k
+	}
+	return strings.Join(out[:min(len(out), 3)], ",") + more(len(out)-3)
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(",+%d", n)
+}
+
+// splitName cuts the digits off a name's end.
+func splitName(name string) (head, digits string) {
+	head = strings.TrimRight(name, "0123456789")
+	return head, name[len(head):]
+}
+
+// next is the number after one of digits, with as many digits.
+func next(digits string) string {
+	b := []byte(digits)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]++; b[i] <= '9' {
+			break
+		}
+		b[i] = '0'
+	}
+	return string(b)
+}

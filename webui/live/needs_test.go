@@ -1,0 +1,62 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+func TestNodesAreListedAsBatchSystemsDo(t *testing.T) {
+	for want, in := range map[string][]string{
+		"cn[002-003]":            {"cn003", "cn002"},
+		"cn[002-003,007]":        {"cn002", "cn003", "cn007"},
+		"login":                  {"login"},
+		"c10,c9":                 {"c10", "c9"},
+		"a1,b1,c1,+1":            {"a1", "b1", "c1", "d1"},
+		"n[1,3,5,7,+1]":          {"n1", "n3", "n5", "n7", "n9"},
+		"c[00099-00101],io[1-2]": {"c00099", "c00100", "c00101", "io1", "io2"},
+	} {
+		if got := shortNodes(in); got != want {
+			t.Errorf("%v: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Who suffers most comes first; a finding that hurts nobody waits for nobody, nor does one that has an owner.
+func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	hurt := func(id string, n topology.NodeID, s anomaly.State, owner string, share float64) anomaly.Finding {
+		f := anomaly.Finding{ID: id, Node: n, Kind: anomaly.FailSlow, State: s, Owner: owner, Since: now,
+			Sentence: string(n) + " is 10x slow at writing: 36 ms, peers 3.5"}
+		if share > 0 {
+			f.Impact = []anomaly.Impact{{Job: "5", Share: share, CostSeconds: 18}}
+		}
+		return f
+	}
+	m := &topology.Machine{}
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
+		Jobs: []remap.Job{{ID: "5", App: "climate", User: "wei", Nodes: []topology.NodeID{"cn1", "cn2", "cn3"}}},
+		Findings: []anomaly.Finding{hurt("F-1", "fwd1", anomaly.Suspect, "", .9),
+			hurt("F-2", "fwd2", anomaly.Confirmed, "", .2), hurt("F-3", "fwd3", anomaly.Confirmed, "", .77),
+			hurt("F-4", "fwd4", anomaly.Confirmed, "", 0), hurt("F-5", "fwd5", anomaly.Confirmed, "olga", .9)}})
+	sit.Observed = topology.Mapping{"cn1": "fwd3", "cn2": "fwd3", "cn3": "fwd2"}
+	plans := []remap.Plan{{ID: "P-9", Moves: []remap.Move{{Node: "cn1", From: "fwd3", To: "fwd7"},
+		{Node: "cn2", From: "fwd3", To: "fwd7"}}}, {ID: "P-10"}}
+	got := needs(sit, plans, now)
+	var order []string
+	for _, n := range got {
+		order = append(order, n.Finding+n.Plan)
+	}
+	if want := "[F-3P-9 F-2 F-1 P-10]"; len(got) != 4 || want != "["+order[0]+" "+order[1]+" "+order[2]+" "+order[3]+
+		"]" {
+		t.Fatalf("%v, want %s", order, want)
+	}
+	first := got[0]
+	if first.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 77 %, cost so far 18 s" ||
+		first.Remedy.Text != "move cn[1-2] to fwd7 (stale)" || first.Remedy.Key != "A" {
+		t.Errorf("%+v %+v", first, first.Remedy)
+	}
+}
