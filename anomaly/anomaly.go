@@ -23,6 +23,9 @@ const (
 	ForwarderSilent Kind = "silent"
 	SecondSpeaker   Kind = "second_speaker" // somebody else speaks for the node: an intruder, or a second agent
 	TargetSlow      Kind = "target_slow"    // a storage target or metadata server; it is never excluded
+	// A node that routers wait for, and a router with too few buffers.
+	ReceiverSlow     Kind = "receiver_slow"
+	BuffersExhausted Kind = "buffers_exhausted"
 )
 
 // State is the state of a finding.

@@ -15,6 +15,7 @@ func KindWords(k anomaly.Kind) string {
 		anomaly.ForwarderSilent: "silent",
 		anomaly.SecondSpeaker:   "a second agent speaks for it",
 		anomaly.TargetSlow:      "slower than its peers",
+		anomaly.ReceiverSlow:    "routers wait for it", anomaly.BuffersExhausted: "too few router buffers",
 	}
 	if w := words[k]; w != "" {
 		return w

@@ -114,6 +114,10 @@ func sentence(r Record, shared, share float64) string {
 		s.WriteString("did not report")
 	case anomaly.TargetSlow:
 		s.WriteString("was slower than its peers")
+	case anomaly.ReceiverSlow:
+		s.WriteString("was waited for by routers")
+	case anomaly.BuffersExhausted:
+		s.WriteString("had too few router buffers")
 	default:
 		fmt.Fprintf(&s, "had trouble (%s)", r.What)
 	}

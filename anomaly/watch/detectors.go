@@ -30,6 +30,7 @@ type Detectors struct {
 	targets  *targetslow.Detector     // storage and metadata servers
 	backEnds *backend.Detector        // servers behind gateways
 	others   *interference.Detector   // what else explains a slow second
+	routers  routers                  // forwarders that route messages
 	silence  silence                  // forwarders that report nothing
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
 	clients  clients
@@ -55,6 +56,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
 		backEnds: backend.New(slow.FalseAlarmEvery),
+		routers:  newRouters(slow.FalseAlarmEvery),
 		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
 		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
@@ -88,6 +90,10 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.board.Layer(topology.Forwarder, func(n *window.Node) {
 		if d.isNew(n, now) {
 			d.silence.take(&n.Frame, now.Unix())
+			if d.routers.is(&n.Frame) {
+				d.routers.take(&n.Frame)
+				return
+			}
 			d.second.rows = append(d.second.rows, d.observation(&n.Frame))
 		}
 	})
@@ -120,6 +126,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	if len(d.second.servers) > 0 {
 		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())
 	}
+	d.second.verdicts = append(d.second.verdicts, d.routers.judge(now, d.board)...)
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
 			if f.Node() == n {

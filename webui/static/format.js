@@ -71,4 +71,6 @@ export const kindWords = kind =>
     brownout_pool: 'back-end pool slow',
     target_slow: 'slower than its peers',
     second_speaker: 'a second agent speaks for it',
+    receiver_slow: 'routers wait for it',
+    buffers_exhausted: 'too few router buffers',
   })[kind] ?? kind.replaceAll('_', ' ');

@@ -5,9 +5,9 @@
 // peers can be read, queue_len and tx_waiting, the messages that wait for credits to be sent with. On a router it
 // fills routed_bytes, routed_ops, in_flight (the messages in it, sampled 20 times a second), transit_time (by Little's
 // law) and buffers_free_ratio, and for each peer with messages on their way or waiting in_flight, tx_waiting and
-// queue_len (those of its own messages that wait to be received). On other nodes the peers that are routers are
-// reported so: what a sender has on its way through each. Lustre up to 2.10 lets everybody read its files, later ones
-// root alone.
+// queue_len (those of its own messages that wait to be received). Its own interfaces are among them, with routed_ops.
+// On other nodes the peers that are routers are reported so: what a sender has on its way through each. Lustre up to
+// 2.10 lets everybody read its files, later ones root alone.
 //
 // A tick reads three small files, the sampler three more each time, about 15 microseconds each; peers is a system call
 // for each of its lines and is read once a second, of a node with more than 4,000 peers every ten seconds.
@@ -129,6 +129,9 @@ func (s *Source) readAll(root string, st Stats, into *collector.Reading) error {
 		router = *routes
 	}
 	perSecond := s.rates(st, router, into)
+	if router {
+		s.interfaces(root, perSecond, into)
+	}
 	waiting, known, bad := s.readPeers(root, router, into)
 	g, sampled := s.gauges(root, router)
 	if router && s.bytes.Seconds() > 0 { // else they are of more than the second
@@ -242,6 +245,29 @@ func (s *Source) targets(router bool, into *collector.Reading) {
 			Samples: []collector.Sample{{Metric: collector.InFlight, Value: float64(p.InFlight())},
 				{Metric: collector.TxWaiting, Value: float64(p.Waiting())},
 				{Metric: collector.QueueLen, Value: float64(max(0, -p.RtrCredits))}}})
+	}
+}
+
+// interfaces reports a router's own interfaces, so that others know whose they send to: those alone have routed_ops,
+// of the whole router.
+func (s *Source) interfaces(root string, perSecond float64, into *collector.Reading) {
+	b, err := s.read(path.Join(root, "nis"))
+	if err != nil {
+		return // then others are compared without what is on its way to this one
+	}
+	nis, _ := ParseNIs(b)
+	waiting := map[string]float64{}
+	var order []string
+	for _, ni := range nis {
+		if _, again := waiting[ni.NID]; !again && ni.Max > 0 { // not the loopback
+			order = append(order, ni.NID)
+		}
+		waiting[ni.NID] += float64(max(0, -ni.Credits))
+	}
+	for _, nid := range order {
+		into.Targets = append(into.Targets, collector.TargetSamples{Target: topology.TargetID(nid),
+			Samples: []collector.Sample{{Metric: collector.RoutedOps, Value: perSecond},
+				{Metric: collector.TxWaiting, Value: waiting[nid]}}})
 	}
 }
 

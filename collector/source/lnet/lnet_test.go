@@ -99,8 +99,8 @@ func TestRouter(t *testing.T) {
 				t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
 			}
 		}
-		if len(r.Targets) != 2 || r.Targets[0].Target != "10.0.0.1@o2ib" ||
-			r.Targets[0].Samples[0] != (collector.Sample{Metric: collector.InFlight, Value: 11}) {
+		if len(r.Targets) != 3 || r.Targets[0].Target != "10.1.0.4@o2ib" || r.Targets[1].Target != "10.0.0.1@o2ib" ||
+			r.Targets[1].Samples[0] != (collector.Sample{Metric: collector.InFlight, Value: 11}) {
 			t.Errorf("peers %+v", r.Targets)
 		}
 	})

@@ -1,0 +1,334 @@
+// Package layout tells which of several nodes that serve the same senders is slow: a forwarder, or one of those that
+// it sends to. It compares, in the same seconds, what each of them takes with what the others take for the same, and
+// judges by failslow's sequential test.
+//
+// Routers of Lustre's network are compared within their group, which are the routers between the same nets. What tells
+// a slow one is the time that messages spend in it: unlike bytes and unlike the times that clients see it shows at any
+// load, and it does not move with the storage behind.
+package layout
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Model is the version that findings carry.
+const Model = "layout-1"
+
+// Router is a router's second. A value that is not known is NaN.
+type Router struct {
+	Node     topology.NodeID
+	Group    string  // routers between the same nets have the same
+	Inside   float64 // messages in it, mean over the second
+	Messages float64 // forwarded, 1/s
+	Bytes    float64 // forwarded, bytes/s
+	// BuffersFree is the least share of free buffers of its pools.
+	BuffersFree float64
+	// Waiting are the messages that wait for a credit, by the peer to which they go.
+	Waiting map[topology.TargetID]float64
+	// Held is what senders have on their way through it, and Senders how many of them have anything.
+	Held    float64
+	Senders int
+}
+
+const (
+	blockSeconds = 5
+	// fewMessages in a block say nothing of it.
+	fewMessages = 100
+	// alike is by how much mean message sizes of routers that are compared may differ, log: a factor of two.
+	alike = 0.7
+	// busyAlike is the least load of a router that is compared with: one with less has shorter queues.
+	busyAlike = 0.5
+	// busier is how much more than its peers a router may forward before its queues may be longer, too.
+	busier = 1.15
+	// margin is what a router may be slower than its peers, and slowBy what is bet on beyond that, log; aloneMargin
+	// is the margin where one peer speaks alone.
+	margin, slowBy, aloneMargin = 0.15, 0.2, 0.4
+	// A habit is learnt over habitFast blocks, later over habitSlow of them, and is at most mostHabit: what is more is
+	// a fault.
+	habitFast, habitSlow, mostHabit = 24, 1080, 0.25
+	// knownAfter is how many healthy blocks show what a load takes.
+	knownAfter = 12
+	// mostBet and leastBet bound what one block says, log: three blocks at least accuse.
+	mostBet, leastBet = 6, -2
+	// doubtAt is the share of the wealth of an alarm from which a router is in doubt, teachBelow that from which it
+	// teaches nobody, and release ends an alarm.
+	doubtAt, teachBelow, release = 0.3, 0.2, 0.1
+	// overThreshold is the wealth above that of an alarm that is kept: a healed router is to be cleared.
+	overThreshold = 3
+	// leastNoise is the standard deviation of a block's mean, at least, and priorBlocks what that counts for.
+	leastNoise, priorBlocks = 0.08, 50
+	// samplesPerSecond is how often the messages in a router are counted.
+	samplesPerSecond = 20
+	// loneCeiling bounds the wealth of a router that only its own past speaks against, of the threshold.
+	loneCeiling = 0.9
+	// hungSeconds in which hungSenders wait for a router that forwards nothing accuse it.
+	hungSeconds, hungSenders = 5, 2
+)
+
+// Group compares routers. It has no clock; its methods must not be called concurrently.
+type Group struct {
+	limit    float64
+	routers  map[topology.NodeID]*router
+	order    []*router // by name
+	usual    map[load]*habit
+	noise    habit // of healthy blocks, absolute
+	now      int64
+	named    map[topology.TargetID]*peer
+	verdicts []anomaly.Verdict
+}
+
+// load is what routers of a group are compared at over time: the octave of message size, the half octave of messages.
+type load struct {
+	group        string
+	size, amount int
+}
+
+// router is what is kept of one.
+type router struct {
+	id      topology.NodeID
+	group   string
+	sum     block
+	habit   habit
+	wealth  failslow.SequentialTest
+	alarm   bool
+	since   int64
+	seen    int64
+	ratio   float64 // smoothed log ratio to the peers
+	hung    int     // seconds in which senders waited and nothing was forwarded
+	stopped bool    // hung for long enough
+	dry     int     // blocks in a row in which its buffers were exhausted
+
+	// Of the newest block.
+	x       float64 // log of the transit time; NaN where too little was forwarded
+	size    float64 // log of the mean message
+	rate    float64 // messages a second
+	own     bool    // only the past spoke
+	blocked bool    // what waits, waits for one peer
+}
+
+// block gathers seconds.
+type block struct {
+	seconds, inside, messages, bytes float64
+	free, freeSeconds                float64
+	waiting                          map[topology.TargetID]float64
+}
+
+// habit is a slow mean over N blocks.
+type habit struct{ Mean, N float64 }
+
+func (h *habit) teach(x, most float64) {
+	h.N++
+	n := h.N
+	if n > habitFast {
+		n = habitSlow
+	}
+	h.Mean = max(-most, min(most, h.Mean+(x-h.Mean)/n))
+}
+
+// NewGroup makes a comparison whose healthy routers are accused once in every on average.
+func NewGroup(every time.Duration) *Group {
+	return &Group{limit: failslow.Threshold(every, blockSeconds*time.Second, 1), usual: map[load]*habit{},
+		routers: map[topology.NodeID]*router{}, named: map[topology.TargetID]*peer{}}
+}
+
+// Second takes one second of the routers and returns the verdicts on those that were seen, and on what holds them
+// up. The slice is used again by the next call.
+func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
+	g.now = now.Unix()
+	g.verdicts = g.verdicts[:0]
+	for i := range rows {
+		g.take(&rows[i])
+	}
+	if g.now%blockSeconds == 0 {
+		g.closeBlock()
+	}
+	for _, r := range g.order {
+		if r.seen == g.now {
+			g.decide(r)
+		}
+	}
+	if g.now%blockSeconds == 0 {
+		g.name()
+	}
+	return g.verdicts
+}
+
+func (g *Group) take(o *Router) {
+	r := g.routers[o.Node]
+	if r == nil {
+		r = &router{id: o.Node}
+		g.routers[o.Node] = r
+		at, _ := slices.BinarySearchFunc(g.order, r, func(a, b *router) int { return cmp.Compare(a.id, b.id) })
+		g.order = slices.Insert(g.order, at, r)
+	}
+	r.group, r.seen = o.Group, g.now
+	if o.Senders >= hungSenders && o.Messages < 1 {
+		r.hung++
+	} else {
+		r.hung, r.stopped = 0, false
+	}
+	r.stopped = r.stopped || r.hung >= hungSeconds
+	if math.IsNaN(o.Inside) || math.IsNaN(o.Messages) {
+		return
+	}
+	b := &r.sum
+	b.seconds++
+	b.inside, b.messages = b.inside+o.Inside, b.messages+o.Messages
+	if o.Bytes > 0 {
+		b.bytes += o.Bytes
+	}
+	if !math.IsNaN(o.BuffersFree) {
+		b.free, b.freeSeconds = b.free+o.BuffersFree, b.freeSeconds+1
+	}
+	if b.waiting == nil {
+		b.waiting = map[topology.TargetID]float64{}
+	}
+	for id, n := range o.Waiting {
+		b.waiting[id] += n
+	}
+}
+
+// closeBlock compares the routers over the last seconds. What a block teaches is not used in it.
+func (g *Group) closeBlock() {
+	for _, r := range g.order {
+		r.measure()
+	}
+	g.findPeers()
+	said := make([]opinion, len(g.order))
+	for i, r := range g.order {
+		said[i] = g.judge(r)
+	}
+	for i, r := range g.order {
+		g.apply(r, &said[i])
+		r.sum = block{}
+	}
+}
+
+// measure sums the block up.
+func (r *router) measure() {
+	b := &r.sum
+	r.x, r.own, r.blocked = math.NaN(), false, false
+	if b.seconds == 0 || b.messages < fewMessages || b.inside <= 0 {
+		return
+	}
+	r.x = math.Log(b.inside / b.messages)
+	r.size, r.rate = math.Log(max(b.bytes/b.messages, 1)), b.messages/b.seconds
+}
+
+func (r *router) load() load {
+	return load{r.group, int(math.Round(r.size / math.Ln2)), int(math.Round(2 * math.Log2(max(r.rate, 1))))}
+}
+
+// opinion is what a block says of a router.
+type opinion struct {
+	known  bool
+	apart  float64 // from its peers, log, its habit left in
+	peers  bool
+	excess float64 // beyond what peers, past and habit explain, log
+	sigma  float64
+	margin float64
+}
+
+// judge compares a router with its peers in the same seconds and with what healthy routers took at that load.
+func (g *Group) judge(r *router) (o opinion) {
+	if math.IsNaN(r.x) {
+		return o
+	}
+	times, rates := g.peersOf(r)
+	own := r.habit.Mean * r.habit.N / (r.habit.N + habitFast)
+	o.margin, o.sigma = margin, g.sigma(r)
+	if len(times) == 1 {
+		o.margin = aloneMargin
+	}
+	usual, known := g.expect(r.load())
+	switch o.peers = len(times) > 0; {
+	case o.peers:
+		o.known, o.apart = true, r.x-median(times)
+		o.excess = o.apart - own
+		if r.rate > busier*median(rates) { // its queues may be longer for its load
+			if !known {
+				o.excess = min(o.excess, 0)
+			} else {
+				o.excess = min(o.excess, r.x-usual-own)
+			}
+		}
+	case known:
+		o.known, o.excess, r.own = true, r.x-usual-own, true
+	}
+	return o
+}
+
+// peersOf are the transit times and the loads of the routers that a router may be compared with: of its group, with
+// messages about as large and at least half as many.
+func (g *Group) peersOf(r *router) (times, rates []float64) {
+	for _, p := range g.order {
+		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.x) && math.Abs(p.size-r.size) <= alike &&
+			p.rate >= busyAlike*r.rate {
+			times, rates = append(times, p.x), append(rates, p.rate)
+		}
+	}
+	return times, rates
+}
+
+// expect is what healthy routers took at a load; where none has shown that, at a higher one: there it is no shorter.
+func (g *Group) expect(at load) (x float64, known bool) {
+	for range habitFast {
+		if h := g.usual[at]; h != nil && h.N >= knownAfter {
+			return h.Mean, true
+		}
+		at.amount++
+	}
+	return 0, false
+}
+
+// sigma is the standard deviation of a healthy block.
+func (g *Group) sigma(r *router) float64 {
+	sightings := max(1, samplesPerSecond*r.sum.inside)
+	prior := leastNoise + 1/math.Sqrt(sightings)
+	return max(leastNoise, (1.25*g.noise.Mean*g.noise.N+prior*priorBlocks)/(g.noise.N+priorBlocks))
+}
+
+// apply bets with an opinion and learns from it.
+func (g *Group) apply(r *router, o *opinion) {
+	if !o.known || r.blocked || r.dry > 0 {
+		return
+	}
+	before := r.wealth.Log
+	if o.peers {
+		r.ratio += (o.apart - r.ratio) / 4
+		if before < 1 { // what is said is of the time since the first evidence
+			r.ratio = o.apart
+		}
+	}
+	most := g.limit + overThreshold
+	if r.own {
+		most = loneCeiling * g.limit
+	}
+	bet := failslow.Against(o.excess-o.margin, o.sigma*o.sigma, slowBy)
+	r.wealth.Bet(g.now, max(leastBet, min(bet, mostBet)), most)
+	if r.alarm || before >= teachBelow*g.limit {
+		return
+	}
+	if o.peers {
+		r.habit.teach(o.apart, mostHabit)
+		g.noise.teach(min(math.Abs(o.excess), 1), 1)
+	}
+	at := r.load()
+	if g.usual[at] == nil {
+		g.usual[at] = &habit{}
+	}
+	g.usual[at].teach(r.x, math.Inf(1))
+}
+
+func median(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

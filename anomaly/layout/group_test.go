@@ -1,0 +1,140 @@
+package layout
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// layer is routers that share a load, drawn: each message takes its router about took seconds.
+type layer struct {
+	g    *Group
+	rng  *rand.Rand
+	now  int64
+	rows []Router
+	took []float64
+	last map[string]anomaly.Verdict
+}
+
+func newLayer(routers int) *layer {
+	l := &layer{g: NewGroup(500 * 24 * time.Hour), rng: rand.New(rand.NewPCG(3, 4)), now: 1e9,
+		last: map[string]anomaly.Verdict{}}
+	for i := range routers {
+		l.rows = append(l.rows, Router{Node: topology.NodeID(fmt.Sprintf("r%d", i+1)), Group: "o2ib tcp", Messages: 800,
+			Bytes: 180e6, BuffersFree: 0.99, Waiting: map[topology.TargetID]float64{}, Senders: 3, Held: 5})
+		l.took = append(l.took, 2.5e-3)
+	}
+	return l
+}
+
+// run lets seconds pass and returns the first in which a verdict is an alarm, by kind and node.
+func (l *layer) run(seconds int) map[string]int {
+	first := map[string]int{}
+	for s := range seconds {
+		l.now++
+		for i := range l.rows {
+			r := &l.rows[i]
+			r.Inside = r.Messages * l.took[i] * math.Exp(0.2*l.rng.NormFloat64())
+		}
+		for _, v := range l.g.Second(time.Unix(l.now, 0), l.rows) {
+			key := string(v.Kind) + " " + string(v.Node)
+			l.last[key] = v
+			if _, again := first[key]; !again && v.Level == anomaly.Alarm {
+				first[key] = s + 1
+			}
+		}
+	}
+	return first
+}
+
+func TestASlowRouterIsAccusedAndCleared(t *testing.T) {
+	for _, c := range []struct {
+		slower float64
+		within int
+	}{{10, 20}, {2.3, 30}, {1.4, 120}} {
+		l := newLayer(4)
+		if first := l.run(600); len(first) > 0 {
+			t.Fatalf("healthy: %v", first)
+		}
+		l.took[1] *= c.slower
+		first := l.run(c.within)
+		if len(first) != 1 || first["fail_slow r2"] == 0 {
+			t.Errorf("%g times as slow: accused %v in %d s", c.slower, first, c.within)
+		}
+		if v := l.last["fail_slow r2"]; !strings.Contains(v.Sentence, "times as long through r2") {
+			t.Errorf("%q", v.Sentence)
+		}
+		l.took[1] = l.took[0]
+		l.run(180)
+		if v := l.last["fail_slow r2"]; v.Level != anomaly.Clean {
+			t.Errorf("healed from %g: %+v", c.slower, v)
+		}
+	}
+}
+
+// What slows all routers alike, an older one, and a busier one are nobody's fault.
+func TestNobodyIsAccusedOfWhatIsCommon(t *testing.T) {
+	l := newLayer(4)
+	l.took[3] *= 1.2
+	first := l.run(1800)
+	for i := range l.took {
+		l.took[i] *= 8
+	}
+	for k, at := range l.run(300) {
+		first[k] = at
+	}
+	l.rows[0].Messages, l.rows[0].Bytes = 3000, 700e6
+	l.took[0] *= 3
+	for k, at := range l.run(300) {
+		first[k] = at
+	}
+	if len(first) > 0 {
+		t.Errorf("accused %v: %v", first, l.last)
+	}
+}
+
+// One peer that takes messages slowly, and buffers that are too few, are named as what they are.
+func TestWhatIsNotTheRoutersFaultIsNamed(t *testing.T) {
+	l := newLayer(4)
+	l.run(300)
+	for i := range l.rows[:2] {
+		l.rows[i].Waiting = map[topology.TargetID]float64{"10.0.0.7@tcp": 20, "10.0.0.8@tcp": 2}
+		l.took[i] *= 5
+	}
+	if first := l.run(60); len(first) != 1 || first["receiver_slow 10.0.0.7@tcp"] == 0 {
+		t.Errorf("a slow receiver: %v", first)
+	}
+	l = newLayer(4)
+	l.run(300)
+	l.rows[2].BuffersFree, l.took[2] = 0, 5*l.took[2]
+	if first := l.run(60); len(first) != 1 || first["buffers_exhausted r3"] == 0 {
+		t.Errorf("too few buffers: %v", first)
+	}
+	l.rows[2].BuffersFree, l.took[2] = 0.9, l.took[1]
+	if l.run(20); l.last["buffers_exhausted r3"].Level != anomaly.Clean {
+		t.Error("enough buffers again, and it still stands")
+	}
+}
+
+func TestARouterThatStandsStill(t *testing.T) {
+	l := newLayer(2)
+	l.run(60)
+	l.rows[0].Messages, l.rows[0].Bytes = 0, 0
+	if first := l.run(15); first["fail_slow r1"] == 0 || first["fail_slow r1"] > 6 || len(first) != 1 {
+		t.Errorf("accused %v", first)
+	}
+	l.rows[0].Messages, l.rows[0].Bytes = 800, 180e6
+	if l.run(60); l.last["fail_slow r1"].Level != anomaly.Clean {
+		t.Errorf("forwards again: %+v", l.last["fail_slow r1"])
+	}
+	l.rows[1].Messages, l.rows[1].Senders, l.rows[1].Held = 0, 0, 0 // idle
+	if first := l.run(60); len(first) > 0 {
+		t.Errorf("an idle router: %v", first)
+	}
+}

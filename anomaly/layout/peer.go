@@ -1,0 +1,191 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+const (
+	// onePeer is the share of what waits in a router that, going to one peer, is that peer's doing.
+	onePeer = 0.6
+	// fewWaiting messages, mean over a block, say nothing of whom they wait for.
+	fewWaiting = 1
+	// exhausted is the mean share of free buffers below which messages wait for one; creditWaits is the share of the
+	// messages inside that may wait for a credit before the receivers, and not the buffers, hold them up.
+	exhausted, creditWaits = 0.05, 0.1
+	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before that is said.
+	namedBlocks = 3
+)
+
+// peer is one that messages wait for.
+type peer struct {
+	blocks  int
+	since   int64
+	routers int
+	share   float64
+	alarm   bool
+}
+
+// findPeers looks for what holds routers up that is not theirs: one slow receiver, and buffers that are too few.
+func (g *Group) findPeers() {
+	at := map[topology.TargetID]*peer{}
+	for _, r := range g.order {
+		total, most, who := r.waits()
+		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total {
+			r.blocked = true
+			p := at[who]
+			if p == nil {
+				p = &peer{}
+				at[who] = p
+			}
+			p.routers, p.share = p.routers+1, max(p.share, most/total)
+		}
+		b := &r.sum
+		if b.freeSeconds > 0 && b.free < exhausted*b.freeSeconds && total <= creditWaits*b.inside {
+			r.dry++
+		} else {
+			r.dry = 0
+		}
+	}
+	for id, p := range g.named {
+		if at[id] == nil {
+			p.blocks = 0
+		}
+	}
+	for id, p := range at {
+		was := g.named[id]
+		if was == nil || was.blocks == 0 {
+			g.named[id] = &peer{blocks: 1, since: g.now - blockSeconds, routers: p.routers, share: p.share}
+			continue
+		}
+		was.blocks, was.routers, was.share = was.blocks+1, p.routers, p.share
+	}
+}
+
+// waits sums what waits for credits over the block: all of it, and the most that waits for one peer.
+func (r *router) waits() (total, most float64, who topology.TargetID) {
+	for _, id := range slices.Sorted(maps.Keys(r.sum.waiting)) {
+		n := r.sum.waiting[id]
+		if total += n; n > most {
+			most, who = n, id
+		}
+	}
+	return total, most, who
+}
+
+// name says which peers hold routers up.
+func (g *Group) name() {
+	for _, id := range slices.Sorted(maps.Keys(g.named)) {
+		p := g.named[id]
+		v := anomaly.Verdict{Node: topology.NodeID(id), Kind: anomaly.ReceiverSlow, Model: Model, Level: anomaly.Clean,
+			Since: time.Unix(p.since, 0).UTC(), Score: float64(p.blocks) / namedBlocks}
+		switch {
+		case p.blocks == 0:
+			delete(g.named, id)
+		case p.blocks >= namedBlocks:
+			v.Level, v.Confidence = anomaly.Alarm, min(0.99, p.share)
+			v.Evidence = map[string]float64{"share": p.share, "routers": float64(p.routers)}
+			v.Sentence = fmt.Sprintf(
+				"%.0f %% of the messages that wait in %s wait for %s, which takes them slowly, since %s; "+
+					"no router is accused for it", 100*p.share, counted(p.routers), id, v.Since.Format("15:04:05"))
+		default:
+			continue
+		}
+		g.verdicts = append(g.verdicts, v)
+	}
+}
+
+func counted(routers int) string {
+	if routers == 1 {
+		return "one router"
+	}
+	return fmt.Sprintf("%d routers", routers)
+}
+
+// decide turns what is known of a router into verdicts.
+func (g *Group) decide(r *router) {
+	score := r.wealth.Log / g.limit
+	if r.stopped {
+		score = max(score, 1)
+	}
+	switch {
+	case score >= 1 && !r.alarm:
+		r.alarm, r.since = true, r.wealth.Start
+		if r.stopped {
+			r.since = g.now - hungSeconds
+		}
+	case r.alarm && score < release && (r.hung == 0 || !r.stopped):
+		r.alarm = false
+	}
+	v := anomaly.Verdict{Node: r.id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
+	switch {
+	case r.alarm:
+		v.Level = anomaly.Alarm
+	case score >= doubtAt:
+		v.Level = anomaly.Doubt
+	case math.IsNaN(r.x):
+		v.Level = anomaly.Unseen
+	}
+	if v.Level >= anomaly.Doubt {
+		g.explain(r, &v)
+	}
+	if v.Level != anomaly.Unseen {
+		g.verdicts = append(g.verdicts, v)
+	}
+	if g.now%blockSeconds != 0 {
+		return
+	}
+	b := anomaly.Verdict{Node: r.id, Kind: anomaly.BuffersExhausted, Level: anomaly.Clean, Model: Model,
+		Score: float64(r.dry) / namedBlocks}
+	if r.dry >= namedBlocks {
+		b.Level, b.Confidence = anomaly.Alarm, 0.9
+		b.Since = time.Unix(g.now-int64(r.dry)*blockSeconds, 0).UTC()
+		b.Sentence = fmt.Sprintf(
+			"messages wait for a buffer of %s since %s while its receivers have credits: it has too few "+
+				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", r.id,
+			b.Since.Format("15:04:05"))
+	}
+	if r.dry == 0 || r.dry >= namedBlocks {
+		g.verdicts = append(g.verdicts, b)
+	}
+}
+
+func (g *Group) explain(r *router, v *anomaly.Verdict) {
+	since := r.wealth.Start
+	if r.alarm {
+		since = r.since
+	}
+	v.Since = time.Unix(since, 0).UTC()
+	v.Confidence = min(0.99, v.Score/1.2)
+	if r.stopped {
+		v.Sentence = fmt.Sprintf("%s forwards nothing since %s while senders wait for it", r.id,
+			v.Since.Format("15:04:05"))
+		return
+	}
+	if math.IsNaN(r.x) {
+		v.Sentence = fmt.Sprintf(
+			"messages took longer through %s than through its peers since %s; now it forwards too few "+
+				"to be judged", r.id, v.Since.Format("15:04:05"))
+		return
+	}
+	took := math.Exp(r.x)
+	v.Evidence = map[string]float64{"transit_seconds": took, "messages_per_second": r.rate}
+	if r.own {
+		v.Sentence = fmt.Sprintf(
+			"messages take %s ms through %s since %s, longer than ever at this load; no other router does "+
+				"the same now, so that it is only suspected", anomaly.Digits(1000*took), r.id,
+			v.Since.Format("15:04:05"))
+		return
+	}
+	v.Evidence["peers_seconds"] = took / math.Exp(r.ratio)
+	v.Sentence = fmt.Sprintf(
+		"messages take %s times as long through %s as through the other routers between its nets since "+
+			"%s (%s ms against %s)", anomaly.Digits(math.Exp(r.ratio)), r.id, v.Since.Format("15:04:05"),
+		anomaly.Digits(1000*took), anomaly.Digits(1000*took/math.Exp(r.ratio)))
+}

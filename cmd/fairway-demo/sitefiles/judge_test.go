@@ -1,0 +1,144 @@
+package sitefiles
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/anomaly/watch"
+	"fairway/cmd/fairway-demo/sitefiles/model"
+	"fairway/collector"
+	"fairway/collector/source/lnet"
+	"fairway/collector/source/lustre"
+	"fairway/collector/topology"
+	"fairway/tsdb/window"
+)
+
+// watched is a site whose nodes are read by the agents' own sources, and judged by the daemon's own detectors.
+type watched struct {
+	*Site
+	board     *window.Board
+	detectors *watch.Detectors
+	machine   watch.Machine
+	trees     map[string]*swapped
+	sources   map[string][]collector.Source
+	seconds   int
+	// first is when each node was first accused of each kind, in seconds of the site.
+	first map[string]int
+	said  map[string]string
+}
+
+func watchSite(t *testing.T, c model.Config) *watched {
+	w := &watched{Site: newSite(t, Options{Model: c}), board: window.NewBoard(0), trees: map[string]*swapped{},
+		sources: map[string][]collector.Source{}, first: map[string]int{}, said: map[string]string{}}
+	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	w.machine.Mapping = topology.Mapping{}
+	for _, n := range w.model.Nodes {
+		tree := &swapped{fstest.MapFS{}}
+		w.trees[n.Name] = tree
+		w.sources[n.Name] = []collector.Source{lnet.New(tree)}
+		if n.Role == model.Router {
+			w.machine.Forwarders = append(w.machine.Forwarders, topology.ForwarderID(n.Name))
+		} else {
+			w.sources[n.Name] = append(w.sources[n.Name], lustre.New(tree))
+		}
+	}
+	return w
+}
+
+func (w *watched) close() {
+	for _, all := range w.sources {
+		for _, s := range all {
+			s.Close()
+		}
+	}
+}
+
+// run lets the site live for some seconds and judges each.
+func (w *watched) run(t *testing.T, seconds int) {
+	t.Helper()
+	for range seconds {
+		for i := range 20 { // files change between two samples, which are taken at whole steps
+			time.Sleep(25 * time.Millisecond)
+			w.model.Run(w.model.Now() + 50*time.Millisecond)
+			for _, n := range w.model.Nodes {
+				switch {
+				case i == 19:
+					w.put(n, w.writer.All(n, w.model.Now()))
+				case n.Role == model.Router:
+					w.put(n, w.writer.Fast(n))
+				}
+			}
+			time.Sleep(25 * time.Millisecond)
+		}
+		w.seconds++
+		now := time.Now()
+		var frames []collector.Frame
+		for _, n := range w.model.Nodes {
+			frames = append(frames, w.frame(t, n, now))
+		}
+		w.board.Take(frames, now)
+		for _, v := range w.detectors.Verdicts(now, &w.machine) {
+			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.said[key] == "" {
+				w.first[key], w.said[key] = w.seconds, v.Sentence
+			}
+		}
+	}
+}
+
+func (w *watched) put(n *model.Node, files map[string]string) {
+	for name, text := range files {
+		w.trees[n.Name].MapFS[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+}
+
+func (w *watched) frame(t *testing.T, n *model.Node, now time.Time) collector.Frame {
+	r := collector.Reading{Now: now}
+	for _, s := range w.sources[n.Name] {
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Fatalf("%s, %s: %v", n.Name, s.Name(), err)
+		}
+	}
+	role := map[model.Role]topology.Role{model.Client: topology.Compute, model.Router: topology.Forwarder,
+		model.OSS: topology.Storage, model.MDS: topology.Metadata}[n.Role]
+	return collector.Frame{Node: topology.NodeID(n.Name), Role: role, TimeMillis: now.Add(-time.Second).UnixMilli(),
+		Samples: r.Samples, Targets: r.Targets, Jobs: r.Jobs}
+}
+
+// The daemon's detectors, fed by the agents' sources, name the router that is slow or stands still, and no router where
+// a server's disk is slow.
+func TestASlowRouterIsFound(t *testing.T) {
+	for _, c := range []struct {
+		fault  model.Fault
+		within int    // seconds
+		who    string // "": no router
+	}{{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.5}, 45, "rtr2"},
+		{model.Fault{Kind: model.FaultHung, Node: "rtr3"}, 15, "rtr3"},
+		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, 45, ""}} {
+		t.Run(fmt.Sprintf("%s %g", c.fault.Kind, c.fault.Value), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watchSite(t, model.Small(5))
+				defer w.close()
+				w.run(t, 60)
+				if err := w.model.Break(c.fault); err != nil {
+					t.Fatal(err)
+				}
+				w.run(t, c.within)
+				for what := range w.first {
+					if kind, who, _ := strings.Cut(what, " "); kind == string(anomaly.FailSlow) && who != c.who {
+						t.Errorf("%s is accused: %s", who, w.said[what])
+					}
+				}
+				if at := w.first["fail_slow "+c.who]; c.who != "" && at <= 60 {
+					t.Errorf("%s was not found in %d s: %v", c.who, c.within, w.said)
+				}
+			})
+		})
+	}
+}
