@@ -30,8 +30,8 @@ type Router struct {
 	Bytes    float64 // forwarded, bytes/s
 	// BuffersFree is the least share of free buffers of its pools.
 	BuffersFree float64
-	// Waiting are the messages that wait for a credit, by the peer to which they go.
-	Waiting map[topology.TargetID]float64
+	// Sending are the messages on their way to each peer, Waiting those of them that wait for a credit.
+	Sending, Waiting map[topology.TargetID]float64
 	// Held is what senders have on their way through it, and Senders how many of them have anything.
 	Held    float64
 	Senders int
@@ -117,7 +117,7 @@ type router struct {
 type block struct {
 	seconds, inside, messages, bytes float64
 	free, freeSeconds                float64
-	waiting                          map[topology.TargetID]float64
+	sending, waiting                 map[topology.TargetID]float64
 }
 
 // habit is a slow mean over N blocks.
@@ -188,7 +188,10 @@ func (g *Group) take(o *Router) {
 		b.free, b.freeSeconds = b.free+o.BuffersFree, b.freeSeconds+1
 	}
 	if b.waiting == nil {
-		b.waiting = map[topology.TargetID]float64{}
+		b.sending, b.waiting = map[topology.TargetID]float64{}, map[topology.TargetID]float64{}
+	}
+	for id, n := range o.Sending {
+		b.sending[id] += n
 	}
 	for id, n := range o.Waiting {
 		b.waiting[id] += n

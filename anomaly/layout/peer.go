@@ -19,6 +19,8 @@ const (
 	// exhausted is the mean share of free buffers below which messages wait for one; creditWaits is the share of the
 	// messages inside that may wait for a credit before the receivers, and not the buffers, hold them up.
 	exhausted, creditWaits = 0.05, 0.1
+	// freely is how many times as long as its peers' a router's messages may be on their way out.
+	freely = 2
 	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before that is said.
 	namedBlocks = 3
 )
@@ -37,7 +39,7 @@ func (g *Group) findPeers() {
 	at := map[topology.TargetID]*peer{}
 	for _, r := range g.order {
 		total, most, who := r.waits()
-		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total {
+		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total && g.elsewhere(r, who) {
 			r.blocked = true
 			p := at[who]
 			if p == nil {
@@ -47,7 +49,7 @@ func (g *Group) findPeers() {
 			p.routers, p.share = p.routers+1, max(p.share, most/total)
 		}
 		b := &r.sum
-		if b.freeSeconds > 0 && b.free < exhausted*b.freeSeconds && total <= creditWaits*b.inside {
+		if b.freeSeconds > 0 && b.free < exhausted*b.freeSeconds && total <= creditWaits*b.inside && g.sendsFreely(r) {
 			r.dry++
 		} else {
 			r.dry = 0
@@ -66,6 +68,38 @@ func (g *Group) findPeers() {
 		}
 		was.blocks, was.routers, was.share = was.blocks+1, p.routers, p.share
 	}
+}
+
+// elsewhere says that messages wait for a peer at the other routers, too, as far as these send to it.
+func (g *Group) elsewhere(r *router, who topology.TargetID) bool {
+	sending, waiting := 0, 0
+	for _, p := range g.order {
+		if p == r || p.group != r.group || p.sum.sending[who] < fewWaiting {
+			continue
+		}
+		if sending++; p.sum.waiting[who] >= fewWaiting {
+			waiting++
+		}
+	}
+	return 2*waiting >= sending
+}
+
+// sendsFreely says that messages leave a router as soon as they leave its peers: what holds them up is before that.
+func (g *Group) sendsFreely(r *router) bool {
+	leaves := func(r *router) float64 {
+		sum := 0.0
+		for _, n := range r.sum.sending {
+			sum += n
+		}
+		return sum / max(r.sum.messages, 1)
+	}
+	var others []float64
+	for _, p := range g.order {
+		if p != r && p.group == r.group && p.sum.messages >= fewMessages {
+			others = append(others, leaves(p))
+		}
+	}
+	return len(others) == 0 || leaves(r) <= freely*median(others)
 }
 
 // waits sums what waits for credits over the block: all of it, and the most that waits for one peer.

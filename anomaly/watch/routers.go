@@ -45,7 +45,8 @@ func (r *routers) is(f *collector.Frame) bool {
 func (r *routers) take(f *collector.Frame) {
 	row := layout.Router{Node: f.Node, Inside: valueOr(f, collector.InFlight, math.NaN()),
 		Messages: valueOr(f, collector.RoutedOps, math.NaN()), Bytes: valueOr(f, collector.RoutedBytes, math.NaN()),
-		BuffersFree: valueOr(f, collector.BuffersFreeRatio, math.NaN()), Waiting: map[topology.TargetID]float64{}}
+		BuffersFree: valueOr(f, collector.BuffersFreeRatio, math.NaN()), Waiting: map[topology.TargetID]float64{},
+		Sending: map[topology.TargetID]float64{}}
 	nets := r.nets[f.Node]
 	for _, t := range f.Targets {
 		_, net, nid := strings.Cut(string(t.Target), "@")
@@ -59,6 +60,7 @@ func (r *routers) take(f *collector.Frame) {
 			}
 			continue
 		}
+		row.Sending[t.Target], _ = collector.SampleOf(t.Samples, collector.InFlight)
 		if n, _ := collector.SampleOf(t.Samples, collector.TxWaiting); n > 0 {
 			row.Waiting[t.Target] = n
 		}
