@@ -75,6 +75,7 @@ const (
 // Group compares routers. It has no clock; its methods must not be called concurrently.
 type Group struct {
 	limit    float64
+	words    words
 	routers  map[topology.NodeID]*router
 	order    []*router // by name
 	usual    map[load]*habit
@@ -134,9 +135,20 @@ func (h *habit) teach(x, most float64) {
 
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
-	return &Group{limit: failslow.Threshold(every, blockSeconds*time.Second, 1), usual: map[load]*habit{},
+	return &Group{words: words{"messages", "the other routers between its nets", "messages a second"},
+		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), usual: map[load]*habit{},
 		routers: map[topology.NodeID]*router{}, named: map[topology.TargetID]*peer{}}
 }
+
+// NewForwarders makes one of forwarders by what Rows leaves of their requests to storage.
+func NewForwarders(every time.Duration) *Group {
+	g := NewGroup(every)
+	g.words = words{"requests to storage", "the other forwarders to the same targets", "requests a second"}
+	return g
+}
+
+// words are what a group's sentences speak of.
+type words struct{ what, peers, rate string }
 
 // Second takes one second of the routers and returns the verdicts on those that were seen, and on what holds them
 // up. The slice is used again by the next call.

@@ -204,22 +204,22 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	}
 	if math.IsNaN(r.x) {
 		v.Sentence = fmt.Sprintf(
-			"messages took longer through %s than through its peers since %s; now it forwards too few "+
-				"to be judged", r.id, v.Since.Format("15:04:05"))
+			"%s took longer through %s than through its peers since %s; now there are too few to judge by",
+			g.words.what, r.id, v.Since.Format("15:04:05"))
 		return
 	}
 	took := math.Exp(r.x)
-	v.Evidence = map[string]float64{"transit_seconds": took, "messages_per_second": r.rate}
+	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.rate}
 	if r.own {
 		v.Sentence = fmt.Sprintf(
-			"messages take %s ms through %s since %s, longer than ever at this load; no other router does "+
-				"the same now, so that it is only suspected", anomaly.Digits(1000*took), r.id,
+			"%s take %s ms through %s since %s, longer than ever at this load; no peer does the same now, "+
+				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), r.id,
 			v.Since.Format("15:04:05"))
 		return
 	}
 	v.Evidence["peers_seconds"] = took / math.Exp(r.ratio)
-	v.Sentence = fmt.Sprintf(
-		"messages take %s times as long through %s as through the other routers between its nets since "+
-			"%s (%s ms against %s)", anomaly.Digits(math.Exp(r.ratio)), r.id, v.Since.Format("15:04:05"),
-		anomaly.Digits(1000*took), anomaly.Digits(1000*took/math.Exp(r.ratio)))
+	v.Sentence = fmt.Sprintf("%s take %s times as long through %s as through %s since %s (%s ms against %s)",
+		g.words.what,
+		anomaly.Digits(math.Exp(r.ratio)), r.id, g.words.peers, v.Since.Format("15:04:05"), anomaly.Digits(1000*took),
+		anomaly.Digits(1000*took/math.Exp(r.ratio)))
 }

@@ -94,6 +94,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 				d.routers.take(&n.Frame)
 				return
 			}
+			d.routers.back.take(&n.Frame)
 			d.second.rows = append(d.second.rows, d.observation(&n.Frame))
 		}
 	})
@@ -127,6 +128,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())
 	}
 	d.second.verdicts = append(d.second.verdicts, d.routers.judge(now, d.board)...)
+	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
 			if f.Node() == n {

@@ -22,6 +22,7 @@ type routers struct {
 	nets map[topology.NodeID][]string
 	own  map[topology.TargetID]topology.NodeID
 	held map[topology.NodeID]*held
+	back backHalf // of the forwarders that do know files
 }
 
 // held is what senders have on their way through a router.
@@ -32,7 +33,8 @@ type held struct {
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
-		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{}}
+		own: map[topology.TargetID]topology.NodeID{}, back: newBackHalf(every),
+		held: map[topology.NodeID]*held{}}
 }
 
 // is says whether a forwarder's second is a router's.

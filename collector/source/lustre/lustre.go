@@ -2,10 +2,11 @@
 // server or a metadata server, from the proc, sys and debugfs trees.
 //
 // On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and
-// cache_hit_ratio (read-ahead), and for each storage target bytes, requests and the time from a request's
-// sending to its reply (osc stats). On an object server: the same bytes and operations (obdfilter),
-// read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io service;
-// it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
+// cache_hit_ratio (read-ahead), from Lustre 2.14 on client_read, client_write and client_meta (llite times; a write
+// returns from the cache), and for each storage target bytes, requests, the time from a request's sending to its reply,
+// and the mean number of requests in flight (osc stats: exact, without pings). On an object server: the same bytes and
+// operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
+// service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
 // meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
 // share (job_stats). A tick reads a file for each target and service: about 20 microseconds each.
 package lustre
@@ -172,15 +173,62 @@ func (s *Source) emitData(t *traffic) {
 	s.into.AddTotal(collector.WriteOps, &t.writeOps)
 }
 
+// zero makes known that there is nothing yet to add.
+func (t *traffic) zero() {
+	for _, total := range []*collector.Total{&t.readBytes, &t.writeBytes, &t.readOps, &t.writeOps, &t.metaOps} {
+		total.Add(0)
+	}
+}
+
+// clientTimes are how often, and how long in microseconds, programs waited for reads, writes and metadata operations.
+// llite times them from Lustre 2.14 on.
+type clientTimes struct{ ops, took [3]collector.Total }
+
+// countTimes takes a timed line of llite. Opening and closing that the cache answers is left out by the list of names.
+func (s *Source) countTimes(t *clientTimes, file string, st Stat) {
+	if !strings.HasPrefix(st.Unit, "usec") || !st.HasSum {
+		return
+	}
+	i := 2
+	switch {
+	case st.Name == "read":
+		i = 0
+	case st.Name == "write":
+		i = 1
+	case !metaOps[st.Name]:
+		return
+	}
+	s.rates.AddTo(&t.ops[i], key{file, st.Name, "times", false}, st.Samples)
+	s.rates.AddTo(&t.took[i], key{file, st.Name, "times", true}, st.Sum)
+}
+
+func (s *Source) emitTimes(t *clientTimes) {
+	for i, m := range []collector.Metric{collector.ClientRead, collector.ClientWrite, collector.ClientMeta} {
+		n, ok := t.ops[i].Value()
+		if took, known := t.took[i].Value(); ok && known && n > 0 {
+			s.into.Add(m, took/n*microsecond)
+		}
+	}
+}
+
 // client reads what a client (a forwarding node) did.
 func (s *Source) client(context.Context) {
 	if len(s.files("obdfilter/*/stats")) > 0 {
 		return // an object server that mounts its own file system: its clients' bytes count, not its own
 	}
 	var t traffic
-	s.each("llite/*/stats", s.countTraffic(&t))
+	var seen clientTimes
+	if len(s.files("llite/*/stats")) > 0 && s.rates.Seconds() > 0 {
+		t.zero() // an operation that never happened has no line
+	}
+	count := s.countTraffic(&t)
+	s.each("llite/*/stats", func(file string, st Stat) {
+		count(file, st)
+		s.countTimes(&seen, file, st)
+	})
 	s.emitData(&t)
 	s.into.AddTotal(collector.MetaOps, &t.metaOps)
+	s.emitTimes(&seen)
 	s.targets()
 	var hits, misses collector.Total
 	s.each("llite/*/read_ahead_stats", func(file string, st Stat) {

@@ -3,6 +3,7 @@ package lustre
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math"
@@ -114,7 +115,21 @@ func expect(t *testing.T, got []collector.Sample, want map[collector.Metric]floa
 func TestClient(t *testing.T) {
 	expect(t, two(t, client).Samples, map[collector.Metric]float64{collector.ReadBytes: 4000, collector.WriteBytes: 500,
 		collector.ReadOps:  4,
-		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.CacheHitRatio: 0.75})
+		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.ClientMeta: 2e-6, collector.CacheHitRatio: 0.75})
+}
+
+// What never happened has no line and is known to be nothing; from 2.14 on programs' times are counted.
+func TestClientOf214(t *testing.T) {
+	lines := func(n int) fstest.MapFS {
+		return fstest.MapFS{
+			llite: file(fmt.Sprintf("snapshot_time 1.5 secs.nsecs\nread_bytes %d samples [bytes] 1 4096 %d "+
+				"1\nread %d samples [usec] 1 900 %d 1\nopen %d samples [usec] 1 90 %d 1\ninode_permission 99 samples "+
+				"[usec] 1 1 "+
+				"99 99\n", n, 4096*n, n, 300*n, n, 50*n))}
+	}
+	expect(t, two(t, [2]fstest.MapFS{lines(10), lines(14)}).Samples, map[collector.Metric]float64{
+		collector.ReadBytes: 4 * 4096, collector.ReadOps: 4, collector.WriteBytes: 0, collector.WriteOps: 0,
+		collector.MetaOps: 4, collector.ClientRead: 300e-6, collector.ClientMeta: 50e-6})
 }
 
 // What a client asked of each storage target; one that was asked nothing, and a metadata server's own
@@ -150,7 +165,7 @@ func TestTargetsOfAClient(t *testing.T) {
 	}
 	expect(t, r.Targets[0].Samples, map[collector.Metric]float64{collector.ReadBytes: 8192, collector.ReadOps: 2,
 		collector.ClientRead: 0.001,
-		collector.WriteBytes: 16384, collector.WriteOps: 4, collector.ClientWrite: 0.038})
+		collector.WriteBytes: 16384, collector.WriteOps: 4, collector.ClientWrite: 0.038, collector.InFlight: 0.09})
 }
 
 func TestServers(t *testing.T) {

@@ -20,6 +20,8 @@ type target struct {
 	bytes [2]collector.Total
 	ops   [2]collector.Total // requests answered
 	took  [2]collector.Total // microseconds from their sending to their reply
+	// all is that of all requests, ping that of pings: microseconds in a second are requests in flight.
+	all, ping collector.Total
 }
 
 // targets reads a client's side of each storage target: its requests, and how long their answers took
@@ -50,8 +52,23 @@ func (s *Source) targets() {
 	}
 }
 
+// inFlight is the mean number of requests on their way in the second. A request's whole time is counted when its
+// answer comes: one that hangs shows nothing, and then more than a second holds.
+func (t *target) inFlight() (n float64, known bool) {
+	all, ok := t.all.Value()
+	if !ok {
+		return 0, false
+	}
+	ping, _ := t.ping.Value()
+	return max(0, all-ping) * microsecond, true
+}
+
 func (s *Source) countTarget(t *target, file string, st Stat) {
 	switch st.Name {
+	case "req_waittime":
+		s.addSum(&t.all, file, st)
+	case "obd_ping":
+		s.addSum(&t.ping, file, st)
 	case "read_bytes":
 		s.addSum(&t.bytes[0], file, st)
 	case "write_bytes":
@@ -83,6 +100,9 @@ func (t *target) samples() []collector.Sample {
 		if took, known := t.took[i].Value(); ok && known && n > 0 {
 			r.Add(m.took, took/n*microsecond)
 		}
+	}
+	if n, ok := t.inFlight(); ok {
+		r.Add(collector.InFlight, n)
 	}
 	return r.Samples
 }
