@@ -22,7 +22,7 @@ type Pair struct {
 }
 
 const (
-	// fewForwarders at a target tell a slow target from a slow forwarder no more.
+	// fewForwarders are needed at a target: fewer do not show whether it or the forwarder is slow.
 	fewForwarders = 3
 	// fewAnswers a second say nothing of a pair.
 	fewAnswers = 1

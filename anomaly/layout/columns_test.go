@@ -12,8 +12,8 @@ import (
 	"fairway/collector/topology"
 )
 
-// Forwarders that are clients of the same targets: the slow one is told from a slow target, and a target that is slow
-// for all accuses nobody, whoever asks it for most.
+// Forwarders that are clients of the same targets: the slow one is distinguished from a slow target, and a target that
+// is slow for all accuses nobody, whoever asks it for most.
 func TestARowIsToldFromAColumn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	run := func(g *Group, from, seconds int, slow func(f, o int) float64) (accused map[topology.NodeID]int) {

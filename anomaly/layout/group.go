@@ -1,8 +1,8 @@
-// Package layout tells which of several nodes that serve the same senders is slow: a forwarder, or one of those that
+// Package layout finds which of several nodes that serve the same senders is slow: a forwarder, or one of those that
 // it sends to. It compares, in the same seconds, what each of them takes with what the others take for the same, and
 // judges by failslow's sequential test.
 //
-// Routers of Lustre's network are compared within their group, which are the routers between the same nets. What tells
+// Routers of Lustre's network are compared within their group, which are the routers between the same nets. What shows
 // a slow one is the time that messages spend in it: unlike bytes and unlike the times that clients see it shows at any
 // load, and it does not move with the storage behind.
 package layout
@@ -105,8 +105,11 @@ type router struct {
 	hung    int     // seconds in which senders waited and nothing was forwarded
 	stopped bool    // hung for long enough
 	dry     int     // blocks in a row in which its buffers were exhausted
+	newest  measured
+}
 
-	// Of the newest block.
+// measured is what a router's newest block was.
+type measured struct {
 	x       float64 // log of the transit time; NaN where too little was forwarded
 	size    float64 // log of the mean message
 	rate    float64 // messages a second
@@ -216,12 +219,12 @@ func (g *Group) closeBlock() {
 		r.measure()
 	}
 	g.findPeers()
-	said := make([]opinion, len(g.order))
+	opinions := make([]opinion, len(g.order))
 	for i, r := range g.order {
-		said[i] = g.judge(r)
+		opinions[i] = g.judge(r)
 	}
 	for i, r := range g.order {
-		g.apply(r, &said[i])
+		g.apply(r, &opinions[i])
 		r.sum = block{}
 	}
 }
@@ -229,16 +232,17 @@ func (g *Group) closeBlock() {
 // measure sums the block up.
 func (r *router) measure() {
 	b := &r.sum
-	r.x, r.own, r.blocked = math.NaN(), false, false
+	r.newest.x, r.newest.own, r.newest.blocked = math.NaN(), false, false
 	if b.seconds == 0 || b.messages < fewMessages || b.inside <= 0 {
 		return
 	}
-	r.x = math.Log(b.inside / b.messages)
-	r.size, r.rate = math.Log(max(b.bytes/b.messages, 1)), b.messages/b.seconds
+	r.newest.x = math.Log(b.inside / b.messages)
+	r.newest.size, r.newest.rate = math.Log(max(b.bytes/b.messages, 1)), b.messages/b.seconds
 }
 
 func (r *router) load() load {
-	return load{r.group, int(math.Round(r.size / math.Ln2)), int(math.Round(2 * math.Log2(max(r.rate, 1))))}
+	return load{r.group, int(math.Round(r.newest.size / math.Ln2)),
+		int(math.Round(2 * math.Log2(max(r.newest.rate, 1))))}
 }
 
 // opinion is what a block says of a router.
@@ -253,7 +257,7 @@ type opinion struct {
 
 // judge compares a router with its peers in the same seconds and with what healthy routers took at that load.
 func (g *Group) judge(r *router) (o opinion) {
-	if math.IsNaN(r.x) {
+	if math.IsNaN(r.newest.x) {
 		return o
 	}
 	times, rates := g.peersOf(r)
@@ -265,17 +269,17 @@ func (g *Group) judge(r *router) (o opinion) {
 	usual, known := g.expect(r.load())
 	switch o.peers = len(times) > 0; {
 	case o.peers:
-		o.known, o.apart = true, r.x-median(times)
+		o.known, o.apart = true, r.newest.x-median(times)
 		o.excess = o.apart - own
-		if r.rate > busier*median(rates) { // its queues may be longer for its load
+		if r.newest.rate > busier*median(rates) { // its queues may be longer for its load
 			if !known {
 				o.excess = min(o.excess, 0)
 			} else {
-				o.excess = min(o.excess, r.x-usual-own)
+				o.excess = min(o.excess, r.newest.x-usual-own)
 			}
 		}
 	case known:
-		o.known, o.excess, r.own = true, r.x-usual-own, true
+		o.known, o.excess, r.newest.own = true, r.newest.x-usual-own, true
 	}
 	return o
 }
@@ -284,15 +288,17 @@ func (g *Group) judge(r *router) (o opinion) {
 // messages about as large and at least half as many.
 func (g *Group) peersOf(r *router) (times, rates []float64) {
 	for _, p := range g.order {
-		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.x) && math.Abs(p.size-r.size) <= alike &&
-			p.rate >= busyAlike*r.rate {
-			times, rates = append(times, p.x), append(rates, p.rate)
+		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.newest.x) &&
+			math.Abs(p.newest.size-r.newest.size) <= alike &&
+			p.newest.rate >= busyAlike*r.newest.rate {
+			times, rates = append(times, p.newest.x), append(rates, p.newest.rate)
 		}
 	}
 	return times, rates
 }
 
-// expect is what healthy routers took at a load; where none has shown that, at a higher one: there it is no shorter.
+// expect is what healthy routers took at a load; where none has shown that, at a higher one: it takes as long there, or
+// longer.
 func (g *Group) expect(at load) (x float64, known bool) {
 	for range habitFast {
 		if h := g.usual[at]; h != nil && h.N >= knownAfter {
@@ -312,18 +318,18 @@ func (g *Group) sigma(r *router) float64 {
 
 // apply bets with an opinion and learns from it.
 func (g *Group) apply(r *router, o *opinion) {
-	if !o.known || r.blocked || r.dry > 0 {
+	if !o.known || r.newest.blocked || r.dry > 0 {
 		return
 	}
 	before := r.wealth.Log
 	if o.peers {
 		r.ratio += (o.apart - r.ratio) / 4
-		if before < 1 { // what is said is of the time since the first evidence
+		if before < 1 { // sentences are of the time since the first evidence
 			r.ratio = o.apart
 		}
 	}
 	most := g.limit + overThreshold
-	if r.own {
+	if r.newest.own {
 		most = loneCeiling * g.limit
 	}
 	bet := failslow.Against(o.excess-o.margin, o.sigma*o.sigma, slowBy)
@@ -339,7 +345,7 @@ func (g *Group) apply(r *router, o *opinion) {
 	if g.usual[at] == nil {
 		g.usual[at] = &habit{}
 	}
-	g.usual[at].teach(r.x, math.Inf(1))
+	g.usual[at].teach(r.newest.x, math.Inf(1))
 }
 
 func median(v []float64) float64 {

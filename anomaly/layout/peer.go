@@ -21,7 +21,7 @@ const (
 	exhausted, creditWaits = 0.05, 0.1
 	// freely is how many times as long as its peers' a router's messages may be on their way out.
 	freely = 2
-	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before that is said.
+	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before it is named.
 	namedBlocks = 3
 )
 
@@ -40,7 +40,7 @@ func (g *Group) findPeers() {
 	for _, r := range g.order {
 		total, most, who := r.waits()
 		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total && g.elsewhere(r, who) {
-			r.blocked = true
+			r.newest.blocked = true
 			p := at[who]
 			if p == nil {
 				p = &peer{}
@@ -163,7 +163,7 @@ func (g *Group) decide(r *router) {
 		v.Level = anomaly.Alarm
 	case score >= doubtAt:
 		v.Level = anomaly.Doubt
-	case math.IsNaN(r.x):
+	case math.IsNaN(r.newest.x):
 		v.Level = anomaly.Unseen
 	}
 	if v.Level >= anomaly.Doubt {
@@ -202,15 +202,15 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 			v.Since.Format("15:04:05"))
 		return
 	}
-	if math.IsNaN(r.x) {
+	if math.IsNaN(r.newest.x) {
 		v.Sentence = fmt.Sprintf(
 			"%s took longer through %s than through its peers since %s; now there are too few to judge by",
 			g.words.what, r.id, v.Since.Format("15:04:05"))
 		return
 	}
-	took := math.Exp(r.x)
-	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.rate}
-	if r.own {
+	took := math.Exp(r.newest.x)
+	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.newest.rate}
+	if r.newest.own {
 		v.Sentence = fmt.Sprintf(
 			"%s take %s ms through %s since %s, longer than ever at this load; no peer does the same now, "+
 				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), r.id,

@@ -13,9 +13,10 @@ import (
 
 // clients are what compute nodes saw of the forwarders.
 type clients struct {
-	of   map[topology.ForwarderID]*clientSums
-	slow slowClients
-	lost map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
+	jobsAt time.Time // when the detectors last got the jobs
+	of     map[topology.ForwarderID]*clientSums
+	slow   slowClients
+	lost   map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
 }
 
 // clientSums gather what the clients of one forwarder saw in their newest second.

@@ -35,7 +35,6 @@ type Detectors struct {
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
 	clients  clients
 	seen     map[topology.NodeID]int64 // newest second taken, Unix ms
-	jobsAt   time.Time                 // when the detectors last got the jobs
 	second   second
 	trend    trend
 }
@@ -270,10 +269,10 @@ func valueOr(f *collector.Frame, m collector.Metric, absent float64) float64 {
 const jobsEvery = 10 * time.Second
 
 func (d *Detectors) takeJobs(now time.Time, m *Machine) {
-	if len(m.Jobs) == 0 || now.Sub(d.jobsAt) < jobsEvery {
+	if len(m.Jobs) == 0 || now.Sub(d.clients.jobsAt) < jobsEvery {
 		return
 	}
-	d.jobsAt = now
+	d.clients.jobsAt = now
 	jobs := make([]failslow.Job, 0, len(m.Jobs))
 	for _, j := range m.Jobs {
 		at := map[topology.NodeID]bool{}

@@ -34,7 +34,8 @@ const (
 func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	s, now := p.Snapshot(), time.Now()
 	r := readHealth(p, now)
-	checks := []api.Check{agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), peaksCheck(s), mappingCheck(s)}
+	checks := []api.Check{agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), layerCheck(p.cfg.Board, now),
+		peaksCheck(s), mappingCheck(s)}
 	if len(r.behind) > 0 {
 		checks = append(checks, backEndsCheck(r))
 	}

@@ -86,3 +86,45 @@ func TestBackEndsCheck(t *testing.T) {
 		}
 	}
 }
+
+// The doctor reports per kind of forwarder which columns work, and what to switch on for the others.
+func TestLayerCheck(t *testing.T) {
+	now := time.Now()
+	board := window.NewBoard(0)
+	samples := func(values ...collector.Metric) (out []collector.Sample) {
+		for _, m := range values {
+			out = append(out, collector.Sample{Metric: m, Value: 1})
+		}
+		return out
+	}
+	frame := func(id topology.NodeID, source string, s []collector.Sample) collector.Frame {
+		return collector.Frame{Node: id, Role: topology.Forwarder, TimeMillis: now.UnixMilli() - 1000, Samples: s,
+			Sources: []collector.SourceStatus{{Name: source}}}
+	}
+	if c := layerCheck(board, now); c.Level != api.CheckUnknown {
+		t.Errorf("nobody reports: %+v", c)
+	}
+	router := samples(collector.RoutedBytes, collector.RoutedOps, collector.TransitTime, collector.QueueLen)
+	board.Take([]collector.Frame{frame("r1", "lnet", router)}, now)
+	if c := layerCheck(board, now); c.Level != api.CheckOK ||
+		c.Text != "LNet router (1): bytes, operations, queue, time [no metadata: a router knows no files]" {
+		t.Errorf("a whole router: %+v", c)
+	}
+	board.Take([]collector.Frame{frame("r2", "lnet", router[:2]),
+		frame("io1", "lwfs", samples(collector.WriteOps, collector.QueueLen, collector.WriteExec, collector.MetaOps)),
+		frame("gw1", "procfs", nil)}, now)
+	c := layerCheck(board, now)
+	for _, want := range []string{"no queue on r2", "LWFS server (1): operations, queue, time, metadata [no bytes]",
+		"no source reports what a forwarder moves: gw1"} {
+		if !strings.Contains(c.Text, want) {
+			t.Errorf("no %q in %q", want, c.Text)
+		}
+	}
+	for _, want := range []string{"LNet router, time: run the agent as root",
+		"switch source.lustre on beside source.lwfs",
+		"switch on the source of your layer"} {
+		if c.Level != api.CheckWarned || !strings.Contains(c.Fix, want) {
+			t.Errorf("no %q in %q", want, c.Fix)
+		}
+	}
+}

@@ -31,12 +31,12 @@ type watched struct {
 	seconds   int
 	// first is when each node was first accused of each kind, in seconds of the site.
 	first map[string]int
-	said  map[string]string
+	says  map[string]string
 }
 
 func watchSite(t *testing.T, c model.Config) *watched {
 	w := &watched{Site: newSite(t, Options{Model: c}), board: window.NewBoard(0), trees: map[string]*swapped{},
-		sources: map[string][]collector.Source{}, first: map[string]int{}, said: map[string]string{}}
+		sources: map[string][]collector.Source{}, first: map[string]int{}, says: map[string]string{}}
 	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	w.machine.Mapping = topology.Mapping{}
 	for _, n := range w.model.Nodes {
@@ -85,8 +85,8 @@ func (w *watched) run(t *testing.T, seconds int) {
 		}
 		w.board.Take(frames, now)
 		for _, v := range w.detectors.Verdicts(now, &w.machine) {
-			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.said[key] == "" {
-				w.first[key], w.said[key] = w.seconds, v.Sentence
+			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.says[key] == "" {
+				w.first[key], w.says[key] = w.seconds, v.Sentence
 			}
 		}
 	}
@@ -132,11 +132,11 @@ func TestASlowRouterIsFound(t *testing.T) {
 				w.run(t, c.within)
 				for what := range w.first {
 					if kind, who, _ := strings.Cut(what, " "); kind == string(anomaly.FailSlow) && who != c.who {
-						t.Errorf("%s is accused: %s", who, w.said[what])
+						t.Errorf("%s is accused: %s", who, w.says[what])
 					}
 				}
 				if at := w.first["fail_slow "+c.who]; c.who != "" && at <= 60 {
-					t.Errorf("%s was not found in %d s: %v", c.who, c.within, w.said)
+					t.Errorf("%s was not found in %d s: %v", c.who, c.within, w.says)
 				}
 			})
 		})

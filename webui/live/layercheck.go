@@ -1,0 +1,149 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/tsdb/window"
+	"fairway/webui/api"
+)
+
+// layerKind is a kind of forwarder: how its second is recognised, and what stands in the way of a column that is
+// missing. docs/layers.md says the same at length.
+type layerKind struct {
+	name string
+	is   func(f *collector.Frame, sources map[string]bool) bool
+	fix  map[string]string // by column
+	// never are columns that such a forwarder cannot report, with the reason.
+	never map[string]string
+}
+
+// layerColumn is what a forwarder has to report: any of its metrics will do.
+type layerColumn struct {
+	name    string
+	metrics []collector.Metric
+}
+
+var layerColumns = []layerColumn{
+	{"bytes", []collector.Metric{collector.WriteBytes, collector.RoutedBytes}},
+	{"operations", []collector.Metric{collector.WriteOps, collector.RoutedOps}},
+	{"queue", []collector.Metric{collector.QueueLen, collector.InFlight}},
+	{"time", []collector.Metric{collector.WriteExec, collector.ServerTime, collector.TransitTime}},
+	{"metadata", []collector.Metric{collector.MetaOps}},
+}
+
+var layerKinds = []layerKind{
+	{name: "LNet router", is: func(f *collector.Frame, sources map[string]bool) bool {
+		_, routes := f.Value(collector.RoutedBytes)
+		return routes && !sources["lustre"]
+	}, fix: map[string]string{"queue": "run the agent as root: it reads stats, peers, nis and buffers of LNet",
+		"time": "run the agent as root: it samples stats of LNet"},
+		never: map[string]string{"metadata": "a router knows no files"}},
+	{name: "diod", is: func(_ *collector.Frame, s map[string]bool) bool { return s["diod"] }},
+	{name: "nfs-ganesha", is: func(_ *collector.Frame, s map[string]bool) bool { return s["ganesha"] },
+		fix: map[string]string{"bytes": "keep Enable_NFS_Stats on, its default"}},
+	{name: "LWFS server", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lwfs"] },
+		fix: map[string]string{"bytes": "switch source.lustre on beside source.lwfs: the trace has no bytes"}},
+	{name: "Lustre client", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lustre"] },
+		fix:   map[string]string{"bytes": "mount the file system, or set source.lustre.root"},
+		never: map[string]string{"queue": "its front server's", "time": "its storage targets' times stand in"}},
+	{name: "NFS server", is: func(f *collector.Frame, _ map[string]bool) bool {
+		_, threads := f.Value(collector.Threads)
+		return threads
+	}, never: map[string]string{"time": "nfsd has no clock; its clients' times stand in",
+		"queue": "nfsd counts it only for waiting threads"}},
+}
+
+// layerCheck says, for each kind of forwarder that reports, which columns work, and what to switch on for the others.
+func layerCheck(board *window.Board, now time.Time) api.Check {
+	c := api.Check{Name: "layer", Level: api.CheckOK}
+	missing := map[string]map[string][]topology.NodeID{} // by kind and column
+	count := map[string]int{}
+	var nothing []topology.NodeID
+	board.Layer(topology.Forwarder, func(n *window.Node) {
+		if now.Sub(n.Arrived) > remap.StaleAfter {
+			return
+		}
+		sources := map[string]bool{}
+		for _, s := range n.Sources {
+			sources[s.Name] = true
+		}
+		i := slices.IndexFunc(layerKinds, func(k layerKind) bool { return k.is(&n.Frame, sources) })
+		if i < 0 {
+			nothing = append(nothing, n.Node)
+			return
+		}
+		k := &layerKinds[i]
+		if count[k.name]++; missing[k.name] == nil {
+			missing[k.name] = map[string][]topology.NodeID{}
+		}
+		for _, col := range layerColumns {
+			if !slices.ContainsFunc(col.metrics, func(m collector.Metric) bool { _, ok := n.Value(m); return ok }) {
+				missing[k.name][col.name] = append(missing[k.name][col.name], n.Node)
+			}
+		}
+	})
+	var texts, fixes []string
+	for i := range layerKinds {
+		if k := &layerKinds[i]; count[k.name] > 0 {
+			text, fix := k.words(count[k.name], missing[k.name])
+			texts, fixes = append(texts, text), append(fixes, fix...)
+		}
+	}
+	if len(nothing) > 0 {
+		slices.Sort(nothing)
+		texts = append(texts, fmt.Sprintf("no source reports what %s: %s", counted(len(nothing)), some(nothing)))
+		fixes = append(fixes, "switch on the source of your layer there (source.lnet, source.lustre, source.lwfs, "+
+			"source.diod; docs/layers.md)")
+	}
+	switch {
+	case len(texts) == 0:
+		c.Level, c.Text = api.CheckUnknown, "no forwarder reports"
+	default:
+		c.Text, c.Fix = strings.Join(texts, "; "), strings.Join(fixes, "; ")
+		if c.Fix != "" {
+			c.Level = api.CheckWarned
+		}
+	}
+	return c
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "a forwarder moves"
+	}
+	return fmt.Sprintf("%d forwarders move", n)
+}
+
+// words says what the forwarders of a kind report, and what does what is missing.
+func (k *layerKind) words(n int, missing map[string][]topology.NodeID) (text string, fixes []string) {
+	var works, lacks []string
+	for _, col := range layerColumns {
+		nodes := missing[col.name]
+		switch why := cmp.Or(k.never[col.name], k.fix[col.name]); {
+		case len(nodes) == 0:
+			works = append(works, col.name)
+		case k.never[col.name] != "":
+			lacks = append(lacks, fmt.Sprintf("no %s: %s", col.name, why))
+		case len(nodes) == n:
+			lacks = append(lacks, "no "+col.name)
+		default:
+			lacks = append(lacks, fmt.Sprintf("no %s on %s", col.name, some(nodes)))
+		}
+		if fix := k.fix[col.name]; len(nodes) > 0 && k.never[col.name] == "" {
+			fixes = append(fixes, fmt.Sprintf("%s, %s: %s", k.name, col.name,
+				cmp.Or(fix, "run 'fairway-agent check' there")))
+		}
+	}
+	text = fmt.Sprintf("%s (%d): %s", k.name, n, strings.Join(works, ", "))
+	if len(lacks) > 0 {
+		text += " [" + strings.Join(lacks, "; ") + "]"
+	}
+	return text, fixes
+}
