@@ -2,12 +2,14 @@ package remap
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // An unknown value is neither 0 nor idle, and what routers move counts.
@@ -70,5 +72,19 @@ func TestEvidenceKeepsWhatWasNotKnown(t *testing.T) {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, b)
 		}
+	}
+}
+
+// A node that nothing was observed of is where the default mapping has it, and marked so; one whose way is not known
+// any more is nowhere.
+func TestTheDefaultMappingIsAssumed(t *testing.T) {
+	m := &topology.Machine{Default: topology.Mapping{"c1": "f1", "c2": "f1", "c3": "f2"}}
+	s := BuildSituation(SituationParts{Machine: m, Routes: map[topology.NodeID]window.Route{"c2": {Forwarder: "f2"},
+		"c3": {Forwarder: "f2", Stale: true}}})
+	want := topology.Mapping{"c1": "f1", "c2": "f2"}
+	if !maps.Equal(s.Used, want) || s.Assumed["f1"] != 1 || s.Assumed["f2"] != 0 || s.Clients["f1"] != 0 ||
+		s.Clients["f2"] != 1 ||
+		len(s.Observed) != 1 {
+		t.Errorf("used %v, assumed %v, clients %v, observed %v", s.Used, s.Assumed, s.Clients, s.Observed)
 	}
 }

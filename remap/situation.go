@@ -2,6 +2,7 @@ package remap
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,10 +65,29 @@ func BuildSituation(p SituationParts) *Situation {
 	if s.Index == nil {
 		s.Index = topology.NewIndex(p.Machine)
 	}
+	s.assume()
 	for _, f := range s.Observed {
 		s.Clients[f]++
 	}
 	return s
+}
+
+// assume puts the nodes that nothing was observed of where the site's fixed mapping has them.
+func (s *Situation) assume() {
+	s.Used, s.Assumed = s.Observed, map[topology.ForwarderID]int{}
+	for n, f := range s.Machine.Default {
+		if _, known := s.Routes[n]; known {
+			continue
+		}
+		if len(s.Assumed) == 0 {
+			s.Used = maps.Clone(s.Observed)
+			if s.Used == nil {
+				s.Used = topology.Mapping{}
+			}
+		}
+		s.Used[n] = f
+		s.Assumed[f]++
+	}
 }
 
 // State derives a forwarder's standing from the facts of the situation.

@@ -106,7 +106,7 @@ func checkAlone(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 	}
 	wanted := map[topology.ForwarderID]bool{} // those that serve anybody
 	for _, f := range targets {
-		if s.Clients[f] > 0 {
+		if s.Clients[f]+s.Assumed[f] > 0 {
 			wanted[f] = true
 		}
 	}
@@ -115,7 +115,7 @@ func checkAlone(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 			continue
 		}
 		for _, n := range j.Nodes {
-			if f := s.Observed[n]; wanted[f] {
+			if f := s.Used[n]; wanted[f] {
 				return oneCheck("alone", remap.Red, fmt.Sprintf("%s serves %s of job %s and cannot be dedicated", f, n,
 					j.ID))
 			}

@@ -267,7 +267,7 @@ func (b *Builder) countOccupancy(ctx context.Context, now time.Time) error {
 // ForWatch is what the detectors' loop must know of a situation. The exclusions are the desk's newest: the
 // situation's may be a moment old.
 func ForWatch(s *remap.Situation, exclusions []remap.Exclusion) *watch.Machine {
-	m := &watch.Machine{Forwarders: s.Index.Forwarders(), Excluded: map[topology.NodeID]string{}, Mapping: s.Observed}
+	m := &watch.Machine{Forwarders: s.Index.Forwarders(), Excluded: map[topology.NodeID]string{}, Mapping: s.Used}
 	m.Healthy, _ = s.Healthy()
 	for _, e := range exclusions {
 		m.Excluded[e.Forwarder.Node()] = e.By

@@ -68,10 +68,12 @@ type ForwarderRow struct {
 	Values Values   `json:"values"`
 	// Latency is how long an operation took its clients in the last ten seconds, Slow how many times as long its
 	// clients wait as those of its peers do, by the slowest kind of operations, SlowOp: read, write or meta.
-	Latency     *float64       `json:"latency_seconds"`
-	Slow        *float64       `json:"slow"`
-	SlowOp      string         `json:"slow_op,omitempty"`
-	Clients     int            `json:"clients"`
+	Latency *float64 `json:"latency_seconds"`
+	Slow    *float64 `json:"slow"`
+	SlowOp  string   `json:"slow_op,omitempty"`
+	Clients int      `json:"clients"`
+	// Assumed counts further clients, of which nothing was observed: the default mapping has them here.
+	Assumed     int            `json:"assumed_clients,omitempty"`
 	TopJob      topology.JobID `json:"top_job,omitempty"`
 	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes
 	Plan        string         `json:"plan,omitempty"`          // waiting plan that touches it
@@ -149,6 +151,7 @@ type Point struct {
 // ClientRow is one compute node behind a forwarder.
 type ClientRow struct {
 	ID               topology.NodeID `json:"id"`
+	Assumed          bool            `json:"assumed,omitempty"` // by the default mapping, not observed
 	Job              topology.JobID  `json:"job,omitempty"`
 	ReadBytesPerSec  *float64        `json:"read_bytes_per_sec"`
 	WriteBytesPerSec *float64        `json:"write_bytes_per_sec"`

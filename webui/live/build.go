@@ -100,7 +100,8 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	id := topology.ForwarderID(n.ID)
 	load, seen := sit.Load[id]
 	row := api.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
-		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(), Clients: sit.Clients[id]}
+		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(), Clients: sit.Clients[id],
+		Assumed: sit.Assumed[id]}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}
@@ -210,7 +211,7 @@ func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.Forward
 		if n.Role == topology.Forwarder {
 			own[n.Node] = top.job
 		}
-		f, ok := s.Situation.Observed[n.Node]
+		f, ok := s.Situation.Used[n.Node]
 		if !ok {
 			return
 		}

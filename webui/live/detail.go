@@ -63,12 +63,14 @@ func points(in []tsdb.Point) []api.Point {
 	return out
 }
 
-// clients lists the compute nodes that are observed on a forwarder.
+// clients lists the compute nodes that are observed on a forwarder, and those that have it by default.
 func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []api.ClientRow {
-	ids, oldest := s.Situation.Observed.Clients(id), oldestShown(s.Made)
+	ids, oldest := s.Situation.Used.Clients(id), oldestShown(s.Made)
 	rows := make([]api.ClientRow, len(ids))
 	for i, n := range ids {
 		rows[i].ID = n
+		_, observed := s.Situation.Observed[n]
+		rows[i].Assumed = !observed
 	}
 	p.cfg.Board.Nodes(ids, func(i int, n *window.Node) {
 		if n.TimeMillis >= oldest {

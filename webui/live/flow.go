@@ -80,7 +80,7 @@ func (p *Picture) countFlow(s *Snapshot) Flow {
 	}
 	for _, j := range s.Situation.Jobs {
 		for _, n := range j.Nodes {
-			if f, ok := s.Situation.Observed[n]; ok {
+			if f, ok := s.Situation.Used[n]; ok {
 				c.link(j.ID, f).Nodes++
 			}
 		}
@@ -137,7 +137,7 @@ func (c *flowCount) frame(f *collector.Frame) {
 		read, write := bytesOf(j.Samples)
 		switch f.Role {
 		case topology.Compute:
-			if on, ok := c.situation.Observed[f.Node]; ok {
+			if on, ok := c.situation.Used[f.Node]; ok {
 				l := c.link(j.Job, on)
 				l.ReadBytesPerSec, l.WriteBytesPerSec, l.By = l.ReadBytesPerSec+read, l.WriteBytesPerSec+write,
 					byClients

@@ -29,6 +29,7 @@ func bigPicture() *Picture {
 		j.Nodes = append(j.Nodes, id)
 		sit.Machine.Nodes = append(sit.Machine.Nodes, topology.Node{ID: id, Role: topology.Compute})
 		sit.Observed[id] = f
+		sit.Used = sit.Observed
 		frames = append(frames, collector.Frame{Node: id, Role: topology.Compute, TimeMillis: now.UnixMilli(),
 			Jobs: []collector.JobSamples{{Job: j.ID,
 				Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: 1e6}}}}})

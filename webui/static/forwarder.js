@@ -226,7 +226,9 @@ export async function forwarderPage(app, id) {
     const lines = [
       [
         'serves',
-        `${counted(d.client_nodes.length, 'compute node')}${d.rack ? `, rack ${d.rack}` : ''}` +
+        `${counted(d.client_nodes.length, 'compute node')}` +
+          `${d.assumed_clients ? ` (${d.assumed_clients} of them assumed by the default mapping)` : ''}` +
+          `${d.rack ? `, rack ${d.rack}` : ''}` +
           `${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}` +
           `${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`,
       ],

@@ -197,6 +197,9 @@ func (p *Screen) Title(s *screen.State, _ int) string {
 		title += "   rack " + chart.Clean(r.Rack)
 	}
 	title += fmt.Sprintf("   serves %s", api.Counted(r.Clients, "compute node"))
+	if r.Assumed > 0 {
+		title += fmt.Sprintf(" (%d more assumed by the default mapping)", r.Assumed)
+	}
 	if nodes := p.detail.Value.ClientNodes; len(nodes) > 0 {
 		ids := make([]topology.NodeID, len(nodes))
 		for i := range nodes {
