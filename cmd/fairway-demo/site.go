@@ -29,6 +29,7 @@ type siteOptions struct {
 	release string
 	dir     string
 	orders  bool
+	auto    bool
 	alone   bool
 }
 
@@ -56,6 +57,7 @@ func newSite() *cobra.Command {
 	f.BoolVar(&s.large, "large", false, "1,000 clients, 16 routers, 32 servers; 8 of the clients have files")
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
+	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
 	f.BoolVar(&s.alone, "alone", false, "only the site and its files, no other program")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
@@ -238,6 +240,9 @@ func (d *demo) configureSite(site *sitefiles.Site, dir string) error {
 	}
 	d.conf["name"], d.conf["simulated"], d.conf["node"] = "site", true, site.Machine()
 	d.conf.table("driver")["kind"], d.conf.table("driver")["drain"] = "agents", d.site.orders
+	if d.site.auto {
+		d.conf.table("findings")["mode"] = "auto"
+	}
 	return nil
 }
 
