@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test quick build man install lint fuzz clean bench-detect attack
+.PHONY: demo test quick build man install lint fuzz clean bench-detect attack soak
 
 # The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
 # where there is a C++ compiler.
@@ -55,6 +55,10 @@ attack:
 bench-detect:
 	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops' ./anomaly/scenariotest
 	FAIRWAY_NODES=80 FAIRWAY_SEEDS=4 $(GO) test -count=1 -v -run 'ScoreOfLoops' ./anomaly/scenariotest
+
+# The modelled site with LNet routers, large and over many seeds: minutes.
+soak:
+	FAIRWAY_SOAK=1 $(GO) test -count=1 -v -timeout 1h -run Soak ./cmd/fairway-demo/sitefiles
 
 # Man pages, from the programs' own commands.
 man:
