@@ -92,9 +92,10 @@ func TestAttackRoles(t *testing.T) {
 			t.Error(m2, err)
 		}
 		time.Sleep(1500 * time.Millisecond) // a snapshot is made each second
-		for node, at := range s.observed() {
-			if at == "cn1" {
-				t.Errorf("%s is shown on cn1", node)
+		shown := s.observed()
+		for _, node := range append(clients, "fwd2", "fwd3", "fwd4") {
+			if want := map[bool]string{true: "fwd1"}[strings.HasPrefix(node, "cn")]; shown[node] != want {
+				t.Errorf("%s is shown on %q, want %q", node, shown[node], want)
 			}
 		}
 		return got(m, err)

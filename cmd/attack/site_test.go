@@ -337,7 +337,7 @@ func (a *agent) send(frames []collector.Frame, within time.Duration) (any, error
 // observed is the mapping that the daemon shows.
 func (s *site) observed() map[string]string {
 	var v struct {
-		Observed map[string]string `json:"observed"`
+		Observed map[string]string `json:"observed_mapping"`
 	}
 	if err := json.Unmarshal([]byte(s.askLocal("GET", "/api/v1/machine", "").body), &v); err != nil {
 		s.t.Error(err)
