@@ -265,11 +265,10 @@ var largeTypes = map[string]string{
 	"remap/mount.node":             "a method for each operation of the kernel on a file",
 	"console.Address":              "what an address may hold",
 	// still to be divided
-	"anomaly/failslow.Detector": "", "cmd/fairway-demo/testbed.Testbed": "", "cmd/fairwayd.daemon": "",
+	"cmd/fairway-demo/testbed.Testbed": "", "cmd/fairwayd.daemon": "",
 	"collector/p9.Client":                     "",
 	"console.forwarderPage":                   "",
 	"console.overviewPage":                    "",
-	"anomaly/failslow.node":                   "",
 	"anomaly/recorded.Trace":                  "",
 	"cmd/fairway-demo/simmachine.Machine":     "",
 	"cmd/fairway-demo/simmachine.computeNode": "",

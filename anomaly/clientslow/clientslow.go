@@ -18,59 +18,17 @@ import (
 // Model is the version that findings carry.
 const Model = "clientslow-4"
 
+// The classes beyond those of operations.
 const (
-	// least is the latency below which differences are noise of the machine, not of the service, s.
-	least = 2e-3
-	// fewOps a second say nothing of a class.
-	fewOps = 2
-	// manyOps a second say all that a second can; of fewer one slow one decides the mean.
-	manyOps = 40
-	// peerAge is how old what a peer showed may be; ownSeconds how much of its own past a node needs
-	// before it counts, and memory how fast that past is forgotten, in seconds at work.
-	peerAge    = 30
-	ownSeconds = 30
-	memory     = 900
-	// sizeRange is by how much request sizes of peers may differ, log: a factor of two.
-	sizeRange = 0.7
-	// fewPeers are too few for a median.
-	fewPeers = 2
-	// slowBy is the log factor that is bet on at least (1.5 times as long); where the last seconds were slower by more,
-	// that is bet on, up to mostBy (3.3 times), and slowerRate is how fast it follows.
-	slowBy, mostBy = 0.4, 1.2
-	slowerRate     = 1.0 / 8
-	// margin is what a node without a past must be slower than its peers to count: eight times, for jobs alone
-	// may differ by five.
-	margin = 2.1
-	// strange is by how much more what a node does for the first time must be slower, log.
-	strange = 0.7
-	// noise bounds the standard deviation of a healthy second from below, log.
-	noise = 0.3
-	// mostBet and leastBet bound what one second can say: no single one accuses. What is farther from
-	// usual may say more, up to plainBet from plainly: healthy seconds are five times slower than both
-	// their own past and their peers far more seldom than three times.
-	mostBet, leastBet  = 0.8, -0.5
-	clearBet           = -1 // of a node that is accused already: it is to be seen that it is well again
-	plainBet           = 1.6
-	plainFrom, plainly = 1.0, 1.6
-	// own is a further class: a stat that the forwarder's collector sends through it every second.
-	own = failslow.Meta + 1
-	// lossy is one more: what part of the packets between it and its clients is lost. A link that loses some
-	// now and then makes few operations slow, and those by a pause that says little in a mean.
-	lossy   = own + 1
-	classes = int(lossy) + 1
-	// leastLoss is the share below which differences are noise: congestion loses as much on any link.
-	leastLoss  = 2e-3
-	fewPackets = 100 // a second say nothing of it
-	// calmQueue is how many requests a forwarder may have before such a stat waits for its turn.
-	calmQueue = 4
-	// marginRate is how fast a class learns its margin, a second at work, and mostMargin bounds it: what is more
-	// is not a habit.
-	marginRate, mostMargin = 0.01, 0.4
-	// doubtAt is the share of the wealth of an alarm from which a node is in doubt; release ends it.
-	doubtAt, release = 0.5, 0.1
-	// From teachBelow on its seconds teach no more, and while a habit is new already from newBelow on: it would follow
-	// a mild fault before that is found. An old one may follow what drifts by itself.
-	teachBelow, newBelow = 0.375, 0.25
+	// own is a stat that the forwarder's collector sends through it every second.
+	own = failslow.Meta + 1 + iota
+	// lossy is what part of the packets between it and its clients is lost. A link that loses some now and then makes
+	// few operations slow, and those by a pause that says little in a mean.
+	lossy
+	// inside is what an operation holds a thread for by Little's law, of a server whose operations nobody times: those
+	// in service, divided by those completed in a second.
+	inside
+	classes = int(inside) + 1
 )
 
 // Detector compares forwarders second by second. It has no clock; its methods must not be called
@@ -119,11 +77,7 @@ type habit struct{ Own, N float64 }
 
 // levels are steps of the other classes' operations: what a class takes beside a storm of another it does not
 // take alone. The first has less than firstLevel of them a second, each further one up to levelTimes as many.
-const (
-	levels     = 5
-	firstLevel = 16
-	levelTimes = 4
-)
+const levels = 5
 
 func levelOf(others float64) (k int) {
 	for k < levels-1 && others >= firstLevel {
@@ -216,10 +170,29 @@ func (d *Detector) read(o *failslow.Observation) {
 		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
 		s.excused = o.Excused[failslow.Meta]
 	}
+	d.readInside(n, o)
 	if o.Packets >= fewPackets {
 		s := &n.Class[lossy]
 		s.At, s.Log, s.Ops = d.now, math.Log(leastLoss+o.Lost/o.Packets), o.Packets
 	}
+}
+
+// readInside takes how long an operation held a thread, of a server whose operations neither it nor a client times
+// lately. By Little's law that is how many were in service over how many ended in a second. More requests under way,
+// which wait, change nothing in it, and fewer, held back by others of their job, hardly anything; a slow server ends
+// fewer of as many. So there is one habit of it, whatever is under way.
+func (d *Detector) readInside(n *node, o *failslow.Observation) {
+	for c := range o.Class {
+		if s := &n.Class[c]; s.At != 0 && float64(d.now-s.At) <= peerAge {
+			return
+		}
+	}
+	if !(o.Completed >= fewOps) || !(o.InFlight > 0) {
+		return
+	}
+	s := &n.Class[inside]
+	s.At, s.Log = d.now, math.Log(max(min(o.InFlight, threads)/o.Completed, leastInside))
+	s.Size, s.Ops, s.excused = math.Log(max(1, o.Moved/o.Completed)), o.Completed, o.Excused[failslow.Meta]
 }
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
@@ -265,7 +238,7 @@ func (d *Detector) bet(n *node, c int) bool {
 		s.Ratio, s.Took = s.Log-peers, s.Log
 	}
 	before, wealth := s.Capital, failslow.SequentialTest{Log: s.Capital}
-	wealth.Bet(d.now, bet, d.limit+3)
+	wealth.Bet(d.now, bet, d.limit+overLimit)
 	s.Capital = wealth.Log
 	// What teaches is decided by the seconds before, never by this one.
 	h := &s.Usual[s.Now]
@@ -320,7 +293,7 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 		return r
 	}
 	for c := range r {
-		if s := &n.Class[c]; s.At != 0 && d.now-s.At <= peerAge {
+		if s := &n.Class[c]; s.At != 0 && float64(d.now-s.At) <= peerAge {
 			r[c] = math.Exp(s.Ratio)
 		}
 	}
@@ -343,7 +316,7 @@ func (d *Detector) Slower(id topology.NodeID) (x [own + 1]float64) {
 	return x
 }
 
-var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats", "packets"}
+var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats", "packets", "requests"}
 
 // lossOf is the share that a logarithm of lossy stands for.
 func lossOf(log float64) float64 { return max(0, math.Exp(log)-leastLoss) }
@@ -360,7 +333,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if worst == int(lossy) {
 		v.Evidence["lost"], v.Evidence["peers_lost"] = lossOf(s.Took), lossOf(s.Took-s.Ratio)
 		peers := "hardly any"
-		if p := 100 * lossOf(s.Took-s.Ratio); p >= 0.05 {
+		if p := 100 * lossOf(s.Took-s.Ratio); p >= visibleLoss {
 			peers = fmt.Sprintf("%.1g%%", p)
 		}
 		v.Sentence = fmt.Sprintf("%s loses %.2g%% of the packets between it and its clients, its peers %s", id,
@@ -368,6 +341,13 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 		return
 	}
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
+	if worst == int(inside) {
+		v.Sentence = fmt.Sprintf(
+			"a request is in service in %s %s times as long as in its peers since %s (%s ms against "+
+				"%s), by its queue and completions", id, anomaly.Digits(math.Exp(s.Ratio)), v.Since.Format("15:04:05"),
+			milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
+		return
+	}
 	ratios := d.Ratio(id)
 	if worst == int(own) {
 		v.Class = failslow.Meta.String()
@@ -384,7 +364,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 			continue
 		}
 		v.Evidence[failslow.Class(c).String()+"_ratio"] = r
-		if r > 1.5 {
+		if r > visiblyBy {
 			slow++
 		} else if c != worst {
 			others += "; " + anomaly.ClassWords(failslow.Class(c).String()) + " is normal"

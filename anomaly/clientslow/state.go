@@ -14,7 +14,7 @@ import (
 // ErrState says that a saved state cannot be taken up.
 var ErrState = errors.New("saved state of the clients' detector")
 
-const stateVersion = 2
+const stateVersion = 3
 
 // state is what outlives a restart.
 type state struct {

@@ -6,13 +6,6 @@ const (
 	horizon = 1.0 / 16
 	// swingSeconds bounds over how many healthy seconds of a class a swing is learnt, ownSwing those of one node.
 	swingSeconds, ownSwing = 20000, 2000
-	// A swing of fewer seconds counts for less: half at swingPrior of the class; a node's own half at ownSwingPrior.
-	swingPrior, ownSwingPrior = 100, 300
-	// swingNoise is what independent seconds may show by chance, outlier where a second is cut off, in standard
-	// deviations, and mostLasting bounds the autocorrelation: an inflation of 39.
-	swingNoise  = 0.1
-	outlier     = 2.0
-	mostLasting = 0.95
 )
 
 // swing is how healthy seconds at work hang together: what slows one often slows those after it, and then ten slow

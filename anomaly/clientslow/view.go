@@ -35,13 +35,13 @@ func (v *view) gather(d *Detector, c int) {
 	}
 	for _, id := range d.order {
 		s := &d.nodes[id].Class[c]
-		if s.At == 0 || d.now-s.At > peerAge {
+		if s.At == 0 || float64(d.now-s.At) > peerAge {
 			continue
 		}
 		v.lately = append(v.lately, seen{s.Size, s.Log})
 		if usual, _, ok := s.usual(); ok {
 			v.changes = append(v.changes, s.Log-usual)
-			if behind := d.nodes[id].behind; behind != "" && d.now-s.At <= alikeAge {
+			if behind := d.nodes[id].behind; behind != "" && float64(d.now-s.At) <= alikeAge {
 				if v.alike == nil {
 					v.alike = map[topology.NodeID][]float64{}
 				}
@@ -56,15 +56,12 @@ func (v *view) gather(d *Detector, c int) {
 	}
 }
 
-// alikeAge is how old what another node behind the same server showed may be, seconds.
-const alikeAge = 5
-
 // behind is by how much the other nodes behind the same server are slower than they are used to, log: what slows all of
 // them is the server's, or the way's to it.
 func (v *view) behind(server topology.NodeID, own float64) (more float64, ok bool) {
 	all := v.alike[server]
 	at, found := slices.BinarySearch(all, own)
-	if !found || len(all) < 2 {
+	if !found || len(all) <= 1 {
 		return 0, false
 	}
 	m := (len(all) - 2) / 2 // of the others the median, or the smaller of two
@@ -79,7 +76,7 @@ func (v *view) behind(server topology.NodeID, own float64) (more float64, ok boo
 func (v *view) common(own float64) float64 {
 	all := v.changes
 	at, _ := slices.BinarySearch(all, own)
-	if len(all)-1 < fewPeers {
+	if float64(len(all)-1) < fewPeers {
 		return 0
 	}
 	m := (len(all) - 1) / 2
@@ -103,7 +100,7 @@ func (v *view) peers(me *class) (float64, bool) {
 	if found {
 		n--
 	}
-	if n < fewPeers {
+	if float64(n) < fewPeers {
 		return 0, false
 	}
 	get := func(i int) float64 {

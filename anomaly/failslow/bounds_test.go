@@ -136,7 +136,7 @@ func TestUnjudgedSecondsAreCounted(t *testing.T) {
 // TestACappedNodeIsSaidByItsCap: not by what it happens to move when somebody reads of it.
 func TestACappedNodeIsSaidByItsCap(t *testing.T) {
 	d, n := quiet()
-	n.Alarm, n.Cause, n.CapAt, n.Load = true, capped, 0.12, 0
+	n.Alarm, n.Cause, n.Habit.CapAt, n.Load = true, capped, 0.12, 0
 	var v anomaly.Verdict
 	d.explain(n, capped, &v)
 	if !strings.Contains(v.Sentence, "moves only 12% of a forwarder's peak") {

@@ -11,32 +11,14 @@ import (
 
 // A canary asks for the same thing of every node, so that no job's habits are in what it takes: where
 // load leaves a doubt, a few canaries settle it.
-const (
-	idleLoad = 0.02 // of peak: below it a node counts as idle
-	// loadedFor is how long a second of load counts for the load of a canary: bursts are short, and a canary
-	// may meet the end of one, s.
-	loadedFor = 3
-	// calmFor is how long no request may have waited before a canary is sent: its own wait would be in it.
-	calmFor = 12
-	// calmBacklog is how many requests may have waited in the mean of a second: a server that is looked at many
-	// times a second shows an instant of one now and then.
-	calmBacklog = 0.5
-	// suspicion is the log wealth from which a node is probed as a suspect.
-	suspicion  = 1.0
-	readyAfter = 10 // canaries of a class before their noise is measured
-	judgeAfter = 40 // and before any is judged
-	// mostNoise is what one canary counts at most as noise, log. Where that makes the noise wideTail times
-	// what canaries near the usual time say, it counts: on a busy machine some take many times as long
-	// without any fault, while a few sick forwarders do not make it so.
-	mostNoise  = 2
-	wideTail   = 1.5
-	leastSigma = 0.08 // log: nobody knows the noise of canaries better
-)
+// loadedFor is how long a second of load counts for the load of a canary: bursts are short, and a canary may meet the
+// end of one, s.
+const loadedFor = 3
 
-// loadLevels are the shares of the peak, in bytes or operations, from which a node has the next level of load.
-var loadLevels = [...]float64{idleLoad, 0.15, 0.5}
+// levels of load of a node, by the shares of the peak, in bytes or operations, from which the next one begins.
+const levels = 4
 
-const levels = len(loadLevels) + 1
+func loadLevels() [levels - 1]float64 { return [...]float64{idleLoad, canaryLoad, canaryBusy} }
 
 // canaryLayer is what canaries usually take, learnt from nodes without suspicion, by level of load. Without
 // Settings.ProbeBusy there is one level.
@@ -82,7 +64,7 @@ func (d *Detector) level(n *node) *canaryLevel {
 	if !d.set.ProbeBusy && load < canaryBusy {
 		return &d.canaries.Level[0]
 	}
-	for k < len(loadLevels) && load >= loadLevels[k] {
+	for from := loadLevels(); k < len(from) && load >= from[k]; {
 		k++
 	}
 	return &d.canaries.Level[k]
@@ -95,7 +77,7 @@ type recent struct {
 }
 
 // noteLoad keeps how much of what any node was seen to do the node does now.
-func (d *Detector) noteLoad(n *node, o *Observation) {
+func (d *comparison) noteLoad(n *node, o *Observation) {
 	ops := 0.0
 	for c := range o.Class {
 		ops += max(0, o.Class[c].Ops)
@@ -150,20 +132,20 @@ func (l *canaryLevel) usual(c Class, common float64) float64 {
 func (l *canaryLevel) sigma(c Class) float64 {
 	n := &l.Noise[c]
 	if l.tailed(c) {
-		return max(leastSigma, 1.25*l.Wide[c].Mean)
+		return max(leastSigma, absoluteToSigma*l.Wide[c].Mean)
 	}
-	return max(leastSigma, 1.25*(n.Mean*n.Count+0.12*20)/(n.Count+20))
+	return max(leastSigma, absoluteToSigma*(n.Mean*n.Count+0.12*20)/(n.Count+20))
 }
 
 // tailed says that some canaries take many times as long as usual without any fault.
 func (l *canaryLevel) tailed(c Class) bool {
-	return l.Wide[c].Mean > wideTail*max(l.Noise[c].Mean, leastSigma/1.25)
+	return l.Wide[c].Mean > wideTail*max(l.Noise[c].Mean, leastSigma/absoluteToSigma)
 }
 
 // most bounds what one canary can win, else plain: of four canaries one may take long by chance.
 func (l *canaryLevel) most(plain float64, of ...Class) float64 {
 	if slices.ContainsFunc(of, l.tailed) {
-		return 0.8
+		return tailedWins
 	}
 	return plain
 }
@@ -172,7 +154,7 @@ func (l *canaryLevel) most(plain float64, of ...Class) float64 {
 // is in it.
 func (d *Detector) Probe(now time.Time, p Probe) {
 	n := d.nodes[p.Node]
-	if n == nil || now.Unix()-n.Waited < calmFor {
+	if n == nil || float64(now.Unix()-n.Waited) < calmFor {
 		return
 	}
 	n.Probed = now.Unix()
@@ -198,7 +180,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		if known(p.Took[c]) && !blind && (crowd || !n.doubted() && n.top() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
 			if u.Count > readyAfter {
-				h := &n.Canary[c]
+				h := &n.Habit.Canary[c]
 				h.Count++
 				h.Mean += (clip(r[c]+n.habit(c), -0.3, 0.3) - h.Mean) / min(h.Count, 50)
 			}
@@ -210,16 +192,16 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 }
 
 // commonOf is the common factor that canaries of a class meet.
-func (d *Detector) commonOf(c int) float64 {
-	if c >= int(Meta) || !d.witnessed[c] { // what jobs share is not what canaries meet
+func (r *reference) commonOf(c int) float64 {
+	if c >= int(Meta) || !r.witnessed[c] { // what jobs share is not what canaries meet
 		return 0
 	}
-	return d.lately[c]
+	return r.lately[c]
 }
 
 // habit is the node's own offset in canaries, never more than a little.
 func (n *node) habit(c int) float64 {
-	h := &n.Canary[c]
+	h := &n.Habit.Canary[c]
 	return clip(h.Mean*h.Count/(h.Count+10), -0.1, 0.1)
 }
 
@@ -229,7 +211,7 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 		n.through[c] += (r[c] - n.through[c]) / 3
 	}
 	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+canaryDoubt*canaryDoubt
-	if min(r[Read], r[Write]) < 0.3*both {
+	if min(r[Read], r[Write]) < oneOfBoth*both {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
 	most := d.limit + overThreshold
@@ -239,7 +221,7 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 		}
 		return l.most(plain, of...)
 	}
-	bet := clip(Against(both, variance, canarySlow), -1, win(6, Read, Write))
+	bet := clip(Against(both, variance, canarySlow), -canaryLoses, win(canaryWins, Read, Write))
 	// What canaries show is another observation than what load does: a bet on either multiplies the same wealth.
 	for _, t := range []int{canary, joint, mild} {
 		n.Tests[t].Bet(d.now, bet, most)
@@ -249,11 +231,14 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 		one = r[Read] + r[Write]/2
 	}
 	variance = sr*sr + sw*sw + canaryDoubt*canaryDoubt
-	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, win(4.5, Read, Write)), most)
+	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, canaryOne), -canaryOneLoses,
+		win(canaryOneWins, Read, Write)), most)
 	one = r[Write] - max(0, r[Read])
-	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, 0.35), -2, win(4.5, Read, Write)), most)
+	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, canaryOne), -canaryOneLoses,
+		win(canaryOneWins, Read, Write)), most)
 	meta := r[Meta] - max(0, both)
-	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+0.3*0.3, 0.8), -2, win(3, Meta)), most)
+	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+canaryMetaDoubt*canaryMetaDoubt, canaryMeta), -canaryOneLoses,
+		win(canaryMetaWins, Meta)), most)
 }
 
 // doubted says that what a node shows is not an example for others.
@@ -274,7 +259,7 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 		if doubt {
 			d.canaries.suspects++
 		}
-		if t-n.Seen > 5 || t-n.Waited < calmFor {
+		if t-n.Seen > blockSeconds || float64(t-n.Waited) < calmFor {
 			continue
 		}
 		switch {

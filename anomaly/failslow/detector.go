@@ -13,56 +13,72 @@ import (
 // Detector watches a layer of forwarders. It has no clock and does no I/O: Second is called once for
 // every second, in order, with what arrived in it. Its methods must not be called concurrently.
 type Detector struct {
-	set       Settings
-	nodes     map[topology.NodeID]*node
-	order     []*node // in order of first appearance
+	comparison
+	meta     metaLayer
+	canaries canaryLayer
+	verdicts []anomaly.Verdict
+}
+
+// comparison says what nothing but a node explains.
+type comparison struct {
+	roster
+	reference
+	set   Settings
+	limit float64 // log wealth at which a node is accused
+}
+
+// roster is who there is, and who works with whom.
+type roster struct {
+	now      int64 // the newest second, Unix
+	began    int64
+	nodes    map[topology.NodeID]*node
+	order    []*node             // in order of first appearance
+	lastSeen []int64             // newest second with a row, by node
+	rows     []*node             // of this second, by row
+	jobs     map[*node][][]*node // the forwarders of each of a node's jobs, itself among them
+	visit    int64               // see peers
+}
+
+// reference is what the layer shows that no node is blamed for.
+type reference struct {
 	model     model
-	now       int64 // the newest second, Unix
-	began     int64
 	peak      peak
-	peakOps   peak       // as peak, in operations of all classes
-	common    [2]float64 // this second's factor of the whole layer, log
-	layer     [2]float64 // the same without what jobs stream
-	lately    [2]float64 // the common factor, mean over the last seconds
-	backend   float64    // log of the worst pool's slowness against its usual time
-	pools     float64    // the same of the mean over the pools
-	witnessed [2]bool    // the background of enough nodes shows how slow the back end is now
-	verdicts  []anomaly.Verdict
-	jobs      map[*node][][]*node   // the forwarders of each of a node's jobs, itself among them
-	visit     int64                 // see peers
-	rows      []*node               // of this second, by row
-	lastSeen  []int64               // newest second with a row, by node
+	peakOps   peak                  // as peak, in operations of all classes
+	common    [2]float64            // this second's factor of the whole layer, log
+	quiet     [2]float64            // the same without what jobs stream
+	lately    [2]float64            // the common factor, mean over the last seconds
+	backend   float64               // log of the worst pool's slowness against its usual time
+	pools     float64               // the same of the mean over the pools
+	witnessed [2]bool               // the background of enough nodes shows how slow the back end is now
 	residuals [2][regimes][]float64 // of this second
-	limit     float64               // log wealth at which a node is accused
-	meta      metaLayer
-	canaries  canaryLayer
 	// seconds of a class of a node, and those without an expectation
 	served, unknown uint64
 }
 
 // New makes a detector that knows nothing yet.
 func New(set Settings) *Detector {
-	return &Detector{set: set, nodes: map[topology.NodeID]*node{}, peak: peak{fixed: set.PeakBytesPerSec},
-		limit: Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}
+	return &Detector{comparison: comparison{set: set, roster: roster{nodes: map[topology.NodeID]*node{}},
+		reference: reference{peak: peak{fixed: set.PeakBytesPerSec}},
+		limit:     Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}}
 }
 
 // Jobs sets which forwarders serve which job from now on. It may never be called.
-func (d *Detector) Jobs(jobs []Job) {
-	d.jobs = map[*node][][]*node{}
+func (r *roster) Jobs(jobs []Job) {
+	r.jobs = map[*node][][]*node{}
 	keys := map[*node]int64{}
 	for _, j := range jobs {
 		all := make([]*node, len(j.Nodes))
 		for i, id := range j.Nodes {
-			all[i] = d.node(id)
+			all[i] = r.node(id)
 		}
 		for _, n := range all {
-			d.jobs[n] = append(d.jobs[n], all)
+			r.jobs[n] = append(r.jobs[n], all)
 			keys[n] += int64(maphash.String(jobSeed, string(j.ID)))
 		}
 	}
-	for _, n := range d.order {
+	for _, n := range r.order {
 		if key := keys[n]; key != n.jobsKey {
-			n.jobsKey, n.jobsSince = key, d.now
+			n.jobsKey, n.jobsSince = key, r.now
 		}
 	}
 }
@@ -70,16 +86,16 @@ func (d *Detector) Jobs(jobs []Job) {
 var jobSeed = maphash.MakeSeed()
 
 // peers are the other forwarders of a node's jobs, each once.
-func (d *Detector) peers(n *node) iter.Seq[*node] {
+func (r *roster) peers(n *node) iter.Seq[*node] {
 	return func(yield func(*node) bool) {
-		d.visit++
-		n.visited = d.visit
-		for _, all := range d.jobs[n] {
+		r.visit++
+		n.visited = r.visit
+		for _, all := range r.jobs[n] {
 			for _, p := range all {
-				if p.visited == d.visit {
+				if p.visited == r.visit {
 					continue
 				}
-				if p.visited = d.visit; !yield(p) {
+				if p.visited = r.visit; !yield(p) {
 					return
 				}
 			}
@@ -89,18 +105,18 @@ func (d *Detector) peers(n *node) iter.Seq[*node] {
 
 // Backend sets how many times their usual time the slowest storage pool and the mean pool take now, from
 // whoever watches the back end; 1 is normal. It may never be called.
-func (d *Detector) Backend(worst, mean float64) {
-	d.backend, d.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
+func (r *reference) Backend(worst, mean float64) {
+	r.backend, r.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
 }
 
 // Unjudged is the share of the seconds with reads or writes, a class of a node each, for which nobody had shown what
 // such requests need: the detector could not judge them.
-func (d *Detector) Unjudged() float64 { return float64(d.unknown) / float64(max(d.served, 1)) }
+func (r *reference) Unjudged() float64 { return float64(r.unknown) / float64(max(r.served, 1)) }
 
 // Common returns the factor by which the whole layer is slower in the newest second than the model
 // expects, of reads and writes, as the background of four nodes or more shows it.
-func (d *Detector) Common() (read, write float64) {
-	return math.Exp(d.layer[Read]), math.Exp(d.layer[Write])
+func (r *reference) Common() (read, write float64) {
+	return math.Exp(r.quiet[Read]), math.Exp(r.quiet[Write])
 }
 
 // Second takes what arrived in one second and returns one verdict for each node seen in it, and for
@@ -143,28 +159,22 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 	return d.verdicts
 }
 
-func (d *Detector) node(id topology.NodeID) *node {
-	n := d.nodes[id]
+func (r *roster) node(id topology.NodeID) *node {
+	n := r.nodes[id]
 	if n == nil {
-		n = &node{ID: id, index: len(d.order)}
-		d.nodes[id] = n
-		d.order = append(d.order, n)
-		d.lastSeen = append(d.lastSeen, 0)
+		n = &node{kept: kept{ID: id}, index: len(r.order)}
+		r.nodes[id] = n
+		r.order = append(r.order, n)
+		r.lastSeen = append(r.lastSeen, 0)
 	}
 	return n
 }
 
 // need is how many nodes must have taught a cell.
-func (d *Detector) need() int { return min(teachers, max(1, len(d.order))) }
-
-const (
-	absurdOps = 1e7 // operations a second: a counter that was reset
-	silentFor = 20  // seconds without a row after which a node is taken for restarted
-	fewOps    = 2
-)
+func (r *roster) need() int { return min(teachers, max(1, len(r.order))) }
 
 // read turns a row into residuals against the fleet.
-func (d *Detector) read(n *node, o *Observation, gap float64) {
+func (d *comparison) read(n *node, o *Observation, gap float64) {
 	if o.Spans > 1 {
 		gap = o.Spans
 	}
@@ -173,14 +183,14 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 			return
 		}
 	}
-	if n.Seen != 0 && d.now-n.Seen > silentFor && gap <= silentFor {
+	if n.Seen != 0 && float64(d.now-n.Seen) > silentFor && gap <= silentFor {
 		n.Back = d.now
 	}
 	n.Seen = d.now
 	n.now = second{util: rate(o, d.peak.value()) / gap}
 	n.Load = n.now.util
 	d.noteLoad(n, o)
-	if o.QueueLen > calmBacklog || max(o.Class[Read].Wait, o.Class[Write].Wait) > backlog {
+	if o.QueueLen > calmBacklog || max(o.Class[Read].Wait, o.Class[Write].Wait) > waits {
 		n.Waited = d.now
 	}
 	if gap == 1 {
@@ -208,7 +218,7 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 			d.unknown++
 		} else {
 			s.residual[c] = s.log[c] - s.expected[c] - n.own(c, s.regime[c])
-			if !n.Alarm && s.ops[c] >= 5 && !s.guess[c] {
+			if !n.Alarm && s.ops[c] >= commonOps && !s.guess[c] {
 				group := s.regime[c]
 				if group == small && !s.quiet[c] && float64(d.now-d.began) > coldFor {
 					group = large // some job's, with its pools in them
@@ -221,31 +231,31 @@ func (d *Detector) read(n *node, o *Observation, gap float64) {
 
 // own is the node's offset, drawn to nothing while it is young.
 func (n *node) own(c, regime int) float64 {
-	o := &n.Offset[c][regime]
+	o := &n.Habit.Offset[c][regime]
 	return o.Mean * o.Count / (o.Count + 60)
 }
 
 // findCommon takes the median residual of small requests as the factor of the whole layer. Where fewer than four
 // nodes showed such requests, those that stream speak too, of two the one that is less slow: what two nodes share
 // is nobody's own. So few never make a node look slower. One alone is its own reference.
-func (d *Detector) findCommon() {
-	for c := range d.residuals {
-		all := d.residuals[c][small]
-		d.witnessed[c] = float64(len(all)) >= max(witnesses, 1)
-		if d.witnessed[c] {
-			d.common[c] = nth(all, len(all)/2)
-			d.layer[c] = d.common[c]
+func (r *reference) findCommon() {
+	for c := range r.residuals {
+		all := r.residuals[c][small]
+		r.witnessed[c] = float64(len(all)) >= max(witnesses, 1)
+		if r.witnessed[c] {
+			r.common[c] = nth(all, len(all)/2)
+			r.quiet[c] = r.common[c]
 		} else {
-			d.layer[c] *= 0.8
-			all = append(all, d.residuals[c][large]...)
-			d.residuals[c][small] = all // its room is used again
-			if len(all) < 2 {
-				d.common[c] *= 0.8
+			r.quiet[c] *= 0.8
+			all = append(all, r.residuals[c][large]...)
+			r.residuals[c][small] = all // its room is used again
+			if len(all) <= 1 {
+				r.common[c] *= 0.8
 			} else {
-				d.common[c] = max(0, nth(all, (len(all)-1)/2))
+				r.common[c] = max(0, nth(all, (len(all)-1)/2))
 			}
 		}
-		d.lately[c] += (d.common[c] - d.lately[c]) / 10
+		r.lately[c] += (r.common[c] - r.lately[c]) / 10
 	}
 }
 
@@ -281,7 +291,7 @@ func nth(v []float64, k int) float64 {
 
 // learn lets a healthy second teach the model, the noise and the node's offset. Whether it does never
 // depends on the second's own latencies.
-func (d *Detector) learn(n *node) {
+func (d *comparison) learn(n *node) {
 	if n.doubted() {
 		return
 	}
@@ -296,13 +306,13 @@ func (d *Detector) learn(n *node) {
 		if s.known[c] {
 			r := s.residual[c] - d.common[c]
 			if !s.quiet[c] {
-				n.Streams[c].follow(math.Log(s.size[c]))
+				n.Habit.Streams[c].follow(math.Log(s.size[c]))
 			}
 			if s.regime[c] == small {
 				d.model.teachNoise(Class(c), s.ops[c], r)
 			}
 			if Class(c) != Read || float64(d.now-n.Back) > coldFor {
-				n.Offset[c][s.regime[c]].teach(r + n.own(c, s.regime[c]))
+				n.Habit.Offset[c][s.regime[c]].teach(r + n.own(c, s.regime[c]))
 			}
 		}
 	}
@@ -317,7 +327,7 @@ type peak struct {
 
 func (p *peak) see(who int, _ int64, bytes float64) {
 	switch {
-	case !(bytes > p.Second) || bytes > 1e12:
+	case !(bytes > p.Second) || bytes > absurdRate:
 	case bytes > p.First && who == p.Who:
 		p.First = bytes
 	case bytes > p.First:
@@ -335,4 +345,4 @@ func (p *peak) value() float64 {
 }
 
 // PeakBytesPerSec is what a forwarder can move, set or learnt; 0 while nothing is known.
-func (d *Detector) PeakBytesPerSec() float64 { return d.peak.value() }
+func (r *reference) PeakBytesPerSec() float64 { return r.peak.value() }

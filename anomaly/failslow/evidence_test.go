@@ -18,7 +18,7 @@ func quiet() (*Detector, *node) {
 	d.now = 100000
 	n := d.node("fwd0")
 	for c := range 2 {
-		n.Offset[c][small].Count = 1000
+		n.Habit.Offset[c][small].Count = 1000
 	}
 	return d, n
 }
@@ -49,7 +49,7 @@ func TestAYoungNodeIsFoundWell(t *testing.T) {
 		least, most float64
 	}{{0, 0, 5}, {0.4, 6, 6}} {
 		d, n := quiet()
-		n.Offset, n.level = [2][regimes]offset{}, anomaly.Doubt
+		n.Habit.Offset, n.level = [2][regimes]offset{}, anomaly.Doubt
 		n.Tests[mild].Log = 6
 		for range 10 {
 			d.now += longSeconds

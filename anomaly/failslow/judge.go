@@ -60,7 +60,7 @@ func (d *Detector) collect(n *node, o *Observation) {
 }
 
 // ownPart is the part of a residual that nothing but the node explains, and how sure that is.
-func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
+func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	s := &n.now
 	r = s.residual[c] - d.common[c]
 	if s.quiet[c] && d.witnessed[c] && !s.guess[c] {
@@ -85,7 +85,7 @@ func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
 		return r, background
 	case sure:
 		return r, compared
-	case d.settled(n, c):
+	case d.settled(n, c), r > plainSlow && len(d.jobs[n]) > 0:
 		return r, past
 	case s.regime[c] == small && len(d.jobs[n]) == 0 && !s.guess[c]:
 		return r, background
@@ -95,8 +95,8 @@ func (d *Detector) ownPart(n *node, c Class) (r float64, kind int) {
 
 // forgiven is the residual of a background, or of a canary, without what slow storage pools may add to it beyond
 // the common factor: both are spread over all pools, what jobs stream is not.
-func (d *Detector) forgiven(r, common float64) float64 {
-	return spared(r, d.pools-max(0, common))
+func (ref *reference) forgiven(r, common float64) float64 {
+	return spared(r, ref.pools-max(0, common))
 }
 
 // spared is a residual without what something else explains of it.
@@ -123,7 +123,7 @@ func (d *Detector) judge(n *node) {
 	d.decide(n)
 }
 
-func (d *Detector) closeShort(n *node) {
+func (d *comparison) closeShort(n *node) {
 	defer d.closeCap(n)
 	worst, classes, streams := math.Inf(1), 0, 0
 	least := -shortLoses
@@ -146,13 +146,13 @@ func (d *Detector) closeShort(n *node) {
 	}
 	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
 	// if only now and then.
-	if streams == 2 && n.Tests[sudden].Log > streamCeiling*d.limit {
+	if streams == int(Meta) && n.Tests[sudden].Log > streamCeiling*d.limit {
 		worst = min(worst, 0)
 	}
-	if classes == 2 {
+	if classes == int(Meta) {
 		bet, most := clip(worst, least, shortWins)-fee, d.limit+overThreshold
 		n.Tests[sudden].Bet(d.now, bet, most)
-		if streams == 2 { // one unlucky canary must not be enough beside jobs' habits
+		if streams == int(Meta) { // one unlucky canary must not be enough beside jobs' habits
 			most = jointCeiling * d.limit
 		}
 		n.Tests[joint].Bet(d.now, bet, most)
@@ -165,7 +165,7 @@ func (d *Detector) closeShort(n *node) {
 
 // closeLone bets on a node that serves one class only, for the other cannot speak for it: beyond suspicion where the
 // other forwarders of its jobs do the same and are faster.
-func (d *Detector) closeLone(n *node, bet float64) {
+func (d *comparison) closeLone(n *node, bet float64) {
 	c := Read
 	if best(&n.short[Read]) == streamed && n.short[Read][streamed].Weight == 0 {
 		c = Write
@@ -175,11 +175,17 @@ func (d *Detector) closeLone(n *node, bet float64) {
 		return
 	}
 	most := loneCeiling * d.limit
-	if d.now-n.sure[c] < blockSeconds && d.common[c] < calmCommon && d.pools < calmPools {
+	if d.now-n.sure[c] < blockSeconds {
 		most = d.limit + overThreshold
+		if !d.calm(c) { // what slow pools add to a mixture is not quite the same on each
+			bet = min(bet, poolWins)
+		}
 	}
 	n.Tests[readSlow+int(c)].Bet(d.now, bet, most)
 }
+
+// calm says that neither the layer nor the storage pools are slow.
+func (ref *reference) calm(c Class) bool { return ref.common[c] < calmCommon && ref.pools < calmPools }
 
 // longBlock is what a long block says of a node.
 type longBlock struct {
@@ -190,7 +196,7 @@ type longBlock struct {
 	most     float64 // log, that it can win
 }
 
-func (d *Detector) closeLong(n *node) {
+func (d *comparison) closeLong(n *node) {
 	b := d.takeLong(n)
 	if !b.fresh || math.IsInf(b.worst, 0) {
 		return
@@ -216,7 +222,7 @@ func (d *Detector) closeLong(n *node) {
 }
 
 // takeLong empties the node's long block.
-func (d *Detector) takeLong(n *node) longBlock {
+func (d *comparison) takeLong(n *node) longBlock {
 	b := longBlock{worst: math.Inf(1), most: longMost}
 	for c := range Meta { // reads and writes
 		e, doubt := d.takeClass(n, c, &b)
@@ -226,7 +232,7 @@ func (d *Detector) takeLong(n *node) longBlock {
 		}
 		// The offset is itself known only so well.
 		b.mean[c] = e.mean()
-		variance := e.variance() + doubt*doubt + 0.04/max(n.Offset[c][small].Count, 60)
+		variance := e.variance() + doubt*doubt + 0.04/max(n.Habit.Offset[c][small].Count, 60)
 		bet := Against(b.mean[c], variance, mildSlow)
 		if bet > 0 && !b.streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
 			bet = max(0, bet-n.spent[c])
@@ -241,7 +247,7 @@ func (d *Detector) takeLong(n *node) longBlock {
 
 // takeClass is what speaks for a class in a long block, and how far it may be wrong: its background or what was
 // compared, of this block or of an earlier one, or else what jobs stream; without weight: nothing.
-func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt float64) {
+func (d *comparison) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt float64) {
 	kind := best(&n.long[c])
 	e = n.long[c][kind]
 	stream := n.long[c][streamed]
@@ -252,7 +258,7 @@ func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt 
 	}
 	switch {
 	case n.carried[c].Weight > 0 && float64(d.now-n.age[c]) <= carryFor:
-		if n.Offset[c][small].Count < d.set.LearnFor.Seconds() && n.kind[c] == background {
+		if n.Habit.Offset[c][small].Count < d.set.LearnFor.Seconds() && n.kind[c] == background {
 			b.most = 0 // too young to accuse; not to be found well
 		}
 		return n.carried[c], longDoubt(n.kind[c])
@@ -263,7 +269,7 @@ func (d *Detector) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt 
 }
 
 // oneClass bets on one class being slow while the other is not.
-func (d *Detector) oneClass(n *node, c Class, mean [2]float64, most float64) {
+func (d *comparison) oneClass(n *node, c Class, mean [2]float64, most float64) {
 	variance, margin := oneCarriedDoubt*oneCarriedDoubt, 0.0
 	if n.kind[c] != background && d.now == n.age[c] {
 		margin = comparedMargin

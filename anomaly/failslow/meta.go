@@ -3,11 +3,6 @@ package failslow
 // Metadata operations have a tail so heavy that their mean says nothing: most are answered from memory
 // within microseconds, a few wait for the metadata server. What distinguishes a slow node from a slow server is
 // the share of quick answers, counted in seconds with few operations, in which no job floods it.
-const (
-	quietMeta = 30 // operations a second
-	quickMeta = 12e-6
-)
-
 // metaState counts a node's metadata operations in quiet seconds.
 type metaState struct {
 	Quick, All   float64 // since the last judged block
@@ -22,7 +17,7 @@ func (l *metaLayer) share() float64 { return (l.Quick + 5) / (l.All + 10) }
 // collectMeta counts a second. Without a histogram a lone operation is its own.
 func (d *Detector) collectMeta(n *node, o *Observation) {
 	k := &o.Class[Meta]
-	if !(k.Ops >= 1) || k.Ops > quietMeta {
+	if !(k.Ops >= 1) || k.Ops > metaQuiet {
 		return
 	}
 	switch {
@@ -31,20 +26,18 @@ func (d *Detector) collectMeta(n *node, o *Observation) {
 		for _, v := range k.Hist {
 			all += float64(v)
 		}
-		n.Meta.Quick += float64(k.Hist[0])
-		n.Meta.All += all
+		n.Habit.Meta.Quick += float64(k.Hist[0])
+		n.Habit.Meta.All += all
 	case k.Ops == 1 && known(k.Exec):
-		n.Meta.All++
-		if k.Exec < quickMeta {
-			n.Meta.Quick++
+		n.Habit.Meta.All++
+		if k.Exec < metaQuick {
+			n.Habit.Meta.Quick++
 		}
 	}
 }
 
-const metaBlock = 12 // operations that make a bet
-
 func (d *Detector) closeMeta(n *node) {
-	m := &n.Meta
+	m := &n.Habit.Meta
 	if m.All < metaBlock {
 		return
 	}
@@ -52,16 +45,16 @@ func (d *Detector) closeMeta(n *node) {
 	if !n.Alarm {
 		d.meta.Quick += m.Quick
 		d.meta.All += m.All
-		if d.meta.All > 50000 { // about the newest minutes of a layer
+		if d.meta.All > metaMemory {
 			d.meta.Quick /= 2
 			d.meta.All /= 2
 		}
 	}
 	if d.meta.All > metaMuch {
 		usual := min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10))
-		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -4, 4), d.limit+overThreshold)
+		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -metaMost, metaMost), d.limit+overThreshold)
 	}
-	if n.Tests[metaSlow].Log < 2 {
+	if n.Tests[metaSlow].Log < noExample {
 		m.Count = min(m.Count+1, 100)
 		m.Share += (share - m.Share) / m.Count
 	}
@@ -71,8 +64,8 @@ func (d *Detector) closeMeta(n *node) {
 // betShare bets that of all operations only a quarter as many as usual were quick, against six tenths as
 // many. Operations come in bunches that share a fate, so that each counts for half.
 func betShare(quick, all, usual float64) float64 {
-	p0, p1 := 0.6*usual, 0.25*usual
-	if usual < 0.2 {
+	p0, p1 := metaWell*usual, metaSick*usual
+	if usual < metaUsual {
 		return 0
 	}
 	return 0.5 * (quick*ln(p1/p0) + (all-quick)*ln((1-p1)/(1-p0)))

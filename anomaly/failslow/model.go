@@ -10,9 +10,6 @@ const (
 	// teachers is how many different nodes must have fed a cell before it is believed, where there are
 	// that many: a cell of one job's nodes would learn that job's habits as the fleet's.
 	teachers = 4
-	// smallRequest divides the background of every node (small requests, always there) from what
-	// jobs stream, bytes.
-	smallRequest = 32 << 10
 )
 
 type cell struct {
@@ -31,12 +28,7 @@ type model struct {
 // requests of jobs in it.
 type sizes struct{ Mean, Spread, Count, Ops, OpsSpread float64 }
 
-const (
-	sizesFrom = 300   // seconds of nodes, before that nothing is unusual
-	sizesMost = 20000 // of which the newest count
-	sizesNear = 0.15  // log: as far from the mean is always usual
-	sizesWide = 3     // and so many times the mean distance
-)
+const sizesMost = 20000 // seconds of nodes of which the newest count
 
 // usual says that a second's mean request size is the background's, and learns of it.
 func (z *sizes) usual(size, ops float64) bool {
@@ -65,6 +57,9 @@ func (z *sizes) background(ops float64) bool {
 		math.Log(ops)-z.Ops < opsFar*z.OpsSpread
 }
 
+// absoluteToSigma makes a standard deviation of a normal law's mean distance.
+const absoluteToSigma = 1.25
+
 // noise is the running mean of absolute residuals.
 type noise struct{ Mean, Count float64 }
 
@@ -85,7 +80,7 @@ func (c *cell) known(need int) bool {
 			n++
 		}
 	}
-	return n >= need && c.Count >= 20
+	return n >= need && float64(c.Count) >= cellLeast
 }
 
 // expect returns the log execution time that the fleet needs; ok is false where too few nodes have
@@ -103,9 +98,9 @@ func (m *model) expect(c Class, size, util float64, need int) (x float64, ok boo
 		switch ka, kb := a.known(need), b.known(need); {
 		case ka && kb:
 			return a.Mean + part*(b.Mean-a.Mean), true
-		case ka && part <= 0.6:
+		case ka && part <= cellReach:
 			return a.Mean, true
-		case kb && part >= 0.4:
+		case kb && 1-part <= cellReach:
 			return b.Mean, true
 		}
 	}
@@ -120,7 +115,7 @@ func (m *model) teach(c Class, size, util, x float64, who int) {
 }
 
 func (l *cell) teach(x, weight float64, who int) {
-	if weight < 0.1 {
+	if weight < cellLight {
 		return
 	}
 	for i, w := range l.Who {
@@ -134,7 +129,7 @@ func (l *cell) teach(x, weight float64, who int) {
 	}
 	l.Count = min(l.Count+weight, 20000)
 	step := x - l.Mean
-	if l.Count > 50 { // a long tail must not draw the mean
+	if l.Count > cellYoung { // a long tail must not draw the mean
 		step = max(-0.25, min(0.25, step))
 	}
 	l.Mean += step * weight / l.Count
@@ -144,7 +139,7 @@ func (l *cell) teach(x, weight float64, who int) {
 func (m *model) sigma(c Class, ops float64) float64 {
 	n := &m.Noise[c][noiseBin(ops)]
 	prior := 0.08 + 0.9/math.Sqrt(max(ops, 1))
-	return max(0.05, 1.25*(n.Mean*n.Count+prior*50)/(n.Count+50))
+	return max(0.05, absoluteToSigma*(n.Mean*n.Count+prior*50)/(n.Count+50))
 }
 
 func noiseBin(ops float64) int { return min(15, max(0, int(math.Log2(max(ops, 1))))) }

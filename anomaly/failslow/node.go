@@ -48,7 +48,7 @@ const (
 
 // noteQuiet says that so many small requests are what the node always has, and learns of it.
 func (n *node) noteQuiet(c int, ops float64) bool {
-	q := &n.Quiet[c]
+	q := &n.Habit.Quiet[c]
 	switch {
 	case *q == 0:
 		*q = ops
@@ -81,46 +81,66 @@ func (e estimate) variance() float64 { return 1 / e.Weight }
 
 const octaves = 8 // of request sizes, from 32 KiB
 
-// node is what is kept of one forwarder. What begins with a capital letter is saved.
+// node is one forwarder.
 type node struct {
-	ID                 topology.NodeID
-	Seen               int64
-	Back               int64 // when it last came back after a silence
-	Probed             int64 // newest canary
-	Asked              int64 // newest canary asked for
-	Offset             [2][regimes]offset
-	Tests              [testCount]SequentialTest
-	Meta               metaState
-	Canary             [classes]offset
-	Freely             [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
-	CapAt              float64             // share of the peak at which the node was saturated lately
-	Alarm              bool
-	Since              int64 // of the alarm's first evidence
-	Cause              int   // the test that declared
-	Load               float64
-	Waited             int64 // newest second in which requests waited
-	loads              [loadedFor]recent
-	index              int
-	visited            int64 // see Detector.peers
-	row                int   // of the newest second
-	level              anomaly.Level
-	short              [2][kinds]estimate // of this block
-	long               [2][kinds]estimate // of this long block
-	shown              [2][regimes]shown
-	Streams            [2]offset  // log bytes of what jobs stream
-	Quiet              [2]float64 // operations a second of a class while no job makes any
+	kept
+	company
+	blocks
+	index   int // in order of first appearance
+	row     int // of the newest second
+	level   anomaly.Level
+	loads   [loadedFor]recent
+	now     second
+	ratio   [classes]float64 // running log ratio, for sentences and the console
+	through [2]float64       // the same of its canaries
+}
+
+// kept is what outlives a restart.
+type kept struct {
+	ID     topology.NodeID
+	Seen   int64
+	Back   int64 // when it last came back after a silence
+	Probed int64 // newest canary
+	Asked  int64 // newest canary asked for
+	Waited int64 // newest second in which requests waited
+	Load   float64
+	Habit  habit
+	Tests  [testCount]SequentialTest
+	Alarm  bool
+	Since  int64 // of the alarm's first evidence
+	Cause  int   // the test that declared
+}
+
+// habit is what a node is like while it is healthy.
+type habit struct {
+	Offset  [2][regimes]offset
+	Streams [2]offset  // log bytes of what jobs stream
+	Quiet   [2]float64 // operations a second of a class while no job makes any
+	Meta    metaState
+	Canary  [classes]offset
+	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
+	CapAt   float64             // share of the peak at which the node was saturated lately
+}
+
+// company is what a node has to do with the other forwarders of its jobs.
+type company struct {
 	jobsSince, jobsKey int64
-	sure               [2]int64    // newest second compared with enough forwarders of its jobs
-	carried            [2]estimate // the newest long block with something in it
-	age                [2]int64    // of carried
-	kind               [2]int      // of carried
-	spent              [2]float64  // log wealth that was won with carried after its block
-	cap                estimate
+	visited            int64 // see roster.peers
+	shown              [2][regimes]shown
+	sure               [2]int64 // newest second compared with enough forwarders of its jobs
 	flow               [2]flow
-	burst              burst
-	now                second
-	ratio              [classes]float64 // running log ratio, for sentences and the console
-	through            [2]float64       // the same of its canaries
+}
+
+// blocks gather what a node showed for the next bets.
+type blocks struct {
+	short   [2][kinds]estimate // of this block
+	long    [2][kinds]estimate // of this long block
+	carried [2]estimate        // the newest long block with something in it
+	age     [2]int64           // of carried
+	kind    [2]int             // of carried
+	spent   [2]float64         // log wealth that was won with carried after its block
+	cap     estimate
+	burst   burst
 }
 
 // second is what was made of a node's newest row.

@@ -41,6 +41,9 @@ type Observation struct {
 	Class    [classes]ClassSecond
 	QueueLen float64 // requests waiting, not in service; NaN where not known
 	Serving  float64 // requests in service; 0 where not known
+	// InFlight is how many requests were in the server in the mean of the second, those that wait included, and
+	// Completed how many ended in it, whatever their class, that moved Moved bytes; 0 where not known.
+	InFlight, Completed, Moved float64
 	// Packets is how many went between the node and its clients, as these saw it, and Lost how many of them
 	// did not arrive as they were sent; 0 packets where that is not known.
 	Packets, Lost float64

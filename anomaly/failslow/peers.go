@@ -26,7 +26,7 @@ func (s *shown) add(now int64, log, size, ops float64) {
 // jobLevel is by how much requests like the node's are slower than the fleet needs them through the other forwarders
 // of its jobs, log: of the slowest of them, for what two of them share is the job. It is sure where each job has
 // enough of them, and alone says that a job has none.
-func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) {
+func (d *comparison) jobLevel(n *node, c Class) (level float64, sure, alone bool) {
 	regime, size := n.now.regime[c], n.now.size[c]
 	jobs, need := d.jobs[n], d.need()
 	if n.now.guess[c] {
@@ -63,8 +63,8 @@ func (d *Detector) jobLevel(n *node, c Class) (level float64, sure, alone bool) 
 
 // settled says that the node does for its jobs what it did long enough to have a habit of it: who is slower in both
 // classes than that habit, while no job began, is not held back by a job's requests.
-func (d *Detector) settled(n *node, c Class) bool {
+func (d *comparison) settled(n *node, c Class) bool {
 	return len(d.jobs[n]) > 0 && float64(d.now-n.jobsSince) >= pastJobs &&
-		n.Offset[c][n.now.regime[c]].Count >= pastHabit &&
-		math.Abs(math.Log(n.now.size[c])-n.Streams[c].Mean) < pastNear && d.backend < slowPool
+		n.Habit.Offset[c][n.now.regime[c]].Count >= pastHabit &&
+		math.Abs(math.Log(n.now.size[c])-n.Habit.Streams[c].Mean) < pastNear && d.backend < slowPool
 }

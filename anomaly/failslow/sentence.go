@@ -21,7 +21,6 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	v.Confidence = min(0.99, v.Score/1.3)
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
-	const visible = 0.1 // log ratio of what load shows; below it canaries alone have accused
 	switch {
 	case top == readSlow && n.ratio[Read] < visible, top == writeSlow && n.ratio[Write] < visible:
 		v.Class = Class(top - readSlow).String()
@@ -40,7 +39,8 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 		v.Class = Meta.String()
 		v.Sentence = fmt.Sprintf("%s is slow at metadata: it seldom answers at once, unlike its peers", n.ID)
 	case capped:
-		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait", n.ID, 100*n.CapAt)
+		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait", n.ID,
+			100*n.Habit.CapAt)
 	case canary:
 		if min(n.ratio[Read], n.ratio[Write]) < visible {
 			v.Sentence = fmt.Sprintf(

@@ -12,7 +12,7 @@ import (
 // ErrState says that a saved state cannot be taken up.
 var ErrState = errors.New("saved detector state")
 
-const stateVersion = 3
+const stateVersion = 4
 
 // state is what outlives a restart: what was learnt and the evidence so far.
 type state struct {
@@ -23,14 +23,17 @@ type state struct {
 	PeakOps peak
 	Meta    metaLayer
 	Canary  canaryLayer
-	Nodes   []*node
+	Nodes   []kept
 }
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries,
-		d.order})
+	nodes := make([]kept, len(d.order))
+	for i, n := range d.order {
+		nodes[i] = n.kept
+	}
+	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, nodes})
 	return b.Bytes(), err
 }
 
@@ -44,17 +47,17 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 	if s.Version != stateVersion {
 		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
 	}
-	nodes := map[topology.NodeID]*node{}
-	for i, n := range s.Nodes {
-		if n == nil || nodes[n.ID] != nil {
-			return fmt.Errorf("%w: node %d is damaged or doubled", ErrState, i)
+	nodes, order := map[topology.NodeID]*node{}, make([]*node, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &node{kept: s.Nodes[i], index: i}
+		if nodes[n.ID] != nil {
+			return fmt.Errorf("%w: node %d is listed twice", ErrState, i)
 		}
-		n.index = i
-		nodes[n.ID] = n
+		nodes[n.ID], order[i] = n, n
 	}
 	fixed := d.peak.fixed
 	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak,
-		s.PeakOps, s.Meta, s.Canary, s.Nodes, nodes
+		s.PeakOps, s.Meta, s.Canary, order, nodes
 	d.peak.fixed = fixed
 	d.jobs, d.lastSeen = nil, make([]int64, len(nodes))
 	return nil

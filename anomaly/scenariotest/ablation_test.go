@@ -46,12 +46,11 @@ func TestAblation(t *testing.T) {
 		if !all && i%8 != 0 {
 			continue
 		}
-		restore, ok := r.Ablate()
-		if !ok {
+		if !r.Ablate() {
 			continue
 		}
 		got := sample(first, few, many)
-		restore()
+		r.Restore()
 		t.Logf("%-22s %9.4g %-16s recall %+.3f, delay %+d s, false alarms %+d: %s", r.Name, r.Value, r.Unit,
 			got.Recall()-with.Recall(), got.Delay(.5)-with.Delay(.5), got.False-with.False, r.Why)
 		if math.IsNaN(got.Recall()) {

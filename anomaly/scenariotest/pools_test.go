@@ -65,3 +65,18 @@ func TestSlowReadsAmongItsJobsForwarders(t *testing.T) {
 		}
 	}
 }
+
+// TestTenTimesAsSlowNeedsNobodyToCompareWith: jobs that wait for answers hide the background of a forwarder a tenth as
+// fast as it was, requests always wait so that no canary is sent, and none of its jobs' forwarders does the same.
+func TestTenTimesAsSlowNeedsNobodyToCompareWith(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("an hour of simulated forwarders")
+	}
+	s := DrawLoops(101, 80)
+	events, labels := Play(s, recorded.DefaultSettings())
+	var total Score
+	total.Add("", labels, events, s.Nodes, epoch, epoch+int64(s.Seconds))
+	if k := total.PerKind["hard"]; k[0] == 0 || k[1] < k[0] || total.False > 0 {
+		t.Errorf("found %d of %d, not %v; accused %v", k[1], k[0], total.NotFound, total.FalseAlarms)
+	}
+}

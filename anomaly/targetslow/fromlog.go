@@ -9,11 +9,6 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-const (
-	// leastBytes and leastSeconds of a file say nothing of its target.
-	leastBytes, leastSeconds = 1 << 20, 1e-3
-)
-
 // FromLog makes one interval of points of one job's log: for each storage target the time that a byte took
 // in files that lie on it alone, against files of the same job whose requests are about as large (within an
 // octave). A file over several targets is theirs together and says nothing of one. The points are ratios to
@@ -35,7 +30,7 @@ func FromLog(l *iolog.Log) []Point {
 		for i := range l.JobFiles {
 			f := &l.JobFiles[i]
 			bytes, requests, seconds := dir.of(f)
-			if len(f.OSTs) != 1 || bytes < leastBytes || requests < 1 || !(seconds >= leastSeconds) ||
+			if len(f.OSTs) != 1 || float64(bytes) < leastBytes || requests < 1 || !(seconds >= leastSeconds) ||
 				math.IsInf(seconds, 1) {
 				continue
 			}
@@ -65,7 +60,7 @@ func ratios(direction string, kinds map[alike]map[topology.NodeID]spent) (out []
 	type sum struct{ log, weight float64 }
 	byGroup := map[string]map[topology.NodeID]sum{}
 	for k, targets := range kinds {
-		if len(targets) <= fewPeers {
+		if float64(len(targets)) <= fewPeers {
 			continue
 		}
 		var logs []float64

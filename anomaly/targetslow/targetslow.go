@@ -29,18 +29,10 @@ type Point struct {
 }
 
 const (
-	// fewPeers are too few for a median.
-	fewPeers = 3
-	// blockPoints make one bet of the test sudden, and of the test mild when they span blockSeconds:
-	// what lasts for minutes is chance as well.
+	// blockPoints make one bet of the test sudden, and of the test mild when they span blockSeconds: what lasts for
+	// minutes is chance as well.
 	blockPoints  = 40
 	blockSeconds = 600
-	// most bounds what one point says, log: what is sick for good is slow all the time.
-	most = 0.6
-	// mostBet and leastBet bound what a block says, log.
-	mostBet, leastBet = 2, -1
-	// doubtAt is the share of the wealth of an alarm from which a target is in doubt; release ends it.
-	doubtAt, release = 0.5, 0.1
 )
 
 // The tests of a target.
@@ -50,9 +42,12 @@ const (
 	tests
 )
 
-// rules are what each test tolerates for good, what it bets on beyond that, and what a block's mean may be
-// wrong by beyond its noise, all log: half as slow again at once, or 15 % in the long run.
-var rules = [tests]struct{ tolerated, slowBy, doubt float64 }{sudden: {0.4, 0.15, 0.1}, mild: {0.14, 0.06, 0.05}}
+// bets are what each test tolerates for good, what it bets on beyond that, and what a block's mean may be wrong by
+// beyond its noise, log.
+func bets() [tests]struct{ tolerated, slowBy, doubt float64 } {
+	return [tests]struct{ tolerated, slowBy, doubt float64 }{sudden: {suddenFrom, suddenBy, suddenDoubt},
+		mild: {mildFrom, mildBy, mildDoubt}}
+}
 
 // Detector compares targets interval by interval. It has no clock; its methods must not be called
 // concurrently.
@@ -132,7 +127,7 @@ func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
 		}
 	}
 	for g, members := range d.groups {
-		if len(members) <= fewPeers {
+		if float64(len(members)) <= fewPeers {
 			continue
 		}
 		d.logs = d.logs[:0]
@@ -179,12 +174,12 @@ func (d *Detector) point(now int64, s subject, r float64) {
 	}
 	t.seen = now
 	t.ratio += (r - t.ratio) / blockPoints
-	r = max(-most, min(most, r))
-	for i, rule := range rules {
+	r = max(-mostPoint, min(mostPoint, r))
+	for i, rule := range bets() {
 		mean, variance, full := t.blocks[i].add(now, r, [tests]int64{mild: blockSeconds - 1}[i])
 		if full {
 			bet := failslow.Against(mean-rule.tolerated, variance+rule.doubt*rule.doubt, rule.slowBy)
-			t.tests[i].Bet(now, max(leastBet, min(bet, mostBet)), d.limit+3)
+			t.tests[i].Bet(now, max(-mostLoss, min(bet, mostBet)), d.limit+overLimit)
 		}
 	}
 }

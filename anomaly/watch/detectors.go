@@ -216,6 +216,15 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 			k.Exec = sums.took[c] / sums.ops[c]
 		}
 	}
+	for c := range o.Class {
+		o.Completed, o.Moved = o.Completed+o.Class[c].Ops, o.Moved+o.Class[c].Bytes
+	}
+	if o.Completed == 0 { // a router forwards messages
+		o.Completed, o.Moved = valueOr(f, collector.RoutedOps, 0), valueOr(f, collector.RoutedBytes, 0)
+	}
+	if inFlight > 0 {
+		o.InFlight = inFlight
+	}
 	if sums != nil {
 		o.Packets, o.Lost = sums.packets, sums.lost
 		if moved := o.Class[failslow.Read].Bytes +
