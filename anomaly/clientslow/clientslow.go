@@ -343,9 +343,8 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
 	if worst == int(inside) {
 		v.Sentence = fmt.Sprintf(
-			"a request is in service in %s %s times as long as in its peers since %s (%s ms against "+
-				"%s), by its queue and completions", id, anomaly.Digits(math.Exp(s.Ratio)), v.Since.Format("15:04:05"),
-			milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
+			"%s is %sx slow: a request is in service for %s ms (peers %s), by its queue and completions",
+			id, anomaly.Digits(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
 		return
 	}
 	ratios := d.Ratio(id)
