@@ -114,7 +114,8 @@ func (s *site) truth() (t truth) {
 	return t
 }
 
-// traffic is what crosses the routers in a few of the model's seconds: all bytes a second, and one router's share.
+// traffic is what crosses the routers in a few of the model's seconds: all bytes a second, right to about a tenth, and
+// one router's share. How fast jobs are after a drain is tested without a clock, over more seconds.
 func (s *site) traffic(router string) (perSecond, share float64) {
 	s.t.Helper()
 	const seconds = 5
@@ -202,7 +203,7 @@ func TestSlowRouterIsDrained(t *testing.T) {
 		t.Errorf("%d of %d nodes avoid it, want 11 of 11", d.Done, d.Nodes)
 	}
 	again, share := s.traffic("rtr2")
-	if share > 0.01 || again < 0.95*healthy {
+	if share > 0.01 || again < 0.85*healthy {
 		t.Errorf("%.3f of the bytes cross the drained router; %.0f MB/s in all, %.0f before", share, again/1e6,
 			healthy/1e6)
 	}
@@ -237,5 +238,29 @@ func TestLyingLnetctlIsNotBelieved(t *testing.T) {
 	s.fairway("return", "rtr3", "--reason", "it was looked at")
 	time.Sleep(2 * time.Second) // the node that refuses is asked again
 	s.demo("trick")
+	s.restored(was)
+}
+
+// TestSlowRouterIsFoundByItself: a router at a tenth of its speed is found, excluded and drained without a person; a
+// person returns it when it has been mended.
+func TestSlowRouterIsFoundByItself(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := startSite(t, "--auto")
+	was := s.tables()
+	s.traffic("rtr2") // the detector has seen the site healthy
+	s.demo("fault", "link", "rtr2", "0.1")
+	d := s.drain(remap.Drained)
+	if d.Done != 11 {
+		t.Errorf("%d nodes avoid it, want 11", d.Done)
+	}
+	var f remap.Feed
+	if err := json.Unmarshal(s.fairway("--json", "exclusions"), &f); err != nil {
+		t.Fatal(err)
+	}
+	if e := f.Exclusions[0]; e.Forwarder != "rtr2" || !strings.Contains(e.Reason, "messages take") {
+		t.Errorf("excluded is %s: %s", e.Forwarder, e.Reason)
+	}
+	s.demo("mend", "rtr2")
+	s.fairway("return", "rtr2", "--reason", "its link is well again")
 	s.restored(was)
 }

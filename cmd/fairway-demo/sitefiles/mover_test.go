@@ -108,6 +108,43 @@ func TestDrainMovesTheTraffic(t *testing.T) {
 	}
 }
 
+// TestJobsAreAsFastAfterADrain: with the slow router drained the jobs move at least 95 % of what they did before.
+func TestJobsAreAsFastAfterADrain(t *testing.T) {
+	s := newSite(t, Options{})
+	rate := func() float64 {
+		const seconds = 40
+		var before, after uint64
+		for _, r := range s.model.Of(model.Router) {
+			before += r.LNet.RoutedBytes
+		}
+		s.model.Run(s.model.Now() + seconds*time.Second)
+		for _, r := range s.model.Of(model.Router) {
+			after += r.LNet.RoutedBytes
+		}
+		return float64(after-before) / seconds
+	}
+	s.model.Run(time.Second)
+	healthy := rate()
+	if err := s.model.Break(model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.1}); err != nil {
+		t.Fatal(err)
+	}
+	sick := rate()
+	for _, n := range s.model.Nodes {
+		if n.Role == model.Router {
+			continue
+		}
+		if _, err := moverOf(s, n.Name, "").Avoid(t.Context(), avoid("rtr2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.model.Run(s.model.Now() + 2*time.Second)
+	drained := rate()
+	t.Logf("%.0f MB/s, %.0f with the slow router, %.0f without it", healthy/1e6, sick/1e6, drained/1e6)
+	if drained < 0.95*healthy || drained < sick {
+		t.Errorf("%.0f MB/s, %.0f with the slow router, %.0f without it", healthy/1e6, sick/1e6, drained/1e6)
+	}
+}
+
 // TestDrainKeepsOut: what cannot be done without a hole is not done, and says why.
 func TestDrainKeepsOut(t *testing.T) {
 	s := newSite(t, Options{})
