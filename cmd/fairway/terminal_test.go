@@ -287,7 +287,7 @@ func TestKeyToRedraw(t *testing.T) {
 	var waits []time.Duration
 	for i := range presses {
 		before, begun := x.bytes(), time.Now()
-		x.press([]string{"\x1b[C", "\x1b[D"}[i%2])
+		x.press([]string{"\x1b[B", "\x1b[A"}[i%2])
 		for x.bytes() == before {
 			if time.Since(begun) > 5*time.Second {
 				t.Fatalf("key %d changed nothing", i)
