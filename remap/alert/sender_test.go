@@ -69,8 +69,10 @@ func newCount(t testing.TB) (*count, *httptest.Server) {
 	return c, s
 }
 
-func hook(t testing.TB, name, url string) Receiver {
-	key := filepath.Join(t.TempDir(), name)
+func hook(t testing.TB, name, url string) Receiver { return hookIn(t, t.TempDir(), name, url) }
+
+func hookIn(t testing.TB, dir, name, url string) Receiver {
+	key := filepath.Join(dir, name)
 	if err := writeFile(key, []byte("sesame")); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestHelperProcess(t *testing.T) {
 		t.Skip("only a helper of TestNothingIsLostOverKills")
 	}
 	d := openDesk(t, dir)
-	_, stop := start(t, d, dir, hook(t, "pager", os.Getenv("FAIRWAY_ALERT_URL")))
+	_, stop := start(t, d, dir, hookIn(t, dir, "pager", os.Getenv("FAIRWAY_ALERT_URL")))
 	defer stop()
 	next := 0
 	_, err := fmt.Sscan(os.Getenv("FAIRWAY_ALERT_NEXT"), &next)
