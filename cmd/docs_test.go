@@ -73,7 +73,7 @@ func TestSecurityNamesItsTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, named := "", 0
-	for _, word := range regexp.MustCompile("`[a-z]+(?:/[a-z]+)*`|\\bTest[A-Z]\\w+").FindAllString(string(text), -1) {
+	for _, word := range regexp.MustCompile("`[a-z-]+(?:/[a-z-]+)*`|\\bTest[A-Z]\\w+").FindAllString(string(text), -1) {
 		if strings.HasPrefix(word, "`") {
 			dir = strings.Trim(word, "`")
 			continue

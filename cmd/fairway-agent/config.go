@@ -127,7 +127,7 @@ func defaultConfig() Config {
 		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
-			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Forwarders: map[string]string{}},
+			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Allow: []string{}, Forwarders: map[string]string{}},
 		Source: Sources{
 			Mount: Mount{Control: "/run/fairway-mount/control"},
 			Diod: Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers,

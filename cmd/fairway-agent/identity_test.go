@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/collector/wire"
 )
 
 func TestSecretFilesAreTheOwnersAlone(t *testing.T) {
@@ -45,5 +49,22 @@ func TestClearTextStaysOnThisHost(t *testing.T) {
 	}
 	if err := (&Daemon{URL: "unix:///s", Certificate: "c"}).validate(); err == nil {
 		t.Error("a certificate without a key was taken")
+	}
+}
+
+func TestOrdersLeadToForwardersAlone(t *testing.T) {
+	done := 0
+	o := Orders{By: byMount9p, Allow: []string{"10.1.0.0/16"}}
+	move := o.checked(func(context.Context, wire.Order) (json.RawMessage, error) {
+		done++
+		return nil, nil
+	})
+	for addr, may := range map[string]bool{"10.1.0.7:564": true, "203.0.113.9:564": false, "evil.site:564": false} {
+		before := done
+		_, err := move(t.Context(), wire.Order{ID: "o",
+			Body: json.RawMessage(`{"forwarder":"fwd1","addr":"` + addr + `"}`)})
+		if (err == nil) != may || (done > before) != may {
+			t.Errorf("%s: %v", addr, err)
+		}
 	}
 }

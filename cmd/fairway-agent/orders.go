@@ -34,6 +34,7 @@ const (
 type Orders struct {
 	Enabled bool       `toml:"enabled" help:"Carry out the daemon's remap orders."`
 	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet or remount."`
+	Allow   []string   `toml:"allow" help:"Networks (10.1.0.0/16) and host names of forwarders; empty: any."`
 	Proxy   ProxyOpt   `toml:"tcpproxy"`
 	LNet    LNetOpt    `toml:"lnet"`
 	Remount RemountOpt `toml:"remount"`
@@ -64,6 +65,9 @@ func (c *Config) validateOrders() error {
 	o := &c.Orders
 	if !o.Enabled {
 		return nil
+	}
+	if _, err := topology.ParseAllowed(o.Allow); err != nil {
+		return fmt.Errorf("orders.allow: %w", err)
 	}
 	switch o.By {
 	case byMount9p:
@@ -129,6 +133,9 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 	out := map[string]stream.OrderHandler{}
 	if moves != nil {
 		out = node.Handlers(moves, c.Orders.Enabled)
+		if move := out[wire.OrderRemap]; move != nil {
+			out[wire.OrderRemap] = c.Orders.checked(move)
+		}
 	}
 	router, _ := moves.(*lnet.Mover)
 	if router == nil && c.Source.LNet.Enabled {
@@ -153,4 +160,23 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 		}
 	}
 	return out
+}
+
+// checked refuses orders to addresses that are not forwarders of this node's. LNet's gateways and exports to mount are
+// named in the settings themselves.
+func (o *Orders) checked(move stream.OrderHandler) stream.OrderHandler {
+	if o.By != byMount9p && o.By != byTCPProxy {
+		return move
+	}
+	allowed, _ := topology.ParseAllowed(o.Allow) // validated
+	return func(ctx context.Context, order wire.Order) (json.RawMessage, error) {
+		var r wire.RemapOrder
+		if err := json.Unmarshal(order.Body, &r); err != nil {
+			return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
+		}
+		if err := allowed.Check(r.Addr); err != nil {
+			return nil, fmt.Errorf("order %s: %w", order.ID, err)
+		}
+		return move(ctx, order)
+	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"time"
 
@@ -41,6 +42,7 @@ func newRoot() *cobra.Command {
 func newMount() *cobra.Command {
 	var opt mount.Options
 	var name string
+	var allow []string
 	c := &cobra.Command{
 		Use:   "mount HOST:PORT TREE MOUNTPOINT",
 		Short: "Mount TREE of the forwarder at HOST:PORT and stay in the foreground until a signal or umount",
@@ -54,6 +56,10 @@ func newMount() *cobra.Command {
 				host, _, _ := net.SplitHostPort(a[0])
 				opt.Target.Forwarder = topology.ForwarderID(host)
 			}
+			var err error
+			if opt.Allowed, err = topology.ParseAllowed(allow); err != nil {
+				return program.BadUsage(fmt.Errorf("--allow: %w", err))
+			}
 			opt.Tree, opt.MountPoint = a[1], a[2]
 			return serve(cmd.Context(), opt)
 		},
@@ -61,6 +67,8 @@ func newMount() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&name, "forwarder", "", "the forwarder's node name (default: HOST)")
 	f.StringVar(&opt.Control, "control", "", "path of the control socket; without one the mount cannot be moved")
+	f.StringSliceVar(&allow, "allow", nil,
+		"networks (10.1.0.0/16) and host names of the forwarders that the mount may be moved to (default: any)")
 	f.DurationVar(&opt.CacheFor, "cache", 0,
 		"how long names and attributes may be kept; 0 asks the forwarder each time")
 	f.BoolVar(&opt.ReadAhead, "read-ahead", false,

@@ -87,10 +87,14 @@ func bring(t testing.TB, url, token string, conf *tls.Config, n topology.NodeID,
 	go func() { _ = client.Run(ctx); close(done) }()
 	defer func() { stop(); <-done }()
 	begin := time.Now().Add(-time.Duration(seconds) * time.Second)
+	var frames []collector.Frame
 	for i := range seconds {
-		if err := spool.Append([]collector.Frame{{Node: n, Role: topology.Compute,
+		frames = append(frames, collector.Frame{Node: n, Role: topology.Compute,
 			TimeMillis: begin.Add(time.Duration(i) * time.Second).UnixMilli(),
-			Samples:    []collector.Sample{{Metric: collector.WriteBytes, Value: float64(i)}}}}); err != nil {
+			Samples:    []collector.Sample{{Metric: collector.WriteBytes, Value: float64(i)}}})
+	}
+	for message := range slices.Chunk(frames, 500) {
+		if err := spool.Append(message); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -91,6 +91,9 @@ func (c *control) answer(line []byte) report.Response {
 		if _, _, err := net.SplitHostPort(q.Addr); err != nil {
 			return refuse(fmt.Errorf("addr: %w", err))
 		}
+		if err := c.m.opt.Allowed.Check(q.Addr); err != nil {
+			return refuse(err)
+		}
 		if q.Forwarder == "" {
 			return refuse(errors.New("forwarder: the name of the new forwarder is missing"))
 		}
