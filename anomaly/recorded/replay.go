@@ -90,6 +90,7 @@ func (r *Replay) events(now int64) {
 			kind, detail := eventType(v)
 			e := Event{Type: kind, Node: v.Node, Start: now, Detail: detail, Sentence: v.Sentence,
 				Confidence: v.Confidence}
+			e.Jobs = append(e.Jobs, v.Culprits...)
 			for _, i := range v.Impact {
 				e.Jobs = append(e.Jobs, i.Job)
 			}
