@@ -316,8 +316,6 @@ func (d *Detector) Slower(id topology.NodeID) (x [own + 1]float64) {
 	return x
 }
 
-var classNames = [classes]string{"reads", "writes", "metadata operations", "its own stats", "packets", "requests"}
-
 // lossOf is the share that a logarithm of lossy stands for.
 func lossOf(log float64) float64 { return max(0, math.Exp(log)-leastLoss) }
 

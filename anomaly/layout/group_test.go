@@ -67,7 +67,7 @@ func TestASlowRouterIsAccusedAndCleared(t *testing.T) {
 		if len(first) != 1 || first["fail_slow r2"] == 0 {
 			t.Errorf("%g times as slow: accused %v in %d s", c.slower, first, c.within)
 		}
-		if v := l.last["fail_slow r2"]; !strings.Contains(v.Sentence, "times as long through r2") {
+		if v := l.last["fail_slow r2"]; !strings.Contains(v.Sentence, "x slow: messages take") {
 			t.Errorf("%q", v.Sentence)
 		}
 		l.took[1] = l.took[0]

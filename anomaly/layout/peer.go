@@ -31,7 +31,6 @@ type peer struct {
 	since   int64
 	routers int
 	share   float64
-	alarm   bool
 }
 
 // findPeers looks for what holds routers up that is not theirs: one slow receiver, and buffers that are too few.
@@ -126,8 +125,8 @@ func (g *Group) name() {
 			v.Level, v.Confidence = anomaly.Alarm, min(0.99, p.share)
 			v.Evidence = map[string]float64{"share": p.share, "routers": float64(p.routers)}
 			v.Sentence = fmt.Sprintf(
-				"%.0f %% of the messages that wait in %s wait for %s, which takes them slowly, since %s; "+
-					"no router is accused for it", 100*p.share, counted(p.routers), id, v.Since.Format("15:04:05"))
+				"%.0f %% of the messages that wait in %s wait for %s, which takes them slowly; "+
+					"no router is accused for it", 100*p.share, counted(p.routers), id)
 		default:
 			continue
 		}
@@ -181,9 +180,8 @@ func (g *Group) decide(r *router) {
 		b.Level, b.Confidence = anomaly.Alarm, 0.9
 		b.Since = time.Unix(g.now-int64(r.dry)*blockSeconds, 0).UTC()
 		b.Sentence = fmt.Sprintf(
-			"messages wait for a buffer of %s since %s while its receivers have credits: it has too few "+
-				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", r.id,
-			b.Since.Format("15:04:05"))
+			"messages wait for a buffer of %s while its receivers have credits: it has too few "+
+				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", r.id)
 	}
 	if r.dry == 0 || r.dry >= namedBlocks {
 		g.verdicts = append(g.verdicts, b)
@@ -198,28 +196,24 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	v.Since = time.Unix(since, 0).UTC()
 	v.Confidence = min(0.99, v.Score/1.2)
 	if r.stopped {
-		v.Sentence = fmt.Sprintf("%s forwards nothing since %s while senders wait for it", r.id,
-			v.Since.Format("15:04:05"))
+		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", r.id)
 		return
 	}
 	if math.IsNaN(r.newest.x) {
 		v.Sentence = fmt.Sprintf(
-			"%s took longer through %s than through its peers since %s; now there are too few to judge by",
-			g.words.what, r.id, v.Since.Format("15:04:05"))
+			"%s took longer through %s than through its peers; now there are too few to judge by", g.words.what, r.id)
 		return
 	}
 	took := math.Exp(r.newest.x)
 	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.newest.rate}
 	if r.newest.own {
 		v.Sentence = fmt.Sprintf(
-			"%s take %s ms through %s since %s, longer than ever at this load; no peer does the same now, "+
-				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), r.id,
-			v.Since.Format("15:04:05"))
+			"%s take %s ms through %s, longer than ever at this load; no peer does the same now, "+
+				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), r.id)
 		return
 	}
 	v.Evidence["peers_seconds"] = took / math.Exp(r.ratio)
-	v.Sentence = fmt.Sprintf("%s take %s times as long through %s as through %s since %s (%s ms against %s)",
-		g.words.what,
-		anomaly.Digits(math.Exp(r.ratio)), r.id, g.words.peers, v.Since.Format("15:04:05"), anomaly.Digits(1000*took),
-		anomaly.Digits(1000*took/math.Exp(r.ratio)))
+	v.Sentence = fmt.Sprintf("%s is %sx slow: %s take %s ms through it, %s ms through %s", r.id,
+		anomaly.Digits(math.Exp(r.ratio)), g.words.what, anomaly.Digits(1000*took),
+		anomaly.Digits(1000*took/math.Exp(r.ratio)), g.words.peers)
 }

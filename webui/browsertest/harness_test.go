@@ -5,14 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"fairway/cmd/fairway-demo/simsite"
-	"fairway/remap"
-	"fairway/webui/access"
-	"fairway/webui/api"
 )
 
 // get reads a JSON answer that must be 200.
@@ -46,28 +42,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		}
 	}
 	t.Fatalf("never: %s", what)
-}
-
-// signIn signs a person in by a one-time code and returns the session's cookie.
-func signIn(s *simsite.Site, name string, role remap.Role) (cookie string) {
-	s.T.Helper()
-	_, code, _ := strings.Cut(s.SignInPath(name, role), "=")
-	res, b := s.Ask("POST", "/api/v1/session", "", api.SignIn{Code: code}, "Origin", "http://"+s.TCP)
-	for _, c := range res.Cookies() {
-		if c.Name == access.CookieName {
-			return c.Value
-		}
-	}
-	s.T.Fatalf("%s is not signed in: %d %s", name, res.StatusCode, b)
-	return ""
-}
-
-func decode[T any](t *testing.T, b []byte) (v T) {
-	t.Helper()
-	if err := json.Unmarshal(b, &v); err != nil {
-		t.Fatalf("%v in %.500q", err, b)
-	}
-	return v
 }
 
 var update = flag.Bool("update", false, "take the guide's pictures and rewrite the screens in docs")

@@ -69,7 +69,6 @@ type Drains struct {
 	nodes  map[topology.NodeID]*node
 	since  map[topology.ForwarderID]time.Time // of a drain's begin, and of its end
 	routed []map[topology.ForwarderID]float64 // newest last, a second each
-	sent   bool                               // whether any node was ever asked to avoid a router
 }
 
 // New makes the drains; Run runs them.

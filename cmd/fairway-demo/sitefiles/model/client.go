@@ -21,7 +21,6 @@ type Import struct {
 	InFlight int
 	// Pages are its calls by the power of two of 4 KiB that they move; reads and writes.
 	Pages [2][11]uint64
-	since time.Duration
 }
 
 // Job is a program on several clients.

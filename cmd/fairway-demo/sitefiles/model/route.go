@@ -39,17 +39,6 @@ func (n *Node) Primary(router *Node) string {
 	return router.NIOf(n.NIs[0].Net).NID
 }
 
-// usable are the routes to a net whose gateway is taken for alive.
-func (n *Node) usable(net string) []*Route {
-	var out []*Route
-	for _, r := range n.Table.Routes {
-		if r.Net == net && !r.Down {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 // choose is LNet's choice of the router of one message: a preferred one, then the lower priority, fewer hops, fewer
 // bytes queued to it, more credits, and the one that was used longest ago.
 func (n *Node) choose(dst *Node) *Node {

@@ -96,7 +96,7 @@ func (s calls) call(r *RPC) {
 	if r.Op == Write && r.Size <= shortIO {
 		size += r.Size
 	}
-	fabric{s.Site}.send(&message{kind: Put, size: size, src: r.client, dst: r.import_.Target.node, got: func(*message) {
+	fabric(s).send(&message{kind: Put, size: size, src: r.client, dst: r.import_.Target.node, got: func(*message) {
 		s.request(r)
 	}})
 }
@@ -170,9 +170,9 @@ func (s calls) bulk(r *RPC, done func()) {
 		ask.src, ask.dst = server, r.client
 		ask.got = func(m *message) {
 			back.src, back.dst, back.via, back.pinned, back.got = r.client, server, m.via, true, over
-			fabric{s.Site}.send(back)
+			fabric(s).send(back)
 		}
-		fabric{s.Site}.send(ask)
+		fabric(s).send(ask)
 	}
 }
 
@@ -265,7 +265,7 @@ func (s calls) reply(r *RPC) {
 	if r.Op == Read && r.Size <= shortIO {
 		size += r.Size
 	}
-	fabric{s.Site}.send(&message{kind: Put, size: size, src: r.import_.Target.node, dst: r.client, got: func(*message) {
+	fabric(s).send(&message{kind: Put, size: size, src: r.import_.Target.node, dst: r.client, got: func(*message) {
 		s.answered(r)
 	}})
 }
