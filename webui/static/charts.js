@@ -8,7 +8,7 @@ import { charted, metricOf } from './metrics.js?v=__V__';
 const HIGH = 150;
 
 /** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
-function uPlotReady() {
+export function uPlotReady() {
   const w = /** @type {any} */ (window);
   w.fairwayPlot ??= new Promise((ok, bad) => {
     document.head.append(h('link', { rel: 'stylesheet', href: '/static/uplot/uPlot.min.css?v=__V__' }));

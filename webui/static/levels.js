@@ -21,6 +21,7 @@ export const IDLE = -1,
 
 /** What the grid of forwarders can show, in the order of a row's levels. */
 export const metrics = [
+  { name: 'slow', title: 'slowness', full: '50 times as slow as its peers, in steps of the logarithm' },
   { name: 'occ', title: 'occupancy', full: 'busy all of the last hour' },
   ...scalesOf('forwarder').map(s => ({ name: s.name, title: s.title, full: s.peak ? 'its peak' : s.full(undefined) })),
 ];
@@ -28,9 +29,23 @@ export const metrics = [
 /** What the compute grid can show: the feed's name and how its full scale is written. */
 export const computeMetrics = scalesOf('compute');
 
-/** The level of a character of a row's levels. @param {any} r @param {number} metric */
+/** A slowness on the fixed scale from 1 to 50. @param {number} slow */
+const slowLevel = slow => Math.max(0, Math.min(9, Math.floor((Math.log(Math.max(1, slow)) / Math.log(50)) * 10)));
+
+/** The sign of a row's level. @param {any} r @param {number} metric */
+function signOf(r, metric) {
+  if (metric > 0) return r.levels?.[metric - 1] ?? '-';
+  if (r.slow === null || r.slow === undefined) return r.state === 'unknown' ? '-' : '.';
+  return String(slowLevel(r.slow));
+}
+
+/** The place of a row among the slow: confirmed, then suspect, then by how slow it is. @param {any} r */
+export const rank = r =>
+  (r.state === 'suspect' ? 1e4 : 0) + (r.finding_state === 'confirmed' ? 1e4 : 0) + (r.slow ?? (r.state === 'idle' ? -1 : 0));
+
+/** The level of a row. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {
-  const sign = r.levels?.[metric] ?? '-';
+  const sign = signOf(r, metric);
   return sign === '.' ? IDLE : sign === '-' ? UNKNOWN : Number(sign);
 }
 
@@ -56,7 +71,7 @@ export function mark(r) {
 }
 
 /** The first column; a stale or excluded cell shows none: old numbers lie. @param {any} r @param {number} metric */
-export const digit = (r, metric) => (r.state === 'stale' || r.state === 'excluded' ? ' ' : (r.levels?.[metric] ?? '-'));
+export const digit = (r, metric) => (r.state === 'stale' || r.state === 'excluded' ? ' ' : signOf(r, metric));
 
 /** The letter of what happened at a time. @param {any} m */
 export const glyph = m =>

@@ -1,14 +1,14 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, kindWords, number, ratio, sum } from './format.js?v=__V__';
-import { IDLE, UNKNOWN, computeMetrics, digit, levelOf, mark, metrics, standing } from './levels.js?v=__V__';
+import { counted, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { UNKNOWN, digit, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
+import { Needs } from './needs.js?v=__V__';
+import { Strip } from './strip.js?v=__V__';
+import { Waits } from './sparks.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
-import { get, getBytes } from './api.js?v=__V__';
-import { calls } from './app.js?v=__V__';
-import { parseGrid } from './live.js?v=__V__';
 import { listed, moved, rates } from './metrics.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
@@ -36,7 +36,30 @@ export const columns = [
   },
   { name: 'rack', head: 'RACK', text: r => r.rack || '-' },
 ];
-const hottest = ['node', 'occ', 'read', 'write', 'queue', 'mdwait', 'job'];
+const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
+
+/** How many times as long as its peers, as both faces write it. @param {any} r */
+const times = r => (r.slow === null || r.slow === undefined ? (r.state === 'idle' ? 'idle' : '-') : `${number(r.slow)}x`);
+/** @type {import('./table.js').Column[]} */
+const slowness = [
+  {
+    name: 'slow',
+    head: 'SLOW',
+    title: 'how many times as long its clients wait as those of its peers; confirmed first',
+    num: true,
+    text: times,
+    value: r => rank(r),
+  },
+  {
+    name: 'ms',
+    head: 'ms',
+    title: 'time that an operation took its clients, last 10 s',
+    num: true,
+    text: r => millis(r.latency_seconds),
+    value: r => r.latency_seconds,
+  },
+  { name: 'moved', head: 'MB/s', num: true, text: r => mega(moved(r)), value: moved },
+];
 
 /** The one line above the grid; the terminal says the same. @param {any} o */
 export function summary(o) {
@@ -73,7 +96,7 @@ export function summary(o) {
  */
 export function overviewPage(app, q) {
   const view = q.get('view') ?? '';
-  if (view === 'compute') return computePage(app, q);
+  if (view === 'compute') return import('./compute.js?v=__V__').then(m => m.computePage(app, q));
   if (view === 'flow') return import('./flow.js?v=__V__').then(m => m.flowPage(app));
   if (view === 'matrix') return import('./flow.js?v=__V__').then(m => m.matrixPage(app, q));
   return forwardersPage(app, q, view === 'table');
@@ -85,7 +108,7 @@ export function overviewPage(app, q) {
  * @param {() => number} cols
  * @returns {Record<string, [string, () => void]>}
  */
-function cellKeys(move, cols) {
+export function cellKeys(move, cols) {
   const left = () => move(-1),
     right = () => move(1);
   return {
@@ -106,7 +129,7 @@ function cellKeys(move, cols) {
 function forwardersPage(app, q, asTable) {
   let m = Math.max(
     0,
-    metrics.findIndex(x => x.name === (q.get('metric') ?? 'occ')),
+    metrics.findIndex(x => x.name === (q.get('metric') ?? 'slow')),
   );
   let cursor = q.get('sel') ?? '';
   /** @type {any} */
@@ -129,10 +152,29 @@ function forwardersPage(app, q, asTable) {
       return `${r.id}  ${standing(r.state, r.busy)}  ${rates(r)} MB/s`;
     },
   });
-  const table = new Table(asTable ? columns : columns.filter(c => hottest.includes(c.name)), {
+  const waits = new Waits(),
+    needs = new Needs(app),
+    strip = new Strip(waits);
+  /** Jobs that wait, by forwarder, as the needs have them. @type {Map<string, string>} */
+  let waiting = new Map();
+  /** @type {import('./table.js').Column[]} */
+  const all = [
+    ...columns,
+    ...slowness,
+    {
+      name: 'latency',
+      head: "LATENCY, 5 min, peers' band",
+      text: () => '',
+      value: r => r.latency_seconds,
+      draw: (cell, r) => waits.draw(cell, r),
+    },
+    { name: 'waits', head: 'JOBS THAT WAIT', text: r => waiting.get(r.id) ?? '' },
+  ];
+  const front = hottest.map(n => /** @type {import('./table.js').Column} */ (all.find(c => c.name === n)));
+  const table = new Table(asTable ? [...columns.slice(0, 1), ...slowness, ...columns.slice(1)] : front, {
     id: r => r.id,
     go: r => `/forwarders/${r.id}`,
-    sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'occ'),
+    sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'slow'),
     reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
     tie: r => moved(r) ?? 0,
     sorted: remember,
@@ -140,7 +182,6 @@ function forwardersPage(app, q, asTable) {
   });
   table.filter = q.get('filter') ?? '';
   if (!asTable) table.limit = 20;
-  const needs = h('tbody');
   const filter = /** @type {HTMLInputElement} */ (
     h('input', {
       type: 'search',
@@ -162,28 +203,23 @@ function forwardersPage(app, q, asTable) {
         null,
         line,
         empty,
-        grid.el,
-        legend,
+        strip.el,
         h(
           'div.cols',
           null,
-          h('section', { 'aria-label': 'hottest' }, h('h2', null, 'Hottest, MB/s and ms'), filter, table.el),
-          h(
-            'section',
-            { 'aria-label': 'needs you' },
-            h('h2', null, 'Needs you'),
-            h('div.scroll', null, h('table', null, needs)),
-          ),
+          needs.el,
+          h('section.card', { 'aria-label': 'map' }, h('h2', null, 'Forwarders'), grid.el, legend),
         ),
+        h('section.card', { 'aria-label': 'hottest' }, h('h2', null, 'Slowest first'), filter, table.el),
         reader,
       );
 
   function remember() {
     const a = new URLSearchParams();
     if (asTable) a.set('view', 'table');
-    if (metrics[m].name !== 'occ') a.set('metric', metrics[m].name);
+    if (metrics[m].name !== 'slow') a.set('metric', metrics[m].name);
     const sort = (table.reverse ? '-' : '') + table.sort;
-    if (sort !== (asTable ? '-node' : 'occ')) a.set('sort', sort);
+    if (sort !== (asTable ? '-node' : 'slow')) a.set('sort', sort);
     if (table.filter) a.set('filter', table.filter);
     if (cursor) a.set('sel', cursor);
     app.go(`/overview${a.size ? `?${a}` : ''}`, true);
@@ -217,7 +253,7 @@ function forwardersPage(app, q, asTable) {
   /** @param {number} [width] */
   function draw(width = el.clientWidth) {
     if (!o || asTable) return;
-    grid.layout(o.forwarders.length, Math.max(320, width || 1200), 0, false);
+    grid.layout(o.forwarders.length, Math.max(280, grid.el.clientWidth || width / 2), 0, false);
     const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) =>
       r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : levelOf(r, m),
     );
@@ -228,63 +264,19 @@ function forwardersPage(app, q, asTable) {
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
   }
 
-  function drawNeeds() {
-    const rows = [
-      ...o.findings
-        .filter((/** @type {any} */ f) => calls(f, app.now()))
-        .map((/** @type {any} */ f) => [
-          f.id,
-          f.node,
-          f.sentence || kindWords(f.kind),
-          `conf ${f.confidence.toFixed(2)}`,
-          age(app.now() - Date.parse(f.since)),
-          f.state,
-          `/findings/${f.id}`,
-        ]),
-      ...o.waiting.map((/** @type {any} */ p) => [
-        p.id,
-        '',
-        p.title,
-        '',
-        age(app.now() - Date.parse(p.created)),
-        'waits',
-        `/plans/${p.id}`,
-      ]),
-    ];
-    const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
-    if (stale.length)
-      rows.push([
-        `${stale.length} stale`,
-        '',
-        stale
-          .slice(0, 6)
-          .map((/** @type {any} */ r) => r.id)
-          .join(' ') + (stale.length > 6 ? ' ...' : ''),
-        '',
-        '',
-        Date.parse(stale[0].last_seen) > 0 ? `since ${clock(stale[0].last_seen)}` : 'never seen',
-        `/forwarders/${stale[0].id}`,
-      ]);
-    if (!rows.length)
-      return needs.replaceChildren(
-        h('tr', null, h('td.dim.wrap', null, 'Nothing: no open finding, no plan waiting, no forwarder stale.')),
-      );
-    if (!needs.querySelector('a')) needs.replaceChildren();
-    while (needs.children.length > 2 * rows.length) needs.lastChild?.remove();
-    // Rows are changed in place: a link keeps the focus.
-    rows.forEach(([id, node, what, conf, since, state, to], i) => {
-      if (needs.children.length <= 2 * i)
-        needs.append(
-          h('tr', null, h('td', null, h('a')), h('td'), h('td'), h('td.num'), h('td')),
-          h('tr', null, h('td.wrap', { colspan: 5 })),
+  /** The jobs that wait, beside the forwarder that they wait for. */
+  function nameWaiting() {
+    waiting = new Map();
+    for (const n of o.needs ?? [])
+      if (n.node && n.victims.length)
+        waiting.set(
+          n.node,
+          n.victims
+            .filter((/** @type {any} */ v) => v.share >= 0.005)
+            .slice(0, 3)
+            .map((/** @type {any} */ v) => `${v.app || v.job} ${(100 * v.share).toFixed(0)} %`)
+            .join(', '),
         );
-      const [head, text] = /** @type {HTMLElement[]} */ ([needs.children[2 * i], needs.children[2 * i + 1]]),
-        link = /** @type {HTMLElement} */ (head.querySelector('a'));
-      if (link.getAttribute('href') !== to) link.setAttribute('href', (head.dataset.go = text.dataset.go = to));
-      setText(link, id);
-      [node, conf, since, state].forEach((t, k) => setText(head.children[k + 1], t));
-      setText(text.children[0], what);
-    });
   }
 
   /** @param {number} step */
@@ -293,6 +285,21 @@ function forwardersPage(app, q, asTable) {
     if (asTable) return select(table.move(step > 0 ? 1 : -1)?.id ?? '');
     const at = o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0].id)) + step;
     if (at >= 0 && at < o.forwarders.length) select(o.forwarders[at].id);
+  }
+  let opened = false;
+  /** The past of the charts comes after the first paint. */
+  function open() {
+    opened = true;
+    if (app.at()) return void (strip.el.hidden = true);
+    requestAnimationFrame(() =>
+      setTimeout(async () => {
+        await waits.load();
+        waits.compare(o.forwarders);
+        table.update(o.forwarders);
+        await strip.open();
+        strip.update(o, true);
+      }),
+    );
   }
   const here = () => cursor || (asTable ? table.current()?.id : o?.forwarders[0]?.id);
   const resized = () => draw();
@@ -303,6 +310,12 @@ function forwardersPage(app, q, asTable) {
     el,
     update(next) {
       o = next;
+      const accused = new Map(
+        o.findings
+          .filter((/** @type {any} */ f) => f.state === 'confirmed' && (f.kind === 'fail_slow' || f.kind === 'silent'))
+          .map((/** @type {any} */ f) => [f.node, f.state]),
+      );
+      for (const r of o.forwarders) r.finding_state = accused.get(r.id);
       const width = el.clientWidth; // before anything changes, so that nothing has to be laid out for it
       drawLine();
       empty.hidden = o.forwarders.length > 0;
@@ -312,10 +325,15 @@ function forwardersPage(app, q, asTable) {
           'a token, or list them as [[node]] in fairwayd.toml.',
       );
       table.selected = cursor;
+      const stepped = !asTable && waits.add(o);
+      if (stepped) waits.compare(o.forwarders);
+      if (!asTable) nameWaiting();
       table.update(o.forwarders);
       if (asTable) return;
       draw(width);
-      drawNeeds();
+      needs.update(o);
+      strip.update(o, stepped);
+      if (!opened) open();
       if (!legend.childElementCount) drawLegend();
     },
     keys: {
@@ -353,6 +371,7 @@ function forwardersPage(app, q, asTable) {
     },
     past() {},
     close() {
+      strip.close();
       removeEventListener('resize', resized);
       removeEventListener('fairway-theme', resized);
     },
@@ -379,132 +398,4 @@ function forwardersPage(app, q, asTable) {
       ),
     );
   }
-}
-
-/** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
-function computePage(app, q) {
-  const k = Math.max(
-    0,
-    computeMetrics.findIndex(x => x.name === (q.get('metric') ?? 'bw')),
-  );
-  const metric = computeMetrics[k];
-  /** @type {string[]} */
-  let names = [];
-  let generation = -1;
-  /** @type {any} */
-  let frame = null;
-  let cursor = 0;
-  const line = h('p.summary', null, 'Waiting for the first frame of the compute nodes.'),
-    legend = h('div.legend');
-  const where = h('p', { 'aria-live': 'polite' });
-  const grid = new GridView({
-    label: 'compute nodes, one cell each',
-    pick: i => {
-      cursor = i;
-      draw();
-      report();
-    },
-    open: openNode,
-    tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
-  });
-  const el = h('div', null, line, grid.el, legend, where);
-  const textOf = (/** @type {number} */ i) => {
-    const c = frame?.cells[i];
-    return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
-  };
-  function draw() {
-    if (!frame) return;
-    const cells = frame.cells,
-      levels = Int8Array.from(cells, (/** @type {number} */ c) => (c < 10 ? c : c === 10 ? IDLE : UNKNOWN));
-    grid.layout(cells.length, Math.max(320, el.clientWidth || 1200), Math.max(240, innerHeight - 260), true);
-    grid.draw({ levels }, cursor);
-    grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
-    grid.canvas.dataset.cells = String(cells.length);
-  }
-  async function openNode() {
-    const n = names[cursor];
-    if (!n) return;
-    const node = await get(`/api/v1/nodes/${encodeURIComponent(n)}`);
-    if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
-    else app.note(`${n}: its forwarder is not known`);
-  }
-  function report() {
-    setText(where, `${names[cursor] ?? ''}  ${textOf(cursor)}  (enter opens its forwarder)`);
-  }
-  /** @param {number} by */
-  const move = by => {
-    cursor = Math.max(0, Math.min((frame?.cells.length ?? 1) - 1, cursor + by));
-    draw();
-    report();
-  };
-  const resized = () => draw();
-  addEventListener('resize', resized);
-  addEventListener('fairway-theme', resized);
-  const page = {
-    title: 'compute nodes',
-    el,
-    topics: [`grid:${metric.name}`],
-    async past() {
-      const g = parseGrid(await getBytes(`/api/v1/grid?metric=${metric.name}&${app.at()}`));
-      if (g) await page.grid(g);
-    },
-    async grid(/** @type {any} */ g) {
-      if (g.metric !== k) return;
-      frame = g;
-      draw();
-      let busy = 0,
-        unknown = 0;
-      for (const c of g.cells) {
-        if (c < 10) busy++;
-        if (c === 255) unknown++;
-      }
-      line.replaceChildren(
-        h(
-          'span',
-          null,
-          `${counted(g.cells.length, 'compute node')}: ${busy} busy ${g.cells.length - busy - unknown} idle ` +
-            `${unknown} without a fresh value`,
-        ),
-        h('span', null, `colour: ${metric.title} (m)`),
-      );
-      if (!legend.childElementCount)
-        legend.append(
-          h('span', null, 'blank idle'),
-          h('span', null, `0-9 tenths of ${metric.full(g.full)} `),
-          rampCanvas(),
-          h('span', null, 'grey: no fresh value'),
-        );
-      if (generation !== g.generation) {
-        generation = g.generation;
-        names = await get('/api/v1/nodes?role=compute&names=1');
-        report();
-      }
-    },
-    keys: {
-      Enter: ['open forwarder', openNode],
-      m: [
-        'metric',
-        () => app.go(`/overview?view=compute&metric=${computeMetrics[(k + 1) % computeMetrics.length].name}`),
-      ],
-      g: ['forwarders', () => app.go('/overview')],
-      ...exportKeys(
-        'compute',
-        () => [
-          ['NODE', metric.title.toUpperCase()],
-          ...[...(frame?.cells ?? [])].map((/** @type {number} */ c, /** @type {number} */ i) => [
-            names[i] ?? '',
-            c < 10 ? c : c === 10 ? 'idle' : '',
-          ]),
-        ],
-        () => savePNG('compute', grid.canvas),
-      ),
-      ...cellKeys(move, () => grid.cols),
-    },
-    close() {
-      removeEventListener('resize', resized);
-      removeEventListener('fairway-theme', resized);
-    },
-  };
-  if (app.at()) page.past().catch((/** @type {Error} */ e) => setText(line, e.message));
-  return /** @type {any} */ (page);
 }

@@ -4,7 +4,7 @@ import { missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
- * boolean, title?: string, rare?: boolean}} Column
+ * boolean, title?: string, rare?: boolean, draw?: (cell: HTMLElement, r: any) => void}} Column
  * A rare column is shown only while a row has a value there.
  */
 export class Table {
@@ -124,7 +124,12 @@ export class Table {
       tr = h('tr', null, ...this.columns.map(c => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : ''))));
       this.body.append(tr);
     }
-    this.columns.forEach((c, k) => setText(/** @type {HTMLElement} */ (tr).children[k], c.text(r)));
+    this.columns.forEach((c, k) => {
+      const cell = /** @type {HTMLElement} */ (/** @type {HTMLElement} */ (tr).children[k]);
+      if (c.draw) c.draw(cell, r);
+      else setText(cell, c.text(r));
+    });
+    tr.dataset.state = r.state ?? '';
     const to = this.o.go?.(r);
     if (to) tr.dataset.go = to;
     else delete tr.dataset.go;

@@ -1,0 +1,51 @@
+package browsertest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"fairway/cmd/fairway-demo/simsite"
+	"fairway/remap"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// The first page answers without a key: is the machine well, what is slow, why, who suffers, what to press. At the desk
+// and on a phone, light and dark.
+func TestTheFirstPageAnswers(t *testing.T) {
+	s, slow := simsite.NewSlow(t, simsite.Options{})
+	go func() {
+		for t.Context().Err() == nil {
+			s.Second()
+			time.Sleep(time.Second)
+		}
+	}()
+	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+		for _, scheme := range []string{"light", "dark"} {
+			t.Run(fmt.Sprint(size[0], scheme), func(t *testing.T) {
+				b := newTab(t, size[0], size[1])
+				if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+					t.Fatal(err)
+				}
+				b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
+				b.frames(3)
+				b.until("the charts are drawn", "document.querySelectorAll('.strip4 canvas').length === 4")
+				b.until("what is slow, and how much, is the first need",
+					fmt.Sprintf(`document.querySelector('.need.first .what')?.textContent.startsWith(%q)`, slow))
+				b.until("who suffers is there", `/wait/.test(document.querySelector('.need.first .victim')?.textContent)`)
+				b.until("what to press is there", `document.querySelector('.need.first .remedy kbd')`)
+				b.until("the slow one is the first row",
+					fmt.Sprintf(`document.querySelector('section[aria-label=hottest] tbody td').textContent.startsWith(%q)`,
+						slow))
+				b.until("its minutes are drawn", `document.querySelector('section[aria-label=hottest] svg.spark .own')`)
+				if js[bool](b, "document.documentElement.scrollWidth > innerWidth") {
+					t.Error("the page is wider than the screen")
+				}
+				b.shot(fmt.Sprintf("front-%d-%s", size[0], scheme))
+			})
+		}
+	}
+}

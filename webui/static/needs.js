@@ -1,0 +1,96 @@
+// What needs you: each as a card with what is wrong, who suffers, and what to do.
+import { h, setText } from './h.js?v=__V__';
+import { age, counted } from './format.js?v=__V__';
+
+const words = /** @type {Record<string, string>} */ ({
+  slow: 'Slow',
+  suspect: 'Suspect',
+  silent: 'Silent',
+  neighbour: 'Neighbour',
+  'back end': 'Back end',
+  plan: 'Plan waits',
+});
+const MOST = 6;
+
+export class Needs {
+  /** @param {import('./app.js').App} app */
+  constructor(app) {
+    this.app = app;
+    this.list = h('div.needs');
+    this.el = h('section.card', { 'aria-label': 'needs you' }, h('h2', null, 'Needs you'), this.list);
+    this.key = '';
+  }
+
+  /** @param {any} o */
+  update(o) {
+    const needs = o.needs ?? [],
+      shown = needs.slice(0, MOST);
+    const key = JSON.stringify(shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]));
+    if (key !== this.key) {
+      this.key = key;
+      this.list.replaceChildren(...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0)));
+      if (needs.length > MOST)
+        this.list.append(h('p', null, h('a', { href: '/findings' }, `${counted(needs.length - MOST, 'more')}`.replace('mores', 'more'))));
+    }
+    if (!needs.length) return this.calm(o);
+    // Numbers change in place: a button keeps the focus.
+    shown.forEach((/** @type {any} */ n, /** @type {number} */ i) => {
+      const el = this.list.children[i];
+      setText(/** @type {Element} */ (el.querySelector('.what')), n.what);
+      setText(/** @type {Element} */ (el.querySelector('.for')), this.since(n));
+      el.querySelectorAll('.victim .text').forEach((t, k) => setText(t, n.victims[k]?.text ?? ''));
+      el.querySelectorAll('.victim meter').forEach((t, k) => t.setAttribute('value', String(n.victims[k]?.share ?? 0)));
+    });
+  }
+
+  /** @param {any} n */
+  since(n) {
+    const times = n.times > 1 ? `${n.times} times in ` : n.plan && !n.finding ? 'waits ' : 'for ';
+    return times + age(this.app.now() - Date.parse(n.since));
+  }
+
+  /** What was compared, when nothing is wrong. @param {any} o */
+  calm(o) {
+    const busy = o.forwarders.filter((/** @type {any} */ r) => r.slow !== null && r.slow !== undefined).length;
+    const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
+    const texts = [
+      `Nothing needs you. ${counted(busy, 'busy forwarder')} compared with each other in the last ten seconds.`,
+      stale.length
+        ? `${counted(stale.length, 'forwarder')} ${stale.length === 1 ? 'does' : 'do'} not report: ` +
+          stale.slice(0, 6).map((/** @type {any} */ r) => r.id).join(', ')
+        : '',
+    ].filter(Boolean);
+    if (this.list.querySelectorAll('p.calm').length !== texts.length)
+      this.list.replaceChildren(...texts.map(() => h('p.calm')));
+    texts.forEach((t, i) => setText(this.list.children[i], t));
+  }
+
+  /** @param {any} n @param {boolean} first */
+  card(n, first) {
+    const to = n.finding ? `/findings/${n.finding}` : `/plans/${n.plan}`;
+    const victims = n.victims.slice(0, 4).map((/** @type {any} */ v) =>
+      h(
+        'div.victim',
+        null,
+        h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }),
+        h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
+      ),
+    );
+    if (n.victims.length > 4) victims.push(h('div.dim', null, `and ${n.victims.length - 4} more`));
+    const buttons = [];
+    if (n.remedy?.plan) buttons.push(h('a.button.primary', { href: `/plans/${n.remedy.plan}` }, 'Look at the plan, approve'));
+    else if (n.remedy?.action === 'propose' && n.node)
+      buttons.push(h('a.button.primary', { href: `/propose?from=${encodeURIComponent(n.node)}` }, 'Propose a move'));
+    if (n.finding) buttons.push(h('a.button', { href: to }, 'Evidence'));
+    if (n.state === 'slow' && n.node) buttons.push(h('a.button', { href: `/forwarders/${encodeURIComponent(n.node)}` }, n.node));
+    return h(
+      `article.need.${n.state.replace(' ', '-')}${first ? '.first' : ''}`,
+      null,
+      h('div.head', null, h('span.badge', null, words[n.state] ?? n.state), h('a.id', { href: to }, n.finding ?? n.plan), h('span.for.dim')),
+      h('p.what'),
+      ...victims,
+      n.remedy ? h('p.remedy', null, h('span.arrow', { 'aria-hidden': 'true' }, '→ '), n.remedy.text, ' ', h('kbd', null, n.remedy.key)) : null,
+      h('div.buttons', null, ...buttons),
+    );
+  }
+}
